@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hartebeest-post.h - post and poll, inline
+ *
+ * Thin helpers over ibv_post_send(3), ibv_post_recv(3) and ibv_poll_cq(3): no
+ * look-up, no lock, no log, no allocation, and nothing of a hartebeest context.
+ * They work on any queue pair, however it was connected.
+ *
+ * All return 0 (polls: the number of completions) or a negative errno: that of
+ * ibv_post_send(3), most often -ENOMEM (send queue full), -EINVAL (state, flags,
+ * too long for inline) or -EIO; hartebeest_error(3) is not set here.
+ *
+ * Common arguments:
+ *   local    address in this process, inside the memory region of lkey
+ *   length   bytes, at most the port's max_msg_sz
+ *   lkey     ibv_mr.lkey of the local region; not looked at with IBV_SEND_INLINE
+ *   remote   address in the peer's process, inside the region of rkey
+ *   rkey     ibv_mr.rkey of the peer's region (hartebeest_mr_fetch(3))
+ *   wr_id    comes back in ibv_wc.wr_id
+ *   flags    enum ibv_send_flags: IBV_SEND_SIGNALED for a completion on success,
+ *            IBV_SEND_INLINE, IBV_SEND_FENCE, IBV_SEND_SOLICITED
+ *   imm      32 bits for the peer, in host byte order: they travel big-endian, and
+ *            hartebeest_wc_imm() takes them back
+ *
+ * Threads: as the verbs themselves, all of this may be called concurrently.
+ *
+ * The functions are static inline here; libhartebeest also exports each of them
+ * for callers who cannot use a header (dlsym, Fortran).
+ */
+#ifndef HARTEBEEST_POST_H
+#define HARTEBEEST_POST_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <infiniband/verbs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef HARTEBEEST_INLINE
+#define HARTEBEEST_INLINE static inline
+#endif
+
+/* Host to network byte order and back, without <arpa/inet.h> and all it declares. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define HARTEBEEST_BE32(value) __builtin_bswap32(value)
+#else
+#define HARTEBEEST_BE32(value) (value)
+#endif
+
+/* One work request of one element, posted.  The building block of all below. */
+HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
+					 const void *local, uint32_t length, uint32_t lkey)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_sge sge;
+	int ret;
+
+	sge.addr = (uintptr_t)local;
+	sge.length = length;
+	sge.lkey = lkey;
+	wr->next = NULL;
+	wr->sg_list = &sge;
+	wr->num_sge = length ? 1 : 0;	/* an empty message needs no region */
+	ret = ibv_post_send(qp, wr, &bad);
+	return ret > 0 ? -ret : ret;
+}
+
+/*
+ * One-sided operations.  The fields that an opcode does not use are left alone:
+ * clearing a whole struct ibv_send_wr would double the cost of a post.
+ */
+HARTEBEEST_INLINE int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode,
+					   const void *local, uint32_t length, uint32_t lkey,
+					   uint64_t remote, uint32_t rkey,
+					   uint64_t wr_id, unsigned int flags)
+{
+	struct ibv_send_wr wr;
+
+	wr.wr_id = wr_id;
+	wr.opcode = opcode;
+	wr.send_flags = flags;
+	wr.wr.rdma.remote_addr = remote;
+	wr.wr.rdma.rkey = rkey;
+	return hartebeest_post_wr(qp, &wr, local, length, lkey);
+}
+
+/* RDMA WRITE: local -> remote.  RC and UC. */
+HARTEBEEST_INLINE int hartebeest_post_write(struct ibv_qp *qp, const void *local,
+					    uint32_t length, uint32_t lkey,
+					    uint64_t remote, uint32_t rkey,
+					    uint64_t wr_id, unsigned int flags)
+{
+	return hartebeest_post_rdma(qp, IBV_WR_RDMA_WRITE, local, length, lkey,
+				    remote, rkey, wr_id, flags);
+}
+
+/* RDMA READ: remote -> local.  RC only; the local region needs LOCAL_WRITE. */
+HARTEBEEST_INLINE int hartebeest_post_read(struct ibv_qp *qp, void *local,
+					   uint32_t length, uint32_t lkey,
+					   uint64_t remote, uint32_t rkey,
+					   uint64_t wr_id, unsigned int flags)
+{
+	return hartebeest_post_rdma(qp, IBV_WR_RDMA_READ, local, length, lkey,
+				    remote, rkey, wr_id, flags);
+}
+
+/* RDMA WRITE that also consumes a receive of the peer and hands it imm. */
+HARTEBEEST_INLINE int hartebeest_post_write_imm(struct ibv_qp *qp, const void *local,
+						uint32_t length, uint32_t lkey,
+						uint64_t remote, uint32_t rkey,
+						uint32_t imm, uint64_t wr_id,
+						unsigned int flags)
+{
+	struct ibv_send_wr wr;
+
+	wr.wr_id = wr_id;
+	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr.send_flags = flags;
+	wr.imm_data = HARTEBEEST_BE32(imm);
+	wr.wr.rdma.remote_addr = remote;
+	wr.wr.rdma.rkey = rkey;
+	return hartebeest_post_wr(qp, &wr, local, length, lkey);
+}
+
+/* SEND into a receive that the peer has posted.  RC and UC. */
+HARTEBEEST_INLINE int hartebeest_post_send(struct ibv_qp *qp, const void *local,
+					   uint32_t length, uint32_t lkey,
+					   uint64_t wr_id, unsigned int flags)
+{
+	struct ibv_send_wr wr;
+
+	wr.wr_id = wr_id;
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = flags;
+	return hartebeest_post_wr(qp, &wr, local, length, lkey);
+}
+
+HARTEBEEST_INLINE int hartebeest_post_send_imm(struct ibv_qp *qp, const void *local,
+					       uint32_t length, uint32_t lkey, uint32_t imm,
+					       uint64_t wr_id, unsigned int flags)
+{
+	struct ibv_send_wr wr;
+
+	wr.wr_id = wr_id;
+	wr.opcode = IBV_WR_SEND_WITH_IMM;
+	wr.send_flags = flags;
+	wr.imm_data = HARTEBEEST_BE32(imm);
+	return hartebeest_post_wr(qp, &wr, local, length, lkey);
+}
+
+/*
+ * SEND to one of many peers of a UD queue pair; ah, qp_num and qkey come from
+ * hartebeest_qp_address(3).  length is at most the path MTU in bytes.  The receiver
+ * finds 40 bytes (a GRH, or nothing of meaning) before the data.
+ */
+HARTEBEEST_INLINE int hartebeest_post_send_ud(struct ibv_qp *qp, const void *local,
+					      uint32_t length, uint32_t lkey,
+					      struct ibv_ah *ah, uint32_t qp_num,
+					      uint32_t qkey, uint64_t wr_id,
+					      unsigned int flags)
+{
+	struct ibv_send_wr wr;
+
+	wr.wr_id = wr_id;
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = flags;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qp_num;
+	wr.wr.ud.remote_qkey = qkey;
+	return hartebeest_post_wr(qp, &wr, local, length, lkey);
+}
+
+/*
+ * Atomics on 8 bytes at remote, which is a multiple of 8; the value before the
+ * operation arrives at local.  RC only; both regions need their access bits
+ * (REMOTE_ATOMIC there, LOCAL_WRITE here).  Operands are in host byte order, and
+ * both ends must share it.
+ */
+HARTEBEEST_INLINE int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *local,
+						uint32_t lkey, uint64_t remote,
+						uint32_t rkey, uint64_t add,
+						uint64_t wr_id, unsigned int flags)
+{
+	struct ibv_send_wr wr;
+
+	wr.wr_id = wr_id;
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.send_flags = flags;
+	wr.wr.atomic.remote_addr = remote;
+	wr.wr.atomic.rkey = rkey;
+	wr.wr.atomic.compare_add = add;
+	wr.wr.atomic.swap = 0;
+	return hartebeest_post_wr(qp, &wr, local, 8, lkey);
+}
+
+/* Stores swap when *remote equals compare; local then equals compare too. */
+HARTEBEEST_INLINE int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local,
+						   uint32_t lkey, uint64_t remote,
+						   uint32_t rkey, uint64_t compare,
+						   uint64_t swap, uint64_t wr_id,
+						   unsigned int flags)
+{
+	struct ibv_send_wr wr;
+
+	wr.wr_id = wr_id;
+	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr.send_flags = flags;
+	wr.wr.atomic.remote_addr = remote;
+	wr.wr.atomic.rkey = rkey;
+	wr.wr.atomic.compare_add = compare;
+	wr.wr.atomic.swap = swap;
+	return hartebeest_post_wr(qp, &wr, local, 8, lkey);
+}
+
+/* Room for one message; allowed from the state INIT on.  length 0: imm only. */
+HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
+					   uint32_t length, uint32_t lkey, uint64_t wr_id)
+{
+	struct ibv_recv_wr wr, *bad;
+	struct ibv_sge sge;
+	int ret;
+
+	sge.addr = (uintptr_t)local;
+	sge.length = length;
+	sge.lkey = lkey;
+	wr.wr_id = wr_id;
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.num_sge = length ? 1 : 0;
+	ret = ibv_post_recv(qp, &wr, &bad);
+	return ret > 0 ? -ret : ret;
+}
+
+/*
+ * Takes up to count completions.  Returns how many, 0 when there is none, -EIO
+ * when the queue itself is broken.  Look at wc[i].status: a completion may be a
+ * failure, which hartebeest_completion_text(3) puts into words.
+ */
+HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+{
+	int ret = ibv_poll_cq(cq, count, wc);
+
+	return ret < 0 ? -EIO : ret;
+}
+
+/*
+ * Nanoseconds of CLOCK_MONOTONIC, the clock of all deadlines here.  Where <time.h> has
+ * no such clock (-std=c99, -std=c11), the library's own function is called.
+ */
+#ifndef CLOCK_MONOTONIC
+int64_t hartebeest_clock(void);
+#else
+HARTEBEEST_INLINE int64_t hartebeest_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+#endif
+
+/*
+ * Spins until at least one completion is there and takes up to count; -ETIMEDOUT
+ * once hartebeest_clock() has passed deadline, e.g. hartebeest_clock() + 1000000
+ * for a millisecond.  The clock is read only every 64 empty polls: that keeps the
+ * delay of a hit at that of a bare loop.
+ */
+HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc,
+					    int64_t deadline)
+{
+	int ret, spins;
+
+	do {
+		for (spins = 0; spins < 64; spins++) {
+			ret = hartebeest_poll(cq, count, wc);
+			if (ret)
+				return ret;
+		}
+	} while (hartebeest_clock() < deadline);
+
+	return -ETIMEDOUT;
+}
+
+/* The immediate value of a completion with IBV_WC_WITH_IMM, host byte order. */
+HARTEBEEST_INLINE uint32_t hartebeest_wc_imm(const struct ibv_wc *wc)
+{
+	return HARTEBEEST_BE32(wc->imm_data);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,229 @@
+! SPDX-License-Identifier: MIT
+!
+! hartebeest.f90 - libhartebeest for Fortran 2003
+!
+! Compile it along with the program: files of modules are not portable among compilers.
+! Names and rules are those of hartebeest(3); hartebeest_c_string() makes a C string, and
+! hartebeest_message() is hartebeest_error(3) as a Fortran string.  Where C takes NULL, pass
+! c_null_ptr.  struct ibv_* pointers are type(c_ptr).
+module hartebeest
+  use, intrinsic :: iso_c_binding
+  implicit none
+
+  ! enum ibv_qp_type, enum ibv_access_flags, enum ibv_send_flags
+  integer(c_int), parameter :: ibv_qpt_rc = 2, ibv_qpt_uc = 3, ibv_qpt_ud = 4
+  integer(c_int), parameter :: ibv_access_local_write = 1, ibv_access_remote_write = 2, &
+       ibv_access_remote_read = 4, ibv_access_remote_atomic = 8
+  integer(c_int), parameter :: ibv_send_signaled = 2, ibv_send_inline = 8
+
+  ! struct ibv_mr, for c_f_pointer() on what hartebeest_mr_create() gives
+  type, bind(c) :: ibv_mr
+     type(c_ptr) :: context, pd, addr
+     integer(c_size_t) :: length
+     integer(c_int32_t) :: handle, lkey, rkey
+  end type ibv_mr
+
+  type, bind(c) :: hartebeest_remote_mr
+     integer(c_int64_t) :: address, length
+     integer(c_int32_t) :: rkey, access
+  end type hartebeest_remote_mr
+
+  interface
+     function hartebeest_open(hb, options) bind(c)
+       import :: c_int, c_ptr
+       type(c_ptr), intent(out) :: hb
+       type(c_ptr), value :: options
+       integer(c_int) :: hartebeest_open
+     end function hartebeest_open
+
+     subroutine hartebeest_close(hb) bind(c)
+       import :: c_ptr
+       type(c_ptr), value :: hb
+     end subroutine hartebeest_close
+
+     function hartebeest_error() bind(c)
+       import :: c_ptr
+       type(c_ptr) :: hartebeest_error
+     end function hartebeest_error
+
+     function hartebeest_rank(hb) bind(c)
+       import :: c_int, c_ptr
+       type(c_ptr), value :: hb
+       integer(c_int) :: hartebeest_rank
+     end function hartebeest_rank
+
+     function hartebeest_size(hb) bind(c)
+       import :: c_int, c_ptr
+       type(c_ptr), value :: hb
+       integer(c_int) :: hartebeest_size
+     end function hartebeest_size
+
+     function hartebeest_pd_create(hb, name, pd) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       type(c_ptr), intent(out) :: pd
+       integer(c_int) :: hartebeest_pd_create
+     end function hartebeest_pd_create
+
+     function hartebeest_cq_create(hb, name, depth, cq) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int), value :: depth
+       type(c_ptr), intent(out) :: cq
+       integer(c_int) :: hartebeest_cq_create
+     end function hartebeest_cq_create
+
+     function hartebeest_mr_create(hb, name, pd, length, access, mr) bind(c)
+       import :: c_char, c_int, c_ptr, c_size_t
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), pd(*)
+       integer(c_size_t), value :: length
+       integer(c_int), value :: access
+       type(c_ptr), intent(out) :: mr
+       integer(c_int) :: hartebeest_mr_create
+     end function hartebeest_mr_create
+
+     function hartebeest_mr_register(hb, name, pd, address, length, access, mr) bind(c)
+       import :: c_char, c_int, c_ptr, c_size_t
+       type(c_ptr), value :: hb, address
+       character(kind=c_char), intent(in) :: name(*), pd(*)
+       integer(c_size_t), value :: length
+       integer(c_int), value :: access
+       type(c_ptr), intent(out) :: mr
+       integer(c_int) :: hartebeest_mr_register
+     end function hartebeest_mr_register
+
+     function hartebeest_mr_publish(hb, name, key) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), key(*)
+       integer(c_int) :: hartebeest_mr_publish
+     end function hartebeest_mr_publish
+
+     function hartebeest_mr_fetch(hb, key, mr) bind(c)
+       import :: c_char, c_int, c_ptr, hartebeest_remote_mr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: key(*)
+       type(hartebeest_remote_mr), intent(out) :: mr
+       integer(c_int) :: hartebeest_mr_fetch
+     end function hartebeest_mr_fetch
+
+     ! qp_type 0: the option qp_init_attr.qp_type
+     function hartebeest_qp_create(hb, name, pd, qp_type, send_cq, recv_cq, qp) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), pd(*), send_cq(*), recv_cq(*)
+       integer(c_int), value :: qp_type
+       type(c_ptr), intent(out) :: qp
+       integer(c_int) :: hartebeest_qp_create
+     end function hartebeest_qp_create
+
+     function hartebeest_qp_publish(hb, name, key) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), key(*)
+       integer(c_int) :: hartebeest_qp_publish
+     end function hartebeest_qp_publish
+
+     ! remote: c_null_ptr, or where a struct hartebeest_remote_qp is to go
+     function hartebeest_qp_fetch(hb, key, remote) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb, remote
+       character(kind=c_char), intent(in) :: key(*)
+       integer(c_int) :: hartebeest_qp_fetch
+     end function hartebeest_qp_fetch
+
+     function hartebeest_qp_connect(hb, name, key) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), key(*)
+       integer(c_int) :: hartebeest_qp_connect
+     end function hartebeest_qp_connect
+
+     function hartebeest_qp_confirm(hb, name, key) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), key(*)
+       integer(c_int) :: hartebeest_qp_confirm
+     end function hartebeest_qp_confirm
+
+     function hartebeest_msg_push(hb, key, data, length) bind(c)
+       import :: c_char, c_int, c_ptr, c_size_t
+       type(c_ptr), value :: hb, data
+       character(kind=c_char), intent(in) :: key(*)
+       integer(c_size_t), value :: length
+       integer(c_int) :: hartebeest_msg_push
+     end function hartebeest_msg_push
+
+     function hartebeest_msg_wait(hb, key, buffer, size, length) bind(c)
+       import :: c_char, c_int, c_ptr, c_size_t
+       type(c_ptr), value :: hb, buffer
+       character(kind=c_char), intent(in) :: key(*)
+       integer(c_size_t), value :: size
+       integer(c_size_t), intent(out) :: length
+       integer(c_int) :: hartebeest_msg_wait
+     end function hartebeest_msg_wait
+
+     function hartebeest_msg_delete(hb, key) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: key(*)
+       integer(c_int) :: hartebeest_msg_delete
+     end function hartebeest_msg_delete
+
+     function hartebeest_barrier(hb, name) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_barrier
+     end function hartebeest_barrier
+
+     function hartebeest_post_write(qp, local, length, lkey, remote, rkey, wr_id, flags) bind(c)
+       import :: c_int, c_int32_t, c_int64_t, c_ptr
+       type(c_ptr), value :: qp, local
+       integer(c_int32_t), value :: length, lkey, rkey
+       integer(c_int64_t), value :: remote, wr_id
+       integer(c_int), value :: flags
+       integer(c_int) :: hartebeest_post_write
+     end function hartebeest_post_write
+
+     ! wc: room for count times struct ibv_wc, 48 bytes each
+     function hartebeest_poll_until(cq, count, wc, deadline) bind(c)
+       import :: c_int, c_int64_t, c_ptr
+       type(c_ptr), value :: cq, wc
+       integer(c_int), value :: count
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_poll_until
+     end function hartebeest_poll_until
+
+     function hartebeest_clock() bind(c)
+       import :: c_int64_t
+       integer(c_int64_t) :: hartebeest_clock
+     end function hartebeest_clock
+  end interface
+
+contains
+
+  function hartebeest_c_string(text) result(string)
+    character(len=*), intent(in) :: text
+    character(kind=c_char, len=len_trim(text) + 1) :: string
+
+    string = trim(text) // c_null_char
+  end function hartebeest_c_string
+
+  ! The calling thread's last failure, as a sentence.
+  function hartebeest_message() result(text)
+    character(len=:), allocatable :: text
+    character(kind=c_char), pointer :: bytes(:)
+    integer :: i
+
+    call c_f_pointer(hartebeest_error(), bytes, [4096])
+    text = ''
+    do i = 1, size(bytes)
+       if (bytes(i) == c_null_char) return
+       text = text // bytes(i)
+    end do
+  end function hartebeest_message
+end module hartebeest

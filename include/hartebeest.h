@@ -1,0 +1,679 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hartebeest.h - bring RDMA queue pairs up through a Memcached server
+ *
+ * Names in, verbs out: objects are made and found by name, and what comes back
+ * are the plain struct ibv_* pointers, on which every verbs call still works.
+ *
+ * Errors.  Unless said otherwise a function returns 0 or a negative errno, and
+ * hartebeest_error() then gives the reason in a sentence.  Outputs are set only on
+ * success.  Nothing is printed unless HARTEBEEST_LOG or hartebeest_log_set() asks.
+ *
+ * Beside the errors listed with each function, all of them return -EINVAL for a
+ * NULL or malformed argument and -ENOMEM, and those that first touch
+ *
+ *   the device: -ENOSYS (no RDMA support), -ENODEV (no such device), -ENXIO (no
+ *     such port), -ENETDOWN (port not active), -EACCES or -ENOENT (device node not
+ *     accessible), -EPROTONOSUPPORT (iWARP, which cannot be connected by hand);
+ *   the server: -EDESTADDRREQ (none named: HARTEBEEST_EXC_IP_PORT),
+ *     -EADDRNOTAVAIL (name does not resolve), -ECONNREFUSED, -ECONNRESET,
+ *     -EHOSTUNREACH, -ENETUNREACH (cannot connect), -EHOSTDOWN (connected, no
+ *     answer), -EUSERS (too many connections), -ENOBUFS (server out of memory),
+ *     -EMSGSIZE (value too large), -EACCES (login missing or refused), -ENOSYS (login
+ *     without SASL in libmemcached), -EPROTO (not a Memcached; another rank has another
+ *     list of servers),
+ *     -EADDRINUSE (another process runs under this rank), -EMFILE, -ENFILE (no
+ *     file descriptor left), -ENAMETOOLONG (key and job id together over 250 bytes).
+ *
+ * Waits end with -ETIMEDOUT after the option exchange.timeout (preset 30 s) and
+ * name what did not come.  Server trouble that may pass is retried until then.  Two
+ * waits are not ours to end: resolving a server's host name, and on RoCE the
+ * transition to RTR, in which the kernel may look for the peer's address for a second.
+ * What is read from the server may be no record (-EBADMSG) or one of another version
+ * (-EPROTONOSUPPORT).
+ *
+ * Names of objects: 1 to 255 bytes without control characters, one name space for
+ * each kind and context.  Keys, under which things are published: printable ASCII
+ * without blanks, together with the job id at most about 200 bytes.
+ *
+ * Threads: a context may be used by many threads at once, but one queue pair, and one
+ * barrier, by one thread at a time; and an object must not be destroyed while another
+ * thread uses it.  Fork: a child must not use the
+ * context of its parent; hartebeest_close() in the child only forgets it.
+ */
+#ifndef HARTEBEEST_H
+#define HARTEBEEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hartebeest;
+
+/* ------------------------------------------------------------ context --- */
+
+/**
+ * hartebeest_open() - read settings and make a context
+ * @hbp:     where to put it; for hartebeest_close()
+ * @options: NULL-terminated "section.key=value" strings, or NULL
+ *
+ * Precedence: preset < /etc/hartebeest.json < file of HARTEBEEST_CONF_PATH <
+ * environment < @options.  Touches neither device nor network: a port is opened by
+ * the first resource, the server by the first exchange.
+ *
+ * Returns 0, -EINVAL (unknown key, malformed value), -ERANGE (value out of range,
+ * which the sentence names), -EBADMSG (file is not JSON), -EFBIG, -ENODATA
+ * (a launcher gives a rank but no size), -ENAMETOOLONG (job id over 64 bytes), -ENOENT (file
+ * missing; rank not among the participants), other errno of open(2) and read(2).
+ *
+ * Since: 0.1
+ */
+int hartebeest_open(struct hartebeest **hbp, const char *const *options);
+
+/**
+ * hartebeest_close() - destroy all objects and take back what was published
+ * @hb: NULL is ignored
+ *
+ * Objects go in reverse order of creation, buffers of hartebeest_mr_create()
+ * included.  Records of the rank, of queue pairs and of memory regions are removed from
+ * the server if they are still this context's own; messages, confirmations and barriers
+ * stay until their time to live ends, since a peer may be about to read them.  Takes about a second at most when the server does not answer.
+ *
+ * Since: 0.1
+ */
+void hartebeest_close(struct hartebeest *hb);
+
+/**
+ * hartebeest_error() - the calling thread's last failure, as a sentence
+ *
+ * Never NULL; "" before the first failure; valid until this thread's next
+ * failure.  A success does not clear it.
+ *
+ * Since: 0.1
+ */
+const char *hartebeest_error(void);
+
+/**
+ * hartebeest_rank() - this process's id: HARTEBEEST_NID, else the launcher's
+ *
+ * Returns it, or -ENODATA when nobody said.
+ *
+ * Since: 0.1
+ */
+int hartebeest_rank(const struct hartebeest *hb);
+
+/**
+ * hartebeest_size() - the number of ranks that take part
+ *
+ * Returns it, or -ENODATA when nobody said.
+ *
+ * Since: 0.1
+ */
+int hartebeest_size(const struct hartebeest *hb);
+
+/**
+ * hartebeest_job() - the name space of this run, "-" when nobody named one
+ *
+ * Owned by the context.  NULL only for a NULL context.
+ *
+ * Since: 0.1
+ */
+const char *hartebeest_job(const struct hartebeest *hb);
+
+/**
+ * hartebeest_origin() - rank, size and job, each with where it came from
+ * @warning: receives what two launchers say that contradicts each other, "" when they
+ *           agree; may be NULL
+ *
+ * "rank 3 of 8 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), job 4711.0 (from
+ * SLURM_JOB_ID.SLURM_STEP_ID)".  Both texts are owned by the context.  NULL only for a
+ * NULL context.
+ *
+ * Since: 0.1
+ */
+const char *hartebeest_origin(const struct hartebeest *hb, const char **warning);
+
+/**
+ * hartebeest_context() - the device, opened if it was not yet
+ * @verbs: owned by the context; closed by hartebeest_close()
+ *
+ * Since: 0.1
+ */
+int hartebeest_context(struct hartebeest *hb, struct ibv_context **verbs);
+
+/**
+ * hartebeest_port() - the number of the port in use, opened if it was not yet
+ *
+ * Returns 1 or more, or a negative errno.
+ *
+ * Since: 0.1
+ */
+int hartebeest_port(struct hartebeest *hb);
+
+/**
+ * hartebeest_address_text() - which port, GID, P_Key and IP address, and why these
+ * @text: receives the choice, its reason, and the refusal of all others; cut to fit
+ *
+ * Chooses as hartebeest_qp_init() does, from what the tables hold now; opens the device
+ * if it was not yet.  Returns 0, -EINVAL (@size below 4), or as the choice fails:
+ * -ENODATA, with all refusals in hartebeest_error().
+ *
+ * Since: 0.1
+ */
+int hartebeest_address_text(struct hartebeest *hb, char *text, size_t size);
+
+/* A path from this host to an IP address.  Integers have host byte order. */
+struct hartebeest_path {
+	char device[64];	/* local device, "mlx5_0" */
+	union ibv_gid sgid;	/* local GID */
+	union ibv_gid dgid;	/* the peer's */
+	uint32_t flow_label;
+	uint16_t dlid;		/* InfiniBand; 0 on RoCE */
+	uint16_t pkey;
+	uint8_t port;		/* local port */
+	uint8_t link_layer;	/* IBV_LINK_LAYER_INFINIBAND, IBV_LINK_LAYER_ETHERNET */
+	uint8_t sl;
+	uint8_t src_path_bits;
+	uint8_t mtu;		/* enum ibv_mtu */
+	uint8_t rate;		/* enum ibv_rate */
+	uint8_t hop_limit;
+	uint8_t traffic_class;
+	uint8_t life_time;	/* packet life time, 4.096 us * 2^life_time */
+};
+
+/**
+ * hartebeest_resolve() - the path to an IP address, from rdma_cm
+ * @ip:   of the peer's RDMA interface: "10.0.0.2", "fd00::2", "fe80::2%eth0"
+ * @path: filled on success
+ *
+ * Starts at device.addr or device.gid=ip:, else at the port of device.name or the one
+ * already open, else where the kernel routes.  Asks anew at each call, for as long as
+ * exchange.timeout allows.  Connects nothing.
+ *
+ * Returns 0, -ENOSYS (built without librdmacm), -EOPNOTSUPP (kernel without rdma_ucm),
+ * -EINVAL (no address of one host: loopback, wildcard, multicast), -ENODEV (no RDMA
+ * device behind it; no such interface after %), -EADDRNOTAVAIL (this end has no IP
+ * address: InfiniBand without IPoIB), -ENETUNREACH, -EHOSTUNREACH (no route),
+ * -ETIMEDOUT (no answer to ARP or neighbour discovery, or from the subnet manager),
+ * -EPROTONOSUPPORT (iWARP), -EACCES (/dev/infiniband/rdma_cm).
+ *
+ * Since: 0.1
+ */
+int hartebeest_resolve(struct hartebeest *hb, const char *ip, struct hartebeest_path *path);
+
+/**
+ * hartebeest_option_get() - the value of an option as text, and where it came from
+ * @name:   "section.key" or "section.rc:key", as in hartebeest.json(5)
+ * @text:   receives the value, cut to fit; "" when it was never given
+ * @size:   of @text, at least 1
+ * @source: receives "preset", a file name, "environment NAME" or "argument"; owned
+ *          by the context; may be NULL
+ *
+ * Returns 0 or -ENOENT (the sentence names the nearest option).
+ *
+ * Since: 0.1
+ */
+int hartebeest_option_get(const struct hartebeest *hb, const char *name, char *text,
+			  size_t size, const char **source);
+
+/* Values of syslog(3). */
+enum hartebeest_log_level {
+	HARTEBEEST_LOG_NONE = 0,
+	HARTEBEEST_LOG_ERROR = 3,
+	HARTEBEEST_LOG_WARN = 4,
+	HARTEBEEST_LOG_INFO = 6,
+	HARTEBEEST_LOG_DEBUG = 7
+};
+
+/**
+ * hartebeest_log_set() - where log lines go, and from which level on
+ * @level: enum hartebeest_log_level; lines above it are not made
+ * @write: called with one line without newline, from whichever thread; NULL: stderr
+ * @data:  handed to @write
+ *
+ * Not to be called while another thread uses the context.
+ *
+ * Since: 0.1
+ */
+int hartebeest_log_set(struct hartebeest *hb, int level,
+		       void (*write)(void *data, int level, const char *text), void *data);
+
+/* --------------------------------------------------------------- event --- */
+
+/* Something the device said by itself. */
+struct hartebeest_event {
+	enum ibv_event_type type;
+	int port;		/* 0: not of a port */
+	uint32_t qp_num;	/* 0: not of a queue pair */
+	int fatal;		/* 1: this context's device is gone, or its port went down */
+	char text[256];		/* as a sentence */
+};
+
+/**
+ * hartebeest_event_get() - the next asynchronous event of the device
+ * @deadline: of hartebeest_clock() (hartebeest-post.h); 0: does not wait
+ *
+ * Events are acknowledged by the library, and also read by whoever waits
+ * (hartebeest_qp_fetch(), _confirm(), hartebeest_mr_fetch(), hartebeest_msg_wait(),
+ * hartebeest_barrier()): such a call fails with -EIO when the device reports a fatal
+ * error, and with -ENETDOWN when the port of this context went down and is not back;
+ * other events are warnings of the log.  The last 64 are kept for this function.
+ *
+ * Returns 1 when @event was filled, 0 when there was none by @deadline, -EOPNOTSUPP with
+ * the option device.events=0, or a negative errno of opening the device.
+ *
+ * Since: 0.1
+ */
+int hartebeest_event_get(struct hartebeest *hb, struct hartebeest_event *event,
+			 int64_t deadline);
+
+/**
+ * hartebeest_event_fd() - a file descriptor for poll(2)
+ *
+ * Readable while hartebeest_event_get() has something to give.  Owned by the context;
+ * nothing but waiting may be done with it.  Returns it, or a negative errno.
+ *
+ * Since: 0.1
+ */
+int hartebeest_event_fd(struct hartebeest *hb);
+
+/* ------------------------------------- protection domain, completion queue --- */
+
+/**
+ * hartebeest_pd_create() - allocate a protection domain
+ * @name: its name from now on
+ * @pd:   may be NULL; owned by the context
+ *
+ * Returns 0, -EEXIST (name in use), or the errno of ibv_alloc_pd(3).
+ *
+ * Since: 0.1
+ */
+int hartebeest_pd_create(struct hartebeest *hb, const char *name, struct ibv_pd **pd);
+
+/* Returns 0 or -ENOENT.  Since: 0.1 */
+int hartebeest_pd_get(struct hartebeest *hb, const char *name, struct ibv_pd **pd);
+
+/* Returns 0, -ENOENT, or -EBUSY while regions or queue pairs stand on it.  Since: 0.1 */
+int hartebeest_pd_destroy(struct hartebeest *hb, const char *name);
+
+/**
+ * hartebeest_cq_create() - create a completion queue
+ * @depth: entries; 0: the option cq_attr.cq_depth; cut to what the device can do
+ * @cq:    may be NULL; owned by the context; cq->cqe is what was granted
+ *
+ * Returns 0, -EEXIST, or the errno of ibv_create_cq(3).
+ *
+ * Since: 0.1
+ */
+int hartebeest_cq_create(struct hartebeest *hb, const char *name, int depth,
+			 struct ibv_cq **cq);
+
+/* Returns 0 or -ENOENT.  Since: 0.1 */
+int hartebeest_cq_get(struct hartebeest *hb, const char *name, struct ibv_cq **cq);
+
+/* Returns 0, -ENOENT, or -EBUSY while a queue pair uses it.  Since: 0.1 */
+int hartebeest_cq_destroy(struct hartebeest *hb, const char *name);
+
+/* ------------------------------------------------------ memory region --- */
+
+/**
+ * hartebeest_mr_create() - a zeroed, page-aligned buffer, registered
+ * @pd:     name of the protection domain
+ * @length: bytes, more than 0; the buffer is rounded up to whole pages, so that no
+ *          other data shares them
+ * @access: enum ibv_access_flags
+ * @mr:     may be NULL; (*mr)->addr is the buffer; owned by the context
+ *
+ * With the option mr.huge_pages=1 on huge pages where the system has some.
+ *
+ * Returns 0, -EEXIST, -ENOENT (no such PD), or the errno of ibv_reg_mr(3); -ENOMEM
+ * comes with the limit on locked memory.
+ *
+ * Since: 0.1
+ */
+int hartebeest_mr_create(struct hartebeest *hb, const char *name, const char *pd,
+			 size_t length, int access, struct ibv_mr **mr);
+
+/**
+ * hartebeest_mr_register() - register memory of the caller
+ *
+ * As hartebeest_mr_create(), but @address stays the caller's and must outlive the
+ * region.  -EFAULT: not mapped, or read-only.
+ *
+ * Since: 0.1
+ */
+int hartebeest_mr_register(struct hartebeest *hb, const char *name, const char *pd,
+			   void *address, size_t length, int access, struct ibv_mr **mr);
+
+/**
+ * hartebeest_mr_register_dmabuf() - register memory of a device
+ * @fd, @offset, @length, @iova: as for ibv_reg_dmabuf_mr(3)
+ *
+ * -EOPNOTSUPP: the device cannot; -ENOSYS: libibverbs was too old at build time.
+ *
+ * Since: 0.1
+ */
+int hartebeest_mr_register_dmabuf(struct hartebeest *hb, const char *name, const char *pd,
+				  int fd, uint64_t offset, size_t length, uint64_t iova,
+				  int access, struct ibv_mr **mr);
+
+/* Returns 0 or -ENOENT.  Since: 0.1 */
+int hartebeest_mr_get(struct hartebeest *hb, const char *name, struct ibv_mr **mr);
+
+/*
+ * Takes back what was published of it, and frees a buffer of hartebeest_mr_create().
+ * Returns 0, -ENOENT or -EBUSY.  Since: 0.1
+ */
+int hartebeest_mr_destroy(struct hartebeest *hb, const char *name);
+
+/* What a peer needs to reach a region, and what mr_fetch brings. */
+struct hartebeest_remote_mr {
+	uint64_t address;	/* in the peer's address space */
+	uint64_t length;	/* bytes */
+	uint32_t rkey;		/* as ibv_mr.rkey there; host byte order */
+	uint32_t access;	/* enum ibv_access_flags it was registered with */
+};
+
+/**
+ * hartebeest_mr_publish() - let others find a region
+ * @name: of the region
+ * @key:  under which they fetch it
+ *
+ * Replaces what stood under the key.  Returns 0 or -ENOENT.
+ *
+ * Since: 0.1
+ */
+int hartebeest_mr_publish(struct hartebeest *hb, const char *name, const char *key);
+
+/**
+ * hartebeest_mr_fetch() - wait for a region that a peer publishes
+ * @key: as the peer gave it to hartebeest_mr_publish()
+ * @mr:  filled on success
+ *
+ * Each call asks the server anew.  Returns 0, -ETIMEDOUT, -EBADMSG (what stands
+ * there is no record), -EPROTONOSUPPORT (record of another version).
+ *
+ * Since: 0.1
+ */
+int hartebeest_mr_fetch(struct hartebeest *hb, const char *key,
+			struct hartebeest_remote_mr *mr);
+
+/* --------------------------------------------------------- queue pair --- */
+
+/**
+ * hartebeest_qp_create() - create a queue pair in the state RESET
+ * @pd, @send_cq, @recv_cq: names; the two queues may be one
+ * @type: enum ibv_qp_type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD; 0: the option
+ *        qp_init_attr.qp_type
+ * @qp:   may be NULL; owned by the context
+ *
+ * Sizes come from the options qp_init_attr.cap.*, cut to what the device can do;
+ * inline data is halved until the device accepts.  hartebeest_qp_cap() tells what was
+ * granted.
+ *
+ * Returns 0, -EEXIST, -ENOENT, -EOPNOTSUPP (another type), or the errno of
+ * ibv_create_qp(3).
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_create(struct hartebeest *hb, const char *name, const char *pd, int type,
+			 const char *send_cq, const char *recv_cq, struct ibv_qp **qp);
+
+/**
+ * hartebeest_qp_create_attr() - the same from a filled struct ibv_qp_init_attr
+ * @attr: queues, SRQ, type and so on as for ibv_create_qp(3); sizes in attr->cap that
+ *        are 0 come from the options; on success attr->cap is what was granted
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_create_attr(struct hartebeest *hb, const char *name, const char *pd,
+			      struct ibv_qp_init_attr *attr, struct ibv_qp **qp);
+
+/* Returns 0 or -ENOENT.  Since: 0.1 */
+int hartebeest_qp_get(struct hartebeest *hb, const char *name, struct ibv_qp **qp);
+
+/* What the device granted at creation.  Returns 0 or -ENOENT.  Since: 0.1 */
+int hartebeest_qp_cap(struct hartebeest *hb, const char *name, struct ibv_qp_cap *cap);
+
+/*
+ * Takes back what was published of it.  Returns 0, -ENOENT or the errno of
+ * ibv_destroy_qp(3).  Since: 0.1
+ */
+int hartebeest_qp_destroy(struct hartebeest *hb, const char *name);
+
+/**
+ * hartebeest_qp_init() - RESET -> INIT: receives may be posted from here on
+ *
+ * Draws a new packet sequence number.  Chooses GID and P_Key.  In INIT already, nothing
+ * is done.  A refill function that fails leaves RESET.  Returns 0, -ENOENT,
+ * -EISCONN (beyond INIT already: hartebeest_qp_reset() first), -ENODATA (no GID or
+ * P_Key fits the options), or the errno of ibv_modify_qp(3).
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_init(struct hartebeest *hb, const char *name);
+
+/**
+ * hartebeest_qp_publish() - let the peer find this queue pair
+ *
+ * A queue pair still in RESET is taken to INIT first, since its sequence number is
+ * part of what is published.  Returns 0, -ENOENT, or as hartebeest_qp_init().
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_publish(struct hartebeest *hb, const char *name, const char *key);
+
+/* What is known of a fetched queue pair. */
+struct hartebeest_remote_qp {
+	enum ibv_qp_type qp_type;
+	uint32_t qp_num;
+	uint32_t psn;		/* its first packet's sequence number */
+	uint32_t qkey;		/* UD */
+	uint16_t lid;		/* InfiniBand; host byte order */
+	uint16_t pkey;		/* host byte order */
+	union ibv_gid gid;
+	union ibv_gid address;	/* IP of its port, IPv4 as ::ffff:a.b.c.d; zero: none */
+	int rank;		/* -1: unknown */
+	uint32_t pid;
+	char host[64];
+	char device[64];	/* "mlx5_0:1" */
+};
+
+/**
+ * hartebeest_qp_fetch() - wait for a queue pair that a peer publishes
+ * @key:    as the peer gave it to hartebeest_qp_publish()
+ * @remote: may be NULL
+ *
+ * Each call asks the server anew; what came is kept under the key for
+ * hartebeest_qp_connect().  Returns 0, -ETIMEDOUT, -EBADMSG, -EPROTONOSUPPORT.
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
+			struct hartebeest_remote_qp *remote);
+
+/**
+ * hartebeest_qp_connect() - to RTS against a fetched peer
+ * @name: of the own queue pair, in RESET or INIT
+ * @key:  of the peer, as given to hartebeest_qp_fetch()
+ *
+ * Both ends call this and neither waits for the other: before the first message is
+ * sent, hartebeest_qp_confirm() (or a barrier) makes sure that the peer is there.
+ * Path MTU, outstanding reads and atomics, partition and addresses are agreed from
+ * the two records before the device is touched.  On failure the queue pair keeps
+ * the state it had reached.
+ *
+ * For UD: the queue pair goes to RTS, and an address handle for this peer is made
+ * (hartebeest_qp_address()); may be called again for further peers.
+ *
+ * With device.resolver=rdmacm GIDs, SL, MTU, LID, hop limit, traffic class and rate come
+ * from the path record to the peer's published IP address, asked for once a peer.
+ *
+ * The own GID is looked up anew: when its index moved, the new one is used.
+ *
+ * Returns 0, -ENOENT (either name unknown), -EISCONN (connected already), -EINVAL
+ * (src_path_bits beyond the port's LMC), -EPROTOTYPE (transport or link layer differ),
+ * -EPROTO (another disagreement: RoCE version, partition, sequence number), -ENODATA (the
+ * own GID is gone), the errno of ibv_modify_qp(3), or with rdmacm as hartebeest_resolve()
+ * and -EXDEV (the path leaves by another port).
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_connect(struct hartebeest *hb, const char *name, const char *key);
+
+/**
+ * hartebeest_qp_confirm() - wait until the peer is connected to this queue pair
+ *
+ * Succeeds when the peer says, for this very queue pair of this very process, that
+ * it is in RTR or later.  A record of a former run can not say that.  When the peer
+ * restarted meanwhile, this end goes back to RESET and connects to the new one.
+ * Both ends must have published, connected, and call this.
+ *
+ * Returns 0, -ENOENT, -ENOTCONN (not connected to this key, or never published),
+ * -EOPNOTSUPP (UD has no single peer: use hartebeest_barrier()), -ETIMEDOUT, or as
+ * hartebeest_qp_connect().
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_confirm(struct hartebeest *hb, const char *name, const char *key);
+
+/**
+ * hartebeest_qp_follow() - has the peer been replaced? then connect to the new one
+ * @remote: filled when it was; may be NULL
+ *
+ * Looks once at the record under @key and waits for nobody (a quarter of a second at most
+ * for the server).  When a peer that restarted has published another queue pair there,
+ * this end goes through RESET and connects to it with the sequence number it has already
+ * published.  Whether that peer is connected too, hartebeest_qp_confirm() tells.
+ *
+ * Returns 1 when it was replaced, 0 when it was not, when nothing stands there or the
+ * server does not answer, -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD), or as
+ * hartebeest_qp_connect().
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_follow(struct hartebeest *hb, const char *name, const char *key,
+			 struct hartebeest_remote_qp *remote);
+
+/**
+ * hartebeest_qp_reset() - any state -> RESET
+ *
+ * Work requests not yet completed are dropped without a completion.  Returns 0,
+ * -ENOENT, or the errno of ibv_modify_qp(3).
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_reset(struct hartebeest *hb, const char *name);
+
+/**
+ * hartebeest_qp_reconnect() - after a failure, or when the peer restarted
+ *
+ * RESET -> INIT with a new sequence number, published again under its key, the
+ * peer's record fetched anew, -> RTS, and confirmed.  Both ends call it; the end that
+ * restarted calls hartebeest_qp_confirm() as at its first start.
+ *
+ * Returns 0, -ENOTCONN (never published), -EOPNOTSUPP (UD), or as the functions it
+ * stands for.
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_reconnect(struct hartebeest *hb, const char *name, const char *key);
+
+/**
+ * hartebeest_qp_refill_set() - who posts the receives of this queue pair
+ * @refill: called in the state INIT, whenever the queue pair gets there; posts
+ *          receives and returns 0, or a negative errno that fails the transition;
+ *          NULL: nobody
+ *
+ * RESET drops posted receives.  hartebeest_qp_confirm() and hartebeest_qp_reconnect()
+ * may have to go through RESET, so a program that receives sets this before
+ * hartebeest_qp_init() and posts its first receives there too.
+ *
+ * Returns 0 or -ENOENT.
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_refill_set(struct hartebeest *hb, const char *name,
+			     int (*refill)(void *data, struct ibv_qp *qp), void *data);
+
+/* Where a UD message goes: arguments of hartebeest_post_send_ud(). */
+struct hartebeest_address {
+	struct ibv_ah *ah;	/* owned by the context */
+	uint32_t qp_num;
+	uint32_t qkey;
+};
+
+/**
+ * hartebeest_qp_address() - the address of a peer of a connected UD queue pair
+ *
+ * Returns 0, -ENOENT, or -ENOTCONN before hartebeest_qp_connect().
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_address(struct hartebeest *hb, const char *name, const char *key,
+			  struct hartebeest_address *address);
+
+/**
+ * hartebeest_completion_text() - a completion as a sentence, with both ends named
+ * @wc:   from ibv_poll_cq(3) or hartebeest_poll()
+ * @text: receives status, what it usually means, vendor error, wr_id, queue pair and
+ *        peer; cut to fit
+ *
+ * Returns 0.
+ *
+ * Since: 0.1
+ */
+int hartebeest_completion_text(struct hartebeest *hb, const struct ibv_wc *wc,
+			       char *text, size_t size);
+
+/* ----------------------------------------------------- message, barrier --- */
+
+/**
+ * hartebeest_msg_push() - leave a message under a key
+ * @data: @length bytes, may be NULL when @length is 0; at most 1 MiB less 2 KiB
+ *
+ * Replaces a former message.  Needs no device.
+ *
+ * Since: 0.1
+ */
+int hartebeest_msg_push(struct hartebeest *hb, const char *key, const void *data,
+			size_t length);
+
+/**
+ * hartebeest_msg_wait() - wait for a message
+ * @buffer: receives it, at most @size bytes; may be NULL when @size is 0
+ * @length: receives its full length; may be NULL
+ *
+ * The message stays for others.  Returns 0, -ETIMEDOUT, or -EMSGSIZE when @size is
+ * too small (@length is set then too, the buffer is not).  @size 0 asks for no data
+ * and takes any message.
+ *
+ * Since: 0.1
+ */
+int hartebeest_msg_wait(struct hartebeest *hb, const char *key, void *buffer, size_t size,
+			size_t *length);
+
+/* Returns 0, or -ENOENT when there is no such message.  Since: 0.1 */
+int hartebeest_msg_delete(struct hartebeest *hb, const char *key);
+
+/**
+ * hartebeest_barrier() - wait until every rank of the job is here
+ * @name: the same on all ranks; may be used again and again
+ *
+ * Leftovers of a former run do not count.  Returns 0, -ENODATA (rank or size
+ * unknown), or -ETIMEDOUT naming the ranks that are missing.
+ *
+ * Since: 0.1
+ */
+int hartebeest_barrier(struct hartebeest *hb, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exchange.h - one attempt at one Memcached operation
+ *
+ * Owns the connections to the servers and the care that libmemcached needs:
+ * signals blocked around every call, the time left as its timeout, a connection
+ * thrown away after any failure, one connection per concurrent caller, none used
+ * across fork(2).  Names are resolved once, at open.  Knows nothing of records,
+ * jobs or waiting: keys and values are bytes here.
+ *
+ * Each server has connections of its own, and the server of a key is chosen here,
+ * by highest random weight over the server's configured text: ranks that resolve
+ * a name to different addresses still agree, and no dead server is ever ejected.
+ */
+#ifndef BEEST_EXCHANGE_H
+#define BEEST_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/parse.h"
+
+struct beest_exchange;
+
+/* A longer value is refused before it is sent: a refused set deletes the old one. */
+#define BEEST_VALUE_MAX (1024 * 1024 - 1024)
+
+/*
+ * Takes no connection yet.  -EADDRNOTAVAIL when a name cannot be resolved,
+ * -ENOMEM.
+ */
+int beest_exchange_open(struct beest_exchange **exchange,
+			const struct beest_endpoint *servers, size_t count);
+void beest_exchange_close(struct beest_exchange *exchange);
+
+/* A login for all servers, before the first request; copied.  -ENOSYS, -ENOMEM. */
+struct beest_login;
+int beest_exchange_login(struct beest_exchange *exchange, const struct beest_login *login);
+
+/* Same for every rank with the same list, whatever its order. */
+uint64_t beest_exchange_digest(const struct beest_exchange *exchange);
+
+/* The server of @key, as configured, for sentences. */
+const char *beest_exchange_server(const struct beest_exchange *exchange, const char *key);
+
+/*
+ * All below: one attempt, ended at @deadline or after a second, whichever is
+ * sooner.  Errors, each with a sentence that names the server:
+ *
+ * -ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -ECONNRESET: cannot connect
+ * -EHOSTDOWN       connected or connecting, but no answer
+ * -EUSERS          too many connections
+ * -ENOBUFS         the server is out of memory
+ * -EMSGSIZE        value too large
+ * -EACCES          login missing or refused
+ * -EINVAL          a key the protocol forbids (says which byte)
+ * -EPROTO          an answer that is no Memcached answer
+ *
+ * beest_exchange_transient() tells which are worth another attempt.
+ */
+bool beest_exchange_transient(int error);
+
+/* Lives @ttl seconds, 0: for ever; over 30 days is cut to 30 days. */
+int beest_exchange_put(struct beest_exchange *exchange, const char *key,
+		       const void *value, size_t size, int64_t ttl, int64_t deadline);
+
+/* -EEXIST when the key is there already. */
+int beest_exchange_add(struct beest_exchange *exchange, const char *key,
+		       const void *value, size_t size, int64_t ttl, int64_t deadline);
+
+/* -ENOENT when it was not there. */
+int beest_exchange_delete(struct beest_exchange *exchange, const char *key,
+			  int64_t deadline);
+
+/* One of the values asked for; bytes for free(3), NULL: absent. */
+struct beest_value {
+	uint8_t *bytes;
+	size_t size;
+};
+
+/*
+ * Fetches all @count keys, in one request a server.  values[i] answers keys[i].
+ * Absent keys are no error.  On failure nothing is kept: every bytes is NULL.
+ * With several servers, all are asked and the first failure is returned.
+ */
+int beest_exchange_get(struct beest_exchange *exchange, const char *const *keys,
+		       size_t count, struct beest_value *values, int64_t deadline);
+
+/*
+ * The same, where one server's failure does not spoil what others answer: failed[i] says
+ * that keys[i] was not answered.  Returns 0 or one of the failures.
+ */
+int beest_exchange_get_some(struct beest_exchange *exchange, const char *const *keys,
+			    size_t count, struct beest_value *values, bool *failed,
+			    int64_t deadline);
+void beest_values_free(struct beest_value *values, size_t count);
+
+/* For a key that every server has: of the server with that number, from 0. */
+size_t beest_exchange_count(const struct beest_exchange *exchange);
+const char *beest_exchange_text(const struct beest_exchange *exchange, size_t server);
+int beest_exchange_put_at(struct beest_exchange *exchange, size_t server, const char *key,
+			  const void *value, size_t size, int64_t ttl, int64_t deadline);
+int beest_exchange_get_at(struct beest_exchange *exchange, size_t server, const char *key,
+			  struct beest_value *value, int64_t deadline);
+int beest_exchange_delete_at(struct beest_exchange *exchange, size_t server, const char *key,
+			     int64_t deadline);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * payload.c - structs to bytes and back, by one row per field
+ *
+ * Fields stand on the wire in the order of the rows, without gaps; integers are
+ * big-endian, texts have their full width and end in zeros.
+ */
+#include "config.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "lib/error.h"
+#include "lib/macro.h"
+#include "lib/record.h"
+
+#define ROW(type, member, form) \
+	{ offsetof(struct type, member), sizeof(((struct type *)0)->member), \
+	  BEEST_FIELD_##form }
+#define LAYOUT(rows) { rows, BEEST_COUNT(rows) }
+
+static const struct beest_field mr_rows[] = {
+	ROW(beest_mr_payload, address, UINT),
+	ROW(beest_mr_payload, length, UINT),
+	ROW(beest_mr_payload, rkey, UINT),
+	ROW(beest_mr_payload, access, UINT),
+};
+
+static const struct beest_field qp_rows[] = {
+	ROW(beest_qp_payload, qp_type, UINT),
+	ROW(beest_qp_payload, link_layer, UINT),
+	ROW(beest_qp_payload, roce, UINT),
+	ROW(beest_qp_payload, mtu, UINT),
+	ROW(beest_qp_payload, max_dest_rd_atomic, UINT),
+	ROW(beest_qp_payload, grh_required, UINT),
+	ROW(beest_qp_payload, lmc, UINT),
+	ROW(beest_qp_payload, sl, UINT),
+	ROW(beest_qp_payload, lid, UINT),
+	ROW(beest_qp_payload, pkey, UINT),
+	ROW(beest_qp_payload, qp_num, UINT),
+	ROW(beest_qp_payload, sq_psn, UINT),
+	ROW(beest_qp_payload, qkey, UINT),
+	ROW(beest_qp_payload, gid, BYTES),
+	ROW(beest_qp_payload, address, BYTES),
+	ROW(beest_qp_payload, device, TEXT),
+	ROW(beest_qp_payload, generation, UINT),
+};
+
+static const struct beest_field confirm_rows[] = {
+	ROW(beest_confirm_payload, qp_num, UINT),
+	ROW(beest_confirm_payload, sq_psn, UINT),
+	ROW(beest_confirm_payload, peer, BYTES),
+	ROW(beest_confirm_payload, peer_qp_num, UINT),
+	ROW(beest_confirm_payload, peer_sq_psn, UINT),
+	ROW(beest_confirm_payload, generation, UINT),
+	ROW(beest_confirm_payload, peer_generation, UINT),
+};
+
+static const struct beest_field barrier_rows[] = {
+	ROW(beest_barrier_payload, generation, UINT),
+	ROW(beest_barrier_payload, digest, UINT),
+};
+
+static const struct beest_field rank_rows[] = {
+	ROW(beest_rank_payload, servers, UINT),
+	ROW(beest_rank_payload, size, UINT),
+};
+
+const struct beest_layout beest_mr_layout = LAYOUT(mr_rows);
+const struct beest_layout beest_qp_layout = LAYOUT(qp_rows);
+const struct beest_layout beest_confirm_layout = LAYOUT(confirm_rows);
+const struct beest_layout beest_barrier_layout = LAYOUT(barrier_rows);
+const struct beest_layout beest_rank_layout = LAYOUT(rank_rows);
+
+/* Host order to big-endian and back: the same step both ways. */
+static void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size; i++)
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		to[i] = from[size - 1 - i];
+#else
+		to[i] = from[i];
+#endif
+}
+
+static void copy_bytes(uint8_t *to, const uint8_t *from, size_t size)
+{
+	memcpy(to, from, size);
+}
+
+/* Nothing behind the end of a text travels. */
+static void copy_text(uint8_t *to, const uint8_t *from, size_t size)
+{
+	size_t length = strnlen((const char *)from, size);
+
+	memcpy(to, from, length);
+	memset(to + length, 0, size - length);
+}
+
+static void (*const copy[])(uint8_t *, const uint8_t *, size_t) = {
+	[BEEST_FIELD_UINT] = copy_uint,
+	[BEEST_FIELD_BYTES] = copy_bytes,
+	[BEEST_FIELD_TEXT] = copy_text,
+};
+
+static size_t layout_size(const struct beest_layout *layout)
+{
+	size_t i, size = 0;
+
+	for (i = 0; i < layout->count; i++)
+		size += layout->fields[i].size;
+
+	return size;
+}
+
+int beest_payload_encode(const struct beest_layout *layout, const void *payload,
+			 uint8_t *bytes, size_t size)
+{
+	size_t i, needed = layout_size(layout);
+	const struct beest_field *field;
+
+	if (size < needed)
+		return beest_fail(EMSGSIZE, "payload of %zu bytes in a buffer of %zu",
+				  needed, size);
+
+	for (i = 0; i < layout->count; i++) {
+		field = &layout->fields[i];
+		copy[field->type](bytes, (const uint8_t *)payload + field->offset, field->size);
+		bytes += field->size;
+	}
+
+	return (int)needed;
+}
+
+/* Texts go to terminals and logs: no control characters in them. */
+static bool text_is_sound(const uint8_t *bytes, size_t size)
+{
+	size_t i, length = strnlen((const char *)bytes, size);
+
+	for (i = 0; i < length; i++)
+		if (bytes[i] < 0x20 || bytes[i] == 0x7f)
+			return false;
+
+	return length < size;
+}
+
+static int texts_check(const struct beest_layout *layout, const uint8_t *bytes)
+{
+	const struct beest_field *field;
+	size_t i;
+
+	for (i = 0; i < layout->count; i++) {
+		field = &layout->fields[i];
+		if (field->type == BEEST_FIELD_TEXT && !text_is_sound(bytes, field->size))
+			return beest_fail(EBADMSG, "payload with a malformed text");
+		bytes += field->size;
+	}
+
+	return 0;
+}
+
+int beest_payload_decode(const struct beest_layout *layout, const uint8_t *bytes,
+			 size_t size, void *payload)
+{
+	const struct beest_field *field;
+	size_t i;
+	int ret;
+
+	if (size < layout_size(layout))
+		return beest_fail(EBADMSG, "payload of %zu bytes, at least %zu expected",
+				  size, layout_size(layout));
+	ret = texts_check(layout, bytes);
+	if (ret < 0)
+		return ret;
+
+	for (i = 0; i < layout->count; i++) {
+		field = &layout->fields[i];
+		copy[field->type]((uint8_t *)payload + field->offset, bytes, field->size);
+		bytes += field->size;
+	}
+
+	return 0;
+}

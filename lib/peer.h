@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * peer.h - the other end: publish to it, find it, be sure of it
+ *
+ * Owns the meaning of the records of memory regions, queue pairs and confirmations.
+ * Puts the notice board and the queue pair together.  Knows nothing of names: it is
+ * handed the objects.
+ */
+#ifndef BEEST_PEER_H
+#define BEEST_PEER_H
+
+#include "lib/board.h"
+#include "lib/mr.h"
+#include "lib/qp.h"
+
+int beest_mr_publish(struct beest_board *board, struct beest_mr *mr, const char *key);
+int beest_mr_fetch(struct beest_board *board, const char *key,
+		   struct beest_mr_payload *payload);
+
+/* A fetched queue pair; its name in the table is the key. */
+struct beest_found {
+	struct beest_node node;
+	struct beest_peer peer;
+};
+
+extern const struct beest_kind beest_found_kind;
+
+int beest_found_create(const struct beest_peer *peer, struct beest_found **found);
+
+/* Remembers the key in the queue pair, which is in INIT or later. */
+int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const char *key);
+
+/* Waits for the record under @key.  -EBADMSG for values no queue pair has. */
+int beest_peer_fetch(struct beest_board *board, const char *key, struct beest_peer *peer);
+
+/*
+ * Waits until the peer that @qp is connected to says that it is connected to this
+ * very queue pair.  A peer that was replaced meanwhile is connected anew.
+ */
+int beest_peer_confirm(struct beest_board *board, struct beest_qp *qp,
+		       const struct beest_log *log);
+
+/*
+ * One look at the key that @qp is connected to.  1: another queue pair stands there, and
+ * @qp is connected to that now; 0: the same, none, or the server does not answer.
+ */
+int beest_peer_follow(struct beest_board *board, struct beest_qp *qp,
+		      const struct beest_log *log);
+
+#endif
