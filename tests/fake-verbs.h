@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fake-verbs.h - a verbs layer made of structs, for tests without a device
+ *
+ * tests/fake-verbs.o, linked ahead of libibverbs, answers every verbs call the
+ * library makes from the description in the global below.  It enforces what the
+ * kernel enforces (attribute masks, states, address vectors, limits, EBUSY), counts
+ * what is open, can fail any call, and remembers what it was told.
+ *
+ * It also answers getifaddrs(3): the interfaces are those of the GID tables.
+ *
+ * Usual course of a test:
+ *
+ *	fake_verbs_reset();				one RoCE device "fake0"
+ *	fake_verbs.devices[0].ports[0].lmc = 2;		describe what is to differ
+ *	fake_verbs_fail("ibv_create_cq", 1, ENOMEM);	arm a failure
+ *	... call the library ...
+ *	assert_int_equal(fake_verbs.open, 0);
+ */
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAKE_DEVICES 8
+#define FAKE_PORTS 4
+#define FAKE_GIDS 32
+#define FAKE_PKEYS 16
+#define FAKE_FAILURES 8
+#define FAKE_EVENTS 8
+#define FAKE_WRS 64
+#define FAKE_SGES 4
+#define FAKE_INLINE 256
+#define FAKE_HISTORY 4096
+
+/* For fake_verbs_fail(): fail and leave errno alone, as old providers do. */
+#define FAKE_NO_ERRNO INT_MIN
+
+/* ------------------------------------------------------ the description --- */
+
+struct fake_gid {
+	const char *gid;		/* "fe80::1", "::ffff:10.0.0.1"; NULL: empty entry */
+	int roce;			/* 1, 2; 0: InfiniBand */
+	const char *netdev;		/* NULL: the kernel does not say; InfiniBand: IPoIB */
+	bool netdev_down;		/* interface without IFF_UP and IFF_RUNNING */
+	int error;			/* reading fails with this errno */
+	int ah_error;			/* address handles and RTR from here fail with it */
+};
+
+struct fake_port {
+	enum ibv_port_state state;
+	uint8_t link_layer;		/* IBV_LINK_LAYER_* */
+	uint8_t lmc;
+	uint8_t flags;			/* IBV_QPF_GRH_REQUIRED */
+	uint16_t lid;
+	enum ibv_mtu active_mtu;
+	int gid_count;			/* gid_tbl_len, empty entries included */
+	struct fake_gid gids[FAKE_GIDS];
+	int pkey_count;			/* pkey_tbl_len */
+	uint16_t pkeys[FAKE_PKEYS];	/* host byte order */
+	/* IP of the interface of the GID at the same index; NULL: the GID if that is one. */
+	const char *ips[FAKE_GIDS];
+};
+
+struct fake_device {
+	const char *name;
+	enum ibv_node_type node_type;
+	enum ibv_transport_type transport;
+	const char *ibdev_path;		/* sysfs folder; NULL: what the GID table says */
+	struct ibv_device_attr attr;	/* limits, vendor_id, atomic_cap, phys_port_cnt */
+	uint32_t max_inline;		/* above it ibv_create_qp fails with inline_error */
+	int inline_error;
+	int open_error;			/* ibv_open_device fails with this errno */
+	struct fake_port ports[FAKE_PORTS];	/* ports[0] is port 1 */
+};
+
+/* --------------------------------------------------------- what was seen --- */
+
+struct fake_modify {
+	uint32_t qp_num;
+	enum ibv_qp_state from;		/* before the call */
+	struct ibv_qp_attr attr;	/* as given */
+	int mask;
+	int ret;			/* what the caller got */
+};
+
+struct fake_wr {
+	uint32_t qp_num;
+	bool receive;			/* then recv is set, else send */
+	struct ibv_send_wr send;	/* next and sg_list are not to be followed */
+	struct ibv_recv_wr recv;
+	struct ibv_sge sge[FAKE_SGES];
+	uint8_t bytes[FAKE_INLINE];	/* of IBV_SEND_INLINE, as they were when posted */
+	size_t byte_count;
+};
+
+struct fake_failure {
+	const char *function;		/* NULL: slot unused */
+	int nth;			/* calls still to go; 0: every call */
+	int error;
+};
+
+struct fake_verbs {
+	struct fake_device devices[FAKE_DEVICES];
+	int device_count;
+
+	/* Objects alive now; open is the sum of all. */
+	int open;
+	int lists, contexts, pds, mrs, cqs, srqs, qps, ahs;
+
+	struct fake_modify modified[FAKE_HISTORY];	/* a ring */
+	size_t modified_count;
+
+	struct fake_wr posted[FAKE_WRS];		/* a ring */
+	size_t posted_count;
+	bool complete_sends;	/* signaled sends complete at once with complete_status */
+	enum ibv_wc_status complete_status;
+
+	struct ibv_async_event events[FAKE_EVENTS];	/* for ibv_get_async_event */
+	int event_count;
+	int acked_events;
+
+	/* Called on entry of every function, with its name: to change things under way. */
+	void (*hook)(const char *function);
+
+	/* kept by the functions below */
+	struct fake_failure failures[FAKE_FAILURES];
+	int fired;
+};
+
+extern struct fake_verbs fake_verbs;
+
+/*
+ * Frees what a test left open, forgets everything, and describes one device
+ * "fake0" with an active RoCE port 1: interface "eth0", MTU 1024, GIDs 0 and 1
+ * link-local (v1, v2), 2 and 3 ::ffff:10.0.0.1 (v1, v2), P_Key 0xffff.
+ */
+void fake_verbs_reset(void);
+
+/*
+ * The same with an InfiniBand port: LID 7, MTU 4096, one GID (fe80::7, index 0),
+ * P_Keys 0xffff and 0x8012.
+ */
+void fake_verbs_infiniband(void);
+
+/* One more device, a copy of the first under another name. */
+struct fake_device *fake_verbs_add(const char *name);
+
+/* ---------------------------------------------------------- steering it --- */
+
+/*
+ * The @nth call from now (1: the next; 0: every one) of @function fails with
+ * @error: the errno, returned or set as that function does, or FAKE_NO_ERRNO.
+ * "*" is any function but the destructors.  The names are those of the manual:
+ * "ibv_query_port", "ibv_reg_mr", "ibv_query_gid_ex", "ibv_post_send",
+ * "ibv_poll_cq", ...
+ */
+void fake_verbs_fail(const char *function, int nth, int error);
+
+/*
+ * How many armed failures have happened.  To walk over all calls:
+ *
+ *	for (n = 1; ; n++) {
+ *		fake_verbs_reset();
+ *		fake_verbs_fail("*", n, EIO);
+ *		ret = ...;
+ *		if (!fake_verbs.fired)
+ *			break;
+ *		... it must have failed, or made do; nothing may stay open ...
+ *	}
+ */
+
+/* How often @function was called since the reset. */
+int fake_verbs_calls(const char *function);
+
+/*
+ * Appends to what ibv_get_async_event(3) hands out and makes async_fd readable.  All
+ * contexts share both.
+ */
+void fake_verbs_raise(const struct ibv_async_event *event);
+
+/* What was last told to this queue pair; NULL: nothing yet. */
+const struct fake_modify *fake_verbs_last_modify(const struct ibv_qp *qp);
+
+/* The @back-th last work request: 0 is the last; NULL when there are not as many. */
+const struct fake_wr *fake_verbs_posted(size_t back);
+
+/* As a device would behind the caller's back: to ERR after a failed transfer. */
+void fake_verbs_set_state(struct ibv_qp *qp, enum ibv_qp_state state);
+
+/* Appends to what ibv_poll_cq(3) will hand out; every completion once. */
+void fake_verbs_complete(struct ibv_cq *cq, const struct ibv_wc *wc);
+
+#endif

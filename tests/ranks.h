@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ranks.h - processes that are the ranks of one job
+ *
+ * Owns the forking, the environment of each rank, and the waiting with a deadline.
+ * Knows nothing of what the ranks do.
+ */
+#ifndef RANKS_H
+#define RANKS_H
+
+#include <stdbool.h>
+
+#include "hartebeest.h"
+
+#define RANKS_MAX 64
+
+struct ranks {
+	int count;
+	const char *server;		/* "127.0.0.1:port" */
+	const char *job;		/* HARTEBEEST_JOB; NULL: unset */
+	int delay_ms[RANKS_MAX];	/* before the rank begins */
+};
+
+/*
+ * Forks @ranks->count children, each with HARTEBEEST_NID and so on in its environment
+ * and on a port of its own as far as there are, and runs @function in each.  A rank
+ * succeeds by returning 0.  Returns how many did not; after a minute the rest is
+ * killed and counted too.
+ */
+int ranks_run(const struct ranks *ranks, int (*function)(int rank, void *data), void *data);
+
+/* The active ports of this machine as "device:port"; NULL past the last. */
+const char *ranks_port(int index);
+
+/* Exits with status 77 and a reason when the machine has no active port. */
+void ranks_need_device(void);
+
+/* In a rank: a condition that must hold, else the rank ends with both reasons. */
+#define EXPECT(condition) \
+	((condition) ? (void)0 : ranks_fail(#condition, __FILE__, __LINE__))
+void ranks_fail(const char *condition, const char *file, int line)
+	__attribute__((noreturn));
+
+#endif
