@@ -1,0 +1,38 @@
+/* hello.c - two processes; each writes a greeting into the other's memory */
+#include <hartebeest.h>
+#include <hartebeest-post.h>
+#include <stdio.h>
+
+#define TRY(call) if ((call) < 0) return fprintf(stderr, "%s\n", hartebeest_error()), 1
+
+int main(void)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct hartebeest_remote_mr there;
+	struct hartebeest *hb;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+
+	TRY(hartebeest_open(&hb, NULL));
+	const char *me = hartebeest_rank(hb) ? "b" : "a", *peer = hartebeest_rank(hb) ? "a" : "b";
+	TRY(hartebeest_pd_create(hb, "pd", NULL));
+	TRY(hartebeest_cq_create(hb, "cq", 0, &cq));
+	TRY(hartebeest_mr_create(hb, "mr", "pd", 4096, access, &mr));
+	TRY(hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp));
+	TRY(hartebeest_mr_publish(hb, "mr", me));
+	TRY(hartebeest_qp_publish(hb, "qp", me));
+	TRY(hartebeest_mr_fetch(hb, peer, &there));
+	TRY(hartebeest_qp_fetch(hb, peer, NULL));
+	TRY(hartebeest_qp_connect(hb, "qp", peer));
+	TRY(hartebeest_qp_confirm(hb, "qp", peer));
+
+	snprintf(mr->addr, 2048, "hello from %s", me);
+	TRY(hartebeest_post_write(qp, mr->addr, 64, mr->lkey, there.address + 2048, there.rkey, 1, IBV_SEND_SIGNALED));
+	TRY(hartebeest_poll_until(cq, 1, &wc, hartebeest_clock() + 1000000000));
+	TRY(hartebeest_barrier(hb, "written"));
+	printf("%s reads: %s\n", me, (char *)mr->addr + 2048);
+	hartebeest_close(hb);
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mpi.c - MPI launches, libhartebeest connects queue pairs of its own beside MPI's
+ *
+ *	mpicc -o mpi mpi.c $(pkg-config --cflags --libs libhartebeest)
+ *	HARTEBEEST_EXC_IP_PORT=host:port mpirun -n 4 ./mpi
+ *
+ * Each rank writes its number into the memory of the next, in a ring.  Without a verbs
+ * device the ranks exchange messages instead.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+#include <hartebeest-post.h>
+#include <hartebeest.h>
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define SECOND INT64_C(1000000000)
+
+static int rank, size;
+
+static void try(int ret)
+{
+	if (ret >= 0)
+		return;
+
+	fprintf(stderr, "rank %d: %s\n", rank, hartebeest_error());
+	MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+/* MPI knows rank and size of any launcher; a job of its own keeps other runs apart. */
+static struct hartebeest *open_as_mpi_says(void)
+{
+	char own[32], all[32], job[48] = "";
+	const char *options[] = { own, all, job, NULL };
+	struct hartebeest *hb = NULL;
+
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (rank == 0)
+		snprintf(job, sizeof(job), "job.id=%ld-%ld", (long)time(NULL), (long)getpid());
+	MPI_Bcast(job, sizeof(job), MPI_CHAR, 0, MPI_COMM_WORLD);
+
+	snprintf(own, sizeof(own), "job.rank=%d", rank);
+	snprintf(all, sizeof(all), "job.participants=0-%d", size - 1);
+	try(hartebeest_open(&hb, options));
+	return hb;
+}
+
+/* One queue pair to the next rank ("out") and one from the previous ("in"). */
+static void connect_to(struct hartebeest *hb, const char *name, int peer, const char *theirs)
+{
+	char own_key[48], peer_key[48];
+
+	snprintf(own_key, sizeof(own_key), "%s-of-%d", name, rank);
+	snprintf(peer_key, sizeof(peer_key), "%s-of-%d", theirs, peer);
+	try(hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL));
+	try(hartebeest_qp_publish(hb, name, own_key));
+	try(hartebeest_qp_fetch(hb, peer_key, NULL));
+	try(hartebeest_qp_connect(hb, name, peer_key));
+}
+
+static int ring(struct hartebeest *hb)
+{
+	int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+	struct hartebeest_remote_mr there;
+	char own_key[32], next_key[32];
+	struct ibv_mr *mr = NULL;
+	struct ibv_cq *cq = NULL;
+	struct ibv_qp *qp = NULL;
+	struct ibv_wc wc;
+	int *numbers;
+
+	snprintf(own_key, sizeof(own_key), "mr-of-%d", rank);
+	snprintf(next_key, sizeof(next_key), "mr-of-%d", next);
+	try(hartebeest_pd_create(hb, "pd", NULL));
+	try(hartebeest_cq_create(hb, "cq", 0, &cq));
+	try(hartebeest_mr_create(hb, "mr", "pd", 4096, ACCESS, &mr));
+	try(hartebeest_mr_publish(hb, "mr", own_key));
+	try(hartebeest_mr_fetch(hb, next_key, &there));
+	connect_to(hb, "out", next, "in");
+	connect_to(hb, "in", previous, "out");
+	try(hartebeest_barrier(hb, "connected"));
+
+	numbers = mr->addr;
+	numbers[0] = rank;
+	try(hartebeest_qp_get(hb, "out", &qp));
+	try(hartebeest_post_write(qp, numbers, sizeof(int), mr->lkey, there.address + sizeof(int),
+				  there.rkey, 1, IBV_SEND_SIGNALED));
+	try(hartebeest_poll_until(cq, 1, &wc, hartebeest_clock() + 10 * SECOND));
+	try(hartebeest_barrier(hb, "written"));
+	printf("rank %d of %d: rank %d wrote %d\n", rank, size, previous, numbers[1]);
+	return numbers[1] == previous;
+}
+
+static int messages(struct hartebeest *hb)
+{
+	int previous = (rank + size - 1) % size, number = -1;
+	char own_key[32], previous_key[32];
+
+	snprintf(own_key, sizeof(own_key), "number-of-%d", rank);
+	snprintf(previous_key, sizeof(previous_key), "number-of-%d", previous);
+	try(hartebeest_msg_push(hb, own_key, &rank, sizeof(rank)));
+	try(hartebeest_msg_wait(hb, previous_key, &number, sizeof(number), NULL));
+	try(hartebeest_barrier(hb, "read"));
+	printf("rank %d of %d: rank %d told %d\n", rank, size, previous, number);
+	return number == previous;
+}
+
+int main(int argc, char **argv)
+{
+	struct hartebeest *hb;
+	int good, all_good = 0;
+
+	MPI_Init(&argc, &argv);
+	hb = open_as_mpi_says();
+	good = hartebeest_port(hb) < 0 ? messages(hb) : ring(hb);
+	MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	hartebeest_close(hb);
+	MPI_Finalize();
+	return all_good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pair.c - everything two processes do with each other, told step by step
+ *
+ * Start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.  Each rank writes into the
+ * other's memory, reads from it, and sends it a message; contents are checked.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hartebeest-post.h>
+#include <hartebeest.h>
+
+#define BUFFER 65536
+
+/* The buffer's parts. */
+#define OWN 0			/* written here, read by the peer */
+#define WRITTEN 16384		/* written by the peer */
+#define READ 32768		/* read from the peer */
+#define RECEIVED 49152		/* sent by the peer */
+#define LENGTH 8192
+
+static struct {
+	struct hartebeest *hb;
+	int64_t start;
+	int rank;
+	char me[32], peer[32];		/* keys */
+	struct ibv_mr *mr;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct hartebeest_remote_mr there;
+} self;
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	va_list arguments;
+
+	printf("rank %d, %4d ms: ", self.rank,
+	       (int)((hartebeest_clock() - self.start) / 1000000));
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* An example may give up; the library never does that for its user. */
+static int try(int ret)
+{
+	if (ret >= 0)
+		return ret;
+
+	fprintf(stderr, "rank %d: %s\n", self.rank, hartebeest_error());
+	exit(EXIT_FAILURE);
+}
+
+static void print_log(void *data, int level, const char *text)
+{
+	(void)data;
+	if (level <= HARTEBEEST_LOG_INFO)
+		say("%s", text);
+}
+
+static char *part(int offset)
+{
+	return (char *)self.mr->addr + offset;
+}
+
+/* Called in INIT, again whenever the queue pair had to go through RESET. */
+static int post_receive(void *data, struct ibv_qp *qp)
+{
+	(void)data;
+	return hartebeest_post_recv(qp, part(RECEIVED), LENGTH, self.mr->lkey, RECEIVED);
+}
+
+static void create(void)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+	try(hartebeest_pd_create(self.hb, "pd", NULL));
+	try(hartebeest_cq_create(self.hb, "cq", 0, &self.cq));
+	try(hartebeest_mr_create(self.hb, "mr", "pd", BUFFER, access, &self.mr));
+	try(hartebeest_qp_create(self.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &self.qp));
+	try(hartebeest_qp_refill_set(self.hb, "qp", post_receive, NULL));
+}
+
+static void exchange(void)
+{
+	struct hartebeest_remote_qp remote;
+
+	try(hartebeest_qp_init(self.hb, "qp"));
+	try(hartebeest_mr_publish(self.hb, "mr", self.me));
+	try(hartebeest_qp_publish(self.hb, "qp", self.me));
+	say("pushed mr and qp '%s': rkey 0x%x, QP %u", self.me, self.mr->rkey,
+	    self.qp->qp_num);
+
+	try(hartebeest_mr_fetch(self.hb, self.peer, &self.there));
+	try(hartebeest_qp_fetch(self.hb, self.peer, &remote));
+	say("fetched mr and qp '%s': rkey 0x%x, QP %u, of pid %u on %s", self.peer,
+	    self.there.rkey, remote.qp_num, remote.pid, remote.host);
+}
+
+static void connect(void)
+{
+	try(hartebeest_qp_connect(self.hb, "qp", self.peer));
+	try(hartebeest_qp_confirm(self.hb, "qp", self.peer));
+}
+
+static void complete(uint64_t wr_id)
+{
+	struct ibv_wc wc;
+	char text[512];
+
+	if (hartebeest_poll_until(self.cq, 1, &wc,
+				  hartebeest_clock() + INT64_C(10000000000)) < 0) {
+		fprintf(stderr, "rank %d: no completion within 10 s\n", self.rank);
+		exit(EXIT_FAILURE);
+	}
+	if (wc.status == IBV_WC_SUCCESS && wc.wr_id == wr_id)
+		return;
+
+	hartebeest_completion_text(self.hb, &wc, text, sizeof(text));
+	fprintf(stderr, "rank %d: %s\n", self.rank, text);
+	exit(EXIT_FAILURE);
+}
+
+/* What @rank has in its memory; every byte tells the rank and its place. */
+static void fill(char *bytes, int rank)
+{
+	int i;
+
+	for (i = 0; i < LENGTH; i++)
+		bytes[i] = (char)(i * 7 + rank * 101);
+}
+
+static void check(const char *what, const char *bytes)
+{
+	static char expected[LENGTH];
+
+	fill(expected, !self.rank);
+	if (memcmp(bytes, expected, LENGTH) == 0)
+		return;
+
+	fprintf(stderr, "rank %d: %s: the bytes are not the peer's\n", self.rank, what);
+	exit(EXIT_FAILURE);
+}
+
+static void transfer(void)
+{
+	uint32_t lkey = self.mr->lkey, rkey = self.there.rkey;
+	int64_t start = hartebeest_clock(), wrote, read;
+
+	try(hartebeest_post_write(self.qp, part(OWN), LENGTH, lkey,
+				  self.there.address + WRITTEN, rkey, 1, IBV_SEND_SIGNALED));
+	complete(1);
+	wrote = hartebeest_clock();
+	try(hartebeest_post_read(self.qp, part(READ), LENGTH, lkey, self.there.address + OWN,
+				 rkey, 2, IBV_SEND_SIGNALED));
+	complete(2);
+	read = hartebeest_clock();
+	check("READ", part(READ));
+	try(hartebeest_barrier(self.hb, "written"));
+	check("WRITE", part(WRITTEN));
+	say("WRITE %d bytes in %" PRId64 " us, READ %d bytes in %" PRId64 " us: contents right",
+	    LENGTH, (wrote - start) / 1000, LENGTH, (read - wrote) / 1000);
+
+	/* Unsignalled: its completion cannot be taken for that of the receive. */
+	try(hartebeest_post_send(self.qp, part(OWN), LENGTH, lkey, 3, 0));
+	complete(RECEIVED);
+	check("SEND", part(RECEIVED));
+	say("SEND and RECV %d bytes: contents right", LENGTH);
+}
+
+int main(void)
+{
+	self.start = hartebeest_clock();
+	try(hartebeest_open(&self.hb, NULL));
+	self.rank = try(hartebeest_rank(self.hb));
+	snprintf(self.me, sizeof(self.me), "pair-%d", self.rank);
+	snprintf(self.peer, sizeof(self.peer), "pair-%d", !self.rank);
+	try(hartebeest_log_set(self.hb, HARTEBEEST_LOG_INFO, print_log, NULL));
+
+	create();
+	fill(part(OWN), self.rank);
+	exchange();
+	connect();
+	say("RESET -> INIT -> RTR -> RTS, confirmed by the peer");
+	transfer();
+
+	/* Whoever leaves first takes its memory along: wait for each other. */
+	try(hartebeest_barrier(self.hb, "done"));
+	hartebeest_close(self.hb);
+	return EXIT_SUCCESS;
+}
