@@ -1,0 +1,102 @@
+# lib.sh - what scripts/demo and scripts/check share: packages, build, device
+#
+# Sourced, not run.  Owns the build folder and the installing of packages; knows
+# nothing of what is run afterwards.  bash 4.2 (CentOS 7) is enough.
+
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${HARTEBEEST_BUILD:-$top/build}
+logs=$build/logs
+
+say() { printf '== %s\n' "$*"; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Runs a command quietly; its output is shown when it fails.
+quietly() {
+	local log=$logs/$1.log
+	shift
+	mkdir -p "$logs"
+	"$@" >"$log" 2>&1 </dev/null && return 0
+	tail -n 60 "$log" >&2
+	die "failed: $* (all of it in $log)"
+}
+
+# Column 1 is apt's, 2 dnf's and yum's; commas separate packages of one row.
+packages_of() {
+	awk -v column="$1" '!/^#/ && NF && $column != "-" { print $column }' \
+		"$top/scripts/packages" | tr ',' '\n'
+}
+
+missing_debs() {
+	local package
+	for package in "$@"; do
+		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null |
+			grep -q '^install ok installed$' || echo "$package"
+	done
+}
+
+apt_install() {
+	local missing
+	missing=$(missing_debs "$@")
+	[ -n "$missing" ] || return 0
+	say "installing:" $missing
+	quietly apt-update as_root apt-get update
+	quietly apt-install as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y --no-install-recommends $missing
+}
+
+# Further arguments are Debian packages only some machines need.
+install_packages() {
+	if command -v apt-get >/dev/null; then
+		apt_install $(packages_of 1) "$@"
+	elif command -v dnf >/dev/null; then
+		quietly dnf-install as_root dnf install -y $(packages_of 2)
+	elif command -v yum >/dev/null; then
+		quietly yum-install as_root yum install -y $(packages_of 2)
+	else
+		die "no apt-get, dnf or yum here: install what scripts/packages lists"
+	fi
+}
+
+have_device() {
+	"$top/tests/vm/device" >/dev/null 2>&1
+}
+
+vm_packages() {
+	grep -v '^#' "$top/tests/vm/packages"
+}
+
+# What the packages tier needs: only Debian has it all.
+tier_packages() {
+	command -v apt-get >/dev/null || return 0
+	apt_install $(grep -v '^#' "$top/scripts/packages-tier")
+}
+
+# prepare [vm]: all that is needed to build, and for the virtual machine if asked.
+prepare() {
+	if [ "${1:-}" = vm ]; then
+		install_packages $(vm_packages)
+	else
+		install_packages
+	fi
+}
+
+# build_in FOLDER [configure argument...]: configured once, then only made.
+build_in() {
+	local folder=$1
+	shift
+	if [ ! -x "$top/configure" ] || [ "$top/configure.ac" -nt "$top/configure" ] ||
+	   [ "$top/Makefile.am" -nt "$top/Makefile.in" ]; then
+		quietly autogen "$top/autogen.sh"
+	fi
+	mkdir -p "$folder"
+	if [ ! -f "$folder/config.status" ] ||
+	   [ "$top/configure" -nt "$folder/config.status" ]; then
+		(cd "$folder" && quietly "configure-${folder##*/}" "$top/configure" "$@")
+	fi
+	quietly "make-${folder##*/}" make -C "$folder" -j "$(getconf _NPROCESSORS_ONLN)" all
+}
