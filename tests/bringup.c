@@ -2,30 +2,21 @@
 /* bringup.c - see bringup.h */
 #include "config.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/context.h"
 #include "lib/qp.h"
 #include "tests/bringup.h"
 #include "tests/fake-verbs.h"
+#include "tests/pause.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-
-void bringup_sleep(int ms)
-{
-	struct timespec pause = { ms / 1000, ms % 1000 * 1000000L };
-
-	while (nanosleep(&pause, &pause) < 0 && errno == EINTR)
-		;
-}
 
 struct bringup *bringup_new(const char *server, const char *job, int size)
 {
@@ -260,7 +251,7 @@ static void hold(struct bringup *bringup)
 		kill(getpid(), SIGKILL);
 	__atomic_store_n(&bringup->held, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&bringup->go, __ATOMIC_ACQUIRE))
-		bringup_sleep(1);
+		pause_ms(1);
 }
 
 static struct bringup *dying;
@@ -484,7 +475,7 @@ static void await(struct bringup *bringup, const int *counter, int wanted)
 {
 	while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) < wanted &&
 	       !__atomic_load_n(&bringup->failed, __ATOMIC_ACQUIRE))
-		bringup_sleep(1);
+		pause_ms(1);
 }
 
 void bringup_await_held(struct bringup *bringup)

@@ -102,6 +102,4 @@ void bringup_await_held(struct bringup *bringup);
 void bringup_await_passed(struct bringup *bringup, int passed);
 void bringup_let_go(struct bringup *bringup);
 
-void bringup_sleep(int ms);
-
 #endif

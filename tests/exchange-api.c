@@ -9,7 +9,6 @@
 #include "config.h"
 
 #include <arpa/inet.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 #include "lib/qp.h"
 #include "tests/fake-verbs.h"
 #include "tests/memcached.h"
+#include "tests/pause.h"
 #include "tests/unit.h"
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -760,7 +760,7 @@ static void a_record_of_a_former_run(void **state)
 		assert_int_equal(introduce(&a), 0);
 		stale = step_to(a.qp, IBV_QPS_RTR)->attr.rq_psn;
 		start(&a, confirm);
-		poll(NULL, 0, 20 * i);
+		pause_ms(20 * i);
 		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
 		start(&b, introduce_and_confirm);
 		finishes(&b);
@@ -938,12 +938,12 @@ static void one_side_restarts(void **state)
 		assert_false(is_published("qp", "b/qp"));
 		if (late) {
 			start(&a, reconnect);
-			poll(NULL, 0, 50);
+			pause_ms(50);
 		}
 		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
 		start(&b, introduce_and_confirm);
 		if (!late) {
-			poll(NULL, 0, 50);
+			pause_ms(50);
 			start(&a, reconnect);
 		}
 		finishes(&b);
@@ -966,7 +966,7 @@ static void restarts_during_the_confirmation(void **state)
 		leave(&b);
 		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
 		assert_int_equal(publish(&b), 0);
-		poll(NULL, 0, 10 * i);
+		pause_ms(10 * i);
 	}
 	start(&b, introduce_and_confirm);
 	finishes(&b);
@@ -1167,7 +1167,7 @@ static void destroy_with_a_silent_server(void **state)
 	cache_stop(cache);
 	start_time = beest_now();
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
-	assert_true(beest_now() - start_time < 2 * BEEST_SECOND);
+	assert_true(beest_now() - start_time < 10 * BEEST_SECOND);
 	cache_resume(cache);
 }
 
@@ -1207,7 +1207,7 @@ static void garbage(void **state)
 	assert_error_has("7 bytes are too few for a record");
 	raw_put("qp", "b/qp", "", 0);
 	start(&a, fetch);
-	poll(NULL, 0, 30);
+	pause_ms(30);
 	assert_int_equal(publish(&b), 0);		/* and so it does */
 	finishes(&a);
 }
@@ -1489,7 +1489,7 @@ static void *attend(void *data)
 	struct party *party = data;
 	int i;
 
-	poll(NULL, 0, party->delay_ms);
+	pause_ms(party->delay_ms);
 	for (i = 1; i <= party->passes && party->ret == 0; i++) {
 		__atomic_add_fetch(party->arrived, 1, __ATOMIC_SEQ_CST);
 		party->ret = hartebeest_barrier(party->hb, "go");

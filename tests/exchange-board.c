@@ -2,7 +2,6 @@
 /* exchange-board.c - lib/board against a real server: publishing and waiting */
 #include "config.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "lib/board.h"
 #include "lib/clock.h"
 #include "tests/memcached.h"
+#include "tests/pause.h"
 #include "tests/unit.h"
 
 #define JOB "job"
@@ -287,7 +287,7 @@ static void the_deadline_names_what_is_missing(void **state)
 
 	(void)state;
 	assert_int_equal(await(board, "qp1", text), -ETIMEDOUT);
-	assert_in_range(beest_now() - begin, 300 * BEEST_MS, 1500 * BEEST_MS);
+	assert_in_range(beest_now() - begin, 300 * BEEST_MS, 5 * BEEST_SECOND);
 	snprintf(expected, sizeof(expected), "after 300 ms: no qp 'qp1' (key %s) was published; "
 		 "server %s answers", KEY("qp", "qp1"), cache_endpoint(cache)->text);
 	assert_error_is(expected);
@@ -356,7 +356,7 @@ static void a_dead_server_is_tried_until_the_deadline(void **state)
 		assert_int_equal(round == 0 ? await(board, "x", text) :
 				 round == 1 ? publish(board, "x", "") :
 				 beest_board_remove(board, BEEST_KIND_QP, "x"), -ECONNREFUSED);
-		assert_in_range(beest_now() - begin, 250 * BEEST_MS, 1500 * BEEST_MS);
+		assert_in_range(beest_now() - begin, 250 * BEEST_MS, 5 * BEEST_SECOND);
 		assert_error_has("tried for 300 ms: server ");
 		assert_error_has(cache_endpoint(cache)->text);
 		assert_error_has("connection refused");
@@ -374,7 +374,7 @@ static void a_silent_server_is_tried_until_the_deadline(void **state)
 	(void)state;
 	cache_stop(cache);
 	assert_int_equal(await(board, "x", text), -EHOSTDOWN);
-	assert_in_range(beest_now() - begin, 250 * BEEST_MS, 1500 * BEEST_MS);
+	assert_in_range(beest_now() - begin, 250 * BEEST_MS, 5 * BEEST_SECOND);
 	assert_error_has("tried for 300 ms: server ");
 	beest_board_close(board);
 }
@@ -391,7 +391,7 @@ static void no_memcached_is_told_at_once(void **state)
 	board = board_with(fake_endpoint(fake), 0, 20 * BEEST_SECOND, 0);
 	assert_int_equal(await(board, "x", text), -EPROTO);
 	assert_int_equal(publish(board, "x", ""), -EPROTO);
-	assert_in_range(beest_now() - begin, 0, 3 * BEEST_SECOND);
+	assert_in_range(beest_now() - begin, 0, 10 * BEEST_SECOND);
 	beest_board_close(board);
 }
 
@@ -442,7 +442,7 @@ static void *publish_later(void *data)
 {
 	struct later *later = data;
 
-	poll(NULL, 0, later->ms);
+	pause_ms(later->ms);
 	later->ret = publish(later->board, later->name, later->text);
 	return NULL;
 }
@@ -518,7 +518,7 @@ static void a_refusal_ends_the_wait_at_once(void **state)
 	assert_int_equal(publish(board, "good", ""), 0);
 	assert_int_equal(publish(board, "x", ""), 0);
 	assert_int_equal(beest_board_wait(board, wishes, 2, NULL, NULL), -EPROTOTYPE);
-	assert_in_range(beest_now() - begin, 0, 3 * BEEST_SECOND);
+	assert_in_range(beest_now() - begin, 0, 10 * BEEST_SECOND);
 	assert_error_has("qp 'x' (key ");
 	assert_error_has("is of another type");
 	assert_null(wishes[0].bytes);
@@ -662,7 +662,7 @@ static void records_survive_a_restart(void **state)
 	}
 	assert_int_equal(push(a, "letter", "dear b"), 0);
 	assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, &waiter), 0);
-	poll(NULL, 0, 50);
+	pause_ms(50);
 	cache_restart(cache);
 
 	for (i = 0; i < MANY; i++) {
@@ -813,7 +813,7 @@ static void an_outage_is_survived(void **state)
 	assert_int_equal(publish(a, "y", ""), 0);
 	cache_kill(cache);
 	assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, &waiter), 0);
-	poll(NULL, 0, 200);
+	pause_ms(200);
 	cache_restart(cache);
 	assert_int_equal(publish(a, "x", "at last"), 0);
 	pthread_join(thread, NULL);
@@ -865,7 +865,7 @@ static void close_does_not_hang(void **state)
 	cache_stop(cache);
 	begin = beest_now();
 	beest_board_close(board);
-	assert_in_range(beest_now() - begin, 0, 2500 * BEEST_MS);
+	assert_in_range(beest_now() - begin, 0, 10 * BEEST_SECOND);
 }
 
 /* Another process as rank 0; it lives until its standard pipe @go is closed. */
@@ -988,17 +988,17 @@ static void a_child_may_use_the_board_and_removes_nothing(void **state)
 
 static void waiting_blocks_nobody(void **state)
 {
-	struct beest_board *board = board_of(0, 10 * BEEST_SECOND);
+	struct beest_board *board = board_of(0, 60 * BEEST_SECOND);
 	struct waiter waiter = { .board = board, .name = "last", .ret = -1 };
 	pthread_t thread;
 	int64_t begin;
 
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, &waiter), 0);
-	poll(NULL, 0, 50);
+	pause_ms(50);
 	begin = beest_now();
 	assert_int_equal(publish(board, "first", ""), 0);
-	assert_in_range(beest_now() - begin, 0, BEEST_SECOND);
+	assert_in_range(beest_now() - begin, 0, 10 * BEEST_SECOND);
 	assert_int_equal(publish(board, "last", "done"), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(waiter.ret, 0);
@@ -1104,7 +1104,7 @@ static void *come_and_go(void *data)
 
 	for (i = 0; i < 500; i++) {
 		worker->failures += publish(worker->board, "tmp", "") < 0;
-		usleep(100);
+		pause_us(100);
 		worker->failures += beest_board_remove(worker->board, BEEST_KIND_QP, "tmp") < 0;
 	}
 	__atomic_store_n(&worker->number, 1, __ATOMIC_RELAXED);

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "hartebeest-c.h"
@@ -22,6 +21,7 @@
 #include "lib/exchange.h"
 #include "tests/fake-verbs.h"
 #include "tests/memcached.h"
+#include "tests/pause.h"
 #include "tests/unit.h"
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -1031,7 +1031,6 @@ static const struct ibv_qp *own_qp(void)
 static void outlive(void)
 {
 	const struct ibv_qp_attr *rtr, *rts;
-	struct timespec pause = { 0, 150000000 };	/* it looks once in 100 ms */
 	uint32_t former, psn;
 
 	publish_all();
@@ -1041,8 +1040,7 @@ static void outlive(void)
 	EXPECT(hartebeest_memc_push_general("up"));
 	EXPECT(hartebeest_memc_wait_general("again"));
 	EXPECT(last_step(own_qp(), IBV_QPS_RTR)->dest_qp_num == former);
-	while (nanosleep(&pause, &pause) < 0 && errno == EINTR)
-		;
+	pause_ms(150);				/* it looks once in 100 ms */
 	EXPECT(hartebeest_memc_push_general("anything"));
 
 	rtr = last_step(own_qp(), IBV_QPS_RTR);
@@ -1062,14 +1060,13 @@ static void outlive_by_a_failure(void)
 {
 	struct ibv_mr *mr;
 	uint32_t former;
-	struct timespec pause = { 0, 1000000 };
 
 	publish_all();
 	connect_to(1);
 	former = hartebeest_get_remote_qp("qp-1")->qp_num;
 	EXPECT(hartebeest_memc_push_general("up"));
 	while (!is_in_the_server("msg", "again"))
-		nanosleep(&pause, NULL);
+		pause_ms(1);
 	mr = hartebeest_get_local_mr("pd", "mr");
 	fake_verbs.complete_sends = true;
 	fake_verbs.complete_status = IBV_WC_RETRY_EXC_ERR;

@@ -17,6 +17,7 @@
 #include "lib/clock.h"
 #include "tests/fake-verbs.h"
 #include "tests/memcached.h"
+#include "tests/pause.h"
 #include "tests/unit.h"
 
 static struct cache *cache;
@@ -98,7 +99,7 @@ static void port_is(enum ibv_port_state state)
 /* After 50 ms, from another thread: as a cable is pulled while somebody waits. */
 static void *pull(void *data)
 {
-	poll(NULL, 0, 50);
+	pause_ms(50);
 	port_is(IBV_PORT_DOWN);
 	raise_port(IBV_EVENT_PORT_ERR, 1);
 	return data;
@@ -106,7 +107,7 @@ static void *pull(void *data)
 
 static void *die(void *data)
 {
-	poll(NULL, 0, 50);
+	pause_ms(50);
 	raise_port(IBV_EVENT_DEVICE_FATAL, 0);
 	return data;
 }
@@ -120,9 +121,9 @@ static void none_is_zero(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_event_get(hb, &event, 0), 0);
-	assert_true(beest_now() - begin < 50 * BEEST_MS);
+	assert_true(beest_now() - begin < BEEST_SECOND);
 	assert_int_equal(hartebeest_event_get(hb, &event, hartebeest_clock() + 60 * BEEST_MS), 0);
-	assert_in_range(beest_now() - begin, 60 * BEEST_MS, BEEST_SECOND);
+	assert_in_range(beest_now() - begin, 60 * BEEST_MS, 5 * BEEST_SECOND);
 	assert_int_equal(event.port, 77);
 }
 
@@ -255,7 +256,7 @@ static void all_waits_end(void *(*trouble)(void *), int err, const char *sentenc
 		pthread_create(&thread, NULL, trouble, NULL);
 		assert_int_equal(waits[i](), -err);
 		assert_error_has(sentence);
-		assert_true(beest_now() - begin < 2 * BEEST_SECOND);
+		assert_true(beest_now() - begin < 5 * BEEST_SECOND);
 		pthread_join(thread, NULL);
 	}
 }

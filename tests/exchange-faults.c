@@ -21,6 +21,7 @@
 #include "tests/bringup.h"
 #include "tests/fake-verbs.h"
 #include "tests/memcached.h"
+#include "tests/pause.h"
 #include "tests/unit.h"
 
 #define SERVERS_MAX 3
@@ -97,7 +98,7 @@ static void suffer(const struct fault *fault, struct cache *cache, struct bringu
 {
 	fault->begin(cache);
 	bringup_let_go(bringup);
-	bringup_sleep(fault->ms);
+	pause_ms(fault->ms);
 	fault->end(cache);
 }
 
@@ -114,7 +115,7 @@ static void fault_at(const struct fault *fault, struct cache *cache, int step, i
 	bringup->hold_step = step;
 	bringup_start(&crowd, bringup);
 	bringup_await_held(bringup);
-	bringup_sleep(ahead_ms);
+	pause_ms(ahead_ms);
 	suffer(fault, cache, bringup);
 	bringup_join(&crowd);
 	bringup_note_all(&crowd);
@@ -234,7 +235,7 @@ static void a_server_that_stays_dead_is_named(void **state)
 		assert_int_equal(hartebeest_msg_wait(member.hb, name, NULL, 0, NULL),
 				 -ECONNREFUSED);
 		assert_error_has(home_of(name));
-		assert_true(beest_now() - begin < 2 * BEEST_SECOND);
+		assert_true(beest_now() - begin < 10 * BEEST_SECOND);
 		hartebeest_close(member.hb);
 		bringup_free(member.bringup);
 	}
@@ -307,7 +308,7 @@ static int be_rank(struct bringup_member *member)
 		return ret;
 	__atomic_add_fetch(&bringup->arrived, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&bringup->go, __ATOMIC_ACQUIRE))
-		bringup_sleep(1);
+		pause_ms(1);
 	ret = bringup_rejoin(member);
 	if (ret < 0)
 		return ret;
@@ -350,7 +351,7 @@ static bool has_died(struct bringup *bringup, pid_t pid)
 	while (__atomic_load_n(&bringup->arrived, __ATOMIC_ACQUIRE) < 2) {
 		if (waitpid(pid, NULL, WNOHANG) == pid)
 			return true;
-		bringup_sleep(1);
+		pause_ms(1);
 	}
 	return false;
 }
@@ -432,7 +433,7 @@ static void a_rank_is_killed_at_any_moment(void **state)
 		bringup = new_bringup(2);
 		pids[0] = fork_rank(bringup, 0);
 		pids[1] = fork_rank(bringup, 1);
-		usleep((useconds_t)(300 * i));
+		pause_us(300 * i);
 		kill(pids[1], SIGKILL);
 		assert_int_equal(status_of(pids[1]), SIGKILL);
 		snprintf(where, sizeof(where), "rank killed after %d us", 300 * i);
@@ -532,7 +533,7 @@ static void late_ranks_are_waited_for(void **state)
 		pids[i][0] = fork_rank(bringup[i], 0);
 	}
 	for (i = 0; i < 2; i++) {
-		bringup_sleep(late_ms[i] - (i ? late_ms[i - 1] : 0));
+		pause_ms(late_ms[i] - (i ? late_ms[i - 1] : 0));
 		assert_int_equal(bringup[i]->arrived, 0);
 		pids[i][1] = fork_rank(bringup[i], 1);
 	}
@@ -570,7 +571,7 @@ static void a_rank_that_never_comes_is_named(void **state)
 		member.first = member.last = bringup_step(absences[i].step);
 		begin = beest_now();
 		assert_int_equal(bringup_take(&member), -ETIMEDOUT);
-		assert_in_range(beest_now() - begin, 250 * BEEST_MS, 2 * BEEST_SECOND);
+		assert_in_range(beest_now() - begin, 250 * BEEST_MS, 5 * BEEST_SECOND);
 		snprintf(key, sizeof(key), "hb1/%s/%s", job, absences[i].key);
 		assert_error_has(key);
 		assert_error_has(absences[i].rank);

@@ -14,6 +14,7 @@
 #include "lib/clock.h"
 #include "lib/exchange.h"
 #include "tests/memcached.h"
+#include "tests/pause.h"
 #include "tests/unit.h"
 
 #define TTL 600
@@ -111,7 +112,7 @@ static void all_fail_with(int err, const char *server)
 	for (operation = 0; operation < OPERATIONS; operation++) {
 		begin = beest_now();
 		assert_int_equal(operate(operation, "k", begin + 300 * BEEST_MS), -err);
-		assert_in_range(beest_now() - begin, 0, 1500 * BEEST_MS);
+		assert_in_range(beest_now() - begin, 0, 5 * BEEST_SECOND);
 		assert_error_has(server);
 	}
 }
@@ -203,7 +204,7 @@ static void many_keys_meet_their_values(void **state)
 
 	begin = beest_now();
 	assert_int_equal(beest_exchange_get(exchange, keys, MANY + 1, values, soon()), 0);
-	assert_in_range(beest_now() - begin, 0, 500 * BEEST_MS);
+	assert_in_range(beest_now() - begin, 0, 3 * BEEST_SECOND);
 	for (i = 0; i < MANY; i++) {
 		at = i * 7 % MANY;
 		snprintf(expected, sizeof(expected), "%d", i);
@@ -364,7 +365,7 @@ static void one_second_is_enough_for_an_attempt(void **state)
 	(void)state;
 	cache_stop(cache);
 	assert_int_equal(operate(PUT, "k", beest_deadline(60 * BEEST_SECOND)), -EHOSTDOWN);
-	assert_in_range(beest_now() - begin, 900 * BEEST_MS, 2500 * BEEST_MS);
+	assert_in_range(beest_now() - begin, 900 * BEEST_MS, 10 * BEEST_SECOND);
 }
 
 static void nobody_accepts(void **state)
@@ -437,7 +438,7 @@ static void too_many_connections(void **state)
 	for (i = 0; i < 80; i++)
 		close(fds[i]);
 	for (i = 0; i < 100 && operate(PUT, "k", soon()) < 0; i++)
-		poll(NULL, 0, 20);
+		pause_ms(20);
 	assert_string_equal(get("k"), "v");
 }
 
@@ -583,19 +584,19 @@ static void many_signals_do_not_matter(void **state)
 	cache_stop(cache);
 	begin = beest_now();
 	assert_int_equal(get_error("k", begin + 300 * BEEST_MS), -EHOSTDOWN);
-	assert_in_range(beest_now() - begin, 250 * BEEST_MS, 1500 * BEEST_MS);
+	assert_in_range(beest_now() - begin, 250 * BEEST_MS, 5 * BEEST_SECOND);
 	set_timer(0, 0);
 	signal(SIGALRM, SIG_DFL);
 }
 
-/* Ends what would never end by a third signal after 900 ms. */
+/* Ends what would never end by a third signal after 8 s. */
 static void tick_twice(int signal)
 {
 	tick(signal);
 	if (ticks == 1)
 		set_timer(130, 0);
 	if (ticks == 2)
-		set_timer(900, 0);
+		set_timer(8000, 0);
 }
 
 /* libmemcached 1.1 waits for ever then: it counts the time before the first one twice. */
@@ -613,7 +614,7 @@ static void two_signals_do_not_matter(void **state)
 	set_timer(130, 0);
 	begin = beest_now();
 	assert_int_equal(get_error("k", begin + 300 * BEEST_MS), -EHOSTDOWN);
-	assert_in_range(beest_now() - begin, 250 * BEEST_MS, 900 * BEEST_MS);
+	assert_in_range(beest_now() - begin, 250 * BEEST_MS, 5 * BEEST_SECOND);
 	set_timer(0, 0);
 	signal(SIGALRM, SIG_DFL);
 }

@@ -19,6 +19,7 @@
 #include "hartebeest-post.h"
 #include "hartebeest.h"
 #include "tests/memcached.h"
+#include "tests/pause.h"
 #include "tests/ranks.h"
 #include "tests/unit.h"
 
@@ -62,7 +63,7 @@ static void add_pair(const char *family, const char *one, const char *two, int b
 /* GIDs follow addresses by way of a kernel thread. */
 static void settle(void)
 {
-	usleep(200000);
+	pause_ms(200);
 }
 
 static int set_up(void **state)

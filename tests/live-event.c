@@ -16,6 +16,7 @@
 #include "hartebeest-post.h"
 #include "hartebeest.h"
 #include "tests/memcached.h"
+#include "tests/pause.h"
 #include "tests/unit.h"
 
 #define SECOND INT64_C(1000000000)
@@ -33,7 +34,7 @@ static void need_machine(void)
 
 static void *pull(void *data)
 {
-	poll(NULL, 0, 300);
+	pause_ms(300);
 	return system("ip link set v0 down") == 0 ? NULL : data;
 }
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "tests/memcached.h"
+#include "tests/pause.h"
 
 #define CACHES_MAX 16
 #define ARGUMENTS_MAX 24
@@ -47,14 +48,6 @@ static void give_up(const char *format, ...)
 	va_end(args);
 	fputc('\n', stderr);
 	exit(1);
-}
-
-static void sleep_ms(int ms)
-{
-	struct timespec pause = { ms / 1000, ms % 1000 * 1000000L };
-
-	while (nanosleep(&pause, &pause) < 0 && errno == EINTR)
-		;
 }
 
 /* ---------------------------------------------------------------- sockets --- */
@@ -229,7 +222,7 @@ static int await(struct cache *cache)
 			close(fd);
 			return 1;
 		}
-		sleep_ms(5);
+		pause_ms(5);
 	}
 	cache_end(cache);
 	give_up("memcached does not listen after %d ms", START_MS);
@@ -356,7 +349,7 @@ void cache_restart(struct cache *cache)
 	for (tries = 0; tries < 100; tries++) {
 		if (launch(cache))
 			return;
-		sleep_ms(20);
+		pause_ms(20);
 	}
 	give_up("memcached does not start again on port %s", cache->port);
 }

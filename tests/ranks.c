@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tests/pause.h"
 #include "tests/ranks.h"
 
 #define LIMIT_MS 60000
@@ -20,13 +20,6 @@ void ranks_fail(const char *condition, const char *file, int line)
 	fprintf(stderr, "%s:%d: rank %s: not true: %s\n  hartebeest_error: %s\n", file, line,
 		getenv("HARTEBEEST_NID"), condition, hartebeest_error());
 	_exit(1);
-}
-
-static void sleep_ms(int ms)
-{
-	struct timespec pause = { ms / 1000, ms % 1000 * 1000000L };
-
-	nanosleep(&pause, NULL);
 }
 
 /* --------------------------------------------------------------- ports --- */
@@ -106,7 +99,7 @@ static pid_t start(const struct ranks *ranks, int rank, int (*function)(int, voi
 
 	set_environment(ranks, rank);
 	if (ranks->delay_ms[rank])
-		sleep_ms(ranks->delay_ms[rank]);
+		pause_ms(ranks->delay_ms[rank]);
 	exit(function(rank, data) ? 1 : 0);
 }
 
@@ -136,7 +129,7 @@ int ranks_run(const struct ranks *ranks, int (*function)(int rank, void *data), 
 			well += ended_well(&pids[rank], WNOHANG);
 			left += pids[rank] > 0;
 		}
-		sleep_ms(5);
+		pause_ms(5);
 	}
 
 	for (rank = 0; rank < ranks->count; rank++) {

@@ -10,6 +10,7 @@
 
 #include "lib/clock.h"
 #include "lib/random.h"
+#include "tests/pause.h"
 #include "tests/unit.h"
 
 static void test_now_advances(void **state)
@@ -17,7 +18,7 @@ static void test_now_advances(void **state)
 	int64_t before = beest_now();
 
 	(void)state;
-	usleep(2000);
+	pause_ms(2);
 	assert_true(beest_now() - before >= 2 * BEEST_MS);
 }
 
