@@ -13,17 +13,17 @@
 
 #include "include/hartebeest.h"
 #include "lib/address.h"
-#include "lib/clock.h"
 #include "lib/completion.h"
 #include "lib/context.h"
 #include "lib/cq.h"
 #include "lib/error.h"
 #include "lib/message.h"
 #include "lib/mr.h"
+#include "lib/pairing.h"
+#include "lib/path.h"
 #include "lib/pd.h"
 #include "lib/peer.h"
 #include "lib/qp.h"
-#include "lib/resolve.h"
 
 /* Last line of a function: the failure is complete here and nowhere below. */
 static int done(const struct hartebeest *hb, int ret)
@@ -46,57 +46,25 @@ static int refuse(const struct hartebeest *hb, const char *function, const char 
 	} while (0)
 
 /* Objects by name: what most functions begin with. */
-static int find_pd(struct hartebeest *hb, const char *name, struct beest_pd **pd)
-{
-	struct beest_node *node;
-	int ret;
+#define DEFINE_FIND(type)								\
+	static int find_##type(struct hartebeest *hb, const char *name,		\
+			       struct beest_##type **object)			\
+	{									\
+		struct beest_node *node;					\
+		int ret;							\
+										\
+		ret = beest_context_find(hb, &beest_##type##_kind, name, &node);	\
+		if (ret < 0)							\
+			return ret;						\
+										\
+		*object = BEEST_CONTAINER(node, struct beest_##type, node);	\
+		return 0;							\
+	}
 
-	ret = beest_context_find(hb, &beest_pd_kind, name, &node);
-	if (ret < 0)
-		return ret;
-
-	*pd = BEEST_CONTAINER(node, struct beest_pd, node);
-	return 0;
-}
-
-static int find_cq(struct hartebeest *hb, const char *name, struct beest_cq **cq)
-{
-	struct beest_node *node;
-	int ret;
-
-	ret = beest_context_find(hb, &beest_cq_kind, name, &node);
-	if (ret < 0)
-		return ret;
-
-	*cq = BEEST_CONTAINER(node, struct beest_cq, node);
-	return 0;
-}
-
-static int find_mr(struct hartebeest *hb, const char *name, struct beest_mr **mr)
-{
-	struct beest_node *node;
-	int ret;
-
-	ret = beest_context_find(hb, &beest_mr_kind, name, &node);
-	if (ret < 0)
-		return ret;
-
-	*mr = BEEST_CONTAINER(node, struct beest_mr, node);
-	return 0;
-}
-
-static int find_qp(struct hartebeest *hb, const char *name, struct beest_qp **qp)
-{
-	struct beest_node *node;
-	int ret;
-
-	ret = beest_context_find(hb, &beest_qp_kind, name, &node);
-	if (ret < 0)
-		return ret;
-
-	*qp = BEEST_CONTAINER(node, struct beest_qp, node);
-	return 0;
-}
+DEFINE_FIND(pd)
+DEFINE_FIND(cq)
+DEFINE_FIND(mr)
+DEFINE_FIND(qp)
 
 /* ------------------------------------------------------------- context --- */
 
@@ -197,26 +165,6 @@ HARTEBEEST_EXPORT int hartebeest_address_text(struct hartebeest *hb, char *text,
 	return done(hb, ret);
 }
 
-/* Where a path is to start: *from stays NULL where the kernel may choose. */
-static int local_ip(struct hartebeest *hb, struct beest_gid *ip, const struct beest_gid **from)
-{
-	const struct beest_device *device;
-	int ret = 0;
-
-	if (hb->policy.rule == BEEST_GID_IP) {
-		*ip = hb->policy.gid;
-	} else {
-		if (!hb->options.device_name && !beest_context_has_device(hb))
-			return 0;
-		ret = beest_context_device(hb, &device);
-		if (ret == 0)
-			ret = beest_address_ip(device, &hb->policy, ip);
-	}
-	if (ret == 0)
-		*from = ip;
-	return ret;
-}
-
 static void show_route(const struct beest_route *route, struct hartebeest_path *path)
 {
 	memset(path, 0, sizeof(*path));
@@ -237,28 +185,6 @@ static void show_route(const struct beest_route *route, struct hartebeest_path *
 	path->life_time = route->life_time;
 }
 
-/* A start of the other family than the goal is no start: the kernel chooses. */
-static int resolve(struct hartebeest *hb, const char *text, struct beest_route *route)
-{
-	struct beest_question question = {
-		.tos = (uint8_t)hb->options.qp[BEEST_RC].traffic_class,
-		.deadline = beest_deadline(hb->options.timeout),
-	};
-	struct beest_gid from, to;
-	int ret;
-
-	ret = beest_route_parse(text, &to, &question.scope);
-	if (ret == 0)
-		ret = local_ip(hb, &from, &question.from);
-	if (ret < 0)
-		return ret;
-
-	question.to = &to;
-	if (question.from && beest_gid_is_ipv4(&from) != beest_gid_is_ipv4(&to))
-		question.from = NULL;
-	return beest_resolve(&question, route);
-}
-
 HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest *hb, const char *ip,
 					 struct hartebeest_path *path)
 {
@@ -268,7 +194,7 @@ HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest *hb, const char *ip,
 	NEED(hb);
 	NEED(ip);
 	NEED(path);
-	ret = resolve(hb, ip, &route);
+	ret = beest_path_ask(hb, ip, &route);
 	if (ret == 0)
 		show_route(&route, path);
 	return done(hb, ret);
@@ -731,11 +657,6 @@ HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest *hb, const char
 	return 0;
 }
 
-static int qp_init(struct hartebeest *hb, struct beest_qp *qp)
-{
-	return beest_qp_init(qp, &hb->device, &hb->policy, &hb->log);
-}
-
 HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest *hb, const char *name)
 {
 	struct beest_qp *qp;
@@ -745,22 +666,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest *hb, const char *name
 	NEED(name);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0)
-		ret = qp_init(hb, qp);
+		ret = beest_pairing_init(hb, qp);
 	return done(hb, ret);
-}
-
-static int qp_publish(struct hartebeest *hb, struct beest_qp *qp, const char *key)
-{
-	struct beest_board *board;
-	enum ibv_qp_state state;
-	int ret;
-
-	ret = beest_qp_state(qp, &state);
-	if (ret == 0 && state == IBV_QPS_RESET)
-		ret = qp_init(hb, qp);
-	if (ret == 0)
-		ret = beest_context_board(hb, &board);
-	return ret < 0 ? ret : beest_peer_publish(board, qp, key);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest *hb, const char *name,
@@ -774,65 +681,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest *hb, const char *n
 	NEED(key);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0)
-		ret = qp_publish(hb, qp, key);
+		ret = beest_pairing_publish(hb, qp, key);
 	return done(hb, ret);
-}
-
-static int add_found(struct hartebeest *hb, const char *key, const struct beest_peer *peer)
-{
-	struct beest_found *found;
-	int ret;
-
-	ret = beest_found_create(peer, &found);
-	if (ret < 0)
-		return ret;
-
-	ret = beest_table_add(&hb->objects, &beest_found_kind, key, &found->node);
-	if (ret < 0)
-		beest_found_kind.destroy(&found->node);
-	return ret;
-}
-
-/*
- * What is known of a peer changes with every fetch.  Under the lock as a whole: two
- * threads may fetch one key for the first time.
- */
-static int remember(struct hartebeest *hb, const char *key, const struct beest_peer *peer)
-{
-	struct beest_node *node;
-	int ret = 0;
-
-	pthread_mutex_lock(&hb->naming);
-	node = beest_table_look(&hb->objects, &beest_found_kind, key);
-	if (node)
-		BEEST_CONTAINER(node, struct beest_found, node)->peer = *peer;
-	else
-		ret = add_found(hb, key, peer);
-	pthread_mutex_unlock(&hb->naming);
-	return ret;
-}
-
-static int recall(struct hartebeest *hb, const char *key, struct beest_peer *peer)
-{
-	struct beest_node *node;
-
-	pthread_mutex_lock(&hb->naming);
-	node = beest_table_find(&hb->objects, &beest_found_kind, key);
-	if (node)
-		*peer = BEEST_CONTAINER(node, struct beest_found, node)->peer;
-	pthread_mutex_unlock(&hb->naming);
-	return node ? 0 : beest_fail_in(-ENOENT, "hartebeest_qp_fetch() was not called");
-}
-
-static int fetch_and_remember(struct hartebeest *hb, const char *key, struct beest_peer *peer)
-{
-	struct beest_board *board;
-	int ret;
-
-	ret = beest_context_board(hb, &board);
-	if (ret == 0)
-		ret = beest_peer_fetch(board, key, peer);
-	return ret < 0 ? ret : remember(hb, key, peer);
 }
 
 static void show_peer(const struct beest_peer *peer, struct hartebeest_remote_qp *remote)
@@ -860,30 +710,10 @@ HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest *hb, const char *key
 
 	NEED(hb);
 	NEED(key);
-	ret = fetch_and_remember(hb, key, &peer);
+	ret = beest_pairing_fetch(hb, key, &peer);
 	if (ret == 0 && remote)
 		show_peer(&peer, remote);
 	return done(hb, ret);
-}
-
-/* INIT draws a new sequence number: who found this end before must find it anew. */
-static int qp_enter(struct hartebeest *hb, struct beest_qp *qp)
-{
-	return qp->key[0] ? qp_publish(hb, qp, qp->key) : qp_init(hb, qp);
-}
-
-static int qp_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
-{
-	struct beest_peer peer;
-	enum ibv_qp_state state;
-	int ret;
-
-	ret = recall(hb, key, &peer);
-	if (ret == 0)
-		ret = beest_qp_state(qp, &state);
-	if (ret == 0 && state == IBV_QPS_RESET)
-		ret = qp_enter(hb, qp);
-	return ret < 0 ? ret : beest_qp_connect(qp, key, &peer, &hb->log);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest *hb, const char *name,
@@ -897,27 +727,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest *hb, const char *n
 	NEED(key);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0)
-		ret = qp_connect(hb, qp, key);
+		ret = beest_pairing_connect(hb, qp, key);
 	return done(hb, ret);
-}
-
-static int qp_confirm(struct hartebeest *hb, struct beest_qp *qp, const char *key)
-{
-	struct beest_board *board;
-	int ret;
-
-	if (qp->end.transport == BEEST_UD)
-		return beest_fail(EOPNOTSUPP, "UD queue pair '%s' has no single peer to confirm: "
-				  "use hartebeest_barrier()", qp->node.name);
-	if (!qp->key[0])
-		return beest_fail(ENOTCONN, "queue pair '%s' was never published, so no peer can "
-				  "confirm it", qp->node.name);
-	if (strcmp(qp->peer_key, key) != 0)
-		return beest_fail(ENOTCONN, "queue pair '%s' is not connected to '%s'",
-				  qp->node.name, key);
-
-	ret = beest_context_board(hb, &board);
-	return ret < 0 ? ret : beest_peer_confirm(board, qp, &hb->log);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest *hb, const char *name,
@@ -931,24 +742,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest *hb, const char *n
 	NEED(key);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0)
-		ret = qp_confirm(hb, qp, key);
+		ret = beest_pairing_confirm(hb, qp, key);
 	return done(hb, ret);
-}
-
-static int qp_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key)
-{
-	struct beest_board *board;
-	int ret;
-
-	if (qp->end.transport == BEEST_UD)
-		return beest_fail(EOPNOTSUPP, "UD queue pair '%s' has no single peer to follow",
-				  qp->node.name);
-	if (strcmp(qp->peer_key, key) != 0)
-		return beest_fail(ENOTCONN, "queue pair '%s' is not connected to '%s'",
-				  qp->node.name, key);
-
-	ret = beest_context_board(hb, &board);
-	return ret < 0 ? ret : beest_peer_follow(board, qp, &hb->log);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest *hb, const char *name,
@@ -963,8 +758,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest *hb, const char *na
 	NEED(key);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0)
-		ret = qp_follow(hb, qp, key);
-	if (ret == 1 && remember(hb, key, &qp->peer) == 0 && remote)
+		ret = beest_pairing_follow(hb, qp, key);
+	if (ret == 1 && remote)
 		show_peer(&qp->peer, remote);
 	return done(hb, ret);
 }
@@ -982,29 +777,6 @@ HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest *hb, const char *nam
 	return done(hb, ret);
 }
 
-static int qp_reconnect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
-{
-	struct beest_peer peer;
-	int ret;
-
-	if (qp->end.transport == BEEST_UD)
-		return beest_fail(EOPNOTSUPP, "UD queue pair '%s' has no single peer to reconnect "
-				  "to", qp->node.name);
-	if (!qp->key[0])
-		return beest_fail(ENOTCONN, "queue pair '%s' was never published: "
-				  "hartebeest_qp_publish() and _connect() first", qp->node.name);
-
-	beest_router_forget(&hb->router, &qp->peer.card);	/* the old way may be the failure */
-	ret = beest_qp_reset(qp);
-	if (ret == 0)
-		ret = qp_publish(hb, qp, qp->key);
-	if (ret == 0)
-		ret = fetch_and_remember(hb, key, &peer);
-	if (ret == 0)
-		ret = beest_qp_connect(qp, key, &peer, &hb->log);
-	return ret < 0 ? ret : qp_confirm(hb, qp, key);
-}
-
 HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest *hb, const char *name,
 					      const char *key)
 {
@@ -1016,7 +788,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest *hb, const char 
 	NEED(key);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0)
-		ret = qp_reconnect(hb, qp, key);
+		ret = beest_pairing_reconnect(hb, qp, key);
 	return done(hb, ret);
 }
 

@@ -120,24 +120,6 @@ static int fetch(struct beest_board *board, enum beest_record_kind kind, const c
 	return ret;
 }
 
-static int destroy(struct beest_node *node)
-{
-	free(BEEST_CONTAINER(node, struct beest_found, node));
-	return 0;
-}
-
-const struct beest_kind beest_found_kind = { "fetched queue pair", destroy };
-
-int beest_found_create(const struct beest_peer *peer, struct beest_found **found)
-{
-	*found = calloc(1, sizeof(**found));
-	if (!*found)
-		return beest_fail(ENOMEM, "no memory for a fetched queue pair");
-
-	(*found)->peer = *peer;
-	return 0;
-}
-
 int beest_mr_publish(struct beest_board *board, struct beest_mr *mr, const char *key)
 {
 	struct beest_mr_payload payload = {

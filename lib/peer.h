@@ -17,16 +17,6 @@ int beest_mr_publish(struct beest_board *board, struct beest_mr *mr, const char 
 int beest_mr_fetch(struct beest_board *board, const char *key,
 		   struct beest_mr_payload *payload);
 
-/* A fetched queue pair; its name in the table is the key. */
-struct beest_found {
-	struct beest_node node;
-	struct beest_peer peer;
-};
-
-extern const struct beest_kind beest_found_kind;
-
-int beest_found_create(const struct beest_peer *peer, struct beest_found **found);
-
 /* Remembers the key in the queue pair, which is in INIT or later. */
 int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const char *key);
 

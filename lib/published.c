@@ -282,7 +282,7 @@ int beest_published_sync(struct beest_published *published, const char *key,
 static bool is_old(const struct beest_published *published, const struct own *own, int64_t now)
 {
 	return own->put && !(own->flags & BEEST_PUBLISHED_LETTER) &&
-	       now - own->put > published->ttl / 2;
+	       now - own->put > published->ttl / 3;
 }
 
 static bool find_old(struct beest_published *published, char key[BEEST_KEY_MAX + 1])

@@ -65,7 +65,7 @@ bool beest_published_is_put(struct beest_published *published, const char *key);
 
 void beest_published_forget(struct beest_published *published, const char *key);
 
-/* Puts anew whatever is older than half its time to live. */
+/* Puts anew whatever is older than a third of its time to live. */
 int beest_published_refresh(struct beest_published *published, int64_t deadline);
 
 /* Records to be asked for in a look: the anchor, and some others in turn. */
