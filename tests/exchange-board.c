@@ -788,8 +788,8 @@ static void a_removed_record_is_not_put_back(void **state)
 
 static void records_outlive_their_time(void **state)
 {
-	struct beest_board *board = board_with(cache_endpoint(cache), 0, 4200 * BEEST_MS,
-					       3 * BEEST_SECOND);
+	struct beest_board *board = board_with(cache_endpoint(cache), 0, 5200 * BEEST_MS,
+					       4 * BEEST_SECOND);
 	char text[64];
 
 	(void)state;

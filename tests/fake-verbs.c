@@ -548,11 +548,17 @@ static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 
 static int async = -1;
 
+static void open_async(void)
+{
+	async = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+}
+
 /* Of the test, until its end: a context may outlive a reset by a moment. */
 static int async_fd(void)
 {
-	if (async < 0)
-		async = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, open_async);
 	return async;
 }
 
@@ -560,7 +566,7 @@ static void async_count(void)
 {
 	uint64_t number;
 
-	if (async >= 0 && read(async, &number, sizeof(number)) < 0 && errno != EAGAIN)
+	if (read(async_fd(), &number, sizeof(number)) < 0 && errno != EAGAIN)
 		abort();
 }
 
