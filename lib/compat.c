@@ -33,6 +33,7 @@ struct following {
 	struct following *next;
 	char *name, *key;
 	bool again;		/* it was: to be told to who connects by himself */
+	bool lost;		/* it could not be: left alone until someone connects */
 };
 
 /* ----------------------------------------------------- default context --- */
@@ -64,7 +65,7 @@ static bool failed(int ret)
 /* True when HARTEBEEST_LOG says how much hartebeest_open() is to tell of a failure. */
 static bool level_of_environment(void)
 {
-	const char *text = getenv("HARTEBEEST_LOG");
+	const char *text = secure_getenv("HARTEBEEST_LOG");
 	int64_t level;
 
 	if (!text || beest_log_level(text, &level) < 0)
@@ -181,7 +182,7 @@ HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
 	if (!name || strncmp(name, "HARTEBEEST_", strlen("HARTEBEEST_")) != 0)
 		return NULL;
 
-	value = getenv(name);
+	value = secure_getenv(name);
 	return value ? value : launched(name);
 }
 
@@ -222,13 +223,19 @@ static void follow_all(struct hartebeest *hb)
 {
 	struct hartebeest_remote_qp remote;
 	struct following *following;
+	int ret;
 
 	following = __atomic_load_n(&self.following, __ATOMIC_ACQUIRE);
 	for (; following; following = following->next) {
-		if (hartebeest_qp_follow(hb, following->name, following->key, &remote) != 1)
+		if (__atomic_load_n(&following->lost, __ATOMIC_RELAXED))
 			continue;
-		following->again = true;
-		keep(following->key, NULL, &remote);
+		ret = hartebeest_qp_follow(hb, following->name, following->key, &remote);
+		if (ret == 1) {
+			keep(following->key, NULL, &remote);
+			__atomic_store_n(&following->again, true, __ATOMIC_RELAXED);
+		} else if (ret == -ENOTCONN) {
+			__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
+		}
 	}
 }
 
@@ -276,10 +283,12 @@ static struct following *find_following(const char *name, const char *key)
 /* Without memory the connection is not followed, and works all the same. */
 static void add_following(const char *name, const char *key)
 {
-	struct following *following;
+	struct following *following = find_following(name, key);
 
-	if (find_following(name, key))
+	if (following) {
+		__atomic_store_n(&following->lost, false, __ATOMIC_RELAXED);
 		return;
+	}
 	following = calloc(1, sizeof(*following));
 	if (!following)
 		return;
@@ -374,6 +383,14 @@ HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)
 	return hb && hartebeest_qp_init(hb, scope(pd, qp, &scoped)) == 0;
 }
 
+/* A datagram goes to whom its address names. */
+static bool has_one_peer(struct hartebeest *hb, const char *name)
+{
+	struct ibv_qp *qp;
+
+	return hartebeest_qp_get(hb, name, &qp) == 0 && qp->qp_type != IBV_QPT_UD;
+}
+
 HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *qp,
 						   const char *remote_key)
 {
@@ -388,7 +405,8 @@ HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *q
 	if (hartebeest_qp_connect(hb, name, remote_key) < 0)
 		return false;
 
-	add_following(name, remote_key);
+	if (has_one_peer(hb, name))
+		add_following(name, remote_key);
 	return true;
 }
 
