@@ -25,9 +25,10 @@ quietly() {
 	die "failed: $* (all of it in $log)"
 }
 
-# Column 1 is apt's, 2 dnf's and yum's; commas separate packages of one row.
+# packages_of COLUMN PURPOSE...: of scripts/packages; column 2 is apt's, 3 dnf's and yum's.
 packages_of() {
-	awk -v column="$1" '!/^#/ && NF && $column != "-" { print $column }' \
+	awk -v column="$1" -v purposes=" ${*:2} " \
+		'!/^#/ && $column != "-" && index(purposes, " " $1 " ") { print $column }' \
 		"$top/scripts/packages" | tr ',' '\n'
 }
 
@@ -49,14 +50,14 @@ apt_install() {
 		apt-get install -y --no-install-recommends $missing
 }
 
-# Further arguments are Debian packages only some machines need.
-install_packages() {
+# prepare PURPOSE...: installs what these need and this machine lacks.
+prepare() {
 	if command -v apt-get >/dev/null; then
-		apt_install $(packages_of 1) "$@"
+		apt_install $(packages_of 2 "$@")
 	elif command -v dnf >/dev/null; then
-		quietly dnf-install as_root dnf install -y $(packages_of 2)
+		quietly dnf-install as_root dnf install -y $(packages_of 3 "$@")
 	elif command -v yum >/dev/null; then
-		quietly yum-install as_root yum install -y $(packages_of 2)
+		quietly yum-install as_root yum install -y $(packages_of 3 "$@")
 	else
 		die "no apt-get, dnf or yum here: install what scripts/packages lists"
 	fi
@@ -64,25 +65,6 @@ install_packages() {
 
 have_device() {
 	"$top/tests/vm/device" >/dev/null 2>&1
-}
-
-vm_packages() {
-	grep -v '^#' "$top/tests/vm/packages"
-}
-
-# What the packages tier needs: only Debian has it all.
-tier_packages() {
-	command -v apt-get >/dev/null || return 0
-	apt_install $(grep -v '^#' "$top/scripts/packages-tier")
-}
-
-# prepare [vm]: all that is needed to build, and for the virtual machine if asked.
-prepare() {
-	if [ "${1:-}" = vm ]; then
-		install_packages $(vm_packages)
-	else
-		install_packages
-	fi
 }
 
 # build_in FOLDER [configure argument...]: configured once, then only made.
