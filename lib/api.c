@@ -632,6 +632,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest *hb, const char *n
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0) {
 		owner = qp->owner;
+		beest_peer_unannounce(hb->board, qp);
 		ret = beest_context_destroy(hb, &beest_qp_kind, name);
 	}
 	if (ret == 0)
@@ -773,7 +774,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest *hb, const char *nam
 	NEED(name);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0)
-		ret = beest_qp_reset(qp);
+		ret = beest_pairing_reset(hb, qp);
 	return done(hb, ret);
 }
 

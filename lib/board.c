@@ -32,6 +32,7 @@
 
 /* The end of a process must not hang on a server that is silent. */
 #define CLOSE_MAX BEEST_SECOND
+#define GUESTBOOK_MAX (250 * BEEST_MS)
 
 struct beest_board {
 	struct beest_exchange *exchange;
@@ -104,6 +105,8 @@ static int author_fill(struct beest_author *author, int rank)
 {
 	int ret = beest_random(&author->incarnation, sizeof(author->incarnation));
 
+	if (ret == 0)
+		ret = beest_process_mark(author->incarnation.bytes);
 	host_read(author->host);
 	author->rank = rank;
 
@@ -199,16 +202,17 @@ int beest_board_open(struct beest_board **boardp, const struct beest_board_confi
 
 void beest_board_close(struct beest_board *board)
 {
-	int64_t deadline;
+	int64_t limit;
 
 	if (!board)
 		return;
 
 	if (beest_published_mine(board->published)) {
-		deadline = beest_deadline(CLOSE_MAX);
+		limit = board->timeout > CLOSE_MAX ? board->timeout : CLOSE_MAX;
 		beest_published_withdraw(board->published, &board->author.incarnation,
-					 deadline);
-		beest_guestbook_leave(board->guestbook, &board->author, deadline);
+					 CLOSE_MAX, beest_deadline(limit));
+		beest_guestbook_leave(board->guestbook, &board->author,
+				      beest_deadline(GUESTBOOK_MAX));
 	}
 	board_free(board);
 }
@@ -365,16 +369,18 @@ static int put_rank(struct beest_board *board, struct errand *errand, int flags,
 /* Is there somebody with another list of servers? */
 static int visit(struct beest_board *board, int64_t deadline)
 {
+	struct beest_author author = board->author;
 	struct errand errand = { .tries = 0 };
 	int ret;
 
+	author.pid = (uint32_t)getpid();
 	ret = beest_board_key(board, BEEST_KIND_RANK, BEEST_GUESTBOOK_NAME, errand.key);
 	if (ret == 0)
 		ret = rank_record(board, &errand);
 	if (ret < 0)
 		return ret;
 
-	ret = beest_guestbook_visit(board->guestbook, &board->author, errand.bytes, errand.size,
+	ret = beest_guestbook_visit(board->guestbook, &author, errand.bytes, errand.size,
 				    beest_published_ttl(board->published), deadline);
 	free(errand.bytes);
 
@@ -416,15 +422,17 @@ static bool live_together(const struct beest_board *board, const char *a, const 
 static int sentinel(struct beest_board *board, const char *letter, int64_t deadline)
 {
 	struct errand errand = { .kind = BEEST_KIND_RANK };
+	const uint8_t *mark = board->author.incarnation.bytes;
 	unsigned int number = 0;
 
-	memcpy(errand.key, board->anchor, sizeof(errand.key));
-	while (!live_together(board, errand.key, letter))
-		snprintf(errand.key, sizeof(errand.key), "%.230s/%u", board->anchor, ++number);
-	if (!number || beest_published_is_put(board->published, errand.key))
+	do
+		snprintf(errand.key, sizeof(errand.key), "%.200s/%02x%02x%02x%02x/%u",
+			 board->anchor, mark[12], mark[13], mark[14], mark[15], ++number);
+	while (!live_together(board, errand.key, letter));
+	if (beest_published_is_put(board->published, errand.key))
 		return 0;
 
-	return put_rank(board, &errand, 0, deadline);
+	return put_rank(board, &errand, BEEST_PUBLISHED_SENTINEL, deadline);
 }
 
 /* What every call does first. */
@@ -441,21 +449,27 @@ static int upkeep(struct beest_board *board, int64_t deadline)
 /* One of several servers is away: told once; what lives on the others goes on. */
 static void note_maimed(struct beest_board *board)
 {
-	if (!__atomic_exchange_n(&board->maimed, true, __ATOMIC_RELAXED))
+	if (beest_exchange_count(board->exchange) > 1 &&
+	    !__atomic_exchange_n(&board->maimed, true, __ATOMIC_RELAXED))
 		beest_log(board->log, BEEST_LOG_WARN, "%s; what does not live there goes on",
 			  beest_error_text());
 }
 
 static int attempt_sync(struct beest_board *board, struct errand *errand, int64_t deadline)
 {
-	int ret = upkeep(board, deadline);
+	int ret = anchor(board, deadline);
 
-	if (ret < 0 && (!beest_exchange_transient(ret) ||
-			live_together(board, errand->key, board->anchor)))
+	if (ret < 0 && live_together(board, errand->key, board->anchor))
+		return ret;
+	if (ret == 0)
+		ret = beest_published_refresh(board->published, deadline);
+	if (ret < 0 && !beest_exchange_transient(ret))
 		return ret;
 	if (ret < 0)
 		note_maimed(board);
 
+	if (beest_published_is_put(board->published, errand->key))
+		return 0;		/* just now, by the refresh */
 	ret = errand->kind == BEEST_KIND_MESSAGE ? sentinel(board, errand->key, deadline) : 0;
 	return ret < 0 ? ret : beest_published_sync(board->published, errand->key, deadline);
 }
@@ -499,14 +513,58 @@ int beest_board_publish(struct beest_board *board, enum beest_record_kind kind,
 	return publish(board, 0, kind, name, payload, size);
 }
 
+int beest_board_note(struct beest_board *board, enum beest_record_kind kind,
+		     const char *name, const void *payload, size_t size)
+{
+	struct errand errand = { .kind = kind };
+	int ret;
+
+	if (!beest_published_mine(board->published))
+		return publish(board, 0, kind, name, payload, size);
+
+	ret = beest_board_key(board, kind, name, errand.key);
+	if (ret == 0)
+		ret = errand_fill(board, &errand, payload, size);
+	return ret < 0 ? ret : remember(board, &errand, flags_of(kind) | BEEST_PUBLISHED_LAZY);
+}
+
+int beest_board_send(struct beest_board *board, enum beest_record_kind kind,
+		     const char *name)
+{
+	struct errand errand = { .kind = kind };
+	int ret;
+
+	if (!beest_published_mine(board->published))
+		return 0;		/* a note was no note there */
+
+	ret = beest_board_key(board, kind, name, errand.key);
+	return ret < 0 ? ret : insist(board, attempt_sync, &errand);
+}
+
+void beest_board_unnote(struct beest_board *board, enum beest_record_kind kind,
+			const char *name)
+{
+	char key[BEEST_KEY_MAX + 1];
+
+	if (beest_published_mine(board->published) &&
+	    beest_board_key(board, kind, name, key) == 0)
+		beest_published_forget_unsent(board->published, key);
+}
+
 int beest_board_publish_of(struct beest_board *board, uint64_t *owner,
 			   enum beest_record_kind kind, const char *name,
 			   const void *payload, size_t size)
 {
-	if (!*owner)
-		*owner = __atomic_add_fetch(&board->owners, 1, __ATOMIC_RELAXED);
+	uint64_t mark = __atomic_load_n(owner, __ATOMIC_RELAXED), drawn;
 
-	return publish(board, *owner, kind, name, payload, size);
+	if (!mark) {			/* another thread may publish the same region */
+		drawn = __atomic_add_fetch(&board->owners, 1, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(owner, &mark, drawn, false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			mark = drawn;
+	}
+
+	return publish(board, mark, kind, name, payload, size);
 }
 
 void beest_board_withdraw(struct beest_board *board, uint64_t owner)
@@ -620,19 +678,13 @@ static void gather(struct waiting *w)
 		w->asked[w->pending + i] = w->watch[i].key;
 }
 
-static bool same_process(const struct beest_author *author, const struct beest_board *board)
-{
-	return !strcmp(author->host, board->author.host) &&
-	       author->pid == (uint32_t)getpid();
-}
-
 /*
  * A server may carry out what a process sent before it was killed after the first
  * request of the process that took its place.
  */
 static bool is_dead(const struct beest_author *author, const struct beest_board *board)
 {
-	return !strcmp(author->host, board->author.host) &&
+	return beest_same_place(&author->incarnation, &board->author.incarnation) &&
 	       kill((pid_t)author->pid, 0) < 0 && errno == ESRCH;
 }
 
@@ -647,8 +699,7 @@ static int anchor_check(struct beest_board *board, const struct beest_value *val
 		return 0;
 
 	it = &record.author;
-	if (!memcmp(&it->incarnation, &board->author.incarnation, sizeof(it->incarnation)) ||
-	    same_process(it, board))
+	if (beest_same_process(&it->incarnation, &board->author.incarnation))
 		return 0;
 	if (is_dead(it, board)) {
 		__atomic_store_n(&board->anchored, false, __ATOMIC_RELAXED);

@@ -68,6 +68,21 @@ int beest_board_publish(struct beest_board *board, enum beest_record_kind kind,
 			const char *name, const void *payload, size_t size);
 
 /*
+ * The same without a word to a server: whatever is published or waited for next sends
+ * it.  Fails only where no record can be.
+ */
+int beest_board_note(struct beest_board *board, enum beest_record_kind kind,
+		     const char *name, const void *payload, size_t size);
+
+/* Sends what was noted and not sent yet. */
+int beest_board_send(struct beest_board *board, enum beest_record_kind kind,
+		     const char *name);
+
+/* Forgets what was noted and not sent yet. */
+void beest_board_unnote(struct beest_board *board, enum beest_record_kind kind,
+			const char *name);
+
+/*
  * The same for a record that goes with an object.  *owner is the object's mark, 0 before
  * its first record; drawn here.
  */
@@ -97,6 +112,7 @@ struct beest_wish {
 	const char *name;
 	int (*accept)(void *data, const struct beest_record *record);
 	void *data;
+	const char *unmet;		/* what it "is" when not accepted, for the sentence */
 
 	/* set on success; payload points into bytes */
 	struct beest_record record;
@@ -104,7 +120,7 @@ struct beest_wish {
 
 	/* kept by the board while waiting */
 	int seen;			/* 0: never, 1: seen and not accepted, negative: refused */
-	char trouble[160];		/* what is known of it, for the sentence */
+	char trouble[240];		/* what is known of it, for the sentence */
 };
 
 /*

@@ -28,6 +28,9 @@
 /* A second look at the server sooner than this would tell little and cost much. */
 #define NOTICE_PAUSE INT64_C(100000000)
 
+/* A server that is silent costs a look a quarter of a second: the rest has to wait. */
+#define NOTICE_TIME INT64_C(250000000)
+
 /* A connection, to be made again when its peer is replaced. */
 struct following {
 	struct following *next;
@@ -46,6 +49,7 @@ static struct {
 	int64_t poll_timeout;		/* ns; 0: no limit */
 	struct beest_table remotes;
 	struct following *following;	/* newest first; only grows */
+	struct following *rest;		/* not looked after last time */
 	int64_t noticed;		/* when, of hartebeest_clock() */
 	bool noticing;			/* a thread does that now */
 	bool doubt;			/* a transfer failed since */
@@ -223,10 +227,13 @@ static void follow_all(struct hartebeest *hb)
 {
 	struct hartebeest_remote_qp remote;
 	struct following *following;
+	int64_t end = hartebeest_clock() + NOTICE_TIME;
 	int ret;
 
-	following = __atomic_load_n(&self.following, __ATOMIC_ACQUIRE);
-	for (; following; following = following->next) {
+	following = self.rest;
+	if (!following)
+		following = __atomic_load_n(&self.following, __ATOMIC_ACQUIRE);
+	for (; following && hartebeest_clock() < end; following = following->next) {
 		if (__atomic_load_n(&following->lost, __ATOMIC_RELAXED))
 			continue;
 		ret = hartebeest_qp_follow(hb, following->name, following->key, &remote);
@@ -237,6 +244,7 @@ static void follow_all(struct hartebeest *hb)
 			__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
 		}
 	}
+	self.rest = following;
 }
 
 /*

@@ -430,6 +430,7 @@ int beest_exchange_get(struct beest_exchange *exchange, const char *const *keys,
 	bool *failed = calloc(count + 1, sizeof(*failed));
 	int ret;
 
+	memset(values, 0, count * sizeof(*values));
 	if (!failed)
 		return beest_fail(ENOMEM, "no memory for a request of %zu keys", count);
 

@@ -248,13 +248,17 @@ static int missing(const struct gathering *gathering, const struct beest_ids *ra
 	beest_text_start(&text, list, sizeof(list));
 	for (i = 0; i < gathering->count; i++) {
 		arrival = &gathering->arrivals[i];
-		if (arrival->seen && arrival->digest == gathering->digest)
+		if (arrival->name == gathering->name ||
+		    (arrival->seen && arrival->digest == gathering->digest))
 			continue;
 		if (count++)
 			beest_text_add(&text, ", ");
 		describe(&text, gathering, arrival, ranks->id[i]);
 	}
 
+	if (!count)			/* all came, and one's own last look was in vain */
+		return beest_fail_in(-ETIMEDOUT, "barrier '%s', pass %" PRIu64,
+				     barrier->node.name, gathering->generation);
 	return beest_fail(ETIMEDOUT, "barrier '%s', pass %" PRIu64 ": %zu of %zu did not come "
 			  "within exchange.timeout: %s", barrier->node.name,
 			  gathering->generation, count, gathering->count, list);

@@ -110,6 +110,21 @@ static int enter(struct hartebeest *hb, struct beest_qp *qp)
 	return qp->key[0] ? beest_pairing_publish(hb, qp, qp->key) : beest_pairing_init(hb, qp);
 }
 
+/* hartebeest_qp_init() after a reset: what stands on the server is of the life before. */
+static bool is_outdated(const struct beest_qp *qp)
+{
+	return qp->key[0] && qp->published != qp->end.card.generation;
+}
+
+/* Who confirms is told of a failure then: a name may be too long for that only. */
+static void announce(struct hartebeest *hb, struct beest_qp *qp)
+{
+	struct beest_board *board;
+
+	if (qp->key[0] && qp->end.transport != BEEST_UD && beest_context_board(hb, &board) == 0)
+		beest_peer_announce(board, qp);
+}
+
 int beest_pairing_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
 {
 	struct beest_peer peer;
@@ -121,7 +136,13 @@ int beest_pairing_connect(struct hartebeest *hb, struct beest_qp *qp, const char
 		ret = beest_qp_state(qp, &state);
 	if (ret == 0 && state == IBV_QPS_RESET)
 		ret = enter(hb, qp);
-	return ret < 0 ? ret : beest_qp_connect(qp, key, &peer, &hb->log);
+	else if (ret == 0 && state == IBV_QPS_INIT && is_outdated(qp))
+		ret = beest_pairing_publish(hb, qp, qp->key);
+	if (ret == 0)
+		ret = beest_qp_connect(qp, key, &peer, &hb->log);
+	if (ret == 0)
+		announce(hb, qp);
+	return ret;
 }
 
 static int has_one_peer(const struct beest_qp *qp, const char *purpose)
@@ -173,6 +194,12 @@ int beest_pairing_follow(struct hartebeest *hb, struct beest_qp *qp, const char 
 	return ret;
 }
 
+int beest_pairing_reset(struct hartebeest *hb, struct beest_qp *qp)
+{
+	beest_peer_unannounce(hb->board, qp);
+	return beest_qp_reset(qp);
+}
+
 int beest_pairing_reconnect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
 {
 	struct beest_peer peer;
@@ -186,7 +213,7 @@ int beest_pairing_reconnect(struct hartebeest *hb, struct beest_qp *qp, const ch
 				  "hartebeest_qp_publish() and _connect() first", qp->node.name);
 
 	beest_router_forget(&hb->router, &qp->peer.card);	/* the old way may be the failure */
-	ret = beest_qp_reset(qp);
+	ret = beest_pairing_reset(hb, qp);
 	if (ret == 0)
 		ret = beest_pairing_publish(hb, qp, qp->key);
 	if (ret == 0)

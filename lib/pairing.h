@@ -18,6 +18,7 @@ int beest_pairing_publish(struct hartebeest *hb, struct beest_qp *qp, const char
 int beest_pairing_fetch(struct hartebeest *hb, const char *key, struct beest_peer *peer);
 int beest_pairing_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key);
 int beest_pairing_confirm(struct hartebeest *hb, struct beest_qp *qp, const char *key);
+int beest_pairing_reset(struct hartebeest *hb, struct beest_qp *qp);
 int beest_pairing_reconnect(struct hartebeest *hb, struct beest_qp *qp, const char *key);
 
 /* 1: @qp is connected to another peer now, which stands in qp->peer. */

@@ -77,8 +77,7 @@ static int is_gone(struct beest_board *board, const struct beest_author *author,
 	*heir = record.author;
 	free(bytes);
 	/* one process may have two contexts */
-	return !same_incarnation(&heir->incarnation, &author->incarnation) &&
-	       (heir->pid != author->pid || strcmp(heir->host, author->host) != 0);
+	return !beest_same_process(&heir->incarnation, &author->incarnation);
 }
 
 static int after_fetch(void *data)
@@ -143,9 +142,13 @@ int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const cha
 	int ret;
 
 	ret = publish(board, &qp->owner, BEEST_KIND_QP, key, &beest_qp_layout, &qp->end.card);
-	if (ret == 0)
-		memmove(qp->key, key, strlen(key) + 1);	/* may be the same; fits, or no key */
-	return ret;
+	if (ret < 0)
+		return ret;
+
+	memmove(qp->key, key, strlen(key) + 1);	/* may be the same; fits, or no key */
+	qp->published = qp->end.card.generation;
+	qp->announced = false;
+	return 0;
 }
 
 /* A record may be well formed and still say what no queue pair can be. */
@@ -256,9 +259,12 @@ static int see_queue_pair(void *data, const struct beest_record *record)
 	return 0;
 }
 
-static int publish_confirmation(const struct confirmation *state)
+/*
+ * Noted as soon as it is true, not in the confirmation only: ranks that confirm their peers
+ * in orders that make a ring would all wait for each other.
+ */
+int beest_peer_announce(struct beest_board *board, struct beest_qp *qp)
 {
-	const struct beest_qp *qp = state->qp;
 	struct beest_confirm_payload echo = {
 		.qp_num = qp->end.card.qp_num,
 		.sq_psn = qp->end.card.sq_psn,
@@ -268,17 +274,30 @@ static int publish_confirmation(const struct confirmation *state)
 		.generation = qp->end.card.generation,
 		.peer_generation = qp->peer.card.generation,
 	};
+	uint8_t bytes[BEEST_PAYLOAD_MAX];
+	int ret;
 
-	return publish(state->board, NULL, BEEST_KIND_CONFIRM, qp->key, &beest_confirm_layout,
-		       &echo);
+	ret = beest_payload_encode(&beest_confirm_layout, &echo, bytes, sizeof(bytes));
+	if (ret >= 0)
+		ret = beest_board_note(board, BEEST_KIND_CONFIRM, qp->key, bytes, (size_t)ret);
+	qp->announced = ret == 0;
+	return ret;
+}
+
+/* What a server has already may have been read already. */
+void beest_peer_unannounce(struct beest_board *board, struct beest_qp *qp)
+{
+	if (qp->announced)
+		beest_board_unnote(board, BEEST_KIND_CONFIRM, qp->key);
+	qp->announced = false;
 }
 
 /*
  * The sequence number stays: a peer may be connected to it already, and what was under
  * way to the former one is lost anyhow.
  */
-static int connect_replacement(struct beest_qp *qp, const struct beest_peer *replacement,
-			       const struct beest_log *log)
+static int connect_replacement(struct beest_board *board, struct beest_qp *qp,
+			       const struct beest_peer *replacement, const struct beest_log *log)
 {
 	char key[BEEST_KEY_MAX + 1], who[BEEST_AUTHOR_TEXT];
 	int ret;
@@ -288,17 +307,15 @@ static int connect_replacement(struct beest_qp *qp, const struct beest_peer *rep
 		  "connecting again", qp->node.name, key, replacement->card.qp_num,
 		  beest_author_text(&replacement->author, who, sizeof(who)));
 
+	beest_peer_unannounce(board, qp);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_qp_init_again(qp);
-	return ret < 0 ? ret : beest_qp_connect(qp, key, replacement, log);
-}
-
-static int follow_replacement(struct confirmation *state)
-{
-	int ret = connect_replacement(state->qp, &state->replacement, state->log);
-
-	return ret < 0 ? ret : publish_confirmation(state);
+	if (ret == 0)
+		ret = beest_qp_connect(qp, key, replacement, log);
+	if (ret == 0 && qp->key[0])
+		ret = beest_peer_announce(board, qp);
+	return ret;
 }
 
 static int after_look(void *data)
@@ -309,7 +326,7 @@ static int after_look(void *data)
 		return state->confirmed;
 
 	state->replaced = false;
-	return follow_replacement(state);
+	return connect_replacement(state->board, state->qp, &state->replacement, state->log);
 }
 
 int beest_peer_confirm(struct beest_board *board, struct beest_qp *qp,
@@ -319,22 +336,24 @@ int beest_peer_confirm(struct beest_board *board, struct beest_qp *qp,
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_wish wishes[] = {
 		{ .kind = BEEST_KIND_CONFIRM, .name = key, .accept = see_confirmation,
-		  .data = &state },
+		  .data = &state, .unmet = "is for another queue pair" },
 		{ .kind = BEEST_KIND_QP, .name = key, .accept = see_queue_pair,
-		  .data = &state },
+		  .data = &state, .unmet = "its process has not connected to this queue pair" },
 	};
 	int ret;
 
 	memcpy(key, qp->peer_key, sizeof(key));
-	ret = publish_confirmation(&state);
-	if (ret < 0)
-		return ret;
-
-	ret = beest_board_wait(board, wishes, BEEST_COUNT(wishes), after_look, &state);
+	ret = qp->announced ? 0 : beest_peer_announce(board, qp);
+	if (ret == 0)
+		ret = beest_board_wait(board, wishes, BEEST_COUNT(wishes), after_look, &state);
 	beest_wishes_free(wishes, BEEST_COUNT(wishes));
+	if (ret == 0)
+		ret = beest_board_send(board, BEEST_KIND_CONFIRM, qp->key);
 	if (ret < 0)
-		return beest_fail_in(ret, "queue pair '%s' is connected, but '%s' did not confirm "
-				     "it", qp->node.name, key);
+		return beest_fail_in(ret, qp->peer_key[0] ?
+				     "queue pair '%s' is connected, but '%s' did not confirm it" :
+				     "queue pair '%s' cannot be connected to the new '%s'",
+				     qp->node.name, key);
 	return 0;
 }
 
@@ -371,6 +390,6 @@ int beest_peer_follow(struct beest_board *board, struct beest_qp *qp,
 	if (ret <= 0)
 		return ret;
 
-	ret = connect_replacement(qp, &replacement, log);
+	ret = connect_replacement(board, qp, &replacement, log);
 	return ret < 0 ? ret : 1;
 }

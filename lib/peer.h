@@ -23,6 +23,10 @@ int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const cha
 /* Waits for the record under @key.  -EBADMSG for values no queue pair has. */
 int beest_peer_fetch(struct beest_board *board, const char *key, struct beest_peer *peer);
 
+/* Notes for the peer that this end, which has a key, is connected to it; or no longer is. */
+int beest_peer_announce(struct beest_board *board, struct beest_qp *qp);
+void beest_peer_unannounce(struct beest_board *board, struct beest_qp *qp);
+
 /*
  * Waits until the peer that @qp is connected to says that it is connected to this
  * very queue pair.  A peer that was replaced meanwhile is connected anew.

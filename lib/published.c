@@ -8,26 +8,15 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "lib/crc32.h"
 #include "lib/error.h"
 #include "lib/published.h"
+#include "lib/shelf.h"
 
 /* One server that keeps silent must not use up the time of the others. */
 #define WITHDRAW_ATTEMPT (250 * BEEST_MS)
+#define WITHDRAW_BATCH 64
 
 #define TTL_MAX (INT64_C(30) * 24 * 60 * 60 * BEEST_SECOND)
-
-struct own {
-	char key[BEEST_KEY_MAX + 1];
-	uint32_t hash;
-	enum beest_record_kind kind;
-	int flags;
-	uint64_t owner;		/* 0: nobody in particular */
-	uint8_t *bytes;
-	size_t size;
-	uint64_t version;	/* never the same twice */
-	int64_t put;		/* when a server took this version, 0: not yet */
-};
 
 struct beest_published {
 	struct beest_exchange *exchange;
@@ -36,9 +25,10 @@ struct beest_published {
 	pid_t pid;		/* of the first user, 0: none yet */
 
 	pthread_mutex_t lock;	/* of all below */
-	struct own *list;
-	size_t count, room;
+	struct beest_shelf shelf;
 	uint64_t versions;
+	int64_t due;		/* nothing is to be sent by itself before that */
+	bool moved;		/* a round may have missed one that took another's place */
 	size_t turn;		/* where the next watch begins */
 	bool lost;		/* something was missing at the last look */
 };
@@ -63,14 +53,10 @@ int beest_published_open(struct beest_published **publishedp,
 
 void beest_published_close(struct beest_published *published)
 {
-	size_t i;
-
 	if (!published)
 		return;
 
-	for (i = 0; i < published->count; i++)
-		free(published->list[i].bytes);
-	free(published->list);
+	beest_shelf_clear(&published->shelf);
 	if (beest_published_mine(published))
 		pthread_mutex_destroy(&published->lock);
 	free(published);
@@ -92,52 +78,66 @@ int64_t beest_published_ttl(const struct beest_published *published)
 
 /* ------------------------------------------------ under the lock: the list --- */
 
-static struct own *find(struct beest_published *published, const char *key)
+/* Its time is over, by a server's clock that counts whole seconds: it is not lost. */
+static bool is_expired(const struct beest_published *published, const struct beest_own *own)
 {
-	uint32_t hash = beest_crc32(key, strlen(key));
-	size_t i;
-
-	for (i = 0; i < published->count; i++)
-		if (published->list[i].hash == hash && !strcmp(published->list[i].key, key))
-			return &published->list[i];
-
-	return NULL;
+	return published->ttl && own->put &&
+	       beest_now() - own->put > published->ttl - BEEST_SECOND;
 }
 
-static bool grow(struct beest_published *published)
+static uint8_t *take(struct beest_published *published, struct beest_own *own)
 {
-	size_t room = published->room ? 2 * published->room : 16;
-	struct own *list;
-
-	if (published->count < published->room)
-		return true;
-
-	list = realloc(published->list, room * sizeof(*list));
-	if (!list)
-		return false;
-	published->list = list;
-	published->room = room;
-
-	return true;
+	published->moved = true;
+	return beest_shelf_take(&published->shelf, own);
 }
 
-static struct own *append(struct beest_published *published, const char *key)
+/* Letters that no server has any more and nobody will put back, when there is no room. */
+static void drop_expired_letters(struct beest_published *published)
 {
-	struct own *own;
+	struct beest_shelf *shelf = &published->shelf;
+	size_t i = 0;
 
-	if (!grow(published))
-		return NULL;
+	if (shelf->count < shelf->room)
+		return;
+	while (i < shelf->count)
+		if ((shelf->list[i].flags & BEEST_PUBLISHED_LETTER) &&
+		    is_expired(published, &shelf->list[i]))
+			free(take(published, &shelf->list[i]));
+		else
+			i++;
+}
 
-	own = &published->list[published->count++];
-	memset(own, 0, sizeof(*own));
-	strcpy(own->key, key);
-	own->hash = beest_crc32(key, strlen(key));
+static struct beest_own *find_or_add(struct beest_published *published, const char *key)
+{
+	struct beest_own *own = beest_shelf_find(&published->shelf, key);
 
-	return own;
+	if (own)
+		return own;
+	drop_expired_letters(published);
+
+	return beest_shelf_add(&published->shelf, key);
+}
+
+/* When it is to be sent by itself. */
+static int64_t due(const struct beest_published *published, const struct beest_own *own)
+{
+	if (!own->put)
+		return own->flags & BEEST_PUBLISHED_LAZY ? 0 : INT64_MAX;
+	if (!published->ttl || own->flags & BEEST_PUBLISHED_LETTER)
+		return INT64_MAX;
+	return own->put + published->ttl / 3;
+}
+
+static void note_due(struct beest_published *published, const struct beest_own *own)
+{
+	int64_t at = due(published, own);
+
+	if (at < published->due)
+		published->due = at;
 }
 
 /* A copy that outlives the lock; its bytes are for free(3). */
-static bool copy_own(const struct own *own, struct own *copy)
+static bool copy_own(const struct beest_own *own, struct beest_own *copy)
 {
 	*copy = *own;
 	copy->bytes = malloc(own->size ? own->size : 1);
@@ -154,12 +154,10 @@ int beest_published_set(struct beest_published *published, enum beest_record_kin
 			const char *key, uint8_t *bytes, size_t size, int flags)
 {
 	uint8_t *former = bytes;
-	struct own *own;
+	struct beest_own *own;
 
 	pthread_mutex_lock(&published->lock);
-	own = find(published, key);
-	if (!own)
-		own = append(published, key);
+	own = find_or_add(published, key);
 	if (own) {
 		former = own->bytes;
 		own->kind = kind;
@@ -169,6 +167,7 @@ int beest_published_set(struct beest_published *published, enum beest_record_kin
 		own->owner = 0;
 		own->version = ++published->versions;
 		own->put = 0;
+		note_due(published, own);
 	}
 	pthread_mutex_unlock(&published->lock);
 	free(former);
@@ -178,10 +177,10 @@ int beest_published_set(struct beest_published *published, enum beest_record_kin
 
 void beest_published_own(struct beest_published *published, const char *key, uint64_t owner)
 {
-	struct own *own;
+	struct beest_own *own;
 
 	pthread_mutex_lock(&published->lock);
-	own = find(published, key);
+	own = beest_shelf_find(&published->shelf, key);
 	if (own)
 		own->owner = owner;
 	pthread_mutex_unlock(&published->lock);
@@ -189,40 +188,48 @@ void beest_published_own(struct beest_published *published, const char *key, uin
 
 bool beest_published_is_put(struct beest_published *published, const char *key)
 {
-	struct own *own;
+	struct beest_own *own;
 	bool put;
 
 	pthread_mutex_lock(&published->lock);
-	own = find(published, key);
+	own = beest_shelf_find(&published->shelf, key);
 	put = own && own->put;
 	pthread_mutex_unlock(&published->lock);
 
 	return put;
 }
 
-void beest_published_forget(struct beest_published *published, const char *key)
+static void forget(struct beest_published *published, const char *key, bool even_sent)
 {
 	uint8_t *bytes = NULL;
-	struct own *own;
+	struct beest_own *own;
 
 	pthread_mutex_lock(&published->lock);
-	own = find(published, key);
-	if (own) {
-		bytes = own->bytes;
-		*own = published->list[--published->count];
-	}
+	own = beest_shelf_find(&published->shelf, key);
+	if (own && (even_sent || !own->put))
+		bytes = take(published, own);
 	pthread_mutex_unlock(&published->lock);
 	free(bytes);
 }
 
-/* 1: copied, 0: not in the list. */
-static int copy_by_key(struct beest_published *published, const char *key, struct own *copy)
+void beest_published_forget(struct beest_published *published, const char *key)
 {
-	struct own *own;
+	forget(published, key, true);
+}
+
+void beest_published_forget_unsent(struct beest_published *published, const char *key)
+{
+	forget(published, key, false);
+}
+
+/* 1: copied, 0: not in the list. */
+static int copy_by_key(struct beest_published *published, const char *key, struct beest_own *copy)
+{
+	struct beest_own *own;
 	bool copied = true;
 
 	pthread_mutex_lock(&published->lock);
-	own = find(published, key);
+	own = beest_shelf_find(&published->shelf, key);
 	if (own)
 		copied = copy_own(own, copy);
 	pthread_mutex_unlock(&published->lock);
@@ -233,16 +240,18 @@ static int copy_by_key(struct beest_published *published, const char *key, struc
 }
 
 /* Notes that a server took @sent; false when the list has changed meanwhile. */
-static bool note_put(struct beest_published *published, const struct own *sent)
+static bool note_put(struct beest_published *published, const struct beest_own *sent)
 {
-	struct own *own;
+	struct beest_own *own;
 	bool same;
 
 	pthread_mutex_lock(&published->lock);
-	own = find(published, sent->key);
+	own = beest_shelf_find(&published->shelf, sent->key);
 	same = own && own->version == sent->version;
-	if (same)
+	if (same) {
 		own->put = beest_now();
+		note_due(published, own);
+	}
 	pthread_mutex_unlock(&published->lock);
 
 	return same;
@@ -258,7 +267,7 @@ static int delete_key(struct beest_published *published, const char *key, int64_
 int beest_published_sync(struct beest_published *published, const char *key,
 			 int64_t deadline)
 {
-	struct own own;
+	struct beest_own own;
 	int ret;
 
 	do {
@@ -277,45 +286,61 @@ int beest_published_sync(struct beest_published *published, const char *key,
 	return 0;
 }
 
-/* -------------------------------------------------------------- growing old --- */
+/* -------------------------------------------------------- sent by themselves --- */
 
-static bool is_old(const struct beest_published *published, const struct own *own, int64_t now)
-{
-	return own->put && !(own->flags & BEEST_PUBLISHED_LETTER) &&
-	       now - own->put > published->ttl / 3;
-}
+struct round {
+	size_t i;			/* where it goes on */
+	int64_t now, next;		/* the next time that something is due */
+};
 
-static bool find_old(struct beest_published *published, char key[BEEST_KEY_MAX + 1])
+static bool find_due(struct beest_published *published, struct round *round,
+		     char key[BEEST_KEY_MAX + 1])
 {
-	int64_t now = beest_now();
+	const struct beest_shelf *shelf = &published->shelf;
 	bool found = false;
-	size_t i;
+	int64_t at;
 
 	pthread_mutex_lock(&published->lock);
-	for (i = 0; i < published->count && !found; i++) {
-		found = is_old(published, &published->list[i], now);
+	for (; published->due <= round->now && round->i < shelf->count && !found; round->i++) {
+		at = due(published, &shelf->list[round->i]);
+		found = at <= round->now;
+		if (at < round->next)
+			round->next = at;
 		if (found)
-			strcpy(key, published->list[i].key);
+			strcpy(key, shelf->list[round->i].key);
+	}
+	if (!found && published->due <= round->now) {
+		published->due = published->moved ? 0 : round->next;
+		published->moved = false;
 	}
 	pthread_mutex_unlock(&published->lock);
 
 	return found;
 }
 
+/* A server that fails is left out from then on; the records of others are sent. */
 int beest_published_refresh(struct beest_published *published, int64_t deadline)
 {
+	struct round round = { .now = beest_now(), .next = INT64_MAX };
+	const char *server, *bad = NULL;
 	char key[BEEST_KEY_MAX + 1];
-	int ret = 0;
+	int ret, result = 0;
 
-	while (ret == 0 && published->ttl && find_old(published, key))
-		ret = beest_published_sync(published, key, deadline);
+	while (find_due(published, &round, key)) {
+		server = beest_exchange_server(published->exchange, key);
+		ret = server == bad ? 0 : beest_published_sync(published, key, deadline);
+		if (ret < 0) {
+			bad = server;
+			result = ret;
+		}
+	}
 
-	return ret;
+	return result;
 }
 
 /* ------------------------------------------------------------- getting lost --- */
 
-static void watch_own(struct beest_watch *watch, const struct own *own)
+static void watch_own(struct beest_watch *watch, const struct beest_own *own)
 {
 	strcpy(watch->key, own->key);
 	watch->anchor = own->flags & BEEST_PUBLISHED_ANCHOR;
@@ -326,11 +351,11 @@ static size_t watch_anchor(struct beest_published *published, struct beest_watch
 {
 	size_t i;
 
-	for (i = 0; i < published->count; i++) {
-		if (!(published->list[i].flags & BEEST_PUBLISHED_ANCHOR) ||
-		    !published->list[i].put)
+	for (i = 0; i < published->shelf.count; i++) {
+		if (!(published->shelf.list[i].flags & BEEST_PUBLISHED_ANCHOR) ||
+		    !published->shelf.list[i].put)
 			continue;
-		watch_own(watch, &published->list[i]);
+		watch_own(watch, &published->shelf.list[i]);
 		return 1;
 	}
 
@@ -340,13 +365,13 @@ static size_t watch_anchor(struct beest_published *published, struct beest_watch
 size_t beest_published_watch(struct beest_published *published,
 			     struct beest_watch watch[BEEST_WATCH_MAX])
 {
-	const struct own *own;
+	const struct beest_own *own;
 	size_t step, watched;
 
 	pthread_mutex_lock(&published->lock);
 	watched = watch_anchor(published, watch);
-	for (step = 0; step < published->count && watched < BEEST_WATCH_MAX; step++) {
-		own = &published->list[published->turn++ % published->count];
+	for (step = 0; step < published->shelf.count && watched < BEEST_WATCH_MAX; step++) {
+		own = &published->shelf.list[published->turn++ % published->shelf.count];
 		if (own->put && !(own->flags & (BEEST_PUBLISHED_ANCHOR | BEEST_PUBLISHED_LETTER)))
 			watch_own(&watch[watched++], own);
 	}
@@ -355,29 +380,32 @@ size_t beest_published_watch(struct beest_published *published,
 	return watched;
 }
 
-/* Removed or replaced since it was asked for: then its absence means nothing. */
+/*
+ * Removed or replaced since it was asked for, or at its end while nobody called: then its
+ * absence means nothing.
+ */
 static bool is_current(struct beest_published *published, const struct beest_watch *watch)
 {
-	struct own *own;
+	struct beest_own *own;
 	bool current;
 
 	pthread_mutex_lock(&published->lock);
-	own = find(published, watch->key);
-	current = own && own->version == watch->version;
+	own = beest_shelf_find(&published->shelf, watch->key);
+	current = own && own->version == watch->version && !is_expired(published, own);
 	pthread_mutex_unlock(&published->lock);
 
 	return current;
 }
 
 /* 1: copied, 0: none there. */
-static int copy_by_index(struct beest_published *published, size_t i, struct own *copy)
+static int copy_by_index(struct beest_published *published, size_t i, struct beest_own *copy)
 {
 	bool within, copied = true;
 
 	pthread_mutex_lock(&published->lock);
-	within = i < published->count;
+	within = i < published->shelf.count;
 	if (within)
-		copied = copy_own(&published->list[i], copy);
+		copied = copy_own(&published->shelf.list[i], copy);
 	pthread_mutex_unlock(&published->lock);
 	if (!copied)
 		return beest_fail(ENOMEM, "no memory for a record");
@@ -386,29 +414,58 @@ static int copy_by_index(struct beest_published *published, size_t i, struct own
 }
 
 /* By add: another's record stays.  If ours was removed meanwhile, it must go again. */
-static int put_back(struct beest_published *published, const struct own *own, int64_t deadline)
+static int put_back(struct beest_published *published, const struct beest_own *own, int64_t deadline,
+		    bool *missing)
 {
 	int ret;
 
+	*missing = false;
 	if (!own->put)
+		return 0;
+	if ((own->flags & BEEST_PUBLISHED_LETTER) && is_expired(published, own))
 		return 0;
 
 	ret = beest_exchange_add(published->exchange, own->key, own->bytes, own->size,
 				 beest_published_ttl(published), deadline);
 	if (ret == -EEXIST)
 		return 0;
+	*missing = ret == 0;
 	if (ret == 0 && !note_put(published, own))
 		ret = beest_published_sync(published, own->key, deadline);
 
 	return ret;
 }
 
+/* What its readers took away must stay away, so only where the sentinel was lost. */
+static int put_letters_back(struct beest_published *published, const char *server,
+			    int64_t deadline)
+{
+	struct beest_own own;
+	bool missing;
+	size_t i;
+	int ret;
+
+	for (i = 0; ; i++) {
+		ret = copy_by_index(published, i, &own);
+		if (ret <= 0)
+			return ret;
+		ret = 0;
+		if ((own.flags & BEEST_PUBLISHED_LETTER) &&
+		    beest_exchange_server(published->exchange, own.key) == server)
+			ret = put_back(published, &own, deadline, &missing);
+		free(own.bytes);
+		if (ret < 0)
+			return ret;
+	}
+}
+
 /* A server that fails is left out from then on; the records of others go back. */
 static int put_all_back(struct beest_published *published, int64_t deadline)
 {
+	bool missing;
 	const char *server, *bad = NULL;
 	int ret, result = 0;
-	struct own own;
+	struct beest_own own;
 	size_t i;
 
 	for (i = 0; ; i++) {
@@ -416,7 +473,12 @@ static int put_all_back(struct beest_published *published, int64_t deadline)
 		if (ret <= 0)
 			return ret < 0 ? ret : result;
 		server = beest_exchange_server(published->exchange, own.key);
-		ret = server == bad ? 0 : put_back(published, &own, deadline);
+		ret = 0;
+		if (server != bad && !(own.flags & BEEST_PUBLISHED_LETTER)) {
+			ret = put_back(published, &own, deadline, &missing);
+			if (ret == 0 && missing && (own.flags & BEEST_PUBLISHED_SENTINEL))
+				ret = put_letters_back(published, server, deadline);
+		}
 		free(own.bytes);
 		if (ret < 0) {
 			bad = server;
@@ -461,13 +523,7 @@ int beest_published_check(struct beest_published *published,
 
 /* ------------------------------------------------------------------ the end --- */
 
-static int get_one(struct beest_published *published, const char *key,
-		   struct beest_value *value, int64_t deadline)
-{
-	return beest_exchange_get(published->exchange, &key, 1, value, deadline);
-}
-
-static bool is_of(const struct own *own, const struct beest_value *value,
+static bool is_of(const struct beest_own *own, const struct beest_value *value,
 		  const struct beest_incarnation *incarnation)
 {
 	struct beest_record record;
@@ -478,48 +534,93 @@ static bool is_of(const struct own *own, const struct beest_value *value,
 	       !memcmp(&record.author.incarnation, incarnation, sizeof(*incarnation));
 }
 
-static void withdraw_one(struct beest_published *published, const struct own *own,
-			 const struct beest_incarnation *incarnation, int64_t deadline)
+static bool delete_of(struct beest_published *published, const struct beest_own *own,
+		      const struct beest_value *value,
+		      const struct beest_incarnation *incarnation, int64_t deadline)
+{
+	return !is_of(own, value, incarnation) ||
+	       delete_key(published, own->key, deadline) == 0;
+}
+
+/* Looked at together, deleted one by one.  Returns how many are dealt with. */
+static size_t withdraw(struct beest_published *published, const struct beest_own *const *owns,
+		       size_t count, const struct beest_incarnation *incarnation,
+		       int64_t deadline)
 {
 	int64_t attempt = beest_deadline(WITHDRAW_ATTEMPT);
-	struct beest_value value;
+	struct beest_value values[WITHDRAW_BATCH];
+	const char *keys[WITHDRAW_BATCH];
+	bool failed[WITHDRAW_BATCH];
+	size_t i, done = 0;
 	int ret;
 
 	if (attempt > deadline)
 		attempt = deadline;
-	ret = get_one(published, own->key, &value, attempt);
-	if (ret == 0 && is_of(own, &value, incarnation))
-		ret = delete_key(published, own->key, attempt);
-	beest_values_free(&value, 1);
-	if (ret < 0)
-		beest_log(published->log, BEEST_LOG_INFO, "key '%s' stays behind: %s",
-			  own->key, beest_error_text());
+	for (i = 0; i < count; i++)
+		keys[i] = owns[i]->key;
+	ret = beest_exchange_get_some(published->exchange, keys, count, values, failed, attempt);
+	if (ret < 0 && !beest_exchange_transient(ret))
+		return 0;
+	for (i = 0; i < count; i++)
+		done += !failed[i] &&
+			delete_of(published, owns[i], &values[i], incarnation, attempt);
+	beest_values_free(values, count);
+
+	return done;
+}
+
+static bool goes_at_the_end(const struct beest_own *own)
+{
+	return !(own->flags & (BEEST_PUBLISHED_LETTER | BEEST_PUBLISHED_STAYS));
+}
+
+/* The next batch, from *i on. */
+static size_t gather(const struct beest_shelf *shelf, size_t *i,
+		     const struct beest_own *owns[WITHDRAW_BATCH])
+{
+	size_t count = 0;
+
+	for (; *i < shelf->count && count < WITHDRAW_BATCH; (*i)++)
+		if (goes_at_the_end(&shelf->list[*i]))
+			owns[count++] = &shelf->list[*i];
+
+	return count;
 }
 
 void beest_published_withdraw(struct beest_published *published,
 			      const struct beest_incarnation *incarnation,
-			      int64_t deadline)
+			      int64_t patience, int64_t deadline)
 {
-	size_t i;
+	const struct beest_own *owns[WITHDRAW_BATCH];
+	int64_t silence = beest_deadline(patience);
+	size_t i = 0, count, done, left = 0;
 
-	for (i = 0; i < published->count && beest_left(deadline); i++)
-		if (!(published->list[i].flags & (BEEST_PUBLISHED_LETTER | BEEST_PUBLISHED_STAYS)))
-			withdraw_one(published, &published->list[i], incarnation, deadline);
+	while ((count = gather(&published->shelf, &i, owns))) {
+		done = 0;
+		if (beest_left(silence) && beest_left(deadline))
+			done = withdraw(published, owns, count, incarnation,
+					silence < deadline ? silence : deadline);
+		if (done == count)
+			silence = beest_deadline(patience);
+		left += count - done;
+	}
+	if (left)
+		beest_log(published->log, BEEST_LOG_WARN, "%zu records stay behind on the "
+			  "servers until their time to live is over", left);
 }
 
 /* Out of the list, so that nobody puts it back; @own has no bytes then. */
-static bool take_one_of(struct beest_published *published, uint64_t owner, struct own *own)
+static bool take_one_of(struct beest_published *published, uint64_t owner, struct beest_own *own)
 {
 	uint8_t *bytes = NULL;
 	size_t i;
 
 	pthread_mutex_lock(&published->lock);
-	for (i = 0; i < published->count && !bytes; i++) {
-		if (published->list[i].owner != owner)
+	for (i = 0; i < published->shelf.count && !bytes; i++) {
+		if (published->shelf.list[i].owner != owner)
 			continue;
-		*own = published->list[i];
-		bytes = own->bytes;
-		published->list[i] = published->list[--published->count];
+		*own = published->shelf.list[i];
+		bytes = take(published, &published->shelf.list[i]);
 	}
 	pthread_mutex_unlock(&published->lock);
 	own->bytes = NULL;
@@ -533,7 +634,7 @@ static bool is_listed(struct beest_published *published, const char *key)
 	bool listed;
 
 	pthread_mutex_lock(&published->lock);
-	listed = find(published, key) != NULL;
+	listed = beest_shelf_find(&published->shelf, key) != NULL;
 	pthread_mutex_unlock(&published->lock);
 
 	return listed;
@@ -543,12 +644,13 @@ static bool is_listed(struct beest_published *published, const char *key)
 void beest_published_disown(struct beest_published *published, uint64_t owner,
 			    const struct beest_incarnation *incarnation, int64_t deadline)
 {
-	struct own own;
+	struct beest_own own;
+	const struct beest_own *one = &own;
 
 	while (take_one_of(published, owner, &own)) {
 		if (!beest_left(deadline))
 			continue;
-		withdraw_one(published, &own, incarnation, deadline);
+		withdraw(published, &one, 1, incarnation, deadline);
 		if (is_listed(published, own.key))
 			beest_published_sync(published, own.key, deadline);
 	}

@@ -44,6 +44,10 @@ enum {
 	BEEST_PUBLISHED_LETTER = 2,
 	/* Put back while its author lives, and left behind: a peer may be about to read it. */
 	BEEST_PUBLISHED_STAYS = 4,
+	/* Nobody else's key: that it is missing shows that its server lost the letters, too. */
+	BEEST_PUBLISHED_SENTINEL = 8,
+	/* Sent by the next refresh: to say it is not worth a wait of its own. */
+	BEEST_PUBLISHED_LAZY = 16,
 };
 
 /* Remembers a record, to be sent by sync; takes @bytes, for free(3).  -ENOMEM. */
@@ -65,7 +69,10 @@ bool beest_published_is_put(struct beest_published *published, const char *key);
 
 void beest_published_forget(struct beest_published *published, const char *key);
 
-/* Puts anew whatever is older than a third of its time to live. */
+/* Unless a server has it. */
+void beest_published_forget_unsent(struct beest_published *published, const char *key);
+
+/* Sends what is lazy, and anew whatever is older than a third of its time to live. */
 int beest_published_refresh(struct beest_published *published, int64_t deadline);
 
 /* Records to be asked for in a look: the anchor, and some others in turn. */
@@ -88,10 +95,13 @@ int beest_published_check(struct beest_published *published,
 			  const struct beest_watch *watch, size_t count,
 			  const struct beest_value *values, int64_t deadline);
 
-/* Deletes what still is of this incarnation, as far as the deadline allows. */
+/*
+ * Deletes what still is of this incarnation, as long as the servers answer within
+ * @patience and until the deadline.  What is left is told in the log.
+ */
 void beest_published_withdraw(struct beest_published *published,
 			      const struct beest_incarnation *incarnation,
-			      int64_t deadline);
+			      int64_t patience, int64_t deadline);
 
 /* The same for the records of one owner, which are then forgotten. */
 void beest_published_disown(struct beest_published *published, uint64_t owner,

@@ -212,11 +212,12 @@ static int choose_address(struct beest_qp *qp, const struct beest_device *device
  */
 static int draw_psn(struct beest_qp *qp)
 {
+	static uint32_t generations;	/* of all: a device uses numbers again */
 	int64_t wanted = qp->end.options->sq_psn;
 	uint32_t psn;
 	int ret;
 
-	qp->end.card.generation++;
+	qp->end.card.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
 
 	if (wanted != BEEST_AUTO) {
 		qp->end.card.sq_psn = (uint32_t)wanted;

@@ -12,8 +12,12 @@
 #ifndef BEEST_RECORD_H
 #define BEEST_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "lib/process.h"
 
 #define BEEST_RECORD_VERSION 1
 #define BEEST_INCARNATION_SIZE 16
@@ -35,6 +39,20 @@ const char *beest_kind_word(enum beest_record_kind kind);
 struct beest_incarnation {
 	uint8_t bytes[BEEST_INCARNATION_SIZE];
 };
+
+/* It begins with the mark of the process, which may have several contexts. */
+static inline bool beest_same_process(const struct beest_incarnation *a,
+				      const struct beest_incarnation *b)
+{
+	return memcmp(a->bytes, b->bytes, BEEST_PROCESS_SIZE) == 0;
+}
+
+/* Where a process id of the one means something to the other. */
+static inline bool beest_same_place(const struct beest_incarnation *a,
+				    const struct beest_incarnation *b)
+{
+	return memcmp(a->bytes, b->bytes, BEEST_PLACE_SIZE) == 0;
+}
 
 /* Who wrote a record.  Only the incarnation decides; the rest is for people. */
 struct beest_author {

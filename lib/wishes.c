@@ -51,14 +51,14 @@ static void refuse(struct beest_wish *wish, const char *key, int ret,
 	see(wish, ret, beest_error_text());
 }
 
-static void see_unaccepted(struct beest_wish *wish, const struct beest_author *author)
+static void see_unmet(struct beest_wish *wish, const struct beest_author *author)
 {
 	char who[BEEST_AUTHOR_TEXT];
 
 	wish->seen = 1;
 	snprintf(wish->trouble, sizeof(wish->trouble),
-		 "was published by %s, but is not accepted",
-		 beest_author_text(author, who, sizeof(who)));
+		 "was published by %s, but %s", beest_author_text(author, who, sizeof(who)),
+		 wish->unmet ? wish->unmet : "is not accepted");
 }
 
 static void grant(struct beest_wish *wish, const struct beest_record *record,
@@ -92,7 +92,7 @@ int beest_wish_judge(struct beest_wish *wish, const char *key, struct beest_valu
 	if (ret > 0)
 		grant(wish, &record, value);
 	else
-		see_unaccepted(wish, &record.author);
+		see_unmet(wish, &record.author);
 
 	return 0;
 }

@@ -1007,7 +1007,7 @@ static void refill_fails_in_a_confirmation(void **state)
 	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(confirm(&a), -ENOBUFS);
-	assert_error_is("queue pair 'qp' is connected, but 'b/qp' did not confirm it: the refill "
+	assert_error_is("queue pair 'qp' cannot be connected to the new 'b/qp': the refill "
 			"function of queue pair 'qp' failed: No buffer space available");
 	assert_int_equal(a.qp->state, IBV_QPS_RESET);
 	start(&b, introduce_and_confirm);

@@ -230,15 +230,13 @@ static int wait_confirm(void)
 
 	ret = hartebeest_qp_reset(hb, "qp");
 	if (ret == 0)
-		ret = hartebeest_qp_publish(hb, "qp", "own");
-	if (ret == 0)
 		ret = hartebeest_qp_publish(hb, "qp", "peer");
+	if (ret == 0)
+		ret = hartebeest_qp_publish(hb, "qp", "own");
 	if (ret == 0)
 		ret = hartebeest_qp_fetch(hb, "peer", NULL);
 	if (ret == 0)
 		ret = hartebeest_qp_connect(hb, "qp", "peer");
-	if (ret == 0)
-		ret = hartebeest_qp_publish(hb, "qp", "own");
 	return ret < 0 ? ret : hartebeest_qp_confirm(hb, "qp", "peer");
 }
 
