@@ -395,8 +395,14 @@ int hartebeest_mr_publish(struct hartebeest *hb, const char *name, const char *k
  * @key: as the peer gave it to hartebeest_mr_publish()
  * @mr:  filled on success
  *
- * Each call asks the server anew.  Returns 0, -ETIMEDOUT, -EBADMSG (what stands
- * there is no record), -EPROTONOSUPPORT (record of another version).
+ * Each call asks the server anew, and passes over a record whose author's rank another
+ * process has now.  Before hartebeest_qp_confirm() the region may be that of a former
+ * process: fetch it afterwards, and again after hartebeest_qp_reconnect() and when
+ * hartebeest_qp_follow() returned 1.
+ *
+ * Returns 0, -ETIMEDOUT, -EBADMSG (what stands there is no record, or says what cannot
+ * be), -EPROTONOSUPPORT (record of another version), -EIO or -ENETDOWN (of the device:
+ * hartebeest_event_get()).
  *
  * Since: 0.1
  */
@@ -489,8 +495,11 @@ struct hartebeest_remote_qp {
  * @key:    as the peer gave it to hartebeest_qp_publish()
  * @remote: may be NULL
  *
- * Each call asks the server anew; what came is kept under the key for
- * hartebeest_qp_connect().  Returns 0, -ETIMEDOUT, -EBADMSG, -EPROTONOSUPPORT.
+ * Each call asks the server anew, and passes over a record whose author's rank another
+ * process has now; what came is kept under the key for hartebeest_qp_connect().
+ *
+ * Returns 0, -ETIMEDOUT, -EBADMSG, -EPROTONOSUPPORT, -EIO, -ENETDOWN, as
+ * hartebeest_mr_fetch().
  *
  * Since: 0.1
  */
