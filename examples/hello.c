@@ -14,8 +14,10 @@ int main(void)
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
+	char text[512] = "nothing was posted, or did not complete";
 
 	TRY(hartebeest_open(&hb, NULL));
+	TRY(hartebeest_rank(hb));
 	const char *me = hartebeest_rank(hb) ? "b" : "a", *peer = hartebeest_rank(hb) ? "a" : "b";
 	TRY(hartebeest_pd_create(hb, "pd", NULL));
 	TRY(hartebeest_cq_create(hb, "cq", 0, &cq));
@@ -23,14 +25,16 @@ int main(void)
 	TRY(hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp));
 	TRY(hartebeest_mr_publish(hb, "mr", me));
 	TRY(hartebeest_qp_publish(hb, "qp", me));
-	TRY(hartebeest_mr_fetch(hb, peer, &there));
 	TRY(hartebeest_qp_fetch(hb, peer, NULL));
 	TRY(hartebeest_qp_connect(hb, "qp", peer));
 	TRY(hartebeest_qp_confirm(hb, "qp", peer));
+	TRY(hartebeest_mr_fetch(hb, peer, &there));
 
 	snprintf(mr->addr, 2048, "hello from %s", me);
-	TRY(hartebeest_post_write(qp, mr->addr, 64, mr->lkey, there.address + 2048, there.rkey, 1, IBV_SEND_SIGNALED));
-	TRY(hartebeest_poll_until(cq, 1, &wc, hartebeest_clock() + 1000000000));
+	if (hartebeest_post_write(qp, mr->addr, 64, mr->lkey, there.address + 2048, there.rkey, 1, IBV_SEND_SIGNALED) < 0 ||
+	    hartebeest_poll_until(cq, 1, &wc, hartebeest_clock() + 1000000000) < 0 ||
+	    hartebeest_completion_text(hb, &wc, text, sizeof(text)) < 0 || wc.status != IBV_WC_SUCCESS)
+		return fprintf(stderr, "%s\n", text), 1;
 	TRY(hartebeest_barrier(hb, "written"));
 	printf("%s reads: %s\n", me, (char *)mr->addr + 2048);
 	hartebeest_close(hb);

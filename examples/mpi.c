@@ -81,17 +81,20 @@ static int ring(struct hartebeest *hb)
 	try(hartebeest_cq_create(hb, "cq", 0, &cq));
 	try(hartebeest_mr_create(hb, "mr", "pd", 4096, ACCESS, &mr));
 	try(hartebeest_mr_publish(hb, "mr", own_key));
-	try(hartebeest_mr_fetch(hb, next_key, &there));
 	connect_to(hb, "out", next, "in");
 	connect_to(hb, "in", previous, "out");
 	try(hartebeest_barrier(hb, "connected"));
+	try(hartebeest_mr_fetch(hb, next_key, &there));
 
 	numbers = mr->addr;
 	numbers[0] = rank;
 	try(hartebeest_qp_get(hb, "out", &qp));
-	try(hartebeest_post_write(qp, numbers, sizeof(int), mr->lkey, there.address + sizeof(int),
-				  there.rkey, 1, IBV_SEND_SIGNALED));
-	try(hartebeest_poll_until(cq, 1, &wc, hartebeest_clock() + 10 * SECOND));
+	if (hartebeest_post_write(qp, numbers, sizeof(int), mr->lkey,
+				  there.address + sizeof(int), there.rkey, 1,
+				  IBV_SEND_SIGNALED) < 0 ||
+	    hartebeest_poll_until(cq, 1, &wc, hartebeest_clock() + 10 * SECOND) < 0 ||
+	    wc.status != IBV_WC_SUCCESS)
+		fprintf(stderr, "rank %d: the write failed\n", rank);
 	try(hartebeest_barrier(hb, "written"));
 	printf("rank %d of %d: rank %d wrote %d\n", rank, size, previous, numbers[1]);
 	return numbers[1] == previous;

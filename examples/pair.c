@@ -58,6 +58,16 @@ static int try(int ret)
 	exit(EXIT_FAILURE);
 }
 
+/* hartebeest-post.h has no sentence, but its errno. */
+static void posted(int ret)
+{
+	if (ret == 0)
+		return;
+
+	fprintf(stderr, "rank %d: posting: %s\n", self.rank, strerror(-ret));
+	exit(EXIT_FAILURE);
+}
+
 static void print_log(void *data, int level, const char *text)
 {
 	(void)data;
@@ -98,16 +108,20 @@ static void exchange(void)
 	say("pushed mr and qp '%s': rkey 0x%x, QP %u", self.me, self.mr->rkey,
 	    self.qp->qp_num);
 
-	try(hartebeest_mr_fetch(self.hb, self.peer, &self.there));
 	try(hartebeest_qp_fetch(self.hb, self.peer, &remote));
-	say("fetched mr and qp '%s': rkey 0x%x, QP %u, of pid %u on %s", self.peer,
-	    self.there.rkey, remote.qp_num, remote.pid, remote.host);
+	say("fetched qp '%s': QP %u, of pid %u on %s", self.peer, remote.qp_num, remote.pid,
+	    remote.host);
 }
 
+/* The region last: before the confirmation it may be that of a former run. */
 static void connect(void)
 {
 	try(hartebeest_qp_connect(self.hb, "qp", self.peer));
 	try(hartebeest_qp_confirm(self.hb, "qp", self.peer));
+	say("RESET -> INIT -> RTR -> RTS, confirmed by the peer");
+
+	try(hartebeest_mr_fetch(self.hb, self.peer, &self.there));
+	say("fetched mr '%s': rkey 0x%x", self.peer, self.there.rkey);
 }
 
 static void complete(uint64_t wr_id)
@@ -154,12 +168,12 @@ static void transfer(void)
 	uint32_t lkey = self.mr->lkey, rkey = self.there.rkey;
 	int64_t start = hartebeest_clock(), wrote, read;
 
-	try(hartebeest_post_write(self.qp, part(OWN), LENGTH, lkey,
-				  self.there.address + WRITTEN, rkey, 1, IBV_SEND_SIGNALED));
+	posted(hartebeest_post_write(self.qp, part(OWN), LENGTH, lkey,
+				     self.there.address + WRITTEN, rkey, 1, IBV_SEND_SIGNALED));
 	complete(1);
 	wrote = hartebeest_clock();
-	try(hartebeest_post_read(self.qp, part(READ), LENGTH, lkey, self.there.address + OWN,
-				 rkey, 2, IBV_SEND_SIGNALED));
+	posted(hartebeest_post_read(self.qp, part(READ), LENGTH, lkey, self.there.address + OWN,
+				    rkey, 2, IBV_SEND_SIGNALED));
 	complete(2);
 	read = hartebeest_clock();
 	check("READ", part(READ));
@@ -169,7 +183,7 @@ static void transfer(void)
 	    LENGTH, (wrote - start) / 1000, LENGTH, (read - wrote) / 1000);
 
 	/* Unsignalled: its completion cannot be taken for that of the receive. */
-	try(hartebeest_post_send(self.qp, part(OWN), LENGTH, lkey, 3, 0));
+	posted(hartebeest_post_send(self.qp, part(OWN), LENGTH, lkey, 3, 0));
 	complete(RECEIVED);
 	check("SEND", part(RECEIVED));
 	say("SEND and RECV %d bytes: contents right", LENGTH);
@@ -188,7 +202,6 @@ int main(void)
 	fill(part(OWN), self.rank);
 	exchange();
 	connect();
-	say("RESET -> INIT -> RTR -> RTS, confirmed by the peer");
 	transfer();
 
 	/* Whoever leaves first takes its memory along: wait for each other. */

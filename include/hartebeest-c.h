@@ -7,7 +7,8 @@
  *
  * One default context for the process, made by hartebeest_init() or by the first
  * call.  true is success; after false, hartebeest_error() in hartebeest.h has the
- * reason, and a line with it goes to stderr unless HARTEBEEST_LOG=none.
+ * reason, and a line with it goes to stderr unless the option log.level (HARTEBEEST_LOG)
+ * is none.
  *
  * Where the original waited for ever, these wait to a deadline: the fetches and
  * wait_general() for the option exchange.timeout (preset 30 s), the polls for

@@ -7,14 +7,16 @@
  *
  * Errors.  Unless said otherwise a function returns 0 or a negative errno, and
  * hartebeest_error() then gives the reason in a sentence.  Outputs are set only on
- * success.  Nothing is printed unless HARTEBEEST_LOG or hartebeest_log_set() asks.
+ * success.  Nothing is printed unless HARTEBEEST_LOG or hartebeest_log_set() asks, but
+ * for the errors of hartebeest-c.h.
  *
  * Beside the errors listed with each function, all of them return -EINVAL for a
  * NULL or malformed argument and -ENOMEM, and those that first touch
  *
  *   the device: -ENOSYS (no RDMA support), -ENODEV (no such device), -ENXIO (no
  *     such port), -ENETDOWN (port not active), -EACCES or -ENOENT (device node not
- *     accessible), -EPROTONOSUPPORT (iWARP, which cannot be connected by hand);
+ *     accessible), -EPROTONOSUPPORT (iWARP, which cannot be connected by hand),
+ *     -ENODATA (no port has the GID that device.gid or device.addr asks for);
  *   the server: -EDESTADDRREQ (none named: HARTEBEEST_EXC_IP_PORT),
  *     -EADDRNOTAVAIL (name does not resolve), -ECONNREFUSED, -ECONNRESET,
  *     -EHOSTUNREACH, -ENETUNREACH (cannot connect), -EHOSTDOWN (connected, no
@@ -22,19 +24,25 @@
  *     -EMSGSIZE (value too large), -EACCES (login missing or refused), -ENOSYS (login
  *     without SASL in libmemcached), -EPROTO (not a Memcached; another rank has another
  *     list of servers),
- *     -EADDRINUSE (another process runs under this rank), -EMFILE, -ENFILE (no
- *     file descriptor left), -ENAMETOOLONG (key and job id together over 250 bytes).
+ *     -EADDRINUSE (another process runs under this rank; waits only), -EMFILE, -ENFILE
+ *     (no file descriptor left), -ENAMETOOLONG (hb1/JOB/KIND/KEY over 250 bytes); and
+ *     as exchange.servers and the login are read here and not by hartebeest_open(),
+ *     -EINVAL (malformed list; user without password, or the reverse), -ERANGE (over
+ *     1024 servers), and the errno of open(2) and read(2) (password file).
  *
  * Waits end with -ETIMEDOUT after the option exchange.timeout (preset 30 s) and
- * name what did not come.  Server trouble that may pass is retried until then.  Two
- * waits are not ours to end: resolving a server's host name, and on RoCE the
- * transition to RTR, in which the kernel may look for the peer's address for a second.
+ * name what did not come; a call that makes several (hartebeest_qp_confirm(),
+ * hartebeest_qp_reconnect(), hartebeest_barrier()) may take a few times as long.  Server
+ * trouble that may pass is retried until then.  Two waits are not ours to end: resolving
+ * a server's host name, and on RoCE the transition to RTR, in which the kernel may look
+ * for the peer's address for a second.
  * What is read from the server may be no record (-EBADMSG) or one of another version
  * (-EPROTONOSUPPORT).
  *
  * Names of objects: 1 to 255 bytes without control characters, one name space for
  * each kind and context.  Keys, under which things are published: printable ASCII
- * without blanks, together with the job id at most about 200 bytes.
+ * without blanks, together with the job id at most 237 bytes; names of barriers too, with
+ * 235 bytes for name, job id and the digits of pass and rank.
  *
  * Threads: a context may be used by many threads at once, but one queue pair, and one
  * barrier, by one thread at a time; and an object must not be destroyed while another
@@ -66,10 +74,11 @@ struct hartebeest;
  * environment < @options.  Touches neither device nor network: a port is opened by
  * the first resource, the server by the first exchange.
  *
- * Returns 0, -EINVAL (unknown key, malformed value), -ERANGE (value out of range,
- * which the sentence names), -EBADMSG (file is not JSON), -EFBIG, -ENODATA
- * (a launcher gives a rank but no size), -ENAMETOOLONG (job id over 64 bytes), -ENOENT (file
- * missing; rank not among the participants), other errno of open(2) and read(2).
+ * Returns 0, -EINVAL (unknown key, malformed value, device.addr beside device.gid),
+ * -ERANGE (value out of range, which the sentence names), -EBADMSG (file is not JSON),
+ * -EFBIG, -ENODATA (a launcher gives a rank but no size), -ENAMETOOLONG (job id over 64
+ * bytes), -ENOENT (file missing; rank not among the participants), other errno of open(2)
+ * and read(2).
  *
  * Since: 0.1
  */
@@ -82,7 +91,8 @@ int hartebeest_open(struct hartebeest **hbp, const char *const *options);
  * Objects go in reverse order of creation, buffers of hartebeest_mr_create()
  * included.  Records of the rank, of queue pairs and of memory regions are removed from
  * the server if they are still this context's own; messages, confirmations and barriers
- * stay until their time to live ends, since a peer may be about to read them.  Takes about a second at most when the server does not answer.
+ * stay until their time to live ends, since a peer may be about to read them.  Takes
+ * about a second at most when the server does not answer.
  *
  * Since: 0.1
  */
@@ -91,8 +101,8 @@ void hartebeest_close(struct hartebeest *hb);
 /**
  * hartebeest_error() - the calling thread's last failure, as a sentence
  *
- * Never NULL; "" before the first failure; valid until this thread's next
- * failure.  A success does not clear it.
+ * Never NULL; "" before the first failure; valid until this thread's next call of the
+ * library.  A call that succeeds does not clear it, and may leave another sentence there.
  *
  * Since: 0.1
  */
@@ -159,8 +169,8 @@ int hartebeest_port(struct hartebeest *hb);
  * hartebeest_address_text() - which port, GID, P_Key and IP address, and why these
  * @text: receives the choice, its reason, and the refusal of all others; cut to fit
  *
- * Chooses as hartebeest_qp_init() does, from what the tables hold now; opens the device
- * if it was not yet.  Returns 0, -EINVAL (@size below 4), or as the choice fails:
+ * Chooses as hartebeest_qp_init() does for RC, from what the tables hold now; opens the
+ * device if it was not yet.  Returns 0, -EINVAL (@size below 4), or as the choice fails:
  * -ENODATA, with all refusals in hartebeest_error().
  *
  * Since: 0.1
@@ -195,12 +205,15 @@ struct hartebeest_path {
  * already open, else where the kernel routes.  Asks anew at each call, for as long as
  * exchange.timeout allows.  Connects nothing.
  *
+ * The traffic class asked for is that of RC.
+ *
  * Returns 0, -ENOSYS (built without librdmacm), -EOPNOTSUPP (kernel without rdma_ucm),
  * -EINVAL (no address of one host: loopback, wildcard, multicast), -ENODEV (no RDMA
  * device behind it; no such interface after %), -EADDRNOTAVAIL (this end has no IP
  * address: InfiniBand without IPoIB), -ENETUNREACH, -EHOSTUNREACH (no route),
  * -ETIMEDOUT (no answer to ARP or neighbour discovery, or from the subnet manager),
- * -EPROTONOSUPPORT (iWARP), -EACCES (/dev/infiniband/rdma_cm).
+ * -EPROTONOSUPPORT (iWARP), -EACCES (/dev/infiniband/rdma_cm), -ENODATA (no GID of that
+ * port fits the options).
  *
  * Since: 0.1
  */
@@ -262,10 +275,11 @@ struct hartebeest_event {
  * (hartebeest_qp_fetch(), _confirm(), hartebeest_mr_fetch(), hartebeest_msg_wait(),
  * hartebeest_barrier()): such a call fails with -EIO when the device reports a fatal
  * error, and with -ENETDOWN when the port of this context went down and is not back;
- * other events are warnings of the log.  The last 64 are kept for this function.
+ * others are lines of the log, at warn or info.  The last 64 are kept for this function.
  *
  * Returns 1 when @event was filled, 0 when there was none by @deadline, -EOPNOTSUPP with
- * the option device.events=0, or a negative errno of opening the device.
+ * the option device.events=0, -EMFILE and other errno of epoll_create(2) and eventfd(2),
+ * or a negative errno of opening the device.
  *
  * Since: 0.1
  */
@@ -276,7 +290,8 @@ int hartebeest_event_get(struct hartebeest *hb, struct hartebeest_event *event,
  * hartebeest_event_fd() - a file descriptor for poll(2)
  *
  * Readable while hartebeest_event_get() has something to give.  Owned by the context;
- * nothing but waiting may be done with it.  Returns it, or a negative errno.
+ * nothing but waiting may be done with it.  Returns it, or a negative errno as
+ * hartebeest_event_get().
  *
  * Since: 0.1
  */
@@ -384,7 +399,8 @@ struct hartebeest_remote_mr {
  * @name: of the region
  * @key:  under which they fetch it
  *
- * Replaces what stood under the key.  Returns 0 or -ENOENT.
+ * Replaces what stood under the key.  Stays until the region is destroyed or
+ * hartebeest_close().  Returns 0 or -ENOENT.
  *
  * Since: 0.1
  */
@@ -395,8 +411,14 @@ int hartebeest_mr_publish(struct hartebeest *hb, const char *name, const char *k
  * @key: as the peer gave it to hartebeest_mr_publish()
  * @mr:  filled on success
  *
- * Each call asks the server anew.  Returns 0, -ETIMEDOUT, -EBADMSG (what stands
- * there is no record), -EPROTONOSUPPORT (record of another version).
+ * Each call asks the server anew, and passes over a record whose author's rank another
+ * process has now.  Before hartebeest_qp_confirm() the region may be that of a former
+ * process: fetch it afterwards, and again after hartebeest_qp_reconnect() and when
+ * hartebeest_qp_follow() returned 1.
+ *
+ * Returns 0, -ETIMEDOUT, -EBADMSG (what stands there is no record, or says what cannot
+ * be), -EPROTONOSUPPORT (record of another version), -EIO or -ENETDOWN (of the device:
+ * hartebeest_event_get()).
  *
  * Since: 0.1
  */
@@ -462,7 +484,9 @@ int hartebeest_qp_init(struct hartebeest *hb, const char *name);
  * hartebeest_qp_publish() - let the peer find this queue pair
  *
  * A queue pair still in RESET is taken to INIT first, since its sequence number is
- * part of what is published.  Returns 0, -ENOENT, or as hartebeest_qp_init().
+ * part of what is published.  Stays until the queue pair is destroyed or
+ * hartebeest_close().  What hartebeest_qp_connect() and _reconnect() publish again goes
+ * under the key of the last call.  Returns 0, -ENOENT, or as hartebeest_qp_init().
  *
  * Since: 0.1
  */
@@ -489,8 +513,11 @@ struct hartebeest_remote_qp {
  * @key:    as the peer gave it to hartebeest_qp_publish()
  * @remote: may be NULL
  *
- * Each call asks the server anew; what came is kept under the key for
- * hartebeest_qp_connect().  Returns 0, -ETIMEDOUT, -EBADMSG, -EPROTONOSUPPORT.
+ * Each call asks the server anew, and passes over a record whose author's rank another
+ * process has now; what came is kept under the key for hartebeest_qp_connect().
+ *
+ * Returns 0, -ETIMEDOUT, -EBADMSG, -EPROTONOSUPPORT, -EIO, -ENETDOWN, as
+ * hartebeest_mr_fetch().
  *
  * Since: 0.1
  */
@@ -511,8 +538,10 @@ int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
  * For UD: the queue pair goes to RTS, and an address handle for this peer is made
  * (hartebeest_qp_address()); may be called again for further peers.
  *
- * With device.resolver=rdmacm GIDs, SL, MTU, LID, hop limit, traffic class and rate come
- * from the path record to the peer's published IP address, asked for once a peer.
+ * With device.resolver=rdmacm GIDs, SL, MTU, LID, source path bits, hop limit, traffic
+ * class, flow label and rate come from the path record to the peer's published IP address,
+ * asked for once a peer, and the options of SL, path bits, flow label and rate have no
+ * effect.
  *
  * The own GID is looked up anew: when its index moved, the new one is used.
  *
@@ -531,12 +560,14 @@ int hartebeest_qp_connect(struct hartebeest *hb, const char *name, const char *k
  *
  * Succeeds when the peer says, for this very queue pair of this very process, that
  * it is in RTR or later.  A record of a former run can not say that.  When the peer
- * restarted meanwhile, this end goes back to RESET and connects to the new one.
+ * restarted meanwhile, this end goes back to RESET and connects to the new one.  When
+ * that fails, it is connected to nobody: hartebeest_qp_reconnect() tries anew.
  * Both ends must have published, connected, and call this.
  *
  * Returns 0, -ENOENT, -ENOTCONN (not connected to this key, or never published),
- * -EOPNOTSUPP (UD has no single peer: use hartebeest_barrier()), -ETIMEDOUT, or as
- * hartebeest_qp_connect().
+ * -EOPNOTSUPP (UD has no single peer: use hartebeest_barrier()), -ETIMEDOUT, -EBADMSG,
+ * -EPROTONOSUPPORT, -EIO, -ENETDOWN, as hartebeest_qp_fetch(), what the refill function
+ * returned, or as hartebeest_qp_connect().
  *
  * Since: 0.1
  */
@@ -549,11 +580,13 @@ int hartebeest_qp_confirm(struct hartebeest *hb, const char *name, const char *k
  * Looks once at the record under @key and waits for nobody (a quarter of a second at most
  * for the server).  When a peer that restarted has published another queue pair there,
  * this end goes through RESET and connects to it with the sequence number it has already
- * published.  Whether that peer is connected too, hartebeest_qp_confirm() tells.
+ * published.  Whether that peer is connected too, hartebeest_qp_confirm() tells.  A
+ * failure to connect leaves the queue pair connected to nobody.
  *
  * Returns 1 when it was replaced, 0 when it was not, when nothing stands there or the
- * server does not answer, -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD), or as
- * hartebeest_qp_connect().
+ * server does not answer, -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD),
+ * -EBADMSG (what stands there says what no queue pair can be), what the refill function
+ * returned, or as hartebeest_qp_connect().
  *
  * Since: 0.1
  */
@@ -649,7 +682,8 @@ int hartebeest_msg_push(struct hartebeest *hb, const char *key, const void *data
  * @buffer: receives it, at most @size bytes; may be NULL when @size is 0
  * @length: receives its full length; may be NULL
  *
- * The message stays for others.  Returns 0, -ETIMEDOUT, or -EMSGSIZE when @size is
+ * The message stays for others.  Returns 0, -ETIMEDOUT, -EIO or -ENETDOWN (of the
+ * device: hartebeest_event_get()), -EBADMSG, -EPROTONOSUPPORT, or -EMSGSIZE when @size is
  * too small (@length is set then too, the buffer is not).  @size 0 asks for no data
  * and takes any message.
  *
@@ -666,7 +700,9 @@ int hartebeest_msg_delete(struct hartebeest *hb, const char *key);
  * @name: the same on all ranks; may be used again and again
  *
  * Leftovers of a former run do not count.  Returns 0, -ENODATA (rank or size
- * unknown), or -ETIMEDOUT naming the ranks that are missing.
+ * unknown), -EBADMSG or -EPROTONOSUPPORT (what stands for a rank is no record, or one of
+ * another version), -EIO or -ENETDOWN (of the device: hartebeest_event_get()), or
+ * -ETIMEDOUT naming the ranks that are missing.
  *
  * Since: 0.1
  */

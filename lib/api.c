@@ -4,7 +4,8 @@
  *
  * Each validates, looks up, delegates.  Owns the two things that hold for all of
  * them: arguments are checked here, and a failure is logged here, once, as the call
- * returns.  The contracts stand in hartebeest.h.
+ * returns; not that of hartebeest_open(), which context.c logs, nor those of rank, size,
+ * job, origin and option_get.  The contracts stand in hartebeest.h.
  */
 #include "config.h"
 

@@ -45,8 +45,9 @@ uint64_t beest_exchange_digest(const struct beest_exchange *exchange);
 const char *beest_exchange_server(const struct beest_exchange *exchange, const char *key);
 
 /*
- * All below: one attempt, ended at @deadline or after a second, whichever is
- * sooner.  Errors, each with a sentence that names the server:
+ * All below: one attempt, each read and write of which ends after the time that was left
+ * until @deadline, or after a second, whichever is sooner.  Errors, each with a sentence
+ * that names the server:
  *
  * -ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -ECONNRESET: cannot connect
  * -EHOSTDOWN       connected or connecting, but no answer
@@ -56,6 +57,8 @@ const char *beest_exchange_server(const struct beest_exchange *exchange, const c
  * -EACCES          login missing or refused
  * -EINVAL          a key the protocol forbids (says which byte)
  * -EPROTO          an answer that is no Memcached answer
+ * -EMFILE, -ENFILE no file descriptor left
+ * -ENOMEM
  *
  * beest_exchange_transient() tells which are worth another attempt.
  */
@@ -82,7 +85,7 @@ struct beest_value {
 /*
  * Fetches all @count keys, in one request a server.  values[i] answers keys[i].
  * Absent keys are no error.  On failure nothing is kept: every bytes is NULL.
- * With several servers, all are asked and the first failure is returned.
+ * With several servers, all are asked and the last failure is returned.
  */
 int beest_exchange_get(struct beest_exchange *exchange, const char *const *keys,
 		       size_t count, struct beest_value *values, int64_t deadline);

@@ -69,9 +69,9 @@ int beest_gid_parse_ip(const char *text, struct beest_gid *ip);
  *
  * InfiniBand (all entries BEEST_ROCE_NONE): the lowest index unless the policy
  * says otherwise.  RoCE: no zero GID, no link-local GID without interface part,
- * no interface that is down; then v2 before v1, wanted family (IPv4 first), wide
- * scope before link-local, physical before docker*, cni*, flannel*, cali*, vxlan*,
- * br-*, veth*, lowest index.
+ * no interface that is down; then known interface first, v2 before v1, wanted family
+ * (IPv4 first), wide scope before link-local, physical before docker*, cni*, flannel*,
+ * cali*, vxlan*, br-*, veth*, lowest index.
  */
 int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
 		     const bool *skip, const struct beest_gid_policy *policy,

@@ -54,7 +54,7 @@ static const char *const resolver_words[] = { "record", "rdmacm", NULL };
 
 const struct beest_option beest_option_rows[] = {
 	{ "cq_attr", "cq_depth", INT, AT(cq_depth), .preset = "128", RANGE(1, 4194304),
-	  .unit = "entries", .help = "size of a completion queue" },
+	  .unit = "entries", .help = "size of a completion queue, cut to what the device has" },
 
 	{ "qp_init_attr", "qp_type", INT, QP(qp_type), .preset = "2", RANGE(2, 4),
 	  .help = "transport: 2 RC, 3 UC, 4 UD" },
@@ -66,10 +66,10 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "size of the receive queue, cut to what the device has" },
 	{ "qp_init_attr", "cap.max_send_sge", INT, QP(max_send_sge), .preset = "1",
 	  RANGE(0, 1024), .unit = "elements",
-	  .help = "scatter/gather elements of a send request" },
+	  .help = "scatter/gather elements of a send request, cut to what the device has" },
 	{ "qp_init_attr", "cap.max_recv_sge", INT, QP(max_recv_sge), .preset = "1",
 	  RANGE(0, 1024), .unit = "elements",
-	  .help = "scatter/gather elements of a receive request" },
+	  .help = "scatter/gather elements of a receive request, cut to what the device has" },
 	{ "qp_init_attr", "cap.max_inline_data", INT, QP(max_inline_data), .preset = "256",
 	  RANGE(0, 65536), .unit = "bytes",
 	  .help = "data sent within the request itself, cut to what the device has" },

@@ -113,7 +113,7 @@ void beest_options_free(struct beest_options *options);
 int beest_options_text(const struct beest_options *options, const char *name,
 		       char *text, size_t size, const char **source);
 
-/* For documentation checks and `hartebeest info`: one row per option. */
+/* For tests, too: one row per option. */
 enum beest_option_type {
 	BEEST_OPTION_INT,	/* JSON integer; base 10 or 0x in text */
 	BEEST_OPTION_DURATION,	/* JSON string "30s" */

@@ -3,7 +3,8 @@
  * resolve.h - the path to an IP address, as rdma_cm sees it
  *
  * Owns the one use of librdmacm: resolving.  Queue pairs are neither made nor
- * connected through it.  resolve.c has librdmacm, resolve-none.c does without.
+ * connected through it.  resolve.c has librdmacm, resolve-none.c does without.  Knows
+ * nothing of peers and their records.
  */
 #ifndef BEEST_RESOLVE_H
 #define BEEST_RESOLVE_H

@@ -3,7 +3,8 @@
  * route.h - a path through the fabric, as values
  *
  * Owns what a path record of rdma_cm means, and which IP addresses may be asked for.
- * Pure.  Knows nothing of who asked: lib/resolve does, and needs librdmacm.
+ * Pure, but for the number of the interface after %.  Knows nothing of who asked:
+ * lib/resolve does, and needs librdmacm.
  */
 #ifndef BEEST_ROUTE_H
 #define BEEST_ROUTE_H

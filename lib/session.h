@@ -19,7 +19,7 @@
 
 struct beest_session;
 
-/* One attempt takes no longer than this, whatever the deadline. */
+/* No read or write of an attempt takes longer than this, whatever the deadline. */
 #define BEEST_ATTEMPT_MS 1000
 
 struct beest_address {
@@ -32,7 +32,10 @@ struct beest_address {
 /* -ENOSYS when libmemcached was built without SASL. */
 int beest_session_login_check(const struct beest_login *login);
 
-/* @address outlives the session.  Connects with the first request.  NULL: no memory. */
+/*
+ * @address outlives the session.  Connects with the first request.  NULL: no memory, or
+ * libmemcached refuses address, setting or login.
+ */
 struct beest_session *beest_session_new(const struct beest_address *address);
 void beest_session_free(struct beest_session *session);
 const struct beest_address *beest_session_address(const struct beest_session *session);
