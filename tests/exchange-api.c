@@ -924,6 +924,123 @@ static void a_fixed_sequence_number_confirms_nothing(void **state)
 	are_connected();
 }
 
+/* The device gives the new queue pair the old one's number; the peer knows nothing of it. */
+static void a_number_used_again_confirms_nothing(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_CONF_PATH", fixed_psn_file(), 1);
+	both(IBV_QPT_RC, SHORT);
+	unlink(fixed_psn_file());
+	unsetenv("HARTEBEEST_CONF_PATH");
+	together(introduce_and_confirm);
+	fake_verbs.next_qp_num = b.qp->qp_num;
+	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
+	fake_verbs.next_qp_num = 0;
+	assert_int_equal(introduce(&b), 0);
+	assert_int_equal(confirm(&b), -ETIMEDOUT);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), 1);
+	together(confirm);
+	are_connected();
+}
+
+/* It is connected and makes some call: that is enough. */
+static void a_peer_need_not_confirm(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(introduce(&a), 0);
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+	assert_false(is_published("confirm", "b/qp"));	/* connect asks no server */
+	assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0), 0);
+	assert_true(is_published("confirm", "b/qp"));
+	assert_int_equal(confirm(&a), 0);
+}
+
+/* What it would have said is true no more. */
+static void who_left_confirms_nothing(void **state)
+{
+	int destroy;
+
+	(void)state;
+	for (destroy = 0; destroy < 2; destroy++) {
+		both(IBV_QPT_RC, SHORT);
+		assert_int_equal(publish(&b), 0);
+		assert_int_equal(introduce(&a), 0);
+		assert_int_equal(fetch(&b), 0);
+		assert_int_equal(connect_qp(&b), 0);
+		assert_int_equal(destroy ? hartebeest_qp_destroy(b.hb, "qp") :
+				 hartebeest_qp_reset(b.hb, "qp"), 0);
+		assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0), 0);
+		assert_false(is_published("confirm", "b/qp"));
+		assert_int_equal(confirm(&a), -ETIMEDOUT);
+		leave(&a);
+		leave(&b);
+	}
+}
+
+#define RING 4
+
+/* Each connects to both its neighbours, and then each confirms the next one first. */
+static void *join_ring(void *data)
+{
+	struct side *side = data;
+	char next[32], previous[32], own[2][32];
+	int before = (side->rank + RING - 1) % RING, after = (side->rank + 1) % RING;
+
+	snprintf(own[0], sizeof(own[0]), "%d-%d", side->rank, after);
+	snprintf(own[1], sizeof(own[1]), "%d-%d", side->rank, before);
+	snprintf(next, sizeof(next), "%d-%d", after, side->rank);
+	snprintf(previous, sizeof(previous), "%d-%d", before, side->rank);
+	side->ret = hartebeest_qp_create(side->hb, "more", "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
+		    hartebeest_qp_publish(side->hb, "qp", own[0]) ||
+		    hartebeest_qp_publish(side->hb, "more", own[1]) ||
+		    hartebeest_qp_fetch(side->hb, next, NULL) ||
+		    hartebeest_qp_fetch(side->hb, previous, NULL) ||
+		    hartebeest_qp_connect(side->hb, "qp", next) ||
+		    hartebeest_qp_connect(side->hb, "more", previous) ||
+		    hartebeest_qp_confirm(side->hb, "qp", next) ||
+		    hartebeest_qp_confirm(side->hb, "more", previous);
+	snprintf(side->error, sizeof(side->error), "%s", hartebeest_error());
+	return NULL;
+}
+
+static void confirmations_in_a_ring(void **state)
+{
+	struct side sides[RING];
+	int i;
+
+	(void)state;
+	for (i = 0; i < RING; i++) {
+		assert_int_equal(make(&sides[i], i % 2, IBV_QPT_RC, "job.participants=0-3"), 0);
+		sides[i].rank = i;
+	}
+	for (i = 0; i < RING; i++)
+		pthread_create(&sides[i].thread, NULL, join_ring, &sides[i]);
+	for (i = 0; i < RING; i++)
+		finishes(&sides[i]);
+	for (i = 0; i < RING; i++)
+		leave(&sides[i]);
+}
+
+/* The sequence number drawn by INIT is one that the peer is told. */
+static void reset_and_init(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	together(introduce_and_confirm);
+	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(hartebeest_qp_reset(b.hb, "qp"), 0);
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+	together(confirm);
+	are_connected();
+}
+
 /* The end that restarted does what it did at its first start. */
 static void one_side_restarts(void **state)
 {
@@ -1258,6 +1375,34 @@ static void put_card(const struct beest_qp_payload *card)
 	size = beest_record_encode(&record, bytes, sizeof(bytes));
 	assert_true(size > 0);
 	raw_put("qp", "b/qp", bytes, (size_t)size);
+}
+
+/* Within a container, host name and process id are those of the process before. */
+static void a_process_of_the_same_number(void **state)
+{
+	struct beest_record record = {
+		.kind = BEEST_KIND_RANK,
+		.author = { .pid = (uint32_t)getpid(), .rank = 1, .incarnation = { { 1 } } },
+	};
+	struct beest_rank_payload rank = { .size = 2 };
+	uint8_t payload[BEEST_PAYLOAD_MAX], bytes[1024];
+	struct hartebeest_remote_mr mr;
+	int size;
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr"), 0);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &mr), 0);
+	gethostname(record.author.host, sizeof(record.author.host));
+	snprintf(record.key, sizeof(record.key), "hb1/%s/rank/1", job);
+	size = beest_payload_encode(&beest_rank_layout, &rank, payload, sizeof(payload));
+	record.payload = payload;
+	record.payload_size = (size_t)size;
+	size = beest_record_encode(&record, bytes, sizeof(bytes));
+	assert_true(size > 0);
+	raw_put("rank", "1", bytes, (size_t)size);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &mr), -ETIMEDOUT);
+	assert_error_has(", which is gone: rank 1 is pid ");
 }
 
 static void absurd_numbers(void **state)
@@ -1759,6 +1904,11 @@ int main(void)
 		TEST(both_reconnect),
 		TEST(reconnect_before_anything),
 		TEST(a_fixed_sequence_number_confirms_nothing),
+		TEST(a_number_used_again_confirms_nothing),
+		TEST(a_peer_need_not_confirm),
+		TEST(who_left_confirms_nothing),
+		TEST(confirmations_in_a_ring),
+		TEST(reset_and_init),
 		TEST(one_side_restarts),
 		TEST(restarts_during_the_confirmation),
 		TEST(reset_and_connect),
@@ -1773,6 +1923,7 @@ int main(void)
 		TEST(close_in_a_forked_child),
 		TEST(garbage),
 		TEST(a_changed_byte),
+		TEST(a_process_of_the_same_number),
 		TEST(absurd_numbers),
 		TEST(messages),
 		TEST(messages_without_content),

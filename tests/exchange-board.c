@@ -771,6 +771,99 @@ static void a_letter_taken_away_stays_away(void **state)
 	beest_board_close(b);
 }
 
+/* The rank's record is of both contexts, so its end says nothing about letters. */
+static void a_letter_stays_away_when_another_context_closes(void **state)
+{
+	struct beest_board *a = board_of(0, 200 * BEEST_MS);
+	struct beest_board *beside = board_of(0, 200 * BEEST_MS);
+	struct beest_board *reader = board_of(1, 200 * BEEST_MS);
+	char text[64];
+
+	(void)state;
+	assert_int_equal(push(a, "m", "text"), 0);
+	assert_int_equal(beest_board_remove(reader, BEEST_KIND_MESSAGE, "m"), 0);
+	assert_int_equal(push(beside, "other", "text"), 0);
+	beest_board_close(beside);
+	assert_false(on_server(KEY("rank", "0")));
+	assert_int_equal(await(a, "nobody", text), -ETIMEDOUT);
+	assert_true(on_server(KEY("rank", "0")));
+	assert_false(on_server(KEY("msg", "m")));
+	beest_board_close(a);
+	beest_board_close(reader);
+}
+
+/* A long time without a call: what is past its time is put anew, and not called lost. */
+static void what_outlived_its_time_is_not_lost(void **state)
+{
+	struct beest_board *a = board_with(cache_endpoint(cache), 0, 200 * BEEST_MS,
+					   2 * BEEST_SECOND);
+	struct beest_board *reader = board_of(1, 200 * BEEST_MS);
+	char text[64];
+
+	(void)state;
+	assert_int_equal(publish(a, "x", ""), 0);
+	assert_int_equal(push(a, "m", "text"), 0);
+	assert_int_equal(beest_board_remove(reader, BEEST_KIND_MESSAGE, "m"), 0);
+	pause_ms(3200);
+	assert_false(on_server(KEY("qp", "x")));
+	assert_int_equal(await(a, "nobody", text), -ETIMEDOUT);
+	assert_true(on_server(KEY("qp", "x")));
+	assert_true(on_server(KEY("rank", "0")));
+	assert_false(on_server(KEY("msg", "m")));
+	assert_int_equal(times_logged("lost"), 0);
+	beest_board_close(a);
+	beest_board_close(reader);
+}
+
+/* Whose home is @server, of those in @exchange: "0", "1", ... */
+static void name_at(struct beest_exchange *exchange, const char *server, int *number,
+		    char name[16])
+{
+	char key[200];
+
+	do {
+		snprintf(name, 16, "%d", (*number)++);
+		snprintf(key, sizeof(key), KEY("qp", "%s"), name);
+	} while (strcmp(beest_exchange_server(exchange, key), server) != 0);
+}
+
+/* One of two servers is away: records on the other are renewed all the same. */
+static void a_healthy_server_keeps_its_records(void **state)
+{
+	struct cache *away = cache_start(NULL);
+	struct beest_endpoint servers[] = { *cache_endpoint(cache), *cache_endpoint(away) };
+	const struct beest_board_config config = {
+		.servers = servers, .server_count = 2, .job = JOB, .size = 1,
+		.timeout = 200 * BEEST_MS, .ttl = 4 * BEEST_SECOND, .log = &log_to,
+	};
+	struct beest_board *board = NULL;
+	struct beest_exchange *exchange;
+	int64_t end = beest_deadline(5 * BEEST_SECOND);
+	char names[8][16], further[16], key[200];
+	int i, number = 0;
+
+	(void)state;
+	assert_int_equal(beest_exchange_open(&exchange, servers, 2), 0);
+	assert_int_equal(beest_board_open(&board, &config), 0);
+	for (i = 0; i < 8; i++) {
+		name_at(exchange, servers[i % 2].text, &number, names[i]);
+		assert_int_equal(publish(board, names[i], ""), 0);
+	}
+	name_at(exchange, servers[0].text, &number, further);
+	cache_kill(away);
+	while (beest_left(end)) {
+		assert_int_equal(publish(board, further, ""), 0);
+		pause_ms(100);
+	}
+	for (i = 0; i < 8; i += 2) {
+		snprintf(key, sizeof(key), KEY("qp", "%s"), names[i]);
+		assert_true(on_server(key));
+	}
+	beest_board_close(board);
+	beest_exchange_close(exchange);
+	cache_end(away);
+}
+
 static void a_removed_record_is_not_put_back(void **state)
 {
 	struct beest_board *board = board_of(0, 200 * BEEST_MS);
@@ -850,6 +943,25 @@ static void close_takes_back_what_is_ours(void **state)
 	assert_int_equal(cache_stat(cache, "curr_items"), 3);
 }
 
+/* However many: not as many as fit into a second. */
+static void close_takes_back_all(void **state)
+{
+	enum { MANY = 3000 };
+	struct beest_board *board = board_of(0, 20 * BEEST_SECOND);
+	char name[16];
+	int i;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "r%d", i);
+		assert_int_equal(publish(board, name, ""), 0);
+	}
+	assert_int_equal(cache_stat(cache, "curr_items"), MANY + 2);	/* rank, guest book */
+	beest_board_close(board);
+	assert_int_equal(cache_stat(cache, "curr_items"), 0);
+	assert_int_equal(times_logged("stay behind"), 0);
+}
+
 static void close_does_not_hang(void **state)
 {
 	struct beest_board *board = board_of(0, BEEST_SECOND);
@@ -866,6 +978,7 @@ static void close_does_not_hang(void **state)
 	begin = beest_now();
 	beest_board_close(board);
 	assert_in_range(beest_now() - begin, 0, 10 * BEEST_SECOND);
+	assert_int_equal(times_logged("21 records stay behind on the servers"), 1);
 }
 
 /* Another process as rank 0; it lives until its standard pipe @go is closed. */
@@ -1168,10 +1281,14 @@ int main(void)
 		ALONE(a_loss_is_told_once),
 		WITH(another_s_record_is_not_overwritten),
 		WITH(a_letter_taken_away_stays_away),
+		WITH(a_letter_stays_away_when_another_context_closes),
+		WITH(what_outlived_its_time_is_not_lost),
+		WITH(a_healthy_server_keeps_its_records),
 		WITH(a_removed_record_is_not_put_back),
 		WITH(records_outlive_their_time),
 		WITH(an_outage_is_survived),
 		WITH(close_takes_back_what_is_ours),
+		WITH(close_takes_back_all),
 		WITH(close_does_not_hang),
 		WITH(a_rank_that_runs_twice_is_told),
 		WITH(a_predecessor_s_late_record_is_no_duplicate),

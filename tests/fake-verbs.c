@@ -1479,7 +1479,7 @@ static void fill_qp(struct ibv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	qp->srq = attr->srq;
-	qp->qp_num = next_serial();
+	qp->qp_num = fake_verbs.next_qp_num ? fake_verbs.next_qp_num : next_serial();
 	qp->state = RESET;
 	qp->qp_type = attr->qp_type;
 }

@@ -120,6 +120,8 @@ struct fake_verbs {
 	bool complete_sends;	/* signaled sends complete at once with complete_status */
 	enum ibv_wc_status complete_status;
 
+	uint32_t next_qp_num;	/* of the next queue pair, as devices use numbers again; 0: new */
+
 	struct ibv_async_event events[FAKE_EVENTS];	/* for ibv_get_async_event */
 	int event_count;
 	int acked_events;
