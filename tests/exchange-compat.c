@@ -1081,6 +1081,32 @@ static void outlive_by_a_failure(void)
 	EXPECT(hartebeest_memc_push_general("done"));
 }
 
+/* A look at each of them would take a quarter of a second. */
+static void look_at_many(void)
+{
+	char number[16];
+	int64_t start;
+	int i;
+
+	setenv("HARTEBEEST_TIMEOUT", "500ms", 1);
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	for (i = 0; i < 40; i++) {
+		snprintf(number, sizeof(number), "%d", i);
+		EXPECT(hartebeest_create_local_qp("pd", number, IBV_QPT_RC, "cq", "cq"));
+		EXPECT(hartebeest_init_local_qp("pd", number));
+		EXPECT(hartebeest_memc_push_local_qp(number, "pd", number));
+		EXPECT(hartebeest_memc_fetch_remote_qp(number));
+		EXPECT(hartebeest_connect_local_qp("pd", number, number));
+	}
+	pause_ms(150);
+	cache_stop(cache);
+	start = beest_now();
+	FAILS(hartebeest_memc_push_general("m"));
+	EXPECT(beest_now() - start < 6 * BEEST_SECOND);
+	cache_resume(cache);
+}
+
 static off_t told_by_the_next_look(void)
 {
 	off_t before = told_so_far();
@@ -1145,6 +1171,12 @@ static void a_peer_that_restarts_in_vain(void **state)
 	restart_beside(outlive_disconnected);
 }
 
+static void a_silent_server_and_many_peers(void **state)
+{
+	(void)state;
+	alone(look_at_many);
+}
+
 static void datagrams_follow_nobody(void **state)
 {
 	(void)state;
@@ -1203,6 +1235,7 @@ int main(void)
 		TEST(a_peer_that_restarts_in_a_transfer),
 		TEST(a_peer_that_restarts_in_vain),
 		TEST(datagrams_follow_nobody),
+		TEST(a_silent_server_and_many_peers),
 		TEST(a_forked_child),
 	};
 
