@@ -91,8 +91,8 @@ int hartebeest_open(struct hartebeest **hbp, const char *const *options);
  * Objects go in reverse order of creation, buffers of hartebeest_mr_create()
  * included.  Records of the rank, of queue pairs and of memory regions are removed from
  * the server if they are still this context's own; messages, confirmations and barriers
- * stay until their time to live ends, since a peer may be about to read them.  Takes
- * about a second at most when the server does not answer.
+ * stay until their time to live ends, since a peer may be about to read them.  Waits
+ * about a second at most for a server that does not answer.
  *
  * Since: 0.1
  */
@@ -533,7 +533,8 @@ int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
  * sent, hartebeest_qp_confirm() (or a barrier) makes sure that the peer is there.
  * Path MTU, outstanding reads and atomics, partition and addresses are agreed from
  * the two records before the device is touched.  On failure the queue pair keeps
- * the state it had reached.
+ * the state it had reached.  A queue pair that was reset since it was published is
+ * published again.
  *
  * For UD: the queue pair goes to RTS, and an address handle for this peer is made
  * (hartebeest_qp_address()); may be called again for further peers.
@@ -562,7 +563,9 @@ int hartebeest_qp_connect(struct hartebeest *hb, const char *name, const char *k
  * it is in RTR or later.  A record of a former run can not say that.  When the peer
  * restarted meanwhile, this end goes back to RESET and connects to the new one.  When
  * that fails, it is connected to nobody: hartebeest_qp_reconnect() tries anew.
- * Both ends must have published, connected, and call this.
+ * Both ends must have published and connected; the other end has told so when it made
+ * any call since then that publishes or waits.  So connect all queue pairs first, then
+ * confirm them in any order.
  *
  * Returns 0, -ENOENT, -ENOTCONN (not connected to this key, or never published),
  * -EOPNOTSUPP (UD has no single peer: use hartebeest_barrier()), -ETIMEDOUT, -EBADMSG,
