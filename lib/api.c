@@ -546,6 +546,8 @@ static int qp_create(struct hartebeest *hb, const char *name, const char *pd_nam
 		qp->router = beest_context_router(hb);
 	if (ret == 0)
 		ret = beest_context_add(hb, &beest_qp_kind, name, &qp->node);
+	if (ret == 0)
+		beest_qp_warn_of_depth(qp, &hb->log);
 	if (ret == 0 && out)
 		*out = qp->qp;
 	return ret;

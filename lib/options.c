@@ -53,7 +53,7 @@ static const char *const family_words[] = { "auto", "ipv4", "ipv6", NULL };
 static const char *const resolver_words[] = { "record", "rdmacm", NULL };
 
 const struct beest_option beest_option_rows[] = {
-	{ "cq_attr", "cq_depth", INT, AT(cq_depth), .preset = "128", RANGE(1, 4194304),
+	{ "cq_attr", "cq_depth", INT, AT(cq_depth), .preset = "512", RANGE(1, 4194304),
 	  .unit = "entries", .help = "size of a completion queue" },
 
 	{ "qp_init_attr", "qp_type", INT, QP(qp_type), .preset = "2", RANGE(2, 4),

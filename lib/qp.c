@@ -130,6 +130,32 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	return 0;
 }
 
+static void warn_of_depth(const struct beest_qp *qp, const struct ibv_cq *cq, uint32_t sends,
+			  uint32_t receives, const struct beest_log *log)
+{
+	if (cq->cqe < 0 || (uint64_t)sends + receives <= (uint64_t)cq->cqe)
+		return;
+
+	beest_log(log, BEEST_LOG_WARN, "queue pair '%s' may have %" PRIu32 " sends and %" PRIu32
+		  " receives under way, but their completion queue has %d entries: completions "
+		  "may be lost", qp->node.name, sends, receives, cq->cqe);
+}
+
+/* Receives of a shared queue are not counted: they are no queue pair's own. */
+void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log)
+{
+	const struct ibv_cq *send = qp->qp->send_cq, *receive = qp->qp->recv_cq;
+	uint32_t receives = qp->qp->srq ? 0 : qp->cap.max_recv_wr;
+
+	if (send == receive) {
+		warn_of_depth(qp, send, qp->cap.max_send_wr, receives, log);
+		return;
+	}
+
+	warn_of_depth(qp, send, qp->cap.max_send_wr, 0, log);
+	warn_of_depth(qp, receive, 0, receives, log);
+}
+
 /* ------------------------------------------------------------ this end --- */
 
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)

@@ -395,7 +395,7 @@ static void presets_are_in_the_struct(void **state)
 
 	(void)state;
 	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
-	assert_int_equal(options.cq_depth, 128);
+	assert_int_equal(options.cq_depth, 512);
 	for (i = 0; i < BEEST_TRANSPORTS; i++) {
 		assert_int_equal(options.qp[i].qp_type, 2);
 		assert_int_equal(options.qp[i].max_inline_data, 256);
@@ -617,7 +617,7 @@ static void the_rest_of_a_file_with_a_bad_key_holds(void **state)
 	assert_int_equal(beest_options_load(&options, NULL, NULL), -ERANGE);
 	assert_sentence("FILE:1: cq_attr.cq_depth: "
 			"'0' is out of range: 1 to 4194304");
-	assert_value(&options, "cq_attr.cq_depth", "128", "preset");
+	assert_value(&options, "cq_attr.cq_depth", "512", "preset");
 	assert_value(&options, "qp_attr.retry_cnt", "3", json_path);
 	assert_int_equal(options.log_level, BEEST_LOG_INFO);
 	beest_options_free(&options);

@@ -625,7 +625,7 @@ static int cqe_of(int depth)
 static void depth_of_a_completion_queue(void **state)
 {
 	(void)state;
-	assert_int_equal(cqe_of(0), 255);
+	assert_int_equal(cqe_of(0), 1023);
 	assert_int_equal(cqe_of(1), 1);
 	assert_int_equal(cqe_of(1000), 1023);
 	assert_int_equal(cqe_of(65535), 65535);
@@ -843,6 +843,78 @@ static void shared_receive_queue(void **state)
 	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
 }
 
+/* -------------------------------------------- depth of completion queues --- */
+
+static int warnings;
+
+static void keep_warning(void *data, int level, const char *text)
+{
+	(void)data;
+	if (level != HARTEBEEST_LOG_WARN)
+		return;
+	snprintf(last_line, sizeof(last_line), "%s", text);
+	warnings++;
+}
+
+static void listen_for_warnings(void)
+{
+	warnings = 0;
+	hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
+}
+
+/* One queue of the preset depth holds what one queue pair of preset sizes can do. */
+static void presets_fit_together(void **state)
+{
+	struct ibv_qp *qp;
+
+	(void)state;
+	listen_for_warnings();
+	qp = make_qp(IBV_QPT_RC);
+	assert_true(qp->send_cq->cqe >= 2 * (128 + 128));
+	assert_int_equal(warnings, 0);
+}
+
+static void warns_of_a_shallow_completion_queue(void **state)
+{
+	(void)state;
+	make_pd();
+	listen_for_warnings();
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, NULL), 0);
+	assert_int_equal(create_qp("both"), 0);
+	assert_int_equal(warnings, 1);
+	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives under "
+			    "way, but their completion queue has 255 entries: completions may be "
+			    "lost");
+	assert_int_equal(create_qp_attr("attr"), 0);
+	assert_int_equal(warnings, 2);
+	assert_int_equal(hartebeest_cq_create(hb, "other", 128, NULL), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "apart", "pd", 2, "cq", "other", NULL), 0);
+	assert_int_equal(warnings, 2);
+	assert_int_equal(hartebeest_cq_create(hb, "small", 127, NULL), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "r", "pd", 2, "cq", "small", NULL), 0);
+	assert_int_equal(warnings, 3);
+	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under way, "
+			    "but their completion queue has 127 entries: completions may be lost");
+	assert_int_equal(hartebeest_qp_create(hb, "s", "pd", 2, "small", "cq", NULL), 0);
+	assert_int_equal(warnings, 4);
+}
+
+static void receives_of_a_shared_queue_do_not_count(void **state)
+{
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+
+	(void)state;
+	attr.srq = ibv_create_srq(make_pd(), &srq_attr);
+	listen_for_warnings();
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, &attr.send_cq), 0);
+	attr.recv_cq = attr.send_cq;
+	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), 0);
+	assert_int_equal(warnings, 0);
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
+}
+
 /* -------------------------------------------------------------- destroy --- */
 
 static void busy(void **state)
@@ -987,15 +1059,6 @@ static void a_buffer_of_whole_pages(void **state)
 	}
 }
 
-static char warned[1024];
-
-static void keep_warning(void *data, int level, const char *text)
-{
-	(void)data;
-	if (level == HARTEBEEST_LOG_WARN)
-		snprintf(warned, sizeof(warned), "%s", text);
-}
-
 /* With or without huge pages on this machine: the buffer comes, or a warning too. */
 static void huge_pages_where_there_are_some(void **state)
 {
@@ -1003,14 +1066,13 @@ static void huge_pages_where_there_are_some(void **state)
 
 	(void)state;
 	open_with("mr.huge_pages=1", NULL);
-	hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
+	listen_for_warnings();
 	make_pd();
-	warned[0] = '\0';
 	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 3000000, RW, &mr), 0);
 	memset(mr->addr, 1, mr->length);
 	assert_int_equal(mr->length, 3000000);
-	if (warned[0])
-		assert_non_null(strstr(warned, "no huge pages for 3000000 bytes ("));
+	if (warnings)
+		assert_non_null(strstr(last_line, "no huge pages for 3000000 bytes ("));
 	else
 		assert_int_equal((uintptr_t)mr->addr % (2 << 20), 0);
 }
@@ -1668,6 +1730,9 @@ int main(void)
 		TEST(create_attr_keeps_what_is_given),
 		TEST(create_attr_is_untouched_by_failure),
 		TEST(shared_receive_queue),
+		TEST(presets_fit_together),
+		TEST(warns_of_a_shallow_completion_queue),
+		TEST(receives_of_a_shared_queue_do_not_count),
 		TEST(busy),
 		TEST(a_failed_destroy_keeps_the_object),
 		TEST(close_goes_backwards),
