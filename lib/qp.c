@@ -518,15 +518,27 @@ static void tell(const struct beest_qp *qp, const struct beest_peer *peer,
 		  qp->router ? ", path by rdma_cm" : "");
 }
 
+/* The only place that knows both names, so none of the sentences below has them. */
+static int agree(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+		 struct beest_path *path, const struct beest_log *log)
+{
+	int ret;
+
+	ret = beest_agree(&qp->end, peer, path);
+	if (ret == 0)
+		ret = find_way(qp, peer, path, log);
+	if (ret < 0)
+		return beest_fail_in(ret, "queue pair '%s' and '%s'", qp->node.name, key);
+	return 0;
+}
+
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
 		     const struct beest_log *log)
 {
 	struct beest_path path;
 	int ret;
 
-	ret = beest_agree(&qp->end, peer, &path);
-	if (ret == 0)
-		ret = find_way(qp, peer, &path, log);
+	ret = agree(qp, key, peer, &path, log);
 	if (ret == 0)
 		ret = check_source(qp, false, &path, log);
 	if (ret >= 0)

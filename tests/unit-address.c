@@ -637,14 +637,14 @@ static void ways_that_do_not_suit(void **state)
 	open_with("device.resolver=rdmacm", "device.name=fake0");
 	qp = make_qp(hb, IBV_QPT_RC);
 	assert_int_equal(connect_to(qp, "fe80::beef", "::ffff:10.1.0.9"), -EPROTO);
-	assert_error_is("the path to fe80::beef is in the partition of P_Key 0x8012, but this end "
-			"(fake0:1) in that of 0xffff: set qp_attr.pkey, or choose the interface of "
-			"its partition");
+	assert_error_is("queue pair 'qp' and 'far': the path to fe80::beef is in the partition of "
+			"P_Key 0x8012, but this end (fake0:1) in that of 0xffff: set qp_attr.pkey, "
+			"or choose the interface of its partition");
 
 	fake_rdmacm.device = 1;
 	assert_int_equal(connect_to(qp, "fe80::beef", "::ffff:10.1.0.9"), -EXDEV);
-	assert_error_is("the path to fe80::beef leaves by port fake1:1, but this end is port "
-			"fake0:1: set device.addr to an address of the port");
+	assert_error_is("queue pair 'qp' and 'far': the path to fe80::beef leaves by port fake1:1, "
+			"but this end is port fake0:1: set device.addr to an address of the port");
 
 	fake_rdmacm.address.status = -EHOSTUNREACH;
 	assert_int_equal(connect_to(qp, "fe80::beef", "::ffff:10.1.0.9"), -EHOSTUNREACH);
