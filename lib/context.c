@@ -17,6 +17,19 @@
 #error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
 #endif
 
+static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
+{
+	int ret;
+
+	ret = beest_gid_policy_parse(options->device_gid, options->device_roce,
+				     options->device_family, policy);
+	if (ret < 0)
+		return beest_options_fail_in(options, ret, "device.gid");
+
+	ret = beest_gid_policy_local(options->device_addr, policy);
+	return ret < 0 ? beest_options_fail_in(options, ret, "device.addr") : 0;
+}
+
 static int read_settings(struct hartebeest *hb, const char *const *arguments)
 {
 	const struct beest_options *options = &hb->options;
@@ -27,10 +40,7 @@ static int read_settings(struct hartebeest *hb, const char *const *arguments)
 	if (ret < 0)
 		return ret;
 
-	ret = beest_gid_policy_parse(options->device_gid, options->device_roce,
-				     options->device_family, &hb->policy);
-	if (ret == 0)
-		ret = beest_gid_policy_local(options->device_addr, &hb->policy);
+	ret = read_policy(options, &hb->policy);
 	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
 }
 

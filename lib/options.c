@@ -34,6 +34,7 @@
  * source of a value is a constant, which source_of_variable() gets back.
  */
 #define ENVIRONMENT "environment "
+#define ARGUMENT "argument"
 #define VARIABLE(name) (&(ENVIRONMENT name)[sizeof(ENVIRONMENT) - 1])
 
 #define AT(member) .offset = offsetof(struct beest_options, member)
@@ -857,7 +858,7 @@ static int set_argument(struct reading *reading, const char *argument)
 static void read_arguments(struct beest_options *options, const char *const *arguments,
 			   struct failure *failure)
 {
-	struct reading reading = { options, "argument", { false } };
+	struct reading reading = { options, ARGUMENT, { false } };
 
 	for (; arguments && *arguments; arguments++)
 		note(failure, set_argument(&reading, *arguments));
@@ -906,6 +907,22 @@ void beest_options_free(struct beest_options *options)
 	free(options->file[1]);
 	free(options->unknown_environment);
 	memset(options, 0, sizeof(*options));
+}
+
+int beest_options_fail_in(const struct beest_options *options, int ret, const char *name)
+{
+	struct place place;
+	const char *source;
+
+	if (find_name(ENOENT, name, &place) < 0)
+		return ret;
+
+	source = options->source[slot_of(place.row, place.first)];
+	if (!strncmp(source, ENVIRONMENT, strlen(ENVIRONMENT)))
+		return beest_fail_in(ret, "%s (%s)", source, name);
+	if (!strcmp(source, ARGUMENT))
+		return beest_fail_in(ret, "%s %s", source, name);
+	return beest_fail_in(ret, "%s: %s", source, name);
 }
 
 /* Of a name without a prefix, the RC value where the transports differ. */

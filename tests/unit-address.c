@@ -232,12 +232,12 @@ static void address_that_cannot_be(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_open(&hb, both), -EINVAL);
-	assert_error_is("device.addr (HARTEBEEST_ADDR) and device.gid (HARTEBEEST_GID) both choose a "
-			"GID: give one of them");
+	assert_error_is("argument device.addr: device.gid (HARTEBEEST_GID) chooses a GID, too: give "
+			"one of them");
 	assert_int_equal(hartebeest_open(&hb, bad), -EINVAL);
-	assert_error_is("device.addr: 'eth0' is not an IPv4 or IPv6 address");
+	assert_error_is("argument device.addr: 'eth0' is not an IPv4 or IPv6 address");
 	assert_int_equal(hartebeest_open(&hb, any), -EINVAL);
-	assert_error_is("device.addr: '0.0.0.0' is no address of an interface");
+	assert_error_is("argument device.addr: '0.0.0.0' is no address of an interface");
 }
 
 /* ----------------------------------------------------- the IP that peers get --- */

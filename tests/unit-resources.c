@@ -167,6 +167,62 @@ static void a_failed_open_sets_nothing(void **state)
 	assert_error_has("cq_depth");
 }
 
+/* Values that only their meaning shows to be wrong: option and source stand before. */
+static void values_are_told_with_their_source(void **state)
+{
+	static const struct {
+		const char *argument, *variable, *text, *sentence;
+	} rows[] = {
+		{ "device.gid=index:300", NULL, NULL,
+		  "argument device.gid: GID index: '300' is out of range: 0 to 255" },
+		{ "device.gid=subnet:10.0.0.0/33", NULL, NULL,
+		  "argument device.gid: the prefix length of subnet '10.0.0.0/33': '33' is out of "
+		  "range: 0 to 32" },
+		{ NULL, "HARTEBEEST_GID", "ip:10.0.0",
+		  "environment HARTEBEEST_GID (device.gid): '10.0.0' is not an IPv4 or IPv6 "
+		  "address" },
+		{ NULL, "HARTEBEEST_GID", "netdev:",
+		  "environment HARTEBEEST_GID (device.gid): '' is not a network interface: 1 to 15 "
+		  "bytes without blanks or slashes" },
+		{ NULL, "HARTEBEEST_ADDR", "10.0.0",
+		  "environment HARTEBEEST_ADDR (device.addr): '10.0.0' is not an IPv4 or IPv6 "
+		  "address" },
+	};
+	const char *options[] = { NULL, NULL };
+	struct hartebeest *none;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		options[0] = rows[i].argument;
+		if (rows[i].variable)
+			setenv(rows[i].variable, rows[i].text, 1);
+		assert_int_equal(hartebeest_open(&none, options), -EINVAL);
+		assert_error_is(rows[i].sentence);
+		clearenv();
+	}
+}
+
+static void a_file_is_named_with_its_option(void **state)
+{
+	char path[] = "/tmp/hartebeest-XXXXXX", sentence[128];
+	const char *json = "{ \"device\": { \"gid\": \"index:300\" } }";
+	struct hartebeest *none;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, json, strlen(json)), (int)strlen(json));
+	close(fd);
+	setenv("HARTEBEEST_CONF_PATH", path, 1);
+	assert_int_equal(hartebeest_open(&none, NULL), -EINVAL);
+	snprintf(sentence, sizeof(sentence), "%s: device.gid: GID index: '300' is out of range: 0 "
+		 "to 255", path);
+	assert_error_is(sentence);
+	clearenv();
+	unlink(path);
+}
+
 static void options_as_text(void **state)
 {
 	const char *source = NULL;
@@ -1709,6 +1765,8 @@ int main(void)
 		TEST(closing_nothing),
 		TEST(a_failed_open_sets_nothing),
 		TEST(options_as_text),
+		TEST(values_are_told_with_their_source),
+		TEST(a_file_is_named_with_its_option),
 		TEST(a_name_is_used_once),
 		TEST(kinds_do_not_share_names),
 		TEST(bad_names_touch_no_device),
