@@ -17,6 +17,13 @@
 #error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
 #endif
 
+static int check_device_name(const struct beest_options *options)
+{
+	int ret = beest_device_name_check(options->device_name);
+
+	return ret < 0 ? beest_options_fail_in(options, ret, "device.name") : 0;
+}
+
 static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
 {
 	int ret;
@@ -40,7 +47,9 @@ static int read_settings(struct hartebeest *hb, const char *const *arguments)
 	if (ret < 0)
 		return ret;
 
-	ret = read_policy(options, &hb->policy);
+	ret = check_device_name(options);
+	if (ret == 0)
+		ret = read_policy(options, &hb->policy);
 	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
 }
 

@@ -184,6 +184,12 @@ static void values_are_told_with_their_source(void **state)
 		{ NULL, "HARTEBEEST_GID", "netdev:",
 		  "environment HARTEBEEST_GID (device.gid): '' is not a network interface: 1 to 15 "
 		  "bytes without blanks or slashes" },
+		{ NULL, "HARTEBEEST_DEVICE", "rxe0:x",
+		  "environment HARTEBEEST_DEVICE (device.name): the port in device 'rxe0:x': 'x' is "
+		  "not a number from 1 to 255" },
+		{ "device.name=:1", NULL, NULL,
+		  "argument device.name: ':1' is not the name of a device, such as mlx5_0 or "
+		  "mlx5_0:1" },
 		{ NULL, "HARTEBEEST_ADDR", "10.0.0",
 		  "environment HARTEBEEST_ADDR (device.addr): '10.0.0' is not an IPv4 or IPv6 "
 		  "address" },
