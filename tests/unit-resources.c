@@ -1213,7 +1213,15 @@ static void registration_refused(void **state)
 	fake_verbs_fail("ibv_reg_mr", 1, EFAULT);
 	assert_int_equal(register_mr("mr"), -EFAULT);
 	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x7: Bad "
-			"address");
+			"address (not mapped, or read-only)");
+	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, 1 << 30, NULL), -EINVAL);
+	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x40000000: "
+			"Invalid argument");
+	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_ATOMIC, NULL),
+			 -EINVAL);
+	assert_error_has("access flags 0x8: Invalid argument; remote write and atomics need");
 	fake_verbs_fail("ibv_reg_mr", 1, FAKE_NO_ERRNO);
 	errno = ENOENT;
 	assert_int_equal(register_mr("mr"), -EIO);	/* not what errno said before */
