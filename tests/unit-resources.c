@@ -485,12 +485,12 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_log_set(hb, 8, NULL, NULL), "log level 8 is not within 0..7");
 	REFUSED(hartebeest_pd_create(hb, NULL, NULL), "hartebeest_pd_create(): name is NULL");
 	REFUSED(hartebeest_pd_get(hb, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "out is NULL");
+	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "hartebeest_pd_get(): pd is NULL");
 	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, NULL, 1, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, "cq", -1, NULL), "completion queue of -1 entries");
 	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "out is NULL");
+	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
 	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_mr_create(hb, NULL, "pd", 1, RW, NULL), "name is NULL");
 	REFUSED(hartebeest_mr_create(hb, "mr", NULL, 1, RW, NULL), "pd is NULL");
@@ -506,7 +506,7 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_mr_register_dmabuf(hb, "mr", "pd", 1, 0, 0, 0, RW, NULL),
 		"would be empty");
 	REFUSED(hartebeest_mr_get(hb, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_mr_get(hb, "mr", NULL), "out is NULL");
+	REFUSED(hartebeest_mr_get(hb, "mr", NULL), "hartebeest_mr_get(): mr is NULL");
 	REFUSED(hartebeest_mr_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_mr_publish(hb, NULL, "k"), "name is NULL");
 	REFUSED(hartebeest_mr_publish(hb, "mr", NULL), "key is NULL");
@@ -523,7 +523,7 @@ static void null_arguments(void **state)
 	attr.send_cq = (struct ibv_cq *)&attr;
 	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), "attr->recv_cq is NULL");
 	REFUSED(hartebeest_qp_get(hb, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_qp_get(hb, "qp", NULL), "out is NULL");
+	REFUSED(hartebeest_qp_get(hb, "qp", NULL), "hartebeest_qp_get(): qp is NULL");
 	REFUSED(hartebeest_qp_cap(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_qp_cap(hb, "qp", NULL), "cap is NULL");
 	REFUSED(hartebeest_qp_destroy(hb, NULL), "name is NULL");
