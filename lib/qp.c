@@ -210,12 +210,37 @@ static void describe_port(struct beest_qp *qp, const struct beest_device *device
 	qp->end.access_flags = access_flags(&qp->end, &device->attr);
 }
 
+static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
+{
+	int64_t wanted = qp->end.options->pkey;
+
+	if (qp->end.card.link_layer != IBV_LINK_LAYER_ETHERNET || wanted == BEEST_AUTO ||
+	    wanted == qp->end.card.pkey)
+		return;
+
+	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey (0x%04x) is not used "
+		  "on RoCE: port %s has 0x%04x only", qp->node.name, (unsigned int)wanted,
+		  qp->device->label, qp->end.card.pkey);
+}
+
+static int choose_pkey(struct beest_qp *qp, const struct beest_device *device,
+		       const struct beest_log *log)
+{
+	int64_t wanted = qp->end.options->pkey;
+	int ret;
+
+	ret = beest_device_pkey(device, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
+				&qp->end.pkey_index, &qp->end.card.pkey);
+	if (ret == 0)
+		warn_of_pkey(qp, log);
+	return ret;
+}
+
 static int choose_address(struct beest_qp *qp, const struct beest_device *device,
 			  const struct beest_gid_policy *policy, const struct beest_log *log)
 {
 	struct beest_gid_entry gid;
 	struct beest_gid ip;
-	int64_t pkey = qp->end.options->pkey;
 	int ret;
 
 	ret = beest_device_gid(device, qp->pd, policy, log, &gid);
@@ -228,8 +253,7 @@ static int choose_address(struct beest_qp *qp, const struct beest_device *device
 	qp->end.card.roce = (uint8_t)gid.roce;
 	memcpy(qp->end.card.gid, gid.gid.raw, sizeof(qp->end.card.gid));
 	memcpy(qp->end.card.address, ip.raw, sizeof(qp->end.card.address));
-	return beest_device_pkey(device, pkey == BEEST_AUTO ? 0 : (uint16_t)pkey,
-				 &qp->end.pkey_index, &qp->end.card.pkey);
+	return choose_pkey(qp, device, log);
 }
 
 /*

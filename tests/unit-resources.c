@@ -1377,6 +1377,25 @@ static void access_flags(void **state)
 	assert_int_equal(access_of("qp_attr.access_flags=0", IBV_ATOMIC_HCA), 0);
 }
 
+static void a_partition_is_not_used_on_roce(void **state)
+{
+	(void)state;
+	open_with("qp_attr.pkey=0xffff", NULL);
+	listen_for_warnings();
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(warnings, 0);
+
+	open_with("qp_attr.pkey=0x1234", NULL);
+	listen_for_warnings();
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(warnings, 1);
+	assert_string_equal(last_line, "queue pair 'qp': option qp_attr.pkey (0x1234) is not used on "
+			    "RoCE: port fake0:1 has 0xffff only");
+	assert_int_equal(end_of("qp")->card.pkey, 0xffff);
+}
+
 static void partition_by_value(void **state)
 {
 	struct ibv_qp *qp;
@@ -1824,6 +1843,7 @@ int main(void)
 		TEST(path_mtu_is_a_limit),
 		TEST(init_datagram),
 		TEST(access_flags),
+		TEST(a_partition_is_not_used_on_roce),
 		TEST(partition_by_value),
 		TEST(no_gid_fits),
 		TEST(the_gid_may_move),
