@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include "lib/context.h"
+#include "lib/cq.h"
 #include "lib/error.h"
 #include "lib/login.h"
+#include "lib/mr.h"
+#include "lib/pd.h"
 #include "lib/qp.h"
 
 /* Set by configure; the only file that is read without being asked for. */
@@ -298,6 +301,42 @@ int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
 	return ret;
 }
 
+/* What others may stand on, as verbs know it; NULL: nothing does. */
+static const void *ground_of(struct beest_node *node)
+{
+	if (node->kind == &beest_pd_kind)
+		return BEEST_CONTAINER(node, struct beest_pd, node)->pd;
+	if (node->kind == &beest_cq_kind)
+		return BEEST_CONTAINER(node, struct beest_cq, node)->cq;
+	return NULL;
+}
+
+static bool stands_on(struct beest_node *node, const void *ground)
+{
+	const struct ibv_qp *qp;
+
+	if (node->kind == &beest_mr_kind)
+		return BEEST_CONTAINER(node, struct beest_mr, node)->mr->pd == ground;
+	if (node->kind != &beest_qp_kind)
+		return false;
+
+	qp = BEEST_CONTAINER(node, struct beest_qp, node)->qp;
+	return qp->pd == ground || qp->send_cq == ground || qp->recv_cq == ground;
+}
+
+/* Under the lock: @node is in use, and one of its users may have a name. */
+static int busy(const struct hartebeest *hb, struct beest_node *node)
+{
+	const void *ground = ground_of(node);
+	struct beest_node *user;
+
+	for (user = ground ? hb->objects.newest : NULL; user; user = user->older)
+		if (stands_on(user, ground))
+			return beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
+					  user->kind->noun, user->name);
+	return -EBUSY;
+}
+
 int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
 			  const char *name)
 {
@@ -308,6 +347,8 @@ int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
 	node = beest_table_find(&hb->objects, kind, name);
 	if (node)
 		ret = beest_table_destroy(&hb->objects, node);
+	if (ret == -EBUSY)
+		ret = busy(hb, node);
 	pthread_mutex_unlock(&hb->naming);
 	return ret;
 }

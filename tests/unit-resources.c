@@ -986,11 +986,15 @@ static void busy(void **state)
 	create_mr("mr");
 	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), -EBUSY);
 	assert_error_is("cannot destroy completion queue 'cq': Device or resource busy; a queue "
-			"pair still uses it");
+			"pair still uses it: queue pair 'qp'");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
 	assert_error_is("cannot destroy protection domain 'pd': Device or resource busy; memory "
-			"regions or queue pairs still stand on it");
+			"regions or queue pairs still stand on it: memory region 'mr'");
+	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
+	assert_error_has("still stand on it: queue pair 'qp'");
 	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	create_mr("mr");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
 	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
 	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
@@ -998,6 +1002,24 @@ static void busy(void **state)
 	assert_int_equal(fake_verbs.open, 1);		/* the device */
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -ENOENT);
 	make_qp(IBV_QPT_RC);				/* the names are free again */
+}
+
+/* The program's own queue pair has no name to be told. */
+static void busy_with_what_has_no_name(void **state)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct ibv_pd *pd = make_pd();
+	struct ibv_qp *qp;
+
+	(void)state;
+	attr.send_cq = attr.recv_cq = make_cq();
+	qp = ibv_create_qp(pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), -EBUSY);
+	assert_error_is("cannot destroy completion queue 'cq': Device or resource busy; a queue "
+			"pair still uses it");
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
 }
 
 static void a_failed_destroy_keeps_the_object(void **state)
@@ -1825,6 +1847,7 @@ int main(void)
 		TEST(warns_of_a_shallow_completion_queue),
 		TEST(receives_of_a_shared_queue_do_not_count),
 		TEST(busy),
+		TEST(busy_with_what_has_no_name),
 		TEST(a_failed_destroy_keeps_the_object),
 		TEST(close_goes_backwards),
 		TEST(close_after_a_mixture),
