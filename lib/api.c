@@ -280,17 +280,17 @@ HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest *hb, const char *na
 }
 
 HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest *hb, const char *name,
-					struct ibv_pd **out)
+					struct ibv_pd **pd)
 {
-	struct beest_pd *pd;
+	struct beest_pd *found;
 	int ret;
 
 	NEED(hb);
 	NEED(name);
-	NEED(out);
-	ret = find_pd(hb, name, &pd);
+	NEED(pd);
+	ret = find_pd(hb, name, &found);
 	if (ret == 0)
-		*out = pd->pd;
+		*pd = found->pd;
 	return done(hb, ret);
 }
 
@@ -332,17 +332,17 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest *hb, const char *na
 }
 
 HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest *hb, const char *name,
-					struct ibv_cq **out)
+					struct ibv_cq **cq)
 {
-	struct beest_cq *cq;
+	struct beest_cq *found;
 	int ret;
 
 	NEED(hb);
 	NEED(name);
-	NEED(out);
-	ret = find_cq(hb, name, &cq);
+	NEED(cq);
+	ret = find_cq(hb, name, &found);
 	if (ret == 0)
-		*out = cq->cq;
+		*cq = found->cq;
 	return done(hb, ret);
 }
 
@@ -442,17 +442,17 @@ HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest *hb, const
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest *hb, const char *name,
-					struct ibv_mr **out)
+					struct ibv_mr **mr)
 {
-	struct beest_mr *mr;
+	struct beest_mr *found;
 	int ret;
 
 	NEED(hb);
 	NEED(name);
-	NEED(out);
-	ret = find_mr(hb, name, &mr);
+	NEED(mr);
+	ret = find_mr(hb, name, &found);
 	if (ret == 0)
-		*out = mr->mr;
+		*mr = found->mr;
 	return done(hb, ret);
 }
 
@@ -547,6 +547,8 @@ static int qp_create(struct hartebeest *hb, const char *name, const char *pd_nam
 		qp->router = beest_context_router(hb);
 	if (ret == 0)
 		ret = beest_context_add(hb, &beest_qp_kind, name, &qp->node);
+	if (ret == 0)
+		beest_qp_warn_of_depth(qp, &hb->log);
 	if (ret == 0 && out)
 		*out = qp->qp;
 	return ret;
@@ -593,17 +595,17 @@ HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest *hb, const cha
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_get(struct hartebeest *hb, const char *name,
-					struct ibv_qp **out)
+					struct ibv_qp **qp)
 {
-	struct beest_qp *qp;
+	struct beest_qp *found;
 	int ret;
 
 	NEED(hb);
 	NEED(name);
-	NEED(out);
-	ret = find_qp(hb, name, &qp);
+	NEED(qp);
+	ret = find_qp(hb, name, &found);
 	if (ret == 0)
-		*out = qp->qp;
+		*qp = found->qp;
 	return done(hb, ret);
 }
 

@@ -8,14 +8,37 @@
 #include <unistd.h>
 
 #include "lib/context.h"
+#include "lib/cq.h"
 #include "lib/error.h"
 #include "lib/login.h"
+#include "lib/mr.h"
+#include "lib/pd.h"
 #include "lib/qp.h"
 
 /* Set by configure; the only file that is read without being asked for. */
 #ifndef BEEST_SYSTEM_FILE
 #error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
 #endif
+
+static int check_device_name(const struct beest_options *options)
+{
+	int ret = beest_device_name_check(options->device_name);
+
+	return ret < 0 ? beest_options_fail_in(options, ret, "device.name") : 0;
+}
+
+static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
+{
+	int ret;
+
+	ret = beest_gid_policy_parse(options->device_gid, options->device_roce,
+				     options->device_family, policy);
+	if (ret < 0)
+		return beest_options_fail_in(options, ret, "device.gid");
+
+	ret = beest_gid_policy_local(options->device_addr, policy);
+	return ret < 0 ? beest_options_fail_in(options, ret, "device.addr") : 0;
+}
 
 static int read_settings(struct hartebeest *hb, const char *const *arguments)
 {
@@ -27,10 +50,9 @@ static int read_settings(struct hartebeest *hb, const char *const *arguments)
 	if (ret < 0)
 		return ret;
 
-	ret = beest_gid_policy_parse(options->device_gid, options->device_roce,
-				     options->device_family, &hb->policy);
+	ret = check_device_name(options);
 	if (ret == 0)
-		ret = beest_gid_policy_local(options->device_addr, &hb->policy);
+		ret = read_policy(options, &hb->policy);
 	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
 }
 
@@ -279,6 +301,42 @@ int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
 	return ret;
 }
 
+/* What others may stand on, as verbs know it; NULL: nothing does. */
+static const void *ground_of(struct beest_node *node)
+{
+	if (node->kind == &beest_pd_kind)
+		return BEEST_CONTAINER(node, struct beest_pd, node)->pd;
+	if (node->kind == &beest_cq_kind)
+		return BEEST_CONTAINER(node, struct beest_cq, node)->cq;
+	return NULL;
+}
+
+static bool stands_on(struct beest_node *node, const void *ground)
+{
+	const struct ibv_qp *qp;
+
+	if (node->kind == &beest_mr_kind)
+		return BEEST_CONTAINER(node, struct beest_mr, node)->mr->pd == ground;
+	if (node->kind != &beest_qp_kind)
+		return false;
+
+	qp = BEEST_CONTAINER(node, struct beest_qp, node)->qp;
+	return qp->pd == ground || qp->send_cq == ground || qp->recv_cq == ground;
+}
+
+/* Under the lock: @node is in use, and one of its users may have a name. */
+static int busy(const struct hartebeest *hb, struct beest_node *node)
+{
+	const void *ground = ground_of(node);
+	struct beest_node *user;
+
+	for (user = ground ? hb->objects.newest : NULL; user; user = user->older)
+		if (stands_on(user, ground))
+			return beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
+					  user->kind->noun, user->name);
+	return -EBUSY;
+}
+
 int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
 			  const char *name)
 {
@@ -289,6 +347,8 @@ int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
 	node = beest_table_find(&hb->objects, kind, name);
 	if (node)
 		ret = beest_table_destroy(&hb->objects, node);
+	if (ret == -EBUSY)
+		ret = busy(hb, node);
 	pthread_mutex_unlock(&hb->naming);
 	return ret;
 }

@@ -82,16 +82,23 @@ static int parse_name(struct walk *walk, const char *text)
 	int64_t port = 0;
 
 	if (length == 0 || length >= sizeof(walk->name))
-		return beest_fail(ENODEV, "%s is not the name of a device, such as mlx5_0 or "
+		return beest_fail(EINVAL, "%s is not the name of a device, such as mlx5_0 or "
 				  "mlx5_0:1", BEEST_QUOTE(text));
 
 	if (text[length] && beest_parse_int(text + length + 1, 1, UINT8_MAX, &port) < 0)
-		return beest_fail_in(-ENXIO, "the port in device %s", BEEST_QUOTE(text));
+		return beest_fail_in(-EINVAL, "the port in device %s", BEEST_QUOTE(text));
 
 	memcpy(walk->name, text, length);
 	walk->name[length] = '\0';
 	walk->port = (int)port;
 	return 0;
+}
+
+int beest_device_name_check(const char *name)
+{
+	struct walk walk;
+
+	return name ? parse_name(&walk, name) : 0;
 }
 
 /* Looked up each time: addresses move between interfaces while a job runs. */

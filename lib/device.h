@@ -27,6 +27,9 @@ struct beest_device {
 	char passed_over[BEEST_REASON_SIZE];	/* other ports, and why not them */
 };
 
+/* -EINVAL for what can be no @name below, on whatever machine. */
+int beest_device_name_check(const char *name);
+
 /*
  * @name: "mlx5_0", "mlx5_0:1", or NULL for the first port that is up, RoCE and
  * InfiniBand alike.  The policy rules VALUE, IP, SUBNET and NETDEV choose among ports

@@ -299,12 +299,12 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)
 	if (!addr)
 		return 0;
 	if (policy->rule != BEEST_GID_AUTO)
-		return beest_fail(EINVAL, "device.addr (HARTEBEEST_ADDR) and device.gid "
-				  "(HARTEBEEST_GID) both choose a GID: give one of them");
+		return beest_fail(EINVAL, "device.gid (HARTEBEEST_GID) chooses a GID, too: give "
+				  "one of them");
 
 	ret = parse_ip(addr, &local);
 	if (ret < 0)
-		return beest_fail_in(ret, "device.addr");
+		return ret;
 
 	local.rule = BEEST_GID_IP;
 	*policy = local;

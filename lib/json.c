@@ -328,10 +328,10 @@ static int check_tokens(struct beest_json *json)
 		return fail_at(json, token.line, "the file must be one object, { ... }");
 
 	for (; token.type != TOKEN_END; next_token(&json->cursor, &token)) {
+		if (json->depth < 0 && token.length)
+			return fail_at(json, token.line, "text after the end of the object");
 		if (token.type == TOKEN_BAD)
 			return fail_at(json, token.line, token.wrong);
-		if (json->depth < 0)
-			return fail_at(json, token.line, "text after the end of the object");
 		if (is_comma_too_many(&token, &before))
 			return fail_at(json, before.line, "a comma too many, before the end");
 		before = token;

@@ -45,6 +45,18 @@ static int make(struct beest_mr **mrp)
 	return *mrp ? 0 : beest_fail(ENOMEM, "no memory for a memory region");
 }
 
+/* What lies behind the kernel's number, where that can be told. */
+static const char *registration_hint(int ret, int access)
+{
+	const int changes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	if (ret == -EINVAL && (access & changes) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return "; remote write and atomics need IBV_ACCESS_LOCAL_WRITE too";
+	if (ret == -EFAULT)
+		return " (not mapped, or read-only)";
+	return "";
+}
+
 /* The most common cause of ENOMEM is a limit that nobody thinks of. */
 static int registration_failed(int ret, size_t length, int access)
 {
@@ -59,8 +71,7 @@ static int registration_failed(int ret, size_t length, int access)
 
 	return beest_fail(-ret, "cannot register %zu bytes with access flags 0x%x: %s%s", length,
 			  (unsigned int)access, strerror(-ret),
-			  ret == -EINVAL && !(access & IBV_ACCESS_LOCAL_WRITE) ?
-			  "; remote write and atomics need IBV_ACCESS_LOCAL_WRITE too" : "");
+			  registration_hint(ret, access));
 }
 
 /*

@@ -34,6 +34,7 @@
  * source of a value is a constant, which source_of_variable() gets back.
  */
 #define ENVIRONMENT "environment "
+#define ARGUMENT "argument"
 #define VARIABLE(name) (&(ENVIRONMENT name)[sizeof(ENVIRONMENT) - 1])
 
 #define AT(member) .offset = offsetof(struct beest_options, member)
@@ -53,7 +54,7 @@ static const char *const family_words[] = { "auto", "ipv4", "ipv6", NULL };
 static const char *const resolver_words[] = { "record", "rdmacm", NULL };
 
 const struct beest_option beest_option_rows[] = {
-	{ "cq_attr", "cq_depth", INT, AT(cq_depth), .preset = "128", RANGE(1, 4194304),
+	{ "cq_attr", "cq_depth", INT, AT(cq_depth), .preset = "512", RANGE(1, 4194304),
 	  .unit = "entries", .help = "size of a completion queue, cut to what the device has" },
 
 	{ "qp_init_attr", "qp_type", INT, QP(qp_type), .preset = "2", RANGE(2, 4),
@@ -461,22 +462,50 @@ static const struct beest_option *nearest_row(const char *section, const char *k
 	return row;
 }
 
+#define CANDIDATES 3
+#define CANDIDATES_SIZE (CANDIDATES * NAME_SIZE)
+
+/* Options whose key is @word, whatever their section, as a list: how many there are. */
+static size_t list_homes(const char *word, char *list, size_t size)
+{
+	const struct beest_option *homes[CANDIDATES];
+	size_t count = 0, used = 0, i;
+	char tail[NAME_SIZE];
+
+	for (i = 0; i < ROWS && count < CANDIDATES; i++) {
+		tail_of(&beest_option_rows[i], tail);
+		if (!strcmp(tail, word) || !strcmp(beest_option_rows[i].key, word))
+			homes[count++] = &beest_option_rows[i];
+	}
+
+	for (i = 0, list[0] = '\0'; i < count; i++)
+		used += (size_t)snprintf(list + used, size - used, "%s%s.%s", i == 0 ? "" :
+					 i + 1 < count ? ", " : " or ", homes[i]->section,
+					 homes[i]->key);
+	return count;
+}
+
 static int fail_unknown(int err, const char *section, const char *key)
 {
 	const struct beest_option *row;
-	const char *dot = *section ? "." : "";
+	char name[2 * NAME_SIZE], homes[CANDIDATES_SIZE];
 	const char *prefix = "";
 	const char *bare;
 	int transport = transport_of(key, &bare);
 
+	snprintf(name, sizeof(name), "%s%s%s", section, *section ? "." : "", key);
+	if (list_homes(name, homes, sizeof(homes)))
+		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
+				  homes);
+
 	row = nearest_row(section, bare);
 	if (!row)
-		return beest_fail(err, "unknown option %s%s%s", section, dot, key);
+		return beest_fail(err, "unknown option %s", BEEST_QUOTE(name));
 
 	if (row->per_transport && transport < BEEST_TRANSPORTS)
 		prefix = prefixes[transport];
-	return beest_fail(err, "unknown option %s%s%s; the nearest is %s.%s%s", section, dot,
-			  key, row->section, prefix, row->key);
+	return beest_fail(err, "unknown option %s; the nearest is %s.%s%s", BEEST_QUOTE(name),
+			  row->section, prefix, row->key);
 }
 
 static const struct beest_option *find_row(const char *section, const char *key)
@@ -663,24 +692,37 @@ static int set_entry(struct reading *reading, const struct beest_json_entry *ent
 	return 0;
 }
 
-static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
+/* An option without its section looks like a section, too. */
+static int fail_unknown_section(const char *section)
 {
 	struct beest_nearest nearest;
+	char homes[CANDIDATES_SIZE];
+	size_t i;
+
+	if (list_homes(section, homes, sizeof(homes)))
+		return beest_fail(EINVAL, "unknown section %s; did you mean %s?",
+				  BEEST_QUOTE(section), homes);
+
+	beest_nearest_start(&nearest, section);
+	for (i = 0; i < ROWS; i++)
+		beest_nearest_offer(&nearest, beest_option_rows[i].section);
+	return beest_fail(EINVAL, "unknown section %s%s%s", BEEST_QUOTE(section),
+			  nearest.best ? "; the nearest is " : "",
+			  nearest.best ? nearest.best : "");
+}
+
+static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
+{
 	char found[128];
 	size_t i;
 
-	beest_nearest_start(&nearest, entry->section);
-	for (i = 0; i < ROWS; i++) {
+	for (i = 0; i < ROWS; i++)
 		if (!strcmp(beest_option_rows[i].section, entry->section))
 			break;
-		beest_nearest_offer(&nearest, beest_option_rows[i].section);
-	}
 
 	if (i == ROWS)
-		return beest_fail(EINVAL, "%s:%u: unknown section %s%s%s", reading->source,
-				  entry->line, entry->section,
-				  nearest.best ? "; the nearest is " : "",
-				  nearest.best ? nearest.best : "");
+		return beest_fail_in(fail_unknown_section(entry->section), "%s:%u",
+				     reading->source, entry->line);
 	if (entry->type != BEEST_JSON_OBJECT)
 		return beest_fail(EINVAL, "%s:%u: %s: found %s, expected an object",
 				  reading->source, entry->line, entry->section,
@@ -857,7 +899,7 @@ static int set_argument(struct reading *reading, const char *argument)
 static void read_arguments(struct beest_options *options, const char *const *arguments,
 			   struct failure *failure)
 {
-	struct reading reading = { options, "argument", { false } };
+	struct reading reading = { options, ARGUMENT, { false } };
 
 	for (; arguments && *arguments; arguments++)
 		note(failure, set_argument(&reading, *arguments));
@@ -906,6 +948,22 @@ void beest_options_free(struct beest_options *options)
 	free(options->file[1]);
 	free(options->unknown_environment);
 	memset(options, 0, sizeof(*options));
+}
+
+int beest_options_fail_in(const struct beest_options *options, int ret, const char *name)
+{
+	struct place place;
+	const char *source;
+
+	if (find_name(ENOENT, name, &place) < 0)
+		return ret;
+
+	source = options->source[slot_of(place.row, place.first)];
+	if (!strncmp(source, ENVIRONMENT, strlen(ENVIRONMENT)))
+		return beest_fail_in(ret, "%s (%s)", source, name);
+	if (!strcmp(source, ARGUMENT))
+		return beest_fail_in(ret, "%s %s", source, name);
+	return beest_fail_in(ret, "%s: %s", source, name);
 }
 
 /* Of a name without a prefix, the RC value where the transports differ. */

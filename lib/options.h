@@ -113,6 +113,13 @@ void beest_options_free(struct beest_options *options);
 int beest_options_text(const struct beest_options *options, const char *name,
 		       char *text, size_t size, const char **source);
 
+/*
+ * Puts the source and name of an option before the sentence of a failure that its
+ * value, though well formed, led to: "environment HARTEBEEST_GID (device.gid): ...".
+ * Returns @ret.
+ */
+int beest_options_fail_in(const struct beest_options *options, int ret, const char *name);
+
 /* For tests, too: one row per option. */
 enum beest_option_type {
 	BEEST_OPTION_INT,	/* JSON integer; base 10 or 0x in text */

@@ -130,6 +130,32 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	return 0;
 }
 
+static void warn_of_depth(const struct beest_qp *qp, const struct ibv_cq *cq, uint32_t sends,
+			  uint32_t receives, const struct beest_log *log)
+{
+	if (cq->cqe < 0 || (uint64_t)sends + receives <= (uint64_t)cq->cqe)
+		return;
+
+	beest_log(log, BEEST_LOG_WARN, "queue pair '%s' may have %" PRIu32 " sends and %" PRIu32
+		  " receives under way, but their completion queue has %d entries: completions "
+		  "may be lost", qp->node.name, sends, receives, cq->cqe);
+}
+
+/* Receives of a shared queue are not counted: they are no queue pair's own. */
+void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log)
+{
+	const struct ibv_cq *send = qp->qp->send_cq, *receive = qp->qp->recv_cq;
+	uint32_t receives = qp->qp->srq ? 0 : qp->cap.max_recv_wr;
+
+	if (send == receive) {
+		warn_of_depth(qp, send, qp->cap.max_send_wr, receives, log);
+		return;
+	}
+
+	warn_of_depth(qp, send, qp->cap.max_send_wr, 0, log);
+	warn_of_depth(qp, receive, 0, receives, log);
+}
+
 /* ------------------------------------------------------------ this end --- */
 
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
@@ -184,12 +210,37 @@ static void describe_port(struct beest_qp *qp, const struct beest_device *device
 	qp->end.access_flags = access_flags(&qp->end, &device->attr);
 }
 
+static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
+{
+	int64_t wanted = qp->end.options->pkey;
+
+	if (qp->end.card.link_layer != IBV_LINK_LAYER_ETHERNET || wanted == BEEST_AUTO ||
+	    wanted == qp->end.card.pkey)
+		return;
+
+	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey (0x%04x) is not used "
+		  "on RoCE: port %s has 0x%04x only", qp->node.name, (unsigned int)wanted,
+		  qp->device->label, qp->end.card.pkey);
+}
+
+static int choose_pkey(struct beest_qp *qp, const struct beest_device *device,
+		       const struct beest_log *log)
+{
+	int64_t wanted = qp->end.options->pkey;
+	int ret;
+
+	ret = beest_device_pkey(device, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
+				&qp->end.pkey_index, &qp->end.card.pkey);
+	if (ret == 0)
+		warn_of_pkey(qp, log);
+	return ret;
+}
+
 static int choose_address(struct beest_qp *qp, const struct beest_device *device,
 			  const struct beest_gid_policy *policy, const struct beest_log *log)
 {
 	struct beest_gid_entry gid;
 	struct beest_gid ip;
-	int64_t pkey = qp->end.options->pkey;
 	int ret;
 
 	ret = beest_device_gid(device, qp->pd, policy, log, &gid);
@@ -202,8 +253,7 @@ static int choose_address(struct beest_qp *qp, const struct beest_device *device
 	qp->end.card.roce = (uint8_t)gid.roce;
 	memcpy(qp->end.card.gid, gid.gid.raw, sizeof(qp->end.card.gid));
 	memcpy(qp->end.card.address, ip.raw, sizeof(qp->end.card.address));
-	return beest_device_pkey(device, pkey == BEEST_AUTO ? 0 : (uint16_t)pkey,
-				 &qp->end.pkey_index, &qp->end.card.pkey);
+	return choose_pkey(qp, device, log);
 }
 
 /*
@@ -493,15 +543,27 @@ static void tell(const struct beest_qp *qp, const struct beest_peer *peer,
 		  qp->router ? ", path by rdma_cm" : "");
 }
 
+/* The only place that knows both names, so none of the sentences below has them. */
+static int agree(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+		 struct beest_path *path, const struct beest_log *log)
+{
+	int ret;
+
+	ret = beest_agree(&qp->end, peer, path);
+	if (ret == 0)
+		ret = find_way(qp, peer, path, log);
+	if (ret < 0)
+		return beest_fail_in(ret, "queue pair '%s' and '%s'", qp->node.name, key);
+	return 0;
+}
+
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
 		     const struct beest_log *log)
 {
 	struct beest_path path;
 	int ret;
 
-	ret = beest_agree(&qp->end, peer, &path);
-	if (ret == 0)
-		ret = find_way(qp, peer, &path, log);
+	ret = agree(qp, key, peer, &path, log);
 	if (ret == 0)
 		ret = check_source(qp, false, &path, log);
 	if (ret >= 0)

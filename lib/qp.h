@@ -56,6 +56,12 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 		    const struct beest_qp_options *options, struct ibv_qp_init_attr *attr,
 		    struct beest_qp **qp);
 
+/*
+ * Warns when all that this queue pair alone may have under way does not fit into its
+ * completion queues.  After the queue pair got its name.
+ */
+void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log);
+
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
 
 /*

@@ -648,8 +648,8 @@ static void transports_differ(void **state)
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(connect_qp(&a), -EPROTOTYPE);
 	gethostname(host, sizeof(host));
-	snprintf(sentence, sizeof(sentence), "the transport differs: RC here (fake0:1) but UC at "
-		 "the peer (fake1:1, host %s, pid %d, rank 1)", host, (int)getpid());
+	snprintf(sentence, sizeof(sentence), "queue pair 'qp' and 'b/qp': the transport "
+		 "differs: RC here (fake0:1) but UC at the peer (fake1:1, host %s, pid %d, rank 1)", host, (int)getpid());
 	assert_error_is(sentence);
 	assert_int_equal(a.qp->state, IBV_QPS_INIT);
 	assert_int_equal(confirm(&a), -ENOTCONN);

@@ -232,12 +232,12 @@ static void address_that_cannot_be(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_open(&hb, both), -EINVAL);
-	assert_error_is("device.addr (HARTEBEEST_ADDR) and device.gid (HARTEBEEST_GID) both choose a "
-			"GID: give one of them");
+	assert_error_is("argument device.addr: device.gid (HARTEBEEST_GID) chooses a GID, too: give "
+			"one of them");
 	assert_int_equal(hartebeest_open(&hb, bad), -EINVAL);
-	assert_error_is("device.addr: 'eth0' is not an IPv4 or IPv6 address");
+	assert_error_is("argument device.addr: 'eth0' is not an IPv4 or IPv6 address");
 	assert_int_equal(hartebeest_open(&hb, any), -EINVAL);
-	assert_error_is("device.addr: '0.0.0.0' is no address of an interface");
+	assert_error_is("argument device.addr: '0.0.0.0' is no address of an interface");
 }
 
 /* ----------------------------------------------------- the IP that peers get --- */
@@ -637,14 +637,14 @@ static void ways_that_do_not_suit(void **state)
 	open_with("device.resolver=rdmacm", "device.name=fake0");
 	qp = make_qp(hb, IBV_QPT_RC);
 	assert_int_equal(connect_to(qp, "fe80::beef", "::ffff:10.1.0.9"), -EPROTO);
-	assert_error_is("the path to fe80::beef is in the partition of P_Key 0x8012, but this end "
-			"(fake0:1) in that of 0xffff: set qp_attr.pkey, or choose the interface of "
-			"its partition");
+	assert_error_is("queue pair 'qp' and 'far': the path to fe80::beef is in the partition of "
+			"P_Key 0x8012, but this end (fake0:1) in that of 0xffff: set qp_attr.pkey, "
+			"or choose the interface of its partition");
 
 	fake_rdmacm.device = 1;
 	assert_int_equal(connect_to(qp, "fe80::beef", "::ffff:10.1.0.9"), -EXDEV);
-	assert_error_is("the path to fe80::beef leaves by port fake1:1, but this end is port "
-			"fake0:1: set device.addr to an address of the port");
+	assert_error_is("queue pair 'qp' and 'far': the path to fe80::beef leaves by port fake1:1, "
+			"but this end is port fake0:1: set device.addr to an address of the port");
 
 	fake_rdmacm.address.status = -EHOSTUNREACH;
 	assert_int_equal(connect_to(qp, "fe80::beef", "::ffff:10.1.0.9"), -EHOSTUNREACH);

@@ -127,16 +127,16 @@ static void test_bad_names(void **state)
 	      "'mlx5_1'?): this machine has fake0; mlx5_1");
 	fails("qib0", "auto", -ENODEV, "no RDMA device 'qib0': this machine has");
 	fails("mlx5_", "auto", -ENODEV, "did you mean 'mlx5_1'");
-	fails("", "auto", -ENODEV, "'' is not the name of a device");
-	fails(":1", "auto", -ENODEV, "':1' is not the name of a device");
-	fails("mlx5_1:", "auto", -ENXIO, "the port in device 'mlx5_1:': ''");
-	fails("mlx5_1:0", "auto", -ENXIO, "the port in device 'mlx5_1:0': '0'");
-	fails("mlx5_1:x", "auto", -ENXIO, "'x' is not a number");
-	fails("mlx5_1:1:1", "auto", -ENXIO, "'1:1' is not a number");
-	fails("mlx5_1:256", "auto", -ENXIO, "'256' is out of range");
+	fails("", "auto", -EINVAL, "'' is not the name of a device");
+	fails(":1", "auto", -EINVAL, "':1' is not the name of a device");
+	fails("mlx5_1:", "auto", -EINVAL, "the port in device 'mlx5_1:': ''");
+	fails("mlx5_1:0", "auto", -EINVAL, "the port in device 'mlx5_1:0': '0'");
+	fails("mlx5_1:x", "auto", -EINVAL, "'x' is not a number");
+	fails("mlx5_1:1:1", "auto", -EINVAL, "'1:1' is not a number");
+	fails("mlx5_1:256", "auto", -EINVAL, "'256' is out of range");
 	fails("mlx5_1:2", "auto", -ENXIO, "device mlx5_1 has no port 2: its ports are 1 to 1");
 	fails("a-name-that-is-longer-than-any-that-the-kernel-gives-to-a-device", "auto",
-	      -ENODEV, "is not the name of a device");
+	      -EINVAL, "is not the name of a device");
 }
 
 static void test_states(void **state)

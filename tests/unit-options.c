@@ -395,7 +395,7 @@ static void presets_are_in_the_struct(void **state)
 
 	(void)state;
 	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
-	assert_int_equal(options.cq_depth, 128);
+	assert_int_equal(options.cq_depth, 512);
 	for (i = 0; i < BEEST_TRANSPORTS; i++) {
 		assert_int_equal(options.qp[i].qp_type, 2);
 		assert_int_equal(options.qp[i].max_inline_data, 256);
@@ -514,7 +514,7 @@ static void other_rows_have_no_prefix(void **state)
 	(void)state;
 	refuses_argument("cq_attr.rc:cq_depth=4", EINVAL,
 			 "argument 'cq_attr.rc:cq_depth=4': unknown option "
-			 "cq_attr.rc:cq_depth; the nearest is cq_attr.cq_depth");
+			 "'cq_attr.rc:cq_depth'; the nearest is cq_attr.cq_depth");
 }
 
 /* ------------------------------------------------------------ sources --- */
@@ -617,7 +617,7 @@ static void the_rest_of_a_file_with_a_bad_key_holds(void **state)
 	assert_int_equal(beest_options_load(&options, NULL, NULL), -ERANGE);
 	assert_sentence("FILE:1: cq_attr.cq_depth: "
 			"'0' is out of range: 1 to 4194304");
-	assert_value(&options, "cq_attr.cq_depth", "128", "preset");
+	assert_value(&options, "cq_attr.cq_depth", "512", "preset");
 	assert_value(&options, "qp_attr.retry_cnt", "3", json_path);
 	assert_int_equal(options.log_level, BEEST_LOG_INFO);
 	beest_options_free(&options);
@@ -715,27 +715,32 @@ static void unknown_keys_are_told(void **state)
 {
 	(void)state;
 	refuses_json("{ \"qp_attr\": {\n\n \"timout\": 1 } }", EINVAL,
-		     AT ":3: unknown option qp_attr.timout; the nearest is qp_attr.timeout");
+		     AT ":3: unknown option 'qp_attr.timout'; the nearest is qp_attr.timeout");
 	refuses_json("{ \"qp_attr\": { \"rc:timout\": 1 } }", EINVAL, AT ":1: unknown option "
-		     "qp_attr.rc:timout; the nearest is qp_attr.rc:timeout");
+		     "'qp_attr.rc:timout'; the nearest is qp_attr.rc:timeout");
 	refuses_json("{ \"qp_attr\": { \"Timeout\": 1 } }", EINVAL,
-		     AT ":1: unknown option qp_attr.Timeout; the nearest is qp_attr.timeout");
+		     AT ":1: unknown option 'qp_attr.Timeout'; the nearest is qp_attr.timeout");
 	/* The right key in the wrong section, and half a key. */
 	refuses_json("{ \"cq_attr\": { \"retry_cnt\": 1 } }", EINVAL,
-		     AT ":1: unknown option cq_attr.retry_cnt; the nearest is "
+		     AT ":1: unknown option 'cq_attr.retry_cnt'; the nearest is "
 		     "qp_attr.retry_cnt");
 	refuses_json("{ \"qp_attr\": { \"uc:max_inline_data\": 1 } }", EINVAL,
-		     AT ":1: unknown option qp_attr.uc:max_inline_data; the nearest is "
+		     AT ":1: unknown option 'qp_attr.uc:max_inline_data'; the nearest is "
 		     "qp_init_attr.uc:cap.max_inline_data");
 	refuses_json("{ \"qp_attr\": { \"sl\": 1 } }", EINVAL,
-		     AT ":1: unknown option qp_attr.sl; the nearest is qp_attr.ah_attr.sl");
+		     AT ":1: unknown option 'qp_attr.sl'; the nearest is qp_attr.ah_attr.sl");
 	refuses_json("{ \"qp_attr\": { \"colour_of_the_cable\": 1 } }", EINVAL,
-		     AT ":1: unknown option qp_attr.colour_of_the_cable");
-	refuses_json("{ \"qp_attr\": { \"\": 1 } }", EINVAL, AT ":1: unknown option qp_attr.");
+		     AT ":1: unknown option 'qp_attr.colour_of_the_cable'");
+	refuses_json("{ \"qp_attr\": { \"\": 1 } }", EINVAL, AT ":1: unknown option 'qp_attr.'");
 	refuses_json("{\n \"qp_atr\": {} }", EINVAL,
-		     AT ":2: unknown section qp_atr; the nearest is qp_attr");
+		     AT ":2: unknown section 'qp_atr'; the nearest is qp_attr");
 	refuses_json("{ \"shopping\": { \"timeout\": 1 } }", EINVAL,
-		     AT ":1: unknown section shopping");
+		     AT ":1: unknown section 'shopping'");
+	refuses_json("{ \"timeout\": \"5s\" }", EINVAL,
+		     AT ":1: unknown section 'timeout'; did you mean qp_attr.timeout, "
+		     "exchange.timeout or poll.timeout?");
+	refuses_json("{ \"servers\": \"localhost\" }", EINVAL,
+		     AT ":1: unknown section 'servers'; did you mean exchange.servers?");
 }
 
 static void repeated_keys_are_told(void **state)
@@ -766,6 +771,8 @@ static void what_is_not_json_is_told(void **state)
 		{ "{} {}", ":1: text after the end of the object" },
 		{ "{}\n}", ":2: text after the end of the object" },
 		{ "{}\n7", ":2: text after the end of the object" },
+		{ "{}x", ":1: text after the end of the object" },
+		{ "{}\n// end", ":2: JSON has no comments" },
 		{ "{} // end", ":1: JSON has no comments" },
 		{ "{\n/* start */ }", ":2: JSON has no comments" },
 		{ "# start\n{}", ":1: JSON has no comments" },
@@ -1041,14 +1048,21 @@ static void bad_arguments_are_told(void **state)
 			 "argument 'qp_attr.timeout': section.key=value expected");
 	refuses_argument("", EINVAL, "argument '': section.key=value expected");
 	refuses_argument("timeout=3", EINVAL,
-			 "argument 'timeout=3': unknown option timeout; the nearest is "
-			 "qp_attr.timeout");
+			 "argument 'timeout=3': unknown option 'timeout'; did you mean "
+			 "qp_attr.timeout, exchange.timeout or poll.timeout?");
+	refuses_argument("max_send_wr=3", EINVAL,
+			 "argument 'max_send_wr=3': unknown option 'max_send_wr'; did you mean "
+			 "qp_init_attr.cap.max_send_wr?");
+	refuses_argument("rc:timeout=3", EINVAL,
+			 "argument 'rc:timeout=3': unknown option 'rc:timeout'; the nearest is "
+			 "qp_attr.rc:timeout");
+	refuses_argument("=x", EINVAL, "argument '=x': unknown option ''");
 	refuses_argument("qp_attr.timeout=0x20", ERANGE,
 			 "argument qp_attr.timeout: '0x20' is out of range: 0 to 31");
 	refuses_argument("qp_attr.timeout= 3", EINVAL,
 			 "argument qp_attr.timeout: ' 3' is not a number from 0 to 31");
 	refuses_argument(" qp_attr.timeout=3", EINVAL,
-			 "argument ' qp_attr.timeout=3': unknown option  qp_attr.timeout; "
+			 "argument ' qp_attr.timeout=3': unknown option ' qp_attr.timeout'; "
 			 "the nearest is qp_attr.timeout");
 }
 
@@ -1110,7 +1124,7 @@ static void text_is_cut_and_names_are_checked(void **state)
 	assert_string_equal(text, "abc");
 	assert_int_equal(beest_options_text(&options, "job.it", text, sizeof(text), NULL),
 			 -ENOENT);
-	assert_error_is("unknown option job.it; the nearest is job.id");
+	assert_error_is("unknown option 'job.it'; the nearest is job.id");
 	assert_int_equal(beest_options_text(&options, "", text, sizeof(text), NULL), -ENOENT);
 	assert_int_equal(beest_options_text(&options, ".", text, sizeof(text), NULL), -ENOENT);
 	assert_int_equal(beest_options_text(&options, "log.rc:level", text, sizeof(text), NULL),

@@ -167,6 +167,68 @@ static void a_failed_open_sets_nothing(void **state)
 	assert_error_has("cq_depth");
 }
 
+/* Values that only their meaning shows to be wrong: option and source stand before. */
+static void values_are_told_with_their_source(void **state)
+{
+	static const struct {
+		const char *argument, *variable, *text, *sentence;
+	} rows[] = {
+		{ "device.gid=index:300", NULL, NULL,
+		  "argument device.gid: GID index: '300' is out of range: 0 to 255" },
+		{ "device.gid=subnet:10.0.0.0/33", NULL, NULL,
+		  "argument device.gid: the prefix length of subnet '10.0.0.0/33': '33' is out of "
+		  "range: 0 to 32" },
+		{ NULL, "HARTEBEEST_GID", "ip:10.0.0",
+		  "environment HARTEBEEST_GID (device.gid): '10.0.0' is not an IPv4 or IPv6 "
+		  "address" },
+		{ NULL, "HARTEBEEST_GID", "netdev:",
+		  "environment HARTEBEEST_GID (device.gid): '' is not a network interface: 1 to 15 "
+		  "bytes without blanks or slashes" },
+		{ NULL, "HARTEBEEST_DEVICE", "rxe0:x",
+		  "environment HARTEBEEST_DEVICE (device.name): the port in device 'rxe0:x': 'x' is "
+		  "not a number from 1 to 255" },
+		{ "device.name=:1", NULL, NULL,
+		  "argument device.name: ':1' is not the name of a device, such as mlx5_0 or "
+		  "mlx5_0:1" },
+		{ NULL, "HARTEBEEST_ADDR", "10.0.0",
+		  "environment HARTEBEEST_ADDR (device.addr): '10.0.0' is not an IPv4 or IPv6 "
+		  "address" },
+	};
+	const char *options[] = { NULL, NULL };
+	struct hartebeest *none;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		options[0] = rows[i].argument;
+		if (rows[i].variable)
+			setenv(rows[i].variable, rows[i].text, 1);
+		assert_int_equal(hartebeest_open(&none, options), -EINVAL);
+		assert_error_is(rows[i].sentence);
+		clearenv();
+	}
+}
+
+static void a_file_is_named_with_its_option(void **state)
+{
+	char path[] = "/tmp/hartebeest-XXXXXX", sentence[128];
+	const char *json = "{ \"device\": { \"gid\": \"index:300\" } }";
+	struct hartebeest *none;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, json, strlen(json)), (int)strlen(json));
+	close(fd);
+	setenv("HARTEBEEST_CONF_PATH", path, 1);
+	assert_int_equal(hartebeest_open(&none, NULL), -EINVAL);
+	snprintf(sentence, sizeof(sentence), "%s: device.gid: GID index: '300' is out of range: 0 "
+		 "to 255", path);
+	assert_error_is(sentence);
+	clearenv();
+	unlink(path);
+}
+
 static void options_as_text(void **state)
 {
 	const char *source = NULL;
@@ -423,12 +485,12 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_log_set(hb, 8, NULL, NULL), "log level 8 is not within 0..7");
 	REFUSED(hartebeest_pd_create(hb, NULL, NULL), "hartebeest_pd_create(): name is NULL");
 	REFUSED(hartebeest_pd_get(hb, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "out is NULL");
+	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "hartebeest_pd_get(): pd is NULL");
 	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, NULL, 1, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, "cq", -1, NULL), "completion queue of -1 entries");
 	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "out is NULL");
+	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
 	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_mr_create(hb, NULL, "pd", 1, RW, NULL), "name is NULL");
 	REFUSED(hartebeest_mr_create(hb, "mr", NULL, 1, RW, NULL), "pd is NULL");
@@ -444,7 +506,7 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_mr_register_dmabuf(hb, "mr", "pd", 1, 0, 0, 0, RW, NULL),
 		"would be empty");
 	REFUSED(hartebeest_mr_get(hb, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_mr_get(hb, "mr", NULL), "out is NULL");
+	REFUSED(hartebeest_mr_get(hb, "mr", NULL), "hartebeest_mr_get(): mr is NULL");
 	REFUSED(hartebeest_mr_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_mr_publish(hb, NULL, "k"), "name is NULL");
 	REFUSED(hartebeest_mr_publish(hb, "mr", NULL), "key is NULL");
@@ -461,7 +523,7 @@ static void null_arguments(void **state)
 	attr.send_cq = (struct ibv_cq *)&attr;
 	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), "attr->recv_cq is NULL");
 	REFUSED(hartebeest_qp_get(hb, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_qp_get(hb, "qp", NULL), "out is NULL");
+	REFUSED(hartebeest_qp_get(hb, "qp", NULL), "hartebeest_qp_get(): qp is NULL");
 	REFUSED(hartebeest_qp_cap(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_qp_cap(hb, "qp", NULL), "cap is NULL");
 	REFUSED(hartebeest_qp_destroy(hb, NULL), "name is NULL");
@@ -625,7 +687,7 @@ static int cqe_of(int depth)
 static void depth_of_a_completion_queue(void **state)
 {
 	(void)state;
-	assert_int_equal(cqe_of(0), 255);
+	assert_int_equal(cqe_of(0), 1023);
 	assert_int_equal(cqe_of(1), 1);
 	assert_int_equal(cqe_of(1000), 1023);
 	assert_int_equal(cqe_of(65535), 65535);
@@ -843,6 +905,78 @@ static void shared_receive_queue(void **state)
 	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
 }
 
+/* -------------------------------------------- depth of completion queues --- */
+
+static int warnings;
+
+static void keep_warning(void *data, int level, const char *text)
+{
+	(void)data;
+	if (level != HARTEBEEST_LOG_WARN)
+		return;
+	snprintf(last_line, sizeof(last_line), "%s", text);
+	warnings++;
+}
+
+static void listen_for_warnings(void)
+{
+	warnings = 0;
+	hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
+}
+
+/* One queue of the preset depth holds what one queue pair of preset sizes can do. */
+static void presets_fit_together(void **state)
+{
+	struct ibv_qp *qp;
+
+	(void)state;
+	listen_for_warnings();
+	qp = make_qp(IBV_QPT_RC);
+	assert_true(qp->send_cq->cqe >= 2 * (128 + 128));
+	assert_int_equal(warnings, 0);
+}
+
+static void warns_of_a_shallow_completion_queue(void **state)
+{
+	(void)state;
+	make_pd();
+	listen_for_warnings();
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, NULL), 0);
+	assert_int_equal(create_qp("both"), 0);
+	assert_int_equal(warnings, 1);
+	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives under "
+			    "way, but their completion queue has 255 entries: completions may be "
+			    "lost");
+	assert_int_equal(create_qp_attr("attr"), 0);
+	assert_int_equal(warnings, 2);
+	assert_int_equal(hartebeest_cq_create(hb, "other", 128, NULL), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "apart", "pd", 2, "cq", "other", NULL), 0);
+	assert_int_equal(warnings, 2);
+	assert_int_equal(hartebeest_cq_create(hb, "small", 127, NULL), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "r", "pd", 2, "cq", "small", NULL), 0);
+	assert_int_equal(warnings, 3);
+	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under way, "
+			    "but their completion queue has 127 entries: completions may be lost");
+	assert_int_equal(hartebeest_qp_create(hb, "s", "pd", 2, "small", "cq", NULL), 0);
+	assert_int_equal(warnings, 4);
+}
+
+static void receives_of_a_shared_queue_do_not_count(void **state)
+{
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+
+	(void)state;
+	attr.srq = ibv_create_srq(make_pd(), &srq_attr);
+	listen_for_warnings();
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, &attr.send_cq), 0);
+	attr.recv_cq = attr.send_cq;
+	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), 0);
+	assert_int_equal(warnings, 0);
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
+}
+
 /* -------------------------------------------------------------- destroy --- */
 
 static void busy(void **state)
@@ -852,11 +986,15 @@ static void busy(void **state)
 	create_mr("mr");
 	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), -EBUSY);
 	assert_error_is("cannot destroy completion queue 'cq': Device or resource busy; a queue "
-			"pair still uses it");
+			"pair still uses it: queue pair 'qp'");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
 	assert_error_is("cannot destroy protection domain 'pd': Device or resource busy; memory "
-			"regions or queue pairs still stand on it");
+			"regions or queue pairs still stand on it: memory region 'mr'");
+	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
+	assert_error_has("still stand on it: queue pair 'qp'");
 	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	create_mr("mr");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
 	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
 	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
@@ -864,6 +1002,24 @@ static void busy(void **state)
 	assert_int_equal(fake_verbs.open, 1);		/* the device */
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -ENOENT);
 	make_qp(IBV_QPT_RC);				/* the names are free again */
+}
+
+/* The program's own queue pair has no name to be told. */
+static void busy_with_what_has_no_name(void **state)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct ibv_pd *pd = make_pd();
+	struct ibv_qp *qp;
+
+	(void)state;
+	attr.send_cq = attr.recv_cq = make_cq();
+	qp = ibv_create_qp(pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), -EBUSY);
+	assert_error_is("cannot destroy completion queue 'cq': Device or resource busy; a queue "
+			"pair still uses it");
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
 }
 
 static void a_failed_destroy_keeps_the_object(void **state)
@@ -987,15 +1143,6 @@ static void a_buffer_of_whole_pages(void **state)
 	}
 }
 
-static char warned[1024];
-
-static void keep_warning(void *data, int level, const char *text)
-{
-	(void)data;
-	if (level == HARTEBEEST_LOG_WARN)
-		snprintf(warned, sizeof(warned), "%s", text);
-}
-
 /* With or without huge pages on this machine: the buffer comes, or a warning too. */
 static void huge_pages_where_there_are_some(void **state)
 {
@@ -1003,14 +1150,13 @@ static void huge_pages_where_there_are_some(void **state)
 
 	(void)state;
 	open_with("mr.huge_pages=1", NULL);
-	hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
+	listen_for_warnings();
 	make_pd();
-	warned[0] = '\0';
 	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 3000000, RW, &mr), 0);
 	memset(mr->addr, 1, mr->length);
 	assert_int_equal(mr->length, 3000000);
-	if (warned[0])
-		assert_non_null(strstr(warned, "no huge pages for 3000000 bytes ("));
+	if (warnings)
+		assert_non_null(strstr(last_line, "no huge pages for 3000000 bytes ("));
 	else
 		assert_int_equal((uintptr_t)mr->addr % (2 << 20), 0);
 }
@@ -1089,7 +1235,15 @@ static void registration_refused(void **state)
 	fake_verbs_fail("ibv_reg_mr", 1, EFAULT);
 	assert_int_equal(register_mr("mr"), -EFAULT);
 	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x7: Bad "
-			"address");
+			"address (not mapped, or read-only)");
+	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, 1 << 30, NULL), -EINVAL);
+	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x40000000: "
+			"Invalid argument");
+	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_ATOMIC, NULL),
+			 -EINVAL);
+	assert_error_has("access flags 0x8: Invalid argument; remote write and atomics need");
 	fake_verbs_fail("ibv_reg_mr", 1, FAKE_NO_ERRNO);
 	errno = ENOENT;
 	assert_int_equal(register_mr("mr"), -EIO);	/* not what errno said before */
@@ -1243,6 +1397,25 @@ static void access_flags(void **state)
 	assert_int_equal(access_of(NULL, IBV_ATOMIC_NONE), RW);
 	assert_int_equal(access_of("qp_attr.access_flags=1", IBV_ATOMIC_HCA), 1);
 	assert_int_equal(access_of("qp_attr.access_flags=0", IBV_ATOMIC_HCA), 0);
+}
+
+static void a_partition_is_not_used_on_roce(void **state)
+{
+	(void)state;
+	open_with("qp_attr.pkey=0xffff", NULL);
+	listen_for_warnings();
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(warnings, 0);
+
+	open_with("qp_attr.pkey=0x1234", NULL);
+	listen_for_warnings();
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(warnings, 1);
+	assert_string_equal(last_line, "queue pair 'qp': option qp_attr.pkey (0x1234) is not used on "
+			    "RoCE: port fake0:1 has 0xffff only");
+	assert_int_equal(end_of("qp")->card.pkey, 0xffff);
 }
 
 static void partition_by_value(void **state)
@@ -1647,6 +1820,8 @@ int main(void)
 		TEST(closing_nothing),
 		TEST(a_failed_open_sets_nothing),
 		TEST(options_as_text),
+		TEST(values_are_told_with_their_source),
+		TEST(a_file_is_named_with_its_option),
 		TEST(a_name_is_used_once),
 		TEST(kinds_do_not_share_names),
 		TEST(bad_names_touch_no_device),
@@ -1668,7 +1843,11 @@ int main(void)
 		TEST(create_attr_keeps_what_is_given),
 		TEST(create_attr_is_untouched_by_failure),
 		TEST(shared_receive_queue),
+		TEST(presets_fit_together),
+		TEST(warns_of_a_shallow_completion_queue),
+		TEST(receives_of_a_shared_queue_do_not_count),
 		TEST(busy),
+		TEST(busy_with_what_has_no_name),
 		TEST(a_failed_destroy_keeps_the_object),
 		TEST(close_goes_backwards),
 		TEST(close_after_a_mixture),
@@ -1687,6 +1866,7 @@ int main(void)
 		TEST(path_mtu_is_a_limit),
 		TEST(init_datagram),
 		TEST(access_flags),
+		TEST(a_partition_is_not_used_on_roce),
 		TEST(partition_by_value),
 		TEST(no_gid_fits),
 		TEST(the_gid_may_move),
