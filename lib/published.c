@@ -16,6 +16,9 @@
 #define WITHDRAW_ATTEMPT (250 * BEEST_MS)
 #define WITHDRAW_BATCH 64
 
+/* To a server that failed, what nobody waits for is sent this much later. */
+#define AWAY_PAUSE BEEST_SECOND
+
 #define TTL_MAX (INT64_C(30) * 24 * 60 * 60 * BEEST_SECOND)
 
 struct beest_published {
@@ -27,6 +30,8 @@ struct beest_published {
 	pthread_mutex_t lock;	/* of all below */
 	struct beest_shelf shelf;
 	uint64_t versions;
+	const char *away;	/* a server that failed, ... */
+	int64_t again;		/* ... not asked before that */
 	int64_t due;		/* nothing is to be sent by itself before that */
 	bool moved;		/* a round may have missed one that took another's place */
 	size_t turn;		/* where the next watch begins */
@@ -318,11 +323,33 @@ static bool find_due(struct beest_published *published, struct round *round,
 	return found;
 }
 
+/* One of several that did not take something is not asked at every call. */
+static const char *server_away(struct beest_published *published, int64_t now)
+{
+	const char *away;
+
+	pthread_mutex_lock(&published->lock);
+	away = now < published->again ? published->away : NULL;
+	pthread_mutex_unlock(&published->lock);
+
+	return away;
+}
+
+static void note_away(struct beest_published *published, const char *server)
+{
+	if (beest_exchange_count(published->exchange) == 1)
+		return;			/* what was called for is tried again, and this with it */
+	pthread_mutex_lock(&published->lock);
+	published->away = server;
+	published->again = beest_deadline(AWAY_PAUSE);
+	pthread_mutex_unlock(&published->lock);
+}
+
 /* A server that fails is left out from then on; the records of others are sent. */
 int beest_published_refresh(struct beest_published *published, int64_t deadline)
 {
 	struct round round = { .now = beest_now(), .next = INT64_MAX };
-	const char *server, *bad = NULL;
+	const char *server, *bad = server_away(published, round.now);
 	char key[BEEST_KEY_MAX + 1];
 	int ret, result = 0;
 
@@ -331,6 +358,7 @@ int beest_published_refresh(struct beest_published *published, int64_t deadline)
 		ret = server == bad ? 0 : beest_published_sync(published, key, deadline);
 		if (ret < 0) {
 			bad = server;
+			note_away(published, server);
 			result = ret;
 		}
 	}
