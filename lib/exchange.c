@@ -427,10 +427,13 @@ int beest_exchange_get_some(struct beest_exchange *exchange, const char *const *
 int beest_exchange_get(struct beest_exchange *exchange, const char *const *keys,
 		       size_t count, struct beest_value *values, int64_t deadline)
 {
-	bool *failed = calloc(count + 1, sizeof(*failed));
+	bool *failed;
 	int ret;
 
+	if (!count)
+		return 0;
 	memset(values, 0, count * sizeof(*values));
+	failed = calloc(count, sizeof(*failed));
 	if (!failed)
 		return beest_fail(ENOMEM, "no memory for a request of %zu keys", count);
 

@@ -705,8 +705,8 @@ static void rdmacm_was_not_built(void **state)
 	open_with("device.resolver=rdmacm", NULL);
 	qp = make_qp(hb, IBV_QPT_RC);
 	assert_int_equal(connect_roce(qp), -ENOSYS);
-	assert_error_is("this build of libhartebeest has no rdma_cm: it was configured without "
-			"librdmacm");
+	assert_error_is("queue pair 'qp' and 'far': this build of libhartebeest has no rdma_cm: "
+			"it was configured without librdmacm");
 }
 
 #endif
