@@ -118,10 +118,9 @@ static void connect(void)
 {
 	try(hartebeest_qp_connect(self.hb, "qp", self.peer));
 	try(hartebeest_qp_confirm(self.hb, "qp", self.peer));
-	say("RESET -> INIT -> RTR -> RTS, confirmed by the peer");
-
 	try(hartebeest_mr_fetch(self.hb, self.peer, &self.there));
-	say("fetched mr '%s': rkey 0x%x", self.peer, self.there.rkey);
+	say("RESET -> INIT -> RTR -> RTS, confirmed by the peer; fetched mr '%s': rkey 0x%x",
+	    self.peer, self.there.rkey);
 }
 
 static void complete(uint64_t wr_id)
