@@ -7,6 +7,7 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${HARTEBEEST_BUILD:-$top/build}
 logs=$build/logs
+news=			# "yes" when packages were installed, so that configure may find more
 
 say() { printf '== %s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
@@ -45,6 +46,7 @@ apt_install() {
 	missing=$(missing_debs "$@")
 	[ -n "$missing" ] || return 0
 	say "installing:" $missing
+	news=yes
 	quietly apt-update as_root apt-get update
 	quietly apt-install as_root env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y --no-install-recommends $missing
@@ -67,6 +69,12 @@ have_device() {
 	"$top/tests/vm/device" >/dev/null 2>&1
 }
 
+# Is FOLDER configured as it is to be, with what this machine has now?
+is_configured() {
+	[ -f "$1/config.status" ] && [ ! "$top/configure" -nt "$1/config.status" ] &&
+		[ -z "$news" ] && [ "$(cat "$1/configured" 2>/dev/null)" = "$2" ]
+}
+
 # build_in FOLDER [configure argument...]: configured once, then only made.
 build_in() {
 	local folder=$1
@@ -76,9 +84,9 @@ build_in() {
 		quietly autogen "$top/autogen.sh"
 	fi
 	mkdir -p "$folder"
-	if [ ! -f "$folder/config.status" ] ||
-	   [ "$top/configure" -nt "$folder/config.status" ]; then
+	if ! is_configured "$folder" "$*"; then
 		(cd "$folder" && quietly "configure-${folder##*/}" "$top/configure" "$@")
+		echo "$*" >"$folder/configured"
 	fi
 	quietly "make-${folder##*/}" make -C "$folder" -j "$(getconf _NPROCESSORS_ONLN)" all
 }
