@@ -79,7 +79,8 @@ is_configured() {
 build_in() {
 	local folder=$1
 	shift
-	if [ ! -x "$top/configure" ] || [ "$top/configure.ac" -nt "$top/configure" ] ||
+	if [ ! -x "$top/configure" ] || [ ! -d "$top/build-aux" ] ||
+	   [ "$top/configure.ac" -nt "$top/configure" ] ||
 	   [ "$top/Makefile.am" -nt "$top/Makefile.in" ]; then
 		quietly autogen "$top/autogen.sh"
 	fi
