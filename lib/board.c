@@ -334,10 +334,11 @@ static int flags_of(enum beest_record_kind kind)
 	}
 }
 
-static int remember(struct beest_board *board, struct errand *errand, int flags)
+static int remember(struct beest_board *board, struct errand *errand, int flags,
+		    uint64_t *version)
 {
 	return beest_published_set(board->published, errand->kind, errand->key,
-				   errand->bytes, errand->size, flags);
+				   errand->bytes, errand->size, flags, version);
 }
 
 /* errand->key says which: the anchor, a sentinel, a line in the guest book. */
@@ -362,7 +363,7 @@ static int put_rank(struct beest_board *board, struct errand *errand, int flags,
 
 	ret = rank_record(board, errand);
 	if (ret == 0)
-		ret = remember(board, errand, flags);
+		ret = remember(board, errand, flags, NULL);
 	return ret < 0 ? ret : beest_published_sync(board->published, errand->key, deadline);
 }
 
@@ -435,15 +436,27 @@ static int sentinel(struct beest_board *board, const char *letter, int64_t deadl
 	return put_rank(board, &errand, BEEST_PUBLISHED_SENTINEL, deadline);
 }
 
+/* @ret: of anchor().  Its server may be away, and others wait for what lives elsewhere. */
+static int refresh(struct beest_board *board, int ret, int64_t deadline)
+{
+	int more;
+
+	if (ret < 0 && (!beest_exchange_transient(ret) ||
+			beest_exchange_count(board->exchange) == 1))
+		return ret;
+	if (ret < 0)
+		beest_published_away(board->published, board->anchor);
+
+	more = beest_published_refresh(board->published, deadline);
+	return more < 0 && (ret == 0 || !beest_exchange_transient(more)) ? more : ret;
+}
+
 /* What every call does first. */
 static int upkeep(struct beest_board *board, int64_t deadline)
 {
 	int ret = anchor(board, deadline);
 
-	if (ret == 0 && beest_published_mine(board->published))
-		ret = beest_published_refresh(board->published, deadline);
-
-	return ret;
+	return beest_published_mine(board->published) ? refresh(board, ret, deadline) : ret;
 }
 
 /* One of several servers is away: told once; what lives on the others goes on. */
@@ -461,8 +474,7 @@ static int attempt_sync(struct beest_board *board, struct errand *errand, int64_
 
 	if (ret < 0 && live_together(board, errand->key, board->anchor))
 		return ret;
-	if (ret == 0)
-		ret = beest_published_refresh(board->published, deadline);
+	ret = refresh(board, ret, deadline);
 	if (ret < 0 && !beest_exchange_transient(ret))
 		return ret;
 	if (ret < 0)
@@ -498,7 +510,7 @@ static int publish(struct beest_board *board, uint64_t owner, enum beest_record_
 		free(errand.bytes);
 		return ret;
 	}
-	ret = remember(board, &errand, flags_of(kind));
+	ret = remember(board, &errand, flags_of(kind), NULL);
 	if (ret < 0)
 		return ret;
 	if (owner)
@@ -514,18 +526,20 @@ int beest_board_publish(struct beest_board *board, enum beest_record_kind kind,
 }
 
 int beest_board_note(struct beest_board *board, enum beest_record_kind kind,
-		     const char *name, const void *payload, size_t size)
+		     const char *name, const void *payload, size_t size, uint64_t *note)
 {
 	struct errand errand = { .kind = kind };
 	int ret;
 
+	*note = UINT64_MAX;
 	if (!beest_published_mine(board->published))
 		return publish(board, 0, kind, name, payload, size);
 
 	ret = beest_board_key(board, kind, name, errand.key);
 	if (ret == 0)
 		ret = errand_fill(board, &errand, payload, size);
-	return ret < 0 ? ret : remember(board, &errand, flags_of(kind) | BEEST_PUBLISHED_LAZY);
+	return ret < 0 ? ret : remember(board, &errand, flags_of(kind) | BEEST_PUBLISHED_LAZY,
+					note);
 }
 
 int beest_board_send(struct beest_board *board, enum beest_record_kind kind,
@@ -542,13 +556,13 @@ int beest_board_send(struct beest_board *board, enum beest_record_kind kind,
 }
 
 void beest_board_unnote(struct beest_board *board, enum beest_record_kind kind,
-			const char *name)
+			const char *name, uint64_t note)
 {
 	char key[BEEST_KEY_MAX + 1];
 
 	if (beest_published_mine(board->published) &&
 	    beest_board_key(board, kind, name, key) == 0)
-		beest_published_forget_unsent(board->published, key);
+		beest_published_forget_unsent(board->published, key, note);
 }
 
 int beest_board_publish_of(struct beest_board *board, uint64_t *owner,

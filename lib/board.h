@@ -69,18 +69,18 @@ int beest_board_publish(struct beest_board *board, enum beest_record_kind kind,
 
 /*
  * The same without a word to a server: whatever is published or waited for next sends
- * it.  Fails only where no record can be.
+ * it.  Fails only where no record can be.  *note, never 0 then, is for unnote.
  */
 int beest_board_note(struct beest_board *board, enum beest_record_kind kind,
-		     const char *name, const void *payload, size_t size);
+		     const char *name, const void *payload, size_t size, uint64_t *note);
 
 /* Sends what was noted and not sent yet. */
 int beest_board_send(struct beest_board *board, enum beest_record_kind kind,
 		     const char *name);
 
-/* Forgets what was noted and not sent yet. */
+/* Forgets that note if it was neither sent nor replaced yet. */
 void beest_board_unnote(struct beest_board *board, enum beest_record_kind kind,
-			const char *name);
+			const char *name, uint64_t note);
 
 /*
  * The same for a record that goes with an object.  *owner is the object's mark, 0 before

@@ -134,6 +134,7 @@ static void forget_following(void)
 {
 	struct following *following;
 
+	self.rest = NULL;
 	while ((following = self.following)) {
 		self.following = following->next;
 		free(following->name);
@@ -240,9 +241,12 @@ static void follow_all(struct hartebeest *hb)
 		if (ret == 1) {
 			keep(following->key, NULL, &remote);
 			__atomic_store_n(&following->again, true, __ATOMIC_RELAXED);
-		} else if (ret == -ENOTCONN) {
-			__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
+			continue;
 		}
+		if (ret < 0)		/* connected to nobody now, perhaps */
+			__atomic_store_n(&following->again, false, __ATOMIC_RELAXED);
+		if (ret == -ENOTCONN)
+			__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
 	}
 	self.rest = following;
 }

@@ -90,6 +90,21 @@ int beest_pairing_init(struct hartebeest *hb, struct beest_qp *qp)
 	return beest_qp_init(qp, &hb->device, &hb->policy, &hb->log);
 }
 
+/* Who confirms is told of a failure then: a name may be too long for that only. */
+static void announce(struct hartebeest *hb, struct beest_qp *qp)
+{
+	struct beest_board *board;
+
+	if (qp->key[0] && qp->end.transport != BEEST_UD && beest_context_board(hb, &board) == 0)
+		beest_peer_announce(board, qp);
+}
+
+/* The state before it was published: a key may come after the peer. */
+static bool is_connected(const struct beest_qp *qp, enum ibv_qp_state state)
+{
+	return qp->peer_key[0] && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
+}
+
 int beest_pairing_publish(struct hartebeest *hb, struct beest_qp *qp, const char *key)
 {
 	struct beest_board *board;
@@ -101,7 +116,11 @@ int beest_pairing_publish(struct hartebeest *hb, struct beest_qp *qp, const char
 		ret = beest_pairing_init(hb, qp);
 	if (ret == 0)
 		ret = beest_context_board(hb, &board);
-	return ret < 0 ? ret : beest_peer_publish(board, qp, key);
+	if (ret == 0)
+		ret = beest_peer_publish(board, qp, key);
+	if (ret == 0 && is_connected(qp, state))
+		announce(hb, qp);
+	return ret;
 }
 
 /* INIT draws a new sequence number: who found this end before must find it anew. */
@@ -114,15 +133,6 @@ static int enter(struct hartebeest *hb, struct beest_qp *qp)
 static bool is_outdated(const struct beest_qp *qp)
 {
 	return qp->key[0] && qp->published != qp->end.card.generation;
-}
-
-/* Who confirms is told of a failure then: a name may be too long for that only. */
-static void announce(struct hartebeest *hb, struct beest_qp *qp)
-{
-	struct beest_board *board;
-
-	if (qp->key[0] && qp->end.transport != BEEST_UD && beest_context_board(hb, &board) == 0)
-		beest_peer_announce(board, qp);
 }
 
 int beest_pairing_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key)

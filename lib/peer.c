@@ -147,7 +147,7 @@ int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const cha
 
 	memmove(qp->key, key, strlen(key) + 1);	/* may be the same; fits, or no key */
 	qp->published = qp->end.card.generation;
-	qp->announced = false;
+	qp->announced = 0;
 	return 0;
 }
 
@@ -275,12 +275,14 @@ int beest_peer_announce(struct beest_board *board, struct beest_qp *qp)
 		.peer_generation = qp->peer.card.generation,
 	};
 	uint8_t bytes[BEEST_PAYLOAD_MAX];
+	uint64_t note;
 	int ret;
 
 	ret = beest_payload_encode(&beest_confirm_layout, &echo, bytes, sizeof(bytes));
 	if (ret >= 0)
-		ret = beest_board_note(board, BEEST_KIND_CONFIRM, qp->key, bytes, (size_t)ret);
-	qp->announced = ret == 0;
+		ret = beest_board_note(board, BEEST_KIND_CONFIRM, qp->key, bytes, (size_t)ret,
+				       &note);
+	qp->announced = ret == 0 ? note : 0;
 	return ret;
 }
 
@@ -288,8 +290,8 @@ int beest_peer_announce(struct beest_board *board, struct beest_qp *qp)
 void beest_peer_unannounce(struct beest_board *board, struct beest_qp *qp)
 {
 	if (qp->announced)
-		beest_board_unnote(board, BEEST_KIND_CONFIRM, qp->key);
-	qp->announced = false;
+		beest_board_unnote(board, BEEST_KIND_CONFIRM, qp->key, qp->announced);
+	qp->announced = 0;
 }
 
 /*
@@ -322,10 +324,11 @@ static int after_look(void *data)
 {
 	struct confirmation *state = data;
 
-	if (state->confirmed || !state->replaced)
+	if (!state->replaced)
 		return state->confirmed;
 
 	state->replaced = false;
+	state->confirmed = false;	/* said by the one before, if it was */
 	return connect_replacement(state->board, state->qp, &state->replacement, state->log);
 }
 
@@ -347,13 +350,16 @@ int beest_peer_confirm(struct beest_board *board, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_board_wait(board, wishes, BEEST_COUNT(wishes), after_look, &state);
 	beest_wishes_free(wishes, BEEST_COUNT(wishes));
-	if (ret == 0)
-		ret = beest_board_send(board, BEEST_KIND_CONFIRM, qp->key);
 	if (ret < 0)
 		return beest_fail_in(ret, qp->peer_key[0] ?
 				     "queue pair '%s' is connected, but '%s' did not confirm it" :
 				     "queue pair '%s' cannot be connected to the new '%s'",
 				     qp->node.name, key);
+
+	ret = beest_board_send(board, BEEST_KIND_CONFIRM, qp->key);
+	if (ret < 0)
+		return beest_fail_in(ret, "'%s' confirmed queue pair '%s', but cannot be told the "
+				     "same", key, qp->node.name);
 	return 0;
 }
 

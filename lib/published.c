@@ -30,8 +30,7 @@ struct beest_published {
 	pthread_mutex_t lock;	/* of all below */
 	struct beest_shelf shelf;
 	uint64_t versions;
-	const char *away;	/* a server that failed, ... */
-	int64_t again;		/* ... not asked before that */
+	int64_t *again;		/* a server that failed is not asked before that */
 	int64_t due;		/* nothing is to be sent by itself before that */
 	bool moved;		/* a round may have missed one that took another's place */
 	size_t turn;		/* where the next watch begins */
@@ -44,8 +43,13 @@ int beest_published_open(struct beest_published **publishedp,
 {
 	struct beest_published *published = calloc(1, sizeof(*published));
 
-	if (!published)
+	if (published)
+		published->again = calloc(beest_exchange_count(exchange),
+					  sizeof(*published->again));
+	if (!published || !published->again) {
+		free(published);
 		return beest_fail(ENOMEM, "no memory for the list of records");
+	}
 
 	published->exchange = exchange;
 	published->log = log;
@@ -64,6 +68,7 @@ void beest_published_close(struct beest_published *published)
 	beest_shelf_clear(&published->shelf);
 	if (beest_published_mine(published))
 		pthread_mutex_destroy(&published->lock);
+	free(published->again);
 	free(published);
 }
 
@@ -156,7 +161,8 @@ static bool copy_own(const struct beest_own *own, struct beest_own *copy)
 /* ------------------------------------------------------------ one step each --- */
 
 int beest_published_set(struct beest_published *published, enum beest_record_kind kind,
-			const char *key, uint8_t *bytes, size_t size, int flags)
+			const char *key, uint8_t *bytes, size_t size, int flags,
+			uint64_t *version)
 {
 	uint8_t *former = bytes;
 	struct beest_own *own;
@@ -172,6 +178,8 @@ int beest_published_set(struct beest_published *published, enum beest_record_kin
 		own->owner = 0;
 		own->version = ++published->versions;
 		own->put = 0;
+		if (version)
+			*version = own->version;
 		note_due(published, own);
 	}
 	pthread_mutex_unlock(&published->lock);
@@ -204,14 +212,15 @@ bool beest_published_is_put(struct beest_published *published, const char *key)
 	return put;
 }
 
-static void forget(struct beest_published *published, const char *key, bool even_sent)
+/* @unsent: only that version, and only if no server has it; 0: whatever stands there. */
+static void forget(struct beest_published *published, const char *key, uint64_t unsent)
 {
 	uint8_t *bytes = NULL;
 	struct beest_own *own;
 
 	pthread_mutex_lock(&published->lock);
 	own = beest_shelf_find(&published->shelf, key);
-	if (own && (even_sent || !own->put))
+	if (own && (!unsent || (own->version == unsent && !own->put)))
 		bytes = take(published, own);
 	pthread_mutex_unlock(&published->lock);
 	free(bytes);
@@ -219,12 +228,13 @@ static void forget(struct beest_published *published, const char *key, bool even
 
 void beest_published_forget(struct beest_published *published, const char *key)
 {
-	forget(published, key, true);
+	forget(published, key, 0);
 }
 
-void beest_published_forget_unsent(struct beest_published *published, const char *key)
+void beest_published_forget_unsent(struct beest_published *published, const char *key,
+				   uint64_t version)
 {
-	forget(published, key, false);
+	forget(published, key, version);
 }
 
 /* 1: copied, 0: not in the list. */
@@ -291,6 +301,70 @@ int beest_published_sync(struct beest_published *published, const char *key,
 	return 0;
 }
 
+/* ------------------------------------------------------------- putting back --- */
+
+/* 1: copied, 0: none there. */
+static int copy_by_index(struct beest_published *published, size_t i, struct beest_own *copy)
+{
+	bool within, copied = true;
+
+	pthread_mutex_lock(&published->lock);
+	within = i < published->shelf.count;
+	if (within)
+		copied = copy_own(&published->shelf.list[i], copy);
+	pthread_mutex_unlock(&published->lock);
+	if (!copied)
+		return beest_fail(ENOMEM, "no memory for a record");
+
+	return within;
+}
+
+/* By add: another's record stays.  If ours was removed meanwhile, it must go again. */
+static int put_back(struct beest_published *published, const struct beest_own *own, int64_t deadline,
+		    bool *missing)
+{
+	int ret;
+
+	*missing = false;
+	if (!own->put)
+		return 0;
+	if ((own->flags & BEEST_PUBLISHED_LETTER) && is_expired(published, own))
+		return 0;
+
+	ret = beest_exchange_add(published->exchange, own->key, own->bytes, own->size,
+				 beest_published_ttl(published), deadline);
+	if (ret == -EEXIST)
+		return 0;
+	*missing = ret == 0 && !is_expired(published, own);
+	if (ret == 0 && !note_put(published, own))
+		ret = beest_published_sync(published, own->key, deadline);
+
+	return ret;
+}
+
+/* What its readers took away must stay away, so only where the sentinel was lost. */
+static int put_letters_back(struct beest_published *published, const char *server,
+			    int64_t deadline)
+{
+	struct beest_own own;
+	bool missing;
+	size_t i;
+	int ret;
+
+	for (i = 0; ; i++) {
+		ret = copy_by_index(published, i, &own);
+		if (ret <= 0)
+			return ret;
+		ret = 0;
+		if ((own.flags & BEEST_PUBLISHED_LETTER) &&
+		    beest_exchange_server(published->exchange, own.key) == server)
+			ret = put_back(published, &own, deadline, &missing);
+		free(own.bytes);
+		if (ret < 0)
+			return ret;
+	}
+}
+
 /* -------------------------------------------------------- sent by themselves --- */
 
 struct round {
@@ -323,44 +397,81 @@ static bool find_due(struct beest_published *published, struct round *round,
 	return found;
 }
 
-/* One of several that did not take something is not asked at every call. */
-static const char *server_away(struct beest_published *published, int64_t now)
+static size_t server_of(const struct beest_published *published, const char *key)
 {
-	const char *away;
+	const char *text = beest_exchange_server(published->exchange, key);
+	size_t i = 0;
+
+	while (beest_exchange_text(published->exchange, i) != text)
+		i++;
+
+	return i;
+}
+
+/* One that failed since @now, or shortly before, is not asked at every call. */
+static bool is_away(struct beest_published *published, size_t server, int64_t now)
+{
+	bool away;
 
 	pthread_mutex_lock(&published->lock);
-	away = now < published->again ? published->away : NULL;
+	away = now < published->again[server];
 	pthread_mutex_unlock(&published->lock);
 
 	return away;
 }
 
-static void note_away(struct beest_published *published, const char *server)
+static void note_away(struct beest_published *published, size_t server)
 {
-	if (beest_exchange_count(published->exchange) == 1)
-		return;			/* what was called for is tried again, and this with it */
 	pthread_mutex_lock(&published->lock);
-	published->away = server;
-	published->again = beest_deadline(AWAY_PAUSE);
+	published->again[server] = beest_deadline(AWAY_PAUSE);
 	pthread_mutex_unlock(&published->lock);
+}
+
+/* A sentinel that is set anew would not show any more that its server lost the letters. */
+static int renew(struct beest_published *published, const char *key, int64_t deadline)
+{
+	struct beest_own own;
+	bool missing = false;
+	int ret;
+
+	ret = copy_by_key(published, key, &own);
+	if (ret < 0)
+		return ret;
+	if (ret > 0) {
+		ret = own.flags & BEEST_PUBLISHED_SENTINEL ?
+		      put_back(published, &own, deadline, &missing) : 0;
+		free(own.bytes);
+	}
+	if (ret == 0 && missing)
+		return put_letters_back(published, beest_exchange_server(published->exchange, key),
+					deadline);
+	return ret < 0 ? ret : beest_published_sync(published, key, deadline);
+}
+
+void beest_published_away(struct beest_published *published, const char *key)
+{
+	note_away(published, server_of(published, key));
 }
 
 /* A server that fails is left out from then on; the records of others are sent. */
 int beest_published_refresh(struct beest_published *published, int64_t deadline)
 {
 	struct round round = { .now = beest_now(), .next = INT64_MAX };
-	const char *server, *bad = server_away(published, round.now);
 	char key[BEEST_KEY_MAX + 1];
 	int ret, result = 0;
+	size_t server;
 
 	while (find_due(published, &round, key)) {
-		server = beest_exchange_server(published->exchange, key);
-		ret = server == bad ? 0 : beest_published_sync(published, key, deadline);
-		if (ret < 0) {
-			bad = server;
-			note_away(published, server);
-			result = ret;
-		}
+		server = server_of(published, key);
+		if (is_away(published, server, round.now))
+			continue;
+		ret = renew(published, key, deadline);
+		if (ret == 0)
+			continue;
+		if (beest_exchange_count(published->exchange) == 1)
+			return ret;	/* what was called for is tried again, and this with it */
+		note_away(published, server);
+		result = ret;
 	}
 
 	return result;
@@ -423,68 +534,6 @@ static bool is_current(struct beest_published *published, const struct beest_wat
 	pthread_mutex_unlock(&published->lock);
 
 	return current;
-}
-
-/* 1: copied, 0: none there. */
-static int copy_by_index(struct beest_published *published, size_t i, struct beest_own *copy)
-{
-	bool within, copied = true;
-
-	pthread_mutex_lock(&published->lock);
-	within = i < published->shelf.count;
-	if (within)
-		copied = copy_own(&published->shelf.list[i], copy);
-	pthread_mutex_unlock(&published->lock);
-	if (!copied)
-		return beest_fail(ENOMEM, "no memory for a record");
-
-	return within;
-}
-
-/* By add: another's record stays.  If ours was removed meanwhile, it must go again. */
-static int put_back(struct beest_published *published, const struct beest_own *own, int64_t deadline,
-		    bool *missing)
-{
-	int ret;
-
-	*missing = false;
-	if (!own->put)
-		return 0;
-	if ((own->flags & BEEST_PUBLISHED_LETTER) && is_expired(published, own))
-		return 0;
-
-	ret = beest_exchange_add(published->exchange, own->key, own->bytes, own->size,
-				 beest_published_ttl(published), deadline);
-	if (ret == -EEXIST)
-		return 0;
-	*missing = ret == 0;
-	if (ret == 0 && !note_put(published, own))
-		ret = beest_published_sync(published, own->key, deadline);
-
-	return ret;
-}
-
-/* What its readers took away must stay away, so only where the sentinel was lost. */
-static int put_letters_back(struct beest_published *published, const char *server,
-			    int64_t deadline)
-{
-	struct beest_own own;
-	bool missing;
-	size_t i;
-	int ret;
-
-	for (i = 0; ; i++) {
-		ret = copy_by_index(published, i, &own);
-		if (ret <= 0)
-			return ret;
-		ret = 0;
-		if ((own.flags & BEEST_PUBLISHED_LETTER) &&
-		    beest_exchange_server(published->exchange, own.key) == server)
-			ret = put_back(published, &own, deadline, &missing);
-		free(own.bytes);
-		if (ret < 0)
-			return ret;
-	}
 }
 
 /* A server that fails is left out from then on; the records of others go back. */
@@ -587,8 +636,13 @@ static size_t withdraw(struct beest_published *published, const struct beest_own
 	for (i = 0; i < count; i++)
 		keys[i] = owns[i]->key;
 	ret = beest_exchange_get_some(published->exchange, keys, count, values, failed, attempt);
-	if (ret < 0 && !beest_exchange_transient(ret))
+	if (ret < 0 && !beest_exchange_transient(ret)) {
+		beest_values_free(values, count);
 		return 0;
+	}
+	attempt = beest_deadline(WITHDRAW_ATTEMPT);	/* a silent one has used up the other */
+	if (attempt > deadline)
+		attempt = deadline;
 	for (i = 0; i < count; i++)
 		done += !failed[i] &&
 			delete_of(published, owns[i], &values[i], incarnation, attempt);

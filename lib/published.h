@@ -50,9 +50,13 @@ enum {
 	BEEST_PUBLISHED_LAZY = 16,
 };
 
-/* Remembers a record, to be sent by sync; takes @bytes, for free(3).  -ENOMEM. */
+/*
+ * Remembers a record, to be sent by sync; takes @bytes, for free(3).  @version, never 0,
+ * may be NULL.  -ENOMEM.
+ */
 int beest_published_set(struct beest_published *published, enum beest_record_kind kind,
-			const char *key, uint8_t *bytes, size_t size, int flags);
+			const char *key, uint8_t *bytes, size_t size, int flags,
+			uint64_t *version);
 
 /* Says whose record stands under @key; who publishes there next without a word owns it. */
 void beest_published_own(struct beest_published *published, const char *key, uint64_t owner);
@@ -69,8 +73,12 @@ bool beest_published_is_put(struct beest_published *published, const char *key);
 
 void beest_published_forget(struct beest_published *published, const char *key);
 
-/* Unless a server has it. */
-void beest_published_forget_unsent(struct beest_published *published, const char *key);
+/* Unless a server has it, or it was replaced by another version. */
+void beest_published_forget_unsent(struct beest_published *published, const char *key,
+				   uint64_t version);
+
+/* The server of @key failed: for a while refresh leaves it out. */
+void beest_published_away(struct beest_published *published, const char *key);
 
 /* Sends what is lazy, and anew whatever is older than a third of its time to live. */
 int beest_published_refresh(struct beest_published *published, int64_t deadline);

@@ -39,7 +39,7 @@ struct beest_qp {
 	uint64_t owner;			/* of records; 0: none was published */
 	char key[BEEST_KEY_MAX + 1];	/* published under; "" before that */
 	uint32_t published;		/* the generation that was */
-	bool announced;			/* as connected to its peer, under that key */
+	uint64_t announced;		/* as connected to its peer, under that key; 0: not */
 	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */
 	struct beest_peer peer;
 	struct beest_ud_peer *addresses;

@@ -981,6 +981,63 @@ static void who_left_confirms_nothing(void **state)
 	}
 }
 
+/* The key is the new one's by now, and so is what stands under it. */
+static void the_old_one_leaves_the_new_one_alone(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	together(introduce_and_confirm);
+	assert_int_equal(hartebeest_qp_create(a.hb, "new", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "new", a.own), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(hartebeest_qp_connect(a.hb, "new", a.peer), 0);
+	assert_int_equal(hartebeest_qp_destroy(a.hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_follow(b.hb, "qp", b.peer, NULL), 1);
+	assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_confirm(a.hb, "new", a.peer), 0);
+	assert_true(is_published("confirm", a.own));
+	assert_int_equal(confirm(&b), 0);
+}
+
+/* Its confirmation is true of the life before, whose record it has replaced. */
+static void who_was_reset_is_not_confirmed(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(introduce(&a), 0);
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_true(is_published("confirm", "a/qp"));
+	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(confirm(&b), -ETIMEDOUT);
+	assert_int_equal(connect_qp(&a), 0);
+	together(confirm);
+	are_connected();
+}
+
+/* Connected first, and then published; and again, under another key. */
+static void a_key_that_comes_late(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_true(is_published("confirm", "a/qp"));
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "a/other"), 0);
+	strcpy(b.peer, "a/other");
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_int_equal(confirm(&b), 0);
+}
+
 #define RING 4
 
 /* Each connects to both its neighbours, and then each confirms the next one first. */
@@ -1907,6 +1964,9 @@ int main(void)
 		TEST(a_number_used_again_confirms_nothing),
 		TEST(a_peer_need_not_confirm),
 		TEST(who_left_confirms_nothing),
+		TEST(the_old_one_leaves_the_new_one_alone),
+		TEST(who_was_reset_is_not_confirmed),
+		TEST(a_key_that_comes_late),
 		TEST(confirmations_in_a_ring),
 		TEST(reset_and_init),
 		TEST(one_side_restarts),

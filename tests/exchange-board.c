@@ -792,6 +792,24 @@ static void a_letter_stays_away_when_another_context_closes(void **state)
 	beest_board_close(reader);
 }
 
+/* The server's record of its loss is not hidden by putting that anew in time. */
+static void a_letter_survives_a_restart_before_a_renewal(void **state)
+{
+	struct beest_board *board = board_with(cache_endpoint(cache), 0, 200 * BEEST_MS,
+					       6 * BEEST_SECOND);
+	char text[64];
+
+	(void)state;
+	assert_int_equal(push(board, "m", "text"), 0);
+	pause_ms(2100);				/* over a third of the time */
+	cache_restart(cache);
+	assert_int_equal(publish(board, "x", ""), 0);
+	assert_int_equal(publish(board, "y", ""), 0);
+	assert_int_equal(await(board, "nobody", text), -ETIMEDOUT);
+	assert_true(on_server(KEY("msg", "m")));
+	beest_board_close(board);
+}
+
 /* A long time without a call: what is past its time is put anew, and not called lost. */
 static void what_outlived_its_time_is_not_lost(void **state)
 {
@@ -825,6 +843,42 @@ static void name_at(struct beest_exchange *exchange, const char *server, int *nu
 		snprintf(name, 16, "%d", (*number)++);
 		snprintf(key, sizeof(key), KEY("qp", "%s"), name);
 	} while (strcmp(beest_exchange_server(exchange, key), server) != 0);
+}
+
+/* The rank's own record has its home on a server that is away from the start. */
+static void notes_go_to_the_servers_that_are_there(void **state)
+{
+	struct cache *away = cache_start(NULL);
+	struct beest_endpoint servers[] = { *cache_endpoint(cache), *cache_endpoint(away) };
+	struct beest_board_config config = {
+		.servers = servers, .server_count = 2, .job = JOB, .size = 1,
+		.timeout = 300 * BEEST_MS, .ttl = 60 * BEEST_SECOND, .log = &log_to,
+	};
+	struct beest_board *board = NULL;
+	struct beest_exchange *exchange;
+	char name[16], key[200], text[64];
+	int number = 0;
+	uint64_t note;
+
+	(void)state;
+	assert_int_equal(beest_exchange_open(&exchange, servers, 2), 0);
+	do
+		snprintf(key, sizeof(key), KEY("rank", "%d"), config.rank++);
+	while (strcmp(beest_exchange_server(exchange, key), servers[1].text) != 0);
+	config.rank--;
+	do {
+		snprintf(name, sizeof(name), "%d", number++);
+		snprintf(key, sizeof(key), KEY("confirm", "%s"), name);
+	} while (strcmp(beest_exchange_server(exchange, key), servers[0].text) != 0);
+	cache_kill(away);
+	assert_int_equal(beest_board_open(&board, &config), 0);
+	assert_int_equal(beest_board_note(board, BEEST_KIND_CONFIRM, name, "", 0, &note), 0);
+	assert_false(on_server(key));
+	assert_true(await(board, "nobody", text) < 0);
+	assert_true(on_server(key));
+	beest_board_close(board);
+	beest_exchange_close(exchange);
+	cache_end(away);
 }
 
 /* One of two servers is away: records on the other are renewed all the same. */
@@ -1282,7 +1336,9 @@ int main(void)
 		WITH(another_s_record_is_not_overwritten),
 		WITH(a_letter_taken_away_stays_away),
 		WITH(a_letter_stays_away_when_another_context_closes),
+		WITH(a_letter_survives_a_restart_before_a_renewal),
 		WITH(what_outlived_its_time_is_not_lost),
+		WITH(notes_go_to_the_servers_that_are_there),
 		WITH(a_healthy_server_keeps_its_records),
 		WITH(a_removed_record_is_not_put_back),
 		WITH(records_outlive_their_time),

@@ -416,6 +416,19 @@ static void many_keys_meet_their_values(void **state)
 	beest_values_free(values, MANY);
 }
 
+/* A server that looks up its own name at each login may take longer than an attempt. */
+static int get_in_the_end(const char *key, struct beest_value *value)
+{
+	int64_t end = beest_deadline(20 * BEEST_SECOND);
+	int ret;
+
+	do
+		ret = beest_exchange_get(exchange, &key, 1, value, soon());
+	while (ret == -EHOSTDOWN && beest_left(end));
+
+	return ret;
+}
+
 /* What text and binary protocol call the same things must mean the same. */
 static void trouble_is_told_apart(void **state)
 {
@@ -429,7 +442,7 @@ static void trouble_is_told_apart(void **state)
 	assert_int_equal(beest_exchange_get(exchange, &key, 1, &value,
 					    beest_deadline(200 * BEEST_MS)), -EHOSTDOWN);
 	cache_resume(cache);
-	assert_int_equal(beest_exchange_get(exchange, &key, 1, &value, soon()), 0);
+	assert_int_equal(get_in_the_end(key, &value), 0);
 	assert_int_equal(value.size, 1);
 	beest_values_free(&value, 1);
 	cache_kill(cache);
@@ -437,7 +450,7 @@ static void trouble_is_told_apart(void **state)
 	assert_int_equal(beest_exchange_put(exchange, key, "v", 1, 60, soon()), -ECONNREFUSED);
 	setenv("SASL_CONF_PATH", folder, 1);
 	cache_restart(cache);
-	assert_int_equal(beest_exchange_get(exchange, &key, 1, &value, soon()), 0);
+	assert_int_equal(get_in_the_end(key, &value), 0);
 	assert_null(value.bytes);
 }
 
