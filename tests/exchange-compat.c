@@ -1134,6 +1134,33 @@ static void outlive_disconnected(void)
 	EXPECT(hartebeest_memc_push_general("done"));
 }
 
+/* Connected again at one look, and in vain at the next: the second is what counts. */
+static void connect_after_both(void)
+{
+	static const char *const names[] = { "x", "y", "z", "w" };
+	size_t i;
+
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	for (i = 0; i < BEEST_COUNT(names); i++) {
+		EXPECT(hartebeest_create_local_qp("pd", names[i], IBV_QPT_RC, "cq", "cq"));
+		EXPECT(hartebeest_init_local_qp("pd", names[i]));
+	}
+	EXPECT(hartebeest_memc_push_local_qp("own", "pd", "x"));
+	EXPECT(hartebeest_memc_push_local_qp("peer", "pd", "y"));
+	EXPECT(hartebeest_memc_fetch_remote_qp("peer"));
+	EXPECT(hartebeest_connect_local_qp("pd", "x", "peer"));
+	EXPECT(hartebeest_memc_push_local_qp("peer", "pd", "z"));
+	told_by_the_next_look();
+	EXPECT(hartebeest_memc_push_local_qp("peer", "pd", "w"));
+	fake_verbs_fail("ibv_modify_qp", 3, EIO);
+	EXPECT(told_by_the_next_look() > 0);
+	EXPECT(hartebeest_get_local_qp("pd", "x")->state != IBV_QPS_RTS);
+	EXPECT(hartebeest_memc_fetch_remote_qp("peer"));
+	EXPECT(hartebeest_connect_local_qp("pd", "x", "peer"));
+	EXPECT(hartebeest_get_local_qp("pd", "x")->state == IBV_QPS_RTS);
+}
+
 /* A datagram queue pair has many peers, and none of them is followed. */
 static void be_silent_with_datagrams(void)
 {
@@ -1175,6 +1202,12 @@ static void a_silent_server_and_many_peers(void **state)
 {
 	(void)state;
 	alone(look_at_many);
+}
+
+static void a_peer_replaced_twice(void **state)
+{
+	(void)state;
+	alone(connect_after_both);
 }
 
 static void datagrams_follow_nobody(void **state)
@@ -1234,6 +1267,7 @@ int main(void)
 		TEST(a_peer_that_restarts),
 		TEST(a_peer_that_restarts_in_a_transfer),
 		TEST(a_peer_that_restarts_in_vain),
+		TEST(a_peer_replaced_twice),
 		TEST(datagrams_follow_nobody),
 		TEST(a_silent_server_and_many_peers),
 		TEST(a_forked_child),
