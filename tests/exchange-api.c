@@ -906,6 +906,14 @@ static void reconnect_before_anything(void **state)
 	are_connected();
 }
 
+static void both_with_fixed_psn(void)
+{
+	setenv("HARTEBEEST_CONF_PATH", fixed_psn_file(), 1);
+	both(IBV_QPT_RC, SHORT);
+	unlink(fixed_psn_file());
+	unsetenv("HARTEBEEST_CONF_PATH");
+}
+
 /*
  * Sequence numbers of migrated settings are the same in every life of a queue pair: the
  * peer's confirmation of the former life must not pass for one of this.
@@ -913,10 +921,7 @@ static void reconnect_before_anything(void **state)
 static void a_fixed_sequence_number_confirms_nothing(void **state)
 {
 	(void)state;
-	setenv("HARTEBEEST_CONF_PATH", fixed_psn_file(), 1);
-	both(IBV_QPT_RC, SHORT);
-	unlink(fixed_psn_file());
-	unsetenv("HARTEBEEST_CONF_PATH");
+	both_with_fixed_psn();
 	together(introduce_and_confirm);
 	are_connected();
 	assert_int_equal(reconnect(&a), -ETIMEDOUT);	/* b knows nothing of it */
@@ -928,10 +933,7 @@ static void a_fixed_sequence_number_confirms_nothing(void **state)
 static void a_number_used_again_confirms_nothing(void **state)
 {
 	(void)state;
-	setenv("HARTEBEEST_CONF_PATH", fixed_psn_file(), 1);
-	both(IBV_QPT_RC, SHORT);
-	unlink(fixed_psn_file());
-	unsetenv("HARTEBEEST_CONF_PATH");
+	both_with_fixed_psn();
 	together(introduce_and_confirm);
 	fake_verbs.next_qp_num = b.qp->qp_num;
 	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
@@ -944,15 +946,21 @@ static void a_number_used_again_confirms_nothing(void **state)
 	are_connected();
 }
 
+/* Both are connected, and neither has asked for the other's confirmation. */
+static void connect_both(void)
+{
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(introduce(&a), 0);
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+}
+
 /* It is connected and makes some call: that is enough. */
 static void a_peer_need_not_confirm(void **state)
 {
 	(void)state;
 	both(IBV_QPT_RC, SHORT);
-	assert_int_equal(publish(&b), 0);
-	assert_int_equal(introduce(&a), 0);
-	assert_int_equal(fetch(&b), 0);
-	assert_int_equal(connect_qp(&b), 0);
+	connect_both();
 	assert_false(is_published("confirm", "b/qp"));	/* connect asks no server */
 	assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0), 0);
 	assert_true(is_published("confirm", "b/qp"));
@@ -967,10 +975,7 @@ static void who_left_confirms_nothing(void **state)
 	(void)state;
 	for (destroy = 0; destroy < 2; destroy++) {
 		both(IBV_QPT_RC, SHORT);
-		assert_int_equal(publish(&b), 0);
-		assert_int_equal(introduce(&a), 0);
-		assert_int_equal(fetch(&b), 0);
-		assert_int_equal(connect_qp(&b), 0);
+		connect_both();
 		assert_int_equal(destroy ? hartebeest_qp_destroy(b.hb, "qp") :
 				 hartebeest_qp_reset(b.hb, "qp"), 0);
 		assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0), 0);
@@ -1004,10 +1009,7 @@ static void who_was_reset_is_not_confirmed(void **state)
 {
 	(void)state;
 	both(IBV_QPT_RC, SHORT);
-	assert_int_equal(publish(&b), 0);
-	assert_int_equal(introduce(&a), 0);
-	assert_int_equal(fetch(&b), 0);
-	assert_int_equal(connect_qp(&b), 0);
+	connect_both();
 	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
 	assert_true(is_published("confirm", "a/qp"));
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
