@@ -16,10 +16,17 @@
 #define WITHDRAW_ATTEMPT (250 * BEEST_MS)
 #define WITHDRAW_BATCH 64
 
-/* To a server that failed, what nobody waits for is sent this much later. */
+/* To a server that failed, what nobody waits for is sent this much later, ... */
 #define AWAY_PAUSE BEEST_SECOND
+/* ... and each time after twice as long, up to: */
+#define AWAY_PAUSE_MAX (8 * BEEST_SECOND)
 
 #define TTL_MAX (INT64_C(30) * 24 * 60 * 60 * BEEST_SECOND)
+
+/* A server that failed: what nobody waits for is not sent to it for a while. */
+struct away {
+	int64_t until, pause;
+};
 
 struct beest_published {
 	struct beest_exchange *exchange;
@@ -30,7 +37,7 @@ struct beest_published {
 	pthread_mutex_t lock;	/* of all below */
 	struct beest_shelf shelf;
 	uint64_t versions;
-	int64_t *again;		/* a server that failed is not asked before that */
+	struct away *away;	/* one a server */
 	int64_t due;		/* nothing is to be sent by itself before that */
 	bool moved;		/* a round may have missed one that took another's place */
 	size_t turn;		/* where the next watch begins */
@@ -44,9 +51,9 @@ int beest_published_open(struct beest_published **publishedp,
 	struct beest_published *published = calloc(1, sizeof(*published));
 
 	if (published)
-		published->again = calloc(beest_exchange_count(exchange),
-					  sizeof(*published->again));
-	if (!published || !published->again) {
+		published->away = calloc(beest_exchange_count(exchange),
+					 sizeof(*published->away));
+	if (!published || !published->away) {
 		free(published);
 		return beest_fail(ENOMEM, "no memory for the list of records");
 	}
@@ -68,7 +75,7 @@ void beest_published_close(struct beest_published *published)
 	beest_shelf_clear(&published->shelf);
 	if (beest_published_mine(published))
 		pthread_mutex_destroy(&published->lock);
-	free(published->again);
+	free(published->away);
 	free(published);
 }
 
@@ -320,12 +327,11 @@ static int copy_by_index(struct beest_published *published, size_t i, struct bee
 }
 
 /* By add: another's record stays.  If ours was removed meanwhile, it must go again. */
-static int put_back(struct beest_published *published, const struct beest_own *own, int64_t deadline,
-		    bool *missing)
+static int put_back(struct beest_published *published, const struct beest_own *own,
+		    int64_t deadline)
 {
 	int ret;
 
-	*missing = false;
 	if (!own->put)
 		return 0;
 	if ((own->flags & BEEST_PUBLISHED_LETTER) && is_expired(published, own))
@@ -335,7 +341,6 @@ static int put_back(struct beest_published *published, const struct beest_own *o
 				 beest_published_ttl(published), deadline);
 	if (ret == -EEXIST)
 		return 0;
-	*missing = ret == 0 && !is_expired(published, own);
 	if (ret == 0 && !note_put(published, own))
 		ret = beest_published_sync(published, own->key, deadline);
 
@@ -347,7 +352,6 @@ static int put_letters_back(struct beest_published *published, const char *serve
 			    int64_t deadline)
 {
 	struct beest_own own;
-	bool missing;
 	size_t i;
 	int ret;
 
@@ -358,11 +362,43 @@ static int put_letters_back(struct beest_published *published, const char *serve
 		ret = 0;
 		if ((own.flags & BEEST_PUBLISHED_LETTER) &&
 		    beest_exchange_server(published->exchange, own.key) == server)
-			ret = put_back(published, &own, deadline, &missing);
+			ret = put_back(published, &own, deadline);
 		free(own.bytes);
 		if (ret < 0)
 			return ret;
 	}
+}
+
+/* 1: the server has nothing there, 0: it has. */
+static int is_missing(struct beest_published *published, const char *key, int64_t deadline)
+{
+	struct beest_value value;
+	bool missing;
+	int ret;
+
+	ret = beest_exchange_get(published->exchange, &key, 1, &value, deadline);
+	if (ret < 0)
+		return ret;
+
+	missing = !value.bytes;
+	beest_values_free(&value, 1);
+
+	return missing;
+}
+
+/* The letters first: once it stands there, nobody looks for them. */
+static int put_sentinel_back(struct beest_published *published, const struct beest_own *own,
+			     int64_t deadline)
+{
+	int ret = 0;
+
+	if (own->put && !is_expired(published, own))
+		ret = is_missing(published, own->key, deadline);
+	if (ret > 0)
+		ret = put_letters_back(published, beest_exchange_server(published->exchange,
+									own->key), deadline);
+
+	return ret < 0 ? ret : put_back(published, own, deadline);
 }
 
 /* -------------------------------------------------------- sent by themselves --- */
@@ -414,16 +450,29 @@ static bool is_away(struct beest_published *published, size_t server, int64_t no
 	bool away;
 
 	pthread_mutex_lock(&published->lock);
-	away = now < published->again[server];
+	away = now < published->away[server].until;
 	pthread_mutex_unlock(&published->lock);
 
 	return away;
 }
 
+/* Each attempt may take a second of somebody's time, so they become rare. */
 static void note_away(struct beest_published *published, size_t server)
 {
+	struct away *away = &published->away[server];
+
 	pthread_mutex_lock(&published->lock);
-	published->again[server] = beest_deadline(AWAY_PAUSE);
+	away->pause = away->pause ? 2 * away->pause : AWAY_PAUSE;
+	if (away->pause > AWAY_PAUSE_MAX)
+		away->pause = AWAY_PAUSE_MAX;
+	away->until = beest_deadline(away->pause);
+	pthread_mutex_unlock(&published->lock);
+}
+
+static void note_back(struct beest_published *published, size_t server)
+{
+	pthread_mutex_lock(&published->lock);
+	published->away[server].pause = 0;
 	pthread_mutex_unlock(&published->lock);
 }
 
@@ -431,7 +480,6 @@ static void note_away(struct beest_published *published, size_t server)
 static int renew(struct beest_published *published, const char *key, int64_t deadline)
 {
 	struct beest_own own;
-	bool missing = false;
 	int ret;
 
 	ret = copy_by_key(published, key, &own);
@@ -439,12 +487,10 @@ static int renew(struct beest_published *published, const char *key, int64_t dea
 		return ret;
 	if (ret > 0) {
 		ret = own.flags & BEEST_PUBLISHED_SENTINEL ?
-		      put_back(published, &own, deadline, &missing) : 0;
+		      put_sentinel_back(published, &own, deadline) : 0;
 		free(own.bytes);
 	}
-	if (ret == 0 && missing)
-		return put_letters_back(published, beest_exchange_server(published->exchange, key),
-					deadline);
+
 	return ret < 0 ? ret : beest_published_sync(published, key, deadline);
 }
 
@@ -466,8 +512,10 @@ int beest_published_refresh(struct beest_published *published, int64_t deadline)
 		if (is_away(published, server, round.now))
 			continue;
 		ret = renew(published, key, deadline);
-		if (ret == 0)
+		if (ret == 0) {
+			note_back(published, server);
 			continue;
+		}
 		if (beest_exchange_count(published->exchange) == 1)
 			return ret;	/* what was called for is tried again, and this with it */
 		note_away(published, server);
@@ -539,7 +587,6 @@ static bool is_current(struct beest_published *published, const struct beest_wat
 /* A server that fails is left out from then on; the records of others go back. */
 static int put_all_back(struct beest_published *published, int64_t deadline)
 {
-	bool missing;
 	const char *server, *bad = NULL;
 	int ret, result = 0;
 	struct beest_own own;
@@ -550,12 +597,12 @@ static int put_all_back(struct beest_published *published, int64_t deadline)
 		if (ret <= 0)
 			return ret < 0 ? ret : result;
 		server = beest_exchange_server(published->exchange, own.key);
-		ret = 0;
-		if (server != bad && !(own.flags & BEEST_PUBLISHED_LETTER)) {
-			ret = put_back(published, &own, deadline, &missing);
-			if (ret == 0 && missing && (own.flags & BEEST_PUBLISHED_SENTINEL))
-				ret = put_letters_back(published, server, deadline);
-		}
+		if (server == bad || own.flags & BEEST_PUBLISHED_LETTER)
+			ret = 0;
+		else if (own.flags & BEEST_PUBLISHED_SENTINEL)
+			ret = put_sentinel_back(published, &own, deadline);
+		else
+			ret = put_back(published, &own, deadline);
 		free(own.bytes);
 		if (ret < 0) {
 			bad = server;
@@ -732,7 +779,9 @@ void beest_published_disown(struct beest_published *published, uint64_t owner,
 	while (take_one_of(published, owner, &own)) {
 		if (!beest_left(deadline))
 			continue;
-		withdraw(published, &one, 1, incarnation, deadline);
+		if (withdraw(published, &one, 1, incarnation, deadline) == 0)
+			beest_log(published->log, BEEST_LOG_INFO, "key '%s' stays behind: %s",
+				  own.key, beest_error_text());
 		if (is_listed(published, own.key))
 			beest_published_sync(published, own.key, deadline);
 	}
