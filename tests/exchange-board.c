@@ -852,7 +852,7 @@ static void notes_go_to_the_servers_that_are_there(void **state)
 	struct beest_endpoint servers[] = { *cache_endpoint(cache), *cache_endpoint(away) };
 	struct beest_board_config config = {
 		.servers = servers, .server_count = 2, .job = JOB, .size = 1,
-		.timeout = 300 * BEEST_MS, .ttl = 60 * BEEST_SECOND, .log = &log_to,
+		.timeout = BEEST_SECOND, .ttl = 60 * BEEST_SECOND, .log = &log_to,
 	};
 	struct beest_board *board = NULL;
 	struct beest_exchange *exchange;
@@ -888,7 +888,7 @@ static void a_healthy_server_keeps_its_records(void **state)
 	struct beest_endpoint servers[] = { *cache_endpoint(cache), *cache_endpoint(away) };
 	const struct beest_board_config config = {
 		.servers = servers, .server_count = 2, .job = JOB, .size = 1,
-		.timeout = 200 * BEEST_MS, .ttl = 4 * BEEST_SECOND, .log = &log_to,
+		.timeout = BEEST_SECOND, .ttl = 4 * BEEST_SECOND, .log = &log_to,
 	};
 	struct beest_board *board = NULL;
 	struct beest_exchange *exchange;
