@@ -483,13 +483,13 @@ static int renew(struct beest_published *published, const char *key, int64_t dea
 	int ret;
 
 	ret = copy_by_key(published, key, &own);
-	if (ret < 0)
-		return ret;
-	if (ret > 0) {
-		ret = own.flags & BEEST_PUBLISHED_SENTINEL ?
-		      put_sentinel_back(published, &own, deadline) : 0;
-		free(own.bytes);
-	}
+	if (ret <= 0)
+		return ret;		/* 0: removed meanwhile, by who then deletes it */
+
+	ret = 0;
+	if (own.flags & BEEST_PUBLISHED_SENTINEL)
+		ret = put_sentinel_back(published, &own, deadline);
+	free(own.bytes);
 
 	return ret < 0 ? ret : beest_published_sync(published, key, deadline);
 }
