@@ -563,8 +563,9 @@ int hartebeest_qp_connect(struct hartebeest *hb, const char *name, const char *k
  * it is in RTR or later.  A record of a former run can not say that.  When the peer
  * restarted meanwhile, this end goes back to RESET and connects to the new one.  When
  * that fails, it is connected to nobody: hartebeest_qp_reconnect() tries anew.
- * Both ends must have published and connected; the other end has told so when it made
- * any call since then that publishes or waits.  So connect all queue pairs first, then
+ * Both ends must have published and connected, which tells the other end; where the
+ * server did not answer just then, the next call that publishes, waits or follows a peer
+ * does.  So connect all queue pairs first, then
  * confirm them in any order.
  *
  * Returns 0, -ENOENT, -ENOTCONN (not connected to this key, or never published),

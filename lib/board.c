@@ -555,6 +555,16 @@ int beest_board_send(struct beest_board *board, enum beest_record_kind kind,
 	return ret < 0 ? ret : insist(board, attempt_sync, &errand);
 }
 
+void beest_board_try_send(struct beest_board *board, enum beest_record_kind kind,
+			  const char *name)
+{
+	struct errand errand = { .kind = kind };
+
+	if (beest_published_mine(board->published) &&
+	    beest_board_key(board, kind, name, errand.key) == 0)
+		attempt_sync(board, &errand, beest_deadline(REQUEST_MIN));
+}
+
 void beest_board_unnote(struct beest_board *board, enum beest_record_kind kind,
 			const char *name, uint64_t note)
 {

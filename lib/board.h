@@ -74,6 +74,13 @@ int beest_board_publish(struct beest_board *board, enum beest_record_kind kind,
 int beest_board_note(struct beest_board *board, enum beest_record_kind kind,
 		     const char *name, const void *payload, size_t size, uint64_t *note);
 
+/*
+ * Sends what was noted, once and without insistence (a quarter of a second at most): where
+ * that fails it goes with whatever is published or waited for next.
+ */
+void beest_board_try_send(struct beest_board *board, enum beest_record_kind kind,
+			  const char *name);
+
 /* Sends what was noted and not sent yet. */
 int beest_board_send(struct beest_board *board, enum beest_record_kind kind,
 		     const char *name);

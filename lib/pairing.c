@@ -90,13 +90,17 @@ int beest_pairing_init(struct hartebeest *hb, struct beest_qp *qp)
 	return beest_qp_init(qp, &hb->device, &hb->policy, &hb->log);
 }
 
-/* Who confirms is told of a failure then: a name may be too long for that only. */
+/*
+ * Sent at once: a peer that only serves one-sided reads makes no other call, and the other
+ * end would wait for its confirmation in vain.  Who confirms is told of a failure then.
+ */
 static void announce(struct hartebeest *hb, struct beest_qp *qp)
 {
 	struct beest_board *board;
 
-	if (qp->key[0] && qp->end.transport != BEEST_UD && beest_context_board(hb, &board) == 0)
-		beest_peer_announce(board, qp);
+	if (qp->key[0] && qp->end.transport != BEEST_UD &&
+	    beest_context_board(hb, &board) == 0 && beest_peer_announce(board, qp) == 0)
+		beest_board_try_send(board, BEEST_KIND_CONFIRM, qp->key);
 }
 
 /* The state before it was published: a key may come after the peer. */
@@ -197,6 +201,8 @@ int beest_pairing_follow(struct hartebeest *hb, struct beest_qp *qp, const char 
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
 		ret = beest_context_board(hb, &board);
+	if (ret == 0 && qp->key[0])
+		beest_board_try_send(board, BEEST_KIND_CONFIRM, qp->key);
 	if (ret == 0)
 		ret = beest_peer_follow(board, qp, &hb->log);
 	if (ret == 1 && remember(hb, key, &qp->peer) < 0)

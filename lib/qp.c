@@ -511,7 +511,18 @@ static int to_rtr(struct beest_qp *qp, struct beest_path *path, const struct bee
 	return ret;
 }
 
-static int take_steps(struct beest_qp *qp, struct beest_path *path, const struct beest_log *log)
+/* The transition's own sentence knows numbers only: it gets the names of both ends. */
+static int name_both(int ret, const struct beest_qp *qp, const char *key,
+		     const struct beest_peer *peer)
+{
+	char who[BEEST_AUTHOR_TEXT];
+
+	return beest_fail_in(ret, "queue pair '%s' and '%s' (%s)", qp->node.name, key,
+			     beest_author_text(&peer->author, who, sizeof(who)));
+}
+
+static int take_steps(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+		      struct beest_path *path, const struct beest_log *log)
 {
 	enum ibv_qp_state state;
 	int ret;
@@ -527,7 +538,9 @@ static int take_steps(struct beest_qp *qp, struct beest_path *path, const struct
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
 	ret = to_rtr(qp, path, log);
-	return ret < 0 ? ret : beest_step_take(BEEST_TO_RTS, qp->qp, &qp->end, path);
+	if (ret == 0)
+		ret = beest_step_take(BEEST_TO_RTS, qp->qp, &qp->end, path);
+	return ret < 0 ? name_both(ret, qp, key, peer) : 0;
 }
 
 static void tell(const struct beest_qp *qp, const struct beest_peer *peer,
@@ -567,7 +580,7 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_pe
 	if (ret == 0)
 		ret = check_source(qp, false, &path, log);
 	if (ret >= 0)
-		ret = take_steps(qp, &path, log);
+		ret = take_steps(qp, key, peer, &path, log);
 	if (ret == 0 && qp->end.transport == BEEST_UD)
 		ret = add_address(qp, key, peer, &path, log);
 	if (ret < 0 && qp->router)
