@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * compat.c - the original Hartebeest's C functions, over the public interface
+ *
+ * Owns the one default context, and the copies of remote objects that the original
+ * hands out as struct ibv_mr and struct ibv_qp.  Knows nothing that hartebeest.h
+ * does not offer, but for tools of the lowest layer.
+ *
+ * Threads: as the native functions, but init and exit belong to one thread.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/hartebeest-c.h"
+#include "include/hartebeest-post.h"
+#include "include/hartebeest.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "lib/base/table.h"
+
+/* A second look at the server sooner than this would tell little and cost much. */
+#define NOTICE_PAUSE INT64_C(100000000)
+
+/* A server that is silent costs a look a quarter of a second: the rest has to wait. */
+#define NOTICE_TIME INT64_C(250000000)
+
+/* A connection, to be made again when its peer is replaced. */
+struct following {
+	struct following *next;
+	char *name, *key;
+	bool again;		/* it was: to be told to who connects by himself */
+	bool lost;		/* it could not be: left alone until someone connects */
+};
+
+/* ----------------------------------------------------- default context --- */
+
+static struct {
+	pthread_mutex_t lock;
+	struct hartebeest *hb;
+	pid_t pid;			/* that made it */
+	struct beest_log log;
+	int64_t poll_timeout;		/* ns; 0: no limit */
+	struct beest_table remotes;
+	struct following *following;	/* newest first; only grows */
+	struct following *rest;		/* not looked after last time */
+	int64_t noticed;		/* when, of hartebeest_clock() */
+	bool noticing;			/* a thread does that now */
+	bool doubt;			/* a transfer failed since */
+} self = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.log = { .level = BEEST_LOG_ERROR },
+};
+
+/* For failures found here; those of the native functions were logged there. */
+static bool failed(int ret)
+{
+	if (ret < 0)
+		beest_log(&self.log, BEEST_LOG_ERROR, "%s", beest_error_text());
+	return ret < 0;
+}
+
+/* True when HARTEBEEST_LOG says how much hartebeest_open() is to tell of a failure. */
+static bool level_of_environment(void)
+{
+	const char *text = secure_getenv("HARTEBEEST_LOG");
+	int64_t level;
+
+	if (!text || beest_log_level(text, &level) < 0)
+		return false;
+
+	self.log.level = (int)level;
+	return true;
+}
+
+/*
+ * true and false tell too little, so failures are told on stderr by preset; a file or
+ * the environment may say otherwise.
+ */
+static void set_level(void)
+{
+	const char *source;
+	char text[64];
+	int64_t level;
+
+	if (hartebeest_option_get(self.hb, "log.level", text, sizeof(text), &source) < 0)
+		return;
+
+	if (strcmp(source, "preset") == 0)
+		hartebeest_log_set(self.hb, self.log.level, NULL, NULL);
+	else if (beest_log_level(text, &level) == 0)
+		self.log.level = (int)level;
+}
+
+static void open_default(void)
+{
+	bool told = level_of_environment();
+	char text[64];
+	int ret;
+
+	ret = hartebeest_open(&self.hb, NULL);
+	if (ret < 0) {
+		if (!told)
+			failed(ret);
+		return;
+	}
+
+	self.pid = getpid();
+	set_level();
+	if (hartebeest_option_get(self.hb, "poll.timeout", text, sizeof(text), NULL) == 0)
+		beest_parse_duration(text, &self.poll_timeout);
+}
+
+/* NULL after a failure, which has been logged. */
+static struct hartebeest *context(void)
+{
+	struct hartebeest *hb;
+
+	pthread_mutex_lock(&self.lock);
+	if (!self.hb)
+		open_default();
+	hb = self.hb;
+	pthread_mutex_unlock(&self.lock);
+	return hb;
+}
+
+static void forget_following(void)
+{
+	struct following *following;
+
+	self.rest = NULL;
+	while ((following = self.following)) {
+		self.following = following->next;
+		free(following->name);
+		free(following->key);
+		free(following);
+	}
+}
+
+/*
+ * At normal exit, so that nobody finds the records of a process that is gone.  Not in
+ * a forked child: what it inherits is its parent's.
+ */
+static void __attribute__((destructor)) close_default(void)
+{
+	if (self.pid != getpid())
+		return;
+
+	hartebeest_close(self.hb);
+	self.hb = NULL;
+	beest_table_clear(&self.remotes);
+	forget_following();
+}
+
+HARTEBEEST_EXPORT void hartebeest_init(void)
+{
+	context();
+}
+
+/* What the environment does not say, a launcher may have said. */
+static char *launched(const char *name)
+{
+	static char rank[12], size[12];
+	struct hartebeest *hb = context();
+
+	if (hb && strcmp(name, "HARTEBEEST_NID") == 0 && hartebeest_rank(hb) >= 0) {
+		snprintf(rank, sizeof(rank), "%d", hartebeest_rank(hb));
+		return rank;
+	}
+	if (hb && strcmp(name, "HARTEBEEST_NPARTICIPANTS") == 0 && hartebeest_size(hb) >= 0) {
+		snprintf(size, sizeof(size), "%d", hartebeest_size(hb));
+		return size;
+	}
+	return NULL;
+}
+
+HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
+{
+	char *value;
+
+	if (!name || strncmp(name, "HARTEBEEST_", strlen("HARTEBEEST_")) != 0)
+		return NULL;
+
+	value = secure_getenv(name);
+	return value ? value : launched(name);
+}
+
+/* ---------------------------------------------------------------- names --- */
+
+/*
+ * The original keeps regions and queue pairs within their protection domain; here a
+ * name is "pd/name".  A slash in the first part is escaped, so that no two pairs
+ * meet in one name.
+ */
+struct scoped {
+	char text[600];
+};
+
+static const char *scope(const char *pd, const char *name, struct scoped *scoped)
+{
+	size_t used = 0;
+
+	if (!pd || !name)
+		return NULL;		/* refused, by name, further down */
+
+	for (; *pd && used < 256; pd++) {
+		if (*pd == '/' || *pd == '%')
+			used += (size_t)sprintf(scoped->text + used, "%%%02X", *pd);
+		else
+			scoped->text[used++] = *pd;
+	}
+	snprintf(scoped->text + used, sizeof(scoped->text) - used, "/%s", name);
+	return scoped->text;
+}
+
+/* -------------------------------------------------- a peer that was replaced --- */
+
+static bool keep(const char *key, const struct hartebeest_remote_mr *mr,
+		 const struct hartebeest_remote_qp *qp);
+
+static void follow_all(struct hartebeest *hb)
+{
+	struct hartebeest_remote_qp remote;
+	struct following *following;
+	int64_t end = hartebeest_clock() + NOTICE_TIME;
+	int ret;
+
+	following = self.rest;
+	if (!following)
+		following = __atomic_load_n(&self.following, __ATOMIC_ACQUIRE);
+	for (; following && hartebeest_clock() < end; following = following->next) {
+		if (__atomic_load_n(&following->lost, __ATOMIC_RELAXED))
+			continue;
+		ret = hartebeest_qp_follow(hb, following->name, following->key, &remote);
+		if (ret == 1) {
+			keep(following->key, NULL, &remote);
+			__atomic_store_n(&following->again, true, __ATOMIC_RELAXED);
+			continue;
+		}
+		if (ret < 0)		/* connected to nobody now, perhaps */
+			__atomic_store_n(&following->again, false, __ATOMIC_RELAXED);
+		if (ret == -ENOTCONN)
+			__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
+	}
+	self.rest = following;
+}
+
+/*
+ * The original has no way to say that a peer restarted, so each call that talks to the
+ * server looks whether one did.  Never waits for a peer; one thread at a time.
+ */
+static void notice(struct hartebeest *hb)
+{
+	bool doubt = __atomic_exchange_n(&self.doubt, false, __ATOMIC_RELAXED);
+
+	if (!__atomic_load_n(&self.following, __ATOMIC_RELAXED) || self.pid != getpid() ||
+	    __atomic_exchange_n(&self.noticing, true, __ATOMIC_ACQUIRE))
+		return;
+
+	if (doubt || hartebeest_clock() - self.noticed > NOTICE_PAUSE) {
+		follow_all(hb);
+		self.noticed = hartebeest_clock();
+	}
+	__atomic_store_n(&self.noticing, false, __ATOMIC_RELEASE);
+}
+
+/* context(), for a function that talks to the server. */
+static struct hartebeest *talking(void)
+{
+	struct hartebeest *hb = context();
+
+	if (hb)
+		notice(hb);
+	return hb;
+}
+
+static struct following *find_following(const char *name, const char *key)
+{
+	struct following *following;
+
+	for (following = __atomic_load_n(&self.following, __ATOMIC_ACQUIRE); following;
+	     following = following->next)
+		if (!strcmp(following->name, name) && !strcmp(following->key, key))
+			return following;
+
+	return NULL;
+}
+
+/* Without memory the connection is not followed, and works all the same. */
+static void add_following(const char *name, const char *key)
+{
+	struct following *following = find_following(name, key);
+
+	if (following) {
+		__atomic_store_n(&following->lost, false, __ATOMIC_RELAXED);
+		return;
+	}
+	following = calloc(1, sizeof(*following));
+	if (!following)
+		return;
+
+	following->name = strdup(name);
+	following->key = strdup(key);
+	if (!following->name || !following->key) {
+		free(following->name);
+		free(following->key);
+		free(following);
+		return;
+	}
+	pthread_mutex_lock(&self.lock);
+	following->next = self.following;
+	__atomic_store_n(&self.following, following, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&self.lock);
+}
+
+/* Connected to what is new by notice() already, which is what the caller asks for. */
+static bool is_connected_again(const char *name, const char *key)
+{
+	struct following *following = name && key ? find_following(name, key) : NULL;
+
+	return following && __atomic_exchange_n(&following->again, false, __ATOMIC_RELAXED);
+}
+
+/* ------------------------------------------------------------- messages --- */
+
+HARTEBEEST_EXPORT bool hartebeest_memc_push_general(const char *key)
+{
+	struct hartebeest *hb = talking();
+
+	return hb && hartebeest_msg_push(hb, key, NULL, 0) == 0;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_memc_wait_general(const char *key)
+{
+	struct hartebeest *hb = talking();
+
+	return hb && hartebeest_msg_wait(hb, key, NULL, 0, NULL) == 0;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
+{
+	struct hartebeest *hb = talking();
+
+	return hb && hartebeest_msg_delete(hb, key) == 0;
+}
+
+/* ------------------------------------------------------ own resources --- */
+
+HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
+{
+	struct hartebeest *hb = context();
+
+	return hb && hartebeest_pd_create(hb, pd, NULL) == 0;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_create_local_mr(const char *pd, const char *mr,
+						  size_t length, int access)
+{
+	struct hartebeest *hb = context();
+	struct scoped scoped;
+
+	return hb && hartebeest_mr_create(hb, scope(pd, mr, &scoped), pd, length, access,
+					  NULL) == 0;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_create_basiccq(const char *cq)
+{
+	struct hartebeest *hb = context();
+
+	return hb && hartebeest_cq_create(hb, cq, 0, NULL) == 0;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp,
+						  enum ibv_qp_type type, const char *send_cq,
+						  const char *recv_cq)
+{
+	struct hartebeest *hb = context();
+	struct scoped scoped;
+
+	return hb && hartebeest_qp_create(hb, scope(pd, qp, &scoped), pd, (int)type, send_cq,
+					  recv_cq, NULL) == 0;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)
+{
+	struct hartebeest *hb = context();
+	struct scoped scoped;
+
+	return hb && hartebeest_qp_init(hb, scope(pd, qp, &scoped)) == 0;
+}
+
+/* A datagram goes to whom its address names. */
+static bool has_one_peer(struct hartebeest *hb, const char *name)
+{
+	struct ibv_qp *qp;
+
+	return hartebeest_qp_get(hb, name, &qp) == 0 && qp->qp_type != IBV_QPT_UD;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *qp,
+						   const char *remote_key)
+{
+	struct hartebeest *hb = talking();
+	struct scoped scoped;
+	const char *name = scope(pd, qp, &scoped);
+
+	if (!hb)
+		return false;
+	if (is_connected_again(name, remote_key))
+		return true;
+	if (hartebeest_qp_connect(hb, name, remote_key) < 0)
+		return false;
+
+	if (has_one_peer(hb, name))
+		add_following(name, remote_key);
+	return true;
+}
+
+HARTEBEEST_EXPORT struct ibv_pd *hartebeest_get_local_pd(const char *pd)
+{
+	struct hartebeest *hb = context();
+	struct ibv_pd *found = NULL;
+
+	if (hb)
+		hartebeest_pd_get(hb, pd, &found);
+	return found;
+}
+
+HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_local_mr(const char *pd, const char *mr)
+{
+	struct hartebeest *hb = context();
+	struct ibv_mr *found = NULL;
+	struct scoped scoped;
+
+	if (hb)
+		hartebeest_mr_get(hb, scope(pd, mr, &scoped), &found);
+	return found;
+}
+
+HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_local_qp(const char *pd, const char *qp)
+{
+	struct hartebeest *hb = context();
+	struct ibv_qp *found = NULL;
+	struct scoped scoped;
+
+	if (hb)
+		hartebeest_qp_get(hb, scope(pd, qp, &scoped), &found);
+	return found;
+}
+
+/* ------------------------------------------------------------- exchange --- */
+
+HARTEBEEST_EXPORT bool hartebeest_memc_push_local_mr(const char *memc_key, const char *pd,
+						     const char *mr)
+{
+	struct hartebeest *hb = talking();
+	struct scoped scoped;
+
+	return hb && hartebeest_mr_publish(hb, scope(pd, mr, &scoped), memc_key) == 0;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_memc_push_local_qp(const char *memc_key, const char *pd,
+						     const char *qp)
+{
+	struct hartebeest *hb = talking();
+	struct scoped scoped;
+
+	return hb && hartebeest_qp_publish(hb, scope(pd, qp, &scoped), memc_key) == 0;
+}
+
+/* Plain structs with a few fields set: they look like verbs objects and are none. */
+struct remote {
+	struct beest_node node;
+	struct ibv_mr mr;
+	struct ibv_qp qp;
+};
+
+static int forget(struct beest_node *node)
+{
+	free(BEEST_CONTAINER(node, struct remote, node));
+	return 0;
+}
+
+static const struct beest_kind remote_mr_kind = { "fetched memory region", forget };
+static const struct beest_kind remote_qp_kind = { "fetched queue pair", forget };
+
+/* The one under the key, so that pointers handed out earlier see what is new. */
+static struct remote *find_or_add(const struct beest_kind *kind, const char *key)
+{
+	struct beest_node *node = beest_table_look(&self.remotes, kind, key);
+	struct remote *remote;
+
+	if (node)
+		return BEEST_CONTAINER(node, struct remote, node);
+
+	remote = calloc(1, sizeof(*remote));
+	if (!remote) {
+		beest_fail(ENOMEM, "no memory for what was fetched under '%s'", key);
+		return NULL;
+	}
+	if (beest_table_add(&self.remotes, kind, key, &remote->node) < 0) {
+		free(remote);
+		return NULL;
+	}
+	return remote;
+}
+
+/* @mr or @qp, whichever is not NULL, goes to where get_remote_*() finds it. */
+static bool keep(const char *key, const struct hartebeest_remote_mr *mr,
+		 const struct hartebeest_remote_qp *qp)
+{
+	struct remote *remote;
+
+	pthread_mutex_lock(&self.lock);
+	remote = find_or_add(mr ? &remote_mr_kind : &remote_qp_kind, key);
+	if (remote && mr) {
+		remote->mr.addr = (void *)(uintptr_t)mr->address;
+		remote->mr.length = (size_t)mr->length;
+		remote->mr.rkey = mr->rkey;
+	} else if (remote) {
+		remote->qp.qp_num = qp->qp_num;
+		remote->qp.qp_type = qp->qp_type;
+	}
+	pthread_mutex_unlock(&self.lock);
+	return remote || !failed(-ENOMEM);
+}
+
+static struct remote *find_remote(const struct beest_kind *kind, const char *key)
+{
+	struct beest_node *node = NULL;
+
+	if (!context())
+		return NULL;
+
+	pthread_mutex_lock(&self.lock);
+	if (key)
+		node = beest_table_find(&self.remotes, kind, key);
+	else
+		beest_fail(EINVAL, "the key of a %s is NULL", kind->noun);
+	pthread_mutex_unlock(&self.lock);
+	if (node)
+		return BEEST_CONTAINER(node, struct remote, node);
+
+	failed(-ENOENT);
+	return NULL;
+}
+
+HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_mr(const char *memc_key)
+{
+	struct hartebeest *hb = talking();
+	struct hartebeest_remote_mr mr;
+
+	return hb && hartebeest_mr_fetch(hb, memc_key, &mr) == 0 && keep(memc_key, &mr, NULL);
+}
+
+HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_qp(const char *memc_key)
+{
+	struct hartebeest *hb = talking();
+	struct hartebeest_remote_qp qp;
+
+	return hb && hartebeest_qp_fetch(hb, memc_key, &qp) == 0 && keep(memc_key, NULL, &qp);
+}
+
+HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_remote_mr(const char *memc_key)
+{
+	struct remote *remote = find_remote(&remote_mr_kind, memc_key);
+
+	return remote ? &remote->mr : NULL;
+}
+
+HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_remote_qp(const char *memc_key)
+{
+	struct remote *remote = find_remote(&remote_qp_kind, memc_key);
+
+	return remote ? &remote->qp : NULL;
+}
+
+/* ------------------------------------------------------------ data path --- */
+
+/* NULL, or what get_remote_qp() gave: that looks like a queue pair and is none. */
+static int no_queue_pair(void)
+{
+	context();			/* reads how much is to be told */
+	return beest_fail(EINVAL, "the queue pair is not one of this process");
+}
+
+/* The original fills the RDMA fields only; an atomic would take them for others. */
+static int check_request(const struct ibv_qp *qp, size_t length, enum ibv_wr_opcode opcode)
+{
+	if (!qp || !qp->context)
+		return no_queue_pair();
+	if (length > UINT32_MAX)
+		return beest_fail(EMSGSIZE, "a request of %zu bytes is more than one work "
+				  "request can carry", length);
+	if (opcode != IBV_WR_RDMA_WRITE && opcode != IBV_WR_RDMA_READ && opcode != IBV_WR_SEND)
+		return beest_fail(EOPNOTSUPP, "work request opcode %d is not a write, read or "
+				  "send: see hartebeest-post.h for the others", opcode);
+	return 0;
+}
+
+static bool post(struct ibv_qp *qp, void *local, void *remote, size_t length,
+		 enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t rkey, uint64_t wr_id,
+		 unsigned int flags)
+{
+	int ret;
+
+	ret = check_request(qp, length, opcode);
+	if (ret < 0)
+		return !failed(ret);
+	if (__atomic_load_n(&self.doubt, __ATOMIC_RELAXED))
+		talking();
+
+	ret = hartebeest_post_rdma(qp, opcode, local, (uint32_t)length, lkey,
+				   (uintptr_t)remote, rkey, wr_id, flags);
+	if (ret < 0)
+		beest_fail(-ret, "posting %zu bytes to QP %" PRIu32 " failed: %s%s", length,
+			   qp->qp_num, strerror(-ret), flags & IBV_SEND_INLINE ?
+			   " (too long to be sent inline?)" : "");
+	return !failed(ret);
+}
+
+HARTEBEEST_EXPORT bool hartebeest_rdma_post_single_fast(struct ibv_qp *qp, void *local,
+							void *remote, size_t length,
+							enum ibv_wr_opcode opcode,
+							uint32_t lkey, uint32_t rkey,
+							uint64_t wr_id)
+{
+	return post(qp, local, remote, length, opcode, lkey, rkey, wr_id, IBV_SEND_SIGNALED);
+}
+
+HARTEBEEST_EXPORT bool hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp,
+								   void *local,
+								   void *remote,
+								   size_t length,
+								   enum ibv_wr_opcode opcode,
+								   uint32_t lkey,
+								   uint32_t rkey,
+								   uint64_t wr_id)
+{
+	return post(qp, local, remote, length, opcode, lkey, rkey, wr_id,
+		    IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+}
+
+static bool poll_one(struct ibv_cq *cq)
+{
+	int64_t deadline = INT64_MAX;
+	char text[768] = "";
+	struct ibv_wc wc;
+	int ret;
+
+	if (!cq)
+		return !failed(beest_fail(EINVAL, "there is no completion queue to poll"));
+	if (self.poll_timeout)
+		deadline = hartebeest_clock() + self.poll_timeout;
+
+	ret = hartebeest_poll_until(cq, 1, &wc, deadline);
+	if (ret < 0)
+		return !failed(beest_fail(-ret, "no completion came: %s (option poll.timeout)",
+					  strerror(-ret)));
+	if (wc.status == IBV_WC_SUCCESS)
+		return true;
+
+	hartebeest_completion_text(context(), &wc, text, sizeof(text));
+	__atomic_store_n(&self.doubt, true, __ATOMIC_RELAXED);
+	return !failed(beest_fail(EIO, "%s", text));
+}
+
+HARTEBEEST_EXPORT bool hartebeest_rdma_poll(const char *cq)
+{
+	struct hartebeest *hb = context();
+	struct ibv_cq *found;
+
+	return hb && hartebeest_cq_get(hb, cq, &found) == 0 && poll_one(found);
+}
+
+HARTEBEEST_EXPORT bool hartebeest_rdma_send_poll(struct ibv_qp *qp)
+{
+	return qp && qp->send_cq ? poll_one(qp->send_cq) : !failed(no_queue_pair());
+}
+
+HARTEBEEST_EXPORT bool hartebeest_rdma_recv_poll(struct ibv_qp *qp)
+{
+	return qp && qp->recv_cq ? poll_one(qp->recv_cq) : !failed(no_queue_pair());
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * codec.h - structs to bytes and back, by one row per field
+ *
+ * Owns how an integer, a text and plain bytes stand on the wire.  Pure.  Knows nothing of
+ * what they mean.
+ */
+#ifndef BEEST_CODEC_H
+#define BEEST_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Both directions walk the same rows, so that they cannot drift apart. */
+struct beest_codec_field {
+	uint16_t offset;
+	uint16_t size;
+	enum { BEEST_CODEC_UINT, BEEST_CODEC_BYTES, BEEST_CODEC_TEXT } type;
+};
+
+struct beest_codec_layout {
+	const struct beest_codec_field *fields;
+	size_t count;
+};
+
+#define BEEST_CODEC_ROW(type, member, form) \
+	{ offsetof(struct type, member), sizeof(((struct type *)0)->member), \
+	  BEEST_CODEC_##form }
+#define BEEST_CODEC_LAYOUT(rows) { rows, BEEST_COUNT(rows) }
+
+/* Bytes written, or -EMSGSIZE. */
+int beest_codec_encode(const struct beest_codec_layout *layout, const void *payload,
+		       uint8_t *bytes, size_t size);
+
+/* 0, or -EBADMSG when the bytes end too early or a text is not terminated. */
+int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *bytes,
+		       size_t size, void *payload);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * error.c - the calling thread's last sentence
+ *
+ * Owns one buffer a thread, so that setting a sentence cannot fail.  Knows nothing
+ * of what the sentences say.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+
+/* Room for what may end a quotation: one escape, the dots, the quote, the NUL. */
+#define QUOTE_TAIL sizeof("\\xff...'")
+
+static __thread char sentence[BEEST_ERROR_SIZE];
+
+/* Formatted apart from the sentence, which may be among the arguments. */
+static void BEEST_PRINTF(2, 0) format_text(char *text, const char *format, va_list args)
+{
+	if (vsnprintf(text, BEEST_ERROR_SIZE, format, args) < 0)
+		text[0] = '\0';
+}
+
+static void append(char *text, const char *more)
+{
+	size_t used = strlen(text);
+
+	snprintf(text + used, BEEST_ERROR_SIZE - used, "%s", more);
+}
+
+static void replace_sentence(const char *text)
+{
+	memcpy(sentence, text, strlen(text) + 1);
+}
+
+int beest_fail(int err, const char *format, ...)
+{
+	char text[BEEST_ERROR_SIZE];
+	int saved = errno;
+	va_list args;
+
+	va_start(args, format);
+	format_text(text, format, args);
+	va_end(args);
+
+	replace_sentence(text);
+	errno = saved;
+	return -err;
+}
+
+int beest_fail_prefix(int ret, const char *format, ...)
+{
+	char text[BEEST_ERROR_SIZE];
+	int saved = errno;
+	va_list args;
+
+	va_start(args, format);
+	format_text(text, format, args);
+	va_end(args);
+
+	append(text, ": ");
+	append(text, sentence);
+	replace_sentence(text);
+	errno = saved;
+	return ret;
+}
+
+const char *beest_error_text(void)
+{
+	return sentence;
+}
+
+static int put_visible(char *at, unsigned char byte)
+{
+	if (byte < 0x20 || byte == 0x7f)
+		return sprintf(at, "\\x%02x", byte);
+	*at = byte;
+	return 1;
+}
+
+const char *beest_error_quote(char *quoted, const char *text)
+{
+	char *at = quoted;
+	char *end = quoted + BEEST_QUOTE_SIZE - QUOTE_TAIL;
+
+	for (*at++ = '\''; *text && at < end; text++)
+		at += put_visible(at, *text);
+	strcpy(at, *text ? "...'" : "'");
+	return quoted;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hash.c - eight bytes a step, since the records of a mesh add up to megabytes
+ */
+#include "config.h"
+
+#include <pthread.h>
+
+#include "lib/base/hash.h"
+
+#define POLYNOMIAL 0xedb88320u	/* reflected */
+
+/* table[n][b]: what byte b does to the sum when n more bytes follow it. */
+static uint32_t table[8][256];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void table_fill(void)
+{
+	unsigned int byte, bit, n;
+	uint32_t sum;
+
+	for (byte = 0; byte < 256; byte++) {
+		sum = byte;
+		for (bit = 0; bit < 8; bit++)
+			sum = sum & 1 ? POLYNOMIAL ^ (sum >> 1) : sum >> 1;
+		table[0][byte] = sum;
+	}
+	for (n = 1; n < 8; n++)
+		for (byte = 0; byte < 256; byte++)
+			table[n][byte] = table[0][table[n - 1][byte] & 0xff] ^
+					 (table[n - 1][byte] >> 8);
+}
+
+static uint32_t eight(uint32_t sum, const uint8_t *b)
+{
+	return table[7][b[0] ^ (sum & 0xff)] ^
+	       table[6][b[1] ^ (sum >> 8 & 0xff)] ^
+	       table[5][b[2] ^ (sum >> 16 & 0xff)] ^
+	       table[4][b[3] ^ (sum >> 24)] ^
+	       table[3][b[4]] ^ table[2][b[5]] ^ table[1][b[6]] ^ table[0][b[7]];
+}
+
+uint32_t beest_hash_crc32(const void *bytes, size_t size)
+{
+	const uint8_t *b = bytes;
+	uint32_t sum = 0xffffffffu;
+
+	pthread_once(&once, table_fill);
+	for (; size >= 8; b += 8, size -= 8)
+		sum = eight(sum, b);
+	for (; size; b++, size--)
+		sum = table[0][(*b ^ sum) & 0xff] ^ (sum >> 8);
+
+	return ~sum;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* ipaddr.c - see ipaddr.h */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/ipaddr.h"
+
+static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+bool beest_ipaddr_is_ipv4(const struct beest_ipaddr *gid)
+{
+	return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
+}
+
+bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid)
+{
+	static const struct beest_ipaddr zero;
+
+	return memcmp(gid, &zero, sizeof(zero)) == 0;
+}
+
+/* fe80::/10 */
+static bool is_link_local_ipv6(const struct beest_ipaddr *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+/* 169.254.0.0/16 */
+static bool is_link_local_ipv4(const struct beest_ipaddr *gid)
+{
+	return beest_ipaddr_is_ipv4(gid) && gid->raw[12] == 169 && gid->raw[13] == 254;
+}
+
+bool beest_ipaddr_is_link_local(const struct beest_ipaddr *gid)
+{
+	return is_link_local_ipv6(gid) || is_link_local_ipv4(gid);
+}
+
+bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_ipaddr *wanted, int bits)
+{
+	int bytes = bits / 8, rest = bits % 8;
+
+	if (memcmp(gid->raw, wanted->raw, (size_t)bytes) != 0)
+		return false;
+	return rest == 0 || ((gid->raw[bytes] ^ wanted->raw[bytes]) >> (8 - rest)) == 0;
+}
+
+const char *beest_ipaddr_text(const struct beest_ipaddr *gid, char *text, size_t size)
+{
+	if (!inet_ntop(AF_INET6, gid->raw, text, (socklen_t)size))
+		snprintf(text, size, "?");
+	return text;
+}
+
+/* An IPv4-mapped address as it was given. */
+const char *beest_ipaddr_ip_text(const struct beest_ipaddr *gid, char *text, size_t size)
+{
+	if (!beest_ipaddr_is_ipv4(gid))
+		return beest_ipaddr_text(gid, text, size);
+
+	snprintf(text, size, "%d.%d.%d.%d", gid->raw[12], gid->raw[13], gid->raw[14],
+		 gid->raw[15]);
+	return text;
+}
+
+/* -EINVAL without a sentence of its own: the callers know what was expected. */
+static int parse_address(const char *text, struct beest_ipaddr *gid)
+{
+	if (inet_pton(AF_INET6, text, gid->raw) == 1)
+		return 0;
+
+	memcpy(gid->raw, mapped, sizeof(mapped));
+	return inet_pton(AF_INET, text, gid->raw + sizeof(mapped)) == 1 ? 0 : -EINVAL;
+}
+
+int beest_ipaddr_parse(const char *text, struct beest_ipaddr *ip)
+{
+	if (parse_address(text, ip) < 0)
+		return beest_fail(EINVAL, "%s is not an IPv4 or IPv6 address",
+				  BEEST_QUOTE(text));
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ipaddr.h - 128-bit addresses: IPv6, IPv4 mapped into it, and GIDs, which look the same
+ *
+ * Owns their text form and their classes.  Pure.  Knows nothing of interfaces, ports and
+ * tables.
+ */
+#ifndef BEEST_IPADDR_H
+#define BEEST_IPADDR_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Network byte order, as union ibv_gid; IPv4 is ::ffff:a.b.c.d. */
+struct beest_ipaddr {
+	uint8_t raw[16];
+};
+
+/* An IPv4 or IPv6 address as text; -EINVAL. */
+int beest_ipaddr_parse(const char *text, struct beest_ipaddr *ip);
+
+/* "::ffff:10.0.0.1" for people; INET6_ADDRSTRLEN bytes are enough. */
+const char *beest_ipaddr_text(const struct beest_ipaddr *gid, char *text, size_t size);
+
+/* "10.0.0.1" or "fd00::1": IPv4 as people write it. */
+const char *beest_ipaddr_ip_text(const struct beest_ipaddr *ip, char *text, size_t size);
+
+bool beest_ipaddr_is_ipv4(const struct beest_ipaddr *gid);
+bool beest_ipaddr_is_link_local(const struct beest_ipaddr *gid);	/* fe80::/10, 169.254/16 */
+bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid);
+
+/* Are the first @bits of both the same? */
+bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_ipaddr *wanted,
+			     int bits);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * parse.h - text to value, strictly
+ *
+ * Owns the grammar of numbers, durations, id lists and server lists.  Knows
+ * nothing of where the text came from: the caller adds that to the sentence with
+ * beest_fail_prefix().  Signs, blanks, suffixes and overflow are refused; outputs are
+ * set only on success.
+ */
+#ifndef BEEST_PARSE_H
+#define BEEST_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Decimal, or hexadecimal after 0x.  A leading zero ("010") is refused: some
+ * would read it as octal.  -EINVAL: not a number, -ERANGE: outside min..max; the
+ * sentence gives the text and the range.
+ */
+int beest_parse_int(const char *text, int64_t min, int64_t max, int64_t *value);
+
+/*
+ * "30s", "67ms", "500us", "2min", "1h", "1d", or "0" -> nanoseconds.  A bare
+ * number has no unit and is refused.
+ */
+int beest_parse_duration(const char *text, int64_t *ns);
+
+/* Ascending and free of repetitions. */
+struct beest_ids {
+	int *id;
+	size_t count;
+};
+
+#define BEEST_IDS_MAX 1000000
+
+/* "0,1", "0-63", "0-3,8,10-11".  A repeated id is an error. */
+int beest_parse_ids(const char *text, struct beest_ids *ids);
+void beest_parse_ids_free(struct beest_ids *ids);
+bool beest_parse_ids_contain(const struct beest_ids *ids, int id);
+
+/* host or path is the whole of what getaddrinfo(3) or connect(2) needs. */
+struct beest_hostport {
+	char text[300];		/* canonical: "host:port", "[v6]:port", "/path" */
+	char host[256];		/* name, IPv4, IPv6 without brackets; socket path */
+	uint16_t port;		/* host byte order, 0 for a unix socket */
+};
+
+#define BEEST_HOSTPORT_PORT 11211
+#define BEEST_HOSTPORTS_MAX 1024
+
+/*
+ * "host:port,host,10.0.0.1:11211,[::1]:11211,/run/memcached.sock".  The port is
+ * optional; names become lower case and IPv6 addresses what inet_ntop(3) writes, so
+ * that repetitions show.  A bare IPv6 address without brackets is refused, since its last
+ * group reads as a port.  A repeated server is an error.  *list is for free(3).
+ */
+int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t *count);
+
+#endif

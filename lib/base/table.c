@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table.c - a chained hash over names, threaded by a list in order of creation
+ *
+ * Owns the names, the buckets and the order.  Knows nothing of the objects but
+ * their first member.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/nearest.h"
+#include "lib/base/table.h"
+
+#define NAME_MAX_BYTES 255
+#define FIRST_SIZE 16
+
+static int check_bytes(const char *noun, const char *name)
+{
+	const unsigned char *at;
+
+	for (at = (const unsigned char *)name; *at; at++)
+		if (*at < 0x20 || *at == 0x7f)
+			return beest_fail(EINVAL, "the %s name %s has the control character "
+					  "0x%02x at byte %td", noun, BEEST_QUOTE(name),
+					  *at, at - (const unsigned char *)name + 1);
+	return 0;
+}
+
+int beest_table_name_check(const char *noun, const char *name)
+{
+	if (!name || !name[0])
+		return beest_fail(EINVAL, "the %s name is empty", noun);
+	if (strlen(name) > NAME_MAX_BYTES)
+		return beest_fail(EINVAL, "the %s name %s has %zu bytes: %d are the limit",
+				  noun, BEEST_QUOTE(name), strlen(name), NAME_MAX_BYTES);
+	return check_bytes(noun, name);
+}
+
+/* FNV-1a; of the name only, since the address of a kind differs from run to run. */
+static uint32_t hash_name(const char *name)
+{
+	uint32_t hash = UINT32_C(2166136261);
+
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * UINT32_C(16777619);
+	return hash;
+}
+
+static struct beest_node **bucket_of(const struct beest_table *table, uint32_t hash)
+{
+	return &table->buckets[hash & (table->size - 1)];
+}
+
+struct beest_node *beest_table_look(const struct beest_table *table,
+				    const struct beest_kind *kind, const char *name)
+{
+	uint32_t hash = hash_name(name);
+	struct beest_node *node;
+
+	if (!table->size)
+		return NULL;
+	for (node = *bucket_of(table, hash); node; node = node->chain)
+		if (node->hash == hash && node->kind == kind && !strcmp(node->name, name))
+			break;
+	return node;
+}
+
+static void chain_node(struct beest_table *table, struct beest_node *node)
+{
+	struct beest_node **bucket = bucket_of(table, node->hash);
+
+	node->chain = *bucket;
+	*bucket = node;
+}
+
+static void unchain_node(struct beest_table *table, struct beest_node *node)
+{
+	struct beest_node **at = bucket_of(table, node->hash);
+
+	while (*at != node)
+		at = &(*at)->chain;
+	*at = node->chain;
+}
+
+/* What points to @node from the newer side: its newer neighbour or the table. */
+static struct beest_node **link_to(struct beest_table *table, struct beest_node *node)
+{
+	return node->newer ? &node->newer->older : &table->newest;
+}
+
+static void unlink_node(struct beest_table *table, struct beest_node *node)
+{
+	unchain_node(table, node);
+	*link_to(table, node) = node->older;
+	if (node->older)
+		node->older->newer = node->newer;
+	table->count--;
+}
+
+/* Between the neighbours it has or had: its place in the order of creation. */
+static void link_node(struct beest_table *table, struct beest_node *node)
+{
+	chain_node(table, node);
+	*link_to(table, node) = node;
+	if (node->older)
+		node->older->newer = node;
+	table->count++;
+}
+
+static int grow(struct beest_table *table)
+{
+	size_t size = table->size ? 2 * table->size : FIRST_SIZE;
+	struct beest_node **buckets = calloc(size, sizeof(struct beest_node *));
+	struct beest_node *node;
+
+	if (!buckets)
+		return beest_fail(ENOMEM, "no memory for a table of %zu names", size);
+
+	free(table->buckets);
+	table->buckets = buckets;
+	table->size = size;
+	for (node = table->newest; node; node = node->older)
+		chain_node(table, node);
+	return 0;
+}
+
+/* All that can fail comes first, so that @node is untouched by a failure. */
+static int prepare_add(struct beest_table *table, const struct beest_kind *kind,
+		       const char *name)
+{
+	int ret;
+
+	ret = beest_table_name_check(kind->noun, name);
+	if (ret < 0)
+		return ret;
+	ret = beest_table_name_available(table, kind, name);
+	if (ret < 0)
+		return ret;
+	return table->count < table->size ? 0 : grow(table);
+}
+
+int beest_table_add(struct beest_table *table, const struct beest_kind *kind,
+		    const char *name, struct beest_node *node)
+{
+	char *copy;
+	int ret;
+
+	ret = prepare_add(table, kind, name);
+	if (ret < 0)
+		return ret;
+	copy = strdup(name);
+	if (!copy)
+		return beest_fail(ENOMEM, "no memory for the name '%s'", name);
+
+	node->kind = kind;
+	node->name = copy;
+	node->hash = hash_name(name);
+	node->older = table->newest;
+	node->newer = NULL;
+	link_node(table, node);
+	return 0;
+}
+
+int beest_table_name_available(const struct beest_table *table, const struct beest_kind *kind,
+			       const char *name)
+{
+	if (beest_table_look(table, kind, name))
+		return beest_fail(EEXIST, "%s '%s' exists already", kind->noun, name);
+	return 0;
+}
+
+/* How many there are of @kind; each name is offered to @nearest. */
+static size_t offer_names(const struct beest_table *table, const struct beest_kind *kind,
+			  struct beest_nearest *nearest)
+{
+	const struct beest_node *node;
+	size_t count = 0;
+
+	for (node = table->newest; node; node = node->older) {
+		if (node->kind != kind)
+			continue;
+		beest_nearest_offer(nearest, node->name);
+		count++;
+	}
+	return count;
+}
+
+static void explain_missing(const struct beest_table *table, const struct beest_kind *kind,
+			    const char *name)
+{
+	const char *quoted = BEEST_QUOTE(name);
+	struct beest_nearest nearest;
+
+	beest_nearest_start(&nearest, name);
+	if (!offer_names(table, kind, &nearest))
+		beest_fail(ENOENT, "no %s is called %s; there is no %s at all", kind->noun,
+			   quoted, kind->noun);
+	else if (nearest.best)
+		beest_fail(ENOENT, "no %s is called %s; the nearest name is '%s'", kind->noun,
+			   quoted, nearest.best);
+	else
+		beest_fail(ENOENT, "no %s is called %s", kind->noun, quoted);
+}
+
+struct beest_node *beest_table_find(const struct beest_table *table,
+				    const struct beest_kind *kind, const char *name)
+{
+	struct beest_node *node = beest_table_look(table, kind, name);
+
+	if (!node)
+		explain_missing(table, kind, name);
+	return node;
+}
+
+/*
+ * Out before its destructor runs, since that frees it; the name stays until after,
+ * since that may say it.
+ */
+int beest_table_destroy(struct beest_table *table, struct beest_node *node)
+{
+	char *name = node->name;
+	int ret;
+
+	unlink_node(table, node);
+	ret = node->kind->destroy(node);
+	if (ret < 0) {
+		link_node(table, node);
+		return ret;
+	}
+	free(name);
+	return 0;
+}
+
+void beest_table_clear(struct beest_table *table)
+{
+	struct beest_node *node;
+	char *name;
+
+	while ((node = table->newest)) {
+		name = node->name;
+		unlink_node(table, node);
+		node->kind->destroy(node);
+		free(name);
+	}
+	free(table->buckets);
+	memset(table, 0, sizeof(*table));
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table.h - objects by kind and name
+ *
+ * Owns the names and the order of creation.  An object is made after what it
+ * stands on, so destroying in reverse order of creation is always right: queue
+ * pairs before their completion queues, everything before its protection domain.
+ * Knows nothing of verbs: each kind brings its own destructor.  Not locked; the
+ * context's lock covers it.
+ */
+#ifndef BEEST_TABLE_H
+#define BEEST_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct beest_node;
+
+struct beest_kind {
+	const char *noun;	/* "queue pair", as sentences say it */
+	/* 0 frees the object; a negative errno with a sentence keeps it whole. */
+	int (*destroy)(struct beest_node *node);
+};
+
+/* First member of every object that has a name. */
+struct beest_node {
+	const struct beest_kind *kind;
+	char *name;				/* owned by the table */
+	uint32_t hash;
+	struct beest_node *chain;		/* same bucket */
+	struct beest_node *older, *newer;	/* order of creation */
+};
+
+struct beest_table {
+	struct beest_node **buckets;
+	size_t size;				/* a power of two, or 0 */
+	size_t count;
+	struct beest_node *newest;
+};
+
+/* A name of 1 to 255 bytes without control characters; -EINVAL says which byte. */
+int beest_table_name_check(const char *noun, const char *name);
+
+/*
+ * -EEXIST when this kind has the name already, -EINVAL for a bad name, -ENOMEM;
+ * @node is then untouched and still the caller's.
+ */
+int beest_table_add(struct beest_table *table, const struct beest_kind *kind,
+		    const char *name, struct beest_node *node);
+
+/* -EEXIST when the name is taken, 0 when it is free: asked before making things. */
+int beest_table_name_available(const struct beest_table *table, const struct beest_kind *kind,
+			       const char *name);
+
+/* NULL when there is none, which may be no failure: without a sentence. */
+struct beest_node *beest_table_look(const struct beest_table *table,
+				    const struct beest_kind *kind, const char *name);
+
+/* NULL, with a sentence that names the nearest known name, when there is none. */
+struct beest_node *beest_table_find(const struct beest_table *table,
+				    const struct beest_kind *kind, const char *name);
+
+/* Takes @node out and calls its destructor; puts nothing back but on failure. */
+int beest_table_destroy(struct beest_table *table, struct beest_node *node);
+
+/*
+ * Destroys everything, newest first, and frees the table.  An object whose
+ * destructor fails is dropped all the same: the device takes it back when the
+ * process closes it.
+ */
+void beest_table_clear(struct beest_table *table);
+
+#endif

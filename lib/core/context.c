@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* context.c - see context.h */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/core/context.h"
+#include "lib/verbs/cq.h"
+#include "lib/base/error.h"
+#include "lib/kv/login.h"
+#include "lib/verbs/mr.h"
+#include "lib/verbs/pd.h"
+#include "lib/verbs/qp.h"
+
+/* Set by configure; the only file that is read without being asked for. */
+#ifndef BEEST_SYSTEM_FILE
+#error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
+#endif
+
+static int check_device_name(const struct beest_options *options)
+{
+	int ret = beest_device_name_check(options->device_name);
+
+	return ret < 0 ? beest_options_fail_prefix(options, ret, "device.name") : 0;
+}
+
+static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
+{
+	int ret;
+
+	ret = beest_gid_policy_parse(options->device_gid, options->device_roce,
+				     options->device_family, policy);
+	if (ret < 0)
+		return beest_options_fail_prefix(options, ret, "device.gid");
+
+	ret = beest_gid_policy_local(options->device_addr, policy);
+	return ret < 0 ? beest_options_fail_prefix(options, ret, "device.addr") : 0;
+}
+
+static int read_settings(struct hartebeest *hb, const char *const *arguments)
+{
+	const struct beest_options *options = &hb->options;
+	int ret;
+
+	ret = beest_options_load(&hb->options, BEEST_SYSTEM_FILE, arguments);
+	hb->log.level = (int)options->log_level;
+	if (ret < 0)
+		return ret;
+
+	ret = check_device_name(options);
+	if (ret == 0)
+		ret = read_policy(options, &hb->policy);
+	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
+}
+
+static void tell_settings(const struct hartebeest *hb)
+{
+	if (hb->options.unknown_environment)
+		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->options.unknown_environment);
+	if (hb->launch.warning[0])
+		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->launch.warning);
+	if (hb->launch.source[0])
+		beest_log(&hb->log, BEEST_LOG_INFO, "%s", hb->launch.source);
+}
+
+/* Accepts a context at any stage of its making. */
+static void discard(struct hartebeest *hb)
+{
+	beest_table_clear(&hb->objects);
+	beest_pathcache_stop(&hb->router);
+	beest_board_close(hb->board);
+	if (hb->device_open) {
+		beest_events_end(&hb->events);
+		beest_device_close(&hb->device);
+	}
+	beest_launch_free(&hb->launch);
+	beest_options_free(&hb->options);
+	pthread_mutex_destroy(&hb->opening);
+	pthread_mutex_destroy(&hb->naming);
+	free(hb);
+}
+
+int beest_context_open(struct hartebeest **hbp, const char *const *arguments)
+{
+	struct hartebeest *hb;
+	int ret;
+
+	hb = calloc(1, sizeof(*hb));
+	if (!hb)
+		return beest_fail(ENOMEM, "no memory for a context");
+
+	pthread_mutex_init(&hb->opening, NULL);
+	pthread_mutex_init(&hb->naming, NULL);
+	hb->pid = getpid();
+	beest_pathcache_start(&hb->router, 0);
+	ret = read_settings(hb, arguments);
+	if (ret < 0) {
+		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
+		discard(hb);
+		return ret;
+	}
+
+	hb->router.timeout = hb->options.timeout;
+	tell_settings(hb);
+	*hbp = hb;
+	return 0;
+}
+
+/*
+ * What a forked child inherits is its parent's: destroying a queue pair there would
+ * destroy the parent's.  The memory is left to the end of the child.
+ */
+void beest_context_close(struct hartebeest *hb)
+{
+	if (hb && hb->pid == getpid())
+		discard(hb);
+}
+
+/* ------------------------------------------------------ opened when needed --- */
+
+static void warn_of_rxe(const struct hartebeest *hb)
+{
+	if (hb->device.soft_roce && hb->options.qp[BEEST_RC].retry_cnt == 7)
+		beest_log(&hb->log, BEEST_LOG_WARN, "%s is a Soft-RoCE device, which takes "
+			  "retry_cnt 7 as infinite: a dead peer will not be noticed; set "
+			  "qp_attr.retry_cnt to 6 or less", hb->device.label);
+}
+
+/* The event is acknowledged by now, so nobody holds the lock and waits for that. */
+static void describe_qp(void *data, uint32_t qp_num, char *text, size_t size)
+{
+	struct hartebeest *hb = data;
+	struct beest_node *node;
+
+	pthread_mutex_lock(&hb->naming);
+	for (node = hb->objects.newest; node; node = node->older)
+		if (node->kind == &beest_qp_kind &&
+		    BEEST_CONTAINER(node, struct beest_qp, node)->qp->qp_num == qp_num)
+			snprintf(text, size, "queue pair '%s'", node->name);
+	pthread_mutex_unlock(&hb->naming);
+}
+
+static int open_device(struct hartebeest *hb)
+{
+	int ret;
+
+	if (hb->device_open)
+		return 0;
+
+	ret = beest_device_open(&hb->device, hb->options.device_name, &hb->policy, &hb->log);
+	if (ret < 0)
+		return ret;
+
+	beest_events_start(&hb->events, &hb->device, &hb->log);
+	hb->events.describe = describe_qp;
+	hb->events.data = hb;
+	__atomic_store_n(&hb->device_open, true, __ATOMIC_RELEASE);
+	warn_of_rxe(hb);
+	return 0;
+}
+
+int beest_context_device(struct hartebeest *hb, const struct beest_device **device)
+{
+	int ret;
+
+	pthread_mutex_lock(&hb->opening);
+	ret = open_device(hb);
+	pthread_mutex_unlock(&hb->opening);
+	*device = &hb->device;
+	return ret;
+}
+
+struct beest_pathcache *beest_context_pathcache(struct hartebeest *hb)
+{
+	return strcmp(hb->options.device_resolver, "rdmacm") == 0 ? &hb->router : NULL;
+}
+
+bool beest_context_has_device(struct hartebeest *hb)
+{
+	bool has;
+
+	pthread_mutex_lock(&hb->opening);
+	has = hb->device_open;
+	pthread_mutex_unlock(&hb->opening);
+	return has;
+}
+
+int beest_context_events(struct hartebeest *hb, struct beest_events **events)
+{
+	const struct beest_device *device;
+	int ret;
+
+	if (!hb->options.device_events)
+		return beest_fail(EOPNOTSUPP, "events are left to the program: option "
+				  "device.events is 0");
+
+	ret = beest_context_device(hb, &device);
+	*events = &hb->events;
+	return ret;
+}
+
+/* Whoever waits for a peer wants to know that his own device cannot reach it any more. */
+static int check_device(void *data)
+{
+	struct hartebeest *hb = data;
+
+	if (!__atomic_load_n(&hb->device_open, __ATOMIC_ACQUIRE) ||
+	    !hb->options.device_events || hb->pid != getpid())
+		return 0;
+
+	return beest_events_check(&hb->events);
+}
+
+static int open_board(struct hartebeest *hb)
+{
+	struct beest_board_config config = {
+		.job = hb->launch.job,
+		.rank = hb->launch.rank,
+		.size = (int)hb->launch.participants.count,
+		.timeout = hb->options.timeout,
+		.ttl = hb->options.ttl,
+		.interrupt = check_device,
+		.data = hb,
+		.log = &hb->log,
+	};
+	struct beest_hostport *servers;
+	struct beest_login login;
+	int ret;
+
+	if (hb->board)
+		return 0;
+	if (!hb->options.servers)
+		return beest_fail(EDESTADDRREQ, "no Memcached server is named: set "
+				  "HARTEBEEST_EXC_IP_PORT=host:port (option exchange.servers)");
+
+	ret = beest_parse_hostports(hb->options.servers, &servers, &config.server_count);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "exchange.servers");
+
+	ret = beest_login_read(&login, hb->options.user, hb->options.password_file,
+			       hb->options.password, &hb->log);
+	if (ret == 0) {
+		config.servers = servers;
+		config.login = login.user ? &login : NULL;
+		ret = beest_board_open(&hb->board, &config);
+		beest_login_free(&login);
+	}
+	free(servers);
+	return ret;
+}
+
+int beest_context_board(struct hartebeest *hb, struct beest_board **board)
+{
+	int ret;
+
+	pthread_mutex_lock(&hb->opening);
+	ret = open_board(hb);
+	pthread_mutex_unlock(&hb->opening);
+	*board = hb->board;
+	return ret;
+}
+
+/* ------------------------------------------------------------- objects --- */
+
+int beest_context_find(struct hartebeest *hb, const struct beest_kind *kind,
+		       const char *name, struct beest_node **node)
+{
+	pthread_mutex_lock(&hb->naming);
+	*node = beest_table_find(&hb->objects, kind, name);
+	pthread_mutex_unlock(&hb->naming);
+	return *node ? 0 : -ENOENT;
+}
+
+int beest_context_name_available(struct hartebeest *hb, const struct beest_kind *kind,
+				 const char *name)
+{
+	int ret;
+
+	ret = beest_table_name_check(kind->noun, name);
+	if (ret < 0)
+		return ret;
+
+	pthread_mutex_lock(&hb->naming);
+	ret = beest_table_name_available(&hb->objects, kind, name);
+	pthread_mutex_unlock(&hb->naming);
+	return ret;
+}
+
+int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
+		      const char *name, struct beest_node *node)
+{
+	int ret;
+
+	pthread_mutex_lock(&hb->naming);
+	ret = beest_table_add(&hb->objects, kind, name, node);
+	pthread_mutex_unlock(&hb->naming);
+	if (ret < 0)
+		kind->destroy(node);
+	return ret;
+}
+
+/* What others may stand on, as verbs know it; NULL: nothing does. */
+static const void *ground_of(struct beest_node *node)
+{
+	if (node->kind == &beest_pd_kind)
+		return BEEST_CONTAINER(node, struct beest_pd, node)->pd;
+	if (node->kind == &beest_cq_kind)
+		return BEEST_CONTAINER(node, struct beest_cq, node)->cq;
+	return NULL;
+}
+
+static bool stands_on(struct beest_node *node, const void *ground)
+{
+	const struct ibv_qp *qp;
+
+	if (node->kind == &beest_mr_kind)
+		return BEEST_CONTAINER(node, struct beest_mr, node)->mr->pd == ground;
+	if (node->kind != &beest_qp_kind)
+		return false;
+
+	qp = BEEST_CONTAINER(node, struct beest_qp, node)->qp;
+	return qp->pd == ground || qp->send_cq == ground || qp->recv_cq == ground;
+}
+
+/* Under the lock: @node is in use, and one of its users may have a name. */
+static int busy(const struct hartebeest *hb, struct beest_node *node)
+{
+	const void *ground = ground_of(node);
+	struct beest_node *user;
+
+	for (user = ground ? hb->objects.newest : NULL; user; user = user->older)
+		if (stands_on(user, ground))
+			return beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
+					  user->kind->noun, user->name);
+	return -EBUSY;
+}
+
+int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
+			  const char *name)
+{
+	struct beest_node *node;
+	int ret = -ENOENT;
+
+	pthread_mutex_lock(&hb->naming);
+	node = beest_table_find(&hb->objects, kind, name);
+	if (node)
+		ret = beest_table_destroy(&hb->objects, node);
+	if (ret == -EBUSY)
+		ret = busy(hb, node);
+	pthread_mutex_unlock(&hb->naming);
+	return ret;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* pathquery.c - see pathquery.h */
+#include "config.h"
+
+#include "lib/verbs/address.h"
+#include "lib/base/clock.h"
+#include "lib/core/pathquery.h"
+#include "lib/path/rdmacm.h"
+
+/* Where a path is to start: *from stays NULL where the kernel may choose. */
+static int local_ip(struct hartebeest *hb, struct beest_ipaddr *ip, const struct beest_ipaddr **from)
+{
+	const struct beest_device *device;
+	int ret = 0;
+
+	if (hb->policy.rule == BEEST_GID_IP) {
+		*ip = hb->policy.gid;
+	} else {
+		if (!hb->options.device_name && !beest_context_has_device(hb))
+			return 0;
+		ret = beest_context_device(hb, &device);
+		if (ret == 0)
+			ret = beest_address_ip(device, &hb->policy, ip);
+	}
+	if (ret == 0)
+		*from = ip;
+	return ret;
+}
+
+/* A start of the other family than the goal is no start: the kernel chooses. */
+int beest_pathquery_ask(struct hartebeest *hb, const char *text, struct beest_pathrec *route)
+{
+	struct beest_rdmacm_query question = {
+		.tos = (uint8_t)hb->options.qp[BEEST_RC].traffic_class,
+		.deadline = beest_clock_deadline(hb->options.timeout),
+	};
+	struct beest_ipaddr from, to;
+	int ret;
+
+	ret = beest_pathrec_parse(text, &to, &question.scope);
+	if (ret == 0)
+		ret = local_ip(hb, &from, &question.from);
+	if (ret < 0)
+		return ret;
+
+	question.to = &to;
+	if (question.from && beest_ipaddr_is_ipv4(&from) != beest_ipaddr_is_ipv4(&to))
+		question.from = NULL;
+	return beest_rdmacm_resolve(&question, route);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* login.c - see login.h */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/kv/login.h"
+#include "lib/base/text.h"
+
+#define PASSWORD_MAX 1023
+#define FILE_OPTION "exchange.password_file"
+
+/* Only said: on some clusters every file of a share has such a mode. */
+static void warn_of_mode(const char *path, int fd, const struct beest_log *log)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_mode & 077)
+		beest_log(log, BEEST_LOG_WARN, FILE_OPTION " %s: others than its owner may read "
+			  "or write it (mode %03o)", path, (unsigned int)status.st_mode & 0777);
+}
+
+/* Bytes read, one more than the limit at most. */
+static ssize_t read_all(int fd, char *bytes)
+{
+	size_t used = 0;
+	ssize_t more;
+
+	do {
+		more = read(fd, bytes + used, PASSWORD_MAX + 1 - used);
+		if (more > 0)
+			used += (size_t)more;
+	} while ((more > 0 && used <= PASSWORD_MAX) || (more < 0 && errno == EINTR));
+
+	return more < 0 ? -errno : (ssize_t)used;
+}
+
+/* The first line, without its end. */
+static int check_password(const char *path, char *bytes, ssize_t size)
+{
+	size_t length;
+
+	if (size < 0)
+		return beest_fail((int)-size, FILE_OPTION " %s: %s", path, strerror((int)-size));
+
+	bytes[size] = '\0';
+	length = strcspn(bytes, "\r\n");
+	if (length == 0)
+		return beest_fail(EINVAL, FILE_OPTION " %s: its first line is empty", path);
+	if (length > PASSWORD_MAX)
+		return beest_fail(EINVAL, FILE_OPTION " %s: its first line has more than %d bytes",
+				  path, PASSWORD_MAX);
+	if (bytes[length] == '\0' && length < (size_t)size)
+		return beest_fail(EINVAL, FILE_OPTION " %s: byte %zu is NUL", path, length + 1);
+
+	memset(bytes + length, 0, (size_t)size - length);
+	return 0;
+}
+
+static int read_password(const char *path, char **password, const struct beest_log *log)
+{
+	char *bytes = calloc(1, PASSWORD_MAX + 2);
+	int fd, ret;
+
+	if (!bytes)
+		return beest_fail(ENOMEM, "no memory for a password");
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0) {
+		ret = beest_fail(errno, FILE_OPTION " %s: %s", path, strerror(errno));
+	} else {
+		warn_of_mode(path, fd, log);
+		ret = check_password(path, bytes, read_all(fd, bytes));
+		close(fd);
+	}
+	if (ret == 0)
+		*password = bytes;
+	else
+		beest_text_wipe(bytes);
+
+	return ret;
+}
+
+static int copy(char **to, const char *from)
+{
+	*to = strdup(from);
+
+	return *to ? 0 : beest_fail(ENOMEM, "no memory for a login");
+}
+
+int beest_login_copy(struct beest_login *login, const struct beest_login *from)
+{
+	int ret;
+
+	memset(login, 0, sizeof(*login));
+	ret = copy(&login->user, from->user);
+	if (ret == 0)
+		ret = copy(&login->password, from->password);
+	if (ret < 0)
+		beest_login_free(login);
+
+	return ret;
+}
+
+static int check_pair(const char *user, bool password)
+{
+	if (user && !password)
+		return beest_fail(EINVAL, "exchange.user '%s' has no password: set "
+				  "HARTEBEEST_EXC_PASSWORD_FILE (option " FILE_OPTION ")",
+				  user);
+	if (!user && password)
+		return beest_fail(EINVAL, "a password without a user: set HARTEBEEST_EXC_USER "
+				  "(option exchange.user)");
+
+	return 0;
+}
+
+int beest_login_read(struct beest_login *login, const char *user, const char *password_file,
+		     const char *password, const struct beest_log *log)
+{
+	int ret = check_pair(user, password_file || password);
+
+	memset(login, 0, sizeof(*login));
+	if (ret < 0 || !user)
+		return ret;
+
+	ret = copy(&login->user, user);
+	if (ret == 0 && password_file)
+		ret = read_password(password_file, &login->password, log);
+	else if (ret == 0)
+		ret = copy(&login->password, password);
+	if (ret < 0)
+		beest_login_free(login);
+
+	return ret;
+}
+
+void beest_login_free(struct beest_login *login)
+{
+	beest_text_wipe(login->user);
+	beest_text_wipe(login->password);
+	memset(login, 0, sizeof(*login));
+}

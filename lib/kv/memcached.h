@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memcached.h - one connection to one Memcached server
+ *
+ * Owns a libmemcached handle and everything that must be done around it: all
+ * signals blocked, the time left as its timeout, and what its codes mean.  One
+ * caller at a time; never used in another process than the one that made it.
+ * The only file that knows libmemcached: another client library fits here.
+ */
+#ifndef BEEST_MEMCACHED_H
+#define BEEST_MEMCACHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/kv/kv.h"
+#include "lib/kv/login.h"
+
+struct beest_memcached;
+
+/* No read or write of an attempt takes longer than this, whatever the deadline. */
+#define BEEST_ATTEMPT_MS 1000
+
+struct beest_memcached_address {
+	char host[256];		/* numeric, or the path of a socket */
+	uint16_t port;		/* 0: a socket */
+	char label[600];	/* for sentences: as configured, and where a name led */
+	const struct beest_login *login;	/* NULL: none */
+};
+
+/* -ENOSYS when libmemcached was built without SASL. */
+int beest_memcached_login_check(const struct beest_login *login);
+
+/*
+ * @address outlives the session.  Connects with the first request.  NULL: no memory, or
+ * libmemcached refuses address, setting or login.
+ */
+struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address);
+void beest_memcached_free(struct beest_memcached *session);
+const struct beest_memcached_address *beest_memcached_address(const struct beest_memcached *session);
+
+/* False after any failure: its connection may hold an answer that came late. */
+bool beest_memcached_sound(const struct beest_memcached *session);
+
+/* False in a child of the process that made it. */
+bool beest_memcached_own(const struct beest_memcached *session);
+
+/*
+ * For such a child: freeing would say "quit" on the parent's connection.  The memory
+ * stays reachable for the sake of leak checkers.
+ */
+void beest_memcached_forget(struct beest_memcached *session);
+
+/* Errors of exchange.h.  Keys have been checked. */
+int beest_memcached_put(struct beest_memcached *session, const char *key,
+			const void *value, size_t size, int64_t ttl, int64_t deadline);
+int beest_memcached_add(struct beest_memcached *session, const char *key,
+			const void *value, size_t size, int64_t ttl, int64_t deadline);
+int beest_memcached_delete(struct beest_memcached *session, const char *key, int64_t deadline);
+
+/* Sends the request for all @keys, whose answers are then to be collected. */
+int beest_memcached_ask(struct beest_memcached *session, const char *const *keys,
+			const size_t *lengths, size_t count, int64_t deadline);
+
+/* The answer for keys[i] goes to values[where[i]]. */
+int beest_memcached_collect(struct beest_memcached *session, const char *const *keys,
+			    const size_t *lengths, const size_t *where, size_t count,
+			    struct beest_kv_value *values, int64_t deadline);
+
+#endif

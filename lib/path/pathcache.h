@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pathcache.h - paths to peers, each asked for once
+ *
+ * Owns the paths that lib/resolve found, by local and peer's address: the subnet
+ * administrator of a big fabric does not stand a query for every queue pair.  Knows
+ * nothing of what a queue pair does with one.
+ */
+#ifndef BEEST_PATHCACHE_H
+#define BEEST_PATHCACHE_H
+
+#include <pthread.h>
+
+#include "lib/path/rdmacm.h"
+
+struct beest_pathcache_row;
+
+struct beest_pathcache {
+	pthread_mutex_t lock;		/* covers known; not held while asking */
+	struct beest_pathcache_row *known;
+	int64_t timeout;		/* of one question, ns */
+};
+
+void beest_pathcache_start(struct beest_pathcache *router, int64_t timeout);
+void beest_pathcache_stop(struct beest_pathcache *router);
+
+/* What the way to an end depends on. */
+struct beest_pathcache_end {
+	const struct beest_ipaddr *ip;	/* by which rdma_cm knows it; zero: none */
+	const struct beest_ipaddr *gid;
+	uint16_t lid;
+	bool ethernet;
+	const char *label;		/* for sentences: "mlx5_0:1" */
+};
+
+/*
+ * The path between two ends by their IP addresses.  @scope and @tos as in
+ * lib/resolve.  A path that was found for another LID or GID of this peer counts no
+ * more.  -EADDRNOTAVAIL: one of the ends has no IP address; -EPROTO: their families
+ * differ; else as beest_rdmacm_resolve().
+ */
+int beest_pathcache_find(struct beest_pathcache *router, const struct beest_pathcache_end *own,
+			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
+			 struct beest_pathrec *route);
+
+/* Asks anew next time: what is known of the way to this peer led nowhere. */
+void beest_pathcache_forget(struct beest_pathcache *router, const struct beest_ipaddr *ip);
+
+#endif

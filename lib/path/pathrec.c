@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* pathrec.c - see pathrec.h */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/path/pathrec.h"
+
+/* Widths of the fields in a path record of the subnet administrator. */
+#define SL_MASK 0x0f
+#define MTU_MASK 0x3f
+#define RATE_MASK 0x3f
+#define LIFE_TIME_MASK 0x3f
+#define FLOW_LABEL_MASK 0xfffff
+
+void beest_pathrec_read(const struct ibv_sa_path_rec *record, uint8_t lmc,
+			struct beest_pathrec *route)
+{
+	memcpy(route->sgid.raw, record->sgid.raw, sizeof(route->sgid.raw));
+	memcpy(route->dgid.raw, record->dgid.raw, sizeof(route->dgid.raw));
+	route->flow_label = be32toh(record->flow_label) & FLOW_LABEL_MASK;
+	route->dlid = be16toh(record->dlid);
+	route->pkey = be16toh(record->pkey);
+	route->src_path_bits = (uint8_t)(be16toh(record->slid) & ((1u << lmc) - 1));
+	route->sl = record->sl & SL_MASK;
+	route->mtu = record->mtu & MTU_MASK;
+	route->rate = record->rate & RATE_MASK;
+	route->hop_limit = record->hop_limit;
+	route->traffic_class = record->traffic_class;
+	route->life_time = record->packet_life_time & LIFE_TIME_MASK;
+}
+
+/* ---------------------------------------------------- addresses to ask for --- */
+
+static bool is_loopback(const struct beest_ipaddr *ip)
+{
+	static const struct beest_ipaddr loopback = { { [15] = 1 } };
+
+	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 127 :
+	       memcmp(ip, &loopback, sizeof(loopback)) == 0;
+}
+
+/* 0.0.0.0/8 and ::.  Linux takes the first for this host. */
+static bool is_wildcard(const struct beest_ipaddr *ip)
+{
+	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
+}
+
+static bool is_multicast(const struct beest_ipaddr *ip)
+{
+	return beest_ipaddr_is_ipv4(ip) ? (ip->raw[12] & 0xf0) == 0xe0 : ip->raw[0] == 0xff;
+}
+
+/* 240.0.0.0/4, the broadcast address among them. */
+static bool is_reserved(const struct beest_ipaddr *ip)
+{
+	return beest_ipaddr_is_ipv4(ip) && (ip->raw[12] & 0xf0) == 0xf0;
+}
+
+static const struct {
+	bool (*is)(const struct beest_ipaddr *ip);
+	const char *what;
+} refusals[] = {
+	{ is_loopback, "a loopback address, for which rdma_cm takes whichever device comes first" },
+	{ is_wildcard, "no address of one host" },
+	{ is_multicast, "a multicast address, behind which there is no one peer" },
+	{ is_reserved, "a broadcast or reserved address" },
+};
+
+int beest_pathrec_check(const struct beest_ipaddr *ip)
+{
+	char text[INET6_ADDRSTRLEN];
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(refusals); i++)
+		if (refusals[i].is(ip))
+			return beest_fail(EINVAL, "%s is %s",
+					  beest_ipaddr_ip_text(ip, text, sizeof(text)),
+					  refusals[i].what);
+	return 0;
+}
+
+static int parse_scope(const char *name, unsigned int *scope)
+{
+	*scope = if_nametoindex(name);
+	return *scope ? 0 : beest_fail(ENODEV, "there is no network interface %s",
+				       BEEST_QUOTE(name));
+}
+
+int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int *scope)
+{
+	size_t length = strcspn(text, "%");
+	char address[INET6_ADDRSTRLEN];
+	int ret;
+
+	*scope = 0;
+	if (length >= sizeof(address))
+		return beest_fail(EINVAL, "%s is not an IPv4 or IPv6 address", BEEST_QUOTE(text));
+
+	memcpy(address, text, length);
+	address[length] = '\0';
+	ret = beest_ipaddr_parse(address, ip);
+	if (ret == 0 && text[length])
+		ret = parse_scope(text + length + 1, scope);
+	return ret < 0 ? ret : beest_pathrec_check(ip);
+}

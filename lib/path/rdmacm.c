@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rdmacm.c - see rdmacm.h
+ *
+ * One event channel and one rdma_cm_id a question.  The channel does not block, so
+ * that poll(2) keeps the deadline.  What librdmacm finds is copied: the ibv_context in
+ * the id is its own, opened a second time and kept for the life of the process.
+ */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/netdev.h"
+#include "lib/path/rdmacm.h"
+
+/*
+ * The kernel misses an answer to ARP that comes before it waits for one, as over veth,
+ * and finds it only when the time it was given is over: so it is given little at first.
+ * Its own verdict may come a little late.
+ */
+#define FIRST_TRY (100 * BEEST_MS)
+#define LONGEST_TRY (2 * BEEST_SECOND)
+#define VERDICT (200 * BEEST_MS)
+
+#define ANY_PORT 9		/* discard: nothing is sent, only the route is asked for */
+
+enum phase {
+	PHASE_OPEN,		/* reach rdma_cm at all */
+	PHASE_BIND,		/* the local address */
+	PHASE_ADDRESS,		/* the peer's, by ARP or neighbour discovery */
+	PHASE_ROUTE,		/* the path record */
+};
+
+struct asking {
+	const struct beest_rdmacm_query *question;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	char to[INET6_ADDRSTRLEN];
+};
+
+/* ------------------------------------------------------------- sentences --- */
+
+/*
+ * What stands behind an errno in each phase.  librdmacm and the kernel have one
+ * ENODEV for four things.
+ */
+static const struct reason {
+	enum phase phase;
+	int err;		/* as it came; 0: any other */
+	int ret;		/* as it is returned; 0: the same */
+	const char *text;
+} reasons[] = {
+	{ PHASE_OPEN, ENOENT, EOPNOTSUPP, "the kernel's rdma_cm cannot be asked: is the module "
+	  "rdma_ucm loaded, and is there a /dev/infiniband/rdma_cm?" },
+	{ PHASE_OPEN, ENODEV, 0, "rdma_cm finds no RDMA device on this machine" },
+	{ PHASE_OPEN, EACCES, 0, "/dev/infiniband/rdma_cm may not be read and written by this "
+	  "user" },
+	{ PHASE_OPEN, EPERM, EACCES, "/dev/infiniband/rdma_cm may not be read and written by "
+	  "this user" },
+	{ PHASE_OPEN, 0, 0, "rdma_cm cannot be reached" },
+	{ PHASE_BIND, EADDRNOTAVAIL, 0, "the local address is on no interface of this host" },
+	{ PHASE_BIND, ENODEV, 0, "there is no RDMA device behind the local address: a RoCE port "
+	  "needs the address on its interface, an InfiniBand port on IPoIB" },
+	{ PHASE_BIND, 0, 0, "rdma_cm does not take the local address" },
+	{ PHASE_ADDRESS, ENODEV, 0, "there is no RDMA device behind the interface that leads "
+	  "there: a RoCE port needs an address on its interface, an InfiniBand port on IPoIB" },
+	{ PHASE_ADDRESS, ETIMEDOUT, 0, "the address does not answer to ARP or neighbour "
+	  "discovery: is its interface up, and in this network?" },
+	{ PHASE_ADDRESS, ENODATA, ETIMEDOUT, "the address does not answer to ARP or neighbour "
+	  "discovery: is its interface up, and in this network?" },
+	{ PHASE_ADDRESS, ENETUNREACH, 0, "there is no route to the address" },
+	{ PHASE_ADDRESS, EHOSTUNREACH, 0, "there is no route to the address" },
+	{ PHASE_ADDRESS, EADDRNOTAVAIL, EHOSTUNREACH, "there is no route to the address" },
+	{ PHASE_ADDRESS, 0, 0, "rdma_cm cannot resolve the address" },
+	{ PHASE_ROUTE, ETIMEDOUT, 0, "the subnet manager does not tell the path in time" },
+	{ PHASE_ROUTE, EHOSTUNREACH, 0, "the subnet manager knows no path" },
+	{ PHASE_ROUTE, ENODEV, 0, "the device went away, or the address is this host's own and "
+	  "on no RDMA interface" },
+	{ PHASE_ROUTE, 0, 0, "rdma_cm finds no path" },
+};
+
+static const struct reason *reason_for(enum phase phase, int err)
+{
+	const struct reason *reason = reasons;
+
+	while (reason->phase != phase || (reason->err && reason->err != err))
+		reason++;
+	return reason;
+}
+
+/*
+ * Which address and interface the kernel would take.  Connecting a datagram socket
+ * looks the route up and sends nothing.
+ */
+static void leaving(const struct asking *asking, char *text, size_t size);
+
+static int failed(const struct asking *asking, enum phase phase, int err)
+{
+	const struct reason *reason = reason_for(phase, err);
+	char way[INET6_ADDRSTRLEN + IF_NAMESIZE + 16];
+
+	leaving(asking, way, sizeof(way));
+	return beest_fail(reason->ret ? reason->ret : err, "no path to %s%s: %s (%s)",
+			  asking->to, way, reason->text, strerror(err));
+}
+
+/* ------------------------------------------------------------- addresses --- */
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static socklen_t address_of(const struct beest_ipaddr *ip, unsigned int scope, int port,
+			    union address *address)
+{
+	memset(address, 0, sizeof(*address));
+	if (beest_ipaddr_is_ipv4(ip)) {
+		address->v4.sin_family = AF_INET;
+		address->v4.sin_port = htons((uint16_t)port);
+		memcpy(&address->v4.sin_addr, ip->raw + 12, 4);
+		return sizeof(address->v4);
+	}
+
+	address->v6.sin6_family = AF_INET6;
+	address->v6.sin6_port = htons((uint16_t)port);
+	address->v6.sin6_scope_id = beest_ipaddr_is_link_local(ip) ? scope : 0;
+	memcpy(&address->v6.sin6_addr, ip->raw, 16);
+	return sizeof(address->v6);
+}
+
+static bool source_of(const struct beest_rdmacm_query *question, struct beest_ipaddr *ip)
+{
+	union address to, from;
+	socklen_t size = address_of(question->to, question->scope, ANY_PORT, &to);
+	int fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool found;
+
+	if (fd < 0)
+		return false;
+
+	found = connect(fd, &to.any, size) == 0 && getsockname(fd, &from.any, &size) == 0;
+	close(fd);
+	memset(ip, 0, sizeof(*ip));
+	ip->raw[10] = ip->raw[11] = 0xff;
+	if (found && from.any.sa_family == AF_INET)
+		memcpy(ip->raw + 12, &from.v4.sin_addr, 4);
+	else if (found)
+		memcpy(ip->raw, &from.v6.sin6_addr, 16);
+	return found;
+}
+
+static void leaving(const struct asking *asking, char *text, size_t size)
+{
+	char address[INET6_ADDRSTRLEN], name[IF_NAMESIZE];
+	struct beest_ipaddr ip;
+
+	text[0] = '\0';
+	if (asking->question->from)
+		ip = *asking->question->from;
+	else if (!source_of(asking->question, &ip))
+		return;
+
+	beest_netdev_of(&ip, name);
+	snprintf(text, size, " from %s%s%s%s", beest_ipaddr_ip_text(&ip, address, sizeof(address)),
+		 name[0] ? " (" : "", name, name[0] ? ")" : "");
+}
+
+/* ---------------------------------------------------------------- events --- */
+
+/* Rounded up: a wait of 0 ms would be none. */
+static int milliseconds(int64_t ns)
+{
+	if (ns > INT32_MAX * BEEST_MS)
+		return INT32_MAX;
+	return (int)((ns + BEEST_MS - 1) / BEEST_MS);
+}
+
+/* An event is acknowledged at once: rdma_destroy_id(3) would wait for it for ever. */
+static int take_event(struct asking *asking, enum rdma_cm_event_type wanted)
+{
+	struct rdma_cm_event *event;
+	enum rdma_cm_event_type type;
+	int status;
+
+	errno = 0;
+	if (rdma_get_cm_event(asking->channel, &event) != 0)
+		return errno == EAGAIN ? -EAGAIN : beest_error_errno();
+
+	type = event->event;
+	status = abs(event->status);
+	rdma_ack_cm_event(event);
+	if (type == wanted)
+		return 0;
+	return type == RDMA_CM_EVENT_DEVICE_REMOVAL ? -ENODEV : status ? -status : -EIO;
+}
+
+static int wait_for(struct asking *asking, enum rdma_cm_event_type wanted, int64_t deadline)
+{
+	struct pollfd channel = { .fd = asking->channel->fd, .events = POLLIN };
+	int ret;
+
+	for (;;) {
+		ret = poll(&channel, 1, milliseconds(beest_clock_left(deadline)));
+		if (ret == 0)
+			return -ETIMEDOUT;
+		if (ret < 0 && errno != EINTR)
+			return -errno;
+		ret = ret < 0 ? -EAGAIN : take_event(asking, wanted);
+		if (ret != -EAGAIN)
+			return ret;
+	}
+}
+
+/* ---------------------------------------------------------------- phases --- */
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int open_channel(struct asking *asking)
+{
+	uint8_t tos = asking->question->tos;
+
+	errno = 0;
+	asking->channel = rdma_create_event_channel();
+	if (!asking->channel)
+		return beest_error_errno();
+	if (set_nonblocking(asking->channel->fd) < 0 ||
+	    rdma_create_id(asking->channel, &asking->id, NULL, RDMA_PS_TCP) != 0)
+		return beest_error_errno();
+	if (tos && rdma_set_option(asking->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
+				   sizeof(tos)) != 0)
+		return beest_error_errno();
+	return 0;
+}
+
+static int bind_local(struct asking *asking)
+{
+	const struct beest_rdmacm_query *question = asking->question;
+	union address from;
+
+	if (!question->from)
+		return 0;
+
+	address_of(question->from, question->scope, 0, &from);
+	errno = 0;
+	if (rdma_bind_addr(asking->id, &from.any) != 0)
+		return beest_error_errno();
+	return asking->id->verbs ? 0 : -ENODEV;
+}
+
+static int try_address(struct asking *asking, union address *to, int64_t time, bool *answered)
+{
+	int64_t deadline = beest_clock_deadline(time + VERDICT);
+	int ret;
+
+	*answered = true;
+	errno = 0;
+	if (rdma_resolve_addr(asking->id, NULL, &to->any, milliseconds(time)) != 0)
+		return beest_error_errno();
+
+	ret = wait_for(asking, RDMA_CM_EVENT_ADDR_RESOLVED, deadline);
+	*answered = beest_clock_left(deadline) > 0;
+	return ret;
+}
+
+/* Only an id that was answered may be asked again. */
+static int find_address(struct asking *asking)
+{
+	int64_t left, time = FIRST_TRY;
+	union address to;
+	bool answered;
+	int ret;
+
+	address_of(asking->question->to, asking->question->scope, 0, &to);
+	do {
+		left = beest_clock_left(asking->question->deadline);
+		ret = try_address(asking, &to, time < left ? time : left, &answered);
+		time = time < LONGEST_TRY ? 2 * time : time;
+	} while (ret == -ETIMEDOUT && answered && beest_clock_left(asking->question->deadline) > 0);
+
+	if (ret == 0 && !asking->id->verbs)
+		ret = -ENODEV;		/* rdma_resolve_route(3) would crash */
+	return ret;
+}
+
+static int find_route(struct asking *asking)
+{
+	int64_t left = beest_clock_left(asking->question->deadline);
+	int64_t deadline = beest_clock_deadline(left + VERDICT);
+	int ret;
+
+	errno = 0;
+	if (rdma_resolve_route(asking->id, milliseconds(left)) != 0)
+		return beest_error_errno();
+
+	ret = wait_for(asking, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline);
+	if (ret == 0 && (asking->id->route.num_paths < 1 || !asking->id->route.path_rec))
+		ret = -EHOSTUNREACH;
+	return ret;
+}
+
+static const struct {
+	enum phase phase;
+	int (*enter)(struct asking *asking);
+} phases[] = {
+	{ PHASE_OPEN, open_channel },
+	{ PHASE_BIND, bind_local },
+	{ PHASE_ADDRESS, find_address },
+	{ PHASE_ROUTE, find_route },
+};
+
+/* ---------------------------------------------------------------- answer --- */
+
+static int is_iwarp(const struct asking *asking)
+{
+	const struct ibv_device *device = asking->id->verbs->device;
+
+	if (device->transport_type != IBV_TRANSPORT_IWARP)
+		return 0;
+	return beest_fail(EPROTONOSUPPORT, "the path to %s leads by the iWARP device %s, whose "
+			  "connections only rdma_cm can make", asking->to, device->name);
+}
+
+static int copy_route(const struct asking *asking, struct beest_pathrec *route)
+{
+	const struct rdma_cm_id *id = asking->id;
+	struct ibv_port_attr attr;
+	int ret;
+
+	ret = beest_error_verbs(ibv_query_port(id->verbs, id->port_num, &attr));
+	if (ret < 0)
+		return beest_fail(-ret, "port %d of %s cannot be queried: %s", id->port_num,
+				  id->verbs->device->name, strerror(-ret));
+
+	memset(route, 0, sizeof(*route));
+	snprintf(route->device, sizeof(route->device), "%s", id->verbs->device->name);
+	route->port = id->port_num;
+	route->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	beest_pathrec_read(id->route.path_rec, route->ethernet ? 0 : attr.lmc, route);
+	return 0;
+}
+
+static int ask(struct asking *asking, struct beest_pathrec *route)
+{
+	size_t i;
+	int ret;
+
+	for (i = 0; i < BEEST_COUNT(phases); i++) {
+		ret = phases[i].enter(asking);
+		if (ret < 0)
+			return failed(asking, phases[i].phase, -ret);
+		if (phases[i].phase == PHASE_ADDRESS)
+			ret = is_iwarp(asking);
+		if (ret < 0)
+			return ret;
+	}
+	return copy_route(asking, route);
+}
+
+static void stop_asking(struct asking *asking)
+{
+	if (asking->id)
+		rdma_destroy_id(asking->id);
+	if (asking->channel)
+		rdma_destroy_event_channel(asking->channel);
+}
+
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *route)
+{
+	struct asking asking = { .question = question };
+	struct beest_pathrec found;
+	int ret;
+
+	ret = beest_pathrec_check(question->to);
+	if (ret == 0 && question->from)
+		ret = beest_pathrec_check(question->from);
+	if (ret < 0)
+		return ret;
+
+	beest_ipaddr_ip_text(question->to, asking.to, sizeof(asking.to));
+	ret = ask(&asking, &found);
+	stop_asking(&asking);
+	if (ret == 0)
+		*route = found;
+	return ret;
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * launch.c - options first, then the first launcher of the table that is there
+ *
+ * A launcher's ranks all see the same variables, so a job id is taken from its own
+ * first: under mpirun within Slurm, for one, only some ranks have a SLURM_STEP_ID.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/settings/launch.h"
+
+/* ------------------------------------------------------------- tables --- */
+
+/* Variables joined by dots; "?" marks one that may be absent. */
+struct job_id {
+	const char *part[3];
+};
+
+struct launcher {
+	const char *name;
+	const char *rank;
+	const char *size;	/* NULL: in no variable at all */
+	const char *needs;	/* not this launcher without it; may be NULL */
+	struct job_id job[3];
+};
+
+/*
+ * Those that start others come first, since what is started inherits: the daemons of
+ * mpirun have a SLURM_PROCID of their own.  Slurm's batch script has rank 0 of N in
+ * its environment, too, but only a step is started N times.
+ */
+static const struct launcher launchers[] = {
+	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL,
+	  { { { "PMIX_NAMESPACE" } } } },
+	{ "PMI", "PMI_RANK", "PMI_SIZE", NULL,
+	  { { { "PMI_JOBID" } }, { { "PALS_APID" } }, { { "FLUX_JOB_ID" } } } },
+	{ "JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", NULL,
+	  { { { "PMIX_NAMESPACE" } }, { { "LSB_JOBID" } } } },
+	{ "Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", NULL,
+	  { { { "FLUX_JOB_ID" } } } },
+	{ "PALS", "PALS_RANKID", "PMI_SIZE", NULL,
+	  { { { "PALS_APID" } } } },
+	{ "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID",
+	  { { { "SLURM_JOB_ID", "SLURM_STEP_ID", "?SLURM_RESTART_COUNT" } } } },
+	{ "MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL,
+	  { { { NULL } } } },
+	{ "PMIx", "PMIX_RANK", NULL, NULL,
+	  { { { "PMIX_NAMESPACE" } } } },
+};
+
+/* Of the allocation: not unique to one run in it, but better than none. */
+static const struct job_id batch_jobs[] = {
+	{ { "SLURM_JOB_ID", "?SLURM_RESTART_COUNT" } },
+	{ { "LSB_JOBID" } },
+	{ { "PBS_JOBID" } },
+	{ { "COBALT_JOBID" } },
+	{ { "FLUX_JOB_ID" } },
+	{ { "JOB_ID" } },	/* Grid Engine */
+};
+
+/* An empty variable is none. */
+static const char *variable(const char *name)
+{
+	const char *text = name ? secure_getenv(name) : NULL;
+
+	return text && *text ? text : NULL;
+}
+
+static bool is_present(const struct launcher *launcher)
+{
+	return variable(launcher->rank) && (!launcher->needs || variable(launcher->needs));
+}
+
+static const struct launcher *find_launcher(void)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(launchers); i++)
+		if (is_present(&launchers[i]))
+			return &launchers[i];
+	return NULL;
+}
+
+/* ------------------------------------------------------------- origin --- */
+
+/* Where a value came from: an option, or a launcher's variable. */
+struct origin {
+	const char *option;	/* NULL: a variable */
+	const char *source;	/* of the option; or the variable's name; NULL: nowhere */
+};
+
+struct reading {
+	struct beest_launch *launch;
+	const struct beest_options *options;
+	const struct launcher *launcher;	/* NULL: none there */
+	struct origin rank, size, job;
+};
+
+#define ORIGIN_SIZE 384
+#define ENVIRONMENT "environment "
+
+static struct origin from_option(const struct beest_options *options, const char *option)
+{
+	struct origin origin = { option, NULL };
+	char value[1];
+
+	beest_options_text(options, option, value, sizeof(value), &origin.source);
+	return origin;
+}
+
+static struct origin from_variable(const char *name)
+{
+	struct origin origin = { NULL, name };
+
+	return origin;
+}
+
+/* "job.rank from environment HARTEBEEST_NID", "SLURM_PROCID" */
+static const char *origin_text(const struct origin *origin, char *text)
+{
+	snprintf(text, ORIGIN_SIZE, "%s%s%s", origin->option ? origin->option : "",
+		 origin->option ? " from " : "", origin->source);
+	return text;
+}
+
+/* After "from": "HARTEBEEST_NID", "job.rank in FILE", "job.rank in argument" */
+static const char *origin_short(const struct origin *origin, char *text)
+{
+	const size_t skipped = strlen(ENVIRONMENT);
+
+	if (!origin->option)
+		snprintf(text, ORIGIN_SIZE, "%s", origin->source);
+	else if (!strncmp(origin->source, ENVIRONMENT, skipped))
+		snprintf(text, ORIGIN_SIZE, "%s", origin->source + skipped);
+	else
+		snprintf(text, ORIGIN_SIZE, "%s in %s", origin->option, origin->source);
+	return text;
+}
+
+/* --------------------------------------------------- rank and others --- */
+
+static int read_number(const char *name, int64_t min, int64_t max, int64_t *number)
+{
+	int ret = beest_parse_int(variable(name), min, max, number);
+
+	return ret < 0 ? beest_fail_prefix(ret, ENVIRONMENT "%s", name) : 0;
+}
+
+static int count_up(struct beest_ids *ids, int64_t count)
+{
+	int64_t i;
+
+	ids->id = malloc(count * sizeof(*ids->id));
+	if (!ids->id)
+		return beest_fail(ENOMEM, "no memory for %" PRId64 " ids", count);
+
+	for (i = 0; i < count; i++)
+		ids->id[i] = i;
+	ids->count = count;
+	return 0;
+}
+
+static int check_count(const struct reading *reading)
+{
+	struct origin origin = from_option(reading->options, "job.nparticipants");
+	int64_t count = reading->options->nparticipants;
+	char list[ORIGIN_SIZE], number[ORIGIN_SIZE];
+
+	if (count == BEEST_AUTO || (size_t)count == reading->launch->participants.count)
+		return 0;
+	return beest_fail(EINVAL, "%zu participants (%s), but their number is %" PRId64 " (%s)",
+			  reading->launch->participants.count,
+			  origin_text(&reading->size, list), count,
+			  origin_text(&origin, number));
+}
+
+static int read_participants(struct reading *reading)
+{
+	const struct beest_options *options = reading->options;
+	struct beest_launch *launch = reading->launch;
+	char text[ORIGIN_SIZE];
+	int ret;
+
+	if (options->participants) {
+		reading->size = from_option(options, "job.participants");
+		ret = beest_parse_ids(options->participants, &launch->participants);
+		if (ret < 0)
+			return beest_fail_prefix(ret, "%s", origin_text(&reading->size, text));
+		return check_count(reading);
+	}
+	if (options->nparticipants != BEEST_AUTO) {
+		reading->size = from_option(options, "job.nparticipants");
+		return count_up(&launch->participants, options->nparticipants);
+	}
+	return 0;
+}
+
+static int read_rank(struct reading *reading)
+{
+	if (reading->options->rank != BEEST_AUTO) {
+		reading->launch->rank = reading->options->rank;
+		reading->rank = from_option(reading->options, "job.rank");
+	}
+	return 0;
+}
+
+static int read_launcher_rank(struct reading *reading)
+{
+	int64_t rank;
+	int ret;
+
+	if (reading->rank.source || !reading->launcher)
+		return 0;
+
+	ret = read_number(reading->launcher->rank, 0, INT32_MAX, &rank);
+	if (ret < 0)
+		return ret;
+	reading->launch->rank = rank;
+	reading->rank = from_variable(reading->launcher->rank);
+	return 0;
+}
+
+/* Who gave the rank itself may not need the number of ranks; a launcher has one. */
+static int without_size(const struct reading *reading)
+{
+	const char *size = reading->launcher ? reading->launcher->size : NULL;
+	char text[ORIGIN_SIZE];
+
+	if (reading->rank.option)
+		return 0;
+	return beest_fail(ENODATA, "rank %d (%s) of how many? %s%sset HARTEBEEST_PARTICIPANTS "
+			  "or HARTEBEEST_NPARTICIPANTS", reading->launch->rank,
+			  origin_text(&reading->rank, text), size ? size : "",
+			  size ? " is missing; " : "");
+}
+
+static int read_launcher_size(struct reading *reading)
+{
+	int64_t size;
+	int ret;
+
+	if (reading->size.source || !reading->rank.source)
+		return 0;
+	if (!reading->launcher || !variable(reading->launcher->size))
+		return without_size(reading);
+
+	ret = read_number(reading->launcher->size, 1, BEEST_IDS_MAX, &size);
+	if (ret < 0)
+		return ret;
+	reading->size = from_variable(reading->launcher->size);
+	return count_up(&reading->launch->participants, size);
+}
+
+/* "0-3,8", cut with dots where it does not fit */
+static const char *ids_text(const struct beest_ids *ids, char *text, size_t size)
+{
+	size_t used = 0, first, last;
+
+	for (first = 0; first < ids->count && used < size - 32; first = last + 1) {
+		for (last = first; last + 1 < ids->count; last++)
+			if (ids->id[last + 1] != ids->id[last] + 1)
+				break;
+		used += sprintf(text + used, "%s%d", used ? "," : "", ids->id[first]);
+		if (last > first)
+			used += sprintf(text + used, "-%d", ids->id[last]);
+	}
+	if (first < ids->count)
+		strcpy(text + used, "...");
+	return text;
+}
+
+static int check_rank(struct reading *reading)
+{
+	const struct beest_launch *launch = reading->launch;
+	char ids[128], origin[ORIGIN_SIZE];
+
+	if (launch->rank < 0 || !reading->size.source ||
+	    beest_parse_ids_contain(&launch->participants, launch->rank))
+		return 0;
+	return beest_fail(ENOENT, "rank %d is not among the participants %s (%s)", launch->rank,
+			  ids_text(&launch->participants, ids, sizeof(ids)),
+			  origin_text(&reading->size, origin));
+}
+
+/* ------------------------------------------------------ contradiction --- */
+
+struct claim {
+	int64_t rank, size;
+};
+
+/* Of a launcher that is not needed: whatever is wrong with it does not matter. */
+static bool claim_of(const struct launcher *launcher, struct claim *claim)
+{
+	return is_present(launcher) && variable(launcher->size) &&
+	       !beest_parse_int(variable(launcher->rank), 0, INT32_MAX, &claim->rank) &&
+	       !beest_parse_int(variable(launcher->size), 1, BEEST_IDS_MAX, &claim->size);
+}
+
+static void warn(char *text, size_t size, const struct launcher *ours,
+		 const struct claim *our, const struct launcher *theirs,
+		 const struct claim *their)
+{
+	snprintf(text, size, "%s says rank %" PRId64 " of %" PRId64 " (%s, %s), but %s says "
+		 "rank %" PRId64 " of %" PRId64 " (%s, %s); %s is believed", ours->name,
+		 our->rank, our->size, ours->rank, ours->size, theirs->name, their->rank,
+		 their->size, theirs->rank, theirs->size, ours->name);
+}
+
+static void compare_launchers(struct reading *reading)
+{
+	const struct launcher *other = reading->launcher;
+	struct beest_launch *launch = reading->launch;
+	struct claim ours, theirs;
+
+	if (!other || !claim_of(other, &ours))
+		return;
+	if (reading->rank.option && reading->size.option)
+		return;		/* nobody asked them */
+
+	for (other++; other < launchers + BEEST_COUNT(launchers); other++) {
+		if (!claim_of(other, &theirs) ||
+		    (ours.rank == theirs.rank && ours.size == theirs.size))
+			continue;
+		warn(launch->warning, sizeof(launch->warning), reading->launcher, &ours,
+		     other, &theirs);
+		return;
+	}
+}
+
+/* ---------------------------------------------------------------- job --- */
+
+/* Kept short in a key; hashed in full, whatever its length. */
+struct job_text {
+	char text[BEEST_JOB_MAX + 1];
+	size_t length;
+	uint64_t hash;
+	bool safe;
+};
+
+static bool is_safe(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       (c && strchr("._:@+-", c));
+}
+
+/* FNV-1a, 64 bits: the same on every node. */
+static void add_text(struct job_text *job, const char *text)
+{
+	for (; *text; text++) {
+		job->hash = (job->hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+		job->safe = job->safe && is_safe(*text);
+		if (job->length < BEEST_JOB_MAX)
+			job->text[job->length] = *text;
+		job->length++;
+	}
+}
+
+static const char *part_value(const char *part)
+{
+	return part ? variable(part + (*part == '?')) : NULL;
+}
+
+static bool has_job(const struct job_id *id)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(id->part) && id->part[i]; i++)
+		if (*id->part[i] != '?' && !variable(id->part[i]))
+			return false;
+	return i > 0;
+}
+
+static void compose_job(const struct job_id *id, char *job)
+{
+	struct job_text composed = { "", 0, UINT64_C(0xcbf29ce484222325), true };
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(id->part); i++) {
+		if (!part_value(id->part[i]))
+			continue;
+		if (i)
+			add_text(&composed, ".");
+		add_text(&composed, part_value(id->part[i]));
+	}
+
+	if (composed.safe && composed.length <= BEEST_JOB_MAX)
+		memcpy(job, composed.text, sizeof(composed.text));
+	else
+		snprintf(job, sizeof(composed.text), "fnv1a-%016" PRIx64, composed.hash);
+}
+
+static const struct job_id *find_job_among(const struct job_id *ids, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (has_job(&ids[i]))
+			return &ids[i];
+	return NULL;
+}
+
+static const struct job_id *find_job(const struct launcher *launcher)
+{
+	const struct job_id *id = NULL;
+
+	if (launcher)
+		id = find_job_among(launcher->job, BEEST_COUNT(launcher->job));
+	if (!id)
+		id = find_job_among(batch_jobs, BEEST_COUNT(batch_jobs));
+	return id;
+}
+
+/* What a key of Memcached cannot hold, and the "/" that parts ours. */
+static int check_job(const char *job)
+{
+	const unsigned char *at;
+
+	if (strlen(job) > BEEST_JOB_MAX)
+		return beest_fail(ENAMETOOLONG, "%s has %zu bytes: %d are the limit",
+				  BEEST_QUOTE(job), strlen(job), BEEST_JOB_MAX);
+	for (at = (const unsigned char *)job; *at; at++)
+		if (*at <= ' ' || *at >= 0x7f || *at == '/')
+			return beest_fail(EINVAL, "%s has 0x%02x at byte %zu: blanks, control "
+					  "characters, '/' and what is not ASCII are refused",
+					  BEEST_QUOTE(job), *at,
+					  (size_t)(at - (const unsigned char *)job) + 1);
+	return 0;
+}
+
+static int read_job_option(struct reading *reading)
+{
+	char text[ORIGIN_SIZE];
+	int ret = check_job(reading->options->job);
+
+	reading->job = from_option(reading->options, "job.id");
+	if (ret < 0)
+		return beest_fail_prefix(ret, "%s", origin_text(&reading->job, text));
+	strcpy(reading->launch->job, reading->options->job);
+	return 0;
+}
+
+static int read_job(struct reading *reading)
+{
+	const struct job_id *id;
+
+	if (reading->options->job)
+		return read_job_option(reading);
+
+	id = find_job(reading->launcher);
+	if (id)
+		compose_job(id, reading->launch->job);
+	else
+		strcpy(reading->launch->job, "-");
+	return 0;
+}
+
+/* ---------------------------------------------------------- interface --- */
+
+static void tell(struct beest_launch *launch, const char *format, ...) BEEST_PRINTF(2, 3);
+
+/* Adds to the source, cut to fit. */
+static void tell(struct beest_launch *launch, const char *format, ...)
+{
+	size_t used = strlen(launch->source);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(launch->source + used, sizeof(launch->source) - used, format, arguments);
+	va_end(arguments);
+}
+
+static void tell_ranks(const struct reading *reading)
+{
+	struct beest_launch *launch = reading->launch;
+	char rank[ORIGIN_SIZE], size[ORIGIN_SIZE];
+
+	if (!reading->size.source && !reading->rank.source)
+		tell(launch, "no rank");
+	else if (!reading->size.source)
+		tell(launch, "rank %d (from %s) of nobody knows how many", launch->rank,
+		     origin_short(&reading->rank, rank));
+	else if (!reading->rank.source)
+		tell(launch, "no rank of %zu (from %s)", launch->participants.count,
+		     origin_short(&reading->size, size));
+	else
+		tell(launch, "rank %d of %zu (from %s, %s)", launch->rank,
+		     launch->participants.count, origin_short(&reading->rank, rank),
+		     origin_short(&reading->size, size));
+}
+
+static void tell_parts(struct beest_launch *launch, const struct job_id *id)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(id->part); i++)
+		if (part_value(id->part[i]))
+			tell(launch, "%s%s", i ? "." : "",
+			     id->part[i] + (*id->part[i] == '?'));
+}
+
+static void tell_job(const struct reading *reading)
+{
+	const struct job_id *id = find_job(reading->launcher);
+	struct beest_launch *launch = reading->launch;
+	char text[ORIGIN_SIZE];
+
+	if (!reading->job.source && !id) {
+		tell(launch, ", no job id");
+		return;
+	}
+
+	tell(launch, ", job %s (from ", launch->job);
+	if (reading->job.source)
+		tell(launch, "%s", origin_short(&reading->job, text));
+	else
+		tell_parts(launch, id);
+	tell(launch, ")");
+}
+
+/* Options win; a launcher fills what they leave open. */
+static int (*const steps[])(struct reading *reading) = {
+	read_participants,
+	read_rank,
+	read_launcher_rank,
+	read_launcher_size,
+	check_rank,
+	read_job,
+};
+
+int beest_launch_read(struct beest_launch *launch, const struct beest_options *options)
+{
+	struct reading reading = { launch, options, find_launcher(), { NULL, NULL },
+				   { NULL, NULL }, { NULL, NULL } };
+	size_t i;
+	int ret;
+
+	memset(launch, 0, sizeof(*launch));
+	launch->rank = -1;
+	for (i = 0; i < BEEST_COUNT(steps); i++) {
+		ret = steps[i](&reading);
+		if (ret < 0) {
+			beest_launch_free(launch);
+			return ret;
+		}
+	}
+
+	compare_launchers(&reading);
+	tell_ranks(&reading);
+	tell_job(&reading);
+	return 0;
+}
+
+void beest_launch_free(struct beest_launch *launch)
+{
+	beest_parse_ids_free(&launch->participants);
+	memset(launch, 0, sizeof(*launch));
+	launch->rank = -1;
+}

@@ -1,0 +1,984 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options.c - one row an option, and the sources that fill them
+ *
+ * A slot is one value: row * 3 + transport.  Rows that are not per transport use
+ * the first of their three slots.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/settings/json.h"
+#include "lib/base/log.h"
+#include "lib/base/nearest.h"
+#include "lib/settings/options.h"
+#include "lib/base/parse.h"
+#include "lib/base/text.h"
+
+/* --------------------------------------------------------------- rows --- */
+
+#define DAY (86400 * BEEST_SECOND)
+
+#define FILE_VARIABLE "HARTEBEEST_CONF_PATH"
+#define VARIABLE_PREFIX "HARTEBEEST_"
+
+/*
+ * Names a variable, and keeps "environment " in front of it in memory: so the
+ * source of a value is a constant, which source_of_variable() gets back.
+ */
+#define ENVIRONMENT "environment "
+#define ARGUMENT "argument"
+#define VARIABLE(name) (&(ENVIRONMENT name)[sizeof(ENVIRONMENT) - 1])
+
+#define AT(member) .offset = offsetof(struct beest_options, member)
+#define QP(member) \
+	.per_transport = true, .offset = offsetof(struct beest_qp_options, member)
+#define RANGE(low, high) .min = (low), .max = (high)
+#define INT .type = BEEST_OPTION_INT
+#define DURATION .type = BEEST_OPTION_DURATION
+#define STRING .type = BEEST_OPTION_STRING
+#define WORD(list) .type = BEEST_OPTION_WORD, .words = (list)
+#define LEVEL .type = BEEST_OPTION_LEVEL
+#define SECRET .type = BEEST_OPTION_SECRET
+#define AUTO .automatic = true, .preset = "auto"
+
+static const char *const roce_words[] = { "auto", "v1", "v2", NULL };
+static const char *const family_words[] = { "auto", "ipv4", "ipv6", NULL };
+static const char *const resolver_words[] = { "record", "rdmacm", NULL };
+
+const struct beest_option beest_option_rows[] = {
+	{ "cq_attr", "cq_depth", INT, AT(cq_depth), .preset = "512", RANGE(1, 4194304),
+	  .unit = "entries", .help = "size of a completion queue, cut to what the device has" },
+
+	{ "qp_init_attr", "qp_type", INT, QP(qp_type), .preset = "2", RANGE(2, 4),
+	  .help = "transport: 2 RC, 3 UC, 4 UD" },
+	{ "qp_init_attr", "cap.max_send_wr", INT, QP(max_send_wr), .preset = "128",
+	  RANGE(0, 4194304), .unit = "requests",
+	  .help = "size of the send queue, cut to what the device has" },
+	{ "qp_init_attr", "cap.max_recv_wr", INT, QP(max_recv_wr), .preset = "128",
+	  RANGE(0, 4194304), .unit = "requests",
+	  .help = "size of the receive queue, cut to what the device has" },
+	{ "qp_init_attr", "cap.max_send_sge", INT, QP(max_send_sge), .preset = "1",
+	  RANGE(0, 1024), .unit = "elements",
+	  .help = "scatter/gather elements of a send request, cut to what the device has" },
+	{ "qp_init_attr", "cap.max_recv_sge", INT, QP(max_recv_sge), .preset = "1",
+	  RANGE(0, 1024), .unit = "elements",
+	  .help = "scatter/gather elements of a receive request, cut to what the device has" },
+	{ "qp_init_attr", "cap.max_inline_data", INT, QP(max_inline_data), .preset = "256",
+	  RANGE(0, 65536), .unit = "bytes",
+	  .help = "data sent within the request itself, cut to what the device has" },
+
+	{ "qp_attr", "path_mtu", INT, QP(path_mtu), AUTO, RANGE(1, 5),
+	  .help = "upper limit as in enum ibv_mtu: 1 256 bytes, ..., 5 4096 bytes; "
+		  "auto: what both ports have" },
+	{ "qp_attr", "rq_psn", INT, QP(rq_psn), AUTO, RANGE(0, 0xffffff),
+	  .help = "first packet sequence number to receive; auto: the peer's sq_psn" },
+	{ "qp_attr", "sq_psn", INT, QP(sq_psn), AUTO, RANGE(0, 0xffffff),
+	  .help = "first packet sequence number to send; auto: random" },
+	{ "qp_attr", "ah_attr.is_global", INT, QP(is_global), .preset = "0", RANGE(0, 1),
+	  .help = "1: a global routing header even where none is needed" },
+	{ "qp_attr", "ah_attr.sl", INT, QP(sl), .preset = "0", RANGE(0, 15),
+	  .help = "service level" },
+	{ "qp_attr", "ah_attr.src_path_bits", INT, QP(src_path_bits), .preset = "0",
+	  RANGE(0, 127), .help = "source path bits, where the port has an LMC" },
+	{ "qp_attr", "ah_attr.static_rate", INT, QP(static_rate), .preset = "0", RANGE(0, 63),
+	  .help = "limit of the rate as in enum ibv_rate; 0: that of the port" },
+	{ "qp_attr", "max_dest_rd_atomic", INT, QP(max_dest_rd_atomic), .preset = "16",
+	  RANGE(0, 255), .unit = "requests",
+	  .help = "reads and atomics served at once, cut to what the device has" },
+	{ "qp_attr", "max_rd_atomic", INT, QP(max_rd_atomic), .preset = "16",
+	  RANGE(0, 255), .unit = "requests",
+	  .help = "reads and atomics under way at once, cut to what both ends have" },
+	{ "qp_attr", "min_rnr_timer", INT, QP(min_rnr_timer), .preset = "12", RANGE(0, 31),
+	  .help = "code of the wait asked of a sender that found no receive; "
+		  "12: 0.64 ms" },
+	{ "qp_attr", "timeout", INT, QP(timeout), .preset = "14", RANGE(0, 31),
+	  .unit = "4.096 us * 2^timeout",
+	  .help = "wait for an acknowledgement; 0: for ever" },
+	{ "qp_attr", "retry_cnt", INT, QP(retry_cnt), .preset = "7", RANGE(0, 7),
+	  .unit = "attempts", .help = "retransmissions before a send fails" },
+	{ "qp_attr", "rnr_retry", INT, QP(rnr_retry), .preset = "7", RANGE(0, 7),
+	  .unit = "attempts",
+	  .help = "attempts while the receiver is not ready; 7: for ever" },
+	{ "qp_attr", "pkey", INT, QP(pkey), AUTO, RANGE(1, 0xffff),
+	  .help = "partition key; auto: the first full member, else the first limited one" },
+	{ "qp_attr", "traffic_class", INT, QP(traffic_class), .preset = "0",
+	  RANGE(0, 255), .help = "traffic class of the global routing header" },
+	{ "qp_attr", "hop_limit", INT, QP(hop_limit), .preset = "64", RANGE(1, 255),
+	  .unit = "hops", .help = "hop limit of the global routing header" },
+	{ "qp_attr", "flow_label", INT, QP(flow_label), .preset = "0", RANGE(0, 0xfffff),
+	  .help = "flow label of the global routing header" },
+	/* With the top bit set, the kernel puts a privileged key in its place. */
+	{ "qp_attr", "qkey", INT, QP(qkey), .preset = "0x11111111",
+	  RANGE(0, 0x7fffffff), .help = "queue key of datagrams" },
+	{ "qp_attr", "access_flags", INT, QP(access_flags), AUTO, RANGE(0, 0x1fffff),
+	  .help = "enum ibv_access_flags; auto: all that transport and device allow" },
+
+	{ "mr", "huge_pages", INT, AT(mr_huge_pages), .preset = "0", RANGE(0, 1),
+	  .help = "1: buffers of the library in huge pages" },
+
+	{ "device", "name", VARIABLE("HARTEBEEST_DEVICE"), STRING, AT(device_name),
+	  .help = "device or device:port, such as mlx5_0:1; "
+		  "not given: the first port that is up" },
+	{ "device", "gid", VARIABLE("HARTEBEEST_GID"), STRING, AT(device_gid),
+	  .preset = "auto",
+	  .help = "which GID: auto, index:3, gid:fe80::1, ip:10.0.0.5, "
+		  "subnet:10.0.0.0/24 or netdev:ib0" },
+	{ "device", "addr", VARIABLE("HARTEBEEST_ADDR"), STRING, AT(device_addr),
+	  .help = "this end's IP address, which chooses device, port and GID" },
+	{ "device", "resolver", VARIABLE("HARTEBEEST_RESOLVER"), WORD(resolver_words),
+	  AT(device_resolver), .preset = "record",
+	  .help = "where the path to a peer comes from: its record, or rdma_cm" },
+	{ "device", "roce", WORD(roce_words), AT(device_roce), .preset = "auto",
+	  .help = "RoCE version" },
+	{ "device", "family", WORD(family_words), AT(device_family), .preset = "auto",
+	  .help = "address family of a RoCE GID" },
+
+	{ "device", "events", INT, AT(device_events), .preset = "1", RANGE(0, 1),
+	  .help = "0: the program reads the device's asynchronous events itself" },
+
+	{ "exchange", "servers", VARIABLE("HARTEBEEST_EXC_IP_PORT"), STRING, AT(servers),
+	  .help = "Memcached servers: host:port, [IPv6]:port or socket path, "
+		  "separated by commas" },
+	{ "exchange", "user", VARIABLE("HARTEBEEST_EXC_USER"), STRING, AT(user),
+	  .help = "name for servers that demand a login (SASL)" },
+	{ "exchange", "password_file", VARIABLE("HARTEBEEST_EXC_PASSWORD_FILE"), STRING,
+	  AT(password_file), .help = "file whose first line is the password" },
+	{ "exchange", "password", VARIABLE("HARTEBEEST_EXC_PASSWORD"), SECRET, AT(password),
+	  .help = "the password itself, from the environment only; a file is better" },
+	{ "exchange", "timeout", VARIABLE("HARTEBEEST_TIMEOUT"), DURATION, AT(timeout),
+	  .preset = "30s", RANGE(BEEST_MS, 30 * DAY),
+	  .help = "limit of every wait for a server or a peer" },
+	{ "exchange", "ttl", DURATION, AT(ttl), .preset = "1d", RANGE(BEEST_SECOND, 30 * DAY),
+	  .help = "life of what is published, renewed while in use" },
+
+	{ "poll", "timeout", DURATION, AT(poll_timeout), .preset = "1h",
+	  RANGE(0, 30 * DAY),
+	  .help = "limit of the compatibility interface's polls; 0: none" },
+
+	{ "job", "participants", VARIABLE("HARTEBEEST_PARTICIPANTS"), STRING,
+	  AT(participants), .help = "ids of all ranks, such as 0,1 or 0-63" },
+	{ "job", "nparticipants", VARIABLE("HARTEBEEST_NPARTICIPANTS"), INT,
+	  AT(nparticipants), RANGE(1, BEEST_IDS_MAX), .unit = "ranks",
+	  .help = "how many ranks there are, with ids from 0" },
+	{ "job", "rank", VARIABLE("HARTEBEEST_NID"), INT, AT(rank), RANGE(0, INT32_MAX),
+	  .help = "id of this process" },
+	{ "job", "id", VARIABLE("HARTEBEEST_JOB"), STRING, AT(job),
+	  .help = "name of this run; not given: the launcher's job and step" },
+
+	{ "log", "level", VARIABLE("HARTEBEEST_LOG"), LEVEL, AT(log_level),
+	  .preset = "none", .help = "none, error, warn, info or debug" },
+};
+
+const size_t beest_option_count = BEEST_COUNT(beest_option_rows);
+
+#define ROWS BEEST_COUNT(beest_option_rows)
+#define SLOTS (ROWS * BEEST_TRANSPORTS)
+
+static const char *source_of_variable(const char *variable)
+{
+	return variable - (sizeof(ENVIRONMENT) - 1);
+}
+
+/* ------------------------------------------------------- one value ----- */
+
+static size_t slot_of(const struct beest_option *row, int transport)
+{
+	return (row - beest_option_rows) * BEEST_TRANSPORTS + transport;
+}
+
+static const void *value_of(const struct beest_options *options,
+			    const struct beest_option *row, int transport)
+{
+	const void *base = row->per_transport ? (const void *)&options->qp[transport] : options;
+
+	return (const char *)base + row->offset;
+}
+
+/* "auto" is told as a choice wherever it is one. */
+static int set_int(const struct beest_option *row, const char *text, void *value)
+{
+	int ret;
+
+	if (row->automatic && !strcmp(text, "auto")) {
+		*(int64_t *)value = BEEST_AUTO;
+		return 0;
+	}
+
+	ret = beest_parse_int(text, row->min, row->max, value);
+	if (ret < 0 && row->automatic)
+		return beest_fail(-ret, "%s, or 'auto'", beest_error_text());
+	return ret;
+}
+
+static void print_int(int64_t value, char *text, size_t size)
+{
+	if (value == BEEST_AUTO)
+		snprintf(text, size, "auto");
+	else
+		snprintf(text, size, "%" PRId64, value);
+}
+
+static void print_duration(int64_t ns, char *text, size_t size)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = {
+		{ "d", DAY },
+		{ "h", 3600 * BEEST_SECOND },
+		{ "min", 60 * BEEST_SECOND },
+		{ "s", BEEST_SECOND },
+		{ "ms", BEEST_MS },
+		{ "us", BEEST_US },	/* the finest that parse.h reads */
+	};
+	size_t i = 0;
+
+	while (i < BEEST_COUNT(units) - 1 && ns % units[i].ns)
+		i++;
+	if (ns)
+		snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
+	else
+		snprintf(text, size, "0");
+}
+
+static int set_duration(const struct beest_option *row, const char *text, void *value)
+{
+	char min[32], max[32];
+	int64_t ns;
+	int ret = beest_parse_duration(text, &ns);
+
+	if (ret < 0)
+		return ret;
+	if (ns < row->min || ns > row->max) {
+		print_duration(row->min, min, sizeof(min));
+		print_duration(row->max, max, sizeof(max));
+		return beest_fail(ERANGE, "%s is not in the range %s to %s",
+				  BEEST_QUOTE(text), min, max);
+	}
+	*(int64_t *)value = ns;
+	return 0;
+}
+
+static int set_string(const struct beest_option *row, const char *text, void *value)
+{
+	char **string = value;
+	char *copy;
+
+	(void)row;
+	if (!*text)
+		return beest_fail(EINVAL, "'' is no value; leave it out instead");
+
+	copy = strdup(text);
+	if (!copy)
+		return beest_fail(ENOMEM, "out of memory");
+	free(*string);
+	*string = copy;
+	return 0;
+}
+
+static void list_words(const char *const *words, char *text, size_t size)
+{
+	size_t used = 0;
+
+	for (text[0] = '\0'; *words && used < size; words++)
+		used += snprintf(text + used, size - used, "%s%s", used ? ", " : "", *words);
+}
+
+static int set_word(const struct beest_option *row, const char *text, void *value)
+{
+	const char *const *word = row->words;
+	char list[128];
+
+	while (*word && strcmp(*word, text))
+		word++;
+	if (*word)
+		return set_string(row, text, value);
+
+	list_words(row->words, list, sizeof(list));
+	return beest_fail(EINVAL, "%s is none of %s", BEEST_QUOTE(text), list);
+}
+
+static int set_level(const struct beest_option *row, const char *text, void *value)
+{
+	(void)row;
+	return beest_log_level(text, value);
+}
+
+static void text_of_int(const struct beest_option *row, const void *value,
+			char *text, size_t size)
+{
+	int64_t number = *(const int64_t *)value;
+
+	if (!row->automatic && number == BEEST_AUTO)
+		snprintf(text, size, "%s", "");		/* not given */
+	else
+		print_int(number, text, size);
+}
+
+static void text_of_duration(const struct beest_option *row, const void *value,
+			     char *text, size_t size)
+{
+	(void)row;
+	print_duration(*(const int64_t *)value, text, size);
+}
+
+static void text_of_string(const struct beest_option *row, const void *value,
+			   char *text, size_t size)
+{
+	const char *string = *(char *const *)value;
+
+	(void)row;
+	snprintf(text, size, "%s", string ? string : "");
+}
+
+static void text_of_secret(const struct beest_option *row, const void *value,
+			   char *text, size_t size)
+{
+	(void)row;
+	snprintf(text, size, "%s", *(char *const *)value ? "(hidden)" : "");
+}
+
+static void text_of_level(const struct beest_option *row, const void *value,
+			  char *text, size_t size)
+{
+	(void)row;
+	snprintf(text, size, "%s", beest_log_level_name((int)*(const int64_t *)value));
+}
+
+/* What a value of each type is in JSON, and how it goes from text to memory and back. */
+static const struct {
+	enum beest_json_type json;
+	const char *expected;
+	bool owned;		/* memory holds a string for free(3) */
+	int (*set)(const struct beest_option *row, const char *text, void *value);
+	void (*text)(const struct beest_option *row, const void *value,
+		     char *text, size_t size);
+} types[] = {
+	[BEEST_OPTION_INT] = {
+		BEEST_JSON_INTEGER, "a whole number", false, set_int, text_of_int },
+	[BEEST_OPTION_DURATION] = {
+		BEEST_JSON_STRING, "a duration in quotes, such as \"30s\"", false,
+		set_duration, text_of_duration },
+	[BEEST_OPTION_STRING] = {
+		BEEST_JSON_STRING, "text in quotes", true, set_string, text_of_string },
+	[BEEST_OPTION_WORD] = {
+		BEEST_JSON_STRING, "a word in quotes", true, set_word, text_of_string },
+	[BEEST_OPTION_LEVEL] = {
+		BEEST_JSON_STRING, "a level in quotes, such as \"warn\"", false,
+		set_level, text_of_level },
+	[BEEST_OPTION_SECRET] = {
+		BEEST_JSON_STRING, "text in quotes", true, set_string, text_of_secret },
+};
+
+/* ------------------------------------------------- names, and nearest --- */
+
+/* What "section.key" or "section.rc:key" stands for. */
+struct place {
+	const struct beest_option *row;
+	int first, last;	/* transports */
+	bool exact;		/* one transport was named */
+};
+
+static const char *const prefixes[BEEST_TRANSPORTS] = {
+	[BEEST_RC] = "rc:",
+	[BEEST_UC] = "uc:",
+	[BEEST_UD] = "ud:",
+};
+
+/* The transport that @key begins with, BEEST_TRANSPORTS: none; *bare: the rest. */
+static int transport_of(const char *key, const char **bare)
+{
+	int i;
+
+	*bare = key;
+	for (i = 0; i < BEEST_TRANSPORTS; i++) {
+		if (strncmp(key, prefixes[i], strlen(prefixes[i])))
+			continue;
+		*bare = key + strlen(prefixes[i]);
+		break;
+	}
+	return i;
+}
+
+#define NAME_SIZE 160
+
+static void name_of(const struct beest_option *row, char *name)
+{
+	snprintf(name, NAME_SIZE, "%s.%s", row->section, row->key);
+}
+
+static void key_of(const struct beest_option *row, char *name)
+{
+	snprintf(name, NAME_SIZE, "%s", row->key);
+}
+
+/* "max_send_wr" of "cap.max_send_wr" */
+static void tail_of(const struct beest_option *row, char *name)
+{
+	const char *dot = strrchr(row->key, '.');
+
+	snprintf(name, NAME_SIZE, "%s", dot ? dot + 1 : row->key);
+}
+
+static const struct beest_option *nearest_by(const char *word,
+	void (*form)(const struct beest_option *row, char *name))
+{
+	struct beest_nearest nearest;
+	char names[ROWS][NAME_SIZE];
+	size_t i;
+
+	beest_nearest_start(&nearest, word);
+	for (i = 0; i < ROWS; i++) {
+		form(&beest_option_rows[i], names[i]);
+		beest_nearest_offer(&nearest, names[i]);
+	}
+
+	for (i = 0; i < ROWS; i++)
+		if (nearest.best == names[i])
+			return &beest_option_rows[i];
+	return NULL;
+}
+
+/* A slip of the pen, or the right key in the wrong section, or without "cap.". */
+static const struct beest_option *nearest_row(const char *section, const char *key)
+{
+	const struct beest_option *row;
+	char word[NAME_SIZE];
+
+	snprintf(word, sizeof(word), "%s.%s", section, key);
+	row = nearest_by(word, name_of);
+	if (!row)
+		row = nearest_by(key, key_of);
+	if (!row)
+		row = nearest_by(key, tail_of);
+	return row;
+}
+
+#define CANDIDATES 3
+#define CANDIDATES_SIZE (CANDIDATES * NAME_SIZE)
+
+/* Options whose key is @word, whatever their section, as a list: how many there are. */
+static size_t list_homes(const char *word, char *list, size_t size)
+{
+	const struct beest_option *homes[CANDIDATES];
+	size_t count = 0, used = 0, i;
+	char tail[NAME_SIZE];
+
+	for (i = 0; i < ROWS && count < CANDIDATES; i++) {
+		tail_of(&beest_option_rows[i], tail);
+		if (!strcmp(tail, word) || !strcmp(beest_option_rows[i].key, word))
+			homes[count++] = &beest_option_rows[i];
+	}
+
+	for (i = 0, list[0] = '\0'; i < count; i++)
+		used += (size_t)snprintf(list + used, size - used, "%s%s.%s", i == 0 ? "" :
+					 i + 1 < count ? ", " : " or ", homes[i]->section,
+					 homes[i]->key);
+	return count;
+}
+
+static int fail_unknown(int err, const char *section, const char *key)
+{
+	const struct beest_option *row;
+	char name[2 * NAME_SIZE], homes[CANDIDATES_SIZE];
+	const char *prefix = "";
+	const char *bare;
+	int transport = transport_of(key, &bare);
+
+	snprintf(name, sizeof(name), "%s%s%s", section, *section ? "." : "", key);
+	if (list_homes(name, homes, sizeof(homes)))
+		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
+				  homes);
+
+	row = nearest_row(section, bare);
+	if (!row)
+		return beest_fail(err, "unknown option %s", BEEST_QUOTE(name));
+
+	if (row->per_transport && transport < BEEST_TRANSPORTS)
+		prefix = prefixes[transport];
+	return beest_fail(err, "unknown option %s; the nearest is %s.%s%s", BEEST_QUOTE(name),
+			  row->section, prefix, row->key);
+}
+
+static const struct beest_option *find_row(const char *section, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < ROWS; i++)
+		if (!strcmp(beest_option_rows[i].section, section) &&
+		    !strcmp(beest_option_rows[i].key, key))
+			return &beest_option_rows[i];
+	return NULL;
+}
+
+/* @err: the errno for an unknown name */
+static int find_place(int err, const char *section, const char *key, struct place *place)
+{
+	const char *bare;
+	int transport = transport_of(key, &bare);
+
+	place->row = find_row(section, bare);
+	place->exact = transport < BEEST_TRANSPORTS;
+	if (!place->row || (place->exact && !place->row->per_transport))
+		return fail_unknown(err, section, key);
+
+	place->first = place->exact ? transport : BEEST_RC;
+	place->last = place->exact || !place->row->per_transport ? place->first : BEEST_UD;
+	return 0;
+}
+
+/* Splits at the first dot: sections have none, keys may. */
+static int find_name(int err, const char *name, struct place *place)
+{
+	const char *dot = strchr(name, '.');
+	char section[NAME_SIZE];
+
+	if (!dot || (size_t)(dot - name) >= sizeof(section))
+		return fail_unknown(err, "", name);
+
+	snprintf(section, sizeof(section), "%.*s", (int)(dot - name), name);
+	return find_place(err, section, dot + 1, place);
+}
+
+/* ------------------------------------------------- one source at a time - */
+
+/* What one source has said so far. */
+struct reading {
+	struct beest_options *options;
+	const char *source;
+	bool exact[SLOTS];	/* by a key with a prefix, which outweighs one without */
+};
+
+/* "rc:qp_type" can only say 2. */
+static int check_qp_type(const struct place *place, const char *text)
+{
+	static const int numbers[BEEST_TRANSPORTS] = { 2, 3, 4 };
+	int64_t number;
+
+	if (!place->exact || strcmp(place->row->key, "qp_type") ||
+	    beest_parse_int(text, 0, INT64_MAX, &number) < 0 ||
+	    number == numbers[place->first])
+		return 0;
+	return beest_fail(EINVAL, "%s is not the type of %sqp_type, which is always %d", text,
+			  prefixes[place->first], numbers[place->first]);
+}
+
+static int set_slot(struct reading *reading, const struct place *place, int transport,
+		    const char *text)
+{
+	size_t slot = slot_of(place->row, transport);
+	int ret;
+
+	if (reading->exact[slot] && !place->exact)
+		return 0;
+
+	ret = types[place->row->type].set(place->row, text,
+		(void *)value_of(reading->options, place->row, transport));
+	if (ret < 0)
+		return ret;
+	reading->exact[slot] = place->exact;
+	reading->options->source[slot] = reading->source;
+	return 0;
+}
+
+static int set_place(struct reading *reading, const struct place *place, const char *text)
+{
+	int ret = check_qp_type(place, text);
+	int transport;
+
+	for (transport = place->first; !ret && transport <= place->last; transport++)
+		ret = set_slot(reading, place, transport, text);
+	return ret;
+}
+
+/* The first failure, kept while the rest is read. */
+struct failure {
+	int ret;
+	char text[BEEST_ERROR_SIZE];
+};
+
+static void note(struct failure *failure, int ret)
+{
+	if (ret >= 0 || failure->ret < 0)
+		return;
+	failure->ret = ret;
+	snprintf(failure->text, sizeof(failure->text), "%s", beest_error_text());
+}
+
+/* ------------------------------------------------------------- preset --- */
+
+static int set_preset(struct reading *reading, const struct beest_option *row)
+{
+	struct place place = {
+		row, BEEST_RC, row->per_transport ? BEEST_UD : BEEST_RC, false
+	};
+	int transport;
+
+	for (transport = 0; transport < BEEST_TRANSPORTS; transport++)
+		reading->options->source[slot_of(row, transport)] = reading->source;
+
+	if (row->preset)
+		return set_place(reading, &place, row->preset);
+	if (row->type == BEEST_OPTION_INT)
+		*(int64_t *)value_of(reading->options, row, 0) = BEEST_AUTO;
+	return 0;
+}
+
+static int set_presets(struct beest_options *options)
+{
+	struct reading reading = { options, "preset", { false } };
+	int ret = 0;
+	size_t i;
+
+	options->source = calloc(SLOTS, sizeof(*options->source));
+	if (!options->source)
+		return beest_fail(ENOMEM, "out of memory");
+	for (i = 0; !ret && i < ROWS; i++)
+		ret = set_preset(&reading, &beest_option_rows[i]);
+	return ret;
+}
+
+/* --------------------------------------------------------------- file --- */
+
+static int check_type(const struct beest_option *row, const struct beest_json_entry *entry)
+{
+	char found[128];
+
+	if (entry->type == types[row->type].json)
+		return 0;
+	if (row->automatic && entry->type == BEEST_JSON_STRING &&
+	    !strcmp(entry->string, "auto"))
+		return 0;
+
+	return beest_fail(EINVAL, "found %s, expected %s%s",
+			  beest_json_found(entry, found, sizeof(found)),
+			  types[row->type].expected, row->automatic ? " or \"auto\"" : "");
+}
+
+/* Files are copied and shown to others, and arguments stand in source code. */
+static int check_secret(const struct beest_option *row)
+{
+	if (row->type != BEEST_OPTION_SECRET)
+		return 0;
+	return beest_fail(EINVAL, "comes from environment %s only; a file of its own is better: "
+			  "%s.%s_file", row->environment, row->section, row->key);
+}
+
+/* An integer as it is written: json-c would cut a large one to fit. */
+static int set_entry(struct reading *reading, const struct beest_json_entry *entry)
+{
+	struct place place;
+	int ret = find_place(EINVAL, entry->section, entry->key, &place);
+
+	if (ret < 0)
+		return beest_fail_prefix(ret, "%s:%u", reading->source, entry->line);
+
+	ret = check_secret(place.row);
+	if (!ret)
+		ret = check_type(place.row, entry);
+	if (!ret)
+		ret = set_place(reading, &place, entry->string ? entry->string : entry->written);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "%s:%u: %s.%s", reading->source, entry->line,
+					 entry->section, entry->key);
+	return 0;
+}
+
+/* An option without its section looks like a section, too. */
+static int fail_unknown_section(const char *section)
+{
+	struct beest_nearest nearest;
+	char homes[CANDIDATES_SIZE];
+	size_t i;
+
+	if (list_homes(section, homes, sizeof(homes)))
+		return beest_fail(EINVAL, "unknown section %s; did you mean %s?",
+				  BEEST_QUOTE(section), homes);
+
+	beest_nearest_start(&nearest, section);
+	for (i = 0; i < ROWS; i++)
+		beest_nearest_offer(&nearest, beest_option_rows[i].section);
+	return beest_fail(EINVAL, "unknown section %s%s%s", BEEST_QUOTE(section),
+			  nearest.best ? "; the nearest is " : "",
+			  nearest.best ? nearest.best : "");
+}
+
+static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
+{
+	char found[128];
+	size_t i;
+
+	for (i = 0; i < ROWS; i++)
+		if (!strcmp(beest_option_rows[i].section, entry->section))
+			break;
+
+	if (i == ROWS)
+		return beest_fail_prefix(fail_unknown_section(entry->section), "%s:%u",
+					 reading->source, entry->line);
+	if (entry->type != BEEST_JSON_OBJECT)
+		return beest_fail(EINVAL, "%s:%u: %s: found %s, expected an object",
+				  reading->source, entry->line, entry->section,
+				  beest_json_found(entry, found, sizeof(found)));
+	return 0;
+}
+
+static void read_json(struct beest_options *options, const char *path,
+		      struct beest_json *json, struct failure *failure)
+{
+	struct reading reading = { options, path, { false } };
+	struct beest_json_entry entry;
+
+	while (beest_json_next(json, &entry))
+		note(failure, entry.is_section ? check_section(&reading, &entry) :
+		     set_entry(&reading, &entry));
+}
+
+static bool is_missing(int ret)
+{
+	return ret == -ENOENT || ret == -ENOTDIR;
+}
+
+static void read_file(struct beest_options *options, char **kept, const char *path,
+		      struct failure *failure)
+{
+	struct beest_json *json;
+	int ret = beest_json_open(&json, path);
+
+	if (is_missing(ret))
+		ret = beest_fail_prefix(ret, ENVIRONMENT FILE_VARIABLE);
+	if (ret < 0) {
+		note(failure, ret);
+		return;
+	}
+
+	*kept = strdup(path);
+	if (*kept)
+		read_json(options, *kept, json, failure);
+	else
+		note(failure, beest_fail(ENOMEM, "out of memory"));
+	beest_json_close(json);
+}
+
+/* Asked before, not found out by failing: no sentence is left of what is no failure. */
+static bool is_absent(const char *path)
+{
+	return access(path, F_OK) < 0 && is_missing(-errno);
+}
+
+static void read_files(struct beest_options *options, const char *system_file,
+		       struct failure *failure)
+{
+	const char *path = secure_getenv(FILE_VARIABLE);
+
+	if (system_file && !is_absent(system_file))
+		read_file(options, &options->file[0], system_file, failure);
+	if (path && !*path)
+		note(failure, beest_fail(EINVAL, ENVIRONMENT FILE_VARIABLE ": '' is no value; "
+					 "leave it out instead"));
+	else if (path)
+		read_file(options, &options->file[1], path, failure);
+}
+
+/* -------------------------------------------------------- environment --- */
+
+static int set_variable(struct beest_options *options, const struct beest_option *row,
+			const char *text)
+{
+	struct reading reading = { options, source_of_variable(row->environment), { false } };
+	struct place place = { row, BEEST_RC, BEEST_RC, false };
+	int ret = set_place(&reading, &place, text);
+
+	if (ret < 0)
+		return beest_fail_prefix(ret, "%s (%s.%s)", reading.source, row->section, row->key);
+	return 0;
+}
+
+static void read_environment(struct beest_options *options, struct failure *failure)
+{
+	const struct beest_option *row;
+	const char *text;
+
+	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++) {
+		text = row->environment ? secure_getenv(row->environment) : NULL;
+		if (text)
+			note(failure, set_variable(options, row, text));
+	}
+}
+
+static bool is_known_variable(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ROWS; i++)
+		if (beest_option_rows[i].environment &&
+		    !strcmp(beest_option_rows[i].environment, name))
+			return true;
+	return !strcmp(name, FILE_VARIABLE);
+}
+
+/* Only what follows the common beginning tells two of them apart. */
+static const char *nearest_variable(const char *name)
+{
+	size_t common = strlen(VARIABLE_PREFIX);
+	struct beest_nearest nearest;
+	size_t i;
+
+	beest_nearest_start(&nearest, name + common);
+	for (i = 0; i < ROWS; i++)
+		if (beest_option_rows[i].environment)
+			beest_nearest_offer(&nearest, beest_option_rows[i].environment + common);
+	beest_nearest_offer(&nearest, &FILE_VARIABLE[common]);
+	return nearest.best;
+}
+
+static int add_unknown(char **sentence, const char *name)
+{
+	const char *nearest = nearest_variable(name);
+	char *longer;
+
+	if (asprintf(&longer, "%s%sunknown environment variable %s%s%s",
+		     *sentence ? *sentence : "", *sentence ? "; " : "", name,
+		     nearest ? ", the nearest is " VARIABLE_PREFIX : "",
+		     nearest ? nearest : "") < 0)
+		return beest_fail(ENOMEM, "out of memory");
+	free(*sentence);
+	*sentence = longer;
+	return 0;
+}
+
+static int note_unknown_variables(struct beest_options *options)
+{
+	char name[NAME_SIZE];
+	char **variable;
+	int ret = 0;
+
+	for (variable = environ; !ret && variable && *variable; variable++) {
+		if (strncmp(*variable, VARIABLE_PREFIX, strlen(VARIABLE_PREFIX)))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*variable, "="), *variable);
+		if (!is_known_variable(name))
+			ret = add_unknown(&options->unknown_environment, name);
+	}
+	return ret;
+}
+
+/* ---------------------------------------------------------- arguments --- */
+
+static int set_argument(struct reading *reading, const char *argument)
+{
+	const char *equals = strchr(argument, '=');
+	char name[NAME_SIZE];
+	struct place place;
+	int ret;
+
+	if (!equals)
+		return beest_fail(EINVAL, "argument %s: section.key=value expected",
+				  BEEST_QUOTE(argument));
+
+	snprintf(name, sizeof(name), "%.*s", (int)(equals - argument), argument);
+	ret = find_name(EINVAL, name, &place);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "argument %s", BEEST_QUOTE(argument));
+
+	ret = check_secret(place.row);
+	if (!ret)
+		ret = set_place(reading, &place, equals + 1);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "argument %s", name);
+	return 0;
+}
+
+static void read_arguments(struct beest_options *options, const char *const *arguments,
+			   struct failure *failure)
+{
+	struct reading reading = { options, ARGUMENT, { false } };
+
+	for (; arguments && *arguments; arguments++)
+		note(failure, set_argument(&reading, *arguments));
+}
+
+/* ---------------------------------------------------------- interface --- */
+
+/* Here, and nowhere else: preset < JSON file < environment < argument. */
+int beest_options_load(struct beest_options *options, const char *system_file,
+		       const char *const *arguments)
+{
+	struct failure failure = { 0, "" };
+
+	memset(options, 0, sizeof(*options));
+	note(&failure, set_presets(options));
+	if (failure.ret < 0)
+		return failure.ret;
+
+	read_files(options, system_file, &failure);
+	read_environment(options, &failure);
+	read_arguments(options, arguments, &failure);
+	note(&failure, note_unknown_variables(options));
+
+	if (failure.ret < 0)
+		return beest_fail(-failure.ret, "%s", failure.text);
+	return 0;
+}
+
+void beest_options_free(struct beest_options *options)
+{
+	size_t i;
+
+	for (i = 0; i < ROWS; i++) {
+		char **string = (char **)value_of(options, &beest_option_rows[i], 0);
+
+		if (!types[beest_option_rows[i].type].owned ||
+		    beest_option_rows[i].type == BEEST_OPTION_SECRET)
+			continue;
+		free(*string);
+		*string = NULL;
+	}
+
+	beest_text_wipe(options->password);
+	free(options->source);
+	free(options->file[0]);
+	free(options->file[1]);
+	free(options->unknown_environment);
+	memset(options, 0, sizeof(*options));
+}
+
+int beest_options_fail_prefix(const struct beest_options *options, int ret, const char *name)
+{
+	struct place place;
+	const char *source;
+
+	if (find_name(ENOENT, name, &place) < 0)
+		return ret;
+
+	source = options->source[slot_of(place.row, place.first)];
+	if (!strncmp(source, ENVIRONMENT, strlen(ENVIRONMENT)))
+		return beest_fail_prefix(ret, "%s (%s)", source, name);
+	if (!strcmp(source, ARGUMENT))
+		return beest_fail_prefix(ret, "%s %s", source, name);
+	return beest_fail_prefix(ret, "%s: %s", source, name);
+}
+
+/* Of a name without a prefix, the RC value where the transports differ. */
+int beest_options_text(const struct beest_options *options, const char *name,
+		       char *text, size_t size, const char **source)
+{
+	struct place place;
+	int ret = find_name(ENOENT, name, &place);
+
+	if (ret < 0)
+		return ret;
+
+	types[place.row->type].text(place.row, value_of(options, place.row, place.first),
+				    text, size);
+	if (source)
+		*source = options->source[slot_of(place.row, place.first)];
+	return 0;
+}

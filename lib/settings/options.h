@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options.h - every setting, where it may come from, and where it came from
+ *
+ * Owns the meaning of every key of hartebeest.json(5), of the HARTEBEEST_*
+ * environment and of the arguments of hartebeest_open(3).  Knows nothing of
+ * devices, servers or queue pairs: it fills a struct and is done.
+ *
+ * Precedence, decided in beest_options_load() and nowhere else:
+ * preset < JSON file < environment < argument.
+ */
+#ifndef BEEST_OPTIONS_H
+#define BEEST_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Stored for an integer option left to the library ("auto"). */
+#define BEEST_AUTO INT64_C(-1)
+
+/* Index into beest_options.qp; the order of the prefixes rc:, uc:, ud:. */
+enum beest_transport {
+	BEEST_RC,
+	BEEST_UC,
+	BEEST_UD,
+	BEEST_TRANSPORTS,
+};
+
+/* Sections qp_init_attr and qp_attr, once for each transport. */
+struct beest_qp_options {
+	int64_t qp_type;		/* enum ibv_qp_type: 2 RC, 3 UC, 4 UD */
+	int64_t max_send_wr;
+	int64_t max_recv_wr;
+	int64_t max_send_sge;
+	int64_t max_recv_sge;
+	int64_t max_inline_data;	/* bytes */
+	int64_t path_mtu;		/* enum ibv_mtu, an upper limit; AUTO: active */
+	int64_t rq_psn;			/* AUTO: the peer's sq_psn */
+	int64_t sq_psn;			/* AUTO: random */
+	int64_t is_global;		/* 1: GRH even where not required */
+	int64_t sl;
+	int64_t src_path_bits;
+	int64_t max_dest_rd_atomic;
+	int64_t max_rd_atomic;
+	int64_t min_rnr_timer;
+	int64_t timeout;		/* 4.096 us * 2^timeout, 0: infinite */
+	int64_t retry_cnt;
+	int64_t rnr_retry;		/* 7: infinite */
+	int64_t pkey;			/* AUTO: first full member */
+	int64_t traffic_class;
+	int64_t hop_limit;
+	int64_t flow_label;		/* 20 bits */
+	int64_t static_rate;		/* enum ibv_rate, 0: as fast as the port */
+	int64_t qkey;			/* UD */
+	int64_t access_flags;		/* AUTO: all the device can do */
+};
+
+struct beest_options {
+	int64_t cq_depth;			/* cq_attr.cq_depth */
+	struct beest_qp_options qp[BEEST_TRANSPORTS];
+	int64_t mr_huge_pages;			/* mr.huge_pages: 0 or 1 */
+
+	char *device_name;			/* device.name: "mlx5_0", "mlx5_0:1"; NULL: first active */
+	char *device_gid;			/* device.gid: policy text, preset "auto" */
+	char *device_addr;			/* device.addr: local IP; NULL: not given */
+	char *device_resolver;			/* device.resolver: "record", "rdmacm" */
+	char *device_roce;			/* device.roce: "auto", "v1", "v2" */
+	int64_t device_events;			/* device.events: 0 or 1 */
+	char *device_family;			/* device.family: "auto", "ipv4", "ipv6" */
+
+	char *servers;				/* exchange.servers; NULL: not given */
+	char *user;				/* exchange.user; NULL: no login */
+	char *password_file;			/* exchange.password_file; NULL: not given */
+	char *password;				/* exchange.password; NULL: not given */
+	int64_t timeout;			/* exchange.timeout, ns */
+	int64_t ttl;				/* exchange.ttl, ns */
+	int64_t poll_timeout;			/* poll.timeout, ns; 0: no limit */
+
+	char *participants;			/* job.participants: "0-63"; NULL: not given */
+	int64_t nparticipants;			/* job.nparticipants; AUTO: not given */
+	int64_t rank;				/* job.rank; AUTO: not given */
+	char *job;				/* job.id; NULL: not given */
+
+	int64_t log_level;			/* log.level: BEEST_LOG_* */
+
+	/* One text a slot: "preset", "FILE", "environment NAME", "argument". */
+	const char **source;
+	char *file[2];				/* the JSON files that were read */
+	char *unknown_environment;		/* sentence about unknown HARTEBEEST_*, or NULL */
+};
+
+/*
+ * @arguments: NULL-terminated "section.key=value" strings, or NULL.
+ * @system_file: read when it exists; NULL for none.  The file that
+ * HARTEBEEST_CONF_PATH names is read after it and must exist.
+ *
+ * All sources are read even when one of them fails, so that the log level which
+ * was asked for holds for the report of the failure; the first failure is
+ * returned: -EINVAL (unknown key, bad value), -ERANGE, -ENOENT and other errno of
+ * open(2) and read(2), -EBADMSG (not JSON), -EFBIG (file over 1 MiB), -ENOMEM.
+ * @options is then still valid for beest_options_free() and holds what was good.
+ */
+int beest_options_load(struct beest_options *options, const char *system_file,
+		       const char *const *arguments);
+void beest_options_free(struct beest_options *options);
+
+/*
+ * The value as text, in the form in which it may be given, and where it came
+ * from.  @name: "section.key" or "section.rc:key".  -ENOENT names the nearest.
+ * Values go to @text (cut to fit); @source may be NULL.
+ */
+int beest_options_text(const struct beest_options *options, const char *name,
+		       char *text, size_t size, const char **source);
+
+/*
+ * Puts the source and name of an option before the sentence of a failure that its
+ * value, though well formed, led to: "environment HARTEBEEST_GID (device.gid): ...".
+ * Returns @ret.
+ */
+int beest_options_fail_prefix(const struct beest_options *options, int ret, const char *name);
+
+/* For tests, too: one row per option. */
+enum beest_option_type {
+	BEEST_OPTION_INT,	/* JSON integer; base 10 or 0x in text */
+	BEEST_OPTION_DURATION,	/* JSON string "30s" */
+	BEEST_OPTION_STRING,
+	BEEST_OPTION_WORD,	/* one of a fixed list */
+	BEEST_OPTION_LEVEL,	/* log level by name */
+	BEEST_OPTION_SECRET,	/* from the environment only, and never shown */
+};
+
+struct beest_option {
+	const char *section;
+	const char *key;
+	const char *environment;	/* NULL: none */
+	enum beest_option_type type;
+	bool per_transport;		/* offset is within struct beest_qp_options */
+	size_t offset;
+	const char *preset;		/* text; NULL: not given */
+	int64_t min, max;		/* ints and durations */
+	bool automatic;			/* the word "auto" is allowed and means BEEST_AUTO */
+	const char *const *words;	/* BEEST_OPTION_WORD, NULL-terminated */
+	const char *unit;
+	const char *help;
+};
+
+extern const struct beest_option beest_option_rows[];
+extern const size_t beest_option_count;
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* completion.c - see completion.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lib/verbs/completion.h"
+
+static const struct {
+	enum ibv_wc_status status;
+	const char *meaning;
+} meanings[] = {
+	{ IBV_WC_SUCCESS, "done" },
+	{ IBV_WC_LOC_LEN_ERR, "the message is longer than the receive buffer or the path MTU "
+	  "allows" },
+	{ IBV_WC_LOC_QP_OP_ERR, "bad local request: check lkey, length and flags, and whether "
+	  "the link is up" },
+	{ IBV_WC_LOC_PROT_ERR, "the lkey does not cover the local buffer" },
+	{ IBV_WC_WR_FLUSH_ERR, "dropped, because an earlier request failed; look for the "
+	  "first failure" },
+	{ IBV_WC_REM_INV_REQ_ERR, "the peer refuses the request: longer than its buffer, or "
+	  "the path MTU differs" },
+	{ IBV_WC_REM_ACCESS_ERR, "the peer's rkey does not cover this address and length, or "
+	  "lacks the access flag" },
+	{ IBV_WC_REM_OP_ERR, "the peer could not complete it: its receive buffer is too small, "
+	  "or its queue pair failed" },
+	{ IBV_WC_RETRY_EXC_ERR, "the peer does not answer: it is gone, its queue pair is not "
+	  "in RTR, or the path is broken" },
+	{ IBV_WC_RNR_RETRY_EXC_ERR, "the peer has no receive posted" },
+};
+
+static const char *meaning(enum ibv_wc_status status)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(meanings); i++)
+		if (meanings[i].status == status)
+			return meanings[i].meaning;
+
+	return ibv_wc_status_str(status);
+}
+
+static void ends_text(const struct beest_qp *qp, char *text, size_t size)
+{
+	char who[BEEST_AUTHOR_TEXT];
+
+	if (!qp)
+		snprintf(text, size, "a queue pair that is not this context's");
+	else if (!qp->peer_key[0] || qp->end.transport == BEEST_UD)
+		snprintf(text, size, "queue pair '%s' on %s", qp->node.name,
+			 qp->end.card.device);
+	else
+		snprintf(text, size, "queue pair '%s' on %s, connected to '%s' (QP %" PRIu32
+			 " on %s of %s)", qp->node.name, qp->end.card.device, qp->peer_key,
+			 qp->peer.card.qp_num, qp->peer.card.device,
+			 beest_author_text(&qp->peer.author, who, sizeof(who)));
+}
+
+void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, char *text,
+			   size_t size)
+{
+	char ends[768];		/* two names of 255 bytes, host and devices */
+
+	ends_text(qp, ends, sizeof(ends));
+	snprintf(text, size, "%s (status %d, vendor error 0x%x): %s; request %" PRIu64
+		 " of %s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
+		 meaning(wc->status), wc->wr_id, ends);
+}

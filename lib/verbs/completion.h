@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * completion.h - a work completion in words
+ *
+ * Owns what each status usually means to a user.  Pure but for ibv_wc_status_str(3).
+ */
+#ifndef BEEST_COMPLETION_H
+#define BEEST_COMPLETION_H
+
+#include "lib/verbs/qp.h"
+
+/* @qp: whose completion it is, NULL when not known here. */
+void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, char *text,
+			   size_t size);
+
+#endif

@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * device.c - see device.h
+ *
+ * Opening walks over devices and ports.  What is passed over, and why, becomes the
+ * sentence when nothing is left, and a line of the log when something is.
+ */
+#include "config.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/verbs/device.h"
+#include "lib/base/error.h"
+#include "lib/verbs/gidtable.h"
+#include "lib/base/netdev.h"
+#include "lib/base/nearest.h"
+#include "lib/base/parse.h"
+#include "lib/base/text.h"
+
+/* A P_Key's top bit is full membership. */
+#define PKEY_FULL 0x8000
+#define PKEY_BASE 0x7fff
+
+#define RXE_VENDOR_ID 0xffffff
+#define HOP_LIMIT 64
+#define REASON_SIZE BEEST_REASON_SIZE
+
+const char *beest_device_state_text(enum ibv_port_state state)
+{
+	static const char *const texts[] = {
+		[IBV_PORT_NOP] = "in no state",
+		[IBV_PORT_DOWN] = "down",
+		[IBV_PORT_INIT] = "initializing: no subnet manager has set it up",
+		[IBV_PORT_ARMED] = "armed: the subnet manager has not yet activated it",
+		[IBV_PORT_ACTIVE] = "active",
+		[IBV_PORT_ACTIVE_DEFER] = "active but failing (active defer)",
+	};
+
+	return (size_t)state < BEEST_COUNT(texts) ? texts[state] : "in an unknown state";
+}
+
+/* ----------------------------------------------------------- the walk --- */
+
+/* Why nothing was found, the most telling last: it gives the error its number. */
+enum fault {
+	FAULT_NONE,		/* there is no device */
+	FAULT_IWARP,
+	FAULT_OPEN,
+	FAULT_STATE,
+	FAULT_PORT,
+	FAULT_POLICY,
+};
+
+struct walk {
+	char name[64];			/* "": any device */
+	int port;			/* 0: any port */
+	const struct beest_gid_policy *policy;
+	const struct beest_log *log;
+	enum fault fault;
+	int err;
+	struct beest_text passed;
+	char passed_buffer[REASON_SIZE];
+};
+
+static void pass_over(struct walk *walk, enum fault fault, int err)
+{
+	if (fault <= walk->fault)
+		return;
+	walk->fault = fault;
+	walk->err = err;
+}
+
+/* "mlx5_0:1" -> name and port.  A name in sysfs holds no colon. */
+static int parse_name(struct walk *walk, const char *text)
+{
+	size_t length = strcspn(text, ":");
+	int64_t port = 0;
+
+	if (length == 0 || length >= sizeof(walk->name))
+		return beest_fail(EINVAL, "%s is not the name of a device, such as mlx5_0 or "
+				  "mlx5_0:1", BEEST_QUOTE(text));
+
+	if (text[length] && beest_parse_int(text + length + 1, 1, UINT8_MAX, &port) < 0)
+		return beest_fail_prefix(-EINVAL, "the port in device %s", BEEST_QUOTE(text));
+
+	memcpy(walk->name, text, length);
+	walk->name[length] = '\0';
+	walk->port = (int)port;
+	return 0;
+}
+
+int beest_device_name_check(const char *name)
+{
+	struct walk walk;
+
+	return name ? parse_name(&walk, name) : 0;
+}
+
+/* Looked up each time: addresses move between interfaces while a job runs. */
+static struct beest_gid_policy policy_now(const struct beest_gid_policy *policy)
+{
+	struct beest_gid_policy now = *policy;
+
+	if (now.rule == BEEST_GID_IP)
+		beest_netdev_of(&now.gid, now.holder);
+	return now;
+}
+
+static bool by_table(const struct beest_gid_policy *policy)
+{
+	return policy && policy->rule != BEEST_GID_AUTO && policy->rule != BEEST_GID_INDEX;
+}
+
+/* A port that was asked for by number is taken as it is; its GID is chosen later. */
+static bool suits(struct walk *walk, const struct beest_device *device)
+{
+	struct beest_gid_policy policy;
+	struct beest_gid_entry *entries;
+	char reason[REASON_SIZE];
+	int count, ret;
+
+	if (walk->port || !by_table(walk->policy))
+		return true;
+
+	policy = policy_now(walk->policy);
+	count = beest_device_gids(device, &entries);
+	ret = count;
+	if (count >= 0) {
+		ret = beest_gid_choose(entries, (size_t)count, NULL, &policy, reason,
+				       sizeof(reason));
+		free(entries);
+	}
+	if (ret >= 0)
+		return true;
+
+	beest_text_item(&walk->passed, "port %s: %s", device->label, beest_error_text());
+	pass_over(walk, count < 0 ? FAULT_OPEN : FAULT_POLICY, -ret);
+	return false;
+}
+
+static bool is_active(struct walk *walk, struct beest_device *device)
+{
+	struct ibv_port_attr attr;
+	int ret;
+
+	ret = beest_device_port(device, &attr);
+	if (ret < 0) {
+		beest_text_item(&walk->passed, "%s", beest_error_text());
+		pass_over(walk, FAULT_OPEN, -ret);
+		return false;
+	}
+	device->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	if (attr.state == IBV_PORT_ACTIVE)
+		return true;
+
+	beest_text_item(&walk->passed, "port %s is %s", device->label,
+			beest_device_state_text(attr.state));
+	pass_over(walk, FAULT_STATE, ENETDOWN);
+	return false;
+}
+
+static void set_port(struct beest_device *device, int port)
+{
+	device->port = (uint8_t)port;
+	snprintf(device->label, sizeof(device->label), "%s:%u", device->name, device->port);
+}
+
+static bool find_port(struct walk *walk, struct beest_device *device)
+{
+	int port, count = device->attr.phys_port_cnt;
+
+	if (walk->port > count) {
+		beest_text_item(&walk->passed, "device %s has no port %d: its ports are 1 to %d",
+				device->name, walk->port, count);
+		pass_over(walk, FAULT_PORT, ENXIO);
+		return false;
+	}
+
+	for (port = 1; port <= count; port++) {
+		if (walk->port && walk->port != port)
+			continue;
+		set_port(device, port);
+		if (is_active(walk, device) && suits(walk, device))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * ENOENT says that the device is known to sysfs, but that its node cannot be
+ * opened: libibverbs does not tell a missing node from one it may not read.
+ */
+static const char *open_hint(int err)
+{
+	switch (err) {
+	case EACCES:
+	case EPERM:
+	case ENOENT:
+		return " (is there a /dev/infiniband/uverbs* that this user may read and write?)";
+	default:
+		return "";
+	}
+}
+
+static bool open_verbs(struct walk *walk, struct ibv_device *from, struct beest_device *device)
+{
+	int err;
+
+	errno = 0;
+	device->verbs = ibv_open_device(from);
+	if (device->verbs)
+		return true;
+
+	err = -beest_error_errno();
+	beest_text_item(&walk->passed, "device %s cannot be opened: %s%s", device->name,
+			strerror(err), open_hint(err));
+	pass_over(walk, FAULT_OPEN, err);
+	return false;
+}
+
+static bool query(struct walk *walk, struct beest_device *device)
+{
+	int ret = beest_error_verbs(ibv_query_device(device->verbs, &device->attr));
+
+	if (ret == 0)
+		return true;
+
+	beest_text_item(&walk->passed, "the limits of device %s cannot be read: %s",
+			device->name, strerror(-ret));
+	pass_over(walk, FAULT_OPEN, -ret);
+	return false;
+}
+
+/* Kernels before 5.11 have vendor 0, and rxe_cfg(8) called all of them rxe. */
+static bool is_soft_roce(const struct beest_device *device)
+{
+	return device->attr.vendor_id == RXE_VENDOR_ID ||
+	       (device->attr.vendor_id == 0 && strncmp(device->name, "rxe", 3) == 0);
+}
+
+static bool is_iwarp(struct walk *walk, const struct ibv_device *from)
+{
+	if (from->transport_type != IBV_TRANSPORT_IWARP)
+		return false;
+
+	beest_text_item(&walk->passed, "device %s is iWARP, whose connections only rdma_cm can "
+			"make", from->name);
+	pass_over(walk, FAULT_IWARP, EPROTONOSUPPORT);
+	return true;
+}
+
+static bool try_device(struct walk *walk, struct ibv_device *from, struct beest_device *device)
+{
+	if (is_iwarp(walk, from))
+		return false;
+
+	memset(device, 0, sizeof(*device));
+	snprintf(device->name, sizeof(device->name), "%s", from->name);
+	if (open_verbs(walk, from, device) && query(walk, device) && find_port(walk, device)) {
+		device->soft_roce = is_soft_roce(device);
+		return true;
+	}
+
+	beest_device_close(device);
+	return false;
+}
+
+/* ------------------------------------------------------------ opening --- */
+
+static int unknown_device(const struct walk *walk, struct ibv_device **list)
+{
+	struct beest_nearest nearest;
+	char known[REASON_SIZE];
+	struct beest_text text;
+
+	beest_nearest_start(&nearest, walk->name);
+	beest_text_start(&text, known, sizeof(known));
+	for (; *list; list++) {
+		beest_nearest_offer(&nearest, (*list)->name);
+		beest_text_item(&text, "%s", (*list)->name);
+	}
+
+	return beest_fail(ENODEV, "there is no RDMA device %s%s%s%s: this machine has %s",
+			  BEEST_QUOTE(walk->name), nearest.best ? " (did you mean '" : "",
+			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "", known);
+}
+
+static int none_left(const struct walk *walk)
+{
+	if (walk->name[0])
+		return beest_fail(walk->err, "%s", walk->passed_buffer);
+	return beest_fail(walk->err, "no port of any RDMA device can be used: %s",
+			  walk->passed_buffer);
+}
+
+static int chosen(const struct walk *walk, struct beest_device *device)
+{
+	snprintf(device->passed_over, sizeof(device->passed_over), "%s", walk->passed_buffer);
+	beest_log(walk->log, BEEST_LOG_INFO, "using port %s%s%s%s", device->label,
+		  device->soft_roce ? " (Soft-RoCE)" : "",
+		  walk->passed.used ? "; passed over: " : "", walk->passed_buffer);
+	return 0;
+}
+
+static int walk_devices(struct walk *walk, struct ibv_device **list,
+			struct beest_device *device)
+{
+	struct ibv_device **from;
+	bool found = false;
+
+	for (from = list; *from; from++) {
+		if (walk->name[0] && strcmp(walk->name, (*from)->name) != 0)
+			continue;
+		found = true;
+		if (try_device(walk, *from, device))
+			return chosen(walk, device);
+	}
+
+	return found ? none_left(walk) : unknown_device(walk, list);
+}
+
+/* Without the uverbs module, errno is minus 38: a slip of libibverbs. */
+static int no_list(int err)
+{
+	if (abs(err) == ENOSYS)
+		return beest_fail(ENOSYS, "this machine has no RDMA support: is the kernel module "
+				  "ib_uverbs loaded?");
+	err = err ? abs(err) : EIO;
+	return beest_fail(err, "the RDMA devices cannot be listed: %s", strerror(err));
+}
+
+int beest_device_open(struct beest_device *device, const char *name,
+		      const struct beest_gid_policy *policy, const struct beest_log *log)
+{
+	struct walk walk = { .policy = policy, .log = log };
+	struct ibv_device **list;
+	int ret, count = 0;
+
+	beest_text_start(&walk.passed, walk.passed_buffer, sizeof(walk.passed_buffer));
+	ret = name ? parse_name(&walk, name) : 0;
+	if (ret < 0)
+		return ret;
+
+	errno = 0;
+	list = ibv_get_device_list(&count);
+	if (!list)
+		return no_list(errno);
+
+	if (count == 0)
+		ret = beest_fail(ENODEV, "this machine has no RDMA device: see ibv_devices(1)");
+	else
+		ret = walk_devices(&walk, list, device);
+	ibv_free_device_list(list);
+	return ret;
+}
+
+void beest_device_close(struct beest_device *device)
+{
+	if (device->verbs)
+		ibv_close_device(device->verbs);
+	memset(device, 0, sizeof(*device));
+}
+
+/* --------------------------------------------------------- port, GIDs --- */
+
+int beest_device_port(const struct beest_device *device, struct ibv_port_attr *attr)
+{
+	int ret = beest_error_verbs(ibv_query_port(device->verbs, device->port, attr));
+
+	if (ret < 0)
+		return beest_fail(-ret, "port %s cannot be queried: %s", device->label,
+				  strerror(-ret));
+	return 0;
+}
+
+static struct beest_gidtable table_of(const struct beest_device *device)
+{
+	struct beest_gidtable table = {
+		.verbs = device->verbs, .port = device->port, .ethernet = device->ethernet,
+	};
+
+	return table;
+}
+
+int beest_device_gids(const struct beest_device *device, struct beest_gid_entry **entries)
+{
+	struct beest_gidtable table = table_of(device);
+	struct ibv_port_attr attr;
+	int ret;
+
+	ret = beest_device_port(device, &attr);
+	if (ret < 0)
+		return ret;
+
+	table.ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	table.size = attr.gid_tbl_len;
+	return beest_gidtable_entries(&table, entries);
+}
+
+/* An address handle to oneself: what cannot reach its own end reaches nobody. */
+static int try_address(const struct beest_device *device, struct ibv_pd *pd,
+		       const struct beest_gid_entry *entry)
+{
+	struct ibv_ah_attr attr;
+	struct ibv_ah *ah;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.port_num = device->port;
+	attr.is_global = 1;
+	memcpy(attr.grh.dgid.raw, entry->gid.raw, sizeof(attr.grh.dgid.raw));
+	attr.grh.sgid_index = (uint8_t)entry->index;
+	attr.grh.hop_limit = HOP_LIMIT;
+
+	errno = 0;
+	ah = ibv_create_ah(pd, &attr);
+	if (!ah)
+		return beest_error_errno();
+	ibv_destroy_ah(ah);
+	return 0;
+}
+
+/* What a choice goes through until an entry proves good. */
+struct trial {
+	const struct beest_gid_entry *entries;
+	size_t count;
+	bool *skip;
+	char reason[REASON_SIZE];
+	char failed[REASON_SIZE / 2];
+	struct beest_text failures;
+};
+
+static void note_failure(struct trial *trial, const struct beest_device *device,
+			 const struct beest_log *log, int position, int err)
+{
+	char gid[INET6_ADDRSTRLEN];
+
+	trial->skip[position] = true;
+	beest_ipaddr_text(&trial->entries[position].gid, gid, sizeof(gid));
+	beest_text_item(&trial->failures, "an address handle from GID %d (%s) failed: %s",
+			trial->entries[position].index, gid, strerror(err));
+	beest_log(log, BEEST_LOG_WARN, "port %s: an address handle from GID %d (%s) to itself "
+		  "failed: %s", device->label, trial->entries[position].index, gid,
+		  strerror(err));
+}
+
+static int choose(struct trial *trial, const struct beest_device *device, struct ibv_pd *pd,
+		  const struct beest_gid_policy *policy, const struct beest_log *log)
+{
+	int position, ret;
+
+	for (;;) {
+		position = beest_gid_choose(trial->entries, trial->count, trial->skip, policy,
+					    trial->reason, sizeof(trial->reason));
+		if (position < 0 || !pd || !trial->entries[position].roce)
+			return position;
+		ret = try_address(device, pd, &trial->entries[position]);
+		if (ret == 0)
+			return position;
+		note_failure(trial, device, log, position, -ret);
+	}
+}
+
+static int choose_among(struct trial *trial, const struct beest_device *device,
+			struct ibv_pd *pd, const struct beest_gid_policy *policy,
+			const struct beest_log *log, struct beest_gid_entry *chosen_entry)
+{
+	struct beest_gid_policy now = policy_now(policy);
+	int position;
+
+	beest_text_start(&trial->failures, trial->failed, sizeof(trial->failed));
+	position = choose(trial, device, pd, &now, log);
+	if (position < 0)
+		return beest_fail_prefix(position, "port %s%s%s", device->label,
+					 trial->failures.used ? ": " : "", trial->failed);
+
+	*chosen_entry = trial->entries[position];
+	beest_log(log, BEEST_LOG_INFO, "port %s: GID %s", device->label, trial->reason);
+	return 0;
+}
+
+int beest_device_gid_why(const struct beest_device *device, struct ibv_pd *pd,
+			 const struct beest_gid_policy *policy, const struct beest_log *log,
+			 struct beest_gid_entry *chosen_entry, char *reason)
+{
+	struct beest_gid_entry *entries;
+	struct trial trial;
+	int ret;
+
+	ret = beest_device_gids(device, &entries);
+	if (ret < 0)
+		return ret;
+
+	trial.entries = entries;
+	trial.count = (size_t)ret;
+	trial.skip = calloc(trial.count + 1, sizeof(*trial.skip));
+	if (trial.skip)
+		ret = choose_among(&trial, device, pd, policy, log, chosen_entry);
+	else
+		ret = beest_fail(ENOMEM, "no memory for %zu GIDs", trial.count);
+	if (ret == 0)
+		memcpy(reason, trial.reason, sizeof(trial.reason));
+
+	free(trial.skip);
+	free(entries);
+	return ret;
+}
+
+int beest_device_gid(const struct beest_device *device, struct ibv_pd *pd,
+		     const struct beest_gid_policy *policy, const struct beest_log *log,
+		     struct beest_gid_entry *chosen_entry)
+{
+	char reason[REASON_SIZE];
+
+	return beest_device_gid_why(device, pd, policy, log, chosen_entry, reason);
+}
+
+/* ------------------------------------------------- a GID that was chosen --- */
+
+static bool same_gid(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
+{
+	return memcmp(&a->gid, &b->gid, sizeof(a->gid)) == 0 && a->roce == b->roce;
+}
+
+/* Link-local GIDs of several interfaces of one port (VLANs) are often the same. */
+static bool same_interface(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
+{
+	return !a->netdev[0] || !b->netdev[0] || strcmp(a->netdev, b->netdev) == 0;
+}
+
+static bool stands(const struct beest_device *device, const struct beest_gid_entry *entry)
+{
+	struct beest_gidtable table = table_of(device);
+	struct beest_gid_entry now;
+
+	return beest_gidtable_at(&table, entry->index, &now) && same_gid(&now, entry) &&
+	       same_interface(&now, entry);
+}
+
+static int gid_is_gone(const struct beest_device *device, const struct beest_gid_entry *entry,
+		       const struct beest_gid_entry *entries, int count)
+{
+	char gid[INET6_ADDRSTRLEN], known[REASON_SIZE / 2];
+	struct beest_text text;
+	int i;
+
+	beest_text_start(&text, known, sizeof(known));
+	for (i = 0; i < count; i++)
+		beest_text_item(&text, "index %d: %s, %s", entries[i].index,
+				beest_ipaddr_text(&entries[i].gid, gid, sizeof(gid)),
+				beest_endpoint_roce_text(entries[i].roce));
+
+	return beest_fail(ENODATA, "the GID %s (%s) of this end is no longer in the table of port "
+			  "%s: was its address removed?  hartebeest_qp_reset() and "
+			  "hartebeest_qp_publish() choose anew among %s",
+			  beest_ipaddr_text(&entry->gid, gid, sizeof(gid)),
+			  beest_endpoint_roce_text(entry->roce), device->label,
+			  count ? known : "nothing that can be read");
+}
+
+int beest_device_gid_relocate(const struct beest_device *device, bool anew,
+			      struct beest_gid_entry *entry)
+{
+	struct beest_gid_entry *entries;
+	int i, count, ret;
+
+	if (!anew && stands(device, entry))
+		return 0;
+
+	count = beest_device_gids(device, &entries);
+	if (count < 0)
+		return count;
+
+	for (i = 0; i < count; i++)
+		if (same_gid(&entries[i], entry) && same_interface(&entries[i], entry))
+			break;
+	if (i == count) {
+		ret = gid_is_gone(device, entry, entries, count);
+	} else {
+		ret = entries[i].index != entry->index;
+		entry->index = entries[i].index;
+	}
+	free(entries);
+	return ret;
+}
+
+void beest_device_ip(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy,
+		     struct beest_ipaddr *ip)
+{
+	if (policy->rule == BEEST_GID_IP)
+		*ip = policy->gid;
+	else if (entry->roce && !beest_ipaddr_is_link_local(&entry->gid))
+		*ip = entry->gid;
+	else if (!beest_netdev_ip(entry->netdev, policy->family, ip) && entry->roce)
+		*ip = entry->gid;
+}
+
+/* -------------------------------------------------------------- P_Key --- */
+
+struct pkeys {
+	uint16_t wanted;		/* 0: any */
+	int index;			/* -1: none yet */
+	uint16_t pkey;
+	struct beest_text seen;
+};
+
+/* A zero base marks a free entry of the table. */
+static bool improves(const struct pkeys *pkeys, uint16_t pkey)
+{
+	if ((pkey & PKEY_BASE) == 0)
+		return false;
+	if (pkeys->wanted && (pkey & PKEY_BASE) != (pkeys->wanted & PKEY_BASE))
+		return false;
+	return pkeys->index < 0 || (!(pkeys->pkey & PKEY_FULL) && (pkey & PKEY_FULL));
+}
+
+static void look_at(struct pkeys *pkeys, int index, uint16_t pkey)
+{
+	if (pkey & PKEY_BASE)
+		beest_text_item(&pkeys->seen, "index %d: 0x%04x%s", index, pkey,
+				pkey & PKEY_FULL ? "" : " (limited member)");
+	if (!improves(pkeys, pkey))
+		return;
+	pkeys->index = index;
+	pkeys->pkey = pkey;
+}
+
+static void scan(const struct beest_device *device, int count, struct pkeys *pkeys)
+{
+	__be16 pkey;
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (ibv_query_pkey(device->verbs, device->port, i, &pkey) == 0)
+			look_at(pkeys, i, be16toh(pkey));
+}
+
+static int no_pkey(const struct beest_device *device, uint16_t wanted,
+		   const struct beest_text *seen)
+{
+	const char *has = seen->used ? seen->buffer : "no P_Key that can be read";
+
+	if (wanted)
+		return beest_fail(ENODATA, "port %s has no P_Key 0x%04x: it has %s",
+				  device->label, wanted, has);
+	return beest_fail(ENODATA, "port %s has %s", device->label, has);
+}
+
+static int find_pkey(const struct beest_device *device, int count, struct pkeys *pkeys)
+{
+	char seen[REASON_SIZE];
+
+	beest_text_start(&pkeys->seen, seen, sizeof(seen));
+	scan(device, count, pkeys);
+	return pkeys->index < 0 ? no_pkey(device, pkeys->wanted, &pkeys->seen) : 0;
+}
+
+int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
+		      uint16_t *index, uint16_t *pkey)
+{
+	struct pkeys pkeys = { .wanted = wanted, .index = -1 };
+	struct ibv_port_attr attr;
+	int ret;
+
+	ret = beest_device_port(device, &attr);
+	if (ret < 0)
+		return ret;
+
+	/* RoCE has no partitions: one entry, 0xffff. */
+	if (attr.link_layer == IBV_LINK_LAYER_ETHERNET) {
+		*index = 0;
+		*pkey = PKEY_FULL | PKEY_BASE;
+		return 0;
+	}
+
+	ret = find_pkey(device, attr.pkey_tbl_len, &pkeys);
+	if (ret < 0)
+		return ret;
+
+	*index = (uint16_t)pkeys.index;
+	*pkey = pkeys.pkey;
+	return 0;
+}

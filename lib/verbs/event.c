@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* event.c - see event.h */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/verbs/event.h"
+#include "lib/base/text.h"
+
+enum scope { DEVICE, PORT, QUEUE_PAIR, OTHER };
+
+static const struct kind {
+	enum ibv_event_type type;
+	enum scope scope;
+	int level;
+	const char *name, *meaning;
+} kinds[] = {
+#define KIND(type, scope, level, meaning) \
+	{ IBV_EVENT_##type, scope, BEEST_LOG_##level, #type, meaning }
+	KIND(DEVICE_FATAL, DEVICE, WARN, "a fatal error: nothing of it works any more"),
+	KIND(PORT_ERR, PORT, WARN, "it went down"),
+	KIND(PORT_ACTIVE, PORT, INFO, "it is active"),
+	KIND(LID_CHANGE, PORT, WARN, "its LID changed: what was published has the former one"),
+	KIND(GID_CHANGE, PORT, WARN, "its GID table changed: what was published may have an "
+	     "address that is gone"),
+	KIND(PKEY_CHANGE, PORT, WARN, "its P_Key table changed: a partition may be gone"),
+	KIND(SM_CHANGE, PORT, INFO, "it has another subnet manager"),
+	KIND(CLIENT_REREGISTER, PORT, INFO, "its subnet manager asks for registrations anew"),
+	KIND(QP_FATAL, QUEUE_PAIR, WARN, "an error that no completion can tell"),
+	KIND(QP_REQ_ERR, QUEUE_PAIR, WARN, "an invalid request came from the peer"),
+	KIND(QP_ACCESS_ERR, QUEUE_PAIR, WARN, "the peer asked for memory it may not have"),
+	KIND(COMM_EST, QUEUE_PAIR, INFO, "a first message came"),
+	KIND(SQ_DRAINED, QUEUE_PAIR, INFO, "its send queue is drained"),
+	KIND(PATH_MIG, QUEUE_PAIR, INFO, "it changed to its alternate path"),
+	KIND(PATH_MIG_ERR, QUEUE_PAIR, WARN, "it could not change to its alternate path"),
+	KIND(QP_LAST_WQE_REACHED, QUEUE_PAIR, INFO, "its last receive was taken"),
+	KIND(CQ_ERR, OTHER, WARN, "a completion queue overflowed: completions are lost"),
+	KIND(SRQ_ERR, OTHER, WARN, "an error of a shared receive queue"),
+	KIND(SRQ_LIMIT_REACHED, OTHER, INFO, "a shared receive queue runs low"),
+#undef KIND
+};
+
+static const struct kind unknown = { 0, OTHER, BEEST_LOG_WARN, "unknown", "an unknown event" };
+
+void beest_events_start(struct beest_events *events, const struct beest_device *device,
+			const struct beest_log *log)
+{
+	memset(events, 0, sizeof(*events));
+	events->device = device;
+	events->log = log;
+	events->epoll = events->ready = -1;
+	pthread_mutex_init(&events->lock, NULL);
+}
+
+void beest_events_end(struct beest_events *events)
+{
+	if (events->epoll >= 0)
+		close(events->epoll);
+	if (events->ready >= 0)
+		close(events->ready);
+	pthread_mutex_destroy(&events->lock);
+}
+
+/* ------------------------------------------------- under the lock: the queue --- */
+
+static void set_ready(struct beest_events *events, bool ready)
+{
+	uint64_t number = 1;
+	ssize_t size;
+
+	if (events->ready < 0)
+		return;
+
+	if (ready)
+		size = write(events->ready, &number, sizeof(number));
+	else
+		size = read(events->ready, &number, sizeof(number));
+	(void)size;			/* it is so already */
+}
+
+/* The oldest makes room: what they came to is kept apart. */
+static void push(struct beest_events *events, const struct hartebeest_event *event)
+{
+	if (events->count == BEEST_EVENTS_MAX) {
+		events->first = (events->first + 1) % BEEST_EVENTS_MAX;
+		events->count--;
+	}
+	events->queue[(events->first + events->count++) % BEEST_EVENTS_MAX] = *event;
+	set_ready(events, true);
+}
+
+static bool pop(struct beest_events *events, struct hartebeest_event *event)
+{
+	if (events->count == 0)
+		return false;
+
+	*event = events->queue[events->first];
+	events->first = (events->first + 1) % BEEST_EVENTS_MAX;
+	if (--events->count == 0)
+		set_ready(events, false);
+	return true;
+}
+
+/* ------------------------------------------------------------- reading one --- */
+
+static const struct kind *kind_of(enum ibv_event_type type)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(kinds); i++)
+		if (kinds[i].type == type)
+			return &kinds[i];
+
+	return &unknown;
+}
+
+/* A caller that blocked would hang on an event that another reader has taken. */
+static bool read_raw(const struct beest_events *events, struct ibv_async_event *raw)
+{
+	struct ibv_context *verbs = events->device->verbs;
+	struct pollfd waiting = { .fd = verbs->async_fd, .events = POLLIN };
+	int flags, ret;
+
+	if (verbs->async_fd < 0 || poll(&waiting, 1, 0) <= 0 || !(waiting.revents & POLLIN))
+		return false;
+
+	flags = fcntl(verbs->async_fd, F_GETFL);
+	fcntl(verbs->async_fd, F_SETFL, flags | O_NONBLOCK);
+	ret = ibv_get_async_event(verbs, raw);
+	fcntl(verbs->async_fd, F_SETFL, flags);
+	return ret == 0;
+}
+
+static void name_subject(const struct beest_events *events, const struct kind *kind,
+			 const struct hartebeest_event *event, char *text, size_t size)
+{
+	snprintf(text, size, "device %s", events->device->name);
+	if (kind->scope == PORT)
+		snprintf(text, size, "port %s:%d", events->device->name, event->port);
+	if (kind->scope != QUEUE_PAIR)
+		return;
+
+	snprintf(text, size, "queue pair number %u", event->qp_num);
+	if (events->describe)
+		events->describe(events->data, event->qp_num, text, size);
+}
+
+/* The objects may be gone once the event is acknowledged: only numbers are kept. */
+static const struct kind *take(const struct ibv_async_event *raw,
+			       struct hartebeest_event *event)
+{
+	const struct kind *kind = kind_of(raw->event_type);
+
+	memset(event, 0, sizeof(*event));
+	event->type = raw->event_type;
+	if (kind->scope == PORT)
+		event->port = raw->element.port_num;
+	if (kind->scope == QUEUE_PAIR)
+		event->qp_num = raw->element.qp->qp_num;
+	return kind;
+}
+
+static void conclude(struct beest_events *events, struct hartebeest_event *event)
+{
+	bool own = event->port == events->device->port;
+
+	if (event->type == IBV_EVENT_DEVICE_FATAL)
+		events->device_gone = true;
+	if (event->type == IBV_EVENT_PORT_ERR && own)
+		events->port_down = true;
+	if (event->type == IBV_EVENT_PORT_ACTIVE && own)
+		events->port_down = false;
+	event->fatal = event->type == IBV_EVENT_DEVICE_FATAL ||
+		       (event->type == IBV_EVENT_PORT_ERR && own);
+}
+
+static bool read_one(struct beest_events *events)
+{
+	char subject[BEEST_ERROR_SIZE / 4];
+	struct hartebeest_event event;
+	struct ibv_async_event raw;
+	const struct kind *kind;
+
+	if (!read_raw(events, &raw))
+		return false;
+
+	kind = take(&raw, &event);
+	ibv_ack_async_event(&raw);
+	conclude(events, &event);
+	name_subject(events, kind, &event, subject, sizeof(subject));
+	snprintf(event.text, sizeof(event.text), "%.150s: %s (%s)", subject, kind->meaning,
+		 kind->name);
+	beest_log(events->log, kind->level, "%s", event.text);
+	push(events, &event);
+	return true;
+}
+
+/* ------------------------------------------------------------ the interface --- */
+
+static int watch(int epoll, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return fd < 0 ? 0 : epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static int make_fd(struct beest_events *events)
+{
+	int err;
+
+	events->epoll = epoll_create1(EPOLL_CLOEXEC);
+	events->ready = eventfd(events->count > 0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (events->epoll >= 0 && events->ready >= 0 &&
+	    watch(events->epoll, events->ready) == 0 &&
+	    watch(events->epoll, events->device->verbs->async_fd) == 0)
+		return 0;
+
+	err = errno;
+	if (events->epoll >= 0)
+		close(events->epoll);
+	if (events->ready >= 0)
+		close(events->ready);
+	events->epoll = events->ready = -1;
+	return beest_fail(err, "no file descriptor for events of device %s: %s",
+			  events->device->name, strerror(err));
+}
+
+int beest_events_fd(struct beest_events *events)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&events->lock);
+	if (events->epoll < 0)
+		ret = make_fd(events);
+	pthread_mutex_unlock(&events->lock);
+	return ret < 0 ? ret : events->epoll;
+}
+
+static bool next(struct beest_events *events, struct hartebeest_event *event)
+{
+	bool got;
+
+	pthread_mutex_lock(&events->lock);
+	while (read_one(events))
+		;
+	got = pop(events, event);
+	pthread_mutex_unlock(&events->lock);
+	return got;
+}
+
+/* Rounded up, so that nobody spins through the last millisecond. */
+static int left_ms(int64_t deadline)
+{
+	int64_t ms = (beest_clock_left(deadline) + BEEST_MS - 1) / BEEST_MS;
+
+	return ms > 1000 ? 1000 : (int)ms;
+}
+
+int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
+		     int64_t deadline)
+{
+	struct pollfd waiting = { .events = POLLIN };
+
+	waiting.fd = beest_events_fd(events);
+	if (waiting.fd < 0)
+		return waiting.fd;
+
+	while (!next(events, event)) {
+		if (!beest_clock_left(deadline))
+			return 0;
+		poll(&waiting, 1, left_ms(deadline));
+	}
+
+	return 1;
+}
+
+/* A link that flaps may be back before anybody looks. */
+static int check_port(struct beest_events *events)
+{
+	struct ibv_port_attr attr;
+	int ret;
+
+	ret = beest_device_port(events->device, &attr);
+	if (ret < 0)
+		return ret;
+	if (attr.state == IBV_PORT_ACTIVE) {
+		events->port_down = false;
+		return 0;
+	}
+	return beest_fail(ENETDOWN, "port %s went down while waiting, and is %s",
+			  events->device->label, beest_device_state_text(attr.state));
+}
+
+int beest_events_check(struct beest_events *events)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&events->lock);
+	while (read_one(events))
+		;
+	if (events->device_gone)
+		ret = beest_fail(EIO, "device %s reported a fatal error: close the context and "
+				 "open another", events->device->name);
+	else if (events->port_down)
+		ret = check_port(events);
+	pthread_mutex_unlock(&events->lock);
+	return ret;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * event.h - what the device says by itself: port down, device dead, tables changed
+ *
+ * Owns the queue of events that were read and not yet handed out, and what they came to:
+ * is the device gone, is the port down?  There is no thread behind it: whoever waits
+ * reads.  Each event is acknowledged as it is read, so that no object waits for that to
+ * be destroyed.  Knows nothing of names but what it is told.
+ */
+#ifndef BEEST_EVENT_H
+#define BEEST_EVENT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/hartebeest.h"
+#include "lib/verbs/device.h"
+#include "lib/base/log.h"
+
+#define BEEST_EVENTS_MAX 64
+
+struct beest_events {
+	const struct beest_device *device;
+	const struct beest_log *log;
+	/* Writes "queue pair 'name'" for a number, nothing for an unknown one; may be NULL. */
+	void (*describe)(void *data, uint32_t qp_num, char *text, size_t size);
+	void *data;
+
+	pthread_mutex_t lock;		/* of all below */
+	struct hartebeest_event queue[BEEST_EVENTS_MAX];
+	unsigned int first, count;
+	bool device_gone, port_down;
+	int epoll, ready;		/* of beest_events_fd(); -1: not asked for */
+};
+
+/* @device must be open, and outlive it. */
+void beest_events_start(struct beest_events *events, const struct beest_device *device,
+			const struct beest_log *log);
+void beest_events_end(struct beest_events *events);
+
+/* Readable while there is an event to get.  -EMFILE and other errno of epoll_create(2). */
+int beest_events_fd(struct beest_events *events);
+
+/* 1: one was taken from the queue, 0: none there by @deadline of the monotonic clock. */
+int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
+		     int64_t deadline);
+
+/*
+ * Reads what there is, for somebody who waits for something else.  -EIO: the device is
+ * gone; -ENETDOWN: the port went down and is not back.
+ */
+int beest_events_check(struct beest_events *events);
+
+#endif

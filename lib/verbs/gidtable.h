@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gidtable.h - the GID table of a port, from wherever it can be read
+ *
+ * Owns the two sources: ibv_query_gid_ex(3), which rdma-core has since 32, and
+ * sysfs, which is all that CentOS 7's 22.4 offers.  Knows nothing of policy.
+ */
+#ifndef BEEST_GIDTABLE_H
+#define BEEST_GIDTABLE_H
+
+#include <infiniband/verbs.h>
+
+#include "lib/verbs/gid.h"
+
+struct beest_gidtable {
+	struct ibv_context *verbs;
+	uint8_t port;
+	bool ethernet;			/* link layer; else InfiniBand */
+	int size;			/* ibv_port_attr.gid_tbl_len */
+};
+
+struct ifaddrs;
+
+/*
+ * One entry.  False: empty, unreadable, or not to be seen from this network
+ * namespace.  @interfaces: of getifaddrs(3), NULL when that failed; an interface
+ * that is not among them is not down.
+ */
+typedef bool beest_gid_read(const struct beest_gidtable *table, int index,
+			    const struct ifaddrs *interfaces, struct beest_gid_entry *entry);
+
+beest_gid_read beest_gid_read_sysfs;
+#if HAVE_DECL_IBV_QUERY_GID_EX
+beest_gid_read beest_gid_read_verbs;
+#endif
+
+/*
+ * All entries that @source finds; never stops at one it does not.  *entries is for
+ * free(3).  Returns the count, or -ENOMEM.
+ */
+int beest_gidtable_read(const struct beest_gidtable *table, beest_gid_read *source,
+			struct beest_gid_entry **entries);
+
+/* One entry, its interface perhaps left out.  False: nothing there. */
+bool beest_gidtable_at(const struct beest_gidtable *table, int index,
+		       struct beest_gid_entry *entry);
+
+/* The better source of this build. */
+int beest_gidtable_entries(const struct beest_gidtable *table,
+			   struct beest_gid_entry **entries);
+
+#endif

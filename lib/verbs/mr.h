@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mr.h - a memory region with a name
+ *
+ * Owns the struct ibv_mr, and the buffer where the library allocated it.  Knows
+ * nothing of how a region is published.
+ */
+#ifndef BEEST_MR_H
+#define BEEST_MR_H
+
+#include <stdbool.h>
+
+#include "lib/base/log.h"
+#include "lib/base/table.h"
+
+#include <infiniband/verbs.h>
+
+struct beest_mr {
+	struct beest_node node;
+	struct ibv_mr *mr;
+	int access;		/* enum ibv_access_flags: struct ibv_mr does not keep it */
+	void *buffer;		/* mmap(2)ed here, else NULL */
+	size_t mapped;		/* bytes of it, whole pages */
+	uint64_t owner;		/* of records; 0: none was published */
+};
+
+extern const struct beest_kind beest_mr_kind;
+
+/*
+ * A zeroed buffer of whole pages of its own: neighbours in the heap are neither
+ * shown to a peer nor lost to a forked child.
+ */
+int beest_mr_create(struct ibv_pd *pd, size_t length, int access, bool huge_pages,
+		    const struct beest_log *log, struct beest_mr **mr);
+
+/* Memory of the caller, who keeps it. */
+int beest_mr_register(struct ibv_pd *pd, void *address, size_t length, int access,
+		      struct beest_mr **mr);
+
+int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,
+			     uint64_t iova, int access, struct beest_mr **mr);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pd.h - a protection domain with a name
+ *
+ * Owns the struct ibv_pd.  Knows nothing of what stands on it: the table's order
+ * of creation and the kernel's EBUSY take care of that.
+ */
+#ifndef BEEST_PD_H
+#define BEEST_PD_H
+
+#include "lib/verbs/device.h"
+#include "lib/base/table.h"
+
+struct beest_pd {
+	struct beest_node node;
+	struct ibv_pd *pd;
+};
+
+extern const struct beest_kind beest_pd_kind;
+
+/* Not yet in any table; the errno of ibv_alloc_pd(3). */
+int beest_pd_create(const struct beest_device *device, struct beest_pd **pd);
+
+#endif

@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: MIT */
+/* qp.c - see qp.h */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/verbs/qp.h"
+#include "lib/base/random.h"
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define PSN_MASK 0xffffff
+
+/* ----------------------------------------------------------- life, death --- */
+
+/* Handles that do not go away belong to a device that is gone: nothing to save. */
+static void drop_addresses(struct beest_qp *qp)
+{
+	struct beest_ud_peer *address;
+
+	while ((address = qp->addresses)) {
+		qp->addresses = address->next;
+		ibv_destroy_ah(address->ah);
+		free(address);
+	}
+}
+
+static int destroy(struct beest_node *node)
+{
+	struct beest_qp *qp = BEEST_CONTAINER(node, struct beest_qp, node);
+	int ret;
+
+	ret = beest_error_verbs(ibv_destroy_qp(qp->qp));
+	if (ret < 0)
+		return beest_fail(-ret, "cannot destroy queue pair '%s': %s", node->name,
+				  strerror(-ret));
+	drop_addresses(qp);
+	free(qp);
+	return 0;
+}
+
+const struct beest_kind beest_qp_kind = { "queue pair", destroy };
+
+static void size_from(uint32_t *size, int64_t preset, int limit)
+{
+	if (*size == 0)
+		*size = (uint32_t)preset;
+	if (*size > (uint32_t)limit)
+		*size = (uint32_t)limit;
+}
+
+static void fit_sizes(struct ibv_qp_cap *cap, const struct beest_qp_options *options,
+		      const struct ibv_device_attr *limits)
+{
+	size_from(&cap->max_send_wr, options->max_send_wr, limits->max_qp_wr);
+	size_from(&cap->max_recv_wr, options->max_recv_wr, limits->max_qp_wr);
+	size_from(&cap->max_send_sge, options->max_send_sge, limits->max_sge);
+	size_from(&cap->max_recv_sge, options->max_recv_sge, limits->max_sge);
+	size_from(&cap->max_inline_data, options->max_inline_data, INT32_MAX);
+}
+
+/*
+ * No query tells how much inline data a device takes: it says EINVAL or ENOMEM.  A
+ * failed try may have changed attr->cap, so each starts from @wanted.
+ */
+static struct ibv_qp *create_with_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_cap wanted = attr->cap;
+	struct ibv_qp *qp;
+
+	for (;;) {
+		attr->cap = wanted;
+		errno = 0;
+		qp = ibv_create_qp(pd, attr);
+		if (qp || wanted.max_inline_data == 0 ||
+		    (errno != 0 && errno != EINVAL && errno != ENOMEM))
+			return qp;
+		wanted.max_inline_data /= 2;
+	}
+}
+
+static int create_failed(int ret, const struct beest_device *device,
+			 const struct ibv_qp_init_attr *attr)
+{
+	return beest_fail(-ret, "%s: cannot create a %s queue pair (%u send, %u receive "
+			  "requests, %u and %u elements): %s", device->label,
+			  beest_transition_type_text(attr->qp_type), attr->cap.max_send_wr,
+			  attr->cap.max_recv_wr, attr->cap.max_send_sge,
+			  attr->cap.max_recv_sge, strerror(-ret));
+}
+
+int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
+		    const struct beest_qp_options *options, struct ibv_qp_init_attr *attr,
+		    struct beest_qp **qpp)
+{
+	struct ibv_qp_cap asked = attr->cap;
+	struct beest_qp *qp;
+	int ret, transport;
+
+	transport = beest_transition_transport(attr->qp_type);
+	if (transport < 0)
+		return transport;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return beest_fail(ENOMEM, "no memory for a queue pair");
+
+	fit_sizes(&attr->cap, options, &device->attr);
+	qp->qp = create_with_inline(pd, attr);
+	if (!qp->qp) {
+		ret = create_failed(beest_error_errno(), device, attr);
+		attr->cap = asked;
+		free(qp);
+		return ret;
+	}
+
+	qp->pd = pd;
+	qp->device = device;
+	qp->cap = attr->cap;
+	qp->end.transport = (enum beest_transport)transport;
+	qp->end.options = options;
+	qp->end.port = device->port;
+	qp->end.card.qp_type = (uint8_t)attr->qp_type;
+	qp->end.card.qp_num = qp->qp->qp_num;
+	*qpp = qp;
+	return 0;
+}
+
+static void warn_of_depth(const struct beest_qp *qp, const struct ibv_cq *cq, uint32_t sends,
+			  uint32_t receives, const struct beest_log *log)
+{
+	if (cq->cqe < 0 || (uint64_t)sends + receives <= (uint64_t)cq->cqe)
+		return;
+
+	beest_log(log, BEEST_LOG_WARN, "queue pair '%s' may have %" PRIu32 " sends and %" PRIu32
+		  " receives under way, but their completion queue has %d entries: completions "
+		  "may be lost", qp->node.name, sends, receives, cq->cqe);
+}
+
+/* Receives of a shared queue are not counted: they are no queue pair's own. */
+void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log)
+{
+	const struct ibv_cq *send = qp->qp->send_cq, *receive = qp->qp->recv_cq;
+	uint32_t receives = qp->qp->srq ? 0 : qp->cap.max_recv_wr;
+
+	if (send == receive) {
+		warn_of_depth(qp, send, qp->cap.max_send_wr, receives, log);
+		return;
+	}
+
+	warn_of_depth(qp, send, qp->cap.max_send_wr, 0, log);
+	warn_of_depth(qp, receive, 0, receives, log);
+}
+
+/* ------------------------------------------------------------ this end --- */
+
+int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int ret;
+
+	ret = beest_error_verbs(ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init));
+	if (ret < 0)
+		return beest_fail(-ret, "cannot read the state of queue pair '%s': %s",
+				  qp->node.name, strerror(-ret));
+
+	*state = attr.qp_state;
+	return 0;
+}
+
+/* All that this transport can be asked for by a peer; LOCAL_WRITE for receives. */
+static int access_flags(const struct beest_end *end, const struct ibv_device_attr *limits)
+{
+	int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+	if (end->options->access_flags != BEEST_AUTO)
+		return (int)end->options->access_flags;
+	if (end->transport == BEEST_RC)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if (end->transport == BEEST_RC && limits->atomic_cap != IBV_ATOMIC_NONE)
+		flags |= IBV_ACCESS_REMOTE_ATOMIC;
+	return flags;
+}
+
+static void describe_port(struct beest_qp *qp, const struct beest_device *device,
+			  const struct ibv_port_attr *port)
+{
+	const struct beest_qp_options *options = qp->end.options;
+	struct beest_endpoint *card = &qp->end.card;
+
+	card->link_layer = port->link_layer == IBV_LINK_LAYER_ETHERNET ?
+			   IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+	card->lid = port->lid;
+	card->lmc = port->lmc;
+	card->sl = (uint8_t)options->sl;
+	card->grh_required = !!(port->flags & IBV_QPF_GRH_REQUIRED);
+	card->mtu = (uint8_t)port->active_mtu;
+	if (options->path_mtu != BEEST_AUTO)
+		card->mtu = (uint8_t)MIN(options->path_mtu, (int64_t)port->active_mtu);
+	card->max_dest_rd_atomic = (uint8_t)MIN(options->max_dest_rd_atomic,
+						MIN(device->attr.max_qp_rd_atom, 255));
+	card->qkey = (uint32_t)options->qkey;
+	snprintf(card->device, sizeof(card->device), "%.63s", device->label);
+	qp->end.max_init_rd_atomic = (uint8_t)MIN(device->attr.max_qp_init_rd_atom, 255);
+	qp->end.access_flags = access_flags(&qp->end, &device->attr);
+}
+
+static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
+{
+	int64_t wanted = qp->end.options->pkey;
+
+	if (qp->end.card.link_layer != IBV_LINK_LAYER_ETHERNET || wanted == BEEST_AUTO ||
+	    wanted == qp->end.card.pkey)
+		return;
+
+	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey (0x%04x) is not used "
+		  "on RoCE: port %s has 0x%04x only", qp->node.name, (unsigned int)wanted,
+		  qp->device->label, qp->end.card.pkey);
+}
+
+static int choose_pkey(struct beest_qp *qp, const struct beest_device *device,
+		       const struct beest_log *log)
+{
+	int64_t wanted = qp->end.options->pkey;
+	int ret;
+
+	ret = beest_device_pkey(device, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
+				&qp->end.pkey_index, &qp->end.card.pkey);
+	if (ret == 0)
+		warn_of_pkey(qp, log);
+	return ret;
+}
+
+static int choose_address(struct beest_qp *qp, const struct beest_device *device,
+			  const struct beest_gid_policy *policy, const struct beest_log *log)
+{
+	struct beest_gid_entry gid;
+	struct beest_ipaddr ip;
+	int ret;
+
+	ret = beest_device_gid(device, qp->pd, policy, log, &gid);
+	if (ret < 0)
+		return ret;
+
+	beest_device_ip(&gid, policy, &ip);
+	qp->source = gid;
+	qp->end.sgid_index = (uint8_t)gid.index;
+	qp->end.card.roce = (uint8_t)gid.roce;
+	memcpy(qp->end.card.gid, gid.gid.raw, sizeof(qp->end.card.gid));
+	memcpy(qp->end.card.address, ip.raw, sizeof(qp->end.card.address));
+	return choose_pkey(qp, device, log);
+}
+
+/*
+ * Random, lest late packets of a former connection on the same queue pair number
+ * pass for new ones.
+ */
+static int draw_psn(struct beest_qp *qp)
+{
+	static uint32_t generations;	/* of all: a device uses numbers again */
+	int64_t wanted = qp->end.options->sq_psn;
+	uint32_t psn;
+	int ret;
+
+	qp->end.card.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
+
+	if (wanted != BEEST_AUTO) {
+		qp->end.card.sq_psn = (uint32_t)wanted;
+		return 0;
+	}
+
+	ret = beest_random(&psn, sizeof(psn));
+	if (ret == 0)
+		qp->end.card.sq_psn = psn & PSN_MASK;
+	return ret;
+}
+
+static int to_init(struct beest_qp *qp)
+{
+	int ret;
+
+	ret = beest_transition_take(BEEST_TO_INIT, qp->qp, &qp->end, NULL);
+	if (ret < 0 || !qp->refill)
+		return ret;
+
+	ret = qp->refill(qp->refill_data, qp->qp);
+	if (ret >= 0)
+		return 0;
+
+	beest_transition_reset(qp->qp);	/* another try is to call it again */
+	return beest_fail(-ret, "the refill function of queue pair '%s' failed: %s",
+			  qp->node.name, strerror(-ret));
+}
+
+int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
+		  const struct beest_gid_policy *policy, const struct beest_log *log)
+{
+	struct ibv_port_attr port;
+	enum ibv_qp_state state;
+	int ret;
+
+	ret = beest_qp_state(qp, &state);
+	if (ret < 0)
+		return ret;
+	if (state == IBV_QPS_INIT)
+		return 0;
+	if (state != IBV_QPS_RESET)
+		return beest_fail(EISCONN, "queue pair '%s' is beyond INIT already: "
+				  "hartebeest_qp_reset() first", qp->node.name);
+
+	ret = beest_device_port(device, &port);
+	if (ret < 0)
+		return ret;
+
+	describe_port(qp, device, &port);
+	ret = choose_address(qp, device, policy, log);
+	if (ret == 0)
+		ret = draw_psn(qp);
+	return ret < 0 ? ret : to_init(qp);
+}
+
+int beest_qp_init_again(struct beest_qp *qp)
+{
+	return to_init(qp);
+}
+
+int beest_qp_reset(struct beest_qp *qp)
+{
+	enum ibv_qp_state state;
+	int ret;
+
+	ret = beest_qp_state(qp, &state);
+	if (ret < 0)
+		return ret;
+
+	/* Intel E810 refuses RESET -> RESET, which the specification allows. */
+	if (state != IBV_QPS_RESET)
+		ret = beest_transition_reset(qp->qp);
+	if (ret < 0)
+		return ret;
+
+	drop_addresses(qp);
+	qp->peer_key[0] = '\0';
+	return 0;
+}
+
+/* ------------------------------------------------------------ the peer --- */
+
+static struct beest_ud_peer *find_address(const struct beest_qp *qp, const char *key)
+{
+	struct beest_ud_peer *address;
+
+	for (address = qp->addresses; address; address = address->next)
+		if (strcmp(address->key, key) == 0)
+			return address;
+
+	return NULL;
+}
+
+int beest_qp_address(const struct beest_qp *qp, const char *key,
+		     const struct beest_ud_peer **address)
+{
+	*address = find_address(qp, key);
+	if (!*address)
+		return beest_fail(ENOTCONN, "queue pair '%s' has no address of '%s': "
+				  "hartebeest_qp_connect() makes one", qp->node.name, key);
+	return 0;
+}
+
+/* ------------------------------------------------- where this end starts --- */
+
+static void start_from_source(struct beest_qp *qp, struct beest_connection *path)
+{
+	qp->end.sgid_index = (uint8_t)qp->source.index;
+	path->ah.grh.sgid_index = qp->end.sgid_index;
+}
+
+/*
+ * The index was chosen at INIT.  Since then an address may have come or gone, and at
+ * the same index may stand somebody else's GID: no device would complain.
+ */
+static int check_source(struct beest_qp *qp, bool anew, struct beest_connection *path,
+			const struct beest_log *log)
+{
+	char gid[INET6_ADDRSTRLEN];
+	int ret;
+
+	if (!path->ah.is_global)
+		return 0;
+
+	ret = beest_device_gid_relocate(qp->device, anew, &qp->source);
+	if (ret > 0)
+		beest_log(log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index %d to %d "
+			  "of port %s", qp->node.name,
+			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->end.sgid_index,
+			  qp->source.index, qp->device->label);
+	if (ret >= 0)
+		start_from_source(qp, path);
+	return ret;
+}
+
+/* What the kernel says of an index that stands for another GID, or for none, now. */
+static bool table_may_have_moved(int ret)
+{
+	return ret == -EINVAL || ret == -ENODATA || ret == -ENODEV;
+}
+
+/* After @ret, is there reason to try once more? */
+static bool try_again(struct beest_qp *qp, int *ret, struct beest_connection *path,
+		      const struct beest_log *log)
+{
+	int moved;
+
+	if (!table_may_have_moved(*ret) || !path->ah.is_global)
+		return false;
+
+	moved = check_source(qp, true, path, log);
+	if (moved < 0)
+		*ret = moved;
+	return moved > 0;
+}
+
+/* ------------------------------------------------------- the way by rdma_cm --- */
+
+static int start_elsewhere(struct beest_qp *qp, const struct beest_pathrec *route,
+			   const struct beest_log *log)
+{
+	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
+	struct beest_gid_entry source = qp->source;
+	int ret;
+
+	source.gid = route->sgid;
+	ret = beest_device_gid_relocate(qp->device, true, &source);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "the path by rdma_cm");
+
+	qp->source = source;
+	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, not from %s, "
+		  "which was published: the peer must use rdma_cm, too", qp->node.name,
+		  beest_ipaddr_text(&route->sgid, its, sizeof(its)),
+		  beest_ipaddr_text((const struct beest_ipaddr *)qp->end.card.gid, own, sizeof(own)));
+	return 0;
+}
+
+static struct beest_pathcache_end path_end(const struct beest_endpoint *card)
+{
+	struct beest_pathcache_end end = {
+		.ip = (const struct beest_ipaddr *)card->address,
+		.gid = (const struct beest_ipaddr *)card->gid,
+		.lid = card->lid,
+		.ethernet = card->link_layer == IBV_LINK_LAYER_ETHERNET,
+		.label = card->device,
+	};
+
+	return end;
+}
+
+static int find_way(struct beest_qp *qp, const struct beest_peer *peer, struct beest_connection *path,
+		    const struct beest_log *log)
+{
+	const struct beest_pathcache_end own = path_end(&qp->end.card), there = path_end(&peer->card);
+	struct beest_pathrec route;
+	int ret;
+
+	if (!qp->router)
+		return 0;
+
+	ret = beest_pathcache_find(qp->router, &own, &there,
+				   if_nametoindex(qp->source.netdev),
+				   (uint8_t)qp->end.options->traffic_class, &route);
+	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
+		ret = start_elsewhere(qp, &route, log);
+	return ret < 0 ? ret : beest_transition_apply_path(&qp->end, &route, (uint8_t)qp->source.index, path);
+}
+
+/* A peer that restarted has a new address under its old key. */
+static int add_address(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+		       struct beest_connection *path, const struct beest_log *log)
+{
+	struct beest_ud_peer *address = find_address(qp, key);
+	struct ibv_ah *ah;
+	int ret = 0;
+
+	errno = 0;
+	ah = ibv_create_ah(qp->pd, &path->ah);
+	if (!ah) {
+		ret = beest_error_errno();
+		beest_fail(-ret, "cannot make an address handle for '%s' (%s): %s", key,
+			   peer->card.device, strerror(-ret));
+		if (try_again(qp, &ret, path, log))
+			ah = ibv_create_ah(qp->pd, &path->ah);
+		if (!ah)
+			return ret;
+	}
+
+	if (address) {
+		ibv_destroy_ah(address->ah);
+	} else {
+		address = calloc(1, sizeof(*address));
+		if (!address) {
+			ibv_destroy_ah(ah);
+			return beest_fail(ENOMEM, "no memory for an address handle");
+		}
+		snprintf(address->key, sizeof(address->key), "%s", key);
+		address->next = qp->addresses;
+		qp->addresses = address;
+	}
+	address->peer = *peer;
+	address->ah = ah;
+	return 0;
+}
+
+static int to_rtr(struct beest_qp *qp, struct beest_connection *path, const struct beest_log *log)
+{
+	int ret;
+
+	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->end, path);
+	if (ret < 0 && try_again(qp, &ret, path, log))
+		ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->end, path);
+	return ret;
+}
+
+/* The transition's own sentence knows numbers only: it gets the names of both ends. */
+static int name_both(int ret, const struct beest_qp *qp, const char *key,
+		     const struct beest_peer *peer)
+{
+	char who[BEEST_AUTHOR_TEXT];
+
+	return beest_fail_prefix(ret, "queue pair '%s' and '%s' (%s)", qp->node.name, key,
+				 beest_author_text(&peer->author, who, sizeof(who)));
+}
+
+static int take_steps(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+		      struct beest_connection *path, const struct beest_log *log)
+{
+	enum ibv_qp_state state;
+	int ret;
+
+	ret = beest_qp_state(qp, &state);
+	if (ret < 0)
+		return ret;
+	if (state == IBV_QPS_RTS && qp->end.transport == BEEST_UD)
+		return 0;
+	if (state != IBV_QPS_INIT)
+		return beest_fail(EISCONN, "queue pair '%s' is not in INIT%s%s: "
+				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
+				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
+
+	ret = to_rtr(qp, path, log);
+	if (ret == 0)
+		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->end, path);
+	return ret < 0 ? name_both(ret, qp, key, peer) : 0;
+}
+
+static void tell(const struct beest_qp *qp, const struct beest_peer *peer,
+		 const struct beest_connection *path, const struct beest_log *log)
+{
+	char who[BEEST_AUTHOR_TEXT], agreed[192];
+
+	beest_log(log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to QP %"
+		  PRIu32 " on %s of %s: %s%s", qp->node.name,
+		  qp->end.card.device, qp->qp->qp_num, peer->card.qp_num, peer->card.device,
+		  beest_author_text(&peer->author, who, sizeof(who)),
+		  beest_transition_agreed_text(&qp->end, peer, path, agreed, sizeof(agreed)),
+		  qp->router ? ", path by rdma_cm" : "");
+}
+
+/* The only place that knows both names, so none of the sentences below has them. */
+static int agree(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+		 struct beest_connection *path, const struct beest_log *log)
+{
+	int ret;
+
+	ret = beest_transition_agree(&qp->end, peer, path);
+	if (ret == 0)
+		ret = find_way(qp, peer, path, log);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
+	return 0;
+}
+
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+		     const struct beest_log *log)
+{
+	struct beest_connection path;
+	int ret;
+
+	ret = agree(qp, key, peer, &path, log);
+	if (ret == 0)
+		ret = check_source(qp, false, &path, log);
+	if (ret >= 0)
+		ret = take_steps(qp, key, peer, &path, log);
+	if (ret == 0 && qp->end.transport == BEEST_UD)
+		ret = add_address(qp, key, peer, &path, log);
+	if (ret < 0 && qp->router)
+		beest_pathcache_forget(qp->router, (const struct beest_ipaddr *)peer->card.address);
+	if (ret < 0)
+		return ret;
+
+	qp->peer = *peer;
+	snprintf(qp->peer_key, sizeof(qp->peer_key), "%s", key);
+	tell(qp, peer, &path, log);
+	return 0;
+}

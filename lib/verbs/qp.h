@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qp.h - a queue pair with a name
+ *
+ * Owns the struct ibv_qp, this end's card (what a peer must know) and the address
+ * handles of UD.  Knows how to reach INIT, RTR and RTS when handed a peer; knows
+ * nothing of where a peer was found.
+ */
+#ifndef BEEST_QP_H
+#define BEEST_QP_H
+
+#include <stdbool.h>
+
+#include "lib/verbs/transition.h"
+#include "lib/verbs/device.h"
+#include "lib/path/pathcache.h"
+#include "lib/base/table.h"
+
+/* One peer of a UD queue pair. */
+struct beest_ud_peer {
+	struct beest_ud_peer *next;
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_peer peer;
+	struct ibv_ah *ah;
+};
+
+struct beest_qp {
+	struct beest_node node;
+	struct ibv_qp *qp;
+	struct ibv_pd *pd;
+	const struct beest_device *device;
+	struct beest_pathcache *router;	/* NULL: the way to a peer is in its card */
+	struct ibv_qp_cap cap;		/* granted */
+	struct beest_end end;
+	struct beest_gid_entry source;	/* the GID that end.sgid_index is to stand for */
+	int (*refill)(void *data, struct ibv_qp *qp);
+	void *refill_data;
+
+	uint64_t owner;			/* of records; 0: none was published */
+	char key[BEEST_KEY_MAX + 1];	/* published under; "" before that */
+	uint32_t published;		/* the generation that was */
+	uint64_t announced;		/* as connected to its peer, under that key; 0: not */
+	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */
+	struct beest_peer peer;
+	struct beest_ud_peer *addresses;
+};
+
+extern const struct beest_kind beest_qp_kind;
+
+/*
+ * @attr as for ibv_create_qp(3), sizes that are 0 taken from @options.  Sizes are
+ * cut to the device's limits, and inline data halved until it is accepted; what was
+ * granted goes to attr->cap and qp->cap.
+ */
+int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
+		    const struct beest_qp_options *options, struct ibv_qp_init_attr *attr,
+		    struct beest_qp **qp);
+
+/*
+ * Warns when all that this queue pair alone may have under way does not fit into its
+ * completion queues.  After the queue pair got its name.
+ */
+void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log);
+
+int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
+
+/*
+ * RESET -> INIT: chooses GID and P_Key, draws a sequence number, calls refill.
+ * INIT is left as it is; -EISCONN beyond it.
+ */
+int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
+		  const struct beest_gid_policy *policy, const struct beest_log *log);
+
+/* INIT again with the card as it was published, after beest_qp_reset(). */
+int beest_qp_init_again(struct beest_qp *qp);
+
+/* -> RTR -> RTS against @peer.  For UD: -> RTS, and an address handle. */
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+		     const struct beest_log *log);
+
+/* -> RESET.  Forgets the peer; the key stays. */
+int beest_qp_reset(struct beest_qp *qp);
+
+/* -ENOTCONN when this UD queue pair has no address of that key. */
+int beest_qp_address(const struct beest_qp *qp, const char *key,
+		     const struct beest_ud_peer **address);
+
+#endif

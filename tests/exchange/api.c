@@ -1,0 +1,2020 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api.c - two ends find each other through a real Memcached server
+ *
+ * The device is a fake that enforces the kernel's rules and remembers what it was
+ * told; everything else is as in production.  Ends that wait for each other run in
+ * threads; what they were told is judged by the test's own thread.
+ */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hartebeest-post.h"
+#include "hartebeest.h"
+#include "lib/base/clock.h"
+#include "lib/core/context.h"
+#include "lib/kv/kv.h"
+#include "lib/verbs/qp.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/unit.h"
+
+#define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define SHORT brief.option
+#define LONG "exchange.timeout=20s"
+#define MESSAGE_MAX (1024 * 1024 - 2048)
+
+/*
+ * For waits that must fail.  What must succeed in that time needs more of it under
+ * valgrind on a busy machine.
+ */
+static struct {
+	const char *option, *words;
+	int64_t ns;
+} brief = { "exchange.timeout=400ms", "400 ms", 400 * BEEST_MS };
+
+static void be_patient(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	if (!preload || !strstr(preload, "vgpreload"))
+		return;
+	brief.option = "exchange.timeout=1500ms";
+	brief.words = "1500 ms";
+	brief.ns = 1500 * BEEST_MS;
+}
+
+static struct cache *cache;
+static char servers[300];
+static char job[32];			/* of its own for each test */
+static const char *further;		/* one more option; NULL: none */
+
+/* -------------------------------------------------------------- one end --- */
+
+struct side {
+	struct hartebeest *hb;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	int rank;
+	char own[32], peer[32];		/* keys of the queue pairs */
+	int refills;
+
+	pthread_t thread;
+	int (*work)(struct side *side);
+	int ret;
+	char error[1024];
+};
+
+static struct side a, b;
+
+static int open_context(struct hartebeest **hb, int rank, const char *timeout)
+{
+	char number[32], device[32], server[320], name[64];
+	const char *options[] = {
+		number, device, server, name, timeout, "job.participants=0,1", further, NULL
+	};
+
+	snprintf(number, sizeof(number), "job.rank=%d", rank);
+	snprintf(device, sizeof(device), "device.name=fake%d", rank);
+	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
+	snprintf(name, sizeof(name), "job.id=%s", job);
+	return hartebeest_open(hb, options);
+}
+
+static int refill(void *data, struct ibv_qp *qp)
+{
+	struct side *side = data;
+
+	side->refills++;
+	return hartebeest_post_recv(qp, NULL, 0, 0, 1);
+}
+
+static int make(struct side *side, int rank, int type, const char *timeout)
+{
+	memset(side, 0, sizeof(*side));
+	side->rank = rank;
+	snprintf(side->own, sizeof(side->own), "%c/qp", 'a' + rank);
+	snprintf(side->peer, sizeof(side->peer), "%c/qp", 'a' + !rank);
+	return open_context(&side->hb, rank, timeout) ||
+	       hartebeest_pd_create(side->hb, "pd", NULL) ||
+	       hartebeest_cq_create(side->hb, "cq", 0, NULL) ||
+	       hartebeest_mr_create(side->hb, "mr", "pd", 4096, RW, &side->mr) ||
+	       hartebeest_qp_create(side->hb, "qp", "pd", type, "cq", "cq", &side->qp) ||
+	       hartebeest_qp_refill_set(side->hb, "qp", refill, side);
+}
+
+static void both(int type, const char *timeout)
+{
+	assert_int_equal(make(&a, 0, type, timeout), 0);
+	assert_int_equal(make(&b, 1, type, timeout), 0);
+}
+
+static void leave(struct side *side)
+{
+	hartebeest_close(side->hb);
+	memset(side, 0, sizeof(*side));
+}
+
+/* What both do; the errors are of the thread that ran it. */
+static int publish(struct side *side)
+{
+	return hartebeest_qp_publish(side->hb, "qp", side->own);
+}
+
+static int fetch(struct side *side)
+{
+	return hartebeest_qp_fetch(side->hb, side->peer, NULL);
+}
+
+static int connect_qp(struct side *side)
+{
+	return hartebeest_qp_connect(side->hb, "qp", side->peer);
+}
+
+static int confirm(struct side *side)
+{
+	return hartebeest_qp_confirm(side->hb, "qp", side->peer);
+}
+
+static int reconnect(struct side *side)
+{
+	return hartebeest_qp_reconnect(side->hb, "qp", side->peer);
+}
+
+static int introduce(struct side *side)
+{
+	int ret;
+
+	ret = publish(side);
+	if (ret == 0)
+		ret = fetch(side);
+	if (ret == 0)
+		ret = connect_qp(side);
+	return ret;
+}
+
+static int introduce_and_confirm(struct side *side)
+{
+	int ret = introduce(side);
+
+	return ret < 0 ? ret : confirm(side);
+}
+
+static void *run(void *data)
+{
+	struct side *side = data;
+
+	side->ret = side->work(side);
+	snprintf(side->error, sizeof(side->error), "%s", hartebeest_error());
+	return NULL;
+}
+
+static void start(struct side *side, int (*work)(struct side *side))
+{
+	side->work = work;
+	assert_int_equal(pthread_create(&side->thread, NULL, run, side), 0);
+}
+
+static void finishes(struct side *side)
+{
+	pthread_join(side->thread, NULL);
+	if (side->ret)
+		print_error("rank %d: %d, %s\n", side->rank, side->ret, side->error);
+	assert_int_equal(side->ret, 0);
+}
+
+static void together(int (*work)(struct side *side))
+{
+	start(&a, work);
+	start(&b, work);
+	finishes(&a);
+	finishes(&b);
+}
+
+/* ---------------------------------------------------------- what it came to --- */
+
+static const struct fake_modify *step_to(const struct ibv_qp *qp, enum ibv_qp_state to)
+{
+	size_t i = fake_verbs.modified_count;
+	const struct fake_modify *modify;
+
+	while (i-- > 0) {
+		modify = &fake_verbs.modified[i % FAKE_HISTORY];
+		if (modify->qp_num == qp->qp_num && modify->attr.qp_state == to &&
+		    modify->ret == 0)
+			return modify;
+	}
+	fail_msg("QP %u never went to state %d", qp->qp_num, to);
+	return NULL;
+}
+
+static const struct beest_end *end_of(const struct side *side)
+{
+	struct beest_node *node;
+
+	assert_int_equal(beest_context_find(side->hb, &beest_qp_kind, "qp", &node), 0);
+	return &BEEST_CONTAINER(node, struct beest_qp, node)->end;
+}
+
+/* The attributes of one end's RTR say of the other what is true of it. */
+static void points_to(const struct side *from, const struct side *to)
+{
+	const struct ibv_qp_attr *rtr = &step_to(from->qp, IBV_QPS_RTR)->attr;
+	const struct ibv_qp_attr *rts = &step_to(from->qp, IBV_QPS_RTS)->attr;
+	const struct ibv_qp_attr *peer_rts = &step_to(to->qp, IBV_QPS_RTS)->attr;
+
+	assert_int_equal(from->qp->state, IBV_QPS_RTS);
+	assert_int_equal(rtr->dest_qp_num, to->qp->qp_num);
+	assert_int_equal(rtr->rq_psn, peer_rts->sq_psn);
+	assert_int_equal(rts->sq_psn, end_of(from)->card.sq_psn);
+	assert_int_equal(rtr->path_mtu, IBV_MTU_1024);
+	assert_int_equal(rtr->ah_attr.port_num, 1);
+	assert_int_equal(rtr->ah_attr.is_global, 1);
+	assert_int_equal(rtr->ah_attr.grh.sgid_index, 3);
+	assert_int_equal(rtr->ah_attr.grh.hop_limit, 64);
+	assert_memory_equal(rtr->ah_attr.grh.dgid.raw, end_of(to)->card.gid, 16);
+	assert_int_equal(rtr->ah_attr.grh.dgid.raw[15], to->rank + 1);
+	if (from->qp->qp_type == IBV_QPT_RC) {
+		assert_int_equal(rtr->max_dest_rd_atomic, from->rank ? 4 : 16);
+		assert_int_equal(rts->max_rd_atomic, from->rank ? 16 : 4);
+		assert_int_equal(rts->timeout, 14);
+	}
+}
+
+static void are_connected(void)
+{
+	points_to(&a, &b);
+	points_to(&b, &a);
+}
+
+/* ------------------------------------------------------------ the fixture --- */
+
+static int group_setup(void **state)
+{
+	(void)state;
+	be_patient();
+	clearenv();
+	cache_need();
+	alarm(100);
+	cache = cache_start(NULL);
+	snprintf(servers, sizeof(servers), "%s", cache_hostport(cache)->text);
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	(void)state;
+	cache_end(cache);
+	return 0;
+}
+
+/* fake0 is 10.0.0.1 with MTU 1024, fake1 10.0.0.2 with MTU 4096 and fewer reads. */
+static int setup(void **state)
+{
+	struct fake_device *second;
+	static int number;
+
+	(void)state;
+	fake_verbs_reset();
+	second = fake_verbs_add("fake1");
+	second->ports[0].active_mtu = IBV_MTU_4096;
+	second->ports[0].gids[2].gid = second->ports[0].gids[3].gid = "::ffff:10.0.0.2";
+	second->attr.max_qp_rd_atom = 4;
+	snprintf(job, sizeof(job), "job%d", number++);
+	further = NULL;
+	memset(&a, 0, sizeof(a));
+	memset(&b, 0, sizeof(b));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	leave(&a);
+	leave(&b);
+	if (fake_verbs.open)
+		print_error("%d objects are still open\n", fake_verbs.open);
+	return fake_verbs.open;
+}
+
+/* The server, without the library's help. */
+static struct beest_kv *raw(void)
+{
+	struct beest_kv *exchange = NULL;
+
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
+	return exchange;
+}
+
+static int64_t soon(void)
+{
+	return beest_clock_deadline(5 * BEEST_SECOND);
+}
+
+static void raw_put(const char *kind, const char *name, const void *bytes, size_t size)
+{
+	struct beest_kv *exchange = raw();
+	char key[128];
+
+	snprintf(key, sizeof(key), "hb1/%s/%s/%s", job, kind, name);
+	assert_int_equal(beest_kv_put(exchange, key, bytes, size, 60, soon()), 0);
+	beest_kv_close(exchange);
+}
+
+/* The bytes under a key, for free(3); NULL: none. */
+static uint8_t *raw_get(const char *kind, const char *name, size_t *size)
+{
+	struct beest_kv *exchange = raw();
+	struct beest_kv_value value;
+	const char *keys[1];
+	char key[128];
+
+	snprintf(key, sizeof(key), "hb1/%s/%s/%s", job, kind, name);
+	keys[0] = key;
+	assert_int_equal(beest_kv_get(exchange, keys, 1, &value, soon()), 0);
+	beest_kv_close(exchange);
+	*size = value.size;
+	return value.bytes;
+}
+
+static bool is_published(const char *kind, const char *name)
+{
+	size_t size;
+	uint8_t *bytes = raw_get(kind, name, &size);
+
+	free(bytes);
+	return bytes != NULL;
+}
+
+/* ----------------------------------------------------------- the full flow --- */
+
+static void reliable_connection(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	together(introduce_and_confirm);
+	are_connected();
+	assert_int_equal(a.refills, 1);
+	assert_int_equal(b.refills, 1);
+	together(confirm);			/* again is no harm */
+	are_connected();
+}
+
+static void unreliable_connection(void **state)
+{
+	(void)state;
+	both(IBV_QPT_UC, LONG);
+	together(introduce_and_confirm);
+	are_connected();
+}
+
+static void over_infiniband(void **state)
+{
+	struct fake_device *devices = fake_verbs.devices;
+	const struct ibv_qp_attr *rtr;
+
+	(void)state;
+	fake_verbs_infiniband();
+	fake_verbs_add("fake1");
+	devices[1].ports[0].lid = 0x1234;
+	devices[1].ports[0].gids[0].gid = "fe80::1234";
+	devices[1].ports[0].active_mtu = IBV_MTU_2048;
+	both(IBV_QPT_RC, LONG);
+	together(introduce_and_confirm);
+	rtr = &step_to(a.qp, IBV_QPS_RTR)->attr;
+	assert_int_equal(rtr->ah_attr.is_global, 0);
+	assert_int_equal(rtr->ah_attr.dlid, 0x1234);
+	assert_int_equal(rtr->path_mtu, IBV_MTU_2048);
+	rtr = &step_to(b.qp, IBV_QPS_RTR)->attr;
+	assert_int_equal(rtr->ah_attr.dlid, 7);
+	assert_int_equal(rtr->path_mtu, IBV_MTU_2048);
+}
+
+static void what_is_told_of_the_peer(void **state)
+{
+	struct hartebeest_remote_qp remote;
+	char host[64];
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(publish(&b), 0);
+	memset(&remote, 0xff, sizeof(remote));
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "b/qp", &remote), 0);
+	assert_int_equal(remote.qp_type, IBV_QPT_RC);
+	assert_int_equal(remote.qp_num, b.qp->qp_num);
+	assert_int_equal(remote.psn, end_of(&b)->card.sq_psn);
+	assert_int_equal(remote.qkey, 0x11111111);
+	assert_int_equal(remote.lid, 0);
+	assert_int_equal(remote.pkey, 0xffff);
+	assert_memory_equal(remote.gid.raw, end_of(&b)->card.gid, 16);
+	assert_int_equal(remote.rank, 1);
+	assert_int_equal(remote.pid, getpid());
+	gethostname(host, sizeof(host));
+	assert_string_equal(remote.host, host);
+	assert_string_equal(remote.device, "fake1:1");
+}
+
+/* Publishing takes a queue pair to INIT, and leaves it where it is beyond. */
+static void publish_takes_to_init(void **state)
+{
+	uint32_t psn;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(a.qp->state, IBV_QPS_INIT);
+	psn = end_of(&a)->card.sq_psn;
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(end_of(&a)->card.sq_psn, psn);
+	assert_int_equal(a.refills, 1);
+	assert_int_equal(introduce(&b), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(a.qp->state, IBV_QPS_RTS);
+	together(confirm);
+	are_connected();
+}
+
+/* Connecting twice is refused, and the connection stands as before. */
+static void connected_already(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	together(introduce_and_confirm);
+	assert_int_equal(connect_qp(&a), -EISCONN);
+	assert_error_is("queue pair 'qp' is not in INIT but connected to b/qp: "
+			"hartebeest_qp_reset() or _reconnect()");
+	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), -EISCONN);
+	together(confirm);
+	are_connected();
+}
+
+#define PAIRS 8
+
+static int introduce_number(struct side *side)
+{
+	char name[16], own[16], peer[16];
+	int i, ret = 0;
+
+	for (i = 0; i < PAIRS && ret == 0; i++) {
+		snprintf(name, sizeof(name), "qp%d", i);
+		snprintf(own, sizeof(own), "%d/%d", side->rank, i);
+		ret = hartebeest_qp_create(side->hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
+		      hartebeest_qp_publish(side->hb, name, own);
+	}
+	for (i = 0; i < PAIRS && ret == 0; i++) {
+		snprintf(name, sizeof(name), "qp%d", i);
+		snprintf(peer, sizeof(peer), "%d/%d", !side->rank, i);
+		ret = hartebeest_qp_fetch(side->hb, peer, NULL) ||
+		      hartebeest_qp_connect(side->hb, name, peer) ||
+		      hartebeest_qp_confirm(side->hb, name, peer);
+	}
+	return ret;
+}
+
+static void many_queue_pairs(void **state)
+{
+	struct ibv_qp *mine = NULL, *its = NULL;
+	char name[16];
+	int i;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	together(introduce_number);
+	for (i = 0; i < PAIRS; i++) {
+		snprintf(name, sizeof(name), "qp%d", i);
+		assert_int_equal(hartebeest_qp_get(a.hb, name, &mine), 0);
+		assert_int_equal(hartebeest_qp_get(b.hb, name, &its), 0);
+		assert_int_equal(step_to(mine, IBV_QPS_RTR)->attr.dest_qp_num, its->qp_num);
+		assert_int_equal(step_to(its, IBV_QPS_RTR)->attr.dest_qp_num, mine->qp_num);
+	}
+}
+
+/* Threads of one process, each with a queue pair of its own, in one context. */
+struct worker {
+	struct side *side;
+	int number, ret;
+	pthread_t thread;
+	char error[512];
+};
+
+static void *work_alone(void *data)
+{
+	struct worker *worker = data;
+	struct hartebeest *hb = worker->side->hb;
+	char name[16], own[16], peer[16];
+
+	snprintf(name, sizeof(name), "w%d", worker->number);
+	snprintf(own, sizeof(own), "%d/%d", worker->side->rank, worker->number);
+	snprintf(peer, sizeof(peer), "%d/%d", !worker->side->rank, worker->number);
+	worker->ret = hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
+		      hartebeest_qp_publish(hb, name, own) ||
+		      hartebeest_qp_fetch(hb, worker->side->peer, NULL) ||	/* all the same */
+		      hartebeest_qp_fetch(hb, peer, NULL) ||
+		      hartebeest_qp_connect(hb, name, peer) ||
+		      hartebeest_qp_confirm(hb, name, peer);
+	snprintf(worker->error, sizeof(worker->error), "%s", hartebeest_error());
+	return NULL;
+}
+
+static void threads_share_a_context(void **state)
+{
+	struct worker workers[2 * PAIRS];
+	int i;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(publish(&b), 0);
+	for (i = 0; i < 2 * PAIRS; i++) {
+		workers[i].side = i % 2 ? &a : &b;
+		workers[i].number = i / 2;
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, work_alone,
+						&workers[i]), 0);
+	}
+	for (i = 0; i < 2 * PAIRS; i++)
+		pthread_join(workers[i].thread, NULL);
+	for (i = 0; i < 2 * PAIRS; i++) {
+		if (workers[i].ret)
+			print_error("%s\n", workers[i].error);
+		assert_int_equal(workers[i].ret, 0);
+	}
+}
+
+/* ------------------------------------------------------------- datagrams --- */
+
+static void datagrams(void **state)
+{
+	struct hartebeest_address address, again;
+
+	(void)state;
+	both(IBV_QPT_UD, SHORT);
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &address), -ENOTCONN);
+	assert_error_is("queue pair 'qp' has no address of 'b/qp': hartebeest_qp_connect() makes "
+			"one");
+	together(introduce);
+	assert_int_equal(a.qp->state, IBV_QPS_RTS);
+	assert_int_equal(b.qp->state, IBV_QPS_RTS);
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &address), 0);
+	assert_non_null(address.ah);
+	assert_int_equal(address.qp_num, b.qp->qp_num);
+	assert_int_equal(address.qkey, 0x11111111);
+	assert_int_equal(hartebeest_post_send_ud(a.qp, a.mr->addr, 8, a.mr->lkey, address.ah,
+						 address.qp_num, address.qkey, 1, 0), 0);
+
+	assert_int_equal(confirm(&a), -EOPNOTSUPP);
+	assert_error_is("UD queue pair 'qp' has no single peer to confirm: use "
+			"hartebeest_barrier()");
+	assert_int_equal(reconnect(&a), -EOPNOTSUPP);
+	assert_int_equal(a.qp->state, IBV_QPS_RTS);
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &again), 0);
+	assert_ptr_equal(again.ah, address.ah);
+}
+
+static void datagrams_to_many(void **state)
+{
+	struct hartebeest_address first, second, third;
+	struct ibv_qp *other = NULL;
+
+	(void)state;
+	both(IBV_QPT_UD, SHORT);
+	assert_int_equal(hartebeest_qp_create(b.hb, "other", "pd", IBV_QPT_UD, "cq", "cq", &other),
+			 0);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(hartebeest_qp_publish(b.hb, "other", "b/other"), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "b/other", NULL), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/other"), 0);
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &first), 0);
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/other", &second), 0);
+	assert_int_equal(first.qp_num, b.qp->qp_num);
+	assert_int_equal(second.qp_num, other->qp_num);
+	assert_ptr_not_equal(first.ah, second.ah);
+	assert_int_equal(fake_verbs.ahs, 2);
+
+	/* The peer made a new one under its old key. */
+	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_UD, "cq", "cq", &b.qp), 0);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &third), 0);
+	assert_int_equal(third.qp_num, b.qp->qp_num);
+	assert_int_not_equal(third.qp_num, first.qp_num);
+	assert_int_equal(fake_verbs.ahs, 2);
+
+	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
+	assert_int_equal(fake_verbs.ahs, 0);
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &third), -ENOTCONN);
+}
+
+static void an_address_that_cannot_be_made(void **state)
+{
+	struct hartebeest_address address;
+
+	(void)state;
+	both(IBV_QPT_UD, SHORT);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
+	fake_verbs_fail("ibv_create_ah", 1, ETIMEDOUT);
+	assert_int_equal(connect_qp(&a), -ETIMEDOUT);
+	assert_error_is("cannot make an address handle for 'b/qp' (fake1:1): Connection timed out");
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &address), -ENOTCONN);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &address), 0);
+}
+
+/* --------------------------------------------------------- disagreements --- */
+
+static void transports_differ(void **state)
+{
+	char sentence[512], host[64];
+
+	(void)state;
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_UC, SHORT), 0);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(connect_qp(&a), -EPROTOTYPE);
+	gethostname(host, sizeof(host));
+	snprintf(sentence, sizeof(sentence), "queue pair 'qp' and 'b/qp': the transport "
+		 "differs: RC here (fake0:1) but UC at the peer (fake1:1, host %s, pid %d, rank 1)", host, (int)getpid());
+	assert_error_is(sentence);
+	assert_int_equal(a.qp->state, IBV_QPS_INIT);
+	assert_int_equal(confirm(&a), -ENOTCONN);
+	assert_error_is("queue pair 'qp' is not connected to 'b/qp'");
+
+	/* Another queue pair of the peer, of the right kind: everything still works. */
+	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
+	assert_int_equal(publish(&b), 0);
+	together(introduce_and_confirm);
+	are_connected();
+}
+
+static void nothing_was_fetched(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(connect_qp(&a), -ENOENT);
+	assert_error_has("hartebeest_qp_fetch() was not called");
+	assert_error_has("'b/qp'");
+	assert_int_equal(a.qp->state, IBV_QPS_INIT);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(confirm(&b), -ENOTCONN);
+}
+
+/* A step that the device refuses: the state is what was reached, a reset helps. */
+static void the_device_refuses(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(introduce(&b), 0);
+	assert_int_equal(fetch(&a), 0);
+	fake_verbs_fail("ibv_modify_qp", 1, ETIMEDOUT);
+	assert_int_equal(connect_qp(&a), -ETIMEDOUT);
+	assert_error_has("queue pair 'qp' and 'b/qp' (host ");
+	assert_error_has(", rank 1): INIT -> RTR of QP ");
+	assert_error_has("to QP ");
+	assert_error_has(" at ::ffff:10.0.0.2, LID 0, path MTU 1024, reads out 4, in 16,");
+	assert_int_equal(a.qp->state, IBV_QPS_INIT);
+	fake_verbs_fail("ibv_modify_qp", 2, EINVAL);
+	assert_int_equal(connect_qp(&a), -EINVAL);
+	assert_error_has("queue pair 'qp' and 'b/qp' (host ");
+	assert_error_has("RTR -> RTS of QP ");
+	assert_int_equal(a.qp->state, IBV_QPS_RTR);
+	assert_int_equal(connect_qp(&a), -EISCONN);
+	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	together(confirm);
+	are_connected();
+}
+
+/* ------------------------------------------------------------ confirmation --- */
+
+/* It connects and then only serves one-sided reads: no further call of the library. */
+static void a_passive_peer_is_confirmed(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(introduce(&b), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(confirm(&b), 0);
+	are_connected();
+}
+
+/* What connect could not send to a server that was away, following sends. */
+static void following_sends_what_is_owed(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(introduce(&b), 0);
+	assert_int_equal(fetch(&a), 0);
+	cache_stop(cache);
+	assert_int_equal(connect_qp(&a), 0);
+	cache_resume(cache);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", a.peer, NULL), 0);
+	assert_int_equal(confirm(&b), 0);
+	are_connected();
+}
+
+static void a_peer_that_never_comes(void **state)
+{
+	int64_t start_time = beest_clock_now();
+	char sentence[256];
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(fetch(&a), -ETIMEDOUT);
+	snprintf(sentence, sizeof(sentence), "after %s: no qp 'b/qp' (key hb1/", brief.words);
+	assert_error_has(sentence);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(introduce(&a), 0);
+	assert_int_equal(confirm(&a), -ETIMEDOUT);
+	snprintf(sentence, sizeof(sentence), "queue pair 'qp' is connected, but 'b/qp' did not "
+		 "confirm it: after %s: no confirm 'b/qp'", brief.words);
+	assert_error_has(sentence);
+	assert_true(beest_clock_now() - start_time >= 2 * brief.ns);
+	assert_true(beest_clock_now() - start_time < 2 * brief.ns + 5 * BEEST_SECOND);
+
+	/* It comes late: nothing is lost. */
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+	together(confirm);
+	are_connected();
+}
+
+/* A process that publishes and dies without taking its record back. */
+static void publish_and_die(int type)
+{
+	struct side side;
+	pid_t child = fork();
+	int status = -1;
+
+	if (child == 0)
+		_exit(make(&side, 1, type, LONG) || publish(&side));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/*
+ * The record of a former run is there first, and nothing tells it from the peer's
+ * but that it does not confirm.
+ */
+static void a_record_of_a_former_run(void **state)
+{
+	uint32_t stale;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		publish_and_die(IBV_QPT_RC);
+		assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(introduce(&a), 0);
+		stale = step_to(a.qp, IBV_QPS_RTR)->attr.rq_psn;
+		start(&a, confirm);
+		pause_ms(20 * i);
+		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		start(&b, introduce_and_confirm);
+		finishes(&b);
+		finishes(&a);
+		are_connected();
+		assert_int_not_equal(step_to(a.qp, IBV_QPS_RTR)->attr.rq_psn, stale);
+		assert_int_equal(a.refills, 2);
+		assert_int_equal(b.refills, 1);
+		leave(&a);
+		leave(&b);
+	}
+}
+
+static void a_former_run_of_another_transport(void **state)
+{
+	(void)state;
+	publish_and_die(IBV_QPT_UC);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(introduce(&a), -EPROTOTYPE);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(publish(&b), 0);
+	together(introduce_and_confirm);
+	are_connected();
+}
+
+/* Both see only the other's former life first. */
+static void former_runs_of_both(void **state)
+{
+	struct side former;
+
+	(void)state;
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	together(introduce_and_confirm);
+	former = a;			/* lives on, but nobody asks it any more */
+	memset(&a, 0, sizeof(a));
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(introduce(&a), 0);
+	fake_verbs_set_state(b.qp, IBV_QPS_ERR);
+	start(&a, confirm);
+	start(&b, reconnect);
+	finishes(&a);
+	finishes(&b);
+	are_connected();
+	hartebeest_close(former.hb);
+	together(confirm);		/* the former one took nothing away but its own */
+}
+
+/*
+ * With sequence numbers by option, a process that starts anew gets the very numbers of
+ * its former life.  Only the incarnation tells the two apart.
+ */
+#define FIXED "qp_attr.sq_psn=3185"
+
+static void former_run_with_the_same_numbers(void **state)
+{
+	(void)state;
+	further = FIXED;
+	publish_and_die(IBV_QPT_RC);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);	/* as the child did */
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(introduce(&a), 0);
+	assert_int_equal(step_to(a.qp, IBV_QPS_RTR)->attr.dest_qp_num, b.qp->qp_num);
+	start(&a, confirm);
+	start(&b, introduce_and_confirm);
+	finishes(&a);
+	finishes(&b);
+	are_connected();
+	assert_int_equal(a.refills, 2);		/* connected anew, to the living one */
+}
+
+/* What the peer confirmed was the former life's queue pair of the same number. */
+static void confirmed_to_the_former_run(void **state)
+{
+	pid_t child;
+	int status = -1;
+
+	(void)state;
+	further = FIXED;
+	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	child = fork();
+	if (child == 0)
+		_exit(make(&a, 0, IBV_QPT_RC, LONG) || introduce_and_confirm(&a));
+	start(&b, introduce_and_confirm);
+	finishes(&b);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(step_to(b.qp, IBV_QPS_RTR)->attr.dest_qp_num, a.qp->qp_num);
+	assert_int_equal(introduce(&a), 0);
+	assert_int_equal(confirm(&a), -ETIMEDOUT);
+	together(confirm);			/* the peer sees the new one, and follows */
+	are_connected();
+}
+
+/* ------------------------------------------------------------- reconnect --- */
+
+static void both_reconnect(void **state)
+{
+	uint32_t psn_a, psn_b;
+	int i;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	together(introduce_and_confirm);
+	for (i = 0; i < 10; i++) {
+		psn_a = end_of(&a)->card.sq_psn;
+		psn_b = end_of(&b)->card.sq_psn;
+		fake_verbs_set_state(i % 2 ? a.qp : b.qp, IBV_QPS_ERR);
+		together(reconnect);
+		are_connected();
+		assert_int_not_equal(end_of(&a)->card.sq_psn, psn_a);
+		assert_int_not_equal(end_of(&b)->card.sq_psn, psn_b);
+		assert_true(a.refills >= i + 2 && b.refills >= i + 2);
+	}
+}
+
+static const char *fixed_psn_file(void)
+{
+	static char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/tmp/hartebeest-psn-%d.json", getpid());
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("{ \"qp_attr\": { \"rq_psn\": 3185, \"sq_psn\": 3185 } }", file);
+	fclose(file);
+	return path;
+}
+
+static void reconnect_before_anything(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(reconnect(&a), -ENOTCONN);
+	assert_error_has("queue pair 'qp' was never published");
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(reconnect(&a), -ETIMEDOUT);	/* the peer is not there */
+	assert_error_has("no qp 'b/qp'");
+	assert_int_equal(introduce(&b), 0);
+	together(reconnect);
+	are_connected();
+}
+
+static void both_with_fixed_psn(void)
+{
+	setenv("HARTEBEEST_CONF_PATH", fixed_psn_file(), 1);
+	both(IBV_QPT_RC, SHORT);
+	unlink(fixed_psn_file());
+	unsetenv("HARTEBEEST_CONF_PATH");
+}
+
+/*
+ * Sequence numbers of migrated settings are the same in every life of a queue pair: the
+ * peer's confirmation of the former life must not pass for one of this.
+ */
+static void a_fixed_sequence_number_confirms_nothing(void **state)
+{
+	(void)state;
+	both_with_fixed_psn();
+	together(introduce_and_confirm);
+	are_connected();
+	assert_int_equal(reconnect(&a), -ETIMEDOUT);	/* b knows nothing of it */
+	together(reconnect);
+	are_connected();
+}
+
+/* The device gives the new queue pair the old one's number; the peer knows nothing of it. */
+static void a_number_used_again_confirms_nothing(void **state)
+{
+	(void)state;
+	both_with_fixed_psn();
+	together(introduce_and_confirm);
+	fake_verbs.next_qp_num = b.qp->qp_num;
+	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
+	fake_verbs.next_qp_num = 0;
+	assert_int_equal(introduce(&b), 0);
+	assert_int_equal(confirm(&b), -ETIMEDOUT);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), 1);
+	together(confirm);
+	are_connected();
+}
+
+/* Both are connected, and neither has asked for the other's confirmation. */
+static void connect_both(void)
+{
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(introduce(&a), 0);
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+}
+
+/* It is connected: that is enough. */
+static void a_peer_need_not_confirm(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	connect_both();
+	assert_true(is_published("confirm", "b/qp"));
+	assert_int_equal(confirm(&a), 0);
+}
+
+/* The key is the new one's by now, and so is what stands under it. */
+static void the_old_one_leaves_the_new_one_alone(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	together(introduce_and_confirm);
+	assert_int_equal(hartebeest_qp_create(a.hb, "new", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "new", a.own), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(hartebeest_qp_connect(a.hb, "new", a.peer), 0);
+	assert_int_equal(hartebeest_qp_destroy(a.hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_follow(b.hb, "qp", b.peer, NULL), 1);
+	assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_confirm(a.hb, "new", a.peer), 0);
+	assert_true(is_published("confirm", a.own));
+	assert_int_equal(confirm(&b), 0);
+}
+
+/* Its confirmation is true of the life before, whose record it has replaced. */
+static void who_was_reset_is_not_confirmed(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	connect_both();
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_true(is_published("confirm", "a/qp"));
+	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(confirm(&b), -ETIMEDOUT);
+	assert_int_equal(connect_qp(&a), 0);
+	together(confirm);
+	are_connected();
+}
+
+/* Connected first, and then published; and again, under another key. */
+static void a_key_that_comes_late(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_true(is_published("confirm", "a/qp"));
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "a/other"), 0);
+	strcpy(b.peer, "a/other");
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_int_equal(confirm(&b), 0);
+}
+
+#define RING 4
+
+/* Each connects to both its neighbours, and then each confirms the next one first. */
+static void *join_ring(void *data)
+{
+	struct side *side = data;
+	char next[32], previous[32], own[2][32];
+	int before = (side->rank + RING - 1) % RING, after = (side->rank + 1) % RING;
+
+	snprintf(own[0], sizeof(own[0]), "%d-%d", side->rank, after);
+	snprintf(own[1], sizeof(own[1]), "%d-%d", side->rank, before);
+	snprintf(next, sizeof(next), "%d-%d", after, side->rank);
+	snprintf(previous, sizeof(previous), "%d-%d", before, side->rank);
+	side->ret = hartebeest_qp_create(side->hb, "more", "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
+		    hartebeest_qp_publish(side->hb, "qp", own[0]) ||
+		    hartebeest_qp_publish(side->hb, "more", own[1]) ||
+		    hartebeest_qp_fetch(side->hb, next, NULL) ||
+		    hartebeest_qp_fetch(side->hb, previous, NULL) ||
+		    hartebeest_qp_connect(side->hb, "qp", next) ||
+		    hartebeest_qp_connect(side->hb, "more", previous) ||
+		    hartebeest_qp_confirm(side->hb, "qp", next) ||
+		    hartebeest_qp_confirm(side->hb, "more", previous);
+	snprintf(side->error, sizeof(side->error), "%s", hartebeest_error());
+	return NULL;
+}
+
+static void confirmations_in_a_ring(void **state)
+{
+	struct side sides[RING];
+	int i;
+
+	(void)state;
+	for (i = 0; i < RING; i++) {
+		assert_int_equal(make(&sides[i], i % 2, IBV_QPT_RC, "job.participants=0-3"), 0);
+		sides[i].rank = i;
+	}
+	for (i = 0; i < RING; i++)
+		pthread_create(&sides[i].thread, NULL, join_ring, &sides[i]);
+	for (i = 0; i < RING; i++)
+		finishes(&sides[i]);
+	for (i = 0; i < RING; i++)
+		leave(&sides[i]);
+}
+
+/* The sequence number drawn by INIT is one that the peer is told. */
+static void reset_and_init(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	together(introduce_and_confirm);
+	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(hartebeest_qp_reset(b.hb, "qp"), 0);
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+	together(confirm);
+	are_connected();
+}
+
+/* The end that restarted does what it did at its first start. */
+static void one_side_restarts(void **state)
+{
+	int late;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	together(introduce_and_confirm);
+	for (late = 0; late < 2; late++) {
+		leave(&b);
+		fake_verbs_set_state(a.qp, IBV_QPS_ERR);
+		assert_false(is_published("qp", "b/qp"));
+		if (late) {
+			start(&a, reconnect);
+			pause_ms(50);
+		}
+		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		start(&b, introduce_and_confirm);
+		if (!late) {
+			pause_ms(50);
+			start(&a, reconnect);
+		}
+		finishes(&b);
+		finishes(&a);
+		are_connected();
+	}
+}
+
+/* It restarts while the other waits for its confirmation, and again. */
+static void restarts_during_the_confirmation(void **state)
+{
+	int i;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(introduce(&a), 0);
+	start(&a, confirm);
+	for (i = 0; i < 3; i++) {
+		leave(&b);
+		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(publish(&b), 0);
+		pause_ms(10 * i);
+	}
+	start(&b, introduce_and_confirm);
+	finishes(&b);
+	finishes(&a);
+	are_connected();
+}
+
+/* INIT draws a new number: what was published before would mislead the peer. */
+static void reset_and_connect(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	together(introduce);
+	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	together(confirm);
+	are_connected();
+	assert_int_equal(a.refills, 2);
+}
+
+/* A refill that fails while a confirmation follows the peer's new record. */
+static int fail_second_refill(void *data, struct ibv_qp *qp)
+{
+	struct side *side = data;
+
+	(void)qp;
+	return ++side->refills == 2 ? -ENOBUFS : 0;
+}
+
+static void refill_fails_in_a_confirmation(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	hartebeest_qp_refill_set(a.hb, "qp", fail_second_refill, &a);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(introduce(&a), 0);
+	leave(&b);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(confirm(&a), -ENOBUFS);
+	assert_error_is("queue pair 'qp' cannot be connected to the new 'b/qp': the refill "
+			"function of queue pair 'qp' failed: No buffer space available");
+	assert_int_equal(a.qp->state, IBV_QPS_RESET);
+	start(&b, introduce_and_confirm);
+	start(&a, reconnect);
+	finishes(&a);
+	finishes(&b);
+	are_connected();
+}
+
+/* --------------------------------------------------------- memory regions --- */
+
+/* One look, and whoever looks waits for nobody. */
+static void following_a_peer(void **state)
+{
+	struct hartebeest_remote_qp remote;
+	int64_t start_time;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), -ENOTCONN);
+	together(introduce_and_confirm);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 0);
+	leave(&b);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(introduce(&b), 0);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 1);
+	assert_int_equal(remote.qp_num, b.qp->qp_num);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), 0);
+	are_connected();
+	together(confirm);
+	cache_stop(cache);
+	start_time = beest_clock_now();
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), 0);
+	assert_true(beest_clock_now() - start_time < BEEST_SECOND);
+	cache_resume(cache);
+}
+
+static void memory_regions(void **state)
+{
+	struct hartebeest_remote_mr remote;
+	struct ibv_mr *other = NULL;
+	static char memory[100];
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	memset(&remote, 0xa5, sizeof(remote));
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote), -ETIMEDOUT);
+	assert_error_has("no mr 'b/mr'");
+	assert_int_equal(remote.rkey, 0xa5a5a5a5);		/* untouched */
+
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr"), 0);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote), 0);
+	assert_int_equal(remote.address, (uintptr_t)b.mr->addr);
+	assert_int_equal(remote.length, 4096);
+	assert_int_equal(remote.rkey, b.mr->rkey);
+	assert_int_equal(remote.access, RW);
+
+	/* What is there now, and not what once was. */
+	assert_int_equal(hartebeest_mr_register(b.hb, "other", "pd", memory, 100, 0, &other), 0);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "other", "b/mr"), 0);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote), 0);
+	assert_int_equal(remote.address, (uintptr_t)memory);
+	assert_int_equal(remote.length, 100);
+	assert_int_equal(remote.rkey, other->rkey);
+	assert_int_equal(remote.access, 0);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "none", "b/mr"), -ENOENT);
+}
+
+/* A queue pair and a region under one key are two things. */
+static void kinds_do_not_share_keys(void **state)
+{
+	struct hartebeest_remote_mr remote;
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "k"), 0);
+	assert_false(is_published("mr", "k"));
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "k"), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "k", "m", 1), 0);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "k", &remote), 0);
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "k", NULL), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "k", NULL, 0, NULL), 0);
+}
+
+static void close_takes_back(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "letter", "x", 1), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "shared"), 0);
+	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "shared"), 0);
+	assert_true(is_published("qp", "a/qp"));
+	assert_true(is_published("rank", "0"));
+	leave(&a);
+	assert_false(is_published("qp", "a/qp"));
+	assert_false(is_published("mr", "a/mr"));
+	assert_false(is_published("rank", "0"));
+	assert_true(is_published("msg", "letter"));
+	assert_true(is_published("qp", "shared"));	/* another's by now */
+}
+
+static void destroy_takes_back(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "second"), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "shared"), 0);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "shared"), 0);
+	assert_int_equal(hartebeest_mr_create(a.hb, "next", "pd", 4096, RW, NULL), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "handed over"), -EINVAL);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "handed-over"), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "next", "handed-over"), 0);
+
+	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
+	assert_false(is_published("mr", "a/mr"));
+	assert_true(is_published("mr", "shared"));		/* another's by now */
+	assert_true(is_published("mr", "handed-over"));		/* another region's */
+	assert_true(is_published("qp", "a/qp"));
+
+	fake_verbs_fail("ibv_destroy_qp", 1, EBUSY);
+	assert_int_equal(hartebeest_qp_destroy(a.hb, "qp"), -EBUSY);
+	assert_true(is_published("qp", "a/qp"));		/* it is still there */
+	assert_int_equal(hartebeest_qp_destroy(a.hb, "qp"), 0);
+	assert_false(is_published("qp", "a/qp"));
+	assert_false(is_published("qp", "second"));
+	assert_true(is_published("rank", "0"));
+	assert_int_equal(hartebeest_mr_destroy(a.hb, "next"), 0);
+	assert_false(is_published("mr", "handed-over"));
+}
+
+/* What was taken back is not put back when the server restarts, the rest is. */
+static void what_was_destroyed_stays_away(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
+	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
+	cache_restart(cache);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL), -ETIMEDOUT);
+	assert_true(is_published("qp", "a/qp"));
+	assert_false(is_published("mr", "a/mr"));
+}
+
+static void destroy_with_a_silent_server(void **state)
+{
+	int64_t start_time;
+
+	(void)state;
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
+	cache_stop(cache);
+	start_time = beest_clock_now();
+	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
+	assert_true(beest_clock_now() - start_time < 10 * BEEST_SECOND);
+	cache_resume(cache);
+}
+
+static void close_in_a_forked_child(void **state)
+{
+	pid_t child;
+	int status = -1;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(publish(&a), 0);
+	child = fork();
+	if (child == 0) {
+		hartebeest_close(a.hb);
+		_exit(fake_verbs_calls("ibv_destroy_qp"));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(is_published("qp", "a/qp"));
+	together(introduce_and_confirm);
+	are_connected();
+}
+
+/* ------------------------------------------------------- bad records --- */
+
+static void garbage(void **state)
+{
+	int64_t start_time;
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	raw_put("qp", "b/qp", "garbage", 7);
+	start_time = beest_clock_now();
+	assert_int_equal(fetch(&a), -EBADMSG);
+	assert_true(beest_clock_now() - start_time >= brief.ns);	/* it might go */
+	assert_error_has("qp 'b/qp' (key hb1/");
+	assert_error_has("7 bytes are too few for a record");
+	raw_put("qp", "b/qp", "", 0);
+	start(&a, fetch);
+	pause_ms(30);
+	assert_int_equal(publish(&b), 0);		/* and so it does */
+	finishes(&a);
+}
+
+static void a_changed_byte(void **state)
+{
+	uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(publish(&b), 0);
+	bytes = raw_get("qp", "b/qp", &size);
+	bytes[size - 10] ^= 1;
+	raw_put("qp", "b/qp", bytes, size);
+	assert_int_equal(fetch(&a), -EBADMSG);
+	assert_error_has("damaged record: its checksum is wrong");
+
+	bytes[size - 10] ^= 1;
+	bytes[3] = 2;
+	raw_put("qp", "b/qp", bytes, size);
+	assert_int_equal(fetch(&a), -EPROTONOSUPPORT);
+	assert_error_has("record of version 2, this library speaks version 1");
+
+	bytes[3] = 1;
+	raw_put("qp", "c/qp", bytes, size);
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "c/qp", NULL), -EBADMSG);
+	assert_error_has("holds the record of key");
+	raw_put("qp", "b/qp", bytes, size);
+	assert_int_equal(fetch(&a), 0);
+	free(bytes);
+}
+
+/* Well formed, and still what no queue pair can be. */
+static void put_card(const struct beest_endpoint *card)
+{
+	struct beest_record record = {
+		.kind = BEEST_KIND_QP, .author = { .host = "x", .pid = 1, .rank = 1 },
+	};
+	uint8_t payload[BEEST_PAYLOAD_MAX], bytes[1024];
+	int size;
+
+	snprintf(record.key, sizeof(record.key), "hb1/%s/qp/b/qp", job);
+	size = beest_codec_encode(&beest_qp_layout, card, payload, sizeof(payload));
+	assert_true(size > 0);
+	record.payload = payload;
+	record.payload_size = (size_t)size;
+	size = beest_record_encode(&record, bytes, sizeof(bytes));
+	assert_true(size > 0);
+	raw_put("qp", "b/qp", bytes, (size_t)size);
+}
+
+/* Within a container, host name and process id are those of the process before. */
+static void a_process_of_the_same_number(void **state)
+{
+	struct beest_record record = {
+		.kind = BEEST_KIND_RANK,
+		.author = { .pid = (uint32_t)getpid(), .rank = 1, .incarnation = { { 1 } } },
+	};
+	struct beest_rank_payload rank = { .size = 2 };
+	uint8_t payload[BEEST_PAYLOAD_MAX], bytes[1024];
+	struct hartebeest_remote_mr mr;
+	int size;
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr"), 0);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &mr), 0);
+	gethostname(record.author.host, sizeof(record.author.host));
+	snprintf(record.key, sizeof(record.key), "hb1/%s/rank/1", job);
+	size = beest_codec_encode(&beest_rank_layout, &rank, payload, sizeof(payload));
+	record.payload = payload;
+	record.payload_size = (size_t)size;
+	size = beest_record_encode(&record, bytes, sizeof(bytes));
+	assert_true(size > 0);
+	raw_put("rank", "1", bytes, (size_t)size);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &mr), -ETIMEDOUT);
+	assert_error_has(", which is gone: rank 1 is pid ");
+}
+
+static void absurd_numbers(void **state)
+{
+	static const struct beest_endpoint sound = {
+		.qp_type = IBV_QPT_RC, .link_layer = IBV_LINK_LAYER_ETHERNET,
+		.roce = BEEST_ROCE_V2, .mtu = IBV_MTU_1024, .pkey = 0xffff, .qp_num = 5,
+		.gid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 }, .device = "x",
+	};
+	struct beest_endpoint card;
+	int i;
+
+	(void)state;
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	put_card(&sound);
+	assert_int_equal(introduce(&a), 0);
+	for (i = 0; i < 8; i++) {
+		card = sound;
+		switch (i) {
+		case 0:	card.qp_num = 0; break;
+		case 1:	card.qp_num = 0x1000000; break;
+		case 2:	card.sq_psn = 0x1000000; break;
+		case 3:	card.mtu = 0; break;
+		case 4:	card.mtu = 6; break;
+		case 5:	card.link_layer = 0; break;
+		case 6:	card.link_layer = 3; break;
+		case 7:	card.roce = 3; break;
+		}
+		put_card(&card);
+		assert_int_equal(fetch(&a), -EBADMSG);
+		assert_error_has("the record under 'b/qp' has the ");
+		assert_error_has(", which is not within ");
+	}
+	put_card(&card);
+	assert_int_equal(confirm(&a), -EBADMSG);
+	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/qp"), -EISCONN);
+}
+
+/* ---------------------------------------------------------------- messages --- */
+
+static void messages(void **state)
+{
+	char buffer[16] = "untouched";
+	size_t length = 99;
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length), -ETIMEDOUT);
+	assert_error_has("no msg 'm'");
+	assert_int_equal(length, 99);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m", "hello", 6), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length), 0);
+	assert_int_equal(length, 6);
+	assert_string_equal(buffer, "hello");
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 6, NULL), 0);	/* it stays */
+	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length), 0);
+
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", "\0x", 2), 0);		/* replaces */
+	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length), 0);
+	assert_int_equal(length, 2);
+	assert_int_equal(buffer[1], 'x');
+
+	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), 0);
+	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), -ENOENT);
+	assert_error_has("no msg 'm'");
+}
+
+static void messages_without_content(void **state)
+{
+	char buffer[4] = "abc";
+	size_t length = 99;
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(hartebeest_msg_push(b.hb, "empty", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", NULL, 0, NULL), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", buffer, 4, &length), 0);
+	assert_int_equal(length, 0);
+	assert_string_equal(buffer, "abc");
+	assert_int_equal(hartebeest_msg_push(b.hb, "full", "1234567", 8), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "full", NULL, 0, &length), 0);
+	assert_int_equal(length, 8);
+}
+
+static void messages_too_large(void **state)
+{
+	char *large = calloc(1, MESSAGE_MAX + 1), *back = calloc(1, MESSAGE_MAX);
+	size_t length = 0;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	large[0] = 'A';
+	large[MESSAGE_MAX - 1] = 'Z';
+	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, MESSAGE_MAX), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, MESSAGE_MAX + 1), -EMSGSIZE);
+	assert_error_is("message 'm' has 1046529 bytes; at most 1046528 fit into a Memcached "
+			"value");
+	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, SIZE_MAX), -EMSGSIZE);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX - 1, &length), -EMSGSIZE);
+	assert_error_is("message 'm' has 1046528 bytes, the buffer 1046527");
+	assert_int_equal(length, MESSAGE_MAX);
+	assert_int_equal(back[0], 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, 1, NULL), -EMSGSIZE);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX, &length), 0);
+	assert_memory_equal(back, large, MESSAGE_MAX);		/* the former one is still there */
+	free(large);
+	free(back);
+}
+
+static void keys_that_cannot_be(void **state)
+{
+	char longest[256];
+
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	assert_int_equal(hartebeest_msg_push(a.hb, "", NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_msg_push(a.hb, "a b", NULL, 0), -EINVAL);
+	assert_error_has("byte 2 is 0x20");
+	assert_int_equal(hartebeest_msg_wait(a.hb, "a\r\nflush_all", NULL, 0, NULL), -EINVAL);
+	assert_int_equal(hartebeest_msg_delete(a.hb, "\xc3\xa9"), -EINVAL);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "a b"), -EINVAL);
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "a b", NULL), -EINVAL);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", ""), -EINVAL);
+	assert_int_equal(hartebeest_barrier(a.hb, "a b"), -EINVAL);
+	unit_repeat(longest, 'k', 250);
+	assert_int_equal(hartebeest_msg_push(a.hb, longest, NULL, 0), -ENAMETOOLONG);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", longest), -ENAMETOOLONG);
+	assert_int_equal(hartebeest_barrier(a.hb, longest), -ENAMETOOLONG);
+	unit_repeat(longest, 'k', 200);
+	assert_int_equal(hartebeest_msg_push(a.hb, longest, NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", longest), 0);
+	snprintf(a.own, sizeof(a.own), "a/qp");
+	together(introduce_and_confirm);
+}
+
+static void jobs_do_not_meet(void **state)
+{
+	(void)state;
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	strcat(job, "x");
+	assert_int_equal(make(&b, 1, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), -ENOENT);
+	assert_int_equal(hartebeest_msg_delete(a.hb, "m"), 0);
+}
+
+/* Same server, same names, same ranks, at once: each pair finds its own peer. */
+static void two_jobs_side_by_side(void **state)
+{
+	struct side c, d;
+
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	strcat(job, "x");
+	assert_int_equal(make(&c, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&d, 1, IBV_QPT_RC, LONG), 0);
+	start(&a, introduce_and_confirm);
+	start(&c, introduce_and_confirm);
+	start(&d, introduce_and_confirm);
+	start(&b, introduce_and_confirm);
+	finishes(&a);
+	finishes(&b);
+	finishes(&c);
+	finishes(&d);
+	are_connected();
+	points_to(&c, &d);
+	points_to(&d, &c);
+	assert_int_not_equal(step_to(a.qp, IBV_QPS_RTR)->attr.dest_qp_num, d.qp->qp_num);
+	leave(&c);
+	leave(&d);
+}
+
+static void origins_are_readable(void **state)
+{
+	const char *options[] = { NULL };
+	const char *warning = NULL;
+
+	(void)state;
+	setenv("SLURM_PROCID", "3", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "8", 1);
+	setenv("SLURM_JOB_ID", "4711", 1);
+	setenv("SLURM_STEP_ID", "0", 1);
+	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	assert_string_equal(hartebeest_origin(a.hb, &warning),
+			    "rank 3 of 8 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), "
+			    "job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)");
+	assert_string_equal(warning, "");
+	leave(&a);
+	setenv("PMI_RANK", "1", 1);
+	setenv("PMI_SIZE", "2", 1);
+	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	assert_string_equal(hartebeest_origin(a.hb, NULL), "rank 1 of 2 (from PMI_RANK, PMI_SIZE), "
+			    "job 4711 (from SLURM_JOB_ID)");
+	hartebeest_origin(a.hb, &warning);
+	assert_string_equal(warning, "PMI says rank 1 of 2 (PMI_RANK, PMI_SIZE), but Slurm says "
+			    "rank 3 of 8 (SLURM_PROCID, SLURM_STEP_NUM_TASKS); PMI is believed");
+	assert_null(hartebeest_origin(NULL, NULL));
+	assert_error_has("hb is NULL");
+	clearenv();
+}
+
+/* ------------------------------------------------------------------ barrier --- */
+
+#define RANKS 4
+
+struct party {
+	struct hartebeest *hb;
+	int rank, passes, delay_ms, ret;
+	bool close;
+	int *arrived;			/* of all ranks together */
+	int early;			/* passes before all were there */
+	pthread_t thread;
+	char error[1024];
+};
+
+static int open_party(struct party *party, const char *timeout)
+{
+	char number[32], server[320], name[64];
+	const char *options[] = { number, server, name, timeout, "job.nparticipants=4", NULL };
+
+	snprintf(number, sizeof(number), "job.rank=%d", party->rank);
+	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
+	snprintf(name, sizeof(name), "job.id=%s", job);
+	return hartebeest_open(&party->hb, options);
+}
+
+static void *attend(void *data)
+{
+	struct party *party = data;
+	int i;
+
+	pause_ms(party->delay_ms);
+	for (i = 1; i <= party->passes && party->ret == 0; i++) {
+		__atomic_add_fetch(party->arrived, 1, __ATOMIC_SEQ_CST);
+		party->ret = hartebeest_barrier(party->hb, "go");
+		if (__atomic_load_n(party->arrived, __ATOMIC_SEQ_CST) < i * RANKS)
+			party->early++;
+	}
+	snprintf(party->error, sizeof(party->error), "%s", hartebeest_error());
+	if (party->close) {
+		hartebeest_close(party->hb);
+		party->hb = NULL;
+	}
+	return NULL;
+}
+
+static void open_parties(struct party *parties, int count, const char *timeout)
+{
+	int i;
+
+	memset(parties, 0, (size_t)count * sizeof(*parties));
+	for (i = 0; i < count; i++) {
+		parties[i].rank = i;
+		parties[i].passes = 1;
+		assert_int_equal(open_party(&parties[i], timeout), 0);
+	}
+}
+
+static void attend_all(struct party *parties, int count)
+{
+	int i, arrived = 0;
+
+	for (i = 0; i < count; i++) {
+		parties[i].arrived = &arrived;
+		parties[i].ret = parties[i].early = 0;
+		assert_int_equal(pthread_create(&parties[i].thread, NULL, attend, &parties[i]), 0);
+	}
+	for (i = 0; i < count; i++)
+		pthread_join(parties[i].thread, NULL);
+}
+
+static void all_passed(const struct party *parties)
+{
+	int i;
+
+	for (i = 0; i < RANKS; i++) {
+		if (parties[i].ret)
+			print_error("rank %d: %s\n", i, parties[i].error);
+		assert_int_equal(parties[i].ret, 0);
+		assert_int_equal(parties[i].early, 0);
+	}
+}
+
+static void close_parties(struct party *parties, int count)
+{
+	while (count--)
+		hartebeest_close(parties[count].hb);
+}
+
+static void barrier_again_and_again(void **state)
+{
+	struct party parties[RANKS];
+	int i;
+
+	(void)state;
+	open_parties(parties, RANKS, LONG);
+	for (i = 0; i < RANKS; i++)
+		parties[i].passes = 20;
+	attend_all(parties, RANKS);
+	all_passed(parties);
+	assert_int_equal(fake_verbs_calls("ibv_get_device_list"), 0);
+	close_parties(parties, RANKS);
+}
+
+/* Records of the same pass of the same barrier lie there from run to run. */
+static void barrier_with_leftovers(void **state)
+{
+	struct party parties[RANKS];
+	int run_number, i;
+
+	(void)state;
+	for (run_number = 0; run_number < 4; run_number++) {
+		open_parties(parties, RANKS, LONG);
+		for (i = 0; i < RANKS; i++) {
+			parties[i].passes = 3;
+			parties[i].delay_ms = i == run_number ? 60 : 0;
+		}
+		attend_all(parties, RANKS);
+		all_passed(parties);
+		close_parties(parties, RANKS);
+	}
+}
+
+static void barrier_and_close(void **state)
+{
+	struct party parties[RANKS];
+	int round, i;
+
+	(void)state;
+	for (round = 0; round < 10; round++) {
+		open_parties(parties, RANKS, LONG);
+		for (i = 0; i < RANKS; i++)
+			parties[i].close = true;
+		attend_all(parties, RANKS);
+		all_passed(parties);
+	}
+}
+
+static void barrier_names_who_is_missing(void **state)
+{
+	struct party parties[RANKS];
+	char sentence[512], host[64];
+	int i;
+
+	(void)state;
+	gethostname(host, sizeof(host));
+	open_parties(parties, RANKS, SHORT);
+	attend_all(parties, RANKS - 1);
+	for (i = 0; i < RANKS - 1; i++) {
+		assert_int_equal(parties[i].ret, -ETIMEDOUT);
+		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: 1 of 4 did not come "
+			 "within exchange.timeout: rank 3 (key hb1/%s/barrier/go/1/3, never seen)",
+			 job);
+		assert_string_equal(parties[i].error, sentence);
+	}
+	attend_all(parties, RANKS);		/* it came late: try again */
+	all_passed(parties);
+	attend_all(parties, RANKS);
+	all_passed(parties);
+	close_parties(parties, RANKS);
+
+	open_parties(parties, RANKS, LONG);	/* now with a record of its former life */
+	attend_all(parties, RANKS);
+	all_passed(parties);
+	close_parties(parties, RANKS);
+	open_parties(parties, RANKS, SHORT);
+	attend_all(parties, RANKS - 1);
+	for (i = 0; i < RANKS - 1; i++) {
+		assert_int_equal(parties[i].ret, -ETIMEDOUT);
+		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: 1 of 4 did not come "
+			 "within exchange.timeout: rank 3 (key hb1/%s/barrier/go/1/3, last seen "
+			 "from host %s, pid %d)", job, host, (int)getpid());
+		assert_string_equal(parties[i].error, sentence);
+	}
+	close_parties(parties, RANKS);
+}
+
+static void barrier_without_ranks(void **state)
+{
+	char server[320];
+	const char *options[] = { server, SHORT, NULL, NULL };
+
+	(void)state;
+	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
+	options[2] = "job.rank=0";
+	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	assert_int_equal(hartebeest_rank(a.hb), 0);
+	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
+	assert_error_has("number of ranks is not known");
+	leave(&a);
+	options[2] = "job.participants=0,1";
+	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
+	assert_error_has("rank of this process is not known");
+	leave(&a);
+	options[2] = NULL;
+	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
+	assert_int_equal(hartebeest_msg_push(a.hb, "no-ranks", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "no-ranks", NULL, 0, NULL), 0);
+	assert_int_equal(hartebeest_msg_delete(a.hb, "no-ranks"), 0);
+}
+
+static void barrier_of_one(void **state)
+{
+	char server[320];
+	const char *options[] = { server, SHORT, "job.rank=7", "job.participants=7", NULL };
+	int i;
+
+	(void)state;
+	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
+	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(hartebeest_barrier(a.hb, "alone"), 0);
+	assert_int_equal(hartebeest_barrier(a.hb, "another"), 0);
+}
+
+/* -------------------------------------------------------- server trouble --- */
+
+static void wrong_server(void **state)
+{
+	struct beest_hostport closed;
+	char right[300], sentence[64];
+	int64_t start_time = beest_clock_now();
+
+	(void)state;
+	strcpy(right, servers);
+	closed_hostport(&closed);
+	snprintf(servers, sizeof(servers), "%s", closed.text);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	strcpy(servers, right);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), -ECONNREFUSED);
+	assert_error_has(closed.text);
+	snprintf(sentence, sizeof(sentence), "tried for %s", brief.words);
+	assert_error_has(sentence);
+	assert_true(beest_clock_now() - start_time >= brief.ns);
+	assert_int_equal(publish(&a), -ECONNREFUSED);
+	assert_error_has(closed.text);
+	assert_int_equal(a.qp->state, IBV_QPS_INIT);	/* what needs no server works */
+	assert_true(beest_clock_now() - start_time < 2 * brief.ns + 5 * BEEST_SECOND);
+}
+
+static void a_server_that_is_silent(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, SHORT);
+	together(introduce_and_confirm);
+	cache_stop(cache);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), -EHOSTDOWN);
+	assert_error_has(servers);
+	cache_resume(cache);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	together(reconnect);
+	are_connected();
+}
+
+/* Records that the server lost come back by themselves. */
+static void a_server_that_restarts(void **state)
+{
+	(void)state;
+	both(IBV_QPT_RC, LONG);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(fetch(&b), 0);
+	assert_int_equal(connect_qp(&b), 0);
+	start(&b, confirm);
+	cache_restart(cache);
+	start(&a, introduce_and_confirm);
+	finishes(&a);
+	finishes(&b);
+	are_connected();
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(reliable_connection),
+		TEST(unreliable_connection),
+		TEST(over_infiniband),
+		TEST(what_is_told_of_the_peer),
+		TEST(publish_takes_to_init),
+		TEST(connected_already),
+		TEST(many_queue_pairs),
+		TEST(threads_share_a_context),
+		TEST(datagrams),
+		TEST(datagrams_to_many),
+		TEST(an_address_that_cannot_be_made),
+		TEST(transports_differ),
+		TEST(nothing_was_fetched),
+		TEST(the_device_refuses),
+		TEST(a_passive_peer_is_confirmed),
+		TEST(following_sends_what_is_owed),
+		TEST(a_peer_that_never_comes),
+		TEST(a_record_of_a_former_run),
+		TEST(a_former_run_of_another_transport),
+		TEST(former_runs_of_both),
+		TEST(former_run_with_the_same_numbers),
+		TEST(confirmed_to_the_former_run),
+		TEST(both_reconnect),
+		TEST(reconnect_before_anything),
+		TEST(a_fixed_sequence_number_confirms_nothing),
+		TEST(a_number_used_again_confirms_nothing),
+		TEST(a_peer_need_not_confirm),
+		TEST(the_old_one_leaves_the_new_one_alone),
+		TEST(who_was_reset_is_not_confirmed),
+		TEST(a_key_that_comes_late),
+		TEST(confirmations_in_a_ring),
+		TEST(reset_and_init),
+		TEST(one_side_restarts),
+		TEST(restarts_during_the_confirmation),
+		TEST(reset_and_connect),
+		TEST(refill_fails_in_a_confirmation),
+		TEST(following_a_peer),
+		TEST(memory_regions),
+		TEST(kinds_do_not_share_keys),
+		TEST(close_takes_back),
+		TEST(destroy_takes_back),
+		TEST(what_was_destroyed_stays_away),
+		TEST(destroy_with_a_silent_server),
+		TEST(close_in_a_forked_child),
+		TEST(garbage),
+		TEST(a_changed_byte),
+		TEST(a_process_of_the_same_number),
+		TEST(absurd_numbers),
+		TEST(messages),
+		TEST(messages_without_content),
+		TEST(messages_too_large),
+		TEST(keys_that_cannot_be),
+		TEST(jobs_do_not_meet),
+		TEST(two_jobs_side_by_side),
+		TEST(origins_are_readable),
+		TEST(barrier_again_and_again),
+		TEST(barrier_with_leftovers),
+		TEST(barrier_and_close),
+		TEST(barrier_names_who_is_missing),
+		TEST(barrier_without_ranks),
+		TEST(barrier_of_one),
+		TEST(wrong_server),
+		TEST(a_server_that_is_silent),
+		TEST(a_server_that_restarts),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

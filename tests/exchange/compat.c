@@ -1,0 +1,1277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * compat.c - the original's C functions, as its programs use them
+ *
+ * There is one default context a process, so each scenario is a child of its own: it
+ * reports by its exit status, and what it printed is read afterwards.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hartebeest-c.h"
+#include "hartebeest.h"
+#include "lib/base/clock.h"
+#include "lib/kv/kv.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/unit.h"
+
+#define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+static struct cache *cache;
+static char folder[64];
+static char json[96];
+
+/* ----------------------------------------------------------- in the child --- */
+
+static int report;			/* the test's own stderr */
+
+static void broken(const char *condition, int line) __attribute__((noreturn));
+static void broken(const char *condition, int line)
+{
+	dprintf(report, "line %d: %s; last error: %s\n", line, condition, hartebeest_error());
+	_exit(1);
+}
+
+#define EXPECT(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
+
+static off_t told_so_far(void)
+{
+	struct stat status;
+
+	return fstat(2, &status) == 0 ? status.st_size : -1;
+}
+
+/* A new line on stderr, and the last one is the sentence of hartebeest_error(). */
+static void was_told(off_t before, const char *call, int line)
+{
+	char wanted[1200], told[4096] = "";
+	ssize_t size = pread(2, told, sizeof(told) - 1, before);
+	size_t length;
+
+	snprintf(wanted, sizeof(wanted), "hartebeest: error: %s\n", hartebeest_error());
+	length = strlen(wanted);
+	if (size >= (ssize_t)length && strcmp(told + (size_t)size - length, wanted) == 0)
+		return;
+	dprintf(report, "told: \"%s\"\n", told);
+	broken(call, line);
+}
+
+/* false or NULL, and a line. */
+#define FAILS(call)								\
+	do {									\
+		off_t told_before = told_so_far();				\
+										\
+		EXPECT(!(call));						\
+		was_told(told_before, "was not told: " #call, __LINE__);		\
+	} while (0)
+
+#define SAYS(text) EXPECT(strstr(hartebeest_error(), text))
+
+/* ---------------------------------------------------------- in the parent --- */
+
+struct child {
+	pid_t pid;
+	int out, err;
+};
+
+static int temporary(const char *name)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+	assert_true(fd >= 0);
+	unlink(path);
+	return fd;
+}
+
+/* The fake's device of that number is the child's, with an address of its own. */
+static void become_rank(int rank)
+{
+	struct fake_port *port = &fake_verbs.devices[0].ports[0];
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", rank);
+	setenv("HARTEBEEST_NID", number, 1);
+	port->gids[3].gid = rank ? "::ffff:10.0.0.2" : "::ffff:10.0.0.1";
+}
+
+static void run(struct child *child, int rank, void (*scenario)(void))
+{
+	child->out = temporary("out");
+	child->err = temporary("err");
+	fflush(NULL);
+	child->pid = fork();
+	if (child->pid)
+		return;
+
+	report = dup(2);
+	dup2(child->out, 1);
+	dup2(child->err, 2);
+	become_rank(rank);
+	scenario();
+	exit(0);			/* as a program ends: the default context with it */
+}
+
+/* What it wrote there, for free(3). */
+static char *content(int fd)
+{
+	char *text = calloc(1, 65536);
+
+	assert_true(text && pread(fd, text, 65535, 0) >= 0);
+	close(fd);
+	return text;
+}
+
+/* Ended well, with nothing on stdout; returns stderr, for free(3). */
+static char *ended(struct child *child)
+{
+	int status = -1;
+	char *out, *err;
+
+	assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
+	out = content(child->out);
+	err = content(child->err);
+	if (status)
+		print_error("it said: %s%s\n", out, err);
+	assert_int_equal(status, 0);
+	assert_string_equal(out, "");
+	free(out);
+	return err;
+}
+
+static void ended_silently(struct child *child)
+{
+	char *err = ended(child);
+
+	assert_string_equal(err, "");
+	free(err);
+}
+
+static void alone(void (*scenario)(void))
+{
+	struct child child;
+
+	run(&child, 0, scenario);
+	free(ended(&child));
+}
+
+static void alone_and_silent(void (*scenario)(void))
+{
+	struct child child;
+
+	run(&child, 0, scenario);
+	ended_silently(&child);
+}
+
+static int group_setup(void **state)
+{
+	(void)state;
+	clearenv();
+	cache_need();
+	alarm(100);
+	cache = cache_start(NULL);
+	strcpy(folder, "/tmp/exchange-compat.XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(json, sizeof(json), "%s/conf.json", folder);
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	(void)state;
+	cache_end(cache);
+	unlink(json);
+	return rmdir(folder);
+}
+
+static void write_json(const char *text)
+{
+	int fd = open(json, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	setenv("HARTEBEEST_CONF_PATH", json, 1);
+}
+
+static int setup(void **state)
+{
+	static int number;
+	char job[32];
+
+	(void)state;
+	fake_verbs_reset();
+	snprintf(job, sizeof(job), "job%d", number++);
+	clearenv();
+	setenv("HARTEBEEST_JOB", job, 1);
+	setenv("HARTEBEEST_PARTICIPANTS", "0,1", 1);
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	setenv("HARTEBEEST_TIMEOUT", "10s", 1);
+	return 0;
+}
+
+/* ------------------------------------------------------ the original's flow --- */
+
+static int rank_of(void)
+{
+	return atoi(hartebeest_get_sysvar("HARTEBEEST_NID"));
+}
+
+/* "qp-0", by turns in two buffers. */
+static const char *key(const char *what, int rank)
+{
+	static char texts[2][32];
+	static int turn;
+
+	turn = !turn;
+	snprintf(texts[turn], sizeof(texts[turn]), "%s-%d", what, rank);
+	return texts[turn];
+}
+
+static void make_all(void)
+{
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_local_mr("pd", "mr", 4096, RW));
+	EXPECT(hartebeest_create_basiccq("send"));
+	EXPECT(hartebeest_create_basiccq("recv"));
+	EXPECT(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, "send", "recv"));
+	EXPECT(hartebeest_init_local_qp("pd", "qp"));
+}
+
+static const struct ibv_qp_attr *last_step(const struct ibv_qp *qp, enum ibv_qp_state to)
+{
+	size_t i = fake_verbs.modified_count;
+
+	while (i-- > 0)
+		if (fake_verbs.modified[i].qp_num == qp->qp_num &&
+		    fake_verbs.modified[i].attr.qp_state == to)
+			return &fake_verbs.modified[i].attr;
+	return NULL;
+}
+
+static void meet(void)
+{
+	int me = rank_of();
+
+	EXPECT(hartebeest_memc_push_general(key("done", me)));
+	EXPECT(hartebeest_memc_wait_general(key("done", !me)));
+}
+
+static void transfer(struct ibv_qp *qp, struct ibv_mr *mr, const struct ibv_mr *remote)
+{
+	const struct fake_wr *wr;
+
+	fake_verbs.complete_sends = true;
+	EXPECT(hartebeest_rdma_post_single_fast(qp, mr->addr, remote->addr, 64, IBV_WR_RDMA_WRITE,
+						mr->lkey, remote->rkey, 4711));
+	wr = fake_verbs_posted(0);
+	EXPECT(wr->send.wr_id == 4711);		/* the original lost it */
+	EXPECT(wr->send.send_flags == IBV_SEND_SIGNALED);
+	EXPECT(wr->send.opcode == IBV_WR_RDMA_WRITE);
+	EXPECT(wr->send.wr.rdma.remote_addr == (uintptr_t)remote->addr);
+	EXPECT(wr->send.wr.rdma.rkey == remote->rkey);
+	EXPECT(wr->sge[0].addr == (uintptr_t)mr->addr && wr->sge[0].lkey == mr->lkey);
+	EXPECT(wr->sge[0].length == 64);
+	EXPECT(hartebeest_rdma_send_poll(qp));
+}
+
+static void original_flow(void)
+{
+	struct ibv_qp *qp, *remote_qp;
+	struct ibv_mr *mr, *remote_mr;
+	const struct ibv_qp_attr *rtr;
+	int me;
+
+	hartebeest_init();
+	me = rank_of();
+	make_all();
+	EXPECT(hartebeest_memc_push_local_mr(key("mr", me), "pd", "mr"));
+	EXPECT(hartebeest_memc_push_local_qp(key("qp", me), "pd", "qp"));
+	EXPECT(hartebeest_memc_fetch_remote_mr(key("mr", !me)));
+	EXPECT(hartebeest_memc_fetch_remote_qp(key("qp", !me)));
+	EXPECT(hartebeest_connect_local_qp("pd", "qp", key("qp", !me)));
+	meet();
+
+	qp = hartebeest_get_local_qp("pd", "qp");
+	mr = hartebeest_get_local_mr("pd", "mr");
+	remote_qp = hartebeest_get_remote_qp(key("qp", !me));
+	remote_mr = hartebeest_get_remote_mr(key("mr", !me));
+	EXPECT(qp && mr && remote_qp && remote_mr);
+	EXPECT(hartebeest_get_local_pd("pd") == qp->pd);
+	EXPECT(qp->state == IBV_QPS_RTS);
+	EXPECT(remote_qp->qp_type == IBV_QPT_RC);
+	EXPECT(remote_mr->length == 4096 && remote_mr->addr);
+	rtr = last_step(qp, IBV_QPS_RTR);
+	EXPECT(rtr && rtr->dest_qp_num == remote_qp->qp_num);
+	EXPECT(rtr->ah_attr.grh.dgid.raw[15] == (me ? 1 : 2));
+	transfer(qp, mr, remote_mr);
+	EXPECT(hartebeest_memc_del_general(key("done", !me)));
+}
+
+static bool is_in_the_server(const char *kind, const char *name)
+{
+	char request[128], answer[4096];
+
+	snprintf(request, sizeof(request), "get hb1/%s/%s/%s\r\n", getenv("HARTEBEEST_JOB"), kind,
+		 name);
+	return strstr(cache_talk(cache, request, answer, sizeof(answer)), "VALUE") != NULL;
+}
+
+static void flow(void **state)
+{
+	struct child children[2];
+
+	(void)state;
+	run(&children[0], 0, original_flow);
+	run(&children[1], 1, original_flow);
+	ended_silently(&children[0]);
+	ended_silently(&children[1]);
+	assert_false(is_in_the_server("qp", "qp-0"));	/* taken back at exit */
+	assert_false(is_in_the_server("mr", "mr-1"));
+}
+
+/* ------------------------------------------------------------ wrong calls --- */
+
+static void unknown_names(void)
+{
+	struct ibv_qp *qp;
+
+	setenv("HARTEBEEST_TIMEOUT", "20ms", 1);
+	hartebeest_init();
+	FAILS(hartebeest_get_local_pd("pd"));
+	FAILS(hartebeest_get_local_mr("pd", "mr"));
+	FAILS(hartebeest_get_local_qp("pd", "qp"));
+	FAILS(hartebeest_create_local_mr("pd", "mr", 64, RW));
+	SAYS("no protection domain is called 'pd'");
+	FAILS(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, "send", "recv"));
+	SAYS("no completion queue is called 'send'");
+	FAILS(hartebeest_init_local_qp("pd", "qp"));
+	FAILS(hartebeest_connect_local_qp("pd", "qp", "key"));
+	SAYS("no queue pair is called 'pd/qp'");
+	FAILS(hartebeest_memc_push_local_mr("key", "pd", "mr"));
+	FAILS(hartebeest_memc_push_local_qp("key", "pd", "qp"));
+	FAILS(hartebeest_memc_fetch_remote_mr("key"));
+	SAYS("after 20 ms: no mr 'key'");
+	FAILS(hartebeest_memc_fetch_remote_qp("key"));
+	FAILS(hartebeest_memc_wait_general("key"));
+	FAILS(hartebeest_memc_del_general("key"));
+	FAILS(hartebeest_get_remote_mr("key"));
+	SAYS("no fetched memory region is called 'key'");
+	FAILS(hartebeest_get_remote_qp("key"));
+	FAILS(hartebeest_rdma_poll("cq"));
+
+	make_all();
+	FAILS(hartebeest_create_local_pd("pd"));
+	FAILS(hartebeest_create_local_mr("pd", "mr", 4096, RW));
+	FAILS(hartebeest_create_basiccq("send"));
+	FAILS(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, "send", "recv"));
+	FAILS(hartebeest_create_local_mr("pd", "empty", 0, RW));
+	FAILS(hartebeest_create_local_qp("pd", "raw", IBV_QPT_RAW_PACKET, "send", "recv"));
+	FAILS(hartebeest_connect_local_qp("pd", "qp", "key"));
+	SAYS("hartebeest_qp_fetch() was not called");
+	qp = hartebeest_get_local_qp("pd", "qp");
+	EXPECT(qp && qp->state == IBV_QPS_INIT);
+	EXPECT(hartebeest_memc_push_local_qp("key", "pd", "qp"));	/* all still works */
+}
+
+static void null_names(void)
+{
+	FAILS(hartebeest_memc_push_general(NULL));
+	FAILS(hartebeest_memc_wait_general(NULL));
+	FAILS(hartebeest_memc_del_general(NULL));
+	FAILS(hartebeest_create_local_pd(NULL));
+	FAILS(hartebeest_create_local_mr(NULL, "mr", 64, RW));
+	FAILS(hartebeest_create_local_mr("pd", NULL, 64, RW));
+	FAILS(hartebeest_memc_push_local_mr(NULL, "pd", "mr"));
+	FAILS(hartebeest_memc_push_local_mr("key", NULL, "mr"));
+	FAILS(hartebeest_memc_push_local_mr("key", "pd", NULL));
+	FAILS(hartebeest_memc_fetch_remote_mr(NULL));
+	FAILS(hartebeest_create_basiccq(NULL));
+	FAILS(hartebeest_create_local_qp(NULL, "qp", IBV_QPT_RC, "send", "recv"));
+	FAILS(hartebeest_create_local_qp("pd", NULL, IBV_QPT_RC, "send", "recv"));
+	FAILS(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, NULL, "recv"));
+	FAILS(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, "send", NULL));
+	FAILS(hartebeest_init_local_qp(NULL, "qp"));
+	FAILS(hartebeest_init_local_qp("pd", NULL));
+	FAILS(hartebeest_connect_local_qp(NULL, "qp", "key"));
+	FAILS(hartebeest_connect_local_qp("pd", NULL, "key"));
+	FAILS(hartebeest_connect_local_qp("pd", "qp", NULL));
+	FAILS(hartebeest_memc_push_local_qp(NULL, "pd", "qp"));
+	FAILS(hartebeest_memc_push_local_qp("key", NULL, "qp"));
+	FAILS(hartebeest_memc_push_local_qp("key", "pd", NULL));
+	FAILS(hartebeest_memc_fetch_remote_qp(NULL));
+	FAILS(hartebeest_rdma_poll(NULL));
+	FAILS(hartebeest_rdma_send_poll(NULL));
+	FAILS(hartebeest_rdma_recv_poll(NULL));
+	FAILS(hartebeest_rdma_post_single_fast(NULL, NULL, NULL, 0, IBV_WR_SEND, 0, 0, 0));
+	FAILS(hartebeest_rdma_post_single_signaled_inline(NULL, NULL, NULL, 0, IBV_WR_SEND, 0, 0,
+							  0));
+	FAILS(hartebeest_get_local_pd(NULL));
+	FAILS(hartebeest_get_local_mr(NULL, "mr"));
+	FAILS(hartebeest_get_local_mr("pd", NULL));
+	FAILS(hartebeest_get_local_qp(NULL, "qp"));
+	FAILS(hartebeest_get_local_qp("pd", NULL));
+	FAILS(hartebeest_get_remote_mr(NULL));
+	FAILS(hartebeest_get_remote_qp(NULL));
+	EXPECT(!hartebeest_get_sysvar(NULL));
+	EXPECT(fake_verbs_calls("ibv_get_device_list") == 0);
+}
+
+static void null_before_anything(void)
+{
+	FAILS(hartebeest_rdma_post_single_fast(NULL, NULL, NULL, 0, IBV_WR_SEND, 0, 0, 0));
+}
+
+static void null_poll_before_anything(void)
+{
+	FAILS(hartebeest_rdma_send_poll(NULL));
+}
+
+static void null_getter_before_anything(void)
+{
+	FAILS(hartebeest_get_remote_qp(NULL));
+	FAILS(hartebeest_get_remote_mr("key"));
+}
+
+/* A program may leave out hartebeest_init(): the first call does it. */
+static void without_init(void)
+{
+	EXPECT(hartebeest_memc_push_general("m"));
+	EXPECT(hartebeest_memc_wait_general("m"));
+	make_all();
+	hartebeest_init();
+	hartebeest_init();
+	EXPECT(hartebeest_get_local_qp("pd", "qp"));
+}
+
+static void wrong_calls(void **state)
+{
+	(void)state;
+	alone(unknown_names);
+	alone(null_names);
+	alone(null_before_anything);
+	alone(null_poll_before_anything);
+	alone(null_getter_before_anything);
+	alone_and_silent(without_init);
+}
+
+/* ------------------------------------------------------------ bad settings --- */
+
+static void everything_fails(void)
+{
+	char name[400];
+	struct ibv_qp qp;
+
+	memset(&qp, 0, sizeof(qp));
+	hartebeest_init();
+	FAILS(hartebeest_memc_push_general("key"));
+	FAILS(hartebeest_memc_wait_general("key"));
+	FAILS(hartebeest_memc_del_general("key"));
+	FAILS(hartebeest_create_local_pd("pd"));
+	FAILS(hartebeest_create_local_mr("pd", "mr", 64, RW));
+	FAILS(hartebeest_memc_push_local_mr("key", "pd", "mr"));
+	FAILS(hartebeest_memc_fetch_remote_mr("key"));
+	FAILS(hartebeest_create_basiccq("send"));
+	FAILS(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, "send", "recv"));
+	FAILS(hartebeest_init_local_qp("pd", "qp"));
+	FAILS(hartebeest_connect_local_qp("pd", "qp", "key"));
+	FAILS(hartebeest_memc_push_local_qp("key", "pd", "qp"));
+	FAILS(hartebeest_memc_fetch_remote_qp("key"));
+	FAILS(hartebeest_rdma_poll("cq"));
+	FAILS(hartebeest_rdma_send_poll(NULL));
+	FAILS(hartebeest_rdma_recv_poll(&qp));
+	FAILS(hartebeest_rdma_post_single_fast(&qp, name, name, 1, IBV_WR_SEND, 0, 0, 0));
+	FAILS(hartebeest_get_local_pd("pd"));
+	FAILS(hartebeest_get_local_mr("pd", "mr"));
+	FAILS(hartebeest_get_local_qp("pd", "qp"));
+	FAILS(hartebeest_get_remote_mr("key"));
+	FAILS(hartebeest_get_remote_qp("key"));
+	unit_repeat(name, '%', sizeof(name) - 1);
+	FAILS(hartebeest_create_local_pd(name));
+	FAILS(hartebeest_create_local_mr(name, name, 64, RW));
+	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"));
+}
+
+static void bad_rank(void)
+{
+	setenv("HARTEBEEST_NID", "two", 1);
+	everything_fails();
+	SAYS("HARTEBEEST_NID");
+}
+
+static void no_file(void)
+{
+	setenv("HARTEBEEST_CONF_PATH", "/nonexistent/conf.json", 1);
+	everything_fails();
+	SAYS("/nonexistent/conf.json");
+}
+
+static void bad_level(void)
+{
+	setenv("HARTEBEEST_LOG", "verbose", 1);
+	everything_fails();
+	SAYS("HARTEBEEST_LOG");
+}
+
+static void foreign_rank(void)
+{
+	setenv("HARTEBEEST_NID", "2", 1);
+	everything_fails();
+	SAYS("2");
+}
+
+/* Each failure one line, and not two of them. */
+static void one_line_each(void)
+{
+	static const char *const levels[] = { NULL, "error", "debug" };
+	size_t i;
+
+	setenv("HARTEBEEST_NID", "two", 1);
+	for (i = 0; i < BEEST_COUNT(levels); i++) {
+		char told[4096] = "";
+		off_t before = told_so_far();
+
+		if (levels[i])
+			setenv("HARTEBEEST_LOG", levels[i], 1);
+		EXPECT(!hartebeest_create_local_pd("pd"));
+		EXPECT(pread(2, told, sizeof(told) - 1, before) > 0);
+		EXPECT(strchr(told, '\n') == told + strlen(told) - 1);
+	}
+}
+
+/* Once the settings are good, the next call takes them. */
+static void repaired(void)
+{
+	setenv("HARTEBEEST_NID", "two", 1);
+	FAILS(hartebeest_create_local_pd("pd"));
+	setenv("HARTEBEEST_NID", "1", 1);
+	EXPECT(hartebeest_create_local_pd("pd"));
+}
+
+static void no_server(void)
+{
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	make_all();
+	FAILS(hartebeest_memc_push_general("key"));
+	SAYS("HARTEBEEST_EXC_IP_PORT");
+	FAILS(hartebeest_memc_fetch_remote_qp("key"));
+	FAILS(hartebeest_memc_push_local_qp("key", "pd", "qp"));
+}
+
+static void no_device(void)
+{
+	fake_verbs.device_count = 0;
+	FAILS(hartebeest_create_local_pd("pd"));
+	FAILS(hartebeest_create_basiccq("cq"));
+	EXPECT(hartebeest_memc_push_general("key"));	/* needs none */
+	EXPECT(hartebeest_memc_wait_general("key"));
+}
+
+static void bad_settings(void **state)
+{
+	(void)state;
+	alone(bad_rank);
+	alone(no_file);
+	alone(bad_level);
+	alone(foreign_rank);
+	alone(one_line_each);
+	alone(repaired);
+	alone(no_server);
+	alone(no_device);
+}
+
+/* ------------------------------------------------------- how much is told --- */
+
+static void fail_quietly(void)
+{
+	EXPECT(!hartebeest_get_local_pd("none"));
+	SAYS("no protection domain is called 'none'");
+	EXPECT(!hartebeest_rdma_send_poll(NULL));
+	EXPECT(!hartebeest_get_remote_qp("none"));
+	EXPECT(!hartebeest_create_local_pd(NULL));
+}
+
+static void log_none(void)
+{
+	setenv("HARTEBEEST_LOG", "none", 1);
+	EXPECT(!hartebeest_rdma_send_poll(NULL));
+	fail_quietly();
+}
+
+static void bad_rank_log_none(void)
+{
+	setenv("HARTEBEEST_LOG", "none", 1);
+	setenv("HARTEBEEST_NID", "two", 1);
+	hartebeest_init();
+	EXPECT(!hartebeest_create_local_pd("pd"));
+	SAYS("HARTEBEEST_NID");
+}
+
+static void log_info(void)
+{
+	setenv("HARTEBEEST_LOG", "info", 1);
+	make_all();
+	FAILS(hartebeest_get_local_pd("none"));
+}
+
+static void how_much_is_told(void **state)
+{
+	struct child child;
+	char *err;
+
+	(void)state;
+	alone_and_silent(log_none);
+	alone_and_silent(bad_rank_log_none);
+	write_json("{ \"log\": { \"level\": \"none\" } }");
+	alone_and_silent(fail_quietly);
+	unsetenv("HARTEBEEST_CONF_PATH");
+
+	run(&child, 0, log_info);
+	err = ended(&child);
+	assert_non_null(strstr(err, "hartebeest: info: "));
+	free(err);
+}
+
+/* ----------------------------------------------------- fetching once more --- */
+
+static void publish_twice(void)
+{
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	EXPECT(hartebeest_create_local_mr("pd", "one", 4096, RW));
+	EXPECT(hartebeest_create_local_mr("pd", "two", 8192, RW));
+	EXPECT(hartebeest_create_local_qp("pd", "one", IBV_QPT_RC, "cq", "cq"));
+	EXPECT(hartebeest_create_local_qp("pd", "two", IBV_QPT_UC, "cq", "cq"));
+	EXPECT(hartebeest_memc_push_local_mr("key", "pd", "one"));
+	EXPECT(hartebeest_memc_push_local_qp("key", "pd", "one"));
+	EXPECT(hartebeest_memc_push_general("first"));
+	EXPECT(hartebeest_memc_wait_general("next"));
+	EXPECT(hartebeest_memc_push_local_mr("key", "pd", "two"));
+	EXPECT(hartebeest_memc_push_local_qp("key", "pd", "two"));
+	EXPECT(hartebeest_memc_push_general("second"));
+	EXPECT(hartebeest_memc_wait_general("end"));
+}
+
+static void fetch_twice(void)
+{
+	struct ibv_mr *mr, before;
+	struct ibv_qp *qp;
+	uint32_t number;
+
+	EXPECT(hartebeest_memc_wait_general("first"));
+	EXPECT(hartebeest_memc_fetch_remote_mr("key"));
+	EXPECT(hartebeest_memc_fetch_remote_qp("key"));
+	mr = hartebeest_get_remote_mr("key");
+	qp = hartebeest_get_remote_qp("key");
+	EXPECT(mr && qp && mr->length == 4096 && qp->qp_type == IBV_QPT_RC);
+	before = *mr;
+	number = qp->qp_num;
+	EXPECT(hartebeest_memc_push_general("next"));
+	EXPECT(hartebeest_memc_wait_general("second"));
+	EXPECT(mr->length == 4096);			/* not without being asked */
+	EXPECT(hartebeest_memc_fetch_remote_mr("key"));
+	EXPECT(hartebeest_memc_fetch_remote_qp("key"));
+	EXPECT(hartebeest_get_remote_mr("key") == mr);
+	EXPECT(hartebeest_get_remote_qp("key") == qp);
+	EXPECT(mr->length == 8192 && mr->rkey != before.rkey && mr->addr != before.addr);
+	EXPECT(qp->qp_type == IBV_QPT_UC && qp->qp_num != number);
+	FAILS(hartebeest_rdma_send_poll(qp));		/* looks like one and is none */
+	FAILS(hartebeest_rdma_post_single_fast(qp, mr, mr->addr, 1, IBV_WR_SEND, 0, 0, 0));
+	EXPECT(hartebeest_memc_push_general("end"));
+}
+
+static void a_second_fetch_is_fresh(void **state)
+{
+	struct child children[2];
+
+	(void)state;
+	run(&children[0], 0, publish_twice);
+	run(&children[1], 1, fetch_twice);
+	ended_silently(&children[0]);
+	free(ended(&children[1]));
+}
+
+/* ------------------------------------------------------------- data path --- */
+
+/* Ready to send, without a peer. */
+static struct ibv_qp *ready_qp(void)
+{
+	struct ibv_qp *qp;
+
+	make_all();
+	qp = hartebeest_get_local_qp("pd", "qp");
+	EXPECT(qp);
+	fake_verbs_set_state(qp, IBV_QPS_RTS);
+	return qp;
+}
+
+static void posts(void)
+{
+	static const enum ibv_wr_opcode good[] = {
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND,
+	};
+	static const enum ibv_wr_opcode bad[] = {
+		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,
+		IBV_WR_ATOMIC_FETCH_AND_ADD, (enum ibv_wr_opcode)77,
+	};
+	struct ibv_qp *qp = ready_qp();
+	char data[300] = "inline data";
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(good); i++) {
+		EXPECT(hartebeest_rdma_post_single_fast(qp, data, data, 64, good[i], 1, 2, 3 + i));
+		EXPECT(fake_verbs_posted(0)->send.opcode == good[i]);
+		EXPECT(fake_verbs_posted(0)->send.wr_id == 3 + i);
+	}
+	for (i = 0; i < BEEST_COUNT(bad); i++) {
+		FAILS(hartebeest_rdma_post_single_fast(qp, data, data, 64, bad[i], 1, 2, 3));
+		SAYS("is not a write, read or send");
+	}
+	EXPECT(fake_verbs.posted_count == BEEST_COUNT(good));
+
+	EXPECT(hartebeest_rdma_post_single_signaled_inline(qp, data, data, 12, IBV_WR_RDMA_WRITE,
+							   1, 2, 99));
+	EXPECT(fake_verbs_posted(0)->send.send_flags == (IBV_SEND_SIGNALED | IBV_SEND_INLINE));
+	EXPECT(fake_verbs_posted(0)->send.wr_id == 99);
+	EXPECT(!memcmp(fake_verbs_posted(0)->bytes, "inline data", 12));
+	FAILS(hartebeest_rdma_post_single_signaled_inline(qp, data, data, 257, IBV_WR_SEND, 1, 2,
+							  99));
+	SAYS("posting 257 bytes to QP ");
+	SAYS("too long to be sent inline?");
+	FAILS(hartebeest_rdma_post_single_fast(qp, data, data, (size_t)1 << 32, IBV_WR_SEND, 1, 2,
+					       3));
+	SAYS("a request of 4294967296 bytes is more than one work request can carry");
+	EXPECT(hartebeest_rdma_post_single_fast(qp, data, data, UINT32_MAX, IBV_WR_SEND, 1, 2, 3));
+	fake_verbs_fail("ibv_post_send", 1, ENOMEM);
+	FAILS(hartebeest_rdma_post_single_fast(qp, data, data, 5, IBV_WR_SEND, 1, 2, 3));
+	SAYS("failed: Cannot allocate memory");
+	EXPECT(!strstr(hartebeest_error(), "inline"));
+	fake_verbs_set_state(qp, IBV_QPS_INIT);
+	FAILS(hartebeest_rdma_post_single_fast(qp, data, data, 5, IBV_WR_SEND, 1, 2, 3));
+}
+
+static void complete(struct ibv_cq *cq, uint32_t qp_num, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	memset(&wc, 0, sizeof(wc));
+	wc.wr_id = 5;
+	wc.status = status;
+	wc.qp_num = qp_num;
+	fake_verbs_complete(cq, &wc);
+}
+
+static void polls(void)
+{
+	struct ibv_qp *qp = ready_qp();
+	int64_t start = beest_clock_now();
+
+	FAILS(hartebeest_rdma_poll("send"));
+	SAYS("poll.timeout");
+	EXPECT(beest_clock_now() - start >= 30 * BEEST_MS);
+	FAILS(hartebeest_rdma_send_poll(qp));
+	FAILS(hartebeest_rdma_recv_poll(qp));
+
+	complete(qp->send_cq, qp->qp_num, IBV_WC_SUCCESS);
+	complete(qp->recv_cq, qp->qp_num, IBV_WC_SUCCESS);
+	complete(qp->recv_cq, qp->qp_num, IBV_WC_SUCCESS);
+	EXPECT(hartebeest_rdma_send_poll(qp));
+	EXPECT(hartebeest_rdma_recv_poll(qp));		/* one each */
+	EXPECT(hartebeest_rdma_poll("recv"));
+	FAILS(hartebeest_rdma_poll("recv"));
+
+	complete(qp->send_cq, qp->qp_num, IBV_WC_RETRY_EXC_ERR);
+	FAILS(hartebeest_rdma_poll("send"));
+	SAYS("the peer does not answer");
+	SAYS("request 5 of queue pair 'pd/qp' on fake0:1");
+	complete(qp->recv_cq, 1, IBV_WC_WR_FLUSH_ERR);
+	FAILS(hartebeest_rdma_recv_poll(qp));
+	SAYS("a queue pair that is not this context's");
+	fake_verbs_fail("ibv_poll_cq", 1, EIO);
+	FAILS(hartebeest_rdma_poll("send"));
+	SAYS("Input/output error");
+	complete(qp->send_cq, qp->qp_num, IBV_WC_SUCCESS);
+	EXPECT(hartebeest_rdma_send_poll(qp));
+}
+
+static void data_path(void **state)
+{
+	(void)state;
+	alone(posts);
+	write_json("{ \"poll\": { \"timeout\": \"30ms\" } }");
+	alone(polls);
+	unsetenv("HARTEBEEST_CONF_PATH");
+}
+
+/* ---------------------------------------------------------------- settings --- */
+
+static bool is_text(const char *is, const char *wanted)
+{
+	return is && strcmp(is, wanted) == 0;
+}
+
+static void variables(void)
+{
+	EXPECT(is_text(hartebeest_get_sysvar("HARTEBEEST_NID"), "0"));
+	EXPECT(is_text(hartebeest_get_sysvar("HARTEBEEST_PARTICIPANTS"), "0,1"));
+	EXPECT(is_text(hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"), "2"));
+	EXPECT(hartebeest_get_sysvar("HARTEBEEST_EXC_IP_PORT") ==
+	       getenv("HARTEBEEST_EXC_IP_PORT"));
+	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_CONF_PATH"));
+	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_"));
+	EXPECT(!hartebeest_get_sysvar(""));
+	EXPECT(!hartebeest_get_sysvar(NULL));
+	setenv("HOME", "/root", 1);
+	EXPECT(!hartebeest_get_sysvar("HOME"));		/* the original had its own only */
+}
+
+static void launched_by_slurm(void)
+{
+	unsetenv("HARTEBEEST_NID");
+	unsetenv("HARTEBEEST_PARTICIPANTS");
+	setenv("SLURM_PROCID", "3", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
+	setenv("SLURM_STEP_ID", "0", 1);
+	setenv("SLURM_JOB_ID", "77", 1);
+	EXPECT(is_text(hartebeest_get_sysvar("HARTEBEEST_NID"), "3"));
+	EXPECT(is_text(hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"), "16"));
+	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_EXC_IP_PORTS"));
+}
+
+static void launched_by_nobody(void)
+{
+	unsetenv("HARTEBEEST_NID");
+	unsetenv("HARTEBEEST_PARTICIPANTS");
+	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_NID"));
+	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"));
+	EXPECT(hartebeest_memc_push_general("m"));	/* names alone are enough */
+}
+
+static void system_variables(void **state)
+{
+	(void)state;
+	alone_and_silent(variables);
+	alone_and_silent(launched_by_slurm);
+	alone_and_silent(launched_by_nobody);
+}
+
+/* ------------------------------------------------------------------- names --- */
+
+static void names_with_slashes(void)
+{
+	static const char *const pds[] = { "a", "a/b", "a%2Fb", "a%2fb", "a/", "/" };
+	struct ibv_mr *mrs[2 * BEEST_COUNT(pds)];
+	char long_name[300];
+	size_t i, j;
+
+	for (i = 0; i < BEEST_COUNT(pds); i++) {
+		EXPECT(hartebeest_create_local_pd(pds[i]));
+		EXPECT(hartebeest_create_local_mr(pds[i], "c", 64, RW));
+		EXPECT(hartebeest_create_local_mr(pds[i], "b/c", 64, RW));
+		mrs[2 * i] = hartebeest_get_local_mr(pds[i], "c");
+		mrs[2 * i + 1] = hartebeest_get_local_mr(pds[i], "b/c");
+	}
+	for (i = 0; i < BEEST_COUNT(mrs); i++)
+		for (j = 0; j < i; j++)
+			EXPECT(mrs[i] && mrs[i] != mrs[j]);
+	EXPECT(mrs[0]->pd == hartebeest_get_local_pd("a"));
+	EXPECT(mrs[2]->pd == hartebeest_get_local_pd("a/b"));
+
+	unit_repeat(long_name, '/', 299);
+	FAILS(hartebeest_create_local_pd(long_name));
+	FAILS(hartebeest_create_local_mr(long_name, long_name, 64, RW));
+	FAILS(hartebeest_get_local_mr("a", long_name));
+	FAILS(hartebeest_create_local_pd(""));
+	FAILS(hartebeest_memc_push_general("a b"));
+	SAYS("byte 2 is 0x20");
+	FAILS(hartebeest_memc_push_general("a\r\nflush_all"));
+	FAILS(hartebeest_memc_wait_general(""));
+}
+
+static void names(void **state)
+{
+	(void)state;
+	alone(names_with_slashes);
+}
+
+/* ----------------------------------------------------------------- messages --- */
+
+static void message_functions(void)
+{
+	setenv("HARTEBEEST_TIMEOUT", "300ms", 1);
+	FAILS(hartebeest_memc_wait_general("m"));
+	SAYS("after 300 ms: no msg 'm'");
+	EXPECT(hartebeest_memc_push_general("m"));
+	EXPECT(hartebeest_memc_wait_general("m"));
+	EXPECT(hartebeest_memc_wait_general("m"));
+	EXPECT(hartebeest_memc_del_general("m"));
+	FAILS(hartebeest_memc_del_general("m"));
+	FAILS(hartebeest_memc_wait_general("m"));
+	EXPECT(hartebeest_memc_push_general("m"));
+	EXPECT(hartebeest_memc_wait_general("m"));
+}
+
+static void message(void **state)
+{
+	(void)state;
+	alone(message_functions);
+	assert_true(is_in_the_server("msg", "m"));	/* stays for those who come late */
+}
+
+/* ------------------------------------------------------ the end of a process --- */
+
+static void publish_all(void)
+{
+	make_all();
+	EXPECT(hartebeest_memc_push_local_mr(key("mr", rank_of()), "pd", "mr"));
+	EXPECT(hartebeest_memc_push_local_qp(key("qp", rank_of()), "pd", "qp"));
+}
+
+static void publish_and_die(void)
+{
+	publish_all();
+	_exit(0);			/* as by SIGKILL: nothing is taken back */
+}
+
+static void a_normal_end_takes_back(void **state)
+{
+	(void)state;
+	alone_and_silent(publish_and_die);
+	assert_true(is_in_the_server("qp", "qp-0"));
+	assert_true(is_in_the_server("mr", "mr-0"));
+	assert_true(is_in_the_server("rank", "0"));
+	alone_and_silent(publish_all);
+	assert_false(is_in_the_server("qp", "qp-0"));
+	assert_false(is_in_the_server("mr", "mr-0"));
+	assert_false(is_in_the_server("rank", "0"));
+}
+
+/* ---------------------------------------------------------- peers that restart --- */
+
+static void come_late(void)
+{
+	EXPECT(hartebeest_memc_push_general("alive"));
+	EXPECT(hartebeest_memc_wait_general("go"));
+	publish_all();
+	EXPECT(hartebeest_memc_wait_general("done"));
+}
+
+static void meet_the_late_one(void)
+{
+	setenv("HARTEBEEST_TIMEOUT", "1s", 1);
+	EXPECT(hartebeest_memc_wait_general("alive"));
+	FAILS(hartebeest_memc_fetch_remote_qp("qp-1"));
+	SAYS("what stands under 'qp-1' is of pid ");
+	SAYS(", which is gone: rank 1 is pid ");
+	FAILS(hartebeest_memc_fetch_remote_mr("mr-1"));
+	SAYS(", which is gone: rank 1 is pid ");
+	EXPECT(hartebeest_memc_push_general("go"));
+	EXPECT(hartebeest_memc_fetch_remote_qp("qp-1"));
+	EXPECT(hartebeest_memc_fetch_remote_mr("mr-1"));
+	EXPECT(hartebeest_memc_push_general("done"));
+}
+
+/* Of a process whose rank another has now, nothing is taken. */
+static void leftovers_are_refused(void **state)
+{
+	struct child dead, late, other;
+
+	(void)state;
+	run(&dead, 1, publish_and_die);
+	ended_silently(&dead);
+	run(&late, 1, come_late);
+	run(&other, 0, meet_the_late_one);
+	free(ended(&other));
+	ended_silently(&late);
+}
+
+static void connect_to(int peer)
+{
+	EXPECT(hartebeest_memc_fetch_remote_qp(key("qp", peer)));
+	EXPECT(hartebeest_connect_local_qp("pd", "qp", key("qp", peer)));
+}
+
+static void first_life(void)
+{
+	publish_all();
+	connect_to(0);
+	EXPECT(hartebeest_memc_wait_general("up"));
+	_exit(0);
+}
+
+static void second_life(void)
+{
+	EXPECT(hartebeest_create_local_pd("other"));	/* for other numbers than before */
+	EXPECT(hartebeest_create_basiccq("other"));
+	EXPECT(hartebeest_create_local_qp("other", "qp", IBV_QPT_RC, "other", "other"));
+	make_all();
+	EXPECT(hartebeest_memc_push_local_qp("qp-1", "pd", "qp"));
+	connect_to(0);
+	EXPECT(hartebeest_memc_push_general("again"));
+	EXPECT(hartebeest_memc_wait_general("done"));
+}
+
+static const struct ibv_qp *own_qp(void)
+{
+	return hartebeest_get_local_qp("pd", "qp");
+}
+
+/* At its next call, whichever: here one that has nothing to do with the queue pair. */
+static void outlive(void)
+{
+	const struct ibv_qp_attr *rtr, *rts;
+	uint32_t former, psn;
+
+	publish_all();
+	connect_to(1);
+	former = hartebeest_get_remote_qp("qp-1")->qp_num;
+	psn = last_step(own_qp(), IBV_QPS_RTS)->sq_psn;
+	EXPECT(hartebeest_memc_push_general("up"));
+	EXPECT(hartebeest_memc_wait_general("again"));
+	pause_ms(150);				/* it looks once in 100 ms */
+	EXPECT(hartebeest_memc_push_general("anything"));
+
+	rtr = last_step(own_qp(), IBV_QPS_RTR);
+	rts = last_step(own_qp(), IBV_QPS_RTS);
+	EXPECT(rtr->dest_qp_num != former);
+	EXPECT(rtr->dest_qp_num == hartebeest_get_remote_qp("qp-1")->qp_num);
+	EXPECT(rts->sq_psn == psn);		/* the other has it from the record */
+	EXPECT(own_qp()->state == IBV_QPS_RTS);
+	EXPECT(hartebeest_memc_fetch_remote_qp("qp-1"));
+	EXPECT(hartebeest_connect_local_qp("pd", "qp", "qp-1"));	/* done already */
+	FAILS(hartebeest_connect_local_qp("pd", "qp", "qp-1"));		/* and once only */
+	EXPECT(hartebeest_memc_push_general("done"));
+}
+
+/* A request that failed is a reason to look, before the next one is posted. */
+static void outlive_by_a_failure(void)
+{
+	struct ibv_mr *mr;
+	uint32_t former;
+
+	publish_all();
+	connect_to(1);
+	former = hartebeest_get_remote_qp("qp-1")->qp_num;
+	EXPECT(hartebeest_memc_push_general("up"));
+	while (!is_in_the_server("msg", "again"))
+		pause_ms(1);
+	mr = hartebeest_get_local_mr("pd", "mr");
+	fake_verbs.complete_sends = true;
+	fake_verbs.complete_status = IBV_WC_RETRY_EXC_ERR;
+	EXPECT(hartebeest_rdma_post_single_fast(hartebeest_get_local_qp("pd", "qp"), mr->addr, NULL,
+						8, IBV_WR_RDMA_WRITE, mr->lkey, 1, 1));
+	EXPECT(last_step(own_qp(), IBV_QPS_RTR)->dest_qp_num == former);
+	FAILS(hartebeest_rdma_poll("send"));
+	fake_verbs.complete_status = IBV_WC_SUCCESS;
+	EXPECT(hartebeest_rdma_post_single_fast(hartebeest_get_local_qp("pd", "qp"), mr->addr, NULL,
+						8, IBV_WR_RDMA_WRITE, mr->lkey, 1, 2));
+	EXPECT(last_step(own_qp(), IBV_QPS_RTR)->dest_qp_num != former);
+	EXPECT(hartebeest_rdma_poll("send"));
+	EXPECT(hartebeest_memc_push_general("done"));
+}
+
+/* A look at each of them would take a quarter of a second. */
+static void look_at_many(void)
+{
+	char number[16];
+	int64_t start;
+	int i;
+
+	setenv("HARTEBEEST_TIMEOUT", "500ms", 1);
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	for (i = 0; i < 40; i++) {
+		snprintf(number, sizeof(number), "%d", i);
+		EXPECT(hartebeest_create_local_qp("pd", number, IBV_QPT_RC, "cq", "cq"));
+		EXPECT(hartebeest_init_local_qp("pd", number));
+		EXPECT(hartebeest_memc_push_local_qp(number, "pd", number));
+		EXPECT(hartebeest_memc_fetch_remote_qp(number));
+		EXPECT(hartebeest_connect_local_qp("pd", number, number));
+	}
+	pause_ms(150);
+	cache_stop(cache);
+	start = beest_clock_now();
+	FAILS(hartebeest_memc_push_general("m"));
+	EXPECT(beest_clock_now() - start < 6 * BEEST_SECOND);
+	cache_resume(cache);
+}
+
+static off_t told_by_the_next_look(void)
+{
+	off_t before = told_so_far();
+
+	pause_ms(150);
+	EXPECT(hartebeest_memc_push_general("anything"));
+	return told_so_far() - before;
+}
+
+/* What cannot be connected again is told, and then left alone. */
+static void outlive_disconnected(void)
+{
+	publish_all();
+	connect_to(1);
+	EXPECT(hartebeest_memc_push_general("up"));
+	while (!is_in_the_server("msg", "again"))
+		pause_ms(1);
+	fake_verbs_fail("ibv_modify_qp", 3, EIO);	/* RESET, INIT, RTR */
+	EXPECT(told_by_the_next_look() > 0);
+	EXPECT(own_qp()->state != IBV_QPS_RTS);
+	told_by_the_next_look();
+	EXPECT(told_by_the_next_look() == 0);
+	connect_to(1);
+	EXPECT(own_qp()->state == IBV_QPS_RTS);
+	EXPECT(hartebeest_memc_push_general("done"));
+}
+
+/* Connected again at one look, and in vain at the next: the second is what counts. */
+static void connect_after_both(void)
+{
+	static const char *const names[] = { "x", "y", "z", "w" };
+	size_t i;
+
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	for (i = 0; i < BEEST_COUNT(names); i++) {
+		EXPECT(hartebeest_create_local_qp("pd", names[i], IBV_QPT_RC, "cq", "cq"));
+		EXPECT(hartebeest_init_local_qp("pd", names[i]));
+	}
+	EXPECT(hartebeest_memc_push_local_qp("own", "pd", "x"));
+	EXPECT(hartebeest_memc_push_local_qp("peer", "pd", "y"));
+	EXPECT(hartebeest_memc_fetch_remote_qp("peer"));
+	EXPECT(hartebeest_connect_local_qp("pd", "x", "peer"));
+	EXPECT(hartebeest_memc_push_local_qp("peer", "pd", "z"));
+	told_by_the_next_look();
+	EXPECT(hartebeest_memc_push_local_qp("peer", "pd", "w"));
+	fake_verbs_fail("ibv_modify_qp", 3, EIO);
+	EXPECT(told_by_the_next_look() > 0);
+	EXPECT(hartebeest_get_local_qp("pd", "x")->state != IBV_QPS_RTS);
+	EXPECT(hartebeest_memc_fetch_remote_qp("peer"));
+	EXPECT(hartebeest_connect_local_qp("pd", "x", "peer"));
+	EXPECT(hartebeest_get_local_qp("pd", "x")->state == IBV_QPS_RTS);
+}
+
+/* A datagram queue pair has many peers, and none of them is followed. */
+static void be_silent_with_datagrams(void)
+{
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	EXPECT(hartebeest_create_local_qp("pd", "ud", IBV_QPT_UD, "cq", "cq"));
+	EXPECT(hartebeest_memc_push_local_qp("ud", "pd", "ud"));
+	EXPECT(hartebeest_memc_fetch_remote_qp("ud"));
+	EXPECT(hartebeest_connect_local_qp("pd", "ud", "ud"));
+	pause_ms(150);				/* longer than from look to look */
+	EXPECT(hartebeest_memc_push_general("anything"));
+}
+
+static void restart_beside(void (*scenario)(void))
+{
+	struct child first, second, other;
+
+	run(&other, 0, scenario);
+	run(&first, 1, first_life);
+	ended_silently(&first);
+	run(&second, 1, second_life);
+	free(ended(&other));
+	ended_silently(&second);
+}
+
+static void a_peer_that_restarts(void **state)
+{
+	(void)state;
+	restart_beside(outlive);
+}
+
+static void a_peer_that_restarts_in_vain(void **state)
+{
+	(void)state;
+	restart_beside(outlive_disconnected);
+}
+
+static void a_silent_server_and_many_peers(void **state)
+{
+	(void)state;
+	alone(look_at_many);
+}
+
+static void a_peer_replaced_twice(void **state)
+{
+	(void)state;
+	alone(connect_after_both);
+}
+
+static void datagrams_follow_nobody(void **state)
+{
+	(void)state;
+	alone_and_silent(be_silent_with_datagrams);
+}
+
+static void a_peer_that_restarts_in_a_transfer(void **state)
+{
+	(void)state;
+	restart_beside(outlive_by_a_failure);
+}
+
+/* --------------------------------------------------------------------- fork --- */
+
+static void fork_and_exit(void)
+{
+	struct ibv_qp *qp;
+	int status = -1;
+	pid_t child;
+
+	make_all();
+	EXPECT(hartebeest_memc_push_local_qp("qp", "pd", "qp"));
+	child = fork();
+	if (child == 0)
+		exit(0);		/* its end is not its parent's */
+	EXPECT(waitpid(child, &status, 0) == child && status == 0);
+	EXPECT(hartebeest_memc_fetch_remote_qp("qp"));
+	qp = hartebeest_get_local_qp("pd", "qp");
+	EXPECT(qp && qp->state == IBV_QPS_INIT);
+	EXPECT(hartebeest_memc_push_local_qp("qp", "pd", "qp"));
+}
+
+static void a_forked_child(void **state)
+{
+	(void)state;
+	alone_and_silent(fork_and_exit);
+}
+
+#define TEST(function) cmocka_unit_test_setup(function, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(flow),
+		TEST(wrong_calls),
+		TEST(bad_settings),
+		TEST(how_much_is_told),
+		TEST(a_second_fetch_is_fresh),
+		TEST(data_path),
+		TEST(system_variables),
+		TEST(names),
+		TEST(message),
+		TEST(a_normal_end_takes_back),
+		TEST(leftovers_are_refused),
+		TEST(a_peer_that_restarts),
+		TEST(a_peer_that_restarts_in_a_transfer),
+		TEST(a_peer_that_restarts_in_vain),
+		TEST(a_peer_replaced_twice),
+		TEST(datagrams_follow_nobody),
+		TEST(a_silent_server_and_many_peers),
+		TEST(a_forked_child),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

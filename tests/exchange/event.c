@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * event.c - asynchronous events: read by the program, and while waiting
+ *
+ * The fake raises them; a real Memcached is there to wait for.
+ */
+#include "config.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hartebeest-post.h"
+#include "hartebeest.h"
+#include "lib/base/clock.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/unit.h"
+
+static struct cache *cache;
+static struct hartebeest *hb;
+static struct ibv_qp *qp;
+static char said[8192];
+
+static void note(void *data, int level, const char *text)
+{
+	size_t used = strlen(said);
+
+	(void)data;
+	snprintf(said + used, sizeof(said) - used, "%d %s\n", level, text);
+}
+
+static void open_context(const char *more)
+{
+	char server[320];
+	const char *options[] = {
+		server, "exchange.timeout=10s", "job.id=event", "job.rank=0",
+		"job.participants=0,1", more, NULL
+	};
+
+	snprintf(server, sizeof(server), "exchange.servers=%s", cache_hostport(cache)->text);
+	assert_int_equal(hartebeest_open(&hb, options), 0);
+	hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, note, NULL);
+	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, NULL), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp), 0);
+}
+
+static int group_setup(void **state)
+{
+	(void)state;
+	clearenv();
+	cache_need();
+	alarm(100);
+	cache = cache_start(NULL);
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	(void)state;
+	cache_end(cache);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_verbs_reset();
+	said[0] = '\0';
+	open_context(NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	hartebeest_close(hb);
+	hb = NULL;
+	return fake_verbs.open;
+}
+
+static void raise_port(enum ibv_event_type type, int port)
+{
+	struct ibv_async_event event = { .event_type = type };
+
+	event.element.port_num = port;
+	fake_verbs_raise(&event);
+}
+
+static void port_is(enum ibv_port_state state)
+{
+	__atomic_store_n(&fake_verbs.devices[0].ports[0].state, state, __ATOMIC_RELAXED);
+}
+
+/* After 50 ms, from another thread: as a cable is pulled while somebody waits. */
+static void *pull(void *data)
+{
+	pause_ms(50);
+	port_is(IBV_PORT_DOWN);
+	raise_port(IBV_EVENT_PORT_ERR, 1);
+	return data;
+}
+
+static void *die(void *data)
+{
+	pause_ms(50);
+	raise_port(IBV_EVENT_DEVICE_FATAL, 0);
+	return data;
+}
+
+/* ---------------------------------------------------------- read by name --- */
+
+static void none_is_zero(void **state)
+{
+	struct hartebeest_event event = { .port = 77 };
+	int64_t begin = beest_clock_now();
+
+	(void)state;
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), 0);
+	assert_true(beest_clock_now() - begin < BEEST_SECOND);
+	assert_int_equal(hartebeest_event_get(hb, &event, hartebeest_clock() + 60 * BEEST_MS), 0);
+	assert_in_range(beest_clock_now() - begin, 60 * BEEST_MS, 5 * BEEST_SECOND);
+	assert_int_equal(event.port, 77);
+}
+
+static void events_come_in_order(void **state)
+{
+	struct ibv_async_event raw = { .event_type = IBV_EVENT_QP_FATAL };
+	struct hartebeest_event event;
+
+	(void)state;
+	raise_port(IBV_EVENT_GID_CHANGE, 1);
+	raw.element.qp = qp;
+	fake_verbs_raise(&raw);
+	raise_port(IBV_EVENT_PORT_ERR, 2);
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(event.type, IBV_EVENT_GID_CHANGE);
+	assert_int_equal(event.port, 1);
+	assert_int_equal(event.fatal, 0);
+	assert_string_equal(event.text, "port fake0:1: its GID table changed: what was published "
+			    "may have an address that is gone (GID_CHANGE)");
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(event.qp_num, qp->qp_num);
+	assert_string_equal(event.text, "queue pair 'qp': an error that no completion can tell "
+			    "(QP_FATAL)");
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(event.port, 2);
+	assert_int_equal(event.fatal, 0);	/* another's port */
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), 0);
+	assert_int_equal(fake_verbs.acked_events, 3);
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd waiting = { .fd = fd, .events = POLLIN };
+
+	return poll(&waiting, 1, 0) == 1;
+}
+
+/* Also when the event was read by a wait before. */
+static void the_descriptor(void **state)
+{
+	struct hartebeest_event event;
+	int fd;
+
+	(void)state;
+	fd = hartebeest_event_fd(hb);
+	assert_true(fd >= 0);
+	assert_int_equal(hartebeest_event_fd(hb), fd);
+	assert_false(is_readable(fd));
+	raise_port(IBV_EVENT_LID_CHANGE, 1);
+	raise_port(IBV_EVENT_PKEY_CHANGE, 1);
+	assert_true(is_readable(fd));
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_true(is_readable(fd));
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(event.type, IBV_EVENT_PKEY_CHANGE);
+	assert_false(is_readable(fd));
+}
+
+static void left_to_the_program(void **state)
+{
+	struct hartebeest_event event;
+
+	(void)state;
+	hartebeest_close(hb);
+	open_context("device.events=0");
+	raise_port(IBV_EVENT_DEVICE_FATAL, 0);
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), -EOPNOTSUPP);
+	assert_int_equal(hartebeest_event_fd(hb), -EOPNOTSUPP);
+	hartebeest_close(hb);
+	open_context("exchange.timeout=100ms");
+	fake_verbs.event_count = 0;
+	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(fake_verbs.acked_events, 0);
+}
+
+/* ------------------------------------------------------------ while waiting --- */
+
+static int wait_msg(void)
+{
+	return hartebeest_msg_wait(hb, "never", NULL, 0, NULL);
+}
+
+static int wait_barrier(void)
+{
+	return hartebeest_barrier(hb, "go");
+}
+
+static int wait_qp(void)
+{
+	return hartebeest_qp_fetch(hb, "never", NULL);
+}
+
+static int wait_mr(void)
+{
+	struct hartebeest_remote_mr mr;
+
+	return hartebeest_mr_fetch(hb, "never", &mr);
+}
+
+/* A peer that is there, and never confirms: itself under another key. */
+static int wait_confirm(void)
+{
+	int ret;
+
+	ret = hartebeest_qp_reset(hb, "qp");
+	if (ret == 0)
+		ret = hartebeest_qp_publish(hb, "qp", "peer");
+	if (ret == 0)
+		ret = hartebeest_qp_publish(hb, "qp", "own");
+	if (ret == 0)
+		ret = hartebeest_qp_fetch(hb, "peer", NULL);
+	if (ret == 0)
+		ret = hartebeest_qp_connect(hb, "qp", "peer");
+	return ret < 0 ? ret : hartebeest_qp_confirm(hb, "qp", "peer");
+}
+
+static int (*const waits[])(void) = { wait_msg, wait_barrier, wait_qp, wait_mr, wait_confirm };
+
+static void all_waits_end(void *(*trouble)(void *), int err, const char *sentence)
+{
+	pthread_t thread;
+	int64_t begin;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(waits); i++) {
+		port_is(IBV_PORT_ACTIVE);
+		begin = beest_clock_now();
+		pthread_create(&thread, NULL, trouble, NULL);
+		assert_int_equal(waits[i](), -err);
+		assert_error_has(sentence);
+		assert_true(beest_clock_now() - begin < 5 * BEEST_SECOND);
+		pthread_join(thread, NULL);
+	}
+}
+
+static void a_port_that_goes_down(void **state)
+{
+	struct hartebeest_event event;
+
+	(void)state;
+	all_waits_end(pull, ENETDOWN, "port fake0:1 went down while waiting, and is down");
+	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL), -ENETDOWN);
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);	/* nothing is lost */
+	assert_int_equal(event.type, IBV_EVENT_PORT_ERR);
+	assert_int_equal(event.fatal, 1);
+	assert_int_equal(hartebeest_msg_push(hb, "there", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(hb, "there", NULL, 0, NULL), 0);
+	assert_int_equal(hartebeest_msg_delete(hb, "there"), 0);
+}
+
+static void a_device_that_dies(void **state)
+{
+	(void)state;
+	all_waits_end(die, EIO, "device fake0 reported a fatal error: close the context");
+}
+
+static void a_port_that_comes_back(void **state)
+{
+	(void)state;
+	hartebeest_close(hb);
+	open_context("exchange.timeout=150ms");
+	raise_port(IBV_EVENT_PORT_ERR, 1);		/* and is up again by now */
+	raise_port(IBV_EVENT_LID_CHANGE, 1);
+	raise_port(IBV_EVENT_PORT_ERR, 2);
+	assert_int_equal(wait_msg(), -ETIMEDOUT);
+	assert_non_null(strstr(said, "4 port fake0:1: it went down (PORT_ERR)"));
+	assert_non_null(strstr(said, "4 port fake0:1: its LID changed"));
+	port_is(IBV_PORT_DOWN);
+	raise_port(IBV_EVENT_PORT_ERR, 1);
+	assert_int_equal(wait_msg(), -ENETDOWN);
+	port_is(IBV_PORT_ACTIVE);
+	raise_port(IBV_EVENT_PORT_ACTIVE, 1);
+	assert_int_equal(wait_msg(), -ETIMEDOUT);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(none_is_zero),
+		TEST(events_come_in_order),
+		TEST(the_descriptor),
+		TEST(left_to_the_program),
+		TEST(a_port_that_goes_down),
+		TEST(a_device_that_dies),
+		TEST(a_port_that_comes_back),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

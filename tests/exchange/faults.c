@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * faults.c - whatever happens to servers and ranks, a bring-up succeeds
+ *
+ * Tables of faults against tables of steps, with real Memcached servers and the fake
+ * device.  Ranks that only suffer are threads, ranks that are killed are processes.
+ * Servers are handled by the main thread alone: they die with the thread that
+ * started them.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/kv/kv.h"
+#include "tests/support/bringup.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/unit.h"
+
+#define SERVERS_MAX 3
+
+static struct cache *caches[SERVERS_MAX];
+static int cache_count;
+static char servers[1200];
+static char job[32];			/* of its own for each bring-up */
+
+static void servers_start(int count)
+{
+	int i;
+
+	servers[0] = '\0';
+	for (i = 0; i < count; i++) {
+		caches[i] = cache_start(NULL);
+		if (i)
+			strcat(servers, ",");
+		strcat(servers, cache_hostport(caches[i])->text);
+	}
+	cache_count = count;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	while (cache_count)
+		cache_end(caches[--cache_count]);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_verbs_reset();
+	servers_start(1);
+	return 0;
+}
+
+static struct bringup *new_bringup(int size)
+{
+	static int number;
+
+	snprintf(job, sizeof(job), "job%d", number++);
+	return bringup_new(servers, job, size);
+}
+
+static void came_through(struct bringup *bringup, const char *where)
+{
+	const char *wrong = bringup_wrong(bringup);
+
+	if (wrong)
+		fail_msg("%s: %s", where, wrong);
+	bringup_free(bringup);
+}
+
+/* ------------------------------------------------ faults of servers, by step --- */
+
+struct fault {
+	const char *name;
+	void (*begin)(struct cache *cache);
+	int ms;				/* how long it lasts */
+	void (*end)(struct cache *cache);
+};
+
+/* A server that is killed and back at once is found by broken connections only. */
+static const struct fault faults[] = {
+	{ "stopped for 300 ms", cache_stop, 300, cache_resume },
+	{ "killed, empty again", cache_kill, 0, cache_restart },
+	{ "away for 50 ms", cache_kill, 50, cache_restart },
+};
+
+static void suffer(const struct fault *fault, struct cache *cache, struct bringup *bringup)
+{
+	fault->begin(cache);
+	bringup_let_go(bringup);
+	pause_ms(fault->ms);
+	fault->end(cache);
+}
+
+/* Rank 0 takes @step while the fault lasts; rank 1 is about there or waits for it. */
+static void fault_at(const struct fault *fault, struct cache *cache, int step, int ahead_ms)
+{
+	struct bringup *bringup = new_bringup(2);
+	struct bringup_crowd crowd;
+	char where[128];
+
+	snprintf(where, sizeof(where), "server %s at %s, the other %d ms ahead", fault->name,
+		 bringup_steps[step], ahead_ms);
+	bringup->hold_rank = 0;
+	bringup->hold_step = step;
+	bringup_start(&crowd, bringup);
+	bringup_await_held(bringup);
+	pause_ms(ahead_ms);
+	suffer(fault, cache, bringup);
+	bringup_join(&crowd);
+	bringup_note_all(&crowd);
+	bringup_leave(&crowd);
+	came_through(bringup, where);
+}
+
+static void a_server_fails_at_every_step(void **state)
+{
+	size_t i;
+	int step;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(faults); i++)
+		for (step = 0; step < BRINGUP_STEPS; step++)
+			fault_at(&faults[i], caches[0], step, step % 2 ? 20 : 0);
+}
+
+/*
+ * Nobody gets past the barrier before the fault is over: what a rank that has passed, and
+ * waits no more, had on a server that loses all, nobody puts back.
+ */
+static void hold_before_the_end(struct bringup *bringup)
+{
+	bringup->hold_rank = 0;
+	bringup->hold_step = bringup_step("barrier");
+}
+
+static void restart_and_let_go(struct bringup *bringup)
+{
+	cache_kill(caches[0]);
+	cache_restart(caches[0]);
+	bringup_let_go(bringup);
+}
+
+/* The step's own requests are cut in two: the server goes while they are under way. */
+static void a_server_fails_within_the_steps(void **state)
+{
+	struct bringup_crowd crowd;
+	struct bringup *bringup;
+	char where[64];
+	int passed;
+
+	(void)state;
+	for (passed = 0; passed < 2 * BRINGUP_STEPS - 2; passed++) {
+		bringup = new_bringup(2);
+		hold_before_the_end(bringup);
+		bringup_start(&crowd, bringup);
+		bringup_await_passed(bringup, passed);
+		restart_and_let_go(bringup);
+		bringup_join(&crowd);
+		bringup_note_all(&crowd);
+		snprintf(where, sizeof(where), "server killed after %d steps", passed);
+		came_through(bringup, where);
+		bringup_leave(&crowd);
+	}
+}
+
+/* ------------------------------------------------------------ several servers --- */
+
+static void one_of_several_servers_restarts(void **state)
+{
+	int count, step;
+
+	(void)state;
+	for (count = 2; count <= SERVERS_MAX; count++) {
+		teardown(NULL);
+		servers_start(count);
+		for (step = 0; step < BRINGUP_STEPS; step++)
+			fault_at(&faults[1], caches[step % count], step, 0);
+	}
+}
+
+/* The text of the server that has this message. */
+static const char *home_of(const char *name)
+{
+	struct beest_hostport list[SERVERS_MAX];
+	struct beest_kv *exchange = NULL;
+	static char text[300];
+	char key[128];
+	int i;
+
+	for (i = 0; i < cache_count; i++)
+		list[i] = *cache_hostport(caches[i]);
+	snprintf(key, sizeof(key), "hb1/%s/msg/%s", job, name);
+	assert_int_equal(beest_kv_open(&exchange, list, (size_t)cache_count), 0);
+	snprintf(text, sizeof(text), "%s", beest_kv_server(exchange, key));
+	beest_kv_close(exchange);
+	return text;
+}
+
+/* It stays away: whoever needs a key of it is told which one is dead, in time. */
+static void a_server_that_stays_dead_is_named(void **state)
+{
+	struct bringup_member member;
+	char name[32];
+	int64_t begin;
+	int count, i;
+
+	(void)state;
+	for (count = 1; count <= SERVERS_MAX; count++) {
+		teardown(NULL);
+		servers_start(count);
+		memset(&member, 0, sizeof(member));
+		member.bringup = new_bringup(2);
+		strcpy(member.bringup->timeout, "200ms");
+		member.last = bringup_step("msg_push");
+		assert_int_equal(bringup_take(&member), 0);
+		cache_kill(caches[count - 1]);
+		i = 0;
+		do
+			snprintf(name, sizeof(name), "m%d", i++);
+		while (strcmp(home_of(name), cache_hostport(caches[count - 1])->text));
+		begin = beest_clock_now();
+		assert_int_equal(hartebeest_msg_push(member.hb, name, "x", 1), -ECONNREFUSED);
+		assert_error_has(home_of(name));
+		assert_int_equal(hartebeest_msg_wait(member.hb, name, NULL, 0, NULL),
+				 -ECONNREFUSED);
+		assert_error_has(home_of(name));
+		assert_true(beest_clock_now() - begin < 10 * BEEST_SECOND);
+		hartebeest_close(member.hb);
+		bringup_free(member.bringup);
+	}
+}
+
+/* --------------------------------------------------------------- many ranks --- */
+
+/* Each with every other; the server restarts when about so much of the way is done. */
+static void restart_in_a_crowd(int quarter)
+{
+	struct bringup *bringup = new_bringup(BRINGUP_RANKS);
+	struct bringup_crowd crowd;
+
+	hold_before_the_end(bringup);
+	bringup_start(&crowd, bringup);
+	bringup_await_passed(bringup, quarter * BRINGUP_RANKS * (BRINGUP_STEPS - 1) / 4);
+	restart_and_let_go(bringup);
+	bringup_join(&crowd);
+	bringup_note_all(&crowd);
+	bringup_leave(&crowd);
+	came_through(bringup, "16 ranks");
+}
+
+static void sixteen_ranks_survive_a_restart(void **state)
+{
+	int quarter;
+
+	(void)state;
+	for (quarter = 1; quarter < 4; quarter++)
+		restart_in_a_crowd(quarter);
+}
+
+static void sixteen_ranks_survive_restarts_in_a_row(void **state)
+{
+	struct bringup *bringup = new_bringup(BRINGUP_RANKS);
+	struct bringup_crowd crowd;
+	int i, all = BRINGUP_RANKS * (BRINGUP_STEPS - 1);
+
+	(void)state;
+	hold_before_the_end(bringup);
+	bringup_start(&crowd, bringup);
+	for (i = 1; i <= 6; i++) {
+		bringup_await_passed(bringup, i * all / 8);
+		cache_kill(caches[0]);
+		cache_restart(caches[0]);
+	}
+	bringup_let_go(bringup);
+	bringup_join(&crowd);
+	bringup_note_all(&crowd);
+	bringup_leave(&crowd);
+	came_through(bringup, "16 ranks, 6 restarts");
+}
+
+/* ------------------------------------------------------ ranks that are killed --- */
+
+#define NEVER (BRINGUP_STEPS + 1)
+
+/*
+ * A rank as a process: brings itself up, connects again to whoever was killed
+ * meanwhile, and meets the others.  The parent says by "go" that nobody dies any more.
+ */
+static int be_rank(struct bringup_member *member)
+{
+	struct bringup *bringup = member->bringup;
+	int ret;
+
+	member->last = bringup_step("msg_wait");
+	ret = bringup_take(member);
+	if (ret < 0)
+		return ret;
+	__atomic_add_fetch(&bringup->arrived, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&bringup->go, __ATOMIC_ACQUIRE))
+		pause_ms(1);
+	ret = bringup_rejoin(member);
+	if (ret < 0)
+		return ret;
+	member->first = bringup_step("mr_fetch");
+	member->last = bringup_step("barrier");
+	ret = bringup_take(member);
+	if (ret == 0)
+		bringup_note(member);
+	return ret;
+}
+
+static pid_t fork_rank(struct bringup *bringup, int rank)
+{
+	struct bringup_member member = { .bringup = bringup, .rank = rank };
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(60);
+		be_rank(&member);
+		hartebeest_close(member.hb);
+		_exit(0);
+	}
+	__atomic_store_n(&bringup->rank[rank].pid, pid, __ATOMIC_RELEASE);
+	return pid;
+}
+
+static int status_of(pid_t pid)
+{
+	int status = -1;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+/* Until @pid is no more, or both ranks have come as far as they can alone. */
+static bool has_died(struct bringup *bringup, pid_t pid)
+{
+	while (__atomic_load_n(&bringup->arrived, __ATOMIC_ACQUIRE) < 2) {
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return true;
+		pause_ms(1);
+	}
+	return false;
+}
+
+/* Rank 1 is dead: it starts again, and both go to the end. */
+static void start_again(struct bringup *bringup, pid_t other, const char *where)
+{
+	pid_t pid;
+
+	bringup->hold_rank = -1;
+	pid = fork_rank(bringup, 1);
+	bringup_let_go(bringup);
+	assert_int_equal(status_of(pid), 0);
+	assert_int_equal(status_of(other), 0);
+	came_through(bringup, where);
+}
+
+static void a_rank_is_killed_at_every_step(void **state)
+{
+	struct bringup *bringup;
+	char where[64];
+	pid_t pids[2];
+	int step;
+
+	(void)state;
+	for (step = 0; step <= bringup_step("barrier"); step++) {
+		bringup = new_bringup(2);
+		bringup->hold_rank = 1;
+		bringup->hold_step = step;
+		bringup->deadly = true;
+		pids[0] = fork_rank(bringup, 0);
+		pids[1] = fork_rank(bringup, 1);
+		assert_int_equal(status_of(pids[1]), SIGKILL);
+		snprintf(where, sizeof(where), "rank killed before %s", bringup_steps[step]);
+		start_again(bringup, pids[0], where);
+	}
+}
+
+static void a_rank_is_killed_in_every_verbs_call(void **state)
+{
+	struct bringup *bringup;
+	bool died = true;
+	char where[64];
+	pid_t pids[2];
+	int call;
+
+	(void)state;
+	for (call = 1; died; call++) {
+		bringup = new_bringup(2);
+		bringup->hold_rank = 1;
+		bringup->hold_step = NEVER;
+		bringup->deadly_call = call;
+		pids[0] = fork_rank(bringup, 0);
+		pids[1] = fork_rank(bringup, 1);
+		died = has_died(bringup, pids[1]);
+		snprintf(where, sizeof(where), "rank killed in verbs call %d", call);
+		if (died) {
+			start_again(bringup, pids[0], where);
+			continue;
+		}
+		bringup_let_go(bringup);
+		assert_int_equal(status_of(pids[1]), 0);
+		assert_int_equal(status_of(pids[0]), 0);
+		came_through(bringup, where);
+	}
+	assert_true(call > 15);		/* it did take that many */
+}
+
+/* In the middle of requests to the server, too. */
+static void a_rank_is_killed_at_any_moment(void **state)
+{
+	struct bringup *bringup;
+	char where[64];
+	pid_t pids[2];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 24; i++) {
+		bringup = new_bringup(2);
+		pids[0] = fork_rank(bringup, 0);
+		pids[1] = fork_rank(bringup, 1);
+		pause_us(300 * i);
+		kill(pids[1], SIGKILL);
+		assert_int_equal(status_of(pids[1]), SIGKILL);
+		snprintf(where, sizeof(where), "rank killed after %d us", 300 * i);
+		start_again(bringup, pids[0], where);
+	}
+}
+
+/* ------------------------------------------------------------- former runs --- */
+
+static void run_to_the_end(struct bringup *bringup, const char *where)
+{
+	pid_t pids[2];
+
+	bringup_let_go(bringup);
+	pids[0] = fork_rank(bringup, 0);
+	pids[1] = fork_rank(bringup, 1);
+	assert_int_equal(status_of(pids[0]), 0);
+	assert_int_equal(status_of(pids[1]), 0);
+	came_through(bringup, where);
+}
+
+/* All of a run is killed at a step, or at its end, and nothing is cleared away. */
+static void leave_leftovers(int step)
+{
+	struct bringup *bringup = new_bringup(2);
+	pid_t pids[2];
+
+	bringup->hold_rank = BRINGUP_RANKS;
+	bringup->hold_step = step;
+	bringup->deadly = true;
+	bringup_let_go(bringup);
+	pids[0] = fork_rank(bringup, 0);
+	pids[1] = fork_rank(bringup, 1);
+	assert_int_equal(status_of(pids[0]), SIGKILL);
+	assert_int_equal(status_of(pids[1]), SIGKILL);
+	bringup_free(bringup);
+}
+
+static void a_run_over_the_leftovers_of_a_killed_one(void **state)
+{
+	char where[64];
+	int step;
+
+	(void)state;
+	for (step = 0; step <= BRINGUP_STEPS; step++) {
+		leave_leftovers(step);
+		snprintf(where, sizeof(where), "leftovers of a run killed at step %d", step);
+		run_to_the_end(bringup_new(servers, job, 2), where);
+	}
+}
+
+/* ------------------------------------------------------ jobs beside each other --- */
+
+/* Both use the same names, and the server restarts on top of it. */
+static void two_jobs_side_by_side(void **state)
+{
+	struct bringup *bringup[2];
+	struct bringup_crowd crowd[2];
+	int i, round;
+
+	(void)state;
+	for (round = 0; round < 6; round++) {
+		for (i = 0; i < 2; i++) {
+			bringup[i] = new_bringup(3);
+			hold_before_the_end(bringup[i]);
+			bringup_start(&crowd[i], bringup[i]);
+		}
+		if (round % 2) {
+			bringup_await_passed(bringup[0], 3 * 2 * round);
+			restart_and_let_go(bringup[0]);
+		}
+		for (i = 0; i < 2; i++)
+			bringup_let_go(bringup[i]);
+		for (i = 0; i < 2; i++)
+			bringup_join(&crowd[i]);
+		for (i = 0; i < 2; i++) {
+			bringup_note_all(&crowd[i]);
+			came_through(bringup[i], "two jobs");
+			bringup_leave(&crowd[i]);
+		}
+	}
+}
+
+/* -------------------------------------------------------------- late, absent --- */
+
+static void late_ranks_are_waited_for(void **state)
+{
+	static const int late_ms[] = { 1000, 5000 };
+	struct bringup *bringup[2];
+	pid_t pids[2][2];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		bringup[i] = new_bringup(2);
+		bringup_let_go(bringup[i]);
+		pids[i][0] = fork_rank(bringup[i], 0);
+	}
+	for (i = 0; i < 2; i++) {
+		pause_ms(late_ms[i] - (i ? late_ms[i - 1] : 0));
+		assert_int_equal(bringup[i]->arrived, 0);
+		pids[i][1] = fork_rank(bringup[i], 1);
+	}
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(status_of(pids[i][0]), 0);
+		assert_int_equal(status_of(pids[i][1]), 0);
+		came_through(bringup[i], "a late rank");
+	}
+}
+
+/* Alone, up to a step that needs rank 1, and what is said of it then. */
+static const struct {
+	const char *step, *rank, *key;
+} absences[] = {
+	{ "qp_fetch", "", "qp/1-0" },
+	{ "mr_fetch", "", "mr/mr1" },
+	{ "msg_wait", "", "msg/hello1" },
+	{ "barrier", "rank 1", "barrier/all/1/1" },
+};
+
+static void a_rank_that_never_comes_is_named(void **state)
+{
+	struct bringup_member member;
+	char key[64];
+	int64_t begin;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(absences); i++) {
+		memset(&member, 0, sizeof(member));
+		member.bringup = new_bringup(2);
+		strcpy(member.bringup->timeout, "250ms");
+		member.last = bringup_step("qp_publish");
+		assert_int_equal(bringup_take(&member), 0);
+		member.first = member.last = bringup_step(absences[i].step);
+		begin = beest_clock_now();
+		assert_int_equal(bringup_take(&member), -ETIMEDOUT);
+		assert_in_range(beest_clock_now() - begin, 250 * BEEST_MS, 5 * BEEST_SECOND);
+		snprintf(key, sizeof(key), "hb1/%s/%s", job, absences[i].key);
+		assert_error_has(key);
+		assert_error_has(absences[i].rank);
+		hartebeest_close(member.hb);
+		bringup_free(member.bringup);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_server_fails_at_every_step),
+		TEST(a_server_fails_within_the_steps),
+		TEST(one_of_several_servers_restarts),
+		TEST(a_server_that_stays_dead_is_named),
+		TEST(sixteen_ranks_survive_a_restart),
+		TEST(sixteen_ranks_survive_restarts_in_a_row),
+		TEST(a_rank_is_killed_at_every_step),
+		TEST(a_rank_is_killed_in_every_verbs_call),
+		TEST(a_rank_is_killed_at_any_moment),
+		TEST(a_run_over_the_leftovers_of_a_killed_one),
+		TEST(two_jobs_side_by_side),
+		TEST(late_ranks_are_waited_for),
+		TEST(a_rank_that_never_comes_is_named),
+	};
+
+	clearenv();
+	cache_need();
+	alarm(250);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

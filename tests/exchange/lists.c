@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lists.c - lists of one, two and three servers, and addresses of all kinds
+ *
+ * Through the public interface, without a device: messages and barriers show as well as
+ * queue pairs which server is asked for what.
+ */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hartebeest.h"
+#include "lib/base/clock.h"
+#include "lib/kv/kv.h"
+#include "tests/support/memcached.h"
+#include "tests/support/unit.h"
+
+#define SERVERS 3
+#define LONG "exchange.timeout=20s"
+#define SHORT "exchange.timeout=300ms"
+
+static struct cache *caches[SERVERS];
+static char job[32];
+static char said[16384];
+
+/* -------------------------------------------------------------- one rank --- */
+
+struct rank {
+	struct hartebeest *hb;
+	int number, ret;
+	pthread_t thread;
+	char error[1024];
+};
+
+static void note(void *data, int level, const char *text)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	size_t used;
+
+	(void)data, (void)level;
+	pthread_mutex_lock(&lock);
+	used = strlen(said);
+	snprintf(said + used, sizeof(said) - used, "%s\n", text);
+	pthread_mutex_unlock(&lock);
+}
+
+/* @servers: "0", "012": which of the three, in this order. */
+static const char *list_of(const char *servers)
+{
+	static char list[SERVERS * 300];
+
+	for (list[0] = '\0'; *servers; servers++) {
+		strcat(list, list[0] ? "," : "");
+		strcat(list, cache_hostport(caches[*servers - '0'])->text);
+	}
+	return list;
+}
+
+static void join_at(struct rank *rank, int number, const char *list, const char *timeout)
+{
+	char own[32], server[1000], name[64];
+	const char *options[] = {
+		own, server, name, timeout, "job.participants=0,1", NULL
+	};
+
+	memset(rank, 0, sizeof(*rank));
+	rank->number = number;
+	snprintf(own, sizeof(own), "job.rank=%d", number);
+	snprintf(server, sizeof(server), "exchange.servers=%s", list);
+	snprintf(name, sizeof(name), "job.id=%s", job);
+	assert_int_equal(hartebeest_open(&rank->hb, options), 0);
+	hartebeest_log_set(rank->hb, HARTEBEEST_LOG_INFO, note, NULL);
+}
+
+static void join(struct rank *rank, int number, const char *servers, const char *timeout)
+{
+	join_at(rank, number, list_of(servers), timeout);
+}
+
+static void leave(struct rank *rank)
+{
+	hartebeest_close(rank->hb);
+	rank->hb = NULL;
+}
+
+static void *barrier(void *data)
+{
+	struct rank *rank = data;
+
+	rank->ret = hartebeest_barrier(rank->hb, "go");
+	snprintf(rank->error, sizeof(rank->error), "%s", hartebeest_error());
+	return NULL;
+}
+
+/* For what never comes, wherever it would. */
+static void *in_vain(void *data)
+{
+	struct rank *rank = data;
+
+	rank->ret = hartebeest_msg_wait(rank->hb, "never", NULL, 0, NULL);
+	snprintf(rank->error, sizeof(rank->error), "%s", hartebeest_error());
+	return NULL;
+}
+
+static void both(struct rank *a, struct rank *b, void *(*work)(void *data))
+{
+	pthread_create(&a->thread, NULL, work, a);
+	pthread_create(&b->thread, NULL, work, b);
+	pthread_join(a->thread, NULL);
+	pthread_join(b->thread, NULL);
+}
+
+static void meet(struct rank *a, struct rank *b)
+{
+	both(a, b, barrier);
+}
+
+static int setup(void **state)
+{
+	static int number;
+	int i;
+
+	(void)state;
+	clearenv();
+	snprintf(job, sizeof(job), "job%d", number++);
+	said[0] = '\0';
+	for (i = 0; i < SERVERS; i++)
+		caches[i] = cache_start(NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < SERVERS; i++)
+		cache_end(caches[i]);
+	return 0;
+}
+
+/* --------------------------------------------------------- the same list --- */
+
+static void lists_of_all_lengths(void **state)
+{
+	static const char *const lists[] = { "0", "01", "012" };
+	struct rank a, b;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(lists); i++) {
+		join(&a, 0, lists[i], LONG);
+		join(&b, 1, lists[i], LONG);
+		meet(&a, &b);
+		assert_int_equal(a.ret, 0);
+		assert_int_equal(b.ret, 0);
+		leave(&a);
+		leave(&b);
+		strcat(job, "x");
+	}
+}
+
+static void the_order_does_not_matter(void **state)
+{
+	struct rank a, b;
+
+	(void)state;
+	join(&a, 0, "012", LONG);
+	join(&b, 1, "201", LONG);
+	meet(&a, &b);
+	assert_int_equal(a.ret, 0);
+	assert_int_equal(b.ret, 0);
+	leave(&a);
+	leave(&b);
+}
+
+/* ------------------------------------------------------- different lists --- */
+
+static void names_both_ranks(const char *sentence, int self, int other)
+{
+	char wanted[128];
+
+	snprintf(wanted, sizeof(wanted), "rank %d (host ", self);
+	assert_non_null(strstr(sentence, wanted));
+	snprintf(wanted, sizeof(wanted), " and rank %d (host ", other);
+	assert_non_null(strstr(sentence, wanted));
+	assert_non_null(strstr(sentence, "name different lists of servers"));
+}
+
+/* Both are told long before the time-out, each by the other's signature. */
+static void different_lists_are_told(void **state)
+{
+	static const char *const lists[][2] = {
+		{ "0", "01" }, { "01", "0" }, { "01", "12" }, { "012", "01" },
+	};
+	struct rank a, b;
+	int64_t begin;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(lists); i++) {
+		join(&a, 0, lists[i][0], LONG);
+		join(&b, 1, lists[i][1], LONG);
+		begin = beest_clock_now();
+		both(&a, &b, in_vain);
+		assert_true(beest_clock_now() - begin < 10 * BEEST_SECOND);
+		assert_int_equal(a.ret, -EPROTO);
+		assert_int_equal(b.ret, -EPROTO);
+		names_both_ranks(a.error, 0, 1);
+		names_both_ranks(b.error, 1, 0);
+		leave(&a);
+		leave(&b);
+		strcat(job, "x");
+	}
+}
+
+/* A rank that is gone spoils nothing: it may have been of another run. */
+static void a_leftover_of_another_list(void **state)
+{
+	struct beest_kv *exchange;
+	struct beest_kv_value value;
+	struct rank a, b;
+	char key[64];
+
+	(void)state;
+	snprintf(key, sizeof(key), "hb1/%s/rank/servers", job);
+	join(&a, 0, "01", SHORT);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(caches[0]), 1), 0);
+	assert_int_equal(beest_kv_get_at(exchange, 0, key, &value,
+					 beest_clock_deadline(BEEST_SECOND)), 0);
+	assert_non_null(value.bytes);
+	leave(&a);
+	assert_int_equal(beest_kv_put(exchange, key, value.bytes, value.size, 60,
+				      beest_clock_deadline(BEEST_SECOND)), 0);
+	beest_kv_values_free(&value, 1);
+	beest_kv_close(exchange);
+
+	join(&a, 0, "0", SHORT);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL), -ETIMEDOUT);
+	assert_error_has("answers; rank 0 (host ");
+	assert_error_has("had another list of servers");
+	leave(&a);
+	join(&a, 0, "0", LONG);
+	join(&b, 1, "0", LONG);
+	meet(&a, &b);
+	assert_int_equal(a.ret, 0);
+	assert_int_equal(b.ret, 0);
+	leave(&a);
+	leave(&b);
+}
+
+/* ----------------------------------------------------- one of them is dead --- */
+
+/* A message's key that lives on that server of @servers. */
+static const char *message_at(int server, const char *servers)
+{
+	struct beest_hostport endpoints[SERVERS];
+	static char name[32];
+	struct beest_kv *exchange;
+	size_t count = strlen(servers), i;
+	char key[128];
+	bool there;
+	int n;
+
+	for (i = 0; i < count; i++)
+		endpoints[i] = *cache_hostport(caches[servers[i] - '0']);
+	assert_int_equal(beest_kv_open(&exchange, endpoints, count), 0);
+	for (n = 0, there = false; !there; n++) {
+		snprintf(name, sizeof(name), "m%d", n);
+		snprintf(key, sizeof(key), "hb1/%s/msg/%s", job, name);
+		there = !strcmp(beest_kv_server(exchange, key),
+				cache_hostport(caches[server])->text);
+	}
+	beest_kv_close(exchange);
+	return name;
+}
+
+static void the_dead_one_is_named(struct rank *rank, const char *servers, int dead)
+{
+	const char *text = cache_hostport(caches[dead])->text;
+
+	assert_int_equal(hartebeest_msg_push(rank->hb, message_at(dead, servers), NULL, 0),
+			 -ECONNREFUSED);
+	assert_error_has(text);
+	assert_int_equal(hartebeest_msg_wait(rank->hb, message_at(dead, servers), NULL, 0, NULL),
+			 -ECONNREFUSED);
+	assert_error_has(text);
+}
+
+static void the_others_go_on(struct rank *rank, const char *servers, int dead)
+{
+	const char *server;
+
+	for (server = servers; *server; server++) {
+		if (*server - '0' == dead)
+			continue;
+		assert_int_equal(hartebeest_msg_push(rank->hb, message_at(*server - '0', servers),
+						     "x", 1), 0);
+		assert_int_equal(hartebeest_msg_wait(rank->hb, message_at(*server - '0', servers),
+						     NULL, 0, NULL), 0);
+		assert_int_equal(hartebeest_msg_delete(rank->hb,
+						       message_at(*server - '0', servers)), 0);
+	}
+}
+
+/* Whichever it is: the one of the rank's own record too, and one dead from the beginning. */
+static void one_is_killed(void **state)
+{
+	static const char *const lists[] = { "01", "012" };
+	struct rank early, late;
+	size_t i;
+	int dead;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(lists); i++) {
+		for (dead = 0; lists[i][dead]; dead++) {
+			strcat(job, "x");
+			join(&early, 0, lists[i], SHORT);
+			assert_int_equal(hartebeest_msg_push(early.hb, message_at(0, lists[i]),
+							     NULL, 0), 0);
+			cache_kill(caches[dead]);
+			join(&late, 1, lists[i], SHORT);
+			the_others_go_on(&early, lists[i], dead);
+			the_others_go_on(&late, lists[i], dead);
+			the_dead_one_is_named(&early, lists[i], dead);
+			the_dead_one_is_named(&late, lists[i], dead);
+			cache_restart(caches[dead]);
+			the_others_go_on(&early, lists[i], -1);
+			the_others_go_on(&late, lists[i], -1);
+			leave(&early);
+			leave(&late);
+		}
+	}
+	assert_non_null(strstr(said, "what does not live there goes on"));
+}
+
+/* A wait for what comes in a moment is not ended by a server that has no part in it. */
+static void a_wait_beside_a_dead_server(void **state)
+{
+	struct rank a;
+
+	(void)state;
+	join(&a, 0, "012", SHORT);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	cache_kill(caches[2]);
+	assert_int_equal(hartebeest_msg_wait(a.hb, message_at(1, "012"), NULL, 0, NULL),
+			 -ETIMEDOUT);
+	assert_error_has(cache_hostport(caches[1])->text);
+	leave(&a);
+}
+
+/* What was lost with one server goes back to it though another is dead. */
+static void back_to_one_while_another_is_dead(void **state)
+{
+	struct rank a;
+	char key[128], request[160], answer[1024];
+	struct beest_hostport endpoints[] = {
+		*cache_hostport(caches[0]), *cache_hostport(caches[1]),
+	};
+	struct beest_kv *exchange;
+	const char *home;
+	int lost;
+
+	(void)state;
+	join(&a, 0, "01", SHORT);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	snprintf(key, sizeof(key), "hb1/%s/rank/0", job);
+	assert_int_equal(beest_kv_open(&exchange, endpoints, 2), 0);
+	home = beest_kv_server(exchange, key);
+	lost = strcmp(home, endpoints[0].text) ? 1 : 0;
+	beest_kv_close(exchange);
+	cache_restart(caches[lost]);
+	cache_kill(caches[!lost]);
+	assert_int_equal(hartebeest_msg_wait(a.hb, message_at(lost, "01"), NULL, 0, NULL),
+			 -ETIMEDOUT);
+	snprintf(request, sizeof(request), "get %s\r\n", key);
+	assert_non_null(strstr(cache_talk(caches[lost], request, answer, sizeof(answer)),
+			       "VALUE"));
+	leave(&a);
+}
+
+/* -------------------------------------------------------------- addresses --- */
+
+static bool has_ipv6(void)
+{
+	struct sockaddr_in6 in = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+	bool has = fd >= 0 && bind(fd, (struct sockaddr *)&in, sizeof(in)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+static void meet_at(const char *list)
+{
+	struct rank a, b;
+
+	strcat(job, "x");
+	join_at(&a, 0, list, LONG);
+	join_at(&b, 1, list, LONG);
+	meet(&a, &b);
+	if (a.ret || b.ret)
+		print_error("%s: %s; %s\n", list, a.error, b.error);
+	assert_int_equal(a.ret, 0);
+	assert_int_equal(b.ret, 0);
+	leave(&a);
+	leave(&b);
+}
+
+static void host_name(void **state)
+{
+	char list[64];
+
+	(void)state;
+	snprintf(list, sizeof(list), "localhost:%d", cache_hostport(caches[0])->port);
+	meet_at(list);
+}
+
+static void ipv6(void **state)
+{
+	static const char *const arguments[] = { "-l", "::1", NULL };
+	struct cache *cache;
+	char list[64];
+
+	(void)state;
+	if (!has_ipv6())
+		skip();
+	cache = cache_start(arguments);
+	snprintf(list, sizeof(list), "[::1]:%d", cache_hostport(cache)->port);
+	meet_at(list);
+	snprintf(list, sizeof(list), "[0:0::1]:%d", cache_hostport(cache)->port);
+	meet_at(list);
+	cache_end(cache);
+}
+
+static void unix_socket(void **state)
+{
+	struct cache *cache = cache_start_unix();
+	char list[700];
+
+	(void)state;
+	meet_at(cache_hostport(cache)->text);
+	snprintf(list, sizeof(list), "%s,localhost:%d", cache_hostport(cache)->text,
+		 cache_hostport(caches[0])->port);
+	meet_at(list);			/* a mixed list */
+	cache_end(cache);
+}
+
+static void nobody_there(void **state)
+{
+	static const struct {
+		const char *list;
+		int err;
+	} rows[] = {
+		{ "/nowhere/at/all", ECONNREFUSED },
+		{ "no-such-host.invalid:1", EADDRNOTAVAIL },
+		{ "[::1", EINVAL },
+		{ "host:99999", ERANGE },
+	};
+	struct rank a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		join_at(&a, 0, rows[i].list, SHORT);
+		assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), -rows[i].err);
+		leave(&a);
+	}
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(lists_of_all_lengths),
+		TEST(the_order_does_not_matter),
+		TEST(different_lists_are_told),
+		TEST(a_leftover_of_another_list),
+		TEST(one_is_killed),
+		TEST(a_wait_beside_a_dead_server),
+		TEST(back_to_one_while_another_is_dead),
+		TEST(host_name),
+		TEST(ipv6),
+		TEST(unix_socket),
+		TEST(nobody_there),
+	};
+
+	cache_need();
+	alarm(200);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

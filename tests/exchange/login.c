@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * login.c - servers that demand a user and a password (SASL)
+ *
+ * A real "memcached -S" with a user database of the test's own.  What a login changes,
+ * beside being let in, is the protocol: binary instead of text.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hartebeest.h"
+#include "lib/base/clock.h"
+#include "lib/kv/kv.h"
+#include "lib/kv/login.h"
+#include "tests/support/memcached.h"
+#include "tests/support/unit.h"
+
+#define USER "beest"
+#define PASSWORD "open sesame"
+
+static struct cache *cache;
+static char folder[64];
+static struct hartebeest *hb;
+static struct beest_kv *exchange;
+static char said[8192];			/* all log lines */
+
+static int64_t soon(void)
+{
+	return beest_clock_deadline(5 * BEEST_SECOND);
+}
+
+static const char *path_of(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+static void write_file(const char *name, const void *bytes, size_t size, mode_t mode)
+{
+	int fd = open(path_of(name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
+	fchmod(fd, mode);
+	close(fd);
+}
+
+/* ------------------------------------------------------------ the fixture --- */
+
+static void cannot(const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	exit(77);
+}
+
+static void need_sasl(void)
+{
+#ifndef BEEST_HAVE_SASL
+	cannot("this libmemcached has no SASL");
+#endif
+	if (system("memcached -h | grep -q enable-sasl") != 0)
+		cannot("this memcached has no SASL");
+	if (system("PATH=$PATH:/usr/sbin command -v saslpasswd2 >/dev/null") != 0)
+		cannot("no saslpasswd2 (package sasl2-bin or cyrus-sasl)");
+}
+
+static void make_user(void)
+{
+	char command[512], text[512];
+
+	snprintf(text, sizeof(text), "mech_list: plain\npwcheck_method: auxprop\n"
+		 "auxprop_plugin: sasldb\nsasldb_path: %s/sasldb\n", folder);
+	write_file("memcached.conf", text, strlen(text), 0600);
+	snprintf(command, sizeof(command), "PATH=$PATH:/usr/sbin; printf '%s' | "
+		 "saslpasswd2 -p -a memcached -c -f %s/sasldb -u $(hostname) " USER, PASSWORD,
+		 folder);
+	if (system(command) != 0)
+		cannot("saslpasswd2 does not make a user");
+}
+
+static int group_setup(void **state)
+{
+	static const char *const arguments[] = { "-S", NULL };
+
+	(void)state;
+	clearenv();
+	cache_need();
+	alarm(100);
+	need_sasl();
+	strcpy(folder, "/tmp/exchange-login.XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	make_user();
+	write_file("password", PASSWORD "\n", strlen(PASSWORD) + 1, 0600);
+	setenv("SASL_CONF_PATH", folder, 1);
+	cache = cache_start(arguments);
+	unsetenv("SASL_CONF_PATH");
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	cache_end(cache);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	clearenv();
+	said[0] = '\0';
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	hartebeest_close(hb);
+	beest_kv_close(exchange);
+	hb = NULL;
+	exchange = NULL;
+	return 0;
+}
+
+static void note(void *data, int level, const char *text)
+{
+	size_t used = strlen(said);
+
+	(void)data, (void)level;
+	snprintf(said + used, sizeof(said) - used, "%s\n", text);
+}
+
+static void open_context(const char *const *more)
+{
+	char server[320];
+	const char *options[8] = { server, "exchange.timeout=20s", "job.id=login" };
+	int i;
+
+	snprintf(server, sizeof(server), "exchange.servers=%s", cache_hostport(cache)->text);
+	for (i = 0; more && more[i]; i++)
+		options[3 + i] = more[i];
+	assert_int_equal(hartebeest_open(&hb, options), 0);
+	hartebeest_log_set(hb, HARTEBEEST_LOG_DEBUG, note, NULL);
+}
+
+/* The password is in no sentence, line or option. */
+static void nothing_is_shown(void)
+{
+	char text[256];
+
+	assert_null(strstr(said, PASSWORD));
+	assert_null(strstr(hartebeest_error(), PASSWORD));
+	assert_int_equal(hartebeest_option_get(hb, "exchange.password", text, sizeof(text),
+					       NULL), 0);
+	assert_null(strstr(text, PASSWORD));
+}
+
+static void works(void)
+{
+	size_t length = 0;
+	char text[16];
+
+	assert_int_equal(hartebeest_msg_push(hb, "m", "hello", 5), 0);
+	assert_int_equal(hartebeest_msg_wait(hb, "m", text, sizeof(text), &length), 0);
+	assert_int_equal(length, 5);
+	assert_memory_equal(text, "hello", 5);
+	assert_int_equal(hartebeest_msg_delete(hb, "m"), 0);
+	assert_int_equal(hartebeest_msg_delete(hb, "m"), -ENOENT);
+	nothing_is_shown();
+}
+
+/* At once, not after the time-out: no other attempt would end differently. */
+static void is_refused(int err, const char *sentence)
+{
+	int64_t begin = beest_clock_now();
+
+	assert_int_equal(hartebeest_msg_push(hb, "m", "x", 1), -err);
+	assert_error_has(sentence);
+	assert_int_equal(hartebeest_msg_wait(hb, "m", NULL, 0, NULL), -err);
+	assert_error_has(sentence);
+	assert_true(beest_clock_now() - begin < 10 * BEEST_SECOND);
+	nothing_is_shown();
+}
+
+/* -------------------------------------------------------------- the login --- */
+
+static void by_file(void **state)
+{
+	char file[160];
+	const char *more[] = { "exchange.user=" USER, file, NULL };
+
+	(void)state;
+	snprintf(file, sizeof(file), "exchange.password_file=%s", path_of("password"));
+	open_context(more);
+	works();
+	assert_null(strstr(said, "may read"));
+}
+
+static void by_environment(void **state)
+{
+	const char *source;
+	char text[64];
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_USER", USER, 1);
+	setenv("HARTEBEEST_EXC_PASSWORD_FILE", path_of("password"), 1);
+	setenv("HARTEBEEST_EXC_PASSWORD", "not this one", 1);	/* the last resort */
+	open_context(NULL);
+	works();
+	hartebeest_close(hb);
+	unsetenv("HARTEBEEST_EXC_PASSWORD_FILE");
+	setenv("HARTEBEEST_EXC_PASSWORD", PASSWORD, 1);
+	open_context(NULL);
+	works();
+	assert_int_equal(hartebeest_option_get(hb, "exchange.password", text, sizeof(text),
+					       &source), 0);
+	assert_string_equal(text, "(hidden)");
+	assert_string_equal(source, "environment HARTEBEEST_EXC_PASSWORD");
+}
+
+static void wrong_password(void **state)
+{
+	char wanted[400];
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_USER", USER, 1);
+	setenv("HARTEBEEST_EXC_PASSWORD", "close sesame", 1);
+	open_context(NULL);
+	snprintf(wanted, sizeof(wanted), "server %s, user '" USER "': the login was refused: "
+		 "wrong user or password", cache_hostport(cache)->text);
+	is_refused(EACCES, wanted);
+	assert_null(strstr(said, "close sesame"));
+}
+
+static void wrong_user(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_EXC_USER", "nobody", 1);
+	setenv("HARTEBEEST_EXC_PASSWORD", PASSWORD, 1);
+	open_context(NULL);
+	is_refused(EACCES, "user 'nobody': the login was refused");
+}
+
+static void no_login(void **state)
+{
+	char wanted[400];
+
+	(void)state;
+	open_context(NULL);
+	snprintf(wanted, sizeof(wanted), "server %s: login missing: the server demands one "
+		 "(options exchange.user and exchange.password_file)",
+		 cache_hostport(cache)->text);
+	is_refused(EACCES, wanted);
+}
+
+static void half_a_login(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_EXC_USER", USER, 1);
+	open_context(NULL);
+	is_refused(EINVAL, "exchange.user '" USER "' has no password: set "
+		   "HARTEBEEST_EXC_PASSWORD_FILE");
+	hartebeest_close(hb);
+	unsetenv("HARTEBEEST_EXC_USER");
+	setenv("HARTEBEEST_EXC_PASSWORD", PASSWORD, 1);
+	open_context(NULL);
+	is_refused(EINVAL, "a password without a user: set HARTEBEEST_EXC_USER");
+}
+
+/* Libmemcached 1.0 lets whoever comes to a server without -S go on, 1.1 does not. */
+static void a_login_nobody_asked_for(void **state)
+{
+	struct cache *demanding = cache;
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_USER", USER, 1);
+	setenv("HARTEBEEST_EXC_PASSWORD", PASSWORD, 1);
+	cache = cache_start(NULL);
+	open_context(NULL);
+	if (hartebeest_msg_push(hb, "m", NULL, 0) == 0)
+		works();
+	else
+		is_refused(EACCES, "user '" USER "': it knows no login (memcached without -S)");
+	cache_end(cache);
+	cache = demanding;
+}
+
+/* ------------------------------------------------------- the password's file --- */
+
+static void password_files(void **state)
+{
+	static char long_line[1100];
+	static const struct {
+		const char *bytes;
+		size_t size;
+		const char *sentence;
+	} rows[] = {
+		{ "", 0, "its first line is empty" },
+		{ "\nsecond", 7, "its first line is empty" },
+		{ "a\0b", 3, "byte 2 is NUL" },
+		{ long_line, sizeof(long_line), "more than 1023 bytes" },
+	};
+	size_t i;
+
+	(void)state;
+	memset(long_line, 'x', sizeof(long_line));
+	setenv("HARTEBEEST_EXC_USER", USER, 1);
+	setenv("HARTEBEEST_EXC_PASSWORD_FILE", path_of("bad"), 1);
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		write_file("bad", rows[i].bytes, rows[i].size, 0600);
+		open_context(NULL);
+		is_refused(EINVAL, rows[i].sentence);
+		assert_error_has("/bad: ");
+		hartebeest_close(hb);
+	}
+	unlink(path_of("bad"));
+	open_context(NULL);
+	is_refused(ENOENT, "/bad: No such file or directory");
+	hartebeest_close(hb);
+	setenv("HARTEBEEST_EXC_PASSWORD_FILE", folder, 1);
+	open_context(NULL);
+	is_refused(EISDIR, folder);
+}
+
+static void a_file_for_all_to_read(void **state)
+{
+	(void)state;
+	write_file("open", PASSWORD "\r\nanything", strlen(PASSWORD) + 10, 0644);
+	setenv("HARTEBEEST_EXC_USER", USER, 1);
+	setenv("HARTEBEEST_EXC_PASSWORD_FILE", path_of("open"), 1);
+	open_context(NULL);
+	works();
+	assert_non_null(strstr(said, "others than its owner may read or write it (mode 644)"));
+}
+
+/* ------------------------------------------------------- the binary protocol --- */
+
+static void open_exchange(void)
+{
+	struct beest_login login = { (char *)USER, (char *)PASSWORD };
+
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
+	assert_int_equal(beest_kv_login(exchange, &login), 0);
+}
+
+static void add_and_delete_tell_what_was(void **state)
+{
+	(void)state;
+	open_exchange();
+	assert_int_equal(beest_kv_delete(exchange, "k", soon()), -ENOENT);
+	assert_int_equal(beest_kv_add(exchange, "k", "1", 1, 60, soon()), 0);
+	assert_int_equal(beest_kv_add(exchange, "k", "2", 1, 60, soon()), -EEXIST);
+	assert_int_equal(beest_kv_put(exchange, "k", "3", 1, 60, soon()), 0);
+	assert_int_equal(beest_kv_delete(exchange, "k", soon()), 0);
+	assert_int_equal(beest_kv_put(exchange, "a b", "3", 1, 60, soon()), -EINVAL);
+	assert_error_has("byte 2 is 0x20");
+}
+
+/* Nothing ends a value but its length. */
+static void values_come_back(void **state)
+{
+	static uint8_t bytes[BEEST_VALUE_MAX];
+	static const size_t sizes[] = { 0, 1, 9, 4096, BEEST_VALUE_MAX };
+	struct beest_kv_value value;
+	const char *key = "k";
+	size_t i, k;
+
+	(void)state;
+	open_exchange();
+	for (k = 0; k < sizeof(bytes); k++)
+		bytes[k] = (uint8_t)(k % 251 ? k : 0);
+	for (i = 0; i < BEEST_COUNT(sizes); i++) {
+		assert_int_equal(beest_kv_put(exchange, key, bytes, sizes[i], 60, soon()), 0);
+		assert_int_equal(beest_kv_get(exchange, &key, 1, &value, soon()), 0);
+		assert_non_null(value.bytes);
+		assert_int_equal(value.size, sizes[i]);
+		assert_memory_equal(value.bytes, bytes, sizes[i]);
+		beest_kv_values_free(&value, 1);
+	}
+}
+
+#define MANY 300
+
+static void many_keys_meet_their_values(void **state)
+{
+	static char keys[MANY][16];
+	struct beest_kv_value values[MANY];
+	const char *asked[MANY];
+	size_t i;
+
+	(void)state;
+	open_exchange();
+	for (i = 0; i < MANY; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "key-%zu", i);
+		asked[i] = keys[i];
+		if (i % 3)
+			assert_int_equal(beest_kv_put(exchange, keys[i], keys[i],
+						      strlen(keys[i]), 60, soon()), 0);
+	}
+	assert_int_equal(beest_kv_get(exchange, asked, MANY, values, soon()), 0);
+	for (i = 0; i < MANY; i++) {
+		assert_true((values[i].bytes != NULL) == (i % 3 != 0));
+		if (values[i].bytes)
+			assert_memory_equal(values[i].bytes, keys[i], strlen(keys[i]));
+	}
+	beest_kv_values_free(values, MANY);
+}
+
+/* A server that looks up its own name at each login may take longer than an attempt. */
+static int get_in_the_end(const char *key, struct beest_kv_value *value)
+{
+	int64_t end = beest_clock_deadline(20 * BEEST_SECOND);
+	int ret;
+
+	do
+		ret = beest_kv_get(exchange, &key, 1, value, soon());
+	while (ret == -EHOSTDOWN && beest_clock_left(end));
+
+	return ret;
+}
+
+/* What text and binary protocol call the same things must mean the same. */
+static void trouble_is_told_apart(void **state)
+{
+	struct beest_kv_value value;
+	const char *key = "k";
+
+	(void)state;
+	open_exchange();
+	assert_int_equal(beest_kv_put(exchange, key, "v", 1, 60, soon()), 0);
+	cache_stop(cache);
+	assert_int_equal(beest_kv_get(exchange, &key, 1, &value,
+				      beest_clock_deadline(200 * BEEST_MS)), -EHOSTDOWN);
+	cache_resume(cache);
+	assert_int_equal(get_in_the_end(key, &value), 0);
+	assert_int_equal(value.size, 1);
+	beest_kv_values_free(&value, 1);
+	cache_kill(cache);
+	assert_true(beest_kv_transient(beest_kv_get(exchange, &key, 1, &value, soon())));
+	assert_int_equal(beest_kv_put(exchange, key, "v", 1, 60, soon()), -ECONNREFUSED);
+	setenv("SASL_CONF_PATH", folder, 1);
+	cache_restart(cache);
+	assert_int_equal(get_in_the_end(key, &value), 0);
+	assert_null(value.bytes);
+}
+
+/* The whole of a bring-up: records put back by "add" included. */
+static void a_restart_in_a_wait(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_EXC_USER", USER, 1);
+	setenv("HARTEBEEST_EXC_PASSWORD", PASSWORD, 1);
+	open_context((const char *const[]){ "job.rank=0", "job.participants=0", NULL });
+	assert_int_equal(hartebeest_barrier(hb, "go"), 0);
+	setenv("SASL_CONF_PATH", folder, 1);
+	cache_restart(cache);
+	assert_int_equal(hartebeest_barrier(hb, "go"), 0);
+	nothing_is_shown();
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(by_file),
+		TEST(by_environment),
+		TEST(wrong_password),
+		TEST(wrong_user),
+		TEST(no_login),
+		TEST(half_a_login),
+		TEST(a_login_nobody_asked_for),
+		TEST(password_files),
+		TEST(a_file_for_all_to_read),
+		TEST(add_and_delete_tell_what_was),
+		TEST(values_come_back),
+		TEST(many_keys_meet_their_values),
+		TEST(trouble_is_told_apart),
+		TEST(a_restart_in_a_wait),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * event.c - the port of a real device goes down while somebody waits
+ *
+ * Pulls the interface below rxe0 down and up again: only in the tests' own virtual
+ * machine, where that is v0.
+ */
+#include "config.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hartebeest-post.h"
+#include "hartebeest.h"
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/unit.h"
+
+#define SECOND INT64_C(1000000000)
+
+static struct cache *cache;
+
+static void need_machine(void)
+{
+	if (geteuid() == 0 && access("/sys/class/net/v0", F_OK) == 0 &&
+	    access("/sys/class/infiniband/rxe0", F_OK) == 0)
+		return;
+	fprintf(stderr, "no rxe0 over v0, as in the tests' virtual machine\n");
+	exit(77);
+}
+
+static void *pull(void *data)
+{
+	pause_ms(300);
+	return system("ip link set v0 down") == 0 ? NULL : data;
+}
+
+static struct hartebeest *open_at_rxe0(const char *timeout)
+{
+	char server[320];
+	const char *options[] = { server, timeout, "device.name=rxe0", "job.rank=0", NULL };
+	struct ibv_context *verbs;
+	struct hartebeest *hb;
+
+	snprintf(server, sizeof(server), "exchange.servers=%s", cache_hostport(cache)->text);
+	assert_int_equal(hartebeest_open(&hb, options), 0);
+	assert_int_equal(hartebeest_context(hb, &verbs), 0);
+	return hb;
+}
+
+/* The next event of that type; others may come between. */
+static void comes(struct hartebeest *hb, enum ibv_event_type type, int fatal)
+{
+	int64_t deadline = hartebeest_clock() + 10 * SECOND;
+	struct hartebeest_event event;
+
+	do
+		assert_int_equal(hartebeest_event_get(hb, &event, deadline), 1);
+	while (event.type != type);
+	assert_int_equal(event.port, 1);
+	assert_int_equal(event.fatal, fatal);
+}
+
+static void a_port_that_goes_down(void **state)
+{
+	struct hartebeest *hb = open_at_rxe0("exchange.timeout=20s");
+	struct hartebeest_event event;
+	int64_t begin = hartebeest_clock();
+	struct pollfd waiting = { .events = POLLIN };
+	pthread_t thread;
+
+	(void)state;
+	while (hartebeest_event_get(hb, &event, 0) > 0)
+		;			/* of the machine's start */
+	pthread_create(&thread, NULL, pull, NULL);
+	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL), -ENETDOWN);
+	assert_non_null(strstr(hartebeest_error(), "port rxe0:1 went down while waiting, and is down"));
+	assert_true(hartebeest_clock() - begin < 5 * SECOND);
+	pthread_join(thread, NULL);
+
+	waiting.fd = hartebeest_event_fd(hb);
+	assert_int_equal(poll(&waiting, 1, 0), 1);
+	comes(hb, IBV_EVENT_PORT_ERR, 1);
+	assert_int_equal(system("ip link set v0 up"), 0);
+	comes(hb, IBV_EVENT_PORT_ACTIVE, 0);
+	hartebeest_close(hb);
+}
+
+static void a_wait_after_it_came_back(void **state)
+{
+	struct hartebeest *hb = open_at_rxe0("exchange.timeout=300ms");
+
+	(void)state;
+	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL), -ETIMEDOUT);
+	hartebeest_close(hb);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_port_that_goes_down),
+		cmocka_unit_test(a_wait_after_it_came_back),
+	};
+
+	need_machine();
+	cache_need();
+	cache = cache_start(NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

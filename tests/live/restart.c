@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * restart.c - leftovers, late ranks, failures and restarts on a real device
+ *
+ * Keys carry no job id here, so that what one life leaves behind is in the way of the
+ * next.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/live.h"
+#include "tests/support/memcached.h"
+#include "tests/support/unit.h"
+
+#define OWN 0
+#define LANDED 16384
+#define RECEIVED 32768
+#define SIZE 3000
+
+/* A dead peer is noticed after (retries + 1) * 4.096 us * 2^timeout, here 50 ms. */
+static const char *const impatient[] = {
+	"qp_attr.retry_cnt=2", "qp_attr.timeout=12", NULL,
+};
+
+static char *part(const struct live *live, size_t offset)
+{
+	return (char *)live->mr->addr + offset;
+}
+
+static int post_receive(void *data, struct ibv_qp *qp)
+{
+	struct live *live = data;
+
+	memset(part(live, RECEIVED), 0, SIZE);
+	return hartebeest_post_recv(qp, part(live, RECEIVED), SIZE, live->mr->lkey, 41);
+}
+
+/* Receives are posted by the refill function, in INIT and after any RESET. */
+static void begin(struct live *live, int rank)
+{
+	live_open(live, rank, IBV_QPT_RC, impatient);
+	live_fill(part(live, OWN), rank, SIZE);
+	EXPECT(hartebeest_qp_reset(live->hb, "qp") == 0);
+	EXPECT(hartebeest_qp_refill_set(live->hb, "qp", post_receive, live) == 0);
+	EXPECT(hartebeest_qp_init(live->hb, "qp") == 0);
+}
+
+/* A send each way: arrives only if the receive is there and the numbers are right. */
+static void talk(struct live *live)
+{
+	int64_t deadline = hartebeest_clock() + INT64_C(10000000000);
+	struct ibv_wc wc;
+
+	EXPECT(hartebeest_post_send(live->qp, part(live, OWN), SIZE, live->mr->lkey, 42, 0) == 0);
+	do {	/* what a failure flushed may still be there */
+		EXPECT(hartebeest_poll_until(live->cq, 1, &wc, deadline) == 1);
+	} while (wc.status == IBV_WC_WR_FLUSH_ERR);
+	EXPECT(wc.status == IBV_WC_SUCCESS && wc.wr_id == 41);
+	EXPECT(live_is(part(live, RECEIVED), !live->rank, SIZE));
+}
+
+static void write_there(struct live *live, uint32_t rkey, struct ibv_wc *wc)
+{
+	EXPECT(hartebeest_post_write(live->qp, part(live, OWN), SIZE, live->mr->lkey,
+				     live->there.address + LANDED, rkey, 43,
+				     IBV_SEND_SIGNALED) == 0);
+	EXPECT(hartebeest_poll_until(live->cq, 1, wc, hartebeest_clock() +
+				     INT64_C(10000000000)) == 1);
+}
+
+/* ------------------------------------------------------------ leftovers --- */
+
+static int leave_rank(int rank, void *data)
+{
+	struct live live;
+
+	(void)data;
+	begin(&live, rank);
+	live_connect(&live);
+	EXPECT(hartebeest_barrier(live.hb, "leaving") == 0);
+	_exit(0);		/* takes nothing back, as if killed */
+}
+
+static int talk_rank(int rank, void *data)
+{
+	struct live live;
+
+	(void)data;
+	begin(&live, rank);
+	live_connect(&live);
+	talk(&live);
+	live_close(&live);
+	return 0;
+}
+
+/* Either rank comes a second late and finds the other deceived by the leftovers. */
+static void leftovers(void **state)
+{
+	struct cache *cache = cache_start(NULL);
+	struct ranks ranks = { .count = 2, .server = cache_hostport(cache)->text };
+
+	(void)state;
+	assert_int_equal(ranks_run(&ranks, leave_rank, NULL), 0);
+	assert_int_equal(ranks_run(&ranks, talk_rank, NULL), 0);
+	assert_int_equal(ranks_run(&ranks, leave_rank, NULL), 0);
+	ranks.delay_ms[1] = 1000;
+	assert_int_equal(ranks_run(&ranks, talk_rank, NULL), 0);
+	assert_int_equal(ranks_run(&ranks, leave_rank, NULL), 0);
+	ranks.delay_ms[1] = 0;
+	ranks.delay_ms[0] = 1000;
+	assert_int_equal(ranks_run(&ranks, talk_rank, NULL), 0);
+	cache_end(cache);
+}
+
+/* ----------------------------------------------------------------- late --- */
+
+static void late(int rank)
+{
+	struct cache *cache = cache_start(NULL);
+	struct ranks ranks = { .count = 2, .server = cache_hostport(cache)->text };
+
+	ranks.delay_ms[rank] = 5000;
+	assert_int_equal(ranks_run(&ranks, talk_rank, NULL), 0);
+	cache_end(cache);
+}
+
+static void rank_0_late(void **state)
+{
+	(void)state;
+	late(0);
+}
+
+static void rank_1_late(void **state)
+{
+	(void)state;
+	late(1);
+}
+
+static int lonely_rank(int rank, void *data)
+{
+	static const char *const options[] = { "exchange.timeout=2s", NULL };
+	struct hartebeest_remote_mr mr;
+	struct live live;
+	int64_t start;
+
+	(void)data;
+	if (rank == 1)
+		return 0;
+	live_open(&live, rank, IBV_QPT_RC, options);
+	start = hartebeest_clock();
+	EXPECT(hartebeest_mr_fetch(live.hb, "nobody", &mr) == -ETIMEDOUT);
+	EXPECT(strstr(hartebeest_error(), "nobody") != NULL);
+	EXPECT(hartebeest_clock() - start >= INT64_C(2000000000));
+	EXPECT(hartebeest_clock() - start < INT64_C(10000000000));
+	hartebeest_close(live.hb);
+	return 0;
+}
+
+static void never(void **state)
+{
+	(void)state;
+	assert_int_equal(live_pair(lonely_rank, NULL), 0);
+}
+
+/* -------------------------------------------------------------- failure --- */
+
+/* A wrong rkey breaks both ends; both reconnect, and everything works again. */
+static int broken_rank(int rank, void *data)
+{
+	struct ibv_wc wc;
+	struct live live;
+	char text[512];
+
+	(void)data;
+	begin(&live, rank);
+	live_connect(&live);
+	talk(&live);
+	if (rank == 0) {
+		write_there(&live, live.there.rkey + 0x100, &wc);
+		EXPECT(wc.status == IBV_WC_REM_ACCESS_ERR);
+		EXPECT(hartebeest_completion_text(live.hb, &wc, text, sizeof(text)) == 0);
+		EXPECT(strstr(text, "rkey") && strstr(text, "'rank-1'"));
+		EXPECT(live_state(&live) == IBV_QPS_ERR);
+	}
+	EXPECT(hartebeest_barrier(live.hb, "broken") == 0);
+	EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer) == 0);
+	EXPECT(live_state(&live) == IBV_QPS_RTS);
+	talk(&live);
+	live_close(&live);
+	return 0;
+}
+
+static void broken(void **state)
+{
+	(void)state;
+	assert_int_equal(live_pair(broken_rank, NULL), 0);
+}
+
+static void first_life(void)
+{
+	pid_t pid = fork();
+	struct live live;
+	int status = -1;
+
+	if (pid == 0) {
+		begin(&live, 1);
+		live_connect(&live);
+		talk(&live);
+		_exit(0);
+	}
+	EXPECT(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Rank 1 dies and is started again; rank 0 notices and reconnects by name alone. */
+static int restarted_rank(int rank, void *data)
+{
+	struct ibv_wc wc;
+	struct live live;
+	char text[512];
+
+	(void)data;
+	if (rank == 1)
+		first_life();
+	begin(&live, rank);
+	live_connect(&live);
+	if (rank == 0) {
+		talk(&live);
+		do {
+			write_there(&live, live.there.rkey, &wc);
+		} while (wc.status == IBV_WC_SUCCESS);
+		EXPECT(wc.status == IBV_WC_RETRY_EXC_ERR);
+		EXPECT(hartebeest_completion_text(live.hb, &wc, text, sizeof(text)) == 0);
+		EXPECT(strstr(text, "does not answer"));
+		EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer) == 0);
+		}
+	talk(&live);
+	hartebeest_close(live.hb);
+	return 0;
+}
+
+static void restarted(void **state)
+{
+	(void)state;
+	assert_int_equal(live_pair(restarted_rank, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leftovers),
+		cmocka_unit_test(rank_0_late),
+		cmocka_unit_test(rank_1_late),
+		cmocka_unit_test(never),
+		cmocka_unit_test(broken),
+		cmocka_unit_test(restarted),
+	};
+
+	ranks_need_device();
+	cache_need();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

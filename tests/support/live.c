@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* live.c - see live.h */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/live.h"
+#include "tests/support/unit.h"
+#include "tests/support/memcached.h"
+
+void live_open(struct live *live, int rank, int type, const char *const *options)
+{
+	memset(live, 0, sizeof(*live));
+	live->rank = rank;
+	snprintf(live->me, sizeof(live->me), "rank-%d", rank);
+	snprintf(live->peer, sizeof(live->peer), "rank-%d", !rank);
+	EXPECT(hartebeest_open(&live->hb, options) == 0);
+	EXPECT(hartebeest_pd_create(live->hb, "pd", NULL) == 0);
+	EXPECT(hartebeest_cq_create(live->hb, "cq", 0, &live->cq) == 0);
+	EXPECT(hartebeest_mr_create(live->hb, "mr", "pd", LIVE_BUFFER, LIVE_ACCESS,
+				    &live->mr) == 0);
+	EXPECT(hartebeest_qp_create(live->hb, "qp", "pd", type, "cq", "cq", &live->qp) == 0);
+	EXPECT(hartebeest_qp_init(live->hb, "qp") == 0);
+	EXPECT(live_state(live) == IBV_QPS_INIT);
+}
+
+void live_connect(struct live *live)
+{
+	EXPECT(hartebeest_mr_publish(live->hb, "mr", live->me) == 0);
+	EXPECT(hartebeest_qp_publish(live->hb, "qp", live->me) == 0);
+	EXPECT(hartebeest_qp_fetch(live->hb, live->peer, NULL) == 0);
+	EXPECT(hartebeest_qp_connect(live->hb, "qp", live->peer) == 0);
+	EXPECT(live_state(live) == IBV_QPS_RTS);
+	if (live->qp->qp_type != IBV_QPT_UD)
+		EXPECT(hartebeest_qp_confirm(live->hb, "qp", live->peer) == 0);
+	else
+		EXPECT(hartebeest_barrier(live->hb, "connected") == 0);
+	EXPECT(hartebeest_mr_fetch(live->hb, live->peer, &live->there) == 0);
+}
+
+/* Whoever leaves first takes its memory along, so both leave together. */
+void live_close(struct live *live)
+{
+	EXPECT(hartebeest_barrier(live->hb, "leaving") == 0);
+	hartebeest_close(live->hb);
+}
+
+void live_complete(struct live *live, uint64_t wr_id, struct ibv_wc *wc)
+{
+	int64_t deadline = hartebeest_clock() + INT64_C(10000000000);
+	char text[512] = "";
+
+	EXPECT(hartebeest_poll_until(live->cq, 1, wc, deadline) == 1);
+	if (wc->status != IBV_WC_SUCCESS || wc->wr_id != wr_id) {
+		hartebeest_completion_text(live->hb, wc, text, sizeof(text));
+		fprintf(stderr, "rank %d: %s\n", live->rank, text);
+	}
+	EXPECT(wc->status == IBV_WC_SUCCESS);
+	EXPECT(wc->wr_id == wr_id);
+}
+
+enum ibv_qp_state live_state(const struct live *live)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	EXPECT(ibv_query_qp(live->qp, &attr, IBV_QP_STATE, &init) == 0);
+	return attr.qp_state;
+}
+
+unsigned char live_byte(int rank, size_t index)
+{
+	return (unsigned char)(index * 7 + index / 251 + (size_t)rank * 101 + 1);
+}
+
+void live_fill(void *bytes, int rank, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size; i++)
+		((unsigned char *)bytes)[i] = live_byte(rank, i);
+}
+
+bool live_is(const void *bytes, int rank, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size; i++) {
+		if (((const unsigned char *)bytes)[i] == live_byte(rank, i))
+			continue;
+		fprintf(stderr, "byte %zu of %zu is not rank %d's\n", i, size, rank);
+		return false;
+	}
+
+	return true;
+}
+
+int live_pair(int (*function)(int rank, void *data), void *data)
+{
+	struct cache *cache;
+	struct ranks ranks = { .count = 2 };
+	int failed;
+
+	cache_need();
+	cache = cache_start(NULL);
+	ranks.server = cache_hostport(cache)->text;
+	failed = ranks_run(&ranks, function, data);
+	cache_end(cache);
+	return failed;
+}

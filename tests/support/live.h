@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * live.h - one end of a pair on a real device, as most live tests begin
+ *
+ * Owns the usual objects of a rank: PD, CQ, a buffer, a queue pair, connected to
+ * those of the other rank.  For use within ranks_run().
+ */
+#ifndef LIVE_H
+#define LIVE_H
+
+#include "hartebeest-post.h"
+#include "hartebeest.h"
+#include "tests/support/ranks.h"
+
+#define LIVE_BUFFER 65536
+#define LIVE_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+		     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+struct live {
+	int rank;
+	char me[64], peer[64];		/* keys of this end and the other */
+	struct hartebeest *hb;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	struct hartebeest_remote_mr there;
+};
+
+/* Objects "pd", "cq", "mr", "qp"; INIT.  @options as for hartebeest_open(). */
+void live_open(struct live *live, int rank, int type, const char *const *options);
+
+/* Publishes, fetches, connects; for RC and UC confirms. */
+void live_connect(struct live *live);
+void live_close(struct live *live);
+
+/* The next completion, within 10 s; must be a success with this wr_id. */
+void live_complete(struct live *live, uint64_t wr_id, struct ibv_wc *wc);
+
+/* The state of the queue pair as the device tells it. */
+enum ibv_qp_state live_state(const struct live *live);
+
+/* What rank @rank has at byte @index. */
+unsigned char live_byte(int rank, size_t index);
+void live_fill(void *bytes, int rank, size_t size);
+bool live_is(const void *bytes, int rank, size_t size);
+
+/* A memcached and two ranks; 0 when both succeeded. */
+int live_pair(int (*function)(int rank, void *data), void *data);
+
+#endif

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/* memcached.c - see memcached.h */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+
+#define CACHES_MAX 16
+#define ARGUMENTS_MAX 24
+#define START_MS 10000
+
+struct cache {
+	pid_t pid;				/* 0: does not run */
+	pid_t owner;				/* who started it */
+	struct beest_hostport endpoint;
+	const char *arguments[ARGUMENTS_MAX];
+	char port[16];
+};
+
+static struct cache *caches[CACHES_MAX];
+static const char *program;
+
+static void give_up(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void give_up(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+/* ---------------------------------------------------------------- sockets --- */
+
+/* connect(2) cannot be tried again after a signal. */
+static int connect_undisturbed(int fd, const struct sockaddr *address, socklen_t size)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = connect(fd, address, size);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
+
+static int tcp_connect(uint16_t port)
+{
+	struct sockaddr_in in = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && connect_undisturbed(fd, (struct sockaddr *)&in, sizeof(in)) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int unix_connect(const char *path)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%.100s", path);
+	if (fd >= 0 && connect_undisturbed(fd, (struct sockaddr *)&un, sizeof(un)) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/*
+ * Below the ports that outgoing connections get: there a connection may meet itself, and
+ * a port that a killed server left free may be taken by anybody.
+ */
+#define PORT_MIN 10000
+#define PORT_MAX 32000
+
+static uint16_t random_port(void)
+{
+	static uint32_t seed;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	seed = seed * 1664525 + (uint32_t)now.tv_nsec + (uint32_t)getpid() * 2654435761u;
+	return (uint16_t)(PORT_MIN + (seed >> 8) % (PORT_MAX - PORT_MIN));
+}
+
+/* A socket bound to a free port of 127.0.0.1, which goes to @endpoint. */
+static int bind_free(struct beest_hostport *endpoint)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int tries = 1000;
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	do
+		in.sin_port = htons(random_port());
+	while (bind(fd, (struct sockaddr *)&in, sizeof(in)) < 0 && --tries);
+	if (!tries)
+		give_up("no free port on 127.0.0.1: %s", strerror(errno));
+
+	memset(endpoint, 0, sizeof(*endpoint));
+	endpoint->port = ntohs(in.sin_port);
+	strcpy(endpoint->host, "127.0.0.1");
+	snprintf(endpoint->text, sizeof(endpoint->text), "127.0.0.1:%d", endpoint->port);
+	return fd;
+}
+
+void closed_hostport(struct beest_hostport *endpoint)
+{
+	close(bind_free(endpoint));
+}
+
+/* -------------------------------------------------------------- processes --- */
+
+static void end_all(void)
+{
+	int i;
+
+	for (i = 0; i < CACHES_MAX; i++)
+		if (caches[i] && caches[i]->owner == getpid())
+			cache_end(caches[i]);
+}
+
+static const char *find_program(void)
+{
+	static char path[512];
+	char *all = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin");
+	char *directory, *rest = NULL;
+	const char *found = NULL;
+
+	for (directory = strtok_r(all, ":", &rest); directory && !found;
+	     directory = strtok_r(NULL, ":", &rest)) {
+		snprintf(path, sizeof(path), "%s/memcached", directory);
+		if (access(path, X_OK) == 0)
+			found = path;
+	}
+	free(all);
+	return found;
+}
+
+void cache_need(void)
+{
+	setenv("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", 0);
+	program = find_program();
+	timer_need();
+	atexit(end_all);
+	if (program)
+		return;
+
+	fprintf(stderr, "no memcached in PATH\n");
+	exit(77);
+}
+
+/* The signal survives the death of the test by assertion, signal or time-out. */
+static void run(struct cache *cache)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != cache->owner)
+		_exit(1);
+	dup2(null, 0);
+	dup2(null, 1);
+	dup2(null, 2);
+	timer_leave();
+	execv(program, (char *const *)cache->arguments);
+	_exit(127);
+}
+
+int cache_connect(const struct cache *cache)
+{
+	return cache->endpoint.port ? tcp_connect(cache->endpoint.port)
+				    : unix_connect(cache->endpoint.host);
+}
+
+static int ended(struct cache *cache)
+{
+	if (waitpid(cache->pid, NULL, WNOHANG) != cache->pid)
+		return 0;
+
+	cache->pid = 0;
+	return 1;
+}
+
+/* 1: it takes connections, 0: it ended before (another took the port, say). */
+static int await(struct cache *cache)
+{
+	int ms, fd;
+
+	for (ms = 0; ms < START_MS; ms += 5) {
+		if (ended(cache))
+			return 0;
+		fd = cache_connect(cache);
+		if (fd >= 0) {
+			close(fd);
+			return 1;
+		}
+		pause_ms(5);
+	}
+	cache_end(cache);
+	give_up("memcached does not listen after %d ms", START_MS);
+	return 0;
+}
+
+static int launch(struct cache *cache)
+{
+	cache->pid = fork();
+	if (cache->pid < 0)
+		give_up("fork: %s", strerror(errno));
+	if (cache->pid == 0)
+		run(cache);
+
+	return await(cache);
+}
+
+static struct cache *cache_new(void)
+{
+	struct cache *cache = calloc(1, sizeof(*cache));
+	int i = 0;
+
+	while (i < CACHES_MAX && caches[i])
+		i++;
+	if (!program || !cache || i == CACHES_MAX)
+		give_up("cache_need() was not called, or too many servers at once");
+
+	caches[i] = cache;
+	cache->owner = getpid();
+	return cache;
+}
+
+/* memcached demands -u of root, and any other user must not be asked for one. */
+static int arguments_begin(struct cache *cache)
+{
+	int n = 0;
+
+	cache->arguments[n++] = program;
+	if (geteuid() == 0) {
+		cache->arguments[n++] = "-u";
+		cache->arguments[n++] = "root";
+	}
+	return n;
+}
+
+struct cache *cache_start(const char *const *arguments)
+{
+	struct cache *cache = cache_new();
+	int i, n, tries;
+
+	for (tries = 0; tries < 5; tries++) {
+		closed_hostport(&cache->endpoint);
+		snprintf(cache->port, sizeof(cache->port), "%d", cache->endpoint.port);
+		n = arguments_begin(cache);
+		cache->arguments[n++] = "-l";
+		cache->arguments[n++] = "127.0.0.1";
+		cache->arguments[n++] = "-p";
+		cache->arguments[n++] = cache->port;
+		cache->arguments[n++] = "-U";
+		cache->arguments[n++] = "0";
+		cache->arguments[n++] = "-t";
+		cache->arguments[n++] = "2";
+		for (i = 0; arguments && arguments[i] && n < ARGUMENTS_MAX - 1; i++)
+			cache->arguments[n++] = arguments[i];
+		cache->arguments[n] = NULL;
+		if (launch(cache))
+			return cache;
+	}
+	give_up("memcached ends at once");
+	return NULL;
+}
+
+struct cache *cache_start_unix(void)
+{
+	struct cache *cache = cache_new();
+	int n = arguments_begin(cache);
+
+	snprintf(cache->endpoint.host, sizeof(cache->endpoint.host), "%.60s/beest-%d.sock",
+		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+	snprintf(cache->endpoint.text, sizeof(cache->endpoint.text), "%s",
+		 cache->endpoint.host);
+	cache->arguments[n++] = "-s";
+	cache->arguments[n++] = cache->endpoint.host;
+	cache->arguments[n] = NULL;
+	if (!launch(cache))
+		give_up("memcached ends at once");
+	return cache;
+}
+
+/* A test's own timers may interrupt the waiting. */
+static void wait_for(pid_t pid, int options)
+{
+	while (waitpid(pid, NULL, options) < 0 && errno == EINTR)
+		;
+}
+
+/* Waits until the kernel has really stopped it: kill(2) only asks. */
+void cache_stop(struct cache *cache)
+{
+	kill(cache->pid, SIGSTOP);
+	wait_for(cache->pid, WUNTRACED);
+}
+
+void cache_resume(struct cache *cache)
+{
+	kill(cache->pid, SIGCONT);
+}
+
+void cache_kill(struct cache *cache)
+{
+	if (!cache->pid)
+		return;
+
+	kill(cache->pid, SIGKILL);
+	wait_for(cache->pid, 0);
+	cache->pid = 0;
+}
+
+void cache_restart(struct cache *cache)
+{
+	int tries;
+
+	cache_kill(cache);
+	for (tries = 0; tries < 100; tries++) {
+		if (launch(cache))
+			return;
+		pause_ms(20);
+	}
+	give_up("memcached does not start again on port %s", cache->port);
+}
+
+void cache_end(struct cache *cache)
+{
+	int i;
+
+	if (!cache)
+		return;
+
+	cache_kill(cache);
+	if (!cache->endpoint.port)
+		unlink(cache->endpoint.host);
+	for (i = 0; i < CACHES_MAX; i++)
+		if (caches[i] == cache)
+			caches[i] = NULL;
+	free(cache);
+}
+
+const struct beest_hostport *cache_hostport(const struct cache *cache)
+{
+	return &cache->endpoint;
+}
+
+/* ------------------------------------------------------------- raw talking --- */
+
+static int poll_again(struct pollfd *fds, nfds_t count, int ms)
+{
+	int ret;
+
+	do
+		ret = poll(fds, count, ms);
+	while (ret < 0 && errno == EINTR);
+	return ret;
+}
+
+static int is_complete(const char *answer, size_t size)
+{
+	static const char *const ends[] = {
+		"END\r\n", "STORED\r\n", "DELETED\r\n", "NOT_FOUND\r\n", "ERROR\r\n",
+	};
+	size_t i, length;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		length = strlen(ends[i]);
+		if (size >= length && !memcmp(answer + size - length, ends[i], length))
+			return 1;
+	}
+	return 0;
+}
+
+const char *cache_talk(const struct cache *cache, const char *request,
+		       char *answer, size_t size)
+{
+	int fd = cache_connect(cache);
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	size_t used = 0;
+	ssize_t got = 1;
+
+	if (fd < 0 || write(fd, request, strlen(request)) < 0)
+		give_up("the server takes no request: %s", strerror(errno));
+	while (got > 0 && used < size - 1 && !is_complete(answer, used) &&
+	       poll_again(&pollfd, 1, 2000) == 1) {
+		got = read(fd, answer + used, size - 1 - used);
+		used += got > 0 ? (size_t)got : 0;
+	}
+	answer[used] = '\0';
+	close(fd);
+	return answer;
+}
+
+long cache_stat(const struct cache *cache, const char *name)
+{
+	char line[64], answer[8192];
+	const char *found;
+
+	snprintf(line, sizeof(line), "STAT %s ", name);
+	found = strstr(cache_talk(cache, "stats\r\n", answer, sizeof(answer)), line);
+	return found ? atol(found + strlen(line)) : -1;
+}
+
+/* ---------------------------------------------------------- fake servers --- */
+
+struct fake {
+	struct beest_hostport endpoint;
+	const char *answer;
+	int good;
+	int fd;
+	int ends[2];		/* a pipe whose closing ends the thread */
+	pthread_t thread;
+};
+
+/* 1: something to read on @fd, 0: the end. */
+static int awake(struct fake *fake, int fd)
+{
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = POLLIN }, { .fd = fake->ends[0], .events = POLLIN },
+	};
+
+	return poll_again(fds, 2, -1) > 0 && !fds[1].revents;
+}
+
+static void serve(struct fake *fake, int fd)
+{
+	char request[4096] = "";
+	const char *answer;
+
+	while (awake(fake, fd) && read(fd, request, sizeof(request)) > 0) {
+		answer = strncmp(request, "delete ", 7) ? "END\r\n" : "NOT_FOUND\r\n";
+		if (fake->good-- <= 0)
+			answer = fake->answer;
+		if (!*answer || send(fd, answer, strlen(answer), MSG_NOSIGNAL) < 0)
+			break;
+	}
+	close(fd);
+}
+
+static void *fake_run(void *data)
+{
+	struct fake *fake = data;
+	int fd;
+
+	while (fake->answer && awake(fake, fake->fd)) {
+		fd = accept(fake->fd, NULL, NULL);
+		if (fd >= 0)
+			serve(fake, fd);
+	}
+	return NULL;
+}
+
+struct fake *fake_start(const char *answer, int good)
+{
+	struct fake *fake = calloc(1, sizeof(*fake));
+
+	if (!fake || pipe(fake->ends) < 0)
+		give_up("no pipe: %s", strerror(errno));
+
+	fake->answer = answer;
+	fake->good = good;
+	fake->fd = bind_free(&fake->endpoint);
+	if (listen(fake->fd, 16) < 0 || pthread_create(&fake->thread, NULL, fake_run, fake))
+		give_up("no fake server: %s", strerror(errno));
+	return fake;
+}
+
+const struct beest_hostport *fake_hostport(const struct fake *fake)
+{
+	return &fake->endpoint;
+}
+
+void fake_end(struct fake *fake)
+{
+	close(fake->ends[1]);
+	pthread_join(fake->thread, NULL);
+	close(fake->ends[0]);
+	close(fake->fd);
+	free(fake);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timer.c - see timer.h
+ *
+ * A timer of timer_create(2), since tests use alarm(2) and setitimer(2) themselves.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/support/timer.h"
+
+#define SIGNAL SIGRTMIN
+
+static long period_ms;
+
+struct entry {
+	uint64_t inode, offset;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
+
+static void pass_on(const char *names, long size)
+{
+	const struct entry *entry;
+	long at;
+
+	for (at = 0; at < size; at += entry->size) {
+		entry = (const struct entry *)(names + at);
+		if (entry->name[0] != '.' && atoi(entry->name) != getpid())
+			syscall(SYS_tgkill, getpid(), atoi(entry->name), SIGNAL);
+	}
+}
+
+/* The kernel prefers the main thread, which passes it on to all others. */
+static void tick(int signal)
+{
+	char names[4096] __attribute__((aligned(8)));
+	int fd, saved = errno;
+	long size;
+
+	(void)signal;
+	if (syscall(SYS_gettid) != getpid())
+		return;
+	fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (fd >= 0 && (size = syscall(SYS_getdents64, fd, names, sizeof(names))) > 0)
+		pass_on(names, size);
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+}
+
+static void begin(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGNAL };
+	struct itimerspec times = {
+		.it_value = { period_ms / 1000, period_ms % 1000 * 1000000 },
+		.it_interval = { period_ms / 1000, period_ms % 1000 * 1000000 },
+	};
+	timer_t timer;
+
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 ||
+	    timer_settime(timer, 0, &times, NULL) < 0)
+		abort();
+}
+
+/* Before main(), which may clear the environment.  A fork leaves timers behind. */
+__attribute__((constructor)) static void start(void)
+{
+	const char *ms = getenv("BEEST_TEST_TIMER_MS");
+	struct sigaction action = { .sa_handler = tick };
+
+	if (!ms)
+		return;
+	period_ms = atol(ms);
+	sigaction(SIGNAL, &action, NULL);
+	pthread_atfork(NULL, NULL, begin);
+	begin();
+}
+
+void timer_need(void)
+{
+}
+
+void timer_leave(void)
+{
+	signal(SIGNAL, SIG_IGN);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unit.h - what every unit test includes
+ *
+ * Owns the includes that cmocka.h needs before itself, and assertions about the
+ * sentence of a failure.  Knows nothing of what is tested.
+ */
+#ifndef BEEST_UNIT_H
+#define BEEST_UNIT_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/macro.h"
+
+/* Users read the sentence, so a test that knows all of it should say all of it. */
+#define assert_error_is(text) assert_string_equal(beest_error_text(), text)
+#define assert_error_has(text) unit_error_has(text, __FILE__, __LINE__)
+
+static inline void unit_error_has(const char *text, const char *file, int line)
+{
+	if (strstr(beest_error_text(), text))
+		return;
+	print_error("the sentence \"%s\"\ndoes not contain \"%s\"\n", beest_error_text(), text);
+	_fail(file, line);
+}
+
+/* Fills @buffer with @length times @byte and the NUL; returns it. */
+static inline char *unit_repeat(char *buffer, char byte, size_t length)
+{
+	memset(buffer, byte, length);
+	buffer[length] = '\0';
+	return buffer;
+}
+
+/* Numbers that are the same in every run, for tests that try many inputs. */
+static inline uint32_t unit_next(uint32_t *state)
+{
+	*state = *state * UINT32_C(1664525) + UINT32_C(1013904223);
+	return *state >> 8;
+}
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* clock.c - deadlines, back-off, and the random bits that jitter it */
+#include "config.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "tests/support/pause.h"
+#include "tests/support/unit.h"
+
+static void test_now_advances(void **state)
+{
+	int64_t before = beest_clock_now();
+
+	(void)state;
+	pause_ms(2);
+	assert_true(beest_clock_now() - before >= 2 * BEEST_MS);
+}
+
+static void test_deadline(void **state)
+{
+	int64_t before = beest_clock_now();
+	int64_t deadline = beest_clock_deadline(BEEST_SECOND);
+
+	(void)state;
+	assert_true(deadline >= before + BEEST_SECOND);
+	assert_true(deadline <= beest_clock_now() + BEEST_SECOND);
+}
+
+static void test_deadline_saturates(void **state)
+{
+	(void)state;
+	assert_true(beest_clock_deadline(INT64_MAX) == INT64_MAX);
+	assert_true(beest_clock_deadline(INT64_MAX - 1) == INT64_MAX);
+	assert_true(beest_clock_deadline(INT64_MIN) < 0);
+}
+
+static void test_left(void **state)
+{
+	int64_t left = beest_clock_left(beest_clock_deadline(BEEST_SECOND));
+
+	(void)state;
+	assert_true(left > 0 && left <= BEEST_SECOND);
+	assert_true(beest_clock_left(beest_clock_now()) == 0);
+	assert_true(beest_clock_left(0) == 0);
+	assert_true(beest_clock_left(INT64_MIN) == 0);
+	assert_true(beest_clock_left(INT64_MAX) > 0);
+}
+
+static void test_pause(void **state)
+{
+	const int64_t cap = 5 * BEEST_MS;
+
+	(void)state;
+	assert_true(beest_backoff_pause(-1, cap) == 50 * BEEST_US);
+	assert_true(beest_backoff_pause(0, cap) == 50 * BEEST_US);
+	assert_true(beest_backoff_pause(800 * BEEST_US, cap) == 50 * BEEST_US);
+	assert_true(beest_backoff_pause(1600 * BEEST_US, cap) == 100 * BEEST_US);
+	assert_true(beest_backoff_pause(80 * BEEST_MS, cap) == cap);
+	assert_true(beest_backoff_pause(INT64_MAX, cap) == cap);
+}
+
+static int64_t cap_of(int ranks)
+{
+	struct beest_backoff backoff;
+
+	beest_backoff_start(&backoff, ranks);
+	return backoff.cap;
+}
+
+static void test_cap_grows_with_ranks(void **state)
+{
+	(void)state;
+	assert_true(cap_of(0) == 5 * BEEST_MS);
+	assert_true(cap_of(-1) == 5 * BEEST_MS);
+	assert_true(cap_of(2) == 5 * BEEST_MS);
+	assert_true(cap_of(250) == 5 * BEEST_MS);
+	assert_true(cap_of(1000) == 20 * BEEST_MS);
+	assert_true(cap_of(INT32_MAX) == INT32_MAX * (20 * BEEST_US));
+}
+
+/* A back-off that has been waiting so long that its pause is the cap. */
+static struct beest_backoff tired_backoff(int64_t cap, uint32_t seed)
+{
+	struct beest_backoff backoff = { beest_clock_now() - 100 * cap, cap, seed };
+
+	return backoff;
+}
+
+static int64_t slept(struct beest_backoff *backoff, int64_t deadline)
+{
+	int64_t before = beest_clock_now();
+
+	beest_backoff_sleep(backoff, deadline);
+	return beest_clock_now() - before;
+}
+
+/*
+ * How late a sleep ends is the machine's business, so the least of several tells
+ * that none was asked to be longer.
+ */
+static void test_jitter_is_a_quarter(void **state)
+{
+	const int64_t cap = 4 * BEEST_MS;
+	struct beest_backoff backoff = tired_backoff(cap, 1);
+	int64_t least = INT64_MAX;
+	int64_t time;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		time = slept(&backoff, INT64_MAX);
+		assert_true(time >= cap * 3 / 4);
+		least = time < least ? time : least;
+	}
+	assert_true(least < cap * 5 / 4);
+}
+
+static void test_seeds_differ(void **state)
+{
+	struct beest_backoff one, other;
+	uint32_t before;
+
+	(void)state;
+	beest_backoff_start(&one, 2);
+	beest_backoff_start(&other, 2);
+	assert_int_not_equal(one.seed, 0);
+	assert_int_not_equal(one.seed, other.seed);
+
+	before = one.seed;
+	beest_backoff_sleep(&one, 0);
+	assert_int_not_equal(one.seed, before);
+}
+
+static void test_sleep_ends_at_the_deadline(void **state)
+{
+	struct beest_backoff backoff = tired_backoff(10 * BEEST_SECOND, 1);
+
+	(void)state;
+	assert_true(slept(&backoff, beest_clock_deadline(5 * BEEST_MS)) < 2 * BEEST_SECOND);
+	assert_true(slept(&backoff, beest_clock_now() - 1) < 2 * BEEST_SECOND);
+	assert_true(slept(&backoff, 0) < 2 * BEEST_SECOND);
+	assert_true(slept(&backoff, INT64_MIN) < 2 * BEEST_SECOND);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void count_alarm(int signal)
+{
+	(void)signal;
+	alarms++;
+}
+
+static void test_signals_do_not_shorten(void **state)
+{
+	const struct itimerval often = { { 0, 5000 }, { 0, 5000 } };
+	const struct itimerval never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction action = { .sa_handler = count_alarm };
+	struct beest_backoff backoff = tired_backoff(40 * BEEST_MS, 1);
+	int64_t time;
+
+	(void)state;
+	sigaction(SIGALRM, &action, NULL);	/* without SA_RESTART */
+	setitimer(ITIMER_REAL, &often, NULL);
+	time = slept(&backoff, INT64_MAX);
+	setitimer(ITIMER_REAL, &never, NULL);
+
+	assert_true(alarms > 0);
+	assert_true(time >= 30 * BEEST_MS);
+}
+
+static void test_random(void **state)
+{
+	unsigned char one[32] = { 0 }, other[32] = { 0 };
+
+	(void)state;
+	assert_int_equal(beest_random(one, sizeof(one)), 0);
+	assert_int_equal(beest_random(other, sizeof(other)), 0);
+	assert_memory_not_equal(one, other, sizeof(one));
+	assert_int_equal(beest_random(one, 0), 0);
+}
+
+static void test_random_stays_in_its_buffer(void **state)
+{
+	unsigned char bytes[9] = { 0 };
+
+	(void)state;
+	assert_int_equal(beest_random(bytes, 8), 0);
+	assert_int_equal(bytes[8], 0);
+}
+
+/* The next descriptor that open(2) would give. */
+static int next_descriptor(void)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	close(fd);
+	return fd;
+}
+
+static void test_random_leaves_nothing_open(void **state)
+{
+	int before = next_descriptor();
+	char byte;
+
+	(void)state;
+	assert_int_equal(beest_random(&byte, 1), 0);
+	assert_int_equal(next_descriptor(), before);
+}
+
+static void test_without_descriptors(void **state)
+{
+	struct beest_backoff backoff;
+	struct rlimit limit, none;
+	int ret;
+	char byte;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	ret = beest_random(&byte, 1);
+	beest_backoff_start(&backoff, 2);
+	setrlimit(RLIMIT_NOFILE, &limit);
+
+	assert_int_equal(ret, -EMFILE);
+	assert_error_is("cannot read /dev/urandom: Too many open files");
+	assert_int_not_equal(backoff.seed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_now_advances),
+		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_deadline_saturates),
+		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_cap_grows_with_ranks),
+		cmocka_unit_test(test_jitter_is_a_quarter),
+		cmocka_unit_test(test_seeds_differ),
+		cmocka_unit_test(test_sleep_ends_at_the_deadline),
+		cmocka_unit_test(test_signals_do_not_shorten),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_random_stays_in_its_buffer),
+		cmocka_unit_test(test_random_leaves_nothing_open),
+		cmocka_unit_test(test_without_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

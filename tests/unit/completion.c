@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * completion.c - every status in words, with both ends named
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hartebeest.h"
+#include "lib/core/context.h"
+#include "lib/verbs/qp.h"
+#include "tests/support/fake-verbs.h"
+
+static struct hartebeest *hb;
+static struct ibv_qp *qp;
+
+static int setup(void **state)
+{
+	(void)state;
+	clearenv();
+	fake_verbs_reset();
+	return hartebeest_open(&hb, NULL) || hartebeest_pd_create(hb, "pd", NULL) ||
+	       hartebeest_cq_create(hb, "cq", 0, NULL) ||
+	       hartebeest_qp_create(hb, "to-b", "pd", IBV_QPT_RC, "cq", "cq", &qp) ||
+	       hartebeest_qp_init(hb, "to-b");
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	hartebeest_close(hb);
+	return fake_verbs.open;
+}
+
+/* As hartebeest_qp_connect() does it, without a server between the two. */
+static void connect_to(const char *name, const char *key, int rank)
+{
+	static const uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 };
+	struct beest_peer peer = {
+		.author = { .host = "node-2", .pid = 4711, .rank = rank },
+		.card = { .link_layer = IBV_LINK_LAYER_ETHERNET, .roce = BEEST_ROCE_V2,
+			  .mtu = IBV_MTU_1024, .pkey = 0xffff, .qp_num = 99, .device = "far0:2" },
+	};
+	struct beest_node *node;
+	struct beest_qp *own;
+
+	assert_int_equal(beest_context_find(hb, &beest_qp_kind, name, &node), 0);
+	own = BEEST_CONTAINER(node, struct beest_qp, node);
+	peer.card.qp_type = own->end.card.qp_type;
+	memcpy(peer.card.gid, gid, sizeof(gid));
+	assert_int_equal(beest_qp_connect(own, key, &peer, &hb->log), 0);
+}
+
+static struct ibv_wc completion(enum ibv_wc_status status, uint32_t qp_num)
+{
+	struct ibv_wc wc;
+
+	memset(&wc, 0, sizeof(wc));
+	wc.status = status;
+	wc.qp_num = qp_num;
+	wc.vendor_err = 0x81;
+	wc.wr_id = UINT64_MAX;
+	return wc;
+}
+
+static void text_is(const struct ibv_wc *wc, const char *wanted)
+{
+	char text[1024];
+
+	assert_int_equal(hartebeest_completion_text(hb, wc, text, sizeof(text)), 0);
+	assert_string_equal(text, wanted);
+}
+
+/* Those that users meet have a cause; the others at least the name of libibverbs. */
+static void every_status(void **state)
+{
+	static const char *const causes[] = {
+		[IBV_WC_SUCCESS] = "done",
+		[IBV_WC_LOC_LEN_ERR] = "the message is longer than the receive buffer or the path "
+			"MTU allows",
+		[IBV_WC_LOC_QP_OP_ERR] = "bad local request: check lkey, length and flags, and "
+			"whether the link is up",
+		[IBV_WC_LOC_PROT_ERR] = "the lkey does not cover the local buffer",
+		[IBV_WC_WR_FLUSH_ERR] = "dropped, because an earlier request failed; look for the "
+			"first failure",
+		[IBV_WC_REM_INV_REQ_ERR] = "the peer refuses the request: longer than its buffer, "
+			"or the path MTU differs",
+		[IBV_WC_REM_ACCESS_ERR] = "the peer's rkey does not cover this address and length, "
+			"or lacks the access flag",
+		[IBV_WC_REM_OP_ERR] = "the peer could not complete it: its receive buffer is too "
+			"small, or its queue pair failed",
+		[IBV_WC_RETRY_EXC_ERR] = "the peer does not answer: it is gone, its queue pair is "
+			"not in RTR, or the path is broken",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = "the peer has no receive posted",
+		[IBV_WC_TM_RNDV_INCOMPLETE] = NULL,
+	};
+	char wanted[1024];
+	struct ibv_wc wc;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(causes); i++) {
+		wc = completion((enum ibv_wc_status)i, qp->qp_num);
+		snprintf(wanted, sizeof(wanted), "%s (status %zu, vendor error 0x81): %s; request "
+			 "18446744073709551615 of queue pair 'to-b' on fake0:1",
+			 ibv_wc_status_str(wc.status), i,
+			 causes[i] ? causes[i] : ibv_wc_status_str(wc.status));
+		text_is(&wc, wanted);
+	}
+}
+
+static void unknown_status(void **state)
+{
+	struct ibv_wc wc = completion((enum ibv_wc_status)1000, qp->qp_num);
+
+	(void)state;
+	text_is(&wc, "unknown (status 1000, vendor error 0x81): unknown; request "
+		"18446744073709551615 of queue pair 'to-b' on fake0:1");
+}
+
+static void unknown_queue_pair(void **state)
+{
+	struct ibv_wc wc = completion(IBV_WC_WR_FLUSH_ERR, qp->qp_num + 1);
+
+	(void)state;
+	text_is(&wc, "Work Request Flushed Error (status 5, vendor error 0x81): dropped, because "
+		"an earlier request failed; look for the first failure; request "
+		"18446744073709551615 of a queue pair that is not this context's");
+}
+
+static void both_ends_once_connected(void **state)
+{
+	struct ibv_wc wc = completion(IBV_WC_RNR_RETRY_EXC_ERR, qp->qp_num);
+
+	(void)state;
+	connect_to("to-b", "b/qp", 3);
+	text_is(&wc, "RNR retry counter exceeded (status 13, vendor error 0x81): the peer has no "
+		"receive posted; request 18446744073709551615 of queue pair 'to-b' on fake0:1, "
+		"connected to 'b/qp' (QP 99 on far0:2 of host node-2, pid 4711, rank 3)");
+	assert_int_equal(hartebeest_qp_reset(hb, "to-b"), 0);
+	text_is(&wc, "RNR retry counter exceeded (status 13, vendor error 0x81): the peer has no "
+		"receive posted; request 18446744073709551615 of queue pair 'to-b' on fake0:1");
+	assert_int_equal(hartebeest_qp_init(hb, "to-b"), 0);
+	connect_to("to-b", "b/qp", -1);
+	text_is(&wc, "RNR retry counter exceeded (status 13, vendor error 0x81): the peer has no "
+		"receive posted; request 18446744073709551615 of queue pair 'to-b' on fake0:1, "
+		"connected to 'b/qp' (QP 99 on far0:2 of host node-2, pid 4711)");
+}
+
+/* A datagram queue pair has many peers: none of them is to blame. */
+static void datagrams_have_no_single_peer(void **state)
+{
+	struct ibv_qp *ud = NULL;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(hartebeest_qp_create(hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", &ud), 0);
+	assert_int_equal(hartebeest_qp_init(hb, "ud"), 0);
+	connect_to("ud", "b/qp", 3);
+	wc = completion(IBV_WC_LOC_PROT_ERR, ud->qp_num);
+	text_is(&wc, "local protection error (status 4, vendor error 0x81): the lkey does not cover "
+		"the local buffer; request 18446744073709551615 of queue pair 'ud' on fake0:1");
+}
+
+/* The right one of many, and none that was destroyed. */
+static void the_queue_pair_by_number(void **state)
+{
+	struct ibv_qp *made[8];
+	char name[32], text[512];
+	struct ibv_wc wc;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "qp-%d", i);
+		assert_int_equal(hartebeest_qp_create(hb, name, "pd", 2, "cq", "cq", &made[i]), 0);
+	}
+	for (i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "'qp-%d'", i);
+		wc = completion(IBV_WC_SUCCESS, made[i]->qp_num);
+		assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+		assert_non_null(strstr(text, name));
+	}
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp-7"), 0);
+	assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+	assert_non_null(strstr(text, "not this context's"));
+}
+
+static void cut_to_fit(void **state)
+{
+	struct ibv_wc wc = completion(IBV_WC_SUCCESS, qp->qp_num);
+	char text[32];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(hartebeest_completion_text(hb, &wc, text, 8), 0);
+	assert_string_equal(text, "success");
+	assert_int_equal(text[8], 'x');
+	assert_int_equal(hartebeest_completion_text(hb, &wc, text, 1), 0);
+	assert_string_equal(text, "");
+}
+
+/* The peer is told last, and is told even when both names are as long as can be. */
+static void the_longest_names(void **state)
+{
+	char text[1024], key[251], name[256];
+	struct ibv_wc wc;
+
+	(void)state;
+	unit_repeat(name, 'n', 255);
+	unit_repeat(key, 'k', 250);
+	assert_int_equal(hartebeest_qp_create(hb, name, "pd", 2, "cq", "cq", &qp), 0);
+	assert_int_equal(hartebeest_qp_init(hb, name), 0);
+	connect_to(name, key, 3);
+	wc = completion(IBV_WC_SUCCESS, qp->qp_num);
+	assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+	assert_non_null(strstr(text, "k' (QP 99 on far0:2 of host node-2, pid 4711, rank 3)"));
+	assert_int_equal(hartebeest_completion_text(hb, &wc, text, 100), 0);
+	assert_int_equal(strlen(text), 99);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(every_status, setup, teardown),
+		cmocka_unit_test_setup_teardown(unknown_status, setup, teardown),
+		cmocka_unit_test_setup_teardown(unknown_queue_pair, setup, teardown),
+		cmocka_unit_test_setup_teardown(both_ends_once_connected, setup, teardown),
+		cmocka_unit_test_setup_teardown(datagrams_have_no_single_peer, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_queue_pair_by_number, setup, teardown),
+		cmocka_unit_test_setup_teardown(cut_to_fit, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_longest_names, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

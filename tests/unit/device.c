@@ -1,0 +1,802 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * device.c - choice of device and port, GID table, P_Key; and that nothing
+ * stays open after a failure
+ */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/verbs/device.h"
+#include "lib/verbs/gidtable.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/unit.h"
+
+static struct beest_device device;
+static char logged[4096];
+
+static void keep(void *data, int level, const char *text)
+{
+	size_t used = strlen(logged);
+
+	(void)data;
+	snprintf(logged + used, sizeof(logged) - used, "%d %s\n", level, text);
+}
+
+static const struct beest_log noisy = { .level = BEEST_LOG_DEBUG, .write = keep };
+
+static int reset(void **state)
+{
+	(void)state;
+	fake_verbs_reset();
+	memset(&device, 0, sizeof(device));
+	logged[0] = '\0';
+	return 0;
+}
+
+static int check_closed(void **state)
+{
+	(void)state;
+	beest_device_close(&device);
+	return fake_verbs.open;
+}
+
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, reset, check_closed)
+
+static struct fake_port *port_of(int device_index)
+{
+	return &fake_verbs.devices[device_index].ports[0];
+}
+
+static struct beest_gid_policy policy_of(const char *gid)
+{
+	struct beest_gid_policy policy;
+
+	assert_int_equal(beest_gid_policy_parse(gid, NULL, NULL, &policy), 0);
+	return policy;
+}
+
+static int open_by(const char *name, const char *gid)
+{
+	struct beest_gid_policy policy = policy_of(gid);
+
+	return beest_device_open(&device, name, &policy, &noisy);
+}
+
+static void opens(const char *name, const char *gid, const char *label)
+{
+	assert_int_equal(open_by(name, gid), 0);
+	assert_string_equal(device.label, label);
+	assert_int_equal(fake_verbs.open, 1);
+	beest_device_close(&device);
+	assert_int_equal(fake_verbs.open, 0);
+}
+
+static void fails(const char *name, const char *gid, int wanted, const char *sentence)
+{
+	assert_int_equal(open_by(name, gid), wanted);
+	assert_error_has(sentence);
+	assert_int_equal(fake_verbs.open, 0);
+	assert_null(device.verbs);
+}
+
+/* -------------------------------------------------------------- choice --- */
+
+static void test_open(void **state)
+{
+	(void)state;
+	assert_int_equal(beest_device_open(&device, NULL, NULL, &noisy), 0);
+	assert_string_equal(device.name, "fake0");
+	assert_string_equal(device.label, "fake0:1");
+	assert_int_equal(device.port, 1);
+	assert_int_equal(device.attr.max_qp_wr, 4096);
+	assert_false(device.soft_roce);
+	assert_int_equal(fake_verbs.contexts, 1);
+	assert_int_equal(fake_verbs.lists, 0);
+	assert_string_equal(logged, "6 using port fake0:1\n");
+
+	beest_device_close(&device);
+	beest_device_close(&device);
+	assert_string_equal(device.name, "");
+}
+
+static void test_by_name(void **state)
+{
+	(void)state;
+	fake_verbs_add("mlx5_1")->attr.phys_port_cnt = 2;
+	fake_verbs.devices[1].ports[1] = fake_verbs.devices[1].ports[0];
+
+	opens(NULL, "auto", "fake0:1");
+	opens("fake0", "auto", "fake0:1");
+	opens("mlx5_1", "auto", "mlx5_1:1");
+	opens("mlx5_1:1", "auto", "mlx5_1:1");
+	opens("mlx5_1:2", "auto", "mlx5_1:2");
+	fake_verbs.devices[1].ports[0].state = IBV_PORT_DOWN;
+	opens("mlx5_1", "auto", "mlx5_1:2");
+}
+
+static void test_bad_names(void **state)
+{
+	(void)state;
+	fake_verbs_add("mlx5_1");
+	fails("mlx4_1", "auto", -ENODEV, "there is no RDMA device 'mlx4_1' (did you mean "
+	      "'mlx5_1'?): this machine has fake0; mlx5_1");
+	fails("qib0", "auto", -ENODEV, "no RDMA device 'qib0': this machine has");
+	fails("mlx5_", "auto", -ENODEV, "did you mean 'mlx5_1'");
+	fails("", "auto", -EINVAL, "'' is not the name of a device");
+	fails(":1", "auto", -EINVAL, "':1' is not the name of a device");
+	fails("mlx5_1:", "auto", -EINVAL, "the port in device 'mlx5_1:': ''");
+	fails("mlx5_1:0", "auto", -EINVAL, "the port in device 'mlx5_1:0': '0'");
+	fails("mlx5_1:x", "auto", -EINVAL, "'x' is not a number");
+	fails("mlx5_1:1:1", "auto", -EINVAL, "'1:1' is not a number");
+	fails("mlx5_1:256", "auto", -EINVAL, "'256' is out of range");
+	fails("mlx5_1:2", "auto", -ENXIO, "device mlx5_1 has no port 2: its ports are 1 to 1");
+	fails("a-name-that-is-longer-than-any-that-the-kernel-gives-to-a-device", "auto",
+	      -EINVAL, "is not the name of a device");
+}
+
+static void test_states(void **state)
+{
+	static const struct {
+		enum ibv_port_state state;
+		const char *text;
+	} states[] = {
+		{ IBV_PORT_NOP, "port fake0:1 is in no state" },
+		{ IBV_PORT_DOWN, "port fake0:1 is down" },
+		{ IBV_PORT_INIT, "port fake0:1 is initializing: no subnet manager" },
+		{ IBV_PORT_ARMED, "port fake0:1 is armed" },
+		{ IBV_PORT_ACTIVE_DEFER, "port fake0:1 is active but failing" },
+		{ (enum ibv_port_state)9, "port fake0:1 is in an unknown state" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(states); i++) {
+		port_of(0)->state = states[i].state;
+		fails("fake0:1", "auto", -ENETDOWN, states[i].text);
+		fails(NULL, "auto", -ENETDOWN, states[i].text);
+	}
+	assert_string_equal(beest_device_state_text(IBV_PORT_ACTIVE), "active");
+	fails(NULL, "auto", -ENETDOWN, "no port of any RDMA device can be used: port fake0:1");
+}
+
+/* The first that is up, whatever its link layer. */
+static void test_passed_over(void **state)
+{
+	(void)state;
+	fake_verbs_add("fake1")->open_error = EACCES;
+	fake_verbs_add("siw0")->transport = IBV_TRANSPORT_IWARP;
+	fake_verbs_add("ib0");
+	port_of(0)->state = IBV_PORT_DOWN;
+	port_of(3)->link_layer = IBV_LINK_LAYER_INFINIBAND;
+
+	opens(NULL, "auto", "ib0:1");
+	assert_string_equal(logged, "6 using port ib0:1; passed over: port fake0:1 is down; "
+			    "device fake1 cannot be opened: Permission denied (is there a "
+			    "/dev/infiniband/uverbs* that this user may read and write?); "
+			    "device siw0 is iWARP, whose connections only rdma_cm can make\n");
+	port_of(3)->state = IBV_PORT_INIT;
+	fails(NULL, "auto", -ENETDOWN, "port ib0:1 is initializing");
+	assert_error_has("fake1 cannot be opened");
+}
+
+static void test_no_devices(void **state)
+{
+	(void)state;
+	fake_verbs.device_count = 0;
+	fails(NULL, "auto", -ENODEV, "this machine has no RDMA device");
+	fails("mlx5_0", "auto", -ENODEV, "this machine has no RDMA device");
+
+	fake_verbs_fail("ibv_get_device_list", 1, -ENOSYS);	/* negative, as it really is */
+	fails(NULL, "auto", -ENOSYS, "ib_uverbs loaded?");
+	fake_verbs_fail("ibv_get_device_list", 1, ENOSYS);
+	fails(NULL, "auto", -ENOSYS, "ib_uverbs loaded?");
+	fake_verbs_fail("ibv_get_device_list", 1, ENOMEM);
+	fails(NULL, "auto", -ENOMEM, "the RDMA devices cannot be listed: Cannot allocate");
+	fake_verbs_fail("ibv_get_device_list", 1, FAKE_NO_ERRNO);
+	fails(NULL, "auto", -EIO, "the RDMA devices cannot be listed: Input/output error");
+}
+
+static void test_iwarp(void **state)
+{
+	(void)state;
+	fake_verbs.devices[0].transport = IBV_TRANSPORT_IWARP;
+	fails("fake0", "auto", -EPROTONOSUPPORT, "device fake0 is iWARP, whose connections only "
+	      "rdma_cm can make");
+	fails(NULL, "auto", -EPROTONOSUPPORT, "fake0 is iWARP");
+	assert_int_equal(fake_verbs_calls("ibv_open_device"), 0);
+}
+
+static void test_open_fails(void **state)
+{
+	static const struct {
+		int error, wanted;
+		const char *sentence;
+	} errors[] = {
+		{ EACCES, -EACCES, "Permission denied (is there a /dev/infiniband/uverbs*" },
+		{ EPERM, -EPERM, "not permitted (is there a /dev/infiniband/uverbs*" },
+		{ ENOENT, -ENOENT, "No such file or directory (is there a /dev/infiniband/" },
+		{ ENOMEM, -ENOMEM, "device fake0 cannot be opened: Cannot allocate memory" },
+		{ FAKE_NO_ERRNO, -EIO, "device fake0 cannot be opened: Input/output error" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(errors); i++) {
+		fake_verbs.devices[0].open_error = errors[i].error;
+		fails("fake0", "auto", errors[i].wanted, errors[i].sentence);
+		fails(NULL, "auto", errors[i].wanted, errors[i].sentence);
+	}
+	assert_null(strstr(beest_error_text(), "/dev/infiniband"));
+
+	/* The errno of one device is not taken for that of the next. */
+	fake_verbs_add("fake1");
+	fake_verbs.devices[0].open_error = EACCES;
+	fails(NULL, "auto", -EACCES, "device fake1 cannot be opened: Input/output error");
+}
+
+static void test_soft_roce(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t vendor;
+		bool soft;
+	} rows[] = {
+		{ "rxe0", 0xffffff, true },
+		{ "my_link", 0xffffff, true },
+		{ "rxe0", 0, true },		/* old kernels */
+		{ "rxe0", 0x02c9, false },
+		{ "mlx5_0", 0x02c9, false },
+		{ "hns_0", 0, false },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		fake_verbs.devices[0].name = rows[i].name;
+		fake_verbs.devices[0].attr.vendor_id = rows[i].vendor;
+		assert_int_equal(open_by(NULL, "auto"), 0);
+		assert_int_equal(device.soft_roce, rows[i].soft);
+		beest_device_close(&device);
+	}
+	assert_non_null(strstr(logged, "using port my_link:1 (Soft-RoCE)"));
+}
+
+/* ------------------------------------------------- choice by GID table --- */
+
+static void two_ports(void)
+{
+	struct fake_device *second = fake_verbs_add("fake1");
+
+	second->ports[0].gids[0].netdev = second->ports[0].gids[1].netdev = "eth1";
+	second->ports[0].gids[2] = (struct fake_gid){ "::ffff:10.0.1.1", 1, "eth1", false, 0, 0 };
+	second->ports[0].gids[3] = (struct fake_gid){ "::ffff:10.0.1.1", 2, "eth1", false, 0, 0 };
+}
+
+static void test_by_table(void **state)
+{
+	(void)state;
+	two_ports();
+	opens(NULL, "ip:10.0.0.1", "fake0:1");
+	opens(NULL, "ip:10.0.1.1", "fake1:1");
+	opens(NULL, "subnet:10.0.1.0/24", "fake1:1");
+	opens(NULL, "netdev:eth1", "fake1:1");
+	opens(NULL, "gid:::ffff:10.0.1.1", "fake1:1");
+	opens(NULL, "index:3", "fake0:1");
+	opens(NULL, "index:7", "fake0:1");		/* refused when the GID is chosen */
+	opens("fake0:1", "ip:10.0.1.1", "fake0:1");	/* as well */
+	fails("fake0", "ip:10.0.1.1", -ENODATA, "port fake0:1: no GID fits ip:10.0.1.1: index 0");
+
+	fails(NULL, "ip:10.0.2.1", -ENODATA, "no port of any RDMA device can be used: "
+	      "port fake0:1: no GID fits ip:10.0.2.1: index 0: fe80::a00:27ff:fe00:1, "
+	      "RoCE v1, eth0 (another address); index 1");
+	assert_error_has("; port fake1:1: no GID fits ip:10.0.2.1");
+	assert_error_has("::ffff:10.0.1.1, RoCE v2, eth1 (another address)");
+}
+
+static void test_by_table_of_second_port(void **state)
+{
+	struct fake_device *only = &fake_verbs.devices[0];
+
+	(void)state;
+	only->attr.phys_port_cnt = 2;
+	only->ports[1] = only->ports[0];
+	only->ports[1].gids[3].gid = "::ffff:10.7.0.1";
+	opens(NULL, "ip:10.7.0.1", "fake0:2");
+	opens("fake0", "ip:10.7.0.1", "fake0:2");
+	only->ports[1].state = IBV_PORT_DOWN;
+	fails(NULL, "ip:10.7.0.1", -ENODATA, "port fake0:2 is down");
+}
+
+static void test_by_ipoib(void **state)
+{
+	(void)state;
+	fake_verbs_infiniband();
+	port_of(0)->gids[0].netdev = "ib0";
+	fake_verbs_add("fake1")->ports[0].gids[0] = (struct fake_gid){ .gid = "fe80::8",
+								      .netdev = "ib1" };
+	opens(NULL, "netdev:ib0", "fake0:1");
+	opens(NULL, "netdev:ib1", "fake1:1");
+	fails(NULL, "netdev:ib2", -ENODATA, "index 0: fe80::8, InfiniBand, ib1 (another "
+	      "interface)");
+	fails(NULL, "ip:10.0.0.1", -ENODATA, "holds no IP address, choose by netdev");
+}
+
+/* ---------------------------------------------------------- GID table --- */
+
+static void same_gid(const struct beest_gid_entry *entry, int index, const char *gid,
+		     enum beest_roce roce, const char *netdev, bool down)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	assert_int_equal(entry->index, index);
+	assert_string_equal(beest_ipaddr_text(&entry->gid, text, sizeof(text)), gid);
+	assert_int_equal(entry->roce, roce);
+	assert_string_equal(entry->netdev, netdev);
+	assert_int_equal(entry->netdev_down, down);
+}
+
+static void sparse(struct fake_port *port)
+{
+	memset(port->gids, 0, sizeof(port->gids));
+	port->gid_count = 20;
+	port->gids[0].error = EINVAL;
+	port->gids[3] = (struct fake_gid){ "fe80::3", 2, "eth0", false, 0, 0 };
+	port->gids[4] = (struct fake_gid){ "::ffff:10.0.0.4", 1, NULL, false, 0, 0 };
+	port->gids[5].error = EIO;
+	port->gids[6] = (struct fake_gid){ "::", 2, "eth9", true, 0, 0 };
+	port->gids[10] = (struct fake_gid){ "::ffff:10.0.0.10", 2, NULL, false, 0, 0 };
+	port->gids[19] = (struct fake_gid){ "::ffff:10.0.0.9", 2, "eth9", true, 0, 0 };
+	port->gids[20] = (struct fake_gid){ "::ffff:10.0.0.20", 2, "eth9", true, 0, 0 };
+}
+
+static void test_sparse_table(void **state)
+{
+	struct beest_gid_entry *entries;
+
+	(void)state;
+	sparse(port_of(0));
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	assert_int_equal(beest_device_gids(&device, &entries), 4);
+	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth0", false);
+	same_gid(&entries[1], 4, "::ffff:10.0.0.4", BEEST_ROCE_V1, "", false);
+	same_gid(&entries[2], 10, "::ffff:10.0.0.10", BEEST_ROCE_V2, "", false);
+	same_gid(&entries[3], 19, "::ffff:10.0.0.9", BEEST_ROCE_V2, "eth9", true);
+	free(entries);
+
+	port_of(0)->gid_count = 0;
+	assert_int_equal(beest_device_gids(&device, &entries), 0);
+	free(entries);
+}
+
+static void test_table_without_interfaces(void **state)
+{
+	struct beest_gid_entry *entries;
+
+	(void)state;
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	fake_verbs_fail("getifaddrs", 1, ENOMEM);
+	assert_int_equal(beest_device_gids(&device, &entries), 4);
+	assert_int_equal(entries[3].roce, BEEST_ROCE_V2);
+	assert_false(entries[3].netdev_down);		/* not known to be */
+	free(entries);
+}
+
+static void test_port_query_fails(void **state)
+{
+	struct beest_gid_entry *entries, chosen;
+	struct beest_gid_policy policy = policy_of("auto");
+	struct ibv_port_attr attr;
+	uint16_t index, pkey;
+
+	(void)state;
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	fake_verbs_fail("ibv_query_port", 0, ENODEV);
+	assert_int_equal(beest_device_port(&device, &attr), -ENODEV);
+	assert_error_is("port fake0:1 cannot be queried: No such device");
+	assert_int_equal(beest_device_gids(&device, &entries), -ENODEV);
+	assert_int_equal(beest_device_gid(&device, NULL, &policy, &noisy, &chosen), -ENODEV);
+	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), -ENODEV);
+}
+
+/* --------------------------------------------------------------- sysfs --- */
+
+static char folder[] = "/tmp/unit-device-XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+	char path[256], *slash;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	for (slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static int make_folder(void **state)
+{
+	strcpy(folder + sizeof(folder) - sizeof("XXXXXX"), "XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	reset(state);
+	fake_verbs.devices[0].ibdev_path = folder;
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command) || check_closed(state);
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+static int read_sysfs(bool ethernet, struct beest_gid_entry **entries)
+{
+	struct beest_gidtable table = { .port = 1, .ethernet = ethernet };
+
+	table.verbs = device.verbs;
+	table.size = port_of(0)->gid_count;
+	return beest_gidtable_read(&table, beest_gid_read_sysfs, entries);
+}
+
+static void test_sysfs(void **state)
+{
+	struct beest_gid_entry *entries;
+
+	(void)state;
+	sparse(port_of(0));
+	port_of(0)->gids[7].gid = "fe80::7";		/* type cannot be read */
+	port_of(0)->gids[8].gid = "fe80::8";		/* type of a later kernel */
+	write_file("ports/1/gid_attrs/types/3", "RoCE v2\n");
+	write_file("ports/1/gid_attrs/types/4", "IB/RoCE v1\n");
+	write_file("ports/1/gid_attrs/types/8", "RoCE v3\n");
+	write_file("ports/1/gid_attrs/types/19", "RoCE v2\n");
+	write_file("ports/1/gid_attrs/ndevs/3", "eth0\n");
+	write_file("ports/1/gid_attrs/ndevs/4", "");
+	write_file("ports/1/gid_attrs/ndevs/19", "eth9\n");
+
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	assert_int_equal(read_sysfs(true, &entries), 3);
+	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth0", false);
+	same_gid(&entries[1], 4, "::ffff:10.0.0.4", BEEST_ROCE_V1, "", false);
+	same_gid(&entries[2], 19, "::ffff:10.0.0.9", BEEST_ROCE_V2, "eth9", true);
+	free(entries);
+}
+
+/* An interface of another namespace is named, and nothing else is known of it. */
+static void test_sysfs_unknown_interface(void **state)
+{
+	struct beest_gid_entry *entries;
+
+	(void)state;
+	sparse(port_of(0));
+	write_file("ports/1/gid_attrs/types/3", "RoCE v2\n");
+	write_file("ports/1/gid_attrs/ndevs/3", "eth77\n");
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	assert_int_equal(read_sysfs(true, &entries), 1);
+	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth77", false);
+	free(entries);
+}
+
+/* Kernels before 4.5 have no gid_attrs: RoCE v1. */
+static void test_sysfs_of_old_kernel(void **state)
+{
+	struct beest_gid_entry *entries;
+
+	(void)state;
+	sparse(port_of(0));
+	write_file("ports/1/state", "4: ACTIVE\n");
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	assert_int_equal(read_sysfs(true, &entries), 4);
+	same_gid(&entries[3], 19, "::ffff:10.0.0.9", BEEST_ROCE_V1, "", false);
+	free(entries);
+}
+
+static void test_sysfs_of_infiniband(void **state)
+{
+	struct beest_gid_entry *entries;
+
+	(void)state;
+	fake_verbs_infiniband();
+	fake_verbs.devices[0].ibdev_path = folder;
+	port_of(0)->gids[0].netdev = "ib0";
+	write_file("ports/1/gid_attrs/types/0", "IB/RoCE v1\n");
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	assert_int_equal(read_sysfs(false, &entries), 1);
+	same_gid(&entries[0], 0, "fe80::7", BEEST_ROCE_NONE, "ib0", false);
+	free(entries);
+}
+
+/* ---------------------------------------------------------- GID choice --- */
+
+static void chooses(struct ibv_pd *pd, const char *gid, int index)
+{
+	struct beest_gid_policy policy = policy_of(gid);
+	struct beest_gid_entry chosen;
+
+	assert_int_equal(beest_device_gid(&device, pd, &policy, &noisy, &chosen), 0);
+	assert_int_equal(chosen.index, index);
+}
+
+static void test_gid(void **state)
+{
+	struct ibv_pd *pd;
+
+	(void)state;
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	pd = ibv_alloc_pd(device.verbs);
+	chooses(NULL, "auto", 3);
+	assert_int_equal(fake_verbs_calls("ibv_create_ah"), 0);
+	chooses(pd, "auto", 3);
+	assert_int_equal(fake_verbs_calls("ibv_create_ah"), 1);
+	chooses(pd, "index:0", 0);
+	assert_int_equal(fake_verbs.ahs, 0);
+	assert_non_null(strstr(logged, "6 port fake0:1: GID index 3: ::ffff:10.0.0.1, RoCE v2, "
+			       "eth0 was chosen by auto; index 0: "));
+	ibv_dealloc_pd(pd);
+}
+
+static void test_next_best(void **state)
+{
+	struct beest_gid_policy policy = policy_of("auto"), third = policy_of("index:3");
+	struct beest_gid_entry chosen;
+	struct ibv_pd *pd;
+	int i;
+
+	(void)state;
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	pd = ibv_alloc_pd(device.verbs);
+	port_of(0)->gids[3].ah_error = ENETUNREACH;
+	chooses(pd, "auto", 1);
+	assert_non_null(strstr(logged, "4 port fake0:1: an address handle from GID 3 "
+			       "(::ffff:10.0.0.1) to itself failed: Network is unreachable"));
+	assert_non_null(strstr(logged, "eth0 (tried and failed)"));
+
+	assert_int_equal(beest_device_gid(&device, pd, &third, &noisy, &chosen), -ENODATA);
+	assert_error_has("port fake0:1: an address handle from GID 3 (::ffff:10.0.0.1) failed: "
+			 "Network is unreachable: no GID fits index:3: ");
+
+	for (i = 0; i < 4; i++)
+		port_of(0)->gids[i].ah_error = ENODEV;
+	assert_int_equal(beest_device_gid(&device, pd, &policy, &noisy, &chosen), -ENODATA);
+	assert_error_has("(tried and failed)");
+
+	/* Once more: what failed before is not remembered. */
+	memset(&port_of(0)->gids[0].ah_error, 0, sizeof(int));
+	chooses(pd, "auto", 0);
+	assert_int_equal(fake_verbs.ahs, 0);
+	ibv_dealloc_pd(pd);
+}
+
+static void test_gid_of_infiniband(void **state)
+{
+	struct ibv_pd *pd;
+
+	(void)state;
+	fake_verbs_infiniband();
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	pd = ibv_alloc_pd(device.verbs);
+	chooses(pd, "auto", 0);
+	assert_int_equal(fake_verbs_calls("ibv_create_ah"), 0);
+	ibv_dealloc_pd(pd);
+}
+
+static void test_no_gid(void **state)
+{
+	struct beest_gid_policy policy = policy_of("ip:10.9.9.9");
+	struct beest_gid_entry chosen;
+
+	(void)state;
+	assert_int_equal(open_by("fake0:1", "auto"), 0);
+	assert_int_equal(beest_device_gid(&device, NULL, &policy, &noisy, &chosen), -ENODATA);
+	assert_error_has("port fake0:1: no GID fits ip:10.9.9.9: index 0: ");
+	port_of(0)->gid_count = 0;
+	assert_int_equal(beest_device_gid(&device, NULL, &policy, &noisy, &chosen), -ENODATA);
+	assert_error_has("the GID table has no entry that can be read");
+}
+
+/* --------------------------------------------------------------- P_Key --- */
+
+static const struct {
+	uint16_t pkeys[6];
+	uint16_t wanted;
+	int index;			/* or a negative errno */
+	uint16_t pkey;
+	const char *sentence;
+} pkeys[] = {
+	{ { 0xffff }, 0, 0, 0xffff, NULL },
+	{ { 0x7fff, 0x8012 }, 0, 1, 0x8012, NULL },
+	{ { 0, 0x8000, 0x7fff, 0x0012 }, 0, 2, 0x7fff, NULL },
+	{ { 0x7fff, 0x8012, 0xffff }, 0, 1, 0x8012, NULL },
+	{ { 0x7fff, 0x8012, 0xffff }, 0x7fff, 2, 0xffff, NULL },
+	{ { 0x7fff, 0x8012, 0xffff }, 0xffff, 2, 0xffff, NULL },
+	{ { 0x7fff, 0x0012 }, 0xffff, 0, 0x7fff, NULL },
+	{ { 0x0012, 0x0034, 0x8034 }, 0x0034, 2, 0x8034, NULL },
+	{ { 0x7fff, 0x8012 }, 0x0034, -ENODATA, 0,
+	  "port fake0:1 has no P_Key 0x0034: it has index 0: 0x7fff (limited member); "
+	  "index 1: 0x8012" },
+	{ { 0x7fff, 0x8012 }, 0x8000, -ENODATA, 0, "port fake0:1 has no P_Key 0x8000: it has" },
+	{ { 0, 0x8000 }, 0, -ENODATA, 0, "port fake0:1 has no P_Key that can be read" },
+	{ { 0 }, 0xffff, -ENODATA, 0, "port fake0:1 has no P_Key 0xffff: it has no P_Key" },
+};
+
+static void test_pkeys(void **state)
+{
+	uint16_t index, pkey;
+	size_t i;
+	int ret;
+
+	(void)state;
+	fake_verbs_infiniband();
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	for (i = 0; i < BEEST_COUNT(pkeys); i++) {
+		memcpy(port_of(0)->pkeys, pkeys[i].pkeys, sizeof(pkeys[i].pkeys));
+		index = pkey = 0x5a5a;
+		ret = beest_device_pkey(&device, pkeys[i].wanted, &index, &pkey);
+		assert_int_equal(ret, pkeys[i].sentence ? pkeys[i].index : 0);
+		if (pkeys[i].sentence) {
+			assert_error_has(pkeys[i].sentence);
+			assert_int_equal(index, 0x5a5a);
+			continue;
+		}
+		assert_int_equal(index, pkeys[i].index);
+		assert_int_equal(pkey, pkeys[i].pkey);
+	}
+}
+
+static void test_unreadable_pkeys(void **state)
+{
+	uint16_t index, pkey;
+
+	(void)state;
+	fake_verbs_infiniband();
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	fake_verbs_fail("ibv_query_pkey", 1, EIO);
+	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), 0);
+	assert_int_equal(index, 1);
+	assert_int_equal(pkey, 0x8012);
+	fake_verbs_fail("ibv_query_pkey", 0, EIO);
+	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), -ENODATA);
+	assert_error_is("port fake0:1 has no P_Key that can be read");
+}
+
+static void test_pkey_of_roce(void **state)
+{
+	uint16_t index = 9, pkey = 9;
+
+	(void)state;
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), 0);
+	assert_int_equal(index, 0);
+	assert_int_equal(pkey, 0xffff);
+}
+
+/* ------------------------------------------------------------ failures --- */
+
+/* All that this module does, once; 0 when nothing failed. */
+static int everything(const char *name, const char *gid)
+{
+	struct beest_gid_policy policy = policy_of(gid);
+	struct beest_gid_entry chosen;
+	uint16_t index, pkey;
+	struct ibv_pd *pd;
+	int ret;
+
+	ret = beest_device_open(&device, name, &policy, &noisy);
+	if (ret < 0) {
+		assert_int_equal(fake_verbs.open, 0);
+		assert_null(device.verbs);
+		return ret;
+	}
+
+	pd = ibv_alloc_pd(device.verbs);
+	ret = beest_device_gid(&device, pd, &policy, &noisy, &chosen);
+	if (ret == 0)
+		ret = beest_device_pkey(&device, 0, &index, &pkey);
+	if (pd)
+		ibv_dealloc_pd(pd);
+	assert_int_equal(fake_verbs.open, 1);
+	beest_device_close(&device);
+	assert_int_equal(fake_verbs.open, 0);
+	return ret;
+}
+
+/* Each call fails in turn: an errno with a sentence, or something else was found. */
+static void walk(const char *name, const char *gid, void (*describe)(void), int least)
+{
+	int n, ret;
+
+	for (n = 1; ; n++) {
+		fake_verbs_reset();
+		describe();
+		fake_verbs_fail("*", n, EIO);
+		ret = everything(name, gid);
+		if (!fake_verbs.fired)
+			break;
+		assert_true(ret == 0 || ret == -EIO || ret == -ENODATA);
+		if (ret < 0)
+			assert_true(beest_error_text()[0]);
+	}
+	assert_int_equal(ret, 0);
+	assert_true(n > least);
+}
+
+static void one_port(void)
+{
+}
+
+static void test_every_failure(void **state)
+{
+	(void)state;
+	walk(NULL, "auto", one_port, 10);
+	walk("fake0:1", "auto", one_port, 10);
+	walk(NULL, "auto", two_ports, 10);
+	walk(NULL, "ip:10.0.1.1", two_ports, 20);
+	walk(NULL, "auto", fake_verbs_infiniband, 10);
+}
+
+/* Every call fails from the n-th on: nothing but a failure is left. */
+static void test_all_fail(void **state)
+{
+	(void)state;
+	fake_verbs_fail("*", 0, FAKE_NO_ERRNO);
+	assert_int_equal(everything(NULL, "auto"), -EIO);
+	reset(state);
+	fake_verbs_fail("ibv_query_device", 0, ENOMEM);
+	assert_int_equal(everything(NULL, "auto"), -ENOMEM);
+	assert_error_has("the limits of device fake0 cannot be read: Cannot allocate memory");
+	reset(state);
+	fake_verbs_fail("ibv_query_port", 0, ENOMEM);
+	assert_int_equal(everything(NULL, "auto"), -ENOMEM);
+	assert_error_has("port fake0:1 cannot be queried: Cannot allocate memory");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FRESH(test_open),
+		FRESH(test_by_name),
+		FRESH(test_bad_names),
+		FRESH(test_states),
+		FRESH(test_passed_over),
+		FRESH(test_no_devices),
+		FRESH(test_iwarp),
+		FRESH(test_open_fails),
+		FRESH(test_soft_roce),
+		FRESH(test_by_table),
+		FRESH(test_by_table_of_second_port),
+		FRESH(test_by_ipoib),
+		FRESH(test_sparse_table),
+		FRESH(test_table_without_interfaces),
+		FRESH(test_port_query_fails),
+		IN_FOLDER(test_sysfs),
+		IN_FOLDER(test_sysfs_unknown_interface),
+		IN_FOLDER(test_sysfs_of_old_kernel),
+		IN_FOLDER(test_sysfs_of_infiniband),
+		FRESH(test_gid),
+		FRESH(test_next_best),
+		FRESH(test_gid_of_infiniband),
+		FRESH(test_no_gid),
+		FRESH(test_pkeys),
+		FRESH(test_unreadable_pkeys),
+		FRESH(test_pkey_of_roce),
+		FRESH(test_every_failure),
+		FRESH(test_all_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* error.c - the sentence beside the return value */
+#include "config.h"
+
+#include <pthread.h>
+
+#include "tests/support/unit.h"
+
+/* First in the list below: the sentence outlives a test. */
+static void test_empty_at_first(void **state)
+{
+	(void)state;
+	assert_error_is("");
+}
+
+static void test_fail(void **state)
+{
+	(void)state;
+	assert_int_equal(beest_fail(EINVAL, "rank %d of %d", 7, 4), -EINVAL);
+	assert_error_is("rank 7 of 4");
+}
+
+static void test_fail_in_prefixes(void **state)
+{
+	(void)state;
+	beest_fail(ERANGE, "'9' is out of range");
+	assert_int_equal(beest_fail_prefix(-ERANGE, "%s: %s", "hartebeest.json", "cq_depth"),
+			 -ERANGE);
+	assert_error_is("hartebeest.json: cq_depth: '9' is out of range");
+}
+
+static void test_arguments_may_quote_the_sentence(void **state)
+{
+	(void)state;
+	beest_fail(EIO, "old");
+	beest_fail(EIO, "new, not <%s>", beest_error_text());
+	assert_error_is("new, not <old>");
+
+	beest_fail_prefix(-EIO, "after <%s>", beest_error_text());
+	assert_error_is("after <new, not <old>>: new, not <old>");
+}
+
+static void test_errno_is_kept(void **state)
+{
+	(void)state;
+	errno = EDOM;
+	beest_fail(EIO, "x");
+	assert_int_equal(errno, EDOM);
+	beest_fail_prefix(-EIO, "y");
+	assert_int_equal(errno, EDOM);
+}
+
+static void test_long_sentences_are_cut(void **state)
+{
+	char text[2 * BEEST_ERROR_SIZE];
+
+	(void)state;
+	unit_repeat(text, 'x', sizeof(text) - 1);
+	assert_int_equal(beest_fail(EIO, "%s", text), -EIO);
+	assert_int_equal(strlen(beest_error_text()), BEEST_ERROR_SIZE - 1);
+
+	beest_fail_prefix(-EIO, "where");
+	assert_int_equal(strlen(beest_error_text()), BEEST_ERROR_SIZE - 1);
+	assert_error_has("where: xxx");
+
+	assert_int_equal(beest_fail_prefix(-EIO, "%s", text), -EIO);
+	assert_int_equal(strlen(beest_error_text()), BEEST_ERROR_SIZE - 1);
+}
+
+static void *fail_elsewhere(void *saw_empty)
+{
+	*(int *)saw_empty = beest_error_text()[0] == '\0';
+	beest_fail(EIO, "theirs");
+	return NULL;
+}
+
+static void test_each_thread_has_its_own(void **state)
+{
+	pthread_t thread;
+	int saw_empty = 0;
+
+	(void)state;
+	beest_fail(EIO, "mine");
+	assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &saw_empty), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(saw_empty);
+	assert_error_is("mine");
+}
+
+static void test_foreign_conventions(void **state)
+{
+	(void)state;
+	assert_int_equal(beest_error_verbs(0), 0);
+	assert_int_equal(beest_error_verbs(ENOMEM), -ENOMEM);
+	assert_int_equal(beest_error_verbs(-1), -1);
+
+	errno = EACCES;
+	assert_int_equal(beest_error_errno(), -EACCES);
+	errno = 0;
+	assert_int_equal(beest_error_errno(), -EIO);
+}
+
+static void test_quote(void **state)
+{
+	(void)state;
+	assert_string_equal(BEEST_QUOTE(""), "''");
+	assert_string_equal(BEEST_QUOTE("a b%s"), "'a b%s'");
+	assert_string_equal(BEEST_QUOTE("a\r\n\x1b[2J\x7f"), "'a\\x0d\\x0a\\x1b[2J\\x7f'");
+	assert_string_equal(BEEST_QUOTE("Z\xc3\xbcrich"), "'Z\xc3\xbcrich'");
+}
+
+/* Every length around the limit; control characters take four places each. */
+static void test_quote_cuts(void **state)
+{
+	char text[BEEST_QUOTE_SIZE * 2];
+	char quoted[BEEST_QUOTE_SIZE];
+	size_t length;
+
+	(void)state;
+	for (length = 0; length < sizeof(text); length++) {
+		beest_error_quote(quoted, unit_repeat(text, '\n', length));
+		beest_error_quote(quoted, unit_repeat(text, 'x', length));
+		assert_int_equal(quoted[strlen(quoted) - 1], '\'');
+		if (length <= 100)
+			assert_int_equal(strlen(quoted), length + 2);
+	}
+	assert_string_equal(quoted + strlen(quoted) - 5, "x...'");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty_at_first),
+		cmocka_unit_test(test_fail),
+		cmocka_unit_test(test_fail_in_prefixes),
+		cmocka_unit_test(test_arguments_may_quote_the_sentence),
+		cmocka_unit_test(test_errno_is_kept),
+		cmocka_unit_test(test_long_sentences_are_cut),
+		cmocka_unit_test(test_each_thread_has_its_own),
+		cmocka_unit_test(test_foreign_conventions),
+		cmocka_unit_test(test_quote),
+		cmocka_unit_test(test_quote_cuts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

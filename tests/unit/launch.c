@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * launch.c - every launcher's variables, and options that win over them
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/settings/launch.h"
+
+/* ------------------------------------------------------------ helpers --- */
+
+static int setup(void **state)
+{
+	(void)state;
+	return clearenv();
+}
+
+/* "NAME=value NAME=value ..." */
+static void set_all(const char *variables)
+{
+	char copy[512], *pair, *equals, *rest;
+
+	snprintf(copy, sizeof(copy), "%s", variables);
+	for (pair = strtok_r(copy, " ", &rest); pair; pair = strtok_r(NULL, " ", &rest)) {
+		equals = strchr(pair, '=');
+		*equals = '\0';
+		setenv(pair, equals + 1, 1);
+	}
+}
+
+static int read_with(struct beest_launch *launch, const char *const *arguments)
+{
+	struct beest_options options;
+	int ret;
+
+	assert_int_equal(beest_options_load(&options, NULL, arguments), 0);
+	ret = beest_launch_read(launch, &options);
+	beest_options_free(&options);
+	return ret;
+}
+
+static void reads(const char *variables, const char *source)
+{
+	struct beest_launch launch;
+
+	clearenv();
+	set_all(variables);
+	if (read_with(&launch, NULL) < 0)
+		fail_msg("%s: %s", variables, beest_error_text());
+	assert_string_equal(launch.source, source);
+	assert_string_equal(launch.warning, "");
+	beest_launch_free(&launch);
+}
+
+static void refuses(const char *variables, int err, const char *sentence)
+{
+	struct beest_launch launch;
+
+	clearenv();
+	set_all(variables);
+	assert_int_equal(read_with(&launch, NULL), -err);
+	assert_error_is(sentence);
+	assert_null(launch.participants.id);
+}
+
+static void warns(const char *variables, const char *warning)
+{
+	struct beest_launch launch;
+
+	clearenv();
+	set_all(variables);
+	assert_int_equal(read_with(&launch, NULL), 0);
+	assert_string_equal(launch.warning, warning);
+	beest_launch_free(&launch);
+}
+
+#define SRUN "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=8 SLURM_STEP_ID=0 SLURM_JOB_ID=4711 "
+
+/* ---------------------------------------------------------- launchers --- */
+
+static void nothing_given_is_no_error(void **state)
+{
+	struct beest_launch launch;
+
+	(void)state;
+	assert_int_equal(read_with(&launch, NULL), 0);
+	assert_int_equal(launch.rank, -1);
+	assert_int_equal(launch.participants.count, 0);
+	assert_string_equal(launch.job, "-");
+	assert_string_equal(launch.source, "no rank, no job id");
+	assert_string_equal(launch.warning, "");
+	beest_launch_free(&launch);
+}
+
+static void slurm_is_read(void **state)
+{
+	struct beest_launch launch;
+
+	(void)state;
+	set_all(SRUN);
+	assert_int_equal(read_with(&launch, NULL), 0);
+	assert_int_equal(launch.rank, 3);
+	assert_int_equal(launch.participants.count, 8);
+	assert_int_equal(launch.participants.id[0], 0);
+	assert_int_equal(launch.participants.id[7], 7);
+	assert_string_equal(launch.job, "4711.0");
+	beest_launch_free(&launch);
+	assert_int_equal(launch.participants.count, 0);
+	beest_launch_free(&launch);
+}
+
+static void every_launcher_is_read(void **state)
+{
+	(void)state;
+	reads(SRUN, "rank 3 of 8 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), "
+	      "job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)");
+	reads(SRUN "SLURM_RESTART_COUNT=2", "rank 3 of 8 (from SLURM_PROCID, "
+	      "SLURM_STEP_NUM_TASKS), job 4711.0.2 (from "
+	      "SLURM_JOB_ID.SLURM_STEP_ID.SLURM_RESTART_COUNT)");
+	reads("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=prterun-n-7@1",
+	      "rank 1 of 2 (from OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), "
+	      "job prterun-n-7@1 (from PMIX_NAMESPACE)");
+	reads("PMI_RANK=0 PMI_SIZE=2 PMI_JOBID=12.3",
+	      "rank 0 of 2 (from PMI_RANK, PMI_SIZE), job 12.3 (from PMI_JOBID)");
+	reads("JSM_NAMESPACE_RANK=0 JSM_NAMESPACE_SIZE=2 LSB_JOBID=99",
+	      "rank 0 of 2 (from JSM_NAMESPACE_RANK, JSM_NAMESPACE_SIZE), "
+	      "job 99 (from LSB_JOBID)");
+	reads("FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 FLUX_JOB_ID=f58",
+	      "rank 1 of 4 (from FLUX_TASK_RANK, FLUX_JOB_SIZE), job f58 (from FLUX_JOB_ID)");
+	reads("PALS_RANKID=1 PMI_SIZE=4 PALS_APID=a-b",
+	      "rank 1 of 4 (from PALS_RANKID, PMI_SIZE), job a-b (from PALS_APID)");
+	reads("MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=4 PBS_JOBID=5.host",
+	      "rank 1 of 4 (from MV2_COMM_WORLD_RANK, MV2_COMM_WORLD_SIZE), "
+	      "job 5.host (from PBS_JOBID)");
+}
+
+/* In the order of the table, of which each agrees with the next. */
+static void the_first_of_the_table_is_taken(void **state)
+{
+	static const char *const pairs[][2] = {
+		{ "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK" },
+		{ "PMI_RANK=1 PMI_SIZE=4", "PMI_RANK" },
+		{ "JSM_NAMESPACE_RANK=1 JSM_NAMESPACE_SIZE=4", "JSM_NAMESPACE_RANK" },
+		{ "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4", "FLUX_TASK_RANK" },
+		{ "PALS_RANKID=1 PMI_SIZE=4", "PALS_RANKID" },
+		{ "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_ID=0", "SLURM_PROCID" },
+		{ "MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=4", "MV2_COMM_WORLD_RANK" },
+	};
+	struct beest_launch launch;
+	char wanted[64];
+	size_t i;
+
+	(void)state;
+	for (i = BEEST_COUNT(pairs); i-- > 0;) {
+		set_all(pairs[i][0]);
+		assert_int_equal(read_with(&launch, NULL), 0);
+		snprintf(wanted, sizeof(wanted), "rank 1 of 4 (from %s, ", pairs[i][1]);
+		assert_memory_equal(launch.source, wanted, strlen(wanted));
+		assert_string_equal(launch.warning, "");
+		beest_launch_free(&launch);
+	}
+}
+
+/* Rank 0 of N is in the environment of the script, which runs once. */
+static void a_batch_script_is_no_launcher(void **state)
+{
+	(void)state;
+	reads("SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=8 SLURM_JOB_ID=4711",
+	      "no rank, job 4711 (from SLURM_JOB_ID)");
+}
+
+/* Only those of its ranks that a daemon started have a step. */
+static void mpirun_within_slurm_has_one_job_for_all(void **state)
+{
+	(void)state;
+	reads("PMI_RANK=0 PMI_SIZE=2 SLURM_JOB_ID=4711",
+	      "rank 0 of 2 (from PMI_RANK, PMI_SIZE), job 4711 (from SLURM_JOB_ID)");
+	reads("PMI_RANK=1 PMI_SIZE=2 SLURM_JOB_ID=4711 SLURM_STEP_ID=0 SLURM_PROCID=1 "
+	      "SLURM_STEP_NUM_TASKS=2",
+	      "rank 1 of 2 (from PMI_RANK, PMI_SIZE), job 4711 (from SLURM_JOB_ID)");
+}
+
+static void an_empty_variable_is_none(void **state)
+{
+	(void)state;
+	reads("PMI_RANK= PMI_SIZE= " SRUN, "rank 3 of 8 (from SLURM_PROCID, "
+	      "SLURM_STEP_NUM_TASKS), job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)");
+}
+
+static void a_rank_without_size_is_refused(void **state)
+{
+	(void)state;
+	refuses("PMI_RANK=3", ENODATA, "rank 3 (PMI_RANK) of how many? PMI_SIZE is missing; "
+		"set HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
+	refuses("SLURM_PROCID=3 SLURM_STEP_ID=0", ENODATA, "rank 3 (SLURM_PROCID) of how many? "
+		"SLURM_STEP_NUM_TASKS is missing; set HARTEBEEST_PARTICIPANTS or "
+		"HARTEBEEST_NPARTICIPANTS");
+	refuses("PMIX_RANK=3", ENODATA, "rank 3 (PMIX_RANK) of how many? "
+		"set HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
+}
+
+static void malformed_variables_are_named(void **state)
+{
+	(void)state;
+	refuses("PMI_RANK=x PMI_SIZE=4", EINVAL, "environment PMI_RANK: "
+		"'x' is not a number from 0 to 2147483647");
+	refuses("PMI_RANK=1 PMI_SIZE=0", ERANGE, "environment PMI_SIZE: "
+		"'0' is out of range: 1 to 1000000");
+	refuses("PMI_RANK=-1 PMI_SIZE=4", ERANGE, "environment PMI_RANK: "
+		"'-1' is out of range: 0 to 2147483647");
+	refuses("PMI_RANK=4 PMI_SIZE=4", ENOENT,
+		"rank 4 is not among the participants 0-3 (PMI_SIZE)");
+}
+
+static void a_contradiction_is_a_warning(void **state)
+{
+	(void)state;
+	warns("OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=16 " SRUN,
+	      "Open MPI says rank 5 of 16 (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), but "
+	      "Slurm says rank 3 of 8 (SLURM_PROCID, SLURM_STEP_NUM_TASKS); "
+	      "Open MPI is believed");
+	warns("PMI_RANK=3 PMI_SIZE=9 " SRUN, "PMI says rank 3 of 9 (PMI_RANK, PMI_SIZE), but "
+	      "Slurm says rank 3 of 8 (SLURM_PROCID, SLURM_STEP_NUM_TASKS); PMI is believed");
+	warns("PMI_RANK=3 PMI_SIZE=8 MV2_COMM_WORLD_RANK=2 MV2_COMM_WORLD_SIZE=8 " SRUN,
+	      "PMI says rank 3 of 8 (PMI_RANK, PMI_SIZE), but MVAPICH2 says rank 2 of 8 "
+	      "(MV2_COMM_WORLD_RANK, MV2_COMM_WORLD_SIZE); PMI is believed");
+	/* No launcher, malformed, or not asked. */
+	warns("PMI_RANK=5 PMI_SIZE=16 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=8", "");
+	warns("PMI_RANK=5 PMI_SIZE=16 SLURM_PROCID=x SLURM_STEP_NUM_TASKS=8 SLURM_STEP_ID=0",
+	      "");
+	warns("HARTEBEEST_NID=0 HARTEBEEST_NPARTICIPANTS=2 PMI_RANK=5 PMI_SIZE=16 " SRUN, "");
+}
+
+/* ------------------------------------------------------------ options --- */
+
+static void options_win(void **state)
+{
+	struct beest_launch launch;
+
+	(void)state;
+	set_all(SRUN "HARTEBEEST_NID=20 HARTEBEEST_PARTICIPANTS=10,20 HARTEBEEST_JOB=mine");
+	assert_int_equal(read_with(&launch, NULL), 0);
+	assert_int_equal(launch.rank, 20);
+	assert_int_equal(launch.participants.count, 2);
+	assert_int_equal(launch.participants.id[1], 20);
+	assert_string_equal(launch.job, "mine");
+	assert_string_equal(launch.source, "rank 20 of 2 (from HARTEBEEST_NID, "
+			    "HARTEBEEST_PARTICIPANTS), job mine (from HARTEBEEST_JOB)");
+	beest_launch_free(&launch);
+}
+
+/* Not even looked at where nothing is asked of it. */
+static void a_malformed_launcher_does_not_matter_then(void **state)
+{
+	(void)state;
+	reads("PMI_RANK=x HARTEBEEST_NID=1 HARTEBEEST_NPARTICIPANTS=2 HARTEBEEST_JOB=j",
+	      "rank 1 of 2 (from HARTEBEEST_NID, HARTEBEEST_NPARTICIPANTS), "
+	      "job j (from HARTEBEEST_JOB)");
+}
+
+static void arguments_and_files_are_named(void **state)
+{
+	const char *arguments[] = { "job.rank=1", "job.participants=0-1", "job.id=j", NULL };
+	struct beest_launch launch;
+
+	(void)state;
+	assert_int_equal(read_with(&launch, arguments), 0);
+	assert_string_equal(launch.source, "rank 1 of 2 (from job.rank in argument, "
+			    "job.participants in argument), job j (from job.id in argument)");
+	beest_launch_free(&launch);
+}
+
+static void options_and_launcher_combine(void **state)
+{
+	(void)state;
+	reads("HARTEBEEST_NID=2 PMI_RANK=3 PMI_SIZE=4",
+	      "rank 2 of 4 (from HARTEBEEST_NID, PMI_SIZE), no job id");
+	reads("HARTEBEEST_NPARTICIPANTS=5 PMI_RANK=3",
+	      "rank 3 of 5 (from PMI_RANK, HARTEBEEST_NPARTICIPANTS), no job id");
+	reads("HARTEBEEST_PARTICIPANTS=0-4 PMIX_RANK=3 PMIX_NAMESPACE=ns",
+	      "rank 3 of 5 (from PMIX_RANK, HARTEBEEST_PARTICIPANTS), "
+	      "job ns (from PMIX_NAMESPACE)");
+	refuses("HARTEBEEST_NID=4 PMI_RANK=3 PMI_SIZE=4", ENOENT,
+		"rank 4 is not among the participants 0-3 (PMI_SIZE)");
+}
+
+static void half_of_the_options_may_do(void **state)
+{
+	(void)state;
+	reads("HARTEBEEST_NPARTICIPANTS=5", "no rank of 5 (from HARTEBEEST_NPARTICIPANTS), "
+	      "no job id");
+	reads("HARTEBEEST_NID=4", "rank 4 (from HARTEBEEST_NID) of nobody knows how many, "
+	      "no job id");
+}
+
+static void the_rank_must_be_among_the_participants(void **state)
+{
+	(void)state;
+	refuses("HARTEBEEST_NID=7 HARTEBEEST_PARTICIPANTS=0-3", ENOENT,
+		"rank 7 is not among the participants 0-3 "
+		"(job.participants from environment HARTEBEEST_PARTICIPANTS)");
+	refuses("HARTEBEEST_NID=7 HARTEBEEST_PARTICIPANTS=0,2,4-6,8,10-11", ENOENT,
+		"rank 7 is not among the participants 0,2,4-6,8,10-11 "
+		"(job.participants from environment HARTEBEEST_PARTICIPANTS)");
+	refuses("HARTEBEEST_NID=2 HARTEBEEST_NPARTICIPANTS=2", ENOENT,
+		"rank 2 is not among the participants 0-1 "
+		"(job.nparticipants from environment HARTEBEEST_NPARTICIPANTS)");
+}
+
+static void a_long_list_is_cut(void **state)
+{
+	const char *arguments[] = { "job.rank=1", NULL, NULL };
+	char list[1024] = "job.participants=0";
+	struct beest_launch launch;
+	int i;
+
+	(void)state;
+	for (i = 1000000000; i < 1000000060; i += 2)
+		sprintf(list + strlen(list), ",%d", i);
+	arguments[1] = list;
+	assert_int_equal(read_with(&launch, arguments), -ENOENT);
+	assert_error_has("rank 1 is not among the participants 0,1000000000,1000000002,");
+	assert_error_has("... (job.participants from argument)");
+}
+
+static void the_two_counts_must_agree(void **state)
+{
+	(void)state;
+	refuses("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 HARTEBEEST_NPARTICIPANTS=3", EINVAL,
+		"4 participants (job.participants from environment HARTEBEEST_PARTICIPANTS), "
+		"but their number is 3 "
+		"(job.nparticipants from environment HARTEBEEST_NPARTICIPANTS)");
+	reads("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 HARTEBEEST_NPARTICIPANTS=4",
+	      "rank 0 of 4 (from HARTEBEEST_NID, HARTEBEEST_PARTICIPANTS), no job id");
+}
+
+static void a_malformed_list_is_named(void **state)
+{
+	(void)state;
+	refuses("HARTEBEEST_PARTICIPANTS=0-", EINVAL, "job.participants from environment "
+		"HARTEBEEST_PARTICIPANTS: '0-' is not a list of ids such as 0,1 or 0-63: "
+		"see byte 3");
+}
+
+/* ---------------------------------------------------------------- job --- */
+
+static void job_is(const char *name, const char *value, const char *job)
+{
+	struct beest_launch launch;
+
+	clearenv();
+	setenv(name, value, 1);
+	assert_int_equal(read_with(&launch, NULL), 0);
+	assert_string_equal(launch.job, job);
+	beest_launch_free(&launch);
+}
+
+static void batch_jobs_are_known(void **state)
+{
+	(void)state;
+	job_is("SLURM_JOB_ID", "1", "1");
+	job_is("LSB_JOBID", "2", "2");
+	job_is("PBS_JOBID", "3.server", "3.server");
+	job_is("COBALT_JOBID", "4", "4");
+	job_is("FLUX_JOB_ID", "5", "5");
+	job_is("JOB_ID", "6", "6");
+}
+
+/* Values of another FNV-1a: ranks of different builds must agree on them. */
+static void unsafe_jobs_are_hashed(void **state)
+{
+	char text[256];
+
+	(void)state;
+	job_is("FLUX_JOB_ID", "\xc6\x92" "2Az", "fnv1a-2c8b66c2abe2c856");
+	job_is("PBS_JOBID", "a b", "fnv1a-e63f991904833892");
+	job_is("PBS_JOBID", "a/b", "fnv1a-e620c3190468cf61");
+	job_is("PBS_JOBID", "azAZ09._:@+-", "azAZ09._:@+-");
+	job_is("PBS_JOBID", unit_repeat(text, 'a', 64), text);
+	job_is("PBS_JOBID", unit_repeat(text, 'a', 65), "fnv1a-8087e9a889f8a14c");
+	job_is("PBS_JOBID", unit_repeat(text, 'a', 255), "fnv1a-7b04934eeef462a6");
+}
+
+static void refuses_job(const char *job, int err, const char *sentence)
+{
+	struct beest_launch launch;
+
+	clearenv();
+	setenv("HARTEBEEST_JOB", job, 1);
+	assert_int_equal(read_with(&launch, NULL), -err);
+	assert_error_is(sentence);
+}
+
+#define WRONG "blanks, control characters, '/' and what is not ASCII are refused"
+
+static void a_job_option_is_used_as_it_is(void **state)
+{
+	char text[128], sentence[256];
+
+	(void)state;
+	job_is("HARTEBEEST_JOB", "run{7}!~", "run{7}!~");
+	job_is("HARTEBEEST_JOB", unit_repeat(text, 'x', 64), text);
+
+	refuses_job("a b", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+		    "'a b' has 0x20 at byte 2: " WRONG);
+	refuses_job("a/b", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+		    "'a/b' has 0x2f at byte 2: " WRONG);
+	refuses_job("run\r\n", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+		    "'run\\x0d\\x0a' has 0x0d at byte 4: " WRONG);
+	refuses_job("\x7f", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+		    "'\\x7f' has 0x7f at byte 1: " WRONG);
+	refuses_job("\xc3\xa9", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+		    "'\xc3\xa9' has 0xc3 at byte 1: " WRONG);
+
+	unit_repeat(text, 'x', 65);
+	snprintf(sentence, sizeof(sentence), "job.id from environment HARTEBEEST_JOB: "
+		 "'%s' has 65 bytes: 64 are the limit", text);
+	refuses_job(text, ENAMETOOLONG, sentence);
+}
+
+#define TEST(function) cmocka_unit_test_setup(function, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nothing_given_is_no_error),
+		TEST(slurm_is_read),
+		TEST(every_launcher_is_read),
+		TEST(the_first_of_the_table_is_taken),
+		TEST(a_batch_script_is_no_launcher),
+		TEST(mpirun_within_slurm_has_one_job_for_all),
+		TEST(an_empty_variable_is_none),
+		TEST(a_rank_without_size_is_refused),
+		TEST(malformed_variables_are_named),
+		TEST(a_contradiction_is_a_warning),
+		TEST(options_win),
+		TEST(a_malformed_launcher_does_not_matter_then),
+		TEST(arguments_and_files_are_named),
+		TEST(options_and_launcher_combine),
+		TEST(half_of_the_options_may_do),
+		TEST(the_rank_must_be_among_the_participants),
+		TEST(a_long_list_is_cut),
+		TEST(the_two_counts_must_agree),
+		TEST(a_malformed_list_is_named),
+		TEST(batch_jobs_are_known),
+		TEST(unsafe_jobs_are_hashed),
+		TEST(a_job_option_is_used_as_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options.c - every row, every source, and every sentence users rely on
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/settings/options.h"
+
+static char folder[64];
+static char json_path[96];
+static char system_path[96];
+
+/* ------------------------------------------------------------ helpers --- */
+
+static int setup(void **state)
+{
+	(void)state;
+	clearenv();
+	strcpy(folder, "/tmp/unit-options.XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(json_path, sizeof(json_path), "%s/user.json", folder);
+	snprintf(system_path, sizeof(system_path), "%s/system.json", folder);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(json_path);
+	rmdir(json_path);
+	unlink(system_path);
+	return rmdir(folder);
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, size), size);
+	close(fd);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	write_bytes(path, text, strlen(text));
+}
+
+static void use_json(const char *text)
+{
+	write_text(json_path, text);
+	setenv("HARTEBEEST_CONF_PATH", json_path, 1);
+}
+
+static int load_with(struct beest_options *options, const char *argument)
+{
+	const char *arguments[] = { argument, NULL };
+
+	return beest_options_load(options, NULL, arguments);
+}
+
+/* The sentence may name the file as "FILE", its path being another each time. */
+static void assert_sentence(const char *wanted)
+{
+	char text[2 * BEEST_ERROR_SIZE] = "";
+	const char *from = beest_error_text();
+	const char *path;
+
+	while ((path = strstr(from, json_path))) {
+		strncat(text, from, path - from);
+		strcat(text, "FILE");
+		from = path + strlen(json_path);
+	}
+	strcat(text, from);
+	assert_string_equal(text, wanted);
+}
+
+static void refuses_json(const char *text, int err, const char *sentence)
+{
+	struct beest_options options;
+
+	use_json(text);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -err);
+	assert_sentence(sentence);
+	beest_options_free(&options);
+	unsetenv("HARTEBEEST_CONF_PATH");
+}
+
+static void refuses_argument(const char *argument, int err, const char *sentence)
+{
+	struct beest_options options;
+
+	assert_int_equal(load_with(&options, argument), -err);
+	assert_sentence(sentence);
+	beest_options_free(&options);
+}
+
+static void assert_value(const struct beest_options *options, const char *name,
+			 const char *value, const char *source)
+{
+	char text[256];
+	const char *from;
+
+	assert_int_equal(beest_options_text(options, name, text, sizeof(text), &from), 0);
+	assert_string_equal(text, value);
+	assert_string_equal(from, source);
+}
+
+/* ---------------------------------------------------------- every row --- */
+
+enum way { JSON, ENVIRONMENT, ARGUMENT, WAYS };
+
+static void name_of(const struct beest_option *row, char *name)
+{
+	sprintf(name, "%s.%s", row->section, row->key);
+}
+
+static bool has_way(const struct beest_option *row, enum way way)
+{
+	if (row->type == BEEST_OPTION_SECRET)
+		return way == ENVIRONMENT;
+	return way != ENVIRONMENT || row->environment;
+}
+
+/* Integers go bare into JSON, all else in quotes. */
+static void put_json(const struct beest_option *row, const char *value)
+{
+	bool bare = row->type == BEEST_OPTION_INT && strcmp(value, "auto");
+	char text[256];
+
+	snprintf(text, sizeof(text), "{ \"%s\": { \"%s\": %s%s%s } }", row->section,
+		 row->key, bare ? "" : "\"", value, bare ? "" : "\"");
+	use_json(text);
+}
+
+static int load_by(struct beest_options *options, const struct beest_option *row,
+		   enum way way, const char *value)
+{
+	char argument[256];
+	int ret;
+
+	snprintf(argument, sizeof(argument), "%s.%s=%s", row->section, row->key, value);
+	if (way == JSON)
+		put_json(row, value);
+	if (way == ENVIRONMENT)
+		setenv(row->environment, value, 1);
+	ret = load_with(options, way == ARGUMENT ? argument : NULL);
+
+	unsetenv("HARTEBEEST_CONF_PATH");
+	if (row->environment)
+		unsetenv(row->environment);
+	return ret;
+}
+
+static void source_by(const struct beest_option *row, enum way way, char *source)
+{
+	if (way == JSON)
+		strcpy(source, json_path);
+	else if (way == ENVIRONMENT)
+		sprintf(source, "environment %s", row->environment);
+	else
+		strcpy(source, "argument");
+}
+
+static void assert_others_untouched(const struct beest_options *options,
+				    const struct beest_option *row)
+{
+	struct beest_options presets;
+	char name[128], text[256];
+	size_t i;
+
+	assert_int_equal(beest_options_load(&presets, NULL, NULL), 0);
+	for (i = 0; i < beest_option_count; i++) {
+		if (&beest_option_rows[i] == row)
+			continue;
+		name_of(&beest_option_rows[i], name);
+		assert_int_equal(beest_options_text(&presets, name, text, sizeof(text), NULL),
+				 0);
+		assert_value(options, name, text, "preset");
+	}
+	beest_options_free(&presets);
+}
+
+static void accepts(const struct beest_option *row, const char *value)
+{
+	char name[128], source[128];
+	struct beest_options options;
+	enum way way;
+
+	name_of(row, name);
+	for (way = JSON; way < WAYS; way++) {
+		if (!has_way(row, way))
+			continue;
+		if (load_by(&options, row, way, value) < 0)
+			fail_msg("%s=%s: %s", name, value, beest_error_text());
+		source_by(row, way, source);
+		assert_value(&options, name, value, source);
+		assert_others_untouched(&options, row);
+		beest_options_free(&options);
+	}
+}
+
+/* And the preset stands as before. */
+static void refuses(const struct beest_option *row, const char *value, int err)
+{
+	struct beest_options options;
+	char name[128];
+	enum way way;
+
+	name_of(row, name);
+	for (way = JSON; way < WAYS; way++) {
+		if (!has_way(row, way))
+			continue;
+		if (load_by(&options, row, way, value) != -err)
+			fail_msg("%s=%s is not refused by %d", name, value, err);
+		assert_non_null(strstr(beest_error_text(), name));
+		assert_value(&options, name, !row->preset ? "" :
+			     strcmp(row->preset, "0x11111111") ? row->preset : "286331153",
+			     "preset");
+		beest_options_free(&options);
+	}
+}
+
+static void number_text(int64_t number, char *text)
+{
+	sprintf(text, "%" PRId64, number);
+}
+
+static void microseconds_text(int64_t ns, char *text)
+{
+	sprintf(text, "%" PRId64 "us", ns / 1000);
+}
+
+static void walk_int(const struct beest_option *row)
+{
+	char text[32];
+
+	number_text(row->min, text);
+	accepts(row, text);
+	number_text(row->max, text);
+	accepts(row, text);
+	number_text(row->min - 1, text);
+	refuses(row, text, ERANGE);
+	number_text(row->max + 1, text);
+	refuses(row, text, ERANGE);
+	refuses(row, "99999999999999999999", ERANGE);
+	if (row->automatic)
+		accepts(row, "auto");
+}
+
+/* min and max print in other units than they are given in here. */
+static void walk_duration(const struct beest_option *row)
+{
+	struct beest_options options;
+	char text[32];
+
+	microseconds_text(row->min, text);
+	assert_int_equal(load_by(&options, row, ARGUMENT, text), 0);
+	beest_options_free(&options);
+	accepts(row, "30d");
+	microseconds_text(row->max + 1000, text);
+	refuses(row, text, ERANGE);
+	microseconds_text(row->min - 1000, text);
+	refuses(row, text, row->min ? ERANGE : EINVAL);
+	refuses(row, "30", EINVAL);
+}
+
+static void walk_string(const struct beest_option *row)
+{
+	accepts(row, "some-text");
+	refuses(row, "", EINVAL);
+}
+
+static void walk_word(const struct beest_option *row)
+{
+	const char *const *word;
+
+	for (word = row->words; *word; word++)
+		accepts(row, *word);
+	refuses(row, "neither", EINVAL);
+	refuses(row, "", EINVAL);
+}
+
+static void walk_level(const struct beest_option *row)
+{
+	accepts(row, "none");
+	accepts(row, "error");
+	accepts(row, "warn");
+	accepts(row, "info");
+	accepts(row, "debug");
+	refuses(row, "loud", EINVAL);
+}
+
+/* Taken from the environment, never shown, and nowhere else is its place. */
+static void walk_secret(const struct beest_option *row)
+{
+	struct beest_options options;
+	char name[128], source[128];
+
+	name_of(row, name);
+	source_by(row, ENVIRONMENT, source);
+	assert_int_equal(load_by(&options, row, ENVIRONMENT, "xyzzy"), 0);
+	assert_string_equal(*(char *const *)((const char *)&options + row->offset), "xyzzy");
+	assert_value(&options, name, "(hidden)", source);
+	beest_options_free(&options);
+	assert_int_equal(load_by(&options, row, JSON, "xyzzy"), -EINVAL);
+	assert_null(strstr(beest_error_text(), "xyzzy"));
+	assert_non_null(strstr(beest_error_text(), row->environment));
+	beest_options_free(&options);
+	assert_int_equal(load_by(&options, row, ARGUMENT, "xyzzy"), -EINVAL);
+	assert_null(strstr(beest_error_text(), "xyzzy"));
+	beest_options_free(&options);
+	refuses(row, "", EINVAL);
+}
+
+static void (*const walks[])(const struct beest_option *row) = {
+	[BEEST_OPTION_INT] = walk_int,
+	[BEEST_OPTION_DURATION] = walk_duration,
+	[BEEST_OPTION_STRING] = walk_string,
+	[BEEST_OPTION_WORD] = walk_word,
+	[BEEST_OPTION_LEVEL] = walk_level,
+	[BEEST_OPTION_SECRET] = walk_secret,
+};
+
+static void every_row_takes_its_range(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < beest_option_count; i++)
+		walks[beest_option_rows[i].type](&beest_option_rows[i]);
+}
+
+/* What is printed can be given, and says the same again. */
+static void every_preset_goes_round(void **state)
+{
+	struct beest_options options, again;
+	char name[128], text[128];
+	const char *source;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	for (i = 0; i < beest_option_count; i++) {
+		const struct beest_option *row = &beest_option_rows[i];
+
+		name_of(row, name);
+		assert_int_equal(beest_options_text(&options, name, text, sizeof(text),
+						    &source), 0);
+		assert_string_equal(source, "preset");
+		assert_int_equal(!row->preset, !*text);
+		if (!row->preset)
+			continue;
+		assert_int_equal(load_by(&again, row, ARGUMENT, text), 0);
+		assert_value(&again, name, text, "argument");
+		beest_options_free(&again);
+		assert_int_equal(load_by(&again, row, ARGUMENT, row->preset), 0);
+		assert_value(&again, name, text, "argument");
+		beest_options_free(&again);
+	}
+	beest_options_free(&options);
+}
+
+static void every_row_explains_itself(void **state)
+{
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < beest_option_count; i++) {
+		assert_non_null(beest_option_rows[i].help);
+		for (j = 0; j < i; j++)
+			assert_false(!strcmp(beest_option_rows[i].section,
+					     beest_option_rows[j].section) &&
+				     !strcmp(beest_option_rows[i].key,
+					     beest_option_rows[j].key));
+	}
+}
+
+static void presets_are_in_the_struct(void **state)
+{
+	struct beest_options options;
+	int i;
+
+	(void)state;
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(options.cq_depth, 512);
+	for (i = 0; i < BEEST_TRANSPORTS; i++) {
+		assert_int_equal(options.qp[i].qp_type, 2);
+		assert_int_equal(options.qp[i].max_inline_data, 256);
+		assert_int_equal(options.qp[i].path_mtu, BEEST_AUTO);
+		assert_int_equal(options.qp[i].min_rnr_timer, 12);
+		assert_int_equal(options.qp[i].timeout, 14);
+		assert_int_equal(options.qp[i].hop_limit, 64);
+		assert_int_equal(options.qp[i].qkey, 0x11111111);
+		assert_int_equal(options.qp[i].access_flags, BEEST_AUTO);
+	}
+	assert_null(options.device_name);
+	assert_string_equal(options.device_gid, "auto");
+	assert_null(options.servers);
+	assert_int_equal(options.timeout, INT64_C(30000000000));
+	assert_int_equal(options.ttl, INT64_C(86400000000000));
+	assert_int_equal(options.poll_timeout, INT64_C(3600000000000));
+	assert_null(options.participants);
+	assert_int_equal(options.nparticipants, BEEST_AUTO);
+	assert_int_equal(options.rank, BEEST_AUTO);
+	assert_int_equal(options.log_level, BEEST_LOG_NONE);
+	assert_null(options.unknown_environment);
+	assert_null(options.file[0]);
+	assert_null(options.file[1]);
+	beest_options_free(&options);
+}
+
+/* --------------------------------------------------------- transports --- */
+
+static void a_prefix_sets_one_transport(void **state)
+{
+	static const char *const prefixes[] = { "rc:", "uc:", "ud:" };
+	struct beest_options options;
+	char argument[128];
+	int set, seen;
+
+	(void)state;
+	for (set = 0; set < BEEST_TRANSPORTS; set++) {
+		sprintf(argument, "qp_init_attr.%scap.max_send_wr=7", prefixes[set]);
+		assert_int_equal(load_with(&options, argument), 0);
+		for (seen = 0; seen < BEEST_TRANSPORTS; seen++) {
+			sprintf(argument, "qp_init_attr.%scap.max_send_wr", prefixes[seen]);
+			assert_int_equal(options.qp[seen].max_send_wr, seen == set ? 7 : 128);
+			assert_value(&options, argument, seen == set ? "7" : "128",
+				     seen == set ? "argument" : "preset");
+		}
+		beest_options_free(&options);
+	}
+}
+
+static void no_prefix_sets_all(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	assert_int_equal(load_with(&options, "qp_attr.timeout=20"), 0);
+	assert_int_equal(options.qp[BEEST_RC].timeout, 20);
+	assert_int_equal(options.qp[BEEST_UC].timeout, 20);
+	assert_int_equal(options.qp[BEEST_UD].timeout, 20);
+	assert_value(&options, "qp_attr.timeout", "20", "argument");
+	beest_options_free(&options);
+}
+
+static void prefix_wins(const char *json)
+{
+	struct beest_options options;
+
+	use_json(json);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(options.qp[BEEST_RC].timeout, 3);
+	assert_int_equal(options.qp[BEEST_UC].timeout, 5);
+	assert_int_equal(options.qp[BEEST_UD].timeout, 5);
+	beest_options_free(&options);
+}
+
+static void a_prefix_wins_in_any_order(void **state)
+{
+	(void)state;
+	prefix_wins("{ \"qp_attr\": { \"rc:timeout\": 3, \"timeout\": 5 } }");
+	prefix_wins("{ \"qp_attr\": { \"timeout\": 5, \"rc:timeout\": 3 } }");
+}
+
+/* Only within one source: the argument is a higher one. */
+static void a_higher_source_wins_over_a_prefix(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	use_json("{ \"qp_attr\": { \"rc:timeout\": 3 } }");
+	assert_int_equal(load_with(&options, "qp_attr.timeout=5"), 0);
+	assert_int_equal(options.qp[BEEST_RC].timeout, 5);
+	beest_options_free(&options);
+}
+
+static void a_qp_type_with_a_prefix_is_checked(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	use_json("{ \"qp_init_attr\": { \"rc:qp_type\": 2, \"uc:qp_type\": 3,"
+		 " \"ud:qp_type\": 4 } }");
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(options.qp[BEEST_UC].qp_type, 3);
+	assert_int_equal(options.qp[BEEST_UD].qp_type, 4);
+	beest_options_free(&options);
+
+	refuses_json("{ \"qp_init_attr\": {\n\"uc:qp_type\": 2 } }", EINVAL,
+		     "FILE:2: qp_init_attr.uc:qp_type: "
+		     "2 is not the type of uc:qp_type, which is always 3");
+	refuses_argument("qp_init_attr.rc:qp_type=4", EINVAL,
+			 "argument qp_init_attr.rc:qp_type: "
+			 "4 is not the type of rc:qp_type, which is always 2");
+}
+
+static void other_rows_have_no_prefix(void **state)
+{
+	(void)state;
+	refuses_argument("cq_attr.rc:cq_depth=4", EINVAL,
+			 "argument 'cq_attr.rc:cq_depth=4': unknown option "
+			 "'cq_attr.rc:cq_depth'; the nearest is cq_attr.cq_depth");
+}
+
+/* ------------------------------------------------------------ sources --- */
+
+static void one_source_wins_over_another(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	write_text(system_path, "{ \"exchange\": { \"timeout\": \"1s\" },"
+			       " \"job\": { \"rank\": 1 } }");
+	assert_int_equal(beest_options_load(&options, system_path, NULL), 0);
+	assert_value(&options, "exchange.timeout", "1s", system_path);
+	assert_value(&options, "job.rank", "1", system_path);
+	assert_string_equal(options.file[0], system_path);
+	assert_null(options.file[1]);
+	beest_options_free(&options);
+
+	use_json("{ \"exchange\": { \"timeout\": \"2s\" } }");
+	assert_int_equal(beest_options_load(&options, system_path, NULL), 0);
+	assert_value(&options, "exchange.timeout", "2s", json_path);
+	assert_value(&options, "job.rank", "1", system_path);
+	assert_string_equal(options.file[1], json_path);
+	beest_options_free(&options);
+
+	setenv("HARTEBEEST_TIMEOUT", "3s", 1);
+	assert_int_equal(beest_options_load(&options, system_path, NULL), 0);
+	assert_value(&options, "exchange.timeout", "3s", "environment HARTEBEEST_TIMEOUT");
+	beest_options_free(&options);
+
+	assert_int_equal(load_with(&options, "exchange.timeout=4s"), 0);
+	assert_value(&options, "exchange.timeout", "4s", "argument");
+	beest_options_free(&options);
+}
+
+static void the_system_file_may_be_absent(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	assert_int_equal(beest_options_load(&options, system_path, NULL), 0);
+	assert_null(options.file[0]);
+	beest_options_free(&options);
+}
+
+static void the_named_file_may_not(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	unlink(json_path);
+	setenv("HARTEBEEST_CONF_PATH", json_path, 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -ENOENT);
+	assert_sentence("environment HARTEBEEST_CONF_PATH: FILE: No such file or directory");
+	beest_options_free(&options);
+
+	setenv("HARTEBEEST_CONF_PATH", "", 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
+	assert_sentence("environment HARTEBEEST_CONF_PATH: '' is no value; "
+			"leave it out instead");
+	beest_options_free(&options);
+}
+
+static void the_last_of_equal_arguments_wins(void **state)
+{
+	const char *arguments[] = { "job.rank=1", "job.rank=2", NULL };
+	struct beest_options options;
+
+	(void)state;
+	assert_int_equal(beest_options_load(&options, NULL, arguments), 0);
+	assert_int_equal(options.rank, 2);
+	beest_options_free(&options);
+}
+
+/* So that the level asked for holds for the report. */
+static void all_is_read_and_the_first_failure_told(void **state)
+{
+	const char *arguments[] = { "job.rank=x", "log.level=debug", "job.rank=y", NULL };
+	struct beest_options options;
+
+	(void)state;
+	setenv("HARTEBEEST_TIMEOUT", "soon", 1);
+	setenv("HARTEBEEST_NID", "4", 1);
+	assert_int_equal(beest_options_load(&options, NULL, arguments), -EINVAL);
+	assert_sentence("environment HARTEBEEST_TIMEOUT (exchange.timeout): "
+			"'soon' is not a duration such as 30s or 67ms");
+	assert_int_equal(options.log_level, BEEST_LOG_DEBUG);
+	assert_value(&options, "job.rank", "4", "environment HARTEBEEST_NID");
+	assert_value(&options, "exchange.timeout", "30s", "preset");
+	beest_options_free(&options);
+}
+
+static void the_rest_of_a_file_with_a_bad_key_holds(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	use_json("{ \"cq_attr\": { \"cq_depth\": 0 },\n  \"qp_attr\": { \"timout\": 1,\n"
+		 "    \"retry_cnt\": 3 },\n  \"log\": { \"level\": \"info\" } }");
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -ERANGE);
+	assert_sentence("FILE:1: cq_attr.cq_depth: "
+			"'0' is out of range: 1 to 4194304");
+	assert_value(&options, "cq_attr.cq_depth", "512", "preset");
+	assert_value(&options, "qp_attr.retry_cnt", "3", json_path);
+	assert_int_equal(options.log_level, BEEST_LOG_INFO);
+	beest_options_free(&options);
+}
+
+/* -------------------------------------------------------- JSON: values --- */
+
+#define AT "FILE"
+
+static void json_types_are_told(void **state)
+{
+	static const struct {
+		const char *json, *sentence;
+	} cases[] = {
+		{ "{\"qp_attr\":{\"timeout\":\"14\"}}",
+		  "qp_attr.timeout: found the text \"14\", expected a whole number" },
+		{ "{\"qp_attr\":{\"timeout\":\"auto\"}}",
+		  "qp_attr.timeout: found the text \"auto\", expected a whole number" },
+		{ "{\"qp_attr\":{\"ud:path_mtu\":\"4\"}}",
+		  "qp_attr.ud:path_mtu: found the text \"4\", expected a whole number or "
+		  "\"auto\"" },
+		{ "{\"qp_attr\":{\"timeout\":1.5}}",
+		  "qp_attr.timeout: found the number 1.5, expected a whole number" },
+		{ "{\"qp_attr\":{\"timeout\":1e1}}",
+		  "qp_attr.timeout: found the number 1e1, expected a whole number" },
+		{ "{\"qp_attr\":{\"timeout\":true}}",
+		  "qp_attr.timeout: found true, expected a whole number" },
+		{ "{\"qp_attr\":{\"timeout\":null}}",
+		  "qp_attr.timeout: found null, expected a whole number" },
+		{ "{\"qp_attr\":{\"timeout\":[14]}}",
+		  "qp_attr.timeout: found an array, expected a whole number" },
+		{ "{\"qp_attr\":{\"timeout\":{\"qp_attr\":{\"timeout\":3}}}}",
+		  "qp_attr.timeout: found an object, expected a whole number" },
+		{ "{\"mr\":{\"huge_pages\":false}}",
+		  "mr.huge_pages: found false, expected a whole number" },
+		{ "{\"exchange\":{\"timeout\":30}}",
+		  "exchange.timeout: found the number 30, expected a duration in quotes, "
+		  "such as \"30s\"" },
+		{ "{\"job\":{\"id\":7}}",
+		  "job.id: found the number 7, expected text in quotes" },
+		{ "{\"job\":{\"id\":null}}", "job.id: found null, expected text in quotes" },
+		{ "{\"device\":{\"roce\":2}}",
+		  "device.roce: found the number 2, expected a word in quotes" },
+		{ "{\"log\":{\"level\":7}}",
+		  "log.level: found the number 7, expected a level in quotes, such as \"warn\"" },
+		{ "{\"qp_attr\":7}", "qp_attr: found the number 7, expected an object" },
+		{ "{\"qp_attr\":[{\"timeout\":7}]}",
+		  "qp_attr: found an array, expected an object" },
+		{ "{\"qp_attr\":null}", "qp_attr: found null, expected an object" },
+	};
+	char sentence[256];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(cases); i++) {
+		snprintf(sentence, sizeof(sentence), AT ":1: %s", cases[i].sentence);
+		refuses_json(cases[i].json, EINVAL, sentence);
+	}
+}
+
+static void json_ranges_are_told(void **state)
+{
+	(void)state;
+	refuses_json("{ \"qp_attr\": {\n \"retry_cnt\": 7,\n \"uc:timeout\": 32 } }", ERANGE,
+		     AT ":3: qp_attr.uc:timeout: '32' is out of range: 0 to 31");
+	refuses_json("{ \"qp_attr\": { \"path_mtu\": 4096 } }", ERANGE,
+		     AT ":1: qp_attr.path_mtu: '4096' is out of range: 1 to 5, or 'auto'");
+	refuses_json("{ \"qp_attr\": { \"timeout\": -1 } }", ERANGE,
+		     AT ":1: qp_attr.timeout: '-1' is out of range: 0 to 31");
+	/* json-c saturates: neither this nor the one below may become a number. */
+	refuses_json("{ \"qp_attr\": { \"timeout\": 18446744073709551630 } }", ERANGE,
+		     AT ":1: qp_attr.timeout: '18446744073709551630' is out of range: 0 to 31");
+	refuses_json("{ \"exchange\": { \"ttl\": \"31d\" } }", ERANGE,
+		     AT ":1: exchange.ttl: '31d' is not in the range 1s to 30d");
+	refuses_json("{ \"exchange\": { \"timeout\": \"100us\" } }", ERANGE,
+		     AT ":1: exchange.timeout: '100us' is not in the range 1ms to 30d");
+	refuses_json("{ \"device\": { \"roce\": \"v3\" } }", EINVAL,
+		     AT ":1: device.roce: 'v3' is none of auto, v1, v2");
+	refuses_json("{ \"device\": { \"name\": \"\" } }", EINVAL,
+		     AT ":1: device.name: '' is no value; leave it out instead");
+}
+
+static void json_strings_are_decoded(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	use_json("{ \"exchange\": { \"servers\": \"\\/run\\/m.sock,\\u0068ost:11211\" } }");
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_string_equal(options.servers, "/run/m.sock,host:11211");
+	beest_options_free(&options);
+}
+
+static void unknown_keys_are_told(void **state)
+{
+	(void)state;
+	refuses_json("{ \"qp_attr\": {\n\n \"timout\": 1 } }", EINVAL,
+		     AT ":3: unknown option 'qp_attr.timout'; the nearest is qp_attr.timeout");
+	refuses_json("{ \"qp_attr\": { \"rc:timout\": 1 } }", EINVAL, AT ":1: unknown option "
+		     "'qp_attr.rc:timout'; the nearest is qp_attr.rc:timeout");
+	refuses_json("{ \"qp_attr\": { \"Timeout\": 1 } }", EINVAL,
+		     AT ":1: unknown option 'qp_attr.Timeout'; the nearest is qp_attr.timeout");
+	/* The right key in the wrong section, and half a key. */
+	refuses_json("{ \"cq_attr\": { \"retry_cnt\": 1 } }", EINVAL,
+		     AT ":1: unknown option 'cq_attr.retry_cnt'; the nearest is "
+		     "qp_attr.retry_cnt");
+	refuses_json("{ \"qp_attr\": { \"uc:max_inline_data\": 1 } }", EINVAL,
+		     AT ":1: unknown option 'qp_attr.uc:max_inline_data'; the nearest is "
+		     "qp_init_attr.uc:cap.max_inline_data");
+	refuses_json("{ \"qp_attr\": { \"sl\": 1 } }", EINVAL,
+		     AT ":1: unknown option 'qp_attr.sl'; the nearest is qp_attr.ah_attr.sl");
+	refuses_json("{ \"qp_attr\": { \"colour_of_the_cable\": 1 } }", EINVAL,
+		     AT ":1: unknown option 'qp_attr.colour_of_the_cable'");
+	refuses_json("{ \"qp_attr\": { \"\": 1 } }", EINVAL, AT ":1: unknown option 'qp_attr.'");
+	refuses_json("{\n \"qp_atr\": {} }", EINVAL,
+		     AT ":2: unknown section 'qp_atr'; the nearest is qp_attr");
+	refuses_json("{ \"shopping\": { \"timeout\": 1 } }", EINVAL,
+		     AT ":1: unknown section 'shopping'");
+	refuses_json("{ \"timeout\": \"5s\" }", EINVAL,
+		     AT ":1: unknown section 'timeout'; did you mean qp_attr.timeout, "
+		     "exchange.timeout or poll.timeout?");
+	refuses_json("{ \"servers\": \"localhost\" }", EINVAL,
+		     AT ":1: unknown section 'servers'; did you mean exchange.servers?");
+}
+
+static void repeated_keys_are_told(void **state)
+{
+	(void)state;
+	refuses_json("{ \"qp_attr\": {\n \"timeout\": 3,\n \"retry_cnt\": 1,\n \"timeout\": 4 } }",
+		     EBADMSG, AT ":4: qp_attr.timeout is given twice, first in line 2");
+	refuses_json("{ \"qp_attr\": {},\n \"cq_attr\": {},\n \"qp_attr\": {} }", EBADMSG,
+		     AT ":3: qp_attr is given twice, first in line 1");
+	refuses_json("{ \"qp_attr\": { \"timeout\": \"x\" },\n \"qp_attr\": 1 }", EBADMSG,
+		     AT ":2: qp_attr is given twice, first in line 1");
+}
+
+/* -------------------------------------------------------- JSON: grammar --- */
+
+/* The same with every json-c, whatever it lets pass. */
+static void what_is_not_json_is_told(void **state)
+{
+	static const struct {
+		const char *json, *sentence;
+	} cases[] = {
+		{ "", ": the file is empty; {} is the least" },
+		{ " \n\t", ": the file is empty; {} is the least" },
+		{ "[]", ":1: the file must be one object, { ... }" },
+		{ "7", ":1: the file must be one object, { ... }" },
+		{ "null", ":1: the file must be one object, { ... }" },
+		{ "\n\"qp_attr\"", ":2: the file must be one object, { ... }" },
+		{ "{} {}", ":1: text after the end of the object" },
+		{ "{}\n}", ":2: text after the end of the object" },
+		{ "{}\n7", ":2: text after the end of the object" },
+		{ "{}x", ":1: text after the end of the object" },
+		{ "{}\n// end", ":2: JSON has no comments" },
+		{ "{} // end", ":1: JSON has no comments" },
+		{ "{\n/* start */ }", ":2: JSON has no comments" },
+		{ "# start\n{}", ":1: JSON has no comments" },
+		{ "{ \"qp_attr\": { 'timeout': 3 } }",
+		  ":1: text stands in double quotes, not in single ones" },
+		{ "{ \"job\": { \"id\": 'a' } }",
+		  ":1: text stands in double quotes, not in single ones" },
+		{ "{ \"qp_attr\": {\n \"timeout\": 3,\n } }", ":2: a comma too many, before the end" },
+		{ "{ \"qp_attr\": { \"timeout\": 3 }, }", ":1: a comma too many, before the end" },
+		{ "{ , }", ":1: a comma too many, before the end" },
+		{ "{ \"qp_attr\": { \"timeout\" 3 } }",
+		  ":1: object property name separator ':' expected" },
+		{ "{ \"qp_attr\": { \"timeout\": 3\n \"retry_cnt\": 3 } }",
+		  ":2: object value separator ',' expected" },
+		{ "{ \"qp_attr\": { \"timeout\": } }", ":1: unexpected character" },
+		{ "{ \"qp_attr\": { \"timeout\": 3\n", ":2: unexpected end of data" },
+		{ "{ \"qp_attr\": [ 1 } }", ":1: array value separator ',' expected" },
+		{ "{ \"qp_attr\": [ 1, ] }", ":1: a comma too many, before the end" },
+		{ "{ \"job\": { \"id\": \"abc\n } }", ":1: a string has no end" },
+		{ "{ \"job\": { \"id\": \"abc", ":1: a string has no end" },
+		{ "{ \"job\": { \"id\": \"a\tb\" } }", ":1: a control character in a string" },
+		{ "{ \"job\": { \"id\": \"a\\x\" } }",
+		  ":1: \"\\x\" in a string is no JSON escape" },
+		{ "{ \"job\": { \"id\": \"a\\u12g4\" } }",
+		  ":1: \"\\u\" in a string is no JSON escape" },
+		{ "{ \"job\": { \"id\": \"a\\u0000b\" } }",
+		  ":1: \"\\0\" in a string is no JSON escape" },
+		{ "{ \"qp_attr\": { \"timeout\": 014 } }",
+		  ":1: 014 is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": +14 } }",
+		  ":1: +14 is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": 0x14 } }",
+		  ":1: 0x14 is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": 14ms } }",
+		  ":1: 14ms is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": 1. } }",
+		  ":1: 1. is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": .5 } }",
+		  ":1: .5 is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": 1e } }",
+		  ":1: 1e is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": - } }",
+		  ":1: - is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": 1-2 } }",
+		  ":1: 1-2 is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": NaN } }",
+		  ":1: NaN is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": -Infinity } }",
+		  ":1: -Infinity is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\": { \"timeout\": TRUE } }",
+		  ":1: TRUE is no JSON value (text stands in double quotes)" },
+		{ "{ \"job\": { \"id\": abc } }",
+		  ":1: abc is no JSON value (text stands in double quotes)" },
+		{ "{ \"qp_attr\" = 3 }", ":1: unexpected '='" },
+		{ "\xef\xbb\xbf{}", ":1: unexpected byte 0xef" },
+		{ "{\v}", ":1: unexpected byte 0x0b" },
+	};
+	char sentence[256];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(cases); i++) {
+		snprintf(sentence, sizeof(sentence), AT "%s", cases[i].sentence);
+		refuses_json(cases[i].json, EBADMSG, sentence);
+	}
+}
+
+static void json_is_taken_in_every_dress(void **state)
+{
+	static const char *const texts[] = {
+		"{}", " {}\r\n", "{\"qp_attr\":{}}", "{\t\"qp_attr\"\n:\r{ }\n,\"mr\":{}}\n\n",
+		"{\"job\":{\"id\":\"{[,:]}\\\" // x\"}}", "{\"job\":{\"id\":\"\xc3\xa9\\u00e9\"}}",
+	};
+	struct beest_options options;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(texts); i++) {
+		use_json(texts[i]);
+		if (beest_options_load(&options, NULL, NULL) < 0)
+			fail_msg("%s: %s", texts[i], beest_error_text());
+		beest_options_free(&options);
+	}
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+	char text[256] = "{\"qp_attr\":";
+
+	(void)state;
+	memset(text + strlen(text), '[', 100);
+	refuses_json(text, EBADMSG, AT ":1: nesting too deep");
+}
+
+static void a_nul_is_no_end(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	use_json("");
+	write_bytes(json_path, "{}\0{}", 5);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -EBADMSG);
+	assert_sentence(AT ":1: unexpected byte 0x00");
+	beest_options_free(&options);
+
+	write_bytes(json_path, "{\"a\0\":1}", 8);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -EBADMSG);
+	assert_sentence(AT ":1: a string has no end");
+	beest_options_free(&options);
+}
+
+/* -------------------------------------------------------- JSON: the file --- */
+
+static void refuses_file(int err, const char *sentence)
+{
+	struct beest_options options;
+
+	setenv("HARTEBEEST_CONF_PATH", json_path, 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -err);
+	assert_sentence(sentence);
+	assert_null(options.file[1]);
+	beest_options_free(&options);
+}
+
+static void a_directory_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir(json_path, 0700), 0);
+	refuses_file(EISDIR, AT ": a directory, not a file");
+	rmdir(json_path);
+}
+
+/* And nobody waits for its writer. */
+static void a_fifo_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo(json_path, 0600), 0);
+	refuses_file(EINVAL, AT ": not a regular file");
+}
+
+static void an_unreadable_file_is_told(void **state)
+{
+	uid_t user = geteuid();
+	struct beest_options options;
+	int ret;
+
+	(void)state;
+	use_json("{}");
+	assert_int_equal(chmod(json_path, 0), 0);
+	if (user == 0)		/* root reads everything, nobody does not */
+		assert_int_equal(seteuid(65534), 0);
+	ret = beest_options_load(&options, NULL, NULL);
+	assert_int_equal(seteuid(user), 0);
+	assert_int_equal(ret, -EACCES);
+	assert_error_has(": Permission denied");
+	beest_options_free(&options);
+}
+
+static void a_loop_of_links_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(symlink(json_path, json_path), 0);
+	refuses_file(ELOOP, AT ": Too many levels of symbolic links");
+}
+
+static void one_mib_is_the_limit(void **state)
+{
+	const size_t limit = 1024 * 1024;
+	char *text = malloc(limit + 1);
+	struct beest_options options;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, ' ', limit + 1);
+	memcpy(text, "{}", 2);
+
+	write_bytes(json_path, text, limit);
+	setenv("HARTEBEEST_CONF_PATH", json_path, 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	beest_options_free(&options);
+
+	write_bytes(json_path, text, limit + 1);
+	refuses_file(EFBIG, AT ": larger than 1 MiB");
+	free(text);
+}
+
+static void a_bad_system_file_is_told(void **state)
+{
+	struct beest_options options;
+	char sentence[256];
+
+	(void)state;
+	write_text(system_path, "{");
+	assert_int_equal(beest_options_load(&options, system_path, NULL), -EBADMSG);
+	snprintf(sentence, sizeof(sentence), "%s:1: unexpected end of data", system_path);
+	assert_error_is(sentence);
+	beest_options_free(&options);
+}
+
+static void the_locale_stays(void **state)
+{
+	struct beest_options options;
+	char before[256];
+
+	(void)state;
+	setlocale(LC_ALL, "C.UTF-8");
+	snprintf(before, sizeof(before), "%s", setlocale(LC_ALL, NULL));
+	use_json("{ \"qp_attr\": { \"timeout\": 3 } }");
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_string_equal(setlocale(LC_ALL, NULL), before);
+	setlocale(LC_ALL, "C");
+	beest_options_free(&options);
+}
+
+/* ------------------------------------------------------- environment --- */
+
+static void unknown_variables_are_told(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	setenv("HARTEBEEST_NDI", "3", 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_string_equal(options.unknown_environment, "unknown environment variable "
+			    "HARTEBEEST_NDI, the nearest is HARTEBEEST_NID");
+	beest_options_free(&options);
+
+	setenv("HARTEBEEST_COLOUR", "", 1);
+	setenv("HARTEBEES_NID", "another prefix", 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_non_null(strstr(options.unknown_environment, "HARTEBEEST_NDI, the nearest is "
+			       "HARTEBEEST_NID"));
+	assert_non_null(strstr(options.unknown_environment, "; "));
+	assert_non_null(strstr(options.unknown_environment, "unknown environment variable "
+			       "HARTEBEEST_COLOUR"));
+	assert_null(strstr(options.unknown_environment, "HARTEBEES_NID"));
+	beest_options_free(&options);
+}
+
+static void known_variables_are_not(void **state)
+{
+	struct beest_options options;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < beest_option_count; i++)
+		if (beest_option_rows[i].environment)
+			setenv(beest_option_rows[i].environment, "1", 1);
+	use_json("{}");
+	beest_options_load(&options, NULL, NULL);
+	assert_null(options.unknown_environment);
+	beest_options_free(&options);
+}
+
+static void an_empty_variable_is_refused(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", "", 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
+	assert_sentence("environment HARTEBEEST_EXC_IP_PORT (exchange.servers): "
+			"'' is no value; leave it out instead");
+	beest_options_free(&options);
+}
+
+/* ---------------------------------------------------------- arguments --- */
+
+static void bad_arguments_are_told(void **state)
+{
+	(void)state;
+	refuses_argument("qp_attr.timeout", EINVAL,
+			 "argument 'qp_attr.timeout': section.key=value expected");
+	refuses_argument("", EINVAL, "argument '': section.key=value expected");
+	refuses_argument("timeout=3", EINVAL,
+			 "argument 'timeout=3': unknown option 'timeout'; did you mean "
+			 "qp_attr.timeout, exchange.timeout or poll.timeout?");
+	refuses_argument("max_send_wr=3", EINVAL,
+			 "argument 'max_send_wr=3': unknown option 'max_send_wr'; did you mean "
+			 "qp_init_attr.cap.max_send_wr?");
+	refuses_argument("rc:timeout=3", EINVAL,
+			 "argument 'rc:timeout=3': unknown option 'rc:timeout'; the nearest is "
+			 "qp_attr.rc:timeout");
+	refuses_argument("=x", EINVAL, "argument '=x': unknown option ''");
+	refuses_argument("qp_attr.timeout=0x20", ERANGE,
+			 "argument qp_attr.timeout: '0x20' is out of range: 0 to 31");
+	refuses_argument("qp_attr.timeout= 3", EINVAL,
+			 "argument qp_attr.timeout: ' 3' is not a number from 0 to 31");
+	refuses_argument(" qp_attr.timeout=3", EINVAL,
+			 "argument ' qp_attr.timeout=3': unknown option ' qp_attr.timeout'; "
+			 "the nearest is qp_attr.timeout");
+}
+
+static void a_value_may_hold_an_equals_sign(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	assert_int_equal(load_with(&options, "job.id=a=b"), 0);
+	assert_string_equal(options.job, "a=b");
+	beest_options_free(&options);
+}
+
+static void numbers_may_be_hexadecimal(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	assert_int_equal(load_with(&options, "qp_attr.pkey=0x8001"), 0);
+	assert_int_equal(options.qp[BEEST_RC].pkey, 0x8001);
+	assert_value(&options, "qp_attr.pkey", "32769", "argument");
+	beest_options_free(&options);
+}
+
+/* --------------------------------------------------------------- text --- */
+
+static void durations_print_in_the_largest_exact_unit(void **state)
+{
+	static const char *const texts[][2] = {
+		{ "1ms", "1ms" }, { "1500us", "1500us" }, { "2000us", "2ms" },
+		{ "60s", "1min" }, { "90s", "90s" }, { "60min", "1h" }, { "48h", "2d" },
+		{ "25h", "25h" },
+	};
+	struct beest_options options;
+	char argument[64];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(texts); i++) {
+		sprintf(argument, "exchange.timeout=%s", texts[i][0]);
+		assert_int_equal(load_with(&options, argument), 0);
+		assert_value(&options, "exchange.timeout", texts[i][1], "argument");
+		beest_options_free(&options);
+	}
+	assert_int_equal(load_with(&options, "poll.timeout=0"), 0);
+	assert_value(&options, "poll.timeout", "0", "argument");
+	assert_int_equal(options.poll_timeout, 0);
+	beest_options_free(&options);
+}
+
+static void text_is_cut_and_names_are_checked(void **state)
+{
+	struct beest_options options;
+	char text[4] = "xyz";
+
+	(void)state;
+	assert_int_equal(load_with(&options, "job.id=abcdef"), 0);
+	assert_int_equal(beest_options_text(&options, "job.id", text, sizeof(text), NULL), 0);
+	assert_string_equal(text, "abc");
+	assert_int_equal(beest_options_text(&options, "job.it", text, sizeof(text), NULL),
+			 -ENOENT);
+	assert_error_is("unknown option 'job.it'; the nearest is job.id");
+	assert_int_equal(beest_options_text(&options, "", text, sizeof(text), NULL), -ENOENT);
+	assert_int_equal(beest_options_text(&options, ".", text, sizeof(text), NULL), -ENOENT);
+	assert_int_equal(beest_options_text(&options, "log.rc:level", text, sizeof(text), NULL),
+			 -ENOENT);
+	assert_string_equal(text, "abc");
+	beest_options_free(&options);
+}
+
+static void freeing_twice_is_harmless(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	assert_int_equal(load_with(&options, "job.id=a"), 0);
+	beest_options_free(&options);
+	beest_options_free(&options);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_row_takes_its_range),
+		TEST(every_preset_goes_round),
+		TEST(every_row_explains_itself),
+		TEST(presets_are_in_the_struct),
+		TEST(a_prefix_sets_one_transport),
+		TEST(no_prefix_sets_all),
+		TEST(a_prefix_wins_in_any_order),
+		TEST(a_higher_source_wins_over_a_prefix),
+		TEST(a_qp_type_with_a_prefix_is_checked),
+		TEST(other_rows_have_no_prefix),
+		TEST(one_source_wins_over_another),
+		TEST(the_system_file_may_be_absent),
+		TEST(the_named_file_may_not),
+		TEST(the_last_of_equal_arguments_wins),
+		TEST(all_is_read_and_the_first_failure_told),
+		TEST(the_rest_of_a_file_with_a_bad_key_holds),
+		TEST(json_types_are_told),
+		TEST(json_ranges_are_told),
+		TEST(json_strings_are_decoded),
+		TEST(unknown_keys_are_told),
+		TEST(repeated_keys_are_told),
+		TEST(what_is_not_json_is_told),
+		TEST(json_is_taken_in_every_dress),
+		TEST(deep_nesting_is_refused),
+		TEST(a_nul_is_no_end),
+		TEST(a_directory_is_told),
+		TEST(a_fifo_is_told),
+		TEST(an_unreadable_file_is_told),
+		TEST(a_loop_of_links_is_told),
+		TEST(one_mib_is_the_limit),
+		TEST(a_bad_system_file_is_told),
+		TEST(the_locale_stays),
+		TEST(unknown_variables_are_told),
+		TEST(known_variables_are_not),
+		TEST(an_empty_variable_is_refused),
+		TEST(bad_arguments_are_told),
+		TEST(a_value_may_hold_an_equals_sign),
+		TEST(numbers_may_be_hexadecimal),
+		TEST(durations_print_in_the_largest_exact_unit),
+		TEST(text_is_cut_and_names_are_checked),
+		TEST(freeing_twice_is_harmless),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

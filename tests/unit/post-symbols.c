@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * post-symbols.c - the tests of unit-post.c against the exported symbols
+ *
+ * The prototypes are written here by hand, as one who cannot include the header
+ * would: what they say is the binary interface.
+ */
+#include "config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr, const void *local,
+		       uint32_t length, uint32_t lkey);
+int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode, const void *local,
+			 uint32_t length, uint32_t lkey, uint64_t remote, uint32_t rkey,
+			 uint64_t wr_id, unsigned int flags);
+int hartebeest_post_write(struct ibv_qp *qp, const void *local, uint32_t length,
+			  uint32_t lkey, uint64_t remote, uint32_t rkey, uint64_t wr_id,
+			  unsigned int flags);
+int hartebeest_post_read(struct ibv_qp *qp, void *local, uint32_t length, uint32_t lkey,
+			 uint64_t remote, uint32_t rkey, uint64_t wr_id, unsigned int flags);
+int hartebeest_post_write_imm(struct ibv_qp *qp, const void *local, uint32_t length,
+			      uint32_t lkey, uint64_t remote, uint32_t rkey, uint32_t imm,
+			      uint64_t wr_id, unsigned int flags);
+int hartebeest_post_send(struct ibv_qp *qp, const void *local, uint32_t length, uint32_t lkey,
+			 uint64_t wr_id, unsigned int flags);
+int hartebeest_post_send_imm(struct ibv_qp *qp, const void *local, uint32_t length,
+			     uint32_t lkey, uint32_t imm, uint64_t wr_id, unsigned int flags);
+int hartebeest_post_send_ud(struct ibv_qp *qp, const void *local, uint32_t length,
+			    uint32_t lkey, struct ibv_ah *ah, uint32_t qp_num, uint32_t qkey,
+			    uint64_t wr_id, unsigned int flags);
+int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *local, uint32_t lkey,
+			      uint64_t remote, uint32_t rkey, uint64_t add, uint64_t wr_id,
+			      unsigned int flags);
+int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local, uint32_t lkey,
+				 uint64_t remote, uint32_t rkey, uint64_t compare,
+				 uint64_t swap, uint64_t wr_id, unsigned int flags);
+int hartebeest_post_recv(struct ibv_qp *qp, void *local, uint32_t length, uint32_t lkey,
+			 uint64_t wr_id);
+int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+int64_t hartebeest_clock(void);
+int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc, int64_t deadline);
+uint32_t hartebeest_wc_imm(const struct ibv_wc *wc);
+
+#define HARTEBEEST_POST_H		/* keeps the inline definitions out */
+#include "tests/unit/post.c"

@@ -1,0 +1,1888 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * resources.c - domains, queues, regions and queue pairs through the public
+ * interface: making, finding, destroying, and RESET -> INIT
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hartebeest-post.h"
+#include "hartebeest.h"
+#include "lib/core/context.h"
+#include "lib/verbs/qp.h"
+#include "tests/support/fake-verbs.h"
+
+#define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+static struct hartebeest *hb;
+
+/* ------------------------------------------------------------- helpers --- */
+
+static void open_with(const char *first, const char *second)
+{
+	const char *options[] = { first, second, NULL };
+
+	hartebeest_close(hb);
+	hb = NULL;
+	assert_int_equal(hartebeest_open(&hb, options), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	clearenv();
+	fake_verbs_reset();
+	return hartebeest_open(&hb, NULL);
+}
+
+/* Whatever a test did, nothing is left when the context is closed. */
+static int teardown(void **state)
+{
+	(void)state;
+	fake_verbs.hook = NULL;
+	hartebeest_close(hb);
+	hb = NULL;
+	if (fake_verbs.open)
+		print_error("%d objects are still open\n", fake_verbs.open);
+	return fake_verbs.open;
+}
+
+static struct ibv_pd *make_pd(void)
+{
+	struct ibv_pd *pd = NULL;
+
+	assert_int_equal(hartebeest_pd_create(hb, "pd", &pd), 0);
+	return pd;
+}
+
+static struct ibv_cq *make_cq(void)
+{
+	struct ibv_cq *cq = NULL;
+
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, &cq), 0);
+	return cq;
+}
+
+static struct ibv_qp *make_qp(int type)
+{
+	struct ibv_qp *qp = NULL;
+
+	make_pd();
+	make_cq();
+	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", type, "cq", "cq", &qp), 0);
+	assert_non_null(qp);
+	return qp;
+}
+
+/* What the library knows of its own end: the record it would publish. */
+static const struct beest_end *end_of(const char *name)
+{
+	struct beest_node *node;
+
+	assert_int_equal(beest_context_find(hb, &beest_qp_kind, name, &node), 0);
+	return &BEEST_CONTAINER(node, struct beest_qp, node)->end;
+}
+
+static void assert_gid(const uint8_t gid[16], const char *text)
+{
+	uint8_t wanted[16];
+
+	assert_int_equal(inet_pton(AF_INET6, text, wanted), 1);
+	assert_memory_equal(gid, wanted, sizeof(wanted));
+}
+
+/* -------------------------------------------------------------- opening --- */
+
+static void nothing_before_it_is_needed(void **state)
+{
+	struct ibv_context *verbs = NULL;
+
+	(void)state;
+	assert_int_equal(fake_verbs_calls("ibv_get_device_list"), 0);
+	assert_int_equal(hartebeest_context(hb, &verbs), 0);
+	assert_non_null(verbs);
+	assert_int_equal(fake_verbs.contexts, 1);
+	assert_int_equal(hartebeest_port(hb), 1);
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(fake_verbs.contexts, 1);
+	assert_int_equal(fake_verbs_calls("ibv_open_device"), 1);
+}
+
+static void a_device_that_is_not_there(void **state)
+{
+	struct ibv_pd *pd = NULL;
+
+	(void)state;
+	open_with("device.name=fake1", NULL);
+	assert_int_equal(hartebeest_pd_create(hb, "pd", &pd), -ENODEV);
+	assert_error_has("fake1");
+	assert_error_has("fake0");
+	assert_null(pd);
+	assert_int_equal(hartebeest_port(hb), -ENODEV);
+	assert_int_equal(fake_verbs.open, 0);
+
+	fake_verbs_add("fake1");
+	assert_int_equal(hartebeest_pd_create(hb, "pd", &pd), 0);	/* it came meanwhile */
+	assert_non_null(pd);
+}
+
+static void no_rank_no_size(void **state)
+{
+	(void)state;
+	assert_int_equal(hartebeest_rank(hb), -ENODATA);
+	assert_error_has("HARTEBEEST_NID");
+	assert_int_equal(hartebeest_size(hb), -ENODATA);
+	assert_error_has("HARTEBEEST_PARTICIPANTS");
+	assert_string_equal(hartebeest_job(hb), "-");
+	open_with("job.rank=1", "job.participants=0-7");
+	assert_int_equal(hartebeest_rank(hb), 1);
+	assert_int_equal(hartebeest_size(hb), 8);
+}
+
+static void closing_nothing(void **state)
+{
+	(void)state;
+	hartebeest_close(NULL);
+	assert_int_equal(hartebeest_open(NULL, NULL), -EINVAL);
+	assert_error_is("hartebeest_open(): hbp is NULL");
+}
+
+static void a_failed_open_sets_nothing(void **state)
+{
+	const char *options[] = { "cq_attr.cq_dept=5", NULL };
+	struct hartebeest *untouched = hb;
+
+	(void)state;
+	assert_int_equal(hartebeest_open(&untouched, options), -EINVAL);
+	assert_ptr_equal(untouched, hb);
+	assert_error_has("cq_depth");
+}
+
+/* Values that only their meaning shows to be wrong: option and source stand before. */
+static void values_are_told_with_their_source(void **state)
+{
+	static const struct {
+		const char *argument, *variable, *text, *sentence;
+	} rows[] = {
+		{ "device.gid=index:300", NULL, NULL,
+		  "argument device.gid: GID index: '300' is out of range: 0 to 255" },
+		{ "device.gid=subnet:10.0.0.0/33", NULL, NULL,
+		  "argument device.gid: the prefix length of subnet '10.0.0.0/33': '33' is out of "
+		  "range: 0 to 32" },
+		{ NULL, "HARTEBEEST_GID", "ip:10.0.0",
+		  "environment HARTEBEEST_GID (device.gid): '10.0.0' is not an IPv4 or IPv6 "
+		  "address" },
+		{ NULL, "HARTEBEEST_GID", "netdev:",
+		  "environment HARTEBEEST_GID (device.gid): '' is not a network interface: 1 to 15 "
+		  "bytes without blanks or slashes" },
+		{ NULL, "HARTEBEEST_DEVICE", "rxe0:x",
+		  "environment HARTEBEEST_DEVICE (device.name): the port in device 'rxe0:x': 'x' is "
+		  "not a number from 1 to 255" },
+		{ "device.name=:1", NULL, NULL,
+		  "argument device.name: ':1' is not the name of a device, such as mlx5_0 or "
+		  "mlx5_0:1" },
+		{ NULL, "HARTEBEEST_ADDR", "10.0.0",
+		  "environment HARTEBEEST_ADDR (device.addr): '10.0.0' is not an IPv4 or IPv6 "
+		  "address" },
+	};
+	const char *options[] = { NULL, NULL };
+	struct hartebeest *none;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		options[0] = rows[i].argument;
+		if (rows[i].variable)
+			setenv(rows[i].variable, rows[i].text, 1);
+		assert_int_equal(hartebeest_open(&none, options), -EINVAL);
+		assert_error_is(rows[i].sentence);
+		clearenv();
+	}
+}
+
+static void a_file_is_named_with_its_option(void **state)
+{
+	char path[] = "/tmp/hartebeest-XXXXXX", sentence[128];
+	const char *json = "{ \"device\": { \"gid\": \"index:300\" } }";
+	struct hartebeest *none;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, json, strlen(json)), (int)strlen(json));
+	close(fd);
+	setenv("HARTEBEEST_CONF_PATH", path, 1);
+	assert_int_equal(hartebeest_open(&none, NULL), -EINVAL);
+	snprintf(sentence, sizeof(sentence), "%s: device.gid: GID index: '300' is out of range: 0 "
+		 "to 255", path);
+	assert_error_is(sentence);
+	clearenv();
+	unlink(path);
+}
+
+static void options_as_text(void **state)
+{
+	const char *source = NULL;
+	char text[16];
+
+	(void)state;
+	open_with("cq_attr.cq_depth=77", NULL);
+	assert_int_equal(hartebeest_option_get(hb, "cq_attr.cq_depth", text, sizeof(text), &source),
+			 0);
+	assert_string_equal(text, "77");
+	assert_string_equal(source, "argument");
+	assert_int_equal(hartebeest_option_get(hb, "poll.timeout", text, sizeof(text), NULL), 0);
+	assert_string_equal(text, "1h");
+	assert_int_equal(hartebeest_option_get(hb, "poll.timeot", text, sizeof(text), NULL),
+			 -ENOENT);
+	assert_error_has("poll.timeout");
+	assert_int_equal(hartebeest_option_get(hb, "poll.timeout", text, 0, NULL), -EINVAL);
+	assert_error_is("hartebeest_option_get(): size is 0");
+}
+
+/* ---------------------------------------------------------------- names --- */
+
+/* Every way to give a name, and the sentence's noun. */
+static int create_pd(const char *name)
+{
+	return hartebeest_pd_create(hb, name, NULL);
+}
+
+static int create_cq(const char *name)
+{
+	return hartebeest_cq_create(hb, name, 0, NULL);
+}
+
+static int create_mr(const char *name)
+{
+	return hartebeest_mr_create(hb, name, "pd", 64, RW, NULL);
+}
+
+static int register_mr(const char *name)
+{
+	static char memory[64];
+
+	return hartebeest_mr_register(hb, name, "pd", memory, sizeof(memory), RW, NULL);
+}
+
+static int register_dmabuf(const char *name)
+{
+	return hartebeest_mr_register_dmabuf(hb, name, "pd", 1, 0, 64, 0, RW, NULL);
+}
+
+static int create_qp(const char *name)
+{
+	return hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL);
+}
+
+static int create_qp_attr(const char *name)
+{
+	struct ibv_qp_init_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_type = IBV_QPT_RC;
+	assert_int_equal(hartebeest_cq_get(hb, "cq", &attr.send_cq), 0);
+	attr.recv_cq = attr.send_cq;
+	return hartebeest_qp_create_attr(hb, name, "pd", &attr, NULL);
+}
+
+static const struct {
+	int (*create)(const char *name);
+	const char *noun;
+} makers[] = {
+	{ create_pd, "protection domain" },
+	{ create_cq, "completion queue" },
+	{ create_mr, "memory region" },
+	{ register_mr, "memory region" },
+	{ register_dmabuf, "memory region" },
+	{ create_qp, "queue pair" },
+	{ create_qp_attr, "queue pair" },
+};
+
+static void a_name_is_used_once(void **state)
+{
+	char sentence[128];
+	int open, calls;
+	size_t i;
+
+	(void)state;
+	make_pd();
+	make_cq();
+	assert_int_equal(create_mr("mr"), 0);
+	assert_int_equal(create_qp("qp"), 0);
+	open = fake_verbs.open;
+	calls = fake_verbs_calls("ibv_create_qp") + fake_verbs_calls("ibv_reg_mr");
+	for (i = 0; i < BEEST_COUNT(makers); i++) {
+		const char *name = i == 0 ? "pd" : i == 1 ? "cq" : i < 5 ? "mr" : "qp";
+
+		assert_int_equal(makers[i].create(name), -EEXIST);
+		snprintf(sentence, sizeof(sentence), "%s '%s' exists already", makers[i].noun,
+			 name);
+		assert_error_is(sentence);
+	}
+	assert_int_equal(fake_verbs.open, open);
+	assert_int_equal(fake_verbs_calls("ibv_create_qp") + fake_verbs_calls("ibv_reg_mr"), calls);
+}
+
+/* One name space for each kind: a region may be called as its queue pair is. */
+static void kinds_do_not_share_names(void **state)
+{
+	size_t i;
+
+	(void)state;
+	make_pd();
+	make_cq();
+	for (i = 0; i < BEEST_COUNT(makers); i++)
+		if (i < 3 || i == 5)
+			assert_int_equal(makers[i].create("x"), 0);
+}
+
+static void bad_names_touch_no_device(void **state)
+{
+	char longest[257], sentence[256];
+	size_t i;
+
+	(void)state;
+	assert_int_equal(create_pd(""), -EINVAL);
+	assert_int_equal(create_cq("a\nb"), -EINVAL);
+	assert_int_equal(fake_verbs_calls("ibv_get_device_list"), 0);
+
+	make_pd();
+	make_cq();
+	unit_repeat(longest, 'n', 256);
+	for (i = 0; i < BEEST_COUNT(makers); i++) {
+		int open = fake_verbs.open;
+
+		assert_int_equal(makers[i].create(""), -EINVAL);
+		snprintf(sentence, sizeof(sentence), "the %s name is empty", makers[i].noun);
+		assert_error_is(sentence);
+		assert_int_equal(makers[i].create("tab\there"), -EINVAL);
+		snprintf(sentence, sizeof(sentence), "the %s name 'tab\\x09here' has the control "
+			 "character 0x09 at byte 4", makers[i].noun);
+		assert_error_is(sentence);
+		assert_int_equal(makers[i].create(longest), -EINVAL);
+		assert_error_has("256 bytes: 255 are the limit");
+		assert_int_equal(makers[i].create(longest + 1), i == 3 || i == 4 || i == 6 ?
+				 -EEXIST : 0);
+		assert_true(fake_verbs.open <= open + 1);
+	}
+	assert_int_equal(fake_verbs_calls("ibv_alloc_pd"), 2);
+}
+
+static int no_refill(void *data, struct ibv_qp *qp)
+{
+	(void)data, (void)qp;
+	return 0;
+}
+
+static void never_created(void **state)
+{
+	struct hartebeest_address address;
+	struct ibv_qp_cap cap;
+	struct ibv_pd *pd = NULL;
+	struct ibv_cq *cq = NULL;
+	struct ibv_mr *mr = NULL;
+	struct ibv_qp *qp = NULL;
+
+	(void)state;
+	assert_int_equal(hartebeest_pd_get(hb, "main", &pd), -ENOENT);
+	assert_error_is("no protection domain is called 'main'; there is no protection domain at "
+			"all");
+	assert_int_equal(create_pd("domain"), 0);
+	assert_int_equal(create_cq("queue"), 0);
+	assert_int_equal(hartebeest_mr_create(hb, "region", "domain", 1, RW, NULL), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "pair-1", "domain", 2, "queue", "queue", NULL), 0);
+
+	assert_int_equal(hartebeest_pd_get(hb, "domein", &pd), -ENOENT);
+	assert_error_is("no protection domain is called 'domein'; the nearest name is 'domain'");
+	assert_int_equal(hartebeest_pd_destroy(hb, "pair-1"), -ENOENT);	/* of another kind */
+	assert_error_is("no protection domain is called 'pair-1'");
+	assert_int_equal(hartebeest_cq_get(hb, "Queue", &cq), -ENOENT);
+	assert_error_is("no completion queue is called 'Queue'; the nearest name is 'queue'");
+	assert_int_equal(hartebeest_cq_destroy(hb, "Queue"), -ENOENT);
+	assert_int_equal(hartebeest_mr_get(hb, "regions", &mr), -ENOENT);
+	assert_error_is("no memory region is called 'regions'; the nearest name is 'region'");
+	assert_int_equal(hartebeest_mr_destroy(hb, "regions"), -ENOENT);
+	assert_int_equal(hartebeest_mr_publish(hb, "regions", "key"), -ENOENT);
+	assert_error_is("no memory region is called 'regions'; the nearest name is 'region'");
+	assert_int_equal(hartebeest_qp_get(hb, "pair-l", &qp), -ENOENT);
+	assert_error_is("no queue pair is called 'pair-l'; the nearest name is 'pair-1'");
+	assert_int_equal(hartebeest_qp_destroy(hb, "pair-l"), -ENOENT);
+	assert_int_equal(hartebeest_qp_cap(hb, "pair-l", &cap), -ENOENT);
+	assert_int_equal(hartebeest_qp_init(hb, "pair-l"), -ENOENT);
+	assert_int_equal(hartebeest_qp_reset(hb, "pair-l"), -ENOENT);
+	assert_int_equal(hartebeest_qp_refill_set(hb, "pair-l", no_refill, NULL), -ENOENT);
+	assert_int_equal(hartebeest_qp_publish(hb, "pair-l", "key"), -ENOENT);
+	assert_int_equal(hartebeest_qp_connect(hb, "pair-l", "key"), -ENOENT);
+	assert_int_equal(hartebeest_qp_confirm(hb, "pair-l", "key"), -ENOENT);
+	assert_int_equal(hartebeest_qp_reconnect(hb, "pair-l", "key"), -ENOENT);
+	assert_int_equal(hartebeest_qp_address(hb, "pair-l", "key", &address), -ENOENT);
+	assert_error_is("no queue pair is called 'pair-l'; the nearest name is 'pair-1'");
+
+	assert_int_equal(hartebeest_mr_create(hb, "m", "domein", 1, RW, &mr), -ENOENT);
+	assert_error_is("no protection domain is called 'domein'; the nearest name is 'domain'");
+	assert_int_equal(hartebeest_qp_create(hb, "q", "domain", 2, "qeue", "queue", &qp), -ENOENT);
+	assert_error_is("no completion queue is called 'qeue'; the nearest name is 'queue'");
+	assert_int_equal(hartebeest_qp_create(hb, "q", "domain", 2, "queue", "qeue", &qp), -ENOENT);
+	assert_int_equal(hartebeest_qp_create(hb, "q", "domein", 2, "queue", "queue", &qp),
+			 -ENOENT);
+	assert_true(!pd && !cq && !mr && !qp);
+}
+
+/* -------------------------------------------------------- NULL arguments --- */
+
+static int lines;
+static char last_line[1024];
+
+static void keep_line(void *data, int level, const char *text)
+{
+	assert_ptr_equal(data, &lines);
+	assert_int_equal(level, HARTEBEEST_LOG_ERROR);
+	snprintf(last_line, sizeof(last_line), "%s", text);
+	lines++;
+}
+
+/* One line in the log for every failure, and it is the sentence. */
+static void logged_once(int ret, int wanted)
+{
+	assert_int_equal(ret, wanted);
+	assert_int_equal(lines, 1);
+	assert_string_equal(last_line, hartebeest_error());
+	lines = 0;
+}
+
+#define REFUSED(call, what)							\
+	do {									\
+		logged_once(call, -EINVAL);					\
+		assert_error_has(what);						\
+	} while (0)
+
+static void null_arguments(void **state)
+{
+	struct ibv_qp_init_attr attr;
+	struct ibv_wc wc;
+	char text[8];
+
+	(void)state;
+	memset(&attr, 0, sizeof(attr));
+	memset(&wc, 0, sizeof(wc));
+	lines = 0;
+	hartebeest_log_set(hb, HARTEBEEST_LOG_ERROR, keep_line, &lines);
+
+	REFUSED(hartebeest_context(hb, NULL), "hartebeest_context(): verbs is NULL");
+	REFUSED(hartebeest_option_get(hb, NULL, text, 1, NULL), "name is NULL");
+	REFUSED(hartebeest_option_get(hb, "x", NULL, 1, NULL), "text is NULL");
+	REFUSED(hartebeest_log_set(hb, -1, NULL, NULL), "log level -1 is not within 0..7");
+	REFUSED(hartebeest_log_set(hb, 8, NULL, NULL), "log level 8 is not within 0..7");
+	REFUSED(hartebeest_pd_create(hb, NULL, NULL), "hartebeest_pd_create(): name is NULL");
+	REFUSED(hartebeest_pd_get(hb, NULL, NULL), "name is NULL");
+	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "hartebeest_pd_get(): pd is NULL");
+	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
+	REFUSED(hartebeest_cq_create(hb, NULL, 1, NULL), "name is NULL");
+	REFUSED(hartebeest_cq_create(hb, "cq", -1, NULL), "completion queue of -1 entries");
+	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
+	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
+	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
+	REFUSED(hartebeest_mr_create(hb, NULL, "pd", 1, RW, NULL), "name is NULL");
+	REFUSED(hartebeest_mr_create(hb, "mr", NULL, 1, RW, NULL), "pd is NULL");
+	REFUSED(hartebeest_mr_create(hb, "mr", "pd", 0, RW, NULL),
+		"memory region 'mr' would be empty");
+	REFUSED(hartebeest_mr_register(hb, NULL, "pd", text, 1, RW, NULL), "name is NULL");
+	REFUSED(hartebeest_mr_register(hb, "mr", NULL, text, 1, RW, NULL), "pd is NULL");
+	REFUSED(hartebeest_mr_register(hb, "mr", "pd", NULL, 1, RW, NULL), "address is NULL");
+	REFUSED(hartebeest_mr_register(hb, "mr", "pd", text, 0, RW, NULL), "would be empty");
+	REFUSED(hartebeest_mr_register_dmabuf(hb, NULL, "pd", 1, 0, 1, 0, RW, NULL),
+		"name is NULL");
+	REFUSED(hartebeest_mr_register_dmabuf(hb, "mr", NULL, 1, 0, 1, 0, RW, NULL), "pd is NULL");
+	REFUSED(hartebeest_mr_register_dmabuf(hb, "mr", "pd", 1, 0, 0, 0, RW, NULL),
+		"would be empty");
+	REFUSED(hartebeest_mr_get(hb, NULL, NULL), "name is NULL");
+	REFUSED(hartebeest_mr_get(hb, "mr", NULL), "hartebeest_mr_get(): mr is NULL");
+	REFUSED(hartebeest_mr_destroy(hb, NULL), "name is NULL");
+	REFUSED(hartebeest_mr_publish(hb, NULL, "k"), "name is NULL");
+	REFUSED(hartebeest_mr_publish(hb, "mr", NULL), "key is NULL");
+	REFUSED(hartebeest_mr_fetch(hb, NULL, NULL), "key is NULL");
+	REFUSED(hartebeest_mr_fetch(hb, "k", NULL), "mr is NULL");
+	REFUSED(hartebeest_qp_create(hb, NULL, "pd", 2, "cq", "cq", NULL), "name is NULL");
+	REFUSED(hartebeest_qp_create(hb, "qp", NULL, 2, "cq", "cq", NULL), "pd is NULL");
+	REFUSED(hartebeest_qp_create(hb, "qp", "pd", 2, NULL, "cq", NULL), "send_cq is NULL");
+	REFUSED(hartebeest_qp_create(hb, "qp", "pd", 2, "cq", NULL, NULL), "recv_cq is NULL");
+	REFUSED(hartebeest_qp_create_attr(hb, NULL, "pd", &attr, NULL), "name is NULL");
+	REFUSED(hartebeest_qp_create_attr(hb, "qp", NULL, &attr, NULL), "pd is NULL");
+	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", NULL, NULL), "attr is NULL");
+	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), "attr->send_cq is NULL");
+	attr.send_cq = (struct ibv_cq *)&attr;
+	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), "attr->recv_cq is NULL");
+	REFUSED(hartebeest_qp_get(hb, NULL, NULL), "name is NULL");
+	REFUSED(hartebeest_qp_get(hb, "qp", NULL), "hartebeest_qp_get(): qp is NULL");
+	REFUSED(hartebeest_qp_cap(hb, NULL, NULL), "name is NULL");
+	REFUSED(hartebeest_qp_cap(hb, "qp", NULL), "cap is NULL");
+	REFUSED(hartebeest_qp_destroy(hb, NULL), "name is NULL");
+	REFUSED(hartebeest_qp_init(hb, NULL), "name is NULL");
+	REFUSED(hartebeest_qp_publish(hb, NULL, "k"), "name is NULL");
+	REFUSED(hartebeest_qp_publish(hb, "qp", NULL), "key is NULL");
+	REFUSED(hartebeest_qp_fetch(hb, NULL, NULL), "key is NULL");
+	REFUSED(hartebeest_qp_connect(hb, NULL, "k"), "name is NULL");
+	REFUSED(hartebeest_qp_connect(hb, "qp", NULL), "key is NULL");
+	REFUSED(hartebeest_qp_confirm(hb, NULL, "k"), "name is NULL");
+	REFUSED(hartebeest_qp_confirm(hb, "qp", NULL), "key is NULL");
+	REFUSED(hartebeest_qp_reset(hb, NULL), "name is NULL");
+	REFUSED(hartebeest_qp_reconnect(hb, NULL, "k"), "name is NULL");
+	REFUSED(hartebeest_qp_reconnect(hb, "qp", NULL), "key is NULL");
+	REFUSED(hartebeest_qp_refill_set(hb, NULL, NULL, NULL), "name is NULL");
+	REFUSED(hartebeest_qp_address(hb, NULL, "k", NULL), "name is NULL");
+	REFUSED(hartebeest_qp_address(hb, "qp", NULL, NULL), "key is NULL");
+	REFUSED(hartebeest_qp_address(hb, "qp", "k", NULL), "address is NULL");
+	REFUSED(hartebeest_completion_text(hb, NULL, text, 8), "wc is NULL");
+	REFUSED(hartebeest_completion_text(hb, &wc, NULL, 8), "text is NULL");
+	REFUSED(hartebeest_completion_text(hb, &wc, text, 0), "size is 0");
+	REFUSED(hartebeest_msg_push(hb, NULL, NULL, 0), "key is NULL");
+	REFUSED(hartebeest_msg_push(hb, "k", NULL, 1), "data is NULL");
+	REFUSED(hartebeest_msg_wait(hb, NULL, NULL, 0, NULL), "key is NULL");
+	REFUSED(hartebeest_msg_wait(hb, "k", NULL, 1, NULL), "buffer is NULL");
+	REFUSED(hartebeest_msg_delete(hb, NULL), "key is NULL");
+	REFUSED(hartebeest_barrier(hb, NULL), "name is NULL");
+	assert_int_equal(fake_verbs_calls("ibv_get_device_list"), 0);
+}
+
+static void null_context(void **state)
+{
+	struct ibv_qp_init_attr attr;
+	char text[8];
+
+	(void)state;
+	memset(&attr, 0, sizeof(attr));
+	assert_int_equal(hartebeest_rank(NULL), -EINVAL);
+	assert_error_is("hartebeest_rank(): hb is NULL");
+	assert_int_equal(hartebeest_size(NULL), -EINVAL);
+	assert_null(hartebeest_job(NULL));
+	assert_error_is("hartebeest_job(): hb is NULL");
+	assert_int_equal(hartebeest_context(NULL, NULL), -EINVAL);
+	assert_int_equal(hartebeest_port(NULL), -EINVAL);
+	assert_int_equal(hartebeest_option_get(NULL, "x", text, 1, NULL), -EINVAL);
+	assert_int_equal(hartebeest_log_set(NULL, 0, NULL, NULL), -EINVAL);
+	assert_int_equal(hartebeest_pd_create(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_pd_get(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_pd_destroy(NULL, "x"), -EINVAL);
+	assert_int_equal(hartebeest_cq_create(NULL, "x", 0, NULL), -EINVAL);
+	assert_int_equal(hartebeest_cq_get(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_cq_destroy(NULL, "x"), -EINVAL);
+	assert_int_equal(hartebeest_mr_create(NULL, "x", "x", 1, 0, NULL), -EINVAL);
+	assert_int_equal(hartebeest_mr_register(NULL, "x", "x", text, 1, 0, NULL), -EINVAL);
+	assert_int_equal(hartebeest_mr_register_dmabuf(NULL, "x", "x", 1, 0, 1, 0, 0, NULL),
+			 -EINVAL);
+	assert_int_equal(hartebeest_mr_get(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_mr_destroy(NULL, "x"), -EINVAL);
+	assert_int_equal(hartebeest_mr_publish(NULL, "x", "x"), -EINVAL);
+	assert_int_equal(hartebeest_mr_fetch(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_create(NULL, "x", "x", 2, "x", "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_create_attr(NULL, "x", "x", &attr, NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_get(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_cap(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_destroy(NULL, "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_init(NULL, "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_publish(NULL, "x", "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_fetch(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_connect(NULL, "x", "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_confirm(NULL, "x", "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_reset(NULL, "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_reconnect(NULL, "x", "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_refill_set(NULL, "x", NULL, NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_address(NULL, "x", "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_completion_text(NULL, NULL, text, 8), -EINVAL);
+	assert_int_equal(hartebeest_msg_push(NULL, "x", NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_msg_wait(NULL, "x", NULL, 0, NULL), -EINVAL);
+	assert_int_equal(hartebeest_msg_delete(NULL, "x"), -EINVAL);
+	assert_int_equal(hartebeest_barrier(NULL, "x"), -EINVAL);
+	assert_error_is("hartebeest_barrier(): hb is NULL");
+}
+
+static void failures_are_logged_once(void **state)
+{
+	struct ibv_pd *pd;
+
+	(void)state;
+	lines = 0;
+	make_pd();
+	hartebeest_log_set(hb, HARTEBEEST_LOG_ERROR, keep_line, &lines);
+	logged_once(hartebeest_pd_get(hb, "pe", &pd), -ENOENT);
+	logged_once(create_pd("pd"), -EEXIST);
+	logged_once(create_pd("a\x01"), -EINVAL);
+	fake_verbs_fail("ibv_create_cq", 1, ENOSPC);
+	logged_once(create_cq("cq"), -ENOSPC);
+	fake_verbs_fail("ibv_reg_mr", 1, EPERM);
+	logged_once(create_mr("mr"), -EPERM);
+	logged_once(hartebeest_msg_push(hb, "k", NULL, 0), -EDESTADDRREQ);
+	logged_once(hartebeest_barrier(hb, "b"), -ENODATA);
+
+	hartebeest_log_set(hb, HARTEBEEST_LOG_NONE, keep_line, &lines);
+	assert_int_equal(create_pd("pd"), -EEXIST);
+	assert_int_equal(lines, 0);
+}
+
+/* ------------------------------------------------- domain, queue, sizes --- */
+
+static void get_what_was_created(void **state)
+{
+	struct ibv_pd *pd, *same_pd = NULL;
+	struct ibv_cq *cq, *same_cq = NULL;
+	struct ibv_mr *mr = NULL, *same_mr = NULL;
+	struct ibv_qp *qp, *same_qp = NULL;
+
+	(void)state;
+	qp = make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_pd_get(hb, "pd", &pd), 0);
+	assert_int_equal(hartebeest_pd_get(hb, "pd", &same_pd), 0);
+	assert_ptr_equal(pd, same_pd);
+	assert_int_equal(hartebeest_cq_get(hb, "cq", &cq), 0);
+	assert_int_equal(hartebeest_cq_get(hb, "cq", &same_cq), 0);
+	assert_ptr_equal(cq, same_cq);
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 10, RW, &mr), 0);
+	assert_int_equal(hartebeest_mr_get(hb, "mr", &same_mr), 0);
+	assert_ptr_equal(mr, same_mr);
+	assert_int_equal(hartebeest_qp_get(hb, "qp", &same_qp), 0);
+	assert_ptr_equal(qp, same_qp);
+	assert_ptr_equal(qp->pd, pd);
+	assert_ptr_equal(qp->send_cq, cq);
+	assert_ptr_equal(qp->recv_cq, cq);
+	assert_ptr_equal(mr->pd, pd);
+	assert_int_equal(qp->state, IBV_QPS_RESET);
+}
+
+static void two_queues(void **state)
+{
+	struct ibv_cq *send = NULL, *receive = NULL;
+	struct ibv_qp *qp = NULL;
+
+	(void)state;
+	make_pd();
+	assert_int_equal(hartebeest_cq_create(hb, "send", 1, &send), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "receive", 2, &receive), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", 2, "send", "receive", &qp), 0);
+	assert_ptr_equal(qp->send_cq, send);
+	assert_ptr_equal(qp->recv_cq, receive);
+}
+
+static int cqe_of(int depth)
+{
+	struct ibv_cq *cq = NULL;
+	int cqe;
+
+	assert_int_equal(hartebeest_cq_create(hb, "c", depth, &cq), 0);
+	cqe = cq->cqe;
+	assert_int_equal(hartebeest_cq_destroy(hb, "c"), 0);
+	return cqe;
+}
+
+/* The fake grants the next power of two less one. */
+static void depth_of_a_completion_queue(void **state)
+{
+	(void)state;
+	assert_int_equal(cqe_of(0), 1023);
+	assert_int_equal(cqe_of(1), 1);
+	assert_int_equal(cqe_of(1000), 1023);
+	assert_int_equal(cqe_of(65535), 65535);
+	assert_int_equal(cqe_of(65536), 65535);
+	assert_int_equal(cqe_of(INT32_MAX), 65535);
+	open_with("cq_attr.cq_depth=7", NULL);
+	assert_int_equal(cqe_of(0), 7);
+	open_with("cq_attr.cq_depth=4194304", NULL);
+	assert_int_equal(cqe_of(0), 65535);
+}
+
+static void sizes_are_cut(void **state)
+{
+	const char *options[] = {
+		"qp_init_attr.cap.max_send_wr=100000", "qp_init_attr.cap.max_recv_wr=5000",
+		"qp_init_attr.cap.max_send_sge=1024", "qp_init_attr.cap.max_recv_sge=17", NULL
+	};
+	struct ibv_qp_cap cap;
+
+	(void)state;
+	hartebeest_close(hb);
+	assert_int_equal(hartebeest_open(&hb, options), 0);
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_cap(hb, "qp", &cap), 0);
+	assert_int_equal(cap.max_send_wr, 4096);
+	assert_int_equal(cap.max_recv_wr, 4096);
+	assert_int_equal(cap.max_send_sge, 16);
+	assert_int_equal(cap.max_recv_sge, 16);
+	assert_int_equal(cap.max_inline_data, 256);
+}
+
+/* What is told is what the device granted, not what was asked for. */
+static void granted_sizes_are_told(void **state)
+{
+	struct ibv_qp_cap cap;
+
+	(void)state;
+	open_with("qp_init_attr.cap.max_send_wr=100", "qp_init_attr.cap.max_recv_wr=33");
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_cap(hb, "qp", &cap), 0);
+	assert_int_equal(cap.max_send_wr, 128);
+	assert_int_equal(cap.max_recv_wr, 64);
+}
+
+static void sizes_are_per_transport(void **state)
+{
+	struct ibv_qp_cap cap;
+
+	(void)state;
+	open_with("qp_init_attr.uc:cap.max_send_wr=512", "qp_init_attr.ud:cap.max_send_wr=1024");
+	make_qp(IBV_QPT_UC);
+	assert_int_equal(hartebeest_qp_cap(hb, "qp", &cap), 0);
+	assert_int_equal(cap.max_send_wr, 512);
+	assert_int_equal(hartebeest_qp_create(hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", NULL), 0);
+	assert_int_equal(hartebeest_qp_cap(hb, "ud", &cap), 0);
+	assert_int_equal(cap.max_send_wr, 1024);
+	assert_int_equal(hartebeest_qp_create(hb, "rc", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(hartebeest_qp_cap(hb, "rc", &cap), 0);
+	assert_int_equal(cap.max_send_wr, 128);
+}
+
+/* 256, 128, 64, 32: until the device has no objection. */
+static void inline_data_is_halved(void **state)
+{
+	static const struct {
+		uint32_t most, granted;
+		int tries;
+	} rows[] = {
+		{ 256, 256, 1 }, { 255, 128, 2 }, { 101, 64, 3 }, { 60, 32, 4 }, { 0, 0, 10 },
+	};
+	static const int errors[] = { EINVAL, ENOMEM, FAKE_NO_ERRNO };
+	struct ibv_qp_cap cap;
+	size_t i, e;
+
+	(void)state;
+	for (e = 0; e < BEEST_COUNT(errors); e++)
+		for (i = 0; i < BEEST_COUNT(rows); i++) {
+			hartebeest_close(hb);
+			hb = NULL;
+			fake_verbs_reset();
+			fake_verbs.devices[0].max_inline = rows[i].most;
+			fake_verbs.devices[0].inline_error = errors[e];
+			open_with(NULL, NULL);
+			make_qp(IBV_QPT_RC);
+			assert_int_equal(hartebeest_qp_cap(hb, "qp", &cap), 0);
+			assert_int_equal(cap.max_inline_data, rows[i].granted);
+			assert_int_equal(cap.max_send_wr, 128);
+			assert_int_equal(fake_verbs_calls("ibv_create_qp"), rows[i].tries);
+		}
+}
+
+/* Not every failure is about inline data. */
+static void other_failures_are_no_reason_to_halve(void **state)
+{
+	struct ibv_qp *qp = NULL;
+
+	(void)state;
+	make_pd();
+	make_cq();
+	fake_verbs_fail("ibv_create_qp", 0, EPERM);
+	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", 2, "cq", "cq", &qp), -EPERM);
+	assert_error_is("fake0:1: cannot create a RC queue pair (128 send, 128 receive requests, 1 "
+			"and 1 elements): Operation not permitted");
+	assert_null(qp);
+	assert_int_equal(fake_verbs_calls("ibv_create_qp"), 1);
+}
+
+static void a_queue_pair_that_cannot_be(void **state)
+{
+	(void)state;
+	make_pd();
+	make_cq();
+	fake_verbs_fail("ibv_create_qp", 0, ENOMEM);
+	assert_int_equal(create_qp("qp"), -ENOMEM);
+	assert_int_equal(fake_verbs_calls("ibv_create_qp"), 10);
+	assert_error_has("Cannot allocate memory");
+}
+
+static void types(void **state)
+{
+	struct ibv_qp *qp = NULL;
+
+	(void)state;
+	make_pd();
+	make_cq();
+	assert_int_equal(hartebeest_qp_create(hb, "a", "pd", 0, "cq", "cq", &qp), 0);
+	assert_int_equal(qp->qp_type, IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_create(hb, "b", "pd", IBV_QPT_RAW_PACKET, "cq", "cq", &qp),
+			 -EOPNOTSUPP);
+	assert_error_is("queue pair type 8 is not supported: RC (2), UC (3) and UD (4) are");
+	assert_int_equal(hartebeest_qp_create(hb, "b", "pd", -1, "cq", "cq", &qp), -EOPNOTSUPP);
+	assert_int_equal(hartebeest_qp_create(hb, "b", "pd", 1, "cq", "cq", &qp), -EOPNOTSUPP);
+	assert_int_equal(qp->qp_type, IBV_QPT_RC);	/* untouched */
+	assert_int_equal(hartebeest_qp_create(hb, "c", "pd", IBV_QPT_UD, "cq", "cq", &qp), 0);
+	assert_int_equal(qp->qp_type, IBV_QPT_UD);
+}
+
+static void type_0_is_the_option(void **state)
+{
+	struct ibv_qp *qp;
+	char option[64];
+	int type;
+
+	(void)state;
+	for (type = IBV_QPT_RC; type <= IBV_QPT_UD; type++) {
+		snprintf(option, sizeof(option), "qp_init_attr.qp_type=%d", type);
+		open_with(option, NULL);
+		qp = make_qp(0);
+		assert_int_equal(qp->qp_type, type);
+	}
+}
+
+static void create_attr_keeps_what_is_given(void **state)
+{
+	struct ibv_qp_init_attr attr;
+	struct ibv_qp *qp = NULL;
+
+	(void)state;
+	make_pd();
+	memset(&attr, 0, sizeof(attr));
+	attr.send_cq = attr.recv_cq = make_cq();
+	attr.qp_context = &attr;
+	attr.qp_type = IBV_QPT_UC;
+	attr.sq_sig_all = 1;
+	attr.cap.max_send_wr = 300;
+	attr.cap.max_recv_sge = 3;
+	attr.cap.max_inline_data = 17;
+	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, &qp), 0);
+	assert_ptr_equal(qp->qp_context, &attr);
+	assert_int_equal(qp->qp_type, IBV_QPT_UC);
+	assert_int_equal(attr.cap.max_send_wr, 512);
+	assert_int_equal(attr.cap.max_recv_wr, 128);
+	assert_int_equal(attr.cap.max_send_sge, 1);
+	assert_int_equal(attr.cap.max_recv_sge, 3);
+	assert_int_equal(attr.cap.max_inline_data, 17);
+	assert_int_equal(attr.sq_sig_all, 1);
+}
+
+static void create_attr_is_untouched_by_failure(void **state)
+{
+	struct ibv_qp_init_attr attr, before;
+
+	(void)state;
+	make_pd();
+	memset(&attr, 0, sizeof(attr));
+	attr.send_cq = attr.recv_cq = make_cq();
+	attr.qp_type = IBV_QPT_RC;
+	attr.cap.max_send_wr = 1000000;
+	before = attr;
+	fake_verbs_fail("ibv_create_qp", 0, EINVAL);
+	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), -EINVAL);
+	assert_memory_equal(&attr, &before, sizeof(attr));
+	attr.qp_type = IBV_QPT_RAW_PACKET;
+	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), -EOPNOTSUPP);
+}
+
+static void shared_receive_queue(void **state)
+{
+	struct ibv_srq_init_attr srq_attr;
+	struct ibv_qp_init_attr attr;
+	struct ibv_qp *qp = NULL;
+
+	(void)state;
+	memset(&srq_attr, 0, sizeof(srq_attr));
+	memset(&attr, 0, sizeof(attr));
+	srq_attr.attr.max_wr = srq_attr.attr.max_sge = 1;
+	attr.srq = ibv_create_srq(make_pd(), &srq_attr);
+	attr.send_cq = attr.recv_cq = make_cq();
+	attr.qp_type = IBV_QPT_RC;
+	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, &qp), 0);
+	assert_ptr_equal(qp->srq, attr.srq);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(ibv_destroy_srq(attr.srq), EBUSY);
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
+}
+
+/* -------------------------------------------- depth of completion queues --- */
+
+static int warnings;
+
+static void keep_warning(void *data, int level, const char *text)
+{
+	(void)data;
+	if (level != HARTEBEEST_LOG_WARN)
+		return;
+	snprintf(last_line, sizeof(last_line), "%s", text);
+	warnings++;
+}
+
+static void listen_for_warnings(void)
+{
+	warnings = 0;
+	hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
+}
+
+/* One queue of the preset depth holds what one queue pair of preset sizes can do. */
+static void presets_fit_together(void **state)
+{
+	struct ibv_qp *qp;
+
+	(void)state;
+	listen_for_warnings();
+	qp = make_qp(IBV_QPT_RC);
+	assert_true(qp->send_cq->cqe >= 2 * (128 + 128));
+	assert_int_equal(warnings, 0);
+}
+
+static void warns_of_a_shallow_completion_queue(void **state)
+{
+	(void)state;
+	make_pd();
+	listen_for_warnings();
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, NULL), 0);
+	assert_int_equal(create_qp("both"), 0);
+	assert_int_equal(warnings, 1);
+	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives under "
+			    "way, but their completion queue has 255 entries: completions may be "
+			    "lost");
+	assert_int_equal(create_qp_attr("attr"), 0);
+	assert_int_equal(warnings, 2);
+	assert_int_equal(hartebeest_cq_create(hb, "other", 128, NULL), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "apart", "pd", 2, "cq", "other", NULL), 0);
+	assert_int_equal(warnings, 2);
+	assert_int_equal(hartebeest_cq_create(hb, "small", 127, NULL), 0);
+	assert_int_equal(hartebeest_qp_create(hb, "r", "pd", 2, "cq", "small", NULL), 0);
+	assert_int_equal(warnings, 3);
+	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under way, "
+			    "but their completion queue has 127 entries: completions may be lost");
+	assert_int_equal(hartebeest_qp_create(hb, "s", "pd", 2, "small", "cq", NULL), 0);
+	assert_int_equal(warnings, 4);
+}
+
+static void receives_of_a_shared_queue_do_not_count(void **state)
+{
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+
+	(void)state;
+	attr.srq = ibv_create_srq(make_pd(), &srq_attr);
+	listen_for_warnings();
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, &attr.send_cq), 0);
+	attr.recv_cq = attr.send_cq;
+	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), 0);
+	assert_int_equal(warnings, 0);
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
+}
+
+/* -------------------------------------------------------------- destroy --- */
+
+static void busy(void **state)
+{
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	create_mr("mr");
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), -EBUSY);
+	assert_error_is("cannot destroy completion queue 'cq': Device or resource busy; a queue "
+			"pair still uses it: queue pair 'qp'");
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
+	assert_error_is("cannot destroy protection domain 'pd': Device or resource busy; memory "
+			"regions or queue pairs still stand on it: memory region 'mr'");
+	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
+	assert_error_has("still stand on it: queue pair 'qp'");
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	create_mr("mr");
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
+	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), 0);
+	assert_int_equal(fake_verbs.open, 1);		/* the device */
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -ENOENT);
+	make_qp(IBV_QPT_RC);				/* the names are free again */
+}
+
+/* The program's own queue pair has no name to be told. */
+static void busy_with_what_has_no_name(void **state)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct ibv_pd *pd = make_pd();
+	struct ibv_qp *qp;
+
+	(void)state;
+	attr.send_cq = attr.recv_cq = make_cq();
+	qp = ibv_create_qp(pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), -EBUSY);
+	assert_error_is("cannot destroy completion queue 'cq': Device or resource busy; a queue "
+			"pair still uses it");
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
+}
+
+static void a_failed_destroy_keeps_the_object(void **state)
+{
+	struct ibv_qp *qp = NULL, *made = make_qp(IBV_QPT_RC);
+	struct ibv_mr *mr = NULL;
+
+	(void)state;
+	create_mr("mr");
+	fake_verbs_fail("ibv_destroy_qp", 1, EIO);
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), -EIO);
+	assert_error_is("cannot destroy queue pair 'qp': Input/output error");
+	assert_int_equal(hartebeest_qp_get(hb, "qp", &qp), 0);
+	assert_ptr_equal(qp, made);
+	fake_verbs_fail("ibv_dereg_mr", 1, EBUSY);
+	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), -EBUSY);
+	assert_error_has("cannot deregister memory region 'mr': Device or resource busy");
+	assert_int_equal(hartebeest_mr_get(hb, "mr", &mr), 0);
+	memset(mr->addr, 1, mr->length);		/* its memory is still there */
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+}
+
+static char closed[512];
+
+static void note_close(const char *function)
+{
+	if (strstr(function, "ibv_de") == function || strstr(function, "ibv_close") == function)
+		snprintf(closed + strlen(closed), sizeof(closed) - strlen(closed), "%s ",
+			 function);
+}
+
+static void close_goes_backwards(void **state)
+{
+	(void)state;
+	make_pd();
+	create_mr("first");
+	make_cq();
+	create_qp("a");
+	create_qp("b");
+	create_mr("last");
+	closed[0] = '\0';
+	fake_verbs.hook = note_close;
+	hartebeest_close(hb);
+	hb = NULL;
+	assert_string_equal(closed, "ibv_dereg_mr ibv_destroy_qp ibv_destroy_qp ibv_destroy_cq "
+			    "ibv_dereg_mr ibv_dealloc_pd ibv_close_device ");
+	assert_int_equal(fake_verbs.open, 0);
+}
+
+/* What is made anew after a destroy stands on what is older still. */
+static void close_after_a_mixture(void **state)
+{
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
+	make_cq();
+	create_mr("mr");
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
+	make_cq();
+	create_qp("qp");
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), -EBUSY);
+}
+
+static int status_of(pid_t child)
+{
+	int status = -1;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int destructors(void)
+{
+	return fake_verbs_calls("ibv_destroy_qp") + fake_verbs_calls("ibv_destroy_cq") +
+	       fake_verbs_calls("ibv_dereg_mr") + fake_verbs_calls("ibv_dealloc_pd") +
+	       fake_verbs_calls("ibv_close_device");
+}
+
+/* The objects are the parent's: to the kernel they are one and the same. */
+static void close_in_a_forked_child(void **state)
+{
+	struct ibv_mr *mr = NULL;
+	pid_t child;
+
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 100, RW, &mr), 0);
+	child = fork();
+	if (child == 0) {
+		hartebeest_close(hb);
+		memset(mr->addr, 1, mr->length);
+		_exit(destructors());
+	}
+	assert_int_equal(status_of(child), 0);
+	assert_int_equal(fake_verbs.qps, 1);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+}
+
+/* -------------------------------------------------------- memory region --- */
+
+static void a_buffer_of_whole_pages(void **state)
+{
+	static const size_t lengths[] = { 1, 4095, 4096, 4097, 1000000 };
+	long page = sysconf(_SC_PAGESIZE);
+	struct ibv_mr *mr = NULL;
+	char *byte;
+	size_t i, j;
+
+	(void)state;
+	make_pd();
+	for (i = 0; i < BEEST_COUNT(lengths); i++) {
+		assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", lengths[i], RW, &mr), 0);
+		assert_int_equal((uintptr_t)mr->addr % (uintptr_t)page, 0);
+		assert_int_equal(mr->length, lengths[i]);
+		byte = mr->addr;
+		for (j = 0; j < lengths[i]; j++)
+			assert_int_equal(byte[j], 0);
+		memset(byte, 0xff, (lengths[i] + (size_t)page - 1) / (size_t)page * (size_t)page);
+		assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
+	}
+}
+
+/* With or without huge pages on this machine: the buffer comes, or a warning too. */
+static void huge_pages_where_there_are_some(void **state)
+{
+	struct ibv_mr *mr = NULL;
+
+	(void)state;
+	open_with("mr.huge_pages=1", NULL);
+	listen_for_warnings();
+	make_pd();
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 3000000, RW, &mr), 0);
+	memset(mr->addr, 1, mr->length);
+	assert_int_equal(mr->length, 3000000);
+	if (warnings)
+		assert_non_null(strstr(last_line, "no huge pages for 3000000 bytes ("));
+	else
+		assert_int_equal((uintptr_t)mr->addr % (2 << 20), 0);
+}
+
+static void the_callers_memory(void **state)
+{
+	static char memory[100];
+	struct ibv_mr *mr = NULL;
+
+	(void)state;
+	make_pd();
+	memory[99] = 7;
+	assert_int_equal(hartebeest_mr_register(hb, "mr", "pd", memory + 1, 99, RW, &mr), 0);
+	assert_ptr_equal(mr->addr, memory + 1);
+	assert_int_equal(mr->length, 99);
+	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
+	assert_int_equal(memory[99], 7);
+}
+
+static void memory_of_a_device(void **state)
+{
+	struct ibv_mr *mr = NULL;
+
+	(void)state;
+	make_pd();
+	assert_int_equal(hartebeest_mr_register_dmabuf(hb, "mr", "pd", 5, 64, 4096, 0x1000, RW,
+						       &mr), 0);
+	assert_non_null(mr);
+	assert_int_equal(fake_verbs_calls("ibv_reg_dmabuf_mr"), 1);
+	fake_verbs_fail("ibv_reg_dmabuf_mr", 1, EOPNOTSUPP);
+	assert_int_equal(hartebeest_mr_register_dmabuf(hb, "gpu", "pd", 5, 0, 1, 0, RW, NULL),
+			 -EOPNOTSUPP);
+	assert_error_is("memory region 'gpu': cannot register the dma-buf of file descriptor 5: "
+			"Operation not supported");
+}
+
+/* The symbol ibv_reg_mr_iova2, which verbs.h's macro would call, CentOS 7 has not. */
+static void registered_by_the_old_symbol(void **state)
+{
+	(void)state;
+	make_pd();
+	assert_int_equal(create_mr("a"), 0);
+	assert_int_equal(register_mr("b"), 0);
+	assert_int_equal(fake_verbs_calls("ibv_reg_mr"), 2);
+	assert_int_equal(fake_verbs_calls("ibv_reg_mr_iova2"), 0);
+}
+
+static void out_of_locked_memory(void **state)
+{
+	struct rlimit before, low;
+
+	(void)state;
+	make_pd();
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+	low = before;
+	low.rlim_cur = 65536;
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &low), 0);
+	fake_verbs_fail("ibv_reg_mr", 2, ENOMEM);
+	assert_int_equal(create_mr("a"), 0);
+	assert_int_equal(create_mr("b"), -ENOMEM);
+	assert_error_is("memory region 'b': cannot register 64 bytes: the limit on locked memory is "
+			"65536 bytes (ulimit -l; for a daemon's children LimitMEMLOCK=infinity in "
+			"its systemd unit)");
+	setrlimit(RLIMIT_MEMLOCK, &before);
+}
+
+static void registration_refused(void **state)
+{
+	(void)state;
+	make_pd();
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_WRITE, NULL),
+			 -EINVAL);
+	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x2: "
+			"Invalid argument; remote write and atomics need IBV_ACCESS_LOCAL_WRITE "
+			"too");
+	fake_verbs_fail("ibv_reg_mr", 1, EFAULT);
+	assert_int_equal(register_mr("mr"), -EFAULT);
+	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x7: Bad "
+			"address (not mapped, or read-only)");
+	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, 1 << 30, NULL), -EINVAL);
+	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x40000000: "
+			"Invalid argument");
+	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_ATOMIC, NULL),
+			 -EINVAL);
+	assert_error_has("access flags 0x8: Invalid argument; remote write and atomics need");
+	fake_verbs_fail("ibv_reg_mr", 1, FAKE_NO_ERRNO);
+	errno = ENOENT;
+	assert_int_equal(register_mr("mr"), -EIO);	/* not what errno said before */
+}
+
+static void more_than_can_be_mapped(void **state)
+{
+	static const size_t lengths[] = { SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2 };
+	size_t i;
+
+	(void)state;
+	make_pd();
+	for (i = 0; i < BEEST_COUNT(lengths); i++) {
+		assert_true(hartebeest_mr_create(hb, "mr", "pd", lengths[i], RW, NULL) < 0);
+		assert_error_has("memory region 'mr': ");
+		assert_error_has(" map");
+	}
+	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", SIZE_MAX, RW, NULL), -ENOMEM);
+	assert_error_is("memory region 'mr': a buffer of 18446744073709551615 bytes is more than "
+			"can be mapped");
+}
+
+/* Pages of this process, from /proc. */
+static long pages_in_use(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long pages = -1;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%ld", &pages), 1);
+	fclose(file);
+	return pages;
+}
+
+static void a_failed_registration_unmaps(void **state)
+{
+	long before = pages_in_use();
+	int i;
+
+	(void)state;
+	make_pd();
+	fake_verbs_fail("ibv_reg_mr", 0, EPERM);
+	for (i = 0; i < 16; i++)
+		assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 4 << 20, RW, NULL), -EPERM);
+	assert_true(pages_in_use() - before < 8 * (4 << 20) / sysconf(_SC_PAGESIZE));
+}
+
+/* ---------------------------------------------------------------- INIT --- */
+
+static void init_roce(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	const struct fake_modify *modify;
+	const struct beest_end *end;
+
+	(void)state;
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(qp->state, IBV_QPS_INIT);
+	modify = fake_verbs_last_modify(qp);
+	assert_int_equal(modify->attr.port_num, 1);
+	assert_int_equal(modify->attr.pkey_index, 0);
+	assert_int_equal(modify->attr.qp_access_flags, RW | IBV_ACCESS_REMOTE_ATOMIC);
+
+	end = end_of("qp");
+	assert_int_equal(end->sgid_index, 3);		/* v2 before v1, IPv4 before link-local */
+	assert_gid(end->card.gid, "::ffff:10.0.0.1");
+	assert_int_equal(end->card.roce, BEEST_ROCE_V2);
+	assert_int_equal(end->card.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(end->card.lid, 0);
+	assert_int_equal(end->card.mtu, IBV_MTU_1024);
+	assert_int_equal(end->card.pkey, 0xffff);
+	assert_int_equal(end->card.qp_num, qp->qp_num);
+	assert_int_equal(end->card.qp_type, IBV_QPT_RC);
+	assert_int_equal(end->card.max_dest_rd_atomic, 16);
+	assert_int_equal(end->max_init_rd_atomic, 16);
+	assert_int_equal(end->card.grh_required, 0);
+	assert_string_equal(end->card.device, "fake0:1");
+	assert_int_equal(fake_verbs.ahs, 0);		/* the trial handle is gone */
+}
+
+static void init_infiniband(void **state)
+{
+	struct ibv_qp *qp;
+	const struct beest_end *end;
+
+	(void)state;
+	hartebeest_close(hb);
+	fake_verbs_infiniband();
+	fake_verbs.devices[0].ports[0].lmc = 2;
+	fake_verbs.devices[0].ports[0].flags = IBV_QPF_GRH_REQUIRED;
+	fake_verbs.devices[0].attr.max_qp_rd_atom = 4;
+	fake_verbs.devices[0].attr.max_qp_init_rd_atom = 8;
+	hb = NULL;
+	open_with("qp_attr.ah_attr.sl=5", "qp_attr.path_mtu=2");
+	qp = make_qp(IBV_QPT_UC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(fake_verbs_last_modify(qp)->attr.qp_access_flags,
+			 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	end = end_of("qp");
+	assert_int_equal(end->sgid_index, 0);
+	assert_gid(end->card.gid, "fe80::7");
+	assert_int_equal(end->card.roce, BEEST_ROCE_NONE);
+	assert_int_equal(end->card.link_layer, IBV_LINK_LAYER_INFINIBAND);
+	assert_int_equal(end->card.lid, 7);
+	assert_int_equal(end->card.lmc, 2);
+	assert_int_equal(end->card.sl, 5);
+	assert_int_equal(end->card.mtu, IBV_MTU_512);
+	assert_int_equal(end->card.grh_required, 1);
+	assert_int_equal(end->card.max_dest_rd_atomic, 4);
+	assert_int_equal(end->max_init_rd_atomic, 8);
+}
+
+/* An upper limit and no more: the port's own MTU may be lower. */
+static void path_mtu_is_a_limit(void **state)
+{
+	(void)state;
+	open_with("qp_attr.path_mtu=5", NULL);
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(end_of("qp")->card.mtu, IBV_MTU_1024);
+}
+
+static void init_datagram(void **state)
+{
+	struct ibv_qp *qp;
+
+	(void)state;
+	open_with("qp_attr.qkey=0x1234567", NULL);
+	qp = make_qp(IBV_QPT_UD);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(fake_verbs_last_modify(qp)->attr.qkey, 0x1234567);
+	assert_int_equal(end_of("qp")->card.qkey, 0x1234567);
+}
+
+static unsigned int access_of(const char *option, enum ibv_atomic_cap atomic)
+{
+	struct ibv_qp *qp;
+
+	fake_verbs.devices[0].attr.atomic_cap = atomic;
+	open_with(option, NULL);
+	qp = make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	return fake_verbs_last_modify(qp)->attr.qp_access_flags;
+}
+
+static void access_flags(void **state)
+{
+	(void)state;
+	assert_int_equal(access_of(NULL, IBV_ATOMIC_HCA), RW | IBV_ACCESS_REMOTE_ATOMIC);
+	assert_int_equal(access_of(NULL, IBV_ATOMIC_GLOB), RW | IBV_ACCESS_REMOTE_ATOMIC);
+	assert_int_equal(access_of(NULL, IBV_ATOMIC_NONE), RW);
+	assert_int_equal(access_of("qp_attr.access_flags=1", IBV_ATOMIC_HCA), 1);
+	assert_int_equal(access_of("qp_attr.access_flags=0", IBV_ATOMIC_HCA), 0);
+}
+
+static void a_partition_is_not_used_on_roce(void **state)
+{
+	(void)state;
+	open_with("qp_attr.pkey=0xffff", NULL);
+	listen_for_warnings();
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(warnings, 0);
+
+	open_with("qp_attr.pkey=0x1234", NULL);
+	listen_for_warnings();
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(warnings, 1);
+	assert_string_equal(last_line, "queue pair 'qp': option qp_attr.pkey (0x1234) is not used on "
+			    "RoCE: port fake0:1 has 0xffff only");
+	assert_int_equal(end_of("qp")->card.pkey, 0xffff);
+}
+
+static void partition_by_value(void **state)
+{
+	struct ibv_qp *qp;
+
+	(void)state;
+	hartebeest_close(hb);
+	fake_verbs_infiniband();
+	hb = NULL;
+	open_with("qp_attr.pkey=0x0012", NULL);
+	qp = make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(fake_verbs_last_modify(qp)->attr.pkey_index, 1);
+	assert_int_equal(end_of("qp")->card.pkey, 0x8012);
+
+	open_with("qp_attr.pkey=0x8013", NULL);
+	qp = make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), -ENODATA);
+	assert_error_has("0x8012");
+	assert_int_equal(qp->state, IBV_QPS_RESET);
+}
+
+static void no_gid_fits(void **state)
+{
+	struct ibv_qp *qp;
+
+	(void)state;
+	open_with("device.name=fake0:1", "device.gid=ip:10.9.9.9");
+	qp = make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), -ENODATA);
+	assert_error_has("10.0.0.1");
+	assert_int_equal(qp->state, IBV_QPS_RESET);
+	fake_verbs.devices[0].ports[0].gids[5] = (struct fake_gid){
+		.gid = "::ffff:10.9.9.9", .roce = 2, .netdev = "eth0"
+	};
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);	/* it came meanwhile */
+	assert_int_equal(end_of("qp")->sgid_index, 5);
+}
+
+/* GID tables are reordered while a job runs: read anew at each INIT. */
+static void the_gid_may_move(void **state)
+{
+	struct fake_gid *gids = fake_verbs.devices[0].ports[0].gids;
+
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(end_of("qp")->sgid_index, 3);
+	gids[7] = gids[3];
+	memset(&gids[3], 0, sizeof(gids[3]));
+	fake_verbs.devices[0].ports[0].active_mtu = IBV_MTU_4096;
+	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(end_of("qp")->sgid_index, 7);
+	assert_int_equal(end_of("qp")->card.mtu, IBV_MTU_4096);
+}
+
+/* ----------------------------------------------------- sequence numbers --- */
+
+#define DRAWS 64
+
+static void sequence_numbers_differ(void **state)
+{
+	uint32_t psn[DRAWS], high = 0;
+	int i, j, same = 0;
+
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	for (i = 0; i < DRAWS; i++) {
+		assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+		psn[i] = end_of("qp")->card.sq_psn;
+		assert_true(psn[i] <= 0xffffff);
+		high |= psn[i] & 0xff0000;
+		for (j = 0; j < i; j++)
+			same += psn[i] == psn[j];
+		assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+	}
+	assert_true(same <= 1);		/* one pair in 8000 runs is chance, two are not */
+	assert_true(high != 0);
+}
+
+static void sequence_number_by_option(void **state)
+{
+	(void)state;
+	open_with("qp_attr.sq_psn=16777215", NULL);
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(end_of("qp")->card.sq_psn, 0xffffff);
+	open_with("qp_attr.sq_psn=0", NULL);
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(end_of("qp")->card.sq_psn, 0);
+}
+
+/* --------------------------------------------------------------- refill --- */
+
+static struct {
+	int calls, result;
+	struct ibv_qp *qp;
+	enum ibv_qp_state state;
+} refills;
+
+static int refill(void *data, struct ibv_qp *qp)
+{
+	assert_ptr_equal(data, &refills);
+	refills.calls++;
+	refills.qp = qp;
+	refills.state = qp->state;
+	return refills.result < 0 ? refills.result : hartebeest_post_recv(qp, NULL, 0, 0, 9);
+}
+
+static void refill_is_called_in_init(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+
+	(void)state;
+	memset(&refills, 0, sizeof(refills));
+	assert_int_equal(hartebeest_qp_refill_set(hb, "qp", refill, &refills), 0);
+	assert_int_equal(refills.calls, 0);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(refills.calls, 1);
+	assert_ptr_equal(refills.qp, qp);
+	assert_int_equal(refills.state, IBV_QPS_INIT);
+	assert_int_equal(fake_verbs_posted(0)->recv.wr_id, 9);
+
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);	/* is there: nothing to do */
+	assert_int_equal(refills.calls, 1);
+	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(refills.calls, 2);
+
+	assert_int_equal(hartebeest_qp_refill_set(hb, "qp", NULL, NULL), 0);
+	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(refills.calls, 2);
+}
+
+/* A queue pair without receives is not in INIT as far as its user is concerned. */
+static void a_failed_refill_fails_the_transition(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+
+	(void)state;
+	memset(&refills, 0, sizeof(refills));
+	refills.result = -ENOBUFS;
+	assert_int_equal(hartebeest_qp_refill_set(hb, "qp", refill, &refills), 0);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), -ENOBUFS);
+	assert_error_is("the refill function of queue pair 'qp' failed: No buffer space available");
+	assert_int_equal(qp->state, IBV_QPS_RESET);
+	refills.result = 0;
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(refills.calls, 2);
+}
+
+/* --------------------------------------------------------- other states --- */
+
+static void init_beyond_init(void **state)
+{
+	static const enum ibv_qp_state states[] = {
+		IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR,
+	};
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	size_t i;
+
+	(void)state;
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	for (i = 0; i < BEEST_COUNT(states); i++) {
+		fake_verbs_set_state(qp, states[i]);
+		assert_int_equal(hartebeest_qp_init(hb, "qp"), -EISCONN);
+		assert_error_is("queue pair 'qp' is beyond INIT already: hartebeest_qp_reset() "
+				"first");
+		assert_int_equal(qp->state, states[i]);
+		assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+		assert_int_equal(qp->state, IBV_QPS_RESET);
+	}
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+}
+
+/* Intel's E810 refuses RESET -> RESET. */
+static void reset_of_reset_asks_nothing(void **state)
+{
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+	assert_int_equal(fake_verbs_calls("ibv_modify_qp"), 0);
+}
+
+static void failures_on_the_way_to_init(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+
+	(void)state;
+	fake_verbs_fail("ibv_query_qp", 1, EIO);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), -EIO);
+	assert_error_is("cannot read the state of queue pair 'qp': Input/output error");
+	fake_verbs_fail("ibv_query_port", 1, ENODEV);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), -ENODEV);
+	fake_verbs_fail("ibv_modify_qp", 1, EINVAL);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), -EINVAL);
+	assert_error_has("RESET -> INIT of QP ");
+	assert_error_has(" on fake0:1 failed: Invalid argument; the access flags or the P_Key "
+			 "index do not suit the device (port 1, P_Key index 0, access flags 0xf)");
+	assert_int_equal(qp->state, IBV_QPS_RESET);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	fake_verbs_fail("ibv_modify_qp", 1, EIO);
+	assert_int_equal(hartebeest_qp_reset(hb, "qp"), -EIO);
+	assert_int_equal(qp->state, IBV_QPS_INIT);
+	fake_verbs_fail("ibv_query_qp", 1, EIO);
+	assert_int_equal(hartebeest_qp_reset(hb, "qp"), -EIO);
+}
+
+/* Without a server, what needs none works, and what needs one says so. */
+static void no_server_is_named(void **state)
+{
+	struct hartebeest_remote_mr mr;
+	char text[8];
+
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	create_mr("mr");
+	assert_int_equal(hartebeest_mr_publish(hb, "mr", "k"), -EDESTADDRREQ);
+	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
+			"(option exchange.servers)");
+	assert_int_equal(hartebeest_mr_fetch(hb, "k", &mr), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_qp_publish(hb, "qp", "k"), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_qp_fetch(hb, "k", NULL), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_msg_wait(hb, "k", text, 8, NULL), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_msg_delete(hb, "k"), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_qp_connect(hb, "qp", "k"), -ENOENT);
+	assert_error_has("hartebeest_qp_fetch() was not called");
+	assert_int_equal(hartebeest_qp_confirm(hb, "qp", "k"), -ENOTCONN);
+	assert_error_is("queue pair 'qp' was never published, so no peer can confirm it");
+	assert_int_equal(hartebeest_qp_reconnect(hb, "qp", "k"), -ENOTCONN);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+}
+
+/* ------------------------------------------------------ every failing call --- */
+
+static int init_qp(const char *name)
+{
+	return hartebeest_qp_init(hb, name);
+}
+
+static int get_port(const char *name)
+{
+	int port = hartebeest_port(hb);
+
+	(void)name;
+	return port < 0 ? port : 0;
+}
+
+static const struct {
+	int (*step)(const char *name);
+	const char *name;
+} bring_up[] = {
+	{ get_port, NULL }, { create_pd, "pd" }, { create_cq, "cq" }, { create_mr, "mr" },
+	{ register_mr, "own" }, { register_dmabuf, "gpu" }, { create_qp, "qp" },
+	{ create_qp_attr, "qp2" }, { init_qp, "qp" }, { init_qp, "qp2" },
+};
+
+/* A step that failed succeeds when it is tried again; all others at once. */
+static int take_all_steps(void)
+{
+	int ret, failed = 0;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(bring_up); i++) {
+		ret = bring_up[i].step(bring_up[i].name);
+		if (ret == 0)
+			continue;
+		failed++;
+		assert_true(ret < 0);
+		assert_true(strlen(hartebeest_error()) > 10);
+		assert_int_equal(bring_up[i].step(bring_up[i].name), 0);
+	}
+	return failed;
+}
+
+static void every_call_may_fail(void **state)
+{
+	static const int errors[] = { EIO, ENOMEM, EINVAL, FAKE_NO_ERRNO };
+	int n, fired = 1, failed = 0;
+	size_t e;
+
+	(void)state;
+	for (e = 0; e < BEEST_COUNT(errors); e++)
+		for (n = 1, fired = 1; fired; n++) {
+			hartebeest_close(hb);
+			fake_verbs_reset();
+			assert_int_equal(hartebeest_open(&hb, NULL), 0);
+			fake_verbs_fail("*", n, errors[e]);
+			failed += take_all_steps();
+			fired = fake_verbs.fired;
+			assert_int_equal(fake_verbs.mrs, 3);
+			assert_int_equal(fake_verbs.qps, 2);
+			assert_int_equal(fake_verbs.ahs, 0);
+			assert_int_equal(fake_verbs.lists, 0);
+			hartebeest_close(hb);
+			hb = NULL;
+			assert_int_equal(fake_verbs.open, 0);
+		}
+	assert_true(failed > 40);	/* the walk did reach them */
+}
+
+/* A failure in the middle, and nobody tries again. */
+static void giving_up_in_the_middle(void **state)
+{
+	int n, ret, fired = 1;
+	size_t i;
+
+	(void)state;
+	for (n = 1; fired; n++) {
+		hartebeest_close(hb);
+		fake_verbs_reset();
+		assert_int_equal(hartebeest_open(&hb, NULL), 0);
+		fake_verbs_fail("*", n, EIO);
+		for (i = 0, ret = 0; i < BEEST_COUNT(bring_up) && ret == 0; i++)
+			ret = bring_up[i].step(bring_up[i].name);
+		fired = fake_verbs.fired;
+		hartebeest_close(hb);
+		hb = NULL;
+		assert_int_equal(fake_verbs.open, 0);
+	}
+}
+
+/* -------------------------------------------------------------- threads --- */
+
+#define THREADS 4
+#define ROUNDS 50
+
+static void *create_many(void *data)
+{
+	int *created = data, i;
+	char name[16];
+
+	for (i = 0; i < ROUNDS; i++) {
+		snprintf(name, sizeof(name), "cq%d", i);
+		*created += create_cq(name) == 0;
+	}
+	return NULL;
+}
+
+/* Of several threads that want one name, one gets it; the device is opened once. */
+static void threads_share_a_context(void **state)
+{
+	pthread_t threads[THREADS];
+	int created[THREADS] = { 0 }, i, sum = 0;
+
+	(void)state;
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, create_many, &created[i]), 0);
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		sum += created[i];
+	}
+	assert_int_equal(sum, ROUNDS);
+	assert_int_equal(fake_verbs.cqs, ROUNDS);
+	assert_int_equal(fake_verbs.contexts, 1);
+	assert_int_equal(fake_verbs_calls("ibv_open_device"), 1);
+}
+
+/* While the first is being made, another is made under its name. */
+static void overtake(const char *function)
+{
+	if (strcmp(function, "ibv_create_cq") != 0)
+		return;
+	fake_verbs.hook = NULL;
+	assert_int_equal(create_cq("cq"), 0);
+}
+
+static void overtaken(void **state)
+{
+	struct ibv_cq *cq = NULL;
+
+	(void)state;
+	fake_verbs.hook = overtake;
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, &cq), -EEXIST);
+	assert_error_is("completion queue 'cq' exists already");
+	assert_null(cq);
+	assert_int_equal(fake_verbs.cqs, 1);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+static void a_success_says_nothing(void **state)
+{
+	(void)state;
+	assert_string_equal(hartebeest_error(), "");
+	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
+	assert_string_equal(hartebeest_error(), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_success_says_nothing),	/* first: no failure came before it */
+		TEST(nothing_before_it_is_needed),
+		TEST(a_device_that_is_not_there),
+		TEST(no_rank_no_size),
+		TEST(closing_nothing),
+		TEST(a_failed_open_sets_nothing),
+		TEST(options_as_text),
+		TEST(values_are_told_with_their_source),
+		TEST(a_file_is_named_with_its_option),
+		TEST(a_name_is_used_once),
+		TEST(kinds_do_not_share_names),
+		TEST(bad_names_touch_no_device),
+		TEST(never_created),
+		TEST(null_arguments),
+		TEST(null_context),
+		TEST(failures_are_logged_once),
+		TEST(get_what_was_created),
+		TEST(two_queues),
+		TEST(depth_of_a_completion_queue),
+		TEST(sizes_are_cut),
+		TEST(granted_sizes_are_told),
+		TEST(sizes_are_per_transport),
+		TEST(inline_data_is_halved),
+		TEST(other_failures_are_no_reason_to_halve),
+		TEST(a_queue_pair_that_cannot_be),
+		TEST(types),
+		TEST(type_0_is_the_option),
+		TEST(create_attr_keeps_what_is_given),
+		TEST(create_attr_is_untouched_by_failure),
+		TEST(shared_receive_queue),
+		TEST(presets_fit_together),
+		TEST(warns_of_a_shallow_completion_queue),
+		TEST(receives_of_a_shared_queue_do_not_count),
+		TEST(busy),
+		TEST(busy_with_what_has_no_name),
+		TEST(a_failed_destroy_keeps_the_object),
+		TEST(close_goes_backwards),
+		TEST(close_after_a_mixture),
+		TEST(close_in_a_forked_child),
+		TEST(a_buffer_of_whole_pages),
+		TEST(huge_pages_where_there_are_some),
+		TEST(the_callers_memory),
+		TEST(memory_of_a_device),
+		TEST(registered_by_the_old_symbol),
+		TEST(out_of_locked_memory),
+		TEST(registration_refused),
+		TEST(more_than_can_be_mapped),
+		TEST(a_failed_registration_unmaps),
+		TEST(init_roce),
+		TEST(init_infiniband),
+		TEST(path_mtu_is_a_limit),
+		TEST(init_datagram),
+		TEST(access_flags),
+		TEST(a_partition_is_not_used_on_roce),
+		TEST(partition_by_value),
+		TEST(no_gid_fits),
+		TEST(the_gid_may_move),
+		TEST(sequence_numbers_differ),
+		TEST(sequence_number_by_option),
+		TEST(refill_is_called_in_init),
+		TEST(a_failed_refill_fails_the_transition),
+		TEST(init_beyond_init),
+		TEST(reset_of_reset_asks_nothing),
+		TEST(failures_on_the_way_to_init),
+		TEST(no_server_is_named),
+		TEST(every_call_may_fail),
+		TEST(giving_up_in_the_middle),
+		TEST(threads_share_a_context),
+		TEST(overtaken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

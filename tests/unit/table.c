@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/* table.c - names, look-up, and the order of destruction */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/table.h"
+#include "tests/support/unit.h"
+
+struct thing {
+	struct beest_node node;
+	int refuse;		/* what its destructor returns, with a sentence */
+};
+
+/* Names in the order in which destructors ran, as many as fit: "c b a ". */
+static char destroyed[256];
+
+static int destroy_thing(struct beest_node *node)
+{
+	struct thing *thing = BEEST_CONTAINER(node, struct thing, node);
+
+	if (strlen(destroyed) + strlen(node->name) + 2 <= sizeof(destroyed))
+		strcat(strcat(destroyed, node->name), " ");
+	if (thing->refuse)
+		return beest_fail(-thing->refuse, "%s is busy", node->name);
+	free(thing);
+	return 0;
+}
+
+static const struct beest_kind qp_kind = { "queue pair", destroy_thing };
+static const struct beest_kind mr_kind = { "memory region", destroy_thing };
+
+static struct beest_table table;
+
+static int add(const struct beest_kind *kind, const char *name, struct beest_node **node)
+{
+	struct thing *thing = malloc(sizeof(*thing));
+	int ret;
+
+	memset(thing, 0xa5, sizeof(*thing));	/* nothing may rest on zeroes */
+	thing->refuse = 0;
+	ret = beest_table_add(&table, kind, name, &thing->node);
+	if (ret < 0)
+		free(thing);
+	else if (node)
+		*node = &thing->node;
+	return ret;
+}
+
+static struct beest_node *added(const struct beest_kind *kind, const char *name)
+{
+	struct beest_node *node = NULL;
+
+	assert_int_equal(add(kind, name, &node), 0);
+	return node;
+}
+
+static void refuse(struct beest_node *node, int ret)
+{
+	BEEST_CONTAINER(node, struct thing, node)->refuse = ret;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	destroyed[0] = '\0';
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	beest_table_clear(&table);
+	return table.buckets || table.size || table.count || table.newest;
+}
+
+/* --- names --- */
+
+static void test_good_names(void **state)
+{
+	char name[256];
+
+	(void)state;
+	assert_int_equal(beest_table_name_check("queue pair", "a"), 0);
+	assert_int_equal(beest_table_name_check("queue pair", "ring 0 %s/Z\xc3\xbcrich"), 0);
+	assert_int_equal(beest_table_name_check("queue pair", unit_repeat(name, 'x', 255)), 0);
+}
+
+static void test_bad_names(void **state)
+{
+	char name[300];
+
+	(void)state;
+	assert_int_equal(beest_table_name_check("queue pair", NULL), -EINVAL);
+	assert_error_is("the queue pair name is empty");
+	assert_int_equal(beest_table_name_check("queue pair", ""), -EINVAL);
+	assert_error_is("the queue pair name is empty");
+	assert_int_equal(beest_table_name_check("queue pair", "ab\n"), -EINVAL);
+	assert_error_is("the queue pair name 'ab\\x0a' has the control character 0x0a at byte 3");
+	assert_int_equal(beest_table_name_check("queue pair", "\x7f"), -EINVAL);
+	assert_error_has("0x7f at byte 1");
+	assert_int_equal(beest_table_name_check("queue pair", unit_repeat(name, 'x', 256)), -EINVAL);
+	assert_error_has("the queue pair name 'xxx");
+	assert_error_has("has 256 bytes: 255 are the limit");
+}
+
+/* --- look-up --- */
+
+static void test_find(void **state)
+{
+	struct beest_node *qp = added(&qp_kind, "left");
+	struct beest_node *mr = added(&mr_kind, "left");
+
+	(void)state;
+	assert_ptr_equal(beest_table_find(&table, &qp_kind, "left"), qp);
+	assert_ptr_equal(beest_table_find(&table, &mr_kind, "left"), mr);
+	assert_int_equal(table.count, 2);
+}
+
+static void test_the_table_owns_the_name(void **state)
+{
+	char name[] = "qp0";
+	struct beest_node *node = added(&qp_kind, name);
+
+	(void)state;
+	name[2] = '9';
+	assert_string_equal(node->name, "qp0");
+	assert_ptr_equal(beest_table_find(&table, &qp_kind, "qp0"), node);
+}
+
+static void test_find_names_the_nearest(void **state)
+{
+	(void)state;
+	added(&qp_kind, "qp0");
+	added(&mr_kind, "qp11");
+	assert_null(beest_table_find(&table, &qp_kind, "qp1"));
+	assert_error_is("no queue pair is called 'qp1'; the nearest name is 'qp0'");
+}
+
+static void test_find_with_nothing_near(void **state)
+{
+	(void)state;
+	added(&qp_kind, "qp0");
+	assert_null(beest_table_find(&table, &qp_kind, "to\nrank 7"));
+	assert_error_is("no queue pair is called 'to\\x0arank 7'");
+}
+
+static void test_find_among_none(void **state)
+{
+	(void)state;
+	assert_null(beest_table_find(&table, &qp_kind, "qp1"));
+	assert_error_is("no queue pair is called 'qp1'; there is no queue pair at all");
+	added(&mr_kind, "qp1");
+	assert_null(beest_table_find(&table, &qp_kind, "qp1"));
+	assert_error_is("no queue pair is called 'qp1'; there is no queue pair at all");
+}
+
+static void test_taken_names(void **state)
+{
+	(void)state;
+	assert_int_equal(beest_table_name_available(&table, &qp_kind, "qp0"), 0);
+	added(&qp_kind, "qp0");
+	assert_int_equal(beest_table_name_available(&table, &qp_kind, "qp0"), -EEXIST);
+	assert_error_is("queue pair 'qp0' exists already");
+	assert_int_equal(beest_table_name_available(&table, &mr_kind, "qp0"), 0);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind, "qp1"), 0);
+}
+
+static void test_a_refused_node_is_untouched(void **state)
+{
+	struct beest_node node, before;
+
+	(void)state;
+	memset(&node, 0xa5, sizeof(node));
+	before = node;
+	added(&qp_kind, "qp0");
+	assert_int_equal(beest_table_add(&table, &qp_kind, "qp0", &node), -EEXIST);
+	assert_int_equal(beest_table_add(&table, &qp_kind, "", &node), -EINVAL);
+	assert_int_equal(beest_table_add(&table, &qp_kind, "\t", &node), -EINVAL);
+	assert_memory_equal(&node, &before, sizeof(node));
+	assert_int_equal(table.count, 1);
+}
+
+#define MANY 3000
+
+static const char *numbered(int i)
+{
+	static char name[32];
+
+	sprintf(name, "peer %d", i);
+	return name;
+}
+
+static void test_grows(void **state)
+{
+	static struct beest_node *node[MANY];
+	int i;
+
+	(void)state;
+	for (i = 0; i < MANY; i++)
+		node[i] = added(i % 2 ? &qp_kind : &mr_kind, numbered(i));
+	assert_int_equal(table.count, MANY);
+	assert_true(table.size >= MANY && table.size < 4 * MANY);
+	assert_int_equal(table.size & (table.size - 1), 0);
+
+	for (i = 0; i < MANY; i++)
+		assert_ptr_equal(beest_table_find(&table, i % 2 ? &qp_kind : &mr_kind,
+						  numbered(i)), node[i]);
+	for (i = 0; i < MANY; i++) {
+		assert_int_equal(beest_table_destroy(&table, node[i]), 0);
+		assert_int_equal(beest_table_name_available(&table, &qp_kind, numbered(i)), 0);
+	}
+	assert_int_equal(table.count, 0);
+	assert_null(table.newest);
+}
+
+/* 1000 names into 1024 buckets: chance makes chains of five or six, no more. */
+static void test_spreads(void **state)
+{
+	const struct beest_node *node;
+	size_t length;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++)
+		added(&mr_kind, numbered(i));
+	for (i = 0; i < table.size; i++) {
+		length = 0;
+		for (node = table.buckets[i]; node; node = node->chain)
+			length++;
+		assert_true(length <= 8);
+	}
+}
+
+/* --- destruction --- */
+
+static void test_destroy(void **state)
+{
+	struct beest_node *b;
+
+	(void)state;
+	added(&qp_kind, "a");
+	b = added(&qp_kind, "b");
+	added(&qp_kind, "c");
+	assert_int_equal(beest_table_destroy(&table, b), 0);
+	assert_string_equal(destroyed, "b ");
+	assert_null(beest_table_find(&table, &qp_kind, "b"));
+	assert_non_null(beest_table_find(&table, &qp_kind, "a"));
+	assert_non_null(beest_table_find(&table, &qp_kind, "c"));
+	added(&qp_kind, "b");
+	assert_int_equal(table.count, 3);
+}
+
+static void test_clear_is_newest_first(void **state)
+{
+	(void)state;
+	added(&mr_kind, "pd");
+	added(&qp_kind, "cq");
+	added(&mr_kind, "mr");
+	added(&qp_kind, "qp");
+	beest_table_clear(&table);
+	assert_string_equal(destroyed, "qp mr cq pd ");
+}
+
+/* Wherever it stood: first, in between, last. */
+static void test_a_failed_destroy_keeps_place(void **state)
+{
+	static const char *const names[] = { "a", "b", "c" };
+	struct beest_node *node[3];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		node[i] = added(&qp_kind, names[i]);
+	for (i = 0; i < 3; i++) {
+		refuse(node[i], -EBUSY);
+		assert_int_equal(beest_table_destroy(&table, node[i]), -EBUSY);
+		refuse(node[i], 0);
+		assert_ptr_equal(beest_table_find(&table, &qp_kind, names[i]), node[i]);
+	}
+	assert_error_is("c is busy");
+	assert_int_equal(table.count, 3);
+
+	destroyed[0] = '\0';
+	beest_table_clear(&table);
+	assert_string_equal(destroyed, "c b a ");
+}
+
+static void test_clear_drops_what_refuses(void **state)
+{
+	struct beest_node *b;
+
+	(void)state;
+	added(&qp_kind, "a");
+	b = added(&qp_kind, "b");
+	added(&qp_kind, "c");
+	refuse(b, -EBUSY);
+	beest_table_clear(&table);
+	assert_string_equal(destroyed, "c b a ");
+	assert_int_equal(table.count, 0);
+	free(BEEST_CONTAINER(b, struct thing, node));
+}
+
+static void test_a_cleared_table_can_be_used(void **state)
+{
+	(void)state;
+	beest_table_clear(&table);
+	added(&qp_kind, "a");
+	beest_table_clear(&table);
+	beest_table_clear(&table);
+	assert_string_equal(destroyed, "a ");
+	added(&qp_kind, "a");
+	assert_non_null(beest_table_find(&table, &qp_kind, "a"));
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_good_names),
+		TEST(test_bad_names),
+		TEST(test_find),
+		TEST(test_the_table_owns_the_name),
+		TEST(test_find_names_the_nearest),
+		TEST(test_find_with_nothing_near),
+		TEST(test_find_among_none),
+		TEST(test_taken_names),
+		TEST(test_a_refused_node_is_untouched),
+		TEST(test_grows),
+		TEST(test_spreads),
+		TEST(test_destroy),
+		TEST(test_clear_is_newest_first),
+		TEST(test_a_failed_destroy_keeps_place),
+		TEST(test_clear_drops_what_refuses),
+		TEST(test_a_cleared_table_can_be_used),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1056 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * connect.c - what two ends agree on, every attribute that follows, every refusal
+ *
+ * The masks are written down here a second time, from the kernel's qp_state_table,
+ * and the fake device enforces its own third copy of them.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+
+#include "lib/verbs/transition.h"
+#include "tests/support/fake-verbs.h"
+
+/* ------------------------------------------------------------ two ends --- */
+
+struct pair {
+	struct beest_qp_options options;
+	struct beest_end end;
+	struct beest_peer peer;
+	struct beest_connection path;
+	struct ibv_ah_attr ah;		/* what path.ah should be */
+};
+
+static void set_gid(uint8_t gid[16], const char *text)
+{
+	assert_int_equal(inet_pton(AF_INET6, text, gid), 1);
+}
+
+static const struct beest_qp_options some_options = {
+	.path_mtu = BEEST_AUTO,
+	.rq_psn = BEEST_AUTO,
+	.sq_psn = BEEST_AUTO,
+	.sl = 3,
+	.max_dest_rd_atomic = 16,
+	.max_rd_atomic = 16,
+	.min_rnr_timer = 12,
+	.timeout = 14,
+	.retry_cnt = 6,
+	.rnr_retry = 5,
+	.pkey = BEEST_AUTO,
+	.traffic_class = 104,
+	.hop_limit = 64,
+	.flow_label = 0x98765,
+	.static_rate = IBV_RATE_10_GBPS,
+	.access_flags = BEEST_AUTO,
+};
+
+static const struct {
+	uint8_t type;
+	const char *text;
+} types[BEEST_TRANSPORTS] = {
+	[BEEST_RC] = { IBV_QPT_RC, "RC" },
+	[BEEST_UC] = { IBV_QPT_UC, "UC" },
+	[BEEST_UD] = { IBV_QPT_UD, "UD" },
+};
+
+static void common(struct pair *pair, enum beest_transport transport)
+{
+	memset(pair, 0, sizeof(*pair));
+	pair->options = some_options;
+	pair->end.options = &pair->options;
+	pair->end.transport = transport;
+	pair->end.port = 1;
+	pair->end.sgid_index = 3;
+	pair->end.pkey_index = 5;
+	pair->end.max_init_rd_atomic = 16;
+	pair->end.access_flags = 7;
+	pair->end.card = (struct beest_endpoint){
+		.qp_type = types[transport].type, .mtu = IBV_MTU_4096,
+		.max_dest_rd_atomic = 11, .pkey = 0xffff, .qp_num = 0x111111,
+		.sq_psn = 0x222222, .qkey = 0x0badcafe, .sl = 3, .device = "own0:1",
+	};
+	pair->peer.author = (struct beest_author){ .host = "far", .pid = 12, .rank = 3 };
+	pair->peer.card = (struct beest_endpoint){
+		.qp_type = types[transport].type, .mtu = IBV_MTU_4096,
+		.max_dest_rd_atomic = 9, .pkey = 0xffff, .qp_num = 0xabcdef,
+		.sq_psn = 0x765432, .qkey = 0x0ddba11, .sl = 9, .device = "far0:2",
+	};
+	pair->ah.port_num = 1;
+	pair->ah.sl = 3;
+	pair->ah.static_rate = IBV_RATE_10_GBPS;
+}
+
+static void infiniband(struct pair *pair, enum beest_transport transport)
+{
+	common(pair, transport);
+	pair->end.card.link_layer = pair->peer.card.link_layer = IBV_LINK_LAYER_INFINIBAND;
+	pair->end.card.lid = 7;
+	pair->peer.card.lid = 0xbeef;
+	set_gid(pair->end.card.gid, "fe80::7");
+	set_gid(pair->peer.card.gid, "fe80::beef");
+	pair->ah.dlid = 0xbeef;
+}
+
+static void expect_grh(struct pair *pair)
+{
+	pair->ah.is_global = 1;
+	memcpy(pair->ah.grh.dgid.raw, pair->peer.card.gid, 16);
+	pair->ah.grh.sgid_index = 3;
+	pair->ah.grh.flow_label = 0x98765;
+	pair->ah.grh.hop_limit = 64;
+	pair->ah.grh.traffic_class = 104;
+}
+
+static void roce(struct pair *pair, enum beest_transport transport, enum beest_roce version)
+{
+	common(pair, transport);
+	pair->end.card.link_layer = pair->peer.card.link_layer = IBV_LINK_LAYER_ETHERNET;
+	pair->end.card.roce = pair->peer.card.roce = (uint8_t)version;
+	pair->end.card.mtu = pair->peer.card.mtu = IBV_MTU_1024;
+	set_gid(pair->end.card.gid, "::ffff:10.0.0.1");
+	set_gid(pair->peer.card.gid, "::ffff:10.0.1.2");
+	expect_grh(pair);
+}
+
+static void agree(struct pair *pair)
+{
+	memset(&pair->path, 0xa5, sizeof(pair->path));
+	assert_int_equal(beest_transition_agree(&pair->end, &pair->peer, &pair->path), 0);
+}
+
+static void assert_ah(const struct pair *pair)
+{
+	const struct ibv_ah_attr *is = &pair->path.ah, *wanted = &pair->ah;
+
+	assert_memory_equal(is->grh.dgid.raw, wanted->grh.dgid.raw, 16);
+	assert_int_equal(is->grh.flow_label, wanted->grh.flow_label);
+	assert_int_equal(is->grh.sgid_index, wanted->grh.sgid_index);
+	assert_int_equal(is->grh.hop_limit, wanted->grh.hop_limit);
+	assert_int_equal(is->grh.traffic_class, wanted->grh.traffic_class);
+	assert_int_equal(is->dlid, wanted->dlid);
+	assert_int_equal(is->sl, wanted->sl);
+	assert_int_equal(is->src_path_bits, wanted->src_path_bits);
+	assert_int_equal(is->static_rate, wanted->static_rate);
+	assert_int_equal(is->is_global, wanted->is_global);
+	assert_int_equal(is->port_num, wanted->port_num);
+}
+
+static void agrees(struct pair *pair)
+{
+	agree(pair);
+	assert_ah(pair);
+}
+
+/* A refusal leaves no doubt which two values clash, and touches nothing. */
+static void refuses(struct pair *pair, int ret, const char *sentence)
+{
+	struct beest_connection before;
+
+	memset(&before, 0xa5, sizeof(before));
+	pair->path = before;
+	assert_int_equal(beest_transition_agree(&pair->end, &pair->peer, &pair->path), ret);
+	assert_error_is(sentence);
+	assert_memory_equal(&pair->path, &before, sizeof(before));
+}
+
+/* ------------------------------------------------------ address vector --- */
+
+static void same_subnet_goes_by_lid(void **state)
+{
+	struct pair pair;
+	int transport;
+
+	(void)state;
+	for (transport = 0; transport < BEEST_TRANSPORTS; transport++) {
+		infiniband(&pair, transport);
+		agrees(&pair);
+		assert_int_equal(pair.path.ah.is_global, 0);
+	}
+}
+
+static void either_port_may_demand_a_grh(void **state)
+{
+	struct pair pair;
+	int side;
+
+	(void)state;
+	for (side = 1; side <= 3; side++) {
+		infiniband(&pair, BEEST_RC);
+		pair.end.card.grh_required = side & 1;
+		pair.peer.card.grh_required = side >> 1;
+		expect_grh(&pair);
+		agrees(&pair);
+		assert_int_equal(pair.path.ah.dlid, 0xbeef);
+	}
+}
+
+static void is_global_asks_for_a_grh(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_UC);
+	pair.options.is_global = 1;
+	pair.options.hop_limit = 255;
+	pair.options.traffic_class = 255;
+	pair.end.sgid_index = 255;
+	expect_grh(&pair);
+	pair.ah.grh.hop_limit = 255;
+	pair.ah.grh.traffic_class = 255;
+	pair.ah.grh.sgid_index = 255;
+	agrees(&pair);
+}
+
+static void other_prefix_goes_by_router(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	set_gid(pair.end.card.gid, "fec0:0:1234:1::7");
+	set_gid(pair.peer.card.gid, "fec0:0:5678:2::beef");
+	expect_grh(&pair);
+	pair.ah.dlid = 0x5678;		/* the FLID: bytes 4 and 5 of the peer's GID */
+	agrees(&pair);
+}
+
+static void other_prefix_without_flid_keeps_the_lid(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	set_gid(pair.peer.card.gid, "fec0:0:0:2::beef");
+	expect_grh(&pair);
+	agrees(&pair);
+}
+
+/* Within one subnet these bytes are part of the prefix and no LID. */
+static void same_prefix_has_no_flid(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	set_gid(pair.end.card.gid, "fec0:0:5678:2::7");
+	set_gid(pair.peer.card.gid, "fec0:0:5678:2::beef");
+	agrees(&pair);
+}
+
+static void path_bits_within_the_lmc(void **state)
+{
+	struct pair pair;
+	int bits;
+
+	(void)state;
+	for (bits = 0; bits < 4; bits++) {
+		infiniband(&pair, BEEST_RC);
+		pair.end.card.lmc = 2;
+		pair.options.src_path_bits = bits;
+		pair.ah.src_path_bits = (uint8_t)bits;
+		agrees(&pair);
+	}
+}
+
+static void path_bits_beyond_the_lmc(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.end.card.lmc = 2;
+	pair.options.src_path_bits = 4;
+	refuses(&pair, -EINVAL, "option qp_attr.ah_attr.src_path_bits is 4, but port own0:1 "
+		"has LMC 2: at most 3");
+
+	pair.end.card.lmc = 0;
+	pair.options.src_path_bits = 1;
+	refuses(&pair, -EINVAL, "option qp_attr.ah_attr.src_path_bits is 1, but port own0:1 "
+		"has LMC 0: at most 0");
+}
+
+/* The peer's LMC is its own business. */
+static void path_bits_ask_the_own_lmc(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.peer.card.lmc = 7;
+	pair.options.src_path_bits = 1;
+	assert_int_equal(beest_transition_agree(&pair.end, &pair.peer, &pair.path), -EINVAL);
+}
+
+static void peer_without_lid(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.peer.card.lid = 0;
+	refuses(&pair, -EPROTO, "the peer's port far0:2 has no LID: is a subnet manager running?");
+}
+
+static void roce_always_has_a_grh(void **state)
+{
+	struct pair pair;
+	int transport, version;
+
+	(void)state;
+	for (transport = 0; transport < BEEST_TRANSPORTS; transport++)
+		for (version = BEEST_ROCE_V1; version <= BEEST_ROCE_V2; version++) {
+			roce(&pair, transport, version);
+			agrees(&pair);
+			assert_int_equal(pair.path.ah.dlid, 0);
+		}
+}
+
+/* LIDs and path bits are InfiniBand's: whatever stands there is not looked at. */
+static void roce_has_no_lid(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
+	pair.peer.card.lid = 17;
+	pair.options.src_path_bits = 5;
+	agrees(&pair);
+}
+
+static void roce_over_ipv6(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
+	set_gid(pair.end.card.gid, "fd00::1");
+	set_gid(pair.peer.card.gid, "fe80::2");
+	expect_grh(&pair);
+	agrees(&pair);
+}
+
+/* The original wrote the peer's port here; the kernel answers EINVAL. */
+static void port_is_the_own_one(void **state)
+{
+	struct pair pair;
+	struct ibv_qp_attr attr;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.end.port = 2;
+	strcpy(pair.end.card.device, "own0:2");
+	strcpy(pair.peer.card.device, "far0:1");
+	pair.ah.port_num = 2;
+	agrees(&pair);
+	beest_transition_attr(BEEST_TO_INIT, &pair.end, NULL, &attr);
+	assert_int_equal(attr.port_num, 2);
+	beest_transition_attr(BEEST_TO_RTR, &pair.end, &pair.path, &attr);
+	assert_int_equal(attr.ah_attr.port_num, 2);
+}
+
+/* The service level is what this end's administrator says, not the peer's. */
+static void service_level_is_the_own_one(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	roce(&pair, BEEST_RC, BEEST_ROCE_V1);
+	pair.options.sl = 15;
+	pair.ah.sl = 15;
+	agrees(&pair);
+}
+
+/* ------------------------------------------------------------- numbers --- */
+
+static void mtu_is_the_smaller(void **state)
+{
+	struct pair pair;
+	int mine, its;
+
+	(void)state;
+	for (mine = IBV_MTU_256; mine <= IBV_MTU_4096; mine++)
+		for (its = IBV_MTU_256; its <= IBV_MTU_4096; its++) {
+			infiniband(&pair, BEEST_RC);
+			pair.end.card.mtu = (uint8_t)mine;
+			pair.peer.card.mtu = (uint8_t)its;
+			agree(&pair);
+			assert_int_equal(pair.path.mtu, mine < its ? mine : its);
+		}
+}
+
+static void mtu_in_bytes(void **state)
+{
+	(void)state;
+	assert_int_equal(beest_transition_mtu_bytes(IBV_MTU_256), 256);
+	assert_int_equal(beest_transition_mtu_bytes(IBV_MTU_512), 512);
+	assert_int_equal(beest_transition_mtu_bytes(IBV_MTU_1024), 1024);
+	assert_int_equal(beest_transition_mtu_bytes(IBV_MTU_2048), 2048);
+	assert_int_equal(beest_transition_mtu_bytes(IBV_MTU_4096), 4096);
+}
+
+/* Never more than wished for, than this device can, than the peer answers. */
+static void reads_out_are_the_least_of_three(void **state)
+{
+	static const struct {
+		int wish;
+		uint8_t device, peer, result;
+	} rows[] = {
+		{ 16, 16, 16, 16 }, { 4, 16, 16, 4 }, { 16, 8, 16, 8 }, { 16, 16, 2, 2 },
+		{ 0, 16, 16, 0 }, { 16, 0, 16, 0 }, { 16, 16, 0, 0 }, { 255, 255, 255, 255 },
+	};
+	struct pair pair;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		infiniband(&pair, BEEST_RC);
+		pair.options.max_rd_atomic = rows[i].wish;
+		pair.end.max_init_rd_atomic = rows[i].device;
+		pair.peer.card.max_dest_rd_atomic = rows[i].peer;
+		agree(&pair);
+		assert_int_equal(pair.path.max_rd_atomic, rows[i].result);
+	}
+}
+
+static void numbers_come_from_the_peer(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	agree(&pair);
+	assert_int_equal(pair.path.dest_qp_num, 0xabcdef);
+	assert_int_equal(pair.path.rq_psn, 0x765432);
+}
+
+static void a_given_rq_psn_is_checked(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.options.rq_psn = 0x765432;
+	agree(&pair);
+	assert_int_equal(pair.path.rq_psn, 0x765432);
+
+	pair.options.rq_psn = 3185;
+	refuses(&pair, -EPROTO, "option qp_attr.rq_psn is 3185, but the peer (far0:2) starts at "
+		"sequence number 7754802: set its qp_attr.sq_psn too, or neither");
+
+	pair.options.rq_psn = 0;
+	refuses(&pair, -EPROTO, "option qp_attr.rq_psn is 0, but the peer (far0:2) starts at "
+		"sequence number 7754802: set its qp_attr.sq_psn too, or neither");
+}
+
+/* ----------------------------------------------------- disagreements --- */
+
+static void transports_differ(void **state)
+{
+	struct pair pair;
+	char sentence[256];
+	int mine, its;
+
+	(void)state;
+	for (mine = 0; mine < BEEST_TRANSPORTS; mine++)
+		for (its = 0; its < BEEST_TRANSPORTS; its++) {
+			if (mine == its)
+				continue;
+			infiniband(&pair, mine);
+			pair.peer.card.qp_type = types[its].type;
+			snprintf(sentence, sizeof(sentence), "the transport differs: %s here "
+				 "(own0:1) but %s at the peer (far0:2, host far, pid 12, rank 3)",
+				 types[mine].text, types[its].text);
+			refuses(&pair, -EPROTOTYPE, sentence);
+		}
+}
+
+/* A later version may know transports that this one does not. */
+static void unknown_transport(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.peer.card.qp_type = 200;
+	refuses(&pair, -EPROTOTYPE, "the transport differs: RC here (own0:1) but unknown type at "
+		"the peer (far0:2, host far, pid 12, rank 3)");
+}
+
+static void link_layers_differ(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.peer.card.link_layer = IBV_LINK_LAYER_ETHERNET;
+	pair.peer.card.roce = BEEST_ROCE_V2;
+	refuses(&pair, -EPROTOTYPE, "the link layer differs: InfiniBand here (own0:1) but Ethernet "
+		"at the peer (far0:2, host far, pid 12, rank 3)");
+
+	roce(&pair, BEEST_UD, BEEST_ROCE_V2);
+	pair.peer.author.rank = -1;
+	pair.peer.card.link_layer = IBV_LINK_LAYER_INFINIBAND;
+	refuses(&pair, -EPROTOTYPE, "the link layer differs: Ethernet here (own0:1) but InfiniBand "
+		"at the peer (far0:2, host far, pid 12)");
+}
+
+static void roce_versions_differ(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	roce(&pair, BEEST_RC, BEEST_ROCE_V1);
+	pair.peer.card.roce = BEEST_ROCE_V2;
+	refuses(&pair, -EPROTO, "the RoCE version differs: RoCE v1 here (own0:1) but RoCE v2 at the "
+		"peer (far0:2, host far, pid 12, rank 3)");
+
+	roce(&pair, BEEST_UC, BEEST_ROCE_V2);
+	pair.peer.card.roce = BEEST_ROCE_V1;
+	refuses(&pair, -EPROTO, "the RoCE version differs: RoCE v2 here (own0:1) but RoCE v1 at the "
+		"peer (far0:2, host far, pid 12, rank 3)");
+}
+
+static void address_families_differ(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
+	set_gid(pair.peer.card.gid, "fd00::2");
+	refuses(&pair, -EPROTO, "the address family of the GID differs: IPv4 here (own0:1) but IPv6 "
+		"at the peer (far0:2, host far, pid 12, rank 3)");
+
+	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
+	set_gid(pair.end.card.gid, "fd00::2");
+	refuses(&pair, -EPROTO, "the address family of the GID differs: IPv6 here (own0:1) but IPv4 "
+		"at the peer (far0:2, host far, pid 12, rank 3)");
+}
+
+/* Of two InfiniBand ports neither RoCE version nor family is asked. */
+static void infiniband_has_no_family(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.peer.card.roce = BEEST_ROCE_V1;
+	agrees(&pair);
+}
+
+static void partitions(void **state)
+{
+	static const struct {
+		uint16_t mine, its;
+		const char *what;	/* NULL: they can talk */
+	} rows[] = {
+		{ 0xffff, 0xffff, NULL },
+		{ 0x8012, 0x8012, NULL },
+		{ 0x8012, 0x0012, NULL },
+		{ 0x0012, 0x8012, NULL },
+		{ 0x0012, 0x0012, "the partition membership (two limited members cannot talk)" },
+		{ 0x7fff, 0x7fff, "the partition membership (two limited members cannot talk)" },
+		{ 0xffff, 0x8012, "the partition" },
+		{ 0x8012, 0x8013, "the partition" },
+		{ 0x0012, 0x8013, "the partition" },
+		{ 0x0012, 0x0013, "the partition" },
+	};
+	char sentence[256];
+	struct pair pair;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		infiniband(&pair, BEEST_RC);
+		pair.end.card.pkey = rows[i].mine;
+		pair.peer.card.pkey = rows[i].its;
+		if (!rows[i].what) {
+			agrees(&pair);
+			continue;
+		}
+		snprintf(sentence, sizeof(sentence), "%s differs: P_Key 0x%04x here (own0:1) but "
+			 "0x%04x at the peer (far0:2, host far, pid 12, rank 3)", rows[i].what,
+			 rows[i].mine, rows[i].its);
+		refuses(&pair, -EPROTO, sentence);
+	}
+}
+
+/* The gravest first: nobody wants to hear of partitions when RC meets UD. */
+/* ----------------------------------------------------- a path of rdma_cm --- */
+
+static struct beest_pathrec some_route(const struct pair *pair)
+{
+	struct beest_pathrec route = {
+		.device = "own0", .port = 1, .flow_label = 0x54321, .dlid = 0x1234,
+		.pkey = 0xffff, .sl = 11, .src_path_bits = 5, .mtu = IBV_MTU_2048,
+		.rate = IBV_RATE_100_GBPS, .hop_limit = 200, .traffic_class = 33,
+	};
+
+	route.ethernet = pair->end.card.link_layer == IBV_LINK_LAYER_ETHERNET;
+	set_gid(route.dgid.raw, "fd00::77");
+	return route;
+}
+
+static void expect_route(struct pair *pair, const struct beest_pathrec *route)
+{
+	memset(&pair->ah, 0, sizeof(pair->ah));
+	pair->ah.port_num = 1;
+	pair->ah.sl = 11;
+	pair->ah.static_rate = IBV_RATE_100_GBPS;
+	pair->ah.is_global = 1;
+	memcpy(pair->ah.grh.dgid.raw, route->dgid.raw, 16);
+	pair->ah.grh.sgid_index = 9;
+	pair->ah.grh.hop_limit = 200;
+	pair->ah.grh.traffic_class = 33;
+	pair->ah.grh.flow_label = 0x54321;
+}
+
+static void follows(struct pair *pair, const struct beest_pathrec *route)
+{
+	agree(pair);
+	assert_int_equal(beest_transition_apply_path(&pair->end, route, 9, &pair->path), 0);
+	assert_ah(pair);
+}
+
+static void a_route_replaces_the_address(void **state)
+{
+	struct beest_pathrec route;
+	struct pair pair;
+
+	(void)state;
+	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
+	route = some_route(&pair);
+	expect_route(&pair, &route);
+	follows(&pair, &route);
+	assert_int_equal(pair.path.mtu, IBV_MTU_1024);	/* the smaller */
+
+	infiniband(&pair, BEEST_RC);
+	route = some_route(&pair);
+	expect_route(&pair, &route);
+	pair.ah.dlid = 0x1234;
+	pair.ah.src_path_bits = 5;
+	follows(&pair, &route);
+	assert_int_equal(pair.path.mtu, IBV_MTU_2048);
+
+	/* No hops: no header, unless a port demands one. */
+	route.hop_limit = 0;
+	pair.ah.is_global = 0;
+	memset(&pair.ah.grh, 0, sizeof(pair.ah.grh));
+	follows(&pair, &route);
+	pair.peer.card.grh_required = 1;
+	expect_route(&pair, &route);
+	pair.ah.dlid = 0x1234;
+	pair.ah.src_path_bits = 5;
+	pair.ah.grh.hop_limit = 64;		/* that of the options */
+	follows(&pair, &route);
+
+	/* A path record without MTU says nothing about it. */
+	route.mtu = 0;
+	follows(&pair, &route);
+	assert_int_equal(pair.path.mtu, IBV_MTU_4096);
+}
+
+static void a_route_that_does_not_suit(void **state)
+{
+	struct beest_pathrec route;
+	struct beest_connection before;
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	agree(&pair);
+	before = pair.path;
+	route = some_route(&pair);
+	route.port = 2;
+	assert_int_equal(beest_transition_apply_path(&pair.end, &route, 9, &pair.path), -EXDEV);
+	assert_error_is("the path to fd00::77 leaves by port own0:2, but this end is port own0:1: set "
+			"device.addr to an address of the port");
+	route.port = 1;
+	route.pkey = 0x8012;
+	assert_int_equal(beest_transition_apply_path(&pair.end, &route, 9, &pair.path), -EPROTO);
+	assert_memory_equal(&pair.path, &before, sizeof(before));
+	route.ethernet = true;			/* has no partitions */
+	assert_int_equal(beest_transition_apply_path(&pair.end, &route, 9, &pair.path), 0);
+}
+
+static void agreed_in_words(void **state)
+{
+	struct pair pair;
+	char text[192], small[12];
+
+	(void)state;
+	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
+	pair.peer.card.mtu = IBV_MTU_512;
+	agree(&pair);
+	assert_string_equal(beest_transition_agreed_text(&pair.end, &pair.peer, &pair.path, text, sizeof(text)),
+			    "path MTU 512 (1024 here, 512 at the peer), reads out 9 (of 16 wanted, "
+			    "16 of the device, 9 at the peer), in 11");
+	assert_string_equal(beest_transition_agreed_text(&pair.end, &pair.peer, &pair.path, small,
+							 sizeof(small)), "path MTU 51");
+	roce(&pair, BEEST_UC, BEEST_ROCE_V2);
+	agree(&pair);
+	assert_string_equal(beest_transition_agreed_text(&pair.end, &pair.peer, &pair.path, text, sizeof(text)),
+			    "path MTU 1024 (1024 here, 1024 at the peer)");
+}
+
+static void order_of_complaints(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
+	pair.options.rq_psn = 1;
+	assert_int_equal(beest_transition_agree(&pair.end, &pair.peer, &pair.path), -EPROTO);
+	assert_error_has("rq_psn");
+	pair.peer.card.pkey = 0x8001;
+	assert_int_equal(beest_transition_agree(&pair.end, &pair.peer, &pair.path), -EPROTO);
+	assert_error_has("partition");
+	pair.peer.card.roce = BEEST_ROCE_V1;
+	assert_int_equal(beest_transition_agree(&pair.end, &pair.peer, &pair.path), -EPROTO);
+	assert_error_has("RoCE version");
+	pair.peer.card.link_layer = IBV_LINK_LAYER_INFINIBAND;
+	assert_int_equal(beest_transition_agree(&pair.end, &pair.peer, &pair.path), -EPROTOTYPE);
+	assert_error_has("link layer");
+	pair.peer.card.qp_type = IBV_QPT_UD;
+	assert_int_equal(beest_transition_agree(&pair.end, &pair.peer, &pair.path), -EPROTOTYPE);
+	assert_error_has("transport");
+}
+
+/* ---------------------------------------------------------- attributes --- */
+
+static const int masks[BEEST_TRANSITIONS][BEEST_TRANSPORTS] = {
+	[BEEST_TO_INIT] = {
+		[BEEST_RC] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		[BEEST_UC] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		[BEEST_UD] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+	},
+	[BEEST_TO_RTR] = {
+		[BEEST_RC] = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		[BEEST_UC] = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			     IBV_QP_RQ_PSN,
+		[BEEST_UD] = IBV_QP_STATE,
+	},
+	[BEEST_TO_RTS] = {
+		[BEEST_RC] = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
+		[BEEST_UC] = IBV_QP_STATE | IBV_QP_SQ_PSN,
+		[BEEST_UD] = IBV_QP_STATE | IBV_QP_SQ_PSN,
+	},
+};
+
+static void masks_are_the_kernels(void **state)
+{
+	struct ibv_qp_attr attr;
+	struct pair pair;
+	int step, transport;
+
+	(void)state;
+	for (step = 0; step < BEEST_TRANSITIONS; step++)
+		for (transport = 0; transport < BEEST_TRANSPORTS; transport++) {
+			infiniband(&pair, transport);
+			agree(&pair);
+			assert_int_equal(beest_transition_attr(step, &pair.end, &pair.path, &attr),
+					 masks[step][transport]);
+		}
+}
+
+/* @wanted: every field that is to differ from zero. */
+static void attr_is(enum beest_transition step, const struct pair *pair,
+		    const struct ibv_qp_attr *wanted)
+{
+	struct ibv_qp_attr attr;
+
+	memset(&attr, 0xa5, sizeof(attr));
+	beest_transition_attr(step, &pair->end, step == BEEST_TO_INIT ? NULL : &pair->path, &attr);
+	assert_memory_equal(&attr, wanted, sizeof(attr));
+}
+
+static void init_attributes(void **state)
+{
+	struct ibv_qp_attr wanted;
+	struct pair pair;
+	int transport;
+
+	(void)state;
+	for (transport = 0; transport < BEEST_TRANSPORTS; transport++) {
+		infiniband(&pair, transport);
+		memset(&wanted, 0, sizeof(wanted));
+		wanted.qp_state = IBV_QPS_INIT;
+		wanted.pkey_index = 5;
+		wanted.port_num = 1;
+		wanted.qp_access_flags = 7;
+		wanted.qkey = 0x0badcafe;	/* the own one */
+		attr_is(BEEST_TO_INIT, &pair, &wanted);
+	}
+}
+
+static void rtr_attributes(void **state)
+{
+	struct ibv_qp_attr wanted;
+	struct pair pair;
+	int transport;
+
+	(void)state;
+	for (transport = 0; transport < BEEST_TRANSPORTS; transport++) {
+		roce(&pair, transport, BEEST_ROCE_V2);
+		agree(&pair);
+		memset(&wanted, 0, sizeof(wanted));
+		wanted.qp_state = IBV_QPS_RTR;
+		if (transport != BEEST_UD) {
+			wanted.ah_attr = pair.path.ah;
+			wanted.path_mtu = IBV_MTU_1024;
+			wanted.dest_qp_num = 0xabcdef;
+			wanted.rq_psn = 0x765432;
+			wanted.max_dest_rd_atomic = 11;
+			wanted.min_rnr_timer = 12;
+		}
+		attr_is(BEEST_TO_RTR, &pair, &wanted);
+	}
+}
+
+static void rts_attributes(void **state)
+{
+	struct ibv_qp_attr wanted;
+	struct pair pair;
+	int transport;
+
+	(void)state;
+	for (transport = 0; transport < BEEST_TRANSPORTS; transport++) {
+		infiniband(&pair, transport);
+		agree(&pair);
+		memset(&wanted, 0, sizeof(wanted));
+		wanted.qp_state = IBV_QPS_RTS;
+		wanted.sq_psn = 0x222222;
+		if (transport == BEEST_RC) {
+			wanted.timeout = 14;
+			wanted.retry_cnt = 6;
+			wanted.rnr_retry = 5;
+			wanted.max_rd_atomic = 9;
+		}
+		attr_is(BEEST_TO_RTS, &pair, &wanted);
+	}
+}
+
+/* --------------------------------------------------------------- words --- */
+
+static void types_in_words(void **state)
+{
+	(void)state;
+	assert_string_equal(beest_transition_type_text(IBV_QPT_RC), "RC");
+	assert_string_equal(beest_transition_type_text(IBV_QPT_UC), "UC");
+	assert_string_equal(beest_transition_type_text(IBV_QPT_UD), "UD");
+	assert_string_equal(beest_transition_type_text(IBV_QPT_RAW_PACKET), "unknown type");
+	assert_int_equal(beest_transition_transport(IBV_QPT_RC), BEEST_RC);
+	assert_int_equal(beest_transition_transport(IBV_QPT_UC), BEEST_UC);
+	assert_int_equal(beest_transition_transport(IBV_QPT_UD), BEEST_UD);
+	assert_int_equal(beest_transition_transport(IBV_QPT_RAW_PACKET), -EOPNOTSUPP);
+	assert_error_is("queue pair type 8 is not supported: RC (2), UC (3) and UD (4) are");
+	assert_int_equal(beest_transition_transport(0), -EOPNOTSUPP);
+	assert_int_equal(beest_transition_transport(-1), -EOPNOTSUPP);
+}
+
+static void authors_in_words(void **state)
+{
+	struct beest_author author = { .host = "node-7", .pid = 4294967295U, .rank = 0 };
+	char text[128];
+
+	(void)state;
+	assert_string_equal(beest_author_text(&author, text, sizeof(text)),
+			    "host node-7, pid 4294967295, rank 0");
+	author.rank = -1;
+	assert_string_equal(beest_author_text(&author, text, sizeof(text)),
+			    "host node-7, pid 4294967295");
+}
+
+/* --------------------------------------------------------------- doing --- */
+
+/* A queue pair of the fake device, without the library's help. */
+static struct ibv_qp *make_qp(int transport)
+{
+	struct ibv_qp_init_attr attr;
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *verbs = ibv_open_device(list[0]);
+	struct ibv_qp *qp;
+
+	ibv_free_device_list(list);
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_type = types[transport].type;
+	attr.send_cq = attr.recv_cq = ibv_create_cq(verbs, 8, NULL, NULL, 0);
+	attr.cap.max_send_wr = attr.cap.max_recv_wr = 1;
+	attr.cap.max_send_sge = attr.cap.max_recv_sge = 1;
+	qp = ibv_create_qp(ibv_alloc_pd(verbs), &attr);
+	assert_non_null(qp);
+	return qp;
+}
+
+/* The end that fits the fake device. */
+static void suit(struct pair *pair, int transport, bool is_infiniband)
+{
+	if (is_infiniband)
+		infiniband(pair, transport);
+	else
+		roce(pair, transport, BEEST_ROCE_V2);
+	pair->end.pkey_index = 0;
+	agree(pair);
+}
+
+static void steps_are_taken(void **state)
+{
+	struct ibv_qp_attr attr;
+	struct pair pair;
+	struct ibv_qp *qp;
+	int step, i;
+
+	(void)state;
+	for (i = 0; i < 2 * BEEST_TRANSPORTS; i++) {
+		if (i % 2)
+			fake_verbs_infiniband();
+		else
+			fake_verbs_reset();
+		suit(&pair, i / 2, i % 2);
+		qp = make_qp(i / 2);
+		for (step = 0; step < BEEST_TRANSITIONS; step++) {
+			assert_int_equal(beest_transition_take(step, qp, &pair.end, &pair.path), 0);
+			assert_int_equal(qp->state, IBV_QPS_INIT + step);
+			assert_int_equal(fake_verbs_last_modify(qp)->mask, masks[step][i / 2]);
+			beest_transition_attr(step, &pair.end, &pair.path, &attr);
+			assert_memory_equal(&fake_verbs_last_modify(qp)->attr, &attr,
+					    sizeof(attr));
+		}
+		assert_int_equal(beest_transition_reset(qp), 0);
+		assert_int_equal(fake_verbs_last_modify(qp)->mask, IBV_QP_STATE);
+		assert_int_equal(qp->state, IBV_QPS_RESET);
+	}
+	fake_verbs_reset();
+}
+
+#define ON_ROCE "GID index 3 (::ffff:10.0.0.1) to QP 11259375 at ::ffff:10.0.1.2, LID 0, path " \
+	"MTU 1024, reads out 9, in 11, timeout 14, retries 6)"
+#define ON_INFINIBAND "GID index 3 (fe80::7) to QP 11259375 at LID 48879, path MTU 4096, reads " \
+	"out 9, in 11, timeout 14, retries 6)"
+
+static void a_failed_step_tells_why(void **state)
+{
+	static const struct {
+		int step, error, infiniband;
+		const char *text, *cause, *values;
+	} rows[] = {
+		{ BEEST_TO_INIT, EINVAL, 0, "RESET -> INIT", "the access flags or the P_Key index "
+		  "do not suit the device", "port 1, P_Key index 0, access flags 0x7)" },
+		{ BEEST_TO_INIT, EPERM, 1, "RESET -> INIT", "see dmesg(1) on this host",
+		  "port 1, P_Key index 0, access flags 0x7)" },
+		{ BEEST_TO_RTR, ETIMEDOUT, 0, "INIT -> RTR", "the peer's address does not answer to "
+		  "ARP or neighbour discovery: is its interface up, and in the same network?",
+		  ON_ROCE },
+		{ BEEST_TO_RTR, ENETUNREACH, 0, "INIT -> RTR", "there is no route to the peer's "
+		  "address", ON_ROCE },
+		{ BEEST_TO_RTR, EHOSTUNREACH, 0, "INIT -> RTR", "there is no route to the peer's "
+		  "address", ON_ROCE },
+		{ BEEST_TO_RTR, ENODATA, 0, "INIT -> RTR", "the GID at this index is gone: was the "
+		  "address removed?", ON_ROCE },
+		{ BEEST_TO_RTR, ENODEV, 0, "INIT -> RTR", "the GID belongs to no interface of this "
+		  "network namespace", ON_ROCE },
+		{ BEEST_TO_RTR, ENXIO, 0, "INIT -> RTR", "the GID at this index has no network "
+		  "interface", ON_ROCE },
+		{ BEEST_TO_RTR, EINVAL, 1, "INIT -> RTR", "the device takes one of these values "
+		  "not, or the GID table changed", ON_INFINIBAND },
+		{ BEEST_TO_RTR, ENOMEM, 0, "INIT -> RTR", "see dmesg(1) on this host", ON_ROCE },
+		{ BEEST_TO_RTS, EINVAL, 0, "RTR -> RTS", "max_rd_atomic, timeout or retry counts "
+		  "exceed the device", ON_ROCE },
+		{ BEEST_TO_RTS, ETIMEDOUT, 1, "RTR -> RTS", "see dmesg(1) on this host",
+		  ON_INFINIBAND },
+	};
+	char sentence[1024];
+	struct pair pair;
+	struct ibv_qp *qp;
+	size_t i;
+	int step;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		if (rows[i].infiniband)
+			fake_verbs_infiniband();
+		else
+			fake_verbs_reset();
+		suit(&pair, BEEST_RC, rows[i].infiniband);
+		qp = make_qp(BEEST_RC);
+		for (step = 0; step < rows[i].step; step++)
+			assert_int_equal(beest_transition_take(step, qp, &pair.end, &pair.path), 0);
+		fake_verbs_fail("ibv_modify_qp", 1, rows[i].error);
+		assert_int_equal(beest_transition_take(step, qp, &pair.end, step ? &pair.path : NULL),
+				 -rows[i].error);
+		snprintf(sentence, sizeof(sentence), "%s of QP %u on own0:1 failed: %s; %s (%s",
+			 rows[i].text, qp->qp_num, strerror(rows[i].error), rows[i].cause,
+			 rows[i].values);
+		assert_error_is(sentence);
+		assert_int_equal(qp->state, IBV_QPS_RESET + step);
+	}
+	fake_verbs_reset();
+}
+
+static void a_failed_reset_is_told(void **state)
+{
+	struct ibv_qp *qp;
+
+	(void)state;
+	fake_verbs_reset();
+	qp = make_qp(BEEST_RC);
+	fake_verbs_fail("ibv_modify_qp", 1, EIO);
+	assert_int_equal(beest_transition_reset(qp), -EIO);
+	assert_error_has("resetting QP ");
+	assert_error_has(" failed: Input/output error");
+	fake_verbs_reset();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(same_subnet_goes_by_lid),
+		cmocka_unit_test(either_port_may_demand_a_grh),
+		cmocka_unit_test(is_global_asks_for_a_grh),
+		cmocka_unit_test(other_prefix_goes_by_router),
+		cmocka_unit_test(other_prefix_without_flid_keeps_the_lid),
+		cmocka_unit_test(same_prefix_has_no_flid),
+		cmocka_unit_test(path_bits_within_the_lmc),
+		cmocka_unit_test(path_bits_beyond_the_lmc),
+		cmocka_unit_test(path_bits_ask_the_own_lmc),
+		cmocka_unit_test(peer_without_lid),
+		cmocka_unit_test(roce_always_has_a_grh),
+		cmocka_unit_test(roce_has_no_lid),
+		cmocka_unit_test(roce_over_ipv6),
+		cmocka_unit_test(port_is_the_own_one),
+		cmocka_unit_test(service_level_is_the_own_one),
+		cmocka_unit_test(mtu_is_the_smaller),
+		cmocka_unit_test(mtu_in_bytes),
+		cmocka_unit_test(reads_out_are_the_least_of_three),
+		cmocka_unit_test(numbers_come_from_the_peer),
+		cmocka_unit_test(a_given_rq_psn_is_checked),
+		cmocka_unit_test(transports_differ),
+		cmocka_unit_test(unknown_transport),
+		cmocka_unit_test(link_layers_differ),
+		cmocka_unit_test(roce_versions_differ),
+		cmocka_unit_test(address_families_differ),
+		cmocka_unit_test(infiniband_has_no_family),
+		cmocka_unit_test(partitions),
+		cmocka_unit_test(order_of_complaints),
+		cmocka_unit_test(a_route_replaces_the_address),
+		cmocka_unit_test(a_route_that_does_not_suit),
+		cmocka_unit_test(agreed_in_words),
+		cmocka_unit_test(masks_are_the_kernels),
+		cmocka_unit_test(init_attributes),
+		cmocka_unit_test(rtr_attributes),
+		cmocka_unit_test(rts_attributes),
+		cmocka_unit_test(types_in_words),
+		cmocka_unit_test(authors_in_words),
+		cmocka_unit_test(steps_are_taken),
+		cmocka_unit_test(a_failed_step_tells_why),
+		cmocka_unit_test(a_failed_reset_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
