@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kv.c - which server has a key, and requests that go to all of them at once
+ * kv.c - requests that go to all servers at once
  *
- * A key belongs to the server with the highest mix64(fnv1a64(server text) ^
- * fnv1a64(key)), the greater text at a tie.  Every implementation that shares keys
- * with this one must choose alike.
+ * What must be true of a request is checked in request.c, what a server does with it is
+ * memcached.c's concern; here connections are taken, driven and given back.
  */
 #include "config.h"
 
@@ -12,60 +11,28 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/kv/choice.h"
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
-#include "lib/base/macro.h"
 #include "lib/kv/pool.h"
-
-#define TTL_MAX (INT64_C(30) * 24 * 60 * 60)	/* longer reads as a date */
+#include "lib/kv/probe.h"
+#include "lib/kv/request.h"
 
 struct beest_kv {
 	struct beest_pool *servers;
+	struct beest_choice *choices;	/* the same servers */
 	size_t count;
 	struct beest_login login;
 };
 
-static uint64_t fnv1a64(const char *text)
+size_t beest_kv_server_of(const struct beest_kv *exchange, const char *key)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-
-	return hash;
-}
-
-/* The finalizer of splitmix64: every bit in changes half of the bits out. */
-static uint64_t mix64(uint64_t x)
-{
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-
-	return x ^ x >> 31;
-}
-
-static bool outranks(const struct beest_pool *a, const struct beest_pool *b, uint64_t key)
-{
-	uint64_t score_a = mix64(a->hash ^ key);
-	uint64_t score_b = mix64(b->hash ^ key);
-
-	if (score_a != score_b)
-		return score_a > score_b;
-
-	return strcmp(a->text, b->text) > 0;
+	return beest_choice_of(exchange->choices, exchange->count, key);
 }
 
 static struct beest_pool *server_of(const struct beest_kv *exchange, const char *key)
 {
-	struct beest_pool *best = &exchange->servers[0];
-	uint64_t hash = fnv1a64(key);
-	size_t i;
-
-	for (i = 1; i < exchange->count; i++)
-		if (outranks(&exchange->servers[i], best, hash))
-			best = &exchange->servers[i];
-
-	return best;
+	return &exchange->servers[beest_kv_server_of(exchange, key)];
 }
 
 int beest_kv_open(struct beest_kv **exchangep,
@@ -75,17 +42,20 @@ int beest_kv_open(struct beest_kv **exchangep,
 	int ret = 0;
 	size_t i;
 
-	if (exchange)
+	if (exchange) {
 		exchange->servers = calloc(count, sizeof(*exchange->servers));
-	if (!exchange || !exchange->servers) {
-		free(exchange);
+		exchange->choices = calloc(count, sizeof(*exchange->choices));
+	}
+	if (!exchange || !exchange->servers || !exchange->choices) {
+		beest_kv_close(exchange);
 		return beest_fail(ENOMEM, "no memory for %zu servers", count);
 	}
 
 	exchange->count = count;
 	for (i = 0; i < count && ret == 0; i++) {
-		exchange->servers[i].hash = fnv1a64(servers[i].text);
 		ret = beest_pool_open(&exchange->servers[i], &servers[i]);
+		if (ret == 0)
+			beest_choice_set(&exchange->choices[i], exchange->servers[i].text);
 	}
 	if (ret < 0) {
 		beest_kv_close(exchange);
@@ -107,6 +77,7 @@ void beest_kv_close(struct beest_kv *exchange)
 	for (i = 0; i < exchange->count; i++)
 		beest_pool_close(&exchange->servers[i]);
 	free(exchange->servers);
+	free(exchange->choices);
 	beest_login_free(&exchange->login);
 	free(exchange);
 }
@@ -131,51 +102,12 @@ int beest_kv_login(struct beest_kv *exchange, const struct beest_login *login)
 
 uint64_t beest_kv_digest(const struct beest_kv *exchange)
 {
-	uint64_t sum = exchange->count;
-	size_t i;
-
-	for (i = 0; i < exchange->count; i++)
-		sum += mix64(exchange->servers[i].hash);
-
-	return mix64(sum);
+	return beest_choice_digest(exchange->choices, exchange->count);
 }
 
 const char *beest_kv_server(const struct beest_kv *exchange, const char *key)
 {
 	return server_of(exchange, key)->text;
-}
-
-bool beest_kv_transient(int error)
-{
-	static const int transient[] = {
-		ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ECONNRESET, EHOSTDOWN,
-		EUSERS, ENOBUFS,
-	};
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(transient); i++)
-		if (error == -transient[i])
-			return true;
-
-	return false;
-}
-
-/* A CR LF in a key is the end of one command and the begin of another. */
-static int key_check(const char *key)
-{
-	size_t i;
-
-	for (i = 0; key[i] && i <= BEEST_KEY_MAX; i++)
-		if ((uint8_t)key[i] <= 0x20 || (uint8_t)key[i] >= 0x7f)
-			return beest_fail(EINVAL, "key %s: byte %zu is 0x%02x, which Memcached forbids",
-					  BEEST_QUOTE(key), i + 1, (uint8_t)key[i]);
-	if (i == 0)
-		return beest_fail(EINVAL, "an empty key");
-	if (i > BEEST_KEY_MAX)
-		return beest_fail(EINVAL, "key %s: byte %d is one more than Memcached takes",
-				  BEEST_QUOTE(key), BEEST_KEY_MAX + 1);
-
-	return 0;
 }
 
 typedef int store_fn(struct beest_memcached *, const char *, const void *, size_t, int64_t, int64_t);
@@ -186,17 +118,17 @@ static int store(struct beest_pool *server, store_fn *fn, const char *key,
 	struct beest_memcached *session;
 	int ret;
 
-	ret = key_check(key);
+	ret = beest_request_check_key(key);
 	if (ret < 0)
 		return ret;
-	if (size > BEEST_VALUE_MAX)
-		return beest_fail(EMSGSIZE, "key '%s': a value of %zu bytes, at most %d are possible",
-				  key, size, BEEST_VALUE_MAX);
+	ret = beest_request_check_size(key, size);
+	if (ret < 0)
+		return ret;
 
-	ret = beest_pool_take(server, &session);
+	ret = beest_pool_take(server, false, &session);
 	if (ret < 0)
 		return ret;
-	ret = fn(session, key, value, size, ttl < TTL_MAX ? ttl : TTL_MAX, deadline);
+	ret = fn(session, key, value, size, beest_request_ttl(ttl), deadline);
 
 	return beest_pool_give(server, session, ret);
 }
@@ -220,11 +152,11 @@ static int delete(struct beest_pool *server, const char *key, int64_t deadline)
 	struct beest_memcached *session;
 	int ret;
 
-	ret = key_check(key);
+	ret = beest_request_check_key(key);
 	if (ret < 0)
 		return ret;
 
-	ret = beest_pool_take(server, &session);
+	ret = beest_pool_take(server, false, &session);
 	if (ret < 0)
 		return ret;
 
@@ -316,7 +248,7 @@ static int part_ask(struct request *request, struct part *part, int64_t deadline
 	if (!part->count)
 		return 0;
 
-	ret = beest_pool_take(part->server, &session);
+	ret = beest_pool_take(part->server, false, &session);
 	if (ret < 0)
 		return ret;
 	ret = beest_memcached_ask(session, request->keys + part->begin,
@@ -416,7 +348,7 @@ int beest_kv_get_some(struct beest_kv *exchange, const char *const *keys,
 	memset(values, 0, count * sizeof(*values));
 	memset(failed, 0, count * sizeof(*failed));
 	for (i = 0; i < count && ret == 0; i++)
-		ret = key_check(keys[i]);
+		ret = beest_request_check_key(keys[i]);
 	if (ret == 0)
 		ret = get_all(exchange, keys, count, values, failed, deadline);
 
@@ -478,7 +410,7 @@ int beest_kv_get_at(struct beest_kv *exchange, size_t server, const char *key,
 	int ret;
 
 	memset(value, 0, sizeof(*value));
-	ret = beest_pool_take(at, &session);
+	ret = beest_pool_take(at, false, &session);
 	if (ret < 0)
 		return ret;
 
@@ -492,13 +424,147 @@ int beest_kv_get_at(struct beest_kv *exchange, size_t server, const char *key,
 	return ret;
 }
 
-void beest_kv_values_free(struct beest_kv_value *values, size_t count)
+/* ------------------------------------------------------- the new interface --- */
+
+/* A request under way. */
+struct run {
+	struct beest_kv_request *request;
+	struct beest_pool *server;
+	struct beest_memcached *session;	/* NULL: ended */
+	size_t *lengths;			/* of the keys */
+};
+
+static int lengths_of(const struct beest_kv_request *request, size_t **lengths)
 {
 	size_t i;
 
-	for (i = 0; i < count; i++) {
-		free(values[i].bytes);
-		values[i].bytes = NULL;
-		values[i].size = 0;
+	*lengths = malloc((request->key_count + 1) * sizeof(**lengths));
+	if (!*lengths)
+		return beest_fail(ENOMEM, "no memory for a request of %zu keys",
+				  request->key_count);
+	for (i = 0; i < request->key_count; i++)
+		(*lengths)[i] = strlen(request->keys[i]);
+
+	return 0;
+}
+
+/* Nothing of a failed request is kept; a write that has no result of its own shares it. */
+static void run_spoil(struct run *run, int ret)
+{
+	struct beest_kv_request *request = run->request;
+	size_t i;
+
+	beest_kv_values_free(request->values, request->key_count);
+	request->answered = false;
+	for (i = 0; i < request->write_count; i++)
+		if (beest_memcached_is_answered(request, &request->writes[i]))
+			request->writes[i].ret = ret;
+}
+
+static int run_end(struct run *run, int ret)
+{
+	if (run->session)
+		ret = beest_pool_give(run->server, run->session, ret);
+	run->session = NULL;
+	free(run->lengths);
+	run->lengths = NULL;
+	if (ret < 0)
+		run_spoil(run, ret);
+	run->request->ret = ret;
+
+	return ret;
+}
+
+static void request_clear(struct beest_kv_request *request)
+{
+	size_t i;
+
+	if (request->key_count)
+		memset(request->values, 0, request->key_count * sizeof(*request->values));
+	for (i = 0; i < request->write_count; i++) {
+		request->writes[i].ret = 0;
+		request->writes[i].number = 0;
 	}
+	request->ret = 0;
+	request->fresh = false;
+	request->answered = false;
+}
+
+/* With a login every write waits for its answer, so no connection buffers. */
+static int run_begin(struct run *run, struct beest_kv *kv, int64_t deadline)
+{
+	bool buffering = !(run->request->flags & BEEST_KV_ANSWERED) && !kv->login.user;
+	int ret;
+
+	request_clear(run->request);
+	ret = beest_request_check(run->request);
+	if (ret == 0)
+		ret = lengths_of(run->request, &run->lengths);
+	if (ret == 0)
+		ret = beest_pool_take(run->server, buffering, &run->session);
+	if (ret == 0)
+		ret = beest_memcached_send(run->session, run->request, run->lengths, deadline);
+
+	return ret < 0 ? run_end(run, ret) : 0;
+}
+
+static int run_finish(struct run *run, int64_t deadline)
+{
+	if (!run->session)
+		return 0;
+
+	return run_end(run, beest_memcached_receive(run->session, run->request, run->lengths,
+						    deadline));
+}
+
+/* The last failure is returned, since its sentence is the one that is kept. */
+static int runs_drive(struct run *runs, size_t count, struct beest_kv *kv, int64_t deadline)
+{
+	int ret, result = 0;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		ret = run_begin(&runs[i], kv, deadline);
+		result = ret < 0 ? ret : result;
+	}
+	for (i = 0; i < count; i++) {
+		ret = run_finish(&runs[i], deadline);
+		result = ret < 0 ? ret : result;
+	}
+
+	return result;
+}
+
+int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
+		 int64_t deadline)
+{
+	struct run one = { NULL, NULL, NULL, NULL }, *runs = &one;
+	size_t i;
+	int ret;
+
+	if (count > 1)
+		runs = calloc(count, sizeof(*runs));
+	if (!runs) {
+		ret = beest_fail(ENOMEM, "no memory for %zu requests", count);
+		for (i = 0; i < count; i++) {
+			request_clear(&requests[i]);
+			requests[i].ret = ret;
+		}
+		return ret;
+	}
+
+	for (i = 0; i < count; i++) {
+		runs[i].request = &requests[i];
+		runs[i].server = &kv->servers[requests[i].server];
+	}
+	ret = runs_drive(runs, count, kv, deadline);
+	if (runs != &one)
+		free(runs);
+
+	return ret;
+}
+
+int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats)
+{
+	return beest_probe(beest_pool_address(&kv->servers[server]), stats);
 }

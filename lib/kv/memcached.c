@@ -19,6 +19,7 @@
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/kv/memcached.h"
+#include "lib/kv/request.h"
 
 /*
  * Deleted once over each new connection, before the first get: a get tells a dead
@@ -31,7 +32,12 @@ struct beest_memcached {
 	memcached_st *memc;
 	const struct beest_memcached_address *address;
 	pid_t pid;
+	bool buffering;
 	bool sound;
+	bool opened;		/* an answer with the witness has come */
+	bool asked;		/* keys were asked for, whose answer is due */
+	bool batch;		/* used by beest_memcached_send() */
+	int64_t heard;		/* when the last answer came */
 	bool greeted;
 	bool answered;		/* the server has spoken as Memcached does */
 	struct beest_memcached *next;	/* among the forgotten */
@@ -91,6 +97,7 @@ static const struct meaning errnos[] = {
 	{ EPIPE, ECONNRESET, CLOSED },
 	{ EACCES, EACCES, "no permission to connect" },
 	{ EPERM, EACCES, "no permission to connect" },
+	{ EINVAL, EHOSTUNREACH, "no route to the host (blackhole)" },
 	{ EMFILE, EMFILE, "this process has too many open files" },
 	{ ENFILE, ENFILE, "this host has too many open files" },
 };
@@ -105,6 +112,15 @@ static const struct meaning no_login = {
 
 static const struct meaning no_sasl = {
 	0, EACCES, "it knows no login (memcached without -S): leave exchange.user out",
+};
+
+static const struct meaning no_ipv6 = {
+	0, EAFNOSUPPORT, "the libmemcached of this host cannot use an IPv6 address: give the "
+		"IPv4 address or install libmemcached 1.1",
+};
+
+static const struct meaning no_number = {
+	0, EPROTO, "the value of a counter is no number",
 };
 
 static const struct meaning *lookup(const struct meaning *rows, size_t count, int code)
@@ -128,11 +144,19 @@ static const struct meaning *meaning_of(const memcached_st *memc, memcached_retu
 	if (rc == MEMCACHED_CLIENT_ERROR &&
 	    strstr(memcached_last_error_message(memc), "unauthenticated"))
 		row = &no_login;
+	if (rc == MEMCACHED_CLIENT_ERROR &&
+	    strstr(memcached_last_error_message(memc), "non-numeric"))
+		row = &no_number;
 
 	return row ? row : &no_memcached;
 }
 
 static bool demands_login(const struct beest_memcached_address *address);
+
+static bool is_ipv6(const struct beest_memcached_address *address)
+{
+	return address->port && strchr(address->host, ':');
+}
 
 /*
  * A server that demands a login closes the connection of whoever speaks its text
@@ -142,7 +166,9 @@ static const struct meaning *reason(struct beest_memcached *session, memcached_r
 {
 	const struct meaning *row = meaning_of(session->memc, rc);
 
-	if (row->err == ECONNRESET && !session->answered && !session->address->login &&
+	if (rc == MEMCACHED_HOST_LOOKUP_FAILURE && is_ipv6(session->address))
+		row = &no_ipv6;
+	if (row->err == ECONNRESET && !session->batch && !session->answered && !session->address->login &&
 	    demands_login(session->address))
 		row = &no_login;
 	/* libmemcached 1.1 takes the answer "unknown command" for this; 1.0 goes on */
@@ -151,6 +177,16 @@ static const struct meaning *reason(struct beest_memcached *session, memcached_r
 		row = &no_sasl;
 
 	return row;
+}
+
+int beest_memcached_refused(const struct beest_memcached_address *address, int error)
+{
+	const struct meaning *row = lookup(errnos, BEEST_COUNT(errnos), error);
+
+	if (row)
+		return beest_fail(row->err, "server %s: %s", address->label, row->phrase);
+
+	return beest_fail(ECONNRESET, "server %s: %s", address->label, strerror(error));
 }
 
 static int failed(struct beest_memcached *session, memcached_return_t rc)
@@ -185,11 +221,25 @@ static int judge(struct beest_memcached *session, memcached_return_t rc,
 	return failed(session, rc == benign || rc == MEMCACHED_NOTFOUND ? last : rc);
 }
 
+/*
+ * libmemcached 1.0.16 to 1.0.18 log in with what happens to lie on the stack behind the
+ * name of the mechanism: zeros end it.
+ */
+static __attribute__((noinline)) void stack_clear(void)
+{
+	char stack[64 * 1024];
+
+	memset(stack, 0, sizeof(stack));
+	__asm__ volatile("" : : "r"(stack) : "memory");	/* or it would be left out */
+}
+
 /* A timeout of libmemcached holds for one read or write, not for the whole call. */
 static void set_timeout(struct beest_memcached *session, int64_t deadline)
 {
 	int64_t ms = beest_clock_left(deadline) / BEEST_MS;
 
+	if (session->address->login)
+		stack_clear();
 	if (ms > BEEST_ATTEMPT_MS)
 		ms = BEEST_ATTEMPT_MS;
 	if (ms < 1)
@@ -266,7 +316,8 @@ static bool set_behaviors(memcached_st *memc, const memcached_behavior_t *wanted
 }
 
 /* In the binary protocol a key is no command: VERIFY_KEY is refused there, and not missed. */
-static bool configure(memcached_st *memc, const struct beest_memcached_address *address)
+static bool configure(memcached_st *memc, const struct beest_memcached_address *address,
+		      bool buffering)
 {
 	static const memcached_behavior_t wanted[] = {
 		MEMCACHED_BEHAVIOR_NO_BLOCK,
@@ -275,6 +326,11 @@ static bool configure(memcached_st *memc, const struct beest_memcached_address *
 	};
 
 	if (!set_behaviors(memc, wanted, BEEST_COUNT(wanted) - !!address->login))
+		return false;
+	/* once: to switch it sends "quit" and connects again */
+	if (buffering &&
+	    memcached_behavior_set(memc, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1) !=
+	    MEMCACHED_SUCCESS)
 		return false;
 	if (address->login && !set_login(memc, address->login))
 		return false;
@@ -286,11 +342,11 @@ static bool configure(memcached_st *memc, const struct beest_memcached_address *
 	return memcached_server_add_unix_socket(memc, address->host) == MEMCACHED_SUCCESS;
 }
 
-static memcached_st *handle_new(const struct beest_memcached_address *address)
+static memcached_st *handle_new(const struct beest_memcached_address *address, bool buffering)
 {
 	memcached_st *memc = memcached_create(NULL);
 
-	if (memc && !configure(memc, address)) {
+	if (memc && !configure(memc, address, buffering)) {
 		memcached_free(memc);
 		memc = NULL;
 	}
@@ -309,7 +365,7 @@ static bool demands_login(const struct beest_memcached_address *address)
 	sigset_t before;
 
 	block_signals(&before);
-	memc = handle_new(address);
+	memc = handle_new(address, false);
 	if (memc) {
 		memcached_behavior_set(memc, MEMCACHED_BEHAVIOR_VERIFY_KEY, 0);
 		memcached_behavior_set(memc, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL, 1);
@@ -323,7 +379,8 @@ static bool demands_login(const struct beest_memcached_address *address)
 	return rc == MEMCACHED_AUTH_FAILURE || rc == MEMCACHED_AUTH_PROBLEM;
 }
 
-struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address)
+struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address,
+					    bool buffering)
 {
 	struct beest_memcached *session = calloc(1, sizeof(*session));
 	sigset_t before;
@@ -333,9 +390,10 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 
 	session->address = address;
 	session->pid = getpid();
+	session->buffering = buffering;
 	session->sound = true;
 	block_signals(&before);
-	session->memc = handle_new(address);
+	session->memc = handle_new(address, buffering);
 	restore_signals(&before);
 	if (!session->memc) {
 		free(session);
@@ -360,6 +418,11 @@ void beest_memcached_free(struct beest_memcached *session)
 const struct beest_memcached_address *beest_memcached_address(const struct beest_memcached *session)
 {
 	return session->address;
+}
+
+bool beest_memcached_buffers(const struct beest_memcached *session)
+{
+	return session->buffering;
 }
 
 bool beest_memcached_sound(const struct beest_memcached *session)
@@ -467,7 +530,7 @@ int beest_memcached_ask(struct beest_memcached *session, const char *const *keys
 struct collection {
 	const char *const *keys;
 	const size_t *lengths;
-	const size_t *where;
+	const size_t *where;	/* NULL: each at the place of its key */
 	size_t count;
 	size_t next;		/* the first key that may be answered next */
 	struct beest_kv_value *values;
@@ -489,7 +552,7 @@ static struct beest_kv_value *value_of(struct collection *c, const memcached_res
 		if (!is_key(c, i, result))
 			continue;
 		c->next = i + 1;
-		return &c->values[c->where[i]];
+		return &c->values[c->where ? c->where[i] : i];
 	}
 
 	return NULL;
@@ -538,21 +601,322 @@ static int collect_one(struct beest_memcached *session, memcached_result_st *buf
 	return judge(session, rc, MEMCACHED_NOTFOUND, 0);
 }
 
+/* With signals blocked. */
+static int collect_all(struct beest_memcached *session, struct collection *c, int64_t deadline)
+{
+	memcached_result_st buffer;
+	int ret;
+
+	memcached_result_create(session->memc, &buffer);
+	do
+		ret = collect_one(session, &buffer, c, deadline);
+	while (ret > 0);
+	memcached_result_free(&buffer);
+
+	return ret;
+}
+
 int beest_memcached_collect(struct beest_memcached *session, const char *const *keys,
 			    const size_t *lengths, const size_t *where, size_t count,
 			    struct beest_kv_value *values, int64_t deadline)
 {
 	struct collection c = { keys, lengths, where, count, 0, values };
-	memcached_result_st buffer;
 	sigset_t before;
 	int ret;
 
 	block_signals(&before);
-	memcached_result_create(session->memc, &buffer);
-	do
-		ret = collect_one(session, &buffer, &c, deadline);
-	while (ret > 0);
-	memcached_result_free(&buffer);
+	ret = collect_all(session, &c, deadline);
+	restore_signals(&before);
+
+	return ret;
+}
+
+/* ----------------------------------------------------- requests of kv_run --- */
+
+/* An idle connection that was answered within this time most likely still lives. */
+#define LAZY_TIME (100 * BEEST_MS)
+
+static memcached_return_t write_issue(struct beest_memcached *session,
+				      struct beest_kv_write *write)
+{
+	const char *value = write->size ? write->value : "";
+	time_t ttl = (time_t)beest_request_ttl(write->ttl);
+	size_t length = strlen(write->key);
+
+	switch (write->verb) {
+	case BEEST_KV_SET:
+		return memcached_set(session->memc, write->key, length, value, write->size, ttl, 0);
+	case BEEST_KV_ADD:
+		return memcached_add(session->memc, write->key, length, value, write->size, ttl, 0);
+	case BEEST_KV_DELETE:
+		return memcached_delete(session->memc, write->key, length, 0);
+	case BEEST_KV_INCR:
+		return memcached_increment(session->memc, write->key, length, 1, &write->number);
+	}
+
+	return MEMCACHED_INVALID_ARGUMENTS;
+}
+
+/* Its answer comes before the next write goes.  0, -ENOENT, -EEXIST, or a failure. */
+static int write_answered(struct beest_memcached *session, struct beest_kv_write *write,
+			  int64_t deadline)
+{
+	static const struct {
+		memcached_return_t benign;
+		int err;
+	} rows[] = {
+		[BEEST_KV_SET] = { MEMCACHED_SUCCESS, 0 },
+		[BEEST_KV_ADD] = { MEMCACHED_NOTSTORED, EEXIST },
+		[BEEST_KV_DELETE] = { MEMCACHED_NOTFOUND, ENOENT },
+		[BEEST_KV_INCR] = { MEMCACHED_NOTFOUND, ENOENT },
+	};
+	memcached_return_t rc;
+
+	set_timeout(session, deadline);
+	rc = write_issue(session, write);
+	if (write->verb == BEEST_KV_ADD && rc == MEMCACHED_DATA_EXISTS)
+		rc = MEMCACHED_NOTSTORED;
+
+	return judge(session, rc, rows[write->verb].benign, rows[write->verb].err);
+}
+
+/*
+ * Any doubt about a quiet write means that of those before it some may be lost while later
+ * ones would be carried out: libmemcached connects again without a word.
+ */
+static int write_quiet(struct beest_memcached *session, const struct beest_kv_write *write,
+		       int64_t deadline)
+{
+	struct beest_kv_write copy = *write;
+	memcached_return_t rc;
+	int ret;
+
+	set_timeout(session, deadline);
+	memcached_behavior_set(session->memc, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+	rc = write_issue(session, &copy);
+	memcached_behavior_set(session->memc, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+	if (rc == MEMCACHED_SUCCESS || rc == MEMCACHED_BUFFERED)
+		return 0;
+
+	ret = failed(session, rc);
+
+	return ret == -EPROTO ? -ECONNRESET : ret;
+}
+
+/* In the binary protocol, which a login means, quiet writes shift the answers behind them. */
+static int write_unasked(struct beest_memcached *session, const struct beest_kv_write *write,
+			 int64_t deadline)
+{
+	struct beest_kv_write copy = *write;
+	int ret;
+
+	if (!session->address->login)
+		return write_quiet(session, write, deadline);
+
+	ret = write_answered(session, &copy, deadline);
+
+	return ret == -ENOENT || ret == -EEXIST ? 0 : ret;
+}
+
+bool beest_memcached_is_answered(const struct beest_kv_request *request,
+				 const struct beest_kv_write *write)
+{
+	return request->flags & BEEST_KV_ANSWERED || write->verb == BEEST_KV_INCR;
+}
+
+static int writes_carry_out(struct beest_memcached *session, struct beest_kv_request *request,
+			    int64_t deadline)
+{
+	struct beest_kv_write *write;
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < request->write_count && ret == 0; i++) {
+		write = &request->writes[i];
+		if (!beest_memcached_is_answered(request, write)) {
+			ret = write_unasked(session, write, deadline);
+			continue;
+		}
+		write->ret = write_answered(session, write, deadline);
+		ret = session->sound ? 0 : write->ret;
+	}
+
+	return ret;
+}
+
+static int keys_ask(struct beest_memcached *session, const struct beest_kv_request *request,
+		    const size_t *lengths, size_t count, int64_t deadline)
+{
+	int ret;
+
+	set_timeout(session, deadline);
+	ret = judge(session, memcached_mget(session->memc, request->keys, lengths, count),
+		    MEMCACHED_SUCCESS, 0);
+	session->asked = ret == 0;
+
+	return ret;
+}
+
+/* The witness shows that it is a Memcached that answers, and that it took what came before. */
+static int keys_collect(struct beest_memcached *session, struct beest_kv_request *request,
+			const size_t *lengths, size_t count, int64_t deadline)
+{
+	struct collection c = {
+		request->keys, lengths, NULL, count, 0, request->values,
+	};
+	int ret;
+
+	session->asked = false;
+	ret = collect_all(session, &c, deadline);
+	if (ret < 0)
+		return ret;
+	if (!request->values[0].bytes) {
+		session->sound = false;
+		return beest_fail(ENODATA, "server %s: '%s' is missing from its answer",
+				  session->address->label, request->keys[0]);
+	}
+	session->opened = true;
+	session->heard = beest_clock_now();
+
+	return 0;
+}
+
+static int opening_send(struct beest_memcached *session, const struct beest_kv_request *request,
+			int64_t deadline)
+{
+	return request->opening ? write_unasked(session, request->opening, deadline) : 0;
+}
+
+static bool has_increment(const struct beest_kv_request *request)
+{
+	size_t i;
+
+	for (i = 0; i < request->write_count; i++)
+		if (request->writes[i].verb == BEEST_KV_INCR)
+			return true;
+
+	return false;
+}
+
+/*
+ * libmemcached may abort over what some service that is no Memcached answers to a command
+ * other than get.  So before the first such command the witness has to come.
+ */
+static int increment_prepare(struct beest_memcached *session, struct beest_kv_request *request,
+			     const size_t *lengths, int64_t deadline)
+{
+	int ret;
+
+	if (session->opened || !request->opening || !has_increment(request))
+		return 0;
+
+	ret = opening_send(session, request, deadline);
+	if (ret == 0)
+		ret = keys_ask(session, request, lengths, 1, deadline);
+	if (ret == 0)
+		ret = keys_collect(session, request, lengths, 1, deadline);
+	beest_kv_values_free(request->values, 1);
+
+	return ret;
+}
+
+static int lazy_send(struct beest_memcached *session, int64_t deadline)
+{
+	set_timeout(session, deadline);
+
+	return judge(session, memcached_flush_buffers(session->memc), MEMCACHED_SUCCESS, 0);
+}
+
+static bool is_lazy(const struct beest_memcached *session,
+		    const struct beest_kv_request *request)
+{
+	return request->flags & BEEST_KV_LAZY && session->opened &&
+	       beest_clock_now() - session->heard <= LAZY_TIME;
+}
+
+static int request_send(struct beest_memcached *session, struct beest_kv_request *request,
+			const size_t *lengths, int64_t deadline)
+{
+	bool lazy = is_lazy(session, request);
+	int ret;
+
+	ret = increment_prepare(session, request, lengths, deadline);
+	if (ret == 0)
+		ret = writes_carry_out(session, request, deadline);
+	if (ret == 0 && !session->opened)
+		ret = opening_send(session, request, deadline);
+	if (ret < 0)
+		return ret;
+	if (lazy)
+		return lazy_send(session, deadline);
+
+	return keys_ask(session, request, lengths, request->key_count, deadline);
+}
+
+/* Of a request whose writes are answered: only what must come before them. */
+static int preface_send(struct beest_memcached *session, struct beest_kv_request *request,
+			const size_t *lengths, int64_t deadline)
+{
+	int ret;
+
+	if (session->opened || !request->key_count)
+		return 0;
+
+	ret = opening_send(session, request, deadline);
+	if (ret == 0)
+		ret = keys_ask(session, request, lengths, request->key_count, deadline);
+
+	return ret;
+}
+
+int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
+			 const size_t *lengths, int64_t deadline)
+{
+	sigset_t before;
+	int ret;
+
+	session->batch = true;
+	session->asked = false;
+	request->fresh = !session->opened;
+	block_signals(&before);
+	if (request->flags & BEEST_KV_ANSWERED)
+		ret = preface_send(session, request, lengths, deadline);
+	else
+		ret = request_send(session, request, lengths, deadline);
+	restore_signals(&before);
+
+	return ret;
+}
+
+static int request_receive(struct beest_memcached *session, struct beest_kv_request *request,
+			   const size_t *lengths, int64_t deadline)
+{
+	int ret = 0;
+
+	if (session->asked) {
+		ret = keys_collect(session, request, lengths, request->key_count, deadline);
+		request->answered = ret == 0;
+	}
+	if (ret < 0 || !(request->flags & BEEST_KV_ANSWERED))
+		return ret;
+
+	ret = writes_carry_out(session, request, deadline);
+	if (ret == 0) {
+		session->opened = true;
+		session->heard = beest_clock_now();
+	}
+
+	return ret;
+}
+
+int beest_memcached_receive(struct beest_memcached *session, struct beest_kv_request *request,
+			    const size_t *lengths, int64_t deadline)
+{
+	sigset_t before;
+	int ret;
+
+	block_signals(&before);
+	ret = request_receive(session, request, lengths, deadline);
 	restore_signals(&before);
 
 	return ret;

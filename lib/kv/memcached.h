@@ -33,10 +33,13 @@ struct beest_memcached_address {
 int beest_memcached_login_check(const struct beest_login *login);
 
 /*
- * @address outlives the session.  Connects with the first request.  NULL: no memory, or
+ * @address outlives the session.  Connects with the first request.  A buffering one is for
+ * requests that are not ANSWERED, the others are for the rest.  NULL: no memory, or
  * libmemcached refuses address, setting or login.
  */
-struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address);
+struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address,
+					    bool buffering);
+bool beest_memcached_buffers(const struct beest_memcached *session);
 void beest_memcached_free(struct beest_memcached *session);
 const struct beest_memcached_address *beest_memcached_address(const struct beest_memcached *session);
 
@@ -52,7 +55,26 @@ bool beest_memcached_own(const struct beest_memcached *session);
  */
 void beest_memcached_forget(struct beest_memcached *session);
 
-/* Errors of exchange.h.  Keys have been checked. */
+/*
+ * A request in two halves, so that several servers work at once: the first writes and
+ * asks, the second awaits the answers.  lengths[i] is that of keys[i].  The request was
+ * checked and its results were cleared.  Errors of kv.h.
+ */
+int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
+			 const size_t *lengths, int64_t deadline);
+int beest_memcached_receive(struct beest_memcached *session, struct beest_kv_request *request,
+			    const size_t *lengths, int64_t deadline);
+
+/* Does the result of this write say anything? */
+bool beest_memcached_is_answered(const struct beest_kv_request *request,
+				 const struct beest_kv_write *write);
+
+/* The error and the sentence of an errno of connect(2), send(2) and recv(2). */
+int beest_memcached_refused(const struct beest_memcached_address *address, int error);
+
+/* ------- until the old interface goes ------- */
+
+/* Errors of kv.h.  Keys have been checked. */
 int beest_memcached_put(struct beest_memcached *session, const char *key,
 			const void *value, size_t size, int64_t ttl, int64_t deadline);
 int beest_memcached_add(struct beest_memcached *session, const char *key,

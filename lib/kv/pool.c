@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "lib/base/error.h"
+#include "lib/base/macro.h"
 #include "lib/kv/pool.h"
 
 /* A name's label tells where it led: "server node1:11211 (10.0.0.1): ...". */
@@ -106,13 +107,14 @@ static bool slot_fill(struct beest_memcached **slot, struct beest_memcached *ses
 static void idle_drop(struct beest_pool *server)
 {
 	struct beest_memcached *session;
-	size_t i;
+	size_t kind, i;
 
-	for (i = 0; i < BEEST_POOL_IDLE; i++) {
-		session = slot_empty(&server->idle[i]);
-		if (session)
-			session_drop(session);
-	}
+	for (kind = 0; kind < BEEST_COUNT(server->idle); kind++)
+		for (i = 0; i < BEEST_POOL_IDLE; i++) {
+			session = slot_empty(&server->idle[kind][i]);
+			if (session)
+				session_drop(session);
+		}
 }
 
 void beest_pool_close(struct beest_pool *server)
@@ -121,13 +123,13 @@ void beest_pool_close(struct beest_pool *server)
 	free(server->text);
 }
 
-static struct beest_memcached *session_idle(struct beest_pool *server)
+static struct beest_memcached *session_idle(struct beest_memcached **idle)
 {
 	struct beest_memcached *session;
 	size_t i;
 
 	for (i = 0; i < BEEST_POOL_IDLE; i++) {
-		session = slot_empty(&server->idle[i]);
+		session = slot_empty(&idle[i]);
 		if (!session)
 			continue;
 		if (beest_memcached_own(session))
@@ -138,13 +140,14 @@ static struct beest_memcached *session_idle(struct beest_pool *server)
 	return NULL;
 }
 
-int beest_pool_take(struct beest_pool *server, struct beest_memcached **session)
+int beest_pool_take(struct beest_pool *server, bool buffering,
+		    struct beest_memcached **session)
 {
 	size_t current = __atomic_load_n(&server->current, __ATOMIC_RELAXED);
 
-	*session = session_idle(server);
+	*session = session_idle(server->idle[buffering]);
 	if (!*session)
-		*session = beest_memcached_new(&server->addresses[current]);
+		*session = beest_memcached_new(&server->addresses[current], buffering);
 	if (!*session)
 		return beest_fail(ENOMEM, "server %s: no memory for a connection", server->text);
 
@@ -153,11 +156,12 @@ int beest_pool_take(struct beest_pool *server, struct beest_memcached **session)
 
 static void session_keep(struct beest_pool *server, struct beest_memcached *session)
 {
+	struct beest_memcached **idle = server->idle[beest_memcached_buffers(session)];
 	size_t i;
 
 	__atomic_store_n(&server->proven, true, __ATOMIC_RELAXED);
 	for (i = 0; i < BEEST_POOL_IDLE; i++)
-		if (slot_fill(&server->idle[i], session))
+		if (slot_fill(&idle[i], session))
 			return;
 	beest_memcached_free(session);
 }
@@ -189,5 +193,11 @@ int beest_pool_give(struct beest_pool *server, struct beest_memcached *session, 
 		return ret == -EPROTO ? -ECONNRESET : ret;
 	address_advance(server, used);
 
-	return ret;
+	/* another address of the same name may be of a family that libmemcached can use */
+	return ret == -EAFNOSUPPORT && server->address_count > 1 ? -EHOSTUNREACH : ret;
+}
+
+const struct beest_memcached_address *beest_pool_address(const struct beest_pool *server)
+{
+	return &server->addresses[__atomic_load_n(&server->current, __ATOMIC_RELAXED)];
 }
