@@ -11,15 +11,19 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/random.h"
 
 #define PAUSE_MIN (50 * BEEST_US)
 #define CAP_MIN (5 * BEEST_MS)
 #define CAP_RANK (20 * BEEST_US)
 
+const struct beest_clock_source *beest_clock_source;
+
 int64_t beest_clock_now(void)
 {
 	struct timespec now;
+
+	if (beest_clock_source)
+		return beest_clock_source->now();
 
 	clock_gettime(CLOCK_MONOTONIC, &now);	/* cannot fail: Linux always has it */
 	return now.tv_sec * BEEST_SECOND + now.tv_nsec;
@@ -41,14 +45,19 @@ int64_t beest_clock_left(int64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-/* Jitter needs no secrecy, so without /dev/urandom the clock will do. */
-static uint32_t draw_seed(int64_t now)
+/*
+ * Jitter needs no secrecy, only that those who start together differ.  The clock does that
+ * across processes, the address within one.  The finalizer of splitmix64 spreads both.
+ */
+static uint32_t draw_seed(int64_t now, const void *place)
 {
-	uint32_t seed;
+	uint64_t x = (uint64_t)now + (uint64_t)(uintptr_t)place * UINT64_C(0x9e3779b97f4a7c15);
 
-	if (beest_random(&seed, sizeof(seed)) < 0)
-		seed = now;
-	return seed ? seed : 1;		/* xorshift never leaves 0 */
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	x ^= x >> 31;
+
+	return (uint32_t)x ? (uint32_t)x : 1;	/* xorshift never leaves 0 */
 }
 
 void beest_backoff_start(struct beest_backoff *backoff, int ranks)
@@ -56,8 +65,15 @@ void beest_backoff_start(struct beest_backoff *backoff, int ranks)
 	int64_t cap = ranks * CAP_RANK;
 
 	backoff->start = beest_clock_now();
+	backoff->progress = backoff->start;
 	backoff->cap = cap > CAP_MIN ? cap : CAP_MIN;
-	backoff->seed = draw_seed(backoff->start);
+	backoff->keys = SIZE_MAX;
+	backoff->seed = draw_seed(backoff->start, backoff);
+}
+
+void beest_backoff_progress(struct beest_backoff *backoff)
+{
+	backoff->progress = beest_clock_now();
 }
 
 int64_t beest_backoff_pause(int64_t elapsed, int64_t cap)
@@ -92,6 +108,11 @@ static void sleep_until(int64_t instant)
 		.tv_nsec = instant % BEEST_SECOND,
 	};
 
+	if (beest_clock_source) {
+		beest_clock_source->sleep_until(instant);
+		return;
+	}
+
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		;
 }
@@ -101,6 +122,9 @@ void beest_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
 	int64_t now = beest_clock_now();
 	int64_t pause = beest_backoff_pause(now - backoff->start, backoff->cap);
 	int64_t wake = now + add_jitter(pause, &backoff->seed);
+
+	if (backoff->keys <= BEEST_BACKOFF_KEYS && now - backoff->progress < BEEST_BACKOFF_EAGER)
+		return;
 
 	sleep_until(wake < deadline ? wake : deadline);
 }

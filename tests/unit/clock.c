@@ -87,7 +87,9 @@ static void test_cap_grows_with_ranks(void **state)
 /* A back-off that has been waiting so long that its pause is the cap. */
 static struct beest_backoff tired_backoff(int64_t cap, uint32_t seed)
 {
-	struct beest_backoff backoff = { beest_clock_now() - 100 * cap, cap, seed };
+	struct beest_backoff backoff = {
+		.start = beest_clock_now() - 100 * cap, .cap = cap, .keys = SIZE_MAX, .seed = seed,
+	};
 
 	return backoff;
 }
