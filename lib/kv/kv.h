@@ -57,6 +57,7 @@ const char *beest_kv_server(const struct beest_kv *exchange, const char *key);
  * -EACCES          login missing or refused
  * -EINVAL          a key the protocol forbids (says which byte)
  * -EPROTO          an answer that is no Memcached answer
+ * -EBADMSG         the value that INCR was to count is no number
  * -ENODATA         the witness of a request did not come: the connection was given up
  * -EAFNOSUPPORT    an IPv6 address, which the installed libmemcached cannot use
  * -EMFILE, -ENFILE no file descriptor left

@@ -120,7 +120,7 @@ static const struct meaning no_ipv6 = {
 };
 
 static const struct meaning no_number = {
-	0, EPROTO, "the value of a counter is no number",
+	0, EBADMSG, "a counter has a value that is no number",
 };
 
 static const struct meaning *lookup(const struct meaning *rows, size_t count, int code)
@@ -738,6 +738,8 @@ static int writes_carry_out(struct beest_memcached *session, struct beest_kv_req
 			continue;
 		}
 		write->ret = write_answered(session, write, deadline);
+		if (write->ret < 0)
+			write->number = 0;
 		ret = session->sound ? 0 : write->ret;
 	}
 
