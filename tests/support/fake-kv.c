@@ -745,6 +745,7 @@ void fake_kv_reset(void)
 	}
 	old = fake_kv;
 	memset(&fake_kv, 0, sizeof(fake_kv));
+	fake_kv.latency = FAKE_KV_LATENCY;
 	fake_kv.renewal = renewal;
 	fake_kv.open = open;
 	for (i = 0; open && i < FAKE_KV_SERVERS; i++)

@@ -33,6 +33,7 @@
 
 #define FAKE_KV_SERVERS 8
 #define FAKE_KV_FAILURES 8
+#define FAKE_KV_LATENCY 20000		/* ns */
 
 struct fake_kv_item;
 
@@ -94,7 +95,10 @@ struct fake_kv {
 	void (*hook)(struct beest_kv *kv, const struct beest_kv_request *request);
 	void *data;		/* for the hook */
 
-	/* What each round trip takes, slept by beest_clock_source if there is one. */
+	/*
+	 * What each round trip takes, slept by beest_clock_source if there is one.  After a
+	 * reset FAKE_KV_LATENCY; with 0, who waits without a pause would wait for ever.
+	 */
 	int64_t latency;
 
 	struct fake_kv_server servers[FAKE_KV_SERVERS];

@@ -215,6 +215,89 @@ static void test_random_leaves_nothing_open(void **state)
 	assert_int_equal(next_descriptor(), before);
 }
 
+/* -------------------------------------------------------- a clock of the test --- */
+
+static int64_t set_now, sleeps;
+
+static int64_t source_now(void)
+{
+	return set_now;
+}
+
+static void source_sleep_until(int64_t instant)
+{
+	set_now = instant > set_now ? instant : set_now;
+	sleeps++;
+}
+
+static const struct beest_clock_source source = { source_now, source_sleep_until };
+
+static int set_clock(void **state)
+{
+	(void)state;
+	set_now = 1000 * BEEST_SECOND;
+	sleeps = 0;
+	beest_clock_source = &source;
+	return 0;
+}
+
+static int free_clock(void **state)
+{
+	(void)state;
+	beest_clock_source = NULL;
+	return 0;
+}
+
+static void test_clock_is_settable(void **state)
+{
+	(void)state;
+	assert_true(beest_clock_now() == 1000 * BEEST_SECOND);
+	assert_true(beest_clock_deadline(5) == 1000 * BEEST_SECOND + 5);
+	assert_true(beest_clock_left(1001 * BEEST_SECOND) == BEEST_SECOND);
+}
+
+/* Time that one sleep takes, @elapsed after the start and @since after the last progress. */
+static int64_t pause_of(size_t keys, int64_t elapsed, int64_t since)
+{
+	struct beest_backoff backoff;
+	int64_t before;
+
+	beest_backoff_start(&backoff, 2);
+	backoff.keys = keys;
+	set_now += elapsed - since;
+	beest_backoff_progress(&backoff);
+	set_now += since;
+	before = set_now;
+	beest_backoff_sleep(&backoff, INT64_MAX);
+	return set_now - before;
+}
+
+static void test_few_keys_are_asked_for_eagerly(void **state)
+{
+	const int64_t late = 16 * BEEST_MS;
+
+	(void)state;
+	assert_true(pause_of(1, 0, 0) == 0);
+	assert_true(pause_of(16, 199 * BEEST_US, 199 * BEEST_US) == 0);
+	assert_true(pause_of(16, late, 199 * BEEST_US) == 0);
+	assert_int_equal(sleeps, 0);
+	assert_true(pause_of(17, 0, 0) >= 37 * BEEST_US);
+	assert_true(pause_of(16, 200 * BEEST_US, 200 * BEEST_US) >= 37 * BEEST_US);
+	/* elapsed counts from the start, whatever came meanwhile */
+	assert_true(pause_of(16, late, 200 * BEEST_US) >= late / 16 * 3 / 4);
+	assert_int_equal(sleeps, 3);
+}
+
+static void test_nobody_is_eager_unasked(void **state)
+{
+	struct beest_backoff backoff;
+
+	(void)state;
+	beest_backoff_start(&backoff, 2);
+	beest_backoff_sleep(&backoff, INT64_MAX);
+	assert_int_equal(sleeps, 1);
+}
+
 static void test_without_descriptors(void **state)
 {
 	struct beest_backoff backoff;
@@ -253,6 +336,11 @@ int main(void)
 		cmocka_unit_test(test_random_stays_in_its_buffer),
 		cmocka_unit_test(test_random_leaves_nothing_open),
 		cmocka_unit_test(test_without_descriptors),
+		cmocka_unit_test_setup_teardown(test_clock_is_settable, set_clock, free_clock),
+		cmocka_unit_test_setup_teardown(test_seeds_differ, set_clock, free_clock),
+		cmocka_unit_test_setup_teardown(test_few_keys_are_asked_for_eagerly, set_clock,
+						free_clock),
+		cmocka_unit_test_setup_teardown(test_nobody_is_eager_unasked, set_clock, free_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
