@@ -189,10 +189,9 @@ int beest_memcached_refused(const struct beest_memcached_address *address, int e
 	return beest_fail(ECONNRESET, "server %s: %s", address->label, strerror(error));
 }
 
-static int failed(struct beest_memcached *session, memcached_return_t rc)
+static int failed_with(struct beest_memcached *session, const struct meaning *row)
 {
 	const struct beest_login *login = session->address->login;
-	const struct meaning *row = reason(session, rc);
 
 	session->sound = false;
 	if (row->err == EACCES && login)
@@ -200,6 +199,11 @@ static int failed(struct beest_memcached *session, memcached_return_t rc)
 				  login->user, row->phrase);
 
 	return beest_fail(row->err, "server %s: %s", session->address->label, row->phrase);
+}
+
+static int failed(struct beest_memcached *session, memcached_return_t rc)
+{
+	return failed_with(session, reason(session, rc));
 }
 
 /*
@@ -676,6 +680,10 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 	rc = write_issue(session, write);
 	if (write->verb == BEEST_KV_ADD && rc == MEMCACHED_DATA_EXISTS)
 		rc = MEMCACHED_NOTSTORED;
+	/* libmemcached does not know the code that the binary protocol has for it */
+	if (write->verb == BEEST_KV_INCR && rc == MEMCACHED_UNKNOWN_READ_FAILURE &&
+	    session->address->login && session->answered)
+		return failed_with(session, &no_number);
 
 	return judge(session, rc, rows[write->verb].benign, rows[write->verb].err);
 }

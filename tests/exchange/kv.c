@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* server.c - lib/exchange against real servers in every state */
+/* kv.c - lib/kv/ against real servers in every state, and against other services */
 #include "config.h"
 
 #include <poll.h>
@@ -13,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/kv/kv.h"
+#include "tests/support/kv-scenarios.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/unit.h"
@@ -828,6 +829,480 @@ static void the_choice_is_fixed(void **state)
 	assert_string_equal(found, homes);
 }
 
+/* --------------------------------------------------------------- requests --- */
+
+static void stage_restart(void)
+{
+	cache_restart(cache);
+}
+
+static void stage_pause(int seconds)
+{
+	pause_ms(seconds * 1000);
+}
+
+/* The fake of unit tests is held to the same table. */
+static void requests_do_as_the_fake_says(void **state)
+{
+	struct kv_stage stage = { NULL, stage_restart, stage_pause };
+	const struct kv_scenario *scenario;
+
+	for (scenario = kv_scenarios; scenario->name; scenario++) {
+		print_message("%s\n", scenario->name);
+		setup(state);
+		stage.kv = exchange;
+		scenario->run(&stage);
+		teardown(state);
+	}
+}
+
+static const struct beest_kv_write opening = {
+	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1,
+};
+
+/* Sets @count keys, quietly or not, and reads @keys; the values are for the caller to free. */
+static int request_at(size_t server, unsigned int flags, struct beest_kv_write *writes,
+		      size_t count, const char *const *keys, size_t key_count,
+		      struct beest_kv_value *values, int64_t deadline)
+{
+	struct beest_kv_request request = {
+		.server = server, .flags = flags, .writes = writes, .write_count = count,
+		.opening = &opening, .keys = keys, .key_count = key_count, .values = values,
+	};
+	int ret = beest_kv_run(exchange, &request, 1, deadline);
+	size_t i;
+
+	assert_int_equal(request.ret, ret);
+	for (i = 0; ret < 0 && i < key_count; i++)
+		assert_null(values[i].bytes);
+	return ret;
+}
+
+/* One set, then [epoch, the key]; 0 also if another value came back: *same tells. */
+static int exchange_value(const char *key, const char *value, bool *same, int64_t deadline)
+{
+	struct beest_kv_write write = {
+		.verb = BEEST_KV_SET, .key = key, .value = value, .size = strlen(value), .ttl = TTL,
+	};
+	const char *keys[] = { "epoch", key };
+	struct beest_kv_value values[2];
+	int ret;
+
+	ret = request_at(0, 0, &write, 1, keys, 2, values, deadline);
+	*same = ret == 0 && values[1].bytes && values[1].size == strlen(value) &&
+		!memcmp(values[1].bytes, value, values[1].size);
+	beest_kv_values_free(values, 2);
+	return ret;
+}
+
+static int exchange_k(int64_t deadline)
+{
+	bool same;
+	int ret = exchange_value("k", "v", &same, deadline);
+
+	assert_int_equal(same, ret == 0);
+	return ret;
+}
+
+static int probe(struct beest_kv_stats *stats)
+{
+	static struct beest_kv_stats unused;
+
+	return beest_kv_probe(exchange, 0, stats ? stats : &unused);
+}
+
+static int64_t briefly(void)
+{
+	return beest_clock_deadline(200 * BEEST_MS);
+}
+
+#define BYTES(text) (text), sizeof(text) - 1
+
+/* The first request must harm nobody, and what is there must be said. */
+static void foreign_services(void **state)
+{
+	static const char zeros[512];
+	static const struct {
+		struct fake_service service;
+		int probed;
+		const char *sentence;
+	} rows[] = {
+		{ { .banner = "220 hi\r\n", .banner_size = 8 }, EPROTO, "'220 hi\\x0d\\x0a'" },
+		{ { NULL, 0, BYTES("OK\r\n"), 0, 0, 0 }, EPROTO, "'OK" },
+		{ { NULL, 0, BYTES("42\r\n"), 0, 0, 0 }, EPROTO, "'42" },
+		{ { NULL, 0, BYTES("STORED\r\n"), 0, 0, 0 }, EPROTO, "'STORED" },
+		{ { NULL, 0, BYTES("END\r\n"), 0, 0, 0 }, EPROTO, "'END" },
+		{ { NULL, 0, BYTES(zeros), 0, 0, 0 }, EPROTO, "'\\x00\\x00" },
+		{ { .echoes = 1 }, EPROTO, "'version" },
+		{ { NULL, 0, BYTES("-ERR unknown command 'version'\r\n"), 0, 0, 0 }, EPROTO,
+		  "'-ERR unknown" },
+		{ { NULL, 0, BYTES("HTTP/1.1 400 Bad Request\r\n\r\n"), 0, 0, 0 }, EPROTO,
+		  "'HTTP/1.1 400" },
+		{ { BYTES("SSH-2.0-OpenSSH_9.2\r\n"), NULL, 0, 0, 0, 0 }, EPROTO, "'SSH-2.0" },
+		{ { NULL, 0, BYTES("\x15\x03\xff\x7f\x80garbage"), 0, 0, 0 }, EPROTO,
+		  "'\\x15\\x03\\xff\\x7f\\x80garbage" },
+		{ { .answer = NULL }, EHOSTDOWN, "silent" },
+		{ { .closes = 1 }, ECONNRESET, "closes every connection" },
+		{ { NULL, 0, BYTES("VALUE other 0 1\r\nx\r\nEND\r\n"), 0, 0, 0 }, EPROTO,
+		  "'VALUE other" },
+		{ { NULL, 0, BYTES("SERVER_ERROR no\r\n"), 0, 0, 0 }, ENOBUFS, "internal error" },
+		{ { NULL, 0, BYTES("CLIENT_ERROR unauthenticated\r\n"), 0, 0, 0 }, EACCES,
+		  "login missing" },
+		{ { BYTES("ERROR Too many open connections\r\n"), NULL, 0, 0, 1, 0 }, EUSERS,
+		  "memcached -c" },
+		{ { NULL, 0, BYTES("VERSION 1\r\n"), 0, 0, 0 }, EHOSTDOWN, "silent" },
+	};
+	static const unsigned int flags[] = { 0, BEEST_KV_ANSWERED, BEEST_KV_LAZY };
+	struct beest_kv_write write = {
+		.verb = BEEST_KV_SET, .key = "k", .value = "v", .size = 1, .ttl = TTL,
+	};
+	const char *const keys[] = { "epoch", "k" };
+	struct beest_kv_value values[2];
+	size_t i, k;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		fake = fake_start_service(&rows[i].service);
+		open_at(fake_hostport(fake));
+		for (k = 0; k < BEEST_COUNT(flags); k++) {
+			assert_true(request_at(0, flags[k], &write, 1, keys, 2, values,
+					       briefly()) < 0);
+			assert_error_has(fake_hostport(fake)->text);
+		}
+		assert_int_equal(probe(NULL), -rows[i].probed);
+		assert_error_has(fake_hostport(fake)->text);
+		assert_error_has(rows[i].sentence);
+		teardown(state);
+	}
+}
+
+/* A counter is asked for only after the witness has come. */
+static void foreign_services_are_not_counted_with(void **state)
+{
+	static const struct fake_service services[] = {
+		{ NULL, 0, BYTES("OK\r\n"), 0, 0, 0 }, { NULL, 0, BYTES("END\r\n"), 0, 0, 0 },
+		{ .echoes = 1 },
+	};
+	struct beest_kv_write write = { .verb = BEEST_KV_INCR, .key = "n" };
+	const char *const keys[] = { "epoch" };
+	struct beest_kv_value value;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(services); i++) {
+		fake = fake_start_service(&services[i]);
+		open_at(fake_hostport(fake));
+		assert_true(request_at(0, 0, &write, 1, keys, 1, &value, briefly()) < 0);
+		assert_true(write.ret < 0);
+		teardown(state);
+	}
+}
+
+/* The limit holds for all values together. */
+static void a_dripping_server_is_left(void **state)
+{
+	enum { MANY = 600 };
+	static const struct fake_service service = { .drip_ms = 50 };
+	static char text[MANY][16];
+	static struct beest_kv_value values[MANY];
+	const char *keys[MANY];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		snprintf(text[i], sizeof(text[i]), "key%zu", i);
+		keys[i] = text[i];
+	}
+	fake = fake_start_service(&service);
+	open_at(fake_hostport(fake));
+	assert_int_equal(request_at(0, 0, NULL, 0, keys, MANY, values, briefly()), -EHOSTDOWN);
+	assert_in_range(fake_dripped(fake), 1, MANY / 2);
+}
+
+static void requests_to_nobody(void **state)
+{
+	struct beest_hostport endpoint;
+
+	(void)state;
+	closed_hostport(&endpoint);
+	open_at(&endpoint);
+	assert_int_equal(exchange_k(soon()), -ECONNREFUSED);
+	assert_int_equal(probe(NULL), -ECONNREFUSED);
+	assert_error_has("no memcached listens there");
+}
+
+/* The kernel takes connections, nobody reads them. */
+static void requests_that_nobody_accepts(void **state)
+{
+	(void)state;
+	fake = fake_start(NULL, 0);
+	open_at(fake_hostport(fake));
+	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_int_equal(probe(NULL), -EHOSTDOWN);
+	assert_error_has("silent");
+}
+
+static void requests_to_a_stopped_server(void **state)
+{
+	struct beest_kv_stats stats;
+
+	(void)state;
+	assert_int_equal(exchange_k(soon()), 0);
+	cache_stop(cache);
+	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_int_equal(probe(&stats), -EHOSTDOWN);
+	cache_resume(cache);
+	assert_int_equal(exchange_k(soon()), 0);
+}
+
+/* The answer to a request that was given up must not answer the next one. */
+static void late_answers_of_requests(void **state)
+{
+	char value[16];
+	bool same;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 5; round++) {
+		cache_stop(cache);
+		assert_int_equal(exchange_k(beest_clock_deadline(20 * BEEST_MS)), -EHOSTDOWN);
+		cache_resume(cache);
+		snprintf(value, sizeof(value), "%d", round);
+		assert_int_equal(exchange_value("a", value, &same, soon()), 0);
+		assert_true(same);
+	}
+}
+
+/* A quiet set that finds no room shows only in what is read. */
+static void requests_to_a_full_server(void **state)
+{
+	static const char *const arguments[] = { "-M", "-m", "3", NULL };
+	static char large[200 * 1024];
+	static char text[40][8];
+	struct beest_kv_write writes[40];
+	const char *const keys[] = { "epoch", "k0", "k39" };
+	struct beest_kv_value values[3];
+	struct beest_kv_stats stats;
+	size_t i;
+
+	(void)state;
+	start(arguments);
+	for (i = 0; i < 40; i++) {
+		snprintf(text[i], sizeof(text[i]), "k%zu", i);
+		writes[i] = (struct beest_kv_write){
+			.verb = BEEST_KV_SET, .key = text[i], .value = large,
+			.size = sizeof(large), .ttl = TTL,
+		};
+	}
+	assert_int_equal(exchange_k(soon()), 0);
+	assert_int_equal(request_at(0, 0, writes, 40, keys, 3, values, soon()), 0);
+	assert_non_null(values[1].bytes);
+	assert_null(values[2].bytes);
+	beest_kv_values_free(values, 3);
+	assert_int_equal(request_at(0, BEEST_KV_ANSWERED, &writes[39], 1, keys, 1, values, soon()),
+			 -ENOBUFS);
+	assert_error_has("out of memory");
+	assert_int_equal(writes[39].ret, -ENOBUFS);
+	beest_kv_values_free(values, 1);
+	assert_int_equal(probe(&stats), 0);
+	assert_true(stats.out_of_memory_is_an_error);
+	assert_int_equal(stats.limit_bytes, 3 << 20);
+}
+
+static void probe_sees_evictions(void **state)
+{
+	static const char *const arguments[] = { "-m", "3", NULL };
+	static char large[200 * 1024];
+	struct beest_kv_stats stats;
+	char key[8];
+	int i;
+
+	(void)state;
+	start(arguments);
+	for (i = 0; i < 40; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		assert_int_equal(beest_kv_put(exchange, key, large, sizeof(large), TTL, soon()), 0);
+	}
+	assert_int_equal(probe(&stats), 0);
+	assert_true(stats.evictions > 0);
+	assert_false(stats.out_of_memory_is_an_error);
+}
+
+static void requests_to_a_server_full_of_connections(void **state)
+{
+	static const char *const arguments[] = { "-c", "64", NULL };
+	int fds[80], i;
+
+	(void)state;
+	start(arguments);
+	for (i = 0; i < 80; i++)
+		fds[i] = connect_counted();
+	for (i = 0; i < 20; i++) {
+		assert_true(beest_kv_transient(exchange_k(soon())));
+		assert_int_equal(probe(NULL), -EUSERS);
+		assert_error_has("too many connections");
+	}
+	for (i = 0; i < 80; i++)
+		close(fds[i]);
+	while (exchange_k(soon()) < 0)
+		pause_ms(5);
+	assert_int_equal(probe(NULL), 0);
+}
+
+static void requests_over_a_unix_socket(void **state)
+{
+	struct beest_kv_stats stats;
+
+	(void)state;
+	cache = cache_start_unix();
+	open_at(cache_hostport(cache));
+	assert_int_equal(exchange_k(soon()), 0);
+	assert_int_equal(probe(&stats), 0);
+	cache_kill(cache);
+	assert_true(exchange_k(soon()) < 0);
+	assert_int_equal(exchange_k(soon()), -ECONNREFUSED);
+	assert_int_equal(probe(&stats), -ECONNREFUSED);
+}
+
+static void signals_do_not_disturb_requests(void **state)
+{
+	struct sigaction action = { .sa_handler = tick };
+	int i;
+
+	(void)state;
+	ticks = 0;
+	sigaction(SIGALRM, &action, NULL);
+	set_timer(1, 1);
+	for (i = 0; i < 200 || ticks < 20; i++) {
+		assert_int_equal(exchange_k(soon()), 0);
+		if (i % 20 == 0)
+			assert_int_equal(probe(NULL), 0);
+	}
+	set_timer(0, 0);
+	signal(SIGALRM, SIG_DFL);
+}
+
+/* Writes and reads a key that nobody else writes; returns how often another's value came. */
+static int requests_mixed_up(const char *me, int rounds)
+{
+	char value[48];
+	bool same;
+	int i, wrong = 0;
+
+	for (i = 0; i < rounds; i++) {
+		snprintf(value, sizeof(value), "%s %d", me, i);
+		if (exchange_value(me, value, &same, soon()) < 0 || !same)
+			wrong++;
+	}
+	return wrong;
+}
+
+static void a_child_has_request_connections_of_its_own(void **state)
+{
+	int status = -1;
+	long before;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(exchange_k(soon()), 0);
+	before = cache_stat(cache, "total_connections");
+	pid = fork();
+	if (pid == 0) {
+		status = requests_mixed_up("child", 300);
+		beest_kv_close(exchange);
+		_exit(status ? 1 : 0);
+	}
+	assert_int_equal(requests_mixed_up("parent", 300), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(cache_stat(cache, "total_connections"), before + 2);
+}
+
+static void *requests_thread(void *data)
+{
+	return (void *)(intptr_t)requests_mixed_up(data, 200);
+}
+
+static void threads_of_requests_do_not_meet(void **state)
+{
+	static char names[8][32];
+	pthread_t threads[8];
+	void *wrong;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 8; i++) {
+		snprintf(names[i], sizeof(names[i]), "thread%d", i);
+		assert_int_equal(pthread_create(&threads[i], NULL, requests_thread, names[i]), 0);
+	}
+	for (i = 0; i < 8; i++) {
+		pthread_join(threads[i], &wrong);
+		assert_null(wrong);
+	}
+}
+
+static int set_answered(void)
+{
+	struct beest_kv_write write = {
+		.verb = BEEST_KV_SET, .key = "k", .value = "v", .size = 1, .ttl = TTL,
+	};
+	const char *const keys[] = { "epoch" };
+	struct beest_kv_value value;
+	int ret = request_at(0, BEEST_KV_ANSWERED, &write, 1, keys, 1, &value, soon());
+
+	beest_kv_values_free(&value, 1);
+	return ret;
+}
+
+/* One of each kind, kept: switching would connect again each time. */
+static void two_connections_are_enough(void **state)
+{
+	long before;
+	int i;
+
+	(void)state;
+	assert_int_equal(exchange_k(soon()), 0);
+	assert_int_equal(set_answered(), 0);
+	before = cache_stat(cache, "total_connections");
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(exchange_k(soon()), 0);
+		assert_int_equal(set_answered(), 0);
+	}
+	/* that of this question */
+	assert_int_equal(cache_stat(cache, "total_connections"), before + 1);
+}
+
+static void two_servers_at_once(void **state)
+{
+	struct beest_kv_request requests[2];
+	struct beest_kv_value values[2];
+	const char *const keys[] = { "epoch" };
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		requests[i] = (struct beest_kv_request){
+			.server = (size_t)i, .opening = &opening, .keys = keys, .key_count = 1,
+			.values = &values[i],
+		};
+	assert_int_equal(beest_kv_run(exchange, requests, 2, soon()), 0);
+	beest_kv_values_free(values, 2);
+	cache_kill(pair.caches[0]);
+	assert_true(beest_kv_run(exchange, requests, 2, soon()) < 0);
+	assert_error_has(pair.endpoints[0].text);
+	assert_true(requests[0].ret < 0);
+	assert_null(values[0].bytes);
+	assert_int_equal(requests[1].ret, 0);
+	assert_true(requests[1].answered);
+	beest_kv_values_free(values, 2);
+	for (i = 0; i < 50; i++) {
+		char key[16];
+
+		snprintf(key, sizeof(key), "key%d", i);
+		assert_string_equal(beest_kv_text(exchange, beest_kv_server_of(exchange, key)),
+				    beest_kv_server(exchange, key));
+	}
+}
+
 #define WITH(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define ALONE(name) cmocka_unit_test_teardown(name, teardown)
 #define TWO(name) cmocka_unit_test_setup_teardown(name, pair_setup, pair_teardown)
@@ -869,6 +1344,23 @@ int main(void)
 		TWO(a_dead_one_is_named_and_not_replaced),
 		ALONE(lists_agree_in_any_order),
 		ALONE(the_choice_is_fixed),
+		ALONE(requests_do_as_the_fake_says),
+		ALONE(foreign_services),
+		ALONE(foreign_services_are_not_counted_with),
+		ALONE(a_dripping_server_is_left),
+		ALONE(requests_to_nobody),
+		ALONE(requests_that_nobody_accepts),
+		WITH(requests_to_a_stopped_server),
+		WITH(late_answers_of_requests),
+		ALONE(requests_to_a_full_server),
+		ALONE(probe_sees_evictions),
+		ALONE(requests_to_a_server_full_of_connections),
+		ALONE(requests_over_a_unix_socket),
+		WITH(signals_do_not_disturb_requests),
+		WITH(a_child_has_request_connections_of_its_own),
+		WITH(threads_of_requests_do_not_meet),
+		WITH(two_connections_are_enough),
+		TWO(two_servers_at_once),
 	};
 
 	cache_need();

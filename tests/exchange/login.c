@@ -17,7 +17,9 @@
 #include "lib/base/clock.h"
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
+#include "tests/support/kv-scenarios.h"
 #include "tests/support/memcached.h"
+#include "tests/support/pause.h"
 #include "tests/support/unit.h"
 
 #define USER "beest"
@@ -468,6 +470,52 @@ static void a_restart_in_a_wait(void **state)
 	nothing_is_shown();
 }
 
+static void stage_restart(void)
+{
+	setenv("SASL_CONF_PATH", folder, 1);
+	cache_restart(cache);
+	unsetenv("SASL_CONF_PATH");
+}
+
+static void stage_pause(int seconds)
+{
+	pause_ms(seconds * 1000);
+}
+
+static void requests_do_as_without_login(void **state)
+{
+	struct kv_stage stage = { NULL, stage_restart, stage_pause };
+	const struct kv_scenario *scenario;
+
+	for (scenario = kv_scenarios; scenario->name; scenario++) {
+		if (scenario->without_login)
+			continue;
+		print_message("%s\n", scenario->name);
+		stage_restart();
+		open_exchange();
+		stage.kv = exchange;
+		scenario->run(&stage);
+		teardown(state);
+	}
+}
+
+static void the_probe_tells_that_a_login_is_missing(void **state)
+{
+	struct beest_kv_value value;
+	const char *const keys[] = { "epoch" };
+	struct beest_kv_request request = { .keys = keys, .key_count = 1, .values = &value };
+	struct beest_kv_stats stats;
+
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
+	assert_true(beest_kv_transient(beest_kv_run(exchange, &request, 1, soon())));
+	assert_int_equal(beest_kv_probe(exchange, 0, &stats), -EACCES);
+	assert_error_has("login missing: the server demands one");
+	teardown(state);
+	open_exchange();
+	assert_int_equal(beest_kv_probe(exchange, 0, &stats), 0);
+	assert_string_equal(stats.version, "");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -487,6 +535,8 @@ int main(void)
 		TEST(many_keys_meet_their_values),
 		TEST(trouble_is_told_apart),
 		TEST(a_restart_in_a_wait),
+		TEST(requests_do_as_without_login),
+		TEST(the_probe_tells_that_a_login_is_missing),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -436,8 +436,10 @@ long cache_stat(const struct cache *cache, const char *name)
 
 struct fake {
 	struct beest_hostport endpoint;
+	const struct fake_service *service;	/* NULL: answer and good say what it does */
 	const char *answer;
 	int good;
+	int dripped;
 	int fd;
 	int ends[2];		/* a pipe whose closing ends the thread */
 	pthread_t thread;
@@ -468,32 +470,95 @@ static void serve(struct fake *fake, int fd)
 	close(fd);
 }
 
+static int say(int fd, const char *bytes, size_t size)
+{
+	return !size || send(fd, bytes, size, MSG_NOSIGNAL) >= 0;
+}
+
+/* One value after another to the keys of a get, until the client has had enough. */
+static void drip(struct fake *fake, int fd, char *request)
+{
+	char *key, *rest = NULL, line[400];
+
+	key = strstr(request, "get ");
+	if (!key)
+		return;
+	key = strtok_r(key + 4, " \r\n", &rest);
+	for (; key; key = strtok_r(NULL, " \r\n", &rest)) {
+		snprintf(line, sizeof(line), "VALUE %.250s 0 1\r\nx\r\n", key);
+		if (!say(fd, line, strlen(line)))
+			return;
+		__atomic_fetch_add(&fake->dripped, 1, __ATOMIC_RELAXED);
+		pause_ms(fake->service->drip_ms);
+	}
+	say(fd, "END\r\n", 5);
+}
+
+static void serve_foreign(struct fake *fake, int fd)
+{
+	const struct fake_service *service = fake->service;
+	char request[32 * 1024];
+	ssize_t got;
+
+	say(fd, service->banner, service->banner_size);
+	while (!service->closes && awake(fake, fd)) {
+		got = read(fd, request, sizeof(request) - 1);
+		if (got <= 0)
+			break;
+		request[got] = '\0';
+		if (service->drip_ms)
+			drip(fake, fd, request);
+		if (!say(fd, service->echoes ? request : service->answer,
+			 service->echoes ? (size_t)got : service->answer_size))
+			break;
+	}
+	close(fd);
+}
+
 static void *fake_run(void *data)
 {
 	struct fake *fake = data;
 	int fd;
 
-	while (fake->answer && awake(fake, fake->fd)) {
+	while ((fake->answer || fake->service) && awake(fake, fake->fd)) {
 		fd = accept(fake->fd, NULL, NULL);
-		if (fd >= 0)
+		if (fd >= 0 && fake->service)
+			serve_foreign(fake, fd);
+		else if (fd >= 0)
 			serve(fake, fd);
 	}
 	return NULL;
 }
 
-struct fake *fake_start(const char *answer, int good)
+static struct fake *fake_begin(const struct fake_service *service, const char *answer, int good)
 {
 	struct fake *fake = calloc(1, sizeof(*fake));
 
 	if (!fake || pipe(fake->ends) < 0)
 		give_up("no pipe: %s", strerror(errno));
 
+	fake->service = service;
 	fake->answer = answer;
 	fake->good = good;
 	fake->fd = bind_free(&fake->endpoint);
 	if (listen(fake->fd, 16) < 0 || pthread_create(&fake->thread, NULL, fake_run, fake))
 		give_up("no fake server: %s", strerror(errno));
 	return fake;
+}
+
+struct fake *fake_start(const char *answer, int good)
+{
+	return fake_begin(NULL, answer, good);
+}
+
+struct fake *fake_start_service(const struct fake_service *service)
+{
+	return fake_begin(service, NULL, 0);
+}
+
+int fake_dripped(const struct fake *fake)
+{
+	return __atomic_load_n(&fake->dripped, __ATOMIC_RELAXED);
 }
 
 const struct beest_hostport *fake_hostport(const struct fake *fake)

@@ -57,6 +57,19 @@ void closed_hostport(struct beest_hostport *endpoint);
 struct fake;
 
 struct fake *fake_start(const char *answer, int good);
+/* Anything that may listen at a port; must outlive the fake. */
+struct fake_service {
+	const char *banner;		/* said at once; NULL: nothing */
+	size_t banner_size;
+	const char *answer;		/* to whatever is sent; NULL: nothing */
+	size_t answer_size;
+	int echoes, closes;
+	int drip_ms;			/* a get is answered by one value each time these pass */
+};
+
+struct fake *fake_start_service(const struct fake_service *service);
+int fake_dripped(const struct fake *fake);	/* values until now */
+
 const struct beest_hostport *fake_hostport(const struct fake *fake);
 void fake_end(struct fake *fake);
 

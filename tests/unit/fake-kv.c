@@ -59,18 +59,31 @@ static void stage_pause(int seconds)
 	now += seconds * BEEST_SECOND;
 }
 
-static void does_as_a_real_server(void **state)
+static void scenarios_run(void **state, bool login)
 {
 	const struct kv_scenario *scenario;
 	struct kv_stage stage = { NULL, stage_restart, stage_pause };
 
 	for (scenario = kv_scenarios; scenario->name; scenario++) {
+		if (login && scenario->without_login)
+			continue;
+		teardown(state);
 		setup(state);
+		if (login)
+			beest_kv_login(kv, NULL);
 		stage.kv = kv;
 		scenario->run(&stage);
-		teardown(state);
 	}
-	setup(state);
+}
+
+static void does_as_a_real_server(void **state)
+{
+	scenarios_run(state, false);
+}
+
+static void does_as_a_server_with_logins(void **state)
+{
+	scenarios_run(state, true);
 }
 
 /* ---------------------------------------------------------- what is counted --- */
@@ -382,6 +395,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(does_as_a_real_server),
+		TEST(does_as_a_server_with_logins),
 		TEST(counts),
 		TEST(counts_servers_side_by_side),
 		TEST(handles_share_the_content),
