@@ -992,6 +992,7 @@ static void foreign_services_are_not_counted_with(void **state)
 		open_at(fake_hostport(fake));
 		assert_true(request_at(0, 0, &write, 1, keys, 1, &value, briefly()) < 0);
 		assert_true(write.ret < 0);
+		assert_int_equal(fake_incremented(fake), 0);
 		teardown(state);
 	}
 }

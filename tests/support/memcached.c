@@ -440,6 +440,7 @@ struct fake {
 	const char *answer;
 	int good;
 	int dripped;
+	int incremented;
 	int fd;
 	int ends[2];		/* a pipe whose closing ends the thread */
 	pthread_t thread;
@@ -506,6 +507,8 @@ static void serve_foreign(struct fake *fake, int fd)
 		if (got <= 0)
 			break;
 		request[got] = '\0';
+		if (strstr(request, "incr "))
+			__atomic_fetch_add(&fake->incremented, 1, __ATOMIC_RELAXED);
 		if (service->drip_ms)
 			drip(fake, fd, request);
 		if (!say(fd, service->echoes ? request : service->answer,
@@ -559,6 +562,11 @@ struct fake *fake_start_service(const struct fake_service *service)
 int fake_dripped(const struct fake *fake)
 {
 	return __atomic_load_n(&fake->dripped, __ATOMIC_RELAXED);
+}
+
+int fake_incremented(const struct fake *fake)
+{
+	return __atomic_load_n(&fake->incremented, __ATOMIC_RELAXED);
 }
 
 const struct beest_hostport *fake_hostport(const struct fake *fake)

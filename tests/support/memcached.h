@@ -69,6 +69,7 @@ struct fake_service {
 
 struct fake *fake_start_service(const struct fake_service *service);
 int fake_dripped(const struct fake *fake);	/* values until now */
+int fake_incremented(const struct fake *fake);	/* requests with an incr until now */
 
 const struct beest_hostport *fake_hostport(const struct fake *fake);
 void fake_end(struct fake *fake);
