@@ -505,7 +505,7 @@ struct hartebeest_remote_qp {
 	int rank;		/* -1: unknown */
 	uint32_t pid;
 	char host[64];
-	char device[64];	/* "mlx5_0:1" */
+	char device[64];	/* "": not published */
 };
 
 /**

@@ -689,21 +689,22 @@ HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest *hb, const char *n
 	return done(hb, ret);
 }
 
-static void show_peer(const struct beest_peer *peer, struct hartebeest_remote_qp *remote)
+static void show_peer(const struct beest_peer *peer, struct hartebeest_remote_qp *out)
 {
-	memset(remote, 0, sizeof(*remote));
-	remote->qp_type = (enum ibv_qp_type)peer->card.qp_type;
-	remote->qp_num = peer->card.qp_num;
-	remote->psn = peer->card.sq_psn;
-	remote->qkey = peer->card.qkey;
-	remote->lid = peer->card.lid;
-	remote->pkey = peer->card.pkey;
-	memcpy(remote->gid.raw, peer->card.gid, sizeof(remote->gid.raw));
-	memcpy(remote->address.raw, peer->card.address, sizeof(remote->address.raw));
-	remote->rank = peer->author.rank;
-	remote->pid = peer->author.pid;
-	snprintf(remote->host, sizeof(remote->host), "%s", peer->author.host);
-	snprintf(remote->device, sizeof(remote->device), "%s", peer->card.device);
+	const struct beest_endpoint *remote = &peer->remote;
+
+	memset(out, 0, sizeof(*out));
+	out->qp_type = (enum ibv_qp_type)remote->qp_type;
+	out->qp_num = remote->qp_num;
+	out->psn = remote->psn;
+	out->qkey = remote->qkey;
+	out->lid = remote->lid;
+	out->pkey = remote->pkey;
+	memcpy(out->gid.raw, remote->gid.raw, sizeof(out->gid.raw));
+	memcpy(out->address.raw, remote->ip.raw, sizeof(out->address.raw));
+	out->rank = remote->rank;
+	out->pid = peer->author.pid;
+	snprintf(out->host, sizeof(out->host), "%s", peer->author.host);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
@@ -754,6 +755,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest *hb, const char *na
 					   const char *key,
 					   struct hartebeest_remote_qp *remote)
 {
+	struct beest_peer peer;
 	struct beest_qp *qp;
 	int ret;
 
@@ -762,9 +764,9 @@ HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest *hb, const char *na
 	REQUIRE_ARG(key);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0)
-		ret = beest_bringup_follow(hb, qp, key);
+		ret = beest_bringup_follow(hb, qp, key, &peer);
 	if (ret == 1 && remote)
-		show_peer(&qp->peer, remote);
+		show_peer(&peer, remote);
 	return done(hb, ret);
 }
 
@@ -815,8 +817,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest *hb, const char *n
 		return done(hb, ret);
 
 	address->ah = found->ah;
-	address->qp_num = found->peer.card.qp_num;
-	address->qkey = found->peer.card.qkey;
+	address->qp_num = found->remote.qp_num;
+	address->qkey = found->remote.qkey;
 	return 0;
 }
 

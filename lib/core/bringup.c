@@ -98,7 +98,7 @@ static void announce(struct hartebeest *hb, struct beest_qp *qp)
 {
 	struct beest_board *board;
 
-	if (qp->key[0] && qp->end.transport != BEEST_UD &&
+	if (qp->key[0] && qp->local.transport != BEEST_UD &&
 	    beest_context_board(hb, &board) == 0 && beest_peer_announce(board, qp) == 0)
 		beest_board_try_send(board, BEEST_KIND_CONFIRM, qp->key);
 }
@@ -136,7 +136,24 @@ static int enter(struct hartebeest *hb, struct beest_qp *qp)
 /* hartebeest_qp_init() after a reset: what stands on the server is of the life before. */
 static bool is_outdated(const struct beest_qp *qp)
 {
-	return qp->key[0] && qp->published != qp->end.card.generation;
+	return qp->key[0] && qp->published != qp->local.endpoint.generation;
+}
+
+/*
+ * The sentence of a failure names the key only: who it belongs to is known here.  That
+ * @qp has a peer already is not about this one.
+ */
+static int connect_qp(struct hartebeest *hb, struct beest_qp *qp, const char *key,
+		      const struct beest_peer *peer)
+{
+	char who[BEEST_AUTHOR_TEXT];
+	int ret;
+
+	ret = beest_qp_connect(qp, key, &peer->remote, &hb->log);
+	if (ret < 0 && ret != -EISCONN)
+		return beest_fail_prefix(ret, "peer (%s)",
+					 beest_author_text(&peer->author, who, sizeof(who)));
+	return ret;
 }
 
 int beest_bringup_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
@@ -153,7 +170,7 @@ int beest_bringup_connect(struct hartebeest *hb, struct beest_qp *qp, const char
 	else if (ret == 0 && state == IBV_QPS_INIT && is_outdated(qp))
 		ret = beest_bringup_publish(hb, qp, qp->key);
 	if (ret == 0)
-		ret = beest_qp_connect(qp, key, &peer, &hb->log);
+		ret = connect_qp(hb, qp, key, &peer);
 	if (ret == 0)
 		announce(hb, qp);
 	return ret;
@@ -161,7 +178,7 @@ int beest_bringup_connect(struct hartebeest *hb, struct beest_qp *qp, const char
 
 static int has_one_peer(const struct beest_qp *qp, const char *purpose)
 {
-	if (qp->end.transport == BEEST_UD)
+	if (qp->local.transport == BEEST_UD)
 		return beest_fail(EOPNOTSUPP, "UD queue pair '%s' has no single peer to %s",
 				  qp->node.name, purpose);
 	return 0;
@@ -191,7 +208,8 @@ int beest_bringup_confirm(struct hartebeest *hb, struct beest_qp *qp, const char
 	return ret < 0 ? ret : beest_peer_confirm(board, qp, &hb->log);
 }
 
-int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key)
+int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key,
+			 struct beest_peer *peer)
 {
 	struct beest_board *board;
 	int ret;
@@ -204,8 +222,8 @@ int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char 
 	if (ret == 0 && qp->key[0])
 		beest_board_try_send(board, BEEST_KIND_CONFIRM, qp->key);
 	if (ret == 0)
-		ret = beest_peer_follow(board, qp, &hb->log);
-	if (ret == 1 && remember(hb, key, &qp->peer) < 0)
+		ret = beest_peer_follow(board, qp, peer, &hb->log);
+	if (ret == 1 && remember(hb, key, peer) < 0)
 		return -ENOMEM;
 	return ret;
 }
@@ -229,13 +247,13 @@ int beest_bringup_reconnect(struct hartebeest *hb, struct beest_qp *qp, const ch
 				  "hartebeest_qp_publish() and _connect() first", qp->node.name);
 
 	/* the old way may be the failure */
-	beest_pathcache_forget(&hb->router, (const struct beest_ipaddr *)qp->peer.card.address);
+	beest_pathcache_forget(&hb->router, &qp->remote.ip);
 	ret = beest_bringup_reset(hb, qp);
 	if (ret == 0)
 		ret = beest_bringup_publish(hb, qp, qp->key);
 	if (ret == 0)
 		ret = beest_bringup_fetch(hb, key, &peer);
 	if (ret == 0)
-		ret = beest_qp_connect(qp, key, &peer, &hb->log);
+		ret = connect_qp(hb, qp, key, &peer);
 	return ret < 0 ? ret : beest_bringup_confirm(hb, qp, key);
 }

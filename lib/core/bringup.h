@@ -10,6 +10,7 @@
 #define BEEST_BRINGUP_H
 
 #include "lib/core/context.h"
+#include "lib/core/handshake.h"
 #include "lib/verbs/qp.h"
 
 /* Each promises what hartebeest_qp_<the same>() does in hartebeest.h. */
@@ -21,7 +22,8 @@ int beest_bringup_confirm(struct hartebeest *hb, struct beest_qp *qp, const char
 int beest_bringup_reset(struct hartebeest *hb, struct beest_qp *qp);
 int beest_bringup_reconnect(struct hartebeest *hb, struct beest_qp *qp, const char *key);
 
-/* 1: @qp is connected to another peer now, which stands in qp->peer. */
-int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key);
+/* 1: @qp is connected to another @peer now. */
+int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key,
+			 struct beest_peer *peer);
 
 #endif

@@ -141,12 +141,12 @@ int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const cha
 {
 	int ret;
 
-	ret = publish(board, &qp->owner, BEEST_KIND_QP, key, &beest_qp_layout, &qp->end.card);
+	ret = publish(board, &qp->owner, BEEST_KIND_QP, key, &beest_qp_layout, &qp->local.endpoint);
 	if (ret < 0)
 		return ret;
 
 	memmove(qp->key, key, strlen(key) + 1);	/* may be the same; fits, or no key */
-	qp->published = qp->end.card.generation;
+	qp->published = qp->local.endpoint.generation;
 	qp->announced = 0;
 	return 0;
 }
@@ -159,7 +159,7 @@ static int check_card(const char *key, const struct beest_endpoint *card)
 		uint32_t value, min, max;
 	} rows[] = {
 		{ "queue pair number", card->qp_num, 1, 0xffffff },
-		{ "sequence number", card->sq_psn, 0, 0xffffff },
+		{ "sequence number", card->psn, 0, 0xffffff },
 		{ "path MTU", card->mtu, IBV_MTU_256, IBV_MTU_4096 },
 		{ "link layer", card->link_layer, IBV_LINK_LAYER_INFINIBAND,
 		  IBV_LINK_LAYER_ETHERNET },
@@ -175,17 +175,27 @@ static int check_card(const char *key, const struct beest_endpoint *card)
 	return 0;
 }
 
+/* The record's payload does not say whose it is, the record does. */
+static void sign(struct beest_peer *peer)
+{
+	peer->remote.incarnation = peer->author.incarnation;
+	peer->remote.rank = peer->author.rank;
+}
+
 int beest_peer_fetch(struct beest_board *board, const char *key, struct beest_peer *peer)
 {
 	struct beest_peer found;
 	int ret;
 
-	ret = fetch(board, BEEST_KIND_QP, key, &beest_qp_layout, &found.card, &found.author);
+	ret = fetch(board, BEEST_KIND_QP, key, &beest_qp_layout, &found.remote, &found.author);
 	if (ret == 0)
-		ret = check_card(key, &found.card);
-	if (ret == 0)
-		*peer = found;
-	return ret;
+		ret = check_card(key, &found.remote);
+	if (ret < 0)
+		return ret;
+
+	sign(&found);
+	*peer = found;
+	return 0;
 }
 
 /* --------------------------------------------------------- confirmation --- */
@@ -204,11 +214,10 @@ struct confirmation {
 	bool confirmed;
 };
 
-static bool same_peer(const struct beest_peer *a, const struct beest_peer *b)
+static bool same_peer(const struct beest_endpoint *a, const struct beest_endpoint *b)
 {
-	return same_incarnation(&a->author.incarnation, &b->author.incarnation) &&
-	       a->card.qp_num == b->card.qp_num && a->card.sq_psn == b->card.sq_psn &&
-	       a->card.generation == b->card.generation;
+	return same_incarnation(&a->incarnation, &b->incarnation) &&
+	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
 }
 
 static bool echoes(const struct confirmation *state, const struct beest_author *author,
@@ -216,14 +225,14 @@ static bool echoes(const struct confirmation *state, const struct beest_author *
 {
 	const struct beest_qp *qp = state->qp;
 
-	return same_incarnation(&author->incarnation, &qp->peer.author.incarnation) &&
-	       echo->qp_num == qp->peer.card.qp_num &&
-	       echo->sq_psn == qp->peer.card.sq_psn &&
+	return same_incarnation(&author->incarnation, &qp->remote.incarnation) &&
+	       echo->qp_num == qp->remote.qp_num &&
+	       echo->sq_psn == qp->remote.psn &&
 	       same_incarnation(&echo->peer, beest_board_incarnation(state->board)) &&
-	       echo->peer_qp_num == qp->end.card.qp_num &&
-	       echo->peer_sq_psn == qp->end.card.sq_psn &&
-	       echo->generation == qp->peer.card.generation &&
-	       echo->peer_generation == qp->end.card.generation;
+	       echo->peer_qp_num == qp->local.endpoint.qp_num &&
+	       echo->peer_sq_psn == qp->local.endpoint.psn &&
+	       echo->generation == qp->remote.generation &&
+	       echo->peer_generation == qp->local.endpoint.generation;
 }
 
 static int see_confirmation(void *data, const struct beest_record *record)
@@ -248,14 +257,15 @@ static int see_queue_pair(void *data, const struct beest_record *record)
 	int ret;
 
 	ret = beest_codec_decode(&beest_qp_layout, record->payload, record->payload_size,
-				 &seen->card);
+				 &seen->remote);
 	if (ret == 0)
-		ret = check_card(state->qp->peer_key, &seen->card);
+		ret = check_card(state->qp->peer_key, &seen->remote);
 	if (ret < 0)
 		return ret;
 
 	seen->author = record->author;
-	state->replaced = !same_peer(seen, &state->qp->peer);
+	sign(seen);
+	state->replaced = !same_peer(&seen->remote, &state->qp->remote);
 	return 0;
 }
 
@@ -266,13 +276,13 @@ static int see_queue_pair(void *data, const struct beest_record *record)
 int beest_peer_announce(struct beest_board *board, struct beest_qp *qp)
 {
 	struct beest_confirm_payload echo = {
-		.qp_num = qp->end.card.qp_num,
-		.sq_psn = qp->end.card.sq_psn,
-		.peer = qp->peer.author.incarnation,
-		.peer_qp_num = qp->peer.card.qp_num,
-		.peer_sq_psn = qp->peer.card.sq_psn,
-		.generation = qp->end.card.generation,
-		.peer_generation = qp->peer.card.generation,
+		.qp_num = qp->local.endpoint.qp_num,
+		.sq_psn = qp->local.endpoint.psn,
+		.peer = qp->remote.incarnation,
+		.peer_qp_num = qp->remote.qp_num,
+		.peer_sq_psn = qp->remote.psn,
+		.generation = qp->local.endpoint.generation,
+		.peer_generation = qp->remote.generation,
 	};
 	uint8_t bytes[BEEST_PAYLOAD_MAX];
 	uint64_t note;
@@ -306,7 +316,7 @@ static int connect_replacement(struct beest_board *board, struct beest_qp *qp,
 
 	memcpy(key, qp->peer_key, sizeof(key));
 	beest_log(log, BEEST_LOG_INFO, "queue pair '%s': '%s' is now QP %" PRIu32 " of %s: "
-		  "connecting again", qp->node.name, key, replacement->card.qp_num,
+		  "connecting again", qp->node.name, key, replacement->remote.qp_num,
 		  beest_author_text(&replacement->author, who, sizeof(who)));
 
 	beest_peer_unannounce(board, qp);
@@ -314,7 +324,7 @@ static int connect_replacement(struct beest_board *board, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_qp_init_again(qp);
 	if (ret == 0)
-		ret = beest_qp_connect(qp, key, replacement, log);
+		ret = beest_qp_connect(qp, key, &replacement->remote, log);
 	if (ret == 0 && qp->key[0])
 		ret = beest_peer_announce(board, qp);
 	return ret;
@@ -378,24 +388,24 @@ static int peek_replacement(struct beest_board *board, const struct beest_qp *qp
 		return beest_kv_transient(ret) ? 0 : ret;
 
 	ret = beest_codec_decode(&beest_qp_layout, record.payload, record.payload_size,
-				 &replacement->card);
+				 &replacement->remote);
 	if (ret == 0)
-		ret = check_card(qp->peer_key, &replacement->card);
+		ret = check_card(qp->peer_key, &replacement->remote);
 	replacement->author = record.author;
+	sign(replacement);
 	free(bytes);
-	return ret < 0 ? ret : !same_peer(replacement, &qp->peer);
+	return ret < 0 ? ret : !same_peer(&replacement->remote, &qp->remote);
 }
 
 int beest_peer_follow(struct beest_board *board, struct beest_qp *qp,
-		      const struct beest_log *log)
+		      struct beest_peer *replacement, const struct beest_log *log)
 {
-	struct beest_peer replacement;
 	int ret;
 
-	ret = peek_replacement(board, qp, &replacement);
+	ret = peek_replacement(board, qp, replacement);
 	if (ret <= 0)
 		return ret;
 
-	ret = connect_replacement(board, qp, &replacement, log);
+	ret = connect_replacement(board, qp, replacement, log);
 	return ret < 0 ? ret : 1;
 }

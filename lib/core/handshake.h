@@ -17,6 +17,12 @@ int beest_mr_publish(struct beest_board *board, struct beest_mr *mr, const char 
 int beest_mr_fetch(struct beest_board *board, const char *key,
 		   struct beest_mr_payload *payload);
 
+/* The endpoint of a fetched record, and who wrote it. */
+struct beest_peer {
+	struct beest_endpoint remote;
+	struct beest_author author;
+};
+
 /* Remembers the key in the queue pair, which is in INIT or later. */
 int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const char *key);
 
@@ -36,9 +42,9 @@ int beest_peer_confirm(struct beest_board *board, struct beest_qp *qp,
 
 /*
  * One look at the key that @qp is connected to.  1: another queue pair stands there, and
- * @qp is connected to that now; 0: the same, none, or the server does not answer.
+ * @qp is connected to that @replacement now; 0: the same, none, or the server does not answer.
  */
 int beest_peer_follow(struct beest_board *board, struct beest_qp *qp,
-		      const struct beest_log *log);
+		      struct beest_peer *replacement, const struct beest_log *log);
 
 #endif

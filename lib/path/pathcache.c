@@ -100,12 +100,12 @@ static int remember(struct beest_pathcache *router, const struct beest_pathcache
 	return 0;
 }
 
-static int no_address(const char *whose, const struct beest_pathcache_end *end)
+static int no_address(const char *what, const struct beest_pathcache_end *end)
 {
 	bool infiniband = !end->ethernet;
 
-	return beest_fail(EADDRNOTAVAIL, "%s port %s has no IP address, by which rdma_cm would "
-			  "know it%s", whose, end->label, infiniband ? ": InfiniBand needs "
+	return beest_fail(EADDRNOTAVAIL, "%s%s has no IP address, by which rdma_cm would know "
+			  "it%s", what, end->label, infiniband ? ": InfiniBand needs "
 			  "IPoIB (the kernel module ib_ipoib) with an address" : "");
 }
 
@@ -116,12 +116,12 @@ static int check_addresses(const struct beest_pathcache_end *own,
 	char mine[INET6_ADDRSTRLEN], theirs[INET6_ADDRSTRLEN];
 
 	if (beest_ipaddr_is_zero(from))
-		return no_address("the own", own);
+		return no_address("the own port ", own);
 	if (beest_ipaddr_is_zero(to))
-		return no_address("the peer's", peer);
+		return no_address("", peer);
 	if (beest_ipaddr_is_ipv4(from) != beest_ipaddr_is_ipv4(to))
-		return beest_fail(EPROTO, "the address family differs: %s here (%s) but %s at the "
-				  "peer (%s): set device.family or device.addr",
+		return beest_fail(EPROTO, "the address family differs: %s here (%s) but %s at %s: "
+				  "set device.family or device.addr",
 				  beest_ipaddr_ip_text(from, mine, sizeof(mine)), own->label,
 				  beest_ipaddr_ip_text(to, theirs, sizeof(theirs)), peer->label);
 	return 0;

@@ -30,7 +30,7 @@ struct beest_pathcache_end {
 	const struct beest_ipaddr *gid;
 	uint16_t lid;
 	bool ethernet;
-	const char *label;		/* for sentences: "mlx5_0:1" */
+	const char *label;		/* for sentences: "mlx5_0:1", "the peer (rank 3)" */
 };
 
 /*

@@ -89,16 +89,13 @@ static const struct beest_codec_field qp_rows[] = {
 	BEEST_CODEC_ROW(beest_endpoint, mtu, UINT),
 	BEEST_CODEC_ROW(beest_endpoint, max_dest_rd_atomic, UINT),
 	BEEST_CODEC_ROW(beest_endpoint, grh_required, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, lmc, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, sl, UINT),
 	BEEST_CODEC_ROW(beest_endpoint, lid, UINT),
 	BEEST_CODEC_ROW(beest_endpoint, pkey, UINT),
 	BEEST_CODEC_ROW(beest_endpoint, qp_num, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, sq_psn, UINT),
+	BEEST_CODEC_ROW(beest_endpoint, psn, UINT),
 	BEEST_CODEC_ROW(beest_endpoint, qkey, UINT),
 	BEEST_CODEC_ROW(beest_endpoint, gid, BYTES),
-	BEEST_CODEC_ROW(beest_endpoint, address, BYTES),
-	BEEST_CODEC_ROW(beest_endpoint, device, TEXT),
+	BEEST_CODEC_ROW(beest_endpoint, ip, BYTES),
 	BEEST_CODEC_ROW(beest_endpoint, generation, UINT),
 };
 
@@ -149,6 +146,16 @@ const char *beest_kind_word(enum beest_record_kind kind)
 			return kinds[i].word;
 
 	return "unknown";
+}
+
+const char *beest_author_text(const struct beest_author *author, char *text, size_t size)
+{
+	if (author->rank >= 0)
+		snprintf(text, size, "host %s, pid %" PRIu32 ", rank %" PRId32,
+			 author->host, author->pid, author->rank);
+	else
+		snprintf(text, size, "host %s, pid %" PRIu32, author->host, author->pid);
+	return text;
 }
 
 /* What follows the header and lies before the sum; 64 bits hold any three lengths. */

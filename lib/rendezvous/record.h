@@ -36,6 +36,21 @@ enum beest_record_kind {
 
 const char *beest_kind_word(enum beest_record_kind kind);
 
+#define BEEST_HOST_MAX 64
+
+/* Who wrote a record.  Only the incarnation decides; the rest is for people. */
+struct beest_author {
+	struct beest_incarnation incarnation;
+	char host[BEEST_HOST_MAX];
+	uint32_t pid;
+	int32_t rank;			/* -1: unknown */
+	uint64_t time;			/* seconds since 1970, never compared with a clock */
+};
+
+/* "host b, pid 12, rank 3" for sentences, in BEEST_AUTHOR_TEXT bytes; returns @text. */
+#define BEEST_AUTHOR_TEXT (BEEST_HOST_MAX + 64)
+const char *beest_author_text(const struct beest_author *author, char *text, size_t size);
+
 /* A decoded record.  payload points into the bytes that were decoded. */
 struct beest_record {
 	enum beest_record_kind kind;

@@ -22,10 +22,6 @@
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
 
-/* A P_Key's top bit is full membership. */
-#define PKEY_FULL 0x8000
-#define PKEY_BASE 0x7fff
-
 #define RXE_VENDOR_ID 0xffffff
 #define HOP_LIMIT 64
 #define REASON_SIZE BEEST_REASON_SIZE
@@ -611,18 +607,18 @@ struct pkeys {
 /* A zero base marks a free entry of the table. */
 static bool improves(const struct pkeys *pkeys, uint16_t pkey)
 {
-	if ((pkey & PKEY_BASE) == 0)
+	if ((pkey & BEEST_PKEY_BASE) == 0)
 		return false;
-	if (pkeys->wanted && (pkey & PKEY_BASE) != (pkeys->wanted & PKEY_BASE))
+	if (pkeys->wanted && (pkey & BEEST_PKEY_BASE) != (pkeys->wanted & BEEST_PKEY_BASE))
 		return false;
-	return pkeys->index < 0 || (!(pkeys->pkey & PKEY_FULL) && (pkey & PKEY_FULL));
+	return pkeys->index < 0 || (!(pkeys->pkey & BEEST_PKEY_FULL) && (pkey & BEEST_PKEY_FULL));
 }
 
 static void look_at(struct pkeys *pkeys, int index, uint16_t pkey)
 {
-	if (pkey & PKEY_BASE)
+	if (pkey & BEEST_PKEY_BASE)
 		beest_text_item(&pkeys->seen, "index %d: 0x%04x%s", index, pkey,
-				pkey & PKEY_FULL ? "" : " (limited member)");
+				pkey & BEEST_PKEY_FULL ? "" : " (limited member)");
 	if (!improves(pkeys, pkey))
 		return;
 	pkeys->index = index;
@@ -673,7 +669,7 @@ int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 	/* RoCE has no partitions: one entry, 0xffff. */
 	if (attr.link_layer == IBV_LINK_LAYER_ETHERNET) {
 		*index = 0;
-		*pkey = PKEY_FULL | PKEY_BASE;
+		*pkey = BEEST_PKEY_FULL | BEEST_PKEY_BASE;
 		return 0;
 	}
 

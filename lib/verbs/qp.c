@@ -12,7 +12,6 @@
 #include "lib/verbs/qp.h"
 #include "lib/base/random.h"
 
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define PSN_MASK 0xffffff
 
 /* ----------------------------------------------------------- life, death --- */
@@ -121,11 +120,13 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	qp->pd = pd;
 	qp->device = device;
 	qp->cap = attr->cap;
-	qp->end.transport = (enum beest_transport)transport;
-	qp->end.options = options;
-	qp->end.port = device->port;
-	qp->end.card.qp_type = (uint8_t)attr->qp_type;
-	qp->end.card.qp_num = qp->qp->qp_num;
+	qp->local.transport = (enum beest_transport)transport;
+	qp->local.options = options;
+	qp->local.port = device->port;
+	qp->local.endpoint.qp_type = (uint8_t)attr->qp_type;
+	qp->local.endpoint.qp_num = qp->qp->qp_num;
+	qp->local.endpoint.rank = -1;
+	qp->local.label = device->label;
 	*qpp = qp;
 	return 0;
 }
@@ -174,15 +175,15 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 }
 
 /* All that this transport can be asked for by a peer; LOCAL_WRITE for receives. */
-static int access_flags(const struct beest_end *end, const struct ibv_device_attr *limits)
+static int access_flags(const struct beest_local *local, const struct ibv_device_attr *limits)
 {
 	int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
-	if (end->options->access_flags != BEEST_AUTO)
-		return (int)end->options->access_flags;
-	if (end->transport == BEEST_RC)
+	if (local->options->access_flags != BEEST_AUTO)
+		return (int)local->options->access_flags;
+	if (local->transport == BEEST_RC)
 		flags |= IBV_ACCESS_REMOTE_READ;
-	if (end->transport == BEEST_RC && limits->atomic_cap != IBV_ATOMIC_NONE)
+	if (local->transport == BEEST_RC && limits->atomic_cap != IBV_ATOMIC_NONE)
 		flags |= IBV_ACCESS_REMOTE_ATOMIC;
 	return flags;
 }
@@ -190,47 +191,45 @@ static int access_flags(const struct beest_end *end, const struct ibv_device_att
 static void describe_port(struct beest_qp *qp, const struct beest_device *device,
 			  const struct ibv_port_attr *port)
 {
-	const struct beest_qp_options *options = qp->end.options;
-	struct beest_endpoint *card = &qp->end.card;
+	const struct beest_qp_options *options = qp->local.options;
+	struct beest_endpoint *own = &qp->local.endpoint;
 
-	card->link_layer = port->link_layer == IBV_LINK_LAYER_ETHERNET ?
-			   IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-	card->lid = port->lid;
-	card->lmc = port->lmc;
-	card->sl = (uint8_t)options->sl;
-	card->grh_required = !!(port->flags & IBV_QPF_GRH_REQUIRED);
-	card->mtu = (uint8_t)port->active_mtu;
+	own->link_layer = port->link_layer == IBV_LINK_LAYER_ETHERNET ?
+			  IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+	own->lid = port->lid;
+	own->grh_required = !!(port->flags & IBV_QPF_GRH_REQUIRED);
+	own->mtu = (uint8_t)port->active_mtu;
 	if (options->path_mtu != BEEST_AUTO)
-		card->mtu = (uint8_t)MIN(options->path_mtu, (int64_t)port->active_mtu);
-	card->max_dest_rd_atomic = (uint8_t)MIN(options->max_dest_rd_atomic,
-						MIN(device->attr.max_qp_rd_atom, 255));
-	card->qkey = (uint32_t)options->qkey;
-	snprintf(card->device, sizeof(card->device), "%.63s", device->label);
-	qp->end.max_init_rd_atomic = (uint8_t)MIN(device->attr.max_qp_init_rd_atom, 255);
-	qp->end.access_flags = access_flags(&qp->end, &device->attr);
+		own->mtu = (uint8_t)BEEST_MIN(options->path_mtu, (int64_t)port->active_mtu);
+	own->max_dest_rd_atomic = (uint8_t)BEEST_MIN(options->max_dest_rd_atomic,
+						     BEEST_MIN(device->attr.max_qp_rd_atom, 255));
+	own->qkey = (uint32_t)options->qkey;
+	qp->local.lmc = port->lmc;
+	qp->local.max_init_rd_atomic = (uint8_t)BEEST_MIN(device->attr.max_qp_init_rd_atom, 255);
+	qp->local.access_flags = access_flags(&qp->local, &device->attr);
 }
 
 static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
 {
-	int64_t wanted = qp->end.options->pkey;
+	int64_t wanted = qp->local.options->pkey;
 
-	if (qp->end.card.link_layer != IBV_LINK_LAYER_ETHERNET || wanted == BEEST_AUTO ||
-	    wanted == qp->end.card.pkey)
+	if (qp->local.endpoint.link_layer != IBV_LINK_LAYER_ETHERNET || wanted == BEEST_AUTO ||
+	    wanted == qp->local.endpoint.pkey)
 		return;
 
 	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey (0x%04x) is not used "
 		  "on RoCE: port %s has 0x%04x only", qp->node.name, (unsigned int)wanted,
-		  qp->device->label, qp->end.card.pkey);
+		  qp->device->label, qp->local.endpoint.pkey);
 }
 
 static int choose_pkey(struct beest_qp *qp, const struct beest_device *device,
 		       const struct beest_log *log)
 {
-	int64_t wanted = qp->end.options->pkey;
+	int64_t wanted = qp->local.options->pkey;
 	int ret;
 
 	ret = beest_device_pkey(device, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
-				&qp->end.pkey_index, &qp->end.card.pkey);
+				&qp->local.pkey_index, &qp->local.endpoint.pkey);
 	if (ret == 0)
 		warn_of_pkey(qp, log);
 	return ret;
@@ -249,10 +248,10 @@ static int choose_address(struct beest_qp *qp, const struct beest_device *device
 
 	beest_device_ip(&gid, policy, &ip);
 	qp->source = gid;
-	qp->end.sgid_index = (uint8_t)gid.index;
-	qp->end.card.roce = (uint8_t)gid.roce;
-	memcpy(qp->end.card.gid, gid.gid.raw, sizeof(qp->end.card.gid));
-	memcpy(qp->end.card.address, ip.raw, sizeof(qp->end.card.address));
+	qp->local.sgid_index = (uint8_t)gid.index;
+	qp->local.endpoint.roce = (uint8_t)gid.roce;
+	qp->local.endpoint.gid = gid.gid;
+	qp->local.endpoint.ip = ip;
 	return choose_pkey(qp, device, log);
 }
 
@@ -263,20 +262,20 @@ static int choose_address(struct beest_qp *qp, const struct beest_device *device
 static int draw_psn(struct beest_qp *qp)
 {
 	static uint32_t generations;	/* of all: a device uses numbers again */
-	int64_t wanted = qp->end.options->sq_psn;
+	int64_t wanted = qp->local.options->sq_psn;
 	uint32_t psn;
 	int ret;
 
-	qp->end.card.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
+	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
 
 	if (wanted != BEEST_AUTO) {
-		qp->end.card.sq_psn = (uint32_t)wanted;
+		qp->local.endpoint.psn = (uint32_t)wanted;
 		return 0;
 	}
 
 	ret = beest_random(&psn, sizeof(psn));
 	if (ret == 0)
-		qp->end.card.sq_psn = psn & PSN_MASK;
+		qp->local.endpoint.psn = psn & PSN_MASK;
 	return ret;
 }
 
@@ -284,7 +283,7 @@ static int to_init(struct beest_qp *qp)
 {
 	int ret;
 
-	ret = beest_transition_take(BEEST_TO_INIT, qp->qp, &qp->end, NULL);
+	ret = beest_transition_take(BEEST_TO_INIT, qp->qp, &qp->local, NULL);
 	if (ret < 0 || !qp->refill)
 		return ret;
 
@@ -376,8 +375,8 @@ int beest_qp_address(const struct beest_qp *qp, const char *key,
 
 static void start_from_source(struct beest_qp *qp, struct beest_connection *path)
 {
-	qp->end.sgid_index = (uint8_t)qp->source.index;
-	path->ah.grh.sgid_index = qp->end.sgid_index;
+	qp->local.sgid_index = (uint8_t)qp->source.index;
+	path->ah.grh.sgid_index = qp->local.sgid_index;
 }
 
 /*
@@ -397,7 +396,7 @@ static int check_source(struct beest_qp *qp, bool anew, struct beest_connection 
 	if (ret > 0)
 		beest_log(log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index %d to %d "
 			  "of port %s", qp->node.name,
-			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->end.sgid_index,
+			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->local.sgid_index,
 			  qp->source.index, qp->device->label);
 	if (ret >= 0)
 		start_from_source(qp, path);
@@ -443,27 +442,31 @@ static int start_elsewhere(struct beest_qp *qp, const struct beest_pathrec *rout
 	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, not from %s, "
 		  "which was published: the peer must use rdma_cm, too", qp->node.name,
 		  beest_ipaddr_text(&route->sgid, its, sizeof(its)),
-		  beest_ipaddr_text((const struct beest_ipaddr *)qp->end.card.gid, own, sizeof(own)));
+		  beest_ipaddr_text(&qp->local.endpoint.gid, own, sizeof(own)));
 	return 0;
 }
 
-static struct beest_pathcache_end path_end(const struct beest_endpoint *card)
+static struct beest_pathcache_end path_end(const struct beest_endpoint *endpoint,
+					   const char *label)
 {
 	struct beest_pathcache_end end = {
-		.ip = (const struct beest_ipaddr *)card->address,
-		.gid = (const struct beest_ipaddr *)card->gid,
-		.lid = card->lid,
-		.ethernet = card->link_layer == IBV_LINK_LAYER_ETHERNET,
-		.label = card->device,
+		.ip = &endpoint->ip,
+		.gid = &endpoint->gid,
+		.lid = endpoint->lid,
+		.ethernet = endpoint->link_layer == IBV_LINK_LAYER_ETHERNET,
+		.label = label,
 	};
 
 	return end;
 }
 
-static int find_way(struct beest_qp *qp, const struct beest_peer *peer, struct beest_connection *path,
-		    const struct beest_log *log)
+static int find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
+		     struct beest_connection *path, const struct beest_log *log)
 {
-	const struct beest_pathcache_end own = path_end(&qp->end.card), there = path_end(&peer->card);
+	char peer[BEEST_PEER_TEXT];
+	const struct beest_pathcache_end own = path_end(&qp->local.endpoint, qp->local.label);
+	const struct beest_pathcache_end there =
+		path_end(remote, beest_endpoint_peer_text(remote, peer));
 	struct beest_pathrec route;
 	int ret;
 
@@ -472,14 +475,15 @@ static int find_way(struct beest_qp *qp, const struct beest_peer *peer, struct b
 
 	ret = beest_pathcache_find(qp->router, &own, &there,
 				   if_nametoindex(qp->source.netdev),
-				   (uint8_t)qp->end.options->traffic_class, &route);
+				   (uint8_t)qp->local.options->traffic_class, &route);
 	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
 		ret = start_elsewhere(qp, &route, log);
-	return ret < 0 ? ret : beest_transition_apply_path(&qp->end, &route, (uint8_t)qp->source.index, path);
+	return ret < 0 ? ret : beest_transition_apply_path(&qp->local, &route,
+							   (uint8_t)qp->source.index, path);
 }
 
 /* A peer that restarted has a new address under its old key. */
-static int add_address(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+static int add_address(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		       struct beest_connection *path, const struct beest_log *log)
 {
 	struct beest_ud_peer *address = find_address(qp, key);
@@ -490,8 +494,8 @@ static int add_address(struct beest_qp *qp, const char *key, const struct beest_
 	ah = ibv_create_ah(qp->pd, &path->ah);
 	if (!ah) {
 		ret = beest_error_errno();
-		beest_fail(-ret, "cannot make an address handle for '%s' (%s): %s", key,
-			   peer->card.device, strerror(-ret));
+		beest_fail(-ret, "cannot make an address handle for '%s': %s", key,
+			   strerror(-ret));
 		if (try_again(qp, &ret, path, log))
 			ah = ibv_create_ah(qp->pd, &path->ah);
 		if (!ah)
@@ -510,7 +514,7 @@ static int add_address(struct beest_qp *qp, const char *key, const struct beest_
 		address->next = qp->addresses;
 		qp->addresses = address;
 	}
-	address->peer = *peer;
+	address->remote = *remote;
 	address->ah = ah;
 	return 0;
 }
@@ -519,24 +523,19 @@ static int to_rtr(struct beest_qp *qp, struct beest_connection *path, const stru
 {
 	int ret;
 
-	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->end, path);
+	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
 	if (ret < 0 && try_again(qp, &ret, path, log))
-		ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->end, path);
+		ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
 	return ret;
 }
 
 /* The transition's own sentence knows numbers only: it gets the names of both ends. */
-static int name_both(int ret, const struct beest_qp *qp, const char *key,
-		     const struct beest_peer *peer)
+static int name_both(int ret, const struct beest_qp *qp, const char *key)
 {
-	char who[BEEST_AUTHOR_TEXT];
-
-	return beest_fail_prefix(ret, "queue pair '%s' and '%s' (%s)", qp->node.name, key,
-				 beest_author_text(&peer->author, who, sizeof(who)));
+	return beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
 }
 
-static int take_steps(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
-		      struct beest_connection *path, const struct beest_log *log)
+static int take_steps(struct beest_qp *qp, const char *key, struct beest_connection *path, const struct beest_log *log)
 {
 	enum ibv_qp_state state;
 	int ret;
@@ -544,7 +543,7 @@ static int take_steps(struct beest_qp *qp, const char *key, const struct beest_p
 	ret = beest_qp_state(qp, &state);
 	if (ret < 0)
 		return ret;
-	if (state == IBV_QPS_RTS && qp->end.transport == BEEST_UD)
+	if (state == IBV_QPS_RTS && qp->local.transport == BEEST_UD)
 		return 0;
 	if (state != IBV_QPS_INIT)
 		return beest_fail(EISCONN, "queue pair '%s' is not in INIT%s%s: "
@@ -553,57 +552,57 @@ static int take_steps(struct beest_qp *qp, const char *key, const struct beest_p
 
 	ret = to_rtr(qp, path, log);
 	if (ret == 0)
-		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->end, path);
-	return ret < 0 ? name_both(ret, qp, key, peer) : 0;
+		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, path);
+	return ret < 0 ? name_both(ret, qp, key) : 0;
 }
 
-static void tell(const struct beest_qp *qp, const struct beest_peer *peer,
-		 const struct beest_connection *path, const struct beest_log *log)
+static void log_connection(const struct beest_qp *qp, const struct beest_connection *path,
+			   const struct beest_log *log)
 {
-	char who[BEEST_AUTHOR_TEXT], agreed[192];
+	char agreed[192];
 
-	beest_log(log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to QP %"
-		  PRIu32 " on %s of %s: %s%s", qp->node.name,
-		  qp->end.card.device, qp->qp->qp_num, peer->card.qp_num, peer->card.device,
-		  beest_author_text(&peer->author, who, sizeof(who)),
-		  beest_transition_agreed_text(&qp->end, peer, path, agreed, sizeof(agreed)),
+	beest_log(log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to '%s' "
+		  "(QP %" PRIu32 "): %s%s", qp->node.name, qp->local.label, qp->qp->qp_num,
+		  qp->peer_key, qp->remote.qp_num,
+		  beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed,
+					       sizeof(agreed)),
 		  qp->router ? ", path by rdma_cm" : "");
 }
 
 /* The only place that knows both names, so none of the sentences below has them. */
-static int agree(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+static int agree(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		 struct beest_connection *path, const struct beest_log *log)
 {
 	int ret;
 
-	ret = beest_transition_agree(&qp->end, peer, path);
+	ret = beest_transition_agree(&qp->local, remote, path);
 	if (ret == 0)
-		ret = find_way(qp, peer, path, log);
+		ret = find_path(qp, remote, path, log);
 	if (ret < 0)
-		return beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
+		return name_both(ret, qp, key);
 	return 0;
 }
 
-int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		     const struct beest_log *log)
 {
 	struct beest_connection path;
 	int ret;
 
-	ret = agree(qp, key, peer, &path, log);
+	ret = agree(qp, key, remote, &path, log);
 	if (ret == 0)
 		ret = check_source(qp, false, &path, log);
 	if (ret >= 0)
-		ret = take_steps(qp, key, peer, &path, log);
-	if (ret == 0 && qp->end.transport == BEEST_UD)
-		ret = add_address(qp, key, peer, &path, log);
+		ret = take_steps(qp, key, &path, log);
+	if (ret == 0 && qp->local.transport == BEEST_UD)
+		ret = add_address(qp, key, remote, &path, log);
 	if (ret < 0 && qp->router)
-		beest_pathcache_forget(qp->router, (const struct beest_ipaddr *)peer->card.address);
+		beest_pathcache_forget(qp->router, &remote->ip);
 	if (ret < 0)
 		return ret;
 
-	qp->peer = *peer;
+	qp->remote = *remote;
 	snprintf(qp->peer_key, sizeof(qp->peer_key), "%s", key);
-	tell(qp, peer, &path, log);
+	log_connection(qp, &path, log);
 	return 0;
 }

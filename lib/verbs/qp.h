@@ -2,7 +2,7 @@
 /*
  * qp.h - a queue pair with a name
  *
- * Owns the struct ibv_qp, this end's card (what a peer must know) and the address
+ * Owns the struct ibv_qp, this end (what a peer must know, and more) and the address
  * handles of UD.  Knows how to reach INIT, RTR and RTS when handed a peer; knows
  * nothing of where a peer was found.
  */
@@ -20,7 +20,7 @@
 struct beest_ud_peer {
 	struct beest_ud_peer *next;
 	char key[BEEST_KEY_MAX + 1];
-	struct beest_peer peer;
+	struct beest_endpoint remote;
 	struct ibv_ah *ah;
 };
 
@@ -29,10 +29,10 @@ struct beest_qp {
 	struct ibv_qp *qp;
 	struct ibv_pd *pd;
 	const struct beest_device *device;
-	struct beest_pathcache *router;	/* NULL: the way to a peer is in its card */
+	struct beest_pathcache *router;	/* NULL: the way to a peer is in its endpoint */
 	struct ibv_qp_cap cap;		/* granted */
-	struct beest_end end;
-	struct beest_gid_entry source;	/* the GID that end.sgid_index is to stand for */
+	struct beest_local local;
+	struct beest_gid_entry source;	/* the GID that local.sgid_index is the index of */
 	int (*refill)(void *data, struct ibv_qp *qp);
 	void *refill_data;
 
@@ -41,7 +41,7 @@ struct beest_qp {
 	uint32_t published;		/* the generation that was */
 	uint64_t announced;		/* as connected to its peer, under that key; 0: not */
 	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */
-	struct beest_peer peer;
+	struct beest_endpoint remote;
 	struct beest_ud_peer *addresses;
 };
 
@@ -71,11 +71,11 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
 int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
 		  const struct beest_gid_policy *policy, const struct beest_log *log);
 
-/* INIT again with the card as it was published, after beest_qp_reset(). */
+/* INIT again with the endpoint as it was published, after beest_qp_reset(). */
 int beest_qp_init_again(struct beest_qp *qp);
 
-/* -> RTR -> RTS against @peer.  For UD: -> RTS, and an address handle. */
-int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+/* -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle. */
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		     const struct beest_log *log);
 
 /* -> RESET.  Forgets the peer; the key stays. */

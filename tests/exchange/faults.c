@@ -323,8 +323,10 @@ static int be_rank(struct bringup_member *member)
 static pid_t fork_rank(struct bringup *bringup, int rank)
 {
 	struct bringup_member member = { .bringup = bringup, .rank = rank };
-	pid_t pid = fork();
+	pid_t pid;
 
+	memset(bringup->rank[rank].process, 0, sizeof(bringup->rank[rank].process));
+	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		alarm(60);

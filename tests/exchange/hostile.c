@@ -275,7 +275,7 @@ static const struct reader {
 	bool any_size;
 } readers[] = {
 	{ fetch_mr, "mr", "mr1", 'm', 24, false },
-	{ fetch_qp, "qp", "1-0", 'q', 124, false },
+	{ fetch_qp, "qp", "1-0", 'q', 58, false },
 	{ wait_for_message, "msg", "hello1", 's', 11, true },
 	{ meet, "barrier", "go/1/1", 'b', 16, false },
 	{ confirm, "confirm", "1-0", 'c', 32, false },
@@ -366,15 +366,15 @@ static void put_sound_card(void)
 	uint8_t *card;
 
 	sound_value(&readers[1], &value);
-	card = value.bytes + value.size - 4 - 124;
+	card = value.bytes + value.size - 4 - 58;
 	card[0] = IBV_QPT_RC;
 	card[1] = IBV_LINK_LAYER_ETHERNET;
 	card[2] = 2;
 	card[3] = IBV_MTU_1024;
-	big_endian(card + 10, 2, 0xffff);
-	big_endian(card + 12, 4, 77);
-	card[24 + 10] = card[24 + 11] = 0xff;
-	card[24 + 12] = 10;
+	big_endian(card + 8, 2, 0xffff);
+	big_endian(card + 10, 4, 77);
+	card[22 + 10] = card[22 + 11] = 0xff;
+	card[22 + 12] = 10;
 	seal(&value);
 	put_value(&readers[1], &value);
 }

@@ -85,13 +85,13 @@ static const uint8_t *incarnation(int rank)
 	return beest_board_incarnation(crowd.member[rank].hb->board)->bytes;
 }
 
-static const struct beest_endpoint *card(int rank)
+static const struct beest_endpoint *endpoint_of(int rank)
 {
 	struct beest_node *node;
 
 	assert_int_equal(beest_context_find(crowd.member[rank].hb, &beest_qp_kind,
 					    rank ? "to0" : "to1", &node), 0);
-	return &BEEST_CONTAINER(node, struct beest_qp, node)->end.card;
+	return &BEEST_CONTAINER(node, struct beest_qp, node)->local.endpoint;
 }
 
 static void author_is(const char *record, int rank)
@@ -119,7 +119,7 @@ static void region_is_told(int rank, const char *record)
 
 static void queue_pair_is_told(int rank, const char *record)
 {
-	const struct beest_endpoint *it = card(rank);
+	const struct beest_endpoint *it = endpoint_of(rank);
 
 	author_is(record, rank);
 	number_is(record, "type", IBV_QPT_RC);
@@ -128,26 +128,23 @@ static void queue_pair_is_told(int rank, const char *record)
 	number_is(record, "mtu", it->mtu);
 	number_is(record, "reads", it->max_dest_rd_atomic);
 	number_is(record, "grh", 0);
-	number_is(record, "lmc", 0);
-	number_is(record, "sl", it->sl);
 	number_is(record, "lid", 0);
 	number_is(record, "pkey", 0xffff);
 	number_is(record, "qp", it->qp_num);
-	number_is(record, "psn", it->sq_psn);
+	number_is(record, "psn", it->psn);
 	number_is(record, "qkey", it->qkey);
-	bytes_are(record, "gid", it->gid, 16);
-	bytes_are(record, "ip", it->address, 16);
-	field_is(record, "device", "fake0:1");
+	bytes_are(record, "gid", it->gid.raw, 16);
+	bytes_are(record, "ip", it->ip.raw, 16);
 }
 
 static void confirmation_is_told(int rank, const char *record)
 {
 	author_is(record, rank);
-	number_is(record, "qp", card(rank)->qp_num);
-	number_is(record, "psn", card(rank)->sq_psn);
+	number_is(record, "qp", endpoint_of(rank)->qp_num);
+	number_is(record, "psn", endpoint_of(rank)->psn);
 	bytes_are(record, "peer", incarnation(!rank), 16);
-	number_is(record, "peer_qp", card(!rank)->qp_num);
-	number_is(record, "peer_psn", card(!rank)->sq_psn);
+	number_is(record, "peer_qp", endpoint_of(!rank)->qp_num);
+	number_is(record, "peer_psn", endpoint_of(!rank)->psn);
 }
 
 /* FNV-1a over the incarnations, lowest bit set, as the page has it. */

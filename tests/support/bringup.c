@@ -280,6 +280,7 @@ int bringup_take(struct bringup_member *member)
 	bool holds = bringup->hold_rank == member->rank || bringup->hold_rank == BRINGUP_RANKS;
 
 	own(member)->pid = getpid();
+	beest_process_mark(own(member)->process);
 	if (holds && bringup->deadly_call) {
 		dying = bringup;
 		fake_verbs.hook = die_at_call;
@@ -310,10 +311,10 @@ static struct beest_qp *find_qp(struct bringup_member *member, int peer)
 
 static int rejoin(struct bringup_member *member, int peer)
 {
-	pid_t now = __atomic_load_n(&member->bringup->rank[peer].pid, __ATOMIC_ACQUIRE);
+	const uint8_t *now = member->bringup->rank[peer].process;
 	int ret = 0;
 
-	if ((pid_t)find_qp(member, peer)->peer.author.pid != now)
+	if (memcmp(find_qp(member, peer)->remote.incarnation.bytes, now, BEEST_PROCESS_SIZE) != 0)
 		ret = hartebeest_qp_reconnect(member->hb, qp_name(peer).text,
 					      qp_key(peer, member->rank).text);
 	return ret;

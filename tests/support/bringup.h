@@ -34,6 +34,7 @@ struct bringup_end {
 
 struct bringup_rank {
 	pid_t pid;
+	uint8_t process[8];			/* the incarnation's first half */
 	int at;					/* the step it takes or has ended at */
 	int ret;
 	char error[1024];

@@ -371,7 +371,7 @@ static void asked_once(void **state)
 
 static void ends_without_address(void **state)
 {
-	struct beest_pathcache_end with = end("10.0.0.1", "own0:1"), six = end("fd00::2", "far0:2");
+	struct beest_pathcache_end with = end("10.0.0.1", "own0:1"), six = end("fd00::2", "the peer");
 	struct beest_pathcache_end without = end(NULL, "mlx5_0:1");
 	struct beest_pathcache router;
 	struct beest_pathrec route;
@@ -383,12 +383,13 @@ static void ends_without_address(void **state)
 			 -EADDRNOTAVAIL);
 	assert_error_is("the own port mlx5_0:1 has no IP address, by which rdma_cm would know it: "
 			"InfiniBand needs IPoIB (the kernel module ib_ipoib) with an address");
+	without.label = "the peer (rank 3)";
 	assert_int_equal(beest_pathcache_find(&router, &with, &without, 0, 0, &route),
 			 -EADDRNOTAVAIL);
-	assert_error_has("the peer's port mlx5_0:1 has no IP address");
+	assert_error_has("the peer (rank 3) has no IP address");
 	assert_int_equal(beest_pathcache_find(&router, &with, &six, 0, 0, &route), -EPROTO);
 	assert_error_is("the address family differs: 10.0.0.1 here (own0:1) but fd00::2 at the "
-			"peer (far0:2): set device.family or device.addr");
+			"peer: set device.family or device.addr");
 	assert_int_equal(fake_rdmacm.asked, 0);
 	beest_pathcache_stop(&router);
 }

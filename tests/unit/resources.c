@@ -84,12 +84,12 @@ static struct ibv_qp *make_qp(int type)
 }
 
 /* What the library knows of its own end: the record it would publish. */
-static const struct beest_end *end_of(const char *name)
+static const struct beest_local *end_of(const char *name)
 {
 	struct beest_node *node;
 
 	assert_int_equal(beest_context_find(hb, &beest_qp_kind, name, &node), 0);
-	return &BEEST_CONTAINER(node, struct beest_qp, node)->end;
+	return &BEEST_CONTAINER(node, struct beest_qp, node)->local;
 }
 
 static void assert_gid(const uint8_t gid[16], const char *text)
@@ -1297,7 +1297,7 @@ static void init_roce(void **state)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 	const struct fake_modify *modify;
-	const struct beest_end *end;
+	const struct beest_local *end;
 
 	(void)state;
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
@@ -1309,25 +1309,25 @@ static void init_roce(void **state)
 
 	end = end_of("qp");
 	assert_int_equal(end->sgid_index, 3);		/* v2 before v1, IPv4 before link-local */
-	assert_gid(end->card.gid, "::ffff:10.0.0.1");
-	assert_int_equal(end->card.roce, BEEST_ROCE_V2);
-	assert_int_equal(end->card.link_layer, IBV_LINK_LAYER_ETHERNET);
-	assert_int_equal(end->card.lid, 0);
-	assert_int_equal(end->card.mtu, IBV_MTU_1024);
-	assert_int_equal(end->card.pkey, 0xffff);
-	assert_int_equal(end->card.qp_num, qp->qp_num);
-	assert_int_equal(end->card.qp_type, IBV_QPT_RC);
-	assert_int_equal(end->card.max_dest_rd_atomic, 16);
+	assert_gid(end->endpoint.gid.raw, "::ffff:10.0.0.1");
+	assert_int_equal(end->endpoint.roce, BEEST_ROCE_V2);
+	assert_int_equal(end->endpoint.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(end->endpoint.lid, 0);
+	assert_int_equal(end->endpoint.mtu, IBV_MTU_1024);
+	assert_int_equal(end->endpoint.pkey, 0xffff);
+	assert_int_equal(end->endpoint.qp_num, qp->qp_num);
+	assert_int_equal(end->endpoint.qp_type, IBV_QPT_RC);
+	assert_int_equal(end->endpoint.max_dest_rd_atomic, 16);
 	assert_int_equal(end->max_init_rd_atomic, 16);
-	assert_int_equal(end->card.grh_required, 0);
-	assert_string_equal(end->card.device, "fake0:1");
+	assert_int_equal(end->endpoint.grh_required, 0);
+	assert_string_equal(end->label, "fake0:1");
 	assert_int_equal(fake_verbs.ahs, 0);		/* the trial handle is gone */
 }
 
 static void init_infiniband(void **state)
 {
 	struct ibv_qp *qp;
-	const struct beest_end *end;
+	const struct beest_local *end;
 
 	(void)state;
 	hartebeest_close(hb);
@@ -1344,15 +1344,14 @@ static void init_infiniband(void **state)
 			 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	end = end_of("qp");
 	assert_int_equal(end->sgid_index, 0);
-	assert_gid(end->card.gid, "fe80::7");
-	assert_int_equal(end->card.roce, BEEST_ROCE_NONE);
-	assert_int_equal(end->card.link_layer, IBV_LINK_LAYER_INFINIBAND);
-	assert_int_equal(end->card.lid, 7);
-	assert_int_equal(end->card.lmc, 2);
-	assert_int_equal(end->card.sl, 5);
-	assert_int_equal(end->card.mtu, IBV_MTU_512);
-	assert_int_equal(end->card.grh_required, 1);
-	assert_int_equal(end->card.max_dest_rd_atomic, 4);
+	assert_gid(end->endpoint.gid.raw, "fe80::7");
+	assert_int_equal(end->endpoint.roce, BEEST_ROCE_NONE);
+	assert_int_equal(end->endpoint.link_layer, IBV_LINK_LAYER_INFINIBAND);
+	assert_int_equal(end->endpoint.lid, 7);
+	assert_int_equal(end->lmc, 2);
+	assert_int_equal(end->endpoint.mtu, IBV_MTU_512);
+	assert_int_equal(end->endpoint.grh_required, 1);
+	assert_int_equal(end->endpoint.max_dest_rd_atomic, 4);
 	assert_int_equal(end->max_init_rd_atomic, 8);
 }
 
@@ -1363,7 +1362,7 @@ static void path_mtu_is_a_limit(void **state)
 	open_with("qp_attr.path_mtu=5", NULL);
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-	assert_int_equal(end_of("qp")->card.mtu, IBV_MTU_1024);
+	assert_int_equal(end_of("qp")->endpoint.mtu, IBV_MTU_1024);
 }
 
 static void init_datagram(void **state)
@@ -1375,7 +1374,7 @@ static void init_datagram(void **state)
 	qp = make_qp(IBV_QPT_UD);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(fake_verbs_last_modify(qp)->attr.qkey, 0x1234567);
-	assert_int_equal(end_of("qp")->card.qkey, 0x1234567);
+	assert_int_equal(end_of("qp")->endpoint.qkey, 0x1234567);
 }
 
 static unsigned int access_of(const char *option, enum ibv_atomic_cap atomic)
@@ -1415,7 +1414,7 @@ static void a_partition_is_not_used_on_roce(void **state)
 	assert_int_equal(warnings, 1);
 	assert_string_equal(last_line, "queue pair 'qp': option qp_attr.pkey (0x1234) is not used on "
 			    "RoCE: port fake0:1 has 0xffff only");
-	assert_int_equal(end_of("qp")->card.pkey, 0xffff);
+	assert_int_equal(end_of("qp")->endpoint.pkey, 0xffff);
 }
 
 static void partition_by_value(void **state)
@@ -1430,7 +1429,7 @@ static void partition_by_value(void **state)
 	qp = make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(fake_verbs_last_modify(qp)->attr.pkey_index, 1);
-	assert_int_equal(end_of("qp")->card.pkey, 0x8012);
+	assert_int_equal(end_of("qp")->endpoint.pkey, 0x8012);
 
 	open_with("qp_attr.pkey=0x8013", NULL);
 	qp = make_qp(IBV_QPT_RC);
@@ -1471,7 +1470,7 @@ static void the_gid_may_move(void **state)
 	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(end_of("qp")->sgid_index, 7);
-	assert_int_equal(end_of("qp")->card.mtu, IBV_MTU_4096);
+	assert_int_equal(end_of("qp")->endpoint.mtu, IBV_MTU_4096);
 }
 
 /* ----------------------------------------------------- sequence numbers --- */
@@ -1487,7 +1486,7 @@ static void sequence_numbers_differ(void **state)
 	make_qp(IBV_QPT_RC);
 	for (i = 0; i < DRAWS; i++) {
 		assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-		psn[i] = end_of("qp")->card.sq_psn;
+		psn[i] = end_of("qp")->endpoint.psn;
 		assert_true(psn[i] <= 0xffffff);
 		high |= psn[i] & 0xff0000;
 		for (j = 0; j < i; j++)
@@ -1504,11 +1503,11 @@ static void sequence_number_by_option(void **state)
 	open_with("qp_attr.sq_psn=16777215", NULL);
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-	assert_int_equal(end_of("qp")->card.sq_psn, 0xffffff);
+	assert_int_equal(end_of("qp")->endpoint.psn, 0xffffff);
 	open_with("qp_attr.sq_psn=0", NULL);
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-	assert_int_equal(end_of("qp")->card.sq_psn, 0);
+	assert_int_equal(end_of("qp")->endpoint.psn, 0);
 }
 
 /* --------------------------------------------------------------- refill --- */
