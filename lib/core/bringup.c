@@ -87,7 +87,7 @@ int beest_bringup_fetch(struct hartebeest *hb, const char *key, struct beest_pee
 
 int beest_bringup_init(struct hartebeest *hb, struct beest_qp *qp)
 {
-	return beest_qp_init(qp, &hb->device, &hb->policy, &hb->log);
+	return beest_qp_init(qp, &hb->port, &hb->log);
 }
 
 /*

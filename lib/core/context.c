@@ -73,6 +73,7 @@ static void discard(struct hartebeest *hb)
 	beest_pathcache_stop(&hb->router);
 	beest_board_close(hb->board);
 	if (hb->device_open) {
+		beest_port_end(&hb->port);
 		beest_events_end(&hb->events);
 		beest_device_close(&hb->device);
 	}
@@ -157,6 +158,8 @@ static int open_device(struct hartebeest *hb)
 	beest_events_start(&hb->events, &hb->device, &hb->log);
 	hb->events.describe = describe_qp;
 	hb->events.data = hb;
+	beest_port_start(&hb->port, &hb->device, &hb->policy,
+			 hb->options.device_events ? &hb->events : NULL, &hb->log);
 	__atomic_store_n(&hb->device_open, true, __ATOMIC_RELEASE);
 	warn_of_rxe(hb);
 	return 0;

@@ -16,6 +16,7 @@
 #include "lib/rendezvous/board.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/event.h"
+#include "lib/verbs/port.h"
 #include "lib/settings/launch.h"
 #include "lib/base/log.h"
 #include "lib/settings/options.h"
@@ -33,6 +34,7 @@ struct hartebeest {
 	struct beest_device device;
 	bool device_open;
 	struct beest_events events;	/* while device_open */
+	struct beest_port port;		/* while device_open */
 	struct beest_board *board;
 	struct beest_pathcache router;	/* used where device.resolver is rdmacm */
 

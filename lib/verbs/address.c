@@ -12,8 +12,8 @@
 /* The same words would go to the log at each call. */
 static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
 
-/* With a protection domain for the time being: without one no entry is tried. */
-static int choose(const struct beest_device *device, const struct beest_gid_policy *policy,
+/* With a temporary protection domain: without one no entry is tried. */
+static int address_choose(const struct beest_device *device, const struct beest_gid_policy *policy,
 		  struct beest_gid_entry *gid, char *reason)
 {
 	struct ibv_pd *pd;
@@ -27,7 +27,7 @@ static int choose(const struct beest_device *device, const struct beest_gid_poli
 				  device->label, strerror(-ret));
 	}
 
-	ret = beest_device_gid_why(device, pd, policy, &quiet, gid, reason);
+	ret = beest_device_gid(device, pd, policy, &quiet, gid, reason);
 	ibv_dealloc_pd(pd);
 	return ret;
 }
@@ -55,7 +55,7 @@ int beest_address_text(const struct beest_device *device, const struct beest_gid
 	uint16_t index, pkey;
 	int ret;
 
-	ret = choose(device, policy, &gid, reason);
+	ret = address_choose(device, policy, &gid, reason);
 	if (ret == 0)
 		ret = beest_device_pkey(device, wanted, &index, &pkey);
 	if (ret < 0)
@@ -75,10 +75,11 @@ int beest_address_text(const struct beest_device *device, const struct beest_gid
 int beest_address_ip(const struct beest_device *device, const struct beest_gid_policy *policy,
 		     struct beest_ipaddr *ip)
 {
+	char reason[BEEST_REASON_SIZE];
 	struct beest_gid_entry gid;
 	int ret;
 
-	ret = beest_device_gid(device, NULL, policy, &quiet, &gid);
+	ret = beest_device_gid(device, NULL, policy, &quiet, &gid, reason);
 	if (ret < 0)
 		return ret;
 

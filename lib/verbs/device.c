@@ -420,6 +420,37 @@ static int try_address(const struct beest_device *device, struct ibv_pd *pd,
 	return 0;
 }
 
+/*
+ * Does this errno of a trial handle speak of the GID?  An entry may be empty or without
+ * an interface (ENODATA from Soft-RoCE, EINVAL, ENXIO from old kernels), belong to another
+ * network namespace (ENODEV), or have an address that the IP stack does not reach any
+ * more (the others).  Lack of memory or a device that is busy or broken says nothing
+ * about it: whoever chose another GID then would be unreachable for its peers for good.
+ */
+static bool condemns_gid(int err)
+{
+	static const int errors[] = {
+		EINVAL, ENODATA, ENODEV, ENXIO, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL,
+		ETIMEDOUT,
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(errors); i++)
+		if (errors[i] == err)
+			return true;
+
+	return false;
+}
+
+static int trial_failed(const struct beest_gid_entry *entry, int err)
+{
+	char gid[INET6_ADDRSTRLEN];
+
+	return beest_fail(err, "an address handle from GID %d (%s) to itself failed: %s",
+			  entry->index, beest_ipaddr_text(&entry->gid, gid, sizeof(gid)),
+			  strerror(err));
+}
+
 /* What a choice goes through until an entry proves good. */
 struct trial {
 	const struct beest_gid_entry *entries;
@@ -457,6 +488,8 @@ static int choose(struct trial *trial, const struct beest_device *device, struct
 		ret = try_address(device, pd, &trial->entries[position]);
 		if (ret == 0)
 			return position;
+		if (!condemns_gid(-ret))
+			return trial_failed(&trial->entries[position], -ret);
 		note_failure(trial, device, log, position, -ret);
 	}
 }
@@ -475,11 +508,10 @@ static int choose_among(struct trial *trial, const struct beest_device *device,
 					 trial->failures.used ? ": " : "", trial->failed);
 
 	*chosen_entry = trial->entries[position];
-	beest_log(log, BEEST_LOG_INFO, "port %s: GID %s", device->label, trial->reason);
 	return 0;
 }
 
-int beest_device_gid_why(const struct beest_device *device, struct ibv_pd *pd,
+int beest_device_gid(const struct beest_device *device, struct ibv_pd *pd,
 			 const struct beest_gid_policy *policy, const struct beest_log *log,
 			 struct beest_gid_entry *chosen_entry, char *reason)
 {
@@ -506,35 +538,28 @@ int beest_device_gid_why(const struct beest_device *device, struct ibv_pd *pd,
 	return ret;
 }
 
-int beest_device_gid(const struct beest_device *device, struct ibv_pd *pd,
-		     const struct beest_gid_policy *policy, const struct beest_log *log,
-		     struct beest_gid_entry *chosen_entry)
-{
-	char reason[REASON_SIZE];
-
-	return beest_device_gid_why(device, pd, policy, log, chosen_entry, reason);
-}
-
 /* ------------------------------------------------- a GID that was chosen --- */
 
-static bool same_gid(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
-{
-	return memcmp(&a->gid, &b->gid, sizeof(a->gid)) == 0 && a->roce == b->roce;
-}
-
 /* Link-local GIDs of several interfaces of one port (VLANs) are often the same. */
-static bool same_interface(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
+static bool is_same_interface(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
 {
 	return !a->netdev[0] || !b->netdev[0] || strcmp(a->netdev, b->netdev) == 0;
 }
 
-static bool stands(const struct beest_device *device, const struct beest_gid_entry *entry)
+bool beest_device_gid_same(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
+{
+	return memcmp(&a->gid, &b->gid, sizeof(a->gid)) == 0 && a->roce == b->roce &&
+	       is_same_interface(a, b);
+}
+
+bool beest_device_gid_holds(const struct beest_device *device,
+			    const struct beest_gid_entry *entry)
 {
 	struct beest_gidtable table = table_of(device);
 	struct beest_gid_entry now;
 
-	return beest_gidtable_at(&table, entry->index, &now) && same_gid(&now, entry) &&
-	       same_interface(&now, entry);
+	return beest_gidtable_at(&table, entry->index, &now) &&
+	       beest_device_gid_same(&now, entry);
 }
 
 static int gid_is_gone(const struct beest_device *device, const struct beest_gid_entry *entry,
@@ -552,19 +577,19 @@ static int gid_is_gone(const struct beest_device *device, const struct beest_gid
 
 	return beest_fail(ENODATA, "the GID %s (%s) of this end is no longer in the table of port "
 			  "%s: was its address removed?  hartebeest_qp_reset() and "
-			  "hartebeest_qp_publish() choose anew among %s",
+			  "hartebeest_qp_publish() choose again among %s",
 			  beest_ipaddr_text(&entry->gid, gid, sizeof(gid)),
 			  beest_endpoint_roce_text(entry->roce), device->label,
 			  count ? known : "nothing that can be read");
 }
 
-int beest_device_gid_relocate(const struct beest_device *device, bool anew,
+int beest_device_gid_relocate(const struct beest_device *device, bool search,
 			      struct beest_gid_entry *entry)
 {
 	struct beest_gid_entry *entries;
 	int i, count, ret;
 
-	if (!anew && stands(device, entry))
+	if (!search && beest_device_gid_holds(device, entry))
 		return 0;
 
 	count = beest_device_gids(device, &entries);
@@ -572,7 +597,7 @@ int beest_device_gid_relocate(const struct beest_device *device, bool anew,
 		return count;
 
 	for (i = 0; i < count; i++)
-		if (same_gid(&entries[i], entry) && same_interface(&entries[i], entry))
+		if (beest_device_gid_same(&entries[i], entry))
 			break;
 	if (i == count) {
 		ret = gid_is_gone(device, entry, entries, count);

@@ -169,10 +169,13 @@ static const struct kind *take(const struct ibv_async_event *raw,
 	return kind;
 }
 
+/* event->port is 0 where the event is of no port. */
 static void conclude(struct beest_events *events, struct hartebeest_event *event)
 {
 	bool own = event->port == events->device->port;
 
+	if (own)
+		events->changes++;
 	if (event->type == IBV_EVENT_DEVICE_FATAL)
 		events->device_gone = true;
 	if (event->type == IBV_EVENT_PORT_ERR && own)
@@ -245,13 +248,19 @@ int beest_events_fd(struct beest_events *events)
 	return ret < 0 ? ret : events->epoll;
 }
 
+/* Costs one poll(2) when there is nothing. */
+static void read_all(struct beest_events *events)
+{
+	while (read_one(events))
+		;
+}
+
 static bool next(struct beest_events *events, struct hartebeest_event *event)
 {
 	bool got;
 
 	pthread_mutex_lock(&events->lock);
-	while (read_one(events))
-		;
+	read_all(events);
 	got = pop(events, event);
 	pthread_mutex_unlock(&events->lock);
 	return got;
@@ -300,13 +309,23 @@ static int check_port(struct beest_events *events)
 			  events->device->label, beest_device_state_text(attr.state));
 }
 
+uint64_t beest_events_changes(struct beest_events *events)
+{
+	uint64_t changes;
+
+	pthread_mutex_lock(&events->lock);
+	read_all(events);
+	changes = events->changes;
+	pthread_mutex_unlock(&events->lock);
+	return changes;
+}
+
 int beest_events_check(struct beest_events *events)
 {
 	int ret = 0;
 
 	pthread_mutex_lock(&events->lock);
-	while (read_one(events))
-		;
+	read_all(events);
 	if (events->device_gone)
 		ret = beest_fail(EIO, "device %s reported a fatal error: close the context and "
 				 "open another", events->device->name);

@@ -31,6 +31,7 @@ struct beest_events {
 	struct hartebeest_event queue[BEEST_EVENTS_MAX];
 	unsigned int first, count;
 	bool device_gone, port_down;
+	uint64_t changes;		/* events of the own port: its tables may differ now */
 	int epoll, ready;		/* of beest_events_fd(); -1: not asked for */
 };
 
@@ -45,6 +46,9 @@ int beest_events_fd(struct beest_events *events);
 /* 1: one was taken from the queue, 0: none there by @deadline of the monotonic clock. */
 int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
 		     int64_t deadline);
+
+/* Reads what there is.  Another number than before: the port's tables may have changed. */
+uint64_t beest_events_changes(struct beest_events *events);
 
 /*
  * Reads what there is, for somebody who waits for something else.  -EIO: the device is

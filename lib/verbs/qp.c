@@ -159,11 +159,19 @@ void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *l
 
 /* ------------------------------------------------------------ this end --- */
 
+/*
+ * libibverbs notes each ibv_modify_qp(3), those of the program too.  A queue pair leaves
+ * RESET and INIT by such a call only.
+ */
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	int ret;
+
+	*state = qp->qp->state;
+	if (*state == IBV_QPS_RESET || *state == IBV_QPS_INIT)
+		return 0;
 
 	ret = beest_error_verbs(ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init));
 	if (ret < 0)
@@ -188,9 +196,9 @@ static int access_flags(const struct beest_local *local, const struct ibv_device
 	return flags;
 }
 
-static void describe_port(struct beest_qp *qp, const struct beest_device *device,
-			  const struct ibv_port_attr *port)
+static void describe_port(struct beest_qp *qp, const struct ibv_port_attr *port)
 {
+	const struct ibv_device_attr *limits = &qp->device->attr;
 	const struct beest_qp_options *options = qp->local.options;
 	struct beest_endpoint *own = &qp->local.endpoint;
 
@@ -202,11 +210,11 @@ static void describe_port(struct beest_qp *qp, const struct beest_device *device
 	if (options->path_mtu != BEEST_AUTO)
 		own->mtu = (uint8_t)BEEST_MIN(options->path_mtu, (int64_t)port->active_mtu);
 	own->max_dest_rd_atomic = (uint8_t)BEEST_MIN(options->max_dest_rd_atomic,
-						     BEEST_MIN(device->attr.max_qp_rd_atom, 255));
+						     BEEST_MIN(limits->max_qp_rd_atom, 255));
 	own->qkey = (uint32_t)options->qkey;
 	qp->local.lmc = port->lmc;
-	qp->local.max_init_rd_atomic = (uint8_t)BEEST_MIN(device->attr.max_qp_init_rd_atom, 255);
-	qp->local.access_flags = access_flags(&qp->local, &device->attr);
+	qp->local.max_init_rd_atomic = (uint8_t)BEEST_MIN(limits->max_qp_init_rd_atom, 255);
+	qp->local.access_flags = access_flags(&qp->local, limits);
 }
 
 static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
@@ -222,37 +230,34 @@ static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
 		  qp->device->label, qp->local.endpoint.pkey);
 }
 
-static int choose_pkey(struct beest_qp *qp, const struct beest_device *device,
-		       const struct beest_log *log)
+static int choose_pkey(struct beest_qp *qp, const struct beest_log *log)
 {
 	int64_t wanted = qp->local.options->pkey;
 	int ret;
 
-	ret = beest_device_pkey(device, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
-				&qp->local.pkey_index, &qp->local.endpoint.pkey);
+	ret = beest_port_pkey(qp->port, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
+			      &qp->local.pkey_index, &qp->local.endpoint.pkey);
 	if (ret == 0)
 		warn_of_pkey(qp, log);
 	return ret;
 }
 
-static int choose_address(struct beest_qp *qp, const struct beest_device *device,
-			  const struct beest_gid_policy *policy, const struct beest_log *log)
+static int choose_address(struct beest_qp *qp, const struct beest_log *log)
 {
-	struct beest_gid_entry gid;
-	struct beest_ipaddr ip;
+	struct beest_port_choice choice;
 	int ret;
 
-	ret = beest_device_gid(device, qp->pd, policy, log, &gid);
+	ret = beest_port_choose(qp->port, qp->pd, &choice);
 	if (ret < 0)
 		return ret;
 
-	beest_device_ip(&gid, policy, &ip);
-	qp->source = gid;
-	qp->local.sgid_index = (uint8_t)gid.index;
-	qp->local.endpoint.roce = (uint8_t)gid.roce;
-	qp->local.endpoint.gid = gid.gid;
-	qp->local.endpoint.ip = ip;
-	return choose_pkey(qp, device, log);
+	describe_port(qp, &choice.attr);
+	qp->source = choice.gid;
+	qp->local.sgid_index = (uint8_t)choice.gid.index;
+	qp->local.endpoint.roce = (uint8_t)choice.gid.roce;
+	qp->local.endpoint.gid = choice.gid.gid;
+	qp->local.endpoint.ip = choice.ip;
+	return choose_pkey(qp, log);
 }
 
 /*
@@ -284,6 +289,8 @@ static int to_init(struct beest_qp *qp)
 	int ret;
 
 	ret = beest_transition_take(BEEST_TO_INIT, qp->qp, &qp->local, NULL);
+	if (ret < 0)
+		beest_port_forget(qp->port);
 	if (ret < 0 || !qp->refill)
 		return ret;
 
@@ -296,10 +303,8 @@ static int to_init(struct beest_qp *qp)
 			  qp->node.name, strerror(-ret));
 }
 
-int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
-		  const struct beest_gid_policy *policy, const struct beest_log *log)
+int beest_qp_init(struct beest_qp *qp, struct beest_port *port, const struct beest_log *log)
 {
-	struct ibv_port_attr port;
 	enum ibv_qp_state state;
 	int ret;
 
@@ -312,12 +317,8 @@ int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
 		return beest_fail(EISCONN, "queue pair '%s' is beyond INIT already: "
 				  "hartebeest_qp_reset() first", qp->node.name);
 
-	ret = beest_device_port(device, &port);
-	if (ret < 0)
-		return ret;
-
-	describe_port(qp, device, &port);
-	ret = choose_address(qp, device, policy, log);
+	qp->port = port;
+	ret = choose_address(qp, log);
 	if (ret == 0)
 		ret = draw_psn(qp);
 	return ret < 0 ? ret : to_init(qp);
@@ -381,9 +382,9 @@ static void start_from_source(struct beest_qp *qp, struct beest_connection *path
 
 /*
  * The index was chosen at INIT.  Since then an address may have come or gone, and at
- * the same index may stand somebody else's GID: no device would complain.
+ * the same index may hold another GID: no device would complain.
  */
-static int check_source(struct beest_qp *qp, bool anew, struct beest_connection *path,
+static int check_source(struct beest_qp *qp, bool search, struct beest_connection *path,
 			const struct beest_log *log)
 {
 	char gid[INET6_ADDRSTRLEN];
@@ -392,18 +393,20 @@ static int check_source(struct beest_qp *qp, bool anew, struct beest_connection 
 	if (!path->ah.is_global)
 		return 0;
 
-	ret = beest_device_gid_relocate(qp->device, anew, &qp->source);
+	ret = beest_device_gid_relocate(qp->device, search, &qp->source);
 	if (ret > 0)
 		beest_log(log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index %d to %d "
 			  "of port %s", qp->node.name,
 			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->local.sgid_index,
 			  qp->source.index, qp->device->label);
+	if (ret != 0)
+		beest_port_forget(qp->port);
 	if (ret >= 0)
 		start_from_source(qp, path);
 	return ret;
 }
 
-/* What the kernel says of an index that stands for another GID, or for none, now. */
+/* The kernel's answers to an index that now holds another GID, or none. */
 static bool table_may_have_moved(int ret)
 {
 	return ret == -EINVAL || ret == -ENODATA || ret == -ENODEV;
@@ -478,8 +481,10 @@ static int find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
 				   (uint8_t)qp->local.options->traffic_class, &route);
 	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
 		ret = start_elsewhere(qp, &route, log);
-	return ret < 0 ? ret : beest_transition_apply_path(&qp->local, &route,
-							   (uint8_t)qp->source.index, path);
+	if (ret >= 0)
+		ret = beest_transition_apply_path(&qp->local, &route, (uint8_t)qp->source.index,
+						  path);
+	return ret < 0 ? ret : check_source(qp, false, path, log);
 }
 
 /* A peer that restarted has a new address under its old key. */
@@ -498,8 +503,10 @@ static int add_address(struct beest_qp *qp, const char *key, const struct beest_
 			   strerror(-ret));
 		if (try_again(qp, &ret, path, log))
 			ah = ibv_create_ah(qp->pd, &path->ah);
-		if (!ah)
+		if (!ah) {
+			beest_port_forget(qp->port);
 			return ret;
+		}
 	}
 
 	if (address) {
@@ -526,6 +533,8 @@ static int to_rtr(struct beest_qp *qp, struct beest_connection *path, const stru
 	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
 	if (ret < 0 && try_again(qp, &ret, path, log))
 		ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
+	if (ret < 0)
+		beest_port_forget(qp->port);
 	return ret;
 }
 
@@ -569,6 +578,25 @@ static void log_connection(const struct beest_qp *qp, const struct beest_connect
 		  qp->router ? ", path by rdma_cm" : "");
 }
 
+/*
+ * An end whose address was removed chose the next best at INIT.  That it differs from the
+ * peer's is not what the user has to mend.
+ */
+static int blame_lost_address(const struct beest_qp *qp, const struct beest_endpoint *remote,
+			      int ret)
+{
+	const struct beest_endpoint *own = &qp->local.endpoint;
+	int lost;
+
+	if (ret != -EPROTO || !own->roce || !remote->roce ||
+	    (own->roce == remote->roce &&
+	     beest_ipaddr_is_ipv4(&own->gid) == beest_ipaddr_is_ipv4(&remote->gid)))
+		return ret;
+
+	lost = beest_port_check_former(qp->port, remote);
+	return lost < 0 ? lost : ret;
+}
+
 /* The only place that knows both names, so none of the sentences below has them. */
 static int agree(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		 struct beest_connection *path, const struct beest_log *log)
@@ -576,7 +604,11 @@ static int agree(struct beest_qp *qp, const char *key, const struct beest_endpoi
 	int ret;
 
 	ret = beest_transition_agree(&qp->local, remote, path);
+	if (ret < 0)
+		ret = blame_lost_address(qp, remote, ret);
 	if (ret == 0)
+		ret = check_source(qp, false, path, log);
+	if (ret >= 0)
 		ret = find_path(qp, remote, path, log);
 	if (ret < 0)
 		return name_both(ret, qp, key);
@@ -591,8 +623,6 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 
 	ret = agree(qp, key, remote, &path, log);
 	if (ret == 0)
-		ret = check_source(qp, false, &path, log);
-	if (ret >= 0)
 		ret = take_steps(qp, key, &path, log);
 	if (ret == 0 && qp->local.transport == BEEST_UD)
 		ret = add_address(qp, key, remote, &path, log);

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "lib/verbs/transition.h"
-#include "lib/verbs/device.h"
+#include "lib/verbs/port.h"
 #include "lib/path/pathcache.h"
 #include "lib/base/table.h"
 
@@ -29,6 +29,7 @@ struct beest_qp {
 	struct ibv_qp *qp;
 	struct ibv_pd *pd;
 	const struct beest_device *device;
+	struct beest_port *port;	/* that INIT took the address from; NULL before */
 	struct beest_pathcache *router;	/* NULL: the way to a peer is in its endpoint */
 	struct ibv_qp_cap cap;		/* granted */
 	struct beest_local local;
@@ -62,14 +63,14 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
  */
 void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log);
 
+/* Asks the device only where the queue pair may have failed by itself: beyond INIT. */
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
 
 /*
- * RESET -> INIT: chooses GID and P_Key, draws a sequence number, calls refill.
+ * RESET -> INIT with GID and P_Key of @port: draws a sequence number, calls refill.
  * INIT is left as it is; -EISCONN beyond it.
  */
-int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
-		  const struct beest_gid_policy *policy, const struct beest_log *log);
+int beest_qp_init(struct beest_qp *qp, struct beest_port *port, const struct beest_log *log);
 
 /* INIT again with the endpoint as it was published, after beest_qp_reset(). */
 int beest_qp_init_again(struct beest_qp *qp);

@@ -344,9 +344,9 @@ static void gone(void **state)
 	gids[3].gid = NULL;
 	gids[2].gid = "::ffff:10.0.0.9";
 	assert_int_equal(connect_roce(qp), -ENODATA);
-	assert_error_is("the GID ::ffff:10.0.0.1 (RoCE v2) of this end is no longer in the table of "
-			"port fake0:1: was its address removed?  hartebeest_qp_reset() and "
-			"hartebeest_qp_publish() choose anew among index 0: "
+	assert_error_is("queue pair 'qp' and 'far': the GID ::ffff:10.0.0.1 (RoCE v2) of this end "
+			"is no longer in the table of port fake0:1: was its address removed?  "
+			"hartebeest_qp_reset() and hartebeest_qp_publish() choose again among index 0: "
 			"fe80::a00:27ff:fe00:1, RoCE v1; index 1: fe80::a00:27ff:fe00:1, RoCE v2; "
 			"index 2: ::ffff:10.0.0.9, RoCE v1");
 	assert_int_equal(fake_verbs_last_modify(qp->qp)->attr.qp_state, IBV_QPS_INIT);
