@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* clock.c - deadlines, back-off, and the random bits that jitter it */
+/* clock.c - deadlines and back-off */
 #include "config.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/random.h"
 #include "tests/support/pause.h"
 #include "tests/support/unit.h"
 
@@ -174,66 +171,6 @@ static void test_signals_do_not_shorten(void **state)
 	assert_true(time >= 30 * BEEST_MS);
 }
 
-static void test_random(void **state)
-{
-	unsigned char one[32] = { 0 }, other[32] = { 0 };
-
-	(void)state;
-	assert_int_equal(beest_random(one, sizeof(one)), 0);
-	assert_int_equal(beest_random(other, sizeof(other)), 0);
-	assert_memory_not_equal(one, other, sizeof(one));
-	assert_int_equal(beest_random(one, 0), 0);
-}
-
-static void test_random_stays_in_its_buffer(void **state)
-{
-	unsigned char bytes[9] = { 0 };
-
-	(void)state;
-	assert_int_equal(beest_random(bytes, 8), 0);
-	assert_int_equal(bytes[8], 0);
-}
-
-/* The next descriptor that open(2) would give. */
-static int next_descriptor(void)
-{
-	int fd = open("/dev/null", O_RDONLY);
-
-	close(fd);
-	return fd;
-}
-
-static void test_random_leaves_nothing_open(void **state)
-{
-	int before = next_descriptor();
-	char byte;
-
-	(void)state;
-	assert_int_equal(beest_random(&byte, 1), 0);
-	assert_int_equal(next_descriptor(), before);
-}
-
-static void test_without_descriptors(void **state)
-{
-	struct beest_backoff backoff;
-	struct rlimit limit, none;
-	int ret;
-	char byte;
-
-	(void)state;
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = limit;
-	none.rlim_cur = 0;
-	setrlimit(RLIMIT_NOFILE, &none);
-	ret = beest_random(&byte, 1);
-	beest_backoff_start(&backoff, 2);
-	setrlimit(RLIMIT_NOFILE, &limit);
-
-	assert_int_equal(ret, -EMFILE);
-	assert_error_is("cannot read /dev/urandom: Too many open files");
-	assert_int_not_equal(backoff.seed, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,10 +184,6 @@ int main(void)
 		cmocka_unit_test(test_seeds_differ),
 		cmocka_unit_test(test_sleep_ends_at_the_deadline),
 		cmocka_unit_test(test_signals_do_not_shorten),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_random_stays_in_its_buffer),
-		cmocka_unit_test(test_random_leaves_nothing_open),
-		cmocka_unit_test(test_without_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
