@@ -457,27 +457,27 @@ HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest *hb, const char *name,
 }
 
 /* After the object, since one that cannot go (-EBUSY) stays published. */
-static void withdraw(struct hartebeest *hb, uint64_t owner)
+static void withdraw(struct hartebeest *hb, uint64_t serial)
 {
-	if (owner)
-		beest_board_withdraw(hb->board, owner);
+	if (serial)
+		beest_board_withdraw(hb->board, serial);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest *hb, const char *name)
 {
 	struct beest_mr *mr;
-	uint64_t owner = 0;
+	uint64_t serial = 0;
 	int ret;
 
 	REQUIRE_ARG(hb);
 	REQUIRE_ARG(name);
 	ret = find_mr(hb, name, &mr);
 	if (ret == 0) {
-		owner = mr->owner;
+		serial = mr->serial;
 		ret = beest_context_destroy(hb, &beest_mr_kind, name);
 	}
 	if (ret == 0)
-		withdraw(hb, owner);
+		withdraw(hb, serial);
 	return done(hb, ret);
 }
 
@@ -627,19 +627,19 @@ HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest *hb, const char *name,
 HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest *hb, const char *name)
 {
 	struct beest_qp *qp;
-	uint64_t owner = 0;
+	uint64_t serial = 0;
 	int ret;
 
 	REQUIRE_ARG(hb);
 	REQUIRE_ARG(name);
 	ret = find_qp(hb, name, &qp);
 	if (ret == 0) {
-		owner = qp->owner;
+		serial = qp->serial;
 		beest_peer_unannounce(hb->board, qp);
 		ret = beest_context_destroy(hb, &beest_qp_kind, name);
 	}
 	if (ret == 0)
-		withdraw(hb, owner);
+		withdraw(hb, serial);
 	return done(hb, ret);
 }
 

@@ -24,6 +24,12 @@ bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid)
 	return memcmp(gid, &zero, sizeof(zero)) == 0;
 }
 
+/* Linux takes all of 0.0.0.0/8 for this host. */
+bool beest_ipaddr_is_wildcard(const struct beest_ipaddr *ip)
+{
+	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
+}
+
 /* fe80::/10 */
 static bool is_link_local_ipv6(const struct beest_ipaddr *gid)
 {

@@ -128,7 +128,7 @@ int beest_mr_publish(struct beest_board *board, struct beest_mr *mr, const char 
 		.access = (uint32_t)mr->access,
 	};
 
-	return publish(board, &mr->owner, BEEST_KIND_MR, key, &beest_mr_layout, &payload);
+	return publish(board, &mr->serial, BEEST_KIND_MR, key, &beest_mr_layout, &payload);
 }
 
 int beest_mr_fetch(struct beest_board *board, const char *key,
@@ -141,7 +141,7 @@ int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const cha
 {
 	int ret;
 
-	ret = publish(board, &qp->owner, BEEST_KIND_QP, key, &beest_qp_layout, &qp->local.endpoint);
+	ret = publish(board, &qp->serial, BEEST_KIND_QP, key, &beest_qp_layout, &qp->local.endpoint);
 	if (ret < 0)
 		return ret;
 

@@ -44,12 +44,6 @@ static bool is_loopback(const struct beest_ipaddr *ip)
 	       memcmp(ip, &loopback, sizeof(loopback)) == 0;
 }
 
-/* 0.0.0.0/8 and ::.  Linux takes the first for this host. */
-static bool is_wildcard(const struct beest_ipaddr *ip)
-{
-	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
-}
-
 static bool is_multicast(const struct beest_ipaddr *ip)
 {
 	return beest_ipaddr_is_ipv4(ip) ? (ip->raw[12] & 0xf0) == 0xe0 : ip->raw[0] == 0xff;
@@ -66,7 +60,7 @@ static const struct {
 	const char *what;
 } refusals[] = {
 	{ is_loopback, "a loopback address, for which rdma_cm takes whichever device comes first" },
-	{ is_wildcard, "no address of one host" },
+	{ beest_ipaddr_is_wildcard, "no address of one host" },
 	{ is_multicast, "a multicast address, behind which there is no one peer" },
 	{ is_reserved, "a broadcast or reserved address" },
 };

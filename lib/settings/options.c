@@ -49,8 +49,8 @@
 #define SECRET .type = BEEST_OPTION_SECRET
 #define AUTO .automatic = true, .preset = "auto"
 
-static const char *const roce_words[] = { "auto", "v1", "v2", NULL };
-static const char *const family_words[] = { "auto", "ipv4", "ipv6", NULL };
+const char *const beest_options_roce_words[] = { "auto", "v1", "v2", NULL };
+const char *const beest_options_family_words[] = { "auto", "ipv4", "ipv6", NULL };
 static const char *const resolver_words[] = { "record", "rdmacm", NULL };
 
 const struct beest_option beest_option_rows[] = {
@@ -136,9 +136,9 @@ const struct beest_option beest_option_rows[] = {
 	{ "device", "resolver", VARIABLE("HARTEBEEST_RESOLVER"), WORD(resolver_words),
 	  AT(device_resolver), .preset = "record",
 	  .help = "where the path to a peer comes from: its record, or rdma_cm" },
-	{ "device", "roce", WORD(roce_words), AT(device_roce), .preset = "auto",
+	{ "device", "roce", WORD(beest_options_roce_words), AT(device_roce), .preset = "auto",
 	  .help = "RoCE version" },
-	{ "device", "family", WORD(family_words), AT(device_family), .preset = "auto",
+	{ "device", "family", WORD(beest_options_family_words), AT(device_family), .preset = "auto",
 	  .help = "address family of a RoCE GID" },
 
 	{ "device", "events", INT, AT(device_events), .preset = "1", RANGE(0, 1),

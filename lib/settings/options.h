@@ -148,4 +148,8 @@ struct beest_option {
 extern const struct beest_option beest_option_rows[];
 extern const size_t beest_option_count;
 
+/* The words of device.roce and device.family, each list ended by NULL. */
+extern const char *const beest_options_roce_words[];	/* by enum beest_roce */
+extern const char *const beest_options_family_words[];	/* any, IPv4, IPv6 */
+
 #endif

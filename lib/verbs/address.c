@@ -32,8 +32,8 @@ static int address_choose(const struct beest_device *device, const struct beest_
 	return ret;
 }
 
-static void add_ip(struct beest_text *text, const struct beest_gid_entry *gid,
-		   const struct beest_gid_policy *policy)
+static void address_add_ip(struct beest_text *text, const struct beest_gid_entry *gid,
+			   const struct beest_gid_policy *policy)
 {
 	char address[INET6_ADDRSTRLEN];
 	struct beest_ipaddr ip;
@@ -66,7 +66,7 @@ int beest_address_text(const struct beest_device *device, const struct beest_gid
 			device->soft_roce ? " (Soft-RoCE)" : "");
 	if (device->passed_over[0])
 		beest_text_add(&text, ", passed over: %s", device->passed_over);
-	add_ip(&text, &gid, policy);
+	address_add_ip(&text, &gid, policy);
 	beest_text_item(&text, "P_Key 0x%04x at index %d", pkey, index);
 	beest_text_item(&text, "GID %s", reason);
 	return 0;

@@ -30,7 +30,7 @@ static const struct {
 	{ IBV_WC_RNR_RETRY_EXC_ERR, "the peer has no receive posted" },
 };
 
-static const char *meaning(enum ibv_wc_status status)
+static const char *status_meaning(enum ibv_wc_status status)
 {
 	size_t i;
 
@@ -41,7 +41,7 @@ static const char *meaning(enum ibv_wc_status status)
 	return ibv_wc_status_str(status);
 }
 
-static void ends_text(const struct beest_qp *qp, char *text, size_t size)
+static void completion_ends_text(const struct beest_qp *qp, char *text, size_t size)
 {
 	char peer[BEEST_PEER_TEXT];
 
@@ -60,8 +60,8 @@ void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, c
 {
 	char ends[768];		/* two names of 255 bytes, a device, a rank */
 
-	ends_text(qp, ends, sizeof(ends));
+	completion_ends_text(qp, ends, sizeof(ends));
 	snprintf(text, size, "%s (status %d, vendor error 0x%x): %s; request %" PRIu64
 		 " of %s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
-		 meaning(wc->status), wc->wr_id, ends);
+		 status_meaning(wc->status), wc->wr_id, ends);
 }

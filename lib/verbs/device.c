@@ -2,8 +2,8 @@
 /*
  * device.c - see device.h
  *
- * Opening walks over devices and ports.  What is passed over, and why, becomes the
- * sentence when nothing is left, and a line of the log when something is.
+ * Opening walks over devices and ports.  It notes what it passes over, and why: for the
+ * sentence when no port is left, for the log when one is.
  */
 #include "config.h"
 
@@ -42,7 +42,7 @@ const char *beest_device_state_text(enum ibv_port_state state)
 
 /* ----------------------------------------------------------- the walk --- */
 
-/* Why nothing was found, the most telling last: it gives the error its number. */
+/* Why nothing was found.  The most telling reason, the last one, gives the errno. */
 enum fault {
 	FAULT_NONE,		/* there is no device */
 	FAULT_IWARP,
@@ -63,7 +63,7 @@ struct walk {
 	char passed_buffer[REASON_SIZE];
 };
 
-static void pass_over(struct walk *walk, enum fault fault, int err)
+static void walk_pass_over(struct walk *walk, enum fault fault, int err)
 {
 	if (fault <= walk->fault)
 		return;
@@ -72,7 +72,7 @@ static void pass_over(struct walk *walk, enum fault fault, int err)
 }
 
 /* "mlx5_0:1" -> name and port.  A name in sysfs holds no colon. */
-static int parse_name(struct walk *walk, const char *text)
+static int walk_parse_name(struct walk *walk, const char *text)
 {
 	size_t length = strcspn(text, ":");
 	int64_t port = 0;
@@ -94,11 +94,11 @@ int beest_device_name_check(const char *name)
 {
 	struct walk walk;
 
-	return name ? parse_name(&walk, name) : 0;
+	return name ? walk_parse_name(&walk, name) : 0;
 }
 
 /* Looked up each time: addresses move between interfaces while a job runs. */
-static struct beest_gid_policy policy_now(const struct beest_gid_policy *policy)
+static struct beest_gid_policy gid_policy_now(const struct beest_gid_policy *policy)
 {
 	struct beest_gid_policy now = *policy;
 
@@ -107,23 +107,23 @@ static struct beest_gid_policy policy_now(const struct beest_gid_policy *policy)
 	return now;
 }
 
-static bool by_table(const struct beest_gid_policy *policy)
+static bool policy_needs_table(const struct beest_gid_policy *policy)
 {
 	return policy && policy->rule != BEEST_GID_AUTO && policy->rule != BEEST_GID_INDEX;
 }
 
 /* A port that was asked for by number is taken as it is; its GID is chosen later. */
-static bool suits(struct walk *walk, const struct beest_device *device)
+static bool port_suits(struct walk *walk, const struct beest_device *device)
 {
 	struct beest_gid_policy policy;
 	struct beest_gid_entry *entries;
 	char reason[REASON_SIZE];
 	int count, ret;
 
-	if (walk->port || !by_table(walk->policy))
+	if (walk->port || !policy_needs_table(walk->policy))
 		return true;
 
-	policy = policy_now(walk->policy);
+	policy = gid_policy_now(walk->policy);
 	count = beest_device_gids(device, &entries);
 	ret = count;
 	if (count >= 0) {
@@ -135,11 +135,11 @@ static bool suits(struct walk *walk, const struct beest_device *device)
 		return true;
 
 	beest_text_item(&walk->passed, "port %s: %s", device->label, beest_error_text());
-	pass_over(walk, count < 0 ? FAULT_OPEN : FAULT_POLICY, -ret);
+	walk_pass_over(walk, count < 0 ? FAULT_OPEN : FAULT_POLICY, -ret);
 	return false;
 }
 
-static bool is_active(struct walk *walk, struct beest_device *device)
+static bool port_is_active(struct walk *walk, struct beest_device *device)
 {
 	struct ibv_port_attr attr;
 	int ret;
@@ -147,7 +147,7 @@ static bool is_active(struct walk *walk, struct beest_device *device)
 	ret = beest_device_port(device, &attr);
 	if (ret < 0) {
 		beest_text_item(&walk->passed, "%s", beest_error_text());
-		pass_over(walk, FAULT_OPEN, -ret);
+		walk_pass_over(walk, FAULT_OPEN, -ret);
 		return false;
 	}
 	device->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -156,32 +156,32 @@ static bool is_active(struct walk *walk, struct beest_device *device)
 
 	beest_text_item(&walk->passed, "port %s is %s", device->label,
 			beest_device_state_text(attr.state));
-	pass_over(walk, FAULT_STATE, ENETDOWN);
+	walk_pass_over(walk, FAULT_STATE, ENETDOWN);
 	return false;
 }
 
-static void set_port(struct beest_device *device, int port)
+static void port_set(struct beest_device *device, int port)
 {
 	device->port = (uint8_t)port;
 	snprintf(device->label, sizeof(device->label), "%s:%u", device->name, device->port);
 }
 
-static bool find_port(struct walk *walk, struct beest_device *device)
+static bool port_find(struct walk *walk, struct beest_device *device)
 {
 	int port, count = device->attr.phys_port_cnt;
 
 	if (walk->port > count) {
 		beest_text_item(&walk->passed, "device %s has no port %d: its ports are 1 to %d",
 				device->name, walk->port, count);
-		pass_over(walk, FAULT_PORT, ENXIO);
+		walk_pass_over(walk, FAULT_PORT, ENXIO);
 		return false;
 	}
 
 	for (port = 1; port <= count; port++) {
 		if (walk->port && walk->port != port)
 			continue;
-		set_port(device, port);
-		if (is_active(walk, device) && suits(walk, device))
+		port_set(device, port);
+		if (port_is_active(walk, device) && port_suits(walk, device))
 			return true;
 	}
 	return false;
@@ -191,7 +191,7 @@ static bool find_port(struct walk *walk, struct beest_device *device)
  * ENOENT says that the device is known to sysfs, but that its node cannot be
  * opened: libibverbs does not tell a missing node from one it may not read.
  */
-static const char *open_hint(int err)
+static const char *open_error_hint(int err)
 {
 	switch (err) {
 	case EACCES:
@@ -203,7 +203,8 @@ static const char *open_hint(int err)
 	}
 }
 
-static bool open_verbs(struct walk *walk, struct ibv_device *from, struct beest_device *device)
+static bool device_open_verbs(struct walk *walk, struct ibv_device *from,
+			      struct beest_device *device)
 {
 	int err;
 
@@ -214,12 +215,12 @@ static bool open_verbs(struct walk *walk, struct ibv_device *from, struct beest_
 
 	err = -beest_error_errno();
 	beest_text_item(&walk->passed, "device %s cannot be opened: %s%s", device->name,
-			strerror(err), open_hint(err));
-	pass_over(walk, FAULT_OPEN, err);
+			strerror(err), open_error_hint(err));
+	walk_pass_over(walk, FAULT_OPEN, err);
 	return false;
 }
 
-static bool query(struct walk *walk, struct beest_device *device)
+static bool device_query_limits(struct walk *walk, struct beest_device *device)
 {
 	int ret = beest_error_verbs(ibv_query_device(device->verbs, &device->attr));
 
@@ -228,37 +229,38 @@ static bool query(struct walk *walk, struct beest_device *device)
 
 	beest_text_item(&walk->passed, "the limits of device %s cannot be read: %s",
 			device->name, strerror(-ret));
-	pass_over(walk, FAULT_OPEN, -ret);
+	walk_pass_over(walk, FAULT_OPEN, -ret);
 	return false;
 }
 
 /* Kernels before 5.11 have vendor 0, and rxe_cfg(8) called all of them rxe. */
-static bool is_soft_roce(const struct beest_device *device)
+static bool device_is_soft_roce(const struct beest_device *device)
 {
 	return device->attr.vendor_id == RXE_VENDOR_ID ||
 	       (device->attr.vendor_id == 0 && strncmp(device->name, "rxe", 3) == 0);
 }
 
-static bool is_iwarp(struct walk *walk, const struct ibv_device *from)
+static bool device_is_iwarp(struct walk *walk, const struct ibv_device *from)
 {
 	if (from->transport_type != IBV_TRANSPORT_IWARP)
 		return false;
 
 	beest_text_item(&walk->passed, "device %s is iWARP, whose connections only rdma_cm can "
 			"make", from->name);
-	pass_over(walk, FAULT_IWARP, EPROTONOSUPPORT);
+	walk_pass_over(walk, FAULT_IWARP, EPROTONOSUPPORT);
 	return true;
 }
 
-static bool try_device(struct walk *walk, struct ibv_device *from, struct beest_device *device)
+static bool device_try(struct walk *walk, struct ibv_device *from, struct beest_device *device)
 {
-	if (is_iwarp(walk, from))
+	if (device_is_iwarp(walk, from))
 		return false;
 
 	memset(device, 0, sizeof(*device));
 	snprintf(device->name, sizeof(device->name), "%s", from->name);
-	if (open_verbs(walk, from, device) && query(walk, device) && find_port(walk, device)) {
-		device->soft_roce = is_soft_roce(device);
+	if (device_open_verbs(walk, from, device) && device_query_limits(walk, device) &&
+	    port_find(walk, device)) {
+		device->soft_roce = device_is_soft_roce(device);
 		return true;
 	}
 
@@ -268,7 +270,7 @@ static bool try_device(struct walk *walk, struct ibv_device *from, struct beest_
 
 /* ------------------------------------------------------------ opening --- */
 
-static int unknown_device(const struct walk *walk, struct ibv_device **list)
+static int device_unknown(const struct walk *walk, struct ibv_device **list)
 {
 	struct beest_nearest nearest;
 	char known[REASON_SIZE];
@@ -286,7 +288,7 @@ static int unknown_device(const struct walk *walk, struct ibv_device **list)
 			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "", known);
 }
 
-static int none_left(const struct walk *walk)
+static int walk_none_left(const struct walk *walk)
 {
 	if (walk->name[0])
 		return beest_fail(walk->err, "%s", walk->passed_buffer);
@@ -294,7 +296,7 @@ static int none_left(const struct walk *walk)
 			  walk->passed_buffer);
 }
 
-static int chosen(const struct walk *walk, struct beest_device *device)
+static int walk_chosen(const struct walk *walk, struct beest_device *device)
 {
 	snprintf(device->passed_over, sizeof(device->passed_over), "%s", walk->passed_buffer);
 	beest_log(walk->log, BEEST_LOG_INFO, "using port %s%s%s%s", device->label,
@@ -313,15 +315,15 @@ static int walk_devices(struct walk *walk, struct ibv_device **list,
 		if (walk->name[0] && strcmp(walk->name, (*from)->name) != 0)
 			continue;
 		found = true;
-		if (try_device(walk, *from, device))
-			return chosen(walk, device);
+		if (device_try(walk, *from, device))
+			return walk_chosen(walk, device);
 	}
 
-	return found ? none_left(walk) : unknown_device(walk, list);
+	return found ? walk_none_left(walk) : device_unknown(walk, list);
 }
 
 /* Without the uverbs module, errno is minus 38: a slip of libibverbs. */
-static int no_list(int err)
+static int device_list_failed(int err)
 {
 	if (abs(err) == ENOSYS)
 		return beest_fail(ENOSYS, "this machine has no RDMA support: is the kernel module "
@@ -338,14 +340,14 @@ int beest_device_open(struct beest_device *device, const char *name,
 	int ret, count = 0;
 
 	beest_text_start(&walk.passed, walk.passed_buffer, sizeof(walk.passed_buffer));
-	ret = name ? parse_name(&walk, name) : 0;
+	ret = name ? walk_parse_name(&walk, name) : 0;
 	if (ret < 0)
 		return ret;
 
 	errno = 0;
 	list = ibv_get_device_list(&count);
 	if (!list)
-		return no_list(errno);
+		return device_list_failed(errno);
 
 	if (count == 0)
 		ret = beest_fail(ENODEV, "this machine has no RDMA device: see ibv_devices(1)");
@@ -374,7 +376,7 @@ int beest_device_port(const struct beest_device *device, struct ibv_port_attr *a
 	return 0;
 }
 
-static struct beest_gidtable table_of(const struct beest_device *device)
+static struct beest_gidtable gidtable_of(const struct beest_device *device)
 {
 	struct beest_gidtable table = {
 		.verbs = device->verbs, .port = device->port, .ethernet = device->ethernet,
@@ -385,7 +387,7 @@ static struct beest_gidtable table_of(const struct beest_device *device)
 
 int beest_device_gids(const struct beest_device *device, struct beest_gid_entry **entries)
 {
-	struct beest_gidtable table = table_of(device);
+	struct beest_gidtable table = gidtable_of(device);
 	struct ibv_port_attr attr;
 	int ret;
 
@@ -399,8 +401,8 @@ int beest_device_gids(const struct beest_device *device, struct beest_gid_entry 
 }
 
 /* An address handle to oneself: what cannot reach its own end reaches nobody. */
-static int try_address(const struct beest_device *device, struct ibv_pd *pd,
-		       const struct beest_gid_entry *entry)
+static int gid_try_address(const struct beest_device *device, struct ibv_pd *pd,
+			   const struct beest_gid_entry *entry)
 {
 	struct ibv_ah_attr attr;
 	struct ibv_ah *ah;
@@ -427,7 +429,7 @@ static int try_address(const struct beest_device *device, struct ibv_pd *pd,
  * more (the others).  Lack of memory or a device that is busy or broken says nothing
  * about it: whoever chose another GID then would be unreachable for its peers for good.
  */
-static bool condemns_gid(int err)
+static bool gid_is_condemned_by(int err)
 {
 	static const int errors[] = {
 		EINVAL, ENODATA, ENODEV, ENXIO, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL,
@@ -461,8 +463,8 @@ struct trial {
 	struct beest_text failures;
 };
 
-static void note_failure(struct trial *trial, const struct beest_device *device,
-			 const struct beest_log *log, int position, int err)
+static void trial_note_failure(struct trial *trial, const struct beest_device *device,
+			       const struct beest_log *log, int position, int err)
 {
 	char gid[INET6_ADDRSTRLEN];
 
@@ -475,8 +477,9 @@ static void note_failure(struct trial *trial, const struct beest_device *device,
 		  strerror(err));
 }
 
-static int choose(struct trial *trial, const struct beest_device *device, struct ibv_pd *pd,
-		  const struct beest_gid_policy *policy, const struct beest_log *log)
+static int trial_choose(struct trial *trial, const struct beest_device *device,
+			struct ibv_pd *pd, const struct beest_gid_policy *policy,
+			const struct beest_log *log)
 {
 	int position, ret;
 
@@ -485,24 +488,24 @@ static int choose(struct trial *trial, const struct beest_device *device, struct
 					    trial->reason, sizeof(trial->reason));
 		if (position < 0 || !pd || !trial->entries[position].roce)
 			return position;
-		ret = try_address(device, pd, &trial->entries[position]);
+		ret = gid_try_address(device, pd, &trial->entries[position]);
 		if (ret == 0)
 			return position;
-		if (!condemns_gid(-ret))
+		if (!gid_is_condemned_by(-ret))
 			return trial_failed(&trial->entries[position], -ret);
-		note_failure(trial, device, log, position, -ret);
+		trial_note_failure(trial, device, log, position, -ret);
 	}
 }
 
-static int choose_among(struct trial *trial, const struct beest_device *device,
-			struct ibv_pd *pd, const struct beest_gid_policy *policy,
-			const struct beest_log *log, struct beest_gid_entry *chosen_entry)
+static int trial_choose_among(struct trial *trial, const struct beest_device *device,
+			      struct ibv_pd *pd, const struct beest_gid_policy *policy,
+			      const struct beest_log *log, struct beest_gid_entry *chosen_entry)
 {
-	struct beest_gid_policy now = policy_now(policy);
+	struct beest_gid_policy now = gid_policy_now(policy);
 	int position;
 
 	beest_text_start(&trial->failures, trial->failed, sizeof(trial->failed));
-	position = choose(trial, device, pd, &now, log);
+	position = trial_choose(trial, device, pd, &now, log);
 	if (position < 0)
 		return beest_fail_prefix(position, "port %s%s%s", device->label,
 					 trial->failures.used ? ": " : "", trial->failed);
@@ -527,7 +530,7 @@ int beest_device_gid(const struct beest_device *device, struct ibv_pd *pd,
 	trial.count = (size_t)ret;
 	trial.skip = calloc(trial.count + 1, sizeof(*trial.skip));
 	if (trial.skip)
-		ret = choose_among(&trial, device, pd, policy, log, chosen_entry);
+		ret = trial_choose_among(&trial, device, pd, policy, log, chosen_entry);
 	else
 		ret = beest_fail(ENOMEM, "no memory for %zu GIDs", trial.count);
 	if (ret == 0)
@@ -555,7 +558,7 @@ bool beest_device_gid_same(const struct beest_gid_entry *a, const struct beest_g
 bool beest_device_gid_holds(const struct beest_device *device,
 			    const struct beest_gid_entry *entry)
 {
-	struct beest_gidtable table = table_of(device);
+	struct beest_gidtable table = gidtable_of(device);
 	struct beest_gid_entry now;
 
 	return beest_gidtable_at(&table, entry->index, &now) &&
@@ -630,7 +633,7 @@ struct pkeys {
 };
 
 /* A zero base marks a free entry of the table. */
-static bool improves(const struct pkeys *pkeys, uint16_t pkey)
+static bool pkeys_improves(const struct pkeys *pkeys, uint16_t pkey)
 {
 	if ((pkey & BEEST_PKEY_BASE) == 0)
 		return false;
@@ -639,29 +642,29 @@ static bool improves(const struct pkeys *pkeys, uint16_t pkey)
 	return pkeys->index < 0 || (!(pkeys->pkey & BEEST_PKEY_FULL) && (pkey & BEEST_PKEY_FULL));
 }
 
-static void look_at(struct pkeys *pkeys, int index, uint16_t pkey)
+static void pkeys_look_at(struct pkeys *pkeys, int index, uint16_t pkey)
 {
 	if (pkey & BEEST_PKEY_BASE)
 		beest_text_item(&pkeys->seen, "index %d: 0x%04x%s", index, pkey,
 				pkey & BEEST_PKEY_FULL ? "" : " (limited member)");
-	if (!improves(pkeys, pkey))
+	if (!pkeys_improves(pkeys, pkey))
 		return;
 	pkeys->index = index;
 	pkeys->pkey = pkey;
 }
 
-static void scan(const struct beest_device *device, int count, struct pkeys *pkeys)
+static void pkeys_scan(const struct beest_device *device, int count, struct pkeys *pkeys)
 {
 	__be16 pkey;
 	int i;
 
 	for (i = 0; i < count; i++)
 		if (ibv_query_pkey(device->verbs, device->port, i, &pkey) == 0)
-			look_at(pkeys, i, be16toh(pkey));
+			pkeys_look_at(pkeys, i, be16toh(pkey));
 }
 
-static int no_pkey(const struct beest_device *device, uint16_t wanted,
-		   const struct beest_text *seen)
+static int pkeys_fail(const struct beest_device *device, uint16_t wanted,
+		      const struct beest_text *seen)
 {
 	const char *has = seen->used ? seen->buffer : "no P_Key that can be read";
 
@@ -671,13 +674,13 @@ static int no_pkey(const struct beest_device *device, uint16_t wanted,
 	return beest_fail(ENODATA, "port %s has %s", device->label, has);
 }
 
-static int find_pkey(const struct beest_device *device, int count, struct pkeys *pkeys)
+static int pkeys_find(const struct beest_device *device, int count, struct pkeys *pkeys)
 {
 	char seen[REASON_SIZE];
 
 	beest_text_start(&pkeys->seen, seen, sizeof(seen));
-	scan(device, count, pkeys);
-	return pkeys->index < 0 ? no_pkey(device, pkeys->wanted, &pkeys->seen) : 0;
+	pkeys_scan(device, count, pkeys);
+	return pkeys->index < 0 ? pkeys_fail(device, pkeys->wanted, &pkeys->seen) : 0;
 }
 
 int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
@@ -698,7 +701,7 @@ int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 		return 0;
 	}
 
-	ret = find_pkey(device, attr.pkey_tbl_len, &pkeys);
+	ret = pkeys_find(device, attr.pkey_tbl_len, &pkeys);
 	if (ret < 0)
 		return ret;
 

@@ -2,10 +2,11 @@
 /*
  * event.h - what the device says by itself: port down, device dead, tables changed
  *
- * Owns the queue of events that were read and not yet handed out, and what they came to:
- * is the device gone, is the port down?  There is no thread behind it: whoever waits
- * reads.  Each event is acknowledged as it is read, so that no object waits for that to
- * be destroyed.  Knows nothing of names but what it is told.
+ * Owns the queue of events that were read and not yet handed out, and what follows from
+ * them: whether the device is gone, the port is down, its tables may have changed.  It has
+ * no thread: whoever waits reads.  Each event is acknowledged as it is read, so that no
+ * object has to wait for that before it is destroyed.  Knows no names but those that
+ * describe() gives it.
  */
 #ifndef BEEST_EVENT_H
 #define BEEST_EVENT_H

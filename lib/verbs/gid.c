@@ -17,6 +17,7 @@
 #include "lib/base/nearest.h"
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
+#include "lib/settings/options.h"
 
 #define GID_BITS 128
 #define IPV4_BITS 32
@@ -48,18 +49,11 @@ static int parse_value(const char *text, struct beest_gid_policy *policy)
 	return 0;
 }
 
-static bool is_wildcard(const struct beest_ipaddr *gid)
-{
-	static const struct beest_ipaddr any4 = { { [10] = 0xff, [11] = 0xff } };
-
-	return beest_ipaddr_is_zero(gid) || memcmp(gid, &any4, sizeof(any4)) == 0;
-}
-
 static int parse_ip(const char *text, struct beest_gid_policy *policy)
 {
 	int ret = beest_ipaddr_parse(text, &policy->gid);
 
-	if (ret == 0 && is_wildcard(&policy->gid))
+	if (ret == 0 && beest_ipaddr_is_wildcard(&policy->gid))
 		return beest_fail(EINVAL, "%s is no address of an interface", BEEST_QUOTE(text));
 	return ret;
 }
@@ -157,35 +151,23 @@ static int parse_rule(const char *text, struct beest_gid_policy *policy)
 	return unknown_rule(text, word);
 }
 
-struct word {
-	const char *text;
-	int value;
-};
-
-static const struct word roce_words[] = {
-	{ "auto", BEEST_ROCE_NONE }, { "v1", BEEST_ROCE_V1 }, { "v2", BEEST_ROCE_V2 },
-};
-
-static const struct word family_words[] = {
-	{ "auto", AF_UNSPEC }, { "ipv4", AF_INET }, { "ipv6", AF_INET6 },
-};
-
-/* Three words each. */
-static int parse_word(const char *what, const char *text, const struct word words[3])
+/* The position in @words, which are three. */
+static int parse_word(const char *what, const char *text, const char *const *words)
 {
 	int i;
 
-	for (i = 0; i < 3; i++)
-		if (strcmp(text, words[i].text) == 0)
-			return words[i].value;
+	for (i = 0; words[i]; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
 
 	return beest_fail(EINVAL, "%s is not %s: %s, %s or %s", BEEST_QUOTE(text), what,
-			  words[0].text, words[1].text, words[2].text);
+			  words[0], words[1], words[2]);
 }
 
 int beest_gid_policy_parse(const char *gid, const char *roce, const char *family,
 			   struct beest_gid_policy *policy)
 {
+	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
 	struct beest_gid_policy parsed;
 	int ret;
 
@@ -194,15 +176,16 @@ int beest_gid_policy_parse(const char *gid, const char *roce, const char *family
 	if (ret < 0)
 		return ret;
 
-	ret = parse_word("a RoCE version", roce ? roce : "auto", roce_words);
+	ret = parse_word("a RoCE version", roce ? roce : "auto", beest_options_roce_words);
 	if (ret < 0)
 		return ret;
 	parsed.roce = (enum beest_roce)ret;
 
-	ret = parse_word("an address family", family ? family : "auto", family_words);
+	ret = parse_word("an address family", family ? family : "auto",
+			 beest_options_family_words);
 	if (ret < 0)
 		return ret;
-	parsed.family = ret;
+	parsed.family = families[ret];
 
 	*policy = parsed;
 	return 0;
@@ -320,8 +303,8 @@ static const struct {
 };
 
 /* NULL: nothing speaks against it. */
-static const char *refusal(const struct beest_gid_entry *entry, bool tried,
-			   const struct beest_gid_policy *policy)
+static const char *gid_refusal(const struct beest_gid_entry *entry, bool tried,
+			       const struct beest_gid_policy *policy)
 {
 	size_t i;
 
@@ -385,8 +368,8 @@ static const struct {
 };
 
 /* NULL: @entry is not behind @best in any merit but the index. */
-static const char *weakness(const struct beest_gid_entry *entry,
-			    const struct beest_gid_entry *best)
+static const char *gid_weakness(const struct beest_gid_entry *entry,
+				const struct beest_gid_entry *best)
 {
 	bool mine, theirs;
 	size_t i;
@@ -401,15 +384,15 @@ static const char *weakness(const struct beest_gid_entry *entry,
 	return entry->index < best->index ? NULL : "higher index";
 }
 
-static int find_best(const struct beest_gid_entry *entries, size_t count, const bool *skip,
-		     const struct beest_gid_policy *policy)
+static int gid_find_best(const struct beest_gid_entry *entries, size_t count, const bool *skip,
+			 const struct beest_gid_policy *policy)
 {
 	int best = -1;
 	size_t i;
 
 	for (i = 0; i < count; i++)
-		if (!refusal(&entries[i], skip && skip[i], policy) &&
-		    (best < 0 || !weakness(&entries[i], &entries[best])))
+		if (!gid_refusal(&entries[i], skip && skip[i], policy) &&
+		    (best < 0 || !gid_weakness(&entries[i], &entries[best])))
 			best = (int)i;
 
 	return best;
@@ -430,7 +413,7 @@ static void add_entry(struct beest_text *text, const struct beest_gid_entry *ent
 
 static void add_rule(struct beest_text *text, const struct beest_gid_policy *policy)
 {
-	int shift = beest_ipaddr_is_ipv4(&policy->gid) && policy->prefix >= IPV4_OFFSET ? IPV4_OFFSET : 0;
+	bool ipv4 = beest_ipaddr_is_ipv4(&policy->gid) && policy->prefix >= IPV4_OFFSET;
 	char address[INET6_ADDRSTRLEN];
 
 	beest_ipaddr_ip_text(&policy->gid, address, sizeof(address));
@@ -449,7 +432,7 @@ static void add_rule(struct beest_text *text, const struct beest_gid_policy *pol
 		beest_text_add(text, "ip:%s", address);
 		break;
 	case BEEST_GID_SUBNET:
-		beest_text_add(text, "subnet:%s/%d", address, policy->prefix - shift);
+		beest_text_add(text, "subnet:%s/%d", address, policy->prefix - (ipv4 ? IPV4_OFFSET : 0));
 		break;
 	case BEEST_GID_NETDEV:
 		beest_text_add(text, "netdev:%s", policy->netdev);
@@ -463,12 +446,13 @@ static void add_policy(struct beest_text *text, const struct beest_gid_policy *p
 	if (policy->roce)
 		beest_text_add(text, ", %s only", beest_endpoint_roce_text(policy->roce));
 	if (policy->family != AF_UNSPEC)
-		beest_text_add(text, ", %s only", policy->family == AF_INET ? "IPv4" : "IPv6");
+		beest_text_add(text, ", %s only", 
+			       policy->family == AF_INET ? "IPv4" : "IPv6");
 }
 
-/* InfiniBand has no IP address in its table: say so, lest somebody look for it. */
-static const char *hint(const struct beest_gid_entry *entries, size_t count,
-			const struct beest_gid_policy *policy)
+/* InfiniBand has no IP address in its table: say so, or users look for it there. */
+static const char *nothing_fits_hint(const struct beest_gid_entry *entries, size_t count,
+				     const struct beest_gid_policy *policy)
 {
 	bool by_ip = policy->rule == BEEST_GID_IP || policy->rule == BEEST_GID_SUBNET;
 
@@ -494,14 +478,16 @@ static int nothing_fits(const struct beest_gid_entry *entries, size_t count, con
 	beest_text_start(&text, there, sizeof(there));
 	for (i = 0; i < count; i++)
 		add_entry(&text, &entries[i],
-			  refusal(&entries[i], skip && skip[i], policy));
+			  gid_refusal(&entries[i], skip && skip[i], policy));
 
-	return beest_fail(ENODATA, "no GID fits %s: %s%s", wanted, hint(entries, count, policy),
+	return beest_fail(ENODATA, "no GID fits %s: %s%s", wanted,
+			  nothing_fits_hint(entries, count, policy),
 			  there);
 }
 
-static void explain(const struct beest_gid_entry *entries, size_t count, const bool *skip,
-		    const struct beest_gid_policy *policy, int best, char *reason, size_t size)
+static void explain_choice(const struct beest_gid_entry *entries, size_t count,
+			   const bool *skip, const struct beest_gid_policy *policy, int best,
+			   char *reason, size_t size)
 {
 	struct beest_text text;
 	const char *why;
@@ -514,8 +500,10 @@ static void explain(const struct beest_gid_entry *entries, size_t count, const b
 	for (i = 0; i < count; i++) {
 		if (i == (size_t)best)
 			continue;
-		why = refusal(&entries[i], skip && skip[i], policy);
-		add_entry(&text, &entries[i], why ? why : weakness(&entries[i], &entries[best]));
+		why = gid_refusal(&entries[i], skip && skip[i], policy);
+		if (!why)
+			why = gid_weakness(&entries[i], &entries[best]);
+		add_entry(&text, &entries[i], why);
 	}
 }
 
@@ -523,11 +511,11 @@ int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
 		     const bool *skip, const struct beest_gid_policy *policy,
 		     char *reason, size_t size)
 {
-	int best = find_best(entries, count, skip, policy);
+	int best = gid_find_best(entries, count, skip, policy);
 
 	if (best < 0)
 		return nothing_fits(entries, count, skip, policy);
 
-	explain(entries, count, skip, policy, best, reason, size);
+	explain_choice(entries, count, skip, policy, best, reason, size);
 	return best;
 }

@@ -105,7 +105,7 @@ bool beest_gid_read_verbs(const struct beest_gidtable *table, int index,
 /* --------------------------------------------------------------- sysfs --- */
 
 /* One line without its end; false: nothing to be had. */
-static bool read_line(const char *path, char *line, size_t size)
+static bool sysfs_read_line(const char *path, char *line, size_t size)
 {
 	FILE *file = fopen(path, "re");
 	bool got;
@@ -119,8 +119,8 @@ static bool read_line(const char *path, char *line, size_t size)
 	return got && line[0];
 }
 
-static bool attribute_path(const struct beest_gidtable *table, const char *rest,
-			   char *path, size_t size)
+static bool sysfs_path(const struct beest_gidtable *table, const char *rest,
+		       char *path, size_t size)
 {
 	int length = snprintf(path, size, "%s/ports/%d/gid_attrs%s",
 			      table->verbs->device->ibdev_path, table->port, rest);
@@ -128,25 +128,25 @@ static bool attribute_path(const struct beest_gidtable *table, const char *rest,
 	return length > 0 && (size_t)length < size;
 }
 
-static bool attribute(const struct beest_gidtable *table, const char *name, int index,
-		      char *line, size_t size)
+static bool sysfs_attribute(const struct beest_gidtable *table, const char *name, int index,
+			    char *line, size_t size)
 {
 	char path[IBV_SYSFS_PATH_MAX + 64], rest[32];
 
 	snprintf(rest, sizeof(rest), "/%s/%d", name, index);
-	return attribute_path(table, rest, path, sizeof(path)) && read_line(path, line, size);
+	return sysfs_path(table, rest, path, sizeof(path)) && sysfs_read_line(path, line, size);
 }
 
 /* Kernels before RoCE v2 have no such folder. */
-static bool is_old_kernel(const struct beest_gidtable *table)
+static bool sysfs_is_old(const struct beest_gidtable *table)
 {
 	char path[IBV_SYSFS_PATH_MAX + 64];
 
-	return attribute_path(table, "", path, sizeof(path)) && access(path, F_OK) != 0 &&
+	return sysfs_path(table, "", path, sizeof(path)) && access(path, F_OK) != 0 &&
 	       errno == ENOENT;
 }
 
-static bool read_type(const struct beest_gidtable *table, int index, enum beest_roce *roce)
+static bool sysfs_read_type(const struct beest_gidtable *table, int index, enum beest_roce *roce)
 {
 	char line[32];
 
@@ -155,8 +155,8 @@ static bool read_type(const struct beest_gidtable *table, int index, enum beest_
 		return true;
 
 	*roce = BEEST_ROCE_V1;
-	if (!attribute(table, "types", index, line, sizeof(line)))
-		return is_old_kernel(table);
+	if (!sysfs_attribute(table, "types", index, line, sizeof(line)))
+		return sysfs_is_old(table);
 	if (strcmp(line, "RoCE v2") == 0)
 		*roce = BEEST_ROCE_V2;
 	return *roce == BEEST_ROCE_V2 || strcmp(line, "IB/RoCE v1") == 0;
@@ -169,19 +169,19 @@ bool beest_gid_read_sysfs(const struct beest_gidtable *table, int index,
 	union ibv_gid gid;
 
 	if (ibv_query_gid(table->verbs, table->port, index, &gid) != 0 ||
-	    !read_type(table, index, &entry->roce))
+	    !sysfs_read_type(table, index, &entry->roce))
 		return false;
 
 	memcpy(entry->gid.raw, gid.raw, sizeof(entry->gid.raw));
-	if (table->ethernet && attribute(table, "ndevs", index, netdev, sizeof(netdev)))
+	if (table->ethernet && sysfs_attribute(table, "ndevs", index, netdev, sizeof(netdev)))
 		find_by_name(interfaces, netdev, entry);
 	return true;
 }
 
 /* --------------------------------------------------------------- table --- */
 
-static int fill(const struct beest_gidtable *table, beest_gid_read *source,
-		const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
+static int table_fill(const struct beest_gidtable *table, beest_gid_read *source,
+		      const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
 {
 	struct beest_gid_entry *entry;
 	int i, count = 0;
@@ -212,7 +212,7 @@ int beest_gidtable_read(const struct beest_gidtable *table, beest_gid_read *sour
 
 	if (getifaddrs(&interfaces) != 0)
 		interfaces = NULL;
-	count = fill(table, source, interfaces, *entries);
+	count = table_fill(table, source, interfaces, *entries);
 	if (interfaces)
 		freeifaddrs(interfaces);
 	return count;

@@ -21,7 +21,7 @@ struct beest_mr {
 	int access;		/* enum ibv_access_flags: struct ibv_mr does not keep it */
 	void *buffer;		/* mmap(2)ed here, else NULL */
 	size_t mapped;		/* bytes of it, whole pages */
-	uint64_t owner;		/* of records; 0: none was published */
+	uint64_t serial;	/* of its records; 0: none was published */
 };
 
 extern const struct beest_kind beest_mr_kind;

@@ -17,7 +17,7 @@
 /* ----------------------------------------------------------- life, death --- */
 
 /* Handles that do not go away belong to a device that is gone: nothing to save. */
-static void drop_addresses(struct beest_qp *qp)
+static void ud_peers_drop(struct beest_qp *qp)
 {
 	struct beest_ud_peer *address;
 
@@ -28,7 +28,7 @@ static void drop_addresses(struct beest_qp *qp)
 	}
 }
 
-static int destroy(struct beest_node *node)
+static int qp_destroy(struct beest_node *node)
 {
 	struct beest_qp *qp = BEEST_CONTAINER(node, struct beest_qp, node);
 	int ret;
@@ -37,14 +37,14 @@ static int destroy(struct beest_node *node)
 	if (ret < 0)
 		return beest_fail(-ret, "cannot destroy queue pair '%s': %s", node->name,
 				  strerror(-ret));
-	drop_addresses(qp);
+	ud_peers_drop(qp);
 	free(qp);
 	return 0;
 }
 
-const struct beest_kind beest_qp_kind = { "queue pair", destroy };
+const struct beest_kind beest_qp_kind = { "queue pair", qp_destroy };
 
-static void size_from(uint32_t *size, int64_t preset, int limit)
+static void cap_fit_one(uint32_t *size, int64_t preset, int limit)
 {
 	if (*size == 0)
 		*size = (uint32_t)preset;
@@ -52,21 +52,21 @@ static void size_from(uint32_t *size, int64_t preset, int limit)
 		*size = (uint32_t)limit;
 }
 
-static void fit_sizes(struct ibv_qp_cap *cap, const struct beest_qp_options *options,
-		      const struct ibv_device_attr *limits)
+static void cap_fit(struct ibv_qp_cap *cap, const struct beest_qp_options *options,
+		    const struct ibv_device_attr *limits)
 {
-	size_from(&cap->max_send_wr, options->max_send_wr, limits->max_qp_wr);
-	size_from(&cap->max_recv_wr, options->max_recv_wr, limits->max_qp_wr);
-	size_from(&cap->max_send_sge, options->max_send_sge, limits->max_sge);
-	size_from(&cap->max_recv_sge, options->max_recv_sge, limits->max_sge);
-	size_from(&cap->max_inline_data, options->max_inline_data, INT32_MAX);
+	cap_fit_one(&cap->max_send_wr, options->max_send_wr, limits->max_qp_wr);
+	cap_fit_one(&cap->max_recv_wr, options->max_recv_wr, limits->max_qp_wr);
+	cap_fit_one(&cap->max_send_sge, options->max_send_sge, limits->max_sge);
+	cap_fit_one(&cap->max_recv_sge, options->max_recv_sge, limits->max_sge);
+	cap_fit_one(&cap->max_inline_data, options->max_inline_data, INT32_MAX);
 }
 
 /*
  * No query tells how much inline data a device takes: it says EINVAL or ENOMEM.  A
  * failed try may have changed attr->cap, so each starts from @wanted.
  */
-static struct ibv_qp *create_with_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static struct ibv_qp *qp_create_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_cap wanted = attr->cap;
 	struct ibv_qp *qp;
@@ -82,8 +82,8 @@ static struct ibv_qp *create_with_inline(struct ibv_pd *pd, struct ibv_qp_init_a
 	}
 }
 
-static int create_failed(int ret, const struct beest_device *device,
-			 const struct ibv_qp_init_attr *attr)
+static int qp_create_failed(int ret, const struct beest_device *device,
+			    const struct ibv_qp_init_attr *attr)
 {
 	return beest_fail(-ret, "%s: cannot create a %s queue pair (%u send, %u receive "
 			  "requests, %u and %u elements): %s", device->label,
@@ -108,10 +108,10 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	if (!qp)
 		return beest_fail(ENOMEM, "no memory for a queue pair");
 
-	fit_sizes(&attr->cap, options, &device->attr);
-	qp->qp = create_with_inline(pd, attr);
+	cap_fit(&attr->cap, options, &device->attr);
+	qp->qp = qp_create_inline(pd, attr);
 	if (!qp->qp) {
-		ret = create_failed(beest_error_errno(), device, attr);
+		ret = qp_create_failed(beest_error_errno(), device, attr);
 		attr->cap = asked;
 		free(qp);
 		return ret;
@@ -131,8 +131,8 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	return 0;
 }
 
-static void warn_of_depth(const struct beest_qp *qp, const struct ibv_cq *cq, uint32_t sends,
-			  uint32_t receives, const struct beest_log *log)
+static void cq_warn_of_depth(const struct beest_qp *qp, const struct ibv_cq *cq, uint32_t sends,
+			     uint32_t receives, const struct beest_log *log)
 {
 	if (cq->cqe < 0 || (uint64_t)sends + receives <= (uint64_t)cq->cqe)
 		return;
@@ -149,12 +149,12 @@ void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *l
 	uint32_t receives = qp->qp->srq ? 0 : qp->cap.max_recv_wr;
 
 	if (send == receive) {
-		warn_of_depth(qp, send, qp->cap.max_send_wr, receives, log);
+		cq_warn_of_depth(qp, send, qp->cap.max_send_wr, receives, log);
 		return;
 	}
 
-	warn_of_depth(qp, send, qp->cap.max_send_wr, 0, log);
-	warn_of_depth(qp, receive, 0, receives, log);
+	cq_warn_of_depth(qp, send, qp->cap.max_send_wr, 0, log);
+	cq_warn_of_depth(qp, receive, 0, receives, log);
 }
 
 /* ------------------------------------------------------------ this end --- */
@@ -183,7 +183,8 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 }
 
 /* All that this transport can be asked for by a peer; LOCAL_WRITE for receives. */
-static int access_flags(const struct beest_local *local, const struct ibv_device_attr *limits)
+static int access_flags_of(const struct beest_local *local,
+			   const struct ibv_device_attr *limits)
 {
 	int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
@@ -196,7 +197,7 @@ static int access_flags(const struct beest_local *local, const struct ibv_device
 	return flags;
 }
 
-static void describe_port(struct beest_qp *qp, const struct ibv_port_attr *port)
+static void qp_describe_port(struct beest_qp *qp, const struct ibv_port_attr *port)
 {
 	const struct ibv_device_attr *limits = &qp->device->attr;
 	const struct beest_qp_options *options = qp->local.options;
@@ -214,10 +215,10 @@ static void describe_port(struct beest_qp *qp, const struct ibv_port_attr *port)
 	own->qkey = (uint32_t)options->qkey;
 	qp->local.lmc = port->lmc;
 	qp->local.max_init_rd_atomic = (uint8_t)BEEST_MIN(limits->max_qp_init_rd_atom, 255);
-	qp->local.access_flags = access_flags(&qp->local, limits);
+	qp->local.access_flags = access_flags_of(&qp->local, limits);
 }
 
-static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
+static void qp_warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
 {
 	int64_t wanted = qp->local.options->pkey;
 
@@ -230,7 +231,7 @@ static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
 		  qp->device->label, qp->local.endpoint.pkey);
 }
 
-static int choose_pkey(struct beest_qp *qp, const struct beest_log *log)
+static int qp_choose_pkey(struct beest_qp *qp, const struct beest_log *log)
 {
 	int64_t wanted = qp->local.options->pkey;
 	int ret;
@@ -238,11 +239,11 @@ static int choose_pkey(struct beest_qp *qp, const struct beest_log *log)
 	ret = beest_port_pkey(qp->port, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
 			      &qp->local.pkey_index, &qp->local.endpoint.pkey);
 	if (ret == 0)
-		warn_of_pkey(qp, log);
+		qp_warn_of_pkey(qp, log);
 	return ret;
 }
 
-static int choose_address(struct beest_qp *qp, const struct beest_log *log)
+static int qp_choose_address(struct beest_qp *qp, const struct beest_log *log)
 {
 	struct beest_port_choice choice;
 	int ret;
@@ -251,20 +252,20 @@ static int choose_address(struct beest_qp *qp, const struct beest_log *log)
 	if (ret < 0)
 		return ret;
 
-	describe_port(qp, &choice.attr);
+	qp_describe_port(qp, &choice.attr);
 	qp->source = choice.gid;
 	qp->local.sgid_index = (uint8_t)choice.gid.index;
 	qp->local.endpoint.roce = (uint8_t)choice.gid.roce;
 	qp->local.endpoint.gid = choice.gid.gid;
 	qp->local.endpoint.ip = choice.ip;
-	return choose_pkey(qp, log);
+	return qp_choose_pkey(qp, log);
 }
 
 /*
- * Random, lest late packets of a former connection on the same queue pair number
- * pass for new ones.
+ * Random, so that late packets of a former connection on the same queue pair number do
+ * not pass for new ones.
  */
-static int draw_psn(struct beest_qp *qp)
+static int qp_draw_psn(struct beest_qp *qp)
 {
 	static uint32_t generations;	/* of all: a device uses numbers again */
 	int64_t wanted = qp->local.options->sq_psn;
@@ -284,7 +285,7 @@ static int draw_psn(struct beest_qp *qp)
 	return ret;
 }
 
-static int to_init(struct beest_qp *qp)
+static int qp_to_init(struct beest_qp *qp)
 {
 	int ret;
 
@@ -318,15 +319,15 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port, const struct bee
 				  "hartebeest_qp_reset() first", qp->node.name);
 
 	qp->port = port;
-	ret = choose_address(qp, log);
+	ret = qp_choose_address(qp, log);
 	if (ret == 0)
-		ret = draw_psn(qp);
-	return ret < 0 ? ret : to_init(qp);
+		ret = qp_draw_psn(qp);
+	return ret < 0 ? ret : qp_to_init(qp);
 }
 
 int beest_qp_init_again(struct beest_qp *qp)
 {
-	return to_init(qp);
+	return qp_to_init(qp);
 }
 
 int beest_qp_reset(struct beest_qp *qp)
@@ -344,14 +345,14 @@ int beest_qp_reset(struct beest_qp *qp)
 	if (ret < 0)
 		return ret;
 
-	drop_addresses(qp);
+	ud_peers_drop(qp);
 	qp->peer_key[0] = '\0';
 	return 0;
 }
 
 /* ------------------------------------------------------------ the peer --- */
 
-static struct beest_ud_peer *find_address(const struct beest_qp *qp, const char *key)
+static struct beest_ud_peer *ud_peer_find(const struct beest_qp *qp, const char *key)
 {
 	struct beest_ud_peer *address;
 
@@ -365,7 +366,7 @@ static struct beest_ud_peer *find_address(const struct beest_qp *qp, const char 
 int beest_qp_address(const struct beest_qp *qp, const char *key,
 		     const struct beest_ud_peer **address)
 {
-	*address = find_address(qp, key);
+	*address = ud_peer_find(qp, key);
 	if (!*address)
 		return beest_fail(ENOTCONN, "queue pair '%s' has no address of '%s': "
 				  "hartebeest_qp_connect() makes one", qp->node.name, key);
@@ -374,17 +375,17 @@ int beest_qp_address(const struct beest_qp *qp, const char *key,
 
 /* ------------------------------------------------- where this end starts --- */
 
-static void start_from_source(struct beest_qp *qp, struct beest_connection *path)
+static void source_use(struct beest_qp *qp, struct beest_connection *path)
 {
 	qp->local.sgid_index = (uint8_t)qp->source.index;
 	path->ah.grh.sgid_index = qp->local.sgid_index;
 }
 
 /*
- * The index was chosen at INIT.  Since then an address may have come or gone, and at
- * the same index may hold another GID: no device would complain.
+ * The index was chosen at INIT.  Since then an address may have come or gone, and the
+ * same index may hold another GID: no device would complain.
  */
-static int check_source(struct beest_qp *qp, bool search, struct beest_connection *path,
+static int source_check(struct beest_qp *qp, bool search, struct beest_connection *path,
 			const struct beest_log *log)
 {
 	char gid[INET6_ADDRSTRLEN];
@@ -402,26 +403,26 @@ static int check_source(struct beest_qp *qp, bool search, struct beest_connectio
 	if (ret != 0)
 		beest_port_forget(qp->port);
 	if (ret >= 0)
-		start_from_source(qp, path);
+		source_use(qp, path);
 	return ret;
 }
 
 /* The kernel's answers to an index that now holds another GID, or none. */
-static bool table_may_have_moved(int ret)
+static bool gidtable_may_have_moved(int ret)
 {
 	return ret == -EINVAL || ret == -ENODATA || ret == -ENODEV;
 }
 
 /* After @ret, is there reason to try once more? */
-static bool try_again(struct beest_qp *qp, int *ret, struct beest_connection *path,
-		      const struct beest_log *log)
+static bool source_moved_after(struct beest_qp *qp, int *ret, struct beest_connection *path,
+			       const struct beest_log *log)
 {
 	int moved;
 
-	if (!table_may_have_moved(*ret) || !path->ah.is_global)
+	if (!gidtable_may_have_moved(*ret) || !path->ah.is_global)
 		return false;
 
-	moved = check_source(qp, true, path, log);
+	moved = source_check(qp, true, path, log);
 	if (moved < 0)
 		*ret = moved;
 	return moved > 0;
@@ -429,8 +430,8 @@ static bool try_again(struct beest_qp *qp, int *ret, struct beest_connection *pa
 
 /* ------------------------------------------------------- the way by rdma_cm --- */
 
-static int start_elsewhere(struct beest_qp *qp, const struct beest_pathrec *route,
-			   const struct beest_log *log)
+static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route,
+			  const struct beest_log *log)
 {
 	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
 	struct beest_gid_entry source = qp->source;
@@ -449,8 +450,8 @@ static int start_elsewhere(struct beest_qp *qp, const struct beest_pathrec *rout
 	return 0;
 }
 
-static struct beest_pathcache_end path_end(const struct beest_endpoint *endpoint,
-					   const char *label)
+static struct beest_pathcache_end pathcache_end_of(const struct beest_endpoint *endpoint,
+						   const char *label)
 {
 	struct beest_pathcache_end end = {
 		.ip = &endpoint->ip,
@@ -463,13 +464,14 @@ static struct beest_pathcache_end path_end(const struct beest_endpoint *endpoint
 	return end;
 }
 
-static int find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
-		     struct beest_connection *path, const struct beest_log *log)
+static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
+			struct beest_connection *path, const struct beest_log *log)
 {
 	char peer[BEEST_PEER_TEXT];
-	const struct beest_pathcache_end own = path_end(&qp->local.endpoint, qp->local.label);
+	const struct beest_pathcache_end own =
+		pathcache_end_of(&qp->local.endpoint, qp->local.label);
 	const struct beest_pathcache_end there =
-		path_end(remote, beest_endpoint_peer_text(remote, peer));
+		pathcache_end_of(remote, beest_endpoint_peer_text(remote, peer));
 	struct beest_pathrec route;
 	int ret;
 
@@ -480,33 +482,42 @@ static int find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
 				   if_nametoindex(qp->source.netdev),
 				   (uint8_t)qp->local.options->traffic_class, &route);
 	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
-		ret = start_elsewhere(qp, &route, log);
+		ret = source_replace(qp, &route, log);
 	if (ret >= 0)
 		ret = beest_transition_apply_path(&qp->local, &route, (uint8_t)qp->source.index,
 						  path);
-	return ret < 0 ? ret : check_source(qp, false, path, log);
+	return ret < 0 ? ret : source_check(qp, false, path, log);
+}
+
+static int ah_create(const struct beest_qp *qp, const char *key, struct ibv_ah_attr *attr,
+		     struct ibv_ah **ah)
+{
+	int ret;
+
+	errno = 0;
+	*ah = ibv_create_ah(qp->pd, attr);
+	if (*ah)
+		return 0;
+
+	ret = beest_error_errno();
+	return beest_fail(-ret, "cannot make an address handle for '%s': %s", key,
+			  strerror(-ret));
 }
 
 /* A peer that restarted has a new address under its old key. */
-static int add_address(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
+static int ud_peer_add(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		       struct beest_connection *path, const struct beest_log *log)
 {
-	struct beest_ud_peer *address = find_address(qp, key);
+	struct beest_ud_peer *address = ud_peer_find(qp, key);
 	struct ibv_ah *ah;
-	int ret = 0;
+	int ret;
 
-	errno = 0;
-	ah = ibv_create_ah(qp->pd, &path->ah);
-	if (!ah) {
-		ret = beest_error_errno();
-		beest_fail(-ret, "cannot make an address handle for '%s': %s", key,
-			   strerror(-ret));
-		if (try_again(qp, &ret, path, log))
-			ah = ibv_create_ah(qp->pd, &path->ah);
-		if (!ah) {
-			beest_port_forget(qp->port);
-			return ret;
-		}
+	ret = ah_create(qp, key, &path->ah, &ah);
+	if (ret < 0 && source_moved_after(qp, &ret, path, log))
+		ret = ah_create(qp, key, &path->ah, &ah);
+	if (ret < 0) {
+		beest_port_forget(qp->port);
+		return ret;
 	}
 
 	if (address) {
@@ -526,12 +537,13 @@ static int add_address(struct beest_qp *qp, const char *key, const struct beest_
 	return 0;
 }
 
-static int to_rtr(struct beest_qp *qp, struct beest_connection *path, const struct beest_log *log)
+static int qp_to_rtr(struct beest_qp *qp, struct beest_connection *path,
+		     const struct beest_log *log)
 {
 	int ret;
 
 	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
-	if (ret < 0 && try_again(qp, &ret, path, log))
+	if (ret < 0 && source_moved_after(qp, &ret, path, log))
 		ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
 	if (ret < 0)
 		beest_port_forget(qp->port);
@@ -539,12 +551,13 @@ static int to_rtr(struct beest_qp *qp, struct beest_connection *path, const stru
 }
 
 /* The transition's own sentence knows numbers only: it gets the names of both ends. */
-static int name_both(int ret, const struct beest_qp *qp, const char *key)
+static int fail_naming_both(int ret, const struct beest_qp *qp, const char *key)
 {
 	return beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
 }
 
-static int take_steps(struct beest_qp *qp, const char *key, struct beest_connection *path, const struct beest_log *log)
+static int qp_take_steps(struct beest_qp *qp, const char *key,
+			 struct beest_connection *path, const struct beest_log *log)
 {
 	enum ibv_qp_state state;
 	int ret;
@@ -559,31 +572,32 @@ static int take_steps(struct beest_qp *qp, const char *key, struct beest_connect
 				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
-	ret = to_rtr(qp, path, log);
+	ret = qp_to_rtr(qp, path, log);
 	if (ret == 0)
 		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, path);
-	return ret < 0 ? name_both(ret, qp, key) : 0;
+	return ret < 0 ? fail_naming_both(ret, qp, key) : 0;
 }
 
-static void log_connection(const struct beest_qp *qp, const struct beest_connection *path,
-			   const struct beest_log *log)
+static void qp_log_connection(const struct beest_qp *qp, const struct beest_connection *path,
+			      const struct beest_log *log)
 {
-	char agreed[192];
+	char agreed[192], peer[BEEST_PEER_TEXT];
 
 	beest_log(log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to '%s' "
-		  "(QP %" PRIu32 "): %s%s", qp->node.name, qp->local.label, qp->qp->qp_num,
-		  qp->peer_key, qp->remote.qp_num,
+		  "(QP %" PRIu32 " of %s): %s%s", qp->node.name, qp->local.label,
+		  qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
+		  beest_endpoint_peer_text(&qp->remote, peer),
 		  beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed,
 					       sizeof(agreed)),
 		  qp->router ? ", path by rdma_cm" : "");
 }
 
 /*
- * An end whose address was removed chose the next best at INIT.  That it differs from the
- * peer's is not what the user has to mend.
+ * An end whose address was removed chooses the next best at its next INIT.  The user has
+ * to restore the address, not to make the two ends alike.
  */
-static int blame_lost_address(const struct beest_qp *qp, const struct beest_endpoint *remote,
-			      int ret)
+static int qp_blame_lost_address(const struct beest_qp *qp, const struct beest_endpoint *remote,
+				 int ret)
 {
 	const struct beest_endpoint *own = &qp->local.endpoint;
 	int lost;
@@ -597,21 +611,21 @@ static int blame_lost_address(const struct beest_qp *qp, const struct beest_endp
 	return lost < 0 ? lost : ret;
 }
 
-/* The only place that knows both names, so none of the sentences below has them. */
-static int agree(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		 struct beest_connection *path, const struct beest_log *log)
+/* Agreement knows neither name, so its sentences get both here. */
+static int qp_agree(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
+		    struct beest_connection *path, const struct beest_log *log)
 {
 	int ret;
 
 	ret = beest_transition_agree(&qp->local, remote, path);
 	if (ret < 0)
-		ret = blame_lost_address(qp, remote, ret);
+		ret = qp_blame_lost_address(qp, remote, ret);
 	if (ret == 0)
-		ret = check_source(qp, false, path, log);
+		ret = source_check(qp, false, path, log);
 	if (ret >= 0)
-		ret = find_path(qp, remote, path, log);
+		ret = qp_find_path(qp, remote, path, log);
 	if (ret < 0)
-		return name_both(ret, qp, key);
+		return fail_naming_both(ret, qp, key);
 	return 0;
 }
 
@@ -621,11 +635,11 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 	struct beest_connection path;
 	int ret;
 
-	ret = agree(qp, key, remote, &path, log);
+	ret = qp_agree(qp, key, remote, &path, log);
 	if (ret == 0)
-		ret = take_steps(qp, key, &path, log);
+		ret = qp_take_steps(qp, key, &path, log);
 	if (ret == 0 && qp->local.transport == BEEST_UD)
-		ret = add_address(qp, key, remote, &path, log);
+		ret = ud_peer_add(qp, key, remote, &path, log);
 	if (ret < 0 && qp->router)
 		beest_pathcache_forget(qp->router, &remote->ip);
 	if (ret < 0)
@@ -633,6 +647,6 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 
 	qp->remote = *remote;
 	snprintf(qp->peer_key, sizeof(qp->peer_key), "%s", key);
-	log_connection(qp, &path, log);
+	qp_log_connection(qp, &path, log);
 	return 0;
 }

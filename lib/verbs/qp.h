@@ -37,10 +37,10 @@ struct beest_qp {
 	int (*refill)(void *data, struct ibv_qp *qp);
 	void *refill_data;
 
-	uint64_t owner;			/* of records; 0: none was published */
+	uint64_t serial;		/* of its records; 0: none was published */
 	char key[BEEST_KEY_MAX + 1];	/* published under; "" before that */
 	uint32_t published;		/* the generation that was */
-	uint64_t announced;		/* as connected to its peer, under that key; 0: not */
+	uint64_t announced;		/* note that it is connected to its peer; 0: none */
 	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */
 	struct beest_endpoint remote;
 	struct beest_ud_peer *addresses;

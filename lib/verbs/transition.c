@@ -282,8 +282,9 @@ static void fill_routed_address(const struct beest_local *local,
 	ah->grh.traffic_class = route->traffic_class;
 }
 
-int beest_transition_apply_path(const struct beest_local *local, const struct beest_pathrec *route,
-				uint8_t sgid_index, struct beest_connection *path)
+int beest_transition_apply_path(const struct beest_local *local,
+				const struct beest_pathrec *route, uint8_t sgid_index,
+				struct beest_connection *path)
 {
 	int ret;
 
@@ -297,13 +298,16 @@ int beest_transition_apply_path(const struct beest_local *local, const struct be
 	return 0;
 }
 
-const char *beest_transition_agreed_text(const struct beest_local *local, const struct beest_endpoint *remote,
-					 const struct beest_connection *path, char *text, size_t size)
+const char *beest_transition_agreed_text(const struct beest_local *local,
+					 const struct beest_endpoint *remote,
+					 const struct beest_connection *path, char *text,
+					 size_t size)
 {
 	int used;
 
 	used = snprintf(text, size, "path MTU %d (%d here, %d at the peer)",
-			beest_transition_mtu_bytes(path->mtu), beest_transition_mtu_bytes(local->endpoint.mtu),
+			beest_transition_mtu_bytes(path->mtu),
+			beest_transition_mtu_bytes(local->endpoint.mtu),
 			beest_transition_mtu_bytes(remote->mtu));
 	if (local->transport == BEEST_RC && used >= 0 && (size_t)used < size)
 		snprintf(text + used, size - (size_t)used, ", reads out %d (of %d wanted, %d of the "
@@ -432,7 +436,7 @@ static const char *likely_cause(enum beest_transition step, int err)
 static void step_values(enum beest_transition step, const struct beest_local *local,
 		      const struct beest_connection *path, char *text, size_t size)
 {
-	char own[64], far[64];
+	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
 
 	if (step == BEEST_TO_INIT || !path) {
 		snprintf(text, size, "port %d, P_Key index %d, access flags 0x%x", local->port,
@@ -441,17 +445,18 @@ static void step_values(enum beest_transition step, const struct beest_local *lo
 	}
 
 	beest_ipaddr_text(&local->endpoint.gid, own, sizeof(own));
-	beest_ipaddr_text((const struct beest_ipaddr *)path->ah.grh.dgid.raw, far, sizeof(far));
+	beest_ipaddr_text((const struct beest_ipaddr *)path->ah.grh.dgid.raw, its, sizeof(its));
 	snprintf(text, size, "GID index %d (%s) to QP %" PRIu32 " at %s%sLID %d, path MTU %d, "
 		 "reads out %d, in %d, timeout %d, retries %d", local->sgid_index, own,
-		 path->dest_qp_num, path->ah.is_global ? far : "", path->ah.is_global ? ", " : "",
+		 path->dest_qp_num, path->ah.is_global ? its : "",
+		 path->ah.is_global ? ", " : "",
 		 path->ah.dlid, beest_transition_mtu_bytes(path->mtu), path->max_rd_atomic,
 		 local->endpoint.max_dest_rd_atomic, (int)local->options->timeout,
 		 (int)local->options->retry_cnt);
 }
 
-int beest_transition_take(enum beest_transition step, struct ibv_qp *qp, const struct beest_local *local,
-			  const struct beest_connection *path)
+int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
+			  const struct beest_local *local, const struct beest_connection *path)
 {
 	struct ibv_qp_attr attr;
 	char values[384];

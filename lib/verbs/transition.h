@@ -52,15 +52,18 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
  * smaller.  @sgid_index is that of route->sgid.  -EXDEV: the path leaves by another
  * port; -EPROTO: it is in another partition.
  */
-int beest_transition_apply_path(const struct beest_local *local, const struct beest_pathrec *route,
-				uint8_t sgid_index, struct beest_connection *path);
+int beest_transition_apply_path(const struct beest_local *local,
+				const struct beest_pathrec *route, uint8_t sgid_index,
+				struct beest_connection *path);
 
 /*
  * "path MTU 1024 (4096 here, 1024 at the peer), reads out 4 (of 16 wanted, 16 of the
  * device, 4 at the peer), in 16": what was agreed, and from what.
  */
-const char *beest_transition_agreed_text(const struct beest_local *local, const struct beest_endpoint *remote,
-					 const struct beest_connection *path, char *text, size_t size);
+const char *beest_transition_agreed_text(const struct beest_local *local,
+					 const struct beest_endpoint *remote,
+					 const struct beest_connection *path, char *text,
+					 size_t size);
 
 enum beest_transition {
 	BEEST_TO_INIT,
@@ -77,8 +80,8 @@ int beest_transition_attr(enum beest_transition step, const struct beest_local *
  * Takes one step on the device.  The sentence of a failure has the transition, the
  * values of both sides and the likely cause.  @path is NULL for BEEST_TO_INIT.
  */
-int beest_transition_take(enum beest_transition step, struct ibv_qp *qp, const struct beest_local *local,
-			  const struct beest_connection *path);
+int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
+			  const struct beest_local *local, const struct beest_connection *path);
 
 /* Any state -> RESET. */
 int beest_transition_reset(struct ibv_qp *qp);

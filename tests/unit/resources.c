@@ -989,10 +989,10 @@ static void busy(void **state)
 			"pair still uses it: queue pair 'qp'");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
 	assert_error_is("cannot destroy protection domain 'pd': Device or resource busy; memory "
-			"regions or queue pairs still stand on it: memory region 'mr'");
+			"regions or queue pairs still use it: memory region 'mr'");
 	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
-	assert_error_has("still stand on it: queue pair 'qp'");
+	assert_error_has("still use it: queue pair 'qp'");
 	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
 	create_mr("mr");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
