@@ -29,7 +29,7 @@ static __thread struct {
 	uint8_t bytes[POOL_SIZE];
 } pool;
 
-static int read_all(int fd, char *at, size_t left)
+static int urandom_read_all(int fd, char *at, size_t left)
 {
 	ssize_t got;
 
@@ -46,20 +46,20 @@ static int read_all(int fd, char *at, size_t left)
 	return 0;
 }
 
-static int read_file(void *buffer, size_t size)
+static int urandom_read(void *buffer, size_t size)
 {
 	int fd = open(SOURCE, O_RDONLY | O_CLOEXEC);
 	int ret;
 
 	if (fd < 0)
 		return beest_error_errno();
-	ret = read_all(fd, buffer, size);
+	ret = urandom_read_all(fd, buffer, size);
 	close(fd);
 	return ret;
 }
 
 /* glibc before 2.25 does not wrap the system call, and Linux before 3.17 has none. */
-static int read_source(void *buffer, size_t size)
+static int source_read(void *buffer, size_t size)
 {
 	int ret;
 
@@ -67,7 +67,7 @@ static int read_source(void *buffer, size_t size)
 	if (syscall(SYS_getrandom, buffer, size, NONBLOCK) == (long)size)
 		return 0;
 #endif
-	ret = read_file(buffer, size);
+	ret = urandom_read(buffer, size);
 	if (ret < 0)
 		return beest_fail(-ret, "cannot read " SOURCE ": %s", strerror(-ret));
 	return 0;
@@ -78,7 +78,7 @@ static int pool_fill(pid_t pid)
 	int ret;
 
 	pool.left = 0;
-	ret = read_source(pool.bytes, sizeof(pool.bytes));
+	ret = source_read(pool.bytes, sizeof(pool.bytes));
 	if (ret < 0)
 		return ret;
 
@@ -93,7 +93,7 @@ int beest_random(void *buffer, size_t size)
 	int ret = 0;
 
 	if (size > sizeof(pool.bytes))
-		return read_source(buffer, size);
+		return source_read(buffer, size);
 	if (pool.pid != pid || pool.left < size)
 		ret = pool_fill(pid);
 	if (ret < 0)

@@ -180,8 +180,8 @@ bool beest_gid_read_sysfs(const struct beest_gidtable *table, int index,
 
 /* --------------------------------------------------------------- table --- */
 
-static int table_fill(const struct beest_gidtable *table, beest_gid_read *source,
-		      const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
+static int gidtable_fill(const struct beest_gidtable *table, beest_gid_read *source,
+			 const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
 {
 	struct beest_gid_entry *entry;
 	int i, count = 0;
@@ -212,7 +212,7 @@ int beest_gidtable_read(const struct beest_gidtable *table, beest_gid_read *sour
 
 	if (getifaddrs(&interfaces) != 0)
 		interfaces = NULL;
-	count = table_fill(table, source, interfaces, *entries);
+	count = gidtable_fill(table, source, interfaces, *entries);
 	if (interfaces)
 		freeifaddrs(interfaces);
 	return count;
