@@ -10,41 +10,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/base/random.h"
 
 #define SOURCE "/dev/urandom"
 
-static int read_all(int fd, char *at, size_t left)
-{
-	ssize_t got;
-
-	while (left) {
-		errno = 0;		/* the end of a file is no errno: -EIO */
-		got = read(fd, at, left);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return beest_error_errno();
-		at += got;
-		left -= got;
-	}
-	return 0;
-}
-
 static int read_source(void *buffer, size_t size)
 {
 	int fd = open(SOURCE, O_RDONLY | O_CLOEXEC);
-	int ret;
+	ssize_t got;
 
 	if (fd < 0)
 		return beest_error_errno();
-	ret = read_all(fd, buffer, size);
+	got = beest_file_read(fd, buffer, size);
 	close(fd);
-	return ret;
+	if (got < 0)
+		return got;
+	return (size_t)got == size ? 0 : -EIO;
 }
 
 int beest_random(void *buffer, size_t size)

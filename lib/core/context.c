@@ -58,7 +58,7 @@ static int read_settings(struct hartebeest *hb, const char *const *arguments)
 
 static void tell_settings(const struct hartebeest *hb)
 {
-	if (hb->options.unknown_environment)
+	if (hb->options.unknown_environment[0])
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->options.unknown_environment);
 	if (hb->launch.warning[0])
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->launch.warning);

@@ -284,26 +284,19 @@ static int set_string(const struct beest_option *row, const char *text, void *va
 	return 0;
 }
 
-static void list_words(const char *const *words, char *text, size_t size)
-{
-	size_t used = 0;
-
-	for (text[0] = '\0'; *words && used < size; words++)
-		used += snprintf(text + used, size - used, "%s%s", used ? ", " : "", *words);
-}
-
 static int set_word(const struct beest_option *row, const char *text, void *value)
 {
-	const char *const *word = row->words;
-	char list[128];
+	const char *const *word;
+	struct beest_text list;
+	char words[128];
 
-	while (*word && strcmp(*word, text))
-		word++;
-	if (*word)
-		return set_string(row, text, value);
-
-	list_words(row->words, list, sizeof(list));
-	return beest_fail(EINVAL, "%s is none of %s", BEEST_QUOTE(text), list);
+	beest_text_start(&list, words, sizeof(words));
+	for (word = row->words; *word; word++) {
+		if (!strcmp(*word, text))
+			return set_string(row, text, value);
+		beest_text_add(&list, "%s%s", list.used ? ", " : "", *word);
+	}
+	return beest_fail(EINVAL, "%s is none of %s", BEEST_QUOTE(text), words);
 }
 
 static int set_level(const struct beest_option *row, const char *text, void *value)
@@ -355,7 +348,7 @@ static void text_of_level(const struct beest_option *row, const void *value,
 
 /* What a value of each type is in JSON, and how it goes from text to memory and back. */
 static const struct {
-	enum beest_json_type json;
+	enum json_type json;
 	const char *expected;
 	bool owned;		/* memory holds a string for free(3) */
 	int (*set)(const struct beest_option *row, const char *text, void *value);
@@ -363,19 +356,19 @@ static const struct {
 		     char *text, size_t size);
 } types[] = {
 	[BEEST_OPTION_INT] = {
-		BEEST_JSON_INTEGER, "a whole number", false, set_int, text_of_int },
+		json_type_int, "a whole number", false, set_int, text_of_int },
 	[BEEST_OPTION_DURATION] = {
-		BEEST_JSON_STRING, "a duration in quotes, such as \"30s\"", false,
+		json_type_string, "a duration in quotes, such as \"30s\"", false,
 		set_duration, text_of_duration },
 	[BEEST_OPTION_STRING] = {
-		BEEST_JSON_STRING, "text in quotes", true, set_string, text_of_string },
+		json_type_string, "text in quotes", true, set_string, text_of_string },
 	[BEEST_OPTION_WORD] = {
-		BEEST_JSON_STRING, "a word in quotes", true, set_word, text_of_string },
+		json_type_string, "a word in quotes", true, set_word, text_of_string },
 	[BEEST_OPTION_LEVEL] = {
-		BEEST_JSON_STRING, "a level in quotes, such as \"warn\"", false,
+		json_type_string, "a level in quotes, such as \"warn\"", false,
 		set_level, text_of_level },
 	[BEEST_OPTION_SECRET] = {
-		BEEST_JSON_STRING, "text in quotes", true, set_string, text_of_secret },
+		json_type_string, "text in quotes", true, set_string, text_of_secret },
 };
 
 /* ------------------------------------------------- names, and nearest --- */
@@ -465,11 +458,12 @@ static const struct beest_option *nearest_row(const char *section, const char *k
 #define CANDIDATES 3
 #define CANDIDATES_SIZE (CANDIDATES * NAME_SIZE)
 
-/* Options whose key is @word, whatever their section, as a list: how many there are. */
-static size_t list_homes(const char *word, char *list, size_t size)
+/* Lists the options whose key is @word, whatever their section; false: there are none. */
+static bool list_homes(const char *word, char *list, size_t size)
 {
 	const struct beest_option *homes[CANDIDATES];
-	size_t count = 0, used = 0, i;
+	struct beest_text text;
+	size_t count = 0, i;
 	char tail[NAME_SIZE];
 
 	for (i = 0; i < ROWS && count < CANDIDATES; i++) {
@@ -478,11 +472,11 @@ static size_t list_homes(const char *word, char *list, size_t size)
 			homes[count++] = &beest_option_rows[i];
 	}
 
-	for (i = 0, list[0] = '\0'; i < count; i++)
-		used += (size_t)snprintf(list + used, size - used, "%s%s.%s", i == 0 ? "" :
-					 i + 1 < count ? ", " : " or ", homes[i]->section,
-					 homes[i]->key);
-	return count;
+	beest_text_start(&text, list, size);
+	for (i = 0; i < count; i++)
+		beest_text_add(&text, "%s%s.%s", i == 0 ? "" : i + 1 < count ? ", " : " or ",
+			       homes[i]->section, homes[i]->key);
+	return count > 0;
 }
 
 static int fail_unknown(int err, const char *section, const char *key)
@@ -519,8 +513,7 @@ static const struct beest_option *find_row(const char *section, const char *key)
 	return NULL;
 }
 
-/* @err: the errno for an unknown name */
-static int find_place(int err, const char *section, const char *key, struct place *place)
+static bool find_place(const char *section, const char *key, struct place *place)
 {
 	const char *bare;
 	int transport = transport_of(key, &bare);
@@ -528,14 +521,14 @@ static int find_place(int err, const char *section, const char *key, struct plac
 	place->row = find_row(section, bare);
 	place->exact = transport < BEEST_TRANSPORTS;
 	if (!place->row || (place->exact && !place->row->per_transport))
-		return fail_unknown(err, section, key);
+		return false;
 
 	place->first = place->exact ? transport : BEEST_RC;
 	place->last = place->exact || !place->row->per_transport ? place->first : BEEST_UD;
-	return 0;
+	return true;
 }
 
-/* Splits at the first dot: sections have none, keys may. */
+/* Splits at the first dot: sections have none, keys may.  @err: for an unknown name. */
 static int find_name(int err, const char *name, struct place *place)
 {
 	const char *dot = strchr(name, '.');
@@ -545,7 +538,7 @@ static int find_name(int err, const char *name, struct place *place)
 		return fail_unknown(err, "", name);
 
 	snprintf(section, sizeof(section), "%.*s", (int)(dot - name), name);
-	return find_place(err, section, dot + 1, place);
+	return find_place(section, dot + 1, place) ? 0 : fail_unknown(err, section, dot + 1);
 }
 
 /* ------------------------------------------------- one source at a time - */
@@ -654,8 +647,8 @@ static int check_type(const struct beest_option *row, const struct beest_json_en
 
 	if (entry->type == types[row->type].json)
 		return 0;
-	if (row->automatic && entry->type == BEEST_JSON_STRING &&
-	    !strcmp(entry->string, "auto"))
+	if (row->automatic && entry->type == json_type_string &&
+	    !strcmp(entry->text, "auto"))
 		return 0;
 
 	return beest_fail(EINVAL, "found %s, expected %s%s",
@@ -672,20 +665,20 @@ static int check_secret(const struct beest_option *row)
 			  "%s.%s_file", row->environment, row->section, row->key);
 }
 
-/* An integer as it is written: json-c would cut a large one to fit. */
 static int set_entry(struct reading *reading, const struct beest_json_entry *entry)
 {
 	struct place place;
-	int ret = find_place(EINVAL, entry->section, entry->key, &place);
+	int ret;
 
-	if (ret < 0)
-		return beest_fail_prefix(ret, "%s:%u", reading->source, entry->line);
+	if (!find_place(entry->section, entry->key, &place))
+		return beest_fail_prefix(fail_unknown(EINVAL, entry->section, entry->key),
+					 "%s:%u", reading->source, entry->line);
 
 	ret = check_secret(place.row);
 	if (!ret)
 		ret = check_type(place.row, entry);
 	if (!ret)
-		ret = set_place(reading, &place, entry->string ? entry->string : entry->written);
+		ret = set_place(reading, &place, entry->text);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "%s:%u: %s.%s", reading->source, entry->line,
 					 entry->section, entry->key);
@@ -723,45 +716,57 @@ static int check_section(const struct reading *reading, const struct beest_json_
 	if (i == ROWS)
 		return beest_fail_prefix(fail_unknown_section(entry->section), "%s:%u",
 					 reading->source, entry->line);
-	if (entry->type != BEEST_JSON_OBJECT)
+	if (entry->type != json_type_object)
 		return beest_fail(EINVAL, "%s:%u: %s: found %s, expected an object",
 				  reading->source, entry->line, entry->section,
 				  beest_json_found(entry, found, sizeof(found)));
 	return 0;
 }
 
-static void read_json(struct beest_options *options, const char *path,
-		      struct beest_json *json, struct failure *failure)
-{
-	struct reading reading = { options, path, { false } };
-	struct beest_json_entry entry;
+struct file_reading {
+	struct reading reading;
+	struct failure *failure;
+};
 
-	while (beest_json_next(json, &entry))
-		note(failure, entry.is_section ? check_section(&reading, &entry) :
-		     set_entry(&reading, &entry));
+/*
+ * Only the first failure is reported, so later unknown keys need no sentence:
+ * the search for the nearest name of each would take seconds in a large file.
+ */
+static void read_entry(void *data, const struct beest_json_entry *entry)
+{
+	struct file_reading *file = data;
+	struct place place;
+
+	if (file->failure->ret < 0 &&
+	    (!entry->key || !find_place(entry->section, entry->key, &place)))
+		return;
+	note(file->failure, entry->key ? set_entry(&file->reading, entry) :
+	     check_section(&file->reading, entry));
 }
 
-static bool is_missing(int ret)
+static bool is_absence(int ret)
 {
 	return ret == -ENOENT || ret == -ENOTDIR;
 }
 
+/* @variable: what names the file, NULL: its path is fixed. */
 static void read_file(struct beest_options *options, char **kept, const char *path,
-		      struct failure *failure)
+		      const char *variable, struct failure *failure)
 {
+	struct file_reading file = { { options, NULL, { false } }, failure };
 	struct beest_json *json;
 	int ret = beest_json_open(&json, path);
 
-	if (is_missing(ret))
-		ret = beest_fail_prefix(ret, ENVIRONMENT FILE_VARIABLE);
+	if (ret < 0 && ret != -EBADMSG && variable)
+		ret = beest_fail_prefix(ret, "%s", variable);
 	if (ret < 0) {
 		note(failure, ret);
 		return;
 	}
 
-	*kept = strdup(path);
+	file.reading.source = *kept = strdup(path);
 	if (*kept)
-		read_json(options, *kept, json, failure);
+		beest_json_walk(json, read_entry, &file);
 	else
 		note(failure, beest_fail(ENOMEM, "out of memory"));
 	beest_json_close(json);
@@ -770,7 +775,7 @@ static void read_file(struct beest_options *options, char **kept, const char *pa
 /* Asked before, not found out by failing: no sentence is left of what is no failure. */
 static bool is_absent(const char *path)
 {
-	return access(path, F_OK) < 0 && is_missing(-errno);
+	return access(path, F_OK) < 0 && is_absence(-errno);
 }
 
 static void read_files(struct beest_options *options, const char *system_file,
@@ -779,12 +784,13 @@ static void read_files(struct beest_options *options, const char *system_file,
 	const char *path = secure_getenv(FILE_VARIABLE);
 
 	if (system_file && !is_absent(system_file))
-		read_file(options, &options->file[0], system_file, failure);
+		read_file(options, &options->file[0], system_file, NULL, failure);
 	if (path && !*path)
 		note(failure, beest_fail(EINVAL, ENVIRONMENT FILE_VARIABLE ": '' is no value; "
 					 "leave it out instead"));
 	else if (path)
-		read_file(options, &options->file[1], path, failure);
+		read_file(options, &options->file[1], path, ENVIRONMENT FILE_VARIABLE,
+			  failure);
 }
 
 /* -------------------------------------------------------- environment --- */
@@ -839,35 +845,30 @@ static const char *nearest_variable(const char *name)
 	return nearest.best;
 }
 
-static int add_unknown(char **sentence, const char *name)
+static void add_unknown(struct beest_text *sentence, const char *name)
 {
 	const char *nearest = nearest_variable(name);
-	char *longer;
 
-	if (asprintf(&longer, "%s%sunknown environment variable %s%s%s",
-		     *sentence ? *sentence : "", *sentence ? "; " : "", name,
-		     nearest ? ", the nearest is " VARIABLE_PREFIX : "",
-		     nearest ? nearest : "") < 0)
-		return beest_fail(ENOMEM, "out of memory");
-	free(*sentence);
-	*sentence = longer;
-	return 0;
+	beest_text_item(sentence, "unknown environment variable %s%s%s", name,
+			nearest ? ", the nearest is " VARIABLE_PREFIX : "",
+			nearest ? nearest : "");
 }
 
-static int note_unknown_variables(struct beest_options *options)
+static void note_unknown_variables(struct beest_options *options)
 {
+	struct beest_text sentence;
 	char name[NAME_SIZE];
 	char **variable;
-	int ret = 0;
 
-	for (variable = environ; !ret && variable && *variable; variable++) {
+	beest_text_start(&sentence, options->unknown_environment,
+			 sizeof(options->unknown_environment));
+	for (variable = environ; variable && *variable && !sentence.full; variable++) {
 		if (strncmp(*variable, VARIABLE_PREFIX, strlen(VARIABLE_PREFIX)))
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*variable, "="), *variable);
 		if (!is_known_variable(name))
-			ret = add_unknown(&options->unknown_environment, name);
+			add_unknown(&sentence, name);
 	}
-	return ret;
 }
 
 /* ---------------------------------------------------------- arguments --- */
@@ -921,7 +922,7 @@ int beest_options_load(struct beest_options *options, const char *system_file,
 	read_files(options, system_file, &failure);
 	read_environment(options, &failure);
 	read_arguments(options, arguments, &failure);
-	note(&failure, note_unknown_variables(options));
+	note_unknown_variables(options);
 
 	if (failure.ret < 0)
 		return beest_fail(-failure.ret, "%s", failure.text);
@@ -946,7 +947,6 @@ void beest_options_free(struct beest_options *options)
 	free(options->source);
 	free(options->file[0]);
 	free(options->file[1]);
-	free(options->unknown_environment);
 	memset(options, 0, sizeof(*options));
 }
 

@@ -87,7 +87,7 @@ struct beest_options {
 	/* One text a slot: "preset", "FILE", "environment NAME", "argument". */
 	const char **source;
 	char *file[2];				/* the JSON files that were read */
-	char *unknown_environment;		/* sentence about unknown HARTEBEEST_*, or NULL */
+	char unknown_environment[512];		/* sentence about unknown HARTEBEEST_*, or "" */
 };
 
 /*
