@@ -13,6 +13,10 @@
 #define BEEST_US INT64_C(1000)
 #define BEEST_MS INT64_C(1000000)
 #define BEEST_SECOND INT64_C(1000000000)
+#define BEEST_DAY (86400 * BEEST_SECOND)
+
+/* Of what is stored: Memcached takes a longer time for a date. */
+#define BEEST_TTL_MAX (30 * BEEST_DAY)
 
 int64_t beest_clock_now(void);
 

@@ -13,6 +13,7 @@
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/text.h"
 
 /* Host order to big-endian and back: the same step both ways. */
 static void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
@@ -82,7 +83,7 @@ static bool text_is_sound(const uint8_t *bytes, size_t size)
 	size_t i, length = strnlen((const char *)bytes, size);
 
 	for (i = 0; i < length; i++)
-		if (bytes[i] < 0x20 || bytes[i] == 0x7f)
+		if (beest_text_is_control(bytes[i]))
 			return false;
 
 	return length < size;

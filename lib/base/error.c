@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 /* Room for what may end a quotation: one escape, the dots, the quote, the NUL. */
 #define QUOTE_TAIL sizeof("\\xff...'")
@@ -26,7 +27,7 @@ static void BEEST_PRINTF(2, 0) format_text(char *text, const char *format, va_li
 		text[0] = '\0';
 }
 
-static void append(char *text, const char *more)
+static void text_append(char *text, const char *more)
 {
 	size_t used = strlen(text);
 
@@ -63,8 +64,8 @@ int beest_fail_prefix(int ret, const char *format, ...)
 	format_text(text, format, args);
 	va_end(args);
 
-	append(text, ": ");
-	append(text, sentence);
+	text_append(text, ": ");
+	text_append(text, sentence);
 	replace_sentence(text);
 	errno = saved;
 	return ret;
@@ -77,7 +78,7 @@ const char *beest_error_text(void)
 
 static int put_visible(char *at, unsigned char byte)
 {
-	if (byte < 0x20 || byte == 0x7f)
+	if (beest_text_is_control(byte))
 		return sprintf(at, "\\x%02x", byte);
 	*at = byte;
 	return 1;

@@ -15,6 +15,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text.h"
 
 #define LINE_SIZE 1024
 
@@ -33,7 +34,7 @@ static const struct level {
 static void mask_controls(char *text)
 {
 	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+		if (beest_text_is_control(*text))
 			*text = '?';
 }
 

@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/parse.h"
+#include "lib/base/text.h"
 
 /* --- numbers --- */
 
@@ -118,7 +119,7 @@ static const struct unit {
 	{ "s", BEEST_SECOND },
 	{ "min", 60 * BEEST_SECOND },
 	{ "h", 3600 * BEEST_SECOND },
-	{ "d", 86400 * BEEST_SECOND },
+	{ "d", BEEST_DAY },
 };
 
 #define UNIT_NAMES "us, ms, s, min, h or d"
@@ -153,6 +154,18 @@ int beest_parse_duration(const char *text, int64_t *ns)
 				  BEEST_QUOTE(text));
 	*ns = number * unit;
 	return 0;
+}
+
+void beest_parse_duration_text(int64_t ns, char *text, size_t size)
+{
+	size_t i = BEEST_COUNT(units) - 1;
+
+	while (i && ns % units[i].ns)
+		i--;
+	if (ns)
+		snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
+	else
+		snprintf(text, size, "0");
 }
 
 /* --- id lists --- */
@@ -433,12 +446,9 @@ static int parse_host(const char *server, struct beest_hostport *endpoint)
 /* Blanks are refused in socket paths as well: they mostly follow a comma. */
 static int refuse_blanks(const char *server)
 {
-	const unsigned char *at;
-
-	for (at = (const unsigned char *)server; *at; at++)
-		if (*at <= ' ' || *at == 0x7f)
-			return beest_fail(EINVAL, "server %s has a blank or control character",
-					  BEEST_QUOTE(server));
+	if (strchr(server, ' ') || beest_text_control(server))
+		return beest_fail(EINVAL, "server %s has a blank or control character",
+				  BEEST_QUOTE(server));
 	return 0;
 }
 

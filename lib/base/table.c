@@ -11,42 +11,35 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 #include "lib/base/nearest.h"
 #include "lib/base/table.h"
+#include "lib/base/text.h"
 
 #define NAME_MAX_BYTES 255
 #define FIRST_SIZE 16
 
-static int check_bytes(const char *noun, const char *name)
-{
-	const unsigned char *at;
-
-	for (at = (const unsigned char *)name; *at; at++)
-		if (*at < 0x20 || *at == 0x7f)
-			return beest_fail(EINVAL, "the %s name %s has the control character "
-					  "0x%02x at byte %td", noun, BEEST_QUOTE(name),
-					  *at, at - (const unsigned char *)name + 1);
-	return 0;
-}
-
 int beest_table_name_check(const char *noun, const char *name)
 {
+	const char *control;
+
 	if (!name || !name[0])
 		return beest_fail(EINVAL, "the %s name is empty", noun);
 	if (strlen(name) > NAME_MAX_BYTES)
 		return beest_fail(EINVAL, "the %s name %s has %zu bytes: %d are the limit",
 				  noun, BEEST_QUOTE(name), strlen(name), NAME_MAX_BYTES);
-	return check_bytes(noun, name);
+	control = beest_text_control(name);
+	if (control)
+		return beest_fail(EINVAL, "the %s name %s has the control character 0x%02x at "
+				  "byte %td", noun, BEEST_QUOTE(name), *control,
+				  control - name + 1);
+	return 0;
 }
 
-/* FNV-1a; of the name only, since the address of a kind differs from run to run. */
+/* Of the name only, since the address of a kind differs from run to run. */
 static uint32_t hash_name(const char *name)
 {
-	uint32_t hash = UINT32_C(2166136261);
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * UINT32_C(16777619);
-	return hash;
+	return (uint32_t)beest_hash_fnv(BEEST_HASH_FNV, name, strlen(name));
 }
 
 static struct beest_node **bucket_of(const struct beest_table *table, uint32_t hash)

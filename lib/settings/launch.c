@@ -8,12 +8,13 @@
 #include "config.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/text.h"
 #include "lib/settings/launch.h"
 
 /* ------------------------------------------------------------- tables --- */
@@ -259,21 +260,21 @@ static int read_launcher_size(struct reading *reading)
 }
 
 /* "0-3,8", cut with dots where it does not fit */
-static const char *ids_text(const struct beest_ids *ids, char *text, size_t size)
+static const char *ids_text(const struct beest_ids *ids, char *buffer, size_t size)
 {
-	size_t used = 0, first, last;
+	struct beest_text text;
+	size_t first, last;
 
-	for (first = 0; first < ids->count && used < size - 32; first = last + 1) {
+	beest_text_start(&text, buffer, size);
+	for (first = 0; first < ids->count && !text.full; first = last + 1) {
 		for (last = first; last + 1 < ids->count; last++)
 			if (ids->id[last + 1] != ids->id[last] + 1)
 				break;
-		used += sprintf(text + used, "%s%d", used ? "," : "", ids->id[first]);
+		beest_text_add(&text, "%s%d", text.used ? "," : "", ids->id[first]);
 		if (last > first)
-			used += sprintf(text + used, "-%d", ids->id[last]);
+			beest_text_add(&text, "-%d", ids->id[last]);
 	}
-	if (first < ids->count)
-		strcpy(text + used, "...");
-	return text;
+	return buffer;
 }
 
 static int check_rank(struct reading *reading)
@@ -350,11 +351,11 @@ static bool is_safe(char c)
 	       (c && strchr("._:@+-", c));
 }
 
-/* FNV-1a, 64 bits: the same on every node. */
+/* The hash is the same on every node. */
 static void add_text(struct job_text *job, const char *text)
 {
+	job->hash = beest_hash_fnv(job->hash, text, strlen(text));
 	for (; *text; text++) {
-		job->hash = (job->hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
 		job->safe = job->safe && is_safe(*text);
 		if (job->length < BEEST_JOB_MAX)
 			job->text[job->length] = *text;
@@ -379,7 +380,7 @@ static bool has_job(const struct job_id *id)
 
 static void compose_job(const struct job_id *id, char *job)
 {
-	struct job_text composed = { "", 0, UINT64_C(0xcbf29ce484222325), true };
+	struct job_text composed = { "", 0, BEEST_HASH_FNV, true };
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(id->part); i++) {
@@ -417,20 +418,20 @@ static const struct job_id *find_job(const struct launcher *launcher)
 	return id;
 }
 
-/* What a key of Memcached cannot hold, and the "/" that parts ours. */
+/* Refuses what a key of Memcached cannot hold, and "/", which separates its parts. */
 static int check_job(const char *job)
 {
-	const unsigned char *at;
+	const char *at = beest_text_not_key(job);
 
 	if (strlen(job) > BEEST_JOB_MAX)
 		return beest_fail(ENAMETOOLONG, "%s has %zu bytes: %d are the limit",
 				  BEEST_QUOTE(job), strlen(job), BEEST_JOB_MAX);
-	for (at = (const unsigned char *)job; *at; at++)
-		if (*at <= ' ' || *at >= 0x7f || *at == '/')
-			return beest_fail(EINVAL, "%s has 0x%02x at byte %zu: blanks, control "
-					  "characters, '/' and what is not ASCII are refused",
-					  BEEST_QUOTE(job), *at,
-					  (size_t)(at - (const unsigned char *)job) + 1);
+	if (!at)
+		at = strchr(job, '/');
+	if (at)
+		return beest_fail(EINVAL, "%s has 0x%02x at byte %td: blanks, control "
+				  "characters, '/' and bytes beyond ASCII are refused",
+				  BEEST_QUOTE(job), (unsigned char)*at, at - job + 1);
 	return 0;
 }
 
@@ -463,65 +464,52 @@ static int read_job(struct reading *reading)
 
 /* ---------------------------------------------------------- interface --- */
 
-static void tell(struct beest_launch *launch, const char *format, ...) BEEST_PRINTF(2, 3);
-
-/* Adds to the source, cut to fit. */
-static void tell(struct beest_launch *launch, const char *format, ...)
+static void add_ranks(const struct reading *reading, struct beest_text *source)
 {
-	size_t used = strlen(launch->source);
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(launch->source + used, sizeof(launch->source) - used, format, arguments);
-	va_end(arguments);
-}
-
-static void tell_ranks(const struct reading *reading)
-{
-	struct beest_launch *launch = reading->launch;
+	const struct beest_launch *launch = reading->launch;
 	char rank[ORIGIN_SIZE], size[ORIGIN_SIZE];
 
 	if (!reading->size.source && !reading->rank.source)
-		tell(launch, "no rank");
+		beest_text_add(source, "no rank");
 	else if (!reading->size.source)
-		tell(launch, "rank %d (from %s) of nobody knows how many", launch->rank,
-		     origin_short(&reading->rank, rank));
+		beest_text_add(source, "rank %d (from %s), number of ranks unknown",
+			       launch->rank, origin_short(&reading->rank, rank));
 	else if (!reading->rank.source)
-		tell(launch, "no rank of %zu (from %s)", launch->participants.count,
-		     origin_short(&reading->size, size));
+		beest_text_add(source, "no rank of %zu (from %s)", launch->participants.count,
+			       origin_short(&reading->size, size));
 	else
-		tell(launch, "rank %d of %zu (from %s, %s)", launch->rank,
-		     launch->participants.count, origin_short(&reading->rank, rank),
-		     origin_short(&reading->size, size));
+		beest_text_add(source, "rank %d of %zu (from %s, %s)", launch->rank,
+			       launch->participants.count,
+			       origin_short(&reading->rank, rank),
+			       origin_short(&reading->size, size));
 }
 
-static void tell_parts(struct beest_launch *launch, const struct job_id *id)
+static void add_parts(const struct job_id *id, struct beest_text *source)
 {
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(id->part); i++)
 		if (part_value(id->part[i]))
-			tell(launch, "%s%s", i ? "." : "",
-			     id->part[i] + (*id->part[i] == '?'));
+			beest_text_add(source, "%s%s", i ? "." : "",
+				       id->part[i] + (*id->part[i] == '?'));
 }
 
-static void tell_job(const struct reading *reading)
+static void add_job(const struct reading *reading, struct beest_text *source)
 {
 	const struct job_id *id = find_job(reading->launcher);
-	struct beest_launch *launch = reading->launch;
 	char text[ORIGIN_SIZE];
 
 	if (!reading->job.source && !id) {
-		tell(launch, ", no job id");
+		beest_text_add(source, ", no job id");
 		return;
 	}
 
-	tell(launch, ", job %s (from ", launch->job);
+	beest_text_add(source, ", job %s (from ", reading->launch->job);
 	if (reading->job.source)
-		tell(launch, "%s", origin_short(&reading->job, text));
+		beest_text_add(source, "%s", origin_short(&reading->job, text));
 	else
-		tell_parts(launch, id);
-	tell(launch, ")");
+		add_parts(id, source);
+	beest_text_add(source, ")");
 }
 
 /* Options win; a launcher fills what they leave open. */
@@ -538,6 +526,7 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 {
 	struct reading reading = { launch, options, find_launcher(), { NULL, NULL },
 				   { NULL, NULL }, { NULL, NULL } };
+	struct beest_text source;
 	size_t i;
 	int ret;
 
@@ -552,8 +541,9 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 	}
 
 	compare_launchers(&reading);
-	tell_ranks(&reading);
-	tell_job(&reading);
+	beest_text_start(&source, launch->source, sizeof(launch->source));
+	add_ranks(&reading, &source);
+	add_job(&reading, &source);
 	return 0;
 }
 

@@ -24,8 +24,6 @@
 
 /* --------------------------------------------------------------- rows --- */
 
-#define DAY (86400 * BEEST_SECOND)
-
 #define FILE_VARIABLE "HARTEBEEST_CONF_PATH"
 #define VARIABLE_PREFIX "HARTEBEEST_"
 
@@ -154,13 +152,13 @@ const struct beest_option beest_option_rows[] = {
 	{ "exchange", "password", VARIABLE("HARTEBEEST_EXC_PASSWORD"), SECRET, AT(password),
 	  .help = "the password itself, from the environment only; a file is better" },
 	{ "exchange", "timeout", VARIABLE("HARTEBEEST_TIMEOUT"), DURATION, AT(timeout),
-	  .preset = "30s", RANGE(BEEST_MS, 30 * DAY),
+	  .preset = "30s", RANGE(BEEST_MS, 30 * BEEST_DAY),
 	  .help = "limit of every wait for a server or a peer" },
-	{ "exchange", "ttl", DURATION, AT(ttl), .preset = "1d", RANGE(BEEST_SECOND, 30 * DAY),
+	{ "exchange", "ttl", DURATION, AT(ttl), .preset = "1d", RANGE(BEEST_SECOND, BEEST_TTL_MAX),
 	  .help = "life of what is published, renewed while in use" },
 
 	{ "poll", "timeout", DURATION, AT(poll_timeout), .preset = "1h",
-	  RANGE(0, 30 * DAY),
+	  RANGE(0, 30 * BEEST_DAY),
 	  .help = "limit of the compatibility interface's polls; 0: none" },
 
 	{ "job", "participants", VARIABLE("HARTEBEEST_PARTICIPANTS"), STRING,
@@ -226,29 +224,6 @@ static void print_int(int64_t value, char *text, size_t size)
 		snprintf(text, size, "%" PRId64, value);
 }
 
-static void print_duration(int64_t ns, char *text, size_t size)
-{
-	static const struct {
-		const char *name;
-		int64_t ns;
-	} units[] = {
-		{ "d", DAY },
-		{ "h", 3600 * BEEST_SECOND },
-		{ "min", 60 * BEEST_SECOND },
-		{ "s", BEEST_SECOND },
-		{ "ms", BEEST_MS },
-		{ "us", BEEST_US },	/* the finest that parse.h reads */
-	};
-	size_t i = 0;
-
-	while (i < BEEST_COUNT(units) - 1 && ns % units[i].ns)
-		i++;
-	if (ns)
-		snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
-	else
-		snprintf(text, size, "0");
-}
-
 static int set_duration(const struct beest_option *row, const char *text, void *value)
 {
 	char min[32], max[32];
@@ -258,8 +233,8 @@ static int set_duration(const struct beest_option *row, const char *text, void *
 	if (ret < 0)
 		return ret;
 	if (ns < row->min || ns > row->max) {
-		print_duration(row->min, min, sizeof(min));
-		print_duration(row->max, max, sizeof(max));
+		beest_parse_duration_text(row->min, min, sizeof(min));
+		beest_parse_duration_text(row->max, max, sizeof(max));
 		return beest_fail(ERANGE, "%s is not in the range %s to %s",
 				  BEEST_QUOTE(text), min, max);
 	}
@@ -320,7 +295,7 @@ static void text_of_duration(const struct beest_option *row, const void *value,
 			     char *text, size_t size)
 {
 	(void)row;
-	print_duration(*(const int64_t *)value, text, size);
+	beest_parse_duration_text(*(const int64_t *)value, text, size);
 }
 
 static void text_of_string(const struct beest_option *row, const void *value,

@@ -294,7 +294,7 @@ static void half_of_the_options_may_do(void **state)
 	(void)state;
 	reads("HARTEBEEST_NPARTICIPANTS=5", "no rank of 5 (from HARTEBEEST_NPARTICIPANTS), "
 	      "no job id");
-	reads("HARTEBEEST_NID=4", "rank 4 (from HARTEBEEST_NID) of nobody knows how many, "
+	reads("HARTEBEEST_NID=4", "rank 4 (from HARTEBEEST_NID), number of ranks unknown, "
 	      "no job id");
 }
 
@@ -396,7 +396,7 @@ static void refuses_job(const char *job, int err, const char *sentence)
 	assert_error_is(sentence);
 }
 
-#define WRONG "blanks, control characters, '/' and what is not ASCII are refused"
+#define WRONG "blanks, control characters, '/' and bytes beyond ASCII are refused"
 
 static void a_job_option_is_used_as_it_is(void **state)
 {
