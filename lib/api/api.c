@@ -34,7 +34,7 @@ static int done(const struct hartebeest *hb, int ret)
 	return ret;
 }
 
-static int refuse(const struct hartebeest *hb, const char *function, const char *why)
+static int refuse_argument(const struct hartebeest *hb, const char *function, const char *why)
 {
 	return done(hb, beest_fail(EINVAL, "%s(): %s", function, why));
 }
@@ -43,7 +43,7 @@ static int refuse(const struct hartebeest *hb, const char *function, const char 
 #define REQUIRE_ARG(argument)								\
 	do {									\
 		if (!(argument))						\
-			return refuse(hb, __func__, #argument " is NULL");	\
+			return refuse_argument(hb, __func__, #argument " is NULL");	\
 	} while (0)
 
 /* Objects by name: what most functions begin with. */
@@ -72,7 +72,7 @@ DEFINE_FIND(qp)
 HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest **hbp, const char *const *options)
 {
 	if (!hbp)
-		return refuse(NULL, __func__, "hbp is NULL");
+		return refuse_argument(NULL, __func__, "hbp is NULL");
 	return beest_context_open(hbp, options);
 }
 
@@ -157,7 +157,7 @@ HARTEBEEST_EXPORT int hartebeest_address_text(struct hartebeest *hb, char *text,
 	REQUIRE_ARG(hb);
 	REQUIRE_ARG(text);
 	if (size < 4)
-		return refuse(hb, __func__, "size is below 4");
+		return refuse_argument(hb, __func__, "size is below 4");
 	pkey = hb->options.qp[BEEST_RC].pkey;
 	ret = beest_context_device(hb, &device);
 	if (ret == 0)
@@ -166,38 +166,38 @@ HARTEBEEST_EXPORT int hartebeest_address_text(struct hartebeest *hb, char *text,
 	return done(hb, ret);
 }
 
-static void show_route(const struct beest_pathrec *route, struct hartebeest_path *path)
+static void copy_path(const struct beest_pathrec *found, struct hartebeest_path *path)
 {
 	memset(path, 0, sizeof(*path));
-	snprintf(path->device, sizeof(path->device), "%s", route->device);
-	memcpy(path->sgid.raw, route->sgid.raw, sizeof(path->sgid.raw));
-	memcpy(path->dgid.raw, route->dgid.raw, sizeof(path->dgid.raw));
-	path->flow_label = route->flow_label;
-	path->dlid = route->ethernet ? 0 : route->dlid;
-	path->pkey = route->pkey;
-	path->port = route->port;
-	path->link_layer = route->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-	path->sl = route->sl;
-	path->src_path_bits = route->src_path_bits;
-	path->mtu = route->mtu;
-	path->rate = route->rate;
-	path->hop_limit = route->hop_limit;
-	path->traffic_class = route->traffic_class;
-	path->life_time = route->life_time;
+	snprintf(path->device, sizeof(path->device), "%s", found->device);
+	memcpy(path->sgid.raw, found->sgid.raw, sizeof(path->sgid.raw));
+	memcpy(path->dgid.raw, found->dgid.raw, sizeof(path->dgid.raw));
+	path->flow_label = found->flow_label;
+	path->dlid = found->ethernet ? 0 : found->dlid;
+	path->pkey = found->pkey;
+	path->port = found->port;
+	path->link_layer = found->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+	path->sl = found->sl;
+	path->src_path_bits = found->src_path_bits;
+	path->mtu = found->mtu;
+	path->rate = found->rate;
+	path->hop_limit = found->hop_limit;
+	path->traffic_class = found->traffic_class;
+	path->life_time = found->life_time;
 }
 
 HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest *hb, const char *ip,
 					 struct hartebeest_path *path)
 {
-	struct beest_pathrec route;
+	struct beest_pathrec found;
 	int ret;
 
 	REQUIRE_ARG(hb);
 	REQUIRE_ARG(ip);
 	REQUIRE_ARG(path);
-	ret = beest_pathquery_ask(hb, ip, &route);
+	ret = beest_pathquery_ask(hb, ip, &found);
 	if (ret == 0)
-		show_route(&route, path);
+		copy_path(&found, path);
 	return done(hb, ret);
 }
 
@@ -208,7 +208,7 @@ HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest *hb, const c
 	REQUIRE_ARG(name);
 	REQUIRE_ARG(text);
 	if (size == 0)
-		return refuse(hb, __func__, "size is 0");
+		return refuse_argument(hb, __func__, "size is 0");
 	return beest_options_text(&hb->options, name, text, size, source);
 }
 
@@ -457,7 +457,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest *hb, const char *name,
 }
 
 /* After the object, since one that cannot go (-EBUSY) stays published. */
-static void withdraw(struct hartebeest *hb, uint64_t owner)
+static void withdraw_records(struct hartebeest *hb, uint64_t owner)
 {
 	if (owner)
 		beest_board_withdraw(hb->board, owner);
@@ -477,7 +477,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest *hb, const char *n
 		ret = beest_context_destroy(hb, &beest_mr_kind, name);
 	}
 	if (ret == 0)
-		withdraw(hb, owner);
+		withdraw_records(hb, owner);
 	return done(hb, ret);
 }
 
@@ -639,7 +639,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest *hb, const char *n
 		ret = beest_context_destroy(hb, &beest_qp_kind, name);
 	}
 	if (ret == 0)
-		withdraw(hb, owner);
+		withdraw_records(hb, owner);
 	return done(hb, ret);
 }
 
@@ -689,7 +689,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest *hb, const char *n
 	return done(hb, ret);
 }
 
-static void show_peer(const struct beest_peer *peer, struct hartebeest_remote_qp *remote)
+static void copy_remote(const struct beest_peer *peer, struct hartebeest_remote_qp *remote)
 {
 	memset(remote, 0, sizeof(*remote));
 	remote->qp_type = (enum ibv_qp_type)peer->card.qp_type;
@@ -716,7 +716,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest *hb, const char *key
 	REQUIRE_ARG(key);
 	ret = beest_bringup_fetch(hb, key, &peer);
 	if (ret == 0 && remote)
-		show_peer(&peer, remote);
+		copy_remote(&peer, remote);
 	return done(hb, ret);
 }
 
@@ -764,7 +764,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest *hb, const char *na
 	if (ret == 0)
 		ret = beest_bringup_follow(hb, qp, key);
 	if (ret == 1 && remote)
-		show_peer(&qp->peer, remote);
+		copy_remote(&qp->peer, remote);
 	return done(hb, ret);
 }
 
@@ -846,7 +846,7 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest *hb,
 	REQUIRE_ARG(wc);
 	REQUIRE_ARG(text);
 	if (size == 0)
-		return refuse(hb, __func__, "size is 0");
+		return refuse_argument(hb, __func__, "size is 0");
 	pthread_mutex_lock(&hb->naming);
 	beest_completion_text(qp_by_number(hb, wc->qp_num), wc, text, size);
 	pthread_mutex_unlock(&hb->naming);
@@ -864,7 +864,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest *hb, const char *key
 	REQUIRE_ARG(hb);
 	REQUIRE_ARG(key);
 	if (!data && length)
-		return refuse(hb, __func__, "data is NULL");
+		return refuse_argument(hb, __func__, "data is NULL");
 	ret = beest_context_board(hb, &board);
 	if (ret == 0)
 		ret = beest_message_push(board, key, data, length);
@@ -880,7 +880,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest *hb, const char *key
 	REQUIRE_ARG(hb);
 	REQUIRE_ARG(key);
 	if (!buffer && size)
-		return refuse(hb, __func__, "buffer is NULL");
+		return refuse_argument(hb, __func__, "buffer is NULL");
 	ret = beest_context_board(hb, &board);
 	if (ret == 0)
 		ret = beest_message_wait(board, key, buffer, size, length);

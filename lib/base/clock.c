@@ -51,7 +51,7 @@ static uint32_t draw_seed(int64_t now)
 	return seed ? seed : 1;		/* xorshift never leaves 0 */
 }
 
-void beest_backoff_start(struct beest_backoff *backoff, int ranks)
+void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks)
 {
 	int64_t cap = ranks * CAP_RANK;
 
@@ -60,7 +60,7 @@ void beest_backoff_start(struct beest_backoff *backoff, int ranks)
 	backoff->seed = draw_seed(backoff->start);
 }
 
-int64_t beest_backoff_pause(int64_t elapsed, int64_t cap)
+int64_t beest_clock_backoff_pause(int64_t elapsed, int64_t cap)
 {
 	int64_t pause = elapsed / 16;
 
@@ -96,10 +96,10 @@ static void sleep_until(int64_t instant)
 		;
 }
 
-void beest_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
+void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
 {
 	int64_t now = beest_clock_now();
-	int64_t pause = beest_backoff_pause(now - backoff->start, backoff->cap);
+	int64_t pause = beest_clock_backoff_pause(now - backoff->start, backoff->cap);
 	int64_t wake = now + add_jitter(pause, &backoff->seed);
 
 	sleep_until(wake < deadline ? wake : deadline);

@@ -39,12 +39,12 @@ struct beest_backoff {
 	uint32_t seed;
 };
 
-void beest_backoff_start(struct beest_backoff *backoff, int ranks);
+void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks);
 
 /* The pure part: the pause due @elapsed after the start, before jitter. */
-int64_t beest_backoff_pause(int64_t elapsed, int64_t cap);
+int64_t beest_clock_backoff_pause(int64_t elapsed, int64_t cap);
 
 /* Sleeps one pause, not past @deadline; signals do not shorten it. */
-void beest_backoff_sleep(struct beest_backoff *backoff, int64_t deadline);
+void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline);
 
 #endif

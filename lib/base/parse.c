@@ -323,7 +323,7 @@ static bool is_host(const char *host)
 }
 
 /* Host names do not tell case apart, and repetitions are found by comparing text. */
-static void lower(char *text)
+static void host_lower(char *text)
 {
 	for (; *text; text++)
 		if (*text >= 'A' && *text <= 'Z')
@@ -417,7 +417,7 @@ static int read_host(const char *server, size_t length, char *host)
 				  BEEST_QUOTE(server), length, HOST_SIZE - 1);
 
 	snprintf(host, HOST_SIZE, "%.*s", (int)length, server);
-	lower(host);
+	host_lower(host);
 	if (!is_host(host))
 		return beest_fail(EINVAL, "server %s is not host, host:port, [IPv6]:port or "
 				  "the absolute path of a socket", BEEST_QUOTE(server));

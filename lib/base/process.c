@@ -17,7 +17,7 @@
 #define NAME_SPACE "/proc/self/ns/pid"
 
 /* What cannot be read stays zero: without /proc the name of the host has to do. */
-static uint32_t place(void)
+static uint32_t place_hash(void)
 {
 	struct {
 		uint64_t name_space;
@@ -41,7 +41,7 @@ static uint32_t place(void)
 }
 
 /* Drawn once; a forked child has it, too. */
-static int seed(uint32_t *seed)
+static int seed_draw(uint32_t *seed)
 {
 	static uint32_t drawn;		/* 0: not yet */
 	uint32_t fresh;
@@ -71,11 +71,11 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 	uint32_t halves[2];
 	int ret;
 
-	ret = seed(&self.seed);
+	ret = seed_draw(&self.seed);
 	if (ret < 0)
 		return ret;
 
-	halves[0] = place();
+	halves[0] = place_hash();
 	halves[1] = beest_hash_crc32(&self, sizeof(self));
 	memcpy(mark, halves, BEEST_PROCESS_SIZE);
 

@@ -103,7 +103,7 @@ static void link_node(struct beest_table *table, struct beest_node *node)
 	table->count++;
 }
 
-static int grow(struct beest_table *table)
+static int table_grow(struct beest_table *table)
 {
 	size_t size = table->size ? 2 * table->size : FIRST_SIZE;
 	struct beest_node **buckets = calloc(size, sizeof(struct beest_node *));
@@ -132,7 +132,7 @@ static int prepare_add(struct beest_table *table, const struct beest_kind *kind,
 	ret = beest_table_name_available(table, kind, name);
 	if (ret < 0)
 		return ret;
-	return table->count < table->size ? 0 : grow(table);
+	return table->count < table->size ? 0 : table_grow(table);
 }
 
 int beest_table_add(struct beest_table *table, const struct beest_kind *kind,

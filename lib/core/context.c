@@ -56,7 +56,7 @@ static int read_settings(struct hartebeest *hb, const char *const *arguments)
 	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
 }
 
-static void tell_settings(const struct hartebeest *hb)
+static void log_settings(const struct hartebeest *hb)
 {
 	if (hb->options.unknown_environment[0])
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->options.unknown_environment);
@@ -67,7 +67,7 @@ static void tell_settings(const struct hartebeest *hb)
 }
 
 /* Accepts a context at any stage of its making. */
-static void discard(struct hartebeest *hb)
+static void context_discard(struct hartebeest *hb)
 {
 	beest_table_clear(&hb->objects);
 	beest_pathcache_stop(&hb->router);
@@ -99,12 +99,12 @@ int beest_context_open(struct hartebeest **hbp, const char *const *arguments)
 	ret = read_settings(hb, arguments);
 	if (ret < 0) {
 		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
-		discard(hb);
+		context_discard(hb);
 		return ret;
 	}
 
 	hb->router.timeout = hb->options.timeout;
-	tell_settings(hb);
+	log_settings(hb);
 	*hbp = hb;
 	return 0;
 }
@@ -116,7 +116,7 @@ int beest_context_open(struct hartebeest **hbp, const char *const *arguments)
 void beest_context_close(struct hartebeest *hb)
 {
 	if (hb && hb->pid == getpid())
-		discard(hb);
+		context_discard(hb);
 }
 
 /* ------------------------------------------------------ opened when needed --- */
@@ -303,7 +303,7 @@ int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
 }
 
 /* What others may stand on, as verbs know it; NULL: nothing does. */
-static const void *ground_of(struct beest_node *node)
+static const void *parent_of(struct beest_node *node)
 {
 	if (node->kind == &beest_pd_kind)
 		return BEEST_CONTAINER(node, struct beest_pd, node)->pd;
@@ -312,7 +312,7 @@ static const void *ground_of(struct beest_node *node)
 	return NULL;
 }
 
-static bool stands_on(struct beest_node *node, const void *ground)
+static bool depends_on(struct beest_node *node, const void *ground)
 {
 	const struct ibv_qp *qp;
 
@@ -326,13 +326,13 @@ static bool stands_on(struct beest_node *node, const void *ground)
 }
 
 /* Under the lock: @node is in use, and one of its users may have a name. */
-static int busy(const struct hartebeest *hb, struct beest_node *node)
+static int fail_busy(const struct hartebeest *hb, struct beest_node *node)
 {
-	const void *ground = ground_of(node);
+	const void *ground = parent_of(node);
 	struct beest_node *user;
 
 	for (user = ground ? hb->objects.newest : NULL; user; user = user->older)
-		if (stands_on(user, ground))
+		if (depends_on(user, ground))
 			return beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
 					  user->kind->noun, user->name);
 	return -EBUSY;
@@ -349,7 +349,7 @@ int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
 	if (node)
 		ret = beest_table_destroy(&hb->objects, node);
 	if (ret == -EBUSY)
-		ret = busy(hb, node);
+		ret = fail_busy(hb, node);
 	pthread_mutex_unlock(&hb->naming);
 	return ret;
 }

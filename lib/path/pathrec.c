@@ -18,25 +18,25 @@
 #define FLOW_LABEL_MASK 0xfffff
 
 void beest_pathrec_read(const struct ibv_sa_path_rec *record, uint8_t lmc,
-			struct beest_pathrec *route)
+			struct beest_pathrec *path)
 {
-	memcpy(route->sgid.raw, record->sgid.raw, sizeof(route->sgid.raw));
-	memcpy(route->dgid.raw, record->dgid.raw, sizeof(route->dgid.raw));
-	route->flow_label = be32toh(record->flow_label) & FLOW_LABEL_MASK;
-	route->dlid = be16toh(record->dlid);
-	route->pkey = be16toh(record->pkey);
-	route->src_path_bits = (uint8_t)(be16toh(record->slid) & ((1u << lmc) - 1));
-	route->sl = record->sl & SL_MASK;
-	route->mtu = record->mtu & MTU_MASK;
-	route->rate = record->rate & RATE_MASK;
-	route->hop_limit = record->hop_limit;
-	route->traffic_class = record->traffic_class;
-	route->life_time = record->packet_life_time & LIFE_TIME_MASK;
+	memcpy(path->sgid.raw, record->sgid.raw, sizeof(path->sgid.raw));
+	memcpy(path->dgid.raw, record->dgid.raw, sizeof(path->dgid.raw));
+	path->flow_label = be32toh(record->flow_label) & FLOW_LABEL_MASK;
+	path->dlid = be16toh(record->dlid);
+	path->pkey = be16toh(record->pkey);
+	path->src_path_bits = (uint8_t)(be16toh(record->slid) & ((1u << lmc) - 1));
+	path->sl = record->sl & SL_MASK;
+	path->mtu = record->mtu & MTU_MASK;
+	path->rate = record->rate & RATE_MASK;
+	path->hop_limit = record->hop_limit;
+	path->traffic_class = record->traffic_class;
+	path->life_time = record->packet_life_time & LIFE_TIME_MASK;
 }
 
 /* ---------------------------------------------------- addresses to ask for --- */
 
-static bool is_loopback(const struct beest_ipaddr *ip)
+static bool ip_is_loopback(const struct beest_ipaddr *ip)
 {
 	static const struct beest_ipaddr loopback = { { [15] = 1 } };
 
@@ -45,18 +45,18 @@ static bool is_loopback(const struct beest_ipaddr *ip)
 }
 
 /* 0.0.0.0/8 and ::.  Linux takes the first for this host. */
-static bool is_wildcard(const struct beest_ipaddr *ip)
+static bool ip_is_wildcard(const struct beest_ipaddr *ip)
 {
 	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
 }
 
-static bool is_multicast(const struct beest_ipaddr *ip)
+static bool ip_is_multicast(const struct beest_ipaddr *ip)
 {
 	return beest_ipaddr_is_ipv4(ip) ? (ip->raw[12] & 0xf0) == 0xe0 : ip->raw[0] == 0xff;
 }
 
 /* 240.0.0.0/4, the broadcast address among them. */
-static bool is_reserved(const struct beest_ipaddr *ip)
+static bool ip_is_reserved(const struct beest_ipaddr *ip)
 {
 	return beest_ipaddr_is_ipv4(ip) && (ip->raw[12] & 0xf0) == 0xf0;
 }
@@ -65,10 +65,11 @@ static const struct {
 	bool (*is)(const struct beest_ipaddr *ip);
 	const char *what;
 } refusals[] = {
-	{ is_loopback, "a loopback address, for which rdma_cm takes whichever device comes first" },
-	{ is_wildcard, "no address of one host" },
-	{ is_multicast, "a multicast address, behind which there is no one peer" },
-	{ is_reserved, "a broadcast or reserved address" },
+	{ ip_is_loopback, "a loopback address, for which rdma_cm takes the first device it "
+	  "finds" },
+	{ ip_is_wildcard, "not the address of one host" },
+	{ ip_is_multicast, "a multicast address, which belongs to no single peer" },
+	{ ip_is_reserved, "a broadcast or reserved address" },
 };
 
 int beest_pathrec_check(const struct beest_ipaddr *ip)

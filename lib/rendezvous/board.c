@@ -275,7 +275,7 @@ static int insist(struct beest_board *board, attempt_fn *attempt, struct errand 
 	struct beest_backoff backoff;
 	int ret;
 
-	beest_backoff_start(&backoff, board->size);
+	beest_clock_backoff_start(&backoff, board->size);
 	for (;;) {
 		ret = attempt(board, errand, request_deadline(deadline));
 		if (!beest_kv_transient(ret))
@@ -283,7 +283,7 @@ static int insist(struct beest_board *board, attempt_fn *attempt, struct errand 
 		if (!beest_clock_left(deadline))
 			return beest_fail_prefix(ret, "tried for %s", SPAN(board->timeout));
 		note_failure(board, ++errand->tries);
-		beest_backoff_sleep(&backoff, deadline);
+		beest_clock_backoff_sleep(&backoff, deadline);
 	}
 }
 
@@ -898,7 +898,7 @@ static bool pause_until_next(const struct waiting *w, struct beest_backoff *back
 	if (!beest_clock_left(w->deadline))
 		return false;
 
-	beest_backoff_sleep(backoff, w->deadline);
+	beest_clock_backoff_sleep(backoff, w->deadline);
 
 	return true;
 }
@@ -930,7 +930,7 @@ static int wait_for_all(struct waiting *w, int (*each)(void *data), void *data)
 	struct beest_backoff backoff;
 	int ret;
 
-	beest_backoff_start(&backoff, w->board->size);
+	beest_clock_backoff_start(&backoff, w->board->size);
 	do {
 		ret = look(w);
 		if (ret == 0 && each)

@@ -147,7 +147,7 @@ static const char *origin_short(const struct origin *origin, char *text)
 
 /* --------------------------------------------------- rank and others --- */
 
-static int read_number(const char *name, int64_t min, int64_t max, int64_t *number)
+static int read_variable(const char *name, int64_t min, int64_t max, int64_t *number)
 {
 	int ret = beest_parse_int(variable(name), min, max, number);
 
@@ -220,7 +220,7 @@ static int read_launcher_rank(struct reading *reading)
 	if (reading->rank.source || !reading->launcher)
 		return 0;
 
-	ret = read_number(reading->launcher->rank, 0, INT32_MAX, &rank);
+	ret = read_variable(reading->launcher->rank, 0, INT32_MAX, &rank);
 	if (ret < 0)
 		return ret;
 	reading->launch->rank = rank;
@@ -252,7 +252,7 @@ static int read_launcher_size(struct reading *reading)
 	if (!reading->launcher || !variable(reading->launcher->size))
 		return without_size(reading);
 
-	ret = read_number(reading->launcher->size, 1, BEEST_IDS_MAX, &size);
+	ret = read_variable(reading->launcher->size, 1, BEEST_IDS_MAX, &size);
 	if (ret < 0)
 		return ret;
 	reading->size = from_variable(reading->launcher->size);
@@ -304,9 +304,9 @@ static bool claim_of(const struct launcher *launcher, struct claim *claim)
 	       !beest_parse_int(variable(launcher->size), 1, BEEST_IDS_MAX, &claim->size);
 }
 
-static void warn(char *text, size_t size, const struct launcher *ours,
-		 const struct claim *our, const struct launcher *theirs,
-		 const struct claim *their)
+static void set_warning(char *text, size_t size, const struct launcher *ours,
+			const struct claim *our, const struct launcher *theirs,
+			const struct claim *their)
 {
 	snprintf(text, size, "%s says rank %" PRId64 " of %" PRId64 " (%s, %s), but %s says "
 		 "rank %" PRId64 " of %" PRId64 " (%s, %s); %s is believed", ours->name,
@@ -329,8 +329,8 @@ static void compare_launchers(struct reading *reading)
 		if (!claim_of(other, &theirs) ||
 		    (ours.rank == theirs.rank && ours.size == theirs.size))
 			continue;
-		warn(launch->warning, sizeof(launch->warning), reading->launcher, &ours,
-		     other, &theirs);
+		set_warning(launch->warning, sizeof(launch->warning), reading->launcher, &ours,
+			    other, &theirs);
 		return;
 	}
 }

@@ -192,7 +192,7 @@ static size_t slot_of(const struct beest_option *row, int transport)
 	return (row - beest_option_rows) * BEEST_TRANSPORTS + transport;
 }
 
-static const void *value_of(const struct beest_options *options,
+static const void *value_at(const struct beest_options *options,
 			    const struct beest_option *row, int transport)
 {
 	const void *base = row->per_transport ? (const void *)&options->qp[transport] : options;
@@ -249,7 +249,7 @@ static int set_string(const struct beest_option *row, const char *text, void *va
 
 	(void)row;
 	if (!*text)
-		return beest_fail(EINVAL, "'' is no value; leave it out instead");
+		return beest_fail(EINVAL, "'' is not a value; leave it out instead");
 
 	copy = strdup(text);
 	if (!copy)
@@ -549,7 +549,7 @@ static int set_slot(struct reading *reading, const struct place *place, int tran
 		return 0;
 
 	ret = types[place->row->type].set(place->row, text,
-		(void *)value_of(reading->options, place->row, transport));
+		(void *)value_at(reading->options, place->row, transport));
 	if (ret < 0)
 		return ret;
 	reading->exact[slot] = place->exact;
@@ -573,7 +573,7 @@ struct failure {
 	char text[BEEST_ERROR_SIZE];
 };
 
-static void note(struct failure *failure, int ret)
+static void keep_failure(struct failure *failure, int ret)
 {
 	if (ret >= 0 || failure->ret < 0)
 		return;
@@ -596,7 +596,7 @@ static int set_preset(struct reading *reading, const struct beest_option *row)
 	if (row->preset)
 		return set_place(reading, &place, row->preset);
 	if (row->type == BEEST_OPTION_INT)
-		*(int64_t *)value_of(reading->options, row, 0) = BEEST_AUTO;
+		*(int64_t *)value_at(reading->options, row, 0) = BEEST_AUTO;
 	return 0;
 }
 
@@ -715,8 +715,8 @@ static void read_entry(void *data, const struct beest_json_entry *entry)
 	if (file->failure->ret < 0 &&
 	    (!entry->key || !find_place(entry->section, entry->key, &place)))
 		return;
-	note(file->failure, entry->key ? set_entry(&file->reading, entry) :
-	     check_section(&file->reading, entry));
+	keep_failure(file->failure, entry->key ? set_entry(&file->reading, entry) :
+		     check_section(&file->reading, entry));
 }
 
 static bool is_absence(int ret)
@@ -735,7 +735,7 @@ static void read_file(struct beest_options *options, char **kept, const char *pa
 	if (ret < 0 && ret != -EBADMSG && variable)
 		ret = beest_fail_prefix(ret, "%s", variable);
 	if (ret < 0) {
-		note(failure, ret);
+		keep_failure(failure, ret);
 		return;
 	}
 
@@ -743,7 +743,7 @@ static void read_file(struct beest_options *options, char **kept, const char *pa
 	if (*kept)
 		beest_json_walk(json, read_entry, &file);
 	else
-		note(failure, beest_fail(ENOMEM, "out of memory"));
+		keep_failure(failure, beest_fail(ENOMEM, "out of memory"));
 	beest_json_close(json);
 }
 
@@ -761,8 +761,8 @@ static void read_files(struct beest_options *options, const char *system_file,
 	if (system_file && !is_absent(system_file))
 		read_file(options, &options->file[0], system_file, NULL, failure);
 	if (path && !*path)
-		note(failure, beest_fail(EINVAL, ENVIRONMENT FILE_VARIABLE ": '' is no value; "
-					 "leave it out instead"));
+		keep_failure(failure, beest_fail(EINVAL, ENVIRONMENT FILE_VARIABLE
+						 ": '' is not a value; leave it out instead"));
 	else if (path)
 		read_file(options, &options->file[1], path, ENVIRONMENT FILE_VARIABLE,
 			  failure);
@@ -790,7 +790,7 @@ static void read_environment(struct beest_options *options, struct failure *fail
 	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++) {
 		text = row->environment ? secure_getenv(row->environment) : NULL;
 		if (text)
-			note(failure, set_variable(options, row, text));
+			keep_failure(failure, set_variable(options, row, text));
 	}
 }
 
@@ -878,7 +878,7 @@ static void read_arguments(struct beest_options *options, const char *const *arg
 	struct reading reading = { options, ARGUMENT, { false } };
 
 	for (; arguments && *arguments; arguments++)
-		note(failure, set_argument(&reading, *arguments));
+		keep_failure(failure, set_argument(&reading, *arguments));
 }
 
 /* ---------------------------------------------------------- interface --- */
@@ -890,7 +890,7 @@ int beest_options_load(struct beest_options *options, const char *system_file,
 	struct failure failure = { 0, "" };
 
 	memset(options, 0, sizeof(*options));
-	note(&failure, set_presets(options));
+	keep_failure(&failure, set_presets(options));
 	if (failure.ret < 0)
 		return failure.ret;
 
@@ -909,7 +909,7 @@ void beest_options_free(struct beest_options *options)
 	size_t i;
 
 	for (i = 0; i < ROWS; i++) {
-		char **string = (char **)value_of(options, &beest_option_rows[i], 0);
+		char **string = (char **)value_at(options, &beest_option_rows[i], 0);
 
 		if (!types[beest_option_rows[i].type].owned ||
 		    beest_option_rows[i].type == BEEST_OPTION_SECRET)
@@ -951,7 +951,7 @@ int beest_options_text(const struct beest_options *options, const char *name,
 	if (ret < 0)
 		return ret;
 
-	types[place.row->type].text(place.row, value_of(options, place.row, place.first),
+	types[place.row->type].text(place.row, value_at(options, place.row, place.first),
 				    text, size);
 	if (source)
 		*source = options->source[slot_of(place.row, place.first)];

@@ -510,7 +510,7 @@ static const struct question questions[] = {
 	{ { "device.gid=ip:10.77.0.1" }, "10.78.0.2", 0, "::ffff:10.77.0.1" },
 	{ { "device.addr=fd78::2" }, "fd77::1", 0, "fd78::2" },
 	{ { "device.addr=10.9.0.1", "exchange.timeout=1500ms" }, "10.9.0.99", -ETIMEDOUT,
-	  "no path to 10.9.0.99 from 10.9.0.1 (v0): the address does not answer to ARP" },
+	  "no path to 10.9.0.99 from 10.9.0.1 (v0): the address does not answer ARP" },
 	{ { "device.addr=fd09::1", "exchange.timeout=1500ms" }, "fd09::99", -ETIMEDOUT,
 	  "neighbour discovery" },
 	{ { NULL }, "192.0.2.1", -ENETUNREACH, "there is no route to the address" },
@@ -525,7 +525,7 @@ static const struct question questions[] = {
 #endif
 	{ { NULL }, "127.0.0.1", -EINVAL, "127.0.0.1 is a loopback address" },
 	{ { NULL }, "::1", -EINVAL, "::1 is a loopback address" },
-	{ { NULL }, "0.0.0.0", -EINVAL, "0.0.0.0 is no address of one host" },
+	{ { NULL }, "0.0.0.0", -EINVAL, "0.0.0.0 is not the address of one host" },
 	{ { NULL }, "239.1.1.1", -EINVAL, "multicast" },
 	{ { NULL }, "nowhere", -EINVAL, "'nowhere' is not an IPv4 or IPv6 address" },
 	{ { NULL }, "fe80::1%nothere", -ENODEV, "no network interface 'nothere'" },

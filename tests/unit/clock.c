@@ -57,19 +57,19 @@ static void test_pause(void **state)
 	const int64_t cap = 5 * BEEST_MS;
 
 	(void)state;
-	assert_true(beest_backoff_pause(-1, cap) == 50 * BEEST_US);
-	assert_true(beest_backoff_pause(0, cap) == 50 * BEEST_US);
-	assert_true(beest_backoff_pause(800 * BEEST_US, cap) == 50 * BEEST_US);
-	assert_true(beest_backoff_pause(1600 * BEEST_US, cap) == 100 * BEEST_US);
-	assert_true(beest_backoff_pause(80 * BEEST_MS, cap) == cap);
-	assert_true(beest_backoff_pause(INT64_MAX, cap) == cap);
+	assert_true(beest_clock_backoff_pause(-1, cap) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(0, cap) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(800 * BEEST_US, cap) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(1600 * BEEST_US, cap) == 100 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(80 * BEEST_MS, cap) == cap);
+	assert_true(beest_clock_backoff_pause(INT64_MAX, cap) == cap);
 }
 
 static int64_t cap_of(int ranks)
 {
 	struct beest_backoff backoff;
 
-	beest_backoff_start(&backoff, ranks);
+	beest_clock_backoff_start(&backoff, ranks);
 	return backoff.cap;
 }
 
@@ -96,7 +96,7 @@ static int64_t slept(struct beest_backoff *backoff, int64_t deadline)
 {
 	int64_t before = beest_clock_now();
 
-	beest_backoff_sleep(backoff, deadline);
+	beest_clock_backoff_sleep(backoff, deadline);
 	return beest_clock_now() - before;
 }
 
@@ -127,13 +127,13 @@ static void test_seeds_differ(void **state)
 	uint32_t before;
 
 	(void)state;
-	beest_backoff_start(&one, 2);
-	beest_backoff_start(&other, 2);
+	beest_clock_backoff_start(&one, 2);
+	beest_clock_backoff_start(&other, 2);
 	assert_int_not_equal(one.seed, 0);
 	assert_int_not_equal(one.seed, other.seed);
 
 	before = one.seed;
-	beest_backoff_sleep(&one, 0);
+	beest_clock_backoff_sleep(&one, 0);
 	assert_int_not_equal(one.seed, before);
 }
 
@@ -226,7 +226,7 @@ static void test_without_descriptors(void **state)
 	none.rlim_cur = 0;
 	setrlimit(RLIMIT_NOFILE, &none);
 	ret = beest_random(&byte, 1);
-	beest_backoff_start(&backoff, 2);
+	beest_clock_backoff_start(&backoff, 2);
 	setrlimit(RLIMIT_NOFILE, &limit);
 
 	assert_int_equal(ret, -EMFILE);

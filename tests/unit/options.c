@@ -573,7 +573,7 @@ static void the_named_file_may_not(void **state)
 
 	setenv("HARTEBEEST_CONF_PATH", "", 1);
 	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
-	assert_sentence("environment HARTEBEEST_CONF_PATH: '' is no value; "
+	assert_sentence("environment HARTEBEEST_CONF_PATH: '' is not a value; "
 			"leave it out instead");
 	beest_options_free(&options);
 }
@@ -701,7 +701,7 @@ static void json_ranges_are_told(void **state)
 	refuses_json("{ \"device\": { \"roce\": \"v3\" } }", EINVAL,
 		     AT ":1: device.roce: 'v3' is none of auto, v1, v2");
 	refuses_json("{ \"device\": { \"name\": \"\" } }", EINVAL,
-		     AT ":1: device.name: '' is no value; leave it out instead");
+		     AT ":1: device.name: '' is not a value; leave it out instead");
 }
 
 static void json_strings_are_decoded(void **state)
@@ -1061,7 +1061,7 @@ static void an_empty_variable_is_refused(void **state)
 	setenv("HARTEBEEST_EXC_IP_PORT", "", 1);
 	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
 	assert_sentence("environment HARTEBEEST_EXC_IP_PORT (exchange.servers): "
-			"'' is no value; leave it out instead");
+			"'' is not a value; leave it out instead");
 	beest_options_free(&options);
 }
 

@@ -170,21 +170,21 @@ static const struct {
 	{ { .bind.error = ENODEV }, -ENODEV, "there is no RDMA device behind the local address: a "
 	  "RoCE port needs the address on its interface, an InfiniBand port on IPoIB" },
 	{ { .no_device = true }, -ENODEV, "there is no RDMA device behind the local address" },
-	{ { .bind.error = EINVAL }, -EINVAL, "rdma_cm does not take the local address" },
+	{ { .bind.error = EINVAL }, -EINVAL, "rdma_cm rejects the local address" },
 	{ { .address.error = ENETUNREACH }, -ENETUNREACH, "there is no route to the address" },
 	{ { .address.status = -EHOSTUNREACH }, -EHOSTUNREACH, "there is no route to the address" },
 	{ { .address.status = -ENODEV }, -ENODEV, "there is no RDMA device behind the interface "
 	  "that leads there" },
-	{ { .address.status = -ETIMEDOUT }, -ETIMEDOUT, "the address does not answer to ARP or "
+	{ { .address.status = -ETIMEDOUT }, -ETIMEDOUT, "the address does not answer ARP or "
 	  "neighbour discovery: is its interface up, and in this network?" },
 	{ { .address.status = 5 }, -EIO, "rdma_cm cannot resolve the address (Input/output" },
-	{ { .address.silent = true }, -ETIMEDOUT, "the address does not answer to ARP" },
+	{ { .address.silent = true }, -ETIMEDOUT, "the address does not answer ARP" },
 	{ { .route.error = ENODEV }, -ENODEV, "the device went away" },
-	{ { .route.status = -ETIMEDOUT }, -ETIMEDOUT, "the subnet manager does not tell the path "
+	{ { .route.status = -ETIMEDOUT }, -ETIMEDOUT, "the subnet manager does not answer "
 	  "in time" },
 	{ { .route.status = -EHOSTUNREACH }, -EHOSTUNREACH, "the subnet manager knows no path" },
 	{ { .route.status = -EIO }, -EIO, "rdma_cm finds no path" },
-	{ { .route.silent = true }, -ETIMEDOUT, "the subnet manager does not tell the path" },
+	{ { .route.silent = true }, -ETIMEDOUT, "the subnet manager does not answer" },
 };
 
 static void every_failure(void **state)
@@ -242,8 +242,8 @@ static void iwarp(void **state)
 	fake_verbs.devices[0].transport = IBV_TRANSPORT_IWARP;
 	assert_int_equal(ask_within("10.0.0.1", "10.0.0.2", BEEST_SECOND, &route),
 			 -EPROTONOSUPPORT);
-	assert_error_is("the path to 10.0.0.2 leads by the iWARP device fake0, whose connections "
-			"only rdma_cm can make");
+	assert_error_is("the path to 10.0.0.2 leads through the iWARP device fake0, whose "
+			"connections only rdma_cm can make");
 }
 
 static void port_query_fails(void **state)
@@ -381,13 +381,13 @@ static void ends_without_address(void **state)
 	without.ethernet = false;
 	assert_int_equal(beest_pathcache_find(&router, &without, &with, 0, 0, &route),
 			 -EADDRNOTAVAIL);
-	assert_error_is("the own port mlx5_0:1 has no IP address, by which rdma_cm would know it: "
-			"InfiniBand needs IPoIB (the kernel module ib_ipoib) with an address");
+	assert_error_is("the local port mlx5_0:1 has no IP address, which rdma_cm needs: set up "
+			"IPoIB (the kernel module ib_ipoib) with an address");
 	assert_int_equal(beest_pathcache_find(&router, &with, &without, 0, 0, &route),
 			 -EADDRNOTAVAIL);
 	assert_error_has("the peer's port mlx5_0:1 has no IP address");
 	assert_int_equal(beest_pathcache_find(&router, &with, &six, 0, 0, &route), -EPROTO);
-	assert_error_is("the address family differs: 10.0.0.1 here (own0:1) but fd00::2 at the "
+	assert_error_is("the address families differ: 10.0.0.1 here (own0:1), fd00::2 at the "
 			"peer (far0:2): set device.family or device.addr");
 	assert_int_equal(fake_rdmacm.asked, 0);
 	beest_pathcache_stop(&router);
