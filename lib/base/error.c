@@ -91,6 +91,7 @@ const char *beest_error_quote(char *quoted, const char *text)
 
 	for (*at++ = '\''; *text && at < end; text++)
 		at += put_visible(at, *text);
+	BEEST_INVARIANT(at <= end + strlen("\\xff") - 1);
 	strcpy(at, *text ? "...'" : "'");
 	return quoted;
 }

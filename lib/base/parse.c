@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * parse.c - one scanner for numbers, and the grammars that stand on it
+ * parse.c - one scanner for numbers, and the grammars built on it
  *
  * Owns every judgement on text that becomes a value.  Knows no locale: <ctype.h>
  * and strtol(3) would ask for one, and strtol(3) skips blanks and takes signs.
@@ -22,7 +22,7 @@
 
 /* --- numbers --- */
 
-/* More than any base for what is no digit. */
+/* More than any base for a byte that is not a digit. */
 static unsigned int digit_value(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -207,7 +207,7 @@ static int next_range(const char **at, const char *text, struct range *range, bo
 	return check_range(range, text);
 }
 
-/* Repeated ids included, so that memory can be had before any is written down. */
+/* Includes repeated ids: the memory for all of them is needed before any is stored. */
 static int count_ids(const char *text, size_t *count)
 {
 	const char *at = text;
@@ -227,9 +227,10 @@ static int count_ids(const char *text, size_t *count)
 }
 
 /* @text has passed count_ids(), so nothing here can fail. */
-static void fill_ids(const char *text, int *id)
+static void fill_ids(const char *text, struct beest_ids *ids)
 {
 	const char *at = text;
+	int *id = ids->id;
 	struct range range;
 	bool more = true;
 	uint64_t i;
@@ -237,6 +238,7 @@ static void fill_ids(const char *text, int *id)
 	while (more && next_range(&at, text, &range, &more) == 0)
 		for (i = range.first; i <= range.last; i++)
 			*id++ = i;
+	BEEST_INVARIANT(id == ids->id + ids->count);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -264,7 +266,7 @@ static int fill_checked(const char *text, struct beest_ids *ids)
 	ids->id = malloc(ids->count * sizeof(int));
 	if (!ids->id)
 		return beest_fail(ENOMEM, "no memory for %zu ids", ids->count);
-	fill_ids(text, ids->id);
+	fill_ids(text, ids);
 	qsort(ids->id, ids->count, sizeof(int), compare_ids);
 	return refuse_repeated(ids, text);
 }
@@ -322,7 +324,7 @@ static bool is_host(const char *host)
 	return at != host && !*at;
 }
 
-/* Host names do not tell case apart, and repetitions are found by comparing text. */
+/* Host names ignore case, and repetitions are found by comparing text. */
 static void host_lower(char *text)
 {
 	for (; *text; text++)
@@ -443,22 +445,12 @@ static int parse_host(const char *server, struct beest_hostport *endpoint)
 	return 0;
 }
 
-/* Blanks are refused in socket paths as well: they mostly follow a comma. */
-static int refuse_blanks(const char *server)
+/* Refuses blanks in socket paths as well: most of them follow a comma. */
+static int parse_server(const char *server, struct beest_hostport *endpoint)
 {
 	if (strchr(server, ' ') || beest_text_control(server))
 		return beest_fail(EINVAL, "server %s has a blank or control character",
 				  BEEST_QUOTE(server));
-	return 0;
-}
-
-static int parse_server(const char *server, struct beest_hostport *endpoint)
-{
-	int ret;
-
-	ret = refuse_blanks(server);
-	if (ret < 0)
-		return ret;
 	if (server[0] == '/')
 		return parse_socket(server, endpoint);
 	if (server[0] == '[')

@@ -69,15 +69,6 @@ static void chain_node(struct beest_table *table, struct beest_node *node)
 	*bucket = node;
 }
 
-static void unchain_node(struct beest_table *table, struct beest_node *node)
-{
-	struct beest_node **at = bucket_of(table, node->hash);
-
-	while (*at != node)
-		at = &(*at)->chain;
-	*at = node->chain;
-}
-
 /* What points to @node from the newer side: its newer neighbour or the table. */
 static struct beest_node **link_to(struct beest_table *table, struct beest_node *node)
 {
@@ -86,7 +77,12 @@ static struct beest_node **link_to(struct beest_table *table, struct beest_node 
 
 static void unlink_node(struct beest_table *table, struct beest_node *node)
 {
-	unchain_node(table, node);
+	struct beest_node **at = bucket_of(table, node->hash);
+
+	BEEST_INVARIANT(*link_to(table, node) == node);
+	while (*at != node)
+		at = &(*at)->chain;
+	*at = node->chain;
 	*link_to(table, node) = node->older;
 	if (node->older)
 		node->older->newer = node->newer;

@@ -38,6 +38,7 @@ static void BEEST_PRINTF(2, 0) text_add(struct beest_text *text, const char *for
 	size_t room = text->size - text->used;
 	int length;
 
+	BEEST_INVARIANT(text->used < text->size);
 	if (text->full)
 		return;
 

@@ -20,13 +20,6 @@
 #error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
 #endif
 
-static int check_device_name(const struct beest_options *options)
-{
-	int ret = beest_device_name_check(options->device_name);
-
-	return ret < 0 ? beest_options_fail_prefix(options, ret, "device.name") : 0;
-}
-
 static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
 {
 	int ret;
@@ -50,9 +43,11 @@ static int read_settings(struct hartebeest *hb, const char *const *arguments)
 	if (ret < 0)
 		return ret;
 
-	ret = check_device_name(options);
-	if (ret == 0)
-		ret = read_policy(options, &hb->policy);
+	ret = beest_device_name_check(options->device_name);
+	if (ret < 0)
+		return beest_options_fail_prefix(options, ret, "device.name");
+
+	ret = read_policy(options, &hb->policy);
 	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
 }
 

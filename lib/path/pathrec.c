@@ -85,13 +85,6 @@ int beest_pathrec_check(const struct beest_ipaddr *ip)
 	return 0;
 }
 
-static int parse_scope(const char *name, unsigned int *scope)
-{
-	*scope = if_nametoindex(name);
-	return *scope ? 0 : beest_fail(ENODEV, "there is no network interface %s",
-				       BEEST_QUOTE(name));
-}
-
 int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int *scope)
 {
 	size_t length = strcspn(text, "%");
@@ -105,7 +98,14 @@ int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int 
 	memcpy(address, text, length);
 	address[length] = '\0';
 	ret = beest_ipaddr_parse(address, ip);
-	if (ret == 0 && text[length])
-		ret = parse_scope(text + length + 1, scope);
-	return ret < 0 ? ret : beest_pathrec_check(ip);
+	if (ret < 0)
+		return ret;
+
+	if (text[length]) {
+		*scope = if_nametoindex(text + length + 1);
+		if (!*scope)
+			return beest_fail(ENODEV, "there is no network interface %s",
+					  BEEST_QUOTE(text + length + 1));
+	}
+	return beest_pathrec_check(ip);
 }

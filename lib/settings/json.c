@@ -292,6 +292,7 @@ static unsigned int line_of(struct json_object *lines, const char *key)
 	struct json_object *line = NULL;
 
 	json_object_object_get_ex(lines, key, &line);
+	BEEST_INVARIANT(line);		/* the scan and json-c see the same keys */
 	return json_object_get_int(line);
 }
 
@@ -319,6 +320,8 @@ void beest_json_walk(const struct beest_json *json,
 			continue;
 
 		json_object_object_get_ex(json->keys, section, &keys);
+		BEEST_INVARIANT(json_object_object_length(keys) ==
+				json_object_object_length(values));
 		json_object_object_foreach(values, key, value) {
 			entry.key = key;
 			entry.line = line_of(keys, key);

@@ -216,14 +216,6 @@ static int set_int(const struct beest_option *row, const char *text, void *value
 	return ret;
 }
 
-static void print_int(int64_t value, char *text, size_t size)
-{
-	if (value == BEEST_AUTO)
-		snprintf(text, size, "auto");
-	else
-		snprintf(text, size, "%" PRId64, value);
-}
-
 static int set_duration(const struct beest_option *row, const char *text, void *value)
 {
 	char min[32], max[32];
@@ -285,10 +277,10 @@ static void text_of_int(const struct beest_option *row, const void *value,
 {
 	int64_t number = *(const int64_t *)value;
 
-	if (!row->automatic && number == BEEST_AUTO)
-		snprintf(text, size, "%s", "");		/* not given */
+	if (number == BEEST_AUTO)		/* "": not given */
+		snprintf(text, size, "%s", row->automatic ? "auto" : "");
 	else
-		print_int(number, text, size);
+		snprintf(text, size, "%" PRId64, number);
 }
 
 static void text_of_duration(const struct beest_option *row, const void *value,
@@ -545,6 +537,7 @@ static int set_slot(struct reading *reading, const struct place *place, int tran
 	size_t slot = slot_of(place->row, transport);
 	int ret;
 
+	BEEST_INVARIANT(slot < SLOTS && (place->row->per_transport || transport == BEEST_RC));
 	if (reading->exact[slot] && !place->exact)
 		return 0;
 
