@@ -2,10 +2,10 @@
 /*
  * api.c - every exported function of hartebeest.h
  *
- * Each validates, looks up, delegates.  Owns the two things that hold for all of
- * them: arguments are checked here, and a failure is logged here, once, as the call
- * returns; not that of hartebeest_open(), which context.c logs, nor those of rank, size,
- * job, origin and option_get.  The contracts stand in hartebeest.h.
+ * Each validates, looks up, delegates.  Owns what all of them share: arguments are
+ * checked here, and a failure is logged here, once, as the call returns.  Exceptions:
+ * context.c logs the failure of hartebeest_open(), and nobody logs those of rank, size,
+ * job, origin and option_get.  hartebeest.h has the contracts.
  */
 #include "config.h"
 
@@ -326,7 +326,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest *hb, const char *na
 	REQUIRE_ARG(hb);
 	REQUIRE_ARG(name);
 	if (depth < 0)
-		return done(hb, beest_fail(EINVAL, "a completion queue of %d entries cannot be",
+		return done(hb, beest_fail(EINVAL, "a completion queue cannot have %d entries",
 					   depth));
 	return done(hb, cq_create(hb, name, depth ? depth : hb->options.cq_depth, cq));
 }
@@ -355,7 +355,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest *hb, const char *n
 
 /* ------------------------------------------------------- memory region --- */
 
-/* The checks before, and the naming after, one of the three ways to make a region. */
+/* What precedes and follows each of the three ways to make a region. */
 static int mr_begin(struct hartebeest *hb, const char *name, const char *pd_name,
 		    size_t length, struct beest_pd **pd)
 {
@@ -456,7 +456,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest *hb, const char *name,
 	return done(hb, ret);
 }
 
-/* After the object, since one that cannot go (-EBUSY) stays published. */
+/* Called after the object is destroyed: one that is in use (-EBUSY) stays published. */
 static void withdraw_records(struct hartebeest *hb, uint64_t owner)
 {
 	if (owner)

@@ -25,18 +25,18 @@
 #include "lib/base/parse.h"
 #include "lib/base/table.h"
 
-/* A second look at the server sooner than this would tell little and cost much. */
+/* A check of the server sooner than this would find little and cost much. */
 #define NOTICE_PAUSE INT64_C(100000000)
 
-/* A server that is silent costs a look a quarter of a second: the rest has to wait. */
+/* A silent server makes one check last that long: the next call continues with the rest. */
 #define NOTICE_TIME INT64_C(250000000)
 
-/* A connection, to be made again when its peer is replaced. */
+/* A connection that is made again when its peer is replaced. */
 struct following {
 	struct following *next;
 	char *name, *key;
-	bool again;		/* it was: to be told to who connects by himself */
-	bool lost;		/* it could not be: left alone until someone connects */
+	bool again;		/* it was made again: the next connect has nothing to do */
+	bool lost;		/* it could not be: ignored until the next connect */
 };
 
 /* ----------------------------------------------------- default context --- */
@@ -44,21 +44,21 @@ struct following {
 static struct {
 	pthread_mutex_t lock;
 	struct hartebeest *hb;
-	pid_t pid;			/* that made it */
+	pid_t pid;			/* of the process that opened it */
 	struct beest_log log;
 	int64_t poll_timeout;		/* ns; 0: no limit */
 	struct beest_table remotes;
 	struct following *following;	/* newest first; only grows */
-	struct following *rest;		/* not looked after last time */
-	int64_t noticed;		/* when, of hartebeest_clock() */
-	bool noticing;			/* a thread does that now */
-	bool doubt;			/* a transfer failed since */
+	struct following *rest;		/* not checked last time */
+	int64_t noticed;		/* time of the last check, by hartebeest_clock() */
+	bool noticing;			/* a thread checks now */
+	bool doubt;			/* a transfer failed since the last check */
 } self = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.log = { .level = BEEST_LOG_ERROR },
 };
 
-/* For failures found here; those of the native functions were logged there. */
+/* For failures found here: the native functions log theirs.  True: @ret is one. */
 static bool log_failure(int ret)
 {
 	if (ret < 0)
@@ -66,7 +66,7 @@ static bool log_failure(int ret)
 	return ret < 0;
 }
 
-/* True when HARTEBEEST_LOG says how much hartebeest_open() is to tell of a failure. */
+/* True if HARTEBEEST_LOG sets the level at which hartebeest_open() logs. */
 static bool level_of_environment(void)
 {
 	const char *text = secure_getenv("HARTEBEEST_LOG");
@@ -80,8 +80,8 @@ static bool level_of_environment(void)
 }
 
 /*
- * true and false tell too little, so failures are told on stderr by preset; a file or
- * the environment may say otherwise.
+ * true and false say too little, so failures are logged to stderr by preset; a file or
+ * the environment may change that.
  */
 static void set_log_level(void)
 {
@@ -100,13 +100,13 @@ static void set_log_level(void)
 
 static void open_default(void)
 {
-	bool told = level_of_environment();
+	bool has_level = level_of_environment();
 	char text[64];
 	int ret;
 
 	ret = hartebeest_open(&self.hb, NULL);
 	if (ret < 0) {
-		if (!told)
+		if (!has_level)
 			log_failure(ret);
 		return;
 	}
@@ -144,8 +144,8 @@ static void forget_following(void)
 }
 
 /*
- * At normal exit, so that nobody finds the records of a process that is gone.  Not in
- * a forked child: what it inherits is its parent's.
+ * Runs at normal exit, so that no peer finds the records of a process that is gone.  Not
+ * in a forked child, which inherits its parent's objects.
  */
 static void __attribute__((destructor)) close_default(void)
 {
@@ -163,7 +163,7 @@ HARTEBEEST_EXPORT void hartebeest_init(void)
 	default_context();
 }
 
-/* What the environment does not say, a launcher may have said. */
+/* What is not in the environment may come from a launcher. */
 static char *launched_variable(const char *name)
 {
 	static char rank[12], size[12];
@@ -195,8 +195,8 @@ HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
 
 /*
  * The original keeps regions and queue pairs within their protection domain; here a
- * name is "pd/name".  A slash in the first part is escaped, so that no two pairs
- * meet in one name.
+ * name is "pd/name".  A slash in the first part is escaped, so that no two pairs have
+ * the same name.
  */
 struct scoped {
 	char text[600];
@@ -207,7 +207,7 @@ static const char *scoped_name(const char *pd, const char *name, struct scoped *
 	size_t used = 0;
 
 	if (!pd || !name)
-		return NULL;		/* refused, by name, further down */
+		return NULL;		/* the native function refuses and names it */
 
 	for (; *pd && used < 256; pd++) {
 		if (*pd == '/' || *pd == '%')
@@ -243,7 +243,7 @@ static void follow_all(struct hartebeest *hb)
 			__atomic_store_n(&following->again, true, __ATOMIC_RELAXED);
 			continue;
 		}
-		if (ret < 0)		/* connected to nobody now, perhaps */
+		if (ret < 0)		/* the connection may be gone */
 			__atomic_store_n(&following->again, false, __ATOMIC_RELAXED);
 		if (ret == -ENOTCONN)
 			__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
@@ -252,8 +252,8 @@ static void follow_all(struct hartebeest *hb)
 }
 
 /*
- * The original has no way to say that a peer restarted, so each call that talks to the
- * server looks whether one did.  Never waits for a peer; one thread at a time.
+ * The original cannot report that a peer restarted, so each call that talks to the
+ * server checks whether one did.  Never waits for a peer; one thread at a time.
  */
 static void notice_replaced(struct hartebeest *hb)
 {
@@ -292,7 +292,7 @@ static struct following *find_following(const char *name, const char *key)
 	return NULL;
 }
 
-/* Without memory the connection is not followed, and works all the same. */
+/* Without memory the connection is not followed, but works. */
 static void add_following(const char *name, const char *key)
 {
 	struct following *following = find_following(name, key);
@@ -319,7 +319,7 @@ static void add_following(const char *name, const char *key)
 	pthread_mutex_unlock(&self.lock);
 }
 
-/* Connected to what is new by notice_replaced() already, which is what the caller asks for. */
+/* True if notice_replaced() has already connected to the new peer. */
 static bool is_connected_again(const char *name, const char *key)
 {
 	struct following *following = name && key ? find_following(name, key) : NULL;
@@ -350,7 +350,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
 	return hb && hartebeest_msg_delete(hb, key) == 0;
 }
 
-/* ------------------------------------------------------ own resources --- */
+/* ---------------------------------------------------- local resources --- */
 
 HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
 {
@@ -395,7 +395,7 @@ HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)
 	return hb && hartebeest_qp_init(hb, scoped_name(pd, qp, &scoped)) == 0;
 }
 
-/* A datagram goes to whom its address names. */
+/* A datagram queue pair has an address for each datagram instead. */
 static bool has_one_remote(struct hartebeest *hb, const char *name)
 {
 	struct ibv_qp *qp;
@@ -474,7 +474,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_push_local_qp(const char *memc_key, const
 	return hb && hartebeest_qp_publish(hb, scoped_name(pd, qp, &scoped), memc_key) == 0;
 }
 
-/* Plain structs with a few fields set: they look like verbs objects and are none. */
+/* Plain structs with a few fields set: they look like verbs objects but are not. */
 struct remote {
 	struct beest_node node;
 	struct ibv_mr mr;
@@ -490,7 +490,7 @@ static int free_remote(struct beest_node *node)
 static const struct beest_kind remote_mr_kind = { "fetched memory region", free_remote };
 static const struct beest_kind remote_qp_kind = { "fetched queue pair", free_remote };
 
-/* The one under the key, so that pointers handed out earlier see what is new. */
+/* Reuses the one of this key, so that pointers handed out earlier see the new values. */
 static struct remote *find_or_add_remote(const struct beest_kind *kind, const char *key)
 {
 	struct beest_node *node = beest_table_look(&self.remotes, kind, key);
@@ -501,7 +501,7 @@ static struct remote *find_or_add_remote(const struct beest_kind *kind, const ch
 
 	remote = calloc(1, sizeof(*remote));
 	if (!remote) {
-		beest_fail(ENOMEM, "no memory for what was fetched under '%s'", key);
+		beest_fail(ENOMEM, "no memory for the object fetched under '%s'", key);
 		return NULL;
 	}
 	if (beest_table_add(&self.remotes, kind, key, &remote->node) < 0) {
@@ -511,7 +511,7 @@ static struct remote *find_or_add_remote(const struct beest_kind *kind, const ch
 	return remote;
 }
 
-/* @mr or @qp, whichever is not NULL, goes to where get_remote_*() finds it. */
+/* Stores @mr or @qp, whichever is not NULL, for get_remote_*(). */
 static bool keep_remote(const char *key, const struct hartebeest_remote_mr *mr,
 			const struct hartebeest_remote_qp *qp)
 {
@@ -585,11 +585,11 @@ HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_remote_qp(const char *memc_key)
 
 /* ------------------------------------------------------------ data path --- */
 
-/* NULL, or what get_remote_qp() gave: that looks like a queue pair and is none. */
+/* For NULL, or what get_remote_qp() returned: that only looks like a queue pair. */
 static int fail_queue_pair(void)
 {
-	default_context();			/* reads how much is to be told */
-	return beest_fail(EINVAL, "the queue pair is not one of this process");
+	default_context();		/* sets the log level */
+	return beest_fail(EINVAL, "the queue pair does not belong to this process");
 }
 
 /* The original fills the RDMA fields only; an atomic would take them for others. */

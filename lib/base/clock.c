@@ -41,7 +41,7 @@ int64_t beest_clock_left(int64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-/* Jitter needs no secrecy, so without /dev/urandom the clock will do. */
+/* Jitter needs no secrecy, so the clock is enough without /dev/urandom. */
 static uint32_t draw_seed(int64_t now)
 {
 	uint32_t seed;
@@ -84,7 +84,7 @@ static int64_t add_jitter(int64_t pause, uint32_t *seed)
 	return pause * (768 + next_random(seed) % 513) / 1024;
 }
 
-/* An absolute instant, so that signals in a row do not add up. */
+/* Sleeps until an absolute instant, so that repeated signals do not prolong it. */
 static void sleep_until(int64_t instant)
 {
 	struct timespec until = {

@@ -2,8 +2,8 @@
 /*
  * codec.c - see codec.h
  *
- * Fields stand on the wire in the order of the rows, without gaps; integers are
- * big-endian, texts have their full width and end in zeros.
+ * On the wire, fields are in the order of the rows, without gaps.  Integers are
+ * big-endian; texts have their full width and end in zeros.
  */
 #include "config.h"
 
@@ -33,7 +33,7 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, size_t size)
 	memcpy(to, from, size);
 }
 
-/* Nothing behind the end of a text travels. */
+/* Sends no bytes that follow the end of a text. */
 static void copy_text(uint8_t *to, const uint8_t *from, size_t size)
 {
 	size_t length = strnlen((const char *)from, size);

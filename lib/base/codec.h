@@ -2,7 +2,7 @@
 /*
  * codec.h - structs to bytes and back, by one row per field
  *
- * Owns how an integer, a text and plain bytes stand on the wire.  Pure.  Knows nothing of
+ * Owns how an integer, a text and plain bytes look on the wire.  Pure.  Knows nothing of
  * what they mean.
  */
 #ifndef BEEST_CODEC_H

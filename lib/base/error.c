@@ -20,7 +20,7 @@
 
 static __thread char sentence[BEEST_ERROR_SIZE];
 
-/* Formatted apart from the sentence, which may be among the arguments. */
+/* Formats into another buffer: the old sentence may be among the arguments. */
 static void BEEST_PRINTF(2, 0) format_text(char *text, const char *format, va_list args)
 {
 	if (vsnprintf(text, BEEST_ERROR_SIZE, format, args) < 0)

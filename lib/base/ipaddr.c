@@ -41,7 +41,8 @@ bool beest_ipaddr_is_link_local(const struct beest_ipaddr *gid)
 	return is_link_local_ipv6(gid) || is_link_local_ipv4(gid);
 }
 
-bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_ipaddr *wanted, int bits)
+bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_ipaddr *wanted,
+			     int bits)
 {
 	int bytes = bits / 8, rest = bits % 8;
 
@@ -57,7 +58,7 @@ const char *beest_ipaddr_text(const struct beest_ipaddr *gid, char *text, size_t
 	return text;
 }
 
-/* An IPv4-mapped address as it was given. */
+/* Prints an IPv4-mapped address as IPv4. */
 const char *beest_ipaddr_ip_text(const struct beest_ipaddr *gid, char *text, size_t size)
 {
 	if (!beest_ipaddr_is_ipv4(gid))

@@ -30,7 +30,7 @@ static const struct level {
 	{ "debug", BEEST_LOG_DEBUG },
 };
 
-/* Names of peers come from the network: no escape sequence, no forged line. */
+/* Names of peers come from the network: they must not bring escape sequences or lines. */
 static void mask_controls(char *text)
 {
 	for (; *text; text++)
@@ -38,7 +38,7 @@ static void mask_controls(char *text)
 			*text = '?';
 }
 
-/* The newline takes the place of the NUL, so that it is never cut off. */
+/* The newline replaces the NUL, so that it is never cut off. */
 static void write_line(char *line)
 {
 	size_t length = strlen(line);

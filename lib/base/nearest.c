@@ -2,8 +2,8 @@
 /*
  * nearest.c - edit distance with a limit
  *
- * Counts bytes inserted, left out, replaced, or swapped with their neighbour: the
- * four slips of a typing hand.  Knows no table: the caller walks its own.
+ * Counts bytes inserted, left out, replaced, or swapped with their neighbour: the four
+ * common typing errors.  Knows no table: the caller offers the candidates.
  */
 #include "config.h"
 
@@ -60,7 +60,7 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[0][strlen(b)];
 }
 
-/* The limit is where a candidate stops being a likely slip. */
+/* Beyond the limit, a candidate is unlikely to be what was meant. */
 void beest_nearest_start(struct beest_nearest *nearest, const char *word)
 {
 	nearest->word = word;

@@ -16,7 +16,7 @@
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define NAME_SPACE "/proc/self/ns/pid"
 
-/* What cannot be read stays zero: without /proc the name of the host has to do. */
+/* What cannot be read remains zero: without /proc the host name has to be enough. */
 static uint32_t place_hash(void)
 {
 	struct {
@@ -40,7 +40,7 @@ static uint32_t place_hash(void)
 	return beest_hash_crc32(&all, sizeof(all));
 }
 
-/* Drawn once; a forked child has it, too. */
+/* Drawn once; a forked child has the same. */
 static int seed_draw(uint32_t *seed)
 {
 	static uint32_t drawn;		/* 0: not yet */
@@ -62,7 +62,7 @@ static int seed_draw(uint32_t *seed)
 	return 0;
 }
 
-/* With the process id in it, so that a forked child has another mark. */
+/* Contains the process id, so that a forked child has another mark. */
 int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 {
 	struct {

@@ -2,8 +2,8 @@
 /*
  * random.c - bytes from /dev/urandom
  *
- * Owns nothing between calls: no descriptor stays open, so a fork or a program that
- * closes all it does not know can break nothing.  Knows nothing of what they are for.
+ * Owns nothing between calls: without an open descriptor, neither a fork nor a program
+ * that closes all descriptors can break it.  Knows nothing of what the bytes are for.
  */
 #include "config.h"
 

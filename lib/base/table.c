@@ -89,7 +89,7 @@ static void unlink_node(struct beest_table *table, struct beest_node *node)
 	table->count--;
 }
 
-/* Between the neighbours it has or had: its place in the order of creation. */
+/* Puts @node between its neighbours, present or former: the order of creation. */
 static void link_node(struct beest_table *table, struct beest_node *node)
 {
 	chain_node(table, node);
@@ -116,7 +116,7 @@ static int table_grow(struct beest_table *table)
 	return 0;
 }
 
-/* All that can fail comes first, so that @node is untouched by a failure. */
+/* Does all that can fail first, so that a failure leaves @node untouched. */
 static int prepare_add(struct beest_table *table, const struct beest_kind *kind,
 		       const char *name)
 {
@@ -161,7 +161,7 @@ int beest_table_name_available(const struct beest_table *table, const struct bee
 	return 0;
 }
 
-/* How many there are of @kind; each name is offered to @nearest. */
+/* Offers each name of @kind to @nearest, and counts them. */
 static size_t offer_names(const struct beest_table *table, const struct beest_kind *kind,
 			  struct beest_nearest *nearest)
 {
@@ -205,8 +205,8 @@ struct beest_node *beest_table_find(const struct beest_table *table,
 }
 
 /*
- * Out before its destructor runs, since that frees it; the name stays until after,
- * since that may say it.
+ * Removes the node first, since the destructor frees it, and the name last, since the
+ * destructor may mention it.
  */
 int beest_table_destroy(struct beest_table *table, struct beest_node *node)
 {

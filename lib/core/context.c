@@ -15,7 +15,7 @@
 #include "lib/verbs/pd.h"
 #include "lib/verbs/qp.h"
 
-/* Set by configure; the only file that is read without being asked for. */
+/* Set by configure; the only file that is read without being named by anyone. */
 #ifndef BEEST_SYSTEM_FILE
 #error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
 #endif
@@ -61,7 +61,7 @@ static void log_settings(const struct hartebeest *hb)
 		beest_log(&hb->log, BEEST_LOG_INFO, "%s", hb->launch.source);
 }
 
-/* Accepts a context at any stage of its making. */
+/* Accepts a half-made context. */
 static void context_discard(struct hartebeest *hb)
 {
 	beest_table_clear(&hb->objects);
@@ -105,8 +105,8 @@ int beest_context_open(struct hartebeest **hbp, const char *const *arguments)
 }
 
 /*
- * What a forked child inherits is its parent's: destroying a queue pair there would
- * destroy the parent's.  The memory is left to the end of the child.
+ * A forked child inherits its parent's objects: destroying a queue pair in the child
+ * would destroy the parent's.  The child keeps the memory until it ends.
  */
 void beest_context_close(struct hartebeest *hb)
 {
@@ -124,7 +124,7 @@ static void warn_of_rxe(const struct hartebeest *hb)
 			  "qp_attr.retry_cnt to 6 or less", hb->device.label);
 }
 
-/* The event is acknowledged by now, so nobody holds the lock and waits for that. */
+/* The event has been acknowledged, so no thread holds the lock while it waits for that. */
 static void describe_qp(void *data, uint32_t qp_num, char *text, size_t size)
 {
 	struct hartebeest *hb = data;
@@ -189,15 +189,15 @@ int beest_context_events(struct hartebeest *hb, struct beest_events **events)
 	int ret;
 
 	if (!hb->options.device_events)
-		return beest_fail(EOPNOTSUPP, "events are left to the program: option "
-				  "device.events is 0");
+		return beest_fail(EOPNOTSUPP, "the program reads the device's events itself: "
+				  "option device.events is 0");
 
 	ret = beest_context_device(hb, &device);
 	*events = &hb->events;
 	return ret;
 }
 
-/* Whoever waits for a peer wants to know that his own device cannot reach it any more. */
+/* A wait for a peer ends early when the local device can no longer reach it. */
 static int check_device(void *data)
 {
 	struct hartebeest *hb = data;
@@ -297,7 +297,7 @@ int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
 	return ret;
 }
 
-/* What others may stand on, as verbs know it; NULL: nothing does. */
+/* The verbs object that others may depend on; NULL: none can. */
 static const void *parent_of(struct beest_node *node)
 {
 	if (node->kind == &beest_pd_kind)
@@ -307,27 +307,27 @@ static const void *parent_of(struct beest_node *node)
 	return NULL;
 }
 
-static bool depends_on(struct beest_node *node, const void *ground)
+static bool depends_on(struct beest_node *node, const void *parent)
 {
 	const struct ibv_qp *qp;
 
 	if (node->kind == &beest_mr_kind)
-		return BEEST_CONTAINER(node, struct beest_mr, node)->mr->pd == ground;
+		return BEEST_CONTAINER(node, struct beest_mr, node)->mr->pd == parent;
 	if (node->kind != &beest_qp_kind)
 		return false;
 
 	qp = BEEST_CONTAINER(node, struct beest_qp, node)->qp;
-	return qp->pd == ground || qp->send_cq == ground || qp->recv_cq == ground;
+	return qp->pd == parent || qp->send_cq == parent || qp->recv_cq == parent;
 }
 
-/* Under the lock: @node is in use, and one of its users may have a name. */
+/* Called under the lock when @node is in use: names one of its users. */
 static int fail_busy(const struct hartebeest *hb, struct beest_node *node)
 {
-	const void *ground = parent_of(node);
+	const void *parent = parent_of(node);
 	struct beest_node *user;
 
-	for (user = ground ? hb->objects.newest : NULL; user; user = user->older)
-		if (depends_on(user, ground))
+	for (user = parent ? hb->objects.newest : NULL; user; user = user->older)
+		if (depends_on(user, parent))
 			return beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
 					  user->kind->noun, user->name);
 	return -EBUSY;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * context.h - struct hartebeest: one of everything
+ * context.h - struct hartebeest: settings, device, board and named objects
  *
- * Owns settings, rank, log, device, notice board and the table of named objects,
- * and opens device and board when they are first needed.  Knows nothing of what a
- * public function promises: that is api.c's.
+ * Owns all of them, and opens device and board when they are first needed.  Knows
+ * nothing of what a public function promises: api.c does.
  */
 #ifndef BEEST_CONTEXT_H
 #define BEEST_CONTEXT_H
@@ -27,7 +26,7 @@ struct hartebeest {
 	struct beest_launch launch;
 	struct beest_gid_policy policy;
 	struct beest_log log;
-	pid_t pid;			/* a forked child must not touch what it inherits */
+	pid_t pid;			/* a forked child must not touch inherited objects */
 
 	pthread_mutex_t opening;	/* covers device and board while they are opened */
 	struct beest_device device;
@@ -56,17 +55,17 @@ int beest_context_events(struct hartebeest *hb, struct beest_events **events);
 /* The board, opened at the first call.  -EDESTADDRREQ when no server is named. */
 int beest_context_board(struct hartebeest *hb, struct beest_board **board);
 
-/* NULL: the way to a peer comes from its record. */
+/* NULL: the path to a peer comes from its record. */
 struct beest_pathcache *beest_context_pathcache(struct hartebeest *hb);
 
 /* Objects by name, under the lock. */
 int beest_context_find(struct hartebeest *hb, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node);
-/* Asked before things are made: -EEXIST, or -EINVAL for a name that cannot be. */
+/* Asked before things are made: -EEXIST, or -EINVAL for an impossible name. */
 int beest_context_name_available(struct hartebeest *hb, const struct beest_kind *kind,
 				 const char *name);
 
-/* Destroys @node when its name was taken meanwhile: the caller need not. */
+/* Destroys @node if its name has been taken meanwhile. */
 int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
 		      const char *name, struct beest_node *node);
 int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,

@@ -161,6 +161,8 @@ static int scan_string(struct scan *scan)
 
 	if (scan->depth > 2 || scan->at[strspn(scan->at, BLANKS)] != ':')
 		return 0;
+	if (scan->depth == 2 && !scan->keys)
+		return 0;		/* in no section: json-c will refuse it */
 	if (escaped)
 		return beest_fail(EBADMSG, "a key is written without escapes");
 	return note_key(scan, start, scan->at - 1 - start);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * launch.c - options first, then the first launcher of the table that is there
+ * launch.c - options first, then the first launcher of the table that is present
  *
- * A launcher's ranks all see the same variables, so a job id is taken from its own
- * first: under mpirun within Slurm, for one, only some ranks have a SLURM_STEP_ID.
+ * All ranks of a launcher see its variables, so the job id comes from these first: under
+ * mpirun within Slurm, for one, only some ranks have a SLURM_STEP_ID.
  */
 #include "config.h"
 
@@ -33,9 +33,10 @@ struct launcher {
 };
 
 /*
- * Those that start others come first, since what is started inherits: the daemons of
- * mpirun have a SLURM_PROCID of their own.  Slurm's batch script has rank 0 of N in
- * its environment, too, but only a step is started N times.
+ * The launcher nearest to the program comes first, since the program inherits the
+ * variables of the others, too: mpirun's daemons are Slurm tasks with a SLURM_PROCID.
+ * Slurm's batch script also has rank 0 of N in its environment, but only a step runs N
+ * times.
  */
 static const struct launcher launchers[] = {
 	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL,
@@ -56,7 +57,7 @@ static const struct launcher launchers[] = {
 	  { { { "PMIX_NAMESPACE" } } } },
 };
 
-/* Of the allocation: not unique to one run in it, but better than none. */
+/* The allocation's: shared by all runs in it, but better than none. */
 static const struct job_id batch_jobs[] = {
 	{ { "SLURM_JOB_ID", "?SLURM_RESTART_COUNT" } },
 	{ { "LSB_JOBID" } },
@@ -66,7 +67,7 @@ static const struct job_id batch_jobs[] = {
 	{ { "JOB_ID" } },	/* Grid Engine */
 };
 
-/* An empty variable is none. */
+/* An empty variable counts as unset. */
 static const char *variable(const char *name)
 {
 	const char *text = name ? secure_getenv(name) : NULL;
@@ -100,7 +101,7 @@ struct origin {
 struct reading {
 	struct beest_launch *launch;
 	const struct beest_options *options;
-	const struct launcher *launcher;	/* NULL: none there */
+	const struct launcher *launcher;	/* NULL: none is present */
 	struct origin rank, size, job;
 };
 
@@ -228,7 +229,7 @@ static int read_launcher_rank(struct reading *reading)
 	return 0;
 }
 
-/* Who gave the rank itself may not need the number of ranks; a launcher has one. */
+/* A rank given by an option needs no number of ranks; a launcher always has one. */
 static int without_size(const struct reading *reading)
 {
 	const char *size = reading->launcher ? reading->launcher->size : NULL;
@@ -236,8 +237,8 @@ static int without_size(const struct reading *reading)
 
 	if (reading->rank.option)
 		return 0;
-	return beest_fail(ENODATA, "rank %d (%s) of how many? %s%sset HARTEBEEST_PARTICIPANTS "
-			  "or HARTEBEEST_NPARTICIPANTS", reading->launch->rank,
+	return beest_fail(ENODATA, "rank %d (%s), but the number of ranks is unknown: %s%sset "
+			  "HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS", reading->launch->rank,
 			  origin_text(&reading->rank, text), size ? size : "",
 			  size ? " is missing; " : "");
 }
@@ -296,7 +297,7 @@ struct claim {
 	int64_t rank, size;
 };
 
-/* Of a launcher that is not needed: whatever is wrong with it does not matter. */
+/* Ignores malformed values: the launcher is not needed. */
 static bool claim_of(const struct launcher *launcher, struct claim *claim)
 {
 	return is_present(launcher) && variable(launcher->size) &&
@@ -323,7 +324,7 @@ static void compare_launchers(struct reading *reading)
 	if (!other || !claim_of(other, &ours))
 		return;
 	if (reading->rank.option && reading->size.option)
-		return;		/* nobody asked them */
+		return;		/* no launcher was needed */
 
 	for (other++; other < launchers + BEEST_COUNT(launchers); other++) {
 		if (!claim_of(other, &theirs) ||

@@ -200,7 +200,7 @@ static const void *value_at(const struct beest_options *options,
 	return (const char *)base + row->offset;
 }
 
-/* "auto" is told as a choice wherever it is one. */
+/* The sentence offers "auto" where it is a choice. */
 static int set_int(const struct beest_option *row, const char *text, void *value)
 {
 	int ret;
@@ -263,7 +263,7 @@ static int set_word(const struct beest_option *row, const char *text, void *valu
 			return set_string(row, text, value);
 		beest_text_add(&list, "%s%s", list.used ? ", " : "", *word);
 	}
-	return beest_fail(EINVAL, "%s is none of %s", BEEST_QUOTE(text), words);
+	return beest_fail(EINVAL, "%s is not one of %s", BEEST_QUOTE(text), words);
 }
 
 static int set_level(const struct beest_option *row, const char *text, void *value)
@@ -340,7 +340,7 @@ static const struct {
 
 /* ------------------------------------------------- names, and nearest --- */
 
-/* What "section.key" or "section.rc:key" stands for. */
+/* What "section.key" or "section.rc:key" means. */
 struct place {
 	const struct beest_option *row;
 	int first, last;	/* transports */
@@ -407,7 +407,7 @@ static const struct beest_option *nearest_by(const char *word,
 	return NULL;
 }
 
-/* A slip of the pen, or the right key in the wrong section, or without "cap.". */
+/* For a typing error, the right key in the wrong section, or a key without "cap.". */
 static const struct beest_option *nearest_row(const char *section, const char *key)
 {
 	const struct beest_option *row;
@@ -510,11 +510,11 @@ static int find_name(int err, const char *name, struct place *place)
 
 /* ------------------------------------------------- one source at a time - */
 
-/* What one source has said so far. */
+/* What one source has set so far. */
 struct reading {
 	struct beest_options *options;
 	const char *source;
-	bool exact[SLOTS];	/* by a key with a prefix, which outweighs one without */
+	bool exact[SLOTS];	/* by a key with a prefix, which wins over one without */
 };
 
 /* "rc:qp_type" can only say 2. */
@@ -560,7 +560,7 @@ static int set_place(struct reading *reading, const struct place *place, const c
 	return ret;
 }
 
-/* The first failure, kept while the rest is read. */
+/* The first failure; the rest is read nevertheless. */
 struct failure {
 	int ret;
 	char text[BEEST_ERROR_SIZE];
@@ -624,12 +624,12 @@ static int check_type(const struct beest_option *row, const struct beest_json_en
 			  types[row->type].expected, row->automatic ? " or \"auto\"" : "");
 }
 
-/* Files are copied and shown to others, and arguments stand in source code. */
+/* Secrets do not belong into files that people copy and show, nor into source code. */
 static int check_secret(const struct beest_option *row)
 {
 	if (row->type != BEEST_OPTION_SECRET)
 		return 0;
-	return beest_fail(EINVAL, "comes from environment %s only; a file of its own is better: "
+	return beest_fail(EINVAL, "is read from environment %s only; a separate file is better: "
 			  "%s.%s_file", row->environment, row->section, row->key);
 }
 
@@ -653,7 +653,7 @@ static int set_entry(struct reading *reading, const struct beest_json_entry *ent
 	return 0;
 }
 
-/* An option without its section looks like a section, too. */
+/* An option without its section also looks like a section. */
 static int fail_unknown_section(const char *section)
 {
 	struct beest_nearest nearest;
@@ -717,7 +717,7 @@ static bool is_absence(int ret)
 	return ret == -ENOENT || ret == -ENOTDIR;
 }
 
-/* @variable: what names the file, NULL: its path is fixed. */
+/* @variable: the one that names the file; NULL: its path is fixed. */
 static void read_file(struct beest_options *options, char **kept, const char *path,
 		      const char *variable, struct failure *failure)
 {
@@ -740,7 +740,7 @@ static void read_file(struct beest_options *options, char **kept, const char *pa
 	beest_json_close(json);
 }
 
-/* Asked before, not found out by failing: no sentence is left of what is no failure. */
+/* Asks before opening: an absent file is not a failure and must leave no sentence. */
 static bool is_absent(const char *path)
 {
 	return access(path, F_OK) < 0 && is_absence(-errno);
@@ -798,7 +798,7 @@ static bool is_known_variable(const char *name)
 	return !strcmp(name, FILE_VARIABLE);
 }
 
-/* Only what follows the common beginning tells two of them apart. */
+/* Compares what follows the common beginning only. */
 static const char *nearest_variable(const char *name)
 {
 	size_t common = strlen(VARIABLE_PREFIX);
@@ -876,7 +876,7 @@ static void read_arguments(struct beest_options *options, const char *const *arg
 
 /* ---------------------------------------------------------- interface --- */
 
-/* Here, and nowhere else: preset < JSON file < environment < argument. */
+/* The only place that decides precedence: preset < JSON file < environment < argument. */
 int beest_options_load(struct beest_options *options, const char *system_file,
 		       const char *const *arguments)
 {
@@ -934,7 +934,7 @@ int beest_options_fail_prefix(const struct beest_options *options, int ret, cons
 	return beest_fail_prefix(ret, "%s: %s", source, name);
 }
 
-/* Of a name without a prefix, the RC value where the transports differ. */
+/* A name without a prefix gives the RC value where the transports differ. */
 int beest_options_text(const struct beest_options *options, const char *name,
 		       char *text, size_t size, const char **source)
 {

@@ -699,7 +699,7 @@ static void json_ranges_are_told(void **state)
 	refuses_json("{ \"exchange\": { \"timeout\": \"100us\" } }", ERANGE,
 		     AT ":1: exchange.timeout: '100us' is not in the range 1ms to 30d");
 	refuses_json("{ \"device\": { \"roce\": \"v3\" } }", EINVAL,
-		     AT ":1: device.roce: 'v3' is none of auto, v1, v2");
+		     AT ":1: device.roce: 'v3' is not one of auto, v1, v2");
 	refuses_json("{ \"device\": { \"name\": \"\" } }", EINVAL,
 		     AT ":1: device.name: '' is not a value; leave it out instead");
 }
@@ -830,6 +830,7 @@ static void what_is_not_json_is_told(void **state)
 		{ "{ \"job\": { \"id\": abc } }",
 		  ":1: abc is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\" = 3 }", ":1: unexpected '='" },
+		{ "{ { \"timeout\": 3 } }", ":1: quoted object property name expected" },
 		{ "\xef\xbb\xbf{}", ":1: the file begins with a byte order mark" },
 		{ "{\v}", ":1: unexpected byte 0x0b" },
 	};

@@ -488,7 +488,7 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "hartebeest_pd_get(): pd is NULL");
 	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, NULL, 1, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_create(hb, "cq", -1, NULL), "completion queue of -1 entries");
+	REFUSED(hartebeest_cq_create(hb, "cq", -1, NULL), "completion queue cannot have -1 entries");
 	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
 	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
