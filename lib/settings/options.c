@@ -700,7 +700,7 @@ struct file_reading {
  * Only the first failure is reported, so later unknown keys need no sentence:
  * the search for the nearest name of each would take seconds in a large file.
  */
-static void read_entry(void *data, const struct beest_json_entry *entry)
+static void read_file_entry(void *data, const struct beest_json_entry *entry)
 {
 	struct file_reading *file = data;
 	struct place place;
@@ -734,7 +734,7 @@ static void read_file(struct beest_options *options, char **kept, const char *pa
 
 	file.reading.source = *kept = strdup(path);
 	if (*kept)
-		beest_json_walk(json, read_entry, &file);
+		beest_json_walk(json, read_file_entry, &file);
 	else
 		keep_failure(failure, beest_fail(ENOMEM, "out of memory"));
 	beest_json_close(json);
