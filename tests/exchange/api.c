@@ -21,35 +21,20 @@
 #include "lib/core/context.h"
 #include "lib/kv/kv.h"
 #include "lib/verbs/qp.h"
+#include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/rank.h"
 #include "tests/support/unit.h"
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-#define SHORT brief.option
-#define LONG "exchange.timeout=20s"
+#define PATIENCE (RANK_PATIENCE_S * BEEST_SECOND)
+#define PATIENCE_TEXT "60 s"
+
+/* For calls that do not wait for the limit: one that does outlasts the test. */
+#define ENDLESS "exchange.timeout=1h"
 #define MESSAGE_MAX (1024 * 1024 - 2048)
-
-/*
- * For waits that must fail.  What must succeed in that time needs more of it under
- * valgrind on a busy machine.
- */
-static struct {
-	const char *option, *words;
-	int64_t ns;
-} brief = { "exchange.timeout=400ms", "400 ms", 400 * BEEST_MS };
-
-static void be_patient(void)
-{
-	const char *preload = getenv("LD_PRELOAD");
-
-	if (!preload || !strstr(preload, "vgpreload"))
-		return;
-	brief.option = "exchange.timeout=1500ms";
-	brief.words = "1500 ms";
-	brief.ns = 1500 * BEEST_MS;
-}
 
 static struct cache *cache;
 static char servers[300];
@@ -74,18 +59,16 @@ struct side {
 
 static struct side a, b;
 
-static int open_context(struct hartebeest **hb, int rank, const char *timeout)
+static int open_context(struct hartebeest **hb, int rank)
 {
-	char number[32], device[32], server[320], name[64];
-	const char *options[] = {
-		number, device, server, name, timeout, "job.participants=0,1", further, NULL
+	char device[32];
+	const struct rank_settings settings = {
+		.servers = servers, .job = job, .rank = rank, .size = 2, .device = device,
+		.more = { further },
 	};
 
-	snprintf(number, sizeof(number), "job.rank=%d", rank);
-	snprintf(device, sizeof(device), "device.name=fake%d", rank);
-	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
-	snprintf(name, sizeof(name), "job.id=%s", job);
-	return hartebeest_open(hb, options);
+	snprintf(device, sizeof(device), "fake%d", rank);
+	return rank_open(hb, &settings);
 }
 
 static int refill(void *data, struct ibv_qp *qp)
@@ -96,13 +79,13 @@ static int refill(void *data, struct ibv_qp *qp)
 	return hartebeest_post_recv(qp, NULL, 0, 0, 1);
 }
 
-static int make(struct side *side, int rank, int type, const char *timeout)
+static int make(struct side *side, int rank, int type)
 {
 	memset(side, 0, sizeof(*side));
 	side->rank = rank;
 	snprintf(side->own, sizeof(side->own), "%c/qp", 'a' + rank);
 	snprintf(side->peer, sizeof(side->peer), "%c/qp", 'a' + !rank);
-	return open_context(&side->hb, rank, timeout) ||
+	return open_context(&side->hb, rank) ||
 	       hartebeest_pd_create(side->hb, "pd", NULL) ||
 	       hartebeest_cq_create(side->hb, "cq", 0, NULL) ||
 	       hartebeest_mr_create(side->hb, "mr", "pd", 4096, RW, &side->mr) ||
@@ -110,10 +93,10 @@ static int make(struct side *side, int rank, int type, const char *timeout)
 	       hartebeest_qp_refill_set(side->hb, "qp", refill, side);
 }
 
-static void both(int type, const char *timeout)
+static void both(int type)
 {
-	assert_int_equal(make(&a, 0, type, timeout), 0);
-	assert_int_equal(make(&b, 1, type, timeout), 0);
+	assert_int_equal(make(&a, 0, type), 0);
+	assert_int_equal(make(&b, 1, type), 0);
 }
 
 static void leave(struct side *side)
@@ -259,10 +242,8 @@ static void are_connected(void)
 static int group_setup(void **state)
 {
 	(void)state;
-	be_patient();
 	clearenv();
 	cache_need();
-	alarm(100);
 	cache = cache_start(NULL);
 	snprintf(servers, sizeof(servers), "%s", cache_hostport(cache)->text);
 	return 0;
@@ -315,7 +296,7 @@ static struct beest_kv *raw(void)
 
 static int64_t soon(void)
 {
-	return beest_clock_deadline(5 * BEEST_SECOND);
+	return beest_clock_deadline(PATIENCE);
 }
 
 static void raw_put(const char *kind, const char *name, const void *bytes, size_t size)
@@ -358,7 +339,7 @@ static bool is_published(const char *kind, const char *name)
 static void reliable_connection(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	are_connected();
 	assert_int_equal(a.refills, 1);
@@ -370,7 +351,7 @@ static void reliable_connection(void **state)
 static void unreliable_connection(void **state)
 {
 	(void)state;
-	both(IBV_QPT_UC, LONG);
+	both(IBV_QPT_UC);
 	together(introduce_and_confirm);
 	are_connected();
 }
@@ -386,7 +367,7 @@ static void over_infiniband(void **state)
 	devices[1].ports[0].lid = 0x1234;
 	devices[1].ports[0].gids[0].gid = "fe80::1234";
 	devices[1].ports[0].active_mtu = IBV_MTU_2048;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	rtr = &step_to(a.qp, IBV_QPS_RTR)->attr;
 	assert_int_equal(rtr->ah_attr.is_global, 0);
@@ -403,7 +384,7 @@ static void what_is_told_of_the_peer(void **state)
 	char host[64];
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	memset(&remote, 0xff, sizeof(remote));
 	assert_int_equal(hartebeest_qp_fetch(a.hb, "b/qp", &remote), 0);
@@ -427,7 +408,7 @@ static void publish_takes_to_init(void **state)
 	uint32_t psn;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(a.qp->state, IBV_QPS_INIT);
 	psn = end_of(&a)->card.sq_psn;
@@ -447,7 +428,7 @@ static void publish_takes_to_init(void **state)
 static void connected_already(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	assert_int_equal(connect_qp(&a), -EISCONN);
 	assert_error_is("queue pair 'qp' is not in INIT but connected to b/qp: "
@@ -487,7 +468,7 @@ static void many_queue_pairs(void **state)
 	int i;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_number);
 	for (i = 0; i < PAIRS; i++) {
 		snprintf(name, sizeof(name), "qp%d", i);
@@ -531,7 +512,7 @@ static void threads_share_a_context(void **state)
 	int i;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(publish(&b), 0);
 	for (i = 0; i < 2 * PAIRS; i++) {
@@ -556,7 +537,7 @@ static void datagrams(void **state)
 	struct hartebeest_address address, again;
 
 	(void)state;
-	both(IBV_QPT_UD, SHORT);
+	both(IBV_QPT_UD);
 	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &address), -ENOTCONN);
 	assert_error_is("queue pair 'qp' has no address of 'b/qp': hartebeest_qp_connect() makes "
 			"one");
@@ -585,7 +566,7 @@ static void datagrams_to_many(void **state)
 	struct ibv_qp *other = NULL;
 
 	(void)state;
-	both(IBV_QPT_UD, SHORT);
+	both(IBV_QPT_UD);
 	assert_int_equal(hartebeest_qp_create(b.hb, "other", "pd", IBV_QPT_UD, "cq", "cq", &other),
 			 0);
 	assert_int_equal(publish(&b), 0);
@@ -622,7 +603,7 @@ static void an_address_that_cannot_be_made(void **state)
 	struct hartebeest_address address;
 
 	(void)state;
-	both(IBV_QPT_UD, SHORT);
+	both(IBV_QPT_UD);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
@@ -641,8 +622,8 @@ static void transports_differ(void **state)
 	char sentence[512], host[64];
 
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
-	assert_int_equal(make(&b, 1, IBV_QPT_UC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_UC), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(fetch(&a), 0);
@@ -666,7 +647,7 @@ static void transports_differ(void **state)
 static void nothing_was_fetched(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(connect_qp(&a), -ENOENT);
@@ -682,7 +663,7 @@ static void nothing_was_fetched(void **state)
 static void the_device_refuses(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(fetch(&a), 0);
@@ -711,7 +692,7 @@ static void the_device_refuses(void **state)
 static void a_passive_peer_is_confirmed(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(fetch(&a), 0);
@@ -724,7 +705,7 @@ static void a_passive_peer_is_confirmed(void **state)
 static void following_sends_what_is_owed(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(fetch(&a), 0);
@@ -739,21 +720,17 @@ static void following_sends_what_is_owed(void **state)
 static void a_peer_that_never_comes(void **state)
 {
 	int64_t start_time = beest_clock_now();
-	char sentence[256];
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
-	assert_int_equal(fetch(&a), -ETIMEDOUT);
-	snprintf(sentence, sizeof(sentence), "after %s: no qp 'b/qp' (key hb1/", brief.words);
-	assert_error_has(sentence);
+	both(IBV_QPT_RC);
+	assert_int_equal(IN_VAIN(fetch(&a)), -ETIMEDOUT);
+	assert_error_has("after " PATIENCE_TEXT ": no qp 'b/qp' (key hb1/");
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(introduce(&a), 0);
-	assert_int_equal(confirm(&a), -ETIMEDOUT);
-	snprintf(sentence, sizeof(sentence), "queue pair 'qp' is connected, but 'b/qp' did not "
-		 "confirm it: after %s: no confirm 'b/qp'", brief.words);
-	assert_error_has(sentence);
-	assert_true(beest_clock_now() - start_time >= 2 * brief.ns);
-	assert_true(beest_clock_now() - start_time < 2 * brief.ns + 5 * BEEST_SECOND);
+	assert_int_equal(IN_VAIN(confirm(&a)), -ETIMEDOUT);
+	assert_error_has("queue pair 'qp' is connected, but 'b/qp' did not confirm it: after "
+			 PATIENCE_TEXT ": no confirm 'b/qp'");
+	assert_true(beest_clock_now() - start_time >= 2 * PATIENCE);
 
 	/* It comes late: nothing is lost. */
 	assert_int_equal(fetch(&b), 0);
@@ -770,7 +747,7 @@ static void publish_and_die(int type)
 	int status = -1;
 
 	if (child == 0)
-		_exit(make(&side, 1, type, LONG) || publish(&side));
+		_exit(make(&side, 1, type) || publish(&side));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }
@@ -787,12 +764,12 @@ static void a_record_of_a_former_run(void **state)
 	(void)state;
 	for (i = 0; i < 2; i++) {
 		publish_and_die(IBV_QPT_RC);
-		assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 		assert_int_equal(introduce(&a), 0);
 		stale = step_to(a.qp, IBV_QPS_RTR)->attr.rq_psn;
 		start(&a, confirm);
 		pause_ms(20 * i);
-		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 		start(&b, introduce_and_confirm);
 		finishes(&b);
 		finishes(&a);
@@ -809,9 +786,9 @@ static void a_former_run_of_another_transport(void **state)
 {
 	(void)state;
 	publish_and_die(IBV_QPT_UC);
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&a), -EPROTOTYPE);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&b), 0);
 	together(introduce_and_confirm);
 	are_connected();
@@ -823,12 +800,12 @@ static void former_runs_of_both(void **state)
 	struct side former;
 
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	together(introduce_and_confirm);
 	former = a;			/* lives on, but nobody asks it any more */
 	memset(&a, 0, sizeof(a));
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&a), 0);
 	fake_verbs_set_state(b.qp, IBV_QPS_ERR);
 	start(&a, confirm);
@@ -851,8 +828,8 @@ static void former_run_with_the_same_numbers(void **state)
 	(void)state;
 	further = FIXED;
 	publish_and_die(IBV_QPT_RC);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);	/* as the child did */
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);	/* as the child did */
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&a), 0);
 	assert_int_equal(step_to(a.qp, IBV_QPS_RTR)->attr.dest_qp_num, b.qp->qp_num);
 	start(&a, confirm);
@@ -871,19 +848,19 @@ static void confirmed_to_the_former_run(void **state)
 
 	(void)state;
 	further = FIXED;
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	child = fork();
 	if (child == 0)
-		_exit(make(&a, 0, IBV_QPT_RC, LONG) || introduce_and_confirm(&a));
+		_exit(make(&a, 0, IBV_QPT_RC) || introduce_and_confirm(&a));
 	start(&b, introduce_and_confirm);
 	finishes(&b);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(step_to(b.qp, IBV_QPS_RTR)->attr.dest_qp_num, a.qp->qp_num);
 	assert_int_equal(introduce(&a), 0);
-	assert_int_equal(confirm(&a), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(confirm(&a)), -ETIMEDOUT);
 	together(confirm);			/* the peer sees the new one, and follows */
 	are_connected();
 }
@@ -896,7 +873,7 @@ static void both_reconnect(void **state)
 	int i;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	for (i = 0; i < 10; i++) {
 		psn_a = end_of(&a)->card.sq_psn;
@@ -926,11 +903,11 @@ static const char *fixed_psn_file(void)
 static void reconnect_before_anything(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(reconnect(&a), -ENOTCONN);
 	assert_error_has("queue pair 'qp' was never published");
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(reconnect(&a), -ETIMEDOUT);	/* the peer is not there */
+	assert_int_equal(IN_VAIN(reconnect(&a)), -ETIMEDOUT);	/* the peer is not there */
 	assert_error_has("no qp 'b/qp'");
 	assert_int_equal(introduce(&b), 0);
 	together(reconnect);
@@ -940,7 +917,7 @@ static void reconnect_before_anything(void **state)
 static void both_with_fixed_psn(void)
 {
 	setenv("HARTEBEEST_CONF_PATH", fixed_psn_file(), 1);
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	unlink(fixed_psn_file());
 	unsetenv("HARTEBEEST_CONF_PATH");
 }
@@ -955,7 +932,7 @@ static void a_fixed_sequence_number_confirms_nothing(void **state)
 	both_with_fixed_psn();
 	together(introduce_and_confirm);
 	are_connected();
-	assert_int_equal(reconnect(&a), -ETIMEDOUT);	/* b knows nothing of it */
+	assert_int_equal(IN_VAIN(reconnect(&a)), -ETIMEDOUT);	/* b knows nothing of it */
 	together(reconnect);
 	are_connected();
 }
@@ -971,7 +948,7 @@ static void a_number_used_again_confirms_nothing(void **state)
 	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
 	fake_verbs.next_qp_num = 0;
 	assert_int_equal(introduce(&b), 0);
-	assert_int_equal(confirm(&b), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(confirm(&b)), -ETIMEDOUT);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), 1);
 	together(confirm);
 	are_connected();
@@ -990,7 +967,7 @@ static void connect_both(void)
 static void a_peer_need_not_confirm(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	connect_both();
 	assert_true(is_published("confirm", "b/qp"));
 	assert_int_equal(confirm(&a), 0);
@@ -1000,7 +977,7 @@ static void a_peer_need_not_confirm(void **state)
 static void the_old_one_leaves_the_new_one_alone(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	assert_int_equal(hartebeest_qp_create(a.hb, "new", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_publish(a.hb, "new", a.own), 0);
@@ -1018,13 +995,13 @@ static void the_old_one_leaves_the_new_one_alone(void **state)
 static void who_was_reset_is_not_confirmed(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	connect_both();
 	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
 	assert_true(is_published("confirm", "a/qp"));
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(confirm(&b), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(confirm(&b)), -ETIMEDOUT);
 	assert_int_equal(connect_qp(&a), 0);
 	together(confirm);
 	are_connected();
@@ -1034,7 +1011,7 @@ static void who_was_reset_is_not_confirmed(void **state)
 static void a_key_that_comes_late(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
 	assert_int_equal(fetch(&a), 0);
@@ -1082,8 +1059,9 @@ static void confirmations_in_a_ring(void **state)
 	int i;
 
 	(void)state;
+	further = "job.nparticipants=4";
 	for (i = 0; i < RING; i++) {
-		assert_int_equal(make(&sides[i], i % 2, IBV_QPT_RC, "job.participants=0-3"), 0);
+		assert_int_equal(make(&sides[i], i % 2, IBV_QPT_RC), 0);
 		sides[i].rank = i;
 	}
 	for (i = 0; i < RING; i++)
@@ -1098,7 +1076,7 @@ static void confirmations_in_a_ring(void **state)
 static void reset_and_init(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
 	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
@@ -1116,7 +1094,7 @@ static void one_side_restarts(void **state)
 	int late;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	for (late = 0; late < 2; late++) {
 		leave(&b);
@@ -1126,7 +1104,7 @@ static void one_side_restarts(void **state)
 			start(&a, reconnect);
 			pause_ms(50);
 		}
-		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 		start(&b, introduce_and_confirm);
 		if (!late) {
 			pause_ms(50);
@@ -1144,13 +1122,13 @@ static void restarts_during_the_confirmation(void **state)
 	int i;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(introduce(&a), 0);
 	start(&a, confirm);
 	for (i = 0; i < 3; i++) {
 		leave(&b);
-		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 		assert_int_equal(publish(&b), 0);
 		pause_ms(10 * i);
 	}
@@ -1164,7 +1142,7 @@ static void restarts_during_the_confirmation(void **state)
 static void reset_and_connect(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce);
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
 	assert_int_equal(connect_qp(&a), 0);
@@ -1185,12 +1163,12 @@ static int fail_second_refill(void *data, struct ibv_qp *qp)
 static void refill_fails_in_a_confirmation(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	hartebeest_qp_refill_set(a.hb, "qp", fail_second_refill, &a);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(introduce(&a), 0);
 	leave(&b);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(confirm(&a), -ENOBUFS);
 	assert_error_is("queue pair 'qp' cannot be connected to the new 'b/qp': the refill "
@@ -1209,16 +1187,16 @@ static void refill_fails_in_a_confirmation(void **state)
 static void following_a_peer(void **state)
 {
 	struct hartebeest_remote_qp remote;
-	int64_t start_time;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	further = ENDLESS;
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), -ENOTCONN);
 	together(introduce_and_confirm);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 0);
 	leave(&b);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 0);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 1);
 	assert_int_equal(remote.qp_num, b.qp->qp_num);
@@ -1226,9 +1204,7 @@ static void following_a_peer(void **state)
 	are_connected();
 	together(confirm);
 	cache_stop(cache);
-	start_time = beest_clock_now();
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), 0);
-	assert_true(beest_clock_now() - start_time < BEEST_SECOND);
 	cache_resume(cache);
 }
 
@@ -1239,9 +1215,9 @@ static void memory_regions(void **state)
 	static char memory[100];
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	memset(&remote, 0xa5, sizeof(remote));
-	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &remote)), -ETIMEDOUT);
 	assert_error_has("no mr 'b/mr'");
 	assert_int_equal(remote.rkey, 0xa5a5a5a5);		/* untouched */
 
@@ -1269,7 +1245,7 @@ static void kinds_do_not_share_keys(void **state)
 	struct hartebeest_remote_mr remote;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "k"), 0);
 	assert_false(is_published("mr", "k"));
 	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "k"), 0);
@@ -1282,7 +1258,7 @@ static void kinds_do_not_share_keys(void **state)
 static void close_takes_back(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
 	assert_int_equal(hartebeest_msg_push(a.hb, "letter", "x", 1), 0);
@@ -1301,7 +1277,7 @@ static void close_takes_back(void **state)
 static void destroy_takes_back(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "second"), 0);
 	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
@@ -1333,27 +1309,24 @@ static void destroy_takes_back(void **state)
 static void what_was_destroyed_stays_away(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
 	cache_restart(cache);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL)), -ETIMEDOUT);
 	assert_true(is_published("qp", "a/qp"));
 	assert_false(is_published("mr", "a/mr"));
 }
 
 static void destroy_with_a_silent_server(void **state)
 {
-	int64_t start_time;
-
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	further = ENDLESS;
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
 	cache_stop(cache);
-	start_time = beest_clock_now();
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
-	assert_true(beest_clock_now() - start_time < 10 * BEEST_SECOND);
 	cache_resume(cache);
 }
 
@@ -1363,7 +1336,7 @@ static void close_in_a_forked_child(void **state)
 	int status = -1;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	child = fork();
 	if (child == 0) {
@@ -1384,11 +1357,11 @@ static void garbage(void **state)
 	int64_t start_time;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	raw_put("qp", "b/qp", "garbage", 7);
 	start_time = beest_clock_now();
-	assert_int_equal(fetch(&a), -EBADMSG);
-	assert_true(beest_clock_now() - start_time >= brief.ns);	/* it might go */
+	assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
+	assert_true(beest_clock_now() - start_time >= PATIENCE);	/* it might go */
 	assert_error_has("qp 'b/qp' (key hb1/");
 	assert_error_has("7 bytes are too few for a record");
 	raw_put("qp", "b/qp", "", 0);
@@ -1404,23 +1377,23 @@ static void a_changed_byte(void **state)
 	size_t size;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	bytes = raw_get("qp", "b/qp", &size);
 	bytes[size - 10] ^= 1;
 	raw_put("qp", "b/qp", bytes, size);
-	assert_int_equal(fetch(&a), -EBADMSG);
+	assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
 	assert_error_has("damaged record: its checksum is wrong");
 
 	bytes[size - 10] ^= 1;
 	bytes[3] = 2;
 	raw_put("qp", "b/qp", bytes, size);
-	assert_int_equal(fetch(&a), -EPROTONOSUPPORT);
+	assert_int_equal(IN_VAIN(fetch(&a)), -EPROTONOSUPPORT);
 	assert_error_has("record of version 2, this library speaks version 1");
 
 	bytes[3] = 1;
 	raw_put("qp", "c/qp", bytes, size);
-	assert_int_equal(hartebeest_qp_fetch(a.hb, "c/qp", NULL), -EBADMSG);
+	assert_int_equal(IN_VAIN(hartebeest_qp_fetch(a.hb, "c/qp", NULL)), -EBADMSG);
 	assert_error_has("holds the record of key");
 	raw_put("qp", "b/qp", bytes, size);
 	assert_int_equal(fetch(&a), 0);
@@ -1459,7 +1432,7 @@ static void a_process_of_the_same_number(void **state)
 	int size;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr"), 0);
 	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &mr), 0);
 	gethostname(record.author.host, sizeof(record.author.host));
@@ -1470,7 +1443,7 @@ static void a_process_of_the_same_number(void **state)
 	size = beest_record_encode(&record, bytes, sizeof(bytes));
 	assert_true(size > 0);
 	raw_put("rank", "1", bytes, (size_t)size);
-	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &mr), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &mr)), -ETIMEDOUT);
 	assert_error_has(", which is gone: rank 1 is pid ");
 }
 
@@ -1485,7 +1458,7 @@ static void absurd_numbers(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	put_card(&sound);
 	assert_int_equal(introduce(&a), 0);
 	for (i = 0; i < 8; i++) {
@@ -1501,12 +1474,12 @@ static void absurd_numbers(void **state)
 		case 7:	card.roce = 3; break;
 		}
 		put_card(&card);
-		assert_int_equal(fetch(&a), -EBADMSG);
+		assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
 		assert_error_has("the record under 'b/qp' has the ");
 		assert_error_has(", which is not within ");
 	}
 	put_card(&card);
-	assert_int_equal(confirm(&a), -EBADMSG);
+	assert_int_equal(IN_VAIN(confirm(&a)), -EBADMSG);
 	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/qp"), -EISCONN);
 }
 
@@ -1518,8 +1491,8 @@ static void messages(void **state)
 	size_t length = 99;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length), -ETIMEDOUT);
+	both(IBV_QPT_RC);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length)), -ETIMEDOUT);
 	assert_error_has("no msg 'm'");
 	assert_int_equal(length, 99);
 	assert_int_equal(hartebeest_msg_push(b.hb, "m", "hello", 6), 0);
@@ -1545,7 +1518,7 @@ static void messages_without_content(void **state)
 	size_t length = 99;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_msg_push(b.hb, "empty", NULL, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", NULL, 0, NULL), 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", buffer, 4, &length), 0);
@@ -1562,7 +1535,7 @@ static void messages_too_large(void **state)
 	size_t length = 0;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	large[0] = 'A';
 	large[MESSAGE_MAX - 1] = 'Z';
 	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, MESSAGE_MAX), 0);
@@ -1586,7 +1559,7 @@ static void keys_that_cannot_be(void **state)
 	char longest[256];
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_msg_push(a.hb, "", NULL, 0), -EINVAL);
 	assert_int_equal(hartebeest_msg_push(a.hb, "a b", NULL, 0), -EINVAL);
 	assert_error_has("byte 2 is 0x20");
@@ -1610,10 +1583,10 @@ static void keys_that_cannot_be(void **state)
 static void jobs_do_not_meet(void **state)
 {
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
 	strcat(job, "x");
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), -ENOENT);
 	assert_int_equal(hartebeest_msg_delete(a.hb, "m"), 0);
 }
@@ -1624,10 +1597,10 @@ static void two_jobs_side_by_side(void **state)
 	struct side c, d;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	strcat(job, "x");
-	assert_int_equal(make(&c, 0, IBV_QPT_RC, LONG), 0);
-	assert_int_equal(make(&d, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&c, 0, IBV_QPT_RC), 0);
+	assert_int_equal(make(&d, 1, IBV_QPT_RC), 0);
 	start(&a, introduce_and_confirm);
 	start(&c, introduce_and_confirm);
 	start(&d, introduce_and_confirm);
@@ -1687,15 +1660,13 @@ struct party {
 	char error[1024];
 };
 
-static int open_party(struct party *party, const char *timeout)
+static int open_party(struct party *party)
 {
-	char number[32], server[320], name[64];
-	const char *options[] = { number, server, name, timeout, "job.nparticipants=4", NULL };
+	const struct rank_settings settings = {
+		.servers = servers, .job = job, .rank = party->rank, .size = RANKS,
+	};
 
-	snprintf(number, sizeof(number), "job.rank=%d", party->rank);
-	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
-	snprintf(name, sizeof(name), "job.id=%s", job);
-	return hartebeest_open(&party->hb, options);
+	return rank_open(&party->hb, &settings);
 }
 
 static void *attend(void *data)
@@ -1718,7 +1689,7 @@ static void *attend(void *data)
 	return NULL;
 }
 
-static void open_parties(struct party *parties, int count, const char *timeout)
+static void open_parties(struct party *parties, int count)
 {
 	int i;
 
@@ -1726,21 +1697,33 @@ static void open_parties(struct party *parties, int count, const char *timeout)
 	for (i = 0; i < count; i++) {
 		parties[i].rank = i;
 		parties[i].passes = 1;
-		assert_int_equal(open_party(&parties[i], timeout), 0);
+		assert_int_equal(open_party(&parties[i]), 0);
 	}
 }
 
+/* Not before all have arrived: each skips its own time. */
+static void hurry_when_waiting(int threads)
+{
+	while (fake_clock_waiting() < threads)
+		pause_ms(1);
+	fake_clock_hurry();
+}
+
+/* Fewer than RANKS wait in vain. */
 static void attend_all(struct party *parties, int count)
 {
-	int i, arrived = 0;
+	int i, arrived = 0, waiting = fake_clock_waiting();
 
 	for (i = 0; i < count; i++) {
 		parties[i].arrived = &arrived;
 		parties[i].ret = parties[i].early = 0;
 		assert_int_equal(pthread_create(&parties[i].thread, NULL, attend, &parties[i]), 0);
 	}
+	if (count < RANKS)
+		hurry_when_waiting(waiting + count);
 	for (i = 0; i < count; i++)
 		pthread_join(parties[i].thread, NULL);
+	fake_clock_settle(0);
 }
 
 static void all_passed(const struct party *parties)
@@ -1767,7 +1750,7 @@ static void barrier_again_and_again(void **state)
 	int i;
 
 	(void)state;
-	open_parties(parties, RANKS, LONG);
+	open_parties(parties, RANKS);
 	for (i = 0; i < RANKS; i++)
 		parties[i].passes = 20;
 	attend_all(parties, RANKS);
@@ -1784,7 +1767,7 @@ static void barrier_with_leftovers(void **state)
 
 	(void)state;
 	for (run_number = 0; run_number < 4; run_number++) {
-		open_parties(parties, RANKS, LONG);
+		open_parties(parties, RANKS);
 		for (i = 0; i < RANKS; i++) {
 			parties[i].passes = 3;
 			parties[i].delay_ms = i == run_number ? 60 : 0;
@@ -1802,7 +1785,7 @@ static void barrier_and_close(void **state)
 
 	(void)state;
 	for (round = 0; round < 10; round++) {
-		open_parties(parties, RANKS, LONG);
+		open_parties(parties, RANKS);
 		for (i = 0; i < RANKS; i++)
 			parties[i].close = true;
 		attend_all(parties, RANKS);
@@ -1818,7 +1801,7 @@ static void barrier_names_who_is_missing(void **state)
 
 	(void)state;
 	gethostname(host, sizeof(host));
-	open_parties(parties, RANKS, SHORT);
+	open_parties(parties, RANKS);
 	attend_all(parties, RANKS - 1);
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
@@ -1833,11 +1816,11 @@ static void barrier_names_who_is_missing(void **state)
 	all_passed(parties);
 	close_parties(parties, RANKS);
 
-	open_parties(parties, RANKS, LONG);	/* now with a record of its former life */
+	open_parties(parties, RANKS);	/* now with a record of its former life */
 	attend_all(parties, RANKS);
 	all_passed(parties);
 	close_parties(parties, RANKS);
-	open_parties(parties, RANKS, SHORT);
+	open_parties(parties, RANKS);
 	attend_all(parties, RANKS - 1);
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
@@ -1849,26 +1832,27 @@ static void barrier_names_who_is_missing(void **state)
 	close_parties(parties, RANKS);
 }
 
+/* Without the test's own rank and job. */
+static void open_lone(const char *first, const char *second)
+{
+	const struct rank_settings settings = { .servers = servers, .more = { first, second } };
+
+	assert_int_equal(rank_open(&a.hb, &settings), 0);
+}
+
 static void barrier_without_ranks(void **state)
 {
-	char server[320];
-	const char *options[] = { server, SHORT, NULL, NULL };
-
 	(void)state;
-	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
-	options[2] = "job.rank=0";
-	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	open_lone("job.rank=0", NULL);
 	assert_int_equal(hartebeest_rank(a.hb), 0);
 	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
 	assert_error_has("number of ranks is not known");
 	leave(&a);
-	options[2] = "job.participants=0,1";
-	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	open_lone("job.participants=0,1", NULL);
 	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
 	assert_error_has("rank of this process is not known");
 	leave(&a);
-	options[2] = NULL;
-	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	open_lone(NULL, NULL);
 	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
 	assert_int_equal(hartebeest_msg_push(a.hb, "no-ranks", NULL, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "no-ranks", NULL, 0, NULL), 0);
@@ -1877,13 +1861,10 @@ static void barrier_without_ranks(void **state)
 
 static void barrier_of_one(void **state)
 {
-	char server[320];
-	const char *options[] = { server, SHORT, "job.rank=7", "job.participants=7", NULL };
 	int i;
 
 	(void)state;
-	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
-	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	open_lone("job.rank=7", "job.participants=7");
 	for (i = 0; i < 3; i++)
 		assert_int_equal(hartebeest_barrier(a.hb, "alone"), 0);
 	assert_int_equal(hartebeest_barrier(a.hb, "another"), 0);
@@ -1894,33 +1875,31 @@ static void barrier_of_one(void **state)
 static void wrong_server(void **state)
 {
 	struct beest_hostport closed;
-	char right[300], sentence[64];
+	char right[300];
 	int64_t start_time = beest_clock_now();
 
 	(void)state;
 	strcpy(right, servers);
 	closed_hostport(&closed);
 	snprintf(servers, sizeof(servers), "%s", closed.text);
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	strcpy(servers, right);
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), -ECONNREFUSED);
+	assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0)), -ECONNREFUSED);
 	assert_error_has(closed.text);
-	snprintf(sentence, sizeof(sentence), "tried for %s", brief.words);
-	assert_error_has(sentence);
-	assert_true(beest_clock_now() - start_time >= brief.ns);
-	assert_int_equal(publish(&a), -ECONNREFUSED);
+	assert_error_has("tried for " PATIENCE_TEXT);
+	assert_true(beest_clock_now() - start_time >= PATIENCE);
+	assert_int_equal(IN_VAIN(publish(&a)), -ECONNREFUSED);
 	assert_error_has(closed.text);
 	assert_int_equal(a.qp->state, IBV_QPS_INIT);	/* what needs no server works */
-	assert_true(beest_clock_now() - start_time < 2 * brief.ns + 5 * BEEST_SECOND);
 }
 
 static void a_server_that_is_silent(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	cache_stop(cache);
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), -EHOSTDOWN);
+	assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0)), -EHOSTDOWN);
 	assert_error_has(servers);
 	cache_resume(cache);
 	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
@@ -1932,7 +1911,7 @@ static void a_server_that_is_silent(void **state)
 static void a_server_that_restarts(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(fetch(&b), 0);

@@ -256,6 +256,5 @@ int main(void)
 		return 77;
 	}
 	cache_need();
-	alarm(100);
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

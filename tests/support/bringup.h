@@ -45,7 +45,6 @@ struct bringup_rank {
 struct bringup {
 	char server[1200];			/* exchange.servers */
 	char job[32];
-	char timeout[16];			/* preset 20s */
 	int size;
 
 	/* One rank waits before a step, or after the last, until it may go. */

@@ -21,13 +21,14 @@ void cache_need(void);
 
 /*
  * Starts one on a free port of 127.0.0.1 with more arguments, NULL-terminated; NULL:
- * none.  Returns when it answers; ends the program when it does not within 10 s.
+ * none.  Returns when it answers; ends the program when it does not within 2 min.
  */
 struct cache *cache_start(const char *const *arguments);
 
 /* The same, on a socket in the directory of temporary files. */
 struct cache *cache_start_unix(void);
 
+/* Any process of the test may stop or kill one; only the one that started it restarts it. */
 void cache_stop(struct cache *cache);		/* SIGSTOP: it is silent now */
 void cache_resume(struct cache *cache);
 void cache_kill(struct cache *cache);		/* its port is closed now */
@@ -36,7 +37,7 @@ void cache_end(struct cache *cache);		/* accepts NULL */
 
 const struct beest_hostport *cache_hostport(const struct cache *cache);
 
-/* Sends @request on a connection of its own and returns what comes within 2 s at most. */
+/* Sends @request on a connection of its own and returns what comes within a minute. */
 const char *cache_talk(const struct cache *cache, const char *request,
 		       char *answer, size_t size);
 
