@@ -519,7 +519,7 @@ static void two_jobs_side_by_side(void **state)
 
 static void late_ranks_are_waited_for(void **state)
 {
-	static const int late_ms[] = { 1000, 5000 };
+	static const int late_ms[] = { 1000, 2500 };
 	struct bringup *bringup[2];
 	pid_t pids[2][2];
 	size_t i;

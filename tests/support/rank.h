@@ -12,7 +12,7 @@
 
 #define RANK_PATIENCE_S 60
 #define RANK_PATIENCE "60s"		/* the preset limit of every wait */
-#define RANK_MORE 5
+#define RANK_MORE 8
 
 struct rank_settings {
 	const char *servers;
