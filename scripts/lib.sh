@@ -89,8 +89,8 @@ is_configured() {
 		[ -z "$news" ] && [ "$(cat "$1/configured" 2>/dev/null)" = "$2" ]
 }
 
-# build_in FOLDER [configure argument...]: configured once, then only made.
-build_in() {
+# configure_in FOLDER [configure argument...]: once.
+configure_in() {
 	local folder=$1
 	shift
 	if [ ! -x "$top/configure" ] || [ ! -d "$top/build-aux" ] ||
@@ -103,5 +103,10 @@ build_in() {
 		(cd "$folder" && quietly "configure-${folder##*/}" "$top/configure" "$@")
 		echo "$*" >"$folder/configured"
 	fi
-	quietly "make-${folder##*/}" make -C "$folder" -j "$(getconf _NPROCESSORS_ONLN)" all
+}
+
+# build_in FOLDER [configure argument...]: configured once, then only made.
+build_in() {
+	configure_in "$@"
+	quietly "make-${1##*/}" make -C "$1" -j "$(getconf _NPROCESSORS_ONLN)" all
 }
