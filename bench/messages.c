@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * messages.c - each of N ranks has 64 bytes that all others want
+ *
+ *	messages	the library's: one pushed, the others waited for
+ *	key by key	plain libmemcached: one set, the others asked for one by one
+ *	socket star	TCP connections to rank 0, which hands out all
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/ours.h"
+#include "bench/plain.h"
+#include "bench/star.h"
+
+#define LENGTH 64
+
+struct key {
+	char text[64];
+};
+
+static struct key message_key(const struct bench_rank *rank, int from)
+{
+	struct key key;
+
+	snprintf(key.text, sizeof(key.text), "%s-message-%d", rank->pass->job, from);
+	return key;
+}
+
+/* No two passes and ranks have the same. */
+static void message_fill(const struct bench_pass *pass, int rank, char message[LENGTH])
+{
+	memset(message, 'x', LENGTH);
+	snprintf(message, LENGTH, "%s from %d", pass->job, rank);
+}
+
+/* What rank r has of rank s is at (r * size + s) * LENGTH. */
+static void prepare(struct bench_pass *pass)
+{
+	pass->data = calloc((size_t)pass->size * (size_t)pass->size, LENGTH);
+	if (!pass->data)
+		abort();
+}
+
+static void discard(struct bench_pass *pass)
+{
+	free(pass->data);
+}
+
+static char *received(const struct bench_rank *rank, int from)
+{
+	size_t at = (size_t)rank->rank * (size_t)rank->pass->size + (size_t)from;
+
+	return (char *)rank->pass->data + at * LENGTH;
+}
+
+static const char *wrong(struct bench_pass *pass)
+{
+	static char text[96];
+	char message[LENGTH];
+	int a, b;
+
+	for (b = 0; b < pass->size; b++) {
+		message_fill(pass, b, message);
+		for (a = 0; a < pass->size; a++) {
+			if (memcmp(received(&pass->ranks[a], b), message, LENGTH) == 0)
+				continue;
+			snprintf(text, sizeof(text), "rank %d has another message than rank %d's",
+				 a, b);
+			return text;
+		}
+	}
+	return NULL;
+}
+
+/* ------------------------------------------------------------- the library --- */
+
+static int library_open(struct bench_rank *rank)
+{
+	char key[OURS_NAME];
+	int ret = ours_open(rank);
+
+	snprintf(key, sizeof(key), "opening%d", rank->rank);
+	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0));
+}
+
+static int library_work(struct bench_rank *rank)
+{
+	char *own = received(rank, rank->rank);
+	int i, ret;
+
+	message_fill(rank->pass, rank->rank, own);
+	ret = hartebeest_msg_push(rank->own, message_key(rank, rank->rank).text, own, LENGTH);
+	for (i = 0; i < rank->pass->size && ret == 0; i++)
+		if (i != rank->rank)
+			ret = hartebeest_msg_wait(rank->own, message_key(rank, i).text,
+						  received(rank, i), LENGTH, NULL);
+	return ours_result(rank, ret);
+}
+
+/* ------------------------------------------------------------------- others --- */
+
+static int plain_work(struct bench_rank *rank)
+{
+	char *own = received(rank, rank->rank);
+	int i, ret;
+
+	message_fill(rank->pass, rank->rank, own);
+	ret = plain_set(rank, message_key(rank, rank->rank).text, own, LENGTH);
+	for (i = 0; i < rank->pass->size && ret == 0; i++)
+		if (i != rank->rank)
+			ret = plain_wait(rank, message_key(rank, i).text, received(rank, i), LENGTH);
+	return ret;
+}
+
+static int sockets_work(struct bench_rank *rank)
+{
+	size_t size = (size_t)rank->pass->size * LENGTH;
+	char own[LENGTH], *all = rank->rank ? NULL : malloc(size);
+	int ret;
+
+	message_fill(rank->pass, rank->rank, own);
+	ret = star_gather(rank, own, LENGTH, all);
+	if (ret == 0)
+		ret = star_spread(rank, all, 0, received(rank, 0), size);
+	free(all);
+	return ret;
+}
+
+/* -------------------------------------------------------------------- table --- */
+
+#define OURS "messages"
+#define PLAIN "key by key"
+#define SOCKETS "socket star"
+
+static const struct bench_side sides[] = {
+	{ .name = OURS, .open = library_open, .work = library_work, .close = ours_close },
+	{ .name = PLAIN, .open = plain_open, .work = plain_work, .close = plain_close },
+	{ .name = SOCKETS, .open = star_open, .work = sockets_work, .close = star_close },
+	{ .name = NULL }
+};
+
+static const struct bench_goal goals[] = {
+	{ OURS, BENCH_TIME, PLAIN, 2, 1024, 0, 1.0, "never slower than key by key" },
+	{ OURS, BENCH_TIME, SOCKETS, 2, 1024, 0, 1.5, "1.5 x the time of raw sockets" },
+	{ .side = NULL }
+};
+
+static const int sizes[] = { 2, 4, 16, 64, 256, 1024, 0 };
+
+static int peers(int size)
+{
+	return size > 1 ? size - 1 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct bench bench = {
+		.name = "messages",
+		.title = "64 bytes of each of N ranks to all others",
+		.sizes = sizes,
+		.sides = sides,
+		.goals = goals,
+		.units = peers,
+		.keys_text = "keys a message",
+		.prepare = prepare,
+		.discard = discard,
+		.wrong = wrong,
+	};
+
+	return bench_main(argc, argv, &bench);
+}
