@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/bare.h"
@@ -43,16 +44,26 @@ static bool use_port(struct bare_port *port, uint8_t number)
 	return true;
 }
 
-int bare_open(struct bare_port *port, const char *device)
+/* "mlx5_0:2" is the second port of mlx5_0. */
+static bool is_named(const char *name, const char *device)
+{
+	size_t length = strlen(device);
+
+	return strncmp(name, device, length) == 0 && (name[length] == ':' || !name[length]);
+}
+
+int bare_open(struct bare_port *port, const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL), **at;
+	const char *colon = name ? strchr(name, ':') : NULL;
+	uint8_t number = colon ? (uint8_t)atoi(colon + 1) : 1;
 
 	memset(port, 0, sizeof(*port));
 	for (at = list; at && *at && !port->number; at++) {
-		if (device && strcmp(ibv_get_device_name(*at), device) != 0)
+		if (name && !is_named(name, ibv_get_device_name(*at)))
 			continue;
 		port->verbs = ibv_open_device(*at);
-		if (port->verbs && !use_port(port, 1))
+		if (port->verbs && !use_port(port, number))
 			ibv_close_device(port->verbs);
 	}
 	if (list)
@@ -60,14 +71,19 @@ int bare_open(struct bare_port *port, const char *device)
 	return port->number ? 0 : -ENODEV;
 }
 
-struct ibv_qp *bare_create(const struct bare_port *port, struct ibv_pd *pd,
-			   struct ibv_cq *cq, struct bare_end *end)
+struct ibv_qp_init_attr bare_init_attr(struct ibv_cq *cq)
 {
-	struct ibv_qp_init_attr init = {
+	return (struct ibv_qp_init_attr){
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 128, .max_recv_wr = 128, .max_send_sge = 1,
 			 .max_recv_sge = 1, .max_inline_data = 256 },
 	};
+}
+
+struct ibv_qp *bare_create(const struct bare_port *port, struct ibv_pd *pd,
+			   struct ibv_cq *cq, struct bare_end *end)
+{
+	struct ibv_qp_init_attr init = bare_init_attr(cq);
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = port->number, .qp_access_flags = ACCESS,
 	};

@@ -29,8 +29,11 @@ struct bare_end {
 	uint16_t lid;
 };
 
-/* The first active port of @device; NULL: of any.  0 or a negative errno. */
-int bare_open(struct bare_port *port, const char *device);
+/* @name is "mlx5_0:1"; NULL: port 1 of the first device.  0 or a negative errno. */
+int bare_open(struct bare_port *port, const char *name);
+
+/* The library's presets, so that all sides ask the device for the same. */
+struct ibv_qp_init_attr bare_init_attr(struct ibv_cq *cq);
 
 /* In INIT; NULL on failure. */
 struct ibv_qp *bare_create(const struct bare_port *port, struct ibv_pd *pd,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -61,7 +62,21 @@ int bench_fail(struct bench_rank *rank, int ret, const char *format, ...)
 	return ret;
 }
 
-static pthread_barrier_t opened, go, done, checked;
+/* All ranks and the caller meet here, in this order. */
+enum meeting { OPENED, GO, DONE, PROVED, CHECKED, MEETINGS };
+
+/* Shared with ranks that are processes. */
+struct arena {
+	pthread_barrier_t meetings[MEETINGS];
+	struct bench_pass pass;
+};
+
+static void meet(struct bench_pass *pass, enum meeting meeting)
+{
+	struct arena *arena = (struct arena *)((char *)pass - offsetof(struct arena, pass));
+
+	pthread_barrier_wait(&arena->meetings[meeting]);
+}
 
 static int64_t thread_cpu(void)
 {
@@ -85,8 +100,8 @@ static void *rank_run(void *data)
 	int64_t cpu;
 
 	rank_note(rank, side->open(rank));
-	pthread_barrier_wait(&opened);
-	pthread_barrier_wait(&go);
+	meet(rank->pass, OPENED);
+	meet(rank->pass, GO);
 	cpu = thread_cpu();
 	rank->start = bench_clock();
 	if (!bench_over(rank))
@@ -94,8 +109,11 @@ static void *rank_run(void *data)
 	if (!rank->end)
 		rank->end = bench_clock();
 	rank->cpu = thread_cpu() - cpu;
-	pthread_barrier_wait(&done);
-	pthread_barrier_wait(&checked);
+	meet(rank->pass, DONE);
+	if (rank->pass->bench->prove && !rank->pass->failed)
+		rank_note(rank, rank->pass->bench->prove(rank));
+	meet(rank->pass, PROVED);
+	meet(rank->pass, CHECKED);
 	side->close(rank);
 	return NULL;
 }
@@ -152,7 +170,7 @@ static void note_usage(struct bench_pass *pass, const struct usage *before)
 	int repeats = pass->bench->repeats ? pass->bench->repeats : 1;
 
 	pass->figures[BENCH_SERVER_CPU] = (cpu - before->cpu) / repeats;
-	pass->figures[BENCH_KEYS] = (keys - before->keys) / pass->threads / units / repeats;
+	pass->figures[BENCH_KEYS] = (keys - before->keys) / pass->count / units / repeats;
 }
 
 /* -------------------------------------------------------------------- pass --- */
@@ -162,30 +180,28 @@ static void note_ranks(struct bench_pass *pass)
 	int64_t start = INT64_MAX, end = 0, cpu = 0;
 	int i, repeats = pass->bench->repeats ? pass->bench->repeats : 1;
 
-	for (i = 0; i < pass->threads; i++) {
+	for (i = 0; i < pass->count; i++) {
 		start = pass->ranks[i].start < start ? pass->ranks[i].start : start;
 		end = pass->ranks[i].end > end ? pass->ranks[i].end : end;
 		cpu += pass->ranks[i].cpu;
 	}
 	pass->figures[BENCH_TIME] = (double)(end - start) / 1e6 / repeats;
-	pass->figures[BENCH_RANK_CPU] = (double)cpu / 1e6 / pass->threads / repeats;
+	pass->figures[BENCH_RANK_CPU] = (double)cpu / 1e6 / pass->count / repeats;
 }
 
-/* The first sentence: others failed because that rank did. */
+/* Of the rank that failed first: others failed because it did. */
 static int first_failure(struct bench_pass *pass)
 {
-	int i, ret = 0;
+	const struct bench_rank *rank, *first = NULL;
 
-	for (i = 0; i < pass->threads; i++) {
-		if (pass->ranks[i].ret >= 0 || (ret < 0 && !pass->ranks[i].error[0]))
-			continue;
-		ret = pass->ranks[i].ret;
-		snprintf(pass->error, sizeof(pass->error), "rank %d: %.*s", i, BENCH_TEXT - 24,
-			 pass->ranks[i].error[0] ? pass->ranks[i].error : strerror(-ret));
-		if (pass->ranks[i].error[0])
-			break;
-	}
-	return ret;
+	for (rank = pass->ranks; rank < pass->ranks + pass->count; rank++)
+		if (rank->ret < 0 && (!first || rank->end < first->end))
+			first = rank;
+	if (!first)
+		return 0;
+	snprintf(pass->error, sizeof(pass->error), "rank %d: %.*s", first->rank, BENCH_TEXT - 24,
+		 first->error[0] ? first->error : strerror(-first->ret));
+	return first->ret;
 }
 
 static int check(struct bench_pass *pass)
@@ -202,67 +218,68 @@ static int check(struct bench_pass *pass)
 	return wrong ? -EBADMSG : ret;
 }
 
-static void all_barriers(void (*each)(pthread_barrier_t *, int), int size)
+static void start_rank(struct bench_rank *rank, pthread_t *thread, const pthread_attr_t *attr)
 {
-	each(&opened, size);
-	each(&go, size);
-	each(&done, size);
-	each(&checked, size);
+	if (!rank->pass->bench->processes) {
+		if (pthread_create(thread, attr, rank_run, rank) == 0)
+			return;
+		fprintf(stderr, "no more threads than %d\n", rank->rank);
+		exit(77);
+	}
+	rank->pid = fork();
+	if (rank->pid != 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rank_run(rank);
+	_exit(0);
 }
 
-static void barrier_make(pthread_barrier_t *barrier, int size)
-{
-	pthread_barrier_init(barrier, NULL, (unsigned int)size);
-}
-
-static void barrier_end(pthread_barrier_t *barrier, int size)
-{
-	(void)size;
-	pthread_barrier_destroy(barrier);
-}
-
-static void start_threads(struct bench_pass *pass, pthread_t *threads)
+static void start_ranks(struct bench_pass *pass, pthread_t *threads)
 {
 	pthread_attr_t attr;
 	int i;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
-	for (i = 0; i < pass->threads; i++) {
+	for (i = 0; i < pass->count; i++) {
 		pass->ranks[i].pass = pass;
 		pass->ranks[i].rank = i;
-		if (pthread_create(&threads[i], &attr, rank_run, &pass->ranks[i]) != 0) {
-			fprintf(stderr, "no more threads than %d\n", i);
-			exit(77);
-		}
+		start_rank(&pass->ranks[i], &threads[i], &attr);
 	}
 	pthread_attr_destroy(&attr);
 }
 
-static int run_threads(struct bench_pass *pass)
+static void join_ranks(struct bench_pass *pass, pthread_t *threads)
 {
-	pthread_t *threads = calloc((size_t)pass->threads, sizeof(*threads));
-	struct usage before;
-	int i, ret;
+	int i;
 
-	pass->ranks = calloc((size_t)pass->threads, sizeof(*pass->ranks));
-	if (!threads || !pass->ranks)
+	for (i = 0; i < pass->count; i++)
+		if (pass->bench->processes)
+			waitpid(pass->ranks[i].pid, NULL, 0);
+		else
+			pthread_join(threads[i], NULL);
+}
+
+static int run_ranks(struct bench_pass *pass)
+{
+	pthread_t *threads = calloc((size_t)pass->count, sizeof(*threads));
+	struct usage before;
+	int ret;
+
+	if (!threads)
 		abort();
-	all_barriers(barrier_make, pass->threads + 1);
-	start_threads(pass, threads);
-	pthread_barrier_wait(&opened);
+	start_ranks(pass, threads);
+	meet(pass, OPENED);
 	before = server_usage();
 	pass->deadline = bench_clock() + (int64_t)(pass->limit * SECOND);
-	pthread_barrier_wait(&go);
-	pthread_barrier_wait(&done);
+	meet(pass, GO);
+	meet(pass, DONE);
 	note_ranks(pass);
 	note_usage(pass, &before);
+	meet(pass, PROVED);
 	ret = check(pass);
-	pthread_barrier_wait(&checked);
-	for (i = 0; i < pass->threads; i++)
-		pthread_join(threads[i], NULL);
-	all_barriers(barrier_end, 0);
-	free(pass->ranks);
+	meet(pass, CHECKED);
+	join_ranks(pass, threads);
 	free(threads);
 	return ret;
 }
@@ -285,7 +302,7 @@ static int run_pass(struct bench_pass *pass)
 		pass->figures[i] = -1;
 	if (pass->bench->prepare)
 		pass->bench->prepare(pass);
-	ret = pass->side->programs ? run_programs(pass) : run_threads(pass);
+	ret = pass->side->programs ? run_programs(pass) : run_ranks(pass);
 	if (pass->bench->discard)
 		pass->bench->discard(pass);
 	cache_talk(server, "flush_all\r\nquit\r\n", answer, sizeof(answer));
@@ -306,30 +323,71 @@ static bool is_left_out(const struct bench_side *side, int size, int busy)
 	return false;
 }
 
-static void take_turn(const struct bench *bench, struct result *result)
+static struct arena *arena_new(const struct bench *bench, const struct result *result)
 {
 	static int serial;
-	struct bench_pass pass = { .bench = bench, .side = result->side, .size = result->size };
+	int i, count = bench->ranks ? bench->ranks : result->size;
+	struct arena *arena = mmap(NULL, sizeof(*arena) + (size_t)count * sizeof(struct bench_rank),
+				   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_barrierattr_t attr;
+	struct bench_pass *pass;
+
+	if (arena == MAP_FAILED)
+		abort();
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	for (i = 0; i < MEETINGS; i++)
+		pthread_barrier_init(&arena->meetings[i], &attr, (unsigned int)count + 1);
+	pthread_barrierattr_destroy(&attr);
+	pass = &arena->pass;
+	pass->bench = bench;
+	pass->side = result->side;
+	pass->size = result->size;
+	pass->count = count;
+	pass->server = cache_hostport(server)->text;
+	pass->port = cache_hostport(server)->port;
+	pass->limit = settings.limit;
+	pass->deadline = bench_clock() + (int64_t)(pass->limit * SECOND);
+	snprintf(pass->job, sizeof(pass->job), "b%d-%d", (int)getpid(), ++serial);
+	return arena;
+}
+
+static void arena_free(struct arena *arena)
+{
+	size_t size = sizeof(*arena) + (size_t)arena->pass.count * sizeof(struct bench_rank);
+	int i;
+
+	for (i = 0; i < MEETINGS; i++)
+		pthread_barrier_destroy(&arena->meetings[i]);
+	munmap(arena, size);
+}
+
+static void note_failure(struct result *result, const struct bench_pass *pass, int ret)
+{
+	result->gave_up = true;
+	printf("%s, %d: gave up after %.0f s: %s\n", pass->side->name, pass->size,
+	       pass->figures[BENCH_TIME] < 0 ? 0 : pass->figures[BENCH_TIME] / 1e3,
+	       pass->error[0] ? pass->error : strerror(-ret));
+	status |= ret == -EBADMSG;
+}
+
+/* A rank that crashed leaves the others waiting: the alarm ends all of them. */
+static void take_turn(const struct bench *bench, struct result *result)
+{
+	struct arena *arena = arena_new(bench, result);
 	int i, ret;
 
-	pass.threads = bench->threads ? bench->threads : pass.size;
-	pass.server = cache_hostport(server)->text;
-	pass.port = cache_hostport(server)->port;
-	pass.limit = settings.limit;
-	pass.deadline = bench_clock() + (int64_t)(pass.limit * SECOND);
-	snprintf(pass.job, sizeof(pass.job), "b%d-%d", (int)getpid(), ++serial);
-	ret = run_pass(&pass);
+	alarm(4 * (unsigned int)settings.limit);
+	ret = run_pass(&arena->pass);
+	alarm(0);
 	if (ret < 0) {
-		result->gave_up = true;
-		printf("%s, %d: gave up after %.0f s: %s\n", pass.side->name, pass.size,
-		       pass.figures[BENCH_TIME] < 0 ? 0 : pass.figures[BENCH_TIME] / 1e3,
-		       pass.error[0] ? pass.error : strerror(-ret));
-		status |= ret == -EBADMSG;
-		return;
+		note_failure(result, &arena->pass, ret);
+	} else {
+		for (i = 0; i < BENCH_FIGURES; i++)
+			result->figures[i][result->rounds] = arena->pass.figures[i];
+		result->rounds++;
 	}
-	for (i = 0; i < BENCH_FIGURES; i++)
-		result->figures[i][result->rounds] = pass.figures[i];
-	result->rounds++;
+	arena_free(arena);
 }
 
 static int compare(const void *a, const void *b)

@@ -4,8 +4,8 @@
  *
  * Owns the order of the passes, the clock, the Memcached server, the table and the
  * comparison with the goals.  Knows nothing of what the ways do: a way is a side, which
- * has three functions that every rank calls in a thread of its own, or one function that
- * starts programs.
+ * has three functions that every rank calls in a thread or process of its own, or one
+ * function that starts programs.
  *
  * The sides take turns, so that all of them meet the same machine.  A table shows medians
  * and ranges.  A bench ends with 0 when all goals were met, with 1 when one was missed
@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 struct bench;
@@ -44,6 +45,7 @@ struct bench_rank {
 	void *own, *device;	/* of the side */
 	int64_t start, end;	/* set around work(), which may set others */
 	int64_t cpu;
+	pid_t pid;		/* of a process */
 	int ret;
 	char error[BENCH_TEXT];
 };
@@ -52,8 +54,8 @@ struct bench_rank {
 struct bench_pass {
 	const struct bench *bench;
 	const struct bench_side *side;
-	int size;		/* how many ranks, or what the column says */
-	int threads;
+	int size;		/* what the column says; mostly the number of ranks */
+	int count;		/* of ranks */
 	const char *server;	/* "127.0.0.1:11211" */
 	int port;
 	char job[32];		/* no other pass has this name */
@@ -61,9 +63,9 @@ struct bench_pass {
 	int64_t deadline;
 	int failed;		/* atomic: a rank gave up, so the others may too */
 	void *data;		/* of the bench, the same for all ranks */
-	struct bench_rank *ranks;
 	double figures[BENCH_FIGURES];	/* negative: not measured */
 	char error[BENCH_TEXT];
+	struct bench_rank ranks[];
 };
 
 struct bench_side {
@@ -100,14 +102,16 @@ struct bench {
 	const int *busy_sizes;		/* measured with busy loops beside it; may be NULL */
 	const struct bench_side *sides;	/* ends with a NULL name; ratios are to the first */
 	const struct bench_goal *goals;	/* ends with a NULL side */
-	int threads;			/* 0: as many as the size says */
+	int ranks;			/* 0: as many as the size says */
+	bool processes;			/* ranks are processes, else threads */
 	int repeats;			/* what work() does so often; 0: once */
 	int (*units)(int size);		/* BENCH_KEYS is divided by it; NULL: 1 */
 	const char *keys_text;		/* the column of BENCH_KEYS: "keys a pair" */
 	void (*prepare)(struct bench_pass *pass);
 	void (*discard)(struct bench_pass *pass);
-	/* What is wrong with what was exchanged; NULL: nothing. */
-	const char *(*wrong)(struct bench_pass *pass);
+	/* What was exchanged, compared after the clock: by each rank, and by the caller. */
+	int (*prove)(struct bench_rank *rank);
+	const char *(*wrong)(struct bench_pass *pass);	/* NULL: nothing is */
 	void (*need)(void);		/* exits with 77 and a reason */
 };
 

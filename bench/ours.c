@@ -20,7 +20,7 @@ int ours_open(struct bench_rank *rank)
 	int ret;
 
 	snprintf(id, sizeof(id), "job.rank=%d", rank->rank);
-	snprintf(count, sizeof(count), "job.nparticipants=%d", pass->threads);
+	snprintf(count, sizeof(count), "job.nparticipants=%d", pass->count);
 	snprintf(server, sizeof(server), "exchange.servers=%s", pass->server);
 	snprintf(job, sizeof(job), "job.id=%s", pass->job);
 	snprintf(limit, sizeof(limit), "exchange.timeout=%ds", pass->limit);

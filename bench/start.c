@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 		.sizes = sizes,
 		.sides = sides,
 		.goals = goals,
-		.threads = 2,
+		.ranks = 2,
 	};
 
 	return bench_main(argc, argv, &bench);
