@@ -341,6 +341,11 @@ static const struct bench_goal goals[] = {
 
 static const int sizes[] = { 1, 16, 64, 256, 0 };
 
+static int connections(int size)
+{
+	return size;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct bench bench = {
@@ -351,6 +356,8 @@ int main(int argc, char **argv)
 		.sides = sides,
 		.goals = goals,
 		.ranks = 2,
+		.units = connections,
+		.keys_text = "keys a pair's end",
 		.processes = true,
 		.prepare = prepare,
 		.discard = discard,
