@@ -362,11 +362,11 @@ static void arena_free(struct arena *arena)
 	munmap(arena, size);
 }
 
-static void note_failure(struct result *result, const struct bench_pass *pass, int ret)
+static void note_failure(struct result *result, const struct bench_pass *pass, double seconds,
+			 int ret)
 {
 	result->gave_up = true;
-	printf("%s, %d: gave up after %.0f s: %s\n", pass->side->name, pass->size,
-	       pass->figures[BENCH_TIME] < 0 ? 0 : pass->figures[BENCH_TIME] / 1e3,
+	printf("%s, %d: gave up after %.1f s: %s\n", pass->side->name, pass->size, seconds,
 	       pass->error[0] ? pass->error : strerror(-ret));
 	status |= ret == -EBADMSG;
 }
@@ -375,13 +375,14 @@ static void note_failure(struct result *result, const struct bench_pass *pass, i
 static void take_turn(const struct bench *bench, struct result *result)
 {
 	struct arena *arena = arena_new(bench, result);
+	int64_t start = bench_clock();
 	int i, ret;
 
 	alarm(4 * (unsigned int)settings.limit);
 	ret = run_pass(&arena->pass);
 	alarm(0);
 	if (ret < 0) {
-		note_failure(result, &arena->pass, ret);
+		note_failure(result, &arena->pass, (double)(bench_clock() - start) / SECOND, ret);
 	} else {
 		for (i = 0; i < BENCH_FIGURES; i++)
 			result->figures[i][result->rounds] = arena->pass.figures[i];
