@@ -82,6 +82,7 @@ struct live *live_new(struct bench_rank *rank)
 	    !(live->buffer = calloc(2 * count, MESSAGE)))
 		abort();
 	rank->device = live;
+	ours_call_begin(&live->call, count);
 	live->socket = ((int *)rank->pass->data)[rank->rank];
 	close(((int *)rank->pass->data)[!rank->rank]);
 	snprintf(live->port, sizeof(live->port), "%s", port ? port : ranks_port(0));
@@ -259,10 +260,23 @@ static int by_steps(struct bench_rank *rank)
 	return ret < 0 ? ret : each_pair(rank, confirm);
 }
 
-/* Until the call for many queue pairs is there. */
+static int create_and_add(struct bench_rank *rank, int index)
+{
+	struct live *live = rank->device;
+	struct key own = pair_key(rank->rank, index);
+
+	ours_call_add(&live->call, own.text, pair_key(!rank->rank, index).text, NULL);
+	return ours_result(rank, hartebeest_qp_create(rank->own, own.text, "pd", IBV_QPT_RC, "cq",
+						      "cq", &live->qps[index]));
+}
+
 static int by_call(struct bench_rank *rank)
 {
-	return by_steps(rank);
+	struct live *live = rank->device;
+	int ret = each_pair(rank, create_and_add);
+
+	return ret < 0 ? ret : ours_result(rank, hartebeest_pairs_connect(rank->own,
+							live->call.pairs, live->call.count, 0));
 }
 
 /* ---------------------------------------------------------------- bare verbs --- */

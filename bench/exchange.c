@@ -218,10 +218,53 @@ static int by_steps(struct bench_rank *rank)
 	return ret < 0 ? ret : each_peer(rank, fetch_region);
 }
 
-/* Until the call for many queue pairs is there. */
+static int call_open(struct bench_rank *rank)
+{
+	struct ours_call *call = malloc(sizeof(*call));
+
+	if (!call)
+		abort();
+	ours_call_begin(call, (size_t)rank->pass->size);
+	rank->device = call;
+	return library_open(rank);
+}
+
+static void call_close(struct bench_rank *rank)
+{
+	ours_close(rank);
+	ours_call_end(rank->device);
+	free(rank->device);
+}
+
+static int create_and_add(struct bench_rank *rank, int peer)
+{
+	static const char *const offer[] = { "mr" };
+	struct key own = pair_key(rank->rank, peer);
+
+	ours_call_add(rank->device, own.text, pair_key(peer, rank->rank).text, offer);
+	return ours_result(rank, hartebeest_qp_create(rank->own, own.text, "pd", IBV_QPT_RC, "cq",
+						      "cq", mesh_qp(rank, peer)));
+}
+
+/* Pairs are in order of ranks, without the own one. */
+static int learn_region(struct bench_rank *rank, int peer)
+{
+	const struct ours_call *call = rank->device;
+	const struct hartebeest_remote_mr *mr = &call->regions[peer - (peer > rank->rank)];
+
+	*mesh_learnt(rank, peer) = (struct region){ mr->address, mr->length, mr->rkey };
+	return 0;
+}
+
 static int by_call(struct bench_rank *rank)
 {
-	return by_steps(rank);
+	struct ours_call *call = rank->device;
+	int ret = each_peer(rank, create_and_add);
+
+	if (ret == 0)
+		ret = ours_result(rank, hartebeest_pairs_connect(rank->own, call->pairs,
+								 call->count, 0));
+	return ret < 0 ? ret : each_peer(rank, learn_region);
 }
 
 /* ------------------------------------------------------- by bare verbs calls --- */
@@ -464,7 +507,7 @@ static int pmix_programs(struct bench_pass *pass)
 #define PMIX "PMIx"
 
 static const struct bench_side sides[] = {
-	{ .name = PAIRS, .open = library_open, .work = by_call, .close = ours_close },
+	{ .name = PAIRS, .open = call_open, .work = by_call, .close = call_close },
 	{ .name = STEPS, .open = library_open, .work = by_steps, .close = ours_close },
 	{ .name = ORIGINAL, .open = original_open, .work = original_work, .close = original_close },
 	{ .name = READY, .open = original_open, .work = ready_work, .close = original_close },

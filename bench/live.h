@@ -16,6 +16,7 @@
 
 #include "bench/bare.h"
 #include "bench/bench.h"
+#include "bench/ours.h"
 
 struct live {
 	int socket;			/* to the other process */
@@ -27,6 +28,7 @@ struct live {
 	struct ibv_qp **qps;		/* pass->size of them */
 	struct bare_end *ends;
 	char *buffer;
+	struct ours_call call;
 
 #ifdef HAVE_RDMACM
 	struct rdma_event_channel *channel;

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "bench/ours.h"
 
@@ -32,4 +33,37 @@ int ours_open(struct bench_rank *rank)
 void ours_close(struct bench_rank *rank)
 {
 	hartebeest_close(rank->own);
+}
+
+void ours_call_begin(struct ours_call *call, size_t count)
+{
+	call->count = 0;
+	call->pairs = calloc(count, sizeof(call->pairs[0]));
+	call->regions = calloc(count, sizeof(call->regions[0]));
+	call->names = calloc(count, sizeof(call->names[0]));
+	if (!call->pairs || !call->regions || !call->names)
+		abort();
+}
+
+void ours_call_end(struct ours_call *call)
+{
+	free(call->pairs);
+	free(call->regions);
+	free(call->names);
+}
+
+void ours_call_add(struct ours_call *call, const char *own, const char *theirs,
+		   const char *const *offer)
+{
+	struct hartebeest_pair *pair = &call->pairs[call->count];
+	char (*names)[OURS_NAME] = call->names[call->count];
+
+	snprintf(names[0], OURS_NAME, "%s", own);
+	snprintf(names[1], OURS_NAME, "%s", theirs);
+	hartebeest_pair_preset(pair);
+	pair->qp = pair->key = names[0];
+	pair->peer_key = names[1];
+	pair->offer = offer;
+	pair->offered = pair->room = offer ? 1 : 0;
+	pair->regions = &call->regions[call->count++];
 }
