@@ -3,4 +3,5 @@
 set -e
 cd "$(dirname "$0")"
 mkdir -p build-aux m4
+scripts/make-aliases
 exec autoreconf --install --force "$@"

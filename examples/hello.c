@@ -8,7 +8,9 @@
 int main(void)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	const char *offer[] = { "mr" };
 	struct hartebeest_remote_mr there;
+	struct hartebeest_pair pair;
 	struct hartebeest *hb;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
@@ -16,6 +18,7 @@ int main(void)
 	struct ibv_wc wc;
 	char text[512] = "nothing was posted, or did not complete";
 
+	hartebeest_pair_preset(&pair);
 	TRY(hartebeest_open(&hb, NULL));
 	TRY(hartebeest_rank(hb));
 	const char *me = hartebeest_rank(hb) ? "b" : "a", *peer = hartebeest_rank(hb) ? "a" : "b";
@@ -23,12 +26,9 @@ int main(void)
 	TRY(hartebeest_cq_create(hb, "cq", 0, &cq));
 	TRY(hartebeest_mr_create(hb, "mr", "pd", 4096, access, &mr));
 	TRY(hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp));
-	TRY(hartebeest_mr_publish(hb, "mr", me));
-	TRY(hartebeest_qp_publish(hb, "qp", me));
-	TRY(hartebeest_qp_fetch(hb, peer, NULL));
-	TRY(hartebeest_qp_connect(hb, "qp", peer));
-	TRY(hartebeest_qp_confirm(hb, "qp", peer));
-	TRY(hartebeest_mr_fetch(hb, peer, &there));
+	pair.qp = "qp", pair.key = me, pair.peer_key = peer;
+	pair.offer = offer, pair.offered = 1, pair.regions = &there, pair.room = 1;
+	TRY(hartebeest_pairs_connect(hb, &pair, 1, 0));
 
 	snprintf(mr->addr, 2048, "hello from %s", me);
 	if (hartebeest_post_write(qp, mr->addr, 64, mr->lkey, there.address + 2048, there.rkey, 1, IBV_SEND_SIGNALED) < 0 ||

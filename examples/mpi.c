@@ -51,40 +51,44 @@ static struct hartebeest *open_as_mpi_says(void)
 	return hb;
 }
 
-/* One queue pair to the next rank ("out") and one from the previous ("in"). */
-static void connect_to(struct hartebeest *hb, const char *name, int peer, const char *theirs)
+/* One queue pair; what is written over it goes into the memory that its peer offers. */
+static void prepare(struct hartebeest *hb, struct hartebeest_pair *pair, const char *name,
+		    const char *own_key, const char *peer_key)
 {
-	char own_key[48], peer_key[48];
-
-	snprintf(own_key, sizeof(own_key), "%s-of-%d", name, rank);
-	snprintf(peer_key, sizeof(peer_key), "%s-of-%d", theirs, peer);
+	hartebeest_pair_preset(pair);
+	pair->qp = name;
+	pair->key = own_key;
+	pair->peer_key = peer_key;
 	try(hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL));
-	try(hartebeest_qp_publish(hb, name, own_key));
-	try(hartebeest_qp_fetch(hb, peer_key, NULL));
-	try(hartebeest_qp_connect(hb, name, peer_key));
 }
 
 static int ring(struct hartebeest *hb)
 {
 	int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+	char out[32], in[32], next_in[32], previous_out[32];
 	struct hartebeest_remote_mr there;
-	char own_key[32], next_key[32];
+	struct hartebeest_pair pairs[2];
+	const char *offer[] = { "mr" };
 	struct ibv_mr *mr = NULL;
 	struct ibv_cq *cq = NULL;
 	struct ibv_qp *qp = NULL;
 	struct ibv_wc wc;
 	int *numbers;
 
-	snprintf(own_key, sizeof(own_key), "mr-of-%d", rank);
-	snprintf(next_key, sizeof(next_key), "mr-of-%d", next);
+	snprintf(out, sizeof(out), "out-of-%d", rank);
+	snprintf(in, sizeof(in), "in-of-%d", rank);
+	snprintf(next_in, sizeof(next_in), "in-of-%d", next);
+	snprintf(previous_out, sizeof(previous_out), "out-of-%d", previous);
 	try(hartebeest_pd_create(hb, "pd", NULL));
 	try(hartebeest_cq_create(hb, "cq", 0, &cq));
 	try(hartebeest_mr_create(hb, "mr", "pd", 4096, ACCESS, &mr));
-	try(hartebeest_mr_publish(hb, "mr", own_key));
-	connect_to(hb, "out", next, "in");
-	connect_to(hb, "in", previous, "out");
-	try(hartebeest_barrier(hb, "connected"));
-	try(hartebeest_mr_fetch(hb, next_key, &there));
+	prepare(hb, &pairs[0], "out", out, next_in);
+	prepare(hb, &pairs[1], "in", in, previous_out);
+	pairs[0].regions = &there;
+	pairs[0].room = 1;
+	pairs[1].offer = offer;
+	pairs[1].offered = 1;
+	try(hartebeest_pairs_connect(hb, pairs, 2, 0));
 
 	numbers = mr->addr;
 	numbers[0] = rank;

@@ -98,29 +98,27 @@ static void create(void)
 	try(hartebeest_qp_refill_set(self.hb, "qp", post_receive, NULL));
 }
 
-static void exchange(void)
-{
-	struct hartebeest_remote_qp remote;
-
-	try(hartebeest_qp_init(self.hb, "qp"));
-	try(hartebeest_mr_publish(self.hb, "mr", self.me));
-	try(hartebeest_qp_publish(self.hb, "qp", self.me));
-	say("pushed mr and qp '%s': rkey 0x%x, QP %u", self.me, self.mr->rkey,
-	    self.qp->qp_num);
-
-	try(hartebeest_qp_fetch(self.hb, self.peer, &remote));
-	say("fetched qp '%s': QP %u, of pid %u on %s", self.peer, remote.qp_num, remote.pid,
-	    remote.host);
-}
-
-/* The region last: before the confirmation it may be that of a former run. */
+/* Publishes queue pair and region, finds the peer's, connects, and is confirmed. */
 static void connect(void)
 {
-	try(hartebeest_qp_connect(self.hb, "qp", self.peer));
-	try(hartebeest_qp_confirm(self.hb, "qp", self.peer));
-	try(hartebeest_mr_fetch(self.hb, self.peer, &self.there));
-	say("RESET -> INIT -> RTR -> RTS, confirmed by the peer; fetched mr '%s': rkey 0x%x",
-	    self.peer, self.there.rkey);
+	const char *offer[] = { "mr" };
+	struct hartebeest_pair pair;
+	char who[256];
+
+	hartebeest_pair_preset(&pair);
+	pair.qp = "qp";
+	pair.key = self.me;
+	pair.peer_key = self.peer;
+	pair.offer = offer;
+	pair.offered = 1;
+	pair.regions = &self.there;
+	pair.room = 1;
+	try(hartebeest_pairs_connect(self.hb, &pair, 1, 0));
+	try(hartebeest_peer_text(self.hb, self.peer, who, sizeof(who)));
+	say("pushed qp '%s': QP %u, offering rkey 0x%x", self.me, self.qp->qp_num, self.mr->rkey);
+	say("fetched qp '%s': QP %u, of %s", self.peer, pair.peer.qp_num, who);
+	say("RESET -> INIT -> RTR -> RTS, confirmed by the peer, which offers rkey 0x%x",
+	    self.there.rkey);
 }
 
 static void complete(uint64_t wr_id)
@@ -199,7 +197,6 @@ int main(void)
 
 	create();
 	fill(part(OWN), self.rank);
-	exchange();
 	connect();
 	transfer();
 

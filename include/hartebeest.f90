@@ -26,7 +26,30 @@ module hartebeest
   type, bind(c) :: hartebeest_remote_mr
      integer(c_int64_t) :: address, length
      integer(c_int32_t) :: rkey, access
+     integer(c_int64_t) :: reserved(1)
   end type hartebeest_remote_mr
+
+  ! gid and address: 16 bytes in network order
+  type, bind(c) :: hartebeest_remote_qp
+     integer(c_int64_t) :: gid(2), address(2)
+     integer(c_int32_t) :: qp_type, qp_num, psn, qkey
+     integer(c_int16_t) :: lid, pkey
+     integer(c_int32_t) :: rank
+     integer(c_int64_t) :: reserved(4)
+  end type hartebeest_remote_qp
+
+  ! struct hartebeest_pair: hartebeest_pair_preset() first; texts are C strings that must
+  ! stay, by c_loc()
+  type, bind(c) :: hartebeest_pair
+     integer(c_size_t) :: size
+     type(c_ptr) :: qp, key, peer_key, offer, regions
+     integer(c_int32_t) :: offered, room, count, result
+     type(hartebeest_remote_qp) :: peer
+     character(kind=c_char) :: reason(160)
+  end type hartebeest_pair
+
+  ! A deadline: one look at the server
+  integer(c_int64_t), parameter :: hartebeest_once = -1
 
   interface
      function hartebeest_open(hb, options) bind(c)
@@ -127,13 +150,23 @@ module hartebeest
        integer(c_int) :: hartebeest_qp_publish
      end function hartebeest_qp_publish
 
-     ! remote: c_null_ptr, or where a struct hartebeest_remote_qp is to go
+     ! remote: c_null_ptr, or c_loc() of a type(hartebeest_remote_qp)
      function hartebeest_qp_fetch(hb, key, remote) bind(c)
        import :: c_char, c_int, c_ptr
        type(c_ptr), value :: hb, remote
        character(kind=c_char), intent(in) :: key(*)
        integer(c_int) :: hartebeest_qp_fetch
      end function hartebeest_qp_fetch
+
+     ! text: room for length bytes; hartebeest_fortran_string() makes a text of it
+     function hartebeest_peer_text(hb, peer_key, text, length) bind(c)
+       import :: c_char, c_int, c_ptr, c_size_t
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: peer_key(*)
+       character(kind=c_char), intent(inout) :: text(*)
+       integer(c_size_t), value :: length
+       integer(c_int) :: hartebeest_peer_text
+     end function hartebeest_peer_text
 
      function hartebeest_qp_connect(hb, name, key) bind(c)
        import :: c_char, c_int, c_ptr
@@ -148,6 +181,16 @@ module hartebeest
        character(kind=c_char), intent(in) :: name(*), key(*)
        integer(c_int) :: hartebeest_qp_confirm
      end function hartebeest_qp_confirm
+
+     ! deadline: of hartebeest_clock(), 0, or hartebeest_once
+     function hartebeest_pairs_connect(hb, pairs, count, deadline) bind(c)
+       import :: c_int, c_int64_t, c_ptr, c_size_t, hartebeest_pair
+       type(c_ptr), value :: hb
+       type(hartebeest_pair), intent(inout) :: pairs(*)
+       integer(c_size_t), value :: count
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_pairs_connect
+     end function hartebeest_pairs_connect
 
      function hartebeest_msg_push(hb, key, data, length) bind(c)
        import :: c_char, c_int, c_ptr, c_size_t
@@ -213,17 +256,42 @@ contains
     string = trim(text) // c_null_char
   end function hartebeest_c_string
 
-  ! The calling thread's last failure, as a sentence.
-  function hartebeest_message() result(text)
+  subroutine hartebeest_pair_preset(pair)
+    type(hartebeest_pair), intent(out) :: pair
+
+    pair%qp = c_null_ptr
+    pair%key = c_null_ptr
+    pair%peer_key = c_null_ptr
+    pair%offer = c_null_ptr
+    pair%regions = c_null_ptr
+    pair%offered = 0
+    pair%room = 0
+    pair%count = 0
+    pair%result = 0
+    pair%peer = hartebeest_remote_qp(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    pair%reason = c_null_char
+    pair%size = c_sizeof(pair)
+  end subroutine hartebeest_pair_preset
+
+  ! A text that ends with a null byte, such as reason of a pair.
+  function hartebeest_fortran_string(bytes) result(text)
+    character(kind=c_char), intent(in) :: bytes(:)
     character(len=:), allocatable :: text
-    character(kind=c_char), pointer :: bytes(:)
     integer :: i
 
-    call c_f_pointer(hartebeest_error(), bytes, [4096])
     text = ''
     do i = 1, size(bytes)
        if (bytes(i) == c_null_char) return
        text = text // bytes(i)
     end do
+  end function hartebeest_fortran_string
+
+  ! The calling thread's last failure, as a sentence.
+  function hartebeest_message() result(text)
+    character(len=:), allocatable :: text
+    character(kind=c_char), pointer :: bytes(:)
+
+    call c_f_pointer(hartebeest_error(), bytes, [4096])
+    text = hartebeest_fortran_string(bytes)
   end function hartebeest_message
 end module hartebeest

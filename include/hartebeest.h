@@ -23,7 +23,7 @@
  *     answer), -EUSERS (too many connections), -ENOBUFS (server out of memory),
  *     -EMSGSIZE (value too large), -EACCES (login missing or refused), -ENOSYS (login
  *     without SASL in libmemcached), -EPROTO (not a Memcached; another rank has another
- *     list of servers),
+ *     list of servers or other participants), -ENOSPC (the server evicts this job's records),
  *     -EADDRINUSE (another process runs under this rank; waits only), -EMFILE, -ENFILE
  *     (no file descriptor left), -ENAMETOOLONG (hb1/JOB/KIND/KEY over 250 bytes); and
  *     as exchange.servers and the login are read here and not by hartebeest_open(),
@@ -41,8 +41,8 @@
  *
  * Names of objects: 1 to 255 bytes without control characters, one name space for
  * each kind and context.  Keys, under which things are published: printable ASCII
- * without blanks, together with the job id at most 237 bytes; names of barriers too, with
- * 235 bytes for name, job id and the digits of pass and rank.
+ * without blanks, together with the job id at most 242 bytes, for messages 241; names of
+ * barriers too, with 214 bytes for name and job id.
  *
  * Threads: a context may be used by many threads at once, but one queue pair, and one
  * barrier, by one thread at a time; and an object must not be destroyed while another
@@ -60,6 +60,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* A deadline that has passed already: one look, then -EAGAIN, and no line in the log. */
+#define HARTEBEEST_ONCE ((int64_t)-1)
 
 struct hartebeest;
 
@@ -202,7 +205,7 @@ struct hartebeest_path {
  * @path: filled on success
  *
  * Starts at device.addr or device.gid=ip:, else at the port of device.name or the one
- * already open, else where the kernel routes.  Asks anew at each call, for as long as
+ * already open, else where the kernel routes.  Asks again at each call, for as long as
  * exchange.timeout allows.  Connects nothing.
  *
  * The traffic class asked for is that of RC.
@@ -392,6 +395,7 @@ struct hartebeest_remote_mr {
 	uint64_t length;	/* bytes */
 	uint32_t rkey;		/* as ibv_mr.rkey there; host byte order */
 	uint32_t access;	/* enum ibv_access_flags it was registered with */
+	uint64_t reserved[1];	/* zero */
 };
 
 /**
@@ -411,12 +415,12 @@ int hartebeest_mr_publish(struct hartebeest *hb, const char *name, const char *k
  * @key: as the peer gave it to hartebeest_mr_publish()
  * @mr:  filled on success
  *
- * Each call asks the server anew, and passes over a record whose author's rank another
- * process has now.  Before hartebeest_qp_confirm() the region may be that of a former
+ * Each call asks the server again, and ignores a record whose author's rank belongs to
+ * another process now.  Before hartebeest_qp_confirm() the region may be that of a former
  * process: fetch it afterwards, and again after hartebeest_qp_reconnect() and when
  * hartebeest_qp_follow() returned 1.
  *
- * Returns 0, -ETIMEDOUT, -EBADMSG (what stands there is no record, or says what cannot
+ * Returns 0, -ETIMEDOUT, -EBADMSG (what is there is no record, or says what cannot
  * be), -EPROTONOSUPPORT (record of another version), -EIO or -ENETDOWN (of the device:
  * hartebeest_event_get()).
  *
@@ -492,29 +496,45 @@ int hartebeest_qp_init(struct hartebeest *hb, const char *name);
  */
 int hartebeest_qp_publish(struct hartebeest *hb, const char *name, const char *key);
 
-/* What is known of a fetched queue pair. */
+/*
+ * What is known of a fetched queue pair.  Its rank, host and device as a sentence:
+ * hartebeest_peer_text().
+ */
 struct hartebeest_remote_qp {
-	enum ibv_qp_type qp_type;
+	union ibv_gid gid;
+	union ibv_gid address;	/* IP of its port, IPv4 as ::ffff:a.b.c.d; zero: none */
+	uint32_t qp_type;	/* enum ibv_qp_type */
 	uint32_t qp_num;
 	uint32_t psn;		/* its first packet's sequence number */
 	uint32_t qkey;		/* UD */
 	uint16_t lid;		/* InfiniBand; host byte order */
 	uint16_t pkey;		/* host byte order */
-	union ibv_gid gid;
-	union ibv_gid address;	/* IP of its port, IPv4 as ::ffff:a.b.c.d; zero: none */
-	int rank;		/* -1: unknown */
-	uint32_t pid;
-	char host[64];
-	char device[64];	/* "mlx5_0:1" */
+	int32_t rank;		/* -1: unknown */
+	uint64_t reserved[4];	/* zero */
 };
+
+/**
+ * hartebeest_peer_text() - who is behind a peer's key, as a sentence
+ * @peer_key: as given to hartebeest_qp_fetch()
+ * @text:     receives "rank 3 on cn08, pid 17, mlx5_0:1", cut to fit
+ *
+ * Asks the server, a quarter of a second at most; where it does not answer, or another
+ * process has that rank now, the rank alone is named.  Returns 0, -ENOENT (never fetched)
+ * or -EINVAL.
+ *
+ * Since: 0.1
+ */
+int hartebeest_peer_text(struct hartebeest *hb, const char *peer_key, char *text, size_t size);
 
 /**
  * hartebeest_qp_fetch() - wait for a queue pair that a peer publishes
  * @key:    as the peer gave it to hartebeest_qp_publish()
  * @remote: may be NULL
  *
- * Each call asks the server anew, and passes over a record whose author's rank another
- * process has now; what came is kept under the key for hartebeest_qp_connect().
+ * Each call asks the server again; what came is kept under the key for
+ * hartebeest_qp_connect().  Of RC and UC it may be what a former process left, which
+ * hartebeest_qp_confirm() finds out; of UD, a record whose author's rank belongs to
+ * another process now is ignored.
  *
  * Returns 0, -ETIMEDOUT, -EBADMSG, -EPROTONOSUPPORT, -EIO, -ENETDOWN, as
  * hartebeest_mr_fetch().
@@ -544,7 +564,7 @@ int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
  * asked for once a peer, and the options of SL, path bits, flow label and rate have no
  * effect.
  *
- * The own GID is looked up anew: when its index moved, the new one is used.
+ * The own GID is looked up again: when its index moved, the new one is used.
  *
  * Returns 0, -ENOENT (either name unknown), -EISCONN (connected already), -EINVAL
  * (src_path_bits beyond the port's LMC), -EPROTOTYPE (transport or link layer differ),
@@ -562,14 +582,15 @@ int hartebeest_qp_connect(struct hartebeest *hb, const char *name, const char *k
  * Succeeds when the peer says, for this very queue pair of this very process, that
  * it is in RTR or later.  A record of a former run can not say that.  When the peer
  * restarted meanwhile, this end goes back to RESET and connects to the new one.  When
- * that fails, it is connected to nobody: hartebeest_qp_reconnect() tries anew.
+ * that fails, it is connected to nobody: hartebeest_qp_reconnect() tries again.
  * Both ends must have published and connected, which tells the other end; where the
  * server did not answer just then, the next call that publishes, waits or follows a peer
  * does.  So connect all queue pairs first, then
  * confirm them in any order.
  *
  * Returns 0, -ENOENT, -ENOTCONN (not connected to this key, or never published),
- * -EOPNOTSUPP (UD has no single peer: use hartebeest_barrier()), -ETIMEDOUT, -EBADMSG,
+ * -EOPNOTSUPP (UD has no single peer: use hartebeest_barrier()), -ETIMEDOUT, -ESHUTDOWN
+ * or -ECONNABORTED (the peer's process has left or failed), -EBADMSG,
  * -EPROTONOSUPPORT, -EIO, -ENETDOWN, as hartebeest_qp_fetch(), what the refill function
  * returned, or as hartebeest_qp_connect().
  *
@@ -587,9 +608,9 @@ int hartebeest_qp_confirm(struct hartebeest *hb, const char *name, const char *k
  * published.  Whether that peer is connected too, hartebeest_qp_confirm() tells.  A
  * failure to connect leaves the queue pair connected to nobody.
  *
- * Returns 1 when it was replaced, 0 when it was not, when nothing stands there or the
+ * Returns 1 when it was replaced, 0 when it was not, when nothing is there or the
  * server does not answer, -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD),
- * -EBADMSG (what stands there says what no queue pair can be), what the refill function
+ * -EBADMSG (what is there says what no queue pair can be), what the refill function
  * returned, or as hartebeest_qp_connect().
  *
  * Since: 0.1
@@ -611,7 +632,7 @@ int hartebeest_qp_reset(struct hartebeest *hb, const char *name);
  * hartebeest_qp_reconnect() - after a failure, or when the peer restarted
  *
  * RESET -> INIT with a new sequence number, published again under its key, the
- * peer's record fetched anew, -> RTS, and confirmed.  Both ends call it; the end that
+ * peer's record fetched again, -> RTS, and confirmed.  Both ends call it; the end that
  * restarted calls hartebeest_qp_confirm() as at its first start.
  *
  * Returns 0, -ENOTCONN (never published), -EOPNOTSUPP (UD), or as the functions it
@@ -668,6 +689,68 @@ int hartebeest_qp_address(struct hartebeest *hb, const char *name, const char *k
 int hartebeest_completion_text(struct hartebeest *hb, const struct ibv_wc *wc,
 			       char *text, size_t size);
 
+/* ------------------------------------------------------------- many pairs --- */
+
+/* So many regions one pair may offer. */
+#define HARTEBEEST_PAIR_REGIONS 255
+
+/*
+ * One queue pair and its peer, for hartebeest_pairs_connect().  Set by
+ * hartebeest_pair_preset(), then filled; new fields will come at the end.
+ */
+struct hartebeest_pair {
+	size_t size;			/* of the caller's struct: the preset sets it */
+	const char *qp;			/* name of the own queue pair */
+	const char *key;		/* under which it is published */
+	const char *peer_key;		/* under which the peer publishes its own */
+	const char *const *offer;	/* names of own regions that the peer gets */
+	struct hartebeest_remote_mr *regions;	/* receives the peer's, in its order */
+	uint32_t offered;		/* how many names are in offer, at most 255 */
+	uint32_t room;			/* how many fit into regions */
+	/* out */
+	uint32_t count;			/* how many regions the peer offers */
+	int32_t result;			/* 0 or a negative errno, of this pair alone */
+	struct hartebeest_remote_qp peer;
+	char reason[160];		/* the sentence to result */
+};
+
+/* All that can be preset: every field zero, and the size. */
+static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
+{
+	memset(pair, 0, sizeof(*pair));
+	pair->size = sizeof(*pair);
+}
+
+/**
+ * hartebeest_pairs_connect() - many queue pairs to their peers in one call
+ * @pairs:    an array; each is set by hartebeest_pair_preset() first
+ * @count:    how many
+ * @deadline: of hartebeest_clock(); 0: exchange.timeout from now; HARTEBEEST_ONCE: one
+ *            look at the server
+ *
+ * Publishes all, fetches all peers, connects each as its peer appears, and waits until all
+ * have confirmed.  The regions of offer come along.  The peers call it, or the single
+ * steps, in any order and at any time: nobody need have published before.  A queue pair
+ * may be in any state: one that is connected to its peer is only confirmed again, one in
+ * an error state or connected to another peer goes through RESET first.
+ *
+ * Every pair is tried whatever becomes of the others, and has its own result.  Called
+ * again with the same pairs, it goes on where it was.  A peer that is replaced meanwhile
+ * is connected again.  A UD queue pair may be in several pairs, has an address handle for
+ * each peer afterwards (hartebeest_qp_address()), and is not confirmed.
+ *
+ * Returns 0, or the first failed result: -ENOENT (no such queue pair or region),
+ * -ETIMEDOUT, -EAGAIN (HARTEBEEST_ONCE), -EMSGSIZE (the peer offers more regions than there
+ * is room for; it is connected and confirmed, and the room is filled), -ESHUTDOWN (the peer
+ * has left), or as hartebeest_qp_connect() and hartebeest_qp_confirm().  Nothing is tried
+ * with -EINVAL (a field is missing, a queue pair or own key is in two pairs, a deadline
+ * below -1) and -E2BIG (a field that this version does not know).
+ *
+ * Since: 0.1
+ */
+int hartebeest_pairs_connect(struct hartebeest *hb, struct hartebeest_pair *pairs, size_t count,
+			     int64_t deadline);
+
 /* ----------------------------------------------------- message, barrier --- */
 
 /**
@@ -696,6 +779,48 @@ int hartebeest_msg_push(struct hartebeest *hb, const char *key, const void *data
 int hartebeest_msg_wait(struct hartebeest *hb, const char *key, void *buffer, size_t size,
 			size_t *length);
 
+/*
+ * One message of hartebeest_msgs_wait().  Set by hartebeest_message_preset(), then filled;
+ * new fields will come at the end.
+ */
+struct hartebeest_message {
+	size_t size;		/* of the caller's struct: the preset sets it */
+	const char *key;	/* under which it was pushed */
+	void *buffer;		/* receives it; may be NULL when room is 0 */
+	size_t room;		/* bytes; 0 asks for no data and takes any message */
+	/* out */
+	size_t length;		/* its full length */
+	int32_t here;		/* 1 when it came: it is not asked for again */
+	int32_t result;		/* 0, -EMSGSIZE (room is too small), -EAGAIN (not here) */
+};
+
+/* All that can be preset: every field zero, and the size. */
+static inline void hartebeest_message_preset(struct hartebeest_message *message)
+{
+	memset(message, 0, sizeof(*message));
+	message->size = sizeof(*message);
+}
+
+/**
+ * hartebeest_msgs_wait() - wait for many messages at once
+ * @messages: an array; each is set by hartebeest_message_preset() first
+ * @count:    how many
+ * @need:     how many have to be here; 0: all
+ * @deadline: of hartebeest_clock(); 0: exchange.timeout from now; HARTEBEEST_ONCE: one
+ *            look at the server
+ *
+ * Asks for all that are missing in one request at a time.  The messages stay for others.
+ * Called again with the same array, it asks for those alone that are not here.
+ *
+ * Returns how many are here, -ETIMEDOUT or -EAGAIN (HARTEBEEST_ONCE) when these are fewer
+ * than @need (what came is marked all the same), -EINVAL, -E2BIG, or as
+ * hartebeest_msg_wait().
+ *
+ * Since: 0.1
+ */
+int hartebeest_msgs_wait(struct hartebeest *hb, struct hartebeest_message *messages,
+			 size_t count, size_t need, int64_t deadline);
+
 /* Returns 0, or -ENOENT when there is no such message.  Since: 0.1 */
 int hartebeest_msg_delete(struct hartebeest *hb, const char *key);
 
@@ -704,9 +829,11 @@ int hartebeest_msg_delete(struct hartebeest *hb, const char *key);
  * @name: the same on all ranks; may be used again and again
  *
  * Leftovers of a former run do not count.  Returns 0, -ENODATA (rank or size
- * unknown), -EBADMSG or -EPROTONOSUPPORT (what stands for a rank is no record, or one of
- * another version), -EIO or -ENETDOWN (of the device: hartebeest_event_get()), or
- * -ETIMEDOUT naming the ranks that are missing.
+ * unknown), -EBADMSG or -EPROTONOSUPPORT (the gate is no record, or one of another
+ * version), -EIO or -ENETDOWN (of the device: hartebeest_event_get()), -ESTALE (a rank, or
+ * this one, was started again after the context's first barrier), -ESHUTDOWN or
+ * -ECONNABORTED (a rank has left or failed), or -ETIMEDOUT naming the ranks that are
+ * missing.
  *
  * Since: 0.1
  */

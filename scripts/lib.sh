@@ -41,15 +41,29 @@ missing_debs() {
 	done
 }
 
+# Waits while another process works with apt: of its locks, DPkg::Lock::Timeout covers
+# dpkg's but not those of the lists and of the downloaded packages.
+apt_get() {
+	local log=$logs/apt-$1.log limit=$((SECONDS + 600))
+	mkdir -p "$logs"
+	until as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get \
+	      -o DPkg::Lock::Timeout=600 "$@" >"$log" 2>&1 </dev/null; do
+		if ! grep -q '^E: Could not get lock' "$log" || [ $SECONDS -ge $limit ]; then
+			tail -n 60 "$log" >&2
+			die "failed: apt-get $* (all of it in $log)"
+		fi
+		sleep 2
+	done
+}
+
 apt_install() {
 	local missing
 	missing=$(missing_debs "$@")
 	[ -n "$missing" ] || return 0
 	say "installing:" $missing
 	news=yes
-	quietly apt-update as_root apt-get update
-	quietly apt-install as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y --no-install-recommends $missing
+	apt_get update
+	apt_get install -y --no-install-recommends $missing
 }
 
 # prepare PURPOSE...: installs what these need and this machine lacks.

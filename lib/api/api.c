@@ -2,10 +2,10 @@
 /*
  * api.c - every exported function of hartebeest.h
  *
- * Each validates, looks up, delegates.  Owns the two things that hold for all of
- * them: arguments are checked here, and a failure is logged here, once, as the call
- * returns; not that of hartebeest_open(), which context.c logs, nor those of rank, size,
- * job, origin and option_get.  The contracts stand in hartebeest.h.
+ * Each validates, looks up, delegates.  Owns what all of them share: arguments are
+ * checked here, and a failure is logged here, once, as the call returns.  Exceptions:
+ * context.c logs the failure of hartebeest_open(), and nobody logs those of rank, size,
+ * job, origin and option_get.  hartebeest.h has the contracts.
  */
 #include "config.h"
 
@@ -18,12 +18,14 @@
 #include "lib/core/context.h"
 #include "lib/verbs/cq.h"
 #include "lib/base/error.h"
+#include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/message.h"
 #include "lib/verbs/mr.h"
 #include "lib/core/bringup.h"
 #include "lib/core/pathquery.h"
 #include "lib/verbs/pd.h"
 #include "lib/core/handshake.h"
+#include "lib/core/pairs.h"
 #include "lib/verbs/qp.h"
 
 /* Last line of a function: the failure is complete here and nowhere below. */
@@ -34,16 +36,44 @@ static int done(const struct hartebeest *hb, int ret)
 	return ret;
 }
 
-static int refuse(const struct hartebeest *hb, const char *function, const char *why)
+static int refuse_argument(const struct hartebeest *hb, const char *function, const char *why)
 {
 	return done(hb, beest_fail(EINVAL, "%s(): %s", function, why));
 }
 
-/* First lines of a function that takes pointers. */
-#define REQUIRE_ARG(argument)								\
-	do {									\
-		if (!(argument))						\
-			return refuse(hb, __func__, #argument " is NULL");	\
+/* @arguments begin with the context; @names has their names, with commas between. */
+static int check_arguments(const char *function, const char *names,
+			   const void *const *arguments, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (!arguments[i])
+			return done(arguments[0], beest_fail(EINVAL, "%s(): %.*s is NULL", function,
+							     (int)strcspn(names, ","), names));
+		names += strcspn(names, ",");
+		names += strspn(names, ", ");
+	}
+	return 0;
+}
+
+/* First line of a function that takes pointers: the context and those that are needed. */
+#define REQUIRE(...)									\
+	do {										\
+		const void *const arguments_[] = { __VA_ARGS__ };			\
+											\
+		if (check_arguments(__func__, #__VA_ARGS__, arguments_,			\
+				    BEEST_COUNT(arguments_)) < 0)			\
+			return -EINVAL;							\
+	} while (0)
+
+/* A step that the rest of the function needs. */
+#define TRY(step)									\
+	do {										\
+		int try_ = (step);							\
+											\
+		if (try_ < 0)								\
+			return done(hb, try_);						\
 	} while (0)
 
 /* Objects by name: what most functions begin with. */
@@ -72,7 +102,7 @@ DEFINE_FIND(qp)
 HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest **hbp, const char *const *options)
 {
 	if (!hbp)
-		return refuse(NULL, __func__, "hbp is NULL");
+		return refuse_argument(NULL, __func__, "hbp is NULL");
 	return beest_context_open(hbp, options);
 }
 
@@ -88,7 +118,7 @@ HARTEBEEST_EXPORT const char *hartebeest_error(void)
 
 HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest *hb)
 {
-	REQUIRE_ARG(hb);
+	REQUIRE(hb);
 	if (hb->launch.rank < 0)
 		return beest_fail(ENODATA, "the rank of this process is not known: set "
 				  "HARTEBEEST_NID, or start it with srun or mpirun");
@@ -97,7 +127,7 @@ HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest *hb)
 
 HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest *hb)
 {
-	REQUIRE_ARG(hb);
+	REQUIRE(hb);
 	if (hb->launch.participants.count == 0)
 		return beest_fail(ENODATA, "the number of ranks is not known: set "
 				  "HARTEBEEST_PARTICIPANTS, or start with srun or mpirun");
@@ -128,87 +158,73 @@ HARTEBEEST_EXPORT const char *hartebeest_origin(const struct hartebeest *hb,
 HARTEBEEST_EXPORT int hartebeest_context(struct hartebeest *hb, struct ibv_context **verbs)
 {
 	const struct beest_device *device;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(verbs);
-	ret = beest_context_device(hb, &device);
-	if (ret == 0)
-		*verbs = device->verbs;
-	return done(hb, ret);
+	REQUIRE(hb, verbs);
+	TRY(beest_context_device(hb, &device));
+	*verbs = device->verbs;
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_port(struct hartebeest *hb)
 {
 	const struct beest_device *device;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	ret = beest_context_device(hb, &device);
-	return ret == 0 ? device->port : done(hb, ret);
+	REQUIRE(hb);
+	TRY(beest_context_device(hb, &device));
+	return device->port;
 }
 
 HARTEBEEST_EXPORT int hartebeest_address_text(struct hartebeest *hb, char *text, size_t size)
 {
 	const struct beest_device *device;
 	int64_t pkey;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(text);
+	REQUIRE(hb, text);
 	if (size < 4)
-		return refuse(hb, __func__, "size is below 4");
+		return refuse_argument(hb, __func__, "size is below 4");
+	TRY(beest_context_device(hb, &device));
 	pkey = hb->options.qp[BEEST_RC].pkey;
-	ret = beest_context_device(hb, &device);
-	if (ret == 0)
-		ret = beest_address_text(device, &hb->policy,
-					 pkey == BEEST_AUTO ? 0 : (uint16_t)pkey, text, size);
-	return done(hb, ret);
+	return done(hb, beest_address_text(device, &hb->policy,
+					   pkey == BEEST_AUTO ? 0 : (uint16_t)pkey, text, size));
 }
 
-static void show_route(const struct beest_pathrec *route, struct hartebeest_path *path)
+static void copy_path(const struct beest_pathrec *found, struct hartebeest_path *path)
 {
 	memset(path, 0, sizeof(*path));
-	snprintf(path->device, sizeof(path->device), "%s", route->device);
-	memcpy(path->sgid.raw, route->sgid.raw, sizeof(path->sgid.raw));
-	memcpy(path->dgid.raw, route->dgid.raw, sizeof(path->dgid.raw));
-	path->flow_label = route->flow_label;
-	path->dlid = route->ethernet ? 0 : route->dlid;
-	path->pkey = route->pkey;
-	path->port = route->port;
-	path->link_layer = route->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-	path->sl = route->sl;
-	path->src_path_bits = route->src_path_bits;
-	path->mtu = route->mtu;
-	path->rate = route->rate;
-	path->hop_limit = route->hop_limit;
-	path->traffic_class = route->traffic_class;
-	path->life_time = route->life_time;
+	snprintf(path->device, sizeof(path->device), "%s", found->device);
+	memcpy(path->sgid.raw, found->sgid.raw, sizeof(path->sgid.raw));
+	memcpy(path->dgid.raw, found->dgid.raw, sizeof(path->dgid.raw));
+	path->flow_label = found->flow_label;
+	path->dlid = found->ethernet ? 0 : found->dlid;
+	path->pkey = found->pkey;
+	path->port = found->port;
+	path->link_layer = found->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+	path->sl = found->sl;
+	path->src_path_bits = found->src_path_bits;
+	path->mtu = found->mtu;
+	path->rate = found->rate;
+	path->hop_limit = found->hop_limit;
+	path->traffic_class = found->traffic_class;
+	path->life_time = found->life_time;
 }
 
 HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest *hb, const char *ip,
 					 struct hartebeest_path *path)
 {
-	struct beest_pathrec route;
-	int ret;
+	struct beest_pathrec found;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(ip);
-	REQUIRE_ARG(path);
-	ret = beest_pathquery_ask(hb, ip, &route);
-	if (ret == 0)
-		show_route(&route, path);
-	return done(hb, ret);
+	REQUIRE(hb, ip, path);
+	TRY(beest_pathquery_ask(hb, ip, &found));
+	copy_path(&found, path);
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest *hb, const char *name,
 					    char *text, size_t size, const char **source)
 {
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(text);
+	REQUIRE(hb, name, text);
 	if (size == 0)
-		return refuse(hb, __func__, "size is 0");
+		return refuse_argument(hb, __func__, "size is 0");
 	return beest_options_text(&hb->options, name, text, size, source);
 }
 
@@ -216,7 +232,7 @@ HARTEBEEST_EXPORT int hartebeest_log_set(struct hartebeest *hb, int level,
 					 void (*write)(void *data, int level,
 						       const char *text), void *data)
 {
-	REQUIRE_ARG(hb);
+	REQUIRE(hb);
 	if (level < HARTEBEEST_LOG_NONE || level > HARTEBEEST_LOG_DEBUG)
 		return done(hb, beest_fail(EINVAL, "log level %d is not within %d..%d", level,
 					   HARTEBEEST_LOG_NONE, HARTEBEEST_LOG_DEBUG));
@@ -233,129 +249,95 @@ HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest *hb,
 					   struct hartebeest_event *event, int64_t deadline)
 {
 	struct beest_events *events;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(event);
-	ret = beest_context_events(hb, &events);
-	return done(hb, ret < 0 ? ret : beest_events_get(events, event, deadline));
+	REQUIRE(hb, event);
+	TRY(beest_context_events(hb, &events));
+	return done(hb, beest_events_get(events, event, deadline));
 }
 
 HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest *hb)
 {
 	struct beest_events *events;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	ret = beest_context_events(hb, &events);
-	return done(hb, ret < 0 ? ret : beest_events_fd(events));
+	REQUIRE(hb);
+	TRY(beest_context_events(hb, &events));
+	return done(hb, beest_events_fd(events));
 }
 
 /* -------------------------------------- protection domain, completion queue --- */
 
-static int pd_create(struct hartebeest *hb, const char *name, struct ibv_pd **out)
-{
-	const struct beest_device *device;
-	struct beest_pd *pd;
-	int ret;
-
-	ret = beest_context_name_available(hb, &beest_pd_kind, name);
-	if (ret == 0)
-		ret = beest_context_device(hb, &device);
-	if (ret == 0)
-		ret = beest_pd_create(device, &pd);
-	if (ret == 0)
-		ret = beest_context_add(hb, &beest_pd_kind, name, &pd->node);
-	if (ret == 0 && out)
-		*out = pd->pd;
-	return ret;
-}
-
 HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest *hb, const char *name,
 					   struct ibv_pd **pd)
 {
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	return done(hb, pd_create(hb, name, pd));
+	const struct beest_device *device;
+	struct beest_pd *made;
+
+	REQUIRE(hb, name);
+	TRY(beest_context_name_available(hb, &beest_pd_kind, name));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_pd_create(device, &made));
+	TRY(beest_context_add(hb, &beest_pd_kind, name, &made->node));
+	if (pd)
+		*pd = made->pd;
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest *hb, const char *name,
 					struct ibv_pd **pd)
 {
 	struct beest_pd *found;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(pd);
-	ret = find_pd(hb, name, &found);
-	if (ret == 0)
-		*pd = found->pd;
-	return done(hb, ret);
+	REQUIRE(hb, name, pd);
+	TRY(find_pd(hb, name, &found));
+	*pd = found->pd;
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest *hb, const char *name)
 {
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
+	REQUIRE(hb, name);
 	return done(hb, beest_context_destroy(hb, &beest_pd_kind, name));
-}
-
-static int cq_create(struct hartebeest *hb, const char *name, int64_t depth,
-		     struct ibv_cq **out)
-{
-	const struct beest_device *device;
-	struct beest_cq *cq;
-	int ret;
-
-	ret = beest_context_name_available(hb, &beest_cq_kind, name);
-	if (ret == 0)
-		ret = beest_context_device(hb, &device);
-	if (ret == 0)
-		ret = beest_cq_create(device, depth, &cq);
-	if (ret == 0)
-		ret = beest_context_add(hb, &beest_cq_kind, name, &cq->node);
-	if (ret == 0 && out)
-		*out = cq->cq;
-	return ret;
 }
 
 HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest *hb, const char *name, int depth,
 					   struct ibv_cq **cq)
 {
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
+	const struct beest_device *device;
+	struct beest_cq *made;
+
+	REQUIRE(hb, name);
 	if (depth < 0)
-		return done(hb, beest_fail(EINVAL, "a completion queue of %d entries cannot be",
+		return done(hb, beest_fail(EINVAL, "a completion queue cannot have %d entries",
 					   depth));
-	return done(hb, cq_create(hb, name, depth ? depth : hb->options.cq_depth, cq));
+	TRY(beest_context_name_available(hb, &beest_cq_kind, name));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth, &made));
+	TRY(beest_context_add(hb, &beest_cq_kind, name, &made->node));
+	if (cq)
+		*cq = made->cq;
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest *hb, const char *name,
 					struct ibv_cq **cq)
 {
 	struct beest_cq *found;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(cq);
-	ret = find_cq(hb, name, &found);
-	if (ret == 0)
-		*cq = found->cq;
-	return done(hb, ret);
+	REQUIRE(hb, name, cq);
+	TRY(find_cq(hb, name, &found));
+	*cq = found->cq;
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest *hb, const char *name)
 {
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
+	REQUIRE(hb, name);
 	return done(hb, beest_context_destroy(hb, &beest_cq_kind, name));
 }
 
 /* ------------------------------------------------------- memory region --- */
 
-/* The checks before, and the naming after, one of the three ways to make a region. */
+/* What precedes and follows each way to make a region. */
 static int mr_begin(struct hartebeest *hb, const char *name, const char *pd_name,
 		    size_t length, struct beest_pd **pd)
 {
@@ -372,52 +354,41 @@ static int mr_end(struct hartebeest *hb, const char *name, int ret, struct beest
 		  struct ibv_mr **out)
 {
 	if (ret < 0)
-		return beest_fail_prefix(ret, "memory region '%s'", name);
-
-	ret = beest_context_add(hb, &beest_mr_kind, name, &mr->node);
-	if (ret == 0 && out)
+		return done(hb, beest_fail_prefix(ret, "memory region '%s'", name));
+	TRY(beest_context_add(hb, &beest_mr_kind, name, &mr->node));
+	if (out)
 		*out = mr->mr;
-	return ret;
+	return 0;
+}
+
+/* @address is NULL for a buffer of the library's own. */
+static int mr_create(struct hartebeest *hb, const char *name, const char *pd, void *address,
+		     size_t length, int access, struct ibv_mr **out)
+{
+	struct beest_pd *domain = NULL;
+	struct beest_mr *mr = NULL;
+	int ret;
+
+	TRY(mr_begin(hb, name, pd, length, &domain));
+	ret = beest_mr_create(domain->pd, address, length, access,
+			      hb->options.mr_huge_pages != 0, &hb->log, &mr);
+	return mr_end(hb, name, ret, mr, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_create(struct hartebeest *hb, const char *name,
 					   const char *pd, size_t length, int access,
 					   struct ibv_mr **out)
 {
-	struct beest_pd *domain;
-	struct beest_mr *mr = NULL;
-	int ret;
-
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(pd);
-	ret = mr_begin(hb, name, pd, length, &domain);
-	if (ret < 0)
-		return done(hb, ret);
-
-	ret = beest_mr_create(domain->pd, length, access,
-			      hb->options.mr_huge_pages != 0, &hb->log, &mr);
-	return done(hb, mr_end(hb, name, ret, mr, out));
+	REQUIRE(hb, name, pd);
+	return mr_create(hb, name, pd, NULL, length, access, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_register(struct hartebeest *hb, const char *name,
 					     const char *pd, void *address, size_t length,
 					     int access, struct ibv_mr **out)
 {
-	struct beest_pd *domain;
-	struct beest_mr *mr = NULL;
-	int ret;
-
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(pd);
-	REQUIRE_ARG(address);
-	ret = mr_begin(hb, name, pd, length, &domain);
-	if (ret < 0)
-		return done(hb, ret);
-
-	ret = beest_mr_register(domain->pd, address, length, access, &mr);
-	return done(hb, mr_end(hb, name, ret, mr, out));
+	REQUIRE(hb, name, pd, address);
+	return mr_create(hb, name, pd, address, length, access, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest *hb, const char *name,
@@ -425,100 +396,70 @@ HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest *hb, const
 						    size_t length, uint64_t iova, int access,
 						    struct ibv_mr **out)
 {
-	struct beest_pd *domain;
+	struct beest_pd *domain = NULL;
 	struct beest_mr *mr = NULL;
 	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(pd);
-	ret = mr_begin(hb, name, pd, length, &domain);
-	if (ret < 0)
-		return done(hb, ret);
-
+	REQUIRE(hb, name, pd);
+	TRY(mr_begin(hb, name, pd, length, &domain));
 	ret = beest_mr_register_dmabuf(domain->pd, fd, offset, length, iova, access,
 				       &mr);
-	return done(hb, mr_end(hb, name, ret, mr, out));
+	return mr_end(hb, name, ret, mr, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest *hb, const char *name,
 					struct ibv_mr **mr)
 {
 	struct beest_mr *found;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(mr);
-	ret = find_mr(hb, name, &found);
-	if (ret == 0)
-		*mr = found->mr;
-	return done(hb, ret);
+	REQUIRE(hb, name, mr);
+	TRY(find_mr(hb, name, &found));
+	*mr = found->mr;
+	return 0;
 }
 
 /* After the object, since one that cannot go (-EBUSY) stays published. */
-static void withdraw(struct hartebeest *hb, uint64_t owner)
+static void withdraw_records(struct hartebeest *hb, uint64_t serial)
 {
-	if (owner)
-		beest_board_withdraw(hb->board, owner);
+	if (serial)
+		beest_registry_withdraw(hb->registry, serial);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest *hb, const char *name)
 {
 	struct beest_mr *mr;
-	uint64_t owner = 0;
-	int ret;
+	uint64_t serial;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	ret = find_mr(hb, name, &mr);
-	if (ret == 0) {
-		owner = mr->owner;
-		ret = beest_context_destroy(hb, &beest_mr_kind, name);
-	}
-	if (ret == 0)
-		withdraw(hb, owner);
-	return done(hb, ret);
+	REQUIRE(hb, name);
+	TRY(find_mr(hb, name, &mr));
+	serial = mr->serial;
+	TRY(beest_context_destroy(hb, &beest_mr_kind, name));
+	withdraw_records(hb, serial);
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest *hb, const char *name,
 					    const char *key)
 {
-	struct beest_board *board;
+	struct beest_handshake_context context;
 	struct beest_mr *mr;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(key);
-	ret = find_mr(hb, name, &mr);
-	if (ret == 0)
-		ret = beest_context_board(hb, &board);
-	if (ret == 0)
-		ret = beest_mr_publish(board, mr, key);
-	return done(hb, ret);
+	REQUIRE(hb, name, key);
+	TRY(find_mr(hb, name, &mr));
+	TRY(beest_context_handshake(hb, &context));
+	return done(hb, beest_handshake_mr_publish(&context, mr, key));
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest *hb, const char *key,
 					  struct hartebeest_remote_mr *mr)
 {
-	struct beest_mr_payload payload;
-	struct beest_board *board;
-	int ret;
+	struct beest_handshake_context context;
+	struct beest_region region;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(key);
-	REQUIRE_ARG(mr);
-	ret = beest_context_board(hb, &board);
-	if (ret == 0)
-		ret = beest_mr_fetch(board, key, &payload);
-	if (ret < 0)
-		return done(hb, ret);
-
-	mr->address = payload.address;
-	mr->length = payload.length;
-	mr->rkey = payload.rkey;
-	mr->access = payload.access;
+	REQUIRE(hb, key, mr);
+	TRY(beest_context_handshake(hb, &context));
+	TRY(beest_handshake_mr_fetch(&context, key, &region));
+	beest_pairs_show_region(&region, mr);
 	return 0;
 }
 
@@ -530,28 +471,19 @@ static int qp_create(struct hartebeest *hb, const char *name, const char *pd_nam
 	const struct beest_device *device;
 	struct beest_pd *pd;
 	struct beest_qp *qp;
-	int ret, transport;
+	int transport = beest_transition_transport(attr->qp_type);
 
-	transport = beest_transition_transport(attr->qp_type);
-	if (transport < 0)
-		return transport;
-
-	ret = beest_context_name_available(hb, &beest_qp_kind, name);
-	if (ret == 0)
-		ret = find_pd(hb, pd_name, &pd);
-	if (ret == 0)
-		ret = beest_context_device(hb, &device);
-	if (ret == 0)
-		ret = beest_qp_create(device, pd->pd, &hb->options.qp[transport], attr, &qp);
-	if (ret == 0)
-		qp->router = beest_context_pathcache(hb);
-	if (ret == 0)
-		ret = beest_context_add(hb, &beest_qp_kind, name, &qp->node);
-	if (ret == 0)
-		beest_qp_warn_of_depth(qp, &hb->log);
-	if (ret == 0 && out)
+	TRY(transport);
+	TRY(beest_context_name_available(hb, &beest_qp_kind, name));
+	TRY(find_pd(hb, pd_name, &pd));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_qp_create(device, pd->pd, &hb->options.qp[transport], attr, &qp));
+	qp->router = beest_context_pathcache(hb);
+	TRY(beest_context_add(hb, &beest_qp_kind, name, &qp->node));
+	beest_qp_warn_of_depth(qp, &hb->log);
+	if (out)
 		*out = qp->qp;
-	return ret;
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest *hb, const char *name,
@@ -560,24 +492,15 @@ HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest *hb, const char *na
 {
 	struct ibv_qp_init_attr attr;
 	struct beest_cq *send, *receive;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(pd);
-	REQUIRE_ARG(send_cq);
-	REQUIRE_ARG(recv_cq);
-	ret = find_cq(hb, send_cq, &send);
-	if (ret == 0)
-		ret = find_cq(hb, recv_cq, &receive);
-	if (ret < 0)
-		return done(hb, ret);
-
+	REQUIRE(hb, name, pd, send_cq, recv_cq);
+	TRY(find_cq(hb, send_cq, &send));
+	TRY(find_cq(hb, recv_cq, &receive));
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_type = (enum ibv_qp_type)(type ? type : hb->options.qp[BEEST_RC].qp_type);
 	attr.send_cq = send->cq;
 	attr.recv_cq = receive->cq;
-	return done(hb, qp_create(hb, name, pd, &attr, out));
+	return qp_create(hb, name, pd, &attr, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest *hb, const char *name,
@@ -585,62 +508,44 @@ HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest *hb, const cha
 						struct ibv_qp_init_attr *attr,
 						struct ibv_qp **out)
 {
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(pd);
-	REQUIRE_ARG(attr);
-	REQUIRE_ARG(attr->send_cq);
-	REQUIRE_ARG(attr->recv_cq);
-	return done(hb, qp_create(hb, name, pd, attr, out));
+	REQUIRE(hb, name, pd, attr);
+	REQUIRE(hb, attr->send_cq, attr->recv_cq);
+	return qp_create(hb, name, pd, attr, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_get(struct hartebeest *hb, const char *name,
 					struct ibv_qp **qp)
 {
 	struct beest_qp *found;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(qp);
-	ret = find_qp(hb, name, &found);
-	if (ret == 0)
-		*qp = found->qp;
-	return done(hb, ret);
+	REQUIRE(hb, name, qp);
+	TRY(find_qp(hb, name, &found));
+	*qp = found->qp;
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest *hb, const char *name,
 					struct ibv_qp_cap *cap)
 {
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(cap);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		*cap = qp->cap;
-	return done(hb, ret);
+	REQUIRE(hb, name, cap);
+	TRY(find_qp(hb, name, &qp));
+	*cap = qp->cap;
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest *hb, const char *name)
 {
 	struct beest_qp *qp;
-	uint64_t owner = 0;
-	int ret;
+	uint64_t serial;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0) {
-		owner = qp->owner;
-		beest_peer_unannounce(hb->board, qp);
-		ret = beest_context_destroy(hb, &beest_qp_kind, name);
-	}
-	if (ret == 0)
-		withdraw(hb, owner);
-	return done(hb, ret);
+	REQUIRE(hb, name);
+	TRY(find_qp(hb, name, &qp));
+	serial = qp->serial;
+	TRY(beest_context_destroy(hb, &beest_qp_kind, name));
+	withdraw_records(hb, serial);
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest *hb, const char *name,
@@ -648,14 +553,9 @@ HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest *hb, const char
 					       void *data)
 {
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	ret = find_qp(hb, name, &qp);
-	if (ret < 0)
-		return done(hb, ret);
-
+	REQUIRE(hb, name);
+	TRY(find_qp(hb, name, &qp));
 	qp->refill = refill;
 	qp->refill_data = data;
 	return 0;
@@ -664,90 +564,52 @@ HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest *hb, const char
 HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest *hb, const char *name)
 {
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		ret = beest_bringup_init(hb, qp);
-	return done(hb, ret);
+	REQUIRE(hb, name);
+	TRY(find_qp(hb, name, &qp));
+	return done(hb, beest_bringup_init(hb, qp));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest *hb, const char *name,
 					    const char *key)
 {
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(key);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		ret = beest_bringup_publish(hb, qp, key);
-	return done(hb, ret);
-}
-
-static void show_peer(const struct beest_peer *peer, struct hartebeest_remote_qp *remote)
-{
-	memset(remote, 0, sizeof(*remote));
-	remote->qp_type = (enum ibv_qp_type)peer->card.qp_type;
-	remote->qp_num = peer->card.qp_num;
-	remote->psn = peer->card.sq_psn;
-	remote->qkey = peer->card.qkey;
-	remote->lid = peer->card.lid;
-	remote->pkey = peer->card.pkey;
-	memcpy(remote->gid.raw, peer->card.gid, sizeof(remote->gid.raw));
-	memcpy(remote->address.raw, peer->card.address, sizeof(remote->address.raw));
-	remote->rank = peer->author.rank;
-	remote->pid = peer->author.pid;
-	snprintf(remote->host, sizeof(remote->host), "%s", peer->author.host);
-	snprintf(remote->device, sizeof(remote->device), "%s", peer->card.device);
+	REQUIRE(hb, name, key);
+	TRY(find_qp(hb, name, &qp));
+	return done(hb, beest_bringup_publish(hb, qp, key));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
 					  struct hartebeest_remote_qp *remote)
 {
-	struct beest_peer peer;
-	int ret;
+	struct beest_endpoint found;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(key);
-	ret = beest_bringup_fetch(hb, key, &peer);
-	if (ret == 0 && remote)
-		show_peer(&peer, remote);
-	return done(hb, ret);
+	REQUIRE(hb, key);
+	TRY(beest_bringup_fetch(hb, key, &found));
+	if (remote)
+		beest_pairs_show_peer(&found, remote);
+	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest *hb, const char *name,
 					    const char *key)
 {
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(key);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		ret = beest_bringup_connect(hb, qp, key);
-	return done(hb, ret);
+	REQUIRE(hb, name, key);
+	TRY(find_qp(hb, name, &qp));
+	return done(hb, beest_bringup_connect(hb, qp, key));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest *hb, const char *name,
 					    const char *key)
 {
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(key);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		ret = beest_bringup_confirm(hb, qp, key);
-	return done(hb, ret);
+	REQUIRE(hb, name, key);
+	TRY(find_qp(hb, name, &qp));
+	return done(hb, beest_bringup_confirm(hb, qp, key));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest *hb, const char *name,
@@ -757,43 +619,59 @@ HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest *hb, const char *na
 	struct beest_qp *qp;
 	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(key);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		ret = beest_bringup_follow(hb, qp, key);
+	REQUIRE(hb, name, key);
+	TRY(find_qp(hb, name, &qp));
+	ret = beest_bringup_follow(hb, qp, key);
 	if (ret == 1 && remote)
-		show_peer(&qp->peer, remote);
+		beest_pairs_show_peer(&qp->remote, remote);
 	return done(hb, ret);
+}
+
+HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest *hb, const char *peer_key,
+					   char *text, size_t size)
+{
+	char who[BEEST_PRESENCE_TEXT];
+	struct beest_registry *registry;
+	struct beest_endpoint remote;
+
+	REQUIRE(hb, peer_key, text);
+	TRY(beest_bringup_peer(hb, peer_key, &remote));
+	TRY(beest_context_registry(hb, &registry));
+	snprintf(text, size, "%s", beest_presence_author(registry, remote.rank,
+							 &remote.incarnation, who));
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest *hb,
+					       struct hartebeest_pair *pairs, size_t count,
+					       int64_t deadline)
+{
+	int ret;
+
+	REQUIRE(hb);
+	if (count)
+		REQUIRE(hb, pairs);
+	ret = beest_pairs_connect(hb, pairs, count, deadline);
+	return ret == -EAGAIN ? ret : done(hb, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest *hb, const char *name)
 {
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		ret = beest_bringup_reset(hb, qp);
-	return done(hb, ret);
+	REQUIRE(hb, name);
+	TRY(find_qp(hb, name, &qp));
+	return done(hb, beest_qp_reset(qp));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest *hb, const char *name,
 					      const char *key)
 {
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(key);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		ret = beest_bringup_reconnect(hb, qp, key);
-	return done(hb, ret);
+	REQUIRE(hb, name, key);
+	TRY(find_qp(hb, name, &qp));
+	return done(hb, beest_bringup_reconnect(hb, qp, key));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest *hb, const char *name,
@@ -802,21 +680,13 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest *hb, const char *n
 {
 	const struct beest_ud_peer *found;
 	struct beest_qp *qp;
-	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
-	REQUIRE_ARG(key);
-	REQUIRE_ARG(address);
-	ret = find_qp(hb, name, &qp);
-	if (ret == 0)
-		ret = beest_qp_address(qp, key, &found);
-	if (ret < 0)
-		return done(hb, ret);
-
+	REQUIRE(hb, name, key, address);
+	TRY(find_qp(hb, name, &qp));
+	TRY(beest_qp_address(qp, key, &found));
 	address->ah = found->ah;
-	address->qp_num = found->peer.card.qp_num;
-	address->qkey = found->peer.card.qkey;
+	address->qp_num = found->remote.qp_num;
+	address->qkey = found->remote.qkey;
 	return 0;
 }
 
@@ -842,11 +712,9 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest *hb,
 						 const struct ibv_wc *wc, char *text,
 						 size_t size)
 {
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(wc);
-	REQUIRE_ARG(text);
+	REQUIRE(hb, wc, text);
 	if (size == 0)
-		return refuse(hb, __func__, "size is 0");
+		return refuse_argument(hb, __func__, "size is 0");
 	pthread_mutex_lock(&hb->naming);
 	beest_completion_text(qp_by_number(hb, wc->qp_num), wc, text, size);
 	pthread_mutex_unlock(&hb->naming);
@@ -858,46 +726,47 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest *hb,
 HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest *hb, const char *key,
 					  const void *data, size_t length)
 {
-	struct beest_board *board;
-	int ret;
+	struct beest_registry *registry;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(key);
+	REQUIRE(hb, key);
 	if (!data && length)
-		return refuse(hb, __func__, "data is NULL");
-	ret = beest_context_board(hb, &board);
-	if (ret == 0)
-		ret = beest_message_push(board, key, data, length);
-	return done(hb, ret);
+		return refuse_argument(hb, __func__, "data is NULL");
+	TRY(beest_context_registry(hb, &registry));
+	return done(hb, beest_message_push(registry, key, data, length));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest *hb, const char *key,
 					  void *buffer, size_t size, size_t *length)
 {
-	struct beest_board *board;
+	struct beest_registry *registry;
+
+	REQUIRE(hb, key);
+	if (!buffer && size)
+		return refuse_argument(hb, __func__, "buffer is NULL");
+	TRY(beest_context_registry(hb, &registry));
+	return done(hb, beest_message_wait(registry, key, buffer, size, length));
+}
+
+HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest *hb,
+					   struct hartebeest_message *messages, size_t count,
+					   size_t need, int64_t deadline)
+{
+	struct beest_registry *registry;
 	int ret;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(key);
-	if (!buffer && size)
-		return refuse(hb, __func__, "buffer is NULL");
-	ret = beest_context_board(hb, &board);
-	if (ret == 0)
-		ret = beest_message_wait(board, key, buffer, size, length);
-	return done(hb, ret);
+	REQUIRE(hb, messages);
+	TRY(beest_context_registry(hb, &registry));
+	ret = beest_message_wait_many(registry, messages, count, need, deadline);
+	return ret == -EAGAIN ? ret : done(hb, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest *hb, const char *key)
 {
-	struct beest_board *board;
-	int ret;
+	struct beest_registry *registry;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(key);
-	ret = beest_context_board(hb, &board);
-	if (ret == 0)
-		ret = beest_message_delete(board, key);
-	return done(hb, ret);
+	REQUIRE(hb, key);
+	TRY(beest_context_registry(hb, &registry));
+	return done(hb, beest_message_delete(registry, key));
 }
 
 static int find_or_add_barrier(struct hartebeest *hb, const char *name,
@@ -922,18 +791,15 @@ static int find_or_add_barrier(struct hartebeest *hb, const char *name,
 HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest *hb, const char *name)
 {
 	struct beest_barrier *barrier;
-	struct beest_board *board;
-	int ret, rank;
+	struct beest_registry *registry;
+	int rank;
 
-	REQUIRE_ARG(hb);
-	REQUIRE_ARG(name);
+	REQUIRE(hb, name);
 	rank = hartebeest_rank(hb);
-	ret = rank < 0 ? rank : hartebeest_size(hb);
-	if (ret > 0)
-		ret = beest_context_board(hb, &board);
-	if (ret == 0)
-		ret = find_or_add_barrier(hb, name, &barrier);
-	if (ret == 0)
-		ret = beest_barrier_wait(board, barrier, &hb->launch.participants, rank);
-	return done(hb, ret);
+	TRY(rank);
+	TRY(hartebeest_size(hb));
+	TRY(beest_context_registry(hb, &registry));
+	TRY(find_or_add_barrier(hb, name, &barrier));
+	return done(hb, beest_barrier_wait(registry, &hb->roll, barrier,
+					   &hb->launch.participants, rank));
 }

@@ -4,7 +4,8 @@
  *
  * Owns the one default context, and the copies of remote objects that the original
  * hands out as struct ibv_mr and struct ibv_qp.  Knows nothing that hartebeest.h
- * does not offer, but for tools of the lowest layer.
+ * does not offer, but for tools of the lowest layer and the one mark of its context:
+ * that nobody confirms there.
  *
  * Threads: as the native functions, but init and exit belong to one thread.
  */
@@ -24,66 +25,61 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/base/table.h"
+#include "lib/core/context.h"
 
-/* A second look at the server sooner than this would tell little and cost much. */
+/* A check of the server sooner than this would find little and cost much. */
 #define NOTICE_PAUSE INT64_C(100000000)
 
-/* A server that is silent costs a look a quarter of a second: the rest has to wait. */
+/* A silent server makes one check last that long: the next call continues with the rest. */
 #define NOTICE_TIME INT64_C(250000000)
 
-/* A connection, to be made again when its peer is replaced. */
+/* A connection that is made again when its peer is replaced. */
 struct following {
 	struct following *next;
 	char *name, *key;
-	bool again;		/* it was: to be told to who connects by himself */
-	bool lost;		/* it could not be: left alone until someone connects */
+	bool again;		/* it was made again: the next connect has nothing to do */
+	bool lost;		/* it could not be: ignored until the next connect */
 };
+
+static void free_following(struct following *following)
+{
+	free(following->name);
+	free(following->key);
+	free(following);
+}
 
 /* ----------------------------------------------------- default context --- */
 
 static struct {
 	pthread_mutex_t lock;
 	struct hartebeest *hb;
-	pid_t pid;			/* that made it */
+	pid_t pid;			/* of the process that opened it */
 	struct beest_log log;
 	int64_t poll_timeout;		/* ns; 0: no limit */
 	struct beest_table remotes;
 	struct following *following;	/* newest first; only grows */
-	struct following *rest;		/* not looked after last time */
-	int64_t noticed;		/* when, of hartebeest_clock() */
-	bool noticing;			/* a thread does that now */
-	bool doubt;			/* a transfer failed since */
+	struct following *rest;		/* not checked last time */
+	int64_t noticed;		/* time of the last check, by hartebeest_clock() */
+	bool noticing;			/* a thread checks now */
+	bool doubt;			/* a transfer failed since the last check */
 } self = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.log = { .level = BEEST_LOG_ERROR },
 };
 
-/* For failures found here; those of the native functions were logged there. */
-static bool failed(int ret)
+/* For failures found here: the native functions log theirs.  True: @ret is one. */
+static bool log_failure(int ret)
 {
 	if (ret < 0)
 		beest_log(&self.log, BEEST_LOG_ERROR, "%s", beest_error_text());
 	return ret < 0;
 }
 
-/* True when HARTEBEEST_LOG says how much hartebeest_open() is to tell of a failure. */
-static bool level_of_environment(void)
-{
-	const char *text = secure_getenv("HARTEBEEST_LOG");
-	int64_t level;
-
-	if (!text || beest_log_level(text, &level) < 0)
-		return false;
-
-	self.log.level = (int)level;
-	return true;
-}
-
 /*
- * true and false tell too little, so failures are told on stderr by preset; a file or
- * the environment may say otherwise.
+ * true and false say too little, so failures are logged to stderr by preset; a file or
+ * the environment may change that.
  */
-static void set_level(void)
+static void set_log_level(void)
 {
 	const char *source;
 	char text[64];
@@ -100,25 +96,33 @@ static void set_level(void)
 
 static void open_default(void)
 {
-	bool told = level_of_environment();
+	const char *given = secure_getenv("HARTEBEEST_LOG");
+	bool has_level;
 	char text[64];
+	int64_t level;
 	int ret;
+
+	/* hartebeest_open() logs its failure at this level, and at no other. */
+	has_level = given && beest_log_level(given, &level) == 0;
+	if (has_level)
+		self.log.level = (int)level;
 
 	ret = hartebeest_open(&self.hb, NULL);
 	if (ret < 0) {
-		if (!told)
-			failed(ret);
+		if (!has_level)
+			log_failure(ret);
 		return;
 	}
 
 	self.pid = getpid();
-	set_level();
+	self.hb->unconfirmed = true;
+	set_log_level();
 	if (hartebeest_option_get(self.hb, "poll.timeout", text, sizeof(text), NULL) == 0)
 		beest_parse_duration(text, &self.poll_timeout);
 }
 
 /* NULL after a failure, which has been logged. */
-static struct hartebeest *context(void)
+static struct hartebeest *default_context(void)
 {
 	struct hartebeest *hb;
 
@@ -130,45 +134,47 @@ static struct hartebeest *context(void)
 	return hb;
 }
 
-static void forget_following(void)
-{
-	struct following *following;
-
-	self.rest = NULL;
-	while ((following = self.following)) {
-		self.following = following->next;
-		free(following->name);
-		free(following->key);
-		free(following);
-	}
-}
-
 /*
- * At normal exit, so that nobody finds the records of a process that is gone.  Not in
- * a forked child: what it inherits is its parent's.
+ * Runs at normal exit, so that no peer finds the records of a process that is gone.  Not
+ * in a forked child, which inherits its parent's objects.
  */
 static void __attribute__((destructor)) close_default(void)
 {
+	struct following *following;
+
 	if (self.pid != getpid())
 		return;
 
 	hartebeest_close(self.hb);
 	self.hb = NULL;
 	beest_table_clear(&self.remotes);
-	forget_following();
+	self.rest = NULL;
+	while ((following = self.following)) {
+		self.following = following->next;
+		free_following(following);
+	}
 }
 
 HARTEBEEST_EXPORT void hartebeest_init(void)
 {
-	context();
+	default_context();
 }
 
-/* What the environment does not say, a launcher may have said. */
-static char *launched(const char *name)
+HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
 {
 	static char rank[12], size[12];
-	struct hartebeest *hb = context();
+	struct hartebeest *hb;
+	char *value;
 
+	if (!name || strncmp(name, "HARTEBEEST_", strlen("HARTEBEEST_")) != 0)
+		return NULL;
+
+	value = secure_getenv(name);
+	if (value)
+		return value;
+
+	/* What is not in the environment may come from a launcher. */
+	hb = default_context();
 	if (hb && strcmp(name, "HARTEBEEST_NID") == 0 && hartebeest_rank(hb) >= 0) {
 		snprintf(rank, sizeof(rank), "%d", hartebeest_rank(hb));
 		return rank;
@@ -180,34 +186,23 @@ static char *launched(const char *name)
 	return NULL;
 }
 
-HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
-{
-	char *value;
-
-	if (!name || strncmp(name, "HARTEBEEST_", strlen("HARTEBEEST_")) != 0)
-		return NULL;
-
-	value = secure_getenv(name);
-	return value ? value : launched(name);
-}
-
 /* ---------------------------------------------------------------- names --- */
 
 /*
  * The original keeps regions and queue pairs within their protection domain; here a
- * name is "pd/name".  A slash in the first part is escaped, so that no two pairs
- * meet in one name.
+ * name is "pd/name".  A slash in the first part is escaped, so that no two pairs have
+ * the same name.
  */
 struct scoped {
 	char text[600];
 };
 
-static const char *scope(const char *pd, const char *name, struct scoped *scoped)
+static const char *scoped_name(const char *pd, const char *name, struct scoped *scoped)
 {
 	size_t used = 0;
 
 	if (!pd || !name)
-		return NULL;		/* refused, by name, further down */
+		return NULL;		/* the native function refuses and names it */
 
 	for (; *pd && used < 256; pd++) {
 		if (*pd == '/' || *pd == '%')
@@ -221,8 +216,8 @@ static const char *scope(const char *pd, const char *name, struct scoped *scoped
 
 /* -------------------------------------------------- a peer that was replaced --- */
 
-static bool keep(const char *key, const struct hartebeest_remote_mr *mr,
-		 const struct hartebeest_remote_qp *qp);
+static bool keep_remote(const char *key, const struct hartebeest_remote_mr *mr,
+			const struct hartebeest_remote_qp *qp);
 
 static void follow_all(struct hartebeest *hb)
 {
@@ -239,11 +234,11 @@ static void follow_all(struct hartebeest *hb)
 			continue;
 		ret = hartebeest_qp_follow(hb, following->name, following->key, &remote);
 		if (ret == 1) {
-			keep(following->key, NULL, &remote);
+			keep_remote(following->key, NULL, &remote);
 			__atomic_store_n(&following->again, true, __ATOMIC_RELAXED);
 			continue;
 		}
-		if (ret < 0)		/* connected to nobody now, perhaps */
+		if (ret < 0)		/* the connection may be gone */
 			__atomic_store_n(&following->again, false, __ATOMIC_RELAXED);
 		if (ret == -ENOTCONN)
 			__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
@@ -252,10 +247,10 @@ static void follow_all(struct hartebeest *hb)
 }
 
 /*
- * The original has no way to say that a peer restarted, so each call that talks to the
- * server looks whether one did.  Never waits for a peer; one thread at a time.
+ * The original cannot report that a peer restarted, so each call that talks to the
+ * server checks whether one did.  Never waits for a peer; one thread at a time.
  */
-static void notice(struct hartebeest *hb)
+static void notice_replaced(struct hartebeest *hb)
 {
 	bool doubt = __atomic_exchange_n(&self.doubt, false, __ATOMIC_RELAXED);
 
@@ -270,13 +265,13 @@ static void notice(struct hartebeest *hb)
 	__atomic_store_n(&self.noticing, false, __ATOMIC_RELEASE);
 }
 
-/* context(), for a function that talks to the server. */
-static struct hartebeest *talking(void)
+/* default_context(), for a function that talks to the server. */
+static struct hartebeest *talking_context(void)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 
 	if (hb)
-		notice(hb);
+		notice_replaced(hb);
 	return hb;
 }
 
@@ -292,7 +287,7 @@ static struct following *find_following(const char *name, const char *key)
 	return NULL;
 }
 
-/* Without memory the connection is not followed, and works all the same. */
+/* Without memory the connection is not followed, but works. */
 static void add_following(const char *name, const char *key)
 {
 	struct following *following = find_following(name, key);
@@ -308,9 +303,7 @@ static void add_following(const char *name, const char *key)
 	following->name = strdup(name);
 	following->key = strdup(key);
 	if (!following->name || !following->key) {
-		free(following->name);
-		free(following->key);
-		free(following);
+		free_following(following);
 		return;
 	}
 	pthread_mutex_lock(&self.lock);
@@ -319,42 +312,34 @@ static void add_following(const char *name, const char *key)
 	pthread_mutex_unlock(&self.lock);
 }
 
-/* Connected to what is new by notice() already, which is what the caller asks for. */
-static bool is_connected_again(const char *name, const char *key)
-{
-	struct following *following = name && key ? find_following(name, key) : NULL;
-
-	return following && __atomic_exchange_n(&following->again, false, __ATOMIC_RELAXED);
-}
-
 /* ------------------------------------------------------------- messages --- */
 
 HARTEBEEST_EXPORT bool hartebeest_memc_push_general(const char *key)
 {
-	struct hartebeest *hb = talking();
+	struct hartebeest *hb = talking_context();
 
 	return hb && hartebeest_msg_push(hb, key, NULL, 0) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_wait_general(const char *key)
 {
-	struct hartebeest *hb = talking();
+	struct hartebeest *hb = talking_context();
 
 	return hb && hartebeest_msg_wait(hb, key, NULL, 0, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
 {
-	struct hartebeest *hb = talking();
+	struct hartebeest *hb = talking_context();
 
 	return hb && hartebeest_msg_delete(hb, key) == 0;
 }
 
-/* ------------------------------------------------------ own resources --- */
+/* ---------------------------------------------------- local resources --- */
 
 HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 
 	return hb && hartebeest_pd_create(hb, pd, NULL) == 0;
 }
@@ -362,16 +347,16 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
 HARTEBEEST_EXPORT bool hartebeest_create_local_mr(const char *pd, const char *mr,
 						  size_t length, int access)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 	struct scoped scoped;
 
-	return hb && hartebeest_mr_create(hb, scope(pd, mr, &scoped), pd, length, access,
+	return hb && hartebeest_mr_create(hb, scoped_name(pd, mr, &scoped), pd, length, access,
 					  NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_create_basiccq(const char *cq)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 
 	return hb && hartebeest_cq_create(hb, cq, 0, NULL) == 0;
 }
@@ -380,51 +365,50 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp
 						  enum ibv_qp_type type, const char *send_cq,
 						  const char *recv_cq)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 	struct scoped scoped;
 
-	return hb && hartebeest_qp_create(hb, scope(pd, qp, &scoped), pd, (int)type, send_cq,
-					  recv_cq, NULL) == 0;
+	return hb && hartebeest_qp_create(hb, scoped_name(pd, qp, &scoped), pd, (int)type,
+					  send_cq, recv_cq, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 	struct scoped scoped;
 
-	return hb && hartebeest_qp_init(hb, scope(pd, qp, &scoped)) == 0;
-}
-
-/* A datagram goes to whom its address names. */
-static bool has_one_peer(struct hartebeest *hb, const char *name)
-{
-	struct ibv_qp *qp;
-
-	return hartebeest_qp_get(hb, name, &qp) == 0 && qp->qp_type != IBV_QPT_UD;
+	return hb && hartebeest_qp_init(hb, scoped_name(pd, qp, &scoped)) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *qp,
 						   const char *remote_key)
 {
-	struct hartebeest *hb = talking();
+	struct hartebeest *hb = talking_context();
+	struct following *following = NULL;
 	struct scoped scoped;
-	const char *name = scope(pd, qp, &scoped);
+	const char *name = scoped_name(pd, qp, &scoped);
+	struct ibv_qp *found;
 
 	if (!hb)
 		return false;
-	if (is_connected_again(name, remote_key))
+
+	/* notice_replaced() may have connected to the new peer already. */
+	if (name && remote_key)
+		following = find_following(name, remote_key);
+	if (following && __atomic_exchange_n(&following->again, false, __ATOMIC_RELAXED))
 		return true;
 	if (hartebeest_qp_connect(hb, name, remote_key) < 0)
 		return false;
 
-	if (has_one_peer(hb, name))
+	/* A datagram queue pair has an address for each datagram instead of one peer. */
+	if (hartebeest_qp_get(hb, name, &found) == 0 && found->qp_type != IBV_QPT_UD)
 		add_following(name, remote_key);
 	return true;
 }
 
 HARTEBEEST_EXPORT struct ibv_pd *hartebeest_get_local_pd(const char *pd)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 	struct ibv_pd *found = NULL;
 
 	if (hb)
@@ -434,23 +418,23 @@ HARTEBEEST_EXPORT struct ibv_pd *hartebeest_get_local_pd(const char *pd)
 
 HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_local_mr(const char *pd, const char *mr)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 	struct ibv_mr *found = NULL;
 	struct scoped scoped;
 
 	if (hb)
-		hartebeest_mr_get(hb, scope(pd, mr, &scoped), &found);
+		hartebeest_mr_get(hb, scoped_name(pd, mr, &scoped), &found);
 	return found;
 }
 
 HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_local_qp(const char *pd, const char *qp)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 	struct ibv_qp *found = NULL;
 	struct scoped scoped;
 
 	if (hb)
-		hartebeest_qp_get(hb, scope(pd, qp, &scoped), &found);
+		hartebeest_qp_get(hb, scoped_name(pd, qp, &scoped), &found);
 	return found;
 }
 
@@ -459,39 +443,39 @@ HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_local_qp(const char *pd, const c
 HARTEBEEST_EXPORT bool hartebeest_memc_push_local_mr(const char *memc_key, const char *pd,
 						     const char *mr)
 {
-	struct hartebeest *hb = talking();
+	struct hartebeest *hb = talking_context();
 	struct scoped scoped;
 
-	return hb && hartebeest_mr_publish(hb, scope(pd, mr, &scoped), memc_key) == 0;
+	return hb && hartebeest_mr_publish(hb, scoped_name(pd, mr, &scoped), memc_key) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_push_local_qp(const char *memc_key, const char *pd,
 						     const char *qp)
 {
-	struct hartebeest *hb = talking();
+	struct hartebeest *hb = talking_context();
 	struct scoped scoped;
 
-	return hb && hartebeest_qp_publish(hb, scope(pd, qp, &scoped), memc_key) == 0;
+	return hb && hartebeest_qp_publish(hb, scoped_name(pd, qp, &scoped), memc_key) == 0;
 }
 
-/* Plain structs with a few fields set: they look like verbs objects and are none. */
+/* Plain structs with a few fields set: they look like verbs objects but are not. */
 struct remote {
 	struct beest_node node;
 	struct ibv_mr mr;
 	struct ibv_qp qp;
 };
 
-static int forget(struct beest_node *node)
+static int free_remote(struct beest_node *node)
 {
 	free(BEEST_CONTAINER(node, struct remote, node));
 	return 0;
 }
 
-static const struct beest_kind remote_mr_kind = { "fetched memory region", forget };
-static const struct beest_kind remote_qp_kind = { "fetched queue pair", forget };
+static const struct beest_kind remote_mr_kind = { "fetched memory region", free_remote };
+static const struct beest_kind remote_qp_kind = { "fetched queue pair", free_remote };
 
-/* The one under the key, so that pointers handed out earlier see what is new. */
-static struct remote *find_or_add(const struct beest_kind *kind, const char *key)
+/* Reuses the one of this key, so that pointers handed out earlier see the new values. */
+static struct remote *find_or_add_remote(const struct beest_kind *kind, const char *key)
 {
 	struct beest_node *node = beest_table_look(&self.remotes, kind, key);
 	struct remote *remote;
@@ -501,7 +485,7 @@ static struct remote *find_or_add(const struct beest_kind *kind, const char *key
 
 	remote = calloc(1, sizeof(*remote));
 	if (!remote) {
-		beest_fail(ENOMEM, "no memory for what was fetched under '%s'", key);
+		beest_fail(ENOMEM, "no memory for the object fetched under '%s'", key);
 		return NULL;
 	}
 	if (beest_table_add(&self.remotes, kind, key, &remote->node) < 0) {
@@ -511,14 +495,14 @@ static struct remote *find_or_add(const struct beest_kind *kind, const char *key
 	return remote;
 }
 
-/* @mr or @qp, whichever is not NULL, goes to where get_remote_*() finds it. */
-static bool keep(const char *key, const struct hartebeest_remote_mr *mr,
-		 const struct hartebeest_remote_qp *qp)
+/* Stores @mr or @qp, whichever is not NULL, for get_remote_*(). */
+static bool keep_remote(const char *key, const struct hartebeest_remote_mr *mr,
+			const struct hartebeest_remote_qp *qp)
 {
 	struct remote *remote;
 
 	pthread_mutex_lock(&self.lock);
-	remote = find_or_add(mr ? &remote_mr_kind : &remote_qp_kind, key);
+	remote = find_or_add_remote(mr ? &remote_mr_kind : &remote_qp_kind, key);
 	if (remote && mr) {
 		remote->mr.addr = (void *)(uintptr_t)mr->address;
 		remote->mr.length = (size_t)mr->length;
@@ -528,14 +512,14 @@ static bool keep(const char *key, const struct hartebeest_remote_mr *mr,
 		remote->qp.qp_type = qp->qp_type;
 	}
 	pthread_mutex_unlock(&self.lock);
-	return remote || !failed(-ENOMEM);
+	return remote || !log_failure(-ENOMEM);
 }
 
 static struct remote *find_remote(const struct beest_kind *kind, const char *key)
 {
 	struct beest_node *node = NULL;
 
-	if (!context())
+	if (!default_context())
 		return NULL;
 
 	pthread_mutex_lock(&self.lock);
@@ -547,24 +531,26 @@ static struct remote *find_remote(const struct beest_kind *kind, const char *key
 	if (node)
 		return BEEST_CONTAINER(node, struct remote, node);
 
-	failed(-ENOENT);
+	log_failure(-ENOENT);
 	return NULL;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_mr(const char *memc_key)
 {
-	struct hartebeest *hb = talking();
+	struct hartebeest *hb = talking_context();
 	struct hartebeest_remote_mr mr;
 
-	return hb && hartebeest_mr_fetch(hb, memc_key, &mr) == 0 && keep(memc_key, &mr, NULL);
+	return hb && hartebeest_mr_fetch(hb, memc_key, &mr) == 0 &&
+	       keep_remote(memc_key, &mr, NULL);
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_qp(const char *memc_key)
 {
-	struct hartebeest *hb = talking();
+	struct hartebeest *hb = talking_context();
 	struct hartebeest_remote_qp qp;
 
-	return hb && hartebeest_qp_fetch(hb, memc_key, &qp) == 0 && keep(memc_key, NULL, &qp);
+	return hb && hartebeest_qp_fetch(hb, memc_key, &qp) == 0 &&
+	       keep_remote(memc_key, NULL, &qp);
 }
 
 HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_remote_mr(const char *memc_key)
@@ -583,18 +569,18 @@ HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_remote_qp(const char *memc_key)
 
 /* ------------------------------------------------------------ data path --- */
 
-/* NULL, or what get_remote_qp() gave: that looks like a queue pair and is none. */
-static int no_queue_pair(void)
+/* For NULL, or what get_remote_qp() returned: that only looks like a queue pair. */
+static int fail_queue_pair(void)
 {
-	context();			/* reads how much is to be told */
-	return beest_fail(EINVAL, "the queue pair is not one of this process");
+	default_context();		/* sets the log level */
+	return beest_fail(EINVAL, "the queue pair does not belong to this process");
 }
 
 /* The original fills the RDMA fields only; an atomic would take them for others. */
 static int check_request(const struct ibv_qp *qp, size_t length, enum ibv_wr_opcode opcode)
 {
 	if (!qp || !qp->context)
-		return no_queue_pair();
+		return fail_queue_pair();
 	if (length > UINT32_MAX)
 		return beest_fail(EMSGSIZE, "a request of %zu bytes is more than one work "
 				  "request can carry", length);
@@ -604,17 +590,17 @@ static int check_request(const struct ibv_qp *qp, size_t length, enum ibv_wr_opc
 	return 0;
 }
 
-static bool post(struct ibv_qp *qp, void *local, void *remote, size_t length,
-		 enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t rkey, uint64_t wr_id,
-		 unsigned int flags)
+static bool post_request(struct ibv_qp *qp, void *local, void *remote, size_t length,
+			 enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t rkey, uint64_t wr_id,
+			 unsigned int flags)
 {
 	int ret;
 
 	ret = check_request(qp, length, opcode);
 	if (ret < 0)
-		return !failed(ret);
+		return !log_failure(ret);
 	if (__atomic_load_n(&self.doubt, __ATOMIC_RELAXED))
-		talking();
+		talking_context();
 
 	ret = hartebeest_post_rdma(qp, opcode, local, (uint32_t)length, lkey,
 				   (uintptr_t)remote, rkey, wr_id, flags);
@@ -622,7 +608,7 @@ static bool post(struct ibv_qp *qp, void *local, void *remote, size_t length,
 		beest_fail(-ret, "posting %zu bytes to QP %" PRIu32 " failed: %s%s", length,
 			   qp->qp_num, strerror(-ret), flags & IBV_SEND_INLINE ?
 			   " (too long to be sent inline?)" : "");
-	return !failed(ret);
+	return !log_failure(ret);
 }
 
 HARTEBEEST_EXPORT bool hartebeest_rdma_post_single_fast(struct ibv_qp *qp, void *local,
@@ -631,7 +617,8 @@ HARTEBEEST_EXPORT bool hartebeest_rdma_post_single_fast(struct ibv_qp *qp, void 
 							uint32_t lkey, uint32_t rkey,
 							uint64_t wr_id)
 {
-	return post(qp, local, remote, length, opcode, lkey, rkey, wr_id, IBV_SEND_SIGNALED);
+	return post_request(qp, local, remote, length, opcode, lkey, rkey, wr_id,
+			    IBV_SEND_SIGNALED);
 }
 
 HARTEBEEST_EXPORT bool hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp,
@@ -643,8 +630,8 @@ HARTEBEEST_EXPORT bool hartebeest_rdma_post_single_signaled_inline(struct ibv_qp
 								   uint32_t rkey,
 								   uint64_t wr_id)
 {
-	return post(qp, local, remote, length, opcode, lkey, rkey, wr_id,
-		    IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+	return post_request(qp, local, remote, length, opcode, lkey, rkey, wr_id,
+			    IBV_SEND_SIGNALED | IBV_SEND_INLINE);
 }
 
 static bool poll_one(struct ibv_cq *cq)
@@ -655,25 +642,25 @@ static bool poll_one(struct ibv_cq *cq)
 	int ret;
 
 	if (!cq)
-		return !failed(beest_fail(EINVAL, "there is no completion queue to poll"));
+		return !log_failure(beest_fail(EINVAL, "there is no completion queue to poll"));
 	if (self.poll_timeout)
 		deadline = hartebeest_clock() + self.poll_timeout;
 
 	ret = hartebeest_poll_until(cq, 1, &wc, deadline);
 	if (ret < 0)
-		return !failed(beest_fail(-ret, "no completion came: %s (option poll.timeout)",
-					  strerror(-ret)));
+		return !log_failure(beest_fail(-ret, "no completion arrived: %s (option "
+					       "poll.timeout)", strerror(-ret)));
 	if (wc.status == IBV_WC_SUCCESS)
 		return true;
 
-	hartebeest_completion_text(context(), &wc, text, sizeof(text));
+	hartebeest_completion_text(default_context(), &wc, text, sizeof(text));
 	__atomic_store_n(&self.doubt, true, __ATOMIC_RELAXED);
-	return !failed(beest_fail(EIO, "%s", text));
+	return !log_failure(beest_fail(EIO, "%s", text));
 }
 
 HARTEBEEST_EXPORT bool hartebeest_rdma_poll(const char *cq)
 {
-	struct hartebeest *hb = context();
+	struct hartebeest *hb = default_context();
 	struct ibv_cq *found;
 
 	return hb && hartebeest_cq_get(hb, cq, &found) == 0 && poll_one(found);
@@ -681,10 +668,10 @@ HARTEBEEST_EXPORT bool hartebeest_rdma_poll(const char *cq)
 
 HARTEBEEST_EXPORT bool hartebeest_rdma_send_poll(struct ibv_qp *qp)
 {
-	return qp && qp->send_cq ? poll_one(qp->send_cq) : !failed(no_queue_pair());
+	return qp && qp->send_cq ? poll_one(qp->send_cq) : !log_failure(fail_queue_pair());
 }
 
 HARTEBEEST_EXPORT bool hartebeest_rdma_recv_poll(struct ibv_qp *qp)
 {
-	return qp && qp->recv_cq ? poll_one(qp->recv_cq) : !failed(no_queue_pair());
+	return qp && qp->recv_cq ? poll_one(qp->recv_cq) : !log_failure(fail_queue_pair());
 }

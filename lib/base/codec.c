@@ -2,8 +2,8 @@
 /*
  * codec.c - see codec.h
  *
- * Fields stand on the wire in the order of the rows, without gaps; integers are
- * big-endian, texts have their full width and end in zeros.
+ * On the wire, fields are in the order of the rows, without gaps.  Integers are
+ * big-endian; texts have their full width and end in zeros.
  */
 #include "config.h"
 
@@ -13,41 +13,30 @@
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/text.h"
 
-/* Host order to big-endian and back: the same step both ways. */
-static void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
+/*
+ * Host order to big-endian and back: the same step both ways.  Sends no bytes that follow
+ * the end of a text.
+ */
+static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
-	size_t i;
+	const bool swapped = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+	size_t i, size = field->size;
 
-	for (i = 0; i < size; i++)
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-		to[i] = from[size - 1 - i];
-#else
-		to[i] = from[i];
-#endif
-}
+	if (field->type == BEEST_CODEC_UINT && swapped) {
+		for (i = 0; i < size; i++)
+			to[i] = from[size - 1 - i];
+		return;
+	}
 
-static void copy_bytes(uint8_t *to, const uint8_t *from, size_t size)
-{
+	if (field->type == BEEST_CODEC_TEXT)
+		size = strnlen((const char *)from, size);
 	memcpy(to, from, size);
+	memset(to + size, 0, field->size - size);
 }
 
-/* Nothing behind the end of a text travels. */
-static void copy_text(uint8_t *to, const uint8_t *from, size_t size)
-{
-	size_t length = strnlen((const char *)from, size);
-
-	memcpy(to, from, length);
-	memset(to + length, 0, size - length);
-}
-
-static void (*const copy[])(uint8_t *, const uint8_t *, size_t) = {
-	[BEEST_CODEC_UINT] = copy_uint,
-	[BEEST_CODEC_BYTES] = copy_bytes,
-	[BEEST_CODEC_TEXT] = copy_text,
-};
-
-static size_t layout_size(const struct beest_codec_layout *layout)
+size_t beest_codec_size(const struct beest_codec_layout *layout)
 {
 	size_t i, size = 0;
 
@@ -60,7 +49,7 @@ static size_t layout_size(const struct beest_codec_layout *layout)
 int beest_codec_encode(const struct beest_codec_layout *layout, const void *payload,
 		       uint8_t *bytes, size_t size)
 {
-	size_t i, needed = layout_size(layout);
+	size_t i, needed = beest_codec_size(layout);
 	const struct beest_codec_field *field;
 
 	if (size < needed)
@@ -69,7 +58,7 @@ int beest_codec_encode(const struct beest_codec_layout *layout, const void *payl
 
 	for (i = 0; i < layout->count; i++) {
 		field = &layout->fields[i];
-		copy[field->type](bytes, (const uint8_t *)payload + field->offset, field->size);
+		copy_field(field, bytes, (const uint8_t *)payload + field->offset);
 		bytes += field->size;
 	}
 
@@ -82,44 +71,31 @@ static bool text_is_sound(const uint8_t *bytes, size_t size)
 	size_t i, length = strnlen((const char *)bytes, size);
 
 	for (i = 0; i < length; i++)
-		if (bytes[i] < 0x20 || bytes[i] == 0x7f)
+		if (beest_text_is_control(bytes[i]))
 			return false;
 
 	return length < size;
-}
-
-static int texts_check(const struct beest_codec_layout *layout, const uint8_t *bytes)
-{
-	const struct beest_codec_field *field;
-	size_t i;
-
-	for (i = 0; i < layout->count; i++) {
-		field = &layout->fields[i];
-		if (field->type == BEEST_CODEC_TEXT && !text_is_sound(bytes, field->size))
-			return beest_fail(EBADMSG, "payload with a malformed text");
-		bytes += field->size;
-	}
-
-	return 0;
 }
 
 int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *bytes,
 		       size_t size, void *payload)
 {
 	const struct beest_codec_field *field;
+	const uint8_t *at = bytes;
 	size_t i;
-	int ret;
 
-	if (size < layout_size(layout))
+	if (size < beest_codec_size(layout))
 		return beest_fail(EBADMSG, "payload of %zu bytes, at least %zu expected",
-				  size, layout_size(layout));
-	ret = texts_check(layout, bytes);
-	if (ret < 0)
-		return ret;
+				  size, beest_codec_size(layout));
+
+	for (i = 0; i < layout->count; at += layout->fields[i++].size)
+		if (layout->fields[i].type == BEEST_CODEC_TEXT &&
+		    !text_is_sound(at, layout->fields[i].size))
+			return beest_fail(EBADMSG, "payload with a malformed text");
 
 	for (i = 0; i < layout->count; i++) {
 		field = &layout->fields[i];
-		copy[field->type]((uint8_t *)payload + field->offset, bytes, field->size);
+		copy_field(field, (uint8_t *)payload + field->offset, bytes);
 		bytes += field->size;
 	}
 

@@ -2,7 +2,7 @@
 /*
  * codec.h - structs to bytes and back, by one row per field
  *
- * Owns how an integer, a text and plain bytes stand on the wire.  Pure.  Knows nothing of
+ * Owns how an integer, a text and plain bytes look on the wire.  Pure.  Knows nothing of
  * what they mean.
  */
 #ifndef BEEST_CODEC_H
@@ -27,6 +27,9 @@ struct beest_codec_layout {
 	{ offsetof(struct type, member), sizeof(((struct type *)0)->member), \
 	  BEEST_CODEC_##form }
 #define BEEST_CODEC_LAYOUT(rows) { rows, BEEST_COUNT(rows) }
+
+/* What it takes on the wire. */
+size_t beest_codec_size(const struct beest_codec_layout *layout);
 
 /* Bytes written, or -EMSGSIZE. */
 int beest_codec_encode(const struct beest_codec_layout *layout, const void *payload,

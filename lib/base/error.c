@@ -13,29 +13,25 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 /* Room for what may end a quotation: one escape, the dots, the quote, the NUL. */
 #define QUOTE_TAIL sizeof("\\xff...'")
 
 static __thread char sentence[BEEST_ERROR_SIZE];
 
-/* Formatted apart from the sentence, which may be among the arguments. */
+/* Formats into another buffer: the old sentence may be among the arguments. */
 static void BEEST_PRINTF(2, 0) format_text(char *text, const char *format, va_list args)
 {
 	if (vsnprintf(text, BEEST_ERROR_SIZE, format, args) < 0)
 		text[0] = '\0';
 }
 
-static void append(char *text, const char *more)
+static void text_append(char *text, const char *more)
 {
 	size_t used = strlen(text);
 
 	snprintf(text + used, BEEST_ERROR_SIZE - used, "%s", more);
-}
-
-static void replace_sentence(const char *text)
-{
-	memcpy(sentence, text, strlen(text) + 1);
 }
 
 int beest_fail(int err, const char *format, ...)
@@ -48,7 +44,7 @@ int beest_fail(int err, const char *format, ...)
 	format_text(text, format, args);
 	va_end(args);
 
-	replace_sentence(text);
+	strcpy(sentence, text);
 	errno = saved;
 	return -err;
 }
@@ -63,9 +59,9 @@ int beest_fail_prefix(int ret, const char *format, ...)
 	format_text(text, format, args);
 	va_end(args);
 
-	append(text, ": ");
-	append(text, sentence);
-	replace_sentence(text);
+	text_append(text, ": ");
+	text_append(text, sentence);
+	strcpy(sentence, text);
 	errno = saved;
 	return ret;
 }
@@ -75,21 +71,17 @@ const char *beest_error_text(void)
 	return sentence;
 }
 
-static int put_visible(char *at, unsigned char byte)
-{
-	if (byte < 0x20 || byte == 0x7f)
-		return sprintf(at, "\\x%02x", byte);
-	*at = byte;
-	return 1;
-}
-
 const char *beest_error_quote(char *quoted, const char *text)
 {
 	char *at = quoted;
 	char *end = quoted + BEEST_QUOTE_SIZE - QUOTE_TAIL;
 
 	for (*at++ = '\''; *text && at < end; text++)
-		at += put_visible(at, *text);
+		if (beest_text_is_control(*text))
+			at += sprintf(at, "\\x%02x", (unsigned char)*text);
+		else
+			*at++ = *text;
+	BEEST_INVARIANT(at <= end + strlen("\\xff") - 1);
 	strcpy(at, *text ? "...'" : "'");
 	return quoted;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hash.c - eight bytes a step, since the records of a mesh add up to megabytes
+ * hash.c - CRC-32 eight bytes a step, since the records of a mesh add up to megabytes
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 static uint32_t table[8][256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void table_fill(void)
+static void crc_table_fill(void)
 {
 	unsigned int byte, bit, n;
 	uint32_t sum;
@@ -31,25 +31,34 @@ static void table_fill(void)
 					 (table[n - 1][byte] >> 8);
 }
 
-static uint32_t eight(uint32_t sum, const uint8_t *b)
-{
-	return table[7][b[0] ^ (sum & 0xff)] ^
-	       table[6][b[1] ^ (sum >> 8 & 0xff)] ^
-	       table[5][b[2] ^ (sum >> 16 & 0xff)] ^
-	       table[4][b[3] ^ (sum >> 24)] ^
-	       table[3][b[4]] ^ table[2][b[5]] ^ table[1][b[6]] ^ table[0][b[7]];
-}
-
 uint32_t beest_hash_crc32(const void *bytes, size_t size)
 {
-	const uint8_t *b = bytes;
-	uint32_t sum = 0xffffffffu;
+	return beest_hash_crc32_more(0, bytes, size);
+}
 
-	pthread_once(&once, table_fill);
+uint32_t beest_hash_crc32_more(uint32_t sum, const void *bytes, size_t size)
+{
+	const uint8_t *b = bytes;
+
+	sum = ~sum;
+	pthread_once(&once, crc_table_fill);
 	for (; size >= 8; b += 8, size -= 8)
-		sum = eight(sum, b);
+		sum = table[7][b[0] ^ (sum & 0xff)] ^
+		      table[6][b[1] ^ (sum >> 8 & 0xff)] ^
+		      table[5][b[2] ^ (sum >> 16 & 0xff)] ^
+		      table[4][b[3] ^ (sum >> 24)] ^
+		      table[3][b[4]] ^ table[2][b[5]] ^ table[1][b[6]] ^ table[0][b[7]];
 	for (; size; b++, size--)
 		sum = table[0][(*b ^ sum) & 0xff] ^ (sum >> 8);
 
 	return ~sum;
+}
+
+uint64_t beest_hash_fnv(uint64_t hash, const void *bytes, size_t size)
+{
+	const uint8_t *b = bytes;
+
+	for (; size; b++, size--)
+		hash = (hash ^ *b) * UINT64_C(0x100000001b3);
+	return hash;
 }

@@ -24,24 +24,22 @@ bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid)
 	return memcmp(gid, &zero, sizeof(zero)) == 0;
 }
 
-/* fe80::/10 */
-static bool is_link_local_ipv6(const struct beest_ipaddr *gid)
+/* Linux takes all of 0.0.0.0/8 for this host. */
+bool beest_ipaddr_is_wildcard(const struct beest_ipaddr *ip)
 {
+	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
+}
+
+/* fe80::/10 and 169.254.0.0/16 */
+bool beest_ipaddr_is_link_local(const struct beest_ipaddr *gid)
+{
+	if (beest_ipaddr_is_ipv4(gid))
+		return gid->raw[12] == 169 && gid->raw[13] == 254;
 	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-/* 169.254.0.0/16 */
-static bool is_link_local_ipv4(const struct beest_ipaddr *gid)
-{
-	return beest_ipaddr_is_ipv4(gid) && gid->raw[12] == 169 && gid->raw[13] == 254;
-}
-
-bool beest_ipaddr_is_link_local(const struct beest_ipaddr *gid)
-{
-	return is_link_local_ipv6(gid) || is_link_local_ipv4(gid);
-}
-
-bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_ipaddr *wanted, int bits)
+bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_ipaddr *wanted,
+			     int bits)
 {
 	int bytes = bits / 8, rest = bits % 8;
 
@@ -57,7 +55,7 @@ const char *beest_ipaddr_text(const struct beest_ipaddr *gid, char *text, size_t
 	return text;
 }
 
-/* An IPv4-mapped address as it was given. */
+/* Prints an IPv4-mapped address as IPv4. */
 const char *beest_ipaddr_ip_text(const struct beest_ipaddr *gid, char *text, size_t size)
 {
 	if (!beest_ipaddr_is_ipv4(gid))
@@ -68,20 +66,13 @@ const char *beest_ipaddr_ip_text(const struct beest_ipaddr *gid, char *text, siz
 	return text;
 }
 
-/* -EINVAL without a sentence of its own: the callers know what was expected. */
-static int parse_address(const char *text, struct beest_ipaddr *gid)
-{
-	if (inet_pton(AF_INET6, text, gid->raw) == 1)
-		return 0;
-
-	memcpy(gid->raw, mapped, sizeof(mapped));
-	return inet_pton(AF_INET, text, gid->raw + sizeof(mapped)) == 1 ? 0 : -EINVAL;
-}
-
 int beest_ipaddr_parse(const char *text, struct beest_ipaddr *ip)
 {
-	if (parse_address(text, ip) < 0)
-		return beest_fail(EINVAL, "%s is not an IPv4 or IPv6 address",
-				  BEEST_QUOTE(text));
-	return 0;
+	if (inet_pton(AF_INET6, text, ip->raw) == 1)
+		return 0;
+
+	memcpy(ip->raw, mapped, sizeof(mapped));
+	if (inet_pton(AF_INET, text, ip->raw + sizeof(mapped)) == 1)
+		return 0;
+	return beest_fail(EINVAL, "%s is not an IPv4 or IPv6 address", BEEST_QUOTE(text));
 }

@@ -30,6 +30,7 @@ const char *beest_ipaddr_ip_text(const struct beest_ipaddr *ip, char *text, size
 bool beest_ipaddr_is_ipv4(const struct beest_ipaddr *gid);
 bool beest_ipaddr_is_link_local(const struct beest_ipaddr *gid);	/* fe80::/10, 169.254/16 */
 bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid);
+bool beest_ipaddr_is_wildcard(const struct beest_ipaddr *ip);	/* 0.0.0.0/8, :: */
 
 /* Are the first @bits of both the same? */
 bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_ipaddr *wanted,

@@ -15,6 +15,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text.h"
 
 #define LINE_SIZE 1024
 
@@ -29,30 +30,11 @@ static const struct level {
 	{ "debug", BEEST_LOG_DEBUG },
 };
 
-/* Names of peers come from the network: no escape sequence, no forged line. */
-static void mask_controls(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-}
-
-/* The newline takes the place of the NUL, so that it is never cut off. */
-static void write_line(char *line)
-{
-	size_t length = strlen(line);
-
-	line[length] = '\n';
-	while (write(STDERR_FILENO, line, length + 1) < 0 && errno == EINTR)
-		;
-}
-
 void beest_log(const struct beest_log *log, int level, const char *format, ...)
 {
-	char line[LINE_SIZE];
+	char line[LINE_SIZE], *text, *end;
 	int saved = errno;
 	va_list args;
-	char *text;
 
 	if (level > log->level)
 		return;
@@ -63,11 +45,18 @@ void beest_log(const struct beest_log *log, int level, const char *format, ...)
 		text[0] = '\0';
 	va_end(args);
 
-	mask_controls(text);
-	if (log->write)
+	/* Names of peers come from the network: they must not bring escapes or lines. */
+	for (end = text; *end; end++)
+		if (beest_text_is_control(*end))
+			*end = '?';
+
+	if (log->write) {
 		log->write(log->data, level, text);
-	else
-		write_line(line);
+	} else {
+		*end++ = '\n';	/* replaces the NUL, so that it is never cut off */
+		while (write(STDERR_FILENO, line, (size_t)(end - line)) < 0 && errno == EINTR)
+			;
+	}
 	errno = saved;
 }
 

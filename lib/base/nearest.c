@@ -2,23 +2,19 @@
 /*
  * nearest.c - edit distance with a limit
  *
- * Counts bytes inserted, left out, replaced, or swapped with their neighbour: the
- * four slips of a typing hand.  Knows no table: the caller walks its own.
+ * Counts bytes inserted, left out, replaced, or swapped with their neighbour: the four
+ * common typing errors.  Knows no table: the caller offers the candidates.
  */
 #include "config.h"
 
 #include <stdint.h>
 #include <string.h>
 
+#include "lib/base/macro.h"
 #include "lib/base/nearest.h"
 
 /* No name is longer, and every cost of such words fits a byte. */
 #define WORD_MAX 255
-
-static size_t smaller(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
 
 /*
  * @row[0] is filled: the costs to turn the first @i bytes of @a into every beginning
@@ -26,16 +22,15 @@ static size_t smaller(size_t a, size_t b)
  */
 static void fill_row(uint8_t *const row[3], const char *a, size_t i, const char *b)
 {
-	size_t cost;
-	size_t j;
+	size_t cost, j;
 
 	row[0][0] = i;
 	for (j = 1; b[j - 1]; j++) {
 		cost = row[1][j - 1] + (a[i - 1] != b[j - 1]);
-		cost = smaller(cost, row[1][j] + 1);
-		cost = smaller(cost, row[0][j - 1] + 1);
+		cost = BEEST_MIN(cost, row[1][j] + 1u);
+		cost = BEEST_MIN(cost, row[0][j - 1] + 1u);
 		if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-			cost = smaller(cost, row[2][j - 2] + 1);
+			cost = BEEST_MIN(cost, row[2][j - 2] + 1u);
 		row[0][j] = cost;
 	}
 }
@@ -60,7 +55,7 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[0][strlen(b)];
 }
 
-/* The limit is where a candidate stops being a likely slip. */
+/* Beyond the limit, a candidate is unlikely to be what was meant. */
 void beest_nearest_start(struct beest_nearest *nearest, const char *word)
 {
 	nearest->word = word;

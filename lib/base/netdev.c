@@ -48,7 +48,7 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 }
 
 /* Higher is better; 0: no address at all. */
-static int rank(const struct beest_ipaddr *ip, int family)
+static int address_rank(const struct beest_ipaddr *ip, int family)
 {
 	bool wanted = beest_ipaddr_is_ipv4(ip) == (family != AF_INET6);
 
@@ -67,9 +67,9 @@ bool beest_netdev_ip(const char *name, int family, struct beest_ipaddr *ip)
 
 	for (each = interfaces; each; each = each->ifa_next) {
 		if (strcmp(each->ifa_name, name) != 0 || !ip_of(each, &its) ||
-		    rank(&its, family) <= best)
+		    address_rank(&its, family) <= best)
 			continue;
-		best = rank(&its, family);
+		best = address_rank(&its, family);
 		*ip = its;
 	}
 	freeifaddrs(interfaces);

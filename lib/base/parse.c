@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * parse.c - one scanner for numbers, and the grammars that stand on it
+ * parse.c - one scanner for numbers, and the grammars built on it
  *
  * Owns every judgement on text that becomes a value.  Knows no locale: <ctype.h>
  * and strtol(3) would ask for one, and strtol(3) skips blanks and takes signs.
@@ -18,10 +18,11 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/parse.h"
+#include "lib/base/text.h"
 
 /* --- numbers --- */
 
-/* More than any base for what is no digit. */
+/* More than any base for a byte that is not a digit. */
 static unsigned int digit_value(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -33,21 +34,17 @@ static unsigned int digit_value(char c)
 	return UINT_MAX;
 }
 
-/* Saturates, and stays there: UINT64_MAX is beyond every range in this file. */
-static uint64_t append_digit(uint64_t value, unsigned int base, unsigned int digit)
-{
-	if (value > (UINT64_MAX - digit) / base)
-		return UINT64_MAX;
-	return value * base + digit;
-}
-
-/* Leaves *@at behind the digits; false when there is none. */
+/*
+ * Leaves *@at behind the digits; false when there is none.  Saturates, and stays there:
+ * UINT64_MAX is beyond every range in this file.
+ */
 static bool read_digits(const char **at, unsigned int base, uint64_t *value)
 {
 	const char *start = *at;
+	unsigned int digit;
 
-	for (*value = 0; digit_value(**at) < base; (*at)++)
-		*value = append_digit(*value, base, digit_value(**at));
+	for (*value = 0; (digit = digit_value(**at)) < base; (*at)++)
+		*value = *value > (UINT64_MAX - digit) / base ? UINT64_MAX : *value * base + digit;
 	return *at != start;
 }
 
@@ -69,38 +66,24 @@ static bool read_number(const char **at, uint64_t *value)
 	return read_digits(at, 16, value);
 }
 
-/* False when it does not fit; @negative is worth one more: INT64_MIN. */
-static bool apply_sign(uint64_t magnitude, bool negative, int64_t *value)
-{
-	if (magnitude > (uint64_t)INT64_MAX + negative)
-		return false;
-	*value = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
-	return true;
-}
-
-static int fail_number(const char *text, int64_t min, int64_t max)
-{
-	const char *hint = "";
-
-	if (looks_octal(text + (text[0] == '-')))
-		hint = "; drop the leading zero, which some read as octal";
-	return beest_fail(EINVAL, "%s is not a number from %" PRId64 " to %" PRId64 "%s",
-			  BEEST_QUOTE(text), min, max, hint);
-}
-
 int beest_parse_int(const char *text, int64_t min, int64_t max, int64_t *value)
 {
-	bool negative = text[0] == '-';
+	bool negative = text[0] == '-', fits;
 	const char *at = text + negative;
 	uint64_t magnitude;
 	int64_t number;
 
 	if (!read_number(&at, &magnitude) || *at)
-		return fail_number(text, min, max);
+		return beest_fail(EINVAL, "%s is not a number from %" PRId64 " to %" PRId64 "%s",
+				  BEEST_QUOTE(text), min, max, looks_octal(text + negative) ?
+				  "; drop the leading zero, which some read as octal" : "");
+
+	/* A negative number may be one more: INT64_MIN. */
+	fits = magnitude <= (uint64_t)INT64_MAX + negative;
+	number = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
 
 	/* "-0" is refused as well where nothing may be negative. */
-	if (!apply_sign(magnitude, negative, &number) || (negative && min >= 0) ||
-	    number < min || number > max)
+	if (!fits || (negative && min >= 0) || number < min || number > max)
 		return beest_fail(ERANGE, "%s is out of range: %" PRId64 " to %" PRId64,
 				  BEEST_QUOTE(text), min, max);
 	*value = number;
@@ -118,41 +101,45 @@ static const struct unit {
 	{ "s", BEEST_SECOND },
 	{ "min", 60 * BEEST_SECOND },
 	{ "h", 3600 * BEEST_SECOND },
-	{ "d", 86400 * BEEST_SECOND },
+	{ "d", BEEST_DAY },
 };
-
-#define UNIT_NAMES "us, ms, s, min, h or d"
-
-/* 0 when there is none of that name. */
-static int64_t unit_ns(const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(units); i++)
-		if (!strcmp(name, units[i].name))
-			return units[i].ns;
-	return 0;
-}
 
 int beest_parse_duration(const char *text, int64_t *ns)
 {
 	const char *at = text;
 	uint64_t number;
-	int64_t unit;
+	int64_t unit = 0;
+	size_t i;
 
 	if (!read_decimal(&at, &number))
 		return beest_fail(EINVAL, "%s is not a duration such as 30s or 67ms",
 				  BEEST_QUOTE(text));
 
-	unit = strcmp(text, "0") ? unit_ns(at) : 1;
+	for (i = 0; i < BEEST_COUNT(units); i++)
+		if (!strcmp(at, units[i].name))
+			unit = units[i].ns;
+	if (!strcmp(text, "0"))
+		unit = 1;
 	if (!unit)
-		return beest_fail(EINVAL, "%s is not a duration: after the number, %s is "
-				  "expected", BEEST_QUOTE(text), UNIT_NAMES);
+		return beest_fail(EINVAL, "%s is not a duration: after the number, us, ms, s, min, "
+				  "h or d is expected", BEEST_QUOTE(text));
 	if (number > (uint64_t)(INT64_MAX / unit))
 		return beest_fail(ERANGE, "%s is too long a duration: 292 years are the limit",
 				  BEEST_QUOTE(text));
 	*ns = number * unit;
 	return 0;
+}
+
+void beest_parse_duration_text(int64_t ns, char *text, size_t size)
+{
+	size_t i = BEEST_COUNT(units) - 1;
+
+	while (i && ns % units[i].ns)
+		i--;
+	if (ns)
+		snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
+	else
+		snprintf(text, size, "0");
 }
 
 /* --- id lists --- */
@@ -161,20 +148,22 @@ struct range {
 	uint64_t first, last;
 };
 
-/* "5" or "5-9" at *@at, which is left behind it. */
-static bool read_range(const char **at, struct range *range)
+/* "5" or "5-9" and the comma after it, if any: *@more says whether one came. */
+static int next_range(const char **at, const char *text, struct range *range, bool *more)
 {
-	if (!read_decimal(at, &range->first))
-		return false;
-	range->last = range->first;
-	if (**at != '-')
-		return true;
-	(*at)++;
-	return read_decimal(at, &range->last);
-}
+	bool good = read_decimal(at, &range->first);
 
-static int check_range(const struct range *range, const char *text)
-{
+	range->last = range->first;
+	if (good && **at == '-') {
+		(*at)++;
+		good = read_decimal(at, &range->last);
+	}
+	if (!good || (**at && **at != ','))
+		return beest_fail(EINVAL, "%s is not a list of ids such as 0,1 or 0-63: see "
+				  "byte %zu", BEEST_QUOTE(text), (size_t)(*at - text) + 1);
+	*more = **at == ',';
+	*at += *more;
+
 	if (range->first > INT_MAX || range->last > INT_MAX)
 		return beest_fail(ERANGE, "an id in %s is above %d", BEEST_QUOTE(text), INT_MAX);
 	if (range->first > range->last)
@@ -183,18 +172,7 @@ static int check_range(const struct range *range, const char *text)
 	return 0;
 }
 
-/* The next range and the comma after it, if any: *@more says whether one came. */
-static int next_range(const char **at, const char *text, struct range *range, bool *more)
-{
-	if (!read_range(at, range) || (**at && **at != ','))
-		return beest_fail(EINVAL, "%s is not a list of ids such as 0,1 or 0-63: see "
-				  "byte %zu", BEEST_QUOTE(text), (size_t)(*at - text) + 1);
-	*more = **at == ',';
-	*at += *more;
-	return check_range(range, text);
-}
-
-/* Repeated ids included, so that memory can be had before any is written down. */
+/* Includes repeated ids: the memory for all of them is needed before any is stored. */
 static int count_ids(const char *text, size_t *count)
 {
 	const char *at = text;
@@ -213,19 +191,6 @@ static int count_ids(const char *text, size_t *count)
 	return 0;
 }
 
-/* @text has passed count_ids(), so nothing here can fail. */
-static void fill_ids(const char *text, int *id)
-{
-	const char *at = text;
-	struct range range;
-	bool more = true;
-	uint64_t i;
-
-	while (more && next_range(&at, text, &range, &more) == 0)
-		for (i = range.first; i <= range.last; i++)
-			*id++ = i;
-}
-
 static int compare_ids(const void *a, const void *b)
 {
 	int left = *(const int *)a;
@@ -234,26 +199,30 @@ static int compare_ids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* @ids are in ascending order. */
-static int refuse_repeated(const struct beest_ids *ids, const char *text)
+/* @text has passed count_ids(): all its ranges are good. */
+static int fill_ids(const char *text, struct beest_ids *ids)
 {
-	size_t i;
+	const char *at = text;
+	struct range range;
+	size_t i, count = 0;
+	bool more = true;
+	uint64_t id;
 
-	for (i = 1; i < ids->count; i++)
+	ids->id = malloc(ids->count * sizeof(int));
+	if (!ids->id)
+		return beest_fail(ENOMEM, "no memory for %zu ids", ids->count);
+
+	while (more && next_range(&at, text, &range, &more) == 0)
+		for (id = range.first; id <= range.last; id++)
+			ids->id[count++] = id;
+	BEEST_INVARIANT(count == ids->count);
+
+	qsort(ids->id, count, sizeof(int), compare_ids);
+	for (i = 1; i < count; i++)
 		if (ids->id[i] == ids->id[i - 1])
 			return beest_fail(EINVAL, "id %d appears twice in %s", ids->id[i],
 					  BEEST_QUOTE(text));
 	return 0;
-}
-
-static int fill_checked(const char *text, struct beest_ids *ids)
-{
-	ids->id = malloc(ids->count * sizeof(int));
-	if (!ids->id)
-		return beest_fail(ENOMEM, "no memory for %zu ids", ids->count);
-	fill_ids(text, ids->id);
-	qsort(ids->id, ids->count, sizeof(int), compare_ids);
-	return refuse_repeated(ids, text);
 }
 
 int beest_parse_ids(const char *text, struct beest_ids *ids)
@@ -262,15 +231,13 @@ int beest_parse_ids(const char *text, struct beest_ids *ids)
 	int ret;
 
 	ret = count_ids(text, &filled.count);
+	if (ret == 0)
+		ret = fill_ids(text, &filled);
 	if (ret < 0)
-		return ret;
-	ret = fill_checked(text, &filled);
-	if (ret < 0) {
 		beest_parse_ids_free(&filled);
-		return ret;
-	}
-	*ids = filled;
-	return 0;
+	else
+		*ids = filled;
+	return ret;
 }
 
 void beest_parse_ids_free(struct beest_ids *ids)
@@ -309,14 +276,6 @@ static bool is_host(const char *host)
 	return at != host && !*at;
 }
 
-/* Host names do not tell case apart, and repetitions are found by comparing text. */
-static void lower(char *text)
-{
-	for (; *text; text++)
-		if (*text >= 'A' && *text <= 'Z')
-			*text += 'a' - 'A';
-}
-
 /* @rest is what follows the host in @server: "" or ":" and the port. */
 static int read_port(const char *rest, const char *server, uint16_t *port)
 {
@@ -343,30 +302,22 @@ static int parse_socket(const char *server, struct beest_hostport *endpoint)
 	return 0;
 }
 
-/* "fe80::1%ib0" -> *@zone "ib0", cut from @address; "" where there is none. */
-static bool cut_zone(char *address, const char **zone)
-{
-	char *percent = strchr(address, '%');
-
-	*zone = "";
-	if (!percent)
-		return true;
-	*percent = '\0';
-	*zone = percent + 1;
-	return is_host(*zone);
-}
-
-/* Rewritten by inet_ntop(3), since ::1 and 0:0::1 are one server. */
+/*
+ * "fe80::1%ib0": an address and perhaps a zone.  Rewritten by inet_ntop(3), since ::1 and
+ * 0:0::1 are one server.
+ */
 static bool canonical_ipv6(char *address, char *host)
 {
 	char plain[INET6_ADDRSTRLEN];
+	char *zone = strchr(address, '%');
 	struct in6_addr binary;
-	const char *zone;
 
-	if (!cut_zone(address, &zone) || inet_pton(AF_INET6, address, &binary) != 1)
+	if (zone)
+		*zone++ = '\0';
+	if ((zone && !is_host(zone)) || inet_pton(AF_INET6, address, &binary) != 1)
 		return false;
 	inet_ntop(AF_INET6, &binary, plain, sizeof(plain));
-	return snprintf(host, HOST_SIZE, "%s%s%s", plain, *zone ? "%" : "", zone) <
+	return snprintf(host, HOST_SIZE, "%s%s%s", plain, zone ? "%" : "", zone ? zone : "") <
 	       (int)HOST_SIZE;
 }
 
@@ -388,67 +339,48 @@ static int parse_ipv6(const char *server, struct beest_hostport *endpoint)
 	snprintf(address, sizeof(address), "%.*s", (int)(close - server - 1), server + 1);
 	if (!canonical_ipv6(address, endpoint->host))
 		return fail_ipv6(server);
-	ret = read_port(close + 1, server, &endpoint->port);
-	if (ret < 0)
-		return ret;
 
-	snprintf(endpoint->text, sizeof(endpoint->text), "[%s]:%u", endpoint->host,
-		 endpoint->port);
-	return 0;
+	ret = read_port(close + 1, server, &endpoint->port);
+	if (ret == 0)
+		snprintf(endpoint->text, sizeof(endpoint->text), "[%s]:%u", endpoint->host,
+			 endpoint->port);
+	return ret;
 }
 
-static int read_host(const char *server, size_t length, char *host)
+/* Host names ignore case, and repetitions are found by comparing text. */
+static int parse_host(const char *server, struct beest_hostport *endpoint)
 {
+	size_t length = strcspn(server, ":");
+	char *at;
+	int ret;
+
+	if (server[length] && strchr(server + length + 1, ':'))
+		return fail_ipv6(server);
 	if (length >= HOST_SIZE)
 		return beest_fail(EINVAL, "server %s has a name of %zu bytes: %zu are the limit",
 				  BEEST_QUOTE(server), length, HOST_SIZE - 1);
 
-	snprintf(host, HOST_SIZE, "%.*s", (int)length, server);
-	lower(host);
-	if (!is_host(host))
+	snprintf(endpoint->host, HOST_SIZE, "%.*s", (int)length, server);
+	for (at = endpoint->host; *at; at++)
+		if (*at >= 'A' && *at <= 'Z')
+			*at += 'a' - 'A';
+	if (!is_host(endpoint->host))
 		return beest_fail(EINVAL, "server %s is not host, host:port, [IPv6]:port or "
 				  "the absolute path of a socket", BEEST_QUOTE(server));
-	return 0;
+
+	ret = read_port(server + length, server, &endpoint->port);
+	if (ret == 0)
+		snprintf(endpoint->text, sizeof(endpoint->text), "%s:%u", endpoint->host,
+			 endpoint->port);
+	return ret;
 }
 
-static int parse_host(const char *server, struct beest_hostport *endpoint)
-{
-	const char *rest = server + strcspn(server, ":");
-	int ret;
-
-	if (rest[0] && strchr(rest + 1, ':'))
-		return fail_ipv6(server);
-	ret = read_host(server, rest - server, endpoint->host);
-	if (ret < 0)
-		return ret;
-	ret = read_port(rest, server, &endpoint->port);
-	if (ret < 0)
-		return ret;
-
-	snprintf(endpoint->text, sizeof(endpoint->text), "%s:%u", endpoint->host,
-		 endpoint->port);
-	return 0;
-}
-
-/* Blanks are refused in socket paths as well: they mostly follow a comma. */
-static int refuse_blanks(const char *server)
-{
-	const unsigned char *at;
-
-	for (at = (const unsigned char *)server; *at; at++)
-		if (*at <= ' ' || *at == 0x7f)
-			return beest_fail(EINVAL, "server %s has a blank or control character",
-					  BEEST_QUOTE(server));
-	return 0;
-}
-
+/* Refuses blanks in socket paths as well: most of them follow a comma. */
 static int parse_server(const char *server, struct beest_hostport *endpoint)
 {
-	int ret;
-
-	ret = refuse_blanks(server);
-	if (ret < 0)
-		return ret;
+	if (strchr(server, ' ') || beest_text_control(server))
+		return beest_fail(EINVAL, "server %s has a blank or control character",
+				  BEEST_QUOTE(server));
 	if (server[0] == '/')
 		return parse_socket(server, endpoint);
 	if (server[0] == '[')
@@ -456,10 +388,11 @@ static int parse_server(const char *server, struct beest_hostport *endpoint)
 	return parse_host(server, endpoint);
 }
 
-/* Copies the part of @list at *@at and leaves *@at behind its comma. */
-static int next_server(const char **at, const char *list, char server[SERVER_SIZE])
+/* The part of @list at *@at, which is left behind its comma. */
+static int next_server(const char **at, const char *list, struct beest_hostport *endpoint)
 {
 	size_t length = strcspn(*at, ",");
+	char server[SERVER_SIZE];
 
 	if (!length)
 		return beest_fail(EINVAL, "server list %s has an empty part at byte %zu",
@@ -470,7 +403,7 @@ static int next_server(const char **at, const char *list, char server[SERVER_SIZ
 	memcpy(server, *at, length);
 	server[length] = '\0';
 	*at += length + 1;
-	return 0;
+	return parse_server(server, endpoint);
 }
 
 static int refuse_repetition(const struct beest_hostport *list, size_t count)
@@ -484,40 +417,15 @@ static int refuse_repetition(const struct beest_hostport *list, size_t count)
 	return 0;
 }
 
-static int fill_servers(const char *text, struct beest_hostport *list, size_t count)
-{
-	char server[SERVER_SIZE];
-	const char *at = text;
-	size_t i;
-	int ret;
-
-	for (i = 0; i < count; i++) {
-		ret = next_server(&at, text, server);
-		if (ret == 0)
-			ret = parse_server(server, &list[i]);
-		if (ret == 0)
-			ret = refuse_repetition(list, i);
-		if (ret < 0)
-			return ret;
-	}
-	return 0;
-}
-
-static size_t count_parts(const char *text)
-{
-	size_t count = 1;
-
-	for (; *text; text++)
-		count += *text == ',';
-	return count;
-}
-
 int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t *count)
 {
-	size_t parts = count_parts(text);
 	struct beest_hostport *filled;
-	int ret;
+	size_t i, parts = 1;
+	const char *at;
+	int ret = 0;
 
+	for (at = text; *at; at++)
+		parts += *at == ',';
 	if (parts > BEEST_HOSTPORTS_MAX)
 		return beest_fail(ERANGE, "%zu servers are listed: %d are the limit", parts,
 				  BEEST_HOSTPORTS_MAX);
@@ -525,7 +433,11 @@ int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t
 	if (!filled)
 		return beest_fail(ENOMEM, "no memory for %zu servers", parts);
 
-	ret = fill_servers(text, filled, parts);
+	for (i = 0, at = text; ret == 0 && i < parts; i++) {
+		ret = next_server(&at, text, &filled[i]);
+		if (ret == 0)
+			ret = refuse_repetition(filled, i);
+	}
 	if (ret < 0) {
 		free(filled);
 		return ret;

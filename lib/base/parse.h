@@ -27,6 +27,9 @@ int beest_parse_int(const char *text, int64_t min, int64_t max, int64_t *value);
  */
 int beest_parse_duration(const char *text, int64_t *ns);
 
+/* The same in the largest unit that is exact: "90s", "2d", "0". */
+void beest_parse_duration_text(int64_t ns, char *text, size_t size);
+
 /* Ascending and free of repetitions. */
 struct beest_ids {
 	int *id;

@@ -16,8 +16,8 @@
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define NAME_SPACE "/proc/self/ns/pid"
 
-/* What cannot be read stays zero: without /proc the name of the host has to do. */
-static uint32_t place(void)
+/* What cannot be read remains zero: without /proc the host name has to be enough. */
+static uint32_t place_hash(void)
 {
 	struct {
 		uint64_t name_space;
@@ -40,8 +40,8 @@ static uint32_t place(void)
 	return beest_hash_crc32(&all, sizeof(all));
 }
 
-/* Drawn once; a forked child has it, too. */
-static int seed(uint32_t *seed)
+/* Drawn once; a forked child has the same. */
+static int seed_draw(uint32_t *seed)
 {
 	static uint32_t drawn;		/* 0: not yet */
 	uint32_t fresh;
@@ -62,7 +62,7 @@ static int seed(uint32_t *seed)
 	return 0;
 }
 
-/* With the process id in it, so that a forked child has another mark. */
+/* Contains the process id, so that a forked child has another mark. */
 int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 {
 	struct {
@@ -71,11 +71,11 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 	uint32_t halves[2];
 	int ret;
 
-	ret = seed(&self.seed);
+	ret = seed_draw(&self.seed);
 	if (ret < 0)
 		return ret;
 
-	halves[0] = place();
+	halves[0] = place_hash();
 	halves[1] = beest_hash_crc32(&self, sizeof(self));
 	memcpy(mark, halves, BEEST_PROCESS_SIZE);
 

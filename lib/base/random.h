@@ -2,7 +2,8 @@
 /*
  * random.h - bits nobody can guess, for incarnations and packet sequence numbers
  *
- * Reads /dev/urandom: getrandom(2) has no wrapper before glibc 2.25.
+ * From getrandom(2) where the kernel has it, else from /dev/urandom.  Thread-safe; a
+ * forked child draws other bits than its parent.
  */
 #ifndef BEEST_RANDOM_H
 #define BEEST_RANDOM_H

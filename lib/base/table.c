@@ -7,46 +7,40 @@
  */
 #include "config.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 #include "lib/base/nearest.h"
 #include "lib/base/table.h"
+#include "lib/base/text.h"
 
 #define NAME_MAX_BYTES 255
 #define FIRST_SIZE 16
 
-static int check_bytes(const char *noun, const char *name)
-{
-	const unsigned char *at;
-
-	for (at = (const unsigned char *)name; *at; at++)
-		if (*at < 0x20 || *at == 0x7f)
-			return beest_fail(EINVAL, "the %s name %s has the control character "
-					  "0x%02x at byte %td", noun, BEEST_QUOTE(name),
-					  *at, at - (const unsigned char *)name + 1);
-	return 0;
-}
-
 int beest_table_name_check(const char *noun, const char *name)
 {
+	const char *control;
+
 	if (!name || !name[0])
 		return beest_fail(EINVAL, "the %s name is empty", noun);
 	if (strlen(name) > NAME_MAX_BYTES)
 		return beest_fail(EINVAL, "the %s name %s has %zu bytes: %d are the limit",
 				  noun, BEEST_QUOTE(name), strlen(name), NAME_MAX_BYTES);
-	return check_bytes(noun, name);
+	control = beest_text_control(name);
+	if (control)
+		return beest_fail(EINVAL, "the %s name %s has the control character 0x%02x at "
+				  "byte %td", noun, BEEST_QUOTE(name), *control,
+				  control - name + 1);
+	return 0;
 }
 
-/* FNV-1a; of the name only, since the address of a kind differs from run to run. */
+/* Of the name only, since the address of a kind differs from run to run. */
 static uint32_t hash_name(const char *name)
 {
-	uint32_t hash = UINT32_C(2166136261);
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * UINT32_C(16777619);
-	return hash;
+	return (uint32_t)beest_hash_fnv(BEEST_HASH_FNV, name, strlen(name));
 }
 
 static struct beest_node **bucket_of(const struct beest_table *table, uint32_t hash)
@@ -76,15 +70,6 @@ static void chain_node(struct beest_table *table, struct beest_node *node)
 	*bucket = node;
 }
 
-static void unchain_node(struct beest_table *table, struct beest_node *node)
-{
-	struct beest_node **at = bucket_of(table, node->hash);
-
-	while (*at != node)
-		at = &(*at)->chain;
-	*at = node->chain;
-}
-
 /* What points to @node from the newer side: its newer neighbour or the table. */
 static struct beest_node **link_to(struct beest_table *table, struct beest_node *node)
 {
@@ -93,14 +78,19 @@ static struct beest_node **link_to(struct beest_table *table, struct beest_node 
 
 static void unlink_node(struct beest_table *table, struct beest_node *node)
 {
-	unchain_node(table, node);
+	struct beest_node **at = bucket_of(table, node->hash);
+
+	BEEST_INVARIANT(*link_to(table, node) == node);
+	while (*at != node)
+		at = &(*at)->chain;
+	*at = node->chain;
 	*link_to(table, node) = node->older;
 	if (node->older)
 		node->older->newer = node->newer;
 	table->count--;
 }
 
-/* Between the neighbours it has or had: its place in the order of creation. */
+/* Puts @node between its neighbours, present or former: the order of creation. */
 static void link_node(struct beest_table *table, struct beest_node *node)
 {
 	chain_node(table, node);
@@ -110,7 +100,7 @@ static void link_node(struct beest_table *table, struct beest_node *node)
 	table->count++;
 }
 
-static int grow(struct beest_table *table)
+static int table_grow(struct beest_table *table)
 {
 	size_t size = table->size ? 2 * table->size : FIRST_SIZE;
 	struct beest_node **buckets = calloc(size, sizeof(struct beest_node *));
@@ -127,28 +117,18 @@ static int grow(struct beest_table *table)
 	return 0;
 }
 
-/* All that can fail comes first, so that @node is untouched by a failure. */
-static int prepare_add(struct beest_table *table, const struct beest_kind *kind,
-		       const char *name)
-{
-	int ret;
-
-	ret = beest_table_name_check(kind->noun, name);
-	if (ret < 0)
-		return ret;
-	ret = beest_table_name_available(table, kind, name);
-	if (ret < 0)
-		return ret;
-	return table->count < table->size ? 0 : grow(table);
-}
-
+/* Does all that can fail first, so that a failure leaves @node untouched. */
 int beest_table_add(struct beest_table *table, const struct beest_kind *kind,
 		    const char *name, struct beest_node *node)
 {
 	char *copy;
 	int ret;
 
-	ret = prepare_add(table, kind, name);
+	ret = beest_table_name_check(kind->noun, name);
+	if (ret == 0)
+		ret = beest_table_name_available(table, kind, name);
+	if (ret == 0 && table->count == table->size)
+		ret = table_grow(table);
 	if (ret < 0)
 		return ret;
 	copy = strdup(name);
@@ -172,30 +152,27 @@ int beest_table_name_available(const struct beest_table *table, const struct bee
 	return 0;
 }
 
-/* How many there are of @kind; each name is offered to @nearest. */
-static size_t offer_names(const struct beest_table *table, const struct beest_kind *kind,
-			  struct beest_nearest *nearest)
+struct beest_node *beest_table_find(const struct beest_table *table,
+				    const struct beest_kind *kind, const char *name)
 {
-	const struct beest_node *node;
-	size_t count = 0;
-
-	for (node = table->newest; node; node = node->older) {
-		if (node->kind != kind)
-			continue;
-		beest_nearest_offer(nearest, node->name);
-		count++;
-	}
-	return count;
-}
-
-static void explain_missing(const struct beest_table *table, const struct beest_kind *kind,
-			    const char *name)
-{
-	const char *quoted = BEEST_QUOTE(name);
+	struct beest_node *each, *node = beest_table_look(table, kind, name);
 	struct beest_nearest nearest;
+	const char *quoted;
+	bool any = false;
+
+	if (node)
+		return node;
 
 	beest_nearest_start(&nearest, name);
-	if (!offer_names(table, kind, &nearest))
+	for (each = table->newest; each; each = each->older) {
+		if (each->kind != kind)
+			continue;
+		beest_nearest_offer(&nearest, each->name);
+		any = true;
+	}
+
+	quoted = BEEST_QUOTE(name);
+	if (!any)
 		beest_fail(ENOENT, "no %s is called %s; there is no %s at all", kind->noun,
 			   quoted, kind->noun);
 	else if (nearest.best)
@@ -203,21 +180,12 @@ static void explain_missing(const struct beest_table *table, const struct beest_
 			   quoted, nearest.best);
 	else
 		beest_fail(ENOENT, "no %s is called %s", kind->noun, quoted);
-}
-
-struct beest_node *beest_table_find(const struct beest_table *table,
-				    const struct beest_kind *kind, const char *name)
-{
-	struct beest_node *node = beest_table_look(table, kind, name);
-
-	if (!node)
-		explain_missing(table, kind, name);
-	return node;
+	return NULL;
 }
 
 /*
- * Out before its destructor runs, since that frees it; the name stays until after,
- * since that may say it.
+ * Removes the node first, since the destructor frees it, and the name last, since the
+ * destructor may mention it.
  */
 int beest_table_destroy(struct beest_table *table, struct beest_node *node)
 {

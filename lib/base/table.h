@@ -2,9 +2,9 @@
 /*
  * table.h - objects by kind and name
  *
- * Owns the names and the order of creation.  An object is made after what it
- * stands on, so destroying in reverse order of creation is always right: queue
- * pairs before their completion queues, everything before its protection domain.
+ * Owns the names and the order of creation.  An object is made after those it depends
+ * on, so destroying in reverse order of creation is always right: queue pairs before
+ * their completion queues, everything before its protection domain.
  * Knows nothing of verbs: each kind brings its own destructor.  Not locked; the
  * context's lock covers it.
  */
@@ -52,7 +52,7 @@ int beest_table_add(struct beest_table *table, const struct beest_kind *kind,
 int beest_table_name_available(const struct beest_table *table, const struct beest_kind *kind,
 			       const char *name);
 
-/* NULL when there is none, which may be no failure: without a sentence. */
+/* NULL, without a sentence, when there is none: that may not be a failure. */
 struct beest_node *beest_table_look(const struct beest_table *table,
 				    const struct beest_kind *kind, const char *name);
 
@@ -60,13 +60,12 @@ struct beest_node *beest_table_look(const struct beest_table *table,
 struct beest_node *beest_table_find(const struct beest_table *table,
 				    const struct beest_kind *kind, const char *name);
 
-/* Takes @node out and calls its destructor; puts nothing back but on failure. */
+/* Removes @node and calls its destructor; a failure puts it back. */
 int beest_table_destroy(struct beest_table *table, struct beest_node *node);
 
 /*
- * Destroys everything, newest first, and frees the table.  An object whose
- * destructor fails is dropped all the same: the device takes it back when the
- * process closes it.
+ * Destroys everything, newest first, and frees the table.  Drops an object even if its
+ * destructor fails: the kernel frees it when the process closes the device.
  */
 void beest_table_clear(struct beest_table *table);
 

@@ -9,6 +9,20 @@
 
 #include "lib/base/text.h"
 
+const char *beest_text_control(const char *text)
+{
+	while (*text && !beest_text_is_control(*text))
+		text++;
+	return *text ? text : NULL;
+}
+
+const char *beest_text_not_key(const char *text)
+{
+	while ((unsigned char)*text > ' ' && (unsigned char)*text < 0x7f)
+		text++;
+	return *text ? text : NULL;
+}
+
 void beest_text_start(struct beest_text *text, char *buffer, size_t size)
 {
 	text->buffer = buffer;
@@ -18,12 +32,13 @@ void beest_text_start(struct beest_text *text, char *buffer, size_t size)
 	buffer[0] = '\0';
 }
 
-static void BEEST_PRINTF(2, 0) add(struct beest_text *text, const char *format,
-				   va_list args)
+static void BEEST_PRINTF(2, 0) text_add(struct beest_text *text, const char *format,
+					va_list args)
 {
 	size_t room = text->size - text->used;
 	int length;
 
+	BEEST_INVARIANT(text->used < text->size);
 	if (text->full)
 		return;
 
@@ -42,7 +57,7 @@ void beest_text_add(struct beest_text *text, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	add(text, format, args);
+	text_add(text, format, args);
 	va_end(args);
 }
 
@@ -53,11 +68,11 @@ void beest_text_item(struct beest_text *text, const char *format, ...)
 	if (text->used)
 		beest_text_add(text, "; ");
 	va_start(args, format);
-	add(text, format, args);
+	text_add(text, format, args);
 	va_end(args);
 }
 
-/* By volatile writes: a compiler leaves out what nobody reads. */
+/* A compiler would omit plain writes that nobody reads: these are volatile. */
 void beest_text_wipe(char *secret)
 {
 	volatile char *byte = secret;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text.h - a sentence put together piece by piece
+ * text.h - judging the bytes of a text, and putting a sentence together
  *
- * Owns the bookkeeping of a fixed buffer: what does not fit ends in "...".
+ * Owns which bytes are refused where, and the bookkeeping of a fixed buffer: what does
+ * not fit ends in "...".  Knows no grammar: that is parse.h.
  */
 #ifndef BEEST_TEXT_H
 #define BEEST_TEXT_H
@@ -11,6 +12,21 @@
 #include <stddef.h>
 
 #include "lib/base/macro.h"
+
+/* Bytes that may do harm on a terminal, or forge a line of a log. */
+static inline bool beest_text_is_control(char byte)
+{
+	return (unsigned char)byte < 0x20 || byte == 0x7f;
+}
+
+/* The first such byte of @text, NULL: there is none. */
+const char *beest_text_control(const char *text);
+
+/*
+ * The first byte that no key of Memcached can have: a blank, a control character or
+ * one beyond ASCII.  NULL: there is none.
+ */
+const char *beest_text_not_key(const char *text);
 
 struct beest_text {
 	char *buffer;

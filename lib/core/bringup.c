@@ -14,18 +14,18 @@
 /* A fetched queue pair; its name in the table of objects is the key. */
 struct found {
 	struct beest_node node;
-	struct beest_peer peer;
+	struct beest_endpoint remote;
 };
 
-static int destroy(struct beest_node *node)
+static int found_destroy(struct beest_node *node)
 {
 	free(BEEST_CONTAINER(node, struct found, node));
 	return 0;
 }
 
-static const struct beest_kind found_kind = { "fetched queue pair", destroy };
+static const struct beest_kind found_kind = { "fetched queue pair", found_destroy };
 
-static int add_found(struct hartebeest *hb, const char *key, const struct beest_peer *peer)
+static int found_add(struct hartebeest *hb, const char *key, const struct beest_endpoint *remote)
 {
 	struct found *found;
 	int ret;
@@ -34,10 +34,10 @@ static int add_found(struct hartebeest *hb, const char *key, const struct beest_
 	if (!found)
 		return beest_fail(ENOMEM, "no memory for a fetched queue pair");
 
-	found->peer = *peer;
+	found->remote = *remote;
 	ret = beest_table_add(&hb->objects, &found_kind, key, &found->node);
 	if (ret < 0)
-		destroy(&found->node);
+		found_destroy(&found->node);
 	return ret;
 }
 
@@ -45,7 +45,8 @@ static int add_found(struct hartebeest *hb, const char *key, const struct beest_
  * What is known of a peer changes with every fetch.  Under the lock as a whole: two
  * threads may fetch one key for the first time.
  */
-static int remember(struct hartebeest *hb, const char *key, const struct beest_peer *peer)
+int beest_bringup_remember(struct hartebeest *hb, const char *key,
+			   const struct beest_endpoint *remote)
 {
 	struct beest_node *node;
 	int ret = 0;
@@ -53,65 +54,46 @@ static int remember(struct hartebeest *hb, const char *key, const struct beest_p
 	pthread_mutex_lock(&hb->naming);
 	node = beest_table_look(&hb->objects, &found_kind, key);
 	if (node)
-		BEEST_CONTAINER(node, struct found, node)->peer = *peer;
+		BEEST_CONTAINER(node, struct found, node)->remote = *remote;
 	else
-		ret = add_found(hb, key, peer);
+		ret = found_add(hb, key, remote);
 	pthread_mutex_unlock(&hb->naming);
 	return ret;
 }
 
-static int recall(struct hartebeest *hb, const char *key, struct beest_peer *peer)
+int beest_bringup_peer(struct hartebeest *hb, const char *key, struct beest_endpoint *remote)
 {
 	struct beest_node *node;
 
 	pthread_mutex_lock(&hb->naming);
 	node = beest_table_find(&hb->objects, &found_kind, key);
 	if (node)
-		*peer = BEEST_CONTAINER(node, struct found, node)->peer;
+		*remote = BEEST_CONTAINER(node, struct found, node)->remote;
 	pthread_mutex_unlock(&hb->naming);
 	return node ? 0 : beest_fail_prefix(-ENOENT, "hartebeest_qp_fetch() was not called");
 }
 
-int beest_bringup_fetch(struct hartebeest *hb, const char *key, struct beest_peer *peer)
+int beest_bringup_fetch(struct hartebeest *hb, const char *key, struct beest_endpoint *remote)
 {
-	struct beest_board *board;
+	struct beest_handshake_context context;
 	int ret;
 
-	ret = beest_context_board(hb, &board);
+	ret = beest_context_handshake(hb, &context);
 	if (ret == 0)
-		ret = beest_peer_fetch(board, key, peer);
-	return ret < 0 ? ret : remember(hb, key, peer);
+		ret = beest_handshake_fetch(&context, key, remote);
+	return ret < 0 ? ret : beest_bringup_remember(hb, key, remote);
 }
 
 /* ------------------------------------------------------- the queue pair --- */
 
 int beest_bringup_init(struct hartebeest *hb, struct beest_qp *qp)
 {
-	return beest_qp_init(qp, &hb->device, &hb->policy, &hb->log);
-}
-
-/*
- * Sent at once: a peer that only serves one-sided reads makes no other call, and the other
- * end would wait for its confirmation in vain.  Who confirms is told of a failure then.
- */
-static void announce(struct hartebeest *hb, struct beest_qp *qp)
-{
-	struct beest_board *board;
-
-	if (qp->key[0] && qp->end.transport != BEEST_UD &&
-	    beest_context_board(hb, &board) == 0 && beest_peer_announce(board, qp) == 0)
-		beest_board_try_send(board, BEEST_KIND_CONFIRM, qp->key);
-}
-
-/* The state before it was published: a key may come after the peer. */
-static bool is_connected(const struct beest_qp *qp, enum ibv_qp_state state)
-{
-	return qp->peer_key[0] && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
+	return beest_qp_init(qp, &hb->port, &hb->log);
 }
 
 int beest_bringup_publish(struct hartebeest *hb, struct beest_qp *qp, const char *key)
 {
-	struct beest_board *board;
+	struct beest_registry *registry;
 	enum ibv_qp_state state;
 	int ret;
 
@@ -119,49 +101,51 @@ int beest_bringup_publish(struct hartebeest *hb, struct beest_qp *qp, const char
 	if (ret == 0 && state == IBV_QPS_RESET)
 		ret = beest_bringup_init(hb, qp);
 	if (ret == 0)
-		ret = beest_context_board(hb, &board);
-	if (ret == 0)
-		ret = beest_peer_publish(board, qp, key);
-	if (ret == 0 && is_connected(qp, state))
-		announce(hb, qp);
-	return ret;
+		ret = beest_context_registry(hb, &registry);
+	return ret < 0 ? ret : beest_handshake_publish(registry, qp, key);
 }
 
-/* INIT draws a new sequence number: who found this end before must find it anew. */
-static int enter(struct hartebeest *hb, struct beest_qp *qp)
+/*
+ * INIT draws a new sequence number, so that what is stored under the key is of the life
+ * before: it goes with what connecting says of this end.
+ */
+static int qp_enter(struct hartebeest *hb, struct beest_qp *qp)
 {
-	return qp->key[0] ? beest_bringup_publish(hb, qp, qp->key) : beest_bringup_init(hb, qp);
-}
+	struct beest_registry *registry;
+	enum ibv_qp_state state;
+	int ret;
 
-/* hartebeest_qp_init() after a reset: what stands on the server is of the life before. */
-static bool is_outdated(const struct beest_qp *qp)
-{
-	return qp->key[0] && qp->published != qp->end.card.generation;
+	ret = beest_qp_state(qp, &state);
+	if (ret == 0 && state == IBV_QPS_RESET)
+		ret = beest_bringup_init(hb, qp);
+	if (ret < 0 || !qp->key[0] || qp->published == qp->local.endpoint.generation)
+		return ret;
+
+	ret = beest_context_registry(hb, &registry);
+	return ret < 0 ? ret : beest_handshake_publish(registry, qp, qp->key);
 }
 
 int beest_bringup_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
 {
-	struct beest_peer peer;
-	enum ibv_qp_state state;
+	struct beest_handshake_context context;
+	struct beest_endpoint remote;
 	int ret;
 
-	ret = recall(hb, key, &peer);
+	ret = beest_bringup_peer(hb, key, &remote);
 	if (ret == 0)
-		ret = beest_qp_state(qp, &state);
-	if (ret == 0 && state == IBV_QPS_RESET)
-		ret = enter(hb, qp);
-	else if (ret == 0 && state == IBV_QPS_INIT && is_outdated(qp))
-		ret = beest_bringup_publish(hb, qp, qp->key);
+		ret = beest_context_handshake(hb, &context);
 	if (ret == 0)
-		ret = beest_qp_connect(qp, key, &peer, &hb->log);
+		ret = qp_enter(hb, qp);
 	if (ret == 0)
-		announce(hb, qp);
+		ret = beest_handshake_connect(&context, qp, key, &remote);
+	if (ret == 0 && qp->local.transport != BEEST_UD)
+		beest_handshake_offer(context.registry, qp);
 	return ret;
 }
 
 static int has_one_peer(const struct beest_qp *qp, const char *purpose)
 {
-	if (qp->end.transport == BEEST_UD)
+	if (qp->local.transport == BEEST_UD)
 		return beest_fail(EOPNOTSUPP, "UD queue pair '%s' has no single peer to %s",
 				  qp->node.name, purpose);
 	return 0;
@@ -177,7 +161,7 @@ static int is_connected_to(const struct beest_qp *qp, const char *key)
 
 int beest_bringup_confirm(struct hartebeest *hb, struct beest_qp *qp, const char *key)
 {
-	struct beest_board *board;
+	struct beest_handshake_context context;
 	int ret;
 
 	ret = has_one_peer(qp, "confirm: use hartebeest_barrier()");
@@ -187,38 +171,30 @@ int beest_bringup_confirm(struct hartebeest *hb, struct beest_qp *qp, const char
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_board(hb, &board);
-	return ret < 0 ? ret : beest_peer_confirm(board, qp, &hb->log);
+		ret = beest_context_handshake(hb, &context);
+	return ret < 0 ? ret : beest_handshake_confirm(&context, qp);
 }
 
 int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key)
 {
-	struct beest_board *board;
+	struct beest_handshake_context context;
 	int ret;
 
 	ret = has_one_peer(qp, "follow");
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_board(hb, &board);
-	if (ret == 0 && qp->key[0])
-		beest_board_try_send(board, BEEST_KIND_CONFIRM, qp->key);
+		ret = beest_context_handshake(hb, &context);
 	if (ret == 0)
-		ret = beest_peer_follow(board, qp, &hb->log);
-	if (ret == 1 && remember(hb, key, &qp->peer) < 0)
+		ret = beest_handshake_follow(&context, qp);
+	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote) < 0)
 		return -ENOMEM;
 	return ret;
 }
 
-int beest_bringup_reset(struct hartebeest *hb, struct beest_qp *qp)
-{
-	beest_peer_unannounce(hb->board, qp);
-	return beest_qp_reset(qp);
-}
-
 int beest_bringup_reconnect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
 {
-	struct beest_peer peer;
+	struct beest_endpoint remote;
 	int ret;
 
 	ret = has_one_peer(qp, "reconnect to");
@@ -229,13 +205,13 @@ int beest_bringup_reconnect(struct hartebeest *hb, struct beest_qp *qp, const ch
 				  "hartebeest_qp_publish() and _connect() first", qp->node.name);
 
 	/* the old way may be the failure */
-	beest_pathcache_forget(&hb->router, (const struct beest_ipaddr *)qp->peer.card.address);
-	ret = beest_bringup_reset(hb, qp);
+	beest_pathcache_forget(&hb->router, &qp->remote.ip);
+	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_bringup_publish(hb, qp, qp->key);
 	if (ret == 0)
-		ret = beest_bringup_fetch(hb, key, &peer);
+		ret = beest_bringup_fetch(hb, key, &remote);
 	if (ret == 0)
-		ret = beest_qp_connect(qp, key, &peer, &hb->log);
+		ret = beest_bringup_connect(hb, qp, key);
 	return ret < 0 ? ret : beest_bringup_confirm(hb, qp, key);
 }

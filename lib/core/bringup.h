@@ -4,24 +4,29 @@
  *
  * Owns what must have happened before each step and what is made up for on the way: INIT
  * before a record, a record before a confirmation.  Remembers in the context which peers
- * were fetched.  Knows nothing of records (lib/peer) and attributes (lib/qp).
+ * were fetched.  Knows nothing of records (core/handshake) and attributes (verbs/qp).
  */
 #ifndef BEEST_BRINGUP_H
 #define BEEST_BRINGUP_H
 
 #include "lib/core/context.h"
+#include "lib/core/handshake.h"
 #include "lib/verbs/qp.h"
 
 /* Each promises what hartebeest_qp_<the same>() does in hartebeest.h. */
 int beest_bringup_init(struct hartebeest *hb, struct beest_qp *qp);
 int beest_bringup_publish(struct hartebeest *hb, struct beest_qp *qp, const char *key);
-int beest_bringup_fetch(struct hartebeest *hb, const char *key, struct beest_peer *peer);
+int beest_bringup_fetch(struct hartebeest *hb, const char *key, struct beest_endpoint *remote);
 int beest_bringup_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key);
 int beest_bringup_confirm(struct hartebeest *hb, struct beest_qp *qp, const char *key);
-int beest_bringup_reset(struct hartebeest *hb, struct beest_qp *qp);
 int beest_bringup_reconnect(struct hartebeest *hb, struct beest_qp *qp, const char *key);
 
-/* 1: @qp is connected to another peer now, which stands in qp->peer. */
+/* 1: @qp is connected to another peer now. */
 int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key);
+
+/* What is known of the peer under @key: fetched, or connected to. */
+int beest_bringup_peer(struct hartebeest *hb, const char *key, struct beest_endpoint *remote);
+int beest_bringup_remember(struct hartebeest *hb, const char *key,
+			   const struct beest_endpoint *remote);
 
 #endif

@@ -15,17 +15,10 @@
 #include "lib/verbs/pd.h"
 #include "lib/verbs/qp.h"
 
-/* Set by configure; the only file that is read without being asked for. */
+/* Set by configure; the only file that is read without being named by anyone. */
 #ifndef BEEST_SYSTEM_FILE
 #error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
 #endif
-
-static int check_device_name(const struct beest_options *options)
-{
-	int ret = beest_device_name_check(options->device_name);
-
-	return ret < 0 ? beest_options_fail_prefix(options, ret, "device.name") : 0;
-}
 
 static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
 {
@@ -50,15 +43,17 @@ static int read_settings(struct hartebeest *hb, const char *const *arguments)
 	if (ret < 0)
 		return ret;
 
-	ret = check_device_name(options);
-	if (ret == 0)
-		ret = read_policy(options, &hb->policy);
+	ret = beest_device_name_check(options->device_name);
+	if (ret < 0)
+		return beest_options_fail_prefix(options, ret, "device.name");
+
+	ret = read_policy(options, &hb->policy);
 	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
 }
 
-static void tell_settings(const struct hartebeest *hb)
+static void log_settings(const struct hartebeest *hb)
 {
-	if (hb->options.unknown_environment)
+	if (hb->options.unknown_environment[0])
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->options.unknown_environment);
 	if (hb->launch.warning[0])
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->launch.warning);
@@ -66,13 +61,16 @@ static void tell_settings(const struct hartebeest *hb)
 		beest_log(&hb->log, BEEST_LOG_INFO, "%s", hb->launch.source);
 }
 
-/* Accepts a context at any stage of its making. */
-static void discard(struct hartebeest *hb)
+/* Accepts a half-made context. */
+static void context_discard(struct hartebeest *hb)
 {
 	beest_table_clear(&hb->objects);
 	beest_pathcache_stop(&hb->router);
-	beest_board_close(hb->board);
+	beest_registry_close(hb->registry);
+	beest_authors_end(&hb->authors);
+	beest_roll_end(&hb->roll);
 	if (hb->device_open) {
+		beest_port_end(&hb->port);
 		beest_events_end(&hb->events);
 		beest_device_close(&hb->device);
 	}
@@ -96,27 +94,29 @@ int beest_context_open(struct hartebeest **hbp, const char *const *arguments)
 	pthread_mutex_init(&hb->naming, NULL);
 	hb->pid = getpid();
 	beest_pathcache_start(&hb->router, 0);
+	beest_authors_start(&hb->authors);
+	beest_roll_start(&hb->roll);
 	ret = read_settings(hb, arguments);
 	if (ret < 0) {
 		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
-		discard(hb);
+		context_discard(hb);
 		return ret;
 	}
 
 	hb->router.timeout = hb->options.timeout;
-	tell_settings(hb);
+	log_settings(hb);
 	*hbp = hb;
 	return 0;
 }
 
 /*
- * What a forked child inherits is its parent's: destroying a queue pair there would
- * destroy the parent's.  The memory is left to the end of the child.
+ * A forked child inherits its parent's objects: destroying a queue pair in the child
+ * would destroy the parent's.  The child keeps the memory until it ends.
  */
 void beest_context_close(struct hartebeest *hb)
 {
 	if (hb && hb->pid == getpid())
-		discard(hb);
+		context_discard(hb);
 }
 
 /* ------------------------------------------------------ opened when needed --- */
@@ -129,7 +129,7 @@ static void warn_of_rxe(const struct hartebeest *hb)
 			  "qp_attr.retry_cnt to 6 or less", hb->device.label);
 }
 
-/* The event is acknowledged by now, so nobody holds the lock and waits for that. */
+/* The event has been acknowledged, so no thread holds the lock while it waits for that. */
 static void describe_qp(void *data, uint32_t qp_num, char *text, size_t size)
 {
 	struct hartebeest *hb = data;
@@ -157,6 +157,8 @@ static int open_device(struct hartebeest *hb)
 	beest_events_start(&hb->events, &hb->device, &hb->log);
 	hb->events.describe = describe_qp;
 	hb->events.data = hb;
+	beest_port_start(&hb->port, &hb->device, &hb->policy,
+			 hb->options.device_events ? &hb->events : NULL, &hb->log);
 	__atomic_store_n(&hb->device_open, true, __ATOMIC_RELEASE);
 	warn_of_rxe(hb);
 	return 0;
@@ -194,15 +196,15 @@ int beest_context_events(struct hartebeest *hb, struct beest_events **events)
 	int ret;
 
 	if (!hb->options.device_events)
-		return beest_fail(EOPNOTSUPP, "events are left to the program: option "
-				  "device.events is 0");
+		return beest_fail(EOPNOTSUPP, "the program reads the device's events itself: "
+				  "option device.events is 0");
 
 	ret = beest_context_device(hb, &device);
 	*events = &hb->events;
 	return ret;
 }
 
-/* Whoever waits for a peer wants to know that his own device cannot reach it any more. */
+/* A wait for a peer ends early when the local device can no longer reach it. */
 static int check_device(void *data)
 {
 	struct hartebeest *hb = data;
@@ -214,12 +216,12 @@ static int check_device(void *data)
 	return beest_events_check(&hb->events);
 }
 
-static int open_board(struct hartebeest *hb)
+static int open_registry(struct hartebeest *hb)
 {
-	struct beest_board_config config = {
+	struct beest_registry_config config = {
 		.job = hb->launch.job,
 		.rank = hb->launch.rank,
-		.size = (int)hb->launch.participants.count,
+		.ranks = &hb->launch.participants,
 		.timeout = hb->options.timeout,
 		.ttl = hb->options.ttl,
 		.interrupt = check_device,
@@ -230,7 +232,7 @@ static int open_board(struct hartebeest *hb)
 	struct beest_login login;
 	int ret;
 
-	if (hb->board)
+	if (hb->registry)
 		return 0;
 	if (!hb->options.servers)
 		return beest_fail(EDESTADDRREQ, "no Memcached server is named: set "
@@ -245,22 +247,34 @@ static int open_board(struct hartebeest *hb)
 	if (ret == 0) {
 		config.servers = servers;
 		config.login = login.user ? &login : NULL;
-		ret = beest_board_open(&hb->board, &config);
+		ret = beest_registry_open(&hb->registry, &config);
 		beest_login_free(&login);
 	}
 	free(servers);
 	return ret;
 }
 
-int beest_context_board(struct hartebeest *hb, struct beest_board **board)
+int beest_context_registry(struct hartebeest *hb, struct beest_registry **registry)
 {
+	bool has_device;
 	int ret;
 
 	pthread_mutex_lock(&hb->opening);
-	ret = open_board(hb);
+	ret = open_registry(hb);
+	has_device = hb->device_open;
 	pthread_mutex_unlock(&hb->opening);
-	*board = hb->board;
+	if (ret == 0 && has_device)
+		beest_presence_set_device(hb->registry, hb->device.label);
+	*registry = hb->registry;
 	return ret;
+}
+
+int beest_context_handshake(struct hartebeest *hb, struct beest_handshake_context *context)
+{
+	context->authors = &hb->authors;
+	context->log = &hb->log;
+	context->unconfirmed = hb->unconfirmed;
+	return beest_context_registry(hb, &context->registry);
 }
 
 /* ------------------------------------------------------------- objects --- */
@@ -302,8 +316,8 @@ int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
 	return ret;
 }
 
-/* What others may stand on, as verbs know it; NULL: nothing does. */
-static const void *ground_of(struct beest_node *node)
+/* The verbs object that others may depend on; NULL: none can. */
+static const void *parent_of(struct beest_node *node)
 {
 	if (node->kind == &beest_pd_kind)
 		return BEEST_CONTAINER(node, struct beest_pd, node)->pd;
@@ -312,27 +326,27 @@ static const void *ground_of(struct beest_node *node)
 	return NULL;
 }
 
-static bool stands_on(struct beest_node *node, const void *ground)
+static bool depends_on(struct beest_node *node, const void *parent)
 {
 	const struct ibv_qp *qp;
 
 	if (node->kind == &beest_mr_kind)
-		return BEEST_CONTAINER(node, struct beest_mr, node)->mr->pd == ground;
+		return BEEST_CONTAINER(node, struct beest_mr, node)->mr->pd == parent;
 	if (node->kind != &beest_qp_kind)
 		return false;
 
 	qp = BEEST_CONTAINER(node, struct beest_qp, node)->qp;
-	return qp->pd == ground || qp->send_cq == ground || qp->recv_cq == ground;
+	return qp->pd == parent || qp->send_cq == parent || qp->recv_cq == parent;
 }
 
-/* Under the lock: @node is in use, and one of its users may have a name. */
-static int busy(const struct hartebeest *hb, struct beest_node *node)
+/* Called under the lock when @node is in use: names one of its users. */
+static int fail_busy(const struct hartebeest *hb, struct beest_node *node)
 {
-	const void *ground = ground_of(node);
+	const void *parent = parent_of(node);
 	struct beest_node *user;
 
-	for (user = ground ? hb->objects.newest : NULL; user; user = user->older)
-		if (stands_on(user, ground))
+	for (user = parent ? hb->objects.newest : NULL; user; user = user->older)
+		if (depends_on(user, parent))
 			return beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
 					  user->kind->noun, user->name);
 	return -EBUSY;
@@ -349,7 +363,7 @@ int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
 	if (node)
 		ret = beest_table_destroy(&hb->objects, node);
 	if (ret == -EBUSY)
-		ret = busy(hb, node);
+		ret = fail_busy(hb, node);
 	pthread_mutex_unlock(&hb->naming);
 	return ret;
 }

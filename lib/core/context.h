@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * context.h - struct hartebeest: one of everything
+ * context.h - struct hartebeest: settings, device, registry and named objects
  *
- * Owns settings, rank, log, device, notice board and the table of named objects,
- * and opens device and board when they are first needed.  Knows nothing of what a
+ * Owns settings, rank, log, device, registry and the table of named objects, and
+ * opens device and registry when they are first needed.  Knows nothing of what a
  * public function promises: that is api.c's.
  */
 #ifndef BEEST_CONTEXT_H
@@ -13,9 +13,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "lib/rendezvous/board.h"
+#include "lib/core/authors.h"
+#include "lib/core/handshake.h"
+#include "lib/rendezvous/barrier.h"
+#include "lib/rendezvous/registry.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/event.h"
+#include "lib/verbs/port.h"
 #include "lib/settings/launch.h"
 #include "lib/base/log.h"
 #include "lib/settings/options.h"
@@ -27,13 +31,17 @@ struct hartebeest {
 	struct beest_launch launch;
 	struct beest_gid_policy policy;
 	struct beest_log log;
-	pid_t pid;			/* a forked child must not touch what it inherits */
+	pid_t pid;			/* a forked child must not touch inherited objects */
 
-	pthread_mutex_t opening;	/* covers device and board while they are opened */
+	pthread_mutex_t opening;	/* covers device and registry while they are opened */
 	struct beest_device device;
 	bool device_open;
 	struct beest_events events;	/* while device_open */
-	struct beest_board *board;
+	struct beest_port port;		/* while device_open */
+	struct beest_registry *registry;
+	struct beest_authors authors;
+	bool unconfirmed;		/* the program never confirms: the original's interface */
+	struct beest_roll roll;		/* of the barriers */
 	struct beest_pathcache router;	/* used where device.resolver is rdmacm */
 
 	pthread_mutex_t naming;		/* covers objects; never held while one is made or
@@ -53,20 +61,23 @@ bool beest_context_has_device(struct hartebeest *hb);
 /* Its events, once it is open.  -EOPNOTSUPP: left to the program. */
 int beest_context_events(struct hartebeest *hb, struct beest_events **events);
 
-/* The board, opened at the first call.  -EDESTADDRREQ when no server is named. */
-int beest_context_board(struct hartebeest *hb, struct beest_board **board);
+/* The registry, opened at the first call.  -EDESTADDRREQ when no server is named. */
+int beest_context_registry(struct hartebeest *hb, struct beest_registry **registry);
 
-/* NULL: the way to a peer comes from its record. */
+/* The same, with all that a handshake needs. */
+int beest_context_handshake(struct hartebeest *hb, struct beest_handshake_context *context);
+
+/* NULL: the path to a peer comes from its record. */
 struct beest_pathcache *beest_context_pathcache(struct hartebeest *hb);
 
 /* Objects by name, under the lock. */
 int beest_context_find(struct hartebeest *hb, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node);
-/* Asked before things are made: -EEXIST, or -EINVAL for a name that cannot be. */
+/* Asked before things are made: -EEXIST, or -EINVAL for an impossible name. */
 int beest_context_name_available(struct hartebeest *hb, const struct beest_kind *kind,
 				 const char *name);
 
-/* Destroys @node when its name was taken meanwhile: the caller need not. */
+/* Destroys @node if its name has been taken meanwhile. */
 int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
 		      const char *name, struct beest_node *node);
 int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,

@@ -7,25 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/core/handshake.h"
 
-/* ------------------------------------------------- what goes either way --- */
+/* A presence is asked for so long, since it decides what is used, and counts as long. */
+#define AUTHOR_TIME BEEST_SECOND
 
-/* @owner: of a record that goes with an object; NULL: of one that outlives it. */
-static int publish(struct beest_board *board, uint64_t *owner, enum beest_record_kind kind,
-		   const char *key, const struct beest_codec_layout *layout, const void *payload)
-{
-	uint8_t bytes[BEEST_PAYLOAD_MAX];
-	int size;
-
-	size = beest_codec_encode(layout, payload, bytes, sizeof(bytes));
-	if (size < 0)
-		return size;
-	if (owner)
-		return beest_board_publish_of(board, owner, kind, key, bytes, (size_t)size);
-	return beest_board_publish(board, kind, key, bytes, (size_t)size);
-}
+/* Following a peer costs at most so much. */
+#define FOLLOW_TIME (250 * BEEST_MS)
 
 static bool same_incarnation(const struct beest_incarnation *a,
 			     const struct beest_incarnation *b)
@@ -33,369 +23,460 @@ static bool same_incarnation(const struct beest_incarnation *a,
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
+/* -------------------------------------------------------------- a leftover? --- */
+
 /*
- * A process puts its rank record before any other.  So when another's stands under the
- * rank of a record's author, that author is gone, and what he left is not to be used.
+ * A fetch whose result nobody confirms.  A process puts its presence before any other
+ * record, so when another process has the rank of a record's author, that author is gone
+ * and what it left is not to be used.
  */
-struct fetching {
-	struct beest_board *board;
+struct fetch {
+	const struct beest_handshake_context *context;
 	const char *key;
-	const struct beest_codec_layout *layout;
-	void *payload;
-	struct beest_author author;
+	struct beest_incarnation author;
+	int32_t rank;
 	bool found;
-	int ret;			/* of the decoder */
-	char gone[BEEST_HOST_MAX + 160];	/* who it was; "": nobody */
+	bool needs_author;
+	char gone[2 * BEEST_PRESENCE_TEXT + 64];	/* who it was; "": nobody */
+
+	struct beest_endpoint *remote;
+	struct beest_region *region;
 };
 
-static int see_record(void *data, const struct beest_record *record)
+/* 1: @author is gone.  What cannot be known is no reason. */
+static int author_is_gone(struct fetch *fetch)
 {
-	struct fetching *state = data;
+	const struct beest_handshake_context *context = fetch->context;
+	struct beest_rank_body heir;
+	char text[BEEST_PRESENCE_TEXT];
+	int ret;
 
-	state->ret = beest_codec_decode(state->layout, record->payload, record->payload_size,
-					state->payload);
-	if (state->ret < 0)
-		beest_fail_prefix(state->ret, "key '%s'", state->key);
-	state->author = record->author;
-	state->found = true;
-	return 0;			/* after_fetch() decides, having asked for the author */
-}
-
-/* 1: another process has the rank of @author now.  What cannot be known is no reason. */
-static int is_gone(struct beest_board *board, const struct beest_author *author,
-		   struct beest_author *heir)
-{
-	struct beest_record record;
-	uint8_t *bytes;
-	char name[16];
-
-	snprintf(name, sizeof(name), "%" PRId32, author->rank);
-	if (author->rank < 0 ||
-	    beest_board_peek(board, BEEST_KIND_RANK, name, &record, &bytes) <= 0)
+	if (fetch->rank < 0 || beest_authors_know(context->authors, &fetch->author))
 		return 0;
-
-	*heir = record.author;
-	free(bytes);
-	/* one process may have two contexts */
-	return !beest_process_is_same(&heir->incarnation, &author->incarnation);
-}
-
-static int after_fetch(void *data)
-{
-	struct fetching *state = data;
-	struct beest_author heir;
-
-	if (!state->found)
-		return 0;
-	if (state->ret < 0)
-		return state->ret;
-	if (!is_gone(state->board, &state->author, &heir))
+	ret = beest_presence_ask(context->registry, fetch->rank, &fetch->author, AUTHOR_TIME,
+				 &heir);
+	if (ret == -ESTALE) {
+		snprintf(fetch->gone, sizeof(fetch->gone), "what is stored under '%.200s' is of a "
+			 "process that is gone: now there is %s", fetch->key,
+			 beest_presence_text(fetch->rank, &heir, text));
 		return 1;
+	}
+	beest_authors_note(context->authors, &fetch->author, beest_clock_deadline(AUTHOR_TIME));
 
-	state->found = false;
-	snprintf(state->gone, sizeof(state->gone), "what stands under '%s' is of pid %" PRIu32
-		 " on host %s, which is gone: rank %" PRId32 " is pid %" PRIu32 " now",
-		 state->key, state->author.pid, state->author.host, heir.rank, heir.pid);
 	return 0;
 }
 
-static int fetch(struct beest_board *board, enum beest_record_kind kind, const char *key,
-		 const struct beest_codec_layout *layout, void *payload, struct beest_author *author)
+static int fetch_each(void *data)
 {
-	struct fetching state = {
-		.board = board, .key = key, .layout = layout, .payload = payload,
+	struct fetch *fetch = data;
+
+	if (!fetch->found)
+		return 0;
+	if (!fetch->needs_author || !author_is_gone(fetch))
+		return 1;
+	fetch->found = false;
+
+	return 0;
+}
+
+static void fetch_note(struct fetch *fetch, const struct beest_record *record)
+{
+	fetch->author = record->incarnation;
+	fetch->rank = record->rank;
+	fetch->found = true;
+}
+
+static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
+		     int (*see)(void *data, const struct beest_record *record))
+{
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_wait_get get = {
+		.kind = kind, .key = key, .name = fetch->key, .see = see, .data = fetch,
+		.unmet = "its process is gone",
 	};
-	struct beest_wish wish = {
-		.kind = kind, .name = key, .accept = see_record, .data = &state,
-	};
+	struct beest_wait wait = { .gets = &get, .count = 1, .each = fetch_each, .data = fetch };
 	int ret;
 
-	ret = beest_board_wait(board, &wish, 1, after_fetch, &state);
-	beest_wishes_free(&wish, 1);
-	if (ret == -ETIMEDOUT && state.gone[0])
-		return beest_fail_prefix(ret, "%s", state.gone);
-	if (ret == 0 && author)
-		*author = state.author;
+	ret = beest_registry_key(fetch->context->registry, kind, fetch->key, key);
+	if (ret == 0)
+		ret = beest_wait_run(fetch->context->registry, &wait);
+	if (ret == -ETIMEDOUT && fetch->gone[0])
+		return beest_fail_prefix(ret, "%s", fetch->gone);
+
 	return ret;
 }
 
-int beest_mr_publish(struct beest_board *board, struct beest_mr *mr, const char *key)
+/* -------------------------------------------------------------------- regions --- */
+
+void beest_handshake_region(const struct beest_mr *mr, struct beest_region *region)
 {
-	struct beest_mr_payload payload = {
-		.address = (uintptr_t)mr->mr->addr,
-		.length = mr->mr->length,
-		.rkey = mr->mr->rkey,
-		.access = (uint32_t)mr->access,
+	region->address = (uintptr_t)mr->mr->addr;
+	region->length = mr->mr->length;
+	region->rkey = mr->mr->rkey;
+	region->access = (uint32_t)mr->access;
+}
+
+static void region_encode(const struct beest_mr *mr, uint8_t body[BEEST_BODY_MAX],
+			  struct beest_registry_record *record)
+{
+	struct beest_region region;
+
+	beest_handshake_region(mr, &region);
+	record->size = (size_t)beest_record_mr_encode(&region, body);
+	record->body = body;
+}
+
+int beest_handshake_mr_publish(const struct beest_handshake_context *context,
+			       struct beest_mr *mr, const char *name)
+{
+	char key[BEEST_KEY_MAX + 1];
+	uint8_t body[BEEST_BODY_MAX];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_MR, .key = key, .serial = &mr->serial,
 	};
-
-	return publish(board, &mr->owner, BEEST_KIND_MR, key, &beest_mr_layout, &payload);
-}
-
-int beest_mr_fetch(struct beest_board *board, const char *key,
-		   struct beest_mr_payload *payload)
-{
-	return fetch(board, BEEST_KIND_MR, key, &beest_mr_layout, payload, NULL);
-}
-
-int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const char *key)
-{
 	int ret;
 
-	ret = publish(board, &qp->owner, BEEST_KIND_QP, key, &beest_qp_layout, &qp->end.card);
+	ret = beest_registry_key(context->registry, BEEST_KIND_MR, name, key);
 	if (ret < 0)
 		return ret;
+	region_encode(mr, body, &record);
 
-	memmove(qp->key, key, strlen(key) + 1);	/* may be the same; fits, or no key */
-	qp->published = qp->end.card.generation;
-	qp->announced = 0;
-	return 0;
+	return beest_registry_publish(context->registry, &record, 0);
 }
 
-/* A record may be well formed and still say what no queue pair can be. */
-static int check_card(const char *key, const struct beest_endpoint *card)
+int beest_handshake_key_of(const struct beest_handshake_context *context, const char *name,
+			   uint32_t number, char key[BEEST_KEY_MAX + 1])
 {
-	const struct {
-		const char *what;
-		uint32_t value, min, max;
-	} rows[] = {
-		{ "queue pair number", card->qp_num, 1, 0xffffff },
-		{ "sequence number", card->sq_psn, 0, 0xffffff },
-		{ "path MTU", card->mtu, IBV_MTU_256, IBV_MTU_4096 },
-		{ "link layer", card->link_layer, IBV_LINK_LAYER_INFINIBAND,
-		  IBV_LINK_LAYER_ETHERNET },
-		{ "RoCE version", card->roce, BEEST_ROCE_NONE, BEEST_ROCE_V2 },
+	char text[BEEST_KEY_MAX + 1];
+
+	if (snprintf(text, sizeof(text), "%s/%" PRIu32, name, number) >= (int)sizeof(text))
+		return beest_fail(ENAMETOOLONG, "the key %s is too long", BEEST_QUOTE(name));
+
+	return beest_registry_key_of(context->registry, text, key);
+}
+
+int beest_handshake_mr_put_of(const struct beest_handshake_context *context,
+			      struct beest_mr *mr, const char *name, uint32_t number)
+{
+	char key[BEEST_KEY_MAX + 1];
+	uint8_t body[BEEST_BODY_MAX];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_MR, .key = key, .serial = &mr->serial,
 	};
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(rows); i++)
-		if (rows[i].value < rows[i].min || rows[i].value > rows[i].max)
-			return beest_fail(EBADMSG, "the record under '%s' has the %s %" PRIu32
-					  ", which is not within %" PRIu32 "..%" PRIu32, key,
-					  rows[i].what, rows[i].value, rows[i].min, rows[i].max);
-	return 0;
-}
-
-int beest_peer_fetch(struct beest_board *board, const char *key, struct beest_peer *peer)
-{
-	struct beest_peer found;
 	int ret;
 
-	ret = fetch(board, BEEST_KIND_QP, key, &beest_qp_layout, &found.card, &found.author);
+	ret = beest_handshake_key_of(context, name, number, key);
+	if (ret < 0)
+		return ret;
+	region_encode(mr, body, &record);
+
+	return beest_registry_put(context->registry, &record);
+}
+
+static int see_region(void *data, const struct beest_record *record)
+{
+	struct fetch *fetch = data;
+	int ret;
+
+	ret = beest_record_mr_decode(record, fetch->region);
 	if (ret == 0)
-		ret = check_card(key, &found.card);
-	if (ret == 0)
-		*peer = found;
+		fetch_note(fetch, record);
+
 	return ret;
 }
 
-/* --------------------------------------------------------- confirmation --- */
-
-/*
- * Two records of the peer are watched: its confirmation, which must echo this
- * context's incarnation and this queue pair's numbers, and its queue pair, which
- * changes when it restarted or reset.
- */
-struct confirmation {
-	struct beest_board *board;
-	struct beest_qp *qp;
-	const struct beest_log *log;
-	struct beest_peer replacement;
-	bool replaced;
-	bool confirmed;
-};
-
-static bool same_peer(const struct beest_peer *a, const struct beest_peer *b)
+int beest_handshake_mr_fetch(const struct beest_handshake_context *context, const char *key,
+			     struct beest_region *region)
 {
-	return same_incarnation(&a->author.incarnation, &b->author.incarnation) &&
-	       a->card.qp_num == b->card.qp_num && a->card.sq_psn == b->card.sq_psn &&
-	       a->card.generation == b->card.generation;
+	struct fetch fetch = {
+		.context = context, .key = key, .region = region, .needs_author = true,
+	};
+
+	return fetch_run(&fetch, BEEST_KIND_MR, see_region);
 }
 
-static bool echoes(const struct confirmation *state, const struct beest_author *author,
-		   const struct beest_confirm_payload *echo)
-{
-	const struct beest_qp *qp = state->qp;
+/* ------------------------------------------------------------- the own record --- */
 
-	return same_incarnation(&author->incarnation, &qp->peer.author.incarnation) &&
-	       echo->qp_num == qp->peer.card.qp_num &&
-	       echo->sq_psn == qp->peer.card.sq_psn &&
-	       same_incarnation(&echo->peer, beest_board_incarnation(state->board)) &&
-	       echo->peer_qp_num == qp->end.card.qp_num &&
-	       echo->peer_sq_psn == qp->end.card.sq_psn &&
-	       echo->generation == qp->peer.card.generation &&
-	       echo->peer_generation == qp->end.card.generation;
+static struct beest_echo echo_of(const struct beest_endpoint *remote)
+{
+	struct beest_echo echo = {
+		.incarnation = remote->incarnation,
+		.qp_num = remote->qp_num,
+		.psn = remote->psn,
+		.generation = remote->generation,
+	};
+
+	return echo;
 }
 
-static int see_confirmation(void *data, const struct beest_record *record)
+int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, const char *name)
 {
-	struct confirmation *state = data;
-	struct beest_confirm_payload echo;
+	struct beest_qp_body body = {
+		.endpoint = qp->local.endpoint, .regions = qp->regions, .region = qp->region,
+	};
+	char key[BEEST_KEY_MAX + 1];
+	uint8_t bytes[BEEST_BODY_MAX];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_QP, .key = key, .body = bytes, .serial = &qp->serial,
+	};
 	int ret;
 
-	ret = beest_codec_decode(&beest_confirm_layout, record->payload,
-				 record->payload_size, &echo);
+	ret = beest_registry_key(registry, BEEST_KIND_QP, name, key);
 	if (ret < 0)
 		return ret;
 
-	state->confirmed = echoes(state, &record->author, &echo);
-	return 0;			/* after_look() decides, over both records */
+	if (qp->peer_key[0] && qp->local.transport != BEEST_UD)
+		body.echo = echo_of(&qp->remote);
+	record.size = (size_t)beest_record_qp_encode(&body, &record.flags, bytes);
+	ret = beest_registry_put(registry, &record);
+	if (ret < 0)
+		return ret;
+
+	memmove(qp->key, name, strlen(name) + 1);	/* may be the same; fits, or no key */
+	qp->published = qp->local.endpoint.generation;
+
+	return 0;
 }
 
-static int see_queue_pair(void *data, const struct beest_record *record)
+int beest_handshake_publish(struct beest_registry *registry, struct beest_qp *qp,
+			    const char *name)
 {
-	struct confirmation *state = data;
-	struct beest_peer *seen = &state->replacement;
+	char key[BEEST_KEY_MAX + 1];
+	const char *keys[] = { key };
+	struct beest_wait wait = { .own_keys = keys, .own_count = 1 };
 	int ret;
 
-	ret = beest_codec_decode(&beest_qp_layout, record->payload, record->payload_size,
-				 &seen->card);
+	ret = beest_registry_key(registry, BEEST_KIND_QP, name, key);
 	if (ret == 0)
-		ret = check_card(state->qp->peer_key, &seen->card);
+		ret = beest_handshake_put(registry, qp, name);
+
+	return ret < 0 ? ret : beest_wait_run(registry, &wait);
+}
+
+void beest_handshake_offer(struct beest_registry *registry, const struct beest_qp *qp)
+{
+	char key[BEEST_KEY_MAX + 1];
+
+	if (qp->key[0] && beest_registry_key(registry, BEEST_KIND_QP, qp->key, key) == 0)
+		beest_registry_offer(registry, key);
+}
+
+/* --------------------------------------------------------------- the other one --- */
+
+/* RC and UC find a leftover as they confirm; of UD nobody confirms anything. */
+static int see_endpoint(void *data, const struct beest_record *record)
+{
+	struct fetch *fetch = data;
+	struct beest_qp_body body;
+	int ret;
+
+	if (record->flags & BEEST_RECORD_CLOSED)
+		return 0;
+	ret = beest_record_qp_decode(record, &body);
 	if (ret < 0)
 		return ret;
 
-	seen->author = record->author;
-	state->replaced = !same_peer(seen, &state->qp->peer);
+	*fetch->remote = body.endpoint;
+	fetch->needs_author = fetch->context->unconfirmed ||
+			      body.endpoint.qp_type == IBV_QPT_UD;
+	fetch_note(fetch, record);
+
+	return 0;
+}
+
+int beest_handshake_fetch(const struct beest_handshake_context *context, const char *key,
+			  struct beest_endpoint *remote)
+{
+	struct beest_endpoint found;
+	struct fetch fetch = { .context = context, .key = key, .remote = &found };
+	int ret;
+
+	ret = fetch_run(&fetch, BEEST_KIND_QP, see_endpoint);
+	if (ret == 0)
+		*remote = found;
+
+	return ret;
+}
+
+/* The transition's own sentence knows names and numbers: this adds who the peer is. */
+int beest_handshake_connect(const struct beest_handshake_context *context, struct beest_qp *qp,
+			    const char *key, const struct beest_endpoint *remote)
+{
+	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
+	int ret;
+
+	ret = beest_qp_connect(qp, key, remote, context->log);
+	if (ret < 0 && ret != -EISCONN) {
+		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+		beest_presence_author(context->registry, remote->rank, &remote->incarnation, who);
+		return beest_fail(-ret, "peer (%s): %s", who, sentence);
+	}
+	if (ret < 0)
+		return ret;
+
+	qp->confirmed = false;
+	if (qp->key[0] && qp->local.transport != BEEST_UD)
+		return beest_handshake_put(context->registry, qp, qp->key);
+
 	return 0;
 }
 
 /*
- * Noted as soon as it is true, not in the confirmation only: ranks that confirm their peers
- * in orders that make a ring would all wait for each other.
+ * The sequence number stays: a peer may be connected to it already, and what was under way
+ * to the former one is lost anyway.
  */
-int beest_peer_announce(struct beest_board *board, struct beest_qp *qp)
+static int connect_replacement(struct beest_handshake *handshake)
 {
-	struct beest_confirm_payload echo = {
-		.qp_num = qp->end.card.qp_num,
-		.sq_psn = qp->end.card.sq_psn,
-		.peer = qp->peer.author.incarnation,
-		.peer_qp_num = qp->peer.card.qp_num,
-		.peer_sq_psn = qp->peer.card.sq_psn,
-		.generation = qp->end.card.generation,
-		.peer_generation = qp->peer.card.generation,
-	};
-	uint8_t bytes[BEEST_PAYLOAD_MAX];
-	uint64_t note;
+	const struct beest_endpoint *remote = &handshake->peer.endpoint;
+	struct beest_qp *qp = handshake->qp;
+	char key[BEEST_KEY_MAX + 1];
 	int ret;
 
-	ret = beest_codec_encode(&beest_confirm_layout, &echo, bytes, sizeof(bytes));
-	if (ret >= 0)
-		ret = beest_board_note(board, BEEST_KIND_CONFIRM, qp->key, bytes, (size_t)ret,
-				       &note);
-	qp->announced = ret == 0 ? note : 0;
-	return ret;
-}
-
-/* What a server has already may have been read already. */
-void beest_peer_unannounce(struct beest_board *board, struct beest_qp *qp)
-{
-	if (qp->announced)
-		beest_board_unnote(board, BEEST_KIND_CONFIRM, qp->key, qp->announced);
-	qp->announced = 0;
-}
-
-/*
- * The sequence number stays: a peer may be connected to it already, and what was under
- * way to the former one is lost anyhow.
- */
-static int connect_replacement(struct beest_board *board, struct beest_qp *qp,
-			       const struct beest_peer *replacement, const struct beest_log *log)
-{
-	char key[BEEST_KEY_MAX + 1], who[BEEST_AUTHOR_TEXT];
-	int ret;
-
-	memcpy(key, qp->peer_key, sizeof(key));
-	beest_log(log, BEEST_LOG_INFO, "queue pair '%s': '%s' is now QP %" PRIu32 " of %s: "
-		  "connecting again", qp->node.name, key, replacement->card.qp_num,
-		  beest_author_text(&replacement->author, who, sizeof(who)));
-
-	beest_peer_unannounce(board, qp);
+	snprintf(key, sizeof(key), "%s", handshake->peer_key);
+	beest_log(handshake->context->log, BEEST_LOG_INFO, "queue pair '%s': '%s' is now QP %" PRIu32
+		  " of rank %" PRId32 ": connecting again", qp->node.name, key, remote->qp_num,
+		  remote->rank);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_qp_init_again(qp);
-	if (ret == 0)
-		ret = beest_qp_connect(qp, key, replacement, log);
-	if (ret == 0 && qp->key[0])
-		ret = beest_peer_announce(board, qp);
-	return ret;
+
+	return ret < 0 ? ret : beest_handshake_connect(handshake->context, qp, key, remote);
 }
 
-static int after_look(void *data)
+/* ------------------------------------------------------------------ confirming --- */
+
+static bool same_endpoint(const struct beest_endpoint *a, const struct beest_endpoint *b)
 {
-	struct confirmation *state = data;
-
-	if (!state->replaced)
-		return state->confirmed;
-
-	state->replaced = false;
-	state->confirmed = false;	/* said by the one before, if it was */
-	return connect_replacement(state->board, state->qp, &state->replacement, state->log);
+	return same_incarnation(&a->incarnation, &b->incarnation) && a->qp_num == b->qp_num &&
+	       a->psn == b->psn && a->generation == b->generation;
 }
 
-int beest_peer_confirm(struct beest_board *board, struct beest_qp *qp,
-		       const struct beest_log *log)
+/* Does it say that it is connected to this very queue pair of this very process? */
+static bool echo_is_ours(const struct beest_handshake *handshake)
 {
-	struct confirmation state = { .board = board, .qp = qp, .log = log };
-	char key[BEEST_KEY_MAX + 1];
-	struct beest_wish wishes[] = {
-		{ .kind = BEEST_KIND_CONFIRM, .name = key, .accept = see_confirmation,
-		  .data = &state, .unmet = "is for another queue pair" },
-		{ .kind = BEEST_KIND_QP, .name = key, .accept = see_queue_pair,
-		  .data = &state, .unmet = "its process has not connected to this queue pair" },
+	const struct beest_endpoint *own = &handshake->qp->local.endpoint;
+	const struct beest_echo *echo = &handshake->peer.echo;
+
+	return same_incarnation(&echo->incarnation,
+				beest_registry_incarnation(handshake->context->registry)) &&
+	       echo->qp_num == own->qp_num && echo->psn == own->psn &&
+	       echo->generation == own->generation;
+}
+
+static int see_peer(struct beest_handshake *handshake, bool closed)
+{
+	const struct beest_endpoint *remote = &handshake->peer.endpoint;
+	struct beest_qp *qp = handshake->qp;
+	bool connected = qp->peer_key[0] != '\0';
+
+	/* One that is closed confirms what was true; nobody connects to it any more. */
+	if (closed)
+		return connected && same_endpoint(remote, &qp->remote);
+	if (!connected)
+		return beest_handshake_connect(handshake->context, qp, handshake->peer_key,
+					       remote);
+	if (!same_endpoint(remote, &qp->remote))
+		return connect_replacement(handshake);
+
+	return 0;
+}
+
+int beest_handshake_see(void *data, const struct beest_record *record)
+{
+	struct beest_handshake *handshake = data;
+	bool closed = record->flags & BEEST_RECORD_CLOSED;
+	int ret;
+
+	ret = beest_record_qp_decode(record, &handshake->peer);
+	if (ret < 0)
+		return ret;
+	handshake->get.has_author = !closed;
+	handshake->get.author = record->incarnation;
+	handshake->get.rank = record->rank;
+
+	ret = see_peer(handshake, closed);
+	if (ret < 0 || (closed && ret == 0))
+		return ret;
+	if (handshake->qp->local.transport == BEEST_UD)
+		return 1;
+
+	handshake->qp->confirmed = echo_is_ours(handshake);
+	if (handshake->qp->confirmed)
+		beest_authors_note(handshake->context->authors, &record->incarnation, INT64_MAX);
+
+	return handshake->qp->confirmed;
+}
+
+int beest_handshake_start(struct beest_handshake *handshake,
+			  const struct beest_handshake_context *context, struct beest_qp *qp,
+			  const char *peer_key)
+{
+	memset(handshake, 0, sizeof(*handshake));
+	handshake->context = context;
+	handshake->qp = qp;
+	handshake->peer_key = peer_key;
+	handshake->get.kind = BEEST_KIND_QP;
+	handshake->get.key = handshake->key;
+	handshake->get.name = peer_key;
+	handshake->get.see = beest_handshake_see;
+	handshake->get.data = handshake;
+	handshake->get.unmet = "its process has not connected to this queue pair";
+
+	return beest_registry_key(context->registry, BEEST_KIND_QP, peer_key, handshake->key);
+}
+
+int beest_handshake_confirm(const struct beest_handshake_context *context, struct beest_qp *qp)
+{
+	char peer_key[BEEST_KEY_MAX + 1], key[BEEST_KEY_MAX + 1];
+	const char *keys[] = { key };
+	struct beest_handshake handshake;
+	struct beest_wait wait = {
+		.gets = &handshake.get, .count = 1, .own_keys = keys, .own_count = 1,
 	};
 	int ret;
 
-	memcpy(key, qp->peer_key, sizeof(key));
-	ret = qp->announced ? 0 : beest_peer_announce(board, qp);
+	memcpy(peer_key, qp->peer_key, sizeof(peer_key));
+	ret = beest_registry_key(context->registry, BEEST_KIND_QP, qp->key, key);
 	if (ret == 0)
-		ret = beest_board_wait(board, wishes, BEEST_COUNT(wishes), after_look, &state);
-	beest_wishes_free(wishes, BEEST_COUNT(wishes));
+		ret = beest_handshake_start(&handshake, context, qp, peer_key);
+	if (ret == 0)
+		ret = beest_wait_run(context->registry, &wait);
 	if (ret < 0)
 		return beest_fail_prefix(ret, qp->peer_key[0] ?
 					 "queue pair '%s' is connected, but '%s' did not confirm it" :
 					 "queue pair '%s' cannot be connected to the new '%s'",
-					 qp->node.name, key);
+					 qp->node.name, peer_key);
 
-	ret = beest_board_send(board, BEEST_KIND_CONFIRM, qp->key);
-	if (ret < 0)
-		return beest_fail_prefix(ret, "'%s' confirmed queue pair '%s', but cannot be told the "
-					 "same", key, qp->node.name);
 	return 0;
 }
 
-/* -------------------------------------------------------------- following --- */
+/* ------------------------------------------------------------------- following --- */
 
-/* 1: another queue pair stands under the key now, 0: not, or nobody knows. */
-static int peek_replacement(struct beest_board *board, const struct beest_qp *qp,
-			    struct beest_peer *replacement)
+int beest_handshake_follow(const struct beest_handshake_context *context, struct beest_qp *qp)
 {
+	struct beest_handshake handshake;
+	char peer_key[BEEST_KEY_MAX + 1];
 	struct beest_record record;
 	uint8_t *bytes;
 	int ret;
 
-	ret = beest_board_peek(board, BEEST_KIND_QP, qp->peer_key, &record, &bytes);
+	memcpy(peer_key, qp->peer_key, sizeof(peer_key));
+	ret = beest_handshake_start(&handshake, context, qp, peer_key);
+	if (ret == 0)
+		ret = beest_registry_peek(context->registry, BEEST_KIND_QP, handshake.key, FOLLOW_TIME,
+					  &record, &bytes);
 	if (ret <= 0)
 		return beest_kv_transient(ret) ? 0 : ret;
 
-	ret = beest_codec_decode(&beest_qp_layout, record.payload, record.payload_size,
-				 &replacement->card);
-	if (ret == 0)
-		ret = check_card(qp->peer_key, &replacement->card);
-	replacement->author = record.author;
+	ret = beest_record_qp_decode(&record, &handshake.peer);
+	if (ret == 0 && !(record.flags & BEEST_RECORD_CLOSED) &&
+	    !same_endpoint(&handshake.peer.endpoint, &qp->remote)) {
+		ret = connect_replacement(&handshake);
+		if (ret == 0)
+			beest_handshake_offer(context->registry, qp);
+		ret = ret < 0 ? ret : 1;
+	}
 	free(bytes);
-	return ret < 0 ? ret : !same_peer(replacement, &qp->peer);
-}
 
-int beest_peer_follow(struct beest_board *board, struct beest_qp *qp,
-		      const struct beest_log *log)
-{
-	struct beest_peer replacement;
-	int ret;
-
-	ret = peek_replacement(board, qp, &replacement);
-	if (ret <= 0)
-		return ret;
-
-	ret = connect_replacement(board, qp, &replacement, log);
-	return ret < 0 ? ret : 1;
+	return ret;
 }

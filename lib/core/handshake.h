@@ -2,43 +2,93 @@
 /*
  * handshake.h - the other end: publish to it, find it, be sure of it
  *
- * Owns the meaning of the records of memory regions, queue pairs and confirmations.
- * Puts the notice board and the queue pair together.  Knows nothing of names: it is
- * handed the objects.
+ * Owns the meaning of the records of queue pairs and memory regions.  Puts the registry
+ * and the queue pair together.  Knows nothing of names: it is handed the objects.
  */
 #ifndef BEEST_HANDSHAKE_H
 #define BEEST_HANDSHAKE_H
 
-#include "lib/rendezvous/board.h"
+#include "lib/core/authors.h"
+#include "lib/rendezvous/wait.h"
 #include "lib/verbs/mr.h"
 #include "lib/verbs/qp.h"
 
-int beest_mr_publish(struct beest_board *board, struct beest_mr *mr, const char *key);
-int beest_mr_fetch(struct beest_board *board, const char *key,
-		   struct beest_mr_payload *payload);
+/* What every handshake needs of its context. */
+struct beest_handshake_context {
+	struct beest_registry *registry;
+	struct beest_authors *authors;
+	const struct beest_log *log;
+	bool unconfirmed;		/* nobody confirms: ask for each author's presence */
+};
 
-/* Remembers the key in the queue pair, which is in INIT or later. */
-int beest_peer_publish(struct beest_board *board, struct beest_qp *qp, const char *key);
+/* What a peer needs to know of it. */
+void beest_handshake_region(const struct beest_mr *mr, struct beest_region *region);
+
+/* The key of region @number, from 1, that the queue pair under @key offers. */
+int beest_handshake_key_of(const struct beest_handshake_context *context, const char *name,
+			   uint32_t number, char key[BEEST_KEY_MAX + 1]);
+
+/* Wanted under that key; sent by the next look. */
+int beest_handshake_mr_put_of(const struct beest_handshake_context *context,
+			      struct beest_mr *mr, const char *name, uint32_t number);
+
+int beest_handshake_mr_publish(const struct beest_handshake_context *context,
+			       struct beest_mr *mr, const char *key);
+int beest_handshake_mr_fetch(const struct beest_handshake_context *context, const char *key,
+			     struct beest_region *region);
+
+/*
+ * What this end says of itself from now on, and whom it is connected to; sent by the next
+ * look.  Remembers the key in the queue pair, which is in INIT or later.
+ */
+int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, const char *key);
+
+/* The same, and waits until a server has it. */
+int beest_handshake_publish(struct beest_registry *registry, struct beest_qp *qp,
+			    const char *key);
+
+/* Sends what was put, best effort. */
+void beest_handshake_offer(struct beest_registry *registry, const struct beest_qp *qp);
 
 /* Waits for the record under @key.  -EBADMSG for values no queue pair has. */
-int beest_peer_fetch(struct beest_board *board, const char *key, struct beest_peer *peer);
+int beest_handshake_fetch(const struct beest_handshake_context *context, const char *key,
+			  struct beest_endpoint *remote);
 
-/* Notes for the peer that this end, which has a key, is connected to it; or no longer is. */
-int beest_peer_announce(struct beest_board *board, struct beest_qp *qp);
-void beest_peer_unannounce(struct beest_board *board, struct beest_qp *qp);
-
-/*
- * Waits until the peer that @qp is connected to says that it is connected to this
- * very queue pair.  A peer that was replaced meanwhile is connected anew.
- */
-int beest_peer_confirm(struct beest_board *board, struct beest_qp *qp,
-		       const struct beest_log *log);
+/* -> RTS, and says so, which the next look sends.  A failure names who the peer is. */
+int beest_handshake_connect(const struct beest_handshake_context *context, struct beest_qp *qp,
+			    const char *key, const struct beest_endpoint *remote);
 
 /*
- * One look at the key that @qp is connected to.  1: another queue pair stands there, and
- * @qp is connected to that now; 0: the same, none, or the server does not answer.
+ * One queue pair on its way to a confirmed peer: each sight of the peer's record takes it
+ * as far as that allows.
  */
-int beest_peer_follow(struct beest_board *board, struct beest_qp *qp,
-		      const struct beest_log *log);
+struct beest_handshake {
+	const struct beest_handshake_context *context;
+	struct beest_qp *qp;
+	const char *peer_key;
+	struct beest_wait_get get;	/* filled by beest_handshake_start() */
+	struct beest_qp_body peer;	/* as it was seen last */
+	char key[BEEST_KEY_MAX + 1];
+};
+
+/* @qp is published, and connected to @peer_key or, in INIT, to nobody. */
+int beest_handshake_start(struct beest_handshake *handshake,
+			  const struct beest_handshake_context *context, struct beest_qp *qp,
+			  const char *peer_key);
+
+/* One sight: 1: confirmed; 0: not yet; negative: cannot be connected. */
+int beest_handshake_see(void *handshake, const struct beest_record *record);
+
+/*
+ * Waits until the peer that @qp is connected to says that it is connected to this very
+ * queue pair.  Connects to a peer that took its place.
+ */
+int beest_handshake_confirm(const struct beest_handshake_context *context, struct beest_qp *qp);
+
+/*
+ * One look at the key that @qp is connected to.  1: another queue pair is there, and @qp is
+ * connected to that now; 0: the same, none, or the server does not answer.
+ */
+int beest_handshake_follow(const struct beest_handshake_context *context, struct beest_qp *qp);
 
 #endif

@@ -7,8 +7,9 @@
 #include "lib/core/pathquery.h"
 #include "lib/path/rdmacm.h"
 
-/* Where a path is to start: *from stays NULL where the kernel may choose. */
-static int local_ip(struct hartebeest *hb, struct beest_ipaddr *ip, const struct beest_ipaddr **from)
+/* Where a path starts: *from remains NULL if the kernel may choose. */
+static int local_ip(struct hartebeest *hb, struct beest_ipaddr *ip,
+		    const struct beest_ipaddr **from)
 {
 	const struct beest_device *device;
 	int ret = 0;
@@ -27,8 +28,8 @@ static int local_ip(struct hartebeest *hb, struct beest_ipaddr *ip, const struct
 	return ret;
 }
 
-/* A start of the other family than the goal is no start: the kernel chooses. */
-int beest_pathquery_ask(struct hartebeest *hb, const char *text, struct beest_pathrec *route)
+/* The kernel chooses the start if ours has another address family than the goal. */
+int beest_pathquery_ask(struct hartebeest *hb, const char *text, struct beest_pathrec *path)
 {
 	struct beest_rdmacm_query question = {
 		.tos = (uint8_t)hb->options.qp[BEEST_RC].traffic_class,
@@ -46,5 +47,5 @@ int beest_pathquery_ask(struct hartebeest *hb, const char *text, struct beest_pa
 	question.to = &to;
 	if (question.from && beest_ipaddr_is_ipv4(&from) != beest_ipaddr_is_ipv4(&to))
 		question.from = NULL;
-	return beest_rdmacm_resolve(&question, route);
+	return beest_rdmacm_resolve(&question, path);
 }

@@ -2,8 +2,8 @@
 /*
  * pathquery.h - a path to an IP address, asked for by the program
  *
- * Owns the question: where the path starts, given what the context is set to.  Knows
- * nothing of who answers it (lib/resolve) nor of paths to peers (lib/router).
+ * Owns the question: where the path starts, given the settings of the context.  Knows
+ * nothing of rdma_cm, which answers it, nor of paths to peers (path/pathcache).
  */
 #ifndef BEEST_PATHQUERY_H
 #define BEEST_PATHQUERY_H
@@ -12,6 +12,6 @@
 #include "lib/path/pathrec.h"
 
 /* Promises what hartebeest_resolve() does in hartebeest.h. */
-int beest_pathquery_ask(struct hartebeest *hb, const char *text, struct beest_pathrec *route);
+int beest_pathquery_ask(struct hartebeest *hb, const char *text, struct beest_pathrec *path);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kv.h - one attempt at one Memcached operation
+ * kv.h - one attempt at one request to each Memcached server
  *
  * Owns the connections to the servers and the care that libmemcached needs:
  * signals blocked around every call, the time left as its timeout, a connection
@@ -26,28 +26,27 @@ struct beest_kv;
 /* A longer value is refused before it is sent: a refused set deletes the old one. */
 #define BEEST_VALUE_MAX (1024 * 1024 - 1024)
 
-/*
- * Takes no connection yet.  -EADDRNOTAVAIL when a name cannot be resolved,
- * -ENOMEM.
- */
-int beest_kv_open(struct beest_kv **exchange,
-		  const struct beest_hostport *servers, size_t count);
-void beest_kv_close(struct beest_kv *exchange);
+/* Takes no connection yet.  -EADDRNOTAVAIL when a name cannot be resolved, -ENOMEM. */
+int beest_kv_open(struct beest_kv **kv, const struct beest_hostport *servers, size_t count);
+void beest_kv_close(struct beest_kv *kv);
 
 /* A login for all servers, before the first request; copied.  -ENOSYS, -ENOMEM. */
 struct beest_login;
-int beest_kv_login(struct beest_kv *exchange, const struct beest_login *login);
+int beest_kv_login(struct beest_kv *kv, const struct beest_login *login);
 
 /* Same for every rank with the same list, whatever its order. */
-uint64_t beest_kv_digest(const struct beest_kv *exchange);
+uint64_t beest_kv_digest(const struct beest_kv *kv);
 
-/* The server of @key, as configured, for sentences. */
-const char *beest_kv_server(const struct beest_kv *exchange, const char *key);
+/* The index of the server of @key. */
+size_t beest_kv_server_of(const struct beest_kv *kv, const char *key);
+
+size_t beest_kv_count(const struct beest_kv *kv);
+
+/* A server as configured, for sentences. */
+const char *beest_kv_text(const struct beest_kv *kv, size_t server);
 
 /*
- * All below: one attempt, each read and write of which ends after the time that was left
- * until @deadline, or after a second, whichever is sooner.  Errors, each with a sentence
- * that names the server:
+ * The errors of a request, each with a sentence that names the server:
  *
  * -ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -ECONNRESET: cannot connect
  * -EHOSTDOWN       connected or connecting, but no answer
@@ -57,6 +56,9 @@ const char *beest_kv_server(const struct beest_kv *exchange, const char *key);
  * -EACCES          login missing or refused
  * -EINVAL          a key the protocol forbids (says which byte)
  * -EPROTO          an answer that is no Memcached answer
+ * -EBADMSG         the value that INCR was to count is no number
+ * -ENODATA         the witness of a request did not come: the connection was given up
+ * -EAFNOSUPPORT    an IPv6 address, which the installed libmemcached cannot use
  * -EMFILE, -ENFILE no file descriptor left
  * -ENOMEM
  *
@@ -64,49 +66,107 @@ const char *beest_kv_server(const struct beest_kv *exchange, const char *key);
  */
 bool beest_kv_transient(int error);
 
-/* Lives @ttl seconds, 0: for ever; over 30 days is cut to 30 days. */
-int beest_kv_put(struct beest_kv *exchange, const char *key,
-		 const void *value, size_t size, int64_t ttl, int64_t deadline);
-
-/* -EEXIST when the key is there already. */
-int beest_kv_add(struct beest_kv *exchange, const char *key,
-		 const void *value, size_t size, int64_t ttl, int64_t deadline);
-
-/* -ENOENT when it was not there. */
-int beest_kv_delete(struct beest_kv *exchange, const char *key,
-		    int64_t deadline);
-
 /* One of the values asked for; bytes for free(3), NULL: absent. */
 struct beest_kv_value {
 	uint8_t *bytes;
 	size_t size;
 };
 
-/*
- * Fetches all @count keys, in one request a server.  values[i] answers keys[i].
- * Absent keys are no error.  On failure nothing is kept: every bytes is NULL.
- * With several servers, all are asked and the last failure is returned.
- */
-int beest_kv_get(struct beest_kv *exchange, const char *const *keys,
-		 size_t count, struct beest_kv_value *values, int64_t deadline);
+enum beest_kv_verb { BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR };
+
+struct beest_kv_write {
+	enum beest_kv_verb verb;
+	const char *key;
+	const void *value;	/* set, add */
+	size_t size;
+	int64_t ttl;		/* set, add: seconds, cut to 30 days; 0: for ever */
+	/*
+	 * Results.  Of INCR, and of all writes of an ANSWERED request: 0, -ENOENT (delete,
+	 * incr: the key is absent), -EEXIST (add), or the error that ended the request.  Of
+	 * quiet writes nothing is known: 0.
+	 */
+	int ret;
+	uint64_t number;	/* INCR: the value after it */
+};
+
+enum {
+	/*
+	 * Each write waits for its answer.  Such requests have connections of their own,
+	 * on which nothing is buffered.  opening and keys are used only where that
+	 * connection is new, and then before the writes.
+	 */
+	BEEST_KV_ANSWERED = 1,
+	/*
+	 * Nothing need be read: over a connection that brought an answer within the last
+	 * 100 ms the writes are only handed to the kernel.  Over any other the keys are
+	 * read as always.
+	 */
+	BEEST_KV_LAZY = 2,
+};
 
 /*
- * The same, where one server's failure does not spoil what others answer: failed[i] says
- * that keys[i] was not answered.  Returns 0 or one of the failures.
+ * One request to one server: the writes in order, all but INCR quiet, then one read whose
+ * answer proves that they were carried out.  All of it takes one round trip; each INCR
+ * takes one more, and over a new connection one before it, in which the witness comes.
+ * With a login every write takes a round trip.
+ *
+ * Requests to the same server, of one run or of several threads, may go over different
+ * connections and be carried out in any order.
  */
-int beest_kv_get_some(struct beest_kv *exchange, const char *const *keys,
-		      size_t count, struct beest_kv_value *values, bool *failed,
-		      int64_t deadline);
+struct beest_kv_request {
+	size_t server;
+	unsigned int flags;
+	struct beest_kv_write *writes;
+	size_t write_count;
+	/* One more quiet write behind the others, only over a new connection; NULL: none. */
+	const struct beest_kv_write *opening;
+	/*
+	 * keys[0] is the witness: without a value for it an answer proves nothing.  A
+	 * foreign service, and a server with too many connections, say "not found" too.
+	 */
+	const char *const *keys;
+	size_t key_count;	/* 0 only with ANSWERED: nothing is read */
+	/* key_count of them are set: values[i] answers keys[i]; for beest_kv_values_free(). */
+	struct beest_kv_value *values;
+	/* Results. */
+	int ret;		/* 0, or an error of the list above */
+	bool fresh;		/* it went over a new connection */
+	bool answered;		/* the keys were read */
+	struct beest_memcached *session;	/* only while it runs */
+};
+
+/*
+ * Runs @count requests; all servers work at once: each is written to and asked before the
+ * first answer is awaited.  The deadline holds for all of it, and no wait lasts longer than
+ * a second.  Returns 0 or the ret of a request that failed, whose sentence is the thread's.
+ * After a failure no values are kept; the writes may have been carried out, in part or
+ * later: the caller repeats all of them.
+ */
+int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
+		 int64_t deadline);
+
 void beest_kv_values_free(struct beest_kv_value *values, size_t count);
 
-/* For a key that every server has: of the server with that number, from 0. */
-size_t beest_kv_count(const struct beest_kv *exchange);
-const char *beest_kv_text(const struct beest_kv *exchange, size_t server);
-int beest_kv_put_at(struct beest_kv *exchange, size_t server, const char *key,
-		    const void *value, size_t size, int64_t ttl, int64_t deadline);
-int beest_kv_get_at(struct beest_kv *exchange, size_t server, const char *key,
-		    struct beest_kv_value *value, int64_t deadline);
-int beest_kv_delete_at(struct beest_kv *exchange, size_t server, const char *key,
-		       int64_t deadline);
+struct beest_kv_stats {
+	uint64_t limit_bytes, items, evictions, connections, max_connections;
+	char version[32];	/* "": a login is demanded before it, and there is one */
+	bool out_of_memory_is_an_error;		/* memcached -M: it refuses instead of evicting */
+};
+
+/*
+ * What is at the address of @server?  For the time after a new connection brought no
+ * witness.  Asks over a plain socket for 250 ms at most, and never sends a record.
+ * Returns 0 and *stats where a Memcached answers; else with the sentence:
+ *
+ * -ECONNREFUSED  nobody listens there
+ * -EHOSTUNREACH, -ENETUNREACH  no route
+ * -EHOSTDOWN     nobody answers at that address, or it takes connections and stays silent
+ * -EUSERS        too many connections
+ * -ENOBUFS       it reports an error of its own
+ * -EACCES        it demands a login
+ * -EPROTO        no Memcached; the sentence quotes what it says
+ * -ECONNRESET    it closes every connection
+ */
+int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats);
 
 #endif

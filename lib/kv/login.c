@@ -2,7 +2,6 @@
 /* login.c - see login.h */
 #include "config.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,14 +10,15 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
-#include "lib/kv/login.h"
+#include "lib/base/file.h"
 #include "lib/base/text.h"
+#include "lib/kv/login.h"
 
 #define PASSWORD_MAX 1023
 #define FILE_OPTION "exchange.password_file"
 
 /* Only said: on some clusters every file of a share has such a mode. */
-static void warn_of_mode(const char *path, int fd, const struct beest_log *log)
+static void mode_warn(const char *path, int fd, const struct beest_log *log)
 {
 	struct stat status;
 
@@ -27,23 +27,8 @@ static void warn_of_mode(const char *path, int fd, const struct beest_log *log)
 			  "or write it (mode %03o)", path, (unsigned int)status.st_mode & 0777);
 }
 
-/* Bytes read, one more than the limit at most. */
-static ssize_t read_all(int fd, char *bytes)
-{
-	size_t used = 0;
-	ssize_t more;
-
-	do {
-		more = read(fd, bytes + used, PASSWORD_MAX + 1 - used);
-		if (more > 0)
-			used += (size_t)more;
-	} while ((more > 0 && used <= PASSWORD_MAX) || (more < 0 && errno == EINTR));
-
-	return more < 0 ? -errno : (ssize_t)used;
-}
-
 /* The first line, without its end. */
-static int check_password(const char *path, char *bytes, ssize_t size)
+static int password_check(const char *path, char *bytes, ssize_t size)
 {
 	size_t length;
 
@@ -64,7 +49,7 @@ static int check_password(const char *path, char *bytes, ssize_t size)
 	return 0;
 }
 
-static int read_password(const char *path, char **password, const struct beest_log *log)
+static int password_read(const char *path, char **password, const struct beest_log *log)
 {
 	char *bytes = calloc(1, PASSWORD_MAX + 2);
 	int fd, ret;
@@ -76,8 +61,8 @@ static int read_password(const char *path, char **password, const struct beest_l
 	if (fd < 0) {
 		ret = beest_fail(errno, FILE_OPTION " %s: %s", path, strerror(errno));
 	} else {
-		warn_of_mode(path, fd, log);
-		ret = check_password(path, bytes, read_all(fd, bytes));
+		mode_warn(path, fd, log);
+		ret = password_check(path, bytes, beest_file_read(fd, bytes, PASSWORD_MAX + 1));
 		close(fd);
 	}
 	if (ret == 0)
@@ -88,7 +73,7 @@ static int read_password(const char *path, char **password, const struct beest_l
 	return ret;
 }
 
-static int copy(char **to, const char *from)
+static int text_copy(char **to, const char *from)
 {
 	*to = strdup(from);
 
@@ -100,42 +85,36 @@ int beest_login_copy(struct beest_login *login, const struct beest_login *from)
 	int ret;
 
 	memset(login, 0, sizeof(*login));
-	ret = copy(&login->user, from->user);
+	ret = text_copy(&login->user, from->user);
 	if (ret == 0)
-		ret = copy(&login->password, from->password);
+		ret = text_copy(&login->password, from->password);
 	if (ret < 0)
 		beest_login_free(login);
 
 	return ret;
 }
 
-static int check_pair(const char *user, bool password)
-{
-	if (user && !password)
-		return beest_fail(EINVAL, "exchange.user '%s' has no password: set "
-				  "HARTEBEEST_EXC_PASSWORD_FILE (option " FILE_OPTION ")",
-				  user);
-	if (!user && password)
-		return beest_fail(EINVAL, "a password without a user: set HARTEBEEST_EXC_USER "
-				  "(option exchange.user)");
-
-	return 0;
-}
-
 int beest_login_read(struct beest_login *login, const char *user, const char *password_file,
 		     const char *password, const struct beest_log *log)
 {
-	int ret = check_pair(user, password_file || password);
+	int ret;
 
 	memset(login, 0, sizeof(*login));
-	if (ret < 0 || !user)
-		return ret;
+	if (user && !password_file && !password)
+		return beest_fail(EINVAL, "exchange.user '%s' has no password: set "
+				  "HARTEBEEST_EXC_PASSWORD_FILE (option " FILE_OPTION ")",
+				  user);
+	if (!user && (password_file || password))
+		return beest_fail(EINVAL, "a password without a user: set HARTEBEEST_EXC_USER "
+				  "(option exchange.user)");
+	if (!user)
+		return 0;
 
-	ret = copy(&login->user, user);
+	ret = text_copy(&login->user, user);
 	if (ret == 0 && password_file)
-		ret = read_password(password_file, &login->password, log);
+		ret = password_read(password_file, &login->password, log);
 	else if (ret == 0)
-		ret = copy(&login->password, password);
+		ret = text_copy(&login->password, password);
 	if (ret < 0)
 		beest_login_free(login);
 

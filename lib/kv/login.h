@@ -17,9 +17,8 @@ struct beest_login {
 
 /*
  * From what exchange.user and exchange.password_file say, else exchange.password; each
- * may be NULL.  A file that
- * others may read is a warning.  -EINVAL: one without the other, an empty password, a
- * NUL in it or more than 1023 bytes; errno of open(2) and read(2).
+ * may be NULL.  A file that others may read is a warning.  -EINVAL: one without the other,
+ * an empty password, a NUL in it or more than 1023 bytes; errno of open(2) and read(2).
  */
 int beest_login_read(struct beest_login *login, const char *user, const char *password_file,
 		     const char *password, const struct beest_log *log);

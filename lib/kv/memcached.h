@@ -19,9 +19,6 @@
 
 struct beest_memcached;
 
-/* No read or write of an attempt takes longer than this, whatever the deadline. */
-#define BEEST_ATTEMPT_MS 1000
-
 struct beest_memcached_address {
 	char host[256];		/* numeric, or the path of a socket */
 	uint16_t port;		/* 0: a socket */
@@ -33,12 +30,18 @@ struct beest_memcached_address {
 int beest_memcached_login_check(const struct beest_login *login);
 
 /*
- * @address outlives the session.  Connects with the first request.  NULL: no memory, or
+ * @address outlives the session.  Connects with the first request.  A buffering one is for
+ * requests that are not ANSWERED, the others are for the rest.  NULL: no memory, or
  * libmemcached refuses address, setting or login.
  */
-struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address);
+struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address,
+					    bool buffering);
+
+/* In a child of the process that made it only forgets it: "quit" would end the parent's. */
 void beest_memcached_free(struct beest_memcached *session);
+
 const struct beest_memcached_address *beest_memcached_address(const struct beest_memcached *session);
+bool beest_memcached_buffers(const struct beest_memcached *session);
 
 /* False after any failure: its connection may hold an answer that came late. */
 bool beest_memcached_sound(const struct beest_memcached *session);
@@ -47,25 +50,15 @@ bool beest_memcached_sound(const struct beest_memcached *session);
 bool beest_memcached_own(const struct beest_memcached *session);
 
 /*
- * For such a child: freeing would say "quit" on the parent's connection.  The memory
- * stays reachable for the sake of leak checkers.
+ * A request in two halves, so that several servers work at once: the first writes and
+ * asks, the second awaits the answers.  The request was prepared (request.h).  Errors of
+ * kv.h.
  */
-void beest_memcached_forget(struct beest_memcached *session);
+int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
+			 int64_t deadline);
+int beest_memcached_receive(struct beest_memcached *session);
 
-/* Errors of exchange.h.  Keys have been checked. */
-int beest_memcached_put(struct beest_memcached *session, const char *key,
-			const void *value, size_t size, int64_t ttl, int64_t deadline);
-int beest_memcached_add(struct beest_memcached *session, const char *key,
-			const void *value, size_t size, int64_t ttl, int64_t deadline);
-int beest_memcached_delete(struct beest_memcached *session, const char *key, int64_t deadline);
-
-/* Sends the request for all @keys, whose answers are then to be collected. */
-int beest_memcached_ask(struct beest_memcached *session, const char *const *keys,
-			const size_t *lengths, size_t count, int64_t deadline);
-
-/* The answer for keys[i] goes to values[where[i]]. */
-int beest_memcached_collect(struct beest_memcached *session, const char *const *keys,
-			    const size_t *lengths, const size_t *where, size_t count,
-			    struct beest_kv_value *values, int64_t deadline);
+/* The error and the sentence of an errno of connect(2), send(2) and recv(2). */
+int beest_memcached_refused(const struct beest_memcached_address *address, int error);
 
 #endif

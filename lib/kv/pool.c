@@ -29,33 +29,22 @@ static void address_add(struct beest_pool *server, const char *host)
 		snprintf(address->label, sizeof(address->label), "%s (%s)", server->text, host);
 }
 
-static void addresses_add(struct beest_pool *server, const struct addrinfo *info)
-{
-	char host[256];
-
-	for (; info && server->address_count < BEEST_POOL_ADDRESSES; info = info->ai_next)
-		if (!getnameinfo(info->ai_addr, info->ai_addrlen, host, sizeof(host),
-				 NULL, 0, NI_NUMERICHOST))
-			address_add(server, host);
-}
-
-static int resolve_name(struct beest_pool *server, const char *host)
+static int name_resolve(struct beest_pool *server, const char *name)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	struct addrinfo *info = NULL;
+	struct addrinfo *info = NULL, *at;
+	char host[256];
 	int err;
 
-	hints.ai_flags = AI_NUMERICHOST;
-	err = getaddrinfo(host, NULL, &hints, &info);
-	if (err) {
-		hints.ai_flags = 0;
-		err = getaddrinfo(host, NULL, &hints, &info);
-	}
+	err = getaddrinfo(name, NULL, &hints, &info);
 	if (err)
 		return beest_fail(EADDRNOTAVAIL, "server %s: the name cannot be resolved: %s",
 				  server->text, gai_strerror(err));
 
-	addresses_add(server, info);
+	for (at = info; at && server->address_count < BEEST_POOL_ADDRESSES; at = at->ai_next)
+		if (!getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof(host), NULL, 0,
+				 NI_NUMERICHOST))
+			address_add(server, host);
 	freeaddrinfo(info);
 	if (!server->address_count)
 		return beest_fail(EADDRNOTAVAIL, "server %s: the name has no address",
@@ -72,27 +61,25 @@ int beest_pool_open(struct beest_pool *server, const struct beest_hostport *endp
 	server->port = endpoint->port;
 
 	if (endpoint->port)
-		return resolve_name(server, endpoint->host);
+		return name_resolve(server, endpoint->host);
 
 	address_add(server, endpoint->host);
 
 	return 0;
 }
 
-static void session_drop(struct beest_memcached *session)
-{
-	if (beest_memcached_own(session))
-		beest_memcached_free(session);
-	else
-		beest_memcached_forget(session);
-}
-
+/* What lay there, NULL: nothing that this process may use. */
 static struct beest_memcached *slot_empty(struct beest_memcached **slot)
 {
-	if (!__atomic_load_n(slot, __ATOMIC_RELAXED))
-		return NULL;
+	struct beest_memcached *session = NULL;
 
-	return __atomic_exchange_n(slot, NULL, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(slot, __ATOMIC_RELAXED))
+		session = __atomic_exchange_n(slot, NULL, __ATOMIC_ACQUIRE);
+	if (!session || beest_memcached_own(session))
+		return session;
+	beest_memcached_free(session);
+
+	return NULL;
 }
 
 static bool slot_fill(struct beest_memcached **slot, struct beest_memcached *session)
@@ -103,48 +90,34 @@ static bool slot_fill(struct beest_memcached **slot, struct beest_memcached *ses
 					   __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-static void idle_drop(struct beest_pool *server)
+static void slots_drop(struct beest_pool *server)
 {
 	struct beest_memcached *session;
 	size_t i;
 
-	for (i = 0; i < BEEST_POOL_IDLE; i++) {
-		session = slot_empty(&server->idle[i]);
+	for (i = 0; i < 2 * BEEST_POOL_IDLE; i++) {
+		session = slot_empty(&server->idle[i % 2][i / 2]);
 		if (session)
-			session_drop(session);
+			beest_memcached_free(session);
 	}
 }
 
 void beest_pool_close(struct beest_pool *server)
 {
-	idle_drop(server);
+	slots_drop(server);
 	free(server->text);
 }
 
-static struct beest_memcached *session_idle(struct beest_pool *server)
+int beest_pool_take(struct beest_pool *server, bool buffering,
+		    struct beest_memcached **session)
 {
-	struct beest_memcached *session;
 	size_t i;
 
-	for (i = 0; i < BEEST_POOL_IDLE; i++) {
-		session = slot_empty(&server->idle[i]);
-		if (!session)
-			continue;
-		if (beest_memcached_own(session))
-			return session;
-		beest_memcached_forget(session);
-	}
-
-	return NULL;
-}
-
-int beest_pool_take(struct beest_pool *server, struct beest_memcached **session)
-{
-	size_t current = __atomic_load_n(&server->current, __ATOMIC_RELAXED);
-
-	*session = session_idle(server);
+	*session = NULL;
+	for (i = 0; i < BEEST_POOL_IDLE && !*session; i++)
+		*session = slot_empty(&server->idle[buffering][i]);
 	if (!*session)
-		*session = beest_memcached_new(&server->addresses[current]);
+		*session = beest_memcached_new(beest_pool_address(server), buffering);
 	if (!*session)
 		return beest_fail(ENOMEM, "server %s: no memory for a connection", server->text);
 
@@ -153,11 +126,11 @@ int beest_pool_take(struct beest_pool *server, struct beest_memcached **session)
 
 static void session_keep(struct beest_pool *server, struct beest_memcached *session)
 {
+	struct beest_memcached **idle = server->idle[beest_memcached_buffers(session)];
 	size_t i;
 
-	__atomic_store_n(&server->proven, true, __ATOMIC_RELAXED);
 	for (i = 0; i < BEEST_POOL_IDLE; i++)
-		if (slot_fill(&server->idle[i], session))
+		if (slot_fill(&idle[i], session))
 			return;
 	beest_memcached_free(session);
 }
@@ -165,29 +138,31 @@ static void session_keep(struct beest_pool *server, struct beest_memcached *sess
 /*
  * A name may have several addresses of which not all lead to the server ("localhost"
  * is ::1 and 127.0.0.1): the next one is tried, unless another thread did so already.
+ * Once the server has answered, its address stays and an alien answer is but a torn one.
  */
-static void address_advance(struct beest_pool *server, size_t used)
-{
-	__atomic_compare_exchange_n(&server->current, &used,
-				    (used + 1) % server->address_count, false,
-				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
-/* Once a server has answered, its address stays and an alien answer is but a torn one. */
 int beest_pool_give(struct beest_pool *server, struct beest_memcached *session, int ret)
 {
 	size_t used = (size_t)(beest_memcached_address(session) - server->addresses);
 
 	if (beest_memcached_sound(session)) {
+		__atomic_store_n(&server->proven, true, __ATOMIC_RELAXED);
 		session_keep(server, session);
 		return ret;
 	}
 
 	beest_memcached_free(session);
-	idle_drop(server);	/* a server that went away took them along */
+	slots_drop(server);	/* a server that went away took them along */
 	if (__atomic_load_n(&server->proven, __ATOMIC_RELAXED))
 		return ret == -EPROTO ? -ECONNRESET : ret;
-	address_advance(server, used);
+	__atomic_compare_exchange_n(&server->current, &used,
+				    (used + 1) % server->address_count, false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 
-	return ret;
+	/* another address of the same name may be of a family that libmemcached can use */
+	return ret == -EAFNOSUPPORT && server->address_count > 1 ? -EHOSTUNREACH : ret;
+}
+
+const struct beest_memcached_address *beest_pool_address(const struct beest_pool *server)
+{
+	return &server->addresses[__atomic_load_n(&server->current, __ATOMIC_RELAXED)];
 }

@@ -16,17 +16,17 @@ struct beest_pathcache_row {
 	uint8_t tos;
 	struct beest_ipaddr gid;		/* of the peer, when the path was found */
 	uint16_t lid;
-	struct beest_pathrec route;
+	struct beest_pathrec path;
 };
 
-void beest_pathcache_start(struct beest_pathcache *router, int64_t timeout)
+void beest_pathcache_start(struct beest_pathcache *cache, int64_t timeout)
 {
-	pthread_mutex_init(&router->lock, NULL);
-	router->known = NULL;
-	router->timeout = timeout;
+	pthread_mutex_init(&cache->lock, NULL);
+	cache->known = NULL;
+	cache->timeout = timeout;
 }
 
-static void drop(struct beest_pathcache_row **at)
+static void row_drop(struct beest_pathcache_row **at)
 {
 	struct beest_pathcache_row *known = *at;
 
@@ -34,131 +34,132 @@ static void drop(struct beest_pathcache_row **at)
 	free(known);
 }
 
-void beest_pathcache_stop(struct beest_pathcache *router)
+void beest_pathcache_stop(struct beest_pathcache *cache)
 {
-	while (router->known)
-		drop(&router->known);
-	pthread_mutex_destroy(&router->lock);
+	while (cache->known)
+		row_drop(&cache->known);
+	pthread_mutex_destroy(&cache->lock);
 }
 
-static bool same(const struct beest_ipaddr *a, const struct beest_ipaddr *b)
+static bool is_same_address(const struct beest_ipaddr *a, const struct beest_ipaddr *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-static struct beest_pathcache_row **look(struct beest_pathcache *router, const struct beest_pathcache_end *own,
-					 const struct beest_pathcache_end *peer, uint8_t tos)
+static struct beest_pathcache_row **row_look(struct beest_pathcache *cache,
+					     const struct beest_pathcache_end *local,
+					     const struct beest_pathcache_end *peer,
+					     uint8_t tos)
 {
 	struct beest_pathcache_row **at;
 
-	for (at = &router->known; *at; at = &(*at)->next)
-		if (same(&(*at)->from, own->ip) && same(&(*at)->to, peer->ip) &&
-		    (*at)->tos == tos)
+	for (at = &cache->known; *at; at = &(*at)->next)
+		if (is_same_address(&(*at)->from, local->ip) &&
+		    is_same_address(&(*at)->to, peer->ip) && (*at)->tos == tos)
 			break;
 	return at;
 }
 
-static bool recall(struct beest_pathcache *router, const struct beest_pathcache_end *own,
-		   const struct beest_pathcache_end *peer, uint8_t tos, struct beest_pathrec *route)
+static bool row_recall(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
+		       const struct beest_pathcache_end *peer, uint8_t tos,
+		       struct beest_pathrec *path)
 {
 	struct beest_pathcache_row *known;
 	bool found;
 
-	pthread_mutex_lock(&router->lock);
-	known = *look(router, own, peer, tos);
-	found = known && same(&known->gid, peer->gid) && known->lid == peer->lid;
+	pthread_mutex_lock(&cache->lock);
+	known = *row_look(cache, local, peer, tos);
+	found = known && is_same_address(&known->gid, peer->gid) && known->lid == peer->lid;
 	if (found)
-		*route = known->route;
-	pthread_mutex_unlock(&router->lock);
+		*path = known->path;
+	pthread_mutex_unlock(&cache->lock);
 	return found;
 }
 
-/* Two threads may have asked for the same: the later answer stays. */
-static int remember(struct beest_pathcache *router, const struct beest_pathcache_end *own,
-		    const struct beest_pathcache_end *peer, uint8_t tos,
-		    const struct beest_pathrec *route)
+/* Two threads may have asked for the same path: the later answer is kept. */
+static int row_remember(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
+			const struct beest_pathcache_end *peer, uint8_t tos,
+			const struct beest_pathrec *path)
 {
 	struct beest_pathcache_row *known = calloc(1, sizeof(*known)), **at;
 
 	if (!known)
 		return beest_fail(ENOMEM, "no memory for a path");
 
-	known->from = *own->ip;
+	known->from = *local->ip;
 	known->to = *peer->ip;
 	known->gid = *peer->gid;
 	known->lid = peer->lid;
 	known->tos = tos;
-	known->route = *route;
+	known->path = *path;
 
-	pthread_mutex_lock(&router->lock);
-	at = look(router, own, peer, tos);
+	pthread_mutex_lock(&cache->lock);
+	at = row_look(cache, local, peer, tos);
 	if (*at)
-		drop(at);
-	known->next = router->known;
-	router->known = known;
-	pthread_mutex_unlock(&router->lock);
+		row_drop(at);
+	known->next = cache->known;
+	cache->known = known;
+	pthread_mutex_unlock(&cache->lock);
 	return 0;
 }
 
-static int no_address(const char *whose, const struct beest_pathcache_end *end)
+static int fail_no_address(const char *whose, const struct beest_pathcache_end *end)
 {
-	bool infiniband = !end->ethernet;
-
-	return beest_fail(EADDRNOTAVAIL, "%s port %s has no IP address, by which rdma_cm would "
-			  "know it%s", whose, end->label, infiniband ? ": InfiniBand needs "
-			  "IPoIB (the kernel module ib_ipoib) with an address" : "");
+	return beest_fail(EADDRNOTAVAIL, "%s%s has no IP address, which rdma_cm needs%s",
+			  whose, end->label, end->ethernet ? "" :
+			  ": set up IPoIB (the kernel module ib_ipoib) with an address");
 }
 
-static int check_addresses(const struct beest_pathcache_end *own,
+static int check_addresses(const struct beest_pathcache_end *local,
 			   const struct beest_pathcache_end *peer)
 {
-	const struct beest_ipaddr *from = own->ip, *to = peer->ip;
+	const struct beest_ipaddr *from = local->ip, *to = peer->ip;
 	char mine[INET6_ADDRSTRLEN], theirs[INET6_ADDRSTRLEN];
 
 	if (beest_ipaddr_is_zero(from))
-		return no_address("the own", own);
+		return fail_no_address("the local port ", local);
 	if (beest_ipaddr_is_zero(to))
-		return no_address("the peer's", peer);
+		return fail_no_address("", peer);
 	if (beest_ipaddr_is_ipv4(from) != beest_ipaddr_is_ipv4(to))
-		return beest_fail(EPROTO, "the address family differs: %s here (%s) but %s at the "
-				  "peer (%s): set device.family or device.addr",
-				  beest_ipaddr_ip_text(from, mine, sizeof(mine)), own->label,
+		return beest_fail(EPROTO, "the address families differ: %s here (%s), %s at %s: "
+				  "set device.family or device.addr",
+				  beest_ipaddr_ip_text(from, mine, sizeof(mine)), local->label,
 				  beest_ipaddr_ip_text(to, theirs, sizeof(theirs)), peer->label);
 	return 0;
 }
 
-int beest_pathcache_find(struct beest_pathcache *router, const struct beest_pathcache_end *own,
+int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
 			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
-			 struct beest_pathrec *route)
+			 struct beest_pathrec *path)
 {
 	struct beest_rdmacm_query question = {
-		.from = own->ip,
+		.from = local->ip,
 		.to = peer->ip,
 		.scope = scope,
 		.tos = tos,
-		.deadline = beest_clock_deadline(router->timeout),
+		.deadline = beest_clock_deadline(cache->timeout),
 	};
 	int ret;
 
-	ret = check_addresses(own, peer);
+	ret = check_addresses(local, peer);
 	if (ret < 0)
 		return ret;
-	if (recall(router, own, peer, tos, route))
+	if (row_recall(cache, local, peer, tos, path))
 		return 0;
 
-	ret = beest_rdmacm_resolve(&question, route);
-	return ret < 0 ? ret : remember(router, own, peer, tos, route);
+	ret = beest_rdmacm_resolve(&question, path);
+	return ret < 0 ? ret : row_remember(cache, local, peer, tos, path);
 }
 
-void beest_pathcache_forget(struct beest_pathcache *router, const struct beest_ipaddr *ip)
+void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip)
 {
-	struct beest_pathcache_row **at = &router->known;
+	struct beest_pathcache_row **at = &cache->known;
 
-	pthread_mutex_lock(&router->lock);
+	pthread_mutex_lock(&cache->lock);
 	while (*at)
-		if (same(&(*at)->to, ip))
-			drop(at);
+		if (is_same_address(&(*at)->to, ip))
+			row_drop(at);
 		else
 			at = &(*at)->next;
-	pthread_mutex_unlock(&router->lock);
+	pthread_mutex_unlock(&cache->lock);
 }

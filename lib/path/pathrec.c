@@ -18,77 +18,50 @@
 #define FLOW_LABEL_MASK 0xfffff
 
 void beest_pathrec_read(const struct ibv_sa_path_rec *record, uint8_t lmc,
-			struct beest_pathrec *route)
+			struct beest_pathrec *path)
 {
-	memcpy(route->sgid.raw, record->sgid.raw, sizeof(route->sgid.raw));
-	memcpy(route->dgid.raw, record->dgid.raw, sizeof(route->dgid.raw));
-	route->flow_label = be32toh(record->flow_label) & FLOW_LABEL_MASK;
-	route->dlid = be16toh(record->dlid);
-	route->pkey = be16toh(record->pkey);
-	route->src_path_bits = (uint8_t)(be16toh(record->slid) & ((1u << lmc) - 1));
-	route->sl = record->sl & SL_MASK;
-	route->mtu = record->mtu & MTU_MASK;
-	route->rate = record->rate & RATE_MASK;
-	route->hop_limit = record->hop_limit;
-	route->traffic_class = record->traffic_class;
-	route->life_time = record->packet_life_time & LIFE_TIME_MASK;
+	memcpy(path->sgid.raw, record->sgid.raw, sizeof(path->sgid.raw));
+	memcpy(path->dgid.raw, record->dgid.raw, sizeof(path->dgid.raw));
+	path->flow_label = be32toh(record->flow_label) & FLOW_LABEL_MASK;
+	path->dlid = be16toh(record->dlid);
+	path->pkey = be16toh(record->pkey);
+	path->src_path_bits = (uint8_t)(be16toh(record->slid) & ((1u << lmc) - 1));
+	path->sl = record->sl & SL_MASK;
+	path->mtu = record->mtu & MTU_MASK;
+	path->rate = record->rate & RATE_MASK;
+	path->hop_limit = record->hop_limit;
+	path->traffic_class = record->traffic_class;
+	path->life_time = record->packet_life_time & LIFE_TIME_MASK;
 }
 
 /* ---------------------------------------------------- addresses to ask for --- */
 
-static bool is_loopback(const struct beest_ipaddr *ip)
+/* Why rdma_cm would find something else; NULL: it would not. */
+static const char *ip_refusal(const struct beest_ipaddr *ip)
 {
 	static const struct beest_ipaddr loopback = { { [15] = 1 } };
+	bool ipv4 = beest_ipaddr_is_ipv4(ip);
 
-	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 127 :
-	       memcmp(ip, &loopback, sizeof(loopback)) == 0;
+	if (ipv4 ? ip->raw[12] == 127 : memcmp(ip, &loopback, sizeof(loopback)) == 0)
+		return "a loopback address, for which rdma_cm takes the first device it finds";
+	if (beest_ipaddr_is_wildcard(ip))
+		return "not the address of one host";
+	if (ipv4 ? (ip->raw[12] & 0xf0) == 0xe0 : ip->raw[0] == 0xff)
+		return "a multicast address, which belongs to no single peer";
+	if (ipv4 && (ip->raw[12] & 0xf0) == 0xf0)
+		return "a broadcast or reserved address";
+	return NULL;
 }
-
-/* 0.0.0.0/8 and ::.  Linux takes the first for this host. */
-static bool is_wildcard(const struct beest_ipaddr *ip)
-{
-	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
-}
-
-static bool is_multicast(const struct beest_ipaddr *ip)
-{
-	return beest_ipaddr_is_ipv4(ip) ? (ip->raw[12] & 0xf0) == 0xe0 : ip->raw[0] == 0xff;
-}
-
-/* 240.0.0.0/4, the broadcast address among them. */
-static bool is_reserved(const struct beest_ipaddr *ip)
-{
-	return beest_ipaddr_is_ipv4(ip) && (ip->raw[12] & 0xf0) == 0xf0;
-}
-
-static const struct {
-	bool (*is)(const struct beest_ipaddr *ip);
-	const char *what;
-} refusals[] = {
-	{ is_loopback, "a loopback address, for which rdma_cm takes whichever device comes first" },
-	{ is_wildcard, "no address of one host" },
-	{ is_multicast, "a multicast address, behind which there is no one peer" },
-	{ is_reserved, "a broadcast or reserved address" },
-};
 
 int beest_pathrec_check(const struct beest_ipaddr *ip)
 {
+	const char *why = ip_refusal(ip);
 	char text[INET6_ADDRSTRLEN];
-	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(refusals); i++)
-		if (refusals[i].is(ip))
-			return beest_fail(EINVAL, "%s is %s",
-					  beest_ipaddr_ip_text(ip, text, sizeof(text)),
-					  refusals[i].what);
+	if (why)
+		return beest_fail(EINVAL, "%s is %s", beest_ipaddr_ip_text(ip, text, sizeof(text)),
+				  why);
 	return 0;
-}
-
-static int parse_scope(const char *name, unsigned int *scope)
-{
-	*scope = if_nametoindex(name);
-	return *scope ? 0 : beest_fail(ENODEV, "there is no network interface %s",
-				       BEEST_QUOTE(name));
 }
 
 int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int *scope)
@@ -104,7 +77,14 @@ int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int 
 	memcpy(address, text, length);
 	address[length] = '\0';
 	ret = beest_ipaddr_parse(address, ip);
-	if (ret == 0 && text[length])
-		ret = parse_scope(text + length + 1, scope);
-	return ret < 0 ? ret : beest_pathrec_check(ip);
+	if (ret < 0)
+		return ret;
+
+	if (text[length]) {
+		*scope = if_nametoindex(text + length + 1);
+		if (!*scope)
+			return beest_fail(ENODEV, "there is no network interface %s",
+					  BEEST_QUOTE(text + length + 1));
+	}
+	return beest_pathrec_check(ip);
 }

@@ -3,8 +3,8 @@
  * pathrec.h - a path through the fabric, as values
  *
  * Owns what a path record of rdma_cm means, and which IP addresses may be asked for.
- * Pure, but for the number of the interface after %.  Knows nothing of who asked:
- * lib/resolve does, and needs librdmacm.
+ * Pure, but for the number of the interface after %.  Knows nothing of librdmacm, which
+ * rdmacm.c asks.
  */
 #ifndef BEEST_PATHREC_H
 #define BEEST_PATHREC_H
@@ -37,15 +37,15 @@ struct beest_pathrec {
 };
 
 /*
- * @lmc of the local port: as many low bits of the own LID are path bits.  Device, port
+ * @lmc of the local port: so many low bits of the local LID are path bits.  Device, port
  * and link layer are the caller's to fill in.
  */
 void beest_pathrec_read(const struct ibv_sa_path_rec *record, uint8_t lmc,
-			struct beest_pathrec *route);
+			struct beest_pathrec *path);
 
 /*
  * "10.0.0.1", "fd00::1", "fe80::1%eth0" (@scope is the number of the interface then,
- * else 0).  -EINVAL: no address, or one that rdma_cm would take and mean another:
+ * else 0).  -EINVAL: no address, or one for which rdma_cm would find another:
  * loopback, wildcard, multicast, broadcast.  -ENODEV: no such interface.
  */
 int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int *scope);

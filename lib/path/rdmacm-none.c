@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* rdmacm-none.c - resolve.h where librdmacm was not there at build time */
+/* rdmacm-none.c - rdmacm.h for a build without librdmacm */
 #include "config.h"
 
 #include "lib/base/error.h"
 #include "lib/path/rdmacm.h"
 
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *route)
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *path)
 {
 	(void)question;
-	(void)route;
+	(void)path;
 	return beest_fail(ENOSYS, "this build of libhartebeest has no rdma_cm: it was configured "
 			  "without librdmacm");
 }

@@ -4,7 +4,7 @@
  *
  * One event channel and one rdma_cm_id a question.  The channel does not block, so
  * that poll(2) keeps the deadline.  What librdmacm finds is copied: the ibv_context in
- * the id is its own, opened a second time and kept for the life of the process.
+ * the id belongs to librdmacm, which opens the device a second time and keeps it open.
  */
 #include "config.h"
 
@@ -25,8 +25,8 @@
 
 /*
  * The kernel misses an answer to ARP that comes before it waits for one, as over veth,
- * and finds it only when the time it was given is over: so it is given little at first.
- * Its own verdict may come a little late.
+ * and finds it only after its time limit: so the first limit is short.  The kernel's
+ * verdict may come a little later than the limit.
  */
 #define FIRST_TRY (100 * BEEST_MS)
 #define LONGEST_TRY (2 * BEEST_SECOND)
@@ -51,8 +51,8 @@ struct asking {
 /* ------------------------------------------------------------- sentences --- */
 
 /*
- * What stands behind an errno in each phase.  librdmacm and the kernel have one
- * ENODEV for four things.
+ * What an errno means in each phase.  librdmacm and the kernel use ENODEV for four
+ * things.
  */
 static const struct reason {
 	enum phase phase;
@@ -71,48 +71,23 @@ static const struct reason {
 	{ PHASE_BIND, EADDRNOTAVAIL, 0, "the local address is on no interface of this host" },
 	{ PHASE_BIND, ENODEV, 0, "there is no RDMA device behind the local address: a RoCE port "
 	  "needs the address on its interface, an InfiniBand port on IPoIB" },
-	{ PHASE_BIND, 0, 0, "rdma_cm does not take the local address" },
+	{ PHASE_BIND, 0, 0, "rdma_cm rejects the local address" },
 	{ PHASE_ADDRESS, ENODEV, 0, "there is no RDMA device behind the interface that leads "
 	  "there: a RoCE port needs an address on its interface, an InfiniBand port on IPoIB" },
-	{ PHASE_ADDRESS, ETIMEDOUT, 0, "the address does not answer to ARP or neighbour "
+	{ PHASE_ADDRESS, ETIMEDOUT, 0, "the address does not answer ARP or neighbour "
 	  "discovery: is its interface up, and in this network?" },
-	{ PHASE_ADDRESS, ENODATA, ETIMEDOUT, "the address does not answer to ARP or neighbour "
+	{ PHASE_ADDRESS, ENODATA, ETIMEDOUT, "the address does not answer ARP or neighbour "
 	  "discovery: is its interface up, and in this network?" },
 	{ PHASE_ADDRESS, ENETUNREACH, 0, "there is no route to the address" },
 	{ PHASE_ADDRESS, EHOSTUNREACH, 0, "there is no route to the address" },
 	{ PHASE_ADDRESS, EADDRNOTAVAIL, EHOSTUNREACH, "there is no route to the address" },
 	{ PHASE_ADDRESS, 0, 0, "rdma_cm cannot resolve the address" },
-	{ PHASE_ROUTE, ETIMEDOUT, 0, "the subnet manager does not tell the path in time" },
+	{ PHASE_ROUTE, ETIMEDOUT, 0, "the subnet manager does not answer in time" },
 	{ PHASE_ROUTE, EHOSTUNREACH, 0, "the subnet manager knows no path" },
 	{ PHASE_ROUTE, ENODEV, 0, "the device went away, or the address is this host's own and "
 	  "on no RDMA interface" },
 	{ PHASE_ROUTE, 0, 0, "rdma_cm finds no path" },
 };
-
-static const struct reason *reason_for(enum phase phase, int err)
-{
-	const struct reason *reason = reasons;
-
-	while (reason->phase != phase || (reason->err && reason->err != err))
-		reason++;
-	return reason;
-}
-
-/*
- * Which address and interface the kernel would take.  Connecting a datagram socket
- * looks the route up and sends nothing.
- */
-static void leaving(const struct asking *asking, char *text, size_t size);
-
-static int failed(const struct asking *asking, enum phase phase, int err)
-{
-	const struct reason *reason = reason_for(phase, err);
-	char way[INET6_ADDRSTRLEN + IF_NAMESIZE + 16];
-
-	leaving(asking, way, sizeof(way));
-	return beest_fail(reason->ret ? reason->ret : err, "no path to %s%s: %s (%s)",
-			  asking->to, way, reason->text, strerror(err));
-}
 
 /* ------------------------------------------------------------- addresses --- */
 
@@ -140,6 +115,10 @@ static socklen_t address_of(const struct beest_ipaddr *ip, unsigned int scope, i
 	return sizeof(address->v6);
 }
 
+/*
+ * Which address the kernel would take.  Connecting a datagram socket looks the route up
+ * and sends nothing.
+ */
 static bool source_of(const struct beest_rdmacm_query *question, struct beest_ipaddr *ip)
 {
 	union address to, from;
@@ -161,7 +140,7 @@ static bool source_of(const struct beest_rdmacm_query *question, struct beest_ip
 	return found;
 }
 
-static void leaving(const struct asking *asking, char *text, size_t size)
+static void source_text(const struct asking *asking, char *text, size_t size)
 {
 	char address[INET6_ADDRSTRLEN], name[IF_NAMESIZE];
 	struct beest_ipaddr ip;
@@ -177,6 +156,18 @@ static void leaving(const struct asking *asking, char *text, size_t size)
 		 name[0] ? " (" : "", name, name[0] ? ")" : "");
 }
 
+static int fail_phase(const struct asking *asking, enum phase phase, int err)
+{
+	char way[INET6_ADDRSTRLEN + IF_NAMESIZE + 16];
+	const struct reason *reason = reasons;
+
+	while (reason->phase != phase || (reason->err && reason->err != err))
+		reason++;
+	source_text(asking, way, sizeof(way));
+	return beest_fail(reason->ret ? reason->ret : err, "no path to %s%s: %s (%s)",
+			  asking->to, way, reason->text, strerror(err));
+}
+
 /* ---------------------------------------------------------------- events --- */
 
 /* Rounded up: a wait of 0 ms would be none. */
@@ -187,7 +178,7 @@ static int milliseconds(int64_t ns)
 	return (int)((ns + BEEST_MS - 1) / BEEST_MS);
 }
 
-/* An event is acknowledged at once: rdma_destroy_id(3) would wait for it for ever. */
+/* Acknowledges each event at once: rdma_destroy_id(3) would wait for it for ever. */
 static int take_event(struct asking *asking, enum rdma_cm_event_type wanted)
 {
 	struct rdma_cm_event *event;
@@ -206,7 +197,7 @@ static int take_event(struct asking *asking, enum rdma_cm_event_type wanted)
 	return type == RDMA_CM_EVENT_DEVICE_REMOVAL ? -ENODEV : status ? -status : -EIO;
 }
 
-static int wait_for(struct asking *asking, enum rdma_cm_event_type wanted, int64_t deadline)
+static int wait_event(struct asking *asking, enum rdma_cm_event_type wanted, int64_t deadline)
 {
 	struct pollfd channel = { .fd = asking->channel->fd, .events = POLLIN };
 	int ret;
@@ -225,22 +216,17 @@ static int wait_for(struct asking *asking, enum rdma_cm_event_type wanted, int64
 
 /* ---------------------------------------------------------------- phases --- */
 
-static int set_nonblocking(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
-}
-
 static int open_channel(struct asking *asking)
 {
 	uint8_t tos = asking->question->tos;
+	int flags;
 
 	errno = 0;
 	asking->channel = rdma_create_event_channel();
 	if (!asking->channel)
 		return beest_error_errno();
-	if (set_nonblocking(asking->channel->fd) < 0 ||
+	flags = fcntl(asking->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(asking->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 	    rdma_create_id(asking->channel, &asking->id, NULL, RDMA_PS_TCP) != 0)
 		return beest_error_errno();
 	if (tos && rdma_set_option(asking->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
@@ -264,7 +250,7 @@ static int bind_local(struct asking *asking)
 	return asking->id->verbs ? 0 : -ENODEV;
 }
 
-static int try_address(struct asking *asking, union address *to, int64_t time, bool *answered)
+static int try_resolving(struct asking *asking, union address *to, int64_t time, bool *answered)
 {
 	int64_t deadline = beest_clock_deadline(time + VERDICT);
 	int ret;
@@ -274,13 +260,13 @@ static int try_address(struct asking *asking, union address *to, int64_t time, b
 	if (rdma_resolve_addr(asking->id, NULL, &to->any, milliseconds(time)) != 0)
 		return beest_error_errno();
 
-	ret = wait_for(asking, RDMA_CM_EVENT_ADDR_RESOLVED, deadline);
+	ret = wait_event(asking, RDMA_CM_EVENT_ADDR_RESOLVED, deadline);
 	*answered = beest_clock_left(deadline) > 0;
 	return ret;
 }
 
-/* Only an id that was answered may be asked again. */
-static int find_address(struct asking *asking)
+/* Only an id that has had its answer may be asked again. */
+static int resolve_address(struct asking *asking)
 {
 	int64_t left, time = FIRST_TRY;
 	union address to;
@@ -290,7 +276,7 @@ static int find_address(struct asking *asking)
 	address_of(asking->question->to, asking->question->scope, 0, &to);
 	do {
 		left = beest_clock_left(asking->question->deadline);
-		ret = try_address(asking, &to, time < left ? time : left, &answered);
+		ret = try_resolving(asking, &to, time < left ? time : left, &answered);
 		time = time < LONGEST_TRY ? 2 * time : time;
 	} while (ret == -ETIMEDOUT && answered && beest_clock_left(asking->question->deadline) > 0);
 
@@ -299,7 +285,7 @@ static int find_address(struct asking *asking)
 	return ret;
 }
 
-static int find_route(struct asking *asking)
+static int resolve_route(struct asking *asking)
 {
 	int64_t left = beest_clock_left(asking->question->deadline);
 	int64_t deadline = beest_clock_deadline(left + VERDICT);
@@ -309,7 +295,7 @@ static int find_route(struct asking *asking)
 	if (rdma_resolve_route(asking->id, milliseconds(left)) != 0)
 		return beest_error_errno();
 
-	ret = wait_for(asking, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline);
+	ret = wait_event(asking, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline);
 	if (ret == 0 && (asking->id->route.num_paths < 1 || !asking->id->route.path_rec))
 		ret = -EHOSTUNREACH;
 	return ret;
@@ -321,23 +307,13 @@ static const struct {
 } phases[] = {
 	{ PHASE_OPEN, open_channel },
 	{ PHASE_BIND, bind_local },
-	{ PHASE_ADDRESS, find_address },
-	{ PHASE_ROUTE, find_route },
+	{ PHASE_ADDRESS, resolve_address },
+	{ PHASE_ROUTE, resolve_route },
 };
 
 /* ---------------------------------------------------------------- answer --- */
 
-static int is_iwarp(const struct asking *asking)
-{
-	const struct ibv_device *device = asking->id->verbs->device;
-
-	if (device->transport_type != IBV_TRANSPORT_IWARP)
-		return 0;
-	return beest_fail(EPROTONOSUPPORT, "the path to %s leads by the iWARP device %s, whose "
-			  "connections only rdma_cm can make", asking->to, device->name);
-}
-
-static int copy_route(const struct asking *asking, struct beest_pathrec *route)
+static int copy_path_record(const struct asking *asking, struct beest_pathrec *path)
 {
 	const struct rdma_cm_id *id = asking->id;
 	struct ibv_port_attr attr;
@@ -348,40 +324,37 @@ static int copy_route(const struct asking *asking, struct beest_pathrec *route)
 		return beest_fail(-ret, "port %d of %s cannot be queried: %s", id->port_num,
 				  id->verbs->device->name, strerror(-ret));
 
-	memset(route, 0, sizeof(*route));
-	snprintf(route->device, sizeof(route->device), "%s", id->verbs->device->name);
-	route->port = id->port_num;
-	route->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	beest_pathrec_read(id->route.path_rec, route->ethernet ? 0 : attr.lmc, route);
+	memset(path, 0, sizeof(*path));
+	snprintf(path->device, sizeof(path->device), "%s", id->verbs->device->name);
+	path->port = id->port_num;
+	path->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	beest_pathrec_read(id->route.path_rec, path->ethernet ? 0 : attr.lmc, path);
 	return 0;
 }
 
-static int ask(struct asking *asking, struct beest_pathrec *route)
+static int run_phases(struct asking *asking, struct beest_pathrec *path)
 {
+	const struct ibv_device *device;
 	size_t i;
 	int ret;
 
 	for (i = 0; i < BEEST_COUNT(phases); i++) {
 		ret = phases[i].enter(asking);
 		if (ret < 0)
-			return failed(asking, phases[i].phase, -ret);
-		if (phases[i].phase == PHASE_ADDRESS)
-			ret = is_iwarp(asking);
-		if (ret < 0)
-			return ret;
+			return fail_phase(asking, phases[i].phase, -ret);
+		if (phases[i].phase != PHASE_ADDRESS)
+			continue;
+
+		device = asking->id->verbs->device;
+		if (device->transport_type == IBV_TRANSPORT_IWARP)
+			return beest_fail(EPROTONOSUPPORT, "the path to %s leads through the iWARP "
+					  "device %s, whose connections only rdma_cm can make",
+					  asking->to, device->name);
 	}
-	return copy_route(asking, route);
+	return copy_path_record(asking, path);
 }
 
-static void stop_asking(struct asking *asking)
-{
-	if (asking->id)
-		rdma_destroy_id(asking->id);
-	if (asking->channel)
-		rdma_destroy_event_channel(asking->channel);
-}
-
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *route)
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *path)
 {
 	struct asking asking = { .question = question };
 	struct beest_pathrec found;
@@ -394,9 +367,12 @@ int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest
 		return ret;
 
 	beest_ipaddr_ip_text(question->to, asking.to, sizeof(asking.to));
-	ret = ask(&asking, &found);
-	stop_asking(&asking);
+	ret = run_phases(&asking, &found);
+	if (asking.id)
+		rdma_destroy_id(asking.id);
+	if (asking.channel)
+		rdma_destroy_event_channel(asking.channel);
 	if (ret == 0)
-		*route = found;
+		*path = found;
 	return ret;
 }

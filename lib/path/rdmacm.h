@@ -3,8 +3,8 @@
  * rdmacm.h - the path to an IP address, as rdma_cm sees it
  *
  * Owns the one use of librdmacm: resolving.  Queue pairs are neither made nor
- * connected through it.  resolve.c has librdmacm, resolve-none.c does without.  Knows
- * nothing of peers and their records.
+ * connected through it.  A build without librdmacm has rdmacm-none.c instead of rdmacm.c.
+ * Knows nothing of peers and their records.
  */
 #ifndef BEEST_RDMACM_H
 #define BEEST_RDMACM_H
@@ -12,11 +12,11 @@
 #include "lib/path/pathrec.h"
 
 struct beest_rdmacm_query {
-	const struct beest_ipaddr *from;	/* local IP, IPv4 mapped; NULL: as the kernel routes */
+	const struct beest_ipaddr *from;	/* local IP; NULL: as the kernel routes */
 	const struct beest_ipaddr *to;	/* IP of the peer */
 	unsigned int scope;		/* interface of link-local addresses; 0: none */
 	uint8_t tos;			/* type of service, which becomes the traffic class */
-	int64_t deadline;		/* see lib/clock */
+	int64_t deadline;		/* see base/clock.h */
 };
 
 /*
@@ -25,8 +25,8 @@ struct beest_rdmacm_query {
  * -EADDRNOTAVAIL: @from is no address of this host; -ENODEV: no RDMA device behind
  * @from, or behind the interface that leads to @to; -ENETUNREACH, -EHOSTUNREACH: no
  * route; -ETIMEDOUT: no answer to ARP or neighbour discovery, or none of the subnet
- * administrator; -EPROTONOSUPPORT: iWARP.  *route is set on success only.
+ * administrator; -EPROTONOSUPPORT: iWARP.  *path is set on success only.
  */
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *route);
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *path);
 
 #endif

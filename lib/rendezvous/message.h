@@ -1,40 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message.h - keyed messages, and a barrier made of records
+ * message.h - keyed messages
  *
- * Owns the meaning of message and barrier records.  Knows nothing of verbs: works
- * on a machine without an adapter.
+ * Owns their limits.  Knows nothing of what they say.
  */
 #ifndef BEEST_MESSAGE_H
 #define BEEST_MESSAGE_H
 
-#include "lib/rendezvous/board.h"
-#include "lib/base/parse.h"
-#include "lib/base/table.h"
+#include <stddef.h>
 
-/* The longest message. */
-#define BEEST_MESSAGE_MAX (BEEST_VALUE_MAX - 1024)
+#include "include/hartebeest.h"
+#include "lib/rendezvous/registry.h"
 
-int beest_message_push(struct beest_board *board, const char *key, const void *data,
+/* Documented in hartebeest_msg(3): 1 MiB less 2 KiB. */
+#define BEEST_MESSAGE_MAX (1024 * 1024 - 2048)
+
+int beest_message_push(struct beest_registry *registry, const char *key, const void *data,
 		       size_t size);
-
-/* *length is set on success and for -EMSGSIZE; size 0 asks for no data. */
-int beest_message_wait(struct beest_board *board, const char *key, void *buffer,
+int beest_message_wait(struct beest_registry *registry, const char *key, void *buffer,
 		       size_t size, size_t *length);
-int beest_message_delete(struct beest_board *board, const char *key);
 
-/* How often a barrier of this name was passed: each pass has keys of its own. */
-struct beest_barrier {
-	struct beest_node node;
-	uint64_t generation;
-};
+/* Promises what hartebeest_msgs_wait() does in hartebeest.h. */
+int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_message *first,
+			    size_t count, size_t need, int64_t deadline);
 
-extern const struct beest_kind beest_barrier_kind;
-
-int beest_barrier_create(struct beest_barrier **barrier);
-
-/* Waits until all @ranks, of whom @rank is one, are in this generation. */
-int beest_barrier_wait(struct beest_board *board, struct beest_barrier *barrier,
-		       const struct beest_ids *ranks, int rank);
+/* -ENOENT when there is none. */
+int beest_message_delete(struct beest_registry *registry, const char *key);
 
 #endif

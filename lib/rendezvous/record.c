@@ -1,132 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.c - the envelope around every payload
+ * record.c - see record.h
  *
- * A record on the wire; all integers are big-endian:
+ * The header, 26 bytes:
  *
  *   offset  bytes  content
  *        0      3  "HBR"
  *        3      1  version, 1
- *        4      1  kind: r rank, m mr, q qp, c confirm, s msg, b barrier
- *        5      1  zero, not looked at
- *        6      2  K: length of the key, 1 to 250
- *        8      2  H: length of the host name, 0 to 63
- *       10      2  zero, not looked at
- *       12      4  P: length of the payload
- *       16     16  incarnation of the author
- *       32      4  process id of the author
- *       36      4  rank of the author, two's complement, -1: unknown
- *       40      8  seconds since 1970, for people
- *       48      K  the key under which the record was put
- *     48+K      H  host name of the author, without control characters
- *   48+K+H      P  payload
- *  +P           4  CRC-32 (IEEE 802.3, as zlib's) of all bytes before it
+ *        4      1  kind, a letter
+ *        5      1  flags
+ *        6     16  incarnation of the author
+ *       22      4  rank of the author, two's complement, -1: unknown
  *
- * Nothing follows: a record has 52+K+H+P bytes.
+ * The body follows, and then the CRC-32 (IEEE 802.3, as zlib's) of the key and of all
+ * bytes before it.
  */
 #include "config.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "lib/base/hash.h"
-#include "lib/base/error.h"
-#include "lib/base/macro.h"
-#include "lib/rendezvous/record.h"
+#include <infiniband/verbs.h>
 
-#define CRC_SIZE 4
-#define HEADER_SIZE 48
+#include "lib/base/codec.h"
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/rendezvous/record.h"
 
 struct header {
 	uint8_t magic[3];
 	uint8_t version;
 	uint8_t kind;
-	uint8_t zero1;
-	uint16_t key_size;
-	uint16_t host_size;
-	uint16_t zero2;
-	uint32_t payload_size;
+	uint8_t flags;
 	struct beest_incarnation incarnation;
-	uint32_t pid;
 	int32_t rank;
-	uint64_t time;
 };
+
+#define FLAGS_AT 5
 
 static const struct beest_codec_field header_rows[] = {
 	BEEST_CODEC_ROW(header, magic, BYTES),
 	BEEST_CODEC_ROW(header, version, UINT),
 	BEEST_CODEC_ROW(header, kind, UINT),
-	BEEST_CODEC_ROW(header, zero1, UINT),
-	BEEST_CODEC_ROW(header, key_size, UINT),
-	BEEST_CODEC_ROW(header, host_size, UINT),
-	BEEST_CODEC_ROW(header, zero2, UINT),
-	BEEST_CODEC_ROW(header, payload_size, UINT),
+	BEEST_CODEC_ROW(header, flags, UINT),
 	BEEST_CODEC_ROW(header, incarnation, BYTES),
-	BEEST_CODEC_ROW(header, pid, UINT),
 	BEEST_CODEC_ROW(header, rank, UINT),
-	BEEST_CODEC_ROW(header, time, UINT),
 };
-static const struct beest_codec_layout header_layout = {
-	header_rows, BEEST_COUNT(header_rows),
+static const struct beest_codec_layout header_layout = BEEST_CODEC_LAYOUT(header_rows);
+
+static const struct beest_codec_field checksum_row = {
+	0, BEEST_RECORD_CHECKSUM, BEEST_CODEC_UINT
 };
-
-static const struct beest_codec_field crc_row = { 0, CRC_SIZE, BEEST_CODEC_UINT };
-static const struct beest_codec_layout crc_layout = { &crc_row, 1 };
-
-static const struct beest_codec_field mr_rows[] = {
-	BEEST_CODEC_ROW(beest_mr_payload, address, UINT),
-	BEEST_CODEC_ROW(beest_mr_payload, length, UINT),
-	BEEST_CODEC_ROW(beest_mr_payload, rkey, UINT),
-	BEEST_CODEC_ROW(beest_mr_payload, access, UINT),
-};
-
-static const struct beest_codec_field qp_rows[] = {
-	BEEST_CODEC_ROW(beest_endpoint, qp_type, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, link_layer, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, roce, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, mtu, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, max_dest_rd_atomic, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, grh_required, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, lmc, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, sl, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, lid, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, pkey, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, qp_num, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, sq_psn, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, qkey, UINT),
-	BEEST_CODEC_ROW(beest_endpoint, gid, BYTES),
-	BEEST_CODEC_ROW(beest_endpoint, address, BYTES),
-	BEEST_CODEC_ROW(beest_endpoint, device, TEXT),
-	BEEST_CODEC_ROW(beest_endpoint, generation, UINT),
-};
-
-static const struct beest_codec_field confirm_rows[] = {
-	BEEST_CODEC_ROW(beest_confirm_payload, qp_num, UINT),
-	BEEST_CODEC_ROW(beest_confirm_payload, sq_psn, UINT),
-	BEEST_CODEC_ROW(beest_confirm_payload, peer, BYTES),
-	BEEST_CODEC_ROW(beest_confirm_payload, peer_qp_num, UINT),
-	BEEST_CODEC_ROW(beest_confirm_payload, peer_sq_psn, UINT),
-	BEEST_CODEC_ROW(beest_confirm_payload, generation, UINT),
-	BEEST_CODEC_ROW(beest_confirm_payload, peer_generation, UINT),
-};
-
-static const struct beest_codec_field barrier_rows[] = {
-	BEEST_CODEC_ROW(beest_barrier_payload, generation, UINT),
-	BEEST_CODEC_ROW(beest_barrier_payload, digest, UINT),
-};
-
-static const struct beest_codec_field rank_rows[] = {
-	BEEST_CODEC_ROW(beest_rank_payload, servers, UINT),
-	BEEST_CODEC_ROW(beest_rank_payload, size, UINT),
-};
-
-const struct beest_codec_layout beest_mr_layout = BEEST_CODEC_LAYOUT(mr_rows);
-const struct beest_codec_layout beest_qp_layout = BEEST_CODEC_LAYOUT(qp_rows);
-const struct beest_codec_layout beest_confirm_layout = BEEST_CODEC_LAYOUT(confirm_rows);
-const struct beest_codec_layout beest_barrier_layout = BEEST_CODEC_LAYOUT(barrier_rows);
-const struct beest_codec_layout beest_rank_layout = BEEST_CODEC_LAYOUT(rank_rows);
+static const struct beest_codec_layout checksum_layout = { &checksum_row, 1 };
 
 static const struct {
 	enum beest_record_kind kind;
@@ -135,12 +60,12 @@ static const struct {
 	{ BEEST_KIND_RANK, "rank" },
 	{ BEEST_KIND_MR, "mr" },
 	{ BEEST_KIND_QP, "qp" },
-	{ BEEST_KIND_CONFIRM, "confirm" },
 	{ BEEST_KIND_MESSAGE, "msg" },
 	{ BEEST_KIND_BARRIER, "barrier" },
+	{ BEEST_KIND_GATE, "barrier" },
 };
 
-const char *beest_kind_word(enum beest_record_kind kind)
+const char *beest_record_word(enum beest_record_kind kind)
 {
 	size_t i;
 
@@ -151,136 +76,70 @@ const char *beest_kind_word(enum beest_record_kind kind)
 	return "unknown";
 }
 
-/* What follows the header and lies before the sum; 64 bits hold any three lengths. */
-static uint64_t body_size(const struct header *header)
+/* ---------------------------------------------------------------- the envelope --- */
+
+static uint32_t record_checksum(const char *key, const uint8_t *bytes, size_t size)
 {
-	return (uint64_t)header->key_size + header->host_size + header->payload_size;
+	return beest_hash_crc32_more(beest_hash_crc32(key, strlen(key)), bytes, size);
 }
 
-static uint8_t *append(uint8_t *to, const void *from, size_t size)
+static void record_seal(const char *key, uint8_t *bytes, size_t size)
 {
-	if (size)
-		memcpy(to, from, size);
+	uint32_t sum = record_checksum(key, bytes, size);
 
-	return to + size;
+	beest_codec_encode(&checksum_layout, &sum, bytes + size, BEEST_RECORD_CHECKSUM);
 }
 
-static struct header header_of(const struct beest_record *record)
+int beest_record_encode(const struct beest_record *record, const char *key, uint8_t *bytes,
+			size_t room)
 {
-	const struct beest_author *author = &record->author;
 	struct header header = {
 		.magic = { 'H', 'B', 'R' },
 		.version = BEEST_RECORD_VERSION,
 		.kind = (uint8_t)record->kind,
-		.key_size = (uint16_t)strnlen(record->key, BEEST_KEY_MAX),
-		.host_size = (uint16_t)strnlen(author->host, BEEST_HOST_MAX - 1),
-		.payload_size = (uint32_t)record->payload_size,
-		.incarnation = author->incarnation,
-		.pid = author->pid,
-		.rank = author->rank,
-		.time = author->time,
+		.flags = record->flags,
+		.incarnation = record->incarnation,
+		.rank = record->rank,
 	};
+	size_t end = BEEST_RECORD_HEADER + record->size;
 
-	return header;
+	if (record->size > INT32_MAX - BEEST_RECORD_OVERHEAD ||
+	    end + BEEST_RECORD_CHECKSUM > room)
+		return beest_fail(EMSGSIZE, "a record with a body of %zu bytes in a buffer of %zu",
+				  record->size, room);
+
+	beest_codec_encode(&header_layout, &header, bytes, BEEST_RECORD_HEADER);
+	if (record->size)
+		memcpy(bytes + BEEST_RECORD_HEADER, record->body, record->size);
+	record_seal(key, bytes, end);
+
+	return (int)(end + BEEST_RECORD_CHECKSUM);
 }
 
-int beest_record_encode(const struct beest_record *record, uint8_t *bytes, size_t size)
+/* The version before all else: another one may have another layout. */
+static int record_check(const struct header *header, const uint8_t *bytes, size_t size,
+			enum beest_record_kind kind, const char *key)
 {
-	struct header header = header_of(record);
-	uint64_t needed = HEADER_SIZE + body_size(&header) + CRC_SIZE;
-	uint8_t *end = bytes + HEADER_SIZE;
-	uint32_t crc;
+	uint32_t sum = 0;
 
-	if (record->payload_size > INT32_MAX || needed > INT32_MAX || needed > size)
-		return beest_fail(EMSGSIZE, "record with a payload of %zu bytes in a buffer of %zu",
-				  record->payload_size, size);
-
-	beest_codec_encode(&header_layout, &header, bytes, HEADER_SIZE);
-	end = append(end, record->key, header.key_size);
-	end = append(end, record->author.host, header.host_size);
-	end = append(end, record->payload, header.payload_size);
-	crc = beest_hash_crc32(bytes, (size_t)(end - bytes));
-	beest_codec_encode(&crc_layout, &crc, end, CRC_SIZE);
-
-	return (int)needed;
-}
-
-/* May these bytes stand in a sentence? */
-static bool is_printable(const uint8_t *bytes, size_t size)
-{
-	size_t i;
-
-	for (i = 0; i < size; i++)
-		if (bytes[i] < 0x20 || bytes[i] == 0x7f)
-			return false;
-
-	return true;
-}
-
-/* Version before checksum: another version may have another layout. */
-static int header_check(const struct header *header, size_t size)
-{
-	if (memcmp(header->magic, "HBR", sizeof(header->magic)))
+	if (memcmp(header->magic, "HBR", sizeof(header->magic)) != 0)
 		return beest_fail(EBADMSG, "not a record of hartebeest");
 	if (header->version != BEEST_RECORD_VERSION)
 		return beest_fail(EPROTONOSUPPORT,
-				  "record of version %d, this library speaks version %d",
+				  "a record of version %d, this library speaks version %d",
 				  header->version, BEEST_RECORD_VERSION);
-	if (HEADER_SIZE + body_size(header) + CRC_SIZE != size)
-		return beest_fail(EBADMSG, "record of %zu bytes where its lengths demand %llu",
-				  size, (unsigned long long)(HEADER_SIZE +
-							     body_size(header) + CRC_SIZE));
-	if (!header->key_size || header->key_size > BEEST_KEY_MAX ||
-	    header->host_size >= BEEST_HOST_MAX)
-		return beest_fail(EBADMSG, "record with a key of %d and a host name of %d bytes",
-				  header->key_size, header->host_size);
 
-	return 0;
-}
-
-static int crc_check(const uint8_t *bytes, size_t size)
-{
-	uint32_t crc = 0;
-
-	beest_codec_decode(&crc_layout, bytes + size - CRC_SIZE, CRC_SIZE, &crc);
-	if (crc != beest_hash_crc32(bytes, size - CRC_SIZE))
-		return beest_fail(EBADMSG, "damaged record: its checksum is wrong");
-
-	return 0;
-}
-
-/* Is it the record that was asked for?  libmemcached has been seen to mix answers up. */
-static int identity_check(const struct header *header, const uint8_t *key,
-			  enum beest_record_kind kind, const char *wanted)
-{
-	if (!is_printable(key, (size_t)header->key_size + header->host_size))
-		return beest_fail(EBADMSG, "record with control characters in key or host name");
-	if (header->key_size != strlen(wanted) || memcmp(key, wanted, header->key_size))
-		return beest_fail(EBADMSG, "the answer for key '%s' holds the record of key '%.*s'",
-				  wanted, header->key_size, (const char *)key);
+	size -= BEEST_RECORD_CHECKSUM;
+	beest_codec_decode(&checksum_layout, bytes + size, BEEST_RECORD_CHECKSUM, &sum);
+	if (sum != record_checksum(key, bytes, size))
+		return beest_fail(EBADMSG, "a damaged record, or one of another key: its checksum "
+				  "is wrong");
 	if (header->kind != (uint8_t)kind)
-		return beest_fail(EBADMSG, "record of kind %s under key '%s', %s expected",
-				  beest_kind_word((enum beest_record_kind)header->kind), wanted,
-				  beest_kind_word(kind));
+		return beest_fail(EBADMSG, "a record of kind %s, %s expected",
+				  beest_record_word((enum beest_record_kind)header->kind),
+				  beest_record_word(kind));
 
 	return 0;
-}
-
-static void record_fill(struct beest_record *record, const struct header *header,
-			const uint8_t *key)
-{
-	const uint8_t *host = key + header->key_size;
-
-	memset(record, 0, sizeof(*record));
-	record->kind = (enum beest_record_kind)header->kind;
-	memcpy(record->key, key, header->key_size);
-	record->author.incarnation = header->incarnation;
-	memcpy(record->author.host, host, header->host_size);
-	record->author.pid = header->pid;
-	record->author.rank = header->rank;
-	record->author.time = header->time;
-	record->payload = host + header->host_size;
-	record->payload_size = header->payload_size;
 }
 
 int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind,
@@ -289,19 +148,275 @@ int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kin
 	struct header header;
 	int ret;
 
-	if (size < HEADER_SIZE + CRC_SIZE)
+	if (size < BEEST_RECORD_OVERHEAD)
 		return beest_fail(EBADMSG, "%zu bytes are too few for a record", size);
 
-	beest_codec_decode(&header_layout, bytes, HEADER_SIZE, &header);
-	ret = header_check(&header, size);
-	if (ret == 0)
-		ret = crc_check(bytes, size);
-	if (ret == 0)
-		ret = identity_check(&header, bytes + HEADER_SIZE, kind, key);
+	beest_codec_decode(&header_layout, bytes, BEEST_RECORD_HEADER, &header);
+	ret = record_check(&header, bytes, size, kind, key);
 	if (ret < 0)
 		return ret;
 
-	record_fill(record, &header, bytes + HEADER_SIZE);
+	record->kind = kind;
+	record->flags = header.flags;
+	record->incarnation = header.incarnation;
+	record->rank = header.rank;
+	record->body = bytes + BEEST_RECORD_HEADER;
+	record->size = size - BEEST_RECORD_OVERHEAD;
 
 	return 0;
+}
+
+uint8_t beest_record_flags(const uint8_t *bytes)
+{
+	return bytes[FLAGS_AT];
+}
+
+bool beest_record_author(const uint8_t *bytes, size_t size, const char *key,
+			 struct beest_incarnation *incarnation)
+{
+	struct header header;
+
+	if (size < BEEST_RECORD_OVERHEAD)
+		return false;
+
+	beest_codec_decode(&header_layout, bytes, BEEST_RECORD_HEADER, &header);
+	*incarnation = header.incarnation;
+
+	return record_check(&header, bytes, size, (enum beest_record_kind)header.kind, key) == 0;
+}
+
+void beest_record_close(uint8_t *bytes, size_t size, const char *key)
+{
+	bytes[FLAGS_AT] |= BEEST_RECORD_CLOSED;
+	record_seal(key, bytes, size - BEEST_RECORD_CHECKSUM);
+}
+
+/* ------------------------------------------------------------------ queue pairs --- */
+
+static const struct beest_codec_field qp_rows[] = {
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.qp_type, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.link_layer, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.roce, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.mtu, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.max_dest_rd_atomic, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.grh_required, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, regions, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.lid, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.pkey, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.qp_num, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.psn, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.qkey, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.generation, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.gid, BYTES),
+	BEEST_CODEC_ROW(beest_qp_body, echo.incarnation, BYTES),
+	BEEST_CODEC_ROW(beest_qp_body, echo.qp_num, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, echo.psn, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, echo.generation, UINT),
+};
+static const struct beest_codec_layout qp_layout = BEEST_CODEC_LAYOUT(qp_rows);
+
+static const struct beest_codec_field ip_rows[] = {
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.ip, BYTES),
+};
+static const struct beest_codec_layout ip_layout = BEEST_CODEC_LAYOUT(ip_rows);
+
+static const struct beest_codec_field mr_rows[] = {
+	BEEST_CODEC_ROW(beest_region, address, UINT),
+	BEEST_CODEC_ROW(beest_region, length, UINT),
+	BEEST_CODEC_ROW(beest_region, rkey, UINT),
+	BEEST_CODEC_ROW(beest_region, access, UINT),
+};
+static const struct beest_codec_layout mr_layout = BEEST_CODEC_LAYOUT(mr_rows);
+
+#define IP_SIZE 16
+#define REGION_SIZE 24
+
+static uint8_t qp_flags(const struct beest_qp_body *body)
+{
+	const struct beest_endpoint *end = &body->endpoint;
+	uint8_t flags = 0;
+
+	if (body->echo.qp_num)
+		flags |= BEEST_RECORD_ECHO;
+	if (memcmp(&end->ip, &end->gid, sizeof(end->ip)) != 0)
+		flags |= BEEST_RECORD_IP;
+	if (body->regions)
+		flags |= BEEST_RECORD_REGION;
+
+	return flags;
+}
+
+int beest_record_qp_encode(const struct beest_qp_body *body, uint8_t *flags,
+			   uint8_t bytes[BEEST_BODY_MAX])
+{
+	int used = beest_codec_encode(&qp_layout, body, bytes, BEEST_BODY_MAX);
+
+	*flags = qp_flags(body);
+	if (*flags & BEEST_RECORD_IP)
+		used += beest_codec_encode(&ip_layout, body, bytes + used, IP_SIZE);
+	if (*flags & BEEST_RECORD_REGION)
+		used += beest_codec_encode(&mr_layout, &body->region, bytes + used, REGION_SIZE);
+
+	return used;
+}
+
+/* A record may be well formed and still say what no queue pair can be. */
+static int endpoint_check(const struct beest_endpoint *end)
+{
+	const struct {
+		const char *what;
+		uint32_t value, min, max;
+	} rows[] = {
+		{ "queue pair number", end->qp_num, 1, 0xffffff },
+		{ "sequence number", end->psn, 0, 0xffffff },
+		{ "path MTU", end->mtu, IBV_MTU_256, IBV_MTU_4096 },
+		{ "link layer", end->link_layer, IBV_LINK_LAYER_INFINIBAND,
+		  IBV_LINK_LAYER_ETHERNET },
+		{ "RoCE version", end->roce, BEEST_ROCE_NONE, BEEST_ROCE_V2 },
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++)
+		if (rows[i].value < rows[i].min || rows[i].value > rows[i].max)
+			return beest_fail(EBADMSG, "the record has the %s %" PRIu32 ", which is not "
+					  "within %" PRIu32 "..%" PRIu32, rows[i].what,
+					  rows[i].value, rows[i].min, rows[i].max);
+
+	return 0;
+}
+
+/* Decodes the next part of a body. */
+static int body_decode(const struct beest_codec_layout *layout, const struct beest_record *record,
+		       size_t at, void *body)
+{
+	return beest_codec_decode(layout, record->body + at,
+				  at < record->size ? record->size - at : 0, body);
+}
+
+int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body)
+{
+	size_t at = beest_codec_size(&qp_layout);
+	int ret;
+
+	memset(body, 0, sizeof(*body));
+	ret = body_decode(&qp_layout, record, 0, body);
+	if (ret < 0)
+		return ret;
+
+	body->endpoint.incarnation = record->incarnation;
+	body->endpoint.rank = record->rank;
+	body->endpoint.ip = body->endpoint.gid;
+	if (record->flags & BEEST_RECORD_IP) {
+		ret = body_decode(&ip_layout, record, at, body);
+		at += IP_SIZE;
+	}
+	if (ret == 0 && record->flags & BEEST_RECORD_REGION)
+		ret = body_decode(&mr_layout, record, at, &body->region);
+	else if (ret == 0 && body->regions)
+		ret = beest_fail(EBADMSG, "the record offers %d regions and has none of them",
+				 body->regions);
+
+	return ret < 0 ? ret : endpoint_check(&body->endpoint);
+}
+
+int beest_record_mr_encode(const struct beest_region *region, uint8_t bytes[BEEST_BODY_MAX])
+{
+	return beest_codec_encode(&mr_layout, region, bytes, BEEST_BODY_MAX);
+}
+
+int beest_record_mr_decode(const struct beest_record *record, struct beest_region *region)
+{
+	return body_decode(&mr_layout, record, 0, region);
+}
+
+/* ------------------------------------------------------------------------ ranks --- */
+
+static const struct beest_codec_field rank_rows[] = {
+	BEEST_CODEC_ROW(beest_rank_body, time, UINT),
+	BEEST_CODEC_ROW(beest_rank_body, participants, UINT),
+	BEEST_CODEC_ROW(beest_rank_body, servers, UINT),
+	BEEST_CODEC_ROW(beest_rank_body, pid, UINT),
+	BEEST_CODEC_ROW(beest_rank_body, size, UINT),
+	BEEST_CODEC_ROW(beest_rank_body, state, UINT),
+};
+static const struct beest_codec_layout rank_layout = BEEST_CODEC_LAYOUT(rank_rows);
+
+/* The texts behind the fields: a byte with the length, then so many bytes. */
+static const struct rank_text {
+	size_t offset, room;
+} rank_texts[] = {
+	{ offsetof(struct beest_rank_body, host), BEEST_HOST_MAX },
+	{ offsetof(struct beest_rank_body, device), BEEST_DEVICE_MAX },
+	{ offsetof(struct beest_rank_body, reason), BEEST_REASON_MAX },
+};
+
+int beest_record_rank_encode(const struct beest_rank_body *body, uint8_t bytes[BEEST_BODY_MAX])
+{
+	int used = beest_codec_encode(&rank_layout, body, bytes, BEEST_BODY_MAX);
+	const char *text;
+	size_t i, length;
+
+	for (i = 0; i < BEEST_COUNT(rank_texts); i++) {
+		text = (const char *)body + rank_texts[i].offset;
+		length = strnlen(text, rank_texts[i].room - 1);
+		bytes[used++] = (uint8_t)length;
+		memcpy(bytes + used, text, length);
+		used += (int)length;
+	}
+
+	return used;
+}
+
+/* Texts of others go to terminals and logs: no control characters in them. */
+static int rank_text_read(const struct beest_record *record, size_t *at, char *text, size_t room)
+{
+	size_t i, length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
+
+	if (length > record->size - *at || length >= room)
+		return beest_fail(EBADMSG, "the record of a rank ends within a text");
+
+	for (i = 0; i < length; i++) {
+		text[i] = (char)record->body[*at + i];
+		if ((uint8_t)text[i] < 0x20 || text[i] == 0x7f)
+			text[i] = '?';
+	}
+	text[length] = '\0';
+	*at += length;
+
+	return 0;
+}
+
+int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body)
+{
+	size_t i, at = beest_codec_size(&rank_layout);
+	int ret;
+
+	memset(body, 0, sizeof(*body));
+	ret = body_decode(&rank_layout, record, 0, body);
+	for (i = 0; i < BEEST_COUNT(rank_texts) && ret == 0; i++)
+		ret = rank_text_read(record, &at, (char *)body + rank_texts[i].offset,
+				     rank_texts[i].room);
+
+	return ret;
+}
+
+/* --------------------------------------------------------------------- barriers --- */
+
+static const struct beest_codec_field barrier_rows[] = {
+	BEEST_CODEC_ROW(beest_barrier_body, pass, UINT),
+	BEEST_CODEC_ROW(beest_barrier_body, roll, UINT),
+	BEEST_CODEC_ROW(beest_barrier_body, name, UINT),
+};
+static const struct beest_codec_layout barrier_layout = BEEST_CODEC_LAYOUT(barrier_rows);
+
+int beest_record_barrier_encode(const struct beest_barrier_body *body,
+				uint8_t bytes[BEEST_BODY_MAX])
+{
+	return beest_codec_encode(&barrier_layout, body, bytes, BEEST_BODY_MAX);
+}
+
+int beest_record_barrier_decode(const struct beest_record *record,
+				struct beest_barrier_body *body)
+{
+	return body_decode(&barrier_layout, record, 0, body);
 }

@@ -2,12 +2,12 @@
 /*
  * record.h - the wire form of what is published
  *
- * Owns the layout of hartebeest-exchange(7).  Pure: bytes in, struct out, and
- * back.  Knows nothing of Memcached, of waiting, or of what a verbs call wants.
+ * Owns the layouts of hartebeest-exchange(7).  Pure: bytes in, struct out, and back.
+ * Knows nothing of Memcached and of waiting.
  *
- * A record: magic "HBR", version, kind, key, incarnation, who (host, pid, rank,
- * time), payload, CRC-32.  All integers are big-endian.  Decoding accepts hostile
- * bytes: any input yields a record or a reasoned refusal.
+ * A record is a header, a body that depends on its kind, and a checksum over its key and
+ * all of this.  All integers are big-endian.  Decoding accepts hostile bytes: any input
+ * yields a record or a reasoned refusal.
  */
 #ifndef BEEST_RECORD_H
 #define BEEST_RECORD_H
@@ -15,90 +15,130 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
-#include "lib/base/codec.h"
 #include "lib/base/macro.h"
 #include "lib/base/process.h"
 #include "lib/verbs/endpoint.h"
 
 #define BEEST_RECORD_VERSION 1
+#define BEEST_RECORD_HEADER 26
+#define BEEST_RECORD_CHECKSUM 4
+#define BEEST_RECORD_OVERHEAD (BEEST_RECORD_HEADER + BEEST_RECORD_CHECKSUM)
 
-/* The letter stands on the wire; the word in the key: hb1/JOB/WORD/NAME. */
+/* The letter is part of the record; the word is part of the key: hb1/JOB/WORD/NAME. */
 enum beest_record_kind {
 	BEEST_KIND_RANK = 'r',		/* "rank": a process that takes part */
-	BEEST_KIND_MR = 'm',		/* "mr" */
-	BEEST_KIND_QP = 'q',		/* "qp" */
-	BEEST_KIND_CONFIRM = 'c',	/* "confirm": my QP is in RTR for yours */
+	BEEST_KIND_MR = 'm',		/* "mr": a memory region */
+	BEEST_KIND_QP = 'q',		/* "qp": a queue pair, and whom it is connected to */
 	BEEST_KIND_MESSAGE = 's',	/* "msg" */
-	BEEST_KIND_BARRIER = 'b',	/* "barrier" */
+	BEEST_KIND_BARRIER = 'b',	/* "barrier": a rank has come */
+	BEEST_KIND_GATE = 'g',		/* "barrier", too: all have */
 };
 
-const char *beest_kind_word(enum beest_record_kind kind);
+const char *beest_record_word(enum beest_record_kind kind);
 
-/* A decoded record.  payload points into the bytes that were decoded. */
+enum {
+	BEEST_RECORD_CLOSED = 1,	/* qp: it is gone; what it says was true until then */
+	BEEST_RECORD_ECHO = 2,		/* qp: it is connected to somebody */
+	BEEST_RECORD_IP = 4,		/* qp: an IP address that is not the GID */
+	BEEST_RECORD_REGION = 8,	/* qp: a region rides along */
+};
+
 struct beest_record {
 	enum beest_record_kind kind;
-	char key[BEEST_KEY_MAX + 1];
-	struct beest_author author;
-	const uint8_t *payload;
-	size_t payload_size;
+	uint8_t flags;
+	struct beest_incarnation incarnation;	/* of its author */
+	int32_t rank;				/* -1: unknown */
+	const uint8_t *body;			/* within the bytes that were decoded */
+	size_t size;
 };
 
-/* The most that beest_record_encode() adds around a payload. */
-#define BEEST_RECORD_OVERHEAD (BEEST_KEY_MAX + BEEST_HOST_MAX + 64)
-
-/* Returns the bytes written, or -EMSGSIZE when @size is too small. */
-int beest_record_encode(const struct beest_record *record, uint8_t *bytes, size_t size);
+/* Returns the bytes written, or -EMSGSIZE when @room is too small. */
+int beest_record_encode(const struct beest_record *record, const char *key, uint8_t *bytes,
+			size_t room);
 
 /*
- * -EBADMSG: not a record, cut short, or damaged; -EPROTONOSUPPORT: another
- * version; -EBADMSG too when kind or key differ from @kind and @key, which says
- * that the server or its client mixed up answers.
+ * -EBADMSG: not a record, cut short, or damaged, which a record of another key is, too;
+ * -EPROTONOSUPPORT: another version.
  */
 int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind,
 			const char *key, struct beest_record *record);
 
-/* Payloads.  A longer payload than this version knows is read and its rest ignored. */
+/* ------------------------------------------------------- bytes of an own record --- */
 
-/* BEEST_KIND_MR */
-struct beest_mr_payload {
-	uint64_t address;
-	uint64_t length;		/* bytes */
-	uint32_t rkey;
-	uint32_t access;		/* enum ibv_access_flags */
+/* The flags of encoded bytes. */
+uint8_t beest_record_flags(const uint8_t *bytes);
+
+/* Is it well formed, and whose is it?  False: it is not. */
+bool beest_record_author(const uint8_t *bytes, size_t size, const char *key,
+			 struct beest_incarnation *incarnation);
+
+/* Makes the record of a queue pair say that it is closed. */
+void beest_record_close(uint8_t *bytes, size_t size, const char *key);
+
+/* ------------------------------------------------------------------------ bodies --- */
+
+/* A body may be longer than this version knows: the rest is ignored. */
+#define BEEST_BODY_MAX 512
+
+/* "I am in RTR or later for this queue pair of yours." */
+struct beest_echo {
+	struct beest_incarnation incarnation;
+	uint32_t qp_num, psn, generation;
 };
 
-/*
- * BEEST_KIND_CONFIRM: "I, the author, am in RTR or later with this QP of mine
- * for that QP of yours."
- */
-struct beest_confirm_payload {
-	uint32_t qp_num, sq_psn;			/* the author's */
-	struct beest_incarnation peer;
-	uint32_t peer_qp_num, peer_sq_psn;
-	uint32_t generation, peer_generation;		/* of the two cards */
+struct beest_qp_body {
+	struct beest_endpoint endpoint;	/* incarnation and rank are the header's */
+	struct beest_echo echo;		/* with BEEST_RECORD_ECHO */
+	uint8_t regions;		/* how many it offers */
+	struct beest_region region;	/* the first, with BEEST_RECORD_REGION */
 };
 
-/* BEEST_KIND_BARRIER: digest of all incarnations the author has seen, 0: not all yet. */
-struct beest_barrier_payload {
-	uint64_t generation;
-	uint64_t digest;
+/* Of a rank. */
+enum beest_rank_state {
+	BEEST_RANK_ALIVE,
+	BEEST_RANK_LEFT,
+	BEEST_RANK_FAILED,
 };
 
-/* BEEST_KIND_RANK */
-struct beest_rank_payload {
-	uint64_t servers;		/* digest of the server list, for comparison */
-	uint32_t size;			/* ranks in the job, 0: unknown */
+#define BEEST_HOST_MAX 64
+#define BEEST_DEVICE_MAX 80
+#define BEEST_REASON_MAX 201
+
+struct beest_rank_body {
+	uint64_t time;			/* seconds since 1970, never compared with a clock */
+	uint64_t participants;		/* digest of the ids, 0: unknown */
+	uint64_t servers;		/* digest of the list of servers */
+	uint32_t pid;
+	uint32_t size;			/* number of ranks, 0: unknown */
+	uint8_t state;			/* enum beest_rank_state */
+	char host[BEEST_HOST_MAX];
+	char device[BEEST_DEVICE_MAX];	/* "mlx5_0:1"; "": none opened */
+	char reason[BEEST_REASON_MAX];	/* why it failed */
 };
 
-extern const struct beest_codec_layout beest_mr_layout;
-extern const struct beest_codec_layout beest_qp_layout;
-extern const struct beest_codec_layout beest_confirm_layout;
-extern const struct beest_codec_layout beest_barrier_layout;
-extern const struct beest_codec_layout beest_rank_layout;
+/* A rank at a barrier, and the gate that opens it. */
+struct beest_barrier_body {
+	uint64_t pass;			/* from 1 */
+	uint64_t roll;			/* digest of the roll, 0: none yet */
+	uint64_t name;			/* hash of the barrier's name */
+};
 
-/* The most any of the layouts takes. */
-#define BEEST_PAYLOAD_MAX 256
+/* Each sets @flags to what the header must have and returns the size of the body. */
+int beest_record_qp_encode(const struct beest_qp_body *body, uint8_t *flags,
+			   uint8_t bytes[BEEST_BODY_MAX]);
+int beest_record_mr_encode(const struct beest_region *region, uint8_t bytes[BEEST_BODY_MAX]);
+int beest_record_rank_encode(const struct beest_rank_body *body,
+			     uint8_t bytes[BEEST_BODY_MAX]);
+int beest_record_barrier_encode(const struct beest_barrier_body *body,
+				uint8_t bytes[BEEST_BODY_MAX]);
+#define BEEST_BARRIER_SIZE 24
+
+/* -EBADMSG: too short, or a value that cannot be, which the sentence names. */
+int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body);
+int beest_record_mr_decode(const struct beest_record *record, struct beest_region *region);
+int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body);
+int beest_record_barrier_decode(const struct beest_record *record,
+				struct beest_barrier_body *body);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json.c - read, check, parse, walk
+ * json.c - read, scan, parse, walk
  *
- * Tokens are checked here, since that is where the versions of json-c differ; how
- * they may follow each other, and what a string means, is json-c's.
+ * json-c parses.  The scan before it refuses what some of its versions let pass, and
+ * notes the line of each key, since json-c tells neither lines nor repeated keys.
  */
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,515 +19,326 @@
 #include <json-c/json.h>
 
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/settings/json.h"
-
-struct cursor {
-	const char *at, *end;
-	unsigned int line;
-};
 
 struct beest_json {
 	char *path;
 	char *text;
 	size_t length;
 	struct json_object *root;
-
-	/* beest_json_next() */
-	struct cursor cursor;
-	int depth;
-	char section[64];
+	struct json_object *sections;	/* the line of each section, by its name */
+	struct json_object *keys;	/* by section: the line of each key */
 };
-
-/* ------------------------------------------------------------- tokens --- */
-
-enum token_type {
-	TOKEN_END,
-	TOKEN_BAD,
-	TOKEN_MARK,	/* one of {}[]:, */
-	TOKEN_STRING,
-	TOKEN_PLAIN,	/* a number or a word */
-};
-
-struct token {
-	enum token_type type;
-	const char *start;
-	size_t length;
-	unsigned int line;
-	enum beest_json_type value;	/* if it begins a value */
-	char wrong[96];			/* if BAD */
-};
-
-#define DIGITS "0123456789"
-#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
-
-static bool is_mark(const struct token *token, char mark)
-{
-	return token->type == TOKEN_MARK && *token->start == mark;
-}
-
-static void bad(struct token *token, const char *format, ...) BEEST_PRINTF(2, 3);
-
-static void bad(struct token *token, const char *format, ...)
-{
-	va_list arguments;
-
-	token->type = TOKEN_BAD;
-	va_start(arguments, format);
-	vsnprintf(token->wrong, sizeof(token->wrong), format, arguments);
-	va_end(arguments);
-}
-
-static void skip_blanks(struct cursor *cursor)
-{
-	for (; cursor->at < cursor->end && *cursor->at; cursor->at++) {
-		if (!strchr(" \t\r\n", *cursor->at))
-			return;
-		if (*cursor->at == '\n')
-			cursor->line++;
-	}
-}
-
-/* Length of the escape that begins at @text, 0: none of JSON's. */
-static size_t escape_length(const char *text)
-{
-	if (text[1] && strchr("\"\\/bfnrt", text[1]))
-		return 2;
-	if (text[1] == 'u' && strspn(text + 2, DIGITS "abcdefABCDEF") >= 4)
-		return 6;
-	return 0;
-}
-
-/* json-c 0.11 ends a key at an escaped NUL; no C string could hold one anyway. */
-static bool is_nul_escape(const char *text)
-{
-	return !strncmp(text, "\\u0000", 6);
-}
-
-static void scan_string(struct token *token)
-{
-	const char *at = token->start + 1;
-
-	token->type = TOKEN_STRING;
-	token->value = BEEST_JSON_STRING;
-	while (*at != '"') {
-		size_t length = *at == '\\' ? escape_length(at) : 1;
-
-		if ((unsigned char)*at < ' ') {
-			bad(token, strchr("\r\n", *at) ? "a string has no end" :
-			    "a control character in a string");
-			return;
-		}
-		if (!length || is_nul_escape(at)) {
-			bad(token, "\"%.2s\" in a string is no JSON escape",
-			    length ? "\\0" : at);
-			return;
-		}
-		at += length;
-	}
-	token->length = at + 1 - token->start;
-}
-
-/* Length of the number that @text begins with; *integer: has no fraction. */
-static size_t number_length(const char *text, bool *integer)
-{
-	const char *at = text + (*text == '-');
-	size_t digits = *at == '0' ? 1 : strspn(at, DIGITS);
-
-	if (!digits)
-		return 0;
-	at += digits;
-	*integer = true;
-	if (*at == '.' && (digits = strspn(at + 1, DIGITS))) {
-		at += 1 + digits;
-		*integer = false;
-	}
-	if (*at == 'e' || *at == 'E') {
-		size_t sign = at[1] == '-' || at[1] == '+';
-
-		digits = strspn(at + 1 + sign, DIGITS);
-		*integer = false;
-		at += digits ? 1 + sign + digits : 0;
-	}
-	return at - text;
-}
-
-static void scan_plain(struct token *token)
-{
-	static const struct {
-		const char *text;
-		enum beest_json_type type;
-	} words[] = {
-		{ "true", BEEST_JSON_TRUE },
-		{ "false", BEEST_JSON_FALSE },
-		{ "null", BEEST_JSON_NULL },
-	};
-	bool integer;
-	size_t i;
-
-	token->type = TOKEN_PLAIN;
-	for (i = 0; i < BEEST_COUNT(words); i++) {
-		if (strlen(words[i].text) != token->length ||
-		    strncmp(words[i].text, token->start, token->length))
-			continue;
-		token->value = words[i].type;
-		return;
-	}
-
-	if (number_length(token->start, &integer) == token->length)
-		token->value = integer ? BEEST_JSON_INTEGER : BEEST_JSON_FRACTION;
-	else
-		bad(token, "%.*s is no JSON value (text stands in double quotes)",
-		    (int)(token->length > 30 ? 30 : token->length), token->start);
-}
-
-static void scan_mark(struct token *token)
-{
-	token->type = TOKEN_MARK;
-	token->length = 1;
-	token->value = *token->start == '{' ? BEEST_JSON_OBJECT : BEEST_JSON_ARRAY;
-}
-
-static void scan_other(struct token *token)
-{
-	unsigned char byte = *token->start;
-
-	if (byte == '/' || byte == '#')
-		bad(token, "JSON has no comments");
-	else if (byte == '\'')
-		bad(token, "text stands in double quotes, not in single ones");
-	else if (byte > ' ' && byte < 0x7f)
-		bad(token, "unexpected '%c'", byte);
-	else
-		bad(token, "unexpected byte 0x%02x", byte);
-}
-
-static void next_token(struct cursor *cursor, struct token *token)
-{
-	skip_blanks(cursor);
-	token->start = cursor->at;
-	token->line = cursor->line;
-	token->length = strspn(cursor->at, DIGITS LETTERS "+-.");
-
-	if (cursor->at == cursor->end)
-		token->type = TOKEN_END;
-	else if (token->length)
-		scan_plain(token);
-	else if (*cursor->at == '"')
-		scan_string(token);
-	else if (*cursor->at && strchr("{}[]:,", *cursor->at))
-		scan_mark(token);
-	else
-		scan_other(token);
-
-	if (token->type != TOKEN_BAD)
-		cursor->at += token->length;
-}
-
-/* +1, -1 or 0: how deep one is after this token. */
-static int deeper(const struct token *token)
-{
-	return is_mark(token, '{') + is_mark(token, '[') -
-	       is_mark(token, '}') - is_mark(token, ']');
-}
 
 /* ------------------------------------------------------------ reading --- */
 
-static int fail_with_errno(const char *path)
+static int fail_file(int err, const char *path, const char *wrong)
 {
-	int err = errno;
-
-	return beest_fail(err, "%s: %s", path, strerror(err));
+	return beest_fail(err, "%s: %s", BEEST_QUOTE(path), wrong);
 }
 
-/* Only a regular file, so that neither a FIFO nor a terminal can hold us up. */
-static int check_regular(int fd, const char *path)
+/* Asks for one byte more than is allowed, to see whether there is one. */
+static int read_text(struct beest_json *json, int fd)
 {
-	struct stat status;
+	ssize_t got;
 
-	if (fstat(fd, &status) < 0)
-		return fail_with_errno(path);
-	if (S_ISDIR(status.st_mode))
-		return beest_fail(EISDIR, "%s: a directory, not a file", path);
-	if (!S_ISREG(status.st_mode))
-		return beest_fail(EINVAL, "%s: not a regular file", path);
-	return 0;
-}
-
-/* One byte more than allowed is asked for, to see that there is one. */
-static int read_all(struct beest_json *json, int fd)
-{
 	json->text = malloc(BEEST_JSON_MAX + 2);
 	if (!json->text)
-		return beest_fail(ENOMEM, "%s: out of memory", json->path);
+		return fail_file(ENOMEM, json->path, "out of memory");
 
-	while (json->length <= BEEST_JSON_MAX) {
-		ssize_t got = read(fd, json->text + json->length,
-				   BEEST_JSON_MAX + 1 - json->length);
+	got = beest_file_read(fd, json->text, BEEST_JSON_MAX + 1);
+	if (got < 0)
+		return fail_file(-got, json->path, strerror(-got));
+	if (got > BEEST_JSON_MAX)
+		return fail_file(EFBIG, json->path, "larger than 1 MiB");
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return fail_with_errno(json->path);
-		if (!got)
-			break;
-		json->length += got;
-	}
-
-	if (json->length > BEEST_JSON_MAX)
-		return beest_fail(EFBIG, "%s: larger than 1 MiB", json->path);
-	json->text[json->length] = '\0';
+	json->length = got;
+	json->text[got] = '\0';
 	return 0;
 }
 
-static int read_file(struct beest_json *json)
+/* Only a regular file, so that neither a FIFO nor a terminal makes the program wait. */
+static int read_regular(struct beest_json *json)
 {
-	int fd = open(json->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int ret;
+	int ret, fd = open(json->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat status;
 
 	if (fd < 0)
-		return fail_with_errno(json->path);
+		return fail_file(errno, json->path, strerror(errno));
 
-	ret = check_regular(fd, json->path);
-	if (!ret)
-		ret = read_all(json, fd);
+	if (fstat(fd, &status) < 0)
+		ret = fail_file(errno, json->path, strerror(errno));
+	else if (S_ISDIR(status.st_mode))
+		ret = fail_file(EISDIR, json->path, "a directory, not a file");
+	else if (!S_ISREG(status.st_mode))
+		ret = fail_file(EINVAL, json->path, "not a regular file");
+	else
+		ret = read_text(json, fd);
 	close(fd);
 	return ret;
 }
 
-/* ----------------------------------------------------------- checking --- */
+/* ----------------------------------------------------------- scanning --- */
 
-static void rewind_cursor(struct beest_json *json)
+#define BLANKS " \t\r\n"
+#define DIGITS "0123456789"
+#define PLAIN DIGITS "+-." \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+
+struct scan {
+	struct beest_json *json;
+	const char *at;
+	unsigned int line;
+	int depth;
+	char before;			/* the last byte that was not blank */
+	char *section;			/* the name of the last one */
+	struct json_object *keys;	/* the lines of its keys */
+};
+
+static int note_line(const struct scan *scan, struct json_object *lines, const char *key)
 {
-	json->cursor.at = json->text;
-	json->cursor.end = json->text + json->length;
-	json->cursor.line = 1;
-	json->depth = 0;
-	json->section[0] = '\0';
-}
+	bool is_section = lines == scan->json->sections;
+	struct json_object *first;
 
-static int fail_at(const struct beest_json *json, unsigned int line, const char *wrong)
-{
-	return beest_fail(EBADMSG, "%s:%u: %s", json->path, line, wrong);
-}
-
-/* The most common slip, for which json-c has but "unexpected character". */
-static bool is_comma_too_many(const struct token *token, const struct token *before)
-{
-	return is_mark(before, ',') && (is_mark(token, '}') || is_mark(token, ']'));
-}
-
-static int check_tokens(struct beest_json *json)
-{
-	struct token token, before = { .type = TOKEN_END };
-
-	rewind_cursor(json);
-	next_token(&json->cursor, &token);
-	if (token.type == TOKEN_END)
-		return beest_fail(EBADMSG, "%s: the file is empty; {} is the least", json->path);
-	if (token.type != TOKEN_BAD && !is_mark(&token, '{'))
-		return fail_at(json, token.line, "the file must be one object, { ... }");
-
-	for (; token.type != TOKEN_END; next_token(&json->cursor, &token)) {
-		if (json->depth < 0 && token.length)
-			return fail_at(json, token.line, "text after the end of the object");
-		if (token.type == TOKEN_BAD)
-			return fail_at(json, token.line, token.wrong);
-		if (is_comma_too_many(&token, &before))
-			return fail_at(json, before.line, "a comma too many, before the end");
-		before = token;
-		json->depth += deeper(&token);
-		if (!json->depth)
-			json->depth = -1;
-	}
+	if (json_object_object_get_ex(lines, key, &first))
+		return beest_fail(EBADMSG, "%s%s%s is given twice, first in line %d",
+				  is_section ? "" : scan->section, is_section ? "" : ".", key,
+				  json_object_get_int(first));
+	json_object_object_add(lines, key, json_object_new_int(scan->line));
 	return 0;
 }
 
-static unsigned int line_of(const char *text, int offset)
+static int note_key(struct scan *scan, const char *start, size_t length)
 {
-	unsigned int line = 1;
+	char *key = strndup(start, length);
+	int ret;
 
-	while (offset-- > 0)
-		line += *text++ == '\n';
-	return line;
+	if (!key)
+		return beest_fail(ENOMEM, "out of memory");
+
+	if (scan->depth > 1) {
+		ret = note_line(scan, scan->keys, key);
+		free(key);
+		return ret;
+	}
+
+	free(scan->section);
+	scan->section = key;
+	scan->keys = json_object_new_object();
+	ret = note_line(scan, scan->json->sections, key);
+	json_object_object_add(scan->json->keys, key, scan->keys);
+	return ret;
 }
 
-/* The NUL is parsed too: it is what makes json-c see the end. */
-static int parse(struct beest_json *json)
+/* json-c lets control characters pass, and ends a key at an escaped NUL. */
+static int scan_string(struct scan *scan)
+{
+	const char *start = ++scan->at;
+	bool escaped = false;
+
+	for (; *scan->at != '"'; scan->at++) {
+		if ((unsigned char)*scan->at < ' ')
+			return beest_fail(EBADMSG, "%s", strchr("\r\n", *scan->at) ?
+					  "a string has no end" :
+					  "a string has a control character");
+		if (*scan->at != '\\')
+			continue;
+		if (!strncmp(scan->at, "\\u0000", 6))
+			return beest_fail(EBADMSG, "a string has a NUL, \\u0000");
+		escaped = true;
+		scan->at += scan->at[1] == '"' || scan->at[1] == '\\';
+	}
+	scan->at++;
+
+	if (scan->depth > 2 || scan->at[strspn(scan->at, BLANKS)] != ':')
+		return 0;
+	if (scan->depth == 2 && !scan->keys)
+		return 0;		/* in no section: json-c will refuse it */
+	if (escaped)
+		return beest_fail(EBADMSG, "a key is written without escapes");
+	return note_key(scan, start, scan->at - 1 - start);
+}
+
+/* Fractions and exponents are left to json-c: no setting has any. */
+static bool is_plain(const char *text, size_t length)
+{
+	static const char *const words[] = { "true", "false", "null" };
+	const char *digits = text + (*text == '-');
+	size_t count = strspn(digits, DIGITS), i;
+
+	if (count)
+		return (*digits != '0' || count == 1) &&
+		       (digits + count == text + length || strchr(".eE", digits[count]));
+
+	for (i = 0; i < BEEST_COUNT(words); i++)
+		if (strlen(words[i]) == length && !strncmp(words[i], text, length))
+			return true;
+	return false;
+}
+
+/* Refuses 01, 1-2, TRUE, NaN and text without quotes. */
+static int scan_plain(struct scan *scan)
+{
+	size_t length = strspn(scan->at, PLAIN);
+
+	if (!is_plain(scan->at, length))
+		return beest_fail(EBADMSG, "%.*s is not a JSON value; text needs double quotes",
+				  length > 30 ? 30 : (int)length, scan->at);
+	scan->at += length;
+	return 0;
+}
+
+static int scan_next(struct scan *scan)
+{
+	unsigned char byte = *scan->at;
+
+	if (!scan->before && byte != '{')
+		return beest_fail(EBADMSG, "the file must be one object, { ... }");
+	if (scan->before && scan->depth <= 0)
+		return beest_fail(EBADMSG, "text after the end of the object");
+	if (byte == '"')
+		return scan_string(scan);
+	if (byte && strchr(PLAIN, byte))
+		return scan_plain(scan);
+	if (byte == '/' || byte == '#')
+		return beest_fail(EBADMSG, "JSON has no comments");
+	if (byte == '\'')
+		return beest_fail(EBADMSG, "text needs double quotes, not single ones");
+	if (!byte || !strchr("{}[]:,", byte))
+		return beest_fail(EBADMSG, byte > ' ' && byte < 0x7f ? "unexpected '%c'" :
+				  "unexpected byte 0x%02x", byte);
+
+	/* A surplus comma is the commonest mistake, and json-c's sentence does not name it. */
+	scan->at++;
+	if (scan->before == ',' && (byte == '}' || byte == ']'))
+		return beest_fail(EBADMSG, "a comma before '%c'", byte);
+	scan->depth += (byte == '{' || byte == '[') - (byte == '}' || byte == ']');
+	return 0;
+}
+
+static void skip_blanks(struct scan *scan)
+{
+	for (; *scan->at && strchr(BLANKS, *scan->at); scan->at++)
+		scan->line += *scan->at == '\n';
+}
+
+static int scan_text(struct beest_json *json)
+{
+	struct scan scan = { .json = json, .at = json->text, .line = 1 };
+	const char *end = json->text + json->length;
+	char first;
+	int ret = 0;
+
+	skip_blanks(&scan);
+	if (!strncmp(scan.at, "\xef\xbb\xbf", 3))
+		ret = beest_fail(EBADMSG, "the file begins with a byte order mark");
+	else if (scan.at == end)
+		ret = beest_fail(EBADMSG, "the file is empty; the least is {}");
+	while (!ret && scan.at < end) {
+		first = *scan.at;
+		ret = scan_next(&scan);
+		scan.before = first;
+		if (!ret)
+			skip_blanks(&scan);
+	}
+	free(scan.section);
+	return ret < 0 ? beest_fail_prefix(ret, "%s:%u", json->path, scan.line) : 0;
+}
+
+/* ------------------------------------------------------------ parsing --- */
+
+/* json-c sees the end by the NUL, so the length counts it. */
+static int parse_text(struct beest_json *json)
 {
 	struct json_tokener *tokener = json_tokener_new();
 	enum json_tokener_error error;
-	unsigned int line;
+	unsigned int line = 1;
+	int i;
 
 	if (!tokener)
-		return beest_fail(ENOMEM, "%s: out of memory", json->path);
+		return fail_file(ENOMEM, json->path, "out of memory");
 
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 	json->root = json_tokener_parse_ex(tokener, json->text, (int)json->length + 1);
 	error = json_tokener_get_error(tokener);
-	line = line_of(json->text, tokener->char_offset);
+	for (i = 0; i < tokener->char_offset; i++)
+		line += json->text[i] == '\n';
 	json_tokener_free(tokener);
 
 	if (error != json_tokener_success)
-		return fail_at(json, line, json_tokener_error_desc(error));
+		return beest_fail(EBADMSG, "%s:%u: %s", json->path, line,
+				  json_tokener_error_desc(error));
 	if (!json->root)
-		return beest_fail(ENOMEM, "%s: out of memory", json->path);
+		return fail_file(ENOMEM, json->path, "out of memory");
 	return 0;
-}
-
-/* json-c keeps the last of equal keys; @seen maps "section\nkey" to its line. */
-static int check_key(const struct beest_json *json, struct json_object *seen,
-		     const struct beest_json_entry *entry)
-{
-	const char *dot = entry->is_section ? "" : ".";
-	char name[sizeof(entry->section) + sizeof(entry->key)];
-	struct json_object *line;
-	int ret = 0;
-
-	snprintf(name, sizeof(name), "%s%s%s", entry->section, *dot ? "\n" : "", entry->key);
-	if (json_object_object_get_ex(seen, name, &line))
-		ret = beest_fail(EBADMSG, "%s:%u: %s%s%s is given twice, first in line %d",
-				 json->path, entry->line, entry->section, dot, entry->key,
-				 (int)json_object_get_int64(line));
-	else
-		json_object_object_add(seen, name, json_object_new_int64(entry->line));
-	return ret;
-}
-
-static int check_keys(struct beest_json *json)
-{
-	struct json_object *seen = json_object_new_object();
-	struct beest_json_entry entry;
-	int ret = 0;
-
-	if (!seen)
-		return beest_fail(ENOMEM, "%s: out of memory", json->path);
-
-	rewind_cursor(json);
-	while (!ret && beest_json_next(json, &entry))
-		ret = check_key(json, seen, &entry);
-	rewind_cursor(json);
-	json_object_put(seen);
-	return ret;
 }
 
 /* ------------------------------------------------------------ walking --- */
 
-/* With "..." at the end when it had to be cut. */
-static void copy_cut(char *to, size_t size, const char *from, size_t length)
+static unsigned int line_of(struct json_object *lines, const char *key)
 {
-	if (length < size)
-		snprintf(to, size, "%.*s", (int)length, from);
-	else
-		snprintf(to, size, "%.*s...", (int)size - 4, from);
+	struct json_object *line = NULL;
+
+	json_object_object_get_ex(lines, key, &line);
+	BEEST_INVARIANT(line);		/* the scan and json-c see the same keys */
+	return json_object_get_int(line);
 }
 
-static bool is_key(const struct beest_json *json, const struct token *token)
+static void fill_value(struct beest_json_entry *entry, struct json_object *value)
 {
-	struct cursor ahead = json->cursor;
-	struct token next;
-
-	if (token->type != TOKEN_STRING)
-		return false;
-	next_token(&ahead, &next);
-	return is_mark(&next, ':');
+	entry->type = json_object_get_type(value);
+	entry->text = entry->type == json_type_string ? json_object_get_string(value) :
+		      json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOZERO);
 }
 
-static const char *decoded(const struct beest_json *json,
-			   const struct beest_json_entry *entry)
+void beest_json_walk(const struct beest_json *json,
+		     void (*visit)(void *data, const struct beest_json_entry *entry),
+		     void *data)
 {
-	struct json_object *section, *value;
+	struct beest_json_entry entry;
+	struct json_object *keys;
 
-	if (!json_object_object_get_ex(json->root, entry->section, &section) ||
-	    !json_object_is_type(section, json_type_object) ||
-	    !json_object_object_get_ex(section, entry->key, &value) ||
-	    !json_object_is_type(value, json_type_string))
-		return "";
-	return json_object_get_string(value);
-}
+	json_object_object_foreach(json->root, section, values) {
+		entry.section = section;
+		entry.key = NULL;
+		entry.line = line_of(json->sections, section);
+		fill_value(&entry, values);
+		visit(data, &entry);
+		if (entry.type != json_type_object)
+			continue;
 
-/* The value is looked at only: its marks count for the depth at the next call. */
-static void fill_value(struct beest_json *json, struct beest_json_entry *entry)
-{
-	struct cursor ahead;
-	struct token token;
-
-	next_token(&json->cursor, &token);
-	ahead = json->cursor;
-	next_token(&ahead, &token);
-
-	entry->type = token.value;
-	copy_cut(entry->written, sizeof(entry->written), token.start, token.length);
-	entry->string = token.value == BEEST_JSON_STRING ? decoded(json, entry) : NULL;
-}
-
-static void fill_entry(struct beest_json *json, const struct token *key,
-		       struct beest_json_entry *entry)
-{
-	if (json->depth == 1)		/* else that of the last call */
-		copy_cut(json->section, sizeof(json->section), key->start + 1, key->length - 2);
-
-	memcpy(entry->section, json->section, sizeof(entry->section));
-	entry->key[0] = '\0';
-	entry->is_section = json->depth == 1;
-	if (!entry->is_section)
-		copy_cut(entry->key, sizeof(entry->key), key->start + 1, key->length - 2);
-	entry->line = key->line;
-	fill_value(json, entry);
-}
-
-bool beest_json_next(struct beest_json *json, struct beest_json_entry *entry)
-{
-	struct token token;
-
-	for (;;) {
-		next_token(&json->cursor, &token);
-		if (token.type == TOKEN_END)
-			return false;
-		json->depth += deeper(&token);
-		if (json->depth <= 2 && is_key(json, &token)) {
-			fill_entry(json, &token, entry);
-			return true;
+		json_object_object_get_ex(json->keys, section, &keys);
+		BEEST_INVARIANT(json_object_object_length(keys) ==
+				json_object_object_length(values));
+		json_object_object_foreach(values, key, value) {
+			entry.key = key;
+			entry.line = line_of(keys, key);
+			fill_value(&entry, value);
+			visit(data, &entry);
 		}
 	}
 }
 
 const char *beest_json_found(const struct beest_json_entry *entry, char *text, size_t size)
 {
-	static const char *const names[] = {
-		[BEEST_JSON_OBJECT] = "an object",
-		[BEEST_JSON_ARRAY] = "an array",
-		[BEEST_JSON_STRING] = "the text ",
-		[BEEST_JSON_INTEGER] = "the number ",
-		[BEEST_JSON_FRACTION] = "the number ",
-		[BEEST_JSON_TRUE] = "",
-		[BEEST_JSON_FALSE] = "",
-		[BEEST_JSON_NULL] = "",
+	static const char *const nouns[] = {
+		[json_type_null] = "",
+		[json_type_boolean] = "",
+		[json_type_double] = "the number ",
+		[json_type_int] = "the number ",
+		[json_type_object] = "an object",
+		[json_type_array] = "an array",
+		[json_type_string] = "the text ",
 	};
-	bool compound = entry->type == BEEST_JSON_OBJECT || entry->type == BEEST_JSON_ARRAY;
+	bool is_compound = entry->type == json_type_object || entry->type == json_type_array;
 
-	snprintf(text, size, "%s%s", names[entry->type], compound ? "" : entry->written);
+	snprintf(text, size, "%s%s", nouns[entry->type], is_compound ? "" :
+		 entry->type == json_type_string ? BEEST_QUOTE(entry->text) : entry->text);
 	return text;
 }
 
 /* --------------------------------------------------- open and close --- */
-
-static int open_json(struct beest_json *json, const char *path)
-{
-	int ret;
-
-	json->path = strdup(path);
-	if (!json->path)
-		return beest_fail(ENOMEM, "%s: out of memory", path);
-
-	ret = read_file(json);
-	if (!ret)
-		ret = check_tokens(json);
-	if (!ret)
-		ret = parse(json);
-	if (!ret)
-		ret = check_keys(json);
-	return ret;
-}
 
 int beest_json_open(struct beest_json **json, const char *path)
 {
@@ -535,9 +346,19 @@ int beest_json_open(struct beest_json **json, const char *path)
 	int ret;
 
 	if (!opened)
-		return beest_fail(ENOMEM, "%s: out of memory", path);
+		return fail_file(ENOMEM, path, "out of memory");
 
-	ret = open_json(opened, path);
+	opened->path = strdup(path);
+	opened->sections = json_object_new_object();
+	opened->keys = json_object_new_object();
+	if (opened->path && opened->sections && opened->keys)
+		ret = read_regular(opened);
+	else
+		ret = fail_file(ENOMEM, path, "out of memory");
+	if (!ret)
+		ret = scan_text(opened);
+	if (!ret)
+		ret = parse_text(opened);
 	if (ret < 0) {
 		beest_json_close(opened);
 		return ret;
@@ -551,8 +372,9 @@ void beest_json_close(struct beest_json *json)
 {
 	if (!json)
 		return;
-	if (json->root)
-		json_object_put(json->root);
+	json_object_put(json->root);
+	json_object_put(json->sections);
+	json_object_put(json->keys);
 	free(json->text);
 	free(json->path);
 	free(json);

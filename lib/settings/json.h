@@ -1,56 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json.h - one settings file: an object of sections, each an object of values
+ * json.h - a settings file: an object of sections, each an object of values
  *
- * Owns the reading and the grammar, which is RFC 8259 and the same with every
- * json-c: versions differ in what they let pass (comments, 01, TRUE, NaN, 'a',
- * trailing text, repeated keys), so all of that is refused here.  Knows nothing of
- * options.
+ * Owns the reading of the file and one grammar, RFC 8259, for every version of json-c.
+ * Knows nothing of options.
  */
 #ifndef BEEST_JSON_H
 #define BEEST_JSON_H
 
-#include <stdbool.h>
 #include <stddef.h>
+
+#include <json-c/json_object.h>
 
 #define BEEST_JSON_MAX (1024 * 1024)
 
-enum beest_json_type {
-	BEEST_JSON_OBJECT,
-	BEEST_JSON_ARRAY,
-	BEEST_JSON_STRING,
-	BEEST_JSON_INTEGER,
-	BEEST_JSON_FRACTION,	/* any other number: 1.5, 1e3 */
-	BEEST_JSON_TRUE,
-	BEEST_JSON_FALSE,
-	BEEST_JSON_NULL,
-};
-
 struct beest_json;
 
-/* A section, then each value in it. */
+/* One section, or one value in it; the texts live as long as the file. */
 struct beest_json_entry {
-	bool is_section;		/* then without a key */
-	char section[64];		/* as written, cut to fit */
-	char key[64];
-	enum beest_json_type type;
-	char written[64];		/* the value as written, "..." where cut */
-	const char *string;		/* decoded, if STRING; lives as long as the file */
+	const char *section;
+	const char *key;	/* NULL: the section itself */
+	enum json_type type;
+	const char *text;	/* the value; integers beyond 64 bits become the nearest */
 	unsigned int line;
 };
 
 /*
- * -EBADMSG: not JSON, no object, or a key given twice; -EFBIG: over 1 MiB;
- * -EISDIR, -EINVAL: no regular file; errno of open(2) and read(2); -ENOMEM.  The
- * sentence begins with the path, and the line where there is one.
+ * -EBADMSG: not JSON, not an object, or a key given twice; -EFBIG: over 1 MiB;
+ * -EISDIR, -EINVAL: not a regular file; errno of open(2) and read(2); -ENOMEM.  With
+ * -EBADMSG the sentence begins with path and line, otherwise with the quoted path.
  */
 int beest_json_open(struct beest_json **json, const char *path);
 void beest_json_close(struct beest_json *json);
 
-/* In the order of the file; false after the last. */
-bool beest_json_next(struct beest_json *json, struct beest_json_entry *entry);
+/* Visits each section, followed by its values, in the order of the file. */
+void beest_json_walk(const struct beest_json *json,
+		     void (*visit)(void *data, const struct beest_json_entry *entry),
+		     void *data);
 
-/* "the number 1.5", "an array", ... for sentences. */
+/* "the number 1.5", "an array", ... for sentences; cut to fit. */
 const char *beest_json_found(const struct beest_json_entry *entry, char *text, size_t size);
 
 #endif

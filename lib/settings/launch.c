@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * launch.c - options first, then the first launcher of the table that is there
+ * launch.c - options first, then the first launcher of the table that is present
  *
- * A launcher's ranks all see the same variables, so a job id is taken from its own
- * first: under mpirun within Slurm, for one, only some ranks have a SLURM_STEP_ID.
+ * All ranks of a launcher see its variables, so the job id comes from these first: under
+ * mpirun within Slurm, for one, only some ranks have a SLURM_STEP_ID.
  */
 #include "config.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/text.h"
 #include "lib/settings/launch.h"
 
 /* ------------------------------------------------------------- tables --- */
@@ -32,9 +33,10 @@ struct launcher {
 };
 
 /*
- * Those that start others come first, since what is started inherits: the daemons of
- * mpirun have a SLURM_PROCID of their own.  Slurm's batch script has rank 0 of N in
- * its environment, too, but only a step is started N times.
+ * The launcher nearest to the program comes first, since the program inherits the
+ * variables of the others, too: mpirun's daemons are Slurm tasks with a SLURM_PROCID.
+ * Slurm's batch script also has rank 0 of N in its environment, but only a step runs N
+ * times.
  */
 static const struct launcher launchers[] = {
 	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL,
@@ -55,7 +57,7 @@ static const struct launcher launchers[] = {
 	  { { { "PMIX_NAMESPACE" } } } },
 };
 
-/* Of the allocation: not unique to one run in it, but better than none. */
+/* The allocation's: shared by all runs in it, but better than none. */
 static const struct job_id batch_jobs[] = {
 	{ { "SLURM_JOB_ID", "?SLURM_RESTART_COUNT" } },
 	{ { "LSB_JOBID" } },
@@ -65,7 +67,7 @@ static const struct job_id batch_jobs[] = {
 	{ { "JOB_ID" } },	/* Grid Engine */
 };
 
-/* An empty variable is none. */
+/* An empty variable counts as unset. */
 static const char *variable(const char *name)
 {
 	const char *text = name ? secure_getenv(name) : NULL;
@@ -99,7 +101,7 @@ struct origin {
 struct reading {
 	struct beest_launch *launch;
 	const struct beest_options *options;
-	const struct launcher *launcher;	/* NULL: none there */
+	const struct launcher *launcher;	/* NULL: none is present */
 	struct origin rank, size, job;
 };
 
@@ -112,13 +114,6 @@ static struct origin from_option(const struct beest_options *options, const char
 	char value[1];
 
 	beest_options_text(options, option, value, sizeof(value), &origin.source);
-	return origin;
-}
-
-static struct origin from_variable(const char *name)
-{
-	struct origin origin = { NULL, name };
-
 	return origin;
 }
 
@@ -146,7 +141,7 @@ static const char *origin_short(const struct origin *origin, char *text)
 
 /* --------------------------------------------------- rank and others --- */
 
-static int read_number(const char *name, int64_t min, int64_t max, int64_t *number)
+static int read_variable(const char *name, int64_t min, int64_t max, int64_t *number)
 {
 	int ret = beest_parse_int(variable(name), min, max, number);
 
@@ -202,78 +197,71 @@ static int read_participants(struct reading *reading)
 	return 0;
 }
 
+/* The launcher's where no option gives it. */
 static int read_rank(struct reading *reading)
 {
-	if (reading->options->rank != BEEST_AUTO) {
-		reading->launch->rank = reading->options->rank;
-		reading->rank = from_option(reading->options, "job.rank");
-	}
-	return 0;
-}
-
-static int read_launcher_rank(struct reading *reading)
-{
+	const struct launcher *launcher = reading->launcher;
 	int64_t rank;
 	int ret;
 
-	if (reading->rank.source || !reading->launcher)
+	if (reading->options->rank != BEEST_AUTO) {
+		reading->launch->rank = reading->options->rank;
+		reading->rank = from_option(reading->options, "job.rank");
+		return 0;
+	}
+	if (!launcher)
 		return 0;
 
-	ret = read_number(reading->launcher->rank, 0, INT32_MAX, &rank);
+	ret = read_variable(launcher->rank, 0, INT32_MAX, &rank);
 	if (ret < 0)
 		return ret;
 	reading->launch->rank = rank;
-	reading->rank = from_variable(reading->launcher->rank);
+	reading->rank.source = launcher->rank;
 	return 0;
 }
 
-/* Who gave the rank itself may not need the number of ranks; a launcher has one. */
-static int without_size(const struct reading *reading)
+static int read_size(struct reading *reading)
 {
-	const char *size = reading->launcher ? reading->launcher->size : NULL;
+	const char *needed = reading->launcher ? reading->launcher->size : NULL;
 	char text[ORIGIN_SIZE];
-
-	if (reading->rank.option)
-		return 0;
-	return beest_fail(ENODATA, "rank %d (%s) of how many? %s%sset HARTEBEEST_PARTICIPANTS "
-			  "or HARTEBEEST_NPARTICIPANTS", reading->launch->rank,
-			  origin_text(&reading->rank, text), size ? size : "",
-			  size ? " is missing; " : "");
-}
-
-static int read_launcher_size(struct reading *reading)
-{
 	int64_t size;
 	int ret;
 
 	if (reading->size.source || !reading->rank.source)
 		return 0;
-	if (!reading->launcher || !variable(reading->launcher->size))
-		return without_size(reading);
+	if (variable(needed)) {
+		ret = read_variable(needed, 1, BEEST_IDS_MAX, &size);
+		if (ret < 0)
+			return ret;
+		reading->size.source = needed;
+		return count_up(&reading->launch->participants, size);
+	}
 
-	ret = read_number(reading->launcher->size, 1, BEEST_IDS_MAX, &size);
-	if (ret < 0)
-		return ret;
-	reading->size = from_variable(reading->launcher->size);
-	return count_up(&reading->launch->participants, size);
+	/* A rank given by an option needs no number of ranks; a launcher always has one. */
+	if (reading->rank.option)
+		return 0;
+	return beest_fail(ENODATA, "rank %d (%s), but the number of ranks is unknown: %s%sset "
+			  "HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS", reading->launch->rank,
+			  origin_text(&reading->rank, text), needed ? needed : "",
+			  needed ? " is missing; " : "");
 }
 
 /* "0-3,8", cut with dots where it does not fit */
-static const char *ids_text(const struct beest_ids *ids, char *text, size_t size)
+static const char *ids_text(const struct beest_ids *ids, char *buffer, size_t size)
 {
-	size_t used = 0, first, last;
+	struct beest_text text;
+	size_t first, last;
 
-	for (first = 0; first < ids->count && used < size - 32; first = last + 1) {
+	beest_text_start(&text, buffer, size);
+	for (first = 0; first < ids->count && !text.full; first = last + 1) {
 		for (last = first; last + 1 < ids->count; last++)
 			if (ids->id[last + 1] != ids->id[last] + 1)
 				break;
-		used += sprintf(text + used, "%s%d", used ? "," : "", ids->id[first]);
+		beest_text_add(&text, "%s%d", text.used ? "," : "", ids->id[first]);
 		if (last > first)
-			used += sprintf(text + used, "-%d", ids->id[last]);
+			beest_text_add(&text, "-%d", ids->id[last]);
 	}
-	if (first < ids->count)
-		strcpy(text + used, "...");
-	return text;
+	return buffer;
 }
 
 static int check_rank(struct reading *reading)
@@ -295,7 +283,7 @@ struct claim {
 	int64_t rank, size;
 };
 
-/* Of a launcher that is not needed: whatever is wrong with it does not matter. */
+/* Ignores malformed values: the launcher is not needed. */
 static bool claim_of(const struct launcher *launcher, struct claim *claim)
 {
 	return is_present(launcher) && variable(launcher->size) &&
@@ -303,33 +291,26 @@ static bool claim_of(const struct launcher *launcher, struct claim *claim)
 	       !beest_parse_int(variable(launcher->size), 1, BEEST_IDS_MAX, &claim->size);
 }
 
-static void warn(char *text, size_t size, const struct launcher *ours,
-		 const struct claim *our, const struct launcher *theirs,
-		 const struct claim *their)
-{
-	snprintf(text, size, "%s says rank %" PRId64 " of %" PRId64 " (%s, %s), but %s says "
-		 "rank %" PRId64 " of %" PRId64 " (%s, %s); %s is believed", ours->name,
-		 our->rank, our->size, ours->rank, ours->size, theirs->name, their->rank,
-		 their->size, theirs->rank, theirs->size, ours->name);
-}
-
 static void compare_launchers(struct reading *reading)
 {
-	const struct launcher *other = reading->launcher;
+	const struct launcher *ours = reading->launcher, *theirs = ours;
 	struct beest_launch *launch = reading->launch;
-	struct claim ours, theirs;
+	struct claim our, their;
 
-	if (!other || !claim_of(other, &ours))
+	if (!ours || !claim_of(ours, &our))
 		return;
 	if (reading->rank.option && reading->size.option)
-		return;		/* nobody asked them */
+		return;		/* no launcher was needed */
 
-	for (other++; other < launchers + BEEST_COUNT(launchers); other++) {
-		if (!claim_of(other, &theirs) ||
-		    (ours.rank == theirs.rank && ours.size == theirs.size))
+	for (theirs++; theirs < launchers + BEEST_COUNT(launchers); theirs++) {
+		if (!claim_of(theirs, &their) ||
+		    (our.rank == their.rank && our.size == their.size))
 			continue;
-		warn(launch->warning, sizeof(launch->warning), reading->launcher, &ours,
-		     other, &theirs);
+		snprintf(launch->warning, sizeof(launch->warning), "%s says rank %" PRId64 " of %"
+			 PRId64 " (%s, %s), but %s says rank %" PRId64 " of %" PRId64
+			 " (%s, %s); %s is believed", ours->name, our.rank, our.size, ours->rank,
+			 ours->size, theirs->name, their.rank, their.size, theirs->rank,
+			 theirs->size, ours->name);
 		return;
 	}
 }
@@ -350,11 +331,11 @@ static bool is_safe(char c)
 	       (c && strchr("._:@+-", c));
 }
 
-/* FNV-1a, 64 bits: the same on every node. */
+/* The hash is the same on every node. */
 static void add_text(struct job_text *job, const char *text)
 {
+	job->hash = beest_hash_fnv(job->hash, text, strlen(text));
 	for (; *text; text++) {
-		job->hash = (job->hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
 		job->safe = job->safe && is_safe(*text);
 		if (job->length < BEEST_JOB_MAX)
 			job->text[job->length] = *text;
@@ -379,7 +360,7 @@ static bool has_job(const struct job_id *id)
 
 static void compose_job(const struct job_id *id, char *job)
 {
-	struct job_text composed = { "", 0, UINT64_C(0xcbf29ce484222325), true };
+	struct job_text composed = { "", 0, BEEST_HASH_FNV, true };
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(id->part); i++) {
@@ -417,119 +398,94 @@ static const struct job_id *find_job(const struct launcher *launcher)
 	return id;
 }
 
-/* What a key of Memcached cannot hold, and the "/" that parts ours. */
+/* Refuses what a key of Memcached cannot hold, and "/", which separates its parts. */
 static int check_job(const char *job)
 {
-	const unsigned char *at;
+	const char *at = beest_text_not_key(job);
 
 	if (strlen(job) > BEEST_JOB_MAX)
 		return beest_fail(ENAMETOOLONG, "%s has %zu bytes: %d are the limit",
 				  BEEST_QUOTE(job), strlen(job), BEEST_JOB_MAX);
-	for (at = (const unsigned char *)job; *at; at++)
-		if (*at <= ' ' || *at >= 0x7f || *at == '/')
-			return beest_fail(EINVAL, "%s has 0x%02x at byte %zu: blanks, control "
-					  "characters, '/' and what is not ASCII are refused",
-					  BEEST_QUOTE(job), *at,
-					  (size_t)(at - (const unsigned char *)job) + 1);
-	return 0;
-}
-
-static int read_job_option(struct reading *reading)
-{
-	char text[ORIGIN_SIZE];
-	int ret = check_job(reading->options->job);
-
-	reading->job = from_option(reading->options, "job.id");
-	if (ret < 0)
-		return beest_fail_prefix(ret, "%s", origin_text(&reading->job, text));
-	strcpy(reading->launch->job, reading->options->job);
+	if (!at)
+		at = strchr(job, '/');
+	if (at)
+		return beest_fail(EINVAL, "%s has 0x%02x at byte %td: blanks, control "
+				  "characters, '/' and bytes beyond ASCII are refused",
+				  BEEST_QUOTE(job), (unsigned char)*at, at - job + 1);
 	return 0;
 }
 
 static int read_job(struct reading *reading)
 {
 	const struct job_id *id;
+	char text[ORIGIN_SIZE];
+	int ret;
 
-	if (reading->options->job)
-		return read_job_option(reading);
+	if (!reading->options->job) {
+		id = find_job(reading->launcher);
+		if (id)
+			compose_job(id, reading->launch->job);
+		else
+			strcpy(reading->launch->job, "-");
+		return 0;
+	}
 
-	id = find_job(reading->launcher);
-	if (id)
-		compose_job(id, reading->launch->job);
-	else
-		strcpy(reading->launch->job, "-");
+	reading->job = from_option(reading->options, "job.id");
+	ret = check_job(reading->options->job);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "%s", origin_text(&reading->job, text));
+	strcpy(reading->launch->job, reading->options->job);
 	return 0;
 }
 
 /* ---------------------------------------------------------- interface --- */
 
-static void tell(struct beest_launch *launch, const char *format, ...) BEEST_PRINTF(2, 3);
-
-/* Adds to the source, cut to fit. */
-static void tell(struct beest_launch *launch, const char *format, ...)
+static void add_ranks(const struct reading *reading, struct beest_text *source)
 {
-	size_t used = strlen(launch->source);
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(launch->source + used, sizeof(launch->source) - used, format, arguments);
-	va_end(arguments);
-}
-
-static void tell_ranks(const struct reading *reading)
-{
-	struct beest_launch *launch = reading->launch;
+	const struct beest_launch *launch = reading->launch;
 	char rank[ORIGIN_SIZE], size[ORIGIN_SIZE];
 
 	if (!reading->size.source && !reading->rank.source)
-		tell(launch, "no rank");
+		beest_text_add(source, "no rank");
 	else if (!reading->size.source)
-		tell(launch, "rank %d (from %s) of nobody knows how many", launch->rank,
-		     origin_short(&reading->rank, rank));
+		beest_text_add(source, "rank %d (from %s), number of ranks unknown",
+			       launch->rank, origin_short(&reading->rank, rank));
 	else if (!reading->rank.source)
-		tell(launch, "no rank of %zu (from %s)", launch->participants.count,
-		     origin_short(&reading->size, size));
+		beest_text_add(source, "no rank of %zu (from %s)", launch->participants.count,
+			       origin_short(&reading->size, size));
 	else
-		tell(launch, "rank %d of %zu (from %s, %s)", launch->rank,
-		     launch->participants.count, origin_short(&reading->rank, rank),
-		     origin_short(&reading->size, size));
+		beest_text_add(source, "rank %d of %zu (from %s, %s)", launch->rank,
+			       launch->participants.count,
+			       origin_short(&reading->rank, rank),
+			       origin_short(&reading->size, size));
 }
 
-static void tell_parts(struct beest_launch *launch, const struct job_id *id)
-{
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(id->part); i++)
-		if (part_value(id->part[i]))
-			tell(launch, "%s%s", i ? "." : "",
-			     id->part[i] + (*id->part[i] == '?'));
-}
-
-static void tell_job(const struct reading *reading)
+static void add_job(const struct reading *reading, struct beest_text *source)
 {
 	const struct job_id *id = find_job(reading->launcher);
-	struct beest_launch *launch = reading->launch;
 	char text[ORIGIN_SIZE];
+	size_t i;
 
 	if (!reading->job.source && !id) {
-		tell(launch, ", no job id");
+		beest_text_add(source, ", no job id");
 		return;
 	}
 
-	tell(launch, ", job %s (from ", launch->job);
+	beest_text_add(source, ", job %s (from ", reading->launch->job);
 	if (reading->job.source)
-		tell(launch, "%s", origin_short(&reading->job, text));
-	else
-		tell_parts(launch, id);
-	tell(launch, ")");
+		beest_text_add(source, "%s", origin_short(&reading->job, text));
+	for (i = 0; !reading->job.source && i < BEEST_COUNT(id->part); i++)
+		if (part_value(id->part[i]))
+			beest_text_add(source, "%s%s", i ? "." : "",
+				       id->part[i] + (*id->part[i] == '?'));
+	beest_text_add(source, ")");
 }
 
 /* Options win; a launcher fills what they leave open. */
 static int (*const steps[])(struct reading *reading) = {
 	read_participants,
 	read_rank,
-	read_launcher_rank,
-	read_launcher_size,
+	read_size,
 	check_rank,
 	read_job,
 };
@@ -538,6 +494,7 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 {
 	struct reading reading = { launch, options, find_launcher(), { NULL, NULL },
 				   { NULL, NULL }, { NULL, NULL } };
+	struct beest_text source;
 	size_t i;
 	int ret;
 
@@ -552,8 +509,9 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 	}
 
 	compare_launchers(&reading);
-	tell_ranks(&reading);
-	tell_job(&reading);
+	beest_text_start(&source, launch->source, sizeof(launch->source));
+	add_ranks(&reading, &source);
+	add_job(&reading, &source);
 	return 0;
 }
 

@@ -15,9 +15,9 @@
 #define BEEST_JOB_MAX 64
 
 struct beest_launch {
-	int rank;			/* -1: nobody said */
-	struct beest_ids participants;	/* count 0: nobody said */
-	char job[BEEST_JOB_MAX + 1];	/* "-" when nobody said: safe in a key */
+	int rank;			/* -1: unknown */
+	struct beest_ids participants;	/* count 0: unknown */
+	char job[BEEST_JOB_MAX + 1];	/* "-" if unknown: safe in a key */
 	char source[256];		/* "rank 3 of 8 (from SLURM_PROCID, ...), job 4711.0 (...)" */
 	char warning[256];		/* two launchers contradict each other; or "" */
 };
@@ -25,8 +25,8 @@ struct beest_launch {
 /*
  * -EINVAL or -ERANGE for a malformed value, naming the variable, and for a job id with
  * bytes no key can hold; -ENAMETOOLONG for a long one; -ENODATA when a launcher gives a
- * rank but no size; -ENOENT when the rank is not among the participants.  Nothing given
- * at all, or a rank alone, is no error: names may be enough.
+ * rank but no size; -ENOENT when the rank is not among the participants.  A rank alone,
+ * or nothing at all, is not an error: names may be enough.
  */
 int beest_launch_read(struct beest_launch *launch, const struct beest_options *options);
 void beest_launch_free(struct beest_launch *launch);

@@ -24,15 +24,10 @@
 
 /* --------------------------------------------------------------- rows --- */
 
-#define DAY (86400 * BEEST_SECOND)
-
 #define FILE_VARIABLE "HARTEBEEST_CONF_PATH"
 #define VARIABLE_PREFIX "HARTEBEEST_"
 
-/*
- * Names a variable, and keeps "environment " in front of it in memory: so the
- * source of a value is a constant, which source_of_variable() gets back.
- */
+/* Keeps "environment " in front of the name in memory: the source of a value is a constant. */
 #define ENVIRONMENT "environment "
 #define ARGUMENT "argument"
 #define VARIABLE(name) (&(ENVIRONMENT name)[sizeof(ENVIRONMENT) - 1])
@@ -49,8 +44,8 @@
 #define SECRET .type = BEEST_OPTION_SECRET
 #define AUTO .automatic = true, .preset = "auto"
 
-static const char *const roce_words[] = { "auto", "v1", "v2", NULL };
-static const char *const family_words[] = { "auto", "ipv4", "ipv6", NULL };
+const char *const beest_options_roce_words[] = { "auto", "v1", "v2", NULL };
+const char *const beest_options_family_words[] = { "auto", "ipv4", "ipv6", NULL };
 static const char *const resolver_words[] = { "record", "rdmacm", NULL };
 
 const struct beest_option beest_option_rows[] = {
@@ -136,9 +131,9 @@ const struct beest_option beest_option_rows[] = {
 	{ "device", "resolver", VARIABLE("HARTEBEEST_RESOLVER"), WORD(resolver_words),
 	  AT(device_resolver), .preset = "record",
 	  .help = "where the path to a peer comes from: its record, or rdma_cm" },
-	{ "device", "roce", WORD(roce_words), AT(device_roce), .preset = "auto",
+	{ "device", "roce", WORD(beest_options_roce_words), AT(device_roce), .preset = "auto",
 	  .help = "RoCE version" },
-	{ "device", "family", WORD(family_words), AT(device_family), .preset = "auto",
+	{ "device", "family", WORD(beest_options_family_words), AT(device_family), .preset = "auto",
 	  .help = "address family of a RoCE GID" },
 
 	{ "device", "events", INT, AT(device_events), .preset = "1", RANGE(0, 1),
@@ -154,13 +149,13 @@ const struct beest_option beest_option_rows[] = {
 	{ "exchange", "password", VARIABLE("HARTEBEEST_EXC_PASSWORD"), SECRET, AT(password),
 	  .help = "the password itself, from the environment only; a file is better" },
 	{ "exchange", "timeout", VARIABLE("HARTEBEEST_TIMEOUT"), DURATION, AT(timeout),
-	  .preset = "30s", RANGE(BEEST_MS, 30 * DAY),
+	  .preset = "30s", RANGE(BEEST_MS, 30 * BEEST_DAY),
 	  .help = "limit of every wait for a server or a peer" },
-	{ "exchange", "ttl", DURATION, AT(ttl), .preset = "1d", RANGE(BEEST_SECOND, 30 * DAY),
+	{ "exchange", "ttl", DURATION, AT(ttl), .preset = "1d", RANGE(BEEST_SECOND, BEEST_TTL_MAX),
 	  .help = "life of what is published, renewed while in use" },
 
 	{ "poll", "timeout", DURATION, AT(poll_timeout), .preset = "1h",
-	  RANGE(0, 30 * DAY),
+	  RANGE(0, 30 * BEEST_DAY),
 	  .help = "limit of the compatibility interface's polls; 0: none" },
 
 	{ "job", "participants", VARIABLE("HARTEBEEST_PARTICIPANTS"), STRING,
@@ -182,11 +177,6 @@ const size_t beest_option_count = BEEST_COUNT(beest_option_rows);
 #define ROWS BEEST_COUNT(beest_option_rows)
 #define SLOTS (ROWS * BEEST_TRANSPORTS)
 
-static const char *source_of_variable(const char *variable)
-{
-	return variable - (sizeof(ENVIRONMENT) - 1);
-}
-
 /* ------------------------------------------------------- one value ----- */
 
 static size_t slot_of(const struct beest_option *row, int transport)
@@ -194,7 +184,7 @@ static size_t slot_of(const struct beest_option *row, int transport)
 	return (row - beest_option_rows) * BEEST_TRANSPORTS + transport;
 }
 
-static const void *value_of(const struct beest_options *options,
+static const void *value_at(const struct beest_options *options,
 			    const struct beest_option *row, int transport)
 {
 	const void *base = row->per_transport ? (const void *)&options->qp[transport] : options;
@@ -202,7 +192,7 @@ static const void *value_of(const struct beest_options *options,
 	return (const char *)base + row->offset;
 }
 
-/* "auto" is told as a choice wherever it is one. */
+/* The sentence offers "auto" where it is a choice. */
 static int set_int(const struct beest_option *row, const char *text, void *value)
 {
 	int ret;
@@ -218,37 +208,6 @@ static int set_int(const struct beest_option *row, const char *text, void *value
 	return ret;
 }
 
-static void print_int(int64_t value, char *text, size_t size)
-{
-	if (value == BEEST_AUTO)
-		snprintf(text, size, "auto");
-	else
-		snprintf(text, size, "%" PRId64, value);
-}
-
-static void print_duration(int64_t ns, char *text, size_t size)
-{
-	static const struct {
-		const char *name;
-		int64_t ns;
-	} units[] = {
-		{ "d", DAY },
-		{ "h", 3600 * BEEST_SECOND },
-		{ "min", 60 * BEEST_SECOND },
-		{ "s", BEEST_SECOND },
-		{ "ms", BEEST_MS },
-		{ "us", BEEST_US },	/* the finest that parse.h reads */
-	};
-	size_t i = 0;
-
-	while (i < BEEST_COUNT(units) - 1 && ns % units[i].ns)
-		i++;
-	if (ns)
-		snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
-	else
-		snprintf(text, size, "0");
-}
-
 static int set_duration(const struct beest_option *row, const char *text, void *value)
 {
 	char min[32], max[32];
@@ -258,8 +217,8 @@ static int set_duration(const struct beest_option *row, const char *text, void *
 	if (ret < 0)
 		return ret;
 	if (ns < row->min || ns > row->max) {
-		print_duration(row->min, min, sizeof(min));
-		print_duration(row->max, max, sizeof(max));
+		beest_parse_duration_text(row->min, min, sizeof(min));
+		beest_parse_duration_text(row->max, max, sizeof(max));
 		return beest_fail(ERANGE, "%s is not in the range %s to %s",
 				  BEEST_QUOTE(text), min, max);
 	}
@@ -267,14 +226,30 @@ static int set_duration(const struct beest_option *row, const char *text, void *
 	return 0;
 }
 
+static int check_word(const struct beest_option *row, const char *text)
+{
+	const char *const *word;
+	struct beest_text list;
+	char words[128];
+
+	beest_text_start(&list, words, sizeof(words));
+	for (word = row->words; *word; word++) {
+		if (!strcmp(*word, text))
+			return 0;
+		beest_text_add(&list, "%s%s", list.used ? ", " : "", *word);
+	}
+	return beest_fail(EINVAL, "%s is not one of %s", BEEST_QUOTE(text), words);
+}
+
 static int set_string(const struct beest_option *row, const char *text, void *value)
 {
 	char **string = value;
 	char *copy;
 
-	(void)row;
+	if (row->words && check_word(row, text) < 0)
+		return -EINVAL;
 	if (!*text)
-		return beest_fail(EINVAL, "'' is no value; leave it out instead");
+		return beest_fail(EINVAL, "'' is not a value; leave it out instead");
 
 	copy = strdup(text);
 	if (!copy)
@@ -284,103 +259,62 @@ static int set_string(const struct beest_option *row, const char *text, void *va
 	return 0;
 }
 
-static void list_words(const char *const *words, char *text, size_t size)
-{
-	size_t used = 0;
-
-	for (text[0] = '\0'; *words && used < size; words++)
-		used += snprintf(text + used, size - used, "%s%s", used ? ", " : "", *words);
-}
-
-static int set_word(const struct beest_option *row, const char *text, void *value)
-{
-	const char *const *word = row->words;
-	char list[128];
-
-	while (*word && strcmp(*word, text))
-		word++;
-	if (*word)
-		return set_string(row, text, value);
-
-	list_words(row->words, list, sizeof(list));
-	return beest_fail(EINVAL, "%s is none of %s", BEEST_QUOTE(text), list);
-}
-
 static int set_level(const struct beest_option *row, const char *text, void *value)
 {
 	(void)row;
 	return beest_log_level(text, value);
 }
 
-static void text_of_int(const struct beest_option *row, const void *value,
-			char *text, size_t size)
+/* "": not given. */
+static void value_text(const struct beest_option *row, const void *value, char *text, size_t size)
 {
-	int64_t number = *(const int64_t *)value;
+	const int64_t *number = value;
+	char *const *string = value;
 
-	if (!row->automatic && number == BEEST_AUTO)
-		snprintf(text, size, "%s", "");		/* not given */
-	else
-		print_int(number, text, size);
+	text[0] = '\0';
+	switch (row->type) {
+	case BEEST_OPTION_INT:
+		if (*number != BEEST_AUTO)
+			snprintf(text, size, "%" PRId64, *number);
+		else if (row->automatic)
+			snprintf(text, size, "auto");
+		break;
+	case BEEST_OPTION_DURATION:
+		beest_parse_duration_text(*number, text, size);
+		break;
+	case BEEST_OPTION_LEVEL:
+		snprintf(text, size, "%s", beest_log_level_name((int)*number));
+		break;
+	case BEEST_OPTION_STRING:
+	case BEEST_OPTION_WORD:
+		snprintf(text, size, "%s", *string ? *string : "");
+		break;
+	case BEEST_OPTION_SECRET:
+		snprintf(text, size, "%s", *string ? "(hidden)" : "");
+		break;
+	}
 }
 
-static void text_of_duration(const struct beest_option *row, const void *value,
-			     char *text, size_t size)
-{
-	(void)row;
-	print_duration(*(const int64_t *)value, text, size);
-}
-
-static void text_of_string(const struct beest_option *row, const void *value,
-			   char *text, size_t size)
-{
-	const char *string = *(char *const *)value;
-
-	(void)row;
-	snprintf(text, size, "%s", string ? string : "");
-}
-
-static void text_of_secret(const struct beest_option *row, const void *value,
-			   char *text, size_t size)
-{
-	(void)row;
-	snprintf(text, size, "%s", *(char *const *)value ? "(hidden)" : "");
-}
-
-static void text_of_level(const struct beest_option *row, const void *value,
-			  char *text, size_t size)
-{
-	(void)row;
-	snprintf(text, size, "%s", beest_log_level_name((int)*(const int64_t *)value));
-}
-
-/* What a value of each type is in JSON, and how it goes from text to memory and back. */
+/* What a value of each type is in JSON, and how it goes from text to memory. */
 static const struct {
-	enum beest_json_type json;
+	enum json_type json;
 	const char *expected;
 	bool owned;		/* memory holds a string for free(3) */
 	int (*set)(const struct beest_option *row, const char *text, void *value);
-	void (*text)(const struct beest_option *row, const void *value,
-		     char *text, size_t size);
 } types[] = {
-	[BEEST_OPTION_INT] = {
-		BEEST_JSON_INTEGER, "a whole number", false, set_int, text_of_int },
-	[BEEST_OPTION_DURATION] = {
-		BEEST_JSON_STRING, "a duration in quotes, such as \"30s\"", false,
-		set_duration, text_of_duration },
-	[BEEST_OPTION_STRING] = {
-		BEEST_JSON_STRING, "text in quotes", true, set_string, text_of_string },
-	[BEEST_OPTION_WORD] = {
-		BEEST_JSON_STRING, "a word in quotes", true, set_word, text_of_string },
-	[BEEST_OPTION_LEVEL] = {
-		BEEST_JSON_STRING, "a level in quotes, such as \"warn\"", false,
-		set_level, text_of_level },
-	[BEEST_OPTION_SECRET] = {
-		BEEST_JSON_STRING, "text in quotes", true, set_string, text_of_secret },
+	[BEEST_OPTION_INT] = { json_type_int, "a whole number", false, set_int },
+	[BEEST_OPTION_DURATION] = { json_type_string, "a duration in quotes, such as \"30s\"",
+				    false, set_duration },
+	[BEEST_OPTION_STRING] = { json_type_string, "text in quotes", true, set_string },
+	[BEEST_OPTION_WORD] = { json_type_string, "a word in quotes", true, set_string },
+	[BEEST_OPTION_LEVEL] = { json_type_string, "a level in quotes, such as \"warn\"", false,
+				 set_level },
+	[BEEST_OPTION_SECRET] = { json_type_string, "text in quotes", true, set_string },
 };
 
 /* ------------------------------------------------- names, and nearest --- */
 
-/* What "section.key" or "section.rc:key" stands for. */
+/* What "section.key" or "section.rc:key" means. */
 struct place {
 	const struct beest_option *row;
 	int first, last;	/* transports */
@@ -399,12 +333,11 @@ static int transport_of(const char *key, const char **bare)
 	int i;
 
 	*bare = key;
-	for (i = 0; i < BEEST_TRANSPORTS; i++) {
-		if (strncmp(key, prefixes[i], strlen(prefixes[i])))
-			continue;
-		*bare = key + strlen(prefixes[i]);
-		break;
-	}
+	for (i = 0; i < BEEST_TRANSPORTS; i++)
+		if (!strncmp(key, prefixes[i], strlen(prefixes[i]))) {
+			*bare = key + strlen(prefixes[i]);
+			break;
+		}
 	return i;
 }
 
@@ -431,23 +364,23 @@ static void tail_of(const struct beest_option *row, char *name)
 static const struct beest_option *nearest_by(const char *word,
 	void (*form)(const struct beest_option *row, char *name))
 {
+	const struct beest_option *row, *best = NULL;
 	struct beest_nearest nearest;
-	char names[ROWS][NAME_SIZE];
-	size_t i;
+	char name[NAME_SIZE];
+	size_t distance;
 
 	beest_nearest_start(&nearest, word);
-	for (i = 0; i < ROWS; i++) {
-		form(&beest_option_rows[i], names[i]);
-		beest_nearest_offer(&nearest, names[i]);
+	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++) {
+		form(row, name);
+		distance = nearest.distance;
+		beest_nearest_offer(&nearest, name);
+		if (nearest.distance < distance)
+			best = row;
 	}
-
-	for (i = 0; i < ROWS; i++)
-		if (nearest.best == names[i])
-			return &beest_option_rows[i];
-	return NULL;
+	return best;
 }
 
-/* A slip of the pen, or the right key in the wrong section, or without "cap.". */
+/* For a typing error, the right key in the wrong section, or a key without "cap.". */
 static const struct beest_option *nearest_row(const char *section, const char *key)
 {
 	const struct beest_option *row;
@@ -465,11 +398,12 @@ static const struct beest_option *nearest_row(const char *section, const char *k
 #define CANDIDATES 3
 #define CANDIDATES_SIZE (CANDIDATES * NAME_SIZE)
 
-/* Options whose key is @word, whatever their section, as a list: how many there are. */
-static size_t list_homes(const char *word, char *list, size_t size)
+/* Lists the options whose key is @word, whatever their section; false: there are none. */
+static bool list_homes(const char *word, char *list, size_t size)
 {
 	const struct beest_option *homes[CANDIDATES];
-	size_t count = 0, used = 0, i;
+	struct beest_text text;
+	size_t count = 0, i;
 	char tail[NAME_SIZE];
 
 	for (i = 0; i < ROWS && count < CANDIDATES; i++) {
@@ -478,11 +412,11 @@ static size_t list_homes(const char *word, char *list, size_t size)
 			homes[count++] = &beest_option_rows[i];
 	}
 
-	for (i = 0, list[0] = '\0'; i < count; i++)
-		used += (size_t)snprintf(list + used, size - used, "%s%s.%s", i == 0 ? "" :
-					 i + 1 < count ? ", " : " or ", homes[i]->section,
-					 homes[i]->key);
-	return count;
+	beest_text_start(&text, list, size);
+	for (i = 0; i < count; i++)
+		beest_text_add(&text, "%s%s.%s", i == 0 ? "" : i + 1 < count ? ", " : " or ",
+			       homes[i]->section, homes[i]->key);
+	return count > 0;
 }
 
 static int fail_unknown(int err, const char *section, const char *key)
@@ -508,34 +442,25 @@ static int fail_unknown(int err, const char *section, const char *key)
 			  row->section, prefix, row->key);
 }
 
-static const struct beest_option *find_row(const char *section, const char *key)
-{
-	size_t i;
-
-	for (i = 0; i < ROWS; i++)
-		if (!strcmp(beest_option_rows[i].section, section) &&
-		    !strcmp(beest_option_rows[i].key, key))
-			return &beest_option_rows[i];
-	return NULL;
-}
-
-/* @err: the errno for an unknown name */
-static int find_place(int err, const char *section, const char *key, struct place *place)
+static bool find_place(const char *section, const char *key, struct place *place)
 {
 	const char *bare;
 	int transport = transport_of(key, &bare);
+	const struct beest_option *row = beest_option_rows, *end = row + ROWS;
 
-	place->row = find_row(section, bare);
+	while (row < end && (strcmp(row->section, section) || strcmp(row->key, bare)))
+		row++;
+	place->row = row;
 	place->exact = transport < BEEST_TRANSPORTS;
-	if (!place->row || (place->exact && !place->row->per_transport))
-		return fail_unknown(err, section, key);
+	if (row == end || (place->exact && !row->per_transport))
+		return false;
 
 	place->first = place->exact ? transport : BEEST_RC;
-	place->last = place->exact || !place->row->per_transport ? place->first : BEEST_UD;
-	return 0;
+	place->last = place->exact || !row->per_transport ? place->first : BEEST_UD;
+	return true;
 }
 
-/* Splits at the first dot: sections have none, keys may. */
+/* Splits at the first dot: sections have none, keys may.  @err: for an unknown name. */
 static int find_name(int err, const char *name, struct place *place)
 {
 	const char *dot = strchr(name, '.');
@@ -545,16 +470,16 @@ static int find_name(int err, const char *name, struct place *place)
 		return fail_unknown(err, "", name);
 
 	snprintf(section, sizeof(section), "%.*s", (int)(dot - name), name);
-	return find_place(err, section, dot + 1, place);
+	return find_place(section, dot + 1, place) ? 0 : fail_unknown(err, section, dot + 1);
 }
 
 /* ------------------------------------------------- one source at a time - */
 
-/* What one source has said so far. */
+/* What one source has set so far. */
 struct reading {
 	struct beest_options *options;
 	const char *source;
-	bool exact[SLOTS];	/* by a key with a prefix, which outweighs one without */
+	bool exact[SLOTS];	/* by a key with a prefix, which wins over one without */
 };
 
 /* "rc:qp_type" can only say 2. */
@@ -577,11 +502,12 @@ static int set_slot(struct reading *reading, const struct place *place, int tran
 	size_t slot = slot_of(place->row, transport);
 	int ret;
 
+	BEEST_INVARIANT(slot < SLOTS && (place->row->per_transport || transport == BEEST_RC));
 	if (reading->exact[slot] && !place->exact)
 		return 0;
 
 	ret = types[place->row->type].set(place->row, text,
-		(void *)value_of(reading->options, place->row, transport));
+		(void *)value_at(reading->options, place->row, transport));
 	if (ret < 0)
 		return ret;
 	reading->exact[slot] = place->exact;
@@ -599,13 +525,13 @@ static int set_place(struct reading *reading, const struct place *place, const c
 	return ret;
 }
 
-/* The first failure, kept while the rest is read. */
+/* The first failure; the rest is read nevertheless. */
 struct failure {
 	int ret;
 	char text[BEEST_ERROR_SIZE];
 };
 
-static void note(struct failure *failure, int ret)
+static void keep_failure(struct failure *failure, int ret)
 {
 	if (ret >= 0 || failure->ret < 0)
 		return;
@@ -615,34 +541,28 @@ static void note(struct failure *failure, int ret)
 
 /* ------------------------------------------------------------- preset --- */
 
-static int set_preset(struct reading *reading, const struct beest_option *row)
-{
-	struct place place = {
-		row, BEEST_RC, row->per_transport ? BEEST_UD : BEEST_RC, false
-	};
-	int transport;
-
-	for (transport = 0; transport < BEEST_TRANSPORTS; transport++)
-		reading->options->source[slot_of(row, transport)] = reading->source;
-
-	if (row->preset)
-		return set_place(reading, &place, row->preset);
-	if (row->type == BEEST_OPTION_INT)
-		*(int64_t *)value_of(reading->options, row, 0) = BEEST_AUTO;
-	return 0;
-}
-
 static int set_presets(struct beest_options *options)
 {
 	struct reading reading = { options, "preset", { false } };
+	struct place place = { NULL, BEEST_RC, BEEST_RC, false };
+	const struct beest_option *row;
 	int ret = 0;
 	size_t i;
 
 	options->source = calloc(SLOTS, sizeof(*options->source));
 	if (!options->source)
 		return beest_fail(ENOMEM, "out of memory");
-	for (i = 0; !ret && i < ROWS; i++)
-		ret = set_preset(&reading, &beest_option_rows[i]);
+
+	for (i = 0; i < SLOTS; i++)
+		options->source[i] = reading.source;
+	for (row = beest_option_rows; !ret && row < beest_option_rows + ROWS; row++) {
+		place.row = row;
+		place.last = row->per_transport ? BEEST_UD : BEEST_RC;
+		if (row->preset)
+			ret = set_place(&reading, &place, row->preset);
+		else if (row->type == BEEST_OPTION_INT)
+			*(int64_t *)value_at(options, row, 0) = BEEST_AUTO;
+	}
 	return ret;
 }
 
@@ -654,8 +574,8 @@ static int check_type(const struct beest_option *row, const struct beest_json_en
 
 	if (entry->type == types[row->type].json)
 		return 0;
-	if (row->automatic && entry->type == BEEST_JSON_STRING &&
-	    !strcmp(entry->string, "auto"))
+	if (row->automatic && entry->type == json_type_string &&
+	    !strcmp(entry->text, "auto"))
 		return 0;
 
 	return beest_fail(EINVAL, "found %s, expected %s%s",
@@ -663,114 +583,104 @@ static int check_type(const struct beest_option *row, const struct beest_json_en
 			  types[row->type].expected, row->automatic ? " or \"auto\"" : "");
 }
 
-/* Files are copied and shown to others, and arguments stand in source code. */
+/* Secrets do not belong into files that people copy and show, nor into source code. */
 static int check_secret(const struct beest_option *row)
 {
 	if (row->type != BEEST_OPTION_SECRET)
 		return 0;
-	return beest_fail(EINVAL, "comes from environment %s only; a file of its own is better: "
+	return beest_fail(EINVAL, "is read from environment %s only; a separate file is better: "
 			  "%s.%s_file", row->environment, row->section, row->key);
 }
 
-/* An integer as it is written: json-c would cut a large one to fit. */
 static int set_entry(struct reading *reading, const struct beest_json_entry *entry)
 {
 	struct place place;
-	int ret = find_place(EINVAL, entry->section, entry->key, &place);
+	int ret;
 
-	if (ret < 0)
-		return beest_fail_prefix(ret, "%s:%u", reading->source, entry->line);
+	if (!find_place(entry->section, entry->key, &place))
+		return beest_fail_prefix(fail_unknown(EINVAL, entry->section, entry->key),
+					 "%s:%u", reading->source, entry->line);
 
 	ret = check_secret(place.row);
 	if (!ret)
 		ret = check_type(place.row, entry);
 	if (!ret)
-		ret = set_place(reading, &place, entry->string ? entry->string : entry->written);
+		ret = set_place(reading, &place, entry->text);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "%s:%u: %s.%s", reading->source, entry->line,
 					 entry->section, entry->key);
 	return 0;
 }
 
-/* An option without its section looks like a section, too. */
-static int fail_unknown_section(const char *section)
-{
-	struct beest_nearest nearest;
-	char homes[CANDIDATES_SIZE];
-	size_t i;
-
-	if (list_homes(section, homes, sizeof(homes)))
-		return beest_fail(EINVAL, "unknown section %s; did you mean %s?",
-				  BEEST_QUOTE(section), homes);
-
-	beest_nearest_start(&nearest, section);
-	for (i = 0; i < ROWS; i++)
-		beest_nearest_offer(&nearest, beest_option_rows[i].section);
-	return beest_fail(EINVAL, "unknown section %s%s%s", BEEST_QUOTE(section),
-			  nearest.best ? "; the nearest is " : "",
-			  nearest.best ? nearest.best : "");
-}
-
+/* An option without its section also looks like a section. */
 static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
 {
-	char found[128];
+	char homes[CANDIDATES_SIZE], found[128];
+	struct beest_nearest nearest;
 	size_t i;
 
+	beest_nearest_start(&nearest, entry->section);
 	for (i = 0; i < ROWS; i++)
-		if (!strcmp(beest_option_rows[i].section, entry->section))
-			break;
+		beest_nearest_offer(&nearest, beest_option_rows[i].section);
 
-	if (i == ROWS)
-		return beest_fail_prefix(fail_unknown_section(entry->section), "%s:%u",
-					 reading->source, entry->line);
-	if (entry->type != BEEST_JSON_OBJECT)
+	if (nearest.best && !nearest.distance) {
+		if (entry->type == json_type_object)
+			return 0;
 		return beest_fail(EINVAL, "%s:%u: %s: found %s, expected an object",
 				  reading->source, entry->line, entry->section,
 				  beest_json_found(entry, found, sizeof(found)));
-	return 0;
+	}
+	if (list_homes(entry->section, homes, sizeof(homes)))
+		return beest_fail(EINVAL, "%s:%u: unknown section %s; did you mean %s?",
+				  reading->source, entry->line, BEEST_QUOTE(entry->section),
+				  homes);
+	return beest_fail(EINVAL, "%s:%u: unknown section %s%s%s", reading->source, entry->line,
+			  BEEST_QUOTE(entry->section), nearest.best ? "; the nearest is " : "",
+			  nearest.best ? nearest.best : "");
 }
 
-static void read_json(struct beest_options *options, const char *path,
-		      struct beest_json *json, struct failure *failure)
+struct file_reading {
+	struct reading reading;
+	struct failure *failure;
+};
+
+/*
+ * Only the first failure is reported, so later unknown keys need no sentence:
+ * the search for the nearest name of each would take seconds in a large file.
+ */
+static void read_file_entry(void *data, const struct beest_json_entry *entry)
 {
-	struct reading reading = { options, path, { false } };
-	struct beest_json_entry entry;
+	struct file_reading *file = data;
+	struct place place;
 
-	while (beest_json_next(json, &entry))
-		note(failure, entry.is_section ? check_section(&reading, &entry) :
-		     set_entry(&reading, &entry));
+	if (file->failure->ret < 0 &&
+	    (!entry->key || !find_place(entry->section, entry->key, &place)))
+		return;
+	keep_failure(file->failure, entry->key ? set_entry(&file->reading, entry) :
+		     check_section(&file->reading, entry));
 }
 
-static bool is_missing(int ret)
-{
-	return ret == -ENOENT || ret == -ENOTDIR;
-}
-
+/* @variable: the one that names the file; NULL: its path is fixed. */
 static void read_file(struct beest_options *options, char **kept, const char *path,
-		      struct failure *failure)
+		      const char *variable, struct failure *failure)
 {
+	struct file_reading file = { { options, NULL, { false } }, failure };
 	struct beest_json *json;
 	int ret = beest_json_open(&json, path);
 
-	if (is_missing(ret))
-		ret = beest_fail_prefix(ret, ENVIRONMENT FILE_VARIABLE);
+	if (ret < 0 && ret != -EBADMSG && variable)
+		ret = beest_fail_prefix(ret, "%s", variable);
 	if (ret < 0) {
-		note(failure, ret);
+		keep_failure(failure, ret);
 		return;
 	}
 
-	*kept = strdup(path);
+	file.reading.source = *kept = strdup(path);
 	if (*kept)
-		read_json(options, *kept, json, failure);
+		beest_json_walk(json, read_file_entry, &file);
 	else
-		note(failure, beest_fail(ENOMEM, "out of memory"));
+		keep_failure(failure, beest_fail(ENOMEM, "out of memory"));
 	beest_json_close(json);
-}
-
-/* Asked before, not found out by failing: no sentence is left of what is no failure. */
-static bool is_absent(const char *path)
-{
-	return access(path, F_OK) < 0 && is_missing(-errno);
 }
 
 static void read_files(struct beest_options *options, const char *system_file,
@@ -778,96 +688,76 @@ static void read_files(struct beest_options *options, const char *system_file,
 {
 	const char *path = secure_getenv(FILE_VARIABLE);
 
-	if (system_file && !is_absent(system_file))
-		read_file(options, &options->file[0], system_file, failure);
+	/* Asks before opening: an absent file is not a failure and must leave no sentence. */
+	if (system_file && (access(system_file, F_OK) == 0 ||
+			    (errno != ENOENT && errno != ENOTDIR)))
+		read_file(options, &options->file[0], system_file, NULL, failure);
 	if (path && !*path)
-		note(failure, beest_fail(EINVAL, ENVIRONMENT FILE_VARIABLE ": '' is no value; "
-					 "leave it out instead"));
+		keep_failure(failure, beest_fail(EINVAL, ENVIRONMENT FILE_VARIABLE
+						 ": '' is not a value; leave it out instead"));
 	else if (path)
-		read_file(options, &options->file[1], path, failure);
+		read_file(options, &options->file[1], path, ENVIRONMENT FILE_VARIABLE,
+			  failure);
 }
 
 /* -------------------------------------------------------- environment --- */
 
-static int set_variable(struct beest_options *options, const struct beest_option *row,
-			const char *text)
-{
-	struct reading reading = { options, source_of_variable(row->environment), { false } };
-	struct place place = { row, BEEST_RC, BEEST_RC, false };
-	int ret = set_place(&reading, &place, text);
-
-	if (ret < 0)
-		return beest_fail_prefix(ret, "%s (%s.%s)", reading.source, row->section, row->key);
-	return 0;
-}
-
 static void read_environment(struct beest_options *options, struct failure *failure)
 {
+	struct place place = { NULL, BEEST_RC, BEEST_RC, false };
+	struct reading reading = { options, NULL, { false } };
 	const struct beest_option *row;
 	const char *text;
+	int ret;
 
 	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++) {
 		text = row->environment ? secure_getenv(row->environment) : NULL;
-		if (text)
-			note(failure, set_variable(options, row, text));
+		if (!text)
+			continue;
+
+		place.row = row;
+		reading.source = row->environment - (sizeof(ENVIRONMENT) - 1);
+		ret = set_place(&reading, &place, text);
+		if (ret < 0)
+			beest_fail_prefix(ret, "%s (%s.%s)", reading.source, row->section,
+					  row->key);
+		keep_failure(failure, ret);
 	}
 }
 
-static bool is_known_variable(const char *name)
+/* Compares what follows the common beginning only. */
+static void check_variable(struct beest_text *sentence, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < ROWS; i++)
-		if (beest_option_rows[i].environment &&
-		    !strcmp(beest_option_rows[i].environment, name))
-			return true;
-	return !strcmp(name, FILE_VARIABLE);
-}
-
-/* Only what follows the common beginning tells two of them apart. */
-static const char *nearest_variable(const char *name)
-{
-	size_t common = strlen(VARIABLE_PREFIX);
+	size_t i, common = strlen(VARIABLE_PREFIX);
 	struct beest_nearest nearest;
-	size_t i;
 
 	beest_nearest_start(&nearest, name + common);
 	for (i = 0; i < ROWS; i++)
 		if (beest_option_rows[i].environment)
 			beest_nearest_offer(&nearest, beest_option_rows[i].environment + common);
 	beest_nearest_offer(&nearest, &FILE_VARIABLE[common]);
-	return nearest.best;
+
+	if (!nearest.best)
+		beest_text_item(sentence, "unknown environment variable %s", name);
+	else if (nearest.distance)
+		beest_text_item(sentence, "unknown environment variable %s, the nearest is "
+				VARIABLE_PREFIX "%s", name, nearest.best);
 }
 
-static int add_unknown(char **sentence, const char *name)
+static void note_unknown_variables(struct beest_options *options)
 {
-	const char *nearest = nearest_variable(name);
-	char *longer;
-
-	if (asprintf(&longer, "%s%sunknown environment variable %s%s%s",
-		     *sentence ? *sentence : "", *sentence ? "; " : "", name,
-		     nearest ? ", the nearest is " VARIABLE_PREFIX : "",
-		     nearest ? nearest : "") < 0)
-		return beest_fail(ENOMEM, "out of memory");
-	free(*sentence);
-	*sentence = longer;
-	return 0;
-}
-
-static int note_unknown_variables(struct beest_options *options)
-{
+	struct beest_text sentence;
 	char name[NAME_SIZE];
 	char **variable;
-	int ret = 0;
 
-	for (variable = environ; !ret && variable && *variable; variable++) {
+	beest_text_start(&sentence, options->unknown_environment,
+			 sizeof(options->unknown_environment));
+	for (variable = environ; variable && *variable && !sentence.full; variable++) {
 		if (strncmp(*variable, VARIABLE_PREFIX, strlen(VARIABLE_PREFIX)))
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*variable, "="), *variable);
-		if (!is_known_variable(name))
-			ret = add_unknown(&options->unknown_environment, name);
+		check_variable(&sentence, name);
 	}
-	return ret;
 }
 
 /* ---------------------------------------------------------- arguments --- */
@@ -902,26 +792,26 @@ static void read_arguments(struct beest_options *options, const char *const *arg
 	struct reading reading = { options, ARGUMENT, { false } };
 
 	for (; arguments && *arguments; arguments++)
-		note(failure, set_argument(&reading, *arguments));
+		keep_failure(failure, set_argument(&reading, *arguments));
 }
 
 /* ---------------------------------------------------------- interface --- */
 
-/* Here, and nowhere else: preset < JSON file < environment < argument. */
+/* The only place that decides precedence: preset < JSON file < environment < argument. */
 int beest_options_load(struct beest_options *options, const char *system_file,
 		       const char *const *arguments)
 {
 	struct failure failure = { 0, "" };
 
 	memset(options, 0, sizeof(*options));
-	note(&failure, set_presets(options));
+	keep_failure(&failure, set_presets(options));
 	if (failure.ret < 0)
 		return failure.ret;
 
 	read_files(options, system_file, &failure);
 	read_environment(options, &failure);
 	read_arguments(options, arguments, &failure);
-	note(&failure, note_unknown_variables(options));
+	note_unknown_variables(options);
 
 	if (failure.ret < 0)
 		return beest_fail(-failure.ret, "%s", failure.text);
@@ -933,7 +823,7 @@ void beest_options_free(struct beest_options *options)
 	size_t i;
 
 	for (i = 0; i < ROWS; i++) {
-		char **string = (char **)value_of(options, &beest_option_rows[i], 0);
+		char **string = (char **)value_at(options, &beest_option_rows[i], 0);
 
 		if (!types[beest_option_rows[i].type].owned ||
 		    beest_option_rows[i].type == BEEST_OPTION_SECRET)
@@ -946,7 +836,6 @@ void beest_options_free(struct beest_options *options)
 	free(options->source);
 	free(options->file[0]);
 	free(options->file[1]);
-	free(options->unknown_environment);
 	memset(options, 0, sizeof(*options));
 }
 
@@ -966,7 +855,7 @@ int beest_options_fail_prefix(const struct beest_options *options, int ret, cons
 	return beest_fail_prefix(ret, "%s: %s", source, name);
 }
 
-/* Of a name without a prefix, the RC value where the transports differ. */
+/* A name without a prefix gives the RC value where the transports differ. */
 int beest_options_text(const struct beest_options *options, const char *name,
 		       char *text, size_t size, const char **source)
 {
@@ -976,8 +865,7 @@ int beest_options_text(const struct beest_options *options, const char *name,
 	if (ret < 0)
 		return ret;
 
-	types[place.row->type].text(place.row, value_of(options, place.row, place.first),
-				    text, size);
+	value_text(place.row, value_at(options, place.row, place.first), text, size);
 	if (source)
 		*source = options->source[slot_of(place.row, place.first)];
 	return 0;

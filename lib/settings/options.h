@@ -87,7 +87,7 @@ struct beest_options {
 	/* One text a slot: "preset", "FILE", "environment NAME", "argument". */
 	const char **source;
 	char *file[2];				/* the JSON files that were read */
-	char *unknown_environment;		/* sentence about unknown HARTEBEEST_*, or NULL */
+	char unknown_environment[512];		/* sentence about unknown HARTEBEEST_*, or "" */
 };
 
 /*
@@ -95,10 +95,10 @@ struct beest_options {
  * @system_file: read when it exists; NULL for none.  The file that
  * HARTEBEEST_CONF_PATH names is read after it and must exist.
  *
- * All sources are read even when one of them fails, so that the log level which
- * was asked for holds for the report of the failure; the first failure is
- * returned: -EINVAL (unknown key, bad value), -ERANGE, -ENOENT and other errno of
- * open(2) and read(2), -EBADMSG (not JSON), -EFBIG (file over 1 MiB), -ENOMEM.
+ * Reads all sources even when one of them fails, so that the log level of a later
+ * source holds for the report of the failure.  Returns the first failure: -EINVAL
+ * (unknown key, bad value), -ERANGE, -ENOENT and other errno of open(2) and read(2),
+ * -EBADMSG (not JSON), -EFBIG (file over 1 MiB), -ENOMEM.
  * @options is then still valid for beest_options_free() and holds what was good.
  */
 int beest_options_load(struct beest_options *options, const char *system_file,
@@ -115,7 +115,7 @@ int beest_options_text(const struct beest_options *options, const char *name,
 
 /*
  * Puts the source and name of an option before the sentence of a failure that its
- * value, though well formed, led to: "environment HARTEBEEST_GID (device.gid): ...".
+ * well-formed value led to: "environment HARTEBEEST_GID (device.gid): ...".
  * Returns @ret.
  */
 int beest_options_fail_prefix(const struct beest_options *options, int ret, const char *name);
@@ -147,5 +147,9 @@ struct beest_option {
 
 extern const struct beest_option beest_option_rows[];
 extern const size_t beest_option_count;
+
+/* The words of device.roce and device.family, each list ended by NULL. */
+extern const char *const beest_options_roce_words[];	/* by enum beest_roce */
+extern const char *const beest_options_family_words[];	/* any, IPv4, IPv6 */
 
 #endif

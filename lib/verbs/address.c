@@ -12,13 +12,18 @@
 /* The same words would go to the log at each call. */
 static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
 
-/* With a protection domain for the time being: without one no entry is tried. */
-static int choose(const struct beest_device *device, const struct beest_gid_policy *policy,
-		  struct beest_gid_entry *gid, char *reason)
+int beest_address_text(const struct beest_device *device, const struct beest_gid_policy *policy,
+		       uint16_t wanted, char *buffer, size_t size)
 {
+	char reason[BEEST_REASON_SIZE], address[INET6_ADDRSTRLEN];
+	struct beest_gid_entry gid;
+	struct beest_text text;
+	uint16_t index, pkey;
+	struct beest_ipaddr ip;
 	struct ibv_pd *pd;
 	int ret;
 
+	/* A temporary protection domain: without one no entry is tried. */
 	errno = 0;
 	pd = ibv_alloc_pd(device->verbs);
 	if (!pd) {
@@ -26,47 +31,24 @@ static int choose(const struct beest_device *device, const struct beest_gid_poli
 		return beest_fail(-ret, "%s: cannot allocate a protection domain: %s",
 				  device->label, strerror(-ret));
 	}
-
-	ret = beest_device_gid_why(device, pd, policy, &quiet, gid, reason);
+	ret = beest_device_gid(device, pd, policy, &quiet, &gid, reason);
 	ibv_dealloc_pd(pd);
-	return ret;
-}
-
-static void add_ip(struct beest_text *text, const struct beest_gid_entry *gid,
-		   const struct beest_gid_policy *policy)
-{
-	char address[INET6_ADDRSTRLEN];
-	struct beest_ipaddr ip;
-
-	beest_device_ip(gid, policy, &ip);
-	if (beest_ipaddr_is_zero(&ip))
-		beest_text_item(text, "no IP address");
-	else
-		beest_text_item(text, "IP address %s",
-				beest_ipaddr_ip_text(&ip, address, sizeof(address)));
-}
-
-int beest_address_text(const struct beest_device *device, const struct beest_gid_policy *policy,
-		       uint16_t wanted, char *buffer, size_t size)
-{
-	char reason[BEEST_REASON_SIZE];
-	struct beest_gid_entry gid;
-	struct beest_text text;
-	uint16_t index, pkey;
-	int ret;
-
-	ret = choose(device, policy, &gid, reason);
 	if (ret == 0)
 		ret = beest_device_pkey(device, wanted, &index, &pkey);
 	if (ret < 0)
 		return ret;
 
+	beest_device_ip(&gid, policy, &ip);
+	beest_ipaddr_ip_text(&ip, address, sizeof(address));
 	beest_text_start(&text, buffer, size);
-	beest_text_item(&text, "port %s%s", device->label,
-			device->soft_roce ? " (Soft-RoCE)" : "");
+	beest_text_add(&text, "port %s%s", device->label,
+		       device->soft_roce ? " (Soft-RoCE)" : "");
 	if (device->passed_over[0])
 		beest_text_add(&text, ", passed over: %s", device->passed_over);
-	add_ip(&text, &gid, policy);
+	if (beest_ipaddr_is_zero(&ip))
+		beest_text_item(&text, "no IP address");
+	else
+		beest_text_item(&text, "IP address %s", address);
 	beest_text_item(&text, "P_Key 0x%04x at index %d", pkey, index);
 	beest_text_item(&text, "GID %s", reason);
 	return 0;
@@ -75,10 +57,11 @@ int beest_address_text(const struct beest_device *device, const struct beest_gid
 int beest_address_ip(const struct beest_device *device, const struct beest_gid_policy *policy,
 		     struct beest_ipaddr *ip)
 {
+	char reason[BEEST_REASON_SIZE];
 	struct beest_gid_entry gid;
 	int ret;
 
-	ret = beest_device_gid(device, NULL, policy, &quiet, &gid);
+	ret = beest_device_gid(device, NULL, policy, &quiet, &gid, reason);
 	if (ret < 0)
 		return ret;
 

@@ -2,9 +2,8 @@
 /*
  * address.h - this end's address: which it is, and why this one
  *
- * Owns the words about a choice that lib/device and lib/gid make.  Nothing is kept:
- * the tables are read anew at each call, as a queue pair does at INIT.  Knows nothing of
- * queue pairs.
+ * Owns the words about a choice that device.c and gid.c make.  Keeps nothing: it reads
+ * the tables again at each call.  Knows nothing of queue pairs.
  */
 #ifndef BEEST_ADDRESS_H
 #define BEEST_ADDRESS_H

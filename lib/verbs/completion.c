@@ -30,7 +30,7 @@ static const struct {
 	{ IBV_WC_RNR_RETRY_EXC_ERR, "the peer has no receive posted" },
 };
 
-static const char *meaning(enum ibv_wc_status status)
+static const char *status_meaning(enum ibv_wc_status status)
 {
 	size_t i;
 
@@ -41,29 +41,27 @@ static const char *meaning(enum ibv_wc_status status)
 	return ibv_wc_status_str(status);
 }
 
-static void ends_text(const struct beest_qp *qp, char *text, size_t size)
+static void completion_ends_text(const struct beest_qp *qp, char *text, size_t size)
 {
-	char who[BEEST_AUTHOR_TEXT];
+	char peer[BEEST_PEER_TEXT];
 
 	if (!qp)
 		snprintf(text, size, "a queue pair that is not this context's");
-	else if (!qp->peer_key[0] || qp->end.transport == BEEST_UD)
-		snprintf(text, size, "queue pair '%s' on %s", qp->node.name,
-			 qp->end.card.device);
+	else if (!qp->peer_key[0] || qp->local.transport == BEEST_UD)
+		snprintf(text, size, "queue pair '%s' on %s", qp->node.name, qp->local.label);
 	else
 		snprintf(text, size, "queue pair '%s' on %s, connected to '%s' (QP %" PRIu32
-			 " on %s of %s)", qp->node.name, qp->end.card.device, qp->peer_key,
-			 qp->peer.card.qp_num, qp->peer.card.device,
-			 beest_author_text(&qp->peer.author, who, sizeof(who)));
+			 " of %s)", qp->node.name, qp->local.label, qp->peer_key,
+			 qp->remote.qp_num, beest_endpoint_peer_text(&qp->remote, peer));
 }
 
 void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, char *text,
 			   size_t size)
 {
-	char ends[768];		/* two names of 255 bytes, host and devices */
+	char ends[768];		/* two names of 255 bytes, a device, a rank */
 
-	ends_text(qp, ends, sizeof(ends));
+	completion_ends_text(qp, ends, sizeof(ends));
 	snprintf(text, size, "%s (status %d, vendor error 0x%x): %s; request %" PRIu64
 		 " of %s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
-		 meaning(wc->status), wc->wr_id, ends);
+		 status_meaning(wc->status), wc->wr_id, ends);
 }

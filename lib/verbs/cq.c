@@ -8,7 +8,7 @@
 #include "lib/verbs/cq.h"
 #include "lib/base/error.h"
 
-static int destroy(struct beest_node *node)
+static int cq_destroy(struct beest_node *node)
 {
 	struct beest_cq *cq = BEEST_CONTAINER(node, struct beest_cq, node);
 	int ret;
@@ -22,7 +22,7 @@ static int destroy(struct beest_node *node)
 	return 0;
 }
 
-const struct beest_kind beest_cq_kind = { "completion queue", destroy };
+const struct beest_kind beest_cq_kind = { "completion queue", cq_destroy };
 
 int beest_cq_create(const struct beest_device *device, int64_t depth, struct beest_cq **cqp)
 {

@@ -2,14 +2,15 @@
 /*
  * device.c - see device.h
  *
- * Opening walks over devices and ports.  What is passed over, and why, becomes the
- * sentence when nothing is left, and a line of the log when something is.
+ * Opening walks over devices and ports.  It notes what it passes over, and why: for the
+ * sentence when no port is left, for the log when one is.
  */
 #include "config.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,6 @@
 #include "lib/base/nearest.h"
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
-
-/* A P_Key's top bit is full membership. */
-#define PKEY_FULL 0x8000
-#define PKEY_BASE 0x7fff
 
 #define RXE_VENDOR_ID 0xffffff
 #define HOP_LIMIT 64
@@ -46,7 +43,7 @@ const char *beest_device_state_text(enum ibv_port_state state)
 
 /* ----------------------------------------------------------- the walk --- */
 
-/* Why nothing was found, the most telling last: it gives the error its number. */
+/* Why nothing was found.  The most telling reason, the last one, gives the errno. */
 enum fault {
 	FAULT_NONE,		/* there is no device */
 	FAULT_IWARP,
@@ -67,8 +64,17 @@ struct walk {
 	char passed_buffer[REASON_SIZE];
 };
 
-static void pass_over(struct walk *walk, enum fault fault, int err)
+/* Notes why something was passed over. */
+static void BEEST_PRINTF(4, 5) walk_pass_over(struct walk *walk, enum fault fault, int err,
+					      const char *format, ...)
 {
+	char why[BEEST_ERROR_SIZE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	beest_text_item(&walk->passed, "%s", why);
 	if (fault <= walk->fault)
 		return;
 	walk->fault = fault;
@@ -76,7 +82,7 @@ static void pass_over(struct walk *walk, enum fault fault, int err)
 }
 
 /* "mlx5_0:1" -> name and port.  A name in sysfs holds no colon. */
-static int parse_name(struct walk *walk, const char *text)
+static int walk_parse_name(struct walk *walk, const char *text)
 {
 	size_t length = strcspn(text, ":");
 	int64_t port = 0;
@@ -98,11 +104,11 @@ int beest_device_name_check(const char *name)
 {
 	struct walk walk;
 
-	return name ? parse_name(&walk, name) : 0;
+	return name ? walk_parse_name(&walk, name) : 0;
 }
 
 /* Looked up each time: addresses move between interfaces while a job runs. */
-static struct beest_gid_policy policy_now(const struct beest_gid_policy *policy)
+static struct beest_gid_policy gid_policy_now(const struct beest_gid_policy *policy)
 {
 	struct beest_gid_policy now = *policy;
 
@@ -111,23 +117,19 @@ static struct beest_gid_policy policy_now(const struct beest_gid_policy *policy)
 	return now;
 }
 
-static bool by_table(const struct beest_gid_policy *policy)
-{
-	return policy && policy->rule != BEEST_GID_AUTO && policy->rule != BEEST_GID_INDEX;
-}
-
 /* A port that was asked for by number is taken as it is; its GID is chosen later. */
-static bool suits(struct walk *walk, const struct beest_device *device)
+static bool port_suits(struct walk *walk, const struct beest_device *device)
 {
 	struct beest_gid_policy policy;
 	struct beest_gid_entry *entries;
 	char reason[REASON_SIZE];
 	int count, ret;
 
-	if (walk->port || !by_table(walk->policy))
+	if (walk->port || !walk->policy || walk->policy->rule == BEEST_GID_AUTO ||
+	    walk->policy->rule == BEEST_GID_INDEX)
 		return true;
 
-	policy = policy_now(walk->policy);
+	policy = gid_policy_now(walk->policy);
 	count = beest_device_gids(device, &entries);
 	ret = count;
 	if (count >= 0) {
@@ -138,76 +140,51 @@ static bool suits(struct walk *walk, const struct beest_device *device)
 	if (ret >= 0)
 		return true;
 
-	beest_text_item(&walk->passed, "port %s: %s", device->label, beest_error_text());
-	pass_over(walk, count < 0 ? FAULT_OPEN : FAULT_POLICY, -ret);
+	walk_pass_over(walk, count < 0 ? FAULT_OPEN : FAULT_POLICY, -ret, "port %s: %s",
+		       device->label, beest_error_text());
 	return false;
 }
 
-static bool is_active(struct walk *walk, struct beest_device *device)
+static bool port_is_active(struct walk *walk, struct beest_device *device)
 {
 	struct ibv_port_attr attr;
 	int ret;
 
 	ret = beest_device_port(device, &attr);
 	if (ret < 0) {
-		beest_text_item(&walk->passed, "%s", beest_error_text());
-		pass_over(walk, FAULT_OPEN, -ret);
+		walk_pass_over(walk, FAULT_OPEN, -ret, "%s", beest_error_text());
 		return false;
 	}
 	device->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	if (attr.state == IBV_PORT_ACTIVE)
 		return true;
 
-	beest_text_item(&walk->passed, "port %s is %s", device->label,
-			beest_device_state_text(attr.state));
-	pass_over(walk, FAULT_STATE, ENETDOWN);
+	walk_pass_over(walk, FAULT_STATE, ENETDOWN, "port %s is %s", device->label,
+		       beest_device_state_text(attr.state));
 	return false;
 }
 
-static void set_port(struct beest_device *device, int port)
-{
-	device->port = (uint8_t)port;
-	snprintf(device->label, sizeof(device->label), "%s:%u", device->name, device->port);
-}
-
-static bool find_port(struct walk *walk, struct beest_device *device)
+static bool port_find(struct walk *walk, struct beest_device *device)
 {
 	int port, count = device->attr.phys_port_cnt;
 
-	if (walk->port > count) {
-		beest_text_item(&walk->passed, "device %s has no port %d: its ports are 1 to %d",
-				device->name, walk->port, count);
-		pass_over(walk, FAULT_PORT, ENXIO);
-		return false;
-	}
+	if (walk->port > count)
+		walk_pass_over(walk, FAULT_PORT, ENXIO, "device %s has no port %d: its ports are "
+			       "1 to %d", device->name, walk->port, count);
 
 	for (port = 1; port <= count; port++) {
 		if (walk->port && walk->port != port)
 			continue;
-		set_port(device, port);
-		if (is_active(walk, device) && suits(walk, device))
+		device->port = (uint8_t)port;
+		snprintf(device->label, sizeof(device->label), "%s:%d", device->name, port);
+		if (port_is_active(walk, device) && port_suits(walk, device))
 			return true;
 	}
 	return false;
 }
 
-/*
- * ENOENT says that the device is known to sysfs, but that its node cannot be
- * opened: libibverbs does not tell a missing node from one it may not read.
- */
-static const char *open_hint(int err)
-{
-	switch (err) {
-	case EACCES:
-	case EPERM:
-	case ENOENT:
-		return " (is there a /dev/infiniband/uverbs* that this user may read and write?)";
-	default:
-		return "";
-	}
-}
-
-static bool open_verbs(struct walk *walk, struct ibv_device *from, struct beest_device *device)
+static bool device_open_verbs(struct walk *walk, struct ibv_device *from,
+			      struct beest_device *device)
 {
 	int err;
 
@@ -216,53 +193,48 @@ static bool open_verbs(struct walk *walk, struct ibv_device *from, struct beest_
 	if (device->verbs)
 		return true;
 
+	/*
+	 * ENOENT says that sysfs knows the device, but that its node cannot be opened:
+	 * libibverbs does not tell a missing node from one it may not read.
+	 */
 	err = -beest_error_errno();
-	beest_text_item(&walk->passed, "device %s cannot be opened: %s%s", device->name,
-			strerror(err), open_hint(err));
-	pass_over(walk, FAULT_OPEN, err);
+	walk_pass_over(walk, FAULT_OPEN, err, "device %s cannot be opened: %s%s", device->name,
+		       strerror(err), err == EACCES || err == EPERM || err == ENOENT ?
+		       " (is there a /dev/infiniband/uverbs* that this user may read and write?)" :
+		       "");
 	return false;
 }
 
-static bool query(struct walk *walk, struct beest_device *device)
+static bool device_query_limits(struct walk *walk, struct beest_device *device)
 {
 	int ret = beest_error_verbs(ibv_query_device(device->verbs, &device->attr));
 
-	if (ret == 0)
-		return true;
-
-	beest_text_item(&walk->passed, "the limits of device %s cannot be read: %s",
-			device->name, strerror(-ret));
-	pass_over(walk, FAULT_OPEN, -ret);
-	return false;
+	if (ret < 0)
+		walk_pass_over(walk, FAULT_OPEN, -ret, "the limits of device %s cannot be read: "
+			       "%s", device->name, strerror(-ret));
+	return ret == 0;
 }
 
 /* Kernels before 5.11 have vendor 0, and rxe_cfg(8) called all of them rxe. */
-static bool is_soft_roce(const struct beest_device *device)
+static bool device_is_soft_roce(const struct beest_device *device)
 {
 	return device->attr.vendor_id == RXE_VENDOR_ID ||
 	       (device->attr.vendor_id == 0 && strncmp(device->name, "rxe", 3) == 0);
 }
 
-static bool is_iwarp(struct walk *walk, const struct ibv_device *from)
+static bool device_try(struct walk *walk, struct ibv_device *from, struct beest_device *device)
 {
-	if (from->transport_type != IBV_TRANSPORT_IWARP)
+	if (from->transport_type == IBV_TRANSPORT_IWARP) {
+		walk_pass_over(walk, FAULT_IWARP, EPROTONOSUPPORT, "device %s is iWARP, whose "
+			       "connections only rdma_cm can make", from->name);
 		return false;
-
-	beest_text_item(&walk->passed, "device %s is iWARP, whose connections only rdma_cm can "
-			"make", from->name);
-	pass_over(walk, FAULT_IWARP, EPROTONOSUPPORT);
-	return true;
-}
-
-static bool try_device(struct walk *walk, struct ibv_device *from, struct beest_device *device)
-{
-	if (is_iwarp(walk, from))
-		return false;
+	}
 
 	memset(device, 0, sizeof(*device));
 	snprintf(device->name, sizeof(device->name), "%s", from->name);
-	if (open_verbs(walk, from, device) && query(walk, device) && find_port(walk, device)) {
-		device->soft_roce = is_soft_roce(device);
+	if (device_open_verbs(walk, from, device) && device_query_limits(walk, device) &&
+	    port_find(walk, device)) {
+		device->soft_roce = device_is_soft_roce(device);
 		return true;
 	}
 
@@ -272,7 +244,7 @@ static bool try_device(struct walk *walk, struct ibv_device *from, struct beest_
 
 /* ------------------------------------------------------------ opening --- */
 
-static int unknown_device(const struct walk *walk, struct ibv_device **list)
+static int device_unknown(const struct walk *walk, struct ibv_device **list)
 {
 	struct beest_nearest nearest;
 	char known[REASON_SIZE];
@@ -290,23 +262,6 @@ static int unknown_device(const struct walk *walk, struct ibv_device **list)
 			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "", known);
 }
 
-static int none_left(const struct walk *walk)
-{
-	if (walk->name[0])
-		return beest_fail(walk->err, "%s", walk->passed_buffer);
-	return beest_fail(walk->err, "no port of any RDMA device can be used: %s",
-			  walk->passed_buffer);
-}
-
-static int chosen(const struct walk *walk, struct beest_device *device)
-{
-	snprintf(device->passed_over, sizeof(device->passed_over), "%s", walk->passed_buffer);
-	beest_log(walk->log, BEEST_LOG_INFO, "using port %s%s%s%s", device->label,
-		  device->soft_roce ? " (Soft-RoCE)" : "",
-		  walk->passed.used ? "; passed over: " : "", walk->passed_buffer);
-	return 0;
-}
-
 static int walk_devices(struct walk *walk, struct ibv_device **list,
 			struct beest_device *device)
 {
@@ -317,15 +272,25 @@ static int walk_devices(struct walk *walk, struct ibv_device **list,
 		if (walk->name[0] && strcmp(walk->name, (*from)->name) != 0)
 			continue;
 		found = true;
-		if (try_device(walk, *from, device))
-			return chosen(walk, device);
+		if (!device_try(walk, *from, device))
+			continue;
+
+		snprintf(device->passed_over, sizeof(device->passed_over), "%s",
+			 walk->passed_buffer);
+		beest_log(walk->log, BEEST_LOG_INFO, "using port %s%s%s%s", device->label,
+			  device->soft_roce ? " (Soft-RoCE)" : "",
+			  walk->passed.used ? "; passed over: " : "", walk->passed_buffer);
+		return 0;
 	}
 
-	return found ? none_left(walk) : unknown_device(walk, list);
+	if (!found)
+		return device_unknown(walk, list);
+	return beest_fail(walk->err, "%s%s", walk->name[0] ? "" :
+			  "no port of any RDMA device can be used: ", walk->passed_buffer);
 }
 
 /* Without the uverbs module, errno is minus 38: a slip of libibverbs. */
-static int no_list(int err)
+static int device_list_failed(int err)
 {
 	if (abs(err) == ENOSYS)
 		return beest_fail(ENOSYS, "this machine has no RDMA support: is the kernel module "
@@ -342,14 +307,14 @@ int beest_device_open(struct beest_device *device, const char *name,
 	int ret, count = 0;
 
 	beest_text_start(&walk.passed, walk.passed_buffer, sizeof(walk.passed_buffer));
-	ret = name ? parse_name(&walk, name) : 0;
+	ret = name ? walk_parse_name(&walk, name) : 0;
 	if (ret < 0)
 		return ret;
 
 	errno = 0;
 	list = ibv_get_device_list(&count);
 	if (!list)
-		return no_list(errno);
+		return device_list_failed(errno);
 
 	if (count == 0)
 		ret = beest_fail(ENODEV, "this machine has no RDMA device: see ibv_devices(1)");
@@ -378,7 +343,7 @@ int beest_device_port(const struct beest_device *device, struct ibv_port_attr *a
 	return 0;
 }
 
-static struct beest_gidtable table_of(const struct beest_device *device)
+static struct beest_gidtable gidtable_of(const struct beest_device *device)
 {
 	struct beest_gidtable table = {
 		.verbs = device->verbs, .port = device->port, .ethernet = device->ethernet,
@@ -389,7 +354,7 @@ static struct beest_gidtable table_of(const struct beest_device *device)
 
 int beest_device_gids(const struct beest_device *device, struct beest_gid_entry **entries)
 {
-	struct beest_gidtable table = table_of(device);
+	struct beest_gidtable table = gidtable_of(device);
 	struct ibv_port_attr attr;
 	int ret;
 
@@ -403,8 +368,8 @@ int beest_device_gids(const struct beest_device *device, struct beest_gid_entry 
 }
 
 /* An address handle to oneself: what cannot reach its own end reaches nobody. */
-static int try_address(const struct beest_device *device, struct ibv_pd *pd,
-		       const struct beest_gid_entry *entry)
+static int gid_try_address(const struct beest_device *device, struct ibv_pd *pd,
+			   const struct beest_gid_entry *entry)
 {
 	struct ibv_ah_attr attr;
 	struct ibv_ah *ah;
@@ -424,8 +389,34 @@ static int try_address(const struct beest_device *device, struct ibv_pd *pd,
 	return 0;
 }
 
-/* What a choice goes through until an entry proves good. */
+/*
+ * Does this errno of a trial handle speak of the GID?  An entry may be empty or without
+ * an interface (ENODATA from Soft-RoCE, EINVAL, ENXIO from old kernels), belong to another
+ * network namespace (ENODEV), or have an address that the IP stack does not reach any
+ * more (the others).  Lack of memory or a device that is busy or broken says nothing
+ * about it: whoever chose another GID then would be unreachable for its peers for good.
+ */
+static bool gid_is_condemned_by(int err)
+{
+	static const int errors[] = {
+		EINVAL, ENODATA, ENODEV, ENXIO, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL,
+		ETIMEDOUT,
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(errors); i++)
+		if (errors[i] == err)
+			return true;
+
+	return false;
+}
+
+/* A choice until an entry proves good: notes what failed, and leaves it out. */
 struct trial {
+	const struct beest_device *device;
+	struct ibv_pd *pd;
+	struct beest_gid_policy policy;
+	const struct beest_log *log;
 	const struct beest_gid_entry *entries;
 	size_t count;
 	bool *skip;
@@ -434,111 +425,92 @@ struct trial {
 	struct beest_text failures;
 };
 
-static void note_failure(struct trial *trial, const struct beest_device *device,
-			 const struct beest_log *log, int position, int err)
+/* The position among the entries. */
+static int trial_choose(struct trial *trial)
 {
+	const struct beest_gid_entry *entry;
 	char gid[INET6_ADDRSTRLEN];
-
-	trial->skip[position] = true;
-	beest_ipaddr_text(&trial->entries[position].gid, gid, sizeof(gid));
-	beest_text_item(&trial->failures, "an address handle from GID %d (%s) failed: %s",
-			trial->entries[position].index, gid, strerror(err));
-	beest_log(log, BEEST_LOG_WARN, "port %s: an address handle from GID %d (%s) to itself "
-		  "failed: %s", device->label, trial->entries[position].index, gid,
-		  strerror(err));
-}
-
-static int choose(struct trial *trial, const struct beest_device *device, struct ibv_pd *pd,
-		  const struct beest_gid_policy *policy, const struct beest_log *log)
-{
 	int position, ret;
 
 	for (;;) {
-		position = beest_gid_choose(trial->entries, trial->count, trial->skip, policy,
-					    trial->reason, sizeof(trial->reason));
-		if (position < 0 || !pd || !trial->entries[position].roce)
+		position = beest_gid_choose(trial->entries, trial->count, trial->skip,
+					    &trial->policy, trial->reason,
+					    sizeof(trial->reason));
+		if (position < 0 || !trial->pd || !trial->entries[position].roce)
 			return position;
-		ret = try_address(device, pd, &trial->entries[position]);
+
+		entry = &trial->entries[position];
+		ret = gid_try_address(trial->device, trial->pd, entry);
 		if (ret == 0)
 			return position;
-		note_failure(trial, device, log, position, -ret);
+
+		beest_ipaddr_text(&entry->gid, gid, sizeof(gid));
+		if (!gid_is_condemned_by(-ret))
+			return beest_fail(-ret, "an address handle from GID %d (%s) to itself "
+					  "failed: %s", entry->index, gid, strerror(-ret));
+
+		trial->skip[position] = true;
+		beest_text_item(&trial->failures, "an address handle from GID %d (%s) failed: %s",
+				entry->index, gid, strerror(-ret));
+		beest_log(trial->log, BEEST_LOG_WARN, "port %s: an address handle from GID %d (%s) "
+			  "to itself failed: %s", trial->device->label, entry->index, gid,
+			  strerror(-ret));
 	}
 }
 
-static int choose_among(struct trial *trial, const struct beest_device *device,
-			struct ibv_pd *pd, const struct beest_gid_policy *policy,
-			const struct beest_log *log, struct beest_gid_entry *chosen_entry)
+int beest_device_gid(const struct beest_device *device, struct ibv_pd *pd,
+		     const struct beest_gid_policy *policy, const struct beest_log *log,
+		     struct beest_gid_entry *chosen, char *reason)
 {
-	struct beest_gid_policy now = policy_now(policy);
-	int position;
-
-	beest_text_start(&trial->failures, trial->failed, sizeof(trial->failed));
-	position = choose(trial, device, pd, &now, log);
-	if (position < 0)
-		return beest_fail_prefix(position, "port %s%s%s", device->label,
-					 trial->failures.used ? ": " : "", trial->failed);
-
-	*chosen_entry = trial->entries[position];
-	beest_log(log, BEEST_LOG_INFO, "port %s: GID %s", device->label, trial->reason);
-	return 0;
-}
-
-int beest_device_gid_why(const struct beest_device *device, struct ibv_pd *pd,
-			 const struct beest_gid_policy *policy, const struct beest_log *log,
-			 struct beest_gid_entry *chosen_entry, char *reason)
-{
+	struct trial trial = {
+		.device = device, .pd = pd, .policy = gid_policy_now(policy), .log = log,
+	};
 	struct beest_gid_entry *entries;
-	struct trial trial;
 	int ret;
 
 	ret = beest_device_gids(device, &entries);
 	if (ret < 0)
 		return ret;
 
+	beest_text_start(&trial.failures, trial.failed, sizeof(trial.failed));
 	trial.entries = entries;
 	trial.count = (size_t)ret;
 	trial.skip = calloc(trial.count + 1, sizeof(*trial.skip));
-	if (trial.skip)
-		ret = choose_among(&trial, device, pd, policy, log, chosen_entry);
-	else
+	if (!trial.skip) {
 		ret = beest_fail(ENOMEM, "no memory for %zu GIDs", trial.count);
-	if (ret == 0)
+	} else {
+		ret = trial_choose(&trial);
+		if (ret < 0)
+			beest_fail_prefix(ret, "port %s%s%s", device->label,
+					  trial.failures.used ? ": " : "", trial.failed);
+	}
+	if (ret >= 0) {
+		*chosen = entries[ret];
 		memcpy(reason, trial.reason, sizeof(trial.reason));
+	}
 
 	free(trial.skip);
 	free(entries);
-	return ret;
-}
-
-int beest_device_gid(const struct beest_device *device, struct ibv_pd *pd,
-		     const struct beest_gid_policy *policy, const struct beest_log *log,
-		     struct beest_gid_entry *chosen_entry)
-{
-	char reason[REASON_SIZE];
-
-	return beest_device_gid_why(device, pd, policy, log, chosen_entry, reason);
+	return ret < 0 ? ret : 0;
 }
 
 /* ------------------------------------------------- a GID that was chosen --- */
 
-static bool same_gid(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
-{
-	return memcmp(&a->gid, &b->gid, sizeof(a->gid)) == 0 && a->roce == b->roce;
-}
-
 /* Link-local GIDs of several interfaces of one port (VLANs) are often the same. */
-static bool same_interface(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
+bool beest_device_gid_same(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
 {
-	return !a->netdev[0] || !b->netdev[0] || strcmp(a->netdev, b->netdev) == 0;
+	return memcmp(&a->gid, &b->gid, sizeof(a->gid)) == 0 && a->roce == b->roce &&
+	       (!a->netdev[0] || !b->netdev[0] || strcmp(a->netdev, b->netdev) == 0);
 }
 
-static bool stands(const struct beest_device *device, const struct beest_gid_entry *entry)
+bool beest_device_gid_holds(const struct beest_device *device,
+			    const struct beest_gid_entry *entry)
 {
-	struct beest_gidtable table = table_of(device);
+	struct beest_gidtable table = gidtable_of(device);
 	struct beest_gid_entry now;
 
-	return beest_gidtable_at(&table, entry->index, &now) && same_gid(&now, entry) &&
-	       same_interface(&now, entry);
+	return beest_gidtable_at(&table, entry->index, &now) &&
+	       beest_device_gid_same(&now, entry);
 }
 
 static int gid_is_gone(const struct beest_device *device, const struct beest_gid_entry *entry,
@@ -556,19 +528,19 @@ static int gid_is_gone(const struct beest_device *device, const struct beest_gid
 
 	return beest_fail(ENODATA, "the GID %s (%s) of this end is no longer in the table of port "
 			  "%s: was its address removed?  hartebeest_qp_reset() and "
-			  "hartebeest_qp_publish() choose anew among %s",
+			  "hartebeest_qp_publish() choose again among %s",
 			  beest_ipaddr_text(&entry->gid, gid, sizeof(gid)),
 			  beest_endpoint_roce_text(entry->roce), device->label,
 			  count ? known : "nothing that can be read");
 }
 
-int beest_device_gid_relocate(const struct beest_device *device, bool anew,
+int beest_device_gid_relocate(const struct beest_device *device, bool search,
 			      struct beest_gid_entry *entry)
 {
 	struct beest_gid_entry *entries;
 	int i, count, ret;
 
-	if (!anew && stands(device, entry))
+	if (!search && beest_device_gid_holds(device, entry))
 		return 0;
 
 	count = beest_device_gids(device, &entries);
@@ -576,7 +548,7 @@ int beest_device_gid_relocate(const struct beest_device *device, bool anew,
 		return count;
 
 	for (i = 0; i < count; i++)
-		if (same_gid(&entries[i], entry) && same_interface(&entries[i], entry))
+		if (beest_device_gid_same(&entries[i], entry))
 			break;
 	if (i == count) {
 		ret = gid_is_gone(device, entry, entries, count);
@@ -601,87 +573,62 @@ void beest_device_ip(const struct beest_gid_entry *entry, const struct beest_gid
 
 /* -------------------------------------------------------------- P_Key --- */
 
-struct pkeys {
-	uint16_t wanted;		/* 0: any */
-	int index;			/* -1: none yet */
-	uint16_t pkey;
-	struct beest_text seen;
-};
-
 /* A zero base marks a free entry of the table. */
-static bool improves(const struct pkeys *pkeys, uint16_t pkey)
+static bool pkey_suits(uint16_t pkey, uint16_t wanted)
 {
-	if ((pkey & PKEY_BASE) == 0)
-		return false;
-	if (pkeys->wanted && (pkey & PKEY_BASE) != (pkeys->wanted & PKEY_BASE))
-		return false;
-	return pkeys->index < 0 || (!(pkeys->pkey & PKEY_FULL) && (pkey & PKEY_FULL));
+	return (pkey & BEEST_PKEY_BASE) &&
+	       (!wanted || (pkey & BEEST_PKEY_BASE) == (wanted & BEEST_PKEY_BASE));
 }
 
-static void look_at(struct pkeys *pkeys, int index, uint16_t pkey)
+static int pkey_find(const struct beest_device *device, int count, uint16_t wanted,
+		     uint16_t *index, uint16_t *pkey)
 {
-	if (pkey & PKEY_BASE)
-		beest_text_item(&pkeys->seen, "index %d: 0x%04x%s", index, pkey,
-				pkey & PKEY_FULL ? "" : " (limited member)");
-	if (!improves(pkeys, pkey))
-		return;
-	pkeys->index = index;
-	pkeys->pkey = pkey;
-}
-
-static void scan(const struct beest_device *device, int count, struct pkeys *pkeys)
-{
-	__be16 pkey;
+	struct beest_text seen;
+	char buffer[REASON_SIZE];
+	bool found = false;
+	uint16_t each;
+	__be16 raw;
 	int i;
 
-	for (i = 0; i < count; i++)
-		if (ibv_query_pkey(device->verbs, device->port, i, &pkey) == 0)
-			look_at(pkeys, i, be16toh(pkey));
-}
-
-static int no_pkey(const struct beest_device *device, uint16_t wanted,
-		   const struct beest_text *seen)
-{
-	const char *has = seen->used ? seen->buffer : "no P_Key that can be read";
-
+	beest_text_start(&seen, buffer, sizeof(buffer));
+	for (i = 0; i < count; i++) {
+		if (ibv_query_pkey(device->verbs, device->port, i, &raw) != 0)
+			continue;
+		each = be16toh(raw);
+		if (each & BEEST_PKEY_BASE)
+			beest_text_item(&seen, "index %d: 0x%04x%s", i, each,
+					each & BEEST_PKEY_FULL ? "" : " (limited member)");
+		if (!pkey_suits(each, wanted) ||
+		    (found && (*pkey & BEEST_PKEY_FULL || !(each & BEEST_PKEY_FULL))))
+			continue;
+		found = true;
+		*index = (uint16_t)i;
+		*pkey = each;
+	}
+	if (found)
+		return 0;
+	if (!seen.used)
+		beest_text_add(&seen, "no P_Key that can be read");
 	if (wanted)
 		return beest_fail(ENODATA, "port %s has no P_Key 0x%04x: it has %s",
-				  device->label, wanted, has);
-	return beest_fail(ENODATA, "port %s has %s", device->label, has);
-}
-
-static int find_pkey(const struct beest_device *device, int count, struct pkeys *pkeys)
-{
-	char seen[REASON_SIZE];
-
-	beest_text_start(&pkeys->seen, seen, sizeof(seen));
-	scan(device, count, pkeys);
-	return pkeys->index < 0 ? no_pkey(device, pkeys->wanted, &pkeys->seen) : 0;
+				  device->label, wanted, buffer);
+	return beest_fail(ENODATA, "port %s has %s", device->label, buffer);
 }
 
 int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 		      uint16_t *index, uint16_t *pkey)
 {
-	struct pkeys pkeys = { .wanted = wanted, .index = -1 };
 	struct ibv_port_attr attr;
 	int ret;
 
 	ret = beest_device_port(device, &attr);
 	if (ret < 0)
 		return ret;
+	if (attr.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return pkey_find(device, attr.pkey_tbl_len, wanted, index, pkey);
 
 	/* RoCE has no partitions: one entry, 0xffff. */
-	if (attr.link_layer == IBV_LINK_LAYER_ETHERNET) {
-		*index = 0;
-		*pkey = PKEY_FULL | PKEY_BASE;
-		return 0;
-	}
-
-	ret = find_pkey(device, attr.pkey_tbl_len, &pkeys);
-	if (ret < 0)
-		return ret;
-
-	*index = (uint16_t)pkeys.index;
-	*pkey = pkeys.pkey;
+	*index = 0;
+	*pkey = BEEST_PKEY_FULL | BEEST_PKEY_BASE;
 	return 0;
 }

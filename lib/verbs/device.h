@@ -47,7 +47,7 @@ int beest_device_open(struct beest_device *device, const char *name,
 /* Accepts a device that was never opened (all zero). */
 void beest_device_close(struct beest_device *device);
 
-/* Read anew at each call: LID, MTU and state change while a job runs. */
+/* Reads the port at each call: LID, MTU and state change while a job runs. */
 int beest_device_port(const struct beest_device *device, struct ibv_port_attr *attr);
 
 /*
@@ -58,26 +58,29 @@ int beest_device_port(const struct beest_device *device, struct ibv_port_attr *a
 int beest_device_gids(const struct beest_device *device, struct beest_gid_entry **entries);
 
 /*
- * The GID of this end by policy, tried with an address handle to itself where
- * @pd is given (RoCE only); the next best is taken when that fails.  The choice and
- * its reason go to the log at level info.
+ * The GID of this end by policy, and the reason for people in BEEST_REASON_SIZE bytes.
+ * It is tried with an address handle to itself where @pd is given (RoCE only).  The next
+ * best is taken when that fails with an errno that speaks of the GID; another errno, such
+ * as -ENOMEM, is returned.
  */
 int beest_device_gid(const struct beest_device *device, struct ibv_pd *pd,
 		     const struct beest_gid_policy *policy, const struct beest_log *log,
-		     struct beest_gid_entry *chosen);
+		     struct beest_gid_entry *chosen, char *reason);
 
-/* The same, with the reason for people: BEEST_REASON_SIZE bytes. */
-int beest_device_gid_why(const struct beest_device *device, struct ibv_pd *pd,
-			 const struct beest_gid_policy *policy, const struct beest_log *log,
-			 struct beest_gid_entry *chosen, char *reason);
+/* Are both the same GID, RoCE version and interface, whatever their index? */
+bool beest_device_gid_same(const struct beest_gid_entry *a, const struct beest_gid_entry *b);
+
+/* Does the table still have this GID at entry->index?  Reads that one entry. */
+bool beest_device_gid_holds(const struct beest_device *device,
+			    const struct beest_gid_entry *entry);
 
 /*
- * Where the GID of @entry stands now: addresses come and go while a job runs, and
- * the table moves with them.  Cheap when it still stands at entry->index, unless
- * @anew asks for the whole table.  1: entry->index is another now, 0: it is not,
- * -ENODATA: the GID is gone, with a list of what there is.
+ * Finds the present index of the GID of @entry: addresses come and go while a job runs,
+ * and the table moves with them.  Reads one entry where it holds, unless @search asks for
+ * the whole table.  1: entry->index is another now, 0: it is not, -ENODATA: the GID is
+ * gone, with a list of what there is.
  */
-int beest_device_gid_relocate(const struct beest_device *device, bool anew,
+int beest_device_gid_relocate(const struct beest_device *device, bool search,
 			      struct beest_gid_entry *entry);
 
 /*

@@ -19,12 +19,17 @@ const char *beest_endpoint_roce_text(enum beest_roce roce)
 	return (size_t)roce < BEEST_COUNT(texts) ? texts[roce] : "unknown RoCE version";
 }
 
-const char *beest_author_text(const struct beest_author *author, char *text, size_t size)
+const char *beest_endpoint_family_text(const struct beest_ipaddr *gid)
 {
-	if (author->rank >= 0)
-		snprintf(text, size, "host %s, pid %" PRIu32 ", rank %" PRId32,
-			 author->host, author->pid, author->rank);
+	return beest_ipaddr_is_ipv4(gid) ? "IPv4" : "IPv6";
+}
+
+const char *beest_endpoint_peer_text(const struct beest_endpoint *remote,
+				     char text[BEEST_PEER_TEXT])
+{
+	if (remote->rank >= 0)
+		snprintf(text, BEEST_PEER_TEXT, "the peer (rank %" PRId32 ")", remote->rank);
 	else
-		snprintf(text, size, "host %s, pid %" PRIu32, author->host, author->pid);
+		snprintf(text, BEEST_PEER_TEXT, "the peer");
 	return text;
 }

@@ -34,7 +34,7 @@ static const struct kind {
 	     "address that is gone"),
 	KIND(PKEY_CHANGE, PORT, WARN, "its P_Key table changed: a partition may be gone"),
 	KIND(SM_CHANGE, PORT, INFO, "it has another subnet manager"),
-	KIND(CLIENT_REREGISTER, PORT, INFO, "its subnet manager asks for registrations anew"),
+	KIND(CLIENT_REREGISTER, PORT, INFO, "its subnet manager asks to register again"),
 	KIND(QP_FATAL, QUEUE_PAIR, WARN, "an error that no completion can tell"),
 	KIND(QP_REQ_ERR, QUEUE_PAIR, WARN, "an invalid request came from the peer"),
 	KIND(QP_ACCESS_ERR, QUEUE_PAIR, WARN, "the peer asked for memory it may not have"),
@@ -61,18 +61,24 @@ void beest_events_start(struct beest_events *events, const struct beest_device *
 	pthread_mutex_init(&events->lock, NULL);
 }
 
-void beest_events_end(struct beest_events *events)
+static void events_close(struct beest_events *events)
 {
 	if (events->epoll >= 0)
 		close(events->epoll);
 	if (events->ready >= 0)
 		close(events->ready);
+	events->epoll = events->ready = -1;
+}
+
+void beest_events_end(struct beest_events *events)
+{
+	events_close(events);
 	pthread_mutex_destroy(&events->lock);
 }
 
 /* ------------------------------------------------- under the lock: the queue --- */
 
-static void set_ready(struct beest_events *events, bool ready)
+static void queue_set_ready(struct beest_events *events, bool ready)
 {
 	uint64_t number = 1;
 	ssize_t size;
@@ -80,25 +86,23 @@ static void set_ready(struct beest_events *events, bool ready)
 	if (events->ready < 0)
 		return;
 
-	if (ready)
-		size = write(events->ready, &number, sizeof(number));
-	else
-		size = read(events->ready, &number, sizeof(number));
+	size = ready ? write(events->ready, &number, sizeof(number)) :
+		       read(events->ready, &number, sizeof(number));
 	(void)size;			/* it is so already */
 }
 
 /* The oldest makes room: what they came to is kept apart. */
-static void push(struct beest_events *events, const struct hartebeest_event *event)
+static void queue_push(struct beest_events *events, const struct hartebeest_event *event)
 {
 	if (events->count == BEEST_EVENTS_MAX) {
 		events->first = (events->first + 1) % BEEST_EVENTS_MAX;
 		events->count--;
 	}
 	events->queue[(events->first + events->count++) % BEEST_EVENTS_MAX] = *event;
-	set_ready(events, true);
+	queue_set_ready(events, true);
 }
 
-static bool pop(struct beest_events *events, struct hartebeest_event *event)
+static bool queue_pop(struct beest_events *events, struct hartebeest_event *event)
 {
 	if (events->count == 0)
 		return false;
@@ -106,7 +110,7 @@ static bool pop(struct beest_events *events, struct hartebeest_event *event)
 	*event = events->queue[events->first];
 	events->first = (events->first + 1) % BEEST_EVENTS_MAX;
 	if (--events->count == 0)
-		set_ready(events, false);
+		queue_set_ready(events, false);
 	return true;
 }
 
@@ -124,7 +128,7 @@ static const struct kind *kind_of(enum ibv_event_type type)
 }
 
 /* A caller that blocked would hang on an event that another reader has taken. */
-static bool read_raw(const struct beest_events *events, struct ibv_async_event *raw)
+static bool event_read_raw(const struct beest_events *events, struct ibv_async_event *raw)
 {
 	struct ibv_context *verbs = events->device->verbs;
 	struct pollfd waiting = { .fd = verbs->async_fd, .events = POLLIN };
@@ -140,96 +144,83 @@ static bool read_raw(const struct beest_events *events, struct ibv_async_event *
 	return ret == 0;
 }
 
-static void name_subject(const struct beest_events *events, const struct kind *kind,
-			 const struct hartebeest_event *event, char *text, size_t size)
+static void event_subject(const struct beest_events *events, const struct kind *kind,
+			  const struct hartebeest_event *event, char *text, size_t size)
 {
-	snprintf(text, size, "device %s", events->device->name);
-	if (kind->scope == PORT)
+	if (kind->scope == PORT) {
 		snprintf(text, size, "port %s:%d", events->device->name, event->port);
-	if (kind->scope != QUEUE_PAIR)
-		return;
-
-	snprintf(text, size, "queue pair number %u", event->qp_num);
-	if (events->describe)
-		events->describe(events->data, event->qp_num, text, size);
+	} else if (kind->scope == QUEUE_PAIR) {
+		snprintf(text, size, "queue pair number %u", event->qp_num);
+		if (events->describe)
+			events->describe(events->data, event->qp_num, text, size);
+	} else {
+		snprintf(text, size, "device %s", events->device->name);
+	}
 }
 
-/* The objects may be gone once the event is acknowledged: only numbers are kept. */
-static const struct kind *take(const struct ibv_async_event *raw,
-			       struct hartebeest_event *event)
-{
-	const struct kind *kind = kind_of(raw->event_type);
-
-	memset(event, 0, sizeof(*event));
-	event->type = raw->event_type;
-	if (kind->scope == PORT)
-		event->port = raw->element.port_num;
-	if (kind->scope == QUEUE_PAIR)
-		event->qp_num = raw->element.qp->qp_num;
-	return kind;
-}
-
-static void conclude(struct beest_events *events, struct hartebeest_event *event)
+/* event->port is 0 where the event is of no port. */
+static void event_conclude(struct beest_events *events, struct hartebeest_event *event)
 {
 	bool own = event->port == events->device->port;
+	bool down = event->type == IBV_EVENT_PORT_ERR && own;
+	bool gone = event->type == IBV_EVENT_DEVICE_FATAL;
 
-	if (event->type == IBV_EVENT_DEVICE_FATAL)
-		events->device_gone = true;
-	if (event->type == IBV_EVENT_PORT_ERR && own)
-		events->port_down = true;
-	if (event->type == IBV_EVENT_PORT_ACTIVE && own)
-		events->port_down = false;
-	event->fatal = event->type == IBV_EVENT_DEVICE_FATAL ||
-		       (event->type == IBV_EVENT_PORT_ERR && own);
+	events->changes += own;
+	events->device_gone |= gone;
+	if (down || (event->type == IBV_EVENT_PORT_ACTIVE && own))
+		events->port_down = down;
+	event->fatal = gone || down;
 }
 
-static bool read_one(struct beest_events *events)
+static bool events_read_one(struct beest_events *events)
 {
+	struct hartebeest_event event = { 0 };
 	char subject[BEEST_ERROR_SIZE / 4];
-	struct hartebeest_event event;
 	struct ibv_async_event raw;
 	const struct kind *kind;
 
-	if (!read_raw(events, &raw))
+	if (!event_read_raw(events, &raw))
 		return false;
 
-	kind = take(&raw, &event);
+	/* The objects may be gone once the event is acknowledged: only numbers are kept. */
+	kind = kind_of(raw.event_type);
+	event.type = raw.event_type;
+	if (kind->scope == PORT)
+		event.port = raw.element.port_num;
+	if (kind->scope == QUEUE_PAIR)
+		event.qp_num = raw.element.qp->qp_num;
 	ibv_ack_async_event(&raw);
-	conclude(events, &event);
-	name_subject(events, kind, &event, subject, sizeof(subject));
+	event_conclude(events, &event);
+	event_subject(events, kind, &event, subject, sizeof(subject));
 	snprintf(event.text, sizeof(event.text), "%.150s: %s (%s)", subject, kind->meaning,
 		 kind->name);
 	beest_log(events->log, kind->level, "%s", event.text);
-	push(events, &event);
+	queue_push(events, &event);
 	return true;
 }
 
 /* ------------------------------------------------------------ the interface --- */
 
-static int watch(int epoll, int fd)
+static int epoll_watch(int epoll, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
 	return fd < 0 ? 0 : epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-static int make_fd(struct beest_events *events)
+static int events_make_fd(struct beest_events *events)
 {
 	int err;
 
 	events->epoll = epoll_create1(EPOLL_CLOEXEC);
 	events->ready = eventfd(events->count > 0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (events->epoll >= 0 && events->ready >= 0 &&
-	    watch(events->epoll, events->ready) == 0 &&
-	    watch(events->epoll, events->device->verbs->async_fd) == 0)
+	    epoll_watch(events->epoll, events->ready) == 0 &&
+	    epoll_watch(events->epoll, events->device->verbs->async_fd) == 0)
 		return 0;
 
 	err = errno;
-	if (events->epoll >= 0)
-		close(events->epoll);
-	if (events->ready >= 0)
-		close(events->ready);
-	events->epoll = events->ready = -1;
+	events_close(events);
 	return beest_fail(err, "no file descriptor for events of device %s: %s",
 			  events->device->name, strerror(err));
 }
@@ -240,51 +231,52 @@ int beest_events_fd(struct beest_events *events)
 
 	pthread_mutex_lock(&events->lock);
 	if (events->epoll < 0)
-		ret = make_fd(events);
+		ret = events_make_fd(events);
 	pthread_mutex_unlock(&events->lock);
 	return ret < 0 ? ret : events->epoll;
 }
 
-static bool next(struct beest_events *events, struct hartebeest_event *event)
+/* Costs one poll(2) when there is nothing. */
+static void events_read_all(struct beest_events *events)
+{
+	while (events_read_one(events))
+		;
+}
+
+static bool events_next(struct beest_events *events, struct hartebeest_event *event)
 {
 	bool got;
 
 	pthread_mutex_lock(&events->lock);
-	while (read_one(events))
-		;
-	got = pop(events, event);
+	events_read_all(events);
+	got = queue_pop(events, event);
 	pthread_mutex_unlock(&events->lock);
 	return got;
-}
-
-/* Rounded up, so that nobody spins through the last millisecond. */
-static int left_ms(int64_t deadline)
-{
-	int64_t ms = (beest_clock_left(deadline) + BEEST_MS - 1) / BEEST_MS;
-
-	return ms > 1000 ? 1000 : (int)ms;
 }
 
 int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
 		     int64_t deadline)
 {
-	struct pollfd waiting = { .events = POLLIN };
+	struct pollfd waiting = { .fd = beest_events_fd(events), .events = POLLIN };
+	int64_t left;
 
-	waiting.fd = beest_events_fd(events);
 	if (waiting.fd < 0)
 		return waiting.fd;
 
-	while (!next(events, event)) {
-		if (!beest_clock_left(deadline))
+	while (!events_next(events, event)) {
+		left = beest_clock_left(deadline);
+		if (!left)
 			return 0;
-		poll(&waiting, 1, left_ms(deadline));
+		/* Rounded up, so that nobody spins through the last millisecond. */
+		left = BEEST_MIN(left, BEEST_SECOND);
+		poll(&waiting, 1, (int)((left + BEEST_MS - 1) / BEEST_MS));
 	}
 
 	return 1;
 }
 
 /* A link that flaps may be back before anybody looks. */
-static int check_port(struct beest_events *events)
+static int events_check_port(struct beest_events *events)
 {
 	struct ibv_port_attr attr;
 	int ret;
@@ -300,18 +292,28 @@ static int check_port(struct beest_events *events)
 			  events->device->label, beest_device_state_text(attr.state));
 }
 
+uint64_t beest_events_changes(struct beest_events *events)
+{
+	uint64_t changes;
+
+	pthread_mutex_lock(&events->lock);
+	events_read_all(events);
+	changes = events->changes;
+	pthread_mutex_unlock(&events->lock);
+	return changes;
+}
+
 int beest_events_check(struct beest_events *events)
 {
 	int ret = 0;
 
 	pthread_mutex_lock(&events->lock);
-	while (read_one(events))
-		;
+	events_read_all(events);
 	if (events->device_gone)
 		ret = beest_fail(EIO, "device %s reported a fatal error: close the context and "
 				 "open another", events->device->name);
 	else if (events->port_down)
-		ret = check_port(events);
+		ret = events_check_port(events);
 	pthread_mutex_unlock(&events->lock);
 	return ret;
 }

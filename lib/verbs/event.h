@@ -2,10 +2,11 @@
 /*
  * event.h - what the device says by itself: port down, device dead, tables changed
  *
- * Owns the queue of events that were read and not yet handed out, and what they came to:
- * is the device gone, is the port down?  There is no thread behind it: whoever waits
- * reads.  Each event is acknowledged as it is read, so that no object waits for that to
- * be destroyed.  Knows nothing of names but what it is told.
+ * Owns the queue of events that were read and not yet handed out, and what follows from
+ * them: whether the device is gone, the port is down, its tables may have changed.  It has
+ * no thread: whoever waits reads.  Each event is acknowledged as it is read, so that no
+ * object has to wait for that before it is destroyed.  Knows no names but those that
+ * describe() gives it.
  */
 #ifndef BEEST_EVENT_H
 #define BEEST_EVENT_H
@@ -31,6 +32,7 @@ struct beest_events {
 	struct hartebeest_event queue[BEEST_EVENTS_MAX];
 	unsigned int first, count;
 	bool device_gone, port_down;
+	uint64_t changes;		/* events of the own port: its tables may differ now */
 	int epoll, ready;		/* of beest_events_fd(); -1: not asked for */
 };
 
@@ -45,6 +47,9 @@ int beest_events_fd(struct beest_events *events);
 /* 1: one was taken from the queue, 0: none there by @deadline of the monotonic clock. */
 int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
 		     int64_t deadline);
+
+/* Reads what there is.  Another number than before: the port's tables may have changed. */
+uint64_t beest_events_changes(struct beest_events *events);
 
 /*
  * Reads what there is, for somebody who waits for something else.  -EIO: the device is

@@ -2,8 +2,8 @@
 /*
  * gid.c - policy, refusals, ranking
  *
- * Two tables decide: what an entry must not be, and what makes one better than
- * another.  Their texts are the reasons that people get to read.
+ * Owns what an entry must not be, and what makes one better than another.  Their texts
+ * are the reasons that people get to read.
  */
 #include "config.h"
 
@@ -17,6 +17,7 @@
 #include "lib/base/nearest.h"
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
+#include "lib/settings/options.h"
 
 #define GID_BITS 128
 #define IPV4_BITS 32
@@ -28,10 +29,8 @@
 static int parse_index(const char *text, struct beest_gid_policy *policy)
 {
 	int64_t index;
-	int ret;
 
-	ret = beest_parse_int(text, 0, INDEX_MAX, &index);
-	if (ret < 0)
+	if (beest_parse_int(text, 0, INDEX_MAX, &index) < 0)
 		return beest_fail_prefix(-EINVAL, "GID index");
 
 	policy->index = (int)index;
@@ -48,45 +47,30 @@ static int parse_value(const char *text, struct beest_gid_policy *policy)
 	return 0;
 }
 
-static bool is_wildcard(const struct beest_ipaddr *gid)
-{
-	static const struct beest_ipaddr any4 = { { [10] = 0xff, [11] = 0xff } };
-
-	return beest_ipaddr_is_zero(gid) || memcmp(gid, &any4, sizeof(any4)) == 0;
-}
-
 static int parse_ip(const char *text, struct beest_gid_policy *policy)
 {
 	int ret = beest_ipaddr_parse(text, &policy->gid);
 
-	if (ret == 0 && is_wildcard(&policy->gid))
+	if (ret == 0 && beest_ipaddr_is_wildcard(&policy->gid))
 		return beest_fail(EINVAL, "%s is no address of an interface", BEEST_QUOTE(text));
 	return ret;
 }
 
-static int subnet_failed(const char *text)
-{
-	return beest_fail(EINVAL, "%s is not a subnet such as 10.0.0.0/24 or fd00::/64",
-			  BEEST_QUOTE(text));
-}
-
 static int parse_subnet(const char *text, struct beest_gid_policy *policy)
 {
-	const char *slash = strchr(text, '/');
 	char address[INET6_ADDRSTRLEN];
+	size_t length = strcspn(text, "/");
 	int64_t bits;
 	bool ipv4;
 
-	if (!slash || (size_t)(slash - text) >= sizeof(address))
-		return subnet_failed(text);
-
-	memcpy(address, text, (size_t)(slash - text));
-	address[slash - text] = '\0';
-	if (beest_ipaddr_parse(address, &policy->gid) < 0)
-		return subnet_failed(text);
+	snprintf(address, sizeof(address), "%.*s", (int)length, text);
+	if (!text[length] || length >= sizeof(address) ||
+	    beest_ipaddr_parse(address, &policy->gid) < 0)
+		return beest_fail(EINVAL, "%s is not a subnet such as 10.0.0.0/24 or fd00::/64",
+				  BEEST_QUOTE(text));
 
 	ipv4 = !strchr(address, ':');
-	if (beest_parse_int(slash + 1, 0, ipv4 ? IPV4_BITS : GID_BITS, &bits) < 0)
+	if (beest_parse_int(text + length + 1, 0, ipv4 ? IPV4_BITS : GID_BITS, &bits) < 0)
 		return beest_fail_prefix(-EINVAL, "the prefix length of subnet %s",
 					 BEEST_QUOTE(text));
 	policy->prefix = (int)bits + (ipv4 ? IPV4_OFFSET : 0);
@@ -122,24 +106,9 @@ static const struct rule {
 	{ BEEST_GID_NETDEV, "netdev", parse_netdev },
 };
 
-static int unknown_rule(const char *text, const char *word)
-{
-	struct beest_nearest nearest;
-	size_t i;
-
-	beest_nearest_start(&nearest, word);
-	beest_nearest_offer(&nearest, "auto");
-	for (i = 0; i < BEEST_COUNT(rules); i++)
-		beest_nearest_offer(&nearest, rules[i].word);
-
-	return beest_fail(EINVAL, "%s is not a choice of GID: auto, index:3, gid:fe80::1, "
-			  "ip:10.0.0.5, subnet:10.0.0.0/24 or netdev:eth0%s%s%s",
-			  BEEST_QUOTE(text), nearest.best ? " (did you mean '" : "",
-			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "");
-}
-
 static int parse_rule(const char *text, struct beest_gid_policy *policy)
 {
+	struct beest_nearest nearest;
 	size_t i, length = strcspn(text, ":");
 	char word[16];
 
@@ -147,45 +116,39 @@ static int parse_rule(const char *text, struct beest_gid_policy *policy)
 		return 0;
 
 	snprintf(word, sizeof(word), "%.*s", (int)(length < sizeof(word) ? length : 15), text);
+	beest_nearest_start(&nearest, word);
+	beest_nearest_offer(&nearest, "auto");
 	for (i = 0; i < BEEST_COUNT(rules); i++) {
+		beest_nearest_offer(&nearest, rules[i].word);
 		if (text[length] != ':' || strcmp(word, rules[i].word) != 0)
 			continue;
 		policy->rule = rules[i].rule;
 		return rules[i].parse(text + length + 1, policy);
 	}
 
-	return unknown_rule(text, word);
+	return beest_fail(EINVAL, "%s is not a choice of GID: auto, index:3, gid:fe80::1, "
+			  "ip:10.0.0.5, subnet:10.0.0.0/24 or netdev:eth0%s%s%s",
+			  BEEST_QUOTE(text), nearest.best ? " (did you mean '" : "",
+			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "");
 }
 
-struct word {
-	const char *text;
-	int value;
-};
-
-static const struct word roce_words[] = {
-	{ "auto", BEEST_ROCE_NONE }, { "v1", BEEST_ROCE_V1 }, { "v2", BEEST_ROCE_V2 },
-};
-
-static const struct word family_words[] = {
-	{ "auto", AF_UNSPEC }, { "ipv4", AF_INET }, { "ipv6", AF_INET6 },
-};
-
-/* Three words each. */
-static int parse_word(const char *what, const char *text, const struct word words[3])
+/* The position in @words, which are three. */
+static int parse_word(const char *what, const char *text, const char *const *words)
 {
 	int i;
 
-	for (i = 0; i < 3; i++)
-		if (strcmp(text, words[i].text) == 0)
-			return words[i].value;
+	for (i = 0; words[i]; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
 
 	return beest_fail(EINVAL, "%s is not %s: %s, %s or %s", BEEST_QUOTE(text), what,
-			  words[0].text, words[1].text, words[2].text);
+			  words[0], words[1], words[2]);
 }
 
 int beest_gid_policy_parse(const char *gid, const char *roce, const char *family,
 			   struct beest_gid_policy *policy)
 {
+	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
 	struct beest_gid_policy parsed;
 	int ret;
 
@@ -194,15 +157,16 @@ int beest_gid_policy_parse(const char *gid, const char *roce, const char *family
 	if (ret < 0)
 		return ret;
 
-	ret = parse_word("a RoCE version", roce ? roce : "auto", roce_words);
+	ret = parse_word("a RoCE version", roce ? roce : "auto", beest_options_roce_words);
 	if (ret < 0)
 		return ret;
 	parsed.roce = (enum beest_roce)ret;
 
-	ret = parse_word("an address family", family ? family : "auto", family_words);
+	ret = parse_word("an address family", family ? family : "auto",
+			 beest_options_family_words);
 	if (ret < 0)
 		return ret;
-	parsed.family = ret;
+	parsed.family = families[ret];
 
 	*policy = parsed;
 	return 0;
@@ -230,12 +194,6 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)
 
 /* ----------------------------------------------------------- refusals --- */
 
-static bool wrong_index(const struct beest_gid_entry *entry,
-			const struct beest_gid_policy *policy)
-{
-	return policy->rule == BEEST_GID_INDEX && entry->index != policy->index;
-}
-
 /* An InfiniBand GID is no IP address, but the interface over it (IPoIB) has one. */
 static bool holds_ip(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy)
 {
@@ -243,118 +201,79 @@ static bool holds_ip(const struct beest_gid_entry *entry, const struct beest_gid
 	       strcmp(entry->netdev, policy->holder) == 0;
 }
 
-static bool wrong_address(const struct beest_gid_entry *entry,
-			  const struct beest_gid_policy *policy)
+/* What the rule of the policy says against it; NULL: nothing. */
+static const char *rule_refusal(const struct beest_gid_entry *entry,
+				const struct beest_gid_policy *policy)
 {
-	if (holds_ip(entry, policy))
-		return false;
-	return (policy->rule == BEEST_GID_VALUE || policy->rule == BEEST_GID_IP) &&
-	       !beest_ipaddr_has_prefix(&entry->gid, &policy->gid, GID_BITS);
+	switch (policy->rule) {
+	case BEEST_GID_AUTO:
+		return NULL;
+	case BEEST_GID_INDEX:
+		return entry->index == policy->index ? NULL : "another index";
+	case BEEST_GID_VALUE:
+	case BEEST_GID_IP:
+		return holds_ip(entry, policy) ||
+		       beest_ipaddr_has_prefix(&entry->gid, &policy->gid, GID_BITS) ?
+		       NULL : "another address";
+	case BEEST_GID_SUBNET:
+		return beest_ipaddr_has_prefix(&entry->gid, &policy->gid, policy->prefix) ?
+		       NULL : "another subnet";
+	case BEEST_GID_NETDEV:
+		return strcmp(entry->netdev, policy->netdev) == 0 ? NULL : "another interface";
+	}
+	return NULL;
 }
 
-static bool wrong_subnet(const struct beest_gid_entry *entry,
-			 const struct beest_gid_policy *policy)
-{
-	return policy->rule == BEEST_GID_SUBNET &&
-	       !beest_ipaddr_has_prefix(&entry->gid, &policy->gid, policy->prefix);
-}
-
-static bool wrong_netdev(const struct beest_gid_entry *entry,
-			 const struct beest_gid_policy *policy)
-{
-	return policy->rule == BEEST_GID_NETDEV && strcmp(entry->netdev, policy->netdev) != 0;
-}
-
-static bool empty(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy)
-{
-	(void)policy;
-	return beest_ipaddr_is_zero(&entry->gid);
-}
-
-/* All below: RoCE only.  An InfiniBand GID is no IP address and needs no interface. */
-static bool no_interface_part(const struct beest_gid_entry *entry,
-			      const struct beest_gid_policy *policy)
+/* An InfiniBand GID is no IP address and needs no interface. */
+static const char *roce_refusal(const struct beest_gid_entry *entry,
+				const struct beest_gid_policy *policy)
 {
 	static const uint8_t zero[8];
+	bool ipv4 = beest_ipaddr_is_ipv4(&entry->gid);
 
-	(void)policy;
-	return entry->roce && !beest_ipaddr_is_ipv4(&entry->gid) &&
-	       beest_ipaddr_is_link_local(&entry->gid) &&
-	       memcmp(entry->gid.raw + 8, zero, sizeof(zero)) == 0;
+	if (policy->roce && entry->roce != policy->roce)
+		return "the other RoCE version";
+	if (policy->family != AF_UNSPEC && ipv4 != (policy->family == AF_INET))
+		return "the other address family";
+	if (!ipv4 && beest_ipaddr_is_link_local(&entry->gid) &&
+	    memcmp(entry->gid.raw + 8, zero, sizeof(zero)) == 0)
+		return "no interface part";
+	return entry->netdev_down ? "interface down" : NULL;
 }
-
-static bool wrong_version(const struct beest_gid_entry *entry,
-			  const struct beest_gid_policy *policy)
-{
-	return entry->roce && policy->roce && entry->roce != policy->roce;
-}
-
-static bool wrong_family(const struct beest_gid_entry *entry,
-			 const struct beest_gid_policy *policy)
-{
-	int family = beest_ipaddr_is_ipv4(&entry->gid) ? AF_INET : AF_INET6;
-
-	return entry->roce && policy->family != AF_UNSPEC && policy->family != family;
-}
-
-static bool down(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy)
-{
-	(void)policy;
-	return entry->roce && entry->netdev_down;
-}
-
-static const struct {
-	bool (*applies)(const struct beest_gid_entry *entry,
-			const struct beest_gid_policy *policy);
-	const char *text;
-} refusals[] = {
-	{ empty, "empty" },
-	{ wrong_index, "another index" },
-	{ wrong_address, "another address" },
-	{ wrong_subnet, "another subnet" },
-	{ wrong_netdev, "another interface" },
-	{ wrong_version, "the other RoCE version" },
-	{ wrong_family, "the other address family" },
-	{ no_interface_part, "no interface part" },
-	{ down, "interface down" },
-};
 
 /* NULL: nothing speaks against it. */
-static const char *refusal(const struct beest_gid_entry *entry, bool tried,
-			   const struct beest_gid_policy *policy)
+static const char *gid_refusal(const struct beest_gid_entry *entry, bool tried,
+			       const struct beest_gid_policy *policy)
 {
-	size_t i;
+	const char *why;
 
-	for (i = 0; i < BEEST_COUNT(refusals); i++)
-		if (refusals[i].applies(entry, policy))
-			return refusals[i].text;
+	if (beest_ipaddr_is_zero(&entry->gid))
+		return "empty";
 
-	return tried ? "tried and failed" : NULL;
+	why = rule_refusal(entry, policy);
+	if (!why && entry->roce)
+		why = roce_refusal(entry, policy);
+	return !why && tried ? "tried and failed" : why;
 }
 
 /* ------------------------------------------------------------ ranking --- */
 
-static bool has_netdev(const struct beest_gid_entry *entry)
-{
-	return entry->netdev[0] != '\0';
-}
+/*
+ * The first merit in which two entries differ decides.  An entry without a known
+ * interface belongs to another network namespace, or to an old kernel that will
+ * answer ENXIO.
+ */
+enum merit { HAS_NETDEV, IS_V2, IS_IPV4, IS_WIDE, IS_PHYSICAL, MERITS };
 
-static bool is_v2(const struct beest_gid_entry *entry)
-{
-	return entry->roce == BEEST_ROCE_V2;
-}
+static const char *const lacking[MERITS] = {
+	[HAS_NETDEV] = "no known interface",
+	[IS_V2] = "RoCE v1",
+	[IS_IPV4] = "not IPv4",
+	[IS_WIDE] = "link-local",
+	[IS_PHYSICAL] = "virtual interface",
+};
 
-static bool is_ipv4_entry(const struct beest_gid_entry *entry)
-{
-	return beest_ipaddr_is_ipv4(&entry->gid);
-}
-
-static bool is_wide(const struct beest_gid_entry *entry)
-{
-	return !beest_ipaddr_is_link_local(&entry->gid);
-}
-
-static bool is_physical(const struct beest_gid_entry *entry)
+static bool is_physical(const char *netdev)
 {
 	static const char *const virtual[] = {
 		"docker", "cni", "flannel", "cali", "vxlan", "br-", "veth",
@@ -362,54 +281,46 @@ static bool is_physical(const struct beest_gid_entry *entry)
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(virtual); i++)
-		if (strncmp(entry->netdev, virtual[i], strlen(virtual[i])) == 0)
+		if (strncmp(netdev, virtual[i], strlen(virtual[i])) == 0)
 			return false;
 
 	return true;
 }
 
-/*
- * The first one in which two entries differ decides.  An entry without a known
- * interface belongs to another network namespace, or to an old kernel that will
- * answer ENXIO.
- */
-static const struct {
-	bool (*holds)(const struct beest_gid_entry *entry);
-	const char *lacking;
-} merits[] = {
-	{ has_netdev, "no known interface" },
-	{ is_v2, "RoCE v1" },
-	{ is_ipv4_entry, "not IPv4" },
-	{ is_wide, "link-local" },
-	{ is_physical, "virtual interface" },
-};
+static void merits_of(const struct beest_gid_entry *entry, bool merits[MERITS])
+{
+	merits[HAS_NETDEV] = entry->netdev[0] != '\0';
+	merits[IS_V2] = entry->roce == BEEST_ROCE_V2;
+	merits[IS_IPV4] = beest_ipaddr_is_ipv4(&entry->gid);
+	merits[IS_WIDE] = !beest_ipaddr_is_link_local(&entry->gid);
+	merits[IS_PHYSICAL] = is_physical(entry->netdev);
+}
 
 /* NULL: @entry is not behind @best in any merit but the index. */
-static const char *weakness(const struct beest_gid_entry *entry,
-			    const struct beest_gid_entry *best)
+static const char *gid_weakness(const struct beest_gid_entry *entry,
+				const struct beest_gid_entry *best)
 {
-	bool mine, theirs;
-	size_t i;
+	bool mine[MERITS], theirs[MERITS];
+	int i;
 
-	for (i = 0; entry->roce && i < BEEST_COUNT(merits); i++) {
-		mine = merits[i].holds(entry);
-		theirs = merits[i].holds(best);
-		if (mine != theirs)
-			return theirs ? merits[i].lacking : NULL;
-	}
+	merits_of(entry, mine);
+	merits_of(best, theirs);
+	for (i = 0; entry->roce && i < MERITS; i++)
+		if (mine[i] != theirs[i])
+			return theirs[i] ? lacking[i] : NULL;
 
 	return entry->index < best->index ? NULL : "higher index";
 }
 
-static int find_best(const struct beest_gid_entry *entries, size_t count, const bool *skip,
-		     const struct beest_gid_policy *policy)
+static int gid_find_best(const struct beest_gid_entry *entries, size_t count, const bool *skip,
+			 const struct beest_gid_policy *policy)
 {
 	int best = -1;
 	size_t i;
 
 	for (i = 0; i < count; i++)
-		if (!refusal(&entries[i], skip && skip[i], policy) &&
-		    (best < 0 || !weakness(&entries[i], &entries[best])))
+		if (!gid_refusal(&entries[i], skip && skip[i], policy) &&
+		    (best < 0 || !gid_weakness(&entries[i], &entries[best])))
 			best = (int)i;
 
 	return best;
@@ -430,31 +341,23 @@ static void add_entry(struct beest_text *text, const struct beest_gid_entry *ent
 
 static void add_rule(struct beest_text *text, const struct beest_gid_policy *policy)
 {
-	int shift = beest_ipaddr_is_ipv4(&policy->gid) && policy->prefix >= IPV4_OFFSET ? IPV4_OFFSET : 0;
-	char address[INET6_ADDRSTRLEN];
+	bool ipv4 = beest_ipaddr_is_ipv4(&policy->gid) && policy->prefix >= IPV4_OFFSET;
+	char gid[INET6_ADDRSTRLEN], ip[INET6_ADDRSTRLEN];
 
-	beest_ipaddr_ip_text(&policy->gid, address, sizeof(address));
-	switch (policy->rule) {
-	case BEEST_GID_AUTO:
+	beest_ipaddr_text(&policy->gid, gid, sizeof(gid));
+	beest_ipaddr_ip_text(&policy->gid, ip, sizeof(ip));
+	if (policy->rule == BEEST_GID_AUTO)
 		beest_text_add(text, "auto");
-		break;
-	case BEEST_GID_INDEX:
+	else if (policy->rule == BEEST_GID_INDEX)
 		beest_text_add(text, "index:%d", policy->index);
-		break;
-	case BEEST_GID_VALUE:
-		beest_ipaddr_text(&policy->gid, address, sizeof(address));
-		beest_text_add(text, "gid:%s", address);
-		break;
-	case BEEST_GID_IP:
-		beest_text_add(text, "ip:%s", address);
-		break;
-	case BEEST_GID_SUBNET:
-		beest_text_add(text, "subnet:%s/%d", address, policy->prefix - shift);
-		break;
-	case BEEST_GID_NETDEV:
+	else if (policy->rule == BEEST_GID_VALUE)
+		beest_text_add(text, "gid:%s", gid);
+	else if (policy->rule == BEEST_GID_IP)
+		beest_text_add(text, "ip:%s", ip);
+	else if (policy->rule == BEEST_GID_SUBNET)
+		beest_text_add(text, "subnet:%s/%d", ip, policy->prefix - (ipv4 ? IPV4_OFFSET : 0));
+	else
 		beest_text_add(text, "netdev:%s", policy->netdev);
-		break;
-	}
 }
 
 static void add_policy(struct beest_text *text, const struct beest_gid_policy *policy)
@@ -463,12 +366,12 @@ static void add_policy(struct beest_text *text, const struct beest_gid_policy *p
 	if (policy->roce)
 		beest_text_add(text, ", %s only", beest_endpoint_roce_text(policy->roce));
 	if (policy->family != AF_UNSPEC)
-		beest_text_add(text, ", %s only", policy->family == AF_INET ? "IPv4" : "IPv6");
+		beest_text_add(text, ", IPv%d only", policy->family == AF_INET ? 4 : 6);
 }
 
-/* InfiniBand has no IP address in its table: say so, lest somebody look for it. */
-static const char *hint(const struct beest_gid_entry *entries, size_t count,
-			const struct beest_gid_policy *policy)
+/* InfiniBand has no IP address in its table: say so, or users look for it there. */
+static const char *nothing_fits_hint(const struct beest_gid_entry *entries, size_t count,
+				     const struct beest_gid_policy *policy)
 {
 	bool by_ip = policy->rule == BEEST_GID_IP || policy->rule == BEEST_GID_SUBNET;
 
@@ -494,18 +397,24 @@ static int nothing_fits(const struct beest_gid_entry *entries, size_t count, con
 	beest_text_start(&text, there, sizeof(there));
 	for (i = 0; i < count; i++)
 		add_entry(&text, &entries[i],
-			  refusal(&entries[i], skip && skip[i], policy));
+			  gid_refusal(&entries[i], skip && skip[i], policy));
 
-	return beest_fail(ENODATA, "no GID fits %s: %s%s", wanted, hint(entries, count, policy),
+	return beest_fail(ENODATA, "no GID fits %s: %s%s", wanted,
+			  nothing_fits_hint(entries, count, policy),
 			  there);
 }
 
-static void explain(const struct beest_gid_entry *entries, size_t count, const bool *skip,
-		    const struct beest_gid_policy *policy, int best, char *reason, size_t size)
+int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
+		     const bool *skip, const struct beest_gid_policy *policy,
+		     char *reason, size_t size)
 {
+	int best = gid_find_best(entries, count, skip, policy);
 	struct beest_text text;
 	const char *why;
 	size_t i;
+
+	if (best < 0)
+		return nothing_fits(entries, count, skip, policy);
 
 	beest_text_start(&text, reason, size);
 	add_entry(&text, &entries[best], NULL);
@@ -514,20 +423,10 @@ static void explain(const struct beest_gid_entry *entries, size_t count, const b
 	for (i = 0; i < count; i++) {
 		if (i == (size_t)best)
 			continue;
-		why = refusal(&entries[i], skip && skip[i], policy);
-		add_entry(&text, &entries[i], why ? why : weakness(&entries[i], &entries[best]));
+		why = gid_refusal(&entries[i], skip && skip[i], policy);
+		if (!why)
+			why = gid_weakness(&entries[i], &entries[best]);
+		add_entry(&text, &entries[i], why);
 	}
-}
-
-int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
-		     const bool *skip, const struct beest_gid_policy *policy,
-		     char *reason, size_t size)
-{
-	int best = find_best(entries, count, skip, policy);
-
-	if (best < 0)
-		return nothing_fits(entries, count, skip, policy);
-
-	explain(entries, count, skip, policy, best, reason, size);
 	return best;
 }

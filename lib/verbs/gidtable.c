@@ -24,14 +24,6 @@ static const struct sockaddr_ll *link_of(const struct ifaddrs *interface)
 	return (const struct sockaddr_ll *)(const void *)interface->ifa_addr;
 }
 
-static void set_interface(const struct ifaddrs *interface, struct beest_gid_entry *entry)
-{
-	const unsigned int up = IFF_UP | IFF_RUNNING;
-
-	snprintf(entry->netdev, sizeof(entry->netdev), "%s", interface->ifa_name);
-	entry->netdev_down = (interface->ifa_flags & up) != up;
-}
-
 /*
  * The kernel names no interface for a GID of InfiniBand, but the hardware address
  * of IPoIB is four bytes of its own and then the GID.  glibc leaves room for 24
@@ -44,24 +36,31 @@ static bool is_ipoib(const struct sockaddr_ll *link, const struct beest_ipaddr *
 	return link->sll_halen == 20 && memcmp(address + 4, gid->raw, sizeof(gid->raw)) == 0;
 }
 
-static void find_ipoib(const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
+/* By @number, else by @name, else by the GID over which it is. */
+static bool is_wanted(const struct ifaddrs *interface, uint32_t number, const char *name,
+		      const struct beest_ipaddr *gid)
 {
-	const struct sockaddr_ll *link;
+	const struct sockaddr_ll *link = link_of(interface);
 
-	for (; interfaces && !entry->netdev[0]; interfaces = interfaces->ifa_next) {
-		link = link_of(interfaces);
-		if (link && is_ipoib(link, &entry->gid))
-			set_interface(interfaces, entry);
-	}
+	if (!link)
+		return false;
+	if (number)
+		return (uint32_t)link->sll_ifindex == number;
+	return name ? strcmp(interface->ifa_name, name) == 0 : is_ipoib(link, gid);
 }
 
-static void find_by_name(const struct ifaddrs *interfaces, const char *name,
-			 struct beest_gid_entry *entry)
+static void find_interface(const struct ifaddrs *interfaces, uint32_t number, const char *name,
+			   struct beest_gid_entry *entry)
 {
-	snprintf(entry->netdev, sizeof(entry->netdev), "%s", name);
-	for (; interfaces; interfaces = interfaces->ifa_next)
-		if (link_of(interfaces) && strcmp(interfaces->ifa_name, name) == 0)
-			set_interface(interfaces, entry);
+	const unsigned int up = IFF_UP | IFF_RUNNING;
+
+	for (; interfaces; interfaces = interfaces->ifa_next) {
+		if (!is_wanted(interfaces, number, name, &entry->gid))
+			continue;
+		snprintf(entry->netdev, sizeof(entry->netdev), "%s", interfaces->ifa_name);
+		entry->netdev_down = (interfaces->ifa_flags & up) != up;
+		return;
+	}
 }
 
 /* ------------------------------------------------------- rdma-core >= 32 --- */
@@ -72,18 +71,6 @@ static const enum beest_roce roces[] = {
 	[IBV_GID_TYPE_ROCE_V1] = BEEST_ROCE_V1,
 	[IBV_GID_TYPE_ROCE_V2] = BEEST_ROCE_V2,
 };
-
-static void find_by_index(const struct ifaddrs *interfaces, uint32_t index,
-			  struct beest_gid_entry *entry)
-{
-	const struct sockaddr_ll *link;
-
-	for (; index && interfaces; interfaces = interfaces->ifa_next) {
-		link = link_of(interfaces);
-		if (link && (uint32_t)link->sll_ifindex == index)
-			set_interface(interfaces, entry);
-	}
-}
 
 bool beest_gid_read_verbs(const struct beest_gidtable *table, int index,
 			  const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
@@ -97,30 +84,17 @@ bool beest_gid_read_verbs(const struct beest_gidtable *table, int index,
 
 	memcpy(entry->gid.raw, found.gid.raw, sizeof(entry->gid.raw));
 	entry->roce = roces[found.gid_type];
-	find_by_index(interfaces, found.ndev_ifindex, entry);
+	if (found.ndev_ifindex)
+		find_interface(interfaces, found.ndev_ifindex, NULL, entry);
 	return true;
 }
 #endif
 
 /* --------------------------------------------------------------- sysfs --- */
 
-/* One line without its end; false: nothing to be had. */
-static bool read_line(const char *path, char *line, size_t size)
-{
-	FILE *file = fopen(path, "re");
-	bool got;
-
-	if (!file)
-		return false;
-
-	got = fgets(line, (int)size, file) != NULL;
-	fclose(file);
-	line[got ? strcspn(line, "\n") : 0] = '\0';
-	return got && line[0];
-}
-
-static bool attribute_path(const struct beest_gidtable *table, const char *rest,
-			   char *path, size_t size)
+/* Below gid_attrs of the port; false: too long. */
+static bool sysfs_path(const struct beest_gidtable *table, const char *rest,
+		       char *path, size_t size)
 {
 	int length = snprintf(path, size, "%s/ports/%d/gid_attrs%s",
 			      table->verbs->device->ibdev_path, table->port, rest);
@@ -128,25 +102,35 @@ static bool attribute_path(const struct beest_gidtable *table, const char *rest,
 	return length > 0 && (size_t)length < size;
 }
 
-static bool attribute(const struct beest_gidtable *table, const char *name, int index,
-		      char *line, size_t size)
+/* One line without its end; false: nothing to be had. */
+static bool sysfs_attribute(const struct beest_gidtable *table, const char *name, int index,
+			    char *line, size_t size)
 {
 	char path[IBV_SYSFS_PATH_MAX + 64], rest[32];
+	FILE *file;
+	bool got;
 
 	snprintf(rest, sizeof(rest), "/%s/%d", name, index);
-	return attribute_path(table, rest, path, sizeof(path)) && read_line(path, line, size);
+	file = sysfs_path(table, rest, path, sizeof(path)) ? fopen(path, "re") : NULL;
+	if (!file)
+		return false;
+
+	got = fgets(line, (int)size, file) != NULL;
+	fclose(file);
+	line[got ? strcspn(line, "\n") : 0] = '\0';
+	return line[0] != '\0';
 }
 
 /* Kernels before RoCE v2 have no such folder. */
-static bool is_old_kernel(const struct beest_gidtable *table)
+static bool sysfs_is_old(const struct beest_gidtable *table)
 {
 	char path[IBV_SYSFS_PATH_MAX + 64];
 
-	return attribute_path(table, "", path, sizeof(path)) && access(path, F_OK) != 0 &&
+	return sysfs_path(table, "", path, sizeof(path)) && access(path, F_OK) != 0 &&
 	       errno == ENOENT;
 }
 
-static bool read_type(const struct beest_gidtable *table, int index, enum beest_roce *roce)
+static bool sysfs_read_type(const struct beest_gidtable *table, int index, enum beest_roce *roce)
 {
 	char line[32];
 
@@ -155,8 +139,8 @@ static bool read_type(const struct beest_gidtable *table, int index, enum beest_
 		return true;
 
 	*roce = BEEST_ROCE_V1;
-	if (!attribute(table, "types", index, line, sizeof(line)))
-		return is_old_kernel(table);
+	if (!sysfs_attribute(table, "types", index, line, sizeof(line)))
+		return sysfs_is_old(table);
 	if (strcmp(line, "RoCE v2") == 0)
 		*roce = BEEST_ROCE_V2;
 	return *roce == BEEST_ROCE_V2 || strcmp(line, "IB/RoCE v1") == 0;
@@ -169,19 +153,21 @@ bool beest_gid_read_sysfs(const struct beest_gidtable *table, int index,
 	union ibv_gid gid;
 
 	if (ibv_query_gid(table->verbs, table->port, index, &gid) != 0 ||
-	    !read_type(table, index, &entry->roce))
+	    !sysfs_read_type(table, index, &entry->roce))
 		return false;
 
 	memcpy(entry->gid.raw, gid.raw, sizeof(entry->gid.raw));
-	if (table->ethernet && attribute(table, "ndevs", index, netdev, sizeof(netdev)))
-		find_by_name(interfaces, netdev, entry);
+	if (table->ethernet && sysfs_attribute(table, "ndevs", index, netdev, sizeof(netdev))) {
+		memcpy(entry->netdev, netdev, sizeof(netdev));
+		find_interface(interfaces, 0, netdev, entry);
+	}
 	return true;
 }
 
 /* --------------------------------------------------------------- table --- */
 
-static int fill(const struct beest_gidtable *table, beest_gid_read *source,
-		const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
+static int gidtable_fill(const struct beest_gidtable *table, beest_gid_read *source,
+			 const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
 {
 	struct beest_gid_entry *entry;
 	int i, count = 0;
@@ -192,8 +178,8 @@ static int fill(const struct beest_gidtable *table, beest_gid_read *source,
 		entry->index = i;
 		if (!source(table, i, interfaces, entry) || beest_ipaddr_is_zero(&entry->gid))
 			continue;
-		if (!table->ethernet)
-			find_ipoib(interfaces, entry);
+		if (!table->ethernet && !entry->netdev[0])
+			find_interface(interfaces, 0, NULL, entry);
 		count++;
 	}
 	return count;
@@ -212,7 +198,7 @@ int beest_gidtable_read(const struct beest_gidtable *table, beest_gid_read *sour
 
 	if (getifaddrs(&interfaces) != 0)
 		interfaces = NULL;
-	count = fill(table, source, interfaces, *entries);
+	count = gidtable_fill(table, source, interfaces, *entries);
 	if (interfaces)
 		freeifaddrs(interfaces);
 	return count;

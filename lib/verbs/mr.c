@@ -16,15 +16,14 @@
 /* x86's and arm64's common size; another default only loses the huge pages. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* Accepts a region at any stage of its making. */
-static void discard(struct beest_mr *mr)
+static void mr_free(struct beest_mr *mr)
 {
 	if (mr->buffer)
 		munmap(mr->buffer, mr->mapped);
 	free(mr);
 }
 
-static int destroy(struct beest_node *node)
+static int mr_destroy(struct beest_node *node)
 {
 	struct beest_mr *mr = BEEST_CONTAINER(node, struct beest_mr, node);
 	int ret;
@@ -33,19 +32,23 @@ static int destroy(struct beest_node *node)
 	if (ret < 0)
 		return beest_fail(-ret, "cannot deregister memory region '%s': %s", node->name,
 				  strerror(-ret));
-	discard(mr);
+	mr_free(mr);
 	return 0;
 }
 
-const struct beest_kind beest_mr_kind = { "memory region", destroy };
+const struct beest_kind beest_mr_kind = { "memory region", mr_destroy };
 
-static int make(struct beest_mr **mrp)
+/* Hands over a region that was made, or frees what there is of it. */
+static int mr_finish(struct beest_mr *mr, int ret, struct beest_mr **mrp)
 {
-	*mrp = calloc(1, sizeof(**mrp));
-	return *mrp ? 0 : beest_fail(ENOMEM, "no memory for a memory region");
+	if (ret < 0)
+		mr_free(mr);
+	else
+		*mrp = mr;
+	return ret;
 }
 
-/* What lies behind the kernel's number, where that can be told. */
+/* The likely reason behind the kernel's number, where there is one. */
 static const char *registration_hint(int ret, int access)
 {
 	const int changes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -78,8 +81,8 @@ static int registration_failed(int ret, size_t length, int access)
  * The parentheses keep verbs.h's macro away: for flags unknown at compile time it
  * calls ibv_reg_mr_iova2(), a symbol that CentOS 7's libibverbs does not have.
  */
-static int enroll(struct beest_mr *mr, struct ibv_pd *pd, void *address, size_t length,
-		  int access)
+static int mr_enroll(struct beest_mr *mr, struct ibv_pd *pd, void *address, size_t length,
+		     int access)
 {
 	errno = 0;
 	mr->mr = (ibv_reg_mr)(pd, address, length, access);
@@ -90,31 +93,11 @@ static int enroll(struct beest_mr *mr, struct ibv_pd *pd, void *address, size_t 
 	return 0;
 }
 
-int beest_mr_register(struct ibv_pd *pd, void *address, size_t length, int access,
-		      struct beest_mr **mrp)
-{
-	struct beest_mr *mr;
-	int ret;
-
-	ret = make(&mr);
-	if (ret < 0)
-		return ret;
-
-	ret = enroll(mr, pd, address, length, access);
-	if (ret < 0) {
-		discard(mr);
-		return ret;
-	}
-
-	*mrp = mr;
-	return 0;
-}
-
 /*
  * MAP_POPULATE: registering untouched memory faults it in page by page, which was
  * measured at 50 times the cost of registering touched memory.
  */
-static void *map(size_t length, int flags)
+static void *buffer_map(size_t length, int flags)
 {
 	void *buffer = mmap(NULL, length, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | flags, -1, 0);
@@ -122,35 +105,28 @@ static void *map(size_t length, int flags)
 	return buffer == MAP_FAILED ? NULL : buffer;
 }
 
-static size_t round_up(size_t length, size_t unit)
+static size_t size_round_up(size_t length, size_t unit)
 {
 	return (length + unit - 1) / unit * unit;
 }
 
-static void *map_huge(struct beest_mr *mr, size_t length, const struct beest_log *log)
-{
-	void *buffer;
-
-	mr->mapped = round_up(length, HUGE_PAGE);
-	buffer = map(mr->mapped, MAP_HUGETLB);
-	if (!buffer)
-		beest_log(log, BEEST_LOG_WARN, "no huge pages for %zu bytes (%s): using "
-			  "ordinary ones; see /proc/sys/vm/nr_hugepages", length,
-			  strerror(errno));
-	return buffer;
-}
-
-static int allocate(struct beest_mr *mr, size_t length, bool huge_pages,
-		    const struct beest_log *log)
+static int mr_allocate(struct beest_mr *mr, size_t length, bool huge_pages,
+		       const struct beest_log *log)
 {
 	if (length > SIZE_MAX - HUGE_PAGE)
 		return beest_fail(ENOMEM, "a buffer of %zu bytes is more than can be mapped", length);
 
-	if (huge_pages)
-		mr->buffer = map_huge(mr, length, log);
+	if (huge_pages) {
+		mr->mapped = size_round_up(length, HUGE_PAGE);
+		mr->buffer = buffer_map(mr->mapped, MAP_HUGETLB);
+		if (!mr->buffer)
+			beest_log(log, BEEST_LOG_WARN, "no huge pages for %zu bytes (%s): using "
+				  "ordinary ones; see /proc/sys/vm/nr_hugepages", length,
+				  strerror(errno));
+	}
 	if (!mr->buffer) {
-		mr->mapped = round_up(length, (size_t)sysconf(_SC_PAGESIZE));
-		mr->buffer = map(mr->mapped, 0);
+		mr->mapped = size_round_up(length, (size_t)sysconf(_SC_PAGESIZE));
+		mr->buffer = buffer_map(mr->mapped, 0);
 	}
 	if (!mr->buffer)
 		return beest_fail(errno, "cannot map a buffer of %zu bytes: %s", length,
@@ -158,51 +134,41 @@ static int allocate(struct beest_mr *mr, size_t length, bool huge_pages,
 	return 0;
 }
 
-int beest_mr_create(struct ibv_pd *pd, size_t length, int access, bool huge_pages,
+int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access, bool huge_pages,
 		    const struct beest_log *log, struct beest_mr **mrp)
 {
-	struct beest_mr *mr;
-	int ret;
+	struct beest_mr *mr = calloc(1, sizeof(*mr));
+	int ret = 0;
 
-	ret = make(&mr);
-	if (ret < 0)
-		return ret;
+	if (!mr)
+		return beest_fail(ENOMEM, "no memory for a memory region");
 
-	ret = allocate(mr, length, huge_pages, log);
+	if (!address)
+		ret = mr_allocate(mr, length, huge_pages, log);
 	if (ret == 0)
-		ret = enroll(mr, pd, mr->buffer, length, access);
-	if (ret < 0) {
-		discard(mr);
-		return ret;
-	}
-
-	*mrp = mr;
-	return 0;
+		ret = mr_enroll(mr, pd, address ? address : mr->buffer, length, access);
+	return mr_finish(mr, ret, mrp);
 }
 
 #if HAVE_DECL_IBV_REG_DMABUF_MR
 int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,
 			     uint64_t iova, int access, struct beest_mr **mrp)
 {
-	struct beest_mr *mr;
-	int ret;
+	struct beest_mr *mr = calloc(1, sizeof(*mr));
+	int ret = 0;
 
-	ret = make(&mr);
-	if (ret < 0)
-		return ret;
+	if (!mr)
+		return beest_fail(ENOMEM, "no memory for a memory region");
 
 	errno = 0;
 	mr->mr = ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+	mr->access = access;
 	if (!mr->mr) {
 		ret = beest_error_errno();
-		discard(mr);
-		return beest_fail(-ret, "cannot register the dma-buf of file descriptor %d: %s",
-				  fd, strerror(-ret));
+		beest_fail(-ret, "cannot register the dma-buf of file descriptor %d: %s", fd,
+			   strerror(-ret));
 	}
-
-	mr->access = access;
-	*mrp = mr;
-	return 0;
+	return mr_finish(mr, ret, mrp);
 }
 #else
 int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,

@@ -21,21 +21,18 @@ struct beest_mr {
 	int access;		/* enum ibv_access_flags: struct ibv_mr does not keep it */
 	void *buffer;		/* mmap(2)ed here, else NULL */
 	size_t mapped;		/* bytes of it, whole pages */
-	uint64_t owner;		/* of records; 0: none was published */
+	uint64_t serial;	/* of its records; 0: none was published */
 };
 
 extern const struct beest_kind beest_mr_kind;
 
 /*
- * A zeroed buffer of whole pages of its own: neighbours in the heap are neither
- * shown to a peer nor lost to a forked child.
+ * @address: memory of the caller, who keeps it.  NULL: a zeroed buffer of whole pages of
+ * its own, so that neighbours in the heap are neither shown to a peer nor lost to a
+ * forked child.
  */
-int beest_mr_create(struct ibv_pd *pd, size_t length, int access, bool huge_pages,
+int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access, bool huge_pages,
 		    const struct beest_log *log, struct beest_mr **mr);
-
-/* Memory of the caller, who keeps it. */
-int beest_mr_register(struct ibv_pd *pd, void *address, size_t length, int access,
-		      struct beest_mr **mr);
 
 int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,
 			     uint64_t iova, int access, struct beest_mr **mr);

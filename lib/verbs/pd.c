@@ -8,7 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/verbs/pd.h"
 
-static int destroy(struct beest_node *node)
+static int pd_destroy(struct beest_node *node)
 {
 	struct beest_pd *pd = BEEST_CONTAINER(node, struct beest_pd, node);
 	int ret;
@@ -17,12 +17,12 @@ static int destroy(struct beest_node *node)
 	if (ret < 0)
 		return beest_fail(-ret, "cannot destroy protection domain '%s': %s%s", node->name,
 				  strerror(-ret), ret == -EBUSY ?
-				  "; memory regions or queue pairs still stand on it" : "");
+				  "; memory regions or queue pairs still use it" : "");
 	free(pd);
 	return 0;
 }
 
-const struct beest_kind beest_pd_kind = { "protection domain", destroy };
+const struct beest_kind beest_pd_kind = { "protection domain", pd_destroy };
 
 int beest_pd_create(const struct beest_device *device, struct beest_pd **pdp)
 {

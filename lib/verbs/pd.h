@@ -2,7 +2,7 @@
 /*
  * pd.h - a protection domain with a name
  *
- * Owns the struct ibv_pd.  Knows nothing of what stands on it: the table's order
+ * Owns the struct ibv_pd.  Knows nothing of what is made on it: the table's order
  * of creation and the kernel's EBUSY take care of that.
  */
 #ifndef BEEST_PD_H

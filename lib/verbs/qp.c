@@ -12,13 +12,12 @@
 #include "lib/verbs/qp.h"
 #include "lib/base/random.h"
 
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define PSN_MASK 0xffffff
 
 /* ----------------------------------------------------------- life, death --- */
 
 /* Handles that do not go away belong to a device that is gone: nothing to save. */
-static void drop_addresses(struct beest_qp *qp)
+static void ud_peers_drop(struct beest_qp *qp)
 {
 	struct beest_ud_peer *address;
 
@@ -29,7 +28,7 @@ static void drop_addresses(struct beest_qp *qp)
 	}
 }
 
-static int destroy(struct beest_node *node)
+static int qp_destroy(struct beest_node *node)
 {
 	struct beest_qp *qp = BEEST_CONTAINER(node, struct beest_qp, node);
 	int ret;
@@ -38,14 +37,14 @@ static int destroy(struct beest_node *node)
 	if (ret < 0)
 		return beest_fail(-ret, "cannot destroy queue pair '%s': %s", node->name,
 				  strerror(-ret));
-	drop_addresses(qp);
+	ud_peers_drop(qp);
 	free(qp);
 	return 0;
 }
 
-const struct beest_kind beest_qp_kind = { "queue pair", destroy };
+const struct beest_kind beest_qp_kind = { "queue pair", qp_destroy };
 
-static void size_from(uint32_t *size, int64_t preset, int limit)
+static void cap_fit_one(uint32_t *size, int64_t preset, int limit)
 {
 	if (*size == 0)
 		*size = (uint32_t)preset;
@@ -53,21 +52,21 @@ static void size_from(uint32_t *size, int64_t preset, int limit)
 		*size = (uint32_t)limit;
 }
 
-static void fit_sizes(struct ibv_qp_cap *cap, const struct beest_qp_options *options,
-		      const struct ibv_device_attr *limits)
+static void cap_fit(struct ibv_qp_cap *cap, const struct beest_qp_options *options,
+		    const struct ibv_device_attr *limits)
 {
-	size_from(&cap->max_send_wr, options->max_send_wr, limits->max_qp_wr);
-	size_from(&cap->max_recv_wr, options->max_recv_wr, limits->max_qp_wr);
-	size_from(&cap->max_send_sge, options->max_send_sge, limits->max_sge);
-	size_from(&cap->max_recv_sge, options->max_recv_sge, limits->max_sge);
-	size_from(&cap->max_inline_data, options->max_inline_data, INT32_MAX);
+	cap_fit_one(&cap->max_send_wr, options->max_send_wr, limits->max_qp_wr);
+	cap_fit_one(&cap->max_recv_wr, options->max_recv_wr, limits->max_qp_wr);
+	cap_fit_one(&cap->max_send_sge, options->max_send_sge, limits->max_sge);
+	cap_fit_one(&cap->max_recv_sge, options->max_recv_sge, limits->max_sge);
+	cap_fit_one(&cap->max_inline_data, options->max_inline_data, INT32_MAX);
 }
 
 /*
  * No query tells how much inline data a device takes: it says EINVAL or ENOMEM.  A
  * failed try may have changed attr->cap, so each starts from @wanted.
  */
-static struct ibv_qp *create_with_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static struct ibv_qp *qp_create_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_cap wanted = attr->cap;
 	struct ibv_qp *qp;
@@ -81,16 +80,6 @@ static struct ibv_qp *create_with_inline(struct ibv_pd *pd, struct ibv_qp_init_a
 			return qp;
 		wanted.max_inline_data /= 2;
 	}
-}
-
-static int create_failed(int ret, const struct beest_device *device,
-			 const struct ibv_qp_init_attr *attr)
-{
-	return beest_fail(-ret, "%s: cannot create a %s queue pair (%u send, %u receive "
-			  "requests, %u and %u elements): %s", device->label,
-			  beest_transition_type_text(attr->qp_type), attr->cap.max_send_wr,
-			  attr->cap.max_recv_wr, attr->cap.max_send_sge,
-			  attr->cap.max_recv_sge, strerror(-ret));
 }
 
 int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
@@ -109,10 +98,15 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	if (!qp)
 		return beest_fail(ENOMEM, "no memory for a queue pair");
 
-	fit_sizes(&attr->cap, options, &device->attr);
-	qp->qp = create_with_inline(pd, attr);
+	cap_fit(&attr->cap, options, &device->attr);
+	qp->qp = qp_create_inline(pd, attr);
 	if (!qp->qp) {
-		ret = create_failed(beest_error_errno(), device, attr);
+		ret = beest_error_errno();
+		beest_fail(-ret, "%s: cannot create a %s queue pair (%u send, %u receive requests, "
+			   "%u and %u elements): %s", device->label,
+			   beest_transition_type_text(attr->qp_type), attr->cap.max_send_wr,
+			   attr->cap.max_recv_wr, attr->cap.max_send_sge, attr->cap.max_recv_sge,
+			   strerror(-ret));
 		attr->cap = asked;
 		free(qp);
 		return ret;
@@ -121,17 +115,19 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	qp->pd = pd;
 	qp->device = device;
 	qp->cap = attr->cap;
-	qp->end.transport = (enum beest_transport)transport;
-	qp->end.options = options;
-	qp->end.port = device->port;
-	qp->end.card.qp_type = (uint8_t)attr->qp_type;
-	qp->end.card.qp_num = qp->qp->qp_num;
+	qp->local.transport = (enum beest_transport)transport;
+	qp->local.options = options;
+	qp->local.port = device->port;
+	qp->local.endpoint.qp_type = (uint8_t)attr->qp_type;
+	qp->local.endpoint.qp_num = qp->qp->qp_num;
+	qp->local.endpoint.rank = -1;
+	qp->local.label = device->label;
 	*qpp = qp;
 	return 0;
 }
 
-static void warn_of_depth(const struct beest_qp *qp, const struct ibv_cq *cq, uint32_t sends,
-			  uint32_t receives, const struct beest_log *log)
+static void cq_warn_of_depth(const struct beest_qp *qp, const struct ibv_cq *cq, uint32_t sends,
+			     uint32_t receives, const struct beest_log *log)
 {
 	if (cq->cqe < 0 || (uint64_t)sends + receives <= (uint64_t)cq->cqe)
 		return;
@@ -147,22 +143,26 @@ void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *l
 	const struct ibv_cq *send = qp->qp->send_cq, *receive = qp->qp->recv_cq;
 	uint32_t receives = qp->qp->srq ? 0 : qp->cap.max_recv_wr;
 
-	if (send == receive) {
-		warn_of_depth(qp, send, qp->cap.max_send_wr, receives, log);
-		return;
-	}
-
-	warn_of_depth(qp, send, qp->cap.max_send_wr, 0, log);
-	warn_of_depth(qp, receive, 0, receives, log);
+	cq_warn_of_depth(qp, send, qp->cap.max_send_wr, send == receive ? receives : 0, log);
+	if (send != receive)
+		cq_warn_of_depth(qp, receive, 0, receives, log);
 }
 
 /* ------------------------------------------------------------ this end --- */
 
+/*
+ * libibverbs notes each ibv_modify_qp(3), those of the program too.  A queue pair leaves
+ * RESET and INIT by such a call only.
+ */
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	int ret;
+
+	*state = qp->qp->state;
+	if (*state == IBV_QPS_RESET || *state == IBV_QPS_INIT)
+		return 0;
 
 	ret = beest_error_verbs(ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init));
 	if (ret < 0)
@@ -174,117 +174,106 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 }
 
 /* All that this transport can be asked for by a peer; LOCAL_WRITE for receives. */
-static int access_flags(const struct beest_end *end, const struct ibv_device_attr *limits)
+static int access_flags_of(const struct beest_local *local,
+			   const struct ibv_device_attr *limits)
 {
 	int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
-	if (end->options->access_flags != BEEST_AUTO)
-		return (int)end->options->access_flags;
-	if (end->transport == BEEST_RC)
+	if (local->options->access_flags != BEEST_AUTO)
+		return (int)local->options->access_flags;
+	if (local->transport == BEEST_RC)
 		flags |= IBV_ACCESS_REMOTE_READ;
-	if (end->transport == BEEST_RC && limits->atomic_cap != IBV_ATOMIC_NONE)
+	if (local->transport == BEEST_RC && limits->atomic_cap != IBV_ATOMIC_NONE)
 		flags |= IBV_ACCESS_REMOTE_ATOMIC;
 	return flags;
 }
 
-static void describe_port(struct beest_qp *qp, const struct beest_device *device,
-			  const struct ibv_port_attr *port)
+static void qp_describe_port(struct beest_qp *qp, const struct ibv_port_attr *port)
 {
-	const struct beest_qp_options *options = qp->end.options;
-	struct beest_endpoint *card = &qp->end.card;
+	const struct ibv_device_attr *limits = &qp->device->attr;
+	const struct beest_qp_options *options = qp->local.options;
+	struct beest_endpoint *own = &qp->local.endpoint;
 
-	card->link_layer = port->link_layer == IBV_LINK_LAYER_ETHERNET ?
-			   IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-	card->lid = port->lid;
-	card->lmc = port->lmc;
-	card->sl = (uint8_t)options->sl;
-	card->grh_required = !!(port->flags & IBV_QPF_GRH_REQUIRED);
-	card->mtu = (uint8_t)port->active_mtu;
+	own->link_layer = port->link_layer == IBV_LINK_LAYER_ETHERNET ?
+			  IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+	own->lid = port->lid;
+	own->grh_required = !!(port->flags & IBV_QPF_GRH_REQUIRED);
+	own->mtu = (uint8_t)port->active_mtu;
 	if (options->path_mtu != BEEST_AUTO)
-		card->mtu = (uint8_t)MIN(options->path_mtu, (int64_t)port->active_mtu);
-	card->max_dest_rd_atomic = (uint8_t)MIN(options->max_dest_rd_atomic,
-						MIN(device->attr.max_qp_rd_atom, 255));
-	card->qkey = (uint32_t)options->qkey;
-	snprintf(card->device, sizeof(card->device), "%.63s", device->label);
-	qp->end.max_init_rd_atomic = (uint8_t)MIN(device->attr.max_qp_init_rd_atom, 255);
-	qp->end.access_flags = access_flags(&qp->end, &device->attr);
+		own->mtu = (uint8_t)BEEST_MIN(options->path_mtu, (int64_t)port->active_mtu);
+	own->max_dest_rd_atomic = (uint8_t)BEEST_MIN(options->max_dest_rd_atomic,
+						     BEEST_MIN(limits->max_qp_rd_atom, 255));
+	own->qkey = (uint32_t)options->qkey;
+	qp->local.lmc = port->lmc;
+	qp->local.max_init_rd_atomic = (uint8_t)BEEST_MIN(limits->max_qp_init_rd_atom, 255);
+	qp->local.access_flags = access_flags_of(&qp->local, limits);
 }
 
-static void warn_of_pkey(const struct beest_qp *qp, const struct beest_log *log)
+static int qp_choose_pkey(struct beest_qp *qp, const struct beest_log *log)
 {
-	int64_t wanted = qp->end.options->pkey;
-
-	if (qp->end.card.link_layer != IBV_LINK_LAYER_ETHERNET || wanted == BEEST_AUTO ||
-	    wanted == qp->end.card.pkey)
-		return;
-
-	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey (0x%04x) is not used "
-		  "on RoCE: port %s has 0x%04x only", qp->node.name, (unsigned int)wanted,
-		  qp->device->label, qp->end.card.pkey);
-}
-
-static int choose_pkey(struct beest_qp *qp, const struct beest_device *device,
-		       const struct beest_log *log)
-{
-	int64_t wanted = qp->end.options->pkey;
+	int64_t wanted = qp->local.options->pkey;
+	struct beest_endpoint *own = &qp->local.endpoint;
 	int ret;
 
-	ret = beest_device_pkey(device, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
-				&qp->end.pkey_index, &qp->end.card.pkey);
-	if (ret == 0)
-		warn_of_pkey(qp, log);
+	ret = beest_port_pkey(qp->port, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
+			      &qp->local.pkey_index, &own->pkey);
+	if (ret == 0 && own->link_layer == IBV_LINK_LAYER_ETHERNET && wanted != BEEST_AUTO &&
+	    wanted != own->pkey)
+		beest_log(log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey (0x%04x) is "
+			  "not used on RoCE: port %s has 0x%04x only", qp->node.name,
+			  (unsigned int)wanted, qp->device->label, own->pkey);
 	return ret;
 }
 
-static int choose_address(struct beest_qp *qp, const struct beest_device *device,
-			  const struct beest_gid_policy *policy, const struct beest_log *log)
+static int qp_choose_address(struct beest_qp *qp, const struct beest_log *log)
 {
-	struct beest_gid_entry gid;
-	struct beest_ipaddr ip;
+	struct beest_port_choice choice;
 	int ret;
 
-	ret = beest_device_gid(device, qp->pd, policy, log, &gid);
+	ret = beest_port_choose(qp->port, qp->pd, &choice);
 	if (ret < 0)
 		return ret;
 
-	beest_device_ip(&gid, policy, &ip);
-	qp->source = gid;
-	qp->end.sgid_index = (uint8_t)gid.index;
-	qp->end.card.roce = (uint8_t)gid.roce;
-	memcpy(qp->end.card.gid, gid.gid.raw, sizeof(qp->end.card.gid));
-	memcpy(qp->end.card.address, ip.raw, sizeof(qp->end.card.address));
-	return choose_pkey(qp, device, log);
+	qp_describe_port(qp, &choice.attr);
+	qp->source = choice.gid;
+	qp->local.sgid_index = (uint8_t)choice.gid.index;
+	qp->local.endpoint.roce = (uint8_t)choice.gid.roce;
+	qp->local.endpoint.gid = choice.gid.gid;
+	qp->local.endpoint.ip = choice.ip;
+	return qp_choose_pkey(qp, log);
 }
 
 /*
- * Random, lest late packets of a former connection on the same queue pair number
- * pass for new ones.
+ * Random, so that late packets of a former connection on the same queue pair number do
+ * not pass for new ones.
  */
-static int draw_psn(struct beest_qp *qp)
+static int qp_draw_psn(struct beest_qp *qp)
 {
 	static uint32_t generations;	/* of all: a device uses numbers again */
-	int64_t wanted = qp->end.options->sq_psn;
+	int64_t wanted = qp->local.options->sq_psn;
 	uint32_t psn;
 	int ret;
 
-	qp->end.card.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
+	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
 
 	if (wanted != BEEST_AUTO) {
-		qp->end.card.sq_psn = (uint32_t)wanted;
+		qp->local.endpoint.psn = (uint32_t)wanted;
 		return 0;
 	}
 
 	ret = beest_random(&psn, sizeof(psn));
 	if (ret == 0)
-		qp->end.card.sq_psn = psn & PSN_MASK;
+		qp->local.endpoint.psn = psn & PSN_MASK;
 	return ret;
 }
 
-static int to_init(struct beest_qp *qp)
+int beest_qp_init_again(struct beest_qp *qp)
 {
 	int ret;
 
-	ret = beest_transition_take(BEEST_TO_INIT, qp->qp, &qp->end, NULL);
+	ret = beest_transition_take(BEEST_TO_INIT, qp->qp, &qp->local, NULL);
+	if (ret < 0)
+		beest_port_forget(qp->port);
 	if (ret < 0 || !qp->refill)
 		return ret;
 
@@ -297,10 +286,8 @@ static int to_init(struct beest_qp *qp)
 			  qp->node.name, strerror(-ret));
 }
 
-int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
-		  const struct beest_gid_policy *policy, const struct beest_log *log)
+int beest_qp_init(struct beest_qp *qp, struct beest_port *port, const struct beest_log *log)
 {
-	struct ibv_port_attr port;
 	enum ibv_qp_state state;
 	int ret;
 
@@ -313,20 +300,11 @@ int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
 		return beest_fail(EISCONN, "queue pair '%s' is beyond INIT already: "
 				  "hartebeest_qp_reset() first", qp->node.name);
 
-	ret = beest_device_port(device, &port);
-	if (ret < 0)
-		return ret;
-
-	describe_port(qp, device, &port);
-	ret = choose_address(qp, device, policy, log);
+	qp->port = port;
+	ret = qp_choose_address(qp, log);
 	if (ret == 0)
-		ret = draw_psn(qp);
-	return ret < 0 ? ret : to_init(qp);
-}
-
-int beest_qp_init_again(struct beest_qp *qp)
-{
-	return to_init(qp);
+		ret = qp_draw_psn(qp);
+	return ret < 0 ? ret : beest_qp_init_again(qp);
 }
 
 int beest_qp_reset(struct beest_qp *qp)
@@ -344,14 +322,14 @@ int beest_qp_reset(struct beest_qp *qp)
 	if (ret < 0)
 		return ret;
 
-	drop_addresses(qp);
+	ud_peers_drop(qp);
 	qp->peer_key[0] = '\0';
 	return 0;
 }
 
 /* ------------------------------------------------------------ the peer --- */
 
-static struct beest_ud_peer *find_address(const struct beest_qp *qp, const char *key)
+static struct beest_ud_peer *ud_peer_find(const struct beest_qp *qp, const char *key)
 {
 	struct beest_ud_peer *address;
 
@@ -365,7 +343,7 @@ static struct beest_ud_peer *find_address(const struct beest_qp *qp, const char 
 int beest_qp_address(const struct beest_qp *qp, const char *key,
 		     const struct beest_ud_peer **address)
 {
-	*address = find_address(qp, key);
+	*address = ud_peer_find(qp, key);
 	if (!*address)
 		return beest_fail(ENOTCONN, "queue pair '%s' has no address of '%s': "
 				  "hartebeest_qp_connect() makes one", qp->node.name, key);
@@ -374,17 +352,11 @@ int beest_qp_address(const struct beest_qp *qp, const char *key,
 
 /* ------------------------------------------------- where this end starts --- */
 
-static void start_from_source(struct beest_qp *qp, struct beest_connection *path)
-{
-	qp->end.sgid_index = (uint8_t)qp->source.index;
-	path->ah.grh.sgid_index = qp->end.sgid_index;
-}
-
 /*
- * The index was chosen at INIT.  Since then an address may have come or gone, and at
- * the same index may stand somebody else's GID: no device would complain.
+ * The index was chosen at INIT.  Since then an address may have come or gone, and the
+ * same index may hold another GID: no device would complain.
  */
-static int check_source(struct beest_qp *qp, bool anew, struct beest_connection *path,
+static int source_check(struct beest_qp *qp, bool search, struct beest_connection *path,
 			const struct beest_log *log)
 {
 	char gid[INET6_ADDRSTRLEN];
@@ -393,33 +365,32 @@ static int check_source(struct beest_qp *qp, bool anew, struct beest_connection 
 	if (!path->ah.is_global)
 		return 0;
 
-	ret = beest_device_gid_relocate(qp->device, anew, &qp->source);
+	ret = beest_device_gid_relocate(qp->device, search, &qp->source);
 	if (ret > 0)
 		beest_log(log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index %d to %d "
 			  "of port %s", qp->node.name,
-			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->end.sgid_index,
+			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->local.sgid_index,
 			  qp->source.index, qp->device->label);
-	if (ret >= 0)
-		start_from_source(qp, path);
+	if (ret != 0)
+		beest_port_forget(qp->port);
+	if (ret >= 0) {
+		qp->local.sgid_index = (uint8_t)qp->source.index;
+		path->ah.grh.sgid_index = qp->local.sgid_index;
+	}
 	return ret;
 }
 
-/* What the kernel says of an index that stands for another GID, or for none, now. */
-static bool table_may_have_moved(int ret)
-{
-	return ret == -EINVAL || ret == -ENODATA || ret == -ENODEV;
-}
-
-/* After @ret, is there reason to try once more? */
-static bool try_again(struct beest_qp *qp, int *ret, struct beest_connection *path,
-		      const struct beest_log *log)
+/* After the failure @ret, is there reason to try once more? */
+static bool source_moved_after(struct beest_qp *qp, int *ret, struct beest_connection *path,
+			       const struct beest_log *log)
 {
 	int moved;
 
-	if (!table_may_have_moved(*ret) || !path->ah.is_global)
+	/* The kernel's answers to an index that now holds another GID, or none. */
+	if ((*ret != -EINVAL && *ret != -ENODATA && *ret != -ENODEV) || !path->ah.is_global)
 		return false;
 
-	moved = check_source(qp, true, path, log);
+	moved = source_check(qp, true, path, log);
 	if (moved < 0)
 		*ret = moved;
 	return moved > 0;
@@ -427,8 +398,8 @@ static bool try_again(struct beest_qp *qp, int *ret, struct beest_connection *pa
 
 /* ------------------------------------------------------- the way by rdma_cm --- */
 
-static int start_elsewhere(struct beest_qp *qp, const struct beest_pathrec *route,
-			   const struct beest_log *log)
+static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route,
+			  const struct beest_log *log)
 {
 	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
 	struct beest_gid_entry source = qp->source;
@@ -443,27 +414,32 @@ static int start_elsewhere(struct beest_qp *qp, const struct beest_pathrec *rout
 	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, not from %s, "
 		  "which was published: the peer must use rdma_cm, too", qp->node.name,
 		  beest_ipaddr_text(&route->sgid, its, sizeof(its)),
-		  beest_ipaddr_text((const struct beest_ipaddr *)qp->end.card.gid, own, sizeof(own)));
+		  beest_ipaddr_text(&qp->local.endpoint.gid, own, sizeof(own)));
 	return 0;
 }
 
-static struct beest_pathcache_end path_end(const struct beest_endpoint *card)
+static struct beest_pathcache_end pathcache_end_of(const struct beest_endpoint *endpoint,
+						   const char *label)
 {
 	struct beest_pathcache_end end = {
-		.ip = (const struct beest_ipaddr *)card->address,
-		.gid = (const struct beest_ipaddr *)card->gid,
-		.lid = card->lid,
-		.ethernet = card->link_layer == IBV_LINK_LAYER_ETHERNET,
-		.label = card->device,
+		.ip = &endpoint->ip,
+		.gid = &endpoint->gid,
+		.lid = endpoint->lid,
+		.ethernet = endpoint->link_layer == IBV_LINK_LAYER_ETHERNET,
+		.label = label,
 	};
 
 	return end;
 }
 
-static int find_way(struct beest_qp *qp, const struct beest_peer *peer, struct beest_connection *path,
-		    const struct beest_log *log)
+static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
+			struct beest_connection *path, const struct beest_log *log)
 {
-	const struct beest_pathcache_end own = path_end(&qp->end.card), there = path_end(&peer->card);
+	char peer[BEEST_PEER_TEXT];
+	const struct beest_pathcache_end own =
+		pathcache_end_of(&qp->local.endpoint, qp->local.label);
+	const struct beest_pathcache_end there =
+		pathcache_end_of(remote, beest_endpoint_peer_text(remote, peer));
 	struct beest_pathrec route;
 	int ret;
 
@@ -472,30 +448,44 @@ static int find_way(struct beest_qp *qp, const struct beest_peer *peer, struct b
 
 	ret = beest_pathcache_find(qp->router, &own, &there,
 				   if_nametoindex(qp->source.netdev),
-				   (uint8_t)qp->end.options->traffic_class, &route);
+				   (uint8_t)qp->local.options->traffic_class, &route);
 	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
-		ret = start_elsewhere(qp, &route, log);
-	return ret < 0 ? ret : beest_transition_apply_path(&qp->end, &route, (uint8_t)qp->source.index, path);
+		ret = source_replace(qp, &route, log);
+	if (ret >= 0)
+		ret = beest_transition_apply_path(&qp->local, &route, (uint8_t)qp->source.index,
+						  path);
+	return ret < 0 ? ret : source_check(qp, false, path, log);
+}
+
+static int ah_create(const struct beest_qp *qp, const char *key, struct ibv_ah_attr *attr,
+		     struct ibv_ah **ah)
+{
+	int ret;
+
+	errno = 0;
+	*ah = ibv_create_ah(qp->pd, attr);
+	if (*ah)
+		return 0;
+
+	ret = beest_error_errno();
+	return beest_fail(-ret, "cannot make an address handle for '%s': %s", key,
+			  strerror(-ret));
 }
 
 /* A peer that restarted has a new address under its old key. */
-static int add_address(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+static int ud_peer_add(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		       struct beest_connection *path, const struct beest_log *log)
 {
-	struct beest_ud_peer *address = find_address(qp, key);
+	struct beest_ud_peer *address = ud_peer_find(qp, key);
 	struct ibv_ah *ah;
-	int ret = 0;
+	int ret;
 
-	errno = 0;
-	ah = ibv_create_ah(qp->pd, &path->ah);
-	if (!ah) {
-		ret = beest_error_errno();
-		beest_fail(-ret, "cannot make an address handle for '%s' (%s): %s", key,
-			   peer->card.device, strerror(-ret));
-		if (try_again(qp, &ret, path, log))
-			ah = ibv_create_ah(qp->pd, &path->ah);
-		if (!ah)
-			return ret;
+	ret = ah_create(qp, key, &path->ah, &ah);
+	if (ret < 0 && source_moved_after(qp, &ret, path, log))
+		ret = ah_create(qp, key, &path->ah, &ah);
+	if (ret < 0) {
+		beest_port_forget(qp->port);
+		return ret;
 	}
 
 	if (address) {
@@ -510,33 +500,32 @@ static int add_address(struct beest_qp *qp, const char *key, const struct beest_
 		address->next = qp->addresses;
 		qp->addresses = address;
 	}
-	address->peer = *peer;
+	address->remote = *remote;
 	address->ah = ah;
 	return 0;
 }
 
-static int to_rtr(struct beest_qp *qp, struct beest_connection *path, const struct beest_log *log)
+static int qp_to_rtr(struct beest_qp *qp, struct beest_connection *path,
+		     const struct beest_log *log)
 {
 	int ret;
 
-	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->end, path);
-	if (ret < 0 && try_again(qp, &ret, path, log))
-		ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->end, path);
+	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
+	if (ret < 0 && source_moved_after(qp, &ret, path, log))
+		ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
+	if (ret < 0)
+		beest_port_forget(qp->port);
 	return ret;
 }
 
 /* The transition's own sentence knows numbers only: it gets the names of both ends. */
-static int name_both(int ret, const struct beest_qp *qp, const char *key,
-		     const struct beest_peer *peer)
+static int fail_naming_both(int ret, const struct beest_qp *qp, const char *key)
 {
-	char who[BEEST_AUTHOR_TEXT];
-
-	return beest_fail_prefix(ret, "queue pair '%s' and '%s' (%s)", qp->node.name, key,
-				 beest_author_text(&peer->author, who, sizeof(who)));
+	return beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
 }
 
-static int take_steps(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
-		      struct beest_connection *path, const struct beest_log *log)
+static int qp_take_steps(struct beest_qp *qp, const char *key,
+			 struct beest_connection *path, const struct beest_log *log)
 {
 	enum ibv_qp_state state;
 	int ret;
@@ -544,66 +533,88 @@ static int take_steps(struct beest_qp *qp, const char *key, const struct beest_p
 	ret = beest_qp_state(qp, &state);
 	if (ret < 0)
 		return ret;
-	if (state == IBV_QPS_RTS && qp->end.transport == BEEST_UD)
+	if (state == IBV_QPS_RTS && qp->local.transport == BEEST_UD)
 		return 0;
 	if (state != IBV_QPS_INIT)
 		return beest_fail(EISCONN, "queue pair '%s' is not in INIT%s%s: "
 				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
-	ret = to_rtr(qp, path, log);
+	ret = qp_to_rtr(qp, path, log);
 	if (ret == 0)
-		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->end, path);
-	return ret < 0 ? name_both(ret, qp, key, peer) : 0;
+		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, path);
+	return ret < 0 ? fail_naming_both(ret, qp, key) : 0;
 }
 
-static void tell(const struct beest_qp *qp, const struct beest_peer *peer,
-		 const struct beest_connection *path, const struct beest_log *log)
+static void qp_log_connection(const struct beest_qp *qp, const struct beest_connection *path,
+			      const struct beest_log *log)
 {
-	char who[BEEST_AUTHOR_TEXT], agreed[192];
+	char agreed[192], peer[BEEST_PEER_TEXT];
 
-	beest_log(log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to QP %"
-		  PRIu32 " on %s of %s: %s%s", qp->node.name,
-		  qp->end.card.device, qp->qp->qp_num, peer->card.qp_num, peer->card.device,
-		  beest_author_text(&peer->author, who, sizeof(who)),
-		  beest_transition_agreed_text(&qp->end, peer, path, agreed, sizeof(agreed)),
+	beest_log(log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to '%s' "
+		  "(QP %" PRIu32 " of %s): %s%s", qp->node.name, qp->local.label,
+		  qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
+		  beest_endpoint_peer_text(&qp->remote, peer),
+		  beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed,
+					       sizeof(agreed)),
 		  qp->router ? ", path by rdma_cm" : "");
 }
 
-/* The only place that knows both names, so none of the sentences below has them. */
-static int agree(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
-		 struct beest_connection *path, const struct beest_log *log)
+/*
+ * An end whose address was removed chooses the next best at its next INIT.  The user has
+ * to restore the address, not to make the two ends alike.
+ */
+static int qp_blame_lost_address(const struct beest_qp *qp, const struct beest_endpoint *remote,
+				 int ret)
+{
+	const struct beest_endpoint *own = &qp->local.endpoint;
+	int lost;
+
+	if (ret != -EPROTO || !own->roce || !remote->roce ||
+	    (own->roce == remote->roce &&
+	     beest_ipaddr_is_ipv4(&own->gid) == beest_ipaddr_is_ipv4(&remote->gid)))
+		return ret;
+
+	lost = beest_port_check_former(qp->port, remote);
+	return lost < 0 ? lost : ret;
+}
+
+/* Agreement knows neither name, so its sentences get both here. */
+static int qp_agree(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
+		    struct beest_connection *path, const struct beest_log *log)
 {
 	int ret;
 
-	ret = beest_transition_agree(&qp->end, peer, path);
-	if (ret == 0)
-		ret = find_way(qp, peer, path, log);
+	ret = beest_transition_agree(&qp->local, remote, path);
 	if (ret < 0)
-		return beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
+		ret = qp_blame_lost_address(qp, remote, ret);
+	if (ret == 0)
+		ret = source_check(qp, false, path, log);
+	if (ret >= 0)
+		ret = qp_find_path(qp, remote, path, log);
+	if (ret < 0)
+		return fail_naming_both(ret, qp, key);
 	return 0;
 }
 
-int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		     const struct beest_log *log)
 {
 	struct beest_connection path;
 	int ret;
 
-	ret = agree(qp, key, peer, &path, log);
+	ret = qp_agree(qp, key, remote, &path, log);
 	if (ret == 0)
-		ret = check_source(qp, false, &path, log);
-	if (ret >= 0)
-		ret = take_steps(qp, key, peer, &path, log);
-	if (ret == 0 && qp->end.transport == BEEST_UD)
-		ret = add_address(qp, key, peer, &path, log);
+		ret = qp_take_steps(qp, key, &path, log);
+	if (ret == 0 && qp->local.transport == BEEST_UD)
+		ret = ud_peer_add(qp, key, remote, &path, log);
 	if (ret < 0 && qp->router)
-		beest_pathcache_forget(qp->router, (const struct beest_ipaddr *)peer->card.address);
+		beest_pathcache_forget(qp->router, &remote->ip);
 	if (ret < 0)
 		return ret;
 
-	qp->peer = *peer;
+	qp->remote = *remote;
 	snprintf(qp->peer_key, sizeof(qp->peer_key), "%s", key);
-	tell(qp, peer, &path, log);
+	qp_log_connection(qp, &path, log);
 	return 0;
 }

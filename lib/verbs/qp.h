@@ -2,7 +2,7 @@
 /*
  * qp.h - a queue pair with a name
  *
- * Owns the struct ibv_qp, this end's card (what a peer must know) and the address
+ * Owns the struct ibv_qp, this end (what a peer must know, and more) and the address
  * handles of UD.  Knows how to reach INIT, RTR and RTS when handed a peer; knows
  * nothing of where a peer was found.
  */
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "lib/verbs/transition.h"
-#include "lib/verbs/device.h"
+#include "lib/verbs/port.h"
 #include "lib/path/pathcache.h"
 #include "lib/base/table.h"
 
@@ -20,7 +20,7 @@
 struct beest_ud_peer {
 	struct beest_ud_peer *next;
 	char key[BEEST_KEY_MAX + 1];
-	struct beest_peer peer;
+	struct beest_endpoint remote;
 	struct ibv_ah *ah;
 };
 
@@ -29,19 +29,22 @@ struct beest_qp {
 	struct ibv_qp *qp;
 	struct ibv_pd *pd;
 	const struct beest_device *device;
-	struct beest_pathcache *router;	/* NULL: the way to a peer is in its card */
+	struct beest_port *port;	/* that INIT took the address from; NULL before */
+	struct beest_pathcache *router;	/* NULL: the way to a peer is in its endpoint */
 	struct ibv_qp_cap cap;		/* granted */
-	struct beest_end end;
-	struct beest_gid_entry source;	/* the GID that end.sgid_index is to stand for */
+	struct beest_local local;
+	struct beest_gid_entry source;	/* the GID that local.sgid_index is the index of */
 	int (*refill)(void *data, struct ibv_qp *qp);
 	void *refill_data;
 
-	uint64_t owner;			/* of records; 0: none was published */
+	uint64_t serial;		/* of its records; 0: none was published */
 	char key[BEEST_KEY_MAX + 1];	/* published under; "" before that */
 	uint32_t published;		/* the generation that was */
-	uint64_t announced;		/* as connected to its peer, under that key; 0: not */
+	uint8_t regions;		/* how many it offers to its peer; the first: */
+	struct beest_region region;
+	bool confirmed;			/* by the peer that it is connected to */
 	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */
-	struct beest_peer peer;
+	struct beest_endpoint remote;
 	struct beest_ud_peer *addresses;
 };
 
@@ -62,20 +65,20 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
  */
 void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log);
 
+/* Asks the device only where the queue pair may have failed by itself: beyond INIT. */
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
 
 /*
- * RESET -> INIT: chooses GID and P_Key, draws a sequence number, calls refill.
+ * RESET -> INIT with GID and P_Key of @port: draws a sequence number, calls refill.
  * INIT is left as it is; -EISCONN beyond it.
  */
-int beest_qp_init(struct beest_qp *qp, const struct beest_device *device,
-		  const struct beest_gid_policy *policy, const struct beest_log *log);
+int beest_qp_init(struct beest_qp *qp, struct beest_port *port, const struct beest_log *log);
 
-/* INIT again with the card as it was published, after beest_qp_reset(). */
+/* INIT again with the endpoint as it was published, after beest_qp_reset(). */
 int beest_qp_init_again(struct beest_qp *qp);
 
-/* -> RTR -> RTS against @peer.  For UD: -> RTS, and an address handle. */
-int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_peer *peer,
+/* -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle. */
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		     const struct beest_log *log);
 
 /* -> RESET.  Forgets the peer; the key stays. */

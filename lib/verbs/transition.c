@@ -16,12 +16,6 @@
 #include "lib/base/error.h"
 #include "lib/base/ipaddr.h"
 
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-
-/* A P_Key's top bit is full membership; two limited members may not talk. */
-#define PKEY_FULL 0x8000
-#define PKEY_BASE 0x7fff
-
 /* ------------------------------------------------------------- words --- */
 
 static const struct {
@@ -68,28 +62,30 @@ int beest_transition_mtu_bytes(int mtu)
 
 /* ---------------------------------------------------------- agreement --- */
 
-/* One disagreement, told with both sides' values. */
-static int differ(int err, const char *what, const struct beest_end *end, const char *mine,
-		  const struct beest_peer *peer, const char *theirs)
+/* One disagreement, with the values of both sides. */
+static int fail_differing(int err, const char *what, const struct beest_local *local,
+			  const char *mine, const struct beest_endpoint *remote,
+			  const char *theirs)
 {
-	char who[BEEST_AUTHOR_TEXT];
+	char peer[BEEST_PEER_TEXT];
 
-	return beest_fail(err, "%s differs: %s here (%s) but %s at the peer (%s, %s)",
-			  what, mine, end->card.device, theirs, peer->card.device,
-			  beest_author_text(&peer->author, who, sizeof(who)));
+	return beest_fail(err, "%s differs: %s here (%s) but %s at %s", what, mine, local->label,
+			  theirs, beest_endpoint_peer_text(remote, peer));
 }
 
-static int agree_on_transport(const struct beest_end *end, const struct beest_peer *peer)
+static int agree_on_transport(const struct beest_local *local,
+			      const struct beest_endpoint *remote)
 {
-	const struct beest_endpoint *me = &end->card, *it = &peer->card;
+	const struct beest_endpoint *own = &local->endpoint;
 
-	if (me->qp_type != it->qp_type)
-		return differ(EPROTOTYPE, "the transport", end, beest_transition_type_text(me->qp_type),
-			      peer, beest_transition_type_text(it->qp_type));
-	if (me->link_layer != it->link_layer)
-		return differ(EPROTOTYPE, "the link layer", end,
-			      link_layer_text(me->link_layer), peer,
-			      link_layer_text(it->link_layer));
+	if (own->qp_type != remote->qp_type)
+		return fail_differing(EPROTOTYPE, "the transport", local,
+				      beest_transition_type_text(own->qp_type), remote,
+				      beest_transition_type_text(remote->qp_type));
+	if (own->link_layer != remote->link_layer)
+		return fail_differing(EPROTOTYPE, "the link layer", local,
+				      link_layer_text(own->link_layer), remote,
+				      link_layer_text(remote->link_layer));
 	return 0;
 }
 
@@ -97,169 +93,172 @@ static int agree_on_transport(const struct beest_end *end, const struct beest_pe
  * Version 1 against 2 is not refused by any kernel: both ends reach RTS and every
  * packet is lost.  Mixed families are refused, but only with EINVAL.
  */
-static int agree_on_roce(const struct beest_end *end, const struct beest_peer *peer)
+static int agree_on_roce(const struct beest_local *local, const struct beest_endpoint *remote)
 {
-	const struct beest_endpoint *me = &end->card, *it = &peer->card;
+	const struct beest_endpoint *own = &local->endpoint;
 
-	if (me->roce != it->roce)
-		return differ(EPROTO, "the RoCE version", end, beest_endpoint_roce_text(me->roce),
-			      peer, beest_endpoint_roce_text(it->roce));
-	if (beest_ipaddr_is_ipv4((const struct beest_ipaddr *)me->gid) != beest_ipaddr_is_ipv4((const struct beest_ipaddr *)it->gid))
-		return differ(EPROTO, "the address family of the GID", end,
-			      beest_ipaddr_is_ipv4((const struct beest_ipaddr *)me->gid) ? "IPv4" : "IPv6", peer,
-			      beest_ipaddr_is_ipv4((const struct beest_ipaddr *)it->gid) ? "IPv4" : "IPv6");
+	if (own->roce != remote->roce)
+		return fail_differing(EPROTO, "the RoCE version", local,
+				      beest_endpoint_roce_text(own->roce), remote,
+				      beest_endpoint_roce_text(remote->roce));
+	if (beest_ipaddr_is_ipv4(&own->gid) != beest_ipaddr_is_ipv4(&remote->gid))
+		return fail_differing(EPROTO, "the address family of the GID", local,
+				      beest_endpoint_family_text(&own->gid), remote,
+				      beest_endpoint_family_text(&remote->gid));
 	return 0;
 }
 
-static int agree_on_lid(const struct beest_end *end, const struct beest_peer *peer)
+static int agree_on_lid(const struct beest_local *local, const struct beest_endpoint *remote)
 {
-	int64_t path_bits = end->options->src_path_bits;
+	int64_t path_bits = local->options->src_path_bits;
+	char peer[BEEST_PEER_TEXT];
 
-	if (peer->card.lid == 0)
-		return beest_fail(EPROTO, "the peer's port %s has no LID: is a subnet manager "
-				  "running?", peer->card.device);
-	if (path_bits >> end->card.lmc)
+	if (remote->lid == 0)
+		return beest_fail(EPROTO, "the port of %s has no LID: is a subnet manager running?",
+				  beest_endpoint_peer_text(remote, peer));
+	if (path_bits >> local->lmc)
 		return beest_fail(EINVAL, "option qp_attr.ah_attr.src_path_bits is %" PRId64
 				  ", but port %s has LMC %d: at most %d", path_bits,
-				  end->card.device, end->card.lmc, (1 << end->card.lmc) - 1);
+				  local->label, local->lmc, (1 << local->lmc) - 1);
 	return 0;
 }
 
-static int agree_on_pkey(const struct beest_end *end, const struct beest_peer *peer)
+static bool is_same_partition(uint16_t a, uint16_t b)
 {
-	uint16_t me = end->card.pkey, it = peer->card.pkey;
+	return (a & BEEST_PKEY_BASE) == (b & BEEST_PKEY_BASE);
+}
+
+static int agree_on_pkey(const struct beest_local *local, const struct beest_endpoint *remote)
+{
+	uint16_t own = local->endpoint.pkey, its = remote->pkey;
+	bool same = is_same_partition(own, its);
 	char mine[24], theirs[24];
 
-	if ((me & PKEY_BASE) == (it & PKEY_BASE) && ((me | it) & PKEY_FULL))
+	if (same && ((own | its) & BEEST_PKEY_FULL))
 		return 0;
 
-	snprintf(mine, sizeof(mine), "P_Key 0x%04x", me);
-	snprintf(theirs, sizeof(theirs), "0x%04x", it);
-	return differ(EPROTO, (me & PKEY_BASE) == (it & PKEY_BASE) ?
-		      "the partition membership (two limited members cannot talk)" :
-		      "the partition", end, mine, peer, theirs);
+	snprintf(mine, sizeof(mine), "P_Key 0x%04x", own);
+	snprintf(theirs, sizeof(theirs), "0x%04x", its);
+	return fail_differing(EPROTO, same ?
+			      "the partition membership (two limited members cannot talk)" :
+			      "the partition", local, mine, remote, theirs);
 }
 
 /* A configured rq_psn is a claim about the peer: check it, do not believe it. */
-static int agree_on_psn(const struct beest_end *end, const struct beest_peer *peer)
+static int agree_on_psn(const struct beest_local *local, const struct beest_endpoint *remote)
 {
-	int64_t wanted = end->options->rq_psn;
+	int64_t wanted = local->options->rq_psn;
+	char peer[BEEST_PEER_TEXT];
 
-	if (wanted == BEEST_AUTO || wanted == (int64_t)peer->card.sq_psn)
+	if (wanted == BEEST_AUTO || wanted == (int64_t)remote->psn)
 		return 0;
 
-	return beest_fail(EPROTO, "option qp_attr.rq_psn is %" PRId64 ", but the peer (%s) "
-			  "starts at sequence number %" PRIu32 ": set its qp_attr.sq_psn too, "
-			  "or neither", wanted, peer->card.device, peer->card.sq_psn);
+	return beest_fail(EPROTO, "option qp_attr.rq_psn is %" PRId64 ", but %s starts at "
+			  "sequence number %" PRIu32 ": set its qp_attr.sq_psn too, or neither",
+			  wanted, beest_endpoint_peer_text(remote, peer), remote->psn);
 }
 
-static bool same_subnet(const struct beest_end *end, const struct beest_peer *peer)
-{
-	return memcmp(end->card.gid, peer->card.gid, 8) == 0;
-}
+/* ------------------------------------------------------ address vector --- */
 
-static bool needs_grh(const struct beest_end *end, const struct beest_peer *peer)
+/* The prefix of a GID is its first half. */
+static bool is_same_subnet(const struct beest_local *local, const struct beest_endpoint *remote)
 {
-	return end->card.link_layer == IBV_LINK_LAYER_ETHERNET ||
-	       end->card.grh_required || peer->card.grh_required ||
-	       end->options->is_global || !same_subnet(end, peer);
+	return beest_ipaddr_has_prefix(&local->endpoint.gid, &remote->gid, 64);
 }
 
 /*
  * Across InfiniBand subnets a GID may carry the LID of the router that leads to it
  * (FLID, bytes 4 and 5); within one, the LID is the peer's own.
  */
-static uint16_t destination_lid(const struct beest_end *end, const struct beest_peer *peer)
+static uint16_t destination_lid(const struct beest_local *local,
+				const struct beest_endpoint *remote)
 {
-	uint16_t flid = (uint16_t)(peer->card.gid[4] << 8 | peer->card.gid[5]);
+	uint16_t flid = (uint16_t)(remote->gid.raw[4] << 8 | remote->gid.raw[5]);
 
-	return flid && !same_subnet(end, peer) ? flid : peer->card.lid;
+	return flid && !is_same_subnet(local, remote) ? flid : remote->lid;
 }
 
-static void address(const struct beest_end *end, const struct beest_peer *peer,
-		    struct ibv_ah_attr *ah)
+static void fill_address(const struct beest_local *local, const struct beest_endpoint *remote,
+			 struct ibv_ah_attr *ah)
 {
-	const struct beest_qp_options *options = end->options;
+	const struct beest_qp_options *options = local->options;
 
 	memset(ah, 0, sizeof(*ah));
-	ah->port_num = end->port;		/* the own one: the kernel compares it */
+	ah->port_num = local->port;		/* the own one: the kernel compares it */
 	ah->sl = (uint8_t)options->sl;
 	ah->static_rate = (uint8_t)options->static_rate;
-	if (end->card.link_layer != IBV_LINK_LAYER_ETHERNET) {
-		ah->dlid = destination_lid(end, peer);
+	if (local->endpoint.link_layer != IBV_LINK_LAYER_ETHERNET) {
+		ah->dlid = destination_lid(local, remote);
 		ah->src_path_bits = (uint8_t)options->src_path_bits;
 	}
-	if (!needs_grh(end, peer))
+	if (local->endpoint.link_layer != IBV_LINK_LAYER_ETHERNET &&
+	    !local->endpoint.grh_required && !remote->grh_required && !options->is_global &&
+	    is_same_subnet(local, remote))
 		return;
 
 	ah->is_global = 1;
-	memcpy(ah->grh.dgid.raw, peer->card.gid, sizeof(ah->grh.dgid.raw));
-	ah->grh.sgid_index = end->sgid_index;
+	memcpy(ah->grh.dgid.raw, remote->gid.raw, sizeof(ah->grh.dgid.raw));
+	ah->grh.sgid_index = local->sgid_index;
 	ah->grh.flow_label = (uint32_t)options->flow_label;
 	ah->grh.hop_limit = (uint8_t)options->hop_limit;
 	ah->grh.traffic_class = (uint8_t)options->traffic_class;
 }
 
-int beest_transition_agree(const struct beest_end *end, const struct beest_peer *peer,
+int beest_transition_agree(const struct beest_local *local, const struct beest_endpoint *remote,
 			   struct beest_connection *path)
 {
+	const struct beest_endpoint *own = &local->endpoint;
 	int ret;
 
-	ret = agree_on_transport(end, peer);
+	ret = agree_on_transport(local, remote);
+	if (ret == 0)
+		ret = own->link_layer == IBV_LINK_LAYER_ETHERNET ? agree_on_roce(local, remote) :
+								   agree_on_lid(local, remote);
+	if (ret == 0)
+		ret = agree_on_pkey(local, remote);
+	if (ret == 0)
+		ret = agree_on_psn(local, remote);
 	if (ret < 0)
 		return ret;
 
-	if (end->card.link_layer == IBV_LINK_LAYER_ETHERNET)
-		ret = agree_on_roce(end, peer);
-	else
-		ret = agree_on_lid(end, peer);
-	if (ret < 0)
-		return ret;
-
-	ret = agree_on_pkey(end, peer);
-	if (ret < 0)
-		return ret;
-
-	ret = agree_on_psn(end, peer);
-	if (ret < 0)
-		return ret;
-
-	path->mtu = MIN(end->card.mtu, peer->card.mtu);
-	path->max_rd_atomic = MIN(MIN(end->options->max_rd_atomic, end->max_init_rd_atomic),
-				  peer->card.max_dest_rd_atomic);
-	path->dest_qp_num = peer->card.qp_num;
-	path->rq_psn = peer->card.sq_psn;
-	address(end, peer, &path->ah);
+	path->mtu = BEEST_MIN(own->mtu, remote->mtu);
+	path->max_rd_atomic = BEEST_MIN(BEEST_MIN(local->options->max_rd_atomic,
+						  local->max_init_rd_atomic),
+					remote->max_dest_rd_atomic);
+	path->dest_qp_num = remote->qp_num;
+	path->rq_psn = remote->psn;
+	fill_address(local, remote, &path->ah);
 	return 0;
 }
 
 /* ----------------------------------------------------- a path of rdma_cm --- */
 
-static int agree_on_way(const struct beest_end *end, const struct beest_pathrec *route)
+static int agree_on_path(const struct beest_local *local, const struct beest_pathrec *route)
 {
 	char label[80], to[INET6_ADDRSTRLEN];
 
 	beest_ipaddr_text(&route->dgid, to, sizeof(to));
 	snprintf(label, sizeof(label), "%s:%d", route->device, route->port);
-	if (strcmp(label, end->card.device) != 0)
+	if (strcmp(label, local->label) != 0)
 		return beest_fail(EXDEV, "the path to %s leaves by port %s, but this end is port "
 				  "%s: set device.addr to an address of the port", to, label,
-				  end->card.device);
-	if (!route->ethernet && (route->pkey & PKEY_BASE) != (end->card.pkey & PKEY_BASE))
+				  local->label);
+	if (!route->ethernet && !is_same_partition(route->pkey, local->endpoint.pkey))
 		return beest_fail(EPROTO, "the path to %s is in the partition of P_Key 0x%04x, but "
 				  "this end (%s) in that of 0x%04x: set qp_attr.pkey, or choose the "
-				  "interface of its partition", to, route->pkey, end->card.device,
-				  end->card.pkey);
+				  "interface of its partition", to, route->pkey, local->label,
+				  local->endpoint.pkey);
 	return 0;
 }
 
-static void address_by_route(const struct beest_end *end, const struct beest_pathrec *route,
-			     uint8_t sgid_index, struct ibv_ah_attr *ah)
+static void fill_routed_address(const struct beest_local *local,
+				const struct beest_pathrec *route, uint8_t sgid_index,
+				struct ibv_ah_attr *ah)
 {
 	bool global = route->ethernet || ah->is_global || route->hop_limit > 0;
 
 	memset(ah, 0, sizeof(*ah));
-	ah->port_num = end->port;
+	ah->port_num = local->port;
 	ah->sl = route->sl;
 	ah->static_rate = route->rate;
 	if (!route->ethernet) {
@@ -274,87 +273,91 @@ static void address_by_route(const struct beest_end *end, const struct beest_pat
 	ah->grh.sgid_index = sgid_index;
 	ah->grh.flow_label = route->flow_label;
 	ah->grh.hop_limit = route->hop_limit ? route->hop_limit :
-			    (uint8_t)end->options->hop_limit;
+			    (uint8_t)local->options->hop_limit;
 	ah->grh.traffic_class = route->traffic_class;
 }
 
-int beest_transition_apply_path(const struct beest_end *end, const struct beest_pathrec *route,
-				uint8_t sgid_index, struct beest_connection *path)
+int beest_transition_apply_path(const struct beest_local *local,
+				const struct beest_pathrec *route, uint8_t sgid_index,
+				struct beest_connection *path)
 {
 	int ret;
 
-	ret = agree_on_way(end, route);
+	ret = agree_on_path(local, route);
 	if (ret < 0)
 		return ret;
 
-	address_by_route(end, route, sgid_index, &path->ah);
+	fill_routed_address(local, route, sgid_index, &path->ah);
 	if (route->mtu >= IBV_MTU_256 && route->mtu < path->mtu)
 		path->mtu = (enum ibv_mtu)route->mtu;
 	return 0;
 }
 
-const char *beest_transition_agreed_text(const struct beest_end *end, const struct beest_peer *peer,
-					 const struct beest_connection *path, char *text, size_t size)
+const char *beest_transition_agreed_text(const struct beest_local *local,
+					 const struct beest_endpoint *remote,
+					 const struct beest_connection *path, char *text,
+					 size_t size)
 {
 	int used;
 
 	used = snprintf(text, size, "path MTU %d (%d here, %d at the peer)",
-			beest_transition_mtu_bytes(path->mtu), beest_transition_mtu_bytes(end->card.mtu),
-			beest_transition_mtu_bytes(peer->card.mtu));
-	if (end->transport == BEEST_RC && used >= 0 && (size_t)used < size)
+			beest_transition_mtu_bytes(path->mtu),
+			beest_transition_mtu_bytes(local->endpoint.mtu),
+			beest_transition_mtu_bytes(remote->mtu));
+	if (local->transport == BEEST_RC && used >= 0 && (size_t)used < size)
 		snprintf(text + used, size - (size_t)used, ", reads out %d (of %d wanted, %d of the "
 			 "device, %d at the peer), in %d", path->max_rd_atomic,
-			 (int)end->options->max_rd_atomic, end->max_init_rd_atomic,
-			 peer->card.max_dest_rd_atomic, end->card.max_dest_rd_atomic);
+			 (int)local->options->max_rd_atomic, local->max_init_rd_atomic,
+			 remote->max_dest_rd_atomic, local->endpoint.max_dest_rd_atomic);
 	return text;
 }
 
 /* --------------------------------------------------------- attributes --- */
 
-static void fill_init(const struct beest_end *end, const struct beest_connection *path,
+static void fill_init(const struct beest_local *local, const struct beest_connection *path,
 		      struct ibv_qp_attr *attr)
 {
 	(void)path;
 	attr->qp_state = IBV_QPS_INIT;
-	attr->pkey_index = end->pkey_index;
-	attr->port_num = end->port;
-	attr->qp_access_flags = (unsigned int)end->access_flags;
-	attr->qkey = end->card.qkey;
+	attr->pkey_index = local->pkey_index;
+	attr->port_num = local->port;
+	attr->qp_access_flags = (unsigned int)local->access_flags;
+	attr->qkey = local->endpoint.qkey;
 }
 
-static void fill_rtr(const struct beest_end *end, const struct beest_connection *path,
+static void fill_rtr(const struct beest_local *local, const struct beest_connection *path,
 		     struct ibv_qp_attr *attr)
 {
 	attr->qp_state = IBV_QPS_RTR;
-	if (end->transport == BEEST_UD)
+	if (local->transport == BEEST_UD)
 		return;			/* has no peer: nothing but the state is allowed */
 
 	attr->ah_attr = path->ah;
 	attr->path_mtu = path->mtu;
 	attr->dest_qp_num = path->dest_qp_num;
 	attr->rq_psn = path->rq_psn;
-	attr->max_dest_rd_atomic = end->card.max_dest_rd_atomic;
-	attr->min_rnr_timer = (uint8_t)end->options->min_rnr_timer;
+	attr->max_dest_rd_atomic = local->endpoint.max_dest_rd_atomic;
+	attr->min_rnr_timer = (uint8_t)local->options->min_rnr_timer;
 }
 
-static void fill_rts(const struct beest_end *end, const struct beest_connection *path,
+static void fill_rts(const struct beest_local *local, const struct beest_connection *path,
 		     struct ibv_qp_attr *attr)
 {
 	attr->qp_state = IBV_QPS_RTS;
-	attr->sq_psn = end->card.sq_psn;
-	if (end->transport != BEEST_RC)
+	attr->sq_psn = local->endpoint.psn;
+	if (local->transport != BEEST_RC)
 		return;			/* nothing is acknowledged, nothing retried */
 
-	attr->timeout = (uint8_t)end->options->timeout;
-	attr->retry_cnt = (uint8_t)end->options->retry_cnt;
-	attr->rnr_retry = (uint8_t)end->options->rnr_retry;
+	attr->timeout = (uint8_t)local->options->timeout;
+	attr->retry_cnt = (uint8_t)local->options->retry_cnt;
+	attr->rnr_retry = (uint8_t)local->options->rnr_retry;
 	attr->max_rd_atomic = path->max_rd_atomic;
 }
 
 /* Every bit of a mask is required, and a bit too many is refused: EINVAL both. */
 static const struct {
 	const char *text;
-	void (*fill)(const struct beest_end *end, const struct beest_connection *path,
+	void (*fill)(const struct beest_local *local, const struct beest_connection *path,
 		     struct ibv_qp_attr *attr);
 	int mask[BEEST_TRANSPORTS];
 } steps[BEEST_TRANSITIONS] = {
@@ -385,12 +388,12 @@ static const struct {
 	} },
 };
 
-int beest_transition_attr(enum beest_transition step, const struct beest_end *end,
+int beest_transition_attr(enum beest_transition step, const struct beest_local *local,
 			  const struct beest_connection *path, struct ibv_qp_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
-	steps[step].fill(end, path, attr);
-	return steps[step].mask[end->transport];
+	steps[step].fill(local, path, attr);
+	return steps[step].mask[local->transport];
 }
 
 /* ------------------------------------------------------------- doing --- */
@@ -409,7 +412,7 @@ static const struct {
 	{ BEEST_TO_RTR, ENODATA, "the GID at this index is gone: was the address removed?" },
 	{ BEEST_TO_RTR, ENODEV, "the GID belongs to no interface of this network namespace" },
 	{ BEEST_TO_RTR, ENXIO, "the GID at this index has no network interface" },
-	{ BEEST_TO_RTR, EINVAL, "the device takes one of these values not, or the GID table "
+	{ BEEST_TO_RTR, EINVAL, "the device rejects one of these values, or the GID table "
 	  "changed" },
 	{ BEEST_TO_RTS, EINVAL, "max_rd_atomic, timeout or retry counts exceed the device" },
 };
@@ -425,42 +428,43 @@ static const char *likely_cause(enum beest_transition step, int err)
 	return "see dmesg(1) on this host";
 }
 
-static void path_text(enum beest_transition step, const struct beest_end *end,
+static void step_values(enum beest_transition step, const struct beest_local *local,
 		      const struct beest_connection *path, char *text, size_t size)
 {
-	char own[64], far[64];
+	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
 
 	if (step == BEEST_TO_INIT || !path) {
-		snprintf(text, size, "port %d, P_Key index %d, access flags 0x%x", end->port,
-			 end->pkey_index, (unsigned int)end->access_flags);
+		snprintf(text, size, "port %d, P_Key index %d, access flags 0x%x", local->port,
+			 local->pkey_index, (unsigned int)local->access_flags);
 		return;
 	}
 
-	beest_ipaddr_text((const struct beest_ipaddr *)end->card.gid, own, sizeof(own));
-	beest_ipaddr_text((const struct beest_ipaddr *)path->ah.grh.dgid.raw, far, sizeof(far));
+	beest_ipaddr_text(&local->endpoint.gid, own, sizeof(own));
+	beest_ipaddr_text((const struct beest_ipaddr *)path->ah.grh.dgid.raw, its, sizeof(its));
 	snprintf(text, size, "GID index %d (%s) to QP %" PRIu32 " at %s%sLID %d, path MTU %d, "
-		 "reads out %d, in %d, timeout %d, retries %d", end->sgid_index, own,
-		 path->dest_qp_num, path->ah.is_global ? far : "", path->ah.is_global ? ", " : "",
+		 "reads out %d, in %d, timeout %d, retries %d", local->sgid_index, own,
+		 path->dest_qp_num, path->ah.is_global ? its : "",
+		 path->ah.is_global ? ", " : "",
 		 path->ah.dlid, beest_transition_mtu_bytes(path->mtu), path->max_rd_atomic,
-		 end->card.max_dest_rd_atomic, (int)end->options->timeout,
-		 (int)end->options->retry_cnt);
+		 local->endpoint.max_dest_rd_atomic, (int)local->options->timeout,
+		 (int)local->options->retry_cnt);
 }
 
-int beest_transition_take(enum beest_transition step, struct ibv_qp *qp, const struct beest_end *end,
-			  const struct beest_connection *path)
+int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
+			  const struct beest_local *local, const struct beest_connection *path)
 {
 	struct ibv_qp_attr attr;
 	char values[384];
 	int mask, ret;
 
-	mask = beest_transition_attr(step, end, path, &attr);
+	mask = beest_transition_attr(step, local, path, &attr);
 	ret = beest_error_verbs(ibv_modify_qp(qp, &attr, mask));
 	if (ret == 0)
 		return 0;
 
-	path_text(step, end, path, values, sizeof(values));
+	step_values(step, local, path, values, sizeof(values));
 	return beest_fail(-ret, "%s of QP %" PRIu32 " on %s failed: %s; %s (%s)",
-			  steps[step].text, qp->qp_num, end->card.device, strerror(-ret),
+			  steps[step].text, qp->qp_num, local->label, strerror(-ret),
 			  likely_cause(step, -ret), values);
 }
 

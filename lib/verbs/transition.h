@@ -2,9 +2,9 @@
 /*
  * transition.h - what two ends agree on, and the three transitions that follow
  *
- * Owns the agreement between two records, the attribute masks of each transport,
+ * Owns the agreement between two endpoints, the attribute masks of each transport,
  * and the one call of ibv_modify_qp(3).  Deciding is pure and apart from doing.
- * Knows nothing of the exchange, of names, or of where a record came from.
+ * Knows nothing of the exchange, of names, or of where an endpoint came from.
  */
 #ifndef BEEST_TRANSITION_H
 #define BEEST_TRANSITION_H
@@ -16,8 +16,8 @@
 #include "lib/path/pathrec.h"
 
 /* This end: what it publishes, and what only this host understands. */
-struct beest_end {
-	struct beest_endpoint card;
+struct beest_local {
+	struct beest_endpoint endpoint;
 	const struct beest_qp_options *options;
 	enum beest_transport transport;
 	uint8_t port;
@@ -25,12 +25,8 @@ struct beest_end {
 	uint16_t pkey_index;
 	uint8_t max_init_rd_atomic;	/* device limit on outstanding reads */
 	int access_flags;
-};
-
-/* The other end: its record, and who wrote it. */
-struct beest_peer {
-	struct beest_endpoint card;
-	struct beest_author author;
+	uint8_t lmc;			/* low bits of the LID that the port ignores */
+	const char *label;		/* "mlx5_0:1", for sentences */
 };
 
 /* What follows from both. */
@@ -47,24 +43,27 @@ struct beest_connection {
  * family, partition or sequence number do; -EINVAL: an option cannot be met.  The
  * sentence has both sides' values.
  */
-int beest_transition_agree(const struct beest_end *end, const struct beest_peer *peer,
+int beest_transition_agree(const struct beest_local *local, const struct beest_endpoint *remote,
 			   struct beest_connection *path);
 
 /*
  * Takes the way to the peer from a path record of rdma_cm instead of from the peer's
- * card: addresses, SL, LID, hop limit, traffic class, rate; the MTU where it is
+ * endpoint: addresses, SL, LID, hop limit, traffic class, rate; the MTU where it is
  * smaller.  @sgid_index is that of route->sgid.  -EXDEV: the path leaves by another
  * port; -EPROTO: it is in another partition.
  */
-int beest_transition_apply_path(const struct beest_end *end, const struct beest_pathrec *route,
-				uint8_t sgid_index, struct beest_connection *path);
+int beest_transition_apply_path(const struct beest_local *local,
+				const struct beest_pathrec *route, uint8_t sgid_index,
+				struct beest_connection *path);
 
 /*
  * "path MTU 1024 (4096 here, 1024 at the peer), reads out 4 (of 16 wanted, 16 of the
  * device, 4 at the peer), in 16": what was agreed, and from what.
  */
-const char *beest_transition_agreed_text(const struct beest_end *end, const struct beest_peer *peer,
-					 const struct beest_connection *path, char *text, size_t size);
+const char *beest_transition_agreed_text(const struct beest_local *local,
+					 const struct beest_endpoint *remote,
+					 const struct beest_connection *path, char *text,
+					 size_t size);
 
 enum beest_transition {
 	BEEST_TO_INIT,
@@ -74,15 +73,15 @@ enum beest_transition {
 };
 
 /* Fills @attr and returns the mask.  @path is not read for BEEST_TO_INIT. */
-int beest_transition_attr(enum beest_transition step, const struct beest_end *end,
+int beest_transition_attr(enum beest_transition step, const struct beest_local *local,
 			  const struct beest_connection *path, struct ibv_qp_attr *attr);
 
 /*
  * Takes one step on the device.  The sentence of a failure has the transition, the
  * values of both sides and the likely cause.  @path is NULL for BEEST_TO_INIT.
  */
-int beest_transition_take(enum beest_transition step, struct ibv_qp *qp, const struct beest_end *end,
-			  const struct beest_connection *path);
+int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
+			  const struct beest_local *local, const struct beest_connection *path);
 
 /* Any state -> RESET. */
 int beest_transition_reset(struct ibv_qp *qp);

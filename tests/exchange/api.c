@@ -21,35 +21,21 @@
 #include "lib/core/context.h"
 #include "lib/kv/kv.h"
 #include "lib/verbs/qp.h"
+#include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/rank.h"
+#include "tests/support/raw-kv.h"
 #include "tests/support/unit.h"
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-#define SHORT brief.option
-#define LONG "exchange.timeout=20s"
+#define PATIENCE (RANK_PATIENCE_S * BEEST_SECOND)
+#define PATIENCE_TEXT "60 s"
+
+/* For calls that do not wait for the limit: one that does outlasts the test. */
+#define ENDLESS "exchange.timeout=1h"
 #define MESSAGE_MAX (1024 * 1024 - 2048)
-
-/*
- * For waits that must fail.  What must succeed in that time needs more of it under
- * valgrind on a busy machine.
- */
-static struct {
-	const char *option, *words;
-	int64_t ns;
-} brief = { "exchange.timeout=400ms", "400 ms", 400 * BEEST_MS };
-
-static void be_patient(void)
-{
-	const char *preload = getenv("LD_PRELOAD");
-
-	if (!preload || !strstr(preload, "vgpreload"))
-		return;
-	brief.option = "exchange.timeout=1500ms";
-	brief.words = "1500 ms";
-	brief.ns = 1500 * BEEST_MS;
-}
 
 static struct cache *cache;
 static char servers[300];
@@ -74,18 +60,16 @@ struct side {
 
 static struct side a, b;
 
-static int open_context(struct hartebeest **hb, int rank, const char *timeout)
+static int open_context(struct hartebeest **hb, int rank)
 {
-	char number[32], device[32], server[320], name[64];
-	const char *options[] = {
-		number, device, server, name, timeout, "job.participants=0,1", further, NULL
+	char device[32];
+	const struct rank_settings settings = {
+		.servers = servers, .job = job, .rank = rank, .size = 2, .device = device,
+		.more = { further },
 	};
 
-	snprintf(number, sizeof(number), "job.rank=%d", rank);
-	snprintf(device, sizeof(device), "device.name=fake%d", rank);
-	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
-	snprintf(name, sizeof(name), "job.id=%s", job);
-	return hartebeest_open(hb, options);
+	snprintf(device, sizeof(device), "fake%d", rank);
+	return rank_open(hb, &settings);
 }
 
 static int refill(void *data, struct ibv_qp *qp)
@@ -96,13 +80,13 @@ static int refill(void *data, struct ibv_qp *qp)
 	return hartebeest_post_recv(qp, NULL, 0, 0, 1);
 }
 
-static int make(struct side *side, int rank, int type, const char *timeout)
+static int make(struct side *side, int rank, int type)
 {
 	memset(side, 0, sizeof(*side));
 	side->rank = rank;
 	snprintf(side->own, sizeof(side->own), "%c/qp", 'a' + rank);
 	snprintf(side->peer, sizeof(side->peer), "%c/qp", 'a' + !rank);
-	return open_context(&side->hb, rank, timeout) ||
+	return open_context(&side->hb, rank) ||
 	       hartebeest_pd_create(side->hb, "pd", NULL) ||
 	       hartebeest_cq_create(side->hb, "cq", 0, NULL) ||
 	       hartebeest_mr_create(side->hb, "mr", "pd", 4096, RW, &side->mr) ||
@@ -110,10 +94,10 @@ static int make(struct side *side, int rank, int type, const char *timeout)
 	       hartebeest_qp_refill_set(side->hb, "qp", refill, side);
 }
 
-static void both(int type, const char *timeout)
+static void both(int type)
 {
-	assert_int_equal(make(&a, 0, type, timeout), 0);
-	assert_int_equal(make(&b, 1, type, timeout), 0);
+	assert_int_equal(make(&a, 0, type), 0);
+	assert_int_equal(make(&b, 1, type), 0);
 }
 
 static void leave(struct side *side)
@@ -215,12 +199,12 @@ static const struct fake_modify *step_to(const struct ibv_qp *qp, enum ibv_qp_st
 	return NULL;
 }
 
-static const struct beest_end *end_of(const struct side *side)
+static const struct beest_local *end_of(const struct side *side)
 {
 	struct beest_node *node;
 
 	assert_int_equal(beest_context_find(side->hb, &beest_qp_kind, "qp", &node), 0);
-	return &BEEST_CONTAINER(node, struct beest_qp, node)->end;
+	return &BEEST_CONTAINER(node, struct beest_qp, node)->local;
 }
 
 /* The attributes of one end's RTR say of the other what is true of it. */
@@ -233,13 +217,13 @@ static void points_to(const struct side *from, const struct side *to)
 	assert_int_equal(from->qp->state, IBV_QPS_RTS);
 	assert_int_equal(rtr->dest_qp_num, to->qp->qp_num);
 	assert_int_equal(rtr->rq_psn, peer_rts->sq_psn);
-	assert_int_equal(rts->sq_psn, end_of(from)->card.sq_psn);
+	assert_int_equal(rts->sq_psn, end_of(from)->endpoint.psn);
 	assert_int_equal(rtr->path_mtu, IBV_MTU_1024);
 	assert_int_equal(rtr->ah_attr.port_num, 1);
 	assert_int_equal(rtr->ah_attr.is_global, 1);
 	assert_int_equal(rtr->ah_attr.grh.sgid_index, 3);
 	assert_int_equal(rtr->ah_attr.grh.hop_limit, 64);
-	assert_memory_equal(rtr->ah_attr.grh.dgid.raw, end_of(to)->card.gid, 16);
+	assert_memory_equal(rtr->ah_attr.grh.dgid.raw, end_of(to)->endpoint.gid.raw, 16);
 	assert_int_equal(rtr->ah_attr.grh.dgid.raw[15], to->rank + 1);
 	if (from->qp->qp_type == IBV_QPT_RC) {
 		assert_int_equal(rtr->max_dest_rd_atomic, from->rank ? 4 : 16);
@@ -259,10 +243,8 @@ static void are_connected(void)
 static int group_setup(void **state)
 {
 	(void)state;
-	be_patient();
 	clearenv();
 	cache_need();
-	alarm(100);
 	cache = cache_start(NULL);
 	snprintf(servers, sizeof(servers), "%s", cache_hostport(cache)->text);
 	return 0;
@@ -315,7 +297,7 @@ static struct beest_kv *raw(void)
 
 static int64_t soon(void)
 {
-	return beest_clock_deadline(5 * BEEST_SECOND);
+	return beest_clock_deadline(PATIENCE);
 }
 
 static void raw_put(const char *kind, const char *name, const void *bytes, size_t size)
@@ -324,7 +306,7 @@ static void raw_put(const char *kind, const char *name, const void *bytes, size_
 	char key[128];
 
 	snprintf(key, sizeof(key), "hb1/%s/%s/%s", job, kind, name);
-	assert_int_equal(beest_kv_put(exchange, key, bytes, size, 60, soon()), 0);
+	assert_int_equal(raw_kv_put(exchange, key, bytes, size, 60, soon()), 0);
 	beest_kv_close(exchange);
 }
 
@@ -338,7 +320,7 @@ static uint8_t *raw_get(const char *kind, const char *name, size_t *size)
 
 	snprintf(key, sizeof(key), "hb1/%s/%s/%s", job, kind, name);
 	keys[0] = key;
-	assert_int_equal(beest_kv_get(exchange, keys, 1, &value, soon()), 0);
+	assert_int_equal(raw_kv_get(exchange, keys, 1, &value, soon()), 0);
 	beest_kv_close(exchange);
 	*size = value.size;
 	return value.bytes;
@@ -348,9 +330,40 @@ static bool is_published(const char *kind, const char *name)
 {
 	size_t size;
 	uint8_t *bytes = raw_get(kind, name, &size);
+	bool published = bytes && !(beest_record_flags(bytes) & BEEST_RECORD_CLOSED);
 
 	free(bytes);
-	return bytes != NULL;
+	return published;
+}
+
+/* Does the record of a queue pair say that it is connected? */
+static bool is_connected(const char *name)
+{
+	size_t size;
+	uint8_t *bytes = raw_get("qp", name, &size);
+	bool connected = bytes && beest_record_flags(bytes) & BEEST_RECORD_ECHO;
+
+	free(bytes);
+	return connected;
+}
+
+/* What the presence of a rank says. */
+static int rank_state(int rank)
+{
+	struct beest_rank_body body;
+	struct beest_record record;
+	char name[16], key[128];
+	size_t size;
+	uint8_t *bytes;
+
+	snprintf(name, sizeof(name), "%d", rank);
+	snprintf(key, sizeof(key), "hb1/%s/rank/%d", job, rank);
+	bytes = raw_get("rank", name, &size);
+	assert_non_null(bytes);
+	assert_int_equal(beest_record_decode(bytes, size, BEEST_KIND_RANK, key, &record), 0);
+	assert_int_equal(beest_record_rank_decode(&record, &body), 0);
+	free(bytes);
+	return body.state;
 }
 
 /* ----------------------------------------------------------- the full flow --- */
@@ -358,7 +371,7 @@ static bool is_published(const char *kind, const char *name)
 static void reliable_connection(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	are_connected();
 	assert_int_equal(a.refills, 1);
@@ -370,7 +383,7 @@ static void reliable_connection(void **state)
 static void unreliable_connection(void **state)
 {
 	(void)state;
-	both(IBV_QPT_UC, LONG);
+	both(IBV_QPT_UC);
 	together(introduce_and_confirm);
 	are_connected();
 }
@@ -386,7 +399,7 @@ static void over_infiniband(void **state)
 	devices[1].ports[0].lid = 0x1234;
 	devices[1].ports[0].gids[0].gid = "fe80::1234";
 	devices[1].ports[0].active_mtu = IBV_MTU_2048;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	rtr = &step_to(a.qp, IBV_QPS_RTR)->attr;
 	assert_int_equal(rtr->ah_attr.is_global, 0);
@@ -400,25 +413,26 @@ static void over_infiniband(void **state)
 static void what_is_told_of_the_peer(void **state)
 {
 	struct hartebeest_remote_qp remote;
-	char host[64];
+	char host[64], text[256], expected[256];
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	memset(&remote, 0xff, sizeof(remote));
 	assert_int_equal(hartebeest_qp_fetch(a.hb, "b/qp", &remote), 0);
 	assert_int_equal(remote.qp_type, IBV_QPT_RC);
 	assert_int_equal(remote.qp_num, b.qp->qp_num);
-	assert_int_equal(remote.psn, end_of(&b)->card.sq_psn);
+	assert_int_equal(remote.psn, end_of(&b)->endpoint.psn);
 	assert_int_equal(remote.qkey, 0x11111111);
 	assert_int_equal(remote.lid, 0);
 	assert_int_equal(remote.pkey, 0xffff);
-	assert_memory_equal(remote.gid.raw, end_of(&b)->card.gid, 16);
+	assert_memory_equal(remote.gid.raw, end_of(&b)->endpoint.gid.raw, 16);
 	assert_int_equal(remote.rank, 1);
-	assert_int_equal(remote.pid, getpid());
 	gethostname(host, sizeof(host));
-	assert_string_equal(remote.host, host);
-	assert_string_equal(remote.device, "fake1:1");
+	snprintf(expected, sizeof(expected), "rank 1 on %s, pid %d, fake1:1", host, (int)getpid());
+	assert_int_equal(hartebeest_peer_text(a.hb, "b/qp", text, sizeof(text)), 0);
+	assert_string_equal(text, expected);
+	assert_int_equal(hartebeest_peer_text(a.hb, "c/qp", text, sizeof(text)), -ENOENT);
 }
 
 /* Publishing takes a queue pair to INIT, and leaves it where it is beyond. */
@@ -427,12 +441,12 @@ static void publish_takes_to_init(void **state)
 	uint32_t psn;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(a.qp->state, IBV_QPS_INIT);
-	psn = end_of(&a)->card.sq_psn;
+	psn = end_of(&a)->endpoint.psn;
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(end_of(&a)->card.sq_psn, psn);
+	assert_int_equal(end_of(&a)->endpoint.psn, psn);
 	assert_int_equal(a.refills, 1);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(fetch(&a), 0);
@@ -447,7 +461,7 @@ static void publish_takes_to_init(void **state)
 static void connected_already(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	assert_int_equal(connect_qp(&a), -EISCONN);
 	assert_error_is("queue pair 'qp' is not in INIT but connected to b/qp: "
@@ -487,7 +501,7 @@ static void many_queue_pairs(void **state)
 	int i;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_number);
 	for (i = 0; i < PAIRS; i++) {
 		snprintf(name, sizeof(name), "qp%d", i);
@@ -531,7 +545,7 @@ static void threads_share_a_context(void **state)
 	int i;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(publish(&b), 0);
 	for (i = 0; i < 2 * PAIRS; i++) {
@@ -556,7 +570,7 @@ static void datagrams(void **state)
 	struct hartebeest_address address, again;
 
 	(void)state;
-	both(IBV_QPT_UD, SHORT);
+	both(IBV_QPT_UD);
 	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &address), -ENOTCONN);
 	assert_error_is("queue pair 'qp' has no address of 'b/qp': hartebeest_qp_connect() makes "
 			"one");
@@ -585,7 +599,7 @@ static void datagrams_to_many(void **state)
 	struct ibv_qp *other = NULL;
 
 	(void)state;
-	both(IBV_QPT_UD, SHORT);
+	both(IBV_QPT_UD);
 	assert_int_equal(hartebeest_qp_create(b.hb, "other", "pd", IBV_QPT_UD, "cq", "cq", &other),
 			 0);
 	assert_int_equal(publish(&b), 0);
@@ -622,13 +636,13 @@ static void an_address_that_cannot_be_made(void **state)
 	struct hartebeest_address address;
 
 	(void)state;
-	both(IBV_QPT_UD, SHORT);
+	both(IBV_QPT_UD);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
 	fake_verbs_fail("ibv_create_ah", 1, ETIMEDOUT);
 	assert_int_equal(connect_qp(&a), -ETIMEDOUT);
-	assert_error_is("cannot make an address handle for 'b/qp' (fake1:1): Connection timed out");
+	assert_error_has("cannot make an address handle for 'b/qp': Connection timed out");
 	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &address), -ENOTCONN);
 	assert_int_equal(connect_qp(&a), 0);
 	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &address), 0);
@@ -641,15 +655,16 @@ static void transports_differ(void **state)
 	char sentence[512], host[64];
 
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
-	assert_int_equal(make(&b, 1, IBV_QPT_UC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_UC), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(connect_qp(&a), -EPROTOTYPE);
 	gethostname(host, sizeof(host));
-	snprintf(sentence, sizeof(sentence), "queue pair 'qp' and 'b/qp': the transport "
-		 "differs: RC here (fake0:1) but UC at the peer (fake1:1, host %s, pid %d, rank 1)", host, (int)getpid());
+	snprintf(sentence, sizeof(sentence), "peer (rank 1 on %s, pid %d, fake1:1): queue pair "
+		 "'qp' and 'b/qp': the transport differs: RC here (fake0:1) but UC at the peer "
+		 "(rank 1)", host, (int)getpid());
 	assert_error_is(sentence);
 	assert_int_equal(a.qp->state, IBV_QPS_INIT);
 	assert_int_equal(confirm(&a), -ENOTCONN);
@@ -666,7 +681,7 @@ static void transports_differ(void **state)
 static void nothing_was_fetched(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(connect_qp(&a), -ENOENT);
@@ -682,21 +697,20 @@ static void nothing_was_fetched(void **state)
 static void the_device_refuses(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(fetch(&a), 0);
 	fake_verbs_fail("ibv_modify_qp", 1, ETIMEDOUT);
 	assert_int_equal(connect_qp(&a), -ETIMEDOUT);
-	assert_error_has("queue pair 'qp' and 'b/qp' (host ");
-	assert_error_has(", rank 1): INIT -> RTR of QP ");
+	assert_error_has("peer (rank 1 on ");
+	assert_error_has(", fake1:1): queue pair 'qp' and 'b/qp': INIT -> RTR of QP ");
 	assert_error_has("to QP ");
 	assert_error_has(" at ::ffff:10.0.0.2, LID 0, path MTU 1024, reads out 4, in 16,");
 	assert_int_equal(a.qp->state, IBV_QPS_INIT);
 	fake_verbs_fail("ibv_modify_qp", 2, EINVAL);
 	assert_int_equal(connect_qp(&a), -EINVAL);
-	assert_error_has("queue pair 'qp' and 'b/qp' (host ");
-	assert_error_has("RTR -> RTS of QP ");
+	assert_error_has("queue pair 'qp' and 'b/qp': RTR -> RTS of QP ");
 	assert_int_equal(a.qp->state, IBV_QPS_RTR);
 	assert_int_equal(connect_qp(&a), -EISCONN);
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
@@ -711,7 +725,7 @@ static void the_device_refuses(void **state)
 static void a_passive_peer_is_confirmed(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(fetch(&a), 0);
@@ -724,7 +738,7 @@ static void a_passive_peer_is_confirmed(void **state)
 static void following_sends_what_is_owed(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(fetch(&a), 0);
@@ -738,22 +752,21 @@ static void following_sends_what_is_owed(void **state)
 
 static void a_peer_that_never_comes(void **state)
 {
-	int64_t start_time = beest_clock_now();
 	char sentence[256];
+	int64_t start_time = beest_clock_now();
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
-	assert_int_equal(fetch(&a), -ETIMEDOUT);
-	snprintf(sentence, sizeof(sentence), "after %s: no qp 'b/qp' (key hb1/", brief.words);
-	assert_error_has(sentence);
+	both(IBV_QPT_RC);
+	assert_int_equal(IN_VAIN(fetch(&a)), -ETIMEDOUT);
+	assert_error_has("after " PATIENCE_TEXT ": no qp 'b/qp' (key hb1/");
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(introduce(&a), 0);
-	assert_int_equal(confirm(&a), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(confirm(&a)), -ETIMEDOUT);
 	snprintf(sentence, sizeof(sentence), "queue pair 'qp' is connected, but 'b/qp' did not "
-		 "confirm it: after %s: no confirm 'b/qp'", brief.words);
+		 "confirm it: after " PATIENCE_TEXT ": qp 'b/qp' (key hb1/%s/qp/b/qp) was published, "
+		 "but its process has not connected to this queue pair", job);
 	assert_error_has(sentence);
-	assert_true(beest_clock_now() - start_time >= 2 * brief.ns);
-	assert_true(beest_clock_now() - start_time < 2 * brief.ns + 5 * BEEST_SECOND);
+	assert_true(beest_clock_now() - start_time >= 2 * PATIENCE);
 
 	/* It comes late: nothing is lost. */
 	assert_int_equal(fetch(&b), 0);
@@ -770,7 +783,7 @@ static void publish_and_die(int type)
 	int status = -1;
 
 	if (child == 0)
-		_exit(make(&side, 1, type, LONG) || publish(&side));
+		_exit(make(&side, 1, type) || publish(&side));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }
@@ -787,12 +800,12 @@ static void a_record_of_a_former_run(void **state)
 	(void)state;
 	for (i = 0; i < 2; i++) {
 		publish_and_die(IBV_QPT_RC);
-		assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 		assert_int_equal(introduce(&a), 0);
 		stale = step_to(a.qp, IBV_QPS_RTR)->attr.rq_psn;
 		start(&a, confirm);
 		pause_ms(20 * i);
-		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 		start(&b, introduce_and_confirm);
 		finishes(&b);
 		finishes(&a);
@@ -809,9 +822,9 @@ static void a_former_run_of_another_transport(void **state)
 {
 	(void)state;
 	publish_and_die(IBV_QPT_UC);
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&a), -EPROTOTYPE);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&b), 0);
 	together(introduce_and_confirm);
 	are_connected();
@@ -823,12 +836,12 @@ static void former_runs_of_both(void **state)
 	struct side former;
 
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	together(introduce_and_confirm);
 	former = a;			/* lives on, but nobody asks it any more */
 	memset(&a, 0, sizeof(a));
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&a), 0);
 	fake_verbs_set_state(b.qp, IBV_QPS_ERR);
 	start(&a, confirm);
@@ -851,8 +864,8 @@ static void former_run_with_the_same_numbers(void **state)
 	(void)state;
 	further = FIXED;
 	publish_and_die(IBV_QPT_RC);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);	/* as the child did */
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);	/* as the child did */
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&a), 0);
 	assert_int_equal(step_to(a.qp, IBV_QPS_RTR)->attr.dest_qp_num, b.qp->qp_num);
 	start(&a, confirm);
@@ -871,19 +884,19 @@ static void confirmed_to_the_former_run(void **state)
 
 	(void)state;
 	further = FIXED;
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	child = fork();
 	if (child == 0)
-		_exit(make(&a, 0, IBV_QPT_RC, LONG) || introduce_and_confirm(&a));
+		_exit(make(&a, 0, IBV_QPT_RC) || introduce_and_confirm(&a));
 	start(&b, introduce_and_confirm);
 	finishes(&b);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(step_to(b.qp, IBV_QPS_RTR)->attr.dest_qp_num, a.qp->qp_num);
 	assert_int_equal(introduce(&a), 0);
-	assert_int_equal(confirm(&a), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(confirm(&a)), -ETIMEDOUT);
 	together(confirm);			/* the peer sees the new one, and follows */
 	are_connected();
 }
@@ -896,16 +909,16 @@ static void both_reconnect(void **state)
 	int i;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	for (i = 0; i < 10; i++) {
-		psn_a = end_of(&a)->card.sq_psn;
-		psn_b = end_of(&b)->card.sq_psn;
+		psn_a = end_of(&a)->endpoint.psn;
+		psn_b = end_of(&b)->endpoint.psn;
 		fake_verbs_set_state(i % 2 ? a.qp : b.qp, IBV_QPS_ERR);
 		together(reconnect);
 		are_connected();
-		assert_int_not_equal(end_of(&a)->card.sq_psn, psn_a);
-		assert_int_not_equal(end_of(&b)->card.sq_psn, psn_b);
+		assert_int_not_equal(end_of(&a)->endpoint.psn, psn_a);
+		assert_int_not_equal(end_of(&b)->endpoint.psn, psn_b);
 		assert_true(a.refills >= i + 2 && b.refills >= i + 2);
 	}
 }
@@ -926,11 +939,11 @@ static const char *fixed_psn_file(void)
 static void reconnect_before_anything(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(reconnect(&a), -ENOTCONN);
 	assert_error_has("queue pair 'qp' was never published");
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(reconnect(&a), -ETIMEDOUT);	/* the peer is not there */
+	assert_int_equal(IN_VAIN(reconnect(&a)), -ETIMEDOUT);	/* the peer is not there */
 	assert_error_has("no qp 'b/qp'");
 	assert_int_equal(introduce(&b), 0);
 	together(reconnect);
@@ -940,7 +953,7 @@ static void reconnect_before_anything(void **state)
 static void both_with_fixed_psn(void)
 {
 	setenv("HARTEBEEST_CONF_PATH", fixed_psn_file(), 1);
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	unlink(fixed_psn_file());
 	unsetenv("HARTEBEEST_CONF_PATH");
 }
@@ -955,7 +968,7 @@ static void a_fixed_sequence_number_confirms_nothing(void **state)
 	both_with_fixed_psn();
 	together(introduce_and_confirm);
 	are_connected();
-	assert_int_equal(reconnect(&a), -ETIMEDOUT);	/* b knows nothing of it */
+	assert_int_equal(IN_VAIN(reconnect(&a)), -ETIMEDOUT);	/* b knows nothing of it */
 	together(reconnect);
 	are_connected();
 }
@@ -971,7 +984,7 @@ static void a_number_used_again_confirms_nothing(void **state)
 	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
 	fake_verbs.next_qp_num = 0;
 	assert_int_equal(introduce(&b), 0);
-	assert_int_equal(confirm(&b), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(confirm(&b)), -ETIMEDOUT);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), 1);
 	together(confirm);
 	are_connected();
@@ -990,9 +1003,9 @@ static void connect_both(void)
 static void a_peer_need_not_confirm(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	connect_both();
-	assert_true(is_published("confirm", "b/qp"));
+	assert_true(is_connected("b/qp"));
 	assert_int_equal(confirm(&a), 0);
 }
 
@@ -1000,7 +1013,7 @@ static void a_peer_need_not_confirm(void **state)
 static void the_old_one_leaves_the_new_one_alone(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	assert_int_equal(hartebeest_qp_create(a.hb, "new", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_publish(a.hb, "new", a.own), 0);
@@ -1010,7 +1023,7 @@ static void the_old_one_leaves_the_new_one_alone(void **state)
 	assert_int_equal(hartebeest_qp_follow(b.hb, "qp", b.peer, NULL), 1);
 	assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0), 0);
 	assert_int_equal(hartebeest_qp_confirm(a.hb, "new", a.peer), 0);
-	assert_true(is_published("confirm", a.own));
+	assert_true(is_connected(a.own));
 	assert_int_equal(confirm(&b), 0);
 }
 
@@ -1018,13 +1031,13 @@ static void the_old_one_leaves_the_new_one_alone(void **state)
 static void who_was_reset_is_not_confirmed(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	connect_both();
 	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
-	assert_true(is_published("confirm", "a/qp"));
+	assert_true(is_connected("a/qp"));
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(confirm(&b), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(confirm(&b)), -ETIMEDOUT);
 	assert_int_equal(connect_qp(&a), 0);
 	together(confirm);
 	are_connected();
@@ -1034,14 +1047,14 @@ static void who_was_reset_is_not_confirmed(void **state)
 static void a_key_that_comes_late(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(connect_qp(&a), 0);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
-	assert_true(is_published("confirm", "a/qp"));
+	assert_true(is_connected("a/qp"));
 	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "a/other"), 0);
 	strcpy(b.peer, "a/other");
 	assert_int_equal(fetch(&b), 0);
@@ -1082,8 +1095,9 @@ static void confirmations_in_a_ring(void **state)
 	int i;
 
 	(void)state;
+	further = "job.nparticipants=4";
 	for (i = 0; i < RING; i++) {
-		assert_int_equal(make(&sides[i], i % 2, IBV_QPT_RC, "job.participants=0-3"), 0);
+		assert_int_equal(make(&sides[i], i % 2, IBV_QPT_RC), 0);
 		sides[i].rank = i;
 	}
 	for (i = 0; i < RING; i++)
@@ -1098,7 +1112,7 @@ static void confirmations_in_a_ring(void **state)
 static void reset_and_init(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
 	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
@@ -1116,7 +1130,7 @@ static void one_side_restarts(void **state)
 	int late;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	for (late = 0; late < 2; late++) {
 		leave(&b);
@@ -1126,7 +1140,7 @@ static void one_side_restarts(void **state)
 			start(&a, reconnect);
 			pause_ms(50);
 		}
-		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 		start(&b, introduce_and_confirm);
 		if (!late) {
 			pause_ms(50);
@@ -1144,13 +1158,13 @@ static void restarts_during_the_confirmation(void **state)
 	int i;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(introduce(&a), 0);
 	start(&a, confirm);
 	for (i = 0; i < 3; i++) {
 		leave(&b);
-		assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+		assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 		assert_int_equal(publish(&b), 0);
 		pause_ms(10 * i);
 	}
@@ -1164,7 +1178,7 @@ static void restarts_during_the_confirmation(void **state)
 static void reset_and_connect(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	together(introduce);
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
 	assert_int_equal(connect_qp(&a), 0);
@@ -1185,12 +1199,12 @@ static int fail_second_refill(void *data, struct ibv_qp *qp)
 static void refill_fails_in_a_confirmation(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	hartebeest_qp_refill_set(a.hb, "qp", fail_second_refill, &a);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(introduce(&a), 0);
 	leave(&b);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(confirm(&a), -ENOBUFS);
 	assert_error_is("queue pair 'qp' cannot be connected to the new 'b/qp': the refill "
@@ -1209,16 +1223,16 @@ static void refill_fails_in_a_confirmation(void **state)
 static void following_a_peer(void **state)
 {
 	struct hartebeest_remote_qp remote;
-	int64_t start_time;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	further = ENDLESS;
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), -ENOTCONN);
 	together(introduce_and_confirm);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 0);
 	leave(&b);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 0);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 1);
 	assert_int_equal(remote.qp_num, b.qp->qp_num);
@@ -1226,9 +1240,7 @@ static void following_a_peer(void **state)
 	are_connected();
 	together(confirm);
 	cache_stop(cache);
-	start_time = beest_clock_now();
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", NULL), 0);
-	assert_true(beest_clock_now() - start_time < BEEST_SECOND);
 	cache_resume(cache);
 }
 
@@ -1239,9 +1251,9 @@ static void memory_regions(void **state)
 	static char memory[100];
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	memset(&remote, 0xa5, sizeof(remote));
-	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &remote)), -ETIMEDOUT);
 	assert_error_has("no mr 'b/mr'");
 	assert_int_equal(remote.rkey, 0xa5a5a5a5);		/* untouched */
 
@@ -1269,7 +1281,7 @@ static void kinds_do_not_share_keys(void **state)
 	struct hartebeest_remote_mr remote;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "k"), 0);
 	assert_false(is_published("mr", "k"));
 	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "k"), 0);
@@ -1282,18 +1294,18 @@ static void kinds_do_not_share_keys(void **state)
 static void close_takes_back(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
 	assert_int_equal(hartebeest_msg_push(a.hb, "letter", "x", 1), 0);
 	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "shared"), 0);
 	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "shared"), 0);
 	assert_true(is_published("qp", "a/qp"));
-	assert_true(is_published("rank", "0"));
+	assert_int_equal(rank_state(0), BEEST_RANK_ALIVE);
 	leave(&a);
 	assert_false(is_published("qp", "a/qp"));
 	assert_false(is_published("mr", "a/mr"));
-	assert_false(is_published("rank", "0"));
+	assert_int_equal(rank_state(0), BEEST_RANK_LEFT);
 	assert_true(is_published("msg", "letter"));
 	assert_true(is_published("qp", "shared"));	/* another's by now */
 }
@@ -1301,7 +1313,7 @@ static void close_takes_back(void **state)
 static void destroy_takes_back(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "second"), 0);
 	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
@@ -1324,7 +1336,7 @@ static void destroy_takes_back(void **state)
 	assert_int_equal(hartebeest_qp_destroy(a.hb, "qp"), 0);
 	assert_false(is_published("qp", "a/qp"));
 	assert_false(is_published("qp", "second"));
-	assert_true(is_published("rank", "0"));
+	assert_int_equal(rank_state(0), BEEST_RANK_ALIVE);
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "next"), 0);
 	assert_false(is_published("mr", "handed-over"));
 }
@@ -1333,27 +1345,24 @@ static void destroy_takes_back(void **state)
 static void what_was_destroyed_stays_away(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
 	cache_restart(cache);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL)), -ETIMEDOUT);
 	assert_true(is_published("qp", "a/qp"));
 	assert_false(is_published("mr", "a/mr"));
 }
 
 static void destroy_with_a_silent_server(void **state)
 {
-	int64_t start_time;
-
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, LONG), 0);
+	further = ENDLESS;
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
 	cache_stop(cache);
-	start_time = beest_clock_now();
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
-	assert_true(beest_clock_now() - start_time < 10 * BEEST_SECOND);
 	cache_resume(cache);
 }
 
@@ -1363,7 +1372,7 @@ static void close_in_a_forked_child(void **state)
 	int status = -1;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	child = fork();
 	if (child == 0) {
@@ -1384,11 +1393,11 @@ static void garbage(void **state)
 	int64_t start_time;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	raw_put("qp", "b/qp", "garbage", 7);
 	start_time = beest_clock_now();
-	assert_int_equal(fetch(&a), -EBADMSG);
-	assert_true(beest_clock_now() - start_time >= brief.ns);	/* it might go */
+	assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
+	assert_true(beest_clock_now() - start_time >= PATIENCE);	/* it might go */
 	assert_error_has("qp 'b/qp' (key hb1/");
 	assert_error_has("7 bytes are too few for a record");
 	raw_put("qp", "b/qp", "", 0);
@@ -1404,74 +1413,72 @@ static void a_changed_byte(void **state)
 	size_t size;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	bytes = raw_get("qp", "b/qp", &size);
 	bytes[size - 10] ^= 1;
 	raw_put("qp", "b/qp", bytes, size);
-	assert_int_equal(fetch(&a), -EBADMSG);
-	assert_error_has("damaged record: its checksum is wrong");
+	assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
+	assert_error_has("a damaged record, or one of another key: its checksum is wrong");
 
 	bytes[size - 10] ^= 1;
 	bytes[3] = 2;
 	raw_put("qp", "b/qp", bytes, size);
-	assert_int_equal(fetch(&a), -EPROTONOSUPPORT);
+	assert_int_equal(IN_VAIN(fetch(&a)), -EPROTONOSUPPORT);
 	assert_error_has("record of version 2, this library speaks version 1");
 
 	bytes[3] = 1;
 	raw_put("qp", "c/qp", bytes, size);
-	assert_int_equal(hartebeest_qp_fetch(a.hb, "c/qp", NULL), -EBADMSG);
-	assert_error_has("holds the record of key");
+	assert_int_equal(IN_VAIN(hartebeest_qp_fetch(a.hb, "c/qp", NULL)), -EBADMSG);
+	assert_error_has("a damaged record, or one of another key");
 	raw_put("qp", "b/qp", bytes, size);
 	assert_int_equal(fetch(&a), 0);
 	free(bytes);
 }
 
-/* Well formed, and still what no queue pair can be. */
-static void put_card(const struct beest_endpoint *card)
+/* A record that somebody else might have put. */
+static void put_record(struct beest_record *record, const char *name, const uint8_t *body,
+		       int size)
 {
-	struct beest_record record = {
-		.kind = BEEST_KIND_QP, .author = { .host = "x", .pid = 1, .rank = 1 },
-	};
-	uint8_t payload[BEEST_PAYLOAD_MAX], bytes[1024];
-	int size;
+	uint8_t bytes[1024];
+	char key[128];
 
-	snprintf(record.key, sizeof(record.key), "hb1/%s/qp/b/qp", job);
-	size = beest_codec_encode(&beest_qp_layout, card, payload, sizeof(payload));
 	assert_true(size > 0);
-	record.payload = payload;
-	record.payload_size = (size_t)size;
-	size = beest_record_encode(&record, bytes, sizeof(bytes));
+	snprintf(key, sizeof(key), "hb1/%s/%s/%s", job, beest_record_word(record->kind), name);
+	record->body = body;
+	record->size = (size_t)size;
+	size = beest_record_encode(record, key, bytes, sizeof(bytes));
 	assert_true(size > 0);
-	raw_put("qp", "b/qp", bytes, (size_t)size);
+	raw_put(beest_record_word(record->kind), name, bytes, (size_t)size);
+}
+
+/* Well formed, and still what no queue pair can be. */
+static void put_endpoint(const struct beest_endpoint *endpoint)
+{
+	struct beest_record record = { .kind = BEEST_KIND_QP, .rank = 1 };
+	struct beest_qp_body qp = { .endpoint = *endpoint };
+	uint8_t body[BEEST_BODY_MAX];
+
+	put_record(&record, "b/qp", body, beest_record_qp_encode(&qp, &record.flags, body));
 }
 
 /* Within a container, host name and process id are those of the process before. */
 static void a_process_of_the_same_number(void **state)
 {
 	struct beest_record record = {
-		.kind = BEEST_KIND_RANK,
-		.author = { .pid = (uint32_t)getpid(), .rank = 1, .incarnation = { { 1 } } },
+		.kind = BEEST_KIND_RANK, .rank = 1, .incarnation = { { 1 } },
 	};
-	struct beest_rank_payload rank = { .size = 2 };
-	uint8_t payload[BEEST_PAYLOAD_MAX], bytes[1024];
+	struct beest_rank_body rank = { .size = 2, .pid = (uint32_t)getpid() };
+	uint8_t body[BEEST_BODY_MAX];
 	struct hartebeest_remote_mr mr;
-	int size;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr"), 0);
-	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &mr), 0);
-	gethostname(record.author.host, sizeof(record.author.host));
-	snprintf(record.key, sizeof(record.key), "hb1/%s/rank/1", job);
-	size = beest_codec_encode(&beest_rank_layout, &rank, payload, sizeof(payload));
-	record.payload = payload;
-	record.payload_size = (size_t)size;
-	size = beest_record_encode(&record, bytes, sizeof(bytes));
-	assert_true(size > 0);
-	raw_put("rank", "1", bytes, (size_t)size);
-	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &mr), -ETIMEDOUT);
-	assert_error_has(", which is gone: rank 1 is pid ");
+	gethostname(rank.host, sizeof(rank.host));
+	put_record(&record, "1", body, beest_record_rank_encode(&rank, body));
+	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &mr)), -ETIMEDOUT);
+	assert_error_has("is of a process that is gone: now there is rank 1 on ");
 }
 
 static void absurd_numbers(void **state)
@@ -1479,34 +1486,35 @@ static void absurd_numbers(void **state)
 	static const struct beest_endpoint sound = {
 		.qp_type = IBV_QPT_RC, .link_layer = IBV_LINK_LAYER_ETHERNET,
 		.roce = BEEST_ROCE_V2, .mtu = IBV_MTU_1024, .pkey = 0xffff, .qp_num = 5,
-		.gid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 }, .device = "x",
+		.gid = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 } },
 	};
-	struct beest_endpoint card;
+	struct beest_endpoint endpoint;
 	int i;
 
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
-	put_card(&sound);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	put_endpoint(&sound);
 	assert_int_equal(introduce(&a), 0);
 	for (i = 0; i < 8; i++) {
-		card = sound;
+		endpoint = sound;
 		switch (i) {
-		case 0:	card.qp_num = 0; break;
-		case 1:	card.qp_num = 0x1000000; break;
-		case 2:	card.sq_psn = 0x1000000; break;
-		case 3:	card.mtu = 0; break;
-		case 4:	card.mtu = 6; break;
-		case 5:	card.link_layer = 0; break;
-		case 6:	card.link_layer = 3; break;
-		case 7:	card.roce = 3; break;
+		case 0:	endpoint.qp_num = 0; break;
+		case 1:	endpoint.qp_num = 0x1000000; break;
+		case 2:	endpoint.psn = 0x1000000; break;
+		case 3:	endpoint.mtu = 0; break;
+		case 4:	endpoint.mtu = 6; break;
+		case 5:	endpoint.link_layer = 0; break;
+		case 6:	endpoint.link_layer = 3; break;
+		case 7:	endpoint.roce = 3; break;
 		}
-		put_card(&card);
-		assert_int_equal(fetch(&a), -EBADMSG);
-		assert_error_has("the record under 'b/qp' has the ");
+		put_endpoint(&endpoint);
+		assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
+		assert_error_has("qp 'b/qp' (key hb1/");
+		assert_error_has("the record has the ");
 		assert_error_has(", which is not within ");
 	}
-	put_card(&card);
-	assert_int_equal(confirm(&a), -EBADMSG);
+	put_endpoint(&endpoint);
+	assert_int_equal(IN_VAIN(confirm(&a)), -EBADMSG);
 	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/qp"), -EISCONN);
 }
 
@@ -1518,8 +1526,8 @@ static void messages(void **state)
 	size_t length = 99;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length), -ETIMEDOUT);
+	both(IBV_QPT_RC);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length)), -ETIMEDOUT);
 	assert_error_has("no msg 'm'");
 	assert_int_equal(length, 99);
 	assert_int_equal(hartebeest_msg_push(b.hb, "m", "hello", 6), 0);
@@ -1536,7 +1544,54 @@ static void messages(void **state)
 
 	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), 0);
 	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), -ENOENT);
-	assert_error_has("no msg 'm'");
+	assert_error_has("no message 'm'");
+}
+
+/* Four messages of which the third is too long; which of them are here? */
+static void many_messages(void **state)
+{
+	static const char *const keys[] = { "m0", "m1", "m2", "m3" };
+	struct hartebeest_message messages[4];
+	char buffers[4][8];
+	int i;
+
+	(void)state;
+	both(IBV_QPT_RC);
+	for (i = 0; i < 4; i++) {
+		hartebeest_message_preset(&messages[i]);
+		messages[i].key = keys[i];
+		messages[i].buffer = buffers[i];
+		messages[i].room = sizeof(buffers[i]);
+	}
+	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "zero", 5), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m2", "far too long", 13), 0);
+	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 2, 0), 2);
+	assert_string_equal(buffers[0], "zero");
+	assert_int_equal(messages[0].length, 5);
+	assert_int_equal(messages[0].result, 0);
+	assert_int_equal(messages[1].here, 0);
+	assert_int_equal(messages[1].result, -EAGAIN);
+	assert_int_equal(messages[2].here, 1);
+	assert_int_equal(messages[2].length, 13);
+	assert_int_equal(messages[2].result, -EMSGSIZE);
+
+	assert_int_equal(IN_VAIN(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0)), -ETIMEDOUT);
+	assert_error_has("no msg 'm1'");
+	assert_error_has("no msg 'm3'");
+	assert_int_equal(hartebeest_msg_push(b.hb, "m1", "one", 4), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m3", "three", 6), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "again", 6), 0);
+	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), 4);
+	assert_string_equal(buffers[1], "one");
+	assert_string_equal(buffers[3], "three");
+	assert_string_equal(buffers[0], "zero");		/* it was here: not asked for again */
+
+	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 5, 0), -EINVAL);
+	assert_error_is("5 of 4 messages cannot come");
+	messages[2].size = 8;
+	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), -EINVAL);
+	assert_error_has("message 2 has the size 8: hartebeest_message_preset() was not called");
 }
 
 static void messages_without_content(void **state)
@@ -1545,7 +1600,7 @@ static void messages_without_content(void **state)
 	size_t length = 99;
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_msg_push(b.hb, "empty", NULL, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", NULL, 0, NULL), 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", buffer, 4, &length), 0);
@@ -1562,7 +1617,7 @@ static void messages_too_large(void **state)
 	size_t length = 0;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	large[0] = 'A';
 	large[MESSAGE_MAX - 1] = 'Z';
 	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, MESSAGE_MAX), 0);
@@ -1586,7 +1641,7 @@ static void keys_that_cannot_be(void **state)
 	char longest[256];
 
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	assert_int_equal(hartebeest_msg_push(a.hb, "", NULL, 0), -EINVAL);
 	assert_int_equal(hartebeest_msg_push(a.hb, "a b", NULL, 0), -EINVAL);
 	assert_error_has("byte 2 is 0x20");
@@ -1610,10 +1665,10 @@ static void keys_that_cannot_be(void **state)
 static void jobs_do_not_meet(void **state)
 {
 	(void)state;
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
 	strcat(job, "x");
-	assert_int_equal(make(&b, 1, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), -ENOENT);
 	assert_int_equal(hartebeest_msg_delete(a.hb, "m"), 0);
 }
@@ -1624,10 +1679,10 @@ static void two_jobs_side_by_side(void **state)
 	struct side c, d;
 
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	strcat(job, "x");
-	assert_int_equal(make(&c, 0, IBV_QPT_RC, LONG), 0);
-	assert_int_equal(make(&d, 1, IBV_QPT_RC, LONG), 0);
+	assert_int_equal(make(&c, 0, IBV_QPT_RC), 0);
+	assert_int_equal(make(&d, 1, IBV_QPT_RC), 0);
 	start(&a, introduce_and_confirm);
 	start(&c, introduce_and_confirm);
 	start(&d, introduce_and_confirm);
@@ -1687,15 +1742,13 @@ struct party {
 	char error[1024];
 };
 
-static int open_party(struct party *party, const char *timeout)
+static int open_party(struct party *party)
 {
-	char number[32], server[320], name[64];
-	const char *options[] = { number, server, name, timeout, "job.nparticipants=4", NULL };
+	const struct rank_settings settings = {
+		.servers = servers, .job = job, .rank = party->rank, .size = RANKS,
+	};
 
-	snprintf(number, sizeof(number), "job.rank=%d", party->rank);
-	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
-	snprintf(name, sizeof(name), "job.id=%s", job);
-	return hartebeest_open(&party->hb, options);
+	return rank_open(&party->hb, &settings);
 }
 
 static void *attend(void *data)
@@ -1718,7 +1771,7 @@ static void *attend(void *data)
 	return NULL;
 }
 
-static void open_parties(struct party *parties, int count, const char *timeout)
+static void open_parties(struct party *parties, int count)
 {
 	int i;
 
@@ -1726,21 +1779,33 @@ static void open_parties(struct party *parties, int count, const char *timeout)
 	for (i = 0; i < count; i++) {
 		parties[i].rank = i;
 		parties[i].passes = 1;
-		assert_int_equal(open_party(&parties[i], timeout), 0);
+		assert_int_equal(open_party(&parties[i]), 0);
 	}
 }
 
+/* Not before all have arrived: each skips its own time. */
+static void hurry_when_waiting(int threads)
+{
+	while (fake_clock_waiting() < threads)
+		pause_ms(1);
+	fake_clock_hurry();
+}
+
+/* Fewer than RANKS wait in vain. */
 static void attend_all(struct party *parties, int count)
 {
-	int i, arrived = 0;
+	int i, arrived = 0, waiting = fake_clock_waiting();
 
 	for (i = 0; i < count; i++) {
 		parties[i].arrived = &arrived;
 		parties[i].ret = parties[i].early = 0;
 		assert_int_equal(pthread_create(&parties[i].thread, NULL, attend, &parties[i]), 0);
 	}
+	if (count < RANKS)
+		hurry_when_waiting(waiting + count);
 	for (i = 0; i < count; i++)
 		pthread_join(parties[i].thread, NULL);
+	fake_clock_settle(0);
 }
 
 static void all_passed(const struct party *parties)
@@ -1767,7 +1832,7 @@ static void barrier_again_and_again(void **state)
 	int i;
 
 	(void)state;
-	open_parties(parties, RANKS, LONG);
+	open_parties(parties, RANKS);
 	for (i = 0; i < RANKS; i++)
 		parties[i].passes = 20;
 	attend_all(parties, RANKS);
@@ -1784,7 +1849,7 @@ static void barrier_with_leftovers(void **state)
 
 	(void)state;
 	for (run_number = 0; run_number < 4; run_number++) {
-		open_parties(parties, RANKS, LONG);
+		open_parties(parties, RANKS);
 		for (i = 0; i < RANKS; i++) {
 			parties[i].passes = 3;
 			parties[i].delay_ms = i == run_number ? 60 : 0;
@@ -1802,7 +1867,7 @@ static void barrier_and_close(void **state)
 
 	(void)state;
 	for (round = 0; round < 10; round++) {
-		open_parties(parties, RANKS, LONG);
+		open_parties(parties, RANKS);
 		for (i = 0; i < RANKS; i++)
 			parties[i].close = true;
 		attend_all(parties, RANKS);
@@ -1818,12 +1883,12 @@ static void barrier_names_who_is_missing(void **state)
 
 	(void)state;
 	gethostname(host, sizeof(host));
-	open_parties(parties, RANKS, SHORT);
+	open_parties(parties, RANKS);
 	attend_all(parties, RANKS - 1);
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
 		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: 1 of 4 did not come "
-			 "within exchange.timeout: rank 3 (key hb1/%s/barrier/go/1/3, never seen)",
+			 "within exchange.timeout: rank 3 (key hb1/%s/barrier/-/-/3, never seen)",
 			 job);
 		assert_string_equal(parties[i].error, sentence);
 	}
@@ -1833,42 +1898,43 @@ static void barrier_names_who_is_missing(void **state)
 	all_passed(parties);
 	close_parties(parties, RANKS);
 
-	open_parties(parties, RANKS, LONG);	/* now with a record of its former life */
+	open_parties(parties, RANKS);	/* now with a record of its former life */
 	attend_all(parties, RANKS);
 	all_passed(parties);
 	close_parties(parties, RANKS);
-	open_parties(parties, RANKS, SHORT);
+	open_parties(parties, RANKS);
 	attend_all(parties, RANKS - 1);
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
 		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: 1 of 4 did not come "
-			 "within exchange.timeout: rank 3 (key hb1/%s/barrier/go/1/3, last seen "
-			 "from host %s, pid %d)", job, host, (int)getpid());
+			 "within exchange.timeout: rank 3 (key hb1/%s/barrier/-/-/3, last seen "
+			 "as rank 3 on %s, pid %d)", job, host, (int)getpid());
 		assert_string_equal(parties[i].error, sentence);
 	}
 	close_parties(parties, RANKS);
 }
 
+/* Without the test's own rank and job. */
+static void open_lone(const char *first, const char *second)
+{
+	const struct rank_settings settings = { .servers = servers, .more = { first, second } };
+
+	assert_int_equal(rank_open(&a.hb, &settings), 0);
+}
+
 static void barrier_without_ranks(void **state)
 {
-	char server[320];
-	const char *options[] = { server, SHORT, NULL, NULL };
-
 	(void)state;
-	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
-	options[2] = "job.rank=0";
-	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	open_lone("job.rank=0", NULL);
 	assert_int_equal(hartebeest_rank(a.hb), 0);
 	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
 	assert_error_has("number of ranks is not known");
 	leave(&a);
-	options[2] = "job.participants=0,1";
-	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	open_lone("job.participants=0,1", NULL);
 	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
 	assert_error_has("rank of this process is not known");
 	leave(&a);
-	options[2] = NULL;
-	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	open_lone(NULL, NULL);
 	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
 	assert_int_equal(hartebeest_msg_push(a.hb, "no-ranks", NULL, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "no-ranks", NULL, 0, NULL), 0);
@@ -1877,13 +1943,10 @@ static void barrier_without_ranks(void **state)
 
 static void barrier_of_one(void **state)
 {
-	char server[320];
-	const char *options[] = { server, SHORT, "job.rank=7", "job.participants=7", NULL };
 	int i;
 
 	(void)state;
-	snprintf(server, sizeof(server), "exchange.servers=%s", servers);
-	assert_int_equal(hartebeest_open(&a.hb, options), 0);
+	open_lone("job.rank=7", "job.participants=7");
 	for (i = 0; i < 3; i++)
 		assert_int_equal(hartebeest_barrier(a.hb, "alone"), 0);
 	assert_int_equal(hartebeest_barrier(a.hb, "another"), 0);
@@ -1894,33 +1957,31 @@ static void barrier_of_one(void **state)
 static void wrong_server(void **state)
 {
 	struct beest_hostport closed;
-	char right[300], sentence[64];
+	char right[300];
 	int64_t start_time = beest_clock_now();
 
 	(void)state;
 	strcpy(right, servers);
 	closed_hostport(&closed);
 	snprintf(servers, sizeof(servers), "%s", closed.text);
-	assert_int_equal(make(&a, 0, IBV_QPT_RC, SHORT), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	strcpy(servers, right);
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), -ECONNREFUSED);
+	assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0)), -ECONNREFUSED);
 	assert_error_has(closed.text);
-	snprintf(sentence, sizeof(sentence), "tried for %s", brief.words);
-	assert_error_has(sentence);
-	assert_true(beest_clock_now() - start_time >= brief.ns);
-	assert_int_equal(publish(&a), -ECONNREFUSED);
+	assert_error_has("tried for " PATIENCE_TEXT);
+	assert_true(beest_clock_now() - start_time >= PATIENCE);
+	assert_int_equal(IN_VAIN(publish(&a)), -ECONNREFUSED);
 	assert_error_has(closed.text);
 	assert_int_equal(a.qp->state, IBV_QPS_INIT);	/* what needs no server works */
-	assert_true(beest_clock_now() - start_time < 2 * brief.ns + 5 * BEEST_SECOND);
 }
 
 static void a_server_that_is_silent(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, SHORT);
+	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	cache_stop(cache);
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), -EHOSTDOWN);
+	assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0)), -EHOSTDOWN);
 	assert_error_has(servers);
 	cache_resume(cache);
 	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
@@ -1932,7 +1993,7 @@ static void a_server_that_is_silent(void **state)
 static void a_server_that_restarts(void **state)
 {
 	(void)state;
-	both(IBV_QPT_RC, LONG);
+	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(fetch(&b), 0);
@@ -1999,6 +2060,7 @@ int main(void)
 		TEST(a_process_of_the_same_number),
 		TEST(absurd_numbers),
 		TEST(messages),
+		TEST(many_messages),
 		TEST(messages_without_content),
 		TEST(messages_too_large),
 		TEST(keys_that_cannot_be),

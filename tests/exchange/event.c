@@ -15,9 +15,11 @@
 #include "hartebeest-post.h"
 #include "hartebeest.h"
 #include "lib/base/clock.h"
+#include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/rank.h"
 #include "tests/support/unit.h"
 
 static struct cache *cache;
@@ -35,14 +37,11 @@ static void note(void *data, int level, const char *text)
 
 static void open_context(const char *more)
 {
-	char server[320];
-	const char *options[] = {
-		server, "exchange.timeout=10s", "job.id=event", "job.rank=0",
-		"job.participants=0,1", more, NULL
+	const struct rank_settings settings = {
+		.servers = cache_hostport(cache)->text, .job = "event", .size = 2, .more = { more },
 	};
 
-	snprintf(server, sizeof(server), "exchange.servers=%s", cache_hostport(cache)->text);
-	assert_int_equal(hartebeest_open(&hb, options), 0);
+	assert_int_equal(rank_open(&hb, &settings), 0);
 	hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, note, NULL);
 	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
 	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, NULL), 0);
@@ -54,7 +53,6 @@ static int group_setup(void **state)
 	(void)state;
 	clearenv();
 	cache_need();
-	alarm(100);
 	cache = cache_start(NULL);
 	return 0;
 }
@@ -121,9 +119,8 @@ static void none_is_zero(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_event_get(hb, &event, 0), 0);
-	assert_true(beest_clock_now() - begin < BEEST_SECOND);
 	assert_int_equal(hartebeest_event_get(hb, &event, hartebeest_clock() + 60 * BEEST_MS), 0);
-	assert_in_range(beest_clock_now() - begin, 60 * BEEST_MS, 5 * BEEST_SECOND);
+	assert_true(beest_clock_now() - begin >= 60 * BEEST_MS);
 	assert_int_equal(event.port, 77);
 }
 
@@ -182,6 +179,11 @@ static void the_descriptor(void **state)
 	assert_false(is_readable(fd));
 }
 
+static int wait_msg(void)
+{
+	return hartebeest_msg_wait(hb, "never", NULL, 0, NULL);
+}
+
 static void left_to_the_program(void **state)
 {
 	struct hartebeest_event event;
@@ -193,18 +195,13 @@ static void left_to_the_program(void **state)
 	assert_int_equal(hartebeest_event_get(hb, &event, 0), -EOPNOTSUPP);
 	assert_int_equal(hartebeest_event_fd(hb), -EOPNOTSUPP);
 	hartebeest_close(hb);
-	open_context("exchange.timeout=100ms");
+	open_context(NULL);
 	fake_verbs.event_count = 0;
-	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(wait_msg()), -ETIMEDOUT);
 	assert_int_equal(fake_verbs.acked_events, 0);
 }
 
 /* ------------------------------------------------------------ while waiting --- */
-
-static int wait_msg(void)
-{
-	return hartebeest_msg_wait(hb, "never", NULL, 0, NULL);
-}
 
 static int wait_barrier(void)
 {
@@ -245,16 +242,13 @@ static int (*const waits[])(void) = { wait_msg, wait_barrier, wait_qp, wait_mr, 
 static void all_waits_end(void *(*trouble)(void *), int err, const char *sentence)
 {
 	pthread_t thread;
-	int64_t begin;
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(waits); i++) {
 		port_is(IBV_PORT_ACTIVE);
-		begin = beest_clock_now();
 		pthread_create(&thread, NULL, trouble, NULL);
 		assert_int_equal(waits[i](), -err);
 		assert_error_has(sentence);
-		assert_true(beest_clock_now() - begin < 5 * BEEST_SECOND);
 		pthread_join(thread, NULL);
 	}
 }
@@ -283,12 +277,10 @@ static void a_device_that_dies(void **state)
 static void a_port_that_comes_back(void **state)
 {
 	(void)state;
-	hartebeest_close(hb);
-	open_context("exchange.timeout=150ms");
 	raise_port(IBV_EVENT_PORT_ERR, 1);		/* and is up again by now */
 	raise_port(IBV_EVENT_LID_CHANGE, 1);
 	raise_port(IBV_EVENT_PORT_ERR, 2);
-	assert_int_equal(wait_msg(), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(wait_msg()), -ETIMEDOUT);
 	assert_non_null(strstr(said, "4 port fake0:1: it went down (PORT_ERR)"));
 	assert_non_null(strstr(said, "4 port fake0:1: its LID changed"));
 	port_is(IBV_PORT_DOWN);
@@ -296,7 +288,7 @@ static void a_port_that_comes_back(void **state)
 	assert_int_equal(wait_msg(), -ENETDOWN);
 	port_is(IBV_PORT_ACTIVE);
 	raise_port(IBV_EVENT_PORT_ACTIVE, 1);
-	assert_int_equal(wait_msg(), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(wait_msg()), -ETIMEDOUT);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* server.c - lib/exchange against real servers in every state */
+/* kv.c - lib/kv/ against real servers in every state, and against other services */
 #include "config.h"
 
 #include <poll.h>
@@ -13,8 +13,10 @@
 
 #include "lib/base/clock.h"
 #include "lib/kv/kv.h"
+#include "tests/support/kv-scenarios.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/raw-kv.h"
 #include "tests/support/unit.h"
 
 #define TTL 600
@@ -61,7 +63,7 @@ static int teardown(void **state)
 
 static int put(const char *key, const char *value)
 {
-	return beest_kv_put(exchange, key, value, strlen(value), TTL, soon());
+	return raw_kv_put(exchange, key, value, strlen(value), TTL, soon());
 }
 
 /* The value as text, "(absent)", or NULL after a failure. */
@@ -70,7 +72,7 @@ static const char *get(const char *key)
 	static __thread char text[256];
 	struct beest_kv_value value;
 
-	if (beest_kv_get(exchange, &key, 1, &value, soon()) < 0)
+	if (raw_kv_get(exchange, &key, 1, &value, soon()) < 0)
 		return NULL;
 	snprintf(text, sizeof(text), "%.*s", value.bytes ? (int)value.size : 8,
 		 value.bytes ? (const char *)value.bytes : "(absent)");
@@ -81,7 +83,7 @@ static const char *get(const char *key)
 static int get_error(const char *key, int64_t deadline)
 {
 	struct beest_kv_value value = { (uint8_t *)"", 1 };
-	int ret = beest_kv_get(exchange, &key, 1, &value, deadline);
+	int ret = raw_kv_get(exchange, &key, 1, &value, deadline);
 
 	assert_null(value.bytes);
 	return ret;
@@ -93,11 +95,11 @@ static int operate(int operation, const char *key, int64_t deadline)
 {
 	switch (operation) {
 	case PUT:
-		return beest_kv_put(exchange, key, "v", 1, TTL, deadline);
+		return raw_kv_put(exchange, key, "v", 1, TTL, deadline);
 	case ADD:
-		return beest_kv_add(exchange, key, "v", 1, TTL, deadline);
+		return raw_kv_add(exchange, key, "v", 1, TTL, deadline);
 	case DELETE:
-		return beest_kv_delete(exchange, key, deadline);
+		return raw_kv_delete(exchange, key, deadline);
 	default:
 		return get_error(key, deadline);
 	}
@@ -126,57 +128,14 @@ static void values_come_back(void **state)
 
 	(void)state;
 	assert_string_equal(get(key), "(absent)");
-	assert_int_equal(beest_kv_put(exchange, key, "a\0\r\nEND\r\n", 9, TTL, soon()), 0);
-	assert_int_equal(beest_kv_get(exchange, &key, 1, &value, soon()), 0);
+	assert_int_equal(raw_kv_put(exchange, key, "a\0\r\nEND\r\n", 9, TTL, soon()), 0);
+	assert_int_equal(raw_kv_get(exchange, &key, 1, &value, soon()), 0);
 	assert_int_equal(value.size, 9);
 	assert_memory_equal(value.bytes, "a\0\r\nEND\r\n", 9);
 	beest_kv_values_free(&value, 1);
 	assert_null(value.bytes);
 	assert_int_equal(put(key, "new"), 0);
 	assert_string_equal(get(key), "new");
-}
-
-static void empty_is_not_absent(void **state)
-{
-	const char *const keys[] = { "empty", "absent", "more" };
-	struct beest_kv_value values[3];
-
-	(void)state;
-	assert_int_equal(beest_kv_put(exchange, "empty", NULL, 0, TTL, soon()), 0);
-	assert_int_equal(put("more", "x"), 0);
-	assert_int_equal(beest_kv_get(exchange, keys, 3, values, soon()), 0);
-	assert_non_null(values[0].bytes);
-	assert_int_equal(values[0].size, 0);
-	assert_null(values[1].bytes);
-	assert_int_equal(values[2].size, 1);
-	beest_kv_values_free(values, 3);
-}
-
-static void add_and_delete_tell_what_was(void **state)
-{
-	(void)state;
-	assert_int_equal(beest_kv_add(exchange, "k", "1", 1, TTL, soon()), 0);
-	assert_int_equal(beest_kv_add(exchange, "k", "2", 1, TTL, soon()), -EEXIST);
-	assert_string_equal(get("k"), "1");
-	assert_int_equal(beest_kv_delete(exchange, "k", soon()), 0);
-	assert_int_equal(beest_kv_delete(exchange, "k", soon()), -ENOENT);
-	assert_string_equal(get("k"), "(absent)");
-}
-
-static void nothing_asked_is_nothing(void **state)
-{
-	(void)state;
-	assert_int_equal(beest_kv_get(exchange, NULL, 0, NULL, soon()), 0);
-}
-
-/* A server reads more than 30 days as a date in 1970: gone at once. */
-static void long_life_is_cut(void **state)
-{
-	(void)state;
-	assert_int_equal(beest_kv_put(exchange, "k", "v", 1, 40 * 86400, soon()), 0);
-	assert_string_equal(get("k"), "v");
-	assert_int_equal(beest_kv_put(exchange, "e", "v", 1, 0, soon()), 0);
-	assert_string_equal(get("e"), "v");
 }
 
 /* Every third key exists; asked for in a stride, each value must meet its key. */
@@ -203,7 +162,7 @@ static void many_keys_meet_their_values(void **state)
 	keys[MANY] = keys[0];		/* twice in one request */
 
 	begin = beest_clock_now();
-	assert_int_equal(beest_kv_get(exchange, keys, MANY + 1, values, soon()), 0);
+	assert_int_equal(raw_kv_get(exchange, keys, MANY + 1, values, soon()), 0);
 	assert_in_range(beest_clock_now() - begin, 0, 3 * BEEST_SECOND);
 	for (i = 0; i < MANY; i++) {
 		at = i * 7 % MANY;
@@ -214,18 +173,6 @@ static void many_keys_meet_their_values(void **state)
 	}
 	assert_non_null(values[MANY].bytes);
 	beest_kv_values_free(values, MANY + 1);
-}
-
-static void unix_socket_works(void **state)
-{
-	(void)state;
-	cache = cache_start_unix();
-	open_at(cache_hostport(cache));
-	assert_int_equal(put("k", "v"), 0);
-	assert_string_equal(get("k"), "v");
-	cache_kill(cache);
-	get_error("k", soon());		/* the connection that was */
-	all_fail_with(ECONNREFUSED, cache_hostport(cache)->text);
 }
 
 /* "localhost" is ::1 first on many a host, where nobody listens. */
@@ -294,17 +241,6 @@ static void bad_keys_are_refused(void **state)
 	assert_int_equal(cache_stat(cache, "cmd_set"), 0);
 }
 
-static void a_bad_key_among_good_ones_spoils_the_request(void **state)
-{
-	const char *const keys[] = { "good", "bad one", "good2" };
-	struct beest_kv_value values[3];
-
-	(void)state;
-	assert_int_equal(put("good", "v"), 0);
-	assert_int_equal(beest_kv_get(exchange, keys, 3, values, soon()), -EINVAL);
-	assert_null(values[0].bytes);
-}
-
 static void longest_key_fits(void **state)
 {
 	char key[252];
@@ -318,46 +254,6 @@ static void longest_key_fits(void **state)
 
 /* ------------------------------------------------------------ bad servers --- */
 
-static void closed_port(void **state)
-{
-	struct beest_hostport endpoint;
-
-	(void)state;
-	closed_hostport(&endpoint);
-	open_at(&endpoint);
-	all_fail_with(ECONNREFUSED, endpoint.text);
-	assert_error_has("connection refused");
-	all_fail_with(ECONNREFUSED, endpoint.text);	/* tried anew, not "disabled" */
-}
-
-static void stopped_server(void **state)
-{
-	(void)state;
-	assert_int_equal(put("k", "old"), 0);
-	cache_stop(cache);
-	all_fail_with(EHOSTDOWN, cache_hostport(cache)->text);
-	cache_resume(cache);
-	assert_non_null(get("k"));
-	assert_string_equal(get("other"), "(absent)");
-}
-
-/* The answer to a request that was given up must not answer the next one. */
-static void late_answers_are_not_mixed_up(void **state)
-{
-	int round;
-
-	(void)state;
-	assert_int_equal(put("a", "A"), 0);
-	assert_int_equal(put("b", "B"), 0);
-	for (round = 0; round < 5; round++) {
-		cache_stop(cache);
-		assert_int_equal(get_error("a", beest_clock_deadline(20 * BEEST_MS)), -EHOSTDOWN);
-		cache_resume(cache);
-		assert_string_equal(get("b"), "B");
-		assert_string_equal(get("a"), "A");
-	}
-}
-
 static void one_second_is_enough_for_an_attempt(void **state)
 {
 	int64_t begin = beest_clock_now();
@@ -366,43 +262,6 @@ static void one_second_is_enough_for_an_attempt(void **state)
 	cache_stop(cache);
 	assert_int_equal(operate(PUT, "k", beest_clock_deadline(60 * BEEST_SECOND)), -EHOSTDOWN);
 	assert_in_range(beest_clock_now() - begin, 900 * BEEST_MS, 10 * BEEST_SECOND);
-}
-
-static void nobody_accepts(void **state)
-{
-	(void)state;
-	fake = fake_start(NULL, 0);
-	open_at(fake_hostport(fake));
-	all_fail_with(EHOSTDOWN, fake_hostport(fake)->text);
-}
-
-static void restarted_server_is_empty(void **state)
-{
-	(void)state;
-	assert_int_equal(put("k", "v"), 0);
-	cache_restart(cache);
-	assert_true(beest_kv_transient(get_error("k", soon())));
-	assert_string_equal(get("k"), "(absent)");
-	assert_int_equal(put("k", "v"), 0);
-	assert_string_equal(get("k"), "v");
-}
-
-static void full_server(void **state)
-{
-	static const char *const arguments[] = { "-M", "-m", "3", NULL };
-	static char value[200 * 1024];
-	char key[16];
-	int i, ret = 0;
-
-	(void)state;
-	start(arguments);
-	for (i = 0; i < 100 && ret == 0; i++) {
-		snprintf(key, sizeof(key), "k%d", i);
-		ret = beest_kv_put(exchange, key, value, sizeof(value), TTL, soon());
-	}
-	assert_int_equal(ret, -ENOBUFS);
-	assert_error_has(cache_hostport(cache)->text);
-	assert_error_has("out of memory");
 }
 
 /* A connection that the server has counted, or refused. */
@@ -415,33 +274,6 @@ static int connect_counted(void)
 	return pollfd.fd;
 }
 
-/*
- * The server says ERROR and closes at once.  When it closes before our request is out,
- * libmemcached knows only that the connection was closed.
- */
-static void too_many_connections(void **state)
-{
-	static const char *const arguments[] = { "-c", "64", NULL };
-	int fds[80], i, ret, operation;
-
-	(void)state;
-	start(arguments);
-	signal(SIGPIPE, SIG_IGN);
-	for (i = 0; i < 80; i++)
-		fds[i] = connect_counted();
-	for (i = 0; i < 20; i++)
-		for (operation = 0; operation < OPERATIONS; operation++) {
-			ret = operate(operation, "k", soon());
-			assert_true(ret == -EUSERS || ret == -ECONNRESET);
-			assert_error_has("too many connections");
-		}
-	for (i = 0; i < 80; i++)
-		close(fds[i]);
-	for (i = 0; i < 100 && operate(PUT, "k", soon()) < 0; i++)
-		pause_ms(20);
-	assert_string_equal(get("k"), "v");
-}
-
 /* A server that refuses a value has forgotten the old one: so do not send it. */
 static void large_value_is_refused_here(void **state)
 {
@@ -449,10 +281,10 @@ static void large_value_is_refused_here(void **state)
 
 	(void)state;
 	assert_int_equal(put("k", "old"), 0);
-	assert_int_equal(beest_kv_put(exchange, "k", value, sizeof(value), TTL, soon()),
+	assert_int_equal(raw_kv_put(exchange, "k", value, sizeof(value), TTL, soon()),
 			 -EMSGSIZE);
 	assert_string_equal(get("k"), "old");
-	assert_int_equal(beest_kv_put(exchange, "k", value, BEEST_VALUE_MAX, TTL, soon()),
+	assert_int_equal(raw_kv_put(exchange, "k", value, BEEST_VALUE_MAX, TTL, soon()),
 			 0);
 }
 
@@ -463,7 +295,7 @@ static void large_value_is_refused_there(void **state)
 
 	(void)state;
 	start(arguments);
-	assert_int_equal(beest_kv_put(exchange, "k", value, sizeof(value), TTL, soon()),
+	assert_int_equal(raw_kv_put(exchange, "k", value, sizeof(value), TTL, soon()),
 			 -EMSGSIZE);
 	assert_error_has("larger than it takes");
 }
@@ -494,17 +326,7 @@ static void strange_answers(void **state)
 	}
 }
 
-/* A server that spoke Memcached before and dies within an answer comes back. */
-static void a_torn_answer_is_transient(void **state)
-{
-	(void)state;
-	fake = fake_start("VALbroken\r\n", 2);
-	open_at(fake_hostport(fake));
-	assert_string_equal(get("k"), "(absent)");
-	assert_int_equal(get_error("k", soon()), -ECONNRESET);
-}
-
-/* The greeting is answered well, the first get is not: never "absent". */
+/* What goes before is answered well, or not at all: a failed read is never "absent". */
 static void a_failed_get_is_not_absence(void **state)
 {
 	static const struct {
@@ -522,17 +344,28 @@ static void a_failed_get_is_not_absence(void **state)
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
-		fake = fake_start(rows[i].answer, 1);
+		fake = fake_start(rows[i].answer, 0);
 		open_at(fake_hostport(fake));
 		assert_int_equal(get_error("k", beest_clock_deadline(200 * BEEST_MS)), -rows[i].err);
 		teardown(state);
 	}
 }
 
+/* A server that spoke Memcached before and dies within an answer comes back. */
+static void a_torn_answer_is_transient(void **state)
+{
+	(void)state;
+	fake = fake_start("VALbroken\r\n", 1);
+	open_at(fake_hostport(fake));
+	assert_int_equal(operate(DELETE, "k", soon()), -ENOENT);
+	assert_int_equal(operate(DELETE, "k", soon()), -ECONNRESET);
+}
+
 static void transient_errors(void **state)
 {
 	static const int passing[] = {
 		ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ECONNRESET, EHOSTDOWN, EUSERS, ENOBUFS,
+		ENODATA,
 	};
 	static const int lasting[] = {
 		EMSGSIZE, EACCES, EINVAL, EPROTO, ENOMEM, EEXIST, ENOENT, EADDRNOTAVAIL,
@@ -567,28 +400,6 @@ static void set_timer(int first_ms, int then_ms)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* libmemcached 1.0.16 gives up early then. */
-static void many_signals_do_not_matter(void **state)
-{
-	struct sigaction action = { .sa_handler = tick };
-	int64_t begin;
-	int i;
-
-	(void)state;
-	sigaction(SIGALRM, &action, NULL);
-	assert_int_equal(put("k", "v"), 0);
-	set_timer(10, 10);
-	for (i = 0; i < 200 || ticks < 20; i++)
-		assert_string_equal(get("k"), "v");
-
-	cache_stop(cache);
-	begin = beest_clock_now();
-	assert_int_equal(get_error("k", begin + 300 * BEEST_MS), -EHOSTDOWN);
-	assert_in_range(beest_clock_now() - begin, 250 * BEEST_MS, 5 * BEEST_SECOND);
-	set_timer(0, 0);
-	signal(SIGALRM, SIG_DFL);
-}
-
 /* Ends what would never end by a third signal after 8 s. */
 static void tick_twice(int signal)
 {
@@ -614,75 +425,9 @@ static void two_signals_do_not_matter(void **state)
 	set_timer(130, 0);
 	begin = beest_clock_now();
 	assert_int_equal(get_error("k", begin + 300 * BEEST_MS), -EHOSTDOWN);
-	assert_in_range(beest_clock_now() - begin, 250 * BEEST_MS, 5 * BEEST_SECOND);
+	assert_in_range(beest_clock_now() - begin, 250 * BEEST_MS, 60 * BEEST_SECOND);
 	set_timer(0, 0);
-	signal(SIGALRM, SIG_DFL);
-}
-
-/* Writes and reads a key of one's own; returns how often another's value came. */
-static int mixed_up(const char *me, int rounds)
-{
-	const char *value;
-	int i, wrong = 0;
-
-	for (i = 0; i < rounds; i++) {
-		if (put(me, me) < 0)
-			wrong++;
-		value = get(me);
-		if (!value || strcmp(value, me))
-			wrong++;
-	}
-	return wrong;
-}
-
-static void a_child_has_connections_of_its_own(void **state)
-{
-	int status = -1;
-	long before;
-	pid_t pid;
-
-	(void)state;
-	assert_int_equal(put("both", "v"), 0);		/* an idle connection is there */
-	before = cache_stat(cache, "total_connections");
-	pid = fork();
-	if (pid == 0) {
-		status = mixed_up("child", 500);
-		beest_kv_close(exchange);		/* says no "quit" for the parent */
-		_exit(status ? 1 : 0);
-	}
-	assert_int_equal(mixed_up("parent", 500), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	assert_string_equal(get("both"), "v");
-	/* the child's, and that of this question */
-	assert_int_equal(cache_stat(cache, "total_connections"), before + 2);
-}
-
-static void *thread_run(void *data)
-{
-	return (void *)(intptr_t)mixed_up(data, 300);
-}
-
-static void threads_do_not_meet(void **state)
-{
-	static char names[8][32];
-	pthread_t threads[8];
-	long before;
-	void *wrong;
-	int i;
-
-	(void)state;
-	before = cache_stat(cache, "total_connections");
-	for (i = 0; i < 8; i++) {
-		snprintf(names[i], sizeof(names[i]), "thread%d", i);
-		assert_int_equal(pthread_create(&threads[i], NULL, thread_run, names[i]), 0);
-	}
-	for (i = 0; i < 8; i++) {
-		pthread_join(threads[i], &wrong);
-		assert_null(wrong);
-	}
-	/* about one each: an idle one may be overlooked in the moment it is given back */
-	assert_in_range(cache_stat(cache, "total_connections"), before + 2, before + 33);
+	signal(SIGALRM, SIG_IGN);	/* valgrind delivers late */
 }
 
 /* -------------------------------------------------------- several servers --- */
@@ -717,56 +462,43 @@ static int pair_teardown(void **state)
 /* 0 or 1: where the key goes. */
 static int home_of(const char *key)
 {
-	return strcmp(beest_kv_server(exchange, key), pair.endpoints[0].text) != 0;
+	return (int)beest_kv_server_of(exchange, key);
 }
 
 static void two_servers_share_the_keys(void **state)
 {
-	enum { KEYS = 100 };
-	static char text[KEYS][16];
-	const char *keys[KEYS];
-	struct beest_kv_value values[KEYS];
+	char key[16];
 	int i, homes[2] = { 0, 0 };
 
 	(void)state;
-	for (i = 0; i < KEYS; i++) {
-		snprintf(text[i], sizeof(text[i]), "key%d", i);
-		keys[i] = text[i];
-		assert_int_equal(put(keys[i], keys[i]), 0);
-		homes[home_of(keys[i])]++;
+	for (i = 0; i < 100; i++) {
+		snprintf(key, sizeof(key), "key%d", i);
+		assert_int_equal(put(key, key), 0);
+		homes[home_of(key)]++;
 	}
 	assert_in_range(homes[0], 25, 75);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(cache_stat(pair.caches[i], "curr_items"), homes[i]);
-
-	assert_int_equal(beest_kv_get(exchange, keys, KEYS, values, soon()), 0);
-	for (i = 0; i < KEYS; i++)
-		assert_memory_equal(values[i].bytes, keys[i], strlen(keys[i]));
-	beest_kv_values_free(values, KEYS);
+	for (i = 0; i < 100; i++) {
+		snprintf(key, sizeof(key), "key%d", i);
+		assert_string_equal(get(key), key);
+	}
 }
 
+/* All of them at one server: once in 2^59. */
 static void a_dead_one_is_named_and_not_replaced(void **state)
 {
-	enum { KEYS = 60 };		/* all of them at one server: once in 2^59 */
-	static char text[KEYS][16];
-	const char *keys[KEYS];
-	struct beest_kv_value values[KEYS];
-	size_t i;
+	char key[16];
+	int i;
 
 	(void)state;
 	cache_kill(pair.caches[1]);
-	for (i = 0; i < KEYS; i++) {
-		snprintf(text[i], sizeof(text[i]), "key%zu", i);
-		keys[i] = text[i];
-		assert_int_equal(put(keys[i], "v"), home_of(keys[i]) ? -ECONNREFUSED : 0);
-		if (home_of(keys[i]))
+	for (i = 0; i < 60; i++) {
+		snprintf(key, sizeof(key), "key%d", i);
+		assert_int_equal(put(key, "v"), home_of(key) ? -ECONNREFUSED : 0);
+		if (home_of(key))
 			assert_error_has(pair.endpoints[1].text);
 	}
-	assert_int_equal(beest_kv_get(exchange, keys, KEYS, values, soon()),
-			 -ECONNREFUSED);
-	assert_error_has(pair.endpoints[1].text);
-	for (i = 0; i < KEYS; i++)
-		assert_null(values[i].bytes);
 }
 
 /* The order of the list is of no account; the address a name led to neither. */
@@ -795,10 +527,10 @@ static void lists_agree_in_any_order(void **state)
 	assert_true(beest_kv_digest(one) != beest_kv_digest(fewer));
 	for (i = 0; i < 100; i++) {
 		snprintf(key, sizeof(key), "key%d", i);
-		home = beest_kv_server(one, key);
-		assert_string_equal(home, beest_kv_server(other, key));
+		home = raw_kv_server(one, key);
+		assert_string_equal(home, raw_kv_server(other, key));
 		if (strcmp(home, "c:1"))	/* only the keys of the third move */
-			assert_string_equal(home, beest_kv_server(fewer, key));
+			assert_string_equal(home, raw_kv_server(fewer, key));
 	}
 	beest_kv_close(one);
 	beest_kv_close(other);
@@ -822,10 +554,493 @@ static void the_choice_is_fixed(void **state)
 	assert_int_equal(beest_kv_open(&three, list, 3), 0);
 	for (i = 0; i < sizeof(homes) - 1; i++) {
 		snprintf(key, sizeof(key), "hb1/job/qp/%zu", i);
-		found[i] = beest_kv_server(three, key)[7];
+		found[i] = raw_kv_server(three, key)[7];
 	}
 	beest_kv_close(three);
 	assert_string_equal(found, homes);
+}
+
+/* --------------------------------------------------------------- requests --- */
+
+static void stage_restart(void)
+{
+	cache_restart(cache);
+}
+
+static void stage_pause(int seconds)
+{
+	pause_ms(seconds * 1000);
+}
+
+/* The fake of unit tests is held to the same table. */
+static void requests_do_as_the_fake_says(void **state)
+{
+	struct kv_stage stage = { NULL, stage_restart, stage_pause };
+	const struct kv_scenario *scenario;
+
+	for (scenario = kv_scenarios; scenario->name; scenario++) {
+		print_message("%s\n", scenario->name);
+		setup(state);
+		stage.kv = exchange;
+		scenario->run(&stage);
+		teardown(state);
+	}
+}
+
+static const struct beest_kv_write opening = {
+	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1,
+};
+
+/* Sets @count keys, quietly or not, and reads @keys; the values are for the caller to free. */
+static int request_at(size_t server, unsigned int flags, struct beest_kv_write *writes,
+		      size_t count, const char *const *keys, size_t key_count,
+		      struct beest_kv_value *values, int64_t deadline)
+{
+	struct beest_kv_request request = {
+		.server = server, .flags = flags, .writes = writes, .write_count = count,
+		.opening = &opening, .keys = keys, .key_count = key_count, .values = values,
+	};
+	int ret = beest_kv_run(exchange, &request, 1, deadline);
+	size_t i;
+
+	assert_int_equal(request.ret, ret);
+	for (i = 0; ret < 0 && i < key_count; i++)
+		assert_null(values[i].bytes);
+	return ret;
+}
+
+/* One set, then [epoch, the key]; 0 also if another value came back: *same tells. */
+static int exchange_value(const char *key, const char *value, bool *same, int64_t deadline)
+{
+	struct beest_kv_write write = {
+		.verb = BEEST_KV_SET, .key = key, .value = value, .size = strlen(value), .ttl = TTL,
+	};
+	const char *keys[] = { "epoch", key };
+	struct beest_kv_value values[2];
+	int ret;
+
+	ret = request_at(0, 0, &write, 1, keys, 2, values, deadline);
+	*same = ret == 0 && values[1].bytes && values[1].size == strlen(value) &&
+		!memcmp(values[1].bytes, value, values[1].size);
+	beest_kv_values_free(values, 2);
+	return ret;
+}
+
+static int exchange_k(int64_t deadline)
+{
+	bool same;
+	int ret = exchange_value("k", "v", &same, deadline);
+
+	assert_int_equal(same, ret == 0);
+	return ret;
+}
+
+static int probe(struct beest_kv_stats *stats)
+{
+	static struct beest_kv_stats unused;
+
+	return beest_kv_probe(exchange, 0, stats ? stats : &unused);
+}
+
+static int64_t briefly(void)
+{
+	return beest_clock_deadline(200 * BEEST_MS);
+}
+
+#define BYTES(text) (text), sizeof(text) - 1
+
+/* The first request must harm nobody, and what is there must be said. */
+static void foreign_services(void **state)
+{
+	static const char zeros[512];
+	static const struct {
+		struct fake_service service;
+		int probed;
+		const char *sentence;
+	} rows[] = {
+		{ { .banner = "220 hi\r\n", .banner_size = 8 }, EPROTO, "'220 hi\\x0d\\x0a'" },
+		{ { NULL, 0, BYTES("OK\r\n"), 0, 0, 0 }, EPROTO, "'OK" },
+		{ { NULL, 0, BYTES("42\r\n"), 0, 0, 0 }, EPROTO, "'42" },
+		{ { NULL, 0, BYTES("STORED\r\n"), 0, 0, 0 }, EPROTO, "'STORED" },
+		{ { NULL, 0, BYTES("END\r\n"), 0, 0, 0 }, EPROTO, "'END" },
+		{ { NULL, 0, BYTES(zeros), 0, 0, 0 }, EPROTO, "'\\x00\\x00" },
+		{ { .echoes = 1 }, EPROTO, "'version" },
+		{ { NULL, 0, BYTES("-ERR unknown command 'version'\r\n"), 0, 0, 0 }, EPROTO,
+		  "'-ERR unknown" },
+		{ { NULL, 0, BYTES("HTTP/1.1 400 Bad Request\r\n\r\n"), 0, 0, 0 }, EPROTO,
+		  "'HTTP/1.1 400" },
+		{ { BYTES("SSH-2.0-OpenSSH_9.2\r\n"), NULL, 0, 0, 0, 0 }, EPROTO, "'SSH-2.0" },
+		{ { NULL, 0, BYTES("\x15\x03\xff\x7f\x80garbage"), 0, 0, 0 }, EPROTO,
+		  "'\\x15\\x03\\xff\\x7f\\x80garbage" },
+		{ { .answer = NULL }, EHOSTDOWN, "silent" },
+		{ { .closes = 1 }, ECONNRESET, "closes every connection" },
+		{ { NULL, 0, BYTES("VALUE other 0 1\r\nx\r\nEND\r\n"), 0, 0, 0 }, EPROTO,
+		  "'VALUE other" },
+		{ { NULL, 0, BYTES("SERVER_ERROR no\r\n"), 0, 0, 0 }, ENOBUFS, "internal error" },
+		{ { NULL, 0, BYTES("CLIENT_ERROR unauthenticated\r\n"), 0, 0, 0 }, EACCES,
+		  "login missing" },
+		{ { BYTES("ERROR Too many open connections\r\n"), NULL, 0, 0, 1, 0 }, EUSERS,
+		  "memcached -c" },
+		{ { NULL, 0, BYTES("VERSION 1\r\n"), 0, 0, 0 }, EHOSTDOWN, "silent" },
+	};
+	static const unsigned int flags[] = { 0, BEEST_KV_ANSWERED, BEEST_KV_LAZY };
+	struct beest_kv_write write = {
+		.verb = BEEST_KV_SET, .key = "k", .value = "v", .size = 1, .ttl = TTL,
+	};
+	const char *const keys[] = { "epoch", "k" };
+	struct beest_kv_value values[2];
+	size_t i, k;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		fake = fake_start_service(&rows[i].service);
+		open_at(fake_hostport(fake));
+		for (k = 0; k < BEEST_COUNT(flags); k++) {
+			assert_true(request_at(0, flags[k], &write, 1, keys, 2, values,
+					       briefly()) < 0);
+			assert_error_has(fake_hostport(fake)->text);
+		}
+		assert_int_equal(probe(NULL), -rows[i].probed);
+		assert_error_has(fake_hostport(fake)->text);
+		assert_error_has(rows[i].sentence);
+		teardown(state);
+	}
+}
+
+/* A counter is asked for only after the witness has come. */
+static void foreign_services_are_not_counted_with(void **state)
+{
+	static const struct fake_service services[] = {
+		{ NULL, 0, BYTES("OK\r\n"), 0, 0, 0 }, { NULL, 0, BYTES("END\r\n"), 0, 0, 0 },
+		{ .echoes = 1 },
+	};
+	struct beest_kv_write write = { .verb = BEEST_KV_INCR, .key = "n" };
+	const char *const keys[] = { "epoch" };
+	struct beest_kv_value value;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(services); i++) {
+		fake = fake_start_service(&services[i]);
+		open_at(fake_hostport(fake));
+		assert_true(request_at(0, 0, &write, 1, keys, 1, &value, briefly()) < 0);
+		assert_true(write.ret < 0);
+		assert_int_equal(fake_incremented(fake), 0);
+		teardown(state);
+	}
+}
+
+/* The limit holds for all values together. */
+static void a_dripping_server_is_left(void **state)
+{
+	enum { MANY = 600 };
+	static const struct fake_service service = { .drip_ms = 50 };
+	static char text[MANY][16];
+	static struct beest_kv_value values[MANY];
+	const char *keys[MANY];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		snprintf(text[i], sizeof(text[i]), "key%zu", i);
+		keys[i] = text[i];
+	}
+	fake = fake_start_service(&service);
+	open_at(fake_hostport(fake));
+	assert_int_equal(request_at(0, 0, NULL, 0, keys, MANY, values, briefly()), -EHOSTDOWN);
+	assert_in_range(fake_dripped(fake), 1, MANY / 2);
+}
+
+static void requests_to_nobody(void **state)
+{
+	struct beest_hostport endpoint;
+
+	(void)state;
+	closed_hostport(&endpoint);
+	open_at(&endpoint);
+	all_fail_with(ECONNREFUSED, endpoint.text);
+	assert_error_has("connection refused");
+	all_fail_with(ECONNREFUSED, endpoint.text);	/* tried again, not "disabled" */
+	assert_int_equal(exchange_k(soon()), -ECONNREFUSED);
+	assert_int_equal(probe(NULL), -ECONNREFUSED);
+	assert_error_has("no memcached listens there");
+}
+
+/* The kernel takes connections, nobody reads them. */
+static void requests_that_nobody_accepts(void **state)
+{
+	(void)state;
+	fake = fake_start(NULL, 0);
+	open_at(fake_hostport(fake));
+	all_fail_with(EHOSTDOWN, fake_hostport(fake)->text);
+	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_int_equal(probe(NULL), -EHOSTDOWN);
+	assert_error_has("silent");
+}
+
+static void requests_to_a_stopped_server(void **state)
+{
+	struct beest_kv_stats stats;
+
+	(void)state;
+	assert_int_equal(exchange_k(soon()), 0);
+	cache_stop(cache);
+	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_int_equal(probe(&stats), -EHOSTDOWN);
+	cache_resume(cache);
+	assert_int_equal(exchange_k(soon()), 0);
+}
+
+/* The answer to a request that was given up must not answer the next one. */
+static void late_answers_of_requests(void **state)
+{
+	char value[16];
+	bool same;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 5; round++) {
+		cache_stop(cache);
+		assert_int_equal(exchange_k(beest_clock_deadline(20 * BEEST_MS)), -EHOSTDOWN);
+		cache_resume(cache);
+		snprintf(value, sizeof(value), "%d", round);
+		assert_int_equal(exchange_value("a", value, &same, soon()), 0);
+		assert_true(same);
+	}
+}
+
+/* A quiet set that finds no room shows only in what is read. */
+static void requests_to_a_full_server(void **state)
+{
+	static const char *const arguments[] = { "-M", "-m", "3", NULL };
+	static char large[200 * 1024];
+	static char text[40][8];
+	struct beest_kv_write writes[40];
+	const char *const keys[] = { "epoch", "k0", "k39" };
+	struct beest_kv_value values[3];
+	struct beest_kv_stats stats;
+	size_t i;
+
+	(void)state;
+	start(arguments);
+	for (i = 0; i < 40; i++) {
+		snprintf(text[i], sizeof(text[i]), "k%zu", i);
+		writes[i] = (struct beest_kv_write){
+			.verb = BEEST_KV_SET, .key = text[i], .value = large,
+			.size = sizeof(large), .ttl = TTL,
+		};
+	}
+	assert_int_equal(exchange_k(soon()), 0);
+	assert_int_equal(request_at(0, 0, writes, 40, keys, 3, values, soon()), 0);
+	assert_non_null(values[1].bytes);
+	assert_null(values[2].bytes);
+	beest_kv_values_free(values, 3);
+	assert_int_equal(request_at(0, BEEST_KV_ANSWERED, &writes[39], 1, keys, 1, values, soon()),
+			 -ENOBUFS);
+	assert_error_has("out of memory");
+	assert_int_equal(writes[39].ret, -ENOBUFS);
+	beest_kv_values_free(values, 1);
+	assert_int_equal(probe(&stats), 0);
+	assert_true(stats.out_of_memory_is_an_error);
+	assert_int_equal(stats.limit_bytes, 3 << 20);
+}
+
+static void probe_sees_evictions(void **state)
+{
+	static const char *const arguments[] = { "-m", "3", NULL };
+	static char large[200 * 1024];
+	struct beest_kv_stats stats;
+	char key[8];
+	int i;
+
+	(void)state;
+	start(arguments);
+	for (i = 0; i < 40; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		assert_int_equal(raw_kv_put(exchange, key, large, sizeof(large), TTL, soon()), 0);
+	}
+	assert_int_equal(probe(&stats), 0);
+	assert_true(stats.evictions > 0);
+	assert_false(stats.out_of_memory_is_an_error);
+}
+
+static void requests_to_a_server_full_of_connections(void **state)
+{
+	static const char *const arguments[] = { "-c", "64", NULL };
+	int fds[80], i;
+
+	(void)state;
+	start(arguments);
+	for (i = 0; i < 80; i++)
+		fds[i] = connect_counted();
+	for (i = 0; i < 20; i++) {
+		assert_true(beest_kv_transient(exchange_k(soon())));
+		assert_int_equal(probe(NULL), -EUSERS);
+		assert_error_has("too many connections");
+	}
+	for (i = 0; i < 80; i++)
+		close(fds[i]);
+	while (exchange_k(soon()) < 0)
+		pause_ms(5);
+	assert_int_equal(probe(NULL), 0);
+}
+
+static void requests_over_a_unix_socket(void **state)
+{
+	struct beest_kv_stats stats;
+
+	(void)state;
+	cache = cache_start_unix();
+	open_at(cache_hostport(cache));
+	assert_int_equal(exchange_k(soon()), 0);
+	assert_int_equal(probe(&stats), 0);
+	cache_kill(cache);
+	assert_true(exchange_k(soon()) < 0);
+	assert_int_equal(exchange_k(soon()), -ECONNREFUSED);
+	assert_int_equal(probe(&stats), -ECONNREFUSED);
+}
+
+static void signals_do_not_disturb_requests(void **state)
+{
+	struct sigaction action = { .sa_handler = tick };
+	int64_t begin;
+	int i;
+
+	(void)state;
+	ticks = 0;
+	sigaction(SIGALRM, &action, NULL);
+	set_timer(1, 1);
+	for (i = 0; i < 200 || ticks < 20; i++) {
+		assert_int_equal(exchange_k(soon()), 0);
+		if (i % 20 == 0)
+			assert_int_equal(probe(NULL), 0);
+	}
+
+	set_timer(10, 10);	/* libmemcached 1.0.16 gives up early then */
+	cache_stop(cache);
+	begin = beest_clock_now();
+	assert_int_equal(exchange_k(begin + 300 * BEEST_MS), -EHOSTDOWN);
+	assert_in_range(beest_clock_now() - begin, 250 * BEEST_MS, 60 * BEEST_SECOND);
+	set_timer(0, 0);
+	signal(SIGALRM, SIG_IGN);	/* valgrind delivers late */
+}
+
+/* Writes and reads a key that nobody else writes; returns how often another's value came. */
+static int requests_mixed_up(const char *me, int rounds)
+{
+	char value[48];
+	bool same;
+	int i, wrong = 0;
+
+	for (i = 0; i < rounds; i++) {
+		snprintf(value, sizeof(value), "%s %d", me, i);
+		if (exchange_value(me, value, &same, soon()) < 0 || !same)
+			wrong++;
+	}
+	return wrong;
+}
+
+static void a_child_has_request_connections_of_its_own(void **state)
+{
+	int status = -1;
+	long before;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(exchange_k(soon()), 0);
+	before = cache_stat(cache, "total_connections");
+	pid = fork();
+	if (pid == 0) {
+		status = requests_mixed_up("child", 300);
+		beest_kv_close(exchange);
+		_exit(status ? 1 : 0);
+	}
+	assert_int_equal(requests_mixed_up("parent", 300), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(cache_stat(cache, "total_connections"), before + 2);
+}
+
+static void *requests_thread(void *data)
+{
+	return (void *)(intptr_t)requests_mixed_up(data, 200);
+}
+
+static void threads_of_requests_do_not_meet(void **state)
+{
+	static char names[8][32];
+	pthread_t threads[8];
+	long before;
+	void *wrong;
+	int i;
+
+	(void)state;
+	before = cache_stat(cache, "total_connections");
+	for (i = 0; i < 8; i++) {
+		snprintf(names[i], sizeof(names[i]), "thread%d", i);
+		assert_int_equal(pthread_create(&threads[i], NULL, requests_thread, names[i]), 0);
+	}
+	for (i = 0; i < 8; i++) {
+		pthread_join(threads[i], &wrong);
+		assert_null(wrong);
+	}
+	/* about one each: an idle one may be overlooked in the moment it is given back */
+	assert_in_range(cache_stat(cache, "total_connections"), before + 2, before + 33);
+}
+
+static int set_answered(void)
+{
+	struct beest_kv_write write = {
+		.verb = BEEST_KV_SET, .key = "k", .value = "v", .size = 1, .ttl = TTL,
+	};
+	const char *const keys[] = { "epoch" };
+	struct beest_kv_value value;
+	int ret = request_at(0, BEEST_KV_ANSWERED, &write, 1, keys, 1, &value, soon());
+
+	beest_kv_values_free(&value, 1);
+	return ret;
+}
+
+/* One of each kind, kept: switching would connect again each time. */
+static void two_connections_are_enough(void **state)
+{
+	long before;
+	int i;
+
+	(void)state;
+	assert_int_equal(exchange_k(soon()), 0);
+	assert_int_equal(set_answered(), 0);
+	before = cache_stat(cache, "total_connections");
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(exchange_k(soon()), 0);
+		assert_int_equal(set_answered(), 0);
+	}
+	/* that of this question */
+	assert_int_equal(cache_stat(cache, "total_connections"), before + 1);
+}
+
+static void two_servers_at_once(void **state)
+{
+	struct beest_kv_request requests[2];
+	struct beest_kv_value values[2];
+	const char *const keys[] = { "epoch" };
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		requests[i] = (struct beest_kv_request){
+			.server = (size_t)i, .opening = &opening, .keys = keys, .key_count = 1,
+			.values = &values[i],
+		};
+	assert_int_equal(beest_kv_run(exchange, requests, 2, soon()), 0);
+	beest_kv_values_free(values, 2);
+	cache_kill(pair.caches[0]);
+	assert_true(beest_kv_run(exchange, requests, 2, soon()) < 0);
+	assert_error_has(pair.endpoints[0].text);
+	assert_true(requests[0].ret < 0);
+	assert_null(values[0].bytes);
+	assert_int_equal(requests[1].ret, 0);
+	assert_true(requests[1].answered);
+	beest_kv_values_free(values, 2);
 }
 
 #define WITH(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -836,39 +1051,40 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH(values_come_back),
-		WITH(empty_is_not_absent),
-		WITH(add_and_delete_tell_what_was),
-		WITH(nothing_asked_is_nothing),
-		WITH(long_life_is_cut),
 		WITH(many_keys_meet_their_values),
-		ALONE(unix_socket_works),
 		ALONE(names_are_resolved),
 		ALONE(unknown_name_is_refused),
 		WITH(bad_keys_are_refused),
-		WITH(a_bad_key_among_good_ones_spoils_the_request),
 		WITH(longest_key_fits),
-		ALONE(closed_port),
-		WITH(stopped_server),
-		WITH(late_answers_are_not_mixed_up),
 		WITH(one_second_is_enough_for_an_attempt),
-		ALONE(nobody_accepts),
-		WITH(restarted_server_is_empty),
-		ALONE(full_server),
-		ALONE(too_many_connections),
 		WITH(large_value_is_refused_here),
 		ALONE(large_value_is_refused_there),
 		ALONE(strange_answers),
 		ALONE(a_torn_answer_is_transient),
 		ALONE(a_failed_get_is_not_absence),
 		ALONE(transient_errors),
-		WITH(many_signals_do_not_matter),
 		WITH(two_signals_do_not_matter),
-		WITH(a_child_has_connections_of_its_own),
-		WITH(threads_do_not_meet),
 		TWO(two_servers_share_the_keys),
 		TWO(a_dead_one_is_named_and_not_replaced),
 		ALONE(lists_agree_in_any_order),
 		ALONE(the_choice_is_fixed),
+		ALONE(requests_do_as_the_fake_says),
+		ALONE(foreign_services),
+		ALONE(foreign_services_are_not_counted_with),
+		ALONE(a_dripping_server_is_left),
+		ALONE(requests_to_nobody),
+		ALONE(requests_that_nobody_accepts),
+		WITH(requests_to_a_stopped_server),
+		WITH(late_answers_of_requests),
+		ALONE(requests_to_a_full_server),
+		ALONE(probe_sees_evictions),
+		ALONE(requests_to_a_server_full_of_connections),
+		ALONE(requests_over_a_unix_socket),
+		WITH(signals_do_not_disturb_requests),
+		WITH(a_child_has_request_connections_of_its_own),
+		WITH(threads_of_requests_do_not_meet),
+		WITH(two_connections_are_enough),
+		TWO(two_servers_at_once),
 	};
 
 	cache_need();

@@ -17,7 +17,11 @@
 #include "lib/base/clock.h"
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
+#include "tests/support/kv-scenarios.h"
 #include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/rank.h"
+#include "tests/support/raw-kv.h"
 #include "tests/support/unit.h"
 
 #define USER "beest"
@@ -31,7 +35,7 @@ static char said[8192];			/* all log lines */
 
 static int64_t soon(void)
 {
-	return beest_clock_deadline(5 * BEEST_SECOND);
+	return beest_clock_deadline(60 * BEEST_SECOND);
 }
 
 static const char *path_of(const char *name)
@@ -91,7 +95,6 @@ static int group_setup(void **state)
 	(void)state;
 	clearenv();
 	cache_need();
-	alarm(100);
 	need_sasl();
 	strcpy(folder, "/tmp/exchange-login.XXXXXX");
 	if (!mkdtemp(folder))
@@ -142,14 +145,14 @@ static void note(void *data, int level, const char *text)
 
 static void open_context(const char *const *more)
 {
-	char server[320];
-	const char *options[8] = { server, "exchange.timeout=20s", "job.id=login" };
+	struct rank_settings settings = {
+		.servers = cache_hostport(cache)->text, .job = "login", .timeout = "1h",
+	};
 	int i;
 
-	snprintf(server, sizeof(server), "exchange.servers=%s", cache_hostport(cache)->text);
 	for (i = 0; more && more[i]; i++)
-		options[3 + i] = more[i];
-	assert_int_equal(hartebeest_open(&hb, options), 0);
+		settings.more[i] = more[i];
+	assert_int_equal(rank_open(&hb, &settings), 0);
 	hartebeest_log_set(hb, HARTEBEEST_LOG_DEBUG, note, NULL);
 }
 
@@ -179,16 +182,13 @@ static void works(void)
 	nothing_is_shown();
 }
 
-/* At once, not after the time-out: no other attempt would end differently. */
+/* At once: no other attempt would end differently, and the limit outlasts the test. */
 static void is_refused(int err, const char *sentence)
 {
-	int64_t begin = beest_clock_now();
-
 	assert_int_equal(hartebeest_msg_push(hb, "m", "x", 1), -err);
 	assert_error_has(sentence);
 	assert_int_equal(hartebeest_msg_wait(hb, "m", NULL, 0, NULL), -err);
 	assert_error_has(sentence);
-	assert_true(beest_clock_now() - begin < 10 * BEEST_SECOND);
 	nothing_is_shown();
 }
 
@@ -357,12 +357,12 @@ static void add_and_delete_tell_what_was(void **state)
 {
 	(void)state;
 	open_exchange();
-	assert_int_equal(beest_kv_delete(exchange, "k", soon()), -ENOENT);
-	assert_int_equal(beest_kv_add(exchange, "k", "1", 1, 60, soon()), 0);
-	assert_int_equal(beest_kv_add(exchange, "k", "2", 1, 60, soon()), -EEXIST);
-	assert_int_equal(beest_kv_put(exchange, "k", "3", 1, 60, soon()), 0);
-	assert_int_equal(beest_kv_delete(exchange, "k", soon()), 0);
-	assert_int_equal(beest_kv_put(exchange, "a b", "3", 1, 60, soon()), -EINVAL);
+	assert_int_equal(raw_kv_delete(exchange, "k", soon()), -ENOENT);
+	assert_int_equal(raw_kv_add(exchange, "k", "1", 1, 60, soon()), 0);
+	assert_int_equal(raw_kv_add(exchange, "k", "2", 1, 60, soon()), -EEXIST);
+	assert_int_equal(raw_kv_put(exchange, "k", "3", 1, 60, soon()), 0);
+	assert_int_equal(raw_kv_delete(exchange, "k", soon()), 0);
+	assert_int_equal(raw_kv_put(exchange, "a b", "3", 1, 60, soon()), -EINVAL);
 	assert_error_has("byte 2 is 0x20");
 }
 
@@ -380,8 +380,8 @@ static void values_come_back(void **state)
 	for (k = 0; k < sizeof(bytes); k++)
 		bytes[k] = (uint8_t)(k % 251 ? k : 0);
 	for (i = 0; i < BEEST_COUNT(sizes); i++) {
-		assert_int_equal(beest_kv_put(exchange, key, bytes, sizes[i], 60, soon()), 0);
-		assert_int_equal(beest_kv_get(exchange, &key, 1, &value, soon()), 0);
+		assert_int_equal(raw_kv_put(exchange, key, bytes, sizes[i], 60, soon()), 0);
+		assert_int_equal(raw_kv_get(exchange, &key, 1, &value, soon()), 0);
 		assert_non_null(value.bytes);
 		assert_int_equal(value.size, sizes[i]);
 		assert_memory_equal(value.bytes, bytes, sizes[i]);
@@ -404,10 +404,10 @@ static void many_keys_meet_their_values(void **state)
 		snprintf(keys[i], sizeof(keys[i]), "key-%zu", i);
 		asked[i] = keys[i];
 		if (i % 3)
-			assert_int_equal(beest_kv_put(exchange, keys[i], keys[i],
-						      strlen(keys[i]), 60, soon()), 0);
+			assert_int_equal(raw_kv_put(exchange, keys[i], keys[i],
+						    strlen(keys[i]), 60, soon()), 0);
 	}
-	assert_int_equal(beest_kv_get(exchange, asked, MANY, values, soon()), 0);
+	assert_int_equal(raw_kv_get(exchange, asked, MANY, values, soon()), 0);
 	for (i = 0; i < MANY; i++) {
 		assert_true((values[i].bytes != NULL) == (i % 3 != 0));
 		if (values[i].bytes)
@@ -419,11 +419,11 @@ static void many_keys_meet_their_values(void **state)
 /* A server that looks up its own name at each login may take longer than an attempt. */
 static int get_in_the_end(const char *key, struct beest_kv_value *value)
 {
-	int64_t end = beest_clock_deadline(20 * BEEST_SECOND);
+	int64_t end = beest_clock_deadline(600 * BEEST_SECOND);
 	int ret;
 
 	do
-		ret = beest_kv_get(exchange, &key, 1, value, soon());
+		ret = raw_kv_get(exchange, &key, 1, value, soon());
 	while (ret == -EHOSTDOWN && beest_clock_left(end));
 
 	return ret;
@@ -437,17 +437,17 @@ static void trouble_is_told_apart(void **state)
 
 	(void)state;
 	open_exchange();
-	assert_int_equal(beest_kv_put(exchange, key, "v", 1, 60, soon()), 0);
+	assert_int_equal(raw_kv_put(exchange, key, "v", 1, 60, soon()), 0);
 	cache_stop(cache);
-	assert_int_equal(beest_kv_get(exchange, &key, 1, &value,
-				      beest_clock_deadline(200 * BEEST_MS)), -EHOSTDOWN);
+	assert_int_equal(raw_kv_get(exchange, &key, 1, &value,
+				    beest_clock_deadline(200 * BEEST_MS)), -EHOSTDOWN);
 	cache_resume(cache);
 	assert_int_equal(get_in_the_end(key, &value), 0);
 	assert_int_equal(value.size, 1);
 	beest_kv_values_free(&value, 1);
 	cache_kill(cache);
-	assert_true(beest_kv_transient(beest_kv_get(exchange, &key, 1, &value, soon())));
-	assert_int_equal(beest_kv_put(exchange, key, "v", 1, 60, soon()), -ECONNREFUSED);
+	assert_true(beest_kv_transient(raw_kv_get(exchange, &key, 1, &value, soon())));
+	assert_int_equal(raw_kv_put(exchange, key, "v", 1, 60, soon()), -ECONNREFUSED);
 	setenv("SASL_CONF_PATH", folder, 1);
 	cache_restart(cache);
 	assert_int_equal(get_in_the_end(key, &value), 0);
@@ -466,6 +466,65 @@ static void a_restart_in_a_wait(void **state)
 	cache_restart(cache);
 	assert_int_equal(hartebeest_barrier(hb, "go"), 0);
 	nothing_is_shown();
+}
+
+static void stage_restart(void)
+{
+	setenv("SASL_CONF_PATH", folder, 1);
+	cache_restart(cache);
+	unsetenv("SASL_CONF_PATH");
+}
+
+static void stage_pause(int seconds)
+{
+	pause_ms(seconds * 1000);
+}
+
+static void requests_do_as_without_login(void **state)
+{
+	struct kv_stage stage = { NULL, stage_restart, stage_pause };
+	const struct kv_scenario *scenario;
+
+	for (scenario = kv_scenarios; scenario->name; scenario++) {
+		if (scenario->without_login)
+			continue;
+		print_message("%s\n", scenario->name);
+		stage_restart();
+		open_exchange();
+		stage.kv = exchange;
+		scenario->run(&stage);
+		teardown(state);
+	}
+}
+
+/* One that looks up its own name may take longer than a probe, too. */
+static int probe_in_the_end(struct beest_kv_stats *stats)
+{
+	int64_t end = beest_clock_deadline(600 * BEEST_SECOND);
+	int ret;
+
+	do
+		ret = beest_kv_probe(exchange, 0, stats);
+	while (beest_kv_transient(ret) && beest_clock_left(end));
+
+	return ret;
+}
+
+static void the_probe_tells_that_a_login_is_missing(void **state)
+{
+	struct beest_kv_value value;
+	const char *const keys[] = { "epoch" };
+	struct beest_kv_request request = { .keys = keys, .key_count = 1, .values = &value };
+	struct beest_kv_stats stats;
+
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
+	assert_true(beest_kv_transient(beest_kv_run(exchange, &request, 1, soon())));
+	assert_int_equal(probe_in_the_end(&stats), -EACCES);
+	assert_error_has("login missing: the server demands one");
+	teardown(state);
+	open_exchange();
+	assert_int_equal(probe_in_the_end(&stats), 0);
+	assert_string_equal(stats.version, "");
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -487,6 +546,8 @@ int main(void)
 		TEST(many_keys_meet_their_values),
 		TEST(trouble_is_told_apart),
 		TEST(a_restart_in_a_wait),
+		TEST(requests_do_as_without_login),
+		TEST(the_probe_tells_that_a_login_is_missing),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -20,6 +20,7 @@
 #include "hartebeest.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/rank.h"
 #include "tests/support/ranks.h"
 #include "tests/support/unit.h"
 
@@ -32,7 +33,6 @@
 #endif
 
 static struct cache *cache;
-static char servers[320];
 
 /* --------------------------------------------------------------- network --- */
 
@@ -78,7 +78,6 @@ static int set_up(void **state)
 	settle();
 	cache_need();
 	cache = cache_start(NULL);
-	snprintf(servers, sizeof(servers), "exchange.servers=%s", cache_hostport(cache)->text);
 	return 0;
 }
 
@@ -124,17 +123,19 @@ static void fatal(const char *what)
 
 static void open_end(struct end *end, int which, const char *const options[OPTIONS])
 {
-	const char *all[OPTIONS + 3] = { servers, "qp_attr.retry_cnt=5" };
+	struct rank_settings settings = {
+		.servers = cache_hostport(cache)->text, .more = { "qp_attr.retry_cnt=5" },
+	};
 	static int serial;
 	int i;
 
 	for (i = 0; i < OPTIONS && options[i]; i++)
-		all[2 + i] = options[i];
+		settings.more[1 + i] = options[i];
 	memset(end, 0, sizeof(*end));
 	serial++;
 	snprintf(end->me, sizeof(end->me), "%d-%d", (serial - 1) / 2, which);
 	snprintf(end->peer, sizeof(end->peer), "%d-%d", (serial - 1) / 2, !which);
-	WORKS(hartebeest_open(&end->hb, all));
+	WORKS(rank_open(&end->hb, &settings));
 	hartebeest_log_set(end->hb, HARTEBEEST_LOG_INFO, keep, end);
 }
 
@@ -179,7 +180,7 @@ static void complete(struct end *end)
 	struct ibv_wc wc;
 
 	assert_int_equal(hartebeest_poll_until(end->cq, 1, &wc,
-					       hartebeest_clock() + INT64_C(10000000000)), 1);
+					       hartebeest_clock() + RANK_PATIENCE_S * INT64_C(1000000000)), 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
@@ -510,7 +511,7 @@ static const struct question questions[] = {
 	{ { "device.gid=ip:10.77.0.1" }, "10.78.0.2", 0, "::ffff:10.77.0.1" },
 	{ { "device.addr=fd78::2" }, "fd77::1", 0, "fd78::2" },
 	{ { "device.addr=10.9.0.1", "exchange.timeout=1500ms" }, "10.9.0.99", -ETIMEDOUT,
-	  "no path to 10.9.0.99 from 10.9.0.1 (v0): the address does not answer to ARP" },
+	  "no path to 10.9.0.99 from 10.9.0.1 (v0): the address does not answer ARP" },
 	{ { "device.addr=fd09::1", "exchange.timeout=1500ms" }, "fd09::99", -ETIMEDOUT,
 	  "neighbour discovery" },
 	{ { NULL }, "192.0.2.1", -ENETUNREACH, "there is no route to the address" },
@@ -525,7 +526,7 @@ static const struct question questions[] = {
 #endif
 	{ { NULL }, "127.0.0.1", -EINVAL, "127.0.0.1 is a loopback address" },
 	{ { NULL }, "::1", -EINVAL, "::1 is a loopback address" },
-	{ { NULL }, "0.0.0.0", -EINVAL, "0.0.0.0 is no address of one host" },
+	{ { NULL }, "0.0.0.0", -EINVAL, "0.0.0.0 is not the address of one host" },
 	{ { NULL }, "239.1.1.1", -EINVAL, "multicast" },
 	{ { NULL }, "nowhere", -EINVAL, "'nowhere' is not an IPv4 or IPv6 address" },
 	{ { NULL }, "fe80::1%nothere", -ENODEV, "no network interface 'nothere'" },
@@ -666,7 +667,7 @@ static void datagrams(void **state)
 						 address.qkey, 6, IBV_SEND_SIGNALED), 0);
 	complete(&ends[0]);
 	assert_int_equal(hartebeest_poll_until(ends[1].cq, 1, &wc,
-					       hartebeest_clock() + INT64_C(10000000000)), 1);
+					       hartebeest_clock() + RANK_PATIENCE_S * INT64_C(1000000000)), 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 1040);		/* GRH before it */
 	assert_int_equal(((char *)ends[1].mr->addr)[40], 99);

@@ -17,6 +17,7 @@
 #include "hartebeest.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/rank.h"
 #include "tests/support/unit.h"
 
 #define SECOND INT64_C(1000000000)
@@ -40,13 +41,14 @@ static void *pull(void *data)
 
 static struct hartebeest *open_at_rxe0(const char *timeout)
 {
-	char server[320];
-	const char *options[] = { server, timeout, "device.name=rxe0", "job.rank=0", NULL };
+	const struct rank_settings settings = {
+		.servers = cache_hostport(cache)->text, .timeout = timeout, .device = "rxe0",
+		.more = { "job.rank=0" },
+	};
 	struct ibv_context *verbs;
 	struct hartebeest *hb;
 
-	snprintf(server, sizeof(server), "exchange.servers=%s", cache_hostport(cache)->text);
-	assert_int_equal(hartebeest_open(&hb, options), 0);
+	assert_int_equal(rank_open(&hb, &settings), 0);
 	assert_int_equal(hartebeest_context(hb, &verbs), 0);
 	return hb;
 }
@@ -54,7 +56,7 @@ static struct hartebeest *open_at_rxe0(const char *timeout)
 /* The next event of that type; others may come between. */
 static void comes(struct hartebeest *hb, enum ibv_event_type type, int fatal)
 {
-	int64_t deadline = hartebeest_clock() + 10 * SECOND;
+	int64_t deadline = hartebeest_clock() + RANK_PATIENCE_S * SECOND;
 	struct hartebeest_event event;
 
 	do
@@ -66,9 +68,8 @@ static void comes(struct hartebeest *hb, enum ibv_event_type type, int fatal)
 
 static void a_port_that_goes_down(void **state)
 {
-	struct hartebeest *hb = open_at_rxe0("exchange.timeout=20s");
+	struct hartebeest *hb = open_at_rxe0(NULL);
 	struct hartebeest_event event;
-	int64_t begin = hartebeest_clock();
 	struct pollfd waiting = { .events = POLLIN };
 	pthread_t thread;
 
@@ -78,7 +79,6 @@ static void a_port_that_goes_down(void **state)
 	pthread_create(&thread, NULL, pull, NULL);
 	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL), -ENETDOWN);
 	assert_non_null(strstr(hartebeest_error(), "port rxe0:1 went down while waiting, and is down"));
-	assert_true(hartebeest_clock() - begin < 5 * SECOND);
 	pthread_join(thread, NULL);
 
 	waiting.fd = hartebeest_event_fd(hb);
@@ -91,7 +91,7 @@ static void a_port_that_goes_down(void **state)
 
 static void a_wait_after_it_came_back(void **state)
 {
-	struct hartebeest *hb = open_at_rxe0("exchange.timeout=300ms");
+	struct hartebeest *hb = open_at_rxe0("2s");
 
 	(void)state;
 	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL), -ETIMEDOUT);

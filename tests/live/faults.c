@@ -136,7 +136,7 @@ static void expect_refusal(struct live *live, const struct refused *refused)
 	char text[768];
 
 	EXPECT(hartebeest_poll_until(live->cq, 1, &wc, hartebeest_clock() +
-				     INT64_C(10000000000)) == 1);
+				     LIVE_PATIENCE) == 1);
 	EXPECT(wc.status == refused->status);
 	EXPECT(wc.wr_id == 51);
 	EXPECT(hartebeest_completion_text(live->hb, &wc, text, sizeof(text)) == 0);

@@ -52,7 +52,7 @@ static void begin(struct live *live, int rank)
 /* A send each way: arrives only if the receive is there and the numbers are right. */
 static void talk(struct live *live)
 {
-	int64_t deadline = hartebeest_clock() + INT64_C(10000000000);
+	int64_t deadline = hartebeest_clock() + LIVE_PATIENCE;
 	struct ibv_wc wc;
 
 	EXPECT(hartebeest_post_send(live->qp, part(live, OWN), SIZE, live->mr->lkey, 42, 0) == 0);
@@ -69,7 +69,7 @@ static void write_there(struct live *live, uint32_t rkey, struct ibv_wc *wc)
 				     live->there.address + LANDED, rkey, 43,
 				     IBV_SEND_SIGNALED) == 0);
 	EXPECT(hartebeest_poll_until(live->cq, 1, wc, hartebeest_clock() +
-				     INT64_C(10000000000)) == 1);
+				     LIVE_PATIENCE) == 1);
 }
 
 /* ------------------------------------------------------------ leftovers --- */
@@ -155,7 +155,6 @@ static int lonely_rank(int rank, void *data)
 	EXPECT(hartebeest_mr_fetch(live.hb, "nobody", &mr) == -ETIMEDOUT);
 	EXPECT(strstr(hartebeest_error(), "nobody") != NULL);
 	EXPECT(hartebeest_clock() - start >= INT64_C(2000000000));
-	EXPECT(hartebeest_clock() - start < INT64_C(10000000000));
 	hartebeest_close(live.hb);
 	return 0;
 }

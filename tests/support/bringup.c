@@ -15,6 +15,7 @@
 #include "tests/support/bringup.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/pause.h"
+#include "tests/support/rank.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
@@ -27,7 +28,6 @@ struct bringup *bringup_new(const char *server, const char *job, int size)
 		abort();
 	snprintf(bringup->server, sizeof(bringup->server), "%s", server);
 	snprintf(bringup->job, sizeof(bringup->job), "%s", job);
-	strcpy(bringup->timeout, "20s");
 	bringup->size = size;
 	bringup->hold_rank = -1;
 	return bringup;
@@ -84,16 +84,13 @@ static int each_peer(struct bringup_member *member, each_fn *fn)
 
 static int open_context(struct bringup_member *member)
 {
-	char rank[32], size[48], server[1300], job[64], timeout[48];
-	const char *options[] = { rank, size, server, job, timeout, NULL };
 	const struct bringup *bringup = member->bringup;
+	const struct rank_settings settings = {
+		.servers = bringup->server, .job = bringup->job, .rank = member->rank,
+		.size = bringup->size,
+	};
 
-	snprintf(rank, sizeof(rank), "job.rank=%d", member->rank);
-	snprintf(size, sizeof(size), "job.nparticipants=%d", bringup->size);
-	snprintf(server, sizeof(server), "exchange.servers=%s", bringup->server);
-	snprintf(job, sizeof(job), "job.id=%s", bringup->job);
-	snprintf(timeout, sizeof(timeout), "exchange.timeout=%s", bringup->timeout);
-	return hartebeest_open(&member->hb, options);
+	return rank_open(&member->hb, &settings);
 }
 
 static struct bringup_rank *own(struct bringup_member *member)
@@ -280,6 +277,7 @@ int bringup_take(struct bringup_member *member)
 	bool holds = bringup->hold_rank == member->rank || bringup->hold_rank == BRINGUP_RANKS;
 
 	own(member)->pid = getpid();
+	beest_process_mark(own(member)->process);
 	if (holds && bringup->deadly_call) {
 		dying = bringup;
 		fake_verbs.hook = die_at_call;
@@ -310,10 +308,10 @@ static struct beest_qp *find_qp(struct bringup_member *member, int peer)
 
 static int rejoin(struct bringup_member *member, int peer)
 {
-	pid_t now = __atomic_load_n(&member->bringup->rank[peer].pid, __ATOMIC_ACQUIRE);
+	const uint8_t *now = member->bringup->rank[peer].process;
 	int ret = 0;
 
-	if ((pid_t)find_qp(member, peer)->peer.author.pid != now)
+	if (memcmp(find_qp(member, peer)->remote.incarnation.bytes, now, BEEST_PROCESS_SIZE) != 0)
 		ret = hartebeest_qp_reconnect(member->hb, qp_name(peer).text,
 					      qp_key(peer, member->rank).text);
 	return ret;

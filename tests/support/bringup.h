@@ -34,6 +34,7 @@ struct bringup_end {
 
 struct bringup_rank {
 	pid_t pid;
+	uint8_t process[8];			/* the incarnation's first half */
 	int at;					/* the step it takes or has ended at */
 	int ret;
 	char error[1024];
@@ -45,7 +46,6 @@ struct bringup_rank {
 struct bringup {
 	char server[1200];			/* exchange.servers */
 	char job[32];
-	char timeout[16];			/* preset 20s */
 	int size;
 
 	/* One rank waits before a step, or after the last, until it may go. */

@@ -48,7 +48,7 @@ void live_close(struct live *live)
 
 void live_complete(struct live *live, uint64_t wr_id, struct ibv_wc *wc)
 {
-	int64_t deadline = hartebeest_clock() + INT64_C(10000000000);
+	int64_t deadline = hartebeest_clock() + LIVE_PATIENCE;
 	char text[512] = "";
 
 	EXPECT(hartebeest_poll_until(live->cq, 1, wc, deadline) == 1);

@@ -5,11 +5,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,8 @@
 
 #define CACHES_MAX 16
 #define ARGUMENTS_MAX 24
-#define START_MS 10000
+#define START_MS 120000
+#define ANSWER_MS 60000
 
 struct cache {
 	pid_t pid;				/* 0: does not run */
@@ -312,18 +315,51 @@ struct cache *cache_start_unix(void)
 	return cache;
 }
 
-/* A test's own timers may interrupt the waiting. */
-static void wait_for(pid_t pid, int options)
+/* Is the state in that file, after the name in parentheses, one of @states? */
+static bool state_is(const char *stat_file, const char *states)
 {
-	while (waitpid(pid, NULL, options) < 0 && errno == EINTR)
-		;
+	char line[512] = "", *name_end;
+	FILE *file = fopen(stat_file, "r");
+
+	if (!file)
+		return true;			/* the thread has ended meanwhile */
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	name_end = strrchr(line, ')');
+	return !name_end || (name_end[1] && strchr(states, name_end[2]));
 }
 
-/* Waits until the kernel has really stopped it: kill(2) only asks. */
+static bool threads_are(pid_t pid, const char *states)
+{
+	char pattern[64];
+	glob_t threads;
+	bool all = true;
+	size_t i;
+
+	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/stat", (int)pid);
+	if (glob(pattern, GLOB_NOSORT, NULL, &threads))
+		return true;
+	for (i = 0; all && i < threads.gl_pathc; i++)
+		all = state_is(threads.gl_pathv[i], states);
+	globfree(&threads);
+	return all;
+}
+
+/*
+ * kill(2) only asks, and each thread stops or ends by itself: one that still runs may
+ * answer.  A forked rank is not the server's parent, so waitpid(2) does not wait for it.
+ */
+static void signal_and_await(pid_t pid, int signal, const char *states)
+{
+	kill(pid, signal);
+	while (!threads_are(pid, states))
+		pause_ms(1);
+}
+
 void cache_stop(struct cache *cache)
 {
-	kill(cache->pid, SIGSTOP);
-	wait_for(cache->pid, WUNTRACED);
+	signal_and_await(cache->pid, SIGSTOP, "TtZX");
 }
 
 void cache_resume(struct cache *cache)
@@ -336,8 +372,9 @@ void cache_kill(struct cache *cache)
 	if (!cache->pid)
 		return;
 
-	kill(cache->pid, SIGKILL);
-	wait_for(cache->pid, 0);
+	signal_and_await(cache->pid, SIGKILL, "ZX");
+	while (waitpid(cache->pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	cache->pid = 0;
 }
 
@@ -390,7 +427,7 @@ static int poll_again(struct pollfd *fds, nfds_t count, int ms)
 static int is_complete(const char *answer, size_t size)
 {
 	static const char *const ends[] = {
-		"END\r\n", "STORED\r\n", "DELETED\r\n", "NOT_FOUND\r\n", "ERROR\r\n",
+		"END\r\n", "STORED\r\n", "DELETED\r\n", "NOT_FOUND\r\n", "ERROR\r\n", "OK\r\n",
 	};
 	size_t i, length;
 
@@ -413,7 +450,7 @@ const char *cache_talk(const struct cache *cache, const char *request,
 	if (fd < 0 || write(fd, request, strlen(request)) < 0)
 		give_up("the server takes no request: %s", strerror(errno));
 	while (got > 0 && used < size - 1 && !is_complete(answer, used) &&
-	       poll_again(&pollfd, 1, 2000) == 1) {
+	       poll_again(&pollfd, 1, ANSWER_MS) == 1) {
 		got = read(fd, answer + used, size - 1 - used);
 		used += got > 0 ? (size_t)got : 0;
 	}
@@ -436,8 +473,11 @@ long cache_stat(const struct cache *cache, const char *name)
 
 struct fake {
 	struct beest_hostport endpoint;
+	const struct fake_service *service;	/* NULL: answer and good say what it does */
 	const char *answer;
 	int good;
+	int dripped;
+	int incremented;
 	int fd;
 	int ends[2];		/* a pipe whose closing ends the thread */
 	pthread_t thread;
@@ -468,32 +508,102 @@ static void serve(struct fake *fake, int fd)
 	close(fd);
 }
 
+static int say(int fd, const char *bytes, size_t size)
+{
+	return !size || send(fd, bytes, size, MSG_NOSIGNAL) >= 0;
+}
+
+/* One value after another to the keys of a get, until the client has had enough. */
+static void drip(struct fake *fake, int fd, char *request)
+{
+	char *key, *rest = NULL, line[400];
+
+	key = strstr(request, "get ");
+	if (!key)
+		return;
+	key = strtok_r(key + 4, " \r\n", &rest);
+	for (; key; key = strtok_r(NULL, " \r\n", &rest)) {
+		snprintf(line, sizeof(line), "VALUE %.250s 0 1\r\nx\r\n", key);
+		if (!say(fd, line, strlen(line)))
+			return;
+		__atomic_fetch_add(&fake->dripped, 1, __ATOMIC_RELAXED);
+		pause_ms(fake->service->drip_ms);
+	}
+	say(fd, "END\r\n", 5);
+}
+
+static void serve_foreign(struct fake *fake, int fd)
+{
+	const struct fake_service *service = fake->service;
+	char request[32 * 1024];
+	ssize_t got;
+
+	say(fd, service->banner, service->banner_size);
+	while (!service->closes && awake(fake, fd)) {
+		got = read(fd, request, sizeof(request) - 1);
+		if (got <= 0)
+			break;
+		request[got] = '\0';
+		if (strstr(request, "incr "))
+			__atomic_fetch_add(&fake->incremented, 1, __ATOMIC_RELAXED);
+		if (service->drip_ms)
+			drip(fake, fd, request);
+		if (!say(fd, service->echoes ? request : service->answer,
+			 service->echoes ? (size_t)got : service->answer_size))
+			break;
+	}
+	close(fd);
+}
+
 static void *fake_run(void *data)
 {
 	struct fake *fake = data;
 	int fd;
 
-	while (fake->answer && awake(fake, fake->fd)) {
+	while ((fake->answer || fake->service) && awake(fake, fake->fd)) {
 		fd = accept(fake->fd, NULL, NULL);
-		if (fd >= 0)
+		if (fd >= 0 && fake->service)
+			serve_foreign(fake, fd);
+		else if (fd >= 0)
 			serve(fake, fd);
 	}
 	return NULL;
 }
 
-struct fake *fake_start(const char *answer, int good)
+static struct fake *fake_begin(const struct fake_service *service, const char *answer, int good)
 {
 	struct fake *fake = calloc(1, sizeof(*fake));
 
 	if (!fake || pipe(fake->ends) < 0)
 		give_up("no pipe: %s", strerror(errno));
 
+	fake->service = service;
 	fake->answer = answer;
 	fake->good = good;
 	fake->fd = bind_free(&fake->endpoint);
 	if (listen(fake->fd, 16) < 0 || pthread_create(&fake->thread, NULL, fake_run, fake))
 		give_up("no fake server: %s", strerror(errno));
 	return fake;
+}
+
+struct fake *fake_start(const char *answer, int good)
+{
+	return fake_begin(NULL, answer, good);
+}
+
+struct fake *fake_start_service(const struct fake_service *service)
+{
+	return fake_begin(service, NULL, 0);
+}
+
+int fake_dripped(const struct fake *fake)
+{
+	return __atomic_load_n(&fake->dripped, __ATOMIC_RELAXED);
+}
+
+int fake_incremented(const struct fake *fake)
+{
+	return __atomic_load_n(&fake->incremented, __ATOMIC_RELAXED);
 }
 
 const struct beest_hostport *fake_hostport(const struct fake *fake)

@@ -21,13 +21,14 @@ void cache_need(void);
 
 /*
  * Starts one on a free port of 127.0.0.1 with more arguments, NULL-terminated; NULL:
- * none.  Returns when it answers; ends the program when it does not within 10 s.
+ * none.  Returns when it answers; ends the program when it does not within 2 min.
  */
 struct cache *cache_start(const char *const *arguments);
 
 /* The same, on a socket in the directory of temporary files. */
 struct cache *cache_start_unix(void);
 
+/* Any process of the test may stop or kill one; only the one that started it restarts it. */
 void cache_stop(struct cache *cache);		/* SIGSTOP: it is silent now */
 void cache_resume(struct cache *cache);
 void cache_kill(struct cache *cache);		/* its port is closed now */
@@ -36,7 +37,7 @@ void cache_end(struct cache *cache);		/* accepts NULL */
 
 const struct beest_hostport *cache_hostport(const struct cache *cache);
 
-/* Sends @request on a connection of its own and returns what comes within 2 s at most. */
+/* Sends @request on a connection of its own and returns what comes within a minute. */
 const char *cache_talk(const struct cache *cache, const char *request,
 		       char *answer, size_t size);
 
@@ -57,6 +58,20 @@ void closed_hostport(struct beest_hostport *endpoint);
 struct fake;
 
 struct fake *fake_start(const char *answer, int good);
+/* Anything that may listen at a port; must outlive the fake. */
+struct fake_service {
+	const char *banner;		/* said at once; NULL: nothing */
+	size_t banner_size;
+	const char *answer;		/* to whatever is sent; NULL: nothing */
+	size_t answer_size;
+	int echoes, closes;
+	int drip_ms;			/* a get is answered by one value each time these pass */
+};
+
+struct fake *fake_start_service(const struct fake_service *service);
+int fake_dripped(const struct fake *fake);	/* values until now */
+int fake_incremented(const struct fake *fake);	/* requests with an incr until now */
+
 const struct beest_hostport *fake_hostport(const struct fake *fake);
 void fake_end(struct fake *fake);
 

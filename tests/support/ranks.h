@@ -24,7 +24,7 @@ struct ranks {
 /*
  * Forks @ranks->count children, each with HARTEBEEST_NID and so on in its environment
  * and on a port of its own as far as there are, and runs @function in each.  A rank
- * succeeds by returning 0.  Returns how many did not; after a minute the rest is
+ * succeeds by returning 0.  Returns how many did not; after ten minutes the rest is
  * killed and counted too.
  */
 int ranks_run(const struct ranks *ranks, int (*function)(int rank, void *data), void *data);

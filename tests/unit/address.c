@@ -94,22 +94,21 @@ static void gid_is(const uint8_t raw[16], const char *text)
 }
 
 /* The other end, as @qp would find it, at @gid and with the IP address @ip. */
-static struct beest_peer peer_of(const struct beest_qp *qp, const char *gid, const char *ip)
+static struct beest_endpoint peer_of(const struct beest_qp *qp, const char *gid, const char *ip)
 {
-	struct beest_peer peer = { .author = { .host = "far", .pid = 12, .rank = 3 } };
+	struct beest_endpoint peer = qp->local.endpoint;
 
-	peer.card = qp->end.card;
-	set_gid(peer.card.gid, gid);
-	set_gid(peer.card.address, ip);
-	peer.card.qp_num = 0xabcdef;
-	peer.card.lid = 0xbeef;
-	snprintf(peer.card.device, sizeof(peer.card.device), "far0:1");
+	peer.rank = 3;
+	set_gid(peer.gid.raw, gid);
+	set_gid(peer.ip.raw, ip);
+	peer.qp_num = 0xabcdef;
+	peer.lid = 0xbeef;
 	return peer;
 }
 
 static int connect_to(struct beest_qp *qp, const char *gid, const char *ip)
 {
-	struct beest_peer peer = peer_of(qp, gid, ip);
+	struct beest_endpoint peer = peer_of(qp, gid, ip);
 
 	return beest_qp_connect(qp, "far", &peer, &hb->log);
 }
@@ -189,7 +188,7 @@ static void opened_by_address(const char *addr, const char *device, int sgid_ind
 	snprintf(option, sizeof(option), "device.addr=%s", addr);
 	hb = NULL;
 	open_with(option, NULL);
-	assert_int_equal(make_qp(hb, IBV_QPT_RC)->end.sgid_index, sgid_index);
+	assert_int_equal(make_qp(hb, IBV_QPT_RC)->local.sgid_index, sgid_index);
 	assert_string_equal(hb->device.label, device);
 	hartebeest_close(hb);
 	hb = NULL;
@@ -246,7 +245,7 @@ static void published(const char *option, const char *wanted)
 {
 	hb = NULL;
 	open_with(option, NULL);
-	gid_is(make_qp(hb, IBV_QPT_RC)->end.card.address, wanted);
+	gid_is(make_qp(hb, IBV_QPT_RC)->local.endpoint.ip.raw, wanted);
 	hartebeest_close(hb);
 	hb = NULL;
 }
@@ -302,12 +301,12 @@ static void moved_before(void **state)
 	for (i = 0; i < BEEST_COUNT(targets); i++) {
 		open_with(NULL, NULL);
 		qp = make_qp(hb, IBV_QPT_RC);
-		assert_int_equal(qp->end.sgid_index, 3);
+		assert_int_equal(qp->local.sgid_index, 3);
 		swap_gids(3, targets[i]);
 		assert_int_equal(connect_roce(qp), 0);
 		rtr_tries(&ah);
 		assert_int_equal(ah.grh.sgid_index, targets[i]);
-		assert_int_equal(qp->end.sgid_index, targets[i]);
+		assert_int_equal(qp->local.sgid_index, targets[i]);
 		snprintf(line, sizeof(line), "6 queue pair 'qp': GID ::ffff:10.0.0.1 moved from "
 			 "index 3 to %d of port fake0:1", targets[i]);
 		assert_non_null(strstr(logged, line));
@@ -331,7 +330,7 @@ static void the_right_one_of_equals(void **state)
 	qp = make_qp(hb, IBV_QPT_RC);
 	swap_gids(5, 6);
 	assert_int_equal(connect_to(qp, "fe80::2", "fe80::2"), 0);
-	assert_int_equal(qp->end.sgid_index, 6);
+	assert_int_equal(qp->local.sgid_index, 6);
 }
 
 static void gone(void **state)
@@ -345,9 +344,9 @@ static void gone(void **state)
 	gids[3].gid = NULL;
 	gids[2].gid = "::ffff:10.0.0.9";
 	assert_int_equal(connect_roce(qp), -ENODATA);
-	assert_error_is("the GID ::ffff:10.0.0.1 (RoCE v2) of this end is no longer in the table of "
-			"port fake0:1: was its address removed?  hartebeest_qp_reset() and "
-			"hartebeest_qp_publish() choose anew among index 0: "
+	assert_error_is("queue pair 'qp' and 'far': the GID ::ffff:10.0.0.1 (RoCE v2) of this end "
+			"is no longer in the table of port fake0:1: was its address removed?  "
+			"hartebeest_qp_reset() and hartebeest_qp_publish() choose again among index 0: "
 			"fe80::a00:27ff:fe00:1, RoCE v1; index 1: fe80::a00:27ff:fe00:1, RoCE v2; "
 			"index 2: ::ffff:10.0.0.9, RoCE v1");
 	assert_int_equal(fake_verbs_last_modify(qp->qp)->attr.qp_state, IBV_QPS_INIT);
@@ -455,12 +454,12 @@ static void address_handle_moved_under_way(void **state)
 	fake_verbs.hook = move_under_way;
 	assert_int_equal(connect_roce(qp), 0);
 	assert_int_equal(beest_qp_address(qp, "far", &address), 0);
-	assert_int_equal(qp->end.sgid_index, 5);
+	assert_int_equal(qp->local.sgid_index, 5);
 
 	fake_verbs.hook = NULL;
 	fake_verbs_fail("ibv_create_ah", 1, EINVAL);
 	assert_int_equal(connect_roce(qp), -EINVAL);
-	assert_error_is("cannot make an address handle for 'far' (far0:1): Invalid argument");
+	assert_error_is("cannot make an address handle for 'far': Invalid argument");
 }
 
 /* Without a routing header there is no index to go wrong. */
@@ -504,10 +503,10 @@ static void contexts_of_several_ports(void **state)
 		assert_int_equal(connect_roce(qps[i]), 0);
 	}
 	for (i = 0; i < 3; i++) {
-		assert_string_equal(qps[i]->end.card.device, labels[i]);
-		gid_is(qps[i]->end.card.address, addresses[i]);
+		assert_string_equal(qps[i]->local.label, labels[i]);
+		gid_is(qps[i]->local.endpoint.ip.raw, addresses[i]);
 		assert_int_equal(fake_verbs_last_modify(qps[i]->qp)->ret, 0);
-		assert_int_equal(qps[i]->end.port, i == 1 ? 2 : 1);
+		assert_int_equal(qps[i]->local.port, i == 1 ? 2 : 1);
 	}
 	hartebeest_close(contexts[1]);
 	hartebeest_close(contexts[0]);
@@ -614,7 +613,7 @@ static void another_start(void **state)
 	(void)state;
 	open_with("device.resolver=rdmacm", "device.gid=index:1");
 	qp = make_qp(hb, IBV_QPT_RC);
-	gid_is(qp->end.card.address, "::ffff:10.0.0.1");
+	gid_is(qp->local.endpoint.ip.raw, "::ffff:10.0.0.1");
 	assert_int_equal(connect_to(qp, "fe80::2", "::ffff:10.0.0.2"), 0);
 	rtr_tries(&ah);
 	assert_int_equal(ah.grh.sgid_index, 3);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* clock.c - deadlines, back-off, and the random bits that jitter it */
+/* clock.c - deadlines and back-off */
 #include "config.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/random.h"
 #include "tests/support/pause.h"
 #include "tests/support/unit.h"
 
@@ -57,19 +54,19 @@ static void test_pause(void **state)
 	const int64_t cap = 5 * BEEST_MS;
 
 	(void)state;
-	assert_true(beest_backoff_pause(-1, cap) == 50 * BEEST_US);
-	assert_true(beest_backoff_pause(0, cap) == 50 * BEEST_US);
-	assert_true(beest_backoff_pause(800 * BEEST_US, cap) == 50 * BEEST_US);
-	assert_true(beest_backoff_pause(1600 * BEEST_US, cap) == 100 * BEEST_US);
-	assert_true(beest_backoff_pause(80 * BEEST_MS, cap) == cap);
-	assert_true(beest_backoff_pause(INT64_MAX, cap) == cap);
+	assert_true(beest_clock_backoff_pause(-1, cap) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(0, cap) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(800 * BEEST_US, cap) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(1600 * BEEST_US, cap) == 100 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(80 * BEEST_MS, cap) == cap);
+	assert_true(beest_clock_backoff_pause(INT64_MAX, cap) == cap);
 }
 
 static int64_t cap_of(int ranks)
 {
 	struct beest_backoff backoff;
 
-	beest_backoff_start(&backoff, ranks);
+	beest_clock_backoff_start(&backoff, ranks);
 	return backoff.cap;
 }
 
@@ -87,7 +84,9 @@ static void test_cap_grows_with_ranks(void **state)
 /* A back-off that has been waiting so long that its pause is the cap. */
 static struct beest_backoff tired_backoff(int64_t cap, uint32_t seed)
 {
-	struct beest_backoff backoff = { beest_clock_now() - 100 * cap, cap, seed };
+	struct beest_backoff backoff = {
+		.start = beest_clock_now() - 100 * cap, .cap = cap, .keys = SIZE_MAX, .seed = seed,
+	};
 
 	return backoff;
 }
@@ -96,29 +95,37 @@ static int64_t slept(struct beest_backoff *backoff, int64_t deadline)
 {
 	int64_t before = beest_clock_now();
 
-	beest_backoff_sleep(backoff, deadline);
+	beest_clock_backoff_sleep(backoff, deadline);
 	return beest_clock_now() - before;
 }
 
-/*
- * How late a sleep ends is the machine's business, so the least of several tells
- * that none was asked to be longer.
- */
+/* The linker's --wrap: what the library asked for, since the machine decides when it ends. */
+int __wrap_clock_nanosleep(clockid_t id, int flags, const struct timespec *until,
+			   struct timespec *left);
+int __real_clock_nanosleep(clockid_t id, int flags, const struct timespec *until,
+			   struct timespec *left);
+
+static int64_t asked;			/* from the moment of the call */
+
+int __wrap_clock_nanosleep(clockid_t id, int flags, const struct timespec *until,
+			   struct timespec *left)
+{
+	asked = until->tv_sec < 0 ? -1 :
+		until->tv_sec * BEEST_SECOND + until->tv_nsec - beest_clock_now();
+	return __real_clock_nanosleep(id, flags, until, left);
+}
+
 static void test_jitter_is_a_quarter(void **state)
 {
 	const int64_t cap = 4 * BEEST_MS;
 	struct beest_backoff backoff = tired_backoff(cap, 1);
-	int64_t least = INT64_MAX;
-	int64_t time;
 	int i;
 
 	(void)state;
 	for (i = 0; i < 20; i++) {
-		time = slept(&backoff, INT64_MAX);
-		assert_true(time >= cap * 3 / 4);
-		least = time < least ? time : least;
+		assert_true(slept(&backoff, INT64_MAX) >= cap * 3 / 4);
+		assert_true(asked <= cap * 5 / 4);
 	}
-	assert_true(least < cap * 5 / 4);
 }
 
 static void test_seeds_differ(void **state)
@@ -127,25 +134,27 @@ static void test_seeds_differ(void **state)
 	uint32_t before;
 
 	(void)state;
-	beest_backoff_start(&one, 2);
-	beest_backoff_start(&other, 2);
+	beest_clock_backoff_start(&one, 2);
+	beest_clock_backoff_start(&other, 2);
 	assert_int_not_equal(one.seed, 0);
 	assert_int_not_equal(one.seed, other.seed);
 
 	before = one.seed;
-	beest_backoff_sleep(&one, 0);
+	beest_clock_backoff_sleep(&one, 0);
 	assert_int_not_equal(one.seed, before);
 }
 
 static void test_sleep_ends_at_the_deadline(void **state)
 {
-	struct beest_backoff backoff = tired_backoff(10 * BEEST_SECOND, 1);
+	struct beest_backoff backoff = tired_backoff(3600 * BEEST_SECOND, 1);
 
 	(void)state;
-	assert_true(slept(&backoff, beest_clock_deadline(5 * BEEST_MS)) < 2 * BEEST_SECOND);
-	assert_true(slept(&backoff, beest_clock_now() - 1) < 2 * BEEST_SECOND);
-	assert_true(slept(&backoff, 0) < 2 * BEEST_SECOND);
-	assert_true(slept(&backoff, INT64_MIN) < 2 * BEEST_SECOND);
+	slept(&backoff, beest_clock_deadline(5 * BEEST_MS));
+	assert_true(asked <= 5 * BEEST_MS);
+	slept(&backoff, beest_clock_now() - 1);
+	assert_true(asked < 0);
+	slept(&backoff, 0);
+	slept(&backoff, INT64_MIN);
 }
 
 static volatile sig_atomic_t alarms;
@@ -174,64 +183,87 @@ static void test_signals_do_not_shorten(void **state)
 	assert_true(time >= 30 * BEEST_MS);
 }
 
-static void test_random(void **state)
-{
-	unsigned char one[32] = { 0 }, other[32] = { 0 };
+/* -------------------------------------------------------- a clock of the test --- */
 
+static int64_t set_now, sleeps;
+
+static int64_t source_now(void)
+{
+	return set_now;
+}
+
+static void source_sleep_until(int64_t instant)
+{
+	set_now = instant > set_now ? instant : set_now;
+	sleeps++;
+}
+
+static const struct beest_clock_source source = { source_now, source_sleep_until };
+
+static int set_clock(void **state)
+{
 	(void)state;
-	assert_int_equal(beest_random(one, sizeof(one)), 0);
-	assert_int_equal(beest_random(other, sizeof(other)), 0);
-	assert_memory_not_equal(one, other, sizeof(one));
-	assert_int_equal(beest_random(one, 0), 0);
+	set_now = 1000 * BEEST_SECOND;
+	sleeps = 0;
+	beest_clock_source = &source;
+	return 0;
 }
 
-static void test_random_stays_in_its_buffer(void **state)
+static int free_clock(void **state)
 {
-	unsigned char bytes[9] = { 0 };
-
 	(void)state;
-	assert_int_equal(beest_random(bytes, 8), 0);
-	assert_int_equal(bytes[8], 0);
+	beest_clock_source = NULL;
+	return 0;
 }
 
-/* The next descriptor that open(2) would give. */
-static int next_descriptor(void)
+static void test_clock_is_settable(void **state)
 {
-	int fd = open("/dev/null", O_RDONLY);
-
-	close(fd);
-	return fd;
-}
-
-static void test_random_leaves_nothing_open(void **state)
-{
-	int before = next_descriptor();
-	char byte;
-
 	(void)state;
-	assert_int_equal(beest_random(&byte, 1), 0);
-	assert_int_equal(next_descriptor(), before);
+	assert_true(beest_clock_now() == 1000 * BEEST_SECOND);
+	assert_true(beest_clock_deadline(5) == 1000 * BEEST_SECOND + 5);
+	assert_true(beest_clock_left(1001 * BEEST_SECOND) == BEEST_SECOND);
 }
 
-static void test_without_descriptors(void **state)
+/* Time that one sleep takes, @elapsed after the start and @since after the last progress. */
+static int64_t pause_of(size_t keys, int64_t elapsed, int64_t since)
 {
 	struct beest_backoff backoff;
-	struct rlimit limit, none;
-	int ret;
-	char byte;
+	int64_t before;
+
+	beest_clock_backoff_start(&backoff, 2);
+	backoff.keys = keys;
+	set_now += elapsed - since;
+	beest_clock_backoff_progress(&backoff);
+	set_now += since;
+	before = set_now;
+	beest_clock_backoff_sleep(&backoff, INT64_MAX);
+	return set_now - before;
+}
+
+static void test_few_keys_are_asked_for_eagerly(void **state)
+{
+	const int64_t late = 16 * BEEST_MS;
 
 	(void)state;
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = limit;
-	none.rlim_cur = 0;
-	setrlimit(RLIMIT_NOFILE, &none);
-	ret = beest_random(&byte, 1);
-	beest_backoff_start(&backoff, 2);
-	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_true(pause_of(1, 0, 0) == 0);
+	assert_true(pause_of(16, 199 * BEEST_US, 199 * BEEST_US) == 0);
+	assert_true(pause_of(16, late, 199 * BEEST_US) == 0);
+	assert_int_equal(sleeps, 0);
+	assert_true(pause_of(17, 0, 0) >= 37 * BEEST_US);
+	assert_true(pause_of(16, 200 * BEEST_US, 200 * BEEST_US) >= 37 * BEEST_US);
+	/* elapsed counts from the start, whatever came meanwhile */
+	assert_true(pause_of(16, late, 200 * BEEST_US) >= late / 16 * 3 / 4);
+	assert_int_equal(sleeps, 3);
+}
 
-	assert_int_equal(ret, -EMFILE);
-	assert_error_is("cannot read /dev/urandom: Too many open files");
-	assert_int_not_equal(backoff.seed, 0);
+static void test_nobody_is_eager_unasked(void **state)
+{
+	struct beest_backoff backoff;
+
+	(void)state;
+	beest_clock_backoff_start(&backoff, 2);
+	beest_clock_backoff_sleep(&backoff, INT64_MAX);
+	assert_int_equal(sleeps, 1);
 }
 
 int main(void)
@@ -247,10 +279,11 @@ int main(void)
 		cmocka_unit_test(test_seeds_differ),
 		cmocka_unit_test(test_sleep_ends_at_the_deadline),
 		cmocka_unit_test(test_signals_do_not_shorten),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_random_stays_in_its_buffer),
-		cmocka_unit_test(test_random_leaves_nothing_open),
-		cmocka_unit_test(test_without_descriptors),
+		cmocka_unit_test_setup_teardown(test_clock_is_settable, set_clock, free_clock),
+		cmocka_unit_test_setup_teardown(test_seeds_differ, set_clock, free_clock),
+		cmocka_unit_test_setup_teardown(test_few_keys_are_asked_for_eagerly, set_clock,
+						free_clock),
+		cmocka_unit_test_setup_teardown(test_nobody_is_eager_unasked, set_clock, free_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

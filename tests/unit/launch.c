@@ -195,13 +195,14 @@ static void an_empty_variable_is_none(void **state)
 static void a_rank_without_size_is_refused(void **state)
 {
 	(void)state;
-	refuses("PMI_RANK=3", ENODATA, "rank 3 (PMI_RANK) of how many? PMI_SIZE is missing; "
-		"set HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
-	refuses("SLURM_PROCID=3 SLURM_STEP_ID=0", ENODATA, "rank 3 (SLURM_PROCID) of how many? "
-		"SLURM_STEP_NUM_TASKS is missing; set HARTEBEEST_PARTICIPANTS or "
+	refuses("PMI_RANK=3", ENODATA, "rank 3 (PMI_RANK), but the number of ranks is "
+		"unknown: PMI_SIZE is missing; set HARTEBEEST_PARTICIPANTS or "
 		"HARTEBEEST_NPARTICIPANTS");
-	refuses("PMIX_RANK=3", ENODATA, "rank 3 (PMIX_RANK) of how many? "
-		"set HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
+	refuses("SLURM_PROCID=3 SLURM_STEP_ID=0", ENODATA, "rank 3 (SLURM_PROCID), but "
+		"the number of ranks is unknown: SLURM_STEP_NUM_TASKS is missing; set HARTEBEEST_PARTICIPANTS or "
+		"HARTEBEEST_NPARTICIPANTS");
+	refuses("PMIX_RANK=3", ENODATA, "rank 3 (PMIX_RANK), but the number of ranks is "
+		"unknown: set HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
 }
 
 static void malformed_variables_are_named(void **state)
@@ -294,7 +295,7 @@ static void half_of_the_options_may_do(void **state)
 	(void)state;
 	reads("HARTEBEEST_NPARTICIPANTS=5", "no rank of 5 (from HARTEBEEST_NPARTICIPANTS), "
 	      "no job id");
-	reads("HARTEBEEST_NID=4", "rank 4 (from HARTEBEEST_NID) of nobody knows how many, "
+	reads("HARTEBEEST_NID=4", "rank 4 (from HARTEBEEST_NID), number of ranks unknown, "
 	      "no job id");
 }
 
@@ -396,7 +397,7 @@ static void refuses_job(const char *job, int err, const char *sentence)
 	assert_error_is(sentence);
 }
 
-#define WRONG "blanks, control characters, '/' and what is not ASCII are refused"
+#define WRONG "blanks, control characters, '/' and bytes beyond ASCII are refused"
 
 static void a_job_option_is_used_as_it_is(void **state)
 {

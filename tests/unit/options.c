@@ -416,7 +416,7 @@ static void presets_are_in_the_struct(void **state)
 	assert_int_equal(options.nparticipants, BEEST_AUTO);
 	assert_int_equal(options.rank, BEEST_AUTO);
 	assert_int_equal(options.log_level, BEEST_LOG_NONE);
-	assert_null(options.unknown_environment);
+	assert_string_equal(options.unknown_environment, "");
 	assert_null(options.file[0]);
 	assert_null(options.file[1]);
 	beest_options_free(&options);
@@ -568,12 +568,12 @@ static void the_named_file_may_not(void **state)
 	unlink(json_path);
 	setenv("HARTEBEEST_CONF_PATH", json_path, 1);
 	assert_int_equal(beest_options_load(&options, NULL, NULL), -ENOENT);
-	assert_sentence("environment HARTEBEEST_CONF_PATH: FILE: No such file or directory");
+	assert_sentence("environment HARTEBEEST_CONF_PATH: 'FILE': No such file or directory");
 	beest_options_free(&options);
 
 	setenv("HARTEBEEST_CONF_PATH", "", 1);
 	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
-	assert_sentence("environment HARTEBEEST_CONF_PATH: '' is no value; "
+	assert_sentence("environment HARTEBEEST_CONF_PATH: '' is not a value; "
 			"leave it out instead");
 	beest_options_free(&options);
 }
@@ -633,16 +633,14 @@ static void json_types_are_told(void **state)
 		const char *json, *sentence;
 	} cases[] = {
 		{ "{\"qp_attr\":{\"timeout\":\"14\"}}",
-		  "qp_attr.timeout: found the text \"14\", expected a whole number" },
+		  "qp_attr.timeout: found the text '14', expected a whole number" },
 		{ "{\"qp_attr\":{\"timeout\":\"auto\"}}",
-		  "qp_attr.timeout: found the text \"auto\", expected a whole number" },
+		  "qp_attr.timeout: found the text 'auto', expected a whole number" },
 		{ "{\"qp_attr\":{\"ud:path_mtu\":\"4\"}}",
-		  "qp_attr.ud:path_mtu: found the text \"4\", expected a whole number or "
+		  "qp_attr.ud:path_mtu: found the text '4', expected a whole number or "
 		  "\"auto\"" },
 		{ "{\"qp_attr\":{\"timeout\":1.5}}",
 		  "qp_attr.timeout: found the number 1.5, expected a whole number" },
-		{ "{\"qp_attr\":{\"timeout\":1e1}}",
-		  "qp_attr.timeout: found the number 1e1, expected a whole number" },
 		{ "{\"qp_attr\":{\"timeout\":true}}",
 		  "qp_attr.timeout: found true, expected a whole number" },
 		{ "{\"qp_attr\":{\"timeout\":null}}",
@@ -680,6 +678,8 @@ static void json_types_are_told(void **state)
 
 static void json_ranges_are_told(void **state)
 {
+	struct beest_options options;
+
 	(void)state;
 	refuses_json("{ \"qp_attr\": {\n \"retry_cnt\": 7,\n \"uc:timeout\": 32 } }", ERANGE,
 		     AT ":3: qp_attr.uc:timeout: '32' is out of range: 0 to 31");
@@ -687,17 +687,21 @@ static void json_ranges_are_told(void **state)
 		     AT ":1: qp_attr.path_mtu: '4096' is out of range: 1 to 5, or 'auto'");
 	refuses_json("{ \"qp_attr\": { \"timeout\": -1 } }", ERANGE,
 		     AT ":1: qp_attr.timeout: '-1' is out of range: 0 to 31");
-	/* json-c saturates: neither this nor the one below may become a number. */
-	refuses_json("{ \"qp_attr\": { \"timeout\": 18446744073709551630 } }", ERANGE,
-		     AT ":1: qp_attr.timeout: '18446744073709551630' is out of range: 0 to 31");
+	refuses_json("{ \"qp_attr\": { \"timeout\": 4294967297 } }", ERANGE,
+		     AT ":1: qp_attr.timeout: '4294967297' is out of range: 0 to 31");
+	/* The nearest number, which is another one in older versions of json-c. */
+	use_json("{ \"qp_attr\": { \"timeout\": 18446744073709551630 } }");
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -ERANGE);
+	assert_error_has("is out of range: 0 to 31");
+	beest_options_free(&options);
 	refuses_json("{ \"exchange\": { \"ttl\": \"31d\" } }", ERANGE,
 		     AT ":1: exchange.ttl: '31d' is not in the range 1s to 30d");
 	refuses_json("{ \"exchange\": { \"timeout\": \"100us\" } }", ERANGE,
 		     AT ":1: exchange.timeout: '100us' is not in the range 1ms to 30d");
 	refuses_json("{ \"device\": { \"roce\": \"v3\" } }", EINVAL,
-		     AT ":1: device.roce: 'v3' is none of auto, v1, v2");
+		     AT ":1: device.roce: 'v3' is not one of auto, v1, v2");
 	refuses_json("{ \"device\": { \"name\": \"\" } }", EINVAL,
-		     AT ":1: device.name: '' is no value; leave it out instead");
+		     AT ":1: device.name: '' is not a value; leave it out instead");
 }
 
 static void json_strings_are_decoded(void **state)
@@ -762,8 +766,8 @@ static void what_is_not_json_is_told(void **state)
 	static const struct {
 		const char *json, *sentence;
 	} cases[] = {
-		{ "", ": the file is empty; {} is the least" },
-		{ " \n\t", ": the file is empty; {} is the least" },
+		{ "", ":1: the file is empty; the least is {}" },
+		{ " \n\t", ":2: the file is empty; the least is {}" },
 		{ "[]", ":1: the file must be one object, { ... }" },
 		{ "7", ":1: the file must be one object, { ... }" },
 		{ "null", ":1: the file must be one object, { ... }" },
@@ -772,17 +776,18 @@ static void what_is_not_json_is_told(void **state)
 		{ "{}\n}", ":2: text after the end of the object" },
 		{ "{}\n7", ":2: text after the end of the object" },
 		{ "{}x", ":1: text after the end of the object" },
-		{ "{}\n// end", ":2: JSON has no comments" },
-		{ "{} // end", ":1: JSON has no comments" },
+		{ "{}\n// end", ":2: text after the end of the object" },
+		{ "{ // end\n}", ":1: JSON has no comments" },
 		{ "{\n/* start */ }", ":2: JSON has no comments" },
-		{ "# start\n{}", ":1: JSON has no comments" },
+		{ "# start\n{}", ":1: the file must be one object, { ... }" },
+		{ "{ # start\n}", ":1: JSON has no comments" },
 		{ "{ \"qp_attr\": { 'timeout': 3 } }",
-		  ":1: text stands in double quotes, not in single ones" },
+		  ":1: text needs double quotes, not single ones" },
 		{ "{ \"job\": { \"id\": 'a' } }",
-		  ":1: text stands in double quotes, not in single ones" },
-		{ "{ \"qp_attr\": {\n \"timeout\": 3,\n } }", ":2: a comma too many, before the end" },
-		{ "{ \"qp_attr\": { \"timeout\": 3 }, }", ":1: a comma too many, before the end" },
-		{ "{ , }", ":1: a comma too many, before the end" },
+		  ":1: text needs double quotes, not single ones" },
+		{ "{ \"qp_attr\": {\n \"timeout\": 3,\n } }", ":3: a comma before '}'" },
+		{ "{ \"qp_attr\": { \"timeout\": 3 }, }", ":1: a comma before '}'" },
+		{ "{ , }", ":1: a comma before '}'" },
 		{ "{ \"qp_attr\": { \"timeout\" 3 } }",
 		  ":1: object property name separator ':' expected" },
 		{ "{ \"qp_attr\": { \"timeout\": 3\n \"retry_cnt\": 3 } }",
@@ -790,44 +795,43 @@ static void what_is_not_json_is_told(void **state)
 		{ "{ \"qp_attr\": { \"timeout\": } }", ":1: unexpected character" },
 		{ "{ \"qp_attr\": { \"timeout\": 3\n", ":2: unexpected end of data" },
 		{ "{ \"qp_attr\": [ 1 } }", ":1: array value separator ',' expected" },
-		{ "{ \"qp_attr\": [ 1, ] }", ":1: a comma too many, before the end" },
+		{ "{ \"qp_attr\": [ 1, ] }", ":1: a comma before ']'" },
 		{ "{ \"job\": { \"id\": \"abc\n } }", ":1: a string has no end" },
 		{ "{ \"job\": { \"id\": \"abc", ":1: a string has no end" },
-		{ "{ \"job\": { \"id\": \"a\tb\" } }", ":1: a control character in a string" },
+		{ "{ \"job\": { \"id\": \"a\tb\" } }", ":1: a string has a control character" },
 		{ "{ \"job\": { \"id\": \"a\\x\" } }",
-		  ":1: \"\\x\" in a string is no JSON escape" },
+		  ":1: invalid string sequence" },
 		{ "{ \"job\": { \"id\": \"a\\u12g4\" } }",
-		  ":1: \"\\u\" in a string is no JSON escape" },
+		  ":1: invalid string sequence" },
 		{ "{ \"job\": { \"id\": \"a\\u0000b\" } }",
-		  ":1: \"\\0\" in a string is no JSON escape" },
+		  ":1: a string has a NUL, \\u0000" },
+		{ "{ \"qp_attr\": { \"ti\\u006deout\": 3 } }",
+		  ":1: a key is written without escapes" },
 		{ "{ \"qp_attr\": { \"timeout\": 014 } }",
-		  ":1: 014 is no JSON value (text stands in double quotes)" },
+		  ":1: 014 is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": +14 } }",
-		  ":1: +14 is no JSON value (text stands in double quotes)" },
+		  ":1: +14 is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": 0x14 } }",
-		  ":1: 0x14 is no JSON value (text stands in double quotes)" },
+		  ":1: 0x14 is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": 14ms } }",
-		  ":1: 14ms is no JSON value (text stands in double quotes)" },
-		{ "{ \"qp_attr\": { \"timeout\": 1. } }",
-		  ":1: 1. is no JSON value (text stands in double quotes)" },
+		  ":1: 14ms is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": .5 } }",
-		  ":1: .5 is no JSON value (text stands in double quotes)" },
-		{ "{ \"qp_attr\": { \"timeout\": 1e } }",
-		  ":1: 1e is no JSON value (text stands in double quotes)" },
+		  ":1: .5 is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": - } }",
-		  ":1: - is no JSON value (text stands in double quotes)" },
+		  ":1: - is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": 1-2 } }",
-		  ":1: 1-2 is no JSON value (text stands in double quotes)" },
+		  ":1: 1-2 is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": NaN } }",
-		  ":1: NaN is no JSON value (text stands in double quotes)" },
+		  ":1: NaN is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": -Infinity } }",
-		  ":1: -Infinity is no JSON value (text stands in double quotes)" },
+		  ":1: -Infinity is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": TRUE } }",
-		  ":1: TRUE is no JSON value (text stands in double quotes)" },
+		  ":1: TRUE is not a JSON value; text needs double quotes" },
 		{ "{ \"job\": { \"id\": abc } }",
-		  ":1: abc is no JSON value (text stands in double quotes)" },
+		  ":1: abc is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\" = 3 }", ":1: unexpected '='" },
-		{ "\xef\xbb\xbf{}", ":1: unexpected byte 0xef" },
+		{ "{ { \"timeout\": 3 } }", ":1: quoted object property name expected" },
+		{ "\xef\xbb\xbf{}", ":1: the file begins with a byte order mark" },
 		{ "{\v}", ":1: unexpected byte 0x0b" },
 	};
 	char sentence[256];
@@ -837,6 +841,27 @@ static void what_is_not_json_is_told(void **state)
 	for (i = 0; i < BEEST_COUNT(cases); i++) {
 		snprintf(sentence, sizeof(sentence), AT "%s", cases[i].sentence);
 		refuses_json(cases[i].json, EBADMSG, sentence);
+	}
+}
+
+/* What versions of json-c see differently here no setting takes, so that none is set. */
+static void fractions_are_refused(void **state)
+{
+	static const char *const numbers[] = {
+		"1.5", "1.", "1e", "1e1", "1E+1", "1.5-3", "1e2.5", "0.", "-0.0", "1.0",
+	};
+	struct beest_options options;
+	char text[64];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(numbers); i++) {
+		snprintf(text, sizeof(text), "{ \"qp_attr\": { \"timeout\": %s } }", numbers[i]);
+		use_json(text);
+		assert_true(beest_options_load(&options, NULL, NULL) < 0);
+		assert_error_has(json_path);
+		assert_value(&options, "qp_attr.timeout", "14", "preset");
+		beest_options_free(&options);
 	}
 }
 
@@ -875,7 +900,7 @@ static void a_nul_is_no_end(void **state)
 	use_json("");
 	write_bytes(json_path, "{}\0{}", 5);
 	assert_int_equal(beest_options_load(&options, NULL, NULL), -EBADMSG);
-	assert_sentence(AT ":1: unexpected byte 0x00");
+	assert_sentence(AT ":1: text after the end of the object");
 	beest_options_free(&options);
 
 	write_bytes(json_path, "{\"a\0\":1}", 8);
@@ -885,6 +910,8 @@ static void a_nul_is_no_end(void **state)
 }
 
 /* -------------------------------------------------------- JSON: the file --- */
+
+#define NAMED "environment HARTEBEEST_CONF_PATH: 'FILE'"
 
 static void refuses_file(int err, const char *sentence)
 {
@@ -901,7 +928,7 @@ static void a_directory_is_told(void **state)
 {
 	(void)state;
 	assert_int_equal(mkdir(json_path, 0700), 0);
-	refuses_file(EISDIR, AT ": a directory, not a file");
+	refuses_file(EISDIR, NAMED ": a directory, not a file");
 	rmdir(json_path);
 }
 
@@ -910,7 +937,7 @@ static void a_fifo_is_told(void **state)
 {
 	(void)state;
 	assert_int_equal(mkfifo(json_path, 0600), 0);
-	refuses_file(EINVAL, AT ": not a regular file");
+	refuses_file(EINVAL, NAMED ": not a regular file");
 }
 
 static void an_unreadable_file_is_told(void **state)
@@ -935,7 +962,7 @@ static void a_loop_of_links_is_told(void **state)
 {
 	(void)state;
 	assert_int_equal(symlink(json_path, json_path), 0);
-	refuses_file(ELOOP, AT ": Too many levels of symbolic links");
+	refuses_file(ELOOP, NAMED ": Too many levels of symbolic links");
 }
 
 static void one_mib_is_the_limit(void **state)
@@ -955,7 +982,7 @@ static void one_mib_is_the_limit(void **state)
 	beest_options_free(&options);
 
 	write_bytes(json_path, text, limit + 1);
-	refuses_file(EFBIG, AT ": larger than 1 MiB");
+	refuses_file(EFBIG, NAMED ": larger than 1 MiB");
 	free(text);
 }
 
@@ -1023,7 +1050,7 @@ static void known_variables_are_not(void **state)
 			setenv(beest_option_rows[i].environment, "1", 1);
 	use_json("{}");
 	beest_options_load(&options, NULL, NULL);
-	assert_null(options.unknown_environment);
+	assert_string_equal(options.unknown_environment, "");
 	beest_options_free(&options);
 }
 
@@ -1035,7 +1062,7 @@ static void an_empty_variable_is_refused(void **state)
 	setenv("HARTEBEEST_EXC_IP_PORT", "", 1);
 	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
 	assert_sentence("environment HARTEBEEST_EXC_IP_PORT (exchange.servers): "
-			"'' is no value; leave it out instead");
+			"'' is not a value; leave it out instead");
 	beest_options_free(&options);
 }
 
@@ -1170,6 +1197,7 @@ int main(void)
 		TEST(unknown_keys_are_told),
 		TEST(repeated_keys_are_told),
 		TEST(what_is_not_json_is_told),
+		TEST(fractions_are_refused),
 		TEST(json_is_taken_in_every_dress),
 		TEST(deep_nesting_is_refused),
 		TEST(a_nul_is_no_end),

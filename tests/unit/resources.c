@@ -84,12 +84,12 @@ static struct ibv_qp *make_qp(int type)
 }
 
 /* What the library knows of its own end: the record it would publish. */
-static const struct beest_end *end_of(const char *name)
+static const struct beest_local *end_of(const char *name)
 {
 	struct beest_node *node;
 
 	assert_int_equal(beest_context_find(hb, &beest_qp_kind, name, &node), 0);
-	return &BEEST_CONTAINER(node, struct beest_qp, node)->end;
+	return &BEEST_CONTAINER(node, struct beest_qp, node)->local;
 }
 
 static void assert_gid(const uint8_t gid[16], const char *text)
@@ -488,7 +488,7 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "hartebeest_pd_get(): pd is NULL");
 	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, NULL, 1, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_create(hb, "cq", -1, NULL), "completion queue of -1 entries");
+	REFUSED(hartebeest_cq_create(hb, "cq", -1, NULL), "completion queue cannot have -1 entries");
 	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
 	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
@@ -989,10 +989,10 @@ static void busy(void **state)
 			"pair still uses it: queue pair 'qp'");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
 	assert_error_is("cannot destroy protection domain 'pd': Device or resource busy; memory "
-			"regions or queue pairs still stand on it: memory region 'mr'");
+			"regions or queue pairs still use it: memory region 'mr'");
 	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
-	assert_error_has("still stand on it: queue pair 'qp'");
+	assert_error_has("still use it: queue pair 'qp'");
 	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
 	create_mr("mr");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
@@ -1297,7 +1297,7 @@ static void init_roce(void **state)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 	const struct fake_modify *modify;
-	const struct beest_end *end;
+	const struct beest_local *end;
 
 	(void)state;
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
@@ -1309,25 +1309,25 @@ static void init_roce(void **state)
 
 	end = end_of("qp");
 	assert_int_equal(end->sgid_index, 3);		/* v2 before v1, IPv4 before link-local */
-	assert_gid(end->card.gid, "::ffff:10.0.0.1");
-	assert_int_equal(end->card.roce, BEEST_ROCE_V2);
-	assert_int_equal(end->card.link_layer, IBV_LINK_LAYER_ETHERNET);
-	assert_int_equal(end->card.lid, 0);
-	assert_int_equal(end->card.mtu, IBV_MTU_1024);
-	assert_int_equal(end->card.pkey, 0xffff);
-	assert_int_equal(end->card.qp_num, qp->qp_num);
-	assert_int_equal(end->card.qp_type, IBV_QPT_RC);
-	assert_int_equal(end->card.max_dest_rd_atomic, 16);
+	assert_gid(end->endpoint.gid.raw, "::ffff:10.0.0.1");
+	assert_int_equal(end->endpoint.roce, BEEST_ROCE_V2);
+	assert_int_equal(end->endpoint.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(end->endpoint.lid, 0);
+	assert_int_equal(end->endpoint.mtu, IBV_MTU_1024);
+	assert_int_equal(end->endpoint.pkey, 0xffff);
+	assert_int_equal(end->endpoint.qp_num, qp->qp_num);
+	assert_int_equal(end->endpoint.qp_type, IBV_QPT_RC);
+	assert_int_equal(end->endpoint.max_dest_rd_atomic, 16);
 	assert_int_equal(end->max_init_rd_atomic, 16);
-	assert_int_equal(end->card.grh_required, 0);
-	assert_string_equal(end->card.device, "fake0:1");
+	assert_int_equal(end->endpoint.grh_required, 0);
+	assert_string_equal(end->label, "fake0:1");
 	assert_int_equal(fake_verbs.ahs, 0);		/* the trial handle is gone */
 }
 
 static void init_infiniband(void **state)
 {
 	struct ibv_qp *qp;
-	const struct beest_end *end;
+	const struct beest_local *end;
 
 	(void)state;
 	hartebeest_close(hb);
@@ -1344,15 +1344,14 @@ static void init_infiniband(void **state)
 			 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	end = end_of("qp");
 	assert_int_equal(end->sgid_index, 0);
-	assert_gid(end->card.gid, "fe80::7");
-	assert_int_equal(end->card.roce, BEEST_ROCE_NONE);
-	assert_int_equal(end->card.link_layer, IBV_LINK_LAYER_INFINIBAND);
-	assert_int_equal(end->card.lid, 7);
-	assert_int_equal(end->card.lmc, 2);
-	assert_int_equal(end->card.sl, 5);
-	assert_int_equal(end->card.mtu, IBV_MTU_512);
-	assert_int_equal(end->card.grh_required, 1);
-	assert_int_equal(end->card.max_dest_rd_atomic, 4);
+	assert_gid(end->endpoint.gid.raw, "fe80::7");
+	assert_int_equal(end->endpoint.roce, BEEST_ROCE_NONE);
+	assert_int_equal(end->endpoint.link_layer, IBV_LINK_LAYER_INFINIBAND);
+	assert_int_equal(end->endpoint.lid, 7);
+	assert_int_equal(end->lmc, 2);
+	assert_int_equal(end->endpoint.mtu, IBV_MTU_512);
+	assert_int_equal(end->endpoint.grh_required, 1);
+	assert_int_equal(end->endpoint.max_dest_rd_atomic, 4);
 	assert_int_equal(end->max_init_rd_atomic, 8);
 }
 
@@ -1363,7 +1362,7 @@ static void path_mtu_is_a_limit(void **state)
 	open_with("qp_attr.path_mtu=5", NULL);
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-	assert_int_equal(end_of("qp")->card.mtu, IBV_MTU_1024);
+	assert_int_equal(end_of("qp")->endpoint.mtu, IBV_MTU_1024);
 }
 
 static void init_datagram(void **state)
@@ -1375,7 +1374,7 @@ static void init_datagram(void **state)
 	qp = make_qp(IBV_QPT_UD);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(fake_verbs_last_modify(qp)->attr.qkey, 0x1234567);
-	assert_int_equal(end_of("qp")->card.qkey, 0x1234567);
+	assert_int_equal(end_of("qp")->endpoint.qkey, 0x1234567);
 }
 
 static unsigned int access_of(const char *option, enum ibv_atomic_cap atomic)
@@ -1415,7 +1414,7 @@ static void a_partition_is_not_used_on_roce(void **state)
 	assert_int_equal(warnings, 1);
 	assert_string_equal(last_line, "queue pair 'qp': option qp_attr.pkey (0x1234) is not used on "
 			    "RoCE: port fake0:1 has 0xffff only");
-	assert_int_equal(end_of("qp")->card.pkey, 0xffff);
+	assert_int_equal(end_of("qp")->endpoint.pkey, 0xffff);
 }
 
 static void partition_by_value(void **state)
@@ -1430,7 +1429,7 @@ static void partition_by_value(void **state)
 	qp = make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(fake_verbs_last_modify(qp)->attr.pkey_index, 1);
-	assert_int_equal(end_of("qp")->card.pkey, 0x8012);
+	assert_int_equal(end_of("qp")->endpoint.pkey, 0x8012);
 
 	open_with("qp_attr.pkey=0x8013", NULL);
 	qp = make_qp(IBV_QPT_RC);
@@ -1456,10 +1455,13 @@ static void no_gid_fits(void **state)
 	assert_int_equal(end_of("qp")->sgid_index, 5);
 }
 
-/* GID tables are reordered while a job runs: read anew at each INIT. */
+/* GID tables are reordered while a job runs, and the device says so. */
 static void the_gid_may_move(void **state)
 {
 	struct fake_gid *gids = fake_verbs.devices[0].ports[0].gids;
+	struct ibv_async_event moved = {
+		.event_type = IBV_EVENT_GID_CHANGE, .element.port_num = 1,
+	};
 
 	(void)state;
 	make_qp(IBV_QPT_RC);
@@ -1468,10 +1470,11 @@ static void the_gid_may_move(void **state)
 	gids[7] = gids[3];
 	memset(&gids[3], 0, sizeof(gids[3]));
 	fake_verbs.devices[0].ports[0].active_mtu = IBV_MTU_4096;
+	fake_verbs_raise(&moved);
 	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(end_of("qp")->sgid_index, 7);
-	assert_int_equal(end_of("qp")->card.mtu, IBV_MTU_4096);
+	assert_int_equal(end_of("qp")->endpoint.mtu, IBV_MTU_4096);
 }
 
 /* ----------------------------------------------------- sequence numbers --- */
@@ -1487,7 +1490,7 @@ static void sequence_numbers_differ(void **state)
 	make_qp(IBV_QPT_RC);
 	for (i = 0; i < DRAWS; i++) {
 		assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-		psn[i] = end_of("qp")->card.sq_psn;
+		psn[i] = end_of("qp")->endpoint.psn;
 		assert_true(psn[i] <= 0xffffff);
 		high |= psn[i] & 0xff0000;
 		for (j = 0; j < i; j++)
@@ -1504,11 +1507,11 @@ static void sequence_number_by_option(void **state)
 	open_with("qp_attr.sq_psn=16777215", NULL);
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-	assert_int_equal(end_of("qp")->card.sq_psn, 0xffffff);
+	assert_int_equal(end_of("qp")->endpoint.psn, 0xffffff);
 	open_with("qp_attr.sq_psn=0", NULL);
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-	assert_int_equal(end_of("qp")->card.sq_psn, 0);
+	assert_int_equal(end_of("qp")->endpoint.psn, 0);
 }
 
 /* --------------------------------------------------------------- refill --- */
@@ -1583,6 +1586,10 @@ static void init_beyond_init(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	fake_verbs_set_state(qp, IBV_QPS_RTS);
+	fake_verbs_fail("ibv_query_qp", 1, EIO);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), -EIO);
+	assert_error_is("cannot read the state of queue pair 'qp': Input/output error");
 	for (i = 0; i < BEEST_COUNT(states); i++) {
 		fake_verbs_set_state(qp, states[i]);
 		assert_int_equal(hartebeest_qp_init(hb, "qp"), -EISCONN);
@@ -1609,9 +1616,6 @@ static void failures_on_the_way_to_init(void **state)
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 
 	(void)state;
-	fake_verbs_fail("ibv_query_qp", 1, EIO);
-	assert_int_equal(hartebeest_qp_init(hb, "qp"), -EIO);
-	assert_error_is("cannot read the state of queue pair 'qp': Input/output error");
 	fake_verbs_fail("ibv_query_port", 1, ENODEV);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), -ENODEV);
 	fake_verbs_fail("ibv_modify_qp", 1, EINVAL);
@@ -1624,6 +1628,7 @@ static void failures_on_the_way_to_init(void **state)
 	fake_verbs_fail("ibv_modify_qp", 1, EIO);
 	assert_int_equal(hartebeest_qp_reset(hb, "qp"), -EIO);
 	assert_int_equal(qp->state, IBV_QPS_INIT);
+	fake_verbs_set_state(qp, IBV_QPS_ERR);
 	fake_verbs_fail("ibv_query_qp", 1, EIO);
 	assert_int_equal(hartebeest_qp_reset(hb, "qp"), -EIO);
 }

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exchange.c - a full mesh of N ranks: each makes a queue pair to each other rank
+ *
+ * The clock runs from creating the queue pairs to their confirmation.  Besides, each rank
+ * learns one memory region of each other rank.  The device is a stub, the same for all.
+ *
+ *	pairs call	the library's call for many queue pairs at once
+ *	single steps	its functions for one queue pair, from create to confirm
+ *	original	one key a queue pair and region, asked for one by one, no confirmation
+ *	with ready keys	the same, and a key a pair that says "connected", as users wrote it
+ *	socket star	TCP connections to rank 0, which hands out all; a second time for "ready"
+ *	PMIx		put, commit, fence with data, get, fence; a process a rank under mpirun
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bare.h"
+#include "bench/bench.h"
+#include "bench/ours.h"
+#include "bench/plain.h"
+#include "bench/star.h"
+#include "bench/stub.h"
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define REGION 4096
+
+/* ---------------------------------------------------------- what came of it --- */
+
+struct region {
+	uint64_t address, length;
+	uint32_t rkey;
+};
+
+/* Rank r's queue pair to rank p, and p's region as r learnt it, are at r * size + p. */
+struct mesh {
+	struct ibv_qp **qps;
+	struct region *learnt;
+	struct region *own;		/* one a rank */
+};
+
+static void mesh_prepare(struct bench_pass *pass)
+{
+	size_t size = (size_t)pass->size;
+	struct mesh *mesh = calloc(1, sizeof(*mesh));
+
+	mesh->qps = calloc(size * size, sizeof(mesh->qps[0]));
+	mesh->learnt = calloc(size * size, sizeof(mesh->learnt[0]));
+	mesh->own = calloc(size, sizeof(mesh->own[0]));
+	if (!mesh->qps || !mesh->learnt || !mesh->own)
+		abort();
+	pass->data = mesh;
+}
+
+static void mesh_discard(struct bench_pass *pass)
+{
+	struct mesh *mesh = pass->data;
+
+	free(mesh->qps);
+	free(mesh->learnt);
+	free(mesh->own);
+	free(mesh);
+}
+
+static size_t mesh_at(const struct bench_rank *rank, int peer)
+{
+	return (size_t)rank->rank * (size_t)rank->pass->size + (size_t)peer;
+}
+
+static struct ibv_qp **mesh_qp(const struct bench_rank *rank, int peer)
+{
+	return &((struct mesh *)rank->pass->data)->qps[mesh_at(rank, peer)];
+}
+
+static struct region *mesh_learnt(const struct bench_rank *rank, int peer)
+{
+	return &((struct mesh *)rank->pass->data)->learnt[mesh_at(rank, peer)];
+}
+
+static struct region *mesh_own(const struct bench_rank *rank)
+{
+	return &((struct mesh *)rank->pass->data)->own[rank->rank];
+}
+
+static bool same_region(const struct region *a, const struct region *b)
+{
+	return a->address == b->address && a->length == b->length && a->rkey == b->rkey;
+}
+
+static const char *mesh_wrong(struct bench_pass *pass)
+{
+	static char text[128];
+	const struct mesh *mesh = pass->data;
+	int a, b, size = pass->side->programs ? 0 : pass->size;
+
+	for (a = 0; a < size; a++) {
+		for (b = 0; b < size; b++) {
+			if (a == b || (stub_joined(mesh->qps[a * size + b],
+						   mesh->qps[b * size + a]) &&
+				       same_region(&mesh->learnt[a * size + b], &mesh->own[b])))
+				continue;
+			snprintf(text, sizeof(text), "rank %d is not connected to rank %d as it is",
+				 a, b);
+			return text;
+		}
+	}
+	return NULL;
+}
+
+/* For each other rank in turn; ends at the first failure. */
+static int each_peer(struct bench_rank *rank, int (*fn)(struct bench_rank *rank, int peer))
+{
+	int peer, ret = 0;
+
+	for (peer = 0; peer < rank->pass->size && ret == 0; peer++) {
+		if (peer == rank->rank)
+			continue;
+		ret = bench_over(rank) ? -ETIMEDOUT : fn(rank, peer);
+	}
+	return ret;
+}
+
+struct key {
+	char text[OURS_NAME];
+};
+
+static struct key pair_key(int from, int to)
+{
+	struct key key;
+
+	snprintf(key.text, sizeof(key.text), "%d-%d", from, to);
+	return key;
+}
+
+static struct key rank_key(const char *kind, int rank)
+{
+	struct key key;
+
+	snprintf(key.text, sizeof(key.text), "%s%d", kind, rank);
+	return key;
+}
+
+/* ------------------------------------------------------------- the library --- */
+
+static int library_open(struct bench_rank *rank)
+{
+	struct ibv_mr *mr;
+	int ret = ours_open(rank);
+
+	if (ret == 0)
+		ret = ours_result(rank, hartebeest_pd_create(rank->own, "pd", NULL));
+	if (ret == 0)
+		ret = ours_result(rank, hartebeest_cq_create(rank->own, "cq", 4096, NULL));
+	if (ret == 0)
+		ret = ours_result(rank, hartebeest_mr_create(rank->own, "mr", "pd", REGION, ACCESS,
+							     &mr));
+	if (ret == 0)
+		*mesh_own(rank) = (struct region){ (uintptr_t)mr->addr, mr->length, mr->rkey };
+	/* The connection is made by a publication that nobody asks for. */
+	return ret < 0 ? ret : ours_result(rank, hartebeest_mr_publish(rank->own, "mr",
+						  rank_key("opening", rank->rank).text));
+}
+
+static int create_and_publish(struct bench_rank *rank, int peer)
+{
+	struct key key = pair_key(rank->rank, peer);
+	int ret = hartebeest_qp_create(rank->own, key.text, "pd", IBV_QPT_RC, "cq", "cq",
+				       mesh_qp(rank, peer));
+
+	if (ret == 0)
+		ret = hartebeest_qp_publish(rank->own, key.text, key.text);
+	return ours_result(rank, ret);
+}
+
+static int fetch_and_connect(struct bench_rank *rank, int peer)
+{
+	struct key own = pair_key(rank->rank, peer), key = pair_key(peer, rank->rank);
+	int ret = hartebeest_qp_fetch(rank->own, key.text, NULL);
+
+	if (ret == 0)
+		ret = hartebeest_qp_connect(rank->own, own.text, key.text);
+	return ours_result(rank, ret);
+}
+
+static int confirm(struct bench_rank *rank, int peer)
+{
+	return ours_result(rank, hartebeest_qp_confirm(rank->own,
+						       pair_key(rank->rank, peer).text,
+						       pair_key(peer, rank->rank).text));
+}
+
+static int fetch_region(struct bench_rank *rank, int peer)
+{
+	struct hartebeest_remote_mr mr;
+	int ret = ours_result(rank, hartebeest_mr_fetch(rank->own, rank_key("mr", peer).text, &mr));
+
+	if (ret == 0)
+		*mesh_learnt(rank, peer) = (struct region){ mr.address, mr.length, mr.rkey };
+	return ret;
+}
+
+static int by_steps(struct bench_rank *rank)
+{
+	int ret = ours_result(rank, hartebeest_mr_publish(rank->own, "mr",
+							  rank_key("mr", rank->rank).text));
+
+	if (ret == 0)
+		ret = each_peer(rank, create_and_publish);
+	if (ret == 0)
+		ret = each_peer(rank, fetch_and_connect);
+	if (ret == 0)
+		ret = each_peer(rank, confirm);
+	return ret < 0 ? ret : each_peer(rank, fetch_region);
+}
+
+static int call_open(struct bench_rank *rank)
+{
+	struct ours_call *call = malloc(sizeof(*call));
+
+	if (!call)
+		abort();
+	ours_call_begin(call, (size_t)rank->pass->size);
+	rank->device = call;
+	return library_open(rank);
+}
+
+static void call_close(struct bench_rank *rank)
+{
+	ours_close(rank);
+	ours_call_end(rank->device);
+	free(rank->device);
+}
+
+static int create_and_add(struct bench_rank *rank, int peer)
+{
+	static const char *const offer[] = { "mr" };
+	struct key own = pair_key(rank->rank, peer);
+
+	ours_call_add(rank->device, own.text, pair_key(peer, rank->rank).text, offer);
+	return ours_result(rank, hartebeest_qp_create(rank->own, own.text, "pd", IBV_QPT_RC, "cq",
+						      "cq", mesh_qp(rank, peer)));
+}
+
+/* Pairs are in order of ranks, without the own one. */
+static int learn_region(struct bench_rank *rank, int peer)
+{
+	const struct ours_call *call = rank->device;
+	const struct hartebeest_remote_mr *mr = &call->regions[peer - (peer > rank->rank)];
+
+	*mesh_learnt(rank, peer) = (struct region){ mr->address, mr->length, mr->rkey };
+	return 0;
+}
+
+static int by_call(struct bench_rank *rank)
+{
+	struct ours_call *call = rank->device;
+	int ret = each_peer(rank, create_and_add);
+
+	if (ret == 0)
+		ret = ours_result(rank, hartebeest_pairs_connect(rank->own, call->pairs,
+								 call->count, 0));
+	return ret < 0 ? ret : each_peer(rank, learn_region);
+}
+
+/* ------------------------------------------------------- by bare verbs calls --- */
+
+struct device {
+	struct bare_port port;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct bare_end *ends;		/* the own one for each peer */
+	char buffer[REGION];
+};
+
+static int device_open(struct bench_rank *rank)
+{
+	struct device *device = calloc(1, sizeof(*device));
+
+	rank->device = device;
+	device->ends = calloc((size_t)rank->pass->size, sizeof(device->ends[0]));
+	if (bare_open(&device->port, NULL) < 0)
+		return bench_fail(rank, -ENODEV, "no device");
+	device->pd = ibv_alloc_pd(device->port.verbs);
+	device->cq = ibv_create_cq(device->port.verbs, 4096, NULL, NULL, 0);
+	device->mr = (ibv_reg_mr)(device->pd, device->buffer, REGION, ACCESS);
+	*mesh_own(rank) = (struct region){ (uintptr_t)device->mr->addr, device->mr->length,
+					   device->mr->rkey };
+	return 0;
+}
+
+static int destroy_qp(struct bench_rank *rank, int peer)
+{
+	return *mesh_qp(rank, peer) ? ibv_destroy_qp(*mesh_qp(rank, peer)) : 0;
+}
+
+static void device_close(struct bench_rank *rank)
+{
+	struct device *device = rank->device;
+	int peer;
+
+	for (peer = 0; peer < rank->pass->size; peer++)
+		destroy_qp(rank, peer);
+	ibv_dereg_mr(device->mr);
+	ibv_destroy_cq(device->cq);
+	ibv_dealloc_pd(device->pd);
+	ibv_close_device(device->port.verbs);
+	free(device->ends);
+	free(device);
+}
+
+static int device_create(struct bench_rank *rank, int peer)
+{
+	struct device *device = rank->device;
+
+	*mesh_qp(rank, peer) = bare_create(&device->port, device->pd, device->cq,
+					   &device->ends[peer]);
+	return *mesh_qp(rank, peer) ? 0 : -ENOMEM;
+}
+
+static int device_connect(struct bench_rank *rank, int peer, const struct bare_end *end)
+{
+	struct device *device = rank->device;
+
+	return bare_connect(&device->port, *mesh_qp(rank, peer), &device->ends[peer], end);
+}
+
+/* ------------------------------------------------------------ original's way --- */
+
+/* Many ranks of one job, and passes of one server: the job is part of a key. */
+static struct key original_key(const struct bench_rank *rank, const char *kind, int from, int to)
+{
+	struct key key;
+
+	snprintf(key.text, sizeof(key.text), "%s-%s-%d-%d", rank->pass->job, kind, from, to);
+	return key;
+}
+
+static int original_open(struct bench_rank *rank)
+{
+	int ret = plain_open(rank);
+
+	return ret < 0 ? ret : device_open(rank);
+}
+
+static void original_close(struct bench_rank *rank)
+{
+	plain_close(rank);
+	device_close(rank);
+}
+
+static int create_and_set(struct bench_rank *rank, int peer)
+{
+	struct device *device = rank->device;
+	int ret = device_create(rank, peer);
+
+	return ret < 0 ? ret : plain_set(rank, original_key(rank, "qp", rank->rank, peer).text,
+					 &device->ends[peer], sizeof(device->ends[peer]));
+}
+
+static int wait_and_connect(struct bench_rank *rank, int peer)
+{
+	struct bare_end end;
+	int ret = plain_wait(rank, original_key(rank, "qp", peer, rank->rank).text, &end,
+			     sizeof(end));
+
+	return ret < 0 ? ret : device_connect(rank, peer, &end);
+}
+
+static int wait_region(struct bench_rank *rank, int peer)
+{
+	return plain_wait(rank, original_key(rank, "mr", peer, 0).text, mesh_learnt(rank, peer),
+			  sizeof(struct region));
+}
+
+static int original_work(struct bench_rank *rank)
+{
+	int ret = plain_set(rank, original_key(rank, "mr", rank->rank, 0).text, mesh_own(rank),
+			    sizeof(struct region));
+
+	if (ret == 0)
+		ret = each_peer(rank, create_and_set);
+	if (ret == 0)
+		ret = each_peer(rank, wait_and_connect);
+	return ret < 0 ? ret : each_peer(rank, wait_region);
+}
+
+static int push_ready(struct bench_rank *rank, int peer)
+{
+	return plain_set(rank, original_key(rank, "ready", rank->rank, peer).text, "  ", 2);
+}
+
+static int wait_ready(struct bench_rank *rank, int peer)
+{
+	char value[2];
+
+	return plain_wait(rank, original_key(rank, "ready", peer, rank->rank).text, value, 2);
+}
+
+static int ready_work(struct bench_rank *rank)
+{
+	int ret = original_work(rank);
+
+	if (ret == 0)
+		ret = each_peer(rank, push_ready);
+	return ret < 0 ? ret : each_peer(rank, wait_ready);
+}
+
+/* ------------------------------------------------------------------- sockets --- */
+
+static int sockets_open(struct bench_rank *rank)
+{
+	int ret = star_open(rank);
+
+	return ret < 0 ? ret : device_open(rank);
+}
+
+static void sockets_close(struct bench_rank *rank)
+{
+	star_close(rank);
+	device_close(rank);
+}
+
+/* From one row a sender to one row a receiver. */
+static void transpose(const struct bare_end *from, struct bare_end *to, size_t size)
+{
+	size_t a, b;
+
+	for (a = 0; a < size; a++)
+		for (b = 0; b < size; b++)
+			to[b * size + a] = from[a * size + b];
+}
+
+static int hand_out(struct bench_rank *rank, struct bare_end *theirs)
+{
+	size_t size = (size_t)rank->pass->size, row = size * sizeof(*theirs);
+	struct bare_end *gathered = rank->rank ? NULL : malloc(size * row);
+	struct bare_end *sorted = rank->rank ? NULL : malloc(size * row);
+	int ret = star_gather(rank, ((struct device *)rank->device)->ends, row, gathered);
+
+	if (ret == 0 && rank->rank == 0)
+		transpose(gathered, sorted, size);
+	if (ret == 0)
+		ret = star_spread(rank, sorted, row, theirs, row);
+	free(gathered);
+	free(sorted);
+	return ret;
+}
+
+static int hand_out_regions(struct bench_rank *rank)
+{
+	size_t size = (size_t)rank->pass->size * sizeof(struct region);
+	struct region *all = rank->rank ? NULL : malloc(size);
+	int ret = star_gather(rank, mesh_own(rank), sizeof(*all), all);
+
+	if (ret == 0)
+		ret = star_spread(rank, all, 0, mesh_learnt(rank, 0), size);
+	free(all);
+	return ret;
+}
+
+static int connect_all(struct bench_rank *rank, const struct bare_end *theirs)
+{
+	int peer, ret = 0;
+
+	for (peer = 0; peer < rank->pass->size && ret == 0; peer++)
+		if (peer != rank->rank)
+			ret = device_connect(rank, peer, &theirs[peer]);
+	return ret;
+}
+
+static int sockets_work(struct bench_rank *rank)
+{
+	struct bare_end *theirs = malloc((size_t)rank->pass->size * sizeof(*theirs));
+	int ret = each_peer(rank, device_create);
+
+	if (ret == 0)
+		ret = hand_out(rank, theirs);
+	if (ret == 0)
+		ret = hand_out_regions(rank);
+	if (ret == 0)
+		ret = connect_all(rank, theirs);
+	free(theirs);
+	return ret < 0 ? ret : star_meet(rank);
+}
+
+/* ---------------------------------------------------------------------- PMIx --- */
+
+static int pmix_programs(struct bench_pass *pass)
+{
+	return bench_command(pass, pass->size, BENCH_MPIRUN " -n %d %s mesh", pass->limit,
+			     pass->size, bench_program("pmix"));
+}
+
+/* --------------------------------------------------------------------- table --- */
+
+#define PAIRS "pairs call"
+#define STEPS "single steps"
+#define ORIGINAL "original"
+#define READY "with ready keys"
+#define SOCKETS "socket star"
+#define PMIX "PMIx"
+
+static const struct bench_side sides[] = {
+	{ .name = PAIRS, .open = call_open, .work = by_call, .close = call_close },
+	{ .name = STEPS, .open = library_open, .work = by_steps, .close = ours_close },
+	{ .name = ORIGINAL, .open = original_open, .work = original_work, .close = original_close },
+	{ .name = READY, .open = original_open, .work = ready_work, .close = original_close },
+	{ .name = SOCKETS, .open = sockets_open, .work = sockets_work, .close = sockets_close },
+	{ .name = PMIX, .programs = pmix_programs, .missing = bench_pmix_missing, .largest = 64 },
+	{ .name = NULL }
+};
+
+#define MAX 1024
+
+static const struct bench_goal goals[] = {
+	{ PAIRS, BENCH_TIME, ORIGINAL, 2, MAX, 0, 1.0,
+	  "never slower than the original's way" },
+	{ PAIRS, BENCH_TIME, ORIGINAL, 16, MAX, 0, 1 / 2.5,
+	  "2.5 x as fast as the original's way from 16 ranks on" },
+	{ PAIRS, BENCH_TIME, ORIGINAL, 16, 64, BENCH_BUSY, 1 / 2.0,
+	  "twice as fast as the original's way on a loaded machine" },
+	{ PAIRS, BENCH_TIME, PMIX, 2, 64, 0, 1.0, "never slower than PMIx" },
+	{ PAIRS, BENCH_SERVER_CPU, ORIGINAL, 64, 64, 0, 1 / 3.0,
+	  "a third of the server's CPU at 64 ranks" },
+	{ PAIRS, BENCH_KEYS, NULL, 2, 63, 0, 12, "12 keys a pair below 64 ranks" },
+	{ PAIRS, BENCH_KEYS, NULL, 64, MAX, 0, 7.5, "7.5 keys a pair from 64 ranks on" },
+	{ STEPS, BENCH_TIME, READY, 2, MAX, 0, 1 / 0.95,
+	  "single steps: 0.95 of the speed of the original's way with ready keys" },
+	{ .side = NULL }
+};
+
+static const int sizes[] = { 2, 4, 16, 64, 256, 1024, 0 };
+static const int busy_sizes[] = { 16, 64, 0 };
+
+static int peers(int size)
+{
+	return size > 1 ? size - 1 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct bench bench = {
+		.name = "exchange",
+		.title = "full mesh of N ranks, from create to confirmed",
+		.sizes = sizes,
+		.busy_sizes = busy_sizes,
+		.sides = sides,
+		.goals = goals,
+		.units = peers,
+		.keys_text = "keys a pair's end",
+		.prepare = mesh_prepare,
+		.discard = mesh_discard,
+		.wrong = mesh_wrong,
+	};
+
+	return bench_main(argc, argv, &bench);
+}

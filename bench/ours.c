@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* ours.c - see ours.h */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/ours.h"
+
+int ours_result(struct bench_rank *rank, int ret)
+{
+	return ret < 0 ? bench_fail(rank, ret, "%s", hartebeest_error()) : 0;
+}
+
+int ours_open(struct bench_rank *rank)
+{
+	char id[32], count[48], server[64], job[64], limit[48];
+	const char *options[] = { id, count, server, job, limit, NULL };
+	const struct bench_pass *pass = rank->pass;
+	struct hartebeest *hb = NULL;
+	int ret;
+
+	snprintf(id, sizeof(id), "job.rank=%d", rank->rank);
+	snprintf(count, sizeof(count), "job.nparticipants=%d", pass->count);
+	snprintf(server, sizeof(server), "exchange.servers=%s", pass->server);
+	snprintf(job, sizeof(job), "job.id=%s", pass->job);
+	snprintf(limit, sizeof(limit), "exchange.timeout=%ds", pass->limit);
+	ret = hartebeest_open(&hb, options);
+	rank->own = hb;
+	return ours_result(rank, ret);
+}
+
+void ours_close(struct bench_rank *rank)
+{
+	hartebeest_close(rank->own);
+}
+
+void ours_call_begin(struct ours_call *call, size_t count)
+{
+	call->count = 0;
+	call->pairs = calloc(count, sizeof(call->pairs[0]));
+	call->regions = calloc(count, sizeof(call->regions[0]));
+	call->names = calloc(count, sizeof(call->names[0]));
+	if (!call->pairs || !call->regions || !call->names)
+		abort();
+}
+
+void ours_call_end(struct ours_call *call)
+{
+	free(call->pairs);
+	free(call->regions);
+	free(call->names);
+}
+
+void ours_call_add(struct ours_call *call, const char *own, const char *theirs,
+		   const char *const *offer)
+{
+	struct hartebeest_pair *pair = &call->pairs[call->count];
+	char (*names)[OURS_NAME] = call->names[call->count];
+
+	snprintf(names[0], OURS_NAME, "%s", own);
+	snprintf(names[1], OURS_NAME, "%s", theirs);
+	hartebeest_pair_preset(pair);
+	pair->qp = pair->key = names[0];
+	pair->peer_key = names[1];
+	pair->offer = offer;
+	pair->offered = pair->room = offer ? 1 : 0;
+	pair->regions = &call->regions[call->count++];
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * post.c - what posting and polling cost in instructions, counted and not timed
+ *
+ * Three ways to do the same against a device that does nothing: by hand, by the inline
+ * helpers of hartebeest-post.h, and by the symbols that libhartebeest exports.  The
+ * program runs itself under valgrind, twice for each way with another number of calls:
+ * the difference is what the calls cost.  What the loop and the device cost alone is
+ * subtracted.  By hand, errors keep the sign of verbs and the length is not 0: the inline
+ * helpers see to both.  Ends with 1 when a symbol costs more than LIMIT over its inline
+ * function, with 77 where there is no valgrind.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* As in a program that is built without a stack protector: none of the three has one. */
+#define HARTEBEEST_INLINE static inline BEEST_UNPROTECTED
+#include "hartebeest-post.h"
+
+#define LIMIT 14
+#define CALLS 1000
+
+/* The names of the header are its inline functions: the symbols go by others here. */
+int exported_write(struct ibv_qp *qp, const void *local, uint32_t length, uint32_t lkey,
+		 uint64_t remote, uint32_t rkey, uint64_t wr_id,
+		 unsigned int flags) __asm__("hartebeest_post_write");
+int exported_send(struct ibv_qp *qp, const void *local, uint32_t length, uint32_t lkey,
+		uint64_t wr_id, unsigned int flags) __asm__("hartebeest_post_send");
+int exported_fetch_add(struct ibv_qp *qp, uint64_t *local, uint32_t lkey, uint64_t remote,
+		     uint32_t rkey, uint64_t add, uint64_t wr_id,
+		     unsigned int flags) __asm__("hartebeest_post_fetch_add");
+int exported_recv(struct ibv_qp *qp, void *local, uint32_t length, uint32_t lkey,
+		uint64_t wr_id) __asm__("hartebeest_post_recv");
+int exported_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc) __asm__("hartebeest_poll");
+
+/* --------------------------------------------------- a device of no cost --- */
+
+static int stub_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp, (void)wr, (void)bad;
+	return 0;
+}
+
+static int stub_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	(void)qp, (void)wr, (void)bad;
+	return 0;
+}
+
+static int stub_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+{
+	(void)cq, (void)count, (void)wc;
+	return 0;
+}
+
+static struct ibv_context context = {
+	.ops = { .post_send = stub_send, .post_recv = stub_recv, .poll_cq = stub_poll },
+};
+static struct ibv_qp pair = { .context = &context };
+static struct ibv_cq queue = { .context = &context };
+
+/* Not known when this is compiled, as in a program. */
+static struct {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	uint64_t *local;
+	uint64_t remote;
+	uint32_t length, lkey, rkey, flags;
+} it;
+
+static void prepare(void)
+{
+	static uint64_t memory;
+	volatile uint32_t number = 8;
+
+	it.qp = &pair;
+	it.cq = &queue;
+	it.local = &memory;
+	it.remote = number;
+	it.length = it.lkey = it.rkey = it.flags = number;
+}
+
+/* ------------------------------------------------------------ by hand --- */
+
+BEEST_UNPROTECTED static inline int hand_post(struct ibv_send_wr *wr, uint32_t length, uint64_t wr_id)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_sge sge;
+
+	sge.addr = (uintptr_t)it.local;
+	sge.length = length;
+	sge.lkey = it.lkey;
+	wr->wr_id = wr_id;
+	wr->next = NULL;
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+	wr->send_flags = it.flags;
+	return ibv_post_send(it.qp, wr, &bad);
+}
+
+BEEST_UNPROTECTED static int hand_write(uint64_t wr_id)
+{
+	struct ibv_send_wr wr;
+
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	wr.wr.rdma.remote_addr = it.remote;
+	wr.wr.rdma.rkey = it.rkey;
+	return hand_post(&wr, it.length, wr_id);
+}
+
+BEEST_UNPROTECTED static int hand_send(uint64_t wr_id)
+{
+	struct ibv_send_wr wr;
+
+	wr.opcode = IBV_WR_SEND;
+	return hand_post(&wr, it.length, wr_id);
+}
+
+BEEST_UNPROTECTED static int hand_fetch_add(uint64_t wr_id)
+{
+	struct ibv_send_wr wr;
+
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.wr.atomic.remote_addr = it.remote;
+	wr.wr.atomic.rkey = it.rkey;
+	wr.wr.atomic.compare_add = wr_id;
+	wr.wr.atomic.swap = 0;
+	return hand_post(&wr, 8, wr_id);
+}
+
+BEEST_UNPROTECTED static int hand_recv(uint64_t wr_id)
+{
+	struct ibv_recv_wr wr, *bad;
+	struct ibv_sge sge;
+
+	sge.addr = (uintptr_t)it.local;
+	sge.length = it.length;
+	sge.lkey = it.lkey;
+	wr.wr_id = wr_id;
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	return ibv_post_recv(it.qp, &wr, &bad);
+}
+
+BEEST_UNPROTECTED static int hand_poll(uint64_t wr_id)
+{
+	struct ibv_wc wc;
+
+	(void)wr_id;
+	return ibv_poll_cq(it.cq, 1, &wc);
+}
+
+/* -------------------------------------------- by the header, by the symbols --- */
+
+#define WAYS(way, write, send, fetch_add, recv, poll) \
+BEEST_UNPROTECTED static int way##_write(uint64_t wr_id) \
+{ \
+	return write(it.qp, it.local, it.length, it.lkey, it.remote, it.rkey, wr_id, it.flags); \
+} \
+BEEST_UNPROTECTED static int way##_send(uint64_t wr_id) \
+{ \
+	return send(it.qp, it.local, it.length, it.lkey, wr_id, it.flags); \
+} \
+BEEST_UNPROTECTED static int way##_fetch_add(uint64_t wr_id) \
+{ \
+	return fetch_add(it.qp, it.local, it.lkey, it.remote, it.rkey, wr_id, wr_id, it.flags); \
+} \
+BEEST_UNPROTECTED static int way##_recv(uint64_t wr_id) \
+{ \
+	return recv(it.qp, it.local, it.length, it.lkey, wr_id); \
+} \
+BEEST_UNPROTECTED static int way##_poll(uint64_t wr_id) \
+{ \
+	struct ibv_wc wc; \
+ \
+	(void)wr_id; \
+	return poll(it.cq, 1, &wc); \
+}
+
+WAYS(inline, hartebeest_post_write, hartebeest_post_send, hartebeest_post_fetch_add,
+     hartebeest_post_recv, hartebeest_poll)
+WAYS(symbol, exported_write, exported_send, exported_fetch_add, exported_recv, exported_poll)
+
+/* ------------------------------------------------------------- counting --- */
+
+/* What the loop, the call of a way and the device cost without any of them. */
+static int nothing(uint64_t wr_id)
+{
+	(void)wr_id;
+	return it.qp->context->ops.post_send(it.qp, NULL, NULL);
+}
+
+enum way { HAND, INLINE, SYMBOL, WAYS_COUNT };
+
+static const char *const ways[WAYS_COUNT] = { "hand", "inline", "symbol" };
+
+static const struct {
+	const char *name;
+	int (*once[WAYS_COUNT])(uint64_t wr_id);
+} rows[] = {
+#define ROW(name) { #name, { hand_##name, inline_##name, symbol_##name } }
+	ROW(write), ROW(send), ROW(fetch_add), ROW(recv), ROW(poll),
+};
+#define ROWS_COUNT ((int)(sizeof(rows) / sizeof(rows[0])))
+
+/* As the process under valgrind. */
+static int repeat(int row, int way, int calls)
+{
+	int (*volatile chosen)(uint64_t wr_id) = row < 0 ? nothing : rows[row].once[way];
+	int (*once)(uint64_t wr_id) = chosen;
+	int i, sum = 0;
+
+	prepare();
+	for (i = 0; i < calls; i++)
+		sum += once((uint64_t)i);
+	return sum;
+}
+
+/* Instructions of the whole process; -1: valgrind does not work here. */
+static long count_all(const char *program, int row, int way, int calls)
+{
+	char command[4352], line[256];
+	long counted = -1;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "valgrind --tool=callgrind "
+		 "--callgrind-out-file=/dev/null '%s' %d %d %d 2>&1", program, row, way, calls);
+	pipe = popen(command, "r");
+	while (pipe && fgets(line, sizeof(line), pipe)) {
+		if (strstr(line, "Collected : "))
+			counted = atol(strstr(line, ": ") + 2);
+	}
+	return pipe && pclose(pipe) == 0 ? counted : -1;
+}
+
+static long count_one(const char *program, int row, int way)
+{
+	long few = count_all(program, row, way, CALLS);
+	long many = count_all(program, row, way, 2 * CALLS);
+
+	return few < 0 || many < 0 ? -1 : (many - few + CALLS / 2) / CALLS;
+}
+
+static int report(const char *program, int row, long idle)
+{
+	long counted[WAYS_COUNT];
+	int way;
+
+	printf("%-12s", rows[row].name);
+	for (way = 0; way < WAYS_COUNT; way++) {
+		counted[way] = count_one(program, row, way) - idle;
+		printf(" %8ld", counted[way]);
+	}
+	printf(" %+8ld\n", counted[SYMBOL] - counted[INLINE]);
+	return counted[SYMBOL] - counted[INLINE] > LIMIT;
+}
+
+static int report_all(const char *program)
+{
+	long idle = count_one(program, -1, 0);
+	int row, failed = 0;
+
+	if (idle < 0) {
+		fprintf(stderr, "no valgrind that counts instructions\n");
+		return 77;
+	}
+
+	printf("instructions %8s %8s %8s  symbol - inline (at most %d)\n", ways[HAND],
+	       ways[INLINE], ways[SYMBOL], LIMIT);
+	for (row = 0; row < ROWS_COUNT; row++)
+		failed |= report(program, row, idle);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	char program[4096];
+	ssize_t size;
+
+	if (argc == 4)
+		return repeat(atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
+
+	size = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	if (size < 0)
+		return 77;
+	program[size] = '\0';
+	return report_all(program);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* start-ours.c - one of two ranks of bench/start: RANK SERVER JOB; prints when it is done */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "hartebeest.h"
+
+#define TRY(call) if ((call) < 0) return fprintf(stderr, "%s\n", hartebeest_error()), 1
+
+int main(int argc, char **argv)
+{
+	char servers[64], job[64], found[8];
+	const char *options[] = { servers, job, NULL }, *own, *other;
+	struct hartebeest *hb;
+
+	if (argc < 4)
+		return 2;
+	own = argv[1];
+	other = *own == '0' ? "1" : "0";
+	snprintf(servers, sizeof(servers), "exchange.servers=%s", argv[2]);
+	snprintf(job, sizeof(job), "job.id=%s", argv[3]);
+	TRY(hartebeest_open(&hb, options));
+	TRY(hartebeest_msg_push(hb, own, own, 2));
+	TRY(hartebeest_msg_wait(hb, other, found, sizeof(found), NULL));
+	printf("0 %lld\n", (long long)bench_clock());
+	fflush(stdout);
+	hartebeest_close(hb);
+	return strcmp(found, other) != 0;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stub.c - see stub.h
+ *
+ * Linked ahead of libibverbs.  verbs.h turns some names into macros, so those functions
+ * are defined under their assembler names.  The context has no struct verbs_context
+ * around it, so that the inline functions of verbs.h call these symbols too.
+ */
+#include "config.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "bench/stub.h"
+
+static struct ibv_device device = {
+	.node_type = IBV_NODE_CA,
+	.transport_type = IBV_TRANSPORT_IB,
+	.name = "stub0",
+	.dev_name = "uverbs0",
+	.ibdev_path = "/nonexistent/stub0",
+};
+static struct ibv_device *devices[] = { &device, NULL };
+static struct ibv_context context = { .device = &device, .num_comp_vectors = 1 };
+static uint32_t serial;
+
+static uint32_t next_serial(void)
+{
+	return __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
+}
+
+/* ------------------------------------------------------------------ device --- */
+
+struct ibv_device **ibv_get_device_list(int *count)
+{
+	if (count)
+		*count = 1;
+	return devices;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	(void)list;
+}
+
+const char *ibv_get_device_name(struct ibv_device *of)
+{
+	return of->name;
+}
+
+static void open_events(void)
+{
+	context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+/* All contexts are one.  It never has an event. */
+struct ibv_context *ibv_open_device(struct ibv_device *of)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)of;
+	pthread_once(&once, open_events);
+	return &context;
+}
+
+int ibv_close_device(struct ibv_context *verbs)
+{
+	(void)verbs;
+	return 0;
+}
+
+int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *attr)
+{
+	(void)verbs;
+	*attr = (struct ibv_device_attr){
+		.max_mr_size = UINT64_MAX, .max_qp = INT32_MAX, .max_qp_wr = 4096, .max_sge = 16,
+		.max_cq = INT32_MAX, .max_cqe = INT32_MAX, .max_mr = INT32_MAX,
+		.max_pd = INT32_MAX, .max_qp_rd_atom = 16, .max_qp_init_rd_atom = 16,
+		.atomic_cap = IBV_ATOMIC_HCA, .max_ah = INT32_MAX, .max_pkeys = 1,
+		.phys_port_cnt = 1,
+	};
+	return 0;
+}
+
+int ibv_get_async_event(struct ibv_context *verbs, struct ibv_async_event *event)
+{
+	(void)verbs, (void)event;
+	errno = EAGAIN;
+	return -1;
+}
+
+int stub_query_port(struct ibv_context *, uint8_t, struct ibv_port_attr *)
+	__asm__("ibv_query_port");
+
+/* InfiniBand: its addresses need no network interface. */
+int stub_query_port(struct ibv_context *verbs, uint8_t port, struct ibv_port_attr *attr)
+{
+	(void)verbs, (void)port;
+	attr->state = IBV_PORT_ACTIVE;
+	attr->max_mtu = attr->active_mtu = IBV_MTU_4096;
+	attr->gid_tbl_len = attr->pkey_tbl_len = 1;
+	attr->lid = STUB_LID;
+	attr->sm_lid = 1;
+	attr->lmc = 0;
+	attr->max_msg_sz = 1U << 31;
+	attr->phys_state = 5;
+	attr->link_layer = IBV_LINK_LAYER_INFINIBAND;
+	attr->flags = 0;
+	return 0;
+}
+
+int ibv_query_gid(struct ibv_context *verbs, uint8_t port, int index, union ibv_gid *gid)
+{
+	(void)verbs, (void)port, (void)index;
+	memset(gid, 0, sizeof(*gid));
+	gid->raw[0] = 0xfe;
+	gid->raw[1] = 0x80;
+	gid->raw[15] = STUB_LID;
+	return 0;
+}
+
+/* struct ibv_gid_entry, which came with rdma-core 32. */
+struct stub_gid_entry {
+	union ibv_gid gid;
+	uint32_t index, port, type, interface;
+};
+
+int stub_query_gid_ex(struct ibv_context *, uint32_t, uint32_t, struct stub_gid_entry *,
+		      uint32_t, size_t) __asm__("_ibv_query_gid_ex");
+
+int stub_query_gid_ex(struct ibv_context *verbs, uint32_t port, uint32_t index,
+		      struct stub_gid_entry *entry, uint32_t flags, size_t size)
+{
+	struct stub_gid_entry filled = { .index = index, .port = port };
+
+	(void)flags;
+	if (size < sizeof(filled))
+		return EINVAL;
+	ibv_query_gid(verbs, (uint8_t)port, (int)index, &filled.gid);
+	memcpy(entry, &filled, sizeof(filled));
+	return 0;
+}
+
+int ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __be16 *pkey)
+{
+	(void)verbs, (void)port, (void)index;
+	*pkey = htobe16(0xffff);
+	return 0;
+}
+
+int getifaddrs(struct ifaddrs **list)
+{
+	*list = NULL;
+	return 0;
+}
+
+void freeifaddrs(struct ifaddrs *list)
+{
+	(void)list;
+}
+
+/* ----------------------------------------------------------------- objects --- */
+
+#define MAKE(type, member) \
+	type *member = calloc(1, sizeof(*member)); \
+	if (!member) \
+		return NULL
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
+{
+	MAKE(struct ibv_pd, pd);
+
+	pd->context = verbs;
+	return pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	free(pd);
+	return 0;
+}
+
+struct ibv_mr *stub_reg_mr(struct ibv_pd *, void *, size_t, int) __asm__("ibv_reg_mr");
+
+struct ibv_mr *stub_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
+{
+	MAKE(struct ibv_mr, mr);
+
+	(void)access;
+	mr->context = pd->context;
+	mr->pd = pd;
+	mr->addr = address;
+	mr->length = length;
+	mr->lkey = mr->rkey = next_serial();
+	return mr;
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	free(mr);
+	return 0;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *data,
+			     struct ibv_comp_channel *channel, int vector)
+{
+	MAKE(struct ibv_cq, cq);
+
+	(void)vector;
+	cq->context = verbs;
+	cq->channel = channel;
+	cq->cq_context = data;
+	cq->cqe = cqe;
+	return cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	free(cq);
+	return 0;
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	MAKE(struct ibv_ah, ah);
+
+	(void)attr;
+	ah->context = pd->context;
+	ah->pd = pd;
+	return ah;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	free(ah);
+	return 0;
+}
+
+/* -------------------------------------------------------------- queue pair --- */
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	MAKE(struct stub_qp, stub);
+
+	stub->qp.context = pd->context;
+	stub->qp.pd = pd;
+	stub->qp.send_cq = attr->send_cq;
+	stub->qp.recv_cq = attr->recv_cq;
+	stub->qp.qp_type = attr->qp_type;
+	stub->qp.qp_context = attr->qp_context;
+	stub->qp.qp_num = next_serial() & 0xffffff;
+	stub->qp.state = IBV_QPS_RESET;
+	return &stub->qp;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	free(qp);
+	return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct stub_qp *stub = (struct stub_qp *)qp;
+
+	if (mask & IBV_QP_STATE)
+		qp->state = attr->qp_state;
+	if (mask & IBV_QP_DEST_QPN)
+		stub->dest_qp_num = attr->dest_qp_num;
+	if (mask & IBV_QP_RQ_PSN)
+		stub->rq_psn = attr->rq_psn;
+	if (mask & IBV_QP_SQ_PSN)
+		stub->sq_psn = attr->sq_psn;
+	return 0;
+}
+
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	(void)mask;
+	memset(attr, 0, sizeof(*attr));
+	memset(init, 0, sizeof(*init));
+	attr->qp_state = attr->cur_qp_state = qp->state;
+	return 0;
+}
+
+bool stub_joined(const struct ibv_qp *one, const struct ibv_qp *other)
+{
+	const struct stub_qp *a = (const struct stub_qp *)one;
+	const struct stub_qp *b = (const struct stub_qp *)other;
+
+	return a && b && a->qp.state == IBV_QPS_RTS && a->dest_qp_num == b->qp.qp_num &&
+	       a->rq_psn == b->sq_psn;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stub.h - a verbs device that costs next to nothing, the same for every side
+ *
+ * Owns nothing but memory.  It has no locks and checks nothing.  Each queue pair keeps
+ * what it was told, so that a bench can compare the two ends.
+ */
+#ifndef BENCH_STUB_H
+#define BENCH_STUB_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STUB_LID 7
+
+struct stub_qp {
+	struct ibv_qp qp;		/* first, since a pointer to it is handed out */
+	uint32_t dest_qp_num, rq_psn, sq_psn;
+};
+
+/* Is @one in RTS, and were its device told number and sequence number of @other? */
+bool stub_joined(const struct ibv_qp *one, const struct ibv_qp *other);
+
+#endif

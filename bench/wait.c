@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait.c - one rank waits for a key that another sets later
+ *
+ * The column "ms" is the delay from setting to having it; the CPU is the waiter's and the
+ * server's for the whole wait.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench/bench.h"
+#include "bench/ours.h"
+#include "bench/plain.h"
+
+#define WAITER 0
+#define SETTER 1
+
+static const char value[] = "here";
+
+struct key {
+	char text[64];
+};
+
+static struct key late_key(const struct bench_rank *rank)
+{
+	struct key key;
+
+	snprintf(key.text, sizeof(key.text), "%s-late", rank->pass->job);
+	return key;
+}
+
+/* The setter's clock starts when it sets; the waiter's start does not count. */
+static void let_time_pass(struct bench_rank *rank)
+{
+	struct timespec left = { rank->pass->size / 1000, rank->pass->size % 1000 * 1000000 };
+
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+	rank->start = bench_clock();
+}
+
+static int check(struct bench_rank *rank, int ret, const char *found)
+{
+	rank->start = INT64_MAX;
+	return ret < 0 || strcmp(found, value) == 0 ? ret : -EBADMSG;
+}
+
+static int library_open(struct bench_rank *rank)
+{
+	char key[OURS_NAME];
+	int ret = ours_open(rank);
+
+	snprintf(key, sizeof(key), "opening%d", rank->rank);
+	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0));
+}
+
+static int library_work(struct bench_rank *rank)
+{
+	struct key key = late_key(rank);
+	char found[sizeof(value)] = "";
+	int ret;
+
+	if (rank->rank == WAITER) {
+		ret = hartebeest_msg_wait(rank->own, key.text, found, sizeof(found), NULL);
+		return check(rank, ours_result(rank, ret), found);
+	}
+	let_time_pass(rank);
+	return ours_result(rank, hartebeest_msg_push(rank->own, key.text, value, sizeof(value)));
+}
+
+static int plain_work(struct bench_rank *rank)
+{
+	struct key key = late_key(rank);
+	char found[sizeof(value)] = "";
+	int ret;
+
+	if (rank->rank == WAITER) {
+		ret = plain_wait(rank, key.text, found, sizeof(found));
+		return check(rank, ret, found);
+	}
+	let_time_pass(rank);
+	return plain_set(rank, key.text, value, sizeof(value));
+}
+
+#define OURS "hartebeest_msg_wait"
+#define PLAIN "sleep(0) polling"
+
+static const struct bench_side sides[] = {
+	{ .name = OURS, .open = library_open, .work = library_work, .close = ours_close },
+	{ .name = PLAIN, .open = plain_open, .work = plain_work, .close = plain_close },
+	{ .name = NULL }
+};
+
+static const struct bench_goal goals[] = {
+	{ OURS, BENCH_RANK_CPU, PLAIN, 100, 10000, 0, 1 / 5.0,
+	  "a fifth of the ranks' CPU from 0.1 s on" },
+	{ OURS, BENCH_SERVER_CPU, PLAIN, 100, 10000, 0, 1 / 3.0,
+	  "a third of the server's CPU from 0.1 s on" },
+	{ OURS, BENCH_TIME, NULL, 1, 10, 0, 1, "a delay of 1 ms after a wait of 10 ms" },
+	{ OURS, BENCH_TIME, NULL, 1, 10000, 0, 7, "a delay of 7 ms after any wait" },
+	{ .side = NULL }
+};
+
+static const int sizes[] = { 1, 10, 100, 1000, 0 };
+
+int main(int argc, char **argv)
+{
+	static const struct bench bench = {
+		.name = "wait",
+		.title = "a key that comes after a while: delay, and what the wait costs",
+		.column = "wait, ms",
+		.sizes = sizes,
+		.sides = sides,
+		.goals = goals,
+		.ranks = 2,
+	};
+
+	return bench_main(argc, argv, &bench);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* file.c - see file.h */
+#include "config.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+
+ssize_t beest_file_read(int fd, void *buffer, size_t size)
+{
+	size_t used = 0;
+	ssize_t got;
+
+	while (used < size) {
+		got = read(fd, (char *)buffer + used, size - used);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return beest_error_errno();
+		if (got == 0)
+			break;
+		used += (size_t)got;
+	}
+	return (ssize_t)used;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* authors.c - see authors.h */
+#include "config.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/core/authors.h"
+
+void beest_authors_start(struct beest_authors *authors)
+{
+	pthread_mutex_init(&authors->lock, NULL);
+}
+
+void beest_authors_end(struct beest_authors *authors)
+{
+	pthread_mutex_destroy(&authors->lock);
+}
+
+/* Each incarnation has one row, that of its last byte, which is random. */
+static size_t author_row(const struct beest_incarnation *incarnation)
+{
+	return incarnation->bytes[BEEST_INCARNATION_SIZE - 1];
+}
+
+void beest_authors_note(struct beest_authors *authors,
+			const struct beest_incarnation *incarnation, int64_t until)
+{
+	size_t i = author_row(incarnation);
+
+	pthread_mutex_lock(&authors->lock);
+	authors->row[i].incarnation = *incarnation;
+	authors->row[i].until = until;
+	pthread_mutex_unlock(&authors->lock);
+}
+
+bool beest_authors_know(struct beest_authors *authors,
+			const struct beest_incarnation *incarnation)
+{
+	size_t i = author_row(incarnation);
+	bool known;
+
+	pthread_mutex_lock(&authors->lock);
+	known = memcmp(&authors->row[i].incarnation, incarnation, sizeof(*incarnation)) == 0 &&
+		beest_clock_now() < authors->row[i].until;
+	pthread_mutex_unlock(&authors->lock);
+
+	return known;
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: MIT */
+/* pairs.c - see pairs.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/sized.h"
+#include "lib/core/bringup.h"
+#include "lib/core/pairs.h"
+
+/* One pair on its way. */
+struct pairing {
+	struct hartebeest *hb;
+	struct hartebeest_pair *pair;
+	struct beest_qp *qp;
+	struct beest_handshake handshake;
+	struct beest_wait_get *get;
+	char own_key[BEEST_KEY_MAX + 1];
+	bool unknown;			/* UD: is its author alive? */
+};
+
+/* A region beyond the first, which is a record of its own. */
+struct region_get {
+	const struct beest_handshake *handshake;
+	struct hartebeest_remote_mr *out;
+	char key[BEEST_KEY_MAX + 1];
+};
+
+struct pairs {
+	struct hartebeest *hb;
+	struct beest_handshake_context context;
+	struct pairing *list;
+	struct beest_wait_get *gets;
+	size_t count;
+};
+
+void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
+{
+	memset(out, 0, sizeof(*out));
+	memcpy(out->gid.raw, remote->gid.raw, sizeof(out->gid.raw));
+	memcpy(out->address.raw, remote->ip.raw, sizeof(out->address.raw));
+	out->qp_type = remote->qp_type;
+	out->qp_num = remote->qp_num;
+	out->psn = remote->psn;
+	out->qkey = remote->qkey;
+	out->lid = remote->lid;
+	out->pkey = remote->pkey;
+	out->rank = remote->rank;
+}
+
+void beest_pairs_show_region(const struct beest_region *region, struct hartebeest_remote_mr *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->address = region->address;
+	out->length = region->length;
+	out->rkey = region->rkey;
+	out->access = region->access;
+}
+
+/* --------------------------------------------------------------------- the request --- */
+
+#define PAIR_SIZE_MIN (offsetof(struct hartebeest_pair, reason) + \
+		       sizeof(((struct hartebeest_pair *)0)->reason))
+
+static int pair_check(const struct hartebeest_pair *pair, size_t i)
+{
+	const char *missing = !pair->qp ? "qp" : !pair->key ? "key" :
+			      !pair->peer_key ? "peer_key" :
+			      pair->offered && !pair->offer ? "offer" :
+			      pair->room && !pair->regions ? "regions" : NULL;
+
+	if (missing)
+		return beest_fail(EINVAL, "pair %zu: the field %s is NULL", i, missing);
+	if (pair->offered > HARTEBEEST_PAIR_REGIONS)
+		return beest_fail(EINVAL, "pair %zu offers %" PRIu32 " regions, at most %d are "
+				  "possible", i, pair->offered, HARTEBEEST_PAIR_REGIONS);
+
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int names_check(const char **texts, size_t count, const char *what)
+{
+	size_t i;
+
+	qsort(texts, count, sizeof(*texts), compare_names);
+	for (i = 1; i < count; i++)
+		if (strcmp(texts[i - 1], texts[i]) == 0)
+			return beest_fail(EINVAL, "two pairs have the %s '%s'", what, texts[i]);
+
+	return 0;
+}
+
+/* A UD queue pair has many peers; any other, and any key, belongs to one pair. */
+static int pairs_check_twice(const struct pairs *pairs)
+{
+	const char **texts = calloc(pairs->count + 1, sizeof(*texts));
+	const struct pairing *pairing;
+	size_t i, count = 0;
+	int ret;
+
+	if (!texts)
+		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
+	for (i = 0; i < pairs->count; i++) {
+		pairing = &pairs->list[i];
+		if (pairing->qp && pairing->qp->local.transport != BEEST_UD)
+			texts[count++] = pairing->pair->qp;
+	}
+	ret = names_check(texts, count, "queue pair");
+	for (i = count = 0; i < pairs->count && ret == 0; i++) {
+		pairing = &pairs->list[i];
+		if (pairing->qp && pairing->qp->local.transport != BEEST_UD)
+			texts[count++] = pairing->pair->key;
+	}
+	if (ret == 0)
+		ret = names_check(texts, count, "own key");
+	free(texts);
+
+	return ret;
+}
+
+/* --------------------------------------------------------------- each one's own end --- */
+
+static void pair_fail(struct hartebeest_pair *pair, int ret)
+{
+	pair->result = ret;
+	snprintf(pair->reason, sizeof(pair->reason), "%s", beest_error_text());
+}
+
+static int pair_find_qp(struct pairing *pairing)
+{
+	struct beest_node *node;
+	int ret;
+
+	ret = beest_context_find(pairing->hb, &beest_qp_kind, pairing->pair->qp, &node);
+	if (ret == 0)
+		pairing->qp = BEEST_CONTAINER(node, struct beest_qp, node);
+
+	return ret;
+}
+
+/* To INIT, or left connected where it is connected to this very peer. */
+static int pair_enter(struct pairing *pairing)
+{
+	struct beest_qp *qp = pairing->qp;
+	enum ibv_qp_state state;
+	int ret;
+
+	ret = beest_qp_state(qp, &state);
+	if (ret < 0)
+		return ret;
+	if (qp->local.transport == BEEST_UD && state == IBV_QPS_RTS)
+		return 0;
+	if ((state == IBV_QPS_RTR || state == IBV_QPS_RTS) &&
+	    strcmp(qp->peer_key, pairing->pair->peer_key) == 0)
+		return 0;
+	if (state != IBV_QPS_INIT && state != IBV_QPS_RESET)
+		ret = beest_qp_reset(qp);
+	if (ret == 0 && state != IBV_QPS_INIT)
+		ret = beest_bringup_init(pairing->hb, qp);
+
+	return ret;
+}
+
+static int offer_find(struct pairing *pairing, uint32_t i, struct beest_mr **mr)
+{
+	struct beest_node *node;
+	int ret;
+
+	if (!pairing->pair->offer[i])
+		return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
+	ret = beest_context_find(pairing->hb, &beest_mr_kind, pairing->pair->offer[i], &node);
+	if (ret == 0)
+		*mr = BEEST_CONTAINER(node, struct beest_mr, node);
+
+	return ret;
+}
+
+/* The first rides along; each other one is a record of its own, under KEY/i. */
+static int pair_offer(struct pairing *pairing, const struct beest_handshake_context *context)
+{
+	struct beest_qp *qp = pairing->qp;
+	struct beest_mr *mr = NULL;
+	uint32_t i;
+	int ret = 0;
+
+	qp->regions = (uint8_t)pairing->pair->offered;
+	for (i = 0; i < pairing->pair->offered && ret == 0; i++) {
+		ret = offer_find(pairing, i, &mr);
+		if (ret == 0 && i == 0)
+			beest_handshake_region(mr, &qp->region);
+		else if (ret == 0)
+			ret = beest_handshake_mr_put_of(context, mr, pairing->pair->key, i);
+	}
+
+	return ret;
+}
+
+/* What is stored under the key already need not be put again. */
+static bool pair_is_stored(const struct pairing *pairing)
+{
+	const struct beest_qp *qp = pairing->qp;
+
+	return pairing->pair->offered == 0 && strcmp(qp->key, pairing->pair->key) == 0 &&
+	       qp->published == qp->local.endpoint.generation;
+}
+
+static int pair_start(struct pairing *pairing, const struct beest_handshake_context *context)
+{
+	int ret;
+
+	ret = pair_enter(pairing);
+	if (ret == 0)
+		ret = pair_offer(pairing, context);
+	if (ret == 0 && !pair_is_stored(pairing))
+		ret = beest_handshake_put(context->registry, pairing->qp, pairing->pair->key);
+	if (ret == 0)
+		ret = beest_registry_key(context->registry, BEEST_KIND_QP, pairing->pair->key,
+					 pairing->own_key);
+	if (ret == 0)
+		ret = beest_handshake_start(&pairing->handshake, context, pairing->qp,
+					    pairing->pair->peer_key);
+
+	return ret;
+}
+
+/* ------------------------------------------------------------------------- waiting --- */
+
+/* Of UD nobody confirms anything, so a leftover shows by its author's presence only. */
+static bool author_is_known(struct pairing *pairing, const struct beest_record *record)
+{
+	if (pairing->qp->local.transport != BEEST_UD || record->rank < 0 ||
+	    beest_authors_know(&pairing->hb->authors, &record->incarnation))
+		return true;
+
+	pairing->unknown = true;
+	pairing->handshake.get.author = record->incarnation;
+	pairing->handshake.get.rank = record->rank;
+
+	return false;
+}
+
+/* A pair that cannot be connected has its result: the others go on. */
+static int pair_see(void *data, const struct beest_record *record)
+{
+	struct pairing *pairing = data;
+	int ret;
+
+	if (!author_is_known(pairing, record))
+		return 0;
+	ret = beest_handshake_see(&pairing->handshake, record);
+	pairing->get->has_author = pairing->handshake.get.has_author;
+	pairing->get->author = pairing->handshake.get.author;
+	pairing->get->rank = pairing->handshake.get.rank;
+	if (ret >= 0)
+		return ret;
+	pair_fail(pairing->pair, ret);
+
+	return 1;
+}
+
+static void pair_left(void *data)
+{
+	struct pairing *pairing = data;
+
+	pair_fail(pairing->pair, -ESHUTDOWN);
+}
+
+static int pairs_each(void *data)
+{
+	struct pairs *pairs = data;
+	struct beest_rank_body body;
+	struct pairing *pairing;
+	size_t i;
+
+	for (i = 0; i < pairs->count; i++) {
+		pairing = &pairs->list[i];
+		if (!pairing->unknown)
+			continue;
+		pairing->unknown = false;
+		if (beest_presence_ask(pairs->context.registry, pairing->handshake.get.rank,
+				       &pairing->handshake.get.author, BEEST_SECOND,
+				       &body) != -ESTALE)
+			beest_authors_note(pairs->context.authors,
+					   &pairing->handshake.get.author,
+					   beest_clock_deadline(BEEST_SECOND));
+	}
+
+	return 0;
+}
+
+/* @of: for each get, the pairing it belongs to. */
+static int pairs_wait(struct pairs *pairs, int64_t deadline)
+{
+	struct beest_wait wait = {
+		.gets = pairs->gets, .each = pairs_each, .data = pairs,
+		.deadline = deadline == HARTEBEEST_ONCE ? 0 : deadline,
+		.once = deadline == HARTEBEEST_ONCE,
+	};
+	struct pairing **of = calloc(pairs->count + 1, sizeof(*of));
+	const char **own_keys = calloc(pairs->count + 1, sizeof(*own_keys));
+	size_t i;
+	int ret;
+
+	wait.own_keys = own_keys;
+	if (!of || !own_keys)
+		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
+	for (i = 0; i < pairs->count; i++) {
+		if (pairs->list[i].pair->result < 0)
+			continue;
+		of[wait.count] = &pairs->list[i];
+		own_keys[wait.own_count++] = pairs->list[i].own_key;
+		pairs->gets[wait.count] = pairs->list[i].handshake.get;
+		pairs->list[i].get = &pairs->gets[wait.count];
+		pairs->gets[wait.count].see = pair_see;
+		pairs->gets[wait.count].left = pair_left;
+		pairs->gets[wait.count].data = &pairs->list[i];
+		pairs->gets[wait.count++].recheck =
+			pairs->list[i].qp->local.transport != BEEST_UD;
+	}
+	ret = wait.count ? beest_wait_run(pairs->context.registry, &wait) : 0;
+	for (i = 0; i < wait.count && ret < 0; i++) {
+		if (pairs->gets[i].got)
+			continue;
+		of[i]->pair->result = ret;
+		if (ret == -ETIMEDOUT || ret == -EAGAIN)
+			beest_wait_say(&pairs->gets[i], of[i]->pair->reason,
+				       sizeof(of[i]->pair->reason));
+		else
+			pair_fail(of[i]->pair, ret);
+	}
+	free(of);
+	free(own_keys);
+
+	return ret;
+}
+
+/* ----------------------------------------------------------------- peers' regions --- */
+
+static int pair_see_region(void *data, const struct beest_record *record)
+{
+	struct region_get *get = data;
+	struct beest_region region;
+	int ret;
+
+	if (memcmp(&record->incarnation, &get->handshake->peer.endpoint.incarnation,
+		   sizeof(record->incarnation)) != 0)
+		return 0;		/* of a former run */
+	ret = beest_record_mr_decode(record, &region);
+	if (ret < 0)
+		return ret;
+	beest_pairs_show_region(&region, get->out);
+
+	return 1;
+}
+
+/* How many regions beyond the first there is room for. */
+static uint32_t more_regions(const struct pairing *pairing)
+{
+	const struct hartebeest_pair *pair = pairing->pair;
+	uint32_t count = pair->count < pair->room ? pair->count : pair->room;
+
+	return pair->result == 0 && count > 1 ? count - 1 : 0;
+}
+
+static int regions_fetch(struct pairs *pairs, size_t count, int64_t deadline)
+{
+	struct region_get *data = calloc(count, sizeof(*data));
+	struct beest_wait_get *gets = calloc(count, sizeof(*gets));
+	struct beest_wait wait = { .gets = gets, .deadline = deadline };
+	const struct pairing *pairing;
+	struct region_get *get;
+	size_t i;
+	uint32_t k;
+	int ret = 0;
+
+	if (!data || !gets)
+		ret = beest_fail(ENOMEM, "no memory for %zu regions", count);
+	for (i = 0; i < pairs->count && ret == 0; i++) {
+		pairing = &pairs->list[i];
+		for (k = 1; k <= more_regions(pairing) && ret == 0; k++) {
+			get = &data[wait.count];
+			get->handshake = &pairing->handshake;
+			get->out = &pairing->pair->regions[k];
+			ret = beest_handshake_key_of(&pairs->context, pairing->pair->peer_key, k,
+						     get->key);
+			gets[wait.count++] = (struct beest_wait_get){
+				.kind = BEEST_KIND_MR, .key = get->key,
+				.name = pairing->pair->peer_key, .see = pair_see_region, .data = get,
+			};
+		}
+	}
+	if (ret == 0)
+		ret = beest_wait_run(pairs->context.registry, &wait);
+	free(data);
+	free(gets);
+
+	return ret;
+}
+
+static int pairs_regions(struct pairs *pairs, int64_t deadline)
+{
+	size_t i, more = 0;
+	int ret;
+
+	for (i = 0; i < pairs->count; i++)
+		more += more_regions(&pairs->list[i]);
+	if (!more)
+		return 0;
+
+	ret = regions_fetch(pairs, more, deadline == HARTEBEEST_ONCE ? 0 : deadline);
+	for (i = 0; i < pairs->count && ret < 0; i++)
+		if (more_regions(&pairs->list[i]))
+			pair_fail(pairs->list[i].pair, ret);
+
+	return ret;
+}
+
+static void pair_end(struct pairing *pairing)
+{
+	struct hartebeest_pair *pair = pairing->pair;
+	const struct beest_qp_body *peer = &pairing->handshake.peer;
+
+	beest_pairs_show_peer(&peer->endpoint, &pair->peer);
+	pair->count = peer->regions;
+	if (pair->count && pair->room)
+		beest_pairs_show_region(&peer->region, &pair->regions[0]);
+	if (beest_bringup_remember(pairing->hb, pair->peer_key, &peer->endpoint) < 0)
+		pair_fail(pair, -ENOMEM);
+}
+
+static void pair_judge_room(struct hartebeest_pair *pair)
+{
+	if (pair->result != 0 || pair->count <= pair->room)
+		return;
+
+	beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, there is room for %" PRIu32,
+		   pair->peer_key, pair->count, pair->room);
+	pair_fail(pair, -EMSGSIZE);
+}
+
+/* --------------------------------------------------------------------- all of them --- */
+
+/* @step: the size of the caller's structs, which may be longer than ours. */
+static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t count)
+{
+	const size_t step = first->size;
+	struct hartebeest_pair *pair;
+	size_t i;
+	int ret = 0;
+
+	pairs->list = calloc(count, sizeof(*pairs->list));
+	pairs->gets = calloc(count, sizeof(*pairs->gets));
+	if (!pairs->list || !pairs->gets)
+		return beest_fail(ENOMEM, "no memory for %zu pairs", count);
+
+	pairs->count = count;
+	for (i = 0; i < count && ret == 0; i++) {
+		pair = (struct hartebeest_pair *)((char *)first + i * step);
+		ret = beest_sized_check("pair", i, pair, step, sizeof(*pair), PAIR_SIZE_MIN);
+		if (ret == 0)
+			ret = pair_check(pair, i);
+		pairs->list[i].hb = pairs->hb;
+		pairs->list[i].pair = pair;
+	}
+	for (i = 0; i < count && ret == 0; i++) {
+		pair = pairs->list[i].pair;
+		pair->result = 0;
+		pair->count = 0;
+		pair->reason[0] = '\0';
+		if (pair_find_qp(&pairs->list[i]) < 0)
+			pair_fail(pair, -ENOENT);
+	}
+
+	return ret < 0 ? ret : pairs_check_twice(pairs);
+}
+
+static void pairs_start(struct pairs *pairs)
+{
+	struct pairing *pairing;
+	size_t i;
+	int ret;
+
+	for (i = 0; i < pairs->count; i++) {
+		pairing = &pairs->list[i];
+		if (pairing->pair->result < 0)
+			continue;
+		ret = pair_start(pairing, &pairs->context);
+		if (ret < 0)
+			pair_fail(pairing->pair, ret);
+	}
+}
+
+/* The first failed result, with its sentence. */
+static int pairs_result(const struct pairs *pairs)
+{
+	const struct hartebeest_pair *pair;
+	size_t i;
+
+	for (i = 0; i < pairs->count; i++) {
+		pair = pairs->list[i].pair;
+		if (pair->result < 0)
+			return beest_fail(-pair->result, "queue pair '%s' and '%s': %s", pair->qp,
+					  pair->peer_key, pair->reason);
+	}
+
+	return 0;
+}
+
+static int pairs_run(struct pairs *pairs, int64_t deadline)
+{
+	size_t i;
+	int ret;
+
+	pairs_start(pairs);
+	ret = pairs_wait(pairs, deadline);
+	if (ret == -ENOMEM)
+		return ret;
+	for (i = 0; i < pairs->count; i++)
+		if (pairs->list[i].pair->result == 0)
+			pair_end(&pairs->list[i]);
+	pairs_regions(pairs, deadline);
+	for (i = 0; i < pairs->count; i++)
+		pair_judge_room(pairs->list[i].pair);
+
+	return pairs_result(pairs);
+}
+
+int beest_pairs_connect(struct hartebeest *hb, struct hartebeest_pair *first, size_t count,
+			int64_t deadline)
+{
+	struct pairs pairs = { .hb = hb };
+	int ret;
+
+	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
+		return beest_fail(EINVAL, "deadline %" PRId64 " is invalid: give 0, HARTEBEEST_ONCE, or a time "
+				  "of hartebeest_clock()", deadline);
+	if (count == 0)
+		return 0;
+
+	ret = pairs_open(&pairs, first, count);
+	if (ret == 0)
+		ret = beest_context_handshake(hb, &pairs.context);
+	if (ret == 0)
+		ret = pairs_run(&pairs, deadline);
+	free(pairs.list);
+	free(pairs.gets);
+
+	return ret;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pairs.h - many queue pairs to their peers in one call
+ *
+ * Owns hartebeest_pairs_connect(): all are published, all peers fetched, each connected as
+ * its peer appears, and all confirmed, in as few trips as one pair takes.  Also shows what
+ * is known of a peer in the public structs.
+ */
+#ifndef BEEST_PAIRS_H
+#define BEEST_PAIRS_H
+
+#include "include/hartebeest.h"
+#include "lib/core/context.h"
+
+/* Promises what hartebeest_pairs_connect() does in hartebeest.h. */
+int beest_pairs_connect(struct hartebeest *hb, struct hartebeest_pair *pairs, size_t count,
+			int64_t deadline);
+
+void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out);
+void beest_pairs_show_region(const struct beest_region *region,
+			     struct hartebeest_remote_mr *out);
+
+#endif

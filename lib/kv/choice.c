@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * choice.c - which server of the list holds a key
+ *
+ * A key belongs to the server with the highest mix64(fnv1a64(server text) ^
+ * fnv1a64(key)), the greater text at a tie.  Every implementation that shares keys
+ * with this one must choose alike.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "lib/base/hash.h"
+#include "lib/kv/choice.h"
+
+static uint64_t hash_text(const char *text)
+{
+	return beest_hash_fnv(BEEST_HASH_FNV, text, strlen(text));
+}
+
+/* The finalizer of splitmix64: every bit in changes half of the bits out. */
+static uint64_t mix64(uint64_t x)
+{
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+
+	return x ^ x >> 31;
+}
+
+void beest_choice_set(struct beest_choice *server, const char *text)
+{
+	server->text = text;
+	server->hash = hash_text(text);
+}
+
+size_t beest_choice_of(const struct beest_choice *servers, size_t count, const char *key)
+{
+	uint64_t hash = hash_text(key), most = 0, score;
+	size_t i, best = 0;
+
+	for (i = 0; i < count; i++) {
+		score = mix64(servers[i].hash ^ hash);
+		if (i && (score < most || (score == most &&
+					   strcmp(servers[i].text, servers[best].text) <= 0)))
+			continue;
+		most = score;
+		best = i;
+	}
+
+	return best;
+}
+
+uint64_t beest_choice_digest(const struct beest_choice *servers, size_t count)
+{
+	uint64_t sum = count;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		sum += mix64(servers[i].hash);
+
+	return mix64(sum);
+}

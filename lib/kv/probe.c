@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * probe.c - see probe.h
+ *
+ * The first connection asks for "version" and "stats".  A server that closes it may be full
+ * or may demand a login, which the text protocol cannot say: a second connection listens
+ * before it asks in the binary protocol.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/macro.h"
+#include "lib/kv/probe.h"
+
+#define PROBE_TIME (250 * BEEST_MS)
+#define LISTEN_TIME (40 * BEEST_MS)
+#define QUOTED 64		/* bytes of a foreign answer */
+
+#define QUESTION "version\r\nstats\r\nstats settings\r\n"
+#define ANSWERS 2		/* of them end in END */
+
+struct probe {
+	const struct beest_memcached_address *address;
+	int64_t deadline;
+	int fd;
+	size_t used;
+	char answer[16 * 1024];	/* with a NUL behind it */
+};
+
+static int probe_fail(const struct probe *probe, int err, const char *phrase)
+{
+	return beest_fail(err, "server %s: %s", probe->address->label, phrase);
+}
+
+/* 1: ready, 0: not until @deadline. */
+static int socket_wait(const struct probe *probe, short events, int64_t deadline)
+{
+	struct pollfd pollfd = { .fd = probe->fd, .events = events };
+	int64_t left;
+	int ret;
+
+	do {
+		left = beest_clock_left(deadline);
+		ret = poll(&pollfd, 1, (int)((left + BEEST_MS - 1) / BEEST_MS));
+	} while (ret < 0 && errno == EINTR);
+
+	return ret > 0;
+}
+
+/* @where: of an address that is numeric or a path, so that nobody is asked. */
+static int address_find(const struct beest_memcached_address *address,
+			struct sockaddr_storage *where, socklen_t *size)
+{
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
+	struct sockaddr_un *un = (struct sockaddr_un *)where;
+	struct addrinfo *info = NULL;
+	char port[8];
+
+	memset(where, 0, sizeof(*where));
+	if (!address->port) {
+		if (strlen(address->host) >= sizeof(un->sun_path))
+			return -ENAMETOOLONG;
+		un->sun_family = AF_UNIX;
+		strcpy(un->sun_path, address->host);
+		*size = sizeof(*un);
+		return 0;
+	}
+
+	hints.ai_socktype = SOCK_STREAM;
+	snprintf(port, sizeof(port), "%u", address->port);
+	if (getaddrinfo(address->host, port, &hints, &info))
+		return -EAFNOSUPPORT;
+	memcpy(where, info->ai_addr, info->ai_addrlen);
+	*size = info->ai_addrlen;
+	freeaddrinfo(info);
+
+	return 0;
+}
+
+/* A socket file whose backlog is full says EAGAIN: as silent as a host that drops packets. */
+static int socket_connect(struct probe *probe)
+{
+	struct sockaddr_storage where;
+	socklen_t size = 0;
+	int error, ret;
+
+	probe->fd = -1;
+	probe->used = 0;
+	probe->answer[0] = '\0';
+	ret = address_find(probe->address, &where, &size);
+	if (ret < 0)
+		return beest_memcached_refused(probe->address, -ret);
+	probe->fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (probe->fd < 0)
+		return beest_memcached_refused(probe->address, errno);
+
+	error = connect(probe->fd, (struct sockaddr *)&where, size) < 0 ? errno : 0;
+	if (error == EINPROGRESS || error == EINTR) {
+		if (!socket_wait(probe, POLLOUT, probe->deadline))
+			return probe_fail(probe, EHOSTDOWN, "no answer: nobody is at that address, "
+					  "or a firewall drops the packets");
+		size = sizeof(error);
+		if (getsockopt(probe->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+			error = errno;
+	}
+	if (error == EAGAIN)
+		return probe_fail(probe, EHOSTDOWN, "silent: it does not accept connections");
+
+	return error ? beest_memcached_refused(probe->address, error) : 0;
+}
+
+/* 1: more came, 0: the connection is closed, -EAGAIN: silence until @deadline. */
+static int answer_read(struct probe *probe, int64_t deadline)
+{
+	size_t space = sizeof(probe->answer) - 1 - probe->used;
+	ssize_t got;
+
+	if (!space || !socket_wait(probe, POLLIN, deadline))
+		return -EAGAIN;
+	got = recv(probe->fd, probe->answer + probe->used, space, 0);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 1;
+	if (got <= 0)
+		return 0;
+	probe->used += (size_t)got;
+	probe->answer[probe->used] = '\0';
+
+	return 1;
+}
+
+/* What a foreign service said, with every byte that is no printable one as \xNN. */
+static int foreign_fail(const struct probe *probe)
+{
+	char quoted[QUOTED * 4 + 1], *at = quoted;
+	size_t i;
+	uint8_t byte;
+
+	for (i = 0; i < probe->used && i < QUOTED; i++) {
+		byte = (uint8_t)probe->answer[i];
+		if (byte >= 0x20 && byte < 0x7f)
+			*at++ = (char)byte;
+		else
+			at += sprintf(at, "\\x%02x", byte);
+	}
+	*at = '\0';
+
+	return beest_fail(EPROTO, "server %s: no Memcached: it says '%s'%s",
+			  probe->address->label, quoted, probe->used > QUOTED ? "..." : "");
+}
+
+static int answer_judge(const struct probe *probe)
+{
+	static const struct {
+		const char *begin;
+		int err;
+		const char *phrase;
+	} rows[] = {
+		{ "ERROR Too many", EUSERS, "it has too many connections (memcached -c)" },
+		{ "CLIENT_ERROR unauth", EACCES, "login missing: the server demands one of the text "
+			"protocol (memcached -Y), which libmemcached does not know" },
+		{ "SERVER_ERROR", ENOBUFS, "it reports an internal error" },
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++)
+		if (!strncmp(probe->answer, rows[i].begin, strlen(rows[i].begin)))
+			return probe_fail(probe, rows[i].err, rows[i].phrase);
+
+	return foreign_fail(probe);
+}
+
+static uint64_t stat_number(const struct probe *probe, const char *name)
+{
+	const char *line = strstr(probe->answer, name);
+
+	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
+}
+
+static void stats_read(const struct probe *probe, struct beest_kv_stats *stats)
+{
+	const char *version = probe->answer + strlen("VERSION ");
+
+	memset(stats, 0, sizeof(*stats));
+	snprintf(stats->version, sizeof(stats->version), "%.*s",
+		 (int)strcspn(version, "\r\n"), version);
+	stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
+	stats->items = stat_number(probe, "STAT curr_items ");
+	stats->evictions = stat_number(probe, "STAT evictions ");
+	stats->connections = stat_number(probe, "STAT curr_connections ");
+	stats->max_connections = stat_number(probe, "STAT maxconns ");
+	stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off") != NULL;
+}
+
+static bool answer_is_complete(const struct probe *probe)
+{
+	const char *at = probe->answer;
+	int ends;
+
+	for (ends = 0; (at = strstr(at, "\r\nEND\r\n")); ends++)
+		at += 2;
+
+	return ends >= ANSWERS;
+}
+
+/* "VERSION 1" and less is not enough to tell; whatever else differs is foreign. */
+static bool answer_is_foreign(const struct probe *probe)
+{
+	static const char good[] = "VERSION ";
+	size_t known = probe->used < sizeof(good) - 1 ? probe->used : sizeof(good) - 1;
+
+	return memcmp(probe->answer, good, known) != 0;
+}
+
+/* 1: the connection was closed before it said anything. */
+static int ask_text(struct probe *probe, struct beest_kv_stats *stats)
+{
+	int more;
+
+	send(probe->fd, QUESTION, strlen(QUESTION), MSG_NOSIGNAL);	/* what comes back tells */
+	do
+		more = answer_read(probe, probe->deadline);
+	while (more == 1 && !answer_is_foreign(probe) && !answer_is_complete(probe));
+
+	if (!probe->used && more == 0)
+		return 1;
+	if (answer_is_foreign(probe))
+		return answer_judge(probe);
+	if (answer_is_complete(probe)) {
+		stats_read(probe, stats);
+		return 0;
+	}
+
+	return probe_fail(probe, EHOSTDOWN, "silent: it takes connections but does not answer "
+			  "(stopped, overloaded, or all its connections are in use)");
+}
+
+/* The header of a binary "noop", and what begins its answer. */
+static const uint8_t noop[24] = { 0x80, 0x0a };
+
+#define BINARY_ANSWER 0x81
+#define STATUS_AT 6
+#define STATUS_AUTH 0x20
+
+static int binary_judge(const struct probe *probe, struct beest_kv_stats *stats)
+{
+	const uint8_t *answer = (const uint8_t *)probe->answer;
+	unsigned int status = (unsigned int)answer[STATUS_AT] << 8 | answer[STATUS_AT + 1];
+
+	memset(stats, 0, sizeof(*stats));
+	if (probe->address->login)
+		return 0;
+	if (status == STATUS_AUTH)
+		return probe_fail(probe, EACCES, "login missing: the server demands one (options "
+				  "exchange.user and exchange.password_file)");
+
+	return probe_fail(probe, EPROTO, "it speaks the binary protocol only (memcached -B binary)");
+}
+
+static int ask_binary(struct probe *probe, struct beest_kv_stats *stats)
+{
+	int64_t listen = beest_clock_deadline(LISTEN_TIME);
+	int more;
+
+	more = answer_read(probe, listen < probe->deadline ? listen : probe->deadline);
+	if (more == -EAGAIN) {
+		send(probe->fd, noop, sizeof(noop), MSG_NOSIGNAL);
+		do
+			more = answer_read(probe, probe->deadline);
+		while (more == 1 && probe->used < sizeof(noop) &&
+		       (uint8_t)probe->answer[0] == BINARY_ANSWER);
+	}
+	if (probe->used >= sizeof(noop) && (uint8_t)probe->answer[0] == BINARY_ANSWER)
+		return binary_judge(probe, stats);
+	if (probe->used)
+		return answer_judge(probe);
+
+	return probe_fail(probe, ECONNRESET, "it closes every connection without an answer");
+}
+
+int beest_probe(const struct beest_memcached_address *address, struct beest_kv_stats *stats)
+{
+	static int (*const asks[])(struct probe *, struct beest_kv_stats *) = {
+		ask_text, ask_binary,
+	};
+	struct probe probe = {
+		.address = address, .deadline = beest_clock_deadline(PROBE_TIME),
+	};
+	int ret = 1;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(asks) && ret > 0; i++) {
+		ret = socket_connect(&probe);
+		if (ret == 0)
+			ret = asks[i](&probe, stats);
+		if (probe.fd >= 0)
+			close(probe.fd);
+	}
+
+	return ret;
+}

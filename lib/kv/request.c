@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* request.c - see request.h, and the two helpers of kv.h that need no server */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/macro.h"
+#include "lib/base/text.h"
+#include "lib/kv/request.h"
+
+/* A CR LF in a key would end one command and begin another. */
+static int key_check(const char *key)
+{
+	const char *bad = beest_text_not_key(key);
+
+	if (!*key)
+		return beest_fail(EINVAL, "an empty key");
+	if (bad)
+		return beest_fail(EINVAL, "key %s: byte %td is 0x%02x, which Memcached forbids",
+				  BEEST_QUOTE(key), bad - key + 1, (uint8_t)*bad);
+	if (strlen(key) > BEEST_KEY_MAX)
+		return beest_fail(EINVAL, "key %s: byte %d is one more than Memcached takes",
+				  BEEST_QUOTE(key), BEEST_KEY_MAX + 1);
+
+	return 0;
+}
+
+static int write_check(const struct beest_kv_write *write)
+{
+	bool stores = write->verb == BEEST_KV_SET || write->verb == BEEST_KV_ADD;
+	int ret = key_check(write->key);
+
+	if (ret == 0 && stores && write->size > BEEST_VALUE_MAX)
+		return beest_fail(EMSGSIZE, "key '%s': a value of %zu bytes, at most %d are possible",
+				  write->key, write->size, BEEST_VALUE_MAX);
+
+	return ret;
+}
+
+int beest_request_prepare(struct beest_kv_request *request)
+{
+	size_t i;
+	int ret = 0;
+
+	if (request->key_count)
+		memset(request->values, 0, request->key_count * sizeof(*request->values));
+	for (i = 0; i < request->write_count; i++) {
+		request->writes[i].ret = 0;
+		request->writes[i].number = 0;
+	}
+	request->ret = 0;
+	request->fresh = false;
+	request->answered = false;
+	request->session = NULL;
+
+	if (!request->key_count && !(request->flags & BEEST_KV_ANSWERED))
+		return beest_fail(EINVAL, "a request without a key to read");
+	for (i = 0; i < request->write_count && ret == 0; i++)
+		ret = write_check(&request->writes[i]);
+	if (ret == 0 && request->opening)
+		ret = write_check(request->opening);
+	for (i = 0; i < request->key_count && ret == 0; i++)
+		ret = key_check(request->keys[i]);
+
+	return ret;
+}
+
+void beest_request_spoil(struct beest_kv_request *request, int ret)
+{
+	size_t i;
+
+	beest_kv_values_free(request->values, request->key_count);
+	request->answered = false;
+	for (i = 0; i < request->write_count; i++)
+		if (beest_request_is_answered(request, &request->writes[i])) {
+			request->writes[i].ret = ret;
+			request->writes[i].number = 0;
+		}
+}
+
+bool beest_request_is_answered(const struct beest_kv_request *request,
+			       const struct beest_kv_write *write)
+{
+	return request->flags & BEEST_KV_ANSWERED || write->verb == BEEST_KV_INCR;
+}
+
+bool beest_request_has_increment(const struct beest_kv_request *request)
+{
+	size_t i;
+
+	for (i = 0; i < request->write_count; i++)
+		if (request->writes[i].verb == BEEST_KV_INCR)
+			return true;
+
+	return false;
+}
+
+bool beest_kv_transient(int error)
+{
+	static const int transient[] = {
+		ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ECONNRESET, EHOSTDOWN,
+		EUSERS, ENOBUFS, ENODATA,
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(transient); i++)
+		if (error == -transient[i])
+			return true;
+
+	return false;
+}
+
+void beest_kv_values_free(struct beest_kv_value *values, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		free(values[i].bytes);
+		values[i].bytes = NULL;
+		values[i].size = 0;
+	}
+}

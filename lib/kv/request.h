@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * request.h - what every key-value client does with a request
+ *
+ * Owns the limits of keys and values, and the results before and after a request.  Pure.
+ * Knows nothing of servers and connections.
+ */
+#ifndef BEEST_REQUEST_H
+#define BEEST_REQUEST_H
+
+#include "lib/kv/kv.h"
+
+/* Clears the results and checks keys and sizes.  -EINVAL, -EMSGSIZE. */
+int beest_request_prepare(struct beest_kv_request *request);
+
+/* Keeps nothing of a request that failed with @ret: writes without results share it. */
+void beest_request_spoil(struct beest_kv_request *request, int ret);
+
+/* Does the result of this write say anything? */
+bool beest_request_is_answered(const struct beest_kv_request *request,
+			       const struct beest_kv_write *write);
+
+bool beest_request_has_increment(const struct beest_kv_request *request);
+
+#endif

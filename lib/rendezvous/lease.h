@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lease.h - records that this process wants to stay on a server
+ *
+ * Owns a copy of each, its state, and the table of what each kind needs: whether it is
+ * renewed, when it is restored, what becomes of it at the end.  One loop (lib/rendezvous/
+ * look) asks for a plan, carries it out and hands the answers back; nothing here talks to
+ * a server.  Knows nothing of what a record says, but whose it is.
+ *
+ *	put, replace --> DIRTY --stored--> CLEAN --renewal due, or other bytes of ours--> DIRTY
+ *	                                   |  ^
+ *	       the server's epoch changed, |  | stored again, or somebody else's by now
+ *	       or it is absent in a look   v  |
+ *	                                   LOST
+ *	any --object destroyed, close--> DOOMED --still ours? deleted or closed--> freed
+ *
+ * May be used by many threads; the lock is never held while somebody talks to a server.
+ */
+#ifndef BEEST_LEASE_H
+#define BEEST_LEASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/kv/kv.h"
+#include "lib/rendezvous/record.h"
+
+struct beest_leases;
+
+/* @ttl in ns, 0: for ever.  @incarnation is this context's.  -ENOMEM. */
+int beest_lease_open(struct beest_leases **leases, size_t servers, int64_t ttl,
+		     const struct beest_incarnation *incarnation);
+void beest_lease_close(struct beest_leases *leases);
+
+/* Seconds, as Memcached takes it. */
+int64_t beest_lease_ttl(const struct beest_leases *leases);
+
+/* What is wanted under a key from now on. */
+struct beest_lease_wanted {
+	enum beest_record_kind kind;
+	const char *key;
+	size_t server;
+	uint64_t serial;	/* of the object that it goes with; 0: none */
+	int64_t ttl;		/* seconds; 0: the table's */
+	const uint8_t *bytes;	/* copied */
+	size_t size;
+};
+
+/* -ENOMEM */
+int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
+
+/* Is what is wanted there stored, or replaced by another process's record? */
+bool beest_lease_is_settled(struct beest_leases *leases, const char *key);
+
+/* Stored again at the next look: somebody else's record may be there, wrongly. */
+void beest_lease_insist(struct beest_leases *leases, const char *key);
+
+/* Forgotten at once, whatever a server has. */
+void beest_lease_forget(struct beest_leases *leases, const char *key);
+
+/* To be taken away: all of an object; with serial 0 all that goes at the end. */
+void beest_lease_doom(struct beest_leases *leases, uint64_t serial);
+
+/* All of them, and those that are to be taken away still. */
+size_t beest_lease_count(struct beest_leases *leases);
+size_t beest_lease_doomed(struct beest_leases *leases);
+
+/* The server has lost what was stored there, but by request @number, which showed it. */
+void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t number);
+
+/* The @nth key of ours, from 0, that must be on that server; false: there is none. */
+bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
+			 char key[BEEST_KEY_MAX + 1]);
+
+/* -------------------------------------------------------------------- one look --- */
+
+struct beest_lease_step;
+
+/* What one request to one server does for leases: writes, and keys to be read back. */
+struct beest_lease_plan {
+	struct beest_kv_write *writes;
+	const char **keys;
+	size_t write_count, key_count;
+	struct beest_lease_step *steps;	/* one a write, then one a key */
+	size_t room, server;
+};
+
+enum {
+	BEEST_LEASE_ANSWERED = 1,	/* those whose kind is answered, and only those */
+	BEEST_LEASE_CHECK = 2,		/* some in turn, and what is due for renewal */
+};
+
+/* Empty when there is nothing to do.  -ENOMEM. */
+int beest_lease_plan(struct beest_leases *leases, size_t server, unsigned int flags,
+		     struct beest_lease_plan *plan);
+
+/*
+ * How the request ended: @ret as beest_kv_run() set it, @answered when @values, one a
+ * key of the plan, were read.  @number: of the request, which grows with each.
+ * Returns how many were not there that should be: a write refused, or an eviction.
+ */
+size_t beest_lease_done(struct beest_leases *leases, const struct beest_lease_plan *plan,
+			int ret, bool answered, const struct beest_kv_value *values,
+			uint64_t number);
+void beest_lease_plan_free(struct beest_lease_plan *plan);
+
+#endif

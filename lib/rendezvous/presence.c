@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* presence.c - see presence.h */
+#include "config.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/random.h"
+#include "lib/rendezvous/registry.h"
+
+/* How long others may read that a rank has left, seconds. */
+#define LEFT_TTL 60
+
+/* What only a sentence needs costs at most so much. */
+#define TEXT_TIME (250 * BEEST_MS)
+
+/* ------------------------------------------------------------------ who we are --- */
+
+/* Host names are for sentences; whatever is odd in one must not spoil the record. */
+static void host_read(char host[BEEST_HOST_MAX])
+{
+	size_t i;
+
+	if (gethostname(host, BEEST_HOST_MAX) < 0)
+		strcpy(host, "unknown");
+	host[BEEST_HOST_MAX - 1] = '\0';
+	for (i = 0; host[i]; i++)
+		if ((uint8_t)host[i] <= 0x20 || (uint8_t)host[i] >= 0x7f)
+			host[i] = '?';
+}
+
+static int incarnation_draw(struct beest_incarnation *incarnation)
+{
+	int ret = beest_random(incarnation, sizeof(*incarnation));
+
+	if (ret == 0)
+		ret = beest_process_mark(incarnation->bytes);
+
+	return ret < 0 ? beest_fail(-ret, "no random bits for an incarnation") : 0;
+}
+
+/* The same for all ranks of a job, whatever the byte order of their hosts. */
+static uint64_t participants_digest(const struct beest_ids *ranks)
+{
+	uint64_t digest = BEEST_HASH_FNV;
+	uint32_t id;
+	size_t i;
+
+	if (!ranks || !ranks->count)
+		return 0;
+	for (i = 0; i < ranks->count; i++) {
+		id = htole32((uint32_t)ranks->id[i]);
+		digest = beest_hash_fnv(digest, &id, sizeof(id));
+	}
+
+	return digest | 1;
+}
+
+int beest_presence_key(const struct beest_registry *registry, int32_t rank,
+		       const struct beest_incarnation *incarnation,
+		       char key[BEEST_KEY_MAX + 1])
+{
+	char name[2 * BEEST_INCARNATION_SIZE + 1];
+	size_t i;
+
+	if (rank >= 0)
+		snprintf(name, sizeof(name), "%" PRId32, rank);
+	for (i = 0; rank < 0 && i < BEEST_INCARNATION_SIZE; i++)
+		snprintf(name + 2 * i, 3, "%02x", incarnation->bytes[i]);
+
+	return beest_registry_key(registry, BEEST_KIND_RANK, name, key);
+}
+
+int beest_presence_open(struct beest_registry *registry,
+			const struct beest_registry_config *config)
+{
+	struct beest_presence *presence = &registry->presence;
+	struct beest_rank_body *self = &presence->self;
+	int ret;
+
+	presence->rank = config->rank;
+	self->size = config->ranks ? (uint32_t)config->ranks->count : 0;
+	self->participants = participants_digest(config->ranks);
+	self->servers = beest_kv_digest(registry->kv);
+	host_read(self->host);
+	ret = incarnation_draw(&presence->incarnation);
+	if (ret == 0)
+		ret = beest_presence_key(registry, presence->rank, &presence->incarnation,
+					 presence->key);
+	if (ret < 0)
+		return ret;
+
+	presence->server = beest_kv_server_of(registry->kv, presence->key);
+	snprintf(presence->news_key, sizeof(presence->news_key), "hb1/%s/news", registry->job);
+
+	return 0;
+}
+
+/* ------------------------------------------------------------- the own presence --- */
+
+static int presence_put_for(struct beest_registry *registry, int64_t ttl)
+{
+	struct beest_presence *presence = &registry->presence;
+	uint8_t body[BEEST_BODY_MAX];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_RANK, .key = presence->key, .body = body, .ttl = ttl,
+	};
+
+	pthread_mutex_lock(&registry->lock);
+	presence->self.pid = (uint32_t)getpid();
+	presence->self.time = (uint64_t)time(NULL);
+	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
+	pthread_mutex_unlock(&registry->lock);
+	__atomic_store_n(&presence->put, beest_clock_now(), __ATOMIC_RELAXED);
+
+	return beest_registry_put(registry, &record);
+}
+
+int beest_presence_put(struct beest_registry *registry)
+{
+	return presence_put_for(registry, 0);
+}
+
+bool beest_presence_is_put(struct beest_registry *registry)
+{
+	return __atomic_load_n(&registry->presence.put, __ATOMIC_RELAXED) &&
+	       beest_registry_is_own(registry);
+}
+
+int beest_presence_announce(struct beest_registry *registry)
+{
+	return beest_presence_is_put(registry) ? 0 : beest_presence_put(registry);
+}
+
+void beest_presence_set_device(struct beest_registry *registry, const char *device)
+{
+	struct beest_rank_body *self = &registry->presence.self;
+	bool changed;
+
+	pthread_mutex_lock(&registry->lock);
+	changed = strcmp(self->device, device) != 0;
+	snprintf(self->device, sizeof(self->device), "%.*s", BEEST_DEVICE_MAX - 1, device);
+	pthread_mutex_unlock(&registry->lock);
+	if (changed && beest_presence_is_put(registry))
+		beest_presence_put(registry);
+}
+
+int beest_presence_leave(struct beest_registry *registry)
+{
+	pthread_mutex_lock(&registry->lock);
+	registry->presence.self.state = BEEST_RANK_LEFT;
+	pthread_mutex_unlock(&registry->lock);
+
+	return presence_put_for(registry, LEFT_TTL);
+}
+
+/*
+ * A server may carry out what a process sent before it was killed after the first request
+ * of the process that took its place.
+ */
+static bool is_dead(const struct beest_incarnation *incarnation, uint32_t pid,
+		    const struct beest_incarnation *own)
+{
+	return beest_process_is_same_place(incarnation, own) &&
+	       kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+/* It is put again so that the other process is told, too. */
+static int presence_twice(struct beest_registry *registry, const struct beest_rank_body *other)
+{
+	const struct beest_presence *presence = &registry->presence;
+
+	beest_lease_insist(registry->leases, presence->key);
+	beest_registry_offer(registry, presence->key);
+
+	return beest_fail(EADDRINUSE, "rank %" PRId32 " runs twice: as pid %d on host %s and as pid "
+			  "%" PRIu32 " on host %s (key %s), or another run without HARTEBEEST_JOB "
+			  "uses this server", presence->rank, (int)getpid(), presence->self.host,
+			  other->pid, other->host, presence->key);
+}
+
+static void presence_renew(struct beest_registry *registry)
+{
+	int64_t ttl = beest_lease_ttl(registry->leases) * BEEST_SECOND;
+	int64_t put = __atomic_load_n(&registry->presence.put, __ATOMIC_RELAXED);
+
+	if (ttl && beest_clock_now() - put > ttl / 3)
+		beest_presence_put(registry);
+}
+
+int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value)
+{
+	struct beest_presence *presence = &registry->presence;
+	struct beest_rank_body body;
+	struct beest_record record;
+
+	if (!beest_presence_is_put(registry))
+		return 0;
+	if (!value->bytes || beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK,
+						 presence->key, &record) < 0 ||
+	    beest_record_rank_decode(&record, &body) < 0) {
+		beest_lease_insist(registry->leases, presence->key);
+		return 0;
+	}
+	if (memcmp(&record.incarnation, &presence->incarnation, sizeof(record.incarnation)) == 0) {
+		presence_renew(registry);
+		return 0;
+	}
+	if (body.state == BEEST_RANK_ALIVE &&
+	    beest_process_is_same(&record.incarnation, &presence->incarnation))
+		return 0;		/* another context of this process */
+	if (body.state == BEEST_RANK_ALIVE &&
+	    !is_dead(&record.incarnation, body.pid, &presence->incarnation))
+		return presence_twice(registry, &body);
+
+	beest_lease_insist(registry->leases, presence->key);
+
+	return 0;
+}
+
+/* -------------------------------------------------------------------- the others --- */
+
+const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body,
+				char text[BEEST_PRESENCE_TEXT])
+{
+	int used = 0;
+
+	if (rank >= 0)
+		used = snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32 " on %s, pid %" PRIu32,
+				rank, body->host, body->pid);
+	else
+		used = snprintf(text, BEEST_PRESENCE_TEXT, "pid %" PRIu32 " on %s", body->pid,
+				body->host);
+	if (body->device[0])
+		snprintf(text + used, BEEST_PRESENCE_TEXT - (size_t)used, ", %s", body->device);
+
+	return text;
+}
+
+int beest_presence_ask(struct beest_registry *registry, int32_t rank,
+		       const struct beest_incarnation *incarnation, int64_t time,
+		       struct beest_rank_body *body)
+{
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_record record;
+	uint8_t *bytes;
+	int ret;
+
+	if (beest_presence_key(registry, rank, incarnation, key) < 0 ||
+	    beest_registry_peek(registry, BEEST_KIND_RANK, key, time, &record,
+				&bytes) <= 0)
+		return 0;
+
+	ret = beest_record_rank_decode(&record, body) < 0 ? 0 : 1;
+	if (ret && memcmp(&record.incarnation, incarnation, sizeof(*incarnation)) != 0)
+		ret = beest_process_is_same(&record.incarnation, incarnation) ? 0 : -ESTALE;
+	free(bytes);
+
+	return ret;
+}
+
+const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
+				  const struct beest_incarnation *incarnation,
+				  char text[BEEST_PRESENCE_TEXT])
+{
+	struct beest_rank_body body;
+
+	if (beest_presence_ask(registry, rank, incarnation, TEXT_TIME, &body) > 0)
+		return beest_presence_text(rank, &body, text);
+	if (rank >= 0)
+		snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32, rank);
+	else
+		snprintf(text, BEEST_PRESENCE_TEXT, "a process without rank");
+
+	return text;
+}
+
+int beest_presence_ended(int32_t rank, const struct beest_rank_body *body)
+{
+	char text[BEEST_PRESENCE_TEXT];
+
+	switch (body->state) {
+	case BEEST_RANK_LEFT:
+		return beest_fail(ESHUTDOWN, "%s has left", beest_presence_text(rank, body, text));
+	case BEEST_RANK_FAILED:
+		return beest_fail(ECONNABORTED, "%s has failed: %s",
+				  beest_presence_text(rank, body, text), body->reason);
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * presence.h - who takes part, and whether they still do
+ *
+ * Owns this context's rank record, what it says of others' ranks, and the news: one key
+ * of the job that changes whenever somebody leaves or fails.  Knows nothing of queue
+ * pairs.
+ */
+#ifndef BEEST_PRESENCE_H
+#define BEEST_PRESENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/kv/kv.h"
+#include "lib/rendezvous/record.h"
+
+struct beest_registry;
+struct beest_registry_config;
+
+struct beest_presence {
+	struct beest_incarnation incarnation;
+	int32_t rank;			/* -1: unknown */
+	struct beest_rank_body self;	/* under the registry's lock */
+	int64_t put;			/* when it was put last; 0: never; atomic */
+	size_t server;
+	char key[BEEST_KEY_MAX + 1];
+	char news_key[BEEST_KEY_MAX + 1];
+};
+
+/* Draws the incarnation and fills what is known from the start. */
+int beest_presence_open(struct beest_registry *registry,
+			const struct beest_registry_config *config);
+
+/* Wanted on its server from now on; with the device once it is known. */
+int beest_presence_put(struct beest_registry *registry);
+
+/* Has it been put in this process? */
+bool beest_presence_is_put(struct beest_registry *registry);
+
+/* Before any other record of this context: puts it unless that was done. */
+int beest_presence_announce(struct beest_registry *registry);
+
+/* "mlx5_0:1", for the sentences of others. */
+void beest_presence_set_device(struct beest_registry *registry, const char *device);
+
+/* Says at the end that this rank has left: wanted from now on, for 60 s. */
+int beest_presence_leave(struct beest_registry *registry);
+
+/*
+ * What was read under the own key.  -EADDRINUSE: another living process has this rank.
+ */
+int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value);
+
+/* "rank 3 on cn08, pid 17, mlx5_0:1" or "pid 17 on cn08". */
+#define BEEST_PRESENCE_TEXT (BEEST_HOST_MAX + BEEST_DEVICE_MAX + 64)
+const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body,
+				char text[BEEST_PRESENCE_TEXT]);
+
+/* The key of another's presence. */
+int beest_presence_key(const struct beest_registry *registry, int32_t rank,
+		       const struct beest_incarnation *incarnation,
+		       char key[BEEST_KEY_MAX + 1]);
+
+/*
+ * Asks for the presence of the author of a record, for @time at most.  1: *body is that very incarnation's;
+ * 0: nobody knows; -ESTALE: another process has that rank now, and *body is its own.
+ */
+int beest_presence_ask(struct beest_registry *registry, int32_t rank,
+		       const struct beest_incarnation *incarnation, int64_t time,
+		       struct beest_rank_body *body);
+
+/* The author of a record as a sentence names it, with what its presence says. */
+const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
+				  const struct beest_incarnation *incarnation,
+				  char text[BEEST_PRESENCE_TEXT]);
+
+/* -ESHUTDOWN or -ECONNABORTED when that incarnation has left or failed, else 0. */
+int beest_presence_ended(int32_t rank, const struct beest_rank_body *body);
+
+#endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+/* registry.c - see registry.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/random.h"
+#include "lib/base/text.h"
+#include "lib/rendezvous/look.h"
+#include "lib/rendezvous/wait.h"
+
+/* The end of a process must not hang on a server that is silent. */
+#define CLOSE_TIME BEEST_SECOND
+
+/* What nobody waits for costs at most so much. */
+#define OFFER_TIME (250 * BEEST_MS)
+
+const char *beest_registry_span(int64_t ns, char text[32])
+{
+	int64_t seconds = ns / BEEST_SECOND;
+
+	if (ns % BEEST_SECOND && seconds < 10)
+		snprintf(text, 32, "%" PRId64 " ms", ns / BEEST_MS);
+	else if (seconds < 120 || seconds % 60)
+		snprintf(text, 32, "%" PRId64 " s", seconds);
+	else
+		snprintf(text, 32, "%" PRId64 " min", seconds / 60);
+
+	return text;
+}
+
+/* ---------------------------------------------------------------- open and close --- */
+
+/* What Memcached forbids in a key, in the user's own words: the name. */
+static int word_check(const char *what, const char *word)
+{
+	const char *bad = beest_text_not_key(word);
+
+	if (!*word)
+		return beest_fail(EINVAL, "the %s is empty", what);
+	if (bad)
+		return beest_fail(EINVAL, "the %s %s cannot be part of a key: byte %td is 0x%02x",
+				  what, BEEST_QUOTE(word), bad - word + 1, (uint8_t)*bad);
+
+	return 0;
+}
+
+static int servers_open(struct beest_registry *registry,
+			const struct beest_registry_config *config)
+{
+	size_t i;
+	int ret;
+
+	ret = beest_kv_open(&registry->kv, config->servers, config->server_count);
+	if (ret == 0 && config->login)
+		ret = beest_kv_login(registry->kv, config->login);
+	if (ret < 0)
+		return ret;
+
+	registry->server_count = config->server_count;
+	registry->servers = calloc(config->server_count, sizeof(*registry->servers));
+	if (!registry->servers)
+		return beest_fail(ENOMEM, "no memory for %zu servers", config->server_count);
+	for (i = 0; i < config->server_count; i++)
+		snprintf(registry->servers[i].epoch_key, BEEST_KEY_MAX + 1, "hb1/%s/epoch",
+			 registry->job);
+
+	return 0;
+}
+
+static int registry_start(struct beest_registry *registry,
+			  const struct beest_registry_config *config)
+{
+	int ret;
+
+	registry->log = config->log;
+	registry->size = config->ranks ? (int)config->ranks->count : 0;
+	registry->timeout = config->timeout;
+	registry->interrupt = config->interrupt;
+	registry->data = config->data;
+	ret = word_check("job id", config->job);
+	if (ret < 0)
+		return ret;
+	registry->job = strdup(config->job);
+	if (!registry->job)
+		return beest_fail(ENOMEM, "no memory for a job id");
+
+	ret = servers_open(registry, config);
+	if (ret == 0)
+		ret = beest_presence_open(registry, config);
+	if (ret == 0)
+		ret = beest_lease_open(&registry->leases, config->server_count, config->ttl,
+				       &registry->presence.incarnation);
+	if (ret == 0)
+		ret = beest_serverlist_open(registry);
+
+	return ret;
+}
+
+static void registry_free(struct beest_registry *registry)
+{
+	beest_serverlist_close(registry);
+	beest_lease_close(registry->leases);
+	beest_kv_close(registry->kv);
+	pthread_mutex_destroy(&registry->lock);
+	free(registry->servers);
+	free(registry->job);
+	free(registry);
+}
+
+int beest_registry_open(struct beest_registry **registryp,
+			const struct beest_registry_config *config)
+{
+	struct beest_registry *registry = calloc(1, sizeof(*registry));
+	int ret;
+
+	if (!registry)
+		return beest_fail(ENOMEM, "no memory for a registry");
+
+	pthread_mutex_init(&registry->lock, NULL);
+	ret = registry_start(registry, config);
+	if (ret < 0) {
+		registry_free(registry);
+		return ret;
+	}
+	*registryp = registry;
+
+	return 0;
+}
+
+/* First whether the records are still ours, then all that ends, in two trips. */
+static void registry_end(struct beest_registry *registry)
+{
+	int64_t deadline = beest_clock_deadline(CLOSE_TIME);
+	struct beest_look_want wants[registry->server_count];
+	struct beest_look_extra extras[registry->server_count + 1];
+	struct beest_look look = { .wants = wants, .extras = extras, .deadline = deadline };
+	uint8_t news[BEEST_EPOCH_SIZE];
+	size_t i, left;
+
+	beest_lease_doom(registry->leases, 0);
+	for (i = 0; i < registry->server_count; i++)
+		if (registry->serverlist.put[i])
+			wants[look.count++] = (struct beest_look_want){
+				.key = registry->serverlist.key, .server = i,
+			};
+	beest_look_take(registry, &look);
+
+	memset(extras, 0, sizeof(extras));
+	for (i = 0; i < look.count; i++)
+		if (beest_serverlist_is_own(registry, &wants[i].value)) {
+			extras[look.extra_count].server = wants[i].server;
+			extras[look.extra_count].write.verb = BEEST_KV_DELETE;
+			extras[look.extra_count++].write.key = registry->serverlist.key;
+		}
+	beest_look_free(wants, look.count);
+	look.count = 0;
+	if (beest_random(news, sizeof(news)) == 0) {
+		extras[look.extra_count].server =
+			beest_kv_server_of(registry->kv, registry->presence.news_key);
+		extras[look.extra_count++].write = (struct beest_kv_write){
+			.verb = BEEST_KV_SET, .key = registry->presence.news_key, .value = news,
+			.size = sizeof(news), .ttl = beest_lease_ttl(registry->leases),
+		};
+	}
+	beest_presence_leave(registry);
+	beest_look_take(registry, &look);
+
+	left = beest_lease_doomed(registry->leases);
+	if (left)
+		beest_log(registry->log, BEEST_LOG_WARN, "%zu records stay behind on the servers "
+			  "until their time to live is over", left);
+}
+
+void beest_registry_close(struct beest_registry *registry)
+{
+	if (!registry)
+		return;
+
+	if (beest_presence_is_put(registry))
+		registry_end(registry);
+	registry_free(registry);
+}
+
+bool beest_registry_is_own(struct beest_registry *registry)
+{
+	pid_t owner = 0, self = getpid();
+
+	return __atomic_compare_exchange_n(&registry->pid, &owner, self, false,
+					   __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+	       owner == self;
+}
+
+static int key_make(const struct beest_registry *registry, const char *word, const char *name,
+		    char key[BEEST_KEY_MAX + 1])
+{
+	int ret, size;
+
+	ret = word_check("name", name);
+	if (ret < 0)
+		return ret;
+
+	size = snprintf(key, BEEST_KEY_MAX + 1, "hb1/%s/%s/%s", registry->job, word, name);
+	if (size > BEEST_KEY_MAX)
+		return beest_fail(ENAMETOOLONG, "the name %s is too long: its key has %d bytes, "
+				  "at most %d are possible", BEEST_QUOTE(name), size,
+				  BEEST_KEY_MAX);
+
+	return 0;
+}
+
+int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
+		       const char *name, char key[BEEST_KEY_MAX + 1])
+{
+	return key_make(registry, beest_record_word(kind), name, key);
+}
+
+int beest_registry_key_of(const struct beest_registry *registry, const char *name,
+			  char key[BEEST_KEY_MAX + 1])
+{
+	return key_make(registry, "of", name, key);
+}
+
+/* ------------------------------------------------------------ what is published --- */
+
+/* Another thread may draw for the same object. */
+static uint64_t serial_draw(struct beest_registry *registry, uint64_t *serial)
+{
+	uint64_t drawn, known = __atomic_load_n(serial, __ATOMIC_RELAXED);
+
+	if (known)
+		return known;
+	drawn = __atomic_add_fetch(&registry->serials, 1, __ATOMIC_RELAXED);
+	if (__atomic_compare_exchange_n(serial, &known, drawn, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		return drawn;
+
+	return known;
+}
+
+/* Bytes of a record, for free(3). */
+static int record_encode(const struct beest_registry *registry,
+			 const struct beest_registry_record *record, uint8_t **bytes)
+{
+	struct beest_record plain = {
+		.kind = record->kind,
+		.flags = record->flags,
+		.incarnation = registry->presence.incarnation,
+		.rank = registry->presence.rank,
+		.body = record->body,
+		.size = record->size,
+	};
+	size_t room = BEEST_RECORD_OVERHEAD + record->size;
+
+	if (room > BEEST_VALUE_MAX)
+		return beest_fail(EMSGSIZE, "key '%s': %zu bytes, at most %d are possible",
+				  record->key, record->size,
+				  BEEST_VALUE_MAX - BEEST_RECORD_OVERHEAD);
+	*bytes = malloc(room);
+	if (!*bytes)
+		return beest_fail(ENOMEM, "no memory for a record of %zu bytes", room);
+
+	return beest_record_encode(&plain, record->key, *bytes, room);
+}
+
+static size_t record_server(const struct beest_registry *registry,
+			    const struct beest_registry_record *record)
+{
+	return beest_kv_server_of(registry->kv, record->placed_as ? record->placed_as :
+				  record->key);
+}
+
+int beest_registry_put(struct beest_registry *registry,
+		       const struct beest_registry_record *record)
+{
+	struct beest_lease_wanted wanted = {
+		.kind = record->kind,
+		.key = record->key,
+		.server = record_server(registry, record),
+		.ttl = record->ttl,
+	};
+	uint8_t *bytes;
+	int ret;
+
+	if (record->kind != BEEST_KIND_RANK) {
+		ret = beest_presence_announce(registry);
+		if (ret < 0)
+			return ret;
+	}
+	ret = record_encode(registry, record, &bytes);
+	if (ret < 0)
+		return ret;
+
+	wanted.bytes = bytes;
+	wanted.size = (size_t)ret;
+	if (record->serial)
+		wanted.serial = serial_draw(registry, record->serial);
+	ret = beest_lease_put(registry->leases, &wanted);
+	free(bytes);
+
+	return ret;
+}
+
+/*
+ * One write with an answer, repeated while that may help; @tries counts what failed.  A
+ * message that is deleted, and a record of a forked child, which keeps nothing.
+ */
+static int write_run(struct beest_registry *registry, size_t server,
+		     struct beest_kv_write *write, int64_t deadline, unsigned int *tries)
+{
+	struct beest_kv_request request = {
+		.server = server, .flags = BEEST_KV_ANSWERED, .writes = write, .write_count = 1,
+	};
+	struct beest_backoff backoff;
+	int ret;
+
+	beest_clock_backoff_start(&backoff, registry->size);
+	for (*tries = 0; ; (*tries)++) {
+		ret = beest_kv_run(registry->kv, &request, 1, deadline);
+		ret = ret < 0 ? ret : write->ret;
+		if (!beest_kv_transient(ret) || !beest_clock_left(deadline))
+			return ret;
+		beest_clock_backoff_sleep(&backoff, deadline);
+	}
+}
+
+static int record_store(struct beest_registry *registry,
+			const struct beest_registry_record *record, int64_t deadline)
+{
+	struct beest_kv_write write = { .verb = BEEST_KV_SET, .key = record->key };
+	unsigned int tries;
+	uint8_t *bytes;
+	int ret;
+
+	ret = record_encode(registry, record, &bytes);
+	if (ret < 0)
+		return ret;
+
+	write.value = bytes;
+	write.size = (size_t)ret;
+	write.ttl = record->ttl ? record->ttl : beest_lease_ttl(registry->leases);
+	ret = write_run(registry, record_server(registry, record), &write, deadline, &tries);
+	free(bytes);
+
+	return ret;
+}
+
+int beest_registry_delete(struct beest_registry *registry, const char *key)
+{
+	struct beest_kv_write write = { .verb = BEEST_KV_DELETE, .key = key };
+	unsigned int tries;
+	int ret;
+
+	if (beest_registry_is_own(registry))
+		beest_lease_forget(registry->leases, key);
+	ret = write_run(registry, beest_kv_server_of(registry->kv, key), &write,
+			beest_clock_deadline(registry->timeout), &tries);
+
+	return ret == -ENOENT && tries ? 0 : ret;
+}
+
+int beest_registry_publish(struct beest_registry *registry,
+			   const struct beest_registry_record *record, int64_t deadline)
+{
+	struct beest_wait wait = {
+		.own_keys = &record->key, .own_count = 1, .deadline = deadline,
+	};
+	int ret;
+
+	if (!beest_registry_is_own(registry))
+		return record_store(registry, record, deadline ? deadline :
+				    beest_clock_deadline(registry->timeout));
+
+	ret = beest_registry_put(registry, record);
+
+	return ret < 0 ? ret : beest_wait_run(registry, &wait);
+}
+
+void beest_registry_offer(struct beest_registry *registry, const char *key)
+{
+	struct beest_look_want want = { .server = beest_kv_server_of(registry->kv, key) };
+	struct beest_look look = {
+		.wants = &want, .count = 1, .flags = BEEST_LOOK_OFFER,
+		.deadline = beest_clock_deadline(OFFER_TIME),
+	};
+
+	if (beest_registry_is_own(registry))
+		beest_look_take(registry, &look);
+}
+
+/* First whether it is still ours, then it goes. */
+void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial)
+{
+	struct beest_look look = { .deadline = beest_clock_deadline(CLOSE_TIME) };
+	int trip, ret = 0;
+
+	if (!serial || !beest_registry_is_own(registry))
+		return;
+
+	beest_lease_doom(registry->leases, serial);
+	for (trip = 0; trip < 2 && ret == 0 && beest_lease_doomed(registry->leases); trip++)
+		ret = beest_look_take(registry, &look);
+	if (ret < 0)
+		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
+			  beest_error_text());
+}
+
+int beest_registry_peek(struct beest_registry *registry, enum beest_record_kind kind,
+			const char *key, int64_t time, struct beest_record *record,
+			uint8_t **bytes)
+{
+	struct beest_look_want want = {
+		.key = key, .server = beest_kv_server_of(registry->kv, key),
+	};
+	struct beest_look look = {
+		.wants = &want, .count = 1, .deadline = beest_clock_deadline(time),
+	};
+	int ret;
+
+	ret = beest_look_take(registry, &look);
+	if (want.failed)
+		return ret;
+	if (!want.value.bytes || beest_record_decode(want.value.bytes, want.value.size, kind, key,
+						     record) < 0) {
+		beest_look_free(&want, 1);
+		return 0;
+	}
+	*bytes = want.value.bytes;
+
+	return 1;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * registry.h - what one context keeps on the servers
+ *
+ * Owns who this context is, what is known of each server, and all other parts of this
+ * room.  Records are put into the table of leases without a word to a server; a look
+ * carries them there.  Knows nothing of verbs.
+ *
+ * May be used by many threads: no lock is held while somebody talks to a server.
+ */
+#ifndef BEEST_REGISTRY_H
+#define BEEST_REGISTRY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "lib/kv/kv.h"
+#include "lib/rendezvous/epoch.h"
+#include "lib/rendezvous/lease.h"
+#include "lib/rendezvous/presence.h"
+#include "lib/rendezvous/record.h"
+#include "lib/rendezvous/serverlist.h"
+
+struct beest_login;
+
+struct beest_registry_config {
+	const struct beest_hostport *servers;
+	size_t server_count;
+	const struct beest_login *login;	/* NULL: none */
+	const char *job;		/* safe in a key, at most BEEST_JOB_MAX bytes */
+	int rank;			/* -1: unknown */
+	const struct beest_ids *ranks;	/* of the job; count 0: unknown */
+	int64_t timeout;		/* ns, of each call that names no deadline */
+	int64_t ttl;			/* ns */
+	/* Asked after each look in vain; a negative errno ends the wait.  May be NULL. */
+	int (*interrupt)(void *data);
+	void *data;
+	const struct beest_log *log;	/* outlives the registry */
+};
+
+/* What is known of one server. */
+struct beest_registry_server {
+	struct beest_epoch epoch;
+	int64_t away_until, away_pause;	/* what nobody waits for is not sent before that */
+	int64_t checked;		/* when leases were looked at in turn */
+	int64_t probed;			/* when it was asked for its evictions */
+	uint64_t evictions;
+	unsigned int strikes;		/* how often it evicted what was just stored */
+	char epoch_key[BEEST_KEY_MAX + 1];
+};
+
+struct beest_registry {
+	struct beest_kv *kv;
+	struct beest_leases *leases;
+	const struct beest_log *log;
+	char *job;
+	int (*interrupt)(void *data);
+	void *data;
+	int64_t timeout;
+	int size;			/* number of ranks; 0: unknown */
+	pid_t pid;			/* of the first user; 0: none yet */
+	uint64_t requests;		/* numbered; atomic */
+	uint64_t serials;		/* drawn so far; atomic */
+	bool degraded;			/* it was told that a server is away; atomic */
+	struct beest_presence presence;
+	struct beest_serverlist serverlist;
+
+	pthread_mutex_t lock;		/* of what is known of the servers */
+	struct beest_registry_server *servers;
+	size_t server_count;
+};
+
+/* Draws the incarnation; sends nothing.  Errors of beest_kv_open(). */
+int beest_registry_open(struct beest_registry **registry,
+			const struct beest_registry_config *config);
+
+/*
+ * Takes away what is still this context's own of queue pairs and regions, says that this
+ * rank has left, and frees.  Barriers and messages stay until their time to live ends.
+ * A server that is silent costs a second at most.
+ */
+void beest_registry_close(struct beest_registry *registry);
+
+/* False in a child that was forked after the first use: nothing is kept there. */
+bool beest_registry_is_own(struct beest_registry *registry);
+
+static inline const struct beest_incarnation *
+beest_registry_incarnation(const struct beest_registry *registry)
+{
+	return &registry->presence.incarnation;
+}
+
+/*
+ * "hb1/JOB/WORD/NAME".  -EINVAL for a name that no key can hold (empty, blank, control or
+ * non-ASCII byte: says which), -ENAMETOOLONG.
+ */
+int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
+		       const char *name, char key[BEEST_KEY_MAX + 1]);
+
+/* The same with the word "of": for a region that goes with a queue pair. */
+int beest_registry_key_of(const struct beest_registry *registry, const char *name,
+			  char key[BEEST_KEY_MAX + 1]);
+
+/* A record of this context, not yet encoded. */
+struct beest_registry_record {
+	enum beest_record_kind kind;
+	const char *key;
+	const char *placed_as;	/* the key that chooses the server; NULL: key */
+	uint8_t flags;
+	const void *body;
+	size_t size;
+	uint64_t *serial;	/* of an object, drawn here; NULL: it goes with none */
+	int64_t ttl;		/* seconds; 0: the option's */
+};
+
+/* Wanted from now on; the next look sends it. */
+int beest_registry_put(struct beest_registry *registry,
+		       const struct beest_registry_record *record);
+
+/* The same, and waits until a server has it; 0: exchange.timeout from now. */
+int beest_registry_publish(struct beest_registry *registry,
+			   const struct beest_registry_record *record, int64_t deadline);
+
+/*
+ * Sends what is wanted on the server of @key, best effort: a quarter of a second at most,
+ * and without waiting for an answer where the connection is known to be good.
+ */
+void beest_registry_offer(struct beest_registry *registry, const char *key);
+
+/* Deletes a key, whoever's record is there.  -ENOENT when nothing was. */
+int beest_registry_delete(struct beest_registry *registry, const char *key);
+
+/* Takes away what goes with an object; a second at most. */
+void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial);
+
+/*
+ * One look, which takes @time at most.  1: *bytes is for free(3), and @record points into
+ * it; 0: nothing well formed is there; negative: the server.
+ */
+int beest_registry_peek(struct beest_registry *registry, enum beest_record_kind kind,
+			const char *key, int64_t time, struct beest_record *record,
+			uint8_t **bytes);
+
+/* "300 ms", "30 s", "10 min" */
+#define BEEST_SPAN(ns) beest_registry_span((ns), (char[32]){ 0 })
+const char *beest_registry_span(int64_t ns, char text[32]);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * serverlist.h - do all ranks name the same servers, and count the same ranks?
+ *
+ * Ranks with different lists look for the same key on different servers and wait for each
+ * other in vain.  So a rank that has waited for a while puts its presence under one plain
+ * name on each server of its list, whoever's is there.  What it finds before that may be
+ * a leftover; what it finds later was written by a process that is alive.
+ *
+ * Owns that key and what was seen there.  Lists without a common server cannot be told.
+ */
+#ifndef BEEST_SERVERLIST_H
+#define BEEST_SERVERLIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/kv/kv.h"
+#include "lib/rendezvous/record.h"
+
+struct beest_registry;
+
+struct beest_serverlist {
+	char key[BEEST_KEY_MAX + 1];
+	bool *put;			/* by server: ours was put there once, and is to go */
+	char suspicion[BEEST_HOST_MAX + 160];	/* under the registry's lock; "": none */
+};
+
+int beest_serverlist_open(struct beest_registry *registry);
+void beest_serverlist_close(struct beest_registry *registry);
+
+/* What was read there.  -EPROTO: a living process has another list or other ranks. */
+int beest_serverlist_judge(struct beest_registry *registry, size_t server,
+			   const struct beest_kv_value *value);
+
+/* Was this read under the plain name, and is it ours? */
+bool beest_serverlist_is_own(struct beest_registry *registry,
+			     const struct beest_kv_value *value);
+
+/* For the sentence of a timeout: "; rank 1 ... had another list of servers", or "". */
+void beest_serverlist_suspicion(struct beest_registry *registry, char *text, size_t size);
+
+#endif

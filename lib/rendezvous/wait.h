@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait.h - until all that is wanted is there
+ *
+ * Owns all waiting: the pauses between looks, the deadline, what was seen of each record,
+ * and the sentence about what did not come.  Watches the own presence, the list of
+ * servers and the news meanwhile.  Knows nothing of verbs.
+ */
+#ifndef BEEST_WAIT_H
+#define BEEST_WAIT_H
+
+#include "lib/rendezvous/look.h"
+
+/* One record that is waited for. */
+struct beest_wait_get {
+	enum beest_record_kind kind;
+	const char *key;
+	const char *name;		/* of the record, for sentences */
+	/*
+	 * Asked at every sight of it; 1: this is it; 0: not yet; a negative errno with a
+	 * sentence ends the wait.  What is not well formed counts as absent until the
+	 * deadline, since a living peer may replace it.
+	 */
+	int (*see)(void *data, const struct beest_record *record);
+	void *data;
+	const char *unmet;		/* what it "is" when not accepted, for the sentence */
+	const char *placed_as;		/* the key that chooses the server; NULL: key */
+	bool recheck;			/* asked again in turn, after it came */
+
+	/* Whose leaving ends the wait; see() sets it when it knows. */
+	bool has_author;
+	int32_t rank;
+	struct beest_incarnation author;
+	/*
+	 * Its author has left, and is not back a second later: the wait goes on without it;
+	 * NULL: that ends the wait.
+	 */
+	void (*left)(void *data);
+
+	/* kept by the wait */
+	bool given_up;
+	size_t server;
+	bool got;
+	bool leaving;			/* its author said that it leaves */
+	int seen;			/* 0: never, 1: seen and not accepted, negative: refused */
+	char trouble[200];		/* what is known of it, for the sentence */
+};
+
+struct beest_wait {
+	struct beest_wait_get *gets;
+	size_t count;
+	const char *const *own_keys;	/* of own records that a server must have, too */
+	size_t own_count;
+	struct beest_look_extra *extras;	/* go along until they are done */
+	size_t extra_count;
+	/*
+	 * Called after every look that a server answered.  1 ends the wait with success, a
+	 * negative errno with that.  May be NULL.
+	 */
+	int (*each)(void *data);
+	void *data;
+	/* 0: exchange.timeout from now */
+	int64_t deadline;
+	bool once;			/* one look: -EAGAIN when it is not all there */
+
+	bool hurry;			/* set by see() or each(): no pause before the next look */
+
+	int64_t began;			/* kept by the wait */
+};
+
+/*
+ * -ETIMEDOUT names what did not come and what is known of it; -EADDRINUSE: another
+ * process has this rank; -EPROTO: others name other servers or ranks; -ESHUTDOWN,
+ * -ECONNABORTED: who is waited for has left or failed; else what see(), each(), the
+ * decoder (-EBADMSG, -EPROTONOSUPPORT) or the server said last.
+ */
+int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait);
+
+/* What is known of one that did not come: "no qp 'b' (key ...) was published". */
+void beest_wait_say(const struct beest_wait_get *get, char *text, size_t size);
+
+#endif

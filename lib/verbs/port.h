@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * port.h - what a port offers a queue pair: found once, kept until it may have changed
+ *
+ * Owns the last choice of a device and a policy: port attributes, GID, IP address and
+ * P_Keys.  A queue pair that finds it there costs no look at any table.  Thread-safe.
+ * Knows nothing of queue pairs.
+ */
+#ifndef BEEST_PORT_H
+#define BEEST_PORT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "lib/settings/options.h"
+#include "lib/verbs/device.h"
+#include "lib/verbs/event.h"
+
+struct beest_port_choice {
+	struct ibv_port_attr attr;
+	struct beest_gid_entry gid;
+	struct beest_ipaddr ip;		/* as beest_device_ip() */
+};
+
+/* An answer of beest_device_pkey().  A transport may want a partition of its own. */
+struct beest_port_pkey {
+	bool known;
+	uint16_t wanted, index, pkey;
+};
+
+struct beest_port {
+	const struct beest_device *device;
+	const struct beest_gid_policy *policy;
+	struct beest_events *events;	/* NULL: left to the program */
+	const struct beest_log *log;
+
+	pthread_mutex_t lock;		/* of all below */
+	bool known;
+	struct beest_port_choice choice;
+	struct beest_port_pkey pkeys[BEEST_TRANSPORTS];
+	uint64_t changes;		/* beest_events_changes() when it was made */
+	bool has_former;
+	struct beest_gid_entry former;	/* the GID that was chosen before another one */
+	char reason[BEEST_REASON_SIZE];	/* as last logged */
+};
+
+/* All that is given must outlive it.  @events may be NULL. */
+void beest_port_start(struct beest_port *port, const struct beest_device *device,
+		      const struct beest_gid_policy *policy, struct beest_events *events,
+		      const struct beest_log *log);
+void beest_port_end(struct beest_port *port);
+
+/*
+ * The choice that is kept, or a new one, which is logged when it differs from the last.
+ * The GID is tried with an address handle of @pd.  Errors of beest_device_gid(): a
+ * choice that failed leaves nothing behind.
+ */
+int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
+		      struct beest_port_choice *choice);
+
+/* As beest_device_pkey(), kept as long as the choice is. */
+int beest_port_pkey(struct beest_port *port, uint16_t wanted, uint16_t *index, uint16_t *pkey);
+
+/* The next choice is a new one: the device refused what followed from this one. */
+void beest_port_forget(struct beest_port *port);
+
+/*
+ * The present GID differs from that of @remote in RoCE version or address family.
+ * -ENODATA when the GID that was chosen before would not, but is gone, with the sentence
+ * of beest_device_gid_relocate(); else 0.
+ */
+int beest_port_check_former(struct beest_port *port, const struct beest_endpoint *remote);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cost.c - round trips, keys, verbs calls, items and bytes of each call, counted exactly
+ *
+ * Without a clock: servers made of lists answer at once, and so do the peers.  The same
+ * steps then go to a real memcached, whose own counters must say the same.  The budgets
+ * are those of docs/architecture.md; a row that grows is a decision, not an accident.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hartebeest-post.h"
+#include "lib/base/clock.h"
+#include "lib/core/context.h"
+#include "tests/support/crew.h"
+#include "tests/support/party.h"
+#include "tests/support/registry.h"
+
+static struct hartebeest *one, *two;
+
+static int setup(void **state)
+{
+	(void)state;
+	party_start();
+	one = party_open(0, 0, 2, NULL)->hb;
+	two = party_open(1, 1, 2, NULL)->hb;
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_pair(&party[1], 0, IBV_QPT_RC);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	crew_clear();
+	party_end();
+	return fake_verbs.open;
+}
+
+/* What was done since the last question. */
+static void spent(const char *what, uint64_t trips, uint64_t commands, uint64_t keys)
+{
+	if (fake_kv.round_trips != trips || fake_kv.commands != commands || fake_kv.keys != keys)
+		print_error("%s: %d trips, %d commands, %d keys\n", what, (int)fake_kv.round_trips,
+			    (int)fake_kv.commands, (int)fake_kv.keys);
+	assert_int_equal(fake_kv.round_trips, trips);
+	assert_int_equal(fake_kv.commands, commands);
+	assert_int_equal(fake_kv.keys, keys);
+	fake_kv_count_again();
+}
+
+/* --------------------------------------------------------------------- single steps --- */
+
+/* Presence, record, epoch added; epoch and record read. */
+static void first_publication(void **state)
+{
+	(void)state;
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a"), 0);
+	spent("the first", 1, 4, 5);
+	assert_int_equal(hartebeest_mr_publish(two, "mr0", "b"), 0);
+	spent("another process's", 1, 4, 5);
+	assert_int_equal(hartebeest_mr_publish(one, "mr1", "c"), 0);
+	spent("mr_publish", 1, 2, 3);
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1"), 0);
+	spent("qp_publish", 1, 2, 3);
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1"), 0);
+	spent("again", 1, 2, 3);
+}
+
+/* Epoch added and read, the message; then the message alone. */
+static void messages(void **state)
+{
+	char text[8];
+	size_t length;
+
+	(void)state;
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a"), 0);
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_msg_push(one, "m", "text", 4), 0);
+	spent("the connection's first", 2, 2, 2);
+	assert_int_equal(hartebeest_msg_push(one, "n", "text", 4), 0);
+	spent("msg_push", 1, 1, 1);
+	assert_int_equal(hartebeest_msg_wait(one, "m", text, sizeof(text), &length), 0);
+	spent("msg_wait", 1, 1, 2);
+	assert_int_equal(hartebeest_msg_delete(one, "m"), 0);
+	spent("msg_delete", 1, 1, 1);
+}
+
+static void fetching(void **state)
+{
+	struct hartebeest_remote_mr region;
+	struct hartebeest_remote_qp remote;
+
+	(void)state;
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a"), 0);
+	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0"), 0);
+	assert_int_equal(hartebeest_mr_publish(two, "mr0", "b"), 0);
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", &remote), 0);
+	spent("qp_fetch", 1, 1, 2);
+	assert_int_equal(hartebeest_mr_fetch(one, "b", &region), 0);
+	spent("mr_fetch, and is its author alive?", 2, 2, 4);
+	assert_int_equal(hartebeest_mr_fetch(one, "b", &region), 0);
+	spent("within a second", 1, 1, 2);
+	registry_stage.now += 2 * BEEST_SECOND;
+	assert_int_equal(hartebeest_mr_fetch(one, "b", &region), 0);
+	spent("later", 2, 2, 4);
+}
+
+/* From two published queue pairs to two confirmed ones. */
+static void connecting(void **state)
+{
+	struct hartebeest_remote_mr region;
+
+	(void)state;
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1"), 0);
+	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0"), 0);
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", NULL), 0);
+	assert_int_equal(hartebeest_qp_fetch(two, "0/1", NULL), 0);
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_qp_connect(one, "q0-1", "1/0"), 0);
+	spent("qp_connect", 0, 1, 1);
+	assert_int_equal(hartebeest_qp_connect(two, "q1-0", "0/1"), 0);
+	spent("its peer's", 0, 1, 1);
+	assert_int_equal(hartebeest_qp_confirm(one, "q0-1", "1/0"), 0);
+	spent("qp_confirm", 1, 1, 3);
+	assert_int_equal(hartebeest_qp_confirm(two, "q1-0", "0/1"), 0);
+	spent("its peer's", 1, 1, 3);
+	assert_int_equal(hartebeest_qp_confirm(two, "q1-0", "0/1"), 0);
+	spent("again", 1, 1, 2);
+	assert_int_equal(hartebeest_qp_follow(two, "q1-0", "0/1", NULL), 0);
+	spent("qp_follow", 1, 1, 2);
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a"), 0);
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_mr_fetch(two, "a", &region), 0);
+	spent("mr_fetch from a peer that has confirmed", 1, 1, 2);
+}
+
+/* Over a connection that nobody has used for a while it also waits, once. */
+static void connecting_late(void **state)
+{
+	(void)state;
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1"), 0);
+	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0"), 0);
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", NULL), 0);
+	registry_stage.now += 150 * BEEST_MS;
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_qp_connect(one, "q0-1", "1/0"), 0);
+	spent("qp_connect", 1, 2, 3);
+}
+
+/* ---------------------------------------------------------------------- at the end --- */
+
+/* First whether they are still ours, then all in one write; with news and presence. */
+static void closing(void **state)
+{
+	static const int counts[] = { 1, 16, 200 };
+	char key[16];
+	size_t i;
+	int n;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(counts); i++) {
+		party_open(2, 2, 4, NULL);
+		for (n = 0; n < counts[i]; n++) {
+			snprintf(key, sizeof(key), "r%d", n);
+			assert_int_equal(hartebeest_mr_publish(party[2].hb, "mr0", key), 0);
+		}
+		fake_kv_count_again();
+		party_close(&party[2]);
+		if (fake_kv.round_trips > 2)
+			print_error("%d trips, %d keys for %d records\n", (int)fake_kv.round_trips,
+				    (int)fake_kv.keys, counts[i]);
+		assert_in_range(fake_kv.round_trips, 1, 2);
+		assert_in_range(fake_kv.keys, 1, 2 * counts[i] + 8);
+		assert_int_equal(fake_kv.servers[0].items, 3);	/* epoch, presence, news */
+	}
+}
+
+/* ----------------------------------------------------------------- the verbs layer --- */
+
+static const char *const queries[] = {
+	"ibv_query_port", "ibv_query_gid", "ibv_query_gid_ex", "ibv_query_pkey", "ibv_create_ah",
+	"ibv_query_device", "ibv_open_device", "ibv_get_device_list", "getifaddrs",
+};
+
+static int query_calls(void)
+{
+	size_t i;
+	int sum = 0;
+
+	for (i = 0; i < BEEST_COUNT(queries); i++)
+		sum += fake_verbs_calls(queries[i]);
+	return sum;
+}
+
+/* The choice of the port is made once. */
+static void init_after_the_first(void **state)
+{
+	char name[16];
+	int before, modified, i;
+
+	(void)state;
+	assert_int_equal(hartebeest_qp_init(one, "q0-1"), 0);
+	before = query_calls();
+	modified = fake_verbs_calls("ibv_modify_qp");
+	for (i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "more%d", i);
+		assert_int_equal(hartebeest_qp_create(one, name, "pd", IBV_QPT_RC, "cq", "cq",
+						      NULL), 0);
+		assert_int_equal(hartebeest_qp_init(one, name), 0);
+	}
+	assert_int_equal(query_calls(), before);
+	assert_int_equal(fake_verbs_calls("ibv_modify_qp"), modified + 10);
+	assert_int_equal(fake_kv.requests, 0);
+}
+
+/* ------------------------------------------------------------------- on the server --- */
+
+struct tally {
+	const char *part;
+	size_t items, bytes, most;
+};
+
+static void tally_item(const char *key, const void *value, size_t size, void *data)
+{
+	struct tally *tally = data;
+
+	(void)value;
+	if (!strstr(key, tally->part))
+		return;
+	tally->items++;
+	tally->bytes += strlen(key) + size;
+	tally->most = strlen(key) + size > tally->most ? strlen(key) + size : tally->most;
+}
+
+static void connect_both(void)
+{
+	crew_start(party_connect, &party[0]);
+	crew_start(party_connect, &party[1]);
+	registry_run();
+	assert_int_equal(party[0].ret, 0);
+	assert_int_equal(party[1].ret, 0);
+}
+
+/* One item an end, in one slab class of memcached up to keys of 60 bytes. */
+static void items_of_a_pair(void **state)
+{
+	char key[2][64];
+	struct tally tally = { .part = "/qp/" };
+	size_t i;
+
+	(void)state;
+	crew_need();
+	for (i = 0; i < 2; i++) {
+		memset(key[i], 'a' + (int)i, sizeof(key[i]));
+		key[i][60 - strlen("hb1/job/qp/")] = '\0';
+		party[i].pairs[0].key = key[i];
+		party[!i].pairs[0].peer_key = key[i];
+	}
+	connect_both();
+	fake_kv_visit(&fake_kv.servers[0], tally_item, &tally);
+	assert_int_equal(tally.items, 2);
+	if (tally.most > 181)
+		print_error("%d bytes\n", (int)tally.most);
+	assert_in_range(tally.most, 100, 181);
+	tally = (struct tally){ .part = "hb1/" };
+	fake_kv_visit(&fake_kv.servers[0], tally_item, &tally);
+	assert_int_equal(tally.items, 2 + 2 + 1);	/* records, presences, the epoch */
+}
+
+/* ---------------------------------------------------------------------- barriers --- */
+
+static int barrier_ret[2];
+
+static void barrier_run(void *data)
+{
+	struct party_member *member = data;
+
+	barrier_ret[member->rank] = hartebeest_barrier(member->hb, "b");
+}
+
+/* N + 3 keys however many passes, beside the roll call's. */
+static void items_of_barriers(void **state)
+{
+	struct tally tally = { .part = "/barrier/" };
+	size_t first = 0;
+	int pass, i;
+
+	(void)state;
+	crew_need();
+	for (pass = 0; pass < 5; pass++) {
+		for (i = 0; i < 2; i++)
+			crew_start(barrier_run, &party[i]);
+		registry_run();
+		assert_int_equal(barrier_ret[0], 0);
+		assert_int_equal(barrier_ret[1], 0);
+		tally.items = 0;
+		fake_kv_visit(&fake_kv.servers[0], tally_item, &tally);
+		first = pass == 1 ? tally.items : first;
+		assert_in_range(tally.items, 2 + 2, 2 * (2 + 3));
+		assert_true(pass < 1 || tally.items == first);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(first_publication, setup, teardown),
+		cmocka_unit_test_setup_teardown(messages, setup, teardown),
+		cmocka_unit_test_setup_teardown(fetching, setup, teardown),
+		cmocka_unit_test_setup_teardown(connecting, setup, teardown),
+		cmocka_unit_test_setup_teardown(connecting_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(closing, setup, teardown),
+		cmocka_unit_test_setup_teardown(init_after_the_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(items_of_a_pair, setup, teardown),
+		cmocka_unit_test_setup_teardown(items_of_barriers, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * count.c - a real memcached has counted what tests/exchange/cost counts with lists
+ *
+ * Sets and additions, keys that were asked for, and items.  The library's clock runs a
+ * thousand times slower here, so that nothing is done for time that has passed.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hartebeest.h"
+#include "lib/base/clock.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/memcached.h"
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+
+static int64_t begin;
+
+static int64_t real_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * BEEST_SECOND + now.tv_nsec;
+}
+
+static int64_t slow_now(void)
+{
+	return begin + (real_now() - begin) / 1000;
+}
+
+static void short_sleep(int64_t instant)
+{
+	(void)instant;
+	usleep(100);
+}
+
+static const struct beest_clock_source slow_clock = { slow_now, short_sleep };
+
+static struct cache *cache;
+static struct hartebeest *hb[2];
+static void open_both(const char *job)
+{
+	char servers[340], id[64], rank[32];
+	const char *options[] = { servers, id, rank, "job.participants=0,1", NULL };
+	int i;
+
+	snprintf(servers, sizeof(servers), "exchange.servers=%s", cache_hostport(cache)->text);
+	snprintf(id, sizeof(id), "job.id=%s", job);
+	for (i = 0; i < 2; i++) {
+		snprintf(rank, sizeof(rank), "job.rank=%d", i);
+		assert_int_equal(hartebeest_open(&hb[i], options), 0);
+		assert_int_equal(hartebeest_pd_create(hb[i], "pd", NULL), 0);
+		assert_int_equal(hartebeest_cq_create(hb[i], "cq", 0, NULL), 0);
+		assert_int_equal(hartebeest_mr_create(hb[i], "mr", "pd", 4096, ACCESS, NULL), 0);
+		assert_int_equal(hartebeest_qp_create(hb[i], "qp", "pd", IBV_QPT_RC, "cq", "cq",
+						      NULL), 0);
+	}
+}
+
+static void close_both(void)
+{
+	hartebeest_close(hb[0]);
+	hartebeest_close(hb[1]);
+	hb[0] = hb[1] = NULL;
+}
+
+/* ------------------------------------------------------------------------- the steps --- */
+
+static int mr_publish(void)
+{
+	return hartebeest_mr_publish(hb[0], "mr", "a");
+}
+
+static int mr_publish_other(void)
+{
+	return hartebeest_mr_publish(hb[1], "mr", "b");
+}
+
+static int qp_publish(void)
+{
+	return hartebeest_qp_publish(hb[0], "qp", "0");
+}
+
+static int msg_push(void)
+{
+	return hartebeest_msg_push(hb[0], "m", "text", 4);
+}
+
+static int msg_wait(void)
+{
+	char text[8];
+
+	return hartebeest_msg_wait(hb[1], "m", text, sizeof(text), NULL);
+}
+
+static int msg_delete(void)
+{
+	return hartebeest_msg_delete(hb[1], "m");
+}
+
+static int qp_fetch(void)
+{
+	return hartebeest_qp_fetch(hb[1], "0", NULL);
+}
+
+static const struct step {
+	const char *name;
+	int (*take)(void);
+	long sets, gets, items;
+} steps[] = {
+	{ "the first publication", mr_publish, 3, 2, 3 },
+	{ "another process's", mr_publish_other, 3, 2, 5 },
+	{ "mr_publish", mr_publish, 1, 2, 5 },
+	{ "qp_publish", qp_publish, 1, 2, 6 },
+	{ "the first message", msg_push, 1, 1, 7 },
+	{ "msg_push", msg_push, 1, 0, 7 },
+	{ "msg_wait", msg_wait, 0, 2, 7 },
+	{ "msg_delete, over a connection of its own", msg_delete, 0, 0, 6 },
+	{ "qp_fetch", qp_fetch, 0, 2, 6 },
+};
+
+/* What the server has counted since; a write without an answer may be on its way still. */
+static long counted(const char *name, long since, long expected)
+{
+	long count;
+	int i;
+
+	for (i = 0; i < 30000; i++) {
+		count = cache_stat(cache, name) - since;
+		if (count == expected)
+			break;
+		usleep(1000);
+	}
+	return count;
+}
+
+static void single_steps(void **state)
+{
+	long sets, gets, before = cache_stat(cache, "curr_items");
+	size_t i;
+
+	(void)state;
+	open_both("job");
+	for (i = 0; i < BEEST_COUNT(steps); i++) {
+		sets = cache_stat(cache, "cmd_set");
+		gets = cache_stat(cache, "cmd_get");
+		assert_int_equal(steps[i].take(), 0);
+		assert_int_equal(counted("cmd_set", sets, steps[i].sets), steps[i].sets);
+		assert_int_equal(counted("cmd_get", gets, steps[i].gets), steps[i].gets);
+		assert_int_equal(counted("curr_items", before, steps[i].items), steps[i].items);
+	}
+	close_both();
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	clearenv();
+	fake_verbs_reset();
+	cache = cache_start(NULL);
+	begin = real_now();
+	beest_clock_source = &slow_clock;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close_both();
+	cache_end(cache);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(single_steps, setup, teardown),
+	};
+
+	cache_need();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

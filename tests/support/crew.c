@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crew.c - see crew.h
+ *
+ * Members that sleep lie in a heap, by instant and then by the order of going to sleep.
+ */
+#include "config.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "lib/base/clock.h"
+#include "tests/support/crew.h"
+
+#define STACK_SIZE (128 * 1024)
+#define GUARD_SIZE (64 * 1024)		/* a page, however large pages are */
+#define MEMORY_SIZE (GUARD_SIZE + STACK_SIZE)
+
+/*
+ * When the virtual clock begins: later than the uptime of any machine, so that nothing
+ * expires when the real clock counts again after a run.
+ */
+#define BEGINNING (INT64_C(100) * 365 * 86400 * BEEST_SECOND)
+
+/*
+ * Where stacks go if the kernel has nothing against it.  The library mixes addresses of
+ * its variables into the jitter, so they must be the same in every run.
+ */
+#define STACKS_AT ((uintptr_t)UINT64_C(0x200000000000))
+
+#ifdef __has_feature
+#define HAS_FEATURE(x) __has_feature(x)
+#else
+#define HAS_FEATURE(x) 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+#define ASAN 1
+void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
+void __sanitizer_finish_switch_fiber(void *save, const void **bottom, size_t *size);
+void __asan_unpoison_memory_region(void const volatile *at, size_t size);
+#else
+#define ASAN 0
+#endif
+
+#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
+#define TSAN 1
+#else
+#define TSAN 0
+#endif
+
+/* Places that contexts switch between: a member, or the test that called crew_run(). */
+struct place {
+	ucontext_t context;
+	void *fake_stack;		/* AddressSanitizer's */
+	const void *bottom;
+	size_t size;
+};
+
+struct member {
+	struct place place;
+	void (*function)(void *data);
+	void *data;
+	char *stack;
+	int64_t due;
+	uint64_t order;
+	bool ended;
+};
+
+static struct crew {
+	struct place test;
+	struct member **heap;		/* of those that sleep or have not begun */
+	size_t count, space;
+	struct member *current;		/* NULL: the test runs */
+	int64_t now;
+	uint64_t order;
+	size_t started;			/* since nobody was there */
+} crew = { .now = BEGINNING };
+
+void crew_need(void)
+{
+	if (!TSAN)
+		return;
+	fprintf(stderr, "ThreadSanitizer follows no coroutines\n");
+	exit(77);
+}
+
+/* -------------------------------------------------------------------- heap --- */
+
+static bool is_before(const struct member *a, const struct member *b)
+{
+	return a->due != b->due ? a->due < b->due : a->order < b->order;
+}
+
+static void heap_swap(size_t a, size_t b)
+{
+	struct member *member = crew.heap[a];
+
+	crew.heap[a] = crew.heap[b];
+	crew.heap[b] = member;
+}
+
+static void heap_add(struct member *member)
+{
+	size_t at = crew.count++;
+
+	if (crew.count > crew.space) {
+		crew.space = crew.space ? crew.space * 2 : 64;
+		crew.heap = realloc(crew.heap, crew.space * sizeof(*crew.heap));
+		if (!crew.heap)
+			abort();
+	}
+	member->order = crew.order++;
+	crew.heap[at] = member;
+	for (; at && is_before(crew.heap[at], crew.heap[(at - 1) / 2]); at = (at - 1) / 2)
+		heap_swap(at, (at - 1) / 2);
+}
+
+static struct member *heap_take(void)
+{
+	struct member *first = crew.heap[0];
+	size_t at = 0, child;
+
+	crew.heap[0] = crew.heap[--crew.count];
+	while ((child = at * 2 + 1) < crew.count) {
+		if (child + 1 < crew.count && is_before(crew.heap[child + 1], crew.heap[child]))
+			child++;
+		if (!is_before(crew.heap[child], crew.heap[at]))
+			break;
+		heap_swap(at, child);
+		at = child;
+	}
+	return first;
+}
+
+/* --------------------------------------------------------------- switching --- */
+
+/* AddressSanitizer wants to know the stack before and after each switch. */
+static void switch_announce(struct place *from, const struct place *to, bool for_good)
+{
+#if ASAN
+	__sanitizer_start_switch_fiber(for_good ? NULL : &from->fake_stack, to->bottom, to->size);
+#else
+	(void)from, (void)to, (void)for_good;
+#endif
+}
+
+static void switch_finish(struct place *self, struct place *came_from)
+{
+#if ASAN
+	const void *bottom;
+	size_t size;
+
+	__sanitizer_finish_switch_fiber(self->fake_stack, &bottom, &size);
+	if (came_from == &crew.test) {
+		came_from->bottom = bottom;
+		came_from->size = size;
+	}
+#else
+	(void)self, (void)came_from;
+#endif
+}
+
+static void member_begin(void)
+{
+	struct member *self = crew.current;
+
+	switch_finish(&self->place, &crew.test);
+	self->function(self->data);
+	self->ended = true;
+	switch_announce(&self->place, &crew.test, true);
+	setcontext(&crew.test.context);
+}
+
+static void member_resume(struct member *member)
+{
+	crew.current = member;
+	switch_announce(&crew.test, &member->place, false);
+	swapcontext(&crew.test.context, &member->place.context);
+	switch_finish(&crew.test, &member->place);
+	crew.current = NULL;
+}
+
+static void member_free(struct member *member)
+{
+#if ASAN
+	__asan_unpoison_memory_region(member->stack + GUARD_SIZE, STACK_SIZE);
+#endif
+	munmap(member->stack, MEMORY_SIZE);
+	free(member);
+}
+
+/* ------------------------------------------------------------------- clock --- */
+
+static int64_t source_now(void)
+{
+	return crew.now;
+}
+
+/* Outside of a member, as in a test's own preparation, time just passes. */
+static void source_sleep_until(int64_t instant)
+{
+	struct member *self = crew.current;
+
+	if (!self) {
+		crew.now = instant > crew.now ? instant : crew.now;
+		return;
+	}
+	self->due = instant > crew.now ? instant : crew.now;
+	heap_add(self);
+	switch_announce(&self->place, &crew.test, false);
+	swapcontext(&self->place.context, &crew.test.context);
+	switch_finish(&self->place, &crew.test);
+}
+
+static const struct beest_clock_source source = { source_now, source_sleep_until };
+
+int64_t crew_now(void)
+{
+	return crew.now;
+}
+
+void crew_pass(int64_t duration)
+{
+	source_sleep_until(crew.now + duration);
+}
+
+/* -------------------------------------------------------------------- crew --- */
+
+void crew_clear(void)
+{
+	while (crew.count)
+		member_free(heap_take());
+	if (crew.current)
+		member_free(crew.current);
+	crew.current = NULL;
+	free(crew.heap);
+	crew.heap = NULL;
+	crew.space = 0;
+	beest_clock_source = NULL;
+}
+
+static char *stack_new(void)
+{
+	char *wanted = (char *)(STACKS_AT + crew.started++ * MEMORY_SIZE);
+	char *stack = mmap(wanted, MEMORY_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (stack == MAP_FAILED || mprotect(stack, GUARD_SIZE, PROT_NONE) < 0)
+		abort();
+	return stack;
+}
+
+void crew_start(void (*function)(void *data), void *data)
+{
+	struct member *member = calloc(1, sizeof(*member));
+	struct place *place = &member->place;
+
+	if (!member || getcontext(&place->context) < 0)
+		abort();
+	if (!crew.count && !crew.current)
+		crew.started = 0;
+	member->stack = stack_new();
+	member->function = function;
+	member->data = data;
+	member->due = crew.now;
+	place->bottom = member->stack + GUARD_SIZE;
+	place->size = STACK_SIZE;
+	place->context.uc_stack.ss_sp = member->stack + GUARD_SIZE;
+	place->context.uc_stack.ss_size = STACK_SIZE;
+	makecontext(&place->context, member_begin, 0);
+	heap_add(member);
+}
+
+void crew_run(void)
+{
+	struct member *member;
+
+	beest_clock_source = &source;
+	while (crew.count) {
+		member = heap_take();
+		crew.now = member->due > crew.now ? member->due : crew.now;
+		member_resume(member);
+		if (member->ended)
+			member_free(member);
+	}
+	crew_clear();
+}

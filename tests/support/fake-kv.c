@@ -1,0 +1,777 @@
+/* SPDX-License-Identifier: MIT */
+/* fake-kv.c - see fake-kv.h */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/macro.h"
+#include "lib/kv/choice.h"
+#include "lib/kv/request.h"
+#include "tests/support/fake-kv.h"
+
+#define BUCKETS 8192
+#define LAZY_TIME (100 * BEEST_MS)
+
+struct fake_kv fake_kv;
+
+struct fake_kv_item {
+	struct fake_kv_item *older, *newer;	/* by their last use */
+	struct fake_kv_item *next;		/* in the bucket */
+	struct fake_kv_item **bucket;
+	int64_t expiry;
+	char key[BEEST_KEY_MAX + 1];
+	size_t size;
+	uint8_t value[];
+};
+
+struct fake_kv_late {
+	struct fake_kv_late *next;
+	struct fake_kv_server *server;
+	struct beest_kv_write write;		/* its key and value are copies */
+};
+
+struct connection {
+	bool used;
+	uint64_t boot, renewal;		/* of the server and the fake when it was made */
+	int64_t heard;
+};
+
+struct beest_kv {
+	size_t count;
+	bool login;
+	struct beest_choice *choices;
+	struct fake_kv_server **servers;
+	struct connection (*connections)[2];	/* [server][ANSWERED] */
+};
+
+static void *must(void *memory)
+{
+	if (!memory)
+		abort();
+	return memory;
+}
+
+/* ----------------------------------------------------------------- content --- */
+
+static struct fake_kv_item **bucket_of(struct fake_kv_server *server, const char *key)
+{
+	uint32_t hash = 5381;
+
+	while (*key)
+		hash = hash * 33 ^ (uint8_t)*key++;
+	if (!server->buckets)
+		server->buckets = must(calloc(BUCKETS, sizeof(*server->buckets)));
+	return &server->buckets[hash % BUCKETS];
+}
+
+static void list_remove(struct fake_kv_server *server, struct fake_kv_item *item)
+{
+	*(item->older ? &item->older->newer : &server->oldest) = item->newer;
+	*(item->newer ? &item->newer->older : &server->newest) = item->older;
+}
+
+static void list_append(struct fake_kv_server *server, struct fake_kv_item *item)
+{
+	item->newer = NULL;
+	item->older = server->newest;
+	*(item->older ? &item->older->newer : &server->oldest) = item;
+	server->newest = item;
+}
+
+static void item_remove(struct fake_kv_server *server, struct fake_kv_item *item)
+{
+	struct fake_kv_item **at = item->bucket;
+
+	while (*at != item)
+		at = &(*at)->next;
+	*at = item->next;
+	list_remove(server, item);
+	server->items--;
+	server->bytes -= strlen(item->key) + item->size;
+	free(item);
+}
+
+static struct fake_kv_item *item_find(struct fake_kv_server *server, const char *key)
+{
+	struct fake_kv_item *item = *bucket_of(server, key);
+
+	while (item && strcmp(item->key, key))
+		item = item->next;
+	if (item && item->expiry <= beest_clock_now()) {
+		item_remove(server, item);
+		item = NULL;
+	}
+	return item;
+}
+
+static struct fake_kv_item *item_use(struct fake_kv_server *server, const char *key)
+{
+	struct fake_kv_item *item = item_find(server, key);
+
+	if (item) {
+		list_remove(server, item);
+		list_append(server, item);
+	}
+	return item;
+}
+
+/* Makes room for @size more bytes; false: there is none. */
+static bool room_make(struct fake_kv_server *server, size_t size)
+{
+	if (!server->bytes_max)
+		return true;
+	while (server->bytes + size > server->bytes_max && !server->refuses && server->oldest) {
+		item_remove(server, server->oldest);
+		server->evictions++;
+	}
+	return server->bytes + size <= server->bytes_max;
+}
+
+/* As a real server: where there is no room the old value is gone nevertheless. */
+static int item_store(struct fake_kv_server *server, const struct beest_kv_write *write)
+{
+	struct fake_kv_item *item = item_find(server, write->key);
+	size_t length = strlen(write->key);
+	int64_t ttl = BEEST_MIN(write->ttl, BEEST_TTL_MAX / BEEST_SECOND);
+
+	if (item)
+		item_remove(server, item);
+	if (!room_make(server, length + write->size))
+		return -ENOBUFS;
+	if (ttl < 0)
+		return 0;
+
+	item = must(calloc(1, sizeof(*item) + write->size + 1));
+	memcpy(item->key, write->key, length);
+	if (write->size)
+		memcpy(item->value, write->value, write->size);
+	item->size = write->size;
+	item->expiry = ttl ? beest_clock_deadline(ttl * BEEST_SECOND) : INT64_MAX;
+	item->bucket = bucket_of(server, write->key);
+	item->next = *item->bucket;
+	*item->bucket = item;
+	list_append(server, item);
+	server->items++;
+	server->bytes += length + item->size;
+	return 0;
+}
+
+static int item_increment(struct fake_kv_server *server, struct beest_kv_write *write)
+{
+	struct fake_kv_item *item = item_use(server, write->key);
+	struct beest_kv_write after = { .verb = BEEST_KV_SET, .key = write->key };
+	char digits[24];
+	int64_t expiry;
+
+	if (!item)
+		return -ENOENT;
+	if (!item->size || strspn((const char *)item->value, "0123456789") != item->size)
+		return -EBADMSG;
+
+	snprintf(digits, sizeof(digits), "%.*s", (int)item->size, (const char *)item->value);
+	write->number = strtoull(digits, NULL, 10) + 1;
+	after.size = (size_t)snprintf(digits, sizeof(digits), "%llu",
+				      (unsigned long long)write->number);
+	after.value = digits;
+	expiry = item->expiry;
+	if (item_store(server, &after) < 0)
+		return -ENOBUFS;
+	server->newest->expiry = expiry;
+	return 0;
+}
+
+/* What a real server answers to this write. */
+static int write_apply(struct fake_kv_server *server, struct beest_kv_write *write)
+{
+	struct fake_kv_item *item;
+
+	switch (write->verb) {
+	case BEEST_KV_SET:
+		return item_store(server, write);
+	case BEEST_KV_ADD:
+		return item_use(server, write->key) ? -EEXIST : item_store(server, write);
+	case BEEST_KV_INCR:
+		return item_increment(server, write);
+	case BEEST_KV_DELETE:
+		break;
+	}
+	item = item_find(server, write->key);
+	if (!item)
+		return -ENOENT;
+	item_remove(server, item);
+	return 0;
+}
+
+static void server_clear(struct fake_kv_server *server)
+{
+	while (server->oldest)
+		item_remove(server, server->oldest);
+}
+
+static void server_expire(struct fake_kv_server *server)
+{
+	struct fake_kv_item *item, *newer;
+	int64_t now = beest_clock_now();
+
+	for (item = server->oldest; item; item = newer) {
+		newer = item->newer;
+		if (item->expiry <= now)
+			item_remove(server, item);
+	}
+}
+
+/* ---------------------------------------------------------------- failures --- */
+
+void fake_kv_fail(enum fake_kv_unit unit, int nth, int error, enum fake_kv_manner manner)
+{
+	size_t i = 0;
+
+	while (i < FAKE_KV_FAILURES && fake_kv.failures[i].nth)
+		i++;
+	if (i == FAKE_KV_FAILURES)
+		abort();
+	fake_kv.failures[i] = (struct fake_kv_failure){ nth ? nth : -1, unit, manner, error };
+}
+
+/* The failure that is due for one more of @unit; NULL: none. */
+static const struct fake_kv_failure *failure_next(enum fake_kv_unit unit)
+{
+	struct fake_kv_failure *failure;
+	const struct fake_kv_failure *due = NULL;
+	size_t i;
+
+	for (i = 0; i < FAKE_KV_FAILURES; i++) {
+		failure = &fake_kv.failures[i];
+		if (failure->unit != unit || !failure->nth)
+			continue;
+		if (failure->nth > 0 && --failure->nth > 0)
+			continue;
+		due = failure;
+		fake_kv.fired++;
+	}
+	return due;
+}
+
+static void late_keep(struct fake_kv_server *server, const struct beest_kv_write *write)
+{
+	struct fake_kv_late *late = must(calloc(1, sizeof(*late))), **end = &fake_kv.late;
+	void *value = must(malloc(write->size + 1));
+
+	if (write->size)
+		memcpy(value, write->value, write->size);
+	late->server = server;
+	late->write = *write;
+	late->write.key = must(strdup(write->key));
+	late->write.value = value;
+	while (*end)
+		end = &(*end)->next;
+	*end = late;
+}
+
+static void late_free(struct fake_kv_late *late)
+{
+	free((void *)late->write.key);
+	free((void *)late->write.value);
+	free(late);
+}
+
+size_t fake_kv_apply_late(void)
+{
+	struct fake_kv_late *late;
+	size_t count = 0;
+
+	while ((late = fake_kv.late)) {
+		fake_kv.late = late->next;
+		write_apply(late->server, &late->write);
+		late_free(late);
+		count++;
+	}
+	return count;
+}
+
+/* ---------------------------------------------------------------- requests --- */
+
+/* One request on its way. */
+struct trip {
+	struct beest_kv *kv;
+	struct fake_kv_server *server;
+	struct beest_kv_request *request;
+	const struct fake_kv_failure *failure;	/* of the whole request */
+	bool late;				/* writes are kept from here on */
+	int waits;		/* round trips that nothing else can share */
+	bool read;		/* one round trip that all requests of a run share */
+};
+
+static int trip_fail(const struct trip *trip, int error)
+{
+	return beest_fail(error, "server %s: %s", trip->server->text, strerror(error));
+}
+
+static void command_count(struct trip *trip, size_t keys)
+{
+	fake_kv.commands++;
+	fake_kv.keys += keys;
+	trip->server->commands++;
+}
+
+/* -errno, beside those of write_apply(): this command ends its request. */
+static int command_broken(struct trip *trip, enum fake_kv_manner *manner, bool is_write)
+{
+	const struct fake_kv_failure *one = failure_next(FAKE_KV_COMMAND), *other = NULL;
+
+	if (is_write)
+		other = failure_next(FAKE_KV_WRITE);
+	if (!one)
+		one = other;
+	if (!one)
+		return 0;
+	*manner = one->manner;
+	return trip_fail(trip, one->error);
+}
+
+/* *result: what the server answers, whoever reads it.  Returns the failure of the request. */
+static int write_send(struct trip *trip, struct beest_kv_write *write, int *result)
+{
+	enum fake_kv_manner manner = FAKE_KV_REFUSED;
+	int ret = command_broken(trip, &manner, true);
+
+	*result = 0;
+	command_count(trip, 1);
+	if (trip->late || (ret < 0 && manner == FAKE_KV_LATE)) {
+		trip->late = true;
+		late_keep(trip->server, write);
+		return ret;
+	}
+	if (ret == 0 || manner == FAKE_KV_LOST)
+		*result = write_apply(trip->server, write);
+	return ret;
+}
+
+/* Answers that a real connection does not survive. */
+static bool is_fatal(int result)
+{
+	return result < 0 && result != -ENOENT && result != -EEXIST;
+}
+
+static int write_run(struct trip *trip, struct beest_kv_write *write)
+{
+	bool answered = beest_request_is_answered(trip->request, write);
+	struct beest_kv_write copy = *write;
+	int ret, result;
+
+	ret = write_send(trip, &copy, &result);
+	trip->waits += answered || trip->kv->login;
+	if (ret < 0)
+		return ret;
+	if (is_fatal(result) && (answered || trip->kv->login))
+		return trip_fail(trip, -result);
+	if (answered) {
+		write->ret = result;
+		write->number = result < 0 ? 0 : copy.number;
+	}
+	return 0;
+}
+
+/* The rest of a request that is applied late goes after what failed. */
+static int writes_run(struct trip *trip)
+{
+	struct beest_kv_request *request = trip->request;
+	int one, ret = 0;
+	size_t i;
+
+	for (i = 0; i < request->write_count && (ret == 0 || trip->late); i++) {
+		one = write_run(trip, &request->writes[i]);
+		ret = ret < 0 ? ret : one;
+	}
+	return ret;
+}
+
+static int opening_run(struct trip *trip)
+{
+	struct beest_kv_write copy;
+	int ret, result;
+
+	if (!trip->request->opening)
+		return 0;
+	copy = *trip->request->opening;
+	ret = write_send(trip, &copy, &result);
+	trip->waits += trip->kv->login;
+	if (ret == 0 && trip->kv->login && is_fatal(result))
+		return trip_fail(trip, -result);
+	return ret;
+}
+
+static void value_copy(struct fake_kv_server *server, const char *key,
+		       struct beest_kv_value *value)
+{
+	struct fake_kv_item *item = item_use(server, key);
+
+	if (!item)
+		return;
+	value->bytes = must(malloc(item->size ? item->size : 1));
+	memcpy(value->bytes, item->value, item->size);
+	value->size = item->size;
+}
+
+static int keys_run(struct trip *trip, size_t count)
+{
+	struct beest_kv_request *request = trip->request;
+	enum fake_kv_manner manner;
+	size_t i;
+	int ret;
+
+	ret = command_broken(trip, &manner, false);
+	command_count(trip, count);
+	if (ret < 0)
+		return ret;
+
+	for (i = 0; i < count; i++) {
+		beest_kv_values_free(&request->values[i], 1);
+		value_copy(trip->server, request->keys[i], &request->values[i]);
+	}
+	if (!request->values[0].bytes)
+		return beest_fail(ENODATA, "server %s: '%s' is missing from its answer",
+				  trip->server->text, request->keys[0]);
+	return 0;
+}
+
+static int answered_run(struct trip *trip)
+{
+	int ret = 0;
+
+	if (trip->request->fresh && trip->request->key_count) {
+		ret = opening_run(trip);
+		if (ret == 0)
+			ret = keys_run(trip, trip->request->key_count);
+		trip->read = true;
+		trip->request->answered = ret == 0;
+	}
+	return ret < 0 ? ret : writes_run(trip);
+}
+
+static int quiet_run(struct trip *trip, bool lazy)
+{
+	struct beest_kv_request *request = trip->request;
+	int ret = 0;
+
+	if (request->fresh && request->opening && beest_request_has_increment(request)) {
+		ret = opening_run(trip);
+		trip->waits++;
+		if (ret == 0)
+			ret = keys_run(trip, 1);
+	}
+	if (ret == 0)
+		ret = writes_run(trip);
+	if (ret == 0 && request->fresh && (!request->opening || !beest_request_has_increment(request)))
+		ret = opening_run(trip);
+	if (ret == 0 && lazy)
+		return 0;
+	trip->read = true;
+	if (ret == 0)
+		ret = keys_run(trip, request->key_count);
+	request->answered = ret == 0;
+	return ret;
+}
+
+static bool is_used(const struct connection *connection)
+{
+	return connection->used && connection->renewal == fake_kv.renewal;
+}
+
+static bool is_lazy(const struct trip *trip, const struct connection *connection)
+{
+	return trip->request->flags & BEEST_KV_LAZY && is_used(connection) &&
+	       !(trip->request->flags & BEEST_KV_ANSWERED) &&
+	       beest_clock_now() - connection->heard <= LAZY_TIME;
+}
+
+static int trip_go(struct trip *trip, struct connection *connection)
+{
+	bool broken = is_used(connection) && connection->boot != trip->server->boot;
+	bool lazy = is_lazy(trip, connection);
+	int ret;
+
+	trip->failure = failure_next(FAKE_KV_REQUEST);
+	trip->request->fresh = !is_used(connection);
+	fake_kv.fresh += trip->request->fresh;
+	if (trip->server->error)
+		return trip_fail(trip, trip->server->error);
+	if (broken && lazy && !beest_request_has_increment(trip->request))
+		return 0;		/* the kernel took it */
+	if (broken)
+		return trip_fail(trip, ECONNRESET);
+	if (trip->failure && trip->failure->manner == FAKE_KV_REFUSED)
+		return trip_fail(trip, trip->failure->error);
+
+	trip->late = trip->failure && trip->failure->manner == FAKE_KV_LATE;
+	if (trip->request->flags & BEEST_KV_ANSWERED)
+		ret = answered_run(trip);
+	else
+		ret = quiet_run(trip, lazy);
+	if (trip->failure)
+		ret = trip_fail(trip, trip->failure->error);
+	return ret;
+}
+
+static void trip_run(struct trip *trip)
+{
+	struct beest_kv_request *request = trip->request;
+	bool plain = request->flags & BEEST_KV_ANSWERED || trip->kv->login;
+	struct connection *connections = trip->kv->connections[request->server];
+	struct connection *connection = &connections[plain];
+	int ret;
+
+	fake_kv.requests++;
+	ret = beest_request_prepare(request);
+	if (ret < 0) {
+		request->ret = ret;
+		beest_request_spoil(request, ret);
+		return;
+	}
+
+	ret = trip_go(trip, connection);
+	if (ret < 0) {
+		beest_request_spoil(request, ret);
+		connections[0].used = connections[1].used = false;
+	} else if (request->answered || request->flags & BEEST_KV_ANSWERED) {
+		connection->used = true;
+		connection->boot = trip->server->boot;
+		connection->renewal = fake_kv.renewal;
+		connection->heard = beest_clock_now();
+	}
+	request->ret = ret;
+}
+
+static void hook_call(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	if (!fake_kv.hook || fake_kv.in_hook)
+		return;
+	fake_kv.in_hook = true;
+	fake_kv.hook(kv, request);
+	fake_kv.in_hook = false;
+}
+
+/*
+ * The answers are those of the moment when the requests were sent.  What fails before it
+ * has waited takes its time, too.
+ */
+static void latency_sleep(int trips, bool failed)
+{
+	fake_kv.round_trips += (uint64_t)trips;
+	trips += failed && !trips;
+	if (trips && fake_kv.latency && beest_clock_source)
+		beest_clock_source->sleep_until(beest_clock_deadline(trips * fake_kv.latency));
+}
+
+int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
+		 int64_t deadline)
+{
+	int result = 0, waits = 0;
+	bool read = false;
+	size_t i;
+
+	(void)deadline;
+	fake_kv.runs++;
+	for (i = 0; i < count; i++) {
+		struct trip trip = {
+			.kv = kv, .server = kv->servers[requests[i].server],
+			.request = &requests[i],
+		};
+
+		hook_call(kv, &requests[i]);
+		trip_run(&trip);
+		result = requests[i].ret < 0 ? requests[i].ret : result;
+		waits += trip.waits;
+		read |= trip.read;
+	}
+	latency_sleep(waits + read, result < 0);
+	return result;
+}
+
+/* ----------------------------------------------------------------- handles --- */
+
+struct fake_kv_server *fake_kv_server(const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < FAKE_KV_SERVERS && fake_kv.servers[i].text[0]; i++)
+		if (!strcmp(fake_kv.servers[i].text, text))
+			break;
+	if (i == FAKE_KV_SERVERS)
+		abort();
+	if (!fake_kv.servers[i].text[0])	/* else @text may be that very one */
+		snprintf(fake_kv.servers[i].text, sizeof(fake_kv.servers[i].text), "%s", text);
+	server_expire(&fake_kv.servers[i]);
+	return &fake_kv.servers[i];
+}
+
+int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count)
+{
+	struct beest_kv *kv = must(calloc(1, sizeof(*kv)));
+	size_t i;
+
+	kv->count = count;
+	kv->choices = must(calloc(count, sizeof(*kv->choices)));
+	kv->servers = must(calloc(count, sizeof(*kv->servers)));
+	kv->connections = must(calloc(count, sizeof(*kv->connections)));
+	for (i = 0; i < count; i++) {
+		kv->servers[i] = fake_kv_server(servers[i].text);
+		beest_choice_set(&kv->choices[i], kv->servers[i]->text);
+	}
+	fake_kv.open++;
+	*kvp = kv;
+	return 0;
+}
+
+void beest_kv_close(struct beest_kv *kv)
+{
+	if (!kv)
+		return;
+	free(kv->choices);
+	free(kv->servers);
+	free(kv->connections);
+	free(kv);
+	fake_kv.open--;
+}
+
+int beest_kv_login(struct beest_kv *kv, const struct beest_login *login)
+{
+	(void)login;
+	kv->login = true;
+	return 0;
+}
+
+uint64_t beest_kv_digest(const struct beest_kv *kv)
+{
+	return beest_choice_digest(kv->choices, kv->count);
+}
+
+size_t beest_kv_count(const struct beest_kv *kv)
+{
+	return kv->count;
+}
+
+const char *beest_kv_text(const struct beest_kv *kv, size_t server)
+{
+	return kv->choices[server].text;
+}
+
+size_t beest_kv_server_of(const struct beest_kv *kv, const char *key)
+{
+	return beest_choice_of(kv->choices, kv->count, key);
+}
+
+int beest_kv_probe(struct beest_kv *kv, size_t index, struct beest_kv_stats *stats)
+{
+	struct fake_kv_server *server = kv->servers[index];
+	int error = server->probe_error ? server->probe_error : server->error;
+
+	fake_kv.probes++;
+	if (error)
+		return beest_fail(error, "server %s: %s", server->text, strerror(error));
+
+	memset(stats, 0, sizeof(*stats));
+	stats->limit_bytes = server->bytes_max;
+	stats->items = server->items;
+	stats->evictions = server->evictions;
+	stats->connections = fake_kv.open;
+	stats->max_connections = 1024;
+	stats->out_of_memory_is_an_error = server->refuses;
+	strcpy(stats->version, "1.6.18");
+	return 0;
+}
+
+/* ---------------------------------------------------------------- steering --- */
+
+/* Handles that are open keep their servers. */
+void fake_kv_reset(void)
+{
+	uint64_t renewal = fake_kv.renewal + 1;
+	size_t i, open = fake_kv.open;
+	struct fake_kv_late *late;
+	struct fake_kv old;
+
+	while ((late = fake_kv.late)) {
+		fake_kv.late = late->next;
+		late_free(late);
+	}
+	for (i = 0; i < FAKE_KV_SERVERS; i++) {
+		server_clear(&fake_kv.servers[i]);
+		free(fake_kv.servers[i].buckets);
+	}
+	old = fake_kv;
+	memset(&fake_kv, 0, sizeof(fake_kv));
+	fake_kv.latency = FAKE_KV_LATENCY;
+	fake_kv.renewal = renewal;
+	fake_kv.open = open;
+	for (i = 0; open && i < FAKE_KV_SERVERS; i++)
+		strcpy(fake_kv.servers[i].text, old.servers[i].text);
+}
+
+void fake_kv_count_again(void)
+{
+	size_t i;
+
+	fake_kv.runs = fake_kv.requests = fake_kv.round_trips = 0;
+	fake_kv.commands = fake_kv.keys = fake_kv.probes = fake_kv.fresh = 0;
+	fake_kv.fired = 0;
+	for (i = 0; i < FAKE_KV_SERVERS; i++)
+		fake_kv.servers[i].commands = 0;
+}
+
+void fake_kv_restart(struct fake_kv_server *server)
+{
+	server_clear(server);
+	server->evictions = 0;
+	server->boot++;
+}
+
+void fake_kv_reconnect(void)
+{
+	fake_kv.renewal++;
+}
+
+bool fake_kv_evict(struct fake_kv_server *server, const char *key)
+{
+	struct fake_kv_item *item = item_find(server, key);
+
+	if (!item)
+		return false;
+	item_remove(server, item);
+	server->evictions++;
+	return true;
+}
+
+void fake_kv_put(struct fake_kv_server *server, const char *key, const void *value,
+		 size_t size, int64_t ttl)
+{
+	const struct beest_kv_write write = {
+		.verb = BEEST_KV_SET, .key = key, .value = value, .size = size, .ttl = ttl,
+	};
+
+	item_store(server, &write);
+}
+
+const void *fake_kv_get(struct fake_kv_server *server, const char *key, size_t *size)
+{
+	struct fake_kv_item *item = item_find(server, key);
+
+	if (item && size)
+		*size = item->size;
+	return item ? item->value : NULL;
+}
+
+void fake_kv_visit(struct fake_kv_server *server,
+		   void (*visit)(const char *key, const void *value, size_t size, void *data),
+		   void *data)
+{
+	struct fake_kv_item *item;
+
+	server_expire(server);
+	for (item = server->oldest; item; item = item->newer)
+		visit(item->key, item->value, item->size, data);
+}

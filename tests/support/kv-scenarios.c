@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/* kv-scenarios.c - see kv-scenarios.h */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "lib/base/clock.h"
+#include "tests/support/kv-scenarios.h"
+#include "tests/support/unit.h"
+
+#define TTL 600
+
+#define SET(k, v) { .verb = BEEST_KV_SET, .key = (k), .value = (v), .size = strlen(v), .ttl = TTL }
+#define ADD(k, v) { .verb = BEEST_KV_ADD, .key = (k), .value = (v), .size = strlen(v), .ttl = TTL }
+#define DELETE(k) { .verb = BEEST_KV_DELETE, .key = (k) }
+#define INCR(k) { .verb = BEEST_KV_INCR, .key = (k) }
+
+static const struct beest_kv_write opening = {
+	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1, .ttl = TTL,
+};
+
+/* One request after another over the same variables. */
+static struct beest_kv_request request;
+static struct beest_kv_value values[8];
+static struct beest_kv_write *const none;
+
+/* @keys: NULL-terminated. */
+static int ask(const struct kv_stage *stage, unsigned int flags, struct beest_kv_write *writes,
+	       size_t write_count, const char *const *keys)
+{
+	size_t count = 0;
+	int ret;
+
+	while (keys && keys[count])
+		count++;
+	beest_kv_values_free(values, BEEST_COUNT(values));
+	request = (struct beest_kv_request){
+		.flags = flags, .writes = writes, .write_count = write_count,
+		.opening = &opening, .keys = keys, .key_count = count, .values = values,
+	};
+	ret = beest_kv_run(stage->kv, &request, 1, beest_clock_deadline(10 * BEEST_SECOND));
+	assert_int_equal(request.ret, ret);
+	return ret;
+}
+
+#define ASK(flags, writes, ...) ask(stage, flags, writes, BEEST_COUNT(writes), \
+				    (const char *const []){ __VA_ARGS__, NULL })
+#define READ(...) ask(stage, 0, none, 0, (const char *const []){ __VA_ARGS__, NULL })
+
+static void value_is(size_t i, const char *text)
+{
+	if (!text) {
+		assert_null(values[i].bytes);
+		return;
+	}
+	assert_non_null(values[i].bytes);
+	assert_int_equal(values[i].size, strlen(text));
+	assert_memory_equal(values[i].bytes, text, strlen(text));
+}
+
+static void first_request(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { SET("a", "1"), SET("b", "22"), DELETE("c") };
+
+	assert_int_equal(ASK(0, writes, "epoch", "b", "nobody", "a"), 0);
+	assert_true(request.fresh);
+	assert_true(request.answered);
+	value_is(0, "E");
+	value_is(1, "22");
+	value_is(2, NULL);
+	value_is(3, "1");
+}
+
+/* The opening is for new connections only, of either kind. */
+static void later_requests(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { DELETE("epoch"), SET("a", "2") };
+
+	assert_int_equal(READ("epoch"), 0);
+	assert_true(request.fresh);
+	assert_int_equal(ASK(0, writes, "a", "epoch"), 0);
+	assert_false(request.fresh);
+	value_is(0, "2");
+	value_is(1, NULL);
+	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	assert_true(request.fresh);
+	assert_true(request.answered);
+	value_is(0, "E");
+	assert_int_equal(writes[0].ret, 0);		/* the opening came before it */
+	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	assert_false(request.fresh);
+	assert_false(request.answered);
+	value_is(0, NULL);
+	assert_int_equal(writes[0].ret, -ENOENT);
+}
+
+static void writes_keep_their_order(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = {
+		SET("a", "1"), ADD("a", "2"), SET("b", "1"), DELETE("b"), ADD("b", "3"),
+		ADD("c", "4"), DELETE("c"),
+	};
+
+	assert_int_equal(ASK(0, writes, "epoch", "a", "b", "c"), 0);
+	value_is(1, "1");
+	value_is(2, "3");
+	value_is(3, NULL);
+}
+
+static void answers_of_writes(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = {
+		ADD("a", "7"), ADD("a", "8"), INCR("a"), INCR("a"), DELETE("a"), DELETE("a"),
+		INCR("a"), SET("b", ""),
+	};
+	const int rets[] = { 0, -EEXIST, 0, 0, 0, -ENOENT, -ENOENT, 0 };
+	const uint64_t numbers[] = { 0, 0, 8, 9, 0, 0, 0, 0 };
+	size_t i;
+
+	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	for (i = 0; i < BEEST_COUNT(writes); i++) {
+		assert_int_equal(writes[i].ret, rets[i]);
+		assert_int_equal(writes[i].number, numbers[i]);
+	}
+	assert_int_equal(READ("epoch", "a", "b"), 0);
+	value_is(1, NULL);
+	value_is(2, "");
+}
+
+/* Among quiet writes, over a new connection and over a used one. */
+static void counting(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { INCR("n"), ADD("n", "0"), INCR("n"), SET("a", "1") };
+	int round;
+
+	for (round = 1; round <= 3; round++) {
+		assert_int_equal(ASK(0, writes, "epoch", "n", "a"), 0);
+		assert_int_equal(request.fresh, round == 1);
+		assert_int_equal(writes[0].ret, round == 1 ? -ENOENT : 0);
+		assert_int_equal(writes[2].ret, 0);
+		assert_int_equal(writes[2].number, round * 2 - 1);
+		assert_int_equal(values[1].bytes[0], '0' + round * 2 - 1);
+		value_is(2, "1");
+	}
+}
+
+static void counting_what_is_no_number(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { SET("n", "x"), INCR("n") };
+
+	assert_int_equal(ASK(0, writes, "epoch", "n"), -EBADMSG);
+	assert_false(beest_kv_transient(-EBADMSG));
+	assert_int_equal(writes[1].ret, -EBADMSG);
+	value_is(0, NULL);
+	assert_int_equal(READ("epoch"), 0);
+	assert_true(request.fresh);
+}
+
+static void no_witness(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { SET("a", "1") };
+
+	assert_int_equal(ASK(0, writes, "nobody", "a"), -ENODATA);
+	assert_true(beest_kv_transient(-ENODATA));
+	assert_error_has("nobody");
+	value_is(0, NULL);
+	value_is(1, NULL);
+	assert_false(request.answered);
+	assert_int_equal(READ("epoch", "a"), 0);
+	assert_true(request.fresh);
+	value_is(1, "1");
+	assert_int_equal(READ("epoch", "a"), 0);
+	assert_false(request.fresh);
+	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "nobody"), -ENODATA);
+	assert_int_equal(writes[0].ret, -ENODATA);
+	assert_int_equal(READ("epoch"), 0);
+	assert_true(request.fresh);
+}
+
+static void the_same_key_twice(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { SET("a", "1") };
+
+	assert_int_equal(ASK(0, writes, "epoch", "a", "b", "a"), 0);
+	value_is(1, "1");
+	value_is(2, NULL);
+	value_is(3, "1");
+}
+
+/* Where an answer came long ago a LAZY request is read like any other. */
+static void lazy_writes(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { SET("a", "1") };
+	struct beest_kv_write more[] = { SET("b", "2"), SET("c", "3") };
+
+	assert_int_equal(ASK(BEEST_KV_LAZY, writes, "epoch", "a"), 0);
+	assert_true(request.fresh);
+	assert_true(request.answered);
+	value_is(1, "1");
+	assert_int_equal(ASK(BEEST_KV_LAZY, more, "epoch", "b"), 0);
+	assert_false(request.fresh);
+	value_is(0, request.answered ? "E" : NULL);
+	assert_int_equal(READ("epoch", "b", "c"), 0);
+	assert_false(request.fresh);
+	value_is(1, "2");
+	value_is(2, "3");
+	stage->pause(1);
+	assert_int_equal(ASK(BEEST_KV_LAZY, more, "epoch", "b"), 0);
+	assert_true(request.answered);
+	value_is(1, "2");
+}
+
+/* What was not answered was not carried out in part. */
+static void restart_is_all_or_nothing(const struct kv_stage *stage)
+{
+	enum { MANY = 256 };
+	static struct beest_kv_write writes[MANY];
+	static char keys[MANY][16];
+	const char *const asked[] = { "epoch", keys[0], keys[MANY - 1], keys[MANY / 2], NULL };
+	int i, tries;
+
+	for (i = 0; i < MANY; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "key%d", i);
+		writes[i] = (struct beest_kv_write)SET(keys[i], keys[i]);
+	}
+	assert_int_equal(READ("epoch"), 0);
+	stage->restart();
+	assert_int_equal(ask(stage, 0, writes, MANY, asked), -ECONNRESET);
+	value_is(0, NULL);
+	for (tries = 0; tries < 3 && ask(stage, 0, writes, MANY, asked) < 0; tries++)
+		;
+	assert_true(request.fresh);
+	for (i = 1; i <= 3; i++)
+		value_is((size_t)i, asked[i]);
+}
+
+static void restart_over_plain_connections(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { SET("a", "1"), SET("b", "1") };
+
+	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	stage->restart();
+	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), -ECONNRESET);
+	assert_int_equal(writes[0].ret, -ECONNRESET);
+	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	assert_true(request.fresh);
+	assert_int_equal(writes[0].ret, 0);
+}
+
+static void many_writes(const struct kv_stage *stage)
+{
+	enum { MANY = 1000 };
+	static struct beest_kv_write writes[MANY];
+	static char keys[MANY][240];
+	static char value[200];
+	const char *const asked[] = { "epoch", keys[0], keys[MANY - 1], keys[MANY / 3], NULL };
+	size_t i;
+
+	unit_repeat(value, 'v', sizeof(value) - 1);
+	for (i = 0; i < MANY; i++) {
+		unit_repeat(keys[i], 'k', sizeof(keys[i]) - 1);
+		keys[i][sprintf(keys[i], "%zu/", i)] = 'k';
+		writes[i] = (struct beest_kv_write)SET(keys[i], value);
+	}
+	assert_int_equal(ask(stage, 0, writes, MANY, asked), 0);
+	for (i = 1; i <= 3; i++)
+		value_is(i, value);
+	for (i = 0; i < MANY; i++)
+		writes[i] = (struct beest_kv_write)DELETE(keys[i]);
+	assert_int_equal(ask(stage, 0, writes, MANY, asked), 0);
+	for (i = 1; i <= 3; i++)
+		value_is(i, NULL);
+}
+
+static void several_requests(const struct kv_stage *stage)
+{
+	struct beest_kv_write quiet[] = { SET("a", "1") }, answered[] = { ADD("b", "2") };
+	const char *const epoch[] = { "epoch", "a" }, *const bad[] = { "no witness" };
+	struct beest_kv_value got[3][2];
+	struct beest_kv_request requests[] = {
+		{ .writes = quiet, .write_count = 1, .opening = &opening, .keys = epoch,
+		  .key_count = 2, .values = got[0] },
+		{ .keys = bad, .key_count = 1, .values = got[1] },
+		{ .flags = BEEST_KV_ANSWERED, .writes = answered, .write_count = 1 },
+	};
+
+	assert_int_equal(beest_kv_run(stage->kv, requests, 3,
+				      beest_clock_deadline(10 * BEEST_SECOND)), -EINVAL);
+	assert_int_equal(requests[0].ret, 0);
+	assert_int_equal(requests[1].ret, -EINVAL);
+	assert_int_equal(requests[2].ret, 0);
+	assert_memory_equal(got[0][1].bytes, "1", 1);
+	assert_null(got[1][0].bytes);
+	beest_kv_values_free(got[0], 2);
+	assert_int_equal(READ("epoch", "b"), 0);
+	value_is(1, "2");
+	assert_int_equal(beest_kv_run(stage->kv, NULL, 0, 0), 0);
+}
+
+static void refused_before_they_are_sent(const struct kv_stage *stage)
+{
+	static char large[BEEST_VALUE_MAX + 2];
+	struct beest_kv_write bad[] = { SET("a", "1"), SET("b c", "1") };
+	struct beest_kv_write big[] = { SET("a", "1"), SET("b", unit_repeat(large, 'x',
+								BEEST_VALUE_MAX + 1)) };
+	struct beest_kv_write good[] = { SET("a", "1") };
+
+	assert_int_equal(ASK(0, bad, "epoch"), -EINVAL);
+	assert_int_equal(ASK(BEEST_KV_ANSWERED, big, "epoch"), -EMSGSIZE);
+	assert_int_equal(ASK(0, good, "epoch", "b\r\nc"), -EINVAL);
+	assert_int_equal(ask(stage, 0, good, 1, NULL), -EINVAL);
+	assert_int_equal(READ("epoch", "a"), 0);
+	value_is(1, NULL);
+}
+
+static void lives_end(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { SET("a", "1"), SET("b", "1"), SET("c", "1") };
+
+	writes[0].ttl = 1;
+	writes[1].ttl = 0;
+	writes[2].ttl = 40 * 86400;
+	assert_int_equal(ASK(0, writes, "epoch"), 0);
+	stage->pause(3);
+	assert_int_equal(READ("epoch", "a", "b", "c"), 0);
+	value_is(1, NULL);
+	value_is(2, "1");
+	value_is(3, "1");
+}
+
+static void probing(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { SET("a", "1") };
+	struct beest_kv_stats stats;
+
+	assert_int_equal(ASK(0, writes, "epoch"), 0);
+	assert_int_equal(beest_kv_probe(stage->kv, 0, &stats), 0);
+	assert_int_equal(stats.items, 2);
+	assert_int_equal(stats.evictions, 0);
+	assert_true(stats.connections > 0);
+	assert_true(stats.max_connections > 0);
+	assert_false(stats.out_of_memory_is_an_error);
+	assert_true(strlen(stats.version) > 0);
+}
+
+static void release(const struct kv_stage *stage)
+{
+	(void)stage;
+	beest_kv_values_free(values, BEEST_COUNT(values));
+}
+
+const struct kv_scenario kv_scenarios[] = {
+	{ "first request", first_request, 0 },
+	{ "later requests", later_requests, 1 },
+	{ "writes keep their order", writes_keep_their_order, 0 },
+	{ "answers of writes", answers_of_writes, 0 },
+	{ "counting", counting, 0 },
+	{ "counting what is no number", counting_what_is_no_number, 0 },
+	{ "no witness", no_witness, 1 },
+	{ "the same key twice", the_same_key_twice, 0 },
+	{ "lazy writes", lazy_writes, 0 },
+	{ "restart is all or nothing", restart_is_all_or_nothing, 0 },
+	{ "restart over plain connections", restart_over_plain_connections, 0 },
+	{ "many writes", many_writes, 0 },
+	{ "several requests", several_requests, 0 },
+	{ "refused before they are sent", refused_before_they_are_sent, 0 },
+	{ "lives end", lives_end, 0 },
+	{ "probing", probing, 1 },
+	{ "nothing more", release, 0 },
+	{ NULL, NULL, 0 },
+};

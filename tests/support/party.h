@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * party.h - contexts of many ranks in one thread, over the fake device and servers
+ *
+ * Owns the opening of each with a domain, a completion queue and what pairs need.  Each
+ * looks like a process of its own.  Knows nothing of what is asserted.
+ */
+#ifndef TESTS_PARTY_H
+#define TESTS_PARTY_H
+
+#include "hartebeest.h"
+#include "tests/support/fake-kv.h"
+#include "tests/support/fake-verbs.h"
+
+#define PARTY_RANKS 65
+#define PARTY_PAIRS 64
+#define PARTY_REGIONS 4
+
+struct party_member {
+	struct hartebeest *hb;
+	int rank;
+	size_t count;				/* of pairs */
+	struct hartebeest_pair pairs[PARTY_PAIRS];
+	char names[PARTY_PAIRS][3][24];		/* queue pair, own key, peer's key */
+	struct hartebeest_remote_mr regions[PARTY_PAIRS][PARTY_REGIONS];
+	char key[24];
+
+	/* of party_connect() */
+	int64_t delay, deadline, began, ended;
+	int ret;
+	char error[1024];
+};
+
+extern struct party_member party[PARTY_RANKS];
+
+/* For setup and teardown. */
+void party_start(void);
+void party_end(void);
+
+/* A context with "pd", "cq" and regions "mr0" to "mr3"; @settings: "name=value" or NULL. */
+struct party_member *party_open(int slot, int rank, int size, const char *setting);
+void party_close(struct party_member *member);
+
+/* As a process does that is killed. */
+void party_kill(struct party_member *member);
+
+/* One more pair of that type, to rank @peer: its name is "qRANK-PEER". */
+struct hartebeest_pair *party_pair(struct party_member *member, int peer, int type);
+
+/* Offers the first regions, and has room for as many. */
+void party_offer(struct hartebeest_pair *pair, uint32_t count);
+
+/* hartebeest_pairs_connect() of all its pairs; a member of a crew. */
+void party_connect(void *member);
+
+/* The registry's key-value handle, for hooks. */
+const void *party_kv(const struct party_member *member);
+
+#endif

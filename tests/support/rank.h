@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rank.h - opens one rank's context, as tests do
+ *
+ * Owns the options' spelling and the limit that a slow machine never reaches.  Knows
+ * nothing of what the rank does, nor of the environment.
+ */
+#ifndef TESTS_RANK_H
+#define TESTS_RANK_H
+
+#include "hartebeest.h"
+
+#define RANK_PATIENCE_S 60
+#define RANK_PATIENCE "60s"		/* the preset limit of every wait */
+#define RANK_MORE 8
+
+struct rank_settings {
+	const char *servers;
+	const char *job;		/* NULL: not set */
+	int size;			/* 0: neither rank nor size are set */
+	int rank;
+	const char *timeout;		/* NULL: RANK_PATIENCE */
+	const char *device;		/* NULL: not set */
+	const char *more[RANK_MORE];	/* "key=value"; they override the ones above */
+};
+
+/* As hartebeest_open(). */
+int rank_open(struct hartebeest **hb, const struct rank_settings *settings);
+
+#endif

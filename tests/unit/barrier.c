@@ -1,0 +1,745 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * barrier.c - all pass or none does, whatever happens, and in how many requests
+ *
+ * Ranks are coroutines over servers made of lists, so a thousand of them and minutes of
+ * waiting take no time.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "lib/rendezvous/barrier.h"
+#include "tests/support/crew.h"
+#include "tests/support/registry.h"
+#include "tests/support/unit.h"
+
+#define PASSES 4
+
+struct rank {
+	struct beest_registry *registry;
+	struct beest_roll roll;
+	struct beest_barrier *barrier[2];	/* by the name's last letter */
+	int rank, size;
+	const char *names;		/* of the passes: "aab" */
+	int64_t delay;			/* before the first one */
+	int64_t dies;			/* without a word, at the next look from then on */
+	bool stays;			/* after them, and looks after its records for a while */
+
+	int ret;			/* of the last pass */
+	int passed;
+	char error[1024];
+	int64_t came, ended;
+	uint64_t keys[PASSES + 1];	/* without looks in vain */
+	uint64_t polls[PASSES + 1];
+	bool reads_all[PASSES + 1];
+	int requests;
+};
+
+static struct rank ranks[REGISTRY_RANKS + 1];
+static struct fake_kv_server *server;
+
+/* -------------------------------------------------------- who has asked for what --- */
+
+static struct {
+	struct beest_kv *kv;
+	uint64_t keys;
+	bool polls, reads_all;
+	int readers;			/* requests that read all records */
+	int size;
+} last;
+
+static struct rank *rank_of(const struct beest_kv *kv)
+{
+	size_t i;
+
+	for (i = 0; i <= REGISTRY_RANKS; i++)
+		if (ranks[i].registry && ranks[i].registry->kv == kv)
+			return &ranks[i];
+	return NULL;
+}
+
+static void count_last(void)
+{
+	struct rank *rank = last.kv ? rank_of(last.kv) : NULL;
+
+	if (rank && last.polls)
+		rank->polls[rank->passed]++;
+	else if (rank)
+		rank->keys[rank->passed] += fake_kv.keys - last.keys;
+	if (rank)
+		rank->reads_all[rank->passed] |= last.reads_all;
+	last.keys = fake_kv.keys;
+	last.kv = NULL;
+}
+
+/* Whoever looks at a gate that is not there yet asks for it and the epoch alone. */
+static void count_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	count_last();
+	last.kv = kv;
+	last.polls = !request->write_count && request->key_count == 2;
+	last.reads_all = request->key_count > (size_t)last.size && !last.polls;
+	last.readers += last.reads_all;
+}
+
+/* ------------------------------------------------------------------------- ranks --- */
+
+static int rank_dies(void *data)
+{
+	const struct rank *rank = data;
+
+	return rank->dies && crew_now() >= rank->dies ? beest_fail(EINTR, "killed") : 0;
+}
+
+static struct rank *rank_make(int slot, int number, int size, const char *names)
+{
+	struct rank *rank = &ranks[slot];
+	size_t i;
+
+	memset(rank, 0, sizeof(*rank));
+	rank->registry = registry_make(number, size);
+	rank->rank = number;
+	rank->size = size;
+	rank->names = names;
+	rank->registry->interrupt = rank_dies;
+	rank->registry->data = rank;
+	beest_roll_start(&rank->roll);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(beest_barrier_create(&rank->barrier[i]), 0);
+		rank->barrier[i]->node.name = (char *)(i ? "b" : "a");
+	}
+	return rank;
+}
+
+static void rank_free(struct rank *rank, bool killed)
+{
+	if (!rank->registry)
+		return;
+	(killed ? registry_kill : beest_registry_close)(rank->registry);
+	rank->registry = NULL;
+	free(rank->barrier[0]);
+	free(rank->barrier[1]);
+	beest_roll_end(&rank->roll);
+}
+
+static void rank_pass(struct rank *rank, char name)
+{
+	rank->came = crew_now();
+	rank->ret = beest_barrier_wait(rank->registry, &rank->roll, rank->barrier[name - 'a'],
+				       registry_ranks(rank->size), rank->rank);
+	snprintf(rank->error, sizeof(rank->error), "%s", rank->ret ? beest_error_text() : "");
+	rank->ended = crew_now();
+	count_last();
+	rank->passed += rank->ret == 0;
+}
+
+/* What a server has lost comes back only from somebody who looks. */
+static void rank_look_after(struct rank *rank)
+{
+	int i;
+
+	for (i = 0; i < 40; i++) {
+		crew_pass(200 * BEEST_MS);
+		registry_look(rank->registry, BEEST_LOOK_CHECK);
+	}
+}
+
+static void rank_run(void *data)
+{
+	struct rank *rank = data;
+	const char *name;
+
+	crew_pass(rank->delay);
+	for (name = rank->names; *name && rank->ret == 0; name++)
+		rank_pass(rank, *name);
+	if (rank->ret == -EINTR)
+		rank_free(rank, true);
+	if (rank->stays)
+		rank_look_after(rank);
+}
+
+static void ranks_make(int size, const char *names)
+{
+	int i;
+
+	for (i = 0; i < size; i++)
+		crew_start(rank_run, rank_make(i, i, size, names));
+}
+
+static void ranks_free(bool killed)
+{
+	size_t i;
+
+	for (i = 0; i <= REGISTRY_RANKS; i++)
+		rank_free(&ranks[i], killed);
+}
+
+static void all_have(int size, int passed)
+{
+	int i;
+
+	for (i = 0; i < size; i++) {
+		if (ranks[i].ret)
+			print_error("rank %d: %s\n", i, ranks[i].error);
+		assert_int_equal(ranks[i].ret, 0);
+		assert_int_equal(ranks[i].passed, passed);
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_start();
+	server = fake_kv_server("a:1");
+	memset(&last, 0, sizeof(last));
+	last.size = REGISTRY_RANKS;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	crew_clear();
+	ranks_free(true);
+	registry_end();
+	return 0;
+}
+
+/* -------------------------------------------------------------- what it costs --- */
+
+static size_t barrier_items;
+
+static void item_count(const char *key, const void *value, size_t size, void *data)
+{
+	(void)value;
+	(void)size;
+	barrier_items += strstr(key, "/barrier/") && strstr(key, (const char *)data);
+}
+
+/* Those who read all records have N keys more. */
+static void cost_check(const struct rank *rank, int pass, uint64_t keys)
+{
+	uint64_t most = keys + (rank->reads_all[pass] ? 3 * ((uint64_t)rank->size + 8) : 0);
+
+	if (rank->keys[pass] > most || rank->polls[pass] > 12)
+		print_error("%d ranks, rank %d, pass %d: %d keys, %d looks in vain\n", rank->size,
+			    rank->rank, pass + 1, (int)rank->keys[pass], (int)rank->polls[pass]);
+	assert_in_range(rank->keys[pass], 0, most);
+	assert_in_range(rank->polls[pass], 0, 12);
+}
+
+/*
+ * The first pass has the first publication in it, which is 4 keys more, and two phases; its looks
+ * in vain are apart.  One of the readers of a phase is last by the number.
+ */
+static void many(int size)
+{
+	int i, pass;
+
+	fake_kv_reset();
+	fake_kv.hook = count_hook;
+	memset(&last, 0, sizeof(last));
+	last.size = size;
+	ranks_make(size, "aaab");
+	registry_run();
+	all_have(size, 4);
+	for (i = 0; i < size; i++)
+		for (pass = 0; pass < 4; pass++)
+			cost_check(&ranks[i], pass, pass == 0 ? 4 + 12 : pass == 2 ? 4 : 5);
+	if (size > 4)
+		assert_in_range(last.readers, 5, 5 * 2);
+	fake_kv.hook = NULL;
+	barrier_items = 0;
+	fake_kv_visit(server, item_count, (void *)"/a/");
+	assert_in_range(barrier_items, size + 2, size + 3);
+	barrier_items = 0;
+	fake_kv_visit(server, item_count, (void *)"/-/");
+	assert_in_range(barrier_items, size + 2, size + 3);
+	ranks_free(false);
+}
+
+static void costs(void **state)
+{
+	(void)state;
+	many(2);
+	many(3);
+	many(16);
+	many(1024);
+}
+
+/* --------------------------------------------------------------- former runs --- */
+
+static void nobody_passes_before_the_last_one(int size, const char *names)
+{
+	int i;
+
+	ranks_make(size, names);
+	ranks[size - 1].delay = 3 * BEEST_SECOND;
+	registry_run();
+	all_have(size, (int)strlen(names));
+	for (i = 0; i < size; i++)
+		assert_true(ranks[i].ended >= ranks[size - 1].came);
+}
+
+static void leftovers_of_a_complete_run(void **state)
+{
+	int run;
+
+	(void)state;
+	for (run = 0; run < 4; run++) {
+		nobody_passes_before_the_last_one(3, run & 1 ? "a" : "aab");
+		ranks_free(run < 2);
+	}
+}
+
+static void leftovers_of_an_incomplete_run(void **state)
+{
+	int come;
+
+	(void)state;
+	registry_stage.timeout = 2 * BEEST_SECOND;
+	for (come = 1; come < 4; come++) {
+		ranks_make(4, "a");
+		ranks[0].names = "";
+		ranks[1].names = come > 2 ? "a" : "";
+		ranks[2].names = come > 1 ? "a" : "";
+		registry_run();
+		assert_int_equal(ranks[3].ret, -ETIMEDOUT);
+		assert_non_null(strstr(ranks[3].error, "barrier 'a', pass 1: "));
+		assert_non_null(strstr(ranks[3].error, "rank 0 "));
+		assert_non_null(strstr(ranks[3].error, "did not come within exchange.timeout"));
+		ranks_free(true);
+		registry_stage.timeout = 10 * BEEST_SECOND;
+		nobody_passes_before_the_last_one(4, "ab");
+		ranks_free(true);
+		registry_stage.timeout = 2 * BEEST_SECOND;
+	}
+}
+
+/* ----------------------------------------------------------- ranks that go and come --- */
+
+static int64_t heir_delay;
+
+static void heir_run(void *data)
+{
+	(void)data;
+	crew_pass(heir_delay);
+	rank_free(&ranks[2], true);
+	rank_run(rank_make(3, 2, 3, "aa"));
+}
+
+static void killed_before_the_roll_call_is_complete(void **state)
+{
+	(void)state;
+	heir_delay = 1500 * BEEST_MS;
+	ranks_make(3, "aa");
+	ranks[0].delay = 2 * BEEST_SECOND;
+	ranks[2].dies = crew_now() + BEEST_SECOND;
+	crew_start(heir_run, NULL);
+	registry_run();
+	assert_int_equal(ranks[0].passed, 2);
+	assert_int_equal(ranks[1].passed, 2);
+	assert_int_equal(ranks[3].passed, 2);
+}
+
+static int dies_at;
+
+static void death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	struct rank *rank = rank_of(kv);
+
+	(void)request;
+	if (rank == &ranks[2] && rank->requests++ == dies_at)
+		rank->dies = crew_now();
+}
+
+/* It is killed after each of its requests: the others pass with its heir, or all are told. */
+static void killed_at_any_time(void **state)
+{
+	static const int64_t delays[] = { BEEST_MS, 300 * BEEST_MS, 3 * BEEST_SECOND };
+	bool stale, passed;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		for (dies_at = 0, passed = false; !passed; dies_at++) {
+			heir_delay = delays[i];
+			fake_kv_reset();
+			fake_kv.hook = death_hook;
+			ranks_make(3, "aa");
+			crew_start(heir_run, NULL);
+			registry_run();
+			passed = !ranks[2].registry && ranks[0].passed == 2 &&
+				 ranks[1].passed == 2 && ranks[3].passed < 2;
+			stale = ranks[0].ret == -ESTALE && ranks[1].ret == -ESTALE &&
+				ranks[3].ret == -ESTALE;
+			if (!passed && !stale) {
+				if (ranks[3].passed != 2)
+					print_error("%d: %s\n%s\n%s\n", dies_at, ranks[0].error,
+						    ranks[1].error, ranks[3].error);
+				assert_int_equal(ranks[0].passed, 2);
+				assert_int_equal(ranks[1].passed, 2);
+				assert_int_equal(ranks[3].passed, 2);
+			}
+			ranks_free(true);
+		}
+	fake_kv.hook = NULL;
+	assert_in_range(dies_at, 5, 60);
+}
+
+/* It has put its record, and is killed while it waits for the others. */
+static void killed_at_the_barrier(void **state)
+{
+	(void)state;
+	registry_stage.timeout = 500 * BEEST_MS;
+	ranks_make(3, "aa");
+	ranks[0].names = ranks[1].names = "";
+	registry_run();
+	assert_int_equal(ranks[2].ret, -ETIMEDOUT);
+	ranks_free(true);
+	registry_stage.timeout = 10 * BEEST_SECOND;
+	nobody_passes_before_the_last_one(3, "aa");
+}
+
+static void restarted_after_it(void **state)
+{
+	int i;
+
+	(void)state;
+	ranks_make(3, "a");
+	registry_run();
+	all_have(3, 1);
+	rank_free(&ranks[2], true);
+	for (i = 0; i < 2; i++) {
+		ranks[i].names = "a";
+		crew_start(rank_run, &ranks[i]);
+	}
+	crew_start(rank_run, rank_make(2, 2, 3, "a"));
+	registry_run();
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(ranks[i].ret, -ESTALE);
+		assert_non_null(strstr(ranks[i].error, "rank 2"));
+		assert_non_null(strstr(ranks[i].error, "started again"));
+		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
+	}
+}
+
+/* It comes again only when the others have waited for a while. */
+static void restarted_later(void **state)
+{
+	int i;
+
+	(void)state;
+	ranks_make(3, "a");
+	registry_run();
+	rank_free(&ranks[2], true);
+	for (i = 0; i < 2; i++) {
+		ranks[i].names = "b";
+		crew_start(rank_run, &ranks[i]);
+	}
+	rank_make(2, 2, 3, "a")->delay = 3 * BEEST_SECOND;
+	crew_start(rank_run, &ranks[2]);
+	registry_run();
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(ranks[i].ret, -ESTALE);
+		assert_true(ranks[i].ended - ranks[2].came < 3 * BEEST_SECOND);
+	}
+}
+
+static void leave(void *data)
+{
+	crew_pass(BEEST_SECOND / 3);
+	rank_free(data, false);
+}
+
+static void left(void **state)
+{
+	int i;
+
+	(void)state;
+	ranks_make(3, "a");
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		ranks[i].names = "a";
+		crew_start(rank_run, &ranks[i]);
+	}
+	crew_start(leave, &ranks[2]);
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(ranks[i].ret, -ESHUTDOWN);
+		assert_non_null(strstr(ranks[i].error, "rank 2 on "));
+		assert_non_null(strstr(ranks[i].error, " has left"));
+		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
+	}
+}
+
+static void say_failed(void *data)
+{
+	struct rank *rank = data;
+
+	crew_pass(BEEST_SECOND / 3);
+	rank->registry->presence.self.state = BEEST_RANK_FAILED;
+	strcpy(rank->registry->presence.self.reason, "out of luck");
+	beest_presence_put(rank->registry);
+	registry_look(rank->registry, 0);
+}
+
+static void failed(void **state)
+{
+	int i;
+
+	(void)state;
+	ranks_make(3, "a");
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		ranks[i].names = "a";
+		crew_start(rank_run, &ranks[i]);
+	}
+	crew_start(say_failed, &ranks[2]);
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(ranks[i].ret, -ECONNABORTED);
+		assert_non_null(strstr(ranks[i].error, "out of luck"));
+		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
+	}
+}
+
+/* ------------------------------------------------------------ servers that fail --- */
+
+static int restart_at;
+
+static void restart_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	if (restart_at && --restart_at == 0)
+		fake_kv_restart(server);
+}
+
+static void restarted_server(void **state)
+{
+	int i, n;
+
+	(void)state;
+	for (n = 1; ; n++) {
+		fake_kv_reset();
+		restart_at = n;
+		fake_kv.hook = restart_hook;
+		ranks_make(4, "aab");
+		for (i = 0; i < 4; i++)
+			ranks[i].stays = true;
+		registry_run();
+		if (restart_at)
+			break;
+		all_have(4, 3);
+		ranks_free(true);
+	}
+	fake_kv.hook = NULL;
+	assert_in_range(n, 20, 800);
+}
+
+static void in_time(int n)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (ranks[i].ret && (ranks[i].ended - ranks[i].came > registry_stage.timeout +
+				     2 * BEEST_SECOND || !ranks[i].error[0]))
+			print_error("request %d, rank %d: %d %s\n", n, i, ranks[i].ret,
+				    ranks[i].error);
+		assert_true(ranks[i].ended - ranks[i].came <=
+			    registry_stage.timeout + 2 * BEEST_SECOND);
+		assert_true(!ranks[i].ret || ranks[i].error[0]);
+	}
+}
+
+static void each_request_fails(enum fake_kv_unit unit, enum fake_kv_manner manner)
+{
+	int n;
+
+	for (n = 1; ; n++) {
+		fake_kv_reset();
+		fake_kv_fail(unit, n, EHOSTDOWN, manner);
+		ranks_make(4, "aab");
+		registry_run();
+		if (!fake_kv.fired)
+			break;
+		in_time(n);
+		all_have(4, 3);
+		ranks_free(true);
+	}
+	assert_in_range(n, 20, 800);
+	ranks_free(true);
+}
+
+static void whatever_fails_once(void **state)
+{
+	(void)state;
+	each_request_fails(FAKE_KV_REQUEST, FAKE_KV_REFUSED);
+	each_request_fails(FAKE_KV_REQUEST, FAKE_KV_LOST);
+	each_request_fails(FAKE_KV_COMMAND, FAKE_KV_REFUSED);
+	each_request_fails(FAKE_KV_COMMAND, FAKE_KV_LOST);
+	each_request_fails(FAKE_KV_COMMAND, FAKE_KV_LATE);
+}
+
+static void a_server_that_is_gone(void **state)
+{
+	int i;
+
+	(void)state;
+	registry_stage.timeout = 2 * BEEST_SECOND;
+	ranks_make(4, "a");
+	server->error = ECONNREFUSED;
+	registry_run();
+	in_time(0);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(ranks[i].ret, -ECONNREFUSED);
+		assert_non_null(strstr(ranks[i].error, "barrier 'a'"));
+	}
+}
+
+static long counted_most;
+
+static void counter_visit(const char *key, const void *value, size_t size, void *data)
+{
+	char number[24];
+
+	(void)data;
+	if (strlen(key) < 6 || strcmp(key + strlen(key) - 6, "/count") != 0)
+		return;
+	snprintf(number, sizeof(number), "%.*s", (int)size, (const char *)value);
+	counted_most = atol(number) > counted_most ? atol(number) : counted_most;
+}
+
+/* The others' barriers go on, and each rank takes one number a phase. */
+static void one_of_several_is_away(void **state)
+{
+	static const char *const names[] = { "a:1", "b:1", "c:1" };
+	int i, j, passed, failed = 0;
+
+	(void)state;
+	registry_stage.servers = "a:1 b:1 c:1";
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	for (i = 0; i < 3; i++) {
+		fake_kv_reset();
+		ranks_make(4, "a");
+		for (j = 0; j < 4; j++)
+			ranks[j].delay = j * 100 * BEEST_MS;
+		fake_kv_server(names[i])->error = EHOSTDOWN;
+		registry_run();
+		in_time(i);
+		for (j = passed = 0; j < 4; j++)
+			passed += ranks[j].passed == 1;
+		assert_true(passed == 4 || passed == 0);
+		failed += passed == 0;
+		counted_most = 0;
+		for (j = 0; j < 3; j++)
+			fake_kv_visit(fake_kv_server(names[j]), counter_visit, NULL);
+		assert_int_equal(counted_most, passed ? 8 : 0);
+		ranks_free(true);
+	}
+	assert_int_equal(failed, 1);		/* the gate's own */
+}
+
+/* --------------------------------------------------------------------- names --- */
+
+static void other_names(void **state)
+{
+	int i;
+
+	(void)state;
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	ranks_make(3, "a");
+	ranks[2].names = "b";
+	registry_run();
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(ranks[i].ret, -ETIMEDOUT);
+		in_time(0);
+	}
+	assert_non_null(strstr(ranks[0].error, "rank 2 "));
+	assert_non_null(strstr(ranks[2].error, "barrier 'b'"));
+}
+
+static void two_in_turn(void **state)
+{
+	(void)state;
+	ranks_make(2, "abab");
+	registry_run();
+	all_have(2, 4);
+}
+
+/* Two threads of each rank: one context, two barriers. */
+static struct rank twin[2][2];
+
+static void twin_run(void *data)
+{
+	struct rank *rank = data;
+	int pass;
+
+	for (pass = 0; pass < 3 && rank->ret == 0; pass++) {
+		crew_pass(rank->delay);
+		rank->ret = beest_barrier_wait(rank->registry, &ranks[rank->rank].roll,
+					       ranks[rank->rank].barrier[rank->names[0] - 'a'],
+					       registry_ranks(2), rank->rank);
+		snprintf(rank->error, sizeof(rank->error), "%s",
+			 rank->ret ? beest_error_text() : "");
+	}
+}
+
+static void two_threads(void **state)
+{
+	static const int64_t delays[] = { 0, 30 * BEEST_US, 7 * BEEST_MS, BEEST_SECOND };
+	size_t which, i, j;
+
+	(void)state;
+	for (which = 0; which < 4 * 4; which++) {
+		for (i = 0; i < 2; i++) {
+			rank_make((int)i, (int)i, 2, "");
+			for (j = 0; j < 2; j++) {
+				twin[i][j] = ranks[i];
+				twin[i][j].names = j ? "b" : "a";
+				twin[i][j].delay = delays[(i == j ? which : which / 4) % 4];
+				crew_start(twin_run, &twin[i][j]);
+			}
+		}
+		registry_run();
+		for (i = 0; i < 2; i++)
+			for (j = 0; j < 2; j++) {
+				if (twin[i][j].ret)
+					print_error("%zu: %s\n", which, twin[i][j].error);
+				assert_int_equal(twin[i][j].ret, 0);
+			}
+		ranks_free(false);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(costs, setup, teardown),
+		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_before_the_roll_call_is_complete, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_at_the_barrier, setup, teardown),
+		cmocka_unit_test_setup_teardown(restarted_after_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(restarted_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(left, setup, teardown),
+		cmocka_unit_test_setup_teardown(failed, setup, teardown),
+		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
+		cmocka_unit_test_setup_teardown(whatever_fails_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_server_that_is_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_of_several_is_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(two_in_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(two_threads, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* epoch.c - when the bytes under one key mean that a server has lost what it had */
+#include "config.h"
+
+#include "lib/rendezvous/epoch.h"
+#include "tests/support/unit.h"
+
+static uint8_t bytes[BEEST_EPOCH_SIZE + 1];
+static struct beest_epoch epoch;
+
+static enum beest_epoch_verdict judge(uint8_t which, uint64_t number, uint64_t begun)
+{
+	struct beest_kv_value value = { bytes, BEEST_EPOCH_SIZE };
+
+	memset(bytes, which, sizeof(bytes));
+	return beest_epoch_judge(&epoch, &value, number, begun);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&epoch, 0, sizeof(epoch));
+	return 0;
+}
+
+static void learned_and_changed(void **state)
+{
+	(void)state;
+	assert_int_equal(judge(1, 1, 1), BEEST_EPOCH_FIRST);
+	assert_int_equal(judge(1, 2, 2), BEEST_EPOCH_SAME);
+	assert_int_equal(judge(2, 3, 3), BEEST_EPOCH_CHANGED);
+	assert_int_equal(judge(2, 4, 4), BEEST_EPOCH_SAME);
+	assert_int_equal(judge(1, 5, 5), BEEST_EPOCH_CHANGED);
+}
+
+/* An answer of before may be read after one that is newer. */
+static void requests_that_began_earlier(void **state)
+{
+	(void)state;
+	assert_int_equal(judge(1, 1, 1), BEEST_EPOCH_FIRST);
+	assert_int_equal(judge(2, 7, 9), BEEST_EPOCH_CHANGED);
+	assert_int_equal(judge(1, 6, 9), BEEST_EPOCH_OUTDATED);
+	assert_int_equal(judge(1, 9, 9), BEEST_EPOCH_OUTDATED);
+	assert_int_equal(judge(2, 8, 9), BEEST_EPOCH_SAME);
+	assert_memory_equal(epoch.bytes, "\2\2\2\2\2\2\2\2\2\2\2\2\2\2\2\2", BEEST_EPOCH_SIZE);
+	assert_int_equal(judge(1, 10, 12), BEEST_EPOCH_CHANGED);
+}
+
+/* The first one, however late its request is. */
+static void the_first(void **state)
+{
+	(void)state;
+	assert_int_equal(judge(1, 5, 20), BEEST_EPOCH_FIRST);
+	assert_int_equal(judge(2, 20, 20), BEEST_EPOCH_OUTDATED);
+	assert_int_equal(judge(2, 21, 21), BEEST_EPOCH_CHANGED);
+}
+
+static void what_is_no_epoch(void **state)
+{
+	static const size_t sizes[] = { 0, 1, BEEST_EPOCH_SIZE - 1, BEEST_EPOCH_SIZE + 1 };
+	struct beest_kv_value value = { bytes, 0 };
+	struct beest_epoch before;
+	size_t i;
+
+	(void)state;
+	judge(1, 1, 1);
+	before = epoch;
+	for (i = 0; i < BEEST_COUNT(sizes); i++) {
+		value.size = sizes[i];
+		assert_int_equal(beest_epoch_judge(&epoch, &value, 2, 2), BEEST_EPOCH_ALIEN);
+	}
+	assert_memory_equal(&before, &epoch, sizeof(epoch));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(learned_and_changed, setup),
+		cmocka_unit_test_setup(requests_that_began_earlier, setup),
+		cmocka_unit_test_setup(the_first, setup),
+		cmocka_unit_test_setup(what_is_no_epoch, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

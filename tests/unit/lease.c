@@ -1,0 +1,748 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lease.c - what this process wants on a server gets there, stays there and goes
+ *
+ * First the table alone, moved by scripts; then the table, the look and a server that
+ * fails at every request in turn.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "tests/support/registry.h"
+#include "tests/support/unit.h"
+
+#define TTL 600
+
+/* ---------------------------------------------------------- the table by scripts --- */
+
+/*
+ * Words of a script, parted by blanks:
+ *
+ *	put		a new version; `echo` one that has an echo
+ *	doom, end	its object is destroyed; the context is closed
+ *	lose, lose!	the server's epoch has changed: request before, or this one, shows it
+ *	insist, forget
+ *	+N		so many seconds pass; ++N: milliseconds
+ *	?settled, ?unsettled, ?gone
+ *	l:PLAN=ANSWER	a look; c: one that checks, too; a: of answered writes
+ *
+ * PLAN: S set, A add, D delete, T set of a closed record, g get.  ANSWER:
+ *
+ *	=  what was stored   -  nothing   <  an older version of ours   x  another's record
+ *	%  no record         !  the request fails      ~  nobody waits for an answer
+ *	s, a and so on: the same as =, but for writes alone, where nothing was read
+ */
+struct script {
+	const char *name;
+	enum beest_record_kind kind;
+	const char *words;
+};
+
+static const struct script scripts[] = {
+	{ "stored", BEEST_KIND_QP, "put ?unsettled l:Sg= ?settled l: l: c:g= l:" },
+	{ "a later version", BEEST_KIND_QP, "put l:Sg= put ?unsettled l:Sg= ?settled" },
+	{ "failed", BEEST_KIND_QP, "put l:Sg! ?unsettled l:Sg! l:Sg= ?settled" },
+	{ "refused", BEEST_KIND_QP, "put l:Sg- ?unsettled l:Sg= ?settled" },
+	{ "handed over, arrived", BEEST_KIND_QP, "put l:Sg~ ?unsettled l:g= ?settled l:" },
+	{ "handed over, lost", BEEST_KIND_QP, "put l:Sg~ l:g- l:Sg= ?settled" },
+	{ "handed over, failed", BEEST_KIND_QP, "put l:Sg~ l:g! l:g= ?settled" },
+	{ "evicted", BEEST_KIND_QP, "put l:Sg= c:g- ?unsettled l:Ag= ?settled l:" },
+	{ "evicted, the addition fails", BEEST_KIND_QP, "put l:Sg= c:g- l:Ag! l:Ag- l:Ag=" },
+	{ "evicted, now another's", BEEST_KIND_QP, "put l:Sg= c:g- l:Agx ?settled l: c: +300 c:" },
+	{ "the server started again", BEEST_KIND_QP, "put l:Sg= lose l:Ag= ?settled l:" },
+	{ "the very request has shown it", BEEST_KIND_QP, "put l:Sg= lose! ?settled l:" },
+	{ "lost before it was stored", BEEST_KIND_QP, "put lose l:Sg= ?settled" },
+	{ "lost while under way", BEEST_KIND_QP, "put l:Sg~ lose l:g- l:Sg= l:" },
+	{ "an older version came late", BEEST_KIND_QP, "put l:Sg= put l:Sg= c:g< l:Sg= l:" },
+	{ "older at once", BEEST_KIND_QP, "put put l:Sg< l:Sg= ?settled" },
+	{ "another's", BEEST_KIND_QP, "put l:Sgx ?settled l: c: lose l: doom ?gone" },
+	{ "another's in turn", BEEST_KIND_QP, "put l:Sg= c:gx l: c: lose l: doom ?gone" },
+	{ "no record", BEEST_KIND_QP, "put l:Sg= c:g% l: c: doom ?gone" },
+	{ "taken back from another", BEEST_KIND_QP, "put l:Sgx put ?unsettled l:Sg= ?settled" },
+	{ "by insisting", BEEST_KIND_QP, "put l:Sgx insist l:Sg= ?settled" },
+	{ "renewed after it was seen", BEEST_KIND_QP,
+	  "put l:Sg= +199 c:g= l: +2 c:g= l:Sg= l: +199 c:g= l:" },
+	{ "not renewed when another's", BEEST_KIND_QP, "put l:Sg= +201 c:gx l: +201 c: l:" },
+	{ "not renewed unseen", BEEST_KIND_QP, "put l:Sg= +201 l: c:g! l: c:g= l:Sg=" },
+	{ "seen again after a failure", BEEST_KIND_QP,
+	  "put l:Sg! l:Sg= l: ++21 c:g< l:Sg= ++21 c:g= l:" },
+	{ "destroyed", BEEST_KIND_QP, "put l:Sg= doom l:g= l:D= ?gone" },
+	{ "destroyed, with an echo", BEEST_KIND_QP, "echo l:Sg= doom l:g= l:T= ?gone" },
+	{ "destroyed, older", BEEST_KIND_QP, "put put l:Sg= doom l:g< l:D= ?gone" },
+	{ "destroyed, another's", BEEST_KIND_QP, "put l:Sg= doom l:gx ?gone" },
+	{ "destroyed, evicted", BEEST_KIND_QP, "put l:Sg= doom l:g- ?gone" },
+	{ "destroyed, failing", BEEST_KIND_QP, "put l:Sg= doom l:g! l:g= l:D! l:D= ?gone" },
+	{ "destroyed unsent", BEEST_KIND_QP, "put doom ?gone" },
+	{ "destroyed, perhaps sent", BEEST_KIND_QP, "put l:Sg! doom l:g= l:D= ?gone" },
+	{ "destroyed under way", BEEST_KIND_QP, "put l:Sg~ doom l:g= l:D= ?gone" },
+	{ "destroyed, the server lost all", BEEST_KIND_QP, "put l:Sg= doom lose ?gone" },
+	{ "destroyed when lost", BEEST_KIND_QP, "put l:Sg= lose doom l:g- ?gone" },
+	{ "put again when destroyed", BEEST_KIND_QP, "put l:Sg= doom l:g= put l:Sg= ?settled" },
+	{ "forgotten", BEEST_KIND_QP, "put l:Sg= forget ?gone l: c:" },
+	{ "closed", BEEST_KIND_QP, "echo l:Sg= end l:g= l:T= ?gone" },
+	{ "closed, a region", BEEST_KIND_MR, "put l:Sg= end l:g= l:D= ?gone" },
+	{ "closed, a message stays", BEEST_KIND_MESSAGE, "put a:Ss end a: l: ?settled" },
+	{ "closed, a barrier stays", BEEST_KIND_BARRIER, "put l:Ss end l: ?settled" },
+	{ "closed, a gate stays", BEEST_KIND_GATE, "put l:Sg= end l: ?settled" },
+	{ "closed, a presence says more", BEEST_KIND_RANK, "put l:Ss end l: put l:Ss ?settled" },
+	{ "a region", BEEST_KIND_MR, "put l:Sg= c:g- l:Ag= +201 c:g= l:Sg= doom l:g= l:D= ?gone" },
+	{ "a presence", BEEST_KIND_RANK, "put l:Ss c: +201 c: lose l:Aa insist l:Ss c:" },
+	{ "a gate", BEEST_KIND_GATE, "put l:Sg= c:g- l:Ag= lose l:Ag= +201 c:g= l:Sg=" },
+	{ "a barrier is not read back", BEEST_KIND_BARRIER,
+	  "put l:Ss ?settled c:g= lose l:Aa ?settled c:g- l:Aa +201 c:g= l:Ss" },
+	{ "but where it was handed over", BEEST_KIND_BARRIER, "put l:S~ l:g= ?settled c:g= l:" },
+	{ "a message", BEEST_KIND_MESSAGE, "put l: a:Ss ?settled l: a: c: +201 c: a:" },
+	{ "a message is restored", BEEST_KIND_MESSAGE, "put a:Ss lose a:Aa ?settled a:" },
+	{ "until it has expired", BEEST_KIND_MESSAGE, "put a:Ss +601 lose ?gone a:" },
+	{ "a message, failing", BEEST_KIND_MESSAGE, "put a:S! a:S! a:Ss ?settled ++21 c: a:" },
+	{ "a message after the loss", BEEST_KIND_MESSAGE, "put lose a:Ss a: ?settled" },
+};
+
+static struct beest_leases *leases;
+static struct beest_incarnation self, other;
+static struct beest_lease_plan plan;
+static char key[BEEST_KEY_MAX + 1];
+static uint64_t number;
+static unsigned int versions;
+static const char *where;		/* for what fails */
+
+static void script_fail(const char *why, const char *what)
+{
+	print_error("%s: %s '%s'\n", where, why, what);
+	_fail(__FILE__, __LINE__);
+}
+
+static size_t record_make(uint8_t *bytes, enum beest_record_kind kind, unsigned int which,
+			  const struct beest_incarnation *author, uint8_t flags)
+{
+	char body[16];
+	struct beest_record record = {
+		.kind = kind, .flags = flags, .incarnation = *author, .body = (uint8_t *)body,
+	};
+
+	record.size = (size_t)snprintf(body, sizeof(body), "%u", which);
+	return (size_t)beest_record_encode(&record, key, bytes, 128);
+}
+
+static void script_put(enum beest_record_kind kind, uint8_t flags)
+{
+	uint8_t bytes[128];
+	struct beest_lease_wanted wanted = {
+		.kind = kind, .key = key, .serial = 1, .bytes = bytes,
+	};
+
+	wanted.size = record_make(bytes, kind, ++versions, &self, flags);
+	assert_int_equal(beest_lease_put(leases, &wanted), 0);
+	memset(bytes, 0, sizeof(bytes));
+}
+
+static const char *plan_text(void)
+{
+	static char text[16];
+	char *at = text;
+	size_t i;
+
+	for (i = 0; i < plan.write_count; i++) {
+		*at = "SAD"[plan.writes[i].verb];
+		if (*at == 'S' && beest_record_flags(plan.writes[i].value) & BEEST_RECORD_CLOSED) {
+			*at = 'T';
+			assert_int_equal(plan.writes[i].ttl, 60);
+		}
+		if (*at == 'S' || *at == 'A')
+			assert_int_equal(plan.writes[i].ttl, TTL);
+		at++;
+	}
+	for (i = 0; i < plan.key_count; i++)
+		*at++ = 'g';
+	*at = '\0';
+	return text;
+}
+
+/* One key at most is read. */
+static void look_answer(enum beest_record_kind kind, char answer)
+{
+	uint8_t bytes[128] = "no record";
+	struct beest_kv_value value = { bytes, 9 };
+
+	if (answer == '=')
+		value.size = record_make(bytes, kind, versions, &self, 0);
+	else if (answer == '<')
+		value.size = record_make(bytes, kind, versions - 1, &self, 0);
+	else if (answer == 'x')
+		value.size = record_make(bytes, kind, versions, &other, 0);
+	else if (answer == '-')
+		value = (struct beest_kv_value){ NULL, 0 };
+	beest_lease_done(leases, &plan, answer == '!' ? -EHOSTDOWN : 0,
+			 answer != '~' && answer != '!', &value, ++number);
+}
+
+static void script_look(enum beest_record_kind kind, const char *word, bool echo)
+{
+	unsigned int flags = *word == 'c' ? BEEST_LEASE_CHECK :
+			     *word == 'a' ? BEEST_LEASE_ANSWERED : 0;
+	size_t length = strcspn(word + 2, "=-<x%!~sa");
+	const char *text;
+
+	assert_int_equal(beest_lease_plan(leases, 0, flags, &plan), 0);
+	text = plan_text();
+	if (strlen(text) != length || strncmp(text, word + 2, length) != 0)
+		script_fail(word, text);
+	if (echo && word[2 + length] == '=' && plan.key_count) {
+		uint8_t bytes[128];
+		struct beest_kv_value value = { bytes, 0 };
+
+		value.size = record_make(bytes, kind, versions, &self, BEEST_RECORD_ECHO);
+		beest_lease_done(leases, &plan, 0, true, &value, ++number);
+	} else if (length) {
+		look_answer(kind, word[2 + length]);
+	}
+	beest_lease_plan_free(&plan);
+}
+
+static void script_ask(const char *word)
+{
+	bool gone = beest_lease_count(leases) == 0;
+	bool settled = beest_lease_is_settled(leases, key);
+
+	if (strcmp(word, "?gone") == 0 ? !gone : gone || settled != !strcmp(word, "?settled"))
+		script_fail("it is not so:", word);
+}
+
+static void script_word(const struct script *script, const char *word)
+{
+	static bool echo;
+
+	if (!strcmp(word, "put") || !strcmp(word, "echo")) {
+		echo = *word == 'e';
+		script_put(script->kind, echo ? BEEST_RECORD_ECHO : 0);
+	} else if (!strcmp(word, "doom") || !strcmp(word, "end")) {
+		beest_lease_doom(leases, *word == 'd');
+	} else if (!strncmp(word, "lose", 4)) {
+		beest_lease_lose(leases, 0, number + !word[4]);
+	} else if (!strcmp(word, "insist")) {
+		beest_lease_insist(leases, key);
+	} else if (!strcmp(word, "forget")) {
+		beest_lease_forget(leases, key);
+	} else if (!strncmp(word, "++", 2)) {
+		registry_stage.now += atoi(word + 2) * BEEST_MS;
+	} else if (*word == '+') {
+		registry_stage.now += atoi(word + 1) * BEEST_SECOND;
+	} else if (*word == '?') {
+		script_ask(word);
+	} else {
+		script_look(script->kind, word, echo);
+	}
+}
+
+static void script_run(const struct script *script)
+{
+	char words[256], *word, *rest = words;
+
+	where = script->name;
+	snprintf(words, sizeof(words), "%s", script->words);
+	snprintf(key, sizeof(key), "hb1/job/x/y");
+	assert_int_equal(beest_lease_open(&leases, 1, TTL * BEEST_SECOND, &self), 0);
+	while ((word = strtok_r(rest, " ", &rest)))
+		script_word(script, word);
+	beest_lease_close(leases);
+}
+
+static void states(void **state)
+{
+	size_t i;
+
+	(void)state;
+	memset(&self, 1, sizeof(self));
+	memset(&other, 2, sizeof(other));
+	for (i = 0; i < BEEST_COUNT(scripts); i++)
+		script_run(&scripts[i]);
+}
+
+/* Versions of two threads: who ends last need not be who was carried out last. */
+static void versions_that_cross(void **state)
+{
+	struct beest_lease_plan first;
+
+	(void)state;
+	where = "two threads";
+	assert_int_equal(beest_lease_open(&leases, 1, TTL * BEEST_SECOND, &self), 0);
+	script_put(BEEST_KIND_QP, 0);
+	assert_int_equal(beest_lease_plan(leases, 0, 0, &plan), 0);
+	first = plan;
+	script_put(BEEST_KIND_QP, 0);
+	script_look(BEEST_KIND_QP, "l:Sg=", false);
+	script_ask("?settled");
+	beest_lease_done(leases, &first, 0, false, NULL, 1);	/* this one may have come later */
+	script_ask("?unsettled");
+	script_look(BEEST_KIND_QP, "l:Sg=", false);
+	script_ask("?settled");
+	beest_lease_plan_free(&first);
+	beest_lease_close(leases);
+}
+
+/* The later one is still under way as the earlier one ends. */
+static void versions_that_overlap(void **state)
+{
+	struct beest_kv_value value;
+	struct beest_lease_plan first;
+	uint8_t bytes[128];
+
+	(void)state;
+	where = "two threads";
+	assert_int_equal(beest_lease_open(&leases, 1, TTL * BEEST_SECOND, &self), 0);
+	script_put(BEEST_KIND_QP, 0);
+	assert_int_equal(beest_lease_plan(leases, 0, 0, &first), 0);
+	script_put(BEEST_KIND_QP, 0);
+	assert_int_equal(beest_lease_plan(leases, 0, 0, &plan), 0);
+	beest_lease_done(leases, &first, 0, false, NULL, 1);
+	value.bytes = bytes;
+	value.size = record_make(bytes, BEEST_KIND_QP, versions, &self, 0);
+	beest_lease_done(leases, &plan, 0, true, &value, 2);
+	beest_lease_plan_free(&first);
+	beest_lease_plan_free(&plan);
+	script_ask("?unsettled");
+	script_look(BEEST_KIND_QP, "l:Sg=", false);
+	script_ask("?settled");
+	beest_lease_close(leases);
+}
+
+/* Of many that were written some are read back, of many that are there some in turn. */
+static void many(void **state)
+{
+	struct beest_kv_value values[64];
+	bool seen[40] = { false };
+	size_t i, round, keys;
+
+	(void)state;
+	assert_int_equal(beest_lease_open(&leases, 1, TTL * BEEST_SECOND, &self), 0);
+	for (i = 0; i < 40; i++) {
+		snprintf(key, sizeof(key), "hb1/job/x/%zu", i);
+		script_put(BEEST_KIND_QP, 0);
+	}
+	memset(values, 0, sizeof(values));
+	assert_int_equal(beest_lease_plan(leases, 0, 0, &plan), 0);
+	assert_int_equal(plan.write_count, 40);
+	assert_int_equal(plan.key_count, 8);
+	assert_string_equal(plan.keys[7], key);			/* the last one */
+	for (i = 0; i < plan.key_count; i++) {
+		values[i].bytes = (uint8_t *)plan.writes[i < 7 ? i : 39].value;
+		values[i].size = plan.writes[i < 7 ? i : 39].size;
+	}
+	assert_int_equal(beest_lease_done(leases, &plan, 0, true, values, 1), 0);
+	beest_lease_plan_free(&plan);
+	for (round = 0; round < 10; round++) {
+		assert_int_equal(beest_lease_plan(leases, 0, BEEST_LEASE_CHECK, &plan), 0);
+		assert_int_equal(plan.write_count, 0);
+		assert_int_equal(plan.key_count, 4);
+		for (i = 0; i < 4; i++)
+			seen[atoi(strrchr(plan.keys[i], '/') + 1)] = true;
+		beest_lease_plan_free(&plan);
+	}
+	for (i = 0; i < 40; i++)
+		assert_true(seen[i]);
+	registry_stage.now += (TTL / 3 + 1) * BEEST_SECOND;
+	assert_int_equal(beest_lease_plan(leases, 0, BEEST_LEASE_CHECK, &plan), 0);
+	keys = plan.key_count;
+	beest_lease_plan_free(&plan);
+	assert_int_equal(keys, 40);				/* all are due */
+	beest_lease_close(leases);
+}
+
+/* ------------------------------------------------------- with a look and a server --- */
+
+static struct beest_registry *registry;
+static struct fake_kv_server *server;
+
+static int setup(void **state)
+{
+	(void)state;
+	registry_start();
+	server = fake_kv_server("a:1");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	registry_end();
+	return 0;
+}
+
+static const enum beest_record_kind kinds[] = {
+	BEEST_KIND_QP, BEEST_KIND_MR, BEEST_KIND_MESSAGE,
+};
+
+/* What users do with records; each call must succeed, whatever fails once. */
+static void life(void)
+{
+	size_t i;
+
+	registry = registry_make(0, 2);
+	for (i = 0; i < BEEST_COUNT(kinds); i++) {
+		assert_int_equal(registry_publish(registry, kinds[i], "x", "one"), 0);
+		assert_string_equal(registry_said(registry, kinds[i], "x"), "one");
+	}
+	assert_int_equal(registry_publish(registry, BEEST_KIND_QP, "x", "two"), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+}
+
+static const int errors[] = { EHOSTDOWN, ECONNRESET };
+
+static void each_command_fails(enum fake_kv_unit unit, enum fake_kv_manner manner, int error)
+{
+	struct beest_registry *reader;
+	int n;
+
+	for (n = 1; ; n++) {
+		fake_kv_reset();
+		server = fake_kv_server("a:1");
+		fake_kv_fail(unit, n, error, manner);
+		life();
+		if (!fake_kv.fired) {
+			beest_registry_close(registry);
+			break;
+		}
+		fake_kv_apply_late();
+		registry_stage.now += BEEST_SECOND;
+		assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+		assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+		assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+		assert_string_equal(registry_said(registry, BEEST_KIND_MR, "x"), "one");
+		assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "x"), "one");
+		beest_registry_close(registry);
+		reader = registry_make(1, 2);
+		assert_null(registry_said(reader, BEEST_KIND_QP, "x"));
+		assert_null(registry_said(reader, BEEST_KIND_MR, "x"));
+		registry_kill(reader);
+	}
+	assert_in_range(n, 5, 60);
+}
+
+static void whatever_fails_once(void **state)
+{
+	static const enum fake_kv_manner manners[] = {
+		FAKE_KV_REFUSED, FAKE_KV_LOST, FAKE_KV_LATE,
+	};
+	size_t manner, error;
+
+	(void)state;
+	for (manner = 0; manner < BEEST_COUNT(manners); manner++)
+		for (error = 0; error < BEEST_COUNT(errors); error++) {
+			each_command_fails(FAKE_KV_REQUEST, manners[manner], errors[error]);
+			each_command_fails(FAKE_KV_COMMAND, manners[manner], errors[error]);
+		}
+}
+
+/* The end must not leave anything either, when its answer is lost. */
+static void whatever_fails_at_the_end(void **state)
+{
+	int64_t began;
+	int n;
+
+	(void)state;
+	for (n = 1; ; n++) {
+		fake_kv_reset();
+		server = fake_kv_server("a:1");
+		life();
+		began = registry_stage.now;
+		fake_kv_fail(FAKE_KV_COMMAND, n, ECONNRESET, FAKE_KV_LOST);
+		beest_registry_close(registry);
+		if (!fake_kv.fired)
+			break;
+		assert_in_range(registry_stage.now - began, 0, BEEST_SECOND);
+	}
+	assert_in_range(n, 3, 20);
+}
+
+static void restarts(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		life();
+		fake_kv_restart(server);
+		registry_stage.now += BEEST_SECOND;
+		assert_int_not_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+		registry_stage.now += 10 * BEEST_SECOND;
+		assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+		assert_int_equal(registry_look(registry, 0), 0);
+		assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+		assert_string_equal(registry_said(registry, BEEST_KIND_MR, "x"), "one");
+		assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "x"), "one");
+		assert_non_null(strstr(registry_stage.log, "has lost what it had"));
+		beest_registry_close(registry);
+		fake_kv_reset();
+		server = fake_kv_server("a:1");
+	}
+}
+
+/* Somebody came first after the restart: that one's record is left alone. */
+static void what_another_has_stored_since(void **state)
+{
+	struct beest_registry *heir;
+
+	(void)state;
+	life();
+	fake_kv_restart(server);
+	heir = registry_make(1, 2);
+	assert_int_equal(registry_publish(heir, BEEST_KIND_QP, "x", "heir"), 0);
+	registry_stage.now += 10 * BEEST_SECOND;
+	registry_look(registry, BEEST_LOOK_CHECK);
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "heir");
+	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "x"), "one");
+	beest_registry_close(registry);
+	assert_string_equal(registry_said(heir, BEEST_KIND_QP, "x"), "heir");
+	beest_registry_close(heir);
+}
+
+/* Only a server that lost everything gets messages again. */
+static void a_message_that_was_taken(void **state)
+{
+	int i;
+
+	(void)state;
+	life();
+	assert_true(fake_kv_evict(server, registry_key(BEEST_KIND_MESSAGE, "x")));
+	for (i = 0; i < 20; i++) {
+		registry_stage.now += BEEST_SECOND;
+		assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	}
+	fake_kv_reconnect();
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_null(registry_said(registry, BEEST_KIND_MESSAGE, "x"));
+	beest_registry_close(registry);
+}
+
+/* Stored in the look that finds the loss, and taken at once by its reader. */
+static void a_message_in_the_look_that_learns_the_loss(void **state)
+{
+	(void)state;
+	life();
+	fake_kv_restart(server);
+	assert_int_not_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_put(registry, BEEST_KIND_MESSAGE, "new", "text", NULL), 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "new"), "text");
+	assert_true(fake_kv_evict(server, registry_key(BEEST_KIND_MESSAGE, "new")));
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_null(registry_said(registry, BEEST_KIND_MESSAGE, "new"));
+	assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "x"), "one");
+	beest_registry_close(registry);
+}
+
+/* As long as somebody waits now and then, nothing expires. */
+static void renewal(void **state)
+{
+	int i;
+
+	(void)state;
+	registry_stage.ttl = 30 * BEEST_SECOND;
+	life();
+	for (i = 0; i < 120; i++) {
+		registry_stage.now += BEEST_SECOND;
+		assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	}
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+	assert_null(registry_said(registry, BEEST_KIND_MESSAGE, "x"));
+	registry_stage.now += 31 * BEEST_SECOND;
+	assert_null(registry_said(registry, BEEST_KIND_QP, "x"));
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+	beest_registry_close(registry);
+}
+
+/* Of many records each is looked at in turn. */
+static void eviction(void **state)
+{
+	char name[8];
+	int i, j;
+
+	(void)state;
+	registry = registry_make(0, 2);
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		assert_int_equal(registry_put(registry, BEEST_KIND_MR, name, "region", NULL), 0);
+	}
+	assert_int_equal(registry_look(registry, 0), 0);
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		assert_true(fake_kv_evict(server, registry_key(BEEST_KIND_MR, name)));
+		for (j = 0; j < 12; j++)
+			assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+		assert_string_equal(registry_said(registry, BEEST_KIND_MR, name), "region");
+	}
+	beest_registry_close(registry);
+}
+
+static void withdrawal(void **state)
+{
+	uint64_t mine = 0, closed = 0, stays = 0;
+	size_t size;
+	const void *bytes;
+
+	(void)state;
+	registry = registry_make(0, 2);
+	registry_put(registry, BEEST_KIND_QP, "plain", "p", &mine);
+	assert_int_equal(registry_put(registry, BEEST_KIND_MR, "with", "r", &mine), 0);
+	registry_put_echo(registry, "echo", &closed);
+	registry_put(registry, BEEST_KIND_MR, "stays", "s", &stays);
+	assert_int_equal(registry_look(registry, 0), 0);
+
+	fake_kv_count_again();
+	beest_registry_withdraw(registry, mine);
+	assert_int_equal(fake_kv.round_trips, 2);
+	assert_null(registry_said(registry, BEEST_KIND_QP, "plain"));
+	assert_null(registry_said(registry, BEEST_KIND_MR, "with"));
+	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
+
+	beest_registry_withdraw(registry, closed);
+	bytes = fake_kv_get(server, registry_key(BEEST_KIND_QP, "echo"), &size);
+	assert_non_null(bytes);
+	assert_true(beest_record_flags(bytes) & BEEST_RECORD_CLOSED);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "echo"), "echo");
+	registry_stage.now += 61 * BEEST_SECOND;
+	assert_null(registry_said(registry, BEEST_KIND_QP, "echo"));
+	beest_registry_withdraw(registry, 0);
+	beest_registry_withdraw(registry, 77);
+	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
+	beest_registry_close(registry);
+}
+
+/* What a child does with the registry that it has inherited is its own. */
+static void a_forked_child(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	life();
+	assert_true(beest_registry_is_own(registry));
+	pid = fork();
+	if (pid == 0) {
+		int ok = !beest_registry_is_own(registry);
+
+		fake_kv_count_again();
+		registry_stage.now += 300 * BEEST_SECOND;
+		fake_kv_evict(server, registry_key(BEEST_KIND_QP, "x"));
+		ok = ok && registry_look(registry, BEEST_LOOK_CHECK) == 0;
+		beest_registry_withdraw(registry, 1);
+		ok = ok && fake_kv.commands == 0;
+		ok = ok && registry_publish(registry, BEEST_KIND_QP, "child", "c") == 0;
+		ok = ok && !strcmp(registry_said(registry, BEEST_KIND_QP, "child"), "c");
+		ok = ok && fake_kv.commands == 1;
+		beest_registry_close(registry);
+		ok = ok && fake_kv.commands == 1;
+		_exit(ok ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+	beest_registry_close(registry);
+}
+
+/* ---------------------------------------------------------- two threads by a hook --- */
+
+static int hooked_at;
+static enum beest_record_kind hooked_kind;
+
+/* Between another thread's plan and its request. */
+static void replace_and_look(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	if (hooked_at-- != 0)
+		return;
+	registry_put(registry, hooked_kind, "x", "newer", NULL);
+	registry_look(registry, 0);
+}
+
+static void one_replaces_what_the_other_sends(void **state)
+{
+	size_t kind;
+	int n;
+
+	(void)state;
+	for (kind = 0; kind < 2; kind++)
+		for (n = 0; n < 3; n++) {
+			life();
+			hooked_at = n;
+			hooked_kind = kinds[kind];
+			fake_kv.hook = replace_and_look;
+			registry_put(registry, hooked_kind, "x", "older", NULL);
+			assert_int_equal(registry_look(registry, 0), 0);
+			assert_int_equal(registry_look(registry, 0), 0);
+			assert_int_equal(registry_look(registry, 0), 0);
+			fake_kv.hook = NULL;
+			if (hooked_at < 0)
+				assert_string_equal(registry_said(registry, hooked_kind, "x"),
+						    "newer");
+			beest_registry_close(registry);
+			fake_kv_reset();
+			server = fake_kv_server("a:1");
+		}
+}
+
+/* The other one destroys it while it is on its way. */
+static void destroy_and_look(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	if (hooked_at-- == 0)
+		beest_registry_withdraw(registry, 1);
+}
+
+static void one_destroys_what_the_other_sends(void **state)
+{
+	uint64_t serial = 0;
+
+	(void)state;
+	registry = registry_make(0, 2);
+	hooked_at = 0;
+	fake_kv.hook = destroy_and_look;
+	registry_put(registry, BEEST_KIND_MR, "x", "text", &serial);
+	assert_int_equal(serial, 1);
+	registry_look(registry, 0);
+	fake_kv.hook = NULL;
+	registry_look(registry, 0);
+	registry_look(registry, 0);
+	assert_null(registry_said(registry, BEEST_KIND_MR, "x"));
+	beest_registry_close(registry);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(states, setup, teardown),
+		cmocka_unit_test_setup_teardown(versions_that_cross, setup, teardown),
+		cmocka_unit_test_setup_teardown(versions_that_overlap, setup, teardown),
+		cmocka_unit_test_setup_teardown(many, setup, teardown),
+		cmocka_unit_test_setup_teardown(whatever_fails_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(whatever_fails_at_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(restarts, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_another_has_stored_since, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_message_that_was_taken, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_message_in_the_look_that_learns_the_loss, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(renewal, setup, teardown),
+		cmocka_unit_test_setup_teardown(eviction, setup, teardown),
+		cmocka_unit_test_setup_teardown(withdrawal, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_forked_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_replaces_what_the_other_sends, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_destroys_what_the_other_sends, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * look.c - one conversation with servers that are new, old, gone, empty, full or several
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "lib/base/clock.h"
+#include "tests/support/crew.h"
+#include "tests/support/registry.h"
+#include "tests/support/unit.h"
+
+static struct beest_registry *registry;
+static struct fake_kv_server *server;
+static uint8_t former[BEEST_EPOCH_SIZE];
+
+static int setup(void **state)
+{
+	(void)state;
+	registry_start();
+	server = fake_kv_server("a:1");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	crew_clear();
+	registry_kill(registry);
+	registry = NULL;
+	registry_end();
+	return 0;
+}
+
+/* ------------------------------------------------------------------------- helpers --- */
+
+static const void *epoch_of(struct fake_kv_server *at)
+{
+	size_t size;
+	const void *bytes = fake_kv_get(at, "hb1/job/epoch", &size);
+
+	if (bytes)
+		assert_int_equal(size, BEEST_EPOCH_SIZE);
+	return bytes;
+}
+
+static void epoch_keep(void)
+{
+	memcpy(former, epoch_of(server), sizeof(former));
+}
+
+static bool epoch_is_kept(void)
+{
+	const void *bytes = epoch_of(server);
+
+	return bytes && memcmp(bytes, former, sizeof(former)) == 0;
+}
+
+static void make(void)
+{
+	registry = registry_make(0, 2);
+	assert_int_equal(registry_publish(registry, BEEST_KIND_QP, "x", "one"), 0);
+	epoch_keep();
+}
+
+static void counted(uint64_t round_trips, uint64_t commands, uint64_t keys)
+{
+	assert_int_equal(fake_kv.round_trips, round_trips);
+	assert_int_equal(fake_kv.commands, commands);
+	assert_int_equal(fake_kv.keys, keys);
+	fake_kv_count_again();
+}
+
+static int evict(const char *key)
+{
+	return fake_kv_evict(server, key);
+}
+
+/* ------------------------------------------------------------- one server's epoch --- */
+
+/* Presence, record, epoch added; epoch and the last record read. */
+static void opening(void **state)
+{
+	(void)state;
+	registry = registry_make(0, 2);
+	assert_int_equal(registry_look(registry, 0), 0);
+	counted(0, 0, 0);				/* nothing is wanted */
+	registry_put(registry, BEEST_KIND_QP, "x", "one", NULL);
+	counted(0, 0, 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	counted(1, 4, 5);
+	assert_non_null(epoch_of(server));
+	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+	counted(1, 2, 3);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+}
+
+/* Who comes later takes the epoch that is there, and never sets one. */
+static void somebody_was_here_before(void **state)
+{
+	struct beest_registry *first;
+
+	(void)state;
+	first = registry_make(1, 2);
+	assert_int_equal(registry_publish(first, BEEST_KIND_QP, "y", "one"), 0);
+	epoch_keep();
+	make();
+	assert_true(epoch_is_kept());
+	assert_int_equal(registry_look(first, BEEST_LOOK_CHECK), 0);
+	assert_null(strstr(registry_stage.log, "lost"));
+	registry_kill(first);
+}
+
+/* Thirty days for it, whatever the others have. */
+static void its_time_to_live(void **state)
+{
+	(void)state;
+	registry_stage.ttl = 60 * BEEST_SECOND;
+	make();
+	registry_stage.now += 29 * BEEST_DAY;
+	assert_true(epoch_is_kept());
+	assert_null(registry_said(registry, BEEST_KIND_QP, "x"));
+}
+
+/* The epoch alone was evicted: the known one is added again, and nothing is lost. */
+static void evicted_alone(void **state)
+{
+	(void)state;
+	make();
+	assert_true(evict("hb1/job/epoch"));
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_true(epoch_is_kept());
+	assert_int_equal(fake_kv.probes, 1);
+	assert_null(strstr(registry_stage.log, "lost"));
+	fake_kv_count_again();
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	counted(1, 1, 2);
+}
+
+/* What the very request has stored vouches for nothing. */
+static void all_is_lost_but_what_is_stored_now(void **state)
+{
+	(void)state;
+	make();
+	registry_put(registry, BEEST_KIND_MR, "y", "one", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+	fake_kv_evict(server, "hb1/job/epoch");
+	fake_kv_evict(server, registry_key(BEEST_KIND_QP, "x"));
+	fake_kv_evict(server, registry_key(BEEST_KIND_MR, "y"));
+	fake_kv_evict(server, registry->presence.key);
+	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_false(epoch_is_kept());
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "y"), "one");
+	assert_non_null(strstr(registry_stage.log, "has lost what it had"));
+}
+
+/* The old connection breaks; the new one brings no epoch. */
+static void gone_and_back(void **state)
+{
+	(void)state;
+	make();
+	fake_kv_restart(server);
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), -ECONNRESET);
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_non_null(epoch_of(server));
+	assert_false(epoch_is_kept());
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "one");
+	assert_int_equal(registry_stage.warnings, 1);
+	assert_non_null(strstr(registry_stage.log, "warn: server a:1 has lost what it had: storing "
+						   "the records again\n"));
+}
+
+/* An old connection that stays up although all is gone, as after flush_all. */
+static void emptied(void **state)
+{
+	(void)state;
+	make();
+	fake_kv_evict(server, "hb1/job/epoch");
+	fake_kv_evict(server, registry_key(BEEST_KIND_QP, "x"));
+	fake_kv_evict(server, registry->presence.key);
+	fake_kv_put(server, "hb1/job/epoch", "another one, yes", BEEST_EPOCH_SIZE, 0);
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "one");
+}
+
+static void alien(void **state)
+{
+	(void)state;
+	make();
+	fake_kv_put(server, "hb1/job/epoch", "what?", 5, 0);
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), -EPROTO);
+	assert_error_is("server a:1: what is stored under hb1/job/epoch is no epoch");
+	assert_int_equal(fake_kv.servers[0].items, 3);
+	assert_null(strstr(registry_stage.log, "lost"));
+	fake_kv_put(server, "hb1/job/epoch", former, BEEST_EPOCH_SIZE, 0);
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+}
+
+/* A server that stores nothing is an error, and no loss. */
+static void one_that_cannot_be_added(void **state)
+{
+	(void)state;
+	make();
+	server->refuses = true;
+	server->bytes_max = 1;
+	fake_kv_evict(server, "hb1/job/epoch");
+	assert_int_not_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_error_has("server a:1");
+	assert_null(strstr(registry_stage.log, "lost"));
+	server->refuses = false;
+	server->bytes_max = 0;
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_true(epoch_is_kept());
+}
+
+/* What is at that address is asked first: nothing is added to what is no Memcached. */
+static void no_memcached(void **state)
+{
+	(void)state;
+	registry = registry_make(0, 2);
+	registry_put(registry, BEEST_KIND_QP, "x", "one", NULL);
+	server->refuses = true;
+	server->bytes_max = 1;
+	server->probe_error = EPROTO;
+	assert_int_equal(registry_look(registry, 0), -EPROTO);
+	assert_error_has("server a:1");
+	assert_int_equal(fake_kv.probes, 1);
+}
+
+static int other_at;
+
+/* While the request that is under way has not ended, another thread's learns the loss. */
+static void learn_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	if (other_at-- == 0) {
+		registry_look(registry, BEEST_LOOK_CHECK);
+		registry_stage.now += 10 * BEEST_SECOND;
+		registry_look(registry, BEEST_LOOK_CHECK);
+		registry_look(registry, 0);
+	}
+}
+
+static void learned_by_another_thread(void **state)
+{
+	int n;
+
+	(void)state;
+	for (n = 0; n < 6; n++) {
+		registry_kill(registry);
+		fake_kv_reset();
+		server = fake_kv_server("a:1");
+		make();
+		fake_kv_restart(server);
+		other_at = n;
+		fake_kv.hook = learn_hook;
+		registry_put(registry, BEEST_KIND_MR, "y", "one", NULL);
+		registry_look(registry, 0);
+		fake_kv.hook = NULL;
+		registry_stage.now += 10 * BEEST_SECOND;
+		assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+		assert_int_equal(registry_look(registry, 0), 0);
+		assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "one");
+		assert_string_equal(registry_said(registry, BEEST_KIND_MR, "y"), "one");
+	}
+}
+
+/* More than the other one reads back. */
+static const char many[] = "abcdefghijklmnopqrstuvw";
+
+static void slow_writer(void *data)
+{
+	size_t i;
+
+	(void)data;
+	fake_kv.latency = 10 * BEEST_MS;
+	for (i = 0; many[i]; i++)
+		registry_put(registry, BEEST_KIND_MR, (char[]){ many[i], '\0' }, "one", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+}
+
+static void quick_learner(void *data)
+{
+	struct beest_look_want want = { .key = "hb1/job/mr/z" };
+	struct beest_look look = { .wants = &want, .count = 1, .deadline = INT64_MAX };
+
+	(void)data;
+	crew_pass(BEEST_MS);
+	fake_kv.latency = 1;
+	fake_kv_restart(server);
+	assert_int_equal(beest_look_take(registry, &look), -ECONNRESET);
+	assert_int_equal(beest_look_take(registry, &look), 0);
+}
+
+/* What the server did in its former life is read only after somebody knows of the new one. */
+static void an_answer_that_is_outdated(void **state)
+{
+	size_t i;
+
+	(void)state;
+	crew_need();
+	make();
+	crew_start(slow_writer, NULL);
+	crew_start(quick_learner, NULL);
+	registry_run();
+	assert_null(registry_said(registry, BEEST_KIND_MR, "a"));
+	fake_kv.latency = FAKE_KV_LATENCY;
+	assert_int_equal(registry_look(registry, 0), 0);
+	for (i = 0; many[i]; i++)
+		assert_non_null(registry_said(registry, BEEST_KIND_MR,
+					      (char[]){ many[i], '\0' }));
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "one");
+	assert_int_equal(registry_stage.warnings, 1);
+}
+
+/* ------------------------------------------------------------------ several servers --- */
+
+static struct fake_kv_server *all[3];
+
+static void make_three(void)
+{
+	static const char *const names[] = { "a:1", "b:1", "c:1" };
+	size_t i;
+
+	registry_stage.servers = "a:1 b:1 c:1";
+	registry = registry_make(0, 2);
+	for (i = 0; i < 3; i++)
+		all[i] = fake_kv_server(names[i]);
+}
+
+/* A name of a region that is kept there. */
+static const char *name_at(struct fake_kv_server *at)
+{
+	static char names[4][16];
+	static unsigned int turn;
+	char *name = names[turn++ % 4];
+	int i;
+
+	for (i = 0; ; i++) {
+		snprintf(name, sizeof(names[0]), "r%d", i);
+		if (registry_home(registry, BEEST_KIND_MR, name) == at)
+			return name;
+	}
+}
+
+static struct fake_kv_server *presence_home(void)
+{
+	return fake_kv_server(beest_kv_text(registry->kv, registry->presence.server));
+}
+
+static void order_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	(void)kv;
+	for (i = 0; i < request->write_count && request->server != registry->presence.server; i++)
+		if (strstr(request->writes[i].key, "/mr/"))
+			assert_non_null(fake_kv_get(presence_home(), registry->presence.key, NULL));
+}
+
+static void presence_comes_first(void **state)
+{
+	size_t i;
+
+	(void)state;
+	make_three();
+	fake_kv.hook = order_hook;
+	for (i = 0; i < 3; i++)
+		registry_put(registry, BEEST_KIND_MR, name_at(all[i]), "one", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+	fake_kv.hook = NULL;
+	assert_int_equal(fake_kv.round_trips, 2);
+	for (i = 0; i < 3; i++)
+		assert_string_equal(registry_said(registry, BEEST_KIND_MR, name_at(all[i])), "one");
+	fake_kv_count_again();
+	for (i = 0; i < 3; i++)
+		registry_put(registry, BEEST_KIND_MR, name_at(all[i]), "two", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_int_equal(fake_kv.round_trips, 1);
+}
+
+/* What others have goes on; what nobody waits for is not even tried at each look. */
+static void one_is_away(void **state)
+{
+	struct fake_kv_server *away;
+	size_t i;
+	int looks;
+
+	(void)state;
+	make_three();
+	registry_put(registry, BEEST_KIND_MR, name_at(presence_home()), "one", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+	away = all[presence_home() == all[0]];
+	away->error = EHOSTDOWN;
+	for (i = 0; i < 3; i++)
+		registry_put(registry, BEEST_KIND_MR, name_at(all[i]), "two", NULL);
+	assert_int_equal(registry_look(registry, 0), -EHOSTDOWN);
+	assert_error_has(away->text);
+	for (i = 0; i < 3; i++)
+		if (all[i] != away)
+			assert_string_equal(registry_said(registry, BEEST_KIND_MR,
+							  name_at(all[i])), "two");
+
+	for (looks = 0; looks < 100; looks++) {
+		fake_kv_count_again();
+		registry_put(registry, BEEST_KIND_MR, name_at(presence_home()), "more", NULL);
+		registry_look(registry, 0);
+		if (fake_kv.requests > 1)
+			break;
+		registry_stage.now += 100 * BEEST_MS;
+	}
+	assert_in_range(looks, 9, 11);
+	registry_put(registry, BEEST_KIND_MR, name_at(presence_home()), "more", NULL);
+	registry_stage.now += 1900 * BEEST_MS;		/* twice as long now */
+	assert_int_equal(registry_look(registry, 0), 0);
+
+	away->error = 0;
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_MR, name_at(away)), "two");
+}
+
+/* Who waits for a key there does ask each time. */
+static void a_server_that_is_needed(void **state)
+{
+	struct beest_look_want wants[2];
+	struct beest_look look = { .wants = wants, .count = 2 };
+
+	(void)state;
+	make_three();
+	memset(wants, 0, sizeof(wants));
+	wants[0].key = "hb1/job/mr/no";
+	wants[1].key = "hb1/job/mr/yes";
+	wants[1].server = 1;
+	all[0]->error = EHOSTDOWN;
+	look.deadline = beest_clock_deadline(BEEST_SECOND);
+	fake_kv_put(all[1], "hb1/job/mr/yes", "there", 5, 0);
+	assert_int_equal(beest_look_take(registry, &look), -EHOSTDOWN);
+	assert_true(wants[0].failed);
+	assert_false(wants[1].failed);
+	assert_int_equal(wants[1].value.size, 5);
+	beest_look_free(wants, 2);
+	all[0]->error = 0;
+	assert_int_equal(beest_look_take(registry, &look), 0);
+	assert_false(wants[0].failed);
+	assert_null(wants[0].value.bytes);
+	beest_look_free(wants, 2);
+}
+
+/* The home of the presence is away: that must not stop the others, nor slow each look. */
+static void the_presence_is_away(void **state)
+{
+	struct fake_kv_server *other;
+
+	(void)state;
+	make_three();
+	presence_home()->error = EHOSTDOWN;
+	other = all[presence_home() == all[0]];
+	registry_put(registry, BEEST_KIND_MR, name_at(other), "one", NULL);
+	registry_look(registry, 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_MR, name_at(other)), "one");
+	fake_kv_count_again();
+	registry_put(registry, BEEST_KIND_MR, name_at(other), "two", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_int_equal(fake_kv.requests, 1);
+	assert_string_equal(registry_said(registry, BEEST_KIND_MR, name_at(other)), "two");
+}
+
+/* ------------------------------------------------------------- a server that is small --- */
+
+static int look_for_long(int looks)
+{
+	int i, ret = 0;
+
+	for (i = 0; i < looks && ret != -ENOSPC; i++) {
+		registry_stage.now += 100 * BEEST_MS;
+		ret = registry_look(registry, BEEST_LOOK_CHECK);
+	}
+	return ret;
+}
+
+/* Warned once, then an error that says what is needed. */
+static void it_evicts(void **state)
+{
+	char name[16];
+	int i;
+
+	(void)state;
+	registry = registry_make(0, 2);
+	server->bytes_max = 1000;
+	for (i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "r%d", i);
+		registry_put(registry, BEEST_KIND_MR, name, "some text that fills it", NULL);
+	}
+	assert_int_equal(look_for_long(300), -ENOSPC);
+	assert_error_has("server a:1 is too small for this job: it has evicted ");
+	assert_error_has("start it with -m ");
+	assert_non_null(strstr(registry_stage.log, "too small"));
+	assert_null(strstr(strstr(registry_stage.log, "too small") + 1, "too small"));
+	assert_true(fake_kv.commands < 300 * 20);
+}
+
+/* Evictions now and then cost others' records, not this job's. */
+static void it_evicts_now_and_then(void **state)
+{
+	(void)state;
+	make();
+	server->evictions = 100;
+	assert_int_equal(look_for_long(100), 0);
+	assert_int_equal(registry_stage.warnings, 0);
+}
+
+static void it_refuses(void **state)
+{
+	(void)state;
+	make();
+	server->refuses = true;
+	server->bytes_max = server->bytes;
+	registry_put(registry, BEEST_KIND_MR, "r", "some text that is too much", NULL);
+	assert_int_equal(look_for_long(100), -ENOSPC);
+	assert_error_has("server a:1");
+	assert_error_has("start it with -m ");
+}
+
+/* ------------------------------------------------------------------------- offers --- */
+
+/* Over a connection that is fresh nobody waits; the next look reads back. */
+static void offers(void **state)
+{
+	(void)state;
+	make();
+	registry_stage.now += 50 * BEEST_MS;
+	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
+	fake_kv_count_again();
+	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
+	counted(0, 1, 1);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+	assert_false(beest_lease_is_settled(registry->leases, registry_key(BEEST_KIND_QP, "x")));
+	assert_int_equal(registry_look(registry, 0), 0);
+	counted(1, 1, 2);
+	assert_true(beest_lease_is_settled(registry->leases, registry_key(BEEST_KIND_QP, "x")));
+}
+
+static void an_offer_over_an_old_connection(void **state)
+{
+	(void)state;
+	make();
+	registry_stage.now += 150 * BEEST_MS;
+	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
+	fake_kv_count_again();
+	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
+	counted(1, 2, 3);
+	assert_true(beest_lease_is_settled(registry->leases, registry_key(BEEST_KIND_QP, "x")));
+}
+
+/* The kernel took it, and the server was gone already. */
+static void an_offer_that_is_lost(void **state)
+{
+	(void)state;
+	make();
+	fake_kv_restart(server);
+	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
+	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
+	assert_null(registry_said(registry, BEEST_KIND_QP, "x"));
+	assert_int_not_equal(registry_look(registry, 0), 0);
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+	assert_null(strstr(registry_stage.log, "too small"));
+}
+
+static void an_offer_refused(void **state)
+{
+	(void)state;
+	make();
+	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
+	fake_kv_fail(FAKE_KV_WRITE, 1, ECONNRESET, FAKE_KV_REFUSED);
+	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
+	assert_int_equal(fake_kv.fired, 1);
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+}
+
+/* ---------------------------------------------------------------------- memory --- */
+
+/* A look that finds nothing to do leaves nothing behind (the sanitizer counts). */
+static void nothing_to_do(void **state)
+{
+	int i;
+
+	(void)state;
+	make();
+	fake_kv_count_again();
+	for (i = 0; i < 3; i++)
+		assert_int_equal(registry_look(registry, 0), 0);
+	counted(0, 0, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(opening, setup, teardown),
+		cmocka_unit_test_setup_teardown(somebody_was_here_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(its_time_to_live, setup, teardown),
+		cmocka_unit_test_setup_teardown(evicted_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(all_is_lost_but_what_is_stored_now, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(gone_and_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(emptied, setup, teardown),
+		cmocka_unit_test_setup_teardown(alien, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_cannot_be_added, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_memcached, setup, teardown),
+		cmocka_unit_test_setup_teardown(learned_by_another_thread, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_answer_that_is_outdated, setup, teardown),
+		cmocka_unit_test_setup_teardown(presence_comes_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_is_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_server_that_is_needed, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_presence_is_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_evicts, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_evicts_now_and_then, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(offers, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_offer_over_an_old_connection, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_offer_that_is_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_offer_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_to_do, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

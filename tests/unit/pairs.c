@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pairs.c - many queue pairs to their peers in one call, whatever the peers do
+ *
+ * Ranks are coroutines with contexts of their own, over the fake device and servers made
+ * of lists.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hartebeest-post.h"
+#include "lib/base/clock.h"
+#include "lib/core/context.h"
+#include "tests/support/crew.h"
+#include "tests/support/party.h"
+#include "tests/support/registry.h"
+
+static int setup(void **state)
+{
+	(void)state;
+	crew_need();
+	party_start();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	crew_clear();
+	party_end();
+	if (fake_verbs.open)
+		print_error("%d objects are still open\n", fake_verbs.open);
+	return fake_verbs.open;
+}
+
+/* ------------------------------------------------------------------------- helpers --- */
+
+static const struct fake_modify *told(const struct party_member *member, const char *name,
+				      enum ibv_qp_state *state, uint32_t *number)
+{
+	struct ibv_qp *qp;
+
+	assert_int_equal(hartebeest_qp_get(member->hb, name, &qp), 0);
+	*state = qp->state;
+	*number = qp->qp_num;
+	return fake_verbs_last_modify(qp);
+}
+
+/* Both ends are in RTS, and each knows the other. */
+static void assert_connected(const struct party_member *member, size_t i,
+			     const struct party_member *peer)
+{
+	enum ibv_qp_state state;
+	uint32_t number;
+
+	if (member->pairs[i].result)
+		print_error("%s: %s\n", member->pairs[i].qp, member->pairs[i].reason);
+	assert_int_equal(member->pairs[i].result, 0);
+	assert_string_equal(member->pairs[i].reason, "");
+	assert_int_equal(member->pairs[i].peer.rank, peer->rank);
+	told(member, member->pairs[i].qp, &state, &number);
+	assert_int_equal(state, IBV_QPS_RTS);
+}
+
+static void assert_peer(const struct party_member *member, size_t i,
+			const struct party_member *peer, size_t j)
+{
+	enum ibv_qp_state state;
+	uint32_t number;
+
+	assert_connected(member, i, peer);
+	told(peer, peer->pairs[j].qp, &state, &number);
+	assert_int_equal(member->pairs[i].peer.qp_num, number);
+}
+
+static void all_connect(size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		crew_start(party_connect, &party[i]);
+	registry_run();
+}
+
+static void all_came(size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (party[i].ret)
+			print_error("rank %d: %s\n", party[i].rank, party[i].error);
+		assert_int_equal(party[i].ret, 0);
+	}
+}
+
+/* A mesh of RC queue pairs with a region each. */
+static void mesh(int size)
+{
+	int i, j;
+
+	for (i = 0; i < size; i++) {
+		party_open(i, i, size, NULL);
+		for (j = 0; j < size; j++)
+			if (j != i)
+				party_offer(party_pair(&party[i], j, IBV_QPT_RC), 1);
+	}
+}
+
+/* The position of the pair of @rank to @peer. */
+static size_t to(int rank, int peer)
+{
+	return (size_t)(peer > rank ? peer - 1 : peer);
+}
+
+/* ---------------------------------------------------------------------- what it costs --- */
+
+static struct {
+	const void *kv;
+	uint64_t trips, requests, keys, last_keys;
+} spent;
+
+static void spent_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	static const void *former;
+
+	(void)request;
+	if (former == spent.kv)
+		spent.keys += fake_kv.keys - spent.last_keys;
+	spent.last_keys = fake_kv.keys;
+	former = kv;
+	spent.requests += kv == spent.kv;
+}
+
+/* The peers are there already and confirm at once: the last rank's own share. */
+static void costs_for(int n)
+{
+	int i;
+
+	teardown(NULL);
+	setup(NULL);
+	party_open(0, 0, n + 1, NULL);
+	for (i = 1; i <= n; i++) {
+		party_offer(party_pair(&party[0], i, IBV_QPT_RC), 1);
+		party_open(i, i, n + 1, NULL);
+		party_offer(party_pair(&party[i], 0, IBV_QPT_RC), 1);
+		crew_start(party_connect, &party[i]);
+	}
+	crew_start(party_connect, &party[0]);
+	memset(&spent, 0, sizeof(spent));
+	assert_int_equal(hartebeest_msg_push(party[0].hb, "opens", "x", 1), 0);
+	spent.kv = party_kv(&party[0]);
+	fake_kv.hook = spent_hook;
+	registry_run();
+	fake_kv.hook = NULL;
+	all_came((size_t)n + 1);
+	for (i = 1; i <= n; i++) {
+		assert_peer(&party[0], (size_t)i - 1, &party[i], 0);
+		assert_peer(&party[i], 0, &party[0], (size_t)i - 1);
+		assert_int_equal(party[0].pairs[i - 1].count, 1);
+		assert_int_equal(party[0].regions[i - 1][0].length, 4096);
+	}
+	if (spent.requests > 4 || spent.keys > 5 * (uint64_t)n + 10)
+		print_error("%d pairs: %d requests, %d keys\n", n, (int)spent.requests,
+			    (int)spent.keys);
+	assert_in_range(spent.requests, 1, 4);
+	assert_in_range(spent.keys, 1, 5 * n + 10);
+}
+
+static void costs(void **state)
+{
+	(void)state;
+	costs_for(1);
+	costs_for(2);
+	costs_for(16);
+	costs_for(60);
+}
+
+static void a_mesh(void **state)
+{
+	int i, j;
+
+	(void)state;
+	mesh(64);
+	all_connect(64);
+	all_came(64);
+	for (i = 0; i < 64; i++)
+		for (j = 0; j < 64; j++)
+			if (i != j)
+				assert_peer(&party[i], to(i, j), &party[j], to(j, i));
+}
+
+/* 8 x 8, four neighbours each. */
+static void a_stencil(void **state)
+{
+	static const int steps[4][2] = { { 0, 1 }, { 1, 0 }, { 0, -1 }, { -1, 0 } };
+	int i, k, x, y;
+
+	(void)state;
+	for (i = 0; i < 64; i++) {
+		party_open(i, i, 64, NULL);
+		party[i].delay = i * 100 * BEEST_US;
+		for (k = 0; k < 4; k++) {
+			x = (i % 8 + steps[k][0] + 8) % 8;
+			y = (i / 8 + steps[k][1] + 8) % 8;
+			party_offer(party_pair(&party[i], 8 * y + x, IBV_QPT_RC), 1);
+		}
+	}
+	all_connect(64);
+	all_came(64);
+	for (i = 0; i < 64; i++)
+		for (k = 0; k < 4; k++) {
+			x = (i % 8 + steps[k][0] + 8) % 8;
+			y = (i / 8 + steps[k][1] + 8) % 8;
+			assert_peer(&party[i], (size_t)k, &party[8 * y + x], (size_t)(k + 2) % 4);
+		}
+}
+
+/* --------------------------------------------------------------- peers that do not come --- */
+
+static void a_peer_that_is_missing(void **state)
+{
+	(void)state;
+	mesh(3);
+	party[0].deadline = party[1].deadline = crew_now() + 3 * BEEST_SECOND;
+	crew_start(party_connect, &party[0]);
+	crew_start(party_connect, &party[1]);
+	registry_run();
+	assert_int_equal(party[0].ret, -ETIMEDOUT);
+	assert_peer(&party[0], to(0, 1), &party[1], to(1, 0));
+	assert_peer(&party[1], to(1, 0), &party[0], to(0, 1));
+	assert_int_equal(party[0].pairs[1].result, -ETIMEDOUT);
+	assert_string_equal(party[0].pairs[1].reason,
+			    "no qp '2/0' (key hb1/job/qp/2/0) was published");
+	assert_string_equal(party[0].error, "queue pair 'q0-2' and '2/0': no qp '2/0' (key "
+			    "hb1/job/qp/2/0) was published");
+
+	party[0].deadline = party[1].deadline = 0;		/* and on from there */
+	all_connect(3);
+	all_came(3);
+	assert_peer(&party[2], to(2, 0), &party[0], to(0, 2));
+	assert_peer(&party[1], to(1, 2), &party[2], to(2, 1));
+}
+
+static void published_but_not_connected(void **state)
+{
+	(void)state;
+	mesh(2);
+	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0"), 0);
+	party[0].deadline = crew_now() + BEEST_SECOND;
+	crew_start(party_connect, &party[0]);
+	registry_run();
+	assert_int_equal(party[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(party[0].pairs[0].reason, "qp '1/0' (key hb1/job/qp/1/0) was "
+			       "published, but its process has not connected"));
+}
+
+static void heir_connect(void *data)
+{
+	crew_pass(BEEST_SECOND);
+	party_kill(&party[1]);
+	party_open(1, 1, 3, NULL);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 1);
+	party_offer(party_pair(&party[1], 2, IBV_QPT_RC), 1);
+	party_connect(data);
+}
+
+/* Rank 1 has connected and is killed; rank 2 comes only after its heir. */
+static void a_peer_that_is_replaced(void **state)
+{
+	(void)state;
+	mesh(3);
+	party[1].deadline = crew_now() + 500 * BEEST_MS;
+	party[2].delay = 2 * BEEST_SECOND;
+	crew_start(heir_connect, &party[1]);
+	all_connect(3);
+	all_came(3);
+	assert_peer(&party[0], to(0, 1), &party[1], to(1, 0));
+	assert_peer(&party[1], to(1, 0), &party[0], to(0, 1));
+	assert_peer(&party[2], to(2, 1), &party[1], to(1, 2));
+}
+
+static void close_later(void *data)
+{
+	crew_pass(500 * BEEST_MS);
+	party_close(data);
+}
+
+/* Whoever confirmed and closed has done its part: its closed record confirms. */
+static void a_peer_that_has_closed(void **state)
+{
+	(void)state;
+	mesh(3);
+	party[2].delay = BEEST_SECOND;
+	crew_start(party_connect, &party[0]);
+	party[1].count = 1;			/* it waits for rank 0 alone */
+	crew_start(party_connect, &party[1]);
+	party[0].count = 1;
+	registry_run();
+	all_came(2);
+	crew_start(close_later, &party[1]);
+	party[0].count = 2;
+	party[0].deadline = party[2].deadline = crew_now() + 8 * BEEST_SECOND;
+	crew_start(party_connect, &party[0]);
+	crew_start(party_connect, &party[2]);
+	registry_run();
+	assert_int_equal(party[0].ret, 0);
+	assert_connected(&party[0], to(0, 2), &party[2]);
+	assert_connected(&party[2], to(2, 0), &party[0]);
+	assert_int_equal(party[2].pairs[to(2, 1)].result, -ETIMEDOUT);
+}
+
+/* One that was seen, never connected and has left: nobody waits for it until the deadline. */
+static void a_peer_that_leaves(void **state)
+{
+	(void)state;
+	mesh(3);
+	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0"), 0);
+	party[2].delay = 4 * BEEST_SECOND;
+	crew_start(close_later, &party[1]);
+	crew_start(party_connect, &party[0]);
+	party[2].count = 1;
+	crew_start(party_connect, &party[2]);
+	registry_run();
+	assert_int_equal(party[0].ret, -ESHUTDOWN);
+	assert_int_equal(party[0].pairs[0].result, -ESHUTDOWN);
+	assert_non_null(strstr(party[0].pairs[0].reason, "rank 1 on "));
+	assert_non_null(strstr(party[0].pairs[0].reason, " has left"));
+	assert_connected(&party[0], to(0, 2), &party[2]);
+	assert_int_equal(party[2].ret, 0);
+}
+
+/* A device that refuses one of them. */
+static void one_that_cannot_be_connected(void **state)
+{
+	(void)state;
+	mesh(2);
+	party_pair(&party[0], 9, IBV_QPT_UC)->qp = "none";
+	party[0].pairs[1].key = "other";
+	all_connect(2);
+	assert_int_equal(party[0].ret, -ENOENT);
+	assert_int_equal(party[0].pairs[1].result, -ENOENT);
+	assert_peer(&party[0], 0, &party[1], 0);
+	assert_int_equal(party[1].ret, 0);
+}
+
+static void at_once_or_not(void **state)
+{
+	int i;
+
+	(void)state;
+	mesh(2);
+	for (i = 0; i < 2; i++)
+		party[i].deadline = HARTEBEEST_ONCE;
+	for (i = 0; i < 8; i++) {
+		crew_start(party_connect, &party[i % 2]);
+		registry_run();
+		if (i == 0) {
+			assert_int_equal(party[0].ret, -EAGAIN);
+			assert_int_equal(party[0].pairs[0].result, -EAGAIN);
+			assert_non_null(strstr(party[0].pairs[0].reason, "no qp '1/0'"));
+		}
+	}
+	all_came(2);
+	assert_peer(&party[0], 0, &party[1], 0);
+	assert_peer(&party[1], 0, &party[0], 0);
+}
+
+/* ------------------------------------------------------------------------- UD, regions --- */
+
+static void datagrams(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		party_open(i, i, 3, NULL);
+		party_pair(&party[i], (i + 1) % 3, IBV_QPT_UD);
+		party[i].pairs[1] = party[i].pairs[0];		/* the same, another peer */
+		party[i].count = 2;
+		snprintf(party[i].names[0][1], 24, "ud%d", i);
+		snprintf(party[i].names[0][2], 24, "ud%d", (i + 1) % 3);
+		snprintf(party[i].names[1][2], 24, "ud%d", (i + 2) % 3);
+		party[i].pairs[1].peer_key = party[i].names[1][2];
+		party[i].pairs[1].regions = party[i].regions[1];
+	}
+	all_connect(3);
+	all_came(3);
+	for (i = 0; i < 3; i++) {
+		assert_connected(&party[i], 0, &party[(i + 1) % 3]);
+		assert_connected(&party[i], 1, &party[(i + 2) % 3]);
+		assert_int_equal(party[i].pairs[0].peer.qp_type, IBV_QPT_UD);
+	}
+}
+
+/* What a former process has left is not taken for a living peer's. */
+static void a_datagram_leftover(void **state)
+{
+	int i;
+
+	(void)state;
+	datagrams(state);
+	for (i = 0; i < 3; i++)
+		party_kill(&party[i]);
+	for (i = 0; i < 3; i++) {
+		party_open(i, i, 3, NULL);
+		party_pair(&party[i], (i + 1) % 3, IBV_QPT_UD);
+		snprintf(party[i].names[0][1], 24, "ud%d", i);
+		snprintf(party[i].names[0][2], 24, "ud%d", (i + 1) % 3);
+		assert_int_equal(hartebeest_msg_push(party[i].hb, "here", "x", 1), 0);
+	}
+	party[2].delay = BEEST_SECOND;
+	all_connect(3);
+	all_came(3);
+	for (i = 0; i < 3; i++)
+		assert_peer(&party[i], 0, &party[(i + 1) % 3], 0);
+}
+
+static void regions(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	party_open(0, 0, 2, NULL);
+	party_open(1, 1, 2, NULL);
+	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 4);
+	party_pair(&party[1], 0, IBV_QPT_RC);
+	all_connect(2);
+	all_came(2);
+	assert_int_equal(party[0].pairs[0].count, 0);
+	assert_int_equal(party[1].pairs[0].count, 4);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(party[1].regions[0][i].length, 4096 * (i + 1));
+		assert_int_not_equal(party[1].regions[0][i].rkey, 0);
+	}
+}
+
+static void too_little_room(void **state)
+{
+	(void)state;
+	party_open(0, 0, 2, NULL);
+	party_open(1, 1, 2, NULL);
+	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 3);
+	party_pair(&party[1], 0, IBV_QPT_RC)->room = 2;
+	all_connect(2);
+	assert_int_equal(party[0].ret, 0);
+	assert_int_equal(party[1].ret, -EMSGSIZE);
+	assert_int_equal(party[1].pairs[0].count, 3);
+	assert_int_equal(party[1].regions[0][1].length, 8192);
+	assert_non_null(strstr(party[1].pairs[0].reason, "offers 3 regions, there is room for 2"));
+}
+
+/* -------------------------------------------------------------------- what is refused --- */
+
+static int try(size_t count, int64_t deadline)
+{
+	return hartebeest_pairs_connect(party[0].hb, party[0].pairs, count, deadline);
+}
+
+static void nonsense(void **state)
+{
+	struct hartebeest_pair *pairs = party[0].pairs, good[2];
+
+	(void)state;
+	party_open(0, 0, 3, NULL);
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_pair(&party[0], 2, IBV_QPT_RC);
+	memcpy(good, pairs, sizeof(good));
+	assert_int_equal(try(0, 0), 0);
+	assert_int_equal(try(2, -2), -EINVAL);
+	assert_error_has("deadline -2 is invalid: give 0, HARTEBEEST_ONCE");
+
+	pairs[1].qp = pairs[0].qp;
+	assert_int_equal(try(2, 0), -EINVAL);
+	assert_error_has("two pairs have the queue pair 'q0-1'");
+	memcpy(pairs, good, sizeof(good));
+	pairs[1].key = pairs[0].key;
+	assert_int_equal(try(2, 0), -EINVAL);
+	assert_error_has("two pairs have the own key '0/1'");
+	memcpy(pairs, good, sizeof(good));
+	pairs[1].peer_key = NULL;
+	assert_int_equal(try(2, 0), -EINVAL);
+	assert_error_has("pair 1: the field peer_key is NULL");
+	memcpy(pairs, good, sizeof(good));
+	pairs[0].size = 0;
+	assert_int_equal(try(2, 0), -EINVAL);
+	memcpy(pairs, good, sizeof(good));
+	pairs[0].offered = 256;
+	assert_int_equal(try(2, 0), -EINVAL);
+	memcpy(pairs, good, sizeof(good));
+	pairs[1].size = sizeof(*pairs) + 8;
+	assert_int_equal(try(2, 0), -EINVAL);
+	assert_error_has("pair 1 has the size");
+	assert_int_equal(fake_kv.requests, 0);
+}
+
+/* A caller that was compiled with a later version's longer struct. */
+static void a_longer_struct(void **state)
+{
+	struct {
+		struct hartebeest_pair pair;
+		uint64_t later;
+	} longer[2];
+	size_t i;
+
+	(void)state;
+	party_open(0, 0, 3, NULL);
+	for (i = 0; i < 2; i++) {
+		longer[i].pair = *party_pair(&party[0], (int)i + 1, IBV_QPT_RC);
+		longer[i].pair.size = sizeof(longer[0]);
+		longer[i].later = 0;
+	}
+	assert_int_equal(hartebeest_pairs_connect(party[0].hb, &longer[0].pair, 2,
+						  HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(longer[1].pair.result, -EAGAIN);
+	longer[1].later = 1;
+	assert_int_equal(hartebeest_pairs_connect(party[0].hb, &longer[0].pair, 2,
+						  HARTEBEEST_ONCE), -E2BIG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(costs, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_mesh, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_stencil, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_leaves, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup, teardown),
+		cmocka_unit_test_setup_teardown(at_once_or_not, setup, teardown),
+		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, teardown),
+		cmocka_unit_test_setup_teardown(regions, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_little_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_longer_struct, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

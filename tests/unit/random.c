@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* random.c - random bytes: from where, how often the kernel is asked, after a fork */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "tests/support/unit.h"
+
+/* ------------------------------------------- instead of libc's syscall(2) --- */
+
+static int asked, refusal;
+static uint32_t drawn;
+static size_t most;			/* bytes of one answer */
+
+/* Bytes that never come twice within one process. */
+long syscall(long number, ...)
+{
+	unsigned char *buffer;
+	va_list arguments;
+	size_t i, size;
+
+	(void)number;
+	va_start(arguments, number);
+	buffer = va_arg(arguments, unsigned char *);
+	size = va_arg(arguments, size_t);
+	va_end(arguments);
+	__atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+	if (refusal) {
+		errno = refusal;
+		return -1;
+	}
+
+	size = size < most ? size : most;
+	for (i = 0; i + 4 <= size; i += 4)
+		*(uint32_t *)(void *)(buffer + i) = __atomic_add_fetch(&drawn, 1, __ATOMIC_RELAXED);
+	return (long)size;
+}
+
+static int setup(void **state)
+{
+	unsigned char rest[256];
+
+	(void)state;
+	refusal = 0;
+	most = SIZE_MAX;
+	beest_random(rest, sizeof(rest));	/* an empty pool is left */
+	asked = 0;
+	return 0;
+}
+
+/* --------------------------------------------------------------- tests --- */
+
+#ifdef SYS_getrandom
+static void many_numbers_for_one_call(void **state)
+{
+	uint32_t numbers[128];
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(numbers); i++) {
+		assert_int_equal(beest_random(&numbers[i], sizeof(numbers[i])), 0);
+		for (j = 0; j < i; j++)
+			assert_int_not_equal(numbers[i], numbers[j]);
+	}
+	assert_int_equal(asked, 2);
+}
+
+static void more_than_the_pool(void **state)
+{
+	uint32_t numbers[200] = { 0 };
+
+	(void)state;
+	assert_int_equal(beest_random(numbers, sizeof(numbers)), 0);
+	assert_int_equal(asked, 1);
+	assert_int_not_equal(numbers[199], 0);
+}
+
+/* In the child the pool is a copy: what it holds is the parent's to use. */
+static void a_forked_child_asks_again(void **state)
+{
+	int status = -1;
+	uint32_t number;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(beest_random(&number, sizeof(number)), 0);
+	assert_int_equal(asked, 1);
+	child = fork();
+	if (child == 0) {
+		beest_random(&number, sizeof(number));
+		_exit(asked);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(WEXITSTATUS(status), 2);
+	assert_int_equal(beest_random(&number, sizeof(number)), 0);
+	assert_int_equal(asked, 1);
+}
+
+static void *draw(void *data)
+{
+	return (void *)(intptr_t)beest_random(data, sizeof(uint32_t));
+}
+
+static void each_thread_has_its_own(void **state)
+{
+	uint32_t here, there;
+	pthread_t thread;
+	void *ret;
+
+	(void)state;
+	assert_int_equal(beest_random(&here, sizeof(here)), 0);
+	assert_int_equal(pthread_create(&thread, NULL, draw, &there), 0);
+	pthread_join(thread, &ret);
+	assert_null(ret);
+	assert_int_equal(asked, 2);
+	assert_int_not_equal(here, there);
+}
+
+/* An old kernel, early boot, and an answer that is cut short. */
+static void the_file_will_do(void **state)
+{
+	unsigned char one[32] = { 0 }, other[32] = { 0 };
+
+	(void)state;
+	refusal = ENOSYS;
+	assert_int_equal(beest_random(one, sizeof(one)), 0);
+	setup(NULL);
+	refusal = EAGAIN;
+	assert_int_equal(beest_random(other, sizeof(other)), 0);
+	assert_memory_not_equal(one, other, sizeof(one));
+	setup(NULL);
+	most = 8;
+	memset(one, 0, sizeof(one));
+	memset(other, 0, sizeof(other));
+	assert_int_equal(beest_random(one, sizeof(one)), 0);
+	assert_memory_not_equal(one + 8, other + 8, 24);	/* the rest is no zeros */
+}
+#endif
+
+static void it_stays_in_its_buffer(void **state)
+{
+	unsigned char bytes[9] = { 0 };
+
+	(void)state;
+	assert_int_equal(beest_random(bytes, 8), 0);
+	assert_int_equal(bytes[8], 0);
+	assert_int_equal(beest_random(bytes + 8, 0), 0);
+	assert_int_equal(bytes[8], 0);
+}
+
+/* The next descriptor that open(2) would give. */
+static int next_descriptor(void)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	close(fd);
+	return fd;
+}
+
+static void nothing_stays_open(void **state)
+{
+	int before = next_descriptor();
+	char byte;
+
+	(void)state;
+	refusal = ENOSYS;
+	assert_int_equal(beest_random(&byte, 1), 0);
+	assert_int_equal(next_descriptor(), before);
+}
+
+/* Neither call nor file: an error for a sequence number, not for a back-off. */
+static void without_descriptors(void **state)
+{
+	struct beest_backoff backoff;
+	struct rlimit limit, none;
+	int ret;
+	char byte;
+
+	(void)state;
+	refusal = ENOSYS;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	ret = beest_random(&byte, 1);
+	beest_clock_backoff_start(&backoff, 2);
+	setrlimit(RLIMIT_NOFILE, &limit);
+
+	assert_int_equal(ret, -EMFILE);
+	assert_error_is("cannot read /dev/urandom: Too many open files");
+	assert_int_not_equal(backoff.seed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#ifdef SYS_getrandom
+		cmocka_unit_test_setup(many_numbers_for_one_call, setup),
+		cmocka_unit_test_setup(more_than_the_pool, setup),
+		cmocka_unit_test_setup(a_forked_child_asks_again, setup),
+		cmocka_unit_test_setup(each_thread_has_its_own, setup),
+		cmocka_unit_test_setup(the_file_will_do, setup),
+#endif
+		cmocka_unit_test_setup(it_stays_in_its_buffer, setup),
+		cmocka_unit_test_setup(nothing_stays_open, setup),
+		cmocka_unit_test_setup(without_descriptors, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

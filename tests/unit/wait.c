@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: MIT */
+/* wait.c - deadlines, sentences, and who ends a wait */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "tests/support/crew.h"
+#include "tests/support/registry.h"
+#include "tests/support/unit.h"
+
+static struct beest_registry *one, *two;
+static struct fake_kv_server *server;
+
+#define GETS 40
+static char keys[GETS][64], names[GETS][8];
+static struct beest_wait_get gets[GETS];
+static int seen[GETS];			/* how often */
+static int verdict[GETS];		/* what see() says */
+
+static int see(void *data, const struct beest_record *record)
+{
+	size_t i = (size_t)((struct beest_wait_get *)data - gets);
+
+	(void)record;
+	seen[i]++;
+	return verdict[i] < 0 ? beest_fail(-verdict[i], "what is this") : verdict[i];
+}
+
+static int setup(void **state)
+{
+	size_t i;
+
+	(void)state;
+	registry_start();
+	server = fake_kv_server("a:1");
+	memset(seen, 0, sizeof(seen));
+	memset(gets, 0, sizeof(gets));
+	for (i = 0; i < GETS; i++) {
+		snprintf(names[i], sizeof(names[i]), "n%zu", i);
+		snprintf(keys[i], sizeof(keys[i]), "hb1/job/qp/n%zu", i);
+		gets[i].kind = BEEST_KIND_QP;
+		gets[i].key = keys[i];
+		gets[i].name = names[i];
+		gets[i].see = see;
+		gets[i].data = &gets[i];
+		verdict[i] = 1;
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	crew_clear();
+	registry_kill(one);
+	registry_kill(two);
+	one = two = NULL;
+	registry_end();
+	return 0;
+}
+
+static void make(void)
+{
+	one = registry_make(0, 2);
+	two = registry_make(1, 2);
+}
+
+static void publish(struct beest_registry *registry, size_t i)
+{
+	assert_int_equal(registry_publish(registry, BEEST_KIND_QP, names[i], "text"), 0);
+}
+
+static int wait_for(size_t count, int64_t deadline, bool once)
+{
+	struct beest_wait wait = {
+		.gets = gets, .count = count, .deadline = deadline, .once = once,
+	};
+
+	return beest_wait_run(one, &wait);
+}
+
+/* ----------------------------------------------------------------------- deadlines --- */
+
+static void what_is_there(void **state)
+{
+	(void)state;
+	make();
+	publish(two, 0);
+	publish(two, 1);
+	fake_kv_count_again();
+	assert_int_equal(wait_for(2, 0, false), 0);
+	assert_int_equal(fake_kv.round_trips, 1);
+	assert_int_equal(fake_kv.keys, 4);		/* the epoch, added and read; both */
+	assert_int_equal(seen[0], 1);
+}
+
+static void the_preset_one(void **state)
+{
+	int64_t began;
+
+	(void)state;
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	make();
+	began = registry_stage.now;
+	assert_int_equal(wait_for(1, 0, false), -ETIMEDOUT);
+	assert_error_is("after 3 s: no qp 'n0' (key hb1/job/qp/n0) was published; "
+			"server a:1 answers");
+	assert_in_range(registry_stage.now - began, 3 * BEEST_SECOND, 3 * BEEST_SECOND + BEEST_MS);
+}
+
+/* One that is over still looks once. */
+static void one_that_is_past(void **state)
+{
+	(void)state;
+	make();
+	publish(two, 0);
+	registry_stage.now += 100 * BEEST_SECOND;
+	assert_int_equal(wait_for(1, 1, false), 0);
+	assert_int_equal(wait_for(2, 1, false), -ETIMEDOUT);
+	assert_error_has("no qp 'n1' (key hb1/job/qp/n1) was published");
+	assert_int_equal(seen[0], 2);
+}
+
+static void once(void **state)
+{
+	(void)state;
+	make();
+	registry_publish(one, BEEST_KIND_MR, "x", "x");
+	registry_stage.log[0] = '\0';
+	fake_kv_count_again();
+	assert_int_equal(wait_for(1, 0, true), -EAGAIN);
+	assert_int_equal(fake_kv.round_trips, 1);
+	assert_string_equal(registry_stage.log, "");
+	publish(two, 0);
+	assert_int_equal(wait_for(1, 0, true), 0);
+	server->error = EHOSTDOWN;
+	assert_int_equal(wait_for(1, 0, true), -EHOSTDOWN);
+	assert_string_equal(registry_stage.log, "");
+}
+
+static void a_server_that_is_silent(void **state)
+{
+	int64_t began;
+
+	(void)state;
+	make();
+	publish(one, 1);
+	server->error = ECONNREFUSED;
+	began = registry_stage.now;
+	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ECONNREFUSED);
+	assert_error_has("tried for 2 s: server a:1");
+	assert_in_range(registry_stage.now - began, 2 * BEEST_SECOND, 3 * BEEST_SECOND);
+	assert_int_equal(registry_stage.warnings, 1);
+	assert_non_null(strstr(registry_stage.log, "trying again for up to "));
+}
+
+/* ----------------------------------------------------------------------- sentences --- */
+
+static void absent_first_and_refused_last(void **state)
+{
+	int64_t soon;
+
+	(void)state;
+	make();
+	publish(two, 0);
+	verdict[0] = 0;
+	gets[0].unmet = "has not connected";
+	soon = beest_clock_deadline(BEEST_SECOND);
+	assert_int_equal(wait_for(2, soon, false), -ETIMEDOUT);
+	assert_error_is("after 1 s: no qp 'n1' (key hb1/job/qp/n1) was published, qp 'n0' (key "
+			"hb1/job/qp/n0) was published, but has not connected; server a:1 answers");
+	soon = beest_clock_deadline(BEEST_SECOND);
+	assert_int_equal(wait_for(9, soon, false), -ETIMEDOUT);
+	assert_error_has("no qp 'n1' (key hb1/job/qp/n1) was published, no qp 'n2' (key "
+			 "hb1/job/qp/n2) was published, no qp 'n3' (key hb1/job/qp/n3) was "
+			 "published and 6 more; server");
+}
+
+/* A living peer may still replace what is not well formed. */
+static void what_is_no_record(void **state)
+{
+	int64_t soon;
+
+	(void)state;
+	make();
+	fake_kv_put(server, keys[0], "no record", 9, 0);
+	soon = beest_clock_deadline(BEEST_SECOND);
+	assert_int_equal(wait_for(1, soon, false), -EBADMSG);
+	assert_error_has("after 1 s: qp 'n0' (key hb1/job/qp/n0): ");
+	assert_int_equal(registry_stage.warnings, 1);
+	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: "));
+	publish(two, 0);
+	assert_int_equal(wait_for(1, 0, false), 0);
+}
+
+static void what_see_refuses(void **state)
+{
+	(void)state;
+	make();
+	publish(two, 0);
+	verdict[0] = -EINVAL;
+	assert_int_equal(wait_for(1, 0, false), -EINVAL);
+	assert_error_has("what is this");
+}
+
+/* ------------------------------------------------------------ asked again in turn --- */
+
+static uint64_t most_keys;
+
+static void keys_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	if (kv == one->kv && request->key_count > most_keys && request->key_count != 1 + 31)
+		most_keys = request->key_count;
+}
+
+static void eight_in_turn(void **state)
+{
+	size_t i;
+
+	(void)state;
+	make();
+	for (i = 0; i < 30; i++) {
+		gets[i].recheck = true;
+		publish(two, i);
+	}
+	assert_int_equal(wait_for(31, beest_clock_deadline(BEEST_MS), false), -ETIMEDOUT);
+	most_keys = 0;
+	memset(seen, 0, sizeof(seen));
+	for (i = 0; i < 30; i++)
+		gets[i].recheck = i != 7;
+	fake_kv.hook = keys_hook;
+	assert_int_equal(wait_for(31, beest_clock_deadline(200 * BEEST_MS), false), -ETIMEDOUT);
+	fake_kv.hook = NULL;
+	assert_int_equal(most_keys, 1 + 1 + 8 + 3);	/* after the first look; 3 are watched */
+	for (i = 0; i < 30; i++)
+		assert_true(i == 7 ? seen[i] == 1 : seen[i] > 2);
+}
+
+/* One that goes while others are awaited does not count any more. */
+static void one_that_goes_again(void **state)
+{
+	(void)state;
+	make();
+	publish(two, 0);
+	gets[0].recheck = true;
+	verdict[0] = 1;
+	gets[1].recheck = true;
+	assert_int_equal(wait_for(2, beest_clock_deadline(BEEST_MS), false), -ETIMEDOUT);
+	assert_true(gets[0].got);
+	assert_false(gets[1].got);
+}
+
+/* --------------------------------------------------------------- interrupt and each --- */
+
+static int asked;
+
+static int interrupt(void *data)
+{
+	(void)data;
+	return ++asked < 5 ? 0 : beest_fail(EINTR, "enough");
+}
+
+static void interrupted(void **state)
+{
+	(void)state;
+	registry_stage.interrupt = interrupt;
+	make();
+	asked = 0;
+	assert_int_equal(wait_for(1, 0, false), -EINTR);
+	assert_error_is("enough");
+	assert_int_equal(asked, 5);
+	publish(two, 0);
+	assert_int_equal(wait_for(1, 0, false), 0);		/* nobody asks for what is there */
+	assert_int_equal(asked, 5);
+}
+
+static int each(void *data)
+{
+	int *left = data;
+
+	return --*left > 0 ? 0 : *left == 0 ? 1 : beest_fail(ECANCELED, "each");
+}
+
+static void each_look(void **state)
+{
+	int left = 4;
+	struct beest_wait wait = { .gets = gets, .count = 1, .each = each, .data = &left };
+
+	(void)state;
+	make();
+	fake_kv_count_again();
+	assert_int_equal(beest_wait_run(one, &wait), 0);
+	assert_int_equal(fake_kv.round_trips, 4);
+	assert_int_equal(beest_wait_run(one, &wait), -ECANCELED);
+	assert_error_is("each");
+}
+
+/* -------------------------------------------------------------- who else is there --- */
+
+/* A member that waits for n0, which never comes. */
+struct waiter {
+	struct beest_registry *registry;
+	struct beest_wait_get get;
+	int64_t delay, began, ended;
+	int ret;
+	char error[1024];
+};
+
+static void waiter_run(void *data)
+{
+	struct waiter *waiter = data;
+	struct beest_wait wait = { .gets = &waiter->get, .count = 1 };
+
+	crew_pass(waiter->delay);
+	waiter->began = crew_now();
+	waiter->ret = registry_publish(waiter->registry, BEEST_KIND_MR,
+				       waiter->registry == one ? "o" : "t", "x");
+	if (waiter->ret == 0)
+		waiter->ret = beest_wait_run(waiter->registry, &wait);
+	waiter->ended = crew_now();
+	snprintf(waiter->error, sizeof(waiter->error), "%s", waiter->ret ? beest_error_text() : "");
+}
+
+static struct waiter waiters[2];
+
+static struct waiter *waiter_start(size_t i, struct beest_registry *registry, int64_t delay)
+{
+	memset(&waiters[i], 0, sizeof(waiters[i]));
+	waiters[i].registry = registry;
+	waiters[i].delay = delay;
+	waiters[i].get = gets[0];
+	waiters[i].get.see = NULL;
+	crew_start(waiter_run, &waiters[i]);
+	return &waiters[i];
+}
+
+static void both_are_told(int ret, const char *text, int64_t delay, int64_t within)
+{
+	size_t i;
+
+	waiter_start(0, one, 0);
+	waiter_start(1, two, delay);
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		if (waiters[i].ret != ret || !strstr(waiters[i].error, text))
+			print_error("%zu: %s\n", i, waiters[i].error);
+		assert_int_equal(waiters[i].ret, ret);
+		assert_non_null(strstr(waiters[i].error, text));
+		assert_in_range(waiters[i].ended - waiters[1].began, 0, within);
+	}
+}
+
+static void a_rank_that_runs_twice(void **state)
+{
+	static const int64_t delays[] = { 0, 10 * BEEST_MS, 500 * BEEST_MS, 3 * BEEST_SECOND };
+	size_t i;
+
+	(void)state;
+	crew_need();
+	for (i = 0; i < 4; i++) {
+		teardown(state);
+		setup(state);
+		one = registry_make(1, 2);
+		two = registry_make(1, 2);
+		both_are_told(-EADDRINUSE, "rank 1 runs twice: as pid ", delays[i],
+			      2 * BEEST_SECOND);
+	}
+}
+
+/* Two contexts of a process may share its rank. */
+static void two_contexts(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 5 * BEEST_SECOND;
+	one = registry_make(1, 2);
+	registry_stage.same_process = true;
+	two = registry_make(1, 2);
+	both_are_told(-ETIMEDOUT, "no qp 'n0'", 0, 6 * BEEST_SECOND);
+}
+
+/* A former run's presence is replaced without a word where it has left. */
+static void an_heir(void **state)
+{
+	(void)state;
+	make();
+	publish(two, 1);
+	beest_registry_close(two);
+	two = registry_make(1, 2);
+	publish(two, 1);
+	one = (registry_kill(one), two);
+	two = NULL;
+	assert_int_equal(wait_for(1, beest_clock_deadline(3 * BEEST_SECOND), false), -ETIMEDOUT);
+}
+
+static void another_list_of_servers(void **state)
+{
+	(void)state;
+	crew_need();
+	one = registry_make(0, 2);
+	registry_stage.servers = "a:1 b:1";
+	two = registry_make(1, 2);
+	both_are_told(-EPROTO, "another list of servers", 0, 2100 * BEEST_MS);
+	assert_non_null(strstr(waiters[0].error, "meet on server a:1"));
+}
+
+static void other_participants(void **state)
+{
+	(void)state;
+	crew_need();
+	one = registry_make(0, 2);
+	two = registry_make(1, 3);
+	both_are_told(-EPROTO, "other participants", 0, 2100 * BEEST_MS);
+	assert_non_null(strstr(waiters[0].error, "(2 ranks)"));
+	assert_non_null(strstr(waiters[0].error, "(3 ranks)"));
+}
+
+static void other_participants_later(void **state)
+{
+	(void)state;
+	crew_need();
+	one = registry_make(0, 2);
+	two = registry_make(1, 3);
+	both_are_told(-EPROTO, "other participants", 4 * BEEST_SECOND, 3 * BEEST_SECOND);
+}
+
+/* What a former run has left there is only suspicious. */
+static void a_leftover(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	two = registry_make(1, 3);
+	waiter_start(1, two, 0);
+	registry_run();
+	assert_int_equal(waiters[1].ret, -ETIMEDOUT);
+	registry_kill(two);
+	two = NULL;
+	one = registry_make(0, 2);
+	waiter_start(0, one, 0);
+	registry_run();
+	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(waiters[0].error, "; rank 1 on "));
+	assert_non_null(strstr(waiters[0].error, " had other participants"));
+	registry_kill(one);
+	one = registry_make(0, 2);
+	waiter_start(0, one, 0);
+	registry_run();
+	assert_null(strstr(waiters[0].error, "had other"));
+}
+
+/* -------------------------------------------------------------- who has left or failed --- */
+
+static void leave(void *data)
+{
+	crew_pass(700 * BEEST_MS);
+	beest_registry_close(data);
+	two = NULL;
+}
+
+static struct waiter *waiter_of_two(void)
+{
+	struct waiter *waiter = waiter_start(0, one, 0);
+
+	waiter->get.has_author = true;
+	waiter->get.rank = 1;
+	waiter->get.author = two->presence.incarnation;
+	return waiter;
+}
+
+static void the_author_leaves(void **state)
+{
+	struct waiter *waiter;
+
+	(void)state;
+	crew_need();
+	make();
+	publish(two, 1);
+	waiter = waiter_of_two();
+	crew_start(leave, two);
+	registry_run();
+	assert_int_equal(waiter->ret, -ESHUTDOWN);
+	assert_non_null(strstr(waiter->error, "rank 1 on "));
+	assert_non_null(strstr(waiter->error, "has left"));
+	/* it may come back, for a second */
+	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 3000 * BEEST_MS);
+}
+
+static void the_author_fails(void **state)
+{
+	struct waiter *waiter;
+
+	(void)state;
+	crew_need();
+	make();
+	publish(two, 1);
+	two->presence.self.state = BEEST_RANK_FAILED;
+	strcpy(two->presence.self.reason, "no luck");
+	beest_presence_put(two);
+	assert_int_equal(registry_look(two, 0), 0);
+	fake_kv_put(server, "hb1/job/news", "0123456789abcdef", 16, 0);
+	waiter = waiter_of_two();
+	registry_run();
+	assert_int_equal(waiter->ret, -ECONNABORTED);
+	assert_non_null(strstr(waiter->error, "has failed: no luck"));
+	assert_in_range(waiter->ended - waiter->began, 0, BEEST_SECOND);
+}
+
+/* Of the same rank, but not of whom we know: its heir may come. */
+static void a_former_run_has_left(void **state)
+{
+	struct waiter *waiter;
+
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	make();
+	publish(two, 1);
+	waiter = waiter_of_two();
+	waiter->get.author.bytes[15] ^= 1;
+	crew_start(leave, two);
+	registry_run();
+	assert_int_equal(waiter->ret, -ETIMEDOUT);
+	assert_null(strstr(waiter->error, "has left"));
+}
+
+static int news_read, presence_read;
+static int64_t news_from;
+
+static void news_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	for (i = 0; i < request->key_count && kv == one->kv; i++) {
+		news_read += crew_now() > news_from &&
+			     strcmp(request->keys[i], "hb1/job/news") == 0;
+		presence_read += strcmp(request->keys[i], "hb1/job/rank/1") == 0;
+	}
+}
+
+/* However often it looks, and the presence only when the news have changed. */
+static void news_once_a_second(void **state)
+{
+	struct waiter *waiter;
+
+	(void)state;
+	crew_need();
+	make();
+	publish(two, 1);
+	fake_kv_put(server, "hb1/job/news", "0123456789abcdef", 16, 0);
+	waiter = waiter_of_two();
+	fake_kv.hook = news_hook;
+	news_read = presence_read = 0;
+	news_from = crew_now() + 3 * BEEST_SECOND;
+	registry_run();
+	fake_kv.hook = NULL;
+	assert_int_equal(waiter->ret, -ETIMEDOUT);
+	assert_in_range(news_read, 6, 8);		/* in seven seconds; at first more often */
+	assert_int_equal(presence_read, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_preset_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_is_past, setup, teardown),
+		cmocka_unit_test_setup_teardown(once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_server_that_is_silent, setup, teardown),
+		cmocka_unit_test_setup_teardown(absent_first_and_refused_last, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_no_record, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_see_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(eight_in_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_goes_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_look, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_rank_that_runs_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(two_contexts, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_heir, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_list_of_servers, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_participants, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_participants_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_leftover, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_author_leaves, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_author_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_former_run_has_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(news_once_a_second, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
