@@ -60,10 +60,14 @@ static int wait_here(void)
 
 int main(void)
 {
+	const char *number;
 	int here, there;
 
 	hartebeest_init();
-	here = atoi(hartebeest_get_sysvar("HARTEBEEST_NID"));
+	number = hartebeest_get_sysvar("HARTEBEEST_NID");
+	if (!number)
+		return give_up("reading HARTEBEEST_NID");
+	here = atoi(number);
 	there = !here;
 
 	hartebeest_create_local_pd(pd[here]);
