@@ -507,27 +507,45 @@ static int gate_is_mine(struct gathering *g, bool unknown)
 	return ret;
 }
 
-static void taker_delete(struct gathering *g)
+static void write_alone(struct gathering *g, const struct beest_kv_write *write)
 {
-	struct beest_look_extra taker = {
-		.server = g->server,
-		.write = { .verb = BEEST_KV_DELETE, .key = g->taker_key },
-	};
+	struct beest_look_extra extra = { .server = g->server, .write = *write };
 	struct beest_look look = {
-		.extras = &taker, .extra_count = 1,
+		.extras = &extra, .extra_count = 1,
 		.deadline = beest_clock_deadline(BEEST_SECOND),
 	};
 
 	beest_look_take(g->registry, &look);
 }
 
+static void taker_delete(struct gathering *g)
+{
+	write_alone(g, &(struct beest_kv_write){
+		.verb = BEEST_KV_DELETE, .key = g->taker_key,
+	});
+}
+
+/*
+ * All have come, and no number said so: a server lost the counter, or had it from a former
+ * run.  Ahead of the gate nobody counts for the next pass, for which it begins anew.
+ */
+static void counter_restart(struct gathering *g)
+{
+	write_alone(g, &(struct beest_kv_write){
+		.verb = BEEST_KV_SET, .key = g->count_key, .value = "0", .size = 1,
+		.ttl = beest_lease_ttl(g->registry->leases),
+	});
+}
+
 /* What a server does not answer, the wait's own look tells. */
-static int gate_take(struct gathering *g)
+static int gate_take(struct gathering *g, bool unknown)
 {
 	char sentence[BEEST_ERROR_SIZE];
 	int ret;
 
 	ret = records_read(g);
+	if (ret == 0 && unknown && !g->calls_roll && all_are_here(g, 0))
+		counter_restart(g);
 	if (ret == 0)
 		ret = gate_open(g);
 	if (ret == 0 && !g->calls_roll && !all_are_here(g, 0))
@@ -553,7 +571,7 @@ static int gate_late(struct gathering *g)
 		pause = LATE_UNKNOWN;
 	g->due = now + pause;
 
-	return gate_is_mine(g, elapsed >= g->unknown) > 0 ? gate_take(g) : 0;
+	return gate_is_mine(g, elapsed >= g->unknown) > 0 ? gate_take(g, elapsed >= g->unknown) : 0;
 }
 
 static int gather_each(void *data)

@@ -543,6 +543,38 @@ static void restarted_server(void **state)
 	assert_in_range(n, 20, 800);
 }
 
+static int restarted_in;
+
+static void early_restart_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	if (restart_at == 1)
+		restarted_in = ranks[0].passed;
+	restart_hook(kv, request);
+}
+
+/* A few passes without the counter, and who comes last is known again. */
+static void lost_counter(void **state)
+{
+	int i, n;
+
+	(void)state;
+	for (n = 1; ; n++) {
+		fake_kv_reset();
+		restart_at = n;
+		fake_kv.hook = early_restart_hook;
+		ranks_make(4, "aaaaaaaa");
+		registry_run();
+		if (restart_at || restarted_in > 2)
+			break;
+		all_have(4, 8);
+		for (i = 0; i < 4; i++)
+			assert_true(ranks[i].ended - ranks[i].came < BEEST_SECOND / 2);
+		ranks_free(true);
+	}
+	fake_kv.hook = NULL;
+	assert_in_range(n, 20, 800);
+}
+
 static void in_time(int n)
 {
 	int i;
@@ -733,6 +765,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(left, setup, teardown),
 		cmocka_unit_test_setup_teardown(failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
+		cmocka_unit_test_setup_teardown(lost_counter, setup, teardown),
 		cmocka_unit_test_setup_teardown(whatever_fails_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_server_that_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_of_several_is_away, setup, teardown),
