@@ -37,6 +37,8 @@ struct pairs {
 	struct pairing *list;
 	struct beest_wait_get *gets;
 	size_t count;
+	int failure;				/* that ended the wait, but no deadline */
+	char why[BEEST_ERROR_SIZE];		/* its whole sentence */
 };
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
@@ -275,8 +277,10 @@ static void pair_left(void *data)
 	pair_fail(pairing->pair, -ESHUTDOWN);
 }
 
+/* All authors together may take a second, or a server that is away delays the deadline. */
 static int pairs_each(void *data)
 {
+	const int64_t end = beest_clock_deadline(BEEST_SECOND);
 	struct pairs *pairs = data;
 	struct beest_rank_body body;
 	struct pairing *pairing;
@@ -284,11 +288,11 @@ static int pairs_each(void *data)
 
 	for (i = 0; i < pairs->count; i++) {
 		pairing = &pairs->list[i];
-		if (!pairing->unknown)
+		if (!pairing->unknown || beest_clock_left(end) == 0)
 			continue;
 		pairing->unknown = false;
 		if (beest_presence_ask(pairs->context.registry, pairing->handshake.get.rank,
-				       &pairing->handshake.get.author, BEEST_SECOND,
+				       &pairing->handshake.get.author, beest_clock_left(end),
 				       &body) != -ESTALE)
 			beest_authors_note(pairs->context.authors,
 					   &pairing->handshake.get.author,
@@ -298,7 +302,34 @@ static int pairs_each(void *data)
 	return 0;
 }
 
-/* @of: for each get, the pairing it belongs to. */
+/*
+ * Where a peer is missing, its pair has the result.  Where none is, an own record did not
+ * reach its server, and any peer may wait for it: all pairs have the result.
+ * @of: for each get, the pairing it belongs to.
+ */
+static void pairs_blame(struct pairs *pairs, struct pairing *const *of, size_t count, int ret)
+{
+	const bool in_vain = ret == -ETIMEDOUT || ret == -EAGAIN;
+	struct hartebeest_pair *pair;
+	bool missing = false;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		missing |= !pairs->gets[i].got;
+	if (!missing && ret == -EAGAIN)
+		beest_fail(EAGAIN, "not all of this end is stored yet");
+	pairs->failure = in_vain ? 0 : ret;
+	snprintf(pairs->why, sizeof(pairs->why), "%s", beest_error_text());
+	for (i = 0; i < count; i++) {
+		pair = of[i]->pair;
+		if (pairs->gets[i].got == missing || pair->result < 0)
+			continue;
+		pair_fail(pair, ret);
+		if (missing && in_vain)
+			beest_wait_say(&pairs->gets[i], pair->reason, sizeof(pair->reason));
+	}
+}
+
 static int pairs_wait(struct pairs *pairs, int64_t deadline)
 {
 	struct beest_wait wait = {
@@ -328,16 +359,8 @@ static int pairs_wait(struct pairs *pairs, int64_t deadline)
 			pairs->list[i].qp->local.transport != BEEST_UD;
 	}
 	ret = wait.count ? beest_wait_run(pairs->context.registry, &wait) : 0;
-	for (i = 0; i < wait.count && ret < 0; i++) {
-		if (pairs->gets[i].got)
-			continue;
-		of[i]->pair->result = ret;
-		if (ret == -ETIMEDOUT || ret == -EAGAIN)
-			beest_wait_say(&pairs->gets[i], of[i]->pair->reason,
-				       sizeof(of[i]->pair->reason));
-		else
-			pair_fail(of[i]->pair, ret);
-	}
+	if (ret < 0)
+		pairs_blame(pairs, of, wait.count, ret);
 	free(of);
 	free(own_keys);
 
@@ -500,7 +523,7 @@ static void pairs_start(struct pairs *pairs)
 	}
 }
 
-/* The first failed result, with its sentence. */
+/* The first failed result, with its sentence: where there is a longer one, with that. */
 static int pairs_result(const struct pairs *pairs)
 {
 	const struct hartebeest_pair *pair;
@@ -510,7 +533,8 @@ static int pairs_result(const struct pairs *pairs)
 		pair = pairs->list[i].pair;
 		if (pair->result < 0)
 			return beest_fail(-pair->result, "queue pair '%s' and '%s': %s", pair->qp,
-					  pair->peer_key, pair->reason);
+					  pair->peer_key, pair->result == pairs->failure ?
+					  pairs->why : pair->reason);
 	}
 
 	return 0;

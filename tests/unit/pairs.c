@@ -397,6 +397,63 @@ static void datagrams(void **state)
 	}
 }
 
+static const char *looked_for;
+static int found;
+
+static void visit_key(const char *key, const void *value, size_t size, void *data)
+{
+	(void)value;
+	(void)size;
+	(void)data;
+	found += strstr(key, looked_for) != NULL;
+}
+
+static bool is_stored(const char *server, const char *key)
+{
+	looked_for = key;
+	found = 0;
+	fake_kv_visit(fake_kv_server(server), visit_key, NULL);
+	return found > 0;
+}
+
+/* The peer is there, but cannot find this end: its record's server is away. */
+static void an_own_record_that_is_not_stored(void **state)
+{
+	const char *two = "exchange.servers=a:1,b:1", *up, *down;
+	int i, stored = 0, lost = 0;
+
+	(void)state;
+	party_open(1, 1, 2, two);
+	party_pair(&party[1], 0, IBV_QPT_UD);
+	snprintf(party[1].names[0][1], 24, "there");
+	assert_int_equal(hartebeest_pairs_connect(party[1].hb, party[1].pairs, 1,
+						  HARTEBEEST_ONCE), -EAGAIN);
+	up = is_stored("a:1", "/there") ? "a:1" : "b:1";
+	down = up[0] == 'a' ? "b:1" : "a:1";
+	assert_true(is_stored(up, "/there"));
+	fake_kv_server(down)->error = EHOSTDOWN;
+	for (i = 0; i < 8; i++) {
+		party_open(0, 0, 2, two);
+		party_pair(&party[0], 1, IBV_QPT_UD);
+		snprintf(party[0].names[0][1], 24, "own%d-%d", i, 7919 * i);
+		snprintf(party[0].names[0][2], 24, "there");
+		crew_start(party_connect, &party[0]);
+		registry_run();
+		if (is_stored(up, party[0].names[0][1])) {
+			assert_int_equal(party[0].ret, 0);
+			stored++;
+		} else {
+			assert_int_equal(party[0].ret, -EHOSTDOWN);
+			assert_int_equal(party[0].pairs[0].result, -EHOSTDOWN);
+			assert_non_null(strstr(party[0].error, down));
+			lost++;
+		}
+		party_kill(&party[0]);
+	}
+	assert_true(stored && lost);
+	fake_kv_server(down)->error = 0;
+}
+
 /* What a former process has left is not taken for a living peer's. */
 static void a_datagram_leftover(void **state)
 {
@@ -536,6 +593,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(at_once_or_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, teardown),
 		cmocka_unit_test_setup_teardown(regions, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_little_room, setup, teardown),
