@@ -64,6 +64,25 @@ static bool presence_differs(const struct beest_rank_body *own,
 	       own->participants != other->participants;
 }
 
+/* Two threads that wait may judge the same server. */
+static void put_note(struct beest_registry *registry, size_t server, bool put)
+{
+	pthread_mutex_lock(&registry->lock);
+	registry->serverlist.put[server] = put;
+	pthread_mutex_unlock(&registry->lock);
+}
+
+static bool put_is_known(struct beest_registry *registry, size_t server)
+{
+	bool put;
+
+	pthread_mutex_lock(&registry->lock);
+	put = registry->serverlist.put[server];
+	pthread_mutex_unlock(&registry->lock);
+
+	return put;
+}
+
 /*
  * Puts the own presence under the plain name, best effort: a look that comes later shows
  * whether it is there.
@@ -93,8 +112,8 @@ static void serverlist_put(struct beest_registry *registry, size_t server, int64
 	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
 	pthread_mutex_unlock(&registry->lock);
 	write.size = (size_t)beest_record_encode(&record, list->key, bytes, sizeof(bytes));
-	list->put[server] = beest_kv_run(registry->kv, &request, 1,
-					 beest_clock_deadline(PUT_TIME)) == 0;
+	put_note(registry, server, beest_kv_run(registry->kv, &request, 1,
+						beest_clock_deadline(PUT_TIME)) == 0);
 	beest_kv_values_free(&value, 1);
 }
 
@@ -138,7 +157,7 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	struct difference difference = { NULL, NULL };
 	struct beest_rank_body body;
 	struct beest_record record;
-	bool found, differs, was_put = list->put[server];
+	bool found, differs, was_put = put_is_known(registry, server);
 
 	if (!beest_presence_is_put(registry))
 		return 0;
@@ -151,7 +170,7 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 
 	if (differs && was_put) {
 		serverlist_put(registry, server, TOLD_TTL);
-		list->put[server] = false;
+		put_note(registry, server, false);
 		return serverlist_differs(registry, server, record.rank, &body, &difference);
 	}
 	serverlist_put(registry, server, beest_lease_ttl(registry->leases));
