@@ -1783,11 +1783,17 @@ static void open_parties(struct party *parties, int count)
 	}
 }
 
-/* Not before all have arrived: each skips its own time. */
+#define SETTLE_MS 300
+
+/*
+ * Not before all have arrived: each skips its own time.  A roll call that a former run's
+ * records have confused needs a late look or two, until each knows who else has come.
+ */
 static void hurry_when_waiting(int threads)
 {
 	while (fake_clock_waiting() < threads)
 		pause_ms(1);
+	pause_ms(SETTLE_MS);
 	fake_clock_hurry();
 }
 
