@@ -277,7 +277,7 @@ static void pair_left(void *data)
 	pair_fail(pairing->pair, -ESHUTDOWN);
 }
 
-/* All authors together may take a second, or a server that is away delays the deadline. */
+/* At most a second for all authors together: a server that is away must not cost more. */
 static int pairs_each(void *data)
 {
 	const int64_t end = beest_clock_deadline(BEEST_SECOND);
@@ -523,7 +523,7 @@ static void pairs_start(struct pairs *pairs)
 	}
 }
 
-/* The first failed result, with its sentence: where there is a longer one, with that. */
+/* The first failed result.  The wait's own sentence is whole, a pair's may be cut. */
 static int pairs_result(const struct pairs *pairs)
 {
 	const struct hartebeest_pair *pair;

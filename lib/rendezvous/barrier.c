@@ -544,12 +544,15 @@ static int gate_take(struct gathering *g, bool unknown)
 	int ret;
 
 	ret = records_read(g);
-	if (ret == 0 && unknown && !g->calls_roll && all_are_here(g, 0))
-		counter_restart(g);
-	if (ret == 0)
-		ret = gate_open(g);
-	if (ret == 0 && !g->calls_roll && !all_are_here(g, 0))
+	if (ret == 0 && g->calls_roll) {
+		ret = roll_open(g);
+	} else if (ret == 0 && !all_are_here(g, 0)) {
 		ret = missing_judge(g);
+	} else if (ret == 0) {
+		if (unknown)
+			counter_restart(g);
+		ret = gate_open(g);
+	}
 	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 	taker_delete(g);
 	if (ret == 0 || beest_kv_transient(ret))
@@ -562,6 +565,7 @@ static int gate_take(struct gathering *g, bool unknown)
 static int gate_late(struct gathering *g)
 {
 	int64_t now = beest_clock_now(), elapsed = now - g->began, pause = elapsed / 4;
+	bool unknown = elapsed >= g->unknown;
 
 	if (now < g->due)
 		return 0;
@@ -571,7 +575,7 @@ static int gate_late(struct gathering *g)
 		pause = LATE_UNKNOWN;
 	g->due = now + pause;
 
-	return gate_is_mine(g, elapsed >= g->unknown) > 0 ? gate_take(g, elapsed >= g->unknown) : 0;
+	return gate_is_mine(g, unknown) > 0 ? gate_take(g, unknown) : 0;
 }
 
 static int gather_each(void *data)
