@@ -457,25 +457,31 @@ static void leave(void *data)
 	rank_free(data, false);
 }
 
-static void left(void **state)
+/* The third rank ends while two wait for it: they are told at once, and why. */
+static void third_ends(void (*end)(void *), int errno_wanted, const char *who, const char *why)
 {
 	int i;
 
-	(void)state;
 	ranks_make(3, "a");
 	registry_run();
 	for (i = 0; i < 2; i++) {
 		ranks[i].names = "a";
 		crew_start(rank_run, &ranks[i]);
 	}
-	crew_start(leave, &ranks[2]);
+	crew_start(end, &ranks[2]);
 	registry_run();
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(ranks[i].ret, -ESHUTDOWN);
-		assert_non_null(strstr(ranks[i].error, "rank 2 on "));
-		assert_non_null(strstr(ranks[i].error, " has left"));
+		assert_int_equal(ranks[i].ret, -errno_wanted);
+		assert_non_null(strstr(ranks[i].error, who));
+		assert_non_null(strstr(ranks[i].error, why));
 		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
 	}
+}
+
+static void left(void **state)
+{
+	(void)state;
+	third_ends(leave, ESHUTDOWN, "rank 2 on ", " has left");
 }
 
 static void say_failed(void *data)
@@ -491,22 +497,8 @@ static void say_failed(void *data)
 
 static void failed(void **state)
 {
-	int i;
-
 	(void)state;
-	ranks_make(3, "a");
-	registry_run();
-	for (i = 0; i < 2; i++) {
-		ranks[i].names = "a";
-		crew_start(rank_run, &ranks[i]);
-	}
-	crew_start(say_failed, &ranks[2]);
-	registry_run();
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(ranks[i].ret, -ECONNABORTED);
-		assert_non_null(strstr(ranks[i].error, "out of luck"));
-		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
-	}
+	third_ends(say_failed, ECONNABORTED, "rank 2 on ", " has failed: out of luck");
 }
 
 /* ------------------------------------------------------------ servers that fail --- */
