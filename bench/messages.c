@@ -103,7 +103,7 @@ static int library_work(struct bench_rank *rank)
 	for (i = 0; i < rank->pass->size; i++) {
 		keys[i] = message_key(rank, i);
 		hartebeest_message_preset(&messages[i]);
-		messages[i].key = keys[i].text;
+		messages[i].peer_key = keys[i].text;
 		messages[i].buffer = received(rank, i);
 		messages[i].room = LENGTH;
 	}

@@ -17,7 +17,7 @@ int ours_open(struct bench_rank *rank)
 	char id[32], count[48], server[64], job[64], limit[48];
 	const char *options[] = { id, count, server, job, limit, NULL };
 	const struct bench_pass *pass = rank->pass;
-	struct hartebeest *hb = NULL;
+	struct hartebeest_context *hb = NULL;
 	int ret;
 
 	snprintf(id, sizeof(id), "job.rank=%d", rank->rank);

@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 {
 	char servers[64], job[64], found[8];
 	const char *options[] = { servers, job, NULL }, *own, *other;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 
 	if (argc < 4)
 		return 2;

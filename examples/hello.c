@@ -11,7 +11,7 @@ int main(void)
 	const char *offer[] = { "mr" };
 	struct hartebeest_remote_mr there;
 	struct hartebeest_pair pair;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;

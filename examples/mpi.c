@@ -33,11 +33,11 @@ static void try(int ret)
 }
 
 /* MPI knows rank and size of any launcher; a job of its own keeps other runs apart. */
-static struct hartebeest *open_as_mpi_says(void)
+static struct hartebeest_context *open_as_mpi_says(void)
 {
 	char own[32], all[32], job[48] = "";
 	const char *options[] = { own, all, job, NULL };
-	struct hartebeest *hb = NULL;
+	struct hartebeest_context *hb = NULL;
 
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -52,8 +52,8 @@ static struct hartebeest *open_as_mpi_says(void)
 }
 
 /* One queue pair; what is written over it goes into the memory that its peer offers. */
-static void prepare(struct hartebeest *hb, struct hartebeest_pair *pair, const char *name,
-		    const char *own_key, const char *peer_key)
+static void prepare(struct hartebeest_context *hb, struct hartebeest_pair *pair,
+		    const char *name, const char *own_key, const char *peer_key)
 {
 	hartebeest_pair_preset(pair);
 	pair->qp = name;
@@ -62,7 +62,7 @@ static void prepare(struct hartebeest *hb, struct hartebeest_pair *pair, const c
 	try(hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL));
 }
 
-static int ring(struct hartebeest *hb)
+static int ring(struct hartebeest_context *hb)
 {
 	int next = (rank + 1) % size, previous = (rank + size - 1) % size;
 	char out[32], in[32], next_in[32], previous_out[32];
@@ -104,7 +104,7 @@ static int ring(struct hartebeest *hb)
 	return numbers[1] == previous;
 }
 
-static int messages(struct hartebeest *hb)
+static int messages(struct hartebeest_context *hb)
 {
 	int previous = (rank + size - 1) % size, number = -1;
 	char own_key[32], previous_key[32];
@@ -120,12 +120,12 @@ static int messages(struct hartebeest *hb)
 
 int main(int argc, char **argv)
 {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	int good, all_good = 0;
 
 	MPI_Init(&argc, &argv);
 	hb = open_as_mpi_says();
-	good = hartebeest_port(hb) < 0 ? messages(hb) : ring(hb);
+	good = hartebeest_port_num(hb) < 0 ? messages(hb) : ring(hb);
 	MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	hartebeest_close(hb);
 	MPI_Finalize();

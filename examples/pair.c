@@ -25,7 +25,7 @@
 #define LENGTH 8192
 
 static struct {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	int64_t start;
 	int rank;
 	char me[32], peer[32];		/* keys */

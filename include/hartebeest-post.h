@@ -33,16 +33,13 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include <infiniband/verbs.h>
 
+#include "hartebeest-clock.h"
+
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#ifndef HARTEBEEST_INLINE
-#define HARTEBEEST_INLINE static inline
 #endif
 
 /* Host to network byte order and back, without <arpa/inet.h> and all it declares. */
@@ -247,22 +244,6 @@ HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_w
 
 	return ret < 0 ? -EIO : ret;
 }
-
-/*
- * Nanoseconds of CLOCK_MONOTONIC, the clock of all deadlines here.  Where <time.h> has
- * no such clock (-std=c99, -std=c11), the library's own function is called.
- */
-#ifndef CLOCK_MONOTONIC
-int64_t hartebeest_clock(void);
-#else
-HARTEBEEST_INLINE int64_t hartebeest_clock(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-#endif
 
 /*
  * Spins until at least one completion is there and takes up to count; -ETIMEDOUT

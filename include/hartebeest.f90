@@ -125,10 +125,10 @@ module hartebeest
        integer(c_int) :: hartebeest_mr_publish
      end function hartebeest_mr_publish
 
-     function hartebeest_mr_fetch(hb, key, mr) bind(c)
+     function hartebeest_mr_fetch(hb, peer_key, mr) bind(c)
        import :: c_char, c_int, c_ptr, hartebeest_remote_mr
        type(c_ptr), value :: hb
-       character(kind=c_char), intent(in) :: key(*)
+       character(kind=c_char), intent(in) :: peer_key(*)
        type(hartebeest_remote_mr), intent(out) :: mr
        integer(c_int) :: hartebeest_mr_fetch
      end function hartebeest_mr_fetch
@@ -151,10 +151,10 @@ module hartebeest
      end function hartebeest_qp_publish
 
      ! remote: c_null_ptr, or c_loc() of a type(hartebeest_remote_qp)
-     function hartebeest_qp_fetch(hb, key, remote) bind(c)
+     function hartebeest_qp_fetch(hb, peer_key, remote) bind(c)
        import :: c_char, c_int, c_ptr
        type(c_ptr), value :: hb, remote
-       character(kind=c_char), intent(in) :: key(*)
+       character(kind=c_char), intent(in) :: peer_key(*)
        integer(c_int) :: hartebeest_qp_fetch
      end function hartebeest_qp_fetch
 
@@ -168,17 +168,17 @@ module hartebeest
        integer(c_int) :: hartebeest_peer_text
      end function hartebeest_peer_text
 
-     function hartebeest_qp_connect(hb, name, key) bind(c)
+     function hartebeest_qp_connect(hb, name, peer_key) bind(c)
        import :: c_char, c_int, c_ptr
        type(c_ptr), value :: hb
-       character(kind=c_char), intent(in) :: name(*), key(*)
+       character(kind=c_char), intent(in) :: name(*), peer_key(*)
        integer(c_int) :: hartebeest_qp_connect
      end function hartebeest_qp_connect
 
-     function hartebeest_qp_confirm(hb, name, key) bind(c)
+     function hartebeest_qp_confirm(hb, name, peer_key) bind(c)
        import :: c_char, c_int, c_ptr
        type(c_ptr), value :: hb
-       character(kind=c_char), intent(in) :: name(*), key(*)
+       character(kind=c_char), intent(in) :: name(*), peer_key(*)
        integer(c_int) :: hartebeest_qp_confirm
      end function hartebeest_qp_confirm
 
@@ -200,10 +200,10 @@ module hartebeest
        integer(c_int) :: hartebeest_msg_push
      end function hartebeest_msg_push
 
-     function hartebeest_msg_wait(hb, key, buffer, size, length) bind(c)
+     function hartebeest_msg_wait(hb, peer_key, buffer, size, length) bind(c)
        import :: c_char, c_int, c_ptr, c_size_t
        type(c_ptr), value :: hb, buffer
-       character(kind=c_char), intent(in) :: key(*)
+       character(kind=c_char), intent(in) :: peer_key(*)
        integer(c_size_t), value :: size
        integer(c_size_t), intent(out) :: length
        integer(c_int) :: hartebeest_msg_wait

@@ -57,6 +57,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "hartebeest-clock.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -64,7 +66,7 @@ extern "C" {
 /* A deadline that has passed already: one look, then -EAGAIN, and no line in the log. */
 #define HARTEBEEST_ONCE ((int64_t)-1)
 
-struct hartebeest;
+struct hartebeest_context;
 
 /* ------------------------------------------------------------ context --- */
 
@@ -85,7 +87,7 @@ struct hartebeest;
  *
  * Since: 0.1
  */
-int hartebeest_open(struct hartebeest **hbp, const char *const *options);
+int hartebeest_open(struct hartebeest_context **hbp, const char *const *options);
 
 /**
  * hartebeest_close() - destroy all objects and take back what was published
@@ -99,7 +101,7 @@ int hartebeest_open(struct hartebeest **hbp, const char *const *options);
  *
  * Since: 0.1
  */
-void hartebeest_close(struct hartebeest *hb);
+void hartebeest_close(struct hartebeest_context *hb);
 
 /**
  * hartebeest_error() - the calling thread's last failure, as a sentence
@@ -118,7 +120,7 @@ const char *hartebeest_error(void);
  *
  * Since: 0.1
  */
-int hartebeest_rank(const struct hartebeest *hb);
+int hartebeest_rank(const struct hartebeest_context *hb);
 
 /**
  * hartebeest_size() - the number of ranks that take part
@@ -127,7 +129,7 @@ int hartebeest_rank(const struct hartebeest *hb);
  *
  * Since: 0.1
  */
-int hartebeest_size(const struct hartebeest *hb);
+int hartebeest_size(const struct hartebeest_context *hb);
 
 /**
  * hartebeest_job() - the name space of this run, "-" when nobody named one
@@ -136,7 +138,7 @@ int hartebeest_size(const struct hartebeest *hb);
  *
  * Since: 0.1
  */
-const char *hartebeest_job(const struct hartebeest *hb);
+const char *hartebeest_job(const struct hartebeest_context *hb);
 
 /**
  * hartebeest_origin() - rank, size and job, each with where it came from
@@ -149,27 +151,27 @@ const char *hartebeest_job(const struct hartebeest *hb);
  *
  * Since: 0.1
  */
-const char *hartebeest_origin(const struct hartebeest *hb, const char **warning);
+const char *hartebeest_origin(const struct hartebeest_context *hb, const char **warning);
 
 /**
- * hartebeest_context() - the device, opened if it was not yet
+ * hartebeest_verbs() - the device, opened if it was not yet
  * @verbs: owned by the context; closed by hartebeest_close()
  *
  * Since: 0.1
  */
-int hartebeest_context(struct hartebeest *hb, struct ibv_context **verbs);
+int hartebeest_verbs(struct hartebeest_context *hb, struct ibv_context **verbs);
 
 /**
- * hartebeest_port() - the number of the port in use, opened if it was not yet
+ * hartebeest_port_num() - the number of the port in use, opened if it was not yet
  *
  * Returns 1 or more, or a negative errno.
  *
  * Since: 0.1
  */
-int hartebeest_port(struct hartebeest *hb);
+int hartebeest_port_num(struct hartebeest_context *hb);
 
 /**
- * hartebeest_address_text() - which port, GID, P_Key and IP address, and why these
+ * hartebeest_device_text() - which port, GID, P_Key and IP address, and why these
  * @text: receives the choice, its reason, and the refusal of all others; cut to fit
  *
  * Chooses as hartebeest_qp_init() does for RC, from what the tables hold now; opens the
@@ -178,7 +180,7 @@ int hartebeest_port(struct hartebeest *hb);
  *
  * Since: 0.1
  */
-int hartebeest_address_text(struct hartebeest *hb, char *text, size_t size);
+int hartebeest_device_text(struct hartebeest_context *hb, char *text, size_t size);
 
 /* A path from this host to an IP address.  Integers have host byte order. */
 struct hartebeest_path {
@@ -220,7 +222,8 @@ struct hartebeest_path {
  *
  * Since: 0.1
  */
-int hartebeest_resolve(struct hartebeest *hb, const char *ip, struct hartebeest_path *path);
+int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,
+		       struct hartebeest_path *path);
 
 /**
  * hartebeest_option_get() - the value of an option as text, and where it came from
@@ -234,7 +237,7 @@ int hartebeest_resolve(struct hartebeest *hb, const char *ip, struct hartebeest_
  *
  * Since: 0.1
  */
-int hartebeest_option_get(const struct hartebeest *hb, const char *name, char *text,
+int hartebeest_option_get(const struct hartebeest_context *hb, const char *name, char *text,
 			  size_t size, const char **source);
 
 /* Values of syslog(3). */
@@ -256,7 +259,7 @@ enum hartebeest_log_level {
  *
  * Since: 0.1
  */
-int hartebeest_log_set(struct hartebeest *hb, int level,
+int hartebeest_log_set(struct hartebeest_context *hb, int level,
 		       void (*write)(void *data, int level, const char *text), void *data);
 
 /* --------------------------------------------------------------- event --- */
@@ -286,7 +289,7 @@ struct hartebeest_event {
  *
  * Since: 0.1
  */
-int hartebeest_event_get(struct hartebeest *hb, struct hartebeest_event *event,
+int hartebeest_event_get(struct hartebeest_context *hb, struct hartebeest_event *event,
 			 int64_t deadline);
 
 /**
@@ -298,7 +301,7 @@ int hartebeest_event_get(struct hartebeest *hb, struct hartebeest_event *event,
  *
  * Since: 0.1
  */
-int hartebeest_event_fd(struct hartebeest *hb);
+int hartebeest_event_fd(struct hartebeest_context *hb);
 
 /* ------------------------------------- protection domain, completion queue --- */
 
@@ -311,13 +314,14 @@ int hartebeest_event_fd(struct hartebeest *hb);
  *
  * Since: 0.1
  */
-int hartebeest_pd_create(struct hartebeest *hb, const char *name, struct ibv_pd **pd);
+int hartebeest_pd_create(struct hartebeest_context *hb, const char *name,
+			 struct ibv_pd **pd);
 
 /* Returns 0 or -ENOENT.  Since: 0.1 */
-int hartebeest_pd_get(struct hartebeest *hb, const char *name, struct ibv_pd **pd);
+int hartebeest_pd_get(struct hartebeest_context *hb, const char *name, struct ibv_pd **pd);
 
 /* Returns 0, -ENOENT, or -EBUSY while regions or queue pairs stand on it.  Since: 0.1 */
-int hartebeest_pd_destroy(struct hartebeest *hb, const char *name);
+int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name);
 
 /**
  * hartebeest_cq_create() - create a completion queue
@@ -328,14 +332,14 @@ int hartebeest_pd_destroy(struct hartebeest *hb, const char *name);
  *
  * Since: 0.1
  */
-int hartebeest_cq_create(struct hartebeest *hb, const char *name, int depth,
+int hartebeest_cq_create(struct hartebeest_context *hb, const char *name, int depth,
 			 struct ibv_cq **cq);
 
 /* Returns 0 or -ENOENT.  Since: 0.1 */
-int hartebeest_cq_get(struct hartebeest *hb, const char *name, struct ibv_cq **cq);
+int hartebeest_cq_get(struct hartebeest_context *hb, const char *name, struct ibv_cq **cq);
 
 /* Returns 0, -ENOENT, or -EBUSY while a queue pair uses it.  Since: 0.1 */
-int hartebeest_cq_destroy(struct hartebeest *hb, const char *name);
+int hartebeest_cq_destroy(struct hartebeest_context *hb, const char *name);
 
 /* ------------------------------------------------------ memory region --- */
 
@@ -354,7 +358,7 @@ int hartebeest_cq_destroy(struct hartebeest *hb, const char *name);
  *
  * Since: 0.1
  */
-int hartebeest_mr_create(struct hartebeest *hb, const char *name, const char *pd,
+int hartebeest_mr_create(struct hartebeest_context *hb, const char *name, const char *pd,
 			 size_t length, int access, struct ibv_mr **mr);
 
 /**
@@ -365,7 +369,7 @@ int hartebeest_mr_create(struct hartebeest *hb, const char *name, const char *pd
  *
  * Since: 0.1
  */
-int hartebeest_mr_register(struct hartebeest *hb, const char *name, const char *pd,
+int hartebeest_mr_register(struct hartebeest_context *hb, const char *name, const char *pd,
 			   void *address, size_t length, int access, struct ibv_mr **mr);
 
 /**
@@ -376,18 +380,18 @@ int hartebeest_mr_register(struct hartebeest *hb, const char *name, const char *
  *
  * Since: 0.1
  */
-int hartebeest_mr_register_dmabuf(struct hartebeest *hb, const char *name, const char *pd,
-				  int fd, uint64_t offset, size_t length, uint64_t iova,
-				  int access, struct ibv_mr **mr);
+int hartebeest_mr_register_dmabuf(struct hartebeest_context *hb, const char *name,
+				  const char *pd, int fd, uint64_t offset, size_t length,
+				  uint64_t iova, int access, struct ibv_mr **mr);
 
 /* Returns 0 or -ENOENT.  Since: 0.1 */
-int hartebeest_mr_get(struct hartebeest *hb, const char *name, struct ibv_mr **mr);
+int hartebeest_mr_get(struct hartebeest_context *hb, const char *name, struct ibv_mr **mr);
 
 /*
  * Takes back what was published of it, and frees a buffer of hartebeest_mr_create().
  * Returns 0, -ENOENT or -EBUSY.  Since: 0.1
  */
-int hartebeest_mr_destroy(struct hartebeest *hb, const char *name);
+int hartebeest_mr_destroy(struct hartebeest_context *hb, const char *name);
 
 /* What a peer needs to reach a region, and what mr_fetch brings. */
 struct hartebeest_remote_mr {
@@ -408,11 +412,11 @@ struct hartebeest_remote_mr {
  *
  * Since: 0.1
  */
-int hartebeest_mr_publish(struct hartebeest *hb, const char *name, const char *key);
+int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name, const char *key);
 
 /**
  * hartebeest_mr_fetch() - wait for a region that a peer publishes
- * @key: as the peer gave it to hartebeest_mr_publish()
+ * @peer_key: as the peer gave it to hartebeest_mr_publish()
  * @mr:  filled on success
  *
  * Each call asks the server again, and ignores a record whose author's rank belongs to
@@ -426,15 +430,18 @@ int hartebeest_mr_publish(struct hartebeest *hb, const char *name, const char *k
  *
  * Since: 0.1
  */
-int hartebeest_mr_fetch(struct hartebeest *hb, const char *key,
+int hartebeest_mr_fetch(struct hartebeest_context *hb, const char *peer_key,
 			struct hartebeest_remote_mr *mr);
 
 /* --------------------------------------------------------- queue pair --- */
 
+/* The type of the option qp_init_attr.qp_type: in C++ a bare 0 is no enum. */
+#define HARTEBEEST_QPT_PRESET ((enum ibv_qp_type)0)
+
 /**
  * hartebeest_qp_create() - create a queue pair in the state RESET
  * @pd, @send_cq, @recv_cq: names; the two queues may be one
- * @type: enum ibv_qp_type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD; 0: the option
+ * @type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD; HARTEBEEST_QPT_PRESET: the option
  *        qp_init_attr.qp_type
  * @qp:   may be NULL; owned by the context
  *
@@ -447,8 +454,9 @@ int hartebeest_mr_fetch(struct hartebeest *hb, const char *key,
  *
  * Since: 0.1
  */
-int hartebeest_qp_create(struct hartebeest *hb, const char *name, const char *pd, int type,
-			 const char *send_cq, const char *recv_cq, struct ibv_qp **qp);
+int hartebeest_qp_create(struct hartebeest_context *hb, const char *name, const char *pd,
+			 int type, const char *send_cq, const char *recv_cq,
+			 struct ibv_qp **qp);
 
 /**
  * hartebeest_qp_create_attr() - the same from a filled struct ibv_qp_init_attr
@@ -457,20 +465,22 @@ int hartebeest_qp_create(struct hartebeest *hb, const char *name, const char *pd
  *
  * Since: 0.1
  */
-int hartebeest_qp_create_attr(struct hartebeest *hb, const char *name, const char *pd,
-			      struct ibv_qp_init_attr *attr, struct ibv_qp **qp);
+int hartebeest_qp_create_attr(struct hartebeest_context *hb, const char *name,
+			      const char *pd, struct ibv_qp_init_attr *attr,
+			      struct ibv_qp **qp);
 
 /* Returns 0 or -ENOENT.  Since: 0.1 */
-int hartebeest_qp_get(struct hartebeest *hb, const char *name, struct ibv_qp **qp);
+int hartebeest_qp_get(struct hartebeest_context *hb, const char *name, struct ibv_qp **qp);
 
 /* What the device granted at creation.  Returns 0 or -ENOENT.  Since: 0.1 */
-int hartebeest_qp_cap(struct hartebeest *hb, const char *name, struct ibv_qp_cap *cap);
+int hartebeest_qp_cap(struct hartebeest_context *hb, const char *name,
+		      struct ibv_qp_cap *cap);
 
 /*
  * Takes back what was published of it.  Returns 0, -ENOENT or the errno of
  * ibv_destroy_qp(3).  Since: 0.1
  */
-int hartebeest_qp_destroy(struct hartebeest *hb, const char *name);
+int hartebeest_qp_destroy(struct hartebeest_context *hb, const char *name);
 
 /**
  * hartebeest_qp_init() - RESET -> INIT: receives may be posted from here on
@@ -482,7 +492,7 @@ int hartebeest_qp_destroy(struct hartebeest *hb, const char *name);
  *
  * Since: 0.1
  */
-int hartebeest_qp_init(struct hartebeest *hb, const char *name);
+int hartebeest_qp_init(struct hartebeest_context *hb, const char *name);
 
 /**
  * hartebeest_qp_publish() - let the peer find this queue pair
@@ -494,7 +504,7 @@ int hartebeest_qp_init(struct hartebeest *hb, const char *name);
  *
  * Since: 0.1
  */
-int hartebeest_qp_publish(struct hartebeest *hb, const char *name, const char *key);
+int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name, const char *key);
 
 /*
  * What is known of a fetched queue pair.  Its rank, host and device as a sentence:
@@ -524,11 +534,12 @@ struct hartebeest_remote_qp {
  *
  * Since: 0.1
  */
-int hartebeest_peer_text(struct hartebeest *hb, const char *peer_key, char *text, size_t size);
+int hartebeest_peer_text(struct hartebeest_context *hb, const char *peer_key, char *text,
+			 size_t size);
 
 /**
  * hartebeest_qp_fetch() - wait for a queue pair that a peer publishes
- * @key:    as the peer gave it to hartebeest_qp_publish()
+ * @peer_key:    as the peer gave it to hartebeest_qp_publish()
  * @remote: may be NULL
  *
  * Each call asks the server again; what came is kept under the key for
@@ -541,13 +552,13 @@ int hartebeest_peer_text(struct hartebeest *hb, const char *peer_key, char *text
  *
  * Since: 0.1
  */
-int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
+int hartebeest_qp_fetch(struct hartebeest_context *hb, const char *peer_key,
 			struct hartebeest_remote_qp *remote);
 
 /**
  * hartebeest_qp_connect() - to RTS against a fetched peer
  * @name: of the own queue pair, in RESET or INIT
- * @key:  of the peer, as given to hartebeest_qp_fetch()
+ * @peer_key:  of the peer, as given to hartebeest_qp_fetch()
  *
  * Both ends call this and neither waits for the other: before the first message is
  * sent, hartebeest_qp_confirm() (or a barrier) makes sure that the peer is there.
@@ -574,7 +585,8 @@ int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
  *
  * Since: 0.1
  */
-int hartebeest_qp_connect(struct hartebeest *hb, const char *name, const char *key);
+int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
+			  const char *peer_key);
 
 /**
  * hartebeest_qp_confirm() - wait until the peer is connected to this queue pair
@@ -596,13 +608,14 @@ int hartebeest_qp_connect(struct hartebeest *hb, const char *name, const char *k
  *
  * Since: 0.1
  */
-int hartebeest_qp_confirm(struct hartebeest *hb, const char *name, const char *key);
+int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
+			  const char *peer_key);
 
 /**
  * hartebeest_qp_follow() - has the peer been replaced? then connect to the new one
  * @remote: filled when it was; may be NULL
  *
- * Looks once at the record under @key and waits for nobody (a quarter of a second at most
+ * Looks once at the record under @peer_key and waits for nobody (a quarter of a second at most
  * for the server).  When a peer that restarted has published another queue pair there,
  * this end goes through RESET and connects to it with the sequence number it has already
  * published.  Whether that peer is connected too, hartebeest_qp_confirm() tells.  A
@@ -615,8 +628,8 @@ int hartebeest_qp_confirm(struct hartebeest *hb, const char *name, const char *k
  *
  * Since: 0.1
  */
-int hartebeest_qp_follow(struct hartebeest *hb, const char *name, const char *key,
-			 struct hartebeest_remote_qp *remote);
+int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
+			 const char *peer_key, struct hartebeest_remote_qp *remote);
 
 /**
  * hartebeest_qp_reset() - any state -> RESET
@@ -626,7 +639,7 @@ int hartebeest_qp_follow(struct hartebeest *hb, const char *name, const char *ke
  *
  * Since: 0.1
  */
-int hartebeest_qp_reset(struct hartebeest *hb, const char *name);
+int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name);
 
 /**
  * hartebeest_qp_reconnect() - after a failure, or when the peer restarted
@@ -640,7 +653,8 @@ int hartebeest_qp_reset(struct hartebeest *hb, const char *name);
  *
  * Since: 0.1
  */
-int hartebeest_qp_reconnect(struct hartebeest *hb, const char *name, const char *key);
+int hartebeest_qp_reconnect(struct hartebeest_context *hb, const char *name,
+			    const char *peer_key);
 
 /**
  * hartebeest_qp_refill_set() - who posts the receives of this queue pair
@@ -656,7 +670,7 @@ int hartebeest_qp_reconnect(struct hartebeest *hb, const char *name, const char 
  *
  * Since: 0.1
  */
-int hartebeest_qp_refill_set(struct hartebeest *hb, const char *name,
+int hartebeest_qp_refill_set(struct hartebeest_context *hb, const char *name,
 			     int (*refill)(void *data, struct ibv_qp *qp), void *data);
 
 /* Where a UD message goes: arguments of hartebeest_post_send_ud(). */
@@ -673,8 +687,8 @@ struct hartebeest_address {
  *
  * Since: 0.1
  */
-int hartebeest_qp_address(struct hartebeest *hb, const char *name, const char *key,
-			  struct hartebeest_address *address);
+int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
+			  const char *peer_key, struct hartebeest_address *address);
 
 /**
  * hartebeest_completion_text() - a completion as a sentence, with both ends named
@@ -686,7 +700,7 @@ int hartebeest_qp_address(struct hartebeest *hb, const char *name, const char *k
  *
  * Since: 0.1
  */
-int hartebeest_completion_text(struct hartebeest *hb, const struct ibv_wc *wc,
+int hartebeest_completion_text(struct hartebeest_context *hb, const struct ibv_wc *wc,
 			       char *text, size_t size);
 
 /* ------------------------------------------------------------- many pairs --- */
@@ -748,8 +762,8 @@ static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
  *
  * Since: 0.1
  */
-int hartebeest_pairs_connect(struct hartebeest *hb, struct hartebeest_pair *pairs, size_t count,
-			     int64_t deadline);
+int hartebeest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *pairs,
+			     size_t count, int64_t deadline);
 
 /* ----------------------------------------------------- message, barrier --- */
 
@@ -761,7 +775,7 @@ int hartebeest_pairs_connect(struct hartebeest *hb, struct hartebeest_pair *pair
  *
  * Since: 0.1
  */
-int hartebeest_msg_push(struct hartebeest *hb, const char *key, const void *data,
+int hartebeest_msg_push(struct hartebeest_context *hb, const char *key, const void *data,
 			size_t length);
 
 /**
@@ -776,8 +790,8 @@ int hartebeest_msg_push(struct hartebeest *hb, const char *key, const void *data
  *
  * Since: 0.1
  */
-int hartebeest_msg_wait(struct hartebeest *hb, const char *key, void *buffer, size_t size,
-			size_t *length);
+int hartebeest_msg_wait(struct hartebeest_context *hb, const char *peer_key, void *buffer,
+			size_t size, size_t *length);
 
 /*
  * One message of hartebeest_msgs_wait().  Set by hartebeest_message_preset(), then filled;
@@ -785,7 +799,7 @@ int hartebeest_msg_wait(struct hartebeest *hb, const char *key, void *buffer, si
  */
 struct hartebeest_message {
 	size_t size;		/* of the caller's struct: the preset sets it */
-	const char *key;	/* under which it was pushed */
+	const char *peer_key;	/* under which it was pushed */
 	void *buffer;		/* receives it; may be NULL when room is 0 */
 	size_t room;		/* bytes; 0 asks for no data and takes any message */
 	/* out */
@@ -818,11 +832,11 @@ static inline void hartebeest_message_preset(struct hartebeest_message *message)
  *
  * Since: 0.1
  */
-int hartebeest_msgs_wait(struct hartebeest *hb, struct hartebeest_message *messages,
+int hartebeest_msgs_wait(struct hartebeest_context *hb, struct hartebeest_message *messages,
 			 size_t count, size_t need, int64_t deadline);
 
 /* Returns 0, or -ENOENT when there is no such message.  Since: 0.1 */
-int hartebeest_msg_delete(struct hartebeest *hb, const char *key);
+int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key);
 
 /**
  * hartebeest_barrier() - wait until every rank of the job is here
@@ -837,7 +851,7 @@ int hartebeest_msg_delete(struct hartebeest *hb, const char *key);
  *
  * Since: 0.1
  */
-int hartebeest_barrier(struct hartebeest *hb, const char *name);
+int hartebeest_barrier(struct hartebeest_context *hb, const char *name);
 
 #ifdef __cplusplus
 }

@@ -28,18 +28,8 @@
 #include <infiniband/verbs.h>
 
 #include "hartebeest-c.h"
-
-/*
- * The original's name space has the name of the struct in hartebeest.h, and C++ allows
- * but one of them.  Here the struct is called hartebeest_handle; C's linkage does not
- * know the difference.
- */
-#ifdef HARTEBEEST_H
-#error "include hartebeest.hh before hartebeest.h"
-#endif
-#define hartebeest hartebeest_handle
 #include "hartebeest.h"
-#undef hartebeest
+
 
 namespace hartebeest {
 

@@ -29,14 +29,15 @@
 #include "lib/verbs/qp.h"
 
 /* Last line of a function: the failure is complete here and nowhere below. */
-static int done(const struct hartebeest *hb, int ret)
+static int done(const struct hartebeest_context *hb, int ret)
 {
 	if (ret < 0 && hb)
 		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
 	return ret;
 }
 
-static int refuse_argument(const struct hartebeest *hb, const char *function, const char *why)
+static int refuse_argument(const struct hartebeest_context *hb, const char *function,
+			   const char *why)
 {
 	return done(hb, beest_fail(EINVAL, "%s(): %s", function, why));
 }
@@ -78,7 +79,7 @@ static int check_arguments(const char *function, const char *names,
 
 /* Objects by name: what most functions begin with. */
 #define DEFINE_FIND(type)								\
-	static int find_##type(struct hartebeest *hb, const char *name,		\
+	static int find_##type(struct hartebeest_context *hb, const char *name,		\
 			       struct beest_##type **object)			\
 	{									\
 		struct beest_node *node;					\
@@ -99,14 +100,15 @@ DEFINE_FIND(qp)
 
 /* ------------------------------------------------------------- context --- */
 
-HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest **hbp, const char *const *options)
+HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest_context **hbp,
+				      const char *const *options)
 {
 	if (!hbp)
 		return refuse_argument(NULL, __func__, "hbp is NULL");
 	return beest_context_open(hbp, options);
 }
 
-HARTEBEEST_EXPORT void hartebeest_close(struct hartebeest *hb)
+HARTEBEEST_EXPORT void hartebeest_close(struct hartebeest_context *hb)
 {
 	beest_context_close(hb);
 }
@@ -116,7 +118,7 @@ HARTEBEEST_EXPORT const char *hartebeest_error(void)
 	return beest_error_text();
 }
 
-HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest *hb)
+HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest_context *hb)
 {
 	REQUIRE(hb);
 	if (hb->launch.rank < 0)
@@ -125,7 +127,7 @@ HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest *hb)
 	return hb->launch.rank;
 }
 
-HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest *hb)
+HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest_context *hb)
 {
 	REQUIRE(hb);
 	if (hb->launch.participants.count == 0)
@@ -134,7 +136,7 @@ HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest *hb)
 	return (int)hb->launch.participants.count;
 }
 
-HARTEBEEST_EXPORT const char *hartebeest_job(const struct hartebeest *hb)
+HARTEBEEST_EXPORT const char *hartebeest_job(const struct hartebeest_context *hb)
 {
 	if (!hb) {
 		beest_fail(EINVAL, "%s(): hb is NULL", __func__);
@@ -143,7 +145,7 @@ HARTEBEEST_EXPORT const char *hartebeest_job(const struct hartebeest *hb)
 	return hb->launch.job;
 }
 
-HARTEBEEST_EXPORT const char *hartebeest_origin(const struct hartebeest *hb,
+HARTEBEEST_EXPORT const char *hartebeest_origin(const struct hartebeest_context *hb,
 						const char **warning)
 {
 	if (!hb) {
@@ -155,7 +157,8 @@ HARTEBEEST_EXPORT const char *hartebeest_origin(const struct hartebeest *hb,
 	return hb->launch.source;
 }
 
-HARTEBEEST_EXPORT int hartebeest_context(struct hartebeest *hb, struct ibv_context **verbs)
+HARTEBEEST_EXPORT int hartebeest_verbs(struct hartebeest_context *hb,
+				       struct ibv_context **verbs)
 {
 	const struct beest_device *device;
 
@@ -165,7 +168,7 @@ HARTEBEEST_EXPORT int hartebeest_context(struct hartebeest *hb, struct ibv_conte
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_port(struct hartebeest *hb)
+HARTEBEEST_EXPORT int hartebeest_port_num(struct hartebeest_context *hb)
 {
 	const struct beest_device *device;
 
@@ -174,7 +177,8 @@ HARTEBEEST_EXPORT int hartebeest_port(struct hartebeest *hb)
 	return device->port;
 }
 
-HARTEBEEST_EXPORT int hartebeest_address_text(struct hartebeest *hb, char *text, size_t size)
+HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char *text,
+					     size_t size)
 {
 	const struct beest_device *device;
 	int64_t pkey;
@@ -208,7 +212,7 @@ static void copy_path(const struct beest_pathrec *found, struct hartebeest_path 
 	path->life_time = found->life_time;
 }
 
-HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest *hb, const char *ip,
+HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,
 					 struct hartebeest_path *path)
 {
 	struct beest_pathrec found;
@@ -219,8 +223,9 @@ HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest *hb, const char *ip,
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest *hb, const char *name,
-					    char *text, size_t size, const char **source)
+HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest_context *hb,
+					    const char *name, char *text, size_t size,
+					    const char **source)
 {
 	REQUIRE(hb, name, text);
 	if (size == 0)
@@ -228,9 +233,9 @@ HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest *hb, const c
 	return beest_options_text(&hb->options, name, text, size, source);
 }
 
-HARTEBEEST_EXPORT int hartebeest_log_set(struct hartebeest *hb, int level,
-					 void (*write)(void *data, int level,
-						       const char *text), void *data)
+HARTEBEEST_EXPORT int hartebeest_log_set(struct hartebeest_context *hb, int level,
+					 void (*write)(void *data, int level, const char *text),
+					 void *data)
 {
 	REQUIRE(hb);
 	if (level < HARTEBEEST_LOG_NONE || level > HARTEBEEST_LOG_DEBUG)
@@ -245,7 +250,7 @@ HARTEBEEST_EXPORT int hartebeest_log_set(struct hartebeest *hb, int level,
 
 /* --------------------------------------------------------------- event --- */
 
-HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest *hb,
+HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
 					   struct hartebeest_event *event, int64_t deadline)
 {
 	struct beest_events *events;
@@ -255,7 +260,7 @@ HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest *hb,
 	return done(hb, beest_events_get(events, event, deadline));
 }
 
-HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest *hb)
+HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest_context *hb)
 {
 	struct beest_events *events;
 
@@ -266,7 +271,7 @@ HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest *hb)
 
 /* -------------------------------------- protection domain, completion queue --- */
 
-HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const char *name,
 					   struct ibv_pd **pd)
 {
 	const struct beest_device *device;
@@ -282,7 +287,7 @@ HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest *hb, const char *na
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest_context *hb, const char *name,
 					struct ibv_pd **pd)
 {
 	struct beest_pd *found;
@@ -293,14 +298,14 @@ HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest *hb, const char *name,
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest *hb, const char *name)
+HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name)
 {
 	REQUIRE(hb, name);
 	return done(hb, beest_context_destroy(hb, &beest_pd_kind, name));
 }
 
-HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest *hb, const char *name, int depth,
-					   struct ibv_cq **cq)
+HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,
+					   int depth, struct ibv_cq **cq)
 {
 	const struct beest_device *device;
 	struct beest_cq *made;
@@ -318,7 +323,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest *hb, const char *na
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest_context *hb, const char *name,
 					struct ibv_cq **cq)
 {
 	struct beest_cq *found;
@@ -329,7 +334,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest *hb, const char *name,
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest *hb, const char *name)
+HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest_context *hb, const char *name)
 {
 	REQUIRE(hb, name);
 	return done(hb, beest_context_destroy(hb, &beest_cq_kind, name));
@@ -338,7 +343,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest *hb, const char *n
 /* ------------------------------------------------------- memory region --- */
 
 /* What precedes and follows each way to make a region. */
-static int mr_begin(struct hartebeest *hb, const char *name, const char *pd_name,
+static int mr_begin(struct hartebeest_context *hb, const char *name, const char *pd_name,
 		    size_t length, struct beest_pd **pd)
 {
 	int ret;
@@ -350,8 +355,8 @@ static int mr_begin(struct hartebeest *hb, const char *name, const char *pd_name
 	return ret < 0 ? ret : find_pd(hb, pd_name, pd);
 }
 
-static int mr_end(struct hartebeest *hb, const char *name, int ret, struct beest_mr *mr,
-		  struct ibv_mr **out)
+static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
+		  struct beest_mr *mr, struct ibv_mr **out)
 {
 	if (ret < 0)
 		return done(hb, beest_fail_prefix(ret, "memory region '%s'", name));
@@ -362,8 +367,8 @@ static int mr_end(struct hartebeest *hb, const char *name, int ret, struct beest
 }
 
 /* @address is NULL for a buffer of the library's own. */
-static int mr_create(struct hartebeest *hb, const char *name, const char *pd, void *address,
-		     size_t length, int access, struct ibv_mr **out)
+static int mr_create(struct hartebeest_context *hb, const char *name, const char *pd,
+		     void *address, size_t length, int access, struct ibv_mr **out)
 {
 	struct beest_pd *domain = NULL;
 	struct beest_mr *mr = NULL;
@@ -375,7 +380,7 @@ static int mr_create(struct hartebeest *hb, const char *name, const char *pd, vo
 	return mr_end(hb, name, ret, mr, out);
 }
 
-HARTEBEEST_EXPORT int hartebeest_mr_create(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_mr_create(struct hartebeest_context *hb, const char *name,
 					   const char *pd, size_t length, int access,
 					   struct ibv_mr **out)
 {
@@ -383,17 +388,19 @@ HARTEBEEST_EXPORT int hartebeest_mr_create(struct hartebeest *hb, const char *na
 	return mr_create(hb, name, pd, NULL, length, access, out);
 }
 
-HARTEBEEST_EXPORT int hartebeest_mr_register(struct hartebeest *hb, const char *name,
-					     const char *pd, void *address, size_t length,
-					     int access, struct ibv_mr **out)
+HARTEBEEST_EXPORT int hartebeest_mr_register(struct hartebeest_context *hb,
+					     const char *name, const char *pd,
+					     void *address, size_t length, int access,
+					     struct ibv_mr **out)
 {
 	REQUIRE(hb, name, pd, address);
 	return mr_create(hb, name, pd, address, length, access, out);
 }
 
-HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest *hb, const char *name,
-						    const char *pd, int fd, uint64_t offset,
-						    size_t length, uint64_t iova, int access,
+HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest_context *hb,
+						    const char *name, const char *pd,
+						    int fd, uint64_t offset, size_t length,
+						    uint64_t iova, int access,
 						    struct ibv_mr **out)
 {
 	struct beest_pd *domain = NULL;
@@ -407,7 +414,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest *hb, const
 	return mr_end(hb, name, ret, mr, out);
 }
 
-HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest_context *hb, const char *name,
 					struct ibv_mr **mr)
 {
 	struct beest_mr *found;
@@ -419,13 +426,13 @@ HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest *hb, const char *name,
 }
 
 /* After the object, since one that cannot go (-EBUSY) stays published. */
-static void withdraw_records(struct hartebeest *hb, uint64_t serial)
+static void withdraw_records(struct hartebeest_context *hb, uint64_t serial)
 {
 	if (serial)
 		beest_registry_withdraw(hb->registry, serial);
 }
 
-HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest *hb, const char *name)
+HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_mr *mr;
 	uint64_t serial;
@@ -438,7 +445,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest *hb, const char *n
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name,
 					    const char *key)
 {
 	struct beest_handshake_context context;
@@ -450,22 +457,23 @@ HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest *hb, const char *n
 	return done(hb, beest_handshake_mr_publish(&context, mr, key));
 }
 
-HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest *hb, const char *key,
+HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
+					  const char *peer_key,
 					  struct hartebeest_remote_mr *mr)
 {
 	struct beest_handshake_context context;
 	struct beest_region region;
 
-	REQUIRE(hb, key, mr);
+	REQUIRE(hb, peer_key, mr);
 	TRY(beest_context_handshake(hb, &context));
-	TRY(beest_handshake_mr_fetch(&context, key, &region));
+	TRY(beest_handshake_mr_fetch(&context, peer_key, &region));
 	beest_pairs_show_region(&region, mr);
 	return 0;
 }
 
 /* ---------------------------------------------------------- queue pair --- */
 
-static int qp_create(struct hartebeest *hb, const char *name, const char *pd_name,
+static int qp_create(struct hartebeest_context *hb, const char *name, const char *pd_name,
 		     struct ibv_qp_init_attr *attr, struct ibv_qp **out)
 {
 	const struct beest_device *device;
@@ -486,8 +494,8 @@ static int qp_create(struct hartebeest *hb, const char *name, const char *pd_nam
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest *hb, const char *name,
-					   const char *pd, int type, const char *send_cq,
+HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
+					   const char *pd, enum ibv_qp_type type, const char *send_cq,
 					   const char *recv_cq, struct ibv_qp **out)
 {
 	struct ibv_qp_init_attr attr;
@@ -497,14 +505,14 @@ HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest *hb, const char *na
 	TRY(find_cq(hb, send_cq, &send));
 	TRY(find_cq(hb, recv_cq, &receive));
 	memset(&attr, 0, sizeof(attr));
-	attr.qp_type = (enum ibv_qp_type)(type ? type : hb->options.qp[BEEST_RC].qp_type);
+	attr.qp_type = type ? type : (enum ibv_qp_type)hb->options.qp[BEEST_RC].qp_type;
 	attr.send_cq = send->cq;
 	attr.recv_cq = receive->cq;
 	return qp_create(hb, name, pd, &attr, out);
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest *hb, const char *name,
-						const char *pd,
+HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest_context *hb,
+						const char *name, const char *pd,
 						struct ibv_qp_init_attr *attr,
 						struct ibv_qp **out)
 {
@@ -513,7 +521,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest *hb, const cha
 	return qp_create(hb, name, pd, attr, out);
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_get(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_qp_get(struct hartebeest_context *hb, const char *name,
 					struct ibv_qp **qp)
 {
 	struct beest_qp *found;
@@ -524,7 +532,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_get(struct hartebeest *hb, const char *name,
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest_context *hb, const char *name,
 					struct ibv_qp_cap *cap)
 {
 	struct beest_qp *qp;
@@ -535,7 +543,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest *hb, const char *name,
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest *hb, const char *name)
+HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_qp *qp;
 	uint64_t serial;
@@ -548,7 +556,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest *hb, const char *n
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest_context *hb,
+					       const char *name,
 					       int (*refill)(void *data, struct ibv_qp *qp),
 					       void *data)
 {
@@ -561,7 +570,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest *hb, const char
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest *hb, const char *name)
+HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_qp *qp;
 
@@ -570,7 +579,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest *hb, const char *name
 	return done(hb, beest_bringup_init(hb, qp));
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest *hb, const char *name,
+HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name,
 					    const char *key)
 {
 	struct beest_qp *qp;
@@ -580,55 +589,56 @@ HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest *hb, const char *n
 	return done(hb, beest_bringup_publish(hb, qp, key));
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest *hb, const char *key,
+HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest_context *hb,
+					  const char *peer_key,
 					  struct hartebeest_remote_qp *remote)
 {
 	struct beest_endpoint found;
 
-	REQUIRE(hb, key);
-	TRY(beest_bringup_fetch(hb, key, &found));
+	REQUIRE(hb, peer_key);
+	TRY(beest_bringup_fetch(hb, peer_key, &found));
 	if (remote)
 		beest_pairs_show_peer(&found, remote);
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest *hb, const char *name,
-					    const char *key)
+HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
+					    const char *peer_key)
 {
 	struct beest_qp *qp;
 
-	REQUIRE(hb, name, key);
+	REQUIRE(hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return done(hb, beest_bringup_connect(hb, qp, key));
+	return done(hb, beest_bringup_connect(hb, qp, peer_key));
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest *hb, const char *name,
-					    const char *key)
+HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
+					    const char *peer_key)
 {
 	struct beest_qp *qp;
 
-	REQUIRE(hb, name, key);
+	REQUIRE(hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return done(hb, beest_bringup_confirm(hb, qp, key));
+	return done(hb, beest_bringup_confirm(hb, qp, peer_key));
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest *hb, const char *name,
-					   const char *key,
+HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
+					   const char *peer_key,
 					   struct hartebeest_remote_qp *remote)
 {
 	struct beest_qp *qp;
 	int ret;
 
-	REQUIRE(hb, name, key);
+	REQUIRE(hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	ret = beest_bringup_follow(hb, qp, key);
+	ret = beest_bringup_follow(hb, qp, peer_key);
 	if (ret == 1 && remote)
 		beest_pairs_show_peer(&qp->remote, remote);
 	return done(hb, ret);
 }
 
-HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest *hb, const char *peer_key,
-					   char *text, size_t size)
+HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
+					   const char *peer_key, char *text, size_t size)
 {
 	char who[BEEST_PRESENCE_TEXT];
 	struct beest_registry *registry;
@@ -642,7 +652,7 @@ HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest *hb, const char *pe
 	return 0;
 }
 
-HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest *hb,
+HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest_context *hb,
 					       struct hartebeest_pair *pairs, size_t count,
 					       int64_t deadline)
 {
@@ -655,7 +665,7 @@ HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest *hb,
 	return ret == -EAGAIN ? ret : done(hb, ret);
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest *hb, const char *name)
+HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_qp *qp;
 
@@ -664,26 +674,26 @@ HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest *hb, const char *nam
 	return done(hb, beest_qp_reset(qp));
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest *hb, const char *name,
-					      const char *key)
+HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest_context *hb,
+					      const char *name, const char *peer_key)
 {
 	struct beest_qp *qp;
 
-	REQUIRE(hb, name, key);
+	REQUIRE(hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return done(hb, beest_bringup_reconnect(hb, qp, key));
+	return done(hb, beest_bringup_reconnect(hb, qp, peer_key));
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest *hb, const char *name,
-					    const char *key,
+HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
+					    const char *peer_key,
 					    struct hartebeest_address *address)
 {
 	const struct beest_ud_peer *found;
 	struct beest_qp *qp;
 
-	REQUIRE(hb, name, key, address);
+	REQUIRE(hb, name, peer_key, address);
 	TRY(find_qp(hb, name, &qp));
-	TRY(beest_qp_address(qp, key, &found));
+	TRY(beest_qp_address(qp, peer_key, &found));
 	address->ah = found->ah;
 	address->qp_num = found->remote.qp_num;
 	address->qkey = found->remote.qkey;
@@ -692,7 +702,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest *hb, const char *n
 
 /* ---------------------------------------------------------- completion --- */
 
-static const struct beest_qp *qp_by_number(const struct hartebeest *hb, uint32_t qp_num)
+static const struct beest_qp *qp_by_number(const struct hartebeest_context *hb,
+					   uint32_t qp_num)
 {
 	struct beest_node *node;
 	struct beest_qp *qp;
@@ -708,7 +719,7 @@ static const struct beest_qp *qp_by_number(const struct hartebeest *hb, uint32_t
 	return NULL;
 }
 
-HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest *hb,
+HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 						 const struct ibv_wc *wc, char *text,
 						 size_t size)
 {
@@ -723,7 +734,7 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest *hb,
 
 /* ----------------------------------------------------- message, barrier --- */
 
-HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest *hb, const char *key,
+HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const char *key,
 					  const void *data, size_t length)
 {
 	struct beest_registry *registry;
@@ -735,21 +746,22 @@ HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest *hb, const char *key
 	return done(hb, beest_message_push(registry, key, data, length));
 }
 
-HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest *hb, const char *key,
-					  void *buffer, size_t size, size_t *length)
+HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
+					  const char *peer_key, void *buffer, size_t size,
+					  size_t *length)
 {
 	struct beest_registry *registry;
 
-	REQUIRE(hb, key);
+	REQUIRE(hb, peer_key);
 	if (!buffer && size)
 		return refuse_argument(hb, __func__, "buffer is NULL");
 	TRY(beest_context_registry(hb, &registry));
-	return done(hb, beest_message_wait(registry, key, buffer, size, length));
+	return done(hb, beest_message_wait(registry, peer_key, buffer, size, length));
 }
 
-HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest *hb,
-					   struct hartebeest_message *messages, size_t count,
-					   size_t need, int64_t deadline)
+HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
+					   struct hartebeest_message *messages,
+					   size_t count, size_t need, int64_t deadline)
 {
 	struct beest_registry *registry;
 	int ret;
@@ -760,7 +772,7 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest *hb,
 	return ret == -EAGAIN ? ret : done(hb, ret);
 }
 
-HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest *hb, const char *key)
+HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key)
 {
 	struct beest_registry *registry;
 
@@ -769,7 +781,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest *hb, const char *k
 	return done(hb, beest_message_delete(registry, key));
 }
 
-static int find_or_add_barrier(struct hartebeest *hb, const char *name,
+static int find_or_add_barrier(struct hartebeest_context *hb, const char *name,
 			       struct beest_barrier **barrier)
 {
 	struct beest_node *node;
@@ -788,7 +800,7 @@ static int find_or_add_barrier(struct hartebeest *hb, const char *name,
 						 &(*barrier)->node);
 }
 
-HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest *hb, const char *name)
+HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_barrier *barrier;
 	struct beest_registry *registry;

@@ -52,7 +52,7 @@ static void free_following(struct following *following)
 
 static struct {
 	pthread_mutex_t lock;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	pid_t pid;			/* of the process that opened it */
 	struct beest_log log;
 	int64_t poll_timeout;		/* ns; 0: no limit */
@@ -122,9 +122,9 @@ static void open_default(void)
 }
 
 /* NULL after a failure, which has been logged. */
-static struct hartebeest *default_context(void)
+static struct hartebeest_context *default_context(void)
 {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 
 	pthread_mutex_lock(&self.lock);
 	if (!self.hb)
@@ -163,7 +163,7 @@ HARTEBEEST_EXPORT void hartebeest_init(void)
 HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
 {
 	static char rank[12], size[12];
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	char *value;
 
 	if (!name || strncmp(name, "HARTEBEEST_", strlen("HARTEBEEST_")) != 0)
@@ -219,7 +219,7 @@ static const char *scoped_name(const char *pd, const char *name, struct scoped *
 static bool keep_remote(const char *key, const struct hartebeest_remote_mr *mr,
 			const struct hartebeest_remote_qp *qp);
 
-static void follow_all(struct hartebeest *hb)
+static void follow_all(struct hartebeest_context *hb)
 {
 	struct hartebeest_remote_qp remote;
 	struct following *following;
@@ -250,7 +250,7 @@ static void follow_all(struct hartebeest *hb)
  * The original cannot report that a peer restarted, so each call that talks to the
  * server checks whether one did.  Never waits for a peer; one thread at a time.
  */
-static void notice_replaced(struct hartebeest *hb)
+static void notice_replaced(struct hartebeest_context *hb)
 {
 	bool doubt = __atomic_exchange_n(&self.doubt, false, __ATOMIC_RELAXED);
 
@@ -266,9 +266,9 @@ static void notice_replaced(struct hartebeest *hb)
 }
 
 /* default_context(), for a function that talks to the server. */
-static struct hartebeest *talking_context(void)
+static struct hartebeest_context *talking_context(void)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 
 	if (hb)
 		notice_replaced(hb);
@@ -316,21 +316,21 @@ static void add_following(const char *name, const char *key)
 
 HARTEBEEST_EXPORT bool hartebeest_memc_push_general(const char *key)
 {
-	struct hartebeest *hb = talking_context();
+	struct hartebeest_context *hb = talking_context();
 
 	return hb && hartebeest_msg_push(hb, key, NULL, 0) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_wait_general(const char *key)
 {
-	struct hartebeest *hb = talking_context();
+	struct hartebeest_context *hb = talking_context();
 
 	return hb && hartebeest_msg_wait(hb, key, NULL, 0, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
 {
-	struct hartebeest *hb = talking_context();
+	struct hartebeest_context *hb = talking_context();
 
 	return hb && hartebeest_msg_delete(hb, key) == 0;
 }
@@ -339,7 +339,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
 
 HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 
 	return hb && hartebeest_pd_create(hb, pd, NULL) == 0;
 }
@@ -347,7 +347,7 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
 HARTEBEEST_EXPORT bool hartebeest_create_local_mr(const char *pd, const char *mr,
 						  size_t length, int access)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 	struct scoped scoped;
 
 	return hb && hartebeest_mr_create(hb, scoped_name(pd, mr, &scoped), pd, length, access,
@@ -356,7 +356,7 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_mr(const char *pd, const char *mr
 
 HARTEBEEST_EXPORT bool hartebeest_create_basiccq(const char *cq)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 
 	return hb && hartebeest_cq_create(hb, cq, 0, NULL) == 0;
 }
@@ -365,7 +365,7 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp
 						  enum ibv_qp_type type, const char *send_cq,
 						  const char *recv_cq)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 	struct scoped scoped;
 
 	return hb && hartebeest_qp_create(hb, scoped_name(pd, qp, &scoped), pd, (int)type,
@@ -374,7 +374,7 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp
 
 HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 	struct scoped scoped;
 
 	return hb && hartebeest_qp_init(hb, scoped_name(pd, qp, &scoped)) == 0;
@@ -383,7 +383,7 @@ HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)
 HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *qp,
 						   const char *remote_key)
 {
-	struct hartebeest *hb = talking_context();
+	struct hartebeest_context *hb = talking_context();
 	struct following *following = NULL;
 	struct scoped scoped;
 	const char *name = scoped_name(pd, qp, &scoped);
@@ -408,7 +408,7 @@ HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *q
 
 HARTEBEEST_EXPORT struct ibv_pd *hartebeest_get_local_pd(const char *pd)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 	struct ibv_pd *found = NULL;
 
 	if (hb)
@@ -418,7 +418,7 @@ HARTEBEEST_EXPORT struct ibv_pd *hartebeest_get_local_pd(const char *pd)
 
 HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_local_mr(const char *pd, const char *mr)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 	struct ibv_mr *found = NULL;
 	struct scoped scoped;
 
@@ -429,7 +429,7 @@ HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_local_mr(const char *pd, const c
 
 HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_local_qp(const char *pd, const char *qp)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 	struct ibv_qp *found = NULL;
 	struct scoped scoped;
 
@@ -443,7 +443,7 @@ HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_local_qp(const char *pd, const c
 HARTEBEEST_EXPORT bool hartebeest_memc_push_local_mr(const char *memc_key, const char *pd,
 						     const char *mr)
 {
-	struct hartebeest *hb = talking_context();
+	struct hartebeest_context *hb = talking_context();
 	struct scoped scoped;
 
 	return hb && hartebeest_mr_publish(hb, scoped_name(pd, mr, &scoped), memc_key) == 0;
@@ -452,7 +452,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_push_local_mr(const char *memc_key, const
 HARTEBEEST_EXPORT bool hartebeest_memc_push_local_qp(const char *memc_key, const char *pd,
 						     const char *qp)
 {
-	struct hartebeest *hb = talking_context();
+	struct hartebeest_context *hb = talking_context();
 	struct scoped scoped;
 
 	return hb && hartebeest_qp_publish(hb, scoped_name(pd, qp, &scoped), memc_key) == 0;
@@ -537,7 +537,7 @@ static struct remote *find_remote(const struct beest_kind *kind, const char *key
 
 HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_mr(const char *memc_key)
 {
-	struct hartebeest *hb = talking_context();
+	struct hartebeest_context *hb = talking_context();
 	struct hartebeest_remote_mr mr;
 
 	return hb && hartebeest_mr_fetch(hb, memc_key, &mr) == 0 &&
@@ -546,7 +546,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_mr(const char *memc_key)
 
 HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_qp(const char *memc_key)
 {
-	struct hartebeest *hb = talking_context();
+	struct hartebeest_context *hb = talking_context();
 	struct hartebeest_remote_qp qp;
 
 	return hb && hartebeest_qp_fetch(hb, memc_key, &qp) == 0 &&
@@ -660,7 +660,7 @@ static bool poll_one(struct ibv_cq *cq)
 
 HARTEBEEST_EXPORT bool hartebeest_rdma_poll(const char *cq)
 {
-	struct hartebeest *hb = default_context();
+	struct hartebeest_context *hb = default_context();
 	struct ibv_cq *found;
 
 	return hb && hartebeest_cq_get(hb, cq, &found) == 0 && poll_one(found);

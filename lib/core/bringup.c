@@ -25,7 +25,8 @@ static int found_destroy(struct beest_node *node)
 
 static const struct beest_kind found_kind = { "fetched queue pair", found_destroy };
 
-static int found_add(struct hartebeest *hb, const char *key, const struct beest_endpoint *remote)
+static int found_add(struct hartebeest_context *hb, const char *key,
+		     const struct beest_endpoint *remote)
 {
 	struct found *found;
 	int ret;
@@ -45,7 +46,7 @@ static int found_add(struct hartebeest *hb, const char *key, const struct beest_
  * What is known of a peer changes with every fetch.  Under the lock as a whole: two
  * threads may fetch one key for the first time.
  */
-int beest_bringup_remember(struct hartebeest *hb, const char *key,
+int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
 			   const struct beest_endpoint *remote)
 {
 	struct beest_node *node;
@@ -61,7 +62,8 @@ int beest_bringup_remember(struct hartebeest *hb, const char *key,
 	return ret;
 }
 
-int beest_bringup_peer(struct hartebeest *hb, const char *key, struct beest_endpoint *remote)
+int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
+		       struct beest_endpoint *remote)
 {
 	struct beest_node *node;
 
@@ -73,7 +75,8 @@ int beest_bringup_peer(struct hartebeest *hb, const char *key, struct beest_endp
 	return node ? 0 : beest_fail_prefix(-ENOENT, "hartebeest_qp_fetch() was not called");
 }
 
-int beest_bringup_fetch(struct hartebeest *hb, const char *key, struct beest_endpoint *remote)
+int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
+			struct beest_endpoint *remote)
 {
 	struct beest_handshake_context context;
 	int ret;
@@ -86,12 +89,13 @@ int beest_bringup_fetch(struct hartebeest *hb, const char *key, struct beest_end
 
 /* ------------------------------------------------------- the queue pair --- */
 
-int beest_bringup_init(struct hartebeest *hb, struct beest_qp *qp)
+int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp)
 {
 	return beest_qp_init(qp, &hb->port, &hb->log);
 }
 
-int beest_bringup_publish(struct hartebeest *hb, struct beest_qp *qp, const char *key)
+int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
+			  const char *key)
 {
 	struct beest_registry *registry;
 	enum ibv_qp_state state;
@@ -109,7 +113,7 @@ int beest_bringup_publish(struct hartebeest *hb, struct beest_qp *qp, const char
  * INIT draws a new sequence number, so that what is stored under the key is of the life
  * before: it goes with what connecting says of this end.
  */
-static int qp_enter(struct hartebeest *hb, struct beest_qp *qp)
+static int qp_enter(struct hartebeest_context *hb, struct beest_qp *qp)
 {
 	struct beest_registry *registry;
 	enum ibv_qp_state state;
@@ -125,7 +129,8 @@ static int qp_enter(struct hartebeest *hb, struct beest_qp *qp)
 	return ret < 0 ? ret : beest_handshake_publish(registry, qp, qp->key);
 }
 
-int beest_bringup_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
+int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
+			  const char *key)
 {
 	struct beest_handshake_context context;
 	struct beest_endpoint remote;
@@ -159,7 +164,8 @@ static int is_connected_to(const struct beest_qp *qp, const char *key)
 	return 0;
 }
 
-int beest_bringup_confirm(struct hartebeest *hb, struct beest_qp *qp, const char *key)
+int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
+			  const char *key)
 {
 	struct beest_handshake_context context;
 	int ret;
@@ -175,7 +181,8 @@ int beest_bringup_confirm(struct hartebeest *hb, struct beest_qp *qp, const char
 	return ret < 0 ? ret : beest_handshake_confirm(&context, qp);
 }
 
-int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key)
+int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
+			 const char *key)
 {
 	struct beest_handshake_context context;
 	int ret;
@@ -192,7 +199,8 @@ int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char 
 	return ret;
 }
 
-int beest_bringup_reconnect(struct hartebeest *hb, struct beest_qp *qp, const char *key)
+int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
+			    const char *key)
 {
 	struct beest_endpoint remote;
 	int ret;

@@ -14,19 +14,26 @@
 #include "lib/verbs/qp.h"
 
 /* Each promises what hartebeest_qp_<the same>() does in hartebeest.h. */
-int beest_bringup_init(struct hartebeest *hb, struct beest_qp *qp);
-int beest_bringup_publish(struct hartebeest *hb, struct beest_qp *qp, const char *key);
-int beest_bringup_fetch(struct hartebeest *hb, const char *key, struct beest_endpoint *remote);
-int beest_bringup_connect(struct hartebeest *hb, struct beest_qp *qp, const char *key);
-int beest_bringup_confirm(struct hartebeest *hb, struct beest_qp *qp, const char *key);
-int beest_bringup_reconnect(struct hartebeest *hb, struct beest_qp *qp, const char *key);
+int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp);
+int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
+			  const char *key);
+int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
+			struct beest_endpoint *remote);
+int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
+			  const char *key);
+int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
+			  const char *key);
+int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
+			    const char *key);
 
 /* 1: @qp is connected to another peer now. */
-int beest_bringup_follow(struct hartebeest *hb, struct beest_qp *qp, const char *key);
+int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
+			 const char *key);
 
 /* What is known of the peer under @key: fetched, or connected to. */
-int beest_bringup_peer(struct hartebeest *hb, const char *key, struct beest_endpoint *remote);
-int beest_bringup_remember(struct hartebeest *hb, const char *key,
+int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
+		       struct beest_endpoint *remote);
+int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
 			   const struct beest_endpoint *remote);
 
 #endif

@@ -33,7 +33,7 @@ static int read_policy(const struct beest_options *options, struct beest_gid_pol
 	return ret < 0 ? beest_options_fail_prefix(options, ret, "device.addr") : 0;
 }
 
-static int read_settings(struct hartebeest *hb, const char *const *arguments)
+static int read_settings(struct hartebeest_context *hb, const char *const *arguments)
 {
 	const struct beest_options *options = &hb->options;
 	int ret;
@@ -51,7 +51,7 @@ static int read_settings(struct hartebeest *hb, const char *const *arguments)
 	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
 }
 
-static void log_settings(const struct hartebeest *hb)
+static void log_settings(const struct hartebeest_context *hb)
 {
 	if (hb->options.unknown_environment[0])
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->options.unknown_environment);
@@ -62,7 +62,7 @@ static void log_settings(const struct hartebeest *hb)
 }
 
 /* Accepts a half-made context. */
-static void context_discard(struct hartebeest *hb)
+static void context_discard(struct hartebeest_context *hb)
 {
 	beest_table_clear(&hb->objects);
 	beest_pathcache_stop(&hb->router);
@@ -81,9 +81,9 @@ static void context_discard(struct hartebeest *hb)
 	free(hb);
 }
 
-int beest_context_open(struct hartebeest **hbp, const char *const *arguments)
+int beest_context_open(struct hartebeest_context **hbp, const char *const *arguments)
 {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	int ret;
 
 	hb = calloc(1, sizeof(*hb));
@@ -113,7 +113,7 @@ int beest_context_open(struct hartebeest **hbp, const char *const *arguments)
  * A forked child inherits its parent's objects: destroying a queue pair in the child
  * would destroy the parent's.  The child keeps the memory until it ends.
  */
-void beest_context_close(struct hartebeest *hb)
+void beest_context_close(struct hartebeest_context *hb)
 {
 	if (hb && hb->pid == getpid())
 		context_discard(hb);
@@ -121,7 +121,7 @@ void beest_context_close(struct hartebeest *hb)
 
 /* ------------------------------------------------------ opened when needed --- */
 
-static void warn_of_rxe(const struct hartebeest *hb)
+static void warn_of_rxe(const struct hartebeest_context *hb)
 {
 	if (hb->device.soft_roce && hb->options.qp[BEEST_RC].retry_cnt == 7)
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s is a Soft-RoCE device, which takes "
@@ -132,7 +132,7 @@ static void warn_of_rxe(const struct hartebeest *hb)
 /* The event has been acknowledged, so no thread holds the lock while it waits for that. */
 static void describe_qp(void *data, uint32_t qp_num, char *text, size_t size)
 {
-	struct hartebeest *hb = data;
+	struct hartebeest_context *hb = data;
 	struct beest_node *node;
 
 	pthread_mutex_lock(&hb->naming);
@@ -143,7 +143,7 @@ static void describe_qp(void *data, uint32_t qp_num, char *text, size_t size)
 	pthread_mutex_unlock(&hb->naming);
 }
 
-static int open_device(struct hartebeest *hb)
+static int open_device(struct hartebeest_context *hb)
 {
 	int ret;
 
@@ -164,7 +164,7 @@ static int open_device(struct hartebeest *hb)
 	return 0;
 }
 
-int beest_context_device(struct hartebeest *hb, const struct beest_device **device)
+int beest_context_device(struct hartebeest_context *hb, const struct beest_device **device)
 {
 	int ret;
 
@@ -175,12 +175,12 @@ int beest_context_device(struct hartebeest *hb, const struct beest_device **devi
 	return ret;
 }
 
-struct beest_pathcache *beest_context_pathcache(struct hartebeest *hb)
+struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb)
 {
 	return strcmp(hb->options.device_resolver, "rdmacm") == 0 ? &hb->router : NULL;
 }
 
-bool beest_context_has_device(struct hartebeest *hb)
+bool beest_context_has_device(struct hartebeest_context *hb)
 {
 	bool has;
 
@@ -190,7 +190,7 @@ bool beest_context_has_device(struct hartebeest *hb)
 	return has;
 }
 
-int beest_context_events(struct hartebeest *hb, struct beest_events **events)
+int beest_context_events(struct hartebeest_context *hb, struct beest_events **events)
 {
 	const struct beest_device *device;
 	int ret;
@@ -207,7 +207,7 @@ int beest_context_events(struct hartebeest *hb, struct beest_events **events)
 /* A wait for a peer ends early when the local device can no longer reach it. */
 static int check_device(void *data)
 {
-	struct hartebeest *hb = data;
+	struct hartebeest_context *hb = data;
 
 	if (!__atomic_load_n(&hb->device_open, __ATOMIC_ACQUIRE) ||
 	    !hb->options.device_events || hb->pid != getpid())
@@ -216,7 +216,7 @@ static int check_device(void *data)
 	return beest_events_check(&hb->events);
 }
 
-static int open_registry(struct hartebeest *hb)
+static int open_registry(struct hartebeest_context *hb)
 {
 	struct beest_registry_config config = {
 		.job = hb->launch.job,
@@ -254,7 +254,7 @@ static int open_registry(struct hartebeest *hb)
 	return ret;
 }
 
-int beest_context_registry(struct hartebeest *hb, struct beest_registry **registry)
+int beest_context_registry(struct hartebeest_context *hb, struct beest_registry **registry)
 {
 	bool has_device;
 	int ret;
@@ -269,7 +269,8 @@ int beest_context_registry(struct hartebeest *hb, struct beest_registry **regist
 	return ret;
 }
 
-int beest_context_handshake(struct hartebeest *hb, struct beest_handshake_context *context)
+int beest_context_handshake(struct hartebeest_context *hb,
+			    struct beest_handshake_context *context)
 {
 	context->authors = &hb->authors;
 	context->log = &hb->log;
@@ -279,7 +280,7 @@ int beest_context_handshake(struct hartebeest *hb, struct beest_handshake_contex
 
 /* ------------------------------------------------------------- objects --- */
 
-int beest_context_find(struct hartebeest *hb, const struct beest_kind *kind,
+int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node)
 {
 	pthread_mutex_lock(&hb->naming);
@@ -288,8 +289,8 @@ int beest_context_find(struct hartebeest *hb, const struct beest_kind *kind,
 	return *node ? 0 : -ENOENT;
 }
 
-int beest_context_name_available(struct hartebeest *hb, const struct beest_kind *kind,
-				 const char *name)
+int beest_context_name_available(struct hartebeest_context *hb,
+				 const struct beest_kind *kind, const char *name)
 {
 	int ret;
 
@@ -303,7 +304,7 @@ int beest_context_name_available(struct hartebeest *hb, const struct beest_kind 
 	return ret;
 }
 
-int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
+int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,
 		      const char *name, struct beest_node *node)
 {
 	int ret;
@@ -340,7 +341,7 @@ static bool depends_on(struct beest_node *node, const void *parent)
 }
 
 /* Called under the lock when @node is in use: names one of its users. */
-static int fail_busy(const struct hartebeest *hb, struct beest_node *node)
+static int fail_busy(const struct hartebeest_context *hb, struct beest_node *node)
 {
 	const void *parent = parent_of(node);
 	struct beest_node *user;
@@ -352,7 +353,7 @@ static int fail_busy(const struct hartebeest *hb, struct beest_node *node)
 	return -EBUSY;
 }
 
-int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
+int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
 			  const char *name)
 {
 	struct beest_node *node;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * context.h - struct hartebeest: settings, device, registry and named objects
+ * context.h - struct hartebeest_context: settings, device, registry and named objects
  *
  * Owns settings, rank, log, device, registry and the table of named objects, and
  * opens device and registry when they are first needed.  Knows nothing of what a
@@ -26,7 +26,7 @@
 #include "lib/path/pathcache.h"
 #include "lib/base/table.h"
 
-struct hartebeest {
+struct hartebeest_context {
 	struct beest_options options;
 	struct beest_launch launch;
 	struct beest_gid_policy policy;
@@ -50,37 +50,38 @@ struct hartebeest {
 };
 
 /* All kinds of failure as hartebeest_open(3) documents them. */
-int beest_context_open(struct hartebeest **hb, const char *const *arguments);
-void beest_context_close(struct hartebeest *hb);
+int beest_context_open(struct hartebeest_context **hb, const char *const *arguments);
+void beest_context_close(struct hartebeest_context *hb);
 
 /* The device, opened at the first call. */
-int beest_context_device(struct hartebeest *hb, const struct beest_device **device);
+int beest_context_device(struct hartebeest_context *hb, const struct beest_device **device);
 
-bool beest_context_has_device(struct hartebeest *hb);
+bool beest_context_has_device(struct hartebeest_context *hb);
 
 /* Its events, once it is open.  -EOPNOTSUPP: left to the program. */
-int beest_context_events(struct hartebeest *hb, struct beest_events **events);
+int beest_context_events(struct hartebeest_context *hb, struct beest_events **events);
 
 /* The registry, opened at the first call.  -EDESTADDRREQ when no server is named. */
-int beest_context_registry(struct hartebeest *hb, struct beest_registry **registry);
+int beest_context_registry(struct hartebeest_context *hb, struct beest_registry **registry);
 
 /* The same, with all that a handshake needs. */
-int beest_context_handshake(struct hartebeest *hb, struct beest_handshake_context *context);
+int beest_context_handshake(struct hartebeest_context *hb,
+			    struct beest_handshake_context *context);
 
 /* NULL: the path to a peer comes from its record. */
-struct beest_pathcache *beest_context_pathcache(struct hartebeest *hb);
+struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb);
 
 /* Objects by name, under the lock. */
-int beest_context_find(struct hartebeest *hb, const struct beest_kind *kind,
+int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node);
 /* Asked before things are made: -EEXIST, or -EINVAL for an impossible name. */
-int beest_context_name_available(struct hartebeest *hb, const struct beest_kind *kind,
-				 const char *name);
+int beest_context_name_available(struct hartebeest_context *hb,
+				 const struct beest_kind *kind, const char *name);
 
 /* Destroys @node if its name has been taken meanwhile. */
-int beest_context_add(struct hartebeest *hb, const struct beest_kind *kind,
+int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,
 		      const char *name, struct beest_node *node);
-int beest_context_destroy(struct hartebeest *hb, const struct beest_kind *kind,
+int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
 			  const char *name);
 
 #endif

@@ -15,7 +15,7 @@
 
 /* One pair on its way. */
 struct pairing {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	struct hartebeest_pair *pair;
 	struct beest_qp *qp;
 	struct beest_handshake handshake;
@@ -32,7 +32,7 @@ struct region_get {
 };
 
 struct pairs {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	struct beest_handshake_context context;
 	struct pairing *list;
 	struct beest_wait_get *gets;
@@ -559,8 +559,8 @@ static int pairs_run(struct pairs *pairs, int64_t deadline)
 	return pairs_result(pairs);
 }
 
-int beest_pairs_connect(struct hartebeest *hb, struct hartebeest_pair *first, size_t count,
-			int64_t deadline)
+int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *first,
+			size_t count, int64_t deadline)
 {
 	struct pairs pairs = { .hb = hb };
 	int ret;

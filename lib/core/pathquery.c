@@ -8,7 +8,7 @@
 #include "lib/path/rdmacm.h"
 
 /* Where a path starts: *from remains NULL if the kernel may choose. */
-static int local_ip(struct hartebeest *hb, struct beest_ipaddr *ip,
+static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 		    const struct beest_ipaddr **from)
 {
 	const struct beest_device *device;
@@ -29,7 +29,8 @@ static int local_ip(struct hartebeest *hb, struct beest_ipaddr *ip,
 }
 
 /* The kernel chooses the start if ours has another address family than the goal. */
-int beest_pathquery_ask(struct hartebeest *hb, const char *text, struct beest_pathrec *path)
+int beest_pathquery_ask(struct hartebeest_context *hb, const char *text,
+			struct beest_pathrec *path)
 {
 	struct beest_rdmacm_query question = {
 		.tos = (uint8_t)hb->options.qp[BEEST_RC].traffic_class,

@@ -12,6 +12,7 @@
 #include "lib/path/pathrec.h"
 
 /* Promises what hartebeest_resolve() does in hartebeest.h. */
-int beest_pathquery_ask(struct hartebeest *hb, const char *text, struct beest_pathrec *path);
+int beest_pathquery_ask(struct hartebeest_context *hb, const char *text,
+			struct beest_pathrec *path);
 
 #endif

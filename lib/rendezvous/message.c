@@ -88,7 +88,7 @@ static int see_one_of_many(void *data, const struct beest_record *record)
 {
 	struct hartebeest_message *message = data;
 	struct delivery delivery = {
-		.name = message->key, .buffer = message->buffer, .size = message->room,
+		.name = message->peer_key, .buffer = message->buffer, .size = message->room,
 		.length = &message->length,
 	};
 	int ret = see_message(&delivery, record);
@@ -115,16 +115,16 @@ static int many_ask(struct many *many, const struct beest_registry *registry,
 {
 	struct beest_wait_get *get = &many->gets[many->asked];
 
-	if (!message->key || (message->room && !message->buffer))
+	if (!message->peer_key || (message->room && !message->buffer))
 		return beest_fail(EINVAL, "a message lacks its key or its buffer");
 	get->kind = BEEST_KIND_MESSAGE;
 	get->key = many->keys[many->asked];
-	get->name = message->key;
+	get->name = message->peer_key;
 	get->see = see_one_of_many;
 	get->data = message;
 	many->messages[many->asked] = message;
 
-	return beest_registry_key(registry, BEEST_KIND_MESSAGE, message->key,
+	return beest_registry_key(registry, BEEST_KIND_MESSAGE, message->peer_key,
 				  many->keys[many->asked++]);
 }
 

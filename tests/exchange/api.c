@@ -45,7 +45,7 @@ static const char *further;		/* one more option; NULL: none */
 /* -------------------------------------------------------------- one end --- */
 
 struct side {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	int rank;
@@ -60,7 +60,7 @@ struct side {
 
 static struct side a, b;
 
-static int open_context(struct hartebeest **hb, int rank)
+static int open_context(struct hartebeest_context **hb, int rank)
 {
 	char device[32];
 	const struct rank_settings settings = {
@@ -523,7 +523,7 @@ struct worker {
 static void *work_alone(void *data)
 {
 	struct worker *worker = data;
-	struct hartebeest *hb = worker->side->hb;
+	struct hartebeest_context *hb = worker->side->hb;
 	char name[16], own[16], peer[16];
 
 	snprintf(name, sizeof(name), "w%d", worker->number);
@@ -1559,7 +1559,7 @@ static void many_messages(void **state)
 	both(IBV_QPT_RC);
 	for (i = 0; i < 4; i++) {
 		hartebeest_message_preset(&messages[i]);
-		messages[i].key = keys[i];
+		messages[i].peer_key = keys[i];
 		messages[i].buffer = buffers[i];
 		messages[i].room = sizeof(buffers[i]);
 	}
@@ -1733,7 +1733,7 @@ static void origins_are_readable(void **state)
 #define RANKS 4
 
 struct party {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	int rank, passes, delay_ms, ret;
 	bool close;
 	int *arrived;			/* of all ranks together */

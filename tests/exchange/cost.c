@@ -21,7 +21,7 @@
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
 
-static struct hartebeest *one, *two;
+static struct hartebeest_context *one, *two;
 
 static int setup(void **state)
 {

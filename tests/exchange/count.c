@@ -45,7 +45,7 @@ static void short_sleep(int64_t instant)
 static const struct beest_clock_source slow_clock = { slow_now, short_sleep };
 
 static struct cache *cache;
-static struct hartebeest *hb[2];
+static struct hartebeest_context *hb[2];
 static void open_both(const char *job)
 {
 	char servers[340], id[64], rank[32];

@@ -23,7 +23,7 @@
 #include "tests/support/unit.h"
 
 static struct cache *cache;
-static struct hartebeest *hb;
+static struct hartebeest_context *hb;
 static struct ibv_qp *qp;
 static char said[8192];
 

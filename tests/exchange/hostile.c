@@ -29,7 +29,7 @@
 
 static struct cache *cache;
 static char job[32];
-static struct hartebeest *hb;
+static struct hartebeest_context *hb;
 
 /* ---------------------------------------------------------- a sound record --- */
 

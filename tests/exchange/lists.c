@@ -31,7 +31,7 @@ static char said[16384];
 /* -------------------------------------------------------------- one rank --- */
 
 struct rank {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	int number, ret;
 	pthread_t thread;
 	char error[1024];

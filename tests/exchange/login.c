@@ -29,7 +29,7 @@
 
 static struct cache *cache;
 static char folder[64];
-static struct hartebeest *hb;
+static struct hartebeest_context *hb;
 static struct beest_kv *exchange;
 static char said[8192];			/* all log lines */
 

@@ -12,7 +12,7 @@
 
 #define TEXT "a message from rank 0"
 
-static int exchange(struct hartebeest *hb)
+static int exchange(struct hartebeest_context *hb)
 {
 	char text[sizeof(TEXT)] = "";
 	size_t length = 0;
@@ -30,7 +30,7 @@ static int exchange(struct hartebeest *hb)
 
 int main(void)
 {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 
 	if (hartebeest_open(&hb, NULL) < 0 || exchange(hb) < 0 ||
 	    hartebeest_barrier(hb, "read") < 0) {

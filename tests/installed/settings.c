@@ -13,7 +13,7 @@ int main(void)
 	static const char *const options[] = {
 		"job.rank=1", "job.participants=0-3", "cq_attr.cq_depth=77", NULL
 	};
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	char depth[16];
 
 	if (hartebeest_open(&hb, options) < 0 ||

@@ -97,7 +97,7 @@ static void need_machine(void)
 /* -------------------------------------------------------------- two ends --- */
 
 struct end {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
@@ -310,7 +310,7 @@ static void every_way(void **state)
 	assert_string_equal(ends[1].qp->context->device->name, "rxe1");
 	write_across(&ends[0], &ends[1], 17);
 	write_across(&ends[1], &ends[0], 71);
-	WORKS(hartebeest_address_text(ends[0].hb, text, sizeof(text)));
+	WORKS(hartebeest_device_text(ends[0].hb, text, sizeof(text)));
 	if (!strstr(text, way->gids[0]) || !strstr(text, "port rxe0:1 (Soft-RoCE)"))
 		fail_msg("told: %s", text);
 	close_both(ends);
@@ -344,7 +344,7 @@ static void wrong_choices(void **state)
 	for (i = 0; i < BEEST_COUNT(wrong); i++) {
 		memcpy(options, wrong[i].options, sizeof(wrong[i].options));
 		open_end(&end, 0, options);
-		assert_int_equal(hartebeest_address_text(end.hb, text, sizeof(text)),
+		assert_int_equal(hartebeest_device_text(end.hb, text, sizeof(text)),
 				 wrong[i].ret);
 		if (!strstr(hartebeest_error(), wrong[i].sentence))
 			fail_msg("told: %s", hartebeest_error());
@@ -581,11 +581,11 @@ static int ask_without_ucm(void)
 {
 	const char *options[] = { "device.addr=10.9.0.1", NULL };
 	struct hartebeest_path path;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	char text[1024];
 
 	if (hartebeest_open(&hb, options) < 0 ||
-	    hartebeest_address_text(hb, text, sizeof(text)) < 0)
+	    hartebeest_device_text(hb, text, sizeof(text)) < 0)
 		return 1;
 	if (hartebeest_resolve(hb, "10.9.0.2", &path) != -EOPNOTSUPP ||
 	    !strstr(hartebeest_error(), "is the module rdma_ucm loaded")) {

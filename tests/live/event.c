@@ -39,22 +39,22 @@ static void *pull(void *data)
 	return system("ip link set v0 down") == 0 ? NULL : data;
 }
 
-static struct hartebeest *open_at_rxe0(const char *timeout)
+static struct hartebeest_context *open_at_rxe0(const char *timeout)
 {
 	const struct rank_settings settings = {
 		.servers = cache_hostport(cache)->text, .timeout = timeout, .device = "rxe0",
 		.more = { "job.rank=0" },
 	};
 	struct ibv_context *verbs;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 
 	assert_int_equal(rank_open(&hb, &settings), 0);
-	assert_int_equal(hartebeest_context(hb, &verbs), 0);
+	assert_int_equal(hartebeest_verbs(hb, &verbs), 0);
 	return hb;
 }
 
 /* The next event of that type; others may come between. */
-static void comes(struct hartebeest *hb, enum ibv_event_type type, int fatal)
+static void comes(struct hartebeest_context *hb, enum ibv_event_type type, int fatal)
 {
 	int64_t deadline = hartebeest_clock() + RANK_PATIENCE_S * SECOND;
 	struct hartebeest_event event;
@@ -68,7 +68,7 @@ static void comes(struct hartebeest *hb, enum ibv_event_type type, int fatal)
 
 static void a_port_that_goes_down(void **state)
 {
-	struct hartebeest *hb = open_at_rxe0(NULL);
+	struct hartebeest_context *hb = open_at_rxe0(NULL);
 	struct hartebeest_event event;
 	struct pollfd waiting = { .events = POLLIN };
 	pthread_t thread;
@@ -91,7 +91,7 @@ static void a_port_that_goes_down(void **state)
 
 static void a_wait_after_it_came_back(void **state)
 {
-	struct hartebeest *hb = open_at_rxe0("2s");
+	struct hartebeest_context *hb = open_at_rxe0("2s");
 
 	(void)state;
 	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL), -ETIMEDOUT);

@@ -31,7 +31,7 @@ static const struct wrong wrong_rows[] = {
 	{ "device.gid=netdev:nothere0", -ENODATA, "nothere0" },
 };
 
-static int bring_up_to_init(struct hartebeest *hb)
+static int bring_up_to_init(struct hartebeest_context *hb)
 {
 	int ret;
 
@@ -46,7 +46,7 @@ static int bring_up_to_init(struct hartebeest *hb)
 static void wrong_settings(void **state)
 {
 	const char *options[] = { NULL, NULL };
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	size_t i;
 
 	(void)state;
@@ -62,7 +62,7 @@ static void wrong_settings(void **state)
 static void wrong_port(void **state)
 {
 	const char *options[] = { NULL, NULL };
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	char name[160], *colon;
 
 	(void)state;
@@ -72,7 +72,7 @@ static void wrong_port(void **state)
 	strcpy(colon, ":200");
 	options[0] = name;
 	assert_int_equal(hartebeest_open(&hb, options), 0);
-	assert_int_equal(hartebeest_port(hb), -ENXIO);
+	assert_int_equal(hartebeest_port_num(hb), -ENXIO);
 	assert_non_null(strstr(hartebeest_error(), "200"));
 	hartebeest_close(hb);
 }
@@ -81,7 +81,7 @@ static void wrong_port(void **state)
 static void wrong_memory(void **state)
 {
 	void *readonly = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	struct ibv_mr *mr;
 
 	(void)state;

@@ -66,7 +66,7 @@ void bringup_free(struct bringup *bringup);
 /* One rank's context, in the process or thread that runs it. */
 struct bringup_member {
 	struct bringup *bringup;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	int rank;
 	int first, last;			/* steps to take; 0, 0: all */
 };

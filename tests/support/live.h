@@ -20,7 +20,7 @@
 struct live {
 	int rank;
 	char me[64], peer[64];		/* keys of this end and the other */
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;

@@ -17,7 +17,7 @@
 #define PARTY_REGIONS 4
 
 struct party_member {
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 	int rank;
 	size_t count;				/* of pairs */
 	struct hartebeest_pair pairs[PARTY_PAIRS];

@@ -29,7 +29,7 @@ static void argument_add(struct arguments *arguments, const char *format, ...)
 	arguments->all[arguments->count++] = text;
 }
 
-int rank_open(struct hartebeest **hb, const struct rank_settings *settings)
+int rank_open(struct hartebeest_context **hb, const struct rank_settings *settings)
 {
 	struct arguments arguments = { .count = 0 };
 	int i;

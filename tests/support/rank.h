@@ -25,6 +25,6 @@ struct rank_settings {
 };
 
 /* As hartebeest_open(). */
-int rank_open(struct hartebeest **hb, const struct rank_settings *settings);
+int rank_open(struct hartebeest_context **hb, const struct rank_settings *settings);
 
 #endif

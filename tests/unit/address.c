@@ -23,7 +23,7 @@
 #include "tests/support/fake-rdmacm.h"
 #endif
 
-static struct hartebeest *hb;
+static struct hartebeest_context *hb;
 static char logged[8192];
 
 static void keep(void *data, int level, const char *text)
@@ -68,7 +68,7 @@ static void open_with(const char *one, const char *two)
 	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, keep, NULL), 0);
 }
 
-static struct beest_qp *make_qp(struct hartebeest *from, int type)
+static struct beest_qp *make_qp(struct hartebeest_context *from, int type)
 {
 	struct beest_node *node;
 
@@ -145,25 +145,25 @@ static void choice_in_words(void **state)
 	fake_verbs_add("fake1");
 	port_of(0, 1)->state = IBV_PORT_DOWN;
 	open_with(NULL, NULL);
-	assert_int_equal(hartebeest_address_text(hb, text, sizeof(text)), 0);
+	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), 0);
 	assert_string_equal(text, "port fake1:1, passed over: port fake0:1 is down; IP address "
 			    "10.0.0.1; P_Key 0xffff at index 0; GID index 3: ::ffff:10.0.0.1, RoCE "
 			    "v2, eth0 was chosen by auto; index 0: fe80::a00:27ff:fe00:1, RoCE v1, "
 			    "eth0 (RoCE v1); index 1: fe80::a00:27ff:fe00:1, RoCE v2, eth0 (not IPv4); "
 			    "index 2: ::ffff:10.0.0.1, RoCE v1, eth0 (RoCE v1)");
 	assert_int_equal(fake_verbs.pds, 0);
-	assert_int_equal(hartebeest_address_text(hb, small, sizeof(small)), 0);
+	assert_int_equal(hartebeest_device_text(hb, small, sizeof(small)), 0);
 	assert_string_equal(small, "port fake1:1...");
-	assert_int_equal(hartebeest_address_text(hb, small, 3), -EINVAL);
-	assert_int_equal(hartebeest_address_text(hb, NULL, 30), -EINVAL);
-	assert_int_equal(hartebeest_address_text(NULL, small, sizeof(small)), -EINVAL);
+	assert_int_equal(hartebeest_device_text(hb, small, 3), -EINVAL);
+	assert_int_equal(hartebeest_device_text(hb, NULL, 30), -EINVAL);
+	assert_int_equal(hartebeest_device_text(NULL, small, sizeof(small)), -EINVAL);
 
 	/* What was tried and failed is told, too. */
 	port_of(1, 1)->gids[3].ah_error = ENETUNREACH;
-	assert_int_equal(hartebeest_address_text(hb, text, sizeof(text)), 0);
+	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), 0);
 	assert_non_null(strstr(text, "index 3: ::ffff:10.0.0.1, RoCE v2, eth0 (tried and failed)"));
 	fake_verbs_fail("ibv_alloc_pd", 1, ENOMEM);
-	assert_int_equal(hartebeest_address_text(hb, text, sizeof(text)), -ENOMEM);
+	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), -ENOMEM);
 }
 
 static void choice_that_fails(void **state)
@@ -172,7 +172,7 @@ static void choice_that_fails(void **state)
 
 	(void)state;
 	open_with("device.name=fake0", "device.gid=netdev:eth9");
-	assert_int_equal(hartebeest_address_text(hb, text, sizeof(text)), -ENODATA);
+	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), -ENODATA);
 	assert_string_equal(text, "untouched");
 	assert_error_has("index 3: ::ffff:10.0.0.1, RoCE v2, eth0 (another interface)");
 	assert_non_null(strstr(logged, "eth0 (another interface)"));
@@ -219,7 +219,7 @@ static void by_address(void **state)
 	opened_by_address("10.1.0.9", "fake2:1", 0);	/* InfiniBand, through IPoIB */
 
 	open_with("device.addr=10.1.0.8", NULL);
-	assert_int_equal(hartebeest_port(hb), -ENODATA);
+	assert_int_equal(hartebeest_port_num(hb), -ENODATA);
 	assert_error_has("no GID fits ip:10.1.0.8: an InfiniBand GID holds no IP address, choose by "
 			 "netdev; ");
 }
@@ -484,7 +484,7 @@ static void contexts_of_several_ports(void **state)
 	static const char *const labels[] = { "fake0:1", "fake0:2", "fake1:1" };
 	static const char *const addresses[] = { "::ffff:10.0.0.1", "::ffff:10.0.5.1",
 						 "::ffff:10.0.7.1" };
-	struct hartebeest *contexts[3];
+	struct hartebeest_context *contexts[3];
 	struct beest_qp *qps[3];
 	int i;
 

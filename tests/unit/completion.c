@@ -14,7 +14,7 @@
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-verbs.h"
 
-static struct hartebeest *hb;
+static struct hartebeest_context *hb;
 static struct ibv_qp *qp;
 
 static int setup(void **state)

@@ -50,7 +50,7 @@ static void count(bool on)
 
 /* ------------------------------------------------------------- helpers --- */
 
-static struct hartebeest *hb;
+static struct hartebeest_context *hb;
 static char logged[16384];
 static int made;
 

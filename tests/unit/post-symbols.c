@@ -45,5 +45,6 @@ int64_t hartebeest_clock(void);
 int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc, int64_t deadline);
 uint32_t hartebeest_wc_imm(const struct ibv_wc *wc);
 
-#define HARTEBEEST_POST_H		/* keeps the inline definitions out */
+#define HARTEBEEST_CLOCK_H		/* keeps the inline definitions out */
+#define HARTEBEEST_POST_H
 #include "tests/unit/post.c"

@@ -21,7 +21,7 @@
 static void not_built(void **state)
 {
 	struct hartebeest_path path;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 
 	(void)state;
 	assert_int_equal(hartebeest_open(&hb, NULL), 0);
@@ -408,7 +408,7 @@ static void resolve_in_public(void **state)
 			       "qp_attr.traffic_class=104", NULL };
 	const char *name[] = { "device.name=fake0", NULL };
 	struct hartebeest_path path;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 
 	(void)state;
 	assert_int_equal(hartebeest_open(&hb, addr), 0);
@@ -450,7 +450,7 @@ static void infiniband_without_ipoib(void **state)
 {
 	const char *name[] = { "device.name=fake0", NULL };
 	struct hartebeest_path path;
-	struct hartebeest *hb;
+	struct hartebeest_context *hb;
 
 	(void)state;
 	fake_verbs_infiniband();

@@ -23,7 +23,7 @@
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-static struct hartebeest *hb;
+static struct hartebeest_context *hb;
 
 /* ------------------------------------------------------------- helpers --- */
 
@@ -108,10 +108,10 @@ static void nothing_before_it_is_needed(void **state)
 
 	(void)state;
 	assert_int_equal(fake_verbs_calls("ibv_get_device_list"), 0);
-	assert_int_equal(hartebeest_context(hb, &verbs), 0);
+	assert_int_equal(hartebeest_verbs(hb, &verbs), 0);
 	assert_non_null(verbs);
 	assert_int_equal(fake_verbs.contexts, 1);
-	assert_int_equal(hartebeest_port(hb), 1);
+	assert_int_equal(hartebeest_port_num(hb), 1);
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(fake_verbs.contexts, 1);
 	assert_int_equal(fake_verbs_calls("ibv_open_device"), 1);
@@ -127,7 +127,7 @@ static void a_device_that_is_not_there(void **state)
 	assert_error_has("fake1");
 	assert_error_has("fake0");
 	assert_null(pd);
-	assert_int_equal(hartebeest_port(hb), -ENODEV);
+	assert_int_equal(hartebeest_port_num(hb), -ENODEV);
 	assert_int_equal(fake_verbs.open, 0);
 
 	fake_verbs_add("fake1");
@@ -159,7 +159,7 @@ static void closing_nothing(void **state)
 static void a_failed_open_sets_nothing(void **state)
 {
 	const char *options[] = { "cq_attr.cq_dept=5", NULL };
-	struct hartebeest *untouched = hb;
+	struct hartebeest_context *untouched = hb;
 
 	(void)state;
 	assert_int_equal(hartebeest_open(&untouched, options), -EINVAL);
@@ -195,7 +195,7 @@ static void values_are_told_with_their_source(void **state)
 		  "address" },
 	};
 	const char *options[] = { NULL, NULL };
-	struct hartebeest *none;
+	struct hartebeest_context *none;
 	size_t i;
 
 	(void)state;
@@ -213,7 +213,7 @@ static void a_file_is_named_with_its_option(void **state)
 {
 	char path[] = "/tmp/hartebeest-XXXXXX", sentence[128];
 	const char *json = "{ \"device\": { \"gid\": \"index:300\" } }";
-	struct hartebeest *none;
+	struct hartebeest_context *none;
 	int fd = mkstemp(path);
 
 	(void)state;
@@ -478,7 +478,7 @@ static void null_arguments(void **state)
 	lines = 0;
 	hartebeest_log_set(hb, HARTEBEEST_LOG_ERROR, keep_line, &lines);
 
-	REFUSED(hartebeest_context(hb, NULL), "hartebeest_context(): verbs is NULL");
+	REFUSED(hartebeest_verbs(hb, NULL), "hartebeest_verbs(): verbs is NULL");
 	REFUSED(hartebeest_option_get(hb, NULL, text, 1, NULL), "name is NULL");
 	REFUSED(hartebeest_option_get(hb, "x", NULL, 1, NULL), "text is NULL");
 	REFUSED(hartebeest_log_set(hb, -1, NULL, NULL), "log level -1 is not within 0..7");
@@ -566,8 +566,8 @@ static void null_context(void **state)
 	assert_int_equal(hartebeest_size(NULL), -EINVAL);
 	assert_null(hartebeest_job(NULL));
 	assert_error_is("hartebeest_job(): hb is NULL");
-	assert_int_equal(hartebeest_context(NULL, NULL), -EINVAL);
-	assert_int_equal(hartebeest_port(NULL), -EINVAL);
+	assert_int_equal(hartebeest_verbs(NULL, NULL), -EINVAL);
+	assert_int_equal(hartebeest_port_num(NULL), -EINVAL);
 	assert_int_equal(hartebeest_option_get(NULL, "x", text, 1, NULL), -EINVAL);
 	assert_int_equal(hartebeest_log_set(NULL, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(hartebeest_pd_create(NULL, "x", NULL), -EINVAL);
@@ -1668,7 +1668,7 @@ static int init_qp(const char *name)
 
 static int get_port(const char *name)
 {
-	int port = hartebeest_port(hb);
+	int port = hartebeest_port_num(hb);
 
 	(void)name;
 	return port < 0 ? port : 0;

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hartebeest-clock.h - the clock of all deadlines
+ *
+ * Included by hartebeest.h and hartebeest-post.h.
+ */
+#ifndef HARTEBEEST_CLOCK_H
+#define HARTEBEEST_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef HARTEBEEST_INLINE
+#define HARTEBEEST_INLINE static inline
+#endif
+
+/*
+ * Nanoseconds of CLOCK_MONOTONIC.  Where <time.h> has no such clock (-std=c99, -std=c11),
+ * the library's own function is called.
+ */
+#ifndef CLOCK_MONOTONIC
+int64_t hartebeest_clock(void);
+#else
+HARTEBEEST_INLINE int64_t hartebeest_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
