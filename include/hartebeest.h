@@ -455,8 +455,8 @@ int hartebeest_mr_fetch(struct hartebeest_context *hb, const char *peer_key,
  * Since: 0.1
  */
 int hartebeest_qp_create(struct hartebeest_context *hb, const char *name, const char *pd,
-			 int type, const char *send_cq, const char *recv_cq,
-			 struct ibv_qp **qp);
+			 enum ibv_qp_type type, const char *send_cq,
+			 const char *recv_cq, struct ibv_qp **qp);
 
 /**
  * hartebeest_qp_create_attr() - the same from a filled struct ibv_qp_init_attr
