@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "include/hartebeest.h"
-#include "lib/verbs/address.h"
+#include "lib/verbs/port.h"
 #include "lib/verbs/completion.h"
 #include "lib/core/context.h"
 #include "lib/verbs/cq.h"
@@ -188,7 +188,7 @@ HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char
 		return refuse_argument(hb, __func__, "size is below 4");
 	TRY(beest_context_device(hb, &device));
 	pkey = hb->options.qp[BEEST_RC].pkey;
-	return done(hb, beest_address_text(device, &hb->policy,
+	return done(hb, beest_port_text(device, &hb->policy,
 					   pkey == BEEST_AUTO ? 0 : (uint16_t)pkey, text, size));
 }
 

@@ -2,7 +2,7 @@
 /* pathquery.c - see pathquery.h */
 #include "config.h"
 
-#include "lib/verbs/address.h"
+#include "lib/verbs/port.h"
 #include "lib/base/clock.h"
 #include "lib/core/pathquery.h"
 #include "lib/path/rdmacm.h"
@@ -21,7 +21,7 @@ static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 			return 0;
 		ret = beest_context_device(hb, &device);
 		if (ret == 0)
-			ret = beest_address_ip(device, &hb->policy, ip);
+			ret = beest_port_ip(device, &hb->policy, ip);
 	}
 	if (ret == 0)
 		*from = ip;

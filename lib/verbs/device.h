@@ -2,7 +2,7 @@
 /*
  * device.h - one port of one verbs device
  *
- * Owns the ibv_context and what can be read from port, GID table and P_Key table.
+ * Owns the ibv_context, which port it is, and what can be read from port and P_Key table.
  * Knows nothing of queue pairs, records or other ranks.
  */
 #ifndef BEEST_DEVICE_H
@@ -49,47 +49,6 @@ void beest_device_close(struct beest_device *device);
 
 /* Reads the port at each call: LID, MTU and state change while a job runs. */
 int beest_device_port(const struct beest_device *device, struct ibv_port_attr *attr);
-
-/*
- * All readable, non-zero entries; sparse tables, unreadable entries and those of
- * another network namespace are skipped.  *entries is for free(3).  Returns the
- * count, or a negative errno.
- */
-int beest_device_gids(const struct beest_device *device, struct beest_gid_entry **entries);
-
-/*
- * The GID of this end by policy, and the reason for people in BEEST_REASON_SIZE bytes.
- * It is tried with an address handle to itself where @pd is given (RoCE only).  The next
- * best is taken when that fails with an errno that speaks of the GID; another errno, such
- * as -ENOMEM, is returned.
- */
-int beest_device_gid(const struct beest_device *device, struct ibv_pd *pd,
-		     const struct beest_gid_policy *policy, const struct beest_log *log,
-		     struct beest_gid_entry *chosen, char *reason);
-
-/* Are both the same GID, RoCE version and interface, whatever their index? */
-bool beest_device_gid_same(const struct beest_gid_entry *a, const struct beest_gid_entry *b);
-
-/* Does the table still have this GID at entry->index?  Reads that one entry. */
-bool beest_device_gid_holds(const struct beest_device *device,
-			    const struct beest_gid_entry *entry);
-
-/*
- * Finds the present index of the GID of @entry: addresses come and go while a job runs,
- * and the table moves with them.  Reads one entry where it holds, unless @search asks for
- * the whole table.  1: entry->index is another now, 0: it is not, -ENODATA: the GID is
- * gone, with a list of what there is.
- */
-int beest_device_gid_relocate(const struct beest_device *device, bool search,
-			      struct beest_gid_entry *entry);
-
-/*
- * The IP address of this end, which librdmacm knows peers by: the policy's; else the
- * GID itself where it is one of wide scope; else one of its interface.  Zero when
- * there is none: InfiniBand without IPoIB.
- */
-void beest_device_ip(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy,
-		     struct beest_ipaddr *ip);
 
 /*
  * Index of @wanted (low 15 bits; a full member is preferred), or of the first full

@@ -19,8 +19,6 @@
 #include "lib/base/text.h"
 #include "lib/settings/options.h"
 
-#define GID_BITS 128
-#define IPV4_BITS 32
 #define IPV4_OFFSET 96			/* leading bits of an IPv4-mapped address */
 #define INDEX_MAX 255			/* ibv_global_route.sgid_index has 8 bits */
 
@@ -44,6 +42,7 @@ static int parse_value(const char *text, struct beest_gid_policy *policy)
 	if (beest_ipaddr_is_zero(&policy->gid))
 		return beest_fail(EINVAL, "the GID %s is zero, which marks an empty entry",
 				  BEEST_QUOTE(text));
+	policy->prefix = BEEST_GID_BITS;
 	return 0;
 }
 
@@ -51,6 +50,7 @@ static int parse_ip(const char *text, struct beest_gid_policy *policy)
 {
 	int ret = beest_ipaddr_parse(text, &policy->gid);
 
+	policy->prefix = BEEST_GID_BITS;
 	if (ret == 0 && beest_ipaddr_is_wildcard(&policy->gid))
 		return beest_fail(EINVAL, "%s is no address of an interface", BEEST_QUOTE(text));
 	return ret;
@@ -60,8 +60,8 @@ static int parse_subnet(const char *text, struct beest_gid_policy *policy)
 {
 	char address[INET6_ADDRSTRLEN];
 	size_t length = strcspn(text, "/");
+	int offset = memchr(text, ':', length) ? 0 : IPV4_OFFSET;
 	int64_t bits;
-	bool ipv4;
 
 	snprintf(address, sizeof(address), "%.*s", (int)length, text);
 	if (!text[length] || length >= sizeof(address) ||
@@ -69,11 +69,10 @@ static int parse_subnet(const char *text, struct beest_gid_policy *policy)
 		return beest_fail(EINVAL, "%s is not a subnet such as 10.0.0.0/24 or fd00::/64",
 				  BEEST_QUOTE(text));
 
-	ipv4 = !strchr(address, ':');
-	if (beest_parse_int(text + length + 1, 0, ipv4 ? IPV4_BITS : GID_BITS, &bits) < 0)
+	if (beest_parse_int(text + length + 1, 0, BEEST_GID_BITS - offset, &bits) < 0)
 		return beest_fail_prefix(-EINVAL, "the prefix length of subnet %s",
 					 BEEST_QUOTE(text));
-	policy->prefix = (int)bits + (ipv4 ? IPV4_OFFSET : 0);
+	policy->prefix = (int)bits + offset;
 	return 0;
 }
 
@@ -94,16 +93,18 @@ static int parse_netdev(const char *text, struct beest_gid_policy *policy)
 	return 0;
 }
 
-static const struct rule {
-	enum beest_gid_rule rule;
+/* How each rule is given, and what it says against an entry. */
+static const struct {
 	const char *word;
 	int (*parse)(const char *text, struct beest_gid_policy *policy);
+	const char *refusal;
 } rules[] = {
-	{ BEEST_GID_INDEX, "index", parse_index },
-	{ BEEST_GID_VALUE, "gid", parse_value },
-	{ BEEST_GID_IP, "ip", parse_ip },
-	{ BEEST_GID_SUBNET, "subnet", parse_subnet },
-	{ BEEST_GID_NETDEV, "netdev", parse_netdev },
+	[BEEST_GID_AUTO] = { "auto", NULL, NULL },
+	[BEEST_GID_INDEX] = { "index", parse_index, "another index" },
+	[BEEST_GID_VALUE] = { "gid", parse_value, "another address" },
+	[BEEST_GID_IP] = { "ip", parse_ip, "another address" },
+	[BEEST_GID_SUBNET] = { "subnet", parse_subnet, "another subnet" },
+	[BEEST_GID_NETDEV] = { "netdev", parse_netdev, "another interface" },
 };
 
 static int parse_rule(const char *text, struct beest_gid_policy *policy)
@@ -112,17 +113,17 @@ static int parse_rule(const char *text, struct beest_gid_policy *policy)
 	size_t i, length = strcspn(text, ":");
 	char word[16];
 
+	snprintf(policy->text, sizeof(policy->text), "%s", text);
 	if (strcmp(text, "auto") == 0)
 		return 0;
 
-	snprintf(word, sizeof(word), "%.*s", (int)(length < sizeof(word) ? length : 15), text);
+	snprintf(word, sizeof(word), "%.*s", (int)BEEST_MIN(length, sizeof(word) - 1), text);
 	beest_nearest_start(&nearest, word);
-	beest_nearest_offer(&nearest, "auto");
 	for (i = 0; i < BEEST_COUNT(rules); i++) {
 		beest_nearest_offer(&nearest, rules[i].word);
-		if (text[length] != ':' || strcmp(word, rules[i].word) != 0)
+		if (text[length] != ':' || strcmp(word, rules[i].word) != 0 || !rules[i].parse)
 			continue;
-		policy->rule = rules[i].rule;
+		policy->rule = (enum beest_gid_rule)i;
 		return rules[i].parse(text + length + 1, policy);
 	}
 
@@ -188,6 +189,7 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)
 		return ret;
 
 	local.rule = BEEST_GID_IP;
+	snprintf(local.text, sizeof(local.text), "ip:%s", addr);
 	*policy = local;
 	return 0;
 }
@@ -195,33 +197,16 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)
 /* ----------------------------------------------------------- refusals --- */
 
 /* An InfiniBand GID is no IP address, but the interface over it (IPoIB) has one. */
-static bool holds_ip(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy)
+static bool rule_fits(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy)
 {
-	return policy->rule == BEEST_GID_IP && !entry->roce && policy->holder[0] &&
-	       strcmp(entry->netdev, policy->holder) == 0;
-}
+	bool is_over = policy->netdev[0] && strcmp(entry->netdev, policy->netdev) == 0;
 
-/* What the rule of the policy says against it; NULL: nothing. */
-static const char *rule_refusal(const struct beest_gid_entry *entry,
-				const struct beest_gid_policy *policy)
-{
-	switch (policy->rule) {
-	case BEEST_GID_AUTO:
-		return NULL;
-	case BEEST_GID_INDEX:
-		return entry->index == policy->index ? NULL : "another index";
-	case BEEST_GID_VALUE:
-	case BEEST_GID_IP:
-		return holds_ip(entry, policy) ||
-		       beest_ipaddr_has_prefix(&entry->gid, &policy->gid, GID_BITS) ?
-		       NULL : "another address";
-	case BEEST_GID_SUBNET:
-		return beest_ipaddr_has_prefix(&entry->gid, &policy->gid, policy->prefix) ?
-		       NULL : "another subnet";
-	case BEEST_GID_NETDEV:
-		return strcmp(entry->netdev, policy->netdev) == 0 ? NULL : "another interface";
-	}
-	return NULL;
+	if (policy->rule == BEEST_GID_INDEX)
+		return entry->index == policy->index;
+	if (policy->rule == BEEST_GID_NETDEV)
+		return is_over;
+	return beest_ipaddr_has_prefix(&entry->gid, &policy->gid, policy->prefix) ||
+	       (policy->rule == BEEST_GID_IP && !entry->roce && is_over);
 }
 
 /* An InfiniBand GID is no IP address and needs no interface. */
@@ -242,18 +227,18 @@ static const char *roce_refusal(const struct beest_gid_entry *entry,
 }
 
 /* NULL: nothing speaks against it. */
-static const char *gid_refusal(const struct beest_gid_entry *entry, bool tried,
+static const char *gid_refusal(const struct beest_gid_entry *entry,
 			       const struct beest_gid_policy *policy)
 {
-	const char *why;
+	const char *why = NULL;
 
 	if (beest_ipaddr_is_zero(&entry->gid))
 		return "empty";
-
-	why = rule_refusal(entry, policy);
-	if (!why && entry->roce)
+	if (!rule_fits(entry, policy))
+		return rules[policy->rule].refusal;
+	if (entry->roce)
 		why = roce_refusal(entry, policy);
-	return !why && tried ? "tried and failed" : why;
+	return !why && entry->trial_error ? "tried and failed" : why;
 }
 
 /* ------------------------------------------------------------ ranking --- */
@@ -312,14 +297,14 @@ static const char *gid_weakness(const struct beest_gid_entry *entry,
 	return entry->index < best->index ? NULL : "higher index";
 }
 
-static int gid_find_best(const struct beest_gid_entry *entries, size_t count, const bool *skip,
+static int gid_find_best(const struct beest_gid_entry *entries, size_t count,
 			 const struct beest_gid_policy *policy)
 {
 	int best = -1;
 	size_t i;
 
 	for (i = 0; i < count; i++)
-		if (!gid_refusal(&entries[i], skip && skip[i], policy) &&
+		if (!gid_refusal(&entries[i], policy) &&
 		    (best < 0 || !gid_weakness(&entries[i], &entries[best])))
 			best = (int)i;
 
@@ -333,36 +318,18 @@ static void add_entry(struct beest_text *text, const struct beest_gid_entry *ent
 {
 	char gid[INET6_ADDRSTRLEN];
 
-	beest_text_item(text, "index %d: %s, %s%s%s%s%s%s", entry->index,
+	beest_text_item(text, "index %d: %s, %s%s%s", entry->index,
 			beest_ipaddr_text(&entry->gid, gid, sizeof(gid)),
 			beest_endpoint_roce_text(entry->roce), entry->netdev[0] ? ", " : "",
-			entry->netdev, why ? " (" : "", why ? why : "", why ? ")" : "");
-}
-
-static void add_rule(struct beest_text *text, const struct beest_gid_policy *policy)
-{
-	bool ipv4 = beest_ipaddr_is_ipv4(&policy->gid) && policy->prefix >= IPV4_OFFSET;
-	char gid[INET6_ADDRSTRLEN], ip[INET6_ADDRSTRLEN];
-
-	beest_ipaddr_text(&policy->gid, gid, sizeof(gid));
-	beest_ipaddr_ip_text(&policy->gid, ip, sizeof(ip));
-	if (policy->rule == BEEST_GID_AUTO)
-		beest_text_add(text, "auto");
-	else if (policy->rule == BEEST_GID_INDEX)
-		beest_text_add(text, "index:%d", policy->index);
-	else if (policy->rule == BEEST_GID_VALUE)
-		beest_text_add(text, "gid:%s", gid);
-	else if (policy->rule == BEEST_GID_IP)
-		beest_text_add(text, "ip:%s", ip);
-	else if (policy->rule == BEEST_GID_SUBNET)
-		beest_text_add(text, "subnet:%s/%d", ip, policy->prefix - (ipv4 ? IPV4_OFFSET : 0));
-	else
-		beest_text_add(text, "netdev:%s", policy->netdev);
+			entry->netdev);
+	if (why)
+		beest_text_add(text, " (%s%s%s)", why, entry->trial_error ? ": " : "",
+			       entry->trial_error ? strerror(entry->trial_error) : "");
 }
 
 static void add_policy(struct beest_text *text, const struct beest_gid_policy *policy)
 {
-	add_rule(text, policy);
+	beest_text_add(text, "%s", policy->text);
 	if (policy->roce)
 		beest_text_add(text, ", %s only", beest_endpoint_roce_text(policy->roce));
 	if (policy->family != AF_UNSPEC)
@@ -379,42 +346,37 @@ static const char *nothing_fits_hint(const struct beest_gid_entry *entries, size
 		return "the GID table has no entry that can be read";
 	if (!by_ip || entries[0].roce != BEEST_ROCE_NONE)
 		return "";
-	return policy->rule == BEEST_GID_IP && policy->holder[0] ?
-	       "the interface that has this address is not over this port; " :
+	return policy->netdev[0] ? "the interface that has this address is not over this port; " :
 	       "an InfiniBand GID holds no IP address, choose by netdev; ";
 }
 
-static int nothing_fits(const struct beest_gid_entry *entries, size_t count, const bool *skip,
+static int nothing_fits(const struct beest_gid_entry *entries, size_t count,
 			const struct beest_gid_policy *policy)
 {
-	char wanted[128], there[BEEST_ERROR_SIZE - 256];
-	struct beest_text text;
+	char sentence[BEEST_ERROR_SIZE - 128];
+	struct beest_text text, there;
 	size_t i;
 
-	beest_text_start(&text, wanted, sizeof(wanted));
+	beest_text_start(&text, sentence, sizeof(sentence));
 	add_policy(&text, policy);
-
-	beest_text_start(&text, there, sizeof(there));
+	beest_text_add(&text, ": %s", nothing_fits_hint(entries, count, policy));
+	beest_text_start(&there, sentence + text.used, sizeof(sentence) - text.used);
 	for (i = 0; i < count; i++)
-		add_entry(&text, &entries[i],
-			  gid_refusal(&entries[i], skip && skip[i], policy));
+		add_entry(&there, &entries[i], gid_refusal(&entries[i], policy));
 
-	return beest_fail(ENODATA, "no GID fits %s: %s%s", wanted,
-			  nothing_fits_hint(entries, count, policy),
-			  there);
+	return beest_fail(ENODATA, "no GID fits %s", sentence);
 }
 
 int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
-		     const bool *skip, const struct beest_gid_policy *policy,
-		     char *reason, size_t size)
+		     const struct beest_gid_policy *policy, char *reason, size_t size)
 {
-	int best = gid_find_best(entries, count, skip, policy);
+	int best = gid_find_best(entries, count, policy);
 	struct beest_text text;
 	const char *why;
 	size_t i;
 
 	if (best < 0)
-		return nothing_fits(entries, count, skip, policy);
+		return nothing_fits(entries, count, policy);
 
 	beest_text_start(&text, reason, size);
 	add_entry(&text, &entries[best], NULL);
@@ -423,10 +385,9 @@ int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
 	for (i = 0; i < count; i++) {
 		if (i == (size_t)best)
 			continue;
-		why = gid_refusal(&entries[i], skip && skip[i], policy);
-		if (!why)
-			why = gid_weakness(&entries[i], &entries[best]);
-		add_entry(&text, &entries[i], why);
+		why = gid_refusal(&entries[i], policy);
+		add_entry(&text, &entries[i], why ? why :
+			  gid_weakness(&entries[i], &entries[best]));
 	}
 	return best;
 }

@@ -22,6 +22,7 @@ struct beest_gid_entry {
 	enum beest_roce roce;		/* BEEST_ROCE_NONE on InfiniBand */
 	char netdev[IF_NAMESIZE];	/* "" when the kernel does not say */
 	bool netdev_down;
+	int trial_error;		/* errno of an address handle from it; 0: none failed */
 };
 
 enum beest_gid_rule {
@@ -33,13 +34,15 @@ enum beest_gid_rule {
 	BEEST_GID_NETDEV,		/* netdev:ib0 */
 };
 
+#define BEEST_GID_BITS 128
+
 struct beest_gid_policy {
 	enum beest_gid_rule rule;
+	char text[64];			/* the rule as it was given: "ip:10.0.0.5" */
 	int index;
-	struct beest_ipaddr gid;		/* VALUE, IP, SUBNET */
-	char holder[IF_NAMESIZE];	/* IP: interface that has it now, "" when none does */
-	int prefix;			/* SUBNET: leading bits of gid that count, 0..128 */
-	char netdev[IF_NAMESIZE];
+	struct beest_ipaddr gid;	/* VALUE, IP, SUBNET */
+	int prefix;			/* leading bits of gid that count */
+	char netdev[IF_NAMESIZE];	/* IP: the interface that has it now, "" when none does */
 	enum beest_roce roce;		/* NONE: v2 before v1; else only this one */
 	int family;			/* AF_UNSPEC: IPv4 before IPv6; AF_INET, AF_INET6: only */
 };
@@ -57,8 +60,7 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy);
 /*
  * Returns the position in @entries, and in @reason why this one and why not the
  * others, for people.  -ENODATA when nothing fits: a policy is never replaced by
- * another choice; the sentence lists what was there.  @skip marks entries that
- * were tried and failed (NULL: none).
+ * another choice; the sentence lists what was there.
  *
  * InfiniBand (all entries BEEST_ROCE_NONE): the lowest index unless the policy
  * says otherwise.  RoCE: no zero GID, no link-local GID without interface part,
@@ -67,7 +69,6 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy);
  * cali*, vxlan*, br-*, veth*, lowest index.
  */
 int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
-		     const bool *skip, const struct beest_gid_policy *policy,
-		     char *reason, size_t size);
+		     const struct beest_gid_policy *policy, char *reason, size_t size);
 
 #endif

@@ -16,14 +16,6 @@
 
 /* --------------------------------------------------------- interfaces --- */
 
-/* getifaddrs(3) has one of these for each interface, whatever its addresses. */
-static const struct sockaddr_ll *link_of(const struct ifaddrs *interface)
-{
-	if (!interface->ifa_addr || interface->ifa_addr->sa_family != AF_PACKET)
-		return NULL;
-	return (const struct sockaddr_ll *)(const void *)interface->ifa_addr;
-}
-
 /*
  * The kernel names no interface for a GID of InfiniBand, but the hardware address
  * of IPoIB is four bytes of its own and then the GID.  glibc leaves room for 24
@@ -37,28 +29,22 @@ static bool is_ipoib(const struct sockaddr_ll *link, const struct beest_ipaddr *
 }
 
 /* By @number, else by @name, else by the GID over which it is. */
-static bool is_wanted(const struct ifaddrs *interface, uint32_t number, const char *name,
-		      const struct beest_ipaddr *gid)
-{
-	const struct sockaddr_ll *link = link_of(interface);
-
-	if (!link)
-		return false;
-	if (number)
-		return (uint32_t)link->sll_ifindex == number;
-	return name ? strcmp(interface->ifa_name, name) == 0 : is_ipoib(link, gid);
-}
-
-static void find_interface(const struct ifaddrs *interfaces, uint32_t number, const char *name,
+static void find_interface(const struct ifaddrs *each, uint32_t number, const char *name,
 			   struct beest_gid_entry *entry)
 {
 	const unsigned int up = IFF_UP | IFF_RUNNING;
+	const struct sockaddr_ll *link;
 
-	for (; interfaces; interfaces = interfaces->ifa_next) {
-		if (!is_wanted(interfaces, number, name, &entry->gid))
+	for (; each; each = each->ifa_next) {
+		/* Each interface has one of these, whatever its addresses. */
+		if (!each->ifa_addr || each->ifa_addr->sa_family != AF_PACKET)
 			continue;
-		snprintf(entry->netdev, sizeof(entry->netdev), "%s", interfaces->ifa_name);
-		entry->netdev_down = (interfaces->ifa_flags & up) != up;
+		link = (const struct sockaddr_ll *)(const void *)each->ifa_addr;
+		if (number ? (uint32_t)link->sll_ifindex != number :
+		    name ? strcmp(each->ifa_name, name) != 0 : !is_ipoib(link, &entry->gid))
+			continue;
+		snprintf(entry->netdev, sizeof(entry->netdev), "%s", each->ifa_name);
+		entry->netdev_down = (each->ifa_flags & up) != up;
 		return;
 	}
 }
@@ -72,13 +58,13 @@ static const enum beest_roce roces[] = {
 	[IBV_GID_TYPE_ROCE_V2] = BEEST_ROCE_V2,
 };
 
-bool beest_gid_read_verbs(const struct beest_gidtable *table, int index,
+bool beest_gid_read_verbs(const struct beest_device *device, int index,
 			  const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
 {
 	struct ibv_gid_entry found;
 
 	memset(&found, 0, sizeof(found));
-	if (ibv_query_gid_ex(table->verbs, table->port, (uint32_t)index, &found, 0) != 0 ||
+	if (ibv_query_gid_ex(device->verbs, device->port, (uint32_t)index, &found, 0) != 0 ||
 	    found.gid_type >= BEEST_COUNT(roces))
 		return false;
 
@@ -92,26 +78,24 @@ bool beest_gid_read_verbs(const struct beest_gidtable *table, int index,
 
 /* --------------------------------------------------------------- sysfs --- */
 
-/* Below gid_attrs of the port; false: too long. */
-static bool sysfs_path(const struct beest_gidtable *table, const char *rest,
-		       char *path, size_t size)
-{
-	int length = snprintf(path, size, "%s/ports/%d/gid_attrs%s",
-			      table->verbs->device->ibdev_path, table->port, rest);
+#define SYSFS_PATH_MAX (IBV_SYSFS_PATH_MAX + 64)
 
-	return length > 0 && (size_t)length < size;
+static FILE *sysfs_open(const struct beest_device *device, const char *folder, int index)
+{
+	char path[SYSFS_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs/%s/%d",
+		 device->verbs->device->ibdev_path, device->port, folder, index);
+	return fopen(path, "re");
 }
 
 /* One line without its end; false: nothing to be had. */
-static bool sysfs_attribute(const struct beest_gidtable *table, const char *name, int index,
+static bool sysfs_attribute(const struct beest_device *device, const char *folder, int index,
 			    char *line, size_t size)
 {
-	char path[IBV_SYSFS_PATH_MAX + 64], rest[32];
-	FILE *file;
+	FILE *file = sysfs_open(device, folder, index);
 	bool got;
 
-	snprintf(rest, sizeof(rest), "/%s/%d", name, index);
-	file = sysfs_path(table, rest, path, sizeof(path)) ? fopen(path, "re") : NULL;
 	if (!file)
 		return false;
 
@@ -122,42 +106,41 @@ static bool sysfs_attribute(const struct beest_gidtable *table, const char *name
 }
 
 /* Kernels before RoCE v2 have no such folder. */
-static bool sysfs_is_old(const struct beest_gidtable *table)
+static bool sysfs_is_old(const struct beest_device *device)
 {
-	char path[IBV_SYSFS_PATH_MAX + 64];
+	char path[SYSFS_PATH_MAX];
 
-	return sysfs_path(table, "", path, sizeof(path)) && access(path, F_OK) != 0 &&
-	       errno == ENOENT;
+	snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs", device->verbs->device->ibdev_path,
+		 device->port);
+	return access(path, F_OK) != 0 && errno == ENOENT;
 }
 
-static bool sysfs_read_type(const struct beest_gidtable *table, int index, enum beest_roce *roce)
+static bool sysfs_read_type(const struct beest_device *device, int index, enum beest_roce *roce)
 {
 	char line[32];
 
-	*roce = BEEST_ROCE_NONE;
-	if (!table->ethernet)
+	*roce = device->ethernet ? BEEST_ROCE_V1 : BEEST_ROCE_NONE;
+	if (!device->ethernet)
 		return true;
-
-	*roce = BEEST_ROCE_V1;
-	if (!sysfs_attribute(table, "types", index, line, sizeof(line)))
-		return sysfs_is_old(table);
+	if (!sysfs_attribute(device, "types", index, line, sizeof(line)))
+		return sysfs_is_old(device);
 	if (strcmp(line, "RoCE v2") == 0)
 		*roce = BEEST_ROCE_V2;
 	return *roce == BEEST_ROCE_V2 || strcmp(line, "IB/RoCE v1") == 0;
 }
 
-bool beest_gid_read_sysfs(const struct beest_gidtable *table, int index,
+bool beest_gid_read_sysfs(const struct beest_device *device, int index,
 			  const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
 {
 	char netdev[IF_NAMESIZE];
 	union ibv_gid gid;
 
-	if (ibv_query_gid(table->verbs, table->port, index, &gid) != 0 ||
-	    !sysfs_read_type(table, index, &entry->roce))
+	if (ibv_query_gid(device->verbs, device->port, index, &gid) != 0 ||
+	    !sysfs_read_type(device, index, &entry->roce))
 		return false;
 
 	memcpy(entry->gid.raw, gid.raw, sizeof(entry->gid.raw));
-	if (table->ethernet && sysfs_attribute(table, "ndevs", index, netdev, sizeof(netdev))) {
+	if (device->ethernet && sysfs_attribute(device, "ndevs", index, netdev, sizeof(netdev))) {
 		memcpy(entry->netdev, netdev, sizeof(netdev));
 		find_interface(interfaces, 0, netdev, entry);
 	}
@@ -166,39 +149,33 @@ bool beest_gid_read_sysfs(const struct beest_gidtable *table, int index,
 
 /* --------------------------------------------------------------- table --- */
 
-static int gidtable_fill(const struct beest_gidtable *table, beest_gid_read *source,
-			 const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
+int beest_gidtable_read(const struct beest_device *device, beest_gid_read *source,
+			struct beest_gid_entry **entries)
 {
+	struct ifaddrs *interfaces = NULL;
 	struct beest_gid_entry *entry;
-	int i, count = 0;
+	struct ibv_port_attr attr;
+	int ret, i, count = 0;
 
-	for (i = 0; i < table->size; i++) {
-		entry = &entries[count];
+	ret = beest_device_port(device, &attr);
+	if (ret < 0)
+		return ret;
+	*entries = calloc((size_t)attr.gid_tbl_len + 1, sizeof(**entries));
+	if (!*entries)
+		return beest_fail(ENOMEM, "no memory for %d GIDs", attr.gid_tbl_len);
+	if (getifaddrs(&interfaces) != 0)
+		interfaces = NULL;
+
+	for (i = 0; i < attr.gid_tbl_len; i++) {
+		entry = &(*entries)[count];
 		memset(entry, 0, sizeof(*entry));
 		entry->index = i;
-		if (!source(table, i, interfaces, entry) || beest_ipaddr_is_zero(&entry->gid))
+		if (!source(device, i, interfaces, entry) || beest_ipaddr_is_zero(&entry->gid))
 			continue;
-		if (!table->ethernet && !entry->netdev[0])
+		if (!device->ethernet && !entry->netdev[0])
 			find_interface(interfaces, 0, NULL, entry);
 		count++;
 	}
-	return count;
-}
-
-int beest_gidtable_read(const struct beest_gidtable *table, beest_gid_read *source,
-			struct beest_gid_entry **entries)
-{
-	size_t size = table->size > 0 ? (size_t)table->size : 1;
-	struct ifaddrs *interfaces;
-	int count;
-
-	*entries = calloc(size, sizeof(**entries));
-	if (!*entries)
-		return beest_fail(ENOMEM, "no memory for %zu GIDs", size);
-
-	if (getifaddrs(&interfaces) != 0)
-		interfaces = NULL;
-	count = gidtable_fill(table, source, interfaces, *entries);
 	if (interfaces)
 		freeifaddrs(interfaces);
 	return count;
@@ -210,16 +187,15 @@ int beest_gidtable_read(const struct beest_gidtable *table, beest_gid_read *sour
 #define BEST_SOURCE beest_gid_read_sysfs
 #endif
 
-int beest_gidtable_entries(const struct beest_gidtable *table,
-			   struct beest_gid_entry **entries)
+int beest_gidtable_entries(const struct beest_device *device, struct beest_gid_entry **entries)
 {
-	return beest_gidtable_read(table, BEST_SOURCE, entries);
+	return beest_gidtable_read(device, BEST_SOURCE, entries);
 }
 
-bool beest_gidtable_at(const struct beest_gidtable *table, int index,
+bool beest_gidtable_at(const struct beest_device *device, int index,
 		       struct beest_gid_entry *entry)
 {
 	memset(entry, 0, sizeof(*entry));
 	entry->index = index;
-	return BEST_SOURCE(table, index, NULL, entry);
+	return BEST_SOURCE(device, index, NULL, entry);
 }

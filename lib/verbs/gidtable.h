@@ -8,16 +8,8 @@
 #ifndef BEEST_GIDTABLE_H
 #define BEEST_GIDTABLE_H
 
-#include <infiniband/verbs.h>
-
+#include "lib/verbs/device.h"
 #include "lib/verbs/gid.h"
-
-struct beest_gidtable {
-	struct ibv_context *verbs;
-	uint8_t port;
-	bool ethernet;			/* link layer; else InfiniBand */
-	int size;			/* ibv_port_attr.gid_tbl_len */
-};
 
 struct ifaddrs;
 
@@ -26,7 +18,7 @@ struct ifaddrs;
  * namespace.  @interfaces: of getifaddrs(3), NULL when that failed; an interface
  * that is not among them is not down.
  */
-typedef bool beest_gid_read(const struct beest_gidtable *table, int index,
+typedef bool beest_gid_read(const struct beest_device *device, int index,
 			    const struct ifaddrs *interfaces, struct beest_gid_entry *entry);
 
 beest_gid_read beest_gid_read_sysfs;
@@ -35,18 +27,17 @@ beest_gid_read beest_gid_read_verbs;
 #endif
 
 /*
- * All entries that @source finds; never stops at one it does not.  *entries is for
- * free(3).  Returns the count, or -ENOMEM.
+ * All non-zero entries that @source can read: it skips the others and never stops.
+ * *entries is for free(3).  Returns the count, -ENOMEM, or as beest_device_port().
  */
-int beest_gidtable_read(const struct beest_gidtable *table, beest_gid_read *source,
+int beest_gidtable_read(const struct beest_device *device, beest_gid_read *source,
 			struct beest_gid_entry **entries);
 
-/* One entry, its interface perhaps left out.  False: nothing there. */
-bool beest_gidtable_at(const struct beest_gidtable *table, int index,
-		       struct beest_gid_entry *entry);
+/* The same from the better source of this build. */
+int beest_gidtable_entries(const struct beest_device *device, struct beest_gid_entry **entries);
 
-/* The better source of this build. */
-int beest_gidtable_entries(const struct beest_gidtable *table,
-			   struct beest_gid_entry **entries);
+/* One entry, its interface perhaps left out.  False: nothing there. */
+bool beest_gidtable_at(const struct beest_device *device, int index,
+		       struct beest_gid_entry *entry);
 
 #endif

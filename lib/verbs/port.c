@@ -2,10 +2,13 @@
 /* port.c - see port.h */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/verbs/port.h"
+#include "lib/verbs/source.h"
 
 void beest_port_start(struct beest_port *port, const struct beest_device *device,
 		      const struct beest_gid_policy *policy, struct beest_events *events,
@@ -41,8 +44,8 @@ static bool choice_is_current(const struct beest_port *port, uint64_t changes)
 	if (!port->known)
 		return false;
 	if (port->events)
-		return port->changes == changes;
-	return port->choice.gid.roce && beest_device_gid_holds(port->device, &port->choice.gid);
+		return port->changes >= changes;	/* another thread may have seen more */
+	return port->choice.gid.roce && beest_source_holds(port->device, &port->choice.gid);
 }
 
 /* Leaves @news alone where the choice is the same as before. */
@@ -55,13 +58,13 @@ static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 	choice_forget(port);
 	ret = beest_device_port(port->device, &choice.attr);
 	if (ret == 0)
-		ret = beest_device_gid(port->device, pd, port->policy, port->log, &choice.gid,
-				       reason);
+		ret = beest_source_choose(port->device, pd, port->policy, port->log, &choice.gid,
+					  reason);
 	if (ret < 0)
 		return ret;
 
-	beest_device_ip(&choice.gid, port->policy, &choice.ip);
-	if (port->reason[0] && !beest_device_gid_same(&port->choice.gid, &choice.gid)) {
+	beest_source_ip(&choice.gid, port->policy, &choice.ip);
+	if (port->reason[0] && !beest_source_same(&port->choice.gid, &choice.gid)) {
 		port->former = port->choice.gid;
 		port->has_former = true;
 	}
@@ -136,5 +139,76 @@ int beest_port_check_former(struct beest_port *port, const struct beest_endpoint
 	suits = port->has_former && former.roce == remote->roce &&
 		beest_ipaddr_is_ipv4(&former.gid) == beest_ipaddr_is_ipv4(&remote->gid);
 	pthread_mutex_unlock(&port->lock);
-	return suits ? beest_device_gid_relocate(port->device, false, &former) : 0;
+	return suits ? beest_source_relocate(port->device, false, &former) : 0;
+}
+
+/* ------------------------------------------------------- a choice in words --- */
+
+/* The same words would go to the log at each call. */
+static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
+
+/* With a temporary protection domain: without one no entry is tried. */
+static int choose_afresh(struct beest_port *port, struct beest_port_choice *choice)
+{
+	struct ibv_pd *pd;
+	int ret;
+
+	errno = 0;
+	pd = ibv_alloc_pd(port->device->verbs);
+	if (!pd) {
+		ret = beest_error_errno();
+		return beest_fail(-ret, "%s: cannot allocate a protection domain: %s",
+				  port->device->label, strerror(-ret));
+	}
+	ret = beest_port_choose(port, pd, choice);
+	ibv_dealloc_pd(pd);
+	return ret;
+}
+
+int beest_port_text(const struct beest_device *device, const struct beest_gid_policy *policy,
+		    uint16_t wanted, char *buffer, size_t size)
+{
+	struct beest_port_choice choice;
+	char ip[INET6_ADDRSTRLEN] = "";
+	struct beest_port port;
+	struct beest_text text;
+	uint16_t index, pkey;
+	int ret;
+
+	beest_port_start(&port, device, policy, NULL, &quiet);
+	ret = choose_afresh(&port, &choice);
+	beest_port_end(&port);
+	if (ret == 0)
+		ret = beest_device_pkey(device, wanted, &index, &pkey);
+	if (ret < 0)
+		return ret;
+
+	if (!beest_ipaddr_is_zero(&choice.ip))
+		beest_ipaddr_ip_text(&choice.ip, ip, sizeof(ip));
+	beest_text_start(&text, buffer, size);
+	beest_text_add(&text, "port %s%s%s%s; %s%s; P_Key 0x%04x at index %d; GID %s",
+		       device->label, device->soft_roce ? " (Soft-RoCE)" : "",
+		       device->passed_over[0] ? ", passed over: " : "", device->passed_over,
+		       ip[0] ? "IP address " : "no IP address", ip, pkey, index, port.reason);
+	return 0;
+}
+
+int beest_port_ip(const struct beest_device *device, const struct beest_gid_policy *policy,
+		  struct beest_ipaddr *ip)
+{
+	char reason[BEEST_REASON_SIZE];
+	struct beest_gid_entry gid;
+	int ret;
+
+	ret = beest_source_choose(device, NULL, policy, &quiet, &gid, reason);
+	if (ret < 0)
+		return ret;
+
+	beest_source_ip(&gid, policy, ip);
+	if (beest_ipaddr_is_zero(ip))
+		return beest_fail(EADDRNOTAVAIL, "port %s has no IP address, by which rdma_cm would "
+				  "know it%s", device->label, device->ethernet ? "" :
+				  ": InfiniBand needs IPoIB (the kernel module ib_ipoib) with an "
+				  "address");
+	return 0;
 }

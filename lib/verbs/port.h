@@ -19,7 +19,7 @@
 struct beest_port_choice {
 	struct ibv_port_attr attr;
 	struct beest_gid_entry gid;
-	struct beest_ipaddr ip;		/* as beest_device_ip() */
+	struct beest_ipaddr ip;		/* as beest_source_ip() */
 };
 
 /* An answer of beest_device_pkey().  A transport may want a partition of its own. */
@@ -52,7 +52,7 @@ void beest_port_end(struct beest_port *port);
 
 /*
  * The choice that is kept, or a new one, which is logged when it differs from the last.
- * The GID is tried with an address handle of @pd.  Errors of beest_device_gid(): a
+ * The GID is tried with an address handle of @pd.  Errors of beest_source_choose(): a
  * choice that failed leaves nothing behind.
  */
 int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
@@ -67,8 +67,20 @@ void beest_port_forget(struct beest_port *port);
 /*
  * The present GID differs from that of @remote in RoCE version or address family.
  * -ENODATA when the GID that was chosen before would not, but is gone, with the sentence
- * of beest_device_gid_relocate(); else 0.
+ * of beest_source_relocate(); else 0.
  */
 int beest_port_check_former(struct beest_port *port, const struct beest_endpoint *remote);
+
+/*
+ * Port, GID, P_Key and IP address as a new choice finds them, with the reason for each and
+ * the refusals of the others, cut to fit.  @wanted as for beest_device_pkey().  Fails as
+ * the choice does, the sentence then having all refusals.
+ */
+int beest_port_text(const struct beest_device *device, const struct beest_gid_policy *policy,
+		    uint16_t wanted, char *text, size_t size);
+
+/* The IP of this end by a new choice; -EADDRNOTAVAIL when it has none. */
+int beest_port_ip(const struct beest_device *device, const struct beest_gid_policy *policy,
+		  struct beest_ipaddr *ip);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/verbs/qp.h"
+#include "lib/verbs/source.h"
 #include "lib/base/random.h"
 
 #define PSN_MASK 0xffffff
@@ -365,7 +366,7 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 	if (!path->ah.is_global)
 		return 0;
 
-	ret = beest_device_gid_relocate(qp->device, search, &qp->source);
+	ret = beest_source_relocate(qp->device, search, &qp->source);
 	if (ret > 0)
 		beest_log(log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index %d to %d "
 			  "of port %s", qp->node.name,
@@ -406,7 +407,7 @@ static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route
 	int ret;
 
 	source.gid = route->sgid;
-	ret = beest_device_gid_relocate(qp->device, true, &source);
+	ret = beest_source_relocate(qp->device, true, &source);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "the path by rdma_cm");
 

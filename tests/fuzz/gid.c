@@ -32,7 +32,7 @@ static void choose(const struct beest_gid_policy *policy, const char *bytes)
 	struct beest_gid_entry entries[ENTRIES];
 	char reason[200], text[64];
 	size_t count = fill(entries, bytes);
-	int at = beest_gid_choose(entries, count, NULL, policy, reason, sizeof(reason));
+	int at = beest_gid_choose(entries, count, policy, reason, sizeof(reason));
 
 	HOLDS(at < (int)count);
 	if (at < 0) {

@@ -161,7 +161,8 @@ static void choice_in_words(void **state)
 	/* What was tried and failed is told, too. */
 	port_of(1, 1)->gids[3].ah_error = ENETUNREACH;
 	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), 0);
-	assert_non_null(strstr(text, "index 3: ::ffff:10.0.0.1, RoCE v2, eth0 (tried and failed)"));
+	assert_non_null(strstr(text, "index 3: ::ffff:10.0.0.1, RoCE v2, eth0 (tried and failed: "
+			       "Network is unreachable)"));
 	fake_verbs_fail("ibv_alloc_pd", 1, ENOMEM);
 	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), -ENOMEM);
 }

@@ -13,6 +13,7 @@
 
 #include "lib/verbs/device.h"
 #include "lib/verbs/gidtable.h"
+#include "lib/verbs/source.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/unit.h"
 
@@ -362,7 +363,7 @@ static void test_sparse_table(void **state)
 	(void)state;
 	sparse(port_of(0));
 	assert_int_equal(open_by(NULL, "auto"), 0);
-	assert_int_equal(beest_device_gids(&device, &entries), 4);
+	assert_int_equal(beest_gidtable_entries(&device, &entries), 4);
 	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth0", false);
 	same_gid(&entries[1], 4, "::ffff:10.0.0.4", BEEST_ROCE_V1, "", false);
 	same_gid(&entries[2], 10, "::ffff:10.0.0.10", BEEST_ROCE_V2, "", false);
@@ -370,7 +371,7 @@ static void test_sparse_table(void **state)
 	free(entries);
 
 	port_of(0)->gid_count = 0;
-	assert_int_equal(beest_device_gids(&device, &entries), 0);
+	assert_int_equal(beest_gidtable_entries(&device, &entries), 0);
 	free(entries);
 }
 
@@ -381,7 +382,7 @@ static void test_table_without_interfaces(void **state)
 	(void)state;
 	assert_int_equal(open_by(NULL, "auto"), 0);
 	fake_verbs_fail("getifaddrs", 1, ENOMEM);
-	assert_int_equal(beest_device_gids(&device, &entries), 4);
+	assert_int_equal(beest_gidtable_entries(&device, &entries), 4);
 	assert_int_equal(entries[3].roce, BEEST_ROCE_V2);
 	assert_false(entries[3].netdev_down);		/* not known to be */
 	free(entries);
@@ -399,8 +400,8 @@ static void test_port_query_fails(void **state)
 	fake_verbs_fail("ibv_query_port", 0, ENODEV);
 	assert_int_equal(beest_device_port(&device, &attr), -ENODEV);
 	assert_error_is("port fake0:1 cannot be queried: No such device");
-	assert_int_equal(beest_device_gids(&device, &entries), -ENODEV);
-	assert_int_equal(beest_device_gid(&device, NULL, &policy, &noisy, &chosen, reason), -ENODEV);
+	assert_int_equal(beest_gidtable_entries(&device, &entries), -ENODEV);
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason), -ENODEV);
 	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), -ENODEV);
 }
 
@@ -445,13 +446,9 @@ static int remove_folder(void **state)
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
-static int read_sysfs(bool ethernet, struct beest_gid_entry **entries)
+static int read_sysfs(struct beest_gid_entry **entries)
 {
-	struct beest_gidtable table = { .port = 1, .ethernet = ethernet };
-
-	table.verbs = device.verbs;
-	table.size = port_of(0)->gid_count;
-	return beest_gidtable_read(&table, beest_gid_read_sysfs, entries);
+	return beest_gidtable_read(&device, beest_gid_read_sysfs, entries);
 }
 
 static void test_sysfs(void **state)
@@ -471,7 +468,7 @@ static void test_sysfs(void **state)
 	write_file("ports/1/gid_attrs/ndevs/19", "eth9\n");
 
 	assert_int_equal(open_by(NULL, "auto"), 0);
-	assert_int_equal(read_sysfs(true, &entries), 3);
+	assert_int_equal(read_sysfs(&entries), 3);
 	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth0", false);
 	same_gid(&entries[1], 4, "::ffff:10.0.0.4", BEEST_ROCE_V1, "", false);
 	same_gid(&entries[2], 19, "::ffff:10.0.0.9", BEEST_ROCE_V2, "eth9", true);
@@ -488,7 +485,7 @@ static void test_sysfs_unknown_interface(void **state)
 	write_file("ports/1/gid_attrs/types/3", "RoCE v2\n");
 	write_file("ports/1/gid_attrs/ndevs/3", "eth77\n");
 	assert_int_equal(open_by(NULL, "auto"), 0);
-	assert_int_equal(read_sysfs(true, &entries), 1);
+	assert_int_equal(read_sysfs(&entries), 1);
 	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth77", false);
 	free(entries);
 }
@@ -502,7 +499,7 @@ static void test_sysfs_of_old_kernel(void **state)
 	sparse(port_of(0));
 	write_file("ports/1/state", "4: ACTIVE\n");
 	assert_int_equal(open_by(NULL, "auto"), 0);
-	assert_int_equal(read_sysfs(true, &entries), 4);
+	assert_int_equal(read_sysfs(&entries), 4);
 	same_gid(&entries[3], 19, "::ffff:10.0.0.9", BEEST_ROCE_V1, "", false);
 	free(entries);
 }
@@ -517,7 +514,7 @@ static void test_sysfs_of_infiniband(void **state)
 	port_of(0)->gids[0].netdev = "ib0";
 	write_file("ports/1/gid_attrs/types/0", "IB/RoCE v1\n");
 	assert_int_equal(open_by(NULL, "auto"), 0);
-	assert_int_equal(read_sysfs(false, &entries), 1);
+	assert_int_equal(read_sysfs(&entries), 1);
 	same_gid(&entries[0], 0, "fe80::7", BEEST_ROCE_NONE, "ib0", false);
 	free(entries);
 }
@@ -529,7 +526,7 @@ static void chooses(struct ibv_pd *pd, const char *gid, int index)
 	struct beest_gid_policy policy = policy_of(gid);
 	struct beest_gid_entry chosen;
 
-	assert_int_equal(beest_device_gid(&device, pd, &policy, &noisy, &chosen, reason), 0);
+	assert_int_equal(beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason), 0);
 	assert_int_equal(chosen.index, index);
 }
 
@@ -565,16 +562,16 @@ static void test_next_best(void **state)
 	chooses(pd, "auto", 1);
 	assert_non_null(strstr(logged, "4 port fake0:1: an address handle from GID 3 "
 			       "(::ffff:10.0.0.1) to itself failed: Network is unreachable"));
-	assert_non_null(strstr(reason, "eth0 (tried and failed)"));
+	assert_non_null(strstr(reason, "eth0 (tried and failed: Network is unreachable)"));
 
-	assert_int_equal(beest_device_gid(&device, pd, &third, &noisy, &chosen, reason), -ENODATA);
-	assert_error_has("port fake0:1: an address handle from GID 3 (::ffff:10.0.0.1) failed: "
-			 "Network is unreachable: no GID fits index:3: ");
+	assert_int_equal(beest_source_choose(&device, pd, &third, &noisy, &chosen, reason), -ENODATA);
+	assert_error_has("port fake0:1: no GID fits index:3: ");
+	assert_error_has("eth0 (tried and failed: Network is unreachable)");
 
 	for (i = 0; i < 4; i++)
 		port_of(0)->gids[i].ah_error = ENODEV;
-	assert_int_equal(beest_device_gid(&device, pd, &policy, &noisy, &chosen, reason), -ENODATA);
-	assert_error_has("(tried and failed)");
+	assert_int_equal(beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason), -ENODATA);
+	assert_error_has("(tried and failed: No such device)");
 
 	/* Once more: what failed before is not remembered. */
 	memset(&port_of(0)->gids[0].ah_error, 0, sizeof(int));
@@ -603,10 +600,10 @@ static void test_no_gid(void **state)
 
 	(void)state;
 	assert_int_equal(open_by("fake0:1", "auto"), 0);
-	assert_int_equal(beest_device_gid(&device, NULL, &policy, &noisy, &chosen, reason), -ENODATA);
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason), -ENODATA);
 	assert_error_has("port fake0:1: no GID fits ip:10.9.9.9: index 0: ");
 	port_of(0)->gid_count = 0;
-	assert_int_equal(beest_device_gid(&device, NULL, &policy, &noisy, &chosen, reason), -ENODATA);
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason), -ENODATA);
 	assert_error_has("the GID table has no entry that can be read");
 }
 
@@ -705,7 +702,7 @@ static int everything(const char *name, const char *gid)
 	}
 
 	pd = ibv_alloc_pd(device.verbs);
-	ret = beest_device_gid(&device, pd, &policy, &noisy, &chosen, reason);
+	ret = beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason);
 	if (ret == 0)
 		ret = beest_device_pkey(&device, 0, &index, &pkey);
 	if (pd)

@@ -143,7 +143,7 @@ static int choice(const struct row *rows, const char *gid, const char *roce,
 		print_error("%s\n", beest_error_text());
 		fail();
 	}
-	ret = beest_gid_choose(entries, count, NULL, &policy, reason, sizeof(reason));
+	ret = beest_gid_choose(entries, count, &policy, reason, sizeof(reason));
 	return ret < 0 ? ret : entries[ret].index;
 }
 
@@ -235,7 +235,7 @@ static void test_order(void **state)
 		first = entries[0];
 		memmove(entries, entries + 1, (count - 1) * sizeof(first));
 		entries[count - 1] = first;
-		best = beest_gid_choose(entries, count, NULL, &policy, reason, sizeof(reason));
+		best = beest_gid_choose(entries, count, &policy, reason, sizeof(reason));
 		assert_int_equal(entries[best].index, 5);
 	}
 }
@@ -308,7 +308,7 @@ static void test_zero_is_no_gid(void **state)
 
 	(void)state;
 	assert_true(beest_ipaddr_is_zero(&entry.gid));
-	assert_int_equal(beest_gid_choose(&entry, 1, NULL, &policy, reason, sizeof(reason)),
+	assert_int_equal(beest_gid_choose(&entry, 1, &policy, reason, sizeof(reason)),
 			 -ENODATA);
 	assert_error_has("(empty)");
 }
@@ -320,19 +320,19 @@ static void test_skip(void **state)
 	struct beest_gid_policy policy = { .rule = BEEST_GID_AUTO };
 	struct beest_gid_entry entries[ENTRIES];
 	size_t count = load(mlx5, entries), i;
-	bool skip[ENTRIES] = { false };
 	char reason[1024];
 	int best;
 
 	(void)state;
 	for (i = 0; i < count; i++) {
-		best = beest_gid_choose(entries, count, skip, &policy, reason, sizeof(reason));
+		best = beest_gid_choose(entries, count, &policy, reason, sizeof(reason));
 		assert_int_equal(entries[best].index, order[i]);
-		skip[best] = true;
+		entries[best].trial_error = ENETUNREACH;
 	}
-	best = beest_gid_choose(entries, count, skip, &policy, reason, sizeof(reason));
+	best = beest_gid_choose(entries, count, &policy, reason, sizeof(reason));
 	assert_int_equal(best, -ENODATA);
-	assert_error_has("index 0: fe80::ba59:9fff:fe12:3456, RoCE v1, ens1f0 (tried and failed)");
+	assert_error_has("index 0: fe80::ba59:9fff:fe12:3456, RoCE v1, ens1f0 (tried and failed: "
+			 "Network is unreachable)");
 }
 
 /* ------------------------------------------------------------- reasons --- */
@@ -344,7 +344,7 @@ static void reason_for(const struct row *rows, const char *gid, char *reason, si
 	size_t count = load(rows, entries);
 
 	assert_int_equal(beest_gid_policy_parse(gid, "auto", "auto", &policy), 0);
-	assert_true(beest_gid_choose(entries, count, NULL, &policy, reason, size) >= 0);
+	assert_true(beest_gid_choose(entries, count, &policy, reason, size) >= 0);
 }
 
 static void test_reasons(void **state)
@@ -407,7 +407,7 @@ static void test_big_table(void **state)
 		entries[i].index = i;
 		entries[i].roce = BEEST_ROCE_V2;
 	}
-	assert_int_equal(beest_gid_choose(entries, 255, NULL, &policy, reason, sizeof(reason)),
+	assert_int_equal(beest_gid_choose(entries, 255, &policy, reason, sizeof(reason)),
 			 -ENODATA);
 	assert_error_has("...");
 	assert_true(strlen(beest_error_text()) < BEEST_ERROR_SIZE - 1);
