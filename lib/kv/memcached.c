@@ -313,6 +313,9 @@ void beest_memcached_free(struct beest_memcached *session)
 	signals_block(&before);
 	if (session->memc && session->address->login)
 		memcached_destroy_sasl_auth_data(session->memc);
+	/* it says "quit" and waits until the server hangs up, which one that is silent never does */
+	if (session->memc)
+		memcached_behavior_set(session->memc, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
 	memcached_free(session->memc);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	free(session->lengths);

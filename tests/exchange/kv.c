@@ -790,6 +790,32 @@ static void requests_to_a_stopped_server(void **state)
 	assert_int_equal(exchange_k(soon()), 0);
 }
 
+/* Idle connections say goodbye, one after the other; none waits for what will not come. */
+static void closing_on_a_stopped_server(void **state)
+{
+	static const char *const keys[] = { "k" };
+	struct beest_kv_value values[8];
+	struct beest_kv_request requests[8];
+	int64_t begin;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(put("k", "v"), 0);
+	memset(requests, 0, sizeof(requests));
+	for (i = 0; i < BEEST_COUNT(requests); i++) {
+		requests[i].keys = keys;
+		requests[i].key_count = 1;
+		requests[i].values = &values[i];
+	}
+	assert_int_equal(beest_kv_run(exchange, requests, BEEST_COUNT(requests), soon()), 0);
+	beest_kv_values_free(values, BEEST_COUNT(values));
+	cache_stop(cache);
+	begin = beest_clock_now();
+	beest_kv_close(exchange);
+	exchange = NULL;
+	assert_in_range(beest_clock_now() - begin, 0, 4 * BEEST_SECOND);	/* not 8 */
+}
+
 /* The answer to a request that was given up must not answer the next one. */
 static void late_answers_of_requests(void **state)
 {
@@ -1075,6 +1101,7 @@ int main(void)
 		ALONE(requests_to_nobody),
 		ALONE(requests_that_nobody_accepts),
 		WITH(requests_to_a_stopped_server),
+		WITH(closing_on_a_stopped_server),
 		WITH(late_answers_of_requests),
 		ALONE(requests_to_a_full_server),
 		ALONE(probe_sees_evictions),
