@@ -1,50 +1,287 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kv.c - requests that go to all servers at once
+ * kv.c - the servers, their idle connections, and requests to all of them at once
  *
  * What must be true of a request is checked in request.c, what a server does with it is
- * memcached.c's concern; here connections are taken, driven and given back.
+ * memcached.c's concern.  Idle connections lie in slots that are emptied and filled by
+ * single atomic steps: no lock that another thread could hold across fork(2).
  */
 #include "config.h"
 
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/base/error.h"
 #include "lib/kv/choice.h"
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
-#include "lib/kv/pool.h"
+#include "lib/kv/memcached.h"
 #include "lib/kv/probe.h"
 #include "lib/kv/request.h"
 
+#define IDLE 32
+#define ADDRESSES 8
+
+struct server {
+	char *text;		/* as configured */
+	struct beest_memcached_address addresses[ADDRESSES];
+	size_t address_count;
+	size_t current;		/* the address in use */
+	bool proven;		/* it has answered once: the address stays */
+	struct beest_memcached *idle[2 * IDLE];	/* half of them plain, half buffering */
+};
+
 struct beest_kv {
-	struct beest_pool *servers;
+	struct server *servers;
 	struct beest_choice *choices;	/* the same servers */
 	size_t count;
 	struct beest_login login;
 };
 
+/* -------------------------------------------------------------- addresses --- */
+
+/* A name's label tells where it led: "server node1:11211 (10.0.0.1): ...". */
+static void address_add(struct beest_kv *kv, struct server *server, const char *host,
+			uint16_t port)
+{
+	struct beest_memcached_address *address = &server->addresses[server->address_count++];
+
+	address->login = &kv->login;
+	address->port = port;
+	snprintf(address->host, sizeof(address->host), "%s", host);
+	if (strstr(server->text, host))
+		snprintf(address->label, sizeof(address->label), "%s", server->text);
+	else
+		snprintf(address->label, sizeof(address->label), "%s (%s)", server->text, host);
+}
+
+static int name_resolve(struct beest_kv *kv, struct server *server,
+			const struct beest_hostport *name)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *info = NULL, *at;
+	char host[256];
+	int err;
+
+	err = getaddrinfo(name->host, NULL, &hints, &info);
+	if (err)
+		return beest_fail(EADDRNOTAVAIL, "server %s: the name cannot be resolved: %s",
+				  server->text, gai_strerror(err));
+
+	for (at = info; at && server->address_count < ADDRESSES; at = at->ai_next)
+		if (!getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof(host), NULL, 0,
+				 NI_NUMERICHOST))
+			address_add(kv, server, host, name->port);
+	freeaddrinfo(info);
+	if (!server->address_count)
+		return beest_fail(EADDRNOTAVAIL, "server %s: the name has no address",
+				  server->text);
+
+	return 0;
+}
+
+static int server_open(struct beest_kv *kv, const struct beest_hostport *where)
+{
+	struct server *server = &kv->servers[kv->count];
+
+	server->text = strdup(where->text);
+	if (!server->text)
+		return beest_fail(ENOMEM, "no memory for server %s", where->text);
+	beest_choice_set(&kv->choices[kv->count++], server->text);
+	if (where->port)
+		return name_resolve(kv, server, where);
+	address_add(kv, server, where->host, 0);
+
+	return 0;
+}
+
+/* --------------------------------------------------------------- sessions --- */
+
+/*
+ * libmemcached and a plain socket of probe.c alike: a signal would make them wait too
+ * long or give up early.
+ */
+static void signals_block(sigset_t *before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+/* What lay there, NULL: nothing that this process may use. */
+static struct beest_memcached *slot_empty(struct beest_memcached **slot)
+{
+	struct beest_memcached *session = NULL;
+
+	if (__atomic_load_n(slot, __ATOMIC_RELAXED))
+		session = __atomic_exchange_n(slot, NULL, __ATOMIC_ACQUIRE);
+	if (!session || session->pid == getpid())
+		return session;
+	beest_memcached_free(session);
+
+	return NULL;
+}
+
+static void slots_drop(struct server *server)
+{
+	struct beest_memcached *session;
+	size_t i;
+
+	for (i = 0; i < 2 * IDLE; i++) {
+		session = slot_empty(&server->idle[i]);
+		if (session)
+			beest_memcached_free(session);
+	}
+}
+
+static const struct beest_memcached_address *server_address(const struct server *server)
+{
+	return &server->addresses[__atomic_load_n(&server->current, __ATOMIC_RELAXED)];
+}
+
+/* A session for one caller alone.  One that buffers never becomes one that does not. */
+static int session_take(struct server *server, bool buffering, struct beest_memcached **session)
+{
+	size_t i;
+
+	for (i = buffering; i < 2 * IDLE && !*session; i += 2)
+		*session = slot_empty(&server->idle[i]);
+	if (!*session)
+		*session = beest_memcached_new(server_address(server), buffering);
+	if (!*session)
+		return beest_fail(ENOMEM, "server %s: no memory for a connection", server->text);
+
+	return 0;
+}
+
+static void session_keep(struct server *server, struct beest_memcached *session)
+{
+	struct beest_memcached *empty;
+	size_t i;
+
+	for (i = session->buffering; i < 2 * IDLE; i += 2) {
+		empty = NULL;
+		if (__atomic_compare_exchange_n(&server->idle[i], &empty, session, false,
+						__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			return;
+	}
+	beest_memcached_free(session);
+}
+
+/*
+ * Keeps a sound session for the next caller; returns what @ret, its last result, means.
+ * A name may have several addresses of which not all lead to the server ("localhost"
+ * is ::1 and 127.0.0.1): the next one is tried, unless another thread did so already.
+ * Once the server has answered, its address stays and an alien answer is but a torn one.
+ */
+static int session_give(struct server *server, struct beest_memcached *session, int ret)
+{
+	size_t used = (size_t)(session->address - server->addresses);
+
+	if (session->sound) {
+		__atomic_store_n(&server->proven, true, __ATOMIC_RELAXED);
+		session_keep(server, session);
+		return ret;
+	}
+
+	beest_memcached_free(session);
+	slots_drop(server);	/* a server that went away took them along */
+	if (__atomic_load_n(&server->proven, __ATOMIC_RELAXED))
+		return ret == -EPROTO ? -ECONNRESET : ret;
+	__atomic_compare_exchange_n(&server->current, &used,
+				    (used + 1) % server->address_count, false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+
+	/* another address of the same name may be of a family that libmemcached can use */
+	return ret == -EAFNOSUPPORT && server->address_count > 1 ? -EHOSTUNREACH : ret;
+}
+
+/* --------------------------------------------------------------- requests --- */
+
+static int request_end(struct beest_kv *kv, struct beest_kv_request *request, int ret)
+{
+	if (request->session)
+		ret = session_give(&kv->servers[request->server], request->session, ret);
+	request->session = NULL;
+	if (ret < 0)
+		beest_request_spoil(request, ret);
+
+	return ret;
+}
+
+/* With a login every write waits for its answer, so no connection buffers. */
+static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, int64_t deadline)
+{
+	bool buffering = !(request->flags & BEEST_KV_ANSWERED) && !kv->login.user;
+	int ret;
+
+	ret = beest_request_prepare(request);
+	if (ret == 0)
+		ret = session_take(&kv->servers[request->server], buffering, &request->session);
+	if (ret == 0)
+		ret = beest_memcached_send(request->session, request, deadline);
+
+	return ret < 0 ? request_end(kv, request, ret) : 0;
+}
+
+/* The last failure is returned, since its sentence is the one that is kept. */
+int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
+		 int64_t deadline)
+{
+	int ret, result = 0;
+	sigset_t before;
+	size_t i;
+
+	signals_block(&before);
+	for (i = 0; i < count; i++) {
+		ret = request_begin(kv, &requests[i], deadline);
+		result = ret < 0 ? ret : result;
+	}
+	for (i = 0; i < count; i++) {
+		if (!requests[i].session)
+			continue;
+		ret = request_end(kv, &requests[i], beest_memcached_receive(requests[i].session));
+		result = ret < 0 ? ret : result;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+
+	return result;
+}
+
+int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats)
+{
+	sigset_t before;
+	int ret;
+
+	signals_block(&before);
+	ret = beest_probe(server_address(&kv->servers[server]), stats);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+
+	return ret;
+}
+
+/* ---------------------------------------------------------------- handles --- */
+
 int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count)
 {
 	struct beest_kv *kv = calloc(1, sizeof(*kv));
 	int ret = 0;
-	size_t i;
 
 	if (kv) {
 		kv->servers = calloc(count, sizeof(*kv->servers));
 		kv->choices = calloc(count, sizeof(*kv->choices));
 	}
-	if (!kv || !kv->servers || !kv->choices) {
-		beest_kv_close(kv);
-		return beest_fail(ENOMEM, "no memory for %zu servers", count);
-	}
-
-	kv->count = count;
-	for (i = 0; i < count && ret == 0; i++) {
-		ret = beest_pool_open(&kv->servers[i], &servers[i]);
-		if (ret == 0)
-			beest_choice_set(&kv->choices[i], kv->servers[i].text);
-	}
+	if (!kv || !kv->servers || !kv->choices)
+		ret = beest_fail(ENOMEM, "no memory for %zu servers", count);
+	while (ret == 0 && kv->count < count)
+		ret = server_open(kv, &servers[kv->count]);
 	if (ret < 0)
 		beest_kv_close(kv);
 	else
@@ -55,33 +292,31 @@ int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, s
 
 void beest_kv_close(struct beest_kv *kv)
 {
-	size_t i;
+	sigset_t before;
 
 	if (!kv)
 		return;
 
-	for (i = 0; i < kv->count; i++)
-		beest_pool_close(&kv->servers[i]);
+	signals_block(&before);
+	while (kv->count > 0) {
+		slots_drop(&kv->servers[--kv->count]);
+		free(kv->servers[kv->count].text);
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	free(kv->servers);
 	free(kv->choices);
 	beest_login_free(&kv->login);
 	free(kv);
 }
 
-int beest_kv_login(struct beest_kv *kv, const struct beest_login *login)
+int beest_kv_login(struct beest_kv *kv, struct beest_login *login)
 {
-	size_t i, k;
-	int ret;
-
-	ret = beest_memcached_login_check(login);
-	if (ret == 0)
-		ret = beest_login_copy(&kv->login, login);
-	if (ret < 0)
-		return ret;
-
-	for (i = 0; i < kv->count; i++)
-		for (k = 0; k < kv->servers[i].address_count; k++)
-			kv->servers[i].addresses[k].login = &kv->login;
+#ifndef BEEST_HAVE_SASL
+	return beest_fail(ENOSYS, "no login as user '%s': the libmemcached of this host was built "
+			  "without SASL", login->user);
+#endif
+	kv->login = *login;
+	memset(login, 0, sizeof(*login));
 
 	return 0;
 }
@@ -103,59 +338,5 @@ size_t beest_kv_count(const struct beest_kv *kv)
 
 const char *beest_kv_text(const struct beest_kv *kv, size_t server)
 {
-	return kv->servers[server].text;
-}
-
-static int request_end(struct beest_kv *kv, struct beest_kv_request *request, int ret)
-{
-	if (request->session)
-		ret = beest_pool_give(&kv->servers[request->server], request->session, ret);
-	request->session = NULL;
-	if (ret < 0)
-		beest_request_spoil(request, ret);
-	request->ret = ret;
-
-	return ret;
-}
-
-/* With a login every write waits for its answer, so no connection buffers. */
-static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, int64_t deadline)
-{
-	bool buffering = !(request->flags & BEEST_KV_ANSWERED) && !kv->login.user;
-	int ret;
-
-	ret = beest_request_prepare(request);
-	if (ret == 0)
-		ret = beest_pool_take(&kv->servers[request->server], buffering,
-				      &request->session);
-	if (ret == 0)
-		ret = beest_memcached_send(request->session, request, deadline);
-
-	return ret < 0 ? request_end(kv, request, ret) : 0;
-}
-
-/* The last failure is returned, since its sentence is the one that is kept. */
-int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
-		 int64_t deadline)
-{
-	int ret, result = 0;
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		ret = request_begin(kv, &requests[i], deadline);
-		result = ret < 0 ? ret : result;
-	}
-	for (i = 0; i < count; i++) {
-		if (!requests[i].session)
-			continue;
-		ret = request_end(kv, &requests[i], beest_memcached_receive(requests[i].session));
-		result = ret < 0 ? ret : result;
-	}
-
-	return result;
-}
-
-int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats)
-{
-	return beest_probe(beest_pool_address(&kv->servers[server]), stats);
+	return kv->choices[server].text;
 }

@@ -30,9 +30,9 @@ struct beest_kv;
 int beest_kv_open(struct beest_kv **kv, const struct beest_hostport *servers, size_t count);
 void beest_kv_close(struct beest_kv *kv);
 
-/* A login for all servers, before the first request; copied.  -ENOSYS, -ENOMEM. */
+/* A login for all servers, before the first request; taken over, @login is empty then.  -ENOSYS. */
 struct beest_login;
-int beest_kv_login(struct beest_kv *kv, const struct beest_login *login);
+int beest_kv_login(struct beest_kv *kv, struct beest_login *login);
 
 /* Same for every rank with the same list, whatever its order. */
 uint64_t beest_kv_digest(const struct beest_kv *kv);
@@ -119,7 +119,7 @@ struct beest_kv_request {
 	struct beest_kv_write *writes;
 	size_t write_count;
 	/* One more quiet write behind the others, only over a new connection; NULL: none. */
-	const struct beest_kv_write *opening;
+	struct beest_kv_write *opening;
 	/*
 	 * keys[0] is the witness: without a value for it an answer proves nothing.  A
 	 * foreign service, and a server with too many connections, say "not found" too.
@@ -148,8 +148,7 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 void beest_kv_values_free(struct beest_kv_value *values, size_t count);
 
 struct beest_kv_stats {
-	uint64_t limit_bytes, items, evictions, connections, max_connections;
-	char version[32];	/* "": a login is demanded before it, and there is one */
+	uint64_t limit_bytes, items, evictions;	/* 0: it tells them only after a login */
 	bool out_of_memory_is_an_error;		/* memcached -M: it refuses instead of evicting */
 };
 

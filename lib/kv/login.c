@@ -80,20 +80,6 @@ static int text_copy(char **to, const char *from)
 	return *to ? 0 : beest_fail(ENOMEM, "no memory for a login");
 }
 
-int beest_login_copy(struct beest_login *login, const struct beest_login *from)
-{
-	int ret;
-
-	memset(login, 0, sizeof(*login));
-	ret = text_copy(&login->user, from->user);
-	if (ret == 0)
-		ret = text_copy(&login->password, from->password);
-	if (ret < 0)
-		beest_login_free(login);
-
-	return ret;
-}
-
 int beest_login_read(struct beest_login *login, const char *user, const char *password_file,
 		     const char *password, const struct beest_log *log)
 {

@@ -23,9 +23,6 @@ struct beest_login {
 int beest_login_read(struct beest_login *login, const char *user, const char *password_file,
 		     const char *password, const struct beest_log *log);
 
-/* A copy; -ENOMEM. */
-int beest_login_copy(struct beest_login *copy, const struct beest_login *login);
-
 /* Overwrites both; accepts an empty one. */
 void beest_login_free(struct beest_login *login);
 

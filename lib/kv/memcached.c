@@ -9,8 +9,6 @@
 #include "config.h"
 
 #include <libmemcached/memcached.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,25 +24,6 @@
 
 /* An idle connection that was answered within this time most likely still lives. */
 #define LAZY_TIME (100 * BEEST_MS)
-
-struct beest_memcached {
-	memcached_st *memc;
-	const struct beest_memcached_address *address;
-	pid_t pid;
-	bool buffering;
-	bool sound;
-	bool answered;		/* the server has spoken as Memcached does */
-	bool opened;		/* an answer with the witness has come */
-	int64_t heard;		/* when the last answer came */
-	struct beest_memcached *next;	/* among the forgotten */
-
-	/* The request under way. */
-	struct beest_kv_request *request;
-	int64_t deadline;
-	size_t *lengths;	/* of its keys */
-	size_t asked;		/* keys whose answer is due */
-	size_t expected;	/* the first of them that may be answered next */
-};
 
 #define CLOSED "the connection was closed (a server with too many connections, or one " \
 	"that demands a SASL login, does that too)"
@@ -127,37 +106,40 @@ int beest_memcached_refused(const struct beest_memcached_address *address, int e
 
 static int session_fail(struct beest_memcached *session, int err, const char *phrase)
 {
-	const struct beest_login *login = session->address->login;
+	const char *label = session->address->label;
 
 	session->sound = false;
-	if (err == EACCES && login)
-		return beest_fail(EACCES, "server %s, user '%s': %s", session->address->label,
-				  login->user, phrase);
+	if (err == EACCES && session->login)
+		return beest_fail(EACCES, "server %s, user '%s': %s", label,
+				  session->login->user, phrase);
 
-	return beest_fail(err, "server %s: %s", session->address->label, phrase);
+	return beest_fail(err, "server %s: %s", label, phrase);
 }
 
 static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 {
 	const struct beest_memcached_address *address = session->address;
-	bool refused = rc == MEMCACHED_CLIENT_ERROR;
+	const char *message = "";
 	const struct meaning *row;
 
-	if (refused && strstr(memcached_last_error_message(session->memc), "unauthenticated"))
+	if (rc == MEMCACHED_CLIENT_ERROR)
+		message = memcached_last_error_message(session->handle);
+	if (strstr(message, "unauthenticated"))
 		return session_fail(session, EACCES, "login missing: the server demands one "
 				    "(options exchange.user and exchange.password_file)");
-	if (refused && strstr(memcached_last_error_message(session->memc), "non-numeric"))
+	if (strstr(message, "non-numeric"))
 		return session_fail(session, EBADMSG, NO_NUMBER);
 	if (rc == MEMCACHED_HOST_LOOKUP_FAILURE && address->port && strchr(address->host, ':'))
 		return session_fail(session, EAFNOSUPPORT, "the libmemcached of this host cannot use "
 				    "an IPv6 address: give the IPv4 address or install libmemcached "
 				    "1.1");
 	/* libmemcached 1.1 takes the answer "unknown command" for this; 1.0 goes on */
-	if (rc == MEMCACHED_UNKNOWN_READ_FAILURE && !session->answered && address->login)
+	if (rc == MEMCACHED_UNKNOWN_READ_FAILURE && !session->answered && session->login)
 		return session_fail(session, EACCES, "it knows no login (memcached without -S): leave "
 				    "exchange.user out");
 
-	row = meaning_find(errnos, BEEST_COUNT(errnos), memcached_last_error_errno(session->memc));
+	row = meaning_find(errnos, BEEST_COUNT(errnos),
+			   memcached_last_error_errno(session->handle));
 	if (!row)
 		row = meaning_find(codes, BEEST_COUNT(codes), rc);
 	if (!row)
@@ -173,7 +155,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 static int code_judge(struct beest_memcached *session, memcached_return_t rc,
 		      memcached_return_t benign, int benign_err)
 {
-	memcached_return_t last = memcached_last_error(session->memc);
+	memcached_return_t last = memcached_last_error(session->handle);
 
 	if (rc == MEMCACHED_SUCCESS || (rc == benign && last == MEMCACHED_SUCCESS)) {
 		session->answered = true;
@@ -185,12 +167,81 @@ static int code_judge(struct beest_memcached *session, memcached_return_t rc,
 
 /* --------------------------------------------------------------- sessions --- */
 
-static void signals_block(sigset_t *before)
-{
-	sigset_t all;
+#ifndef BEEST_HAVE_SASL		/* never called: beest_kv_login() refuses */
+#define memcached_set_sasl_auth_data(memc, user, password) MEMCACHED_NOT_SUPPORTED
+#define memcached_destroy_sasl_auth_data(memc) ((void)(memc))
+#endif
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, before);
+/* A login switches to the binary protocol. */
+static bool handle_configure(const struct beest_memcached *session)
+{
+	const struct beest_memcached_address *address = session->address;
+	const struct beest_login *login = session->login;
+	const struct {
+		memcached_behavior_t behavior;
+		bool wanted;
+	} rows[] = {
+		{ MEMCACHED_BEHAVIOR_NO_BLOCK, true },
+		{ MEMCACHED_BEHAVIOR_TCP_NODELAY, true },
+		/* in the binary protocol a key is no command: refused there, and not missed */
+		{ MEMCACHED_BEHAVIOR_VERIFY_KEY, !login },
+		/* once: to switch it sends "quit" and connects again */
+		{ MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, session->buffering },
+	};
+	memcached_return_t rc = MEMCACHED_SUCCESS;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(rows) && rc == MEMCACHED_SUCCESS; i++)
+		if (rows[i].wanted)
+			rc = memcached_behavior_set(session->handle, rows[i].behavior, 1);
+	if (rc == MEMCACHED_SUCCESS && login)
+		rc = memcached_set_sasl_auth_data(session->handle, login->user, login->password);
+	if (rc == MEMCACHED_SUCCESS && address->port)
+		rc = memcached_server_add(session->handle, address->host, address->port);
+	else if (rc == MEMCACHED_SUCCESS)
+		rc = memcached_server_add_unix_socket(session->handle, address->host);
+
+	return rc == MEMCACHED_SUCCESS;
+}
+
+struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address,
+					    bool buffering)
+{
+	struct beest_memcached *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return NULL;
+
+	session->address = address;
+	session->login = address->login->user ? address->login : NULL;
+	session->pid = getpid();
+	session->buffering = buffering;
+	session->sound = true;
+	session->handle = memcached_create(NULL);
+	if (session->handle && handle_configure(session))
+		return session;
+	beest_memcached_free(session);
+
+	return NULL;
+}
+
+/* The memory of a parent's session stays reachable for the sake of leak checkers. */
+void beest_memcached_free(struct beest_memcached *session)
+{
+	static struct beest_memcached *forgotten;
+
+	if (session->pid != getpid()) {
+		session->next = __atomic_exchange_n(&forgotten, session, __ATOMIC_RELAXED);
+		return;
+	}
+	if (session->handle && session->login)
+		memcached_destroy_sasl_auth_data(session->handle);
+	/* it says "quit" and waits until the server hangs up, which one that is silent never does */
+	if (session->handle)
+		memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
+	memcached_free(session->handle);
+	free(session->lengths);
+	free(session);
 }
 
 /*
@@ -211,165 +262,39 @@ static void timeout_set(struct beest_memcached *session)
 	int64_t left = beest_clock_left(session->deadline) / BEEST_MS;
 	uint64_t ms = left < 1 ? 1 : (uint64_t)BEEST_MIN(left, ATTEMPT_MS);
 
-	if (session->address->login)
+	if (session->login)
 		stack_clear();
-	memcached_behavior_set(session->memc, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, ms);
-	memcached_behavior_set(session->memc, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, ms);
-}
-
-int beest_memcached_login_check(const struct beest_login *login)
-{
-#ifdef BEEST_HAVE_SASL
-	(void)login;
-	return 0;
-#else
-	return beest_fail(ENOSYS, "no login as user '%s': the libmemcached of this host was built "
-			  "without SASL", login->user);
-#endif
-}
-
-#ifndef BEEST_HAVE_SASL		/* never called: beest_memcached_login_check() refuses */
-#define memcached_set_sasl_auth_data(memc, user, password) MEMCACHED_NOT_SUPPORTED
-#define memcached_destroy_sasl_auth_data(memc) ((void)(memc))
-#endif
-
-static bool handle_configure(memcached_st *memc, const struct beest_memcached_address *address,
-			     bool buffering)
-{
-	const struct {
-		memcached_behavior_t behavior;
-		bool wanted;
-	} rows[] = {
-		{ MEMCACHED_BEHAVIOR_NO_BLOCK, true },
-		{ MEMCACHED_BEHAVIOR_TCP_NODELAY, true },
-		/* in the binary protocol a key is no command: refused there, and not missed */
-		{ MEMCACHED_BEHAVIOR_VERIFY_KEY, !address->login },
-		/* once: to switch it sends "quit" and connects again */
-		{ MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, buffering },
-	};
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(rows); i++)
-		if (rows[i].wanted &&
-		    memcached_behavior_set(memc, rows[i].behavior, 1) != MEMCACHED_SUCCESS)
-			return false;
-	/* this switches to the binary protocol */
-	if (address->login &&
-	    memcached_set_sasl_auth_data(memc, address->login->user, address->login->password) !=
-	    MEMCACHED_SUCCESS)
-		return false;
-	if (address->port)
-		return memcached_server_add(memc, address->host, address->port) ==
-		       MEMCACHED_SUCCESS;
-
-	return memcached_server_add_unix_socket(memc, address->host) == MEMCACHED_SUCCESS;
-}
-
-struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address,
-					    bool buffering)
-{
-	struct beest_memcached *session = calloc(1, sizeof(*session));
-	sigset_t before;
-	bool good;
-
-	if (!session)
-		return NULL;
-
-	session->address = address;
-	session->pid = getpid();
-	session->buffering = buffering;
-	session->sound = true;
-	signals_block(&before);
-	session->memc = memcached_create(NULL);
-	good = session->memc && handle_configure(session->memc, address, buffering);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!good) {
-		beest_memcached_free(session);
-		return NULL;
-	}
-
-	return session;
-}
-
-/* The memory stays reachable for the sake of leak checkers. */
-static void session_forget(struct beest_memcached *session)
-{
-	static struct beest_memcached *forgotten;
-
-	session->next = __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&forgotten, &session->next, session, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
-}
-
-void beest_memcached_free(struct beest_memcached *session)
-{
-	sigset_t before;
-
-	if (!beest_memcached_own(session)) {
-		session_forget(session);
-		return;
-	}
-	signals_block(&before);
-	if (session->memc && session->address->login)
-		memcached_destroy_sasl_auth_data(session->memc);
-	/* it says "quit" and waits until the server hangs up, which one that is silent never does */
-	if (session->memc)
-		memcached_behavior_set(session->memc, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
-	memcached_free(session->memc);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	free(session->lengths);
-	free(session);
-}
-
-const struct beest_memcached_address *beest_memcached_address(const struct beest_memcached *session)
-{
-	return session->address;
-}
-
-bool beest_memcached_buffers(const struct beest_memcached *session)
-{
-	return session->buffering;
-}
-
-bool beest_memcached_sound(const struct beest_memcached *session)
-{
-	return session->sound;
-}
-
-bool beest_memcached_own(const struct beest_memcached *session)
-{
-	return session->pid == getpid();
+	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, ms);
+	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, ms);
 }
 
 /* ----------------------------------------------------------------- writes --- */
 
 static memcached_return_t write_issue(struct beest_memcached *session,
-				      const struct beest_kv_write *write, uint64_t *number)
+				      struct beest_kv_write *write)
 {
-	const char *value = write->size ? write->value : "";
+	const char *key = write->key, *value = write->size ? write->value : "";
 	time_t ttl = (time_t)BEEST_MIN(write->ttl, BEEST_TTL_MAX / BEEST_SECOND);
-	size_t length = strlen(write->key);
-	memcached_st *memc = session->memc;
+	memcached_st *handle = session->handle;
+	size_t length = strlen(key);
 
 	timeout_set(session);
 	switch (write->verb) {
 	case BEEST_KV_SET:
-		return memcached_set(memc, write->key, length, value, write->size, ttl, 0);
+		return memcached_set(handle, key, length, value, write->size, ttl, 0);
 	case BEEST_KV_ADD:
-		return memcached_add(memc, write->key, length, value, write->size, ttl, 0);
+		return memcached_add(handle, key, length, value, write->size, ttl, 0);
 	case BEEST_KV_DELETE:
-		return memcached_delete(memc, write->key, length, 0);
+		return memcached_delete(handle, key, length, 0);
 	case BEEST_KV_INCR:
-		return memcached_increment(memc, write->key, length, 1, number);
+		return memcached_increment(handle, key, length, 1, &write->number);
 	}
 
 	return MEMCACHED_INVALID_ARGUMENTS;
 }
 
 /* Its answer comes before the next write goes.  0, -ENOENT, -EEXIST, or a failure. */
-static int write_answered(struct beest_memcached *session, const struct beest_kv_write *write,
-			  uint64_t *number)
+static int write_answered(struct beest_memcached *session, struct beest_kv_write *write)
 {
 	static const struct {
 		memcached_return_t benign;
@@ -380,13 +305,15 @@ static int write_answered(struct beest_memcached *session, const struct beest_kv
 		[BEEST_KV_DELETE] = { MEMCACHED_NOTFOUND, ENOENT },
 		[BEEST_KV_INCR] = { MEMCACHED_NOTFOUND, ENOENT },
 	};
-	memcached_return_t rc = write_issue(session, write, number);
+	memcached_return_t rc = write_issue(session, write);
 
 	if (write->verb == BEEST_KV_ADD && rc == MEMCACHED_DATA_EXISTS)
 		rc = MEMCACHED_NOTSTORED;
+	if (rc != MEMCACHED_SUCCESS)
+		write->number = 0;
 	/* libmemcached does not know the code that the binary protocol has for it */
 	if (write->verb == BEEST_KV_INCR && rc == MEMCACHED_UNKNOWN_READ_FAILURE &&
-	    session->address->login && session->answered)
+	    session->login && session->answered)
 		return session_fail(session, EBADMSG, NO_NUMBER);
 
 	return code_judge(session, rc, rows[write->verb].benign, rows[write->verb].err);
@@ -397,20 +324,19 @@ static int write_answered(struct beest_memcached *session, const struct beest_kv
  * them.  In the other one, any doubt means that of the writes before it some may be lost
  * while later ones would be carried out: libmemcached connects again without a word.
  */
-static int write_quiet(struct beest_memcached *session, const struct beest_kv_write *write)
+static int write_quiet(struct beest_memcached *session, struct beest_kv_write *write)
 {
 	memcached_return_t rc;
-	uint64_t unused;
 	int ret;
 
-	if (session->address->login) {
-		ret = write_answered(session, write, &unused);
-		return ret == -ENOENT || ret == -EEXIST ? 0 : ret;
+	if (session->login) {
+		ret = write_answered(session, write);
+		return session->sound ? 0 : ret;
 	}
 
-	memcached_behavior_set(session->memc, MEMCACHED_BEHAVIOR_NOREPLY, 1);
-	rc = write_issue(session, write, &unused);
-	memcached_behavior_set(session->memc, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+	rc = write_issue(session, write);
+	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 0);
 	if (rc == MEMCACHED_SUCCESS || rc == MEMCACHED_BUFFERED)
 		return 0;
 	ret = code_fail(session, rc);
@@ -421,20 +347,16 @@ static int write_quiet(struct beest_memcached *session, const struct beest_kv_wr
 static int writes_carry_out(struct beest_memcached *session)
 {
 	struct beest_kv_request *request = session->request;
-	struct beest_kv_write *write;
-	size_t i;
+	struct beest_kv_write *write = request->writes;
 	int ret = 0;
 
-	for (i = 0; i < request->write_count && ret == 0; i++) {
-		write = &request->writes[i];
-		if (!beest_request_is_answered(request, write)) {
+	for (; write < request->writes + request->write_count && ret == 0; write++) {
+		if (beest_request_is_answered(request, write)) {
+			write->ret = write_answered(session, write);
+			ret = session->sound ? 0 : write->ret;
+		} else {
 			ret = write_quiet(session, write);
-			continue;
 		}
-		write->ret = write_answered(session, write, &write->number);
-		if (write->ret < 0)
-			write->number = 0;
-		ret = session->sound ? 0 : write->ret;
 	}
 
 	return ret;
@@ -446,16 +368,22 @@ static int writes_carry_out(struct beest_memcached *session)
 static int keys_ask(struct beest_memcached *session, size_t count)
 {
 	struct beest_kv_request *request = session->request;
+	size_t *lengths = realloc(session->lengths, count * sizeof(*lengths)), i;
 	memcached_return_t rc;
 	int ret = 0;
 
-	if (!session->opened && request->opening)
+	if (!lengths)
+		return session_fail(session, ENOMEM, NO_MEMORY);
+	session->lengths = lengths;
+	for (i = 0; i < count; i++)
+		lengths[i] = strlen(request->keys[i]);
+	if (!session->heard && request->opening)
 		ret = write_quiet(session, request->opening);
 	if (ret < 0)
 		return ret;
 
 	timeout_set(session);
-	rc = memcached_mget(session->memc, request->keys, session->lengths, count);
+	rc = memcached_mget(session->handle, request->keys, lengths, count);
 	ret = code_judge(session, rc, MEMCACHED_SUCCESS, 0);
 	session->asked = ret == 0 ? count : 0;
 	session->expected = 0;
@@ -491,11 +419,10 @@ static int value_fetch(struct beest_memcached *session, memcached_result_st *buf
 	const memcached_result_st *result;
 	struct beest_kv_value *value;
 	memcached_return_t rc;
-	size_t size;
 
 	timeout_set(session);
 	buffer->count = 1;	/* at 0, every failure would be called NOT FOUND */
-	result = memcached_fetch_result(session->memc, buffer, &rc);
+	result = memcached_fetch_result(session->handle, buffer, &rc);
 	if (!result || rc != MEMCACHED_SUCCESS)
 		return code_judge(session, rc == MEMCACHED_END ? MEMCACHED_NOTFOUND : rc,
 				  MEMCACHED_NOTFOUND, 0);
@@ -503,13 +430,12 @@ static int value_fetch(struct beest_memcached *session, memcached_result_st *buf
 	value = value_place(session, result);
 	if (!value || value->bytes)
 		return session_fail(session, EPROTO, "an answer for a key that was not asked for");
-	size = memcached_result_length(result);
-	value->bytes = malloc(size ? size : 1);
+	value->size = memcached_result_length(result);
+	value->bytes = malloc(value->size + 1);
 	if (!value->bytes)
 		return session_fail(session, ENOMEM, NO_MEMORY);
-	if (size)
-		memcpy(value->bytes, memcached_result_value(result), size);
-	value->size = size;
+	if (value->size)
+		memcpy(value->bytes, memcached_result_value(result), value->size);
 
 	return 1;
 }
@@ -521,7 +447,7 @@ static int keys_collect(struct beest_memcached *session)
 	memcached_result_st buffer;
 	int ret;
 
-	memcached_result_create(session->memc, &buffer);
+	memcached_result_create(session->handle, &buffer);
 	do
 		ret = value_fetch(session, &buffer);
 	while (ret > 0);
@@ -534,7 +460,6 @@ static int keys_collect(struct beest_memcached *session)
 		return beest_fail(ENODATA, "server %s: '%s' is missing from its answer",
 				  session->address->label, request->keys[0]);
 	}
-	session->opened = true;
 	session->heard = beest_clock_now();
 
 	return 0;
@@ -542,54 +467,38 @@ static int keys_collect(struct beest_memcached *session)
 
 /* --------------------------------------------------------------- requests --- */
 
-static int lengths_measure(struct beest_memcached *session)
-{
-	const struct beest_kv_request *request = session->request;
-	size_t *lengths = realloc(session->lengths, (request->key_count + 1) * sizeof(*lengths));
-	size_t i;
-
-	if (!lengths)
-		return session_fail(session, ENOMEM, NO_MEMORY);
-	session->lengths = lengths;
-	for (i = 0; i < request->key_count; i++)
-		lengths[i] = strlen(request->keys[i]);
-
-	return 0;
-}
-
 /*
  * libmemcached may abort over what some service that is no Memcached answers to a command
- * other than get.  So before the first such command the witness has to come.
+ * other than get.  So before the first INCR of a new connection the witness has to come.
  */
-static int increment_prepare(struct beest_memcached *session)
+static int witness_await(struct beest_memcached *session)
 {
-	struct beest_kv_request *request = session->request;
-	int ret;
+	int ret = keys_ask(session, 1);
 
-	if (session->opened || !request->opening || !beest_request_has_increment(request))
-		return 0;
-
-	ret = keys_ask(session, 1);
 	if (ret == 0)
 		ret = keys_collect(session);
-	beest_kv_values_free(request->values, 1);
+	beest_kv_values_free(session->request->values, 1);
 
 	return ret;
 }
 
-static int request_send(struct beest_memcached *session)
+int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
+			 int64_t deadline)
 {
-	const struct beest_kv_request *request = session->request;
-	bool lazy = request->flags & BEEST_KV_LAZY && session->opened &&
+	bool fresh = !session->heard;
+	bool lazy = request->flags & BEEST_KV_LAZY && !fresh &&
 		    beest_clock_now() - session->heard <= LAZY_TIME;
-	int ret;
+	int ret = 0;
 
-	ret = lengths_measure(session);
-	if (ret == 0 && request->flags & BEEST_KV_ANSWERED)
-		return session->opened || !request->key_count ? 0 :
-		       keys_ask(session, request->key_count);
-	if (ret == 0)
-		ret = increment_prepare(session);
+	session->request = request;
+	session->deadline = deadline;
+	session->asked = 0;
+	request->fresh = fresh;
+	if (request->flags & BEEST_KV_ANSWERED)
+		return fresh && request->key_count ? keys_ask(session, request->key_count) : 0;
+
+	if (fresh && request->opening && beest_request_has_increment(request))
+		ret = witness_await(session);
 	if (ret == 0)
 		ret = writes_carry_out(session);
 	if (ret < 0)
@@ -598,27 +507,11 @@ static int request_send(struct beest_memcached *session)
 		return keys_ask(session, request->key_count);
 	timeout_set(session);
 
-	return code_judge(session, memcached_flush_buffers(session->memc), MEMCACHED_SUCCESS, 0);
+	return code_judge(session, memcached_flush_buffers(session->handle),
+			  MEMCACHED_SUCCESS, 0);
 }
 
-int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
-			 int64_t deadline)
-{
-	sigset_t before;
-	int ret;
-
-	session->request = request;
-	session->deadline = deadline;
-	session->asked = 0;
-	request->fresh = !session->opened;
-	signals_block(&before);
-	ret = request_send(session);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-
-	return ret;
-}
-
-static int request_receive(struct beest_memcached *session)
+int beest_memcached_receive(struct beest_memcached *session)
 {
 	struct beest_kv_request *request = session->request;
 	int ret = 0;
@@ -627,26 +520,10 @@ static int request_receive(struct beest_memcached *session)
 		ret = keys_collect(session);
 		request->answered = ret == 0;
 	}
-	if (ret < 0 || !(request->flags & BEEST_KV_ANSWERED))
-		return ret;
-
-	ret = writes_carry_out(session);
-	if (ret == 0) {
-		session->opened = true;
-		session->heard = beest_clock_now();
+	if (ret == 0 && request->flags & BEEST_KV_ANSWERED) {
+		ret = writes_carry_out(session);
+		session->heard = ret == 0 ? beest_clock_now() : session->heard;
 	}
-
-	return ret;
-}
-
-int beest_memcached_receive(struct beest_memcached *session)
-{
-	sigset_t before;
-	int ret;
-
-	signals_block(&before);
-	ret = request_receive(session);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 
 	return ret;
 }

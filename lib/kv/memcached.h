@@ -2,10 +2,10 @@
 /*
  * memcached.h - one connection to one Memcached server
  *
- * Owns a libmemcached handle and everything that must be done around it: all
- * signals blocked, the time left as its timeout, and what its codes mean.  One
- * caller at a time; never used in another process than the one that made it.
- * The only file that knows libmemcached: another client library fits here.
+ * Owns a libmemcached handle and the care it needs: the time left as its timeout, and
+ * what its codes mean.  One caller at a time, who has blocked all signals; never used in
+ * another process than the one that made it.  The only file that knows libmemcached:
+ * another client library fits here.
  */
 #ifndef BEEST_MEMCACHED_H
 #define BEEST_MEMCACHED_H
@@ -13,21 +13,38 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
-
-struct beest_memcached;
 
 struct beest_memcached_address {
 	char host[256];		/* numeric, or the path of a socket */
 	uint16_t port;		/* 0: a socket */
 	char label[600];	/* for sentences: as configured, and where a name led */
-	const struct beest_login *login;	/* NULL: none */
+	const struct beest_login *login;
 };
 
-/* -ENOSYS when libmemcached was built without SASL. */
-int beest_memcached_login_check(const struct beest_login *login);
+struct beest_memcached {
+	const struct beest_memcached_address *address;
+	const struct beest_login *login;	/* NULL: none */
+	pid_t pid;		/* of the process that made it */
+	bool buffering;
+	bool sound;		/* no failure yet: after one, an answer may come late */
+
+	/* The rest is memcached.c's. */
+	struct memcached_st *handle;
+	bool answered;		/* the server has spoken as Memcached does */
+	int64_t heard;		/* when the witness, or an answer, last came; 0: never */
+	struct beest_memcached *next;	/* among the forgotten */
+
+	/* The request under way. */
+	struct beest_kv_request *request;
+	int64_t deadline;
+	size_t *lengths;	/* of its keys */
+	size_t asked;		/* keys whose answer is due */
+	size_t expected;	/* the first of them that may be answered next */
+};
 
 /*
  * @address outlives the session.  Connects with the first request.  A buffering one is for
@@ -39,15 +56,6 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 
 /* In a child of the process that made it only forgets it: "quit" would end the parent's. */
 void beest_memcached_free(struct beest_memcached *session);
-
-const struct beest_memcached_address *beest_memcached_address(const struct beest_memcached *session);
-bool beest_memcached_buffers(const struct beest_memcached *session);
-
-/* False after any failure: its connection may hold an answer that came late. */
-bool beest_memcached_sound(const struct beest_memcached *session);
-
-/* False in a child of the process that made it. */
-bool beest_memcached_own(const struct beest_memcached *session);
 
 /*
  * A request in two halves, so that several servers work at once: the first writes and

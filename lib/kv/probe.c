@@ -10,11 +10,11 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -30,6 +30,11 @@
 #define QUESTION "version\r\nstats\r\nstats settings\r\n"
 #define ANSWERS 2		/* of them end in END */
 
+/* In the binary protocol. */
+#define BINARY_ANSWER 0x81
+#define STATUS_AT 6
+#define STATUS_AUTH 0x20
+
 struct probe {
 	const struct beest_memcached_address *address;
 	int64_t deadline;
@@ -43,19 +48,12 @@ static int probe_fail(const struct probe *probe, int err, const char *phrase)
 	return beest_fail(err, "server %s: %s", probe->address->label, phrase);
 }
 
-/* 1: ready, 0: not until @deadline. */
-static int socket_wait(const struct probe *probe, short events, int64_t deadline)
+/* The next connect, send (SO_SNDTIMEO) or recv (SO_RCVTIMEO) ends then with EAGAIN. */
+static void socket_limit(const struct probe *probe, int option, int64_t deadline)
 {
-	struct pollfd pollfd = { .fd = probe->fd, .events = events };
-	int64_t left;
-	int ret;
+	struct timeval left = { .tv_usec = beest_clock_left(deadline) / BEEST_US + 1 };
 
-	do {
-		left = beest_clock_left(deadline);
-		ret = poll(&pollfd, 1, (int)((left + BEEST_MS - 1) / BEEST_MS));
-	} while (ret < 0 && errno == EINTR);
-
-	return ret > 0;
+	setsockopt(probe->fd, SOL_SOCKET, option, &left, sizeof(left));
 }
 
 /* @where: of an address that is numeric or a path, so that nobody is asked. */
@@ -88,12 +86,11 @@ static int address_find(const struct beest_memcached_address *address,
 	return 0;
 }
 
-/* A socket file whose backlog is full says EAGAIN: as silent as a host that drops packets. */
 static int socket_connect(struct probe *probe)
 {
 	struct sockaddr_storage where;
 	socklen_t size = 0;
-	int error, ret;
+	int ret;
 
 	probe->fd = -1;
 	probe->used = 0;
@@ -101,23 +98,20 @@ static int socket_connect(struct probe *probe)
 	ret = address_find(probe->address, &where, &size);
 	if (ret < 0)
 		return beest_memcached_refused(probe->address, -ret);
-	probe->fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	probe->fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (probe->fd < 0)
 		return beest_memcached_refused(probe->address, errno);
 
-	error = connect(probe->fd, (struct sockaddr *)&where, size) < 0 ? errno : 0;
-	if (error == EINPROGRESS || error == EINTR) {
-		if (!socket_wait(probe, POLLOUT, probe->deadline))
-			return probe_fail(probe, EHOSTDOWN, "no answer: nobody is at that address, "
-					  "or a firewall drops the packets");
-		size = sizeof(error);
-		if (getsockopt(probe->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-			error = errno;
-	}
-	if (error == EAGAIN)
+	socket_limit(probe, SO_SNDTIMEO, probe->deadline);
+	if (connect(probe->fd, (struct sockaddr *)&where, size) == 0)
+		return 0;
+	if (errno == EINPROGRESS)
+		return probe_fail(probe, EHOSTDOWN, "no answer: nobody is at that address, "
+				  "or a firewall drops the packets");
+	if (errno == EAGAIN)	/* the backlog of a socket file is full */
 		return probe_fail(probe, EHOSTDOWN, "silent: it does not accept connections");
 
-	return error ? beest_memcached_refused(probe->address, error) : 0;
+	return beest_memcached_refused(probe->address, errno);
 }
 
 /* 1: more came, 0: the connection is closed, -EAGAIN: silence until @deadline. */
@@ -126,13 +120,12 @@ static int answer_read(struct probe *probe, int64_t deadline)
 	size_t space = sizeof(probe->answer) - 1 - probe->used;
 	ssize_t got;
 
-	if (!space || !socket_wait(probe, POLLIN, deadline))
+	if (!space || !beest_clock_left(deadline))
 		return -EAGAIN;
+	socket_limit(probe, SO_RCVTIMEO, deadline);
 	got = recv(probe->fd, probe->answer + probe->used, space, 0);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return 1;
 	if (got <= 0)
-		return 0;
+		return got < 0 && errno == EAGAIN ? -EAGAIN : 0;
 	probe->used += (size_t)got;
 	probe->answer[probe->used] = '\0';
 
@@ -187,21 +180,6 @@ static uint64_t stat_number(const struct probe *probe, const char *name)
 	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
 }
 
-static void stats_read(const struct probe *probe, struct beest_kv_stats *stats)
-{
-	const char *version = probe->answer + strlen("VERSION ");
-
-	memset(stats, 0, sizeof(*stats));
-	snprintf(stats->version, sizeof(stats->version), "%.*s",
-		 (int)strcspn(version, "\r\n"), version);
-	stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
-	stats->items = stat_number(probe, "STAT curr_items ");
-	stats->evictions = stat_number(probe, "STAT evictions ");
-	stats->connections = stat_number(probe, "STAT curr_connections ");
-	stats->max_connections = stat_number(probe, "STAT maxconns ");
-	stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off") != NULL;
-}
-
 static bool answer_is_complete(const struct probe *probe)
 {
 	const char *at = probe->answer;
@@ -236,56 +214,44 @@ static int ask_text(struct probe *probe, struct beest_kv_stats *stats)
 		return 1;
 	if (answer_is_foreign(probe))
 		return answer_judge(probe);
-	if (answer_is_complete(probe)) {
-		stats_read(probe, stats);
-		return 0;
-	}
+	if (!answer_is_complete(probe))
+		return probe_fail(probe, EHOSTDOWN, "silent: it takes connections but does not "
+				  "answer (stopped, overloaded, or all its connections are in use)");
+	stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
+	stats->items = stat_number(probe, "STAT curr_items ");
+	stats->evictions = stat_number(probe, "STAT evictions ");
+	stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off") != NULL;
 
-	return probe_fail(probe, EHOSTDOWN, "silent: it takes connections but does not answer "
-			  "(stopped, overloaded, or all its connections are in use)");
+	return 0;
 }
 
-/* The header of a binary "noop", and what begins its answer. */
-static const uint8_t noop[24] = { 0x80, 0x0a };
-
-#define BINARY_ANSWER 0x81
-#define STATUS_AT 6
-#define STATUS_AUTH 0x20
-
-static int binary_judge(const struct probe *probe, struct beest_kv_stats *stats)
-{
-	const uint8_t *answer = (const uint8_t *)probe->answer;
-	unsigned int status = (unsigned int)answer[STATUS_AT] << 8 | answer[STATUS_AT + 1];
-
-	memset(stats, 0, sizeof(*stats));
-	if (probe->address->login)
-		return 0;
-	if (status == STATUS_AUTH)
-		return probe_fail(probe, EACCES, "login missing: the server demands one (options "
-				  "exchange.user and exchange.password_file)");
-
-	return probe_fail(probe, EPROTO, "it speaks the binary protocol only (memcached -B binary)");
-}
-
+/* 0: it demands a login, and there is one. */
 static int ask_binary(struct probe *probe, struct beest_kv_stats *stats)
 {
+	static const uint8_t noop[24] = { 0x80, 0x0a };		/* a header, no more */
+	const uint8_t *answer = (const uint8_t *)probe->answer;
 	int64_t listen = beest_clock_deadline(LISTEN_TIME);
 	int more;
 
-	more = answer_read(probe, listen < probe->deadline ? listen : probe->deadline);
+	(void)stats;
+	more = answer_read(probe, BEEST_MIN(listen, probe->deadline));
 	if (more == -EAGAIN) {
 		send(probe->fd, noop, sizeof(noop), MSG_NOSIGNAL);
 		do
 			more = answer_read(probe, probe->deadline);
-		while (more == 1 && probe->used < sizeof(noop) &&
-		       (uint8_t)probe->answer[0] == BINARY_ANSWER);
+		while (more == 1 && probe->used < sizeof(noop) && answer[0] == BINARY_ANSWER);
 	}
-	if (probe->used >= sizeof(noop) && (uint8_t)probe->answer[0] == BINARY_ANSWER)
-		return binary_judge(probe, stats);
-	if (probe->used)
+	if (!probe->used)
+		return probe_fail(probe, ECONNRESET, "it closes every connection without an answer");
+	if (probe->used < sizeof(noop) || answer[0] != BINARY_ANSWER)
 		return answer_judge(probe);
+	if (probe->address->login->user)
+		return 0;
+	if (answer[STATUS_AT] == 0 && answer[STATUS_AT + 1] == STATUS_AUTH)
+		return probe_fail(probe, EACCES, "login missing: the server demands one (options "
+				  "exchange.user and exchange.password_file)");
 
-	return probe_fail(probe, ECONNRESET, "it closes every connection without an answer");
+	return probe_fail(probe, EPROTO, "it speaks the binary protocol only (memcached -B binary)");
 }
 
 int beest_probe(const struct beest_memcached_address *address, struct beest_kv_stats *stats)
@@ -299,6 +265,7 @@ int beest_probe(const struct beest_memcached_address *address, struct beest_kv_s
 	int ret = 1;
 	size_t i;
 
+	memset(stats, 0, sizeof(*stats));
 	for (i = 0; i < BEEST_COUNT(asks) && ret > 0; i++) {
 		ret = socket_connect(&probe);
 		if (ret == 0)

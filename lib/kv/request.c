@@ -29,10 +29,9 @@ static int key_check(const char *key)
 
 static int write_check(const struct beest_kv_write *write)
 {
-	bool stores = write->verb == BEEST_KV_SET || write->verb == BEEST_KV_ADD;
 	int ret = key_check(write->key);
 
-	if (ret == 0 && stores && write->size > BEEST_VALUE_MAX)
+	if (ret == 0 && write->size > BEEST_VALUE_MAX)
 		return beest_fail(EMSGSIZE, "key '%s': a value of %zu bytes, at most %d are possible",
 				  write->key, write->size, BEEST_VALUE_MAX);
 
@@ -44,16 +43,10 @@ int beest_request_prepare(struct beest_kv_request *request)
 	size_t i;
 	int ret = 0;
 
+	request->session = NULL;
 	if (request->key_count)
 		memset(request->values, 0, request->key_count * sizeof(*request->values));
-	for (i = 0; i < request->write_count; i++) {
-		request->writes[i].ret = 0;
-		request->writes[i].number = 0;
-	}
-	request->ret = 0;
-	request->fresh = false;
-	request->answered = false;
-	request->session = NULL;
+	beest_request_spoil(request, 0);
 
 	if (!request->key_count && !(request->flags & BEEST_KV_ANSWERED))
 		return beest_fail(EINVAL, "a request without a key to read");
@@ -69,15 +62,15 @@ int beest_request_prepare(struct beest_kv_request *request)
 
 void beest_request_spoil(struct beest_kv_request *request, int ret)
 {
-	size_t i;
+	struct beest_kv_write *write = request->writes;
 
 	beest_kv_values_free(request->values, request->key_count);
 	request->answered = false;
-	for (i = 0; i < request->write_count; i++)
-		if (beest_request_is_answered(request, &request->writes[i])) {
-			request->writes[i].ret = ret;
-			request->writes[i].number = 0;
-		}
+	request->ret = ret;
+	for (; write < request->writes + request->write_count; write++) {
+		write->ret = beest_request_is_answered(request, write) ? ret : 0;
+		write->number = 0;
+	}
 }
 
 bool beest_request_is_answered(const struct beest_kv_request *request,
@@ -88,26 +81,27 @@ bool beest_request_is_answered(const struct beest_kv_request *request,
 
 bool beest_request_has_increment(const struct beest_kv_request *request)
 {
-	size_t i;
+	size_t i = 0;
 
-	for (i = 0; i < request->write_count; i++)
-		if (request->writes[i].verb == BEEST_KV_INCR)
-			return true;
+	while (i < request->write_count && request->writes[i].verb != BEEST_KV_INCR)
+		i++;
 
-	return false;
+	return i < request->write_count;
 }
 
 bool beest_kv_transient(int error)
 {
-	static const int transient[] = {
-		ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ECONNRESET, EHOSTDOWN,
-		EUSERS, ENOBUFS, ENODATA,
-	};
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(transient); i++)
-		if (error == -transient[i])
-			return true;
+	switch (-error) {
+	case ECONNREFUSED:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ECONNRESET:
+	case EHOSTDOWN:
+	case EUSERS:
+	case ENOBUFS:
+	case ENODATA:
+		return true;
+	}
 
 	return false;
 }
@@ -118,7 +112,6 @@ void beest_kv_values_free(struct beest_kv_value *values, size_t count)
 
 	for (i = 0; i < count; i++) {
 		free(values[i].bytes);
-		values[i].bytes = NULL;
-		values[i].size = 0;
+		values[i] = (struct beest_kv_value){ NULL, 0 };
 	}
 }

@@ -13,7 +13,7 @@
 /* Clears the results and checks keys and sizes.  -EINVAL, -EMSGSIZE. */
 int beest_request_prepare(struct beest_kv_request *request);
 
-/* Keeps nothing of a request that failed with @ret: writes without results share it. */
+/* Keeps nothing of a request that failed with @ret, which its answered writes share. */
 void beest_request_spoil(struct beest_kv_request *request, int ret);
 
 /* Does the result of this write say anything? */

@@ -587,7 +587,7 @@ static void requests_do_as_the_fake_says(void **state)
 	}
 }
 
-static const struct beest_kv_write opening = {
+static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1,
 };
 

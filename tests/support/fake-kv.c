@@ -638,7 +638,7 @@ void beest_kv_close(struct beest_kv *kv)
 	fake_kv.open--;
 }
 
-int beest_kv_login(struct beest_kv *kv, const struct beest_login *login)
+int beest_kv_login(struct beest_kv *kv, struct beest_login *login)
 {
 	(void)login;
 	kv->login = true;
@@ -678,10 +678,7 @@ int beest_kv_probe(struct beest_kv *kv, size_t index, struct beest_kv_stats *sta
 	stats->limit_bytes = server->bytes_max;
 	stats->items = server->items;
 	stats->evictions = server->evictions;
-	stats->connections = fake_kv.open;
-	stats->max_connections = 1024;
 	stats->out_of_memory_is_an_error = server->refuses;
-	strcpy(stats->version, "1.6.18");
 	return 0;
 }
 

@@ -15,7 +15,7 @@
 #define DELETE(k) { .verb = BEEST_KV_DELETE, .key = (k) }
 #define INCR(k) { .verb = BEEST_KV_INCR, .key = (k) }
 
-static const struct beest_kv_write opening = {
+static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1, .ttl = TTL,
 };
 
@@ -337,10 +337,7 @@ static void probing(const struct kv_stage *stage)
 	assert_int_equal(beest_kv_probe(stage->kv, 0, &stats), 0);
 	assert_int_equal(stats.items, 2);
 	assert_int_equal(stats.evictions, 0);
-	assert_true(stats.connections > 0);
-	assert_true(stats.max_connections > 0);
 	assert_false(stats.out_of_memory_is_an_error);
-	assert_true(strlen(stats.version) > 0);
 }
 
 static void release(const struct kv_stage *stage)

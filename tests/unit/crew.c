@@ -125,7 +125,7 @@ struct rank {
 
 static const struct beest_hostport server = { .text = "a:1" };
 
-static const struct beest_kv_write opening = {
+static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1,
 };
 

@@ -91,7 +91,7 @@ static void does_as_a_server_with_logins(void **state)
 static struct beest_kv_value values[4];
 static struct beest_kv_request request;
 
-static const struct beest_kv_write opening = {
+static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1,
 };
 
