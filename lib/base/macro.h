@@ -12,6 +12,7 @@
 #define BEEST_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define BEEST_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define BEEST_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 #define BEEST_CONTAINER(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))

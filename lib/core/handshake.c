@@ -47,18 +47,18 @@ struct fetch {
 static int author_is_gone(struct fetch *fetch)
 {
 	const struct beest_handshake_context *context = fetch->context;
-	struct beest_rank_body heir;
+	struct beest_presence_query query = {
+		.rank = fetch->rank, .incarnation = &fetch->author,
+	};
 	char text[BEEST_PRESENCE_TEXT];
-	int ret;
 
 	if (fetch->rank < 0 || beest_authors_know(context->authors, &fetch->author))
 		return 0;
-	ret = beest_presence_ask(context->registry, fetch->rank, &fetch->author, AUTHOR_TIME,
-				 &heir);
-	if (ret == -ESTALE) {
+	beest_presence_query(context->registry, &query, 1, beest_clock_deadline(AUTHOR_TIME));
+	if (query.ret == -ESTALE) {
 		snprintf(fetch->gone, sizeof(fetch->gone), "what is stored under '%.200s' is of a "
 			 "process that is gone: now there is %s", fetch->key,
-			 beest_presence_text(fetch->rank, &heir, text));
+			 beest_presence_text(fetch->rank, &query.body, text));
 		return 1;
 	}
 	beest_authors_note(context->authors, &fetch->author, beest_clock_deadline(AUTHOR_TIME));

@@ -277,27 +277,34 @@ static void pair_left(void *data)
 	pair_fail(pairing->pair, -ESHUTDOWN);
 }
 
-/* At most a second for all authors together: a server that is away must not cost more. */
+/* One look for all authors of whom nothing is known. */
 static int pairs_each(void *data)
 {
-	const int64_t end = beest_clock_deadline(BEEST_SECOND);
 	struct pairs *pairs = data;
-	struct beest_rank_body body;
+	struct beest_presence_query *queries = NULL;
 	struct pairing *pairing;
-	size_t i;
+	size_t i, count = 0;
 
-	for (i = 0; i < pairs->count; i++) {
+	for (i = 0; i < pairs->count; i++)
+		count += pairs->list[i].unknown;
+	if (count)
+		queries = calloc(count, sizeof(*queries));
+	for (i = count = 0; i < pairs->count && queries; i++) {
 		pairing = &pairs->list[i];
-		if (!pairing->unknown || beest_clock_left(end) == 0)
+		if (!pairing->unknown)
 			continue;
 		pairing->unknown = false;
-		if (beest_presence_ask(pairs->context.registry, pairing->handshake.get.rank,
-				       &pairing->handshake.get.author, beest_clock_left(end),
-				       &body) != -ESTALE)
-			beest_authors_note(pairs->context.authors,
-					   &pairing->handshake.get.author,
-					   beest_clock_deadline(BEEST_SECOND));
+		queries[count].rank = pairing->handshake.get.rank;
+		queries[count++].incarnation = &pairing->handshake.get.author;
 	}
+	if (queries)
+		beest_presence_query(pairs->context.registry, queries, count,
+				     beest_clock_deadline(BEEST_SECOND));
+	for (i = 0; i < count; i++)
+		if (queries[i].ret != -ESTALE)
+			beest_authors_note(pairs->context.authors, queries[i].incarnation,
+					   beest_clock_deadline(BEEST_SECOND));
+	free(queries);
 
 	return 0;
 }

@@ -25,14 +25,23 @@
 /* A gate that is late: whoever is due first reads all records instead. */
 #define LATE_FIRST (50 * BEEST_MS)
 #define LATE_RANK (500 * BEEST_US)
-#define LATE_UNKNOWN BEEST_SECOND
+#define LATE_MOST BEEST_SECOND
 #define TAKER_TTL 2
+
+/* A look besides the wait's own takes what is left of its time, within these. */
+#define LOOK_LEAST (250 * BEEST_MS)
+#define LOOK_MOST BEEST_SECOND
 
 /* What stands in the digest's place in the keys of a roll call. */
 #define NO_DIGEST "-"
 
-/* A roll call that ranks join one by one has several first gates. */
-#define ECHOES 4
+/* A rank's record, as it was read last. */
+struct attendance {
+	char key[BEEST_KEY_MAX + 1];
+	bool here;
+	struct beest_incarnation incarnation;
+	struct beest_barrier_body body;
+};
 
 struct gathering {
 	struct beest_registry *registry;
@@ -55,23 +64,15 @@ struct gathering {
 	struct beest_look_extra extras[2];	/* the counter */
 	struct beest_wait wait;
 	bool counted;				/* the number was taken, and looked at */
-	uint64_t number;
+	int64_t limit;				/* of the whole call */
 	int64_t began, due;
 	int64_t late;				/* the least pause between two tries */
-	int64_t unknown;			/* after so long the counter does not matter */
+	int64_t blind;				/* from then on the counter does not matter */
 	struct beest_incarnation *called;	/* by the gate that was seen last */
-	uint64_t echoed[ECHOES];		/* the last digests that this rank said */
-	unsigned int echoes;
-	int refused;				/* why a record is none, of the rank there */
-	size_t refused_at;
-	char trouble[200];
 
-	/* one reading of all records */
-	char (*keys)[BEEST_KEY_MAX + 1];
+	/* all records, in the order of ranks; NULL until they are read */
+	struct attendance *all;
 	struct beest_look_want *wants;
-	struct beest_incarnation *incarnations;
-	struct beest_barrier_body *bodies;
-	bool *here;
 };
 
 /* ------------------------------------------------------------------------ the roll --- */
@@ -91,11 +92,6 @@ void beest_roll_end(struct beest_roll *roll)
 static uint64_t roll_digest(const struct beest_incarnation *incarnations, size_t count)
 {
 	return beest_hash_fnv(BEEST_HASH_FNV, incarnations, count * MARK_SIZE) | 1;
-}
-
-static bool is_same(const struct beest_incarnation *a, const struct beest_incarnation *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 static int barrier_destroy(struct beest_node *node)
@@ -138,12 +134,11 @@ static int rank_key(const struct gathering *g, size_t i, char key[BEEST_KEY_MAX 
 
 static void gathering_free(struct gathering *g)
 {
-	free(g->called);
-	free(g->keys);
+	if (g->wants)
+		beest_look_free(g->wants, g->ranks->count);
 	free(g->wants);
-	free(g->incarnations);
-	free(g->bodies);
-	free(g->here);
+	free(g->all);
+	free(g->called);
 }
 
 static int gathering_start(struct gathering *g)
@@ -168,8 +163,7 @@ static int gathering_start(struct gathering *g)
 	g->began = beest_clock_now();
 	g->late = LATE_FIRST + (int64_t)count * LATE_RANK;
 	g->due = g->began + g->late;
-	g->unknown = g->registry->timeout / 4 < LATE_UNKNOWN ? g->registry->timeout / 4 :
-		     LATE_UNKNOWN;
+	g->blind = g->began + BEEST_MIN(beest_clock_left(g->wait.deadline) / 4, LATE_MOST);
 	g->called = calloc(count, sizeof(*g->called));
 
 	return g->called ? 0 : beest_fail(ENOMEM, "no memory for a roll of %zu ranks", count);
@@ -181,19 +175,28 @@ static int reading_start(struct gathering *g)
 	size_t i, count = g->ranks->count;
 	int ret = 0;
 
-	if (g->keys)
+	if (g->all) {
+		beest_look_free(g->wants, count);
 		return 0;
-	g->keys = calloc(count, sizeof(*g->keys));
+	}
+	g->all = calloc(count, sizeof(*g->all));
 	g->wants = calloc(count, sizeof(*g->wants));
-	g->incarnations = calloc(count, sizeof(*g->incarnations));
-	g->bodies = calloc(count, sizeof(*g->bodies));
-	g->here = calloc(count, sizeof(*g->here));
-	if (!g->keys || !g->wants || !g->incarnations || !g->bodies || !g->here)
+	if (!g->all || !g->wants)
 		return beest_fail(ENOMEM, "no memory for a barrier of %zu ranks", count);
-	for (i = 0; i < count && ret == 0; i++)
-		ret = rank_key(g, i, g->keys[i]);
+	for (i = 0; i < count && ret == 0; i++) {
+		ret = rank_key(g, i, g->all[i].key);
+		g->wants[i].key = g->all[i].key;
+		g->wants[i].server = g->server;
+	}
 
 	return ret;
+}
+
+static int64_t look_deadline(const struct gathering *g)
+{
+	int64_t left = beest_clock_left(g->wait.deadline);
+
+	return beest_clock_deadline(BEEST_MIN(BEEST_MAX(left, LOOK_LEAST), LOOK_MOST));
 }
 
 /* ----------------------------------------------------------------- record and gate --- */
@@ -260,35 +263,27 @@ static int gate_put(struct gathering *g, const struct beest_barrier_body *body, 
 
 /* --------------------------------------------------------------- reading all records --- */
 
-/* What is no record is as good as absent; the first one is named if it stays. */
-static bool record_read(struct gathering *g, size_t i)
+/* What is no record is as good as absent; the sentence says why it is none. */
+static int attendance_read(struct gathering *g, size_t i)
 {
 	const struct beest_kv_value *value = &g->wants[i].value;
 	struct beest_record record;
 	int ret;
 
-	ret = beest_record_decode(value->bytes, value->size, BEEST_KIND_BARRIER, g->keys[i],
+	ret = beest_record_decode(value->bytes, value->size, BEEST_KIND_BARRIER, g->all[i].key,
 				  &record);
 	if (ret == 0)
-		ret = beest_record_barrier_decode(&record, &g->bodies[i]);
-	if (ret < 0 && !g->refused) {
-		g->refused = ret;
-		g->refused_at = i;
-		snprintf(g->trouble, sizeof(g->trouble), "%s", beest_error_text());
-	}
-	if (ret < 0)
-		return false;
-	g->incarnations[i] = record.incarnation;
+		ret = beest_record_barrier_decode(&record, &g->all[i].body);
+	if (ret == 0)
+		g->all[i].incarnation = record.incarnation;
 
-	return true;
+	return ret;
 }
 
 /* 0, or the failure of a server. */
 static int records_read(struct gathering *g)
 {
-	struct beest_look look = {
-		.count = g->ranks->count, .deadline = beest_clock_deadline(BEEST_SECOND),
-	};
+	struct beest_look look = { .count = g->ranks->count, .deadline = look_deadline(g) };
 	size_t i;
 	int ret;
 
@@ -296,15 +291,9 @@ static int records_read(struct gathering *g)
 	if (ret < 0)
 		return ret;
 	look.wants = g->wants;
-	for (i = 0; i < look.count; i++) {
-		g->wants[i].key = g->keys[i];
-		g->wants[i].server = g->server;
-	}
 	ret = beest_look_take(g->registry, &look);
-	g->refused = 0;
-	for (i = 0; i < look.count; i++)
-		g->here[i] = g->wants[i].value.bytes && record_read(g, i);
-	beest_look_free(g->wants, look.count);
+	for (i = 0; i < look.count && ret == 0; i++)
+		g->all[i].here = g->wants[i].value.bytes && attendance_read(g, i) == 0;
 
 	return ret;
 }
@@ -312,12 +301,10 @@ static int records_read(struct gathering *g)
 /* Has a rank come to this pass?  In the roll call: does it know of all? */
 static bool rank_is_here(const struct gathering *g, size_t i, uint64_t digest)
 {
-	if (!g->here[i])
-		return false;
-	if (g->calls_roll)
-		return g->bodies[i].roll == digest;
+	const struct attendance *rank = &g->all[i];
 
-	return g->bodies[i].pass >= g->body.pass;
+	return rank->here && (g->calls_roll ? rank->body.roll == digest :
+			      rank->body.pass >= g->body.pass);
 }
 
 static bool all_are_here(const struct gathering *g, uint64_t digest)
@@ -337,7 +324,7 @@ static uint64_t common_name(const struct gathering *g)
 	size_t i;
 
 	for (i = 0; i < g->ranks->count; i++)
-		if (g->bodies[i].name != g->body.name)
+		if (g->all[i].body.name != g->body.name)
 			return 0;
 
 	return g->body.name;
@@ -348,19 +335,24 @@ static int roll_open(struct gathering *g)
 {
 	struct beest_barrier_body gate = { .pass = CALLED };
 	size_t i, count = g->ranks->count;
+	struct beest_incarnation *roll = calloc(count, sizeof(*roll));
+	int ret = 0;
 
-	for (i = 0; i < count; i++)
-		if (!g->here[i])
-			return 0;
-	gate.roll = roll_digest(g->incarnations, count);
-	if (all_are_here(g, gate.roll)) {
+	if (!roll)
+		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks", count);
+	for (i = 0; i < count && g->all[i].here; i++)
+		roll[i] = g->all[i].incarnation;
+	gate.roll = roll_digest(roll, count);
+	if (i == count && all_are_here(g, gate.roll)) {
 		gate.pass = KNOWN;
 		gate.name = common_name(g);
-	} else if (memcmp(g->incarnations, g->called, count * MARK_SIZE) == 0) {
-		return 0;		/* the same gate again would open nothing */
 	}
+	/* The same first gate again would open nothing. */
+	if (i == count && (gate.pass == KNOWN || memcmp(roll, g->called, count * MARK_SIZE) != 0))
+		ret = gate_put(g, &gate, 0, roll, count);
+	free(roll);
 
-	return gate_put(g, &gate, 0, g->incarnations, count);
+	return ret;
 }
 
 static int gate_open(struct gathering *g)
@@ -374,77 +366,71 @@ static int gate_open(struct gathering *g)
 /* -------------------------------------------------------------- who will not come --- */
 
 /* Whoever started again is told by name at the gate of the roll call. */
-static int newcomer_refuse(struct gathering *g, const struct beest_incarnation *newcomer)
+static void newcomers_refuse(struct gathering *g, const struct beest_incarnation *newcomers,
+			     size_t count)
 {
 	struct gathering roll = {
 		.registry = g->registry, .name = NO_DIGEST, .digest = NO_DIGEST,
 		.ranks = g->ranks,
 	};
 	struct beest_barrier_body body = { .pass = KNOWN, .roll = g->body.roll };
-	int ret = barrier_key(&roll, "gate", roll.gate_key);
 
-	return ret < 0 ? ret : gate_put(&roll, &body, BEEST_RECORD_CLOSED, newcomer, 1);
+	if (barrier_key(&roll, "gate", roll.gate_key) == 0)
+		gate_put(&roll, &body, BEEST_RECORD_CLOSED, newcomers, count);
 }
 
-static int rank_restarted(struct gathering *g, size_t i, const struct beest_incarnation *now,
-			  const struct beest_rank_body *body)
+/* 0, or why not all of those who are missing will come to this pass. */
+static int missing_judge_each(struct gathering *g, const struct beest_presence_query *queries,
+			      size_t count, struct beest_incarnation *newcomers)
 {
+	const struct beest_presence_query *first = NULL;
 	char who[BEEST_PRESENCE_TEXT];
-
-	newcomer_refuse(g, now);
-
-	return beest_fail(ESTALE, "%s was started again after the roll call of this run",
-			  beest_presence_text(g->ranks->id[i], body, who));
-}
-
-/* 0, or why the rank at position @i will not come to this pass. */
-static int rank_judge(struct gathering *g, size_t i, const struct beest_kv_value *value,
-		      const char *key)
-{
-	const struct beest_incarnation *known = &g->roll->incarnations[i];
-	struct beest_record record;
-	struct beest_rank_body body;
-
-	if (!value->bytes || beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK, key,
-						 &record) < 0 ||
-	    beest_record_rank_decode(&record, &body) < 0)
-		return 0;
-	if (is_same(&record.incarnation, known))
-		return beest_presence_ended(g->ranks->id[i], &body);
-	if (beest_process_is_same(&record.incarnation, known))
-		return 0;
-
-	return rank_restarted(g, i, &record.incarnation, &body);
-}
-
-/* The presences of those who are missing. */
-static int missing_judge(struct gathering *g)
-{
-	struct beest_look look = { .deadline = beest_clock_deadline(BEEST_SECOND) };
-	char (*keys)[BEEST_KEY_MAX + 1] = calloc(g->ranks->count, sizeof(*keys));
-	size_t *rank_of = calloc(g->ranks->count, sizeof(*rank_of));
-	size_t i;
+	size_t i, restarted = 0;
 	int ret = 0;
 
-	if (!keys || !rank_of)
-		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", g->ranks->count);
-	look.wants = g->wants;
-	for (i = 0; i < g->ranks->count && ret == 0; i++) {
+	for (i = 0; i < count && ret == 0; i++) {
+		if (queries[i].ret > 0)
+			ret = beest_presence_ended(queries[i].rank, &queries[i].body);
+		if (queries[i].ret != -ESTALE)
+			continue;
+		first = first ? first : &queries[i];
+		newcomers[restarted++] = queries[i].now;
+	}
+	if (!first || ret < 0)
+		return ret;
+
+	newcomers_refuse(g, newcomers, restarted);
+	beest_presence_text(first->rank, &first->body, who);
+	if (restarted == 1)
+		return beest_fail(ESTALE, "%s was started again after the roll call of this run",
+				  who);
+
+	return beest_fail(ESTALE, "%s and %zu more were started again after the roll call of "
+			  "this run", who, restarted - 1);
+}
+
+/* Asks for the presences of those who are missing. */
+static int missing_judge(struct gathering *g)
+{
+	size_t i, count = 0, size = g->ranks->count;
+	struct beest_presence_query *queries = calloc(size, sizeof(*queries));
+	struct beest_incarnation *newcomers = calloc(size, sizeof(*newcomers));
+	int ret;
+
+	for (i = 0; i < size && queries; i++) {
 		if (rank_is_here(g, i, 0))
 			continue;
-		ret = beest_presence_key(g->registry, g->ranks->id[i],
-					 &g->roll->incarnations[i], keys[look.count]);
-		g->wants[look.count].key = keys[look.count];
-		g->wants[look.count].server = beest_kv_server_of(g->registry->kv,
-								 keys[look.count]);
-		rank_of[look.count++] = i;
+		queries[count].rank = g->ranks->id[i];
+		queries[count++].incarnation = &g->roll->incarnations[i];
 	}
-	if (ret == 0 && look.count && beest_look_take(g->registry, &look) == 0)
-		for (i = 0; i < look.count && ret == 0; i++)
-			ret = rank_judge(g, rank_of[i], &g->wants[i].value, keys[i]);
-	beest_look_free(g->wants, look.count);
-	free(keys);
-	free(rank_of);
+	if (queries && newcomers) {
+		beest_presence_query(g->registry, queries, count, look_deadline(g));
+		ret = missing_judge_each(g, queries, count, newcomers);
+	} else {
+		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", size);
+	}
+	free(newcomers);
+	free(queries);
 
 	return ret;
 }
@@ -470,7 +456,7 @@ static bool all_have_counted(const struct gathering *g, const struct beest_kv_va
  * Only one rank at a time reads all records: whose incarnation is stored under the key of
  * the taker, which nobody sets.
  */
-static int gate_is_mine(struct gathering *g, bool unknown)
+static bool gate_is_mine(struct gathering *g, bool blind)
 {
 	struct beest_look_want wants[] = {
 		{ .key = g->count_key, .server = g->server },
@@ -484,35 +470,33 @@ static int gate_is_mine(struct gathering *g, bool unknown)
 			.size = BEEST_INCARNATION_SIZE, .ttl = TAKER_TTL,
 		},
 	};
-	struct beest_look look = {
-		.wants = wants, .count = 1, .deadline = beest_clock_deadline(BEEST_SECOND),
-	};
+	struct beest_look look = { .wants = wants, .count = 1, .deadline = look_deadline(g) };
+	bool mine;
 	int ret;
 
-	if (!unknown) {
+	if (!blind) {
 		ret = beest_look_take(g->registry, &look);
-		unknown = ret == 0 && all_have_counted(g, &wants[0].value);
+		blind = ret == 0 && all_have_counted(g, &wants[0].value);
 		beest_look_free(wants, 1);
-		if (!unknown)
-			return 0;
+		if (!blind)
+			return false;
 	}
 	look.wants = &wants[1];
 	look.extras = &taker;
 	look.extra_count = 1;
 	ret = beest_look_take(g->registry, &look);
-	ret = ret == 0 && wants[1].value.size == BEEST_INCARNATION_SIZE &&
-	      memcmp(wants[1].value.bytes, taker.write.value, BEEST_INCARNATION_SIZE) == 0;
+	mine = ret == 0 && wants[1].value.size == BEEST_INCARNATION_SIZE &&
+	       memcmp(wants[1].value.bytes, taker.write.value, BEEST_INCARNATION_SIZE) == 0;
 	beest_look_free(&wants[1], 1);
 
-	return ret;
+	return mine;
 }
 
 static void write_alone(struct gathering *g, const struct beest_kv_write *write)
 {
 	struct beest_look_extra extra = { .server = g->server, .write = *write };
 	struct beest_look look = {
-		.extras = &extra, .extra_count = 1,
-		.deadline = beest_clock_deadline(BEEST_SECOND),
+		.extras = &extra, .extra_count = 1, .deadline = look_deadline(g),
 	};
 
 	beest_look_take(g->registry, &look);
@@ -538,20 +522,18 @@ static void counter_restart(struct gathering *g)
 }
 
 /* What a server does not answer, the wait's own look tells. */
-static int gate_take(struct gathering *g, bool unknown)
+static int gate_take(struct gathering *g, bool blind)
 {
 	char sentence[BEEST_ERROR_SIZE];
 	int ret;
 
 	ret = records_read(g);
-	if (ret == 0 && g->calls_roll) {
-		ret = roll_open(g);
-	} else if (ret == 0 && !all_are_here(g, 0)) {
-		ret = missing_judge(g);
-	} else if (ret == 0) {
-		if (unknown)
+	if (ret == 0 && (g->calls_roll || all_are_here(g, 0))) {
+		if (blind && !g->calls_roll)
 			counter_restart(g);
 		ret = gate_open(g);
+	} else if (ret == 0) {
+		ret = missing_judge(g);
 	}
 	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 	taker_delete(g);
@@ -564,53 +546,56 @@ static int gate_take(struct gathering *g, bool unknown)
 /* Nobody knows when the last one came, but after a while somebody has to look. */
 static int gate_late(struct gathering *g)
 {
-	int64_t now = beest_clock_now(), elapsed = now - g->began, pause = elapsed / 4;
-	bool unknown = elapsed >= g->unknown;
+	int64_t now = beest_clock_now();
+	bool blind = now >= g->blind;
 
 	if (now < g->due)
 		return 0;
-	if (pause < g->late)
-		pause = g->late;
-	if (pause > LATE_UNKNOWN)
-		pause = LATE_UNKNOWN;
-	g->due = now + pause;
+	g->due = now + BEEST_MIN(BEEST_MAX((now - g->began) / 4, g->late), LATE_MOST);
 
-	return gate_is_mine(g, unknown) > 0 ? gate_take(g, unknown) : 0;
+	return gate_is_mine(g, blind) ? gate_take(g, blind) : 0;
 }
 
 static int gather_each(void *data)
 {
 	struct gathering *g = data;
+	const struct beest_kv_write *count = &g->extras[1].write;
 	int ret;
 
-	if (!g->counted && g->extras[1].done) {
-		g->counted = true;
-		g->number = g->extras[1].write.ret == 0 ? g->extras[1].write.number : 0;
-		if (g->number && g->number % g->ranks->count == 0) {
-			ret = records_read(g);
-			if (ret == 0)
-				ret = gate_open(g);
-			return beest_kv_transient(ret) ? 0 : ret;
-		}
-	}
+	if (g->counted || !g->extras[1].done)
+		return gate_late(g);
+	g->counted = true;
+	if (count->ret < 0 || !count->number || count->number % g->ranks->count != 0)
+		return gate_late(g);
+	ret = records_read(g);
+	if (ret == 0)
+		ret = gate_open(g);
 
-	return gate_late(g);
+	return beest_kv_transient(ret) ? 0 : ret;
 }
 
 /* ------------------------------------------------------------------ at the gate --- */
 
-static int refused(const struct gathering *g)
+/* 0: the living say that they go on, but not without this very rank. */
+static int see_refusal(const struct gathering *g, const struct beest_record *record)
 {
-	return beest_fail(ESTALE, "rank %d was started again after the roll call of this run, "
-			  "which goes on without it", g->rank);
+	const uint8_t *named = record->body + BEEST_BARRIER_SIZE;
+	const uint8_t *end = record->body + record->size;
+
+	for (; named + MARK_SIZE <= end; named += MARK_SIZE)
+		if (memcmp(named, &g->registry->presence.incarnation, MARK_SIZE) == 0)
+			return beest_fail(ESTALE, "rank %d was started again after the roll call of "
+					  "this run, which goes on without it", g->rank);
+
+	return 0;
 }
 
 /* 1: all ranks know of all, this one among them. */
 static int see_roll(void *data, const struct beest_record *record)
 {
 	struct gathering *g = data;
-	const struct beest_incarnation *own = &g->registry->presence.incarnation;
 	const uint8_t *named = record->body + BEEST_BARRIER_SIZE;
+	const struct beest_incarnation *own = &g->registry->presence.incarnation;
 	struct beest_barrier_body gate;
 	size_t size = g->ranks->count * MARK_SIZE;
 	int ret;
@@ -619,11 +604,13 @@ static int see_roll(void *data, const struct beest_record *record)
 	if (ret < 0)
 		return ret;
 	if (record->flags & BEEST_RECORD_CLOSED)
-		return record->size >= BEEST_BARRIER_SIZE + MARK_SIZE &&
-		       memcmp(named, own, MARK_SIZE) == 0 ? refused(g) : 0;
+		return see_refusal(g, record);
 	if (record->size != BEEST_BARRIER_SIZE + size ||
-	    memcmp(named + g->own * MARK_SIZE, own, MARK_SIZE) != 0)
-		return 0;		/* a leftover, or of another number of ranks */
+	    memcmp(named + g->own * MARK_SIZE, own, MARK_SIZE) != 0) {
+		/* A leftover, or others were called before this rank came: neither counts. */
+		g->blind = g->began;
+		return 0;
+	}
 
 	memcpy(g->called, named, size);
 	gate.roll = roll_digest(g->called, g->ranks->count);
@@ -635,7 +622,6 @@ static int see_roll(void *data, const struct beest_record *record)
 		return 0;
 
 	g->body.roll = gate.roll;
-	g->echoed[g->echoes++ % ECHOES] = gate.roll;
 	g->body.pass = KNOWN;
 	g->wait.hurry = true;
 	ret = record_put(g);
@@ -658,70 +644,53 @@ static int see_gate(void *data, const struct beest_record *record)
 
 static void rank_say(struct beest_text *text, struct gathering *g, size_t i)
 {
+	const struct attendance *rank = &g->all[i];
 	char who[BEEST_PRESENCE_TEXT];
 
-	if (g->here[i])
-		beest_text_add(text, "rank %d (key %s, last seen as %s)", g->ranks->id[i], g->keys[i],
+	if (rank->here)
+		beest_text_add(text, "rank %d (key %s, last seen as %s)", g->ranks->id[i], rank->key,
 			       beest_presence_author(g->registry, g->ranks->id[i],
-						     &g->incarnations[i], who));
-	else if (g->refused && g->refused_at == i)
-		beest_text_add(text, "rank %d (key %s: %s)", g->ranks->id[i], g->keys[i],
-			       g->trouble);
+						     &rank->incarnation, who));
 	else
-		beest_text_add(text, "rank %d (key %s, never seen)", g->ranks->id[i], g->keys[i]);
+		beest_text_add(text, "rank %d (key %s%s%s)", g->ranks->id[i], rank->key,
+			       g->wants[i].value.bytes ? ": " : ", never seen",
+			       g->wants[i].value.bytes ? beest_error_text() : "");
 }
 
 #define NAMED_MAX 4
 
-/*
- * Who has no record, or one of another gathering: that of a former run.  In the roll call,
- * whoever waits for the first gate, or has seen an earlier one, has come all the same.
- */
-static bool rank_has_come(const struct gathering *g, size_t i)
-{
-	size_t k;
-
-	if (i == g->own || rank_is_here(g, i, g->body.roll))
-		return true;
-	if (!g->here[i] || !g->calls_roll)
-		return false;
-	for (k = 0; k < ECHOES; k++)
-		if (g->bodies[i].roll == g->echoed[k])
-			return true;
-
-	return g->bodies[i].roll == 0;
-}
-
-static int gather_expired(struct gathering *g, const char *name, uint64_t pass)
+/* Whose record is absent, is none, or does not know of this gathering. */
+static int gather_expired(struct gathering *g)
 {
 	size_t i, count = 0;
+	int ret, refused = 0;
 	char list[900];
 	struct beest_text text;
 
+	ret = records_read(g);
+	if (ret < 0)
+		return ret;
 	beest_text_start(&text, list, sizeof(list));
-	if (records_read(g) < 0)
-		return beest_fail_prefix(-ETIMEDOUT, "barrier '%s', pass %" PRIu64, name, pass);
 	for (i = 0; i < g->ranks->count; i++) {
-		if (rank_has_come(g, i))
+		if (i == g->own || rank_is_here(g, i, g->body.roll))
 			continue;
+		if (g->wants[i].value.bytes && !g->all[i].here)
+			refused = refused ? refused : attendance_read(g, i);
 		if (count++ < NAMED_MAX) {
-			if (count > 1)
-				beest_text_add(&text, ", ");
+			beest_text_add(&text, "%s", count > 1 ? ", " : "");
 			rank_say(&text, g, i);
 		}
 	}
 	if (count > NAMED_MAX)
 		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
 
-	return beest_fail(g->refused ? -g->refused : ETIMEDOUT,
-			  "barrier '%s', pass %" PRIu64 ": %zu of %zu did not come within "
-			  "exchange.timeout: %s", name, pass, count, g->ranks->count, list);
+	return beest_fail(refused ? -refused : ETIMEDOUT, "%zu of %zu did not come within %s: %s",
+			  count, g->ranks->count, BEEST_SPAN(g->limit), list);
 }
 
 /* ----------------------------------------------------------------------- a pass --- */
 
-static int gather_run(struct gathering *g, int (*see)(void *, const struct beest_record *),
-		      const char *name, uint64_t pass)
+static int gather_run(struct gathering *g, int (*see)(void *, const struct beest_record *))
 {
 	struct beest_wait_get gate = {
 		.kind = BEEST_KIND_GATE, .key = g->gate_key, .name = g->name, .see = see, .data = g,
@@ -737,18 +706,13 @@ static int gather_run(struct gathering *g, int (*see)(void *, const struct beest
 		ret = record_put(g);
 	if (ret == 0)
 		ret = beest_wait_run(g->registry, &g->wait);
-	if (ret == -ETIMEDOUT)
-		ret = gather_expired(g, name, pass);
-	else if (ret < 0)
-		beest_fail_prefix(ret, "barrier '%s', pass %" PRIu64, name, pass);
 
-	return ret;
+	return ret == -ETIMEDOUT ? gather_expired(g) : ret;
 }
 
 /* Takes the turn of the one thread that calls the roll; 1: it is complete already. */
-static int roll_begin(struct beest_registry *registry, struct beest_roll *roll)
+static int roll_begin(struct beest_roll *roll, int64_t deadline)
 {
-	int64_t deadline = beest_clock_deadline(registry->timeout);
 	struct beest_backoff backoff;
 	bool complete, mine;
 
@@ -769,61 +733,73 @@ static int roll_begin(struct beest_registry *registry, struct beest_roll *roll)
 }
 
 /* 1: it was a pass of this barrier, too; 0: all have come, but to different barriers. */
-static int roll_call(struct beest_registry *registry, struct beest_roll *roll, const char *name,
-		     const struct beest_ids *ranks, int rank)
+static int roll_call(struct gathering *g, const char *name)
 {
-	struct gathering g = {
-		.registry = registry, .roll = roll, .name = NO_DIGEST, .digest = NO_DIGEST,
-		.ranks = ranks, .rank = rank, .count = &roll->count, .calls_roll = true,
-		.body = { .pass = CALLED, .name = beest_hash_fnv(BEEST_HASH_FNV, name, strlen(name)) | 1 },
-	};
-	const uint64_t own = g.body.name;
+	struct beest_roll *roll = g->roll;
+	const uint64_t own = beest_hash_fnv(BEEST_HASH_FNV, name, strlen(name)) | 1;
 	int ret;
 
-	ret = gather_run(&g, see_roll, name, 1);
+	g->name = NO_DIGEST;
+	strcpy(g->digest, NO_DIGEST);
+	g->calls_roll = true;
+	g->count = &roll->count;
+	g->body.pass = CALLED;
+	g->body.name = own;
+	ret = gather_run(g, see_roll);
 	pthread_mutex_lock(&roll->lock);
 	roll->calling = false;
 	roll->complete = ret == 0;
 	if (ret == 0) {
-		roll->digest = g.body.roll;
-		roll->incarnations = g.called;
-		g.called = NULL;
+		roll->digest = g->body.roll;
+		roll->incarnations = g->called;
+		g->called = NULL;
 	}
 	pthread_mutex_unlock(&roll->lock);
-	if (ret == 0)
-		ret = g.body.name == own;
-	gathering_free(&g);
 
-	return ret;
+	return ret == 0 ? g->body.name == own : ret;
+}
+
+static int later_pass(struct gathering *g, struct beest_barrier *barrier)
+{
+	g->name = barrier->node.name;
+	snprintf(g->digest, sizeof(g->digest), "%016" PRIx64, g->roll->digest);
+	g->count = &barrier->count;
+	g->body.pass = barrier->passes + 1;
+	g->body.roll = g->roll->digest;
+
+	return gather_run(g, see_gate);
 }
 
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 		       struct beest_barrier *barrier, const struct beest_ids *ranks,
 		       int rank)
 {
-	struct gathering g = {
-		.registry = registry, .roll = roll, .name = barrier->node.name, .ranks = ranks,
-		.rank = rank, .count = &barrier->count,
-		.body = { .pass = barrier->passes + 1 },
+	const char *name = barrier->node.name;
+	const struct gathering blank = {
+		.registry = registry, .roll = roll, .ranks = ranks, .rank = rank,
+		.limit = registry->timeout, .wait.deadline = beest_clock_deadline(registry->timeout),
 	};
+	struct gathering g = blank;
 	char key[BEEST_KEY_MAX + 1];
+	bool called = false;
 	int ret;
 
-	ret = beest_registry_key(registry, BEEST_KIND_BARRIER, barrier->node.name, key);
+	ret = beest_registry_key(registry, BEEST_KIND_BARRIER, name, key);
 	if (ret == 0)
-		ret = roll_begin(registry, roll);
-	if (ret == 0)
-		ret = roll_call(registry, roll, barrier->node.name, ranks, rank);
-	else if (ret > 0)
-		ret = 0;
+		ret = roll_begin(roll, blank.wait.deadline);
 	if (ret == 0) {
-		g.body.roll = roll->digest;
-		snprintf(g.digest, sizeof(g.digest), "%016" PRIx64, roll->digest);
-		ret = gather_run(&g, see_gate, barrier->node.name, g.body.pass);
+		ret = roll_call(&g, name);
+		called = ret > 0;
+		gathering_free(&g);
+		g = blank;
+	}
+	if (ret >= 0 && !called) {
+		ret = later_pass(&g, barrier);
 		gathering_free(&g);
 	}
 	if (ret < 0)
-		return ret;
+		return beest_fail_prefix(ret, "barrier '%s', pass %" PRIu64, name,
+					 barrier->passes + 1);
 	barrier->passes++;
 
 	return 0;

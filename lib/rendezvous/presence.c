@@ -16,7 +16,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/random.h"
-#include "lib/rendezvous/registry.h"
+#include "lib/rendezvous/look.h"
 
 /* How long others may read that a rank has left, seconds. */
 #define LEFT_TTL 60
@@ -66,7 +66,7 @@ static uint64_t participants_digest(const struct beest_ids *ranks)
 	return digest | 1;
 }
 
-int beest_presence_key(const struct beest_registry *registry, int32_t rank,
+static int presence_key(const struct beest_registry *registry, int32_t rank,
 		       const struct beest_incarnation *incarnation,
 		       char key[BEEST_KEY_MAX + 1])
 {
@@ -95,7 +95,7 @@ int beest_presence_open(struct beest_registry *registry,
 	host_read(self->host);
 	ret = incarnation_draw(&presence->incarnation);
 	if (ret == 0)
-		ret = beest_presence_key(registry, presence->rank, &presence->incarnation,
+		ret = presence_key(registry, presence->rank, &presence->incarnation,
 					 presence->key);
 	if (ret < 0)
 		return ret;
@@ -247,40 +247,69 @@ const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body
 	return text;
 }
 
-int beest_presence_ask(struct beest_registry *registry, int32_t rank,
-		       const struct beest_incarnation *incarnation, int64_t time,
-		       struct beest_rank_body *body)
+static void query_judge(struct beest_presence_query *query, const char *key,
+			const struct beest_kv_value *value)
 {
-	char key[BEEST_KEY_MAX + 1];
 	struct beest_record record;
-	uint8_t *bytes;
-	int ret;
 
-	if (beest_presence_key(registry, rank, incarnation, key) < 0 ||
-	    beest_registry_peek(registry, BEEST_KIND_RANK, key, time, &record,
-				&bytes) <= 0)
-		return 0;
+	if (!value->bytes ||
+	    beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK, key, &record) < 0 ||
+	    beest_record_rank_decode(&record, &query->body) < 0)
+		return;
+	query->now = record.incarnation;
+	if (memcmp(&query->now, query->incarnation, sizeof(query->now)) == 0)
+		query->ret = 1;
+	else if (!beest_process_is_same(&query->now, query->incarnation))
+		query->ret = -ESTALE;
+}
 
-	ret = beest_record_rank_decode(&record, body) < 0 ? 0 : 1;
-	if (ret && memcmp(&record.incarnation, incarnation, sizeof(*incarnation)) != 0)
-		ret = beest_process_is_same(&record.incarnation, incarnation) ? 0 : -ESTALE;
-	free(bytes);
+void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
+			  size_t count, int64_t deadline)
+{
+	char (*keys)[BEEST_KEY_MAX + 1] = calloc(count + 1, sizeof(*keys));
+	struct beest_look look = { .deadline = deadline };
+	size_t i;
 
-	return ret;
+	look.wants = calloc(count + 1, sizeof(*look.wants));
+	for (i = 0; i < count; i++)
+		queries[i].ret = 0;
+	for (; keys && look.wants && look.count < count; look.count++) {
+		if (presence_key(registry, queries[look.count].rank,
+				 queries[look.count].incarnation, keys[look.count]) < 0)
+			break;
+		look.wants[look.count].key = keys[look.count];
+		look.wants[look.count].server = beest_kv_server_of(registry->kv,
+								   keys[look.count]);
+	}
+	if (look.count) {
+		beest_look_take(registry, &look);
+		for (i = 0; i < look.count; i++)
+			query_judge(&queries[i], keys[i], &look.wants[i].value);
+		beest_look_free(look.wants, look.count);
+	}
+	free(look.wants);
+	free(keys);
 }
 
 const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
 				  const struct beest_incarnation *incarnation,
 				  char text[BEEST_PRESENCE_TEXT])
 {
-	struct beest_rank_body body;
+	struct beest_presence_query query = { .rank = rank, .incarnation = incarnation };
+	size_t used;
 
-	if (beest_presence_ask(registry, rank, incarnation, TEXT_TIME, &body) > 0)
-		return beest_presence_text(rank, &body, text);
-	if (rank >= 0)
+	beest_presence_query(registry, &query, 1, beest_clock_deadline(TEXT_TIME));
+	if (query.ret > 0) {
+		beest_presence_text(rank, &query.body, text);
+		used = strlen(text);
+		if (query.body.state != BEEST_RANK_ALIVE)
+			snprintf(text + used, BEEST_PRESENCE_TEXT - used, ", which has %s",
+				 query.body.state == BEEST_RANK_LEFT ? "left" : "failed");
+	} else if (rank >= 0) {
 		snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32, rank);
-	else
+	} else {
 		snprintf(text, BEEST_PRESENCE_TEXT, "a process without rank");
+	}
 
 	return text;
 }

@@ -58,18 +58,22 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body,
 				char text[BEEST_PRESENCE_TEXT]);
 
-/* The key of another's presence. */
-int beest_presence_key(const struct beest_registry *registry, int32_t rank,
-		       const struct beest_incarnation *incarnation,
-		       char key[BEEST_KEY_MAX + 1]);
+/* Who was the author of a record, and what does the presence of its rank say now? */
+struct beest_presence_query {
+	int32_t rank;
+	const struct beest_incarnation *incarnation;
+	/*
+	 * out: 1: @body is that very incarnation's; 0: nobody knows; -ESTALE: another process
+	 * has that rank now, @now, and @body is its own.
+	 */
+	int ret;
+	struct beest_incarnation now;
+	struct beest_rank_body body;
+};
 
-/*
- * Asks for the presence of the author of a record, for @time at most.  1: *body is that very incarnation's;
- * 0: nobody knows; -ESTALE: another process has that rank now, and *body is its own.
- */
-int beest_presence_ask(struct beest_registry *registry, int32_t rank,
-		       const struct beest_incarnation *incarnation, int64_t time,
-		       struct beest_rank_body *body);
+/* One look for all of them.  What is not answered by @deadline is not known. */
+void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
+			  size_t count, int64_t deadline);
 
 /* The author of a record as a sentence names it, with what its presence says. */
 const char *beest_presence_author(struct beest_registry *registry, int32_t rank,

@@ -233,21 +233,11 @@ static int judge_gets(struct waiting *w)
 
 /* --------------------------------------------------------------- who is gone --- */
 
-/* Left or failed: only what the incarnation that we know says counts. */
-static int author_judge(struct beest_wait_get *get, const char *key,
-			const struct beest_kv_value *value)
+/* Left or failed: 0, or what ends the wait. */
+static int author_judge(struct beest_wait_get *get, const struct beest_presence_query *query)
 {
-	struct beest_rank_body body;
-	struct beest_record record;
-	int ret;
+	int ret = query->ret > 0 ? beest_presence_ended(get->rank, &query->body) : 0;
 
-	if (!value->bytes ||
-	    beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK, key, &record) < 0 ||
-	    memcmp(&record.incarnation, &get->author, sizeof(get->author)) != 0 ||
-	    beest_record_rank_decode(&record, &body) < 0)
-		return 0;
-
-	ret = beest_presence_ended(record.rank, &body);
 	if (ret == -ESHUTDOWN && !get->leaving) {
 		get->leaving = true;	/* it may be about to come back */
 		return 0;
@@ -263,36 +253,31 @@ static int author_judge(struct beest_wait_get *get, const char *key,
 /* Somebody has left or failed since the last look: was it somebody we wait for? */
 static int judge_news(struct waiting *w)
 {
-	char (*keys)[BEEST_KEY_MAX + 1] = calloc(w->wait->count + 1, sizeof(*keys));
+	struct beest_presence_query *queries = calloc(w->wait->count + 1, sizeof(*queries));
 	struct beest_wait_get **asked = calloc(w->wait->count + 1, sizeof(*asked));
-	struct beest_look look = { .deadline = beest_clock_deadline(REQUEST_MIN) };
 	struct beest_wait_get *get;
-	size_t i;
+	size_t i, count = 0;
 	int ret = 0;
 
-	look.wants = calloc(w->wait->count + 1, sizeof(*look.wants));
-	if (!keys || !asked || !look.wants)
+	if (!queries || !asked)
 		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", w->wait->count);
 	for (i = 0; i < w->wait->count && ret == 0; i++) {
 		get = &w->wait->gets[i];
-		if (get->got || !get->has_author ||
-		    beest_presence_key(w->registry, get->rank, &get->author, keys[look.count]) < 0)
+		if (get->got || !get->has_author)
 			continue;
-		look.wants[look.count].key = keys[look.count];
-		look.wants[look.count].server = beest_kv_server_of(w->registry->kv,
-								   keys[look.count]);
-		asked[look.count++] = get;
+		queries[count].rank = get->rank;
+		queries[count].incarnation = &get->author;
+		asked[count++] = get;
 	}
-	if (ret == 0 && look.count && beest_look_take(w->registry, &look) == 0)
-		for (i = 0; i < look.count && ret == 0; i++) {
-			ret = author_judge(asked[i], keys[i], &look.wants[i].value);
-			w->has_news &= !asked[i]->leaving;
-		}
-	if (look.wants)
-		beest_look_free(look.wants, look.count);
-	free(look.wants);
+	if (ret == 0)
+		beest_presence_query(w->registry, queries, count,
+				     beest_clock_deadline(REQUEST_MIN));
+	for (i = 0; i < count && ret == 0; i++) {
+		ret = author_judge(asked[i], &queries[i]);
+		w->has_news &= !asked[i]->leaving;
+	}
 	free(asked);
-	free(keys);
+	free(queries);
 
 	return ret;
 }

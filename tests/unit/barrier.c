@@ -312,12 +312,42 @@ static void leftovers_of_an_incomplete_run(void **state)
 		assert_int_equal(ranks[3].ret, -ETIMEDOUT);
 		assert_non_null(strstr(ranks[3].error, "barrier 'a', pass 1: "));
 		assert_non_null(strstr(ranks[3].error, "rank 0 "));
-		assert_non_null(strstr(ranks[3].error, "did not come within exchange.timeout"));
+		assert_non_null(strstr(ranks[3].error, "did not come within 2 s"));
 		ranks_free(true);
 		registry_stage.timeout = 10 * BEEST_SECOND;
 		nobody_passes_before_the_last_one(4, "ab");
 		ranks_free(true);
 		registry_stage.timeout = 2 * BEEST_SECOND;
+	}
+}
+
+/* Who came one by one among leftovers knows of each other, and names the others only. */
+static void leftovers_are_missing(void **state)
+{
+	int64_t delay;
+	int i;
+
+	(void)state;
+	for (delay = 0; delay < 200 * BEEST_MS; delay += 10 * BEEST_MS) {
+		registry_stage.timeout = 10 * BEEST_SECOND;
+		ranks_make(4, "a");
+		registry_run();
+		all_have(4, 1);
+		ranks_free(true);
+		registry_stage.timeout = 500 * BEEST_MS;
+		ranks_make(4, "a");
+		ranks[2].names = ranks[3].names = "";
+		ranks[1].delay = delay;
+		registry_run();
+		for (i = 0; i < 2; i++) {
+			if (!strstr(ranks[i].error, "2 of 4 did not come within 500 ms: rank 2 "))
+				print_error("%d ms later: %s\n", (int)(delay / BEEST_MS),
+					    ranks[i].error);
+			assert_int_equal(ranks[i].ret, -ETIMEDOUT);
+			assert_non_null(strstr(ranks[i].error,
+					       "2 of 4 did not come within 500 ms: rank 2 "));
+		}
+		ranks_free(true);
 	}
 }
 
@@ -361,12 +391,15 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 /* It is killed after each of its requests: the others pass with its heir, or all are told. */
 static void killed_at_any_time(void **state)
 {
-	static const int64_t delays[] = { BEEST_MS, 300 * BEEST_MS, 3 * BEEST_SECOND };
+	static const int64_t delays[] = {
+		BEEST_MS, 20 * BEEST_MS, 55 * BEEST_MS, 120 * BEEST_MS, 300 * BEEST_MS,
+		1030 * BEEST_MS, 3 * BEEST_SECOND,
+	};
 	bool stale, passed;
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < sizeof(delays) / sizeof(*delays); i++)
 		for (dies_at = 0, passed = false; !passed; dies_at++) {
 			heir_delay = delays[i];
 			fake_kv_reset();
@@ -449,6 +482,31 @@ static void restarted_later(void **state)
 		assert_int_equal(ranks[i].ret, -ESTALE);
 		assert_true(ranks[i].ended - ranks[2].came < 3 * BEEST_SECOND);
 	}
+}
+
+/* Both are told by one gate, and by name. */
+static void two_restarted(void **state)
+{
+	int i;
+
+	(void)state;
+	ranks_make(4, "a");
+	registry_run();
+	all_have(4, 1);
+	for (i = 0; i < 4; i++) {
+		if (i < 2)
+			ranks[i].names = "a";
+		else
+			rank_free(&ranks[i], true);
+		crew_start(rank_run, i < 2 ? &ranks[i] : rank_make(i, i, 4, "a"));
+	}
+	registry_run();
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(ranks[i].ret, -ESTALE);
+		assert_non_null(strstr(ranks[i].error, i == 3 ? "rank 3" : "rank 2"));
+		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
+	}
+	assert_non_null(strstr(ranks[0].error, " and 1 more were started again"));
 }
 
 static void leave(void *data)
@@ -748,12 +806,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(costs, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(leftovers_are_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_before_the_roll_call_is_complete, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_the_barrier, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_after_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(two_restarted, setup, teardown),
 		cmocka_unit_test_setup_teardown(left, setup, teardown),
 		cmocka_unit_test_setup_teardown(failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
