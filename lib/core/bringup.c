@@ -91,7 +91,7 @@ int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
 
 int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp)
 {
-	return beest_qp_init(qp, &hb->port, &hb->log);
+	return beest_qp_init(qp, &hb->port);
 }
 
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,

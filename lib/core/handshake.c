@@ -305,7 +305,7 @@ int beest_handshake_connect(const struct beest_handshake_context *context, struc
 	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
 	int ret;
 
-	ret = beest_qp_connect(qp, key, remote, context->log);
+	ret = beest_qp_connect(qp, key, remote);
 	if (ret < 0 && ret != -EISCONN) {
 		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 		beest_presence_author(context->registry, remote->rank, &remote->incarnation, who);

@@ -127,26 +127,24 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	return 0;
 }
 
-static void cq_warn_of_depth(const struct beest_qp *qp, const struct ibv_cq *cq, uint32_t sends,
-			     uint32_t receives, const struct beest_log *log)
-{
-	if (cq->cqe < 0 || (uint64_t)sends + receives <= (uint64_t)cq->cqe)
-		return;
-
-	beest_log(log, BEEST_LOG_WARN, "queue pair '%s' may have %" PRIu32 " sends and %" PRIu32
-		  " receives under way, but their completion queue has %d entries: completions "
-		  "may be lost", qp->node.name, sends, receives, cq->cqe);
-}
-
 /* Receives of a shared queue are not counted: they are no queue pair's own. */
 void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log)
 {
-	const struct ibv_cq *send = qp->qp->send_cq, *receive = qp->qp->recv_cq;
-	uint32_t receives = qp->qp->srq ? 0 : qp->cap.max_recv_wr;
+	const struct ibv_cq *const queues[] = { qp->qp->send_cq, qp->qp->recv_cq };
+	uint32_t own = qp->qp->srq ? 0 : qp->cap.max_recv_wr, sends, receives;
+	bool is_one = queues[0] == queues[1];
+	int i;
 
-	cq_warn_of_depth(qp, send, qp->cap.max_send_wr, send == receive ? receives : 0, log);
-	if (send != receive)
-		cq_warn_of_depth(qp, receive, 0, receives, log);
+	for (i = 0; i < (is_one ? 1 : 2); i++) {
+		sends = i == 0 ? qp->cap.max_send_wr : 0;
+		receives = i == 1 || is_one ? own : 0;
+		if (queues[i]->cqe >= 0 &&
+		    (uint64_t)sends + receives > (uint64_t)queues[i]->cqe)
+			beest_log(log, BEEST_LOG_WARN, "queue pair '%s' may have %" PRIu32 " sends "
+				  "and %" PRIu32 " receives under way, but their completion queue has "
+				  "%d entries: completions may be lost", qp->node.name, sends,
+				  receives, queues[i]->cqe);
+	}
 }
 
 /* ------------------------------------------------------------ this end --- */
@@ -210,7 +208,7 @@ static void qp_describe_port(struct beest_qp *qp, const struct ibv_port_attr *po
 	qp->local.access_flags = access_flags_of(&qp->local, limits);
 }
 
-static int qp_choose_pkey(struct beest_qp *qp, const struct beest_log *log)
+static int qp_choose_pkey(struct beest_qp *qp)
 {
 	int64_t wanted = qp->local.options->pkey;
 	struct beest_endpoint *own = &qp->local.endpoint;
@@ -220,13 +218,13 @@ static int qp_choose_pkey(struct beest_qp *qp, const struct beest_log *log)
 			      &qp->local.pkey_index, &own->pkey);
 	if (ret == 0 && own->link_layer == IBV_LINK_LAYER_ETHERNET && wanted != BEEST_AUTO &&
 	    wanted != own->pkey)
-		beest_log(log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey (0x%04x) is "
-			  "not used on RoCE: port %s has 0x%04x only", qp->node.name,
+		beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey "
+			  "(0x%04x) is not used on RoCE: port %s has 0x%04x only", qp->node.name,
 			  (unsigned int)wanted, qp->device->label, own->pkey);
 	return ret;
 }
 
-static int qp_choose_address(struct beest_qp *qp, const struct beest_log *log)
+static int qp_choose_address(struct beest_qp *qp)
 {
 	struct beest_port_choice choice;
 	int ret;
@@ -241,7 +239,7 @@ static int qp_choose_address(struct beest_qp *qp, const struct beest_log *log)
 	qp->local.endpoint.roce = (uint8_t)choice.gid.roce;
 	qp->local.endpoint.gid = choice.gid.gid;
 	qp->local.endpoint.ip = choice.ip;
-	return qp_choose_pkey(qp, log);
+	return qp_choose_pkey(qp);
 }
 
 /*
@@ -287,7 +285,7 @@ int beest_qp_init_again(struct beest_qp *qp)
 			  qp->node.name, strerror(-ret));
 }
 
-int beest_qp_init(struct beest_qp *qp, struct beest_port *port, const struct beest_log *log)
+int beest_qp_init(struct beest_qp *qp, struct beest_port *port)
 {
 	enum ibv_qp_state state;
 	int ret;
@@ -302,7 +300,7 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port, const struct bee
 				  "hartebeest_qp_reset() first", qp->node.name);
 
 	qp->port = port;
-	ret = qp_choose_address(qp, log);
+	ret = qp_choose_address(qp);
 	if (ret == 0)
 		ret = qp_draw_psn(qp);
 	return ret < 0 ? ret : beest_qp_init_again(qp);
@@ -355,10 +353,9 @@ int beest_qp_address(const struct beest_qp *qp, const char *key,
 
 /*
  * The index was chosen at INIT.  Since then an address may have come or gone, and the
- * same index may hold another GID: no device would complain.
+ * same index may hold another GID: no device would complain.  1: it moved.
  */
-static int source_check(struct beest_qp *qp, bool search, struct beest_connection *path,
-			const struct beest_log *log)
+static int source_check(struct beest_qp *qp, bool search, struct beest_connection *path)
 {
 	char gid[INET6_ADDRSTRLEN];
 	int ret;
@@ -367,40 +364,39 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 		return 0;
 
 	ret = beest_source_relocate(qp->device, search, &qp->source);
-	if (ret > 0)
-		beest_log(log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index %d to %d "
-			  "of port %s", qp->node.name,
-			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->local.sgid_index,
-			  qp->source.index, qp->device->label);
 	if (ret != 0)
 		beest_port_forget(qp->port);
-	if (ret >= 0) {
-		qp->local.sgid_index = (uint8_t)qp->source.index;
-		path->ah.grh.sgid_index = qp->local.sgid_index;
-	}
+	if (ret < 0)
+		return ret;
+	if (ret > 0)
+		beest_log(qp->port->log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index "
+			  "%d to %d of port %s", qp->node.name,
+			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->local.sgid_index,
+			  qp->source.index, qp->device->label);
+	qp->local.sgid_index = path->ah.grh.sgid_index = (uint8_t)qp->source.index;
 	return ret;
 }
 
-/* After the failure @ret, is there reason to try once more? */
-static bool source_moved_after(struct beest_qp *qp, int *ret, struct beest_connection *path,
-			       const struct beest_log *log)
+/* Takes @step, and once more if the GID turns out to have moved meanwhile. */
+static int source_try(struct beest_qp *qp, struct beest_connection *path,
+		      int (*step)(struct beest_qp *qp, struct beest_connection *path))
 {
-	int moved;
+	int moved, ret = step(qp, path);
 
 	/* The kernel's answers to an index that now holds another GID, or none. */
-	if ((*ret != -EINVAL && *ret != -ENODATA && *ret != -ENODEV) || !path->ah.is_global)
-		return false;
-
-	moved = source_check(qp, true, path, log);
-	if (moved < 0)
-		*ret = moved;
-	return moved > 0;
+	if (ret == -EINVAL || ret == -ENODATA || ret == -ENODEV) {
+		moved = source_check(qp, true, path);
+		if (moved != 0)
+			ret = moved < 0 ? moved : step(qp, path);
+	}
+	if (ret < 0)
+		beest_port_forget(qp->port);
+	return ret;
 }
 
 /* ------------------------------------------------------- the way by rdma_cm --- */
 
-static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route,
-			  const struct beest_log *log)
+static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route)
 {
 	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
 	struct beest_gid_entry source = qp->source;
@@ -412,8 +408,8 @@ static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route
 		return beest_fail_prefix(ret, "the path by rdma_cm");
 
 	qp->source = source;
-	beest_log(log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, not from %s, "
-		  "which was published: the peer must use rdma_cm, too", qp->node.name,
+	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, not "
+		  "from %s, which was published: the peer must use rdma_cm, too", qp->node.name,
 		  beest_ipaddr_text(&route->sgid, its, sizeof(its)),
 		  beest_ipaddr_text(&qp->local.endpoint.gid, own, sizeof(own)));
 	return 0;
@@ -434,7 +430,7 @@ static struct beest_pathcache_end pathcache_end_of(const struct beest_endpoint *
 }
 
 static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
-			struct beest_connection *path, const struct beest_log *log)
+			struct beest_connection *path)
 {
 	char peer[BEEST_PEER_TEXT];
 	const struct beest_pathcache_end own =
@@ -444,57 +440,49 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 	struct beest_pathrec route;
 	int ret;
 
-	if (!qp->router)
-		return 0;
-
 	ret = beest_pathcache_find(qp->router, &own, &there,
 				   if_nametoindex(qp->source.netdev),
 				   (uint8_t)qp->local.options->traffic_class, &route);
 	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
-		ret = source_replace(qp, &route, log);
-	if (ret >= 0)
+		ret = source_replace(qp, &route);
+	if (ret == 0)
 		ret = beest_transition_apply_path(&qp->local, &route, (uint8_t)qp->source.index,
 						  path);
-	return ret < 0 ? ret : source_check(qp, false, path, log);
+	return ret < 0 ? ret : source_check(qp, false, path);
 }
 
-static int ah_create(const struct beest_qp *qp, const char *key, struct ibv_ah_attr *attr,
-		     struct ibv_ah **ah)
+/* ------------------------------------------------------------- connecting --- */
+
+static int step_handle(struct beest_qp *qp, struct beest_connection *path)
 {
 	int ret;
 
 	errno = 0;
-	*ah = ibv_create_ah(qp->pd, attr);
-	if (*ah)
+	path->handle = ibv_create_ah(qp->pd, &path->ah);
+	if (path->handle)
 		return 0;
 
 	ret = beest_error_errno();
-	return beest_fail(-ret, "cannot make an address handle for '%s': %s", key,
-			  strerror(-ret));
+	return beest_fail(-ret, "cannot make an address handle: %s", strerror(-ret));
 }
 
 /* A peer that restarted has a new address under its old key. */
 static int ud_peer_add(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		       struct beest_connection *path, const struct beest_log *log)
+		       struct beest_connection *path)
 {
 	struct beest_ud_peer *address = ud_peer_find(qp, key);
-	struct ibv_ah *ah;
 	int ret;
 
-	ret = ah_create(qp, key, &path->ah, &ah);
-	if (ret < 0 && source_moved_after(qp, &ret, path, log))
-		ret = ah_create(qp, key, &path->ah, &ah);
-	if (ret < 0) {
-		beest_port_forget(qp->port);
+	ret = source_try(qp, path, step_handle);
+	if (ret < 0)
 		return ret;
-	}
 
 	if (address) {
 		ibv_destroy_ah(address->ah);
 	} else {
 		address = calloc(1, sizeof(*address));
 		if (!address) {
-			ibv_destroy_ah(ah);
+			ibv_destroy_ah(path->handle);
 			return beest_fail(ENOMEM, "no memory for an address handle");
 		}
 		snprintf(address->key, sizeof(address->key), "%s", key);
@@ -502,58 +490,21 @@ static int ud_peer_add(struct beest_qp *qp, const char *key, const struct beest_
 		qp->addresses = address;
 	}
 	address->remote = *remote;
-	address->ah = ah;
+	address->ah = path->handle;
 	return 0;
 }
 
-static int qp_to_rtr(struct beest_qp *qp, struct beest_connection *path,
-		     const struct beest_log *log)
+static int step_rtr(struct beest_qp *qp, struct beest_connection *path)
 {
-	int ret;
-
-	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
-	if (ret < 0 && source_moved_after(qp, &ret, path, log))
-		ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
-	if (ret < 0)
-		beest_port_forget(qp->port);
-	return ret;
+	return beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
 }
 
-/* The transition's own sentence knows numbers only: it gets the names of both ends. */
-static int fail_naming_both(int ret, const struct beest_qp *qp, const char *key)
-{
-	return beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
-}
-
-static int qp_take_steps(struct beest_qp *qp, const char *key,
-			 struct beest_connection *path, const struct beest_log *log)
-{
-	enum ibv_qp_state state;
-	int ret;
-
-	ret = beest_qp_state(qp, &state);
-	if (ret < 0)
-		return ret;
-	if (state == IBV_QPS_RTS && qp->local.transport == BEEST_UD)
-		return 0;
-	if (state != IBV_QPS_INIT)
-		return beest_fail(EISCONN, "queue pair '%s' is not in INIT%s%s: "
-				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
-				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
-
-	ret = qp_to_rtr(qp, path, log);
-	if (ret == 0)
-		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, path);
-	return ret < 0 ? fail_naming_both(ret, qp, key) : 0;
-}
-
-static void qp_log_connection(const struct beest_qp *qp, const struct beest_connection *path,
-			      const struct beest_log *log)
+static void qp_log_connection(const struct beest_qp *qp, const struct beest_connection *path)
 {
 	char agreed[192], peer[BEEST_PEER_TEXT];
 
-	beest_log(log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to '%s' "
-		  "(QP %" PRIu32 " of %s): %s%s", qp->node.name, qp->local.label,
+	beest_log(qp->port->log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to "
+		  "'%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name, qp->local.label,
 		  qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
 		  beest_endpoint_peer_text(&qp->remote, peer),
 		  beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed,
@@ -580,42 +531,58 @@ static int qp_blame_lost_address(const struct beest_qp *qp, const struct beest_e
 	return lost < 0 ? lost : ret;
 }
 
-/* Agreement knows neither name, so its sentences get both here. */
-static int qp_agree(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		    struct beest_connection *path, const struct beest_log *log)
+static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
+		    struct beest_connection *path)
 {
 	int ret;
 
 	ret = beest_transition_agree(&qp->local, remote, path);
 	if (ret < 0)
-		ret = qp_blame_lost_address(qp, remote, ret);
-	if (ret == 0)
-		ret = source_check(qp, false, path, log);
-	if (ret >= 0)
-		ret = qp_find_path(qp, remote, path, log);
-	if (ret < 0)
-		return fail_naming_both(ret, qp, key);
-	return 0;
+		return qp_blame_lost_address(qp, remote, ret);
+
+	ret = source_check(qp, false, path);
+	return ret < 0 || !qp->router ? ret : qp_find_path(qp, remote, path);
 }
 
-int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		     const struct beest_log *log)
+/* From INIT to RTS; a UD queue pair takes that way once, for all its peers. */
+static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const char *key,
+			 const struct beest_endpoint *remote)
 {
 	struct beest_connection path;
 	int ret;
 
-	ret = qp_agree(qp, key, remote, &path, log);
-	if (ret == 0)
-		ret = qp_take_steps(qp, key, &path, log);
-	if (ret == 0 && qp->local.transport == BEEST_UD)
-		ret = ud_peer_add(qp, key, remote, &path, log);
-	if (ret < 0 && qp->router)
-		beest_pathcache_forget(qp->router, &remote->ip);
+	ret = qp_agree(qp, remote, &path);
+	if (ret >= 0 && state == IBV_QPS_INIT)
+		ret = source_try(qp, &path, step_rtr);
+	if (ret >= 0 && state == IBV_QPS_INIT)
+		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, &path);
+	if (ret >= 0 && qp->local.transport == BEEST_UD)
+		ret = ud_peer_add(qp, key, remote, &path);
 	if (ret < 0)
 		return ret;
 
 	qp->remote = *remote;
 	snprintf(qp->peer_key, sizeof(qp->peer_key), "%s", key);
-	qp_log_connection(qp, &path, log);
+	qp_log_connection(qp, &path);
 	return 0;
+}
+
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote)
+{
+	enum ibv_qp_state state;
+	int ret;
+
+	ret = beest_qp_state(qp, &state);
+	if (ret < 0)
+		return ret;
+	if (state != IBV_QPS_INIT && !(state == IBV_QPS_RTS && qp->local.transport == BEEST_UD))
+		return beest_fail(EISCONN, "queue pair '%s' is not in INIT%s%s: "
+				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
+				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
+
+	ret = qp_take_steps(qp, state, key, remote);
+	if (ret < 0 && qp->router)
+		beest_pathcache_forget(qp->router, &remote->ip);
+	/* What failed knows numbers only: the sentence gets the names of both ends. */
+	return ret < 0 ? beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key) : 0;
 }

@@ -72,14 +72,13 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
  * RESET -> INIT with GID and P_Key of @port: draws a sequence number, calls refill.
  * INIT is left as it is; -EISCONN beyond it.
  */
-int beest_qp_init(struct beest_qp *qp, struct beest_port *port, const struct beest_log *log);
+int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 
 /* INIT again with the endpoint as it was published, after beest_qp_reset(). */
 int beest_qp_init_again(struct beest_qp *qp);
 
 /* -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle. */
-int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		     const struct beest_log *log);
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote);
 
 /* -> RESET.  Forgets the peer; the key stays. */
 int beest_qp_reset(struct beest_qp *qp);

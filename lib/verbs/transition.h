@@ -36,6 +36,7 @@ struct beest_connection {
 	uint32_t dest_qp_num;
 	uint32_t rq_psn;
 	struct ibv_ah_attr ah;
+	struct ibv_ah *handle;		/* UD: made from it */
 };
 
 /*

@@ -110,7 +110,7 @@ static int connect_to(struct beest_qp *qp, const char *gid, const char *ip)
 {
 	struct beest_endpoint peer = peer_of(qp, gid, ip);
 
-	return beest_qp_connect(qp, "far", &peer, &hb->log);
+	return beest_qp_connect(qp, "far", &peer);
 }
 
 static int connect_roce(struct beest_qp *qp)
@@ -460,7 +460,8 @@ static void address_handle_moved_under_way(void **state)
 	fake_verbs.hook = NULL;
 	fake_verbs_fail("ibv_create_ah", 1, EINVAL);
 	assert_int_equal(connect_roce(qp), -EINVAL);
-	assert_error_is("cannot make an address handle for 'far': Invalid argument");
+	assert_error_is("queue pair 'qp' and 'far': cannot make an address handle: Invalid "
+			"argument");
 }
 
 /* Without a routing header there is no index to go wrong. */
