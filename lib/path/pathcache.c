@@ -10,12 +10,17 @@
 #include "lib/base/error.h"
 #include "lib/path/pathcache.h"
 
+/* What an answer holds for.  Compared as bytes, so cleared before it is filled. */
+struct question {
+	struct beest_ipaddr from, to;	/* IP addresses */
+	struct beest_ipaddr gid;	/* of the peer */
+	uint16_t lid;
+	uint8_t tos;
+};
+
 struct beest_pathcache_row {
 	struct beest_pathcache_row *next;
-	struct beest_ipaddr from, to;	/* IP addresses */
-	uint8_t tos;
-	struct beest_ipaddr gid;		/* of the peer, when the path was found */
-	uint16_t lid;
+	struct question question;
 	struct beest_pathrec path;
 };
 
@@ -26,81 +31,10 @@ void beest_pathcache_start(struct beest_pathcache *cache, int64_t timeout)
 	cache->timeout = timeout;
 }
 
-static void row_drop(struct beest_pathcache_row **at)
-{
-	struct beest_pathcache_row *known = *at;
-
-	*at = known->next;
-	free(known);
-}
-
 void beest_pathcache_stop(struct beest_pathcache *cache)
 {
-	while (cache->known)
-		row_drop(&cache->known);
+	beest_pathcache_forget(cache, NULL);
 	pthread_mutex_destroy(&cache->lock);
-}
-
-static bool is_same_address(const struct beest_ipaddr *a, const struct beest_ipaddr *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
-static struct beest_pathcache_row **row_look(struct beest_pathcache *cache,
-					     const struct beest_pathcache_end *local,
-					     const struct beest_pathcache_end *peer,
-					     uint8_t tos)
-{
-	struct beest_pathcache_row **at;
-
-	for (at = &cache->known; *at; at = &(*at)->next)
-		if (is_same_address(&(*at)->from, local->ip) &&
-		    is_same_address(&(*at)->to, peer->ip) && (*at)->tos == tos)
-			break;
-	return at;
-}
-
-static bool row_recall(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
-		       const struct beest_pathcache_end *peer, uint8_t tos,
-		       struct beest_pathrec *path)
-{
-	struct beest_pathcache_row *known;
-	bool found;
-
-	pthread_mutex_lock(&cache->lock);
-	known = *row_look(cache, local, peer, tos);
-	found = known && is_same_address(&known->gid, peer->gid) && known->lid == peer->lid;
-	if (found)
-		*path = known->path;
-	pthread_mutex_unlock(&cache->lock);
-	return found;
-}
-
-/* Two threads may have asked for the same path: the later answer is kept. */
-static int row_remember(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
-			const struct beest_pathcache_end *peer, uint8_t tos,
-			const struct beest_pathrec *path)
-{
-	struct beest_pathcache_row *known = calloc(1, sizeof(*known)), **at;
-
-	if (!known)
-		return beest_fail(ENOMEM, "no memory for a path");
-
-	known->from = *local->ip;
-	known->to = *peer->ip;
-	known->gid = *peer->gid;
-	known->lid = peer->lid;
-	known->tos = tos;
-	known->path = *path;
-
-	pthread_mutex_lock(&cache->lock);
-	at = row_look(cache, local, peer, tos);
-	if (*at)
-		row_drop(at);
-	known->next = cache->known;
-	cache->known = known;
-	pthread_mutex_unlock(&cache->lock);
-	return 0;
 }
 
 static int fail_no_address(const char *whose, const struct beest_pathcache_end *end)
@@ -128,38 +62,82 @@ static int check_addresses(const struct beest_pathcache_end *local,
 	return 0;
 }
 
+static bool path_recall(struct beest_pathcache *cache, const struct question *question,
+			struct beest_pathrec *path)
+{
+	struct beest_pathcache_row *row;
+
+	pthread_mutex_lock(&cache->lock);
+	for (row = cache->known; row; row = row->next)
+		if (memcmp(&row->question, question, sizeof(*question)) == 0)
+			break;
+	if (row)
+		*path = row->path;
+	pthread_mutex_unlock(&cache->lock);
+	return row != NULL;
+}
+
+/* Two threads may have asked for the same path: the later answer stands in front. */
+static int path_keep(struct beest_pathcache *cache, const struct question *question,
+		     const struct beest_pathrec *path)
+{
+	struct beest_pathcache_row *row = calloc(1, sizeof(*row));
+
+	if (!row)
+		return beest_fail(ENOMEM, "no memory for a path");
+
+	row->question = *question;
+	row->path = *path;
+	pthread_mutex_lock(&cache->lock);
+	row->next = cache->known;
+	cache->known = row;
+	pthread_mutex_unlock(&cache->lock);
+	return 0;
+}
+
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
 			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
 			 struct beest_pathrec *path)
 {
-	struct beest_rdmacm_query question = {
+	struct beest_rdmacm_query query = {
 		.from = local->ip,
 		.to = peer->ip,
 		.scope = scope,
 		.tos = tos,
 		.deadline = beest_clock_deadline(cache->timeout),
 	};
+	struct question question;
 	int ret;
 
 	ret = check_addresses(local, peer);
 	if (ret < 0)
 		return ret;
-	if (row_recall(cache, local, peer, tos, path))
+
+	memset(&question, 0, sizeof(question));
+	question.from = *local->ip;
+	question.to = *peer->ip;
+	question.gid = *peer->gid;
+	question.lid = peer->lid;
+	question.tos = tos;
+	if (path_recall(cache, &question, path))
 		return 0;
 
-	ret = beest_rdmacm_resolve(&question, path);
-	return ret < 0 ? ret : row_remember(cache, local, peer, tos, path);
+	ret = beest_rdmacm_resolve(&query, path);
+	return ret < 0 ? ret : path_keep(cache, &question, path);
 }
 
 void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip)
 {
-	struct beest_pathcache_row **at = &cache->known;
+	struct beest_pathcache_row *row, **at = &cache->known;
 
 	pthread_mutex_lock(&cache->lock);
-	while (*at)
-		if (is_same_address(&(*at)->to, ip))
-			row_drop(at);
-		else
-			at = &(*at)->next;
+	while ((row = *at)) {
+		if (ip && memcmp(&row->question.to, ip, sizeof(*ip)) != 0) {
+			at = &row->next;
+			continue;
+		}
+		*at = row->next;
+		free(row);
+	}
 	pthread_mutex_unlock(&cache->lock);
 }

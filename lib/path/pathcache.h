@@ -35,15 +35,15 @@ struct beest_pathcache_end {
 
 /*
  * The path between two ends by their IP addresses.  @scope and @tos as in
- * struct beest_rdmacm_query.  A path found for another LID or GID of this peer is
- * ignored.  -EADDRNOTAVAIL: one of the ends has no IP address; -EPROTO: their families
+ * struct beest_rdmacm_query.  A path found for another LID or GID of this peer is not
+ * used.  -EADDRNOTAVAIL: one of the ends has no IP address; -EPROTO: their families
  * differ; else as beest_rdmacm_resolve().
  */
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
 			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
 			 struct beest_pathrec *path);
 
-/* The next find asks again: the stored path to this peer did not work. */
+/* The next find asks again: the stored path to this peer did not work.  NULL: all paths. */
 void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip);
 
 #endif

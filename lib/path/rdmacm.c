@@ -54,6 +54,11 @@ struct asking {
  * What an errno means in each phase.  librdmacm and the kernel use ENODEV for four
  * things.
  */
+#define NO_ACCESS "/dev/infiniband/rdma_cm may not be read and written by this user"
+#define NO_ANSWER "the address does not answer ARP or neighbour discovery: is its interface up, " \
+	"and in this network?"
+#define NO_ROUTE "there is no route to the address"
+
 static const struct reason {
 	enum phase phase;
 	int err;		/* as it came; 0: any other */
@@ -63,10 +68,8 @@ static const struct reason {
 	{ PHASE_OPEN, ENOENT, EOPNOTSUPP, "the kernel's rdma_cm cannot be asked: is the module "
 	  "rdma_ucm loaded, and is there a /dev/infiniband/rdma_cm?" },
 	{ PHASE_OPEN, ENODEV, 0, "rdma_cm finds no RDMA device on this machine" },
-	{ PHASE_OPEN, EACCES, 0, "/dev/infiniband/rdma_cm may not be read and written by this "
-	  "user" },
-	{ PHASE_OPEN, EPERM, EACCES, "/dev/infiniband/rdma_cm may not be read and written by "
-	  "this user" },
+	{ PHASE_OPEN, EACCES, 0, NO_ACCESS },
+	{ PHASE_OPEN, EPERM, EACCES, NO_ACCESS },
 	{ PHASE_OPEN, 0, 0, "rdma_cm cannot be reached" },
 	{ PHASE_BIND, EADDRNOTAVAIL, 0, "the local address is on no interface of this host" },
 	{ PHASE_BIND, ENODEV, 0, "there is no RDMA device behind the local address: a RoCE port "
@@ -74,13 +77,11 @@ static const struct reason {
 	{ PHASE_BIND, 0, 0, "rdma_cm rejects the local address" },
 	{ PHASE_ADDRESS, ENODEV, 0, "there is no RDMA device behind the interface that leads "
 	  "there: a RoCE port needs an address on its interface, an InfiniBand port on IPoIB" },
-	{ PHASE_ADDRESS, ETIMEDOUT, 0, "the address does not answer ARP or neighbour "
-	  "discovery: is its interface up, and in this network?" },
-	{ PHASE_ADDRESS, ENODATA, ETIMEDOUT, "the address does not answer ARP or neighbour "
-	  "discovery: is its interface up, and in this network?" },
-	{ PHASE_ADDRESS, ENETUNREACH, 0, "there is no route to the address" },
-	{ PHASE_ADDRESS, EHOSTUNREACH, 0, "there is no route to the address" },
-	{ PHASE_ADDRESS, EADDRNOTAVAIL, EHOSTUNREACH, "there is no route to the address" },
+	{ PHASE_ADDRESS, ETIMEDOUT, 0, NO_ANSWER },
+	{ PHASE_ADDRESS, ENODATA, ETIMEDOUT, NO_ANSWER },
+	{ PHASE_ADDRESS, ENETUNREACH, 0, NO_ROUTE },
+	{ PHASE_ADDRESS, EHOSTUNREACH, 0, NO_ROUTE },
+	{ PHASE_ADDRESS, EADDRNOTAVAIL, EHOSTUNREACH, NO_ROUTE },
 	{ PHASE_ADDRESS, 0, 0, "rdma_cm cannot resolve the address" },
 	{ PHASE_ROUTE, ETIMEDOUT, 0, "the subnet manager does not answer in time" },
 	{ PHASE_ROUTE, EHOSTUNREACH, 0, "the subnet manager knows no path" },
@@ -301,14 +302,11 @@ static int resolve_route(struct asking *asking)
 	return ret;
 }
 
-static const struct {
-	enum phase phase;
-	int (*enter)(struct asking *asking);
-} phases[] = {
-	{ PHASE_OPEN, open_channel },
-	{ PHASE_BIND, bind_local },
-	{ PHASE_ADDRESS, resolve_address },
-	{ PHASE_ROUTE, resolve_route },
+static int (*const phases[])(struct asking *asking) = {
+	[PHASE_OPEN] = open_channel,
+	[PHASE_BIND] = bind_local,
+	[PHASE_ADDRESS] = resolve_address,
+	[PHASE_ROUTE] = resolve_route,
 };
 
 /* ---------------------------------------------------------------- answer --- */
@@ -332,17 +330,17 @@ static int copy_path_record(const struct asking *asking, struct beest_pathrec *p
 	return 0;
 }
 
-static int run_phases(struct asking *asking, struct beest_pathrec *path)
+static int run_phases(struct asking *asking)
 {
 	const struct ibv_device *device;
-	size_t i;
+	enum phase phase;
 	int ret;
 
-	for (i = 0; i < BEEST_COUNT(phases); i++) {
-		ret = phases[i].enter(asking);
+	for (phase = PHASE_OPEN; phase < BEEST_COUNT(phases); phase++) {
+		ret = phases[phase](asking);
 		if (ret < 0)
-			return fail_phase(asking, phases[i].phase, -ret);
-		if (phases[i].phase != PHASE_ADDRESS)
+			return fail_phase(asking, phase, -ret);
+		if (phase != PHASE_ADDRESS)
 			continue;
 
 		device = asking->id->verbs->device;
@@ -351,13 +349,12 @@ static int run_phases(struct asking *asking, struct beest_pathrec *path)
 					  "device %s, whose connections only rdma_cm can make",
 					  asking->to, device->name);
 	}
-	return copy_path_record(asking, path);
+	return 0;
 }
 
 int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *path)
 {
 	struct asking asking = { .question = question };
-	struct beest_pathrec found;
 	int ret;
 
 	ret = beest_pathrec_check(question->to);
@@ -367,12 +364,12 @@ int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest
 		return ret;
 
 	beest_ipaddr_ip_text(question->to, asking.to, sizeof(asking.to));
-	ret = run_phases(&asking, &found);
+	ret = run_phases(&asking);
+	if (ret == 0)
+		ret = copy_path_record(&asking, path);
 	if (asking.id)
 		rdma_destroy_id(asking.id);
 	if (asking.channel)
 		rdma_destroy_event_channel(asking.channel);
-	if (ret == 0)
-		*path = found;
 	return ret;
 }

@@ -201,22 +201,16 @@ static bool events_read_one(struct beest_events *events)
 
 /* ------------------------------------------------------------ the interface --- */
 
-static int epoll_watch(int epoll, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	return fd < 0 ? 0 : epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
-}
-
 static int events_make_fd(struct beest_events *events)
 {
-	int err;
+	struct epoll_event wanted = { .events = EPOLLIN };
+	int err, device = events->device->verbs->async_fd;
 
 	events->epoll = epoll_create1(EPOLL_CLOEXEC);
 	events->ready = eventfd(events->count > 0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (events->epoll >= 0 && events->ready >= 0 &&
-	    epoll_watch(events->epoll, events->ready) == 0 &&
-	    epoll_watch(events->epoll, events->device->verbs->async_fd) == 0)
+	    epoll_ctl(events->epoll, EPOLL_CTL_ADD, events->ready, &wanted) == 0 &&
+	    (device < 0 || epoll_ctl(events->epoll, EPOLL_CTL_ADD, device, &wanted) == 0))
 		return 0;
 
 	err = errno;

@@ -133,17 +133,16 @@ static int parse_rule(const char *text, struct beest_gid_policy *policy)
 			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "");
 }
 
-/* The position in @words, which are three. */
-static int parse_word(const char *what, const char *text, const char *const *words)
+/* The position among words of which settings/options accepts no other; NULL: the first. */
+static int position_of(const char *text, const char *const *words)
 {
 	int i;
 
-	for (i = 0; words[i]; i++)
+	for (i = 0; text && words[i]; i++)
 		if (strcmp(text, words[i]) == 0)
 			return i;
 
-	return beest_fail(EINVAL, "%s is not %s: %s, %s or %s", BEEST_QUOTE(text), what,
-			  words[0], words[1], words[2]);
+	return 0;
 }
 
 int beest_gid_policy_parse(const char *gid, const char *roce, const char *family,
@@ -154,23 +153,12 @@ int beest_gid_policy_parse(const char *gid, const char *roce, const char *family
 	int ret;
 
 	memset(&parsed, 0, sizeof(parsed));
+	parsed.roce = (enum beest_roce)position_of(roce, beest_options_roce_words);
+	parsed.family = families[position_of(family, beest_options_family_words)];
 	ret = parse_rule(gid ? gid : "auto", &parsed);
-	if (ret < 0)
-		return ret;
-
-	ret = parse_word("a RoCE version", roce ? roce : "auto", beest_options_roce_words);
-	if (ret < 0)
-		return ret;
-	parsed.roce = (enum beest_roce)ret;
-
-	ret = parse_word("an address family", family ? family : "auto",
-			 beest_options_family_words);
-	if (ret < 0)
-		return ret;
-	parsed.family = families[ret];
-
-	*policy = parsed;
-	return 0;
+	if (ret == 0)
+		*policy = parsed;
+	return ret;
 }
 
 int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)

@@ -178,30 +178,48 @@ static uint16_t destination_lid(const struct beest_local *local,
 	return flid && !is_same_subnet(local, remote) ? flid : remote->lid;
 }
 
-static void fill_address(const struct beest_local *local, const struct beest_endpoint *remote,
-			 struct ibv_ah_attr *ah)
+/* @global asks for a GRH where InfiniBand would do without. */
+static void fill_address(const struct beest_local *local, const struct beest_pathrec *way,
+			 bool global, uint8_t sgid_index, struct ibv_ah_attr *ah)
 {
-	const struct beest_qp_options *options = local->options;
-
 	memset(ah, 0, sizeof(*ah));
 	ah->port_num = local->port;		/* the own one: the kernel compares it */
-	ah->sl = (uint8_t)options->sl;
-	ah->static_rate = (uint8_t)options->static_rate;
-	if (local->endpoint.link_layer != IBV_LINK_LAYER_ETHERNET) {
-		ah->dlid = destination_lid(local, remote);
-		ah->src_path_bits = (uint8_t)options->src_path_bits;
+	ah->sl = way->sl;
+	ah->static_rate = way->rate;
+	if (!way->ethernet) {
+		ah->dlid = way->dlid;
+		ah->src_path_bits = way->src_path_bits;
 	}
-	if (local->endpoint.link_layer != IBV_LINK_LAYER_ETHERNET &&
-	    !local->endpoint.grh_required && !remote->grh_required && !options->is_global &&
-	    is_same_subnet(local, remote))
+	if (!way->ethernet && !global)
 		return;
 
 	ah->is_global = 1;
-	memcpy(ah->grh.dgid.raw, remote->gid.raw, sizeof(ah->grh.dgid.raw));
-	ah->grh.sgid_index = local->sgid_index;
-	ah->grh.flow_label = (uint32_t)options->flow_label;
-	ah->grh.hop_limit = (uint8_t)options->hop_limit;
-	ah->grh.traffic_class = (uint8_t)options->traffic_class;
+	memcpy(ah->grh.dgid.raw, way->dgid.raw, sizeof(ah->grh.dgid.raw));
+	ah->grh.sgid_index = sgid_index;
+	ah->grh.flow_label = way->flow_label;
+	ah->grh.hop_limit = way->hop_limit ? way->hop_limit : (uint8_t)local->options->hop_limit;
+	ah->grh.traffic_class = way->traffic_class;
+}
+
+/* The way as options and the peer's endpoint have it. */
+static void fill_address_of(const struct beest_local *local, const struct beest_endpoint *remote,
+			    struct ibv_ah_attr *ah)
+{
+	const struct beest_qp_options *options = local->options;
+	const struct beest_pathrec way = {
+		.ethernet = local->endpoint.link_layer == IBV_LINK_LAYER_ETHERNET,
+		.dgid = remote->gid,
+		.dlid = destination_lid(local, remote),
+		.sl = (uint8_t)options->sl,
+		.src_path_bits = (uint8_t)options->src_path_bits,
+		.rate = (uint8_t)options->static_rate,
+		.flow_label = (uint32_t)options->flow_label,
+		.hop_limit = (uint8_t)options->hop_limit,
+		.traffic_class = (uint8_t)options->traffic_class,
+	};
+
+	fill_address(local, &way, local->endpoint.grh_required || remote->grh_required ||
+		     options->is_global || !is_same_subnet(local, remote), local->sgid_index, ah);
 }
 
 int beest_transition_agree(const struct beest_local *local, const struct beest_endpoint *remote,
@@ -227,7 +245,7 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
 					remote->max_dest_rd_atomic);
 	path->dest_qp_num = remote->qp_num;
 	path->rq_psn = remote->psn;
-	fill_address(local, remote, &path->ah);
+	fill_address_of(local, remote, &path->ah);
 	return 0;
 }
 
@@ -251,32 +269,6 @@ static int agree_on_path(const struct beest_local *local, const struct beest_pat
 	return 0;
 }
 
-static void fill_routed_address(const struct beest_local *local,
-				const struct beest_pathrec *route, uint8_t sgid_index,
-				struct ibv_ah_attr *ah)
-{
-	bool global = route->ethernet || ah->is_global || route->hop_limit > 0;
-
-	memset(ah, 0, sizeof(*ah));
-	ah->port_num = local->port;
-	ah->sl = route->sl;
-	ah->static_rate = route->rate;
-	if (!route->ethernet) {
-		ah->dlid = route->dlid;
-		ah->src_path_bits = route->src_path_bits;
-	}
-	if (!global)
-		return;
-
-	ah->is_global = 1;
-	memcpy(ah->grh.dgid.raw, route->dgid.raw, sizeof(ah->grh.dgid.raw));
-	ah->grh.sgid_index = sgid_index;
-	ah->grh.flow_label = route->flow_label;
-	ah->grh.hop_limit = route->hop_limit ? route->hop_limit :
-			    (uint8_t)local->options->hop_limit;
-	ah->grh.traffic_class = route->traffic_class;
-}
-
 int beest_transition_apply_path(const struct beest_local *local,
 				const struct beest_pathrec *route, uint8_t sgid_index,
 				struct beest_connection *path)
@@ -287,7 +279,8 @@ int beest_transition_apply_path(const struct beest_local *local,
 	if (ret < 0)
 		return ret;
 
-	fill_routed_address(local, route, sgid_index, &path->ah);
+	fill_address(local, route, path->ah.is_global || route->hop_limit > 0, sgid_index,
+		     &path->ah);
 	if (route->mtu >= IBV_MTU_256 && route->mtu < path->mtu)
 		path->mtu = (enum ibv_mtu)route->mtu;
 	return 0;

@@ -455,9 +455,6 @@ static const struct {
 	{ "netdev:a b", NULL, NULL, "'a b' is not a network interface" },
 	{ "netdev:../etc", NULL, NULL, "'../etc' is not a network interface" },
 	{ "netdev:sixteen-bytes-ab", NULL, NULL, "is not a network interface: 1 to 15 bytes" },
-	{ "auto", "v3", NULL, "'v3' is not a RoCE version: auto, v1 or v2" },
-	{ "auto", "", NULL, "'' is not a RoCE version" },
-	{ "auto", "auto", "inet", "'inet' is not an address family: auto, ipv4 or ipv6" },
 };
 
 static void test_malformed(void **state)
