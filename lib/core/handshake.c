@@ -391,6 +391,8 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 	if (ret < 0)
 		return ret;
 	handshake->get.has_author = !closed;
+	handshake->get.unmet = closed ? "its queue pair was destroyed, or its process has left" :
+			       "its process has not connected to this queue pair";
 	handshake->get.author = record->incarnation;
 	handshake->get.rank = record->rank;
 
@@ -420,7 +422,6 @@ int beest_handshake_start(struct beest_handshake *handshake,
 	handshake->get.name = peer_key;
 	handshake->get.see = beest_handshake_see;
 	handshake->get.data = handshake;
-	handshake->get.unmet = "its process has not connected to this queue pair";
 
 	return beest_registry_key(context->registry, BEEST_KIND_QP, peer_key, handshake->key);
 }

@@ -263,6 +263,7 @@ static int pair_see(void *data, const struct beest_record *record)
 	pairing->get->has_author = pairing->handshake.get.has_author;
 	pairing->get->author = pairing->handshake.get.author;
 	pairing->get->rank = pairing->handshake.get.rank;
+	pairing->get->unmet = pairing->handshake.get.unmet;
 	if (ret >= 0)
 		return ret;
 	pair_fail(pairing->pair, ret);

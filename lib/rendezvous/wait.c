@@ -14,9 +14,6 @@
 /* A request needs some time even when none is left: a wait of 0 looks once. */
 #define REQUEST_MIN (250 * BEEST_MS)
 
-/* An attempt with this much time before it has had all that it may take. */
-#define LOOK_TIME BEEST_SECOND
-
 /*
  * Presence, list of servers and news are read after so much waiting, once more soon after,
  * since others may have written there meanwhile, and then each second.  Many ranks wait
@@ -326,7 +323,7 @@ static bool all_there(const struct waiting *w)
  */
 static bool is_cut_short(const struct waiting *w, int failure, int64_t time)
 {
-	return failure == -EHOSTDOWN && w->answered && time < LOOK_TIME;
+	return failure == -EHOSTDOWN && w->answered && time < REQUEST_MIN;
 }
 
 static void note_failure(struct waiting *w, int failure)

@@ -498,8 +498,8 @@ static int trip_go(struct trip *trip, struct connection *connection)
 	trip->failure = failure_next(FAKE_KV_REQUEST);
 	trip->request->fresh = !is_used(connection);
 	fake_kv.fresh += trip->request->fresh;
-	if (trip->server->error)
-		return trip_fail(trip, trip->server->error);
+	if (trip->server->error || trip->server->silent)
+		return trip_fail(trip, trip->server->silent ? EHOSTDOWN : trip->server->error);
 	if (broken && lazy && !beest_request_has_increment(trip->request))
 		return 0;		/* the kernel took it */
 	if (broken)
@@ -571,10 +571,9 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 		 int64_t deadline)
 {
 	int result = 0, waits = 0;
-	bool read = false;
+	bool read = false, silent = false;
 	size_t i;
 
-	(void)deadline;
 	fake_kv.runs++;
 	for (i = 0; i < count; i++) {
 		struct trip trip = {
@@ -587,8 +586,12 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 		result = requests[i].ret < 0 ? requests[i].ret : result;
 		waits += trip.waits;
 		read |= trip.read;
+		silent |= trip.server->silent;
 	}
-	latency_sleep(waits + read, result < 0);
+	if (silent && beest_clock_source)
+		beest_clock_source->sleep_until(deadline);
+	else
+		latency_sleep(waits + read, result < 0);
 	return result;
 }
 

@@ -49,6 +49,7 @@ struct fake_kv_server {
 	size_t bytes_max;		/* 0: no limit; above it the least recently used go */
 	bool refuses;			/* as memcached -M: above it nothing is stored */
 	int error;			/* every request fails with this errno, nothing is done */
+	bool silent;			/* every request takes until its deadline: EHOSTDOWN */
 	int probe_error;		/* beest_kv_probe() fails with it; 0: it is a Memcached */
 
 	/* Since the reset. */

@@ -685,6 +685,51 @@ static void a_server_that_is_gone(void **state)
 	}
 }
 
+static int silent_at;
+static int64_t silent_since;
+
+static void silent_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	if (--silent_at)
+		return;
+	server->silent = true;
+	silent_since = crew_now();
+}
+
+/* It answered before, and stops for good: that is what is said, and in time. */
+static void a_server_that_falls_silent(void **state)
+{
+	int i, n;
+	bool told, hit = true;
+
+	(void)state;
+	for (n = 1; hit; n++) {
+		fake_kv_reset();
+		registry_stage.timeout = BEEST_SECOND;
+		silent_at = n;
+		fake_kv.hook = silent_hook;
+		ranks_make(4, "aa");
+		ranks[3].names = "a";		/* three wait for it in vain */
+		registry_run();
+		hit = server->silent;
+		fake_kv.hook = NULL;
+		server->silent = false;
+		for (i = 0; i < 3; i++) {
+			told = hit && ranks[i].ended > silent_since;
+			if (told && ranks[i].ret != -EHOSTDOWN)
+				print_error("request %d, rank %d: %d %s\n", n, i, ranks[i].ret,
+					    ranks[i].error);
+			assert_int_equal(ranks[i].ret, told ? -EHOSTDOWN : -ETIMEDOUT);
+			assert_in_range(ranks[i].ended - ranks[i].came, BEEST_SECOND,
+					2 * BEEST_SECOND);
+		}
+		ranks_free(true);
+	}
+	assert_in_range(n, 20, 2000);
+}
+
 static long counted_most;
 
 static void counter_visit(const char *key, const void *value, size_t size, void *data)
@@ -820,6 +865,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lost_counter, setup, teardown),
 		cmocka_unit_test_setup_teardown(whatever_fails_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_server_that_is_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_server_that_falls_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_of_several_is_away, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_in_turn, setup, teardown),

@@ -305,6 +305,7 @@ static void a_peer_that_has_closed(void **state)
 	crew_start(close_later, &party[1]);
 	party[0].count = 2;
 	party[0].deadline = party[2].deadline = crew_now() + 8 * BEEST_SECOND;
+	party[2].pairs[to(2, 1)].peer_key = "1/0";	/* what is left of it */
 	crew_start(party_connect, &party[0]);
 	crew_start(party_connect, &party[2]);
 	registry_run();
@@ -312,6 +313,7 @@ static void a_peer_that_has_closed(void **state)
 	assert_connected(&party[0], to(0, 2), &party[2]);
 	assert_connected(&party[2], to(2, 0), &party[0]);
 	assert_int_equal(party[2].pairs[to(2, 1)].result, -ETIMEDOUT);
+	assert_non_null(strstr(party[2].pairs[to(2, 1)].reason, "its process has left"));
 }
 
 /* One that was seen, never connected and has left: nobody waits for it until the deadline. */
