@@ -65,18 +65,6 @@ int beest_codec_encode(const struct beest_codec_layout *layout, const void *payl
 	return (int)needed;
 }
 
-/* Texts go to terminals and logs: no control characters in them. */
-static bool text_is_sound(const uint8_t *bytes, size_t size)
-{
-	size_t i, length = strnlen((const char *)bytes, size);
-
-	for (i = 0; i < length; i++)
-		if (beest_text_is_control(bytes[i]))
-			return false;
-
-	return length < size;
-}
-
 int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *bytes,
 		       size_t size, void *payload)
 {
@@ -88,9 +76,11 @@ int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *b
 		return beest_fail(EBADMSG, "payload of %zu bytes, at least %zu expected",
 				  size, beest_codec_size(layout));
 
+	/* Texts go to terminals and logs: no control characters in them. */
 	for (i = 0; i < layout->count; at += layout->fields[i++].size)
 		if (layout->fields[i].type == BEEST_CODEC_TEXT &&
-		    !text_is_sound(at, layout->fields[i].size))
+		    (!memchr(at, '\0', layout->fields[i].size) ||
+		     beest_text_control((const char *)at)))
 			return beest_fail(EBADMSG, "payload with a malformed text");
 
 	for (i = 0; i < layout->count; i++) {

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,49 +21,42 @@
 
 static __thread char sentence[BEEST_ERROR_SIZE];
 
-/* Formats into another buffer: the old sentence may be among the arguments. */
-static void BEEST_PRINTF(2, 0) format_text(char *text, const char *format, va_list args)
+/*
+ * The new sentence, with the old one behind it or without.  Made in a buffer of its own, since
+ * the old one may be among the arguments.  Keeps errno.
+ */
+static void BEEST_PRINTF(2, 0) sentence_set(bool keep, const char *format, va_list args)
 {
-	if (vsnprintf(text, BEEST_ERROR_SIZE, format, args) < 0)
+	char text[BEEST_ERROR_SIZE];
+	int saved = errno;
+
+	if (vsnprintf(text, sizeof(text), format, args) < 0)
 		text[0] = '\0';
-}
-
-static void text_append(char *text, const char *more)
-{
-	size_t used = strlen(text);
-
-	snprintf(text + used, BEEST_ERROR_SIZE - used, "%s", more);
+	if (keep) {
+		strncat(text, ": ", sizeof(text) - 1 - strlen(text));
+		strncat(text, sentence, sizeof(text) - 1 - strlen(text));
+	}
+	strcpy(sentence, text);
+	errno = saved;
 }
 
 int beest_fail(int err, const char *format, ...)
 {
-	char text[BEEST_ERROR_SIZE];
-	int saved = errno;
 	va_list args;
 
 	va_start(args, format);
-	format_text(text, format, args);
+	sentence_set(false, format, args);
 	va_end(args);
-
-	strcpy(sentence, text);
-	errno = saved;
 	return -err;
 }
 
 int beest_fail_prefix(int ret, const char *format, ...)
 {
-	char text[BEEST_ERROR_SIZE];
-	int saved = errno;
 	va_list args;
 
 	va_start(args, format);
-	format_text(text, format, args);
+	sentence_set(true, format, args);
 	va_end(args);
-
-	text_append(text, ": ");
-	text_append(text, sentence);
-	strcpy(sentence, text);
-	errno = saved;
 	return ret;
 }
 

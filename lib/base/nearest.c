@@ -16,43 +16,30 @@
 /* No name is longer, and every cost of such words fits a byte. */
 #define WORD_MAX 255
 
-/*
- * @row[0] is filled: the costs to turn the first @i bytes of @a into every beginning
- * of @b.  @row[1] and @row[2] are the same for i - 1 and i - 2.
- */
-static void fill_row(uint8_t *const row[3], const char *a, size_t i, const char *b)
-{
-	size_t cost, j;
-
-	row[0][0] = i;
-	for (j = 1; b[j - 1]; j++) {
-		cost = row[1][j - 1] + (a[i - 1] != b[j - 1]);
-		cost = BEEST_MIN(cost, row[1][j] + 1u);
-		cost = BEEST_MIN(cost, row[0][j - 1] + 1u);
-		if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-			cost = BEEST_MIN(cost, row[2][j - 2] + 1u);
-		row[0][j] = cost;
-	}
-}
-
 /* Both words have at most WORD_MAX bytes. */
 static size_t edit_distance(const char *a, const char *b)
 {
-	uint8_t rows[3][WORD_MAX + 1];
-	uint8_t *row[3] = { rows[0], rows[1], rows[2] };
-	uint8_t *spare;
-	size_t i;
+	/* Row i, at i % 3: what it costs to turn i bytes of @a into each beginning of @b. */
+	uint8_t rows[3][WORD_MAX + 1], *row = rows[0], *last, *before;
+	size_t i, j, best, length = strlen(b);
 
-	for (i = 0; i <= strlen(b); i++)
-		row[0][i] = i;
-	for (i = 1; i <= strlen(a); i++) {
-		spare = row[2];
-		row[2] = row[1];
-		row[1] = row[0];
-		row[0] = spare;
-		fill_row(row, a, i, b);
+	for (i = 0; i == 0 || a[i - 1]; i++) {
+		row = rows[i % 3];
+		last = rows[(i + 2) % 3];
+		before = rows[(i + 1) % 3];
+		row[0] = i;
+		for (j = 1; j <= length; j++) {
+			best = row[j - 1] + 1u;
+			if (i > 0) {
+				best = BEEST_MIN(best, last[j] + 1u);
+				best = BEEST_MIN(best, last[j - 1] + (size_t)(a[i - 1] != b[j - 1]));
+			}
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				best = BEEST_MIN(best, before[j - 2] + 1u);
+			row[j] = best;
+		}
 	}
-	return row[0][strlen(b)];
+	return row[length];
 }
 
 /* Beyond the limit, a candidate is unlikely to be what was meant. */
@@ -63,16 +50,19 @@ void beest_nearest_start(struct beest_nearest *nearest, const char *word)
 	nearest->distance = strlen(word) / 3 + 1;
 }
 
-void beest_nearest_offer(struct beest_nearest *nearest, const char *candidate)
+bool beest_nearest_offer(struct beest_nearest *nearest, const char *candidate)
 {
-	size_t distance;
+	size_t distance, length = strlen(nearest->word);
+	/* "m" for "mr": one more change may be missing at the end. */
+	bool begun = length && !nearest->best && !strncmp(candidate, nearest->word, length);
 
-	if (strlen(nearest->word) > WORD_MAX || strlen(candidate) > WORD_MAX)
-		return;
-
+	if (length > WORD_MAX || strlen(candidate) > WORD_MAX)
+		return false;
 	distance = edit_distance(nearest->word, candidate);
-	if (distance >= nearest->distance)
-		return;
+	if (distance >= nearest->distance + begun)
+		return false;
+
 	nearest->best = candidate;
 	nearest->distance = distance;
+	return true;
 }

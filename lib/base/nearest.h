@@ -7,6 +7,7 @@
 #ifndef BEEST_NEAREST_H
 #define BEEST_NEAREST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -20,6 +21,8 @@ struct beest_nearest {
 };
 
 void beest_nearest_start(struct beest_nearest *nearest, const char *word);
-void beest_nearest_offer(struct beest_nearest *nearest, const char *candidate);
+
+/* True: it is nearer than all before it. */
+bool beest_nearest_offer(struct beest_nearest *nearest, const char *candidate);
 
 #endif

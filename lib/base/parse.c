@@ -58,22 +58,14 @@ static bool read_decimal(const char **at, uint64_t *value)
 	return !looks_octal(*at) && read_digits(at, 10, value);
 }
 
-static bool read_number(const char **at, uint64_t *value)
-{
-	if (strncmp(*at, "0x", 2))
-		return read_decimal(at, value);
-	*at += 2;
-	return read_digits(at, 16, value);
-}
-
 int beest_parse_int(const char *text, int64_t min, int64_t max, int64_t *value)
 {
-	bool negative = text[0] == '-', fits;
-	const char *at = text + negative;
+	bool negative = text[0] == '-', hex = !strncmp(text + negative, "0x", 2), fits;
+	const char *at = text + negative + 2 * hex;
 	uint64_t magnitude;
 	int64_t number;
 
-	if (!read_number(&at, &magnitude) || *at)
+	if (!(hex ? read_digits(&at, 16, &magnitude) : read_decimal(&at, &magnitude)) || *at)
 		return beest_fail(EINVAL, "%s is not a number from %" PRId64 " to %" PRId64 "%s",
 				  BEEST_QUOTE(text), min, max, looks_octal(text + negative) ?
 				  "; drop the leading zero, which some read as octal" : "");
@@ -108,18 +100,15 @@ int beest_parse_duration(const char *text, int64_t *ns)
 {
 	const char *at = text;
 	uint64_t number;
-	int64_t unit = 0;
+	int64_t unit = strcmp(text, "0") ? 0 : 1;
 	size_t i;
 
 	if (!read_decimal(&at, &number))
 		return beest_fail(EINVAL, "%s is not a duration such as 30s or 67ms",
 				  BEEST_QUOTE(text));
-
 	for (i = 0; i < BEEST_COUNT(units); i++)
 		if (!strcmp(at, units[i].name))
 			unit = units[i].ns;
-	if (!strcmp(text, "0"))
-		unit = 1;
 	if (!unit)
 		return beest_fail(EINVAL, "%s is not a duration: after the number, us, ms, s, min, "
 				  "h or d is expected", BEEST_QUOTE(text));
@@ -136,10 +125,7 @@ void beest_parse_duration_text(int64_t ns, char *text, size_t size)
 
 	while (i && ns % units[i].ns)
 		i--;
-	if (ns)
-		snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
-	else
-		snprintf(text, size, "0");
+	snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, ns ? units[i].name : "");
 }
 
 /* --- id lists --- */
@@ -172,22 +158,21 @@ static int next_range(const char **at, const char *text, struct range *range, bo
 	return 0;
 }
 
-/* Includes repeated ids: the memory for all of them is needed before any is stored. */
-static int count_ids(const char *text, size_t *count)
+static int add_range(struct beest_ids *ids, const struct range *range, const char *text)
 {
-	const char *at = text;
-	struct range range;
-	bool more = true;
-	int ret;
+	uint64_t more = range->last - range->first + 1, id;
+	int *grown;
 
-	for (*count = 0; more; *count += range.last - range.first + 1) {
-		ret = next_range(&at, text, &range, &more);
-		if (ret < 0)
-			return ret;
-		if (range.last - range.first >= BEEST_IDS_MAX - *count)
-			return beest_fail(ERANGE, "%s holds more than %d ids",
-					  BEEST_QUOTE(text), BEEST_IDS_MAX);
-	}
+	if (more > BEEST_IDS_MAX - ids->count)
+		return beest_fail(ERANGE, "%s holds more than %d ids", BEEST_QUOTE(text),
+				  BEEST_IDS_MAX);
+	grown = realloc(ids->id, (ids->count + more) * sizeof(int));
+	if (!grown)
+		return beest_fail(ENOMEM, "no memory for %zu ids", ids->count + (size_t)more);
+
+	ids->id = grown;
+	for (id = range->first; id <= range->last; id++)
+		ids->id[ids->count++] = (int)id;
 	return 0;
 }
 
@@ -199,40 +184,26 @@ static int compare_ids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* @text has passed count_ids(): all its ranges are good. */
-static int fill_ids(const char *text, struct beest_ids *ids)
-{
-	const char *at = text;
-	struct range range;
-	size_t i, count = 0;
-	bool more = true;
-	uint64_t id;
-
-	ids->id = malloc(ids->count * sizeof(int));
-	if (!ids->id)
-		return beest_fail(ENOMEM, "no memory for %zu ids", ids->count);
-
-	while (more && next_range(&at, text, &range, &more) == 0)
-		for (id = range.first; id <= range.last; id++)
-			ids->id[count++] = id;
-	BEEST_INVARIANT(count == ids->count);
-
-	qsort(ids->id, count, sizeof(int), compare_ids);
-	for (i = 1; i < count; i++)
-		if (ids->id[i] == ids->id[i - 1])
-			return beest_fail(EINVAL, "id %d appears twice in %s", ids->id[i],
-					  BEEST_QUOTE(text));
-	return 0;
-}
-
 int beest_parse_ids(const char *text, struct beest_ids *ids)
 {
 	struct beest_ids filled = { NULL, 0 };
-	int ret;
+	const char *at = text;
+	struct range range;
+	bool more = true;
+	size_t i;
+	int ret = 0;
 
-	ret = count_ids(text, &filled.count);
-	if (ret == 0)
-		ret = fill_ids(text, &filled);
+	while (ret == 0 && more) {
+		ret = next_range(&at, text, &range, &more);
+		if (ret == 0)
+			ret = add_range(&filled, &range, text);
+	}
+	if (filled.count)
+		qsort(filled.id, filled.count, sizeof(int), compare_ids);
+	for (i = 1; ret == 0 && i < filled.count; i++)
+		if (filled.id[i] == filled.id[i - 1])
+			ret = beest_fail(EINVAL, "id %d appears twice in %s", filled.id[i],
+					 BEEST_QUOTE(text));
 	if (ret < 0)
 		beest_parse_ids_free(&filled);
 	else
@@ -256,9 +227,10 @@ bool beest_parse_ids_contain(const struct beest_ids *ids, int id)
 
 /* --- server lists --- */
 
-/* Room for the longest host, the brackets of IPv6 and a port. */
-#define SERVER_SIZE sizeof(((struct beest_hostport *)0)->text)
 #define HOST_SIZE sizeof(((struct beest_hostport *)0)->host)
+#define PATH_MAX_BYTES (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+#define FORMS "host, host:port, [IPv6]:port or the absolute path of a socket"
+#define NOT_IPV6 "is not an IPv6 address in brackets, as in [::1]:11211"
 
 /* ASCII only: what getaddrinfo(3) makes of other bytes depends on the locale. */
 static bool host_byte(char c)
@@ -276,30 +248,9 @@ static bool is_host(const char *host)
 	return at != host && !*at;
 }
 
-/* @rest is what follows the host in @server: "" or ":" and the port. */
-static int read_port(const char *rest, const char *server, uint16_t *port)
+static int fail_server(const char *server, const char *wrong)
 {
-	int64_t number = BEEST_HOSTPORT_PORT;
-	int ret = 0;
-
-	if (rest[0] == ':')
-		ret = beest_parse_int(rest + 1, 1, UINT16_MAX, &number);
-	if (ret < 0)
-		return beest_fail_prefix(ret, "the port of server %s", BEEST_QUOTE(server));
-	*port = number;
-	return 0;
-}
-
-static int parse_socket(const char *server, struct beest_hostport *endpoint)
-{
-	const size_t limit = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
-
-	if (strlen(server) > limit)
-		return beest_fail(EINVAL, "socket path %s has %zu bytes: %zu are the limit",
-				  BEEST_QUOTE(server), strlen(server), limit);
-	strcpy(endpoint->host, server);
-	strcpy(endpoint->text, server);
-	return 0;
+	return beest_fail(EINVAL, "server %s %s", BEEST_QUOTE(server), wrong);
 }
 
 /*
@@ -321,57 +272,53 @@ static bool canonical_ipv6(char *address, char *host)
 	       (int)HOST_SIZE;
 }
 
-static int fail_ipv6(const char *server)
-{
-	return beest_fail(EINVAL, "server %s is not an IPv6 address in brackets, as in "
-			  "[::1]:%d", BEEST_QUOTE(server), BEEST_HOSTPORT_PORT);
-}
-
-static int parse_ipv6(const char *server, struct beest_hostport *endpoint)
-{
-	const char *close = strchr(server, ']');
-	char address[SERVER_SIZE];
-	int ret;
-
-	if (!close || (close[1] && close[1] != ':'))
-		return fail_ipv6(server);
-
-	snprintf(address, sizeof(address), "%.*s", (int)(close - server - 1), server + 1);
-	if (!canonical_ipv6(address, endpoint->host))
-		return fail_ipv6(server);
-
-	ret = read_port(close + 1, server, &endpoint->port);
-	if (ret == 0)
-		snprintf(endpoint->text, sizeof(endpoint->text), "[%s]:%u", endpoint->host,
-			 endpoint->port);
-	return ret;
-}
-
 /* Host names ignore case, and repetitions are found by comparing text. */
+static bool canonical_name(const char *name, char *host)
+{
+	size_t i, length = strlen(name);
+
+	for (i = 0; i <= length; i++)
+		host[i] = name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 'a' - 'A' : name[i];
+	return is_host(name);
+}
+
+static int parse_port(const char *text, const char *server, uint16_t *port)
+{
+	int64_t number;
+	int ret = beest_parse_int(text, 1, UINT16_MAX, &number);
+
+	if (ret < 0)
+		return beest_fail_prefix(ret, "the port of server %s", BEEST_QUOTE(server));
+	*port = (uint16_t)number;
+	return 0;
+}
+
+/* @server: "name", "[IPv6]", or one of them with ":" and a port. */
 static int parse_host(const char *server, struct beest_hostport *endpoint)
 {
-	size_t length = strcspn(server, ":");
-	char *at;
-	int ret;
+	bool v6 = server[0] == '[';
+	size_t length = strcspn(server + v6, v6 ? "]" : ":");
+	const char *rest = server + v6 + length;
+	char host[HOST_SIZE];
+	int ret = 0;
 
-	if (server[length] && strchr(server + length + 1, ':'))
-		return fail_ipv6(server);
+	if (v6 ? length >= HOST_SIZE || *rest++ != ']' : *rest && strchr(rest + 1, ':'))
+		return fail_server(server, NOT_IPV6);
 	if (length >= HOST_SIZE)
 		return beest_fail(EINVAL, "server %s has a name of %zu bytes: %zu are the limit",
 				  BEEST_QUOTE(server), length, HOST_SIZE - 1);
 
-	snprintf(endpoint->host, HOST_SIZE, "%.*s", (int)length, server);
-	for (at = endpoint->host; *at; at++)
-		if (*at >= 'A' && *at <= 'Z')
-			*at += 'a' - 'A';
-	if (!is_host(endpoint->host))
-		return beest_fail(EINVAL, "server %s is not host, host:port, [IPv6]:port or "
-				  "the absolute path of a socket", BEEST_QUOTE(server));
+	snprintf(host, sizeof(host), "%.*s", (int)length, server + v6);
+	if (v6 && (!canonical_ipv6(host, endpoint->host) || (*rest && *rest != ':')))
+		return fail_server(server, NOT_IPV6);
+	if (!v6 && !canonical_name(host, endpoint->host))
+		return fail_server(server, "is not " FORMS);
 
-	ret = read_port(server + length, server, &endpoint->port);
-	if (ret == 0)
-		snprintf(endpoint->text, sizeof(endpoint->text), "%s:%u", endpoint->host,
-			 endpoint->port);
+	endpoint->port = BEEST_HOSTPORT_PORT;
+	if (*rest)
+		ret = parse_port(rest + 1, server, &endpoint->port);
+	snprintf(endpoint->text, sizeof(endpoint->text), v6 ? "[%s]:%u" : "%s:%u",
+		 endpoint->host, endpoint->port);
 	return ret;
 }
 
@@ -379,65 +326,60 @@ static int parse_host(const char *server, struct beest_hostport *endpoint)
 static int parse_server(const char *server, struct beest_hostport *endpoint)
 {
 	if (strchr(server, ' ') || beest_text_control(server))
-		return beest_fail(EINVAL, "server %s has a blank or control character",
-				  BEEST_QUOTE(server));
-	if (server[0] == '/')
-		return parse_socket(server, endpoint);
-	if (server[0] == '[')
-		return parse_ipv6(server, endpoint);
-	return parse_host(server, endpoint);
+		return fail_server(server, "has a blank or control character");
+	if (server[0] != '/') {
+		if (strstr(server, "://"))
+			return fail_server(server, "is a URL, not " FORMS);
+		if (strchr(server, ';'))
+			return fail_server(server, "has a semicolon: commas separate servers");
+		return parse_host(server, endpoint);
+	}
+
+	if (strlen(server) > PATH_MAX_BYTES)
+		return beest_fail(EINVAL, "socket path %s has %zu bytes: %zu are the limit",
+				  BEEST_QUOTE(server), strlen(server), PATH_MAX_BYTES);
+	strcpy(endpoint->host, server);
+	strcpy(endpoint->text, server);
+	return 0;
 }
 
-/* The part of @list at *@at, which is left behind its comma. */
-static int next_server(const char **at, const char *list, struct beest_hostport *endpoint)
-{
-	size_t length = strcspn(*at, ",");
-	char server[SERVER_SIZE];
-
-	if (!length)
-		return beest_fail(EINVAL, "server list %s has an empty part at byte %zu",
-				  BEEST_QUOTE(list), (size_t)(*at - list) + 1);
-	if (length >= SERVER_SIZE)
-		return beest_fail(EINVAL, "server list %s has a part of %zu bytes: %zu are the "
-				  "limit", BEEST_QUOTE(list), length, SERVER_SIZE - 1);
-	memcpy(server, *at, length);
-	server[length] = '\0';
-	*at += length + 1;
-	return parse_server(server, endpoint);
-}
-
-static int refuse_repetition(const struct beest_hostport *list, size_t count)
+/* Of the servers of @list, the last one may be a repetition. */
+static int refuse_repetition(const struct beest_hostport *list, size_t last)
 {
 	size_t i;
 
-	for (i = 0; i < count; i++)
-		if (!strcmp(list[i].text, list[count].text))
-			return beest_fail(EINVAL, "server %s appears twice",
-					  BEEST_QUOTE(list[i].text));
+	for (i = 0; i < last; i++)
+		if (!strcmp(list[i].text, list[last].text))
+			return fail_server(list[last].text, "appears twice");
 	return 0;
 }
 
 int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t *count)
 {
+	char *copy = strdup(text), *rest = copy, *server;
 	struct beest_hostport *filled;
 	size_t i, parts = 1;
-	const char *at;
 	int ret = 0;
 
-	for (at = text; *at; at++)
-		parts += *at == ',';
-	if (parts > BEEST_HOSTPORTS_MAX)
-		return beest_fail(ERANGE, "%zu servers are listed: %d are the limit", parts,
-				  BEEST_HOSTPORTS_MAX);
+	for (i = 0; text[i]; i++)
+		parts += text[i] == ',';
 	filled = calloc(parts, sizeof(*filled));
-	if (!filled)
-		return beest_fail(ENOMEM, "no memory for %zu servers", parts);
+	if (!copy || !filled)
+		ret = beest_fail(ENOMEM, "no memory for %zu servers", parts);
+	else if (parts > BEEST_HOSTPORTS_MAX)
+		ret = beest_fail(ERANGE, "%zu servers are listed: %d are the limit", parts,
+				 BEEST_HOSTPORTS_MAX);
 
-	for (i = 0, at = text; ret == 0 && i < parts; i++) {
-		ret = next_server(&at, text, &filled[i]);
+	for (i = 0; ret == 0 && (server = strsep(&rest, ",")); i++) {
+		if (!*server)
+			ret = beest_fail(EINVAL, "server list %s has an empty part at byte %td",
+					 BEEST_QUOTE(text), server - copy + 1);
+		if (ret == 0)
+			ret = parse_server(server, &filled[i]);
 		if (ret == 0)
 			ret = refuse_repetition(filled, i);
 	}
+	free(copy);
 	if (ret < 0) {
 		free(filled);
 		return ret;

@@ -22,14 +22,13 @@
 
 int beest_table_name_check(const char *noun, const char *name)
 {
-	const char *control;
+	const char *control = name ? beest_text_control(name) : NULL;
 
 	if (!name || !name[0])
 		return beest_fail(EINVAL, "the %s name is empty", noun);
 	if (strlen(name) > NAME_MAX_BYTES)
 		return beest_fail(EINVAL, "the %s name %s has %zu bytes: %d are the limit",
 				  noun, BEEST_QUOTE(name), strlen(name), NAME_MAX_BYTES);
-	control = beest_text_control(name);
 	if (control)
 		return beest_fail(EINVAL, "the %s name %s has the control character 0x%02x at "
 				  "byte %td", noun, BEEST_QUOTE(name), *control,
@@ -121,10 +120,9 @@ static int table_grow(struct beest_table *table)
 int beest_table_add(struct beest_table *table, const struct beest_kind *kind,
 		    const char *name, struct beest_node *node)
 {
+	int ret = beest_table_name_check(kind->noun, name);
 	char *copy;
-	int ret;
 
-	ret = beest_table_name_check(kind->noun, name);
 	if (ret == 0)
 		ret = beest_table_name_available(table, kind, name);
 	if (ret == 0 && table->count == table->size)
@@ -157,7 +155,6 @@ struct beest_node *beest_table_find(const struct beest_table *table,
 {
 	struct beest_node *each, *node = beest_table_look(table, kind, name);
 	struct beest_nearest nearest;
-	const char *quoted;
 	bool any = false;
 
 	if (node)
@@ -171,15 +168,13 @@ struct beest_node *beest_table_find(const struct beest_table *table,
 		any = true;
 	}
 
-	quoted = BEEST_QUOTE(name);
-	if (!any)
-		beest_fail(ENOENT, "no %s is called %s; there is no %s at all", kind->noun,
-			   quoted, kind->noun);
-	else if (nearest.best)
+	if (nearest.best)
 		beest_fail(ENOENT, "no %s is called %s; the nearest name is '%s'", kind->noun,
-			   quoted, nearest.best);
+			   BEEST_QUOTE(name), nearest.best);
 	else
-		beest_fail(ENOENT, "no %s is called %s", kind->noun, quoted);
+		beest_fail(ENOENT, "no %s is called %s%s%s%s", kind->noun, BEEST_QUOTE(name),
+			   any ? "" : "; there is no ", any ? "" : kind->noun,
+			   any ? "" : " at all");
 	return NULL;
 }
 

@@ -81,10 +81,20 @@ static void test_far_words_are_no_help(void **state)
 	(void)state;
 	assert_null(nearest_key("gid_index"));
 	assert_null(nearest_key(""));
-	assert_null(nearest_key("qp"));
 	assert_null(nearest_key("qx1"));
 	assert_non_null(nearest_key("xxmeout"));
 	assert_null(nearest_key("xxxeout"));
+}
+
+/* Of a short word, one more byte may be missing at the end. */
+static void test_a_beginning_is_near(void **state)
+{
+	(void)state;
+	assert_string_equal(nearest_key("qp"), "qp0");
+	assert_null(nearest_key("q"));
+	assert_null(nearest_key("p0"));
+	assert_null(nearest_key("time"));
+	assert_string_equal(nearest_key("timeo"), "timeout");
 }
 
 static void test_overlong_words(void **state)
@@ -110,6 +120,7 @@ int main(void)
 		cmocka_unit_test(test_finds_the_nearest),
 		cmocka_unit_test(test_first_of_equals_wins),
 		cmocka_unit_test(test_far_words_are_no_help),
+		cmocka_unit_test(test_a_beginning_is_near),
 		cmocka_unit_test(test_overlong_words),
 	};
 

@@ -406,6 +406,12 @@ static void test_server_sentences(void **state)
 	refuses_servers("fe80::1");
 	assert_error_is("server 'fe80::1' is not an IPv6 address in brackets, as in "
 			"[::1]:11211");
+	refuses_servers("http://h:1");
+	assert_error_is("server 'http://h:1' is a URL, not host, host:port, [IPv6]:port or the "
+			"absolute path of a socket");
+	refuses_servers("a:1;b:2");
+	assert_error_is("server 'a:1;b:2' has a semicolon: commas separate servers");
+	takes_server("/run/a;b://c", "/run/a;b://c", "/run/a;b://c", 0);
 	refuses_servers("run/m.sock");
 	assert_error_is("server 'run/m.sock' is not host, host:port, [IPv6]:port or the "
 			"absolute path of a socket");
@@ -421,9 +427,8 @@ static void test_server_lengths(void **state)
 	takes_server(name, canonical, name, 11211);
 	refuses_servers(unit_repeat(name, 'a', 256));
 	assert_error_has("has a name of 256 bytes: 255 are the limit");
-	refuses_servers(unit_repeat(name, 'a', 299));
-	refuses_servers(unit_repeat(name, 'a', 300));
-	assert_error_has("has a part of 300 bytes: 299 are the limit");
+	refuses_servers(unit_repeat(name, 'a', 599));
+	assert_error_has("has a name of 599 bytes: 255 are the limit");
 
 	memcpy(unit_repeat(name, 'a', 290), "[fe80::1%", 9);
 	name[289] = ']';
