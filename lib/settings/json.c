@@ -27,8 +27,7 @@ struct beest_json {
 	char *text;
 	size_t length;
 	struct json_object *root;
-	struct json_object *sections;	/* the line of each section, by its name */
-	struct json_object *keys;	/* by section: the line of each key */
+	struct json_object *lines;	/* of "section" and of "section.key" */
 };
 
 /* ------------------------------------------------------------ reading --- */
@@ -38,31 +37,15 @@ static int fail_file(int err, const char *path, const char *wrong)
 	return beest_fail(err, "%s: %s", BEEST_QUOTE(path), wrong);
 }
 
-/* Asks for one byte more than is allowed, to see whether there is one. */
-static int read_text(struct beest_json *json, int fd)
+/*
+ * Only a regular file, so that neither a FIFO nor a terminal makes the program wait.  Asks for
+ * one byte more than is allowed, to see whether there is one.
+ */
+static int read_text(struct beest_json *json)
 {
-	ssize_t got;
-
-	json->text = malloc(BEEST_JSON_MAX + 2);
-	if (!json->text)
-		return fail_file(ENOMEM, json->path, "out of memory");
-
-	got = beest_file_read(fd, json->text, BEEST_JSON_MAX + 1);
-	if (got < 0)
-		return fail_file(-got, json->path, strerror(-got));
-	if (got > BEEST_JSON_MAX)
-		return fail_file(EFBIG, json->path, "larger than 1 MiB");
-
-	json->length = got;
-	json->text[got] = '\0';
-	return 0;
-}
-
-/* Only a regular file, so that neither a FIFO nor a terminal makes the program wait. */
-static int read_regular(struct beest_json *json)
-{
-	int ret, fd = open(json->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int ret = 0, fd = open(json->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat status;
+	ssize_t got;
 
 	if (fd < 0)
 		return fail_file(errno, json->path, strerror(errno));
@@ -73,8 +56,13 @@ static int read_regular(struct beest_json *json)
 		ret = fail_file(EISDIR, json->path, "a directory, not a file");
 	else if (!S_ISREG(status.st_mode))
 		ret = fail_file(EINVAL, json->path, "not a regular file");
+	got = ret < 0 ? 0 : beest_file_read(fd, json->text, BEEST_JSON_MAX + 1);
+	if (got < 0)
+		ret = fail_file((int)-got, json->path, strerror((int)-got));
+	else if (got > BEEST_JSON_MAX)
+		ret = fail_file(EFBIG, json->path, "larger than 1 MiB");
 	else
-		ret = read_text(json, fd);
+		json->length = (size_t)got;
 	close(fd);
 	return ret;
 }
@@ -92,42 +80,41 @@ struct scan {
 	unsigned int line;
 	int depth;
 	char before;			/* the last byte that was not blank */
-	char *section;			/* the name of the last one */
-	struct json_object *keys;	/* the lines of its keys */
+	char *section;			/* the name of the last one; NULL: none yet */
 };
 
-static int note_line(const struct scan *scan, struct json_object *lines, const char *key)
+/* "section.key", or "key" without a section, for free(3); NULL with a sentence. */
+static char *full_name(const char *section, const char *key, size_t length)
 {
-	bool is_section = lines == scan->json->sections;
-	struct json_object *first;
+	char *name;
 
-	if (json_object_object_get_ex(lines, key, &first))
-		return beest_fail(EBADMSG, "%s%s%s is given twice, first in line %d",
-				  is_section ? "" : scan->section, is_section ? "" : ".", key,
-				  json_object_get_int(first));
-	json_object_object_add(lines, key, json_object_new_int(scan->line));
-	return 0;
+	if (asprintf(&name, "%s%s%.*s", section ? section : "", section ? "." : "", (int)length,
+		     key) >= 0)
+		return name;
+	beest_fail(ENOMEM, "out of memory");
+	return NULL;
 }
 
-static int note_key(struct scan *scan, const char *start, size_t length)
+static int note_key(struct scan *scan, const char *key, size_t length)
 {
-	char *key = strndup(start, length);
-	int ret;
+	struct json_object *lines = scan->json->lines, *first;
+	char *name = full_name(scan->depth > 1 ? scan->section : NULL, key, length);
+	int ret = 0;
 
-	if (!key)
-		return beest_fail(ENOMEM, "out of memory");
+	if (!name)
+		return -ENOMEM;
+	if (json_object_object_get_ex(lines, name, &first))
+		ret = beest_fail(EBADMSG, "%s is given twice, first in line %d", name,
+				 json_object_get_int(first));
+	else
+		json_object_object_add(lines, name, json_object_new_int((int)scan->line));
 
-	if (scan->depth > 1) {
-		ret = note_line(scan, scan->keys, key);
-		free(key);
-		return ret;
+	if (scan->depth == 1) {
+		free(scan->section);
+		scan->section = name;
+	} else {
+		free(name);
 	}
-
-	free(scan->section);
-	scan->section = key;
-	scan->keys = json_object_new_object();
-	ret = note_line(scan, scan->json->sections, key);
-	json_object_object_add(scan->json->keys, key, scan->keys);
 	return ret;
 }
 
@@ -153,36 +140,29 @@ static int scan_string(struct scan *scan)
 
 	if (scan->depth > 2 || scan->at[strspn(scan->at, BLANKS)] != ':')
 		return 0;
-	if (scan->depth == 2 && !scan->keys)
+	if (scan->depth == 2 && !scan->section)
 		return 0;		/* in no section: json-c will refuse it */
 	if (escaped)
 		return beest_fail(EBADMSG, "a key is written without escapes");
 	return note_key(scan, start, scan->at - 1 - start);
 }
 
-/* Fractions and exponents are left to json-c: no setting has any. */
-static bool is_plain(const char *text, size_t length)
-{
-	static const char *const words[] = { "true", "false", "null" };
-	const char *digits = text + (*text == '-');
-	size_t count = strspn(digits, DIGITS), i;
-
-	if (count)
-		return (*digits != '0' || count == 1) &&
-		       (digits + count == text + length || strchr(".eE", digits[count]));
-
-	for (i = 0; i < BEEST_COUNT(words); i++)
-		if (strlen(words[i]) == length && !strncmp(words[i], text, length))
-			return true;
-	return false;
-}
-
-/* Refuses 01, 1-2, TRUE, NaN and text without quotes. */
+/*
+ * Refuses 01, 1-2, TRUE, NaN and text without quotes.  Fractions and exponents are left to
+ * json-c: no setting has any.
+ */
 static int scan_plain(struct scan *scan)
 {
-	size_t length = strspn(scan->at, PLAIN);
+	static const char *const words[] = { "true", "false", "null" };
+	size_t i, length = strspn(scan->at, PLAIN);
+	const char *digits = scan->at + (*scan->at == '-');
+	size_t count = strspn(digits, DIGITS);
+	bool good = count && (*digits != '0' || count == 1) &&
+		    (digits + count == scan->at + length || strchr(".eE", digits[count]));
 
-	if (!is_plain(scan->at, length))
+	for (i = 0; i < BEEST_COUNT(words); i++)
+		good |= strlen(words[i]) == length && !strncmp(words[i], scan->at, length);
+	if (!good)
 		return beest_fail(EBADMSG, "%.*s is not a JSON value; text needs double quotes",
 				  length > 30 ? 30 : (int)length, scan->at);
 	scan->at += length;
@@ -276,20 +256,21 @@ static int parse_text(struct beest_json *json)
 
 /* ------------------------------------------------------------ walking --- */
 
-static unsigned int line_of(struct json_object *lines, const char *key)
+static struct beest_json_entry entry_of(const struct beest_json *json, const char *section,
+					const char *key, struct json_object *value)
 {
+	struct beest_json_entry entry = { section, key, json_object_get_type(value), NULL, 0 };
+	char *name = key ? full_name(section, key, strlen(key)) : strdup(section);
 	struct json_object *line = NULL;
 
-	json_object_object_get_ex(lines, key, &line);
-	BEEST_INVARIANT(line);		/* the scan and json-c see the same keys */
-	return json_object_get_int(line);
-}
-
-static void fill_value(struct beest_json_entry *entry, struct json_object *value)
-{
-	entry->type = json_object_get_type(value);
-	entry->text = entry->type == json_type_string ? json_object_get_string(value) :
-		      json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOZERO);
+	if (name)
+		json_object_object_get_ex(json->lines, name, &line);
+	BEEST_INVARIANT(!name || line);		/* the scan and json-c see the same keys */
+	free(name);
+	entry.line = (unsigned int)json_object_get_int(line);
+	entry.text = entry.type == json_type_string ? json_object_get_string(value) :
+		     json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOZERO);
+	return entry;
 }
 
 void beest_json_walk(const struct beest_json *json,
@@ -297,24 +278,14 @@ void beest_json_walk(const struct beest_json *json,
 		     void *data)
 {
 	struct beest_json_entry entry;
-	struct json_object *keys;
 
 	json_object_object_foreach(json->root, section, values) {
-		entry.section = section;
-		entry.key = NULL;
-		entry.line = line_of(json->sections, section);
-		fill_value(&entry, values);
+		entry = entry_of(json, section, NULL, values);
 		visit(data, &entry);
 		if (entry.type != json_type_object)
 			continue;
-
-		json_object_object_get_ex(json->keys, section, &keys);
-		BEEST_INVARIANT(json_object_object_length(keys) ==
-				json_object_object_length(values));
 		json_object_object_foreach(values, key, value) {
-			entry.key = key;
-			entry.line = line_of(keys, key);
-			fill_value(&entry, value);
+			entry = entry_of(json, section, key, value);
 			visit(data, &entry);
 		}
 	}
@@ -349,32 +320,27 @@ int beest_json_open(struct beest_json **json, const char *path)
 		return fail_file(ENOMEM, path, "out of memory");
 
 	opened->path = strdup(path);
-	opened->sections = json_object_new_object();
-	opened->keys = json_object_new_object();
-	if (opened->path && opened->sections && opened->keys)
-		ret = read_regular(opened);
+	opened->text = calloc(1, BEEST_JSON_MAX + 2);
+	opened->lines = json_object_new_object();
+	if (opened->path && opened->text && opened->lines)
+		ret = read_text(opened);
 	else
 		ret = fail_file(ENOMEM, path, "out of memory");
 	if (!ret)
 		ret = scan_text(opened);
 	if (!ret)
 		ret = parse_text(opened);
-	if (ret < 0) {
+	if (ret < 0)
 		beest_json_close(opened);
-		return ret;
-	}
-
-	*json = opened;
-	return 0;
+	else
+		*json = opened;
+	return ret;
 }
 
 void beest_json_close(struct beest_json *json)
 {
-	if (!json)
-		return;
 	json_object_put(json->root);
-	json_object_put(json->sections);
-	json_object_put(json->keys);
+	json_object_put(json->lines);
 	free(json->text);
 	free(json->path);
 	free(json);

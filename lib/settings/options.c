@@ -34,7 +34,7 @@
 
 #define AT(member) .offset = offsetof(struct beest_options, member)
 #define QP(member) \
-	.per_transport = true, .offset = offsetof(struct beest_qp_options, member)
+	INT, .per_transport = true, .offset = offsetof(struct beest_qp_options, member)
 #define RANGE(low, high) .min = (low), .max = (high)
 #define INT .type = BEEST_OPTION_INT
 #define DURATION .type = BEEST_OPTION_DURATION
@@ -48,128 +48,129 @@ const char *const beest_options_roce_words[] = { "auto", "v1", "v2", NULL };
 const char *const beest_options_family_words[] = { "auto", "ipv4", "ipv6", NULL };
 static const char *const resolver_words[] = { "record", "rdmacm", NULL };
 
-const struct beest_option beest_option_rows[] = {
-	{ "cq_attr", "cq_depth", INT, AT(cq_depth), .preset = "512", RANGE(1, 4194304),
-	  .unit = "entries", .help = "size of a completion queue, cut to what the device has" },
+static int check_servers(const char *text)
+{
+	struct beest_hostport *list = NULL;
+	size_t count;
+	int ret = beest_parse_hostports(text, &list, &count);
 
-	{ "qp_init_attr", "qp_type", INT, QP(qp_type), .preset = "2", RANGE(2, 4),
+	free(list);
+	return ret;
+}
+
+const struct beest_option beest_option_rows[] = {
+	{ "cq_attr.cq_depth", INT, AT(cq_depth), .preset = "512", RANGE(1, 4194304),
+	  .help = "size of a completion queue, cut to what the device has" },
+
+	{ "qp_init_attr.qp_type", QP(qp_type), .preset = "2", RANGE(2, 4),
 	  .help = "transport: 2 RC, 3 UC, 4 UD" },
-	{ "qp_init_attr", "cap.max_send_wr", INT, QP(max_send_wr), .preset = "128",
-	  RANGE(0, 4194304), .unit = "requests",
+	{ "qp_init_attr.cap.max_send_wr", QP(max_send_wr), .preset = "128", RANGE(0, 4194304),
 	  .help = "size of the send queue, cut to what the device has" },
-	{ "qp_init_attr", "cap.max_recv_wr", INT, QP(max_recv_wr), .preset = "128",
-	  RANGE(0, 4194304), .unit = "requests",
+	{ "qp_init_attr.cap.max_recv_wr", QP(max_recv_wr), .preset = "128", RANGE(0, 4194304),
 	  .help = "size of the receive queue, cut to what the device has" },
-	{ "qp_init_attr", "cap.max_send_sge", INT, QP(max_send_sge), .preset = "1",
-	  RANGE(0, 1024), .unit = "elements",
+	{ "qp_init_attr.cap.max_send_sge", QP(max_send_sge), .preset = "1", RANGE(0, 1024),
 	  .help = "scatter/gather elements of a send request, cut to what the device has" },
-	{ "qp_init_attr", "cap.max_recv_sge", INT, QP(max_recv_sge), .preset = "1",
-	  RANGE(0, 1024), .unit = "elements",
+	{ "qp_init_attr.cap.max_recv_sge", QP(max_recv_sge), .preset = "1", RANGE(0, 1024),
 	  .help = "scatter/gather elements of a receive request, cut to what the device has" },
-	{ "qp_init_attr", "cap.max_inline_data", INT, QP(max_inline_data), .preset = "256",
-	  RANGE(0, 65536), .unit = "bytes",
+	{ "qp_init_attr.cap.max_inline_data", QP(max_inline_data), .preset = "256",
+	  RANGE(0, 65536),
 	  .help = "data sent within the request itself, cut to what the device has" },
 
-	{ "qp_attr", "path_mtu", INT, QP(path_mtu), AUTO, RANGE(1, 5),
-	  .help = "upper limit as in enum ibv_mtu: 1 256 bytes, ..., 5 4096 bytes; "
-		  "auto: what both ports have" },
-	{ "qp_attr", "rq_psn", INT, QP(rq_psn), AUTO, RANGE(0, 0xffffff),
+	{ "qp_attr.path_mtu", QP(path_mtu), AUTO, RANGE(1, 5),
+	  .help = "upper limit as in enum ibv_mtu: 1 256 bytes, ..., 5 4096 bytes; auto: "
+		  "what both ports have" },
+	{ "qp_attr.rq_psn", QP(rq_psn), AUTO, RANGE(0, 0xffffff),
 	  .help = "first packet sequence number to receive; auto: the peer's sq_psn" },
-	{ "qp_attr", "sq_psn", INT, QP(sq_psn), AUTO, RANGE(0, 0xffffff),
+	{ "qp_attr.sq_psn", QP(sq_psn), AUTO, RANGE(0, 0xffffff),
 	  .help = "first packet sequence number to send; auto: random" },
-	{ "qp_attr", "ah_attr.is_global", INT, QP(is_global), .preset = "0", RANGE(0, 1),
+	{ "qp_attr.ah_attr.is_global", QP(is_global), .preset = "0", RANGE(0, 1),
 	  .help = "1: a global routing header even where none is needed" },
-	{ "qp_attr", "ah_attr.sl", INT, QP(sl), .preset = "0", RANGE(0, 15),
+	{ "qp_attr.ah_attr.sl", QP(sl), .preset = "0", RANGE(0, 15),
 	  .help = "service level" },
-	{ "qp_attr", "ah_attr.src_path_bits", INT, QP(src_path_bits), .preset = "0",
-	  RANGE(0, 127), .help = "source path bits, where the port has an LMC" },
-	{ "qp_attr", "ah_attr.static_rate", INT, QP(static_rate), .preset = "0", RANGE(0, 63),
+	{ "qp_attr.ah_attr.src_path_bits", QP(src_path_bits), .preset = "0", RANGE(0, 127),
+	  .help = "source path bits, where the port has an LMC" },
+	{ "qp_attr.ah_attr.static_rate", QP(static_rate), .preset = "0", RANGE(0, 63),
 	  .help = "limit of the rate as in enum ibv_rate; 0: that of the port" },
-	{ "qp_attr", "max_dest_rd_atomic", INT, QP(max_dest_rd_atomic), .preset = "16",
-	  RANGE(0, 255), .unit = "requests",
+	{ "qp_attr.max_dest_rd_atomic", QP(max_dest_rd_atomic), .preset = "16", RANGE(0, 255),
 	  .help = "reads and atomics served at once, cut to what the device has" },
-	{ "qp_attr", "max_rd_atomic", INT, QP(max_rd_atomic), .preset = "16",
-	  RANGE(0, 255), .unit = "requests",
+	{ "qp_attr.max_rd_atomic", QP(max_rd_atomic), .preset = "16", RANGE(0, 255),
 	  .help = "reads and atomics under way at once, cut to what both ends have" },
-	{ "qp_attr", "min_rnr_timer", INT, QP(min_rnr_timer), .preset = "12", RANGE(0, 31),
-	  .help = "code of the wait asked of a sender that found no receive; "
-		  "12: 0.64 ms" },
-	{ "qp_attr", "timeout", INT, QP(timeout), .preset = "14", RANGE(0, 31),
-	  .unit = "4.096 us * 2^timeout",
+	{ "qp_attr.min_rnr_timer", QP(min_rnr_timer), .preset = "12", RANGE(0, 31),
+	  .help = "code of the wait asked of a sender that found no receive; 12: 0.64 ms" },
+	{ "qp_attr.timeout", QP(timeout), .preset = "14", RANGE(0, 31),
 	  .help = "wait for an acknowledgement; 0: for ever" },
-	{ "qp_attr", "retry_cnt", INT, QP(retry_cnt), .preset = "7", RANGE(0, 7),
-	  .unit = "attempts", .help = "retransmissions before a send fails" },
-	{ "qp_attr", "rnr_retry", INT, QP(rnr_retry), .preset = "7", RANGE(0, 7),
-	  .unit = "attempts",
+	{ "qp_attr.retry_cnt", QP(retry_cnt), .preset = "7", RANGE(0, 7),
+	  .help = "retransmissions before a send fails" },
+	{ "qp_attr.rnr_retry", QP(rnr_retry), .preset = "7", RANGE(0, 7),
 	  .help = "attempts while the receiver is not ready; 7: for ever" },
-	{ "qp_attr", "pkey", INT, QP(pkey), AUTO, RANGE(1, 0xffff),
+	{ "qp_attr.pkey", QP(pkey), AUTO, RANGE(1, 0xffff),
 	  .help = "partition key; auto: the first full member, else the first limited one" },
-	{ "qp_attr", "traffic_class", INT, QP(traffic_class), .preset = "0",
-	  RANGE(0, 255), .help = "traffic class of the global routing header" },
-	{ "qp_attr", "hop_limit", INT, QP(hop_limit), .preset = "64", RANGE(1, 255),
-	  .unit = "hops", .help = "hop limit of the global routing header" },
-	{ "qp_attr", "flow_label", INT, QP(flow_label), .preset = "0", RANGE(0, 0xfffff),
+	{ "qp_attr.traffic_class", QP(traffic_class), .preset = "0", RANGE(0, 255),
+	  .help = "traffic class of the global routing header" },
+	{ "qp_attr.hop_limit", QP(hop_limit), .preset = "64", RANGE(1, 255),
+	  .help = "hop limit of the global routing header" },
+	{ "qp_attr.flow_label", QP(flow_label), .preset = "0", RANGE(0, 0xfffff),
 	  .help = "flow label of the global routing header" },
 	/* With the top bit set, the kernel puts a privileged key in its place. */
-	{ "qp_attr", "qkey", INT, QP(qkey), .preset = "0x11111111",
-	  RANGE(0, 0x7fffffff), .help = "queue key of datagrams" },
-	{ "qp_attr", "access_flags", INT, QP(access_flags), AUTO, RANGE(0, 0x1fffff),
+	{ "qp_attr.qkey", QP(qkey), .preset = "0x11111111", RANGE(0, 0x7fffffff),
+	  .help = "queue key of datagrams" },
+	{ "qp_attr.access_flags", QP(access_flags), AUTO, RANGE(0, 0x1fffff),
 	  .help = "enum ibv_access_flags; auto: all that transport and device allow" },
 
-	{ "mr", "huge_pages", INT, AT(mr_huge_pages), .preset = "0", RANGE(0, 1),
+	{ "mr.huge_pages", INT, AT(mr_huge_pages), .preset = "0", RANGE(0, 1),
 	  .help = "1: buffers of the library in huge pages" },
 
-	{ "device", "name", VARIABLE("HARTEBEEST_DEVICE"), STRING, AT(device_name),
-	  .help = "device or device:port, such as mlx5_0:1; "
-		  "not given: the first port that is up" },
-	{ "device", "gid", VARIABLE("HARTEBEEST_GID"), STRING, AT(device_gid),
-	  .preset = "auto",
-	  .help = "which GID: auto, index:3, gid:fe80::1, ip:10.0.0.5, "
-		  "subnet:10.0.0.0/24 or netdev:ib0" },
-	{ "device", "addr", VARIABLE("HARTEBEEST_ADDR"), STRING, AT(device_addr),
+	{ "device.name", VARIABLE("HARTEBEEST_DEVICE"), STRING, AT(device_name),
+	  .help = "device or device:port, such as mlx5_0:1; not given: the first port that "
+		  "is up" },
+	{ "device.gid", VARIABLE("HARTEBEEST_GID"), STRING, AT(device_gid), .preset = "auto",
+	  .help = "which GID: auto, index:3, gid:fe80::1, ip:10.0.0.5, subnet:10.0.0.0/24 or "
+		  "netdev:ib0" },
+	{ "device.addr", VARIABLE("HARTEBEEST_ADDR"), STRING, AT(device_addr),
 	  .help = "this end's IP address, which chooses device, port and GID" },
-	{ "device", "resolver", VARIABLE("HARTEBEEST_RESOLVER"), WORD(resolver_words),
+	{ "device.resolver", VARIABLE("HARTEBEEST_RESOLVER"), WORD(resolver_words),
 	  AT(device_resolver), .preset = "record",
 	  .help = "where the path to a peer comes from: its record, or rdma_cm" },
-	{ "device", "roce", WORD(beest_options_roce_words), AT(device_roce), .preset = "auto",
+	{ "device.roce", WORD(beest_options_roce_words), AT(device_roce), .preset = "auto",
 	  .help = "RoCE version" },
-	{ "device", "family", WORD(beest_options_family_words), AT(device_family), .preset = "auto",
-	  .help = "address family of a RoCE GID" },
+	{ "device.family", WORD(beest_options_family_words), AT(device_family),
+	  .preset = "auto", .help = "address family of a RoCE GID" },
 
-	{ "device", "events", INT, AT(device_events), .preset = "1", RANGE(0, 1),
+	{ "device.events", INT, AT(device_events), .preset = "1", RANGE(0, 1),
 	  .help = "0: the program reads the device's asynchronous events itself" },
 
-	{ "exchange", "servers", VARIABLE("HARTEBEEST_EXC_IP_PORT"), STRING, AT(servers),
-	  .help = "Memcached servers: host:port, [IPv6]:port or socket path, "
-		  "separated by commas" },
-	{ "exchange", "user", VARIABLE("HARTEBEEST_EXC_USER"), STRING, AT(user),
+	{ "exchange.servers", VARIABLE("HARTEBEEST_EXC_IP_PORT"), STRING, AT(servers),
+	  .check = check_servers,
+	  .help = "Memcached servers: host:port, [IPv6]:port or socket path, separated by "
+		  "commas" },
+	{ "exchange.user", VARIABLE("HARTEBEEST_EXC_USER"), STRING, AT(user),
 	  .help = "name for servers that demand a login (SASL)" },
-	{ "exchange", "password_file", VARIABLE("HARTEBEEST_EXC_PASSWORD_FILE"), STRING,
+	{ "exchange.password_file", VARIABLE("HARTEBEEST_EXC_PASSWORD_FILE"), STRING,
 	  AT(password_file), .help = "file whose first line is the password" },
-	{ "exchange", "password", VARIABLE("HARTEBEEST_EXC_PASSWORD"), SECRET, AT(password),
+	{ "exchange.password", VARIABLE("HARTEBEEST_EXC_PASSWORD"), SECRET, AT(password),
 	  .help = "the password itself, from the environment only; a file is better" },
-	{ "exchange", "timeout", VARIABLE("HARTEBEEST_TIMEOUT"), DURATION, AT(timeout),
+	{ "exchange.timeout", VARIABLE("HARTEBEEST_TIMEOUT"), DURATION, AT(timeout),
 	  .preset = "30s", RANGE(BEEST_MS, 30 * BEEST_DAY),
 	  .help = "limit of every wait for a server or a peer" },
-	{ "exchange", "ttl", DURATION, AT(ttl), .preset = "1d", RANGE(BEEST_SECOND, BEEST_TTL_MAX),
+	{ "exchange.ttl", DURATION, AT(ttl), .preset = "1d",
+	  RANGE(BEEST_SECOND, BEEST_TTL_MAX),
 	  .help = "life of what is published, renewed while in use" },
 
-	{ "poll", "timeout", DURATION, AT(poll_timeout), .preset = "1h",
+	{ "poll.timeout", DURATION, AT(poll_timeout), .preset = "1h",
 	  RANGE(0, 30 * BEEST_DAY),
 	  .help = "limit of the compatibility interface's polls; 0: none" },
 
-	{ "job", "participants", VARIABLE("HARTEBEEST_PARTICIPANTS"), STRING,
-	  AT(participants), .help = "ids of all ranks, such as 0,1 or 0-63" },
-	{ "job", "nparticipants", VARIABLE("HARTEBEEST_NPARTICIPANTS"), INT,
-	  AT(nparticipants), RANGE(1, BEEST_IDS_MAX), .unit = "ranks",
-	  .help = "how many ranks there are, with ids from 0" },
-	{ "job", "rank", VARIABLE("HARTEBEEST_NID"), INT, AT(rank), RANGE(0, INT32_MAX),
+	{ "job.participants", VARIABLE("HARTEBEEST_PARTICIPANTS"), STRING, AT(participants),
+	  .help = "ids of all ranks, such as 0,1 or 0-63" },
+	{ "job.nparticipants", VARIABLE("HARTEBEEST_NPARTICIPANTS"), INT, AT(nparticipants),
+	  RANGE(1, BEEST_IDS_MAX), .help = "how many ranks there are, with ids from 0" },
+	{ "job.rank", VARIABLE("HARTEBEEST_NID"), INT, AT(rank), RANGE(0, INT32_MAX),
 	  .help = "id of this process" },
-	{ "job", "id", VARIABLE("HARTEBEEST_JOB"), STRING, AT(job),
+	{ "job.id", VARIABLE("HARTEBEEST_JOB"), STRING, AT(job),
 	  .help = "name of this run; not given: the launcher's job and step" },
 
-	{ "log", "level", VARIABLE("HARTEBEEST_LOG"), LEVEL, AT(log_level),
-	  .preset = "none", .help = "none, error, warn, info or debug" },
+	{ "log.level", VARIABLE("HARTEBEEST_LOG"), LEVEL, AT(log_level), .preset = "none",
+	  .help = "none, error, warn, info or debug" },
 };
 
 const size_t beest_option_count = BEEST_COUNT(beest_option_rows);
@@ -243,13 +244,17 @@ static int check_word(const struct beest_option *row, const char *text)
 
 static int set_string(const struct beest_option *row, const char *text, void *value)
 {
-	char **string = value;
-	char *copy;
+	char **string = value, *copy;
+	int ret = 0;
 
-	if (row->words && check_word(row, text) < 0)
-		return -EINVAL;
-	if (!*text)
-		return beest_fail(EINVAL, "'' is not a value; leave it out instead");
+	if (row->words)
+		ret = check_word(row, text);
+	else if (!*text)
+		ret = beest_fail(EINVAL, "'' is not a value; leave it out instead");
+	else if (row->check)
+		ret = row->check(text);
+	if (ret < 0)
+		return ret;
 
 	copy = strdup(text);
 	if (!copy)
@@ -263,36 +268,6 @@ static int set_level(const struct beest_option *row, const char *text, void *val
 {
 	(void)row;
 	return beest_log_level(text, value);
-}
-
-/* "": not given. */
-static void value_text(const struct beest_option *row, const void *value, char *text, size_t size)
-{
-	const int64_t *number = value;
-	char *const *string = value;
-
-	text[0] = '\0';
-	switch (row->type) {
-	case BEEST_OPTION_INT:
-		if (*number != BEEST_AUTO)
-			snprintf(text, size, "%" PRId64, *number);
-		else if (row->automatic)
-			snprintf(text, size, "auto");
-		break;
-	case BEEST_OPTION_DURATION:
-		beest_parse_duration_text(*number, text, size);
-		break;
-	case BEEST_OPTION_LEVEL:
-		snprintf(text, size, "%s", beest_log_level_name((int)*number));
-		break;
-	case BEEST_OPTION_STRING:
-	case BEEST_OPTION_WORD:
-		snprintf(text, size, "%s", *string ? *string : "");
-		break;
-	case BEEST_OPTION_SECRET:
-		snprintf(text, size, "%s", *string ? "(hidden)" : "");
-		break;
-	}
 }
 
 /* What a value of each type is in JSON, and how it goes from text to memory. */
@@ -312,6 +287,26 @@ static const struct {
 	[BEEST_OPTION_SECRET] = { json_type_string, "text in quotes", true, set_string },
 };
 
+/* "": not given. */
+static void value_text(const struct beest_option *row, const void *value, char *text, size_t size)
+{
+	const int64_t *number = value;
+	char *const *string = value;
+
+	if (row->type == BEEST_OPTION_SECRET)
+		snprintf(text, size, "%s", *string ? "(hidden)" : "");
+	else if (types[row->type].owned)
+		snprintf(text, size, "%s", *string ? *string : "");
+	else if (row->type == BEEST_OPTION_DURATION)
+		beest_parse_duration_text(*number, text, size);
+	else if (row->type == BEEST_OPTION_LEVEL)
+		snprintf(text, size, "%s", beest_log_level_name((int)*number));
+	else if (*number == BEEST_AUTO)
+		snprintf(text, size, "%s", row->automatic ? "auto" : "");
+	else
+		snprintf(text, size, "%" PRId64, *number);
+}
+
 /* ------------------------------------------------- names, and nearest --- */
 
 /* What "section.key" or "section.rc:key" means. */
@@ -321,166 +316,144 @@ struct place {
 	bool exact;		/* one transport was named */
 };
 
-static const char *const prefixes[BEEST_TRANSPORTS] = {
+static const char *const prefixes[BEEST_TRANSPORTS + 1] = {
 	[BEEST_RC] = "rc:",
 	[BEEST_UC] = "uc:",
 	[BEEST_UD] = "ud:",
+	[BEEST_TRANSPORTS] = "",
 };
-
-/* The transport that @key begins with, BEEST_TRANSPORTS: none; *bare: the rest. */
-static int transport_of(const char *key, const char **bare)
-{
-	int i;
-
-	*bare = key;
-	for (i = 0; i < BEEST_TRANSPORTS; i++)
-		if (!strncmp(key, prefixes[i], strlen(prefixes[i]))) {
-			*bare = key + strlen(prefixes[i]);
-			break;
-		}
-	return i;
-}
 
 #define NAME_SIZE 160
 
-static void name_of(const struct beest_option *row, char *name)
+/* "qp_attr.rc:timeout" -> "qp_attr.timeout", BEEST_RC.  BEEST_TRANSPORTS: none is named. */
+static int split_name(const char *name, char plain[NAME_SIZE])
 {
-	snprintf(name, NAME_SIZE, "%s.%s", row->section, row->key);
+	const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
+	int transport = BEEST_RC;
+
+	while (strncmp(key, prefixes[transport], strlen(prefixes[transport])))
+		transport++;
+	snprintf(plain, NAME_SIZE, "%.*s%s", (int)(key - name), name,
+		 key + strlen(prefixes[transport]));
+	return transport;
 }
 
-static void key_of(const struct beest_option *row, char *name)
+static struct place place_of(const struct beest_option *row)
 {
-	snprintf(name, NAME_SIZE, "%s", row->key);
+	return (struct place){ row, BEEST_RC, row->per_transport ? BEEST_UD : BEEST_RC, false };
 }
 
-/* "max_send_wr" of "cap.max_send_wr" */
-static void tail_of(const struct beest_option *row, char *name)
+static bool find_place(const char *name, struct place *place)
 {
-	const char *dot = strrchr(row->key, '.');
-
-	snprintf(name, NAME_SIZE, "%s", dot ? dot + 1 : row->key);
-}
-
-static const struct beest_option *nearest_by(const char *word,
-	void (*form)(const struct beest_option *row, char *name))
-{
-	const struct beest_option *row, *best = NULL;
-	struct beest_nearest nearest;
-	char name[NAME_SIZE];
-	size_t distance;
-
-	beest_nearest_start(&nearest, word);
-	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++) {
-		form(row, name);
-		distance = nearest.distance;
-		beest_nearest_offer(&nearest, name);
-		if (nearest.distance < distance)
-			best = row;
-	}
-	return best;
-}
-
-/* For a typing error, the right key in the wrong section, or a key without "cap.". */
-static const struct beest_option *nearest_row(const char *section, const char *key)
-{
-	const struct beest_option *row;
-	char word[NAME_SIZE];
-
-	snprintf(word, sizeof(word), "%s.%s", section, key);
-	row = nearest_by(word, name_of);
-	if (!row)
-		row = nearest_by(key, key_of);
-	if (!row)
-		row = nearest_by(key, tail_of);
-	return row;
-}
-
-#define CANDIDATES 3
-#define CANDIDATES_SIZE (CANDIDATES * NAME_SIZE)
-
-/* Lists the options whose key is @word, whatever their section; false: there are none. */
-static bool list_homes(const char *word, char *list, size_t size)
-{
-	const struct beest_option *homes[CANDIDATES];
-	struct beest_text text;
-	size_t count = 0, i;
-	char tail[NAME_SIZE];
-
-	for (i = 0; i < ROWS && count < CANDIDATES; i++) {
-		tail_of(&beest_option_rows[i], tail);
-		if (!strcmp(tail, word) || !strcmp(beest_option_rows[i].key, word))
-			homes[count++] = &beest_option_rows[i];
-	}
-
-	beest_text_start(&text, list, size);
-	for (i = 0; i < count; i++)
-		beest_text_add(&text, "%s%s.%s", i == 0 ? "" : i + 1 < count ? ", " : " or ",
-			       homes[i]->section, homes[i]->key);
-	return count > 0;
-}
-
-static int fail_unknown(int err, const char *section, const char *key)
-{
-	const struct beest_option *row;
-	char name[2 * NAME_SIZE], homes[CANDIDATES_SIZE];
-	const char *prefix = "";
-	const char *bare;
-	int transport = transport_of(key, &bare);
-
-	snprintf(name, sizeof(name), "%s%s%s", section, *section ? "." : "", key);
-	if (list_homes(name, homes, sizeof(homes)))
-		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
-				  homes);
-
-	row = nearest_row(section, bare);
-	if (!row)
-		return beest_fail(err, "unknown option %s", BEEST_QUOTE(name));
-
-	if (row->per_transport && transport < BEEST_TRANSPORTS)
-		prefix = prefixes[transport];
-	return beest_fail(err, "unknown option %s; the nearest is %s.%s%s", BEEST_QUOTE(name),
-			  row->section, prefix, row->key);
-}
-
-static bool find_place(const char *section, const char *key, struct place *place)
-{
-	const char *bare;
-	int transport = transport_of(key, &bare);
 	const struct beest_option *row = beest_option_rows, *end = row + ROWS;
+	char plain[NAME_SIZE];
+	int transport = split_name(name, plain);
 
-	while (row < end && (strcmp(row->section, section) || strcmp(row->key, bare)))
+	while (row < end && strcmp(row->name, plain))
 		row++;
-	place->row = row;
-	place->exact = transport < BEEST_TRANSPORTS;
-	if (row == end || (place->exact && !row->per_transport))
+	if (row == end || (transport < BEEST_TRANSPORTS && !row->per_transport))
 		return false;
 
-	place->first = place->exact ? transport : BEEST_RC;
-	place->last = place->exact || !row->per_transport ? place->first : BEEST_UD;
+	*place = place_of(row);
+	if (transport < BEEST_TRANSPORTS)
+		*place = (struct place){ row, transport, transport, true };
 	return true;
 }
 
-/* Splits at the first dot: sections have none, keys may.  @err: for an unknown name. */
-static int find_name(int err, const char *name, struct place *place)
+static const char *tail_of(const char *name)
 {
-	const char *dot = strchr(name, '.');
-	char section[NAME_SIZE];
+	const char *dot = strrchr(name, '.');
 
-	if (!dot || (size_t)(dot - name) >= sizeof(section))
-		return fail_unknown(err, "", name);
+	return dot ? dot + 1 : name;
+}
 
-	snprintf(section, sizeof(section), "%.*s", (int)(dot - name), name);
-	return find_place(section, dot + 1, place) ? 0 : fail_unknown(err, section, dot + 1);
+/* For a typing error, the right key in the wrong section, or a key without "cap.". */
+static const struct beest_option *nearest_row(const char *plain)
+{
+	const struct beest_option *row, *best = NULL, *end = beest_option_rows + ROWS;
+	struct beest_nearest nearest;
+
+	beest_nearest_start(&nearest, plain);
+	for (row = beest_option_rows; row < end; row++)
+		if (beest_nearest_offer(&nearest, row->name))
+			best = row;
+	if (best)
+		return best;
+
+	beest_nearest_start(&nearest, tail_of(plain));
+	for (row = beest_option_rows; row < end; row++)
+		if (beest_nearest_offer(&nearest, tail_of(row->name)))
+			best = row;
+	return best;
+}
+
+#define HOMES 3
+#define HOMES_SIZE (HOMES * NAME_SIZE)
+
+/* "a.timeout, b.timeout or c.timeout", the options that end in @word; false: there are none. */
+static bool list_homes(const char *word, char *list)
+{
+	const char *homes[HOMES], *name;
+	size_t i, count = 0, length = strlen(word);
+	struct beest_text text;
+
+	for (i = 0; i < ROWS && count < HOMES; i++) {
+		name = beest_option_rows[i].name;
+		if (strlen(name) > length && !strcmp(name + strlen(name) - length, word) &&
+		    name[strlen(name) - length - 1] == '.')
+			homes[count++] = name;
+	}
+
+	beest_text_start(&text, list, HOMES_SIZE);
+	for (i = 0; i < count; i++)
+		beest_text_add(&text, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ",
+			       homes[i]);
+	return count > 0;
+}
+
+static int fail_unknown(int err, const char *name)
+{
+	char plain[NAME_SIZE], homes[HOMES_SIZE];
+	const struct beest_option *row;
+	int transport = split_name(name, plain), length;
+
+	if (list_homes(name, homes))
+		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
+				  homes);
+	row = nearest_row(plain);
+	if (!row)
+		return beest_fail(err, "unknown option %s", BEEST_QUOTE(name));
+
+	length = (int)strcspn(row->name, ".") + 1;
+	return beest_fail(err, "unknown option %s; the nearest is %.*s%s%s", BEEST_QUOTE(name),
+			  length, row->name, row->per_transport ? prefixes[transport] : "",
+			  row->name + length);
 }
 
 /* ------------------------------------------------- one source at a time - */
 
-/* What one source has set so far. */
+/* What has been read so far. */
 struct reading {
 	struct beest_options *options;
-	const char *source;
-	bool exact[SLOTS];	/* by a key with a prefix, which wins over one without */
+	const char *source;		/* that is being read */
+	bool exact[SLOTS];		/* set by a key with a prefix, which wins over one without */
+	int ret;			/* the first failure; the rest is read nevertheless */
+	char sentence[BEEST_ERROR_SIZE];
 };
+
+static void begin_source(struct reading *reading, const char *source)
+{
+	reading->source = source;
+	memset(reading->exact, 0, sizeof(reading->exact));
+}
+
+static void keep_failure(struct reading *reading, int ret)
+{
+	if (ret >= 0 || reading->ret < 0)
+		return;
+	reading->ret = ret;
+	snprintf(reading->sentence, sizeof(reading->sentence), "%s", beest_error_text());
+}
 
 /* "rc:qp_type" can only say 2. */
 static int check_qp_type(const struct place *place, const char *text)
@@ -488,7 +461,7 @@ static int check_qp_type(const struct place *place, const char *text)
 	static const int numbers[BEEST_TRANSPORTS] = { 2, 3, 4 };
 	int64_t number;
 
-	if (!place->exact || strcmp(place->row->key, "qp_type") ||
+	if (!place->exact || strcmp(tail_of(place->row->name), "qp_type") ||
 	    beest_parse_int(text, 0, INT64_MAX, &number) < 0 ||
 	    number == numbers[place->first])
 		return 0;
@@ -496,56 +469,31 @@ static int check_qp_type(const struct place *place, const char *text)
 			  prefixes[place->first], numbers[place->first]);
 }
 
-static int set_slot(struct reading *reading, const struct place *place, int transport,
-		    const char *text)
-{
-	size_t slot = slot_of(place->row, transport);
-	int ret;
-
-	BEEST_INVARIANT(slot < SLOTS && (place->row->per_transport || transport == BEEST_RC));
-	if (reading->exact[slot] && !place->exact)
-		return 0;
-
-	ret = types[place->row->type].set(place->row, text,
-		(void *)value_at(reading->options, place->row, transport));
-	if (ret < 0)
-		return ret;
-	reading->exact[slot] = place->exact;
-	reading->options->source[slot] = reading->source;
-	return 0;
-}
-
 static int set_place(struct reading *reading, const struct place *place, const char *text)
 {
-	int ret = check_qp_type(place, text);
-	int transport;
+	int transport, ret = check_qp_type(place, text);
+	size_t slot;
 
-	for (transport = place->first; !ret && transport <= place->last; transport++)
-		ret = set_slot(reading, place, transport, text);
+	for (transport = place->first; !ret && transport <= place->last; transport++) {
+		slot = slot_of(place->row, transport);
+		BEEST_INVARIANT(slot < SLOTS);
+		if (reading->exact[slot] && !place->exact)
+			continue;
+		ret = types[place->row->type].set(place->row, text,
+			(void *)value_at(reading->options, place->row, transport));
+		if (ret < 0)
+			break;
+		reading->exact[slot] = place->exact;
+		reading->options->source[slot] = reading->source;
+	}
 	return ret;
 }
 
-/* The first failure; the rest is read nevertheless. */
-struct failure {
-	int ret;
-	char text[BEEST_ERROR_SIZE];
-};
-
-static void keep_failure(struct failure *failure, int ret)
+static int set_presets(struct reading *reading)
 {
-	if (ret >= 0 || failure->ret < 0)
-		return;
-	failure->ret = ret;
-	snprintf(failure->text, sizeof(failure->text), "%s", beest_error_text());
-}
-
-/* ------------------------------------------------------------- preset --- */
-
-static int set_presets(struct beest_options *options)
-{
-	struct reading reading = { options, "preset", { false } };
-	struct place place = { NULL, BEEST_RC, BEEST_RC, false };
+	struct beest_options *options = reading->options;
 	const struct beest_option *row;
+	struct place place;
 	int ret = 0;
 	size_t i;
 
@@ -553,34 +501,17 @@ static int set_presets(struct beest_options *options)
 	if (!options->source)
 		return beest_fail(ENOMEM, "out of memory");
 
+	begin_source(reading, "preset");
 	for (i = 0; i < SLOTS; i++)
-		options->source[i] = reading.source;
+		options->source[i] = reading->source;
 	for (row = beest_option_rows; !ret && row < beest_option_rows + ROWS; row++) {
-		place.row = row;
-		place.last = row->per_transport ? BEEST_UD : BEEST_RC;
+		place = place_of(row);
 		if (row->preset)
-			ret = set_place(&reading, &place, row->preset);
+			ret = set_place(reading, &place, row->preset);
 		else if (row->type == BEEST_OPTION_INT)
 			*(int64_t *)value_at(options, row, 0) = BEEST_AUTO;
 	}
 	return ret;
-}
-
-/* --------------------------------------------------------------- file --- */
-
-static int check_type(const struct beest_option *row, const struct beest_json_entry *entry)
-{
-	char found[128];
-
-	if (entry->type == types[row->type].json)
-		return 0;
-	if (row->automatic && entry->type == json_type_string &&
-	    !strcmp(entry->text, "auto"))
-		return 0;
-
-	return beest_fail(EINVAL, "found %s, expected %s%s",
-			  beest_json_found(entry, found, sizeof(found)),
-			  types[row->type].expected, row->automatic ? " or \"auto\"" : "");
 }
 
 /* Secrets do not belong into files that people copy and show, nor into source code. */
@@ -589,17 +520,38 @@ static int check_secret(const struct beest_option *row)
 	if (row->type != BEEST_OPTION_SECRET)
 		return 0;
 	return beest_fail(EINVAL, "is read from environment %s only; a separate file is better: "
-			  "%s.%s_file", row->environment, row->section, row->key);
+			  "%s_file", row->environment, row->name);
 }
 
+/* --------------------------------------------------------------- file --- */
+
+static int check_type(const struct beest_option *row, const struct beest_json_entry *entry)
+{
+	char found[128];
+
+	if (entry->type == types[row->type].json ||
+	    (row->automatic && entry->type == json_type_string && !strcmp(entry->text, "auto")))
+		return 0;
+	return beest_fail(EINVAL, "found %s, expected %s%s",
+			  beest_json_found(entry, found, sizeof(found)),
+			  types[row->type].expected, row->automatic ? " or \"auto\"" : "");
+}
+
+/*
+ * Only the first failure is reported, so later unknown keys need no sentence: the search for
+ * the nearest name of each would take seconds in a large file.
+ */
 static int set_entry(struct reading *reading, const struct beest_json_entry *entry)
 {
+	char name[NAME_SIZE];
 	struct place place;
 	int ret;
 
-	if (!find_place(entry->section, entry->key, &place))
-		return beest_fail_prefix(fail_unknown(EINVAL, entry->section, entry->key),
-					 "%s:%u", reading->source, entry->line);
+	snprintf(name, sizeof(name), "%s.%s", entry->section, entry->key);
+	if (!find_place(name, &place))
+		return reading->ret < 0 ? reading->ret :
+		       beest_fail_prefix(fail_unknown(EINVAL, name), "%s:%u", reading->source,
+					 entry->line);
 
 	ret = check_secret(place.row);
 	if (!ret)
@@ -607,106 +559,93 @@ static int set_entry(struct reading *reading, const struct beest_json_entry *ent
 	if (!ret)
 		ret = set_place(reading, &place, entry->text);
 	if (ret < 0)
-		return beest_fail_prefix(ret, "%s:%u: %s.%s", reading->source, entry->line,
-					 entry->section, entry->key);
-	return 0;
+		beest_fail_prefix(ret, "%s:%u: %s", reading->source, entry->line, name);
+	return ret;
 }
 
 /* An option without its section also looks like a section. */
 static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
 {
-	char homes[CANDIDATES_SIZE], found[128];
+	char homes[HOMES_SIZE], found[128], section[NAME_SIZE], best[NAME_SIZE] = "";
 	struct beest_nearest nearest;
 	size_t i;
+	int ret;
 
 	beest_nearest_start(&nearest, entry->section);
-	for (i = 0; i < ROWS; i++)
-		beest_nearest_offer(&nearest, beest_option_rows[i].section);
-
-	if (nearest.best && !nearest.distance) {
-		if (entry->type == json_type_object)
-			return 0;
-		return beest_fail(EINVAL, "%s:%u: %s: found %s, expected an object",
-				  reading->source, entry->line, entry->section,
-				  beest_json_found(entry, found, sizeof(found)));
+	for (i = 0; i < ROWS && nearest.distance; i++) {
+		snprintf(section, sizeof(section), "%.*s",
+			 (int)strcspn(beest_option_rows[i].name, "."), beest_option_rows[i].name);
+		if (beest_nearest_offer(&nearest, section))
+			strcpy(best, section);
 	}
-	if (list_homes(entry->section, homes, sizeof(homes)))
-		return beest_fail(EINVAL, "%s:%u: unknown section %s; did you mean %s?",
-				  reading->source, entry->line, BEEST_QUOTE(entry->section),
-				  homes);
-	return beest_fail(EINVAL, "%s:%u: unknown section %s%s%s", reading->source, entry->line,
-			  BEEST_QUOTE(entry->section), nearest.best ? "; the nearest is " : "",
-			  nearest.best ? nearest.best : "");
+
+	if (!nearest.distance && entry->type == json_type_object)
+		return 0;
+	if (!nearest.distance)
+		ret = beest_fail(EINVAL, "%s: found %s, expected an object", entry->section,
+				 beest_json_found(entry, found, sizeof(found)));
+	else if (list_homes(entry->section, homes))
+		ret = beest_fail(EINVAL, "unknown section %s; did you mean %s?",
+				 BEEST_QUOTE(entry->section), homes);
+	else
+		ret = beest_fail(EINVAL, "unknown section %s%s%s", BEEST_QUOTE(entry->section),
+				 best[0] ? "; the nearest is " : "", best);
+	return beest_fail_prefix(ret, "%s:%u", reading->source, entry->line);
 }
 
-struct file_reading {
-	struct reading reading;
-	struct failure *failure;
-};
-
-/*
- * Only the first failure is reported, so later unknown keys need no sentence:
- * the search for the nearest name of each would take seconds in a large file.
- */
 static void read_file_entry(void *data, const struct beest_json_entry *entry)
 {
-	struct file_reading *file = data;
-	struct place place;
+	struct reading *reading = data;
 
-	if (file->failure->ret < 0 &&
-	    (!entry->key || !find_place(entry->section, entry->key, &place)))
-		return;
-	keep_failure(file->failure, entry->key ? set_entry(&file->reading, entry) :
-		     check_section(&file->reading, entry));
+	if (entry->key)
+		keep_failure(reading, set_entry(reading, entry));
+	else if (reading->ret == 0)
+		keep_failure(reading, check_section(reading, entry));
 }
 
 /* @variable: the one that names the file; NULL: its path is fixed. */
-static void read_file(struct beest_options *options, char **kept, const char *path,
-		      const char *variable, struct failure *failure)
+static void read_file(struct reading *reading, char **kept, const char *path,
+		      const char *variable)
 {
-	struct file_reading file = { { options, NULL, { false } }, failure };
 	struct beest_json *json;
 	int ret = beest_json_open(&json, path);
 
 	if (ret < 0 && ret != -EBADMSG && variable)
-		ret = beest_fail_prefix(ret, "%s", variable);
-	if (ret < 0) {
-		keep_failure(failure, ret);
+		beest_fail_prefix(ret, "%s", variable);
+	keep_failure(reading, ret);
+	if (ret < 0)
 		return;
-	}
 
-	file.reading.source = *kept = strdup(path);
+	*kept = strdup(path);
+	begin_source(reading, *kept);
 	if (*kept)
-		beest_json_walk(json, read_file_entry, &file);
+		beest_json_walk(json, read_file_entry, reading);
 	else
-		keep_failure(failure, beest_fail(ENOMEM, "out of memory"));
+		keep_failure(reading, beest_fail(ENOMEM, "out of memory"));
 	beest_json_close(json);
 }
 
-static void read_files(struct beest_options *options, const char *system_file,
-		       struct failure *failure)
+static void read_files(struct reading *reading, const char *system_file)
 {
 	const char *path = secure_getenv(FILE_VARIABLE);
 
 	/* Asks before opening: an absent file is not a failure and must leave no sentence. */
 	if (system_file && (access(system_file, F_OK) == 0 ||
 			    (errno != ENOENT && errno != ENOTDIR)))
-		read_file(options, &options->file[0], system_file, NULL, failure);
+		read_file(reading, &reading->options->file[0], system_file, NULL);
 	if (path && !*path)
-		keep_failure(failure, beest_fail(EINVAL, ENVIRONMENT FILE_VARIABLE
+		keep_failure(reading, beest_fail(EINVAL, ENVIRONMENT FILE_VARIABLE
 						 ": '' is not a value; leave it out instead"));
 	else if (path)
-		read_file(options, &options->file[1], path, ENVIRONMENT FILE_VARIABLE,
-			  failure);
+		read_file(reading, &reading->options->file[1], path, ENVIRONMENT FILE_VARIABLE);
 }
 
 /* -------------------------------------------------------- environment --- */
 
-static void read_environment(struct beest_options *options, struct failure *failure)
+static void read_environment(struct reading *reading)
 {
-	struct place place = { NULL, BEEST_RC, BEEST_RC, false };
-	struct reading reading = { options, NULL, { false } };
 	const struct beest_option *row;
+	struct place place;
 	const char *text;
 	int ret;
 
@@ -715,13 +654,12 @@ static void read_environment(struct beest_options *options, struct failure *fail
 		if (!text)
 			continue;
 
-		place.row = row;
-		reading.source = row->environment - (sizeof(ENVIRONMENT) - 1);
-		ret = set_place(&reading, &place, text);
+		begin_source(reading, row->environment - strlen(ENVIRONMENT));
+		place = place_of(row);
+		ret = set_place(reading, &place, text);
 		if (ret < 0)
-			beest_fail_prefix(ret, "%s (%s.%s)", reading.source, row->section,
-					  row->key);
-		keep_failure(failure, ret);
+			beest_fail_prefix(ret, "%s (%s)", reading->source, row->name);
+		keep_failure(reading, ret);
 	}
 }
 
@@ -774,25 +712,16 @@ static int set_argument(struct reading *reading, const char *argument)
 				  BEEST_QUOTE(argument));
 
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - argument), argument);
-	ret = find_name(EINVAL, name, &place);
-	if (ret < 0)
-		return beest_fail_prefix(ret, "argument %s", BEEST_QUOTE(argument));
+	if (!find_place(name, &place))
+		return beest_fail_prefix(fail_unknown(EINVAL, name), "argument %s",
+					 BEEST_QUOTE(argument));
 
 	ret = check_secret(place.row);
 	if (!ret)
 		ret = set_place(reading, &place, equals + 1);
 	if (ret < 0)
-		return beest_fail_prefix(ret, "argument %s", name);
-	return 0;
-}
-
-static void read_arguments(struct beest_options *options, const char *const *arguments,
-			   struct failure *failure)
-{
-	struct reading reading = { options, ARGUMENT, { false } };
-
-	for (; arguments && *arguments; arguments++)
-		keep_failure(failure, set_argument(&reading, *arguments));
+		beest_fail_prefix(ret, "argument %s", name);
+	return ret;
 }
 
 /* ---------------------------------------------------------- interface --- */
@@ -801,38 +730,32 @@ static void read_arguments(struct beest_options *options, const char *const *arg
 int beest_options_load(struct beest_options *options, const char *system_file,
 		       const char *const *arguments)
 {
-	struct failure failure = { 0, "" };
+	struct reading reading = { .options = options };
 
 	memset(options, 0, sizeof(*options));
-	keep_failure(&failure, set_presets(options));
-	if (failure.ret < 0)
-		return failure.ret;
+	keep_failure(&reading, set_presets(&reading));
+	if (reading.ret < 0)
+		return reading.ret;
 
-	read_files(options, system_file, &failure);
-	read_environment(options, &failure);
-	read_arguments(options, arguments, &failure);
+	read_files(&reading, system_file);
+	read_environment(&reading);
+	begin_source(&reading, ARGUMENT);
+	for (; arguments && *arguments; arguments++)
+		keep_failure(&reading, set_argument(&reading, *arguments));
 	note_unknown_variables(options);
 
-	if (failure.ret < 0)
-		return beest_fail(-failure.ret, "%s", failure.text);
-	return 0;
+	return reading.ret < 0 ? beest_fail(-reading.ret, "%s", reading.sentence) : 0;
 }
 
 void beest_options_free(struct beest_options *options)
 {
-	size_t i;
-
-	for (i = 0; i < ROWS; i++) {
-		char **string = (char **)value_at(options, &beest_option_rows[i], 0);
-
-		if (!types[beest_option_rows[i].type].owned ||
-		    beest_option_rows[i].type == BEEST_OPTION_SECRET)
-			continue;
-		free(*string);
-		*string = NULL;
-	}
+	const struct beest_option *row;
 
 	beest_text_wipe(options->password);
+	options->password = NULL;
+	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
+		if (types[row->type].owned)
+			free(*(char **)value_at(options, row, BEEST_RC));
 	free(options->source);
 	free(options->file[0]);
 	free(options->file[1]);
@@ -844,15 +767,13 @@ int beest_options_fail_prefix(const struct beest_options *options, int ret, cons
 	struct place place;
 	const char *source;
 
-	if (find_name(ENOENT, name, &place) < 0)
+	if (!find_place(name, &place))
 		return ret;
 
 	source = options->source[slot_of(place.row, place.first)];
 	if (!strncmp(source, ENVIRONMENT, strlen(ENVIRONMENT)))
 		return beest_fail_prefix(ret, "%s (%s)", source, name);
-	if (!strcmp(source, ARGUMENT))
-		return beest_fail_prefix(ret, "%s %s", source, name);
-	return beest_fail_prefix(ret, "%s: %s", source, name);
+	return beest_fail_prefix(ret, strcmp(source, ARGUMENT) ? "%s: %s" : "%s %s", source, name);
 }
 
 /* A name without a prefix gives the RC value where the transports differ. */
@@ -860,10 +781,9 @@ int beest_options_text(const struct beest_options *options, const char *name,
 		       char *text, size_t size, const char **source)
 {
 	struct place place;
-	int ret = find_name(ENOENT, name, &place);
 
-	if (ret < 0)
-		return ret;
+	if (!find_place(name, &place))
+		return fail_unknown(ENOENT, name);
 
 	value_text(place.row, value_at(options, place.row, place.first), text, size);
 	if (source)

@@ -131,8 +131,7 @@ enum beest_option_type {
 };
 
 struct beest_option {
-	const char *section;
-	const char *key;
+	const char *name;		/* "section.key" */
 	const char *environment;	/* NULL: none */
 	enum beest_option_type type;
 	bool per_transport;		/* offset is within struct beest_qp_options */
@@ -141,7 +140,7 @@ struct beest_option {
 	int64_t min, max;		/* ints and durations */
 	bool automatic;			/* the word "auto" is allowed and means BEEST_AUTO */
 	const char *const *words;	/* BEEST_OPTION_WORD, NULL-terminated */
-	const char *unit;
+	int (*check)(const char *text);	/* of a string, beyond not being empty; may be NULL */
 	const char *help;
 };
 

@@ -16,13 +16,14 @@
 static void are_readable(const struct beest_options *options)
 {
 	char name[128], text[64];
-	const char *source;
+	const char *source, *dot;
 	size_t i;
 
 	for (i = 0; i < beest_option_count; i++) {
-		snprintf(name, sizeof(name), "%s.%s%s", beest_option_rows[i].section,
-			 beest_option_rows[i].per_transport ? "rc:" : "",
-			 beest_option_rows[i].key);
+		dot = strchr(beest_option_rows[i].name, '.') + 1;
+		snprintf(name, sizeof(name), "%.*s%s%s", (int)(dot - beest_option_rows[i].name),
+			 beest_option_rows[i].name,
+			 beest_option_rows[i].per_transport ? "rc:" : "", dot);
 		HOLDS(beest_options_text(options, name, text, sizeof(text), &source) == 0);
 		HOLDS(strlen(text) < sizeof(text) && source);
 	}

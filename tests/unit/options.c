@@ -122,11 +122,6 @@ static void assert_value(const struct beest_options *options, const char *name,
 
 enum way { JSON, ENVIRONMENT, ARGUMENT, WAYS };
 
-static void name_of(const struct beest_option *row, char *name)
-{
-	sprintf(name, "%s.%s", row->section, row->key);
-}
-
 static bool has_way(const struct beest_option *row, enum way way)
 {
 	if (row->type == BEEST_OPTION_SECRET)
@@ -138,10 +133,11 @@ static bool has_way(const struct beest_option *row, enum way way)
 static void put_json(const struct beest_option *row, const char *value)
 {
 	bool bare = row->type == BEEST_OPTION_INT && strcmp(value, "auto");
+	int length = (int)strcspn(row->name, ".");
 	char text[256];
 
-	snprintf(text, sizeof(text), "{ \"%s\": { \"%s\": %s%s%s } }", row->section,
-		 row->key, bare ? "" : "\"", value, bare ? "" : "\"");
+	snprintf(text, sizeof(text), "{ \"%.*s\": { \"%s\": %s%s%s } }", length, row->name,
+		 row->name + length + 1, bare ? "" : "\"", value, bare ? "" : "\"");
 	use_json(text);
 }
 
@@ -151,7 +147,7 @@ static int load_by(struct beest_options *options, const struct beest_option *row
 	char argument[256];
 	int ret;
 
-	snprintf(argument, sizeof(argument), "%s.%s=%s", row->section, row->key, value);
+	snprintf(argument, sizeof(argument), "%s=%s", row->name, value);
 	if (way == JSON)
 		put_json(row, value);
 	if (way == ENVIRONMENT)
@@ -178,35 +174,33 @@ static void assert_others_untouched(const struct beest_options *options,
 				    const struct beest_option *row)
 {
 	struct beest_options presets;
-	char name[128], text[256];
+	char text[256];
 	size_t i;
 
 	assert_int_equal(beest_options_load(&presets, NULL, NULL), 0);
 	for (i = 0; i < beest_option_count; i++) {
 		if (&beest_option_rows[i] == row)
 			continue;
-		name_of(&beest_option_rows[i], name);
-		assert_int_equal(beest_options_text(&presets, name, text, sizeof(text), NULL),
-				 0);
-		assert_value(options, name, text, "preset");
+		assert_int_equal(beest_options_text(&presets, beest_option_rows[i].name, text,
+						    sizeof(text), NULL), 0);
+		assert_value(options, beest_option_rows[i].name, text, "preset");
 	}
 	beest_options_free(&presets);
 }
 
 static void accepts(const struct beest_option *row, const char *value)
 {
-	char name[128], source[128];
+	char source[128];
 	struct beest_options options;
 	enum way way;
 
-	name_of(row, name);
 	for (way = JSON; way < WAYS; way++) {
 		if (!has_way(row, way))
 			continue;
 		if (load_by(&options, row, way, value) < 0)
-			fail_msg("%s=%s: %s", name, value, beest_error_text());
+			fail_msg("%s=%s: %s", row->name, value, beest_error_text());
 		source_by(row, way, source);
-		assert_value(&options, name, value, source);
+		assert_value(&options, row->name, value, source);
 		assert_others_untouched(&options, row);
 		beest_options_free(&options);
 	}
@@ -216,17 +210,15 @@ static void accepts(const struct beest_option *row, const char *value)
 static void refuses(const struct beest_option *row, const char *value, int err)
 {
 	struct beest_options options;
-	char name[128];
 	enum way way;
 
-	name_of(row, name);
 	for (way = JSON; way < WAYS; way++) {
 		if (!has_way(row, way))
 			continue;
 		if (load_by(&options, row, way, value) != -err)
-			fail_msg("%s=%s is not refused by %d", name, value, err);
-		assert_non_null(strstr(beest_error_text(), name));
-		assert_value(&options, name, !row->preset ? "" :
+			fail_msg("%s=%s is not refused by %d", row->name, value, err);
+		assert_non_null(strstr(beest_error_text(), row->name));
+		assert_value(&options, row->name, !row->preset ? "" :
 			     strcmp(row->preset, "0x11111111") ? row->preset : "286331153",
 			     "preset");
 		beest_options_free(&options);
@@ -307,13 +299,12 @@ static void walk_level(const struct beest_option *row)
 static void walk_secret(const struct beest_option *row)
 {
 	struct beest_options options;
-	char name[128], source[128];
+	char source[128];
 
-	name_of(row, name);
 	source_by(row, ENVIRONMENT, source);
 	assert_int_equal(load_by(&options, row, ENVIRONMENT, "xyzzy"), 0);
 	assert_string_equal(*(char *const *)((const char *)&options + row->offset), "xyzzy");
-	assert_value(&options, name, "(hidden)", source);
+	assert_value(&options, row->name, "(hidden)", source);
 	beest_options_free(&options);
 	assert_int_equal(load_by(&options, row, JSON, "xyzzy"), -EINVAL);
 	assert_null(strstr(beest_error_text(), "xyzzy"));
@@ -347,7 +338,7 @@ static void every_row_takes_its_range(void **state)
 static void every_preset_goes_round(void **state)
 {
 	struct beest_options options, again;
-	char name[128], text[128];
+	char text[128];
 	const char *source;
 	size_t i;
 
@@ -356,18 +347,17 @@ static void every_preset_goes_round(void **state)
 	for (i = 0; i < beest_option_count; i++) {
 		const struct beest_option *row = &beest_option_rows[i];
 
-		name_of(row, name);
-		assert_int_equal(beest_options_text(&options, name, text, sizeof(text),
+		assert_int_equal(beest_options_text(&options, row->name, text, sizeof(text),
 						    &source), 0);
 		assert_string_equal(source, "preset");
 		assert_int_equal(!row->preset, !*text);
 		if (!row->preset)
 			continue;
 		assert_int_equal(load_by(&again, row, ARGUMENT, text), 0);
-		assert_value(&again, name, text, "argument");
+		assert_value(&again, row->name, text, "argument");
 		beest_options_free(&again);
 		assert_int_equal(load_by(&again, row, ARGUMENT, row->preset), 0);
-		assert_value(&again, name, text, "argument");
+		assert_value(&again, row->name, text, "argument");
 		beest_options_free(&again);
 	}
 	beest_options_free(&options);
@@ -381,10 +371,8 @@ static void every_row_explains_itself(void **state)
 	for (i = 0; i < beest_option_count; i++) {
 		assert_non_null(beest_option_rows[i].help);
 		for (j = 0; j < i; j++)
-			assert_false(!strcmp(beest_option_rows[i].section,
-					     beest_option_rows[j].section) &&
-				     !strcmp(beest_option_rows[i].key,
-					     beest_option_rows[j].key));
+			assert_string_not_equal(beest_option_rows[i].name,
+						beest_option_rows[j].name);
 	}
 }
 
@@ -1068,6 +1056,26 @@ static void an_empty_variable_is_refused(void **state)
 
 /* ---------------------------------------------------------- arguments --- */
 
+/* At once, with the place that they come from, not at the first wait. */
+static void bad_servers_are_told(void **state)
+{
+	struct beest_options options;
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", "http://h:1", 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
+	assert_sentence("environment HARTEBEEST_EXC_IP_PORT (exchange.servers): server "
+			"'http://h:1' is a URL, not host, host:port, [IPv6]:port or the "
+			"absolute path of a socket");
+	beest_options_free(&options);
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+
+	refuses_argument("exchange.servers=a:1;b:2", EINVAL, "argument exchange.servers: server "
+			 "'a:1;b:2' has a semicolon: commas separate servers");
+	refuses_json("{ \"exchange\": {\n \"servers\": \"a:0\" } }", ERANGE, "FILE:2: "
+		     "exchange.servers: the port of server 'a:0': '0' is out of range: 1 to 65535");
+}
+
 static void bad_arguments_are_told(void **state)
 {
 	(void)state;
@@ -1211,6 +1219,7 @@ int main(void)
 		TEST(unknown_variables_are_told),
 		TEST(known_variables_are_not),
 		TEST(an_empty_variable_is_refused),
+		TEST(bad_servers_are_told),
 		TEST(bad_arguments_are_told),
 		TEST(a_value_may_hold_an_equals_sign),
 		TEST(numbers_may_be_hexadecimal),
