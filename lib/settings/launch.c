@@ -28,7 +28,9 @@ struct launcher {
 	const char *name;
 	const char *rank;
 	const char *size;	/* NULL: in no variable at all */
+	const char *local;	/* the rank among those of the node; may be NULL */
 	const char *needs;	/* not this launcher without it; may be NULL */
+	bool alone;		/* a rank without a size is no error: the job may have none */
 	struct job_id job[3];
 };
 
@@ -39,22 +41,26 @@ struct launcher {
  * times.
  */
 static const struct launcher launchers[] = {
-	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL,
-	  { { { "PMIX_NAMESPACE" } } } },
-	{ "PMI", "PMI_RANK", "PMI_SIZE", NULL,
-	  { { { "PMI_JOBID" } }, { { "PALS_APID" } }, { { "FLUX_JOB_ID" } } } },
-	{ "JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", NULL,
-	  { { { "PMIX_NAMESPACE" } }, { { "LSB_JOBID" } } } },
-	{ "Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", NULL,
-	  { { { "FLUX_JOB_ID" } } } },
-	{ "PALS", "PALS_RANKID", "PMI_SIZE", NULL,
-	  { { { "PALS_APID" } } } },
-	{ "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID",
-	  { { { "SLURM_JOB_ID", "SLURM_STEP_ID", "?SLURM_RESTART_COUNT" } } } },
-	{ "MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL,
-	  { { { NULL } } } },
-	{ "PMIx", "PMIX_RANK", NULL, NULL,
-	  { { { "PMIX_NAMESPACE" } } } },
+	{ "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", .needs = "LOCAL_RANK",
+	  .job = { { { "TORCHELASTIC_RUN_ID" } } } },
+	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+	  "OMPI_COMM_WORLD_LOCAL_RANK", .job = { { { "PMIX_NAMESPACE" } } } },
+	{ "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+	  .job = { { { "PMI_JOBID" } }, { { "PALS_APID" } }, { { "FLUX_JOB_ID" } } } },
+	{ "JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
+	  .job = { { { "PMIX_NAMESPACE" } }, { { "LSB_JOBID" } } } },
+	{ "Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID",
+	  .job = { { { "FLUX_JOB_ID" } } } },
+	{ "PALS", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID",
+	  .job = { { { "PALS_APID" } } } },
+	{ "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+	  .needs = "SLURM_STEP_ID",
+	  .job = { { { "SLURM_JOB_ID", "SLURM_STEP_ID", "?SLURM_RESTART_COUNT" } } } },
+	{ "MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
+	  .local = "MV2_COMM_WORLD_LOCAL_RANK" },
+	{ "PMIx", "PMIX_RANK", .job = { { { "PMIX_NAMESPACE" } } } },
+	{ "PyTorch", "RANK", "WORLD_SIZE", .needs = "WORLD_SIZE" },
+	{ "Kubernetes", "JOB_COMPLETION_INDEX", .alone = true },
 };
 
 /* The allocation's: shared by all runs in it, but better than none. */
@@ -80,6 +86,13 @@ static bool is_present(const struct launcher *launcher)
 	return variable(launcher->rank) && (!launcher->needs || variable(launcher->needs));
 }
 
+/* False also for a malformed value. */
+static bool rank_of(const struct launcher *launcher, int64_t *rank)
+{
+	return is_present(launcher) &&
+	       !beest_parse_int(variable(launcher->rank), 0, INT32_MAX, rank);
+}
+
 static const struct launcher *find_launcher(void)
 {
 	size_t i;
@@ -90,53 +103,28 @@ static const struct launcher *find_launcher(void)
 	return NULL;
 }
 
-/* ------------------------------------------------------------- origin --- */
+#define ORIGIN_SIZE 384
+#define ENVIRONMENT "environment "
 
-/* Where a value came from: an option, or a launcher's variable. */
-struct origin {
-	const char *option;	/* NULL: a variable */
-	const char *source;	/* of the option; or the variable's name; NULL: nowhere */
-};
-
+/* Where each came from, as after "from"; "": nowhere. */
 struct reading {
 	struct beest_launch *launch;
 	const struct beest_options *options;
 	const struct launcher *launcher;	/* NULL: none is present */
-	struct origin rank, size, job;
+	char rank[ORIGIN_SIZE], size[ORIGIN_SIZE], local[ORIGIN_SIZE], job[ORIGIN_SIZE];
 };
 
-#define ORIGIN_SIZE 384
-#define ENVIRONMENT "environment "
-
-static struct origin from_option(const struct beest_options *options, const char *option)
+/* "HARTEBEEST_NID", "job.rank in FILE", "job.rank in argument" */
+static void option_origin(const struct beest_options *options, const char *option, char *origin)
 {
-	struct origin origin = { option, NULL };
+	const char *source;
 	char value[1];
 
-	beest_options_text(options, option, value, sizeof(value), &origin.source);
-	return origin;
-}
-
-/* "job.rank from environment HARTEBEEST_NID", "SLURM_PROCID" */
-static const char *origin_text(const struct origin *origin, char *text)
-{
-	snprintf(text, ORIGIN_SIZE, "%s%s%s", origin->option ? origin->option : "",
-		 origin->option ? " from " : "", origin->source);
-	return text;
-}
-
-/* After "from": "HARTEBEEST_NID", "job.rank in FILE", "job.rank in argument" */
-static const char *origin_short(const struct origin *origin, char *text)
-{
-	const size_t skipped = strlen(ENVIRONMENT);
-
-	if (!origin->option)
-		snprintf(text, ORIGIN_SIZE, "%s", origin->source);
-	else if (!strncmp(origin->source, ENVIRONMENT, skipped))
-		snprintf(text, ORIGIN_SIZE, "%s", origin->source + skipped);
+	beest_options_text(options, option, value, sizeof(value), &source);
+	if (!strncmp(source, ENVIRONMENT, strlen(ENVIRONMENT)))
+		snprintf(origin, ORIGIN_SIZE, "%s", source + strlen(ENVIRONMENT));
 	else
-		snprintf(text, ORIGIN_SIZE, "%s in %s", origin->option, origin->source);
-	return text;
+		snprintf(origin, ORIGIN_SIZE, "%s in %s", option, source);
 }
 
 /* --------------------------------------------------- rank and others --- */
@@ -150,99 +138,74 @@ static int read_variable(const char *name, int64_t min, int64_t max, int64_t *nu
 
 static int count_up(struct beest_ids *ids, int64_t count)
 {
-	int64_t i;
+	char range[32];
 
-	ids->id = malloc(count * sizeof(*ids->id));
-	if (!ids->id)
-		return beest_fail(ENOMEM, "no memory for %" PRId64 " ids", count);
-
-	for (i = 0; i < count; i++)
-		ids->id[i] = i;
-	ids->count = count;
-	return 0;
-}
-
-static int check_count(const struct reading *reading)
-{
-	struct origin origin = from_option(reading->options, "job.nparticipants");
-	int64_t count = reading->options->nparticipants;
-	char list[ORIGIN_SIZE], number[ORIGIN_SIZE];
-
-	if (count == BEEST_AUTO || (size_t)count == reading->launch->participants.count)
-		return 0;
-	return beest_fail(EINVAL, "%zu participants (%s), but their number is %" PRId64 " (%s)",
-			  reading->launch->participants.count,
-			  origin_text(&reading->size, list), count,
-			  origin_text(&origin, number));
+	snprintf(range, sizeof(range), "0-%" PRId64, count - 1);
+	return beest_parse_ids(range, ids);
 }
 
 static int read_participants(struct reading *reading)
 {
 	const struct beest_options *options = reading->options;
-	struct beest_launch *launch = reading->launch;
-	char text[ORIGIN_SIZE];
+	struct beest_ids *ids = &reading->launch->participants;
+	int64_t count = options->nparticipants;
+	char origin[ORIGIN_SIZE];
 	int ret;
 
-	if (options->participants) {
-		reading->size = from_option(options, "job.participants");
-		ret = beest_parse_ids(options->participants, &launch->participants);
-		if (ret < 0)
-			return beest_fail_prefix(ret, "%s", origin_text(&reading->size, text));
-		return check_count(reading);
-	}
-	if (options->nparticipants != BEEST_AUTO) {
-		reading->size = from_option(options, "job.nparticipants");
-		return count_up(&launch->participants, options->nparticipants);
-	}
+	if (count != BEEST_AUTO)
+		option_origin(options, "job.nparticipants", reading->size);
+	if (!options->participants)
+		return count != BEEST_AUTO ? count_up(ids, count) : 0;
+
+	strcpy(origin, reading->size);
+	option_origin(options, "job.participants", reading->size);
+	ret = beest_parse_ids(options->participants, ids);
+	if (ret < 0)
+		return beest_options_fail_prefix(options, ret, "job.participants");
+	if (count != BEEST_AUTO && (size_t)count != ids->count)
+		return beest_fail(EINVAL, "%zu participants (%s), but their number is %" PRId64
+				  " (%s)", ids->count, reading->size, count, origin);
 	return 0;
 }
 
 /* The launcher's where no option gives it. */
 static int read_rank(struct reading *reading)
 {
-	const struct launcher *launcher = reading->launcher;
-	int64_t rank;
-	int ret;
+	int64_t rank = reading->options->rank;
+	int ret = 0;
 
-	if (reading->options->rank != BEEST_AUTO) {
-		reading->launch->rank = reading->options->rank;
-		reading->rank = from_option(reading->options, "job.rank");
-		return 0;
+	if (rank != BEEST_AUTO) {
+		option_origin(reading->options, "job.rank", reading->rank);
+	} else if (reading->launcher) {
+		ret = read_variable(reading->launcher->rank, 0, INT32_MAX, &rank);
+		strcpy(reading->rank, reading->launcher->rank);
 	}
-	if (!launcher)
-		return 0;
-
-	ret = read_variable(launcher->rank, 0, INT32_MAX, &rank);
-	if (ret < 0)
-		return ret;
-	reading->launch->rank = rank;
-	reading->rank.source = launcher->rank;
-	return 0;
+	if (ret == 0)
+		reading->launch->rank = (int)rank;
+	return ret;
 }
 
 static int read_size(struct reading *reading)
 {
-	const char *needed = reading->launcher ? reading->launcher->size : NULL;
-	char text[ORIGIN_SIZE];
+	const struct launcher *launcher = reading->launcher;
+	const char *needed = launcher ? launcher->size : NULL;
 	int64_t size;
 	int ret;
 
-	if (reading->size.source || !reading->rank.source)
+	if (reading->size[0] || !reading->rank[0])
 		return 0;
 	if (variable(needed)) {
+		strcpy(reading->size, needed);
 		ret = read_variable(needed, 1, BEEST_IDS_MAX, &size);
-		if (ret < 0)
-			return ret;
-		reading->size.source = needed;
-		return count_up(&reading->launch->participants, size);
+		return ret < 0 ? ret : count_up(&reading->launch->participants, size);
 	}
 
-	/* A rank given by an option needs no number of ranks; a launcher always has one. */
-	if (reading->rank.option)
+	/* A rank given by an option needs no number of ranks; a launcher has one. */
+	if (reading->options->rank != BEEST_AUTO || launcher->alone)
 		return 0;
 	return beest_fail(ENODATA, "rank %d (%s), but the number of ranks is unknown: %s%sset "
-			  "HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS", reading->launch->rank,
-			  origin_text(&reading->rank, text), needed ? needed : "",
+			  "HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS",
+			  reading->launch->rank, reading->rank, needed ? needed : "",
 			  needed ? " is missing; " : "");
 }
 
@@ -267,14 +230,34 @@ static const char *ids_text(const struct beest_ids *ids, char *buffer, size_t si
 static int check_rank(struct reading *reading)
 {
 	const struct beest_launch *launch = reading->launch;
-	char ids[128], origin[ORIGIN_SIZE];
+	char ids[128];
 
-	if (launch->rank < 0 || !reading->size.source ||
+	if (launch->rank < 0 || !reading->size[0] ||
 	    beest_parse_ids_contain(&launch->participants, launch->rank))
 		return 0;
 	return beest_fail(ENOENT, "rank %d is not among the participants %s (%s)", launch->rank,
-			  ids_text(&launch->participants, ids, sizeof(ids)),
-			  origin_text(&reading->size, origin));
+			  ids_text(&launch->participants, ids, sizeof(ids)), reading->size);
+}
+
+/*
+ * Of the nearest launcher that says it: several may have started this process, and it is the
+ * same rank for those.  A daemon's is of no use.  Ignores malformed values: nobody may need it.
+ */
+static int read_local(struct reading *reading)
+{
+	const struct launcher *each = reading->launcher;
+	int64_t our, its, local;
+
+	if (!each || !rank_of(each, &our))
+		return 0;
+	for (; each < launchers + BEEST_COUNT(launchers) && !reading->local[0]; each++) {
+		if (!rank_of(each, &its) || its != our || !variable(each->local) ||
+		    beest_parse_int(variable(each->local), 0, INT32_MAX, &local) < 0)
+			continue;
+		reading->launch->local_rank = (int)local;
+		strcpy(reading->local, each->local);
+	}
+	return 0;
 }
 
 /* ------------------------------------------------------ contradiction --- */
@@ -286,8 +269,7 @@ struct claim {
 /* Ignores malformed values: the launcher is not needed. */
 static bool claim_of(const struct launcher *launcher, struct claim *claim)
 {
-	return is_present(launcher) && variable(launcher->size) &&
-	       !beest_parse_int(variable(launcher->rank), 0, INT32_MAX, &claim->rank) &&
+	return rank_of(launcher, &claim->rank) && variable(launcher->size) &&
 	       !beest_parse_int(variable(launcher->size), 1, BEEST_IDS_MAX, &claim->size);
 }
 
@@ -299,7 +281,8 @@ static void compare_launchers(struct reading *reading)
 
 	if (!ours || !claim_of(ours, &our))
 		return;
-	if (reading->rank.option && reading->size.option)
+	if (reading->options->rank != BEEST_AUTO && (reading->options->participants ||
+	    reading->options->nparticipants != BEEST_AUTO))
 		return;		/* no launcher was needed */
 
 	for (theirs++; theirs < launchers + BEEST_COUNT(launchers); theirs++) {
@@ -317,85 +300,35 @@ static void compare_launchers(struct reading *reading)
 
 /* ---------------------------------------------------------------- job --- */
 
-/* Kept short in a key; hashed in full, whatever its length. */
-struct job_text {
-	char text[BEEST_JOB_MAX + 1];
-	size_t length;
-	uint64_t hash;
-	bool safe;
-};
+#define SAFE "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._:@+-"
 
-static bool is_safe(char c)
+/* Hashed where it does not fit a key; the hash is the same on every node. */
+static bool read_job_id(struct reading *reading, const struct job_id *id)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       (c && strchr("._:@+-", c));
-}
-
-/* The hash is the same on every node. */
-static void add_text(struct job_text *job, const char *text)
-{
-	job->hash = beest_hash_fnv(job->hash, text, strlen(text));
-	for (; *text; text++) {
-		job->safe = job->safe && is_safe(*text);
-		if (job->length < BEEST_JOB_MAX)
-			job->text[job->length] = *text;
-		job->length++;
-	}
-}
-
-static const char *part_value(const char *part)
-{
-	return part ? variable(part + (*part == '?')) : NULL;
-}
-
-static bool has_job(const struct job_id *id)
-{
+	char *job = reading->launch->job;
+	struct beest_text text, origin;
+	uint64_t hash = BEEST_HASH_FNV;
+	const char *part, *value;
 	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(id->part) && id->part[i]; i++)
-		if (*id->part[i] != '?' && !variable(id->part[i]))
+	beest_text_start(&text, job, sizeof(reading->launch->job));
+	beest_text_start(&origin, reading->job, sizeof(reading->job));
+	for (i = 0; i < BEEST_COUNT(id->part) && id->part[i]; i++) {
+		part = id->part[i] + (*id->part[i] == '?');
+		value = variable(part);
+		if (!value && part == id->part[i])
 			return false;
-	return i > 0;
-}
-
-static void compose_job(const struct job_id *id, char *job)
-{
-	struct job_text composed = { "", 0, BEEST_HASH_FNV, true };
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(id->part); i++) {
-		if (!part_value(id->part[i]))
+		if (!value)
 			continue;
-		if (i)
-			add_text(&composed, ".");
-		add_text(&composed, part_value(id->part[i]));
+		hash = beest_hash_fnv(hash, ".", i > 0);
+		hash = beest_hash_fnv(hash, value, strlen(value));
+		beest_text_add(&text, "%s%s", i ? "." : "", value);
+		beest_text_add(&origin, "%s%s", i ? "." : "", part);
 	}
 
-	if (composed.safe && composed.length <= BEEST_JOB_MAX)
-		memcpy(job, composed.text, sizeof(composed.text));
-	else
-		snprintf(job, sizeof(composed.text), "fnv1a-%016" PRIx64, composed.hash);
-}
-
-static const struct job_id *find_job_among(const struct job_id *ids, size_t count)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		if (has_job(&ids[i]))
-			return &ids[i];
-	return NULL;
-}
-
-static const struct job_id *find_job(const struct launcher *launcher)
-{
-	const struct job_id *id = NULL;
-
-	if (launcher)
-		id = find_job_among(launcher->job, BEEST_COUNT(launcher->job));
-	if (!id)
-		id = find_job_among(batch_jobs, BEEST_COUNT(batch_jobs));
-	return id;
+	if (text.full || strspn(job, SAFE) != text.used)
+		snprintf(job, sizeof(reading->launch->job), "fnv1a-%016" PRIx64, hash);
+	return i > 0;
 }
 
 /* Refuses what a key of Memcached cannot hold, and "/", which separates its parts. */
@@ -417,68 +350,57 @@ static int check_job(const char *job)
 
 static int read_job(struct reading *reading)
 {
-	const struct job_id *id;
-	char text[ORIGIN_SIZE];
+	const struct launcher *launcher = reading->launcher;
+	const char *job = reading->options->job;
+	size_t i;
 	int ret;
 
-	if (!reading->options->job) {
-		id = find_job(reading->launcher);
-		if (id)
-			compose_job(id, reading->launch->job);
-		else
-			strcpy(reading->launch->job, "-");
+	if (job) {
+		ret = check_job(job);
+		if (ret < 0)
+			return beest_options_fail_prefix(reading->options, ret, "job.id");
+		strcpy(reading->launch->job, job);
+		option_origin(reading->options, "job.id", reading->job);
 		return 0;
 	}
 
-	reading->job = from_option(reading->options, "job.id");
-	ret = check_job(reading->options->job);
-	if (ret < 0)
-		return beest_fail_prefix(ret, "%s", origin_text(&reading->job, text));
-	strcpy(reading->launch->job, reading->options->job);
+	for (i = 0; launcher && i < BEEST_COUNT(launcher->job); i++)
+		if (read_job_id(reading, &launcher->job[i]))
+			return 0;
+	for (i = 0; i < BEEST_COUNT(batch_jobs); i++)
+		if (read_job_id(reading, &batch_jobs[i]))
+			return 0;
+	strcpy(reading->launch->job, "-");
+	reading->job[0] = '\0';
 	return 0;
 }
 
 /* ---------------------------------------------------------- interface --- */
 
-static void add_ranks(const struct reading *reading, struct beest_text *source)
+static void describe_launch(const struct reading *reading)
 {
-	const struct beest_launch *launch = reading->launch;
-	char rank[ORIGIN_SIZE], size[ORIGIN_SIZE];
+	struct beest_launch *launch = reading->launch;
+	struct beest_text text;
 
-	if (!reading->size.source && !reading->rank.source)
-		beest_text_add(source, "no rank");
-	else if (!reading->size.source)
-		beest_text_add(source, "rank %d (from %s), number of ranks unknown",
-			       launch->rank, origin_short(&reading->rank, rank));
-	else if (!reading->rank.source)
-		beest_text_add(source, "no rank of %zu (from %s)", launch->participants.count,
-			       origin_short(&reading->size, size));
+	beest_text_start(&text, launch->source, sizeof(launch->source));
+	if (reading->rank[0] && reading->size[0])
+		beest_text_add(&text, "rank %d of %zu (from %s, %s)", launch->rank,
+			       launch->participants.count, reading->rank, reading->size);
+	else if (reading->rank[0])
+		beest_text_add(&text, "rank %d (from %s), number of ranks unknown", launch->rank,
+			       reading->rank);
+	else if (reading->size[0])
+		beest_text_add(&text, "no rank of %zu (from %s)", launch->participants.count,
+			       reading->size);
 	else
-		beest_text_add(source, "rank %d of %zu (from %s, %s)", launch->rank,
-			       launch->participants.count,
-			       origin_short(&reading->rank, rank),
-			       origin_short(&reading->size, size));
-}
-
-static void add_job(const struct reading *reading, struct beest_text *source)
-{
-	const struct job_id *id = find_job(reading->launcher);
-	char text[ORIGIN_SIZE];
-	size_t i;
-
-	if (!reading->job.source && !id) {
-		beest_text_add(source, ", no job id");
-		return;
-	}
-
-	beest_text_add(source, ", job %s (from ", reading->launch->job);
-	if (reading->job.source)
-		beest_text_add(source, "%s", origin_short(&reading->job, text));
-	for (i = 0; !reading->job.source && i < BEEST_COUNT(id->part); i++)
-		if (part_value(id->part[i]))
-			beest_text_add(source, "%s%s", i ? "." : "",
-				       id->part[i] + (*id->part[i] == '?'));
-	beest_text_add(source, ")");
+		beest_text_add(&text, "no rank");
+	if (reading->local[0])
+		beest_text_add(&text, ", local rank %d (from %s)", launch->local_rank,
+			       reading->local);
+	if (reading->job[0])
+		beest_text_add(&text, ", job %s (from %s)", launch->job, reading->job);
+	else
+		beest_text_add(&text, ", no job id");
 }
 
 /* Options win; a launcher fills what they leave open. */
@@ -487,31 +409,27 @@ static int (*const steps[])(struct reading *reading) = {
 	read_rank,
 	read_size,
 	check_rank,
+	read_local,
 	read_job,
 };
 
 int beest_launch_read(struct beest_launch *launch, const struct beest_options *options)
 {
-	struct reading reading = { launch, options, find_launcher(), { NULL, NULL },
-				   { NULL, NULL }, { NULL, NULL } };
-	struct beest_text source;
+	struct reading reading = { launch, options, find_launcher(), "", "", "", "" };
 	size_t i;
-	int ret;
+	int ret = 0;
 
 	memset(launch, 0, sizeof(*launch));
-	launch->rank = -1;
-	for (i = 0; i < BEEST_COUNT(steps); i++) {
+	launch->rank = launch->local_rank = -1;
+	for (i = 0; ret == 0 && i < BEEST_COUNT(steps); i++)
 		ret = steps[i](&reading);
-		if (ret < 0) {
-			beest_launch_free(launch);
-			return ret;
-		}
+	if (ret < 0) {
+		beest_launch_free(launch);
+		return ret;
 	}
 
 	compare_launchers(&reading);
-	beest_text_start(&source, launch->source, sizeof(launch->source));
-	add_ranks(&reading, &source);
-	add_job(&reading, &source);
+	describe_launch(&reading);
 	return 0;
 }
 
@@ -519,5 +437,5 @@ void beest_launch_free(struct beest_launch *launch)
 {
 	beest_parse_ids_free(&launch->participants);
 	memset(launch, 0, sizeof(*launch));
-	launch->rank = -1;
+	launch->rank = launch->local_rank = -1;
 }

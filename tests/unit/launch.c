@@ -139,10 +139,90 @@ static void every_launcher_is_read(void **state)
 	      "job 5.host (from PBS_JOBID)");
 }
 
+/* -1: none is known. */
+static void local_rank_is(const char *variables, int wanted)
+{
+	struct beest_launch launch;
+
+	clearenv();
+	set_all(variables);
+	if (read_with(&launch, NULL) < 0)
+		fail_msg("%s: %s", variables, beest_error_text());
+	assert_int_equal(launch.local_rank, wanted);
+	beest_launch_free(&launch);
+	assert_int_equal(launch.local_rank, -1);
+}
+
+static void every_launchers_local_rank_is_read(void **state)
+{
+	(void)state;
+	local_rank_is("", -1);
+	local_rank_is(SRUN, -1);
+	local_rank_is(SRUN "SLURM_LOCALID=1", 1);
+	local_rank_is("OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 "
+		      "OMPI_COMM_WORLD_LOCAL_RANK=2", 2);
+	local_rank_is("PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=4", 0);
+	local_rank_is("JSM_NAMESPACE_RANK=5 JSM_NAMESPACE_SIZE=8 JSM_NAMESPACE_LOCAL_RANK=3", 3);
+	local_rank_is("FLUX_TASK_RANK=5 FLUX_JOB_SIZE=8 FLUX_TASK_LOCAL_ID=4", 4);
+	local_rank_is("PALS_RANKID=5 PMI_SIZE=8 PALS_LOCAL_RANKID=6", 6);
+	local_rank_is("MV2_COMM_WORLD_RANK=5 MV2_COMM_WORLD_SIZE=8 MV2_COMM_WORLD_LOCAL_RANK=7",
+		      7);
+	local_rank_is("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", 1);
+	reads("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 TORCHELASTIC_RUN_ID=run7", "rank 5 of 8 (from RANK, "
+	      "WORLD_SIZE), local rank 1 (from LOCAL_RANK), job run7 (from TORCHELASTIC_RUN_ID)");
+}
+
+/* Slurm's --mpi=pmi2, Cray's PALS and Flux give PMI_RANK as well, and say in their own way. */
+static void the_local_rank_may_be_another_launchers(void **state)
+{
+	(void)state;
+	local_rank_is("PMI_RANK=3 PMI_SIZE=8 SLURM_LOCALID=1 " SRUN, 1);
+	local_rank_is("PMI_RANK=5 PMI_SIZE=8 PALS_RANKID=5 PALS_LOCAL_RANKID=1", 1);
+	local_rank_is("PMI_RANK=5 PMI_SIZE=8 FLUX_TASK_RANK=5 FLUX_JOB_SIZE=8 "
+		      "FLUX_TASK_LOCAL_ID=2", 2);
+	/* That of mpirun's daemon, which is another rank of Slurm. */
+	local_rank_is("OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 SLURM_LOCALID=0 " SRUN, -1);
+	/* It stays when an option renumbers the ranks, and malformed ones are nobody's fault. */
+	local_rank_is("HARTEBEEST_NID=7 SLURM_LOCALID=1 " SRUN, 1);
+	local_rank_is("HARTEBEEST_NID=7 SLURM_LOCALID=x " SRUN, -1);
+}
+
+/* Their variables have common names, so one of them alone does not make a launcher. */
+static void torchrun_and_pytorch_are_read(void **state)
+{
+	(void)state;
+	reads("RANK=x", "no rank, no job id");
+	reads("RANK=1 LOCAL_SIZE=2", "no rank, no job id");
+	reads("RANK=1 WORLD_SIZE=2", "rank 1 of 2 (from RANK, WORLD_SIZE), no job id");
+	refuses("RANK=1 LOCAL_RANK=1", ENODATA, "rank 1 (RANK), but the number of ranks is unknown: "
+		"WORLD_SIZE is missing; set HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
+	/* srun starts one torchrun a node, which starts the ranks. */
+	reads("RANK=9 WORLD_SIZE=16 LOCAL_RANK=1 HARTEBEEST_JOB=j", "rank 9 of 16 (from RANK, "
+	      "WORLD_SIZE), local rank 1 (from LOCAL_RANK), job j (from HARTEBEEST_JOB)");
+	warns("RANK=9 WORLD_SIZE=16 LOCAL_RANK=1 " SRUN, "torchrun says rank 9 of 16 (RANK, "
+	      "WORLD_SIZE), but Slurm says rank 3 of 8 (SLURM_PROCID, SLURM_STEP_NUM_TASKS); "
+	      "torchrun is believed");
+}
+
+/* An indexed Job says who but not how many: its pods may need names only. */
+static void kubernetes_is_read(void **state)
+{
+	(void)state;
+	reads("JOB_COMPLETION_INDEX=3", "rank 3 (from JOB_COMPLETION_INDEX), number of ranks "
+	      "unknown, no job id");
+	reads("JOB_COMPLETION_INDEX=3 HARTEBEEST_NPARTICIPANTS=4", "rank 3 of 4 (from "
+	      "JOB_COMPLETION_INDEX, HARTEBEEST_NPARTICIPANTS), no job id");
+	reads("JOB_COMPLETION_INDEX=3 RANK=1 WORLD_SIZE=2", "rank 1 of 2 (from RANK, WORLD_SIZE), "
+	      "no job id");
+	refuses("JOB_COMPLETION_INDEX=4 HARTEBEEST_NPARTICIPANTS=4", ENOENT,
+		"rank 4 is not among the participants 0-3 (HARTEBEEST_NPARTICIPANTS)");
+}
+
 /* In the order of the table, of which each agrees with the next. */
 static void the_first_of_the_table_is_taken(void **state)
 {
 	static const char *const pairs[][2] = {
+		{ "RANK=1 WORLD_SIZE=4 LOCAL_RANK=0", "RANK" },
 		{ "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK" },
 		{ "PMI_RANK=1 PMI_SIZE=4", "PMI_RANK" },
 		{ "JSM_NAMESPACE_RANK=1 JSM_NAMESPACE_SIZE=4", "JSM_NAMESPACE_RANK" },
@@ -304,13 +384,13 @@ static void the_rank_must_be_among_the_participants(void **state)
 	(void)state;
 	refuses("HARTEBEEST_NID=7 HARTEBEEST_PARTICIPANTS=0-3", ENOENT,
 		"rank 7 is not among the participants 0-3 "
-		"(job.participants from environment HARTEBEEST_PARTICIPANTS)");
+		"(HARTEBEEST_PARTICIPANTS)");
 	refuses("HARTEBEEST_NID=7 HARTEBEEST_PARTICIPANTS=0,2,4-6,8,10-11", ENOENT,
 		"rank 7 is not among the participants 0,2,4-6,8,10-11 "
-		"(job.participants from environment HARTEBEEST_PARTICIPANTS)");
+		"(HARTEBEEST_PARTICIPANTS)");
 	refuses("HARTEBEEST_NID=2 HARTEBEEST_NPARTICIPANTS=2", ENOENT,
 		"rank 2 is not among the participants 0-1 "
-		"(job.nparticipants from environment HARTEBEEST_NPARTICIPANTS)");
+		"(HARTEBEEST_NPARTICIPANTS)");
 }
 
 static void a_long_list_is_cut(void **state)
@@ -326,16 +406,15 @@ static void a_long_list_is_cut(void **state)
 	arguments[1] = list;
 	assert_int_equal(read_with(&launch, arguments), -ENOENT);
 	assert_error_has("rank 1 is not among the participants 0,1000000000,1000000002,");
-	assert_error_has("... (job.participants from argument)");
+	assert_error_has("... (job.participants in argument)");
 }
 
 static void the_two_counts_must_agree(void **state)
 {
 	(void)state;
 	refuses("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 HARTEBEEST_NPARTICIPANTS=3", EINVAL,
-		"4 participants (job.participants from environment HARTEBEEST_PARTICIPANTS), "
-		"but their number is 3 "
-		"(job.nparticipants from environment HARTEBEEST_NPARTICIPANTS)");
+		"4 participants (HARTEBEEST_PARTICIPANTS), but their number is 3 "
+		"(HARTEBEEST_NPARTICIPANTS)");
 	reads("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 HARTEBEEST_NPARTICIPANTS=4",
 	      "rank 0 of 4 (from HARTEBEEST_NID, HARTEBEEST_PARTICIPANTS), no job id");
 }
@@ -343,8 +422,8 @@ static void the_two_counts_must_agree(void **state)
 static void a_malformed_list_is_named(void **state)
 {
 	(void)state;
-	refuses("HARTEBEEST_PARTICIPANTS=0-", EINVAL, "job.participants from environment "
-		"HARTEBEEST_PARTICIPANTS: '0-' is not a list of ids such as 0,1 or 0-63: "
+	refuses("HARTEBEEST_PARTICIPANTS=0-", EINVAL, "environment HARTEBEEST_PARTICIPANTS "
+		"(job.participants): '0-' is not a list of ids such as 0,1 or 0-63: "
 		"see byte 3");
 }
 
@@ -407,19 +486,19 @@ static void a_job_option_is_used_as_it_is(void **state)
 	job_is("HARTEBEEST_JOB", "run{7}!~", "run{7}!~");
 	job_is("HARTEBEEST_JOB", unit_repeat(text, 'x', 64), text);
 
-	refuses_job("a b", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+	refuses_job("a b", EINVAL, "environment HARTEBEEST_JOB (job.id): "
 		    "'a b' has 0x20 at byte 2: " WRONG);
-	refuses_job("a/b", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+	refuses_job("a/b", EINVAL, "environment HARTEBEEST_JOB (job.id): "
 		    "'a/b' has 0x2f at byte 2: " WRONG);
-	refuses_job("run\r\n", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+	refuses_job("run\r\n", EINVAL, "environment HARTEBEEST_JOB (job.id): "
 		    "'run\\x0d\\x0a' has 0x0d at byte 4: " WRONG);
-	refuses_job("\x7f", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+	refuses_job("\x7f", EINVAL, "environment HARTEBEEST_JOB (job.id): "
 		    "'\\x7f' has 0x7f at byte 1: " WRONG);
-	refuses_job("\xc3\xa9", EINVAL, "job.id from environment HARTEBEEST_JOB: "
+	refuses_job("\xc3\xa9", EINVAL, "environment HARTEBEEST_JOB (job.id): "
 		    "'\xc3\xa9' has 0xc3 at byte 1: " WRONG);
 
 	unit_repeat(text, 'x', 65);
-	snprintf(sentence, sizeof(sentence), "job.id from environment HARTEBEEST_JOB: "
+	snprintf(sentence, sizeof(sentence), "environment HARTEBEEST_JOB (job.id): "
 		 "'%s' has 65 bytes: 64 are the limit", text);
 	refuses_job(text, ENAMETOOLONG, sentence);
 }
@@ -432,6 +511,10 @@ int main(void)
 		TEST(nothing_given_is_no_error),
 		TEST(slurm_is_read),
 		TEST(every_launcher_is_read),
+		TEST(every_launchers_local_rank_is_read),
+		TEST(the_local_rank_may_be_another_launchers),
+		TEST(torchrun_and_pytorch_are_read),
+		TEST(kubernetes_is_read),
 		TEST(the_first_of_the_table_is_taken),
 		TEST(a_batch_script_is_no_launcher),
 		TEST(mpirun_within_slurm_has_one_job_for_all),
