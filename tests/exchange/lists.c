@@ -473,8 +473,6 @@ static void nobody_there(void **state)
 	} rows[] = {
 		{ "/nowhere/at/all", ECONNREFUSED },
 		{ "no-such-host.invalid:1", EADDRNOTAVAIL },
-		{ "[::1", EINVAL },
-		{ "host:99999", ERANGE },
 	};
 	struct rank a;
 	size_t i;
@@ -484,6 +482,29 @@ static void nobody_there(void **state)
 		join_at(&a, 0, rows[i].list);
 		assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0)), -rows[i].err);
 		leave(&a);
+	}
+}
+
+/* Before anything is asked of a server. */
+static void a_malformed_list_is_refused_at_once(void **state)
+{
+	static const struct {
+		const char *list;
+		int err;
+	} rows[] = {
+		{ "[::1", EINVAL },
+		{ "host:99999", ERANGE },
+		{ "http://host:1", EINVAL },
+		{ "a:1;b:1", EINVAL },
+	};
+	struct rank_settings settings = { .job = job, .rank = 0, .size = 2 };
+	struct hartebeest_context *hb;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		settings.servers = rows[i].list;
+		assert_int_equal(rank_open(&hb, &settings), -rows[i].err);
 	}
 }
 
@@ -504,6 +525,7 @@ int main(void)
 		TEST(ipv6),
 		TEST(unix_socket),
 		TEST(nobody_there),
+		TEST(a_malformed_list_is_refused_at_once),
 	};
 
 	cache_need();
