@@ -27,6 +27,12 @@ struct beest_incarnation {
 	uint8_t bytes[BEEST_INCARNATION_SIZE];
 };
 
+static inline bool beest_process_is_context(const struct beest_incarnation *a,
+					    const struct beest_incarnation *b)
+{
+	return memcmp(a->bytes, b->bytes, BEEST_INCARNATION_SIZE) == 0;
+}
+
 /* It begins with the mark of the process, which may have several contexts. */
 static inline bool beest_process_is_same(const struct beest_incarnation *a,
 					 const struct beest_incarnation *b)

@@ -11,7 +11,9 @@
 #include "lib/base/hash.h"
 #include "lib/rendezvous/lease.h"
 
-#define ROOM_MIN 16
+/* A power of two.  A rank of a large job has about one lease for each peer. */
+#define BUCKETS 1024
+
 /* So many of a batch are read back: the error of a quiet write shows nowhere else. */
 #define READ_BACK_MAX 8
 
@@ -46,7 +48,7 @@ static const struct row {
 };
 
 /* A key and bytes that never change: a request may use them while the lease goes on. */
-struct copy {
+struct beest_lease_copy {
 	unsigned int users;
 	const struct row *row;
 	int64_t ttl;		/* seconds */
@@ -57,12 +59,11 @@ struct copy {
 
 struct lease {
 	struct lease *chain;		/* same bucket */
-	struct lease *older, *newer;	/* in the order of the first put */
-	struct lease *before, *behind;	/* among those that are not CLEAN, as they became so */
+	struct lease *before, *behind;
 	uint32_t hash;
 	size_t server;
 	uint64_t serial;
-	struct copy *copy;
+	struct beest_lease_copy *copy;
 	enum state state;
 	bool sent;		/* this version is on its way, or there */
 	bool offered;		/* some version may be there */
@@ -78,69 +79,45 @@ struct beest_leases {
 	int64_t ttl;
 
 	pthread_mutex_t lock;		/* of all below */
-	struct lease **buckets;
-	size_t room, count;		/* room is a power of two */
-	struct lease *oldest, *newest;
-	struct lease *first, *last;	/* of those that are not CLEAN */
-	size_t *restless;		/* by server: how many these are */
-	size_t *turn;			/* by server: how many were checked in turn */
-	size_t servers;
-};
-
-struct beest_lease_step {
-	struct copy *copy;
-	uint8_t *tombstone;		/* bytes of a closed record; for free(3) */
+	struct lease *buckets[BUCKETS];
+	size_t count;
+	/*
+	 * First what is not CLEAN, as it became so; that is all that most looks walk.  Then
+	 * the others, those first that were stored or looked at in turn longest ago.
+	 */
+	struct lease *first, *last;
+	struct lease *clean;		/* the first of these; NULL: none is */
 };
 
 /* ----------------------------------------------------------------- open, close --- */
 
-int beest_lease_open(struct beest_leases **leasesp, size_t servers, int64_t ttl,
+int beest_lease_open(struct beest_leases **leasesp, int64_t ttl,
 		     const struct beest_incarnation *incarnation)
 {
 	struct beest_leases *leases = calloc(1, sizeof(*leases));
 
-	if (leases) {
-		leases->restless = calloc(servers, sizeof(*leases->restless));
-		leases->turn = calloc(servers, sizeof(*leases->turn));
-		leases->buckets = calloc(ROOM_MIN, sizeof(*leases->buckets));
-	}
-	if (!leases || !leases->restless || !leases->turn || !leases->buckets) {
-		if (leases) {
-			free(leases->restless);
-			free(leases->turn);
-			free(leases->buckets);
-		}
-		free(leases);
+	if (!leases)
 		return beest_fail(ENOMEM, "no memory for a table of records");
-	}
 
 	leases->incarnation = *incarnation;
-	leases->ttl = ttl < BEEST_TTL_MAX ? ttl : BEEST_TTL_MAX;
-	leases->room = ROOM_MIN;
-	leases->servers = servers;
+	leases->ttl = BEEST_MIN(ttl, BEEST_TTL_MAX);
 	pthread_mutex_init(&leases->lock, NULL);
 	*leasesp = leases;
 
 	return 0;
 }
 
-static void copy_release(struct copy *copy)
+static void copy_release(struct beest_lease_copy *copy)
 {
 	if (copy && __atomic_sub_fetch(&copy->users, 1, __ATOMIC_ACQ_REL) == 0)
 		free(copy);
 }
 
-static struct copy *copy_hold(struct copy *copy)
+static struct beest_lease_copy *copy_hold(struct beest_lease_copy *copy)
 {
 	__atomic_add_fetch(&copy->users, 1, __ATOMIC_RELAXED);
 
 	return copy;
-}
-
-static void lease_free(struct lease *lease)
-{
-	copy_release(lease->copy);
-	free(lease);
 }
 
 void beest_lease_close(struct beest_leases *leases)
@@ -150,14 +127,12 @@ void beest_lease_close(struct beest_leases *leases)
 	if (!leases)
 		return;
 
-	while ((lease = leases->oldest)) {
-		leases->oldest = lease->newer;
-		lease_free(lease);
+	while ((lease = leases->first)) {
+		leases->first = lease->behind;
+		copy_release(lease->copy);
+		free(lease);
 	}
 	pthread_mutex_destroy(&leases->lock);
-	free(leases->buckets);
-	free(leases->restless);
-	free(leases->turn);
 	free(leases);
 }
 
@@ -178,10 +153,9 @@ static const struct row *row_of(enum beest_record_kind kind)
 	return &rows[i];
 }
 
-static struct lease **lease_slot(const struct beest_leases *leases, const char *key,
-				 uint32_t hash)
+static struct lease **lease_slot(struct beest_leases *leases, const char *key, uint32_t hash)
 {
-	struct lease **at = &leases->buckets[hash & (leases->room - 1)];
+	struct lease **at = &leases->buckets[hash % BUCKETS];
 
 	while (*at && ((*at)->hash != hash || strcmp((*at)->copy->key, key) != 0))
 		at = &(*at)->chain;
@@ -189,52 +163,55 @@ static struct lease **lease_slot(const struct beest_leases *leases, const char *
 	return at;
 }
 
-static struct lease *lease_find(const struct beest_leases *leases, const char *key)
+static struct lease *lease_find(struct beest_leases *leases, const char *key)
 {
 	return *lease_slot(leases, key, beest_hash_crc32(key, strlen(key)));
 }
 
-/* In and out of the list that each look walks. */
-static void lease_wake(struct beest_leases *leases, struct lease *lease)
+static void lease_unlink(struct beest_leases *leases, struct lease *lease)
 {
-	lease->before = leases->last;
-	lease->behind = NULL;
-	*(leases->last ? &leases->last->behind : &leases->first) = lease;
-	leases->last = lease;
-	leases->restless[lease->server]++;
-}
-
-static void lease_settle(struct beest_leases *leases, struct lease *lease)
-{
+	if (leases->clean == lease)
+		leases->clean = lease->behind;
 	*(lease->before ? &lease->before->behind : &leases->first) = lease->behind;
 	*(lease->behind ? &lease->behind->before : &leases->last) = lease->before;
-	leases->restless[lease->server]--;
+}
+
+/* As the last one of its part of the list. */
+static void lease_link(struct beest_leases *leases, struct lease *lease)
+{
+	lease->behind = lease->state == CLEAN ? NULL : leases->clean;
+	lease->before = lease->behind ? lease->behind->before : leases->last;
+	*(lease->before ? &lease->before->behind : &leases->first) = lease;
+	*(lease->behind ? &lease->behind->before : &leases->last) = lease;
+	if (lease->state == CLEAN && !leases->clean)
+		leases->clean = lease;
 }
 
 static void lease_set_state(struct beest_leases *leases, struct lease *lease, enum state state)
 {
-	if (lease->state == CLEAN && state != CLEAN)
-		lease_wake(leases, lease);
-	else if (lease->state != CLEAN && state == CLEAN)
-		lease_settle(leases, lease);
+	bool moves = (lease->state == CLEAN) != (state == CLEAN);
+
+	if (moves)
+		lease_unlink(leases, lease);
 	lease->state = state;
 	lease->sent = false;
+	if (moves)
+		lease_link(leases, lease);
 }
 
 static void lease_remove(struct beest_leases *leases, struct lease *lease)
 {
-	lease_set_state(leases, lease, CLEAN);
+	lease_unlink(leases, lease);
 	*lease_slot(leases, lease->copy->key, lease->hash) = lease->chain;
-	*(lease->older ? &lease->older->newer : &leases->oldest) = lease->newer;
-	*(lease->newer ? &lease->newer->older : &leases->newest) = lease->older;
 	leases->count--;
-	lease_free(lease);
+	copy_release(lease->copy);
+	free(lease);
 }
 
 /* Nobody reads it any more, by a server's clock that counts whole seconds. */
 static bool lease_is_expired(const struct lease *lease, int64_t now)
 {
-	return lease->copy->ttl && lease->stored &&
+	return lease->copy->row->taken && lease->copy->ttl && lease->stored &&
 	       now - lease->stored > (lease->copy->ttl - 1) * BEEST_SECOND;
 }
 
@@ -244,76 +221,48 @@ static bool lease_is_due(const struct lease *lease, int64_t now)
 	       now - lease->stored > lease->copy->ttl * BEEST_SECOND / 3;
 }
 
-/* Messages that no server has any more, before the table grows for others. */
+/* Messages that no server has any more, before there are many. */
 static void expired_remove(struct beest_leases *leases)
 {
-	struct lease *lease, *newer;
+	struct lease *lease, *behind;
 	int64_t now = beest_clock_now();
 
-	for (lease = leases->oldest; lease; lease = newer) {
-		newer = lease->newer;
-		if (lease->copy->row->taken && lease_is_expired(lease, now))
+	for (lease = leases->first; lease; lease = behind) {
+		behind = lease->behind;
+		if (lease_is_expired(lease, now))
 			lease_remove(leases, lease);
 	}
 }
 
-static bool leases_grow(struct beest_leases *leases)
-{
-	size_t room = 2 * leases->room;
-	struct lease **buckets, **at, *lease;
-
-	expired_remove(leases);
-	if (leases->count < leases->room)
-		return true;
-	buckets = calloc(room, sizeof(*buckets));
-	if (!buckets)
-		return false;
-
-	for (lease = leases->oldest; lease; lease = lease->newer) {
-		at = &buckets[lease->hash & (room - 1)];
-		lease->chain = *at;
-		*at = lease;
-	}
-	free(leases->buckets);
-	leases->buckets = buckets;
-	leases->room = room;
-
-	return true;
-}
-
 /* With @copy as its own; NULL: no memory. */
-static struct lease *lease_add(struct beest_leases *leases,
-			       const struct beest_lease_wanted *wanted, struct copy *copy)
+static struct lease *lease_add(struct beest_leases *leases, size_t server, struct beest_lease_copy *copy,
+			       enum state state)
 {
-	struct lease *lease, **slot;
+	struct lease *lease = calloc(1, sizeof(*lease));
 
-	if (leases->count == leases->room && !leases_grow(leases))
-		return NULL;
-	lease = calloc(1, sizeof(*lease));
 	if (!lease)
 		return NULL;
 
-	lease->hash = beest_hash_crc32(wanted->key, strlen(wanted->key));
-	slot = lease_slot(leases, wanted->key, lease->hash);
-	*slot = lease;
+	if (++leases->count % BUCKETS == 0)
+		expired_remove(leases);
+	lease->hash = beest_hash_crc32(copy->key, strlen(copy->key));
+	*lease_slot(leases, copy->key, lease->hash) = lease;
 	lease->copy = copy;
-	lease->server = wanted->server;
-	lease->state = CLEAN;
-	lease->older = leases->newest;
-	*(leases->newest ? &leases->newest->newer : &leases->oldest) = lease;
-	leases->newest = lease;
-	leases->count++;
+	lease->server = server;
+	lease->state = state;
+	lease->look_at = INT64_MAX;
+	lease_link(leases, lease);
 
 	return lease;
 }
 
 /* -------------------------------------------------------------- what is wanted --- */
 
-static struct copy *copy_new(const struct beest_leases *leases,
+static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 			     const struct beest_lease_wanted *wanted)
 {
 	size_t key_size = strlen(wanted->key) + 1;
-	struct copy *copy = malloc(sizeof(*copy) + wanted->size + key_size);
+	struct beest_lease_copy *copy = malloc(sizeof(*copy) + wanted->size + key_size);
 
 	if (!copy)
 		return NULL;
@@ -329,20 +278,17 @@ static struct copy *copy_new(const struct beest_leases *leases,
 	return copy;
 }
 
-static struct copy *lease_replace(struct beest_leases *leases,
-				  const struct beest_lease_wanted *wanted, struct copy *copy)
+static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
+				  const struct beest_lease_wanted *wanted, struct beest_lease_copy *copy)
 {
 	struct lease *lease = lease_find(leases, wanted->key);
-	struct copy *former = NULL;
+	struct beest_lease_copy *former = lease ? lease->copy : NULL;
 
-	if (lease) {
-		former = lease->copy;
-		lease->copy = copy;
-	} else {
-		lease = lease_add(leases, wanted, copy);
-		if (!lease)
-			return copy;
-	}
+	if (!lease)
+		lease = lease_add(leases, wanted->server, copy, DIRTY);
+	if (!lease)
+		return copy;
+	lease->copy = copy;
 	lease->serial = wanted->serial;
 	lease->superseded = false;
 	lease->checked = false;
@@ -354,7 +300,7 @@ static struct copy *lease_replace(struct beest_leases *leases,
 
 int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted)
 {
-	struct copy *copy = copy_new(leases, wanted), *left;
+	struct beest_lease_copy *copy = copy_new(leases, wanted), *left;
 	bool failed;
 
 	if (!copy)
@@ -406,12 +352,44 @@ void beest_lease_forget(struct beest_leases *leases, const char *key)
 	pthread_mutex_unlock(&leases->lock);
 }
 
+/*
+ * Of a queue pair that is connected, whose peer may confirm by it: a closed record, which
+ * stays for a while.  NULL: of any other, or no memory.
+ */
+static struct beest_lease_copy *copy_closed(const struct beest_lease_copy *copy)
+{
+	bool has_echo = beest_record_flags(copy->bytes) & BEEST_RECORD_ECHO;
+	size_t all = sizeof(*copy) + copy->size + strlen(copy->key) + 1;
+	struct beest_lease_copy *closed;
+
+	if (copy->row->ending != CLOSED || !has_echo)
+		return NULL;
+	closed = malloc(all);
+	if (!closed)
+		return NULL;
+
+	memcpy(closed, copy, all);
+	closed->users = 1;
+	closed->ttl = TOMBSTONE_TTL;
+	closed->key = (char *)closed->bytes + closed->size;
+	beest_record_close(closed->bytes, closed->size, closed->key);
+
+	return closed;
+}
+
 /* What no server can have, and what is another's by now, is only forgotten. */
 static void lease_doom(struct beest_leases *leases, struct lease *lease)
 {
+	struct beest_lease_copy *closed;
+
 	if (lease->superseded || !lease->offered) {
 		lease_remove(leases, lease);
 		return;
+	}
+	closed = copy_closed(lease->copy);
+	if (closed) {
+		copy_release(lease->copy);
+		lease->copy = closed;
 	}
 	lease_set_state(leases, lease, DOOMED);
 	lease->checked = false;
@@ -419,38 +397,26 @@ static void lease_doom(struct beest_leases *leases, struct lease *lease)
 
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
 {
-	struct lease *lease, *newer;
+	struct lease *lease, *behind;
 
 	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->oldest; lease; lease = newer) {
-		newer = lease->newer;
-		if (lease->state == DOOMED)
-			continue;
-		if (serial ? lease->serial == serial : lease->copy->row->ending != LEFT)
+	for (lease = leases->first; lease; lease = behind) {
+		behind = lease->behind;
+		if (lease->state != DOOMED &&
+		    (serial ? lease->serial == serial : lease->copy->row->ending != LEFT))
 			lease_doom(leases, lease);
 	}
 	pthread_mutex_unlock(&leases->lock);
 }
 
-size_t beest_lease_count(struct beest_leases *leases)
-{
-	size_t count;
-
-	pthread_mutex_lock(&leases->lock);
-	count = leases->count;
-	pthread_mutex_unlock(&leases->lock);
-
-	return count;
-}
-
-size_t beest_lease_doomed(struct beest_leases *leases)
+size_t beest_lease_count(struct beest_leases *leases, bool doomed)
 {
 	const struct lease *lease;
 	size_t count = 0;
 
 	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->oldest; lease; lease = lease->newer)
-		count += lease->state == DOOMED;
+	for (lease = leases->first; lease; lease = lease->behind)
+		count += !doomed || lease->state == DOOMED;
 	pthread_mutex_unlock(&leases->lock);
 
 	return count;
@@ -458,16 +424,15 @@ size_t beest_lease_doomed(struct beest_leases *leases)
 
 void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t number)
 {
-	struct lease *lease, *newer;
+	struct lease *lease, *behind;
 	int64_t now = beest_clock_now();
 
 	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->oldest; lease; lease = newer) {
-		newer = lease->newer;
+	for (lease = leases->first; lease; lease = behind) {
+		behind = lease->behind;
 		if (lease->server != server || lease->stored_by == number || lease->superseded)
 			continue;
-		if (lease->state == DOOMED || (lease->copy->row->taken &&
-					       lease_is_expired(lease, now)))
+		if (lease->state == DOOMED || lease_is_expired(lease, now))
 			lease_remove(leases, lease);
 		else if (lease->state == CLEAN)
 			lease_set_state(leases, lease, LOST);
@@ -488,7 +453,7 @@ bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
 	const struct lease *lease;
 
 	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->newest; lease; lease = lease->older)
+	for (lease = leases->last; lease; lease = lease->before)
 		if (lease_is_witness(lease, server) && nth-- == 0)
 			break;
 	if (lease)
@@ -502,8 +467,8 @@ bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
 
 static bool lease_is_unsent(const struct lease *lease)
 {
-	return !lease->sent && (lease->state == DIRTY || lease->state == LOST ||
-				(lease->state == DOOMED && lease->checked));
+	return lease->state != CLEAN && !lease->sent &&
+	       (lease->state != DOOMED || lease->checked);
 }
 
 /*
@@ -512,18 +477,17 @@ static bool lease_is_unsent(const struct lease *lease)
  */
 static bool lease_is_unseen(const struct lease *lease)
 {
-	return (lease->copy->row->read_back || lease->sent || lease->state == DOOMED) &&
-	       lease->state != CLEAN && !(lease->state == DOOMED && lease->checked);
+	return lease->state == DOOMED ? !lease->checked :
+	       lease->state != CLEAN && (lease->copy->row->read_back || lease->sent);
 }
 
-/* At most one step a lease for its write, and one for its reading. */
-static int plan_allocate(struct beest_lease_plan *plan, size_t leases)
+static int plan_allocate(struct beest_lease_plan *plan, size_t leases, size_t spare)
 {
-	plan->room = leases;
-	plan->writes = calloc(leases, sizeof(*plan->writes));
-	plan->keys = calloc(leases, sizeof(*plan->keys));
-	plan->steps = calloc(2 * leases, sizeof(*plan->steps));
-	if (plan->writes && plan->keys && plan->steps)
+	plan->writes = calloc(leases + spare + 1, sizeof(*plan->writes));
+	plan->keys = calloc(leases + spare + 1, sizeof(*plan->keys));
+	plan->written = calloc(leases + 1, sizeof(*plan->written));
+	plan->read = calloc(leases + 1, sizeof(*plan->read));
+	if (plan->writes && plan->keys && plan->written && plan->read)
 		return 0;
 
 	beest_lease_plan_free(plan);
@@ -534,134 +498,124 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 {
 	size_t i;
 
-	for (i = 0; plan->steps && i < 2 * plan->room; i++) {
-		copy_release(plan->steps[i].copy);
-		free(plan->steps[i].tombstone);
-	}
+	for (i = 0; i < plan->write_count; i++)
+		copy_release(plan->written[i]);
+	for (i = 1; i < plan->key_count; i++)
+		copy_release(plan->read[i]);
 	free(plan->writes);
 	free(plan->keys);
-	free(plan->steps);
+	free(plan->written);
+	free(plan->read);
 	memset(plan, 0, sizeof(*plan));
 }
 
-/* One that has an echo is closed and stays for a while: its peer may confirm by it. */
-static void plan_ending(struct beest_kv_write *write, struct beest_lease_step *step)
+static bool copy_is_closed(const struct beest_lease_copy *copy)
 {
-	const struct copy *copy = step->copy;
-
-	write->verb = BEEST_KV_DELETE;
-	if (copy->row->ending != CLOSED || !(beest_record_flags(copy->bytes) & BEEST_RECORD_ECHO))
-		return;
-	step->tombstone = malloc(copy->size);
-	if (!step->tombstone)
-		return;
-
-	memcpy(step->tombstone, copy->bytes, copy->size);
-	beest_record_close(step->tombstone, copy->size, copy->key);
-	write->verb = BEEST_KV_SET;
-	write->value = step->tombstone;
-	write->ttl = TOMBSTONE_TTL;
+	return beest_record_flags(copy->bytes) & BEEST_RECORD_CLOSED;
 }
 
 static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 {
-	struct beest_kv_write *write = &plan->writes[plan->write_count];
-	struct beest_lease_step *step = &plan->steps[plan->write_count++];
+	struct beest_lease_copy *copy = copy_hold(lease->copy);
+	enum beest_kv_verb verb = lease->state == LOST ? BEEST_KV_ADD :
+				  lease->state == DOOMED && !copy_is_closed(copy) ?
+				  BEEST_KV_DELETE : BEEST_KV_SET;
 
-	step->copy = copy_hold(lease->copy);
-	write->verb = lease->state == LOST ? BEEST_KV_ADD : BEEST_KV_SET;
-	write->key = lease->copy->key;
-	write->value = lease->copy->bytes;
-	write->size = lease->copy->size;
-	write->ttl = lease->copy->ttl;
-	if (lease->state == DOOMED)
-		plan_ending(write, step);
+	plan->written[plan->write_count] = copy;
+	plan->writes[plan->write_count++] = (struct beest_kv_write){
+		.verb = verb, .key = copy->key, .value = copy->bytes, .size = copy->size,
+		.ttl = copy->ttl,
+	};
 	lease->sent = true;
 	lease->offered = true;
 }
 
 static void plan_read(struct beest_lease_plan *plan, struct lease *lease)
 {
-	plan->steps[plan->room + plan->key_count].copy = copy_hold(lease->copy);
+	plan->read[plan->key_count] = copy_hold(lease->copy);
 	plan->keys[plan->key_count++] = lease->copy->key;
-}
-
-static bool plan_takes(const struct lease *lease, size_t server, unsigned int flags)
-{
-	return lease->server == server &&
-	       lease->copy->row->answered == !!(flags & BEEST_LEASE_ANSWERED);
 }
 
 /*
  * Of those that were written only some are read back, the last one among them.  Who is
  * doomed is read in any case.
  */
-static void plan_restless(struct beest_leases *leases, size_t server, unsigned int flags,
+static void plan_restless(struct beest_leases *leases, unsigned int flags,
 			  struct beest_lease_plan *plan)
 {
+	bool answered = flags & BEEST_LEASE_ANSWERED, unseen;
 	struct lease *lease, *last = NULL;
 	size_t budget = READ_BACK_MAX - 1;
-	bool unseen;
 
-	for (lease = leases->first; lease; lease = lease->behind) {
-		if (!plan_takes(lease, server, flags))
+	for (lease = leases->first; lease != leases->clean; lease = lease->behind) {
+		if (lease->server != plan->server || lease->copy->row->answered != answered)
 			continue;
-		unseen = lease_is_unseen(lease) && !(flags & BEEST_LEASE_ANSWERED);
+		unseen = lease_is_unseen(lease) && !answered;
 		if (lease_is_unsent(lease))
 			plan_write(plan, lease);
-		if (!unseen)
-			continue;
-		if (lease->state == DOOMED) {
+		if (unseen && lease->state == DOOMED) {
 			plan_read(plan, lease);
-			continue;
+		} else if (unseen) {
+			if (last && budget) {
+				plan_read(plan, last);
+				budget--;
+			}
+			last = lease;
 		}
-		if (last && budget) {
-			plan_read(plan, last);
-			budget--;
-		}
-		last = lease;
 	}
 	if (last)
 		plan_read(plan, last);
 }
 
-/* What may have been evicted, or replaced, or is due: one walk from where the last ended. */
-static void plan_check(struct beest_leases *leases, size_t server, struct beest_lease_plan *plan)
+/*
+ * What is due, or may have come late; and, of the others, some that may have been evicted or
+ * replaced, which go to the end of the list.
+ */
+static void plan_check(struct beest_leases *leases, struct beest_lease_plan *plan)
 {
-	size_t seen = 0, taken = 0, begin = leases->turn[server];
+	struct lease *lease, *behind = leases->clean, *end = leases->last;
 	int64_t now = beest_clock_now();
-	struct lease *lease;
+	size_t turns = 0;
 
-	for (lease = leases->oldest; lease; lease = lease->newer) {
-		if (lease->server != server || lease->state != CLEAN || lease->superseded ||
+	do {
+		lease = behind;
+		if (!lease)
+			break;
+		behind = lease->behind;
+		if (lease->server != plan->server || lease->superseded ||
 		    !lease->copy->row->in_turn)
 			continue;
-		seen++;
-		if (lease_is_due(lease, now) || now >= lease->look_at ||
-		    (seen > begin && taken < TURN_MAX)) {
-			taken += seen > begin;
-			plan_read(plan, lease);
+		if (turns++ < TURN_MAX) {
+			lease_unlink(leases, lease);
+			lease_link(leases, lease);
+		} else if (now < lease->look_at && !lease_is_due(lease, now)) {
+			continue;
 		}
-	}
-	leases->turn[server] = begin + taken >= seen ? 0 : begin + taken;
+		plan_read(plan, lease);
+	} while (lease != end);
 }
 
 int beest_lease_plan(struct beest_leases *leases, size_t server, unsigned int flags,
-		     struct beest_lease_plan *plan)
+		     size_t spare, struct beest_lease_plan *plan)
 {
-	size_t room;
+	bool check = flags & BEEST_LEASE_CHECK;
+	const struct lease *lease;
+	size_t room = 0;
 	int ret = 0;
 
 	memset(plan, 0, sizeof(*plan));
 	plan->server = server;
+	plan->key_count = 1;
 	pthread_mutex_lock(&leases->lock);
-	room = flags & BEEST_LEASE_CHECK ? leases->count : leases->restless[server];
-	if (room)
-		ret = plan_allocate(plan, room);
-	if (ret == 0 && leases->restless[server])
-		plan_restless(leases, server, flags, plan);
-	if (ret == 0 && plan->room && flags & BEEST_LEASE_CHECK)
-		plan_check(leases, server, plan);
+	lease = flags & BEEST_LEASE_NONE ? NULL : leases->first;
+	for (; lease && (check || lease != leases->clean); lease = lease->behind)
+		room += lease->server == server;
+	if (room || spare)
+		ret = plan_allocate(plan, room, spare);
+	if (ret == 0 && room)
+		plan_restless(leases, flags, plan);
+	if (ret == 0 && room && check)
+		plan_check(leases, plan);
 	pthread_mutex_unlock(&leases->lock);
 
 	return ret;
@@ -669,60 +623,38 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, unsigned int fl
 
 /* ----------------------------------------------------------------- the answers --- */
 
-/* The lease of a step, unless it is gone or has another version by now. */
-static struct lease *step_lease(struct beest_leases *leases, const struct beest_lease_step *step)
+/* The lease that sent it, unless it is gone or has another version by now. */
+static struct lease *lease_of(struct beest_leases *leases, const struct beest_lease_copy *copy)
 {
-	struct lease *lease = lease_find(leases, step->copy->key);
+	struct lease *lease = lease_find(leases, copy->key);
 
-	return lease && lease->copy == step->copy ? lease : NULL;
+	return lease && lease->copy == copy ? lease : NULL;
 }
 
 /*
- * Destroyed while it was on its way: it may be there now, and has to go.  Without memory it
- * stays behind until its time to live is over.
+ * A later version may have been stored before this one: it is sent again.  What was
+ * destroyed while it was on its way may be there now, and has to go; without memory it stays
+ * until its time to live is over.
  */
-static void step_orphaned(struct beest_leases *leases, const struct beest_lease_plan *plan,
-			  size_t i)
+static void write_outdated(struct beest_leases *leases, const struct beest_lease_plan *plan,
+			   size_t i)
 {
-	struct copy *copy = plan->steps[i].copy;
-	struct beest_lease_wanted wanted = { .key = copy->key, .server = plan->server };
-	struct lease *lease;
-
-	if (plan->writes[i].verb == BEEST_KV_DELETE || plan->steps[i].tombstone)
-		return;
-	lease = lease_add(leases, &wanted, copy);
-	if (!lease)
-		return;
-
-	copy_hold(copy);
-	lease->offered = true;
-	lease->look_at = INT64_MAX;
-	lease_set_state(leases, lease, DOOMED);
-}
-
-/* A later version may have been stored before this one: it is sent again. */
-static void step_outdated(struct beest_leases *leases, const struct beest_lease_plan *plan,
-			  size_t i)
-{
-	const struct copy *copy = plan->steps[i].copy;
+	struct beest_lease_copy *copy = plan->written[i];
 	struct lease *lease = lease_find(leases, copy->key);
 
 	if (copy->row->taken)
 		return;
-	if (!lease)
-		step_orphaned(leases, plan, i);
-	else if (lease->state == DOOMED)
+	if (lease && lease->state != CLEAN) {
 		lease->checked = lease->sent = false;
-	else if (lease->state != CLEAN)
-		lease->sent = false;
-	else if (!lease->superseded)
+	} else if (lease && !lease->superseded) {
 		lease_set_state(leases, lease, DIRTY);
-}
-
-static void write_failed(struct lease *lease)
-{
-	lease->sent = false;
-	lease->look_at = beest_clock_now() + LATE;
+	} else if (!lease && plan->writes[i].verb != BEEST_KV_DELETE && !copy_is_closed(copy)) {
+		lease = lease_add(leases, plan->server, copy, DOOMED);
+		if (!lease)
+			return;
+		copy_hold(copy);
+		lease->offered = true;
+	}
 }
 
 static void write_stored(struct beest_leases *leases, struct lease *lease, uint64_t number)
@@ -735,66 +667,46 @@ static void write_stored(struct beest_leases *leases, struct lease *lease, uint6
 		lease_set_state(leases, lease, CLEAN);
 }
 
-static bool value_is_own(const struct beest_leases *leases, const char *key,
-			 const struct beest_kv_value *value)
-{
-	struct beest_incarnation author;
+enum sight { ABSENT, SAME, OLDER, ANOTHERS };
 
-	return beest_record_author(value->bytes, value->size, key, &author) &&
-	       memcmp(&author, &leases->incarnation, sizeof(author)) == 0;
-}
-
-static bool value_is_same(const struct copy *copy, const struct beest_kv_value *value)
+static enum sight value_judge(const struct beest_leases *leases, const struct beest_lease_copy *copy,
+			      const struct beest_kv_value *value)
 {
-	return value->size == copy->size && memcmp(value->bytes, copy->bytes, copy->size) == 0;
-}
+	struct beest_record record;
 
-static void read_absent(struct beest_leases *leases, struct lease *lease)
-{
-	if (lease->state == DOOMED)
-		lease_remove(leases, lease);
-	else
-		lease_set_state(leases, lease, lease->state == CLEAN ? LOST : lease->state);
+	if (!value->bytes)
+		return ABSENT;
+	if (value->size == copy->size && memcmp(value->bytes, copy->bytes, copy->size) == 0)
+		return SAME;
+
+	return beest_record_decode(value->bytes, value->size, BEEST_KIND_ANY, copy->key,
+				   &record) == 0 &&
+	       beest_process_is_context(&record.incarnation, &leases->incarnation) ? OLDER :
+	       ANOTHERS;
 }
 
 /* Renewed only after it was seen, lest another's record be replaced. */
-static void read_same(struct beest_leases *leases, struct lease *lease, uint64_t number)
+static void lease_see(struct beest_leases *leases, struct lease *lease, enum sight sight,
+		      uint64_t number)
 {
-	if (lease->state == DOOMED) {
-		lease->checked = true;
-	} else if (lease->state != CLEAN) {
-		if (lease->sent)
-			write_stored(leases, lease, number);
-	} else if (lease_is_due(lease, beest_clock_now())) {
-		lease_set_state(leases, lease, DIRTY);
-	}
-}
+	int64_t now = beest_clock_now();
 
-static void read_another(struct beest_leases *leases, struct lease *lease)
-{
-	if (lease->state == DOOMED) {
-		lease_remove(leases, lease);
-		return;
-	}
-	lease->superseded = true;
-	lease_set_state(leases, lease, CLEAN);
-}
-
-static void read_seen(struct beest_leases *leases, struct lease *lease,
-		      const struct beest_kv_value *value, uint64_t number)
-{
-	if (beest_clock_now() >= lease->look_at)
+	if (now >= lease->look_at)
 		lease->look_at = INT64_MAX;
-	if (!value->bytes)
-		read_absent(leases, lease);
-	else if (value_is_same(lease->copy, value))
-		read_same(leases, lease, number);
-	else if (!value_is_own(leases, lease->copy->key, value))
-		read_another(leases, lease);
-	else if (lease->state == DOOMED)
-		lease->checked = true;	/* an older version of ours: it goes, too */
-	else
+	if (lease->state == DOOMED) {
+		lease->checked = sight == SAME || sight == OLDER;
+		if (!lease->checked)
+			lease_remove(leases, lease);
+	} else if (sight == ABSENT) {
+		lease_set_state(leases, lease, lease->state == CLEAN ? LOST : lease->state);
+	} else if (sight == ANOTHERS) {
+		lease->superseded = true;
+		lease_set_state(leases, lease, CLEAN);
+	} else if (sight == OLDER || (lease->state == CLEAN && lease_is_due(lease, now))) {
 		lease_set_state(leases, lease, DIRTY);
+	} else if (lease->sent) {
+		write_stored(leases, lease, number);
+	}
 }
 
 static void writes_done(struct beest_leases *leases, const struct beest_lease_plan *plan,
@@ -804,15 +716,17 @@ static void writes_done(struct beest_leases *leases, const struct beest_lease_pl
 	size_t i;
 
 	for (i = 0; i < plan->write_count; i++) {
-		lease = step_lease(leases, &plan->steps[i]);
-		if (!lease)
-			step_outdated(leases, plan, i);
-		else if (!lease->sent)
+		lease = lease_of(leases, plan->written[i]);
+		if (!lease) {
+			write_outdated(leases, plan, i);
+		} else if (!lease->sent) {
 			continue;	/* the reading has shown more */
-		else if (ret < 0 || (plan->writes[i].ret < 0 && plan->writes[i].ret != -EEXIST))
-			write_failed(lease);
-		else if (stored)
+		} else if (ret < 0 || (plan->writes[i].ret < 0 && plan->writes[i].ret != -EEXIST)) {
+			lease->sent = false;
+			lease->look_at = beest_clock_now() + LATE;
+		} else if (stored) {
 			write_stored(leases, lease, number);
+		}
 	}
 }
 
@@ -825,15 +739,15 @@ size_t beest_lease_done(struct beest_leases *leases, const struct beest_lease_pl
 	bool refused = false;
 
 	pthread_mutex_lock(&leases->lock);
-	for (i = 0; i < plan->key_count && ret == 0 && answered; i++) {
-		lease = step_lease(leases, &plan->steps[plan->room + i]);
+	for (i = 1; i < plan->key_count && ret == 0 && answered; i++) {
+		lease = lease_of(leases, plan->read[i]);
 		if (!lease)
 			continue;
 		if (!values[i].bytes) {
 			refused |= lease->sent;
 			missing += lease->sent || lease->state == CLEAN;
 		}
-		read_seen(leases, lease, &values[i], number);
+		lease_see(leases, lease, value_judge(leases, lease->copy, &values[i]), number);
 	}
 	writes_done(leases, plan, ret, answered && !refused, number);
 	pthread_mutex_unlock(&leases->lock);

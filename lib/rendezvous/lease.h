@@ -29,7 +29,7 @@
 struct beest_leases;
 
 /* @ttl in ns, 0: for ever.  @incarnation is this context's.  -ENOMEM. */
-int beest_lease_open(struct beest_leases **leases, size_t servers, int64_t ttl,
+int beest_lease_open(struct beest_leases **leases, int64_t ttl,
 		     const struct beest_incarnation *incarnation);
 void beest_lease_close(struct beest_leases *leases);
 
@@ -62,9 +62,8 @@ void beest_lease_forget(struct beest_leases *leases, const char *key);
 /* To be taken away: all of an object; with serial 0 all that goes at the end. */
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial);
 
-/* All of them, and those that are to be taken away still. */
-size_t beest_lease_count(struct beest_leases *leases);
-size_t beest_lease_doomed(struct beest_leases *leases);
+/* How many there are, or are to be taken away still. */
+size_t beest_lease_count(struct beest_leases *leases, bool doomed);
 
 /* The server has lost what was stored there, but by request @number, which showed it. */
 void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t number);
@@ -75,25 +74,29 @@ bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
 
 /* -------------------------------------------------------------------- one look --- */
 
-struct beest_lease_step;
+struct beest_lease_copy;
 
-/* What one request to one server does for leases: writes, and keys to be read back. */
+/*
+ * What one request to one server does for leases: writes, and keys to be read back.  Behind
+ * both there is room for more, and keys[0], which is counted, is the caller's.
+ */
 struct beest_lease_plan {
 	struct beest_kv_write *writes;
 	const char **keys;
 	size_t write_count, key_count;
-	struct beest_lease_step *steps;	/* one a write, then one a key */
-	size_t room, server;
+	struct beest_lease_copy **written, **read;	/* of whose bytes these are; read[0] is NULL */
+	size_t server;
 };
 
 enum {
 	BEEST_LEASE_ANSWERED = 1,	/* those whose kind is answered, and only those */
 	BEEST_LEASE_CHECK = 2,		/* some in turn, and what is due for renewal */
+	BEEST_LEASE_NONE = 4,		/* room alone */
 };
 
-/* Empty when there is nothing to do.  -ENOMEM. */
+/* With room for @spare more writes and keys.  -ENOMEM. */
 int beest_lease_plan(struct beest_leases *leases, size_t server, unsigned int flags,
-		     struct beest_lease_plan *plan);
+		     size_t spare, struct beest_lease_plan *plan);
 
 /*
  * How the request ended: @ret as beest_kv_run() set it, @answered when @values, one a

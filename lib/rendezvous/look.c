@@ -33,14 +33,12 @@
 
 /* One request to one server: leases, and what is wanted there. */
 struct part {
-	struct beest_kv_request request;
+	struct beest_kv_request *request;	/* of the round */
 	struct beest_lease_plan plan;
-	struct beest_kv_write *writes;		/* the plan's, and what goes along */
-	const char **keys;			/* epoch, the plan's, the wanted */
-	struct beest_kv_value *values;
-	size_t *want_of;			/* of the wanted keys */
-	size_t want_count;
+	struct beest_kv_write opening;		/* adds an epoch */
+	uint8_t epoch[BEEST_EPOCH_SIZE];
 	uint64_t number;
+	bool answered;				/* of messages, which each wait for an answer */
 	bool outdated;				/* the server has lost all of it since */
 };
 
@@ -48,6 +46,7 @@ struct round {
 	struct beest_registry *registry;
 	struct beest_look *look;
 	struct part *parts;
+	struct beest_kv_request *requests;	/* one a part */
 	size_t count;
 	int ret;				/* the last failure, and its sentence */
 	char why[BEEST_ERROR_SIZE];
@@ -59,85 +58,15 @@ static void round_fail(struct round *round, int ret)
 	snprintf(round->why, sizeof(round->why), "%s", beest_error_text());
 }
 
-/* --------------------------------------------------------- what a part asks for --- */
-
-static void part_free(struct part *part)
+static void server_note(struct beest_registry *registry, size_t server, bool failed)
 {
-	if (part->values)
-		beest_kv_values_free(part->values, part->request.key_count);
-	beest_lease_plan_free(&part->plan);
-	free(part->writes);
-	free(part->keys);
-	free(part->values);
-	free(part->want_of);
-}
+	struct beest_registry_server *own = &registry->servers[server];
 
-static int part_allocate(struct part *part, size_t wants, size_t extras)
-{
-	size_t keys = 1 + part->plan.key_count + wants;
-
-	part->writes = calloc(part->plan.write_count + extras + 1, sizeof(*part->writes));
-	part->keys = calloc(keys, sizeof(*part->keys));
-	part->values = calloc(keys, sizeof(*part->values));
-	part->want_of = calloc(wants + 1, sizeof(*part->want_of));
-	if (part->writes && part->keys && part->values && part->want_of)
-		return 0;
-
-	return beest_fail(ENOMEM, "no memory for a request of %zu keys", keys);
-}
-
-static void part_fill(struct part *part, const struct beest_registry_server *server,
-		      struct beest_look *look)
-{
-	struct beest_kv_request *request = &part->request;
-	const size_t index = request->server;
-	size_t i;
-
-	for (i = 0; i < part->plan.write_count; i++)
-		part->writes[i] = part->plan.writes[i];
-	request->writes = part->writes;
-	request->write_count = part->plan.write_count;
-	for (i = 0; i < look->extra_count && !(request->flags & BEEST_KV_ANSWERED); i++)
-		if (look->extras[i].server == index && !look->extras[i].done)
-			part->writes[request->write_count++] = look->extras[i].write;
-
-	part->keys[request->key_count++] = server->epoch_key;
-	for (i = 0; i < part->plan.key_count; i++)
-		part->keys[request->key_count++] = part->plan.keys[i];
-	for (i = 0; i < look->count && !(request->flags & BEEST_KV_ANSWERED); i++) {
-		if (look->wants[i].server != index || !look->wants[i].key)
-			continue;
-		part->want_of[part->want_count++] = i;
-		part->keys[request->key_count++] = look->wants[i].key;
-	}
-	request->keys = part->keys;
-	request->values = part->values;
-}
-
-static size_t server_extras(const struct beest_look *look, size_t server)
-{
-	size_t i, count = 0;
-
-	for (i = 0; i < look->extra_count; i++)
-		count += look->extras[i].server == server && !look->extras[i].done;
-
-	return count;
-}
-
-/* How many keys of a server are wanted; @needed: whether somebody waits for it at all. */
-static size_t server_wants(const struct beest_look *look, size_t server, size_t *needed)
-{
-	size_t i, count = 0;
-
-	*needed = server_extras(look, server);
-	for (i = 0; i < look->count; i++) {
-		if (look->wants[i].server != server)
-			continue;
-		(*needed)++;
-		count += look->wants[i].key != NULL;
-	}
-
-	return count;
+	pthread_mutex_lock(&registry->lock);
+	own->away_pause = !failed ? 0 : !own->away_pause ? AWAY_PAUSE :
+			  BEEST_MIN(2 * own->away_pause, AWAY_PAUSE_MAX);
+	own->away_until = failed ? beest_clock_deadline(own->away_pause) : 0;
+	pthread_mutex_unlock(&registry->lock);
 }
 
 static bool server_is_away(struct beest_registry *registry, size_t server)
@@ -151,61 +80,102 @@ static bool server_is_away(struct beest_registry *registry, size_t server)
 	return away;
 }
 
+/* --------------------------------------------------------- what a part asks for --- */
+
+/* What goes with a part besides leases: all but messages. */
+static bool part_has_want(const struct part *part, const struct beest_look_want *want)
+{
+	return !part->answered && want->key && want->server == part->plan.server;
+}
+
+static bool part_has_extra(const struct part *part, const struct beest_look_extra *extra)
+{
+	return !part->answered && !extra->done && extra->server == part->plan.server;
+}
+
+static int part_fill(struct round *round, struct part *part)
+{
+	struct beest_kv_request *request = part->request;
+	const struct beest_look *look = round->look;
+	size_t i;
+
+	request->server = part->plan.server;
+	request->writes = part->plan.writes;
+	request->keys = part->plan.keys;
+	request->write_count = part->plan.write_count;
+	request->key_count = part->plan.key_count;
+	request->values = calloc(request->key_count + look->count, sizeof(*request->values));
+	if (!request->values)
+		return beest_fail(ENOMEM, "no memory for a request of %zu keys", look->count);
+
+	part->plan.keys[0] = round->registry->epoch_key;
+	for (i = 0; i < look->extra_count; i++)
+		if (part_has_extra(part, &look->extras[i]))
+			request->writes[request->write_count++] = look->extras[i].write;
+	for (i = 0; i < look->count; i++)
+		if (part_has_want(part, &look->wants[i]))
+			part->plan.keys[request->key_count++] = look->wants[i].key;
+	part->number = __atomic_add_fetch(&round->registry->requests, 1, __ATOMIC_RELAXED);
+
+	return 0;
+}
+
+static void part_free(struct part *part)
+{
+	if (part->request->values)
+		beest_kv_values_free(part->request->values, part->request->key_count);
+	free(part->request->values);
+	beest_lease_plan_free(&part->plan);
+}
+
 /* Leases of a server that failed wait, unless somebody waits for that server anyway. */
 static int part_plan(struct round *round, size_t server, unsigned int flags)
 {
 	struct part *part = &round->parts[round->count];
 	struct beest_registry *registry = round->registry;
-	struct beest_look *look = round->look;
-	bool answered = flags & BEEST_LEASE_ANSWERED;
-	size_t wants, needed;
+	const struct beest_look *look = round->look;
+	bool needed = false;
+	size_t i, spare = 0;
 	int ret = 0;
 
-	memset(part, 0, sizeof(*part));
-	part->request.server = server;
-	part->request.flags = answered ? BEEST_KV_ANSWERED : 0;
-	if (look->flags & BEEST_LOOK_OFFER && !answered)
-		part->request.flags |= BEEST_KV_LAZY;
-	wants = server_wants(look, server, &needed);
-	if (!needed && server_is_away(registry, server))
+	part->request = &round->requests[round->count];
+	part->answered = flags & BEEST_LEASE_ANSWERED;
+	part->request->flags = part->answered ? BEEST_KV_ANSWERED :
+			       look->flags & BEEST_LOOK_OFFER ? BEEST_KV_LAZY : 0;
+	part->plan.server = server;
+	for (i = 0; i < look->extra_count; i++)
+		spare += part_has_extra(part, &look->extras[i]);
+	for (i = 0; i < look->count; i++) {
+		spare += part_has_want(part, &look->wants[i]);
+		needed |= look->wants[i].server == server;
+	}
+	if (!spare && !needed && server_is_away(registry, server))
 		return 0;
 
-	if (beest_registry_is_own(registry))
-		ret = beest_lease_plan(registry->leases, server, flags, &part->plan);
-	if (ret == 0 && !part->plan.write_count && !part->plan.key_count &&
-	    (answered || (!wants && !server_extras(look, server)))) {
-		part_free(part);
-		return 0;
-	}
-	if (ret == 0)
-		ret = part_allocate(part, answered ? 0 : wants, server_extras(look, server));
-	if (ret < 0) {
-		part_free(part);
+	if (!beest_registry_is_own(registry))
+		flags = BEEST_LEASE_NONE;
+	ret = beest_lease_plan(registry->leases, server, flags, spare, &part->plan);
+	if (ret < 0 || (!spare && !part->plan.write_count && part->plan.key_count == 1)) {
+		beest_lease_plan_free(&part->plan);
 		return ret;
 	}
-	part_fill(part, &registry->servers[server], look);
-	part->number = __atomic_add_fetch(&registry->requests, 1, __ATOMIC_RELAXED);
 	round->count++;
 
-	return 0;
+	return part_fill(round, part);
 }
 
 /* ------------------------------------------------------------------------ epochs --- */
 
 /* The write that adds an epoch, with @bytes to hold it. */
-static int epoch_write(const char *key, uint8_t bytes[BEEST_EPOCH_SIZE],
+static int epoch_write(const struct beest_registry *registry, uint8_t bytes[BEEST_EPOCH_SIZE],
 		       struct beest_kv_write *write)
 {
-	int ret = beest_random(bytes, BEEST_EPOCH_SIZE);
+	*write = (struct beest_kv_write){
+		.verb = BEEST_KV_ADD, .key = registry->epoch_key, .value = bytes,
+		.size = BEEST_EPOCH_SIZE, .ttl = BEEST_EPOCH_TTL,
+	};
 
-	memset(write, 0, sizeof(*write));
-	write->verb = BEEST_KV_ADD;
-	write->key = key;
-	write->value = bytes;
-	write->size = BEEST_EPOCH_SIZE;
-	write->ttl = BEEST_EPOCH_TTL;
-
-	return ret;
+	return beest_random(bytes, BEEST_EPOCH_SIZE);
 }
 
 static bool epoch_known(struct beest_registry *registry, size_t server,
@@ -222,52 +192,79 @@ static bool epoch_known(struct beest_registry *registry, size_t server,
 	return known;
 }
 
-static bool key_is_there(struct beest_registry *registry, size_t server, const char *key,
-			 int64_t deadline)
+/* What request @number has read.  -EPROTO for what is no epoch. */
+static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t number,
+		       const struct beest_kv_value *value, bool *outdated)
 {
-	struct beest_kv_value value = { NULL, 0 };
+	uint64_t begun = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
+	enum beest_epoch_verdict verdict;
+
+	pthread_mutex_lock(&registry->lock);
+	verdict = beest_epoch_judge(&registry->servers[server].epoch, value, number, begun);
+	pthread_mutex_unlock(&registry->lock);
+	*outdated = verdict == BEEST_EPOCH_OUTDATED;
+
+	if (verdict == BEEST_EPOCH_ALIEN)
+		return beest_fail(EPROTO, "server %s: what is stored under %s is no epoch",
+				  beest_kv_text(registry->kv, server), registry->epoch_key);
+	if (verdict == BEEST_EPOCH_CHANGED && beest_registry_is_own(registry)) {
+		beest_log(registry->log, BEEST_LOG_WARN, "server %s has lost what it had: "
+			  "storing the records again", beest_kv_text(registry->kv, server));
+		beest_lease_lose(registry->leases, server, number);
+	}
+
+	return 0;
+}
+
+/* -ENODATA where there is nothing. */
+static int key_read(struct beest_registry *registry, size_t server, const char *key,
+		    int64_t deadline, struct beest_kv_value *value)
+{
 	struct beest_kv_request request = {
-		.server = server, .keys = &key, .key_count = 1, .values = &value,
+		.server = server, .keys = &key, .key_count = 1, .values = value,
 	};
-	bool there;
 
-	there = beest_kv_run(registry->kv, &request, 1, deadline) == 0;
-	beest_kv_values_free(&value, 1);
-
-	return there;
+	return beest_kv_run(registry->kv, &request, 1, deadline);
 }
 
 /* Where the epoch was evicted and not all else is lost, it is added again as it was. */
 static bool epoch_still_counts(struct beest_registry *registry, size_t server, int64_t deadline)
 {
+	struct beest_kv_value value = { NULL, 0 };
 	char key[BEEST_KEY_MAX + 1];
+	bool there = false;
 	size_t i;
 
-	for (i = 0; i < WITNESSES_MAX && beest_registry_is_own(registry) &&
-	     beest_lease_witness(registry->leases, server, i, key); i++)
-		if (key_is_there(registry, server, key, deadline))
-			return true;
+	for (i = 0; i < WITNESSES_MAX && !there &&
+	     beest_lease_witness(registry->leases, server, i, key); i++) {
+		there = key_read(registry, server, key, deadline, &value) == 0;
+		beest_kv_values_free(&value, 1);
+	}
 
-	return false;
+	return there;
 }
 
 /*
  * A new connection has brought no epoch: the server has lost it, or is none.  Adds it with
- * an answer, which tells why where that fails.
+ * an answer, which tells why where that fails, and learns it before anything else goes
+ * there: messages of before are lost then, later ones are not.
  */
 static int epoch_mend(struct beest_registry *registry, size_t server, int64_t deadline)
 {
 	uint8_t fresh[BEEST_EPOCH_SIZE], known[BEEST_EPOCH_SIZE];
+	struct beest_kv_value value = { NULL, 0 };
 	struct beest_kv_stats stats;
 	struct beest_kv_write write;
 	struct beest_kv_request request = {
 		.server = server, .flags = BEEST_KV_ANSWERED, .writes = &write, .write_count = 1,
 	};
+	uint64_t number;
+	bool outdated;
 	int ret;
 
 	ret = beest_kv_probe(registry->kv, server, &stats);
 	if (ret == 0)
-		ret = epoch_write(registry->servers[server].epoch_key, fresh, &write);
+		ret = epoch_write(registry, fresh, &write);
 	if (ret < 0)
 		return ret;
 
@@ -275,51 +272,13 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	    epoch_still_counts(registry, server, deadline))
 		write.value = known;
 	ret = beest_kv_run(registry->kv, &request, 1, deadline);
-
-	return ret < 0 ? ret : write.ret == -EEXIST ? 0 : write.ret;
-}
-
-/* -EPROTO for what is no epoch. */
-static int epoch_judge(struct beest_registry *registry, struct part *part)
-{
-	const size_t server = part->request.server;
-	enum beest_epoch_verdict verdict;
-	uint64_t begun = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
-
-	pthread_mutex_lock(&registry->lock);
-	verdict = beest_epoch_judge(&registry->servers[server].epoch, &part->values[0],
-				    part->number, begun);
-	pthread_mutex_unlock(&registry->lock);
-	part->outdated = verdict == BEEST_EPOCH_OUTDATED;
-
-	if (verdict == BEEST_EPOCH_ALIEN)
-		return beest_fail(EPROTO, "server %s: what is stored under %s is no epoch",
-				  beest_kv_text(registry->kv, server),
-				  registry->servers[server].epoch_key);
-	if (verdict == BEEST_EPOCH_CHANGED && beest_registry_is_own(registry)) {
-		beest_log(registry->log, BEEST_LOG_WARN, "server %s has lost what it had: "
-			  "storing the records again", beest_kv_text(registry->kv, server));
-		beest_lease_lose(registry->leases, server, part->number);
-	}
-
-	return 0;
-}
-
-/* Before messages go to a server that lost all: those of before are lost, these are not. */
-static int epoch_learn(struct beest_registry *registry, size_t server, int64_t deadline)
-{
-	const char *keys[] = { registry->servers[server].epoch_key };
-	struct beest_kv_value value = { NULL, 0 };
-	struct part part = {
-		.request = { .server = server, .keys = keys, .key_count = 1, .values = &value },
-		.values = &value,
-		.number = __atomic_add_fetch(&registry->requests, 1, __ATOMIC_RELAXED),
-	};
-	int ret;
-
-	ret = beest_kv_run(registry->kv, &part.request, 1, deadline);
 	if (ret == 0)
-		ret = epoch_judge(registry, &part);
+		ret = write.ret == -EEXIST ? 0 : write.ret;
+	number = __atomic_add_fetch(&registry->requests, 1, __ATOMIC_RELAXED);
+	if (ret == 0)
+		ret = key_read(registry, server, registry->epoch_key, deadline, &value);
+	if (ret == 0)
+		ret = epoch_judge(registry, server, number, &value, &outdated);
 	beest_kv_values_free(&value, 1);
 
 	return ret;
@@ -332,7 +291,7 @@ static int server_too_small(struct beest_registry *registry, size_t server,
 {
 	uint64_t limit = stats->limit_bytes >> 20, items, needed;
 
-	items = (uint64_t)beest_lease_count(registry->leases) *
+	items = (uint64_t)beest_lease_count(registry->leases, false) *
 		(registry->size ? (uint64_t)registry->size : 1);
 	needed = (items + items / 50) / ITEMS_PER_MB + 2;
 	if (needed <= limit)
@@ -408,97 +367,57 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 
 /* --------------------------------------------------------------------- one round --- */
 
-static void server_failed(struct beest_registry *registry, size_t server)
+static void part_hand_over(const struct part *part, struct beest_look *look)
 {
-	struct beest_registry_server *own = &registry->servers[server];
+	size_t i, key = part->plan.key_count, write = part->plan.write_count;
 
-	pthread_mutex_lock(&registry->lock);
-	own->away_pause = own->away_pause ? 2 * own->away_pause : AWAY_PAUSE;
-	if (own->away_pause > AWAY_PAUSE_MAX)
-		own->away_pause = AWAY_PAUSE_MAX;
-	own->away_until = beest_clock_deadline(own->away_pause);
-	pthread_mutex_unlock(&registry->lock);
-}
-
-static void server_answered(struct beest_registry *registry, size_t server)
-{
-	pthread_mutex_lock(&registry->lock);
-	registry->servers[server].away_pause = 0;
-	registry->servers[server].away_until = 0;
-	pthread_mutex_unlock(&registry->lock);
-}
-
-/* The first failure among writes that wait for their answers. */
-static int part_writes_failure(const struct part *part)
-{
-	size_t i;
-
-	for (i = 0; i < part->plan.write_count; i++)
-		if (part->writes[i].ret < 0 && part->writes[i].ret != -EEXIST)
-			return part->writes[i].ret;
-
-	return 0;
-}
-
-static void part_hand_over(struct part *part, struct beest_look *look)
-{
-	size_t i, at = 1 + part->plan.key_count, extra = part->plan.write_count;
-
-	for (i = 0; i < look->extra_count && extra < part->request.write_count; i++)
-		if (look->extras[i].server == part->request.server && !look->extras[i].done) {
-			look->extras[i].write = part->writes[extra++];
+	for (i = 0; i < look->extra_count; i++)
+		if (part_has_extra(part, &look->extras[i])) {
+			look->extras[i].write = part->request->writes[write++];
 			look->extras[i].done = true;
 		}
-	for (i = 0; i < part->want_count; i++) {
-		look->wants[part->want_of[i]].value = part->values[at + i];
-		part->values[at + i].bytes = NULL;
-	}
-}
-
-static void part_wants_fail(const struct part *part, struct beest_look *look)
-{
-	bool answered = part->request.flags & BEEST_KV_ANSWERED;
-	size_t i;
-
 	for (i = 0; i < look->count; i++)
-		if (look->wants[i].server == part->request.server &&
-		    (!answered || !look->wants[i].key))
-			look->wants[i].failed = true;
+		if (part_has_want(part, &look->wants[i])) {
+			look->wants[i].value = part->request->values[key];
+			part->request->values[key++].bytes = NULL;
+		}
 }
 
 /* The request has ended with an answer, as far as it waits for one. */
 static int part_judge(struct round *round, struct part *part)
 {
 	struct beest_registry *registry = round->registry;
-	struct beest_kv_request *request = &part->request;
-	bool answered = request->flags & BEEST_KV_ANSWERED;
-	size_t i, missing = 0;
+	const struct beest_kv_request *request = part->request;
+	const size_t server = request->server;
+	size_t i, missing;
 	int ret = 0;
 
 	if (request->answered)
-		ret = epoch_judge(registry, part);
+		ret = epoch_judge(registry, server, part->number, &request->values[0],
+				  &part->outdated);
 	if (ret < 0)
 		return ret;
 
-	for (i = 0; i < part->plan.write_count; i++)
-		part->plan.writes[i] = part->writes[i];
-	if (part->plan.room)
-		missing = beest_lease_done(registry->leases, &part->plan,
-					   part->outdated ? -ENODATA : 0,
-					   answered || request->answered, part->values + 1,
-					   part->number);
+	missing = beest_lease_done(registry->leases, &part->plan, part->outdated ? -ENODATA : 0,
+				   part->answered || request->answered, request->values,
+				   part->number);
+	for (i = 0; i < part->plan.write_count && ret == 0; i++)
+		if (request->writes[i].ret != -EEXIST)
+			ret = request->writes[i].ret;
 	part_hand_over(part, round->look);
-	server_answered(registry, request->server);
-	if (missing)
-		ret = server_lost_some(registry, request->server);
+	server_note(registry, server, false);
+	if (ret == 0 && missing)
+		ret = server_lost_some(registry, server);
 
-	return ret < 0 ? ret : part_writes_failure(part);
+	return ret;
 }
 
 static void part_end(struct round *round, struct part *part)
 {
 	struct beest_registry *registry = round->registry;
-	int ret = part->request.ret;
+	const struct beest_look *look = round->look;
+	int ret = part->request->ret;
+	size_t i;
 
 	if (ret == 0) {
 		ret = part_judge(round, part);
@@ -509,146 +428,123 @@ static void part_end(struct round *round, struct part *part)
 		return;
 
 	round->ret = ret;
-	if (part->plan.room)
-		beest_lease_done(registry->leases, &part->plan, ret, false, NULL, part->number);
-	part_wants_fail(part, round->look);
-	server_failed(registry, part->request.server);
+	beest_lease_done(registry->leases, &part->plan, ret, false, NULL, part->number);
+	for (i = 0; i < look->count; i++)
+		if (look->wants[i].server == part->plan.server &&
+		    (!part->answered || !look->wants[i].key))
+			look->wants[i].failed = true;
+	server_note(registry, part->plan.server, true);
 }
 
 /* The same once more, over a new connection. */
 static void part_again(struct round *round, struct part *part)
 {
-	beest_kv_values_free(part->values, part->request.key_count);
+	beest_kv_values_free(part->request->values, part->request->key_count);
 	part->number = __atomic_add_fetch(&round->registry->requests, 1, __ATOMIC_RELAXED);
-	part->request.flags &= ~(unsigned int)BEEST_KV_LAZY;
-	beest_kv_run(round->registry->kv, &part->request, 1, round->look->deadline);
-}
-
-/* A connection that is closed at once says little: a question of our own says more. */
-static void part_explain(struct round *round, struct part *part)
-{
-	struct beest_kv_stats stats;
-	int ret = beest_kv_probe(round->registry->kv, part->request.server, &stats);
-
-	if (ret == 0)
-		return;
-	part->request.ret = ret;
-	round_fail(round, ret);
+	part->request->flags &= ~(unsigned int)BEEST_KV_LAZY;
+	beest_kv_run(round->registry->kv, part->request, 1, round->look->deadline);
 }
 
 /*
  * An old connection that brings no epoch may have been to a server that is gone.  A new
- * one says that the epoch has to be added.
+ * one says that the epoch has to be added.  One that is closed at once says little: a
+ * question of our own says more.
  */
 static void part_mend(struct round *round, struct part *part)
 {
 	struct beest_registry *registry = round->registry;
-	int ret;
+	struct beest_kv_request *request = part->request;
+	struct beest_kv_stats stats;
+	int ret = 0;
 
-	if (part->request.ret == -ENODATA && !part->request.fresh)
+	if (request->ret == -ENODATA && !request->fresh)
 		part_again(round, part);
-	if (part->request.ret == -ECONNRESET && part->request.fresh)
-		part_explain(round, part);
-	if (part->request.ret != -ENODATA)
-		return;
-
-	ret = epoch_mend(registry, part->request.server, round->look->deadline);
-	if (ret == 0 && part->request.flags & BEEST_KV_ANSWERED)
-		ret = epoch_learn(registry, part->request.server, round->look->deadline);
-	if (ret == 0) {
-		part_again(round, part);
-		ret = part->request.ret;
+	if (request->ret == -ECONNRESET && request->fresh) {
+		ret = beest_kv_probe(registry->kv, request->server, &stats);
+	} else if (request->ret == -ENODATA) {
+		ret = epoch_mend(registry, request->server, round->look->deadline);
+		if (ret == 0) {
+			part_again(round, part);
+			ret = request->ret;
+		}
+		if (ret == -ENODATA)
+			ret = beest_fail(ENOBUFS, "server %s loses at once what it stores",
+					 beest_kv_text(registry->kv, request->server));
 	}
-	if (ret == -ENODATA)
-		ret = beest_fail(ENOBUFS, "server %s loses at once what it stores",
-				 beest_kv_text(registry->kv, part->request.server));
-	part->request.ret = ret;
-	if (ret < 0)
+	if (ret < 0) {
+		request->ret = ret;
 		round_fail(round, ret);
+	}
 }
 
-/* All requests work at once; the openings and their bytes live as long as the round. */
+/* All requests work at once. */
 static int round_run(struct round *round)
 {
 	struct beest_registry *registry = round->registry;
-	struct beest_kv_request *requests = calloc(round->count + 1, sizeof(*requests));
-	struct beest_kv_write *openings = calloc(round->count + 1, sizeof(*openings));
-	uint8_t (*epochs)[BEEST_EPOCH_SIZE] = calloc(round->count + 1, sizeof(*epochs));
 	struct part *part;
 	size_t i;
 	int ret = 0;
 
-	if (!requests || !openings || !epochs)
-		ret = beest_fail(ENOMEM, "no memory for %zu requests", round->count);
 	for (i = 0; i < round->count && ret == 0; i++) {
 		part = &round->parts[i];
-		if (!epoch_known(registry, part->request.server, epochs[i])) {
-			ret = epoch_write(registry->servers[part->request.server].epoch_key,
-					  epochs[i], &openings[i]);
-			part->request.opening = &openings[i];
-		}
-		requests[i] = part->request;
+		if (epoch_known(registry, part->plan.server, part->epoch))
+			continue;
+		ret = epoch_write(registry, part->epoch, &part->opening);
+		part->request->opening = &part->opening;
 	}
-	if (ret == 0 &&
-	    beest_kv_run(registry->kv, requests, round->count, round->look->deadline) < 0)
-		snprintf(round->why, sizeof(round->why), "%s", beest_error_text());
-	for (i = 0; i < round->count && ret == 0; i++) {
-		part = &round->parts[i];
-		part->request = requests[i];
-		part_mend(round, part);
-		part_end(round, part);
-	}
-	free(requests);
-	free(openings);
-	free(epochs);
+	if (ret < 0)
+		return ret;
 
-	return ret;
+	if (beest_kv_run(registry->kv, round->requests, round->count, round->look->deadline) < 0)
+		snprintf(round->why, sizeof(round->why), "%s", beest_error_text());
+	for (i = 0; i < round->count; i++) {
+		part_mend(round, &round->parts[i]);
+		part_end(round, &round->parts[i]);
+	}
+
+	return 0;
 }
 
 /* @only: one server, or all of them. */
-static int round_take(struct beest_registry *registry, struct beest_look *look, size_t only,
-		      char why[BEEST_ERROR_SIZE])
+static int round_take(struct beest_registry *registry, struct beest_look *look, size_t only)
 {
 	struct round round = { .registry = registry, .look = look };
 	unsigned int check = look->flags & BEEST_LOOK_CHECK ? BEEST_LEASE_CHECK : 0;
-	size_t i;
+	size_t i, room = 2 * registry->server_count;
 	int ret = 0;
 
-	round.parts = calloc(2 * registry->server_count, sizeof(*round.parts));
-	if (!round.parts)
-		return beest_fail(ENOMEM, "no memory for a request");
-
+	round.parts = calloc(room, sizeof(*round.parts));
+	round.requests = calloc(room, sizeof(*round.requests));
+	if (!round.parts || !round.requests)
+		ret = beest_fail(ENOMEM, "no memory for a request");
 	for (i = 0; i < registry->server_count && ret == 0; i++) {
 		if (only != SIZE_MAX && only != i)
 			continue;
 		ret = part_plan(&round, i, check);
-		if (ret == 0 && beest_registry_is_own(registry))
+		if (ret == 0)
 			ret = part_plan(&round, i, BEEST_LEASE_ANSWERED);
 	}
 	if (ret == 0 && round.count)
 		ret = round_run(&round);
+	if (ret < 0)
+		round_fail(&round, ret);
 	for (i = 0; i < round.count; i++) {
-		if (ret < 0 && round.parts[i].plan.room)
+		if (ret < 0)
 			beest_lease_done(registry->leases, &round.parts[i].plan, ret, false, NULL,
 					 round.parts[i].number);
 		part_free(&round.parts[i]);
 	}
 	free(round.parts);
-	if (ret == 0 && round.ret < 0) {
-		ret = round.ret;
-		memcpy(why, round.why, BEEST_ERROR_SIZE);
-	} else if (ret < 0) {
-		snprintf(why, BEEST_ERROR_SIZE, "%s", beest_error_text());
-	}
+	free(round.requests);
 
-	return ret;
+	return round.ret < 0 ? beest_fail(-round.ret, "%s", round.why) : 0;
 }
 
-void beest_look_degraded(struct beest_registry *registry, const char *why)
+void beest_look_degraded(struct beest_registry *registry)
 {
 	if (!__atomic_exchange_n(&registry->degraded, true, __ATOMIC_RELAXED))
 		beest_log(registry->log, BEEST_LOG_WARN, "%s; what other servers have is not "
-			  "affected", why);
+			  "affected", beest_error_text());
 }
 
 /*
@@ -658,28 +554,21 @@ void beest_look_degraded(struct beest_registry *registry, const char *why)
 int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 {
 	const struct beest_presence *presence = &registry->presence;
-	struct beest_look first = { .deadline = look->deadline };
 	struct beest_look_want home = { .server = presence->server };
-	char why[BEEST_ERROR_SIZE];
+	struct beest_look first = { .wants = &home, .count = 1, .deadline = look->deadline };
 	size_t i;
-	int ret;
 
 	for (i = 0; i < look->count; i++) {
 		look->wants[i].failed = false;
 		look->wants[i].value = (struct beest_kv_value){ NULL, 0 };
 	}
-	if (registry->server_count > 1 && beest_registry_is_own(registry) &&
-	    !server_is_away(registry, presence->server) &&
-	    !beest_lease_is_settled(registry->leases, presence->key)) {
-		first.wants = &home;
-		first.count = 1;
-		if (round_take(registry, &first, presence->server, why) < 0)
-			beest_look_degraded(registry, why);
-	}
-	ret = round_take(registry, look, look->flags & BEEST_LOOK_OFFER ?
-			 look->wants[0].server : SIZE_MAX, why);
+	if (registry->server_count > 1 && !server_is_away(registry, presence->server) &&
+	    !beest_lease_is_settled(registry->leases, presence->key) &&
+	    round_take(registry, &first, presence->server) < 0)
+		beest_look_degraded(registry);
 
-	return ret < 0 ? beest_fail(-ret, "%s", why) : 0;
+	return round_take(registry, look, look->flags & BEEST_LOOK_OFFER ?
+			  look->wants[0].server : SIZE_MAX);
 }
 
 void beest_look_free(struct beest_look_want *wants, size_t count)

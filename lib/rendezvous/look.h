@@ -49,8 +49,8 @@ struct beest_look {
  */
 int beest_look_take(struct beest_registry *registry, struct beest_look *look);
 
-/* One of several servers is away: reported once, since what the others have goes on. */
-void beest_look_degraded(struct beest_registry *registry, const char *why);
+/* One of several servers is away, as the sentence says: reported once. */
+void beest_look_degraded(struct beest_registry *registry);
 
 void beest_look_free(struct beest_look_want *wants, size_t count);
 

@@ -18,8 +18,12 @@
 #include "lib/base/random.h"
 #include "lib/rendezvous/look.h"
 
-/* How long others may read that a rank has left, seconds. */
-#define LEFT_TTL 60
+/* How long others may read what has become of a rank, seconds; 0: the option's. */
+static const int64_t state_ttl[] = {
+	[BEEST_RANK_ALIVE] = 0,
+	[BEEST_RANK_LEFT] = 60,
+	[BEEST_RANK_FAILED] = 600,
+};
 
 /* What only a sentence needs costs at most so much. */
 #define TEXT_TIME (250 * BEEST_MS)
@@ -108,27 +112,23 @@ int beest_presence_open(struct beest_registry *registry,
 
 /* ------------------------------------------------------------- the own presence --- */
 
-static int presence_put_for(struct beest_registry *registry, int64_t ttl)
+int beest_presence_put(struct beest_registry *registry)
 {
 	struct beest_presence *presence = &registry->presence;
 	uint8_t body[BEEST_BODY_MAX];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_RANK, .key = presence->key, .body = body, .ttl = ttl,
+		.kind = BEEST_KIND_RANK, .key = presence->key, .body = body,
 	};
 
 	pthread_mutex_lock(&registry->lock);
 	presence->self.pid = (uint32_t)getpid();
 	presence->self.time = (uint64_t)time(NULL);
+	record.ttl = state_ttl[presence->self.state];
 	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
 	pthread_mutex_unlock(&registry->lock);
 	__atomic_store_n(&presence->put, beest_clock_now(), __ATOMIC_RELAXED);
 
 	return beest_registry_put(registry, &record);
-}
-
-int beest_presence_put(struct beest_registry *registry)
-{
-	return presence_put_for(registry, 0);
 }
 
 bool beest_presence_is_put(struct beest_registry *registry)
@@ -161,7 +161,24 @@ int beest_presence_leave(struct beest_registry *registry)
 	registry->presence.self.state = BEEST_RANK_LEFT;
 	pthread_mutex_unlock(&registry->lock);
 
-	return presence_put_for(registry, LEFT_TTL);
+	return beest_presence_put(registry);
+}
+
+/* Nobody else's, and not what it was before. */
+void beest_presence_news(const struct beest_registry *registry, struct beest_incarnation *news,
+			 struct beest_look_extra *extra)
+{
+	const struct beest_presence *presence = &registry->presence;
+
+	*news = presence->incarnation;
+	news->bytes[0] ^= presence->self.state;
+	*extra = (struct beest_look_extra){
+		.server = beest_kv_server_of(registry->kv, presence->news_key),
+		.write = {
+			.verb = BEEST_KV_SET, .key = presence->news_key, .value = news,
+			.size = sizeof(*news), .ttl = beest_lease_ttl(registry->leases),
+		},
+	};
 }
 
 /*
@@ -189,38 +206,26 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 			  other->pid, other->host, presence->key);
 }
 
-static void presence_renew(struct beest_registry *registry)
-{
-	int64_t ttl = beest_lease_ttl(registry->leases) * BEEST_SECOND;
-	int64_t put = __atomic_load_n(&registry->presence.put, __ATOMIC_RELAXED);
-
-	if (ttl && beest_clock_now() - put > ttl / 3)
-		beest_presence_put(registry);
-}
-
 int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value)
 {
 	struct beest_presence *presence = &registry->presence;
+	const struct beest_incarnation *own = &presence->incarnation;
+	int64_t put = __atomic_load_n(&presence->put, __ATOMIC_RELAXED);
+	int64_t ttl = beest_lease_ttl(registry->leases) * BEEST_SECOND;
 	struct beest_rank_body body;
 	struct beest_record record;
 
 	if (!beest_presence_is_put(registry))
 		return 0;
-	if (!value->bytes || beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK,
-						 presence->key, &record) < 0 ||
-	    beest_record_rank_decode(&record, &body) < 0) {
+	if (!beest_presence_read(value, presence->key, &record, &body)) {
 		beest_lease_insist(registry->leases, presence->key);
 		return 0;
 	}
-	if (memcmp(&record.incarnation, &presence->incarnation, sizeof(record.incarnation)) == 0) {
-		presence_renew(registry);
-		return 0;
-	}
-	if (body.state == BEEST_RANK_ALIVE &&
-	    beest_process_is_same(&record.incarnation, &presence->incarnation))
+	if (beest_process_is_context(&record.incarnation, own))
+		return ttl && beest_clock_now() - put > ttl / 3 ? beest_presence_put(registry) : 0;
+	if (body.state == BEEST_RANK_ALIVE && beest_process_is_same(&record.incarnation, own))
 		return 0;		/* another context of this process */
-	if (body.state == BEEST_RANK_ALIVE &&
-	    !is_dead(&record.incarnation, body.pid, &presence->incarnation))
+	if (body.state == BEEST_RANK_ALIVE && !is_dead(&record.incarnation, body.pid, own))
 		return presence_twice(registry, &body);
 
 	beest_lease_insist(registry->leases, presence->key);
@@ -230,19 +235,25 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 
 /* -------------------------------------------------------------------- the others --- */
 
+bool beest_presence_read(const struct beest_kv_value *value, const char *key,
+			 struct beest_record *record, struct beest_rank_body *body)
+{
+	return value->bytes &&
+	       beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK, key, record) == 0 &&
+	       beest_record_rank_decode(record, body) == 0;
+}
+
 const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body,
 				char text[BEEST_PRESENCE_TEXT])
 {
-	int used = 0;
+	const char *before = body->device[0] ? ", " : "";
 
 	if (rank >= 0)
-		used = snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32 " on %s, pid %" PRIu32,
-				rank, body->host, body->pid);
+		snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32 " on %s, pid %" PRIu32 "%s%s",
+			 rank, body->host, body->pid, before, body->device);
 	else
-		used = snprintf(text, BEEST_PRESENCE_TEXT, "pid %" PRIu32 " on %s", body->pid,
-				body->host);
-	if (body->device[0])
-		snprintf(text + used, BEEST_PRESENCE_TEXT - (size_t)used, ", %s", body->device);
+		snprintf(text, BEEST_PRESENCE_TEXT, "pid %" PRIu32 " on %s%s%s", body->pid,
+			 body->host, before, body->device);
 
 	return text;
 }
@@ -252,12 +263,10 @@ static void query_judge(struct beest_presence_query *query, const char *key,
 {
 	struct beest_record record;
 
-	if (!value->bytes ||
-	    beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK, key, &record) < 0 ||
-	    beest_record_rank_decode(&record, &query->body) < 0)
+	if (!beest_presence_read(value, key, &record, &query->body))
 		return;
 	query->now = record.incarnation;
-	if (memcmp(&query->now, query->incarnation, sizeof(query->now)) == 0)
+	if (beest_process_is_context(&query->now, query->incarnation))
 		query->ret = 1;
 	else if (!beest_process_is_same(&query->now, query->incarnation))
 		query->ret = -ESTALE;
@@ -318,13 +327,11 @@ int beest_presence_ended(int32_t rank, const struct beest_rank_body *body)
 {
 	char text[BEEST_PRESENCE_TEXT];
 
-	switch (body->state) {
-	case BEEST_RANK_LEFT:
+	if (body->state == BEEST_RANK_LEFT)
 		return beest_fail(ESHUTDOWN, "%s has left", beest_presence_text(rank, body, text));
-	case BEEST_RANK_FAILED:
+	if (body->state == BEEST_RANK_FAILED)
 		return beest_fail(ECONNABORTED, "%s has failed: %s",
 				  beest_presence_text(rank, body, text), body->reason);
-	default:
-		return 0;
-	}
+
+	return 0;
 }

@@ -48,10 +48,17 @@ void beest_presence_set_device(struct beest_registry *registry, const char *devi
 /* Says at the end that this rank has left: wanted from now on, for 60 s. */
 int beest_presence_leave(struct beest_registry *registry);
 
-/*
- * What was read under the own key.  -EADDRINUSE: another living process has this rank.
- */
+/* The write by which others hear that it has; @news holds its bytes. */
+struct beest_look_extra;
+void beest_presence_news(const struct beest_registry *registry, struct beest_incarnation *news,
+			 struct beest_look_extra *extra);
+
+/* What was read under the own key.  -EADDRINUSE: another living process has this rank. */
 int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value);
+
+/* Is that a presence, well formed? */
+bool beest_presence_read(const struct beest_kv_value *value, const char *key,
+			 struct beest_record *record, struct beest_rank_body *body);
 
 /* "rank 3 on cn08, pid 17, mlx5_0:1" or "pid 17 on cn08". */
 #define BEEST_PRESENCE_TEXT (BEEST_HOST_MAX + BEEST_DEVICE_MAX + 64)

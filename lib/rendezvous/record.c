@@ -17,6 +17,7 @@
  */
 #include "config.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -48,11 +49,6 @@ static const struct beest_codec_field header_rows[] = {
 };
 static const struct beest_codec_layout header_layout = BEEST_CODEC_LAYOUT(header_rows);
 
-static const struct beest_codec_field checksum_row = {
-	0, BEEST_RECORD_CHECKSUM, BEEST_CODEC_UINT
-};
-static const struct beest_codec_layout checksum_layout = { &checksum_row, 1 };
-
 static const struct {
 	enum beest_record_kind kind;
 	const char *word;
@@ -78,16 +74,17 @@ const char *beest_record_word(enum beest_record_kind kind)
 
 /* ---------------------------------------------------------------- the envelope --- */
 
+/* As it is stored: big-endian. */
 static uint32_t record_checksum(const char *key, const uint8_t *bytes, size_t size)
 {
-	return beest_hash_crc32_more(beest_hash_crc32(key, strlen(key)), bytes, size);
+	return htobe32(beest_hash_crc32_more(beest_hash_crc32(key, strlen(key)), bytes, size));
 }
 
 static void record_seal(const char *key, uint8_t *bytes, size_t size)
 {
 	uint32_t sum = record_checksum(key, bytes, size);
 
-	beest_codec_encode(&checksum_layout, &sum, bytes + size, BEEST_RECORD_CHECKSUM);
+	memcpy(bytes + size, &sum, sizeof(sum));
 }
 
 int beest_record_encode(const struct beest_record *record, const char *key, uint8_t *bytes,
@@ -120,7 +117,7 @@ int beest_record_encode(const struct beest_record *record, const char *key, uint
 static int record_check(const struct header *header, const uint8_t *bytes, size_t size,
 			enum beest_record_kind kind, const char *key)
 {
-	uint32_t sum = 0;
+	uint32_t sum;
 
 	if (memcmp(header->magic, "HBR", sizeof(header->magic)) != 0)
 		return beest_fail(EBADMSG, "not a record of hartebeest");
@@ -129,12 +126,11 @@ static int record_check(const struct header *header, const uint8_t *bytes, size_
 				  "a record of version %d, this library speaks version %d",
 				  header->version, BEEST_RECORD_VERSION);
 
-	size -= BEEST_RECORD_CHECKSUM;
-	beest_codec_decode(&checksum_layout, bytes + size, BEEST_RECORD_CHECKSUM, &sum);
-	if (sum != record_checksum(key, bytes, size))
+	sum = record_checksum(key, bytes, size - sizeof(sum));
+	if (memcmp(bytes + size - sizeof(sum), &sum, sizeof(sum)) != 0)
 		return beest_fail(EBADMSG, "a damaged record, or one of another key: its checksum "
 				  "is wrong");
-	if (header->kind != (uint8_t)kind)
+	if (kind != BEEST_KIND_ANY && header->kind != (uint8_t)kind)
 		return beest_fail(EBADMSG, "a record of kind %s, %s expected",
 				  beest_record_word((enum beest_record_kind)header->kind),
 				  beest_record_word(kind));
@@ -156,7 +152,7 @@ int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kin
 	if (ret < 0)
 		return ret;
 
-	record->kind = kind;
+	record->kind = (enum beest_record_kind)header.kind;
 	record->flags = header.flags;
 	record->incarnation = header.incarnation;
 	record->rank = header.rank;
@@ -169,20 +165,6 @@ int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kin
 uint8_t beest_record_flags(const uint8_t *bytes)
 {
 	return bytes[FLAGS_AT];
-}
-
-bool beest_record_author(const uint8_t *bytes, size_t size, const char *key,
-			 struct beest_incarnation *incarnation)
-{
-	struct header header;
-
-	if (size < BEEST_RECORD_OVERHEAD)
-		return false;
-
-	beest_codec_decode(&header_layout, bytes, BEEST_RECORD_HEADER, &header);
-	*incarnation = header.incarnation;
-
-	return record_check(&header, bytes, size, (enum beest_record_kind)header.kind, key) == 0;
 }
 
 void beest_record_close(uint8_t *bytes, size_t size, const char *key)

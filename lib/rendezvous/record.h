@@ -27,6 +27,7 @@
 
 /* The letter is part of the record; the word is part of the key: hb1/JOB/WORD/NAME. */
 enum beest_record_kind {
+	BEEST_KIND_ANY = 0,		/* to decode whatever is well formed */
 	BEEST_KIND_RANK = 'r',		/* "rank": a process that takes part */
 	BEEST_KIND_MR = 'm',		/* "mr": a memory region */
 	BEEST_KIND_QP = 'q',		/* "qp": a queue pair, and whom it is connected to */
@@ -68,10 +69,6 @@ int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kin
 
 /* The flags of encoded bytes. */
 uint8_t beest_record_flags(const uint8_t *bytes);
-
-/* Is it well formed, and whose is it?  False: it is not. */
-bool beest_record_author(const uint8_t *bytes, size_t size, const char *key,
-			 struct beest_incarnation *incarnation);
 
 /* Makes the record of a queue pair say that it is closed. */
 void beest_record_close(uint8_t *bytes, size_t size, const char *key);

@@ -10,7 +10,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/random.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/look.h"
 #include "lib/rendezvous/wait.h"
@@ -54,7 +53,6 @@ static int word_check(const char *what, const char *word)
 static int servers_open(struct beest_registry *registry,
 			const struct beest_registry_config *config)
 {
-	size_t i;
 	int ret;
 
 	ret = beest_kv_open(&registry->kv, config->servers, config->server_count);
@@ -67,9 +65,6 @@ static int servers_open(struct beest_registry *registry,
 	registry->servers = calloc(config->server_count, sizeof(*registry->servers));
 	if (!registry->servers)
 		return beest_fail(ENOMEM, "no memory for %zu servers", config->server_count);
-	for (i = 0; i < config->server_count; i++)
-		snprintf(registry->servers[i].epoch_key, BEEST_KEY_MAX + 1, "hb1/%s/epoch",
-			 registry->job);
 
 	return 0;
 }
@@ -90,22 +85,23 @@ static int registry_start(struct beest_registry *registry,
 	registry->job = strdup(config->job);
 	if (!registry->job)
 		return beest_fail(ENOMEM, "no memory for a job id");
+	snprintf(registry->epoch_key, sizeof(registry->epoch_key), "hb1/%s/epoch", config->job);
 
 	ret = servers_open(registry, config);
 	if (ret == 0)
 		ret = beest_presence_open(registry, config);
 	if (ret == 0)
-		ret = beest_lease_open(&registry->leases, config->server_count, config->ttl,
+		ret = beest_lease_open(&registry->leases, config->ttl,
 				       &registry->presence.incarnation);
 	if (ret == 0)
-		ret = beest_serverlist_open(registry);
+		ret = beest_registry_key(registry, BEEST_KIND_RANK, BEEST_SERVERLIST_NAME,
+					 registry->serverlist.key);
 
 	return ret;
 }
 
 static void registry_free(struct beest_registry *registry)
 {
-	beest_serverlist_close(registry);
 	beest_lease_close(registry->leases);
 	beest_kv_close(registry->kv);
 	pthread_mutex_destroy(&registry->lock);
@@ -137,42 +133,28 @@ int beest_registry_open(struct beest_registry **registryp,
 /* First whether the records are still ours, then all that ends, in two trips. */
 static void registry_end(struct beest_registry *registry)
 {
-	int64_t deadline = beest_clock_deadline(CLOSE_TIME);
-	struct beest_look_want wants[registry->server_count];
 	struct beest_look_extra extras[registry->server_count + 1];
-	struct beest_look look = { .wants = wants, .extras = extras, .deadline = deadline };
-	uint8_t news[BEEST_EPOCH_SIZE];
+	struct beest_look look = {
+		.extras = extras, .deadline = beest_clock_deadline(CLOSE_TIME),
+	};
+	struct beest_incarnation news;
 	size_t i, left;
 
 	beest_lease_doom(registry->leases, 0);
+	beest_look_take(registry, &look);
+
 	for (i = 0; i < registry->server_count; i++)
-		if (registry->serverlist.put[i])
-			wants[look.count++] = (struct beest_look_want){
-				.key = registry->serverlist.key, .server = i,
+		if (registry->servers[i].listed)
+			extras[look.extra_count++] = (struct beest_look_extra){
+				.server = i,
+				.write = { .verb = BEEST_KV_DELETE,
+					   .key = registry->serverlist.key },
 			};
-	beest_look_take(registry, &look);
-
-	memset(extras, 0, sizeof(extras));
-	for (i = 0; i < look.count; i++)
-		if (beest_serverlist_is_own(registry, &wants[i].value)) {
-			extras[look.extra_count].server = wants[i].server;
-			extras[look.extra_count].write.verb = BEEST_KV_DELETE;
-			extras[look.extra_count++].write.key = registry->serverlist.key;
-		}
-	beest_look_free(wants, look.count);
-	look.count = 0;
-	if (beest_random(news, sizeof(news)) == 0) {
-		extras[look.extra_count].server =
-			beest_kv_server_of(registry->kv, registry->presence.news_key);
-		extras[look.extra_count++].write = (struct beest_kv_write){
-			.verb = BEEST_KV_SET, .key = registry->presence.news_key, .value = news,
-			.size = sizeof(news), .ttl = beest_lease_ttl(registry->leases),
-		};
-	}
 	beest_presence_leave(registry);
+	beest_presence_news(registry, &news, &extras[look.extra_count++]);
 	beest_look_take(registry, &look);
 
-	left = beest_lease_doomed(registry->leases);
+	left = beest_lease_count(registry->leases, true);
 	if (left)
 		beest_log(registry->log, BEEST_LOG_WARN, "%zu records stay behind on the servers "
 			  "until their time to live is over", left);
@@ -244,9 +226,8 @@ static uint64_t serial_draw(struct beest_registry *registry, uint64_t *serial)
 	return known;
 }
 
-/* Bytes of a record, for free(3). */
-static int record_encode(const struct beest_registry *registry,
-			 const struct beest_registry_record *record, uint8_t **bytes)
+int beest_registry_encode(const struct beest_registry *registry,
+			  const struct beest_registry_record *record, uint8_t **bytes)
 {
 	struct beest_record plain = {
 		.kind = record->kind,
@@ -293,7 +274,7 @@ int beest_registry_put(struct beest_registry *registry,
 		if (ret < 0)
 			return ret;
 	}
-	ret = record_encode(registry, record, &bytes);
+	ret = beest_registry_encode(registry, record, &bytes);
 	if (ret < 0)
 		return ret;
 
@@ -338,7 +319,7 @@ static int record_store(struct beest_registry *registry,
 	uint8_t *bytes;
 	int ret;
 
-	ret = record_encode(registry, record, &bytes);
+	ret = beest_registry_encode(registry, record, &bytes);
 	if (ret < 0)
 		return ret;
 
@@ -404,7 +385,7 @@ void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial)
 		return;
 
 	beest_lease_doom(registry->leases, serial);
-	for (trip = 0; trip < 2 && ret == 0 && beest_lease_doomed(registry->leases); trip++)
+	for (trip = 0; trip < 2 && ret == 0 && beest_lease_count(registry->leases, true); trip++)
 		ret = beest_look_take(registry, &look);
 	if (ret < 0)
 		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",

@@ -51,7 +51,7 @@ struct beest_registry_server {
 	int64_t probed;			/* when it was asked for its evictions */
 	uint64_t evictions;
 	unsigned int strikes;		/* how often it evicted what was just stored */
-	char epoch_key[BEEST_KEY_MAX + 1];
+	bool listed;			/* the own settings were put there; atomic */
 };
 
 struct beest_registry {
@@ -59,6 +59,7 @@ struct beest_registry {
 	struct beest_leases *leases;
 	const struct beest_log *log;
 	char *job;
+	char epoch_key[BEEST_KEY_MAX + 1];	/* the same on every server */
 	int (*interrupt)(void *data);
 	void *data;
 	int64_t timeout;
@@ -117,6 +118,10 @@ struct beest_registry_record {
 	uint64_t *serial;	/* of an object, drawn here; NULL: it goes with none */
 	int64_t ttl;		/* seconds; 0: the option's */
 };
+
+/* Its bytes, for free(3); how many they are, or -EMSGSIZE, -ENOMEM. */
+int beest_registry_encode(const struct beest_registry *registry,
+			  const struct beest_registry_record *record, uint8_t **bytes);
 
 /* Wanted from now on; the next look sends it. */
 int beest_registry_put(struct beest_registry *registry,

@@ -9,185 +9,146 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/rendezvous/registry.h"
-
-/* The last part of the key; no rank is called so. */
-#define NAME "servers"
+#include "lib/rendezvous/look.h"
 
 /* A server that is silent must not use up the time of a wait. */
 #define PUT_TIME (250 * BEEST_MS)
 
-/* How long the other one may read who has found another list, seconds. */
-#define TOLD_TTL 60
+/* How long others may read it, seconds: whoever still waits puts it again. */
+#define LIST_TTL 60
 
-int beest_serverlist_open(struct beest_registry *registry)
-{
-	struct beest_serverlist *list = &registry->serverlist;
-
-	list->put = calloc(registry->server_count, sizeof(*list->put));
-	if (!list->put)
-		return beest_fail(ENOMEM, "no memory for a list of servers");
-
-	return beest_registry_key(registry, BEEST_KIND_RANK, NAME, list->key);
-}
-
-void beest_serverlist_close(struct beest_registry *registry)
-{
-	free(registry->serverlist.put);
-}
-
-/* What differs between two ranks that use the same server. */
-struct difference {
+/* What differs between two ranks that use the same server; the row is part of a record. */
+static const struct difference {
 	const char *what;
 	const char *remedy;
+} differences[] = {
+	{ NULL, NULL },
+	{ "another list of servers", "HARTEBEEST_EXC_IP_PORT (exchange.servers) must say the same "
+	  "in the same words everywhere" },
+	{ "other participants", "HARTEBEEST_PARTICIPANTS (job.participants) must be the same "
+	  "everywhere" },
 };
 
-static bool presence_differs(const struct beest_rank_body *own,
-			     const struct beest_rank_body *other, struct difference *difference)
+/* 0: nothing. */
+static uint8_t difference_find(const struct beest_rank_body *own,
+			       const struct beest_rank_body *other)
 {
-	static const struct difference list = {
-		"another list of servers", "HARTEBEEST_EXC_IP_PORT (exchange.servers) must say the "
-		"same in the same words everywhere"
-	};
-	static const struct difference ranks = {
-		"other participants", "HARTEBEEST_PARTICIPANTS (job.participants) must be the same "
-		"everywhere"
-	};
-
-	if (own->servers != other->servers) {
-		*difference = list;
-		return true;
-	}
-	*difference = ranks;
+	if (own->servers != other->servers)
+		return 1;
 
 	return own->participants && other->participants &&
-	       own->participants != other->participants;
+	       own->participants != other->participants ? 2 : 0;
 }
 
-/* Two threads that wait may judge the same server. */
-static void put_note(struct beest_registry *registry, size_t server, bool put)
+/* "rank 3 on cn08, pid 17 (4 ranks)" */
+static const char *author_say(int32_t rank, const struct beest_rank_body *body,
+			      char text[BEEST_REASON_MAX])
 {
-	pthread_mutex_lock(&registry->lock);
-	registry->serverlist.put[server] = put;
-	pthread_mutex_unlock(&registry->lock);
-}
+	char who[BEEST_PRESENCE_TEXT];
 
-static bool put_is_known(struct beest_registry *registry, size_t server)
-{
-	bool put;
+	snprintf(text, BEEST_REASON_MAX, "%.170s (%" PRIu32 " ranks)",
+		 beest_presence_text(rank, body, who), body->size);
 
-	pthread_mutex_lock(&registry->lock);
-	put = registry->serverlist.put[server];
-	pthread_mutex_unlock(&registry->lock);
-
-	return put;
+	return text;
 }
 
 /*
  * Puts the own presence under the plain name, best effort: a look that comes later shows
- * whether it is there.
+ * whether it is there.  @difference: somebody was found, @other, whose settings differ.
  */
-static void serverlist_put(struct beest_registry *registry, size_t server, int64_t ttl)
+static void serverlist_put(struct beest_registry *registry, size_t server, uint8_t difference,
+			   const char *other)
 {
-	const struct beest_presence *presence = &registry->presence;
-	struct beest_serverlist *list = &registry->serverlist;
-	uint8_t body[BEEST_BODY_MAX], bytes[BEEST_BODY_MAX + BEEST_RECORD_OVERHEAD];
-	struct beest_record record = {
-		.kind = BEEST_KIND_RANK,
-		.incarnation = presence->incarnation,
-		.rank = presence->rank,
-		.body = body,
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_RANK, .key = registry->serverlist.key, .flags = difference,
 	};
-	const char *keys[] = { registry->servers[server].epoch_key };
-	struct beest_kv_value value = { NULL, 0 };
-	struct beest_kv_write write = {
-		.verb = BEEST_KV_SET, .key = list->key, .value = bytes, .ttl = ttl,
+	struct beest_look_want want = { .server = server };
+	struct beest_look_extra extra = {
+		.server = server,
+		.write = { .verb = BEEST_KV_SET, .key = record.key, .ttl = LIST_TTL },
 	};
-	struct beest_kv_request request = {
-		.server = server, .flags = BEEST_KV_LAZY, .writes = &write, .write_count = 1,
-		.keys = keys, .key_count = 1, .values = &value,
+	struct beest_look look = {
+		.wants = &want, .count = 1, .extras = &extra, .extra_count = 1,
+		.flags = BEEST_LOOK_OFFER, .deadline = beest_clock_deadline(PUT_TIME),
 	};
+	struct beest_rank_body self;
+	uint8_t body[BEEST_BODY_MAX], *bytes;
+	int ret;
 
 	pthread_mutex_lock(&registry->lock);
-	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
+	self = registry->presence.self;
 	pthread_mutex_unlock(&registry->lock);
-	write.size = (size_t)beest_record_encode(&record, list->key, bytes, sizeof(bytes));
-	put_note(registry, server, beest_kv_run(registry->kv, &request, 1,
-						beest_clock_deadline(PUT_TIME)) == 0);
-	beest_kv_values_free(&value, 1);
+	snprintf(self.reason, sizeof(self.reason), "%s", other);
+	record.body = body;
+	record.size = (size_t)beest_record_rank_encode(&self, body);
+	ret = beest_registry_encode(registry, &record, &bytes);
+	if (ret < 0)
+		return;
+
+	extra.write.value = bytes;
+	extra.write.size = (size_t)ret;
+	beest_look_take(registry, &look);
+	free(bytes);
+	__atomic_store_n(&registry->servers[server].listed, extra.done, __ATOMIC_RELAXED);
 }
 
 /* A leftover, or somebody alive: whoever waits in vain will want to know. */
-static void serverlist_suspect(struct beest_registry *registry, int32_t rank,
-			       const struct beest_rank_body *body, const char *what)
+static void serverlist_suspect(struct beest_registry *registry, const char *who,
+			       const char *what)
 {
-	char who[BEEST_PRESENCE_TEXT];
-
-	beest_presence_text(rank, body, who);
 	pthread_mutex_lock(&registry->lock);
 	snprintf(registry->serverlist.suspicion, sizeof(registry->serverlist.suspicion),
-		 "%.120s had %s", who, what);
+		 "%s had %s", who, what);
 	pthread_mutex_unlock(&registry->lock);
 	beest_log(registry->log, BEEST_LOG_INFO, "%s had %s: a former run, or a mistake", who, what);
 }
 
-static int serverlist_differs(struct beest_registry *registry, size_t server, int32_t rank,
-			      const struct beest_rank_body *body,
-			      const struct difference *difference)
-{
-	const struct beest_presence *own = &registry->presence;
-	char mine[BEEST_PRESENCE_TEXT], theirs[BEEST_PRESENCE_TEXT];
-
-	return beest_fail(EPROTO, "%s (%" PRIu32 " ranks) and %s (%" PRIu32 " ranks), who meet on "
-			  "server %s, have different settings: %s; %s",
-			  beest_presence_text(own->rank, &own->self, mine), own->self.size,
-			  beest_presence_text(rank, body, theirs), body->size,
-			  beest_kv_text(registry->kv, server), difference->what,
-			  difference->remedy);
-}
-
 /*
- * Where another list is found the own is stored again, so that the other one is told, too;
- * it stays when this process ends.
+ * What is there before the own presence was put may be a leftover.  Where other settings are
+ * found later, the own presence is put again and says whose they are: so the other one is
+ * told, and all those, too, whose settings are the own ones.
  */
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			   const struct beest_kv_value *value)
 {
-	struct beest_serverlist *list = &registry->serverlist;
-	struct difference difference = { NULL, NULL };
+	const struct beest_presence *own = &registry->presence;
+	bool *listed = &registry->servers[server].listed;
+	bool was_listed = __atomic_load_n(listed, __ATOMIC_RELAXED), found;
+	char first[BEEST_REASON_MAX], second[BEEST_REASON_MAX];
 	struct beest_rank_body body;
 	struct beest_record record;
-	bool found, differs, was_put = put_is_known(registry, server);
+	uint8_t differs = 0, said = 0;
 
 	if (!beest_presence_is_put(registry))
 		return 0;
-	found = value->bytes && beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK,
-						    list->key, &record) == 0 &&
-		beest_record_rank_decode(&record, &body) == 0;
-	differs = found && presence_differs(&registry->presence.self, &body, &difference);
-	if (was_put && found && !differs)
-		return 0;
-
-	if (differs && was_put) {
-		serverlist_put(registry, server, TOLD_TTL);
-		put_note(registry, server, false);
-		return serverlist_differs(registry, server, record.rank, &body, &difference);
+	found = beest_presence_read(value, registry->serverlist.key, &record, &body);
+	if (found && !beest_process_is_context(&record.incarnation, &own->incarnation)) {
+		said = record.flags < BEEST_COUNT(differences) ? record.flags : 0;
+		differs = difference_find(&own->self, &body);
+		author_say(own->rank, &own->self, first);
+		author_say(record.rank, &body, second);
 	}
-	serverlist_put(registry, server, beest_lease_ttl(registry->leases));
-	if (differs)
-		serverlist_suspect(registry, record.rank, &body, difference.what);
+	if (said && !differs) {
+		differs = said;
+		memcpy(first, second, sizeof(first));
+		snprintf(second, sizeof(second), "%s", body.reason);
+	}
+	if (!was_listed || !found)
+		serverlist_put(registry, server, 0, "");
+	if (!differs)
+		return 0;
+	if (!was_listed) {
+		serverlist_suspect(registry, second, differences[differs].what);
+		return 0;
+	}
 
-	return 0;
-}
+	if (!said)
+		serverlist_put(registry, server, differs, second);
+	__atomic_store_n(listed, false, __ATOMIC_RELAXED);
 
-bool beest_serverlist_is_own(struct beest_registry *registry,
-			     const struct beest_kv_value *value)
-{
-	struct beest_incarnation author;
-
-	return value->bytes &&
-	       beest_record_author(value->bytes, value->size, registry->serverlist.key, &author) &&
-	       memcmp(&author, &registry->presence.incarnation, sizeof(author)) == 0;
+	return beest_fail(EPROTO, "%s and %s, who meet on server %s, have different settings: %s; %s",
+			  first, second, beest_kv_text(registry->kv, server),
+			  differences[differs].what, differences[differs].remedy);
 }
 
 void beest_serverlist_suspicion(struct beest_registry *registry, char *text, size_t size)

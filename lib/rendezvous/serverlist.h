@@ -12,7 +12,6 @@
 #ifndef BEEST_SERVERLIST_H
 #define BEEST_SERVERLIST_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,22 +20,17 @@
 
 struct beest_registry;
 
+/* The last part of the key; no rank is called so. */
+#define BEEST_SERVERLIST_NAME "servers"
+
 struct beest_serverlist {
 	char key[BEEST_KEY_MAX + 1];
-	bool *put;			/* by server: ours was put there once, and is to go */
-	char suspicion[BEEST_HOST_MAX + 160];	/* under the registry's lock; "": none */
+	char suspicion[BEEST_REASON_MAX + 40];	/* under the registry's lock; "": none */
 };
-
-int beest_serverlist_open(struct beest_registry *registry);
-void beest_serverlist_close(struct beest_registry *registry);
 
 /* What was read there.  -EPROTO: a living process has another list or other ranks. */
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			   const struct beest_kv_value *value);
-
-/* Was this read under the plain name, and is it ours? */
-bool beest_serverlist_is_own(struct beest_registry *registry,
-			     const struct beest_kv_value *value);
 
 /* For the sentence of a timeout: "; rank 1 ... had another list of servers", or "". */
 void beest_serverlist_suspicion(struct beest_registry *registry, char *text, size_t size);

@@ -365,7 +365,7 @@ static void note_look(struct waiting *w, int ret, int64_t time)
 	if (ret == 0)
 		note_answer(w);
 	else if (!needed_failed(w))
-		beest_look_degraded(w->registry, beest_error_text());
+		beest_look_degraded(w->registry);
 	else if (!is_cut_short(w, ret, time))
 		note_failure(w, ret);
 	if (ret < 0 && !needed_failed(w))

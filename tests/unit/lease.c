@@ -158,7 +158,7 @@ static const char *plan_text(void)
 			assert_int_equal(plan.writes[i].ttl, TTL);
 		at++;
 	}
-	for (i = 0; i < plan.key_count; i++)
+	for (i = 1; i < plan.key_count; i++)
 		*at++ = 'g';
 	*at = '\0';
 	return text;
@@ -168,18 +168,19 @@ static const char *plan_text(void)
 static void look_answer(enum beest_record_kind kind, char answer)
 {
 	uint8_t bytes[128] = "no record";
-	struct beest_kv_value value = { bytes, 9 };
+	struct beest_kv_value values[2] = { { NULL, 0 }, { bytes, 9 } };
+	struct beest_kv_value *value = &values[1];
 
 	if (answer == '=')
-		value.size = record_make(bytes, kind, versions, &self, 0);
+		value->size = record_make(bytes, kind, versions, &self, 0);
 	else if (answer == '<')
-		value.size = record_make(bytes, kind, versions - 1, &self, 0);
+		value->size = record_make(bytes, kind, versions - 1, &self, 0);
 	else if (answer == 'x')
-		value.size = record_make(bytes, kind, versions, &other, 0);
+		value->size = record_make(bytes, kind, versions, &other, 0);
 	else if (answer == '-')
-		value = (struct beest_kv_value){ NULL, 0 };
+		value->bytes = NULL;
 	beest_lease_done(leases, &plan, answer == '!' ? -EHOSTDOWN : 0,
-			 answer != '~' && answer != '!', &value, ++number);
+			 answer != '~' && answer != '!', values, ++number);
 }
 
 static void script_look(enum beest_record_kind kind, const char *word, bool echo)
@@ -189,16 +190,16 @@ static void script_look(enum beest_record_kind kind, const char *word, bool echo
 	size_t length = strcspn(word + 2, "=-<x%!~sa");
 	const char *text;
 
-	assert_int_equal(beest_lease_plan(leases, 0, flags, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, flags, 0, &plan), 0);
 	text = plan_text();
 	if (strlen(text) != length || strncmp(text, word + 2, length) != 0)
 		script_fail(word, text);
-	if (echo && word[2 + length] == '=' && plan.key_count) {
+	if (echo && word[2 + length] == '=' && plan.key_count > 1) {
 		uint8_t bytes[128];
-		struct beest_kv_value value = { bytes, 0 };
+		struct beest_kv_value values[2] = { { NULL, 0 }, { bytes, 0 } };
 
-		value.size = record_make(bytes, kind, versions, &self, BEEST_RECORD_ECHO);
-		beest_lease_done(leases, &plan, 0, true, &value, ++number);
+		values[1].size = record_make(bytes, kind, versions, &self, BEEST_RECORD_ECHO);
+		beest_lease_done(leases, &plan, 0, true, values, ++number);
 	} else if (length) {
 		look_answer(kind, word[2 + length]);
 	}
@@ -207,7 +208,7 @@ static void script_look(enum beest_record_kind kind, const char *word, bool echo
 
 static void script_ask(const char *word)
 {
-	bool gone = beest_lease_count(leases) == 0;
+	bool gone = beest_lease_count(leases, false) == 0;
 	bool settled = beest_lease_is_settled(leases, key);
 
 	if (strcmp(word, "?gone") == 0 ? !gone : gone || settled != !strcmp(word, "?settled"))
@@ -247,7 +248,7 @@ static void script_run(const struct script *script)
 	where = script->name;
 	snprintf(words, sizeof(words), "%s", script->words);
 	snprintf(key, sizeof(key), "hb1/job/x/y");
-	assert_int_equal(beest_lease_open(&leases, 1, TTL * BEEST_SECOND, &self), 0);
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self), 0);
 	while ((word = strtok_r(rest, " ", &rest)))
 		script_word(script, word);
 	beest_lease_close(leases);
@@ -271,9 +272,9 @@ static void versions_that_cross(void **state)
 
 	(void)state;
 	where = "two threads";
-	assert_int_equal(beest_lease_open(&leases, 1, TTL * BEEST_SECOND, &self), 0);
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self), 0);
 	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, 0, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &plan), 0);
 	first = plan;
 	script_put(BEEST_KIND_QP, 0);
 	script_look(BEEST_KIND_QP, "l:Sg=", false);
@@ -289,21 +290,21 @@ static void versions_that_cross(void **state)
 /* The later one is still under way as the earlier one ends. */
 static void versions_that_overlap(void **state)
 {
-	struct beest_kv_value value;
+	struct beest_kv_value values[2];
 	struct beest_lease_plan first;
 	uint8_t bytes[128];
 
 	(void)state;
 	where = "two threads";
-	assert_int_equal(beest_lease_open(&leases, 1, TTL * BEEST_SECOND, &self), 0);
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self), 0);
 	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, 0, &first), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &first), 0);
 	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, 0, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &plan), 0);
 	beest_lease_done(leases, &first, 0, false, NULL, 1);
-	value.bytes = bytes;
-	value.size = record_make(bytes, BEEST_KIND_QP, versions, &self, 0);
-	beest_lease_done(leases, &plan, 0, true, &value, 2);
+	values[1].bytes = bytes;
+	values[1].size = record_make(bytes, BEEST_KIND_QP, versions, &self, 0);
+	beest_lease_done(leases, &plan, 0, true, values, 2);
 	beest_lease_plan_free(&first);
 	beest_lease_plan_free(&plan);
 	script_ask("?unsettled");
@@ -320,37 +321,37 @@ static void many(void **state)
 	size_t i, round, keys;
 
 	(void)state;
-	assert_int_equal(beest_lease_open(&leases, 1, TTL * BEEST_SECOND, &self), 0);
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self), 0);
 	for (i = 0; i < 40; i++) {
 		snprintf(key, sizeof(key), "hb1/job/x/%zu", i);
 		script_put(BEEST_KIND_QP, 0);
 	}
 	memset(values, 0, sizeof(values));
-	assert_int_equal(beest_lease_plan(leases, 0, 0, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &plan), 0);
 	assert_int_equal(plan.write_count, 40);
-	assert_int_equal(plan.key_count, 8);
-	assert_string_equal(plan.keys[7], key);			/* the last one */
-	for (i = 0; i < plan.key_count; i++) {
-		values[i].bytes = (uint8_t *)plan.writes[i < 7 ? i : 39].value;
-		values[i].size = plan.writes[i < 7 ? i : 39].size;
+	assert_int_equal(plan.key_count, 1 + 8);
+	assert_string_equal(plan.keys[8], key);			/* the last one */
+	for (i = 1; i < plan.key_count; i++) {
+		values[i].bytes = (uint8_t *)plan.writes[i < 8 ? i - 1 : 39].value;
+		values[i].size = plan.writes[i < 8 ? i - 1 : 39].size;
 	}
 	assert_int_equal(beest_lease_done(leases, &plan, 0, true, values, 1), 0);
 	beest_lease_plan_free(&plan);
 	for (round = 0; round < 10; round++) {
-		assert_int_equal(beest_lease_plan(leases, 0, BEEST_LEASE_CHECK, &plan), 0);
+		assert_int_equal(beest_lease_plan(leases, 0, BEEST_LEASE_CHECK, 0, &plan), 0);
 		assert_int_equal(plan.write_count, 0);
-		assert_int_equal(plan.key_count, 4);
-		for (i = 0; i < 4; i++)
+		assert_int_equal(plan.key_count, 1 + 4);
+		for (i = 1; i < plan.key_count; i++)
 			seen[atoi(strrchr(plan.keys[i], '/') + 1)] = true;
 		beest_lease_plan_free(&plan);
 	}
 	for (i = 0; i < 40; i++)
 		assert_true(seen[i]);
 	registry_stage.now += (TTL / 3 + 1) * BEEST_SECOND;
-	assert_int_equal(beest_lease_plan(leases, 0, BEEST_LEASE_CHECK, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, BEEST_LEASE_CHECK, 0, &plan), 0);
 	keys = plan.key_count;
 	beest_lease_plan_free(&plan);
-	assert_int_equal(keys, 40);				/* all are due */
+	assert_int_equal(keys, 1 + 40);				/* all are due */
 	beest_lease_close(leases);
 }
 

@@ -427,6 +427,39 @@ static void other_participants_later(void **state)
 	both_are_told(-EPROTO, "other participants", 4 * BEEST_SECOND, 3 * BEEST_SECOND);
 }
 
+#define HONEST 7
+
+/* One of eight has other settings: that one and all others are told, and by whom. */
+static void bystanders_are_told(void **state)
+{
+	struct beest_registry *registries[HONEST + 1];
+	struct waiter crowd[HONEST + 1];
+	size_t i;
+
+	(void)state;
+	crew_need();
+	memset(crowd, 0, sizeof(crowd));
+	for (i = 0; i <= HONEST; i++) {
+		registries[i] = registry_make((int)i, i == 3 ? 9 : HONEST + 1);
+		crowd[i].registry = registries[i];
+		crowd[i].delay = (int64_t)i * 5 * BEEST_MS;
+		crowd[i].get = gets[0];
+		crowd[i].get.see = NULL;
+		crew_start(waiter_run, &crowd[i]);
+	}
+	registry_run();
+	for (i = 0; i <= HONEST; i++) {
+		assert_int_equal(crowd[i].ret, -EPROTO);
+		assert_non_null(strstr(crowd[i].error, "rank 3 on "));
+		assert_non_null(strstr(crowd[i].error, " (9 ranks)"));
+		assert_non_null(strstr(crowd[i].error, " (8 ranks)"));
+		assert_non_null(strstr(crowd[i].error, "have different settings: other "
+						       "participants; HARTEBEEST_PARTICIPANTS"));
+		assert_in_range(crowd[i].ended - crowd[i].began, 0, 3 * BEEST_SECOND);
+		registry_kill(registries[i]);
+	}
+}
+
 /* What a former run has left there is only suspicious. */
 static void a_leftover(void **state)
 {
@@ -583,6 +616,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_list_of_servers, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_participants, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_participants_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(bystanders_are_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_leftover, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_author_leaves, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_author_fails, setup, teardown),
