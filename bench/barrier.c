@@ -25,7 +25,7 @@ static int meet(struct bench_rank *rank, int passes)
 	int ret = 0;
 
 	while (passes-- && ret == 0)
-		ret = ours_result(rank, hartebeest_barrier(rank->own, "bench"));
+		ret = ours_result(rank, hartebeest_barrier(rank->own, "bench", 0));
 	return ret;
 }
 

@@ -208,7 +208,7 @@ static int library_open(struct bench_rank *rank)
 					     &live->mr);
 	/* The connection to the server is made by a publication that nobody asks for. */
 	if (ret == 0)
-		ret = hartebeest_mr_publish(rank->own, "mr", pair_key(rank->rank, -1).text);
+		ret = hartebeest_mr_publish(rank->own, "mr", pair_key(rank->rank, -1).text, 0);
 	ret = ours_result(rank, ret);
 	return ret < 0 ? ret : live_meet(live);
 }
@@ -230,17 +230,17 @@ static int create_and_publish(struct bench_rank *rank, int index)
 				       &live->qps[index]);
 
 	if (ret == 0)
-		ret = hartebeest_qp_publish(rank->own, key.text, key.text);
+		ret = hartebeest_qp_publish(rank->own, key.text, key.text, 0);
 	return ours_result(rank, ret);
 }
 
 static int fetch_and_connect(struct bench_rank *rank, int index)
 {
 	struct key own = pair_key(rank->rank, index), key = pair_key(!rank->rank, index);
-	int ret = hartebeest_qp_fetch(rank->own, key.text, NULL);
+	int ret = hartebeest_qp_fetch(rank->own, key.text, NULL, 0);
 
 	if (ret == 0)
-		ret = hartebeest_qp_connect(rank->own, own.text, key.text);
+		ret = hartebeest_qp_connect(rank->own, own.text, key.text, 0);
 	return ours_result(rank, ret);
 }
 
@@ -248,7 +248,7 @@ static int confirm(struct bench_rank *rank, int index)
 {
 	return ours_result(rank, hartebeest_qp_confirm(rank->own,
 						       pair_key(rank->rank, index).text,
-						       pair_key(!rank->rank, index).text));
+						       pair_key(!rank->rank, index).text, 0));
 }
 
 static int by_steps(struct bench_rank *rank)

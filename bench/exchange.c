@@ -163,7 +163,7 @@ static int library_open(struct bench_rank *rank)
 		*mesh_own(rank) = (struct region){ (uintptr_t)mr->addr, mr->length, mr->rkey };
 	/* The connection is made by a publication that nobody asks for. */
 	return ret < 0 ? ret : ours_result(rank, hartebeest_mr_publish(rank->own, "mr",
-						  rank_key("opening", rank->rank).text));
+						  rank_key("opening", rank->rank).text, 0));
 }
 
 static int create_and_publish(struct bench_rank *rank, int peer)
@@ -173,17 +173,17 @@ static int create_and_publish(struct bench_rank *rank, int peer)
 				       mesh_qp(rank, peer));
 
 	if (ret == 0)
-		ret = hartebeest_qp_publish(rank->own, key.text, key.text);
+		ret = hartebeest_qp_publish(rank->own, key.text, key.text, 0);
 	return ours_result(rank, ret);
 }
 
 static int fetch_and_connect(struct bench_rank *rank, int peer)
 {
 	struct key own = pair_key(rank->rank, peer), key = pair_key(peer, rank->rank);
-	int ret = hartebeest_qp_fetch(rank->own, key.text, NULL);
+	int ret = hartebeest_qp_fetch(rank->own, key.text, NULL, 0);
 
 	if (ret == 0)
-		ret = hartebeest_qp_connect(rank->own, own.text, key.text);
+		ret = hartebeest_qp_connect(rank->own, own.text, key.text, 0);
 	return ours_result(rank, ret);
 }
 
@@ -191,13 +191,13 @@ static int confirm(struct bench_rank *rank, int peer)
 {
 	return ours_result(rank, hartebeest_qp_confirm(rank->own,
 						       pair_key(rank->rank, peer).text,
-						       pair_key(peer, rank->rank).text));
+						       pair_key(peer, rank->rank).text, 0));
 }
 
 static int fetch_region(struct bench_rank *rank, int peer)
 {
 	struct hartebeest_remote_mr mr;
-	int ret = ours_result(rank, hartebeest_mr_fetch(rank->own, rank_key("mr", peer).text, &mr));
+	int ret = ours_result(rank, hartebeest_mr_fetch(rank->own, rank_key("mr", peer).text, &mr, 0));
 
 	if (ret == 0)
 		*mesh_learnt(rank, peer) = (struct region){ mr.address, mr.length, mr.rkey };
@@ -207,7 +207,7 @@ static int fetch_region(struct bench_rank *rank, int peer)
 static int by_steps(struct bench_rank *rank)
 {
 	int ret = ours_result(rank, hartebeest_mr_publish(rank->own, "mr",
-							  rank_key("mr", rank->rank).text));
+							  rank_key("mr", rank->rank).text, 0));
 
 	if (ret == 0)
 		ret = each_peer(rank, create_and_publish);

@@ -88,7 +88,7 @@ static int library_open(struct bench_rank *rank)
 	int ret = ours_open(rank);
 
 	snprintf(key, sizeof(key), "opening%d", rank->rank);
-	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0));
+	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0, 0));
 }
 
 static int library_work(struct bench_rank *rank)
@@ -99,7 +99,7 @@ static int library_work(struct bench_rank *rank)
 	int i, ret;
 
 	message_fill(rank->pass, rank->rank, own);
-	ret = hartebeest_msg_push(rank->own, message_key(rank, rank->rank).text, own, LENGTH);
+	ret = hartebeest_msg_push(rank->own, message_key(rank, rank->rank).text, own, LENGTH, 0);
 	for (i = 0; i < rank->pass->size; i++) {
 		keys[i] = message_key(rank, i);
 		hartebeest_message_preset(&messages[i]);

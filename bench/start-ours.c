@@ -24,8 +24,8 @@ int main(int argc, char **argv)
 	snprintf(servers, sizeof(servers), "exchange.servers=%s", argv[2]);
 	snprintf(job, sizeof(job), "job.id=%s", argv[3]);
 	TRY(hartebeest_open(&hb, options));
-	TRY(hartebeest_msg_push(hb, own, own, 2));
-	TRY(hartebeest_msg_wait(hb, other, found, sizeof(found), NULL));
+	TRY(hartebeest_msg_push(hb, own, own, 2, 0));
+	TRY(hartebeest_msg_wait(hb, other, found, sizeof(found), NULL, 0));
 	printf("0 %lld\n", (long long)bench_clock());
 	fflush(stdout);
 	hartebeest_close(hb);

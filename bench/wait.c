@@ -55,7 +55,7 @@ static int library_open(struct bench_rank *rank)
 	int ret = ours_open(rank);
 
 	snprintf(key, sizeof(key), "opening%d", rank->rank);
-	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0));
+	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0, 0));
 }
 
 static int library_work(struct bench_rank *rank)
@@ -65,11 +65,11 @@ static int library_work(struct bench_rank *rank)
 	int ret;
 
 	if (rank->rank == WAITER) {
-		ret = hartebeest_msg_wait(rank->own, key.text, found, sizeof(found), NULL);
+		ret = hartebeest_msg_wait(rank->own, key.text, found, sizeof(found), NULL, 0);
 		return check(rank, ours_result(rank, ret), found);
 	}
 	let_time_pass(rank);
-	return ours_result(rank, hartebeest_msg_push(rank->own, key.text, value, sizeof(value)));
+	return ours_result(rank, hartebeest_msg_push(rank->own, key.text, value, sizeof(value), 0));
 }
 
 static int plain_work(struct bench_rank *rank)

@@ -35,7 +35,7 @@ int main(void)
 	    hartebeest_poll_until(cq, 1, &wc, hartebeest_clock() + 1000000000) < 0 ||
 	    hartebeest_completion_text(hb, &wc, text, sizeof(text)) < 0 || wc.status != IBV_WC_SUCCESS)
 		return fprintf(stderr, "%s\n", text), 1;
-	TRY(hartebeest_barrier(hb, "written"));
+	TRY(hartebeest_barrier(hb, "written", 0));
 	printf("%s reads: %s\n", me, (char *)mr->addr + 2048);
 	hartebeest_close(hb);
 	return 0;

@@ -99,7 +99,7 @@ static int ring(struct hartebeest_context *hb)
 	    hartebeest_poll_until(cq, 1, &wc, hartebeest_clock() + 10 * SECOND) < 0 ||
 	    wc.status != IBV_WC_SUCCESS)
 		fprintf(stderr, "rank %d: the write failed\n", rank);
-	try(hartebeest_barrier(hb, "written"));
+	try(hartebeest_barrier(hb, "written", 0));
 	printf("rank %d of %d: rank %d wrote %d\n", rank, size, previous, numbers[1]);
 	return numbers[1] == previous;
 }
@@ -111,9 +111,9 @@ static int messages(struct hartebeest_context *hb)
 
 	snprintf(own_key, sizeof(own_key), "number-of-%d", rank);
 	snprintf(previous_key, sizeof(previous_key), "number-of-%d", previous);
-	try(hartebeest_msg_push(hb, own_key, &rank, sizeof(rank)));
-	try(hartebeest_msg_wait(hb, previous_key, &number, sizeof(number), NULL));
-	try(hartebeest_barrier(hb, "read"));
+	try(hartebeest_msg_push(hb, own_key, &rank, sizeof(rank), 0));
+	try(hartebeest_msg_wait(hb, previous_key, &number, sizeof(number), NULL, 0));
+	try(hartebeest_barrier(hb, "read", 0));
 	printf("rank %d of %d: rank %d told %d\n", rank, size, previous, number);
 	return number == previous;
 }

@@ -174,7 +174,7 @@ static void transfer(void)
 	complete(2);
 	read = hartebeest_clock();
 	check("READ", part(READ));
-	try(hartebeest_barrier(self.hb, "written"));
+	try(hartebeest_barrier(self.hb, "written", 0));
 	check("WRITE", part(WRITTEN));
 	say("WRITE %d bytes in %" PRId64 " us, READ %d bytes in %" PRId64 " us: contents right",
 	    LENGTH, (wrote - start) / 1000, LENGTH, (read - wrote) / 1000);
@@ -201,7 +201,7 @@ int main(void)
 	transfer();
 
 	/* Whoever leaves first takes its memory along: wait for each other. */
-	try(hartebeest_barrier(self.hb, "done"));
+	try(hartebeest_barrier(self.hb, "done", 0));
 	hartebeest_close(self.hb);
 	return EXIT_SUCCESS;
 }

@@ -2,7 +2,7 @@
 /*
  * hartebeest-clock.h - the clock of all deadlines
  *
- * Included by hartebeest.h and hartebeest-post.h.
+ * Included by hartebeest.h, which says what a deadline may be, and hartebeest-post.h.
  */
 #ifndef HARTEBEEST_CLOCK_H
 #define HARTEBEEST_CLOCK_H
@@ -17,6 +17,9 @@ extern "C" {
 #ifndef HARTEBEEST_INLINE
 #define HARTEBEEST_INLINE static inline
 #endif
+
+/* A deadline: one look, then -EAGAIN, and no line in the log. */
+#define HARTEBEEST_ONCE ((int64_t)-1)
 
 /*
  * Nanoseconds of CLOCK_MONOTONIC.  Where <time.h> has no such clock (-std=c99, -std=c11),

@@ -247,12 +247,12 @@ HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_w
 
 /*
  * Spins until at least one completion is there and takes up to count; -ETIMEDOUT
- * once hartebeest_clock() has passed deadline, e.g. hartebeest_clock() + 1000000
- * for a millisecond.  The clock is read only every 64 empty polls: that keeps the
+ * once hartebeest_clock() has passed until, e.g. hartebeest_clock() + 1000000 for a
+ * millisecond; 0 looks once.  The clock is read only every 64 empty polls: that keeps the
  * delay of a hit at that of a bare loop.
  */
 HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc,
-					    int64_t deadline)
+					    int64_t until)
 {
 	int ret, spins;
 
@@ -262,7 +262,7 @@ HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct
 			if (ret)
 				return ret;
 		}
-	} while (hartebeest_clock() < deadline);
+	} while (hartebeest_clock() < until);
 
 	return -ETIMEDOUT;
 }

@@ -48,8 +48,8 @@ module hartebeest
      character(kind=c_char) :: reason(160)
   end type hartebeest_pair
 
-  ! A deadline: one look at the server
-  integer(c_int64_t), parameter :: hartebeest_once = -1
+  ! Deadlines: a time of hartebeest_clock(), or exchange.timeout from now, or one look
+  integer(c_int64_t), parameter :: hartebeest_preset = 0, hartebeest_once = -1
 
   interface
      function hartebeest_open(hb, options) bind(c)
@@ -118,18 +118,20 @@ module hartebeest
        integer(c_int) :: hartebeest_mr_register
      end function hartebeest_mr_register
 
-     function hartebeest_mr_publish(hb, name, key) bind(c)
-       import :: c_char, c_int, c_ptr
+     function hartebeest_mr_publish(hb, name, key, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), key(*)
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_mr_publish
      end function hartebeest_mr_publish
 
-     function hartebeest_mr_fetch(hb, peer_key, mr) bind(c)
-       import :: c_char, c_int, c_ptr, hartebeest_remote_mr
+     function hartebeest_mr_fetch(hb, peer_key, mr, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr, hartebeest_remote_mr
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: peer_key(*)
        type(hartebeest_remote_mr), intent(out) :: mr
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_mr_fetch
      end function hartebeest_mr_fetch
 
@@ -143,18 +145,20 @@ module hartebeest
        integer(c_int) :: hartebeest_qp_create
      end function hartebeest_qp_create
 
-     function hartebeest_qp_publish(hb, name, key) bind(c)
-       import :: c_char, c_int, c_ptr
+     function hartebeest_qp_publish(hb, name, key, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), key(*)
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_qp_publish
      end function hartebeest_qp_publish
 
      ! remote: c_null_ptr, or c_loc() of a type(hartebeest_remote_qp)
-     function hartebeest_qp_fetch(hb, peer_key, remote) bind(c)
-       import :: c_char, c_int, c_ptr
+     function hartebeest_qp_fetch(hb, peer_key, remote, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr
        type(c_ptr), value :: hb, remote
        character(kind=c_char), intent(in) :: peer_key(*)
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_qp_fetch
      end function hartebeest_qp_fetch
 
@@ -168,21 +172,22 @@ module hartebeest
        integer(c_int) :: hartebeest_peer_text
      end function hartebeest_peer_text
 
-     function hartebeest_qp_connect(hb, name, peer_key) bind(c)
-       import :: c_char, c_int, c_ptr
+     function hartebeest_qp_connect(hb, name, peer_key, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), peer_key(*)
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_qp_connect
      end function hartebeest_qp_connect
 
-     function hartebeest_qp_confirm(hb, name, peer_key) bind(c)
-       import :: c_char, c_int, c_ptr
+     function hartebeest_qp_confirm(hb, name, peer_key, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), peer_key(*)
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_qp_confirm
      end function hartebeest_qp_confirm
 
-     ! deadline: of hartebeest_clock(), 0, or hartebeest_once
      function hartebeest_pairs_connect(hb, pairs, count, deadline) bind(c)
        import :: c_int, c_int64_t, c_ptr, c_size_t, hartebeest_pair
        type(c_ptr), value :: hb
@@ -192,34 +197,38 @@ module hartebeest
        integer(c_int) :: hartebeest_pairs_connect
      end function hartebeest_pairs_connect
 
-     function hartebeest_msg_push(hb, key, data, length) bind(c)
-       import :: c_char, c_int, c_ptr, c_size_t
+     function hartebeest_msg_push(hb, key, data, length, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr, c_size_t
        type(c_ptr), value :: hb, data
        character(kind=c_char), intent(in) :: key(*)
        integer(c_size_t), value :: length
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_msg_push
      end function hartebeest_msg_push
 
-     function hartebeest_msg_wait(hb, peer_key, buffer, size, length) bind(c)
-       import :: c_char, c_int, c_ptr, c_size_t
+     function hartebeest_msg_wait(hb, peer_key, buffer, size, length, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr, c_size_t
        type(c_ptr), value :: hb, buffer
        character(kind=c_char), intent(in) :: peer_key(*)
        integer(c_size_t), value :: size
        integer(c_size_t), intent(out) :: length
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_msg_wait
      end function hartebeest_msg_wait
 
-     function hartebeest_msg_delete(hb, key) bind(c)
-       import :: c_char, c_int, c_ptr
+     function hartebeest_msg_delete(hb, key, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: key(*)
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_msg_delete
      end function hartebeest_msg_delete
 
-     function hartebeest_barrier(hb, name) bind(c)
-       import :: c_char, c_int, c_ptr
+     function hartebeest_barrier(hb, name, deadline) bind(c)
+       import :: c_char, c_int, c_int64_t, c_ptr
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_barrier
      end function hartebeest_barrier
 
@@ -233,11 +242,11 @@ module hartebeest
      end function hartebeest_post_write
 
      ! wc: room for count times struct ibv_wc, 48 bytes each
-     function hartebeest_poll_until(cq, count, wc, deadline) bind(c)
+     function hartebeest_poll_until(cq, count, wc, until) bind(c)
        import :: c_int, c_int64_t, c_ptr
        type(c_ptr), value :: cq, wc
        integer(c_int), value :: count
-       integer(c_int64_t), value :: deadline
+       integer(c_int64_t), value :: until
        integer(c_int) :: hartebeest_poll_until
      end function hartebeest_poll_until
 

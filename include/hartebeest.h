@@ -30,12 +30,18 @@
  *     -EINVAL (malformed list; user without password, or the reverse), -ERANGE (over
  *     1024 servers), and the errno of open(2) and read(2) (password file).
  *
- * Waits end with -ETIMEDOUT after the option exchange.timeout (preset 30 s) and
- * name what did not come; a call that makes several (hartebeest_qp_confirm(),
- * hartebeest_qp_reconnect(), hartebeest_barrier()) may take a few times as long.  Server
- * trouble that may pass is retried until then.  Two waits are not ours to end: resolving
- * a server's host name, and on RoCE the transition to RTR, in which the kernel may look
- * for the peer's address for a second.
+ * Deadlines.  What may wait for a peer or a server takes a deadline for all of the call:
+ *
+ *   0                 the option exchange.timeout (preset 30 s) from now
+ *   a time            of hartebeest_clock(); one that has passed allows one look
+ *   INT64_MAX         never
+ *   HARTEBEEST_ONCE   one look, a quarter of a second at most for a server
+ *
+ * A wait in vain ends with -ETIMEDOUT and names what did not come; with HARTEBEEST_ONCE it
+ * ends with -EAGAIN, and whatever the call returns then is no line in the log.  Any other
+ * negative deadline is -EINVAL.  Server trouble that may pass is retried until the
+ * deadline.  Two waits are not ours to end: resolving a server's host name, and on RoCE
+ * the transition to RTR, in which the kernel may look for the peer's address for a second.
  * What is read from the server may be no record (-EBADMSG) or one of another version
  * (-EPROTONOSUPPORT).
  *
@@ -62,9 +68,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* A deadline that has passed already: one look, then -EAGAIN, and no line in the log. */
-#define HARTEBEEST_ONCE ((int64_t)-1)
 
 struct hartebeest_context;
 
@@ -207,8 +210,7 @@ struct hartebeest_path {
  * @path: filled on success
  *
  * Starts at device.addr or device.gid=ip:, else at the port of device.name or the one
- * already open, else where the kernel routes.  Asks again at each call, for as long as
- * exchange.timeout allows.  Connects nothing.
+ * already open, else where the kernel routes.  Asks again at each call.  Connects nothing.
  *
  * The traffic class asked for is that of RC.
  *
@@ -223,7 +225,7 @@ struct hartebeest_path {
  * Since: 0.1
  */
 int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,
-		       struct hartebeest_path *path);
+		       struct hartebeest_path *path, int64_t deadline);
 
 /**
  * hartebeest_option_get() - the value of an option as text, and where it came from
@@ -275,7 +277,6 @@ struct hartebeest_event {
 
 /**
  * hartebeest_event_get() - the next asynchronous event of the device
- * @deadline: of hartebeest_clock() (hartebeest-post.h); 0: does not wait
  *
  * Events are acknowledged by the library, and also read by whoever waits
  * (hartebeest_qp_fetch(), _confirm(), hartebeest_mr_fetch(), hartebeest_msg_wait(),
@@ -283,9 +284,10 @@ struct hartebeest_event {
  * error, and with -ENETDOWN when the port of this context went down and is not back;
  * others are lines of the log, at warn or info.  The last 64 are kept for this function.
  *
- * Returns 1 when @event was filled, 0 when there was none by @deadline, -EOPNOTSUPP with
- * the option device.events=0, -EMFILE and other errno of epoll_create(2) and eventfd(2),
- * or a negative errno of opening the device.
+ * Returns 1 when @event was filled, -ETIMEDOUT or -EAGAIN (HARTEBEEST_ONCE) when there was
+ * none, neither of them a line of the log, -EOPNOTSUPP with the option device.events=0,
+ * -EMFILE and other errno of epoll_create(2) and eventfd(2), or a negative errno of opening
+ * the device.
  *
  * Since: 0.1
  */
@@ -412,7 +414,8 @@ struct hartebeest_remote_mr {
  *
  * Since: 0.1
  */
-int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name, const char *key);
+int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name, const char *key,
+			  int64_t deadline);
 
 /**
  * hartebeest_mr_fetch() - wait for a region that a peer publishes
@@ -431,7 +434,7 @@ int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name, const
  * Since: 0.1
  */
 int hartebeest_mr_fetch(struct hartebeest_context *hb, const char *peer_key,
-			struct hartebeest_remote_mr *mr);
+			struct hartebeest_remote_mr *mr, int64_t deadline);
 
 /* --------------------------------------------------------- queue pair --- */
 
@@ -504,7 +507,8 @@ int hartebeest_qp_init(struct hartebeest_context *hb, const char *name);
  *
  * Since: 0.1
  */
-int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name, const char *key);
+int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name, const char *key,
+			  int64_t deadline);
 
 /*
  * What is known of a fetched queue pair.  Its rank, host and device as a sentence:
@@ -553,7 +557,7 @@ int hartebeest_peer_text(struct hartebeest_context *hb, const char *peer_key, ch
  * Since: 0.1
  */
 int hartebeest_qp_fetch(struct hartebeest_context *hb, const char *peer_key,
-			struct hartebeest_remote_qp *remote);
+			struct hartebeest_remote_qp *remote, int64_t deadline);
 
 /**
  * hartebeest_qp_connect() - to RTS against a fetched peer
@@ -586,7 +590,7 @@ int hartebeest_qp_fetch(struct hartebeest_context *hb, const char *peer_key,
  * Since: 0.1
  */
 int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
-			  const char *peer_key);
+			  const char *peer_key, int64_t deadline);
 
 /**
  * hartebeest_qp_confirm() - wait until the peer is connected to this queue pair
@@ -609,7 +613,7 @@ int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
  * Since: 0.1
  */
 int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
-			  const char *peer_key);
+			  const char *peer_key, int64_t deadline);
 
 /**
  * hartebeest_qp_follow() - has the peer been replaced? then connect to the new one
@@ -646,7 +650,8 @@ int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name);
  *
  * RESET -> INIT with a new sequence number, published again under its key, the
  * peer's record fetched again, -> RTS, and confirmed.  Both ends call it; the end that
- * restarted calls hartebeest_qp_confirm() as at its first start.
+ * restarted calls hartebeest_qp_confirm() as at its first start.  Each call begins again:
+ * after -EAGAIN or -ETIMEDOUT hartebeest_pairs_connect() goes on where this one ended.
  *
  * Returns 0, -ENOTCONN (never published), -EOPNOTSUPP (UD), or as the functions it
  * stands for.
@@ -654,7 +659,7 @@ int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name);
  * Since: 0.1
  */
 int hartebeest_qp_reconnect(struct hartebeest_context *hb, const char *name,
-			    const char *peer_key);
+			    const char *peer_key, int64_t deadline);
 
 /**
  * hartebeest_qp_refill_set() - who posts the receives of this queue pair
@@ -737,10 +742,8 @@ static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
 
 /**
  * hartebeest_pairs_connect() - many queue pairs to their peers in one call
- * @pairs:    an array; each is set by hartebeest_pair_preset() first
- * @count:    how many
- * @deadline: of hartebeest_clock(); 0: exchange.timeout from now; HARTEBEEST_ONCE: one
- *            look at the server
+ * @pairs: an array; each is set by hartebeest_pair_preset() first
+ * @count: how many
  *
  * Publishes all, fetches all peers, connects each as its peer appears, and waits until all
  * have confirmed.  The regions of offer come along.  The peers call it, or the single
@@ -757,8 +760,8 @@ static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
  * -ETIMEDOUT, -EAGAIN (HARTEBEEST_ONCE), -EMSGSIZE (the peer offers more regions than there
  * is room for; it is connected and confirmed, and the room is filled), -ESHUTDOWN (the peer
  * has left), or as hartebeest_qp_connect() and hartebeest_qp_confirm().  Nothing is tried
- * with -EINVAL (a field is missing, a queue pair or own key is in two pairs, a deadline
- * below -1) and -E2BIG (a field that this version does not know).
+ * with -EINVAL (a field is missing, a queue pair or own key is in two pairs) and -E2BIG (a
+ * field that this version does not know).
  *
  * Since: 0.1
  */
@@ -776,7 +779,7 @@ int hartebeest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pa
  * Since: 0.1
  */
 int hartebeest_msg_push(struct hartebeest_context *hb, const char *key, const void *data,
-			size_t length);
+			size_t length, int64_t deadline);
 
 /**
  * hartebeest_msg_wait() - wait for a message
@@ -791,7 +794,7 @@ int hartebeest_msg_push(struct hartebeest_context *hb, const char *key, const vo
  * Since: 0.1
  */
 int hartebeest_msg_wait(struct hartebeest_context *hb, const char *peer_key, void *buffer,
-			size_t size, size_t *length);
+			size_t size, size_t *length, int64_t deadline);
 
 /*
  * One message of hartebeest_msgs_wait().  Set by hartebeest_message_preset(), then filled;
@@ -820,8 +823,6 @@ static inline void hartebeest_message_preset(struct hartebeest_message *message)
  * @messages: an array; each is set by hartebeest_message_preset() first
  * @count:    how many
  * @need:     how many have to be here; 0: all
- * @deadline: of hartebeest_clock(); 0: exchange.timeout from now; HARTEBEEST_ONCE: one
- *            look at the server
  *
  * Asks for all that are missing in one request at a time.  The messages stay for others.
  * Called again with the same array, it asks for those alone that are not here.
@@ -836,7 +837,7 @@ int hartebeest_msgs_wait(struct hartebeest_context *hb, struct hartebeest_messag
 			 size_t count, size_t need, int64_t deadline);
 
 /* Returns 0, or -ENOENT when there is no such message.  Since: 0.1 */
-int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key);
+int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_t deadline);
 
 /**
  * hartebeest_barrier() - wait until every rank of the job is here
@@ -847,11 +848,11 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key);
  * version), -EIO or -ENETDOWN (of the device: hartebeest_event_get()), -ESTALE (a rank, or
  * this one, was started again after the context's first barrier), -ESHUTDOWN or
  * -ECONNABORTED (a rank has left or failed), or -ETIMEDOUT naming the ranks that are
- * missing.
+ * missing.  Called again after -ETIMEDOUT or -EAGAIN, it goes on with the same pass.
  *
  * Since: 0.1
  */
-int hartebeest_barrier(struct hartebeest_context *hb, const char *name);
+int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t deadline);
 
 #ifdef __cplusplus
 }

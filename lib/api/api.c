@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,14 @@ static int done(const struct hartebeest_context *hb, int ret)
 	return ret;
 }
 
+/* Of a function that waits: a look that was asked for is no failure to report. */
+static int waited(const struct hartebeest_context *hb, int64_t deadline, int ret)
+{
+	if (deadline != HARTEBEEST_ONCE)
+		return done(hb, ret);
+	return ret == -ETIMEDOUT ? -EAGAIN : ret;
+}
+
 static int refuse_argument(const struct hartebeest_context *hb, const char *function,
 			   const char *why)
 {
@@ -58,6 +67,16 @@ static int check_arguments(const char *function, const char *names,
 	return 0;
 }
 
+static int check_deadline(const struct hartebeest_context *hb, const char *function,
+			  int64_t deadline)
+{
+	if (deadline >= 0 || deadline == HARTEBEEST_ONCE)
+		return 0;
+	return done(hb, beest_fail(EINVAL, "%s(): deadline %" PRId64 " is invalid: give 0, "
+				   "HARTEBEEST_ONCE, or a time of hartebeest_clock()", function,
+				   deadline));
+}
+
 /* First line of a function that takes pointers: the context and those that are needed. */
 #define REQUIRE(...)									\
 	do {										\
@@ -65,6 +84,14 @@ static int check_arguments(const char *function, const char *names,
 											\
 		if (check_arguments(__func__, #__VA_ARGS__, arguments_,			\
 				    BEEST_COUNT(arguments_)) < 0)			\
+			return -EINVAL;							\
+	} while (0)
+
+/* The same of a function that waits. */
+#define REQUIRE_WAIT(...)								\
+	do {										\
+		REQUIRE(__VA_ARGS__);							\
+		if (check_deadline(hb, __func__, deadline) < 0)				\
 			return -EINVAL;							\
 	} while (0)
 
@@ -213,14 +240,16 @@ static void copy_path(const struct beest_pathrec *found, struct hartebeest_path 
 }
 
 HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,
-					 struct hartebeest_path *path)
+					 struct hartebeest_path *path, int64_t deadline)
 {
 	struct beest_pathrec found;
+	int ret;
 
-	REQUIRE(hb, ip, path);
-	TRY(beest_pathquery_ask(hb, ip, &found));
-	copy_path(&found, path);
-	return 0;
+	REQUIRE_WAIT(hb, ip, path);
+	ret = beest_pathquery_ask(hb, ip, deadline, &found);
+	if (ret == 0)
+		copy_path(&found, path);
+	return waited(hb, deadline, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest_context *hb,
@@ -254,10 +283,19 @@ HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
 					   struct hartebeest_event *event, int64_t deadline)
 {
 	struct beest_events *events;
+	int ret;
 
-	REQUIRE(hb, event);
-	TRY(beest_context_events(hb, &events));
-	return done(hb, beest_events_get(events, event, deadline));
+	REQUIRE_WAIT(hb, event);
+	ret = beest_context_events(hb, &events);
+	if (ret == 0)
+		ret = beest_events_get(events, event, deadline ? deadline :
+				       beest_clock_deadline(hb->options.timeout));
+	if (ret != 0)
+		return waited(hb, deadline, ret);
+
+	/* Nothing has happened: no line in the log. */
+	return deadline == HARTEBEEST_ONCE ? beest_fail(EAGAIN, "there is no event") :
+	       beest_fail(ETIMEDOUT, "no event came in time");
 }
 
 HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest_context *hb)
@@ -446,29 +484,35 @@ HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest_context *hb, const
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name,
-					    const char *key)
+					    const char *key, int64_t deadline)
 {
 	struct beest_handshake_context context;
 	struct beest_mr *mr;
+	int ret;
 
-	REQUIRE(hb, name, key);
+	REQUIRE_WAIT(hb, name, key);
 	TRY(find_mr(hb, name, &mr));
-	TRY(beest_context_handshake(hb, &context));
-	return done(hb, beest_handshake_mr_publish(&context, mr, key));
+	ret = beest_context_handshake(hb, deadline, &context);
+	if (ret == 0)
+		ret = beest_handshake_mr_publish(&context, mr, key);
+	return waited(hb, deadline, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
 					  const char *peer_key,
-					  struct hartebeest_remote_mr *mr)
+					  struct hartebeest_remote_mr *mr, int64_t deadline)
 {
 	struct beest_handshake_context context;
 	struct beest_region region;
+	int ret;
 
-	REQUIRE(hb, peer_key, mr);
-	TRY(beest_context_handshake(hb, &context));
-	TRY(beest_handshake_mr_fetch(&context, peer_key, &region));
-	beest_pairs_show_region(&region, mr);
-	return 0;
+	REQUIRE_WAIT(hb, peer_key, mr);
+	ret = beest_context_handshake(hb, deadline, &context);
+	if (ret == 0)
+		ret = beest_handshake_mr_fetch(&context, peer_key, &region);
+	if (ret == 0)
+		beest_pairs_show_region(&region, mr);
+	return waited(hb, deadline, ret);
 }
 
 /* ---------------------------------------------------------- queue pair --- */
@@ -495,8 +539,9 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
-					   const char *pd, enum ibv_qp_type type, const char *send_cq,
-					   const char *recv_cq, struct ibv_qp **out)
+					   const char *pd, enum ibv_qp_type type,
+					   const char *send_cq, const char *recv_cq,
+					   struct ibv_qp **out)
 {
 	struct ibv_qp_init_attr attr;
 	struct beest_cq *send, *receive;
@@ -580,46 +625,48 @@ HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest_context *hb, const ch
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name,
-					    const char *key)
+					    const char *key, int64_t deadline)
 {
 	struct beest_qp *qp;
 
-	REQUIRE(hb, name, key);
+	REQUIRE_WAIT(hb, name, key);
 	TRY(find_qp(hb, name, &qp));
-	return done(hb, beest_bringup_publish(hb, qp, key));
+	return waited(hb, deadline, beest_bringup_publish(hb, qp, key, deadline));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest_context *hb,
 					  const char *peer_key,
-					  struct hartebeest_remote_qp *remote)
+					  struct hartebeest_remote_qp *remote,
+					  int64_t deadline)
 {
 	struct beest_endpoint found;
+	int ret;
 
-	REQUIRE(hb, peer_key);
-	TRY(beest_bringup_fetch(hb, peer_key, &found));
-	if (remote)
+	REQUIRE_WAIT(hb, peer_key);
+	ret = beest_bringup_fetch(hb, peer_key, deadline, &found);
+	if (ret == 0 && remote)
 		beest_pairs_show_peer(&found, remote);
-	return 0;
+	return waited(hb, deadline, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
-					    const char *peer_key)
+					    const char *peer_key, int64_t deadline)
 {
 	struct beest_qp *qp;
 
-	REQUIRE(hb, name, peer_key);
+	REQUIRE_WAIT(hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return done(hb, beest_bringup_connect(hb, qp, peer_key));
+	return waited(hb, deadline, beest_bringup_connect(hb, qp, peer_key, deadline));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
-					    const char *peer_key)
+					    const char *peer_key, int64_t deadline)
 {
 	struct beest_qp *qp;
 
-	REQUIRE(hb, name, peer_key);
+	REQUIRE_WAIT(hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return done(hb, beest_bringup_confirm(hb, qp, peer_key));
+	return waited(hb, deadline, beest_bringup_confirm(hb, qp, peer_key, deadline));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
@@ -656,13 +703,10 @@ HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest_context *hb,
 					       struct hartebeest_pair *pairs, size_t count,
 					       int64_t deadline)
 {
-	int ret;
-
-	REQUIRE(hb);
+	REQUIRE_WAIT(hb);
 	if (count)
 		REQUIRE(hb, pairs);
-	ret = beest_pairs_connect(hb, pairs, count, deadline);
-	return ret == -EAGAIN ? ret : done(hb, ret);
+	return waited(hb, deadline, beest_pairs_connect(hb, pairs, count, deadline));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name)
@@ -675,13 +719,14 @@ HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest_context *hb, const c
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest_context *hb,
-					      const char *name, const char *peer_key)
+					      const char *name, const char *peer_key,
+					      int64_t deadline)
 {
 	struct beest_qp *qp;
 
-	REQUIRE(hb, name, peer_key);
+	REQUIRE_WAIT(hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return done(hb, beest_bringup_reconnect(hb, qp, peer_key));
+	return waited(hb, deadline, beest_bringup_reconnect(hb, qp, peer_key, deadline));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
@@ -735,28 +780,34 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 /* ----------------------------------------------------- message, barrier --- */
 
 HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const char *key,
-					  const void *data, size_t length)
+					  const void *data, size_t length, int64_t deadline)
 {
 	struct beest_registry *registry;
+	int ret;
 
-	REQUIRE(hb, key);
+	REQUIRE_WAIT(hb, key);
 	if (!data && length)
 		return refuse_argument(hb, __func__, "data is NULL");
-	TRY(beest_context_registry(hb, &registry));
-	return done(hb, beest_message_push(registry, key, data, length));
+	ret = beest_context_registry(hb, &registry);
+	if (ret == 0)
+		ret = beest_message_push(registry, key, data, length, deadline);
+	return waited(hb, deadline, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
 					  const char *peer_key, void *buffer, size_t size,
-					  size_t *length)
+					  size_t *length, int64_t deadline)
 {
 	struct beest_registry *registry;
+	int ret;
 
-	REQUIRE(hb, peer_key);
+	REQUIRE_WAIT(hb, peer_key);
 	if (!buffer && size)
 		return refuse_argument(hb, __func__, "buffer is NULL");
-	TRY(beest_context_registry(hb, &registry));
-	return done(hb, beest_message_wait(registry, peer_key, buffer, size, length));
+	ret = beest_context_registry(hb, &registry);
+	if (ret == 0)
+		ret = beest_message_wait(registry, peer_key, buffer, size, length, deadline);
+	return waited(hb, deadline, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
@@ -766,19 +817,24 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 	struct beest_registry *registry;
 	int ret;
 
-	REQUIRE(hb, messages);
-	TRY(beest_context_registry(hb, &registry));
-	ret = beest_message_wait_many(registry, messages, count, need, deadline);
-	return ret == -EAGAIN ? ret : done(hb, ret);
+	REQUIRE_WAIT(hb, messages);
+	ret = beest_context_registry(hb, &registry);
+	if (ret == 0)
+		ret = beest_message_wait_many(registry, messages, count, need, deadline);
+	return waited(hb, deadline, ret);
 }
 
-HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key)
+HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key,
+					    int64_t deadline)
 {
 	struct beest_registry *registry;
+	int ret;
 
-	REQUIRE(hb, key);
-	TRY(beest_context_registry(hb, &registry));
-	return done(hb, beest_message_delete(registry, key));
+	REQUIRE_WAIT(hb, key);
+	ret = beest_context_registry(hb, &registry);
+	if (ret == 0)
+		ret = beest_message_delete(registry, key, deadline);
+	return waited(hb, deadline, ret);
 }
 
 static int find_or_add_barrier(struct hartebeest_context *hb, const char *name,
@@ -800,18 +856,22 @@ static int find_or_add_barrier(struct hartebeest_context *hb, const char *name,
 						 &(*barrier)->node);
 }
 
-HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name)
+HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name,
+					 int64_t deadline)
 {
 	struct beest_barrier *barrier;
 	struct beest_registry *registry;
-	int rank;
+	int ret, rank;
 
-	REQUIRE(hb, name);
+	REQUIRE_WAIT(hb, name);
 	rank = hartebeest_rank(hb);
 	TRY(rank);
 	TRY(hartebeest_size(hb));
-	TRY(beest_context_registry(hb, &registry));
-	TRY(find_or_add_barrier(hb, name, &barrier));
-	return done(hb, beest_barrier_wait(registry, &hb->roll, barrier,
-					   &hb->launch.participants, rank));
+	ret = beest_context_registry(hb, &registry);
+	if (ret == 0)
+		ret = find_or_add_barrier(hb, name, &barrier);
+	if (ret == 0)
+		ret = beest_barrier_wait(registry, &hb->roll, barrier,
+					 &hb->launch.participants, rank, deadline);
+	return waited(hb, deadline, ret);
 }

@@ -318,21 +318,21 @@ HARTEBEEST_EXPORT bool hartebeest_memc_push_general(const char *key)
 {
 	struct hartebeest_context *hb = talking_context();
 
-	return hb && hartebeest_msg_push(hb, key, NULL, 0) == 0;
+	return hb && hartebeest_msg_push(hb, key, NULL, 0, 0) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_wait_general(const char *key)
 {
 	struct hartebeest_context *hb = talking_context();
 
-	return hb && hartebeest_msg_wait(hb, key, NULL, 0, NULL) == 0;
+	return hb && hartebeest_msg_wait(hb, key, NULL, 0, NULL, 0) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
 {
 	struct hartebeest_context *hb = talking_context();
 
-	return hb && hartebeest_msg_delete(hb, key) == 0;
+	return hb && hartebeest_msg_delete(hb, key, 0) == 0;
 }
 
 /* ---------------------------------------------------- local resources --- */
@@ -397,7 +397,7 @@ HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *q
 		following = find_following(name, remote_key);
 	if (following && __atomic_exchange_n(&following->again, false, __ATOMIC_RELAXED))
 		return true;
-	if (hartebeest_qp_connect(hb, name, remote_key) < 0)
+	if (hartebeest_qp_connect(hb, name, remote_key, 0) < 0)
 		return false;
 
 	/* A datagram queue pair has an address for each datagram instead of one peer. */
@@ -446,7 +446,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_push_local_mr(const char *memc_key, const
 	struct hartebeest_context *hb = talking_context();
 	struct scoped scoped;
 
-	return hb && hartebeest_mr_publish(hb, scoped_name(pd, mr, &scoped), memc_key) == 0;
+	return hb && hartebeest_mr_publish(hb, scoped_name(pd, mr, &scoped), memc_key, 0) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_push_local_qp(const char *memc_key, const char *pd,
@@ -455,7 +455,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_push_local_qp(const char *memc_key, const
 	struct hartebeest_context *hb = talking_context();
 	struct scoped scoped;
 
-	return hb && hartebeest_qp_publish(hb, scoped_name(pd, qp, &scoped), memc_key) == 0;
+	return hb && hartebeest_qp_publish(hb, scoped_name(pd, qp, &scoped), memc_key, 0) == 0;
 }
 
 /* Plain structs with a few fields set: they look like verbs objects but are not. */
@@ -540,7 +540,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_mr(const char *memc_key)
 	struct hartebeest_context *hb = talking_context();
 	struct hartebeest_remote_mr mr;
 
-	return hb && hartebeest_mr_fetch(hb, memc_key, &mr) == 0 &&
+	return hb && hartebeest_mr_fetch(hb, memc_key, &mr, 0) == 0 &&
 	       keep_remote(memc_key, &mr, NULL);
 }
 
@@ -549,7 +549,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_qp(const char *memc_key)
 	struct hartebeest_context *hb = talking_context();
 	struct hartebeest_remote_qp qp;
 
-	return hb && hartebeest_qp_fetch(hb, memc_key, &qp) == 0 &&
+	return hb && hartebeest_qp_fetch(hb, memc_key, &qp, 0) == 0 &&
 	       keep_remote(memc_key, NULL, &qp);
 }
 

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "include/hartebeest-clock.h"
+
 #define BEEST_US INT64_C(1000)
 #define BEEST_MS INT64_C(1000000)
 #define BEEST_SECOND INT64_C(1000000000)
@@ -36,8 +38,15 @@ int64_t beest_clock_now(void);
 /* The instant @timeout from now; saturates instead of overflowing. */
 int64_t beest_clock_deadline(int64_t timeout);
 
-/* What is left until @deadline, never negative. */
+/* What is left until @deadline, never negative; 0 of HARTEBEEST_ONCE. */
 int64_t beest_clock_left(int64_t deadline);
+
+/*
+ * @deadline, or a quarter of a second from now where that is later: a request needs some
+ * time even when none is left.
+ */
+#define BEEST_CLOCK_LOOK (250 * BEEST_MS)
+int64_t beest_clock_look(int64_t deadline);
 
 /*
  * Waiting without hammering: each pause is elapsed/16, at least 50 us, at most a

@@ -75,13 +75,13 @@ int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 	return node ? 0 : beest_fail_prefix(-ENOENT, "hartebeest_qp_fetch() was not called");
 }
 
-int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
+int beest_bringup_fetch(struct hartebeest_context *hb, const char *key, int64_t deadline,
 			struct beest_endpoint *remote)
 {
 	struct beest_handshake_context context;
 	int ret;
 
-	ret = beest_context_handshake(hb, &context);
+	ret = beest_context_handshake(hb, deadline, &context);
 	if (ret == 0)
 		ret = beest_handshake_fetch(&context, key, remote);
 	return ret < 0 ? ret : beest_bringup_remember(hb, key, remote);
@@ -94,43 +94,33 @@ int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp)
 	return beest_qp_init(qp, &hb->port);
 }
 
-int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key)
+static int qp_leave_reset(struct hartebeest_context *hb, struct beest_qp *qp)
 {
-	struct beest_registry *registry;
 	enum ibv_qp_state state;
 	int ret;
 
 	ret = beest_qp_state(qp, &state);
-	if (ret == 0 && state == IBV_QPS_RESET)
-		ret = beest_bringup_init(hb, qp);
+	return ret == 0 && state == IBV_QPS_RESET ? beest_bringup_init(hb, qp) : ret;
+}
+
+int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
+			  const char *key, int64_t deadline)
+{
+	struct beest_handshake_context context;
+	int ret;
+
+	ret = qp_leave_reset(hb, qp);
 	if (ret == 0)
-		ret = beest_context_registry(hb, &registry);
-	return ret < 0 ? ret : beest_handshake_publish(registry, qp, key);
+		ret = beest_context_handshake(hb, deadline, &context);
+	return ret < 0 ? ret : beest_handshake_publish(&context, qp, key);
 }
 
 /*
  * INIT draws a new sequence number, so that what is stored under the key is of the life
- * before: it goes with what connecting says of this end.
+ * before: the record is published again.
  */
-static int qp_enter(struct hartebeest_context *hb, struct beest_qp *qp)
-{
-	struct beest_registry *registry;
-	enum ibv_qp_state state;
-	int ret;
-
-	ret = beest_qp_state(qp, &state);
-	if (ret == 0 && state == IBV_QPS_RESET)
-		ret = beest_bringup_init(hb, qp);
-	if (ret < 0 || !qp->key[0] || qp->published == qp->local.endpoint.generation)
-		return ret;
-
-	ret = beest_context_registry(hb, &registry);
-	return ret < 0 ? ret : beest_handshake_publish(registry, qp, qp->key);
-}
-
 int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key)
+			  const char *key, int64_t deadline)
 {
 	struct beest_handshake_context context;
 	struct beest_endpoint remote;
@@ -138,9 +128,11 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 
 	ret = beest_bringup_peer(hb, key, &remote);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, &context);
+		ret = beest_context_handshake(hb, deadline, &context);
 	if (ret == 0)
-		ret = qp_enter(hb, qp);
+		ret = qp_leave_reset(hb, qp);
+	if (ret == 0 && qp->key[0] && qp->published != qp->local.endpoint.generation)
+		ret = beest_handshake_publish(&context, qp, qp->key);
 	if (ret == 0)
 		ret = beest_handshake_connect(&context, qp, key, &remote);
 	if (ret == 0 && qp->local.transport != BEEST_UD)
@@ -165,7 +157,7 @@ static int is_connected_to(const struct beest_qp *qp, const char *key)
 }
 
 int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key)
+			  const char *key, int64_t deadline)
 {
 	struct beest_handshake_context context;
 	int ret;
@@ -177,8 +169,8 @@ int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, &context);
-	return ret < 0 ? ret : beest_handshake_confirm(&context, qp);
+		ret = beest_context_handshake(hb, deadline, &context);
+	return ret < 0 ? ret : beest_handshake_confirm(&context, qp, key);
 }
 
 int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
@@ -191,7 +183,7 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, &context);
+		ret = beest_context_handshake(hb, HARTEBEEST_ONCE, &context);
 	if (ret == 0)
 		ret = beest_handshake_follow(&context, qp);
 	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote) < 0)
@@ -200,9 +192,9 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 }
 
 int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
-			    const char *key)
+			    const char *key, int64_t deadline)
 {
-	struct beest_endpoint remote;
+	struct beest_handshake_context context;
 	int ret;
 
 	ret = has_one_peer(qp, "reconnect to");
@@ -216,10 +208,12 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	beest_pathcache_forget(&hb->router, &qp->remote.ip);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
-		ret = beest_bringup_publish(hb, qp, qp->key);
+		ret = beest_bringup_init(hb, qp);
 	if (ret == 0)
-		ret = beest_bringup_fetch(hb, key, &remote);
+		ret = beest_context_handshake(hb, deadline, &context);
 	if (ret == 0)
-		ret = beest_bringup_connect(hb, qp, key);
-	return ret < 0 ? ret : beest_bringup_confirm(hb, qp, key);
+		ret = beest_handshake_put(context.registry, qp, qp->key);
+	if (ret == 0)
+		ret = beest_handshake_confirm(&context, qp, key);
+	return ret < 0 ? ret : beest_bringup_remember(hb, key, &qp->remote);
 }

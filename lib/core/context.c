@@ -93,7 +93,7 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *argum
 	pthread_mutex_init(&hb->opening, NULL);
 	pthread_mutex_init(&hb->naming, NULL);
 	hb->pid = getpid();
-	beest_pathcache_start(&hb->router, 0);
+	beest_pathcache_start(&hb->router);
 	beest_authors_start(&hb->authors);
 	beest_roll_start(&hb->roll);
 	ret = read_settings(hb, arguments);
@@ -103,7 +103,6 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *argum
 		return ret;
 	}
 
-	hb->router.timeout = hb->options.timeout;
 	log_settings(hb);
 	*hbp = hb;
 	return 0;
@@ -269,9 +268,10 @@ int beest_context_registry(struct hartebeest_context *hb, struct beest_registry 
 	return ret;
 }
 
-int beest_context_handshake(struct hartebeest_context *hb,
+int beest_context_handshake(struct hartebeest_context *hb, int64_t deadline,
 			    struct beest_handshake_context *context)
 {
+	context->deadline = deadline;
 	context->authors = &hb->authors;
 	context->log = &hb->log;
 	context->unconfirmed = hb->unconfirmed;

@@ -65,7 +65,7 @@ int beest_context_events(struct hartebeest_context *hb, struct beest_events **ev
 int beest_context_registry(struct hartebeest_context *hb, struct beest_registry **registry);
 
 /* The same, with all that a handshake needs. */
-int beest_context_handshake(struct hartebeest_context *hb,
+int beest_context_handshake(struct hartebeest_context *hb, int64_t deadline,
 			    struct beest_handshake_context *context);
 
 /* NULL: the path to a peer comes from its record. */

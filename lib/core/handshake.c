@@ -94,13 +94,16 @@ static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
 		.kind = kind, .key = key, .name = fetch->key, .see = see, .data = fetch,
 		.unmet = "its process is gone",
 	};
-	struct beest_wait wait = { .gets = &get, .count = 1, .each = fetch_each, .data = fetch };
+	struct beest_wait wait = {
+		.gets = &get, .count = 1, .each = fetch_each, .data = fetch,
+		.deadline = fetch->context->deadline,
+	};
 	int ret;
 
 	ret = beest_registry_key(fetch->context->registry, kind, fetch->key, key);
 	if (ret == 0)
 		ret = beest_wait_run(fetch->context->registry, &wait);
-	if (ret == -ETIMEDOUT && fetch->gone[0])
+	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && fetch->gone[0])
 		return beest_fail_prefix(ret, "%s", fetch->gone);
 
 	return ret;
@@ -141,7 +144,7 @@ int beest_handshake_mr_publish(const struct beest_handshake_context *context,
 		return ret;
 	region_encode(mr, body, &record);
 
-	return beest_registry_publish(context->registry, &record, 0);
+	return beest_registry_publish(context->registry, &record, context->deadline);
 }
 
 int beest_handshake_key_of(const struct beest_handshake_context *context, const char *name,
@@ -238,19 +241,21 @@ int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, co
 	return 0;
 }
 
-int beest_handshake_publish(struct beest_registry *registry, struct beest_qp *qp,
+int beest_handshake_publish(const struct beest_handshake_context *context, struct beest_qp *qp,
 			    const char *name)
 {
 	char key[BEEST_KEY_MAX + 1];
 	const char *keys[] = { key };
-	struct beest_wait wait = { .own_keys = keys, .own_count = 1 };
+	struct beest_wait wait = {
+		.own_keys = keys, .own_count = 1, .deadline = context->deadline,
+	};
 	int ret;
 
-	ret = beest_registry_key(registry, BEEST_KIND_QP, name, key);
+	ret = beest_registry_key(context->registry, BEEST_KIND_QP, name, key);
 	if (ret == 0)
-		ret = beest_handshake_put(registry, qp, name);
+		ret = beest_handshake_put(context->registry, qp, name);
 
-	return ret < 0 ? ret : beest_wait_run(registry, &wait);
+	return ret < 0 ? ret : beest_wait_run(context->registry, &wait);
 }
 
 void beest_handshake_offer(struct beest_registry *registry, const struct beest_qp *qp)
@@ -305,7 +310,8 @@ int beest_handshake_connect(const struct beest_handshake_context *context, struc
 	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
 	int ret;
 
-	ret = beest_qp_connect(qp, key, remote);
+	ret = beest_qp_connect(qp, key, remote,
+			       beest_registry_deadline(context->registry, context->deadline));
 	if (ret < 0 && ret != -EISCONN) {
 		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 		beest_presence_author(context->registry, remote->rank, &remote->incarnation, who);
@@ -426,17 +432,18 @@ int beest_handshake_start(struct beest_handshake *handshake,
 	return beest_registry_key(context->registry, BEEST_KIND_QP, peer_key, handshake->key);
 }
 
-int beest_handshake_confirm(const struct beest_handshake_context *context, struct beest_qp *qp)
+int beest_handshake_confirm(const struct beest_handshake_context *context, struct beest_qp *qp,
+			    const char *peer_key)
 {
-	char peer_key[BEEST_KEY_MAX + 1], key[BEEST_KEY_MAX + 1];
+	char key[BEEST_KEY_MAX + 1];
 	const char *keys[] = { key };
 	struct beest_handshake handshake;
 	struct beest_wait wait = {
 		.gets = &handshake.get, .count = 1, .own_keys = keys, .own_count = 1,
+		.deadline = context->deadline,
 	};
 	int ret;
 
-	memcpy(peer_key, qp->peer_key, sizeof(peer_key));
 	ret = beest_registry_key(context->registry, BEEST_KIND_QP, qp->key, key);
 	if (ret == 0)
 		ret = beest_handshake_start(&handshake, context, qp, peer_key);
@@ -445,7 +452,7 @@ int beest_handshake_confirm(const struct beest_handshake_context *context, struc
 	if (ret < 0)
 		return beest_fail_prefix(ret, qp->peer_key[0] ?
 					 "queue pair '%s' is connected, but '%s' did not confirm it" :
-					 "queue pair '%s' cannot be connected to the new '%s'",
+					 "queue pair '%s' is not connected to '%s'",
 					 qp->node.name, peer_key);
 
 	return 0;

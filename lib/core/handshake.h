@@ -19,6 +19,7 @@ struct beest_handshake_context {
 	struct beest_authors *authors;
 	const struct beest_log *log;
 	bool unconfirmed;		/* nobody confirms: ask for each author's presence */
+	int64_t deadline;		/* of the call; 0: exchange.timeout from now */
 };
 
 /* What a peer needs to know of it. */
@@ -44,7 +45,7 @@ int beest_handshake_mr_fetch(const struct beest_handshake_context *context, cons
 int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, const char *key);
 
 /* The same, and waits until a server has it. */
-int beest_handshake_publish(struct beest_registry *registry, struct beest_qp *qp,
+int beest_handshake_publish(const struct beest_handshake_context *context, struct beest_qp *qp,
 			    const char *key);
 
 /* Sends what was put, best effort. */
@@ -80,10 +81,11 @@ int beest_handshake_start(struct beest_handshake *handshake,
 int beest_handshake_see(void *handshake, const struct beest_record *record);
 
 /*
- * Waits until the peer that @qp is connected to says that it is connected to this very
- * queue pair.  Connects to a peer that took its place.
+ * Waits until the peer under @peer_key says that it is connected to this very queue pair.
+ * Connects to that peer where @qp is in INIT, and to one that takes its place.
  */
-int beest_handshake_confirm(const struct beest_handshake_context *context, struct beest_qp *qp);
+int beest_handshake_confirm(const struct beest_handshake_context *context, struct beest_qp *qp,
+			    const char *peer_key);
 
 /*
  * One look at the key that @qp is connected to.  1: another queue pair is there, and @qp is

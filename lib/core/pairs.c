@@ -324,8 +324,6 @@ static void pairs_blame(struct pairs *pairs, struct pairing *const *of, size_t c
 
 	for (i = 0; i < count; i++)
 		missing |= !pairs->gets[i].got;
-	if (!missing && ret == -EAGAIN)
-		beest_fail(EAGAIN, "not all of this end is stored yet");
 	pairs->failure = in_vain ? 0 : ret;
 	snprintf(pairs->why, sizeof(pairs->why), "%s", beest_error_text());
 	for (i = 0; i < count; i++) {
@@ -342,8 +340,7 @@ static int pairs_wait(struct pairs *pairs, int64_t deadline)
 {
 	struct beest_wait wait = {
 		.gets = pairs->gets, .each = pairs_each, .data = pairs,
-		.deadline = deadline == HARTEBEEST_ONCE ? 0 : deadline,
-		.once = deadline == HARTEBEEST_ONCE,
+		.deadline = deadline,
 	};
 	struct pairing **of = calloc(pairs->count + 1, sizeof(*of));
 	const char **own_keys = calloc(pairs->count + 1, sizeof(*own_keys));
@@ -403,11 +400,11 @@ static uint32_t more_regions(const struct pairing *pairing)
 	return pair->result == 0 && count > 1 ? count - 1 : 0;
 }
 
-static int regions_fetch(struct pairs *pairs, size_t count, int64_t deadline)
+static int regions_fetch(struct pairs *pairs, size_t count)
 {
 	struct region_get *data = calloc(count, sizeof(*data));
 	struct beest_wait_get *gets = calloc(count, sizeof(*gets));
-	struct beest_wait wait = { .gets = gets, .deadline = deadline };
+	struct beest_wait wait = { .gets = gets, .deadline = pairs->context.deadline };
 	const struct pairing *pairing;
 	struct region_get *get;
 	size_t i;
@@ -438,7 +435,7 @@ static int regions_fetch(struct pairs *pairs, size_t count, int64_t deadline)
 	return ret;
 }
 
-static int pairs_regions(struct pairs *pairs, int64_t deadline)
+static int pairs_regions(struct pairs *pairs)
 {
 	size_t i, more = 0;
 	int ret;
@@ -448,7 +445,7 @@ static int pairs_regions(struct pairs *pairs, int64_t deadline)
 	if (!more)
 		return 0;
 
-	ret = regions_fetch(pairs, more, deadline == HARTEBEEST_ONCE ? 0 : deadline);
+	ret = regions_fetch(pairs, more);
 	for (i = 0; i < pairs->count && ret < 0; i++)
 		if (more_regions(&pairs->list[i]))
 			pair_fail(pairs->list[i].pair, ret);
@@ -560,7 +557,7 @@ static int pairs_run(struct pairs *pairs, int64_t deadline)
 	for (i = 0; i < pairs->count; i++)
 		if (pairs->list[i].pair->result == 0)
 			pair_end(&pairs->list[i]);
-	pairs_regions(pairs, deadline);
+	pairs_regions(pairs);
 	for (i = 0; i < pairs->count; i++)
 		pair_judge_room(pairs->list[i].pair);
 
@@ -573,15 +570,14 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 	struct pairs pairs = { .hb = hb };
 	int ret;
 
-	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
-		return beest_fail(EINVAL, "deadline %" PRId64 " is invalid: give 0, HARTEBEEST_ONCE, or a time "
-				  "of hartebeest_clock()", deadline);
 	if (count == 0)
 		return 0;
 
 	ret = pairs_open(&pairs, first, count);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, &pairs.context);
+		ret = beest_context_handshake(hb, deadline ? deadline :
+					      beest_clock_deadline(hb->options.timeout),
+					      &pairs.context);
 	if (ret == 0)
 		ret = pairs_run(&pairs, deadline);
 	free(pairs.list);

@@ -30,11 +30,12 @@ static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 
 /* The kernel chooses the start if ours has another address family than the goal. */
 int beest_pathquery_ask(struct hartebeest_context *hb, const char *text,
-			struct beest_pathrec *path)
+			int64_t deadline, struct beest_pathrec *path)
 {
 	struct beest_rdmacm_query question = {
 		.tos = (uint8_t)hb->options.qp[BEEST_RC].traffic_class,
-		.deadline = beest_clock_deadline(hb->options.timeout),
+		.deadline = deadline ? beest_clock_look(deadline) :
+			    beest_clock_deadline(hb->options.timeout),
 	};
 	struct beest_ipaddr from, to;
 	int ret;

@@ -24,11 +24,10 @@ struct beest_pathcache_row {
 	struct beest_pathrec path;
 };
 
-void beest_pathcache_start(struct beest_pathcache *cache, int64_t timeout)
+void beest_pathcache_start(struct beest_pathcache *cache)
 {
 	pthread_mutex_init(&cache->lock, NULL);
 	cache->known = NULL;
-	cache->timeout = timeout;
 }
 
 void beest_pathcache_stop(struct beest_pathcache *cache)
@@ -97,14 +96,14 @@ static int path_keep(struct beest_pathcache *cache, const struct question *quest
 
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
 			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
-			 struct beest_pathrec *path)
+			 int64_t deadline, struct beest_pathrec *path)
 {
 	struct beest_rdmacm_query query = {
 		.from = local->ip,
 		.to = peer->ip,
 		.scope = scope,
 		.tos = tos,
-		.deadline = beest_clock_deadline(cache->timeout),
+		.deadline = beest_clock_look(deadline),
 	};
 	struct question question;
 	int ret;

@@ -18,10 +18,9 @@ struct beest_pathcache_row;
 struct beest_pathcache {
 	pthread_mutex_t lock;		/* covers known; not held while asking */
 	struct beest_pathcache_row *known;
-	int64_t timeout;		/* of one question, ns */
 };
 
-void beest_pathcache_start(struct beest_pathcache *cache, int64_t timeout);
+void beest_pathcache_start(struct beest_pathcache *cache);
 void beest_pathcache_stop(struct beest_pathcache *cache);
 
 /* What the path to an end depends on. */
@@ -34,14 +33,14 @@ struct beest_pathcache_end {
 };
 
 /*
- * The path between two ends by their IP addresses.  @scope and @tos as in
+ * The path between two ends by their IP addresses.  @scope, @tos and @deadline as in
  * struct beest_rdmacm_query.  A path found for another LID or GID of this peer is not
  * used.  -EADDRNOTAVAIL: one of the ends has no IP address; -EPROTO: their families
  * differ; else as beest_rdmacm_resolve().
  */
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
 			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
-			 struct beest_pathrec *path);
+			 int64_t deadline, struct beest_pathrec *path);
 
 /* The next find asks again: the stored path to this peer did not work.  NULL: all paths. */
 void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip);

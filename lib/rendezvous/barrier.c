@@ -28,8 +28,7 @@
 #define LATE_MOST BEEST_SECOND
 #define TAKER_TTL 2
 
-/* A look besides the wait's own takes what is left of its time, within these. */
-#define LOOK_LEAST (250 * BEEST_MS)
+/* A look besides the wait's own takes what is left of its time, and no more than this. */
 #define LOOK_MOST BEEST_SECOND
 
 /* What stands in the digest's place in the keys of a roll call. */
@@ -65,7 +64,6 @@ struct gathering {
 	struct beest_wait wait;
 	bool counted;				/* the number was taken, and looked at */
 	int64_t limit;				/* of the whole call */
-	int64_t began, due;
 	int64_t late;				/* the least pause between two tries */
 	int64_t blind;				/* from then on the counter does not matter */
 	struct beest_incarnation *called;	/* by the gate that was seen last */
@@ -160,10 +158,12 @@ static int gathering_start(struct gathering *g)
 		return ret;
 
 	g->server = beest_kv_server_of(g->registry->kv, g->gate_key);
-	g->began = beest_clock_now();
 	g->late = LATE_FIRST + (int64_t)count * LATE_RANK;
-	g->due = g->began + g->late;
-	g->blind = g->began + BEEST_MIN(beest_clock_left(g->wait.deadline) / 4, LATE_MOST);
+	if (!g->count->began) {
+		g->count->began = beest_clock_now();
+		g->count->due = g->count->began + g->late;
+	}
+	g->blind = g->count->began + BEEST_MIN(g->limit / 4, LATE_MOST);
 	g->called = calloc(count, sizeof(*g->called));
 
 	return g->called ? 0 : beest_fail(ENOMEM, "no memory for a roll of %zu ranks", count);
@@ -194,9 +194,7 @@ static int reading_start(struct gathering *g)
 
 static int64_t look_deadline(const struct gathering *g)
 {
-	int64_t left = beest_clock_left(g->wait.deadline);
-
-	return beest_clock_deadline(BEEST_MIN(BEEST_MAX(left, LOOK_LEAST), LOOK_MOST));
+	return BEEST_MIN(beest_clock_look(g->wait.deadline), beest_clock_deadline(LOOK_MOST));
 }
 
 /* ----------------------------------------------------------------- record and gate --- */
@@ -217,8 +215,6 @@ static void number_take(struct gathering *g)
 	};
 	g->wait.extras = g->extras + g->count->added;
 	g->wait.extra_count = 2 - g->count->added;
-	g->count->added = true;
-	g->count->pass = g->body.pass;
 	g->counted = false;
 }
 
@@ -549,9 +545,9 @@ static int gate_late(struct gathering *g)
 	int64_t now = beest_clock_now();
 	bool blind = now >= g->blind;
 
-	if (now < g->due)
+	if (now < g->count->due)
 		return 0;
-	g->due = now + BEEST_MIN(BEEST_MAX((now - g->began) / 4, g->late), LATE_MOST);
+	g->count->due = now + BEEST_MIN(BEEST_MAX((now - g->count->began) / 4, g->late), LATE_MOST);
 
 	return gate_is_mine(g, blind) ? gate_take(g, blind) : 0;
 }
@@ -564,7 +560,8 @@ static int gather_each(void *data)
 
 	if (g->counted || !g->extras[1].done)
 		return gate_late(g);
-	g->counted = true;
+	g->counted = g->count->added = true;
+	g->count->pass = g->body.pass;
 	if (count->ret < 0 || !count->number || count->number % g->ranks->count != 0)
 		return gate_late(g);
 	ret = records_read(g);
@@ -608,7 +605,7 @@ static int see_roll(void *data, const struct beest_record *record)
 	if (record->size != BEEST_BARRIER_SIZE + size ||
 	    memcmp(named + g->own * MARK_SIZE, own, MARK_SIZE) != 0) {
 		/* A leftover, or others were called before this rank came: neither counts. */
-		g->blind = g->began;
+		g->blind = g->count->began;
 		return 0;
 	}
 
@@ -707,6 +704,9 @@ static int gather_run(struct gathering *g, int (*see)(void *, const struct beest
 	if (ret == 0)
 		ret = beest_wait_run(g->registry, &g->wait);
 
+	if (ret == 0)
+		g->count->began = 0;
+
 	return ret == -ETIMEDOUT ? gather_expired(g) : ret;
 }
 
@@ -727,7 +727,8 @@ static int roll_begin(struct beest_roll *roll, int64_t deadline)
 		if (complete || mine)
 			return complete;
 		if (!beest_clock_left(deadline))
-			return beest_fail(ETIMEDOUT, "another thread is still in the roll call");
+			return beest_fail(deadline == HARTEBEEST_ONCE ? EAGAIN : ETIMEDOUT,
+					  "another thread is still in the roll call");
 		beest_clock_backoff_sleep(&backoff, deadline);
 	}
 }
@@ -743,12 +744,14 @@ static int roll_call(struct gathering *g, const char *name)
 	strcpy(g->digest, NO_DIGEST);
 	g->calls_roll = true;
 	g->count = &roll->count;
-	g->body.pass = CALLED;
+	g->body = roll->body;
+	g->body.pass = BEEST_MAX(g->body.pass, CALLED);
 	g->body.name = own;
 	ret = gather_run(g, see_roll);
 	pthread_mutex_lock(&roll->lock);
 	roll->calling = false;
 	roll->complete = ret == 0;
+	roll->body = g->body;
 	if (ret == 0) {
 		roll->digest = g->body.roll;
 		roll->incarnations = g->called;
@@ -772,12 +775,13 @@ static int later_pass(struct gathering *g, struct beest_barrier *barrier)
 
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 		       struct beest_barrier *barrier, const struct beest_ids *ranks,
-		       int rank)
+		       int rank, int64_t deadline)
 {
 	const char *name = barrier->node.name;
 	const struct gathering blank = {
 		.registry = registry, .roll = roll, .ranks = ranks, .rank = rank,
-		.limit = registry->timeout, .wait.deadline = beest_clock_deadline(registry->timeout),
+		.limit = deadline > 0 ? beest_clock_left(deadline) : registry->timeout,
+		.wait.deadline = beest_registry_deadline(registry, deadline),
 	};
 	struct gathering g = blank;
 	char key[BEEST_KEY_MAX + 1];

@@ -16,12 +16,14 @@
 
 #include "lib/base/parse.h"
 #include "lib/base/table.h"
+#include "lib/rendezvous/record.h"
 #include "lib/rendezvous/registry.h"
 
-/* What this rank has done to a counter: a call that is repeated does not count twice. */
+/* What outlives a call in vain: one that is repeated goes on, and does not count twice. */
 struct beest_barrier_count {
-	bool added;
-	uint64_t pass;			/* that it took a number for */
+	bool added;			/* the counter */
+	uint64_t pass;			/* that this rank took a number for */
+	int64_t began, due;		/* the first call; 0: none yet */
 };
 
 /* Of a context. */
@@ -31,6 +33,7 @@ struct beest_roll {
 	bool complete;
 	uint64_t digest;
 	struct beest_barrier_count count;
+	struct beest_barrier_body body;	/* that this rank said last */
 	struct beest_incarnation *incarnations;	/* in the order of ranks */
 };
 
@@ -54,6 +57,6 @@ int beest_barrier_create(struct beest_barrier **barrier);
  */
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 		       struct beest_barrier *barrier, const struct beest_ids *ranks,
-		       int rank);
+		       int rank, int64_t deadline);
 
 #endif

@@ -2,7 +2,6 @@
 /* message.c - see message.h */
 #include "config.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #include "lib/rendezvous/wait.h"
 
 int beest_message_push(struct beest_registry *registry, const char *name, const void *data,
-		       size_t size)
+		       size_t size, int64_t deadline)
 {
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
@@ -26,7 +25,7 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 				  "Memcached value", name, size, BEEST_MESSAGE_MAX);
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
 
-	return ret < 0 ? ret : beest_registry_publish(registry, &record, 0);
+	return ret < 0 ? ret : beest_registry_publish(registry, &record, deadline);
 }
 
 /* Where a message goes. */
@@ -55,7 +54,7 @@ static int see_message(void *data, const struct beest_record *record)
 }
 
 int beest_message_wait(struct beest_registry *registry, const char *name, void *buffer,
-		       size_t size, size_t *length)
+		       size_t size, size_t *length, int64_t deadline)
 {
 	char key[BEEST_KEY_MAX + 1];
 	struct delivery delivery = {
@@ -65,7 +64,7 @@ int beest_message_wait(struct beest_registry *registry, const char *name, void *
 		.kind = BEEST_KIND_MESSAGE, .key = key, .name = name, .see = see_message,
 		.data = &delivery,
 	};
-	struct beest_wait wait = { .gets = &get, .count = 1 };
+	struct beest_wait wait = { .gets = &get, .count = 1, .deadline = deadline };
 	int ret;
 
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
@@ -153,8 +152,7 @@ static int many_run(struct many *many, struct beest_registry *registry, int64_t 
 {
 	struct beest_wait wait = {
 		.gets = many->gets, .count = many->asked, .each = many_each, .data = many,
-		.deadline = deadline == HARTEBEEST_ONCE ? 0 : deadline,
-		.once = deadline == HARTEBEEST_ONCE,
+		.deadline = deadline,
 	};
 	size_t i;
 	int ret = 0;
@@ -176,9 +174,6 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 	struct many many = { .need = need ? need : count };
 	int ret;
 
-	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
-		return beest_fail(EINVAL, "deadline %" PRId64 " is invalid: give 0, HARTEBEEST_ONCE, or a time "
-				  "of hartebeest_clock()", deadline);
 	if (need > count)
 		return beest_fail(EINVAL, "%zu of %zu messages cannot come", need, count);
 	many.messages = calloc(count + 1, sizeof(*many.messages));
@@ -200,14 +195,14 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 /* --------------------------------------------------------------------------- gone --- */
 
 /* -ENOENT on a retry is success: the earlier attempt may have deleted it. */
-int beest_message_delete(struct beest_registry *registry, const char *name)
+int beest_message_delete(struct beest_registry *registry, const char *name, int64_t deadline)
 {
 	char key[BEEST_KEY_MAX + 1];
 	int ret;
 
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
 	if (ret == 0)
-		ret = beest_registry_delete(registry, key);
+		ret = beest_registry_delete(registry, key, deadline);
 	if (ret == -ENOENT)
 		return beest_fail(ENOENT, "no message '%s' (key %s)", name, key);
 

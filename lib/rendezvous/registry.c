@@ -17,9 +17,6 @@
 /* The end of a process must not hang on a server that is silent. */
 #define CLOSE_TIME BEEST_SECOND
 
-/* What nobody waits for costs at most so much. */
-#define OFFER_TIME (250 * BEEST_MS)
-
 const char *beest_registry_span(int64_t ns, char text[32])
 {
 	int64_t seconds = ns / BEEST_SECOND;
@@ -209,6 +206,11 @@ int beest_registry_key_of(const struct beest_registry *registry, const char *nam
 	return key_make(registry, "of", name, key);
 }
 
+int64_t beest_registry_deadline(const struct beest_registry *registry, int64_t deadline)
+{
+	return deadline ? deadline : beest_clock_deadline(registry->timeout);
+}
+
 /* ------------------------------------------------------------ what is published --- */
 
 /* Another thread may draw for the same object. */
@@ -301,9 +303,10 @@ static int write_run(struct beest_registry *registry, size_t server,
 	struct beest_backoff backoff;
 	int ret;
 
+	deadline = beest_registry_deadline(registry, deadline);
 	beest_clock_backoff_start(&backoff, registry->size);
 	for (*tries = 0; ; (*tries)++) {
-		ret = beest_kv_run(registry->kv, &request, 1, deadline);
+		ret = beest_kv_run(registry->kv, &request, 1, beest_clock_look(deadline));
 		ret = ret < 0 ? ret : write->ret;
 		if (!beest_kv_transient(ret) || !beest_clock_left(deadline))
 			return ret;
@@ -332,7 +335,7 @@ static int record_store(struct beest_registry *registry,
 	return ret;
 }
 
-int beest_registry_delete(struct beest_registry *registry, const char *key)
+int beest_registry_delete(struct beest_registry *registry, const char *key, int64_t deadline)
 {
 	struct beest_kv_write write = { .verb = BEEST_KV_DELETE, .key = key };
 	unsigned int tries;
@@ -340,8 +343,8 @@ int beest_registry_delete(struct beest_registry *registry, const char *key)
 
 	if (beest_registry_is_own(registry))
 		beest_lease_forget(registry->leases, key);
-	ret = write_run(registry, beest_kv_server_of(registry->kv, key), &write,
-			beest_clock_deadline(registry->timeout), &tries);
+	ret = write_run(registry, beest_kv_server_of(registry->kv, key), &write, deadline,
+			&tries);
 
 	return ret == -ENOENT && tries ? 0 : ret;
 }
@@ -355,8 +358,7 @@ int beest_registry_publish(struct beest_registry *registry,
 	int ret;
 
 	if (!beest_registry_is_own(registry))
-		return record_store(registry, record, deadline ? deadline :
-				    beest_clock_deadline(registry->timeout));
+		return record_store(registry, record, deadline);
 
 	ret = beest_registry_put(registry, record);
 
@@ -368,7 +370,7 @@ void beest_registry_offer(struct beest_registry *registry, const char *key)
 	struct beest_look_want want = { .server = beest_kv_server_of(registry->kv, key) };
 	struct beest_look look = {
 		.wants = &want, .count = 1, .flags = BEEST_LOOK_OFFER,
-		.deadline = beest_clock_deadline(OFFER_TIME),
+		.deadline = beest_clock_look(0),
 	};
 
 	if (beest_registry_is_own(registry))

@@ -107,6 +107,9 @@ int beest_registry_key(const struct beest_registry *registry, enum beest_record_
 int beest_registry_key_of(const struct beest_registry *registry, const char *name,
 			  char key[BEEST_KEY_MAX + 1]);
 
+/* @deadline; exchange.timeout from now where it is 0. */
+int64_t beest_registry_deadline(const struct beest_registry *registry, int64_t deadline);
+
 /* A record of this context, not yet encoded. */
 struct beest_registry_record {
 	enum beest_record_kind kind;
@@ -127,7 +130,7 @@ int beest_registry_encode(const struct beest_registry *registry,
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record);
 
-/* The same, and waits until a server has it; 0: exchange.timeout from now. */
+/* The same, and waits until a server has it; @deadline as of struct beest_wait. */
 int beest_registry_publish(struct beest_registry *registry,
 			   const struct beest_registry_record *record, int64_t deadline);
 
@@ -138,7 +141,7 @@ int beest_registry_publish(struct beest_registry *registry,
 void beest_registry_offer(struct beest_registry *registry, const char *key);
 
 /* Deletes a key, whoever's record is there.  -ENOENT when nothing was. */
-int beest_registry_delete(struct beest_registry *registry, const char *key);
+int beest_registry_delete(struct beest_registry *registry, const char *key, int64_t deadline);
 
 /* Takes away what goes with an object; a second at most. */
 void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial);

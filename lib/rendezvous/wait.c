@@ -11,9 +11,6 @@
 #include "lib/base/text.h"
 #include "lib/rendezvous/wait.h"
 
-/* A request needs some time even when none is left: a wait of 0 looks once. */
-#define REQUEST_MIN (250 * BEEST_MS)
-
 /*
  * Presence, list of servers and news are read after so much waiting, once more soon after,
  * since others may have written there meanwhile, and then each second.  Many ranks wait
@@ -175,7 +172,7 @@ static void get_note(struct beest_wait_get *get, int seen, const char *trouble)
 /* A living peer may still replace it, so this does not end the wait. */
 static void get_refuse(struct waiting *w, struct beest_wait_get *get, int ret)
 {
-	if (get->seen != ret)
+	if (get->seen != ret && w->deadline != HARTEBEEST_ONCE)
 		beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s", get->key,
 			  beest_error_text());
 	get_note(get, ret, beest_error_text());
@@ -267,8 +264,7 @@ static int judge_news(struct waiting *w)
 		asked[count++] = get;
 	}
 	if (ret == 0)
-		beest_presence_query(w->registry, queries, count,
-				     beest_clock_deadline(REQUEST_MIN));
+		beest_presence_query(w->registry, queries, count, beest_clock_look(0));
 	for (i = 0; i < count && ret == 0; i++) {
 		ret = author_judge(asked[i], &queries[i]);
 		w->has_news &= !asked[i]->leaving;
@@ -323,16 +319,17 @@ static bool all_there(const struct waiting *w)
  */
 static bool is_cut_short(const struct waiting *w, int failure, int64_t time)
 {
-	return failure == -EHOSTDOWN && w->answered && time < REQUEST_MIN;
+	return failure == -EHOSTDOWN && w->answered && time < BEEST_CLOCK_LOOK;
 }
 
 static void note_failure(struct waiting *w, int failure)
 {
 	w->failure = failure;
 	snprintf(w->why, sizeof(w->why), "%s", beest_error_text());
-	if (w->failures++ == 0 && !w->wait->once)
-		beest_log(w->registry->log, BEEST_LOG_WARN, "%s; trying again for up to %s",
-			  w->why, BEEST_SPAN(beest_clock_left(w->deadline)));
+	if (w->failures++ == 0 && w->deadline != HARTEBEEST_ONCE)
+		beest_log(w->registry->log, BEEST_LOG_WARN, "%s; trying again%s%s", w->why,
+			  w->deadline == INT64_MAX ? "" : " for up to ",
+			  w->deadline == INT64_MAX ? "" : BEEST_SPAN(beest_clock_left(w->deadline)));
 }
 
 static void note_answer(struct waiting *w)
@@ -372,13 +369,6 @@ static void note_look(struct waiting *w, int ret, int64_t time)
 		note_answer(w);
 }
 
-static int64_t request_deadline(int64_t deadline)
-{
-	int64_t left = beest_clock_left(deadline);
-
-	return beest_clock_deadline(left > REQUEST_MIN ? left : REQUEST_MIN);
-}
-
 /* 1: all is there; 0: not yet. */
 static int wait_judge(struct waiting *w)
 {
@@ -410,7 +400,7 @@ static int wait_look(struct waiting *w)
 	struct beest_look look = {
 		.extras = w->wait->extras,
 		.extra_count = w->wait->extra_count,
-		.deadline = request_deadline(w->deadline),
+		.deadline = beest_clock_look(w->deadline),
 	};
 	int ret;
 
@@ -458,16 +448,20 @@ static void get_say(struct beest_text *text, const struct beest_wait_get *get)
 static int wait_expired(struct waiting *w)
 {
 	const struct beest_wait *wait = w->wait;
-	int64_t end = wait->once ? beest_clock_now() : w->deadline;
-	const char *after = BEEST_SPAN(end > wait->began ? end - wait->began : 0);
+	const bool once = w->deadline == HARTEBEEST_ONCE;
+	const char *span = BEEST_SPAN(w->deadline > wait->began ?
+				      w->deadline - wait->began : 0);
 	const struct beest_wait_get *get, *first = NULL;
-	char list[700], suspicion[300];
+	char after[48] = "", list[700], suspicion[300];
 	struct beest_text text;
 	size_t i, pass, named = 0, more = 0;
 
 	if (w->failure < 0)
-		return beest_fail(-w->failure, "tried for %s: %s", after, w->why);
+		return beest_fail(-w->failure, "%s%s%s%s", once ? "" : "tried for ",
+				  once ? "" : span, once ? "" : ": ", w->why);
 
+	if (!once)
+		snprintf(after, sizeof(after), "after %s: ", span);
 	beest_text_start(&text, list, sizeof(list));
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < wait->count; i++) {
@@ -475,7 +469,7 @@ static int wait_expired(struct waiting *w)
 			if (get->got || (get->seen != 0) != (pass == 1))
 				continue;
 			if (get->seen < 0)
-				return beest_fail(-get->seen, "after %s: %s '%s' (key %s): %s", after,
+				return beest_fail(-get->seen, "%s%s '%s' (key %s): %s", after,
 						  beest_record_word(get->kind), get->name, get->key,
 						  get->trouble);
 			first = first ? first : get;
@@ -488,8 +482,8 @@ static int wait_expired(struct waiting *w)
 		beest_text_add(&text, " and %zu more", more);
 	beest_serverlist_suspicion(w->registry, suspicion, sizeof(suspicion));
 
-	return beest_fail(ETIMEDOUT, "after %s: %s; server %s answers%s", after,
-			  first ? list : "not all was there",
+	return beest_fail(once ? EAGAIN : ETIMEDOUT, "%s%s; server %s answers%s", after,
+			  first ? list : "not all that this end says is stored",
 			  beest_kv_text(w->registry->kv, first ? first->server : 0), suspicion);
 }
 
@@ -518,8 +512,6 @@ int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait)
 	ret = waiting_start(&w);
 	while (ret == 0) {
 		ret = wait_look(&w);
-		if (ret == 0 && wait->once)
-			ret = w.failure < 0 ? wait_expired(&w) : -EAGAIN;
 		if (ret == 0 && !wait_pause(&w))
 			ret = wait_expired(&w);
 	}

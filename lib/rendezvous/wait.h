@@ -59,9 +59,8 @@ struct beest_wait {
 	 */
 	int (*each)(void *data);
 	void *data;
-	/* 0: exchange.timeout from now */
+	/* 0: exchange.timeout from now; HARTEBEEST_ONCE: one look, and nothing is logged */
 	int64_t deadline;
-	bool once;			/* one look: -EAGAIN when it is not all there */
 
 	bool hurry;			/* set by see() or each(): no pause before the next look */
 
@@ -69,7 +68,8 @@ struct beest_wait {
 };
 
 /*
- * -ETIMEDOUT names what did not come and what is known of it; -EADDRINUSE: another
+ * -ETIMEDOUT, or -EAGAIN where HARTEBEEST_ONCE was asked for, names what did not come and
+ * what is known of it; -EADDRINUSE: another
  * process has this rank; -EPROTO: others name other servers or ranks; -ESHUTDOWN,
  * -ECONNABORTED: who is waited for has left or failed; else what see(), each(), the
  * decoder (-EBADMSG, -EPROTONOSUPPORT) or the server said last.

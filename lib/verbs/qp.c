@@ -430,7 +430,7 @@ static struct beest_pathcache_end pathcache_end_of(const struct beest_endpoint *
 }
 
 static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
-			struct beest_connection *path)
+			int64_t deadline, struct beest_connection *path)
 {
 	char peer[BEEST_PEER_TEXT];
 	const struct beest_pathcache_end own =
@@ -442,7 +442,7 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 
 	ret = beest_pathcache_find(qp->router, &own, &there,
 				   if_nametoindex(qp->source.netdev),
-				   (uint8_t)qp->local.options->traffic_class, &route);
+				   (uint8_t)qp->local.options->traffic_class, deadline, &route);
 	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
 		ret = source_replace(qp, &route);
 	if (ret == 0)
@@ -532,7 +532,7 @@ static int qp_blame_lost_address(const struct beest_qp *qp, const struct beest_e
 }
 
 static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
-		    struct beest_connection *path)
+		    int64_t deadline, struct beest_connection *path)
 {
 	int ret;
 
@@ -541,17 +541,17 @@ static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 		return qp_blame_lost_address(qp, remote, ret);
 
 	ret = source_check(qp, false, path);
-	return ret < 0 || !qp->router ? ret : qp_find_path(qp, remote, path);
+	return ret < 0 || !qp->router ? ret : qp_find_path(qp, remote, deadline, path);
 }
 
 /* From INIT to RTS; a UD queue pair takes that way once, for all its peers. */
 static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const char *key,
-			 const struct beest_endpoint *remote)
+			 const struct beest_endpoint *remote, int64_t deadline)
 {
 	struct beest_connection path;
 	int ret;
 
-	ret = qp_agree(qp, remote, &path);
+	ret = qp_agree(qp, remote, deadline, &path);
 	if (ret >= 0 && state == IBV_QPS_INIT)
 		ret = source_try(qp, &path, step_rtr);
 	if (ret >= 0 && state == IBV_QPS_INIT)
@@ -567,7 +567,8 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 	return 0;
 }
 
-int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote)
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
+		     int64_t deadline)
 {
 	enum ibv_qp_state state;
 	int ret;
@@ -580,7 +581,7 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
-	ret = qp_take_steps(qp, state, key, remote);
+	ret = qp_take_steps(qp, state, key, remote, deadline);
 	if (ret < 0 && qp->router)
 		beest_pathcache_forget(qp->router, &remote->ip);
 	/* What failed knows numbers only: the sentence gets the names of both ends. */

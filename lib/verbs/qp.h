@@ -77,8 +77,12 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 /* INIT again with the endpoint as it was published, after beest_qp_reset(). */
 int beest_qp_init_again(struct beest_qp *qp);
 
-/* -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle. */
-int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote);
+/*
+ * -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle.  rdma_cm is asked
+ * until @deadline.
+ */
+int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
+		     int64_t deadline);
 
 /* -> RESET.  Forgets the peer; the key stays. */
 int beest_qp_reset(struct beest_qp *qp);

@@ -109,27 +109,27 @@ static void leave(struct side *side)
 /* What both do; the errors are of the thread that ran it. */
 static int publish(struct side *side)
 {
-	return hartebeest_qp_publish(side->hb, "qp", side->own);
+	return hartebeest_qp_publish(side->hb, "qp", side->own, 0);
 }
 
 static int fetch(struct side *side)
 {
-	return hartebeest_qp_fetch(side->hb, side->peer, NULL);
+	return hartebeest_qp_fetch(side->hb, side->peer, NULL, 0);
 }
 
 static int connect_qp(struct side *side)
 {
-	return hartebeest_qp_connect(side->hb, "qp", side->peer);
+	return hartebeest_qp_connect(side->hb, "qp", side->peer, 0);
 }
 
 static int confirm(struct side *side)
 {
-	return hartebeest_qp_confirm(side->hb, "qp", side->peer);
+	return hartebeest_qp_confirm(side->hb, "qp", side->peer, 0);
 }
 
 static int reconnect(struct side *side)
 {
-	return hartebeest_qp_reconnect(side->hb, "qp", side->peer);
+	return hartebeest_qp_reconnect(side->hb, "qp", side->peer, 0);
 }
 
 static int introduce(struct side *side)
@@ -419,7 +419,7 @@ static void what_is_told_of_the_peer(void **state)
 	both(IBV_QPT_RC);
 	assert_int_equal(publish(&b), 0);
 	memset(&remote, 0xff, sizeof(remote));
-	assert_int_equal(hartebeest_qp_fetch(a.hb, "b/qp", &remote), 0);
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "b/qp", &remote, 0), 0);
 	assert_int_equal(remote.qp_type, IBV_QPT_RC);
 	assert_int_equal(remote.qp_num, b.qp->qp_num);
 	assert_int_equal(remote.psn, end_of(&b)->endpoint.psn);
@@ -482,14 +482,14 @@ static int introduce_number(struct side *side)
 		snprintf(name, sizeof(name), "qp%d", i);
 		snprintf(own, sizeof(own), "%d/%d", side->rank, i);
 		ret = hartebeest_qp_create(side->hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
-		      hartebeest_qp_publish(side->hb, name, own);
+		      hartebeest_qp_publish(side->hb, name, own, 0);
 	}
 	for (i = 0; i < PAIRS && ret == 0; i++) {
 		snprintf(name, sizeof(name), "qp%d", i);
 		snprintf(peer, sizeof(peer), "%d/%d", !side->rank, i);
-		ret = hartebeest_qp_fetch(side->hb, peer, NULL) ||
-		      hartebeest_qp_connect(side->hb, name, peer) ||
-		      hartebeest_qp_confirm(side->hb, name, peer);
+		ret = hartebeest_qp_fetch(side->hb, peer, NULL, 0) ||
+		      hartebeest_qp_connect(side->hb, name, peer, 0) ||
+		      hartebeest_qp_confirm(side->hb, name, peer, 0);
 	}
 	return ret;
 }
@@ -530,11 +530,11 @@ static void *work_alone(void *data)
 	snprintf(own, sizeof(own), "%d/%d", worker->side->rank, worker->number);
 	snprintf(peer, sizeof(peer), "%d/%d", !worker->side->rank, worker->number);
 	worker->ret = hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
-		      hartebeest_qp_publish(hb, name, own) ||
-		      hartebeest_qp_fetch(hb, worker->side->peer, NULL) ||	/* all the same */
-		      hartebeest_qp_fetch(hb, peer, NULL) ||
-		      hartebeest_qp_connect(hb, name, peer) ||
-		      hartebeest_qp_confirm(hb, name, peer);
+		      hartebeest_qp_publish(hb, name, own, 0) ||
+		      hartebeest_qp_fetch(hb, worker->side->peer, NULL, 0) ||	/* all the same */
+		      hartebeest_qp_fetch(hb, peer, NULL, 0) ||
+		      hartebeest_qp_connect(hb, name, peer, 0) ||
+		      hartebeest_qp_confirm(hb, name, peer, 0);
 	snprintf(worker->error, sizeof(worker->error), "%s", hartebeest_error());
 	return NULL;
 }
@@ -603,11 +603,11 @@ static void datagrams_to_many(void **state)
 	assert_int_equal(hartebeest_qp_create(b.hb, "other", "pd", IBV_QPT_UD, "cq", "cq", &other),
 			 0);
 	assert_int_equal(publish(&b), 0);
-	assert_int_equal(hartebeest_qp_publish(b.hb, "other", "b/other"), 0);
+	assert_int_equal(hartebeest_qp_publish(b.hb, "other", "b/other", 0), 0);
 	assert_int_equal(fetch(&a), 0);
-	assert_int_equal(hartebeest_qp_fetch(a.hb, "b/other", NULL), 0);
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "b/other", NULL, 0), 0);
 	assert_int_equal(connect_qp(&a), 0);
-	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/other"), 0);
+	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/other", 0), 0);
 	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/qp", &first), 0);
 	assert_int_equal(hartebeest_qp_address(a.hb, "qp", "b/other", &second), 0);
 	assert_int_equal(first.qp_num, b.qp->qp_num);
@@ -1016,13 +1016,13 @@ static void the_old_one_leaves_the_new_one_alone(void **state)
 	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	assert_int_equal(hartebeest_qp_create(a.hb, "new", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
-	assert_int_equal(hartebeest_qp_publish(a.hb, "new", a.own), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "new", a.own, 0), 0);
 	assert_int_equal(fetch(&a), 0);
-	assert_int_equal(hartebeest_qp_connect(a.hb, "new", a.peer), 0);
+	assert_int_equal(hartebeest_qp_connect(a.hb, "new", a.peer, 0), 0);
 	assert_int_equal(hartebeest_qp_destroy(a.hb, "qp"), 0);
 	assert_int_equal(hartebeest_qp_follow(b.hb, "qp", b.peer, NULL), 1);
-	assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0), 0);
-	assert_int_equal(hartebeest_qp_confirm(a.hb, "new", a.peer), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0, 0), 0);
+	assert_int_equal(hartebeest_qp_confirm(a.hb, "new", a.peer, 0), 0);
 	assert_true(is_connected(a.own));
 	assert_int_equal(confirm(&b), 0);
 }
@@ -1033,7 +1033,7 @@ static void who_was_reset_is_not_confirmed(void **state)
 	(void)state;
 	both(IBV_QPT_RC);
 	connect_both();
-	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0, 0), 0);
 	assert_true(is_connected("a/qp"));
 	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
 	assert_int_equal(publish(&a), 0);
@@ -1053,13 +1053,13 @@ static void a_key_that_comes_late(void **state)
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(connect_qp(&a), 0);
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0, 0), 0);
 	assert_true(is_connected("a/qp"));
-	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "a/other"), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "a/other", 0), 0);
 	strcpy(b.peer, "a/other");
 	assert_int_equal(fetch(&b), 0);
 	assert_int_equal(connect_qp(&b), 0);
-	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "any", NULL, 0, 0), 0);
 	assert_int_equal(confirm(&b), 0);
 }
 
@@ -1077,14 +1077,14 @@ static void *join_ring(void *data)
 	snprintf(next, sizeof(next), "%d-%d", after, side->rank);
 	snprintf(previous, sizeof(previous), "%d-%d", before, side->rank);
 	side->ret = hartebeest_qp_create(side->hb, "more", "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
-		    hartebeest_qp_publish(side->hb, "qp", own[0]) ||
-		    hartebeest_qp_publish(side->hb, "more", own[1]) ||
-		    hartebeest_qp_fetch(side->hb, next, NULL) ||
-		    hartebeest_qp_fetch(side->hb, previous, NULL) ||
-		    hartebeest_qp_connect(side->hb, "qp", next) ||
-		    hartebeest_qp_connect(side->hb, "more", previous) ||
-		    hartebeest_qp_confirm(side->hb, "qp", next) ||
-		    hartebeest_qp_confirm(side->hb, "more", previous);
+		    hartebeest_qp_publish(side->hb, "qp", own[0], 0) ||
+		    hartebeest_qp_publish(side->hb, "more", own[1], 0) ||
+		    hartebeest_qp_fetch(side->hb, next, NULL, 0) ||
+		    hartebeest_qp_fetch(side->hb, previous, NULL, 0) ||
+		    hartebeest_qp_connect(side->hb, "qp", next, 0) ||
+		    hartebeest_qp_connect(side->hb, "more", previous, 0) ||
+		    hartebeest_qp_confirm(side->hb, "qp", next, 0) ||
+		    hartebeest_qp_confirm(side->hb, "more", previous, 0);
 	snprintf(side->error, sizeof(side->error), "%s", hartebeest_error());
 	return NULL;
 }
@@ -1207,7 +1207,7 @@ static void refill_fails_in_a_confirmation(void **state)
 	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(confirm(&a), -ENOBUFS);
-	assert_error_is("queue pair 'qp' cannot be connected to the new 'b/qp': the refill "
+	assert_error_is("queue pair 'qp' is not connected to 'b/qp': the refill "
 			"function of queue pair 'qp' failed: No buffer space available");
 	assert_int_equal(a.qp->state, IBV_QPS_RESET);
 	start(&b, introduce_and_confirm);
@@ -1253,12 +1253,12 @@ static void memory_regions(void **state)
 	(void)state;
 	both(IBV_QPT_RC);
 	memset(&remote, 0xa5, sizeof(remote));
-	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &remote)), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &remote, 0)), -ETIMEDOUT);
 	assert_error_has("no mr 'b/mr'");
 	assert_int_equal(remote.rkey, 0xa5a5a5a5);		/* untouched */
 
-	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr"), 0);
-	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote), 0);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr", 0), 0);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote, 0), 0);
 	assert_int_equal(remote.address, (uintptr_t)b.mr->addr);
 	assert_int_equal(remote.length, 4096);
 	assert_int_equal(remote.rkey, b.mr->rkey);
@@ -1266,13 +1266,13 @@ static void memory_regions(void **state)
 
 	/* What is there now, and not what once was. */
 	assert_int_equal(hartebeest_mr_register(b.hb, "other", "pd", memory, 100, 0, &other), 0);
-	assert_int_equal(hartebeest_mr_publish(b.hb, "other", "b/mr"), 0);
-	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote), 0);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "other", "b/mr", 0), 0);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote, 0), 0);
 	assert_int_equal(remote.address, (uintptr_t)memory);
 	assert_int_equal(remote.length, 100);
 	assert_int_equal(remote.rkey, other->rkey);
 	assert_int_equal(remote.access, 0);
-	assert_int_equal(hartebeest_mr_publish(b.hb, "none", "b/mr"), -ENOENT);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "none", "b/mr", 0), -ENOENT);
 }
 
 /* A queue pair and a region under one key are two things. */
@@ -1282,13 +1282,13 @@ static void kinds_do_not_share_keys(void **state)
 
 	(void)state;
 	both(IBV_QPT_RC);
-	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "k"), 0);
+	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "k", 0), 0);
 	assert_false(is_published("mr", "k"));
-	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "k"), 0);
-	assert_int_equal(hartebeest_msg_push(b.hb, "k", "m", 1), 0);
-	assert_int_equal(hartebeest_mr_fetch(a.hb, "k", &remote), 0);
-	assert_int_equal(hartebeest_qp_fetch(a.hb, "k", NULL), 0);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "k", NULL, 0, NULL), 0);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "k", 0), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "k", "m", 1, 0), 0);
+	assert_int_equal(hartebeest_mr_fetch(a.hb, "k", &remote, 0), 0);
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "k", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "k", NULL, 0, NULL, 0), 0);
 }
 
 static void close_takes_back(void **state)
@@ -1296,10 +1296,10 @@ static void close_takes_back(void **state)
 	(void)state;
 	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
-	assert_int_equal(hartebeest_msg_push(a.hb, "letter", "x", 1), 0);
-	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "shared"), 0);
-	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "shared"), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr", 0), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "letter", "x", 1, 0), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "shared", 0), 0);
+	assert_int_equal(hartebeest_qp_publish(b.hb, "qp", "shared", 0), 0);
 	assert_true(is_published("qp", "a/qp"));
 	assert_int_equal(rank_state(0), BEEST_RANK_ALIVE);
 	leave(&a);
@@ -1315,14 +1315,14 @@ static void destroy_takes_back(void **state)
 	(void)state;
 	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "second"), 0);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "shared"), 0);
-	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "shared"), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "second", 0), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr", 0), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "shared", 0), 0);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "shared", 0), 0);
 	assert_int_equal(hartebeest_mr_create(a.hb, "next", "pd", 4096, RW, NULL), 0);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "handed over"), -EINVAL);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "handed-over"), 0);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "next", "handed-over"), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "handed over", 0), -EINVAL);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "handed-over", 0), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "next", "handed-over", 0), 0);
 
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
 	assert_false(is_published("mr", "a/mr"));
@@ -1347,10 +1347,10 @@ static void what_was_destroyed_stays_away(void **state)
 	(void)state;
 	both(IBV_QPT_RC);
 	assert_int_equal(publish(&a), 0);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr", 0), 0);
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
 	cache_restart(cache);
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL)), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL, 0)), -ETIMEDOUT);
 	assert_true(is_published("qp", "a/qp"));
 	assert_false(is_published("mr", "a/mr"));
 }
@@ -1360,7 +1360,7 @@ static void destroy_with_a_silent_server(void **state)
 	(void)state;
 	further = ENDLESS;
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr"), 0);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr", 0), 0);
 	cache_stop(cache);
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
 	cache_resume(cache);
@@ -1429,7 +1429,7 @@ static void a_changed_byte(void **state)
 
 	bytes[3] = 1;
 	raw_put("qp", "c/qp", bytes, size);
-	assert_int_equal(IN_VAIN(hartebeest_qp_fetch(a.hb, "c/qp", NULL)), -EBADMSG);
+	assert_int_equal(IN_VAIN(hartebeest_qp_fetch(a.hb, "c/qp", NULL, 0)), -EBADMSG);
 	assert_error_has("a damaged record, or one of another key");
 	raw_put("qp", "b/qp", bytes, size);
 	assert_int_equal(fetch(&a), 0);
@@ -1474,10 +1474,10 @@ static void a_process_of_the_same_number(void **state)
 
 	(void)state;
 	both(IBV_QPT_RC);
-	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr"), 0);
+	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr", 0), 0);
 	gethostname(rank.host, sizeof(rank.host));
 	put_record(&record, "1", body, beest_record_rank_encode(&rank, body));
-	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &mr)), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &mr, 0)), -ETIMEDOUT);
 	assert_error_has("is of a process that is gone: now there is rank 1 on ");
 }
 
@@ -1515,7 +1515,7 @@ static void absurd_numbers(void **state)
 	}
 	put_endpoint(&endpoint);
 	assert_int_equal(IN_VAIN(confirm(&a)), -EBADMSG);
-	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/qp"), -EISCONN);
+	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/qp", 0), -EISCONN);
 }
 
 /* ---------------------------------------------------------------- messages --- */
@@ -1527,23 +1527,23 @@ static void messages(void **state)
 
 	(void)state;
 	both(IBV_QPT_RC);
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length)), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length, 0)), -ETIMEDOUT);
 	assert_error_has("no msg 'm'");
 	assert_int_equal(length, 99);
-	assert_int_equal(hartebeest_msg_push(b.hb, "m", "hello", 6), 0);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m", "hello", 6, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length, 0), 0);
 	assert_int_equal(length, 6);
 	assert_string_equal(buffer, "hello");
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 6, NULL), 0);	/* it stays */
-	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 6, NULL, 0), 0);	/* it stays */
+	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length, 0), 0);
 
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", "\0x", 2), 0);		/* replaces */
-	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", "\0x", 2, 0), 0);		/* replaces */
+	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length, 0), 0);
 	assert_int_equal(length, 2);
 	assert_int_equal(buffer[1], 'x');
 
-	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), 0);
-	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), -ENOENT);
+	assert_int_equal(hartebeest_msg_delete(b.hb, "m", 0), 0);
+	assert_int_equal(hartebeest_msg_delete(b.hb, "m", 0), -ENOENT);
 	assert_error_has("no message 'm'");
 }
 
@@ -1563,8 +1563,8 @@ static void many_messages(void **state)
 		messages[i].buffer = buffers[i];
 		messages[i].room = sizeof(buffers[i]);
 	}
-	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "zero", 5), 0);
-	assert_int_equal(hartebeest_msg_push(b.hb, "m2", "far too long", 13), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "zero", 5, 0), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m2", "far too long", 13, 0), 0);
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, HARTEBEEST_ONCE), -EAGAIN);
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 2, 0), 2);
 	assert_string_equal(buffers[0], "zero");
@@ -1579,9 +1579,9 @@ static void many_messages(void **state)
 	assert_int_equal(IN_VAIN(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0)), -ETIMEDOUT);
 	assert_error_has("no msg 'm1'");
 	assert_error_has("no msg 'm3'");
-	assert_int_equal(hartebeest_msg_push(b.hb, "m1", "one", 4), 0);
-	assert_int_equal(hartebeest_msg_push(b.hb, "m3", "three", 6), 0);
-	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "again", 6), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m1", "one", 4, 0), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m3", "three", 6, 0), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "again", 6, 0), 0);
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), 4);
 	assert_string_equal(buffers[1], "one");
 	assert_string_equal(buffers[3], "three");
@@ -1601,13 +1601,13 @@ static void messages_without_content(void **state)
 
 	(void)state;
 	both(IBV_QPT_RC);
-	assert_int_equal(hartebeest_msg_push(b.hb, "empty", NULL, 0), 0);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", NULL, 0, NULL), 0);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", buffer, 4, &length), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "empty", NULL, 0, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", NULL, 0, NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "empty", buffer, 4, &length, 0), 0);
 	assert_int_equal(length, 0);
 	assert_string_equal(buffer, "abc");
-	assert_int_equal(hartebeest_msg_push(b.hb, "full", "1234567", 8), 0);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "full", NULL, 0, &length), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "full", "1234567", 8, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "full", NULL, 0, &length, 0), 0);
 	assert_int_equal(length, 8);
 }
 
@@ -1620,17 +1620,17 @@ static void messages_too_large(void **state)
 	both(IBV_QPT_RC);
 	large[0] = 'A';
 	large[MESSAGE_MAX - 1] = 'Z';
-	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, MESSAGE_MAX), 0);
-	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, MESSAGE_MAX + 1), -EMSGSIZE);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, MESSAGE_MAX, 0), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, MESSAGE_MAX + 1, 0), -EMSGSIZE);
 	assert_error_is("message 'm' has 1046529 bytes; at most 1046528 fit into a Memcached "
 			"value");
-	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, SIZE_MAX), -EMSGSIZE);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX - 1, &length), -EMSGSIZE);
+	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, SIZE_MAX, 0), -EMSGSIZE);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX - 1, &length, 0), -EMSGSIZE);
 	assert_error_is("message 'm' has 1046528 bytes, the buffer 1046527");
 	assert_int_equal(length, MESSAGE_MAX);
 	assert_int_equal(back[0], 0);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, 1, NULL), -EMSGSIZE);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX, &length), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, 1, NULL, 0), -EMSGSIZE);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX, &length, 0), 0);
 	assert_memory_equal(back, large, MESSAGE_MAX);		/* the former one is still there */
 	free(large);
 	free(back);
@@ -1642,22 +1642,22 @@ static void keys_that_cannot_be(void **state)
 
 	(void)state;
 	both(IBV_QPT_RC);
-	assert_int_equal(hartebeest_msg_push(a.hb, "", NULL, 0), -EINVAL);
-	assert_int_equal(hartebeest_msg_push(a.hb, "a b", NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_msg_push(a.hb, "", NULL, 0, 0), -EINVAL);
+	assert_int_equal(hartebeest_msg_push(a.hb, "a b", NULL, 0, 0), -EINVAL);
 	assert_error_has("byte 2 is 0x20");
-	assert_int_equal(hartebeest_msg_wait(a.hb, "a\r\nflush_all", NULL, 0, NULL), -EINVAL);
-	assert_int_equal(hartebeest_msg_delete(a.hb, "\xc3\xa9"), -EINVAL);
-	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "a b"), -EINVAL);
-	assert_int_equal(hartebeest_qp_fetch(a.hb, "a b", NULL), -EINVAL);
-	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", ""), -EINVAL);
-	assert_int_equal(hartebeest_barrier(a.hb, "a b"), -EINVAL);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "a\r\nflush_all", NULL, 0, NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_msg_delete(a.hb, "\xc3\xa9", 0), -EINVAL);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", "a b", 0), -EINVAL);
+	assert_int_equal(hartebeest_qp_fetch(a.hb, "a b", NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "", 0), -EINVAL);
+	assert_int_equal(hartebeest_barrier(a.hb, "a b", 0), -EINVAL);
 	unit_repeat(longest, 'k', 250);
-	assert_int_equal(hartebeest_msg_push(a.hb, longest, NULL, 0), -ENAMETOOLONG);
-	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", longest), -ENAMETOOLONG);
-	assert_int_equal(hartebeest_barrier(a.hb, longest), -ENAMETOOLONG);
+	assert_int_equal(hartebeest_msg_push(a.hb, longest, NULL, 0, 0), -ENAMETOOLONG);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", longest, 0), -ENAMETOOLONG);
+	assert_int_equal(hartebeest_barrier(a.hb, longest, 0), -ENAMETOOLONG);
 	unit_repeat(longest, 'k', 200);
-	assert_int_equal(hartebeest_msg_push(a.hb, longest, NULL, 0), 0);
-	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", longest), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, longest, NULL, 0, 0), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", longest, 0), 0);
 	snprintf(a.own, sizeof(a.own), "a/qp");
 	together(introduce_and_confirm);
 }
@@ -1666,11 +1666,11 @@ static void jobs_do_not_meet(void **state)
 {
 	(void)state;
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0, 0), 0);
 	strcat(job, "x");
 	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
-	assert_int_equal(hartebeest_msg_delete(b.hb, "m"), -ENOENT);
-	assert_int_equal(hartebeest_msg_delete(a.hb, "m"), 0);
+	assert_int_equal(hartebeest_msg_delete(b.hb, "m", 0), -ENOENT);
+	assert_int_equal(hartebeest_msg_delete(a.hb, "m", 0), 0);
 }
 
 /* Same server, same names, same ranks, at once: each pair finds its own peer. */
@@ -1759,7 +1759,7 @@ static void *attend(void *data)
 	pause_ms(party->delay_ms);
 	for (i = 1; i <= party->passes && party->ret == 0; i++) {
 		__atomic_add_fetch(party->arrived, 1, __ATOMIC_SEQ_CST);
-		party->ret = hartebeest_barrier(party->hb, "go");
+		party->ret = hartebeest_barrier(party->hb, "go", 0);
 		if (__atomic_load_n(party->arrived, __ATOMIC_SEQ_CST) < i * RANKS)
 			party->early++;
 	}
@@ -1963,18 +1963,18 @@ static void barrier_without_ranks(void **state)
 	(void)state;
 	open_lone("job.rank=0", NULL);
 	assert_int_equal(hartebeest_rank(a.hb), 0);
-	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
+	assert_int_equal(hartebeest_barrier(a.hb, "go", 0), -ENODATA);
 	assert_error_has("number of ranks is not known");
 	leave(&a);
 	open_lone("job.participants=0,1", NULL);
-	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
+	assert_int_equal(hartebeest_barrier(a.hb, "go", 0), -ENODATA);
 	assert_error_has("rank of this process is not known");
 	leave(&a);
 	open_lone(NULL, NULL);
-	assert_int_equal(hartebeest_barrier(a.hb, "go"), -ENODATA);
-	assert_int_equal(hartebeest_msg_push(a.hb, "no-ranks", NULL, 0), 0);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "no-ranks", NULL, 0, NULL), 0);
-	assert_int_equal(hartebeest_msg_delete(a.hb, "no-ranks"), 0);
+	assert_int_equal(hartebeest_barrier(a.hb, "go", 0), -ENODATA);
+	assert_int_equal(hartebeest_msg_push(a.hb, "no-ranks", NULL, 0, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "no-ranks", NULL, 0, NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_delete(a.hb, "no-ranks", 0), 0);
 }
 
 static void barrier_of_one(void **state)
@@ -1984,8 +1984,8 @@ static void barrier_of_one(void **state)
 	(void)state;
 	open_lone("job.rank=7", "job.participants=7");
 	for (i = 0; i < 3; i++)
-		assert_int_equal(hartebeest_barrier(a.hb, "alone"), 0);
-	assert_int_equal(hartebeest_barrier(a.hb, "another"), 0);
+		assert_int_equal(hartebeest_barrier(a.hb, "alone", 0), 0);
+	assert_int_equal(hartebeest_barrier(a.hb, "another", 0), 0);
 }
 
 /* -------------------------------------------------------- server trouble --- */
@@ -2002,7 +2002,7 @@ static void wrong_server(void **state)
 	snprintf(servers, sizeof(servers), "%s", closed.text);
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	strcpy(servers, right);
-	assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0)), -ECONNREFUSED);
+	assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0, 0)), -ECONNREFUSED);
 	assert_error_has(closed.text);
 	assert_error_has("tried for " PATIENCE_TEXT);
 	assert_true(beest_clock_now() - start_time >= PATIENCE);
@@ -2017,10 +2017,10 @@ static void a_server_that_is_silent(void **state)
 	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
 	cache_stop(cache);
-	assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0)), -EHOSTDOWN);
+	assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0, 0)), -EHOSTDOWN);
 	assert_error_has(servers);
 	cache_resume(cache);
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0, 0), 0);
 	together(reconnect);
 	are_connected();
 }

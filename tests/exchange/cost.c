@@ -60,15 +60,15 @@ static void spent(const char *what, uint64_t trips, uint64_t commands, uint64_t 
 static void first_publication(void **state)
 {
 	(void)state;
-	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a"), 0);
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
 	spent("the first", 1, 4, 5);
-	assert_int_equal(hartebeest_mr_publish(two, "mr0", "b"), 0);
+	assert_int_equal(hartebeest_mr_publish(two, "mr0", "b", 0), 0);
 	spent("another process's", 1, 4, 5);
-	assert_int_equal(hartebeest_mr_publish(one, "mr1", "c"), 0);
+	assert_int_equal(hartebeest_mr_publish(one, "mr1", "c", 0), 0);
 	spent("mr_publish", 1, 2, 3);
-	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1"), 0);
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1", 0), 0);
 	spent("qp_publish", 1, 2, 3);
-	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1"), 0);
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1", 0), 0);
 	spent("again", 1, 2, 3);
 }
 
@@ -79,15 +79,15 @@ static void messages(void **state)
 	size_t length;
 
 	(void)state;
-	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a"), 0);
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
 	fake_kv_count_again();
-	assert_int_equal(hartebeest_msg_push(one, "m", "text", 4), 0);
+	assert_int_equal(hartebeest_msg_push(one, "m", "text", 4, 0), 0);
 	spent("the connection's first", 2, 2, 2);
-	assert_int_equal(hartebeest_msg_push(one, "n", "text", 4), 0);
+	assert_int_equal(hartebeest_msg_push(one, "n", "text", 4, 0), 0);
 	spent("msg_push", 1, 1, 1);
-	assert_int_equal(hartebeest_msg_wait(one, "m", text, sizeof(text), &length), 0);
+	assert_int_equal(hartebeest_msg_wait(one, "m", text, sizeof(text), &length, 0), 0);
 	spent("msg_wait", 1, 1, 2);
-	assert_int_equal(hartebeest_msg_delete(one, "m"), 0);
+	assert_int_equal(hartebeest_msg_delete(one, "m", 0), 0);
 	spent("msg_delete", 1, 1, 1);
 }
 
@@ -97,18 +97,18 @@ static void fetching(void **state)
 	struct hartebeest_remote_qp remote;
 
 	(void)state;
-	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a"), 0);
-	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0"), 0);
-	assert_int_equal(hartebeest_mr_publish(two, "mr0", "b"), 0);
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
+	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0", 0), 0);
+	assert_int_equal(hartebeest_mr_publish(two, "mr0", "b", 0), 0);
 	fake_kv_count_again();
-	assert_int_equal(hartebeest_qp_fetch(one, "1/0", &remote), 0);
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", &remote, 0), 0);
 	spent("qp_fetch", 1, 1, 2);
-	assert_int_equal(hartebeest_mr_fetch(one, "b", &region), 0);
+	assert_int_equal(hartebeest_mr_fetch(one, "b", &region, 0), 0);
 	spent("mr_fetch, and is its author alive?", 2, 2, 4);
-	assert_int_equal(hartebeest_mr_fetch(one, "b", &region), 0);
+	assert_int_equal(hartebeest_mr_fetch(one, "b", &region, 0), 0);
 	spent("within a second", 1, 1, 2);
 	registry_stage.now += 2 * BEEST_SECOND;
-	assert_int_equal(hartebeest_mr_fetch(one, "b", &region), 0);
+	assert_int_equal(hartebeest_mr_fetch(one, "b", &region, 0), 0);
 	spent("later", 2, 2, 4);
 }
 
@@ -118,26 +118,26 @@ static void connecting(void **state)
 	struct hartebeest_remote_mr region;
 
 	(void)state;
-	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1"), 0);
-	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0"), 0);
-	assert_int_equal(hartebeest_qp_fetch(one, "1/0", NULL), 0);
-	assert_int_equal(hartebeest_qp_fetch(two, "0/1", NULL), 0);
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1", 0), 0);
+	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0", 0), 0);
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_fetch(two, "0/1", NULL, 0), 0);
 	fake_kv_count_again();
-	assert_int_equal(hartebeest_qp_connect(one, "q0-1", "1/0"), 0);
+	assert_int_equal(hartebeest_qp_connect(one, "q0-1", "1/0", 0), 0);
 	spent("qp_connect", 0, 1, 1);
-	assert_int_equal(hartebeest_qp_connect(two, "q1-0", "0/1"), 0);
+	assert_int_equal(hartebeest_qp_connect(two, "q1-0", "0/1", 0), 0);
 	spent("its peer's", 0, 1, 1);
-	assert_int_equal(hartebeest_qp_confirm(one, "q0-1", "1/0"), 0);
+	assert_int_equal(hartebeest_qp_confirm(one, "q0-1", "1/0", 0), 0);
 	spent("qp_confirm", 1, 1, 3);
-	assert_int_equal(hartebeest_qp_confirm(two, "q1-0", "0/1"), 0);
+	assert_int_equal(hartebeest_qp_confirm(two, "q1-0", "0/1", 0), 0);
 	spent("its peer's", 1, 1, 3);
-	assert_int_equal(hartebeest_qp_confirm(two, "q1-0", "0/1"), 0);
+	assert_int_equal(hartebeest_qp_confirm(two, "q1-0", "0/1", 0), 0);
 	spent("again", 1, 1, 2);
 	assert_int_equal(hartebeest_qp_follow(two, "q1-0", "0/1", NULL), 0);
 	spent("qp_follow", 1, 1, 2);
-	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a"), 0);
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
 	fake_kv_count_again();
-	assert_int_equal(hartebeest_mr_fetch(two, "a", &region), 0);
+	assert_int_equal(hartebeest_mr_fetch(two, "a", &region, 0), 0);
 	spent("mr_fetch from a peer that has confirmed", 1, 1, 2);
 }
 
@@ -145,12 +145,12 @@ static void connecting(void **state)
 static void connecting_late(void **state)
 {
 	(void)state;
-	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1"), 0);
-	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0"), 0);
-	assert_int_equal(hartebeest_qp_fetch(one, "1/0", NULL), 0);
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1", 0), 0);
+	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0", 0), 0);
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", NULL, 0), 0);
 	registry_stage.now += 150 * BEEST_MS;
 	fake_kv_count_again();
-	assert_int_equal(hartebeest_qp_connect(one, "q0-1", "1/0"), 0);
+	assert_int_equal(hartebeest_qp_connect(one, "q0-1", "1/0", 0), 0);
 	spent("qp_connect", 1, 2, 3);
 }
 
@@ -169,7 +169,7 @@ static void closing(void **state)
 		party_open(2, 2, 4, NULL);
 		for (n = 0; n < counts[i]; n++) {
 			snprintf(key, sizeof(key), "r%d", n);
-			assert_int_equal(hartebeest_mr_publish(party[2].hb, "mr0", key), 0);
+			assert_int_equal(hartebeest_mr_publish(party[2].hb, "mr0", key, 0), 0);
 		}
 		fake_kv_count_again();
 		party_close(&party[2]);
@@ -282,7 +282,7 @@ static void barrier_run(void *data)
 {
 	struct party_member *member = data;
 
-	barrier_ret[member->rank] = hartebeest_barrier(member->hb, "b");
+	barrier_ret[member->rank] = hartebeest_barrier(member->hb, "b", 0);
 }
 
 /* N + 3 keys however many passes, beside the roll call's. */

@@ -76,39 +76,39 @@ static void close_both(void)
 
 static int mr_publish(void)
 {
-	return hartebeest_mr_publish(hb[0], "mr", "a");
+	return hartebeest_mr_publish(hb[0], "mr", "a", 0);
 }
 
 static int mr_publish_other(void)
 {
-	return hartebeest_mr_publish(hb[1], "mr", "b");
+	return hartebeest_mr_publish(hb[1], "mr", "b", 0);
 }
 
 static int qp_publish(void)
 {
-	return hartebeest_qp_publish(hb[0], "qp", "0");
+	return hartebeest_qp_publish(hb[0], "qp", "0", 0);
 }
 
 static int msg_push(void)
 {
-	return hartebeest_msg_push(hb[0], "m", "text", 4);
+	return hartebeest_msg_push(hb[0], "m", "text", 4, 0);
 }
 
 static int msg_wait(void)
 {
 	char text[8];
 
-	return hartebeest_msg_wait(hb[1], "m", text, sizeof(text), NULL);
+	return hartebeest_msg_wait(hb[1], "m", text, sizeof(text), NULL, 0);
 }
 
 static int msg_delete(void)
 {
-	return hartebeest_msg_delete(hb[1], "m");
+	return hartebeest_msg_delete(hb[1], "m", 0);
 }
 
 static int qp_fetch(void)
 {
-	return hartebeest_qp_fetch(hb[1], "0", NULL);
+	return hartebeest_qp_fetch(hb[1], "0", NULL, 0);
 }
 
 static const struct step {

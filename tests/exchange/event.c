@@ -118,8 +118,9 @@ static void none_is_zero(void **state)
 	int64_t begin = beest_clock_now();
 
 	(void)state;
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), 0);
-	assert_int_equal(hartebeest_event_get(hb, &event, hartebeest_clock() + 60 * BEEST_MS), 0);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(hartebeest_event_get(hb, &event, hartebeest_clock() + 60 * BEEST_MS),
+			 -ETIMEDOUT);
 	assert_true(beest_clock_now() - begin >= 60 * BEEST_MS);
 	assert_int_equal(event.port, 77);
 }
@@ -134,20 +135,20 @@ static void events_come_in_order(void **state)
 	raw.element.qp = qp;
 	fake_verbs_raise(&raw);
 	raise_port(IBV_EVENT_PORT_ERR, 2);
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_int_equal(event.type, IBV_EVENT_GID_CHANGE);
 	assert_int_equal(event.port, 1);
 	assert_int_equal(event.fatal, 0);
 	assert_string_equal(event.text, "port fake0:1: its GID table changed: what was published "
 			    "may have an address that is gone (GID_CHANGE)");
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_int_equal(event.qp_num, qp->qp_num);
 	assert_string_equal(event.text, "queue pair 'qp': an error that no completion can tell "
 			    "(QP_FATAL)");
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_int_equal(event.port, 2);
 	assert_int_equal(event.fatal, 0);	/* another's port */
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), 0);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -EAGAIN);
 	assert_int_equal(fake_verbs.acked_events, 3);
 }
 
@@ -172,16 +173,16 @@ static void the_descriptor(void **state)
 	raise_port(IBV_EVENT_LID_CHANGE, 1);
 	raise_port(IBV_EVENT_PKEY_CHANGE, 1);
 	assert_true(is_readable(fd));
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_true(is_readable(fd));
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_int_equal(event.type, IBV_EVENT_PKEY_CHANGE);
 	assert_false(is_readable(fd));
 }
 
 static int wait_msg(void)
 {
-	return hartebeest_msg_wait(hb, "never", NULL, 0, NULL);
+	return hartebeest_msg_wait(hb, "never", NULL, 0, NULL, 0);
 }
 
 static void left_to_the_program(void **state)
@@ -192,7 +193,7 @@ static void left_to_the_program(void **state)
 	hartebeest_close(hb);
 	open_context("device.events=0");
 	raise_port(IBV_EVENT_DEVICE_FATAL, 0);
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), -EOPNOTSUPP);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -EOPNOTSUPP);
 	assert_int_equal(hartebeest_event_fd(hb), -EOPNOTSUPP);
 	hartebeest_close(hb);
 	open_context(NULL);
@@ -205,19 +206,19 @@ static void left_to_the_program(void **state)
 
 static int wait_barrier(void)
 {
-	return hartebeest_barrier(hb, "go");
+	return hartebeest_barrier(hb, "go", 0);
 }
 
 static int wait_qp(void)
 {
-	return hartebeest_qp_fetch(hb, "never", NULL);
+	return hartebeest_qp_fetch(hb, "never", NULL, 0);
 }
 
 static int wait_mr(void)
 {
 	struct hartebeest_remote_mr mr;
 
-	return hartebeest_mr_fetch(hb, "never", &mr);
+	return hartebeest_mr_fetch(hb, "never", &mr, 0);
 }
 
 /* A peer that is there, and never confirms: itself under another key. */
@@ -227,14 +228,14 @@ static int wait_confirm(void)
 
 	ret = hartebeest_qp_reset(hb, "qp");
 	if (ret == 0)
-		ret = hartebeest_qp_publish(hb, "qp", "peer");
+		ret = hartebeest_qp_publish(hb, "qp", "peer", 0);
 	if (ret == 0)
-		ret = hartebeest_qp_publish(hb, "qp", "own");
+		ret = hartebeest_qp_publish(hb, "qp", "own", 0);
 	if (ret == 0)
-		ret = hartebeest_qp_fetch(hb, "peer", NULL);
+		ret = hartebeest_qp_fetch(hb, "peer", NULL, 0);
 	if (ret == 0)
-		ret = hartebeest_qp_connect(hb, "qp", "peer");
-	return ret < 0 ? ret : hartebeest_qp_confirm(hb, "qp", "peer");
+		ret = hartebeest_qp_connect(hb, "qp", "peer", 0);
+	return ret < 0 ? ret : hartebeest_qp_confirm(hb, "qp", "peer", 0);
 }
 
 static int (*const waits[])(void) = { wait_msg, wait_barrier, wait_qp, wait_mr, wait_confirm };
@@ -259,13 +260,13 @@ static void a_port_that_goes_down(void **state)
 
 	(void)state;
 	all_waits_end(pull, ENETDOWN, "port fake0:1 went down while waiting, and is down");
-	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL), -ENETDOWN);
-	assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);	/* nothing is lost */
+	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL, 0), -ENETDOWN);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);	/* nothing is lost */
 	assert_int_equal(event.type, IBV_EVENT_PORT_ERR);
 	assert_int_equal(event.fatal, 1);
-	assert_int_equal(hartebeest_msg_push(hb, "there", NULL, 0), 0);
-	assert_int_equal(hartebeest_msg_wait(hb, "there", NULL, 0, NULL), 0);
-	assert_int_equal(hartebeest_msg_delete(hb, "there"), 0);
+	assert_int_equal(hartebeest_msg_push(hb, "there", NULL, 0, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(hb, "there", NULL, 0, NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_delete(hb, "there", 0), 0);
 }
 
 static void a_device_that_dies(void **state)

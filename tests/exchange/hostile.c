@@ -283,27 +283,27 @@ static int fetch_mr(void)
 {
 	struct hartebeest_remote_mr remote;
 
-	return hartebeest_mr_fetch(hb, "mr1", &remote);
+	return hartebeest_mr_fetch(hb, "mr1", &remote, 0);
 }
 
 static int fetch_qp(void)
 {
-	return hartebeest_qp_fetch(hb, "1-0", NULL);
+	return hartebeest_qp_fetch(hb, "1-0", NULL, 0);
 }
 
 static int wait_for_message(void)
 {
-	return hartebeest_msg_wait(hb, "hello1", NULL, 0, NULL);
+	return hartebeest_msg_wait(hb, "hello1", NULL, 0, NULL, 0);
 }
 
 static int meet(void)
 {
-	return hartebeest_barrier(hb, "go");
+	return hartebeest_barrier(hb, "go", 0);
 }
 
 static int confirm(void)
 {
-	return hartebeest_qp_confirm(hb, "to1", "1-0");
+	return hartebeest_qp_confirm(hb, "to1", "1-0", 0);
 }
 
 /* @name and @size of a body that is as long as it must be. */

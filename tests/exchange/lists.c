@@ -88,7 +88,7 @@ static void *barrier(void *data)
 {
 	struct rank *rank = data;
 
-	rank->ret = hartebeest_barrier(rank->hb, "go");
+	rank->ret = hartebeest_barrier(rank->hb, "go", 0);
 	snprintf(rank->error, sizeof(rank->error), "%s", hartebeest_error());
 	return NULL;
 }
@@ -98,7 +98,7 @@ static void *in_vain(void *data)
 {
 	struct rank *rank = data;
 
-	rank->ret = hartebeest_msg_wait(rank->hb, "never", NULL, 0, NULL);
+	rank->ret = hartebeest_msg_wait(rank->hb, "never", NULL, 0, NULL, 0);
 	snprintf(rank->error, sizeof(rank->error), "%s", hartebeest_error());
 	leave(rank);
 	return NULL;
@@ -223,7 +223,7 @@ static void a_leftover_of_another_list(void **state)
 	(void)state;
 	snprintf(key, sizeof(key), "hb1/%s/rank/servers", job);
 	join(&a, 0, "01");
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL)), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL, 0)), -ETIMEDOUT);
 	assert_int_equal(beest_kv_open(&exchange, cache_hostport(caches[0]), 1), 0);
 	assert_int_equal(raw_kv_get(exchange, &at, 1, &value,
 					 beest_clock_deadline(RANK_PATIENCE_S * BEEST_SECOND)), 0);
@@ -235,7 +235,7 @@ static void a_leftover_of_another_list(void **state)
 	beest_kv_close(exchange);
 
 	join(&a, 0, "0");
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL)), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL, 0)), -ETIMEDOUT);
 	assert_error_has("answers; rank 0 on ");
 	assert_error_has("had another list of servers");
 	leave(&a);
@@ -285,9 +285,9 @@ static void the_dead_one_is_named(struct rank *rank, const char *servers, int de
 	const char *text = cache_hostport(caches[dead])->text;
 	const char *name = message_at(dead, servers);
 
-	assert_int_equal(IN_VAIN(hartebeest_msg_push(rank->hb, name, NULL, 0)), -ECONNREFUSED);
+	assert_int_equal(IN_VAIN(hartebeest_msg_push(rank->hb, name, NULL, 0, 0)), -ECONNREFUSED);
 	assert_error_has(text);
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(rank->hb, name, NULL, 0, NULL)),
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(rank->hb, name, NULL, 0, NULL, 0)),
 			 -ECONNREFUSED);
 	assert_error_has(text);
 }
@@ -300,11 +300,11 @@ static void the_others_go_on(struct rank *rank, const char *servers, int dead)
 		if (*server - '0' == dead)
 			continue;
 		assert_int_equal(hartebeest_msg_push(rank->hb, message_at(*server - '0', servers),
-						     "x", 1), 0);
+						     "x", 1, 0), 0);
 		assert_int_equal(hartebeest_msg_wait(rank->hb, message_at(*server - '0', servers),
-						     NULL, 0, NULL), 0);
+						     NULL, 0, NULL, 0), 0);
 		assert_int_equal(hartebeest_msg_delete(rank->hb,
-						       message_at(*server - '0', servers)), 0);
+						       message_at(*server - '0', servers), 0), 0);
 	}
 }
 
@@ -322,7 +322,7 @@ static void one_is_killed(void **state)
 			strcat(job, "x");
 			join(&early, 0, lists[i]);
 			assert_int_equal(hartebeest_msg_push(early.hb, message_at(0, lists[i]),
-							     NULL, 0), 0);
+							     NULL, 0, 0), 0);
 			cache_kill(caches[dead]);
 			join(&late, 1, lists[i]);
 			the_others_go_on(&early, lists[i], dead);
@@ -355,7 +355,7 @@ static void the_own_record_s_server_is_dead(void **state)
 	found = strstr(said, "what other servers have is not affected");
 	assert_non_null(found);
 	assert_non_null(strstr(said, cache_hostport(caches[home])->text));
-	IN_VAIN(hartebeest_msg_wait(a.hb, message_at((home + 1) % 3, "012"), NULL, 0, NULL));
+	IN_VAIN(hartebeest_msg_wait(a.hb, message_at((home + 1) % 3, "012"), NULL, 0, NULL, 0));
 	assert_null(strstr(found + 1, "what other servers have is not affected"));
 	leave(&a);
 }
@@ -367,9 +367,9 @@ static void a_wait_beside_a_dead_server(void **state)
 
 	(void)state;
 	join(&a, 0, "012");
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0, 0), 0);
 	cache_kill(caches[2]);
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, message_at(1, "012"), NULL, 0, NULL)),
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, message_at(1, "012"), NULL, 0, NULL, 0)),
 			 -ETIMEDOUT);
 	assert_error_has(cache_hostport(caches[1])->text);
 	leave(&a);
@@ -384,12 +384,12 @@ static void back_to_one_while_another_is_dead(void **state)
 
 	(void)state;
 	join(&a, 0, "01");
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", NULL, 0, 0), 0);
 	snprintf(key, sizeof(key), "hb1/%s/rank/0", job);
 	lost = home_of(key, "01");
 	cache_restart(caches[lost]);
 	cache_kill(caches[!lost]);
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, message_at(lost, "01"), NULL, 0, NULL)),
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, message_at(lost, "01"), NULL, 0, NULL, 0)),
 			 -ETIMEDOUT);
 	snprintf(request, sizeof(request), "get %s\r\n", key);
 	assert_non_null(strstr(cache_talk(caches[lost], request, answer, sizeof(answer)),
@@ -480,7 +480,7 @@ static void nobody_there(void **state)
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
 		join_at(&a, 0, rows[i].list);
-		assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0)), -rows[i].err);
+		assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0, 0)), -rows[i].err);
 		leave(&a);
 	}
 }

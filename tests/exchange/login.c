@@ -173,21 +173,21 @@ static void works(void)
 	size_t length = 0;
 	char text[16];
 
-	assert_int_equal(hartebeest_msg_push(hb, "m", "hello", 5), 0);
-	assert_int_equal(hartebeest_msg_wait(hb, "m", text, sizeof(text), &length), 0);
+	assert_int_equal(hartebeest_msg_push(hb, "m", "hello", 5, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(hb, "m", text, sizeof(text), &length, 0), 0);
 	assert_int_equal(length, 5);
 	assert_memory_equal(text, "hello", 5);
-	assert_int_equal(hartebeest_msg_delete(hb, "m"), 0);
-	assert_int_equal(hartebeest_msg_delete(hb, "m"), -ENOENT);
+	assert_int_equal(hartebeest_msg_delete(hb, "m", 0), 0);
+	assert_int_equal(hartebeest_msg_delete(hb, "m", 0), -ENOENT);
 	nothing_is_shown();
 }
 
 /* At once: no other attempt would end differently, and the limit outlasts the test. */
 static void is_refused(int err, const char *sentence)
 {
-	assert_int_equal(hartebeest_msg_push(hb, "m", "x", 1), -err);
+	assert_int_equal(hartebeest_msg_push(hb, "m", "x", 1, 0), -err);
 	assert_error_has(sentence);
-	assert_int_equal(hartebeest_msg_wait(hb, "m", NULL, 0, NULL), -err);
+	assert_int_equal(hartebeest_msg_wait(hb, "m", NULL, 0, NULL, 0), -err);
 	assert_error_has(sentence);
 	nothing_is_shown();
 }
@@ -287,7 +287,7 @@ static void a_login_nobody_asked_for(void **state)
 	setenv("HARTEBEEST_EXC_PASSWORD", PASSWORD, 1);
 	cache = cache_start(NULL);
 	open_context(NULL);
-	if (hartebeest_msg_push(hb, "m", NULL, 0) == 0)
+	if (hartebeest_msg_push(hb, "m", NULL, 0, 0) == 0)
 		works();
 	else
 		is_refused(EACCES, "user '" USER "': it knows no login (memcached without -S)");
@@ -463,10 +463,10 @@ static void a_restart_in_a_wait(void **state)
 	setenv("HARTEBEEST_EXC_USER", USER, 1);
 	setenv("HARTEBEEST_EXC_PASSWORD", PASSWORD, 1);
 	open_context((const char *const[]){ "job.rank=0", "job.participants=0", NULL });
-	assert_int_equal(hartebeest_barrier(hb, "go"), 0);
+	assert_int_equal(hartebeest_barrier(hb, "go", 0), 0);
 	setenv("SASL_CONF_PATH", folder, 1);
 	cache_restart(cache);
-	assert_int_equal(hartebeest_barrier(hb, "go"), 0);
+	assert_int_equal(hartebeest_barrier(hb, "go", 0), 0);
 	nothing_is_shown();
 }
 

@@ -155,7 +155,7 @@ static void *go_on(void *data)
 	if (it->ret == 0)
 		it->ret = connect_by_the_call(member);
 	if (it->ret == 0)
-		it->ret = hartebeest_barrier(member->hb, "all");
+		it->ret = hartebeest_barrier(member->hb, "all", 0);
 	if (it->ret < 0)
 		snprintf(it->error, sizeof(it->error), "%s", hartebeest_error());
 	return NULL;
@@ -383,7 +383,7 @@ static void the_page_is_enough_to_write(void **state)
 			 bringup->server, name, i);
 		read_records(arguments);
 		assert_int_equal(hartebeest_msg_wait(crowd.member[0].hb, name, text,
-						     sizeof(text), &length), 0);
+						     sizeof(text), &length, 0), 0);
 		assert_int_equal(length, 8);
 		assert_int_equal(text[7], '0' + i);
 	}

@@ -19,9 +19,9 @@ static int exchange(struct hartebeest_context *hb)
 	int ret;
 
 	if (hartebeest_rank(hb) == 0)
-		return hartebeest_msg_push(hb, "text", TEXT, sizeof(TEXT));
+		return hartebeest_msg_push(hb, "text", TEXT, sizeof(TEXT), 0);
 
-	ret = hartebeest_msg_wait(hb, "text", text, sizeof(text), &length);
+	ret = hartebeest_msg_wait(hb, "text", text, sizeof(text), &length, 0);
 	if (ret < 0)
 		return ret;
 	printf("rank 1 received: %s\n", text);
@@ -33,7 +33,7 @@ int main(void)
 	struct hartebeest_context *hb;
 
 	if (hartebeest_open(&hb, NULL) < 0 || exchange(hb) < 0 ||
-	    hartebeest_barrier(hb, "read") < 0) {
+	    hartebeest_barrier(hb, "read", 0) < 0) {
 		fprintf(stderr, "message: %s\n", hartebeest_error());
 		return EXIT_FAILURE;
 	}

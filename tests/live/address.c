@@ -147,21 +147,21 @@ static void make_end(struct end *end, int type)
 	WORKS(hartebeest_cq_create(end->hb, "cq", 0, &end->cq));
 	WORKS(hartebeest_mr_create(end->hb, "mr", "pd", 2 * HALF, access, &end->mr));
 	WORKS(hartebeest_qp_create(end->hb, "qp", "pd", type, "cq", "cq", &end->qp));
-	WORKS(hartebeest_mr_publish(end->hb, "mr", end->me));
-	WORKS(hartebeest_qp_publish(end->hb, "qp", end->me));
+	WORKS(hartebeest_mr_publish(end->hb, "mr", end->me, 0));
+	WORKS(hartebeest_qp_publish(end->hb, "qp", end->me, 0));
 }
 
 static void fetch_end(struct end *end, struct hartebeest_remote_qp *remote)
 {
-	WORKS(hartebeest_mr_fetch(end->hb, end->peer, &end->there));
-	WORKS(hartebeest_qp_fetch(end->hb, end->peer, remote));
+	WORKS(hartebeest_mr_fetch(end->hb, end->peer, &end->there, 0));
+	WORKS(hartebeest_qp_fetch(end->hb, end->peer, remote, 0));
 }
 
 static void *confirm(void *data)
 {
 	struct end *end = data;
 
-	return hartebeest_qp_confirm(end->hb, "qp", end->peer) == 0 ? NULL : end;
+	return hartebeest_qp_confirm(end->hb, "qp", end->peer, 0) == 0 ? NULL : end;
 }
 
 static void confirm_both(struct end ends[2])
@@ -170,7 +170,7 @@ static void confirm_both(struct end ends[2])
 	void *failed;
 
 	assert_int_equal(pthread_create(&thread, NULL, confirm, &ends[0]), 0);
-	WORKS(hartebeest_qp_confirm(ends[1].hb, "qp", ends[1].peer));
+	WORKS(hartebeest_qp_confirm(ends[1].hb, "qp", ends[1].peer, 0));
 	pthread_join(thread, &failed);
 	assert_null(failed);
 }
@@ -291,7 +291,7 @@ static void connect_way(const struct way *way, struct end ends[2])
 	for (i = 0; i < 2; i++) {
 		fetch_end(&ends[i], &remote);
 		same_gid(&remote.address, way->gids[!i]);
-		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer));
+		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer, 0));
 	}
 	confirm_both(ends);
 }
@@ -394,7 +394,7 @@ static void address_that_moves(void **state)
 	settle();
 	for (i = 0; i < 2; i++) {
 		fetch_end(&ends[i], NULL);
-		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer));
+		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer, 0));
 	}
 	confirm_both(ends);
 	if (!strstr(ends[0].log, "GID ::ffff:10.98.0.1 moved from index "))
@@ -423,14 +423,14 @@ static void address_that_goes(void **state)
 	run("ip addr del 10.98.0.1/24 dev v0");
 	settle();
 	fetch_end(&ends[0], NULL);
-	assert_int_equal(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer), -ENODATA);
+	assert_int_equal(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer, 0), -ENODATA);
 	assert_error_has("::ffff:10.98.0.1 (RoCE v2) of this end is no longer in the table of port "
 			 "rxe0:1");
 
 	/* It comes back: the queue pair is still in INIT and goes on. */
 	run("ip addr add 10.98.0.1/24 dev v0");
 	settle();
-	WORKS(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer));
+	WORKS(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer, 0));
 	close_both(ends);
 	run("ip addr del 10.98.0.1/24 dev v0; ip addr del 10.98.0.2/24 dev v1");
 	settle();
@@ -541,7 +541,7 @@ static void ask(const struct question *question)
 
 	open_end(&end, 0, options);
 	memset(&path, 0xa5, sizeof(path));
-	ret = hartebeest_resolve(end.hb, question->ip, &path);
+	ret = hartebeest_resolve(end.hb, question->ip, &path, 0);
 	if (ret != question->ret)
 		fail_msg("%s: %d: %s", question->ip, ret, hartebeest_error());
 	if (ret == 0)
@@ -587,7 +587,7 @@ static int ask_without_ucm(void)
 	if (hartebeest_open(&hb, options) < 0 ||
 	    hartebeest_device_text(hb, text, sizeof(text)) < 0)
 		return 1;
-	if (hartebeest_resolve(hb, "10.9.0.2", &path) != -EOPNOTSUPP ||
+	if (hartebeest_resolve(hb, "10.9.0.2", &path, 0) != -EOPNOTSUPP ||
 	    !strstr(hartebeest_error(), "is the module rdma_ucm loaded")) {
 		fprintf(stderr, "told: %s\n", hartebeest_error());
 		return 2;
@@ -633,7 +633,7 @@ static void peer_that_went(void **state)
 	run("ip addr del 10.98.0.2/24 dev v1; ip neigh flush dev v0");
 	settle();
 	fetch_end(&ends[0], NULL);
-	assert_int_equal(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer), -ETIMEDOUT);
+	assert_int_equal(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer, 0), -ETIMEDOUT);
 	assert_error_has("no path to 10.98.0.2 from 10.98.0.1 (v0): the address does not answer");
 	close_both(ends);
 	run("ip addr del 10.98.0.1/24 dev v0");
@@ -658,7 +658,7 @@ static void datagrams(void **state)
 	}
 	for (i = 0; i < 2; i++) {
 		fetch_end(&ends[i], NULL);
-		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer));
+		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer, 0));
 	}
 	WORKS(hartebeest_qp_address(ends[0].hb, "qp", ends[0].peer, &address));
 	memset((char *)ends[0].mr->addr + HALF, 99, 1000);

@@ -80,7 +80,7 @@ static int ud_rank(int rank, void *data)
 	EXPECT(wc.byte_len == GRH + UD_SIZE);
 	EXPECT(wc.src_qp == address.qp_num);
 	EXPECT(live_is(part(&live, LANDED) + GRH, !rank, UD_SIZE));
-	EXPECT(hartebeest_qp_confirm(live.hb, "qp", live.peer) == -EOPNOTSUPP);
+	EXPECT(hartebeest_qp_confirm(live.hb, "qp", live.peer, 0) == -EOPNOTSUPP);
 	live_close(&live);
 	return 0;
 }

@@ -74,10 +74,10 @@ static void a_port_that_goes_down(void **state)
 	pthread_t thread;
 
 	(void)state;
-	while (hartebeest_event_get(hb, &event, 0) > 0)
+	while (hartebeest_event_get(hb, &event, HARTEBEEST_ONCE) > 0)
 		;			/* of the machine's start */
 	pthread_create(&thread, NULL, pull, NULL);
-	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL), -ENETDOWN);
+	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL, 0), -ENETDOWN);
 	assert_non_null(strstr(hartebeest_error(), "port rxe0:1 went down while waiting, and is down"));
 	pthread_join(thread, NULL);
 
@@ -94,7 +94,7 @@ static void a_wait_after_it_came_back(void **state)
 	struct hartebeest_context *hb = open_at_rxe0("2s");
 
 	(void)state;
-	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL, 0), -ETIMEDOUT);
 	hartebeest_close(hb);
 }
 

@@ -180,9 +180,9 @@ static int mismatch_rank(int rank, void *data)
 
 	(void)data;
 	live_open(&live, rank, rank ? IBV_QPT_UC : IBV_QPT_RC, NULL);
-	EXPECT(hartebeest_qp_publish(live.hb, "qp", live.me) == 0);
-	EXPECT(hartebeest_qp_fetch(live.hb, live.peer, NULL) == 0);
-	EXPECT(hartebeest_qp_connect(live.hb, "qp", live.peer) == -EPROTOTYPE);
+	EXPECT(hartebeest_qp_publish(live.hb, "qp", live.me, 0) == 0);
+	EXPECT(hartebeest_qp_fetch(live.hb, live.peer, NULL, 0) == 0);
+	EXPECT(hartebeest_qp_connect(live.hb, "qp", live.peer, 0) == -EPROTOTYPE);
 	EXPECT(strstr(hartebeest_error(), "RC") && strstr(hartebeest_error(), "UC"));
 	EXPECT(live_state(&live) == IBV_QPS_INIT);
 	live_close(&live);

@@ -23,14 +23,14 @@ static void create_and_publish(struct live *live, int i)
 	snprintf(ends[i].peer, sizeof(ends[i].peer), "%d-of-%d", i, !live->rank);
 	EXPECT(hartebeest_qp_create(live->hb, ends[i].name, "pd", IBV_QPT_RC, "cq", "cq",
 				    &ends[i].qp) == 0);
-	EXPECT(hartebeest_qp_publish(live->hb, ends[i].name, ends[i].me) == 0);
+	EXPECT(hartebeest_qp_publish(live->hb, ends[i].name, ends[i].me, 0) == 0);
 }
 
 static void connect_one(struct live *live, int i)
 {
-	EXPECT(hartebeest_qp_fetch(live->hb, ends[i].peer, NULL) == 0);
-	EXPECT(hartebeest_qp_connect(live->hb, ends[i].name, ends[i].peer) == 0);
-	EXPECT(hartebeest_qp_confirm(live->hb, ends[i].name, ends[i].peer) == 0);
+	EXPECT(hartebeest_qp_fetch(live->hb, ends[i].peer, NULL, 0) == 0);
+	EXPECT(hartebeest_qp_connect(live->hb, ends[i].name, ends[i].peer, 0) == 0);
+	EXPECT(hartebeest_qp_confirm(live->hb, ends[i].name, ends[i].peer, 0) == 0);
 }
 
 /* Slice i of the upper half comes over queue pair i and no other. */
@@ -74,7 +74,7 @@ static int many_rank(int rank, void *data)
 	       (int)((hartebeest_clock() - start) / 1000000));
 	for (i = 0; i < PAIRS; i++)
 		write_slice(&live, i);
-	EXPECT(hartebeest_barrier(live.hb, "written") == 0);
+	EXPECT(hartebeest_barrier(live.hb, "written", 0) == 0);
 	for (i = 0; i < PAIRS; i++)
 		check_slice(&live, i);
 	live_close(&live);

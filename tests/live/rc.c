@@ -51,7 +51,7 @@ static int write_rank(int rank, void *data)
 				     live.there.address + LANDED, live.there.rkey, 11,
 				     IBV_SEND_SIGNALED) == 0);
 	live_complete(&live, 11, &wc);
-	EXPECT(hartebeest_barrier(live.hb, "written") == 0);
+	EXPECT(hartebeest_barrier(live.hb, "written", 0) == 0);
 	EXPECT(live_is(part(&live, LANDED), !rank, SIZE));
 	EXPECT(part(&live, LANDED)[SIZE] == 0);
 	live_close(&live);
@@ -77,7 +77,7 @@ static int inline_rank(int rank, void *data)
 				     IBV_SEND_SIGNALED | IBV_SEND_INLINE) == 0);
 	memset(bytes, 0, sizeof(bytes));	/* inline: taken at once */
 	live_complete(&live, 12, &wc);
-	EXPECT(hartebeest_barrier(live.hb, "written") == 0);
+	EXPECT(hartebeest_barrier(live.hb, "written", 0) == 0);
 	EXPECT(live_is(part(&live, LANDED), !rank, sizeof(bytes)));
 	live_close(&live);
 	return 0;
@@ -117,9 +117,9 @@ static int atomic_rank(int rank, void *data)
 					 IBV_SEND_SIGNALED) == 0);
 	live_complete(&live, 14, &wc);
 	EXPECT(words[1] == 1000 + (uint64_t)!rank);
-	EXPECT(hartebeest_barrier(live.hb, "added") == 0);
+	EXPECT(hartebeest_barrier(live.hb, "added", 0) == 0);
 	EXPECT(words[0] == 1007 + (uint64_t)rank);
-	EXPECT(hartebeest_barrier(live.hb, "looked") == 0);	/* before it changes again */
+	EXPECT(hartebeest_barrier(live.hb, "looked", 0) == 0);	/* before it changes again */
 
 	EXPECT(hartebeest_post_compare_swap(live.qp, &words[1], live.mr->lkey,
 					    live.there.address + WORDS, live.there.rkey,
@@ -127,7 +127,7 @@ static int atomic_rank(int rank, void *data)
 					    IBV_SEND_SIGNALED) == 0);
 	live_complete(&live, 15, &wc);
 	EXPECT(words[1] == 1007 + (uint64_t)!rank);
-	EXPECT(hartebeest_barrier(live.hb, "swapped") == 0);
+	EXPECT(hartebeest_barrier(live.hb, "swapped", 0) == 0);
 	EXPECT(words[0] == 5);
 
 	/* A comparison that fails stores nothing and brings what is there. */
@@ -136,7 +136,7 @@ static int atomic_rank(int rank, void *data)
 					    16, IBV_SEND_SIGNALED) == 0);
 	live_complete(&live, 16, &wc);
 	EXPECT(words[1] == 5);
-	EXPECT(hartebeest_barrier(live.hb, "kept") == 0);
+	EXPECT(hartebeest_barrier(live.hb, "kept", 0) == 0);
 	EXPECT(words[0] == 5);
 	live_close(&live);
 	return 0;
@@ -206,7 +206,7 @@ static int agreed_rank(int rank, void *data)
 	(void)data;
 	live_open(&live, rank, 0, options[rank]);
 	live_connect(&live);
-	EXPECT(hartebeest_qp_fetch(live.hb, live.peer, &remote) == 0);
+	EXPECT(hartebeest_qp_fetch(live.hb, live.peer, &remote, 0) == 0);
 	EXPECT(ibv_query_qp(live.qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			    IBV_QP_RQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT |
 			    IBV_QP_AV, &init) == 0);

@@ -81,7 +81,7 @@ static int leave_rank(int rank, void *data)
 	(void)data;
 	begin(&live, rank);
 	live_connect(&live);
-	EXPECT(hartebeest_barrier(live.hb, "leaving") == 0);
+	EXPECT(hartebeest_barrier(live.hb, "leaving", 0) == 0);
 	_exit(0);		/* takes nothing back, as if killed */
 }
 
@@ -152,7 +152,7 @@ static int lonely_rank(int rank, void *data)
 		return 0;
 	live_open(&live, rank, IBV_QPT_RC, options);
 	start = hartebeest_clock();
-	EXPECT(hartebeest_mr_fetch(live.hb, "nobody", &mr) == -ETIMEDOUT);
+	EXPECT(hartebeest_mr_fetch(live.hb, "nobody", &mr, 0) == -ETIMEDOUT);
 	EXPECT(strstr(hartebeest_error(), "nobody") != NULL);
 	EXPECT(hartebeest_clock() - start >= INT64_C(2000000000));
 	hartebeest_close(live.hb);
@@ -185,8 +185,8 @@ static int broken_rank(int rank, void *data)
 		EXPECT(strstr(text, "rkey") && strstr(text, "'rank-1'"));
 		EXPECT(live_state(&live) == IBV_QPS_ERR);
 	}
-	EXPECT(hartebeest_barrier(live.hb, "broken") == 0);
-	EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer) == 0);
+	EXPECT(hartebeest_barrier(live.hb, "broken", 0) == 0);
+	EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer, 0) == 0);
 	EXPECT(live_state(&live) == IBV_QPS_RTS);
 	talk(&live);
 	live_close(&live);
@@ -235,7 +235,7 @@ static int restarted_rank(int rank, void *data)
 		EXPECT(wc.status == IBV_WC_RETRY_EXC_ERR);
 		EXPECT(hartebeest_completion_text(live.hb, &wc, text, sizeof(text)) == 0);
 		EXPECT(strstr(text, "does not answer"));
-		EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer) == 0);
+		EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer, 0) == 0);
 		}
 	talk(&live);
 	hartebeest_close(live.hb);

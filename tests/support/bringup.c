@@ -104,7 +104,7 @@ static int push(struct bringup_member *member)
 
 	snprintf(text, sizeof(text), "%s from %d", member->bringup->job, member->rank);
 	return hartebeest_msg_push(member->hb, numbered("hello", member->rank).text, text,
-				   strlen(text) + 1);
+				   strlen(text) + 1, 0);
 }
 
 static int create_qp(struct bringup_member *member, int peer)
@@ -140,13 +140,13 @@ static int init(struct bringup_member *member)
 
 static int mr_publish(struct bringup_member *member)
 {
-	return hartebeest_mr_publish(member->hb, "mr", numbered("mr", member->rank).text);
+	return hartebeest_mr_publish(member->hb, "mr", numbered("mr", member->rank).text, 0);
 }
 
 static int publish_qp(struct bringup_member *member, int peer)
 {
 	return hartebeest_qp_publish(member->hb, qp_name(peer).text,
-				     qp_key(member->rank, peer).text);
+				     qp_key(member->rank, peer).text, 0);
 }
 
 static int qp_publish(struct bringup_member *member)
@@ -156,7 +156,7 @@ static int qp_publish(struct bringup_member *member)
 
 static int fetch_qp(struct bringup_member *member, int peer)
 {
-	return hartebeest_qp_fetch(member->hb, qp_key(peer, member->rank).text, NULL);
+	return hartebeest_qp_fetch(member->hb, qp_key(peer, member->rank).text, NULL, 0);
 }
 
 static int qp_fetch(struct bringup_member *member)
@@ -167,7 +167,7 @@ static int qp_fetch(struct bringup_member *member)
 static int connect_qp(struct bringup_member *member, int peer)
 {
 	return hartebeest_qp_connect(member->hb, qp_name(peer).text,
-				     qp_key(peer, member->rank).text);
+				     qp_key(peer, member->rank).text, 0);
 }
 
 static int connect_all(struct bringup_member *member)
@@ -178,7 +178,7 @@ static int connect_all(struct bringup_member *member)
 static int confirm_qp(struct bringup_member *member, int peer)
 {
 	return hartebeest_qp_confirm(member->hb, qp_name(peer).text,
-				     qp_key(peer, member->rank).text);
+				     qp_key(peer, member->rank).text, 0);
 }
 
 static int confirm(struct bringup_member *member)
@@ -192,7 +192,7 @@ static int fetch_mr(struct bringup_member *member, int peer)
 	struct hartebeest_remote_mr remote;
 	int ret;
 
-	ret = hartebeest_mr_fetch(member->hb, numbered("mr", peer).text, &remote);
+	ret = hartebeest_mr_fetch(member->hb, numbered("mr", peer).text, &remote, 0);
 	if (ret == 0)
 		own(member)->end[peer].length = remote.length;
 	return ret;
@@ -208,7 +208,7 @@ static int take_message(struct bringup_member *member, int peer)
 	char *message = own(member)->end[peer].message;
 
 	return hartebeest_msg_wait(member->hb, numbered("hello", peer).text, message,
-				   sizeof(own(member)->end[peer].message), NULL);
+				   sizeof(own(member)->end[peer].message), NULL, 0);
 }
 
 static int msg_wait(struct bringup_member *member)
@@ -218,7 +218,7 @@ static int msg_wait(struct bringup_member *member)
 
 static int barrier(struct bringup_member *member)
 {
-	return hartebeest_barrier(member->hb, "all");
+	return hartebeest_barrier(member->hb, "all", 0);
 }
 
 static int (*const work[BRINGUP_STEPS])(struct bringup_member *) = {
@@ -313,7 +313,7 @@ static int rejoin(struct bringup_member *member, int peer)
 
 	if (memcmp(find_qp(member, peer)->remote.incarnation.bytes, now, BEEST_PROCESS_SIZE) != 0)
 		ret = hartebeest_qp_reconnect(member->hb, qp_name(peer).text,
-					      qp_key(peer, member->rank).text);
+					      qp_key(peer, member->rank).text, 0);
 	return ret;
 }
 

@@ -27,22 +27,22 @@ void live_open(struct live *live, int rank, int type, const char *const *options
 
 void live_connect(struct live *live)
 {
-	EXPECT(hartebeest_mr_publish(live->hb, "mr", live->me) == 0);
-	EXPECT(hartebeest_qp_publish(live->hb, "qp", live->me) == 0);
-	EXPECT(hartebeest_qp_fetch(live->hb, live->peer, NULL) == 0);
-	EXPECT(hartebeest_qp_connect(live->hb, "qp", live->peer) == 0);
+	EXPECT(hartebeest_mr_publish(live->hb, "mr", live->me, 0) == 0);
+	EXPECT(hartebeest_qp_publish(live->hb, "qp", live->me, 0) == 0);
+	EXPECT(hartebeest_qp_fetch(live->hb, live->peer, NULL, 0) == 0);
+	EXPECT(hartebeest_qp_connect(live->hb, "qp", live->peer, 0) == 0);
 	EXPECT(live_state(live) == IBV_QPS_RTS);
 	if (live->qp->qp_type != IBV_QPT_UD)
-		EXPECT(hartebeest_qp_confirm(live->hb, "qp", live->peer) == 0);
+		EXPECT(hartebeest_qp_confirm(live->hb, "qp", live->peer, 0) == 0);
 	else
-		EXPECT(hartebeest_barrier(live->hb, "connected") == 0);
-	EXPECT(hartebeest_mr_fetch(live->hb, live->peer, &live->there) == 0);
+		EXPECT(hartebeest_barrier(live->hb, "connected", 0) == 0);
+	EXPECT(hartebeest_mr_fetch(live->hb, live->peer, &live->there, 0) == 0);
 }
 
 /* Whoever leaves first takes its memory along, so both leave together. */
 void live_close(struct live *live)
 {
-	EXPECT(hartebeest_barrier(live->hb, "leaving") == 0);
+	EXPECT(hartebeest_barrier(live->hb, "leaving", 0) == 0);
 	hartebeest_close(live->hb);
 }
 

@@ -152,7 +152,7 @@ static void costs_for(int n)
 	}
 	crew_start(party_connect, &party[0]);
 	memset(&spent, 0, sizeof(spent));
-	assert_int_equal(hartebeest_msg_push(party[0].hb, "opens", "x", 1), 0);
+	assert_int_equal(hartebeest_msg_push(party[0].hb, "opens", "x", 1, 0), 0);
 	spent.kv = party_kv(&party[0]);
 	fake_kv.hook = spent_hook;
 	registry_run();
@@ -250,7 +250,7 @@ static void published_but_not_connected(void **state)
 {
 	(void)state;
 	mesh(2);
-	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0"), 0);
+	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
 	party[0].deadline = crew_now() + BEEST_SECOND;
 	crew_start(party_connect, &party[0]);
 	registry_run();
@@ -321,7 +321,7 @@ static void a_peer_that_leaves(void **state)
 {
 	(void)state;
 	mesh(3);
-	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0"), 0);
+	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
 	party[2].delay = 4 * BEEST_SECOND;
 	crew_start(close_later, &party[1]);
 	crew_start(party_connect, &party[0]);
@@ -470,7 +470,7 @@ static void a_datagram_leftover(void **state)
 		party_pair(&party[i], (i + 1) % 3, IBV_QPT_UD);
 		snprintf(party[i].names[0][1], 24, "ud%d", i);
 		snprintf(party[i].names[0][2], 24, "ud%d", (i + 1) % 3);
-		assert_int_equal(hartebeest_msg_push(party[i].hb, "here", "x", 1), 0);
+		assert_int_equal(hartebeest_msg_push(party[i].hb, "here", "x", 1, 0), 0);
 	}
 	party[2].delay = BEEST_SECOND;
 	all_connect(3);

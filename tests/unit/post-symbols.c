@@ -42,7 +42,7 @@ int hartebeest_post_recv(struct ibv_qp *qp, void *local, uint32_t length, uint32
 			 uint64_t wr_id);
 int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int64_t hartebeest_clock(void);
-int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc, int64_t deadline);
+int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc, int64_t until);
 uint32_t hartebeest_wc_imm(const struct ibv_wc *wc);
 
 #define HARTEBEEST_CLOCK_H		/* keeps the inline definitions out */

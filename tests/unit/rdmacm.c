@@ -25,10 +25,10 @@ static void not_built(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_open(&hb, NULL), 0);
-	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path), -ENOSYS);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), -ENOSYS);
 	assert_error_is("this build of libhartebeest has no rdma_cm: it was configured without "
 			"librdmacm");
-	assert_int_equal(hartebeest_resolve(hb, "127.0.0.1", &path), -EINVAL);
+	assert_int_equal(hartebeest_resolve(hb, "127.0.0.1", &path, 0), -EINVAL);
 	hartebeest_close(hb);
 }
 
@@ -329,6 +329,8 @@ static struct beest_pathcache_end end(const char *ip, const char *label)
 	return made;
 }
 
+#define SOON (beest_clock_now() + 60 * BEEST_SECOND)
+
 static void asked_once(void **state)
 {
 	struct beest_pathcache_end own = end("10.0.0.1", "fake0:1");
@@ -337,40 +339,40 @@ static void asked_once(void **state)
 	struct beest_pathrec route;
 
 	(void)state;
-	beest_pathcache_start(&router, 60 * BEEST_SECOND);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, &route), 0);
+	beest_pathcache_start(&router);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
 	memset(&route, 0, sizeof(route));
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
 	assert_int_equal(route.mtu, IBV_MTU_1024);
 	assert_int_equal(fake_rdmacm.asked, 1);
 
 	/* Another peer, another service, another start: other paths. */
-	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, SOON, &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 2);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 8, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 8, SOON, &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 3);
-	assert_int_equal(beest_pathcache_find(&router, &c, &b, 0, 0, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &c, &b, 0, 0, SOON, &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 4);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 4);
 
 	/* The subnet manager gave it another LID. */
 	b.lid = 6;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
 
 	beest_pathcache_forget(&router, b.ip);
-	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, SOON, &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 6);
 
 	/* A failure is not kept. */
 	fake_rdmacm.address.status = -EHOSTUNREACH;
 	b.lid = 7;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, &route), -EHOSTUNREACH);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), -EHOSTUNREACH);
 	fake_rdmacm.address.status = 0;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 8);
 	beest_pathcache_stop(&router);
 }
@@ -383,17 +385,17 @@ static void ends_without_address(void **state)
 	struct beest_pathrec route;
 
 	(void)state;
-	beest_pathcache_start(&router, 60 * BEEST_SECOND);
+	beest_pathcache_start(&router);
 	without.ethernet = false;
-	assert_int_equal(beest_pathcache_find(&router, &without, &with, 0, 0, &route),
+	assert_int_equal(beest_pathcache_find(&router, &without, &with, 0, 0, SOON, &route),
 			 -EADDRNOTAVAIL);
 	assert_error_is("the local port mlx5_0:1 has no IP address, which rdma_cm needs: set up "
 			"IPoIB (the kernel module ib_ipoib) with an address");
 	without.label = "the peer (rank 3)";
-	assert_int_equal(beest_pathcache_find(&router, &with, &without, 0, 0, &route),
+	assert_int_equal(beest_pathcache_find(&router, &with, &without, 0, 0, SOON, &route),
 			 -EADDRNOTAVAIL);
 	assert_error_has("the peer (rank 3) has no IP address");
-	assert_int_equal(beest_pathcache_find(&router, &with, &six, 0, 0, &route), -EPROTO);
+	assert_int_equal(beest_pathcache_find(&router, &with, &six, 0, 0, SOON, &route), -EPROTO);
 	assert_error_is("the address families differ: 10.0.0.1 here (own0:1), fd00::2 at the "
 			"peer: set device.family or device.addr");
 	assert_int_equal(fake_rdmacm.asked, 0);
@@ -412,7 +414,7 @@ static void resolve_in_public(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_open(&hb, addr), 0);
-	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path), 0);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), 0);
 	assert_string_equal(path.device, "fake0");
 	assert_int_equal(path.port, 1);
 	assert_int_equal(path.link_layer, IBV_LINK_LAYER_ETHERNET);
@@ -429,20 +431,44 @@ static void resolve_in_public(void **state)
 
 	/* The other family: the kernel chooses where to start. */
 	memset(&fake_rdmacm.from, 0, sizeof(fake_rdmacm.from));
-	assert_int_equal(hartebeest_resolve(hb, "fd00::2", &path), 0);
+	assert_int_equal(hartebeest_resolve(hb, "fd00::2", &path, 0), 0);
 	assert_int_equal(fake_rdmacm.from.ss_family, 0);
-	assert_int_equal(hartebeest_resolve(hb, "::1", &path), -EINVAL);
+	assert_int_equal(hartebeest_resolve(hb, "::1", &path, 0), -EINVAL);
 	hartebeest_close(hb);
 
 	/* A device that was named starts at its own address; none named, nowhere. */
 	assert_int_equal(hartebeest_open(&hb, name), 0);
-	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path), 0);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), 0);
 	assert_int_equal(fake_rdmacm.from.ss_family, AF_INET);
 	hartebeest_close(hb);
 	memset(&fake_rdmacm.from, 0, sizeof(fake_rdmacm.from));
 	assert_int_equal(hartebeest_open(&hb, NULL), 0);
-	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path), 0);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), 0);
 	assert_int_equal(fake_rdmacm.from.ss_family, 0);
+	hartebeest_close(hb);
+}
+
+/* Silence, with each kind of deadline; a look lasts a quarter of a second at most. */
+static void resolve_by_deadline(void **state)
+{
+	const char *options[] = { "exchange.timeout=20ms", NULL };
+	struct hartebeest_path path;
+	struct hartebeest_context *hb;
+	int64_t began;
+
+	(void)state;
+	fake_rdmacm.address.silent = true;
+	assert_int_equal(hartebeest_open(&hb, options), 0);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), -ETIMEDOUT);
+	began = beest_clock_now();
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, began + 300 * BEEST_MS),
+			 -ETIMEDOUT);
+	assert_true(beest_clock_now() >= began + 300 * BEEST_MS);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, began), -ETIMEDOUT);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, -2), -EINVAL);
+	fake_rdmacm.address.silent = false;
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, HARTEBEEST_ONCE), 0);
 	hartebeest_close(hb);
 }
 
@@ -455,7 +481,7 @@ static void infiniband_without_ipoib(void **state)
 	(void)state;
 	fake_verbs_infiniband();
 	assert_int_equal(hartebeest_open(&hb, name), 0);
-	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path), -EADDRNOTAVAIL);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), -EADDRNOTAVAIL);
 	assert_error_is("port fake0:1 has no IP address, by which rdma_cm would know it: InfiniBand "
 			"needs IPoIB (the kernel module ib_ipoib) with an address");
 	hartebeest_close(hb);
@@ -464,7 +490,7 @@ static void infiniband_without_ipoib(void **state)
 	fake_verbs.devices[0].ports[0].ips[0] = "10.1.0.7";
 	fake_rdmacm_infiniband();
 	assert_int_equal(hartebeest_open(&hb, name), 0);
-	assert_int_equal(hartebeest_resolve(hb, "10.1.0.8", &path), 0);
+	assert_int_equal(hartebeest_resolve(hb, "10.1.0.8", &path, 0), 0);
 	assert_int_equal(path.dlid, 0x1234);
 	assert_int_equal(ntohl(((struct sockaddr_in *)&fake_rdmacm.from)->sin_addr.s_addr),
 			 0x0a010007);
@@ -490,6 +516,7 @@ int main(void)
 		FRESH(asked_once),
 		FRESH(ends_without_address),
 		FRESH(resolve_in_public),
+		FRESH(resolve_by_deadline),
 		FRESH(infiniband_without_ipoib),
 	};
 

@@ -412,7 +412,7 @@ static void never_created(void **state)
 	assert_int_equal(hartebeest_mr_get(hb, "regions", &mr), -ENOENT);
 	assert_error_is("no memory region is called 'regions'; the nearest name is 'region'");
 	assert_int_equal(hartebeest_mr_destroy(hb, "regions"), -ENOENT);
-	assert_int_equal(hartebeest_mr_publish(hb, "regions", "key"), -ENOENT);
+	assert_int_equal(hartebeest_mr_publish(hb, "regions", "key", 0), -ENOENT);
 	assert_error_is("no memory region is called 'regions'; the nearest name is 'region'");
 	assert_int_equal(hartebeest_qp_get(hb, "pair-l", &qp), -ENOENT);
 	assert_error_is("no queue pair is called 'pair-l'; the nearest name is 'pair-1'");
@@ -421,10 +421,10 @@ static void never_created(void **state)
 	assert_int_equal(hartebeest_qp_init(hb, "pair-l"), -ENOENT);
 	assert_int_equal(hartebeest_qp_reset(hb, "pair-l"), -ENOENT);
 	assert_int_equal(hartebeest_qp_refill_set(hb, "pair-l", no_refill, NULL), -ENOENT);
-	assert_int_equal(hartebeest_qp_publish(hb, "pair-l", "key"), -ENOENT);
-	assert_int_equal(hartebeest_qp_connect(hb, "pair-l", "key"), -ENOENT);
-	assert_int_equal(hartebeest_qp_confirm(hb, "pair-l", "key"), -ENOENT);
-	assert_int_equal(hartebeest_qp_reconnect(hb, "pair-l", "key"), -ENOENT);
+	assert_int_equal(hartebeest_qp_publish(hb, "pair-l", "key", 0), -ENOENT);
+	assert_int_equal(hartebeest_qp_connect(hb, "pair-l", "key", 0), -ENOENT);
+	assert_int_equal(hartebeest_qp_confirm(hb, "pair-l", "key", 0), -ENOENT);
+	assert_int_equal(hartebeest_qp_reconnect(hb, "pair-l", "key", 0), -ENOENT);
 	assert_int_equal(hartebeest_qp_address(hb, "pair-l", "key", &address), -ENOENT);
 	assert_error_is("no queue pair is called 'pair-l'; the nearest name is 'pair-1'");
 
@@ -508,10 +508,10 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_mr_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_mr_get(hb, "mr", NULL), "hartebeest_mr_get(): mr is NULL");
 	REFUSED(hartebeest_mr_destroy(hb, NULL), "name is NULL");
-	REFUSED(hartebeest_mr_publish(hb, NULL, "k"), "name is NULL");
-	REFUSED(hartebeest_mr_publish(hb, "mr", NULL), "key is NULL");
-	REFUSED(hartebeest_mr_fetch(hb, NULL, NULL), "key is NULL");
-	REFUSED(hartebeest_mr_fetch(hb, "k", NULL), "mr is NULL");
+	REFUSED(hartebeest_mr_publish(hb, NULL, "k", 0), "name is NULL");
+	REFUSED(hartebeest_mr_publish(hb, "mr", NULL, 0), "key is NULL");
+	REFUSED(hartebeest_mr_fetch(hb, NULL, NULL, 0), "key is NULL");
+	REFUSED(hartebeest_mr_fetch(hb, "k", NULL, 0), "mr is NULL");
 	REFUSED(hartebeest_qp_create(hb, NULL, "pd", 2, "cq", "cq", NULL), "name is NULL");
 	REFUSED(hartebeest_qp_create(hb, "qp", NULL, 2, "cq", "cq", NULL), "pd is NULL");
 	REFUSED(hartebeest_qp_create(hb, "qp", "pd", 2, NULL, "cq", NULL), "send_cq is NULL");
@@ -528,16 +528,16 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_qp_cap(hb, "qp", NULL), "cap is NULL");
 	REFUSED(hartebeest_qp_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_qp_init(hb, NULL), "name is NULL");
-	REFUSED(hartebeest_qp_publish(hb, NULL, "k"), "name is NULL");
-	REFUSED(hartebeest_qp_publish(hb, "qp", NULL), "key is NULL");
-	REFUSED(hartebeest_qp_fetch(hb, NULL, NULL), "key is NULL");
-	REFUSED(hartebeest_qp_connect(hb, NULL, "k"), "name is NULL");
-	REFUSED(hartebeest_qp_connect(hb, "qp", NULL), "key is NULL");
-	REFUSED(hartebeest_qp_confirm(hb, NULL, "k"), "name is NULL");
-	REFUSED(hartebeest_qp_confirm(hb, "qp", NULL), "key is NULL");
+	REFUSED(hartebeest_qp_publish(hb, NULL, "k", 0), "name is NULL");
+	REFUSED(hartebeest_qp_publish(hb, "qp", NULL, 0), "key is NULL");
+	REFUSED(hartebeest_qp_fetch(hb, NULL, NULL, 0), "key is NULL");
+	REFUSED(hartebeest_qp_connect(hb, NULL, "k", 0), "name is NULL");
+	REFUSED(hartebeest_qp_connect(hb, "qp", NULL, 0), "key is NULL");
+	REFUSED(hartebeest_qp_confirm(hb, NULL, "k", 0), "name is NULL");
+	REFUSED(hartebeest_qp_confirm(hb, "qp", NULL, 0), "key is NULL");
 	REFUSED(hartebeest_qp_reset(hb, NULL), "name is NULL");
-	REFUSED(hartebeest_qp_reconnect(hb, NULL, "k"), "name is NULL");
-	REFUSED(hartebeest_qp_reconnect(hb, "qp", NULL), "key is NULL");
+	REFUSED(hartebeest_qp_reconnect(hb, NULL, "k", 0), "name is NULL");
+	REFUSED(hartebeest_qp_reconnect(hb, "qp", NULL, 0), "key is NULL");
 	REFUSED(hartebeest_qp_refill_set(hb, NULL, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_qp_address(hb, NULL, "k", NULL), "name is NULL");
 	REFUSED(hartebeest_qp_address(hb, "qp", NULL, NULL), "key is NULL");
@@ -545,12 +545,12 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_completion_text(hb, NULL, text, 8), "wc is NULL");
 	REFUSED(hartebeest_completion_text(hb, &wc, NULL, 8), "text is NULL");
 	REFUSED(hartebeest_completion_text(hb, &wc, text, 0), "size is 0");
-	REFUSED(hartebeest_msg_push(hb, NULL, NULL, 0), "key is NULL");
-	REFUSED(hartebeest_msg_push(hb, "k", NULL, 1), "data is NULL");
-	REFUSED(hartebeest_msg_wait(hb, NULL, NULL, 0, NULL), "key is NULL");
-	REFUSED(hartebeest_msg_wait(hb, "k", NULL, 1, NULL), "buffer is NULL");
-	REFUSED(hartebeest_msg_delete(hb, NULL), "key is NULL");
-	REFUSED(hartebeest_barrier(hb, NULL), "name is NULL");
+	REFUSED(hartebeest_msg_push(hb, NULL, NULL, 0, 0), "key is NULL");
+	REFUSED(hartebeest_msg_push(hb, "k", NULL, 1, 0), "data is NULL");
+	REFUSED(hartebeest_msg_wait(hb, NULL, NULL, 0, NULL, 0), "key is NULL");
+	REFUSED(hartebeest_msg_wait(hb, "k", NULL, 1, NULL, 0), "buffer is NULL");
+	REFUSED(hartebeest_msg_delete(hb, NULL, 0), "key is NULL");
+	REFUSED(hartebeest_barrier(hb, NULL, 0), "name is NULL");
 	assert_int_equal(fake_verbs_calls("ibv_get_device_list"), 0);
 }
 
@@ -582,27 +582,27 @@ static void null_context(void **state)
 			 -EINVAL);
 	assert_int_equal(hartebeest_mr_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_mr_destroy(NULL, "x"), -EINVAL);
-	assert_int_equal(hartebeest_mr_publish(NULL, "x", "x"), -EINVAL);
-	assert_int_equal(hartebeest_mr_fetch(NULL, "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_mr_publish(NULL, "x", "x", 0), -EINVAL);
+	assert_int_equal(hartebeest_mr_fetch(NULL, "x", NULL, 0), -EINVAL);
 	assert_int_equal(hartebeest_qp_create(NULL, "x", "x", 2, "x", "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_create_attr(NULL, "x", "x", &attr, NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_cap(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_destroy(NULL, "x"), -EINVAL);
 	assert_int_equal(hartebeest_qp_init(NULL, "x"), -EINVAL);
-	assert_int_equal(hartebeest_qp_publish(NULL, "x", "x"), -EINVAL);
-	assert_int_equal(hartebeest_qp_fetch(NULL, "x", NULL), -EINVAL);
-	assert_int_equal(hartebeest_qp_connect(NULL, "x", "x"), -EINVAL);
-	assert_int_equal(hartebeest_qp_confirm(NULL, "x", "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_publish(NULL, "x", "x", 0), -EINVAL);
+	assert_int_equal(hartebeest_qp_fetch(NULL, "x", NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_qp_connect(NULL, "x", "x", 0), -EINVAL);
+	assert_int_equal(hartebeest_qp_confirm(NULL, "x", "x", 0), -EINVAL);
 	assert_int_equal(hartebeest_qp_reset(NULL, "x"), -EINVAL);
-	assert_int_equal(hartebeest_qp_reconnect(NULL, "x", "x"), -EINVAL);
+	assert_int_equal(hartebeest_qp_reconnect(NULL, "x", "x", 0), -EINVAL);
 	assert_int_equal(hartebeest_qp_refill_set(NULL, "x", NULL, NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_address(NULL, "x", "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_completion_text(NULL, NULL, text, 8), -EINVAL);
-	assert_int_equal(hartebeest_msg_push(NULL, "x", NULL, 0), -EINVAL);
-	assert_int_equal(hartebeest_msg_wait(NULL, "x", NULL, 0, NULL), -EINVAL);
-	assert_int_equal(hartebeest_msg_delete(NULL, "x"), -EINVAL);
-	assert_int_equal(hartebeest_barrier(NULL, "x"), -EINVAL);
+	assert_int_equal(hartebeest_msg_push(NULL, "x", NULL, 0, 0), -EINVAL);
+	assert_int_equal(hartebeest_msg_wait(NULL, "x", NULL, 0, NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_msg_delete(NULL, "x", 0), -EINVAL);
+	assert_int_equal(hartebeest_barrier(NULL, "x", 0), -EINVAL);
 	assert_error_is("hartebeest_barrier(): hb is NULL");
 }
 
@@ -621,8 +621,8 @@ static void failures_are_logged_once(void **state)
 	logged_once(create_cq("cq"), -ENOSPC);
 	fake_verbs_fail("ibv_reg_mr", 1, EPERM);
 	logged_once(create_mr("mr"), -EPERM);
-	logged_once(hartebeest_msg_push(hb, "k", NULL, 0), -EDESTADDRREQ);
-	logged_once(hartebeest_barrier(hb, "b"), -ENODATA);
+	logged_once(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EDESTADDRREQ);
+	logged_once(hartebeest_barrier(hb, "b", 0), -ENODATA);
 
 	hartebeest_log_set(hb, HARTEBEEST_LOG_NONE, keep_line, &lines);
 	assert_int_equal(create_pd("pd"), -EEXIST);
@@ -1642,20 +1642,20 @@ static void no_server_is_named(void **state)
 	(void)state;
 	make_qp(IBV_QPT_RC);
 	create_mr("mr");
-	assert_int_equal(hartebeest_mr_publish(hb, "mr", "k"), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_mr_publish(hb, "mr", "k", 0), -EDESTADDRREQ);
 	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
 			"(option exchange.servers)");
-	assert_int_equal(hartebeest_mr_fetch(hb, "k", &mr), -EDESTADDRREQ);
-	assert_int_equal(hartebeest_qp_publish(hb, "qp", "k"), -EDESTADDRREQ);
-	assert_int_equal(hartebeest_qp_fetch(hb, "k", NULL), -EDESTADDRREQ);
-	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0), -EDESTADDRREQ);
-	assert_int_equal(hartebeest_msg_wait(hb, "k", text, 8, NULL), -EDESTADDRREQ);
-	assert_int_equal(hartebeest_msg_delete(hb, "k"), -EDESTADDRREQ);
-	assert_int_equal(hartebeest_qp_connect(hb, "qp", "k"), -ENOENT);
+	assert_int_equal(hartebeest_mr_fetch(hb, "k", &mr, 0), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_qp_publish(hb, "qp", "k", 0), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_qp_fetch(hb, "k", NULL, 0), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_msg_wait(hb, "k", text, 8, NULL, 0), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_msg_delete(hb, "k", 0), -EDESTADDRREQ);
+	assert_int_equal(hartebeest_qp_connect(hb, "qp", "k", 0), -ENOENT);
 	assert_error_has("hartebeest_qp_fetch() was not called");
-	assert_int_equal(hartebeest_qp_confirm(hb, "qp", "k"), -ENOTCONN);
+	assert_int_equal(hartebeest_qp_confirm(hb, "qp", "k", 0), -ENOTCONN);
 	assert_error_is("queue pair 'qp' was never published, so no peer can confirm it");
-	assert_int_equal(hartebeest_qp_reconnect(hb, "qp", "k"), -ENOTCONN);
+	assert_int_equal(hartebeest_qp_reconnect(hb, "qp", "k", 0), -ENOTCONN);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 }
 

@@ -76,7 +76,7 @@ static void publish(struct beest_registry *registry, size_t i)
 static int wait_for(size_t count, int64_t deadline, bool once)
 {
 	struct beest_wait wait = {
-		.gets = gets, .count = count, .deadline = deadline, .once = once,
+		.gets = gets, .count = count, .deadline = once ? HARTEBEEST_ONCE : deadline,
 	};
 
 	return beest_wait_run(one, &wait);

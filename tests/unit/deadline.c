@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * deadline.c - every function that waits, with every kind of deadline
+ *
+ * One table of them, each of which waits in vain: for a peer that is not there, or for a
+ * server that does not answer.  hartebeest_resolve() is in rdmacm.c.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "lib/base/clock.h"
+#include "tests/support/crew.h"
+#include "tests/support/party.h"
+#include "tests/support/registry.h"
+
+#define PRESET (10 * BEEST_SECOND)	/* exchange.timeout of a party */
+
+static struct hartebeest_context *hb;
+static char lines[4096];		/* of the log */
+
+static void log_write(void *data, int level, const char *text)
+{
+	size_t used = strlen(lines);
+
+	(void)data;
+	(void)level;
+	snprintf(lines + used, sizeof(lines) - used, "%s\n", text);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	crew_need();
+	party_start();
+	party_open(0, 0, 2, NULL);
+	party_open(1, 1, 2, NULL);
+	hb = party[0].hb;
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_pair(&party[1], 0, IBV_QPT_RC);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	crew_clear();
+	party_end();
+	return fake_verbs.open;
+}
+
+/* ----------------------------------------------------------------- what may wait --- */
+
+static int call_qp_fetch(int64_t deadline)
+{
+	return hartebeest_qp_fetch(hb, "nobody", NULL, deadline);
+}
+
+static int call_mr_fetch(int64_t deadline)
+{
+	struct hartebeest_remote_mr mr;
+
+	return hartebeest_mr_fetch(hb, "nobody", &mr, deadline);
+}
+
+static int call_qp_confirm(int64_t deadline)
+{
+	return hartebeest_qp_confirm(hb, "q0-1", "1/0", deadline);
+}
+
+static int call_qp_reconnect(int64_t deadline)
+{
+	return hartebeest_qp_reconnect(hb, "q0-1", "1/0", deadline);
+}
+
+static int call_pairs_connect(int64_t deadline)
+{
+	return hartebeest_pairs_connect(hb, party[0].pairs, 1, deadline);
+}
+
+static int call_msg_wait(int64_t deadline)
+{
+	return hartebeest_msg_wait(hb, "nobody", NULL, 0, NULL, deadline);
+}
+
+static int call_msgs_wait(int64_t deadline)
+{
+	struct hartebeest_message message;
+
+	hartebeest_message_preset(&message);
+	message.peer_key = "nobody";
+	return hartebeest_msgs_wait(hb, &message, 1, 0, deadline);
+}
+
+static int call_barrier(int64_t deadline)
+{
+	return hartebeest_barrier(hb, "all", deadline);
+}
+
+static int call_event_get(int64_t deadline)
+{
+	struct hartebeest_event event;
+
+	return hartebeest_event_get(hb, &event, deadline);
+}
+
+static int call_qp_publish(int64_t deadline)
+{
+	return hartebeest_qp_publish(hb, "q0-1", "0/1", deadline);
+}
+
+static int call_mr_publish(int64_t deadline)
+{
+	return hartebeest_mr_publish(hb, "mr0", "mr", deadline);
+}
+
+static int call_msg_push(int64_t deadline)
+{
+	return hartebeest_msg_push(hb, "word", "x", 1, deadline);
+}
+
+static int call_msg_delete(int64_t deadline)
+{
+	return hartebeest_msg_delete(hb, "word", deadline);
+}
+
+/* Published again, since it was reset meanwhile. */
+static int call_qp_connect(int64_t deadline)
+{
+	assert_int_equal(hartebeest_qp_reset(hb, "q0-1"), 0);
+	return hartebeest_qp_connect(hb, "q0-1", "1/0", deadline);
+}
+
+/* Connected to a peer that has published and does not connect. */
+static void connect_alone(void)
+{
+	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
+	assert_int_equal(hartebeest_qp_publish(hb, "q0-1", "0/1", 0), 0);
+	assert_int_equal(hartebeest_qp_fetch(hb, "1/0", NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_connect(hb, "q0-1", "1/0", 0), 0);
+}
+
+static const struct waiter {
+	const char *name;
+	int (*call)(int64_t deadline);
+	bool connected;			/* needs a queue pair that is */
+	bool of_server;			/* waits for the server alone, which is silent */
+	bool of_device;			/* asks no server */
+} waiters[] = {
+	{ "qp_fetch", call_qp_fetch, false, false, false },
+	{ "mr_fetch", call_mr_fetch, false, false, false },
+	{ "qp_confirm", call_qp_confirm, true, false, false },
+	{ "qp_reconnect", call_qp_reconnect, true, false, false },
+	{ "pairs_connect", call_pairs_connect, false, false, false },
+	{ "msg_wait", call_msg_wait, false, false, false },
+	{ "msgs_wait", call_msgs_wait, false, false, false },
+	{ "barrier", call_barrier, false, false, false },
+	{ "event_get", call_event_get, false, false, true },
+	{ "qp_publish", call_qp_publish, false, true, false },
+	{ "mr_publish", call_mr_publish, false, true, false },
+	{ "msg_push", call_msg_push, false, true, false },
+	{ "msg_delete", call_msg_delete, false, true, false },
+	{ "qp_connect", call_qp_connect, true, true, false },
+};
+
+/* -------------------------------------------------------------------- each of them --- */
+
+static struct {
+	const struct waiter *waiter;
+	int64_t deadline, took;
+	int ret;
+	uint64_t requests;
+} run;
+
+static void run_once(void *data)
+{
+	int64_t began = crew_now();
+
+	(void)data;
+	fake_kv_count_again();
+	lines[0] = '\0';
+	run.ret = run.waiter->call(run.deadline);
+	run.took = crew_now() - began;
+	run.requests = fake_kv.requests;
+}
+
+static void wait_with(const struct waiter *waiter, int64_t deadline)
+{
+	run.waiter = waiter;
+	run.deadline = deadline;
+	fake_kv_server("a:1")->error = waiter->of_server ? EHOSTDOWN : 0;
+	crew_start(run_once, NULL);
+	registry_run();
+	fake_kv_server("a:1")->error = 0;
+}
+
+static void prepare(const struct waiter *waiter)
+{
+	teardown(NULL);
+	setup(NULL);
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, log_write, NULL), 0);
+	assert_int_equal(hartebeest_msg_push(hb, "opens", "x", 1, 0), 0);
+	if (waiter->connected)
+		connect_alone();
+}
+
+static void expect(bool good, const char *what)
+{
+	if (good)
+		return;
+	print_error("hartebeest_%s(%lld): %s: %d after %lld ns, %d requests, '%s'\n%s",
+		    run.waiter->name, (long long)run.deadline, what, run.ret, (long long)run.took,
+		    (int)run.requests, hartebeest_error(), lines);
+	fail();
+}
+
+/* An event is waited for by poll(2), which knows no clock of ours: it is short there. */
+static void each_ends_in_time(void **state)
+{
+	const struct waiter *waiter;
+	int64_t limit;
+	int failure;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++) {
+		failure = waiter->of_server ? -EHOSTDOWN : -ETIMEDOUT;
+		prepare(waiter);
+		if (!waiter->of_device) {
+			wait_with(waiter, 0);
+			expect(run.ret == failure, "preset");
+			expect(run.took >= PRESET && run.took < PRESET + BEEST_SECOND, "preset");
+			expect(lines[0] != '\0', "preset");
+			prepare(waiter);
+			limit = 3 * BEEST_SECOND;
+			wait_with(waiter, crew_now() + limit);
+			expect(run.ret == failure, "a time");
+			expect(run.took >= limit && run.took < limit + BEEST_SECOND, "a time");
+			expect(lines[0] != '\0', "a time");
+		}
+
+		prepare(waiter);
+		wait_with(waiter, crew_now() - 5);
+		expect(run.ret == failure, "past");
+		expect(run.took < BEEST_MS, "past");
+		expect((lines[0] != '\0') == !waiter->of_device, "past");
+		wait_with(waiter, -2);
+		expect(run.ret == -EINVAL && run.requests == 0, "invalid");
+		expect(strstr(hartebeest_error(), "deadline -2 is invalid") != NULL, "invalid");
+	}
+}
+
+static void once_is_one_silent_look(void **state)
+{
+	const struct waiter *waiter;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++) {
+		prepare(waiter);
+		wait_with(waiter, HARTEBEEST_ONCE);
+		expect(run.ret == (waiter->of_server ? -EHOSTDOWN : -EAGAIN), "once");
+		expect(run.took < BEEST_MS, "once");
+		expect(run.requests == !waiter->of_device, "once");
+		expect(lines[0] == '\0', "once");
+		expect(hartebeest_error()[0] != '\0', "once");
+		if (waiter->of_server || waiter->of_device)
+			continue;
+		fake_kv_server("a:1")->error = ECONNREFUSED;	/* trouble has its own errno */
+		crew_start(run_once, NULL);
+		registry_run();
+		fake_kv_server("a:1")->error = 0;
+		expect(run.ret == -ECONNREFUSED, "once, in trouble");
+		expect(lines[0] == '\0', "once, in trouble");
+	}
+}
+
+/* ------------------------------------------------------- without ever blocking --- */
+
+static int pass_alone(struct party_member *member, const char *name)
+{
+	int64_t began = crew_now();
+	int ret = hartebeest_barrier(member->hb, name, HARTEBEEST_ONCE);
+
+	assert_true(crew_now() - began < BEEST_MS);
+	assert_true(ret == 0 || ret == -EAGAIN);
+	return ret;
+}
+
+static void come_and_go(void *data)
+{
+	struct party_member *member = data;
+	int tries;
+
+	crew_pass(member->delay);
+	for (tries = 0; tries < 400 && pass_alone(member, "first") < 0; tries++)
+		crew_pass(5 * BEEST_MS);
+	member->ret = tries < 400 ? 0 : -EAGAIN;
+	for (; tries < 400 && pass_alone(member, "second") < 0; tries++)
+		crew_pass(5 * BEEST_MS);
+	member->count = (size_t)tries;
+}
+
+/* Each step of a barrier is taken by some call, though no call waits for it. */
+static void barriers_without_waiting(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		party_close(&party[i]);
+		party_open(i, i, 5, NULL);
+		party[i].delay = i * 3 * BEEST_MS;
+		crew_start(come_and_go, &party[i]);
+	}
+	registry_run();
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(party[i].ret, 0);
+		assert_in_range(party[i].count, 1, 100);
+	}
+}
+
+/* Who appears among a thousand? */
+static void a_thousand_possible_peers(void **state)
+{
+	static struct hartebeest_message messages[1000];
+	static char keys[1000][16];
+	int64_t began = crew_now();
+	size_t i;
+	int found = 0;
+
+	(void)state;
+	for (i = 0; i < 1000; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "peer-%zu", i);
+		hartebeest_message_preset(&messages[i]);
+		messages[i].peer_key = keys[i];
+	}
+	assert_int_equal(hartebeest_msg_push(party[1].hb, "peer-777", "x", 1, 0), 0);
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_DEBUG, log_write, NULL), 0);
+	lines[0] = '\0';
+	for (i = 0; i < 1000; i++)
+		found += hartebeest_msg_wait(hb, keys[i], NULL, 0, NULL, HARTEBEEST_ONCE) == 0;
+	assert_int_equal(found, 1);
+
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_msgs_wait(hb, messages, 1000, 1, HARTEBEEST_ONCE), 1);
+	assert_int_equal(messages[777].result, 0);
+	assert_int_equal(messages[776].result, -EAGAIN);
+	assert_int_equal(fake_kv.requests, 1);
+	assert_string_equal(lines, "");
+	assert_true(crew_now() - began < 1100 * FAKE_KV_LATENCY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(each_ends_in_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(once_is_one_silent_look, setup, teardown),
+		cmocka_unit_test_setup_teardown(barriers_without_waiting, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
