@@ -354,7 +354,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 					   depth));
 	TRY(beest_context_name_available(hb, &beest_cq_kind, name));
 	TRY(beest_context_device(hb, &device));
-	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth, &made));
+	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth, false, &made));
 	TRY(beest_context_add(hb, &beest_cq_kind, name, &made->node));
 	if (cq)
 		*cq = made->cq;
@@ -523,13 +523,11 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 	const struct beest_device *device;
 	struct beest_pd *pd;
 	struct beest_qp *qp;
-	int transport = beest_transition_transport(attr->qp_type);
 
-	TRY(transport);
 	TRY(beest_context_name_available(hb, &beest_qp_kind, name));
 	TRY(find_pd(hb, pd_name, &pd));
 	TRY(beest_context_device(hb, &device));
-	TRY(beest_qp_create(device, pd->pd, &hb->options.qp[transport], attr, &qp));
+	TRY(beest_qp_create(device, pd->pd, hb->options.qp, attr, &qp));
 	qp->router = beest_context_pathcache(hb);
 	TRY(beest_context_add(hb, &beest_qp_kind, name, &qp->node));
 	beest_qp_warn_of_depth(qp, &hb->log);
@@ -747,23 +745,6 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const
 
 /* ---------------------------------------------------------- completion --- */
 
-static const struct beest_qp *qp_by_number(const struct hartebeest_context *hb,
-					   uint32_t qp_num)
-{
-	struct beest_node *node;
-	struct beest_qp *qp;
-
-	for (node = hb->objects.newest; node; node = node->older) {
-		if (node->kind != &beest_qp_kind)
-			continue;
-		qp = BEEST_CONTAINER(node, struct beest_qp, node);
-		if (qp->qp->qp_num == qp_num)
-			return qp;
-	}
-
-	return NULL;
-}
-
 HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 						 const struct ibv_wc *wc, char *text,
 						 size_t size)
@@ -772,7 +753,7 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 	if (size == 0)
 		return refuse_argument(hb, __func__, "size is 0");
 	pthread_mutex_lock(&hb->naming);
-	beest_completion_text(qp_by_number(hb, wc->qp_num), wc, text, size);
+	beest_completion_text(beest_context_qp_by_number(hb, wc->qp_num), wc, text, size);
 	pthread_mutex_unlock(&hb->naming);
 	return 0;
 }

@@ -147,7 +147,7 @@ static void __attribute__((destructor)) close_default(void)
 
 	hartebeest_close(self.hb);
 	self.hb = NULL;
-	beest_table_clear(&self.remotes);
+	beest_table_clear(&self.remotes, NULL, NULL);
 	self.rest = NULL;
 	while ((following = self.following)) {
 		self.following = following->next;

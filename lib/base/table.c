@@ -197,15 +197,41 @@ int beest_table_destroy(struct beest_table *table, struct beest_node *node)
 	return 0;
 }
 
-void beest_table_clear(struct beest_table *table)
+struct beest_node *beest_table_holder(const struct beest_table *table, const void *handle)
+{
+	struct beest_node *node;
+
+	for (node = table->newest; node; node = node->older)
+		if (node->handle && node->handle == handle)
+			break;
+	return node;
+}
+
+struct beest_node *beest_table_user(const struct beest_table *table, const void *handle)
+{
+	struct beest_node *node;
+	size_t i;
+
+	for (node = table->newest; node; node = node->older)
+		for (i = 0; handle && i < BEEST_COUNT(node->needs); i++)
+			if (node->needs[i] == handle)
+				return node;
+	return NULL;
+}
+
+void beest_table_clear(struct beest_table *table,
+		       void (*refused)(void *data, struct beest_node *node, int ret), void *data)
 {
 	struct beest_node *node;
 	char *name;
+	int ret;
 
 	while ((node = table->newest)) {
 		name = node->name;
 		unlink_node(table, node);
-		node->kind->destroy(node);
+		ret = node->kind->destroy(node);
+		if (ret < 0 && refused)
+			refused(data, node, ret);
 		free(name);
 	}
 	free(table->buckets);

@@ -11,6 +11,7 @@
 #ifndef BEEST_TABLE_H
 #define BEEST_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,11 @@ struct beest_node {
 	uint32_t hash;
 	struct beest_node *chain;		/* same bucket */
 	struct beest_node *older, *newer;	/* order of creation */
+
+	/* Set by whoever made the object.  Handles are compared and never followed. */
+	const void *handle;			/* what others know it by; NULL: nothing */
+	const void *needs[4];			/* handles that it cannot do without */
+	bool adopted;				/* not made here: forgotten, not destroyed */
 };
 
 struct beest_table {
@@ -63,10 +69,16 @@ struct beest_node *beest_table_find(const struct beest_table *table,
 /* Removes @node and calls its destructor; a failure puts it back. */
 int beest_table_destroy(struct beest_table *table, struct beest_node *node);
 
+/* The newest object of this handle, or that needs this handle; NULL: none. */
+struct beest_node *beest_table_holder(const struct beest_table *table, const void *handle);
+struct beest_node *beest_table_user(const struct beest_table *table, const void *handle);
+
 /*
- * Destroys everything, newest first, and frees the table.  Drops an object even if its
- * destructor fails: the kernel frees it when the process closes the device.
+ * Destroys everything, newest first, and frees the table.  An object whose destructor
+ * fails is handed to @refused with that failure, while it has its name; NULL: it is
+ * dropped.
  */
-void beest_table_clear(struct beest_table *table);
+void beest_table_clear(struct beest_table *table,
+		       void (*refused)(void *data, struct beest_node *node, int ret), void *data);
 
 #endif

@@ -100,7 +100,9 @@ static int qp_leave_reset(struct hartebeest_context *hb, struct beest_qp *qp)
 	int ret;
 
 	ret = beest_qp_state(qp, &state);
-	return ret == 0 && state == IBV_QPS_RESET ? beest_bringup_init(hb, qp) : ret;
+	if (ret == 0 && (state == IBV_QPS_RESET || !qp->port))
+		ret = beest_bringup_init(hb, qp);
+	return ret;
 }
 
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,

@@ -10,6 +10,7 @@
 #include "lib/core/context.h"
 #include "lib/verbs/cq.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/kv/login.h"
 #include "lib/verbs/mr.h"
 #include "lib/verbs/pd.h"
@@ -61,10 +62,54 @@ static void log_settings(const struct hartebeest_context *hb)
 		beest_log(&hb->log, BEEST_LOG_INFO, "%s", hb->launch.source);
 }
 
-/* Accepts a half-made context. */
-static void context_discard(struct hartebeest_context *hb)
+/*
+ * What others of the program stand on has to outlive the context: the kernel refuses to
+ * destroy it, and who destroyed them after the device was closed would crash.
+ */
+struct leftovers {
+	const struct beest_log *log;
+	struct beest_text text;
+	char buffer[512];
+};
+
+static void leftover_note(void *data, struct beest_node *node, int ret)
 {
-	beest_table_clear(&hb->objects);
+	struct leftovers *left = data;
+
+	if (ret == -EBUSY)
+		beest_text_item(&left->text, "%s '%s' is still in use", node->kind->noun,
+				node->name);
+	else
+		beest_log(left->log, BEEST_LOG_WARN, "%s", beest_error_text());
+	free(node);
+}
+
+/* -EBUSY: the device is not to be closed. */
+static int objects_clear(struct hartebeest_context *hb)
+{
+	struct leftovers left = { .log = &hb->log };
+	struct beest_node *node;
+
+	beest_text_start(&left.text, left.buffer, sizeof(left.buffer));
+	for (node = hb->objects.newest; node; node = node->older)
+		if (node->adopted)
+			beest_text_item(&left.text, "%s '%s' is adopted", node->kind->noun,
+					node->name);
+	beest_table_clear(&hb->objects, leftover_note, &left);
+	if (!left.text.used)
+		return 0;
+
+	beest_fail(EBUSY, "device %s stays open until the process ends, since objects of the "
+		   "program stand on it: %s", hb->device.name, left.buffer);
+	beest_log(&hb->log, BEEST_LOG_WARN, "%s", beest_error_text());
+	return -EBUSY;
+}
+
+/* Accepts a half-made context. */
+static int context_discard(struct hartebeest_context *hb)
+{
+	int ret = objects_clear(hb);
+
 	beest_pathcache_stop(&hb->router);
 	beest_registry_close(hb->registry);
 	beest_authors_end(&hb->authors);
@@ -72,13 +117,15 @@ static void context_discard(struct hartebeest_context *hb)
 	if (hb->device_open) {
 		beest_port_end(&hb->port);
 		beest_events_end(&hb->events);
-		beest_device_close(&hb->device);
+		if (ret == 0)
+			beest_device_close(&hb->device);
 	}
 	beest_launch_free(&hb->launch);
 	beest_options_free(&hb->options);
 	pthread_mutex_destroy(&hb->opening);
 	pthread_mutex_destroy(&hb->naming);
 	free(hb);
+	return ret;
 }
 
 int beest_context_open(struct hartebeest_context **hbp, const char *const *arguments)
@@ -112,10 +159,9 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *argum
  * A forked child inherits its parent's objects: destroying a queue pair in the child
  * would destroy the parent's.  The child keeps the memory until it ends.
  */
-void beest_context_close(struct hartebeest_context *hb)
+int beest_context_close(struct hartebeest_context *hb)
 {
-	if (hb && hb->pid == getpid())
-		context_discard(hb);
+	return hb && hb->pid == getpid() ? context_discard(hb) : 0;
 }
 
 /* ------------------------------------------------------ opened when needed --- */
@@ -132,13 +178,12 @@ static void warn_of_rxe(const struct hartebeest_context *hb)
 static void describe_qp(void *data, uint32_t qp_num, char *text, size_t size)
 {
 	struct hartebeest_context *hb = data;
-	struct beest_node *node;
+	const struct beest_qp *qp;
 
 	pthread_mutex_lock(&hb->naming);
-	for (node = hb->objects.newest; node; node = node->older)
-		if (node->kind == &beest_qp_kind &&
-		    BEEST_CONTAINER(node, struct beest_qp, node)->qp->qp_num == qp_num)
-			snprintf(text, size, "queue pair '%s'", node->name);
+	qp = beest_context_qp_by_number(hb, qp_num);
+	if (qp)
+		snprintf(text, size, "queue pair '%s'", qp->node.name);
 	pthread_mutex_unlock(&hb->naming);
 }
 
@@ -317,40 +362,27 @@ int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *ki
 	return ret;
 }
 
-/* The verbs object that others may depend on; NULL: none can. */
-static const void *parent_of(struct beest_node *node)
+const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,
+						  uint32_t qp_num)
 {
-	if (node->kind == &beest_pd_kind)
-		return BEEST_CONTAINER(node, struct beest_pd, node)->pd;
-	if (node->kind == &beest_cq_kind)
-		return BEEST_CONTAINER(node, struct beest_cq, node)->cq;
+	const struct beest_qp *qp;
+	struct beest_node *node;
+
+	for (node = hb->objects.newest; node; node = node->older) {
+		qp = BEEST_CONTAINER(node, struct beest_qp, node);
+		if (node->kind == &beest_qp_kind && qp->local.endpoint.qp_num == qp_num)
+			return qp;
+	}
 	return NULL;
 }
 
-static bool depends_on(struct beest_node *node, const void *parent)
-{
-	const struct ibv_qp *qp;
-
-	if (node->kind == &beest_mr_kind)
-		return BEEST_CONTAINER(node, struct beest_mr, node)->mr->pd == parent;
-	if (node->kind != &beest_qp_kind)
-		return false;
-
-	qp = BEEST_CONTAINER(node, struct beest_qp, node)->qp;
-	return qp->pd == parent || qp->send_cq == parent || qp->recv_cq == parent;
-}
-
 /* Called under the lock when @node is in use: names one of its users. */
-static int fail_busy(const struct hartebeest_context *hb, struct beest_node *node)
+static int fail_busy(const struct hartebeest_context *hb, const struct beest_node *node)
 {
-	const void *parent = parent_of(node);
-	struct beest_node *user;
+	const struct beest_node *user = beest_table_user(&hb->objects, node->handle);
 
-	for (user = parent ? hb->objects.newest : NULL; user; user = user->older)
-		if (depends_on(user, parent))
-			return beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
-					  user->kind->noun, user->name);
-	return -EBUSY;
+	return !user ? -EBUSY : beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
+					   user->kind->noun, user->name);
 }
 
 int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,

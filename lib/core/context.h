@@ -51,7 +51,7 @@ struct hartebeest_context {
 
 /* All kinds of failure as hartebeest_open(3) documents them. */
 int beest_context_open(struct hartebeest_context **hb, const char *const *arguments);
-void beest_context_close(struct hartebeest_context *hb);
+int beest_context_close(struct hartebeest_context *hb);
 
 /* The device, opened at the first call. */
 int beest_context_device(struct hartebeest_context *hb, const struct beest_device **device);
@@ -81,6 +81,10 @@ int beest_context_name_available(struct hartebeest_context *hb,
 /* Destroys @node if its name has been taken meanwhile. */
 int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,
 		      const char *name, struct beest_node *node);
+
+/* Under the lock, which the caller holds.  NULL: not of this context. */
+const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,
+						  uint32_t qp_num);
 int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
 			  const char *name);
 

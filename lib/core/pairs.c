@@ -160,6 +160,8 @@ static int pair_enter(struct pairing *pairing)
 	ret = beest_qp_state(qp, &state);
 	if (ret < 0)
 		return ret;
+	if (!qp->port)
+		return beest_bringup_init(pairing->hb, qp);
 	if (qp->local.transport == BEEST_UD && state == IBV_QPS_RTS)
 		return 0;
 	if ((state == IBV_QPS_RTR || state == IBV_QPS_RTS) &&

@@ -1,23 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cq.h - a completion queue with a name
+ * cq.h - a completion queue with a name, and waiting for it
  *
- * Owns the struct ibv_cq.  Knows nothing of who completes on it.
+ * Owns the struct ibv_cq, unless the program does, and a completion channel that serves
+ * this queue alone.  Knows nothing of who completes on it.
  */
 #ifndef BEEST_CQ_H
 #define BEEST_CQ_H
 
-#include "lib/verbs/device.h"
 #include "lib/base/table.h"
+#include "lib/verbs/device.h"
 
 struct beest_cq {
 	struct beest_node node;
 	struct ibv_cq *cq;
+	struct ibv_comp_channel *channel;	/* does not block; NULL: there is none */
+	bool armed;				/* the next completion makes it readable */
+	struct beest_cq *next;			/* with a channel, too: the context's list */
 };
 
 extern const struct beest_kind beest_cq_kind;
 
 /* @depth is cut to the device's limit; cq->cqe tells what was granted. */
-int beest_cq_create(const struct beest_device *device, int64_t depth, struct beest_cq **cq);
+int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_channel,
+		    struct beest_cq **cq);
+
+/* One of the program, who destroys it.  A channel that it may have stays the program's. */
+int beest_cq_adopt(struct ibv_cq *verbs, struct beest_cq **cq);
+
+/*
+ * Takes up to @count completions and waits for the first until @deadline (as
+ * beest_clock_left() reads it); needs the channel.  Reads and acknowledges the channel's
+ * events.  @interrupt is asked at least once a second: what it returns ends the wait
+ * unless it is 0.
+ *
+ * The number that was taken; -ETIMEDOUT: the queue is empty, and armed; -EIO.
+ */
+int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc, int64_t deadline,
+		  int (*interrupt)(void *data), void *data);
 
 #endif

@@ -319,6 +319,18 @@ static int pkey_find(const struct beest_device *device, int count, uint16_t want
 	return beest_fail(ENODATA, "port %s has %s", device->label, buffer);
 }
 
+int beest_device_pkey_at(const struct beest_device *device, uint16_t index, uint16_t *pkey)
+{
+	__be16 raw;
+
+	errno = 0;
+	if (!device->ethernet && ibv_query_pkey(device->verbs, device->port, index, &raw) != 0)
+		return beest_fail(-beest_error_errno(), "the P_Key at index %d of port %s cannot be "
+				  "read", index, device->label);
+	*pkey = device->ethernet ? BEEST_PKEY_FULL | BEEST_PKEY_BASE : be16toh(raw);
+	return 0;
+}
+
 int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 		      uint16_t *index, uint16_t *pkey)
 {

@@ -58,6 +58,9 @@ int beest_device_port(const struct beest_device *device, struct ibv_port_attr *a
 int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 		      uint16_t *index, uint16_t *pkey);
 
+/* The P_Key at @index; errno of ibv_query_pkey(3). */
+int beest_device_pkey_at(const struct beest_device *device, uint16_t index, uint16_t *pkey);
+
 /* "active", "down", ... for ibv_port_attr.state. */
 const char *beest_device_state_text(enum ibv_port_state state);
 

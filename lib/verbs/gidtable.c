@@ -78,11 +78,9 @@ bool beest_gid_read_verbs(const struct beest_device *device, int index,
 
 /* --------------------------------------------------------------- sysfs --- */
 
-#define SYSFS_PATH_MAX (IBV_SYSFS_PATH_MAX + 64)
-
 static FILE *sysfs_open(const struct beest_device *device, const char *folder, int index)
 {
-	char path[SYSFS_PATH_MAX];
+	char path[IBV_SYSFS_PATH_MAX + 64];
 
 	snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs/%s/%d",
 		 device->verbs->device->ibdev_path, device->port, folder, index);
@@ -108,7 +106,7 @@ static bool sysfs_attribute(const struct beest_device *device, const char *folde
 /* Kernels before RoCE v2 have no such folder. */
 static bool sysfs_is_old(const struct beest_device *device)
 {
-	char path[SYSFS_PATH_MAX];
+	char path[IBV_SYSFS_PATH_MAX + 64];
 
 	snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs", device->verbs->device->ibdev_path,
 		 device->port);

@@ -25,9 +25,8 @@ static void mr_free(struct beest_mr *mr)
 static int mr_destroy(struct beest_node *node)
 {
 	struct beest_mr *mr = BEEST_CONTAINER(node, struct beest_mr, node);
-	int ret;
+	int ret = node->adopted ? 0 : beest_error_verbs(ibv_dereg_mr(mr->mr));
 
-	ret = beest_error_verbs(ibv_dereg_mr(mr->mr));
 	if (ret < 0)
 		return beest_fail(-ret, "cannot deregister memory region '%s': %s", node->name,
 				  strerror(-ret));
@@ -105,6 +104,31 @@ static int mr_new(struct beest_mr **mr, int access)
 	return 0;
 }
 
+static int mr_done(struct beest_mr *mr, int ret, struct beest_mr **mrp)
+{
+	if (ret < 0) {
+		mr_free(mr);
+		return ret;
+	}
+	mr->node.handle = mr->mr;
+	mr->node.needs[0] = mr->mr->pd;
+	*mrp = mr;
+	return 0;
+}
+
+int beest_mr_adopt(struct ibv_mr *verbs, int access, struct beest_mr **mrp)
+{
+	struct beest_mr *mr;
+	int ret = mr_new(&mr, access);
+
+	if (ret < 0)
+		return ret;
+
+	mr->mr = verbs;
+	mr->node.adopted = true;
+	return mr_done(mr, 0, mrp);
+}
+
 int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access, bool huge_pages,
 		    const struct beest_log *log, struct beest_mr **mrp)
 {
@@ -125,11 +149,7 @@ int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access,
 		if (!mr->mr)
 			ret = registration_failed(beest_error_errno(), length, access);
 	}
-	if (ret < 0)
-		mr_free(mr);
-	else
-		*mrp = mr;
-	return ret;
+	return mr_done(mr, ret, mrp);
 }
 
 int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,
@@ -146,12 +166,10 @@ int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t 
 	mr->mr = ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
 	if (!mr->mr) {
 		ret = beest_error_errno();
-		mr_free(mr);
-		return beest_fail(-ret, "cannot register the dma-buf of file descriptor %d: %s", fd,
-				  strerror(-ret));
+		beest_fail(-ret, "cannot register the dma-buf of file descriptor %d: %s", fd,
+			   strerror(-ret));
 	}
-	*mrp = mr;
-	return 0;
+	return mr_done(mr, ret, mrp);
 #else
 	(void)pd, (void)fd, (void)offset, (void)length, (void)iova, (void)access, (void)mrp;
 	return beest_fail(ENOSYS, "this libhartebeest was built against a libibverbs without "

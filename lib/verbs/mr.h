@@ -2,8 +2,8 @@
 /*
  * mr.h - a memory region with a name
  *
- * Owns the struct ibv_mr, and the buffer where the library allocated it.  Knows
- * nothing of how a region is published.
+ * Owns the struct ibv_mr, unless the program does, and the buffer where the library
+ * allocated it.  Knows nothing of how a region is published.
  */
 #ifndef BEEST_MR_H
 #define BEEST_MR_H
@@ -36,5 +36,8 @@ int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access,
 
 int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,
 			     uint64_t iova, int access, struct beest_mr **mr);
+
+/* One of the program, who deregisters it. */
+int beest_mr_adopt(struct ibv_mr *verbs, int access, struct beest_mr **mr);
 
 #endif

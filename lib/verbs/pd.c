@@ -11,27 +11,39 @@
 static int pd_destroy(struct beest_node *node)
 {
 	struct beest_pd *pd = BEEST_CONTAINER(node, struct beest_pd, node);
-	int ret;
+	int ret = node->adopted ? 0 : beest_error_verbs(ibv_dealloc_pd(pd->pd));
 
-	ret = beest_error_verbs(ibv_dealloc_pd(pd->pd));
 	if (ret < 0)
 		return beest_fail(-ret, "cannot destroy protection domain '%s': %s%s", node->name,
 				  strerror(-ret), ret == -EBUSY ?
-				  "; memory regions or queue pairs still use it" : "");
+				  "; regions, queue pairs or shared receive queues still use it" : "");
 	free(pd);
 	return 0;
 }
 
 const struct beest_kind beest_pd_kind = { "protection domain", pd_destroy };
 
-int beest_pd_create(const struct beest_device *device, struct beest_pd **pdp)
+int beest_pd_adopt(struct ibv_pd *verbs, struct beest_pd **pdp)
 {
-	struct beest_pd *pd;
-	int ret;
+	struct beest_pd *pd = calloc(1, sizeof(*pd));
 
-	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return beest_fail(ENOMEM, "no memory for a protection domain");
+
+	pd->pd = verbs;
+	pd->node.handle = verbs;
+	pd->node.adopted = true;
+	*pdp = pd;
+	return 0;
+}
+
+int beest_pd_create(const struct beest_device *device, struct beest_pd **pdp)
+{
+	struct beest_pd *pd = NULL;
+	int ret = beest_pd_adopt(NULL, &pd);
+
+	if (ret < 0)
+		return ret;
 
 	errno = 0;
 	pd->pd = ibv_alloc_pd(device->verbs);
@@ -41,7 +53,8 @@ int beest_pd_create(const struct beest_device *device, struct beest_pd **pdp)
 		return beest_fail(-ret, "%s: cannot allocate a protection domain: %s",
 				  device->label, strerror(-ret));
 	}
-
+	pd->node.handle = pd->pd;
+	pd->node.adopted = false;
 	*pdp = pd;
 	return 0;
 }

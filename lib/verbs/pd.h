@@ -2,14 +2,14 @@
 /*
  * pd.h - a protection domain with a name
  *
- * Owns the struct ibv_pd.  Knows nothing of what is made on it: the table's order
- * of creation and the kernel's EBUSY take care of that.
+ * Owns the struct ibv_pd, unless the program does.  Knows nothing of what is made on it:
+ * the table's order of creation and the kernel's EBUSY take care of that.
  */
 #ifndef BEEST_PD_H
 #define BEEST_PD_H
 
-#include "lib/verbs/device.h"
 #include "lib/base/table.h"
+#include "lib/verbs/device.h"
 
 struct beest_pd {
 	struct beest_node node;
@@ -20,5 +20,8 @@ extern const struct beest_kind beest_pd_kind;
 
 /* Not yet in any table; the errno of ibv_alloc_pd(3). */
 int beest_pd_create(const struct beest_device *device, struct beest_pd **pd);
+
+/* One of the program, who destroys it. */
+int beest_pd_adopt(struct ibv_pd *verbs, struct beest_pd **pd);
 
 #endif

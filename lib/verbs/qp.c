@@ -32,9 +32,8 @@ static void ud_peers_drop(struct beest_qp *qp)
 static int qp_destroy(struct beest_node *node)
 {
 	struct beest_qp *qp = BEEST_CONTAINER(node, struct beest_qp, node);
-	int ret;
+	int ret = node->adopted ? 0 : beest_error_verbs(ibv_destroy_qp(qp->qp));
 
-	ret = beest_error_verbs(ibv_destroy_qp(qp->qp));
 	if (ret < 0)
 		return beest_fail(-ret, "cannot destroy queue pair '%s': %s", node->name,
 				  strerror(-ret));
@@ -83,23 +82,53 @@ static struct ibv_qp *qp_create_inline(struct ibv_pd *pd, struct ibv_qp_init_att
 	}
 }
 
+static int qp_new(const struct beest_device *device, const struct beest_qp_options *options,
+		  int qp_type, struct beest_qp **qpp)
+{
+	int transport = beest_transition_transport(qp_type);
+	struct beest_qp *qp;
+
+	if (transport < 0)
+		return transport;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return beest_fail(ENOMEM, "no memory for a queue pair");
+
+	qp->device = device;
+	qp->local.transport = (enum beest_transport)transport;
+	qp->local.options = &options[transport];
+	qp->local.port = device->port;
+	qp->local.endpoint.qp_type = (uint8_t)qp_type;
+	qp->local.endpoint.rank = -1;
+	qp->local.label = device->label;
+	*qpp = qp;
+	return 0;
+}
+
+static void qp_name_parts(struct beest_qp *qp)
+{
+	qp->pd = qp->qp->pd;
+	qp->local.endpoint.qp_num = qp->qp->qp_num;
+	qp->node.handle = qp->qp;
+	qp->node.needs[0] = qp->qp->pd;
+	qp->node.needs[1] = qp->qp->send_cq;
+	qp->node.needs[2] = qp->qp->recv_cq;
+	qp->node.needs[3] = qp->qp->srq;
+}
+
 int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 		    const struct beest_qp_options *options, struct ibv_qp_init_attr *attr,
 		    struct beest_qp **qpp)
 {
 	struct ibv_qp_cap asked = attr->cap;
 	struct beest_qp *qp;
-	int ret, transport;
+	int ret;
 
-	transport = beest_transition_transport(attr->qp_type);
-	if (transport < 0)
-		return transport;
+	ret = qp_new(device, options, attr->qp_type, &qp);
+	if (ret < 0)
+		return ret;
 
-	qp = calloc(1, sizeof(*qp));
-	if (!qp)
-		return beest_fail(ENOMEM, "no memory for a queue pair");
-
-	cap_fit(&attr->cap, options, &device->attr);
+	cap_fit(&attr->cap, qp->local.options, &device->attr);
 	qp->qp = qp_create_inline(pd, attr);
 	if (!qp->qp) {
 		ret = beest_error_errno();
@@ -113,16 +142,34 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 		return ret;
 	}
 
-	qp->pd = pd;
-	qp->device = device;
 	qp->cap = attr->cap;
-	qp->local.transport = (enum beest_transport)transport;
-	qp->local.options = options;
-	qp->local.port = device->port;
-	qp->local.endpoint.qp_type = (uint8_t)attr->qp_type;
-	qp->local.endpoint.qp_num = qp->qp->qp_num;
-	qp->local.endpoint.rank = -1;
-	qp->local.label = device->label;
+	qp_name_parts(qp);
+	*qpp = qp;
+	return 0;
+}
+
+int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_options *options,
+		   struct ibv_qp *verbs, struct beest_qp **qpp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct beest_qp *qp;
+	int ret;
+
+	ret = qp_new(device, options, verbs->qp_type, &qp);
+	if (ret < 0)
+		return ret;
+	ret = beest_error_verbs(ibv_query_qp(verbs, &attr, IBV_QP_CAP, &init));
+	if (ret < 0) {
+		free(qp);
+		return beest_fail(-ret, "cannot read what queue pair number %u can take: %s",
+				  verbs->qp_num, strerror(-ret));
+	}
+
+	qp->qp = verbs;
+	qp->cap = init.cap;
+	qp->node.adopted = true;
+	qp_name_parts(qp);
 	*qpp = qp;
 	return 0;
 }
@@ -202,10 +249,12 @@ static void qp_describe_port(struct beest_qp *qp, const struct ibv_port_attr *po
 		own->mtu = (uint8_t)BEEST_MIN(options->path_mtu, (int64_t)port->active_mtu);
 	own->max_dest_rd_atomic = (uint8_t)BEEST_MIN(options->max_dest_rd_atomic,
 						     BEEST_MIN(limits->max_qp_rd_atom, 255));
-	own->qkey = (uint32_t)options->qkey;
+	if (!qp->taken_over) {
+		own->qkey = (uint32_t)options->qkey;
+		qp->local.access_flags = access_flags_of(&qp->local, limits);
+	}
 	qp->local.lmc = port->lmc;
 	qp->local.max_init_rd_atomic = (uint8_t)BEEST_MIN(limits->max_qp_init_rd_atom, 255);
-	qp->local.access_flags = access_flags_of(&qp->local, limits);
 }
 
 static int qp_choose_pkey(struct beest_qp *qp)
@@ -239,7 +288,7 @@ static int qp_choose_address(struct beest_qp *qp)
 	qp->local.endpoint.roce = (uint8_t)choice.gid.roce;
 	qp->local.endpoint.gid = choice.gid.gid;
 	qp->local.endpoint.ip = choice.ip;
-	return qp_choose_pkey(qp);
+	return qp->taken_over ? 0 : qp_choose_pkey(qp);
 }
 
 /*
@@ -273,7 +322,7 @@ int beest_qp_init_again(struct beest_qp *qp)
 	ret = beest_transition_take(BEEST_TO_INIT, qp->qp, &qp->local, NULL);
 	if (ret < 0)
 		beest_port_forget(qp->port);
-	if (ret < 0 || !qp->refill)
+	if (ret < 0 || !qp->refill || qp->qp->srq)
 		return ret;
 
 	ret = qp->refill(qp->refill_data, qp->qp);
@@ -285,25 +334,56 @@ int beest_qp_init_again(struct beest_qp *qp)
 			  qp->node.name, strerror(-ret));
 }
 
+/* The program took it to INIT by itself: what it chose there stays, also after a reset. */
+static int qp_take_over(struct beest_qp *qp)
+{
+	const int mask = IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int ret;
+
+	ret = beest_error_verbs(ibv_query_qp(qp->qp, &attr, mask, &init));
+	if (ret < 0)
+		return beest_fail(-ret, "cannot read how queue pair '%s' was initialized: %s",
+				  qp->node.name, strerror(-ret));
+	if (attr.port_num != qp->device->port)
+		return beest_fail(EINVAL, "queue pair '%s' was initialized on port %d, but this "
+				  "context uses port %s", qp->node.name, attr.port_num,
+				  qp->device->label);
+
+	qp->taken_over = true;
+	qp->local.access_flags = (int)attr.qp_access_flags;
+	qp->local.pkey_index = attr.pkey_index;
+	qp->local.endpoint.qkey = attr.qkey;
+	return beest_device_pkey_at(qp->device, attr.pkey_index, &qp->local.endpoint.pkey);
+}
+
 int beest_qp_init(struct beest_qp *qp, struct beest_port *port)
 {
+	struct beest_port *former = qp->port;
 	enum ibv_qp_state state;
 	int ret;
 
 	ret = beest_qp_state(qp, &state);
 	if (ret < 0)
 		return ret;
-	if (state == IBV_QPS_INIT)
+	if (state == IBV_QPS_INIT && qp->port)
 		return 0;
-	if (state != IBV_QPS_RESET)
+	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
 		return beest_fail(EISCONN, "queue pair '%s' is beyond INIT already: "
 				  "hartebeest_qp_reset() first", qp->node.name);
 
 	qp->port = port;
-	ret = qp_choose_address(qp);
+	ret = state == IBV_QPS_INIT ? qp_take_over(qp) : 0;
+	if (ret == 0)
+		ret = qp_choose_address(qp);
 	if (ret == 0)
 		ret = qp_draw_psn(qp);
-	return ret < 0 ? ret : beest_qp_init_again(qp);
+	if (ret == 0 && state == IBV_QPS_RESET)
+		ret = beest_qp_init_again(qp);
+	if (ret < 0)
+		qp->port = former;
+	return ret;
 }
 
 int beest_qp_reset(struct beest_qp *qp)
@@ -576,7 +656,8 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 	ret = beest_qp_state(qp, &state);
 	if (ret < 0)
 		return ret;
-	if (state != IBV_QPS_INIT && !(state == IBV_QPS_RTS && qp->local.transport == BEEST_UD))
+	if (!qp->port ||
+	    (state != IBV_QPS_INIT && !(state == IBV_QPS_RTS && qp->local.transport == BEEST_UD)))
 		return beest_fail(EISCONN, "queue pair '%s' is not in INIT%s%s: "
 				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);

@@ -2,9 +2,9 @@
 /*
  * qp.h - a queue pair with a name
  *
- * Owns the struct ibv_qp, this end (what a peer must know, and more) and the address
- * handles of UD.  Knows how to reach INIT, RTR and RTS when handed a peer; knows
- * nothing of where a peer was found.
+ * Owns the struct ibv_qp, unless the program does, this end (what a peer must know, and
+ * more) and the address handles of UD.  Knows how to reach INIT, RTR and RTS when handed a
+ * peer; knows nothing of where a peer was found.
  */
 #ifndef BEEST_QP_H
 #define BEEST_QP_H
@@ -30,6 +30,7 @@ struct beest_qp {
 	struct ibv_pd *pd;
 	const struct beest_device *device;
 	struct beest_port *port;	/* that INIT took the address from; NULL before */
+	bool taken_over;		/* flags, P_Key and Q_Key are what the program chose */
 	struct beest_pathcache *router;	/* NULL: the way to a peer is in its endpoint */
 	struct ibv_qp_cap cap;		/* granted */
 	struct beest_local local;
@@ -51,13 +52,21 @@ struct beest_qp {
 extern const struct beest_kind beest_qp_kind;
 
 /*
- * @attr as for ibv_create_qp(3), sizes that are 0 taken from @options.  Sizes are
+ * @attr as for ibv_create_qp(3), sizes that are 0 taken from @options, which has a set for
+ * each transport.  Sizes are
  * cut to the device's limits, and inline data halved until it is accepted; what was
  * granted goes to attr->cap and qp->cap.
  */
 int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 		    const struct beest_qp_options *options, struct ibv_qp_init_attr *attr,
 		    struct beest_qp **qp);
+
+/*
+ * One of the program, who destroys it: in RESET, or in INIT, whose choices are then read
+ * back.  Beyond that it has a name and a state, and can be reset.
+ */
+int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_options *options,
+		   struct ibv_qp *verbs, struct beest_qp **qp);
 
 /*
  * Warns when all that this queue pair alone may have under way does not fit into its
@@ -70,7 +79,8 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
 
 /*
  * RESET -> INIT with GID and P_Key of @port: draws a sequence number, calls refill.
- * INIT is left as it is; -EISCONN beyond it.
+ * INIT is left as it is, read back if the program got there by itself; -EINVAL on another
+ * port than @port; -EISCONN beyond INIT.
  */
 int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 

@@ -253,6 +253,13 @@ struct fake_cq {
 	struct ibv_cq cq;
 	struct ibv_wc *wcs;
 	size_t first, count;
+	bool armed;
+	unsigned int events, unacked;	/* to be read, read */
+};
+
+struct fake_channel {
+	struct object object;
+	struct ibv_comp_channel channel;
 };
 
 struct fake_qp {
@@ -545,6 +552,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			 struct ibv_recv_wr **bad);
 static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+static int req_notify_cq(struct ibv_cq *cq, int solicited);
 
 static int async = -1;
 
@@ -602,6 +610,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	context->verbs.ops.post_recv = post_recv;
 	context->verbs.ops.post_srq_recv = post_srq_recv;
 	context->verbs.ops.poll_cq = poll_cq;
+	context->verbs.ops.req_notify_cq = req_notify_cq;
 	ibdev->users++;
 	return &context->verbs;
 }
@@ -1041,6 +1050,38 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	return error;
 }
 
+static struct object *channel_object(const struct ibv_comp_channel *channel)
+{
+	return &CONTAINER(channel, struct fake_channel, channel)->object;
+}
+
+static void free_channel(struct object *object)
+{
+	struct fake_channel *channel = CONTAINER(object, struct fake_channel, object);
+
+	close(channel->channel.fd);
+	free(channel);
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *verbs)
+{
+	int error = called("ibv_create_comp_channel");
+	struct fake_channel *channel;
+
+	if (error)
+		return null_with(error);
+
+	channel = make(sizeof(*channel), &fake_verbs.channels, free_channel);
+	channel->channel.context = verbs;
+	channel->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	return &channel->channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	return destroyed("ibv_destroy_comp_channel", channel_object(channel));
+}
+
 static void free_cq(struct object *object)
 {
 	struct fake_cq *cq = CONTAINER(object, struct fake_cq, object);
@@ -1074,6 +1115,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *data,
 	cq = make(sizeof(*cq), &fake_verbs.cqs, free_cq);
 	cq->cq.context = verbs;
 	cq->cq.channel = channel;
+	if (channel)
+		use(channel_object(channel), 1);
 	cq->cq.cq_context = data;
 	cq->cq.cqe = (int)power_of_two((uint32_t)cqe + 1) - 1;
 	if (cq->cq.cqe > max)
@@ -1081,9 +1124,18 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *data,
 	return &cq->cq;
 }
 
+/* The real one waits for ever for events that nobody acknowledges. */
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	return destroyed("ibv_destroy_cq", &fake_cq(cq)->object);
+	struct ibv_comp_channel *channel = cq->channel;
+	int error;
+
+	if (fake_cq(cq)->unacked)
+		abort();
+	error = destroyed("ibv_destroy_cq", &fake_cq(cq)->object);
+	if (!error && channel)
+		use(channel_object(channel), -1);
+	return error;
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -1562,12 +1614,76 @@ const struct fake_wr *fake_verbs_posted(size_t back)
 void fake_verbs_complete(struct ibv_cq *verbs, const struct ibv_wc *wc)
 {
 	struct fake_cq *cq = fake_cq(verbs);
+	const uint64_t one = 1;
 
 	pthread_mutex_lock(&lock);
 	cq->wcs = realloc(cq->wcs, (cq->first + cq->count + 1) * sizeof(*wc));
 	if (!cq->wcs)
 		abort();
 	cq->wcs[cq->first + cq->count++] = *wc;
+	if (cq->armed && verbs->channel) {
+		cq->armed = false;
+		cq->events++;
+		if (write(verbs->channel->fd, &one, sizeof(one)) < 0)
+			abort();
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static int req_notify_cq(struct ibv_cq *cq, int solicited)
+{
+	int error = called("ibv_req_notify_cq");
+
+	(void)solicited;
+	if (error)
+		return returned(error);
+	pthread_mutex_lock(&lock);
+	fake_cq(cq)->armed = true;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+/* Which of the queues of a channel has an event to be read? */
+static struct fake_cq *take_cq_event(const struct ibv_comp_channel *channel)
+{
+	struct object *object;
+	struct fake_cq *cq;
+
+	for (object = objects; object; object = object->next) {
+		if (object->free != free_cq)
+			continue;
+		cq = CONTAINER(object, struct fake_cq, object);
+		if (cq->cq.channel != channel || !cq->events)
+			continue;
+		cq->events--;
+		cq->unacked++;
+		return cq;
+	}
+	abort();
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
+{
+	int error = called("ibv_get_cq_event");
+	uint64_t number;
+
+	if (error)
+		return minus_one_with(error);
+	if (read(channel->fd, &number, sizeof(number)) < 0)
+		return -1;
+
+	pthread_mutex_lock(&lock);
+	*cq = &take_cq_event(channel)->cq;
+	*context = (*cq)->cq_context;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int count)
+{
+	called_destructor("ibv_ack_cq_events");
+	pthread_mutex_lock(&lock);
+	fake_cq(cq)->unacked -= count;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -110,7 +110,7 @@ struct fake_verbs {
 
 	/* Objects alive now; open is the sum of all. */
 	int open;
-	int lists, contexts, pds, mrs, cqs, srqs, qps, ahs;
+	int lists, contexts, pds, mrs, cqs, srqs, qps, ahs, channels;
 
 	struct fake_modify modified[FAKE_HISTORY];	/* a ring */
 	size_t modified_count;
@@ -194,7 +194,10 @@ const struct fake_wr *fake_verbs_posted(size_t back);
 /* As a device would behind the caller's back: to ERR after a failed transfer. */
 void fake_verbs_set_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
-/* Appends to what ibv_poll_cq(3) will hand out; every completion once. */
+/*
+ * Appends to what ibv_poll_cq(3) will hand out; every completion once.  An armed queue
+ * with a channel makes an event of it and is armed no more.
+ */
 void fake_verbs_complete(struct ibv_cq *cq, const struct ibv_wc *wc);
 
 #endif

@@ -988,8 +988,9 @@ static void busy(void **state)
 	assert_error_is("cannot destroy completion queue 'cq': Device or resource busy; a queue "
 			"pair still uses it: queue pair 'qp'");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
-	assert_error_is("cannot destroy protection domain 'pd': Device or resource busy; memory "
-			"regions or queue pairs still use it: memory region 'mr'");
+	assert_error_is("cannot destroy protection domain 'pd': Device or resource busy; "
+			"regions, queue pairs or shared receive queues still use it: memory "
+			"region 'mr'");
 	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
 	assert_error_has("still use it: queue pair 'qp'");

@@ -71,7 +71,7 @@ static int start(void **state)
 static int stop(void **state)
 {
 	(void)state;
-	beest_table_clear(&table);
+	beest_table_clear(&table, NULL, NULL);
 	return table.buckets || table.size || table.count || table.newest;
 }
 
@@ -259,7 +259,7 @@ static void test_clear_is_newest_first(void **state)
 	added(&qp_kind, "cq");
 	added(&mr_kind, "mr");
 	added(&qp_kind, "qp");
-	beest_table_clear(&table);
+	beest_table_clear(&table, NULL, NULL);
 	assert_string_equal(destroyed, "qp mr cq pd ");
 }
 
@@ -283,7 +283,7 @@ static void test_a_failed_destroy_keeps_place(void **state)
 	assert_int_equal(table.count, 3);
 
 	destroyed[0] = '\0';
-	beest_table_clear(&table);
+	beest_table_clear(&table, NULL, NULL);
 	assert_string_equal(destroyed, "c b a ");
 }
 
@@ -296,7 +296,7 @@ static void test_clear_drops_what_refuses(void **state)
 	b = added(&qp_kind, "b");
 	added(&qp_kind, "c");
 	refuse(b, -EBUSY);
-	beest_table_clear(&table);
+	beest_table_clear(&table, NULL, NULL);
 	assert_string_equal(destroyed, "c b a ");
 	assert_int_equal(table.count, 0);
 	free(BEEST_CONTAINER(b, struct thing, node));
@@ -305,10 +305,10 @@ static void test_clear_drops_what_refuses(void **state)
 static void test_a_cleared_table_can_be_used(void **state)
 {
 	(void)state;
-	beest_table_clear(&table);
+	beest_table_clear(&table, NULL, NULL);
 	added(&qp_kind, "a");
-	beest_table_clear(&table);
-	beest_table_clear(&table);
+	beest_table_clear(&table, NULL, NULL);
+	beest_table_clear(&table, NULL, NULL);
 	assert_string_equal(destroyed, "a ");
 	added(&qp_kind, "a");
 	assert_non_null(beest_table_find(&table, &qp_kind, "a"));

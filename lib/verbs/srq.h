@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * srq.h - a shared receive queue with a name
+ *
+ * Owns the struct ibv_srq, unless the program does.  Knows nothing of the queue pairs that
+ * take their receives from it.
+ */
+#ifndef BEEST_SRQ_H
+#define BEEST_SRQ_H
+
+#include "lib/base/table.h"
+#include "lib/verbs/device.h"
+
+struct beest_srq {
+	struct beest_node node;
+	struct ibv_srq *srq;
+};
+
+extern const struct beest_kind beest_srq_kind;
+
+/* Both sizes are cut to the device's limits. */
+int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd, uint32_t max_wr,
+		     uint32_t max_sge, struct beest_srq **srq);
+
+/* One of the program, who destroys it. */
+int beest_srq_adopt(struct ibv_srq *verbs, struct beest_srq **srq);
+
+#endif
