@@ -1,0 +1,785 @@
+/* SPDX-License-Identifier: MIT */
+/* gather.c - see gather.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/text.h"
+#include "lib/rendezvous/gather.h"
+#include "lib/rendezvous/wait.h"
+
+/* Passes of the roll call: all have come, all know of all. */
+#define CALLED 1
+#define KNOWN 2
+
+/* A gate that is late: whoever is due first reads all records instead. */
+#define LATE_FIRST (50 * BEEST_MS)
+#define LATE_RANK (500 * BEEST_US)
+#define LATE_MOST BEEST_SECOND
+#define TAKER_TTL 2
+
+/* A look besides the wait's own takes what is left of its time, and no more than this. */
+#define LOOK_MOST BEEST_SECOND
+
+/* A rank's record, as it was read last. */
+struct attendance {
+	char key[BEEST_KEY_MAX + 1];
+	bool here;
+	struct beest_incarnation incarnation;
+	struct beest_barrier_body body;
+	const uint8_t *blob;		/* within the value */
+};
+
+struct gathering {
+	struct beest_gather *call;
+	struct beest_registry *registry;
+	struct beest_gather_state *state;
+	size_t count;			/* of ranks */
+	size_t own;			/* position of this one */
+	struct beest_barrier_body body;	/* of the own record */
+
+	char record_key[BEEST_KEY_MAX + 1];
+	char gate_key[BEEST_KEY_MAX + 1];
+	char count_key[BEEST_KEY_MAX + 1];
+	char taker_key[BEEST_KEY_MAX + 1];
+	size_t server;
+
+	struct beest_look_extra extras[2];	/* the counter */
+	struct beest_wait wait;
+	bool counted;			/* the number was taken, and looked at */
+	int64_t late;			/* the least pause between two tries */
+	int64_t blind;			/* from then on the counter does not matter */
+
+	/* all records, in the order of ranks; NULL until they are read */
+	struct attendance *all;
+	struct beest_look_want *wants;
+};
+
+static bool calls_roll(const struct gathering *g)
+{
+	return !g->call->run;
+}
+
+/* --------------------------------------------------------------------------- keys --- */
+
+static int gather_key(const struct beest_gather *call, const char *last,
+		      char key[BEEST_KEY_MAX + 1])
+{
+	char name[BEEST_KEY_MAX + 1], run[17] = "-";
+	int size;
+
+	if (call->run)
+		snprintf(run, sizeof(run), "%016" PRIx64, call->run);
+	size = snprintf(name, sizeof(name), "%s/%s/%s", run, call->name, last);
+	if (size > BEEST_KEY_MAX)
+		return beest_fail(ENAMETOOLONG, "the name '%s' is too long for a key", call->name);
+
+	return beest_registry_key(call->registry, BEEST_KIND_BARRIER, name, key);
+}
+
+static int rank_key(const struct gathering *g, size_t i, char key[BEEST_KEY_MAX + 1])
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", g->call->ranks->id[i]);
+
+	return gather_key(g->call, number, key);
+}
+
+static int keys_make(struct gathering *g)
+{
+	size_t i;
+	int ret;
+
+	for (i = 0; i < g->count; i++)
+		if (g->call->ranks->id[i] == g->call->rank)
+			g->own = i;
+	ret = gather_key(g->call, "gate", g->gate_key);
+	if (ret == 0)
+		ret = gather_key(g->call, "count", g->count_key);
+	if (ret == 0)
+		ret = gather_key(g->call, "taker", g->taker_key);
+	if (ret == 0)
+		ret = rank_key(g, g->own, g->record_key);
+	if (ret == 0)
+		g->server = beest_kv_server_of(g->registry->kv, g->gate_key);
+
+	return ret;
+}
+
+/* -------------------------------------------------------------------------- marks --- */
+
+static uint8_t *mark_at(const struct gathering *g, uint8_t *marks, size_t i)
+{
+	return marks + i * beest_gather_mark_size(g->call);
+}
+
+static void mark_fill(const struct gathering *g, uint8_t *mark,
+		      const struct beest_incarnation *incarnation, const void *blob)
+{
+	memcpy(mark, incarnation, BEEST_INCARNATION_SIZE);
+	if (g->call->blob_size)
+		memcpy(mark + BEEST_INCARNATION_SIZE, blob, g->call->blob_size);
+}
+
+/* Does the gate name this very life of this rank, with what it brings? */
+static bool marks_name_own(const struct gathering *g, const uint8_t *marks)
+{
+	const uint8_t *mark = marks + g->own * beest_gather_mark_size(g->call);
+
+	return memcmp(mark, &g->registry->presence.incarnation, BEEST_INCARNATION_SIZE) == 0 &&
+	       (!g->call->blob_size || memcmp(mark + BEEST_INCARNATION_SIZE, g->call->blob,
+					      g->call->blob_size) == 0);
+}
+
+/* Never 0, which says that there is none. */
+static uint64_t marks_digest(const struct gathering *g, const uint8_t *marks)
+{
+	return beest_hash_fnv(BEEST_HASH_FNV, marks,
+			      g->count * beest_gather_mark_size(g->call)) | 1;
+}
+
+/* ----------------------------------------------------------------- record and gate --- */
+
+/* The counter hints at who comes last: added where it is not there, then counted up. */
+static void number_take(struct gathering *g)
+{
+	g->extras[0] = (struct beest_look_extra){
+		.server = g->server,
+		.write = {
+			.verb = BEEST_KV_ADD, .key = g->count_key, .value = "0", .size = 1,
+			.ttl = beest_lease_ttl(g->registry->leases),
+		},
+	};
+	g->extras[1] = (struct beest_look_extra){
+		.server = g->server,
+		.write = { .verb = BEEST_KV_INCR, .key = g->count_key },
+	};
+	g->wait.extras = g->extras + g->state->added;
+	g->wait.extra_count = 2 - g->state->added;
+	g->counted = false;
+}
+
+/* A body, and after it what a rank brings, or all marks. */
+static int body_put(struct gathering *g, struct beest_registry_record *record,
+		    const struct beest_barrier_body *body, const void *more, size_t size)
+{
+	uint8_t *bytes = malloc(BEEST_BODY_MAX + size);
+	int ret;
+
+	if (!bytes)
+		return beest_fail(ENOMEM, "no memory for a gathering of %zu ranks", g->count);
+
+	ret = beest_record_barrier_encode(body, bytes);
+	if (size)
+		memcpy(bytes + ret, more, size);
+	record->body = bytes;
+	record->size = (size_t)ret + size;
+	ret = beest_registry_put(g->registry, record);
+	free(bytes);
+
+	return ret;
+}
+
+static int record_put(struct gathering *g)
+{
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_BARRIER, .key = g->record_key, .placed_as = g->gate_key,
+	};
+
+	if (g->state->pass != g->body.pass)
+		number_take(g);
+
+	return body_put(g, &record, &g->body, g->call->blob, g->call->blob_size);
+}
+
+static int gate_put(struct gathering *g, const struct beest_barrier_body *body,
+		    const uint8_t *marks)
+{
+	struct beest_registry_record record = { .kind = BEEST_KIND_GATE, .key = g->gate_key };
+
+	g->wait.hurry = true;
+
+	return body_put(g, &record, body, marks,
+			marks ? g->count * beest_gather_mark_size(g->call) : 0);
+}
+
+/* --------------------------------------------------------------- reading all records --- */
+
+static int64_t look_deadline(const struct gathering *g)
+{
+	return BEEST_MIN(beest_clock_look(g->wait.deadline), beest_clock_deadline(LOOK_MOST));
+}
+
+/* Only who reads all records needs this. */
+static int reading_start(struct gathering *g)
+{
+	size_t i;
+	int ret = 0;
+
+	if (g->all) {
+		beest_look_free(g->wants, g->count);
+		return 0;
+	}
+	g->all = calloc(g->count, sizeof(*g->all));
+	g->wants = calloc(g->count, sizeof(*g->wants));
+	if (!g->all || !g->wants)
+		return beest_fail(ENOMEM, "no memory for the records of %zu ranks", g->count);
+	for (i = 0; i < g->count && ret == 0; i++) {
+		ret = rank_key(g, i, g->all[i].key);
+		g->wants[i].key = g->all[i].key;
+		g->wants[i].server = g->server;
+	}
+
+	return ret;
+}
+
+/* What is no record is as good as absent; the sentence says why it is none. */
+static int attendance_read(struct gathering *g, size_t i)
+{
+	const struct beest_kv_value *value = &g->wants[i].value;
+	struct attendance *rank = &g->all[i];
+	struct beest_record record;
+	int ret;
+
+	ret = beest_record_decode(value->bytes, value->size, BEEST_KIND_BARRIER, rank->key,
+				  &record);
+	if (ret == 0)
+		ret = beest_record_barrier_decode(&record, &rank->body);
+	if (ret == 0 && record.size < BEEST_BARRIER_SIZE + g->call->blob_size)
+		return beest_fail(EBADMSG, "the record is shorter than those of the others");
+	if (ret == 0) {
+		rank->incarnation = record.incarnation;
+		rank->blob = record.body + BEEST_BARRIER_SIZE;
+	}
+
+	return ret;
+}
+
+/* 0, or the failure of a server. */
+static int records_read(struct gathering *g)
+{
+	struct beest_look look = { .count = g->count, .deadline = look_deadline(g) };
+	size_t i;
+	int ret;
+
+	ret = reading_start(g);
+	if (ret < 0)
+		return ret;
+	look.wants = g->wants;
+	ret = beest_look_take(g->registry, &look);
+	for (i = 0; i < g->count && ret == 0; i++)
+		g->all[i].here = g->wants[i].value.bytes && attendance_read(g, i) == 0;
+
+	return ret;
+}
+
+/* Has a rank come to this pass?  In the roll call: does it know of all? */
+static bool rank_is_here(const struct gathering *g, size_t i, uint64_t digest)
+{
+	const struct attendance *rank = &g->all[i];
+
+	return rank->here && (calls_roll(g) ? rank->body.roll == digest :
+			      rank->body.pass >= g->body.pass);
+}
+
+static bool all_are_here(const struct gathering *g, uint64_t digest)
+{
+	size_t i;
+
+	for (i = 0; i < g->count; i++)
+		if (!rank_is_here(g, i, digest))
+			return false;
+
+	return true;
+}
+
+/* What all have said; 0: not the same. */
+static uint64_t common_word(const struct gathering *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->count; i++)
+		if (g->all[i].body.name != g->body.name)
+			return 0;
+
+	return g->body.name;
+}
+
+/* The first gate tells who has come, the second that all know it. */
+static int roll_open(struct gathering *g)
+{
+	struct beest_barrier_body gate = { .pass = CALLED };
+	size_t i, size = g->count * beest_gather_mark_size(g->call);
+	uint8_t *marks = malloc(size);
+	int ret = 0;
+
+	if (!marks)
+		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks", g->count);
+	for (i = 0; i < g->count && g->all[i].here; i++)
+		mark_fill(g, mark_at(g, marks, i), &g->all[i].incarnation, g->all[i].blob);
+	if (i == g->count) {
+		gate.roll = marks_digest(g, marks);
+		if (all_are_here(g, gate.roll)) {
+			gate.pass = KNOWN;
+			gate.name = common_word(g);
+		}
+		/* The same first gate again would open nothing. */
+		if (gate.pass == KNOWN || memcmp(marks, g->call->marks, size) != 0)
+			ret = gate_put(g, &gate, marks);
+	}
+	free(marks);
+
+	return ret;
+}
+
+static int gate_open(struct gathering *g)
+{
+	if (calls_roll(g))
+		return roll_open(g);
+
+	return all_are_here(g, 0) ? gate_put(g, &g->body, NULL) : 0;
+}
+
+/* -------------------------------------------------------------- who will not come --- */
+
+/* Whoever started again is told by name at the gate of the roll call. */
+static void newcomers_refuse(struct gathering *g, const struct beest_incarnation *newcomers,
+			     size_t count)
+{
+	const struct beest_gather roll = { .registry = g->registry, .name = g->call->roll };
+	struct beest_barrier_body body = { .pass = KNOWN, .roll = g->body.roll };
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_GATE, .key = key, .flags = BEEST_RECORD_CLOSED,
+	};
+
+	if (gather_key(&roll, "gate", key) == 0)
+		body_put(g, &record, &body, newcomers, count * sizeof(*newcomers));
+	g->wait.hurry = true;
+}
+
+/* 0, or why not all of those who are missing will come to this pass. */
+static int missing_judge_each(struct gathering *g, const struct beest_presence_query *queries,
+			      size_t count, struct beest_incarnation *newcomers)
+{
+	const struct beest_presence_query *first = NULL;
+	char who[BEEST_PRESENCE_TEXT];
+	size_t i, restarted = 0;
+	int ret = 0;
+
+	for (i = 0; i < count && ret == 0; i++) {
+		if (queries[i].ret > 0)
+			ret = beest_presence_ended(queries[i].rank, &queries[i].body);
+		if (queries[i].ret != -ESTALE)
+			continue;
+		first = first ? first : &queries[i];
+		newcomers[restarted++] = queries[i].now;
+	}
+	if (!first || ret < 0)
+		return ret;
+
+	newcomers_refuse(g, newcomers, restarted);
+	beest_presence_text(first->rank, &first->body, who);
+	if (restarted == 1)
+		return beest_fail(ESTALE, "%s was started again after the roll call of this run",
+				  who);
+
+	return beest_fail(ESTALE, "%s and %zu more were started again after the roll call of "
+			  "this run", who, restarted - 1);
+}
+
+/* Asks for the presences of those who are missing. */
+static int missing_judge(struct gathering *g)
+{
+	struct beest_presence_query *queries = calloc(g->count, sizeof(*queries));
+	struct beest_incarnation *newcomers = calloc(g->count, sizeof(*newcomers));
+	size_t i, count = 0;
+	int ret;
+
+	for (i = 0; i < g->count && queries; i++) {
+		if (rank_is_here(g, i, 0))
+			continue;
+		queries[count].rank = g->call->ranks->id[i];
+		queries[count++].incarnation = &g->call->expected[i];
+	}
+	if (queries && newcomers) {
+		beest_presence_query(g->registry, queries, count, look_deadline(g));
+		ret = missing_judge_each(g, queries, count, newcomers);
+	} else {
+		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", g->count);
+	}
+	free(newcomers);
+	free(queries);
+
+	return ret;
+}
+
+/* 1: it is that of this pass, or a later one. */
+static int see_gate(void *data, const struct beest_record *record)
+{
+	struct gathering *g = data;
+	struct beest_barrier_body gate;
+	int ret;
+
+	ret = beest_record_barrier_decode(record, &gate);
+
+	return ret < 0 ? ret : gate.roll == g->body.roll && gate.pass >= g->body.pass;
+}
+
+/* ------------------------------------------------------------------- a late gate --- */
+
+/* Has the counter come to a number that hints at all ranks? */
+static bool all_have_counted(const struct gathering *g, const struct beest_kv_value *value)
+{
+	char text[24];			/* a value has no NUL at its end */
+	uint64_t number;
+
+	if (!value->bytes || value->size >= sizeof(text))
+		return false;
+	memcpy(text, value->bytes, value->size);
+	text[value->size] = '\0';
+
+	return sscanf(text, "%" SCNu64, &number) == 1 && number && number % g->count == 0;
+}
+
+/* Did another rank open it a moment ago? */
+static bool gate_is_open(struct gathering *g, const struct beest_kv_value *value)
+{
+	struct beest_record record;
+
+	return !calls_roll(g) && value->bytes &&
+	       beest_record_decode(value->bytes, value->size, BEEST_KIND_GATE, g->gate_key,
+				   &record) == 0 && see_gate(g, &record) > 0;
+}
+
+/*
+ * Only one rank at a time reads all records: whose incarnation is stored under the key of
+ * the taker, which nobody sets.
+ */
+static bool gate_is_mine(struct gathering *g, bool blind, bool *open)
+{
+	struct beest_look_want wants[] = {
+		{ .key = g->count_key, .server = g->server },
+		{ .key = g->taker_key, .server = g->server },
+		{ .key = g->gate_key, .server = g->server },
+	};
+	struct beest_look_extra taker = {
+		.server = g->server,
+		.write = {
+			.verb = BEEST_KV_ADD, .key = g->taker_key,
+			.value = &g->registry->presence.incarnation,
+			.size = BEEST_INCARNATION_SIZE, .ttl = TAKER_TTL,
+		},
+	};
+	struct beest_look look = { .wants = wants, .count = 1, .deadline = look_deadline(g) };
+	bool mine;
+	int ret;
+
+	if (!blind) {
+		ret = beest_look_take(g->registry, &look);
+		blind = ret == 0 && all_have_counted(g, &wants[0].value);
+		beest_look_free(wants, 1);
+		if (!blind)
+			return false;
+	}
+	look.wants = &wants[1];
+	look.count = 2;
+	look.extras = &taker;
+	look.extra_count = 1;
+	ret = beest_look_take(g->registry, &look);
+	*open = gate_is_open(g, &wants[2].value);
+	mine = ret == 0 && wants[1].value.size == BEEST_INCARNATION_SIZE &&
+	       memcmp(wants[1].value.bytes, taker.write.value, BEEST_INCARNATION_SIZE) == 0;
+	beest_look_free(&wants[1], 2);
+
+	return mine;
+}
+
+static void write_alone(struct gathering *g, const struct beest_kv_write *write)
+{
+	struct beest_look_extra extra = { .server = g->server, .write = *write };
+	struct beest_look look = {
+		.extras = &extra, .extra_count = 1, .deadline = look_deadline(g),
+	};
+
+	beest_look_take(g->registry, &look);
+}
+
+static void taker_delete(struct gathering *g)
+{
+	write_alone(g, &(struct beest_kv_write){
+		.verb = BEEST_KV_DELETE, .key = g->taker_key,
+	});
+}
+
+/*
+ * All have come, and no number said so: a server lost the counter, or had it from a former
+ * run.  Ahead of the gate nobody counts for the next pass, for which it begins anew.
+ */
+static void counter_restart(struct gathering *g)
+{
+	write_alone(g, &(struct beest_kv_write){
+		.verb = BEEST_KV_SET, .key = g->count_key, .value = "0", .size = 1,
+		.ttl = beest_lease_ttl(g->registry->leases),
+	});
+}
+
+/* Reads all records, and opens the gate or says who will not come. */
+static int gate_verify(struct gathering *g, bool blind)
+{
+	int ret;
+
+	ret = records_read(g);
+	if (ret < 0)
+		return ret;
+	if (!calls_roll(g) && !all_are_here(g, 0))
+		return missing_judge(g);
+	if (!calls_roll(g) && blind)
+		counter_restart(g);
+
+	return gate_open(g);
+}
+
+/* What a server does not answer, the wait's own look tells. */
+static int gate_take(struct gathering *g, bool blind, bool open)
+{
+	char sentence[BEEST_ERROR_SIZE];
+	int ret;
+
+	ret = open ? 0 : gate_verify(g, blind);
+	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	taker_delete(g);
+	if (ret == 0 || beest_kv_transient(ret))
+		return 0;
+
+	return beest_fail(-ret, "%s", sentence);
+}
+
+/* Nobody knows when the last one came, but after a while somebody has to look. */
+static int gate_late(struct gathering *g)
+{
+	int64_t now = beest_clock_now(), elapsed = now - g->state->began;
+	bool open, blind = now >= g->blind;
+
+	if (now < g->state->due)
+		return 0;
+	g->state->due = now + BEEST_MIN(BEEST_MAX(elapsed / 4, g->late), LATE_MOST);
+
+	return gate_is_mine(g, blind, &open) ? gate_take(g, blind, open) : 0;
+}
+
+static int gather_each(void *data)
+{
+	struct gathering *g = data;
+	const struct beest_kv_write *count = &g->extras[1].write;
+	int ret;
+
+	if (g->counted || !g->extras[1].done)
+		return gate_late(g);
+	g->counted = g->state->added = true;
+	g->state->pass = g->body.pass;
+	if (count->ret < 0 || !count->number || count->number % g->count != 0)
+		return gate_late(g);
+	ret = records_read(g);
+	if (ret == 0)
+		ret = gate_open(g);
+
+	return beest_kv_transient(ret) ? 0 : ret;
+}
+
+/* ------------------------------------------------------------------ at the gate --- */
+
+/* 0: the living say that they go on, but not without this very rank. */
+static int see_refusal(const struct gathering *g, const struct beest_record *record)
+{
+	const uint8_t *named = record->body + BEEST_BARRIER_SIZE;
+	const uint8_t *end = record->body + record->size;
+
+	for (; named + BEEST_INCARNATION_SIZE <= end; named += BEEST_INCARNATION_SIZE)
+		if (memcmp(named, &g->registry->presence.incarnation, BEEST_INCARNATION_SIZE) == 0)
+			return beest_fail(ESTALE, "rank %d was started again after the roll call of "
+					  "this run, which goes on without it", g->call->rank);
+
+	return 0;
+}
+
+/* The roll has changed: this rank knows it, and says so. */
+static int roll_take(struct gathering *g, uint64_t digest)
+{
+	int ret;
+
+	ret = g->call->called ? g->call->called(g->call->data, g->call->marks) : 0;
+	if (ret < 0)
+		return ret;
+	g->body.roll = digest;
+	g->body.pass = KNOWN;
+	g->wait.hurry = true;
+	ret = record_put(g);
+
+	return ret < 0 ? ret : 0;
+}
+
+/* 1: all ranks know of all, this one among them. */
+static int see_roll(void *data, const struct beest_record *record)
+{
+	struct gathering *g = data;
+	const uint8_t *marks = record->body + BEEST_BARRIER_SIZE;
+	struct beest_barrier_body gate;
+	uint64_t digest;
+	int ret;
+
+	ret = beest_record_barrier_decode(record, &gate);
+	if (ret < 0)
+		return ret;
+	if (record->flags & BEEST_RECORD_CLOSED)
+		return see_refusal(g, record);
+	if (record->size != BEEST_BARRIER_SIZE + g->count * beest_gather_mark_size(g->call) ||
+	    !marks_name_own(g, marks)) {
+		/* A leftover, or others were called before this rank came: neither counts. */
+		g->blind = g->state->began;
+		return 0;
+	}
+
+	memcpy(g->call->marks, marks, g->count * beest_gather_mark_size(g->call));
+	digest = marks_digest(g, marks);
+	if (digest != g->body.roll)
+		return roll_take(g, digest);
+	if (gate.pass != KNOWN)
+		return 0;
+	g->call->word = gate.name;
+	g->call->digest = digest;
+
+	return 1;
+}
+
+/* ------------------------------------------------------------- what did not come --- */
+
+static void rank_say(struct beest_text *text, struct gathering *g, size_t i)
+{
+	const struct attendance *rank = &g->all[i];
+	int id = g->call->ranks->id[i];
+	char who[BEEST_PRESENCE_TEXT];
+
+	if (rank->here)
+		beest_text_add(text, "rank %d (key %s, last seen as %s)", id, rank->key,
+			       beest_presence_author(g->registry, id, &rank->incarnation, who));
+	else
+		beest_text_add(text, "rank %d (key %s%s%s)", id, rank->key,
+			       g->wants[i].value.bytes ? ": " : ", never seen",
+			       g->wants[i].value.bytes ? beest_error_text() : "");
+}
+
+#define NAMED_MAX 4
+
+/* Whose record is absent, is none, or does not know of this gathering. */
+static int gather_expired(struct gathering *g)
+{
+	size_t i, count = 0;
+	int ret, refused = 0;
+	char list[900];
+	struct beest_text text;
+
+	ret = records_read(g);
+	if (ret < 0)
+		return ret;
+	beest_text_start(&text, list, sizeof(list));
+	for (i = 0; i < g->count; i++) {
+		if (i == g->own || rank_is_here(g, i, g->body.roll))
+			continue;
+		if (g->wants[i].value.bytes && !g->all[i].here)
+			refused = refused ? refused : attendance_read(g, i);
+		if (count++ < NAMED_MAX) {
+			beest_text_add(&text, "%s", count > 1 ? ", " : "");
+			rank_say(&text, g, i);
+		}
+	}
+	if (count > NAMED_MAX)
+		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
+
+	return beest_fail(refused ? -refused : ETIMEDOUT, "%zu of %zu did not come within %s: %s",
+			  count, g->count, BEEST_SPAN(g->call->limit), list);
+}
+
+/* -------------------------------------------------------------------- the whole --- */
+
+static int gathering_start(struct gathering *g)
+{
+	const struct beest_gather *call = g->call;
+	int64_t now = beest_clock_now();
+	int ret;
+
+	ret = keys_make(g);
+	if (ret < 0)
+		return ret;
+
+	g->late = LATE_FIRST + (int64_t)g->count * LATE_RANK;
+	if (!g->state->began) {
+		g->state->began = now;
+		g->state->due = now + g->late;
+	}
+	g->blind = g->state->began + BEEST_MIN(call->limit / 4, LATE_MOST);
+	g->body = g->state->body;
+	if (calls_roll(g)) {
+		g->body.pass = BEEST_MAX(g->body.pass, CALLED);
+		g->body.name = call->word;
+		g->call->marks = calloc(g->count, beest_gather_mark_size(call));
+	} else {
+		g->body.pass = call->pass;
+		g->body.roll = call->run;
+	}
+
+	return g->call->marks || !calls_roll(g) ? 0 :
+	       beest_fail(ENOMEM, "no memory for a roll of %zu ranks", g->count);
+}
+
+static void gathering_end(struct gathering *g, int ret)
+{
+	if (calls_roll(g))
+		g->state->body = g->body;
+	if (ret == 0)
+		g->state->began = 0;
+	if (ret < 0) {
+		free(g->call->marks);
+		g->call->marks = NULL;
+	}
+	if (g->wants)
+		beest_look_free(g->wants, g->count);
+	free(g->wants);
+	free(g->all);
+}
+
+int beest_gather_run(struct beest_gather *call)
+{
+	struct gathering g = {
+		.call = call, .registry = call->registry, .state = call->state,
+		.count = call->ranks->count,
+	};
+	struct beest_wait_get gate = {
+		.kind = BEEST_KIND_GATE, .key = g.gate_key, .name = call->name,
+		.see = call->run ? see_gate : see_roll, .data = &g,
+	};
+	int ret;
+
+	g.wait.gets = &gate;
+	g.wait.count = 1;
+	g.wait.each = gather_each;
+	g.wait.data = &g;
+	g.wait.deadline = call->deadline;
+	ret = gathering_start(&g);
+	if (ret == 0)
+		ret = record_put(&g);
+	if (ret == 0)
+		ret = beest_wait_run(call->registry, &g.wait);
+	if (ret == -ETIMEDOUT)
+		ret = gather_expired(&g);
+	gathering_end(&g, ret);
+
+	return ret;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gather.h - all ranks come together, in a constant number of requests a rank
+ *
+ * Owns the records of ranks that come, the counter, the gate, and who reads all records.
+ * Each rank puts a record and takes a number; the last one by the number reads all records
+ * and puts the gate, one key that all others wait for.  Records decide, the number only
+ * hints at who reads them.
+ *
+ * A roll call takes two gates: the first carries the incarnations of all ranks and what
+ * each brings, and every rank that finds its own there puts its record again with a digest
+ * of them.  Whoever gathers equal digests of all ranks opens the second gate.  So a leftover
+ * of a former run lets nobody pass.  The digest names the run in the keys of later passes,
+ * which need one gate.
+ *
+ * Knows nothing of what a rank brings, nor of threads: one gathering is one thread's.
+ */
+#ifndef BEEST_GATHER_H
+#define BEEST_GATHER_H
+
+#include "lib/base/parse.h"
+#include "lib/rendezvous/registry.h"
+
+/* What outlives a call in vain: one that is repeated goes on, and does not count twice. */
+struct beest_gather_state {
+	bool added;			/* the counter */
+	uint64_t pass;			/* that this rank took a number for */
+	int64_t began, due;		/* the first call; 0: none yet */
+	struct beest_barrier_body body;	/* that this rank said last in a roll call */
+};
+
+struct beest_gather {
+	struct beest_registry *registry;
+	const struct beest_ids *ranks;
+	int rank;
+	const char *name;
+	uint64_t run;			/* the digest of the roll; 0: this is the roll call */
+	int64_t deadline;		/* or HARTEBEEST_ONCE */
+	int64_t limit;			/* the time it leaves, for sentences */
+	struct beest_gather_state *state;
+
+	/* of a roll call */
+	uint64_t word;			/* said by each; out: 0 where not all said the same */
+	const void *blob;		/* that this rank brings */
+	size_t blob_size;		/* of every rank */
+	/*
+	 * A gate names this rank: @marks as below.  Called before the others are told that it
+	 * knows them, and again when one of them was replaced.  May be NULL.
+	 */
+	int (*called)(void *data, const uint8_t *marks);
+	void *data;
+	/* out: an incarnation and a blob for each rank; to be freed by the caller */
+	uint8_t *marks;
+	uint64_t digest;
+
+	/* of a later pass */
+	uint64_t pass;			/* from 1 */
+	const char *roll;		/* the name of the roll call */
+	const struct beest_incarnation *expected;	/* all that it named */
+};
+
+static inline size_t beest_gather_mark_size(const struct beest_gather *gather)
+{
+	return BEEST_INCARNATION_SIZE + gather->blob_size;
+}
+
+/*
+ * -ETIMEDOUT names the ranks that are missing; -EAGAIN: not all have come, and the deadline
+ * is HARTEBEEST_ONCE; -ESTALE: a rank, or this one, was started again after the roll call;
+ * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; or what called() returned.
+ */
+int beest_gather_run(struct beest_gather *gather);
+
+#endif
