@@ -313,28 +313,31 @@ static int pairs_each(void *data)
 }
 
 /*
- * Where a peer is missing, its pair has the result.  Where none is, an own record did not
- * reach its server, and any peer may wait for it: all pairs have the result.
- * @of: for each get, the pairing it belongs to.
+ * Where a peer is missing, its pair has the result: its own one when the time was over.
+ * Where none is, an own record did not reach its server, and any peer may wait for it: all
+ * pairs have the result.  @of: for each get, the pairing it belongs to.
  */
-static void pairs_blame(struct pairs *pairs, struct pairing *const *of, size_t count, int ret)
+static void pairs_blame(struct pairs *pairs, struct pairing *const *of,
+			const struct beest_wait *wait, int ret)
 {
-	const bool in_vain = ret == -ETIMEDOUT || ret == -EAGAIN;
 	struct hartebeest_pair *pair;
-	bool missing = false;
+	bool missing = false, own;
 	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (i = 0; i < wait->count; i++)
 		missing |= !pairs->gets[i].got;
-	pairs->failure = in_vain ? 0 : ret;
+	own = missing && wait->expired;
+	pairs->failure = own ? 0 : ret;
 	snprintf(pairs->why, sizeof(pairs->why), "%s", beest_error_text());
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < wait->count; i++) {
 		pair = of[i]->pair;
 		if (pairs->gets[i].got == missing || pair->result < 0)
 			continue;
 		pair_fail(pair, ret);
-		if (missing && in_vain)
-			beest_wait_say(&pairs->gets[i], pair->reason, sizeof(pair->reason));
+		if (own)
+			pair->result = beest_wait_say(pairs->context.registry, wait,
+						      &pairs->gets[i], pair->reason,
+						      sizeof(pair->reason));
 	}
 }
 
@@ -367,7 +370,7 @@ static int pairs_wait(struct pairs *pairs, int64_t deadline)
 	}
 	ret = wait.count ? beest_wait_run(pairs->context.registry, &wait) : 0;
 	if (ret < 0)
-		pairs_blame(pairs, of, wait.count, ret);
+		pairs_blame(pairs, of, &wait, ret);
 	free(of);
 	free(own_keys);
 

@@ -104,6 +104,8 @@ enum {
 	BEEST_KV_LAZY = 2,
 };
 
+#define BEEST_KV_WHY 512
+
 /*
  * One request to one server: the writes in order, all but INCR quiet, then one read whose
  * answer proves that they were carried out.  All of it takes one round trip; each INCR
@@ -130,6 +132,7 @@ struct beest_kv_request {
 	struct beest_kv_value *values;
 	/* Results. */
 	int ret;		/* 0, or an error of the list above */
+	char why[BEEST_KV_WHY];	/* its sentence */
 	bool fresh;		/* it went over a new connection */
 	bool answered;		/* the keys were read */
 	struct beest_memcached *session;	/* only while it runs */

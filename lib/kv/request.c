@@ -2,6 +2,7 @@
 /* request.c - see request.h, and the two helpers of kv.h that need no server */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ void beest_request_spoil(struct beest_kv_request *request, int ret)
 	beest_kv_values_free(request->values, request->key_count);
 	request->answered = false;
 	request->ret = ret;
+	snprintf(request->why, sizeof(request->why), "%s", ret < 0 ? beest_error_text() : "");
 	for (; write < request->writes + request->write_count; write++) {
 		write->ret = beest_request_is_answered(request, write) ? ret : 0;
 		write->number = 0;

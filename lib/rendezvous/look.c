@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/random.h"
+#include "lib/kv/request.h"
 #include "lib/rendezvous/look.h"
 
 /* To a server that failed, what nobody waits for is sent this much later, ... */
@@ -49,24 +50,62 @@ struct round {
 	struct beest_kv_request *requests;	/* one a part */
 	size_t count;
 	int ret;				/* the last failure, and its sentence */
-	char why[BEEST_ERROR_SIZE];
+	char why[BEEST_KV_WHY];
 };
 
-static void round_fail(struct round *round, int ret)
+static void server_note(struct beest_registry *registry, const struct part *part, int failure)
 {
-	round->ret = ret;
-	snprintf(round->why, sizeof(round->why), "%s", beest_error_text());
-}
-
-static void server_note(struct beest_registry *registry, size_t server, bool failed)
-{
-	struct beest_registry_server *own = &registry->servers[server];
+	struct beest_registry_server *own = &registry->servers[part->plan.server];
+	int64_t now = beest_clock_now();
 
 	pthread_mutex_lock(&registry->lock);
-	own->away_pause = !failed ? 0 : !own->away_pause ? AWAY_PAUSE :
-			  BEEST_MIN(2 * own->away_pause, AWAY_PAUSE_MAX);
-	own->away_until = failed ? beest_clock_deadline(own->away_pause) : 0;
+	own->failure = failure;
+	if (failure == 0) {
+		own->answered = now;
+		own->answered_by = part->number;
+		own->away_until = own->away_pause = 0;
+	} else {
+		own->failed_by = part->number;
+		memcpy(own->why, part->request->why, sizeof(own->why));
+		own->away_pause = !own->away_pause ? AWAY_PAUSE :
+				  BEEST_MIN(2 * own->away_pause, AWAY_PAUSE_MAX);
+		own->away_until = now + own->away_pause;
+	}
 	pthread_mutex_unlock(&registry->lock);
+}
+
+/* The last look of a wait is short: silence of a moment proves nothing after an answer. */
+int beest_look_failure(struct beest_registry *registry, size_t server, uint64_t since, char *why,
+		       size_t size)
+{
+	const struct beest_registry_server *own = &registry->servers[server];
+	int failure;
+
+	pthread_mutex_lock(&registry->lock);
+	failure = own->failure;
+	if (failure == -EHOSTDOWN && own->answered_by > since &&
+	    beest_clock_now() - own->answered < 2 * BEEST_CLOCK_LOOK)
+		failure = 0;
+	if (failure < 0)
+		snprintf(why, size, "%s", own->why);
+	pthread_mutex_unlock(&registry->lock);
+
+	return failure;
+}
+
+bool beest_look_failed(struct beest_registry *registry, size_t server, uint64_t since, char *why,
+		       size_t size)
+{
+	const struct beest_registry_server *own = &registry->servers[server];
+	bool failed;
+
+	pthread_mutex_lock(&registry->lock);
+	failed = own->failed_by > since;
+	if (failed)
+		snprintf(why, size, "%s", own->why);
+	pthread_mutex_unlock(&registry->lock);
+
+	return failed;
 }
 
 static bool server_is_away(struct beest_registry *registry, size_t server)
@@ -405,7 +444,7 @@ static int part_judge(struct round *round, struct part *part)
 		if (request->writes[i].ret != -EEXIST)
 			ret = request->writes[i].ret;
 	part_hand_over(part, round->look);
-	server_note(registry, server, false);
+	server_note(registry, part, 0);
 	if (ret == 0 && missing)
 		ret = server_lost_some(registry, server);
 
@@ -422,18 +461,19 @@ static void part_end(struct round *round, struct part *part)
 	if (ret == 0) {
 		ret = part_judge(round, part);
 		if (ret < 0)
-			round_fail(round, ret);
+			beest_request_spoil(part->request, ret);
 	}
 	if (ret == 0)
 		return;
 
 	round->ret = ret;
+	memcpy(round->why, part->request->why, sizeof(part->request->why));
 	beest_lease_done(registry->leases, &part->plan, ret, false, NULL, part->number);
 	for (i = 0; i < look->count; i++)
 		if (look->wants[i].server == part->plan.server &&
 		    (!part->answered || !look->wants[i].key))
 			look->wants[i].failed = true;
-	server_note(registry, part->plan.server, true);
+	server_note(registry, part, ret);
 }
 
 /* The same once more, over a new connection. */
@@ -471,10 +511,8 @@ static void part_mend(struct round *round, struct part *part)
 			ret = beest_fail(ENOBUFS, "server %s loses at once what it stores",
 					 beest_kv_text(registry->kv, request->server));
 	}
-	if (ret < 0) {
-		request->ret = ret;
-		round_fail(round, ret);
-	}
+	if (ret < 0)
+		beest_request_spoil(request, ret);
 }
 
 /* All requests work at once. */
@@ -495,8 +533,7 @@ static int round_run(struct round *round)
 	if (ret < 0)
 		return ret;
 
-	if (beest_kv_run(registry->kv, round->requests, round->count, round->look->deadline) < 0)
-		snprintf(round->why, sizeof(round->why), "%s", beest_error_text());
+	beest_kv_run(registry->kv, round->requests, round->count, round->look->deadline);
 	for (i = 0; i < round->count; i++) {
 		part_mend(round, &round->parts[i]);
 		part_end(round, &round->parts[i]);
@@ -526,8 +563,6 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 	}
 	if (ret == 0 && round.count)
 		ret = round_run(&round);
-	if (ret < 0)
-		round_fail(&round, ret);
 	for (i = 0; i < round.count; i++) {
 		if (ret < 0)
 			beest_lease_done(registry->leases, &round.parts[i].plan, ret, false, NULL,
@@ -537,7 +572,7 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 	free(round.parts);
 	free(round.requests);
 
-	return round.ret < 0 ? beest_fail(-round.ret, "%s", round.why) : 0;
+	return round.ret < 0 ? beest_fail(-round.ret, "%s", round.why) : ret;
 }
 
 void beest_look_degraded(struct beest_registry *registry)

@@ -46,6 +46,10 @@ struct beest_registry_config {
 /* What is known of one server. */
 struct beest_registry_server {
 	struct beest_epoch epoch;
+	int failure;			/* at the last look; 0: it has answered */
+	int64_t answered;		/* when it did so last */
+	uint64_t answered_by, failed_by;	/* which request was the last to; 0: none */
+	char why[BEEST_KV_WHY];		/* it failed last */
 	int64_t away_until, away_pause;	/* what nobody waits for is not sent before that */
 	int64_t checked;		/* when leases were looked at in turn */
 	int64_t probed;			/* when it was asked for its evictions */

@@ -151,11 +151,12 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			  differences[differs].what, differences[differs].remedy);
 }
 
-void beest_serverlist_suspicion(struct beest_registry *registry, char *text, size_t size)
+void beest_serverlist_suspicion(struct beest_registry *registry, struct beest_text *text)
 {
 	const char *suspicion = registry->serverlist.suspicion;
 
 	pthread_mutex_lock(&registry->lock);
-	snprintf(text, size, "%s%s", suspicion[0] ? "; " : "", suspicion);
+	if (*suspicion)
+		beest_text_item(text, "%s", suspicion);
 	pthread_mutex_unlock(&registry->lock);
 }

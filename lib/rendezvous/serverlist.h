@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/text.h"
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/record.h"
 
@@ -32,7 +33,7 @@ struct beest_serverlist {
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			   const struct beest_kv_value *value);
 
-/* For the sentence of a timeout: "; rank 1 ... had another list of servers", or "". */
-void beest_serverlist_suspicion(struct beest_registry *registry, char *text, size_t size);
+/* For the sentence of a timeout: "; rank 1 ... had another list of servers", or nothing. */
+void beest_serverlist_suspicion(struct beest_registry *registry, struct beest_text *text);
 
 #endif

@@ -42,13 +42,9 @@ struct waiting {
 	size_t turn;			/* where asking again goes on */
 	bool watching;
 	bool progress;
+	bool failing;			/* a server that is needed, at the last look */
 	uint8_t news[BEEST_EPOCH_SIZE];
 	bool has_news;
-
-	bool answered;			/* the servers, at some look */
-	int failure;			/* of a server at the last look */
-	unsigned int failures;
-	char why[BEEST_ERROR_SIZE];
 };
 
 /* ------------------------------------------------------------------ begin and end --- */
@@ -60,13 +56,12 @@ static int waiting_start(struct waiting *w)
 			 wait->own_count;
 	struct beest_wait_get *get;
 
+	wait->expired = false;
 	wait->began = beest_clock_now();
+	wait->since = __atomic_load_n(&w->registry->requests, __ATOMIC_RELAXED);
 	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
 	w->watch_at = wait->began + w->watch_pause;
-	w->deadline = wait->deadline;
-	if (!w->deadline)
-		w->deadline = w->registry->timeout < INT64_MAX - wait->began ?
-			      wait->began + w->registry->timeout : INT64_MAX;
+	w->deadline = beest_registry_deadline(w->registry, wait->deadline);
 	w->wants = calloc(room + 1, sizeof(*w->wants));
 	w->get_of = calloc(room + 1, sizeof(*w->get_of));
 	if (!w->wants || !w->get_of)
@@ -74,8 +69,7 @@ static int waiting_start(struct waiting *w)
 
 	for (i = 0; i < wait->count; i++) {
 		get = &wait->gets[i];
-		get->server = beest_kv_server_of(w->registry->kv, get->placed_as ?
-						 get->placed_as : get->key);
+		get->server = beest_kv_server_of(w->registry->kv, get->key);
 		get->got = get->given_up = false;
 		get->seen = 0;
 		get->trouble[0] = '\0';
@@ -169,15 +163,6 @@ static void get_note(struct beest_wait_get *get, int seen, const char *trouble)
 	snprintf(get->trouble, sizeof(get->trouble), "%s", trouble);
 }
 
-/* A living peer may still replace it, so this does not end the wait. */
-static void get_refuse(struct waiting *w, struct beest_wait_get *get, int ret)
-{
-	if (get->seen != ret && w->deadline != HARTEBEEST_ONCE)
-		beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s", get->key,
-			  beest_error_text());
-	get_note(get, ret, beest_error_text());
-}
-
 /* 0, or what ends the wait. */
 static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		     const struct beest_kv_value *value)
@@ -192,8 +177,11 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		return 0;
 	}
 	ret = beest_record_decode(value->bytes, value->size, get->kind, get->key, &record);
-	if (ret < 0) {
-		get_refuse(w, get, ret);
+	if (ret < 0) {			/* a living peer may still replace it */
+		if (get->seen != ret && w->deadline != HARTEBEEST_ONCE)
+			beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
+				  get->key, beest_error_text());
+		get_note(get, ret, beest_error_text());
 		return 0;
 	}
 
@@ -205,10 +193,8 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		return ret;
 	get->got = ret > 0;
 	w->progress |= get->got && !had;
-	if (!get->got) {
-		get->seen = 1;
-		get->trouble[0] = '\0';
-	}
+	if (!get->got)
+		get_note(get, 1, "");
 
 	return 0;
 }
@@ -313,60 +299,34 @@ static bool all_there(const struct waiting *w)
 	return true;
 }
 
-/*
- * The last look gets less time than others, so its silence proves nothing about a server
- * that answered before.
- */
-static bool is_cut_short(const struct waiting *w, int failure, int64_t time)
-{
-	return failure == -EHOSTDOWN && w->answered && time < BEEST_CLOCK_LOOK;
-}
-
-static void note_failure(struct waiting *w, int failure)
-{
-	w->failure = failure;
-	snprintf(w->why, sizeof(w->why), "%s", beest_error_text());
-	if (w->failures++ == 0 && w->deadline != HARTEBEEST_ONCE)
-		beest_log(w->registry->log, BEEST_LOG_WARN, "%s; trying again%s%s", w->why,
-			  w->deadline == INT64_MAX ? "" : " for up to ",
-			  w->deadline == INT64_MAX ? "" : BEEST_SPAN(beest_clock_left(w->deadline)));
-}
-
-static void note_answer(struct waiting *w)
-{
-	if (w->failure < 0)
-		beest_log(w->registry->log, BEEST_LOG_INFO, "the servers answer again");
-	w->answered = true;
-	w->failure = 0;
-	w->failures = 0;
-}
-
 /* Did any server that somebody waits for stay silent? */
 static bool needed_failed(const struct waiting *w)
 {
 	size_t i;
 
-	for (i = 0; i < w->asked; i++)
-		if (w->wants[i].failed)
-			return true;
-
-	for (i = w->watched_end; i < w->count; i++)
-		if (w->wants[i].failed)
+	for (i = 0; i < w->count; i++)
+		if (w->wants[i].failed && (i < w->asked || i >= w->watched_end))
 			return true;
 
 	return false;
 }
 
-static void note_look(struct waiting *w, int ret, int64_t time)
+/* What failed is told once, and that it has ended. */
+static void note_look(struct waiting *w, int ret)
 {
-	if (ret == 0)
-		note_answer(w);
-	else if (!needed_failed(w))
+	const struct beest_log *log = w->registry->log;
+	const char *left = w->deadline == INT64_MAX ? "" :
+			   BEEST_SPAN(beest_clock_left(w->deadline));
+	bool failing = ret < 0 && needed_failed(w);
+
+	if (ret < 0 && !failing)
 		beest_look_degraded(w->registry);
-	else if (!is_cut_short(w, ret, time))
-		note_failure(w, ret);
-	if (ret < 0 && !needed_failed(w))
-		note_answer(w);
+	if (failing && !w->failing && w->deadline != HARTEBEEST_ONCE)
+		beest_log(log, BEEST_LOG_WARN, "%s; trying again%s%s", beest_error_text(),
+			  *left ? " for up to " : "", left);
+	if (!failing && w->failing)
+		beest_log(log, BEEST_LOG_INFO, "the servers answer again");
+	w->failing = failing;
 }
 
 /* 1: all is there; 0: not yet. */
@@ -396,7 +356,6 @@ static void watch_again(struct waiting *w)
 
 static int wait_look(struct waiting *w)
 {
-	int64_t time = beest_clock_left(w->deadline);
 	struct beest_look look = {
 		.extras = w->wait->extras,
 		.extra_count = w->wait->extra_count,
@@ -416,7 +375,7 @@ static int wait_look(struct waiting *w)
 		return ret;
 	}
 
-	note_look(w, ret, time);
+	note_look(w, ret);
 	ret = wait_judge(w);
 	beest_look_free(w->wants, w->count);
 
@@ -425,66 +384,104 @@ static int wait_look(struct waiting *w)
 
 /* ------------------------------------------------------------- what did not come --- */
 
-void beest_wait_say(const struct beest_wait_get *get, char *text, size_t size)
+int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,
+		   const struct beest_wait_get *get, char *text, size_t size)
 {
 	const char *word = beest_record_word(get->kind);
+	int ret;
 
-	if (!get->seen)
-		snprintf(text, size, "no %s '%s' (key %s) was published", word, get->name, get->key);
-	else
+	ret = beest_look_failure(registry, get->server, wait->since, text, size);
+	if (ret < 0)
+		return ret;
+
+	if (get->seen < 0)
+		snprintf(text, size, "%s '%s' (key %s): %s", word, get->name, get->key, get->trouble);
+	else if (get->seen)
 		snprintf(text, size, "%s '%s' (key %s) was published, but %s", word, get->name,
 			 get->key, get->unmet ? get->unmet : "is not accepted");
+	else
+		snprintf(text, size, "no %s '%s' (key %s) was published", word, get->name, get->key);
+
+	return get->seen < 0 ? get->seen :
+	       wait->deadline == HARTEBEEST_ONCE ? -EAGAIN : -ETIMEDOUT;
 }
 
-static void get_say(struct beest_text *text, const struct beest_wait_get *get)
-{
-	char said[BEEST_ERROR_SIZE];
-
-	beest_wait_say(get, said, sizeof(said));
-	beest_text_add(text, "%s%s", text->used ? ", " : "", said);
-}
-
-/* The absent first: a record that is there and not accepted often waits for them. */
-static int wait_expired(struct waiting *w)
+/* What a server that is needed does not answer is the reason for all else. */
+static int server_failure(const struct waiting *w, char why[BEEST_ERROR_SIZE])
 {
 	const struct beest_wait *wait = w->wait;
-	const bool once = w->deadline == HARTEBEEST_ONCE;
-	const char *span = BEEST_SPAN(w->deadline > wait->began ?
-				      w->deadline - wait->began : 0);
+	size_t i, server;
+	int ret = 0;
+
+	for (i = 0; i < wait->count + wait->own_count && ret == 0; i++) {
+		if (i < wait->count ? wait->gets[i].got : own_is_stored(w, i - wait->count))
+			continue;
+		server = i < wait->count ? wait->gets[i].server :
+			 beest_kv_server_of(w->registry->kv, wait->own_keys[i - wait->count]);
+		ret = beest_look_failure(w->registry, server, wait->since, why, BEEST_ERROR_SIZE);
+	}
+
+	return ret;
+}
+
+/* What else may be the reason why nothing came. */
+static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
+			   struct beest_text *text)
+{
+	struct beest_registry *registry = w->registry;
+	size_t server = first ? first->server : 0;
+	char said[BEEST_ERROR_SIZE];
+
+	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
+	if (beest_look_failed(registry, server, w->wait->since, said, sizeof(said)))
+		beest_text_item(text, "before that: %s", said);
+	beest_serverlist_suspicion(registry, text);
+	if (first && first->seen == 0)
+		beest_text_item(text, "HARTEBEEST_JOB (here %s) and the servers must be the same on "
+				"both sides", strcmp(registry->job, "-") ? registry->job : "not set");
+}
+
+/*
+ * First the absent, then what is not accepted, which often waits for them, then what is no
+ * record.  The first one has the error.
+ */
+static int wait_expired(struct waiting *w)
+{
+	struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *get, *first = NULL;
-	char after[48] = "", list[700], suspicion[300];
-	struct beest_text text;
-	size_t i, pass, named = 0, more = 0;
+	char after[48] = "", why[BEEST_ERROR_SIZE], list[700], more[48] = "", rest[300];
+	int class, failed, ret = wait->deadline == HARTEBEEST_ONCE ? -EAGAIN : -ETIMEDOUT;
+	struct beest_text text, hints;
+	size_t i, missing = 0;
 
-	if (w->failure < 0)
-		return beest_fail(-w->failure, "%s%s%s%s", once ? "" : "tried for ",
-				  once ? "" : span, once ? "" : ": ", w->why);
+	wait->expired = true;
+	if (w->deadline != HARTEBEEST_ONCE)
+		snprintf(after, sizeof(after), "%s", BEEST_SPAN(w->deadline > wait->began ?
+			 w->deadline - wait->began : 0));
+	failed = server_failure(w, why);
+	if (failed < 0)
+		return beest_fail(-failed, "%s%s%s%s", *after ? "tried for " : "", after,
+				  *after ? ": " : "", why);
 
-	if (!once)
-		snprintf(after, sizeof(after), "after %s: ", span);
 	beest_text_start(&text, list, sizeof(list));
-	for (pass = 0; pass < 2; pass++)
+	for (class = 0; class < 3; class++)
 		for (i = 0; i < wait->count; i++) {
 			get = &wait->gets[i];
-			if (get->got || (get->seen != 0) != (pass == 1))
+			if (get->got || class != (get->seen < 0 ? 2 : get->seen))
 				continue;
-			if (get->seen < 0)
-				return beest_fail(-get->seen, "%s%s '%s' (key %s): %s", after,
-						  beest_record_word(get->kind), get->name, get->key,
-						  get->trouble);
+			failed = beest_wait_say(w->registry, wait, get, why, sizeof(why));
+			ret = first ? ret : failed;
 			first = first ? first : get;
-			if (named++ < NAMED_MAX)
-				get_say(&text, get);
-			else
-				more++;
+			if (missing++ < NAMED_MAX)
+				beest_text_add(&text, "%s%s", missing > 1 ? ", " : "", why);
 		}
-	if (more)
-		beest_text_add(&text, " and %zu more", more);
-	beest_serverlist_suspicion(w->registry, suspicion, sizeof(suspicion));
+	if (missing > NAMED_MAX)
+		snprintf(more, sizeof(more), " and %zu more", missing - NAMED_MAX);
+	beest_text_start(&hints, rest, sizeof(rest));
+	suspicions_say(w, first, &hints);
 
-	return beest_fail(once ? EAGAIN : ETIMEDOUT, "%s%s; server %s answers%s", after,
-			  first ? list : "not all that this end says is stored",
-			  beest_kv_text(w->registry->kv, first ? first->server : 0), suspicion);
+	return beest_fail(-ret, "%s%s%s%s%s; %s", *after ? "after " : "", after, *after ? ": " : "",
+			  first ? list : "not all that this end says is stored", more, rest);
 }
 
 static bool wait_pause(struct waiting *w)

@@ -24,7 +24,6 @@ struct beest_wait_get {
 	int (*see)(void *data, const struct beest_record *record);
 	void *data;
 	const char *unmet;		/* what it "is" when not accepted, for the sentence */
-	const char *placed_as;		/* the key that chooses the server; NULL: key */
 	bool recheck;			/* asked again in turn, after it came */
 
 	/* Whose leaving ends the wait; see() sets it when it knows. */
@@ -64,19 +63,25 @@ struct beest_wait {
 
 	bool hurry;			/* set by see() or each(): no pause before the next look */
 
-	int64_t began;			/* kept by the wait */
+	/* kept by the wait */
+	int64_t began;
+	uint64_t since;			/* the number of the last request before it */
+	bool expired;			/* nothing ended it but the deadline */
 };
 
 /*
  * -ETIMEDOUT, or -EAGAIN where HARTEBEEST_ONCE was asked for, names what did not come and
- * what is known of it; -EADDRINUSE: another
- * process has this rank; -EPROTO: others name other servers or ranks; -ESHUTDOWN,
- * -ECONNABORTED: who is waited for has left or failed; else what see(), each(), the
- * decoder (-EBADMSG, -EPROTONOSUPPORT) or the server said last.
+ * what is known of it; -EADDRINUSE: another process has this rank; -EPROTO: others name
+ * other servers or ranks; -ESHUTDOWN, -ECONNABORTED: who is waited for has left or failed;
+ * else what see(), each(), the decoder (-EBADMSG, -EPROTONOSUPPORT) or the server said last.
  */
 int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait);
 
-/* What is known of one that did not come: "no qp 'b' (key ...) was published". */
-void beest_wait_say(const struct beest_wait_get *get, char *text, size_t size);
+/*
+ * What is known of one that did not come within a wait that has expired: "no qp 'b' (key
+ * ...) was published".  Returns the error of this one alone.
+ */
+int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,
+		   const struct beest_wait_get *get, char *text, size_t size);
 
 #endif

@@ -246,6 +246,23 @@ static void a_peer_that_is_missing(void **state)
 	assert_peer(&party[1], to(1, 2), &party[2], to(2, 1));
 }
 
+/* What another program left under one key is the reason of one pair alone. */
+static void a_record_that_is_none(void **state)
+{
+	(void)state;
+	mesh(3);
+	fake_kv_put(fake_kv_server("a:1"), "hb1/job/qp/1/0", "no record", 9, 0);
+	party[0].deadline = crew_now() + 3 * BEEST_SECOND;
+	crew_start(party_connect, &party[0]);
+	registry_run();
+	assert_int_equal(party[0].pairs[to(0, 1)].result, -EBADMSG);
+	assert_string_equal(party[0].pairs[to(0, 1)].reason, "qp '1/0' (key hb1/job/qp/1/0): 9 "
+			    "bytes are too few for a record");
+	assert_int_equal(party[0].pairs[to(0, 2)].result, -ETIMEDOUT);
+	assert_string_equal(party[0].pairs[to(0, 2)].reason,
+			    "no qp '2/0' (key hb1/job/qp/2/0) was published");
+}
+
 static void published_but_not_connected(void **state)
 {
 	(void)state;
@@ -588,6 +605,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_mesh, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stencil, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_record_that_is_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, teardown),

@@ -82,6 +82,8 @@ static int wait_for(size_t count, int64_t deadline, bool once)
 	return beest_wait_run(one, &wait);
 }
 
+#define HINT "; HARTEBEEST_JOB (here job) and the servers must be the same on both sides"
+
 /* ----------------------------------------------------------------------- deadlines --- */
 
 static void what_is_there(void **state)
@@ -107,7 +109,7 @@ static void the_preset_one(void **state)
 	began = registry_stage.now;
 	assert_int_equal(wait_for(1, 0, false), -ETIMEDOUT);
 	assert_error_is("after 3 s: no qp 'n0' (key hb1/job/qp/n0) was published; "
-			"server a:1 answers");
+			"server a:1 answers" HINT);
 	assert_in_range(registry_stage.now - began, 3 * BEEST_SECOND, 3 * BEEST_SECOND + BEEST_MS);
 }
 
@@ -171,12 +173,80 @@ static void absent_first_and_refused_last(void **state)
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(2, soon, false), -ETIMEDOUT);
 	assert_error_is("after 1 s: no qp 'n1' (key hb1/job/qp/n1) was published, qp 'n0' (key "
-			"hb1/job/qp/n0) was published, but has not connected; server a:1 answers");
+			"hb1/job/qp/n0) was published, but has not connected; server a:1 answers" HINT);
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(9, soon, false), -ETIMEDOUT);
 	assert_error_has("no qp 'n1' (key hb1/job/qp/n1) was published, no qp 'n2' (key "
 			 "hb1/job/qp/n2) was published, no qp 'n3' (key hb1/job/qp/n3) was "
 			 "published and 6 more; server");
+}
+
+/* A limit of connections that was met before may be what keeps the peer away. */
+static void a_server_that_answers_again(void **state)
+{
+	(void)state;
+	make();
+	publish(one, 1);
+	fake_kv_fail(FAKE_KV_REQUEST, 2, EUSERS, FAKE_KV_REFUSED);
+	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
+	assert_int_equal(fake_kv.fired, 1);
+	assert_error_has("after 2 s: no qp 'n0' (key hb1/job/qp/n0) was published; server a:1 "
+			 "answers; before that: server a:1");
+	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
+	assert_null(strstr(beest_error_text(), "before that"));
+}
+
+/* What is no record, and a server that is silent, are the reason of those alone. */
+static void each_has_its_own_reason(void **state)
+{
+	struct beest_wait wait = { .gets = gets, .count = 3 };
+	char text[256];
+
+	(void)state;
+	make();
+	fake_kv_put(server, keys[1], "no record", 9, 0);
+	publish(two, 2);
+	verdict[2] = 0;
+	wait.deadline = beest_clock_deadline(BEEST_SECOND);
+	assert_int_equal(beest_wait_run(one, &wait), -ETIMEDOUT);
+	assert_error_has("after 1 s: no qp 'n0' (key hb1/job/qp/n0) was published, qp 'n2' (key "
+			 "hb1/job/qp/n2) was published, but is not accepted, qp 'n1' (key "
+			 "hb1/job/qp/n1): 9 bytes are too few for a record; server a:1 answers");
+	assert_true(wait.expired);
+	assert_int_equal(beest_wait_say(one, &wait, &gets[0], text, sizeof(text)), -ETIMEDOUT);
+	assert_string_equal(text, "no qp 'n0' (key hb1/job/qp/n0) was published");
+	assert_int_equal(beest_wait_say(one, &wait, &gets[1], text, sizeof(text)), -EBADMSG);
+	assert_int_equal(beest_wait_say(one, &wait, &gets[2], text, sizeof(text)), -ETIMEDOUT);
+}
+
+static void one_server_of_two_is_silent(void **state)
+{
+	struct beest_wait wait = { .gets = gets, .count = GETS };
+	struct fake_kv_server *silent = fake_kv_server("b:1");
+	char text[256];
+	size_t i, of_silent = 0;
+	int ret;
+
+	(void)state;
+	registry_stage.servers = "a:1 b:1";
+	make();
+	publish(one, 0);
+	silent->error = EHOSTDOWN;
+	wait.deadline = beest_clock_deadline(2 * BEEST_SECOND);
+	assert_int_equal(beest_wait_run(one, &wait), -EHOSTDOWN);
+	assert_error_has("tried for 2 s: server b:1");
+	for (i = 1; i < GETS; i++) {
+		ret = beest_wait_say(one, &wait, &gets[i], text, sizeof(text));
+		if (registry_home(one, BEEST_KIND_QP, names[i]) == silent) {
+			assert_int_equal(ret, -EHOSTDOWN);
+			assert_non_null(strstr(text, "server b:1"));
+			of_silent++;
+		} else {
+			assert_int_equal(ret, -ETIMEDOUT);
+			assert_null(strstr(text, "server"));
+		}
+	}
+	assert_in_range(of_silent, 5, GETS - 5);
 }
 
 /* A living peer may still replace what is not well formed. */
@@ -604,6 +674,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_server_that_is_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(absent_first_and_refused_last, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_server_that_answers_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_has_its_own_reason, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_server_of_two_is_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_record, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_see_refuses, setup, teardown),
 		cmocka_unit_test_setup_teardown(eight_in_turn, setup, teardown),
