@@ -202,7 +202,7 @@ static int library_open(struct bench_rank *rank)
 	if (ret == 0)
 		ret = hartebeest_pd_create(rank->own, "pd", &live->pd);
 	if (ret == 0)
-		ret = hartebeest_cq_create(rank->own, "cq", queue_depth(rank), &live->cq);
+		ret = hartebeest_cq_create(rank->own, "cq", queue_depth(rank), 0, &live->cq);
 	if (ret == 0)
 		ret = hartebeest_mr_register(rank->own, "mr", "pd", live->buffer, size, ACCESS,
 					     &live->mr);

@@ -155,7 +155,7 @@ static int library_open(struct bench_rank *rank)
 	if (ret == 0)
 		ret = ours_result(rank, hartebeest_pd_create(rank->own, "pd", NULL));
 	if (ret == 0)
-		ret = ours_result(rank, hartebeest_cq_create(rank->own, "cq", 4096, NULL));
+		ret = ours_result(rank, hartebeest_cq_create(rank->own, "cq", 4096, 0, NULL));
 	if (ret == 0)
 		ret = ours_result(rank, hartebeest_mr_create(rank->own, "mr", "pd", REGION, ACCESS,
 							     &mr));

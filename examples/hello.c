@@ -23,7 +23,7 @@ int main(void)
 	TRY(hartebeest_rank(hb));
 	const char *me = hartebeest_rank(hb) ? "b" : "a", *peer = hartebeest_rank(hb) ? "a" : "b";
 	TRY(hartebeest_pd_create(hb, "pd", NULL));
-	TRY(hartebeest_cq_create(hb, "cq", 0, &cq));
+	TRY(hartebeest_cq_create(hb, "cq", 0, 0, &cq));
 	TRY(hartebeest_mr_create(hb, "mr", "pd", 4096, access, &mr));
 	TRY(hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp));
 	pair.qp = "qp", pair.key = me, pair.peer_key = peer;

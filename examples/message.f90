@@ -27,7 +27,7 @@ program message
   end if
   call check(hartebeest_barrier(hb, hartebeest_c_string('read'), hartebeest_preset))
   print '(a, i0, a, i0, a, 3f4.1)', 'rank ', rank, ' of ', hartebeest_size(hb), ':', values
-  call hartebeest_close(hb)
+  call check(hartebeest_close(hb))
 
 contains
 

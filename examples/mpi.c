@@ -80,7 +80,7 @@ static int ring(struct hartebeest_context *hb)
 	snprintf(next_in, sizeof(next_in), "in-of-%d", next);
 	snprintf(previous_out, sizeof(previous_out), "out-of-%d", previous);
 	try(hartebeest_pd_create(hb, "pd", NULL));
-	try(hartebeest_cq_create(hb, "cq", 0, &cq));
+	try(hartebeest_cq_create(hb, "cq", 0, 0, &cq));
 	try(hartebeest_mr_create(hb, "mr", "pd", 4096, ACCESS, &mr));
 	prepare(hb, &pairs[0], "out", out, next_in);
 	prepare(hb, &pairs[1], "in", in, previous_out);

@@ -92,7 +92,7 @@ static void create(void)
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
-	try(hartebeest_cq_create(self.hb, "cq", 0, &self.cq));
+	try(hartebeest_cq_create(self.hb, "cq", 0, 0, &self.cq));
 	try(hartebeest_mr_create(self.hb, "mr", "pd", BUFFER, access, &self.mr));
 	try(hartebeest_qp_create(self.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &self.qp));
 	try(hartebeest_qp_refill_set(self.hb, "qp", post_receive, NULL));

@@ -2,7 +2,8 @@
 /*
  * hartebeest-post.h - post and poll, inline
  *
- * Thin helpers over ibv_post_send(3), ibv_post_recv(3) and ibv_poll_cq(3): no
+ * Thin helpers over ibv_post_send(3), ibv_post_recv(3), ibv_post_srq_recv(3) and
+ * ibv_poll_cq(3): no
  * look-up, no lock, no log, no allocation, and nothing of a hartebeest context.
  * They work on any queue pair, however it was connected.
  *
@@ -230,6 +231,26 @@ HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 	wr.sg_list = &sge;
 	wr.num_sge = length ? 1 : 0;
 	ret = ibv_post_recv(qp, &wr, &bad);
+	return ret > 0 ? -ret : ret;
+}
+
+/* The same into a shared receive queue (hartebeest_srq_create(3)), in whatever state. */
+HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
+					       uint32_t length, uint32_t lkey,
+					       uint64_t wr_id)
+{
+	struct ibv_recv_wr wr, *bad;
+	struct ibv_sge sge;
+	int ret;
+
+	sge.addr = (uintptr_t)local;
+	sge.length = length;
+	sge.lkey = lkey;
+	wr.wr_id = wr_id;
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.num_sge = length ? 1 : 0;
+	ret = ibv_post_srq_recv(srq, &wr, &bad);
 	return ret > 0 ? -ret : ret;
 }
 

@@ -59,10 +59,11 @@ module hartebeest
        integer(c_int) :: hartebeest_open
      end function hartebeest_open
 
-     subroutine hartebeest_close(hb) bind(c)
-       import :: c_ptr
+     function hartebeest_close(hb) bind(c)
+       import :: c_int, c_ptr
        type(c_ptr), value :: hb
-     end subroutine hartebeest_close
+       integer(c_int) :: hartebeest_close
+     end function hartebeest_close
 
      function hartebeest_error() bind(c)
        import :: c_ptr
@@ -89,11 +90,13 @@ module hartebeest
        integer(c_int) :: hartebeest_pd_create
      end function hartebeest_pd_create
 
-     function hartebeest_cq_create(hb, name, depth, cq) bind(c)
-       import :: c_char, c_int, c_ptr
+     ! flags: 0, or 1 for a channel of the queue's own
+     function hartebeest_cq_create(hb, name, depth, flags, cq) bind(c)
+       import :: c_char, c_int, c_int32_t, c_ptr
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        integer(c_int), value :: depth
+       integer(c_int32_t), value :: flags
        type(c_ptr), intent(out) :: cq
        integer(c_int) :: hartebeest_cq_create
      end function hartebeest_cq_create

@@ -102,9 +102,16 @@ int hartebeest_open(struct hartebeest_context **hbp, const char *const *options)
  * stay until their time to live ends, since a peer may be about to read them.  Waits
  * about a second at most for a server that does not answer.
  *
+ * Returns 0, or -EBUSY when something that the program made itself still stands on an
+ * object of the context.  The context is gone all the same, but such objects, which the
+ * sentence and a line of the log name, and the device stay open until the process ends:
+ * the program may still use and destroy its own.  What was made on nothing but the
+ * struct ibv_context of hartebeest_verbs() is not known here: destroy it before, or adopt
+ * it (hartebeest_pd_adopt()).
+ *
  * Since: 0.1
  */
-void hartebeest_close(struct hartebeest_context *hb);
+int hartebeest_close(struct hartebeest_context *hb);
 
 /**
  * hartebeest_error() - the calling thread's last failure, as a sentence
@@ -322,26 +329,89 @@ int hartebeest_pd_create(struct hartebeest_context *hb, const char *name,
 /* Returns 0 or -ENOENT.  Since: 0.1 */
 int hartebeest_pd_get(struct hartebeest_context *hb, const char *name, struct ibv_pd **pd);
 
-/* Returns 0, -ENOENT, or -EBUSY while regions or queue pairs stand on it.  Since: 0.1 */
+/* Returns 0, -ENOENT, or -EBUSY while something stands on it.  Since: 0.1 */
 int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name);
+
+/* A completion channel that serves this queue alone: for hartebeest_cq_wait(). */
+#define HARTEBEEST_CQ_CHANNEL 1u
 
 /**
  * hartebeest_cq_create() - create a completion queue
  * @depth: entries; 0: the option cq_attr.cq_depth; cut to what the device can do
+ * @flags: 0 or HARTEBEEST_CQ_CHANNEL
  * @cq:    may be NULL; owned by the context; cq->cqe is what was granted
  *
- * Returns 0, -EEXIST, or the errno of ibv_create_cq(3).
+ * Returns 0, -EEXIST, or the errno of ibv_create_cq(3) or ibv_create_comp_channel(3).
  *
  * Since: 0.1
  */
 int hartebeest_cq_create(struct hartebeest_context *hb, const char *name, int depth,
-			 struct ibv_cq **cq);
+			 uint32_t flags, struct ibv_cq **cq);
 
 /* Returns 0 or -ENOENT.  Since: 0.1 */
 int hartebeest_cq_get(struct hartebeest_context *hb, const char *name, struct ibv_cq **cq);
 
 /* Returns 0, -ENOENT, or -EBUSY while a queue pair uses it.  Since: 0.1 */
 int hartebeest_cq_destroy(struct hartebeest_context *hb, const char *name);
+
+/**
+ * hartebeest_cq_fd() - a file descriptor for poll(2) and epoll(7)
+ *
+ * Readable once something completed after hartebeest_cq_wait() found the queue empty.
+ * Owned by the context; nothing but waiting may be done with it.
+ *
+ * Returns it, -ENOENT, or -ENODATA (made without HARTEBEEST_CQ_CHANNEL; adopted).
+ *
+ * Since: 0.1
+ */
+int hartebeest_cq_fd(struct hartebeest_context *hb, const char *name);
+
+/**
+ * hartebeest_cq_wait() - take completions, and sleep until there are some
+ * @cq:       made with HARTEBEEST_CQ_CHANNEL
+ * @count:    room in @wc, at least 1
+ * @wc:       receives the completions
+ * @deadline: of hartebeest_clock(); 0: exchange.timeout from now; HARTEBEEST_ONCE: does not
+ *            wait
+ *
+ * Arms the queue, reads its events and acknowledges them.  -EAGAIN and -ETIMEDOUT say
+ * that the queue is empty and armed: the next completion makes hartebeest_cq_fd()
+ * readable.  One thread at a time may wait for a queue.
+ *
+ * Returns how many were taken; -EAGAIN (HARTEBEEST_ONCE) or -ETIMEDOUT, without a line in
+ * the log; -ENODATA (no channel), -ENOENT (a queue that this context does not know), -EIO
+ * (the queue failed), or the errno of ibv_req_notify_cq(3).
+ *
+ * Since: 0.1
+ */
+int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *cq, int count,
+		       struct ibv_wc *wc, int64_t deadline);
+
+/* ------------------------------------------------- shared receive queue --- */
+
+/**
+ * hartebeest_srq_create() - create a receive queue that several queue pairs share
+ * @pd:      name of the protection domain
+ * @max_wr:  receives; 0: the option qp_init_attr.cap.max_recv_wr; cut to what the device can do
+ * @max_sge: elements of each; 0: the option qp_init_attr.cap.max_recv_sge; cut as well
+ * @srq:     may be NULL; owned by the context; for hartebeest_post_srq_recv(), and for
+ *           struct ibv_qp_init_attr of hartebeest_qp_create_attr()
+ *
+ * Receives that were posted to it stay when a queue pair is reset: its refill function is
+ * not called.
+ *
+ * Returns 0, -EEXIST, -ENOENT (no such PD), or the errno of ibv_create_srq(3).
+ *
+ * Since: 0.1
+ */
+int hartebeest_srq_create(struct hartebeest_context *hb, const char *name, const char *pd,
+			  uint32_t max_wr, uint32_t max_sge, struct ibv_srq **srq);
+
+/* Returns 0 or -ENOENT.  Since: 0.1 */
+int hartebeest_srq_get(struct hartebeest_context *hb, const char *name, struct ibv_srq **srq);
+
+/* Returns 0, -ENOENT, or -EBUSY while a queue pair uses it.  Since: 0.1 */
+int hartebeest_srq_destroy(struct hartebeest_context *hb, const char *name);
 
 /* ------------------------------------------------------ memory region --- */
 

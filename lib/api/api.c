@@ -28,6 +28,7 @@
 #include "lib/core/handshake.h"
 #include "lib/core/pairs.h"
 #include "lib/verbs/qp.h"
+#include "lib/verbs/srq.h"
 
 /* Last line of a function: the failure is complete here and nowhere below. */
 static int done(const struct hartebeest_context *hb, int ret)
@@ -122,6 +123,7 @@ static int check_deadline(const struct hartebeest_context *hb, const char *funct
 
 DEFINE_FIND(pd)
 DEFINE_FIND(cq)
+DEFINE_FIND(srq)
 DEFINE_FIND(mr)
 DEFINE_FIND(qp)
 
@@ -135,9 +137,9 @@ HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest_context **hbp,
 	return beest_context_open(hbp, options);
 }
 
-HARTEBEEST_EXPORT void hartebeest_close(struct hartebeest_context *hb)
+HARTEBEEST_EXPORT int hartebeest_close(struct hartebeest_context *hb)
 {
-	beest_context_close(hb);
+	return beest_context_close(hb);
 }
 
 HARTEBEEST_EXPORT const char *hartebeest_error(void)
@@ -343,7 +345,7 @@ HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest_context *hb, const
 }
 
 HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,
-					   int depth, struct ibv_cq **cq)
+					   int depth, uint32_t flags, struct ibv_cq **cq)
 {
 	const struct beest_device *device;
 	struct beest_cq *made;
@@ -352,9 +354,13 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 	if (depth < 0)
 		return done(hb, beest_fail(EINVAL, "a completion queue cannot have %d entries",
 					   depth));
+	if (flags & ~HARTEBEEST_CQ_CHANNEL)
+		return done(hb, beest_fail(EINVAL, "%s(): flags 0x%" PRIx32 " are not known",
+					   __func__, flags));
 	TRY(beest_context_name_available(hb, &beest_cq_kind, name));
 	TRY(beest_context_device(hb, &device));
-	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth, false, &made));
+	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth,
+			    flags & HARTEBEEST_CQ_CHANNEL, &made));
 	TRY(beest_context_add(hb, &beest_cq_kind, name, &made->node));
 	if (cq)
 		*cq = made->cq;
@@ -376,6 +382,84 @@ HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest_context *hb, const
 {
 	REQUIRE(hb, name);
 	return done(hb, beest_context_destroy(hb, &beest_cq_kind, name));
+}
+
+static int cq_require_channel(const struct beest_cq *cq)
+{
+	return cq->channel ? 0 : beest_fail(ENODATA, "completion queue '%s' has no channel: "
+					    "hartebeest_cq_create() makes one that is asked for "
+					    "HARTEBEEST_CQ_CHANNEL", cq->node.name);
+}
+
+HARTEBEEST_EXPORT int hartebeest_cq_fd(struct hartebeest_context *hb, const char *name)
+{
+	struct beest_cq *cq;
+
+	REQUIRE(hb, name);
+	TRY(find_cq(hb, name, &cq));
+	TRY(cq_require_channel(cq));
+	return cq->channel->fd;
+}
+
+HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *verbs,
+					 int count, struct ibv_wc *wc, int64_t deadline)
+{
+	struct beest_cq *cq;
+	int ret;
+
+	REQUIRE_WAIT(hb, verbs, wc);
+	if (count < 1)
+		return refuse_argument(hb, __func__, "count is below 1");
+	TRY(beest_context_cq(hb, verbs, &cq));
+	TRY(cq_require_channel(cq));
+	ret = beest_cq_wait(cq, count, wc, deadline ? deadline :
+			    beest_clock_deadline(hb->options.timeout), beest_context_interrupt,
+			    hb);
+	/* Nothing has happened: no line in the log. */
+	if (ret == -ETIMEDOUT)
+		return deadline == HARTEBEEST_ONCE ? -EAGAIN : ret;
+	return done(hb, ret);
+}
+
+/* ------------------------------------------------- shared receive queue --- */
+
+HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const char *name,
+					    const char *pd, uint32_t max_wr, uint32_t max_sge,
+					    struct ibv_srq **srq)
+{
+	const struct beest_qp_options *preset;
+	const struct beest_device *device;
+	struct beest_srq *made;
+	struct beest_pd *domain;
+
+	REQUIRE(hb, name, pd);
+	preset = &hb->options.qp[BEEST_RC];
+	TRY(beest_context_name_available(hb, &beest_srq_kind, name));
+	TRY(find_pd(hb, pd, &domain));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_srq_create(device, domain->pd, max_wr ? max_wr : (uint32_t)preset->max_recv_wr,
+			     max_sge ? max_sge : (uint32_t)preset->max_recv_sge, &made));
+	TRY(beest_context_add(hb, &beest_srq_kind, name, &made->node));
+	if (srq)
+		*srq = made->srq;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_srq_get(struct hartebeest_context *hb, const char *name,
+					 struct ibv_srq **srq)
+{
+	struct beest_srq *found;
+
+	REQUIRE(hb, name, srq);
+	TRY(find_srq(hb, name, &found));
+	*srq = found->srq;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_srq_destroy(struct hartebeest_context *hb, const char *name)
+{
+	REQUIRE(hb, name);
+	return done(hb, beest_context_destroy(hb, &beest_srq_kind, name));
 }
 
 /* ------------------------------------------------------- memory region --- */

@@ -358,7 +358,7 @@ HARTEBEEST_EXPORT bool hartebeest_create_basiccq(const char *cq)
 {
 	struct hartebeest_context *hb = default_context();
 
-	return hb && hartebeest_cq_create(hb, cq, 0, NULL) == 0;
+	return hb && hartebeest_cq_create(hb, cq, 0, 0, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp,

@@ -61,11 +61,35 @@ struct beest_node *beest_table_look(const struct beest_table *table,
 	return node;
 }
 
+/* The second half of the buckets. */
+static struct beest_node **holders_of(const struct beest_table *table, const void *handle)
+{
+	size_t hash = (size_t)beest_hash_fnv(BEEST_HASH_FNV, &handle, sizeof(handle));
+
+	return &table->buckets[table->size + (hash & (table->size - 1))];
+}
+
+struct beest_node *beest_table_holder(const struct beest_table *table, const void *handle)
+{
+	struct beest_node *node = NULL;
+
+	if (handle && table->size)
+		for (node = *holders_of(table, handle); node; node = node->holders)
+			if (node->handle == handle)
+				break;
+	return node;
+}
+
 static void chain_node(struct beest_table *table, struct beest_node *node)
 {
 	struct beest_node **bucket = bucket_of(table, node->hash);
 
 	node->chain = *bucket;
+	*bucket = node;
+	if (!node->handle)
+		return;
+	bucket = holders_of(table, node->handle);
+	node->holders = *bucket;
 	*bucket = node;
 }
 
@@ -83,6 +107,11 @@ static void unlink_node(struct beest_table *table, struct beest_node *node)
 	while (*at != node)
 		at = &(*at)->chain;
 	*at = node->chain;
+	if (node->handle) {
+		for (at = holders_of(table, node->handle); *at != node; at = &(*at)->holders)
+			;
+		*at = node->holders;
+	}
 	*link_to(table, node) = node->older;
 	if (node->older)
 		node->older->newer = node->newer;
@@ -102,7 +131,7 @@ static void link_node(struct beest_table *table, struct beest_node *node)
 static int table_grow(struct beest_table *table)
 {
 	size_t size = table->size ? 2 * table->size : FIRST_SIZE;
-	struct beest_node **buckets = calloc(size, sizeof(struct beest_node *));
+	struct beest_node **buckets = calloc(2 * size, sizeof(struct beest_node *));
 	struct beest_node *node;
 
 	if (!buckets)
@@ -195,16 +224,6 @@ int beest_table_destroy(struct beest_table *table, struct beest_node *node)
 	}
 	free(name);
 	return 0;
-}
-
-struct beest_node *beest_table_holder(const struct beest_table *table, const void *handle)
-{
-	struct beest_node *node;
-
-	for (node = table->newest; node; node = node->older)
-		if (node->handle && node->handle == handle)
-			break;
-	return node;
 }
 
 struct beest_node *beest_table_user(const struct beest_table *table, const void *handle)

@@ -28,7 +28,7 @@ struct beest_node {
 	const struct beest_kind *kind;
 	char *name;				/* owned by the table */
 	uint32_t hash;
-	struct beest_node *chain;		/* same bucket */
+	struct beest_node *chain, *holders;	/* same bucket, by name and by handle */
 	struct beest_node *older, *newer;	/* order of creation */
 
 	/* Set by whoever made the object.  Handles are compared and never followed. */
@@ -38,8 +38,8 @@ struct beest_node {
 };
 
 struct beest_table {
-	struct beest_node **buckets;
-	size_t size;				/* a power of two, or 0 */
+	struct beest_node **buckets;		/* by name, then by handle */
+	size_t size;				/* of each kind: a power of two, or 0 */
 	size_t count;
 	struct beest_node *newest;
 };
@@ -69,7 +69,7 @@ struct beest_node *beest_table_find(const struct beest_table *table,
 /* Removes @node and calls its destructor; a failure puts it back. */
 int beest_table_destroy(struct beest_table *table, struct beest_node *node);
 
-/* The newest object of this handle, or that needs this handle; NULL: none. */
+/* The newest object that has, or that needs, this handle; NULL: none. */
 struct beest_node *beest_table_holder(const struct beest_table *table, const void *handle);
 struct beest_node *beest_table_user(const struct beest_table *table, const void *handle);
 

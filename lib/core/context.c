@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "lib/core/context.h"
-#include "lib/verbs/cq.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/kv/login.h"
@@ -249,9 +248,9 @@ int beest_context_events(struct hartebeest_context *hb, struct beest_events **ev
 }
 
 /* A wait for a peer ends early when the local device can no longer reach it. */
-static int check_device(void *data)
+int beest_context_interrupt(void *context)
 {
-	struct hartebeest_context *hb = data;
+	struct hartebeest_context *hb = context;
 
 	if (!__atomic_load_n(&hb->device_open, __ATOMIC_ACQUIRE) ||
 	    !hb->options.device_events || hb->pid != getpid())
@@ -268,7 +267,7 @@ static int open_registry(struct hartebeest_context *hb)
 		.ranks = &hb->launch.participants,
 		.timeout = hb->options.timeout,
 		.ttl = hb->options.ttl,
-		.interrupt = check_device,
+		.interrupt = beest_context_interrupt,
 		.data = hb,
 		.log = &hb->log,
 	};
@@ -332,6 +331,22 @@ int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *k
 	*node = beest_table_find(&hb->objects, kind, name);
 	pthread_mutex_unlock(&hb->naming);
 	return *node ? 0 : -ENOENT;
+}
+
+int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
+		     struct beest_cq **cq)
+{
+	struct beest_node *node;
+
+	pthread_mutex_lock(&hb->naming);
+	node = beest_table_holder(&hb->objects, verbs);
+	pthread_mutex_unlock(&hb->naming);
+	if (!node || node->kind != &beest_cq_kind)
+		return beest_fail(ENOENT, "this completion queue is not one of the context: "
+				  "hartebeest_cq_create() makes one");
+
+	*cq = BEEST_CONTAINER(node, struct beest_cq, node);
+	return 0;
 }
 
 int beest_context_name_available(struct hartebeest_context *hb,

@@ -17,6 +17,7 @@
 #include "lib/core/handshake.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/registry.h"
+#include "lib/verbs/cq.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/event.h"
 #include "lib/verbs/port.h"
@@ -61,6 +62,9 @@ bool beest_context_has_device(struct hartebeest_context *hb);
 /* Its events, once it is open.  -EOPNOTSUPP: left to the program. */
 int beest_context_events(struct hartebeest_context *hb, struct beest_events **events);
 
+/* Why a wait has to end before its deadline; 0: it has not. */
+int beest_context_interrupt(void *context);
+
 /* The registry, opened at the first call.  -EDESTADDRREQ when no server is named. */
 int beest_context_registry(struct hartebeest_context *hb, struct beest_registry **registry);
 
@@ -74,6 +78,11 @@ struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb);
 /* Objects by name, under the lock. */
 int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node);
+
+/* The object around a completion queue of libibverbs; -ENOENT: not of this context. */
+int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
+		     struct beest_cq **cq);
+
 /* Asked before things are made: -EEXIST, or -EINVAL for an impossible name. */
 int beest_context_name_available(struct hartebeest_context *hb,
 				 const struct beest_kind *kind, const char *name);
@@ -82,10 +91,11 @@ int beest_context_name_available(struct hartebeest_context *hb,
 int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,
 		      const char *name, struct beest_node *node);
 
+int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
+			  const char *name);
+
 /* Under the lock, which the caller holds.  NULL: not of this context. */
 const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,
 						  uint32_t qp_num);
-int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
-			  const char *name);
 
 #endif

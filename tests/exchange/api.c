@@ -88,7 +88,7 @@ static int make(struct side *side, int rank, int type)
 	snprintf(side->peer, sizeof(side->peer), "%c/qp", 'a' + !rank);
 	return open_context(&side->hb, rank) ||
 	       hartebeest_pd_create(side->hb, "pd", NULL) ||
-	       hartebeest_cq_create(side->hb, "cq", 0, NULL) ||
+	       hartebeest_cq_create(side->hb, "cq", 0, 0, NULL) ||
 	       hartebeest_mr_create(side->hb, "mr", "pd", 4096, RW, &side->mr) ||
 	       hartebeest_qp_create(side->hb, "qp", "pd", type, "cq", "cq", &side->qp) ||
 	       hartebeest_qp_refill_set(side->hb, "qp", refill, side);

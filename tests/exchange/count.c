@@ -58,7 +58,7 @@ static void open_both(const char *job)
 		snprintf(rank, sizeof(rank), "job.rank=%d", i);
 		assert_int_equal(hartebeest_open(&hb[i], options), 0);
 		assert_int_equal(hartebeest_pd_create(hb[i], "pd", NULL), 0);
-		assert_int_equal(hartebeest_cq_create(hb[i], "cq", 0, NULL), 0);
+		assert_int_equal(hartebeest_cq_create(hb[i], "cq", 0, 0, NULL), 0);
 		assert_int_equal(hartebeest_mr_create(hb[i], "mr", "pd", 4096, ACCESS, NULL), 0);
 		assert_int_equal(hartebeest_qp_create(hb[i], "qp", "pd", IBV_QPT_RC, "cq", "cq",
 						      NULL), 0);

@@ -44,7 +44,7 @@ static void open_context(const char *more)
 	assert_int_equal(rank_open(&hb, &settings), 0);
 	hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, note, NULL);
 	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, NULL), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, NULL), 0);
 	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp), 0);
 }
 

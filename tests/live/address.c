@@ -144,7 +144,7 @@ static void make_end(struct end *end, int type)
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 	WORKS(hartebeest_pd_create(end->hb, "pd", NULL));
-	WORKS(hartebeest_cq_create(end->hb, "cq", 0, &end->cq));
+	WORKS(hartebeest_cq_create(end->hb, "cq", 0, 0, &end->cq));
 	WORKS(hartebeest_mr_create(end->hb, "mr", "pd", 2 * HALF, access, &end->mr));
 	WORKS(hartebeest_qp_create(end->hb, "qp", "pd", type, "cq", "cq", &end->qp));
 	WORKS(hartebeest_mr_publish(end->hb, "mr", end->me, 0));

@@ -37,7 +37,7 @@ static int bring_up_to_init(struct hartebeest_context *hb)
 
 	ret = hartebeest_pd_create(hb, "pd", NULL);
 	if (ret == 0)
-		ret = hartebeest_cq_create(hb, "cq", 0, NULL);
+		ret = hartebeest_cq_create(hb, "cq", 0, 0, NULL);
 	if (ret == 0)
 		ret = hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL);
 	return ret < 0 ? ret : hartebeest_qp_init(hb, "qp");

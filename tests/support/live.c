@@ -17,7 +17,7 @@ void live_open(struct live *live, int rank, int type, const char *const *options
 	snprintf(live->peer, sizeof(live->peer), "rank-%d", !rank);
 	EXPECT(hartebeest_open(&live->hb, options) == 0);
 	EXPECT(hartebeest_pd_create(live->hb, "pd", NULL) == 0);
-	EXPECT(hartebeest_cq_create(live->hb, "cq", 0, &live->cq) == 0);
+	EXPECT(hartebeest_cq_create(live->hb, "cq", 0, 0, &live->cq) == 0);
 	EXPECT(hartebeest_mr_create(live->hb, "mr", "pd", LIVE_BUFFER, LIVE_ACCESS,
 				    &live->mr) == 0);
 	EXPECT(hartebeest_qp_create(live->hb, "qp", "pd", type, "cq", "cq", &live->qp) == 0);

@@ -64,7 +64,7 @@ struct party_member *party_open(int slot, int rank, int size, const char *settin
 	fake_process++;
 	must(hartebeest_open(&member->hb, options));
 	must(hartebeest_pd_create(member->hb, "pd", NULL));
-	must(hartebeest_cq_create(member->hb, "cq", 0, NULL));
+	must(hartebeest_cq_create(member->hb, "cq", 0, 0, NULL));
 	for (i = 0; i < PARTY_REGIONS; i++)
 		must(hartebeest_mr_create(member->hb, region_names[i], "pd", 4096 * (i + 1), ACCESS,
 					  NULL));

@@ -73,7 +73,7 @@ static struct beest_qp *make_qp(struct hartebeest_context *from, int type)
 	struct beest_node *node;
 
 	assert_int_equal(hartebeest_pd_create(from, "pd", NULL), 0);
-	assert_int_equal(hartebeest_cq_create(from, "cq", 0, NULL), 0);
+	assert_int_equal(hartebeest_cq_create(from, "cq", 0, 0, NULL), 0);
 	assert_int_equal(hartebeest_qp_create(from, "qp", "pd", type, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_init(from, "qp"), 0);
 	assert_int_equal(beest_context_find(from, &beest_qp_kind, "qp", &node), 0);

@@ -23,7 +23,7 @@ static int setup(void **state)
 	clearenv();
 	fake_verbs_reset();
 	return hartebeest_open(&hb, NULL) || hartebeest_pd_create(hb, "pd", NULL) ||
-	       hartebeest_cq_create(hb, "cq", 0, NULL) ||
+	       hartebeest_cq_create(hb, "cq", 0, 0, NULL) ||
 	       hartebeest_qp_create(hb, "to-b", "pd", IBV_QPT_RC, "cq", "cq", &qp) ||
 	       hartebeest_qp_init(hb, "to-b");
 }

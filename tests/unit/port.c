@@ -102,7 +102,7 @@ static void open_with(const char *one, const char *two)
 	assert_int_equal(hartebeest_open(&hb, options), 0);
 	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, keep, NULL), 0);
 	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, NULL), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, NULL), 0);
 }
 
 static struct fake_port *own_port(void)

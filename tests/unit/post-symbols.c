@@ -40,6 +40,8 @@ int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local, uint32_t lk
 				 uint64_t swap, uint64_t wr_id, unsigned int flags);
 int hartebeest_post_recv(struct ibv_qp *qp, void *local, uint32_t length, uint32_t lkey,
 			 uint64_t wr_id);
+int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local, uint32_t length, uint32_t lkey,
+			     uint64_t wr_id);
 int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int64_t hartebeest_clock(void);
 int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc, int64_t until);

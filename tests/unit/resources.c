@@ -68,7 +68,7 @@ static struct ibv_cq *make_cq(void)
 {
 	struct ibv_cq *cq = NULL;
 
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, &cq), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, &cq), 0);
 	return cq;
 }
 
@@ -259,7 +259,7 @@ static int create_pd(const char *name)
 
 static int create_cq(const char *name)
 {
-	return hartebeest_cq_create(hb, name, 0, NULL);
+	return hartebeest_cq_create(hb, name, 0, 0, NULL);
 }
 
 static int create_mr(const char *name)
@@ -487,8 +487,8 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_pd_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "hartebeest_pd_get(): pd is NULL");
 	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_create(hb, NULL, 1, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_create(hb, "cq", -1, NULL), "completion queue cannot have -1 entries");
+	REFUSED(hartebeest_cq_create(hb, NULL, 1, 0, NULL), "name is NULL");
+	REFUSED(hartebeest_cq_create(hb, "cq", -1, 0, NULL), "completion queue cannot have -1 entries");
 	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
 	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
@@ -573,7 +573,7 @@ static void null_context(void **state)
 	assert_int_equal(hartebeest_pd_create(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_pd_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_pd_destroy(NULL, "x"), -EINVAL);
-	assert_int_equal(hartebeest_cq_create(NULL, "x", 0, NULL), -EINVAL);
+	assert_int_equal(hartebeest_cq_create(NULL, "x", 0, 0, NULL), -EINVAL);
 	assert_int_equal(hartebeest_cq_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_cq_destroy(NULL, "x"), -EINVAL);
 	assert_int_equal(hartebeest_mr_create(NULL, "x", "x", 1, 0, NULL), -EINVAL);
@@ -665,8 +665,8 @@ static void two_queues(void **state)
 
 	(void)state;
 	make_pd();
-	assert_int_equal(hartebeest_cq_create(hb, "send", 1, &send), 0);
-	assert_int_equal(hartebeest_cq_create(hb, "receive", 2, &receive), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "send", 1, 0, &send), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "receive", 2, 0, &receive), 0);
 	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", 2, "send", "receive", &qp), 0);
 	assert_ptr_equal(qp->send_cq, send);
 	assert_ptr_equal(qp->recv_cq, receive);
@@ -677,7 +677,7 @@ static int cqe_of(int depth)
 	struct ibv_cq *cq = NULL;
 	int cqe;
 
-	assert_int_equal(hartebeest_cq_create(hb, "c", depth, &cq), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "c", depth, 0, &cq), 0);
 	cqe = cq->cqe;
 	assert_int_equal(hartebeest_cq_destroy(hb, "c"), 0);
 	return cqe;
@@ -941,7 +941,7 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	(void)state;
 	make_pd();
 	listen_for_warnings();
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, NULL), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, 0, NULL), 0);
 	assert_int_equal(create_qp("both"), 0);
 	assert_int_equal(warnings, 1);
 	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives under "
@@ -949,10 +949,10 @@ static void warns_of_a_shallow_completion_queue(void **state)
 			    "lost");
 	assert_int_equal(create_qp_attr("attr"), 0);
 	assert_int_equal(warnings, 2);
-	assert_int_equal(hartebeest_cq_create(hb, "other", 128, NULL), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "other", 128, 0, NULL), 0);
 	assert_int_equal(hartebeest_qp_create(hb, "apart", "pd", 2, "cq", "other", NULL), 0);
 	assert_int_equal(warnings, 2);
-	assert_int_equal(hartebeest_cq_create(hb, "small", 127, NULL), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "small", 127, 0, NULL), 0);
 	assert_int_equal(hartebeest_qp_create(hb, "r", "pd", 2, "cq", "small", NULL), 0);
 	assert_int_equal(warnings, 3);
 	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under way, "
@@ -969,7 +969,7 @@ static void receives_of_a_shared_queue_do_not_count(void **state)
 	(void)state;
 	attr.srq = ibv_create_srq(make_pd(), &srq_attr);
 	listen_for_warnings();
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, &attr.send_cq), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, 0, &attr.send_cq), 0);
 	attr.recv_cq = attr.send_cq;
 	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), 0);
 	assert_int_equal(warnings, 0);
@@ -1800,7 +1800,7 @@ static void overtaken(void **state)
 
 	(void)state;
 	fake_verbs.hook = overtake;
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, &cq), -EEXIST);
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, &cq), -EEXIST);
 	assert_error_is("completion queue 'cq' exists already");
 	assert_null(cq);
 	assert_int_equal(fake_verbs.cqs, 1);

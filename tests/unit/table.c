@@ -302,6 +302,59 @@ static void test_clear_drops_what_refuses(void **state)
 	free(BEEST_CONTAINER(b, struct thing, node));
 }
 
+static void note_refusal(void *data, struct beest_node *node, int ret)
+{
+	char *refused = data;
+
+	sprintf(refused + strlen(refused), "%s %d ", node->name, ret);
+	free(BEEST_CONTAINER(node, struct thing, node));
+}
+
+static void test_clear_hands_over_what_refuses(void **state)
+{
+	char refused[64] = "";
+
+	(void)state;
+	refuse(added(&qp_kind, "a"), -EBUSY);
+	added(&qp_kind, "b");
+	refuse(added(&mr_kind, "a"), -EIO);
+	beest_table_clear(&table, note_refusal, refused);
+	assert_string_equal(destroyed, "a b a ");
+	snprintf(destroyed, sizeof(destroyed), "a %d a %d ", -EIO, -EBUSY);
+	assert_string_equal(refused, destroyed);
+}
+
+/* Through growth, whatever goes meanwhile. */
+static void test_handles(void **state)
+{
+	static char things[200];
+	struct beest_node *node[200] = { NULL };
+	char name[8];
+	size_t i;
+
+	(void)state;
+	assert_null(beest_table_holder(&table, things));
+	assert_null(beest_table_user(&table, things));
+	for (i = 0; i < 200; i++) {
+		struct thing *thing = calloc(1, sizeof(*thing));
+
+		node[i] = &thing->node;
+		node[i]->handle = &things[i];
+		node[i]->needs[i % 4] = &things[i / 2];
+		snprintf(name, sizeof(name), "%zu", i);
+		assert_int_equal(beest_table_add(&table, &qp_kind, name, node[i]), 0);
+	}
+	assert_null(beest_table_holder(&table, NULL));
+	assert_null(beest_table_user(&table, NULL));
+	assert_ptr_equal(beest_table_user(&table, &things[7]), node[15]);
+	for (i = 0; i < 200; i += 3)
+		assert_int_equal(beest_table_destroy(&table, node[i]), 0);
+	for (i = 0; i < 200; i++)
+		assert_ptr_equal(beest_table_holder(&table, &things[i]), i % 3 ? node[i] : NULL);
+	assert_ptr_equal(beest_table_user(&table, &things[7]), node[14]);
+	assert_null(beest_table_user(&table, &things[150]));
+}
+
 static void test_a_cleared_table_can_be_used(void **state)
 {
 	(void)state;
@@ -334,6 +387,8 @@ int main(void)
 		TEST(test_clear_is_newest_first),
 		TEST(test_a_failed_destroy_keeps_place),
 		TEST(test_clear_drops_what_refuses),
+		TEST(test_clear_hands_over_what_refuses),
+		TEST(test_handles),
 		TEST(test_a_cleared_table_can_be_used),
 	};
 

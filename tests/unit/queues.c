@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queues.c - waiting for completions, shared receive queues, and a close that cannot
+ * destroy everything
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hartebeest-post.h"
+#include "hartebeest.h"
+#include "lib/core/context.h"
+#include "lib/verbs/qp.h"
+#include "tests/support/fake-verbs.h"
+
+#define NEVER INT64_MAX
+
+static struct hartebeest_context *hb;
+static char logged[4096];
+
+static void keep(void *data, int level, const char *text)
+{
+	size_t used = strlen(logged);
+
+	(void)data;
+	snprintf(logged + used, sizeof(logged) - used, "%d %s\n", level, text);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	clearenv();
+	fake_verbs_reset();
+	logged[0] = '\0';
+	return hartebeest_open(&hb, NULL) ||
+	       hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep, NULL) ||
+	       hartebeest_pd_create(hb, "pd", NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake_verbs.hook = NULL;
+	hartebeest_close(hb);
+	return fake_verbs.open;
+}
+
+/* ------------------------------------------------------------- channels --- */
+
+static struct ibv_cq *channel_cq(void)
+{
+	struct ibv_cq *cq = NULL;
+
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 8, HARTEBEEST_CQ_CHANNEL, &cq), 0);
+	assert_non_null(cq->channel);
+	return cq;
+}
+
+static void complete(struct ibv_cq *cq, uint64_t wr_id)
+{
+	struct ibv_wc wc = { .wr_id = wr_id };
+
+	fake_verbs_complete(cq, &wc);
+}
+
+static bool is_readable(void)
+{
+	struct pollfd fd = { .fd = hartebeest_cq_fd(hb, "cq"), .events = POLLIN };
+
+	assert_true(fd.fd >= 0);
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* What epoll(7) needs: an empty queue is armed, and a descriptor that was read is quiet. */
+static void empty_means_armed(void **state)
+{
+	struct ibv_cq *cq = channel_cq();
+	struct ibv_wc wc[4];
+	int round;
+
+	(void)state;
+	for (round = 0; round < 3; round++) {
+		assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, HARTEBEEST_ONCE), -EAGAIN);
+		assert_false(is_readable());
+		complete(cq, 1);
+		complete(cq, 2);
+		assert_true(is_readable());
+		assert_int_equal(hartebeest_cq_wait(hb, cq, 1, wc, HARTEBEEST_ONCE), 1);
+		assert_int_equal(wc[0].wr_id, 1);
+		assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, 0), 1);
+		assert_int_equal(wc[0].wr_id, 2);
+	}
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(fake_verbs_calls("ibv_req_notify_cq"), 4);	/* one an event */
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, hartebeest_clock() - 1), -ETIMEDOUT);
+	assert_error_is("nothing completed on completion queue 'cq' in time");
+	assert_string_equal(logged, "");
+	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
+	assert_int_equal(fake_verbs.channels, 0);
+}
+
+static struct ibv_cq *late_cq;
+
+static void complete_before_arming(const char *function)
+{
+	if (strcmp(function, "ibv_req_notify_cq") != 0)
+		return;
+	fake_verbs.hook = NULL;
+	complete(late_cq, 7);
+}
+
+/* It makes no event: who slept now would sleep for ever. */
+static void between_looking_and_arming(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	late_cq = channel_cq();
+	fake_verbs.hook = complete_before_arming;
+	assert_int_equal(hartebeest_cq_wait(hb, late_cq, 1, &wc, HARTEBEEST_ONCE), 1);
+	assert_int_equal(wc.wr_id, 7);
+	assert_false(is_readable());
+}
+
+static void *complete_later(void *data)
+{
+	while (!fake_verbs_calls("ibv_req_notify_cq"))
+		sched_yield();
+	complete(data, 9);
+	return NULL;
+}
+
+static void another_thread_completes(void **state)
+{
+	struct ibv_cq *cq = channel_cq();
+	pthread_t thread;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, complete_later, cq), 0);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, NEVER), 1);
+	assert_int_equal(wc.wr_id, 9);
+	pthread_join(thread, NULL);
+}
+
+static void a_dead_device_ends_the_wait(void **state)
+{
+	struct ibv_async_event event = { .event_type = IBV_EVENT_DEVICE_FATAL };
+	struct ibv_cq *cq = channel_cq();
+	struct ibv_wc wc;
+
+	(void)state;
+	fake_verbs_raise(&event);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, NEVER), -EIO);
+	assert_error_has("device fake0 reported a fatal error");
+}
+
+static void waits_that_cannot_be(void **state)
+{
+	struct ibv_cq *cq = channel_cq(), *mute, *foreign;
+	struct ibv_context *verbs;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(hartebeest_cq_create(hb, "mute", 8, 0, &mute), 0);
+	assert_null(mute->channel);
+	assert_int_equal(hartebeest_cq_fd(hb, "mute"), -ENODATA);
+	assert_error_has("completion queue 'mute' has no channel: ");
+	assert_int_equal(hartebeest_cq_wait(hb, mute, 1, &wc, NEVER), -ENODATA);
+	assert_int_equal(hartebeest_cq_fd(hb, "none"), -ENOENT);
+	assert_int_equal(hartebeest_verbs(hb, &verbs), 0);
+	foreign = ibv_create_cq(verbs, 8, NULL, NULL, 0);
+	assert_int_equal(hartebeest_cq_wait(hb, foreign, 1, &wc, NEVER), -ENOENT);
+	ibv_destroy_cq(foreign);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 0, &wc, 0), -EINVAL);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_cq_wait(hb, NULL, 1, &wc, 0), -EINVAL);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, -2), -EINVAL);
+	assert_int_equal(hartebeest_cq_create(hb, "x", 8, 2, NULL), -EINVAL);
+	assert_error_has("flags 0x2 are not known");
+}
+
+static void a_queue_that_fails(void **state)
+{
+	struct ibv_cq *cq = channel_cq();
+	struct ibv_wc wc;
+
+	(void)state;
+	fake_verbs_fail("ibv_poll_cq", 1, EINVAL);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, NEVER), -EIO);
+	assert_error_is("completion queue 'cq' cannot be polled");
+	fake_verbs_fail("ibv_req_notify_cq", 1, EINVAL);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, NEVER), -EINVAL);
+	assert_error_has("completion queue 'cq' cannot be armed");
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, HARTEBEEST_ONCE), -EAGAIN);
+}
+
+static void every_failure_of_a_channel(void **state)
+{
+	int n, ret;
+
+	(void)state;
+	for (n = 1; ; n++) {
+		fake_verbs.fired = 0;
+		fake_verbs_fail("*", n, ENOMEM);
+		ret = hartebeest_cq_create(hb, "cq", 8, HARTEBEEST_CQ_CHANNEL, NULL);
+		if (!fake_verbs.fired)
+			break;
+		assert_int_equal(ret, -ENOMEM);
+		assert_true(beest_error_text()[0]);
+		assert_int_equal(fake_verbs.cqs + fake_verbs.channels, 0);
+	}
+	assert_int_equal(ret, 0);
+	assert_int_equal(n, 3);
+	memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
+}
+
+/* ------------------------------------------------- shared receive queues --- */
+
+static struct ibv_qp *shared_qp(struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .srq = srq };
+	struct ibv_qp *qp;
+
+	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, &attr.send_cq), 0);
+	attr.recv_cq = attr.send_cq;
+	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, &qp), 0);
+	assert_ptr_equal(qp->srq, srq);
+	return qp;
+}
+
+static void shared_receives(void **state)
+{
+	struct ibv_srq *srq, *found;
+	char memory[16];
+
+	(void)state;
+	assert_int_equal(hartebeest_srq_create(hb, "srq", "pd", 16, 1, &srq), 0);
+	assert_int_equal(hartebeest_srq_get(hb, "srq", &found), 0);
+	assert_ptr_equal(found, srq);
+	assert_int_equal(hartebeest_post_srq_recv(srq, memory, sizeof(memory), 5, 77), 0);
+	assert_true(fake_verbs_posted(0)->receive);
+	assert_int_equal(fake_verbs_posted(0)->recv.wr_id, 77);
+	assert_int_equal(fake_verbs_posted(0)->sge[0].length, sizeof(memory));
+	shared_qp(srq);
+	assert_int_equal(hartebeest_srq_destroy(hb, "srq"), -EBUSY);
+	assert_error_is("cannot destroy shared receive queue 'srq': Device or resource busy; a "
+			"queue pair still uses it: queue pair 'qp'");
+	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
+	assert_error_has("still use it: shared receive queue 'srq'");
+	assert_int_equal(hartebeest_srq_destroy(hb, "srq"), 0);
+	assert_int_equal(hartebeest_srq_get(hb, "srq", &found), -ENOENT);
+	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), 0);
+}
+
+/* The preset of receives, and no more than the device has. */
+static void sizes_of_a_shared_queue(void **state)
+{
+	struct ibv_device_attr *limits = &fake_verbs.devices[0].attr;
+
+	(void)state;
+	assert_int_equal(hartebeest_srq_create(hb, "preset", "pd", 0, 0, NULL), 0);
+	assert_int_equal(hartebeest_srq_create(hb, "much", "pd", UINT32_MAX, UINT32_MAX, NULL), 0);
+	assert_int_equal(hartebeest_srq_create(hb, "much", "pd", 1, 1, NULL), -EEXIST);
+	assert_int_equal(hartebeest_srq_create(hb, "lost", "none", 1, 1, NULL), -ENOENT);
+	fake_verbs_fail("ibv_create_srq", 1, ENOMEM);
+	assert_int_equal(hartebeest_srq_create(hb, "none", "pd", 10, 2, NULL), -ENOMEM);
+	assert_error_is("fake0:1: cannot create a shared receive queue of 10 requests with 2 "
+			"elements: Cannot allocate memory");
+	assert_int_equal(limits->max_srq_wr, 4096);
+	assert_int_equal(fake_verbs.srqs, 2);
+}
+
+static int refilled;
+
+static int refill(void *data, struct ibv_qp *qp)
+{
+	(void)data, (void)qp;
+	return refilled++, 0;
+}
+
+/* What it shares outlives its reset. */
+static void no_refill_of_a_shared_queue(void **state)
+{
+	struct ibv_srq *srq;
+
+	(void)state;
+	assert_int_equal(hartebeest_srq_create(hb, "srq", "pd", 0, 0, &srq), 0);
+	shared_qp(srq);
+	refilled = 0;
+	assert_int_equal(hartebeest_qp_refill_set(hb, "qp", refill, NULL), 0);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	assert_int_equal(refilled, 0);
+}
+
+/* ---------------------------------------------------------------- closing --- */
+
+/* The program's own queue pair stands on queue and domain of the context. */
+static void close_under_a_foreign_queue_pair(void **state)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp;
+	struct ibv_pd *pd;
+
+	(void)state;
+	assert_int_equal(hartebeest_pd_get(hb, "pd", &pd), 0);
+	attr.send_cq = attr.recv_cq = channel_cq();
+	assert_int_equal(hartebeest_srq_create(hb, "srq", "pd", 0, 0, &attr.srq), 0);
+	assert_int_equal(hartebeest_cq_create(hb, "free", 0, 0, NULL), 0);
+	qp = ibv_create_qp(pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(hartebeest_close(hb), -EBUSY);
+	hb = NULL;
+	assert_error_is("device fake0 stays open until the process ends, since objects of the "
+			"program stand on it: shared receive queue 'srq' is still in use; "
+			"completion queue 'cq' is still in use; protection domain 'pd' is still "
+			"in use");
+	assert_non_null(strstr(logged, "4 device fake0 stays open until the process ends"));
+	assert_int_equal(fake_verbs.cqs, 1);
+	assert_int_equal(fake_verbs.contexts, 1);
+
+	/* Everything under the queue pair is there still. */
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
+	assert_int_equal(ibv_destroy_cq(attr.send_cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	fake_verbs_reset();
+}
+
+/* A device that is gone refuses everything: that keeps nothing open. */
+static void close_of_a_dead_device(void **state)
+{
+	(void)state;
+	fake_verbs_fail("ibv_dealloc_pd", 0, EIO);
+	assert_int_equal(hartebeest_close(hb), 0);
+	hb = NULL;
+	assert_non_null(strstr(logged, "4 cannot destroy protection domain 'pd': Input/output error"));
+	assert_int_equal(fake_verbs_calls("ibv_close_device"), 1);
+	fake_verbs_reset();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(empty_means_armed),
+		TEST(between_looking_and_arming),
+		TEST(another_thread_completes),
+		TEST(a_dead_device_ends_the_wait),
+		TEST(waits_that_cannot_be),
+		TEST(a_queue_that_fails),
+		TEST(every_failure_of_a_channel),
+		TEST(shared_receives),
+		TEST(sizes_of_a_shared_queue),
+		TEST(no_refill_of_a_shared_queue),
+		TEST(close_under_a_foreign_queue_pair),
+		TEST(close_of_a_dead_device),
+#undef TEST
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
