@@ -26,9 +26,8 @@
  *     list of servers or other participants), -ENOSPC (the server evicts this job's records),
  *     -EADDRINUSE (another process runs under this rank; waits only), -EMFILE, -ENFILE
  *     (no file descriptor left), -ENAMETOOLONG (hb1/JOB/KIND/KEY over 250 bytes); and
- *     as exchange.servers and the login are read here and not by hartebeest_open(),
- *     -EINVAL (malformed list; user without password, or the reverse), -ERANGE (over
- *     1024 servers), and the errno of open(2) and read(2) (password file).
+ *     as the login is read here and not by hartebeest_open(), -EINVAL (user without
+ *     password, or the reverse) and the errno of open(2) and read(2) (password file).
  *
  * Deadlines.  What may wait for a peer or a server takes a deadline for all of the call:
  *
@@ -261,10 +260,12 @@ enum hartebeest_log_level {
 /**
  * hartebeest_log_set() - where log lines go, and from which level on
  * @level: enum hartebeest_log_level; lines above it are not made
- * @write: called with one line without newline, from whichever thread; NULL: stderr
+ * @write: called with the sentence alone, without newline, from whichever thread; NULL: the
+ *         file of the option log.file, else stderr, as "TIME HOST hartebeest[PID] rank RANK
+ *         LEVEL: SENTENCE"
  * @data:  handed to @write
  *
- * Not to be called while another thread uses the context.
+ * Takes effect for later lines.  Not to be called while another thread uses the context.
  *
  * Since: 0.1
  */

@@ -30,9 +30,28 @@
 #include "lib/verbs/qp.h"
 #include "lib/verbs/srq.h"
 
+/* What a program asks for wrongly, or what happens to it, whatever the settings are. */
+static const int no_settings[] = {
+	EAGAIN, EBUSY, ECANCELED, EEXIST, EINVAL, EISCONN, EMSGSIZE, ENOENT, ENOMEM, ENOTCONN,
+	EOPNOTSUPP, ERANGE,
+};
+
+/* A misspelt variable may be why a wait, a publication or the opening of a device failed. */
+static void hint_at_settings(const struct hartebeest_context *hb, int ret)
+{
+	size_t i = 0;
+
+	while (i < BEEST_COUNT(no_settings) && ret != -no_settings[i])
+		i++;
+	if (i == BEEST_COUNT(no_settings))
+		beest_options_hint(&hb->options, ret);
+}
+
 /* Last line of a function: the failure is complete here and nowhere below. */
 static int done(const struct hartebeest_context *hb, int ret)
 {
+	if (ret < 0 && hb)
+		hint_at_settings(hb, ret);
 	if (ret < 0 && hb)
 		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
 	return ret;

@@ -64,14 +64,15 @@ static struct {
 	bool doubt;			/* a transfer failed since the last check */
 } self = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.log = { .level = BEEST_LOG_ERROR },
+	.log = { .level = BEEST_LOG_ERROR, .rank = -1 },
 };
 
 /* For failures found here: the native functions log theirs.  True: @ret is one. */
 static bool log_failure(int ret)
 {
 	if (ret < 0)
-		beest_log(&self.log, BEEST_LOG_ERROR, "%s", beest_error_text());
+		beest_log(self.hb ? &self.hb->log : &self.log, BEEST_LOG_ERROR, "%s",
+			  beest_error_text());
 	return ret < 0;
 }
 
@@ -83,15 +84,10 @@ static void set_log_level(void)
 {
 	const char *source;
 	char text[64];
-	int64_t level;
 
-	if (hartebeest_option_get(self.hb, "log.level", text, sizeof(text), &source) < 0)
-		return;
-
-	if (strcmp(source, "preset") == 0)
+	if (hartebeest_option_get(self.hb, "log.level", text, sizeof(text), &source) == 0 &&
+	    strcmp(source, "preset") == 0)
 		hartebeest_log_set(self.hb, self.log.level, NULL, NULL);
-	else if (beest_log_level(text, &level) == 0)
-		self.log.level = (int)level;
 }
 
 static void open_default(void)

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log.c - one line to the callback or to stderr
+ * log.c - one line to the callback, to a file or to stderr
  *
- * Owns the form of a line and the names of the levels.  Knows nothing of contexts,
- * and takes no lock: a line is one write(2), which the kernel does not interleave.
+ * Takes no lock: a line is one write(2), which the kernel does not interleave.
  */
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 
-#define LINE_SIZE 1024
+/* Room for the longest sentence, and for what comes before it. */
+#define LINE_SIZE (BEEST_ERROR_SIZE + 256)
 
 static const struct level {
 	const char *name;
@@ -30,34 +35,163 @@ static const struct level {
 	{ "debug", BEEST_LOG_DEBUG },
 };
 
+/* What tells the lines of a cluster apart. */
+struct names {
+	char host[HOST_NAME_MAX + 1];
+	char pid[16], rank[16];
+};
+
+static void names_fill(struct names *names, int rank)
+{
+	memset(names, 0, sizeof(*names));
+	if (gethostname(names->host, sizeof(names->host) - 1) < 0 || !names->host[0])
+		strcpy(names->host, "-");
+	sprintf(names->pid, "%d", (int)getpid());
+	if (rank < 0)
+		strcpy(names->rank, "-");
+	else
+		sprintf(names->rank, "%d", rank);
+}
+
+/* Of all hosts the same time zone, so that their lines can be sorted. */
+static void line_begin(struct beest_text *line, int rank, int level)
+{
+	struct names names;
+	struct timespec now;
+	struct tm utc;
+
+	names_fill(&names, rank);
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &utc);
+	beest_text_add(line, "%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ %s hartebeest[%s] rank %s %s: ",
+		       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+		       utc.tm_sec, now.tv_nsec / 1000, names.host, names.pid, names.rank,
+		       beest_log_level_name(level));
+}
+
 void beest_log(const struct beest_log *log, int level, const char *format, ...)
 {
-	char line[LINE_SIZE], *text, *end;
+	char buffer[LINE_SIZE + 1], *at, *text;		/* and the newline */
 	int saved = errno;
+	struct beest_text line;
 	va_list args;
 
 	if (level > log->level)
 		return;
 
-	text = line + sprintf(line, "hartebeest: %s: ", beest_log_level_name(level));
+	beest_text_start(&line, buffer, LINE_SIZE);
+	if (!log->write)
+		line_begin(&line, log->rank, level);
+	text = buffer + line.used;
+	errno = saved;			/* for %m */
 	va_start(args, format);
-	if (vsnprintf(text, line + sizeof(line) - text, format, args) < 0)
+	if (vsnprintf(text, LINE_SIZE - line.used, format, args) < 0)
 		text[0] = '\0';
 	va_end(args);
 
 	/* Names of peers come from the network: they must not bring escapes or lines. */
-	for (end = text; *end; end++)
-		if (beest_text_is_control(*end))
-			*end = '?';
+	for (at = text; *at; at++)
+		if (beest_text_is_control(*at))
+			*at = '?';
 
 	if (log->write) {
 		log->write(log->data, level, text);
 	} else {
-		*end++ = '\n';	/* replaces the NUL, so that it is never cut off */
-		while (write(STDERR_FILENO, line, (size_t)(end - line)) < 0 && errno == EINTR)
+		*at++ = '\n';
+		while (write(log->file ? log->file : STDERR_FILENO, buffer,
+			     (size_t)(at - buffer)) < 0 && errno == EINTR)
 			;
 	}
 	errno = saved;
+}
+
+/* Where the table is full, the oldest is forgotten.  Two threads may both be the first. */
+int beest_log_once(const struct beest_log *log, int level, const char *choice)
+{
+	uint64_t hash = beest_hash_fnv(BEEST_HASH_FNV, choice, strlen(choice)), next = hash, each;
+	size_t i;
+
+	if (!log->said || level > log->level)
+		return level;
+	for (i = 0; i < BEEST_LOG_SAID; i++) {
+		each = __atomic_exchange_n(&log->said[i], next, __ATOMIC_RELAXED);
+		if (each == hash)
+			return BEEST_LOG_DEBUG;
+		next = each;
+	}
+	return level;
+}
+
+/* -------------------------------------------------------------- files --- */
+
+static int path_expand(const char *path, int rank, char expanded[PATH_MAX])
+{
+	struct beest_text text;
+	struct names names;
+	const char *at, *value;
+
+	names_fill(&names, rank);
+	beest_text_start(&text, expanded, PATH_MAX);
+	for (at = path; *at; at++) {
+		if (*at != '%') {
+			beest_text_add(&text, "%c", *at);
+			continue;
+		}
+		at++;
+		value = *at == 'h' ? names.host : *at == 'p' ? names.pid :
+			*at == 'r' ? names.rank : *at == '%' ? "%" : NULL;
+		if (!value)
+			return beest_fail(EINVAL, "%s: after %% one of the letters h, p and r is "
+					  "expected, or another %%", BEEST_QUOTE(path));
+		beest_text_add(&text, "%s", value);
+	}
+	return text.full ? beest_fail(ENAMETOOLONG, "%s is too long", BEEST_QUOTE(path)) : 0;
+}
+
+int beest_log_path_check(const char *path)
+{
+	char expanded[PATH_MAX];
+
+	return path_expand(path, -1, expanded);
+}
+
+int beest_log_open(struct beest_log *log, const char *path)
+{
+	char expanded[PATH_MAX];
+	int low, fd, ret = path_expand(path, log->rank, expanded);
+
+	if (ret < 0)
+		return ret;
+	fd = open(expanded, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+	if (fd >= 0 && fd <= STDERR_FILENO) {	/* which the program opens again */
+		low = fd;
+		fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		close(low);
+	}
+	if (fd < 0)
+		return beest_fail(errno, "%s: %s", BEEST_QUOTE(expanded), strerror(errno));
+	log->file = fd;
+	return 0;
+}
+
+void beest_log_close(struct beest_log *log)
+{
+	if (log->file)
+		close(log->file);
+	log->file = 0;
+}
+
+/* ------------------------------------------------------------- levels --- */
+
+/* Not strcasecmp(3), which asks for the locale. */
+static bool is_word(const char *text, const char *word)
+{
+	while (*text && (*text == *word || (*text >= 'A' && *text <= 'Z' &&
+					    *text - 'A' + 'a' == *word))) {
+		text++;
+		word++;
+	}
+	return !*text && !*word;
 }
 
 int beest_log_level(const char *text, int64_t *level)
@@ -65,7 +199,7 @@ int beest_log_level(const char *text, int64_t *level)
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(levels); i++) {
-		if (strcmp(text, levels[i].name))
+		if (!is_word(text, levels[i].name))
 			continue;
 		*level = levels[i].value;
 		return 0;

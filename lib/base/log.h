@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log.h - one line of text to the user's callback, or to stderr when asked for
+ * log.h - one line of text to the user's callback, to a file or to stderr
  *
- * Owns level and sink of one context.  Knows nothing of who writes.  Keeps errno.
- * Never called while posting or polling.
+ * Owns level and sink of one context, and the form of a line:
+ *
+ *   2026-11-22T03:15:17.123456Z cn08 hartebeest[4711] rank 3 error: sentence
+ *
+ * Knows nothing of who writes.  Keeps errno.  Never called while posting or polling.
  */
 #ifndef BEEST_LOG_H
 #define BEEST_LOG_H
@@ -21,17 +24,39 @@ enum {
 	BEEST_LOG_DEBUG = 7,
 };
 
+/* How many choices are remembered as said. */
+#define BEEST_LOG_SAID 16
+
 struct beest_log {
 	int level;
-	void (*write)(void *data, int level, const char *text);	/* NULL: stderr */
+	void (*write)(void *data, int level, const char *text);	/* NULL: file or stderr */
 	void *data;
+	int rank;		/* -1: unknown */
+	int file;		/* above 2; 0: stderr */
+	uint64_t *said;		/* BEEST_LOG_SAID of them, zero at first; NULL: all is new */
 };
 
-/* One write(2) a line on stderr: "hartebeest: error: text", 1024 bytes at most. */
+/* The bare sentence to the callback, or one write(2) of a whole line. */
 void beest_log(const struct beest_log *log, int level, const char *format, ...)
 	BEEST_PRINTF(3, 4);
 
-/* "none", "error", "warn", "info", "debug" -> level; -EINVAL names the five. */
+/*
+ * @level the first time, BEEST_LOG_DEBUG from then on: of a choice that is the same for
+ * many objects, one line is enough.
+ */
+int beest_log_once(const struct beest_log *log, int level, const char *choice);
+
+/*
+ * Lines without a callback go to the end of this file; %h is the host, %p the process id,
+ * %r the rank ("-": unknown), %% a percent sign.  -EINVAL, or an errno of open(2).
+ */
+int beest_log_open(struct beest_log *log, const char *path);
+void beest_log_close(struct beest_log *log);
+
+/* -EINVAL: another letter after a percent sign. */
+int beest_log_path_check(const char *path);
+
+/* "none", "error", "warn", "info", "debug", in any case -> level; -EINVAL names the five. */
 int beest_log_level(const char *text, int64_t *level);
 const char *beest_log_level_name(int level);
 

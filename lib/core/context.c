@@ -40,15 +40,22 @@ static int read_settings(struct hartebeest_context *hb, const char *const *argum
 
 	ret = beest_options_load(&hb->options, BEEST_SYSTEM_FILE, arguments);
 	hb->log.level = (int)options->log_level;
+	if (ret == 0)
+		ret = beest_launch_read(&hb->launch, options);
 	if (ret < 0)
 		return ret;
+
+	hb->log.rank = hb->launch.rank;
+	if (options->log_file)
+		ret = beest_log_open(&hb->log, options->log_file);
+	if (ret < 0)
+		return beest_options_fail_prefix(options, ret, "log.file");
 
 	ret = beest_device_name_check(options->device_name);
 	if (ret < 0)
 		return beest_options_fail_prefix(options, ret, "device.name");
 
-	ret = read_policy(options, &hb->policy);
-	return ret < 0 ? ret : beest_launch_read(&hb->launch, options);
+	return read_policy(options, &hb->policy);
 }
 
 static void log_settings(const struct hartebeest_context *hb)
@@ -119,6 +126,7 @@ static int context_discard(struct hartebeest_context *hb)
 		if (ret == 0)
 			beest_device_close(&hb->device);
 	}
+	beest_log_close(&hb->log);
 	beest_launch_free(&hb->launch);
 	beest_options_free(&hb->options);
 	pthread_mutex_destroy(&hb->opening);
@@ -139,10 +147,12 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *argum
 	pthread_mutex_init(&hb->opening, NULL);
 	pthread_mutex_init(&hb->naming, NULL);
 	hb->pid = getpid();
+	hb->log.rank = -1;
+	hb->log.said = hb->said;
 	beest_pathcache_start(&hb->router);
 	beest_authors_start(&hb->authors);
 	beest_roll_start(&hb->roll);
-	ret = read_settings(hb, arguments);
+	ret = beest_options_hint(&hb->options, read_settings(hb, arguments));
 	if (ret < 0) {
 		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
 		context_discard(hb);
@@ -293,6 +303,10 @@ static int open_registry(struct hartebeest_context *hb)
 		ret = beest_registry_open(&hb->registry, &config);
 		beest_login_free(&login);
 	}
+	if (ret == 0)
+		beest_log(&hb->log, BEEST_LOG_DEBUG, "job %s on %zu of the servers %s, waits of %s",
+			  hb->launch.job, config.server_count, hb->options.servers,
+			  BEEST_SPAN(hb->options.timeout));
 	free(servers);
 	return ret;
 }

@@ -32,6 +32,7 @@ struct hartebeest_context {
 	struct beest_launch launch;
 	struct beest_gid_policy policy;
 	struct beest_log log;
+	uint64_t said[BEEST_LOG_SAID];
 	pid_t pid;			/* a forked child must not touch inherited objects */
 
 	pthread_mutex_t opening;	/* covers device and registry while they are opened */

@@ -171,6 +171,9 @@ const struct beest_option beest_option_rows[] = {
 
 	{ "log.level", VARIABLE("HARTEBEEST_LOG"), LEVEL, AT(log_level), .preset = "none",
 	  .help = "none, error, warn, info or debug" },
+	{ "log.file", VARIABLE("HARTEBEEST_LOG_FILE"), STRING, AT(log_file),
+	  .check = beest_log_path_check,
+	  .help = "file for the lines, instead of stderr; with %h host, %p process id, %r rank" },
 };
 
 const size_t beest_option_count = BEEST_COUNT(beest_option_rows);
@@ -774,6 +777,13 @@ int beest_options_fail_prefix(const struct beest_options *options, int ret, cons
 	if (!strncmp(source, ENVIRONMENT, strlen(ENVIRONMENT)))
 		return beest_fail_prefix(ret, "%s (%s)", source, name);
 	return beest_fail_prefix(ret, strcmp(source, ARGUMENT) ? "%s: %s" : "%s %s", source, name);
+}
+
+int beest_options_hint(const struct beest_options *options, int ret)
+{
+	if (ret < 0 && options->unknown_environment[0])
+		beest_fail(-ret, "%s; %s", beest_error_text(), options->unknown_environment);
+	return ret;
 }
 
 /* A name without a prefix gives the RC value where the transports differ. */

@@ -83,6 +83,7 @@ struct beest_options {
 	char *job;				/* job.id; NULL: not given */
 
 	int64_t log_level;			/* log.level: BEEST_LOG_* */
+	char *log_file;				/* log.file; NULL: stderr */
 
 	/* One text a slot: "preset", "FILE", "environment NAME", "argument". */
 	const char **source;
@@ -119,6 +120,12 @@ int beest_options_text(const struct beest_options *options, const char *name,
  * Returns @ret.
  */
 int beest_options_fail_prefix(const struct beest_options *options, int ret, const char *name);
+
+/*
+ * Ends the sentence of a failure with the HARTEBEEST_ variables that are unknown: a misspelt
+ * one may be the cause, and nobody reads a log that is silent.  Returns @ret.
+ */
+int beest_options_hint(const struct beest_options *options, int ret);
 
 /* For tests, too: one row per option. */
 enum beest_option_type {

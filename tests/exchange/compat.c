@@ -59,7 +59,7 @@ static void was_told(off_t before, const char *call, int line)
 	ssize_t size = pread(2, told, sizeof(told) - 1, before);
 	size_t length;
 
-	snprintf(wanted, sizeof(wanted), "hartebeest: error: %s\n", hartebeest_error());
+	snprintf(wanted, sizeof(wanted), " error: %s\n", hartebeest_error());
 	length = strlen(wanted);
 	if (size >= (ssize_t)length && strcmp(told + (size_t)size - length, wanted) == 0)
 		return;
@@ -680,7 +680,7 @@ static void how_much_is_told(void **state)
 
 	run(&child, 0, log_info);
 	err = ended(&child);
-	assert_non_null(strstr(err, "hartebeest: info: "));
+	assert_non_null(strstr(err, " info: "));
 	free(err);
 }
 

@@ -37,7 +37,7 @@ static void log_write(void *data, int level, const char *text)
 		 beest_log_level_name(level), text);
 }
 
-static const struct beest_log stage_log = { BEEST_LOG_DEBUG, log_write, NULL };
+static const struct beest_log stage_log = { .level = BEEST_LOG_INFO, .write = log_write };
 
 void registry_start(void)
 {
