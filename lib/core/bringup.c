@@ -2,6 +2,7 @@
 /* bringup.c - see bringup.h */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,7 +92,12 @@ int beest_bringup_fetch(struct hartebeest_context *hb, const char *key, int64_t 
 
 int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp)
 {
-	return beest_qp_init(qp, &hb->port);
+	int ret = beest_qp_init(qp, &hb->port);
+
+	if (ret == 0)
+		beest_log(&hb->log, BEEST_LOG_DEBUG, "queue pair '%s' is QP %" PRIu32 " of %s, in INIT",
+			  qp->node.name, qp->qp->qp_num, hb->device.label);
+	return ret;
 }
 
 static int qp_leave_reset(struct hartebeest_context *hb, struct beest_qp *qp)

@@ -66,6 +66,9 @@ static void log_settings(const struct hartebeest_context *hb)
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->launch.warning);
 	if (hb->launch.source[0])
 		beest_log(&hb->log, BEEST_LOG_INFO, "%s", hb->launch.source);
+	beest_log(&hb->log, BEEST_LOG_DEBUG, "servers %s, waits of %s",
+		  hb->options.servers ? hb->options.servers : "not given",
+		  BEEST_SPAN(hb->options.timeout));
 }
 
 /*
@@ -303,10 +306,6 @@ static int open_registry(struct hartebeest_context *hb)
 		ret = beest_registry_open(&hb->registry, &config);
 		beest_login_free(&login);
 	}
-	if (ret == 0)
-		beest_log(&hb->log, BEEST_LOG_DEBUG, "job %s on %zu of the servers %s, waits of %s",
-			  hb->launch.job, config.server_count, hb->options.servers,
-			  BEEST_SPAN(hb->options.timeout));
 	free(servers);
 	return ret;
 }

@@ -451,6 +451,27 @@ static int part_judge(struct round *round, struct part *part)
 	return ret;
 }
 
+/* Writes only: who waits reads the same keys again and again. */
+static void part_log(const struct beest_registry *registry, const struct part *part)
+{
+	static const char *const verbs[] = {
+		[BEEST_KV_SET] = "set",
+		[BEEST_KV_ADD] = "add",
+		[BEEST_KV_DELETE] = "delete",
+		[BEEST_KV_INCR] = "incr",
+	};
+	const struct beest_kv_request *request = part->request;
+	const struct beest_kv_write *write = request->writes;
+	size_t i;
+
+	for (i = 0; i < request->write_count; i++, write++)
+		beest_log(registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s: %s %s, %zu "
+			  "bytes%s%s", part->number, beest_kv_text(registry->kv, request->server),
+			  verbs[write->verb], write->key, write->size,
+			  request->ret < 0 ? ": " : "",
+			  request->ret < 0 ? strerror(-request->ret) : "");
+}
+
 static void part_end(struct round *round, struct part *part)
 {
 	struct beest_registry *registry = round->registry;
@@ -458,6 +479,7 @@ static void part_end(struct round *round, struct part *part)
 	int ret = part->request->ret;
 	size_t i;
 
+	part_log(registry, part);
 	if (ret == 0) {
 		ret = part_judge(round, part);
 		if (ret < 0)
@@ -482,6 +504,9 @@ static void part_again(struct round *round, struct part *part)
 	beest_kv_values_free(part->request->values, part->request->key_count);
 	part->number = __atomic_add_fetch(&round->registry->requests, 1, __ATOMIC_RELAXED);
 	part->request->flags &= ~(unsigned int)BEEST_KV_LAZY;
+	beest_log(round->registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s, once more over "
+		  "a new connection", part->number,
+		  beest_kv_text(round->registry->kv, part->request->server));
 	beest_kv_run(round->registry->kv, part->request, 1, round->look->deadline);
 }
 

@@ -45,6 +45,7 @@ struct waiting {
 	bool failing;			/* a server that is needed, at the last look */
 	uint8_t news[BEEST_EPOCH_SIZE];
 	bool has_news;
+	unsigned int looks;
 };
 
 /* ------------------------------------------------------------------ begin and end --- */
@@ -324,6 +325,8 @@ static void note_look(struct waiting *w, int ret)
 	if (failing && !w->failing && w->deadline != HARTEBEEST_ONCE)
 		beest_log(log, BEEST_LOG_WARN, "%s; trying again%s%s", beest_error_text(),
 			  *left ? " for up to " : "", left);
+	else if (failing && w->watching)
+		beest_log(log, BEEST_LOG_DEBUG, "look %u: %s", w->looks + 1, beest_error_text());
 	if (!failing && w->failing)
 		beest_log(log, BEEST_LOG_INFO, "the servers answer again");
 	w->failing = failing;
@@ -346,6 +349,34 @@ static int wait_judge(struct waiting *w)
 		return wait->each && !wait->count && !wait->own_count ? 0 : 1;
 
 	return w->registry->interrupt ? w->registry->interrupt(w->registry->data) : 0;
+}
+
+/*
+ * For whoever follows a bring-up: what changed, and each second what is missing.  Of one look
+ * there is no line: a program may ask for a thousand peers in turn.
+ */
+static void look_log(const struct waiting *w)
+{
+	const struct beest_log *log = w->registry->log;
+	const struct beest_wait *wait = w->wait;
+	const struct beest_wait_get *missing = NULL;
+	char said[BEEST_ERROR_SIZE] = "";
+	size_t i, there = 0, stored = 0;
+
+	if (log->level < BEEST_LOG_DEBUG || wait->deadline == HARTEBEEST_ONCE ||
+	    (w->looks > 1 && !w->progress && !w->watching))
+		return;
+	for (i = 0; i < wait->count; i++) {
+		there += wait->gets[i].got;
+		missing = missing || wait->gets[i].got ? missing : &wait->gets[i];
+	}
+	for (i = 0; i < wait->own_count; i++)
+		stored += own_is_stored(w, i);
+	if (missing)
+		beest_wait_say(w->registry, wait, missing, said, sizeof(said));
+	beest_log(log, BEEST_LOG_DEBUG, "look %u after %s: %zu of %zu records are there, %zu of %zu "
+		  "own are stored%s%s", w->looks, BEEST_SPAN(beest_clock_now() - wait->began),
+		  there, wait->count, stored, wait->own_count, missing ? "; " : "", said);
 }
 
 static void watch_again(struct waiting *w)
@@ -377,6 +408,8 @@ static int wait_look(struct waiting *w)
 
 	note_look(w, ret);
 	ret = wait_judge(w);
+	w->looks++;
+	look_log(w);
 	beest_look_free(w->wants, w->count);
 
 	return ret;

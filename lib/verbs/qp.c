@@ -180,17 +180,19 @@ void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *l
 	const struct ibv_cq *const queues[] = { qp->qp->send_cq, qp->qp->recv_cq };
 	uint32_t own = qp->qp->srq ? 0 : qp->cap.max_recv_wr, sends, receives;
 	bool is_one = queues[0] == queues[1];
+	char text[192];
 	int i;
 
 	for (i = 0; i < (is_one ? 1 : 2); i++) {
 		sends = i == 0 ? qp->cap.max_send_wr : 0;
 		receives = i == 1 || is_one ? own : 0;
-		if (queues[i]->cqe >= 0 &&
-		    (uint64_t)sends + receives > (uint64_t)queues[i]->cqe)
-			beest_log(log, BEEST_LOG_WARN, "queue pair '%s' may have %" PRIu32 " sends "
-				  "and %" PRIu32 " receives under way, but their completion queue has "
-				  "%d entries: completions may be lost", qp->node.name, sends,
-				  receives, queues[i]->cqe);
+		if (queues[i]->cqe < 0 || (uint64_t)sends + receives <= (uint64_t)queues[i]->cqe)
+			continue;
+		snprintf(text, sizeof(text), "may have %" PRIu32 " sends and %" PRIu32 " receives "
+			 "under way, but their completion queue has %d entries: completions may "
+			 "be lost", sends, receives, queues[i]->cqe);
+		beest_log(log, beest_log_once(log, BEEST_LOG_WARN, text), "queue pair '%s' %s",
+			  qp->node.name, text);
 	}
 }
 
@@ -267,9 +269,10 @@ static int qp_choose_pkey(struct beest_qp *qp)
 			      &qp->local.pkey_index, &own->pkey);
 	if (ret == 0 && own->link_layer == IBV_LINK_LAYER_ETHERNET && wanted != BEEST_AUTO &&
 	    wanted != own->pkey)
-		beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': option qp_attr.pkey "
-			  "(0x%04x) is not used on RoCE: port %s has 0x%04x only", qp->node.name,
-			  (unsigned int)wanted, qp->device->label, own->pkey);
+		beest_log(qp->port->log, beest_log_once(qp->port->log, BEEST_LOG_WARN, "pkey"),
+			  "queue pair '%s': option qp_attr.pkey (0x%04x) is not used on RoCE: port "
+			  "%s has 0x%04x only", qp->node.name, (unsigned int)wanted,
+			  qp->device->label, own->pkey);
 	return ret;
 }
 
@@ -583,12 +586,11 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 {
 	char agreed[192], peer[BEEST_PEER_TEXT];
 
-	beest_log(qp->port->log, BEEST_LOG_INFO, "queue pair '%s' (%s, QP %" PRIu32 ") connected to "
+	beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed, sizeof(agreed));
+	beest_log(qp->port->log, beest_log_once(qp->port->log, BEEST_LOG_INFO, agreed), "queue pair '%s' (%s, QP %" PRIu32 ") connected to "
 		  "'%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name, qp->local.label,
 		  qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
-		  beest_endpoint_peer_text(&qp->remote, peer),
-		  beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed,
-					       sizeof(agreed)),
+		  beest_endpoint_peer_text(&qp->remote, peer), agreed,
 		  qp->router ? ", path by rdma_cm" : "");
 }
 

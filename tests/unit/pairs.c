@@ -263,6 +263,76 @@ static void a_record_that_is_none(void **state)
 			    "no qp '2/0' (key hb1/job/qp/2/0) was published");
 }
 
+/* What a program's log_set() collects. */
+static char followed[8192];
+
+static void follow(void *data, int level, const char *text)
+{
+	size_t used = strlen(followed);
+
+	(void)data;
+	snprintf(followed + used, sizeof(followed) - used, "%d %s\n", level, text);
+}
+
+static void said_in_order(const char *const *lines, size_t count)
+{
+	const char *at = followed;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		at = strstr(at, lines[i]);
+		if (!at)
+			fail_msg("not '%s' in its turn in:\n%s", lines[i], followed);
+	}
+}
+
+/* Level debug says how far it came: states, requests with their keys, and what is missing. */
+static void a_failed_bringup_can_be_followed(void **state)
+{
+	static const char *const lines[] = {
+		"7 queue pair 'q0-1' is QP ", " of fake0:1, in INIT\n",
+		" to a:1: set hb1/job/qp/0/1, ",
+		"7 look 1 after ", ": 0 of 1 records are there, 1 of 1 own are stored; no qp '1/0' "
+		"(key hb1/job/qp/1/0) was published\n",
+		"7 look ", "ms: 0 of 1 records", "7 look ", "ms: 0 of 1 records",
+		"3 queue pair 'q0-1' and '1/0': no qp '1/0' (key hb1/job/qp/1/0) was published; "
+		"unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
+		"HARTEBEEST_TIMEOUT\n",
+	};
+
+	(void)state;
+	followed[0] = '\0';
+	setenv("HARTEBEEST_TIMOUT", "1s", 1);
+	party_pair(party_open(0, 0, 2, NULL), 1, IBV_QPT_RC);
+	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, follow, NULL);
+	crew_start(party_connect, &party[0]);
+	registry_run();
+	assert_int_equal(party[0].ret, -ETIMEDOUT);
+	said_in_order(lines, BEEST_COUNT(lines));
+	/* Each second one line, not one for each of thousands of looks. */
+	assert_true(strlen(followed) < 4096);
+}
+
+/* One line with what was agreed, not one for each queue pair. */
+static void what_is_agreed_is_said_once(void **state)
+{
+	size_t i, said = 0;
+	const char *at;
+
+	(void)state;
+	followed[0] = '\0';
+	mesh(4);
+	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_INFO, follow, NULL);
+	all_connect(4);
+	all_came(4);
+	for (i = 0, at = followed; (at = strstr(at, " connected to ")); i++)
+		at++;
+	for (at = followed; (at = strstr(at, "path MTU")); said++)
+		at++;
+	assert_int_equal(i, 1);
+	assert_int_equal(said, 1);
+}
+
 static void published_but_not_connected(void **state)
 {
 	(void)state;
@@ -606,6 +676,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_stencil, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_record_that_is_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_failed_bringup_can_be_followed, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_agreed_is_said_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, teardown),

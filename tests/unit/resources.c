@@ -947,6 +947,10 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives under "
 			    "way, but their completion queue has 255 entries: completions may be "
 			    "lost");
+	/* The same of another one is said once; of one made by ibv_qp_init_attr as well. */
+	assert_int_equal(create_qp("again"), 0);
+	assert_int_equal(warnings, 1);
+	memset(hb->said, 0, sizeof(hb->said));
 	assert_int_equal(create_qp_attr("attr"), 0);
 	assert_int_equal(warnings, 2);
 	assert_int_equal(hartebeest_cq_create(hb, "other", 128, 0, NULL), 0);
@@ -1660,6 +1664,70 @@ static void no_server_is_named(void **state)
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 }
 
+/* -------------------------------------------------------- unknown variables --- */
+
+#define UNKNOWN "; unknown environment variable HARTEBEEST_DEVCE, the nearest is HARTEBEEST_DEVICE"
+
+/* A misspelt one may be why it failed, and the log is silent by preset. */
+static void unknown_variables_end_sentences(void **state)
+{
+	const char *options[] = { "job.rank=x", NULL };
+	struct hartebeest_context *none = NULL;
+	struct ibv_pd *pd;
+
+	(void)state;
+	setenv("HARTEBEEST_DEVCE", "fake1", 1);
+	assert_int_equal(hartebeest_open(&none, options), -EINVAL);
+	assert_error_is("argument job.rank: 'x' is not a number from 0 to 2147483647" UNKNOWN);
+
+	open_with(NULL, NULL);
+	fake_verbs.device_count = 0;
+	assert_int_equal(create_pd("pd"), -ENODEV);
+	assert_error_has(UNKNOWN);
+	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EDESTADDRREQ);
+	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
+			"(option exchange.servers)" UNKNOWN);
+
+	/* What no setting can change is not blamed on it. */
+	assert_int_equal(hartebeest_pd_get(hb, "pd", &pd), -ENOENT);
+	assert_null(strstr(hartebeest_error(), "HARTEBEEST_DEVCE"));
+	unsetenv("HARTEBEEST_DEVCE");
+}
+
+/* ----------------------------------------------------------------- log files --- */
+
+static void log_lines_go_to_a_file(void **state)
+{
+	char folder[] = "/tmp/unit-resources.XXXXXX", option[64], path[64], text[4096] = "";
+	struct hartebeest_context *none = NULL;
+	const char *missing[] = { "log.file=/nonexistent/log", "log.level=error", NULL };
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	setenv("HARTEBEEST_LOG", "DEBUG", 1);
+	setenv("HARTEBEEST_NID", "7", 1);
+	snprintf(option, sizeof(option), "log.file=%s/%%r", folder);
+	snprintf(path, sizeof(path), "%s/7", folder);
+	open_with(option, NULL);
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_true(fread(text, 1, sizeof(text) - 1, file) > 0);
+	fclose(file);
+	assert_non_null(strstr(text, "] rank 7 info: rank 7 (from HARTEBEEST_NID)"));
+	assert_non_null(strstr(text, "] rank 7 debug: servers not given, waits of 30 s\n"));
+	assert_non_null(strstr(text, "] rank 7 debug: queue pair 'qp' is QP "));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+
+	unsetenv("HARTEBEEST_LOG");
+	assert_int_equal(hartebeest_open(&none, missing), -ENOENT);
+	assert_error_is("argument log.file: '/nonexistent/log': No such file or directory");
+}
+
 /* ------------------------------------------------------ every failing call --- */
 
 static int init_qp(const char *name)
@@ -1884,6 +1952,8 @@ int main(void)
 		TEST(reset_of_reset_asks_nothing),
 		TEST(failures_on_the_way_to_init),
 		TEST(no_server_is_named),
+		TEST(unknown_variables_end_sentences),
+		TEST(log_lines_go_to_a_file),
 		TEST(every_call_may_fail),
 		TEST(giving_up_in_the_middle),
 		TEST(threads_share_a_context),
