@@ -14,9 +14,6 @@
 /* A presence is asked for so long, since it decides what is used, and counts as long. */
 #define AUTHOR_TIME BEEST_SECOND
 
-/* Following a peer costs at most so much. */
-#define FOLLOW_TIME (250 * BEEST_MS)
-
 static bool same_incarnation(const struct beest_incarnation *a,
 			     const struct beest_incarnation *b)
 {
@@ -460,31 +457,37 @@ int beest_handshake_confirm(const struct beest_handshake_context *context, struc
 
 /* ------------------------------------------------------------------- following --- */
 
+/* 1: another one is there, and @handshake's queue pair is connected to it now. */
+static int see_successor(void *data, const struct beest_record *record)
+{
+	struct beest_handshake *handshake = data;
+	int ret;
+
+	ret = beest_record_qp_decode(record, &handshake->peer);
+	if (ret < 0 || record->flags & BEEST_RECORD_CLOSED ||
+	    same_endpoint(&handshake->peer.endpoint, &handshake->qp->remote))
+		return ret;
+	ret = connect_replacement(handshake);
+	if (ret == 0)
+		beest_handshake_offer(handshake->context->registry, handshake->qp);
+
+	return ret < 0 ? ret : 1;
+}
+
 int beest_handshake_follow(const struct beest_handshake_context *context, struct beest_qp *qp)
 {
 	struct beest_handshake handshake;
+	struct beest_wait wait = {
+		.gets = &handshake.get, .count = 1, .deadline = HARTEBEEST_ONCE,
+	};
 	char peer_key[BEEST_KEY_MAX + 1];
-	struct beest_record record;
-	uint8_t *bytes;
 	int ret;
 
 	memcpy(peer_key, qp->peer_key, sizeof(peer_key));
 	ret = beest_handshake_start(&handshake, context, qp, peer_key);
+	handshake.get.see = see_successor;
 	if (ret == 0)
-		ret = beest_registry_peek(context->registry, BEEST_KIND_QP, handshake.key, FOLLOW_TIME,
-					  &record, &bytes);
-	if (ret <= 0)
-		return beest_kv_transient(ret) ? 0 : ret;
+		ret = beest_wait_run(context->registry, &wait);
 
-	ret = beest_record_qp_decode(&record, &handshake.peer);
-	if (ret == 0 && !(record.flags & BEEST_RECORD_CLOSED) &&
-	    !same_endpoint(&handshake.peer.endpoint, &qp->remote)) {
-		ret = connect_replacement(&handshake);
-		if (ret == 0)
-			beest_handshake_offer(context->registry, qp);
-		ret = ret < 0 ? ret : 1;
-	}
-	free(bytes);
-
-	return ret;
+	return ret == 0 ? 1 : wait.expired ? 0 : ret;
 }

@@ -28,72 +28,28 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 	return ret < 0 ? ret : beest_registry_publish(registry, &record, deadline);
 }
 
-/* Where a message goes. */
-struct delivery {
-	const char *name;
-	void *buffer;
-	size_t size;
-	size_t *length;
-};
-
-static int see_message(void *data, const struct beest_record *record)
-{
-	struct delivery *delivery = data;
-
-	if (delivery->length)
-		*delivery->length = record->size;
-	if (delivery->size == 0)
-		return 1;
-	if (record->size > delivery->size)
-		return beest_fail(EMSGSIZE, "message '%s' has %zu bytes, the buffer %zu",
-				  delivery->name, record->size, delivery->size);
-	if (record->size)
-		memcpy(delivery->buffer, record->body, record->size);
-
-	return 1;
-}
-
-int beest_message_wait(struct beest_registry *registry, const char *name, void *buffer,
-		       size_t size, size_t *length, int64_t deadline)
-{
-	char key[BEEST_KEY_MAX + 1];
-	struct delivery delivery = {
-		.name = name, .buffer = buffer, .size = size, .length = length,
-	};
-	struct beest_wait_get get = {
-		.kind = BEEST_KIND_MESSAGE, .key = key, .name = name, .see = see_message,
-		.data = &delivery,
-	};
-	struct beest_wait wait = { .gets = &get, .count = 1, .deadline = deadline };
-	int ret;
-
-	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
-
-	return ret < 0 ? ret : beest_wait_run(registry, &wait);
-}
-
-/* ------------------------------------------------------------------- many at once --- */
+/* ------------------------------------------------------------------------ waiting --- */
 
 #define MESSAGE_SIZE_MIN (offsetof(struct hartebeest_message, result) + sizeof(int32_t))
 
 struct many {
-	struct hartebeest_message **messages;	/* those that are asked for */
-	struct beest_wait_get *gets;
+	struct beest_wait_get *gets;	/* of those that are asked for */
 	char (*keys)[BEEST_KEY_MAX + 1];
 	size_t asked, here, need;
 };
 
-static int see_one_of_many(void *data, const struct beest_record *record)
+static int see_message(void *data, const struct beest_record *record)
 {
 	struct hartebeest_message *message = data;
-	struct delivery delivery = {
-		.name = message->peer_key, .buffer = message->buffer, .size = message->room,
-		.length = &message->length,
-	};
-	int ret = see_message(&delivery, record);
 
 	message->here = 1;
-	message->result = ret < 0 ? ret : 0;
+	message->length = record->size;
+	message->result = 0;
+	if (message->room && record->size > message->room)
+		message->result = beest_fail(EMSGSIZE, "message '%s' has %zu bytes, the buffer %zu",
+					     message->peer_key, record->size, message->room);
+	else if (message->room && record->size)
+		memcpy(message->buffer, record->body, record->size);
 
 	return 1;
 }
@@ -112,19 +68,16 @@ static int many_each(void *data)
 static int many_ask(struct many *many, const struct beest_registry *registry,
 		    struct hartebeest_message *message)
 {
-	struct beest_wait_get *get = &many->gets[many->asked];
+	char *key = many->keys[many->asked];
 
 	if (!message->peer_key || (message->room && !message->buffer))
 		return beest_fail(EINVAL, "a message lacks its key or its buffer");
-	get->kind = BEEST_KIND_MESSAGE;
-	get->key = many->keys[many->asked];
-	get->name = message->peer_key;
-	get->see = see_one_of_many;
-	get->data = message;
-	many->messages[many->asked] = message;
+	many->gets[many->asked++] = (struct beest_wait_get){
+		.kind = BEEST_KIND_MESSAGE, .key = key, .name = message->peer_key,
+		.see = see_message, .data = message,
+	};
 
-	return beest_registry_key(registry, BEEST_KIND_MESSAGE, message->peer_key,
-				  many->keys[many->asked++]);
+	return beest_registry_key(registry, BEEST_KIND_MESSAGE, message->peer_key, key);
 }
 
 /* Every size first: the library steps through the array by it. */
@@ -154,15 +107,17 @@ static int many_run(struct many *many, struct beest_registry *registry, int64_t 
 		.gets = many->gets, .count = many->asked, .each = many_each, .data = many,
 		.deadline = deadline,
 	};
+	struct hartebeest_message *message;
 	size_t i;
 	int ret = 0;
 
 	if (many->here < many->need)
 		ret = beest_wait_run(registry, &wait);
 	for (i = 0; i < many->asked; i++) {
-		if (!many->messages[i]->here)
-			many->messages[i]->result = -EAGAIN;
-		many->here += many->messages[i]->here;
+		message = many->gets[i].data;
+		if (!message->here)
+			message->result = -EAGAIN;
+		many->here += message->here;
 	}
 
 	return ret < 0 ? ret : (int)many->here;
@@ -176,20 +131,32 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 
 	if (need > count)
 		return beest_fail(EINVAL, "%zu of %zu messages cannot come", need, count);
-	many.messages = calloc(count + 1, sizeof(*many.messages));
 	many.gets = calloc(count + 1, sizeof(*many.gets));
 	many.keys = calloc(count + 1, sizeof(*many.keys));
-	if (many.messages && many.gets && many.keys)
+	if (many.gets && many.keys)
 		ret = many_fill(&many, registry, first, count);
 	else
 		ret = beest_fail(ENOMEM, "no memory for %zu messages", count);
 	if (ret == 0)
 		ret = many_run(&many, registry, deadline);
-	free(many.messages);
 	free(many.gets);
 	free(many.keys);
 
 	return ret;
+}
+
+int beest_message_wait(struct beest_registry *registry, const char *name, void *buffer,
+		       size_t size, size_t *length, int64_t deadline)
+{
+	struct hartebeest_message message = {
+		.size = sizeof(message), .peer_key = name, .buffer = buffer, .room = size,
+	};
+	int ret = beest_message_wait_many(registry, &message, 1, 1, deadline);
+
+	if (message.here && length)
+		*length = message.length;
+
+	return ret < 0 ? ret : message.result;
 }
 
 /* --------------------------------------------------------------------------- gone --- */

@@ -393,28 +393,3 @@ void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial)
 		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
 			  beest_error_text());
 }
-
-int beest_registry_peek(struct beest_registry *registry, enum beest_record_kind kind,
-			const char *key, int64_t time, struct beest_record *record,
-			uint8_t **bytes)
-{
-	struct beest_look_want want = {
-		.key = key, .server = beest_kv_server_of(registry->kv, key),
-	};
-	struct beest_look look = {
-		.wants = &want, .count = 1, .deadline = beest_clock_deadline(time),
-	};
-	int ret;
-
-	ret = beest_look_take(registry, &look);
-	if (want.failed)
-		return ret;
-	if (!want.value.bytes || beest_record_decode(want.value.bytes, want.value.size, kind, key,
-						     record) < 0) {
-		beest_look_free(&want, 1);
-		return 0;
-	}
-	*bytes = want.value.bytes;
-
-	return 1;
-}

@@ -150,14 +150,6 @@ int beest_registry_delete(struct beest_registry *registry, const char *key, int6
 /* Takes away what goes with an object; a second at most. */
 void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial);
 
-/*
- * One look, which takes @time at most.  1: *bytes is for free(3), and @record points into
- * it; 0: nothing well formed is there; negative: the server.
- */
-int beest_registry_peek(struct beest_registry *registry, enum beest_record_kind kind,
-			const char *key, int64_t time, struct beest_record *record,
-			uint8_t **bytes);
-
 /* "300 ms", "30 s", "10 min" */
 #define BEEST_SPAN(ns) beest_registry_span((ns), (char[32]){ 0 })
 const char *beest_registry_span(int64_t ns, char text[32]);
