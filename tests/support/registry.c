@@ -12,6 +12,7 @@
 #include "tests/support/registry.h"
 
 struct registry_stage registry_stage;
+struct fake_kv_server *registry_server;
 
 /* --------------------------------------------------------------- clock and log --- */
 
@@ -49,12 +50,30 @@ void registry_start(void)
 	registry_stage.now = crew_now();
 	beest_clock_source = &stage_clock;
 	fake_kv_reset();
+	registry_server = fake_kv_server("a:1");
 }
 
 void registry_end(void)
 {
+	crew_clear();
+	while (registry_stage.open_count)
+		registry_kill(registry_stage.open[0]);
 	fake_kv_reset();
 	beest_clock_source = NULL;
+}
+
+int registry_setup(void **state)
+{
+	(void)state;
+	registry_start();
+	return 0;
+}
+
+int registry_teardown(void **state)
+{
+	(void)state;
+	registry_end();
+	return 0;
 }
 
 void registry_run(void)
@@ -110,9 +129,22 @@ struct beest_registry *registry_make(int rank, int size)
 	memset(servers, 0, sizeof(servers));
 	config.server_count = servers_split(registry_stage.servers, servers);
 	fake_process += !registry_stage.same_process;
-	if (beest_registry_open(&registry, &config) < 0)
+	if (registry_stage.open_count == REGISTRY_RANKS ||
+	    beest_registry_open(&registry, &config) < 0)
 		abort();
+	registry_stage.open[registry_stage.open_count++] = registry;
 	return registry;
+}
+
+void registry_close(struct beest_registry *registry)
+{
+	size_t i = 0, *count = &registry_stage.open_count;
+
+	while (i < *count && registry_stage.open[i] != registry)
+		i++;
+	if (i < *count)
+		registry_stage.open[i] = registry_stage.open[--*count];
+	beest_registry_close(registry);
 }
 
 void registry_kill(struct beest_registry *registry)
@@ -120,7 +152,7 @@ void registry_kill(struct beest_registry *registry)
 	if (!registry)
 		return;
 	__atomic_store_n(&registry->presence.put, 0, __ATOMIC_RELAXED);
-	beest_registry_close(registry);
+	registry_close(registry);
 }
 
 /* ----------------------------------------------------------------------- records --- */

@@ -30,13 +30,24 @@ struct registry_stage {
 	int64_t now;			/* begins with the crew's */
 	char log[16384];		/* "warn: text\n", oldest first; what is too much is lost */
 	int warnings;
+
+	/* kept by the functions below */
+	struct beest_registry *open[REGISTRY_RANKS];
+	size_t open_count;
 };
 
 extern struct registry_stage registry_stage;
+extern struct fake_kv_server *registry_server;	/* "a:1" */
 
-/* For setup and teardown: presets, empty servers, the stage's clock; and the real one. */
+/* Presets, empty servers, the stage's clock; and the end of all that was made, as if killed. */
 void registry_start(void);
 void registry_end(void);
+
+/* The same for tests that need no more. */
+int registry_setup(void **state);
+int registry_teardown(void **state);
+#define REGISTRY_TEST(test) \
+	cmocka_unit_test_setup_teardown(test, registry_setup, registry_teardown)
 
 /* crew_run(), after which the stage's clock shows the crew's time. */
 void registry_run(void);
@@ -44,7 +55,9 @@ void registry_run(void);
 /* @rank -1: none.  @size ranks from 0; 0: unknown. */
 struct beest_registry *registry_make(int rank, int size);
 
-/* As a process does that is killed: nothing is withdrawn. */
+void registry_close(struct beest_registry *registry);
+
+/* As a process does that is killed: nothing is withdrawn.  Accepts NULL, and any other one. */
 void registry_kill(struct beest_registry *registry);
 
 const struct beest_ids *registry_ranks(int size);

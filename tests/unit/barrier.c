@@ -119,7 +119,7 @@ static void rank_free(struct rank *rank, bool killed)
 {
 	if (!rank->registry)
 		return;
-	(killed ? registry_kill : beest_registry_close)(rank->registry);
+	(killed ? registry_kill : registry_close)(rank->registry);
 	rank->registry = NULL;
 	free(rank->barrier[0]);
 	free(rank->barrier[1]);

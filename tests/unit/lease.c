@@ -358,22 +358,6 @@ static void many(void **state)
 /* ------------------------------------------------------- with a look and a server --- */
 
 static struct beest_registry *registry;
-static struct fake_kv_server *server;
-
-static int setup(void **state)
-{
-	(void)state;
-	registry_start();
-	server = fake_kv_server("a:1");
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	registry_end();
-	return 0;
-}
 
 static const enum beest_record_kind kinds[] = {
 	BEEST_KIND_QP, BEEST_KIND_MR, BEEST_KIND_MESSAGE,
@@ -402,11 +386,11 @@ static void each_command_fails(enum fake_kv_unit unit, enum fake_kv_manner manne
 
 	for (n = 1; ; n++) {
 		fake_kv_reset();
-		server = fake_kv_server("a:1");
+		registry_server = fake_kv_server("a:1");
 		fake_kv_fail(unit, n, error, manner);
 		life();
 		if (!fake_kv.fired) {
-			beest_registry_close(registry);
+			registry_close(registry);
 			break;
 		}
 		fake_kv_apply_late();
@@ -416,7 +400,7 @@ static void each_command_fails(enum fake_kv_unit unit, enum fake_kv_manner manne
 		assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
 		assert_string_equal(registry_said(registry, BEEST_KIND_MR, "x"), "one");
 		assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "x"), "one");
-		beest_registry_close(registry);
+		registry_close(registry);
 		reader = registry_make(1, 2);
 		assert_null(registry_said(reader, BEEST_KIND_QP, "x"));
 		assert_null(registry_said(reader, BEEST_KIND_MR, "x"));
@@ -449,11 +433,11 @@ static void whatever_fails_at_the_end(void **state)
 	(void)state;
 	for (n = 1; ; n++) {
 		fake_kv_reset();
-		server = fake_kv_server("a:1");
+		registry_server = fake_kv_server("a:1");
 		life();
 		began = registry_stage.now;
 		fake_kv_fail(FAKE_KV_COMMAND, n, ECONNRESET, FAKE_KV_LOST);
-		beest_registry_close(registry);
+		registry_close(registry);
 		if (!fake_kv.fired)
 			break;
 		assert_in_range(registry_stage.now - began, 0, BEEST_SECOND);
@@ -468,7 +452,7 @@ static void restarts(void **state)
 	(void)state;
 	for (i = 0; i < 3; i++) {
 		life();
-		fake_kv_restart(server);
+		fake_kv_restart(registry_server);
 		registry_stage.now += BEEST_SECOND;
 		assert_int_not_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 		registry_stage.now += 10 * BEEST_SECOND;
@@ -478,9 +462,9 @@ static void restarts(void **state)
 		assert_string_equal(registry_said(registry, BEEST_KIND_MR, "x"), "one");
 		assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "x"), "one");
 		assert_non_null(strstr(registry_stage.log, "has lost what it had"));
-		beest_registry_close(registry);
+		registry_close(registry);
 		fake_kv_reset();
-		server = fake_kv_server("a:1");
+		registry_server = fake_kv_server("a:1");
 	}
 }
 
@@ -491,7 +475,7 @@ static void what_another_has_stored_since(void **state)
 
 	(void)state;
 	life();
-	fake_kv_restart(server);
+	fake_kv_restart(registry_server);
 	heir = registry_make(1, 2);
 	assert_int_equal(registry_publish(heir, BEEST_KIND_QP, "x", "heir"), 0);
 	registry_stage.now += 10 * BEEST_SECOND;
@@ -501,9 +485,9 @@ static void what_another_has_stored_since(void **state)
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "heir");
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "x"), "one");
-	beest_registry_close(registry);
+	registry_close(registry);
 	assert_string_equal(registry_said(heir, BEEST_KIND_QP, "x"), "heir");
-	beest_registry_close(heir);
+	registry_close(heir);
 }
 
 /* Only a server that lost everything gets messages again. */
@@ -513,7 +497,7 @@ static void a_message_that_was_taken(void **state)
 
 	(void)state;
 	life();
-	assert_true(fake_kv_evict(server, registry_key(BEEST_KIND_MESSAGE, "x")));
+	assert_true(fake_kv_evict(registry_server, registry_key(BEEST_KIND_MESSAGE, "x")));
 	for (i = 0; i < 20; i++) {
 		registry_stage.now += BEEST_SECOND;
 		assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
@@ -521,7 +505,7 @@ static void a_message_that_was_taken(void **state)
 	fake_kv_reconnect();
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_null(registry_said(registry, BEEST_KIND_MESSAGE, "x"));
-	beest_registry_close(registry);
+	registry_close(registry);
 }
 
 /* Stored in the look that finds the loss, and taken at once by its reader. */
@@ -529,18 +513,18 @@ static void a_message_in_the_look_that_learns_the_loss(void **state)
 {
 	(void)state;
 	life();
-	fake_kv_restart(server);
+	fake_kv_restart(registry_server);
 	assert_int_not_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	registry_stage.now += 10 * BEEST_SECOND;
 	assert_int_equal(registry_put(registry, BEEST_KIND_MESSAGE, "new", "text", NULL), 0);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "new"), "text");
-	assert_true(fake_kv_evict(server, registry_key(BEEST_KIND_MESSAGE, "new")));
+	assert_true(fake_kv_evict(registry_server, registry_key(BEEST_KIND_MESSAGE, "new")));
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_null(registry_said(registry, BEEST_KIND_MESSAGE, "new"));
 	assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "x"), "one");
-	beest_registry_close(registry);
+	registry_close(registry);
 }
 
 /* As long as somebody waits now and then, nothing expires. */
@@ -562,7 +546,7 @@ static void renewal(void **state)
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
-	beest_registry_close(registry);
+	registry_close(registry);
 }
 
 /* Of many records each is looked at in turn. */
@@ -580,12 +564,12 @@ static void eviction(void **state)
 	assert_int_equal(registry_look(registry, 0), 0);
 	for (i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "%d", i);
-		assert_true(fake_kv_evict(server, registry_key(BEEST_KIND_MR, name)));
+		assert_true(fake_kv_evict(registry_server, registry_key(BEEST_KIND_MR, name)));
 		for (j = 0; j < 12; j++)
 			assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 		assert_string_equal(registry_said(registry, BEEST_KIND_MR, name), "region");
 	}
-	beest_registry_close(registry);
+	registry_close(registry);
 }
 
 static void withdrawal(void **state)
@@ -610,7 +594,7 @@ static void withdrawal(void **state)
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
 
 	beest_registry_withdraw(registry, closed);
-	bytes = fake_kv_get(server, registry_key(BEEST_KIND_QP, "echo"), &size);
+	bytes = fake_kv_get(registry_server, registry_key(BEEST_KIND_QP, "echo"), &size);
 	assert_non_null(bytes);
 	assert_true(beest_record_flags(bytes) & BEEST_RECORD_CLOSED);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "echo"), "echo");
@@ -619,7 +603,7 @@ static void withdrawal(void **state)
 	beest_registry_withdraw(registry, 0);
 	beest_registry_withdraw(registry, 77);
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
-	beest_registry_close(registry);
+	registry_close(registry);
 }
 
 /* What a child does with the registry that it has inherited is its own. */
@@ -637,21 +621,21 @@ static void a_forked_child(void **state)
 
 		fake_kv_count_again();
 		registry_stage.now += 300 * BEEST_SECOND;
-		fake_kv_evict(server, registry_key(BEEST_KIND_QP, "x"));
+		fake_kv_evict(registry_server, registry_key(BEEST_KIND_QP, "x"));
 		ok = ok && registry_look(registry, BEEST_LOOK_CHECK) == 0;
 		beest_registry_withdraw(registry, 1);
 		ok = ok && fake_kv.commands == 0;
 		ok = ok && registry_publish(registry, BEEST_KIND_QP, "child", "c") == 0;
 		ok = ok && !strcmp(registry_said(registry, BEEST_KIND_QP, "child"), "c");
 		ok = ok && fake_kv.commands == 1;
-		beest_registry_close(registry);
+		registry_close(registry);
 		ok = ok && fake_kv.commands == 1;
 		_exit(ok ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
-	beest_registry_close(registry);
+	registry_close(registry);
 }
 
 /* ---------------------------------------------------------- two threads by a hook --- */
@@ -690,9 +674,9 @@ static void one_replaces_what_the_other_sends(void **state)
 			if (hooked_at < 0)
 				assert_string_equal(registry_said(registry, hooked_kind, "x"),
 						    "newer");
-			beest_registry_close(registry);
+			registry_close(registry);
 			fake_kv_reset();
-			server = fake_kv_server("a:1");
+			registry_server = fake_kv_server("a:1");
 		}
 }
 
@@ -720,29 +704,28 @@ static void one_destroys_what_the_other_sends(void **state)
 	registry_look(registry, 0);
 	registry_look(registry, 0);
 	assert_null(registry_said(registry, BEEST_KIND_MR, "x"));
-	beest_registry_close(registry);
+	registry_close(registry);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(states, setup, teardown),
-		cmocka_unit_test_setup_teardown(versions_that_cross, setup, teardown),
-		cmocka_unit_test_setup_teardown(versions_that_overlap, setup, teardown),
-		cmocka_unit_test_setup_teardown(many, setup, teardown),
-		cmocka_unit_test_setup_teardown(whatever_fails_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(whatever_fails_at_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(restarts, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_another_has_stored_since, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_message_that_was_taken, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_message_in_the_look_that_learns_the_loss, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(renewal, setup, teardown),
-		cmocka_unit_test_setup_teardown(eviction, setup, teardown),
-		cmocka_unit_test_setup_teardown(withdrawal, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_forked_child, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_replaces_what_the_other_sends, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_destroys_what_the_other_sends, setup, teardown),
+		REGISTRY_TEST(states),
+		REGISTRY_TEST(versions_that_cross),
+		REGISTRY_TEST(versions_that_overlap),
+		REGISTRY_TEST(many),
+		REGISTRY_TEST(whatever_fails_once),
+		REGISTRY_TEST(whatever_fails_at_the_end),
+		REGISTRY_TEST(restarts),
+		REGISTRY_TEST(what_another_has_stored_since),
+		REGISTRY_TEST(a_message_that_was_taken),
+		REGISTRY_TEST(a_message_in_the_look_that_learns_the_loss),
+		REGISTRY_TEST(renewal),
+		REGISTRY_TEST(eviction),
+		REGISTRY_TEST(withdrawal),
+		REGISTRY_TEST(a_forked_child),
+		REGISTRY_TEST(one_replaces_what_the_other_sends),
+		REGISTRY_TEST(one_destroys_what_the_other_sends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,26 +13,7 @@
 #include "tests/support/unit.h"
 
 static struct beest_registry *registry;
-static struct fake_kv_server *server;
 static uint8_t former[BEEST_EPOCH_SIZE];
-
-static int setup(void **state)
-{
-	(void)state;
-	registry_start();
-	server = fake_kv_server("a:1");
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	crew_clear();
-	registry_kill(registry);
-	registry = NULL;
-	registry_end();
-	return 0;
-}
 
 /* ------------------------------------------------------------------------- helpers --- */
 
@@ -48,12 +29,12 @@ static const void *epoch_of(struct fake_kv_server *at)
 
 static void epoch_keep(void)
 {
-	memcpy(former, epoch_of(server), sizeof(former));
+	memcpy(former, epoch_of(registry_server), sizeof(former));
 }
 
 static bool epoch_is_kept(void)
 {
-	const void *bytes = epoch_of(server);
+	const void *bytes = epoch_of(registry_server);
 
 	return bytes && memcmp(bytes, former, sizeof(former)) == 0;
 }
@@ -75,7 +56,7 @@ static void counted(uint64_t round_trips, uint64_t commands, uint64_t keys)
 
 static int evict(const char *key)
 {
-	return fake_kv_evict(server, key);
+	return fake_kv_evict(registry_server, key);
 }
 
 /* ------------------------------------------------------------- one server's epoch --- */
@@ -91,7 +72,7 @@ static void opening(void **state)
 	counted(0, 0, 0);
 	assert_int_equal(registry_look(registry, 0), 0);
 	counted(1, 4, 5);
-	assert_non_null(epoch_of(server));
+	assert_non_null(epoch_of(registry_server));
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	assert_int_equal(registry_look(registry, 0), 0);
 	counted(1, 2, 3);
@@ -147,10 +128,10 @@ static void all_is_lost_but_what_is_stored_now(void **state)
 	make();
 	registry_put(registry, BEEST_KIND_MR, "y", "one", NULL);
 	assert_int_equal(registry_look(registry, 0), 0);
-	fake_kv_evict(server, "hb1/job/epoch");
-	fake_kv_evict(server, registry_key(BEEST_KIND_QP, "x"));
-	fake_kv_evict(server, registry_key(BEEST_KIND_MR, "y"));
-	fake_kv_evict(server, registry->presence.key);
+	fake_kv_evict(registry_server, "hb1/job/epoch");
+	fake_kv_evict(registry_server, registry_key(BEEST_KIND_QP, "x"));
+	fake_kv_evict(registry_server, registry_key(BEEST_KIND_MR, "y"));
+	fake_kv_evict(registry_server, registry->presence.key);
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_false(epoch_is_kept());
@@ -165,11 +146,11 @@ static void gone_and_back(void **state)
 {
 	(void)state;
 	make();
-	fake_kv_restart(server);
+	fake_kv_restart(registry_server);
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), -ECONNRESET);
 	registry_stage.now += 10 * BEEST_SECOND;
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
-	assert_non_null(epoch_of(server));
+	assert_non_null(epoch_of(registry_server));
 	assert_false(epoch_is_kept());
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "one");
@@ -183,10 +164,10 @@ static void emptied(void **state)
 {
 	(void)state;
 	make();
-	fake_kv_evict(server, "hb1/job/epoch");
-	fake_kv_evict(server, registry_key(BEEST_KIND_QP, "x"));
-	fake_kv_evict(server, registry->presence.key);
-	fake_kv_put(server, "hb1/job/epoch", "another one, yes", BEEST_EPOCH_SIZE, 0);
+	fake_kv_evict(registry_server, "hb1/job/epoch");
+	fake_kv_evict(registry_server, registry_key(BEEST_KIND_QP, "x"));
+	fake_kv_evict(registry_server, registry->presence.key);
+	fake_kv_put(registry_server, "hb1/job/epoch", "another one, yes", BEEST_EPOCH_SIZE, 0);
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "one");
@@ -196,12 +177,12 @@ static void alien(void **state)
 {
 	(void)state;
 	make();
-	fake_kv_put(server, "hb1/job/epoch", "what?", 5, 0);
+	fake_kv_put(registry_server, "hb1/job/epoch", "what?", 5, 0);
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), -EPROTO);
 	assert_error_is("server a:1: what is stored under hb1/job/epoch is no epoch");
 	assert_int_equal(fake_kv.servers[0].items, 3);
 	assert_null(strstr(registry_stage.log, "lost"));
-	fake_kv_put(server, "hb1/job/epoch", former, BEEST_EPOCH_SIZE, 0);
+	fake_kv_put(registry_server, "hb1/job/epoch", former, BEEST_EPOCH_SIZE, 0);
 	registry_stage.now += 10 * BEEST_SECOND;
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 }
@@ -211,14 +192,14 @@ static void one_that_cannot_be_added(void **state)
 {
 	(void)state;
 	make();
-	server->refuses = true;
-	server->bytes_max = 1;
-	fake_kv_evict(server, "hb1/job/epoch");
+	registry_server->refuses = true;
+	registry_server->bytes_max = 1;
+	fake_kv_evict(registry_server, "hb1/job/epoch");
 	assert_int_not_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_error_has("server a:1");
 	assert_null(strstr(registry_stage.log, "lost"));
-	server->refuses = false;
-	server->bytes_max = 0;
+	registry_server->refuses = false;
+	registry_server->bytes_max = 0;
 	registry_stage.now += 10 * BEEST_SECOND;
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_true(epoch_is_kept());
@@ -230,9 +211,9 @@ static void no_memcached(void **state)
 	(void)state;
 	registry = registry_make(0, 2);
 	registry_put(registry, BEEST_KIND_QP, "x", "one", NULL);
-	server->refuses = true;
-	server->bytes_max = 1;
-	server->probe_error = EPROTO;
+	registry_server->refuses = true;
+	registry_server->bytes_max = 1;
+	registry_server->probe_error = EPROTO;
 	assert_int_equal(registry_look(registry, 0), -EPROTO);
 	assert_error_has("server a:1");
 	assert_int_equal(fake_kv.probes, 1);
@@ -259,11 +240,11 @@ static void learned_by_another_thread(void **state)
 
 	(void)state;
 	for (n = 0; n < 6; n++) {
-		registry_kill(registry);
+		registry_kill(n ? registry : NULL);
 		fake_kv_reset();
-		server = fake_kv_server("a:1");
+		registry_server = fake_kv_server("a:1");
 		make();
-		fake_kv_restart(server);
+		fake_kv_restart(registry_server);
 		other_at = n;
 		fake_kv.hook = learn_hook;
 		registry_put(registry, BEEST_KIND_MR, "y", "one", NULL);
@@ -299,7 +280,7 @@ static void quick_learner(void *data)
 	(void)data;
 	crew_pass(BEEST_MS);
 	fake_kv.latency = 1;
-	fake_kv_restart(server);
+	fake_kv_restart(registry_server);
 	assert_int_equal(beest_look_take(registry, &look), -ECONNRESET);
 	assert_int_equal(beest_look_take(registry, &look), 0);
 }
@@ -499,7 +480,7 @@ static void it_evicts(void **state)
 
 	(void)state;
 	registry = registry_make(0, 2);
-	server->bytes_max = 1000;
+	registry_server->bytes_max = 1000;
 	for (i = 0; i < 16; i++) {
 		snprintf(name, sizeof(name), "r%d", i);
 		registry_put(registry, BEEST_KIND_MR, name, "some text that fills it", NULL);
@@ -517,7 +498,7 @@ static void it_evicts_now_and_then(void **state)
 {
 	(void)state;
 	make();
-	server->evictions = 100;
+	registry_server->evictions = 100;
 	assert_int_equal(look_for_long(100), 0);
 	assert_int_equal(registry_stage.warnings, 0);
 }
@@ -526,8 +507,8 @@ static void it_refuses(void **state)
 {
 	(void)state;
 	make();
-	server->refuses = true;
-	server->bytes_max = server->bytes;
+	registry_server->refuses = true;
+	registry_server->bytes_max = registry_server->bytes;
 	registry_put(registry, BEEST_KIND_MR, "r", "some text that is too much", NULL);
 	assert_int_equal(look_for_long(100), -ENOSPC);
 	assert_error_has("server a:1");
@@ -570,7 +551,7 @@ static void an_offer_that_is_lost(void **state)
 {
 	(void)state;
 	make();
-	fake_kv_restart(server);
+	fake_kv_restart(registry_server);
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
 	assert_null(registry_said(registry, BEEST_KIND_QP, "x"));
@@ -613,31 +594,30 @@ static void nothing_to_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(opening, setup, teardown),
-		cmocka_unit_test_setup_teardown(somebody_was_here_before, setup, teardown),
-		cmocka_unit_test_setup_teardown(its_time_to_live, setup, teardown),
-		cmocka_unit_test_setup_teardown(evicted_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(all_is_lost_but_what_is_stored_now, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(gone_and_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(emptied, setup, teardown),
-		cmocka_unit_test_setup_teardown(alien, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_that_cannot_be_added, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_memcached, setup, teardown),
-		cmocka_unit_test_setup_teardown(learned_by_another_thread, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_answer_that_is_outdated, setup, teardown),
-		cmocka_unit_test_setup_teardown(presence_comes_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_is_away, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_server_that_is_needed, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_presence_is_away, setup, teardown),
-		cmocka_unit_test_setup_teardown(it_evicts, setup, teardown),
-		cmocka_unit_test_setup_teardown(it_evicts_now_and_then, setup, teardown),
-		cmocka_unit_test_setup_teardown(it_refuses, setup, teardown),
-		cmocka_unit_test_setup_teardown(offers, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_offer_over_an_old_connection, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_offer_that_is_lost, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_offer_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_to_do, setup, teardown),
+		REGISTRY_TEST(opening),
+		REGISTRY_TEST(somebody_was_here_before),
+		REGISTRY_TEST(its_time_to_live),
+		REGISTRY_TEST(evicted_alone),
+		REGISTRY_TEST(all_is_lost_but_what_is_stored_now),
+		REGISTRY_TEST(gone_and_back),
+		REGISTRY_TEST(emptied),
+		REGISTRY_TEST(alien),
+		REGISTRY_TEST(one_that_cannot_be_added),
+		REGISTRY_TEST(no_memcached),
+		REGISTRY_TEST(learned_by_another_thread),
+		REGISTRY_TEST(an_answer_that_is_outdated),
+		REGISTRY_TEST(presence_comes_first),
+		REGISTRY_TEST(one_is_away),
+		REGISTRY_TEST(a_server_that_is_needed),
+		REGISTRY_TEST(the_presence_is_away),
+		REGISTRY_TEST(it_evicts),
+		REGISTRY_TEST(it_evicts_now_and_then),
+		REGISTRY_TEST(it_refuses),
+		REGISTRY_TEST(offers),
+		REGISTRY_TEST(an_offer_over_an_old_connection),
+		REGISTRY_TEST(an_offer_that_is_lost),
+		REGISTRY_TEST(an_offer_refused),
+		REGISTRY_TEST(nothing_to_do),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

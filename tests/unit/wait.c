@@ -12,7 +12,6 @@
 #include "tests/support/unit.h"
 
 static struct beest_registry *one, *two;
-static struct fake_kv_server *server;
 
 #define GETS 40
 static char keys[GETS][64], names[GETS][8];
@@ -35,7 +34,6 @@ static int setup(void **state)
 
 	(void)state;
 	registry_start();
-	server = fake_kv_server("a:1");
 	memset(seen, 0, sizeof(seen));
 	memset(gets, 0, sizeof(gets));
 	for (i = 0; i < GETS; i++) {
@@ -48,17 +46,6 @@ static int setup(void **state)
 		gets[i].data = &gets[i];
 		verdict[i] = 1;
 	}
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	crew_clear();
-	registry_kill(one);
-	registry_kill(two);
-	one = two = NULL;
-	registry_end();
 	return 0;
 }
 
@@ -138,7 +125,7 @@ static void once(void **state)
 	assert_string_equal(registry_stage.log, "");
 	publish(two, 0);
 	assert_int_equal(wait_for(1, 0, true), 0);
-	server->error = EHOSTDOWN;
+	registry_server->error = EHOSTDOWN;
 	assert_int_equal(wait_for(1, 0, true), -EHOSTDOWN);
 	assert_string_equal(registry_stage.log, "");
 }
@@ -150,7 +137,7 @@ static void a_server_that_is_silent(void **state)
 	(void)state;
 	make();
 	publish(one, 1);
-	server->error = ECONNREFUSED;
+	registry_server->error = ECONNREFUSED;
 	began = registry_stage.now;
 	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ECONNREFUSED);
 	assert_error_has("tried for 2 s: server a:1");
@@ -204,7 +191,7 @@ static void each_has_its_own_reason(void **state)
 
 	(void)state;
 	make();
-	fake_kv_put(server, keys[1], "no record", 9, 0);
+	fake_kv_put(registry_server, keys[1], "no record", 9, 0);
 	publish(two, 2);
 	verdict[2] = 0;
 	wait.deadline = beest_clock_deadline(BEEST_SECOND);
@@ -256,7 +243,7 @@ static void what_is_no_record(void **state)
 
 	(void)state;
 	make();
-	fake_kv_put(server, keys[0], "no record", 9, 0);
+	fake_kv_put(registry_server, keys[0], "no record", 9, 0);
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(1, soon, false), -EBADMSG);
 	assert_error_has("after 1 s: qp 'n0' (key hb1/job/qp/n0): ");
@@ -431,7 +418,7 @@ static void a_rank_that_runs_twice(void **state)
 	(void)state;
 	crew_need();
 	for (i = 0; i < 4; i++) {
-		teardown(state);
+		registry_teardown(state);
 		setup(state);
 		one = registry_make(1, 2);
 		two = registry_make(1, 2);
@@ -458,7 +445,7 @@ static void an_heir(void **state)
 	(void)state;
 	make();
 	publish(two, 1);
-	beest_registry_close(two);
+	registry_close(two);
 	two = registry_make(1, 2);
 	publish(two, 1);
 	one = (registry_kill(one), two);
@@ -560,7 +547,7 @@ static void a_leftover(void **state)
 static void leave(void *data)
 {
 	crew_pass(700 * BEEST_MS);
-	beest_registry_close(data);
+	registry_close(data);
 	two = NULL;
 }
 
@@ -604,7 +591,7 @@ static void the_author_fails(void **state)
 	strcpy(two->presence.self.reason, "no luck");
 	beest_presence_put(two);
 	assert_int_equal(registry_look(two, 0), 0);
-	fake_kv_put(server, "hb1/job/news", "0123456789abcdef", 16, 0);
+	fake_kv_put(registry_server, "hb1/job/news", "0123456789abcdef", 16, 0);
 	waiter = waiter_of_two();
 	registry_run();
 	assert_int_equal(waiter->ret, -ECONNABORTED);
@@ -653,7 +640,7 @@ static void news_once_a_second(void **state)
 	crew_need();
 	make();
 	publish(two, 1);
-	fake_kv_put(server, "hb1/job/news", "0123456789abcdef", 16, 0);
+	fake_kv_put(registry_server, "hb1/job/news", "0123456789abcdef", 16, 0);
 	waiter = waiter_of_two();
 	fake_kv.hook = news_hook;
 	news_read = presence_read = 0;
@@ -665,36 +652,38 @@ static void news_once_a_second(void **state)
 	assert_int_equal(presence_read, 1);
 }
 
+#define WITH(test) cmocka_unit_test_setup_teardown(test, setup, registry_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_is_there, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_preset_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_that_is_past, setup, teardown),
-		cmocka_unit_test_setup_teardown(once, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_server_that_is_silent, setup, teardown),
-		cmocka_unit_test_setup_teardown(absent_first_and_refused_last, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_server_that_answers_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(each_has_its_own_reason, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_server_of_two_is_silent, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_no_record, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_see_refuses, setup, teardown),
-		cmocka_unit_test_setup_teardown(eight_in_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_that_goes_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
-		cmocka_unit_test_setup_teardown(each_look, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_rank_that_runs_twice, setup, teardown),
-		cmocka_unit_test_setup_teardown(two_contexts, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_heir, setup, teardown),
-		cmocka_unit_test_setup_teardown(another_list_of_servers, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_participants, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_participants_later, setup, teardown),
-		cmocka_unit_test_setup_teardown(bystanders_are_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_leftover, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_author_leaves, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_author_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_former_run_has_left, setup, teardown),
-		cmocka_unit_test_setup_teardown(news_once_a_second, setup, teardown),
+		WITH(what_is_there),
+		WITH(the_preset_one),
+		WITH(one_that_is_past),
+		WITH(once),
+		WITH(a_server_that_is_silent),
+		WITH(absent_first_and_refused_last),
+		WITH(a_server_that_answers_again),
+		WITH(each_has_its_own_reason),
+		WITH(one_server_of_two_is_silent),
+		WITH(what_is_no_record),
+		WITH(what_see_refuses),
+		WITH(eight_in_turn),
+		WITH(one_that_goes_again),
+		WITH(interrupted),
+		WITH(each_look),
+		WITH(a_rank_that_runs_twice),
+		WITH(two_contexts),
+		WITH(an_heir),
+		WITH(another_list_of_servers),
+		WITH(other_participants),
+		WITH(other_participants_later),
+		WITH(bystanders_are_told),
+		WITH(a_leftover),
+		WITH(the_author_leaves),
+		WITH(the_author_fails),
+		WITH(a_former_run_has_left),
+		WITH(news_once_a_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
