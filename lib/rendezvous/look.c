@@ -75,37 +75,21 @@ static void server_note(struct beest_registry *registry, const struct part *part
 }
 
 /* The last look of a wait is short: silence of a moment proves nothing after an answer. */
-int beest_look_failure(struct beest_registry *registry, size_t server, uint64_t since, char *why,
-		       size_t size)
+int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
+		       char why[BEEST_KV_WHY])
 {
 	const struct beest_registry_server *own = &registry->servers[server];
-	int failure;
+	int ret;
 
 	pthread_mutex_lock(&registry->lock);
-	failure = own->failure;
-	if (failure == -EHOSTDOWN && own->answered_by > since &&
+	ret = own->failure ? own->failure : own->failed_by > since;
+	if (ret == -EHOSTDOWN && own->answered_by > since &&
 	    beest_clock_now() - own->answered < 2 * BEEST_CLOCK_LOOK)
-		failure = 0;
-	if (failure < 0)
-		snprintf(why, size, "%s", own->why);
+		ret = 0;
+	memcpy(why, own->why, BEEST_KV_WHY);
 	pthread_mutex_unlock(&registry->lock);
 
-	return failure;
-}
-
-bool beest_look_failed(struct beest_registry *registry, size_t server, uint64_t since, char *why,
-		       size_t size)
-{
-	const struct beest_registry_server *own = &registry->servers[server];
-	bool failed;
-
-	pthread_mutex_lock(&registry->lock);
-	failed = own->failed_by > since;
-	if (failed)
-		snprintf(why, size, "%s", own->why);
-	pthread_mutex_unlock(&registry->lock);
-
-	return failed;
+	return ret;
 }
 
 static bool server_is_away(struct beest_registry *registry, size_t server)

@@ -50,15 +50,11 @@ struct beest_look {
 int beest_look_take(struct beest_registry *registry, struct beest_look *look);
 
 /*
- * What a server failed with at the last look, and its sentence; 0: it answers, or was silent
- * for a moment only after it had answered a request later than number @since.
+ * What a server failed with at the last look, with the sentence; 0: it answers, or was
+ * silent for a moment only; 1: it answers, but has failed after request number @since.
  */
-int beest_look_failure(struct beest_registry *registry, size_t server, uint64_t since, char *why,
-		       size_t size);
-
-/* Has it failed after that, though it may answer now? */
-bool beest_look_failed(struct beest_registry *registry, size_t server, uint64_t since, char *why,
-		       size_t size);
+int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
+		       char why[BEEST_KV_WHY]);
 
 /* One of several servers is away, as the sentence says: reported once. */
 void beest_look_degraded(struct beest_registry *registry);

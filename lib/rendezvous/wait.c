@@ -421,12 +421,13 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 		   const struct beest_wait_get *get, char *text, size_t size)
 {
 	const char *word = beest_record_word(get->kind);
-	int ret;
+	char why[BEEST_KV_WHY];
+	int ret = beest_look_trouble(registry, get->server, wait->since, why);
 
-	ret = beest_look_failure(registry, get->server, wait->since, text, size);
-	if (ret < 0)
+	if (ret < 0) {
+		snprintf(text, size, "%s", why);
 		return ret;
-
+	}
 	if (get->seen < 0)
 		snprintf(text, size, "%s '%s' (key %s): %s", word, get->name, get->key, get->trouble);
 	else if (get->seen)
@@ -440,18 +441,18 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 }
 
 /* What a server that is needed does not answer is the reason for all else. */
-static int server_failure(const struct waiting *w, char why[BEEST_ERROR_SIZE])
+static int server_failure(const struct waiting *w, char why[BEEST_KV_WHY])
 {
 	const struct beest_wait *wait = w->wait;
 	size_t i, server;
 	int ret = 0;
 
-	for (i = 0; i < wait->count + wait->own_count && ret == 0; i++) {
+	for (i = 0; i < wait->count + wait->own_count && ret >= 0; i++) {
 		if (i < wait->count ? wait->gets[i].got : own_is_stored(w, i - wait->count))
 			continue;
 		server = i < wait->count ? wait->gets[i].server :
 			 beest_kv_server_of(w->registry->kv, wait->own_keys[i - wait->count]);
-		ret = beest_look_failure(w->registry, server, wait->since, why, BEEST_ERROR_SIZE);
+		ret = beest_look_trouble(w->registry, server, wait->since, why);
 	}
 
 	return ret;
@@ -463,10 +464,10 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 {
 	struct beest_registry *registry = w->registry;
 	size_t server = first ? first->server : 0;
-	char said[BEEST_ERROR_SIZE];
+	char said[BEEST_KV_WHY];
 
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
-	if (beest_look_failed(registry, server, w->wait->since, said, sizeof(said)))
+	if (beest_look_trouble(registry, server, w->wait->since, said))
 		beest_text_item(text, "before that: %s", said);
 	beest_serverlist_suspicion(registry, text);
 	if (first && first->seen == 0)
@@ -482,7 +483,7 @@ static int wait_expired(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *get, *first = NULL;
-	char after[48] = "", why[BEEST_ERROR_SIZE], list[700], more[48] = "", rest[300];
+	char after[48] = "", why[BEEST_KV_WHY], list[700], more[48] = "", rest[300];
 	int class, failed, ret = wait->deadline == HARTEBEEST_ONCE ? -EAGAIN : -ETIMEDOUT;
 	struct beest_text text, hints;
 	size_t i, missing = 0;
