@@ -82,6 +82,20 @@ module hartebeest
        integer(c_int) :: hartebeest_size
      end function hartebeest_size
 
+     ! index: from 0
+     function hartebeest_participant(hb, index) bind(c)
+       import :: c_int, c_ptr
+       type(c_ptr), value :: hb
+       integer(c_int), value :: index
+       integer(c_int) :: hartebeest_participant
+     end function hartebeest_participant
+
+     function hartebeest_local_rank(hb) bind(c)
+       import :: c_int, c_ptr
+       type(c_ptr), value :: hb
+       integer(c_int) :: hartebeest_local_rank
+     end function hartebeest_local_rank
+
      function hartebeest_pd_create(hb, name, pd) bind(c)
        import :: c_char, c_int, c_ptr
        type(c_ptr), value :: hb

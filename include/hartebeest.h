@@ -141,6 +141,27 @@ int hartebeest_rank(const struct hartebeest_context *hb);
 int hartebeest_size(const struct hartebeest_context *hb);
 
 /**
+ * hartebeest_participant() - the id of a rank, by its position among all
+ * @index: 0 to hartebeest_size() - 1; ids ascend, and may have gaps
+ *
+ * Every other function that takes or gives a rank means an id.
+ *
+ * Returns the id, -ERANGE for another @index, or -ENODATA when nobody said who takes part.
+ *
+ * Since: 0.1
+ */
+int hartebeest_participant(const struct hartebeest_context *hb, int index);
+
+/**
+ * hartebeest_local_rank() - this process's number among those of its node
+ *
+ * Returns it, or -ENODATA when no launcher said.
+ *
+ * Since: 0.1
+ */
+int hartebeest_local_rank(const struct hartebeest_context *hb);
+
+/**
  * hartebeest_job() - the name space of this run, "-" when nobody named one
  *
  * Owned by the context.  NULL only for a NULL context.
@@ -154,8 +175,8 @@ const char *hartebeest_job(const struct hartebeest_context *hb);
  * @warning: receives what two launchers say that contradicts each other, "" when they
  *           agree; may be NULL
  *
- * "rank 3 of 8 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), job 4711.0 (from
- * SLURM_JOB_ID.SLURM_STEP_ID)".  Both texts are owned by the context.  NULL only for a
+ * "rank 3 of 8 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), local rank 1 (from
+ * SLURM_LOCALID), job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)".  Both texts are owned by the context.  NULL only for a
  * NULL context.
  *
  * Since: 0.1

@@ -4,7 +4,7 @@
  *
  * Each validates, looks up, delegates.  Owns what all of them share: arguments are
  * checked here, and a failure is logged here, once, as the call returns.  Exceptions:
- * context.c logs the failure of hartebeest_open(), and nobody logs those of rank, size,
+ * context.c logs the failure of hartebeest_open(), and nobody logs those of ranks, size,
  * job, origin and option_get.  hartebeest.h has the contracts.
  */
 #include "config.h"
@@ -182,6 +182,26 @@ HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest_context *hb)
 		return beest_fail(ENODATA, "the number of ranks is not known: set "
 				  "HARTEBEEST_PARTICIPANTS, or start with srun or mpirun");
 	return (int)hb->launch.participants.count;
+}
+
+HARTEBEEST_EXPORT int hartebeest_participant(const struct hartebeest_context *hb, int index)
+{
+	int size = hartebeest_size(hb);
+
+	if (size < 0)
+		return size;
+	if (index < 0 || index >= size)
+		return beest_fail(ERANGE, "participant %d is not within 0..%d", index, size - 1);
+	return hb->launch.participants.id[index];
+}
+
+HARTEBEEST_EXPORT int hartebeest_local_rank(const struct hartebeest_context *hb)
+{
+	REQUIRE(hb);
+	if (hb->launch.local_rank < 0)
+		return beest_fail(ENODATA, "the rank of this process on its node is not known: "
+				  "start it with srun, mpirun or torchrun");
+	return hb->launch.local_rank;
 }
 
 HARTEBEEST_EXPORT const char *hartebeest_job(const struct hartebeest_context *hb)

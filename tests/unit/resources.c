@@ -148,6 +148,42 @@ static void no_rank_no_size(void **state)
 	assert_int_equal(hartebeest_size(hb), 8);
 }
 
+/* An index is no rank. */
+static void ids_with_gaps(void **state)
+{
+	static const int ids[] = { 2, 3, 7, 100, 2147483647 };
+	int i;
+
+	(void)state;
+	assert_int_equal(hartebeest_participant(hb, 0), -ENODATA);
+	assert_error_has("HARTEBEEST_PARTICIPANTS");
+	open_with("job.rank=100", "job.participants=100,7,2147483647,2-3");
+	assert_int_equal(hartebeest_size(hb), BEEST_COUNT(ids));
+	for (i = 0; i < (int)BEEST_COUNT(ids); i++)
+		assert_int_equal(hartebeest_participant(hb, i), ids[i]);
+	assert_int_equal(hartebeest_participant(hb, -1), -ERANGE);
+	assert_int_equal(hartebeest_participant(hb, 5), -ERANGE);
+	assert_error_is("participant 5 is not within 0..4");
+	assert_int_equal(hartebeest_participant(hb, INT32_MIN), -ERANGE);
+	assert_int_equal(hartebeest_participant(NULL, 0), -EINVAL);
+}
+
+static void the_launcher_gives_the_local_rank(void **state)
+{
+	(void)state;
+	assert_int_equal(hartebeest_local_rank(hb), -ENODATA);
+	assert_error_has("torchrun");
+	assert_int_equal(hartebeest_local_rank(NULL), -EINVAL);
+	setenv("RANK", "5", 1);
+	setenv("WORLD_SIZE", "8", 1);
+	setenv("LOCAL_RANK", "1", 1);
+	open_with(NULL, NULL);
+	assert_int_equal(hartebeest_rank(hb), 5);
+	assert_int_equal(hartebeest_local_rank(hb), 1);
+	assert_string_equal(hartebeest_origin(hb, NULL), "rank 5 of 8 (from RANK, WORLD_SIZE), "
+			    "local rank 1 (from LOCAL_RANK), no job id");
+}
+
 static void closing_nothing(void **state)
 {
 	(void)state;
@@ -1891,6 +1927,8 @@ int main(void)
 		TEST(nothing_before_it_is_needed),
 		TEST(a_device_that_is_not_there),
 		TEST(no_rank_no_size),
+		TEST(ids_with_gaps),
+		TEST(the_launcher_gives_the_local_rank),
 		TEST(closing_nothing),
 		TEST(a_failed_open_sets_nothing),
 		TEST(options_as_text),
