@@ -718,8 +718,8 @@ int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
  * failure to connect leaves the queue pair connected to nobody.
  *
  * Returns 1 when it was replaced, 0 when it was not, when nothing is there or the
- * server does not answer, -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD),
- * -EBADMSG (what is there says what no queue pair can be), what the refill function
+ * server does not answer, -ESHUTDOWN (the peer has closed its queue pair and left, within
+ * the last minute), -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD), -EBADMSG (what is there says what no queue pair can be), what the refill function
  * returned, or as hartebeest_qp_connect().
  *
  * Since: 0.1
@@ -945,6 +945,96 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  * Since: 0.1
  */
 int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t deadline);
+
+/* -------------------------------------------------------------- service --- */
+
+#define HARTEBEEST_SERVICE_DATA 1024
+#define HARTEBEEST_SERVICE_KEY 128
+
+/* A client's wish to be served, as either end sees it. */
+struct hartebeest_request {
+	uint64_t number;	/* in the order of asking; gaps are possible */
+	uint64_t epoch;		/* of the Memcached server, in which the number counts */
+	int32_t rank;		/* of the client, -1: it has none */
+	uint32_t pid;		/* of the client */
+	uint32_t again;		/* 1: a listening process before this one has had it */
+	uint32_t length;	/* bytes of data */
+	char host[64];		/* of the client */
+	char key[HARTEBEEST_SERVICE_KEY];	/* for this end's queue pair */
+	char peer_key[HARTEBEEST_SERVICE_KEY];	/* under which the other end's will be */
+	unsigned char data[HARTEBEEST_SERVICE_DATA];	/* the client's own */
+	uint64_t reserved[4];	/* zero */
+};
+
+/**
+ * hartebeest_service_listen() - serve clients that nobody listed
+ * @service: 1 to 64 printable ASCII characters without blanks and '/'
+ *
+ * A service has one listener: the last that called this has it, and the one before is told
+ * by hartebeest_service_accept().  Rank and size need not be known.  Called again by the
+ * listener it changes nothing.
+ *
+ * Returns 0, -EINVAL (the name), -ETIMEDOUT or -EAGAIN.
+ *
+ * Since: 0.1
+ */
+int hartebeest_service_listen(struct hartebeest_context *hb, const char *service,
+			      int64_t deadline);
+
+/**
+ * hartebeest_service_accept() - the next client that asks
+ * @request: filled on success
+ *
+ * Gives each request that stands once to each listening process, the oldest first, and so
+ * to one that was started again all that its predecessor had.  Create a queue pair then, and
+ * connect it by hartebeest_pairs_connect() with the two keys of the request; or refuse it by
+ * hartebeest_service_leave().
+ *
+ * When the Memcached server was restarted, clients that wait for anything ask again by
+ * themselves; a listener that had them already does not get them twice.
+ *
+ * Returns 0, -ENOTCONN (hartebeest_service_listen() comes first), -EADDRINUSE (another
+ * process has the service now), -ETIMEDOUT or -EAGAIN (nobody asked), -EIO or -ENETDOWN (of
+ * the device: hartebeest_event_get()).
+ *
+ * Since: 0.1
+ */
+int hartebeest_service_accept(struct hartebeest_context *hb, const char *service,
+			      struct hartebeest_request *request, int64_t deadline);
+
+/**
+ * hartebeest_service_request() - ask to be served
+ * @data:    @length bytes for the listener, may be NULL when @length is 0
+ * @request: filled on success
+ *
+ * The request stands from here on, whether anybody listens yet or not, until
+ * hartebeest_service_leave(), hartebeest_close(), or, if this process crashes, for
+ * exchange.ttl.  Create a queue pair and connect it by hartebeest_pairs_connect() with the
+ * two keys of the request: that waits for the listener.
+ *
+ * Returns 0, -EINVAL (the name), -EMSGSIZE (@length over 1024), -ETIMEDOUT or -EAGAIN.
+ *
+ * Since: 0.1
+ */
+int hartebeest_service_request(struct hartebeest_context *hb, const char *service,
+			       const void *data, size_t length,
+			       struct hartebeest_request *request, int64_t deadline);
+
+/**
+ * hartebeest_service_leave() - take a request back, refuse or end it, or stop listening
+ * @request: as given by hartebeest_service_request() or hartebeest_service_accept(); NULL:
+ *           this context no longer listens; requests stand for the next one that does
+ *
+ * The queue pair that was published under the request's key is closed on the server, so
+ * that the other end's hartebeest_qp_follow() returns -ESHUTDOWN; destroy it afterwards.
+ *
+ * Returns 0, -ENOENT (no such request, or not listening), or as the server fails, which
+ * costs a second at most: a later listener may then get the request.
+ *
+ * Since: 0.1
+ */
+int hartebeest_service_leave(struct hartebeest_context *hb, const char *service,
+			     const struct hartebeest_request *request);
 
 #ifdef __cplusplus
 }

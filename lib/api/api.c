@@ -27,6 +27,7 @@
 #include "lib/verbs/pd.h"
 #include "lib/core/handshake.h"
 #include "lib/core/pairs.h"
+#include "lib/core/service.h"
 #include "lib/verbs/qp.h"
 #include "lib/verbs/srq.h"
 
@@ -978,4 +979,43 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 		ret = beest_barrier_wait(registry, &hb->roll, barrier,
 					 &hb->launch.participants, rank, deadline);
 	return waited(hb, deadline, ret);
+}
+
+/* ------------------------------------------------------------- service --- */
+
+HARTEBEEST_EXPORT int hartebeest_service_listen(struct hartebeest_context *hb,
+						const char *service, int64_t deadline)
+{
+	REQUIRE_WAIT(hb, service);
+	return waited(hb, deadline, beest_service_listen(hb, service, deadline));
+}
+
+HARTEBEEST_EXPORT int hartebeest_service_accept(struct hartebeest_context *hb,
+						const char *service,
+						struct hartebeest_request *request,
+						int64_t deadline)
+{
+	REQUIRE_WAIT(hb, service, request);
+	return waited(hb, deadline, beest_service_accept(hb, service, request, deadline));
+}
+
+HARTEBEEST_EXPORT int hartebeest_service_request(struct hartebeest_context *hb,
+						 const char *service, const void *data,
+						 size_t length,
+						 struct hartebeest_request *request,
+						 int64_t deadline)
+{
+	REQUIRE_WAIT(hb, service, request);
+	if (!data && length)
+		return refuse_argument(hb, __func__, "data is NULL");
+	return waited(hb, deadline, beest_service_request(hb, service, data, length, request,
+							  deadline));
+}
+
+HARTEBEEST_EXPORT int hartebeest_service_leave(struct hartebeest_context *hb,
+					       const char *service,
+					       const struct hartebeest_request *request)
+{
+	REQUIRE(hb, service);
+	return done(hb, beest_service_leave(hb, service, request));
 }

@@ -123,6 +123,7 @@ static int context_discard(struct hartebeest_context *hb)
 	beest_registry_close(hb->registry);
 	beest_authors_end(&hb->authors);
 	beest_roll_end(&hb->roll);
+	beest_services_end(&hb->services);
 	if (hb->device_open) {
 		beest_port_end(&hb->port);
 		beest_events_end(&hb->events);
@@ -155,6 +156,7 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *argum
 	beest_pathcache_start(&hb->router);
 	beest_authors_start(&hb->authors);
 	beest_roll_start(&hb->roll);
+	beest_services_start(&hb->services);
 	ret = beest_options_hint(&hb->options, read_settings(hb, arguments));
 	if (ret < 0) {
 		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
@@ -265,6 +267,7 @@ int beest_context_interrupt(void *context)
 {
 	struct hartebeest_context *hb = context;
 
+	beest_services_move(&hb->services);
 	if (!__atomic_load_n(&hb->device_open, __ATOMIC_ACQUIRE) ||
 	    !hb->options.device_events || hb->pid != getpid())
 		return 0;

@@ -15,6 +15,7 @@
 
 #include "lib/core/authors.h"
 #include "lib/core/handshake.h"
+#include "lib/core/service.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/registry.h"
 #include "lib/verbs/cq.h"
@@ -44,6 +45,7 @@ struct hartebeest_context {
 	struct beest_authors authors;
 	bool unconfirmed;		/* the program never confirms: the original's interface */
 	struct beest_roll roll;		/* of the barriers */
+	struct beest_services services;	/* requests of this context */
 	struct beest_pathcache router;	/* used where device.resolver is rdmacm */
 
 	pthread_mutex_t naming;		/* covers objects; never held while one is made or

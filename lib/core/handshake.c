@@ -464,8 +464,10 @@ static int see_successor(void *data, const struct beest_record *record)
 	int ret;
 
 	ret = beest_record_qp_decode(record, &handshake->peer);
-	if (ret < 0 || record->flags & BEEST_RECORD_CLOSED ||
-	    same_endpoint(&handshake->peer.endpoint, &handshake->qp->remote))
+	if (ret == 0 && record->flags & BEEST_RECORD_CLOSED)
+		return beest_fail(ESHUTDOWN, "queue pair '%s': its peer '%s' has left",
+				  handshake->qp->node.name, handshake->peer_key);
+	if (ret < 0 || same_endpoint(&handshake->peer.endpoint, &handshake->qp->remote))
 		return ret;
 	ret = connect_replacement(handshake);
 	if (ret == 0)

@@ -45,6 +45,8 @@ static const struct row {
 	{ BEEST_KIND_BARRIER, true, false, false, false, LEFT },
 	{ BEEST_KIND_GATE, true, false, false, true, LEFT },
 	{ BEEST_KIND_MESSAGE, false, true, true, false, LEFT },
+	{ BEEST_KIND_LISTENER, true, false, false, true, DELETED },
+	{ BEEST_KIND_REQUEST, true, false, false, true, DELETED },
 };
 
 /* A key and bytes that never change: a request may use them while the lease goes on. */
@@ -293,7 +295,11 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	lease->superseded = false;
 	lease->checked = false;
 	lease->look_at = INT64_MAX;
-	lease_set_state(leases, lease, DIRTY);
+	lease_set_state(leases, lease, wanted->stored ? CLEAN : DIRTY);
+	if (wanted->stored) {
+		lease->stored = beest_clock_now();
+		lease->offered = true;
+	}
 
 	return former;
 }

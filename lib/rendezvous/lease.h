@@ -45,6 +45,7 @@ struct beest_lease_wanted {
 	int64_t ttl;		/* seconds; 0: the table's */
 	const uint8_t *bytes;	/* copied */
 	size_t size;
+	bool stored;		/* it is there already */
 };
 
 /* -ENOMEM */

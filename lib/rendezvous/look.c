@@ -201,8 +201,8 @@ static int epoch_write(const struct beest_registry *registry, uint8_t bytes[BEES
 	return beest_random(bytes, BEEST_EPOCH_SIZE);
 }
 
-static bool epoch_known(struct beest_registry *registry, size_t server,
-			uint8_t bytes[BEEST_EPOCH_SIZE])
+bool beest_look_epoch(struct beest_registry *registry, size_t server,
+		      uint8_t bytes[BEEST_EPOCH_SIZE])
 {
 	const struct beest_epoch *epoch = &registry->servers[server].epoch;
 	bool known;
@@ -291,7 +291,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	if (ret < 0)
 		return ret;
 
-	if (epoch_known(registry, server, known) &&
+	if (beest_look_epoch(registry, server, known) &&
 	    epoch_still_counts(registry, server, deadline))
 		write.value = known;
 	ret = beest_kv_run(registry->kv, &request, 1, deadline);
@@ -534,7 +534,7 @@ static int round_run(struct round *round)
 
 	for (i = 0; i < round->count && ret == 0; i++) {
 		part = &round->parts[i];
-		if (epoch_known(registry, part->plan.server, part->epoch))
+		if (beest_look_epoch(registry, part->plan.server, part->epoch))
 			continue;
 		ret = epoch_write(registry, part->epoch, &part->opening);
 		part->request->opening = &part->opening;

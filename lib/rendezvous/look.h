@@ -56,6 +56,10 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look);
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY]);
 
+/* What is known of a server's epoch; false: nothing. */
+bool beest_look_epoch(struct beest_registry *registry, size_t server,
+		      uint8_t bytes[BEEST_EPOCH_SIZE]);
+
 /* One of several servers is away, as the sentence says: reported once. */
 void beest_look_degraded(struct beest_registry *registry);
 

@@ -59,6 +59,8 @@ static const struct {
 	{ BEEST_KIND_MESSAGE, "msg" },
 	{ BEEST_KIND_BARRIER, "barrier" },
 	{ BEEST_KIND_GATE, "barrier" },
+	{ BEEST_KIND_LISTENER, "service" },
+	{ BEEST_KIND_REQUEST, "service" },
 };
 
 const char *beest_record_word(enum beest_record_kind kind)
@@ -401,4 +403,63 @@ int beest_record_barrier_decode(const struct beest_record *record,
 				struct beest_barrier_body *body)
 {
 	return body_decode(&barrier_layout, record, 0, body);
+}
+
+/* --------------------------------------------------------------------- services --- */
+
+static const struct beest_codec_field listener_rows[] = {
+	BEEST_CODEC_ROW(beest_listener_body, epoch, UINT),
+	BEEST_CODEC_ROW(beest_listener_body, first, UINT),
+	BEEST_CODEC_ROW(beest_listener_body, next, UINT),
+	BEEST_CODEC_ROW(beest_listener_body, taken, UINT),
+};
+static const struct beest_codec_layout listener_layout = BEEST_CODEC_LAYOUT(listener_rows);
+
+static const struct beest_codec_field request_rows[] = {
+	BEEST_CODEC_ROW(beest_request_body, past_epoch, UINT),
+	BEEST_CODEC_ROW(beest_request_body, past_number, UINT),
+	BEEST_CODEC_ROW(beest_request_body, id, UINT),
+	BEEST_CODEC_ROW(beest_request_body, pid, UINT),
+	BEEST_CODEC_ROW(beest_request_body, length, UINT),
+	BEEST_CODEC_ROW(beest_request_body, host, TEXT),
+};
+static const struct beest_codec_layout request_layout = BEEST_CODEC_LAYOUT(request_rows);
+
+int beest_record_listener_encode(const struct beest_listener_body *body,
+				 uint8_t bytes[BEEST_BODY_MAX])
+{
+	return beest_codec_encode(&listener_layout, body, bytes, BEEST_BODY_MAX);
+}
+
+int beest_record_listener_decode(const struct beest_record *record,
+				 struct beest_listener_body *body)
+{
+	return body_decode(&listener_layout, record, 0, body);
+}
+
+int beest_record_request_encode(const struct beest_request_body *body,
+				uint8_t bytes[BEEST_REQUEST_MAX])
+{
+	int used = beest_codec_encode(&request_layout, body, bytes, BEEST_REQUEST_MAX);
+
+	memcpy(bytes + used, body->data, body->length);
+
+	return used + body->length;
+}
+
+int beest_record_request_decode(const struct beest_record *record,
+				struct beest_request_body *body)
+{
+	size_t at = beest_codec_size(&request_layout);
+	int ret;
+
+	ret = body_decode(&request_layout, record, 0, body);
+	if (ret < 0)
+		return ret;
+	if (body->length > BEEST_REQUEST_DATA || body->length > record->size - at)
+		return beest_fail(EBADMSG, "the request has %d bytes of data, and says %d",
+				  (int)(record->size - at), body->length);
+	memcpy(body->data, record->body + at, body->length);
+
+	return 0;
 }

@@ -34,12 +34,15 @@ enum beest_record_kind {
 	BEEST_KIND_MESSAGE = 's',	/* "msg" */
 	BEEST_KIND_BARRIER = 'b',	/* "barrier": a rank has come */
 	BEEST_KIND_GATE = 'g',		/* "barrier", too: all have */
+	BEEST_KIND_LISTENER = 'l',	/* "service": a process that serves */
+	BEEST_KIND_REQUEST = 'c',	/* "service", too: one that wants to be served */
 };
 
 const char *beest_record_word(enum beest_record_kind kind);
 
 enum {
-	BEEST_RECORD_CLOSED = 1,	/* qp: it is gone; what it says was true until then */
+	BEEST_RECORD_CLOSED = 1,	/* qp: it is gone; what it says was true until then;
+					   request: there is none, nor will there be */
 	BEEST_RECORD_ECHO = 2,		/* qp: it is connected to somebody */
 	BEEST_RECORD_IP = 4,		/* qp: an IP address that is not the GID */
 	BEEST_RECORD_REGION = 8,	/* qp: a region rides along */
@@ -121,6 +124,26 @@ struct beest_barrier_body {
 	uint64_t name;			/* hash of the barrier's name */
 };
 
+/*
+ * Who listens, and which requests it has had: all before next, and next + i for each bit i
+ * of taken.  None before first stands.
+ */
+struct beest_listener_body {
+	uint64_t epoch;			/* of the server, in which the numbers count */
+	uint64_t first, next, taken;
+};
+
+#define BEEST_REQUEST_DATA 1024
+
+struct beest_request_body {
+	uint64_t past_epoch, past_number;	/* where it stood before; 0: nowhere */
+	uint32_t id;				/* counts the requests of one context */
+	uint32_t pid;
+	uint16_t length;
+	char host[BEEST_HOST_MAX];
+	uint8_t data[BEEST_REQUEST_DATA];	/* only @length bytes are stored */
+};
+
 /* Each sets @flags to what the header must have and returns the size of the body. */
 int beest_record_qp_encode(const struct beest_qp_body *body, uint8_t *flags,
 			   uint8_t bytes[BEEST_BODY_MAX]);
@@ -130,6 +153,11 @@ int beest_record_rank_encode(const struct beest_rank_body *body,
 int beest_record_barrier_encode(const struct beest_barrier_body *body,
 				uint8_t bytes[BEEST_BODY_MAX]);
 #define BEEST_BARRIER_SIZE 24
+int beest_record_listener_encode(const struct beest_listener_body *body,
+				 uint8_t bytes[BEEST_BODY_MAX]);
+#define BEEST_REQUEST_MAX (90 + BEEST_REQUEST_DATA)
+int beest_record_request_encode(const struct beest_request_body *body,
+				uint8_t bytes[BEEST_REQUEST_MAX]);
 
 /* -EBADMSG: too short, or a value that cannot be, which the sentence names. */
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body);
@@ -137,5 +165,9 @@ int beest_record_mr_decode(const struct beest_record *record, struct beest_regio
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body);
 int beest_record_barrier_decode(const struct beest_record *record,
 				struct beest_barrier_body *body);
+int beest_record_listener_decode(const struct beest_record *record,
+				 struct beest_listener_body *body);
+int beest_record_request_decode(const struct beest_record *record,
+				struct beest_request_body *body);
 
 #endif

@@ -267,6 +267,7 @@ int beest_registry_put(struct beest_registry *registry,
 		.key = record->key,
 		.server = record_server(registry, record),
 		.ttl = record->ttl,
+		.stored = record->stored,
 	};
 	uint8_t *bytes;
 	int ret;

@@ -124,6 +124,7 @@ struct beest_registry_record {
 	size_t size;
 	uint64_t *serial;	/* of an object, drawn here; NULL: it goes with none */
 	int64_t ttl;		/* seconds; 0: the option's */
+	bool stored;		/* it is there already */
 };
 
 /* Its bytes, for free(3); how many they are, or -EMSGSIZE, -ENOMEM. */

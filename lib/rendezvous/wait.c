@@ -70,7 +70,8 @@ static int waiting_start(struct waiting *w)
 
 	for (i = 0; i < wait->count; i++) {
 		get = &wait->gets[i];
-		get->server = beest_kv_server_of(w->registry->kv, get->key);
+		get->server = beest_kv_server_of(w->registry->kv, get->placed_as ?
+						 get->placed_as : get->key);
 		get->got = get->given_up = false;
 		get->seen = 0;
 		get->trouble[0] = '\0';

@@ -24,6 +24,7 @@ struct beest_wait_get {
 	int (*see)(void *data, const struct beest_record *record);
 	void *data;
 	const char *unmet;		/* what it "is" when not accepted, for the sentence */
+	const char *placed_as;		/* the key that chooses the server; NULL: key */
 	bool recheck;			/* asked again in turn, after it came */
 
 	/* Whose leaving ends the wait; see() sets it when it knows. */

@@ -1231,7 +1231,8 @@ static void following_a_peer(void **state)
 	together(introduce_and_confirm);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 0);
 	leave(&b);
-	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 0);
+	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), -ESHUTDOWN);
+	assert_error_has("its peer 'b/qp' has left");
 	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(hartebeest_qp_follow(a.hb, "qp", "b/qp", &remote), 1);

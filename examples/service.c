@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * service.c - a key-value store over RDMA, whose clients come, crash and return
+ *
+ *	service serve
+ *	service OPERATION...
+ *
+ *	add KEY NUMBER     adds to the value of a key of at most 8 characters
+ *	get KEY            prints it
+ *	sleep SECONDS
+ *
+ * Both need HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server, and neither a rank.
+ * The server owns the table and does nothing while clients use it: they find a key by READ
+ * and COMPARE AND SWAP, and add by FETCH AND ADD.  Kill the server, start it again, and the
+ * clients go on with the new one; the table is empty then.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hartebeest-post.h>
+#include <hartebeest.h>
+
+#define SERVICE "store"
+#define SLOTS 4096
+#define CLIENTS 1024
+#define MS INT64_C(1000000)
+
+/* How long a client that has asked may take to connect. */
+#define PATIENCE (10000 * MS)
+
+/* A key is one word, so that one COMPARE AND SWAP claims a slot for it; 0: free. */
+struct slot {
+	uint64_t key, value;
+};
+
+static struct {
+	struct hartebeest_context *hb;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;		/* the server's table, or where a client's data land */
+} self;
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* An example may give up; the library never does that for its user. */
+static int try(int ret)
+{
+	if (ret >= 0)
+		return ret;
+
+	fprintf(stderr, "service: %s\n", hartebeest_error());
+	exit(EXIT_FAILURE);
+}
+
+static void start(size_t bytes, int access)
+{
+	try(hartebeest_open(&self.hb, NULL));
+	try(hartebeest_pd_create(self.hb, "pd", NULL));
+	try(hartebeest_cq_create(self.hb, "cq", CLIENTS, 0, &self.cq));
+	try(hartebeest_mr_create(self.hb, "mr", "pd", bytes, access, &self.mr));
+}
+
+/* A queue pair for a request; both ends do the same. */
+static void prepare(struct hartebeest_pair *pair, const char *name,
+		    const struct hartebeest_request *request, struct ibv_qp **qp)
+{
+	try(hartebeest_qp_create(self.hb, name, "pd", IBV_QPT_RC, "cq", "cq", qp));
+	hartebeest_pair_preset(pair);
+	pair->qp = name;
+	pair->key = request->key;
+	pair->peer_key = request->peer_key;
+}
+
+/* ------------------------------------------------------------------ the server --- */
+
+static struct client {
+	enum { FREE, ASKED, CONNECTED } state;
+	struct hartebeest_request request;
+	struct hartebeest_pair pair;
+	char name[24];
+	struct ibv_qp *qp;
+	int64_t since;			/* it asked, or was looked after */
+	int pinged;
+} clients[CLIENTS];
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+static void forget(struct client *client, const char *why)
+{
+	say("client %" PRIu64 " %s", client->request.number, why);
+	if (hartebeest_service_leave(self.hb, SERVICE, &client->request) < 0)
+		fprintf(stderr, "service: %s\n", hartebeest_error());
+	try(hartebeest_qp_destroy(self.hb, client->name));
+	client->state = FREE;
+}
+
+static void welcome(const struct hartebeest_request *request)
+{
+	static const char *const offer[] = { "mr" };
+	struct client *client = clients;
+
+	while (client < clients + CLIENTS && client->state != FREE)
+		client++;
+	if (client == clients + CLIENTS) {
+		try(hartebeest_service_leave(self.hb, SERVICE, request));
+		return;
+	}
+
+	say("client %" PRIu64 " %s: pid %" PRIu32 " on %s", request->number,
+	    request->again ? "is still there" : "asks", request->pid, request->host);
+	client->request = *request;
+	snprintf(client->name, sizeof(client->name), "to %" PRIu64, request->number);
+	prepare(&client->pair, client->name, &client->request, &client->qp);
+	client->pair.offer = offer;
+	client->pair.offered = 1;
+	client->state = ASKED;
+	client->since = hartebeest_clock();
+	client->pinged = 0;
+}
+
+/* All that have asked at once, in one look: nobody waits for one that has crashed. */
+static void connect_asking(void)
+{
+	static struct hartebeest_pair pairs[CLIENTS];
+	static struct client *whose[CLIENTS];
+	size_t i, count = 0;
+
+	for (i = 0; i < CLIENTS; i++)
+		if (clients[i].state == ASKED) {
+			pairs[count] = clients[i].pair;
+			whose[count++] = &clients[i];
+		}
+	if (count)
+		hartebeest_pairs_connect(self.hb, pairs, count, HARTEBEEST_ONCE);
+	for (i = 0; i < count; i++) {
+		if (pairs[i].result == 0) {
+			say("client %" PRIu64 " is connected", whose[i]->request.number);
+			whose[i]->state = CONNECTED;
+		} else if (hartebeest_clock() - whose[i]->since > PATIENCE) {
+			forget(whose[i], "never came");
+		}
+	}
+}
+
+/*
+ * Whoever leaves says so.  Whoever crashes does not answer: a WRITE of nothing needs no
+ * memory at the other end, and fails when nobody is there.
+ */
+static void look_after(void)
+{
+	int64_t now = hartebeest_clock();
+	struct client *client;
+	struct ibv_wc wc;
+
+	for (client = clients; client < clients + CLIENTS; client++) {
+		if (client->state != CONNECTED || now - client->since < 1000 * MS)
+			continue;
+		client->since = now;
+		if (hartebeest_qp_follow(self.hb, client->name, client->pair.peer_key,
+					 NULL) == -ESHUTDOWN)
+			forget(client, "has left");
+		else if (!client->pinged)
+			client->pinged = hartebeest_post_write(client->qp, self.mr->addr, 0,
+							       self.mr->lkey, 0, 0,
+							       (uint64_t)(client - clients),
+							       IBV_SEND_SIGNALED) == 0;
+	}
+
+	while (hartebeest_poll(self.cq, 1, &wc) > 0) {
+		client = &clients[wc.wr_id];
+		if (client->state != CONNECTED || client->qp->qp_num != wc.qp_num)
+			continue;
+		client->pinged = 0;
+		if (wc.status != IBV_WC_SUCCESS)
+			forget(client, "has crashed");
+	}
+}
+
+static void serve(void)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	struct hartebeest_request request;
+	int ret;
+
+	signal(SIGINT, stop);
+	signal(SIGTERM, stop);
+	start(SLOTS * sizeof(struct slot), access);
+	try(hartebeest_service_listen(self.hb, SERVICE, 0));
+	say("serving");
+	while (!stopped) {
+		ret = hartebeest_service_accept(self.hb, SERVICE, &request,
+						hartebeest_clock() + 20 * MS);
+		if (ret == 0)
+			welcome(&request);
+		else if (ret != -ETIMEDOUT)
+			try(ret);
+		connect_asking();
+		look_after();
+	}
+	hartebeest_close(self.hb);
+}
+
+/* ------------------------------------------------------------------- a client --- */
+
+static struct {
+	struct hartebeest_request request;
+	struct hartebeest_pair pair;
+	struct hartebeest_remote_mr table;
+	struct ibv_qp *qp;
+} here;
+
+/* Again whenever the server is another one by now: its table comes along. */
+static void join(void)
+{
+	try(hartebeest_pairs_connect(self.hb, &here.pair, 1, 0));
+}
+
+static void ask(void)
+{
+	start(sizeof(struct slot), IBV_ACCESS_LOCAL_WRITE);
+	try(hartebeest_service_request(self.hb, SERVICE, NULL, 0, &here.request, 0));
+	prepare(&here.pair, "to the server", &here.request, &here.qp);
+	here.pair.regions = &here.table;
+	here.pair.room = 1;
+	join();
+}
+
+enum operation { READ, ADD, CLAIM };
+
+/* 1: done, 0: the server was not there. */
+static int post(enum operation operation, size_t slot, uint64_t number)
+{
+	uint64_t at = here.table.address + slot * sizeof(struct slot);
+	uint32_t rkey = here.table.rkey, lkey = self.mr->lkey;
+	uint64_t value = at + offsetof(struct slot, value);
+	struct ibv_wc wc;
+	int ret;
+
+	if (operation == READ)
+		ret = hartebeest_post_read(here.qp, self.mr->addr, sizeof(struct slot), lkey, at,
+					   rkey, 1, IBV_SEND_SIGNALED);
+	else if (operation == ADD)
+		ret = hartebeest_post_fetch_add(here.qp, self.mr->addr, lkey, value, rkey, number,
+						1, IBV_SEND_SIGNALED);
+	else
+		ret = hartebeest_post_compare_swap(here.qp, self.mr->addr, lkey, at, rkey, 0,
+						   number, 1, IBV_SEND_SIGNALED);
+
+	return ret == 0 &&
+	       hartebeest_poll_until(self.cq, 1, &wc, hartebeest_clock() + PATIENCE) == 1 &&
+	       wc.status == IBV_WC_SUCCESS;
+}
+
+/* An ADD that failed may have been carried out: whoever cannot bear that adds by CLAIMs. */
+static const struct slot *carry_out(enum operation operation, size_t slot, uint64_t number)
+{
+	while (!post(operation, slot, number)) {
+		say("the server does not answer: connecting again");
+		join();
+	}
+
+	return self.mr->addr;
+}
+
+static uint64_t key_of(const char *text)
+{
+	uint64_t key = 0;
+
+	memcpy(&key, text, strnlen(text, sizeof(key)));
+
+	return key;
+}
+
+/* The slot of a key, which may be claimed; SLOTS: there is none. */
+static size_t find(uint64_t key, int claims)
+{
+	size_t slot = key * UINT64_C(0x9e3779b97f4a7c15) % SLOTS, steps;
+	uint64_t found;
+
+	for (steps = 0; steps < SLOTS; steps++, slot = (slot + 1) % SLOTS) {
+		found = carry_out(READ, slot, 0)->key;
+		if (!found && !claims)
+			break;
+		if (!found)
+			found = carry_out(CLAIM, slot, key)->key;	/* what was there */
+		if (!found || found == key)
+			return slot;
+	}
+
+	return SLOTS;
+}
+
+static void add(const char *text, uint64_t number)
+{
+	size_t slot = find(key_of(text), 1);
+
+	if (slot < SLOTS)
+		carry_out(ADD, slot, number);
+	else
+		say("there is no room for %s", text);
+}
+
+static void get(const char *text)
+{
+	size_t slot = find(key_of(text), 0);
+
+	if (slot < SLOTS)
+		say("%s is %" PRIu64, text, carry_out(READ, slot, 0)->value);
+	else
+		say("%s is not there", text);
+}
+
+int main(int argc, char **argv)
+{
+	int i = 1;
+
+	if (argc == 2 && strcmp(argv[1], "serve") == 0) {
+		serve();
+		return EXIT_SUCCESS;
+	}
+
+	ask();
+	while (i + 1 < argc) {
+		if (strcmp(argv[i], "add") == 0 && i + 2 < argc) {
+			add(argv[i + 1], strtoull(argv[i + 2], NULL, 10));
+			i++;
+		} else if (strcmp(argv[i], "get") == 0) {
+			get(argv[i + 1]);
+		} else if (strcmp(argv[i], "sleep") == 0) {
+			sleep((unsigned int)atoi(argv[i + 1]));
+		}
+		i += 2;
+	}
+	try(hartebeest_service_leave(self.hb, SERVICE, &here.request));
+	hartebeest_close(self.hb);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,987 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * service.c - clients that nobody listed, and who serves them
+ *
+ * Clients and servers are coroutines with contexts of their own, over the fake device and
+ * servers made of lists.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hartebeest.h"
+#include "lib/base/clock.h"
+#include "lib/core/context.h"
+#include "tests/support/crew.h"
+#include "tests/support/fake-process.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/registry.h"
+
+#define CLIENTS 200
+#define ENDS (2 * CLIENTS + 8)
+
+/* A process. */
+struct end {
+	struct hartebeest_context *hb;
+	struct hartebeest_request request;
+	int64_t delay;
+	int ret;
+	char error[400];
+};
+
+static struct end ends[ENDS];
+static const char *servers;
+static const char *ttl;
+
+static int setup(void **state)
+{
+	(void)state;
+	crew_need();
+	clearenv();
+	registry_start();
+	fake_verbs_reset();
+	memset(ends, 0, sizeof(ends));
+	servers = "exchange.servers=a:1";
+	ttl = "exchange.ttl=1h";
+	return 0;
+}
+
+static void must(int ret)
+{
+	if (ret >= 0)
+		return;
+	print_error("%s\n", hartebeest_error());
+	fail();
+}
+
+/* A context of a process of its own, without a rank. */
+static struct hartebeest_context *open_end(struct end *end)
+{
+	const char *const options[] = { servers, ttl, "job.id=job", "exchange.timeout=10s", NULL };
+
+	fake_process++;
+	must(hartebeest_open(&end->hb, options));
+	must(hartebeest_pd_create(end->hb, "pd", NULL));
+	must(hartebeest_cq_create(end->hb, "cq", 0, 0, NULL));
+	return end->hb;
+}
+
+static void close_end(struct end *end)
+{
+	hartebeest_close(end->hb);
+	end->hb = NULL;
+}
+
+/* As a process does that is killed. */
+static void kill_end(struct end *end)
+{
+	if (end->hb && end->hb->registry) {
+		registry_kill(end->hb->registry);
+		end->hb->registry = NULL;
+	}
+	close_end(end);
+}
+
+static int teardown(void **state)
+{
+	size_t i;
+
+	(void)state;
+	crew_clear();
+	fake_kv.hook = NULL;
+	for (i = 0; i < ENDS; i++)
+		kill_end(&ends[i]);
+	registry_end();
+	if (fake_verbs.open)
+		print_error("%d objects are still open\n", fake_verbs.open);
+	return fake_verbs.open;
+}
+
+static int64_t soon(int64_t ms)
+{
+	return beest_clock_now() + ms * BEEST_MS;
+}
+
+/* Asks for the service "kv" and says @text. */
+static struct hartebeest_request *ask(struct end *end, const char *text)
+{
+	if (!end->hb)
+		open_end(end);
+	must(hartebeest_service_request(end->hb, "kv", text, strlen(text), &end->request, 0));
+	return &end->request;
+}
+
+static struct end *listen_at(struct end *end)
+{
+	if (!end->hb)
+		open_end(end);
+	must(hartebeest_service_listen(end->hb, "kv", 0));
+	return end;
+}
+
+/* What the next request says; "nobody": there is none within 5 s. */
+static const char *accepted(struct end *end)
+{
+	static char text[HARTEBEEST_SERVICE_DATA + 1];
+	int ret;
+
+	ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(5000));
+	if (ret == -ETIMEDOUT)
+		return "nobody";
+	must(ret);
+	memcpy(text, end->request.data, end->request.length);
+	text[end->request.length] = '\0';
+	return text;
+}
+
+#define NOBODY(end) assert_string_equal(accepted(end), "nobody")
+
+/* ------------------------------------------------------------------- who asks first --- */
+
+static void asked_and_accepted(void **state)
+{
+	struct end *server = &ends[0], *client = &ends[1];
+	struct hartebeest_request *request, *sight = &server->request;
+	static const struct hartebeest_request none;
+
+	(void)state;
+	listen_at(server);
+	request = ask(client, "hello");
+	assert_string_equal(accepted(server), "hello");
+	assert_int_equal(sight->number, 1);
+	assert_int_equal(sight->number, request->number);
+	assert_int_equal(sight->epoch, request->epoch);
+	assert_string_equal(sight->key, request->peer_key);
+	assert_string_equal(sight->peer_key, request->key);
+	assert_string_not_equal(sight->key, sight->peer_key);
+	assert_int_equal(sight->again, 0);
+	assert_int_equal(sight->rank, -1);
+	assert_int_equal(sight->pid, getpid());
+	assert_string_equal(sight->host, request->host);
+	assert_true(sight->host[0] != '\0');
+	assert_memory_equal(sight->reserved, none.reserved, sizeof(none.reserved));
+	NOBODY(server);
+	assert_error_has("nobody has asked for service 'kv'");
+}
+
+/* It stands whether anybody listens or not, and the oldest one comes first. */
+static void asked_before_anybody_listens(void **state)
+{
+	struct end *server = &ends[0];
+	char text[16];
+	int i;
+
+	(void)state;
+	for (i = 1; i <= 100; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		ask(&ends[i], text);
+	}
+	listen_at(server);
+	for (i = 1; i <= 100; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		assert_string_equal(accepted(server), text);
+		assert_int_equal(server->request.number, i);
+		assert_int_equal(server->request.again, 0);
+	}
+	NOBODY(server);
+}
+
+static void data_of_all_sizes(void **state)
+{
+	struct end *server = &ends[0], *client = &ends[1];
+	static unsigned char large[1 << 20];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(large); i++)
+		large[i] = (unsigned char)(i * 7);
+	listen_at(server);
+	open_end(client);
+	for (i = 0; i <= HARTEBEEST_SERVICE_DATA; i += 256) {
+		must(hartebeest_service_request(client->hb, "kv", i ? large : NULL, i,
+						&client->request, 0));
+		assert_string_not_equal(accepted(server), "nobody");
+		assert_int_equal(server->request.length, i);
+		assert_memory_equal(server->request.data, large, i);
+	}
+	assert_int_equal(hartebeest_service_request(client->hb, "kv", large,
+						    HARTEBEEST_SERVICE_DATA + 1,
+						    &client->request, 0), -EMSGSIZE);
+	assert_int_equal(hartebeest_service_request(client->hb, "kv", large, sizeof(large),
+						    &client->request, 0), -EMSGSIZE);
+	assert_error_has("1048576 bytes");
+	NOBODY(server);
+}
+
+static void names_and_arguments(void **state)
+{
+	static const char *const bad[] = {
+		"", "a b", "a/b", "a\n", "\xc3\xa4",
+		"12345678901234567890123456789012345678901234567890123456789012345",
+	};
+	struct end *end = &ends[0];
+	size_t i;
+
+	(void)state;
+	open_end(end);
+	for (i = 0; i < BEEST_COUNT(bad); i++) {
+		assert_int_equal(hartebeest_service_listen(end->hb, bad[i], 0), -EINVAL);
+		assert_int_equal(hartebeest_service_accept(end->hb, bad[i], &end->request, 0),
+				 -EINVAL);
+		assert_int_equal(hartebeest_service_request(end->hb, bad[i], NULL, 0,
+							    &end->request, 0), -EINVAL);
+		assert_int_equal(hartebeest_service_leave(end->hb, bad[i], NULL), -EINVAL);
+	}
+	assert_int_equal(hartebeest_service_listen(end->hb, NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_service_accept(end->hb, "kv", NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_service_request(end->hb, "kv", NULL, 1, &end->request, 0),
+			 -EINVAL);
+	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request, 0), -ENOTCONN);
+	assert_int_equal(hartebeest_service_leave(end->hb, "kv", NULL), -ENOENT);
+	assert_int_equal(hartebeest_service_leave(end->hb, "kv", &end->request), -ENOENT);
+	must(hartebeest_service_listen(end->hb, bad[5] + 1, 0));
+}
+
+static void two_services(void **state)
+{
+	struct end *one = &ends[0], *other = &ends[1], *client = &ends[2];
+	struct hartebeest_request request;
+
+	(void)state;
+	listen_at(one);
+	open_end(other);
+	must(hartebeest_service_listen(other->hb, "log", 0));
+	must(hartebeest_service_listen(one->hb, "kv2", 0));
+	open_end(client);
+	must(hartebeest_service_request(client->hb, "log", "a", 1, &request, 0));
+	ask(client, "b");
+	must(hartebeest_service_request(client->hb, "log", "c", 1, &request, 0));
+	assert_string_equal(accepted(one), "b");
+	NOBODY(one);
+	must(hartebeest_service_accept(other->hb, "log", &request, soon(100)));
+	assert_int_equal(request.data[0], 'a');
+	must(hartebeest_service_accept(other->hb, "log", &request, soon(100)));
+	assert_int_equal(request.data[0], 'c');
+	assert_int_equal(hartebeest_service_accept(one->hb, "kv2", &request, soon(100)),
+			 -ETIMEDOUT);
+}
+
+/* ------------------------------------------------------------------- who listens last --- */
+
+static void the_last_listener_has_it(void **state)
+{
+	struct end *first = &ends[0], *second = &ends[1];
+
+	(void)state;
+	listen_at(first);
+	ask(&ends[2], "one");
+	assert_string_equal(accepted(first), "one");
+	listen_at(second);
+	assert_int_equal(hartebeest_service_accept(first->hb, "kv", &first->request, soon(100)),
+			 -EADDRINUSE);
+	assert_error_has("service 'kv' is served by pid");
+	ask(&ends[3], "two");
+	assert_string_equal(accepted(second), "one");
+	assert_int_equal(second->request.again, 1);
+	assert_string_equal(accepted(second), "two");
+	assert_int_equal(second->request.again, 0);
+	assert_int_equal(hartebeest_service_accept(first->hb, "kv", &first->request, soon(100)),
+			 -EADDRINUSE);
+
+	listen_at(first);		/* back again */
+	assert_string_equal(accepted(first), "one");
+	assert_string_equal(accepted(first), "two");
+	assert_int_equal(first->request.again, 1);
+	NOBODY(first);
+	assert_int_equal(hartebeest_service_accept(second->hb, "kv", &first->request, soon(100)),
+			 -EADDRINUSE);
+}
+
+static void listening_twice_changes_nothing(void **state)
+{
+	struct end *server = &ends[0];
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "one");
+	ask(&ends[2], "two");
+	assert_string_equal(accepted(server), "one");
+	listen_at(server);
+	assert_string_equal(accepted(server), "two");
+	NOBODY(server);
+}
+
+/* It is killed, and started again: all that stands comes again, and what is new. */
+static void a_listener_that_is_killed(void **state)
+{
+	struct end *server = &ends[0];
+	char text[16];
+	int i;
+
+	(void)state;
+	listen_at(server);
+	for (i = 1; i <= 40; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		ask(&ends[i], text);
+	}
+	for (i = 1; i <= 30; i++)
+		assert_string_not_equal(accepted(server), "nobody");
+	for (i = 1; i <= 40; i += 2)
+		must(hartebeest_service_leave(ends[i].hb, "kv", &ends[i].request));
+	kill_end(server);
+
+	listen_at(server);
+	for (i = 2; i <= 40; i += 2) {
+		snprintf(text, sizeof(text), "%d", i);
+		assert_string_equal(accepted(server), text);
+		assert_int_equal(server->request.again, i <= 30);
+	}
+	NOBODY(server);
+}
+
+static void a_listener_that_stops(void **state)
+{
+	struct end *server = &ends[0];
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "one");
+	assert_string_equal(accepted(server), "one");
+	must(hartebeest_service_leave(server->hb, "kv", NULL));
+	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request, soon(100)),
+			 -ENOTCONN);
+	assert_int_equal(hartebeest_service_leave(server->hb, "kv", NULL), -ENOENT);
+	ask(&ends[2], "two");
+	listen_at(&ends[3]);
+	assert_string_equal(accepted(&ends[3]), "one");
+	assert_string_equal(accepted(&ends[3]), "two");
+}
+
+/* --------------------------------------------------------------------------- leaving --- */
+
+static void who_leaves_is_not_accepted(void **state)
+{
+	struct end *server = &ends[0];
+
+	(void)state;
+	ask(&ends[1], "gone");
+	ask(&ends[2], "closed");
+	ask(&ends[3], "here");
+	must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
+	assert_int_equal(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request), -ENOENT);
+	close_end(&ends[2]);
+	listen_at(server);
+	assert_string_equal(accepted(server), "here");
+	NOBODY(server);
+	ask(&ends[1], "back");
+	assert_string_equal(accepted(server), "back");
+}
+
+/* What the server refused, no later one gets, although its client is there. */
+static void who_is_refused_stays_so(void **state)
+{
+	struct end *server = &ends[0];
+	struct hartebeest_request refused;
+	char byte[4];
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "no");
+	ask(&ends[2], "yes");
+	assert_string_equal(accepted(server), "no");
+	refused = server->request;
+	must(hartebeest_service_leave(server->hb, "kv", &refused));
+	assert_string_equal(accepted(server), "yes");
+	/* the client waits for something, and looks after its records */
+	assert_int_equal(hartebeest_msg_wait(ends[1].hb, "nothing", byte, sizeof(byte), NULL, 0),
+			 -ETIMEDOUT);
+	listen_at(&ends[3]);
+	assert_string_equal(accepted(&ends[3]), "yes");
+	NOBODY(&ends[3]);
+}
+
+/* ------------------------------------------------------------------------------- gaps --- */
+
+static const char *number_key_of(const struct hartebeest_request *request, uint64_t number)
+{
+	static char key[BEEST_KEY_MAX + 1];
+
+	snprintf(key, sizeof(key), "hb1/job/service/kv/%016llx/%llu",
+		 (unsigned long long)request->epoch, (unsigned long long)number);
+	return key;
+}
+
+/* Clients that were killed between the counter and the record. */
+static void numbers_that_nobody_has(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct end *server = &ends[0];
+	int64_t begin;
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "1");
+	assert_string_equal(accepted(server), "1");
+	fake_kv_put(home, "hb1/job/service/kv/count", "5", 1, 600);
+	ask(&ends[2], "6");
+	begin = beest_clock_now();
+	assert_string_equal(accepted(server), "6");	/* not held up */
+	assert_true(beest_clock_now() - begin < 100 * BEEST_MS);
+	fake_kv_put(home, "hb1/job/service/kv/count", "105", 3, 600);
+	ask(&ends[3], "106");
+	begin = beest_clock_now();
+	assert_string_equal(accepted(server), "106");
+	assert_true(beest_clock_now() - begin < 4 * BEEST_SECOND);
+	NOBODY(server);
+
+	/* what was passed over, nobody can have any more */
+	assert_non_null(fake_kv_get(home, number_key_of(&server->request, 50), NULL));
+	fake_kv_put(home, "hb1/job/service/kv/count", "49", 2, 600);
+	ask(&ends[4], "late");
+	assert_string_equal(accepted(server), "late");
+}
+
+/* The counter only hints. */
+static void a_counter_that_is_lost(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct end *server = &ends[0];
+	char text[16];
+	int i;
+
+	(void)state;
+	for (i = 1; i <= 100; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		ask(&ends[i], text);
+	}
+	assert_true(fake_kv_evict(home, "hb1/job/service/kv/count"));
+	ask(&ends[101], "after");
+	fake_kv_put(home, "hb1/job/service/kv/count", "what", 4, 600);
+	ask(&ends[102], "more");
+	listen_at(server);
+	for (i = 1; i <= 100; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		assert_string_equal(accepted(server), text);
+	}
+	assert_string_equal(accepted(server), "after");
+	assert_string_equal(accepted(server), "more");
+	NOBODY(server);
+	assert_true(fake_kv_evict(home, "hb1/job/service/kv/count"));
+	ask(&ends[103], "last");
+	assert_string_equal(accepted(server), "last");
+}
+
+static void a_foreign_record(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct end *server = &ends[0];
+	const struct hartebeest_request *request;
+	uint8_t bytes[64];
+	const struct beest_record empty = { .kind = BEEST_KIND_REQUEST, .rank = -1 };
+	int size;
+
+	(void)state;
+	listen_at(server);
+	request = ask(&ends[1], "1");
+	fake_kv_put(home, number_key_of(request, 2), "garbage", 7, 600);
+	size = beest_record_encode(&empty, number_key_of(request, 3), bytes, sizeof(bytes));
+	fake_kv_put(home, number_key_of(request, 3), bytes, (size_t)size, 600);
+	ask(&ends[2], "4");
+	assert_string_equal(accepted(server), "1");
+	assert_string_equal(accepted(server), "4");
+	NOBODY(server);
+	ask(&ends[3], "5");
+	assert_string_equal(accepted(server), "5");
+	assert_int_equal(server->request.number, 5);
+	assert_string_equal(fake_kv_get(home, number_key_of(request, 2), NULL), "garbage");
+}
+
+/* ------------------------------------------------------------------------ a lost server --- */
+
+/* Whoever waits asks again; the listener has had it. */
+static void the_server_is_restarted(void **state)
+{
+	struct end *server = &ends[0];
+	char byte[4];
+	int i;
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "one");
+	ask(&ends[2], "two");
+	assert_string_equal(accepted(server), "one");
+	fake_kv_restart(fake_kv_server("a:1"));
+	ask(&ends[3], "three");
+	for (i = 1; i <= 2; i++)
+		assert_int_equal(hartebeest_msg_wait(ends[i].hb, "nothing", byte, sizeof(byte),
+						     NULL, 0), -ETIMEDOUT);
+	assert_string_equal(accepted(server), "three");
+	assert_string_equal(accepted(server), "two");
+	NOBODY(server);
+
+	kill_end(server);		/* the next one gets all that stand */
+	listen_at(server);
+	assert_string_equal(accepted(server), "three");
+	assert_int_equal(server->request.again, 1);
+	assert_string_equal(accepted(server), "one");
+	assert_int_equal(server->request.again, 1);
+	assert_string_equal(accepted(server), "two");
+	assert_int_equal(server->request.again, 1);
+	NOBODY(server);
+	must(hartebeest_service_leave(ends[2].hb, "kv", &ends[2].request));
+	listen_at(&ends[4]);
+	assert_string_equal(accepted(&ends[4]), "three");
+	assert_string_equal(accepted(&ends[4]), "one");
+	NOBODY(&ends[4]);
+}
+
+/* ------------------------------------------------------------------------ sad servers --- */
+
+/* Whatever happens to one command, a request is had once, and its client is told the truth. */
+static void every_command_fails_once(void **state)
+{
+	static const enum fake_kv_manner manners[] = {
+		FAKE_KV_REFUSED, FAKE_KV_LOST, FAKE_KV_LATE,
+	};
+	size_t k;
+	int n, fired = 1;
+
+	for (k = 0; k < BEEST_COUNT(manners); k++)
+		for (n = 1, fired = 1; fired; n++) {
+			teardown(state);
+			setup(state);
+			fake_kv_fail(FAKE_KV_COMMAND, n, ECONNRESET, manners[k]);
+			ask(&ends[1], "one");
+			listen_at(&ends[0]);
+			assert_string_equal(accepted(&ends[0]), "one");
+			ask(&ends[2], "two");
+			assert_string_equal(accepted(&ends[0]), "two");
+			assert_true(hartebeest_service_accept(ends[0].hb, "kv", &ends[0].request,
+							      HARTEBEEST_ONCE) < 0);
+			must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
+			fake_kv_apply_late();
+			fired = fake_kv.fired;
+		}
+	assert_true(n > 20);
+}
+
+static void a_server_that_is_away(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct end *end = &ends[0];
+
+	(void)state;
+	open_end(end);
+	home->error = home->probe_error = ECONNREFUSED;
+	assert_int_equal(hartebeest_service_request(end->hb, "kv", NULL, 0, &end->request,
+						    soon(1000)), -ECONNREFUSED);
+	assert_error_has("tried for 1 s: server a:1");
+	assert_int_equal(hartebeest_service_listen(end->hb, "kv", soon(1000)), -ECONNREFUSED);
+	home->error = home->probe_error = 0;
+	listen_at(end);
+	home->error = home->probe_error = ECONNREFUSED;
+	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request, soon(1000)),
+			 -ECONNREFUSED);
+	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request,
+						   HARTEBEEST_ONCE), -ECONNREFUSED);
+	home->error = home->probe_error = 0;
+	ask(&ends[1], "back");
+	assert_string_equal(accepted(end), "back");
+}
+
+static void visit_key(const char *key, const void *value, size_t size, void *data)
+{
+	size_t *count = data;
+
+	(void)value;
+	(void)size;
+	*count += strstr(key, "/service/kv/") != NULL;
+}
+
+/* All of a service is on one of them; what happens to the others does not matter. */
+static void several_servers(void **state)
+{
+	static const char *const texts[] = { "a:1", "b:1", "c:1" };
+	size_t i, count, homes = 0;
+
+	(void)state;
+	servers = "exchange.servers=a:1,b:1,c:1";
+	listen_at(&ends[0]);
+	for (i = 1; i < 8; i++)
+		ask(&ends[i], "x");
+	for (i = 1; i < 8; i++)
+		assert_string_equal(accepted(&ends[0]), "x");
+	NOBODY(&ends[0]);
+	for (i = 0; i < BEEST_COUNT(texts); i++) {
+		count = 0;
+		fake_kv_visit(fake_kv_server(texts[i]), visit_key, &count);
+		homes += count > 0;
+		if (!count)
+			fake_kv_server(texts[i])->error = EHOSTDOWN;
+	}
+	assert_int_equal(homes, 1);
+	must(hartebeest_service_request(ends[1].hb, "kv", "y", 1, &ends[1].request, 0));
+	assert_string_equal(accepted(&ends[0]), "y");
+}
+
+/* What a server evicts comes back with whoever waits. */
+static void evicted_records(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	char byte[4];
+
+	(void)state;
+	listen_at(&ends[0]);
+	ask(&ends[1], "one");
+	assert_true(fake_kv_evict(home, number_key_of(&ends[1].request, 1)));
+	NOBODY(&ends[0]);
+	assert_true(fake_kv_evict(home, "hb1/job/service/kv/listener"));
+	ask(&ends[2], "two");
+	assert_string_equal(accepted(&ends[0]), "two");
+	NOBODY(&ends[0]);
+	assert_non_null(fake_kv_get(home, "hb1/job/service/kv/listener", NULL));
+	assert_true(fake_kv_evict(home, number_key_of(&ends[2].request, 2)));
+	assert_int_equal(hartebeest_msg_wait(ends[2].hb, "nothing", byte, sizeof(byte), NULL, 0),
+			 -ETIMEDOUT);
+	listen_at(&ends[3]);
+	assert_string_equal(accepted(&ends[3]), "two");
+}
+
+static int lines;
+
+static void count_line(void *data, int level, const char *text)
+{
+	(void)data;
+	(void)text;
+	lines += level <= HARTEBEEST_LOG_INFO;
+}
+
+/* Who polls is one request a look, and silent. */
+static void looking_once(void **state)
+{
+	struct end *server = &ends[0];
+	uint64_t requests;
+	int i;
+
+	(void)state;
+	open_end(server);
+	must(hartebeest_service_listen(server->hb, "kv", HARTEBEEST_ONCE));
+	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
+						   HARTEBEEST_ONCE), -EAGAIN);
+	must(hartebeest_log_set(server->hb, HARTEBEEST_LOG_INFO, count_line, NULL));
+	lines = 0;
+	requests = fake_kv.requests;
+	for (i = 0; i < 100; i++)
+		assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
+							   HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(fake_kv.requests - requests, 100);
+	assert_int_equal(lines, 0);
+	open_end(&ends[1]);
+	must(hartebeest_service_request(ends[1].hb, "kv", NULL, 0, &ends[1].request,
+					HARTEBEEST_ONCE));
+	must(hartebeest_service_accept(server->hb, "kv", &server->request, HARTEBEEST_ONCE));
+	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request, -7),
+			 -EINVAL);
+}
+
+/* Neither depends on how many there are. */
+static void what_it_costs(void **state)
+{
+	uint64_t keys = 0, trips = 0, most = 0;
+	int i;
+
+	(void)state;
+	listen_at(&ends[0]);
+	for (i = 1; i <= 100; i++) {
+		open_end(&ends[i]);
+		fake_kv_count_again();
+		ask(&ends[i], "x");
+		assert_in_range(fake_kv.round_trips, 1, 4);	/* a new connection, and incr */
+		assert_in_range(fake_kv.keys, 1, 20);
+	}
+	for (i = 1; i <= 100; i++) {
+		fake_kv_count_again();
+		assert_string_equal(accepted(&ends[0]), "x");
+		trips += fake_kv.round_trips;
+		keys += fake_kv.keys;
+		most = BEEST_MAX(most, fake_kv.keys);
+	}
+	assert_in_range(trips, 100, 105);
+	assert_in_range(most, 17, 45);
+}
+
+/* --------------------------------------------------------------------------- a crowd --- */
+
+/* What a server knows of a client. */
+struct served {
+	struct hartebeest_request request;
+	struct hartebeest_pair pair;
+	char qp[24];
+	bool connected, left;
+};
+
+static struct {
+	struct served clients[ENDS];
+	size_t count, again, left;
+	bool stop;
+} serving;
+
+static struct {
+	size_t here, gone;		/* clients that are connected, and that have ended */
+	int64_t longest;		/* that one waited to be served */
+} crowd;
+
+static void preset_pair(struct hartebeest_pair *pair, const char *qp,
+			const struct hartebeest_request *request)
+{
+	hartebeest_pair_preset(pair);
+	pair->qp = qp;
+	pair->key = request->key;
+	pair->peer_key = request->peer_key;
+}
+
+static void serve_one(struct end *end, const struct hartebeest_request *request)
+{
+	struct served *client = &serving.clients[serving.count];
+
+	assert_true(serving.count < ENDS);
+	client->request = *request;
+	snprintf(client->qp, sizeof(client->qp), "q%zu", serving.count++);
+	must(hartebeest_qp_create(end->hb, client->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL));
+	preset_pair(&client->pair, client->qp, &client->request);
+	serving.again += request->again;
+}
+
+/* Who is not connected yet, in one call that waits for nobody. */
+static void connect_pending(struct end *end)
+{
+	static struct hartebeest_pair pairs[ENDS];
+	static struct served *whose[ENDS];
+	size_t i, count = 0;
+
+	for (i = 0; i < serving.count; i++)
+		if (!serving.clients[i].connected) {
+			pairs[count] = serving.clients[i].pair;
+			whose[count++] = &serving.clients[i];
+		}
+	if (count)
+		hartebeest_pairs_connect(end->hb, pairs, count, HARTEBEEST_ONCE);
+	for (i = 0; i < count; i++)
+		whose[i]->connected = pairs[i].result == 0;
+}
+
+static void follow_connected(struct end *end)
+{
+	struct served *client;
+
+	for (client = serving.clients; client < serving.clients + serving.count; client++)
+		if (client->connected && !client->left &&
+		    hartebeest_qp_follow(end->hb, client->qp, client->request.peer_key,
+					 NULL) == -ESHUTDOWN) {
+			client->left = true;
+			serving.left++;
+			must(hartebeest_qp_destroy(end->hb, client->qp));
+		}
+}
+
+static void serve(void *data)
+{
+	struct end *end = data;
+	int64_t follow_at = 0;
+	int ret;
+
+	memset(&serving, 0, sizeof(serving));
+	listen_at(end);
+	while (!serving.stop) {
+		ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(2));
+		if (ret == 0)
+			serve_one(end, &end->request);
+		else
+			assert_int_equal(ret, -ETIMEDOUT);
+		if (ret)
+			connect_pending(end);
+		if (beest_clock_now() >= follow_at) {
+			follow_connected(end);
+			follow_at = soon(500);
+		}
+	}
+}
+
+static void come(struct end *end)
+{
+	struct hartebeest_pair pair;
+	int64_t begin = beest_clock_now();
+
+	ask(end, "me");
+	must(hartebeest_qp_create(end->hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL));
+	preset_pair(&pair, "qp", &end->request);
+	must(hartebeest_pairs_connect(end->hb, &pair, 1, soon(60000)));
+	crowd.longest = BEEST_MAX(crowd.longest, beest_clock_now() - begin);
+	crowd.here++;
+}
+
+/* A third crashes, before or after it is connected; a third leaves and returns. */
+static void be_client(void *data)
+{
+	struct end *end = data;
+	size_t i = (size_t)(end - ends);
+
+	crew_pass(end->delay);
+	if (i % 6 == 0)
+		ask(end, "who is never seen");
+	else
+		come(end);
+	crew_pass(BEEST_SECOND);
+	if (i % 3 == 0) {
+		kill_end(end);
+	} else if (i % 3 == 1) {
+		must(hartebeest_service_leave(end->hb, "kv", &end->request));
+		crew_pass(BEEST_SECOND);
+		close_end(end);
+		come(end);
+	}
+	crowd.gone++;
+}
+
+/* Stays until all have come that will. */
+static void stop_serving(void *data)
+{
+	const size_t *clients = data;
+
+	while (crowd.gone < *clients)
+		crew_pass(100 * BEEST_MS);
+	crew_pass(2 * BEEST_SECOND);
+	serving.stop = true;
+}
+
+static size_t clients_of(size_t remainder, size_t of)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < CLIENTS; i++)
+		count += i % of == remainder;
+	return count;
+}
+
+static void a_crowd_comes(int64_t pause)
+{
+	static size_t clients = CLIENTS;
+	struct end *server = &ends[CLIENTS];
+	size_t i;
+
+	memset(&crowd, 0, sizeof(crowd));
+	for (i = 0; i < CLIENTS; i++) {
+		ends[i].delay = (int64_t)i * pause;
+		crew_start(be_client, &ends[i]);
+	}
+	crew_start(serve, server);
+	crew_start(stop_serving, &clients);
+	registry_run();
+	assert_int_equal(crowd.gone, CLIENTS);
+	assert_int_equal(crowd.here, CLIENTS - clients_of(0, 6) + clients_of(1, 3));
+	assert_int_equal(serving.count, CLIENTS + clients_of(1, 3));
+	assert_int_equal(serving.left, clients_of(1, 3));
+	assert_int_equal(serving.again, 0);
+}
+
+/* Each client finds that its server was replaced, and connects to the new one. */
+static void follow_server(void *data)
+{
+	struct end *end = data;
+	int ret;
+
+	while (!(ret = hartebeest_qp_follow(end->hb, "qp", end->request.peer_key, NULL)))
+		crew_pass(10 * BEEST_MS);
+	must(ret);
+	must(hartebeest_qp_confirm(end->hb, "qp", end->request.peer_key, soon(60000)));
+	crowd.gone++;
+}
+
+static void a_crowd(void **state)
+{
+	static size_t living;
+	struct end *server = &ends[CLIENTS];
+	size_t i;
+
+	(void)state;
+	a_crowd_comes(BEEST_MS);
+	assert_true(crowd.longest < BEEST_SECOND);	/* nobody was held up */
+
+	kill_end(server);
+	memset(&crowd, 0, sizeof(crowd));
+	living = 0;
+	for (i = 0; i < CLIENTS; i++)
+		if (ends[i].hb) {
+			crew_start(follow_server, &ends[i]);
+			living++;
+		}
+	assert_int_equal(living, CLIENTS - clients_of(0, 3));
+	crew_start(serve, server);
+	crew_start(stop_serving, &living);
+	registry_run();
+	assert_int_equal(crowd.gone, living);
+	assert_int_equal(serving.again, CLIENTS);
+	assert_int_equal(serving.count, CLIENTS);	/* those who crashed are not known to have */
+}
+
+static void all_at_once(void **state)
+{
+	(void)state;
+	a_crowd_comes(0);
+	assert_true(crowd.longest < 2 * BEEST_SECOND);
+}
+
+static void server_restart(void *data)
+{
+	(void)data;
+	crew_pass(50 * BEEST_MS);
+	fake_kv_restart(fake_kv_server("a:1"));
+}
+
+/* In the middle of it all is lost. */
+static void a_crowd_and_a_restart(void **state)
+{
+	(void)state;
+	crew_start(server_restart, NULL);
+	a_crowd_comes(BEEST_MS);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(asked_and_accepted),
+		TEST(asked_before_anybody_listens),
+		TEST(data_of_all_sizes),
+		TEST(names_and_arguments),
+		TEST(two_services),
+		TEST(the_last_listener_has_it),
+		TEST(listening_twice_changes_nothing),
+		TEST(a_listener_that_is_killed),
+		TEST(a_listener_that_stops),
+		TEST(who_leaves_is_not_accepted),
+		TEST(who_is_refused_stays_so),
+		TEST(numbers_that_nobody_has),
+		TEST(a_counter_that_is_lost),
+		TEST(a_foreign_record),
+		TEST(the_server_is_restarted),
+		TEST(every_command_fails_once),
+		TEST(a_server_that_is_away),
+		TEST(several_servers),
+		TEST(evicted_records),
+		TEST(looking_once),
+		TEST(what_it_costs),
+		TEST(a_crowd),
+		TEST(all_at_once),
+		TEST(a_crowd_and_a_restart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
