@@ -68,8 +68,8 @@ static bool calls_roll(const struct gathering *g)
 
 /* --------------------------------------------------------------------------- keys --- */
 
-static int gather_key(const struct beest_gather *call, const char *last,
-		      char key[BEEST_KEY_MAX + 1])
+int beest_gather_key(const struct beest_gather *call, const char *last,
+		     char key[BEEST_KEY_MAX + 1])
 {
 	char name[BEEST_KEY_MAX + 1], run[17] = "-";
 	int size;
@@ -89,7 +89,7 @@ static int rank_key(const struct gathering *g, size_t i, char key[BEEST_KEY_MAX 
 
 	snprintf(number, sizeof(number), "%d", g->call->ranks->id[i]);
 
-	return gather_key(g->call, number, key);
+	return beest_gather_key(g->call, number, key);
 }
 
 static int keys_make(struct gathering *g)
@@ -100,11 +100,11 @@ static int keys_make(struct gathering *g)
 	for (i = 0; i < g->count; i++)
 		if (g->call->ranks->id[i] == g->call->rank)
 			g->own = i;
-	ret = gather_key(g->call, "gate", g->gate_key);
+	ret = beest_gather_key(g->call, "gate", g->gate_key);
 	if (ret == 0)
-		ret = gather_key(g->call, "count", g->count_key);
+		ret = beest_gather_key(g->call, "count", g->count_key);
 	if (ret == 0)
-		ret = gather_key(g->call, "taker", g->taker_key);
+		ret = beest_gather_key(g->call, "taker", g->taker_key);
 	if (ret == 0)
 		ret = rank_key(g, g->own, g->record_key);
 	if (ret == 0)
@@ -360,7 +360,7 @@ static void newcomers_refuse(struct gathering *g, const struct beest_incarnation
 		.kind = BEEST_KIND_GATE, .key = key, .flags = BEEST_RECORD_CLOSED,
 	};
 
-	if (gather_key(&roll, "gate", key) == 0)
+	if (beest_gather_key(&roll, "gate", key) == 0)
 		body_put(g, &record, &body, newcomers, count * sizeof(*newcomers));
 	g->wait.hurry = true;
 }
@@ -617,7 +617,7 @@ static int roll_take(struct gathering *g, uint64_t digest)
 
 	ret = g->call->called ? g->call->called(g->call->data, g->call->marks) : 0;
 	if (ret < 0)
-		return ret;
+		return ret == -EAGAIN ? 0 : ret;
 	g->body.roll = digest;
 	g->body.pass = KNOWN;
 	g->wait.hurry = true;

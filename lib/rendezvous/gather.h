@@ -45,7 +45,8 @@ struct beest_gather {
 	size_t blob_size;		/* of every rank */
 	/*
 	 * A gate names this rank: @marks as below.  Called before the others are told that it
-	 * knows them, and again when one of them was replaced.  May be NULL.
+	 * knows them, again when one of them was replaced, and again soon after -EAGAIN; what
+	 * else is negative ends the gathering.  May be NULL.
 	 */
 	int (*called)(void *data, const uint8_t *marks);
 	void *data;
@@ -70,5 +71,9 @@ static inline size_t beest_gather_mark_size(const struct beest_gather *gather)
  * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; or what called() returned.
  */
 int beest_gather_run(struct beest_gather *gather);
+
+/* A key of the gathering: "gate", or what its user keeps beside it. */
+int beest_gather_key(const struct beest_gather *gather, const char *last,
+		     char key[BEEST_KEY_MAX + 1]);
 
 #endif

@@ -463,3 +463,60 @@ int beest_record_request_decode(const struct beest_record *record,
 
 	return 0;
 }
+
+/* ------------------------------------------------------------------------- mesh --- */
+
+static const struct beest_codec_field mesh_rows[] = {
+	BEEST_CODEC_ROW(beest_mesh_body, form, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, list, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qp_type, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.link_layer, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.roce, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.mtu, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.max_dest_rd_atomic, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.grh_required, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.lid, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.pkey, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qp_num, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.psn, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qkey, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.generation, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.gid, BYTES),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ip, BYTES),
+};
+static const struct beest_codec_layout mesh_layout = BEEST_CODEC_LAYOUT(mesh_rows);
+
+size_t beest_record_mesh_size(size_t regions)
+{
+	return beest_codec_size(&mesh_layout) + regions * beest_codec_size(&mr_layout);
+}
+
+void beest_record_mesh_encode(const struct beest_mesh_body *body,
+			      const struct beest_region *regions, size_t count, uint8_t *bytes)
+{
+	size_t size = beest_codec_size(&mr_layout);
+	size_t i;
+
+	bytes += beest_codec_encode(&mesh_layout, body, bytes, beest_codec_size(&mesh_layout));
+	for (i = 0; i < count; i++)
+		beest_codec_encode(&mr_layout, &regions[i], bytes + i * size, size);
+}
+
+int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mesh_body *body)
+{
+	int ret;
+
+	memset(body, 0, sizeof(*body));
+	ret = beest_codec_decode(&mesh_layout, bytes, size, body);
+
+	return ret < 0 ? ret : endpoint_check(&body->endpoint);
+}
+
+void beest_record_mesh_region(const uint8_t *bytes, size_t i, struct beest_region *region)
+{
+	size_t size = beest_codec_size(&mr_layout);
+
+	memset(region, 0, sizeof(*region));
+	beest_codec_decode(&mr_layout, bytes + beest_codec_size(&mesh_layout) + i * size, size,
+			   region);
+}

@@ -170,4 +170,27 @@ int beest_record_listener_decode(const struct beest_record *record,
 int beest_record_request_decode(const struct beest_record *record,
 				struct beest_request_body *body);
 
+/*
+ * What a rank brings to a mesh; the same size for all ranks.  Its queue pairs are numbered
+ * from the endpoint's number and sequence number on, towards the ranks that follow its own
+ * in turn; where a device gave them other numbers, a list has these.
+ */
+struct beest_mesh_body {
+	struct beest_endpoint endpoint;
+	uint64_t form;			/* digest of what all ranks must ask for alike */
+	uint64_t list;			/* digest of the list of numbers; 0: there is none */
+};
+
+#define BEEST_MESH_REGIONS 64
+
+size_t beest_record_mesh_size(size_t regions);
+void beest_record_mesh_encode(const struct beest_mesh_body *body,
+			      const struct beest_region *regions, size_t count, uint8_t *bytes);
+
+/* incarnation and rank of the endpoint are the caller's to fill.  -EBADMSG. */
+int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mesh_body *body);
+
+/* Region @i of what was decoded before. */
+void beest_record_mesh_region(const uint8_t *bytes, size_t i, struct beest_region *region);
+
 #endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* fabric.c - see fabric.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/core/context.h"
+#include "lib/core/fabric.h"
+#include "lib/verbs/cq.h"
+#include "lib/verbs/pd.h"
+
+/* What a queue pair is made for where the program does not say: making it costs by that. */
+#define PRESET_REQUESTS 16
+#define PRESET_ELEMENTS 1
+
+#define PSN_MASK 0xffffff
+
+static bool is_datagram(const struct beest_fabric *fabric)
+{
+	return fabric->model->local.transport == BEEST_UD;
+}
+
+/* ------------------------------------------------------------------------- making --- */
+
+static int pd_find(struct beest_fabric *fabric, const struct beest_device *device,
+		   const char *name)
+{
+	struct beest_node *node;
+	int ret;
+
+	if (name) {
+		ret = beest_context_find(fabric->hb, &beest_pd_kind, name, &node);
+		if (ret == 0)
+			fabric->pd = BEEST_CONTAINER(node, struct beest_pd, node)->pd;
+		return ret;
+	}
+	errno = 0;
+	fabric->pd = ibv_alloc_pd(device->verbs);
+	fabric->own_pd = fabric->pd;
+	if (fabric->pd)
+		return 0;
+	ret = beest_error_errno();
+
+	return beest_fail(-ret, "%s: cannot allocate a protection domain: %s", device->label,
+			  strerror(-ret));
+}
+
+/* One queue for all: what each queue pair may have under way must fit into it. */
+static int cq_find(struct beest_fabric *fabric, const struct beest_device *device,
+		   const char *name, uint64_t depth)
+{
+	struct beest_node *node;
+	int ret;
+
+	if (name) {
+		ret = beest_context_find(fabric->hb, &beest_cq_kind, name, &node);
+		if (ret == 0)
+			fabric->cq = BEEST_CONTAINER(node, struct beest_cq, node)->cq;
+		return ret;
+	}
+	if (depth > (uint64_t)device->attr.max_cqe)
+		return beest_fail(ERANGE, "%zu queue pairs may have %" PRIu64 " requests under way, but "
+				  "a completion queue of %s has %d entries at most: take a smaller "
+				  "attr->cap", fabric->count, depth, device->label,
+				  device->attr.max_cqe);
+	errno = 0;
+	fabric->cq = ibv_create_cq(device->verbs, (int)depth, NULL, NULL, 0);
+	fabric->own_cq = fabric->cq;
+	if (fabric->cq)
+		return 0;
+	ret = beest_error_errno();
+
+	return beest_fail(-ret, "%s: cannot create a completion queue of %" PRIu64 " entries: %s",
+			  device->label, depth, strerror(-ret));
+}
+
+static void init_attr_fill(const struct hartebeest_mesh_attr *attr, struct ibv_qp_init_attr *init)
+{
+	memset(init, 0, sizeof(*init));
+	init->qp_type = attr->type ? attr->type : IBV_QPT_RC;
+	init->cap = attr->cap;
+	init->cap.max_send_wr = attr->cap.max_send_wr ? attr->cap.max_send_wr : PRESET_REQUESTS;
+	init->cap.max_recv_wr = attr->cap.max_recv_wr ? attr->cap.max_recv_wr : PRESET_REQUESTS;
+	init->cap.max_send_sge = attr->cap.max_send_sge ? attr->cap.max_send_sge : PRESET_ELEMENTS;
+	init->cap.max_recv_sge = attr->cap.max_recv_sge ? attr->cap.max_recv_sge : PRESET_ELEMENTS;
+}
+
+/* The options' inline data would make each queue pair dear: nobody asked for it here. */
+static int model_make(struct beest_fabric *fabric, const struct beest_device *device,
+		      struct ibv_qp_init_attr *init)
+{
+	struct beest_qp_options *all = fabric->hb->options.qp;
+	int transport = beest_transition_transport(init->qp_type);
+	struct beest_qp_options plain;
+	int ret;
+
+	if (transport < 0)
+		return transport;
+	plain = all[transport];
+	plain.max_inline_data = 0;
+	ret = beest_qp_create(device, fabric->pd, &plain, init, &fabric->model);
+	if (ret < 0)
+		return ret;
+	fabric->model->local.options = &all[transport];
+	fabric->model->router = beest_context_pathcache(fabric->hb);
+	fabric->model->node.name = (char *)fabric->name;
+	fabric->qps[0] = fabric->model->qp;
+
+	return 0;
+}
+
+/* A queue pair on its own, to be worked at: it is like the model, but for its numbers. */
+static void qp_borrow(const struct beest_fabric *fabric, size_t turn, struct beest_qp *qp)
+{
+	uint32_t psn = fabric->model->local.endpoint.psn;
+
+	*qp = *fabric->model;
+	qp->qp = fabric->qps[turn];
+	qp->local.endpoint.qp_num = qp->qp->qp_num;
+	if (qp->local.options->sq_psn == BEEST_AUTO)
+		qp->local.endpoint.psn = (psn + (uint32_t)turn) & PSN_MASK;
+	qp->peer_key[0] = '\0';
+}
+
+/* The rank that the queue pairs from @turn on are for. */
+static size_t turn_position(const struct beest_fabric *fabric, size_t turn)
+{
+	return (fabric->own + 1 + turn / fabric->per_peer) % fabric->ranks->count;
+}
+
+static int qp_fill(const struct beest_fabric *fabric, size_t turn)
+{
+	int rank = is_datagram(fabric) ? -1 : fabric->ranks->id[turn_position(fabric, turn)];
+	int ret;
+
+	if (!fabric->refill)
+		return 0;
+	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[turn]);
+
+	return ret >= 0 ? 0 : beest_fail(-ret, "the refill function of mesh '%s' failed for rank %d: "
+					 "%s", fabric->name, rank, strerror(-ret));
+}
+
+static int qp_make(struct beest_fabric *fabric, size_t turn, struct ibv_qp_init_attr *init)
+{
+	struct beest_qp qp;
+	int ret;
+
+	errno = 0;
+	fabric->qps[turn] = ibv_create_qp(fabric->pd, init);
+	if (!fabric->qps[turn]) {
+		ret = beest_error_errno();
+		return beest_fail(-ret, "%s: cannot create queue pair %zu of %zu: %s",
+				  fabric->model->local.label, turn + 1, fabric->count,
+				  strerror(-ret));
+	}
+	qp_borrow(fabric, turn, &qp);
+
+	return beest_qp_init_again(&qp);
+}
+
+static int qps_make(struct beest_fabric *fabric, const struct beest_device *device,
+		    struct ibv_qp_init_attr *init)
+{
+	size_t turn;
+	int ret;
+
+	ret = model_make(fabric, device, init);
+	if (ret == 0)
+		ret = beest_qp_init(fabric->model, &fabric->hb->port);
+	for (turn = 1; turn < fabric->count && ret == 0; turn++)
+		ret = qp_make(fabric, turn, init);
+	for (turn = 0; turn < fabric->count && ret == 0; turn++)
+		ret = qp_fill(fabric, turn);
+
+	return ret;
+}
+
+int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_attr *attr)
+{
+	const struct beest_device *device;
+	struct ibv_qp_init_attr init;
+	int ret;
+
+	init_attr_fill(attr, &init);
+	fabric->per_peer = attr->qps_per_peer ? attr->qps_per_peer : 1;
+	fabric->count = (fabric->ranks->count - 1) * fabric->per_peer;
+	if (init.qp_type == IBV_QPT_UD || !fabric->count)
+		fabric->count = 1;
+	fabric->threads = attr->threads;
+	fabric->refill = attr->refill;
+	fabric->refill_data = attr->refill_data;
+	fabric->qps = calloc(fabric->count, sizeof(*fabric->qps));
+	if (!fabric->qps)
+		return beest_fail(ENOMEM, "no memory for %zu queue pairs", fabric->count);
+
+	ret = beest_context_device(fabric->hb, &device);
+	if (ret == 0)
+		ret = pd_find(fabric, device, attr->pd);
+	if (ret == 0)
+		ret = cq_find(fabric, device, attr->cq, (uint64_t)fabric->count *
+			      (init.cap.max_send_wr + init.cap.max_recv_wr));
+	init.send_cq = init.recv_cq = fabric->cq;
+
+	return ret < 0 ? ret : qps_make(fabric, device, &init);
+}
+
+void beest_fabric_end(struct beest_fabric *fabric)
+{
+	size_t turn;
+
+	for (turn = 1; turn < fabric->count && fabric->qps; turn++)
+		if (fabric->qps[turn])
+			ibv_destroy_qp(fabric->qps[turn]);
+	if (fabric->model)
+		beest_qp_kind.destroy(&fabric->model->node);
+	free(fabric->qps);
+	if (fabric->own_cq)
+		ibv_destroy_cq(fabric->cq);
+	if (fabric->own_pd)
+		ibv_dealloc_pd(fabric->pd);
+}
+
+/* ------------------------------------------------------------------------ numbers --- */
+
+bool beest_fabric_is_in_row(const struct beest_fabric *fabric)
+{
+	size_t turn;
+
+	for (turn = 1; turn < fabric->count; turn++)
+		if (fabric->qps[turn]->qp_num != fabric->qps[0]->qp_num + turn)
+			return false;
+
+	return true;
+}
+
+size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t to)
+{
+	size_t count = fabric->ranks->count;
+
+	return is_datagram(fabric) ? 0 : ((to + count - from) % count - 1) * fabric->per_peer;
+}
+
+struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t position,
+			       uint32_t index)
+{
+	if (position == fabric->own || index >= (is_datagram(fabric) ? 1 : fabric->per_peer))
+		return NULL;
+
+	return fabric->qps[beest_fabric_turn(fabric, fabric->own, position) + index];
+}
+
+/* --------------------------------------------------------------------- connecting --- */
+
+/* The end at the peer of its queue pair @index for this rank. */
+static struct beest_endpoint remote_of(const struct beest_fabric *fabric,
+				       const struct beest_fabric_peer *peer, uint32_t index)
+{
+	struct beest_endpoint remote = peer->endpoint;
+	size_t turn = beest_fabric_turn(fabric, peer->position, fabric->own) + index;
+
+	remote.qp_num = peer->list ? peer->list[turn] : remote.qp_num + (uint32_t)turn;
+	if (fabric->model->local.options->sq_psn == BEEST_AUTO)
+		remote.psn = (remote.psn + (uint32_t)turn) & PSN_MASK;
+
+	return remote;
+}
+
+static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peer,
+		      uint32_t index, int64_t deadline)
+{
+	const struct beest_endpoint remote = remote_of(fabric, peer, index);
+	size_t turn = beest_fabric_turn(fabric, fabric->own, peer->position) + index;
+	struct beest_qp qp;
+	char who[24];
+	int ret = 0;
+
+	snprintf(who, sizeof(who), "rank %d", fabric->ranks->id[peer->position]);
+	if (is_datagram(fabric))
+		return beest_qp_connect(fabric->model, who, &remote, deadline);
+
+	qp_borrow(fabric, turn, &qp);
+	if (qp.qp->state != IBV_QPS_INIT) {
+		ret = beest_qp_reset(&qp);
+		if (ret == 0)
+			ret = beest_qp_init_again(&qp);
+		if (ret == 0)
+			ret = qp_fill(fabric, turn);
+	}
+
+	return ret < 0 ? ret : beest_qp_connect(&qp, who, &remote, deadline);
+}
+
+/* Threads that take one peer after the other. */
+struct crowd {
+	struct beest_fabric *fabric;
+	const struct beest_fabric_peer *peers;
+	size_t count, next;		/* next: atomic */
+	int64_t deadline;
+	pthread_mutex_t lock;		/* of the first failure */
+	int ret;
+	char why[BEEST_ERROR_SIZE];
+};
+
+static void crowd_fail(struct crowd *crowd, int ret)
+{
+	pthread_mutex_lock(&crowd->lock);
+	if (crowd->ret == 0) {
+		crowd->ret = ret;
+		snprintf(crowd->why, sizeof(crowd->why), "%s", beest_error_text());
+	}
+	pthread_mutex_unlock(&crowd->lock);
+	__atomic_store_n(&crowd->next, crowd->count, __ATOMIC_RELAXED);
+}
+
+static void *crowd_work(void *data)
+{
+	struct crowd *crowd = data;
+	uint32_t index, each = is_datagram(crowd->fabric) ? 1 : crowd->fabric->per_peer;
+	size_t i;
+	int ret = 0;
+
+	while ((i = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED)) < crowd->count) {
+		for (index = 0; index < each && ret == 0; index++)
+			ret = qp_connect(crowd->fabric, &crowd->peers[i], index, crowd->deadline);
+		if (ret < 0)
+			crowd_fail(crowd, ret);
+	}
+
+	return NULL;
+}
+
+int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
+			 size_t count, int64_t deadline)
+{
+	struct crowd crowd = {
+		.fabric = fabric, .peers = peers, .count = count, .deadline = deadline,
+	};
+	uint32_t i, wanted = is_datagram(fabric) ? 0 : (uint32_t)BEEST_MIN(fabric->threads, count);
+	pthread_t *threads = wanted ? calloc(wanted, sizeof(*threads)) : NULL;
+
+	pthread_mutex_init(&crowd.lock, NULL);
+	/* Threads only save time: what none can be had for, the caller does. */
+	for (i = 0; threads && i < wanted; i++)
+		if (pthread_create(&threads[i], NULL, crowd_work, &crowd) != 0)
+			break;
+	crowd_work(&crowd);
+	while (threads && i > 0)
+		pthread_join(threads[--i], NULL);
+	free(threads);
+	pthread_mutex_destroy(&crowd.lock);
+
+	return crowd.ret < 0 ? beest_fail(-crowd.ret, "%s", crowd.why) : 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fabric.h - the queue pairs of a mesh
+ *
+ * Owns a queue pair, or several, to each rank: made alike, and connected when handed what
+ * the other rank brought.  Knows nothing of how ranks come together, nor of Memcached.
+ */
+#ifndef BEEST_FABRIC_H
+#define BEEST_FABRIC_H
+
+#include "hartebeest-mesh.h"
+#include "lib/base/parse.h"
+#include "lib/rendezvous/record.h"
+#include "lib/verbs/qp.h"
+
+struct hartebeest_context;
+
+struct beest_fabric {
+	struct hartebeest_context *hb;
+	const char *name;		/* of the mesh, for sentences */
+	const struct beest_ids *ranks;
+	size_t own;			/* position of this rank */
+	uint32_t per_peer;
+	uint32_t threads;
+	int (*refill)(void *data, int rank, struct ibv_qp *qp);
+	void *refill_data;
+
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	bool own_pd, own_cq;
+	struct beest_qp *model;		/* the first one; the others are like it */
+	struct ibv_qp **qps;		/* per_peer for each other rank, in turn */
+	size_t count;
+};
+
+/* Makes all of it and takes the queue pairs to INIT.  Errors of hartebeest_mesh_connect(). */
+int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_attr *attr);
+void beest_fabric_end(struct beest_fabric *fabric);
+
+/* Are the queue pairs numbered in a row?  Else @list, of fabric->count, tells. */
+bool beest_fabric_is_in_row(const struct beest_fabric *fabric);
+
+/* The place of the first queue pair of rank @from for rank @to, by position. */
+size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t to);
+
+/* What a rank brought. */
+struct beest_fabric_peer {
+	size_t position;
+	struct beest_endpoint endpoint;	/* the number and sequence number of its first one */
+	const uint32_t *list;		/* of its numbers; NULL: in a row */
+};
+
+/*
+ * Connects to all of @peers; those that are connected already go through RESET.  The
+ * sentence of a failure names both ends.
+ */
+int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
+			 size_t count, int64_t deadline);
+
+/* The queue pair to the rank at @position; NULL: there is none. */
+struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t position,
+			       uint32_t index);
+
+#endif

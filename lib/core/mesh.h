@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mesh.h - every rank connected to every other
+ *
+ * Owns what ranks of a mesh tell each other, the order of steps, and what is kept of them.
+ * The ranks come together by rendezvous/gather, or by the program's own exchange.  Knows
+ * nothing of attributes of queue pairs: these are fabric's.
+ */
+#ifndef BEEST_MESH_H
+#define BEEST_MESH_H
+
+#include "lib/core/fabric.h"
+#include "lib/rendezvous/gather.h"
+
+struct hartebeest_mesh {
+	struct beest_node node;
+	struct hartebeest_context *hb;
+	struct beest_ids ranks;
+	int rank;
+	struct beest_fabric fabric;
+	char key_name[BEEST_KEY_MAX + 1];
+	int (*gather)(void *data, const void *mine, void *all, size_t length);
+	void *gather_data;
+
+	struct beest_incarnation incarnation;	/* of this rank */
+	struct beest_mesh_body body;	/* what it brings, */
+	struct beest_region regions[BEEST_MESH_REGIONS];
+	size_t region_count;
+	uint8_t *blob;			/* and the same in bytes */
+	size_t blob_size;
+	uint8_t *list;			/* of numbers, in bytes; NULL: in a row */
+
+	uint8_t *marks;			/* of all, as they are connected; zero: not yet */
+	size_t replaced;		/* by the last bring-up */
+	struct beest_gather_state roll, state;
+	struct beest_incarnation *incarnations;
+	uint64_t digest, passes;
+	struct hartebeest_mesh_stats stats;
+	int64_t since;			/* the phase began */
+};
+
+extern const struct beest_kind beest_mesh_kind;
+
+/* These have the contracts of their public functions. */
+int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
+		       const struct hartebeest_mesh_attr *attr, struct hartebeest_mesh **mesh,
+		       int64_t deadline);
+int beest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
+int beest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline);
+
+/* The position of a rank; -ENOENT without a sentence. */
+int beest_mesh_position(const struct hartebeest_mesh *mesh, int rank);
+int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
+		       struct hartebeest_address *address);
+int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
+		      struct beest_region *region);
+
+#endif

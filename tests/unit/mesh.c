@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mesh.c - all ranks connected to each other, whatever happens to them on the way
+ *
+ * Ranks are coroutines with contexts of their own, over the fake device and servers made
+ * of lists.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hartebeest-mesh.h"
+#include "lib/base/clock.h"
+#include "lib/core/context.h"
+#include "tests/support/crew.h"
+#include "tests/support/party.h"
+#include "tests/support/registry.h"
+
+#define RANKS PARTY_RANKS
+
+static const char *const two_regions[] = { "mr0", "mr2" };
+
+static struct member {
+	struct hartebeest_mesh_attr attr;
+	struct hartebeest_mesh *mesh;
+	const char *name;
+	int64_t delay;			/* before it comes */
+	int64_t dies;			/* without a word, at the next look from then on */
+	bool repairs;			/* instead of connecting */
+	int barriers;
+	int ret;
+	char error[1024];
+} members[RANKS];
+
+static int rank_dies(void *data)
+{
+	const struct member *member = data;
+
+	return member->dies && crew_now() >= member->dies ? beest_fail(EINTR, "killed") : 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	crew_need();
+	party_start();
+	memset(members, 0, sizeof(members));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	crew_clear();
+	party_end();
+	if (fake_verbs.open)
+		print_error("%d objects are still open\n", fake_verbs.open);
+	return fake_verbs.open;
+}
+
+static void member_open(int slot, int rank, int size)
+{
+	struct member *member = &members[slot];
+
+	memset(member, 0, sizeof(*member));
+	party_open(slot, rank, size, NULL);
+	hartebeest_mesh_attr_preset(&member->attr);
+	member->attr.pd = "pd";
+	member->attr.regions = two_regions;
+	member->attr.region_count = 2;
+	member->name = "m";
+}
+
+static void run(void *data)
+{
+	struct member *member = data;
+	struct party_member *context = &party[member - members];
+	struct beest_registry *registry;
+	int i, ret;
+
+	crew_pass(member->delay);
+	if (beest_context_registry(context->hb, &registry) == 0 && member->dies) {
+		registry->interrupt = rank_dies;
+		registry->data = member;
+	}
+	member->ret = member->repairs ? hartebeest_mesh_repair(member->mesh, 0) :
+		      hartebeest_mesh_connect(context->hb, member->name, &member->attr,
+					      &member->mesh, 0);
+	for (i = 0; i < member->barriers && member->ret >= 0; i++) {
+		ret = hartebeest_mesh_barrier(member->mesh, 0);
+		member->ret = ret < 0 ? ret : member->ret;
+	}
+	snprintf(member->error, sizeof(member->error), "%s",
+		 member->ret < 0 ? hartebeest_error() : "");
+	if (member->ret == -EINTR)
+		party_kill(context);
+}
+
+static void start(int size)
+{
+	int i;
+
+	for (i = 0; i < size; i++)
+		crew_start(run, &members[i]);
+}
+
+static void came(int slot)
+{
+	if (members[slot].ret < 0)
+		print_error("rank %d: %s\n", party[slot].rank, members[slot].error);
+	assert_true(members[slot].ret >= 0);
+}
+
+/* Both queue pairs are in RTS, and each is told the number and first PSN of the other. */
+static void assert_link(int a, int b, int index)
+{
+	struct ibv_qp *here = hartebeest_mesh_qp(members[a].mesh, party[b].rank, index);
+	struct ibv_qp *there = hartebeest_mesh_qp(members[b].mesh, party[a].rank, index);
+	const struct fake_modify *rts;
+	size_t i;
+
+	assert_non_null(here);
+	assert_non_null(there);
+	assert_int_equal(here->state, IBV_QPS_RTS);
+	rts = fake_verbs_last_modify(there);
+	assert_non_null(rts);
+	for (i = fake_verbs.modified_count; i-- > 0;) {
+		const struct fake_modify *rtr = &fake_verbs.modified[i % FAKE_HISTORY];
+
+		if (rtr->qp_num != here->qp_num || rtr->attr.qp_state != IBV_QPS_RTR)
+			continue;
+		assert_int_equal(rtr->attr.dest_qp_num, there->qp_num);
+		assert_int_equal(rtr->attr.rq_psn, rts->attr.sq_psn);
+		return;
+	}
+	fail();
+}
+
+static void assert_regions(int a, int b)
+{
+	struct hartebeest_remote_mr region;
+	struct ibv_mr *mr;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(hartebeest_mr_get(party[b].hb, two_regions[i], &mr), 0);
+		assert_int_equal(hartebeest_mesh_region(members[a].mesh, party[b].rank, i, &region),
+				 0);
+		assert_int_equal(region.address, (uintptr_t)mr->addr);
+		assert_int_equal(region.length, mr->length);
+		assert_int_equal(region.rkey, mr->rkey);
+	}
+	assert_int_equal(hartebeest_mesh_region(members[a].mesh, party[b].rank, 2, &region),
+			 -ENOENT);
+}
+
+static void assert_mesh(int size, int per_peer)
+{
+	int a, b, index;
+
+	for (a = 0; a < size; a++) {
+		came(a);
+		for (b = 0; b < size; b++) {
+			for (index = 0; a != b && index < per_peer; index++)
+				assert_link(a, b, index);
+			assert_regions(a, b);
+		}
+		assert_null(hartebeest_mesh_qp(members[a].mesh, party[a].rank, 0));
+		assert_null(hartebeest_mesh_qp(members[a].mesh, party[!a].rank, per_peer));
+		assert_null(hartebeest_mesh_qp(members[a].mesh, 1000, 0));
+	}
+}
+
+static void make(int size)
+{
+	int i;
+
+	for (i = 0; i < size; i++)
+		member_open(i, i, size);
+}
+
+static void drop(void)
+{
+	int i;
+
+	for (i = 0; i < RANKS; i++)
+		party_kill(&party[i]);
+}
+
+/* -------------------------------------------------------------------------- shapes --- */
+
+static void sizes(void **state)
+{
+	static const int all[] = { 2, 3, 16, 32 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		fake_verbs_reset();
+		make(all[i]);
+		start(all[i]);
+		registry_run();
+		assert_mesh(all[i], 1);
+		drop();
+	}
+}
+
+static void alone(void **state)
+{
+	struct hartebeest_mesh_stats stats;
+
+	(void)state;
+	make(1);
+	members[0].barriers = 2;
+	start(1);
+	registry_run();
+	came(0);
+	assert_int_equal(hartebeest_mesh_stats(members[0].mesh, &stats), 0);
+	assert_true(stats.total >= stats.create + stats.exchange + stats.connect);
+}
+
+/* A process that makes queue pairs beside it takes numbers out of the row. */
+static void numbers_scatter(const char *function)
+{
+	static uint32_t turn;
+
+	if (strcmp(function, "ibv_create_qp") == 0)
+		fake_verbs.next_qp_num = 1000 + (++turn * 7919) % 100000;
+}
+
+static void numbers_out_of_row(void **state)
+{
+	(void)state;
+	fake_verbs.hook = numbers_scatter;
+	make(8);
+	start(8);
+	registry_run();
+	assert_mesh(8, 1);
+}
+
+static void several_to_each_peer(void **state)
+{
+	int i;
+
+	(void)state;
+	make(5);
+	for (i = 0; i < 5; i++) {
+		members[i].attr.qps_per_peer = 3;
+		members[i].attr.threads = 2;
+	}
+	start(5);
+	registry_run();
+	assert_mesh(5, 3);
+}
+
+/* Ranks 1, 3 and 5 of six. */
+static void a_part_of_the_ranks(void **state)
+{
+	static const int32_t ids[] = { 1, 3, 5 };
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		member_open(i, ids[i], 6);
+		members[i].attr.ranks = ids;
+		members[i].attr.rank_count = 3;
+		members[i].barriers = 3;
+	}
+	start(3);
+	registry_run();
+	assert_mesh(3, 1);
+}
+
+static void datagrams(void **state)
+{
+	struct hartebeest_address address;
+	int a, b;
+
+	(void)state;
+	make(6);
+	for (a = 0; a < 6; a++)
+		members[a].attr.type = IBV_QPT_UD;
+	start(6);
+	registry_run();
+	for (a = 0; a < 6; a++) {
+		came(a);
+		for (b = 0; b < 6; b++) {
+			if (a == b)
+				continue;
+			assert_int_equal(hartebeest_mesh_address(members[a].mesh, b, &address), 0);
+			assert_int_equal(address.qp_num,
+					 hartebeest_mesh_qp(members[b].mesh, a, 0)->qp_num);
+			assert_non_null(address.ah);
+		}
+		assert_int_equal(hartebeest_mesh_address(members[a].mesh, 9, &address), -ENOENT);
+	}
+}
+
+static int refilled[RANKS];
+
+static int refill(void *data, int rank, struct ibv_qp *qp)
+{
+	(void)data;
+	assert_int_equal(qp->state, IBV_QPS_INIT);
+	refilled[rank]++;
+	return 0;
+}
+
+static void receives_are_posted_first(void **state)
+{
+	int i;
+
+	(void)state;
+	memset(refilled, 0, sizeof(refilled));
+	make(4);
+	for (i = 0; i < 4; i++)
+		members[i].attr.refill = refill;
+	start(4);
+	registry_run();
+	assert_mesh(4, 1);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(refilled[i], 3);
+}
+
+/* Two of one context, and one of them again under the same name. */
+static void several_meshes(void **state)
+{
+	int i;
+
+	(void)state;
+	make(4);
+	start(4);
+	registry_run();
+	assert_mesh(4, 1);
+	for (i = 0; i < 4; i++) {
+		hartebeest_mesh_close(members[i].mesh);
+		crew_start(run, &members[i]);
+	}
+	registry_run();
+	assert_mesh(4, 1);
+	for (i = 0; i < 4; i++) {
+		members[i].name = "n";
+		crew_start(run, &members[i]);
+	}
+	registry_run();
+	assert_mesh(4, 1);
+}
+
+/* ------------------------------------------------------------------- what goes wrong --- */
+
+static void a_rank_that_is_missing(void **state)
+{
+	int i;
+
+	(void)state;
+	make(4);
+	start(3);
+	registry_run();
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(members[i].ret, -ETIMEDOUT);
+		assert_non_null(strstr(members[i].error, "mesh 'm': 1 of 4 did not come within 10 s: "
+				       "rank 3 (key hb1/job/barrier/-/mesh/m/3, never seen)"));
+	}
+	start(4);
+	registry_run();
+	assert_mesh(4, 1);
+}
+
+static void different_wishes(void **state)
+{
+	(void)state;
+	make(3);
+	members[2].attr.qps_per_peer = 2;
+	start(3);
+	registry_run();
+	assert_int_equal(members[0].ret, -EPROTO);
+	assert_non_null(strstr(members[0].error, "rank 0 and rank 2 ask for different meshes"));
+	assert_int_equal(members[2].ret, -EPROTO);
+}
+
+static void bad_input(void **state)
+{
+	static const int32_t disorder[] = { 1, 0 }, others[] = { 1, 2 };
+	const char *const unknown[] = { "mr7" };
+	struct member *member = &members[0];
+
+	(void)state;
+	make(1);
+	assert_int_equal(hartebeest_mesh_connect(NULL, "m", NULL, &member->mesh, 0), -EINVAL);
+	assert_int_equal(hartebeest_mesh_connect(party[0].hb, NULL, NULL, &member->mesh, 0),
+			 -EINVAL);
+	assert_int_equal(hartebeest_mesh_connect(party[0].hb, "m", NULL, &member->mesh, -2),
+			 -EINVAL);
+	member->attr.regions = unknown;
+	member->attr.region_count = 1;
+	run(member);
+	assert_int_equal(member->ret, -ENOENT);
+	assert_non_null(strstr(member->error, "'mr7'"));
+	member->attr.region_count = 65;
+	run(member);
+	assert_int_equal(member->ret, -EINVAL);
+	assert_non_null(strstr(member->error, "region_count is above 64"));
+	member->attr.region_count = 0;
+	member->attr.ranks = disorder;
+	member->attr.rank_count = 2;
+	run(member);
+	assert_int_equal(member->ret, -EINVAL);
+	member->attr.ranks = others;
+	run(member);
+	assert_int_equal(member->ret, -EINVAL);
+	assert_non_null(strstr(member->error, "do not have the own rank 0"));
+	member->attr.ranks = NULL;
+	member->attr.rank_count = 0;
+	member->attr.cap.max_send_wr = 1 << 30;
+	run(member);
+	assert_int_equal(member->ret, -ERANGE);
+	member->attr.size = 8;
+	run(member);
+	assert_int_equal(member->ret, -EINVAL);
+}
+
+/* Each verbs call fails once: the mesh is made, or nothing of it is left. */
+static void each_call_fails(void **state)
+{
+	int n, open, i;
+
+	(void)state;
+	registry_stage.timeout = BEEST_SECOND;
+	for (n = 1; ; n++) {
+		fake_verbs_reset();
+		make(3);
+		open = fake_verbs.open;
+		fake_verbs_fail("*", n, EIO);
+		start(3);
+		registry_run();
+		if (!fake_verbs.fired)
+			break;
+		for (i = 0; i < 3; i++)
+			if (members[i].ret == 0)
+				hartebeest_mesh_close(members[i].mesh);
+			else
+				assert_true(members[i].error[0]);
+		(void)open;
+		assert_int_equal(fake_verbs.qps, 0);
+		assert_int_equal(fake_verbs.cqs, 3);
+		drop();
+	}
+	assert_in_range(n, 10, 300);
+}
+
+/* --------------------------------------------------------------- ranks that come and go --- */
+
+static int dies_at, requests;
+
+static void death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)request;
+	if (party[2].hb && kv == party_kv(&party[2]) && requests++ == dies_at)
+		members[2].dies = crew_now();
+}
+
+static int64_t heir_delay;
+
+static void heir_run(void *data)
+{
+	(void)data;
+	crew_pass(heir_delay);
+	if (party[2].hb)
+		party_kill(&party[2]);
+	member_open(4, 2, 4);
+	run(&members[4]);
+}
+
+/* Killed after each of its requests and started again: the others are connected to its heir. */
+static void killed_at_any_time(void **state)
+{
+	static const int64_t delays[] = { 20 * BEEST_MS, 500 * BEEST_MS };
+	bool done;
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < 2; k++)
+		for (dies_at = 0, done = false; !done; dies_at++) {
+			fake_kv_reset();
+			fake_verbs_reset();
+			heir_delay = delays[k];
+			requests = 0;
+			make(4);
+			members[2].dies = INT64_MAX;
+			fake_kv.hook = death_hook;
+			start(4);
+			crew_start(heir_run, NULL);
+			registry_run();
+			/* It had come that far that the others were through. */
+			done = members[0].ret == 0 && members[1].ret == 0 && members[3].ret == 0 &&
+			       members[4].ret < 0;
+			for (i = 0; i < 5 && !done; i++)
+				if (i != 2)
+					came(i);
+			if (!done) {
+				assert_link(0, 4, 0);
+				assert_link(4, 1, 0);
+				assert_link(4, 3, 0);
+			}
+			drop();
+		}
+	fake_kv.hook = NULL;
+	assert_in_range(dies_at, 5, 60);
+}
+
+static void repaired(void **state)
+{
+	int i;
+
+	(void)state;
+	make(4);
+	start(4);
+	registry_run();
+	assert_mesh(4, 1);
+	party_kill(&party[2]);
+	member_open(4, 2, 4);
+	members[4].barriers = 2;
+	crew_start(run, &members[4]);
+	for (i = 0; i < 4; i++) {
+		members[i].repairs = true;
+		members[i].barriers = 2;
+		if (i != 2)
+			crew_start(run, &members[i]);
+	}
+	registry_run();
+	for (i = 0; i < 4; i++)
+		if (i != 2)
+			assert_int_equal(members[i].ret, 1);
+	came(4);
+	assert_link(0, 4, 0);
+	assert_link(4, 1, 0);
+	assert_link(3, 4, 0);
+	assert_regions(1, 4);
+}
+
+/* --------------------------------------------------------- by the program's exchange --- */
+
+static struct {
+	int size, arrived, left;
+	uint8_t bytes[RANKS][4096];
+	int fails;			/* the n-th call of it; 0: none */
+} hall;
+
+static int all_gather(void *data, const void *mine, void *all, size_t length)
+{
+	int own = (int)((struct member *)data - members), i;
+
+	if (hall.fails && --hall.fails == 0)
+		return -EIO;
+	while (hall.left)
+		crew_pass(BEEST_MS);
+	memcpy(hall.bytes[own], mine, length);
+	hall.arrived++;
+	while (hall.arrived < hall.size)
+		crew_pass(BEEST_MS);
+	for (i = 0; i < hall.size; i++)
+		memcpy((uint8_t *)all + (size_t)i * length, hall.bytes[i], length);
+	if (++hall.left == hall.size)
+		hall.left = hall.arrived = 0;
+	return 0;
+}
+
+static void gather_make(int size)
+{
+	int i;
+
+	memset(&hall, 0, sizeof(hall));
+	hall.size = size;
+	make(size);
+	for (i = 0; i < size; i++) {
+		members[i].attr.gather = all_gather;
+		members[i].attr.gather_data = &members[i];
+		members[i].attr.rank_count = (uint32_t)size;
+		members[i].attr.own_rank = i;
+	}
+}
+
+static void gathered(void **state)
+{
+	int i;
+
+	(void)state;
+	gather_make(6);
+	for (i = 0; i < 6; i++)
+		members[i].barriers = 2;
+	fake_kv_count_again();
+	start(6);
+	registry_run();
+	assert_mesh(6, 1);
+	assert_int_equal(fake_kv.requests, 0);
+	drop();
+	fake_verbs_reset();
+	fake_verbs.hook = numbers_scatter;
+	gather_make(4);
+	start(4);
+	registry_run();
+	assert_mesh(4, 1);
+}
+
+static void one_fails_and_nobody_hangs(void **state)
+{
+	int n, i;
+
+	(void)state;
+	for (n = 1; ; n++) {
+		fake_verbs_reset();
+		gather_make(3);
+		fake_verbs_fail("*", n, EIO);
+		start(3);
+		registry_run();
+		if (!fake_verbs.fired)
+			break;
+		for (i = 0; i < 3; i++)
+			if (members[i].ret < 0)
+				assert_true(members[i].error[0]);
+		drop();
+	}
+	assert_in_range(n, 10, 300);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(numbers_out_of_row, setup, teardown),
+		cmocka_unit_test_setup_teardown(several_to_each_peer, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_part_of_the_ranks, setup, teardown),
+		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
+		cmocka_unit_test_setup_teardown(receives_are_posted_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(several_meshes, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_rank_that_is_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(different_wishes, setup, teardown),
+		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
+		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_fails_and_nobody_hangs, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
