@@ -92,6 +92,25 @@ struct hartebeest_context;
 int hartebeest_open(struct hartebeest_context **hbp, const char *const *options);
 
 /**
+ * hartebeest_open_verbs() - a context on what the program opened itself
+ * @hbp, @options: as for hartebeest_open(); the option device.name is not looked at
+ * @verbs: of ibv_open_device(3) or rdma_cm; must outlive the context, which does not close
+ *         it
+ * @port:  1 or more; 0: chosen among its ports
+ *
+ * So an existing program keeps its objects, and gives those names that are to be
+ * connected: hartebeest_qp_adopt().  The program reads the device's asynchronous events:
+ * hartebeest_event_get() and _fd() are -EOPNOTSUPP, and waits do not end when the device
+ * fails.
+ *
+ * Returns 0, or fails as hartebeest_open(), or as the first use of the device.
+ *
+ * Since: 0.1
+ */
+int hartebeest_open_verbs(struct hartebeest_context **hbp, const char *const *options,
+			  struct ibv_context *verbs, int port);
+
+/**
  * hartebeest_close() - destroy all objects and take back what was published
  * @hb: NULL is ignored
  *
@@ -799,6 +818,65 @@ int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
  */
 int hartebeest_completion_text(struct hartebeest_context *hb, const struct ibv_wc *wc,
 			       char *text, size_t size);
+
+/* --------------------------------------------------------------- adopt --- */
+
+/**
+ * hartebeest_pd_adopt() - a name for a protection domain that the program made
+ * @name: its name from now on, as if hartebeest_pd_create() had made it
+ * @pd:   made on hartebeest_verbs(), or on what hartebeest_open_verbs() was given
+ *
+ * The library never destroys what it adopted.  hartebeest_pd_destroy() forgets it; call
+ * that, or hartebeest_close(), before ibv_dealloc_pd(3).  A context that opened the device
+ * itself keeps it open until the process ends if something adopted is left at its close.
+ *
+ * Returns 0, -EEXIST (name in use), -EALREADY (this one has a name already) or -EXDEV (made
+ * on another struct ibv_context).
+ *
+ * Since: 0.1
+ */
+int hartebeest_pd_adopt(struct hartebeest_context *hb, const char *name, struct ibv_pd *pd);
+
+/*
+ * The same for a completion queue, however it was made, and a shared receive queue.  A
+ * channel stays the program's: hartebeest_cq_wait() is -ENODATA.  Since: 0.1
+ */
+int hartebeest_cq_adopt(struct hartebeest_context *hb, const char *name, struct ibv_cq *cq);
+int hartebeest_srq_adopt(struct hartebeest_context *hb, const char *name,
+			 struct ibv_srq *srq);
+
+/**
+ * hartebeest_mr_adopt() - a name for a memory region that the program registered
+ * @access: the flags it was registered with, which verbs cannot tell; peers see them
+ *
+ * hartebeest_mr_destroy() forgets it, and takes back what was published of it; call that,
+ * or hartebeest_close(), before ibv_dereg_mr(3).  Returns as hartebeest_pd_adopt().
+ *
+ * Since: 0.1
+ */
+int hartebeest_mr_adopt(struct hartebeest_context *hb, const char *name, struct ibv_mr *mr,
+			int access);
+
+/**
+ * hartebeest_qp_adopt() - a name for a queue pair that the program made
+ * @qp: by ibv_create_qp(3), ibv_create_qp_ex(3), a vendor's call, rdma_cm: RC, UC or UD
+ *
+ * In RESET it is initialized, published, connected, confirmed and reconnected like one of
+ * hartebeest_qp_create().  In INIT, where the program has taken it, its port must be that
+ * of the context; access flags, P_Key and Q_Key are read back and stay, also after
+ * hartebeest_qp_reset().  Beyond INIT it has a name for hartebeest_completion_text() and
+ * events; all that would connect it is -EISCONN until hartebeest_qp_reset(), since its
+ * first sequence number cannot be read back.
+ *
+ * hartebeest_qp_destroy() forgets it, and takes back what was published of it; call that,
+ * or hartebeest_close(), before ibv_destroy_qp(3).
+ *
+ * Returns 0, as hartebeest_pd_adopt(), -EOPNOTSUPP (another transport), -EINVAL (in INIT on
+ * another port), or as hartebeest_qp_init().
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_adopt(struct hartebeest_context *hb, const char *name, struct ibv_qp *qp);
 
 /* ------------------------------------------------------------- many pairs --- */
 

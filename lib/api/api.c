@@ -157,6 +157,17 @@ HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest_context **hbp,
 	return beest_context_open(hbp, options);
 }
 
+HARTEBEEST_EXPORT int hartebeest_open_verbs(struct hartebeest_context **hbp,
+					    const char *const *options,
+					    struct ibv_context *verbs, int port)
+{
+	if (!hbp || !verbs)
+		return refuse_argument(NULL, __func__, hbp ? "verbs is NULL" : "hbp is NULL");
+	if (port < 0 || port > UINT8_MAX)
+		return refuse_argument(NULL, __func__, "port is not within 0..255");
+	return beest_context_open_verbs(hbp, options, verbs, port);
+}
+
 HARTEBEEST_EXPORT int hartebeest_close(struct hartebeest_context *hb)
 {
 	return beest_context_close(hb);
@@ -865,6 +876,76 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const
 	address->qp_num = found->remote.qp_num;
 	address->qkey = found->remote.qkey;
 	return 0;
+}
+
+/* --------------------------------------------------------------- adopt --- */
+
+HARTEBEEST_EXPORT int hartebeest_pd_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_pd *verbs)
+{
+	struct beest_pd *pd;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_pd_kind, name, verbs->context, verbs));
+	TRY(beest_pd_adopt(verbs, &pd));
+	return done(hb, beest_context_add(hb, &beest_pd_kind, name, &pd->node));
+}
+
+HARTEBEEST_EXPORT int hartebeest_cq_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_cq *verbs)
+{
+	struct beest_cq *cq;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_cq_kind, name, verbs->context, verbs));
+	TRY(beest_cq_adopt(verbs, &cq));
+	return done(hb, beest_context_add(hb, &beest_cq_kind, name, &cq->node));
+}
+
+HARTEBEEST_EXPORT int hartebeest_srq_adopt(struct hartebeest_context *hb, const char *name,
+					   struct ibv_srq *verbs)
+{
+	struct beest_srq *srq;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_srq_kind, name, verbs->context, verbs));
+	TRY(beest_srq_adopt(verbs, &srq));
+	return done(hb, beest_context_add(hb, &beest_srq_kind, name, &srq->node));
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_mr *verbs, int access)
+{
+	struct beest_mr *mr;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_mr_kind, name, verbs->context, verbs));
+	TRY(beest_mr_adopt(verbs, access, &mr));
+	return done(hb, beest_context_add(hb, &beest_mr_kind, name, &mr->node));
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_qp *verbs)
+{
+	const struct beest_device *device;
+	enum ibv_qp_state state;
+	struct beest_qp *qp;
+	int ret;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_qp_kind, name, verbs->context, verbs));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_qp_adopt(device, hb->options.qp, verbs, &qp));
+	qp->router = beest_context_pathcache(hb);
+	TRY(beest_context_add(hb, &beest_qp_kind, name, &qp->node));
+
+	/* What the program chose for INIT is read back at once: it may not suit. */
+	ret = beest_qp_state(qp, &state);
+	if (ret == 0 && state == IBV_QPS_INIT)
+		ret = beest_bringup_init(hb, qp);
+	if (ret < 0)
+		beest_context_destroy(hb, &beest_qp_kind, name);
+	return done(hb, ret);
 }
 
 /* ---------------------------------------------------------- completion --- */

@@ -101,7 +101,7 @@ static int objects_clear(struct hartebeest_context *hb)
 
 	beest_text_start(&left.text, left.buffer, sizeof(left.buffer));
 	for (node = hb->objects.newest; node; node = node->older)
-		if (node->adopted)
+		if (node->adopted && !hb->borrows)
 			beest_text_item(&left.text, "%s '%s' is adopted", node->kind->noun,
 					node->name);
 	beest_table_clear(&hb->objects, leftover_note, &left);
@@ -201,6 +201,19 @@ static void describe_qp(void *data, uint32_t qp_num, char *text, size_t size)
 	pthread_mutex_unlock(&hb->naming);
 }
 
+static void device_opened(struct hartebeest_context *hb)
+{
+	bool reads_events = hb->options.device_events && !hb->borrows;
+
+	beest_events_start(&hb->events, &hb->device, &hb->log);
+	hb->events.describe = describe_qp;
+	hb->events.data = hb;
+	beest_port_start(&hb->port, &hb->device, &hb->policy, reads_events ? &hb->events : NULL,
+			 &hb->log);
+	__atomic_store_n(&hb->device_open, true, __ATOMIC_RELEASE);
+	warn_of_rxe(hb);
+}
+
 static int open_device(struct hartebeest_context *hb)
 {
 	int ret;
@@ -209,16 +222,31 @@ static int open_device(struct hartebeest_context *hb)
 		return 0;
 
 	ret = beest_device_open(&hb->device, hb->options.device_name, &hb->policy, &hb->log);
+	if (ret == 0)
+		device_opened(hb);
+	return ret;
+}
+
+int beest_context_open_verbs(struct hartebeest_context **hbp, const char *const *arguments,
+			     struct ibv_context *verbs, int port)
+{
+	struct hartebeest_context *hb;
+	int ret;
+
+	ret = beest_context_open(&hb, arguments);
 	if (ret < 0)
 		return ret;
 
-	beest_events_start(&hb->events, &hb->device, &hb->log);
-	hb->events.describe = describe_qp;
-	hb->events.data = hb;
-	beest_port_start(&hb->port, &hb->device, &hb->policy,
-			 hb->options.device_events ? &hb->events : NULL, &hb->log);
-	__atomic_store_n(&hb->device_open, true, __ATOMIC_RELEASE);
-	warn_of_rxe(hb);
+	hb->borrows = true;
+	ret = beest_device_borrow(&hb->device, verbs, port, &hb->policy, &hb->log);
+	if (ret < 0) {
+		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
+		context_discard(hb);
+		return ret;
+	}
+
+	device_opened(hb);
+	*hbp = hb;
 	return 0;
 }
 
@@ -253,6 +281,9 @@ int beest_context_events(struct hartebeest_context *hb, struct beest_events **ev
 	const struct beest_device *device;
 	int ret;
 
+	if (hb->borrows)
+		return beest_fail(EOPNOTSUPP, "the program reads the events of its own struct "
+				  "ibv_context itself");
 	if (!hb->options.device_events)
 		return beest_fail(EOPNOTSUPP, "the program reads the device's events itself: "
 				  "option device.events is 0");
@@ -267,12 +298,20 @@ int beest_context_interrupt(void *context)
 {
 	struct hartebeest_context *hb = context;
 
-	beest_services_move(&hb->services);
-	if (!__atomic_load_n(&hb->device_open, __ATOMIC_ACQUIRE) ||
-	    !hb->options.device_events || hb->pid != getpid())
+	if (!__atomic_load_n(&hb->device_open, __ATOMIC_ACQUIRE) || !hb->port.events ||
+	    hb->pid != getpid())
 		return 0;
 
 	return beest_events_check(&hb->events);
+}
+
+/* The same of a look: whoever waits for a server also moves requests that stand there. */
+static int look_interrupt(void *context)
+{
+	struct hartebeest_context *hb = context;
+
+	beest_services_move(&hb->services);
+	return beest_context_interrupt(hb);
 }
 
 static int open_registry(struct hartebeest_context *hb)
@@ -283,7 +322,7 @@ static int open_registry(struct hartebeest_context *hb)
 		.ranks = &hb->launch.participants,
 		.timeout = hb->options.timeout,
 		.ttl = hb->options.ttl,
-		.interrupt = beest_context_interrupt,
+		.interrupt = look_interrupt,
 		.data = hb,
 		.log = &hb->log,
 	};
@@ -376,6 +415,32 @@ int beest_context_name_available(struct hartebeest_context *hb,
 
 	pthread_mutex_lock(&hb->naming);
 	ret = beest_table_name_available(&hb->objects, kind, name);
+	pthread_mutex_unlock(&hb->naming);
+	return ret;
+}
+
+int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_kind *kind,
+			    const char *name, const struct ibv_context *verbs,
+			    const void *handle)
+{
+	const struct beest_device *device;
+	struct beest_node *holder;
+	int ret;
+
+	ret = beest_context_name_available(hb, kind, name);
+	if (ret == 0)
+		ret = beest_context_device(hb, &device);
+	if (ret < 0)
+		return ret;
+	if (verbs != hb->device.verbs)
+		return beest_fail(EXDEV, "%s '%s' was made on another struct ibv_context (of device "
+				  "%s) than that of this context: open one with "
+				  "hartebeest_open_verbs()", kind->noun, name, verbs->device->name);
+
+	pthread_mutex_lock(&hb->naming);
+	holder = beest_table_holder(&hb->objects, handle);
+	ret = holder ? beest_fail(EALREADY, "this %s is called '%s' already", kind->noun,
+				  holder->name) : 0;
 	pthread_mutex_unlock(&hb->naming);
 	return ret;
 }

@@ -39,6 +39,7 @@ struct hartebeest_context {
 	pthread_mutex_t opening;	/* covers device and registry while they are opened */
 	struct beest_device device;
 	bool device_open;
+	bool borrows;			/* the device is the program's, and so are its events */
 	struct beest_events events;	/* while device_open */
 	struct beest_port port;		/* while device_open */
 	struct beest_registry *registry;
@@ -55,6 +56,10 @@ struct hartebeest_context {
 
 /* All kinds of failure as hartebeest_open(3) documents them. */
 int beest_context_open(struct hartebeest_context **hb, const char *const *arguments);
+
+/* The same on a port of what the program opened. */
+int beest_context_open_verbs(struct hartebeest_context **hb, const char *const *arguments,
+			     struct ibv_context *verbs, int port);
 int beest_context_close(struct hartebeest_context *hb);
 
 /* The device, opened at the first call. */
@@ -89,6 +94,14 @@ int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
 /* Asked before things are made: -EEXIST, or -EINVAL for an impossible name. */
 int beest_context_name_available(struct hartebeest_context *hb,
 				 const struct beest_kind *kind, const char *name);
+
+/*
+ * Asked before an object of the program gets a name: as above, -EXDEV (made on other @verbs
+ * than those of the context), -EALREADY (has a name).
+ */
+int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_kind *kind,
+			    const char *name, const struct ibv_context *verbs,
+			    const void *handle);
 
 /* Destroys @node if its name has been taken meanwhile. */
 int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,

@@ -144,19 +144,24 @@ static int device_open_verbs(struct ibv_device *from, struct beest_device *devic
 
 	errno = 0;
 	device->verbs = ibv_open_device(from);
-	if (!device->verbs) {
-		/*
-		 * ENOENT says that sysfs knows the device, but that its node cannot be
-		 * opened: libibverbs does not tell a missing node from one it may not read.
-		 */
-		ret = beest_error_errno();
-		return beest_fail(-ret, "device %s cannot be opened: %s%s", device->name,
-				  strerror(-ret), ret == -EACCES || ret == -EPERM || ret == -ENOENT ?
-				  " (is there a /dev/infiniband/uverbs* that this user may read and "
-				  "write?)" : "");
-	}
+	if (device->verbs)
+		return 0;
 
-	ret = beest_error_verbs(ibv_query_device(device->verbs, &device->attr));
+	/*
+	 * ENOENT says that sysfs knows the device, but that its node cannot be opened:
+	 * libibverbs does not tell a missing node from one it may not read.
+	 */
+	ret = beest_error_errno();
+	return beest_fail(-ret, "device %s cannot be opened: %s%s", device->name, strerror(-ret),
+			  ret == -EACCES || ret == -EPERM || ret == -ENOENT ?
+			  " (is there a /dev/infiniband/uverbs* that this user may read and "
+			  "write?)" : "");
+}
+
+static int device_read_limits(struct beest_device *device)
+{
+	int ret = beest_error_verbs(ibv_query_device(device->verbs, &device->attr));
+
 	if (ret < 0)
 		return beest_fail(-ret, "the limits of device %s cannot be read: %s", device->name,
 				  strerror(-ret));
@@ -167,20 +172,32 @@ static int device_open_verbs(struct ibv_device *from, struct beest_device *devic
 	return 0;
 }
 
-static bool device_try(struct walk *walk, struct ibv_device *from, struct beest_device *device)
+/* A port of @from; @verbs is the program's, or NULL for one that is opened here. */
+static bool device_try(struct walk *walk, struct ibv_device *from, struct ibv_context *verbs,
+		       struct beest_device *device)
 {
-	if (from->transport_type == IBV_TRANSPORT_IWARP)
-		return walk_accepts(walk, beest_fail(EPROTONOSUPPORT, "device %s is iWARP, whose "
-						     "connections only rdma_cm can make",
-						     from->name));
-
 	memset(device, 0, sizeof(*device));
 	snprintf(device->name, sizeof(device->name), "%s", from->name);
-	if (walk_accepts(walk, device_open_verbs(from, device)) && port_find(walk, device))
+	device->verbs = verbs;
+	device->borrowed = verbs != NULL;
+	if (from->transport_type == IBV_TRANSPORT_IWARP)
+		walk_accepts(walk, beest_fail(EPROTONOSUPPORT, "device %s is iWARP, whose connections "
+					      "only rdma_cm can make", from->name));
+	else if (walk_accepts(walk, verbs ? 0 : device_open_verbs(from, device)) &&
+		 walk_accepts(walk, device_read_limits(device)) && port_find(walk, device))
 		return true;
 
 	beest_device_close(device);
 	return false;
+}
+
+static int walk_end(struct walk *walk, struct beest_device *device)
+{
+	strcpy(device->passed_over, walk->passed_buffer);
+	beest_log(walk->log, BEEST_LOG_INFO, "using port %s%s%s%s", device->label,
+		  device->soft_roce ? " (Soft-RoCE)" : "",
+		  walk->passed.used ? "; passed over: " : "", walk->passed_buffer);
+	return 0;
 }
 
 /* ------------------------------------------------------------ opening --- */
@@ -213,14 +230,8 @@ static int walk_devices(struct walk *walk, struct ibv_device **list,
 		if (walk->name[0] && strcmp(walk->name, (*from)->name) != 0)
 			continue;
 		found = true;
-		if (!device_try(walk, *from, device))
-			continue;
-
-		strcpy(device->passed_over, walk->passed_buffer);
-		beest_log(walk->log, BEEST_LOG_INFO, "using port %s%s%s%s", device->label,
-			  device->soft_roce ? " (Soft-RoCE)" : "",
-			  walk->passed.used ? "; passed over: " : "", walk->passed_buffer);
-		return 0;
+		if (device_try(walk, *from, NULL, device))
+			return walk_end(walk, device);
 	}
 
 	if (!found)
@@ -263,9 +274,20 @@ int beest_device_open(struct beest_device *device, const char *name,
 	return ret;
 }
 
+int beest_device_borrow(struct beest_device *device, struct ibv_context *verbs, int port,
+			const struct beest_gid_policy *policy, const struct beest_log *log)
+{
+	struct walk walk = { .port = port, .policy = policy, .log = log };
+
+	beest_text_start(&walk.passed, walk.passed_buffer, sizeof(walk.passed_buffer));
+	if (device_try(&walk, verbs->device, verbs, device))
+		return walk_end(&walk, device);
+	return beest_fail(-walk.ret, "%s", walk.passed_buffer);
+}
+
 void beest_device_close(struct beest_device *device)
 {
-	if (device->verbs)
+	if (device->verbs && !device->borrowed)
 		ibv_close_device(device->verbs);
 	memset(device, 0, sizeof(*device));
 }

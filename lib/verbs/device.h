@@ -24,6 +24,7 @@ struct beest_device {
 	uint8_t port;
 	bool soft_roce;			/* rdma_rxe, which takes retry_cnt 7 for ever */
 	bool ethernet;			/* link layer when the port was opened */
+	bool borrowed;			/* the program opened it, and closes it */
 	char passed_over[BEEST_REASON_SIZE];	/* other ports, and why not them */
 };
 
@@ -43,6 +44,13 @@ int beest_device_name_check(const char *name);
  */
 int beest_device_open(struct beest_device *device, const char *name,
 		      const struct beest_gid_policy *policy, const struct beest_log *log);
+
+/*
+ * A port of what the program opened; 0: as if nothing but the device had been named.
+ * Errors of beest_device_open().
+ */
+int beest_device_borrow(struct beest_device *device, struct ibv_context *verbs, int port,
+			const struct beest_gid_policy *policy, const struct beest_log *log);
 
 /* Accepts a device that was never opened (all zero). */
 void beest_device_close(struct beest_device *device);

@@ -380,6 +380,86 @@ static void reliable_connection(void **state)
 	are_connected();
 }
 
+/*
+ * A program that makes everything by its own calls is connected by name, reconnects, and
+ * destroys its own.
+ */
+struct own {
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	char memory[64];
+};
+
+static void make_own(struct own *own, struct side *side, int rank)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	const char *options[] = { NULL, NULL, NULL, NULL, NULL };
+	char texts[4][320];
+
+	memset(side, 0, sizeof(*side));
+	side->rank = rank;
+	snprintf(side->own, sizeof(side->own), "%c/qp", 'a' + rank);
+	snprintf(side->peer, sizeof(side->peer), "%c/qp", 'a' + !rank);
+	own->verbs = ibv_open_device(list[rank]);
+	ibv_free_device_list(list);
+	own->pd = ibv_alloc_pd(own->verbs);
+	own->cq = ibv_create_cq(own->verbs, 16, NULL, NULL, 0);
+	own->mr = (ibv_reg_mr)(own->pd, own->memory, sizeof(own->memory), RW);
+	attr.send_cq = attr.recv_cq = own->cq;
+	side->qp = ibv_create_qp(own->pd, &attr);
+
+	snprintf(texts[0], sizeof(texts[0]), "exchange.servers=%s", servers);
+	snprintf(texts[1], sizeof(texts[1]), "job.id=%s", job);
+	snprintf(texts[2], sizeof(texts[2]), "job.rank=%d", rank);
+	snprintf(texts[3], sizeof(texts[3]), "job.nparticipants=2");
+	for (rank = 0; rank < 4; rank++)
+		options[rank] = texts[rank];
+	assert_int_equal(hartebeest_open_verbs(&side->hb, options, own->verbs, 0), 0);
+	assert_int_equal(hartebeest_mr_adopt(side->hb, "mr", own->mr, RW), 0);
+	assert_int_equal(hartebeest_qp_adopt(side->hb, "qp", side->qp), 0);
+	assert_int_equal(hartebeest_qp_refill_set(side->hb, "qp", refill, side), 0);
+	assert_int_equal(hartebeest_mr_publish(side->hb, "mr", side->own, 0), 0);
+}
+
+static void leave_own(struct own *own, struct side *side)
+{
+	assert_int_equal(hartebeest_close(side->hb), 0);
+	assert_int_equal(ibv_destroy_qp(side->qp), 0);
+	assert_int_equal(ibv_dereg_mr(own->mr), 0);
+	assert_int_equal(ibv_destroy_cq(own->cq), 0);
+	assert_int_equal(ibv_dealloc_pd(own->pd), 0);
+	assert_int_equal(ibv_close_device(own->verbs), 0);
+	memset(side, 0, sizeof(*side));
+}
+
+static void adopted_connection(void **state)
+{
+	struct hartebeest_remote_mr mr;
+	struct own mine, theirs;
+
+	(void)state;
+	make_own(&mine, &a, 0);
+	make_own(&theirs, &b, 1);
+	together(introduce_and_confirm);
+	are_connected();
+	assert_int_equal(hartebeest_mr_fetch(a.hb, b.own, &mr, 0), 0);
+	assert_int_equal(mr.address, (uintptr_t)theirs.memory);
+	assert_int_equal(mr.rkey, theirs.mr->rkey);
+	assert_int_equal(mr.access, RW);
+
+	together(reconnect);
+	are_connected();
+	assert_true(a.refills >= 2);
+	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);	/* forgotten, and taken back */
+	assert_false(is_published("qp", b.own));
+	assert_int_equal(b.qp->state, IBV_QPS_RTS);
+	leave_own(&mine, &a);
+	leave_own(&theirs, &b);
+}
+
 static void unreliable_connection(void **state)
 {
 	(void)state;
@@ -2049,6 +2129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(reliable_connection),
+		TEST(adopted_connection),
 		TEST(unreliable_connection),
 		TEST(over_infiniband),
 		TEST(what_is_told_of_the_peer),
