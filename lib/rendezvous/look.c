@@ -435,8 +435,11 @@ static int part_judge(struct round *round, struct part *part)
 	return ret;
 }
 
-/* Writes only: who waits reads the same keys again and again. */
-static void part_log(const struct beest_registry *registry, const struct part *part)
+/*
+ * Writes only: who waits reads the same keys again and again.  A server that fails as it did
+ * at the last look is left to the wait, which says so once a second.
+ */
+static void part_log(struct beest_registry *registry, const struct part *part)
 {
 	static const char *const verbs[] = {
 		[BEEST_KV_SET] = "set",
@@ -446,11 +449,20 @@ static void part_log(const struct beest_registry *registry, const struct part *p
 	};
 	const struct beest_kv_request *request = part->request;
 	const struct beest_kv_write *write = request->writes;
+	int former;
 	size_t i;
 
+	if (registry->log->level < BEEST_LOG_DEBUG)
+		return;
+	pthread_mutex_lock(&registry->lock);
+	former = registry->servers[request->server].failure;
+	pthread_mutex_unlock(&registry->lock);
+	if (request->ret < 0 && request->ret == former)
+		return;
+
 	for (i = 0; i < request->write_count; i++, write++)
-		beest_log(registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s: %s %s, %zu "
-			  "bytes%s%s", part->number, beest_kv_text(registry->kv, request->server),
+		beest_log(registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s: %s %s (%zu "
+			  "bytes)%s%s", part->number, beest_kv_text(registry->kv, request->server),
 			  verbs[write->verb], write->key, write->size,
 			  request->ret < 0 ? ": " : "",
 			  request->ret < 0 ? strerror(-request->ret) : "");

@@ -365,7 +365,7 @@ static void look_log(const struct waiting *w)
 	size_t i, there = 0, stored = 0;
 
 	if (log->level < BEEST_LOG_DEBUG || wait->deadline == HARTEBEEST_ONCE ||
-	    (w->looks > 1 && !w->progress && !w->watching))
+	    (w->looks > 1 && !w->progress && (!w->watching || w->failing)))
 		return;
 	for (i = 0; i < wait->count; i++) {
 		there += wait->gets[i].got;

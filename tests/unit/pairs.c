@@ -291,7 +291,7 @@ static void a_failed_bringup_can_be_followed(void **state)
 {
 	static const char *const lines[] = {
 		"7 queue pair 'q0-1' is QP ", " of fake0:1, in INIT\n",
-		" to a:1: set hb1/job/qp/0/1, ",
+		" to a:1: set hb1/job/qp/0/1 (",
 		"7 look 1 after ", ": 0 of 1 records are there, 1 of 1 own are stored; no qp '1/0' "
 		"(key hb1/job/qp/1/0) was published\n",
 		"7 look ", "ms: 0 of 1 records", "7 look ", "ms: 0 of 1 records",
@@ -310,6 +310,28 @@ static void a_failed_bringup_can_be_followed(void **state)
 	assert_int_equal(party[0].ret, -ETIMEDOUT);
 	said_in_order(lines, BEEST_COUNT(lines));
 	/* Each second one line, not one for each of thousands of looks. */
+	assert_true(strlen(followed) < 4096);
+}
+
+/* Neither its retries nor its waits flood the log: some lines each second. */
+static void a_refusing_server_can_be_followed(void **state)
+{
+	static const char *const lines[] = {
+		" to a:1: set hb1/job/qp/0/1 (",
+		"4 server a:1: ", "; trying again for up to ",
+		"7 look ", ": server a:1: ", "7 look ", ": server a:1: ",
+		"3 queue pair 'q0-1' and '1/0': ",
+	};
+
+	(void)state;
+	followed[0] = '\0';
+	party_pair(party_open(0, 0, 2, NULL), 1, IBV_QPT_RC);
+	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, follow, NULL);
+	fake_kv_server("a:1")->error = ECONNREFUSED;
+	crew_start(party_connect, &party[0]);
+	registry_run();
+	assert_int_equal(party[0].ret, -ECONNREFUSED);
+	said_in_order(lines, BEEST_COUNT(lines));
 	assert_true(strlen(followed) < 4096);
 }
 
@@ -677,6 +699,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_record_that_is_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_failed_bringup_can_be_followed, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_refusing_server_can_be_followed, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_agreed_is_said_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, teardown),
