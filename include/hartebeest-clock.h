@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* A deadline: one look, then -EAGAIN, and no line in the log. */
-#define HARTEBEEST_ONCE ((int64_t)-1)
+#define HARTEBEEST_ONCE (-1L)
 
 /*
  * Nanoseconds of CLOCK_MONOTONIC.  Where <time.h> has no such clock (-std=c99, -std=c11),
@@ -31,9 +31,11 @@ int64_t hartebeest_clock(void);
 HARTEBEEST_INLINE int64_t hartebeest_clock(void)
 {
 	struct timespec now;
+	int64_t seconds;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	seconds = now.tv_sec;
+	return seconds * 1000000000 + now.tv_nsec;
 }
 #endif
 

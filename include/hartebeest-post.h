@@ -50,6 +50,13 @@ extern "C" {
 #define HARTEBEEST_BE32(value) (value)
 #endif
 
+/* A cast that -Wold-style-cast leaves alone. */
+#ifdef __cplusplus
+#define HARTEBEEST_NUMBER(pointer) reinterpret_cast<uintptr_t>(pointer)
+#else
+#define HARTEBEEST_NUMBER(pointer) ((uintptr_t)(pointer))
+#endif
+
 /* One work request of one element, posted.  The building block of all below. */
 HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
 					 const void *local, uint32_t length, uint32_t lkey)
@@ -58,7 +65,7 @@ HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *
 	struct ibv_sge sge;
 	int ret;
 
-	sge.addr = (uintptr_t)local;
+	sge.addr = HARTEBEEST_NUMBER(local);
 	sge.length = length;
 	sge.lkey = lkey;
 	wr->next = NULL;
@@ -223,7 +230,7 @@ HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 	struct ibv_sge sge;
 	int ret;
 
-	sge.addr = (uintptr_t)local;
+	sge.addr = HARTEBEEST_NUMBER(local);
 	sge.length = length;
 	sge.lkey = lkey;
 	wr.wr_id = wr_id;
@@ -243,7 +250,7 @@ HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 	struct ibv_sge sge;
 	int ret;
 
-	sge.addr = (uintptr_t)local;
+	sge.addr = HARTEBEEST_NUMBER(local);
 	sge.length = length;
 	sge.lkey = lkey;
 	wr.wr_id = wr_id;

@@ -550,7 +550,11 @@ int hartebeest_mr_fetch(struct hartebeest_context *hb, const char *peer_key,
 /* --------------------------------------------------------- queue pair --- */
 
 /* The type of the option qp_init_attr.qp_type: in C++ a bare 0 is no enum. */
+#ifdef __cplusplus
+#define HARTEBEEST_QPT_PRESET static_cast<enum ibv_qp_type>(0)
+#else
 #define HARTEBEEST_QPT_PRESET ((enum ibv_qp_type)0)
+#endif
 
 /**
  * hartebeest_qp_create() - create a queue pair in the state RESET
