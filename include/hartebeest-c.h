@@ -29,13 +29,24 @@
 extern "C" {
 #endif
 
-/* Reads the settings; a failure is logged and repeats at the next call. */
+struct hartebeest_context;	/* hartebeest.h */
+
+/*
+ * Reads the settings.  A failure is logged, and is that of all other functions until
+ * this one is called again.
+ */
 void hartebeest_init(void);
 
 /*
+ * The default context, for functions of hartebeest.h.  Never to be closed.  NULL when it
+ * cannot be opened.  Since: 0.1
+ */
+struct hartebeest_context *hartebeest_default_context(void);
+
+/*
  * The value of HARTEBEEST_NID and the like; HARTEBEEST_NID and
- * HARTEBEEST_NPARTICIPANTS also when a launcher said them.  NULL when unset.  Owned by
- * the library.
+ * HARTEBEEST_NPARTICIPANTS also when a launcher said them.  NULL when unset, which is
+ * logged once for those that the original demanded.  Owned by the library.
  */
 char *hartebeest_get_sysvar(const char *name);
 
@@ -62,7 +73,10 @@ bool hartebeest_connect_local_qp(const char *pd, const char *qp, const char *rem
 bool hartebeest_memc_push_local_qp(const char *memc_key, const char *pd, const char *qp);
 bool hartebeest_memc_fetch_remote_qp(const char *memc_key);
 
-/* One signalled request; wr_id comes back in the completion. */
+/*
+ * One signalled request; wr_id comes back in the completion.  opcode: a write, a read or
+ * a send, with immediate data 0 where it has some.
+ */
 bool hartebeest_rdma_post_single_fast(struct ibv_qp *qp, void *local, void *remote,
 				      size_t length, enum ibv_wr_opcode opcode,
 				      uint32_t lkey, uint32_t rkey, uint64_t wr_id);
@@ -71,7 +85,10 @@ bool hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local,
 						 enum ibv_wr_opcode opcode, uint32_t lkey,
 						 uint32_t rkey, uint64_t wr_id);
 
-/* Waits for one completion; false when it is a failure. */
+/*
+ * Waits for one completion; false when it is a failure, and when the peer of a queue pair
+ * that uses the queue was replaced meanwhile, so that none may come.
+ */
 bool hartebeest_rdma_poll(const char *cq);
 bool hartebeest_rdma_send_poll(struct ibv_qp *qp);
 bool hartebeest_rdma_recv_poll(struct ibv_qp *qp);

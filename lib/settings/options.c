@@ -30,6 +30,7 @@
 /* Keeps "environment " in front of the name in memory: the source of a value is a constant. */
 #define ENVIRONMENT "environment "
 #define ARGUMENT "argument"
+#define PRESET "preset"
 #define VARIABLE(name) (&(ENVIRONMENT name)[sizeof(ENVIRONMENT) - 1])
 
 #define AT(member) .offset = offsetof(struct beest_options, member)
@@ -504,7 +505,7 @@ static int set_presets(struct reading *reading)
 	if (!options->source)
 		return beest_fail(ENOMEM, "out of memory");
 
-	begin_source(reading, "preset");
+	begin_source(reading, PRESET);
 	for (i = 0; i < SLOTS; i++)
 		options->source[i] = reading->source;
 	for (row = beest_option_rows; !ret && row < beest_option_rows + ROWS; row++) {
@@ -748,6 +749,26 @@ int beest_options_load(struct beest_options *options, const char *system_file,
 	note_unknown_variables(options);
 
 	return reading.ret < 0 ? beest_fail(-reading.ret, "%s", reading.sentence) : 0;
+}
+
+int beest_options_preset(struct beest_options *options, const char *name, const char *text)
+{
+	struct reading reading = { .options = options, .source = PRESET };
+	struct place all, one;
+	int count = 0;
+
+	if (!find_place(name, &all))
+		return fail_unknown(ENOENT, name);
+
+	for (one = all; one.first <= all.last; one.first++) {
+		one.last = one.first;
+		if (strcmp(options->source[slot_of(one.row, one.first)], PRESET))
+			continue;
+		if (set_place(&reading, &one, text) < 0)
+			return -EINVAL;
+		count++;
+	}
+	return count;
 }
 
 void beest_options_free(struct beest_options *options)

@@ -107,6 +107,12 @@ int beest_options_load(struct beest_options *options, const char *system_file,
 void beest_options_free(struct beest_options *options);
 
 /*
+ * Another preset for a caller's own use: gives @name the value where no source gave one.
+ * Returns for how many transports it did, 0 or 1 where an option has no prefixes.
+ */
+int beest_options_preset(struct beest_options *options, const char *name, const char *text);
+
+/*
  * The value as text, in the form in which it may be given, and where it came
  * from.  @name: "section.key" or "section.rc:key".  -ENOENT names the nearest.
  * Values go to @text (cut to fit); @source may be NULL.

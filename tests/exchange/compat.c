@@ -76,7 +76,33 @@ static void was_told(off_t before, const char *call, int line)
 		was_told(told_before, "was not told: " #call, __LINE__);		\
 	} while (0)
 
+/* false or NULL, and no line: the failure is one that was told. */
+#define FAILS_AGAIN(call)							\
+	do {									\
+		off_t told_before = told_so_far();				\
+										\
+		EXPECT(!(call));						\
+		EXPECT(told_so_far() == told_before);				\
+	} while (0)
+
 #define SAYS(text) EXPECT(strstr(hartebeest_error(), text))
+
+/* How many lines on stderr have @text in them. */
+static int lines_with(const char *text)
+{
+	static char told[65536];
+	ssize_t size = pread(2, told, sizeof(told) - 1, 0);
+	const char *found = told;
+	int count = 0;
+
+	EXPECT(size >= 0);
+	told[size] = '\0';
+	while ((found = strstr(found, text))) {
+		found += strcspn(found, "\n");
+		count++;
+	}
+	return count;
+}
 
 /* ---------------------------------------------------------- in the parent --- */
 
@@ -516,31 +542,32 @@ static void everything_fails(void)
 
 	memset(&qp, 0, sizeof(qp));
 	hartebeest_init();
-	FAILS(hartebeest_memc_push_general("key"));
-	FAILS(hartebeest_memc_wait_general("key"));
-	FAILS(hartebeest_memc_del_general("key"));
-	FAILS(hartebeest_create_local_pd("pd"));
-	FAILS(hartebeest_create_local_mr("pd", "mr", 64, RW));
-	FAILS(hartebeest_memc_push_local_mr("key", "pd", "mr"));
-	FAILS(hartebeest_memc_fetch_remote_mr("key"));
-	FAILS(hartebeest_create_basiccq("send"));
-	FAILS(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, "send", "recv"));
-	FAILS(hartebeest_init_local_qp("pd", "qp"));
-	FAILS(hartebeest_connect_local_qp("pd", "qp", "key"));
-	FAILS(hartebeest_memc_push_local_qp("key", "pd", "qp"));
-	FAILS(hartebeest_memc_fetch_remote_qp("key"));
-	FAILS(hartebeest_rdma_poll("cq"));
+	EXPECT(lines_with(" error: ") > 0);
+	FAILS_AGAIN(hartebeest_memc_push_general("key"));
+	FAILS_AGAIN(hartebeest_memc_wait_general("key"));
+	FAILS_AGAIN(hartebeest_memc_del_general("key"));
+	FAILS_AGAIN(hartebeest_create_local_pd("pd"));
+	FAILS_AGAIN(hartebeest_create_local_mr("pd", "mr", 64, RW));
+	FAILS_AGAIN(hartebeest_memc_push_local_mr("key", "pd", "mr"));
+	FAILS_AGAIN(hartebeest_memc_fetch_remote_mr("key"));
+	FAILS_AGAIN(hartebeest_create_basiccq("send"));
+	FAILS_AGAIN(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, "send", "recv"));
+	FAILS_AGAIN(hartebeest_init_local_qp("pd", "qp"));
+	FAILS_AGAIN(hartebeest_connect_local_qp("pd", "qp", "key"));
+	FAILS_AGAIN(hartebeest_memc_push_local_qp("key", "pd", "qp"));
+	FAILS_AGAIN(hartebeest_memc_fetch_remote_qp("key"));
+	FAILS_AGAIN(hartebeest_rdma_poll("cq"));
 	FAILS(hartebeest_rdma_send_poll(NULL));
 	FAILS(hartebeest_rdma_recv_poll(&qp));
 	FAILS(hartebeest_rdma_post_single_fast(&qp, name, name, 1, IBV_WR_SEND, 0, 0, 0));
-	FAILS(hartebeest_get_local_pd("pd"));
-	FAILS(hartebeest_get_local_mr("pd", "mr"));
-	FAILS(hartebeest_get_local_qp("pd", "qp"));
-	FAILS(hartebeest_get_remote_mr("key"));
-	FAILS(hartebeest_get_remote_qp("key"));
+	FAILS_AGAIN(hartebeest_get_local_pd("pd"));
+	FAILS_AGAIN(hartebeest_get_local_mr("pd", "mr"));
+	FAILS_AGAIN(hartebeest_get_local_qp("pd", "qp"));
+	FAILS_AGAIN(hartebeest_get_remote_mr("key"));
+	FAILS_AGAIN(hartebeest_get_remote_qp("key"));
 	unit_repeat(name, '%', sizeof(name) - 1);
-	FAILS(hartebeest_create_local_pd(name));
-	FAILS(hartebeest_create_local_mr(name, name, 64, RW));
+	FAILS_AGAIN(hartebeest_create_local_pd(name));
+	FAILS_AGAIN(hartebeest_create_local_mr(name, name, 64, RW));
 	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"));
 }
 
@@ -572,31 +599,34 @@ static void foreign_rank(void)
 	SAYS("2");
 }
 
-/* Each failure one line, and not two of them. */
-static void one_line_each(void)
+/* One line, whoever gives the level, and none when other calls fail for the same reason. */
+static void one_line_for_all(void)
 {
 	static const char *const levels[] = { NULL, "error", "debug" };
 	size_t i;
 
-	setenv("HARTEBEEST_NID", "two", 1);
+	setenv("HARTEBEEST_GID", "bad", 1);
 	for (i = 0; i < BEEST_COUNT(levels); i++) {
-		char told[4096] = "";
-		off_t before = told_so_far();
-
 		if (levels[i])
 			setenv("HARTEBEEST_LOG", levels[i], 1);
-		EXPECT(!hartebeest_create_local_pd("pd"));
-		EXPECT(pread(2, told, sizeof(told) - 1, before) > 0);
-		EXPECT(strchr(told, '\n') == told + strlen(told) - 1);
+		FAILS((hartebeest_init(), NULL));
+		EXPECT(lines_with("HARTEBEEST_GID") == (int)i + 1);
+		FAILS_AGAIN(hartebeest_create_local_pd("pd"));
+		FAILS_AGAIN(hartebeest_memc_push_general("key"));
+		FAILS_AGAIN(hartebeest_get_remote_qp("key"));
+		FAILS_AGAIN(hartebeest_default_context());
+		SAYS("HARTEBEEST_GID");
 	}
 }
 
-/* Once the settings are good, the next call takes them. */
+/* Once the settings are good, the next hartebeest_init() takes them. */
 static void repaired(void)
 {
-	setenv("HARTEBEEST_NID", "two", 1);
+	setenv("HARTEBEEST_GID", "bad", 1);
 	FAILS(hartebeest_create_local_pd("pd"));
-	setenv("HARTEBEEST_NID", "1", 1);
+	unsetenv("HARTEBEEST_GID");
+	FAILS_AGAIN(hartebeest_create_local_pd("pd"));
+	hartebeest_init();
 	EXPECT(hartebeest_create_local_pd("pd"));
 }
 
@@ -626,10 +656,128 @@ static void bad_settings(void **state)
 	alone(no_file);
 	alone(bad_level);
 	alone(foreign_rank);
-	alone(one_line_each);
+	alone(one_line_for_all);
 	alone(repaired);
 	alone(no_server);
 	alone(no_device);
+}
+
+/* ---------------------------------------------- settings of the original's programs --- */
+
+/* What is refused names what the original did with it. */
+static const struct habit {
+	const char *variable, *value;	/* HARTEBEEST_CONF_PATH: the content of the file */
+	const char *reason, *explained;
+} habits[] = {
+	{ "HARTEBEEST_NID", "01", "drop the leading zero", "took the digits that it began with" },
+	{ "HARTEBEEST_PARTICIPANTS", "0, 1", "see byte 3", "did not look into that list" },
+	{ "HARTEBEEST_PARTICIPANTS", "0,1,", "see byte 5", "did not look into that list" },
+	{ "HARTEBEEST_CONF_PATH", "{ \"cq_attr\": { \"cq_depth\": 128.0 } }",
+	  "found the number 128.0", "cut fractions off, and took true for 1" },
+	{ "HARTEBEEST_CONF_PATH", "{ \"cq_attr\": { \"cq_depth\": true } }",
+	  "found true", "cut fractions off, and took true for 1" },
+	{ "HARTEBEEST_CONF_PATH", "{ \"cq_attr\": { \"cq_depth\": 1, \"cq_depth\": 2 } }",
+	  "is given twice", "took the last of equal keys" },
+	{ "HARTEBEEST_CONF_PATH", "\xef\xbb\xbf{ }", "begins with a byte order mark",
+	  "passed over a byte order mark" },
+	{ "HARTEBEEST_CONF_PATH", "{ \"my own\": { } }", "unknown section 'my own'",
+	  "passed over keys that it did not know" },
+	{ "HARTEBEEST_CONF_PATH", "{ \"cq_attr\": { \"my_own\": 1 } }",
+	  "unknown option 'cq_attr.my_own'", "passed over keys that it did not know" },
+};
+
+static const struct habit *habit;
+
+static void keep_a_habit(void)
+{
+	hartebeest_init();
+	EXPECT(!hartebeest_default_context());
+	SAYS(habit->reason);
+	EXPECT(lines_with(habit->reason) == 1);
+	EXPECT(lines_with("the original Hartebeest ") == 1);
+	EXPECT(lines_with(habit->explained) == 1);
+}
+
+/* run() gives the child its number. */
+static void keep_a_habit_of_rank(void)
+{
+	setenv(habit->variable, habit->value, 1);
+	keep_a_habit();
+}
+
+static void habits_are_explained(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(habits); i++) {
+		habit = &habits[i];
+		setup(NULL);
+		if (strcmp(habit->variable, "HARTEBEEST_CONF_PATH") == 0) {
+			write_json(habit->value);
+			alone(keep_a_habit);
+		} else {
+			alone(keep_a_habit_of_rank);
+		}
+	}
+}
+
+static void begin_in_the_folder(void)
+{
+	EXPECT(chdir(folder) == 0);
+	hartebeest_init();
+	EXPECT(hartebeest_default_context());
+	EXPECT(lines_with("./hb_config.json is not read") == !getenv("HARTEBEEST_CONF_PATH"));
+}
+
+static void the_file_of_the_working_directory(void **state)
+{
+	char path[128];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/hb_config.json", folder);
+	write_json("{ }");
+	assert_int_equal(link(json, path), 0);
+	alone_and_silent(begin_in_the_folder);
+	unsetenv("HARTEBEEST_CONF_PATH");
+	alone(begin_in_the_folder);
+	unlink(path);
+}
+
+static void has_elements(const char *option, const char *wanted)
+{
+	char text[16];
+
+	EXPECT(hartebeest_option_get(hartebeest_default_context(), option, text, sizeof(text),
+				     NULL) == 0);
+	EXPECT(strcmp(text, wanted) == 0);
+}
+
+static void have_sixteen_elements(void)
+{
+	struct ibv_qp_cap cap;
+
+	make_all();
+	EXPECT(hartebeest_qp_cap(hartebeest_default_context(), "pd/qp", &cap) == 0);
+	EXPECT(cap.max_send_sge == 16 && cap.max_recv_sge == 16);
+	has_elements("qp_init_attr.ud:cap.max_send_sge", "16");
+}
+
+/* Whatever says it wins. */
+static void have_four_elements(void)
+{
+	has_elements("qp_init_attr.rc:cap.max_send_sge", "4");
+	has_elements("qp_init_attr.uc:cap.max_send_sge", "16");
+	has_elements("qp_init_attr.rc:cap.max_recv_sge", "1");
+	has_elements("qp_init_attr.ud:cap.max_recv_sge", "1");
+}
+
+static void elements_as_in_the_original(void **state)
+{
+	(void)state;
+	alone_and_silent(have_sixteen_elements);
+	write_json("{ \"qp_init_attr\": { \"rc:cap.max_send_sge\": 4, \"cap.max_recv_sge\": 1 } }");
+	alone_and_silent(have_four_elements);
 }
 
 /* ------------------------------------------------------- how much is told --- */
@@ -760,11 +908,11 @@ static struct ibv_qp *ready_qp(void)
 static void posts(void)
 {
 	static const enum ibv_wr_opcode good[] = {
-		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND,
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_SEND_WITH_IMM,
 	};
 	static const enum ibv_wr_opcode bad[] = {
-		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,
-		IBV_WR_ATOMIC_FETCH_AND_ADD, (enum ibv_wr_opcode)77,
+		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, (enum ibv_wr_opcode)77,
 	};
 	struct ibv_qp *qp = ready_qp();
 	char data[300] = "inline data";
@@ -774,6 +922,7 @@ static void posts(void)
 		EXPECT(hartebeest_rdma_post_single_fast(qp, data, data, 64, good[i], 1, 2, 3 + i));
 		EXPECT(fake_verbs_posted(0)->send.opcode == good[i]);
 		EXPECT(fake_verbs_posted(0)->send.wr_id == 3 + i);
+		EXPECT(fake_verbs_posted(0)->send.imm_data == 0);
 	}
 	for (i = 0; i < BEEST_COUNT(bad); i++) {
 		FAILS(hartebeest_rdma_post_single_fast(qp, data, data, 64, bad[i], 1, 2, 3));
@@ -800,6 +949,22 @@ static void posts(void)
 	EXPECT(!strstr(hartebeest_error(), "inline"));
 	fake_verbs_set_state(qp, IBV_QPS_INIT);
 	FAILS(hartebeest_rdma_post_single_fast(qp, data, data, 5, IBV_WR_SEND, 1, 2, 3));
+}
+
+/* Its address would be taken from what the original never set. */
+static void posts_no_datagram(void)
+{
+	struct ibv_qp *qp;
+	char byte = 0;
+
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	EXPECT(hartebeest_create_local_qp("pd", "ud", IBV_QPT_UD, "cq", "cq"));
+	qp = hartebeest_get_local_qp("pd", "ud");
+	EXPECT(qp);
+	FAILS(hartebeest_rdma_post_single_fast(qp, &byte, &byte, 1, IBV_WR_SEND, 1, 2, 3));
+	SAYS("a datagram needs an address");
+	EXPECT(fake_verbs.posted_count == 0);
 }
 
 static void complete(struct ibv_cq *cq, uint32_t qp_num, enum ibv_wc_status status)
@@ -846,13 +1011,53 @@ static void polls(void)
 	EXPECT(hartebeest_rdma_send_poll(qp));
 }
 
+/* Each look at the queue takes time, so that a second passes in some of them. */
+static void take_time(const char *function)
+{
+	if (strcmp(function, "ibv_poll_cq") == 0)
+		fake_clock_skip(20 * BEEST_MS);
+}
+
+/* Says once, after a second, what it waits for. */
+static void polls_for_nobody(void)
+{
+	make_all();
+	fake_verbs.hook = take_time;
+	FAILS(hartebeest_rdma_poll("send"));
+	EXPECT(lines_with("polling goes on") == 1);
+	EXPECT(lines_with("has connected no queue pair of this completion queue") == 1);
+	FAILS(hartebeest_rdma_poll("send"));
+	EXPECT(lines_with("polling goes on") == 1);
+}
+
+static void polls_for_a_peer(void)
+{
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	EXPECT(hartebeest_create_local_qp("pd", "a", IBV_QPT_RC, "cq", "cq"));
+	EXPECT(hartebeest_create_local_qp("pd", "b", IBV_QPT_RC, "cq", "cq"));
+	EXPECT(hartebeest_memc_push_local_qp("key of a", "pd", "a") == false);
+	EXPECT(hartebeest_memc_push_local_qp("key-of-a", "pd", "a"));
+	EXPECT(hartebeest_memc_push_local_qp("key-of-b", "pd", "b"));
+	EXPECT(hartebeest_memc_fetch_remote_qp("key-of-b"));
+	EXPECT(hartebeest_connect_local_qp("pd", "a", "key-of-b"));
+	fake_verbs.hook = take_time;
+	FAILS(hartebeest_rdma_poll("cq"));
+	EXPECT(lines_with("queue pair 'pd/a' is connected to 'key-of-b' (rank 0 on ") == 1);
+	FAILS(hartebeest_rdma_send_poll(hartebeest_get_local_qp("pd", "a")));
+	EXPECT(lines_with("polling goes on") == 1);
+}
+
 static void data_path(void **state)
 {
 	(void)state;
 	alone(posts);
+	alone(posts_no_datagram);
 	write_json("{ \"poll\": { \"timeout\": \"30ms\" } }");
 	alone(polls);
-	unsetenv("HARTEBEEST_CONF_PATH");
+	write_json("{ \"poll\": { \"timeout\": \"10s\" } }");
+	alone(polls_for_nobody);
+	alone(polls_for_a_peer);
 }
 
 /* ---------------------------------------------------------------- settings --- */
@@ -890,12 +1095,25 @@ static void launched_by_slurm(void)
 	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_EXC_IP_PORTS"));
 }
 
+static void said_by_a_file(void)
+{
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	EXPECT(is_text(hartebeest_get_sysvar("HARTEBEEST_EXC_IP_PORT"), "a-server:1"));
+}
+
 static void launched_by_nobody(void)
 {
 	unsetenv("HARTEBEEST_NID");
 	unsetenv("HARTEBEEST_PARTICIPANTS");
-	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_NID"));
-	EXPECT(!hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"));
+	FAILS(hartebeest_get_sysvar("HARTEBEEST_NID"));
+	SAYS("set HARTEBEEST_NID, or start it with");
+	FAILS(hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"));
+	FAILS(hartebeest_get_sysvar("HARTEBEEST_PARTICIPANTS"));
+	SAYS("HARTEBEEST_PARTICIPANTS is not set");
+	FAILS_AGAIN(hartebeest_get_sysvar("HARTEBEEST_NID"));
+	FAILS_AGAIN(hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"));
+	FAILS_AGAIN(hartebeest_get_sysvar("HARTEBEEST_PARTICIPANTS"));
+	FAILS_AGAIN(hartebeest_get_sysvar("HARTEBEEST_CONF_PATH"));
 	EXPECT(hartebeest_memc_push_general("m"));	/* names alone are enough */
 }
 
@@ -904,7 +1122,10 @@ static void system_variables(void **state)
 	(void)state;
 	alone_and_silent(variables);
 	alone_and_silent(launched_by_slurm);
-	alone_and_silent(launched_by_nobody);
+	write_json("{ \"exchange\": { \"servers\": \"a-server:1\" } }");
+	alone_and_silent(said_by_a_file);
+	unsetenv("HARTEBEEST_CONF_PATH");
+	alone(launched_by_nobody);
 }
 
 /* ------------------------------------------------------------------- names --- */
@@ -1130,6 +1351,36 @@ static void outlive_by_a_failure(void)
 	EXPECT(hartebeest_memc_push_general("done"));
 }
 
+/* The requests that were under way are gone: waiting on would be for ever. */
+static void outlive_by_a_poll(void)
+{
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	uint32_t former;
+
+	publish_all();
+	connect_to(1);
+	qp = hartebeest_get_local_qp("pd", "qp");
+	former = last_step(qp, IBV_QPS_RTR)->dest_qp_num;
+	EXPECT(hartebeest_memc_push_general("up"));
+	while (!is_published("msg", "again"))
+		pause_ms(1);
+	fake_verbs.hook = take_time;
+	FAILS(hartebeest_rdma_recv_poll(qp));
+	SAYS("queue pair 'pd/qp': its peer 'qp-1' was replaced, and what was under way is gone: it "
+	     "is connected to the new one");
+	EXPECT(last_step(qp, IBV_QPS_RTR)->dest_qp_num != former);
+	EXPECT(lines_with("polling goes on") == 0);
+
+	mr = hartebeest_get_local_mr("pd", "mr");
+	fake_verbs.complete_sends = true;
+	EXPECT(hartebeest_rdma_post_single_fast(qp, mr->addr, NULL, 8, IBV_WR_RDMA_WRITE, mr->lkey,
+						1, 2));
+	EXPECT(hartebeest_rdma_poll("send"));
+	fake_verbs.hook = NULL;
+	EXPECT(hartebeest_memc_push_general("done"));
+}
+
 #define MANY 40
 
 /* A look in vain at each of them would take a quarter of a second, and a new connection. */
@@ -1242,6 +1493,12 @@ static void a_peer_that_restarts(void **state)
 	restart_beside(outlive);
 }
 
+static void a_peer_that_restarts_in_a_poll(void **state)
+{
+	(void)state;
+	restart_beside(outlive_by_a_poll);
+}
+
 static void a_peer_that_restarts_in_vain(void **state)
 {
 	(void)state;
@@ -1306,6 +1563,9 @@ int main(void)
 		TEST(flow),
 		TEST(wrong_calls),
 		TEST(bad_settings),
+		TEST(habits_are_explained),
+		TEST(the_file_of_the_working_directory),
+		TEST(elements_as_in_the_original),
 		TEST(how_much_is_told),
 		TEST(a_second_fetch_is_fresh),
 		TEST(data_path),
@@ -1316,6 +1576,7 @@ int main(void)
 		TEST(leftovers_are_refused),
 		TEST(a_peer_that_restarts),
 		TEST(a_peer_that_restarts_in_a_transfer),
+		TEST(a_peer_that_restarts_in_a_poll),
 		TEST(a_peer_that_restarts_in_vain),
 		TEST(a_peer_replaced_twice),
 		TEST(datagrams_follow_nobody),

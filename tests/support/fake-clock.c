@@ -77,6 +77,11 @@ int fake_clock_settle(int ret)
 	return ret;
 }
 
+void fake_clock_skip(int64_t ns)
+{
+	skipped += ns;
+}
+
 int fake_clock_waiting(void)
 {
 	return __atomic_load_n(&waiting, __ATOMIC_ACQUIRE);

@@ -10,6 +10,8 @@
 #ifndef TESTS_FAKE_CLOCK_H
 #define TESTS_FAKE_CLOCK_H
 
+#include <stdint.h>
+
 /* Each thread's pauses end at once from here on, and each skips seconds of its own time. */
 void fake_clock_hurry(void);
 
@@ -18,6 +20,9 @@ void fake_clock_hurry(void);
  * skipped, so no other thread may be in the library at that moment.  Returns @ret.
  */
 int fake_clock_settle(int ret);
+
+/* This thread's time jumps: what a hook does to a loop that never pauses. */
+void fake_clock_skip(int64_t ns);
 
 /*
  * How many threads have paused so far: one that has paused has sent what it had to send,
