@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hartebeest.hh - the C++ core of the original Hartebeest, header only, C++11
+ * hartebeest.hh - the C++ classes of the original Hartebeest, header only, C++11
  *
  * For programs written against it: they compile and run unchanged, linked with
- * -lhartebeest.  Everything is done by hartebeest-c.h, whose rules hold here too: one
- * default context for the process, true is success, and after false the reason is in
- * hartebeest_error() (hartebeest.h) and in a line on stderr.
+ * -lhartebeest.  All its headers are this one.  Everything is done by hartebeest-c.h,
+ * whose rules hold here too: one default context for the process, true is success, and
+ * after false the reason is in hartebeest_error() (hartebeest.h) and in a line on stderr.
+ * Classes of its own for new programs are in hartebeest-raii.hh.
  *
- * Objects (Pd, Mr, Qp) belong to the core and live as long as it does.  All functions
- * may be called by many threads at once.
+ * What the core creates and fetches belongs to it and lives as long as the process.  All
+ * functions may be called by many threads at once, but get_resrc_map() gives a map that
+ * others change.
  */
 #ifndef HARTEBEEST_HH
 #define HARTEBEEST_HH
@@ -17,79 +19,1026 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include <infiniband/verbs.h>
 
 #include "hartebeest-c.h"
 #include "hartebeest.h"
 
+namespace hartebeest {
+
+/* --------------------------------------------------------- return codes --- */
+
+enum EncodedRetCodes {
+	UNDEFINED = 0,
+	HCA_RETCODE_RESET_OK, HCA_RETCODE_RESET_ERR,
+	HCA_RETCODE_OPEN_OK, HCA_RETCODE_OPEN_ERR,
+	HCA_RETCODE_REGISTER_OK,
+	HCAINITR_RETCODE_OPEN_OK, HCAINITR_RETCODE_RANGE_ERR, HCAINITR_RETCODE_UNINIT_ERR,
+	HCAINITR_RETCODE_NOCTX_ERR, HCAINITR_RETCODE_PORT_QUERY_ERR, HCAINITR_RETCODE_NO_IB,
+	HCAINITR_RETCODE_BIND_PORT_OK,
+	CACHE_RETCODE_ALREADY_EXIST_ERR, CACHE_RETCODE_NO_EXIST_ERR, CACHE_RETCODE_REGISTER_OK,
+	PD_RETCODE_CREATE_MR_ERR, PD_RETCODE_CREATE_MR_OK, PD_RETCODE_IB_REG_MR_ERR,
+	PD_RETCODE_CREATE_QP_ERR, PD_RETCODE_CREATE_QP_OK,
+	CFGLDR_RETCODE_FILE_NOT_FOUND, CFGLDR_RETCODE_ENVVAR_NOT_FOUND, CFGLDR_RETCODE_OK,
+	CFGLDR_JSON_ERR, CFGLDR_KEY_NOT_FOUND,
+	QP_TRANSITION_2_INIT_OK, QP_TRANSITION_2_INIT_ERR,
+	QP_TRANSITION_2_RTR_OK, QP_TRANSITION_2_RTR_ERR,
+	QP_TRANSITION_2_RTS_OK, QP_TRANSITION_2_RTS_ERR,
+	MEMCH_SET_OK, MEMCH_SET_ERR, MEMCH_GET_OK, MEMCH_GET_ERR, MEMCH_DEL_OK, MEMCH_DEL_ERR,
+	COMPOUND
+};
+
+/* aux_str says the code in words; of a failure here it is hartebeest_error(). */
+struct Retcode {
+	uint32_t ret_code;
+	std::string aux_str;
+
+	Retcode() : ret_code(UNDEFINED), aux_str(words(UNDEFINED)) {}
+	Retcode(uint32_t code) : ret_code(code), aux_str(words(code)) {}
+	Retcode(uint32_t code, const char *text) : ret_code(code), aux_str(text) {}
+
+	void append_str(uint32_t code) { append_str(code, words(code)); }
+
+	void append_str(uint32_t, const char *text)
+	{
+		ret_code = COMPOUND;
+		aux_str.append(", ").append(text);
+	}
+
+	static const char *words(uint32_t code)
+	{
+		static const char *const texts[] = {
+			"undefined",
+			"HCA: reset", "HCA: not reset", "HCA: opened", "HCA: not opened",
+			"HCA: registered",
+			"HCAs: opened", "HCAs: no such number", "HCAs: there is none",
+			"HCAs: not opened yet", "HCAs: the port cannot be used",
+			"HCAs: the port is not InfiniBand", "HCAs: port bound",
+			"cache: the name is taken", "cache: no such name", "cache: done",
+			"PD: no memory region made", "PD: memory region made",
+			"PD: memory region not registered", "PD: no queue pair made",
+			"PD: queue pair made",
+			"settings: no such file", "settings: a variable is not set",
+			"settings: read", "settings: not understood", "settings: no such key",
+			"QP: INIT", "QP: not INIT", "QP: RTR", "QP: not RTR", "QP: RTS",
+			"QP: not RTS",
+			"Memcached: set", "Memcached: not set", "Memcached: got",
+			"Memcached: not got", "Memcached: deleted", "Memcached: not deleted",
+			"several",
+		};
+
+		return texts[code <= COMPOUND ? code : 0];
+	}
+};
+
+} /* namespace hartebeest */
+
+typedef hartebeest::Retcode hb_retcode;
 
 namespace hartebeest {
 
-class Pd {
+/* @good, or @bad with the sentence of what just failed. */
+inline hb_retcode retcode_of(bool done, uint32_t good, uint32_t bad)
+{
+	return done ? hb_retcode(good) : hb_retcode(bad, hartebeest_error());
+}
+
+/* --------------------------------------------------------------- logger --- */
+
+/* A line by a format string of fmt: {}, {0}, {:04x}, {:.2f}, {:>8}, and {{ for a brace. */
+class Line {
 public:
-	typedef struct ibv_pd Verbs;
-	explicit Pd(Verbs *verbs) : pd(verbs) {}
-	Verbs *get_pd() const { return pd; }
+	template <class... Values>
+	static std::string of(const std::string &format, const Values &...values)
+	{
+		std::string line;
+		size_t next = 0;
+
+		for (size_t i = 0; i < format.size(); i++) {
+			const char byte = format[i];
+			const bool is_brace = byte == '{' || byte == '}';
+			const size_t end = byte == '{' ? format.find('}', i) : std::string::npos;
+
+			if (is_brace && i + 1 < format.size() && format[i + 1] == byte) {
+				line += byte;
+				i++;
+			} else if (end == std::string::npos) {
+				line += byte;
+			} else {
+				line += field(format.substr(i + 1, end - i - 1), next, values...);
+				i = end;
+			}
+		}
+		return line;
+	}
 
 private:
-	Verbs *pd;
+	/* @inside the braces: a number, which counts up by itself, and after ':' the form. */
+	template <class... Values>
+	static std::string field(const std::string &inside, size_t &next, const Values &...values)
+	{
+		const size_t colon = inside.find(':');
+		const std::string number = inside.substr(0, colon);
+		const size_t which = number.empty() ? next++ : std::strtoul(number.c_str(), nullptr, 10);
+
+		if (which >= sizeof...(values))
+			return "{" + inside + "}";
+		return nth(which, colon == std::string::npos ? "" : inside.substr(colon + 1), values...);
+	}
+
+	static std::string nth(size_t, const std::string &) { return ""; }
+
+	template <class Value, class... Values>
+	static std::string nth(size_t which, const std::string &form, const Value &value,
+			       const Values &...values)
+	{
+		return which ? nth(which - 1, form, values...) : formed(form, value);
+	}
+
+	/* The stream's state is the form: [[fill]align][sign][#][0][width][.precision][type]. */
+	template <class Value>
+	static std::string formed(const std::string &form, const Value &value)
+	{
+		const char *at = form.c_str();
+		std::ostringstream text;
+		char *end;
+
+		text << std::boolalpha;
+		text.setf(std::is_arithmetic<Value>::value ? std::ios::right : std::ios::left,
+			  std::ios::adjustfield);
+		if (*at && is_one_of("<>^", at[1]))
+			text.fill(*at++);
+		if (is_one_of("<>^", *at))
+			text.setf(*at++ == '>' ? std::ios::right : std::ios::left,
+				  std::ios::adjustfield);
+		if (is_one_of("+- ", *at) && *at++ == '+')
+			text << std::showpos;
+		if (*at == '#' && at++)
+			text << std::showbase << std::showpoint;
+		if (*at == '0' && at++) {
+			text << std::internal;
+			text.fill('0');
+		}
+		text.width(std::strtol(at, &end, 10));
+		if (std::is_floating_point<Value>::value)
+			text.precision(std::numeric_limits<typename std::decay<Value>::type>::digits10);
+		if (*end == '.')
+			text.precision(std::strtol(end + 1, &end, 10));
+		put(text, *end, value);
+		return text.str();
+	}
+
+	static bool is_one_of(const char *set, char byte) { return byte && std::strchr(set, byte); }
+
+	static void set_type(std::ostream &text, char type)
+	{
+		if (is_one_of("xXp", type))
+			text << std::hex;
+		if (type == 'o')
+			text << std::oct;
+		if (is_one_of("fF", type))
+			text << std::fixed;
+		if (is_one_of("eE", type))
+			text << std::scientific;
+		if (is_one_of("XEFG", type))
+			text << std::uppercase;
+	}
+
+	template <class Value>
+	static void put(std::ostream &text, char type, const Value &value)
+	{
+		set_type(text, type);
+		text << value;
+	}
+
+	/* Bytes are numbers, as in fmt, unless they are plain char. */
+	static void put(std::ostream &text, char type, unsigned char value)
+	{
+		put(text, type, static_cast<unsigned int>(value));
+	}
+
+	static void put(std::ostream &text, char type, signed char value)
+	{
+		put(text, type, static_cast<int>(value));
+	}
+
+	static void put(std::ostream &text, char type, char value)
+	{
+		if (!type || type == 'c')
+			text << value;
+		else
+			put(text, type, static_cast<int>(value));
+	}
+
+	static void put(std::ostream &text, char type, bool value)
+	{
+		if (!type || type == 's')
+			text << value;
+		else
+			put(text, type, static_cast<int>(value));
+	}
 };
 
-/* Of a remote region get_mr() has addr, length and rkey, and addr is the peer's. */
-class Mr {
+/*
+ * What HB_CLOGGER has of spdlog's logger: lines on stdout, "[HB:info] text".  Levels are
+ * spdlog's numbers, 0 trace to 5 critical and 6 for nothing; the preset is 2, info.
+ */
+class Logger {
 public:
-	typedef struct ibv_mr Verbs;
-	explicit Mr(Verbs *verbs) : mr(verbs) {}
-	Verbs *get_mr() const { return mr; }
-	uint8_t *get_buffer() const { return static_cast<uint8_t *>(mr->addr); }
+	explicit Logger(const std::string &id) : id(id), lowest(2) {}
+
+	const std::string &name() const { return id; }
+	int level() const { return lowest; }
+	void set_level(int level) { lowest = level; }
+	bool should_log(int level) const { return level >= lowest; }
+	void flush() { std::cout.flush(); }
+
+	template <class Text, class... Values>
+	void trace(const Text &format, const Values &...values) { log(0, format, values...); }
+
+	template <class Text, class... Values>
+	void debug(const Text &format, const Values &...values) { log(1, format, values...); }
+
+	template <class Text, class... Values>
+	void info(const Text &format, const Values &...values) { log(2, format, values...); }
+
+	template <class Text, class... Values>
+	void warn(const Text &format, const Values &...values) { log(3, format, values...); }
+
+	template <class Text, class... Values>
+	void error(const Text &format, const Values &...values) { log(4, format, values...); }
+
+	template <class Text, class... Values>
+	void critical(const Text &format, const Values &...values) { log(5, format, values...); }
+
+	template <class Value, class... Values>
+	void log(int level, const std::string &format, const Value &value, const Values &...values)
+	{
+		if (should_log(level))
+			write(level, Line::of(format, value, values...));
+	}
+
+	/* A text alone is no format. */
+	template <class Text>
+	void log(int level, const Text &text)
+	{
+		if (should_log(level))
+			write(level, Line::of("{}", text));
+	}
 
 private:
-	Verbs *mr;
+	const std::string id;
+	int lowest;
+	std::mutex lock;
+
+	void write(int level, const std::string &text)
+	{
+		static const char *const levels[] = {
+			"trace", "debug", "info", "warning", "error", "critical",
+		};
+		const std::string line = "[" + id + ":" + levels[level < 0 ? 0 : level > 5 ? 5 : level] +
+					 "] " + text + "\n";
+		std::lock_guard<std::mutex> hold(lock);
+
+		std::cout << line << std::flush;
+	}
 };
 
-/* Of a remote queue pair get_qp() has qp_num and qp_type. */
-class Qp {
+class ConsoleLogger {
 public:
-	typedef struct ibv_qp Verbs;
-	explicit Qp(Verbs *verbs) : qp(verbs) {}
-	Verbs *get_qp() const { return qp; }
+	explicit ConsoleLogger(const char *name) : logger(name) {}
+
+	static ConsoleLogger &get_instance()
+	{
+		static ConsoleLogger global("HB");
+		return global;
+	}
+
+	Logger *get_logger() { return &logger; }
 
 private:
-	Verbs *qp;
+	Logger logger;
 };
 
-/* What the get_ functions hand out: one object for each of verbs', made once. */
-template <class Object>
-class Handles {
+} /* namespace hartebeest */
+
+/* A program may define it before, as its own spdlog logger. */
+#ifndef HB_CLOGGER
+#define HB_CLOGGER hartebeest::ConsoleLogger::get_instance().get_logger()
+#endif
+
+namespace hartebeest {
+
+/* --------------------------------------------------------- names, memory --- */
+
+/* Bytes of a name; a name here may be longer than the original's 128. */
+const uint32_t NAME_STR_MAX = 255;
+
+/* Zeroed; nullptr without memory. */
+inline uint8_t *alloc_buffer(size_t length, int alignment = 64)
+{
+	void *buffer = nullptr;
+
+	if (posix_memalign(&buffer, static_cast<size_t>(alignment), length))
+		return nullptr;
+	return static_cast<uint8_t *>(std::memset(buffer, 0, length));
+}
+
+inline void free_buffer(uint8_t *buffer) { std::free(buffer); }
+
+/* Objects by name.  Owns those that the core put there, and no others. */
+template <class T>
+class ResourceCache {
 public:
-	Object *of(typename Object::Verbs *verbs)
+	ResourceCache() : name("ANONYMOUS-RESRC-CACHE") {}
+	ResourceCache(const char *name) : name(name) {}
+
+	hb_retcode register_resrc(const char *key, T *object)
+	{
+		std::lock_guard<std::mutex> hold(lock);
+		const bool is_new = objects.insert(std::make_pair(std::string(key), object)).second;
+
+		return hb_retcode(is_new ? CACHE_RETCODE_REGISTER_OK :
+					   CACHE_RETCODE_ALREADY_EXIST_ERR);
+	}
+
+	hb_retcode deregister_resrc(const char *key)
+	{
+		std::lock_guard<std::mutex> hold(lock);
+
+		return hb_retcode(objects.erase(key) ? CACHE_RETCODE_REGISTER_OK :
+						       CACHE_RETCODE_NO_EXIST_ERR);
+	}
+
+	bool is_registered(const char *key) { return get_resrc(key); }
+	const char *get_name() const { return name.c_str(); }
+
+	T *get_resrc(const char *key)
+	{
+		std::lock_guard<std::mutex> hold(lock);
+		const typename std::map<std::string, T *>::iterator found = objects.find(key);
+
+		return found == objects.end() ? nullptr : found->second;
+	}
+
+	std::map<std::string, T *> &get_resrc_map() { return objects; }
+
+	void out_cache_status()
+	{
+		std::lock_guard<std::mutex> hold(lock);
+
+		for (const auto &object : objects)
+			HB_CLOGGER->info("Status {} <{}, 0x{:x}>", name, object.first,
+					 reinterpret_cast<uintptr_t>(object.second));
+	}
+
+	/* The one of this name for what the library has under it; nullptr for nullptr. */
+	template <class Verbs, class... More>
+	T *obtain(const char *key, Verbs *verbs, const More &...more)
 	{
 		if (!verbs)
 			return nullptr;
 
 		std::lock_guard<std::mutex> hold(lock);
-		std::unique_ptr<Object> &object = objects[verbs];
+		T *&object = objects[key];
 
-		if (!object)
-			object.reset(new Object(verbs));
-		return object.get();
+		if (!object) {
+			owned.emplace_back(new T(key, verbs, more...));
+			object = owned.back().get();
+		}
+		object->take(verbs);
+		return object;
+	}
+
+	template <class Condition>
+	T *find_if(const Condition &condition)
+	{
+		std::lock_guard<std::mutex> hold(lock);
+
+		for (const auto &object : objects)
+			if (condition(object.second))
+				return object.second;
+		return nullptr;
 	}
 
 private:
+	std::string name;
+	std::map<std::string, T *> objects;
+	std::vector<std::unique_ptr<T>> owned;
 	std::mutex lock;
-	std::map<typename Object::Verbs *, std::unique_ptr<Object>> objects;
 };
 
+/* ------------------------------------------------------------- settings --- */
+
+#define MAX_ENVVARS 4
+
+struct ConfVar {
+	const char *varname;
+	char *val;
+};
+
+struct ConfPair {
+	const char *key;
+	int val;
+};
+
+struct ConfDict {
+	const char *key;
+	int n_elem;
+	struct ConfPair *conf;
+};
+
+enum { PDEF_CQ_ATTR, PDEF_QP_INIT_ATTR, PDEF_QP_ATTR };
+enum { SYSVAR_PARTICIPANTS, SYSVAR_NID, SYSVAR_EXEC_IP_PORT, SYSVAR_CONF_PATH };
+
+/*
+ * The settings of the default context, wherever they come from.  The file is that of
+ * HARTEBEEST_CONF_PATH, not the one that the constructor names.
+ */
+class ConfigLoader {
+public:
+	ConfigLoader(const char * = "./hb_config.json") {}
+
+	static ConfigLoader &get_instance()
+	{
+		static ConfigLoader loader;
+		return loader;
+	}
+
+	/* CONF_PATH may be missing, and a launcher may say the others. */
+	hb_retcode init_sysvars()
+	{
+		const bool is_known = get_sysvar("HARTEBEEST_NID") &&
+				      get_sysvar("HARTEBEEST_NPARTICIPANTS") &&
+				      get_sysvar("HARTEBEEST_EXC_IP_PORT");
+
+		return retcode_of(is_known, CFGLDR_RETCODE_OK, CFGLDR_RETCODE_ENVVAR_NOT_FOUND);
+	}
+
+	hb_retcode init_params()
+	{
+		return retcode_of(hartebeest_default_context(), CFGLDR_RETCODE_OK, CFGLDR_JSON_ERR);
+	}
+
+	char *get_sysvar(const char *name) { return hartebeest_get_sysvar(name); }
+
+	/*
+	 * "cq_depth", "rc:path_mtu", or "path_mtu" for RC; -1 is auto, nullptr no such key.
+	 * A copy: what is written there changes no setting.
+	 */
+	int *get_attr(const char *key)
+	{
+		static const char *const sections[] = { "cq_attr.", "qp_init_attr.", "qp_attr." };
+		static std::mutex lock;
+		std::lock_guard<std::mutex> hold(lock);
+		char text[64];
+
+		for (const char *section : sections) {
+			const std::string option = std::string(section) + key;
+
+			if (hartebeest_option_get(hartebeest_default_context(), option.c_str(), text,
+						  sizeof(text), nullptr) < 0)
+				continue;
+			attributes[key] = std::strcmp(text, "auto") == 0 ? -1 :
+					  static_cast<int>(std::strtol(text, nullptr, 0));
+			return &attributes[key];
+		}
+		return nullptr;
+	}
+
+private:
+	std::map<std::string, int> attributes;
+};
+
+/* --------------------------------------------------------------- device --- */
+
+/* A device that the program opens itself, or the one that the library uses. */
+class Hca final {
+public:
+	Hca() : Hca(nullptr) {}
+	explicit Hca(struct ibv_device *found) : device(found), context(nullptr), is_own(false),
+						  attr(), port(0), lid(0) {}
+	~Hca() { device_reset(); }
+
+	Hca(const Hca &) = delete;
+	Hca &operator=(const Hca &) = delete;
+
+	hb_retcode device_register(struct ibv_device *found)
+	{
+		device = found;
+		return hb_retcode(HCA_RETCODE_REGISTER_OK);
+	}
+
+	hb_retcode device_reset()
+	{
+		const bool is_closed = !is_own || ibv_close_device(context) == 0;
+
+		context = nullptr;
+		is_own = false;
+		return hb_retcode(is_closed ? HCA_RETCODE_RESET_OK : HCA_RETCODE_RESET_ERR);
+	}
+
+	hb_retcode device_open()
+	{
+		device_reset();
+		context = device ? ibv_open_device(device) : nullptr;
+		is_own = context;
+		return hb_retcode(read_attr() ? HCA_RETCODE_OPEN_OK : HCA_RETCODE_OPEN_ERR);
+	}
+
+	struct ibv_context *get_device_ctx() { return context; }
+	struct ibv_device_attr &get_device_attr() { return attr; }
+	uint8_t get_device_pid() const { return port; }
+	uint16_t get_device_plid() const { return lid; }
+	void set_device_pid(uint8_t number) { port = number; }
+	void set_device_plid(uint16_t number) { lid = number; }
+
+private:
+	friend class HcaInitializer;
+
+	struct ibv_device *device;
+	struct ibv_context *context;
+	bool is_own;
+	struct ibv_device_attr attr;
+	uint8_t port;
+	uint16_t lid;
+
+	bool read_attr() { return context && ibv_query_device(context, &attr) == 0; }
+
+	/* The library's, which closes it. */
+	bool borrow()
+	{
+		struct ibv_port_attr port_attr;
+		int number;
+
+		if (hartebeest_verbs(hartebeest_default_context(), &context) < 0 || !read_attr())
+			return false;
+		device = context->device;
+		number = hartebeest_port_num(hartebeest_default_context());
+		port = static_cast<uint8_t>(number);
+		if (number < 0 || ibv_query_port(context, port, &port_attr))
+			return false;
+		lid = port_attr.lid;
+		return true;
+	}
+};
+
+/* The library uses one device, which is number 0 here; HARTEBEEST_DEVICE chooses it. */
+class HcaInitializer final {
+public:
+	HcaInitializer() : is_open(hca.borrow()) {}
+
+	static HcaInitializer &get_instance()
+	{
+		static HcaInitializer initializer;
+		return initializer;
+	}
+
+	hb_retcode open_device(int index)
+	{
+		return is_open && index == 0 ? hb_retcode(HCAINITR_RETCODE_OPEN_OK) :
+					       hb_retcode(HCAINITR_RETCODE_RANGE_ERR);
+	}
+
+	hb_retcode bind_port(int index, uint8_t port)
+	{
+		if (!is_open || index != 0)
+			return hb_retcode(HCAINITR_RETCODE_RANGE_ERR);
+		return port == hca.get_device_pid() ? hb_retcode(HCAINITR_RETCODE_BIND_PORT_OK) :
+						      hb_retcode(HCAINITR_RETCODE_PORT_QUERY_ERR);
+	}
+
+	int get_n_hca_devs() const { return is_open; }
+
+	Hca &get_hca(int index)
+	{
+		if (!is_open || index != 0)
+			throw std::out_of_range("hartebeest: HCA " + std::to_string(index));
+		return hca;
+	}
+
+private:
+	Hca hca;
+	bool is_open;
+};
+
+/* -------------------------------------------------------------- objects --- */
+
+/* "name:1f:20", numbers in hexadecimal, and back. */
+class Flat {
+public:
+	explicit Flat(const std::string &text) : text(text) {}
+
+	Flat &operator<<(unsigned long long number)
+	{
+		text += ":" + Line::of("{:x}", number);
+		return *this;
+	}
+
+	/* The last number, which is taken off. */
+	unsigned long long pop()
+	{
+		const size_t colon = text.rfind(':');
+		const std::string last = colon == std::string::npos ? "" : text.substr(colon + 1);
+
+		text.erase(colon == std::string::npos ? text.size() : colon);
+		return std::strtoull(last.c_str(), nullptr, 16);
+	}
+
+	const std::string &str() const { return text; }
+
+private:
+	std::string text;
+};
+
+enum MrType { MR_TYPE_UNKNOWN, MR_TYPE_LOCAL, MR_TYPE_REMOTE };
+
+/* Of a remote region get_mr() has addr, length and rkey, and addr is the peer's. */
+class Mr {
+public:
+	explicit Mr(size_t length) : Mr("ANONYMOUS-MR", length) {}
+
+	/* A buffer, without a region yet: set_mr() gives it one. */
+	Mr(const char *name, size_t length) : name(name), type(length ? MR_TYPE_LOCAL : MR_TYPE_UNKNOWN),
+					      own(length ? alloc_buffer(length) : nullptr),
+					      mr(nullptr), copy(), is_library(false) {}
+
+	~Mr()
+	{
+		if (mr && !copy && !is_library)
+			ibv_dereg_mr(mr);
+		free_buffer(own);
+	}
+
+	Mr(const Mr &) = delete;
+	Mr &operator=(const Mr &) = delete;
+
+	bool is_allocated() const { return get_buffer(); }
+	bool is_mr_created() const { return mr; }
+	const char *get_name() const { return name.c_str(); }
+	uint8_t *get_buffer() const { return own || !mr ? own : static_cast<uint8_t *>(mr->addr); }
+	struct ibv_mr *get_mr() const { return mr; }
+	void set_mr(struct ibv_mr *registered) { mr = registered; }
+	void set_type(enum MrType where) { type = where; }
+
+	std::string flatten_info()
+	{
+		Flat flat(name);
+
+		if (mr)
+			flat << reinterpret_cast<uintptr_t>(mr->addr) << mr->length << mr->lkey << mr->rkey;
+		return flat.str();
+	}
+
+	void unflatten_info(const char *text)
+	{
+		Flat flat(text);
+
+		copy.reset(new ibv_mr());
+		mr = copy.get();
+		mr->rkey = static_cast<uint32_t>(flat.pop());
+		mr->lkey = static_cast<uint32_t>(flat.pop());
+		mr->length = static_cast<size_t>(flat.pop());
+		mr->addr = reinterpret_cast<void *>(static_cast<uintptr_t>(flat.pop()));
+		name = flat.str();
+	}
+
+private:
+	friend class ResourceCache<Mr>;
+
+	std::string name;
+	enum MrType type;
+	uint8_t *own;
+	struct ibv_mr *mr;
+	std::unique_ptr<struct ibv_mr> copy;
+	bool is_library;
+
+	Mr(const char *name, struct ibv_mr *made, enum MrType where)
+		: name(name), type(where), own(nullptr), mr(made), copy(), is_library(true) {}
+
+	void take(struct ibv_mr *made) { mr = made; }
+};
+
+class BasicCq {
+public:
+	BasicCq(const char *name, Hca &) : name(name), cq(nullptr)
+	{
+		if (hartebeest_create_basiccq(name))
+			hartebeest_cq_get(hartebeest_default_context(), name, &cq);
+	}
+
+	struct ibv_cq *get_cq() { return cq; }
+	const char *get_name() const { return name.c_str(); }
+
+private:
+	friend class ResourceCache<BasicCq>;
+
+	std::string name;
+	struct ibv_cq *cq;
+
+	BasicCq(const char *name, struct ibv_cq *made) : name(name), cq(made) {}
+	void take(struct ibv_cq *made) { cq = made; }
+};
+
+class BasicCqCache : public ResourceCache<BasicCq> {
+public:
+	BasicCqCache(const char *name) : ResourceCache<BasicCq>(name) {}
+
+	static BasicCqCache &get_instance()
+	{
+		static BasicCqCache global("SINGLETON_BASICCQ_CACHE");
+		return global;
+	}
+
+	/* "" for a queue that hartebeest_create_basiccq() did not make. */
+	std::string name_of(const struct ibv_cq *cq)
+	{
+		const BasicCq *found = find_if([cq](BasicCq *object) { return object->get_cq() == cq; });
+
+		return found ? found->get_name() : "";
+	}
+};
+
+enum QpType { QP_TYPE_UNKNOWN, QP_TYPE_LOCAL, QP_TYPE_REMOTE };
+
+class Pd;
+
+/* Of a remote queue pair get_qp() has qp_num and qp_type. */
+class Qp {
+public:
+	/* In @pd, with queues of create_basiccq(); without a domain, nothing is made. */
+	Qp(const char *name, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send, struct ibv_cq *recv);
+
+	Qp(const Qp &) = delete;
+	Qp &operator=(const Qp &) = delete;
+
+	void set_type(enum QpType where) { pos_type = where; }
+	bool is_qp_created() const { return qp; }
+	struct ibv_qp *get_qp() { return qp; }
+	const char *get_name() const { return name.c_str(); }
+
+	/* enum ibv_qp_state, as the device has it. */
+	int query_state()
+	{
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
+
+		if (!is_local() || ibv_query_qp(qp, &attr, IBV_QP_STATE, &init))
+			return IBV_QPS_UNKNOWN;
+		return attr.qp_state;
+	}
+
+	hb_retcode transit_init()
+	{
+		return retcode_of(hartebeest_init_local_qp(pd_name.c_str(), name.c_str()),
+				  QP_TRANSITION_2_INIT_OK, QP_TRANSITION_2_INIT_ERR);
+	}
+
+	/* To RTS at once: the two agree on both steps before the first. */
+	hb_retcode transit_rtr(Qp *remote)
+	{
+		return retcode_of(hartebeest_connect_local_qp(pd_name.c_str(), name.c_str(),
+							      remote ? remote->get_name() : nullptr),
+				  QP_TRANSITION_2_RTR_OK, QP_TRANSITION_2_RTR_ERR);
+	}
+
+	hb_retcode transit_rts()
+	{
+		return hb_retcode(query_state() == IBV_QPS_RTS ? QP_TRANSITION_2_RTS_OK :
+								 QP_TRANSITION_2_RTS_ERR);
+	}
+
+	/* Port and LID of this end; 0 of a fetched one, whose path the library finds. */
+	uint8_t get_pid() { return is_local() ? hca().get_device_pid() : pid; }
+	uint16_t get_plid() { return is_local() ? hca().get_device_plid() : plid; }
+
+	std::string flatten_info()
+	{
+		Flat flat(name);
+
+		flat << (qp ? qp->qp_num : 0) << get_pid() << get_plid()
+		     << static_cast<unsigned int>(qp ? qp->qp_type : 0);
+		return flat.str();
+	}
+
+	void unflatten_info(const char *text)
+	{
+		Flat flat(text);
+
+		copy.reset(new ibv_qp());
+		qp = copy.get();
+		pos_type = QP_TYPE_REMOTE;
+		qp->qp_type = static_cast<enum ibv_qp_type>(flat.pop());
+		plid = static_cast<uint16_t>(flat.pop());
+		pid = static_cast<uint8_t>(flat.pop());
+		qp->qp_num = static_cast<uint32_t>(flat.pop());
+		name = flat.str();
+	}
+
+private:
+	friend class ResourceCache<Qp>;
+
+	std::string name, pd_name;
+	enum QpType pos_type;
+	struct ibv_qp *qp;
+	std::unique_ptr<struct ibv_qp> copy;
+	uint8_t pid;
+	uint16_t plid;
+
+	/* @pd_name "": a fetched one. */
+	Qp(const char *name, struct ibv_qp *made, const std::string &pd_name)
+		: name(name), pd_name(pd_name), pos_type(pd_name.empty() ? QP_TYPE_REMOTE : QP_TYPE_LOCAL),
+		  qp(made), copy(), pid(0), plid(0) {}
+
+	void take(struct ibv_qp *made) { qp = made; }
+	bool is_local() const { return pos_type == QP_TYPE_LOCAL && qp; }
+	static Hca &hca() { return HcaInitializer::get_instance().get_hca(0); }
+};
+
+class Pd {
+public:
+	Pd(const char *name, Hca &) : name(name), pd(nullptr)
+	{
+		if (hartebeest_create_local_pd(name))
+			pd = hartebeest_get_local_pd(name);
+	}
+
+	struct ibv_pd *get_pd() { return pd; }
+	Hca *get_hca() { return &HcaInitializer::get_instance().get_hca(0); }
+	const char *get_name() const { return name.c_str(); }
+
+	hb_retcode create_mr(const char *key, size_t length, int access)
+	{
+		return retcode_of(hartebeest_create_local_mr(get_name(), key, length, access) &&
+				  get_mr(key), PD_RETCODE_CREATE_MR_OK, PD_RETCODE_CREATE_MR_ERR);
+	}
+
+	hb_retcode create_qp(const char *key, enum ibv_qp_type type, struct ibv_cq *send,
+			     struct ibv_cq *recv)
+	{
+		BasicCqCache &queues = BasicCqCache::get_instance();
+
+		return retcode_of(hartebeest_create_local_qp(get_name(), key, type,
+							     queues.name_of(send).c_str(),
+							     queues.name_of(recv).c_str()) &&
+				  get_qp(key), PD_RETCODE_CREATE_QP_OK, PD_RETCODE_CREATE_QP_ERR);
+	}
+
+	ResourceCache<Mr> &get_mr_cache() { return mr_cache; }
+	ResourceCache<Qp> &get_qp_cache() { return qp_cache; }
+
+	/* What the library has under this name, though C functions made it. */
+	Mr *get_mr(const char *key)
+	{
+		return mr_cache.obtain(key, hartebeest_get_local_mr(get_name(), key), MR_TYPE_LOCAL);
+	}
+
+	Qp *get_qp(const char *key)
+	{
+		return qp_cache.obtain(key, hartebeest_get_local_qp(get_name(), key), name);
+	}
+
+private:
+	friend class ResourceCache<Pd>;
+
+	std::string name;
+	struct ibv_pd *pd;
+	ResourceCache<Mr> mr_cache;
+	ResourceCache<Qp> qp_cache;
+
+	Pd(const char *name, struct ibv_pd *made) : name(name), pd(made) {}
+	void take(struct ibv_pd *made) { pd = made; }
+};
+
+inline Qp::Qp(const char *name, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
+	      struct ibv_cq *recv)
+	: name(name), pd_name(pd ? pd->get_name() : ""), pos_type(pd ? QP_TYPE_LOCAL : QP_TYPE_UNKNOWN),
+	  qp(nullptr), copy(), pid(0), plid(0)
+{
+	if (pd && pd->create_qp(name, type, send, recv).ret_code == PD_RETCODE_CREATE_QP_OK)
+		qp = hartebeest_get_local_qp(pd->get_name(), name);
+}
+
+class PdCache : public ResourceCache<Pd> {
+public:
+	PdCache(const char *name) : ResourceCache<Pd>(name) {}
+
+	static PdCache &get_instance()
+	{
+		static PdCache global("SINGLETON_PD_CACHE");
+		return global;
+	}
+};
+
+/* ------------------------------------------------------------- exchange --- */
+
+class MemcHandle {
+public:
+	virtual ~MemcHandle() {}
+	virtual hb_retcode set(const char *key, const char *value) = 0;
+	virtual hb_retcode get(const char *key, std::string &value) = 0;
+};
+
+/* What stands before a key, for prefix_set() and prefix_get(). */
+enum {
+	HB_MEMC_KEY_PREF_INIT,
+	HB_MEMC_KEY_PREF_MRINFO,
+	HB_MEMC_KEY_PREF_QPINFO,
+	HB_MEMC_KEY_PREF_MRREADY,
+	HB_MEMC_KEY_PREF_QPREADY
+};
+
+/*
+ * Texts under keys: messages, as those of memc_push_general().  get() looks once; nothing
+ * is logged when nothing is there, so that a program may ask again and again.
+ */
+class Exchanger : public MemcHandle {
+public:
+	static Exchanger &get_instance()
+	{
+		static Exchanger exchanger;
+		return exchanger;
+	}
+
+	hb_retcode set(const char *key, const char *value) override
+	{
+		return retcode_of(hartebeest_msg_push(hartebeest_default_context(), key, value,
+						      std::strlen(value), 0) == 0,
+				  MEMCH_SET_OK, MEMCH_SET_ERR);
+	}
+
+	hb_retcode get(const char *key, std::string &value) override
+	{
+		struct hartebeest_message message;
+		std::string text;
+		int ret;
+
+		hartebeest_message_preset(&message);
+		message.peer_key = key;
+		message.length = 4096;
+		do {
+			text.resize(message.length);
+			message.buffer = &text[0];
+			message.room = text.size();
+			message.here = 0;
+			ret = hartebeest_msgs_wait(hartebeest_default_context(), &message, 1, 1,
+						   HARTEBEEST_ONCE);
+		} while (ret == 1 && message.result == -EMSGSIZE);
+		if (ret == 1)
+			value.assign(text, 0, message.length);
+		return retcode_of(ret == 1, MEMCH_GET_OK, MEMCH_GET_ERR);
+	}
+
+	hb_retcode del(const char *key)
+	{
+		return retcode_of(hartebeest_memc_del_general(key), MEMCH_DEL_OK, MEMCH_DEL_ERR);
+	}
+
+	hb_retcode prefix_set(const char *key, const int prefix, const char *value)
+	{
+		return set((prefix_text(prefix) + key).c_str(), value);
+	}
+
+	hb_retcode prefix_get(const char *key, const int prefix, std::string &value)
+	{
+		return get((prefix_text(prefix) + key).c_str(), value);
+	}
+
+private:
+	static std::string prefix_text(int prefix)
+	{
+		static const char *const texts[] = {
+			"init", "mrinfo", "qpinfo", "mr-ready", "qp-ready",
+		};
+
+		if (prefix < HB_MEMC_KEY_PREF_INIT || prefix > HB_MEMC_KEY_PREF_QPREADY)
+			throw std::out_of_range("hartebeest: key prefix " + std::to_string(prefix));
+		return std::string("hartebeest-") + texts[prefix] + "-";
+	}
+};
+
+/* ----------------------------------------------------------------- core --- */
+
+/* All cores are one: they share the default context and what it has. */
 class HartebeestCore {
 public:
+	HartebeestCore() { hartebeest_init(); }
+
 	static HartebeestCore &get_instance()
 	{
 		static HartebeestCore core;
@@ -102,15 +1051,15 @@ public:
 	/* get_instance() has done it. */
 	void init() {}
 
-	/* -1 when neither HARTEBEEST_NID nor a launcher tells. */
+	char *get_sysvar(const char *name) { return hartebeest_get_sysvar(name); }
+
+	/* -1 when neither HARTEBEEST_NID nor a launcher says it. */
 	int get_nid()
 	{
 		const char *nid = hartebeest_get_sysvar("HARTEBEEST_NID");
 
 		return nid ? std::atoi(nid) : -1;
 	}
-
-	char *get_sysvar(const char *name) { return hartebeest_get_sysvar(name); }
 
 	/* ------------------------------------------------------- messages --- */
 
@@ -120,19 +1069,30 @@ public:
 
 	/* -------------------------------------------------- own resources --- */
 
-	bool create_local_pd(const char *pd) { return hartebeest_create_local_pd(pd); }
+	bool create_local_pd(const char *pd)
+	{
+		return hartebeest_create_local_pd(pd) && get_local_pd(pd);
+	}
 
 	bool create_local_mr(const char *pd, const char *mr, size_t length, int access)
 	{
-		return hartebeest_create_local_mr(pd, mr, length, access);
+		return hartebeest_create_local_mr(pd, mr, length, access) && get_local_mr(pd, mr);
 	}
 
-	bool create_basiccq(const char *cq) { return hartebeest_create_basiccq(cq); }
+	bool create_basiccq(const char *cq)
+	{
+		struct ibv_cq *made;
+
+		return hartebeest_create_basiccq(cq) &&
+		       hartebeest_cq_get(hartebeest_default_context(), cq, &made) == 0 &&
+		       BasicCqCache::get_instance().obtain(cq, made);
+	}
 
 	bool create_local_qp(const char *pd, const char *qp, enum ibv_qp_type type,
 			     const char *send_cq, const char *recv_cq)
 	{
-		return hartebeest_create_local_qp(pd, qp, type, send_cq, recv_cq);
+		return hartebeest_create_local_qp(pd, qp, type, send_cq, recv_cq) &&
+		       get_local_qp(pd, qp);
 	}
 
 	bool init_local_qp(const char *pd, const char *qp)
@@ -145,17 +1105,24 @@ public:
 		return hartebeest_connect_local_qp(pd, qp, remote_key);
 	}
 
-	/* NULL when there is none. */
-	Pd *get_local_pd(const char *pd) { return pds.of(hartebeest_get_local_pd(pd)); }
+	/* nullptr when there is none. */
+	Pd *get_local_pd(const char *pd)
+	{
+		return PdCache::get_instance().obtain(pd, hartebeest_get_local_pd(pd));
+	}
 
 	Mr *get_local_mr(const char *pd, const char *mr)
 	{
-		return mrs.of(hartebeest_get_local_mr(pd, mr));
+		Pd *domain = get_local_pd(pd);
+
+		return domain ? domain->get_mr(mr) : nullptr;
 	}
 
 	Qp *get_local_qp(const char *pd, const char *qp)
 	{
-		return qps.of(hartebeest_get_local_qp(pd, qp));
+		Pd *domain = get_local_pd(pd);
+
+		return domain ? domain->get_qp(qp) : nullptr;
 	}
 
 	/* ------------------------------------------------------- exchange --- */
@@ -170,19 +1137,19 @@ public:
 		return hartebeest_memc_push_local_qp(key, pd, qp);
 	}
 
-	bool memc_fetch_remote_mr(const char *key)
+	bool memc_fetch_remote_mr(const char *key) { return hartebeest_memc_fetch_remote_mr(key); }
+	bool memc_fetch_remote_qp(const char *key) { return hartebeest_memc_fetch_remote_qp(key); }
+
+	/* nullptr when it was not fetched. */
+	Mr *get_remote_mr(const char *key)
 	{
-		return hartebeest_memc_fetch_remote_mr(key);
+		return remote_mrs.obtain(key, hartebeest_get_remote_mr(key), MR_TYPE_REMOTE);
 	}
 
-	bool memc_fetch_remote_qp(const char *key)
+	Qp *get_remote_qp(const char *key)
 	{
-		return hartebeest_memc_fetch_remote_qp(key);
+		return remote_qps.obtain(key, hartebeest_get_remote_qp(key), "");
 	}
-
-	/* NULL when it was not fetched. */
-	Mr *get_remote_mr(const char *key) { return mrs.of(hartebeest_get_remote_mr(key)); }
-	Qp *get_remote_qp(const char *key) { return qps.of(hartebeest_get_remote_qp(key)); }
 
 	/* ------------------------------------------------------ data path --- */
 
@@ -194,84 +1161,48 @@ public:
 							rkey, wr_id);
 	}
 
+	bool rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local, void *remote,
+					      size_t length, enum ibv_wr_opcode opcode,
+					      uint32_t lkey, uint32_t rkey, uint64_t wr_id)
+	{
+		return hartebeest_rdma_post_single_signaled_inline(qp, local, remote, length, opcode,
+								   lkey, rkey, wr_id);
+	}
+
 	bool rdma_poll(const char *cq) { return hartebeest_rdma_poll(cq); }
 	bool rdma_send_poll(struct ibv_qp *qp) { return hartebeest_rdma_send_poll(qp); }
 	bool rdma_recv_poll(struct ibv_qp *qp) { return hartebeest_rdma_recv_poll(qp); }
 
-private:
-	HartebeestCore() { hartebeest_init(); }
+	/* --------------------------------------------------- lists of names --- */
 
-	Handles<Pd> pds;
-	Handles<Mr> mrs;
-	Handles<Qp> qps;
-};
+	void pd_status() { PdCache::get_instance().out_cache_status(); }
+	void cq_status() { BasicCqCache::get_instance().out_cache_status(); }
 
-/*
- * The original's console logger, as far as its programs use it: lines on stdout, where
- * each {} stands for the next argument and {:x} for it in hexadecimal.
- */
-class ConsoleLogger {
-public:
-	static ConsoleLogger *get_logger()
+	void mr_status(const char *pd)
 	{
-		static ConsoleLogger logger;
-		return &logger;
+		if (Pd *domain = get_local_pd(pd))
+			domain->get_mr_cache().out_cache_status();
 	}
 
-	template <class... Values>
-	void info(const std::string &format, const Values &...values)
+	void qp_status(const char *pd)
 	{
-		line("info", format, values...);
-	}
-
-	template <class... Values>
-	void warn(const std::string &format, const Values &...values)
-	{
-		line("warning", format, values...);
+		if (Pd *domain = get_local_pd(pd))
+			domain->get_qp_cache().out_cache_status();
 	}
 
 private:
-	template <class... Values>
-	void line(const char *level, const std::string &format, const Values &...values)
-	{
-		std::ostringstream text;
-
-		text << "[HB] [" << level << "] ";
-		fill(text, format, values...);
-		text << '\n';
-
-		std::lock_guard<std::mutex> hold(lock);
-		std::cout << text.str() << std::flush;
-	}
-
-	static void fill(std::ostringstream &text, const std::string &format)
-	{
-		text << format;
-	}
-
-	template <class Value, class... Values>
-	static void fill(std::ostringstream &text, const std::string &format,
-			 const Value &value, const Values &...values)
-	{
-		size_t open = format.find('{'), close = format.find('}', open);
-
-		if (close == std::string::npos) {
-			text << format;
-			return;
-		}
-		text << format.substr(0, open);
-		text << (format.find('x', open) < close ? std::hex : std::dec) << value;
-		fill(text, format.substr(close + 1), values...);
-	}
-
-	std::mutex lock;
+	ResourceCache<Mr> remote_mrs;
+	ResourceCache<Qp> remote_qps;
 };
 
 } /* namespace hartebeest */
 
+#define HB_CFG_LOADER hartebeest::ConfigLoader::get_instance()
+#define HB_HCA_INITR hartebeest::HcaInitializer::get_instance()
+#define HB_PD_CACHE hartebeest::PdCache::get_instance()
+#define HB_BASICCQ_CACHE hartebeest::BasicCqCache::get_instance()
+#define HB_EXCHANGER hartebeest::Exchanger::get_instance()
+#define HARTEBEEST_MEMC_HDL HB_EXCHANGER
 #define HARTEBEEST_CORE_HDL hartebeest::HartebeestCore::get_instance()
-#ifndef HB_CLOGGER
-#define HB_CLOGGER hartebeest::ConsoleLogger::get_logger()
-#endif
 
 #endif
