@@ -156,6 +156,8 @@ static int refused_rank(int rank, void *data)
 	if (refused->small_receive)
 		EXPECT(hartebeest_post_recv(live.qp, live.mr->addr, 10, live.mr->lkey, 52) == 0);
 	live_connect(&live);
+	/* A refused request moves the other end to the error state: not before it is through. */
+	EXPECT(hartebeest_barrier(live.hb, "connected", 0) == 0);
 	if (rank == 0) {
 		EXPECT(post_refused(&live, refused) == 0);
 		expect_refusal(&live, refused);

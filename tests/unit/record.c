@@ -153,15 +153,18 @@ static const struct vector {
 
 enum { AT_VERSION = 3, AT_KIND = 4, AT_FLAGS = 5, AT_BODY = 26 };
 
+static unsigned int hex_value(char digit)
+{
+	return (unsigned int)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+}
+
 static size_t vector_bytes(const struct vector *vector, uint8_t bytes[VECTOR_MAX])
 {
 	size_t i, size = strlen(vector->hex) / 2;
-	unsigned int byte;
+	const char *hex = vector->hex;
 
-	for (i = 0; i < size; i++) {
-		assert_int_equal(sscanf(vector->hex + 2 * i, "%2x", &byte), 1);
-		bytes[i] = (uint8_t)byte;
-	}
+	for (i = 0; i < size; i++, hex += 2)
+		bytes[i] = (uint8_t)(hex_value(hex[0]) << 4 | hex_value(hex[1]));
 	return size;
 }
 
