@@ -1,4 +1,4 @@
-# lib.sh - what scripts/demo and scripts/check share: packages, build, device
+# lib.sh - what scripts/demo and scripts/check share: packages, build, compiler cache, device
 #
 # Sourced, not run.  Owns the build folder and the installing of packages; knows
 # nothing of what is run afterwards.  bash 4.2 (CentOS 7) is enough.
@@ -77,6 +77,13 @@ prepare() {
 	else
 		die "no apt-get, dnf or yum here: install what scripts/packages lists"
 	fi
+}
+
+# Packages are built from scratch each time, mostly from sources that did not change.
+# ccache's objects are those that the compiler would make.
+use_ccache() {
+	[ -d /usr/lib/ccache ] || return 0
+	export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=$build/ccache
 }
 
 have_device() {
