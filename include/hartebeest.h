@@ -38,8 +38,8 @@
  *
  * A wait in vain ends with -ETIMEDOUT and names what did not come; with HARTEBEEST_ONCE it
  * ends with -EAGAIN, and whatever the call returns then is no line in the log.  Any other
- * negative deadline is -EINVAL.  Server trouble that may pass is retried until the
- * deadline.  Two waits are not ours to end: resolving a server's host name, and on RoCE
+ * negative deadline is -EINVAL.  hartebeest_cancel() ends any wait with -ECANCELED.  Server
+ * trouble that may pass is retried until the deadline.  Two waits are not ours to end: resolving a server's host name, and on RoCE
  * the transition to RTR, in which the kernel may look for the peer's address for a second.
  * What is read from the server may be no record (-EBADMSG) or one of another version
  * (-EPROTONOSUPPORT).
@@ -140,6 +140,26 @@ int hartebeest_close(struct hartebeest_context *hb);
  * Since: 0.1
  */
 const char *hartebeest_error(void);
+
+/**
+ * hartebeest_cancel() - end all waits of a context
+ *
+ * Every call that waits for a peer, a server, an event or a completion, now or later, ends
+ * with -ECANCELED unless what it waits for is there; within about a second, and no line of
+ * the log tells of it.  From any thread and from a signal handler; NULL is ignored.
+ *
+ * Since: 0.1
+ */
+void hartebeest_cancel(struct hartebeest_context *hb);
+
+/**
+ * hartebeest_cancel_clear() - let later calls wait again
+ *
+ * Those that began before this still end.  From any thread and from a signal handler.
+ *
+ * Since: 0.1
+ */
+void hartebeest_cancel_clear(struct hartebeest_context *hb);
 
 /**
  * hartebeest_rank() - this process's id: HARTEBEEST_NID, else the launcher's

@@ -59,11 +59,9 @@ static int done(const struct hartebeest_context *hb, int ret)
 }
 
 /* Of a function that waits: a look that was asked for is no failure to report. */
-static int waited(const struct hartebeest_context *hb, int64_t deadline, int ret)
+static int waited(const struct hartebeest_context *hb, const struct beest_limit *limit, int ret)
 {
-	if (deadline != HARTEBEEST_ONCE)
-		return done(hb, ret);
-	return ret == -ETIMEDOUT ? -EAGAIN : ret;
+	return limit->once || ret == -ECANCELED ? ret : done(hb, ret);
 }
 
 static int refuse_argument(const struct hartebeest_context *hb, const char *function,
@@ -88,16 +86,6 @@ static int check_arguments(const char *function, const char *names,
 	return 0;
 }
 
-static int check_deadline(const struct hartebeest_context *hb, const char *function,
-			  int64_t deadline)
-{
-	if (deadline >= 0 || deadline == HARTEBEEST_ONCE)
-		return 0;
-	return done(hb, beest_fail(EINVAL, "%s(): deadline %" PRId64 " is invalid: give 0, "
-				   "HARTEBEEST_ONCE, or a time of hartebeest_clock()", function,
-				   deadline));
-}
-
 /* First line of a function that takes pointers: the context and those that are needed. */
 #define REQUIRE(...)									\
 	do {										\
@@ -108,12 +96,12 @@ static int check_deadline(const struct hartebeest_context *hb, const char *funct
 			return -EINVAL;							\
 	} while (0)
 
-/* The same of a function that waits. */
-#define REQUIRE_WAIT(...)								\
+/* The same of a function that waits until its deadline. */
+#define REQUIRE_LIMIT(limit, ...)							\
 	do {										\
 		REQUIRE(__VA_ARGS__);							\
-		if (check_deadline(hb, __func__, deadline) < 0)				\
-			return -EINVAL;							\
+		if (beest_context_limit(hb, __func__, deadline, limit) < 0)		\
+			return done(hb, -EINVAL);						\
 	} while (0)
 
 /* A step that the rest of the function needs. */
@@ -295,14 +283,27 @@ static void copy_path(const struct beest_pathrec *found, struct hartebeest_path 
 HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,
 					 struct hartebeest_path *path, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_pathrec found;
 	int ret;
 
-	REQUIRE_WAIT(hb, ip, path);
-	ret = beest_pathquery_ask(hb, ip, deadline, &found);
+	REQUIRE_LIMIT(&limit, hb, ip, path);
+	ret = beest_pathquery_ask(hb, ip, &limit, &found);
 	if (ret == 0)
 		copy_path(&found, path);
-	return waited(hb, deadline, ret);
+	return waited(hb, &limit, ret);
+}
+
+HARTEBEEST_EXPORT void hartebeest_cancel(struct hartebeest_context *hb)
+{
+	if (hb)
+		beest_cancel_call(&hb->cancel);
+}
+
+HARTEBEEST_EXPORT void hartebeest_cancel_clear(struct hartebeest_context *hb)
+{
+	if (hb)
+		beest_cancel_clear(&hb->cancel);
 }
 
 HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest_context *hb,
@@ -335,20 +336,16 @@ HARTEBEEST_EXPORT int hartebeest_log_set(struct hartebeest_context *hb, int leve
 HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
 					   struct hartebeest_event *event, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_events *events;
 	int ret;
 
-	REQUIRE_WAIT(hb, event);
+	REQUIRE_LIMIT(&limit, hb, event);
 	ret = beest_context_events(hb, &events);
 	if (ret == 0)
-		ret = beest_events_get(events, event, deadline ? deadline :
-				       beest_clock_deadline(hb->options.timeout));
-	if (ret != 0)
-		return waited(hb, deadline, ret);
-
-	/* Nothing has happened: no line in the log. */
-	return deadline == HARTEBEEST_ONCE ? beest_fail(EAGAIN, "there is no event") :
-	       beest_fail(ETIMEDOUT, "no event came in time");
+		ret = beest_events_get(events, event, &limit);
+	/* That nothing has happened is no line in the log. */
+	return ret == -ETIMEDOUT ? ret : waited(hb, &limit, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest_context *hb)
@@ -455,21 +452,18 @@ HARTEBEEST_EXPORT int hartebeest_cq_fd(struct hartebeest_context *hb, const char
 HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *verbs,
 					 int count, struct ibv_wc *wc, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_cq *cq;
 	int ret;
 
-	REQUIRE_WAIT(hb, verbs, wc);
+	REQUIRE_LIMIT(&limit, hb, verbs, wc);
 	if (count < 1)
 		return refuse_argument(hb, __func__, "count is below 1");
 	TRY(beest_context_cq(hb, verbs, &cq));
 	TRY(cq_require_channel(cq));
-	ret = beest_cq_wait(cq, count, wc, deadline ? deadline :
-			    beest_clock_deadline(hb->options.timeout), beest_context_interrupt,
-			    hb);
-	/* Nothing has happened: no line in the log. */
-	if (ret == -ETIMEDOUT)
-		return deadline == HARTEBEEST_ONCE ? -EAGAIN : ret;
-	return done(hb, ret);
+	ret = beest_cq_wait(cq, count, wc, &limit, beest_context_interrupt, hb);
+	/* That nothing has happened is no line in the log. */
+	return ret == -ETIMEDOUT ? ret : waited(hb, &limit, ret);
 }
 
 /* ------------------------------------------------- shared receive queue --- */
@@ -621,33 +615,35 @@ HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest_context *hb, const
 HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name,
 					    const char *key, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_handshake_context context;
 	struct beest_mr *mr;
 	int ret;
 
-	REQUIRE_WAIT(hb, name, key);
+	REQUIRE_LIMIT(&limit, hb, name, key);
 	TRY(find_mr(hb, name, &mr));
-	ret = beest_context_handshake(hb, deadline, &context);
+	ret = beest_context_handshake(hb, &limit, &context);
 	if (ret == 0)
 		ret = beest_handshake_mr_publish(&context, mr, key);
-	return waited(hb, deadline, ret);
+	return waited(hb, &limit, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
 					  const char *peer_key,
 					  struct hartebeest_remote_mr *mr, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_handshake_context context;
 	struct beest_region region;
 	int ret;
 
-	REQUIRE_WAIT(hb, peer_key, mr);
-	ret = beest_context_handshake(hb, deadline, &context);
+	REQUIRE_LIMIT(&limit, hb, peer_key, mr);
+	ret = beest_context_handshake(hb, &limit, &context);
 	if (ret == 0)
 		ret = beest_handshake_mr_fetch(&context, peer_key, &region);
 	if (ret == 0)
 		beest_pairs_show_region(&region, mr);
-	return waited(hb, deadline, ret);
+	return waited(hb, &limit, ret);
 }
 
 /* ---------------------------------------------------------- queue pair --- */
@@ -760,11 +756,12 @@ HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest_context *hb, const ch
 HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name,
 					    const char *key, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_WAIT(hb, name, key);
+	REQUIRE_LIMIT(&limit, hb, name, key);
 	TRY(find_qp(hb, name, &qp));
-	return waited(hb, deadline, beest_bringup_publish(hb, qp, key, deadline));
+	return waited(hb, &limit, beest_bringup_publish(hb, qp, key, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest_context *hb,
@@ -772,46 +769,51 @@ HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest_context *hb,
 					  struct hartebeest_remote_qp *remote,
 					  int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_endpoint found;
 	int ret;
 
-	REQUIRE_WAIT(hb, peer_key);
-	ret = beest_bringup_fetch(hb, peer_key, deadline, &found);
+	REQUIRE_LIMIT(&limit, hb, peer_key);
+	ret = beest_bringup_fetch(hb, peer_key, &limit, &found);
 	if (ret == 0 && remote)
 		beest_pairs_show_peer(&found, remote);
-	return waited(hb, deadline, ret);
+	return waited(hb, &limit, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
 					    const char *peer_key, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_WAIT(hb, name, peer_key);
+	REQUIRE_LIMIT(&limit, hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return waited(hb, deadline, beest_bringup_connect(hb, qp, peer_key, deadline));
+	return waited(hb, &limit, beest_bringup_connect(hb, qp, peer_key, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
 					    const char *peer_key, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_WAIT(hb, name, peer_key);
+	REQUIRE_LIMIT(&limit, hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return waited(hb, deadline, beest_bringup_confirm(hb, qp, peer_key, deadline));
+	return waited(hb, &limit, beest_bringup_confirm(hb, qp, peer_key, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
 					   const char *peer_key,
 					   struct hartebeest_remote_qp *remote)
 {
+	struct beest_limit limit;
 	struct beest_qp *qp;
 	int ret;
 
 	REQUIRE(hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	ret = beest_bringup_follow(hb, qp, peer_key);
+	beest_limit_start(&limit, NULL, HARTEBEEST_ONCE, 0);
+	ret = beest_bringup_follow(hb, qp, peer_key, &limit);
 	if (ret == 1 && remote)
 		beest_pairs_show_peer(&qp->remote, remote);
 	return done(hb, ret);
@@ -836,10 +838,11 @@ HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest_context *hb,
 					       struct hartebeest_pair *pairs, size_t count,
 					       int64_t deadline)
 {
-	REQUIRE_WAIT(hb);
+	struct beest_limit limit;
+	REQUIRE_LIMIT(&limit, hb);
 	if (count)
 		REQUIRE(hb, pairs);
-	return waited(hb, deadline, beest_pairs_connect(hb, pairs, count, deadline));
+	return waited(hb, &limit, beest_pairs_connect(hb, pairs, count, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name)
@@ -855,11 +858,12 @@ HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest_context *hb,
 					      const char *name, const char *peer_key,
 					      int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_WAIT(hb, name, peer_key);
+	REQUIRE_LIMIT(&limit, hb, name, peer_key);
 	TRY(find_qp(hb, name, &qp));
-	return waited(hb, deadline, beest_bringup_reconnect(hb, qp, peer_key, deadline));
+	return waited(hb, &limit, beest_bringup_reconnect(hb, qp, peer_key, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
@@ -968,59 +972,63 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const char *key,
 					  const void *data, size_t length, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_registry *registry;
 	int ret;
 
-	REQUIRE_WAIT(hb, key);
+	REQUIRE_LIMIT(&limit, hb, key);
 	if (!data && length)
 		return refuse_argument(hb, __func__, "data is NULL");
 	ret = beest_context_registry(hb, &registry);
 	if (ret == 0)
-		ret = beest_message_push(registry, key, data, length, deadline);
-	return waited(hb, deadline, ret);
+		ret = beest_message_push(registry, key, data, length, &limit);
+	return waited(hb, &limit, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
 					  const char *peer_key, void *buffer, size_t size,
 					  size_t *length, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_registry *registry;
 	int ret;
 
-	REQUIRE_WAIT(hb, peer_key);
+	REQUIRE_LIMIT(&limit, hb, peer_key);
 	if (!buffer && size)
 		return refuse_argument(hb, __func__, "buffer is NULL");
 	ret = beest_context_registry(hb, &registry);
 	if (ret == 0)
-		ret = beest_message_wait(registry, peer_key, buffer, size, length, deadline);
-	return waited(hb, deadline, ret);
+		ret = beest_message_wait(registry, peer_key, buffer, size, length, &limit);
+	return waited(hb, &limit, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 					   struct hartebeest_message *messages,
 					   size_t count, size_t need, int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_registry *registry;
 	int ret;
 
-	REQUIRE_WAIT(hb, messages);
+	REQUIRE_LIMIT(&limit, hb, messages);
 	ret = beest_context_registry(hb, &registry);
 	if (ret == 0)
-		ret = beest_message_wait_many(registry, messages, count, need, deadline);
-	return waited(hb, deadline, ret);
+		ret = beest_message_wait_many(registry, messages, count, need, &limit);
+	return waited(hb, &limit, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key,
 					    int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_registry *registry;
 	int ret;
 
-	REQUIRE_WAIT(hb, key);
+	REQUIRE_LIMIT(&limit, hb, key);
 	ret = beest_context_registry(hb, &registry);
 	if (ret == 0)
-		ret = beest_message_delete(registry, key, deadline);
-	return waited(hb, deadline, ret);
+		ret = beest_message_delete(registry, key, &limit);
+	return waited(hb, &limit, ret);
 }
 
 static int find_or_add_barrier(struct hartebeest_context *hb, const char *name,
@@ -1045,11 +1053,12 @@ static int find_or_add_barrier(struct hartebeest_context *hb, const char *name,
 HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name,
 					 int64_t deadline)
 {
+	struct beest_limit limit;
 	struct beest_barrier *barrier;
 	struct beest_registry *registry;
 	int ret, rank;
 
-	REQUIRE_WAIT(hb, name);
+	REQUIRE_LIMIT(&limit, hb, name);
 	rank = hartebeest_rank(hb);
 	TRY(rank);
 	TRY(hartebeest_size(hb));
@@ -1058,8 +1067,8 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 		ret = find_or_add_barrier(hb, name, &barrier);
 	if (ret == 0)
 		ret = beest_barrier_wait(registry, &hb->roll, barrier,
-					 &hb->launch.participants, rank, deadline);
-	return waited(hb, deadline, ret);
+					 &hb->launch.participants, rank, &limit);
+	return waited(hb, &limit, ret);
 }
 
 /* ------------------------------------------------------------- service --- */
@@ -1067,8 +1076,10 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 HARTEBEEST_EXPORT int hartebeest_service_listen(struct hartebeest_context *hb,
 						const char *service, int64_t deadline)
 {
-	REQUIRE_WAIT(hb, service);
-	return waited(hb, deadline, beest_service_listen(hb, service, deadline));
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(&limit, hb, service);
+	return waited(hb, &limit, beest_service_listen(hb, service, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_service_accept(struct hartebeest_context *hb,
@@ -1076,8 +1087,10 @@ HARTEBEEST_EXPORT int hartebeest_service_accept(struct hartebeest_context *hb,
 						struct hartebeest_request *request,
 						int64_t deadline)
 {
-	REQUIRE_WAIT(hb, service, request);
-	return waited(hb, deadline, beest_service_accept(hb, service, request, deadline));
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(&limit, hb, service, request);
+	return waited(hb, &limit, beest_service_accept(hb, service, request, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_service_request(struct hartebeest_context *hb,
@@ -1086,11 +1099,13 @@ HARTEBEEST_EXPORT int hartebeest_service_request(struct hartebeest_context *hb,
 						 struct hartebeest_request *request,
 						 int64_t deadline)
 {
-	REQUIRE_WAIT(hb, service, request);
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(&limit, hb, service, request);
 	if (!data && length)
 		return refuse_argument(hb, __func__, "data is NULL");
-	return waited(hb, deadline, beest_service_request(hb, service, data, length, request,
-							  deadline));
+	return waited(hb, &limit, beest_service_request(hb, service, data, length, request,
+							  &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_service_leave(struct hartebeest_context *hb,

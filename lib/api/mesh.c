@@ -30,11 +30,17 @@ HARTEBEEST_EXPORT int hartebeest_mesh_connect(struct hartebeest_context *hb, con
 					      const struct hartebeest_mesh_attr *attr,
 					      struct hartebeest_mesh **mesh, int64_t deadline)
 {
+	struct beest_limit limit;
+	int ret;
+
 	if (!hb || !name || !mesh)
 		return refuse_null(hb, __func__, !hb ? "hb" : !name ? "name" : "mesh");
 	if (deadline < 0)
 		return done(hb, beest_fail(EINVAL, "%s(): the deadline is negative", __func__));
-	return done(hb, beest_mesh_connect(hb, name, attr, mesh, deadline));
+	ret = beest_context_limit(hb, __func__, deadline, &limit);
+	if (ret == 0)
+		ret = beest_mesh_connect(hb, name, attr, mesh, &limit);
+	return done(hb, ret);
 }
 
 HARTEBEEST_EXPORT struct ibv_qp *hartebeest_mesh_qp(const struct hartebeest_mesh *mesh, int rank,
@@ -80,16 +86,28 @@ HARTEBEEST_EXPORT int hartebeest_mesh_address(const struct hartebeest_mesh *mesh
 
 HARTEBEEST_EXPORT int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline)
 {
+	struct beest_limit limit;
+	int ret;
+
 	if (!mesh)
 		return refuse_null(NULL, __func__, "mesh");
-	return done(mesh->hb, beest_mesh_barrier(mesh, deadline));
+	ret = beest_context_limit(mesh->hb, __func__, deadline, &limit);
+	if (ret == 0)
+		ret = beest_mesh_barrier(mesh, &limit);
+	return done(mesh->hb, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline)
 {
+	struct beest_limit limit;
+	int ret;
+
 	if (!mesh)
 		return refuse_null(NULL, __func__, "mesh");
-	return done(mesh->hb, beest_mesh_repair(mesh, deadline));
+	ret = beest_context_limit(mesh->hb, __func__, deadline, &limit);
+	if (ret == 0)
+		ret = beest_mesh_repair(mesh, &limit);
+	return done(mesh->hb, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,

@@ -46,13 +46,6 @@ int64_t beest_clock_left(int64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-int64_t beest_clock_look(int64_t deadline)
-{
-	int64_t least = beest_clock_deadline(BEEST_CLOCK_LOOK);
-
-	return deadline > least ? deadline : least;
-}
-
 /*
  * Jitter needs no secrecy, only that those who start together differ.  The clock does that
  * across processes, the address within one.  The finalizer of splitmix64 spreads both.

@@ -38,15 +38,9 @@ int64_t beest_clock_now(void);
 /* The instant @timeout from now; saturates instead of overflowing. */
 int64_t beest_clock_deadline(int64_t timeout);
 
-/* What is left until @deadline, never negative; 0 of HARTEBEEST_ONCE. */
+/* What is left until @deadline, never negative. */
 int64_t beest_clock_left(int64_t deadline);
 
-/*
- * @deadline, or a quarter of a second from now where that is later: a request needs some
- * time even when none is left.
- */
-#define BEEST_CLOCK_LOOK (250 * BEEST_MS)
-int64_t beest_clock_look(int64_t deadline);
 
 /*
  * Waiting without hammering: each pause is elapsed/16, at least 50 us, at most a

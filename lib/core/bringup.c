@@ -76,13 +76,13 @@ int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 	return node ? 0 : beest_fail_prefix(-ENOENT, "hartebeest_qp_fetch() was not called");
 }
 
-int beest_bringup_fetch(struct hartebeest_context *hb, const char *key, int64_t deadline,
+int beest_bringup_fetch(struct hartebeest_context *hb, const char *key, const struct beest_limit *limit,
 			struct beest_endpoint *remote)
 {
 	struct beest_handshake_context context;
 	int ret;
 
-	ret = beest_context_handshake(hb, deadline, &context);
+	ret = beest_context_handshake(hb, limit, &context);
 	if (ret == 0)
 		ret = beest_handshake_fetch(&context, key, remote);
 	return ret < 0 ? ret : beest_bringup_remember(hb, key, remote);
@@ -112,14 +112,14 @@ static int qp_leave_reset(struct hartebeest_context *hb, struct beest_qp *qp)
 }
 
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key, int64_t deadline)
+			  const char *key, const struct beest_limit *limit)
 {
 	struct beest_handshake_context context;
 	int ret;
 
 	ret = qp_leave_reset(hb, qp);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, deadline, &context);
+		ret = beest_context_handshake(hb, limit, &context);
 	return ret < 0 ? ret : beest_handshake_publish(&context, qp, key);
 }
 
@@ -128,7 +128,7 @@ int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
  * before: the record is published again.
  */
 int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key, int64_t deadline)
+			  const char *key, const struct beest_limit *limit)
 {
 	struct beest_handshake_context context;
 	struct beest_endpoint remote;
@@ -136,7 +136,7 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 
 	ret = beest_bringup_peer(hb, key, &remote);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, deadline, &context);
+		ret = beest_context_handshake(hb, limit, &context);
 	if (ret == 0)
 		ret = qp_leave_reset(hb, qp);
 	if (ret == 0 && qp->key[0] && qp->published != qp->local.endpoint.generation)
@@ -165,7 +165,7 @@ static int is_connected_to(const struct beest_qp *qp, const char *key)
 }
 
 int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key, int64_t deadline)
+			  const char *key, const struct beest_limit *limit)
 {
 	struct beest_handshake_context context;
 	int ret;
@@ -177,12 +177,12 @@ int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, deadline, &context);
+		ret = beest_context_handshake(hb, limit, &context);
 	return ret < 0 ? ret : beest_handshake_confirm(&context, qp, key);
 }
 
 int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
-			 const char *key)
+			 const char *key, const struct beest_limit *limit)
 {
 	struct beest_handshake_context context;
 	int ret;
@@ -191,7 +191,7 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, HARTEBEEST_ONCE, &context);
+		ret = beest_context_handshake(hb, limit, &context);
 	if (ret == 0)
 		ret = beest_handshake_follow(&context, qp);
 	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote) < 0)
@@ -200,7 +200,7 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 }
 
 int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
-			    const char *key, int64_t deadline)
+			    const char *key, const struct beest_limit *limit)
 {
 	struct beest_handshake_context context;
 	int ret;
@@ -218,7 +218,7 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_bringup_init(hb, qp);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, deadline, &context);
+		ret = beest_context_handshake(hb, limit, &context);
 	if (ret == 0)
 		ret = beest_handshake_put(context.registry, qp, qp->key);
 	if (ret == 0)

@@ -16,19 +16,19 @@
 /* Each promises what hartebeest_qp_<the same>() does in hartebeest.h. */
 int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp);
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key, int64_t deadline);
-int beest_bringup_fetch(struct hartebeest_context *hb, const char *key, int64_t deadline,
+			  const char *key, const struct beest_limit *limit);
+int beest_bringup_fetch(struct hartebeest_context *hb, const char *key, const struct beest_limit *limit,
 			struct beest_endpoint *remote);
 int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key, int64_t deadline);
+			  const char *key, const struct beest_limit *limit);
 int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
-			  const char *key, int64_t deadline);
+			  const char *key, const struct beest_limit *limit);
 int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
-			    const char *key, int64_t deadline);
+			    const char *key, const struct beest_limit *limit);
 
 /* 1: @qp is connected to another peer now. */
 int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
-			 const char *key);
+			 const char *key, const struct beest_limit *limit);
 
 /* What is known of the peer under @key: fetched, or connected to. */
 int beest_bringup_peer(struct hartebeest_context *hb, const char *key,

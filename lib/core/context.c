@@ -2,6 +2,7 @@
 /* context.c - see context.h */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,18 @@ int beest_context_close(struct hartebeest_context *hb)
 	return hb && hb->pid == getpid() ? context_discard(hb) : 0;
 }
 
+int beest_context_limit(const struct hartebeest_context *hb, const char *function,
+			int64_t deadline, struct beest_limit *limit)
+{
+	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
+		return beest_fail(EINVAL, "%s(): deadline %" PRId64 " is invalid: give 0, "
+				  "HARTEBEEST_ONCE, or a time of hartebeest_clock()", function,
+				  deadline);
+
+	beest_limit_start(limit, &hb->cancel, deadline, hb->options.timeout);
+	return 0;
+}
+
 /* ------------------------------------------------------ opened when needed --- */
 
 static void warn_of_rxe(const struct hartebeest_context *hb)
@@ -320,7 +333,6 @@ static int open_registry(struct hartebeest_context *hb)
 		.job = hb->launch.job,
 		.rank = hb->launch.rank,
 		.ranks = &hb->launch.participants,
-		.timeout = hb->options.timeout,
 		.ttl = hb->options.ttl,
 		.interrupt = look_interrupt,
 		.data = hb,
@@ -367,10 +379,10 @@ int beest_context_registry(struct hartebeest_context *hb, struct beest_registry 
 	return ret;
 }
 
-int beest_context_handshake(struct hartebeest_context *hb, int64_t deadline,
+int beest_context_handshake(struct hartebeest_context *hb, const struct beest_limit *limit,
 			    struct beest_handshake_context *context)
 {
-	context->deadline = deadline;
+	context->limit = limit;
 	context->authors = &hb->authors;
 	context->log = &hb->log;
 	context->unconfirmed = hb->unconfirmed;

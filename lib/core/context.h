@@ -34,6 +34,7 @@ struct hartebeest_context {
 	struct beest_gid_policy policy;
 	struct beest_log log;
 	uint64_t said[BEEST_LOG_SAID];
+	struct beest_cancel cancel;
 	pid_t pid;			/* a forked child must not touch inherited objects */
 
 	pthread_mutex_t opening;	/* covers device and registry while they are opened */
@@ -62,6 +63,10 @@ int beest_context_open_verbs(struct hartebeest_context **hb, const char *const *
 			     struct ibv_context *verbs, int port);
 int beest_context_close(struct hartebeest_context *hb);
 
+/* How long a call may wait.  -EINVAL names @function and a deadline that is none. */
+int beest_context_limit(const struct hartebeest_context *hb, const char *function,
+			int64_t deadline, struct beest_limit *limit);
+
 /* The device, opened at the first call. */
 int beest_context_device(struct hartebeest_context *hb, const struct beest_device **device);
 
@@ -77,7 +82,7 @@ int beest_context_interrupt(void *context);
 int beest_context_registry(struct hartebeest_context *hb, struct beest_registry **registry);
 
 /* The same, with all that a handshake needs. */
-int beest_context_handshake(struct hartebeest_context *hb, int64_t deadline,
+int beest_context_handshake(struct hartebeest_context *hb, const struct beest_limit *limit,
 			    struct beest_handshake_context *context);
 
 /* NULL: the path to a peer comes from its record. */

@@ -272,7 +272,7 @@ static struct beest_endpoint remote_of(const struct beest_fabric *fabric,
 }
 
 static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peer,
-		      uint32_t index, int64_t deadline)
+		      uint32_t index, const struct beest_limit *limit)
 {
 	const struct beest_endpoint remote = remote_of(fabric, peer, index);
 	size_t turn = beest_fabric_turn(fabric, fabric->own, peer->position) + index;
@@ -282,7 +282,7 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 
 	snprintf(who, sizeof(who), "rank %d", fabric->ranks->id[peer->position]);
 	if (is_datagram(fabric))
-		return beest_qp_connect(fabric->model, who, &remote, deadline);
+		return beest_qp_connect(fabric->model, who, &remote, limit);
 
 	qp_borrow(fabric, turn, &qp);
 	if (qp.qp->state != IBV_QPS_INIT) {
@@ -293,7 +293,7 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 			ret = qp_fill(fabric, turn);
 	}
 
-	return ret < 0 ? ret : beest_qp_connect(&qp, who, &remote, deadline);
+	return ret < 0 ? ret : beest_qp_connect(&qp, who, &remote, limit);
 }
 
 /* Threads that take one peer after the other. */
@@ -301,7 +301,7 @@ struct crowd {
 	struct beest_fabric *fabric;
 	const struct beest_fabric_peer *peers;
 	size_t count, next;		/* next: atomic */
-	int64_t deadline;
+	const struct beest_limit *limit;
 	pthread_mutex_t lock;		/* of the first failure */
 	int ret;
 	char why[BEEST_ERROR_SIZE];
@@ -327,7 +327,7 @@ static void *crowd_work(void *data)
 
 	while ((i = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED)) < crowd->count) {
 		for (index = 0; index < each && ret == 0; index++)
-			ret = qp_connect(crowd->fabric, &crowd->peers[i], index, crowd->deadline);
+			ret = qp_connect(crowd->fabric, &crowd->peers[i], index, crowd->limit);
 		if (ret < 0)
 			crowd_fail(crowd, ret);
 	}
@@ -336,10 +336,10 @@ static void *crowd_work(void *data)
 }
 
 int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
-			 size_t count, int64_t deadline)
+			 size_t count, const struct beest_limit *limit)
 {
 	struct crowd crowd = {
-		.fabric = fabric, .peers = peers, .count = count, .deadline = deadline,
+		.fabric = fabric, .peers = peers, .count = count, .limit = limit,
 	};
 	uint32_t i, wanted = is_datagram(fabric) ? 0 : (uint32_t)BEEST_MIN(fabric->threads, count);
 	pthread_t *threads = wanted ? calloc(wanted, sizeof(*threads)) : NULL;

@@ -55,7 +55,7 @@ struct beest_fabric_peer {
  * sentence of a failure names both ends.
  */
 int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
-			 size_t count, int64_t deadline);
+			 size_t count, const struct beest_limit *limit);
 
 /* The queue pair to the rank at @position; NULL: there is none. */
 struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t position,

@@ -93,7 +93,7 @@ static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
 	};
 	struct beest_wait wait = {
 		.gets = &get, .count = 1, .each = fetch_each, .data = fetch,
-		.deadline = fetch->context->deadline,
+		.limit = fetch->context->limit,
 	};
 	int ret;
 
@@ -141,7 +141,7 @@ int beest_handshake_mr_publish(const struct beest_handshake_context *context,
 		return ret;
 	region_encode(mr, body, &record);
 
-	return beest_registry_publish(context->registry, &record, context->deadline);
+	return beest_registry_publish(context->registry, &record, context->limit);
 }
 
 int beest_handshake_key_of(const struct beest_handshake_context *context, const char *name,
@@ -244,7 +244,7 @@ int beest_handshake_publish(const struct beest_handshake_context *context, struc
 	char key[BEEST_KEY_MAX + 1];
 	const char *keys[] = { key };
 	struct beest_wait wait = {
-		.own_keys = keys, .own_count = 1, .deadline = context->deadline,
+		.own_keys = keys, .own_count = 1, .limit = context->limit,
 	};
 	int ret;
 
@@ -307,8 +307,7 @@ int beest_handshake_connect(const struct beest_handshake_context *context, struc
 	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
 	int ret;
 
-	ret = beest_qp_connect(qp, key, remote,
-			       beest_registry_deadline(context->registry, context->deadline));
+	ret = beest_qp_connect(qp, key, remote, context->limit);
 	if (ret < 0 && ret != -EISCONN) {
 		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 		beest_presence_author(context->registry, remote->rank, &remote->incarnation, who);
@@ -437,7 +436,7 @@ int beest_handshake_confirm(const struct beest_handshake_context *context, struc
 	struct beest_handshake handshake;
 	struct beest_wait wait = {
 		.gets = &handshake.get, .count = 1, .own_keys = keys, .own_count = 1,
-		.deadline = context->deadline,
+		.limit = context->limit,
 	};
 	int ret;
 
@@ -480,7 +479,7 @@ int beest_handshake_follow(const struct beest_handshake_context *context, struct
 {
 	struct beest_handshake handshake;
 	struct beest_wait wait = {
-		.gets = &handshake.get, .count = 1, .deadline = HARTEBEEST_ONCE,
+		.gets = &handshake.get, .count = 1, .limit = context->limit,
 	};
 	char peer_key[BEEST_KEY_MAX + 1];
 	int ret;

@@ -19,7 +19,7 @@ struct beest_handshake_context {
 	struct beest_authors *authors;
 	const struct beest_log *log;
 	bool unconfirmed;		/* nobody confirms: ask for each author's presence */
-	int64_t deadline;		/* of the call; 0: exchange.timeout from now */
+	const struct beest_limit *limit;	/* of the call */
 };
 
 /* What a peer needs to know of it. */

@@ -276,12 +276,12 @@ static int list_take(const struct hartebeest_mesh *mesh, struct newcomers *new, 
 }
 
 static int newcomers_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
-			     struct newcomers *new, int64_t deadline)
+			     struct newcomers *new, const struct beest_limit *limit)
 {
 	int64_t begin = beest_clock_now();
 	int ret;
 
-	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, deadline);
+	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit);
 	if (ret < 0)
 		return ret;
 	memcpy(mesh->marks, marks, mesh->ranks.count * mark_size(mesh));
@@ -389,7 +389,7 @@ static int roll_called(void *data, const uint8_t *marks)
 	if (ret == 0)
 		ret = lists_fetch(bringup, &new);
 	if (ret > 0)
-		ret = newcomers_connect(mesh, marks, &new, bringup->gather.deadline);
+		ret = newcomers_connect(mesh, marks, &new, bringup->gather.limit);
 	else if (ret == 0)
 		ret = -EAGAIN;
 	newcomers_free(&new);
@@ -398,18 +398,17 @@ static int roll_called(void *data, const uint8_t *marks)
 }
 
 static void gather_fill(const struct hartebeest_mesh *mesh, struct beest_registry *registry,
-			int64_t deadline, struct beest_gather *gather)
+			const struct beest_limit *limit, struct beest_gather *gather)
 {
 	memset(gather, 0, sizeof(*gather));
 	gather->registry = registry;
 	gather->ranks = &mesh->ranks;
 	gather->rank = mesh->rank;
 	gather->name = mesh->key_name;
-	gather->deadline = beest_registry_deadline(registry, deadline);
-	gather->limit = deadline > 0 ? beest_clock_left(deadline) : registry->timeout;
+	gather->limit = limit;
 }
 
-static int bringup_by_servers(struct hartebeest_mesh *mesh, int64_t deadline)
+static int bringup_by_servers(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	struct bringup bringup = { .mesh = mesh };
 	struct beest_gather *gather = &bringup.gather;
@@ -420,7 +419,7 @@ static int bringup_by_servers(struct hartebeest_mesh *mesh, int64_t deadline)
 	ret = beest_context_registry(mesh->hb, &registry);
 	if (ret < 0)
 		return ret;
-	gather_fill(mesh, registry, deadline, gather);
+	gather_fill(mesh, registry, limit, gather);
 	mesh->incarnation = *beest_registry_incarnation(registry);
 	gather->state = &mesh->roll;
 	gather->blob = mesh->blob;
@@ -504,7 +503,7 @@ static int marks_gather(struct hartebeest_mesh *mesh, bool listed, uint8_t **all
 }
 
 static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, size_t step,
-			    int64_t deadline)
+			    const struct beest_limit *limit)
 {
 	uint8_t *marks = malloc(mesh->ranks.count * mark_size(mesh));
 	struct newcomers new;
@@ -525,7 +524,7 @@ static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, si
 						 new.peers[i].endpoint.rank);
 		}
 	if (ret >= 0)
-		ret = newcomers_connect(mesh, marks, &new, deadline);
+		ret = newcomers_connect(mesh, marks, &new, limit);
 	newcomers_free(&new);
 	free(marks);
 
@@ -533,7 +532,7 @@ static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, si
 }
 
 /* @failed: this rank's queue pairs could not be made. */
-static int bringup_by_gather(struct hartebeest_mesh *mesh, int failed, int64_t deadline)
+static int bringup_by_gather(struct hartebeest_mesh *mesh, int failed, const struct beest_limit *limit)
 {
 	char sentence[BEEST_ERROR_SIZE];
 	uint8_t *all = NULL;
@@ -549,7 +548,7 @@ static int bringup_by_gather(struct hartebeest_mesh *mesh, int failed, int64_t d
 	ret = marks_gather(mesh, listed, &all, &step);
 	mesh->stats.exchange = beest_clock_now() - mesh->since;
 	if (ret == 0)
-		ret = gathered_connect(mesh, all, step, deadline);
+		ret = gathered_connect(mesh, all, step, limit);
 	free(all);
 	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 	listed = status_gather(mesh, ret);
@@ -593,7 +592,7 @@ static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_
 }
 
 static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr,
-			int64_t deadline)
+			const struct beest_limit *limit)
 {
 	int64_t begin = beest_clock_now();
 	int ret;
@@ -603,9 +602,9 @@ static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	if (mesh->gather) {
 		if (ret == 0)
 			ret = beest_random(&mesh->incarnation, sizeof(mesh->incarnation));
-		ret = bringup_by_gather(mesh, ret, deadline);
+		ret = bringup_by_gather(mesh, ret, limit);
 	} else if (ret == 0) {
-		ret = bringup_by_servers(mesh, deadline);
+		ret = bringup_by_servers(mesh, limit);
 	}
 	mesh->stats.confirm = beest_clock_now() - mesh->since;
 	mesh->stats.total = beest_clock_now() - begin;
@@ -646,7 +645,7 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 
 int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 		       const struct hartebeest_mesh_attr *attr, struct hartebeest_mesh **meshp,
-		       int64_t deadline)
+		       const struct beest_limit *limit)
 {
 	struct hartebeest_mesh_attr preset;
 	struct hartebeest_mesh *mesh = NULL;
@@ -655,7 +654,7 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 	hartebeest_mesh_attr_preset(&preset);
 	ret = mesh_open(hb, name, attr ? attr : &preset, &mesh);
 	if (ret == 0) {
-		ret = mesh_bringup(mesh, attr ? attr : &preset, deadline);
+		ret = mesh_bringup(mesh, attr ? attr : &preset, limit);
 		if (ret < 0)
 			mesh_destroy(&mesh->node);
 	}
@@ -672,7 +671,7 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 	return 0;
 }
 
-int beest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline)
+int beest_mesh_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	struct beest_registry *registry;
 	struct beest_gather gather;
@@ -685,7 +684,7 @@ int beest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline)
 	ret = beest_context_registry(mesh->hb, &registry);
 	if (ret < 0)
 		return ret;
-	gather_fill(mesh, registry, deadline, &gather);
+	gather_fill(mesh, registry, limit, &gather);
 	gather.run = mesh->digest;
 	gather.roll = mesh->key_name;
 	gather.expected = mesh->incarnations;
@@ -700,7 +699,7 @@ int beest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline)
 	return 0;
 }
 
-int beest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline)
+int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	int ret;
 
@@ -714,7 +713,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline)
 	mesh->roll.added = true;
 	mesh->replaced = 0;
 	mesh->since = beest_clock_now();
-	ret = bringup_by_servers(mesh, deadline);
+	ret = bringup_by_servers(mesh, limit);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
 	mesh->passes = 0;

@@ -44,9 +44,9 @@ extern const struct beest_kind beest_mesh_kind;
 /* These have the contracts of their public functions. */
 int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 		       const struct hartebeest_mesh_attr *attr, struct hartebeest_mesh **mesh,
-		       int64_t deadline);
-int beest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
-int beest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline);
+		       const struct beest_limit *limit);
+int beest_mesh_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
+int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 
 /* The position of a rank; -ENOENT without a sentence. */
 int beest_mesh_position(const struct hartebeest_mesh *mesh, int rank);

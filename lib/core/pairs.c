@@ -341,11 +341,11 @@ static void pairs_blame(struct pairs *pairs, struct pairing *const *of,
 	}
 }
 
-static int pairs_wait(struct pairs *pairs, int64_t deadline)
+static int pairs_wait(struct pairs *pairs)
 {
 	struct beest_wait wait = {
 		.gets = pairs->gets, .each = pairs_each, .data = pairs,
-		.deadline = deadline,
+		.limit = pairs->context.limit,
 	};
 	struct pairing **of = calloc(pairs->count + 1, sizeof(*of));
 	const char **own_keys = calloc(pairs->count + 1, sizeof(*own_keys));
@@ -409,7 +409,7 @@ static int regions_fetch(struct pairs *pairs, size_t count)
 {
 	struct region_get *data = calloc(count, sizeof(*data));
 	struct beest_wait_get *gets = calloc(count, sizeof(*gets));
-	struct beest_wait wait = { .gets = gets, .deadline = pairs->context.deadline };
+	struct beest_wait wait = { .gets = gets, .limit = pairs->context.limit };
 	const struct pairing *pairing;
 	struct region_get *get;
 	size_t i;
@@ -550,13 +550,13 @@ static int pairs_result(const struct pairs *pairs)
 	return 0;
 }
 
-static int pairs_run(struct pairs *pairs, int64_t deadline)
+static int pairs_run(struct pairs *pairs)
 {
 	size_t i;
 	int ret;
 
 	pairs_start(pairs);
-	ret = pairs_wait(pairs, deadline);
+	ret = pairs_wait(pairs);
 	if (ret == -ENOMEM)
 		return ret;
 	for (i = 0; i < pairs->count; i++)
@@ -570,7 +570,7 @@ static int pairs_run(struct pairs *pairs, int64_t deadline)
 }
 
 int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *first,
-			size_t count, int64_t deadline)
+			size_t count, const struct beest_limit *limit)
 {
 	struct pairs pairs = { .hb = hb };
 	int ret;
@@ -580,11 +580,9 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 
 	ret = pairs_open(&pairs, first, count);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, deadline ? deadline :
-					      beest_clock_deadline(hb->options.timeout),
-					      &pairs.context);
+		ret = beest_context_handshake(hb, limit, &pairs.context);
 	if (ret == 0)
-		ret = pairs_run(&pairs, deadline);
+		ret = pairs_run(&pairs);
 	free(pairs.list);
 	free(pairs.gets);
 

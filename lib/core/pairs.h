@@ -14,7 +14,7 @@
 
 /* Promises what hartebeest_pairs_connect() does in hartebeest.h. */
 int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *pairs,
-			size_t count, int64_t deadline);
+			size_t count, const struct beest_limit *limit);
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out);
 void beest_pairs_show_region(const struct beest_region *region,

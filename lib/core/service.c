@@ -215,7 +215,7 @@ static int sight_each(void *data)
 
 /* Counts up as well where @draws; the counter is added where it is not there. */
 static int listener_look(struct sight *sight, const struct place *place, bool draws,
-			 int64_t deadline)
+			 const struct beest_limit *limit)
 {
 	struct beest_wait_get get = {
 		.kind = BEEST_KIND_LISTENER, .key = place->listener_key, .name = place->service,
@@ -223,7 +223,7 @@ static int listener_look(struct sight *sight, const struct place *place, bool dr
 	};
 	struct beest_wait wait = {
 		.gets = &get, .count = 1, .extras = sight->extras, .extra_count = 1 + draws,
-		.each = sight_each, .data = sight, .deadline = deadline,
+		.each = sight_each, .data = sight, .limit = limit,
 	};
 	int ret;
 
@@ -250,15 +250,15 @@ struct appending {
 };
 
 /* Neither the counter nor what a listener has had already may be behind the other. */
-static int number_draw(struct appending *a, int64_t deadline)
+static int number_draw(struct appending *a, const struct beest_limit *limit)
 {
 	const struct place *place = &a->standing->place;
 	struct sight sight;
 	int ret;
 
-	ret = listener_look(&sight, place, true, deadline);
+	ret = listener_look(&sight, place, true, limit);
 	if (ret == -EBADMSG)		/* what is there cannot be counted */
-		ret = listener_look(&sight, place, false, deadline);
+		ret = listener_look(&sight, place, false, limit);
 	a->number = BEEST_MAX(sight.extras[1].write.number, sight.body.next);
 	a->number += !a->number;	/* numbers begin at 1 */
 	a->epoch = place_epoch(place);
@@ -304,13 +304,13 @@ static int claim_each(void *data)
  * Adds the record under the number; a->ours tells whether that was still free.  The counter
  * is set behind another one's number, so that not all clients try it.
  */
-static int number_claim(struct appending *a, bool counts, int64_t deadline)
+static int number_claim(struct appending *a, bool counts, const struct beest_limit *limit)
 {
 	const struct place *place = &a->standing->place;
 	struct beest_look_extra extras[2];
 	struct beest_wait wait = {
 		.gets = &a->get, .count = 1, .extras = extras, .extra_count = 1 + counts,
-		.each = claim_each, .data = a, .deadline = deadline,
+		.each = claim_each, .data = a, .limit = limit,
 	};
 	uint8_t body[BEEST_REQUEST_MAX], *bytes;
 	struct beest_registry_record record = {
@@ -361,28 +361,28 @@ static int standing_keep(struct appending *a)
  * Draws a number and claims it, or the next one that nobody has; from the beginning where
  * that took so long that a closing may be forgotten, or the server has lost all.
  */
-static int standing_append(struct beest_standing *standing, int64_t deadline)
+static int standing_append(struct beest_standing *standing, const struct beest_limit *limit)
 {
 	const struct place *place = &standing->place;
 	struct appending a = { .standing = standing };
-	int64_t end;
+	struct beest_limit end;
 	int ret;
 
 	ret = beest_presence_announce(place->registry);
 	while (ret == 0) {
-		ret = number_draw(&a, deadline);
-		end = BEEST_MIN(deadline, beest_clock_deadline(CLAIM_TIME));
+		ret = number_draw(&a, limit);
+		end = beest_limit_within(limit, CLAIM_TIME);
 		if (ret == 0)
-			ret = number_claim(&a, false, end);
-		while (ret == 0 && !a.ours && beest_clock_left(end)) {
+			ret = number_claim(&a, false, &end);
+		while (ret == 0 && !a.ours && beest_limit_left(&end)) {
 			a.number++;
-			ret = number_claim(&a, true, end);
+			ret = number_claim(&a, true, &end);
 		}
 		if (ret == 0 && a.ours && place_epoch(place) == a.epoch)
 			return standing_keep(&a);
-		if (!beest_clock_left(deadline))
-			return ret ? ret : beest_fail(deadline < 0 ? EAGAIN : ETIMEDOUT, "service "
-						      "'%s': another client was always faster",
+		if (!beest_limit_left(limit))
+			return ret ? ret : beest_fail(beest_limit_errno(limit), "service '%s': "
+						      "another client was always faster",
 						      place->service);
 		if (ret == -ETIMEDOUT || beest_kv_transient(ret))
 			ret = 0;
@@ -426,7 +426,7 @@ static void standing_fill(struct beest_standing *standing, const void *data, siz
 }
 
 int beest_service_request(struct hartebeest_context *hb, const char *name, const void *data,
-			  size_t length, struct hartebeest_request *request, int64_t deadline)
+			  size_t length, struct hartebeest_request *request, const struct beest_limit *limit)
 {
 	struct beest_standing *standing;
 	int ret;
@@ -442,7 +442,7 @@ int beest_service_request(struct hartebeest_context *hb, const char *name, const
 	if (ret == 0) {
 		standing->id = __atomic_add_fetch(&hb->services.drawn, 1, __ATOMIC_RELAXED);
 		standing_fill(standing, data, length);
-		ret = standing_append(standing, beest_registry_deadline(hb->registry, deadline));
+		ret = standing_append(standing, limit);
 	}
 	if (ret < 0) {
 		free(standing);
@@ -482,10 +482,13 @@ static void standing_withdraw(struct beest_standing *standing)
 /* What is left of it under the old epoch goes with the next look. */
 static int standing_move(struct beest_standing *standing)
 {
+	struct beest_limit limit;
+
 	beest_lease_doom(standing->place.registry->leases, standing->serial);
 	standing->serial = 0;
+	beest_limit_start(&limit, NULL, 0, BEEST_LIMIT_LOOK);
 
-	return standing_append(standing, beest_clock_look(0));
+	return standing_append(standing, &limit);
 }
 
 /* One at a time: appending waits, and whoever waits comes here. */
@@ -637,7 +640,7 @@ static int service_add(struct hartebeest_context *hb, const char *name, struct s
 	return beest_context_add(hb, &beest_service_kind, name, &(*service)->node);
 }
 
-int beest_service_listen(struct hartebeest_context *hb, const char *name, int64_t deadline)
+int beest_service_listen(struct hartebeest_context *hb, const char *name, const struct beest_limit *limit)
 {
 	struct service *service;
 	struct sight former;
@@ -648,8 +651,7 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name, int64_
 	ret = place_find(&place, hb, name);
 	if (ret < 0)
 		return ret;
-	deadline = beest_registry_deadline(place.registry, deadline);
-	ret = listener_look(&former, &place, false, deadline);
+	ret = listener_look(&former, &place, false, limit);
 	service = service_look(hb, name);
 	if (ret == 0 && !service)
 		ret = service_add(hb, name, &service);
@@ -664,7 +666,7 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name, int64_
 
 	return ret < 0 ? ret : beest_wait_run(place.registry, &(struct beest_wait){
 		.own_keys = (const char *[]){ place.listener_key }, .own_count = 1,
-		.deadline = deadline,
+		.limit = limit,
 	});
 }
 
@@ -745,7 +747,7 @@ static void numbers_survey(struct accepting *a)
 	struct service *service = a->service;
 	struct beest_look_want want = { .key = a->place.count_key, .server = a->place.server };
 	struct beest_look look = {
-		.wants = &want, .count = 1, .deadline = beest_clock_look(0),
+		.wants = &want, .count = 1, .deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
 	};
 	uint64_t count, last = service->now.next - 1;
 	char text[24] = "";
@@ -872,7 +874,7 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 }
 
 int beest_service_accept(struct hartebeest_context *hb, const char *name,
-			 struct hartebeest_request *request, int64_t deadline)
+			 struct hartebeest_request *request, const struct beest_limit *limit)
 {
 	struct hartebeest_request found;
 	struct accepting a = { .request = &found };
@@ -884,7 +886,7 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 	a.wait = (struct beest_wait){
 		.gets = a.gets, .count = 1 + SLOTS, .extras = a.extras,
 		.extra_count = a.wait.extra_count, .each = accept_each, .data = &a,
-		.deadline = deadline,
+		.limit = limit,
 	};
 	ret = beest_wait_run(a.place.registry, &a.wait);
 	if (a.found) {
@@ -930,7 +932,7 @@ static int request_close(const struct place *place, const struct hartebeest_requ
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_extra extra;
 	struct beest_look look = {
-		.extras = &extra, .extra_count = 1, .deadline = beest_clock_look(0),
+		.extras = &extra, .extra_count = 1, .deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
 	};
 
 	if (request->epoch != place_epoch(place))

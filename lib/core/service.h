@@ -36,11 +36,11 @@ void beest_services_end(struct beest_services *services);
 void beest_services_move(struct beest_services *services);
 
 /* Each promises what its namesake does in hartebeest.h. */
-int beest_service_listen(struct hartebeest_context *hb, const char *name, int64_t deadline);
+int beest_service_listen(struct hartebeest_context *hb, const char *name, const struct beest_limit *limit);
 int beest_service_accept(struct hartebeest_context *hb, const char *name,
-			 struct hartebeest_request *request, int64_t deadline);
+			 struct hartebeest_request *request, const struct beest_limit *limit);
 int beest_service_request(struct hartebeest_context *hb, const char *name, const void *data,
-			  size_t length, struct hartebeest_request *request, int64_t deadline);
+			  size_t length, struct hartebeest_request *request, const struct beest_limit *limit);
 int beest_service_leave(struct hartebeest_context *hb, const char *name,
 			const struct hartebeest_request *request);
 

@@ -96,14 +96,14 @@ static int path_keep(struct beest_pathcache *cache, const struct question *quest
 
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
 			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
-			 int64_t deadline, struct beest_pathrec *path)
+			 const struct beest_limit *limit, struct beest_pathrec *path)
 {
 	struct beest_rdmacm_query query = {
 		.from = local->ip,
 		.to = peer->ip,
 		.scope = scope,
 		.tos = tos,
-		.deadline = beest_clock_look(deadline),
+		.limit = limit,
 	};
 	struct question question;
 	int ret;

@@ -33,14 +33,14 @@ struct beest_pathcache_end {
 };
 
 /*
- * The path between two ends by their IP addresses.  @scope, @tos and @deadline as in
+ * The path between two ends by their IP addresses.  @scope, @tos and @limit as in
  * struct beest_rdmacm_query.  A path found for another LID or GID of this peer is not
  * used.  -EADDRNOTAVAIL: one of the ends has no IP address; -EPROTO: their families
  * differ; else as beest_rdmacm_resolve().
  */
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
 			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
-			 int64_t deadline, struct beest_pathrec *path);
+			 const struct beest_limit *limit, struct beest_pathrec *path);
 
 /* The next find asks again: the stored path to this peer did not work.  NULL: all paths. */
 void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip);

@@ -32,6 +32,9 @@
 #define LONGEST_TRY (2 * BEEST_SECOND)
 #define VERDICT (200 * BEEST_MS)
 
+/* After so long at most hartebeest_cancel() is heard. */
+#define HEARD_TIME (250 * BEEST_MS)
+
 #define ANY_PORT 9		/* discard: nothing is sent, only the route is asked for */
 
 enum phase {
@@ -43,6 +46,7 @@ enum phase {
 
 struct asking {
 	const struct beest_rdmacm_query *question;
+	int64_t deadline;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	char to[INET6_ADDRSTRLEN];
@@ -204,12 +208,15 @@ static int wait_event(struct asking *asking, enum rdma_cm_event_type wanted, int
 	int ret;
 
 	for (;;) {
-		ret = poll(&channel, 1, milliseconds(beest_clock_left(deadline)));
-		if (ret == 0)
+		ret = poll(&channel, 1, milliseconds(BEEST_MIN(beest_clock_left(deadline),
+							       HEARD_TIME)));
+		if (beest_limit_check(asking->question->limit) < 0)
+			return -ECANCELED;
+		if (ret == 0 && !beest_clock_left(deadline))
 			return -ETIMEDOUT;
 		if (ret < 0 && errno != EINTR)
 			return -errno;
-		ret = ret < 0 ? -EAGAIN : take_event(asking, wanted);
+		ret = ret <= 0 ? -EAGAIN : take_event(asking, wanted);
 		if (ret != -EAGAIN)
 			return ret;
 	}
@@ -276,10 +283,10 @@ static int resolve_address(struct asking *asking)
 
 	address_of(asking->question->to, asking->question->scope, 0, &to);
 	do {
-		left = beest_clock_left(asking->question->deadline);
+		left = beest_clock_left(asking->deadline);
 		ret = try_resolving(asking, &to, time < left ? time : left, &answered);
 		time = time < LONGEST_TRY ? 2 * time : time;
-	} while (ret == -ETIMEDOUT && answered && beest_clock_left(asking->question->deadline) > 0);
+	} while (ret == -ETIMEDOUT && answered && beest_clock_left(asking->deadline) > 0);
 
 	if (ret == 0 && !asking->id->verbs)
 		ret = -ENODEV;		/* rdma_resolve_route(3) would crash */
@@ -288,7 +295,7 @@ static int resolve_address(struct asking *asking)
 
 static int resolve_route(struct asking *asking)
 {
-	int64_t left = beest_clock_left(asking->question->deadline);
+	int64_t left = beest_clock_left(asking->deadline);
 	int64_t deadline = beest_clock_deadline(left + VERDICT);
 	int ret;
 
@@ -339,7 +346,7 @@ static int run_phases(struct asking *asking)
 	for (phase = PHASE_OPEN; phase < BEEST_COUNT(phases); phase++) {
 		ret = phases[phase](asking);
 		if (ret < 0)
-			return fail_phase(asking, phase, -ret);
+			return ret == -ECANCELED ? ret : fail_phase(asking, phase, -ret);
 		if (phase != PHASE_ADDRESS)
 			continue;
 
@@ -354,7 +361,9 @@ static int run_phases(struct asking *asking)
 
 int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *path)
 {
-	struct asking asking = { .question = question };
+	struct asking asking = {
+		.question = question, .deadline = beest_limit_look(question->limit),
+	};
 	int ret;
 
 	ret = beest_pathrec_check(question->to);
@@ -371,5 +380,5 @@ int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest
 		rdma_destroy_id(asking.id);
 	if (asking.channel)
 		rdma_destroy_event_channel(asking.channel);
-	return ret;
+	return ret == -ETIMEDOUT ? -beest_limit_errno(question->limit) : ret;
 }

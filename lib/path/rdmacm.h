@@ -9,6 +9,7 @@
 #ifndef BEEST_RDMACM_H
 #define BEEST_RDMACM_H
 
+#include "lib/base/limit.h"
 #include "lib/path/pathrec.h"
 
 struct beest_rdmacm_query {
@@ -16,7 +17,7 @@ struct beest_rdmacm_query {
 	const struct beest_ipaddr *to;	/* IP of the peer */
 	unsigned int scope;		/* interface of link-local addresses; 0: none */
 	uint8_t tos;			/* type of service, which becomes the traffic class */
-	int64_t deadline;		/* see base/clock.h */
+	const struct beest_limit *limit;
 };
 
 /*

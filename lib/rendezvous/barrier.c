@@ -41,7 +41,7 @@ int beest_barrier_create(struct beest_barrier **barrier)
 }
 
 /* Takes the turn of the one thread that calls the roll; 1: it is complete already. */
-static int roll_begin(struct beest_roll *roll, int64_t deadline)
+static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 {
 	struct beest_backoff backoff;
 	bool complete, mine;
@@ -56,10 +56,12 @@ static int roll_begin(struct beest_roll *roll, int64_t deadline)
 		pthread_mutex_unlock(&roll->lock);
 		if (complete || mine)
 			return complete;
-		if (!beest_clock_left(deadline))
-			return beest_fail(deadline == HARTEBEEST_ONCE ? EAGAIN : ETIMEDOUT,
+		if (beest_limit_check(limit) < 0)
+			return -ECANCELED;
+		if (!beest_limit_left(limit))
+			return beest_fail(beest_limit_errno(limit),
 					  "another thread is still in the roll call");
-		beest_clock_backoff_sleep(&backoff, deadline);
+		beest_clock_backoff_sleep(&backoff, limit->end);
 	}
 }
 
@@ -99,19 +101,19 @@ static int later_pass(struct beest_gather gather, const struct beest_roll *roll,
 
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 		       struct beest_barrier *barrier, const struct beest_ids *ranks,
-		       int rank, int64_t deadline)
+		       int rank, const struct beest_limit *limit)
 {
 	const char *name = barrier->node.name;
-	struct beest_gather gather = { .registry = registry, .ranks = ranks, .rank = rank };
+	const struct beest_gather gather = {
+		.registry = registry, .ranks = ranks, .rank = rank, .limit = limit,
+	};
 	char key[BEEST_KEY_MAX + 1];
 	bool called = false;
 	int ret;
 
-	gather.deadline = beest_registry_deadline(registry, deadline);
-	gather.limit = deadline > 0 ? beest_clock_left(deadline) : registry->timeout;
 	ret = beest_registry_key(registry, BEEST_KIND_BARRIER, name, key);
 	if (ret == 0)
-		ret = roll_begin(roll, gather.deadline);
+		ret = roll_begin(roll, limit);
 	if (ret == 0) {
 		ret = roll_call(gather, roll, name);
 		called = ret > 0;

@@ -41,6 +41,6 @@ int beest_barrier_create(struct beest_barrier **barrier);
 /* Errors of beest_gather_run(). */
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 		       struct beest_barrier *barrier, const struct beest_ids *ranks,
-		       int rank, int64_t deadline);
+		       int rank, const struct beest_limit *limit);
 
 #endif

@@ -214,7 +214,7 @@ static int gate_put(struct gathering *g, const struct beest_barrier_body *body,
 
 static int64_t look_deadline(const struct gathering *g)
 {
-	return BEEST_MIN(beest_clock_look(g->wait.deadline), beest_clock_deadline(LOOK_MOST));
+	return BEEST_MIN(beest_limit_look(g->call->limit), beest_clock_deadline(LOOK_MOST));
 }
 
 /* Only who reads all records needs this. */
@@ -704,7 +704,7 @@ static int gather_expired(struct gathering *g)
 		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
 
 	return beest_fail(refused ? -refused : ETIMEDOUT, "%zu of %zu did not come within %s: %s",
-			  count, g->count, BEEST_SPAN(g->call->limit), list);
+			  count, g->count, BEEST_SPAN(beest_limit_span(g->call->limit)), list);
 }
 
 /* -------------------------------------------------------------------- the whole --- */
@@ -724,7 +724,7 @@ static int gathering_start(struct gathering *g)
 		g->state->began = now;
 		g->state->due = now + g->late;
 	}
-	g->blind = g->state->began + BEEST_MIN(call->limit / 4, LATE_MOST);
+	g->blind = g->state->began + BEEST_MIN(beest_limit_span(call->limit) / 4, LATE_MOST);
 	g->body = g->state->body;
 	if (calls_roll(g)) {
 		g->body.pass = BEEST_MAX(g->body.pass, CALLED);
@@ -771,7 +771,7 @@ int beest_gather_run(struct beest_gather *call)
 	g.wait.count = 1;
 	g.wait.each = gather_each;
 	g.wait.data = &g;
-	g.wait.deadline = call->deadline;
+	g.wait.limit = call->limit;
 	ret = gathering_start(&g);
 	if (ret == 0)
 		ret = record_put(&g);

@@ -35,8 +35,7 @@ struct beest_gather {
 	int rank;
 	const char *name;
 	uint64_t run;			/* the digest of the roll; 0: this is the roll call */
-	int64_t deadline;		/* or HARTEBEEST_ONCE */
-	int64_t limit;			/* the time it leaves, for sentences */
+	const struct beest_limit *limit;
 	struct beest_gather_state *state;
 
 	/* of a roll call */
@@ -66,8 +65,8 @@ static inline size_t beest_gather_mark_size(const struct beest_gather *gather)
 }
 
 /*
- * -ETIMEDOUT names the ranks that are missing; -EAGAIN: not all have come, and the deadline
- * is HARTEBEEST_ONCE; -ESTALE: a rank, or this one, was started again after the roll call;
+ * -ETIMEDOUT names the ranks that are missing; -EAGAIN: not all have come, and one look
+ * was asked for; -ESTALE: a rank, or this one, was started again after the roll call;
  * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; or what called() returned.
  */
 int beest_gather_run(struct beest_gather *gather);

@@ -84,7 +84,7 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 	pthread_mutex_lock(&registry->lock);
 	ret = own->failure ? own->failure : own->failed_by > since;
 	if (ret == -EHOSTDOWN && own->answered_by > since &&
-	    beest_clock_now() - own->answered < 2 * BEEST_CLOCK_LOOK)
+	    beest_clock_now() - own->answered < 2 * BEEST_LIMIT_LOOK)
 		ret = 0;
 	memcpy(why, own->why, BEEST_KV_WHY);
 	pthread_mutex_unlock(&registry->lock);

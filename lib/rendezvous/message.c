@@ -12,7 +12,7 @@
 #include "lib/rendezvous/wait.h"
 
 int beest_message_push(struct beest_registry *registry, const char *name, const void *data,
-		       size_t size, int64_t deadline)
+		       size_t size, const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
@@ -25,7 +25,7 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 				  "Memcached value", name, size, BEEST_MESSAGE_MAX);
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
 
-	return ret < 0 ? ret : beest_registry_publish(registry, &record, deadline);
+	return ret < 0 ? ret : beest_registry_publish(registry, &record, limit);
 }
 
 /* ------------------------------------------------------------------------ waiting --- */
@@ -101,11 +101,11 @@ static int many_fill(struct many *many, const struct beest_registry *registry,
 	return ret;
 }
 
-static int many_run(struct many *many, struct beest_registry *registry, int64_t deadline)
+static int many_run(struct many *many, struct beest_registry *registry, const struct beest_limit *limit)
 {
 	struct beest_wait wait = {
 		.gets = many->gets, .count = many->asked, .each = many_each, .data = many,
-		.deadline = deadline,
+		.limit = limit,
 	};
 	struct hartebeest_message *message;
 	size_t i;
@@ -124,7 +124,7 @@ static int many_run(struct many *many, struct beest_registry *registry, int64_t 
 }
 
 int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_message *first,
-			    size_t count, size_t need, int64_t deadline)
+			    size_t count, size_t need, const struct beest_limit *limit)
 {
 	struct many many = { .need = need ? need : count };
 	int ret;
@@ -138,7 +138,7 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 	else
 		ret = beest_fail(ENOMEM, "no memory for %zu messages", count);
 	if (ret == 0)
-		ret = many_run(&many, registry, deadline);
+		ret = many_run(&many, registry, limit);
 	free(many.gets);
 	free(many.keys);
 
@@ -146,12 +146,12 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 }
 
 int beest_message_wait(struct beest_registry *registry, const char *name, void *buffer,
-		       size_t size, size_t *length, int64_t deadline)
+		       size_t size, size_t *length, const struct beest_limit *limit)
 {
 	struct hartebeest_message message = {
 		.size = sizeof(message), .peer_key = name, .buffer = buffer, .room = size,
 	};
-	int ret = beest_message_wait_many(registry, &message, 1, 1, deadline);
+	int ret = beest_message_wait_many(registry, &message, 1, 1, limit);
 
 	if (message.here && length)
 		*length = message.length;
@@ -162,14 +162,14 @@ int beest_message_wait(struct beest_registry *registry, const char *name, void *
 /* --------------------------------------------------------------------------- gone --- */
 
 /* -ENOENT on a retry is success: the earlier attempt may have deleted it. */
-int beest_message_delete(struct beest_registry *registry, const char *name, int64_t deadline)
+int beest_message_delete(struct beest_registry *registry, const char *name, const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
 	int ret;
 
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
 	if (ret == 0)
-		ret = beest_registry_delete(registry, key, deadline);
+		ret = beest_registry_delete(registry, key, limit);
 	if (ret == -ENOENT)
 		return beest_fail(ENOENT, "no message '%s' (key %s)", name, key);
 

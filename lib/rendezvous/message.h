@@ -16,15 +16,15 @@
 #define BEEST_MESSAGE_MAX (1024 * 1024 - 2048)
 
 int beest_message_push(struct beest_registry *registry, const char *key, const void *data,
-		       size_t size, int64_t deadline);
+		       size_t size, const struct beest_limit *limit);
 int beest_message_wait(struct beest_registry *registry, const char *key, void *buffer,
-		       size_t size, size_t *length, int64_t deadline);
+		       size_t size, size_t *length, const struct beest_limit *limit);
 
 /* Promises what hartebeest_msgs_wait() does in hartebeest.h. */
 int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_message *first,
-			    size_t count, size_t need, int64_t deadline);
+			    size_t count, size_t need, const struct beest_limit *limit);
 
 /* -ENOENT when there is none. */
-int beest_message_delete(struct beest_registry *registry, const char *key, int64_t deadline);
+int beest_message_delete(struct beest_registry *registry, const char *key, const struct beest_limit *limit);
 
 #endif

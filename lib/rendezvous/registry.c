@@ -14,6 +14,9 @@
 #include "lib/rendezvous/look.h"
 #include "lib/rendezvous/wait.h"
 
+/* What nobody waits for costs at most so much. */
+#define OFFER_TIME (250 * BEEST_MS)
+
 /* The end of a process must not hang on a server that is silent. */
 #define CLOSE_TIME BEEST_SECOND
 
@@ -73,7 +76,6 @@ static int registry_start(struct beest_registry *registry,
 
 	registry->log = config->log;
 	registry->size = config->ranks ? (int)config->ranks->count : 0;
-	registry->timeout = config->timeout;
 	registry->interrupt = config->interrupt;
 	registry->data = config->data;
 	ret = word_check("job id", config->job);
@@ -206,11 +208,6 @@ int beest_registry_key_of(const struct beest_registry *registry, const char *nam
 	return key_make(registry, "of", name, key);
 }
 
-int64_t beest_registry_deadline(const struct beest_registry *registry, int64_t deadline)
-{
-	return deadline ? deadline : beest_clock_deadline(registry->timeout);
-}
-
 /* ------------------------------------------------------------ what is published --- */
 
 /* Another thread may draw for the same object. */
@@ -296,7 +293,7 @@ int beest_registry_put(struct beest_registry *registry,
  * message that is deleted, and a record of a forked child, which keeps nothing.
  */
 static int write_run(struct beest_registry *registry, size_t server,
-		     struct beest_kv_write *write, int64_t deadline, unsigned int *tries)
+		     struct beest_kv_write *write, const struct beest_limit *limit, unsigned int *tries)
 {
 	struct beest_kv_request request = {
 		.server = server, .flags = BEEST_KV_ANSWERED, .writes = write, .write_count = 1,
@@ -304,19 +301,21 @@ static int write_run(struct beest_registry *registry, size_t server,
 	struct beest_backoff backoff;
 	int ret;
 
-	deadline = beest_registry_deadline(registry, deadline);
 	beest_clock_backoff_start(&backoff, registry->size);
 	for (*tries = 0; ; (*tries)++) {
-		ret = beest_kv_run(registry->kv, &request, 1, beest_clock_look(deadline));
+		ret = beest_kv_run(registry->kv, &request, 1, beest_limit_look(limit));
 		ret = ret < 0 ? ret : write->ret;
-		if (!beest_kv_transient(ret) || !beest_clock_left(deadline))
+		if (!beest_kv_transient(ret) || !beest_limit_left(limit))
 			return ret;
-		beest_clock_backoff_sleep(&backoff, deadline);
+		if (beest_limit_check(limit) < 0)
+			return -ECANCELED;
+		beest_clock_backoff_sleep(&backoff, limit->end);
 	}
 }
 
 static int record_store(struct beest_registry *registry,
-			const struct beest_registry_record *record, int64_t deadline)
+			const struct beest_registry_record *record,
+			const struct beest_limit *limit)
 {
 	struct beest_kv_write write = { .verb = BEEST_KV_SET, .key = record->key };
 	unsigned int tries;
@@ -330,13 +329,14 @@ static int record_store(struct beest_registry *registry,
 	write.value = bytes;
 	write.size = (size_t)ret;
 	write.ttl = record->ttl ? record->ttl : beest_lease_ttl(registry->leases);
-	ret = write_run(registry, record_server(registry, record), &write, deadline, &tries);
+	ret = write_run(registry, record_server(registry, record), &write, limit, &tries);
 	free(bytes);
 
 	return ret;
 }
 
-int beest_registry_delete(struct beest_registry *registry, const char *key, int64_t deadline)
+int beest_registry_delete(struct beest_registry *registry, const char *key,
+			  const struct beest_limit *limit)
 {
 	struct beest_kv_write write = { .verb = BEEST_KV_DELETE, .key = key };
 	unsigned int tries;
@@ -344,22 +344,23 @@ int beest_registry_delete(struct beest_registry *registry, const char *key, int6
 
 	if (beest_registry_is_own(registry))
 		beest_lease_forget(registry->leases, key);
-	ret = write_run(registry, beest_kv_server_of(registry->kv, key), &write, deadline,
+	ret = write_run(registry, beest_kv_server_of(registry->kv, key), &write, limit,
 			&tries);
 
 	return ret == -ENOENT && tries ? 0 : ret;
 }
 
 int beest_registry_publish(struct beest_registry *registry,
-			   const struct beest_registry_record *record, int64_t deadline)
+			   const struct beest_registry_record *record,
+			const struct beest_limit *limit)
 {
 	struct beest_wait wait = {
-		.own_keys = &record->key, .own_count = 1, .deadline = deadline,
+		.own_keys = &record->key, .own_count = 1, .limit = limit,
 	};
 	int ret;
 
 	if (!beest_registry_is_own(registry))
-		return record_store(registry, record, deadline);
+		return record_store(registry, record, limit);
 
 	ret = beest_registry_put(registry, record);
 
@@ -371,7 +372,7 @@ void beest_registry_offer(struct beest_registry *registry, const char *key)
 	struct beest_look_want want = { .server = beest_kv_server_of(registry->kv, key) };
 	struct beest_look look = {
 		.wants = &want, .count = 1, .flags = BEEST_LOOK_OFFER,
-		.deadline = beest_clock_look(0),
+		.deadline = beest_clock_deadline(OFFER_TIME),
 	};
 
 	if (beest_registry_is_own(registry))

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "lib/base/limit.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/kv/kv.h"
@@ -35,7 +36,6 @@ struct beest_registry_config {
 	const char *job;		/* safe in a key, at most BEEST_JOB_MAX bytes */
 	int rank;			/* -1: unknown */
 	const struct beest_ids *ranks;	/* of the job; count 0: unknown */
-	int64_t timeout;		/* ns, of each call that names no deadline */
 	int64_t ttl;			/* ns */
 	/* Asked after each look in vain; a negative errno ends the wait.  May be NULL. */
 	int (*interrupt)(void *data);
@@ -66,7 +66,6 @@ struct beest_registry {
 	char epoch_key[BEEST_KEY_MAX + 1];	/* the same on every server */
 	int (*interrupt)(void *data);
 	void *data;
-	int64_t timeout;
 	int size;			/* number of ranks; 0: unknown */
 	pid_t pid;			/* of the first user; 0: none yet */
 	uint64_t requests;		/* numbered; atomic */
@@ -111,9 +110,6 @@ int beest_registry_key(const struct beest_registry *registry, enum beest_record_
 int beest_registry_key_of(const struct beest_registry *registry, const char *name,
 			  char key[BEEST_KEY_MAX + 1]);
 
-/* @deadline; exchange.timeout from now where it is 0. */
-int64_t beest_registry_deadline(const struct beest_registry *registry, int64_t deadline);
-
 /* A record of this context, not yet encoded. */
 struct beest_registry_record {
 	enum beest_record_kind kind;
@@ -135,9 +131,10 @@ int beest_registry_encode(const struct beest_registry *registry,
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record);
 
-/* The same, and waits until a server has it; @deadline as of struct beest_wait. */
+/* The same, and waits until a server has it. */
 int beest_registry_publish(struct beest_registry *registry,
-			   const struct beest_registry_record *record, int64_t deadline);
+			   const struct beest_registry_record *record,
+			   const struct beest_limit *limit);
 
 /*
  * Sends what is wanted on the server of @key, best effort: a quarter of a second at most,
@@ -146,7 +143,8 @@ int beest_registry_publish(struct beest_registry *registry,
 void beest_registry_offer(struct beest_registry *registry, const char *key);
 
 /* Deletes a key, whoever's record is there.  -ENOENT when nothing was. */
-int beest_registry_delete(struct beest_registry *registry, const char *key, int64_t deadline);
+int beest_registry_delete(struct beest_registry *registry, const char *key,
+			  const struct beest_limit *limit);
 
 /* Takes away what goes with an object; a second at most. */
 void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial);

@@ -33,7 +33,8 @@ struct waiting {
 	struct beest_registry *registry;
 	struct beest_wait *wait;
 	struct beest_backoff backoff;
-	int64_t deadline, watch_at, watch_pause;
+	const struct beest_limit *limit;
+	int64_t watch_at, watch_pause;
 	struct beest_look_want *wants;
 	size_t *get_of;			/* of the wants, in their order */
 	size_t asked;			/* wants that are gets; what is watched follows */
@@ -58,11 +59,10 @@ static int waiting_start(struct waiting *w)
 	struct beest_wait_get *get;
 
 	wait->expired = false;
-	wait->began = beest_clock_now();
+	w->limit = wait->limit;
 	wait->since = __atomic_load_n(&w->registry->requests, __ATOMIC_RELAXED);
 	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
-	w->watch_at = wait->began + w->watch_pause;
-	w->deadline = beest_registry_deadline(w->registry, wait->deadline);
+	w->watch_at = beest_clock_deadline(w->watch_pause);
 	w->wants = calloc(room + 1, sizeof(*w->wants));
 	w->get_of = calloc(room + 1, sizeof(*w->get_of));
 	if (!w->wants || !w->get_of)
@@ -180,7 +180,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	}
 	ret = beest_record_decode(value->bytes, value->size, get->kind, get->key, &record);
 	if (ret < 0) {			/* a living peer may still replace it */
-		if (get->seen != ret && w->deadline != HARTEBEEST_ONCE)
+		if (get->seen != ret && !w->limit->once)
 			beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
 				  get->key, beest_error_text());
 		get_note(get, ret, beest_error_text());
@@ -252,7 +252,7 @@ static int judge_news(struct waiting *w)
 		asked[count++] = get;
 	}
 	if (ret == 0)
-		beest_presence_query(w->registry, queries, count, beest_clock_look(0));
+		beest_presence_query(w->registry, queries, count, beest_limit_look(w->limit));
 	for (i = 0; i < count && ret == 0; i++) {
 		ret = author_judge(asked[i], &queries[i]);
 		w->has_news &= !asked[i]->leaving;
@@ -317,13 +317,13 @@ static bool needed_failed(const struct waiting *w)
 static void note_look(struct waiting *w, int ret)
 {
 	const struct beest_log *log = w->registry->log;
-	const char *left = w->deadline == INT64_MAX ? "" :
-			   BEEST_SPAN(beest_clock_left(w->deadline));
+	const char *left = w->limit->end == INT64_MAX ? "" :
+			   BEEST_SPAN(beest_limit_left(w->limit));
 	bool failing = ret < 0 && needed_failed(w);
 
 	if (ret < 0 && !failing)
 		beest_look_degraded(w->registry);
-	if (failing && !w->failing && w->deadline != HARTEBEEST_ONCE)
+	if (failing && !w->failing && !w->limit->once)
 		beest_log(log, BEEST_LOG_WARN, "%s; trying again%s%s", beest_error_text(),
 			  *left ? " for up to " : "", left);
 	else if (failing && w->watching)
@@ -349,7 +349,11 @@ static int wait_judge(struct waiting *w)
 	if (all_there(w))
 		return wait->each && !wait->count && !wait->own_count ? 0 : 1;
 
-	return w->registry->interrupt ? w->registry->interrupt(w->registry->data) : 0;
+	ret = beest_limit_check(w->limit);
+	if (ret == 0 && w->registry->interrupt)
+		ret = w->registry->interrupt(w->registry->data);
+
+	return ret;
 }
 
 /*
@@ -364,7 +368,7 @@ static void look_log(const struct waiting *w)
 	char said[BEEST_ERROR_SIZE] = "";
 	size_t i, there = 0, stored = 0;
 
-	if (log->level < BEEST_LOG_DEBUG || wait->deadline == HARTEBEEST_ONCE ||
+	if (log->level < BEEST_LOG_DEBUG || w->limit->once ||
 	    (w->looks > 1 && !w->progress && (!w->watching || w->failing)))
 		return;
 	for (i = 0; i < wait->count; i++) {
@@ -376,7 +380,7 @@ static void look_log(const struct waiting *w)
 	if (missing)
 		beest_wait_say(w->registry, wait, missing, said, sizeof(said));
 	beest_log(log, BEEST_LOG_DEBUG, "look %u after %s: %zu of %zu records are there, %zu of %zu "
-		  "own are stored%s%s", w->looks, BEEST_SPAN(beest_clock_now() - wait->began),
+		  "own are stored%s%s", w->looks, BEEST_SPAN(beest_clock_now() - w->limit->began),
 		  there, wait->count, stored, wait->own_count, missing ? "; " : "", said);
 }
 
@@ -391,7 +395,7 @@ static int wait_look(struct waiting *w)
 	struct beest_look look = {
 		.extras = w->wait->extras,
 		.extra_count = w->wait->extra_count,
-		.deadline = beest_clock_look(w->deadline),
+		.deadline = beest_limit_look(w->limit),
 	};
 	int ret;
 
@@ -438,7 +442,7 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 		snprintf(text, size, "no %s '%s' (key %s) was published", word, get->name, get->key);
 
 	return get->seen < 0 ? get->seen :
-	       wait->deadline == HARTEBEEST_ONCE ? -EAGAIN : -ETIMEDOUT;
+	       -beest_limit_errno(wait->limit);
 }
 
 /* What a server that is needed does not answer is the reason for all else. */
@@ -485,14 +489,13 @@ static int wait_expired(struct waiting *w)
 	struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *get, *first = NULL;
 	char after[48] = "", why[BEEST_KV_WHY], list[700], more[48] = "", rest[300];
-	int class, failed, ret = wait->deadline == HARTEBEEST_ONCE ? -EAGAIN : -ETIMEDOUT;
+	int class, failed, ret = -beest_limit_errno(w->limit);
 	struct beest_text text, hints;
 	size_t i, missing = 0;
 
 	wait->expired = true;
-	if (w->deadline != HARTEBEEST_ONCE)
-		snprintf(after, sizeof(after), "%s", BEEST_SPAN(w->deadline > wait->began ?
-			 w->deadline - wait->began : 0));
+	if (!w->limit->once)
+		snprintf(after, sizeof(after), "%s", BEEST_SPAN(beest_limit_span(w->limit)));
 	failed = server_failure(w, why);
 	if (failed < 0)
 		return beest_fail(-failed, "%s%s%s%s", *after ? "tried for " : "", after,
@@ -521,7 +524,7 @@ static int wait_expired(struct waiting *w)
 
 static bool wait_pause(struct waiting *w)
 {
-	if (!beest_clock_left(w->deadline))
+	if (!beest_limit_left(w->limit))
 		return false;
 
 	if (w->progress)
@@ -531,7 +534,7 @@ static bool wait_pause(struct waiting *w)
 		w->wait->hurry = false;
 		return true;
 	}
-	beest_clock_backoff_sleep(&w->backoff, w->deadline);
+	beest_clock_backoff_sleep(&w->backoff, w->limit->end);
 
 	return true;
 }

@@ -59,20 +59,18 @@ struct beest_wait {
 	 */
 	int (*each)(void *data);
 	void *data;
-	/* 0: exchange.timeout from now; HARTEBEEST_ONCE: one look, and nothing is logged */
-	int64_t deadline;
+	const struct beest_limit *limit;
 
 	bool hurry;			/* set by see() or each(): no pause before the next look */
 
 	/* kept by the wait */
-	int64_t began;
 	uint64_t since;			/* the number of the last request before it */
-	bool expired;			/* nothing ended it but the deadline */
+	bool expired;			/* nothing ended it but the limit */
 };
 
 /*
- * -ETIMEDOUT, or -EAGAIN where HARTEBEEST_ONCE was asked for, names what did not come and
- * what is known of it; -EADDRINUSE: another process has this rank; -EPROTO: others name
+ * -ETIMEDOUT, or -EAGAIN where one look was asked for, names what did not come and what is
+ * known of it; -ECANCELED; -EADDRINUSE: another process has this rank; -EPROTO: others name
  * other servers or ranks; -ESHUTDOWN, -ECONNABORTED: who is waited for has left or failed;
  * else what see(), each(), the decoder (-EBADMSG, -EPROTONOSUPPORT) or the server said last.
  */

@@ -136,7 +136,8 @@ static int cq_arm(struct beest_cq *cq)
 	return 0;
 }
 
-int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc, int64_t deadline,
+int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
+		  const struct beest_limit *limit,
 		  int (*interrupt)(void *data), void *data)
 {
 	struct pollfd channel = { .fd = cq->channel->fd, .events = POLLIN };
@@ -154,9 +155,11 @@ int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc, int64_t dea
 		if (ret != 0)
 			return ret;
 
-		left = beest_clock_left(deadline);
+		if (beest_limit_check(limit) < 0)
+			return -ECANCELED;
+		left = beest_limit_left(limit);
 		if (!left)
-			return beest_fail(ETIMEDOUT, "nothing completed on completion queue '%s' in "
+			return beest_fail(beest_limit_errno(limit), "nothing completed on completion queue '%s' in "
 					  "time", cq->node.name);
 		/* Rounded up, so that nobody spins through the last millisecond. */
 		left = BEEST_MIN(left, BEEST_SECOND);

@@ -249,7 +249,7 @@ static bool events_next(struct beest_events *events, struct hartebeest_event *ev
 }
 
 int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
-		     int64_t deadline)
+		     const struct beest_limit *limit)
 {
 	struct pollfd waiting = { .fd = beest_events_fd(events), .events = POLLIN };
 	int64_t left;
@@ -258,9 +258,11 @@ int beest_events_get(struct beest_events *events, struct hartebeest_event *event
 		return waiting.fd;
 
 	while (!events_next(events, event)) {
-		left = beest_clock_left(deadline);
+		left = beest_limit_left(limit);
 		if (!left)
-			return 0;
+			return beest_fail(beest_limit_errno(limit), "no event came in time");
+		if (beest_limit_check(limit) < 0)
+			return -ECANCELED;
 		/* Rounded up, so that nobody spins through the last millisecond. */
 		left = BEEST_MIN(left, BEEST_SECOND);
 		poll(&waiting, 1, (int)((left + BEEST_MS - 1) / BEEST_MS));

@@ -17,6 +17,7 @@
 
 #include "include/hartebeest.h"
 #include "lib/verbs/device.h"
+#include "lib/base/limit.h"
 #include "lib/base/log.h"
 
 #define BEEST_EVENTS_MAX 64
@@ -44,9 +45,9 @@ void beest_events_end(struct beest_events *events);
 /* Readable while there is an event to get.  -EMFILE and other errno of epoll_create(2). */
 int beest_events_fd(struct beest_events *events);
 
-/* 1: one was taken from the queue, 0: none there by @deadline of the monotonic clock. */
+/* 1: one was taken from the queue; -ETIMEDOUT, -EAGAIN: none was there. */
 int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
-		     int64_t deadline);
+		     const struct beest_limit *limit);
 
 /* Reads what there is.  Another number than before: the port's tables may have changed. */
 uint64_t beest_events_changes(struct beest_events *events);

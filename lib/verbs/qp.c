@@ -513,7 +513,7 @@ static struct beest_pathcache_end pathcache_end_of(const struct beest_endpoint *
 }
 
 static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
-			int64_t deadline, struct beest_connection *path)
+			const struct beest_limit *limit, struct beest_connection *path)
 {
 	char peer[BEEST_PEER_TEXT];
 	const struct beest_pathcache_end own =
@@ -525,7 +525,7 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 
 	ret = beest_pathcache_find(qp->router, &own, &there,
 				   if_nametoindex(qp->source.netdev),
-				   (uint8_t)qp->local.options->traffic_class, deadline, &route);
+				   (uint8_t)qp->local.options->traffic_class, limit, &route);
 	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
 		ret = source_replace(qp, &route);
 	if (ret == 0)
@@ -614,7 +614,7 @@ static int qp_blame_lost_address(const struct beest_qp *qp, const struct beest_e
 }
 
 static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
-		    int64_t deadline, struct beest_connection *path)
+		    const struct beest_limit *limit, struct beest_connection *path)
 {
 	int ret;
 
@@ -623,17 +623,17 @@ static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 		return qp_blame_lost_address(qp, remote, ret);
 
 	ret = source_check(qp, false, path);
-	return ret < 0 || !qp->router ? ret : qp_find_path(qp, remote, deadline, path);
+	return ret < 0 || !qp->router ? ret : qp_find_path(qp, remote, limit, path);
 }
 
 /* From INIT to RTS; a UD queue pair takes that way once, for all its peers. */
 static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const char *key,
-			 const struct beest_endpoint *remote, int64_t deadline)
+			 const struct beest_endpoint *remote, const struct beest_limit *limit)
 {
 	struct beest_connection path;
 	int ret;
 
-	ret = qp_agree(qp, remote, deadline, &path);
+	ret = qp_agree(qp, remote, limit, &path);
 	if (ret >= 0 && state == IBV_QPS_INIT)
 		ret = source_try(qp, &path, step_rtr);
 	if (ret >= 0 && state == IBV_QPS_INIT)
@@ -650,7 +650,7 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 }
 
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		     int64_t deadline)
+		     const struct beest_limit *limit)
 {
 	enum ibv_qp_state state;
 	int ret;
@@ -664,7 +664,7 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
-	ret = qp_take_steps(qp, state, key, remote, deadline);
+	ret = qp_take_steps(qp, state, key, remote, limit);
 	if (ret < 0 && qp->router)
 		beest_pathcache_forget(qp->router, &remote->ip);
 	/* What failed knows numbers only: the sentence gets the names of both ends. */

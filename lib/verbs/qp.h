@@ -89,10 +89,10 @@ int beest_qp_init_again(struct beest_qp *qp);
 
 /*
  * -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle.  rdma_cm is asked
- * until @deadline.
+ * until @limit.
  */
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		     int64_t deadline);
+		     const struct beest_limit *limit);
 
 /* -> RESET.  Forgets the peer; the key stays. */
 int beest_qp_reset(struct beest_qp *qp);

@@ -98,6 +98,12 @@ const struct beest_ids *registry_ranks(int size)
 	return &ranks[size];
 }
 
+const struct beest_limit *registry_limit(int64_t deadline, struct beest_limit *limit)
+{
+	beest_limit_start(limit, NULL, deadline, registry_stage.timeout);
+	return limit;
+}
+
 static size_t servers_split(const char *text, struct beest_hostport *servers)
 {
 	size_t count = 0;
@@ -119,7 +125,6 @@ struct beest_registry *registry_make(int rank, int size)
 		.job = registry_stage.job,
 		.rank = rank,
 		.ranks = registry_ranks(size),
-		.timeout = registry_stage.timeout,
 		.ttl = registry_stage.ttl,
 		.interrupt = registry_stage.interrupt,
 		.log = &stage_log,
@@ -196,7 +201,7 @@ int registry_publish(struct beest_registry *registry, enum beest_record_kind kin
 		.kind = kind, .key = registry_key(kind, name), .body = text, .size = strlen(text),
 	};
 
-	return beest_registry_publish(registry, &record, 0);
+	return beest_registry_publish(registry, &record, REGISTRY_LIMIT(0));
 }
 
 int registry_look(struct beest_registry *registry, unsigned int flags)

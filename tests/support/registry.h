@@ -62,6 +62,10 @@ void registry_kill(struct beest_registry *registry);
 
 const struct beest_ids *registry_ranks(int size);
 
+/* Of a call with that deadline; valid to the end of the block.  0: registry_stage.timeout. */
+#define REGISTRY_LIMIT(deadline) registry_limit((deadline), &(struct beest_limit){ 0 })
+const struct beest_limit *registry_limit(int64_t deadline, struct beest_limit *limit);
+
 /* "hb1/JOB/WORD/NAME", one of a few buffers in turn. */
 const char *registry_key(enum beest_record_kind kind, const char *name);
 

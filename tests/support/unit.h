@@ -17,7 +17,9 @@
 
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/limit.h"
 #include "lib/base/macro.h"
 
 /* Users read the sentence, so a test that knows all of it should say all of it. */
@@ -30,6 +32,15 @@ static inline void unit_error_has(const char *text, const char *file, int line)
 		return;
 	print_error("the sentence \"%s\"\ndoes not contain \"%s\"\n", beest_error_text(), text);
 	_fail(file, line);
+}
+
+/* So much from now; valid to the end of the block. */
+#define UNIT_LIMIT(timeout) unit_limit((timeout), &(struct beest_limit){ 0 })
+
+static inline const struct beest_limit *unit_limit(int64_t timeout, struct beest_limit *limit)
+{
+	beest_limit_start(limit, NULL, 0, timeout);
+	return limit;
 }
 
 /* Fills @buffer with @length times @byte and the NUL; returns it. */

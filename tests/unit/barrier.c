@@ -130,7 +130,8 @@ static void rank_pass(struct rank *rank, char name)
 {
 	rank->came = crew_now();
 	rank->ret = beest_barrier_wait(rank->registry, &rank->roll, rank->barrier[name - 'a'],
-				       registry_ranks(rank->size), rank->rank, 0);
+				       registry_ranks(rank->size), rank->rank,
+				       REGISTRY_LIMIT(0));
 	snprintf(rank->error, sizeof(rank->error), "%s", rank->ret ? beest_error_text() : "");
 	rank->ended = crew_now();
 	count_last();
@@ -812,7 +813,8 @@ static void twin_run(void *data)
 		crew_pass(rank->delay);
 		rank->ret = beest_barrier_wait(rank->registry, &ranks[rank->rank].roll,
 					       ranks[rank->rank].barrier[rank->names[0] - 'a'],
-					       registry_ranks(2), rank->rank, 0);
+					       registry_ranks(2), rank->rank,
+				       REGISTRY_LIMIT(0));
 		snprintf(rank->error, sizeof(rank->error), "%s",
 			 rank->ret ? beest_error_text() : "");
 	}

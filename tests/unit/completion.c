@@ -49,7 +49,7 @@ static void connect_to(const char *name, const char *key, int rank)
 	assert_int_equal(beest_context_find(hb, &beest_qp_kind, name, &node), 0);
 	own = BEEST_CONTAINER(node, struct beest_qp, node);
 	remote.qp_type = own->local.endpoint.qp_type;
-	assert_int_equal(beest_qp_connect(own, key, &remote, 0), 0);
+	assert_int_equal(beest_qp_connect(own, key, &remote, UNIT_LIMIT(0)), 0);
 }
 
 static struct ibv_wc completion(enum ibv_wc_status status, uint32_t qp_num)

@@ -10,6 +10,7 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "lib/base/clock.h"
@@ -276,6 +277,96 @@ static void once_is_one_silent_look(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------- cancelled --- */
+
+static void cancel_later(void *data)
+{
+	(void)data;
+	crew_pass(2 * BEEST_SECOND);
+	hartebeest_cancel(hb);
+}
+
+/* All that looks goes on until it is told to stop, and hears that soon. */
+static void cancelled_in_progress(void **state)
+{
+	const struct waiter *waiter;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++) {
+		if (waiter->of_device)
+			continue;
+		prepare(waiter);
+		crew_start(cancel_later, NULL);
+		wait_with(waiter, INT64_MAX);
+		expect(run.ret == -ECANCELED, "cancelled");
+		expect(run.took >= 2 * BEEST_SECOND && run.took < 3 * BEEST_SECOND, "cancelled");
+		expect(!strstr(lines, "cancel"), "cancelled");
+		assert_error_has("hartebeest_cancel() ended the call");
+	}
+}
+
+static void cancelled_before(void **state)
+{
+	const struct waiter *waiter;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++) {
+		prepare(waiter);
+		hartebeest_cancel(hb);
+		wait_with(waiter, INT64_MAX);
+		expect(run.ret == -ECANCELED && run.took < BEEST_SECOND, "cancelled before");
+		wait_with(waiter, INT64_MAX);
+		expect(run.ret == -ECANCELED && run.took < BEEST_SECOND, "cancelled twice");
+		hartebeest_cancel_clear(hb);
+		wait_with(waiter, crew_now() + !waiter->of_device);
+		expect(run.ret == (waiter->of_server ? -EHOSTDOWN : -ETIMEDOUT), "cleared");
+	}
+
+	/* What is there is still found. */
+	hartebeest_cancel(hb);
+	assert_int_equal(hartebeest_msg_push(hb, "word", "x", 1, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(hb, "word", NULL, 0, NULL, 0), 0);
+	hartebeest_cancel(NULL);
+	hartebeest_cancel_clear(NULL);
+}
+
+static void cancel_and_clear(void *data)
+{
+	(void)data;
+	crew_pass(BEEST_SECOND);
+	hartebeest_cancel(hb);
+	hartebeest_cancel_clear(hb);
+}
+
+/* Cleared before the waiting call has looked again. */
+static void cleared_at_once(void **state)
+{
+	(void)state;
+	prepare(&waiters[0]);
+	crew_start(cancel_and_clear, NULL);
+	wait_with(&waiters[0], INT64_MAX);
+	expect(run.ret == -ECANCELED, "cleared at once");
+}
+
+/* Threads in fact, with the clock of the machine. */
+static void *event_thread(void *data)
+{
+	*(int *)data = call_event_get(INT64_MAX);
+	return NULL;
+}
+
+static void cancelled_from_another_thread(void **state)
+{
+	pthread_t thread;
+	int ret = 0;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, event_thread, &ret), 0);
+	hartebeest_cancel(hb);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(ret, -ECANCELED);
+}
+
 /* ------------------------------------------------------- without ever blocking --- */
 
 static int pass_alone(struct party_member *member, const char *name)
@@ -357,6 +448,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_ends_in_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(once_is_one_silent_look, setup, teardown),
+		cmocka_unit_test_setup_teardown(cancelled_in_progress, setup, teardown),
+		cmocka_unit_test_setup_teardown(cancelled_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(cleared_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(cancelled_from_another_thread, setup, teardown),
 		cmocka_unit_test_setup_teardown(barriers_without_waiting, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, teardown),
 	};

@@ -79,7 +79,7 @@ static int ask_within(const char *from, const char *to, int64_t timeout,
 {
 	struct beest_ipaddr source, goal = ip_of(to);
 	struct beest_rdmacm_query question = {
-		.to = &goal, .deadline = beest_clock_deadline(timeout),
+		.to = &goal, .limit = UNIT_LIMIT(timeout),
 	};
 
 	if (from) {
@@ -133,7 +133,7 @@ static void ipv6(void **state)
 	const struct sockaddr_in6 *from = (void *)&fake_rdmacm.from, *to = (void *)&fake_rdmacm.to;
 	struct beest_ipaddr goal = ip_of("fe80::2");
 	struct beest_rdmacm_query question = {
-		.to = &goal, .scope = 7, .tos = 0x68, .deadline = beest_clock_deadline(BEEST_SECOND),
+		.to = &goal, .scope = 7, .tos = 0x68, .limit = UNIT_LIMIT(BEEST_SECOND),
 	};
 	struct beest_pathrec route;
 
@@ -302,7 +302,9 @@ static void asked_again_after_a_time_out(void **state)
 static void loopback_is_never_asked(void **state)
 {
 	struct beest_ipaddr goal = { { [15] = 1 } };
-	struct beest_rdmacm_query question = { .to = &goal };
+	struct beest_rdmacm_query question = {
+		.to = &goal, .limit = UNIT_LIMIT(BEEST_SECOND),
+	};
 	struct beest_pathrec route;
 
 	(void)state;
@@ -329,8 +331,6 @@ static struct beest_pathcache_end end(const char *ip, const char *label)
 	return made;
 }
 
-#define SOON (beest_clock_now() + 60 * BEEST_SECOND)
-
 static void asked_once(void **state)
 {
 	struct beest_pathcache_end own = end("10.0.0.1", "fake0:1");
@@ -340,39 +340,39 @@ static void asked_once(void **state)
 
 	(void)state;
 	beest_pathcache_start(&router);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	memset(&route, 0, sizeof(route));
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(route.mtu, IBV_MTU_1024);
 	assert_int_equal(fake_rdmacm.asked, 1);
 
 	/* Another peer, another service, another start: other paths. */
-	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 2);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 8, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 8, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 3);
-	assert_int_equal(beest_pathcache_find(&router, &c, &b, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &c, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 4);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 4);
 
 	/* The subnet manager gave it another LID. */
 	b.lid = 6;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
 
 	beest_pathcache_forget(&router, b.ip);
-	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 6);
 
 	/* A failure is not kept. */
 	fake_rdmacm.address.status = -EHOSTUNREACH;
 	b.lid = 7;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), -EHOSTUNREACH);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), -EHOSTUNREACH);
 	fake_rdmacm.address.status = 0;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, SOON, &route), 0);
+	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
 	assert_int_equal(fake_rdmacm.asked, 8);
 	beest_pathcache_stop(&router);
 }
@@ -387,15 +387,15 @@ static void ends_without_address(void **state)
 	(void)state;
 	beest_pathcache_start(&router);
 	without.ethernet = false;
-	assert_int_equal(beest_pathcache_find(&router, &without, &with, 0, 0, SOON, &route),
+	assert_int_equal(beest_pathcache_find(&router, &without, &with, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route),
 			 -EADDRNOTAVAIL);
 	assert_error_is("the local port mlx5_0:1 has no IP address, which rdma_cm needs: set up "
 			"IPoIB (the kernel module ib_ipoib) with an address");
 	without.label = "the peer (rank 3)";
-	assert_int_equal(beest_pathcache_find(&router, &with, &without, 0, 0, SOON, &route),
+	assert_int_equal(beest_pathcache_find(&router, &with, &without, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route),
 			 -EADDRNOTAVAIL);
 	assert_error_has("the peer (rank 3) has no IP address");
-	assert_int_equal(beest_pathcache_find(&router, &with, &six, 0, 0, SOON, &route), -EPROTO);
+	assert_int_equal(beest_pathcache_find(&router, &with, &six, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), -EPROTO);
 	assert_error_is("the address families differ: 10.0.0.1 here (own0:1), fd00::2 at the "
 			"peer: set device.family or device.addr");
 	assert_int_equal(fake_rdmacm.asked, 0);
@@ -467,6 +467,10 @@ static void resolve_by_deadline(void **state)
 	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, began), -ETIMEDOUT);
 	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, HARTEBEEST_ONCE), -EAGAIN);
 	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, -2), -EINVAL);
+	hartebeest_cancel(hb);
+	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, INT64_MAX), -ECANCELED);
+	assert_error_is("hartebeest_cancel() ended the call");
+	hartebeest_cancel_clear(hb);
 	fake_rdmacm.address.silent = false;
 	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, HARTEBEEST_ONCE), 0);
 	hartebeest_close(hb);

@@ -63,7 +63,8 @@ static void publish(struct beest_registry *registry, size_t i)
 static int wait_for(size_t count, int64_t deadline, bool once)
 {
 	struct beest_wait wait = {
-		.gets = gets, .count = count, .deadline = once ? HARTEBEEST_ONCE : deadline,
+		.gets = gets, .count = count,
+		.limit = REGISTRY_LIMIT(once ? HARTEBEEST_ONCE : deadline),
 	};
 
 	return beest_wait_run(one, &wait);
@@ -194,7 +195,7 @@ static void each_has_its_own_reason(void **state)
 	fake_kv_put(registry_server, keys[1], "no record", 9, 0);
 	publish(two, 2);
 	verdict[2] = 0;
-	wait.deadline = beest_clock_deadline(BEEST_SECOND);
+	wait.limit = REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND));
 	assert_int_equal(beest_wait_run(one, &wait), -ETIMEDOUT);
 	assert_error_has("after 1 s: no qp 'n0' (key hb1/job/qp/n0) was published, qp 'n2' (key "
 			 "hb1/job/qp/n2) was published, but is not accepted, qp 'n1' (key "
@@ -219,7 +220,7 @@ static void one_server_of_two_is_silent(void **state)
 	make();
 	publish(one, 0);
 	silent->error = EHOSTDOWN;
-	wait.deadline = beest_clock_deadline(2 * BEEST_SECOND);
+	wait.limit = REGISTRY_LIMIT(beest_clock_deadline(2 * BEEST_SECOND));
 	assert_int_equal(beest_wait_run(one, &wait), -EHOSTDOWN);
 	assert_error_has("tried for 2 s: server b:1");
 	for (i = 1; i < GETS; i++) {
@@ -344,7 +345,9 @@ static int each(void *data)
 static void each_look(void **state)
 {
 	int left = 4;
-	struct beest_wait wait = { .gets = gets, .count = 1, .each = each, .data = &left };
+	struct beest_wait wait = {
+		.gets = gets, .count = 1, .each = each, .data = &left, .limit = REGISTRY_LIMIT(0),
+	};
 
 	(void)state;
 	make();
@@ -369,7 +372,9 @@ struct waiter {
 static void waiter_run(void *data)
 {
 	struct waiter *waiter = data;
-	struct beest_wait wait = { .gets = &waiter->get, .count = 1 };
+	struct beest_wait wait = {
+		.gets = &waiter->get, .count = 1, .limit = REGISTRY_LIMIT(0),
+	};
 
 	crew_pass(waiter->delay);
 	waiter->began = crew_now();

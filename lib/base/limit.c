@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* limit.c - see limit.h */
+#include "config.h"
+
+#include "lib/base/error.h"
+#include "lib/base/limit.h"
+
+void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *cancel,
+		       int64_t deadline, int64_t preset)
+{
+	limit->began = beest_clock_now();
+	limit->once = deadline == HARTEBEEST_ONCE;
+	limit->end = deadline;
+	if (limit->once)
+		limit->end = limit->began;
+	else if (deadline == 0)
+		limit->end = preset < INT64_MAX - limit->began ? limit->began + preset : INT64_MAX;
+	limit->cancel = cancel;
+	limit->cleared = cancel ? __atomic_load_n(&cancel->cleared, __ATOMIC_ACQUIRE) : 0;
+}
+
+int64_t beest_limit_span(const struct beest_limit *limit)
+{
+	return BEEST_MAX(limit->end - limit->began, 0);
+}
+
+int64_t beest_limit_left(const struct beest_limit *limit)
+{
+	return beest_clock_left(limit->end);
+}
+
+int64_t beest_limit_look(const struct beest_limit *limit)
+{
+	return BEEST_MAX(limit->end, beest_clock_deadline(BEEST_LIMIT_LOOK));
+}
+
+struct beest_limit beest_limit_within(const struct beest_limit *limit, int64_t time)
+{
+	struct beest_limit within = *limit;
+
+	within.end = BEEST_MIN(within.end, beest_clock_deadline(time));
+	return within;
+}
+
+int beest_limit_errno(const struct beest_limit *limit)
+{
+	return limit->once ? EAGAIN : ETIMEDOUT;
+}
+
+int beest_limit_check(const struct beest_limit *limit)
+{
+	if (!limit->cancel ||
+	    __atomic_load_n(&limit->cancel->called, __ATOMIC_ACQUIRE) == limit->cleared)
+		return 0;
+	return beest_fail(ECANCELED, "hartebeest_cancel() ended the call");
+}
+
+void beest_cancel_call(struct beest_cancel *cancel)
+{
+	__atomic_add_fetch(&cancel->called, 1, __ATOMIC_RELEASE);
+}
+
+void beest_cancel_clear(struct beest_cancel *cancel)
+{
+	__atomic_store_n(&cancel->cleared, __atomic_load_n(&cancel->called, __ATOMIC_ACQUIRE),
+			 __ATOMIC_RELEASE);
+}
