@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/hash.h"
 #include "lib/base/macro.h"
 
 #define PAUSE_MIN (50 * BEEST_US)
@@ -48,28 +49,18 @@ int64_t beest_clock_left(int64_t deadline)
 
 /*
  * Jitter needs no secrecy, only that those who start together differ.  The clock does that
- * across processes, the address within one.  The finalizer of splitmix64 spreads both.
+ * across processes, the address within one.
  */
-static uint32_t draw_seed(int64_t now, const void *place)
-{
-	uint64_t x = (uint64_t)now + (uint64_t)(uintptr_t)place * UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	x ^= x >> 31;
-
-	return (uint32_t)x ? (uint32_t)x : 1;	/* xorshift never leaves 0 */
-}
-
 void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks)
 {
-	int64_t cap = ranks * CAP_RANK;
+	int64_t cap = ranks * CAP_RANK, now = beest_clock_now();
+	uint64_t place[] = { (uint64_t)now, (uint64_t)(uintptr_t)backoff };
 
-	backoff->start = beest_clock_now();
-	backoff->progress = backoff->start;
+	backoff->start = now;
+	backoff->progress = now;
 	backoff->cap = cap > CAP_MIN ? cap : CAP_MIN;
 	backoff->keys = SIZE_MAX;
-	backoff->seed = draw_seed(backoff->start, backoff);
+	backoff->seed = (uint32_t)beest_hash_fnv(BEEST_HASH_FNV, place, sizeof(place));
 }
 
 void beest_clock_backoff_progress(struct beest_backoff *backoff)
@@ -86,13 +77,11 @@ int64_t beest_clock_backoff_pause(int64_t elapsed, int64_t cap)
 	return pause < cap ? pause : cap;
 }
 
-/* A quarter less to a quarter more, in steps of 1/1024, by Marsaglia's xorshift32. */
+/* A quarter less to a quarter more, in steps of 1/1024. */
 static int64_t add_jitter(int64_t pause, uint32_t *seed)
 {
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 17;
-	*seed ^= *seed << 5;
-	return pause * (768 + *seed % 513) / 1024;
+	*seed = *seed * 1664525 + 1013904223;	/* whose upper bits are the better ones */
+	return pause * (768 + (*seed >> 16) % 513) / 1024;
 }
 
 void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
