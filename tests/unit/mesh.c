@@ -31,6 +31,7 @@ static struct member {
 	int64_t delay;			/* before it comes */
 	int64_t dies;			/* without a word, at the next look from then on */
 	bool repairs;			/* instead of connecting */
+	bool stays;			/* afterwards, and looks after its records for a while */
 	int barriers;
 	int ret;
 	char error[1024];
@@ -98,6 +99,10 @@ static void run(void *data)
 		 member->ret < 0 ? hartebeest_error() : "");
 	if (member->ret == -EINTR)
 		party_kill(context);
+	for (i = 0; i < 40 && member->stays; i++) {
+		crew_pass(200 * BEEST_MS);
+		registry_look(registry, BEEST_LOOK_CHECK);
+	}
 }
 
 static void start(int size)
@@ -463,6 +468,9 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 		members[2].dies = crew_now();
 }
 
+#define KILLED_RANKS 16
+#define HEIR KILLED_RANKS		/* of rank 2: its slot */
+
 static int64_t heir_delay;
 
 static void heir_run(void *data)
@@ -471,46 +479,79 @@ static void heir_run(void *data)
 	crew_pass(heir_delay);
 	if (party[2].hb)
 		party_kill(&party[2]);
-	member_open(4, 2, 4);
-	run(&members[4]);
+	member_open(HEIR, 2, KILLED_RANKS);
+	run(&members[HEIR]);
 }
 
 /* Killed after each of its requests and started again: the others are connected to its heir. */
 static void killed_at_any_time(void **state)
 {
 	static const int64_t delays[] = { 20 * BEEST_MS, 500 * BEEST_MS };
-	bool done;
+	bool through;
 	size_t k;
 	int i;
 
 	(void)state;
 	for (k = 0; k < 2; k++)
-		for (dies_at = 0, done = false; !done; dies_at++) {
+		for (dies_at = 0, through = false; !through; dies_at++) {
 			fake_kv_reset();
 			fake_verbs_reset();
 			heir_delay = delays[k];
 			requests = 0;
-			make(4);
+			make(KILLED_RANKS);
 			members[2].dies = INT64_MAX;
 			fake_kv.hook = death_hook;
-			start(4);
+			start(KILLED_RANKS);
 			crew_start(heir_run, NULL);
 			registry_run();
-			/* It had come that far that the others were through. */
-			done = members[0].ret == 0 && members[1].ret == 0 && members[3].ret == 0 &&
-			       members[4].ret < 0;
-			for (i = 0; i < 5 && !done; i++)
+			/* It died so late that the others were through without its heir. */
+			through = members[HEIR].ret < 0;
+			for (i = 0; i < KILLED_RANKS; i++)
 				if (i != 2)
 					came(i);
-			if (!done) {
-				assert_link(0, 4, 0);
-				assert_link(4, 1, 0);
-				assert_link(4, 3, 0);
-			}
+			for (i = 0; i < KILLED_RANKS && !through; i++)
+				if (i != 2)
+					assert_link(i, HEIR, 0);
 			drop();
 		}
 	fake_kv.hook = NULL;
 	assert_in_range(dies_at, 5, 60);
+}
+
+static int restart_at;
+
+static void restart_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	if (restart_at && --restart_at == 0)
+		fake_kv_restart(fake_kv_server("a:1"));
+}
+
+/* At each of its requests the server loses all that it has, lists included. */
+static void restarted_server(void **state)
+{
+	int i, n;
+
+	(void)state;
+	for (n = 1; ; n++) {
+		fake_kv_reset();
+		fake_verbs_reset();
+		fake_verbs.hook = numbers_scatter;
+		restart_at = n;
+		fake_kv.hook = restart_hook;
+		make(4);
+		for (i = 0; i < 4; i++)
+			members[i].stays = true;
+		start(4);
+		registry_run();
+		if (restart_at)
+			break;
+		assert_mesh(4, 1);
+		drop();
+	}
+	fake_kv.hook = NULL;
+	assert_in_range(n, 20, 800);
 }
 
 static void repaired(void **state)
@@ -644,6 +685,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_fails_and_nobody_hangs, setup, teardown),
