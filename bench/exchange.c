@@ -5,7 +5,8 @@
  * The clock runs from creating the queue pairs to their confirmation.  Besides, each rank
  * learns one memory region of each other rank.  The device is a stub, the same for all.
  *
- *	pairs call	the library's call for many queue pairs at once
+ *	mesh call	the library's call for all ranks at once
+ *	pairs call	its call for many queue pairs
  *	single steps	its functions for one queue pair, from create to confirm
  *	original	one key a queue pair and region, asked for one by one, no confirmation
  *	with ready keys	the same, and a key a pair that says "connected", as users wrote it
@@ -26,6 +27,7 @@
 #include "bench/plain.h"
 #include "bench/star.h"
 #include "bench/stub.h"
+#include "hartebeest-mesh.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 #define REGION 4096
@@ -267,6 +269,36 @@ static int by_call(struct bench_rank *rank)
 	return ret < 0 ? ret : each_peer(rank, learn_region);
 }
 
+static int learn_from_mesh(struct bench_rank *rank, struct hartebeest_mesh *mesh, int peer)
+{
+	struct hartebeest_remote_mr mr;
+	int ret = ours_result(rank, hartebeest_mesh_region(mesh, peer, 0, &mr));
+
+	*mesh_qp(rank, peer) = hartebeest_mesh_qp(mesh, peer, 0);
+	if (ret == 0)
+		*mesh_learnt(rank, peer) = (struct region){ mr.address, mr.length, mr.rkey };
+	return ret;
+}
+
+static int by_mesh(struct bench_rank *rank)
+{
+	static const char *const offer[] = { "mr" };
+	struct hartebeest_mesh_attr attr;
+	struct hartebeest_mesh *mesh;
+	int peer, ret;
+
+	hartebeest_mesh_attr_preset(&attr);
+	attr.pd = "pd";
+	attr.cq = "cq";
+	attr.regions = offer;
+	attr.region_count = 1;
+	ret = ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, &mesh, 0));
+	for (peer = 0; peer < rank->pass->size && ret == 0; peer++)
+		if (peer != rank->rank)
+			ret = learn_from_mesh(rank, mesh, peer);
+	return ret;
+}
+
 /* ------------------------------------------------------- by bare verbs calls --- */
 
 struct device {
@@ -499,6 +531,7 @@ static int pmix_programs(struct bench_pass *pass)
 
 /* --------------------------------------------------------------------- table --- */
 
+#define MESH "mesh call"
 #define PAIRS "pairs call"
 #define STEPS "single steps"
 #define ORIGINAL "original"
@@ -507,6 +540,7 @@ static int pmix_programs(struct bench_pass *pass)
 #define PMIX "PMIx"
 
 static const struct bench_side sides[] = {
+	{ .name = MESH, .open = library_open, .work = by_mesh, .close = ours_close },
 	{ .name = PAIRS, .open = call_open, .work = by_call, .close = call_close },
 	{ .name = STEPS, .open = library_open, .work = by_steps, .close = ours_close },
 	{ .name = ORIGINAL, .open = original_open, .work = original_work, .close = original_close },
@@ -519,6 +553,11 @@ static const struct bench_side sides[] = {
 #define MAX 1024
 
 static const struct bench_goal goals[] = {
+	{ MESH, BENCH_TIME, ORIGINAL, 2, MAX, 0, 1.0, "mesh: never slower than the original's way" },
+	{ MESH, BENCH_TIME, ORIGINAL, 16, MAX, 0, 1 / 2.5, "mesh: 2.5 x as fast from 16 ranks on" },
+	{ MESH, BENCH_TIME, ORIGINAL, 64, MAX, 0, 1 / 10.0, "mesh: 10 x as fast from 64 ranks on" },
+	{ MESH, BENCH_TIME, ORIGINAL, 256, MAX, 0, 1 / 30.0, "mesh: 30 x as fast from 256 ranks on" },
+	{ MESH, BENCH_TIME, ORIGINAL, 1024, MAX, 0, 1 / 125.0, "mesh: 125 x as fast at 1024 ranks" },
 	{ PAIRS, BENCH_TIME, ORIGINAL, 2, MAX, 0, 1.0,
 	  "never slower than the original's way" },
 	{ PAIRS, BENCH_TIME, ORIGINAL, 16, MAX, 0, 1 / 2.5,
