@@ -304,14 +304,16 @@ struct crowd {
 	const struct beest_limit *limit;
 	pthread_mutex_t lock;		/* of the first failure */
 	int ret;
+	size_t culprit;
 	char why[BEEST_ERROR_SIZE];
 };
 
-static void crowd_fail(struct crowd *crowd, int ret)
+static void crowd_fail(struct crowd *crowd, size_t i, int ret)
 {
 	pthread_mutex_lock(&crowd->lock);
 	if (crowd->ret == 0) {
 		crowd->ret = ret;
+		crowd->culprit = crowd->peers[i].position;
 		snprintf(crowd->why, sizeof(crowd->why), "%s", beest_error_text());
 	}
 	pthread_mutex_unlock(&crowd->lock);
@@ -329,14 +331,14 @@ static void *crowd_work(void *data)
 		for (index = 0; index < each && ret == 0; index++)
 			ret = qp_connect(crowd->fabric, &crowd->peers[i], index, crowd->limit);
 		if (ret < 0)
-			crowd_fail(crowd, ret);
+			crowd_fail(crowd, i, ret);
 	}
 
 	return NULL;
 }
 
 int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
-			 size_t count, const struct beest_limit *limit)
+			 size_t count, const struct beest_limit *limit, size_t *culprit)
 {
 	struct crowd crowd = {
 		.fabric = fabric, .peers = peers, .count = count, .limit = limit,
@@ -354,6 +356,8 @@ int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_
 		pthread_join(threads[--i], NULL);
 	free(threads);
 	pthread_mutex_destroy(&crowd.lock);
+
+	*culprit = crowd.culprit;
 
 	return crowd.ret < 0 ? beest_fail(-crowd.ret, "%s", crowd.why) : 0;
 }

@@ -52,10 +52,10 @@ struct beest_fabric_peer {
 
 /*
  * Connects to all of @peers; those that are connected already go through RESET.  The
- * sentence of a failure names both ends.
+ * sentence of a failure names both ends, and @culprit is the position of the peer.
  */
 int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
-			 size_t count, const struct beest_limit *limit);
+			 size_t count, const struct beest_limit *limit, size_t *culprit);
 
 /* The queue pair to the rank at @position; NULL: there is none. */
 struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t position,

@@ -19,8 +19,14 @@
 /* A record of Memcached has 1 MB at most, and the gate carries what all ranks bring. */
 #define GATE_MAX (1000 * 1000)
 
+/* Up to so many ranks read the records of all faster than one of them could hand them out. */
+#define DIRECT_MAX 64
+
 /* Lists of numbers are asked for so long at a time. */
 #define LISTS_TIME BEEST_SECOND
+
+/* Ranks of one run start within so much: until then, who does not fit may be replaced. */
+#define LEFTOVER_TIME (2 * BEEST_SECOND)
 
 /* ---------------------------------------------------------------------- beginning --- */
 
@@ -227,7 +233,7 @@ static void newcomers_free(struct newcomers *new)
 	free(new->peers);
 }
 
-static int newcomers_find(const struct hartebeest_mesh *mesh, const uint8_t *marks,
+static int newcomers_find(struct hartebeest_mesh *mesh, const uint8_t *marks,
 			  struct newcomers *new)
 {
 	size_t i, count = mesh->ranks.count;
@@ -243,6 +249,7 @@ static int newcomers_find(const struct hartebeest_mesh *mesh, const uint8_t *mar
 	for (i = 0; i < count && ret == 0; i++) {
 		if (i == mesh->fabric.own)
 			continue;
+		mesh->trouble.culprit = i;
 		ret = mark_decode(mesh, marks, i, &body);
 		if (ret < 0 || is_connected(mesh, i, &body))
 			continue;
@@ -281,7 +288,8 @@ static int newcomers_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
 	int64_t begin = beest_clock_now();
 	int ret;
 
-	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit);
+	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit,
+				   &mesh->trouble.culprit);
 	if (ret < 0)
 		return ret;
 	memcpy(mesh->marks, marks, mesh->ranks.count * mark_size(mesh));
@@ -377,22 +385,75 @@ static int lists_fetch(const struct bringup *bringup, struct newcomers *new)
 	return ret;
 }
 
+/* Does the one who does not fit live, and not make way for another process? */
+static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
+{
+	const struct hartebeest_mesh *mesh = bringup->mesh;
+	struct beest_incarnation incarnation;
+	struct beest_presence_query query = {
+		.rank = mesh->ranks.id[mesh->trouble.culprit], .incarnation = &incarnation,
+	};
+
+	memcpy(&incarnation, marks + mesh->trouble.culprit * mark_size(mesh),
+	       sizeof(incarnation));
+	beest_presence_query(bringup->gather.registry, &query, 1,
+			     beest_clock_deadline(LISTS_TIME));
+
+	return query.ret > 0 && query.body.state == BEEST_RANK_ALIVE;
+}
+
+/* -EAGAIN: what came to grief may change yet. */
+static int roll_failed(struct bringup *bringup, const uint8_t *marks, uint64_t digest, int ret)
+{
+	struct beest_mesh_trouble *trouble = &bringup->mesh->trouble;
+	int64_t now = beest_clock_now();
+
+	if (!trouble->ret)
+		trouble->since = now;
+	trouble->ret = ret;
+	trouble->marks = digest;
+	snprintf(trouble->why, sizeof(trouble->why), "%s", beest_error_text());
+	if (now - trouble->since < LEFTOVER_TIME)
+		return -EAGAIN;
+	trouble->since = now;
+
+	return culprit_lives(bringup, marks) ? beest_fail(-ret, "%s", trouble->why) : -EAGAIN;
+}
+
+static int roll_take(struct bringup *bringup, const uint8_t *marks)
+{
+	struct newcomers new;
+	int ret;
+
+	ret = newcomers_find(bringup->mesh, marks, &new);
+	if (ret == 0)
+		ret = lists_fetch(bringup, &new);
+	if (ret > 0)
+		ret = newcomers_connect(bringup->mesh, marks, &new, bringup->gather.limit);
+	else if (ret == 0)
+		ret = -EAGAIN;
+	newcomers_free(&new);
+
+	return ret;
+}
+
 static int roll_called(void *data, const uint8_t *marks)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
-	struct newcomers new;
+	uint64_t digest = beest_hash_fnv(BEEST_HASH_FNV, marks,
+					 mesh->ranks.count * mark_size(mesh));
 	int ret;
 
-	mesh->stats.exchange += beest_clock_now() - mesh->since;
-	ret = newcomers_find(mesh, marks, &new);
+	if (mesh->trouble.ret && mesh->trouble.marks == digest &&
+	    beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME)
+		return -EAGAIN;
+	mesh->stats.exchange = beest_clock_now() - mesh->began - mesh->stats.connect;
+	ret = roll_take(bringup, marks);
+	if (ret < 0 && ret != -EAGAIN)
+		return roll_failed(bringup, marks, digest, ret);
 	if (ret == 0)
-		ret = lists_fetch(bringup, &new);
-	if (ret > 0)
-		ret = newcomers_connect(mesh, marks, &new, bringup->gather.limit);
-	else if (ret == 0)
-		ret = -EAGAIN;
-	newcomers_free(&new);
+		mesh->trouble.ret = 0;
 
 	return ret;
 }
@@ -424,11 +485,14 @@ static int bringup_by_servers(struct hartebeest_mesh *mesh, const struct beest_l
 	gather->state = &mesh->roll;
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;
+	gather->direct = mesh->ranks.count <= DIRECT_MAX;
 	gather->called = roll_called;
 	gather->data = &bringup;
 	ret = list_put(mesh, gather);
 	if (ret == 0)
 		ret = beest_gather_run(gather);
+	if (ret == -ETIMEDOUT && mesh->trouble.ret)
+		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
 	for (i = 0; i < mesh->ranks.count && ret == 0; i++)
 		memcpy(&mesh->incarnations[i], gather->marks + i * mark_size(mesh),
 		       BEEST_INCARNATION_SIZE);
@@ -546,7 +610,7 @@ static int bringup_by_gather(struct hartebeest_mesh *mesh, int failed, const str
 	if (listed < 0)
 		return listed;
 	ret = marks_gather(mesh, listed, &all, &step);
-	mesh->stats.exchange = beest_clock_now() - mesh->since;
+	mesh->stats.exchange = beest_clock_now() - mesh->began;
 	if (ret == 0)
 		ret = gathered_connect(mesh, all, step, limit);
 	free(all);
@@ -586,7 +650,7 @@ static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_
 		ret = beest_fabric_make(&mesh->fabric, attr);
 	if (ret == 0)
 		ret = blob_make(mesh);
-	mesh->since = beest_clock_now();
+	mesh->began = mesh->since = beest_clock_now();
 
 	return ret;
 }
@@ -598,7 +662,7 @@ static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	int ret;
 
 	ret = mesh_make(mesh, attr);
-	mesh->stats.create = mesh->since - begin;
+	mesh->stats.create = mesh->began - begin;
 	if (mesh->gather) {
 		if (ret == 0)
 			ret = beest_random(&mesh->incarnation, sizeof(mesh->incarnation));
@@ -712,7 +776,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	memset(&mesh->roll, 0, sizeof(mesh->roll));
 	mesh->roll.added = true;
 	mesh->replaced = 0;
-	mesh->since = beest_clock_now();
+	mesh->began = mesh->since = beest_clock_now();
 	ret = bringup_by_servers(mesh, limit);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);

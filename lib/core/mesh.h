@@ -9,8 +9,18 @@
 #ifndef BEEST_MESH_H
 #define BEEST_MESH_H
 
+#include "lib/base/error.h"
 #include "lib/core/fabric.h"
 #include "lib/rendezvous/gather.h"
+
+/* Why ranks that have come cannot be connected: one may be the leftover of a former run. */
+struct beest_mesh_trouble {
+	int ret;			/* 0: none */
+	int64_t since;
+	uint64_t marks;			/* digest of what all brought */
+	size_t culprit;			/* position */
+	char why[BEEST_ERROR_SIZE];
+};
 
 struct hartebeest_mesh {
 	struct beest_node node;
@@ -32,11 +42,12 @@ struct hartebeest_mesh {
 
 	uint8_t *marks;			/* of all, as they are connected; zero: not yet */
 	size_t replaced;		/* by the last bring-up */
+	struct beest_mesh_trouble trouble;
 	struct beest_gather_state roll, state;
 	struct beest_incarnation *incarnations;
 	uint64_t digest, passes;
 	struct hartebeest_mesh_stats stats;
-	int64_t since;			/* the phase began */
+	int64_t began, since;		/* the queue pairs were made; the last was connected */
 };
 
 extern const struct beest_kind beest_mesh_kind;

@@ -52,6 +52,8 @@ struct gathering {
 
 	struct beest_look_extra extras[2];	/* the counter */
 	struct beest_wait wait;
+	struct beest_wait_get *gets;	/* the gate; then, read directly, all other records */
+	struct direct *direct;		/* for each of these */
 	bool counted;			/* the number was taken, and looked at */
 	int64_t late;			/* the least pause between two tries */
 	int64_t blind;			/* from then on the counter does not matter */
@@ -187,13 +189,19 @@ static int body_put(struct gathering *g, struct beest_registry_record *record,
 	return ret;
 }
 
+/* Who comes last does not matter while all read all records. */
+static bool reads_directly(const struct gathering *g)
+{
+	return g->call->direct && calls_roll(g) && g->body.pass == CALLED;
+}
+
 static int record_put(struct gathering *g)
 {
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_BARRIER, .key = g->record_key, .placed_as = g->gate_key,
 	};
 
-	if (g->state->pass != g->body.pass)
+	if (g->state->pass != g->body.pass && !reads_directly(g))
 		number_take(g);
 
 	return body_put(g, &record, &g->body, g->call->blob, g->call->blob_size);
@@ -433,6 +441,101 @@ static int see_gate(void *data, const struct beest_record *record)
 	return ret < 0 ? ret : gate.roll == g->body.roll && gate.pass >= g->body.pass;
 }
 
+/* ------------------------------------------------- a roll that each rank makes itself --- */
+
+/* The roll has changed: this rank knows it, and says so. */
+static int roll_take(struct gathering *g, uint64_t digest)
+{
+	int ret;
+
+	ret = g->call->called ? g->call->called(g->call->data, g->call->marks) : 0;
+	if (ret < 0)
+		return ret == -EAGAIN ? 0 : ret;
+	g->body.roll = digest;
+	g->body.pass = KNOWN;
+	g->wait.hurry = true;
+	ret = record_put(g);
+
+	return ret < 0 ? ret : 0;
+}
+
+/* Another rank's record, which this one reads without a gate. */
+struct direct {
+	struct gathering *g;
+	char key[BEEST_KEY_MAX + 1];
+	uint8_t *mark;			/* within those of the call; zero: not seen yet */
+};
+
+static int see_direct(void *data, const struct beest_record *record)
+{
+	struct direct *direct = data;
+	struct gathering *g = direct->g;
+	struct beest_barrier_body body;
+	int ret;
+
+	ret = beest_record_barrier_decode(record, &body);
+	if (ret < 0 || record->size < BEEST_BARRIER_SIZE + g->call->blob_size)
+		return ret;
+	mark_fill(g, direct->mark, &record->incarnation, record->body + BEEST_BARRIER_SIZE);
+
+	return 1;
+}
+
+static int direct_start(struct gathering *g)
+{
+	size_t i, k = 1;
+	int ret = 0;
+
+	g->direct = calloc(g->count, sizeof(*g->direct));
+	if (!g->direct)
+		return beest_fail(ENOMEM, "no memory for the records of %zu ranks", g->count);
+	for (i = 0; i < g->count && ret == 0; i++) {
+		g->direct[i].g = g;
+		g->direct[i].mark = mark_at(g, g->call->marks, i);
+		ret = rank_key(g, i, g->direct[i].key);
+		if (i == g->own)
+			continue;
+		g->gets[k++] = (struct beest_wait_get){
+			.kind = BEEST_KIND_BARRIER, .key = g->direct[i].key, .name = g->call->name,
+			.see = see_direct, .data = &g->direct[i], .placed_as = g->gate_key,
+		};
+	}
+	g->wait.count = k;
+	mark_fill(g, g->direct[g->own].mark, &g->registry->presence.incarnation, g->call->blob);
+
+	return ret;
+}
+
+static bool all_are_read(const struct gathering *g)
+{
+	size_t k;
+
+	for (k = 1; k < g->wait.count; k++)
+		if (!g->gets[k].got)
+			return false;
+
+	return true;
+}
+
+/*
+ * From here on only the gate is waited for, and that of a former run names others.  What
+ * cannot be taken yet is read again.
+ */
+static int direct_take(struct gathering *g)
+{
+	uint64_t digest = marks_digest(g, g->call->marks);
+	size_t k;
+	int ret;
+
+	ret = roll_take(g, digest);
+	for (k = 1; k < g->wait.count; k++)
+		g->gets[k].got = false;
+	if (g->body.roll == digest)
+		g->wait.count = 1;
+
+	return ret;
+}
+
 /* ------------------------------------------------------------------- a late gate --- */
 
 /* Has the counter come to a number that hints at all ranks? */
@@ -579,8 +682,12 @@ static int gather_each(void *data)
 {
 	struct gathering *g = data;
 	const struct beest_kv_write *count = &g->extras[1].write;
-	int ret;
+	int ret = 0;
 
+	if (reads_directly(g) && all_are_read(g))
+		ret = direct_take(g);
+	if (ret < 0)
+		return ret;
 	if (g->counted || !g->extras[1].done)
 		return gate_late(g);
 	g->counted = g->state->added = true;
@@ -608,22 +715,6 @@ static int see_refusal(const struct gathering *g, const struct beest_record *rec
 					  "this run, which goes on without it", g->call->rank);
 
 	return 0;
-}
-
-/* The roll has changed: this rank knows it, and says so. */
-static int roll_take(struct gathering *g, uint64_t digest)
-{
-	int ret;
-
-	ret = g->call->called ? g->call->called(g->call->data, g->call->marks) : 0;
-	if (ret < 0)
-		return ret == -EAGAIN ? 0 : ret;
-	g->body.roll = digest;
-	g->body.pass = KNOWN;
-	g->wait.hurry = true;
-	ret = record_put(g);
-
-	return ret < 0 ? ret : 0;
 }
 
 /* 1: all ranks know of all, this one among them. */
@@ -735,8 +826,20 @@ static int gathering_start(struct gathering *g)
 		g->body.roll = call->run;
 	}
 
-	return g->call->marks || !calls_roll(g) ? 0 :
-	       beest_fail(ENOMEM, "no memory for a roll of %zu ranks", g->count);
+	g->gets = calloc(g->count, sizeof(*g->gets));
+	if (!g->gets || (calls_roll(g) && !g->call->marks))
+		return beest_fail(ENOMEM, "no memory for a gathering of %zu ranks", g->count);
+	g->gets[0] = (struct beest_wait_get){
+		.kind = BEEST_KIND_GATE, .key = g->gate_key, .name = call->name,
+		.see = calls_roll(g) ? see_roll : see_gate, .data = g,
+	};
+	g->wait.gets = g->gets;
+	g->wait.count = 1;
+	g->wait.each = gather_each;
+	g->wait.data = g;
+	g->wait.limit = call->limit;
+
+	return reads_directly(g) ? direct_start(g) : 0;
 }
 
 static void gathering_end(struct gathering *g, int ret)
@@ -753,6 +856,8 @@ static void gathering_end(struct gathering *g, int ret)
 		beest_look_free(g->wants, g->count);
 	free(g->wants);
 	free(g->all);
+	free(g->direct);
+	free(g->gets);
 }
 
 int beest_gather_run(struct beest_gather *call)
@@ -761,17 +866,8 @@ int beest_gather_run(struct beest_gather *call)
 		.call = call, .registry = call->registry, .state = call->state,
 		.count = call->ranks->count,
 	};
-	struct beest_wait_get gate = {
-		.kind = BEEST_KIND_GATE, .key = g.gate_key, .name = call->name,
-		.see = call->run ? see_gate : see_roll, .data = &g,
-	};
 	int ret;
 
-	g.wait.gets = &gate;
-	g.wait.count = 1;
-	g.wait.each = gather_each;
-	g.wait.data = &g;
-	g.wait.limit = call->limit;
 	ret = gathering_start(&g);
 	if (ret == 0)
 		ret = record_put(&g);

@@ -42,6 +42,7 @@ struct beest_gather {
 	uint64_t word;			/* said by each; out: 0 where not all said the same */
 	const void *blob;		/* that this rank brings */
 	size_t blob_size;		/* of every rank */
+	bool direct;			/* few ranks: each reads all records for the first gate */
 	/*
 	 * A gate names this rank: @marks as below.  Called before the others are told that it
 	 * knows them, again when one of them was replaced, and again soon after -EAGAIN; what

@@ -515,7 +515,7 @@ static void killed_at_any_time(void **state)
 			drop();
 		}
 	fake_kv.hook = NULL;
-	assert_in_range(dies_at, 5, 60);
+	assert_in_range(dies_at, 3, 60);
 }
 
 static int restart_at;
