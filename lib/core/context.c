@@ -237,7 +237,7 @@ static int open_device(struct hartebeest_context *hb)
 	ret = beest_device_open(&hb->device, hb->options.device_name, &hb->policy, &hb->log);
 	if (ret == 0)
 		device_opened(hb);
-	return ret;
+	return beest_options_hint(&hb->options, ret);
 }
 
 int beest_context_open_verbs(struct hartebeest_context **hbp, const char *const *arguments,
@@ -370,7 +370,7 @@ int beest_context_registry(struct hartebeest_context *hb, struct beest_registry 
 	int ret;
 
 	pthread_mutex_lock(&hb->opening);
-	ret = open_registry(hb);
+	ret = beest_options_hint(&hb->options, open_registry(hb));
 	has_device = hb->device_open;
 	pthread_mutex_unlock(&hb->opening);
 	if (ret == 0 && has_device)

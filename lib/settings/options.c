@@ -716,9 +716,8 @@ static int set_argument(struct reading *reading, const char *argument)
 				  BEEST_QUOTE(argument));
 
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - argument), argument);
-	if (!find_place(name, &place))
-		return beest_fail_prefix(fail_unknown(EINVAL, name), "argument %s",
-					 BEEST_QUOTE(argument));
+	if (!find_place(name, &place))		/* without the value: it may be a password */
+		return beest_fail_prefix(fail_unknown(EINVAL, name), "argument");
 
 	ret = check_secret(place.row);
 	if (!ret)
@@ -802,7 +801,8 @@ int beest_options_fail_prefix(const struct beest_options *options, int ret, cons
 
 int beest_options_hint(const struct beest_options *options, int ret)
 {
-	if (ret < 0 && options->unknown_environment[0])
+	if (ret < 0 && options->unknown_environment[0] &&
+	    !strstr(beest_error_text(), options->unknown_environment))
 		beest_fail(-ret, "%s; %s", beest_error_text(), options->unknown_environment);
 	return ret;
 }

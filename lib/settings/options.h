@@ -129,7 +129,7 @@ int beest_options_fail_prefix(const struct beest_options *options, int ret, cons
 
 /*
  * Ends the sentence of a failure with the HARTEBEEST_ variables that are unknown: a misspelt
- * one may be the cause, and nobody reads a log that is silent.  Returns @ret.
+ * one may be the cause, and nobody reads a log that is silent.  Once.  Returns @ret.
  */
 int beest_options_hint(const struct beest_options *options, int ret);
 

@@ -501,7 +501,7 @@ static void other_rows_have_no_prefix(void **state)
 {
 	(void)state;
 	refuses_argument("cq_attr.rc:cq_depth=4", EINVAL,
-			 "argument 'cq_attr.rc:cq_depth=4': unknown option "
+			 "argument: unknown option "
 			 "'cq_attr.rc:cq_depth'; the nearest is cq_attr.cq_depth");
 }
 
@@ -1083,22 +1083,35 @@ static void bad_arguments_are_told(void **state)
 			 "argument 'qp_attr.timeout': section.key=value expected");
 	refuses_argument("", EINVAL, "argument '': section.key=value expected");
 	refuses_argument("timeout=3", EINVAL,
-			 "argument 'timeout=3': unknown option 'timeout'; did you mean "
+			 "argument: unknown option 'timeout'; did you mean "
 			 "qp_attr.timeout, exchange.timeout or poll.timeout?");
 	refuses_argument("max_send_wr=3", EINVAL,
-			 "argument 'max_send_wr=3': unknown option 'max_send_wr'; did you mean "
+			 "argument: unknown option 'max_send_wr'; did you mean "
 			 "qp_init_attr.cap.max_send_wr?");
 	refuses_argument("rc:timeout=3", EINVAL,
-			 "argument 'rc:timeout=3': unknown option 'rc:timeout'; the nearest is "
+			 "argument: unknown option 'rc:timeout'; the nearest is "
 			 "qp_attr.rc:timeout");
-	refuses_argument("=x", EINVAL, "argument '=x': unknown option ''");
+	refuses_argument("=x", EINVAL, "argument: unknown option ''");
 	refuses_argument("qp_attr.timeout=0x20", ERANGE,
 			 "argument qp_attr.timeout: '0x20' is out of range: 0 to 31");
 	refuses_argument("qp_attr.timeout= 3", EINVAL,
 			 "argument qp_attr.timeout: ' 3' is not a number from 0 to 31");
 	refuses_argument(" qp_attr.timeout=3", EINVAL,
-			 "argument ' qp_attr.timeout=3': unknown option ' qp_attr.timeout'; "
+			 "argument: unknown option ' qp_attr.timeout'; "
 			 "the nearest is qp_attr.timeout");
+}
+
+/* Misspelt, it still is one. */
+static void a_password_is_not_repeated(void **state)
+{
+	(void)state;
+	refuses_argument("exchange.pasword=xyzzy", EINVAL, "argument: unknown option "
+			 "'exchange.pasword'; the nearest is exchange.password");
+	refuses_argument("exchange.password=xyzzy", EINVAL, "argument exchange.password: is read "
+			 "from environment HARTEBEEST_EXC_PASSWORD only; a separate file is better: "
+			 "exchange.password_file");
+	refuses_json("{ \"exchange\": { \"pasword\": \"xyzzy\" } }", EINVAL, "FILE:1: unknown "
+		     "option 'exchange.pasword'; the nearest is exchange.password");
 }
 
 static void a_value_may_hold_an_equals_sign(void **state)
@@ -1221,6 +1234,7 @@ int main(void)
 		TEST(an_empty_variable_is_refused),
 		TEST(bad_servers_are_told),
 		TEST(bad_arguments_are_told),
+		TEST(a_password_is_not_repeated),
 		TEST(a_value_may_hold_an_equals_sign),
 		TEST(numbers_may_be_hexadecimal),
 		TEST(durations_print_in_the_largest_exact_unit),

@@ -1724,6 +1724,16 @@ static void unknown_variables_end_sentences(void **state)
 	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
 			"(option exchange.servers)" UNKNOWN);
 
+	/* Though -EINVAL is mostly the program's. */
+	setenv("HARTEBEEST_EXC_PASWORD", "xyzzy", 1);
+	open_with("exchange.servers=127.0.0.1:1", "exchange.user=u");
+	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EINVAL);
+	assert_error_has("unknown environment variable HARTEBEEST_EXC_PASWORD, the nearest is "
+			 "HARTEBEEST_EXC_PASSWORD");
+	assert_null(strstr(hartebeest_error(), "xyzzy"));
+	assert_null(strstr(strstr(hartebeest_error(), "HARTEBEEST_DEVCE") + 1, "HARTEBEEST_DEVCE"));
+	unsetenv("HARTEBEEST_EXC_PASWORD");
+
 	/* What no setting can change is not blamed on it. */
 	assert_int_equal(hartebeest_pd_get(hb, "pd", &pd), -ENOENT);
 	assert_null(strstr(hartebeest_error(), "HARTEBEEST_DEVCE"));
