@@ -249,6 +249,13 @@ module hartebeest
        integer(c_int) :: hartebeest_barrier
      end function hartebeest_barrier
 
+     function hartebeest_fail(hb, text) bind(c)
+       import :: c_char, c_int, c_ptr
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: text(*)
+       integer(c_int) :: hartebeest_fail
+     end function hartebeest_fail
+
      function hartebeest_post_write(qp, local, length, lkey, remote, rkey, wr_id, flags) bind(c)
        import :: c_int, c_int32_t, c_int64_t, c_ptr
        type(c_ptr), value :: qp, local

@@ -1048,6 +1048,22 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  */
 int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t deadline);
 
+/**
+ * hartebeest_fail() - tell all who wait that this rank has given up
+ * @text: why, for people; 200 bytes of it are kept
+ *
+ * The waits of all other ranks, those in progress and later ones, end within two seconds
+ * with -ECONNABORTED, and their sentence says which rank has failed and @text.  Own waits go
+ * on.  A process without rank ends only the waits for what it has published.  A second at
+ * most; stands until the context is closed, and ten minutes longer.
+ *
+ * Returns 0, -EPERM in a forked child, or the error of a server, which then may not have
+ * been told.
+ *
+ * Since: 0.1
+ */
+int hartebeest_fail(struct hartebeest_context *hb, const char *text);
+
 /* -------------------------------------------------------------- service --- */
 
 #define HARTEBEEST_SERVICE_DATA 1024

@@ -1071,6 +1071,16 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 	return waited(hb, &limit, ret);
 }
 
+HARTEBEEST_EXPORT int hartebeest_fail(struct hartebeest_context *hb, const char *text)
+{
+	struct beest_registry *registry;
+
+	REQUIRE(hb, text);
+	TRY(beest_context_registry(hb, &registry));
+	TRY(beest_failure_say(registry, text));
+	return 0;
+}
+
 /* ------------------------------------------------------------- service --- */
 
 HARTEBEEST_EXPORT int hartebeest_service_listen(struct hartebeest_context *hb,

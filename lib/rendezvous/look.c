@@ -26,6 +26,9 @@
 /* Those that are longer ago than this do not count. */
 #define STRIKE_TIME (10 * BEEST_SECOND)
 
+/* What nobody waits for costs at most so much. */
+#define OFFER_TIME (250 * BEEST_MS)
+
 /* So many own records are looked for before a server has lost all. */
 #define WITNESSES_MAX 4
 
@@ -625,6 +628,17 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 
 	return round_take(registry, look, look->flags & BEEST_LOOK_OFFER ?
 			  look->wants[0].server : SIZE_MAX);
+}
+
+void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra)
+{
+	struct beest_look_want want = { .server = extra->server };
+	struct beest_look look = {
+		.wants = &want, .count = 1, .extras = extra, .extra_count = 1,
+		.flags = BEEST_LOOK_OFFER, .deadline = beest_clock_deadline(OFFER_TIME),
+	};
+
+	beest_look_take(registry, &look);
 }
 
 void beest_look_free(struct beest_look_want *wants, size_t count)

@@ -50,6 +50,12 @@ struct beest_look {
 int beest_look_take(struct beest_registry *registry, struct beest_look *look);
 
 /*
+ * One write and what is wanted on its server, best effort: a quarter of a second at most,
+ * and without waiting for an answer where the connection is known to be good.
+ */
+void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra);
+
+/*
  * What a server failed with at the last look, with the sentence; 0: it answers, or was
  * silent for a moment only; 1: it answers, but has failed after request number @since.
  */

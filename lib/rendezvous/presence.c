@@ -158,7 +158,8 @@ void beest_presence_set_device(struct beest_registry *registry, const char *devi
 int beest_presence_leave(struct beest_registry *registry)
 {
 	pthread_mutex_lock(&registry->lock);
-	registry->presence.self.state = BEEST_RANK_LEFT;
+	if (registry->presence.self.state != BEEST_RANK_FAILED)
+		registry->presence.self.state = BEEST_RANK_LEFT;
 	pthread_mutex_unlock(&registry->lock);
 
 	return beest_presence_put(registry);
@@ -206,12 +207,28 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 			  other->pid, other->host, presence->key);
 }
 
+/* With it, what says that this rank has failed, if it has. */
+static int presence_renew(struct beest_registry *registry)
+{
+	const struct beest_presence *presence = &registry->presence;
+	int64_t put = __atomic_load_n(&presence->put, __ATOMIC_RELAXED), ttl;
+
+	pthread_mutex_lock(&registry->lock);
+	ttl = state_ttl[presence->self.state];
+	pthread_mutex_unlock(&registry->lock);
+	ttl = (ttl ? ttl : beest_lease_ttl(registry->leases)) * BEEST_SECOND;
+	if (!ttl || beest_clock_now() - put <= ttl / 3)
+		return 0;
+
+	beest_lease_insist(registry->leases, registry->failure.key);
+
+	return beest_presence_put(registry);
+}
+
 int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value)
 {
 	struct beest_presence *presence = &registry->presence;
 	const struct beest_incarnation *own = &presence->incarnation;
-	int64_t put = __atomic_load_n(&presence->put, __ATOMIC_RELAXED);
-	int64_t ttl = beest_lease_ttl(registry->leases) * BEEST_SECOND;
 	struct beest_rank_body body;
 	struct beest_record record;
 
@@ -222,7 +239,7 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 		return 0;
 	}
 	if (beest_process_is_context(&record.incarnation, own))
-		return ttl && beest_clock_now() - put > ttl / 3 ? beest_presence_put(registry) : 0;
+		return presence_renew(registry);
 	if (body.state == BEEST_RANK_ALIVE && beest_process_is_same(&record.incarnation, own))
 		return 0;		/* another context of this process */
 	if (body.state == BEEST_RANK_ALIVE && !is_dead(&record.incarnation, body.pid, own))

@@ -45,7 +45,7 @@ int beest_presence_announce(struct beest_registry *registry);
 /* "mlx5_0:1", for the sentences of others. */
 void beest_presence_set_device(struct beest_registry *registry, const char *device);
 
-/* Says at the end that this rank has left: wanted from now on, for 60 s. */
+/* Says at the end that this rank has left, unless it has failed: wanted from now on. */
 int beest_presence_leave(struct beest_registry *registry);
 
 /* The write by which others hear that it has; @news holds its bytes. */

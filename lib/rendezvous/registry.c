@@ -14,9 +14,6 @@
 #include "lib/rendezvous/look.h"
 #include "lib/rendezvous/wait.h"
 
-/* What nobody waits for costs at most so much. */
-#define OFFER_TIME (250 * BEEST_MS)
-
 /* The end of a process must not hang on a server that is silent. */
 #define CLOSE_TIME BEEST_SECOND
 
@@ -75,6 +72,7 @@ static int registry_start(struct beest_registry *registry,
 	int ret;
 
 	registry->log = config->log;
+	registry->ranks = config->ranks;
 	registry->size = config->ranks ? (int)config->ranks->count : 0;
 	registry->interrupt = config->interrupt;
 	registry->data = config->data;
@@ -95,6 +93,8 @@ static int registry_start(struct beest_registry *registry,
 	if (ret == 0)
 		ret = beest_registry_key(registry, BEEST_KIND_RANK, BEEST_SERVERLIST_NAME,
 					 registry->serverlist.key);
+	if (ret == 0)
+		beest_failure_open(registry);
 
 	return ret;
 }
@@ -369,14 +369,12 @@ int beest_registry_publish(struct beest_registry *registry,
 
 void beest_registry_offer(struct beest_registry *registry, const char *key)
 {
-	struct beest_look_want want = { .server = beest_kv_server_of(registry->kv, key) };
-	struct beest_look look = {
-		.wants = &want, .count = 1, .flags = BEEST_LOOK_OFFER,
-		.deadline = beest_clock_deadline(OFFER_TIME),
+	struct beest_look_extra none = {
+		.server = beest_kv_server_of(registry->kv, key), .done = true,
 	};
 
 	if (beest_registry_is_own(registry))
-		beest_look_take(registry, &look);
+		beest_look_offer(registry, &none);
 }
 
 /* First whether it is still ours, then it goes. */
@@ -394,4 +392,13 @@ void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial)
 	if (ret < 0)
 		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
 			  beest_error_text());
+}
+
+void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what)
+{
+	pthread_mutex_lock(&registry->lock);
+	snprintf(registry->suspicion, sizeof(registry->suspicion), "%s had %s", who, what);
+	pthread_mutex_unlock(&registry->lock);
+	beest_log(registry->log, BEEST_LOG_INFO, "%s had %s; that was a former run, or is a mistake",
+		  who, what);
 }

@@ -22,6 +22,7 @@
 #include "lib/base/parse.h"
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/epoch.h"
+#include "lib/rendezvous/failure.h"
 #include "lib/rendezvous/lease.h"
 #include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/record.h"
@@ -35,7 +36,7 @@ struct beest_registry_config {
 	struct beest_login *login;	/* taken over; NULL: none */
 	const char *job;		/* safe in a key, at most BEEST_JOB_MAX bytes */
 	int rank;			/* -1: unknown */
-	const struct beest_ids *ranks;	/* of the job; count 0: unknown */
+	const struct beest_ids *ranks;	/* of the job, outlive the registry; count 0: unknown */
 	int64_t ttl;			/* ns */
 	/* Asked after each look in vain; a negative errno ends the wait.  May be NULL. */
 	int (*interrupt)(void *data);
@@ -66,6 +67,7 @@ struct beest_registry {
 	char epoch_key[BEEST_KEY_MAX + 1];	/* the same on every server */
 	int (*interrupt)(void *data);
 	void *data;
+	const struct beest_ids *ranks;	/* outlive it; NULL: unknown */
 	int size;			/* number of ranks; 0: unknown */
 	pid_t pid;			/* of the first user; 0: none yet */
 	uint64_t requests;		/* numbered; atomic */
@@ -73,8 +75,10 @@ struct beest_registry {
 	bool degraded;			/* it was told that a server is away; atomic */
 	struct beest_presence presence;
 	struct beest_serverlist serverlist;
+	struct beest_failure failure;
 
-	pthread_mutex_t lock;		/* of what is known of the servers */
+	pthread_mutex_t lock;		/* of what is known of servers and others */
+	char suspicion[BEEST_REASON_MAX + BEEST_PRESENCE_TEXT];	/* "": none */
 	struct beest_registry_server *servers;
 	size_t server_count;
 };
@@ -148,6 +152,9 @@ int beest_registry_delete(struct beest_registry *registry, const char *key,
 
 /* Takes away what goes with an object; a second at most. */
 void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial);
+
+/* "@who had @what": whoever waits in vain will want to know. */
+void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what);
 
 /* "300 ms", "30 s", "10 min" */
 #define BEEST_SPAN(ns) beest_registry_span((ns), (char[32]){ 0 })

@@ -7,12 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/rendezvous/look.h"
-
-/* A server that is silent must not use up the time of a wait. */
-#define PUT_TIME (250 * BEEST_MS)
 
 /* How long others may read it, seconds: whoever still waits puts it again. */
 #define LIST_TTL 60
@@ -62,14 +58,9 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_RANK, .key = registry->serverlist.key, .flags = difference,
 	};
-	struct beest_look_want want = { .server = server };
 	struct beest_look_extra extra = {
 		.server = server,
 		.write = { .verb = BEEST_KV_SET, .key = record.key, .ttl = LIST_TTL },
-	};
-	struct beest_look look = {
-		.wants = &want, .count = 1, .extras = &extra, .extra_count = 1,
-		.flags = BEEST_LOOK_OFFER, .deadline = beest_clock_deadline(PUT_TIME),
 	};
 	struct beest_rank_body self;
 	uint8_t body[BEEST_BODY_MAX], *bytes;
@@ -87,20 +78,9 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 
 	extra.write.value = bytes;
 	extra.write.size = (size_t)ret;
-	beest_look_take(registry, &look);
+	beest_look_offer(registry, &extra);
 	free(bytes);
 	__atomic_store_n(&registry->servers[server].listed, extra.done, __ATOMIC_RELAXED);
-}
-
-/* A leftover, or somebody alive: whoever waits in vain will want to know. */
-static void serverlist_suspect(struct beest_registry *registry, const char *who,
-			       const char *what)
-{
-	pthread_mutex_lock(&registry->lock);
-	snprintf(registry->serverlist.suspicion, sizeof(registry->serverlist.suspicion),
-		 "%s had %s", who, what);
-	pthread_mutex_unlock(&registry->lock);
-	beest_log(registry->log, BEEST_LOG_INFO, "%s had %s: a former run, or a mistake", who, what);
 }
 
 /*
@@ -138,7 +118,7 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	if (!differs)
 		return 0;
 	if (!was_listed) {
-		serverlist_suspect(registry, second, differences[differs].what);
+		beest_registry_suspect(registry, second, differences[differs].what);
 		return 0;
 	}
 
@@ -149,14 +129,4 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	return beest_fail(EPROTO, "%s and %s, who meet on server %s, have different settings: %s; %s",
 			  first, second, beest_kv_text(registry->kv, server),
 			  differences[differs].what, differences[differs].remedy);
-}
-
-void beest_serverlist_suspicion(struct beest_registry *registry, struct beest_text *text)
-{
-	const char *suspicion = registry->serverlist.suspicion;
-
-	pthread_mutex_lock(&registry->lock);
-	if (*suspicion)
-		beest_text_item(text, "%s", suspicion);
-	pthread_mutex_unlock(&registry->lock);
 }

@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/base/text.h"
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/record.h"
 
@@ -26,14 +25,10 @@ struct beest_registry;
 
 struct beest_serverlist {
 	char key[BEEST_KEY_MAX + 1];
-	char suspicion[BEEST_REASON_MAX + 40];	/* under the registry's lock; "": none */
 };
 
 /* What was read there.  -EPROTO: a living process has another list or other ranks. */
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			   const struct beest_kv_value *value);
-
-/* For the sentence of a timeout: "; rank 1 ... had another list of servers", or nothing. */
-void beest_serverlist_suspicion(struct beest_registry *registry, struct beest_text *text);
 
 #endif

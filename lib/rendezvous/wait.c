@@ -26,8 +26,8 @@
 /* So many are named in a sentence; keys are long. */
 #define NAMED_MAX 3
 
-/* What a look reads besides: the presence, the news, and the list of each server. */
-#define WATCHED_FIXED 2
+/* What a look reads besides: presence, news, who failed, and the list of each server. */
+#define WATCHED_FIXED 3
 
 struct waiting {
 	struct beest_registry *registry;
@@ -124,6 +124,7 @@ static void gather_watched(struct waiting *w)
 	want_add(w, registry->presence.key, registry->presence.server);
 	want_add(w, registry->presence.news_key,
 		 beest_kv_server_of(registry->kv, registry->presence.news_key));
+	want_add(w, registry->failure.key, registry->failure.server);
 	for (i = 0; i < registry->server_count; i++)
 		want_add(w, registry->serverlist.key, i);
 }
@@ -273,14 +274,17 @@ static int judge_watched(struct waiting *w)
 
 	if (!watched[0].failed)
 		ret = beest_presence_judge(w->registry, &watched[0].value);
+	if (ret == 0 && !watched[2].failed)
+		ret = beest_failure_judge(w->registry, w->wait, &watched[2].value);
 	if (ret == 0 && !watched[1].failed && news->bytes && news->size == sizeof(w->news)) {
 		changed = !w->has_news || memcmp(w->news, news->bytes, sizeof(w->news)) != 0;
 		memcpy(w->news, news->bytes, sizeof(w->news));
 		w->has_news = true;
 	}
 	for (i = 0; i < w->registry->server_count && ret == 0; i++)
-		if (!watched[2 + i].failed)
-			ret = beest_serverlist_judge(w->registry, i, &watched[2 + i].value);
+		if (!watched[WATCHED_FIXED + i].failed)
+			ret = beest_serverlist_judge(w->registry, i,
+						     &watched[WATCHED_FIXED + i].value);
 
 	return ret == 0 && changed ? judge_news(w) : ret;
 }
@@ -474,7 +478,10 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
 	if (beest_look_trouble(registry, server, w->wait->since, said))
 		beest_text_item(text, "before that: %s", said);
-	beest_serverlist_suspicion(registry, text);
+	pthread_mutex_lock(&registry->lock);
+	if (registry->suspicion[0])
+		beest_text_item(text, "%s", registry->suspicion);
+	pthread_mutex_unlock(&registry->lock);
 	if (first && first->seen == 0)
 		beest_text_item(text, "HARTEBEEST_JOB (here %s) and the servers must be the same on "
 				"both sides", strcmp(registry->job, "-") ? registry->job : "not set");
@@ -488,7 +495,7 @@ static int wait_expired(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *get, *first = NULL;
-	char after[48] = "", why[BEEST_KV_WHY], list[700], more[48] = "", rest[300];
+	char after[48] = "", why[BEEST_KV_WHY], list[700], more[48] = "", rest[600];
 	int class, failed, ret = -beest_limit_errno(w->limit);
 	struct beest_text text, hints;
 	size_t i, missing = 0;

@@ -2039,6 +2039,41 @@ static void open_lone(const char *first, const char *second)
 	assert_int_equal(rank_open(&a.hb, &settings), 0);
 }
 
+/* In the middle of a barrier, before it, and for a message that never comes. */
+static void a_rank_that_fails(void **state)
+{
+	struct party parties[RANKS];
+	struct party *last = &parties[RANKS - 1];
+	int i, arrived = 0, waiting = fake_clock_waiting();
+
+	(void)state;
+	open_parties(parties, RANKS);
+	for (i = 0; i < RANKS - 2; i++) {
+		parties[i].arrived = &arrived;
+		assert_int_equal(pthread_create(&parties[i].thread, NULL, attend, &parties[i]), 0);
+	}
+	assert_int_equal(hartebeest_msg_push(parties[RANKS - 2].hb, "x", NULL, 0, 0), 0);
+	while (fake_clock_waiting() < waiting + RANKS - 2)
+		pause_ms(1);
+	assert_int_equal(hartebeest_fail(last->hb, "the disk is full"), 0);
+	for (i = 0; i < RANKS - 2; i++) {
+		pthread_join(parties[i].thread, NULL);
+		if (parties[i].ret != -ECONNABORTED)
+			print_error("rank %d: %s\n", i, parties[i].error);
+		assert_int_equal(parties[i].ret, -ECONNABORTED);
+		assert_non_null(strstr(parties[i].error, "rank 3 on "));
+		assert_non_null(strstr(parties[i].error, " has failed: the disk is full"));
+	}
+	assert_int_equal(hartebeest_msg_wait(parties[RANKS - 2].hb, "never", NULL, 0, NULL, 0),
+			 -ECONNABORTED);
+	assert_error_has("rank 3 on ");
+	assert_error_has(" has failed: the disk is full");
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(last->hb, "never", NULL, 0, NULL, 0)),
+			 -ETIMEDOUT);
+	assert_int_equal(hartebeest_fail(last->hb, NULL), -EINVAL);
+	close_parties(parties, RANKS);
+}
+
 static void barrier_without_ranks(void **state)
 {
 	(void)state;
@@ -2189,6 +2224,7 @@ int main(void)
 		TEST(barrier_with_leftovers),
 		TEST(barrier_and_close),
 		TEST(barrier_names_who_is_missing),
+		TEST(a_rank_that_fails),
 		TEST(barrier_without_ranks),
 		TEST(barrier_of_one),
 		TEST(wrong_server),

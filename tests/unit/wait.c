@@ -292,7 +292,7 @@ static void eight_in_turn(void **state)
 	fake_kv.hook = keys_hook;
 	assert_int_equal(wait_for(31, beest_clock_deadline(200 * BEEST_MS), false), -ETIMEDOUT);
 	fake_kv.hook = NULL;
-	assert_int_equal(most_keys, 1 + 1 + 8 + 3);	/* after the first look; 3 are watched */
+	assert_int_equal(most_keys, 1 + 1 + 8 + 4);	/* after the first look; 4 are watched */
 	for (i = 0; i < 30; i++)
 		assert_true(i == 7 ? seen[i] == 1 : seen[i] > 2);
 }
@@ -372,11 +372,10 @@ struct waiter {
 static void waiter_run(void *data)
 {
 	struct waiter *waiter = data;
-	struct beest_wait wait = {
-		.gets = &waiter->get, .count = 1, .limit = REGISTRY_LIMIT(0),
-	};
+	struct beest_wait wait = { .gets = &waiter->get, .count = 1 };
 
 	crew_pass(waiter->delay);
+	wait.limit = REGISTRY_LIMIT(0);
 	waiter->began = crew_now();
 	waiter->ret = registry_publish(waiter->registry, BEEST_KIND_MR,
 				       waiter->registry == one ? "o" : "t", "x");
@@ -584,24 +583,31 @@ static void the_author_leaves(void **state)
 	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 3000 * BEEST_MS);
 }
 
+/* Without a rank it ends the waits for it alone. */
 static void the_author_fails(void **state)
 {
+	struct beest_registry *none;
 	struct waiter *waiter;
 
 	(void)state;
 	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
 	make();
+	none = registry_make(-1, 2);
+	assert_int_equal(registry_publish(none, BEEST_KIND_QP, "x", "x"), 0);
 	publish(two, 1);
-	two->presence.self.state = BEEST_RANK_FAILED;
-	strcpy(two->presence.self.reason, "no luck");
-	beest_presence_put(two);
-	assert_int_equal(registry_look(two, 0), 0);
-	fake_kv_put(registry_server, "hb1/job/news", "0123456789abcdef", 16, 0);
-	waiter = waiter_of_two();
+	assert_int_equal(beest_failure_say(none, "no luck"), 0);
+	waiter = waiter_start(0, one, 0);
+	waiter->get.has_author = true;
+	waiter->get.rank = -1;
+	waiter->get.author = none->presence.incarnation;
+	waiter_start(1, two, 0);
 	registry_run();
 	assert_int_equal(waiter->ret, -ECONNABORTED);
-	assert_non_null(strstr(waiter->error, "has failed: no luck"));
+	assert_non_null(strstr(waiter->error, "pid "));
+	assert_non_null(strstr(waiter->error, " has failed: no luck"));
 	assert_in_range(waiter->ended - waiter->began, 0, BEEST_SECOND);
+	assert_int_equal(waiters[1].ret, -ETIMEDOUT);
 }
 
 /* Of the same rank, but not of whom we know: its heir may come. */
@@ -620,6 +626,198 @@ static void a_former_run_has_left(void **state)
 	registry_run();
 	assert_int_equal(waiter->ret, -ETIMEDOUT);
 	assert_null(strstr(waiter->error, "has left"));
+}
+
+/* ------------------------------------------------------------- a rank has given up --- */
+
+/* The longest delay of anything that is told, from when it is said. */
+#define TOLD (1100 * BEEST_MS)
+
+static int64_t said;
+static int say_ret;
+
+static void say(void *data)
+{
+	crew_pass(3 * BEEST_SECOND);
+	said = crew_now();
+	say_ret = beest_failure_say(data, "no luck");
+}
+
+static void is_told(const struct waiter *waiter)
+{
+	assert_int_equal(waiter->ret, -ECONNABORTED);
+	assert_non_null(strstr(waiter->error, "rank 2 on "));
+	assert_non_null(strstr(waiter->error, " has failed: no luck"));
+}
+
+static void all_who_wait_are_told(void **state)
+{
+	struct beest_registry *third;
+	size_t i;
+
+	(void)state;
+	crew_need();
+	one = registry_make(0, 3);
+	two = registry_make(1, 3);
+	third = registry_make(2, 3);
+	waiter_start(0, one, 0);
+	waiter_start(1, two, BEEST_SECOND / 2);
+	crew_start(say, third);
+	registry_run();
+	assert_int_equal(say_ret, 0);
+	for (i = 0; i < 2; i++) {
+		is_told(&waiters[i]);
+		assert_in_range(waiters[i].ended, said, said + TOLD);
+	}
+	for (i = 0; i < 2; i++)			/* and whenever they wait again */
+		waiter_start(i, i ? two : one, 0);
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		is_told(&waiters[i]);
+		assert_in_range(waiters[i].ended - waiters[i].began, 0, 100 * BEEST_MS);
+	}
+}
+
+/* Nobody knows how many ranks there are, so none are named: who waits is told all the same. */
+static void some_who_wait_are_told(void **state)
+{
+	(void)state;
+	crew_need();
+	one = registry_make(0, 0);
+	two = registry_make(2, 0);
+	waiter_start(0, one, 0);
+	crew_start(say, two);
+	registry_run();
+	is_told(&waiters[0]);
+	assert_in_range(waiters[0].ended, said, said + TOLD);
+}
+
+/* It had published when the other one gave up, and waits for the first time later. */
+static void who_waits_later_is_told(void **state)
+{
+	struct beest_registry *third;
+
+	(void)state;
+	crew_need();
+	one = registry_make(0, 3);
+	publish(one, 1);
+	third = registry_make(2, 3);
+	assert_int_equal(beest_failure_say(third, "no luck"), 0);
+	registry_close(third);
+	registry_stage.now += 300 * BEEST_SECOND;
+	waiter_start(0, one, 300 * BEEST_SECOND);
+	registry_run();
+	is_told(&waiters[0]);
+	assert_in_range(waiters[0].ended - waiters[0].began, 0, 100 * BEEST_MS);
+}
+
+/* A new run is not ended by a former one, which only its sentence names. */
+static void a_former_run_has_failed(void **state)
+{
+	struct beest_registry *third;
+
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	one = registry_make(0, 3);
+	publish(one, 1);
+	third = registry_make(2, 3);
+	assert_int_equal(beest_failure_say(third, "no luck"), 0);
+	registry_kill(third);
+	registry_kill(one);
+
+	one = registry_make(0, 3);
+	waiter_start(0, one, 0);
+	registry_run();
+	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(waiters[0].error, "; rank 2 on "));
+	assert_non_null(strstr(waiters[0].error, " had failed: no luck"));
+
+	third = registry_make(2, 3);		/* who takes its place ends it */
+	waiter_start(0, third, 0);
+	registry_run();
+	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
+	assert_null(strstr(waiters[0].error, "failed"));
+	two = registry_make(1, 3);
+	waiter_start(0, two, 0);
+	registry_run();
+	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
+	assert_null(strstr(waiters[0].error, "failed"));
+}
+
+static void own_waits_go_on(void **state)
+{
+	struct waiter *waiter;
+
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	make();
+	assert_int_equal(beest_failure_say(one, "first"), 0);
+	assert_int_equal(beest_failure_say(two, "second"), 0);
+	waiter = waiter_start(0, one, 0);
+	registry_run();
+	assert_int_equal(waiter->ret, -ETIMEDOUT);
+	assert_null(strstr(waiter->error, "failed"));
+	publish(one, 3);
+}
+
+static bool failure_is_there(const char *key)
+{
+	return fake_kv_get(registry_server, key, NULL);
+}
+
+/* As long as its context is open, and ten minutes longer. */
+static void it_stands(void **state)
+{
+	struct waiter *waiter;
+	char text[300];
+
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3000 * BEEST_SECOND;
+	registry_stage.ttl = 86400 * BEEST_SECOND;
+	make();
+	assert_int_equal(beest_failure_say(two, unit_repeat(text, 'x', 299)), 0);
+	waiter = waiter_start(0, two, 0);
+	registry_run();
+	assert_int_equal(waiter->ret, -ETIMEDOUT);
+	assert_true(failure_is_there("hb1/job/failed"));
+	assert_true(failure_is_there("hb1/job/rank/1"));
+	registry_close(two);
+	registry_stage.now += 350 * BEEST_SECOND;
+	assert_true(failure_is_there("hb1/job/failed"));
+	assert_true(failure_is_there("hb1/job/rank/1"));
+	registry_stage.now += 300 * BEEST_SECOND;
+	assert_false(failure_is_there("hb1/job/failed"));
+	assert_false(failure_is_there("hb1/job/rank/1"));
+}
+
+/* Whatever fails once; and a server that is silent costs a second. */
+static void telling_it_with_trouble(void **state)
+{
+	int64_t began;
+	int n;
+
+	(void)state;
+	for (n = 1; ; n++) {
+		registry_end();
+		registry_start();
+		make();
+		publish(one, 1);
+		fake_kv_fail(FAKE_KV_COMMAND, n, ECONNRESET, FAKE_KV_LOST);
+		assert_int_equal(beest_failure_say(two, "no luck"), 0);
+		assert_true(failure_is_there("hb1/job/failed"));
+		assert_true(failure_is_there("hb1/job/rank/1"));
+		if (!fake_kv.fired)
+			break;
+	}
+	assert_in_range(n, 4, 20);
+	registry_server->error = EHOSTDOWN;
+	registry_server->silent = true;
+	began = registry_stage.now;
+	assert_int_equal(beest_failure_say(two, "again"), -EHOSTDOWN);
+	assert_in_range(registry_stage.now - began, 0, BEEST_SECOND + BEEST_MS);
 }
 
 static int news_read, presence_read;
@@ -688,6 +886,13 @@ int main(void)
 		WITH(the_author_leaves),
 		WITH(the_author_fails),
 		WITH(a_former_run_has_left),
+		WITH(all_who_wait_are_told),
+		WITH(some_who_wait_are_told),
+		WITH(who_waits_later_is_told),
+		WITH(a_former_run_has_failed),
+		WITH(own_waits_go_on),
+		WITH(it_stands),
+		WITH(telling_it_with_trouble),
 		WITH(news_once_a_second),
 	};
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* failure.c - see failure.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/rendezvous/wait.h"
+
+/* Who gives up asks for those who are there, and then waits for its servers. */
+#define ASK_TIME (250 * BEEST_MS)
+#define SAY_TIME (500 * BEEST_MS)
+
+/* How long others may read it, seconds. */
+#define FAILURE_TTL 600
+
+void beest_failure_open(struct beest_registry *registry)
+{
+	struct beest_failure *failure = &registry->failure;
+
+	snprintf(failure->key, sizeof(failure->key), "hb1/%s/failed", registry->job);
+	failure->server = beest_kv_server_of(registry->kv, failure->key);
+}
+
+/* ------------------------------------------------------------------- giving up --- */
+
+/* Whose presence is stored now, as far as a server answers; returns how many bytes. */
+static size_t witnesses_find(struct beest_registry *registry, uint8_t *marks)
+{
+	static const struct beest_incarnation anybody;
+	const struct beest_ids *ranks = registry->ranks;
+	struct beest_presence_query *queries = calloc(ranks->count, sizeof(*queries));
+	size_t i, used = 0;
+
+	if (!queries)
+		return 0;
+	for (i = 0; i < ranks->count; i++) {
+		queries[i].rank = ranks->id[i];
+		queries[i].incarnation = &anybody;
+	}
+	beest_presence_query(registry, queries, ranks->count, beest_clock_deadline(ASK_TIME));
+	for (i = 0; i < ranks->count; i++)
+		if (queries[i].ret) {
+			memcpy(marks + used, &queries[i].now, BEEST_INCARNATION_SIZE);
+			used += BEEST_INCARNATION_SIZE;
+		}
+	free(queries);
+
+	return used;
+}
+
+static int failure_put(struct beest_registry *registry)
+{
+	size_t count = registry->presence.rank >= 0 && registry->ranks ? registry->ranks->count : 0;
+	uint8_t *body = malloc(BEEST_BODY_MAX + count * BEEST_INCARNATION_SIZE);
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_RANK, .key = registry->failure.key, .body = body,
+		.ttl = FAILURE_TTL,
+	};
+	int ret;
+
+	if (!body)
+		return beest_fail(ENOMEM, "no memory for %zu ranks", count);
+
+	pthread_mutex_lock(&registry->lock);
+	record.size = (size_t)beest_record_rank_encode(&registry->presence.self, body);
+	pthread_mutex_unlock(&registry->lock);
+	if (count)
+		record.size += witnesses_find(registry, body + record.size);
+	ret = beest_registry_put(registry, &record);
+	free(body);
+
+	return ret;
+}
+
+int beest_failure_say(struct beest_registry *registry, const char *text)
+{
+	struct beest_rank_body *self = &registry->presence.self;
+	const char *keys[] = { registry->presence.key, registry->failure.key };
+	struct beest_limit limit;
+	struct beest_wait wait = {
+		.own_keys = keys, .own_count = BEEST_COUNT(keys), .limit = &limit,
+	};
+	int ret;
+
+	if (!beest_registry_is_own(registry))
+		return beest_fail(EPERM, "only the process that opened the context can fail, not its "
+				  "forked child");
+
+	pthread_mutex_lock(&registry->lock);
+	self->state = BEEST_RANK_FAILED;
+	snprintf(self->reason, sizeof(self->reason), "%s", text);
+	pthread_mutex_unlock(&registry->lock);
+	ret = beest_presence_put(registry);
+	if (ret == 0)
+		ret = failure_put(registry);
+	beest_limit_start(&limit, NULL, beest_clock_deadline(SAY_TIME), 0);
+
+	return ret < 0 ? ret : beest_wait_run(registry, &wait);
+}
+
+/* --------------------------------------------------------------------- hearing --- */
+
+/* Was this context there when it was written? */
+static bool is_witness(const struct beest_record *record, const struct beest_rank_body *body,
+		       const struct beest_incarnation *own)
+{
+	uint8_t bytes[BEEST_BODY_MAX];
+	size_t at = (size_t)beest_record_rank_encode(body, bytes);
+
+	for (; at + BEEST_INCARNATION_SIZE <= record->size; at += BEEST_INCARNATION_SIZE)
+		if (memcmp(record->body + at, own, BEEST_INCARNATION_SIZE) == 0)
+			return true;
+
+	return false;
+}
+
+/* A process that took the place of one that failed has nothing to do with that. */
+static void failure_delete(struct beest_registry *registry)
+{
+	struct beest_look_extra extra = {
+		.server = registry->failure.server,
+		.write = { .verb = BEEST_KV_DELETE, .key = registry->failure.key },
+	};
+
+	beest_look_offer(registry, &extra);
+}
+
+static bool is_awaited(const struct beest_wait *wait, const struct beest_incarnation *author)
+{
+	const struct beest_wait_get *get;
+
+	for (get = wait->gets; get < wait->gets + wait->count; get++)
+		if (!get->got && get->has_author &&
+		    beest_process_is_context(&get->author, author))
+			return true;
+
+	return false;
+}
+
+int beest_failure_judge(struct beest_registry *registry, const struct beest_wait *wait,
+			const struct beest_kv_value *value)
+{
+	static const struct beest_incarnation nobody;
+	struct beest_failure *failure = &registry->failure;
+	const struct beest_presence *own = &registry->presence;
+	const struct beest_incarnation *author = &nobody;
+	char who[BEEST_PRESENCE_TEXT], what[BEEST_REASON_MAX + 16];
+	struct beest_rank_body body;
+	struct beest_record record;
+	bool first, is_new, fails;
+
+	if (beest_presence_read(value, failure->key, &record, &body))
+		author = &record.incarnation;
+	pthread_mutex_lock(&registry->lock);
+	first = !failure->looked;
+	failure->looked = true;
+	if (first)
+		failure->found = *author;
+	is_new = !beest_process_is_context(&failure->found, author);
+	fails = own->self.state == BEEST_RANK_FAILED;
+	pthread_mutex_unlock(&registry->lock);
+	if (author == &nobody && fails)
+		beest_lease_insist(registry->leases, failure->key);
+	if (author == &nobody || fails)
+		return 0;
+
+	if (record.rank >= 0 && record.rank == own->rank) {
+		failure_delete(registry);
+		return 0;
+	}
+	if (is_awaited(wait, author) ||
+	    (record.rank >= 0 && (is_new || is_witness(&record, &body, &own->incarnation))))
+		return beest_presence_ended(record.rank, &body);
+	if (first) {
+		snprintf(what, sizeof(what), "failed: %s", body.reason);
+		beest_registry_suspect(registry, beest_presence_text(record.rank, &body, who), what);
+	}
+
+	return 0;
+}
