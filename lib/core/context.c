@@ -234,7 +234,8 @@ static int open_device(struct hartebeest_context *hb)
 	if (hb->device_open)
 		return 0;
 
-	ret = beest_device_open(&hb->device, hb->options.device_name, &hb->policy, &hb->log);
+	ret = beest_device_open(&hb->device, hb->options.device_name, hb->launch.local_rank,
+				&hb->policy, &hb->log);
 	if (ret == 0)
 		device_opened(hb);
 	return beest_options_hint(&hb->options, ret);

@@ -122,8 +122,8 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "1: buffers of the library in huge pages" },
 
 	{ "device.name", VARIABLE("HARTEBEEST_DEVICE"), STRING, AT(device_name),
-	  .help = "device or device:port, such as mlx5_0:1; not given: the first port that "
-		  "is up" },
+	  .help = "device or device:port, such as mlx5_0:1; a list of them by local rank; "
+		  "near:numa or near:pci:0000:65:00.0; not given: the first port that is up" },
 	{ "device.gid", VARIABLE("HARTEBEEST_GID"), STRING, AT(device_gid), .preset = "auto",
 	  .help = "which GID: auto, index:3, gid:fe80::1, ip:10.0.0.5, subnet:10.0.0.0/24 or "
 		  "netdev:ib0" },

@@ -18,9 +18,11 @@
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
 #include "lib/verbs/device.h"
+#include "lib/verbs/near.h"
 #include "lib/verbs/source.h"
 
 #define RXE_VENDOR_ID 0xffffff
+#define DEVICES_MAX 64		/* more are not looked at by distance */
 
 const char *beest_device_state_text(enum ibv_port_state state)
 {
@@ -38,40 +40,80 @@ const char *beest_device_state_text(enum ibv_port_state state)
 
 /* ----------------------------------------------------------- the walk --- */
 
-struct walk {
+struct wanted {
 	char name[64];			/* "": any device */
 	int port;			/* 0: any port */
+};
+
+struct walk {
+	struct wanted wanted;
+	int local_rank;			/* -1: unknown */
 	const struct beest_gid_policy *policy;
 	const struct beest_log *log;
 	int ret;			/* of the most telling refusal; 0: there was none */
+	char choice[96];		/* of struct beest_device */
+	int level;			/* at which it is logged */
 	struct beest_text passed;
 	char passed_buffer[BEEST_REASON_SIZE];
 };
 
 /* "mlx5_0:1" -> name and port.  A name in sysfs holds no colon. */
-static int walk_parse_name(struct walk *walk, const char *text)
+static int wanted_parse(struct wanted *wanted, const char *text, size_t size)
 {
-	size_t length = strcspn(text, ":");
+	char entry[BEEST_QUOTE_SIZE];
 	int64_t port = 0;
+	size_t length;
 
-	if (length == 0 || length >= sizeof(walk->name))
+	snprintf(entry, sizeof(entry), "%.*s", (int)size, text);
+	length = strcspn(entry, ":");
+	if (length == 0 || length >= sizeof(wanted->name))
 		return beest_fail(EINVAL, "%s is not the name of a device, such as mlx5_0 or "
-				  "mlx5_0:1", BEEST_QUOTE(text));
+				  "mlx5_0:1", BEEST_QUOTE(entry));
 
-	if (text[length] && beest_parse_int(text + length + 1, 1, UINT8_MAX, &port) < 0)
-		return beest_fail_prefix(-EINVAL, "the port in device %s", BEEST_QUOTE(text));
+	if (entry[length] && beest_parse_int(entry + length + 1, 1, UINT8_MAX, &port) < 0)
+		return beest_fail_prefix(-EINVAL, "the port in device %s", BEEST_QUOTE(entry));
 
-	memcpy(walk->name, text, length);
-	walk->name[length] = '\0';
-	walk->port = (int)port;
+	memcpy(wanted->name, entry, length);
+	wanted->name[length] = '\0';
+	wanted->port = (int)port;
+	return 0;
+}
+
+/* All entries of "mlx5_0,mlx5_1" are read; that whose turn it is remains. */
+static int walk_parse_list(struct walk *walk, const char *list)
+{
+	int i, turn, ret = 0, count = 1;
+	struct wanted wanted;
+	const char *text;
+
+	for (text = list; (text = strchr(text, ',')); text++)
+		count++;
+	turn = walk->local_rank < 0 ? 0 : walk->local_rank % count;
+	for (i = 0, text = list; i < count && ret == 0; i++, text += strcspn(text, ",") + 1) {
+		ret = wanted_parse(&wanted, text, strcspn(text, ","));
+		if (ret == 0 && i == turn)
+			walk->wanted = wanted;
+	}
+	if (ret < 0 || count == 1)
+		return ret;
+
+	walk->level = walk->local_rank < 0 ? BEEST_LOG_WARN : BEEST_LOG_INFO;
+	if (walk->local_rank < 0)
+		snprintf(walk->choice, sizeof(walk->choice), "the first of %d in device.name, as no "
+			 "launcher gives a local rank", count);
+	else
+		snprintf(walk->choice, sizeof(walk->choice), "number %d of %d in device.name by "
+			 "local rank %d", turn + 1, count, walk->local_rank);
 	return 0;
 }
 
 int beest_device_name_check(const char *name)
 {
-	struct walk walk;
+	struct walk walk = { .local_rank = -1 };
 
-	return name ? walk_parse_name(&walk, name) : 0;
+	if (!name)
+		return 0;
+	return beest_near_is(name) ? beest_near_check(name) : walk_parse_list(&walk, name);
 }
 
 /* How much a refusal says of what is missing: of several, the most telling is returned. */
@@ -113,7 +155,7 @@ static int port_check(const struct walk *walk, struct beest_device *device)
 				  beest_device_state_text(attr.state));
 
 	device->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	if (walk->port || !walk->policy || walk->policy->rule == BEEST_GID_AUTO ||
+	if (walk->wanted.port || !walk->policy || walk->policy->rule == BEEST_GID_AUTO ||
 	    walk->policy->rule == BEEST_GID_INDEX)
 		return 0;
 	return beest_source_choose(device, NULL, walk->policy, walk->log, &chosen, reason);
@@ -123,12 +165,12 @@ static bool port_find(struct walk *walk, struct beest_device *device)
 {
 	int port, count = device->attr.phys_port_cnt;
 
-	if (walk->port > count)
+	if (walk->wanted.port > count)
 		walk_accepts(walk, beest_fail(ENXIO, "device %s has no port %d: its ports are 1 to "
-					      "%d", device->name, walk->port, count));
+					      "%d", device->name, walk->wanted.port, count));
 
 	for (port = 1; port <= count; port++) {
-		if (walk->port && walk->port != port)
+		if (walk->wanted.port && walk->wanted.port != port)
 			continue;
 		device->port = (uint8_t)port;
 		snprintf(device->label, sizeof(device->label), "%s:%d", device->name, port);
@@ -193,11 +235,82 @@ static bool device_try(struct walk *walk, struct ibv_device *from, struct ibv_co
 
 static int walk_end(struct walk *walk, struct beest_device *device)
 {
+	strcpy(device->choice, walk->choice);
 	strcpy(device->passed_over, walk->passed_buffer);
-	beest_log(walk->log, BEEST_LOG_INFO, "using port %s%s%s%s", device->label,
-		  device->soft_roce ? " (Soft-RoCE)" : "",
-		  walk->passed.used ? "; passed over: " : "", walk->passed_buffer);
+	beest_log(walk->log, walk->level, "using port %s%s%s%s%s%s", device->label,
+		  device->soft_roce ? " (Soft-RoCE)" : "", walk->choice[0] ? ", " : "",
+		  walk->choice, walk->passed.used ? "; passed over: " : "", walk->passed_buffer);
 	return 0;
+}
+
+static int walk_fail(const struct walk *walk)
+{
+	return beest_fail(-walk->ret, "%s%s", walk->wanted.name[0] ? "" :
+			  "no port of any RDMA device can be used: ", walk->passed_buffer);
+}
+
+/* ------------------------------------------------------------ by distance --- */
+
+struct distant {
+	struct ibv_device *from;
+	int distance;
+};
+
+static int distant_compare(const void *a, const void *b)
+{
+	const struct distant *one = a, *other = b;
+
+	return one->distance != other->distance ? one->distance - other->distance :
+	       strcmp(one->from->name, other->from->name);
+}
+
+/*
+ * Of @count that are equally near, each local rank begins with another: they would all take
+ * the first one else.
+ */
+static bool walk_equals(struct walk *walk, const struct distant *equals, int count,
+			const char *wish, struct beest_device *device)
+{
+	int i, first = walk->local_rank < 0 ? 0 : walk->local_rank % count;
+
+	for (i = 0; i < count; i++)
+		if (device_try(walk, equals[(first + i) % count].from, NULL, device))
+			break;
+	if (i == count)
+		return false;
+
+	snprintf(walk->choice, sizeof(walk->choice), "%s, at distance %d like %d other%s", wish,
+		 equals->distance, count - 1, count == 2 ? "" : "s");
+	return true;
+}
+
+static int walk_by_distance(struct walk *walk, struct ibv_device **list, const char *wish,
+			    struct beest_device *device)
+{
+	struct distant all[DEVICES_MAX];
+	struct beest_near near;
+	int i, ret, count = 0, equals;
+
+	ret = beest_near_start(&near, wish);
+	if (ret < 0)
+		return ret;
+	for (; *list && count < DEVICES_MAX; list++) {
+		ret = beest_near_distance(&near, (*list)->ibdev_path);
+		if (ret < 0)
+			walk_accepts(walk, beest_fail_prefix(ret, "device %s", (*list)->name));
+		else
+			all[count++] = (struct distant){ *list, ret };
+	}
+
+	qsort(all, (size_t)count, sizeof(*all), distant_compare);
+	for (i = 0; i < count; i += equals) {
+		for (equals = 1; i + equals < count; equals++)
+			if (all[i + equals].distance != all[i].distance)
+				break;
+		if (walk_equals(walk, &all[i], equals, wish, device))
+			return walk_end(walk, device);
+	}
+	return walk_fail(walk);
 }
 
 /* ------------------------------------------------------------ opening --- */
@@ -208,7 +321,7 @@ static int device_unknown(const struct walk *walk, struct ibv_device **list)
 	char known[BEEST_REASON_SIZE];
 	struct beest_text text;
 
-	beest_nearest_start(&nearest, walk->name);
+	beest_nearest_start(&nearest, walk->wanted.name);
 	beest_text_start(&text, known, sizeof(known));
 	for (; *list; list++) {
 		beest_nearest_offer(&nearest, (*list)->name);
@@ -216,7 +329,7 @@ static int device_unknown(const struct walk *walk, struct ibv_device **list)
 	}
 
 	return beest_fail(ENODEV, "there is no RDMA device %s%s%s%s: this machine has %s",
-			  BEEST_QUOTE(walk->name), nearest.best ? " (did you mean '" : "",
+			  BEEST_QUOTE(walk->wanted.name), nearest.best ? " (did you mean '" : "",
 			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "", known);
 }
 
@@ -227,7 +340,7 @@ static int walk_devices(struct walk *walk, struct ibv_device **list,
 	bool found = false;
 
 	for (from = list; *from; from++) {
-		if (walk->name[0] && strcmp(walk->name, (*from)->name) != 0)
+		if (walk->wanted.name[0] && strcmp(walk->wanted.name, (*from)->name) != 0)
 			continue;
 		found = true;
 		if (device_try(walk, *from, NULL, device))
@@ -236,8 +349,7 @@ static int walk_devices(struct walk *walk, struct ibv_device **list,
 
 	if (!found)
 		return device_unknown(walk, list);
-	return beest_fail(-walk->ret, "%s%s", walk->name[0] ? "" :
-			  "no port of any RDMA device can be used: ", walk->passed_buffer);
+	return walk_fail(walk);
 }
 
 /* Without the uverbs module, errno is minus 38: a slip of libibverbs. */
@@ -249,15 +361,18 @@ static int device_list_failed(int err)
 	return beest_fail(err, "the RDMA devices cannot be listed: %s", strerror(err));
 }
 
-int beest_device_open(struct beest_device *device, const char *name,
+int beest_device_open(struct beest_device *device, const char *name, int local_rank,
 		      const struct beest_gid_policy *policy, const struct beest_log *log)
 {
-	struct walk walk = { .policy = policy, .log = log };
+	struct walk walk = {
+		.local_rank = local_rank, .policy = policy, .log = log, .level = BEEST_LOG_INFO,
+	};
+	bool by_distance = name && beest_near_is(name);
 	struct ibv_device **list;
 	int ret, count = 0;
 
 	beest_text_start(&walk.passed, walk.passed_buffer, sizeof(walk.passed_buffer));
-	ret = name ? walk_parse_name(&walk, name) : 0;
+	ret = name && !by_distance ? walk_parse_list(&walk, name) : 0;
 	if (ret < 0)
 		return ret;
 
@@ -269,7 +384,8 @@ int beest_device_open(struct beest_device *device, const char *name,
 	if (count == 0)
 		ret = beest_fail(ENODEV, "this machine has no RDMA device: see ibv_devices(1)");
 	else
-		ret = walk_devices(&walk, list, device);
+		ret = by_distance ? walk_by_distance(&walk, list, name, device) :
+				    walk_devices(&walk, list, device);
 	ibv_free_device_list(list);
 	return ret;
 }
@@ -277,7 +393,9 @@ int beest_device_open(struct beest_device *device, const char *name,
 int beest_device_borrow(struct beest_device *device, struct ibv_context *verbs, int port,
 			const struct beest_gid_policy *policy, const struct beest_log *log)
 {
-	struct walk walk = { .port = port, .policy = policy, .log = log };
+	struct walk walk = {
+		.wanted = { .port = port }, .policy = policy, .log = log, .level = BEEST_LOG_INFO,
+	};
 
 	beest_text_start(&walk.passed, walk.passed_buffer, sizeof(walk.passed_buffer));
 	if (device_try(&walk, verbs->device, verbs, device))

@@ -25,6 +25,7 @@ struct beest_device {
 	bool soft_roce;			/* rdma_rxe, which takes retry_cnt 7 for ever */
 	bool ethernet;			/* link layer when the port was opened */
 	bool borrowed;			/* the program opened it, and closes it */
+	char choice[96];		/* how local rank or distance chose; "": neither did */
 	char passed_over[BEEST_REASON_SIZE];	/* other ports, and why not them */
 };
 
@@ -32,17 +33,20 @@ struct beest_device {
 int beest_device_name_check(const char *name);
 
 /*
- * @name: "mlx5_0", "mlx5_0:1", or NULL for the first port that is up, RoCE and
- * InfiniBand alike.  The policy rules VALUE, IP, SUBNET and NETDEV choose among ports
- * by their GID table unless @name gives the port.  @policy may be NULL.
+ * @name: "mlx5_0", "mlx5_0:1", or NULL for the first port that is up, RoCE and InfiniBand
+ * alike.  "mlx5_0,mlx5_1": that whose turn it is by @local_rank; -1: unknown, the first.
+ * "near:numa", "near:pci:0000:65:00.0": the nearest that is up; of those that are equally
+ * near, each local rank begins with another.  The policy rules VALUE, IP, SUBNET and NETDEV
+ * choose among ports by their GID table unless @name gives the port.  @policy may be NULL.
  *
  * -ENOSYS: the machine has no RDMA support at all; -ENODEV: no such device
  * (nearest known named) or no device; -ENXIO: no such port; -ENETDOWN: the port is
  * not active (state named); -EPROTONOSUPPORT: iWARP; -EACCES and other errno of
  * ibv_open_device(3), with a hint at /dev/infiniband; -ENODATA: no port's GID table
- * suits the policy (listing what there is).  Nothing stays open then.
+ * suits the policy (listing what there is), or no device has a place in sysfs (near:).
+ * Nothing stays open then.
  */
-int beest_device_open(struct beest_device *device, const char *name,
+int beest_device_open(struct beest_device *device, const char *name, int local_rank,
 		      const struct beest_gid_policy *policy, const struct beest_log *log);
 
 /*

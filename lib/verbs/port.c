@@ -186,8 +186,9 @@ int beest_port_text(const struct beest_device *device, const struct beest_gid_po
 	if (!beest_ipaddr_is_zero(&choice.ip))
 		beest_ipaddr_ip_text(&choice.ip, ip, sizeof(ip));
 	beest_text_start(&text, buffer, size);
-	beest_text_add(&text, "port %s%s%s%s; %s%s; P_Key 0x%04x at index %d; GID %s",
+	beest_text_add(&text, "port %s%s%s%s%s%s; %s%s; P_Key 0x%04x at index %d; GID %s",
 		       device->label, device->soft_roce ? " (Soft-RoCE)" : "",
+		       device->choice[0] ? ", " : "", device->choice,
 		       device->passed_over[0] ? ", passed over: " : "", device->passed_over,
 		       ip[0] ? "IP address " : "no IP address", ip, pkey, index, port.reason);
 	return 0;

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * near.c - device.name as a list, near:numa and near:pci, on a sysfs with eight adapters
+ *
+ * Two sockets, four PCI trees, two adapters in each; the process runs on the second socket
+ * whatever the machine, since a list of all processors says so.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hartebeest.h"
+#include "lib/verbs/device.h"
+#include "lib/verbs/near.h"
+#include "tests/support/fake-verbs.h"
+
+#define ADAPTERS 8
+
+static const struct adapter {
+	const char *name, *place;
+	int node;
+} adapters[ADAPTERS] = {
+	{ "mlx5_0", "pci0000:10/0000:10:01.0/0000:11:00.0", 0 },
+	{ "mlx5_1", "pci0000:10/0000:10:03.0/0000:12:00.0", 0 },
+	{ "mlx5_2", "pci0000:20/0000:20:01.0/0000:21:00.0", 0 },
+	{ "mlx5_3", "pci0000:20/0000:20:03.0/0000:22:00.0", 0 },
+	{ "mlx5_4", "pci0000:80/0000:80:01.0/0000:81:00.0", 1 },
+	{ "mlx5_5", "pci0000:80/0000:80:03.0/0000:82:00.0", 1 },
+	{ "mlx5_6", "pci0000:c0/0000:c0:01.0/0000:c1:00.0", 1 },
+	{ "mlx5_7", "pci0000:c0/0000:c0:03.0/0000:c2:00.0", 1 },
+};
+
+/* A GPU under the bridge of mlx5_5. */
+#define GPU "0000:8A:00.0"
+#define GPU_PLACE "pci0000:80/0000:80:03.0/0000:8a:00.0"
+
+static char root[64];
+static char paths[ADAPTERS][128];
+static struct beest_device device;
+static char logged[4096];
+
+static void keep(void *data, int level, const char *text)
+{
+	size_t used = strlen(logged);
+
+	(void)data;
+	snprintf(logged + used, sizeof(logged) - used, "%d %s\n", level, text);
+}
+
+static const struct beest_log noisy = { .level = BEEST_LOG_INFO, .write = keep };
+
+/* --------------------------------------------------------------- the sysfs --- */
+
+static const char *below(const char *path)
+{
+	static char full[4][256];
+	static int turn;
+	char *text = full[turn++ % 4], *slash;
+
+	snprintf(text, sizeof(full[0]), "%s/%s", root, path);
+	for (slash = text + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(text, 0700);
+		*slash = '/';
+	}
+	return text;
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(below(path), "w");
+
+	assert_non_null(file);
+	fprintf(file, "%s\n", text);
+	fclose(file);
+}
+
+static void make_link(const char *from, const char *to)
+{
+	const char *path = below(from);
+
+	unlink(path);
+	assert_int_equal(symlink(below(to), path), 0);
+}
+
+static void make_place(const char *place, int node)
+{
+	char path[160], number[8];
+
+	snprintf(path, sizeof(path), "devices/%s/numa_node", place);
+	snprintf(number, sizeof(number), "%d", node);
+	write_file(path, number);
+}
+
+static void make_adapter(int i, const struct adapter *adapter)
+{
+	struct fake_device *fake = i ? fake_verbs_add(adapter->name) : &fake_verbs.devices[0];
+	char from[128], to[128];
+
+	fake->name = adapter->name;
+	make_place(adapter->place, adapter->node);
+	snprintf(paths[i], sizeof(paths[i]), "%s/class/infiniband/%s", root, adapter->name);
+	snprintf(from, sizeof(from), "class/infiniband/%s/device", adapter->name);
+	snprintf(to, sizeof(to), "devices/%s", adapter->place);
+	make_link(from, to);
+	fake->ibdev_path = paths[i];
+}
+
+static int setup(void **state)
+{
+	int i;
+
+	(void)state;
+	clearenv();
+	fake_verbs_reset();
+	memset(&device, 0, sizeof(device));
+	logged[0] = '\0';
+	snprintf(root, sizeof(root), "/tmp/unit-near-XXXXXX");
+	if (!mkdtemp(root))
+		return -1;
+	beest_near_sysfs = root;
+	for (i = 0; i < ADAPTERS; i++)
+		make_adapter(i, &adapters[i]);
+	make_place(GPU_PLACE, 1);
+	make_link("bus/pci/devices/0000:8a:00.0", "devices/" GPU_PLACE);
+	write_file("devices/system/node/online", "0-1");
+	write_file("devices/system/node/node0/cpulist", "8000-8001");
+	write_file("devices/system/node/node0/distance", "10 21");
+	write_file("devices/system/node/node1/cpulist", "0-7999");
+	write_file("devices/system/node/node1/distance", "21 10");
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *ftw)
+{
+	(void)status, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	beest_near_sysfs = "/sys";
+	beest_device_close(&device);
+	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS) || fake_verbs.open;
+}
+
+static void opens(const char *name, int local_rank, const char *label)
+{
+	assert_int_equal(beest_device_open(&device, name, local_rank, NULL, &noisy), 0);
+	assert_string_equal(device.label, label);
+	beest_device_close(&device);
+}
+
+static void fails(const char *name, int wanted, const char *sentence)
+{
+	assert_int_equal(beest_device_open(&device, name, 0, NULL, &noisy), wanted);
+	assert_error_has(sentence);
+	assert_int_equal(fake_verbs.open, 0);
+}
+
+static void take_down(int first, int last)
+{
+	for (; first <= last; first++)
+		fake_verbs.devices[first].ports[0].state = IBV_PORT_DOWN;
+}
+
+/* ------------------------------------------------------------------- lists --- */
+
+static void a_list_by_local_rank(void **state)
+{
+	static const char list[] = "mlx5_6,mlx5_2:1,mlx5_0";
+
+	(void)state;
+	opens(list, 0, "mlx5_6:1");
+	opens(list, 1, "mlx5_2:1");
+	opens(list, 2, "mlx5_0:1");
+	opens(list, 7, "mlx5_2:1");
+	assert_non_null(strstr(logged, "6 using port mlx5_2:1, number 2 of 3 in device.name by local "
+			       "rank 7\n"));
+	opens("mlx5_3", 7, "mlx5_3:1");
+	assert_non_null(strstr(logged, "6 using port mlx5_3:1\n"));
+	assert_null(strstr(logged, "4 "));
+	opens(list, -1, "mlx5_6:1");
+	assert_non_null(strstr(logged, "4 using port mlx5_6:1, the first of 3 in device.name, as no "
+			       "launcher gives a local rank\n"));
+}
+
+/* All entries are looked at, not only that whose turn it is. */
+static void malformed_lists(void **state)
+{
+	(void)state;
+	fails("mlx5_0,", -EINVAL, "'' is not the name of a device");
+	fails("mlx5_0,,mlx5_1", -EINVAL, "'' is not the name of a device");
+	fails("mlx5_0,mlx5_1:x", -EINVAL, "the port in device 'mlx5_1:x': 'x'");
+	fails("mlx5_0,near:numa", -EINVAL, "the port in device 'near:numa'");
+	fails("mlx5_00,mlx5_1", -ENODEV, "there is no RDMA device 'mlx5_00'");
+	assert_int_equal(beest_device_name_check("mlx5_0,mlx5_1:2"), 0);
+	assert_int_equal(beest_device_name_check("mlx5_0, mlx5_1:0"), -EINVAL);
+}
+
+/* -------------------------------------------------------------- near:numa --- */
+
+/* Those of the own socket in turn, instead of the first for all. */
+static void adapters_of_the_own_socket(void **state)
+{
+	int rank;
+
+	(void)state;
+	for (rank = 0; rank < 16; rank++) {
+		char label[16];
+
+		snprintf(label, sizeof(label), "mlx5_%d:1", 4 + rank % 4);
+		opens("near:numa", rank, label);
+	}
+	opens("near:numa", -1, "mlx5_4:1");
+	assert_non_null(strstr(logged, "6 using port mlx5_5:1, near:numa, at distance 10 like 3 "
+			       "others\n"));
+
+	/* What is down is passed over, by neighbours first. */
+	take_down(4, 5);
+	opens("near:numa", 0, "mlx5_6:1");
+	opens("near:numa", 1, "mlx5_6:1");
+	opens("near:numa", 3, "mlx5_7:1");
+	take_down(6, 7);
+	opens("near:numa", 1, "mlx5_1:1");
+	assert_non_null(strstr(logged, "6 using port mlx5_1:1, near:numa, at distance 21 like 3 "
+			       "others; passed over: port mlx5_5:1 is down; port mlx5_6:1 is down"));
+	take_down(0, 3);
+	fails("near:numa", -ENETDOWN, "no port of any RDMA device can be used: port mlx5_4:1 is "
+	      "down; port mlx5_5:1 is down");
+}
+
+/* A process that is bound to nothing is near to all. */
+static void without_binding(void **state)
+{
+	(void)state;
+	write_file("devices/system/node/node0/cpulist", "0-7999");
+	opens("near:numa", 0, "mlx5_0:1");
+	opens("near:numa", 5, "mlx5_5:1");
+}
+
+static void a_machine_without_nodes(void **state)
+{
+	(void)state;
+	unlink(below("devices/system/node/online"));
+	opens("near:numa", 3, "mlx5_3:1");
+	assert_non_null(strstr(logged, "near:numa, at distance 255 like 7 others"));
+}
+
+static void a_node_that_nobody_says(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 4; i < 8; i++)
+		make_place(adapters[i].place, -1);
+	opens("near:numa", 0, "mlx5_0:1");	/* a distance that is known is better */
+}
+
+/* --------------------------------------------------------------- near:pci --- */
+
+static void adapters_near_a_gpu(void **state)
+{
+	(void)state;
+	opens("near:pci:" GPU, 0, "mlx5_5:1");		/* the same bridge */
+	assert_non_null(strstr(logged, "near:pci:" GPU ", at distance 2 like 0 others"));
+	opens("near:pci:0000:8a:00.0", 3, "mlx5_5:1");
+	take_down(5, 5);
+	opens("near:pci:" GPU, 3, "mlx5_4:1");		/* the same tree */
+	take_down(4, 4);
+	opens("near:pci:" GPU, 0, "mlx5_6:1");		/* the same socket */
+	opens("near:pci:" GPU, 1, "mlx5_7:1");
+	assert_non_null(strstr(logged, "at distance 1010 like 1 other;"));
+	take_down(6, 7);
+	opens("near:pci:" GPU, 2, "mlx5_2:1");
+}
+
+static void malformed_wishes(void **state)
+{
+	static const char *const wishes[] = {
+		"near:", "near:numa1", "near:pci", "near:pci:", "near:pci:65:00.0",
+		"near:pci:0000:65:00", "near:pci:0000:65:00.0x", "near:pci:../../etc",
+		"near:gpu:0",
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(wishes); i++) {
+		assert_int_equal(beest_device_name_check(wishes[i]), -EINVAL);
+		assert_error_has("is neither near:numa nor near:pci: with the address of a device");
+	}
+	assert_int_equal(beest_device_name_check("near:numa"), 0);
+	assert_int_equal(beest_device_name_check("near:pci:0000:65:00.0"), 0);
+	fails("near:pci:0000:65:00.0", -ENODEV, "device.name: there is no PCI device '0000:65:00.0'");
+}
+
+/* ------------------------------------------------------------ soft devices --- */
+
+static void a_soft_device(int i)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "class/infiniband/%s/device", adapters[i].name);
+	unlink(below(path));
+}
+
+/* Its place is that of its network interface, here of virtio. */
+static void by_network_interface(void **state)
+{
+	(void)state;
+	a_soft_device(2);
+	write_file("class/infiniband/mlx5_2/parent", "eth9");
+	make_place("pci0000:80/0000:80:09.0", 1);
+	write_file("devices/pci0000:80/0000:80:09.0/virtio3/vendor", "0x1af4");
+	make_link("class/net/eth9/device", "devices/pci0000:80/0000:80:09.0/virtio3");
+	opens("near:numa", 0, "mlx5_2:1");
+	opens("near:numa", 1, "mlx5_4:1");
+
+	/* Kernels that have no parent there name it with the GID. */
+	unlink(below("class/infiniband/mlx5_2/parent"));
+	write_file("class/infiniband/mlx5_2/ports/1/gid_attrs/ndevs/0", "eth9");
+	opens("near:numa", 5, "mlx5_2:1");
+}
+
+static void without_a_place(void **state)
+{
+	int i;
+
+	(void)state;
+	a_soft_device(4);
+	write_file("class/infiniband/mlx5_4/parent", "v0");
+	opens("near:numa", 0, "mlx5_5:1");
+	assert_non_null(strstr(logged, "passed over: device mlx5_4: neither it nor its network "
+			       "interface is a device that sysfs has a place for"));
+	for (i = 0; i < ADAPTERS; i++)
+		a_soft_device(i);
+	fails("near:numa", -ENODATA, "no port of any RDMA device can be used: device mlx5_0: neither "
+	      "it nor");
+}
+
+/* -------------------------------------------------------- by way of the API --- */
+
+static void told_by_the_device_text(void **state)
+{
+	static const char *const options[] = { "device.name=near:numa", NULL };
+	struct hartebeest_context *hb;
+	char text[1024];
+
+	(void)state;
+	setenv("SLURM_PROCID", "3", 1);
+	setenv("SLURM_NTASKS", "4", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+	setenv("SLURM_JOB_ID", "1", 1);
+	setenv("SLURM_STEP_ID", "0", 1);
+	setenv("SLURM_LOCALID", "2", 1);
+	assert_int_equal(hartebeest_open(&hb, options), 0);
+	assert_int_equal(hartebeest_local_rank(hb), 2);
+	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), 0);
+	assert_non_null(strstr(text, "port mlx5_6:1, near:numa, at distance 10 like 3 others; IP "
+			       "address 10.0.0.1; "));
+	assert_int_equal(hartebeest_close(hb), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_list_by_local_rank),
+		TEST(malformed_lists),
+		TEST(adapters_of_the_own_socket),
+		TEST(without_binding),
+		TEST(a_machine_without_nodes),
+		TEST(a_node_that_nobody_says),
+		TEST(adapters_near_a_gpu),
+		TEST(malformed_wishes),
+		TEST(by_network_interface),
+		TEST(without_a_place),
+		TEST(told_by_the_device_text),
+#undef TEST
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
