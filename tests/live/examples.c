@@ -87,6 +87,12 @@ static void core(void **state)
 	run("examples/core", "node 0: acknowledged\n",
 	    "node 1: a string from node 0, in C++\n");
 }
+
+static void raii(void **state)
+{
+	(void)state;
+	run("examples/raii", "a reads: hello from b\n", "b reads: hello from a\n");
+}
 #endif
 
 static void pair(void **state)
@@ -101,6 +107,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #if HAVE_CXX
 		cmocka_unit_test(core),
+		cmocka_unit_test(raii),
 #endif
 		cmocka_unit_test(hello),
 		cmocka_unit_test(original),

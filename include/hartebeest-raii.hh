@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hartebeest-raii.hh - hartebeest.h as C++ values that clean up, header only, C++11
+ *
+ * A context and what it holds are values that can be moved and not copied.  Each ends
+ * with its last owner, and keeps alive what it stands on: the order in which a program
+ * drops them does not matter.  get() is the verbs object, or the context for all
+ * functions that are not here; names and keys are as in C.
+ *
+ * Failures are exceptions of the class error: what() is the sentence of
+ * hartebeest_error(), number() the positive errno, which code() holds too.  What takes a
+ * deadline returns true, or with HARTEBEEST_ONCE false when it is not there (-EAGAIN).
+ * Destructors throw nothing: what they cannot do is a line of the log.
+ *
+ * A value that was moved from may be assigned to or destroyed, and nothing else.
+ * Threads: as in C; one value belongs to one thread at a time.
+ */
+#ifndef HARTEBEEST_RAII_HH
+#define HARTEBEEST_RAII_HH
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "hartebeest.h"
+
+namespace hartebeest {
+
+/* -------------------------------------------------------------- failures --- */
+
+class error : public std::system_error {
+public:
+	error(int number, const std::string &sentence)
+		: std::system_error(number, std::generic_category()), sentence(sentence) {}
+
+	const char *what() const noexcept override { return sentence.what(); }
+	int number() const noexcept { return code().value(); }
+
+private:
+	std::runtime_error sentence;	/* whose copies do not throw */
+};
+
+/* For any function of hartebeest.h: its result, or an exception. */
+inline int check(int ret)
+{
+	if (ret < 0)
+		throw error(-ret, hartebeest_error());
+	return ret;
+}
+
+/* For calls that set no sentence, such as those of hartebeest-post.h. */
+inline int check(int ret, const std::string &what)
+{
+	if (ret < 0)
+		throw error(-ret, what + ": " + std::generic_category().message(-ret));
+	return ret;
+}
+
+/* For a call with a deadline: false is -EAGAIN, which only HARTEBEEST_ONCE brings. */
+inline bool check_once(int ret)
+{
+	return ret != -EAGAIN && check(ret) >= 0;
+}
+
+/* --------------------------------------------------------------- owners --- */
+
+namespace detail {
+
+/* A context, closed by its last owner. */
+struct context_state {
+	struct hartebeest_context *hb;
+	bool is_borrowed;
+	std::function<void(int, const char *)> write;
+
+	context_state(struct hartebeest_context *hb, bool is_borrowed)
+		: hb(hb), is_borrowed(is_borrowed) {}
+	context_state(const context_state &) = delete;
+	context_state &operator=(const context_state &) = delete;
+
+	~context_state()
+	{
+		if (!is_borrowed)
+			hartebeest_close(hb);
+	}
+};
+
+typedef std::vector<std::shared_ptr<const void>> parents;
+
+/* An object, destroyed by its name before the parents on which it stands. */
+struct object_state {
+	struct hartebeest_context *hb;
+	std::string name;
+	int (*destroy)(struct hartebeest_context *hb, const char *name);
+	detail::parents parents;
+	std::function<int(struct ibv_qp *)> refill;
+
+	object_state(struct hartebeest_context *hb, const std::string &name,
+		     int (*destroy)(struct hartebeest_context *, const char *),
+		     const detail::parents &parents)
+		: hb(hb), name(name), destroy(destroy), parents(parents) {}
+	object_state(const object_state &) = delete;
+	object_state &operator=(const object_state &) = delete;
+
+	~object_state() { destroy(hb, name.c_str()); }
+};
+
+} /* namespace detail */
+
+/* What all objects with a name have in common; Verbs is a struct ibv_*. */
+template <class Verbs>
+class object {
+public:
+	Verbs *get() const { return verbs; }
+	Verbs *operator->() const { return verbs; }
+	const std::string &name() const { return state->name; }
+
+	/* Whoever holds it keeps the object, and what that stands on. */
+	std::shared_ptr<const void> owner() const { return state; }
+	struct hartebeest_context *context_handle() const { return state->hb; }
+
+	object(object &&other) noexcept : verbs(other.verbs), state(std::move(other.state))
+	{
+		other.verbs = nullptr;
+	}
+
+	object &operator=(object &&other) noexcept
+	{
+		verbs = other.verbs;
+		state = std::move(other.state);
+		other.verbs = nullptr;
+		return *this;
+	}
+
+protected:
+	Verbs *verbs;
+	std::shared_ptr<detail::object_state> state;
+
+	object(Verbs *verbs, struct hartebeest_context *hb, const std::string &name,
+	       int (*destroy)(struct hartebeest_context *, const char *),
+	       const detail::parents &parents)
+		: verbs(verbs),
+		  state(std::make_shared<detail::object_state>(hb, name, destroy, parents)) {}
+
+	const char *c_name() const { return state->name.c_str(); }
+};
+
+/* -------------------------------------------------------------- context --- */
+
+class context {
+public:
+	/* "section.key=value", as for hartebeest_open(). */
+	explicit context(const std::vector<std::string> &options = std::vector<std::string>())
+		: state(hold(opened(options, nullptr, 0))) {}
+
+	/* On a device that the program has opened, and closes later; port 0: chosen. */
+	explicit context(struct ibv_context *verbs, int port = 0,
+			 const std::vector<std::string> &options = std::vector<std::string>())
+		: state(hold(opened(options, verbs, port))) {}
+
+	/* One that is closed by others, such as hartebeest_default_context(). */
+	static context borrow(struct hartebeest_context *hb)
+	{
+		return context(std::make_shared<detail::context_state>(hb, true));
+	}
+
+	context(context &&) = default;
+	context &operator=(context &&) = default;
+
+	struct hartebeest_context *get() const { return state->hb; }
+	std::shared_ptr<const void> owner() const { return state; }
+
+	int rank() const { return check(hartebeest_rank(get())); }
+	int size() const { return check(hartebeest_size(get())); }
+	int participant(int index) const { return check(hartebeest_participant(get(), index)); }
+	int local_rank() const { return check(hartebeest_local_rank(get())); }
+	std::string job() const { return hartebeest_job(get()); }
+	std::string origin() const { return hartebeest_origin(get(), nullptr); }
+
+	/* The device, opened if it was not yet. */
+	struct ibv_context *verbs() const
+	{
+		struct ibv_context *device;
+
+		check(hartebeest_verbs(get(), &device));
+		return device;
+	}
+
+	int port_num() const { return check(hartebeest_port_num(get())); }
+
+	std::string device_text() const
+	{
+		char text[4096];
+
+		check(hartebeest_device_text(get(), text, sizeof(text)));
+		return text;
+	}
+
+	std::string option(const std::string &name) const
+	{
+		char text[1024];
+
+		check(hartebeest_option_get(get(), name.c_str(), text, sizeof(text), nullptr));
+		return text;
+	}
+
+	/* @write must not throw; an empty one: lines go to stderr or a file again. */
+	void log(int level, std::function<void(int, const char *)> write)
+	{
+		state->write = std::move(write);
+		check(hartebeest_log_set(get(), level, state->write ? write_line : nullptr,
+					 state.get()));
+	}
+
+	std::string completion_text(const struct ibv_wc &wc) const
+	{
+		char text[768];
+
+		check(hartebeest_completion_text(get(), &wc, text, sizeof(text)));
+		return text;
+	}
+
+	/* ------------------------------------------------------- messages --- */
+
+	bool push(const std::string &key, const std::string &text, int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_msg_push(get(), key.c_str(), text.data(), text.size(),
+						      deadline));
+	}
+
+	/* A message of any length; @text is untouched when this is false. */
+	bool wait(const std::string &peer_key, std::string &text, int64_t deadline = 0) const
+	{
+		struct hartebeest_message message;
+		std::string room(4096, '\0');
+
+		hartebeest_message_preset(&message);
+		message.peer_key = peer_key.c_str();
+		do {
+			room.resize(message.length > room.size() ? message.length : room.size());
+			message.buffer = &room[0];
+			message.room = room.size();
+			message.here = 0;
+			if (!check_once(hartebeest_msgs_wait(get(), &message, 1, 1, deadline)))
+				return false;
+		} while (message.result == -EMSGSIZE);
+		check(message.result);
+		text.assign(room, 0, message.length);
+		return true;
+	}
+
+	bool erase(const std::string &key, int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_msg_delete(get(), key.c_str(), deadline));
+	}
+
+	bool barrier(const std::string &name, int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_barrier(get(), name.c_str(), deadline));
+	}
+
+	/* ---------------------------------------------------------- peers --- */
+
+	bool fetch(const std::string &peer_key, struct hartebeest_remote_mr &mr,
+		   int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_mr_fetch(get(), peer_key.c_str(), &mr, deadline));
+	}
+
+	bool fetch(const std::string &peer_key, struct hartebeest_remote_qp &qp,
+		   int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_qp_fetch(get(), peer_key.c_str(), &qp, deadline));
+	}
+
+	std::string peer_text(const std::string &peer_key) const
+	{
+		char text[512];
+
+		check(hartebeest_peer_text(get(), peer_key.c_str(), text, sizeof(text)));
+		return text;
+	}
+
+	/* ------------------------------------------------------- services --- */
+
+	bool listen(const std::string &service, int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_service_listen(get(), service.c_str(), deadline));
+	}
+
+	bool accept(const std::string &service, struct hartebeest_request &request,
+		    int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_service_accept(get(), service.c_str(), &request,
+							    deadline));
+	}
+
+	bool request(const std::string &service, const std::string &data,
+		     struct hartebeest_request &request, int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_service_request(get(), service.c_str(), data.data(),
+							     data.size(), &request, deadline));
+	}
+
+private:
+	std::shared_ptr<detail::context_state> state;
+
+	explicit context(std::shared_ptr<detail::context_state> state) : state(std::move(state)) {}
+
+	static std::shared_ptr<detail::context_state> hold(struct hartebeest_context *hb)
+	{
+		return std::make_shared<detail::context_state>(hb, false);
+	}
+
+	static struct hartebeest_context *opened(const std::vector<std::string> &options,
+						 struct ibv_context *verbs, int port)
+	{
+		struct hartebeest_context *hb;
+		std::vector<const char *> list;
+
+		for (const std::string &option : options)
+			list.push_back(option.c_str());
+		list.push_back(nullptr);
+		check(verbs ? hartebeest_open_verbs(&hb, list.data(), verbs, port) :
+			      hartebeest_open(&hb, list.data()));
+		return hb;
+	}
+
+	static void write_line(void *data, int level, const char *text)
+	{
+		static_cast<detail::context_state *>(data)->write(level, text);
+	}
+};
+
+/* -------------------------------------------------------------- objects --- */
+
+class protection_domain : public object<struct ibv_pd> {
+public:
+	protection_domain(const context &context, const std::string &name)
+		: object(made(context.get(), name), context.get(), name, hartebeest_pd_destroy,
+			 { context.owner() }) {}
+
+	/* A name for the program's own, which is never destroyed here. */
+	static protection_domain adopt(const context &context, const std::string &name,
+				       struct ibv_pd *pd)
+	{
+		check(hartebeest_pd_adopt(context.get(), name.c_str(), pd));
+		return protection_domain(context, name, pd);
+	}
+
+private:
+	protection_domain(const context &context, const std::string &name, struct ibv_pd *pd)
+		: object(pd, context.get(), name, hartebeest_pd_destroy, { context.owner() }) {}
+
+	static struct ibv_pd *made(struct hartebeest_context *hb, const std::string &name)
+	{
+		struct ibv_pd *pd;
+
+		check(hartebeest_pd_create(hb, name.c_str(), &pd));
+		return pd;
+	}
+};
+
+class completion_queue : public object<struct ibv_cq> {
+public:
+	/* HARTEBEEST_CQ_CHANNEL in @flags is for wait() and fd(); @depth 0: the option. */
+	completion_queue(const context &context, const std::string &name, int depth = 0,
+			 uint32_t flags = 0)
+		: completion_queue(context, name, made(context.get(), name, depth, flags)) {}
+
+	static completion_queue adopt(const context &context, const std::string &name,
+				      struct ibv_cq *cq)
+	{
+		check(hartebeest_cq_adopt(context.get(), name.c_str(), cq));
+		return completion_queue(context, name, cq);
+	}
+
+	int fd() const { return check(hartebeest_cq_fd(context_handle(), c_name())); }
+
+	/* How many were taken; 0 with HARTEBEEST_ONCE: the queue is empty, and armed. */
+	int wait(struct ibv_wc *wc, int count, int64_t deadline = 0) const
+	{
+		const int ret = hartebeest_cq_wait(context_handle(), get(), count, wc, deadline);
+
+		return ret == -EAGAIN ? 0 : check(ret);
+	}
+
+private:
+	completion_queue(const context &context, const std::string &name, struct ibv_cq *cq)
+		: object(cq, context.get(), name, hartebeest_cq_destroy, { context.owner() }) {}
+
+	static struct ibv_cq *made(struct hartebeest_context *hb, const std::string &name,
+				   int depth, uint32_t flags)
+	{
+		struct ibv_cq *cq;
+
+		check(hartebeest_cq_create(hb, name.c_str(), depth, flags, &cq));
+		return cq;
+	}
+};
+
+class shared_receive_queue : public object<struct ibv_srq> {
+public:
+	/* 0: the options of queue pairs. */
+	shared_receive_queue(const protection_domain &pd, const std::string &name,
+			     uint32_t max_wr = 0, uint32_t max_sge = 0)
+		: object(made(pd, name, max_wr, max_sge), pd.context_handle(), name,
+			 hartebeest_srq_destroy, { pd.owner() }) {}
+
+	static shared_receive_queue adopt(const context &context, const std::string &name,
+					  struct ibv_srq *srq)
+	{
+		check(hartebeest_srq_adopt(context.get(), name.c_str(), srq));
+		return shared_receive_queue(context, name, srq);
+	}
+
+private:
+	shared_receive_queue(const context &context, const std::string &name, struct ibv_srq *srq)
+		: object(srq, context.get(), name, hartebeest_srq_destroy, { context.owner() }) {}
+
+	static struct ibv_srq *made(const protection_domain &pd, const std::string &name,
+				    uint32_t max_wr, uint32_t max_sge)
+	{
+		struct ibv_srq *srq;
+
+		check(hartebeest_srq_create(pd.context_handle(), name.c_str(), pd.name().c_str(),
+					    max_wr, max_sge, &srq));
+		return srq;
+	}
+};
+
+class memory_region : public object<struct ibv_mr> {
+public:
+	/* A zeroed buffer of the library's. */
+	memory_region(const protection_domain &pd, const std::string &name, size_t length,
+		      int access)
+		: object(made(pd, name, nullptr, length, access), pd.context_handle(), name,
+			 hartebeest_mr_destroy, { pd.owner() }) {}
+
+	/* Memory of the program's, which outlives the region. */
+	memory_region(const protection_domain &pd, const std::string &name, void *address,
+		      size_t length, int access)
+		: object(made(pd, name, address, length, access), pd.context_handle(), name,
+			 hartebeest_mr_destroy, { pd.owner() }) {}
+
+	static memory_region adopt(const context &context, const std::string &name,
+				   struct ibv_mr *mr, int access)
+	{
+		check(hartebeest_mr_adopt(context.get(), name.c_str(), mr, access));
+		return memory_region(context, name, mr);
+	}
+
+	size_t size() const { return get()->length; }
+	uint32_t lkey() const { return get()->lkey; }
+
+	template <class Value = unsigned char>
+	Value *data(size_t offset = 0) const
+	{
+		return reinterpret_cast<Value *>(static_cast<unsigned char *>(get()->addr) + offset);
+	}
+
+	bool publish(const std::string &key, int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_mr_publish(context_handle(), c_name(), key.c_str(),
+							deadline));
+	}
+
+private:
+	memory_region(const context &context, const std::string &name, struct ibv_mr *mr)
+		: object(mr, context.get(), name, hartebeest_mr_destroy, { context.owner() }) {}
+
+	static struct ibv_mr *made(const protection_domain &pd, const std::string &name,
+				   void *address, size_t length, int access)
+	{
+		struct ibv_mr *mr;
+
+		if (address)
+			check(hartebeest_mr_register(pd.context_handle(), name.c_str(),
+						     pd.name().c_str(), address, length, access, &mr));
+		else
+			check(hartebeest_mr_create(pd.context_handle(), name.c_str(),
+						   pd.name().c_str(), length, access, &mr));
+		return mr;
+	}
+};
+
+class queue_pair : public object<struct ibv_qp> {
+public:
+	/* In RESET; the type's preset is the option's. */
+	queue_pair(const protection_domain &pd, const std::string &name,
+		   const completion_queue &send, const completion_queue &recv,
+		   enum ibv_qp_type type = HARTEBEEST_QPT_PRESET)
+		: object(made(pd, name, send, recv, type), pd.context_handle(), name,
+			 hartebeest_qp_destroy, { pd.owner(), send.owner(), recv.owner() }) {}
+
+	/* With receives that it shares with others. */
+	queue_pair(const protection_domain &pd, const std::string &name,
+		   const completion_queue &send, const completion_queue &recv,
+		   const shared_receive_queue &srq, enum ibv_qp_type type)
+		: object(made(pd, name, send, recv, srq, type), pd.context_handle(), name,
+			 hartebeest_qp_destroy,
+			 { pd.owner(), send.owner(), recv.owner(), srq.owner() }) {}
+
+	static queue_pair adopt(const context &context, const std::string &name,
+				struct ibv_qp *qp)
+	{
+		check(hartebeest_qp_adopt(context.get(), name.c_str(), qp));
+		return queue_pair(context, name, qp);
+	}
+
+	struct ibv_qp_cap cap() const
+	{
+		struct ibv_qp_cap granted;
+
+		check(hartebeest_qp_cap(context_handle(), c_name(), &granted));
+		return granted;
+	}
+
+	/*
+	 * Who posts the receives, in the state INIT, again whenever the queue pair had to go
+	 * through RESET: returns 0, or a negative errno that fails the transition, as
+	 * -ECANCELED does for what it throws.
+	 */
+	void refill(std::function<int(struct ibv_qp *)> post)
+	{
+		state->refill = std::move(post);
+		check(hartebeest_qp_refill_set(context_handle(), c_name(),
+					       state->refill ? post_receives : nullptr, state.get()));
+	}
+
+	void init() { check(hartebeest_qp_init(context_handle(), c_name())); }
+	void reset() { check(hartebeest_qp_reset(context_handle(), c_name())); }
+
+	bool publish(const std::string &key, int64_t deadline = 0)
+	{
+		return check_once(hartebeest_qp_publish(context_handle(), c_name(), key.c_str(),
+							deadline));
+	}
+
+	bool connect(const std::string &peer_key, int64_t deadline = 0)
+	{
+		return check_once(hartebeest_qp_connect(context_handle(), c_name(), peer_key.c_str(),
+							deadline));
+	}
+
+	bool confirm(const std::string &peer_key, int64_t deadline = 0)
+	{
+		return check_once(hartebeest_qp_confirm(context_handle(), c_name(), peer_key.c_str(),
+							deadline));
+	}
+
+	bool reconnect(const std::string &peer_key, int64_t deadline = 0)
+	{
+		return check_once(hartebeest_qp_reconnect(context_handle(), c_name(),
+							  peer_key.c_str(), deadline));
+	}
+
+	/* true: the peer was replaced, and this is connected to the new one. */
+	bool follow(const std::string &peer_key)
+	{
+		return check(hartebeest_qp_follow(context_handle(), c_name(), peer_key.c_str(),
+						  nullptr)) == 1;
+	}
+
+	/* UD: where a message to this peer goes. */
+	struct hartebeest_address address(const std::string &peer_key) const
+	{
+		struct hartebeest_address found;
+
+		check(hartebeest_qp_address(context_handle(), c_name(), peer_key.c_str(), &found));
+		return found;
+	}
+
+private:
+	queue_pair(const context &context, const std::string &name, struct ibv_qp *qp)
+		: object(qp, context.get(), name, hartebeest_qp_destroy, { context.owner() }) {}
+
+	static struct ibv_qp *made(const protection_domain &pd, const std::string &name,
+				   const completion_queue &send, const completion_queue &recv,
+				   enum ibv_qp_type type)
+	{
+		struct ibv_qp *qp;
+
+		check(hartebeest_qp_create(pd.context_handle(), name.c_str(), pd.name().c_str(), type,
+					   send.name().c_str(), recv.name().c_str(), &qp));
+		return qp;
+	}
+
+	static struct ibv_qp *made(const protection_domain &pd, const std::string &name,
+				   const completion_queue &send, const completion_queue &recv,
+				   const shared_receive_queue &srq, enum ibv_qp_type type)
+	{
+		struct ibv_qp_init_attr attr = ibv_qp_init_attr();
+		struct ibv_qp *qp;
+
+		attr.send_cq = send.get();
+		attr.recv_cq = recv.get();
+		attr.srq = srq.get();
+		attr.qp_type = type;
+		check(hartebeest_qp_create_attr(pd.context_handle(), name.c_str(), pd.name().c_str(),
+						&attr, &qp));
+		return qp;
+	}
+
+	/* C code calls it, through which no exception may pass. */
+	static int post_receives(void *data, struct ibv_qp *qp)
+	{
+		try {
+			return static_cast<detail::object_state *>(data)->refill(qp);
+		} catch (...) {
+			return -ECANCELED;
+		}
+	}
+};
+
+/* ---------------------------------------------------------------- pairs --- */
+
+/*
+ * Many queue pairs to their peers at once, by hartebeest_pairs_connect().  Holds copies
+ * of all texts, and of the queue pairs and regions their owners.
+ */
+class pair_list {
+public:
+	explicit pair_list(const context &context) : hb(context.get()), owners({ context.owner() }) {}
+
+	pair_list(const pair_list &) = delete;
+	pair_list &operator=(const pair_list &) = delete;
+
+	/* @room: how many regions of the peer are wanted. */
+	void add(const queue_pair &qp, const std::string &key, const std::string &peer_key,
+		 uint32_t room = 0)
+	{
+		struct hartebeest_pair pair;
+
+		hartebeest_pair_preset(&pair);
+		pair.qp = keep(qp.name());
+		pair.key = keep(key);
+		pair.peer_key = keep(peer_key);
+		rooms.emplace_back(room);
+		pair.regions = rooms.back().data();
+		pair.room = room;
+		offers.emplace_back();
+		owners.push_back(qp.owner());
+		pairs.push_back(pair);
+	}
+
+	/* Offers a region to the peer of the pair that was added last. */
+	void offer(const memory_region &region)
+	{
+		offers.back().push_back(keep(region.name()));
+		pairs.back().offer = offers.back().data();
+		pairs.back().offered++;
+		owners.push_back(region.owner());
+	}
+
+	/* Throws the first failure, after all were tried; again: it goes on where it was. */
+	bool connect(int64_t deadline = 0)
+	{
+		return check_once(hartebeest_pairs_connect(hb, pairs.data(), pairs.size(), deadline));
+	}
+
+	/* After connect(): result, reason, peer and count of each. */
+	size_t size() const { return pairs.size(); }
+	const struct hartebeest_pair &operator[](size_t index) const { return pairs[index]; }
+
+	/* The peer's region, in the order in which it offered them. */
+	const struct hartebeest_remote_mr &region(size_t index, size_t number = 0) const
+	{
+		if (number >= pairs.at(index).count || number >= rooms[index].size())
+			throw error(ENOENT, "the peer '" + std::string(pairs[index].peer_key) +
+				    "' offers no region " + std::to_string(number));
+		return rooms[index][number];
+	}
+
+private:
+	struct hartebeest_context *hb;
+	detail::parents owners;
+	std::deque<std::string> texts;
+	std::deque<std::vector<struct hartebeest_remote_mr>> rooms;
+	std::deque<std::vector<const char *>> offers;
+	std::vector<struct hartebeest_pair> pairs;
+
+	const char *keep(const std::string &text)
+	{
+		texts.push_back(text);
+		return texts.back().c_str();
+	}
+};
+
+} /* namespace hartebeest */
+
+#endif

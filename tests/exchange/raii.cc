@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * raii.cc - the classes of hartebeest-raii.hh, in two processes
+ *
+ * The device is the fake, which completes a write and moves no bytes; a real Memcached
+ * server stands between the two.  What is counted is what stays open.
+ */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+
+#include "include/hartebeest-c.h"
+#include "include/hartebeest-post.h"
+#include "include/hartebeest-raii.hh"
+
+extern "C" {
+#include "tests/support/fake-verbs.h"
+#include "tests/support/memcached.h"
+#include "tests/support/ranks.h"
+}
+
+using hartebeest::completion_queue;
+using hartebeest::context;
+using hartebeest::memory_region;
+using hartebeest::pair_list;
+using hartebeest::protection_domain;
+using hartebeest::queue_pair;
+using hartebeest::shared_receive_queue;
+
+static const int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+static_assert(!std::is_copy_constructible<context>::value, "one owner");
+static_assert(!std::is_copy_assignable<queue_pair>::value, "one owner");
+static_assert(std::is_nothrow_move_constructible<queue_pair>::value, "as in a vector");
+static_assert(std::is_nothrow_move_assignable<memory_region>::value, "as in a vector");
+
+/* The errno of what @call throws, 0 when it does not, with the sentence. */
+template <class Call>
+static int thrown(const Call &call, const char *sentence)
+{
+	try {
+		call();
+	} catch (const hartebeest::error &error) {
+		EXPECT(std::strstr(error.what(), sentence));
+		EXPECT(error.code() == std::error_code(error.number(), std::generic_category()));
+		return error.number();
+	}
+	return 0;
+}
+
+static void failures()
+{
+	const context own;
+	const protection_domain pd(own, "pd");
+
+	EXPECT(thrown([] { context({ "no.such=1" }); }, "unknown option 'no.such'") == EINVAL);
+	EXPECT(thrown([&] { own.participant(7); }, "") == ERANGE);
+	EXPECT(thrown([&] { own.option("no.such"); }, "no.such") == ENOENT);
+	EXPECT(thrown([&] { hartebeest::check(-EAGAIN, "posting"); }, "posting: Resource temp") == EAGAIN);
+	try {
+		memory_region(pd, "mr", 0, access_flags);
+		EXPECT(!"an empty region is refused");
+	} catch (const std::system_error &error) {
+		EXPECT(error.code() == std::errc::invalid_argument);
+	}
+}
+
+/* What failed to be made takes nothing away that has its name. */
+static void a_name_that_is_taken()
+{
+	const context own;
+	const protection_domain pd(own, "pd");
+	const memory_region mr(pd, "mr", 64, access_flags);
+
+	EXPECT(thrown([&] { protection_domain(own, "pd"); }, "'pd' exists already") == EEXIST);
+	EXPECT(thrown([&] { memory_region(pd, "mr", 64, access_flags); }, "exists already") == EEXIST);
+	EXPECT(fake_verbs.pds == 1 && fake_verbs.mrs == 1);
+	{
+		const memory_region other(pd, "other", 64, access_flags);
+		EXPECT(fake_verbs.mrs == 2);
+	}
+	EXPECT(fake_verbs.mrs == 1 && mr->length == 64);
+}
+
+/* Parents that are dropped first stay until their children have gone. */
+static void any_order()
+{
+	std::unique_ptr<context> own(new context);
+	std::unique_ptr<protection_domain> pd(new protection_domain(*own, "pd"));
+	std::unique_ptr<completion_queue> send(new completion_queue(*own, "send"));
+	std::unique_ptr<completion_queue> recv(new completion_queue(*own, "recv"));
+	std::unique_ptr<memory_region> mr(new memory_region(*pd, "mr", 64, access_flags));
+	std::unique_ptr<queue_pair> qp(new queue_pair(*pd, "qp", *send, *recv, IBV_QPT_RC));
+
+	own.reset();
+	send.reset();
+	recv.reset();
+	pd.reset();
+	EXPECT(fake_verbs.contexts == 1 && fake_verbs.cqs == 2 && fake_verbs.pds == 1);
+	EXPECT(*mr->data() == 0 && mr->name() == "mr");
+	qp->init();
+	EXPECT((*qp)->state == IBV_QPS_INIT);
+	qp.reset();
+	EXPECT(fake_verbs.cqs == 0 && fake_verbs.pds == 1);
+	mr.reset();
+	EXPECT(fake_verbs.open == 0);
+}
+
+static void moves()
+{
+	std::vector<queue_pair> many;
+	{
+		const context own;
+		const protection_domain pd(own, "pd");
+		const completion_queue cq(own, "cq");
+
+		for (int i = 0; i < 10; i++)
+			many.emplace_back(pd, "qp" + std::to_string(i), cq, cq, IBV_QPT_UC);
+	}
+	EXPECT(fake_verbs.qps == 10 && many[9].name() == "qp9");
+	many[0] = std::move(many[9]);
+	EXPECT(fake_verbs.qps == 9 && many[0].name() == "qp9" && many[9].get() == nullptr);
+	many.clear();
+	EXPECT(fake_verbs.open == 0);
+}
+
+static void adopted()
+{
+	context own;
+	struct ibv_pd *pd = ibv_alloc_pd(own.verbs());
+	{
+		const protection_domain adopted = protection_domain::adopt(own, "own", pd);
+		const memory_region mr(adopted, "mr", 64, access_flags);
+
+		EXPECT(adopted.get() == pd && mr->pd == pd);
+	}
+	EXPECT(fake_verbs.pds == 1 && fake_verbs.mrs == 0);
+	ibv_dealloc_pd(pd);
+}
+
+static void receives_of_its_own()
+{
+	const context own;
+	const protection_domain pd(own, "pd");
+	const completion_queue cq(own, "cq");
+	const shared_receive_queue srq(pd, "srq", 8);
+	const queue_pair sharing(pd, "sharing", cq, cq, srq, IBV_QPT_RC);
+	queue_pair qp(pd, "qp", cq, cq, IBV_QPT_RC);
+	int posted = 0;
+
+	EXPECT(sharing->srq == srq.get() && sharing.cap().max_send_wr > 0);
+	qp.refill([&](struct ibv_qp *) { return posted++, 0; });
+	qp.init();
+	EXPECT(posted == 1);
+	qp.reset();
+	qp.refill([](struct ibv_qp *) -> int { throw std::runtime_error("no memory"); });
+	EXPECT(thrown([&] { qp.init(); }, "") == ECANCELED);
+	qp.refill(nullptr);
+	qp.init();
+}
+
+static void lines()
+{
+	std::string line;
+	context own;
+
+	own.log(HARTEBEEST_LOG_ERROR, [&](int level, const char *text) {
+		line = std::to_string(level) + text;
+	});
+	EXPECT(thrown([&] { own.option(""); }, "") == ENOENT);
+	EXPECT(thrown([&] { memory_region(protection_domain(own, "pd"), "m", 0, 0); }, "") == EINVAL);
+	EXPECT(line.compare(0, 1, "3") == 0 && line.size() > 10);
+}
+
+/* The original's context, which its own end closes. */
+static void borrowed()
+{
+	{
+		const context own = context::borrow(hartebeest_default_context());
+		const protection_domain pd(own, "pd");
+
+		EXPECT(hartebeest_get_local_pd("pd") == pd.get());
+	}
+	EXPECT(hartebeest_create_local_pd("pd"));
+}
+
+static void messages(const context &own, const std::string &me, const std::string &peer)
+{
+	const std::string sent(10000, 'x');
+	std::string came = "untouched";
+
+	EXPECT(!own.wait("nobody", came, HARTEBEEST_ONCE) && came == "untouched");
+	EXPECT(thrown([&] { own.wait("nobody", came, 1); }, "nobody") == ETIMEDOUT);
+	EXPECT(own.push("to-" + peer, sent + me));
+	EXPECT(own.wait("to-" + me, came) && came == sent + peer);
+	EXPECT(own.barrier("read"));
+	EXPECT(own.erase("to-" + peer));
+	EXPECT(thrown([&] { own.erase("to-" + peer); }, "no message") == ENOENT);
+}
+
+static void pairs_of(const context &own, const std::string &me, const std::string &peer)
+{
+	const protection_domain pd(own, "pd");
+	const completion_queue cq(own, "cq", 0, HARTEBEEST_CQ_CHANNEL);
+	const memory_region mr(pd, "mr", 8192, access_flags);
+	queue_pair qp(pd, "qp", cq, cq, IBV_QPT_RC);
+	struct hartebeest_remote_mr there;
+	pair_list pairs(own);
+	struct ibv_wc wc;
+
+	pairs.add(qp, me, peer, 2);
+	pairs.offer(mr);
+	EXPECT(pairs.connect() && pairs.size() == 1 && pairs[0].result == 0);
+	EXPECT(pairs.region(0).length == 8192 && pairs[0].count == 1);
+	EXPECT(thrown([&] { pairs.region(0, 1); }, "offers no region 1") == ENOENT);
+	EXPECT(qp.confirm(peer) && !qp.follow(peer));
+	EXPECT(own.peer_text(peer).find(own.rank() ? "rank 0 on " : "rank 1 on ") == 0);
+	EXPECT(mr.publish("region-of-" + me) && own.fetch("region-of-" + peer, there));
+	EXPECT(there.rkey == pairs.region(0).rkey);
+
+	EXPECT(cq.fd() > 2 && cq.wait(&wc, 1, HARTEBEEST_ONCE) == 0);
+	fake_verbs.complete_sends = true;
+	hartebeest::check(hartebeest_post_write(qp.get(), mr.data(), 8, mr.lkey(), there.address,
+						there.rkey, 7, IBV_SEND_SIGNALED), "posting");
+	EXPECT(cq.wait(&wc, 1) == 1 && wc.wr_id == 7);
+	EXPECT(own.barrier("written"));
+}
+
+static void services(const context &own)
+{
+	struct hartebeest_request request;
+
+	if (own.rank() == 0) {
+		EXPECT(own.listen("store"));
+		EXPECT(own.accept("store", request));
+		EXPECT(request.rank == 1 && !std::memcmp(request.data, "hello", 5));
+	} else {
+		EXPECT(own.request("store", "hello", request));
+	}
+	EXPECT(own.barrier("served"));
+}
+
+static int rank(int nid, void *)
+{
+	unsetenv("HARTEBEEST_DEVICE");
+	fake_verbs_reset();
+	failures();
+	a_name_that_is_taken();
+	any_order();
+	moves();
+	adopted();
+	receives_of_its_own();
+	lines();
+	EXPECT(fake_verbs.open == 0);
+	{
+		const context own({ "exchange.ttl=1h" });
+
+		EXPECT(own.rank() == nid && own.size() == 2 && own.participant(1) == 1);
+		EXPECT(own.option("exchange.ttl") == "1h" && own.job() == "raii");
+		EXPECT(own.origin().find("rank ") == 0 && own.port_num() == 1);
+		EXPECT(own.device_text().find("fake0:1") != std::string::npos);
+		messages(own, std::to_string(nid), std::to_string(!nid));
+		pairs_of(own, std::to_string(nid), std::to_string(!nid));
+		services(own);
+	}
+	EXPECT(fake_verbs.open == 0);
+	borrowed();
+	return 0;
+}
+
+int main()
+{
+	struct ranks ranks;
+	int failed;
+
+	cache_need();
+	memset(&ranks, 0, sizeof(ranks));
+	struct cache *cache = cache_start(NULL);
+	ranks.count = 2;
+	ranks.server = cache_hostport(cache)->text;
+	ranks.job = "raii";
+	failed = ranks_run(&ranks, rank, NULL);
+	cache_end(cache);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
