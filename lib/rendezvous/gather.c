@@ -774,7 +774,7 @@ static int gather_expired(struct gathering *g)
 {
 	size_t i, count = 0;
 	int ret, refused = 0;
-	char list[900];
+	char list[950];
 	struct beest_text text;
 
 	ret = records_read(g);
@@ -793,6 +793,7 @@ static int gather_expired(struct gathering *g)
 	}
 	if (count > NAMED_MAX)
 		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
+	beest_registry_suspicion(g->registry, &text);
 
 	return beest_fail(refused ? -refused : ETIMEDOUT, "%zu of %zu did not come within %s: %s",
 			  count, g->count, BEEST_SPAN(beest_limit_span(g->call->limit)), list);

@@ -402,3 +402,11 @@ void beest_registry_suspect(struct beest_registry *registry, const char *who, co
 	beest_log(registry->log, BEEST_LOG_INFO, "%s had %s; that was a former run, or is a mistake",
 		  who, what);
 }
+
+void beest_registry_suspicion(struct beest_registry *registry, struct beest_text *text)
+{
+	pthread_mutex_lock(&registry->lock);
+	if (registry->suspicion[0])
+		beest_text_item(text, "%s", registry->suspicion);
+	pthread_mutex_unlock(&registry->lock);
+}

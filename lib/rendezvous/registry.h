@@ -20,6 +20,7 @@
 #include "lib/base/limit.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/text.h"
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/epoch.h"
 #include "lib/rendezvous/failure.h"
@@ -153,8 +154,9 @@ int beest_registry_delete(struct beest_registry *registry, const char *key,
 /* Takes away what goes with an object; a second at most. */
 void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial);
 
-/* "@who had @what": whoever waits in vain will want to know. */
+/* "@who had @what": whoever waits in vain will want to know; and for its sentence. */
 void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what);
+void beest_registry_suspicion(struct beest_registry *registry, struct beest_text *text);
 
 /* "300 ms", "30 s", "10 min" */
 #define BEEST_SPAN(ns) beest_registry_span((ns), (char[32]){ 0 })

@@ -478,10 +478,7 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
 	if (beest_look_trouble(registry, server, w->wait->since, said))
 		beest_text_item(text, "before that: %s", said);
-	pthread_mutex_lock(&registry->lock);
-	if (registry->suspicion[0])
-		beest_text_item(text, "%s", registry->suspicion);
-	pthread_mutex_unlock(&registry->lock);
+	beest_registry_suspicion(registry, text);
 	if (first && first->seen == 0)
 		beest_text_item(text, "HARTEBEEST_JOB (here %s) and the servers must be the same on "
 				"both sides", strcmp(registry->job, "-") ? registry->job : "not set");

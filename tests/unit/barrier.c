@@ -323,6 +323,25 @@ static void leftovers_of_an_incomplete_run(void **state)
 }
 
 /* Who came one by one among leftovers knows of each other, and names the others only. */
+/* Who comes long after others have found that their settings differ can only suspect it. */
+static void leftovers_have_other_settings(void **state)
+{
+	(void)state;
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	ranks_make(3, "a");
+	ranks[0].names = ranks[2].names = "";
+	registry_run();
+	assert_int_equal(ranks[1].ret, -ETIMEDOUT);
+	ranks_free(true);
+	ranks_make(2, "a");
+	ranks[1].names = "";
+	registry_run();
+	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(ranks[0].error, "1 of 2 did not come within 3 s: rank 1 "));
+	assert_non_null(strstr(ranks[0].error, "; rank 1 on "));
+	assert_non_null(strstr(ranks[0].error, " (3 ranks) had other participants"));
+}
+
 static void leftovers_are_missing(void **state)
 {
 	int64_t delay;
@@ -853,6 +872,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(costs, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(leftovers_have_other_settings, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_are_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_before_the_roll_call_is_complete, setup,
 						teardown),
