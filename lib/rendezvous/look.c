@@ -334,27 +334,6 @@ static int server_too_small(struct beest_registry *registry, size_t server,
 			  limit, needed);
 }
 
-/* How often it was too small of late. */
-static unsigned int server_strikes(struct beest_registry *registry, size_t server,
-				   const struct beest_kv_stats *stats, int64_t former)
-{
-	struct beest_registry_server *own = &registry->servers[server];
-	unsigned int strikes;
-
-	pthread_mutex_lock(&registry->lock);
-	if (stats->evictions <= own->evictions && !stats->out_of_memory_is_an_error)
-		own->strikes = 0;
-	else if (beest_clock_now() - former > STRIKE_TIME)
-		own->strikes = 1;
-	else
-		own->strikes++;
-	own->evictions = stats->evictions;
-	strikes = own->strikes;
-	pthread_mutex_unlock(&registry->lock);
-
-	return strikes;
-}
-
 /*
  * A record that should be there is not.  A server that evicts is reported at once; where it
  * goes on like that, ranks would evict each other's records for ever.
@@ -362,8 +341,8 @@ static unsigned int server_strikes(struct beest_registry *registry, size_t serve
 static int server_lost_some(struct beest_registry *registry, size_t server)
 {
 	struct beest_registry_server *own = &registry->servers[server];
-	struct beest_kv_stats stats;
 	int64_t former, now = beest_clock_now();
+	struct beest_kv_stats stats;
 	unsigned int strikes;
 	bool due;
 	int ret;
@@ -374,13 +353,18 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 	if (due)
 		own->probed = now;
 	pthread_mutex_unlock(&registry->lock);
-	if (!due)
-		return 0;
-
-	ret = beest_kv_probe(registry->kv, server, &stats);
-	if (ret < 0)
+	ret = due ? beest_kv_probe(registry->kv, server, &stats) : 0;
+	if (!due || ret < 0)
 		return ret;
-	strikes = server_strikes(registry, server, &stats, former);
+
+	pthread_mutex_lock(&registry->lock);
+	if (stats.evictions <= own->evictions && !stats.out_of_memory_is_an_error)
+		own->strikes = 0;
+	else
+		own->strikes = now - former > STRIKE_TIME ? 1 : own->strikes + 1;
+	own->evictions = stats.evictions;
+	strikes = own->strikes;
+	pthread_mutex_unlock(&registry->lock);
 	if (strikes == 0)
 		return 0;
 
