@@ -493,7 +493,7 @@ static int set_place(struct reading *reading, const struct place *place, const c
 	return ret;
 }
 
-static int set_presets(struct reading *reading)
+static int read_presets(struct reading *reading)
 {
 	struct beest_options *options = reading->options;
 	const struct beest_option *row;
@@ -736,7 +736,7 @@ int beest_options_load(struct beest_options *options, const char *system_file,
 	struct reading reading = { .options = options };
 
 	memset(options, 0, sizeof(*options));
-	keep_failure(&reading, set_presets(&reading));
+	keep_failure(&reading, read_presets(&reading));
 	if (reading.ret < 0)
 		return reading.ret;
 
