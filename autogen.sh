@@ -3,5 +3,4 @@
 set -e
 cd "$(dirname "$0")"
 mkdir -p build-aux m4
-scripts/make-aliases
 exec autoreconf --install --force "$@"

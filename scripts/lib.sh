@@ -105,6 +105,8 @@ build_in() {
 	   [ "$top/Makefile.am" -nt "$top/Makefile.in" ]; then
 		quietly autogen "$top/autogen.sh"
 	fi
+	# A header, page or example may have come; make sees to the rest.
+	[ ! -w "$top" ] || "$top/scripts/make-lists"
 	mkdir -p "$folder"
 	if ! is_configured "$folder" "$*"; then
 		(cd "$folder" && quietly "configure-${folder##*/}" "$top/configure" "$@")
