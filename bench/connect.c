@@ -23,6 +23,7 @@
 
 #include "bench/live.h"
 #include "bench/ours.h"
+#include "tests/support/make.h"
 #include "tests/support/ranks.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
@@ -226,7 +227,7 @@ static int create_and_publish(struct bench_rank *rank, int index)
 {
 	struct live *live = rank->device;
 	struct key key = pair_key(rank->rank, index);
-	int ret = hartebeest_qp_create(rank->own, key.text, "pd", IBV_QPT_RC, "cq", "cq",
+	int ret = qp_make(rank->own, key.text, "pd", IBV_QPT_RC, "cq", "cq",
 				       &live->qps[index]);
 
 	if (ret == 0)
@@ -266,7 +267,7 @@ static int create_and_add(struct bench_rank *rank, int index)
 	struct key own = pair_key(rank->rank, index);
 
 	ours_call_add(&live->call, own.text, pair_key(!rank->rank, index).text, NULL);
-	return ours_result(rank, hartebeest_qp_create(rank->own, own.text, "pd", IBV_QPT_RC, "cq",
+	return ours_result(rank, qp_make(rank->own, own.text, "pd", IBV_QPT_RC, "cq",
 						      "cq", &live->qps[index]));
 }
 

@@ -28,6 +28,7 @@
 #include "bench/star.h"
 #include "bench/stub.h"
 #include "hartebeest-mesh.h"
+#include "tests/support/make.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 #define REGION 4096
@@ -171,7 +172,7 @@ static int library_open(struct bench_rank *rank)
 static int create_and_publish(struct bench_rank *rank, int peer)
 {
 	struct key key = pair_key(rank->rank, peer);
-	int ret = hartebeest_qp_create(rank->own, key.text, "pd", IBV_QPT_RC, "cq", "cq",
+	int ret = qp_make(rank->own, key.text, "pd", IBV_QPT_RC, "cq", "cq",
 				       mesh_qp(rank, peer));
 
 	if (ret == 0)
@@ -244,7 +245,7 @@ static int create_and_add(struct bench_rank *rank, int peer)
 	struct key own = pair_key(rank->rank, peer);
 
 	ours_call_add(rank->device, own.text, pair_key(peer, rank->rank).text, offer);
-	return ours_result(rank, hartebeest_qp_create(rank->own, own.text, "pd", IBV_QPT_RC, "cq",
+	return ours_result(rank, qp_make(rank->own, own.text, "pd", IBV_QPT_RC, "cq",
 						      "cq", mesh_qp(rank, peer)));
 }
 

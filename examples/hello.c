@@ -10,6 +10,7 @@ int main(void)
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	const char *offer[] = { "mr" };
 	struct hartebeest_remote_mr there;
+	struct hartebeest_qp_request request;
 	struct hartebeest_pair pair;
 	struct hartebeest_context *hb;
 	struct ibv_mr *mr;
@@ -25,7 +26,9 @@ int main(void)
 	TRY(hartebeest_pd_create(hb, "pd", NULL));
 	TRY(hartebeest_cq_create(hb, "cq", 0, 0, &cq));
 	TRY(hartebeest_mr_create(hb, "mr", "pd", 4096, access, &mr));
-	TRY(hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp));
+	hartebeest_qp_request_preset(&request);
+	request.pd = "pd", request.send_cq = "cq", request.type = IBV_QPT_RC;
+	TRY(hartebeest_qp_create(hb, "qp", &request, &qp));
 	pair.qp = "qp", pair.key = me, pair.peer_key = peer;
 	pair.offer = offer, pair.offered = 1, pair.regions = &there, pair.room = 1;
 	TRY(hartebeest_pairs_connect(hb, &pair, 1, 0));

@@ -55,11 +55,17 @@ static struct hartebeest_context *open_as_mpi_says(void)
 static void prepare(struct hartebeest_context *hb, struct hartebeest_pair *pair,
 		    const char *name, const char *own_key, const char *peer_key)
 {
+	struct hartebeest_qp_request request;
+
 	hartebeest_pair_preset(pair);
 	pair->qp = name;
 	pair->key = own_key;
 	pair->peer_key = peer_key;
-	try(hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL));
+	hartebeest_qp_request_preset(&request);
+	request.pd = "pd";
+	request.send_cq = "cq";
+	request.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(hb, name, &request, NULL));
 }
 
 static int ring(struct hartebeest_context *hb)

@@ -90,11 +90,16 @@ static int post_receive(void *data, struct ibv_qp *qp)
 static void create(void)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	struct hartebeest_qp_request request;
 
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
 	try(hartebeest_cq_create(self.hb, "cq", 0, 0, &self.cq));
 	try(hartebeest_mr_create(self.hb, "mr", "pd", BUFFER, access, &self.mr));
-	try(hartebeest_qp_create(self.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &self.qp));
+	hartebeest_qp_request_preset(&request);
+	request.pd = "pd";
+	request.send_cq = "cq";
+	request.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(self.hb, "qp", &request, &self.qp));
 	try(hartebeest_qp_refill_set(self.hb, "qp", post_receive, NULL));
 }
 

@@ -78,7 +78,13 @@ static void start(size_t bytes, int access)
 static void prepare(struct hartebeest_pair *pair, const char *name,
 		    const struct hartebeest_request *request, struct ibv_qp **qp)
 {
-	try(hartebeest_qp_create(self.hb, name, "pd", IBV_QPT_RC, "cq", "cq", qp));
+	struct hartebeest_qp_request wanted;
+
+	hartebeest_qp_request_preset(&wanted);
+	wanted.pd = "pd";
+	wanted.send_cq = "cq";
+	wanted.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(self.hb, name, &wanted, qp));
 	hartebeest_pair_preset(pair);
 	pair->qp = name;
 	pair->key = request->key;

@@ -586,10 +586,15 @@ private:
 				   const completion_queue &send, const completion_queue &recv,
 				   enum ibv_qp_type type)
 	{
+		struct hartebeest_qp_request request;
 		struct ibv_qp *qp;
 
-		check(hartebeest_qp_create(pd.context_handle(), name.c_str(), pd.name().c_str(), type,
-					   send.name().c_str(), recv.name().c_str(), &qp));
+		hartebeest_qp_request_preset(&request);
+		request.pd = pd.name().c_str();
+		request.send_cq = send.name().c_str();
+		request.recv_cq = recv.name().c_str();
+		request.type = type;
+		check(hartebeest_qp_create(pd.context_handle(), name.c_str(), &request, &qp));
 		return qp;
 	}
 

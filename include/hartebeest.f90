@@ -38,6 +38,15 @@ module hartebeest
      integer(c_int64_t) :: reserved(4)
   end type hartebeest_remote_qp
 
+  ! struct hartebeest_qp_request: hartebeest_qp_request_preset() first; texts as in a pair
+  type, bind(c) :: hartebeest_qp_request
+     integer(c_size_t) :: size
+     type(c_ptr) :: pd, send_cq, recv_cq, srq, qp_context
+     integer(c_int32_t) :: max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data
+     integer(c_int) :: qp_type
+     integer(c_int32_t) :: sq_sig_all
+  end type hartebeest_qp_request
+
   ! struct hartebeest_pair: hartebeest_pair_preset() first; texts are C strings that must
   ! stay, by c_loc()
   type, bind(c) :: hartebeest_pair
@@ -152,12 +161,11 @@ module hartebeest
        integer(c_int) :: hartebeest_mr_fetch
      end function hartebeest_mr_fetch
 
-     ! qp_type 0: the option qp_init_attr.qp_type
-     function hartebeest_qp_create(hb, name, pd, qp_type, send_cq, recv_cq, qp) bind(c)
-       import :: c_char, c_int, c_ptr
+     function hartebeest_qp_create(hb, name, request, qp) bind(c)
+       import :: c_char, c_int, c_ptr, hartebeest_qp_request
        type(c_ptr), value :: hb
-       character(kind=c_char), intent(in) :: name(*), pd(*), send_cq(*), recv_cq(*)
-       integer(c_int), value :: qp_type
+       character(kind=c_char), intent(in) :: name(*)
+       type(hartebeest_qp_request), intent(inout) :: request
        type(c_ptr), intent(out) :: qp
        integer(c_int) :: hartebeest_qp_create
      end function hartebeest_qp_create
@@ -288,6 +296,24 @@ contains
 
     string = trim(text) // c_null_char
   end function hartebeest_c_string
+
+  subroutine hartebeest_qp_request_preset(request)
+    type(hartebeest_qp_request), intent(out) :: request
+
+    request%pd = c_null_ptr
+    request%send_cq = c_null_ptr
+    request%recv_cq = c_null_ptr
+    request%srq = c_null_ptr
+    request%qp_context = c_null_ptr
+    request%max_send_wr = 0
+    request%max_recv_wr = 0
+    request%max_send_sge = 0
+    request%max_recv_sge = 0
+    request%max_inline_data = 0
+    request%qp_type = 0
+    request%sq_sig_all = 0
+    request%size = c_sizeof(request)
+  end subroutine hartebeest_qp_request_preset
 
   subroutine hartebeest_pair_preset(pair)
     type(hartebeest_pair), intent(out) :: pair

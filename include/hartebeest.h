@@ -49,6 +49,12 @@
  * without blanks, together with the job id at most 242 bytes, for messages 241; names of
  * barriers too, with 214 bytes for name and job id.
  *
+ * Structs.  What a caller fills in begins with its size, which a preset function sets; zero
+ * asks for nothing, and new fields come at the end, so that old programs and new libraries
+ * understand each other, and the other way round: -E2BIG where a new program asks an old
+ * library for something that it does not know.  What the library fills in keeps its size and
+ * ends in reserved words, which are zero until they mean something.
+ *
  * Threads: a context may be used by many threads at once, but one queue pair, and one
  * barrier, by one thread at a time; and an object must not be destroyed while another
  * thread uses it.  Fork: a child must not use the
@@ -268,6 +274,7 @@ struct hartebeest_path {
 	uint8_t hop_limit;
 	uint8_t traffic_class;
 	uint8_t life_time;	/* packet life time, 4.096 us * 2^life_time */
+	uint64_t reserved[4];	/* zero */
 };
 
 /**
@@ -341,6 +348,7 @@ struct hartebeest_event {
 	uint32_t qp_num;	/* 0: not of a queue pair */
 	int fatal;		/* 1: this context's device is gone, or its port went down */
 	char text[256];		/* as a sentence */
+	uint64_t reserved[4];	/* zero */
 };
 
 /**
@@ -576,25 +584,46 @@ int hartebeest_mr_fetch(struct hartebeest_context *hb, const char *peer_key,
 #define HARTEBEEST_QPT_PRESET ((enum ibv_qp_type)0)
 #endif
 
+/*
+ * What hartebeest_qp_create() is to make.  Set by hartebeest_qp_request_preset(), then
+ * filled; new fields will come at the end.
+ */
+struct hartebeest_qp_request {
+	size_t size;			/* of the caller's struct: the preset sets it */
+	const char *pd;			/* name of its protection domain */
+	const char *send_cq;		/* names of its completion queues */
+	const char *recv_cq;		/* NULL: send_cq */
+	const char *srq;		/* name of a shared receive queue; NULL: none */
+	void *qp_context;		/* as in ibv_create_qp(3) */
+	struct ibv_qp_cap cap;		/* what is 0 comes from the options; out: granted */
+	enum ibv_qp_type type;		/* HARTEBEEST_QPT_PRESET: qp_init_attr.qp_type */
+	int32_t sq_sig_all;		/* 1: each send request makes a completion */
+};
+
+/* All that can be preset: every field zero, and the size. */
+static inline void hartebeest_qp_request_preset(struct hartebeest_qp_request *request)
+{
+	memset(request, 0, sizeof(*request));
+	request->size = sizeof(*request);
+}
+
 /**
  * hartebeest_qp_create() - create a queue pair in the state RESET
- * @pd, @send_cq, @recv_cq: names; the two queues may be one
- * @type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD; HARTEBEEST_QPT_PRESET: the option
- *        qp_init_attr.qp_type
- * @qp:   may be NULL; owned by the context
+ * @request: what to make; pd and send_cq are needed
+ * @qp:      may be NULL; owned by the context
  *
- * Sizes come from the options qp_init_attr.cap.*, cut to what the device can do;
- * inline data is halved until the device accepts.  hartebeest_qp_cap() tells what was
- * granted.
+ * Sizes come from @request or the options qp_init_attr.cap.*, cut to what the device can
+ * do; inline data is halved until the device accepts.  What was granted is in
+ * @request->cap, and later in hartebeest_qp_cap().
  *
- * Returns 0, -EEXIST, -ENOENT, -EOPNOTSUPP (another type), or the errno of
- * ibv_create_qp(3).
+ * Returns 0, -EEXIST, -ENOENT (no PD or queue of that name), -EOPNOTSUPP (another type than
+ * IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD), -EINVAL (the preset was not called), -E2BIG (a field
+ * that this version does not know), or the errno of ibv_create_qp(3).
  *
  * Since: 0.1
  */
-int hartebeest_qp_create(struct hartebeest_context *hb, const char *name, const char *pd,
-			 enum ibv_qp_type type, const char *send_cq,
-			 const char *recv_cq, struct ibv_qp **qp);
+int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
+			 struct hartebeest_qp_request *request, struct ibv_qp **qp);
 
 /**
  * hartebeest_qp_create_attr() - the same from a filled struct ibv_qp_init_attr
@@ -818,6 +847,7 @@ struct hartebeest_address {
 	struct ibv_ah *ah;	/* owned by the context */
 	uint32_t qp_num;
 	uint32_t qkey;
+	uint64_t reserved[2];	/* zero */
 };
 
 /**

@@ -19,6 +19,7 @@
 #include "lib/core/context.h"
 #include "lib/verbs/cq.h"
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/message.h"
 #include "lib/verbs/mr.h"
@@ -648,6 +649,9 @@ HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
 
 /* ---------------------------------------------------------- queue pair --- */
 
+#define QP_REQUEST_SIZE_MIN (offsetof(struct hartebeest_qp_request, sq_sig_all) + \
+			     sizeof(int32_t))
+
 static int qp_create(struct hartebeest_context *hb, const char *name, const char *pd_name,
 		     struct ibv_qp_init_attr *attr, struct ibv_qp **out)
 {
@@ -668,21 +672,36 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
-					   const char *pd, enum ibv_qp_type type,
-					   const char *send_cq, const char *recv_cq,
+					   struct hartebeest_qp_request *request,
 					   struct ibv_qp **out)
 {
 	struct ibv_qp_init_attr attr;
 	struct beest_cq *send, *receive;
+	struct beest_srq *srq;
+	int ret;
 
-	REQUIRE(hb, name, pd, send_cq, recv_cq);
-	TRY(find_cq(hb, send_cq, &send));
-	TRY(find_cq(hb, recv_cq, &receive));
+	REQUIRE(hb, name, request);
+	TRY(beest_sized_check("qp_request", 0, request, request->size, sizeof(*request),
+			      QP_REQUEST_SIZE_MIN));
+	REQUIRE(hb, request->pd, request->send_cq);
+	TRY(find_cq(hb, request->send_cq, &send));
+	TRY(find_cq(hb, request->recv_cq ? request->recv_cq : request->send_cq, &receive));
 	memset(&attr, 0, sizeof(attr));
-	attr.qp_type = type ? type : (enum ibv_qp_type)hb->options.qp[BEEST_RC].qp_type;
+	if (request->srq) {
+		TRY(find_srq(hb, request->srq, &srq));
+		attr.srq = srq->srq;
+	}
+	attr.qp_context = request->qp_context;
 	attr.send_cq = send->cq;
 	attr.recv_cq = receive->cq;
-	return qp_create(hb, name, pd, &attr, out);
+	attr.cap = request->cap;
+	attr.qp_type = request->type ? request->type :
+		       (enum ibv_qp_type)hb->options.qp[BEEST_RC].qp_type;
+	attr.sq_sig_all = request->sq_sig_all;
+	ret = qp_create(hb, name, request->pd, &attr, out);
+	if (ret == 0)
+		request->cap = attr.cap;
+	return ret;
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest_context *hb,
@@ -876,6 +895,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const
 	REQUIRE(hb, name, peer_key, address);
 	TRY(find_qp(hb, name, &qp));
 	TRY(beest_qp_address(qp, peer_key, &found));
+	memset(address, 0, sizeof(*address));
 	address->ah = found->ah;
 	address->qp_num = found->remote.qp_num;
 	address->qkey = found->remote.qkey;

@@ -500,8 +500,15 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp
 						  enum ibv_qp_type type, const char *send_cq,
 						  const char *recv_cq)
 {
-	return has_context() && hartebeest_qp_create(self.hb, SCOPED(pd, qp), pd, type, send_cq,
-					  recv_cq, NULL) == 0;
+	struct hartebeest_qp_request request;
+
+	hartebeest_qp_request_preset(&request);
+	request.pd = pd;
+	request.send_cq = send_cq;
+	request.recv_cq = recv_cq;
+	request.type = type;
+	return has_context() &&
+	       hartebeest_qp_create(self.hb, SCOPED(pd, qp), &request, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)

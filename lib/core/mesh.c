@@ -831,6 +831,7 @@ int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 	ret = beest_qp_address(mesh->fabric.model, key, &found);
 	if (ret < 0)
 		return beest_fail(ENOENT, "mesh '%s' has no rank %d", mesh->node.name, rank);
+	memset(address, 0, sizeof(*address));
 	address->ah = found->ah;
 	address->qp_num = found->remote.qp_num;
 	address->qkey = found->remote.qkey;

@@ -23,6 +23,7 @@
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
@@ -90,7 +91,7 @@ static int make(struct side *side, int rank, int type)
 	       hartebeest_pd_create(side->hb, "pd", NULL) ||
 	       hartebeest_cq_create(side->hb, "cq", 0, 0, NULL) ||
 	       hartebeest_mr_create(side->hb, "mr", "pd", 4096, RW, &side->mr) ||
-	       hartebeest_qp_create(side->hb, "qp", "pd", type, "cq", "cq", &side->qp) ||
+	       qp_make(side->hb, "qp", "pd", type, "cq", "cq", &side->qp) ||
 	       hartebeest_qp_refill_set(side->hb, "qp", refill, side);
 }
 
@@ -561,7 +562,7 @@ static int introduce_number(struct side *side)
 	for (i = 0; i < PAIRS && ret == 0; i++) {
 		snprintf(name, sizeof(name), "qp%d", i);
 		snprintf(own, sizeof(own), "%d/%d", side->rank, i);
-		ret = hartebeest_qp_create(side->hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
+		ret = qp_make(side->hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
 		      hartebeest_qp_publish(side->hb, name, own, 0);
 	}
 	for (i = 0; i < PAIRS && ret == 0; i++) {
@@ -609,7 +610,7 @@ static void *work_alone(void *data)
 	snprintf(name, sizeof(name), "w%d", worker->number);
 	snprintf(own, sizeof(own), "%d/%d", worker->side->rank, worker->number);
 	snprintf(peer, sizeof(peer), "%d/%d", !worker->side->rank, worker->number);
-	worker->ret = hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
+	worker->ret = qp_make(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
 		      hartebeest_qp_publish(hb, name, own, 0) ||
 		      hartebeest_qp_fetch(hb, worker->side->peer, NULL, 0) ||	/* all the same */
 		      hartebeest_qp_fetch(hb, peer, NULL, 0) ||
@@ -680,7 +681,7 @@ static void datagrams_to_many(void **state)
 
 	(void)state;
 	both(IBV_QPT_UD);
-	assert_int_equal(hartebeest_qp_create(b.hb, "other", "pd", IBV_QPT_UD, "cq", "cq", &other),
+	assert_int_equal(qp_make(b.hb, "other", "pd", IBV_QPT_UD, "cq", "cq", &other),
 			 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(hartebeest_qp_publish(b.hb, "other", "b/other", 0), 0);
@@ -697,7 +698,7 @@ static void datagrams_to_many(void **state)
 
 	/* The peer made a new one under its old key. */
 	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
-	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_UD, "cq", "cq", &b.qp), 0);
+	assert_int_equal(qp_make(b.hb, "qp", "pd", IBV_QPT_UD, "cq", "cq", &b.qp), 0);
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(connect_qp(&a), 0);
@@ -752,7 +753,7 @@ static void transports_differ(void **state)
 
 	/* Another queue pair of the peer, of the right kind: everything still works. */
 	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
-	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
+	assert_int_equal(qp_make(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
 	assert_int_equal(publish(&b), 0);
 	together(introduce_and_confirm);
 	are_connected();
@@ -1061,7 +1062,7 @@ static void a_number_used_again_confirms_nothing(void **state)
 	together(introduce_and_confirm);
 	fake_verbs.next_qp_num = b.qp->qp_num;
 	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
-	assert_int_equal(hartebeest_qp_create(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
+	assert_int_equal(qp_make(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
 	fake_verbs.next_qp_num = 0;
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(IN_VAIN(confirm(&b)), -ETIMEDOUT);
@@ -1095,7 +1096,7 @@ static void the_old_one_leaves_the_new_one_alone(void **state)
 	(void)state;
 	both(IBV_QPT_RC);
 	together(introduce_and_confirm);
-	assert_int_equal(hartebeest_qp_create(a.hb, "new", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(qp_make(a.hb, "new", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_publish(a.hb, "new", a.own, 0), 0);
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(hartebeest_qp_connect(a.hb, "new", a.peer, 0), 0);
@@ -1156,7 +1157,7 @@ static void *join_ring(void *data)
 	snprintf(own[1], sizeof(own[1]), "%d-%d", side->rank, before);
 	snprintf(next, sizeof(next), "%d-%d", after, side->rank);
 	snprintf(previous, sizeof(previous), "%d-%d", before, side->rank);
-	side->ret = hartebeest_qp_create(side->hb, "more", "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
+	side->ret = qp_make(side->hb, "more", "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
 		    hartebeest_qp_publish(side->hb, "qp", own[0], 0) ||
 		    hartebeest_qp_publish(side->hb, "more", own[1], 0) ||
 		    hartebeest_qp_fetch(side->hb, next, NULL, 0) ||

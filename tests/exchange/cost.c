@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -211,7 +212,7 @@ static void init_after_the_first(void **state)
 	modified = fake_verbs_calls("ibv_modify_qp");
 	for (i = 0; i < 10; i++) {
 		snprintf(name, sizeof(name), "more%d", i);
-		assert_int_equal(hartebeest_qp_create(one, name, "pd", IBV_QPT_RC, "cq", "cq",
+		assert_int_equal(qp_make(one, name, "pd", IBV_QPT_RC, "cq", "cq",
 						      NULL), 0);
 		assert_int_equal(hartebeest_qp_init(one, name), 0);
 	}

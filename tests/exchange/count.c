@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -60,7 +61,7 @@ static void open_both(const char *job)
 		assert_int_equal(hartebeest_pd_create(hb[i], "pd", NULL), 0);
 		assert_int_equal(hartebeest_cq_create(hb[i], "cq", 0, 0, NULL), 0);
 		assert_int_equal(hartebeest_mr_create(hb[i], "mr", "pd", 4096, ACCESS, NULL), 0);
-		assert_int_equal(hartebeest_qp_create(hb[i], "qp", "pd", IBV_QPT_RC, "cq", "cq",
+		assert_int_equal(qp_make(hb[i], "qp", "pd", IBV_QPT_RC, "cq", "cq",
 						      NULL), 0);
 	}
 }

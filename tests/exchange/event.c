@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
@@ -45,7 +46,7 @@ static void open_context(const char *more)
 	hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, note, NULL);
 	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
 	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, NULL), 0);
-	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp), 0);
+	assert_int_equal(qp_make(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp), 0);
 }
 
 static int group_setup(void **state)

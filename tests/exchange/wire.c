@@ -19,6 +19,7 @@
 #include "lib/verbs/qp.h"
 #include "tests/support/bringup.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 #include "tests/support/unit.h"
 
@@ -150,7 +151,7 @@ static void *go_on(void *data)
 	it->ret = hartebeest_mr_create(member->hb, "more", "pd", 64, IBV_ACCESS_LOCAL_WRITE,
 				       NULL);
 	if (it->ret == 0)
-		it->ret = hartebeest_qp_create(member->hb, "pair", "pd", IBV_QPT_RC, "cq", "cq",
+		it->ret = qp_make(member->hb, "pair", "pd", IBV_QPT_RC, "cq", "cq",
 					       NULL);
 	if (it->ret == 0)
 		it->ret = connect_by_the_call(member);

@@ -18,6 +18,7 @@
 
 #include "hartebeest-post.h"
 #include "hartebeest.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
@@ -146,7 +147,7 @@ static void make_end(struct end *end, int type)
 	WORKS(hartebeest_pd_create(end->hb, "pd", NULL));
 	WORKS(hartebeest_cq_create(end->hb, "cq", 0, 0, &end->cq));
 	WORKS(hartebeest_mr_create(end->hb, "mr", "pd", 2 * HALF, access, &end->mr));
-	WORKS(hartebeest_qp_create(end->hb, "qp", "pd", type, "cq", "cq", &end->qp));
+	WORKS(qp_make(end->hb, "qp", "pd", type, "cq", "cq", &end->qp));
 	WORKS(hartebeest_mr_publish(end->hb, "mr", end->me, 0));
 	WORKS(hartebeest_qp_publish(end->hb, "qp", end->me, 0));
 }

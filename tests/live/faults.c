@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "tests/support/live.h"
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #define SIZE 2000
@@ -39,7 +40,7 @@ static int bring_up_to_init(struct hartebeest_context *hb)
 	if (ret == 0)
 		ret = hartebeest_cq_create(hb, "cq", 0, 0, NULL);
 	if (ret == 0)
-		ret = hartebeest_qp_create(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL);
+		ret = qp_make(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL);
 	return ret < 0 ? ret : hartebeest_qp_init(hb, "qp");
 }
 

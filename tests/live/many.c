@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/support/live.h"
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #define PAIRS 64
@@ -21,7 +22,7 @@ static void create_and_publish(struct live *live, int i)
 	snprintf(ends[i].name, sizeof(ends[i].name), "qp-%d", i);
 	snprintf(ends[i].me, sizeof(ends[i].me), "%d-of-%d", i, live->rank);
 	snprintf(ends[i].peer, sizeof(ends[i].peer), "%d-of-%d", i, !live->rank);
-	EXPECT(hartebeest_qp_create(live->hb, ends[i].name, "pd", IBV_QPT_RC, "cq", "cq",
+	EXPECT(qp_make(live->hb, ends[i].name, "pd", IBV_QPT_RC, "cq", "cq",
 				    &ends[i].qp) == 0);
 	EXPECT(hartebeest_qp_publish(live->hb, ends[i].name, ends[i].me, 0) == 0);
 }

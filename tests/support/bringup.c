@@ -14,6 +14,7 @@
 #include "lib/verbs/qp.h"
 #include "tests/support/bringup.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
 
@@ -109,7 +110,7 @@ static int push(struct bringup_member *member)
 
 static int create_qp(struct bringup_member *member, int peer)
 {
-	return hartebeest_qp_create(member->hb, qp_name(peer).text, "pd", IBV_QPT_RC, "cq", "cq",
+	return qp_make(member->hb, qp_name(peer).text, "pd", IBV_QPT_RC, "cq", "cq",
 				    NULL);
 }
 

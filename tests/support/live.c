@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/support/live.h"
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 #include "tests/support/memcached.h"
 
@@ -20,7 +21,7 @@ void live_open(struct live *live, int rank, int type, const char *const *options
 	EXPECT(hartebeest_cq_create(live->hb, "cq", 0, 0, &live->cq) == 0);
 	EXPECT(hartebeest_mr_create(live->hb, "mr", "pd", LIVE_BUFFER, LIVE_ACCESS,
 				    &live->mr) == 0);
-	EXPECT(hartebeest_qp_create(live->hb, "qp", "pd", type, "cq", "cq", &live->qp) == 0);
+	EXPECT(qp_make(live->hb, "qp", "pd", type, "cq", "cq", &live->qp) == 0);
 	EXPECT(hartebeest_qp_init(live->hb, "qp") == 0);
 	EXPECT(live_state(live) == IBV_QPS_INIT);
 }

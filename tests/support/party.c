@@ -11,6 +11,7 @@
 #include "lib/core/context.h"
 #include "tests/support/crew.h"
 #include "tests/support/fake-process.h"
+#include "tests/support/make.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
 
@@ -95,7 +96,7 @@ struct hartebeest_pair *party_pair(struct party_member *member, int peer, int ty
 	snprintf(names[0], sizeof(names[0]), "q%d-%d", member->rank, peer);
 	snprintf(names[1], sizeof(names[1]), "%d/%d", member->rank, peer);
 	snprintf(names[2], sizeof(names[2]), "%d/%d", peer, member->rank);
-	must(hartebeest_qp_create(member->hb, names[0], "pd", type, "cq", "cq", NULL));
+	must(qp_make(member->hb, names[0], "pd", type, "cq", "cq", NULL));
 	pair->qp = names[0];
 	pair->key = names[1];
 	pair->peer_key = names[2];

@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <arpa/inet.h>
@@ -74,7 +75,7 @@ static struct beest_qp *make_qp(struct hartebeest_context *from, int type)
 
 	assert_int_equal(hartebeest_pd_create(from, "pd", NULL), 0);
 	assert_int_equal(hartebeest_cq_create(from, "cq", 0, 0, NULL), 0);
-	assert_int_equal(hartebeest_qp_create(from, "qp", "pd", type, "cq", "cq", NULL), 0);
+	assert_int_equal(qp_make(from, "qp", "pd", type, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_init(from, "qp"), 0);
 	assert_int_equal(beest_context_find(from, &beest_qp_kind, "qp", &node), 0);
 	return BEEST_CONTAINER(node, struct beest_qp, node);

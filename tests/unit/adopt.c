@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -150,7 +151,7 @@ static void all_are_found_by_name(void **state)
 
 	/* Objects of the library stand on them as on its own. */
 	assert_int_equal(hartebeest_mr_create(hb, "second", "pd", 64, RW, NULL), 0);
-	assert_int_equal(hartebeest_qp_create(hb, "second", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(qp_make(hb, "second", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	close_all();
 }
 

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ static int setup(void **state)
 	fake_verbs_reset();
 	return hartebeest_open(&hb, NULL) || hartebeest_pd_create(hb, "pd", NULL) ||
 	       hartebeest_cq_create(hb, "cq", 0, 0, NULL) ||
-	       hartebeest_qp_create(hb, "to-b", "pd", IBV_QPT_RC, "cq", "cq", &qp) ||
+	       qp_make(hb, "to-b", "pd", IBV_QPT_RC, "cq", "cq", &qp) ||
 	       hartebeest_qp_init(hb, "to-b");
 }
 
@@ -155,7 +156,7 @@ static void datagrams_have_no_single_peer(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	assert_int_equal(hartebeest_qp_create(hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", &ud), 0);
+	assert_int_equal(qp_make(hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", &ud), 0);
 	assert_int_equal(hartebeest_qp_init(hb, "ud"), 0);
 	connect_to("ud", "b/qp", 3);
 	wc = completion(IBV_WC_LOC_PROT_ERR, ud->qp_num);
@@ -174,7 +175,7 @@ static void the_queue_pair_by_number(void **state)
 	(void)state;
 	for (i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "qp-%d", i);
-		assert_int_equal(hartebeest_qp_create(hb, name, "pd", 2, "cq", "cq", &made[i]), 0);
+		assert_int_equal(qp_make(hb, name, "pd", 2, "cq", "cq", &made[i]), 0);
 	}
 	for (i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "'qp-%d'", i);
@@ -210,7 +211,7 @@ static void the_longest_names(void **state)
 	(void)state;
 	unit_repeat(name, 'n', 255);
 	unit_repeat(key, 'k', 250);
-	assert_int_equal(hartebeest_qp_create(hb, name, "pd", 2, "cq", "cq", &qp), 0);
+	assert_int_equal(qp_make(hb, name, "pd", 2, "cq", "cq", &qp), 0);
 	assert_int_equal(hartebeest_qp_init(hb, name), 0);
 	connect_to(name, key, 3);
 	wc = completion(IBV_WC_SUCCESS, qp->qp_num);

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <poll.h>
@@ -125,7 +126,7 @@ static int init_another(struct beest_qp **qp)
 	int ret;
 
 	snprintf(name, sizeof(name), "qp%d", made++);
-	assert_int_equal(hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(qp_make(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	count(true);
 	ret = hartebeest_qp_init(hb, name);
 	count(false);
@@ -337,7 +338,7 @@ static void a_datagram_address_that_is_refused(void **state)
 
 	(void)state;
 	open_with(NULL, NULL);
-	assert_int_equal(hartebeest_qp_create(hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", NULL), 0);
+	assert_int_equal(qp_make(hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_init(hb, "ud"), 0);
 	qp = find_qp("ud");
 	fake_verbs_fail("ibv_create_ah", 1, ENETUNREACH);
@@ -504,7 +505,7 @@ static void many_threads(void **state)
 	open_with(NULL, NULL);
 	for (i = 0; i < THREADS; i++) {
 		snprintf(names[i], sizeof(names[i]), "t%d", i);
-		assert_int_equal(hartebeest_qp_create(hb, names[i], "pd", IBV_QPT_RC, "cq", "cq",
+		assert_int_equal(qp_make(hb, names[i], "pd", IBV_QPT_RC, "cq", "cq",
 						      NULL), 0);
 	}
 	for (i = 0; i < THREADS; i++)

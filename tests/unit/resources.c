@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <arpa/inet.h>
@@ -78,7 +79,7 @@ static struct ibv_qp *make_qp(int type)
 
 	make_pd();
 	make_cq();
-	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", type, "cq", "cq", &qp), 0);
+	assert_int_equal(qp_make(hb, "qp", "pd", type, "cq", "cq", &qp), 0);
 	assert_non_null(qp);
 	return qp;
 }
@@ -317,7 +318,7 @@ static int register_dmabuf(const char *name)
 
 static int create_qp(const char *name)
 {
-	return hartebeest_qp_create(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL);
+	return qp_make(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL);
 }
 
 static int create_qp_attr(const char *name)
@@ -436,7 +437,7 @@ static void never_created(void **state)
 	assert_int_equal(create_pd("domain"), 0);
 	assert_int_equal(create_cq("queue"), 0);
 	assert_int_equal(hartebeest_mr_create(hb, "region", "domain", 1, RW, NULL), 0);
-	assert_int_equal(hartebeest_qp_create(hb, "pair-1", "domain", 2, "queue", "queue", NULL), 0);
+	assert_int_equal(qp_make(hb, "pair-1", "domain", 2, "queue", "queue", NULL), 0);
 
 	assert_int_equal(hartebeest_pd_get(hb, "domein", &pd), -ENOENT);
 	assert_error_is("no protection domain is called 'domein'; the nearest name is 'domain'");
@@ -466,10 +467,10 @@ static void never_created(void **state)
 
 	assert_int_equal(hartebeest_mr_create(hb, "m", "domein", 1, RW, &mr), -ENOENT);
 	assert_error_is("no protection domain is called 'domein'; the nearest name is 'domain'");
-	assert_int_equal(hartebeest_qp_create(hb, "q", "domain", 2, "qeue", "queue", &qp), -ENOENT);
+	assert_int_equal(qp_make(hb, "q", "domain", 2, "qeue", "queue", &qp), -ENOENT);
 	assert_error_is("no completion queue is called 'qeue'; the nearest name is 'queue'");
-	assert_int_equal(hartebeest_qp_create(hb, "q", "domain", 2, "queue", "qeue", &qp), -ENOENT);
-	assert_int_equal(hartebeest_qp_create(hb, "q", "domein", 2, "queue", "queue", &qp),
+	assert_int_equal(qp_make(hb, "q", "domain", 2, "queue", "qeue", &qp), -ENOENT);
+	assert_int_equal(qp_make(hb, "q", "domein", 2, "queue", "queue", &qp),
 			 -ENOENT);
 	assert_true(!pd && !cq && !mr && !qp);
 }
@@ -548,10 +549,10 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_mr_publish(hb, "mr", NULL, 0), "key is NULL");
 	REFUSED(hartebeest_mr_fetch(hb, NULL, NULL, 0), "key is NULL");
 	REFUSED(hartebeest_mr_fetch(hb, "k", NULL, 0), "mr is NULL");
-	REFUSED(hartebeest_qp_create(hb, NULL, "pd", 2, "cq", "cq", NULL), "name is NULL");
-	REFUSED(hartebeest_qp_create(hb, "qp", NULL, 2, "cq", "cq", NULL), "pd is NULL");
-	REFUSED(hartebeest_qp_create(hb, "qp", "pd", 2, NULL, "cq", NULL), "send_cq is NULL");
-	REFUSED(hartebeest_qp_create(hb, "qp", "pd", 2, "cq", NULL, NULL), "recv_cq is NULL");
+	REFUSED(qp_make(hb, NULL, "pd", 2, "cq", "cq", NULL), "name is NULL");
+	REFUSED(qp_make(hb, "qp", NULL, 2, "cq", "cq", NULL), "pd is NULL");
+	REFUSED(qp_make(hb, "qp", "pd", 2, NULL, "cq", NULL), "send_cq is NULL");
+	REFUSED(hartebeest_qp_create(hb, "qp", NULL, NULL), "request is NULL");
 	REFUSED(hartebeest_qp_create_attr(hb, NULL, "pd", &attr, NULL), "name is NULL");
 	REFUSED(hartebeest_qp_create_attr(hb, "qp", NULL, &attr, NULL), "pd is NULL");
 	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", NULL, NULL), "attr is NULL");
@@ -620,7 +621,7 @@ static void null_context(void **state)
 	assert_int_equal(hartebeest_mr_destroy(NULL, "x"), -EINVAL);
 	assert_int_equal(hartebeest_mr_publish(NULL, "x", "x", 0), -EINVAL);
 	assert_int_equal(hartebeest_mr_fetch(NULL, "x", NULL, 0), -EINVAL);
-	assert_int_equal(hartebeest_qp_create(NULL, "x", "x", 2, "x", "x", NULL), -EINVAL);
+	assert_int_equal(qp_make(NULL, "x", "x", 2, "x", "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_create_attr(NULL, "x", "x", &attr, NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_cap(NULL, "x", NULL), -EINVAL);
@@ -703,9 +704,73 @@ static void two_queues(void **state)
 	make_pd();
 	assert_int_equal(hartebeest_cq_create(hb, "send", 1, 0, &send), 0);
 	assert_int_equal(hartebeest_cq_create(hb, "receive", 2, 0, &receive), 0);
-	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", 2, "send", "receive", &qp), 0);
+	assert_int_equal(qp_make(hb, "qp", "pd", 2, "send", "receive", &qp), 0);
 	assert_ptr_equal(qp->send_cq, send);
 	assert_ptr_equal(qp->recv_cq, receive);
+}
+
+static void a_request(void **state)
+{
+	struct hartebeest_qp_request request;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+
+	(void)state;
+	make_pd();
+	cq = make_cq();
+	assert_int_equal(hartebeest_srq_create(hb, "srq", "pd", 16, 1, &srq), 0);
+	hartebeest_qp_request_preset(&request);
+	request.pd = "pd";
+	request.send_cq = "cq";
+	request.srq = "srq";
+	request.qp_context = &init;
+	request.type = IBV_QPT_UC;
+	request.sq_sig_all = 1;
+	request.cap.max_send_wr = 7;
+	assert_int_equal(hartebeest_qp_create(hb, "qp", &request, &qp), 0);
+	assert_ptr_equal(qp->send_cq, cq);
+	assert_ptr_equal(qp->recv_cq, cq);
+	assert_ptr_equal(qp->srq, srq);
+	assert_ptr_equal(qp->qp_context, &init);
+	assert_int_equal(qp->qp_type, IBV_QPT_UC);
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &init), 0);
+	assert_int_equal(init.sq_sig_all, 1);
+	assert_in_range(request.cap.max_send_wr, 7, 15);
+	assert_int_equal(request.cap.max_send_wr, attr.cap.max_send_wr);
+	assert_int_equal(request.cap.max_send_sge, attr.cap.max_send_sge);
+
+	request.srq = "sqr";
+	assert_int_equal(hartebeest_qp_create(hb, "other", &request, NULL), -ENOENT);
+	assert_error_is("no shared receive queue is called 'sqr'; the nearest name is 'srq'");
+	request.srq = NULL;
+	request.cap.max_send_sge = 1000000;
+	fake_verbs_fail("ibv_create_qp", 1, EPERM);
+	assert_int_equal(hartebeest_qp_create(hb, "other", &request, NULL), -EPERM);
+	assert_int_equal(request.cap.max_send_sge, 1000000);	/* untouched */
+}
+
+/* A newer program, an older one, and one that forgot the preset. */
+static void requests_of_other_sizes(void **state)
+{
+	struct { struct hartebeest_qp_request request; uint64_t later[2]; } request;
+
+	(void)state;
+	make_pd();
+	make_cq();
+	memset(&request, 0, sizeof(request));
+	request.request.pd = "pd";
+	request.request.send_cq = "cq";
+	assert_int_equal(hartebeest_qp_create(hb, "a", &request.request, NULL), -EINVAL);
+	assert_error_has("hartebeest_qp_request_preset() was not called");
+	request.request.size = sizeof(request.request) - 8;
+	assert_int_equal(hartebeest_qp_create(hb, "a", &request.request, NULL), -EINVAL);
+	request.request.size = sizeof(request);
+	assert_int_equal(hartebeest_qp_create(hb, "a", &request.request, NULL), 0);
+	request.later[1] = 1;
+	assert_int_equal(hartebeest_qp_create(hb, "b", &request.request, NULL), -E2BIG);
 }
 
 static int cqe_of(int depth)
@@ -777,10 +842,10 @@ static void sizes_are_per_transport(void **state)
 	make_qp(IBV_QPT_UC);
 	assert_int_equal(hartebeest_qp_cap(hb, "qp", &cap), 0);
 	assert_int_equal(cap.max_send_wr, 512);
-	assert_int_equal(hartebeest_qp_create(hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", NULL), 0);
+	assert_int_equal(qp_make(hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_cap(hb, "ud", &cap), 0);
 	assert_int_equal(cap.max_send_wr, 1024);
-	assert_int_equal(hartebeest_qp_create(hb, "rc", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(qp_make(hb, "rc", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_cap(hb, "rc", &cap), 0);
 	assert_int_equal(cap.max_send_wr, 128);
 }
@@ -824,7 +889,7 @@ static void other_failures_are_no_reason_to_halve(void **state)
 	make_pd();
 	make_cq();
 	fake_verbs_fail("ibv_create_qp", 0, EPERM);
-	assert_int_equal(hartebeest_qp_create(hb, "qp", "pd", 2, "cq", "cq", &qp), -EPERM);
+	assert_int_equal(qp_make(hb, "qp", "pd", 2, "cq", "cq", &qp), -EPERM);
 	assert_error_is("fake0:1: cannot create a RC queue pair (128 send, 128 receive requests, 1 "
 			"and 1 elements): Operation not permitted");
 	assert_null(qp);
@@ -849,15 +914,15 @@ static void types(void **state)
 	(void)state;
 	make_pd();
 	make_cq();
-	assert_int_equal(hartebeest_qp_create(hb, "a", "pd", 0, "cq", "cq", &qp), 0);
+	assert_int_equal(qp_make(hb, "a", "pd", 0, "cq", "cq", &qp), 0);
 	assert_int_equal(qp->qp_type, IBV_QPT_RC);
-	assert_int_equal(hartebeest_qp_create(hb, "b", "pd", IBV_QPT_RAW_PACKET, "cq", "cq", &qp),
+	assert_int_equal(qp_make(hb, "b", "pd", IBV_QPT_RAW_PACKET, "cq", "cq", &qp),
 			 -EOPNOTSUPP);
 	assert_error_is("queue pair type 8 is not supported: RC (2), UC (3) and UD (4) are");
-	assert_int_equal(hartebeest_qp_create(hb, "b", "pd", -1, "cq", "cq", &qp), -EOPNOTSUPP);
-	assert_int_equal(hartebeest_qp_create(hb, "b", "pd", 1, "cq", "cq", &qp), -EOPNOTSUPP);
+	assert_int_equal(qp_make(hb, "b", "pd", -1, "cq", "cq", &qp), -EOPNOTSUPP);
+	assert_int_equal(qp_make(hb, "b", "pd", 1, "cq", "cq", &qp), -EOPNOTSUPP);
 	assert_int_equal(qp->qp_type, IBV_QPT_RC);	/* untouched */
-	assert_int_equal(hartebeest_qp_create(hb, "c", "pd", IBV_QPT_UD, "cq", "cq", &qp), 0);
+	assert_int_equal(qp_make(hb, "c", "pd", IBV_QPT_UD, "cq", "cq", &qp), 0);
 	assert_int_equal(qp->qp_type, IBV_QPT_UD);
 }
 
@@ -990,14 +1055,14 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	assert_int_equal(create_qp_attr("attr"), 0);
 	assert_int_equal(warnings, 2);
 	assert_int_equal(hartebeest_cq_create(hb, "other", 128, 0, NULL), 0);
-	assert_int_equal(hartebeest_qp_create(hb, "apart", "pd", 2, "cq", "other", NULL), 0);
+	assert_int_equal(qp_make(hb, "apart", "pd", 2, "cq", "other", NULL), 0);
 	assert_int_equal(warnings, 2);
 	assert_int_equal(hartebeest_cq_create(hb, "small", 127, 0, NULL), 0);
-	assert_int_equal(hartebeest_qp_create(hb, "r", "pd", 2, "cq", "small", NULL), 0);
+	assert_int_equal(qp_make(hb, "r", "pd", 2, "cq", "small", NULL), 0);
 	assert_int_equal(warnings, 3);
 	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under way, "
 			    "but their completion queue has 127 entries: completions may be lost");
-	assert_int_equal(hartebeest_qp_create(hb, "s", "pd", 2, "small", "cq", NULL), 0);
+	assert_int_equal(qp_make(hb, "s", "pd", 2, "small", "cq", NULL), 0);
 	assert_int_equal(warnings, 4);
 }
 
@@ -1953,6 +2018,8 @@ int main(void)
 		TEST(failures_are_logged_once),
 		TEST(get_what_was_created),
 		TEST(two_queues),
+		TEST(a_request),
+		TEST(requests_of_other_sizes),
 		TEST(depth_of_a_completion_queue),
 		TEST(sizes_are_cut),
 		TEST(granted_sizes_are_told),

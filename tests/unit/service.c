@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -753,7 +754,7 @@ static void serve_one(struct end *end, const struct hartebeest_request *request)
 	assert_true(serving.count < ENDS);
 	client->request = *request;
 	snprintf(client->qp, sizeof(client->qp), "q%zu", serving.count++);
-	must(hartebeest_qp_create(end->hb, client->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL));
+	must(qp_make(end->hb, client->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL));
 	preset_pair(&client->pair, client->qp, &client->request);
 	serving.again += request->again;
 }
@@ -819,7 +820,7 @@ static void come(struct end *end)
 	int64_t begin = beest_clock_now();
 
 	ask(end, "me");
-	must(hartebeest_qp_create(end->hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL));
+	must(qp_make(end->hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL));
 	preset_pair(&pair, "qp", &end->request);
 	must(hartebeest_pairs_connect(end->hb, &pair, 1, soon(60000)));
 	crowd.longest = BEEST_MAX(crowd.longest, beest_clock_now() - begin);
