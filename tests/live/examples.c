@@ -95,6 +95,12 @@ static void raii(void **state)
 }
 #endif
 
+static void mesh(void **state)
+{
+	(void)state;
+	run("examples/mesh", ": 0 1\n", ": 0 1\n");
+}
+
 static void pair(void **state)
 {
 	(void)state;
@@ -111,6 +117,7 @@ int main(void)
 #endif
 		cmocka_unit_test(hello),
 		cmocka_unit_test(original),
+		cmocka_unit_test(mesh),
 		cmocka_unit_test(pair),
 	};
 

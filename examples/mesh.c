@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mesh.c - all ranks of a job, each connected to all others by one call
+ *
+ *	srun ./mesh, mpirun ./mesh, or HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 ./mesh and so
+ *	on, with HARTEBEEST_EXC_IP_PORT=host:port of a memcached
+ *
+ * Each rank writes its square into its slot of every other rank's inbox.
+ */
+#include <stdint.h>
+#include <stdio.h>
+
+#include <hartebeest-mesh.h>
+#include <hartebeest-post.h>
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+
+static int die(void)
+{
+	fprintf(stderr, "%s\n", hartebeest_error());
+	return 1;
+}
+
+/* Over the link to @peer, and until it has been delivered. */
+static int write_to(struct hartebeest_mesh *mesh, int peer, const struct ibv_mr *mr, uint64_t *from,
+		    int slot)
+{
+	struct hartebeest_remote_mr inbox;
+	struct ibv_wc wc;
+
+	if (hartebeest_mesh_region(mesh, peer, 0, &inbox) < 0)
+		return -1;
+	if (hartebeest_post_write(hartebeest_mesh_qp(mesh, peer, 0), from, sizeof(*from), mr->lkey,
+				  inbox.address + (uint64_t)slot * sizeof(*from), inbox.rkey, 0,
+				  IBV_SEND_SIGNALED) < 0)
+		return -1;
+	return hartebeest_poll_until(hartebeest_mesh_cq(mesh), 1, &wc,
+				     hartebeest_clock() + 10000000000) == 1 &&
+	       wc.status == IBV_WC_SUCCESS ? 0 : -1;
+}
+
+int main(void)
+{
+	const char *const regions[] = { "inbox" };
+	struct hartebeest_mesh_attr attr;
+	struct hartebeest_mesh_stats stats;
+	struct hartebeest_context *hb;
+	struct hartebeest_mesh *mesh;
+	struct ibv_mr *mr;
+	uint64_t *slots;
+	int rank, size, i;
+
+	if (hartebeest_open(&hb, NULL) < 0 || (rank = hartebeest_rank(hb)) < 0 ||
+	    (size = hartebeest_size(hb)) < 0)
+		return die();
+	/* A slot for each rank, and one more to send from. */
+	if (hartebeest_pd_create(hb, "pd", NULL) < 0 ||
+	    hartebeest_mr_create(hb, "inbox", "pd", ((size_t)size + 1) * sizeof(*slots), ACCESS,
+				 &mr) < 0)
+		return die();
+	slots = mr->addr;
+
+	hartebeest_mesh_attr_preset(&attr);
+	attr.pd = "pd";
+	attr.regions = regions;
+	attr.region_count = 1;
+	if (hartebeest_mesh_connect(hb, "all", &attr, &mesh, 0) < 0)
+		return die();
+
+	slots[size] = (uint64_t)rank * (uint64_t)rank;
+	slots[rank] = slots[size];
+	for (i = 0; i < size; i++)
+		if (hartebeest_participant(hb, i) != rank &&
+		    write_to(mesh, hartebeest_participant(hb, i), mr, &slots[size], rank) < 0)
+			return fprintf(stderr, "rank %d was not reached\n", i), 1;
+	if (hartebeest_mesh_barrier(mesh, 0) < 0)
+		return die();
+
+	hartebeest_mesh_stats(mesh, &stats);
+	printf("rank %d of %d, %d queue pairs in %d us:", rank, size, (int)stats.qps,
+	       (int)(stats.total / 1000));
+	for (i = 0; i < size; i++)
+		printf(" %d", (int)slots[i]);
+	printf("\n");
+	hartebeest_close(hb);
+	return 0;
+}
