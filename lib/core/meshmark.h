@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * meshmark.h - what each rank of a mesh brings
+ *
+ * Owns the bytes that this rank brings, finds those in what all have brought who are not
+ * connected yet, and connects them.  Knows nothing of how the bytes get from rank to rank.
+ */
+#ifndef BEEST_MESHMARK_H
+#define BEEST_MESHMARK_H
+
+#include "lib/core/mesh.h"
+
+/* Fills mesh->blob and mesh->list, and makes room for what others bring. */
+int beest_meshmark_make(struct hartebeest_mesh *mesh);
+
+/* Bytes of a mark, which is an incarnation and a blob, and of a list of numbers. */
+size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
+size_t beest_meshmark_list_size(const struct hartebeest_mesh *mesh);
+
+/* Those who have to be connected, and the digests of their lists. */
+struct beest_newcomers {
+	struct beest_fabric_peer *peers;
+	uint64_t *digests;
+	uint32_t **lists;		/* NULL: not known yet */
+	size_t count;
+};
+
+
+/*
+ * Who of @marks is not connected yet.  -EPROTO: a rank asks for another mesh, -EBADMSG;
+ * mesh->trouble.culprit is the position of that rank.
+ */
+int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks,
+			struct beest_newcomers *new);
+void beest_meshmark_forget(struct beest_newcomers *new);
+
+/* 1: these bytes are the list that newcomer @k has told the digest of; 0: they are not. */
+int beest_meshmark_list(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
+			size_t k, const uint8_t *bytes, size_t size);
+
+/* Connects to all of them, and keeps @marks.  Failures as of beest_meshmark_find(). */
+int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
+			   struct beest_newcomers *new, const struct beest_limit *limit);
+
+#endif

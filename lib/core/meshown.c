@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* meshown.c - see meshown.h */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/core/meshmark.h"
+#include "lib/core/meshown.h"
+
+/*
+ * What each rank says of itself: it always takes part, and says so when it has failed, since
+ * nobody may hang in the program's exchange.
+ */
+struct status {
+	uint32_t error;
+	uint32_t listed;		/* this rank has a list */
+	uint64_t form;
+};
+
+/* All ranks' words; 1: somebody has a list. */
+static int status_gather(struct hartebeest_mesh *mesh, int failed)
+{
+	struct status own = {
+		.error = (uint32_t)-failed, .listed = mesh->list != NULL, .form = mesh->body.form,
+	};
+	struct status *all = calloc(mesh->ranks.count, sizeof(*all));
+	bool listed = false;
+	size_t i;
+	int ret;
+
+	if (!all)
+		return beest_fail(ENOMEM, "no memory to ask %zu ranks", mesh->ranks.count);
+	ret = mesh->gather(mesh->gather_data, &own, all, sizeof(own));
+	if (ret < 0)
+		ret = beest_fail(-ret, "the program's gather function failed: %s", strerror(-ret));
+	for (i = 0; i < mesh->ranks.count && ret == 0; i++) {
+		listed |= all[i].listed;
+		if (all[i].error && i != mesh->fabric.own)
+			ret = beest_fail(ECONNABORTED, "rank %d has failed: %s", mesh->ranks.id[i],
+					 strerror((int)all[i].error));
+		else if (!failed && all[i].form != own.form)
+			ret = beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, "
+					 "type, qps_per_peer and region_count must be the same",
+					 mesh->rank, mesh->ranks.id[i]);
+	}
+	free(all);
+
+	return ret < 0 ? ret : listed;
+}
+
+/* The bytes of each rank: its mark, and where @listed its list or nothing in its place. */
+static int marks_gather(struct hartebeest_mesh *mesh, bool listed, uint8_t **all, size_t *step)
+{
+	uint8_t *own;
+	int ret;
+
+	*step = beest_meshmark_size(mesh) + (listed ? beest_meshmark_list_size(mesh) : 0);
+	*all = calloc(mesh->ranks.count + 1, *step);
+	if (!*all)
+		return beest_fail(ENOMEM, "no memory for what %zu ranks bring", mesh->ranks.count);
+	own = *all + mesh->ranks.count * *step;
+	memcpy(own, &mesh->incarnation, BEEST_INCARNATION_SIZE);
+	memcpy(own + BEEST_INCARNATION_SIZE, mesh->blob, mesh->blob_size);
+	if (mesh->list)
+		memcpy(own + beest_meshmark_size(mesh), mesh->list, beest_meshmark_list_size(mesh));
+	ret = mesh->gather(mesh->gather_data, own, *all, *step);
+
+	return ret < 0 ? beest_fail(-ret, "the program's gather function failed: %s",
+				    strerror(-ret)) : 0;
+}
+
+static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, size_t step,
+			    const struct beest_limit *limit)
+{
+	uint8_t *marks = malloc(mesh->ranks.count * beest_meshmark_size(mesh));
+	struct beest_newcomers new;
+	size_t i;
+	int ret;
+
+	if (!marks)
+		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
+	for (i = 0; i < mesh->ranks.count; i++)
+		memcpy(marks + i * beest_meshmark_size(mesh), all + i * step, beest_meshmark_size(mesh));
+	ret = beest_meshmark_find(mesh, marks, &new);
+	for (i = 0; i < new.count && ret >= 0; i++)
+		if (new.digests[i]) {
+			ret = beest_meshmark_list(mesh, &new, i, all + new.peers[i].position * step +
+					beest_meshmark_size(mesh), step - beest_meshmark_size(mesh));
+			if (ret == 0)
+				ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
+						 new.peers[i].endpoint.rank);
+		}
+	if (ret >= 0)
+		ret = beest_meshmark_connect(mesh, marks, &new, limit);
+	beest_meshmark_forget(&new);
+	free(marks);
+
+	return ret;
+}
+
+int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
+			  const struct beest_limit *limit)
+{
+	char sentence[BEEST_ERROR_SIZE];
+	uint8_t *all = NULL;
+	size_t step = 0;
+	int ret, listed;
+
+	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	listed = status_gather(mesh, failed);
+	if (failed < 0)
+		return beest_fail(-failed, "%s", sentence);
+	if (listed < 0)
+		return listed;
+	ret = marks_gather(mesh, listed, &all, &step);
+	mesh->stats.exchange = beest_clock_now() - mesh->began;
+	if (ret == 0)
+		ret = gathered_connect(mesh, all, step, limit);
+	free(all);
+	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	listed = status_gather(mesh, ret);
+	if (ret < 0)
+		return beest_fail(-ret, "%s", sentence);
+
+	return listed < 0 ? listed : 0;
+}
+
+int beest_meshown_barrier(struct hartebeest_mesh *mesh)
+{
+	int ret = status_gather(mesh, 0);
+
+	if (ret >= 0)
+		mesh->passes++;
+
+	return ret < 0 ? ret : 0;
+}
