@@ -35,7 +35,7 @@ contains
     integer(c_int), intent(in) :: ret
 
     if (ret >= 0) return
-    print '(a)', hartebeest_message()
+    print '(a)', hartebeest_error_text()
     stop 1
   end subroutine check
 end program message

@@ -1,27 +1,100 @@
 ! SPDX-License-Identifier: MIT
 !
-! hartebeest.f90 - libhartebeest for Fortran 2003
+! hartebeest.f90 - libhartebeest for Fortran 2003, with c_sizeof() of 2008
 !
 ! Compile it along with the program: files of modules are not portable among compilers.
-! Names and rules are those of hartebeest(3); hartebeest_c_string() makes a C string, and
-! hartebeest_message() is hartebeest_error(3) as a Fortran string.  Where C takes NULL, pass
-! c_null_ptr.  struct ibv_* pointers are type(c_ptr).
+! Names and rules are those of hartebeest(3), hartebeest_mesh(3) and hartebeest_post(3), and
+! arguments have the names that they have in C.  Where C takes NULL, pass c_null_ptr.
+! struct ibv_* pointers are type(c_ptr); what Fortran reads of them are the types ibv_*
+! below, by c_f_pointer().  C's unsigned integers are integers of their size here: of a
+! small one, iand(int(value), 255) is the value.
+!
+! hartebeest_c_string() makes a C string, which must stay as long as C may read it;
+! hartebeest_text() and hartebeest_fortran_string() make Fortran strings of C's.
+! hartebeest_error_text() is hartebeest_error(3).
 module hartebeest
   use, intrinsic :: iso_c_binding
   implicit none
 
-  ! enum ibv_qp_type, enum ibv_access_flags, enum ibv_send_flags
-  integer(c_int), parameter :: ibv_qpt_rc = 2, ibv_qpt_uc = 3, ibv_qpt_ud = 4
+  ! enum ibv_qp_type, enum ibv_access_flags
+  integer(c_int), parameter :: ibv_qpt_rc = 2, ibv_qpt_uc = 3, ibv_qpt_ud = 4, &
+       hartebeest_qpt_preset = 0
   integer(c_int), parameter :: ibv_access_local_write = 1, ibv_access_remote_write = 2, &
        ibv_access_remote_read = 4, ibv_access_remote_atomic = 8
-  integer(c_int), parameter :: ibv_send_signaled = 2, ibv_send_inline = 8
 
-  ! struct ibv_mr, for c_f_pointer() on what hartebeest_mr_create() gives
+  ! enum ibv_send_flags, enum ibv_wr_opcode, for posts
+  integer(c_int), parameter :: ibv_send_fence = 1, ibv_send_signaled = 2, &
+       ibv_send_solicited = 4, ibv_send_inline = 8
+  integer(c_int), parameter :: ibv_wr_rdma_write = 0, ibv_wr_rdma_read = 4
+
+  ! enum ibv_wc_status, enum ibv_wc_opcode, enum ibv_wc_flags, of a completion
+  integer(c_int), parameter :: ibv_wc_success = 0, ibv_wc_wr_flush_err = 5, &
+       ibv_wc_retry_exc_err = 12
+  integer(c_int), parameter :: ibv_wc_send = 0, ibv_wc_rdma_write = 1, ibv_wc_rdma_read = 2, &
+       ibv_wc_comp_swap = 3, ibv_wc_fetch_add = 4, ibv_wc_recv = 128, &
+       ibv_wc_recv_rdma_with_imm = 129
+  integer(c_int), parameter :: ibv_wc_grh = 1, ibv_wc_with_imm = 2
+
+  ! Deadlines: a time of hartebeest_clock(), or exchange.timeout from now, or one look
+  integer(c_int64_t), parameter :: hartebeest_preset = 0, hartebeest_once = -1
+
+  integer(c_int32_t), parameter :: hartebeest_cq_channel = 1
+  integer(c_int), parameter :: hartebeest_log_none = 0, hartebeest_log_error = 3, &
+       hartebeest_log_warn = 4, hartebeest_log_info = 6, hartebeest_log_debug = 7
+
+  ! --------------------------------------------------------------- types of verbs
+
+  ! The beginning of struct ibv_mr, for c_f_pointer() on what hartebeest_mr_create() gives
   type, bind(c) :: ibv_mr
      type(c_ptr) :: context, pd, addr
      integer(c_size_t) :: length
      integer(c_int32_t) :: handle, lkey, rkey
   end type ibv_mr
+
+  ! imm_data: hartebeest_wc_imm() has it in host byte order
+  type, bind(c) :: ibv_wc
+     integer(c_int64_t) :: wr_id
+     integer(c_int) :: status, opcode
+     integer(c_int32_t) :: vendor_err, byte_len, imm_data, qp_num, src_qp
+     integer(c_int) :: wc_flags
+     integer(c_int16_t) :: pkey_index, slid
+     integer(c_int8_t) :: sl, dlid_path_bits
+  end type ibv_wc
+
+  type, bind(c) :: ibv_qp_cap
+     integer(c_int32_t) :: max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, &
+          max_inline_data
+  end type ibv_qp_cap
+
+  ! ------------------------------------------------------- types of the library
+
+  ! GIDs and IP addresses, here and below: 16 bytes in network order
+  type, bind(c) :: hartebeest_path
+     character(kind=c_char) :: device(64)
+     integer(c_int64_t) :: sgid(2), dgid(2)
+     integer(c_int32_t) :: flow_label
+     integer(c_int16_t) :: dlid, pkey
+     integer(c_int8_t) :: port, link_layer, sl, src_path_bits, mtu, rate, hop_limit, &
+          traffic_class, life_time
+     integer(c_int64_t) :: reserved(4)
+  end type hartebeest_path
+
+  type, bind(c) :: hartebeest_event
+     integer(c_int) :: type, port
+     integer(c_int32_t) :: qp_num
+     integer(c_int) :: fatal
+     character(kind=c_char) :: text(256)
+     integer(c_int64_t) :: reserved(4)
+  end type hartebeest_event
+
+  ! hartebeest_qp_request_preset() first; texts are C strings that must stay, by c_loc()
+  type, bind(c) :: hartebeest_qp_request
+     integer(c_size_t) :: size
+     type(c_ptr) :: pd, send_cq, recv_cq, srq, qp_context
+     type(ibv_qp_cap) :: cap
+     integer(c_int) :: type
+     integer(c_int32_t) :: sq_sig_all
+  end type hartebeest_qp_request
 
   type, bind(c) :: hartebeest_remote_mr
      integer(c_int64_t) :: address, length
@@ -29,7 +102,6 @@ module hartebeest
      integer(c_int64_t) :: reserved(1)
   end type hartebeest_remote_mr
 
-  ! gid and address: 16 bytes in network order
   type, bind(c) :: hartebeest_remote_qp
      integer(c_int64_t) :: gid(2), address(2)
      integer(c_int32_t) :: qp_type, qp_num, psn, qkey
@@ -38,17 +110,13 @@ module hartebeest
      integer(c_int64_t) :: reserved(4)
   end type hartebeest_remote_qp
 
-  ! struct hartebeest_qp_request: hartebeest_qp_request_preset() first; texts as in a pair
-  type, bind(c) :: hartebeest_qp_request
-     integer(c_size_t) :: size
-     type(c_ptr) :: pd, send_cq, recv_cq, srq, qp_context
-     integer(c_int32_t) :: max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data
-     integer(c_int) :: qp_type
-     integer(c_int32_t) :: sq_sig_all
-  end type hartebeest_qp_request
+  type, bind(c) :: hartebeest_address
+     type(c_ptr) :: ah
+     integer(c_int32_t) :: qp_num, qkey
+     integer(c_int64_t) :: reserved(2)
+  end type hartebeest_address
 
-  ! struct hartebeest_pair: hartebeest_pair_preset() first; texts are C strings that must
-  ! stay, by c_loc()
+  ! hartebeest_pair_preset() first; texts as above
   type, bind(c) :: hartebeest_pair
      integer(c_size_t) :: size
      type(c_ptr) :: qp, key, peer_key, offer, regions
@@ -57,65 +125,209 @@ module hartebeest
      character(kind=c_char) :: reason(160)
   end type hartebeest_pair
 
-  ! Deadlines: a time of hartebeest_clock(), or exchange.timeout from now, or one look
-  integer(c_int64_t), parameter :: hartebeest_preset = 0, hartebeest_once = -1
+  ! hartebeest_message_preset() first
+  type, bind(c) :: hartebeest_message
+     integer(c_size_t) :: size
+     type(c_ptr) :: peer_key, buffer
+     integer(c_size_t) :: room, length
+     integer(c_int32_t) :: here, result
+  end type hartebeest_message
+
+  type, bind(c) :: hartebeest_request
+     integer(c_int64_t) :: number, epoch
+     integer(c_int32_t) :: rank, pid, again, length
+     character(kind=c_char) :: host(64), key(128), peer_key(128), data(1024)
+     integer(c_int64_t) :: reserved(4)
+  end type hartebeest_request
+
+  ! hartebeest_mesh_attr_preset() first
+  type, bind(c) :: hartebeest_mesh_attr
+     integer(c_size_t) :: size
+     type(c_ptr) :: pd, cq, regions
+     integer(c_int32_t) :: region_count, qps_per_peer
+     type(c_ptr) :: ranks
+     integer(c_int32_t) :: rank_count
+     integer(c_int) :: type
+     type(ibv_qp_cap) :: cap
+     integer(c_int32_t) :: threads, own_rank
+     type(c_funptr) :: gather
+     type(c_ptr) :: gather_data
+     type(c_funptr) :: refill
+     type(c_ptr) :: refill_data
+  end type hartebeest_mesh_attr
+
+  type, bind(c) :: hartebeest_mesh_stats_t
+     integer(c_int64_t) :: create, exchange, connect, confirm, total, qps, bytes, reserved(8)
+  end type hartebeest_mesh_stats_t
+
+  private :: zeros
 
   interface
+     ! ---------------------------------------------------- hartebeest.h
+
+     ! options: c_null_ptr, or an array of type(c_ptr) to C strings, the last c_null_ptr
      function hartebeest_open(hb, options) bind(c)
-       import :: c_int, c_ptr
+       import
        type(c_ptr), intent(out) :: hb
        type(c_ptr), value :: options
        integer(c_int) :: hartebeest_open
      end function hartebeest_open
 
+     function hartebeest_open_verbs(hb, options, verbs, port) bind(c)
+       import
+       type(c_ptr), intent(out) :: hb
+       type(c_ptr), value :: options, verbs
+       integer(c_int), value :: port
+       integer(c_int) :: hartebeest_open_verbs
+     end function hartebeest_open_verbs
+
      function hartebeest_close(hb) bind(c)
-       import :: c_int, c_ptr
+       import
        type(c_ptr), value :: hb
        integer(c_int) :: hartebeest_close
      end function hartebeest_close
 
      function hartebeest_error() bind(c)
-       import :: c_ptr
+       import
        type(c_ptr) :: hartebeest_error
      end function hartebeest_error
 
+     subroutine hartebeest_cancel(hb) bind(c)
+       import
+       type(c_ptr), value :: hb
+     end subroutine hartebeest_cancel
+
+     subroutine hartebeest_cancel_clear(hb) bind(c)
+       import
+       type(c_ptr), value :: hb
+     end subroutine hartebeest_cancel_clear
+
      function hartebeest_rank(hb) bind(c)
-       import :: c_int, c_ptr
+       import
        type(c_ptr), value :: hb
        integer(c_int) :: hartebeest_rank
      end function hartebeest_rank
 
      function hartebeest_size(hb) bind(c)
-       import :: c_int, c_ptr
+       import
        type(c_ptr), value :: hb
        integer(c_int) :: hartebeest_size
      end function hartebeest_size
 
-     ! index: from 0
      function hartebeest_participant(hb, index) bind(c)
-       import :: c_int, c_ptr
+       import
        type(c_ptr), value :: hb
        integer(c_int), value :: index
        integer(c_int) :: hartebeest_participant
      end function hartebeest_participant
 
      function hartebeest_local_rank(hb) bind(c)
-       import :: c_int, c_ptr
+       import
        type(c_ptr), value :: hb
        integer(c_int) :: hartebeest_local_rank
      end function hartebeest_local_rank
 
+     function hartebeest_job(hb) bind(c)
+       import
+       type(c_ptr), value :: hb
+       type(c_ptr) :: hartebeest_job
+     end function hartebeest_job
+
+     ! warning: c_null_ptr, or c_loc() of a type(c_ptr)
+     function hartebeest_origin(hb, warning) bind(c)
+       import
+       type(c_ptr), value :: hb, warning
+       type(c_ptr) :: hartebeest_origin
+     end function hartebeest_origin
+
+     function hartebeest_verbs(hb, verbs) bind(c)
+       import
+       type(c_ptr), value :: hb
+       type(c_ptr), intent(out) :: verbs
+       integer(c_int) :: hartebeest_verbs
+     end function hartebeest_verbs
+
+     function hartebeest_port_num(hb) bind(c)
+       import
+       type(c_ptr), value :: hb
+       integer(c_int) :: hartebeest_port_num
+     end function hartebeest_port_num
+
+     function hartebeest_device_text(hb, text, size) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(inout) :: text(*)
+       integer(c_size_t), value :: size
+       integer(c_int) :: hartebeest_device_text
+     end function hartebeest_device_text
+
+     function hartebeest_resolve(hb, ip, path, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: ip(*)
+       type(hartebeest_path), intent(out) :: path
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_resolve
+     end function hartebeest_resolve
+
+     ! source: c_null_ptr, or c_loc() of a type(c_ptr)
+     function hartebeest_option_get(hb, name, text, size, source) bind(c)
+       import
+       type(c_ptr), value :: hb, source
+       character(kind=c_char), intent(in) :: name(*)
+       character(kind=c_char), intent(inout) :: text(*)
+       integer(c_size_t), value :: size
+       integer(c_int) :: hartebeest_option_get
+     end function hartebeest_option_get
+
+     ! write: c_null_funptr, or c_funloc() of a bind(c) subroutine (data, level, text)
+     function hartebeest_log_set(hb, level, write, data) bind(c)
+       import
+       type(c_ptr), value :: hb, data
+       integer(c_int), value :: level
+       type(c_funptr), value :: write
+       integer(c_int) :: hartebeest_log_set
+     end function hartebeest_log_set
+
+     function hartebeest_event_get(hb, event, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb
+       type(hartebeest_event), intent(out) :: event
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_event_get
+     end function hartebeest_event_get
+
+     function hartebeest_event_fd(hb) bind(c)
+       import
+       type(c_ptr), value :: hb
+       integer(c_int) :: hartebeest_event_fd
+     end function hartebeest_event_fd
+
      function hartebeest_pd_create(hb, name, pd) bind(c)
-       import :: c_char, c_int, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        type(c_ptr), intent(out) :: pd
        integer(c_int) :: hartebeest_pd_create
      end function hartebeest_pd_create
 
-     ! flags: 0, or 1 for a channel of the queue's own
+     function hartebeest_pd_get(hb, name, pd) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       type(c_ptr), intent(out) :: pd
+       integer(c_int) :: hartebeest_pd_get
+     end function hartebeest_pd_get
+
+     function hartebeest_pd_destroy(hb, name) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_pd_destroy
+     end function hartebeest_pd_destroy
+
      function hartebeest_cq_create(hb, name, depth, flags, cq) bind(c)
-       import :: c_char, c_int, c_int32_t, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        integer(c_int), value :: depth
@@ -124,8 +336,63 @@ module hartebeest
        integer(c_int) :: hartebeest_cq_create
      end function hartebeest_cq_create
 
+     function hartebeest_cq_get(hb, name, cq) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       type(c_ptr), intent(out) :: cq
+       integer(c_int) :: hartebeest_cq_get
+     end function hartebeest_cq_get
+
+     function hartebeest_cq_destroy(hb, name) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_cq_destroy
+     end function hartebeest_cq_destroy
+
+     function hartebeest_cq_fd(hb, name) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_cq_fd
+     end function hartebeest_cq_fd
+
+     function hartebeest_cq_wait(hb, cq, count, wc, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb, cq
+       integer(c_int), value :: count
+       type(ibv_wc), intent(inout) :: wc(*)
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_cq_wait
+     end function hartebeest_cq_wait
+
+     function hartebeest_srq_create(hb, name, pd, max_wr, max_sge, srq) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), pd(*)
+       integer(c_int32_t), value :: max_wr, max_sge
+       type(c_ptr), intent(out) :: srq
+       integer(c_int) :: hartebeest_srq_create
+     end function hartebeest_srq_create
+
+     function hartebeest_srq_get(hb, name, srq) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       type(c_ptr), intent(out) :: srq
+       integer(c_int) :: hartebeest_srq_get
+     end function hartebeest_srq_get
+
+     function hartebeest_srq_destroy(hb, name) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_srq_destroy
+     end function hartebeest_srq_destroy
+
      function hartebeest_mr_create(hb, name, pd, length, access, mr) bind(c)
-       import :: c_char, c_int, c_ptr, c_size_t
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), pd(*)
        integer(c_size_t), value :: length
@@ -135,7 +402,7 @@ module hartebeest
      end function hartebeest_mr_create
 
      function hartebeest_mr_register(hb, name, pd, address, length, access, mr) bind(c)
-       import :: c_char, c_int, c_ptr, c_size_t
+       import
        type(c_ptr), value :: hb, address
        character(kind=c_char), intent(in) :: name(*), pd(*)
        integer(c_size_t), value :: length
@@ -144,8 +411,35 @@ module hartebeest
        integer(c_int) :: hartebeest_mr_register
      end function hartebeest_mr_register
 
+     function hartebeest_mr_register_dmabuf(hb, name, pd, fd, offset, length, iova, &
+          access, mr) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), pd(*)
+       integer(c_int), value :: fd, access
+       integer(c_int64_t), value :: offset, iova
+       integer(c_size_t), value :: length
+       type(c_ptr), intent(out) :: mr
+       integer(c_int) :: hartebeest_mr_register_dmabuf
+     end function hartebeest_mr_register_dmabuf
+
+     function hartebeest_mr_get(hb, name, mr) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       type(c_ptr), intent(out) :: mr
+       integer(c_int) :: hartebeest_mr_get
+     end function hartebeest_mr_get
+
+     function hartebeest_mr_destroy(hb, name) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_mr_destroy
+     end function hartebeest_mr_destroy
+
      function hartebeest_mr_publish(hb, name, key, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), key(*)
        integer(c_int64_t), value :: deadline
@@ -153,7 +447,7 @@ module hartebeest
      end function hartebeest_mr_publish
 
      function hartebeest_mr_fetch(hb, peer_key, mr, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr, hartebeest_remote_mr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: peer_key(*)
        type(hartebeest_remote_mr), intent(out) :: mr
@@ -162,7 +456,7 @@ module hartebeest
      end function hartebeest_mr_fetch
 
      function hartebeest_qp_create(hb, name, request, qp) bind(c)
-       import :: c_char, c_int, c_ptr, hartebeest_qp_request
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        type(hartebeest_qp_request), intent(inout) :: request
@@ -170,35 +464,73 @@ module hartebeest
        integer(c_int) :: hartebeest_qp_create
      end function hartebeest_qp_create
 
+     ! attr: a struct ibv_qp_init_attr that C code has filled
+     function hartebeest_qp_create_attr(hb, name, pd, attr, qp) bind(c)
+       import
+       type(c_ptr), value :: hb, attr
+       character(kind=c_char), intent(in) :: name(*), pd(*)
+       type(c_ptr), intent(out) :: qp
+       integer(c_int) :: hartebeest_qp_create_attr
+     end function hartebeest_qp_create_attr
+
+     function hartebeest_qp_get(hb, name, qp) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       type(c_ptr), intent(out) :: qp
+       integer(c_int) :: hartebeest_qp_get
+     end function hartebeest_qp_get
+
+     function hartebeest_qp_cap(hb, name, cap) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       type(ibv_qp_cap), intent(inout) :: cap
+       integer(c_int) :: hartebeest_qp_cap
+     end function hartebeest_qp_cap
+
+     function hartebeest_qp_destroy(hb, name) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_qp_destroy
+     end function hartebeest_qp_destroy
+
+     function hartebeest_qp_init(hb, name) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_qp_init
+     end function hartebeest_qp_init
+
      function hartebeest_qp_publish(hb, name, key, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), key(*)
        integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_qp_publish
      end function hartebeest_qp_publish
 
+     function hartebeest_peer_text(hb, peer_key, text, size) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: peer_key(*)
+       character(kind=c_char), intent(inout) :: text(*)
+       integer(c_size_t), value :: size
+       integer(c_int) :: hartebeest_peer_text
+     end function hartebeest_peer_text
+
      ! remote: c_null_ptr, or c_loc() of a type(hartebeest_remote_qp)
      function hartebeest_qp_fetch(hb, peer_key, remote, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr
+       import
        type(c_ptr), value :: hb, remote
        character(kind=c_char), intent(in) :: peer_key(*)
        integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_qp_fetch
      end function hartebeest_qp_fetch
 
-     ! text: room for length bytes; hartebeest_fortran_string() makes a text of it
-     function hartebeest_peer_text(hb, peer_key, text, length) bind(c)
-       import :: c_char, c_int, c_ptr, c_size_t
-       type(c_ptr), value :: hb
-       character(kind=c_char), intent(in) :: peer_key(*)
-       character(kind=c_char), intent(inout) :: text(*)
-       integer(c_size_t), value :: length
-       integer(c_int) :: hartebeest_peer_text
-     end function hartebeest_peer_text
-
      function hartebeest_qp_connect(hb, name, peer_key, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), peer_key(*)
        integer(c_int64_t), value :: deadline
@@ -206,15 +538,100 @@ module hartebeest
      end function hartebeest_qp_connect
 
      function hartebeest_qp_confirm(hb, name, peer_key, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), peer_key(*)
        integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_qp_confirm
      end function hartebeest_qp_confirm
 
+     ! remote: as above
+     function hartebeest_qp_follow(hb, name, peer_key, remote) bind(c)
+       import
+       type(c_ptr), value :: hb, remote
+       character(kind=c_char), intent(in) :: name(*), peer_key(*)
+       integer(c_int) :: hartebeest_qp_follow
+     end function hartebeest_qp_follow
+
+     function hartebeest_qp_reset(hb, name) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_qp_reset
+     end function hartebeest_qp_reset
+
+     function hartebeest_qp_reconnect(hb, name, peer_key, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), peer_key(*)
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_qp_reconnect
+     end function hartebeest_qp_reconnect
+
+     ! refill: c_null_funptr, or c_funloc() of a bind(c) function (data, qp)
+     function hartebeest_qp_refill_set(hb, name, refill, data) bind(c)
+       import
+       type(c_ptr), value :: hb, data
+       character(kind=c_char), intent(in) :: name(*)
+       type(c_funptr), value :: refill
+       integer(c_int) :: hartebeest_qp_refill_set
+     end function hartebeest_qp_refill_set
+
+     function hartebeest_qp_address(hb, name, peer_key, address) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*), peer_key(*)
+       type(hartebeest_address), intent(out) :: address
+       integer(c_int) :: hartebeest_qp_address
+     end function hartebeest_qp_address
+
+     function hartebeest_completion_text(hb, wc, text, size) bind(c)
+       import
+       type(c_ptr), value :: hb
+       type(ibv_wc), intent(in) :: wc
+       character(kind=c_char), intent(inout) :: text(*)
+       integer(c_size_t), value :: size
+       integer(c_int) :: hartebeest_completion_text
+     end function hartebeest_completion_text
+
+     function hartebeest_pd_adopt(hb, name, pd) bind(c)
+       import
+       type(c_ptr), value :: hb, pd
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_pd_adopt
+     end function hartebeest_pd_adopt
+
+     function hartebeest_cq_adopt(hb, name, cq) bind(c)
+       import
+       type(c_ptr), value :: hb, cq
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_cq_adopt
+     end function hartebeest_cq_adopt
+
+     function hartebeest_srq_adopt(hb, name, srq) bind(c)
+       import
+       type(c_ptr), value :: hb, srq
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_srq_adopt
+     end function hartebeest_srq_adopt
+
+     function hartebeest_mr_adopt(hb, name, mr, access) bind(c)
+       import
+       type(c_ptr), value :: hb, mr
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int), value :: access
+       integer(c_int) :: hartebeest_mr_adopt
+     end function hartebeest_mr_adopt
+
+     function hartebeest_qp_adopt(hb, name, qp) bind(c)
+       import
+       type(c_ptr), value :: hb, qp
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_int) :: hartebeest_qp_adopt
+     end function hartebeest_qp_adopt
+
      function hartebeest_pairs_connect(hb, pairs, count, deadline) bind(c)
-       import :: c_int, c_int64_t, c_ptr, c_size_t, hartebeest_pair
+       import
        type(c_ptr), value :: hb
        type(hartebeest_pair), intent(inout) :: pairs(*)
        integer(c_size_t), value :: count
@@ -223,7 +640,7 @@ module hartebeest
      end function hartebeest_pairs_connect
 
      function hartebeest_msg_push(hb, key, data, length, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr, c_size_t
+       import
        type(c_ptr), value :: hb, data
        character(kind=c_char), intent(in) :: key(*)
        integer(c_size_t), value :: length
@@ -232,7 +649,7 @@ module hartebeest
      end function hartebeest_msg_push
 
      function hartebeest_msg_wait(hb, peer_key, buffer, size, length, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr, c_size_t
+       import
        type(c_ptr), value :: hb, buffer
        character(kind=c_char), intent(in) :: peer_key(*)
        integer(c_size_t), value :: size
@@ -241,8 +658,17 @@ module hartebeest
        integer(c_int) :: hartebeest_msg_wait
      end function hartebeest_msg_wait
 
+     function hartebeest_msgs_wait(hb, messages, count, need, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb
+       type(hartebeest_message), intent(inout) :: messages(*)
+       integer(c_size_t), value :: count, need
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_msgs_wait
+     end function hartebeest_msgs_wait
+
      function hartebeest_msg_delete(hb, key, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: key(*)
        integer(c_int64_t), value :: deadline
@@ -250,7 +676,7 @@ module hartebeest
      end function hartebeest_msg_delete
 
      function hartebeest_barrier(hb, name, deadline) bind(c)
-       import :: c_char, c_int, c_int64_t, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        integer(c_int64_t), value :: deadline
@@ -258,14 +684,151 @@ module hartebeest
      end function hartebeest_barrier
 
      function hartebeest_fail(hb, text) bind(c)
-       import :: c_char, c_int, c_ptr
+       import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: text(*)
        integer(c_int) :: hartebeest_fail
      end function hartebeest_fail
 
-     function hartebeest_post_write(qp, local, length, lkey, remote, rkey, wr_id, flags) bind(c)
-       import :: c_int, c_int32_t, c_int64_t, c_ptr
+     function hartebeest_service_listen(hb, service, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: service(*)
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_service_listen
+     end function hartebeest_service_listen
+
+     function hartebeest_service_accept(hb, service, request, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: service(*)
+       type(hartebeest_request), intent(inout) :: request
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_service_accept
+     end function hartebeest_service_accept
+
+     function hartebeest_service_request(hb, service, data, length, request, &
+          deadline) bind(c)
+       import
+       type(c_ptr), value :: hb, data
+       character(kind=c_char), intent(in) :: service(*)
+       integer(c_size_t), value :: length
+       type(hartebeest_request), intent(inout) :: request
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_service_request
+     end function hartebeest_service_request
+
+     function hartebeest_service_leave(hb, service, request) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: service(*)
+       type(hartebeest_request), intent(in) :: request
+       integer(c_int) :: hartebeest_service_leave
+     end function hartebeest_service_leave
+
+     ! ----------------------------------------------- hartebeest-mesh.h
+
+     ! attr: c_null_ptr, or c_loc() of a type(hartebeest_mesh_attr)
+     function hartebeest_mesh_connect(hb, name, attr, mesh, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb, attr
+       character(kind=c_char), intent(in) :: name(*)
+       type(c_ptr), intent(out) :: mesh
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_mesh_connect
+     end function hartebeest_mesh_connect
+
+     function hartebeest_mesh_qp(mesh, rank, index) bind(c)
+       import
+       type(c_ptr), value :: mesh
+       integer(c_int), value :: rank, index
+       type(c_ptr) :: hartebeest_mesh_qp
+     end function hartebeest_mesh_qp
+
+     function hartebeest_mesh_cq(mesh) bind(c)
+       import
+       type(c_ptr), value :: mesh
+       type(c_ptr) :: hartebeest_mesh_cq
+     end function hartebeest_mesh_cq
+
+     function hartebeest_mesh_pd(mesh) bind(c)
+       import
+       type(c_ptr), value :: mesh
+       type(c_ptr) :: hartebeest_mesh_pd
+     end function hartebeest_mesh_pd
+
+     function hartebeest_mesh_region(mesh, rank, index, region) bind(c)
+       import
+       type(c_ptr), value :: mesh
+       integer(c_int), value :: rank, index
+       type(hartebeest_remote_mr), intent(out) :: region
+       integer(c_int) :: hartebeest_mesh_region
+     end function hartebeest_mesh_region
+
+     function hartebeest_mesh_address(mesh, rank, address) bind(c)
+       import
+       type(c_ptr), value :: mesh
+       integer(c_int), value :: rank
+       type(hartebeest_address), intent(out) :: address
+       integer(c_int) :: hartebeest_mesh_address
+     end function hartebeest_mesh_address
+
+     function hartebeest_mesh_barrier(mesh, deadline) bind(c)
+       import
+       type(c_ptr), value :: mesh
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_mesh_barrier
+     end function hartebeest_mesh_barrier
+
+     function hartebeest_mesh_repair(mesh, deadline) bind(c)
+       import
+       type(c_ptr), value :: mesh
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_mesh_repair
+     end function hartebeest_mesh_repair
+
+     function hartebeest_mesh_stats(mesh, stats) bind(c)
+       import
+       type(c_ptr), value :: mesh
+       type(hartebeest_mesh_stats_t), intent(out) :: stats
+       integer(c_int) :: hartebeest_mesh_stats
+     end function hartebeest_mesh_stats
+
+     subroutine hartebeest_mesh_close(mesh) bind(c)
+       import
+       type(c_ptr), value :: mesh
+     end subroutine hartebeest_mesh_close
+
+     ! ---------------------------------------------- hartebeest-clock.h
+
+     function hartebeest_clock() bind(c)
+       import
+       integer(c_int64_t) :: hartebeest_clock
+     end function hartebeest_clock
+
+     ! ----------------------------------------------- hartebeest-post.h
+
+     ! wr: a struct ibv_send_wr that C code has filled
+     function hartebeest_post_wr(qp, wr, local, length, lkey) bind(c)
+       import
+       type(c_ptr), value :: qp, wr, local
+       integer(c_int32_t), value :: length, lkey
+       integer(c_int) :: hartebeest_post_wr
+     end function hartebeest_post_wr
+
+     function hartebeest_post_rdma(qp, opcode, local, length, lkey, remote, rkey, wr_id, &
+          flags) bind(c)
+       import
+       type(c_ptr), value :: qp, local
+       integer(c_int), value :: opcode, flags
+       integer(c_int32_t), value :: length, lkey, rkey
+       integer(c_int64_t), value :: remote, wr_id
+       integer(c_int) :: hartebeest_post_rdma
+     end function hartebeest_post_rdma
+
+     function hartebeest_post_write(qp, local, length, lkey, remote, rkey, wr_id, &
+          flags) bind(c)
+       import
        type(c_ptr), value :: qp, local
        integer(c_int32_t), value :: length, lkey, rkey
        integer(c_int64_t), value :: remote, wr_id
@@ -273,22 +836,150 @@ module hartebeest
        integer(c_int) :: hartebeest_post_write
      end function hartebeest_post_write
 
-     ! wc: room for count times struct ibv_wc, 48 bytes each
-     function hartebeest_poll_until(cq, count, wc, until) bind(c)
-       import :: c_int, c_int64_t, c_ptr
-       type(c_ptr), value :: cq, wc
+     function hartebeest_post_read(qp, local, length, lkey, remote, rkey, wr_id, &
+          flags) bind(c)
+       import
+       type(c_ptr), value :: qp, local
+       integer(c_int32_t), value :: length, lkey, rkey
+       integer(c_int64_t), value :: remote, wr_id
+       integer(c_int), value :: flags
+       integer(c_int) :: hartebeest_post_read
+     end function hartebeest_post_read
+
+     function hartebeest_post_write_imm(qp, local, length, lkey, remote, rkey, imm, wr_id, &
+          flags) bind(c)
+       import
+       type(c_ptr), value :: qp, local
+       integer(c_int32_t), value :: length, lkey, rkey, imm
+       integer(c_int64_t), value :: remote, wr_id
+       integer(c_int), value :: flags
+       integer(c_int) :: hartebeest_post_write_imm
+     end function hartebeest_post_write_imm
+
+     function hartebeest_post_send(qp, local, length, lkey, wr_id, flags) bind(c)
+       import
+       type(c_ptr), value :: qp, local
+       integer(c_int32_t), value :: length, lkey
+       integer(c_int64_t), value :: wr_id
+       integer(c_int), value :: flags
+       integer(c_int) :: hartebeest_post_send
+     end function hartebeest_post_send
+
+     function hartebeest_post_send_imm(qp, local, length, lkey, imm, wr_id, flags) bind(c)
+       import
+       type(c_ptr), value :: qp, local
+       integer(c_int32_t), value :: length, lkey, imm
+       integer(c_int64_t), value :: wr_id
+       integer(c_int), value :: flags
+       integer(c_int) :: hartebeest_post_send_imm
+     end function hartebeest_post_send_imm
+
+     function hartebeest_post_send_ud(qp, local, length, lkey, ah, qp_num, qkey, wr_id, &
+          flags) bind(c)
+       import
+       type(c_ptr), value :: qp, local, ah
+       integer(c_int32_t), value :: length, lkey, qp_num, qkey
+       integer(c_int64_t), value :: wr_id
+       integer(c_int), value :: flags
+       integer(c_int) :: hartebeest_post_send_ud
+     end function hartebeest_post_send_ud
+
+     function hartebeest_post_fetch_add(qp, local, lkey, remote, rkey, add, wr_id, &
+          flags) bind(c)
+       import
+       type(c_ptr), value :: qp, local
+       integer(c_int32_t), value :: lkey, rkey
+       integer(c_int64_t), value :: remote, add, wr_id
+       integer(c_int), value :: flags
+       integer(c_int) :: hartebeest_post_fetch_add
+     end function hartebeest_post_fetch_add
+
+     function hartebeest_post_compare_swap(qp, local, lkey, remote, rkey, compare, swap, &
+          wr_id, flags) bind(c)
+       import
+       type(c_ptr), value :: qp, local
+       integer(c_int32_t), value :: lkey, rkey
+       integer(c_int64_t), value :: remote, compare, swap, wr_id
+       integer(c_int), value :: flags
+       integer(c_int) :: hartebeest_post_compare_swap
+     end function hartebeest_post_compare_swap
+
+     function hartebeest_post_recv(qp, local, length, lkey, wr_id) bind(c)
+       import
+       type(c_ptr), value :: qp, local
+       integer(c_int32_t), value :: length, lkey
+       integer(c_int64_t), value :: wr_id
+       integer(c_int) :: hartebeest_post_recv
+     end function hartebeest_post_recv
+
+     function hartebeest_post_srq_recv(srq, local, length, lkey, wr_id) bind(c)
+       import
+       type(c_ptr), value :: srq, local
+       integer(c_int32_t), value :: length, lkey
+       integer(c_int64_t), value :: wr_id
+       integer(c_int) :: hartebeest_post_srq_recv
+     end function hartebeest_post_srq_recv
+
+     function hartebeest_poll(cq, count, wc) bind(c)
+       import
+       type(c_ptr), value :: cq
        integer(c_int), value :: count
+       type(ibv_wc), intent(inout) :: wc(*)
+       integer(c_int) :: hartebeest_poll
+     end function hartebeest_poll
+
+     function hartebeest_poll_until(cq, count, wc, until) bind(c)
+       import
+       type(c_ptr), value :: cq
+       integer(c_int), value :: count
+       type(ibv_wc), intent(inout) :: wc(*)
        integer(c_int64_t), value :: until
        integer(c_int) :: hartebeest_poll_until
      end function hartebeest_poll_until
 
-     function hartebeest_clock() bind(c)
-       import :: c_int64_t
-       integer(c_int64_t) :: hartebeest_clock
-     end function hartebeest_clock
+     function hartebeest_wc_imm(wc) bind(c)
+       import
+       type(ibv_wc), intent(in) :: wc
+       integer(c_int32_t) :: hartebeest_wc_imm
+     end function hartebeest_wc_imm
   end interface
 
 contains
+
+  subroutine hartebeest_qp_request_preset(request)
+    type(hartebeest_qp_request), intent(out) :: request
+
+    request = transfer(zeros(c_sizeof(request)), request)
+    request%size = c_sizeof(request)
+  end subroutine hartebeest_qp_request_preset
+
+  subroutine hartebeest_pair_preset(pair)
+    type(hartebeest_pair), intent(out) :: pair
+
+    pair = transfer(zeros(c_sizeof(pair)), pair)
+    pair%size = c_sizeof(pair)
+  end subroutine hartebeest_pair_preset
+
+  subroutine hartebeest_message_preset(message)
+    type(hartebeest_message), intent(out) :: message
+
+    message = transfer(zeros(c_sizeof(message)), message)
+    message%size = c_sizeof(message)
+  end subroutine hartebeest_message_preset
+
+  subroutine hartebeest_mesh_attr_preset(attr)
+    type(hartebeest_mesh_attr), intent(out) :: attr
+
+    attr = transfer(zeros(c_sizeof(attr)), attr)
+    attr%size = c_sizeof(attr)
+  end subroutine hartebeest_mesh_attr_preset
+
+  pure function zeros(count)
+    integer(c_size_t), intent(in) :: count
+    integer(c_int8_t) :: zeros(count)
+
+    zeros = 0
+  end function zeros
 
   function hartebeest_c_string(text) result(string)
     character(len=*), intent(in) :: text
@@ -296,41 +987,6 @@ contains
 
     string = trim(text) // c_null_char
   end function hartebeest_c_string
-
-  subroutine hartebeest_qp_request_preset(request)
-    type(hartebeest_qp_request), intent(out) :: request
-
-    request%pd = c_null_ptr
-    request%send_cq = c_null_ptr
-    request%recv_cq = c_null_ptr
-    request%srq = c_null_ptr
-    request%qp_context = c_null_ptr
-    request%max_send_wr = 0
-    request%max_recv_wr = 0
-    request%max_send_sge = 0
-    request%max_recv_sge = 0
-    request%max_inline_data = 0
-    request%qp_type = 0
-    request%sq_sig_all = 0
-    request%size = c_sizeof(request)
-  end subroutine hartebeest_qp_request_preset
-
-  subroutine hartebeest_pair_preset(pair)
-    type(hartebeest_pair), intent(out) :: pair
-
-    pair%qp = c_null_ptr
-    pair%key = c_null_ptr
-    pair%peer_key = c_null_ptr
-    pair%offer = c_null_ptr
-    pair%regions = c_null_ptr
-    pair%offered = 0
-    pair%room = 0
-    pair%count = 0
-    pair%result = 0
-    pair%peer = hartebeest_remote_qp(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    pair%reason = c_null_char
-    pair%size = c_sizeof(pair)
-  end subroutine hartebeest_pair_preset
 
   ! A text that ends with a null byte, such as reason of a pair.
   function hartebeest_fortran_string(bytes) result(text)
@@ -345,12 +1001,22 @@ contains
     end do
   end function hartebeest_fortran_string
 
-  ! The calling thread's last failure, as a sentence.
-  function hartebeest_message() result(text)
+  ! What hartebeest_job() and others return, of 4096 bytes at most; '' for c_null_ptr.
+  function hartebeest_text(string) result(text)
+    type(c_ptr), intent(in) :: string
     character(len=:), allocatable :: text
     character(kind=c_char), pointer :: bytes(:)
 
-    call c_f_pointer(hartebeest_error(), bytes, [4096])
+    text = ''
+    if (.not. c_associated(string)) return
+    call c_f_pointer(string, bytes, [4096])
     text = hartebeest_fortran_string(bytes)
-  end function hartebeest_message
+  end function hartebeest_text
+
+  ! The calling thread's last failure, as a sentence.
+  function hartebeest_error_text() result(text)
+    character(len=:), allocatable :: text
+
+    text = hartebeest_text(hartebeest_error())
+  end function hartebeest_error_text
 end module hartebeest

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fortran.c - the types of hartebeest.f90 are the structs of the headers
+ *
+ * That the module has each function, with as many arguments, is seen by
+ * scripts/check-symbols.
+ */
+#include "config.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "hartebeest-mesh.h"
+#include "hartebeest.h"
+#include "tests/support/unit.h"
+
+/* fortran-types.f90 */
+int fortran_layout(size_t *numbers, int room);
+void fortran_presets(struct hartebeest_pair *pair, struct hartebeest_message *message,
+		     struct hartebeest_mesh_attr *attr, struct hartebeest_qp_request *request);
+
+#define SIZE(type) { "sizeof(" #type ")", sizeof(struct type) }
+#define OFFSET(type, member) { #type "." #member, offsetof(struct type, member) }
+
+/* In the order of fortran-types.f90. */
+static const struct {
+	const char *what;
+	size_t number;
+} layout[] = {
+	OFFSET(ibv_mr, rkey),
+	SIZE(ibv_wc),
+	OFFSET(ibv_wc, status),
+	OFFSET(ibv_wc, qp_num),
+	OFFSET(ibv_wc, wc_flags),
+	OFFSET(ibv_wc, dlid_path_bits),
+	SIZE(ibv_qp_cap),
+	OFFSET(ibv_qp_cap, max_inline_data),
+	SIZE(hartebeest_qp_request),
+	OFFSET(hartebeest_qp_request, sq_sig_all),
+	SIZE(hartebeest_path),
+	OFFSET(hartebeest_path, flow_label),
+	OFFSET(hartebeest_path, life_time),
+	SIZE(hartebeest_event),
+	OFFSET(hartebeest_event, text),
+	SIZE(hartebeest_remote_mr),
+	OFFSET(hartebeest_remote_mr, access),
+	SIZE(hartebeest_remote_qp),
+	OFFSET(hartebeest_remote_qp, rank),
+	SIZE(hartebeest_address),
+	OFFSET(hartebeest_address, qkey),
+	SIZE(hartebeest_pair),
+	OFFSET(hartebeest_pair, result),
+	OFFSET(hartebeest_pair, reason),
+	SIZE(hartebeest_message),
+	OFFSET(hartebeest_message, result),
+	SIZE(hartebeest_request),
+	OFFSET(hartebeest_request, data),
+	OFFSET(hartebeest_request, reserved),
+	SIZE(hartebeest_mesh_attr),
+	OFFSET(hartebeest_mesh_attr, cap),
+	OFFSET(hartebeest_mesh_attr, gather),
+	OFFSET(hartebeest_mesh_attr, refill_data),
+	SIZE(hartebeest_mesh_stats),
+	OFFSET(hartebeest_mesh_stats, reserved),
+};
+
+static void types(void **state)
+{
+	size_t numbers[BEEST_COUNT(layout)], i;
+
+	(void)state;
+	assert_int_equal(fortran_layout(numbers, BEEST_COUNT(layout)), BEEST_COUNT(layout));
+	for (i = 0; i < BEEST_COUNT(layout); i++) {
+		if (numbers[i] != layout[i].number)
+			print_error("%s\n", layout[i].what);
+		assert_int_equal(numbers[i], layout[i].number);
+	}
+}
+
+/* Whatever was there, but for what fills gaps. */
+static void presets(void **state)
+{
+	struct hartebeest_pair pair, its_pair;
+	struct hartebeest_message message, its_message;
+	struct hartebeest_qp_request request, its_request;
+	struct hartebeest_mesh_attr attr;
+
+	(void)state;
+	memset(&its_pair, 0xff, sizeof(its_pair));
+	memset(&its_message, 0xff, sizeof(its_message));
+	memset(&its_request, 0xff, sizeof(its_request));
+	memset(&attr, 0xff, sizeof(attr));
+	fortran_presets(&its_pair, &its_message, &attr, &its_request);
+	hartebeest_qp_request_preset(&request);
+	assert_int_equal(its_request.size, request.size);
+	assert_true(!its_request.pd && !its_request.srq && !its_request.qp_context);
+	assert_true(!its_request.cap.max_inline_data && !its_request.sq_sig_all);
+	hartebeest_pair_preset(&pair);
+	hartebeest_message_preset(&message);
+	assert_memory_equal(&its_pair, &pair, sizeof(pair));
+	assert_memory_equal(&its_message, &message, sizeof(message));
+	assert_int_equal(attr.size, sizeof(attr));
+	assert_true(!attr.pd && !attr.cq && !attr.regions && !attr.region_count);
+	assert_true(!attr.qps_per_peer && !attr.ranks && !attr.rank_count && !attr.type);
+	assert_true(!attr.cap.max_send_wr && !attr.cap.max_inline_data && !attr.threads);
+	assert_true(!attr.own_rank && !attr.gather && !attr.gather_data && !attr.refill);
+	assert_null(attr.refill_data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(types),
+		cmocka_unit_test(presets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
