@@ -594,6 +594,16 @@ module hartebeest
        integer(c_int) :: hartebeest_completion_text
      end function hartebeest_completion_text
 
+     ! wr: c_null_ptr, or c_loc() of a struct ibv_send_wr
+     function hartebeest_post_text(hb, qp, wr, ret, text, size) bind(c)
+       import
+       type(c_ptr), value :: hb, qp, wr
+       integer(c_int), value :: ret
+       character(kind=c_char), intent(inout) :: text(*)
+       integer(c_size_t), value :: size
+       integer(c_int) :: hartebeest_post_text
+     end function hartebeest_post_text
+
      function hartebeest_pd_adopt(hb, name, pd) bind(c)
        import
        type(c_ptr), value :: hb, pd

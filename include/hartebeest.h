@@ -932,6 +932,22 @@ int hartebeest_mr_adopt(struct hartebeest_context *hb, const char *name, struct 
  */
 int hartebeest_qp_adopt(struct hartebeest_context *hb, const char *name, struct ibv_qp *qp);
 
+/**
+ * hartebeest_post_text() - why a post was refused, as a sentence
+ * @qp:   any queue pair of this process
+ * @wr:   what was to be posted; NULL: a receive, or not known
+ * @ret:  what hartebeest_post_write(), ibv_post_send(3) or the like returned
+ * @text: receives queue pair, request and the likely reason: its state, a full queue, a
+ *        request that it cannot carry; cut to fit
+ *
+ * A post itself says nothing but an errno, since that would cost time.  Asks the device for
+ * the state of the queue pair.  Returns 0, or -EINVAL (@ret is 0).
+ *
+ * Since: 0.1
+ */
+int hartebeest_post_text(struct hartebeest_context *hb, struct ibv_qp *qp,
+			 const struct ibv_send_wr *wr, int ret, char *text, size_t size);
+
 /* ------------------------------------------------------------- many pairs --- */
 
 /* So many regions one pair may offer. */

@@ -26,6 +26,7 @@
 #include "lib/core/bringup.h"
 #include "lib/core/pathquery.h"
 #include "lib/verbs/pd.h"
+#include "lib/verbs/posting.h"
 #include "lib/core/handshake.h"
 #include "lib/core/pairs.h"
 #include "lib/core/service.h"
@@ -983,6 +984,22 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 		return refuse_argument(hb, __func__, "size is 0");
 	pthread_mutex_lock(&hb->naming);
 	beest_completion_text(beest_context_qp_by_number(hb, wc->qp_num), wc, text, size);
+	pthread_mutex_unlock(&hb->naming);
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_post_text(struct hartebeest_context *hb, struct ibv_qp *qp,
+					   const struct ibv_send_wr *wr, int ret, char *text,
+					   size_t size)
+{
+	REQUIRE(hb, qp, text);
+	if (size == 0)
+		return refuse_argument(hb, __func__, "size is 0");
+	if (ret == 0)
+		return refuse_argument(hb, __func__, "ret is 0: the post was taken");
+	pthread_mutex_lock(&hb->naming);
+	beest_posting_text(beest_context_qp_by_number(hb, qp->qp_num), qp, wr,
+			   ret < 0 ? -ret : ret, text, size);
 	pthread_mutex_unlock(&hb->naming);
 	return 0;
 }

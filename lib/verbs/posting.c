@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* posting.c - see posting.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/verbs/posting.h"
+
+struct posting {
+	const struct beest_qp *named;
+	struct ibv_qp *qp;
+	const struct ibv_send_wr *wr;
+	int err;
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	uint64_t length;
+};
+
+#define RC 1
+#define UC 2
+#define UD 4
+
+static const struct {
+	enum ibv_wr_opcode opcode;
+	const char *noun;
+	unsigned int types;		/* of queue pairs that can carry it */
+} opcodes[] = {
+	{ IBV_WR_RDMA_WRITE, "write", RC | UC },
+	{ IBV_WR_RDMA_WRITE_WITH_IMM, "write with immediate", RC | UC },
+	{ IBV_WR_SEND, "send", RC | UC | UD },
+	{ IBV_WR_SEND_WITH_IMM, "send with immediate", RC | UC | UD },
+	{ IBV_WR_RDMA_READ, "read", RC },
+	{ IBV_WR_ATOMIC_CMP_AND_SWP, "compare-and-swap", RC },
+	{ IBV_WR_ATOMIC_FETCH_AND_ADD, "fetch-and-add", RC },
+};
+
+static const char *const states[] = {
+	[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
+	[IBV_QPS_RTS] = "RTS", [IBV_QPS_SQD] = "SQD", [IBV_QPS_SQE] = "SQE",
+	[IBV_QPS_ERR] = "ERR",
+};
+
+static unsigned int type_bit(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : type == IBV_QPT_UD ? UD : 0;
+}
+
+/* NULL: one that is not known here. */
+static const char *opcode_noun(enum ibv_wr_opcode opcode, unsigned int *types)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(opcodes); i++)
+		if (opcodes[i].opcode == opcode) {
+			*types = opcodes[i].types;
+			return opcodes[i].noun;
+		}
+
+	return NULL;
+}
+
+static void what_say(const struct posting *p, struct beest_text *text)
+{
+	unsigned int types;
+	const char *noun = p->wr ? opcode_noun(p->wr->opcode, &types) : NULL;
+
+	if (p->named)
+		beest_text_add(text, "queue pair '%s' (", p->named->node.name);
+	else
+		beest_text_add(text, "queue pair (");
+	beest_text_add(text, "QP %" PRIu32 ", %s) took no ", p->qp->qp_num,
+		       beest_transition_type_text(p->qp->qp_type));
+	if (noun)
+		beest_text_add(text, "%s of %" PRIu64 " bytes: ", noun, p->length);
+	else if (p->wr)
+		beest_text_add(text, "request of opcode %d: ", p->wr->opcode);
+	else
+		beest_text_add(text, "request: ");
+}
+
+/* What the state forbids.  False: nothing. */
+static bool state_say(const struct posting *p, struct beest_text *text)
+{
+	enum ibv_qp_state state = p->attr.qp_state;
+
+	if ((p->wr && state < IBV_QPS_RTS) || state == IBV_QPS_RESET)
+		beest_text_add(text, "it is in the state %s, and takes %s", states[state], p->wr ?
+			       "send requests from RTS on: hartebeest_qp_connect() or "
+			       "hartebeest_pairs_connect() first" :
+			       "receives from INIT on: hartebeest_qp_init() first");
+	else if (state == IBV_QPS_SQE || state == IBV_QPS_ERR)
+		beest_text_add(text, "it is in the state %s after a failure, which a completion "
+			       "tells: hartebeest_qp_reconnect() brings it back", states[state]);
+	else
+		return false;
+	return true;
+}
+
+/* What no queue pair of this kind or size can carry.  False: it can. */
+static bool request_say(const struct posting *p, struct beest_text *text)
+{
+	const struct ibv_qp_cap *cap = &p->attr.cap;
+	unsigned int types, type = type_bit(p->qp->qp_type);
+
+	if (opcode_noun(p->wr->opcode, &types) && type && !(types & type))
+		beest_text_add(text, "a queue pair of this type cannot do that");
+	else if (type == UD && !p->wr->wr.ud.ah)
+		beest_text_add(text, "a UD request needs the address handle of its peer: "
+			       "hartebeest_qp_address()");
+	else if (p->wr->num_sge > 0 && (uint32_t)p->wr->num_sge > cap->max_send_sge)
+		beest_text_add(text, "it has %d elements, and the queue pair takes %" PRIu32
+			       " (qp_init_attr.cap.max_send_sge)", p->wr->num_sge,
+			       cap->max_send_sge);
+	else if (p->wr->send_flags & IBV_SEND_INLINE && p->length > cap->max_inline_data)
+		beest_text_add(text, "it is to be sent inline, which the queue pair does up to %"
+			       PRIu32 " bytes (qp_init_attr.cap.max_inline_data)",
+			       cap->max_inline_data);
+	else if (type == UD && p->named && p->named->local.endpoint.mtu &&
+		 p->length > (uint64_t)beest_transition_mtu_bytes(p->named->local.endpoint.mtu))
+		beest_text_add(text, "a UD message has at most the %d bytes of the path MTU",
+			       beest_transition_mtu_bytes(p->named->local.endpoint.mtu));
+	else
+		return false;
+	return true;
+}
+
+static void errno_say(const struct posting *p, struct beest_text *text)
+{
+	if (p->err == ENOMEM && p->wr)
+		beest_text_add(text, "its send queue is full (%" PRIu32 " requests, "
+			       "qp_init_attr.cap.max_send_wr): take completions, and ask for one by "
+			       "IBV_SEND_SIGNALED now and then", p->attr.cap.max_send_wr);
+	else if (p->err == ENOMEM)
+		beest_text_add(text, "its queue is full (%" PRIu32 " send requests, %" PRIu32
+			       " receives): take completions", p->attr.cap.max_send_wr,
+			       p->attr.cap.max_recv_wr);
+	else
+		beest_text_add(text, "the device refuses it");
+}
+
+void beest_posting_text(const struct beest_qp *named, struct ibv_qp *qp,
+			const struct ibv_send_wr *wr, int err, char *text, size_t size)
+{
+	struct posting p = { .named = named, .qp = qp, .wr = wr, .err = err };
+	char sentence[BEEST_ERROR_SIZE];
+	struct beest_text says;
+	bool asked;
+	int i;
+
+	for (i = 0; wr && i < wr->num_sge; i++)
+		p.length += wr->sg_list[i].length;
+	asked = ibv_query_qp(qp, &p.attr, IBV_QP_STATE | IBV_QP_CAP, &p.init) == 0;
+	beest_text_start(&says, sentence, sizeof(sentence));
+	what_say(&p, &says);
+	if (!asked || (!state_say(&p, &says) && (!wr || !request_say(&p, &says))))
+		errno_say(&p, &says);
+	snprintf(text, size, "%s (%s)", sentence, strerror(err));
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* posting.c - why a post was refused */
+#include "config.h"
+
+#include "tests/support/make.h"
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/support/fake-verbs.h"
+
+static struct hartebeest_context *hb;
+static struct ibv_sge elements[3];
+static struct ibv_send_wr wr;
+static struct ibv_ah *const handle = (void *)&wr;	/* is not looked at */
+
+static int setup(void **state)
+{
+	(void)state;
+	clearenv();
+	fake_verbs_reset();
+	memset(&wr, 0, sizeof(wr));
+	wr.sg_list = elements;
+	wr.num_sge = 1;
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	elements[0].length = elements[1].length = elements[2].length = 100;
+	if (hartebeest_open(&hb, NULL) < 0)
+		return -1;
+	return hartebeest_pd_create(hb, "pd", NULL) || hartebeest_cq_create(hb, "cq", 0, 0, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	hartebeest_close(hb);
+	return fake_verbs.open;
+}
+
+/* In @state, which the library need not know of. */
+static struct ibv_qp *qp_in(enum ibv_qp_state state, enum ibv_qp_type type)
+{
+	struct ibv_qp *qp;
+
+	assert_int_equal(qp_make(hb, "qp", "pd", type, "cq", "cq", &qp), 0);
+	fake_verbs_set_state(qp, state);
+	return qp;
+}
+
+static void says(struct ibv_qp *qp, const struct ibv_send_wr *posted, int ret, const char *part)
+{
+	char text[400];
+
+	assert_int_equal(hartebeest_post_text(hb, qp, posted, ret, text, sizeof(text)), 0);
+	if (!strstr(text, part))
+		print_error("'%s'\n", text);
+	assert_non_null(strstr(text, part));
+	assert_non_null(strstr(text, strerror(abs(ret))));
+}
+
+static void the_state(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_INIT, IBV_QPT_RC);
+	char text[400];
+
+	(void)state;
+	assert_int_equal(hartebeest_post_text(hb, qp, &wr, -EINVAL, text, sizeof(text)), 0);
+	assert_non_null(strstr(text, "queue pair 'qp' (QP "));
+	assert_non_null(strstr(text, ", RC) took no write of 100 bytes: it is in the state INIT, and "
+			       "takes send requests from RTS on: hartebeest_qp_connect() or "
+			       "hartebeest_pairs_connect() first (Invalid argument)"));
+	fake_verbs_set_state(qp, IBV_QPS_RESET);
+	says(qp, NULL, EINVAL, "took no request: it is in the state RESET, and takes receives from "
+	     "INIT on: hartebeest_qp_init() first");
+	fake_verbs_set_state(qp, IBV_QPS_ERR);
+	says(qp, &wr, -EIO, "in the state ERR after a failure");
+	fake_verbs_set_state(qp, IBV_QPS_RTS);
+	says(qp, &wr, -EIO, "the device refuses it");
+	fake_verbs_fail("ibv_query_qp", 1, EIO);
+	says(qp, &wr, -EIO, "the device refuses it");
+}
+
+static void what_it_cannot_carry(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_UC);
+
+	(void)state;
+	wr.opcode = IBV_WR_RDMA_READ;
+	says(qp, &wr, -EINVAL, "no read of 100 bytes: a queue pair of this type cannot do that");
+	wr.opcode = IBV_WR_SEND;
+	wr.num_sge = 3;
+	says(qp, &wr, -EINVAL, "no send of 300 bytes: it has 3 elements, and the queue pair takes");
+	wr.num_sge = 1;
+	elements[0].length = 1000000;
+	wr.send_flags = IBV_SEND_INLINE;
+	says(qp, &wr, -EINVAL, "it is to be sent inline, which the queue pair does up to ");
+	wr.opcode = (enum ibv_wr_opcode)99;
+	wr.send_flags = 0;
+	says(qp, &wr, -EINVAL, "took no request of opcode 99: the device refuses it");
+}
+
+static void datagrams(void **state)
+{
+	struct ibv_qp *qp;
+
+	(void)state;
+	qp = qp_in(IBV_QPS_RESET, IBV_QPT_UD);
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+	fake_verbs_set_state(qp, IBV_QPS_RTS);
+	wr.opcode = IBV_WR_SEND;
+	says(qp, &wr, -EINVAL, "needs the address handle of its peer");
+	wr.wr.ud.ah = handle;
+	elements[0].length = 1000000;
+	says(qp, &wr, -EINVAL, "a UD message has at most the ");
+}
+
+static void full_queues(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_RC);
+
+	(void)state;
+	says(qp, &wr, -ENOMEM, "its send queue is full (");
+	says(qp, NULL, -ENOMEM, "its queue is full (");
+}
+
+/* One that the program made, and did not name. */
+static void unnamed(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_RC);
+	struct ibv_qp_init_attr attr;
+	struct ibv_qp *own;
+
+	(void)state;
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_type = IBV_QPT_RC;
+	attr.send_cq = qp->send_cq;
+	attr.recv_cq = qp->recv_cq;
+	own = ibv_create_qp(qp->pd, &attr);
+	assert_non_null(own);
+	says(own, &wr, -EINVAL, "queue pair (QP ");
+	assert_int_equal(ibv_destroy_qp(own), 0);
+}
+
+static void arguments(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_RC);
+	char text[8] = "1234567";
+
+	(void)state;
+	assert_int_equal(hartebeest_post_text(NULL, qp, NULL, -1, text, 8), -EINVAL);
+	assert_int_equal(hartebeest_post_text(hb, NULL, NULL, -1, text, 8), -EINVAL);
+	assert_int_equal(hartebeest_post_text(hb, qp, NULL, -1, NULL, 8), -EINVAL);
+	assert_int_equal(hartebeest_post_text(hb, qp, NULL, -1, text, 0), -EINVAL);
+	assert_int_equal(hartebeest_post_text(hb, qp, NULL, 0, text, 8), -EINVAL);
+	assert_int_equal(hartebeest_post_text(hb, qp, NULL, -EIO, text, 8), 0);
+	assert_string_equal(text, "queue p");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_state, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_it_cannot_carry, setup, teardown),
+		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
+		cmocka_unit_test_setup_teardown(full_queues, setup, teardown),
+		cmocka_unit_test_setup_teardown(unnamed, setup, teardown),
+		cmocka_unit_test_setup_teardown(arguments, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
