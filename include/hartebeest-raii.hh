@@ -227,6 +227,13 @@ public:
 		return text;
 	}
 
+	/* From any thread: ends waits in progress and to come, until cancel_clear(). */
+	void cancel() const noexcept { hartebeest_cancel(get()); }
+	void cancel_clear() const noexcept { hartebeest_cancel_clear(get()); }
+
+	/* Tells those who wait for this process that it has given up. */
+	void fail(const std::string &text) const { check(hartebeest_fail(get(), text.c_str())); }
+
 	/* ------------------------------------------------------- messages --- */
 
 	bool push(const std::string &key, const std::string &text, int64_t deadline = 0) const
@@ -307,6 +314,17 @@ public:
 	{
 		return check_once(hartebeest_service_request(get(), service.c_str(), data.data(),
 							     data.size(), &request, deadline));
+	}
+
+	void leave(const std::string &service, const struct hartebeest_request &request) const
+	{
+		check(hartebeest_service_leave(get(), service.c_str(), &request));
+	}
+
+	/* No longer listens. */
+	void leave(const std::string &service) const
+	{
+		check(hartebeest_service_leave(get(), service.c_str(), nullptr));
 	}
 
 private:

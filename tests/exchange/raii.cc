@@ -235,10 +235,35 @@ static void services(const context &own)
 		EXPECT(own.listen("store"));
 		EXPECT(own.accept("store", request));
 		EXPECT(request.rank == 1 && !std::memcmp(request.data, "hello", 5));
+		EXPECT(own.barrier("served"));
+		own.leave("store");
 	} else {
 		EXPECT(own.request("store", "hello", request));
+		EXPECT(own.barrier("served"));
+		own.leave("store", request);
 	}
-	EXPECT(own.barrier("served"));
+	EXPECT(own.barrier("left"));
+}
+
+static void cancelled(const context &own)
+{
+	std::string text;
+
+	own.cancel();
+	EXPECT(thrown([&] { own.wait("nobody", text); }, "") == ECANCELED);
+	own.cancel_clear();
+	EXPECT(!own.wait("nobody", text, HARTEBEEST_ONCE));
+}
+
+/* The last that it does: the other learns of it from its wait. */
+static void given_up(const context &own)
+{
+	std::string text;
+
+	if (own.rank() == 0)
+		own.fail("out of memory");
+	else
+		EXPECT(thrown([&] { own.barrier("never"); }, "out of memory") == ECONNABORTED);
 }
 
 static int rank(int nid, void *)
@@ -263,6 +288,8 @@ static int rank(int nid, void *)
 		messages(own, std::to_string(nid), std::to_string(!nid));
 		pairs_of(own, std::to_string(nid), std::to_string(!nid));
 		services(own);
+		cancelled(own);
+		given_up(own);
 	}
 	EXPECT(fake_verbs.open == 0);
 	borrowed();
