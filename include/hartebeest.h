@@ -463,8 +463,8 @@ int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *cq, int cou
  * @pd:      name of the protection domain
  * @max_wr:  receives; 0: the option qp_init_attr.cap.max_recv_wr; cut to what the device can do
  * @max_sge: elements of each; 0: the option qp_init_attr.cap.max_recv_sge; cut as well
- * @srq:     may be NULL; owned by the context; for hartebeest_post_srq_recv(), and for
- *           struct ibv_qp_init_attr of hartebeest_qp_create_attr()
+ * @srq:     may be NULL; owned by the context; for hartebeest_post_srq_recv().  Queue pairs
+ *           share it that name it in struct hartebeest_qp_request
  *
  * Receives that were posted to it stay when a queue pair is reset: its refill function is
  * not called.

@@ -6,6 +6,11 @@
  */
 #include "config.h"
 
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "tests/support/live.h"
 #include "tests/support/memcached.h"
 #include "tests/support/program.h"
@@ -60,6 +65,44 @@ static void pair(void **state)
 		    "SEND and RECV 8192 bytes: contents right");
 }
 
+static void adopt(void **state)
+{
+	(void)state;
+	program_run("examples/adopt", "1000 round trips of 1024 bytes, ",
+		    "1000 round trips of 1024 bytes, ");
+}
+
+/* What examples/adopt came from: as long as that works, their difference says something. */
+static void pingpong_socket(void **state)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	socklen_t size = sizeof(any);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char port[8];
+	const char *const arguments[2][2] = { { port }, { port, "127.0.0.1" } };
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&any, size), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &size), 0);
+	close(fd);
+	snprintf(port, sizeof(port), "%u", ntohs(any.sin_port));
+	program_run_with("examples/pingpong-socket", arguments,
+			 "1000 round trips of 1024 bytes, ", "1000 round trips of 1024 bytes, ");
+}
+
+static void srq(void **state)
+{
+	(void)state;
+	program_run("examples/srq", "rank 1 sent 100 messages\n", "rank 1: all sent\n");
+}
+
+static void epoll(void **state)
+{
+	(void)state;
+	program_run("examples/epoll", "tick 4 of the other, and 5 of 5\n",
+		    "tick 4 of the other, and 5 of 5\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -70,6 +113,10 @@ int main(void)
 #if HAVE_FORTRAN
 		cmocka_unit_test(fortran),
 #endif
+		cmocka_unit_test(adopt),
+		cmocka_unit_test(pingpong_socket),
+		cmocka_unit_test(srq),
+		cmocka_unit_test(epoll),
 		cmocka_unit_test(hello),
 		cmocka_unit_test(original),
 		cmocka_unit_test(mesh),

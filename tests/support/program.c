@@ -15,6 +15,7 @@
 
 struct program {
 	char path[4096];
+	const char *const (*arguments)[2];	/* of the ranks; NULL: none, or no more */
 	char output[2][64];		/* files of the ranks' standard output */
 };
 
@@ -25,7 +26,8 @@ static int program_rank(int rank, void *data)
 
 	EXPECT(file >= 0);
 	EXPECT(dup2(file, STDOUT_FILENO) == STDOUT_FILENO);
-	execl(program->path, program->path, (char *)NULL);
+	execl(program->path, program->path, program->arguments[rank][0],
+	      program->arguments[rank][1], (char *)NULL);
 	EXPECT(!"the program can be started");
 	return 1;
 }
@@ -54,12 +56,13 @@ static void find_program(const char *path, char *found, size_t size)
 	assert_true(snprintf(found, size, "%s/%s", own, path) < (int)size);
 }
 
-void program_run(const char *path, const char *expected_0, const char *expected_1)
+void program_run_with(const char *path, const char *const arguments[2][2],
+		      const char *expected_0, const char *expected_1)
 {
 	struct cache *cache = cache_start(NULL);
 	struct ranks ranks = { .count = 2, .server = cache_hostport(cache)->text,
 			       .job = "examples" };
-	struct program program;
+	struct program program = { .arguments = arguments };
 	char text[8192];
 	int rank, failed;
 
@@ -75,4 +78,11 @@ void program_run(const char *path, const char *expected_0, const char *expected_
 	assert_non_null(strstr(text, expected_0));
 	read_output(program.output[1], text, sizeof(text));
 	assert_non_null(strstr(text, expected_1));
+}
+
+void program_run(const char *path, const char *expected_0, const char *expected_1)
+{
+	static const char *const none[2][2];
+
+	program_run_with(path, none, expected_0, expected_1);
 }

@@ -11,4 +11,8 @@
  */
 void program_run(const char *path, const char *expected_0, const char *expected_1);
 
+/* The same with up to two arguments for each rank; NULL: none, or no more. */
+void program_run_with(const char *path, const char *const arguments[2][2],
+		      const char *expected_0, const char *expected_1);
+
 #endif
