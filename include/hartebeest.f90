@@ -122,7 +122,7 @@ module hartebeest
      type(c_ptr) :: qp, key, peer_key, offer, regions
      integer(c_int32_t) :: offered, room, count, result
      type(hartebeest_remote_qp) :: peer
-     character(kind=c_char) :: reason(160)
+     character(kind=c_char) :: reason(512)
   end type hartebeest_pair
 
   ! hartebeest_message_preset() first

@@ -970,7 +970,7 @@ struct hartebeest_pair {
 	uint32_t count;			/* how many regions the peer offers */
 	int32_t result;			/* 0 or a negative errno, of this pair alone */
 	struct hartebeest_remote_qp peer;
-	char reason[160];		/* the sentence to result */
+	char reason[512];		/* the sentence to result */
 };
 
 /* All that can be preset: every field zero, and the size. */

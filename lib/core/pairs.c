@@ -26,7 +26,7 @@ struct pairing {
 
 /* A region beyond the first, which is a record of its own. */
 struct region_get {
-	const struct beest_handshake *handshake;
+	const struct pairing *pairing;
 	struct hartebeest_remote_mr *out;
 	char key[BEEST_KEY_MAX + 1];
 };
@@ -37,8 +37,6 @@ struct pairs {
 	struct pairing *list;
 	struct beest_wait_get *gets;
 	size_t count;
-	int failure;				/* that ended the wait, but no deadline */
-	char why[BEEST_ERROR_SIZE];		/* its whole sentence */
 };
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
@@ -102,6 +100,11 @@ static int names_check(const char **texts, size_t count, const char *what)
 	return 0;
 }
 
+static bool is_datagram(const struct pairing *pairing)
+{
+	return pairing->qp && pairing->qp->local.transport == BEEST_UD;
+}
+
 /* A UD queue pair has many peers; any other, and any key, belongs to one pair. */
 static int pairs_check_twice(const struct pairs *pairs)
 {
@@ -114,13 +117,13 @@ static int pairs_check_twice(const struct pairs *pairs)
 		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
 	for (i = 0; i < pairs->count; i++) {
 		pairing = &pairs->list[i];
-		if (pairing->qp && pairing->qp->local.transport != BEEST_UD)
+		if (!is_datagram(pairing))
 			texts[count++] = pairing->pair->qp;
 	}
 	ret = names_check(texts, count, "queue pair");
 	for (i = count = 0; i < pairs->count && ret == 0; i++) {
 		pairing = &pairs->list[i];
-		if (pairing->qp && pairing->qp->local.transport != BEEST_UD)
+		if (!is_datagram(pairing))
 			texts[count++] = pairing->pair->key;
 	}
 	if (ret == 0)
@@ -242,7 +245,7 @@ static int pair_start(struct pairing *pairing, const struct beest_handshake_cont
 /* Of UD nobody confirms anything, so a leftover shows by its author's presence only. */
 static bool author_is_known(struct pairing *pairing, const struct beest_record *record)
 {
-	if (pairing->qp->local.transport != BEEST_UD || record->rank < 0 ||
+	if (!is_datagram(pairing) || record->rank < 0 ||
 	    beest_authors_know(&pairing->hb->authors, &record->incarnation))
 		return true;
 
@@ -312,32 +315,36 @@ static int pairs_each(void *data)
 	return 0;
 }
 
+/* What ended the wait; where that was its limit, what is known of this very record. */
+static void pair_blame(const struct pairs *pairs, struct hartebeest_pair *pair,
+		       const struct beest_wait *wait, const struct beest_wait_get *get, int ret)
+{
+	pair_fail(pair, ret);
+	if (wait->expired && !get->got)
+		pair->result = beest_wait_say(pairs->context.registry, wait, get, pair->reason,
+					      sizeof(pair->reason));
+}
+
 /*
- * Where a peer is missing, its pair has the result: its own one when the time was over.
- * Where none is, an own record did not reach its server, and any peer may wait for it: all
- * pairs have the result.  @of: for each get, the pairing it belongs to.
+ * Where a peer is missing, its pair has the result.  Where none is, an own record did not
+ * reach its server, and any peer may wait for it: all pairs have the result.  @of: for each
+ * get, the pairing it belongs to.
  */
-static void pairs_blame(struct pairs *pairs, struct pairing *const *of,
+static void pairs_blame(const struct pairs *pairs, struct pairing *const *of,
 			const struct beest_wait *wait, int ret)
 {
-	struct hartebeest_pair *pair;
-	bool missing = false, own;
+	char sentence[BEEST_ERROR_SIZE];
+	bool missing = false;
 	size_t i;
 
+	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 	for (i = 0; i < wait->count; i++)
-		missing |= !pairs->gets[i].got;
-	own = missing && wait->expired;
-	pairs->failure = own ? 0 : ret;
-	snprintf(pairs->why, sizeof(pairs->why), "%s", beest_error_text());
+		missing |= !wait->gets[i].got;
 	for (i = 0; i < wait->count; i++) {
-		pair = of[i]->pair;
-		if (pairs->gets[i].got == missing || pair->result < 0)
+		if (wait->gets[i].got == missing || of[i]->pair->result < 0)
 			continue;
-		pair_fail(pair, ret);
-		if (own)
-			pair->result = beest_wait_say(pairs->context.registry, wait,
-						      &pairs->gets[i], pair->reason,
-						      sizeof(pair->reason));
+		beest_fail(-ret, "%s", sentence);
+		pair_blame(pairs, of[i]->pair, wait, &wait->gets[i], ret);
 	}
 }
 
@@ -350,12 +357,12 @@ static int pairs_wait(struct pairs *pairs)
 	struct pairing **of = calloc(pairs->count + 1, sizeof(*of));
 	const char **own_keys = calloc(pairs->count + 1, sizeof(*own_keys));
 	size_t i;
-	int ret;
+	int ret = 0;
 
 	wait.own_keys = own_keys;
 	if (!of || !own_keys)
-		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
-	for (i = 0; i < pairs->count; i++) {
+		ret = beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
+	for (i = 0; i < pairs->count && ret == 0; i++) {
 		if (pairs->list[i].pair->result < 0)
 			continue;
 		of[wait.count] = &pairs->list[i];
@@ -365,10 +372,10 @@ static int pairs_wait(struct pairs *pairs)
 		pairs->gets[wait.count].see = pair_see;
 		pairs->gets[wait.count].left = pair_left;
 		pairs->gets[wait.count].data = &pairs->list[i];
-		pairs->gets[wait.count++].recheck =
-			pairs->list[i].qp->local.transport != BEEST_UD;
+		pairs->gets[wait.count++].recheck = !is_datagram(&pairs->list[i]);
 	}
-	ret = wait.count ? beest_wait_run(pairs->context.registry, &wait) : 0;
+	if (ret == 0 && wait.count)
+		ret = beest_wait_run(pairs->context.registry, &wait);
 	if (ret < 0)
 		pairs_blame(pairs, of, &wait, ret);
 	free(of);
@@ -385,7 +392,7 @@ static int pair_see_region(void *data, const struct beest_record *record)
 	struct beest_region region;
 	int ret;
 
-	if (memcmp(&record->incarnation, &get->handshake->peer.endpoint.incarnation,
+	if (memcmp(&record->incarnation, &get->pairing->handshake.peer.endpoint.incarnation,
 		   sizeof(record->incarnation)) != 0)
 		return 0;		/* of a former run */
 	ret = beest_record_mr_decode(record, &region);
@@ -405,57 +412,66 @@ static uint32_t more_regions(const struct pairing *pairing)
 	return pair->result == 0 && count > 1 ? count - 1 : 0;
 }
 
-static int regions_fetch(struct pairs *pairs, size_t count)
+/* What cannot be asked for is the result of its pair, which has no more regions then. */
+static void regions_ask(const struct pairs *pairs, struct beest_wait *wait,
+			struct region_get *data)
 {
-	struct region_get *data = calloc(count, sizeof(*data));
-	struct beest_wait_get *gets = calloc(count, sizeof(*gets));
-	struct beest_wait wait = { .gets = gets, .limit = pairs->context.limit };
 	const struct pairing *pairing;
 	struct region_get *get;
 	size_t i;
 	uint32_t k;
-	int ret = 0;
+	int ret;
 
-	if (!data || !gets)
-		ret = beest_fail(ENOMEM, "no memory for %zu regions", count);
-	for (i = 0; i < pairs->count && ret == 0; i++) {
+	for (i = 0; i < pairs->count; i++) {
 		pairing = &pairs->list[i];
-		for (k = 1; k <= more_regions(pairing) && ret == 0; k++) {
-			get = &data[wait.count];
-			get->handshake = &pairing->handshake;
+		for (k = 1; k <= more_regions(pairing); k++) {
+			get = &data[wait->count];
+			get->pairing = pairing;
 			get->out = &pairing->pair->regions[k];
 			ret = beest_handshake_key_of(&pairs->context, pairing->pair->peer_key, k,
 						     get->key);
-			gets[wait.count++] = (struct beest_wait_get){
+			if (ret < 0) {
+				pair_fail(pairing->pair, ret);
+				break;
+			}
+			wait->gets[wait->count++] = (struct beest_wait_get){
 				.kind = BEEST_KIND_MR, .key = get->key,
-				.name = pairing->pair->peer_key, .see = pair_see_region, .data = get,
+				.name = pairing->pair->peer_key, .see = pair_see_region,
+				.data = get, .unmet = "it is of a former process",
 			};
 		}
 	}
-	if (ret == 0)
-		ret = beest_wait_run(pairs->context.registry, &wait);
-	free(data);
-	free(gets);
-
-	return ret;
 }
 
-static int pairs_regions(struct pairs *pairs)
+/* Within what is left of the limit; the pairs that lack one have the result. */
+static void pairs_regions(struct pairs *pairs)
 {
+	struct beest_wait wait = { .limit = pairs->context.limit };
+	struct region_get *data;
 	size_t i, more = 0;
-	int ret;
+	int ret = 0;
 
 	for (i = 0; i < pairs->count; i++)
 		more += more_regions(&pairs->list[i]);
 	if (!more)
-		return 0;
+		return;
 
-	ret = regions_fetch(pairs, more);
+	data = calloc(more, sizeof(*data));
+	wait.gets = calloc(more, sizeof(*wait.gets));
+	if (data && wait.gets)
+		regions_ask(pairs, &wait, data);
+	else
+		ret = beest_fail(ENOMEM, "no memory for %zu regions", more);
 	for (i = 0; i < pairs->count && ret < 0; i++)
 		if (more_regions(&pairs->list[i]))
 			pair_fail(pairs->list[i].pair, ret);
-
-	return ret;
+	if (ret == 0 && wait.count)
+		ret = beest_wait_run(pairs->context.registry, &wait);
+	for (i = 0; i < wait.count && ret < 0; i++)
+		if (!wait.gets[i].got && data[i].pairing->pair->result == 0)
+			pair_blame(pairs, data[i].pairing->pair, &wait, &wait.gets[i], ret);
+	free(data);
+	free(wait.gets);
 }
 
 static void pair_end(struct pairing *pairing)
@@ -533,7 +549,7 @@ static void pairs_start(struct pairs *pairs)
 	}
 }
 
-/* The first failed result.  The wait's own sentence is whole, a pair's may be cut. */
+/* The first failed result. */
 static int pairs_result(const struct pairs *pairs)
 {
 	const struct hartebeest_pair *pair;
@@ -543,8 +559,7 @@ static int pairs_result(const struct pairs *pairs)
 		pair = pairs->list[i].pair;
 		if (pair->result < 0)
 			return beest_fail(-pair->result, "queue pair '%s' and '%s': %s", pair->qp,
-					  pair->peer_key, pair->result == pairs->failure ?
-					  pairs->why : pair->reason);
+					  pair->peer_key, pair->reason);
 	}
 
 	return 0;

@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/core/context.h"
 #include "tests/support/crew.h"
+#include "tests/support/make.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
 
@@ -622,6 +623,66 @@ static void too_little_room(void **state)
 	assert_non_null(strstr(party[1].pairs[0].reason, "offers 3 regions, there is room for 2"));
 }
 
+/* The second region of a peer is lost: its pair has the result, in the time of the call. */
+static void a_region_that_is_missing(void **state)
+{
+	int64_t deadlines[] = { HARTEBEEST_ONCE, 0 };
+	int64_t began;
+	size_t i;
+
+	(void)state;
+	party_open(0, 0, 3, NULL);
+	for (i = 1; i < 3; i++) {
+		party_pair(&party[0], (int)i, IBV_QPT_RC);
+		party_open((int)i, (int)i, 3, NULL);
+		party_offer(party_pair(&party[i], 0, IBV_QPT_RC), 2);
+	}
+	all_connect(3);
+	all_came(3);
+	party_kill(&party[1]);			/* nobody stores it again */
+	assert_true(fake_kv_evict(fake_kv_server("a:1"), "hb1/job/of/1/0/1"));
+	for (i = 0; i < 2; i++) {
+		fake_kv_count_again();
+		party[0].deadline = deadlines[i];
+		crew_start(party_connect, &party[0]);
+		began = registry_stage.now;
+		registry_run();
+		assert_int_equal(party[0].ret, i ? -ETIMEDOUT : -EAGAIN);
+		assert_int_equal(party[0].pairs[0].result, party[0].ret);
+		assert_string_equal(party[0].pairs[0].reason,
+				    "no mr '1/0' (key hb1/job/of/1/0/1) was published");
+		assert_int_equal(party[0].pairs[1].result, 0);
+		assert_int_equal(party[0].pairs[1].count, 2);
+		if (i == 0)
+			assert_int_equal(fake_kv.requests, 2);
+		else
+			assert_in_range(registry_stage.now - began, 10 * BEEST_SECOND,
+					11 * BEEST_SECOND);
+	}
+}
+
+/* Names of 255 bytes and long keys: the sentence is whole. */
+static void long_names(void **state)
+{
+	char name[256], key[200];
+	struct hartebeest_pair pair;
+
+	(void)state;
+	party_open(0, 0, 2, NULL);
+	unit_repeat(name, 'q', 255);
+	unit_repeat(key, 'k', 199);
+	hartebeest_pair_preset(&pair);
+	assert_int_equal(qp_make(party[0].hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	pair.qp = name;
+	pair.key = "own";
+	pair.peer_key = key;
+	assert_int_equal(hartebeest_pairs_connect(party[0].hb, &pair, 1, HARTEBEEST_ONCE),
+			 -EAGAIN);
+	assert_string_equal(pair.reason + strlen(pair.reason) - strlen(" was published"),
+			    " was published");
+	assert_error_has(pair.reason);
+}
+
 /* -------------------------------------------------------------------- what is refused --- */
 
 static int try(size_t count, int64_t deadline)
@@ -647,6 +708,9 @@ static void nonsense(void **state)
 	assert_error_has("two pairs have the queue pair 'q0-1'");
 	memcpy(pairs, good, sizeof(good));
 	pairs[1].key = pairs[0].key;
+	assert_int_equal(try(2, 0), -EINVAL);
+	assert_error_has("two pairs have the own key '0/1'");
+	pairs[0].qp = "unknown";		/* what is wrong at a glance comes first */
 	assert_int_equal(try(2, 0), -EINVAL);
 	assert_error_has("two pairs have the own key '0/1'");
 	memcpy(pairs, good, sizeof(good));
@@ -712,6 +776,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, teardown),
 		cmocka_unit_test_setup_teardown(regions, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_little_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_region_that_is_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(long_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_longer_struct, setup, teardown),
 	};
