@@ -31,8 +31,8 @@
 #define CLIENTS 1024
 #define MS INT64_C(1000000)
 
-/* How long a client that has asked may take to connect. */
-#define PATIENCE (10000 * MS)
+/* How long either end waits for the other to connect, or for an answer. */
+#define PATIENCE (30000 * MS)
 
 /* A key is one word, so that one COMPARE AND SWAP claims a slot for it; 0: free. */
 struct slot {
@@ -66,9 +66,12 @@ static int try(int ret)
 	exit(EXIT_FAILURE);
 }
 
+/* Seven tries of 0.5 s tell that nobody is there; Soft-RoCE takes a count of 7 as endless. */
 static void start(size_t bytes, int access)
 {
-	try(hartebeest_open(&self.hb, NULL));
+	const char *options[] = { "qp_attr.retry_cnt=6", "qp_attr.timeout=17", NULL };
+
+	try(hartebeest_open(&self.hb, options));
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
 	try(hartebeest_cq_create(self.hb, "cq", CLIENTS, 0, &self.cq));
 	try(hartebeest_mr_create(self.hb, "mr", "pd", bytes, access, &self.mr));
@@ -214,14 +217,16 @@ static void serve(void)
 	try(hartebeest_service_listen(self.hb, SERVICE, 0));
 	say("serving");
 	while (!stopped) {
-		ret = hartebeest_service_accept(self.hb, SERVICE, &request,
-						hartebeest_clock() + 20 * MS);
-		if (ret == 0)
+		ret = hartebeest_service_accept(self.hb, SERVICE, &request, HARTEBEEST_ONCE);
+		if (ret == 0) {
 			welcome(&request);
-		else if (ret != -ETIMEDOUT)
+			continue;
+		}
+		if (ret != -EAGAIN)
 			try(ret);
 		connect_asking();
 		look_after();
+		usleep(10000);
 	}
 	hartebeest_close(self.hb);
 }
@@ -235,20 +240,27 @@ static struct {
 	struct ibv_qp *qp;
 } here;
 
-/* Again whenever the server is another one by now: its table comes along. */
-static void join(void)
-{
-	try(hartebeest_pairs_connect(self.hb, &here.pair, 1, 0));
-}
-
 static void ask(void)
 {
-	start(sizeof(struct slot), IBV_ACCESS_LOCAL_WRITE);
 	try(hartebeest_service_request(self.hb, SERVICE, NULL, 0, &here.request, 0));
 	prepare(&here.pair, "to the server", &here.request, &here.qp);
 	here.pair.regions = &here.table;
 	here.pair.room = 1;
-	join();
+}
+
+/*
+ * Again whenever the server is another one by now: its table comes along.  One that gave
+ * this client up is asked anew.
+ */
+static void join(void)
+{
+	while (hartebeest_pairs_connect(self.hb, &here.pair, 1,
+					hartebeest_clock() + PATIENCE) < 0) {
+		say("asking anew: %s", here.pair.reason);
+		try(hartebeest_service_leave(self.hb, SERVICE, &here.request));
+		try(hartebeest_qp_destroy(self.hb, "to the server"));
+		ask();
+	}
 }
 
 enum operation { READ, ADD, CLAIM };
@@ -345,7 +357,9 @@ int main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 
+	start(sizeof(struct slot), IBV_ACCESS_LOCAL_WRITE);
 	ask();
+	join();
 	while (i + 1 < argc) {
 		if (strcmp(argv[i], "add") == 0 && i + 2 < argc) {
 			add(argv[i + 1], strtoull(argv[i + 2], NULL, 10));

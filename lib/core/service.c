@@ -895,7 +895,7 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 		beest_registry_offer(a.place.registry, a.place.listener_key);
 		return ret;
 	}
-	if (a.wait.expired)
+	if (ret == -ETIMEDOUT || ret == -EAGAIN)
 		return beest_fail(-ret, "nobody has asked for service '%s'", name);
 
 	return ret;

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * service.c - a server and two hundred clients over a real memcached
+ *
+ * All are processes of their own, with the fake device.  What they have seen is counted in
+ * memory that they share.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hartebeest.h"
+#include "lib/base/clock.h"
+#include "lib/base/macro.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/rank.h"
+#include "tests/support/ranks.h"
+#include "tests/support/unit.h"
+
+#define CLIENTS 200
+#define PATIENCE_S 300
+
+static struct cache *cache;
+
+/* Counters are atomic. */
+static struct seen {
+	int here, gone;			/* clients that are connected, or were killed */
+	int followed;			/* clients that found the new server */
+	int served, again, left;	/* as the present server sees it */
+	int stop_clients, stop_server;
+} *seen;
+
+#define ADD(counter) __atomic_add_fetch(&(counter), 1, __ATOMIC_SEQ_CST)
+#define LOAD(counter) __atomic_load_n(&(counter), __ATOMIC_SEQ_CST)
+
+static int64_t soon(void)
+{
+	return hartebeest_clock() + PATIENCE_S * BEEST_SECOND;
+}
+
+static int setup(void **state)
+{
+	static const char *const arguments[] = { "-c", "4096", NULL };
+
+	(void)state;
+	fake_verbs_reset();
+	cache = cache_start(arguments);
+	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return seen == MAP_FAILED;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	cache_end(cache);
+	return munmap(seen, sizeof(*seen));
+}
+
+static struct hartebeest_context *open_process(void)
+{
+	struct rank_settings settings = {
+		.servers = cache_hostport(cache)->text, .job = "crowd",
+	};
+	struct hartebeest_context *hb;
+
+	EXPECT(rank_open(&hb, &settings) == 0);
+	EXPECT(hartebeest_pd_create(hb, "pd", NULL) == 0);
+	EXPECT(hartebeest_cq_create(hb, "cq", 0, 0, NULL) == 0);
+	return hb;
+}
+
+static void make_pair(struct hartebeest_context *hb, struct hartebeest_pair *pair,
+		      const char *name, const struct hartebeest_request *request)
+{
+	EXPECT(qp_make(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) == 0);
+	hartebeest_pair_preset(pair);
+	pair->qp = name;
+	pair->key = request->key;
+	pair->peer_key = request->peer_key;
+}
+
+/* ----------------------------------------------------------------------- the server --- */
+
+static struct served {
+	struct hartebeest_request request;
+	struct hartebeest_pair pair;
+	char name[24];
+	bool connected, left;
+} served[2 * CLIENTS];
+static size_t served_count;
+
+static void serve_one(struct hartebeest_context *hb, const struct hartebeest_request *request)
+{
+	struct served *client = &served[served_count];
+
+	EXPECT(served_count < BEEST_COUNT(served));
+	client->request = *request;
+	snprintf(client->name, sizeof(client->name), "q%zu", served_count++);
+	make_pair(hb, &client->pair, client->name, &client->request);
+	if (request->again)
+		ADD(seen->again);
+	ADD(seen->served);
+}
+
+static void connect_pending(struct hartebeest_context *hb)
+{
+	static struct hartebeest_pair pairs[2 * CLIENTS];
+	static struct served *whose[2 * CLIENTS];
+	size_t i, count = 0;
+
+	for (i = 0; i < served_count; i++)
+		if (!served[i].connected) {
+			pairs[count] = served[i].pair;
+			whose[count++] = &served[i];
+		}
+	if (count)
+		hartebeest_pairs_connect(hb, pairs, count, HARTEBEEST_ONCE);
+	for (i = 0; i < count; i++)
+		whose[i]->connected = pairs[i].result == 0;
+}
+
+static void follow_connected(struct hartebeest_context *hb)
+{
+	struct served *client;
+
+	for (client = served; client < served + served_count; client++)
+		if (client->connected && !client->left &&
+		    hartebeest_qp_follow(hb, client->name, client->pair.peer_key,
+					 NULL) == -ESHUTDOWN) {
+			client->left = true;
+			ADD(seen->left);
+		}
+}
+
+static int serve(void)
+{
+	struct hartebeest_context *hb = open_process();
+	struct hartebeest_request request;
+	int ret;
+
+	EXPECT(hartebeest_service_listen(hb, "crowd", soon()) == 0);
+	while (!LOAD(seen->stop_server)) {
+		ret = hartebeest_service_accept(hb, "crowd", &request, HARTEBEEST_ONCE);
+		EXPECT(ret != -EADDRINUSE && ret != -ENOTCONN);	/* servers may be away */
+		if (ret == 0) {
+			serve_one(hb, &request);
+			continue;
+		}
+		connect_pending(hb);
+		follow_connected(hb);
+		pause_ms(10);
+	}
+	hartebeest_close(hb);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------ a client --- */
+
+struct client {
+	struct hartebeest_context *hb;
+	struct hartebeest_request request;
+};
+
+static void ask(struct client *client)
+{
+	client->hb = open_process();
+	EXPECT(hartebeest_service_request(client->hb, "crowd", "me", 2, &client->request,
+					  soon()) == 0);
+}
+
+static void join(struct client *client)
+{
+	struct hartebeest_pair pair;
+
+	make_pair(client->hb, &pair, "qp", &client->request);
+	EXPECT(hartebeest_pairs_connect(client->hb, &pair, 1, soon()) == 0);
+	ADD(seen->here);
+}
+
+static void leave(struct client *client)
+{
+	EXPECT(hartebeest_service_leave(client->hb, "crowd", &client->request) == 0);
+	hartebeest_close(client->hb);
+}
+
+static void crash(void)
+{
+	ADD(seen->gone);
+	kill(getpid(), SIGKILL);
+}
+
+static void follow(struct client *client)
+{
+	int ret;
+
+	do {
+		pause_ms(50);
+		ret = hartebeest_qp_follow(client->hb, "qp", client->request.peer_key, NULL);
+	} while (ret == 0 && !LOAD(seen->stop_clients));
+	if (ret == 0)
+		return;
+	EXPECT(ret == 1);
+	EXPECT(hartebeest_qp_confirm(client->hb, "qp", client->request.peer_key, soon()) == 0);
+	ADD(seen->followed);
+	while (!LOAD(seen->stop_clients))
+		pause_ms(20);
+}
+
+/* A third crashes, before or after it is connected; a third leaves and returns. */
+static int be_client(int number)
+{
+	struct client client;
+
+	ask(&client);
+	if (number % 6 == 0)
+		crash();
+	join(&client);
+	if (number % 3 == 0)
+		crash();
+	if (number % 3 == 1) {
+		leave(&client);
+		ask(&client);
+		join(&client);
+	}
+	follow(&client);
+	leave(&client);
+	return 0;
+}
+
+/* ---------------------------------------------------------------------- the processes --- */
+
+static pid_t start(int (*function)(int number), int number)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		exit(function(number));
+	assert_true(pid > 0);
+	return pid;
+}
+
+static int be_server(int number)
+{
+	(void)number;
+	return serve();
+}
+
+static void await_count(int *counter, int count, const char *what)
+{
+	int64_t deadline = soon();
+
+	while (LOAD(*counter) < count) {
+		if (hartebeest_clock() > deadline) {
+			print_error("%d of %d clients %s\n", LOAD(*counter), count, what);
+			fail();
+		}
+		pause_ms(5);
+	}
+}
+
+static int status_of(pid_t pid)
+{
+	int status = 0;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* How many of the first @clients have number % @of == @rest. */
+static int share(int clients, int of, int rest)
+{
+	int i, count = 0;
+
+	for (i = 0; i < clients; i++)
+		count += i % of == rest;
+	return count;
+}
+
+static void start_crowd(pid_t *pids, int clients)
+{
+	int i;
+
+	for (i = 0; i < clients; i++)
+		pids[i] = start(be_client, i);
+}
+
+/* Connections, those who returned included. */
+static int meetings(int clients)
+{
+	return clients - share(clients, 6, 0) + share(clients, 3, 1);
+}
+
+static void end_crowd(const pid_t *pids, int clients)
+{
+	int i;
+
+	__atomic_store_n(&seen->stop_clients, 1, __ATOMIC_SEQ_CST);
+	for (i = 0; i < clients; i++)
+		assert_int_equal(status_of(pids[i]), i % 3 == 0 ? -SIGKILL : 0);
+}
+
+static void end_server(pid_t pid)
+{
+	__atomic_store_n(&seen->stop_server, 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(status_of(pid), 0);
+}
+
+static void a_crowd(void **state)
+{
+	const int stay = CLIENTS - share(CLIENTS, 3, 0);
+	pid_t server = start(be_server, 0), pids[CLIENTS];
+
+	(void)state;
+	start_crowd(pids, CLIENTS);
+	await_count(&seen->here, meetings(CLIENTS), "are connected");
+	await_count(&seen->gone, share(CLIENTS, 3, 0), "have crashed");
+	await_count(&seen->left, share(CLIENTS, 3, 1), "are seen to have left");
+	await_count(&seen->served, CLIENTS + share(CLIENTS, 3, 1), "are served");
+	assert_int_equal(LOAD(seen->served), CLIENTS + share(CLIENTS, 3, 1));
+	assert_int_equal(LOAD(seen->again), 0);
+
+	kill(server, SIGKILL);
+	assert_int_equal(status_of(server), -SIGKILL);
+	seen->left = seen->served = 0;
+	server = start(be_server, 0);
+	await_count(&seen->followed, stay, "have found the new server");
+	await_count(&seen->served, CLIENTS, "are served again");
+	assert_int_equal(LOAD(seen->again), CLIENTS);
+	end_crowd(pids, CLIENTS);
+	await_count(&seen->left, stay, "are seen to have left in the end");
+	end_server(server);
+}
+
+/* Whatever has been asked until then: nobody is forgotten, and nobody served twice. */
+static void a_memcached_that_is_restarted(void **state)
+{
+	enum { FEW = 30 };
+	pid_t server = start(be_server, 0), pids[FEW];
+
+	(void)state;
+	start_crowd(pids, FEW);
+	await_count(&seen->served, FEW / 3, "are served");
+	cache_kill(cache);
+	pause_ms(50);
+	cache_restart(cache);
+	await_count(&seen->here, meetings(FEW), "are connected");
+	end_crowd(pids, FEW);
+	assert_in_range(LOAD(seen->served), meetings(FEW), FEW + share(FEW, 3, 1));
+	end_server(server);
+}
+
+static void two_services(void **state)
+{
+	struct hartebeest_request request;
+	pid_t server = start(be_server, 0), client = start(be_client, 2);
+	struct hartebeest_context *hb = open_process();
+
+	(void)state;
+	assert_int_equal(hartebeest_service_listen(hb, "other", 0), 0);
+	assert_int_equal(hartebeest_service_request(hb, "other", "x", 1, &request, 0), 0);
+	await_count(&seen->here, 1, "is connected");
+	assert_int_equal(hartebeest_service_accept(hb, "other", &request, soon()), 0);
+	assert_int_equal(request.data[0], 'x');
+	assert_int_equal(hartebeest_service_accept(hb, "other", &request, HARTEBEEST_ONCE),
+			 -EAGAIN);
+	assert_int_equal(LOAD(seen->served), 1);
+	hartebeest_close(hb);
+	__atomic_store_n(&seen->stop_clients, 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(status_of(client), 0);
+	end_server(server);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_crowd),
+		TEST(a_memcached_that_is_restarted),
+		TEST(two_services),
+	};
+
+	cache_need();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
