@@ -121,6 +121,8 @@ HARTEBEEST_EXPORT int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
 
 HARTEBEEST_EXPORT void hartebeest_mesh_close(struct hartebeest_mesh *mesh)
 {
+	struct hartebeest_context *hb = mesh ? mesh->hb : NULL;
+
 	if (mesh)
-		done(mesh->hb, beest_context_destroy(mesh->hb, &beest_mesh_kind, mesh->node.name));
+		done(hb, beest_context_destroy(hb, &beest_mesh_kind, mesh->node.name));
 }
