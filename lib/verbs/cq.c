@@ -137,8 +137,7 @@ static int cq_arm(struct beest_cq *cq)
 }
 
 int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
-		  const struct beest_limit *limit,
-		  int (*interrupt)(void *data), void *data)
+		  const struct beest_limit *limit, int (*interrupt)(void *data), void *data)
 {
 	struct pollfd channel = { .fd = cq->channel->fd, .events = POLLIN };
 	int64_t left;
@@ -159,8 +158,8 @@ int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
 			return -ECANCELED;
 		left = beest_limit_left(limit);
 		if (!left)
-			return beest_fail(beest_limit_errno(limit), "nothing completed on completion queue '%s' in "
-					  "time", cq->node.name);
+			return beest_fail(beest_limit_errno(limit), "nothing completed on completion "
+					  "queue '%s' in time", cq->node.name);
 		/* Rounded up, so that nobody spins through the last millisecond. */
 		left = BEEST_MIN(left, BEEST_SECOND);
 		poll(&channel, 1, (int)((left + BEEST_MS - 1) / BEEST_MS));

@@ -272,6 +272,7 @@ static bool walk_equals(struct walk *walk, const struct distant *equals, int cou
 			const char *wish, struct beest_device *device)
 {
 	int i, first = walk->local_rank < 0 ? 0 : walk->local_rank % count;
+	struct beest_text choice;
 
 	for (i = 0; i < count; i++)
 		if (device_try(walk, equals[(first + i) % count].from, NULL, device))
@@ -279,8 +280,10 @@ static bool walk_equals(struct walk *walk, const struct distant *equals, int cou
 	if (i == count)
 		return false;
 
-	snprintf(walk->choice, sizeof(walk->choice), "%s, at distance %d like %d other%s", wish,
-		 equals->distance, count - 1, count == 2 ? "" : "s");
+	beest_text_start(&choice, walk->choice, sizeof(walk->choice));
+	beest_text_add(&choice, "%s, at distance %d", wish, equals->distance);
+	if (count > 1)
+		beest_text_add(&choice, " like %d other%s", count - 1, count == 2 ? "" : "s");
 	return true;
 }
 

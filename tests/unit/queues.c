@@ -161,6 +161,22 @@ static void a_dead_device_ends_the_wait(void **state)
 	assert_error_has("device fake0 reported a fatal error");
 }
 
+/* What is there is taken all the same. */
+static void a_cancel_ends_the_wait(void **state)
+{
+	struct ibv_cq *cq = channel_cq();
+	struct ibv_wc wc;
+
+	(void)state;
+	hartebeest_cancel(hb);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, NEVER), -ECANCELED);
+	complete(cq, 3);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, NEVER), 1);
+	assert_int_equal(wc.wr_id, 3);
+	hartebeest_cancel_clear(hb);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, HARTEBEEST_ONCE), -EAGAIN);
+}
+
 static void waits_that_cannot_be(void **state)
 {
 	struct ibv_cq *cq = channel_cq(), *mute, *foreign;
@@ -354,6 +370,7 @@ int main(void)
 		TEST(between_looking_and_arming),
 		TEST(another_thread_completes),
 		TEST(a_dead_device_ends_the_wait),
+		TEST(a_cancel_ends_the_wait),
 		TEST(waits_that_cannot_be),
 		TEST(a_queue_that_fails),
 		TEST(every_failure_of_a_channel),
