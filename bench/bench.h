@@ -104,6 +104,7 @@ struct bench {
 	const struct bench_goal *goals;	/* ends with a NULL side */
 	int ranks;			/* 0: as many as the size says */
 	bool processes;			/* ranks are processes, else threads */
+	bool warm_up;			/* the first pass of each side is not counted */
 	int repeats;			/* what work() does so often; 0: once */
 	int (*units)(int size);		/* BENCH_KEYS is divided by it; NULL: 1 */
 	const char *keys_text;		/* the column of BENCH_KEYS: "keys a pair" */

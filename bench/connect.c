@@ -10,6 +10,7 @@
  *	single steps	its functions for one queue pair
  *	bare verbs	ibv_create_qp(3) and ibv_modify_qp(3), all numbers over one socket
  *	rdma_cm		event driven, all connections at once, shared PD and CQ
+ *	cmtime		rdma-core's own measurement of rdma_cm, where it is installed
  */
 #include "config.h"
 
@@ -337,6 +338,7 @@ static void leave(struct bench_rank *rank)
 #define STEPS "single steps"
 #define BARE "bare verbs"
 #define CM "rdma_cm"
+#define CMTIME "cmtime"
 
 static const struct bench_side sides[] = {
 	{ .name = PAIRS, .open = library_open, .work = by_call, .close = ours_close },
@@ -345,12 +347,14 @@ static const struct bench_side sides[] = {
 #ifdef HAVE_RDMACM
 	{ .name = CM, .open = cm_open, .work = cm_work, .close = leave, .missing = cm_missing },
 #endif
+	{ .name = CMTIME, .programs = cmtime_programs, .missing = cmtime_missing },
 	{ .name = NULL }
 };
 
 static const struct bench_goal goals[] = {
 	{ PAIRS, BENCH_TIME, BARE, 1, 1024, 0, 1.5, "1.5 x the time of bare verbs" },
 	{ PAIRS, BENCH_TIME, CM, 1, 1024, 0, 1.0, "faster than rdma_cm" },
+	{ PAIRS, BENCH_TIME, CMTIME, 1, 1024, 0, 1.0, "faster than cmtime" },
 	{ .side = NULL }
 };
 
@@ -374,6 +378,7 @@ int main(int argc, char **argv)
 		.units = connections,
 		.keys_text = "keys a pair's end",
 		.processes = true,
+		.warm_up = true,
 		.prepare = prepare,
 		.discard = discard,
 		.prove = prove,

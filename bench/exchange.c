@@ -543,9 +543,11 @@ static int pmix_programs(struct bench_pass *pass)
 static const struct bench_side sides[] = {
 	{ .name = MESH, .open = library_open, .work = by_mesh, .close = ours_close },
 	{ .name = PAIRS, .open = call_open, .work = by_call, .close = call_close },
-	{ .name = STEPS, .open = library_open, .work = by_steps, .close = ours_close },
+	{ .name = STEPS, .open = library_open, .work = by_steps, .close = ours_close,
+	  .largest = 256 },
 	{ .name = ORIGINAL, .open = original_open, .work = original_work, .close = original_close },
-	{ .name = READY, .open = original_open, .work = ready_work, .close = original_close },
+	{ .name = READY, .open = original_open, .work = ready_work, .close = original_close,
+	  .largest = 256 },
 	{ .name = SOCKETS, .open = sockets_open, .work = sockets_work, .close = sockets_close },
 	{ .name = PMIX, .programs = pmix_programs, .missing = bench_pmix_missing, .largest = 64 },
 	{ .name = NULL }

@@ -51,6 +51,9 @@ int live_meet(struct live *live);
 /* PD, CQ and region on @verbs. */
 int live_objects(struct bench_rank *rank, struct ibv_context *verbs);
 
+int cmtime_programs(struct bench_pass *pass);
+const char *cmtime_missing(void);
+
 #ifdef HAVE_RDMACM
 int cm_open(struct bench_rank *rank);
 int cm_work(struct bench_rank *rank);

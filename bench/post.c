@@ -206,7 +206,7 @@ static const struct {
 #define ROW(name) { #name, { hand_##name, inline_##name, symbol_##name } }
 	ROW(write), ROW(send), ROW(fetch_add), ROW(recv), ROW(poll),
 };
-#define ROWS_COUNT ((int)(sizeof(rows) / sizeof(rows[0])))
+enum { ROWS_COUNT = sizeof(rows) / sizeof(rows[0]) };
 
 /* As the process under valgrind. */
 static int repeat(int row, int way, int calls)
@@ -251,29 +251,37 @@ static int report(const char *program, int row, long idle)
 	long counted[WAYS_COUNT];
 	int way;
 
-	printf("%-12s", rows[row].name);
+	printf("| %s |", rows[row].name);
 	for (way = 0; way < WAYS_COUNT; way++) {
 		counted[way] = count_one(program, row, way) - idle;
-		printf(" %8ld", counted[way]);
+		printf(" %ld |", counted[way]);
 	}
-	printf(" %+8ld\n", counted[SYMBOL] - counted[INLINE]);
-	return counted[SYMBOL] - counted[INLINE] > LIMIT;
+	printf("\n");
+	fflush(stdout);
+	return (int)(counted[SYMBOL] - counted[INLINE]);
 }
 
 static int report_all(const char *program)
 {
 	long idle = count_one(program, -1, 0);
-	int row, failed = 0;
+	int row, more[ROWS_COUNT], failed = 0;
 
 	if (idle < 0) {
 		fprintf(stderr, "no valgrind that counts instructions\n");
 		return 77;
 	}
 
-	printf("instructions %8s %8s %8s  symbol - inline (at most %d)\n", ways[HAND],
-	       ways[INLINE], ways[SYMBOL], LIMIT);
+	printf("## bench/post: instructions of one call\n\n| | %s | %s | %s |\n|---|---|---|---|\n",
+	       ways[HAND], ways[INLINE], ways[SYMBOL]);
 	for (row = 0; row < ROWS_COUNT; row++)
-		failed |= report(program, row, idle);
+		more[row] = report(program, row, idle);
+	printf("\n");
+	for (row = 0; row < ROWS_COUNT; row++) {
+		failed |= more[row] > LIMIT;
+		printf("%s: the symbol of %s: %d more than the inline function, at most %d wanted\n",
+		       more[row] > LIMIT ? "MISSED" : "met", rows[row].name, more[row], LIMIT);
+	}
+	printf("\n");
 	return failed;
 }
 

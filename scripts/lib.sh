@@ -5,7 +5,7 @@
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=${HARTEBEEST_BUILD:-$top/build}
+build=${BEEST_BUILD:-$top/build}
 logs=$build/logs
 news=			# "yes" when packages were installed, so that configure may find more
 

@@ -70,7 +70,7 @@ static void settle(void)
 static int set_up(void **state)
 {
 	(void)state;
-	if (!getenv("HARTEBEEST_VM") || !ranks_port(1))
+	if (!getenv("BEEST_VM") || !ranks_port(1))
 		return 0;
 
 	run("ip link set v0 mtu 1500; ip link set v1 mtu 1500");
@@ -696,7 +696,7 @@ int main(void)
 	size_t i, count = 0;
 
 	ranks_need_device();
-	if (!getenv("HARTEBEEST_VM") || !ranks_port(1)) {
+	if (!getenv("BEEST_VM") || !ranks_port(1)) {
 		fprintf(stderr, "changes addresses: only in the virtual machine of tests/vm\n");
 		return 77;
 	}
