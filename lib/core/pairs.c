@@ -22,11 +22,12 @@ struct pairing {
 	struct beest_wait_get *get;
 	char own_key[BEEST_KEY_MAX + 1];
 	bool unknown;			/* UD: is its author alive? */
+	bool replaced;			/* the peer, while its regions were waited for */
 };
 
 /* A region beyond the first, which is a record of its own. */
 struct region_get {
-	const struct pairing *pairing;
+	struct pairing *pairing;
 	struct hartebeest_remote_mr *out;
 	char key[BEEST_KEY_MAX + 1];
 };
@@ -412,11 +413,41 @@ static uint32_t more_regions(const struct pairing *pairing)
 	return pair->result == 0 && count > 1 ? count - 1 : 0;
 }
 
+/* The peer's own record: another process there has other regions. */
+static int pair_see_same_peer(void *data, const struct beest_record *record)
+{
+	struct pairing *pairing = data;
+
+	pairing->replaced |= memcmp(&record->incarnation,
+				    &pairing->handshake.peer.endpoint.incarnation,
+				    sizeof(record->incarnation)) != 0;
+
+	return 1;
+}
+
+static void pair_region_left(void *data)
+{
+	pair_left(((struct region_get *)data)->pairing);
+}
+
+/* Ends the wait for regions where a peer has to be connected again first. */
+static int regions_each(void *data)
+{
+	const struct pairs *pairs = data;
+	size_t i;
+
+	for (i = 0; i < pairs->count; i++)
+		if (pairs->list[i].replaced)
+			return 1;
+
+	return 0;
+}
+
 /* What cannot be asked for is the result of its pair, which has no more regions then. */
 static void regions_ask(const struct pairs *pairs, struct beest_wait *wait,
 			struct region_get *data)
 {
-	const struct pairing *pairing;
+	struct pairing *pairing;
 	struct region_get *get;
 	size_t i;
 	uint32_t k;
@@ -424,6 +455,7 @@ static void regions_ask(const struct pairs *pairs, struct beest_wait *wait,
 
 	for (i = 0; i < pairs->count; i++) {
 		pairing = &pairs->list[i];
+		pairing->replaced = false;
 		for (k = 1; k <= more_regions(pairing); k++) {
 			get = &data[wait->count];
 			get->pairing = pairing;
@@ -438,40 +470,59 @@ static void regions_ask(const struct pairs *pairs, struct beest_wait *wait,
 				.kind = BEEST_KIND_MR, .key = get->key,
 				.name = pairing->pair->peer_key, .see = pair_see_region,
 				.data = get, .unmet = "it is of a former process",
+				.has_author = pairing->handshake.get.has_author,
+				.rank = pairing->handshake.get.rank,
+				.author = pairing->handshake.get.author,
+				.left = pair_region_left,
 			};
 		}
+		if (more_regions(pairing))
+			wait->gets[wait->count++] = (struct beest_wait_get){
+				.kind = BEEST_KIND_QP, .key = pairing->handshake.key,
+				.name = pairing->pair->peer_key, .see = pair_see_same_peer,
+				.data = pairing, .recheck = true,
+			};
 	}
 }
 
-/* Within what is left of the limit; the pairs that lack one have the result. */
-static void pairs_regions(struct pairs *pairs)
+/*
+ * Within what is left of the limit; the pairs that lack one have the result.  1: a peer was
+ * replaced meanwhile.
+ */
+static int pairs_regions(struct pairs *pairs)
 {
-	struct beest_wait wait = { .limit = pairs->context.limit };
+	struct beest_wait wait = {
+		.each = regions_each, .data = pairs, .limit = pairs->context.limit,
+	};
 	struct region_get *data;
-	size_t i, more = 0;
+	size_t i, room = 0;
 	int ret = 0;
 
 	for (i = 0; i < pairs->count; i++)
-		more += more_regions(&pairs->list[i]);
-	if (!more)
-		return;
+		if (more_regions(&pairs->list[i]))
+			room += more_regions(&pairs->list[i]) + 1;
+	if (!room)
+		return 0;
 
-	data = calloc(more, sizeof(*data));
-	wait.gets = calloc(more, sizeof(*wait.gets));
+	data = calloc(room, sizeof(*data));
+	wait.gets = calloc(room, sizeof(*wait.gets));
 	if (data && wait.gets)
 		regions_ask(pairs, &wait, data);
 	else
-		ret = beest_fail(ENOMEM, "no memory for %zu regions", more);
+		ret = beest_fail(ENOMEM, "no memory for %zu regions", room);
 	for (i = 0; i < pairs->count && ret < 0; i++)
 		if (more_regions(&pairs->list[i]))
 			pair_fail(pairs->list[i].pair, ret);
 	if (ret == 0 && wait.count)
 		ret = beest_wait_run(pairs->context.registry, &wait);
 	for (i = 0; i < wait.count && ret < 0; i++)
-		if (!wait.gets[i].got && data[i].pairing->pair->result == 0)
+		if (!wait.gets[i].got && wait.gets[i].kind == BEEST_KIND_MR &&
+		    data[i].pairing->pair->result == 0)
 			pair_blame(pairs, data[i].pairing->pair, &wait, &wait.gets[i], ret);
 	free(data);
 	free(wait.gets);
+
+	return ret == 0 && regions_each(pairs);
 }
 
 static void pair_end(struct pairing *pairing)
@@ -571,13 +622,14 @@ static int pairs_run(struct pairs *pairs)
 	int ret;
 
 	pairs_start(pairs);
-	ret = pairs_wait(pairs);
-	if (ret == -ENOMEM)
-		return ret;
-	for (i = 0; i < pairs->count; i++)
-		if (pairs->list[i].pair->result == 0)
-			pair_end(&pairs->list[i]);
-	pairs_regions(pairs);
+	do {
+		ret = pairs_wait(pairs);
+		if (ret == -ENOMEM)
+			return ret;
+		for (i = 0; i < pairs->count; i++)
+			if (pairs->list[i].pair->result == 0)
+				pair_end(&pairs->list[i]);
+	} while (pairs_regions(pairs) > 0);
 	for (i = 0; i < pairs->count; i++)
 		pair_judge_room(pairs->list[i].pair);
 

@@ -661,6 +661,62 @@ static void a_region_that_is_missing(void **state)
 	}
 }
 
+static void leave_later(void *data)
+{
+	crew_pass(500 * BEEST_MS);
+	party_close(data);
+}
+
+static void come_again(void *data)
+{
+	(void)data;
+	crew_pass(BEEST_SECOND);
+	party_open(1, 1, 2, NULL);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 3);
+	party_connect(&party[1]);
+}
+
+/* It had confirmed, and only its second region was waited for. */
+static void replaced_before_its_regions_came(void **state)
+{
+	(void)state;
+	party_open(0, 0, 2, NULL);
+	party_open(1, 1, 2, NULL);
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 2);
+	all_connect(2);
+	all_came(2);
+	party_kill(&party[1]);
+	assert_true(fake_kv_evict(fake_kv_server("a:1"), "hb1/job/of/1/0/1"));
+	crew_start(party_connect, &party[0]);
+	crew_start(come_again, NULL);
+	registry_run();
+	all_came(2);
+	assert_peer(&party[0], 0, &party[1], 0);
+	assert_peer(&party[1], 0, &party[0], 0);
+	assert_int_equal(party[0].pairs[0].count, 3);
+	assert_int_equal(party[0].regions[0][2].length, 3 * 4096);
+}
+
+/* Its regions went with it, so nobody waits for them until the deadline. */
+static void left_before_its_regions_came(void **state)
+{
+	(void)state;
+	party_open(0, 0, 2, NULL);
+	party_open(1, 1, 2, NULL);
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 2);
+	all_connect(2);
+	all_came(2);
+	assert_true(fake_kv_evict(fake_kv_server("a:1"), "hb1/job/of/1/0/1"));
+	party[0].deadline = INT64_MAX;
+	crew_start(party_connect, &party[0]);
+	crew_start(leave_later, &party[1]);
+	registry_run();
+	assert_int_equal(party[0].ret, -ESHUTDOWN);
+	assert_in_range(party[0].ended - party[0].began, 0, 5 * BEEST_SECOND);
+}
+
 /* Names of 255 bytes and long keys: the sentence is whole. */
 static void long_names(void **state)
 {
@@ -778,6 +834,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_little_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_region_that_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(replaced_before_its_regions_came, setup, teardown),
+		cmocka_unit_test_setup_teardown(left_before_its_regions_came, setup, teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_longer_struct, setup, teardown),
 	};
