@@ -121,10 +121,12 @@ int hartebeest_open_verbs(struct hartebeest_context **hbp, const char *const *op
  * @hb: NULL is ignored
  *
  * Objects go in reverse order of creation, buffers of hartebeest_mr_create()
- * included.  Records of the rank, of queue pairs and of memory regions are removed from
- * the server if they are still this context's own; messages, confirmations and barriers
- * stay until their time to live ends, since a peer may be about to read them.  Waits
- * about a second at most for a server that does not answer.
+ * included.  Records of memory regions, of requests and of queue pairs that were never
+ * connected are removed from the server if they are still this context's own.  For a minute
+ * the record of a queue pair that was connected says that it is closed, by which its peer
+ * still confirms, and that of the rank that it has left.  Messages and barriers stay until
+ * their time to live ends, since a peer may be about to read them.  Waits about a second at
+ * most for a server that does not answer.
  *
  * Returns 0, or -EBUSY when something that the program made itself still stands on an
  * object of the context.  The context is gone all the same, but such objects, which the
