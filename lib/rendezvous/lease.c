@@ -401,7 +401,7 @@ static void lease_doom(struct beest_leases *leases, struct lease *lease)
 	lease->checked = false;
 }
 
-void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
+static void leases_doom(struct beest_leases *leases, bool all, uint64_t serial)
 {
 	struct lease *lease, *behind;
 
@@ -409,10 +409,21 @@ void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
 		if (lease->state != DOOMED &&
-		    (serial ? lease->serial == serial : lease->copy->row->ending != LEFT))
+		    (all ? lease->copy->row->ending != LEFT : lease->serial == serial))
 			lease_doom(leases, lease);
 	}
 	pthread_mutex_unlock(&leases->lock);
+}
+
+void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
+{
+	if (serial)
+		leases_doom(leases, false, serial);
+}
+
+void beest_lease_doom_all(struct beest_leases *leases)
+{
+	leases_doom(leases, true, 0);
 }
 
 size_t beest_lease_count(struct beest_leases *leases, bool doomed)

@@ -60,8 +60,11 @@ void beest_lease_insist(struct beest_leases *leases, const char *key);
 /* Forgotten at once, whatever a server has. */
 void beest_lease_forget(struct beest_leases *leases, const char *key);
 
-/* To be taken away: all of an object; with serial 0 all that goes at the end. */
+/* To be taken away: all of an object, which has no record if its serial is 0. */
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial);
+
+/* The same for all that goes at the end. */
+void beest_lease_doom_all(struct beest_leases *leases);
 
 /* How many there are, or are to be taken away still. */
 size_t beest_lease_count(struct beest_leases *leases, bool doomed);

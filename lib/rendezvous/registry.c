@@ -139,7 +139,7 @@ static void registry_end(struct beest_registry *registry)
 	struct beest_incarnation news;
 	size_t i, left;
 
-	beest_lease_doom(registry->leases, 0);
+	beest_lease_doom_all(registry->leases);
 	beest_look_take(registry, &look);
 
 	for (i = 0; i < registry->server_count; i++)

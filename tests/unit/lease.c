@@ -222,8 +222,10 @@ static void script_word(const struct script *script, const char *word)
 	if (!strcmp(word, "put") || !strcmp(word, "echo")) {
 		echo = *word == 'e';
 		script_put(script->kind, echo ? BEEST_RECORD_ECHO : 0);
-	} else if (!strcmp(word, "doom") || !strcmp(word, "end")) {
-		beest_lease_doom(leases, *word == 'd');
+	} else if (!strcmp(word, "doom")) {
+		beest_lease_doom(leases, 1);
+	} else if (!strcmp(word, "end")) {
+		beest_lease_doom_all(leases);
 	} else if (!strncmp(word, "lose", 4)) {
 		beest_lease_lose(leases, 0, number + !word[4]);
 	} else if (!strcmp(word, "insist")) {
@@ -602,6 +604,8 @@ static void withdrawal(void **state)
 	assert_null(registry_said(registry, BEEST_KIND_QP, "echo"));
 	beest_registry_withdraw(registry, 0);
 	beest_registry_withdraw(registry, 77);
+	beest_lease_doom(registry->leases, 0);
+	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
 	registry_close(registry);
 }
