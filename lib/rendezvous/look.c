@@ -253,6 +253,18 @@ static int key_read(struct beest_registry *registry, size_t server, const char *
 	return beest_kv_run(registry->kv, &request, 1, deadline);
 }
 
+/* Another process may have stored its own record there since all was lost. */
+static bool value_is_own(const struct beest_registry *registry, const char *key,
+			 const struct beest_kv_value *value)
+{
+	struct beest_record record;
+
+	return beest_record_decode(value->bytes, value->size, BEEST_KIND_ANY, key,
+				   &record) == 0 &&
+	       beest_process_is_context(&record.incarnation,
+					beest_registry_incarnation(registry));
+}
+
 /* Where the epoch was evicted and not all else is lost, it is added again as it was. */
 static bool epoch_still_counts(struct beest_registry *registry, size_t server, int64_t deadline)
 {
@@ -263,7 +275,8 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server, i
 
 	for (i = 0; i < WITNESSES_MAX && !there &&
 	     beest_lease_witness(registry->leases, server, i, key); i++) {
-		there = key_read(registry, server, key, deadline, &value) == 0;
+		there = key_read(registry, server, key, deadline, &value) == 0 &&
+			value_is_own(registry, key, &value);
 		beest_kv_values_free(&value, 1);
 	}
 

@@ -141,6 +141,23 @@ static void all_is_lost_but_what_is_stored_now(void **state)
 	assert_non_null(strstr(registry_stage.log, "has lost what it had"));
 }
 
+/* Nor does what another process has stored under the same key since. */
+static void all_is_lost_but_what_is_anothers(void **state)
+{
+	struct beest_registry *other;
+
+	(void)state;
+	make();
+	other = registry_make(1, 2);
+	assert_int_equal(registry_publish(other, BEEST_KIND_QP, "x", "two"), 0);
+	fake_kv_evict(registry_server, "hb1/job/epoch");
+	fake_kv_evict(registry_server, registry->presence.key);
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_false(epoch_is_kept());
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+	registry_kill(other);
+}
+
 /* The old connection breaks; the new one brings no epoch. */
 static void gone_and_back(void **state)
 {
@@ -599,6 +616,7 @@ int main(void)
 		REGISTRY_TEST(its_time_to_live),
 		REGISTRY_TEST(evicted_alone),
 		REGISTRY_TEST(all_is_lost_but_what_is_stored_now),
+		REGISTRY_TEST(all_is_lost_but_what_is_anothers),
 		REGISTRY_TEST(gone_and_back),
 		REGISTRY_TEST(emptied),
 		REGISTRY_TEST(alien),
