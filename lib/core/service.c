@@ -701,7 +701,10 @@ static bool service_had(const struct service *service, const struct beest_reques
 	return false;
 }
 
-/* The first one that this process has not had is given to the caller. */
+/*
+ * The first one that this process has not had is given to the caller.  A server that has
+ * lost everything shows nothing but what this very look has closed there.
+ */
 static int see_request(void *data, const struct beest_record *record)
 {
 	struct slot *slot = data;
@@ -709,7 +712,8 @@ static int see_request(void *data, const struct beest_record *record)
 	struct beest_request_body body;
 	int ret = 0;
 
-	if (a->found || window_has(&a->service->now, slot->number))
+	if (a->found || place_epoch(&a->place) != a->service->now.epoch ||
+	    window_has(&a->service->now, slot->number))
 		return 0;
 	if (!(record->flags & BEEST_RECORD_CLOSED))
 		ret = beest_record_request_decode(record, &body);

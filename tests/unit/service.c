@@ -143,6 +143,15 @@ static const char *accepted(struct end *end)
 
 #define NOBODY(end) assert_string_equal(accepted(end), "nobody")
 
+/* A client that waits for something looks after its records meanwhile. */
+static void wait_in_vain(struct end *end)
+{
+	char byte[4];
+
+	assert_int_equal(hartebeest_msg_wait(end->hb, "nothing", byte, sizeof(byte), NULL, 0),
+			 -ETIMEDOUT);
+}
+
 /* ------------------------------------------------------------------- who asks first --- */
 
 static void asked_and_accepted(void **state)
@@ -389,7 +398,6 @@ static void who_is_refused_stays_so(void **state)
 {
 	struct end *server = &ends[0];
 	struct hartebeest_request refused;
-	char byte[4];
 
 	(void)state;
 	listen_at(server);
@@ -399,9 +407,7 @@ static void who_is_refused_stays_so(void **state)
 	refused = server->request;
 	must(hartebeest_service_leave(server->hb, "kv", &refused));
 	assert_string_equal(accepted(server), "yes");
-	/* the client waits for something, and looks after its records */
-	assert_int_equal(hartebeest_msg_wait(ends[1].hb, "nothing", byte, sizeof(byte), NULL, 0),
-			 -ETIMEDOUT);
+	wait_in_vain(&ends[1]);
 	listen_at(&ends[3]);
 	assert_string_equal(accepted(&ends[3]), "yes");
 	NOBODY(&ends[3]);
@@ -509,8 +515,6 @@ static void a_foreign_record(void **state)
 static void the_server_is_restarted(void **state)
 {
 	struct end *server = &ends[0];
-	char byte[4];
-	int i;
 
 	(void)state;
 	listen_at(server);
@@ -519,9 +523,8 @@ static void the_server_is_restarted(void **state)
 	assert_string_equal(accepted(server), "one");
 	fake_kv_restart(fake_kv_server("a:1"));
 	ask(&ends[3], "three");
-	for (i = 1; i <= 2; i++)
-		assert_int_equal(hartebeest_msg_wait(ends[i].hb, "nothing", byte, sizeof(byte),
-						     NULL, 0), -ETIMEDOUT);
+	wait_in_vain(&ends[1]);
+	wait_in_vain(&ends[2]);
 	assert_string_equal(accepted(server), "three");
 	assert_string_equal(accepted(server), "two");
 	NOBODY(server);
@@ -540,6 +543,33 @@ static void the_server_is_restarted(void **state)
 	assert_string_equal(accepted(&ends[4]), "three");
 	assert_string_equal(accepted(&ends[4]), "one");
 	NOBODY(&ends[4]);
+}
+
+/*
+ * What the listener closes may be the first that an empty server gets.  It says nothing of
+ * the request that was there, and whose client asks again.
+ */
+static void closed_on_an_empty_server(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct end *server = &ends[0];
+	int i;
+
+	(void)state;
+	listen_at(server);
+	fake_kv_put(home, "hb1/job/service/kv/count", "9", 1, 600);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
+							   HARTEBEEST_ONCE), -EAGAIN);
+		registry_stage.now += 1100 * BEEST_MS;
+	}
+	fake_kv_put(home, "hb1/job/service/kv/count", "0", 1, 600);
+	ask(&ends[1], "slow");
+	fake_kv_restart(home);
+	NOBODY(server);
+	wait_in_vain(&ends[1]);
+	assert_string_equal(accepted(server), "slow");
+	NOBODY(server);
 }
 
 /* ------------------------------------------------------------------------ sad servers --- */
@@ -635,7 +665,6 @@ static void several_servers(void **state)
 static void evicted_records(void **state)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
-	char byte[4];
 
 	(void)state;
 	listen_at(&ends[0]);
@@ -648,8 +677,7 @@ static void evicted_records(void **state)
 	NOBODY(&ends[0]);
 	assert_non_null(fake_kv_get(home, "hb1/job/service/kv/listener", NULL));
 	assert_true(fake_kv_evict(home, number_key_of(&ends[2].request, 2)));
-	assert_int_equal(hartebeest_msg_wait(ends[2].hb, "nothing", byte, sizeof(byte), NULL, 0),
-			 -ETIMEDOUT);
+	wait_in_vain(&ends[2]);
 	listen_at(&ends[3]);
 	assert_string_equal(accepted(&ends[3]), "two");
 }
@@ -972,6 +1000,7 @@ int main(void)
 		TEST(a_counter_that_is_lost),
 		TEST(a_foreign_record),
 		TEST(the_server_is_restarted),
+		TEST(closed_on_an_empty_server),
 		TEST(every_command_fails_once),
 		TEST(a_server_that_is_away),
 		TEST(several_servers),
