@@ -1160,8 +1160,8 @@ int hartebeest_service_listen(struct hartebeest_context *hb, const char *service
  * themselves; a listener that had them already does not get them twice.
  *
  * Returns 0, -ENOTCONN (hartebeest_service_listen() comes first), -EADDRINUSE (another
- * process has the service now), -ETIMEDOUT or -EAGAIN (nobody asked), -EIO or -ENETDOWN (of
- * the device: hartebeest_event_get()).
+ * process has the service now), -ETIMEDOUT or -EAGAIN (nobody asked; neither is a line of
+ * the log), -EIO or -ENETDOWN (of the device: hartebeest_event_get()).
  *
  * Since: 0.1
  */

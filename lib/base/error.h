@@ -3,7 +3,7 @@
  * error.h - the one error convention: 0 or a positive count, else a negative errno
  *
  * Owns the calling thread's last sentence, which rides beside the return value
- * and never instead of it.  Knows nothing of logging: api.c (context.c for
+ * and never instead of it.  Knows nothing of logging: api/call.c (core/context.c for
  * hartebeest_open()) logs a failure once, as the call returns to the user.
  */
 #ifndef BEEST_ERROR_H

@@ -509,3 +509,9 @@ int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind
 	pthread_mutex_unlock(&hb->naming);
 	return ret;
 }
+
+void beest_context_withdraw(struct hartebeest_context *hb, uint64_t serial)
+{
+	if (serial)
+		beest_registry_withdraw(hb->registry, serial);
+}

@@ -4,7 +4,7 @@
  *
  * Owns settings, rank, log, device, registry and the table of named objects, and
  * opens device and registry when they are first needed.  Knows nothing of what a
- * public function promises: that is api.c's.
+ * public function promises: that is api/'s.
  */
 #ifndef BEEST_CONTEXT_H
 #define BEEST_CONTEXT_H
@@ -114,6 +114,12 @@ int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *ki
 
 int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
 			  const char *name);
+
+/*
+ * What was published of the object with this serial number; 0: nothing.  After the object has
+ * been destroyed, since one that cannot go (-EBUSY) stays published.
+ */
+void beest_context_withdraw(struct hartebeest_context *hb, uint64_t serial);
 
 /* Under the lock, which the caller holds.  NULL: not of this context. */
 const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,

@@ -128,6 +128,25 @@ static int call_msg_delete(int64_t deadline)
 	return hartebeest_msg_delete(hb, "word", deadline);
 }
 
+static int call_service_listen(int64_t deadline)
+{
+	return hartebeest_service_listen(hb, "other", deadline);
+}
+
+static int call_service_accept(int64_t deadline)
+{
+	struct hartebeest_request request;
+
+	return hartebeest_service_accept(hb, "empty", &request, deadline);
+}
+
+static int call_service_request(int64_t deadline)
+{
+	struct hartebeest_request request;
+
+	return hartebeest_service_request(hb, "other", NULL, 0, &request, deadline);
+}
+
 /* Published again, since it was reset meanwhile. */
 static int call_qp_connect(int64_t deadline)
 {
@@ -150,21 +169,26 @@ static const struct waiter {
 	bool connected;			/* needs a queue pair that is */
 	bool of_server;			/* waits for the server alone, which is silent */
 	bool of_device;			/* asks no server */
+	bool idle;			/* that nothing came is no line of the log */
+	bool surveys;			/* reads a counter as well, once a second */
 } waiters[] = {
-	{ "qp_fetch", call_qp_fetch, false, false, false },
-	{ "mr_fetch", call_mr_fetch, false, false, false },
-	{ "qp_confirm", call_qp_confirm, true, false, false },
-	{ "qp_reconnect", call_qp_reconnect, true, false, false },
-	{ "pairs_connect", call_pairs_connect, false, false, false },
-	{ "msg_wait", call_msg_wait, false, false, false },
-	{ "msgs_wait", call_msgs_wait, false, false, false },
-	{ "barrier", call_barrier, false, false, false },
-	{ "event_get", call_event_get, false, false, true },
-	{ "qp_publish", call_qp_publish, false, true, false },
-	{ "mr_publish", call_mr_publish, false, true, false },
-	{ "msg_push", call_msg_push, false, true, false },
-	{ "msg_delete", call_msg_delete, false, true, false },
-	{ "qp_connect", call_qp_connect, true, true, false },
+	{ .name = "qp_fetch", .call = call_qp_fetch },
+	{ .name = "mr_fetch", .call = call_mr_fetch },
+	{ .name = "qp_confirm", .call = call_qp_confirm, .connected = true },
+	{ .name = "qp_reconnect", .call = call_qp_reconnect, .connected = true },
+	{ .name = "pairs_connect", .call = call_pairs_connect },
+	{ .name = "msg_wait", .call = call_msg_wait },
+	{ .name = "msgs_wait", .call = call_msgs_wait },
+	{ .name = "barrier", .call = call_barrier },
+	{ .name = "event_get", .call = call_event_get, .of_device = true, .idle = true },
+	{ .name = "service_accept", .call = call_service_accept, .idle = true, .surveys = true },
+	{ .name = "service_listen", .call = call_service_listen, .of_server = true },
+	{ .name = "service_request", .call = call_service_request, .of_server = true },
+	{ .name = "qp_publish", .call = call_qp_publish, .of_server = true },
+	{ .name = "mr_publish", .call = call_mr_publish, .of_server = true },
+	{ .name = "msg_push", .call = call_msg_push, .of_server = true },
+	{ .name = "msg_delete", .call = call_msg_delete, .of_server = true },
+	{ .name = "qp_connect", .call = call_qp_connect, .connected = true, .of_server = true },
 };
 
 /* -------------------------------------------------------------------- each of them --- */
@@ -204,6 +228,7 @@ static void prepare(const struct waiter *waiter)
 	setup(NULL);
 	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, log_write, NULL), 0);
 	assert_int_equal(hartebeest_msg_push(hb, "opens", "x", 1, 0), 0);
+	assert_int_equal(hartebeest_service_listen(hb, "empty", 0), 0);
 	if (waiter->connected)
 		connect_alone();
 }
@@ -233,20 +258,20 @@ static void each_ends_in_time(void **state)
 			wait_with(waiter, 0);
 			expect(run.ret == failure, "preset");
 			expect(run.took >= PRESET && run.took < PRESET + BEEST_SECOND, "preset");
-			expect(lines[0] != '\0', "preset");
+			expect((lines[0] == '\0') == waiter->idle, "preset");
 			prepare(waiter);
 			limit = 3 * BEEST_SECOND;
 			wait_with(waiter, crew_now() + limit);
 			expect(run.ret == failure, "a time");
 			expect(run.took >= limit && run.took < limit + BEEST_SECOND, "a time");
-			expect(lines[0] != '\0', "a time");
+			expect((lines[0] == '\0') == waiter->idle, "a time");
 		}
 
 		prepare(waiter);
 		wait_with(waiter, crew_now() - 5);
 		expect(run.ret == failure, "past");
 		expect(run.took < BEEST_MS, "past");
-		expect((lines[0] != '\0') == !waiter->of_device, "past");
+		expect((lines[0] == '\0') == waiter->idle, "past");
 		wait_with(waiter, -2);
 		expect(run.ret == -EINVAL && run.requests == 0, "invalid");
 		expect(strstr(hartebeest_error(), "deadline -2 is invalid") != NULL, "invalid");
@@ -263,7 +288,7 @@ static void once_is_one_silent_look(void **state)
 		wait_with(waiter, HARTEBEEST_ONCE);
 		expect(run.ret == (waiter->of_server ? -EHOSTDOWN : -EAGAIN), "once");
 		expect(run.took < BEEST_MS, "once");
-		expect(run.requests == !waiter->of_device, "once");
+		expect((int)run.requests == !waiter->of_device + waiter->surveys, "once");
 		expect(lines[0] == '\0', "once");
 		expect(hartebeest_error()[0] != '\0', "once");
 		if (waiter->of_server || waiter->of_device)

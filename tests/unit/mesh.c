@@ -375,6 +375,19 @@ static void a_rank_that_is_missing(void **state)
 	assert_mesh(4, 1);
 }
 
+/* As after any other failure that a setting may have led to. */
+static void a_misspelt_variable(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_DEVCE", "x", 1);
+	make(2);
+	unsetenv("HARTEBEEST_DEVCE");
+	start(1);
+	registry_run();
+	assert_int_equal(members[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(members[0].error, "; unknown environment variable HARTEBEEST_DEVCE"));
+}
+
 static void different_wishes(void **state)
 {
 	(void)state;
@@ -681,6 +694,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(receives_are_posted_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(several_meshes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_rank_that_is_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_misspelt_variable, setup, teardown),
 		cmocka_unit_test_setup_teardown(different_wishes, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),

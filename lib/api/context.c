@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * context.c - exported functions of a context: settings, ranks, log, device, events
+ *
+ * hartebeest_open() has its failure logged by core/context.c.  Nobody logs those of rank,
+ * size, participant, local rank, job, origin and option_get: they are questions.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "include/hartebeest.h"
+#include "lib/api/call.h"
+#include "lib/base/error.h"
+#include "lib/core/context.h"
+#include "lib/core/pathquery.h"
+#include "lib/verbs/port.h"
+
+HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest_context **hbp,
+				      const char *const *options)
+{
+	if (!hbp)
+		return beest_call_refuse(NULL, __func__, "hbp is NULL");
+	return beest_context_open(hbp, options);
+}
+
+HARTEBEEST_EXPORT int hartebeest_open_verbs(struct hartebeest_context **hbp,
+					    const char *const *options,
+					    struct ibv_context *verbs, int port)
+{
+	if (!hbp || !verbs)
+		return beest_call_refuse(NULL, __func__, hbp ? "verbs is NULL" : "hbp is NULL");
+	if (port < 0 || port > UINT8_MAX)
+		return beest_call_refuse(NULL, __func__, "port is not within 0..255");
+	return beest_context_open_verbs(hbp, options, verbs, port);
+}
+
+HARTEBEEST_EXPORT int hartebeest_close(struct hartebeest_context *hb)
+{
+	return beest_context_close(hb);
+}
+
+HARTEBEEST_EXPORT const char *hartebeest_error(void)
+{
+	return beest_error_text();
+}
+
+HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest_context *hb)
+{
+	REQUIRE(hb);
+	if (hb->launch.rank < 0)
+		return beest_fail(ENODATA, "the rank of this process is not known: set "
+				  "HARTEBEEST_NID, or start it with srun or mpirun");
+	return hb->launch.rank;
+}
+
+HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest_context *hb)
+{
+	REQUIRE(hb);
+	if (hb->launch.participants.count == 0)
+		return beest_fail(ENODATA, "the number of ranks is not known: set "
+				  "HARTEBEEST_PARTICIPANTS, or start with srun or mpirun");
+	return (int)hb->launch.participants.count;
+}
+
+HARTEBEEST_EXPORT int hartebeest_participant(const struct hartebeest_context *hb, int index)
+{
+	int size = hartebeest_size(hb);
+
+	if (size < 0)
+		return size;
+	if (index < 0 || index >= size)
+		return beest_fail(ERANGE, "participant %d is not within 0..%d", index, size - 1);
+	return hb->launch.participants.id[index];
+}
+
+HARTEBEEST_EXPORT int hartebeest_local_rank(const struct hartebeest_context *hb)
+{
+	REQUIRE(hb);
+	if (hb->launch.local_rank < 0)
+		return beest_fail(ENODATA, "the rank of this process on its node is not known: "
+				  "start it with srun, mpirun or torchrun");
+	return hb->launch.local_rank;
+}
+
+HARTEBEEST_EXPORT const char *hartebeest_job(const struct hartebeest_context *hb)
+{
+	if (!hb) {
+		beest_fail(EINVAL, "%s(): hb is NULL", __func__);
+		return NULL;
+	}
+	return hb->launch.job;
+}
+
+HARTEBEEST_EXPORT const char *hartebeest_origin(const struct hartebeest_context *hb,
+						const char **warning)
+{
+	if (!hb) {
+		beest_fail(EINVAL, "%s(): hb is NULL", __func__);
+		return NULL;
+	}
+	if (warning)
+		*warning = hb->launch.warning;
+	return hb->launch.source;
+}
+
+HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest_context *hb,
+					    const char *name, char *text, size_t size,
+					    const char **source)
+{
+	REQUIRE(hb, name, text);
+	if (size == 0)
+		return beest_call_refuse(hb, __func__, "size is 0");
+	return beest_options_text(&hb->options, name, text, size, source);
+}
+
+HARTEBEEST_EXPORT int hartebeest_log_set(struct hartebeest_context *hb, int level,
+					 void (*write)(void *data, int level, const char *text),
+					 void *data)
+{
+	REQUIRE(hb);
+	if (level < HARTEBEEST_LOG_NONE || level > HARTEBEEST_LOG_DEBUG)
+		TRY(beest_fail(EINVAL, "log level %d is not within %d..%d", level,
+			       HARTEBEEST_LOG_NONE, HARTEBEEST_LOG_DEBUG));
+
+	hb->log.level = level;
+	hb->log.write = write;
+	hb->log.data = data;
+	return 0;
+}
+
+HARTEBEEST_EXPORT void hartebeest_cancel(struct hartebeest_context *hb)
+{
+	if (hb)
+		beest_cancel_call(&hb->cancel);
+}
+
+HARTEBEEST_EXPORT void hartebeest_cancel_clear(struct hartebeest_context *hb)
+{
+	if (hb)
+		beest_cancel_clear(&hb->cancel);
+}
+
+HARTEBEEST_EXPORT int hartebeest_verbs(struct hartebeest_context *hb,
+				       struct ibv_context **verbs)
+{
+	const struct beest_device *device;
+
+	REQUIRE(hb, verbs);
+	TRY(beest_context_device(hb, &device));
+	*verbs = device->verbs;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_port_num(struct hartebeest_context *hb)
+{
+	const struct beest_device *device;
+
+	REQUIRE(hb);
+	TRY(beest_context_device(hb, &device));
+	return device->port;
+}
+
+HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char *text,
+					     size_t size)
+{
+	const struct beest_device *device;
+	int64_t pkey;
+
+	REQUIRE(hb, text);
+	if (size < 4)
+		return beest_call_refuse(hb, __func__, "size is below 4");
+	TRY(beest_context_device(hb, &device));
+	pkey = hb->options.qp[BEEST_RC].pkey;
+	return beest_call_done(hb, beest_port_text(device, &hb->policy,
+						   pkey == BEEST_AUTO ? 0 : (uint16_t)pkey, text,
+						   size));
+}
+
+static void copy_path(const struct beest_pathrec *found, struct hartebeest_path *path)
+{
+	memset(path, 0, sizeof(*path));
+	snprintf(path->device, sizeof(path->device), "%s", found->device);
+	memcpy(path->sgid.raw, found->sgid.raw, sizeof(path->sgid.raw));
+	memcpy(path->dgid.raw, found->dgid.raw, sizeof(path->dgid.raw));
+	path->flow_label = found->flow_label;
+	path->dlid = found->ethernet ? 0 : found->dlid;
+	path->pkey = found->pkey;
+	path->port = found->port;
+	path->link_layer = found->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+	path->sl = found->sl;
+	path->src_path_bits = found->src_path_bits;
+	path->mtu = found->mtu;
+	path->rate = found->rate;
+	path->hop_limit = found->hop_limit;
+	path->traffic_class = found->traffic_class;
+	path->life_time = found->life_time;
+}
+
+HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,
+					 struct hartebeest_path *path, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_pathrec found;
+
+	REQUIRE_LIMIT(&limit, hb, ip, path);
+	TRY_LIMIT(&limit, beest_pathquery_ask(hb, ip, &limit, &found));
+	copy_path(&found, path);
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
+					   struct hartebeest_event *event, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_events *events;
+
+	REQUIRE_LIMIT(&limit, hb, event);
+	TRY_LIMIT(&limit, beest_context_events(hb, &events));
+	return beest_call_idled(hb, &limit, beest_events_get(events, event, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest_context *hb)
+{
+	struct beest_events *events;
+
+	REQUIRE(hb);
+	TRY(beest_context_events(hb, &events));
+	return beest_call_done(hb, beest_events_fd(events));
+}

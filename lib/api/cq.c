@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* cq.c - exported functions of completion queues */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "include/hartebeest.h"
+#include "lib/api/call.h"
+#include "lib/api/find.h"
+#include "lib/base/error.h"
+#include "lib/core/context.h"
+#include "lib/verbs/cq.h"
+
+HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,
+					   int depth, uint32_t flags, struct ibv_cq **cq)
+{
+	const struct beest_device *device;
+	struct beest_cq *made;
+
+	REQUIRE(hb, name);
+	if (depth < 0)
+		TRY(beest_fail(EINVAL, "a completion queue cannot have %d entries", depth));
+	if (flags & ~HARTEBEEST_CQ_CHANNEL)
+		TRY(beest_fail(EINVAL, "%s(): flags 0x%" PRIx32 " are not known", __func__, flags));
+	TRY(beest_context_name_available(hb, &beest_cq_kind, name));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth,
+			    flags & HARTEBEEST_CQ_CHANNEL, &made));
+	TRY(beest_context_add(hb, &beest_cq_kind, name, &made->node));
+	if (cq)
+		*cq = made->cq;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_cq_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_cq *verbs)
+{
+	struct beest_cq *cq;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_cq_kind, name, verbs->context, verbs));
+	TRY(beest_cq_adopt(verbs, &cq));
+	return beest_call_done(hb, beest_context_add(hb, &beest_cq_kind, name, &cq->node));
+}
+
+HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest_context *hb, const char *name,
+					struct ibv_cq **cq)
+{
+	struct beest_cq *found;
+
+	REQUIRE(hb, name, cq);
+	TRY(beest_find_cq(hb, name, &found));
+	*cq = found->cq;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest_context *hb, const char *name)
+{
+	REQUIRE(hb, name);
+	return beest_call_done(hb, beest_context_destroy(hb, &beest_cq_kind, name));
+}
+
+static int cq_require_channel(const struct beest_cq *cq)
+{
+	return cq->channel ? 0 : beest_fail(ENODATA, "completion queue '%s' has no channel: "
+					    "hartebeest_cq_create() makes one that is asked for "
+					    "HARTEBEEST_CQ_CHANNEL", cq->node.name);
+}
+
+HARTEBEEST_EXPORT int hartebeest_cq_fd(struct hartebeest_context *hb, const char *name)
+{
+	struct beest_cq *cq;
+
+	REQUIRE(hb, name);
+	TRY(beest_find_cq(hb, name, &cq));
+	TRY(cq_require_channel(cq));
+	return cq->channel->fd;
+}
+
+HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *verbs,
+					 int count, struct ibv_wc *wc, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_cq *cq;
+
+	REQUIRE_LIMIT(&limit, hb, verbs, wc);
+	if (count < 1)
+		return beest_call_refuse(hb, __func__, "count is below 1");
+	TRY_LIMIT(&limit, beest_context_cq(hb, verbs, &cq));
+	TRY_LIMIT(&limit, cq_require_channel(cq));
+	return beest_call_idled(hb, &limit, beest_cq_wait(cq, count, wc, &limit,
+							  beest_context_interrupt, hb));
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* exchange.c - exported functions that need no device: messages, barriers, failure */
+#include "config.h"
+
+#include "include/hartebeest.h"
+#include "lib/api/call.h"
+#include "lib/base/error.h"
+#include "lib/core/context.h"
+#include "lib/rendezvous/barrier.h"
+#include "lib/rendezvous/failure.h"
+#include "lib/rendezvous/message.h"
+
+HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const char *key,
+					  const void *data, size_t length, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_registry *registry;
+
+	REQUIRE_LIMIT(&limit, hb, key);
+	if (!data && length)
+		return beest_call_refuse(hb, __func__, "data is NULL");
+	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	return beest_call_waited(hb, &limit, beest_message_push(registry, key, data, length, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
+					  const char *peer_key, void *buffer, size_t size,
+					  size_t *length, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_registry *registry;
+
+	REQUIRE_LIMIT(&limit, hb, peer_key);
+	if (!buffer && size)
+		return beest_call_refuse(hb, __func__, "buffer is NULL");
+	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	return beest_call_waited(hb, &limit, beest_message_wait(registry, peer_key, buffer, size, length, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
+					   struct hartebeest_message *messages,
+					   size_t count, size_t need, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_registry *registry;
+
+	REQUIRE_LIMIT(&limit, hb, messages);
+	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	return beest_call_waited(hb, &limit, beest_message_wait_many(registry, messages, count, need, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key,
+					    int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_registry *registry;
+
+	REQUIRE_LIMIT(&limit, hb, key);
+	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	return beest_call_waited(hb, &limit, beest_message_delete(registry, key, &limit));
+}
+
+static int find_or_add_barrier(struct hartebeest_context *hb, const char *name,
+			       struct beest_barrier **barrier)
+{
+	struct beest_node *node;
+	int ret;
+
+	pthread_mutex_lock(&hb->naming);
+	node = beest_table_look(&hb->objects, &beest_barrier_kind, name);
+	pthread_mutex_unlock(&hb->naming);
+	if (node) {
+		*barrier = BEEST_CONTAINER(node, struct beest_barrier, node);
+		return 0;
+	}
+
+	ret = beest_barrier_create(barrier);
+	return ret < 0 ? ret : beest_context_add(hb, &beest_barrier_kind, name,
+						 &(*barrier)->node);
+}
+
+HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name,
+					 int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_barrier *barrier;
+	struct beest_registry *registry;
+	int rank = hartebeest_rank(hb);
+
+	REQUIRE_LIMIT(&limit, hb, name);
+	TRY_LIMIT(&limit, rank);
+	TRY_LIMIT(&limit, hartebeest_size(hb));
+	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	TRY_LIMIT(&limit, find_or_add_barrier(hb, name, &barrier));
+	return beest_call_waited(hb, &limit, beest_barrier_wait(registry, &hb->roll, barrier,
+								&hb->launch.participants, rank,
+								&limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_fail(struct hartebeest_context *hb, const char *text)
+{
+	struct beest_registry *registry;
+
+	REQUIRE(hb, text);
+	TRY(beest_context_registry(hb, &registry));
+	return beest_call_done(hb, beest_failure_say(registry, text));
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* mr.c - exported functions of memory regions */
+#include "config.h"
+
+#include "include/hartebeest.h"
+#include "lib/api/call.h"
+#include "lib/api/find.h"
+#include "lib/base/error.h"
+#include "lib/core/context.h"
+#include "lib/core/handshake.h"
+#include "lib/core/pairs.h"
+#include "lib/verbs/mr.h"
+#include "lib/verbs/pd.h"
+
+/* What precedes and follows each way to make a region. */
+static int mr_begin(struct hartebeest_context *hb, const char *name, const char *pd_name,
+		    size_t length, struct beest_pd **pd)
+{
+	int ret;
+
+	if (length == 0)
+		return beest_fail(EINVAL, "memory region '%s' would be empty", name);
+
+	ret = beest_context_name_available(hb, &beest_mr_kind, name);
+	return ret < 0 ? ret : beest_find_pd(hb, pd_name, pd);
+}
+
+static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
+		  struct beest_mr *mr, struct ibv_mr **out)
+{
+	if (ret < 0)
+		return beest_call_done(hb, beest_fail_prefix(ret, "memory region '%s'", name));
+	TRY(beest_context_add(hb, &beest_mr_kind, name, &mr->node));
+	if (out)
+		*out = mr->mr;
+	return 0;
+}
+
+/* @address is NULL for a buffer of the library's own. */
+static int mr_create(struct hartebeest_context *hb, const char *name, const char *pd,
+		     void *address, size_t length, int access, struct ibv_mr **out)
+{
+	struct beest_pd *domain = NULL;
+	struct beest_mr *mr = NULL;
+	int ret;
+
+	TRY(mr_begin(hb, name, pd, length, &domain));
+	ret = beest_mr_create(domain->pd, address, length, access,
+			      hb->options.mr_huge_pages != 0, &hb->log, &mr);
+	return mr_end(hb, name, ret, mr, out);
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_create(struct hartebeest_context *hb, const char *name,
+					   const char *pd, size_t length, int access,
+					   struct ibv_mr **out)
+{
+	REQUIRE(hb, name, pd);
+	return mr_create(hb, name, pd, NULL, length, access, out);
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_register(struct hartebeest_context *hb,
+					     const char *name, const char *pd,
+					     void *address, size_t length, int access,
+					     struct ibv_mr **out)
+{
+	REQUIRE(hb, name, pd, address);
+	return mr_create(hb, name, pd, address, length, access, out);
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest_context *hb,
+						    const char *name, const char *pd,
+						    int fd, uint64_t offset, size_t length,
+						    uint64_t iova, int access,
+						    struct ibv_mr **out)
+{
+	struct beest_pd *domain = NULL;
+	struct beest_mr *mr = NULL;
+	int ret;
+
+	REQUIRE(hb, name, pd);
+	TRY(mr_begin(hb, name, pd, length, &domain));
+	ret = beest_mr_register_dmabuf(domain->pd, fd, offset, length, iova, access, &mr);
+	return mr_end(hb, name, ret, mr, out);
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_mr *verbs, int access)
+{
+	struct beest_mr *mr;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_mr_kind, name, verbs->context, verbs));
+	TRY(beest_mr_adopt(verbs, access, &mr));
+	return beest_call_done(hb, beest_context_add(hb, &beest_mr_kind, name, &mr->node));
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest_context *hb, const char *name,
+					struct ibv_mr **mr)
+{
+	struct beest_mr *found;
+
+	REQUIRE(hb, name, mr);
+	TRY(beest_find_mr(hb, name, &found));
+	*mr = found->mr;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest_context *hb, const char *name)
+{
+	struct beest_mr *mr;
+	uint64_t serial;
+
+	REQUIRE(hb, name);
+	TRY(beest_find_mr(hb, name, &mr));
+	serial = mr->serial;
+	TRY(beest_context_destroy(hb, &beest_mr_kind, name));
+	beest_context_withdraw(hb, serial);
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name,
+					    const char *key, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_handshake_context context;
+	struct beest_mr *mr;
+
+	REQUIRE_LIMIT(&limit, hb, name, key);
+	TRY_LIMIT(&limit, beest_find_mr(hb, name, &mr));
+	TRY_LIMIT(&limit, beest_context_handshake(hb, &limit, &context));
+	return beest_call_waited(hb, &limit, beest_handshake_mr_publish(&context, mr, key));
+}
+
+HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
+					  const char *peer_key,
+					  struct hartebeest_remote_mr *mr, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_handshake_context context;
+	struct beest_region region;
+
+	REQUIRE_LIMIT(&limit, hb, peer_key, mr);
+	TRY_LIMIT(&limit, beest_context_handshake(hb, &limit, &context));
+	TRY_LIMIT(&limit, beest_handshake_mr_fetch(&context, peer_key, &region));
+	beest_pairs_show_region(&region, mr);
+	return 0;
+}

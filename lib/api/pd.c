@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* pd.c - exported functions of protection domains */
+#include "config.h"
+
+#include "include/hartebeest.h"
+#include "lib/api/call.h"
+#include "lib/api/find.h"
+#include "lib/core/context.h"
+#include "lib/verbs/pd.h"
+
+HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const char *name,
+					   struct ibv_pd **pd)
+{
+	const struct beest_device *device;
+	struct beest_pd *made;
+
+	REQUIRE(hb, name);
+	TRY(beest_context_name_available(hb, &beest_pd_kind, name));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_pd_create(device, &made));
+	TRY(beest_context_add(hb, &beest_pd_kind, name, &made->node));
+	if (pd)
+		*pd = made->pd;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_pd_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_pd *verbs)
+{
+	struct beest_pd *pd;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_pd_kind, name, verbs->context, verbs));
+	TRY(beest_pd_adopt(verbs, &pd));
+	return beest_call_done(hb, beest_context_add(hb, &beest_pd_kind, name, &pd->node));
+}
+
+HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest_context *hb, const char *name,
+					struct ibv_pd **pd)
+{
+	struct beest_pd *found;
+
+	REQUIRE(hb, name, pd);
+	TRY(beest_find_pd(hb, name, &found));
+	*pd = found->pd;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name)
+{
+	REQUIRE(hb, name);
+	return beest_call_done(hb, beest_context_destroy(hb, &beest_pd_kind, name));
+}

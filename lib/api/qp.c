@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/* qp.c - exported functions of queue pairs, alone and many at once */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "include/hartebeest.h"
+#include "lib/api/call.h"
+#include "lib/api/find.h"
+#include "lib/base/sized.h"
+#include "lib/core/bringup.h"
+#include "lib/core/context.h"
+#include "lib/core/pairs.h"
+#include "lib/verbs/completion.h"
+#include "lib/verbs/cq.h"
+#include "lib/verbs/pd.h"
+#include "lib/verbs/posting.h"
+#include "lib/verbs/qp.h"
+#include "lib/verbs/srq.h"
+
+#define QP_REQUEST_SIZE_MIN (offsetof(struct hartebeest_qp_request, sq_sig_all) + \
+			     sizeof(int32_t))
+
+static int qp_create(struct hartebeest_context *hb, const char *name, const char *pd_name,
+		     struct ibv_qp_init_attr *attr, struct ibv_qp **out)
+{
+	const struct beest_device *device;
+	struct beest_pd *pd;
+	struct beest_qp *qp;
+
+	TRY(beest_context_name_available(hb, &beest_qp_kind, name));
+	TRY(beest_find_pd(hb, pd_name, &pd));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_qp_create(device, pd->pd, hb->options.qp, attr, &qp));
+	qp->router = beest_context_pathcache(hb);
+	TRY(beest_context_add(hb, &beest_qp_kind, name, &qp->node));
+	beest_qp_warn_of_depth(qp, &hb->log);
+	if (out)
+		*out = qp->qp;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
+					   struct hartebeest_qp_request *request,
+					   struct ibv_qp **out)
+{
+	struct ibv_qp_init_attr attr;
+	struct beest_cq *send, *receive;
+	struct beest_srq *srq;
+	int ret;
+
+	REQUIRE(hb, name, request);
+	TRY(beest_sized_check("qp_request", 0, request, request->size, sizeof(*request),
+			      QP_REQUEST_SIZE_MIN));
+	REQUIRE(hb, request->pd, request->send_cq);
+	TRY(beest_find_cq(hb, request->send_cq, &send));
+	TRY(beest_find_cq(hb, request->recv_cq ? request->recv_cq : request->send_cq, &receive));
+	memset(&attr, 0, sizeof(attr));
+	if (request->srq) {
+		TRY(beest_find_srq(hb, request->srq, &srq));
+		attr.srq = srq->srq;
+	}
+	attr.qp_context = request->qp_context;
+	attr.send_cq = send->cq;
+	attr.recv_cq = receive->cq;
+	attr.cap = request->cap;
+	attr.qp_type = request->type ? request->type :
+		       (enum ibv_qp_type)hb->options.qp[BEEST_RC].qp_type;
+	attr.sq_sig_all = request->sq_sig_all;
+	ret = qp_create(hb, name, request->pd, &attr, out);
+	if (ret == 0)
+		request->cap = attr.cap;
+	return ret;
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest_context *hb,
+						const char *name, const char *pd,
+						struct ibv_qp_init_attr *attr,
+						struct ibv_qp **out)
+{
+	REQUIRE(hb, name, pd, attr);
+	REQUIRE(hb, attr->send_cq, attr->recv_cq);
+	return qp_create(hb, name, pd, attr, out);
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_qp *verbs)
+{
+	const struct beest_device *device;
+	enum ibv_qp_state state;
+	struct beest_qp *qp;
+	int ret;
+
+	REQUIRE(hb, name, verbs);
+	TRY(beest_context_adoptable(hb, &beest_qp_kind, name, verbs->context, verbs));
+	TRY(beest_context_device(hb, &device));
+	TRY(beest_qp_adopt(device, hb->options.qp, verbs, &qp));
+	qp->router = beest_context_pathcache(hb);
+	TRY(beest_context_add(hb, &beest_qp_kind, name, &qp->node));
+
+	/* What the program chose for INIT is read back at once: it may not suit. */
+	ret = beest_qp_state(qp, &state);
+	if (ret == 0 && state == IBV_QPS_INIT)
+		ret = beest_bringup_init(hb, qp);
+	if (ret < 0)
+		beest_context_destroy(hb, &beest_qp_kind, name);
+	return beest_call_done(hb, ret);
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_get(struct hartebeest_context *hb, const char *name,
+					struct ibv_qp **qp)
+{
+	struct beest_qp *found;
+
+	REQUIRE(hb, name, qp);
+	TRY(beest_find_qp(hb, name, &found));
+	*qp = found->qp;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest_context *hb, const char *name,
+					struct ibv_qp_cap *cap)
+{
+	struct beest_qp *qp;
+
+	REQUIRE(hb, name, cap);
+	TRY(beest_find_qp(hb, name, &qp));
+	*cap = qp->cap;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest_context *hb, const char *name)
+{
+	struct beest_qp *qp;
+	uint64_t serial;
+
+	REQUIRE(hb, name);
+	TRY(beest_find_qp(hb, name, &qp));
+	serial = qp->serial;
+	TRY(beest_context_destroy(hb, &beest_qp_kind, name));
+	beest_context_withdraw(hb, serial);
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest_context *hb,
+					       const char *name,
+					       int (*refill)(void *data, struct ibv_qp *qp),
+					       void *data)
+{
+	struct beest_qp *qp;
+
+	REQUIRE(hb, name);
+	TRY(beest_find_qp(hb, name, &qp));
+	qp->refill = refill;
+	qp->refill_data = data;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest_context *hb, const char *name)
+{
+	struct beest_qp *qp;
+
+	REQUIRE(hb, name);
+	TRY(beest_find_qp(hb, name, &qp));
+	return beest_call_done(hb, beest_bringup_init(hb, qp));
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name,
+					    const char *key, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_qp *qp;
+
+	REQUIRE_LIMIT(&limit, hb, name, key);
+	TRY_LIMIT(&limit, beest_find_qp(hb, name, &qp));
+	return beest_call_waited(hb, &limit, beest_bringup_publish(hb, qp, key, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest_context *hb,
+					  const char *peer_key,
+					  struct hartebeest_remote_qp *remote,
+					  int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_endpoint found;
+
+	REQUIRE_LIMIT(&limit, hb, peer_key);
+	TRY_LIMIT(&limit, beest_bringup_fetch(hb, peer_key, &limit, &found));
+	if (remote)
+		beest_pairs_show_peer(&found, remote);
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
+					    const char *peer_key, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_qp *qp;
+
+	REQUIRE_LIMIT(&limit, hb, name, peer_key);
+	TRY_LIMIT(&limit, beest_find_qp(hb, name, &qp));
+	return beest_call_waited(hb, &limit, beest_bringup_connect(hb, qp, peer_key, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
+					    const char *peer_key, int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_qp *qp;
+
+	REQUIRE_LIMIT(&limit, hb, name, peer_key);
+	TRY_LIMIT(&limit, beest_find_qp(hb, name, &qp));
+	return beest_call_waited(hb, &limit, beest_bringup_confirm(hb, qp, peer_key, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
+					   const char *peer_key,
+					   struct hartebeest_remote_qp *remote)
+{
+	struct beest_limit limit;
+	struct beest_qp *qp;
+	int ret;
+
+	REQUIRE(hb, name, peer_key);
+	TRY(beest_find_qp(hb, name, &qp));
+	beest_limit_start(&limit, NULL, HARTEBEEST_ONCE, 0);
+	ret = beest_bringup_follow(hb, qp, peer_key, &limit);
+	if (ret == 1 && remote)
+		beest_pairs_show_peer(&qp->remote, remote);
+	return beest_call_done(hb, ret);
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name)
+{
+	struct beest_qp *qp;
+
+	REQUIRE(hb, name);
+	TRY(beest_find_qp(hb, name, &qp));
+	return beest_call_done(hb, beest_qp_reset(qp));
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest_context *hb,
+					      const char *name, const char *peer_key,
+					      int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_qp *qp;
+
+	REQUIRE_LIMIT(&limit, hb, name, peer_key);
+	TRY_LIMIT(&limit, beest_find_qp(hb, name, &qp));
+	return beest_call_waited(hb, &limit, beest_bringup_reconnect(hb, qp, peer_key, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest_context *hb,
+					       struct hartebeest_pair *pairs, size_t count,
+					       int64_t deadline)
+{
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(&limit, hb);
+	if (count)
+		REQUIRE(hb, pairs);
+	return beest_call_waited(hb, &limit, beest_pairs_connect(hb, pairs, count, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
+					    const char *peer_key,
+					    struct hartebeest_address *address)
+{
+	const struct beest_ud_peer *found;
+	struct beest_qp *qp;
+
+	REQUIRE(hb, name, peer_key, address);
+	TRY(beest_find_qp(hb, name, &qp));
+	TRY(beest_qp_address(qp, peer_key, &found));
+	memset(address, 0, sizeof(*address));
+	address->ah = found->ah;
+	address->qp_num = found->remote.qp_num;
+	address->qkey = found->remote.qkey;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
+					   const char *peer_key, char *text, size_t size)
+{
+	char who[BEEST_PRESENCE_TEXT];
+	struct beest_registry *registry;
+	struct beest_endpoint remote;
+
+	REQUIRE(hb, peer_key, text);
+	TRY(beest_bringup_peer(hb, peer_key, &remote));
+	TRY(beest_context_registry(hb, &registry));
+	snprintf(text, size, "%s", beest_presence_author(registry, remote.rank,
+							 &remote.incarnation, who));
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
+						 const struct ibv_wc *wc, char *text,
+						 size_t size)
+{
+	REQUIRE(hb, wc, text);
+	if (size == 0)
+		return beest_call_refuse(hb, __func__, "size is 0");
+	pthread_mutex_lock(&hb->naming);
+	beest_completion_text(beest_context_qp_by_number(hb, wc->qp_num), wc, text, size);
+	pthread_mutex_unlock(&hb->naming);
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_post_text(struct hartebeest_context *hb, struct ibv_qp *qp,
+					   const struct ibv_send_wr *wr, int ret, char *text,
+					   size_t size)
+{
+	REQUIRE(hb, qp, text);
+	if (size == 0)
+		return beest_call_refuse(hb, __func__, "size is 0");
+	if (ret == 0)
+		return beest_call_refuse(hb, __func__, "ret is 0: the post was taken");
+	pthread_mutex_lock(&hb->naming);
+	beest_posting_text(beest_context_qp_by_number(hb, qp->qp_num), qp, wr,
+			   ret < 0 ? -ret : ret, text, size);
+	pthread_mutex_unlock(&hb->naming);
+	return 0;
+}

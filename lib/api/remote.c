@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* remote.c - see remote.h */
+#include "config.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "lib/api/default.h"
+#include "lib/api/remote.h"
+#include "lib/base/error.h"
+#include "lib/base/table.h"
+
+struct remote {
+	struct beest_node node;
+	struct ibv_mr mr;
+	struct ibv_qp qp;
+};
+
+static pthread_mutex_t remotes_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct beest_table remotes;
+
+static int free_remote(struct beest_node *node)
+{
+	free(BEEST_CONTAINER(node, struct remote, node));
+	return 0;
+}
+
+static const struct beest_kind remote_mr_kind = { "fetched memory region", free_remote };
+static const struct beest_kind remote_qp_kind = { "fetched queue pair", free_remote };
+
+static struct remote *find_or_add_remote(const struct beest_kind *kind, const char *key)
+{
+	struct beest_node *node = beest_table_look(&remotes, kind, key);
+	struct remote *remote;
+
+	if (node)
+		return BEEST_CONTAINER(node, struct remote, node);
+
+	remote = calloc(1, sizeof(*remote));
+	if (remote && beest_table_add(&remotes, kind, key, &remote->node) == 0)
+		return remote;
+
+	free(remote);
+	beest_default_failed(beest_fail(ENOMEM, "no memory for the %s '%s'", kind->noun, key));
+	return NULL;
+}
+
+bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr)
+{
+	struct remote *remote;
+
+	pthread_mutex_lock(&remotes_lock);
+	remote = find_or_add_remote(&remote_mr_kind, key);
+	if (remote) {
+		remote->mr.addr = (void *)(uintptr_t)mr->address;
+		remote->mr.length = (size_t)mr->length;
+		remote->mr.rkey = mr->rkey;
+	}
+	pthread_mutex_unlock(&remotes_lock);
+	return remote;
+}
+
+bool beest_remote_keep_qp(const char *key, const struct hartebeest_remote_qp *qp)
+{
+	struct remote *remote;
+
+	pthread_mutex_lock(&remotes_lock);
+	remote = find_or_add_remote(&remote_qp_kind, key);
+	if (remote) {
+		remote->qp.qp_num = qp->qp_num;
+		remote->qp.qp_type = qp->qp_type;
+	}
+	pthread_mutex_unlock(&remotes_lock);
+	return remote;
+}
+
+static struct remote *find_remote(const struct beest_kind *kind, const char *key)
+{
+	struct beest_node *node = NULL;
+
+	if (!beest_default_context())
+		return NULL;
+
+	pthread_mutex_lock(&remotes_lock);
+	if (key)
+		node = beest_table_find(&remotes, kind, key);
+	else
+		beest_fail(EINVAL, "the key of a %s is NULL", kind->noun);
+	pthread_mutex_unlock(&remotes_lock);
+	if (node)
+		return BEEST_CONTAINER(node, struct remote, node);
+
+	beest_default_failed(-ENOENT);
+	return NULL;
+}
+
+struct ibv_mr *beest_remote_mr(const char *key)
+{
+	struct remote *remote = find_remote(&remote_mr_kind, key);
+
+	return remote ? &remote->mr : NULL;
+}
+
+struct ibv_qp *beest_remote_qp(const char *key)
+{
+	struct remote *remote = find_remote(&remote_qp_kind, key);
+
+	return remote ? &remote->qp : NULL;
+}
+
+void beest_remote_free(void)
+{
+	beest_table_clear(&remotes, NULL, NULL);
+}

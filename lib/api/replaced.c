@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* replaced.c - see replaced.h */
+#include "config.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/hartebeest.h"
+#include "lib/api/default.h"
+#include "lib/api/remote.h"
+#include "lib/api/replaced.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+/* A check of the server sooner than this would find little and cost much. */
+#define NOTICE_PAUSE (100 * BEEST_MS)
+
+/* A silent server makes one check last that long: the next call continues with the rest. */
+#define NOTICE_TIME (250 * BEEST_MS)
+
+/* A connection that is made again when its peer is replaced. */
+struct following {
+	struct following *next;
+	const struct ibv_qp *qp;
+	const struct ibv_cq *send_cq, *recv_cq;
+	int64_t changed;	/* time when it was made again, or lost */
+	bool again;		/* it was made again: the next connect has nothing to do */
+	bool lost;		/* it could not be: ignored until the next connect */
+	bool awaited;		/* it was logged that a poll waits for it */
+	const char *key;	/* the peer's, behind the name */
+	char name[];
+};
+
+static pthread_mutex_t following_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct following *newest_following;	/* only grows */
+static struct following *unchecked;		/* not reached by the last check */
+static int64_t last_check;			/* when it ended, by hartebeest_clock() */
+static bool is_checking;			/* a thread does now */
+static bool in_doubt;
+
+static struct following *all_following(void)
+{
+	return __atomic_load_n(&newest_following, __ATOMIC_ACQUIRE);
+}
+
+static void follow(struct following *following)
+{
+	struct hartebeest_remote_qp remote;
+	bool lost;
+	int ret;
+
+	ret = hartebeest_qp_follow(beest_default_context(), following->name, following->key,
+				   &remote);
+	lost = ret == -ENOENT || (ret < 0 && following->qp->state != IBV_QPS_RTS);
+	if (ret == 1)
+		beest_remote_keep_qp(following->key, &remote);
+	if (ret != 1 && !lost)
+		return;
+
+	__atomic_store_n(&following->again, !lost, __ATOMIC_RELAXED);
+	__atomic_store_n(&following->lost, lost, __ATOMIC_RELAXED);
+	__atomic_store_n(&following->changed, hartebeest_clock(), __ATOMIC_RELAXED);
+}
+
+static void follow_all(void)
+{
+	struct following *following = unchecked ? unchecked : all_following();
+	int64_t end = hartebeest_clock() + NOTICE_TIME;
+
+	for (; following && hartebeest_clock() < end; following = following->next)
+		if (!__atomic_load_n(&following->lost, __ATOMIC_RELAXED))
+			follow(following);
+	unchecked = following;
+}
+
+/* One thread at a time. */
+void beest_replaced_check(void)
+{
+	bool doubt = __atomic_exchange_n(&in_doubt, false, __ATOMIC_RELAXED);
+
+	if (!all_following() || !beest_default_is_own() ||
+	    __atomic_exchange_n(&is_checking, true, __ATOMIC_ACQUIRE))
+		return;
+
+	if (doubt || hartebeest_clock() - last_check > NOTICE_PAUSE) {
+		follow_all();
+		last_check = hartebeest_clock();
+	}
+	__atomic_store_n(&is_checking, false, __ATOMIC_RELEASE);
+}
+
+void beest_replaced_doubt(void)
+{
+	__atomic_store_n(&in_doubt, true, __ATOMIC_RELAXED);
+}
+
+bool beest_replaced_is_doubted(void)
+{
+	return __atomic_load_n(&in_doubt, __ATOMIC_RELAXED);
+}
+
+static struct following *find_following(const char *name, const char *key)
+{
+	struct following *following = all_following();
+
+	while (following && (strcmp(following->name, name) || strcmp(following->key, key)))
+		following = following->next;
+	return following;
+}
+
+/* Without memory the connection is not followed, but works. */
+void beest_replaced_add(const char *name, const char *key, const struct ibv_qp *qp)
+{
+	struct following *following = find_following(name, key);
+	size_t length = strlen(name) + 1;
+
+	if (following) {
+		__atomic_store_n(&following->lost, false, __ATOMIC_RELAXED);
+		return;
+	}
+	following = calloc(1, sizeof(*following) + length + strlen(key) + 1);
+	if (!following)
+		return;
+
+	following->qp = qp;
+	following->send_cq = qp->send_cq;
+	following->recv_cq = qp->recv_cq;
+	following->key = strcpy(following->name + length, key);
+	memcpy(following->name, name, length);
+	pthread_mutex_lock(&following_lock);
+	following->next = newest_following;
+	__atomic_store_n(&newest_following, following, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&following_lock);
+}
+
+bool beest_replaced_again(const char *name, const char *key)
+{
+	struct following *following = find_following(name, key);
+
+	return following && __atomic_exchange_n(&following->again, false, __ATOMIC_RELAXED);
+}
+
+/* The next one from @following on whose completions come to @cq. */
+static struct following *polled_by(struct following *following, const struct ibv_cq *cq)
+{
+	while (following && following->send_cq != cq && following->recv_cq != cq)
+		following = following->next;
+	return following;
+}
+
+/* Requests under way are gone with a former peer: no completion will come of them. */
+int beest_replaced_polled(const struct ibv_cq *cq, int64_t since)
+{
+	struct following *following = polled_by(all_following(), cq);
+
+	for (; following; following = polled_by(following->next, cq))
+		if (__atomic_load_n(&following->changed, __ATOMIC_RELAXED) >= since)
+			return beest_fail(ECONNRESET, "queue pair '%s': its peer '%s' was replaced, "
+					  "and what was under way is gone: %s", following->name,
+					  following->key, following->lost ?
+					  "it is connected to nobody" :
+					  "it is connected to the new one");
+	return 0;
+}
+
+/* For a program that polls although it never connected, or whose peer died silently. */
+void beest_replaced_tell(const struct ibv_cq *cq)
+{
+	static bool alone;
+	struct following *following = polled_by(all_following(), cq);
+	char peer[256] = "";
+
+	if (__atomic_exchange_n(following ? &following->awaited : &alone, true, __ATOMIC_RELAXED))
+		return;
+	if (!following) {
+		beest_log(beest_default_log(), BEEST_LOG_WARN, "polling goes on, but nothing came "
+			  "for a second: hartebeest_connect_local_qp() has connected no queue pair "
+			  "of this completion queue");
+		return;
+	}
+	hartebeest_peer_text(beest_default_context(), following->key, peer, sizeof(peer));
+	beest_log(beest_default_log(), BEEST_LOG_WARN, "polling goes on, but nothing came for a "
+		  "second: queue pair '%s' is connected to '%s' (%s)", following->name,
+		  following->key, peer);
+}
+
+void beest_replaced_free(void)
+{
+	struct following *following;
+
+	unchecked = NULL;
+	while ((following = newest_following)) {
+		newest_following = following->next;
+		free(following);
+	}
+}

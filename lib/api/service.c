@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* service.c - exported functions of services */
+#include "config.h"
+
+#include "include/hartebeest.h"
+#include "lib/api/call.h"
+#include "lib/core/context.h"
+#include "lib/core/service.h"
+
+HARTEBEEST_EXPORT int hartebeest_service_listen(struct hartebeest_context *hb,
+						const char *service, int64_t deadline)
+{
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(&limit, hb, service);
+	return beest_call_waited(hb, &limit, beest_service_listen(hb, service, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_service_accept(struct hartebeest_context *hb,
+						const char *service,
+						struct hartebeest_request *request,
+						int64_t deadline)
+{
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(&limit, hb, service, request);
+	return beest_call_idled(hb, &limit, beest_service_accept(hb, service, request, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_service_request(struct hartebeest_context *hb,
+						 const char *service, const void *data,
+						 size_t length,
+						 struct hartebeest_request *request,
+						 int64_t deadline)
+{
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(&limit, hb, service, request);
+	if (!data && length)
+		return beest_call_refuse(hb, __func__, "data is NULL");
+	return beest_call_waited(hb, &limit, beest_service_request(hb, service, data, length,
+								   request, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_service_leave(struct hartebeest_context *hb,
+					       const char *service,
+					       const struct hartebeest_request *request)
+{
+	REQUIRE(hb, service);
+	return beest_call_done(hb, beest_service_leave(hb, service, request));
+}
