@@ -775,7 +775,7 @@ static void it_stands(void **state)
 
 	(void)state;
 	crew_need();
-	registry_stage.timeout = 3000 * BEEST_SECOND;
+	registry_stage.timeout = 700 * BEEST_SECOND;
 	registry_stage.ttl = 86400 * BEEST_SECOND;
 	make();
 	assert_int_equal(beest_failure_say(two, unit_repeat(text, 'x', 299)), 0);
