@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* talk.c - see talk.h */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "tests/support/talk.h"
+#include "tests/support/timer.h"
+#include "tests/support/unit.h"
+
+#define PATIENCE_MS 120000
+
+/* Does not return. */
+static void run(const struct talk *talk)
+{
+	int count = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	timer_leave();
+	while (talk->words[count])
+		count++;
+	if (talk->program)
+		exit(talk->program(count, (char **)talk->words));
+	execv(talk->words[0], (char *const *)talk->words);
+	_exit(127);
+}
+
+/* --------------------------------------------------------------- pipes --- */
+
+/* A file without a name, which is read from its start. */
+static int input_file(const char *text)
+{
+	FILE *file = tmpfile();
+
+	assert_non_null(file);
+	fputs(text, file);
+	fflush(file);
+	rewind(file);
+	return fileno(file);
+}
+
+static void begin_on_pipes(struct talk *talk)
+{
+	int input = talk->input ? input_file(talk->input) : open("/dev/null", O_RDONLY);
+	int out[2], err[2];
+
+	assert_int_equal(pipe(out), 0);
+	assert_int_equal(pipe(err), 0);
+	talk->pid = fork();
+	if (talk->pid == 0) {
+		dup2(input, 0);
+		dup2(out[1], 1);
+		dup2(err[1], 2);
+		close(out[0]), close(out[1]), close(err[0]), close(err[1]), close(input);
+		run(talk);
+	}
+	close(out[1]), close(err[1]), close(input);
+	talk->fd[0] = out[0];
+	talk->fd[1] = err[0];
+}
+
+/* ------------------------------------------------------------ terminal --- */
+
+static void begin_on_terminal(struct talk *talk)
+{
+	struct winsize size = { .ws_row = 24, .ws_col = talk->columns ? talk->columns : 80 };
+	int own = posix_openpt(O_RDWR | O_NOCTTY), terminal;
+
+	assert_true(own >= 0 && grantpt(own) == 0 && unlockpt(own) == 0);
+	talk->pid = fork();
+	if (talk->pid == 0) {
+		setsid();
+		terminal = open(ptsname(own), O_RDWR);
+		ioctl(terminal, TIOCSCTTY, 0);
+		ioctl(terminal, TIOCSWINSZ, &size);
+		dup2(terminal, 0), dup2(terminal, 1), dup2(terminal, 2);
+		close(terminal), close(own);
+		setenv("TERM", "xterm", 1);
+		run(talk);
+	}
+	talk->fd[0] = own;
+	talk->fd[1] = -1;
+	if (talk->input)
+		assert_int_equal(write(own, talk->input, strlen(talk->input)), strlen(talk->input));
+}
+
+/* ---------------------------------------------------------------- both --- */
+
+/* A terminal whose other end was closed fails with EIO. */
+static bool take(struct talk *talk, int stream)
+{
+	char *to = stream ? talk->err : talk->out;
+	size_t *used = &talk->used[stream];
+	ssize_t got = read(talk->fd[stream], to + *used, TALK_SIZE - 1 - *used);
+
+	if (got < 0 && errno == EINTR)
+		return true;
+	if (got <= 0) {
+		close(talk->fd[stream]);
+		talk->fd[stream] = -1;
+		return false;
+	}
+	*used += (size_t)got;
+	to[*used] = '\0';
+	return true;
+}
+
+/* False: both streams have ended. */
+static bool listen_on(struct talk *talk)
+{
+	struct pollfd polled[2] = {
+		{ .fd = talk->fd[0], .events = POLLIN },
+		{ .fd = talk->fd[1], .events = POLLIN },
+	};
+	int i, ready;
+
+	if (talk->fd[0] < 0 && talk->fd[1] < 0)
+		return false;
+	ready = poll(polled, 2, PATIENCE_MS);
+	if (ready == 0)
+		fail_msg("the command says nothing for 2 min after: %s", talk->out);
+	for (i = 0; ready > 0 && i < 2; i++)
+		if (polled[i].fd >= 0 && polled[i].revents)
+			take(talk, i);
+	return true;
+}
+
+void talk_begin(struct talk *talk)
+{
+	fflush(stdout), fflush(stderr);
+	talk->out[0] = talk->err[0] = '\0';
+	talk->used[0] = talk->used[1] = 0;
+	if (talk->terminal)
+		begin_on_terminal(talk);
+	else
+		begin_on_pipes(talk);
+	assert_true(talk->pid > 0);
+}
+
+void talk_until(struct talk *talk, const char *text)
+{
+	while (!strstr(talk->out, text))
+		if (!listen_on(talk))
+			fail_msg("the command ended without '%s': %s%s", text, talk->out, talk->err);
+}
+
+void talk_end(struct talk *talk)
+{
+	int status;
+
+	while (listen_on(talk))
+		;
+	assert_int_equal(waitpid(talk->pid, &status, 0), talk->pid);
+	talk->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int talk_words(struct talk *talk, const char *const *words)
+{
+	int i;
+
+	for (i = 0; words[i]; i++)
+		talk->words[i] = words[i];
+	talk->words[i] = NULL;
+	talk_begin(talk);
+	talk_end(talk);
+	return talk->status;
+}

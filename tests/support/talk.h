@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * talk.h - a command in a process of its own, on pipes or on a pseudo terminal
+ *
+ * Owns the process, its three streams and what it said.  Knows nothing of the command.
+ */
+#ifndef TESTS_TALK_H
+#define TESTS_TALK_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define TALK_SIZE (256 * 1024)
+#define TALK_WORDS 32
+
+struct talk {
+	/* in */
+	int (*program)(int argc, char **argv);	/* NULL: words[0] is a path, for execv(3) */
+	const char *words[TALK_WORDS];		/* the command line, ended by NULL */
+	const char *input;			/* for standard input; NULL: there is none */
+	bool terminal;				/* all streams are one pseudo terminal */
+	int columns;				/* of it; 0: 80 */
+	/* out */
+	int status;				/* exit status, or 128 + the signal */
+	char out[TALK_SIZE], err[TALK_SIZE];	/* on a terminal all is in out */
+	/* kept by talk.c */
+	pid_t pid;
+	int fd[2];
+	size_t used[2];
+};
+
+/* Begins it, and fails the test where that cannot be. */
+void talk_begin(struct talk *talk);
+
+/* Waits until standard output has @text; fails the test when it ends before. */
+void talk_until(struct talk *talk, const char *text);
+
+/* Waits until it ends. */
+void talk_end(struct talk *talk);
+
+/* Both, of a command line. */
+#define TALK(talk, ...) talk_words((talk), (const char *const[]){ __VA_ARGS__, NULL })
+int talk_words(struct talk *talk, const char *const *words);
+
+#endif

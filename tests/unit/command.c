@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * command.c - hartebeest(1) over the fake verbs: its words, its options, and info
+ *
+ * Each call is a process of its own, on pipes or on a pseudo terminal.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <json-c/json.h>
+
+#include "tests/support/fake-verbs.h"
+#include "tests/support/talk.h"
+#include "tools/command.h"
+
+static struct talk talk = { .program = command_main };
+
+#define RUN(...) TALK(&talk, "hartebeest", __VA_ARGS__)
+
+static int setup(void **state)
+{
+	(void)state;
+	clearenv();
+	fake_verbs_reset();
+	memset(&talk, 0, sizeof(talk));
+	talk.program = command_main;
+	return 0;
+}
+
+static void says(const char *text)
+{
+	if (!strstr(talk.out, text))
+		fail_msg("standard output has no '%s':\n%s%s", text, talk.out, talk.err);
+}
+
+static void complains(const char *text)
+{
+	if (!strstr(talk.err, text))
+		fail_msg("standard error has no '%s':\n%s", text, talk.err);
+	assert_string_equal(talk.out, "");
+}
+
+/* The object that was printed; NULL fails the test. */
+static struct json_object *object(void)
+{
+	struct json_object *parsed = json_tokener_parse(talk.out);
+
+	if (!parsed)
+		fail_msg("no JSON: %s", talk.out);
+	return parsed;
+}
+
+static const char *text_of(struct json_object *from, const char *key)
+{
+	struct json_object *value = NULL;
+
+	assert_true(json_object_object_get_ex(from, key, &value));
+	return json_object_get_string(value);
+}
+
+/* --------------------------------------------------------------- words --- */
+
+static void wrong_words(void **state)
+{
+	(void)state;
+	assert_int_equal(TALK(&talk, "hartebeest"), STATUS_USAGE);
+	complains("hartebeest: a command is missing\nTry 'hartebeest --help'.\n");
+	assert_int_equal(RUN("inof"), STATUS_USAGE);
+	complains("unknown command 'inof', the nearest is info");
+	assert_int_equal(RUN("zzzzzzzz"), STATUS_USAGE);
+	complains("unknown command 'zzzzzzzz'\n");
+	assert_int_equal(RUN("in\nfo\033[2J"), STATUS_USAGE);
+	complains("unknown command 'in\\x0afo\\x1b[2J'");
+	assert_int_equal(RUN(""), STATUS_USAGE);
+	complains("unknown command ''");
+}
+
+static void wrong_options(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("info", "--jsno"), STATUS_USAGE);
+	complains("hartebeest info: unknown option '--jsno', the nearest is --json\n"
+		  "Try 'hartebeest info --help'.\n");
+	assert_int_equal(RUN("info", "-x"), STATUS_USAGE);
+	complains("unknown option '-x'");
+	assert_int_equal(RUN("info", "--json=1"), STATUS_USAGE);
+	complains("--json takes no value");
+	assert_int_equal(RUN("info", "-o"), STATUS_USAGE);
+	complains("-o needs a value: -o SECTION.KEY=VALUE");
+	assert_int_equal(RUN("info", "--option"), STATUS_USAGE);
+	complains("--option needs a value: --option SECTION.KEY=VALUE");
+	assert_int_equal(RUN("info", "now"), STATUS_USAGE);
+	complains("hartebeest info: too many arguments");
+	assert_int_equal(RUN("info", "--", "--json"), STATUS_USAGE);
+	complains("too many arguments");
+	assert_int_equal(RUN("info", "-odevice.nmae=fake0"), STATUS_USAGE);
+	complains("hartebeest info: argument: unknown option 'device.nmae'; the nearest is "
+		  "device.name");
+	assert_int_equal(RUN("info", "-o", "exchange.timeout=5"), STATUS_USAGE);
+	complains("exchange.timeout");
+}
+
+static void help_everywhere(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("--help"), STATUS_GOOD);
+	says("Usage: hartebeest COMMAND");
+	says("  info       ");
+	assert_int_equal(RUN("info", "-h"), STATUS_GOOD);
+	says("Usage: hartebeest info [OPTION...]\n");
+	says("      --json ");
+	assert_string_equal(talk.err, "");
+	assert_int_equal(RUN("--version"), STATUS_GOOD);
+	assert_string_equal(talk.out, "hartebeest " PACKAGE_VERSION "\n");
+}
+
+static void words_for_shells(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("--complete", ""), STATUS_GOOD);
+	says("info\tShows ");
+	assert_int_equal(RUN("--complete", "info", "--"), STATUS_GOOD);
+	says("--options\tevery setting");
+	says("--json\t");
+	assert_int_equal(RUN("--complete", "info", "-o", ""), STATUS_GOOD);
+	assert_string_equal(talk.out, "");
+	assert_int_equal(RUN("--complete"), STATUS_GOOD);
+	assert_string_equal(talk.out, "");
+}
+
+/* ---------------------------------------------------------------- info --- */
+
+static void a_port(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("info"), STATUS_GOOD);
+	says("  OK    fake0:1       active   RoCE        mtu 1024 of 4096  eth0  p_keys 0xffff\n");
+	says("  OK    gid 3         ::ffff:10.0.0.1, RoCE v2, eth0 was chosen by auto\n");
+	says("  --    gid 2         ::ffff:10.0.0.1, RoCE v1, eth0 (RoCE v1)\n");
+	says("  OK    chosen        port fake0:1");
+	assert_string_equal(talk.err, "");
+}
+
+static void no_port(void **state)
+{
+	(void)state;
+	fake_verbs.device_count = 0;
+	assert_int_equal(RUN("info"), STATUS_FAILED);
+	says("  FAIL  none ");
+	says("        -> ");
+	says("memlock");
+}
+
+static void as_an_object(void **state)
+{
+	struct json_object *all, *ports, *port;
+
+	(void)state;
+	assert_int_equal(RUN("info", "--json"), STATUS_GOOD);
+	all = object();
+	assert_string_equal(text_of(all, "version"), PACKAGE_VERSION);
+	assert_true(json_object_object_get_ex(all, "ports", &ports));
+	assert_int_equal(json_object_array_length(ports), 1);
+	port = json_object_array_get_idx(ports, 0);
+	assert_string_equal(text_of(port, "device"), "fake0");
+	assert_string_equal(text_of(port, "link"), "ethernet");
+	assert_string_equal(text_of(port, "mtu"), "1024");
+	json_object_put(all);
+}
+
+static void on_a_terminal(void **state)
+{
+	(void)state;
+	talk.terminal = true;
+	assert_int_equal(RUN("info"), STATUS_GOOD);
+	says("\033[32mOK  \033[0m");
+	setenv("NO_COLOR", "1", 1);
+	assert_int_equal(RUN("info"), STATUS_GOOD);
+	assert_null(strstr(talk.out, "\033["));
+	says("  OK    fake0:1");
+}
+
+/* Nothing is wider than the terminal, and further lines stand below the text. */
+static void on_a_narrow_terminal(void **state)
+{
+	char *line, *rest = NULL;
+
+	(void)state;
+	talk.terminal = true;
+	talk.columns = 50;
+	setenv("NO_COLOR", "1", 1);
+	assert_int_equal(RUN("info"), STATUS_GOOD);
+	for (line = strtok_r(talk.out, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest))
+		if (strlen(line) > 50 && strchr(line + strspn(line, " "), ' '))
+			fail_msg("wider than 50 columns: %s", line);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+		TEST(wrong_words),
+		TEST(wrong_options),
+		TEST(help_everywhere),
+		TEST(words_for_shells),
+		TEST(a_port),
+		TEST(no_port),
+		TEST(as_an_object),
+		TEST(on_a_terminal),
+		TEST(on_a_narrow_terminal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* command.c - see command.h */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/nearest.h"
+#include "tools/command.h"
+#include "tools/session.h"
+
+/* In the order in which help shows them. */
+extern const struct command info_command;
+
+static const struct command *const commands[] = {
+	&info_command,
+	NULL
+};
+
+static bool wants_help, wants_json;
+
+static const struct args_option help_options[] = {
+	{ "help", 'h', ARGS_FLAG, &wants_help, .help = "this text" },
+	{ NULL },
+};
+
+static const struct args_option object_options[] = {
+	{ "json", 0, ARGS_FLAG, &wants_json, .help = "one JSON object instead of lines" },
+	{ NULL },
+};
+
+#define TABLES 5
+
+/* All options that @command takes. */
+static void option_tables(const struct command *command,
+			  const struct args_option *tables[TABLES])
+{
+	int count = 0;
+
+	if (command->options)
+		tables[count++] = command->options;
+	if (command->flags & COMMAND_SETTINGS)
+		tables[count++] = session_options;
+	if (command->flags & COMMAND_JSON)
+		tables[count++] = object_options;
+	tables[count++] = help_options;
+	tables[count] = NULL;
+}
+
+/* ------------------------------------------------------------ finding --- */
+
+/* The row after @at, NULL at the end: of the program for a NULL @parent, else of its verbs. */
+static const struct command *command_next(const struct command *parent, int at)
+{
+	if (!parent)
+		return commands[at];
+	return parent->verbs && parent->verbs[at].name ? &parent->verbs[at] : NULL;
+}
+
+static const struct command *command_find(const struct command *parent, const char *name)
+{
+	const struct command *command;
+	int i;
+
+	for (i = 0; (command = command_next(parent, i)); i++)
+		if (!strcmp(command->name, name))
+			return command;
+	return NULL;
+}
+
+static void command_nearest(const struct command *parent, const char *name,
+			    struct beest_nearest *nearest)
+{
+	const struct command *command;
+	int i;
+
+	beest_nearest_start(nearest, name);
+	for (i = 0; (command = command_next(parent, i)); i++)
+		beest_nearest_offer(nearest, command->name);
+}
+
+/* --------------------------------------------------------------- help --- */
+
+static void show_commands(const struct command *parent)
+{
+	const struct command *command;
+	int i;
+
+	for (i = 0; (command = command_next(parent, i)); i++)
+		printf("  %-10s %s\n", command->name, command->help);
+}
+
+static void show_program(void)
+{
+	printf("Usage: hartebeest COMMAND [OPTION...] [ARGUMENT...]\n\n");
+	show_commands(NULL);
+	printf("\nhartebeest COMMAND --help tells of each, hartebeest(1) of all; --version.\n"
+	       "Exit status: 0 good, 1 failed, 2 wrong usage, 3 time is up.\n");
+}
+
+static void show_words(const struct args_option *option)
+{
+	const char *const *word;
+
+	for (word = option->words; word && *word; word++)
+		printf("%s%s", word == option->words ? ": " : ", ", *word);
+	putchar('\n');
+}
+
+static void show_options(const struct command *command)
+{
+	const struct args_option *tables[TABLES], *option;
+	char title[ARGS_TITLE];
+	int i;
+
+	option_tables(command, tables);
+	printf("\n");
+	for (i = 0; tables[i]; i++) {
+		for (option = tables[i]; option->name; option++) {
+			printf("  %-30s %s", args_title(option, title), option->help);
+			show_words(option);
+		}
+	}
+}
+
+/* @name: "msg push". */
+static void show_command(const struct command *command, const char *name)
+{
+	const char *operands = command->verbs ? "COMMAND" : command->operands;
+
+	printf("Usage: hartebeest %s [OPTION...]%s%s\n\n", name, operands ? " " : "",
+	       operands ? operands : "");
+	printf("%s\n", command->help);
+	if (command->verbs) {
+		putchar('\n');
+		show_commands(command);
+	}
+	show_options(command);
+	if (command->more)
+		printf("\n%s", command->more);
+}
+
+/* --------------------------------------------------------- completion --- */
+
+/* "WORD<tab>HELP": the shell takes what fits to what was typed. */
+static void offer(const char *word, const char *help)
+{
+	printf("%s\t%s\n", word, help);
+}
+
+static void offer_options(const struct args_option *const *tables)
+{
+	const struct args_option *option;
+	char word[80];
+
+	for (; *tables; tables++) {
+		for (option = *tables; option->name; option++) {
+			snprintf(word, sizeof(word), "--%s", option->name);
+			offer(word, option->help);
+		}
+	}
+}
+
+static void offer_words(const struct args_option *option)
+{
+	const char *const *word;
+
+	for (word = option->words; word && *word; word++)
+		offer(*word, option->help);
+}
+
+static void offer_commands(const struct command *parent)
+{
+	const struct command *command;
+	int i;
+
+	for (i = 0; (command = command_next(parent, i)); i++)
+		offer(command->name, command->help);
+}
+
+/* Is the last but one of @words an option whose value comes next? */
+static const struct args_option *option_open(const struct args_option *const *tables, int count,
+					     char **words)
+{
+	const struct args_option *option;
+
+	option = count > 1 ? args_find(tables, words[count - 2]) : NULL;
+	return option && option->kind != ARGS_FLAG && !strchr(words[count - 2], '=') ? option : NULL;
+}
+
+/*
+ * hartebeest --complete WORD...: what may stand in the place of the last word.  Nothing where
+ * the shell knows better, as for names of files.
+ */
+static int complete(int count, char **words)
+{
+	const struct args_option *tables[TABLES], *option;
+	const struct command *command = NULL, *found;
+
+	while (count > 1 && (found = command_find(command, words[0]))) {
+		command = found;
+		words++, count--;
+	}
+	if (count < 1)
+		return STATUS_GOOD;
+	if (!command || (command->verbs && words[count - 1][0] != '-')) {
+		offer_commands(command);
+		return STATUS_GOOD;
+	}
+
+	option_tables(command, tables);
+	option = option_open(tables, count, words);
+	if (option)
+		offer_words(option);
+	else if (words[count - 1][0] == '-')
+		offer_options(tables);
+	return STATUS_GOOD;
+}
+
+/* ------------------------------------------------------------ running --- */
+
+static int usage(const char *name, const char *why)
+{
+	fprintf(stderr, "hartebeest%s%s: %s\nTry 'hartebeest%s%s --help'.\n", *name ? " " : "", name,
+		why, *name ? " " : "", name);
+	return STATUS_USAGE;
+}
+
+static const char *count_wrong(const struct command *command, int count)
+{
+	return count < command->least ? "an argument is missing"
+	       : count > command->most ? "too many arguments" : NULL;
+}
+
+static int run(const struct command *command, const char *name, int count, char **operands)
+{
+	struct out out;
+	int status;
+
+	out_start(&out, name, wants_json);
+	status = out_end(&out, command->run(&out, count, operands));
+	if (session_signal())
+		session_die();
+	return status;
+}
+
+static int parse_and_run(const struct command *command, const char *name, int argc, char **argv)
+{
+	const struct args_option *tables[TABLES];
+	struct args args = { .tables = tables,
+			     .first_ends = command->verbs || command->flags & COMMAND_PROGRAM };
+	char why[700];
+	const char *wrong;
+
+	option_tables(command, tables);
+	if (!args_parse(&args, argc, argv))
+		return usage(name, args.why);
+	if (wants_help) {
+		show_command(command, name);
+		return fflush(stdout) == 0 ? STATUS_GOOD : STATUS_FAILED;
+	}
+
+	wrong = command->verbs ? "a command is missing" : count_wrong(command, args.count);
+	if (!wrong)
+		return run(command, name, args.count, args.operands);
+	snprintf(why, sizeof(why), "%s%s%s", wrong, command->operands ? ": " : "",
+		 command->operands ? command->operands : "");
+	return usage(name, why);
+}
+
+static int unknown(const struct command *parent, const char *name, const char *word)
+{
+	struct beest_nearest nearest;
+	char why[300];
+
+	command_nearest(parent, word, &nearest);
+	if (nearest.best)
+		snprintf(why, sizeof(why), "unknown command %s, the nearest is %s",
+			 BEEST_QUOTE(word), nearest.best);
+	else
+		snprintf(why, sizeof(why), "unknown command %s", BEEST_QUOTE(word));
+	return usage(name, why);
+}
+
+static int dispatch(const struct command *parent, const char *name, int argc, char **argv)
+{
+	const struct command *command = command_find(parent, argv[0]);
+	char full[64];
+
+	if (!command)
+		return unknown(parent, name, argv[0]);
+
+	snprintf(full, sizeof(full), "%s%s%s", name, *name ? " " : "", command->name);
+	if (command->verbs && argc > 1 && argv[1][0] != '-')
+		return dispatch(command, full, argc - 1, argv + 1);
+	return parse_and_run(command, full, argc - 1, argv + 1);
+}
+
+int command_main(int argc, char **argv)
+{
+	if (argc < 2)
+		return usage("", "a command is missing");
+	if (!strcmp(argv[1], "--complete"))
+		return complete(argc - 2, argv + 2);
+	if (!strcmp(argv[1], "--version"))
+		printf("hartebeest %s\n", PACKAGE_VERSION);
+	else if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		show_program();
+	else
+		return dispatch(NULL, "", argc - 1, argv + 1);
+	return fflush(stdout) == 0 ? STATUS_GOOD : STATUS_FAILED;
+}

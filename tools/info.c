@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * info.c - hartebeest info: what is here, what the library would choose, and why
+ *
+ * Owns the order of the parts.  Asks no server and touches no peer.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "lib/base/text.h"
+#include "tools/command.h"
+#include "tools/memory.h"
+#include "tools/options.h"
+#include "tools/ports.h"
+#include "tools/session.h"
+
+#define LABEL 12
+#define CHOICE_SIZE 8192
+
+static bool wants_options;
+
+/* ---------------------------------------------------------- versions --- */
+
+/* Of a file "/usr/lib/libibverbs.so.1.14.44.0": what it is really called. */
+static void note_library(struct out *out, const char *path, struct beest_text *list)
+{
+	static const char *const wanted[] = { "libibverbs.", "librdmacm.", "libmemcached.",
+					      "libjson-c." };
+	char *real = realpath(path, NULL);
+	const char *name = real ? strrchr(real, '/') : NULL;
+	size_t i;
+
+	for (i = 0; name && i < BEEST_COUNT(wanted); i++) {
+		if (strncmp(name + 1, wanted[i], strlen(wanted[i])))
+			continue;
+		beest_text_add(list, "%s%s", list->used ? ", " : "", name + 1);
+		if (out->json)
+			json_object_array_add(out_json_array(out->json, "libraries"),
+					      json_object_new_string(name + 1));
+	}
+	free(real);
+}
+
+struct loaded {
+	struct out *out;
+	struct beest_text list;
+};
+
+static int see_library(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct loaded *loaded = data;
+
+	(void)size;
+	if (info->dlpi_name[0] == '/')
+		note_library(loaded->out, info->dlpi_name, &loaded->list);
+	return 0;
+}
+
+static void show_versions(struct out *out)
+{
+	char text[512];
+	struct loaded loaded = { .out = out };
+	struct utsname machine;
+
+	uname(&machine);
+	beest_text_start(&loaded.list, text, sizeof(text));
+	dl_iterate_phdr(see_library, &loaded);
+	out_title(out, LABEL, "hartebeest " PACKAGE_VERSION);
+	out_line(out, OUT_NOTE, "kernel", "%s %s on %s", machine.sysname, machine.release,
+		 machine.nodename);
+	out_line(out, OUT_NOTE, "stands on", "%s", text[0] ? text : "libraries linked statically");
+	out_json_text(out->json, "version", "%s", PACKAGE_VERSION);
+	out_json_text(out->json, "kernel", "%s", machine.release);
+	out_json_text(out->json, "host", "%s", machine.nodename);
+}
+
+/* ----------------------------------------------------------- devices --- */
+
+static void port_text(const struct ports_port *port, char *text, size_t size)
+{
+	struct beest_text line;
+	int64_t rate = ports_rate(port);
+	int i;
+
+	beest_text_start(&line, text, size);
+	beest_text_add(&line, "%-8s %-10s", ports_state(port), port->ethernet ? "RoCE" : "InfiniBand");
+	if (rate)
+		beest_text_add(&line, " %4g Gb/s", (double)rate / 1000);
+	beest_text_add(&line, "  mtu %d of %d", ports_mtu(port->attr.active_mtu),
+		       ports_mtu(port->attr.max_mtu));
+	if (!port->ethernet)
+		beest_text_add(&line, "  lid %d (sm %d)", port->attr.lid, port->attr.sm_lid);
+	beest_text_add(&line, "  %s", port->netdev[0] ? port->netdev : "no netdev");
+	if (port->numa >= 0)
+		beest_text_add(&line, "  numa %d", port->numa);
+	for (i = 0; i < port->pkey_count; i++)
+		beest_text_add(&line, "%s0x%04x", i ? "," : "  p_keys ", port->pkeys[i]);
+}
+
+static void port_object(const struct ports_port *port, struct json_object *item)
+{
+	int i;
+
+	out_json_text(item, "device", "%s", port->device);
+	out_json_int(item, "port", port->port);
+	out_json_text(item, "state", "%s", ports_state(port));
+	out_json_text(item, "link", "%s", port->ethernet ? "ethernet" : "infiniband");
+	out_json_int(item, "mbit_per_s", ports_rate(port));
+	out_json_int(item, "mtu", ports_mtu(port->attr.active_mtu));
+	out_json_int(item, "max_mtu", ports_mtu(port->attr.max_mtu));
+	out_json_int(item, "lid", port->attr.lid);
+	out_json_int(item, "sm_lid", port->attr.sm_lid);
+	out_json_text(item, "netdev", "%s", port->netdev);
+	out_json_int(item, "numa", port->numa);
+	out_json_text(item, "firmware", "%s", port->firmware);
+	out_json_int(item, "max_qp", port->limits.max_qp);
+	out_json_int(item, "max_qp_wr", port->limits.max_qp_wr);
+	out_json_int(item, "max_cq", port->limits.max_cq);
+	out_json_int(item, "max_cqe", port->limits.max_cqe);
+	out_json_int(item, "max_mr", port->limits.max_mr);
+	out_json_int(item, "max_sge", port->limits.max_sge);
+	out_json_int(item, "max_rd_atomic", port->limits.max_qp_rd_atom);
+	for (i = 0; item && i < port->pkey_count; i++)
+		json_object_array_add(out_json_array(item, "pkeys"),
+				      json_object_new_int(port->pkeys[i]));
+}
+
+static void show_limits(struct out *out, const struct ports_port *port)
+{
+	const struct ibv_device_attr *limits = &port->limits;
+
+	out_line(out, OUT_NOTE, "limits", "%d qp of %d requests, %d cq of %d entries, "
+		 "%d mr, %d sge, %d reads at once%s%s", limits->max_qp, limits->max_qp_wr,
+		 limits->max_cq, limits->max_cqe, limits->max_mr, limits->max_sge,
+		 limits->max_qp_rd_atom, port->firmware[0] ? ", firmware " : "", port->firmware);
+}
+
+static void show_port(struct out *out, const struct ports_port *port)
+{
+	char label[80], text[400], cure[PORTS_CURE];
+	struct json_object *item = out_json_item(out_json_array(out->json, "ports"));
+
+	snprintf(label, sizeof(label), port->port ? "%s:%d" : "%s", port->device, port->port);
+	if (port->error) {
+		out_json_text(item, "device", "%s", port->device);
+		out_json_text(item, "error", "%s", strerror(port->error));
+		out_line(out, OUT_FAILURE, label, "%s", strerror(port->error));
+		out_cure(out, "%s", ports_cure(port, cure));
+		return;
+	}
+
+	port_object(port, item);
+	port_text(port, text, sizeof(text));
+	out_line(out, ports_active(port) ? OUT_OK : OUT_NOTE, label, "%s", text);
+	if (!ports_active(port))
+		out_cure(out, "%s", ports_cure(port, cure));
+	if (port->port == 1)
+		show_limits(out, port);
+}
+
+/* -------------------------------------------------------------- gids --- */
+
+/* "index 3: ..." or "GID index 3: ..." of the sentence about a choice; -1: another piece. */
+static int piece_index(const char *piece, const char **rest)
+{
+	int index, length = 0;
+
+	if ((sscanf(piece, "index %d: %n", &index, &length) < 1 || !length) &&
+	    (sscanf(piece, "GID index %d: %n", &index, &length) < 1 || !length))
+		return -1;
+	*rest = piece + length;
+	return index;
+}
+
+/* The pieces of the sentence about a choice, one a line; calls @show for each. */
+static void each_piece(char *text, struct out *out, struct json_object *object,
+		       void (*show)(struct out *out, struct json_object *object, char *piece))
+{
+	char *piece, *next;
+
+	for (piece = text; piece; piece = next) {
+		next = strstr(piece, "; ");
+		if (next) {
+			*next = '\0';
+			next += 2;
+		}
+		show(out, object, piece);
+	}
+}
+
+static void show_gid(struct out *out, struct json_object *array, char *piece)
+{
+	bool chosen = !strncmp(piece, "GID ", 4);
+	struct json_object *item;
+	char label[16];
+	const char *rest;
+	int index = piece_index(piece, &rest);
+
+	if (index < 0)
+		return;
+	snprintf(label, sizeof(label), "gid %d", index);
+	item = out_json_item(array);
+	out_json_int(item, "index", index);
+	out_json_bool(item, "chosen", chosen);
+	out_json_text(item, "text", "%s", rest);
+	if (!out->json)
+		out_line(out, chosen ? OUT_OK : OUT_NOTE, label, "%s", rest);
+}
+
+/* What would be chosen at this port, and what would not. */
+static void show_gids(struct out *out, const struct ports_port *port)
+{
+	char name[100], text[CHOICE_SIZE];
+	const char *const more[] = { name, NULL };
+	struct hartebeest_context *hb;
+	struct json_object *array;
+
+	snprintf(name, sizeof(name), "device.name=%s:%d", port->device, port->port);
+	if (session_try(&hb, more) < 0)
+		return;
+
+	array = out_json_array(out->json, name + strlen("device.name="));
+	if (hartebeest_device_text(hb, text, sizeof(text)) == 0)
+		each_piece(text, out, array, show_gid);
+	else
+		out_line(out, OUT_NOTE, "gid", "none that fits: %s", hartebeest_error());
+	session_close(hb);
+}
+
+/* Returns how many there are. */
+static int show_ports(struct out *out)
+{
+	struct ports_port *list;
+	int i, count = ports_list(&list);
+
+	out_title(out, LABEL, "devices");
+	for (i = 0; i < count; i++) {
+		show_port(out, &list[i]);
+		if (ports_active(&list[i]))
+			show_gids(out, &list[i]);
+	}
+	ports_free(list, count);
+	return count;
+}
+
+/* ------------------------------------------------------------ choice --- */
+
+static void show_choice_piece(struct out *out, struct json_object *object, char *piece)
+{
+	const char *rest;
+	bool first = !strncmp(piece, "port ", 5);
+
+	(void)object;
+	if (piece_index(piece, &rest) < 0 || !strncmp(piece, "GID ", 4))
+		out_line(out, first ? OUT_OK : OUT_NOTE, first ? "chosen" : "", "%s", piece);
+}
+
+/* Returns the status: without a port, nothing can be connected. */
+static int show_choice(struct out *out, struct hartebeest_context *hb, int ports)
+{
+	char text[CHOICE_SIZE];
+
+	if (ports > 0)
+		out_title(out, LABEL, "choice");
+	if (hartebeest_device_text(hb, text, sizeof(text)) == 0) {
+		out_json_text(out->json, "chosen", "%s", text);
+		each_piece(text, out, NULL, show_choice_piece);
+		return STATUS_GOOD;
+	}
+
+	out_line(out, OUT_FAILURE, "none", "%s", hartebeest_error());
+	if (ports > 0)
+		out_cure(out, "a port must be active; HARTEBEEST_DEVICE, HARTEBEEST_GID and "
+			 "HARTEBEEST_ADDR narrow the choice");
+	else
+		out_cure(out, "'hartebeest doctor' says what is missing; messages, barriers and "
+			 "keys work without a device");
+	return STATUS_FAILED;
+}
+
+/* ----------------------------------------------------------- process --- */
+
+static void show_launch(struct out *out, struct hartebeest_context *hb)
+{
+	const char *warning, *origin = hartebeest_origin(hb, &warning);
+
+	out_title(out, LABEL, "this process");
+	out_line(out, hartebeest_rank(hb) < 0 ? OUT_NOTE : OUT_OK, "rank", "%s", origin);
+	if (*warning) {
+		out_line(out, OUT_WARNING, "launcher", "%s", warning);
+		out_cure(out, "set HARTEBEEST_NID and HARTEBEEST_PARTICIPANTS: they decide");
+	}
+	if (!out->json)
+		return;
+	out_json_int(out->json, "rank", hartebeest_rank(hb));
+	out_json_int(out->json, "size", hartebeest_size(hb));
+	out_json_int(out->json, "local_rank", hartebeest_local_rank(hb));
+	out_json_text(out->json, "job", "%s", hartebeest_job(hb));
+}
+
+static int info(struct out *out, int count, char **operands)
+{
+	struct hartebeest_context *hb;
+	int status = session_open(out, &hb, NULL);
+
+	(void)count, (void)operands;
+	if (status != STATUS_GOOD)
+		return status;
+	if (wants_options) {
+		options_show_all(out, hb);
+	} else {
+		show_versions(out);
+		status = show_choice(out, hb, show_ports(out));
+		show_launch(out, hb);
+		memory_lines(out);
+		options_show_given(out, hb);
+	}
+	session_close(hb);
+	return status;
+}
+
+static const struct args_option options[] = {
+	{ "options", 0, ARGS_FLAG, &wants_options,
+	  .help = "every setting: value, source, range and meaning" },
+	{ NULL },
+};
+
+const struct command info_command = {
+	.name = "info",
+	.help = "Shows devices, the port and GID that would be chosen and why, rank and settings.",
+	.options = options,
+	.flags = COMMAND_JSON | COMMAND_SETTINGS,
+	.run = info,
+	.more = "Exit status 1: no port can be used.  No server is asked: that is 'hartebeest doctor'.\n",
+};

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* memory.c - see memory.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include <infiniband/verbs.h>
+
+#include "tools/file.h"
+#include "tools/memory.h"
+
+/* Less than this is a limit that some distribution presets, not one that somebody chose. */
+#define SMALL (UINT64_C(64) << 20)
+
+/* CAP_IPC_LOCK: the limit does not hold. */
+#define MAY_LOCK (UINT64_C(1) << 14)
+
+static bool may_lock_anything(void)
+{
+	uint64_t set = 0;
+	char line[256];
+	FILE *file = fopen("/proc/self/status", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapEff: %" SCNx64, &set) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return set & MAY_LOCK;
+}
+
+/* Where the limit is set depends on who started this process. */
+static const char *limit_cure(void)
+{
+	if (getenv("SLURM_JOB_ID"))
+		return "systemctl edit slurmd: [Service] LimitMEMLOCK=infinity; and "
+		       "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf";
+	if (getenv("INVOCATION_ID"))
+		return "systemctl edit the service: [Service] LimitMEMLOCK=infinity";
+	return "put '* - memlock unlimited' into /etc/security/limits.d/rdma.conf and log in "
+	       "again; in a container: --ulimit memlock=-1";
+}
+
+static void show_limit(struct out *out)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+		return;
+	out_json_int(out->json, "memlock_bytes",
+		     limit.rlim_cur == RLIM_INFINITY ? -1 : (int64_t)limit.rlim_cur);
+	if (limit.rlim_cur == RLIM_INFINITY)
+		out_line(out, OUT_OK, "memlock", "no limit on locked memory");
+	else if (may_lock_anything())
+		out_line(out, OUT_OK, "memlock", "%" PRIu64 " KiB, which does not hold for this "
+			 "process (CAP_IPC_LOCK)", (uint64_t)limit.rlim_cur >> 10);
+	else if (limit.rlim_cur >= SMALL)
+		out_line(out, OUT_OK, "memlock", "%" PRIu64 " MiB can be locked",
+			 (uint64_t)limit.rlim_cur >> 20);
+	else {
+		out_line(out, OUT_WARNING, "memlock", "only %" PRIu64 " KiB can be locked: larger "
+			 "regions fail with ENOMEM", (uint64_t)limit.rlim_cur >> 10);
+		out_cure(out, "%s", limit_cure());
+	}
+}
+
+/* Since 5.12 the kernel copies pinned pages for the child. */
+static bool kernel_copies(void)
+{
+	struct utsname machine;
+	int major = 0, minor = 0;
+
+	return uname(&machine) == 0 && sscanf(machine.release, "%d.%d", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 12));
+}
+
+static void show_fork(struct out *out)
+{
+	bool asked = getenv("RDMAV_FORK_SAFE") || getenv("IBV_FORK_SAFE");
+
+	out_json_bool(out->json, "fork_safe", asked || kernel_copies());
+	if (kernel_copies())
+		out_line(out, OUT_OK, "fork", "safe: this kernel copies pinned pages");
+	else if (asked)
+		out_line(out, OUT_OK, "fork", "safe by RDMAV_FORK_SAFE");
+	else {
+		out_line(out, OUT_NOTE, "fork", "a program that forks (system(3), too) may lose "
+			 "what its device writes; this kernel does not copy pinned pages");
+		out_cure(out, "set RDMAV_FORK_SAFE=1 for programs that fork");
+	}
+}
+
+void memory_lines(struct out *out)
+{
+	show_limit(out);
+	show_fork(out);
+}

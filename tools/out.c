@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* out.c - see out.h */
+#include "config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <hartebeest.h>
+
+#include "lib/base/clock.h"
+#include "tools/command.h"
+#include "tools/out.h"
+
+#define TEXT_SIZE 4096
+#define INDENT 2
+#define COLUMNS_MIN 40
+
+/* The words are four columns wide: the mark is a shape, not a colour alone. */
+static const struct level {
+	const char *mark, *color, *name;
+} levels[OUT_LEVELS] = {
+	[OUT_OK] = { "OK  ", "32", "ok" },
+	[OUT_NOTE] = { "--  ", "2", "note" },
+	[OUT_WARNING] = { "WARN", "33", "warning" },
+	[OUT_FAILURE] = { "FAIL", "31", "failure" },
+};
+
+/* ------------------------------------------------------------- texts --- */
+
+/* How many bytes a character of UTF-8 has; 0: it is none. */
+static size_t character_size(const unsigned char *at)
+{
+	size_t i, size = at[0] < 0x80 ? 1 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : at[0] >= 0xe0
+			 ? 3 : at[0] >= 0xc2 ? 2 : 0;
+
+	if (at[0] >= 0xf5)
+		return 0;
+	for (i = 1; i < size; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	return size;
+}
+
+/* No control characters, those beyond ASCII (0xc2 0x80 to 0x9f) included; valid UTF-8. */
+static void clean_text(char *text)
+{
+	unsigned char *at = (unsigned char *)text;
+	size_t size;
+
+	while (*at) {
+		size = character_size(at);
+		if (at[0] < 0x20 || at[0] == 0x7f || !size)
+			*at++ = '?';
+		else if (size == 2 && at[0] == 0xc2 && at[1] < 0xa0)
+			at[0] = '?', at[1] = '?', at += 2;
+		else
+			at += size;
+	}
+}
+
+static void BEEST_PRINTF(2, 0) make_text(char text[TEXT_SIZE], const char *format, va_list args)
+{
+	vsnprintf(text, TEXT_SIZE, format, args);
+	clean_text(text);
+}
+
+#define MAKE_TEXT(text, format) do {		\
+	va_list args_;				\
+	va_start(args_, format);		\
+	make_text(text, format, args_);		\
+	va_end(args_);				\
+} while (0)
+
+static int columns_of(const char *text, size_t length)
+{
+	int columns = 0;
+
+	while (length--)
+		columns += (*text++ & 0xc0) != 0x80;
+	return columns;
+}
+
+/* Breaks between words, and begins each further line @indent columns in. */
+static void write_broken(const struct out *out, const char *text, int at, int indent)
+{
+	size_t word;
+	int width;
+
+	while (*text) {
+		word = strspn(text, " ");
+		word += strcspn(text + word, " ");
+		width = columns_of(text, word);
+		if (out->columns && at + width > out->columns && at > indent) {
+			printf("\n%*s", indent, "");
+			text += strspn(text, " ");
+			at = indent;
+			continue;
+		}
+		fwrite(text, 1, word, stdout);
+		text += word;
+		at += width;
+	}
+	putchar('\n');
+}
+
+/* --------------------------------------------------------- beginning --- */
+
+static bool color_wanted(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb");
+}
+
+static int terminal_columns(int fd)
+{
+	struct winsize size = { 0 };
+
+	if (!isatty(fd))
+		return 0;
+	if (ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return 80;
+	return BEEST_MAX(size.ws_col, COLUMNS_MIN);
+}
+
+void out_start(struct out *out, const char *command, bool json)
+{
+	memset(out, 0, sizeof(*out));
+	out->command = command;
+	out->since = hartebeest_clock();
+	out->columns = terminal_columns(STDOUT_FILENO);
+	out->color = !json && color_wanted();
+	if (json)
+		out->json = json_object_new_object();
+}
+
+static void clear_progress(struct out *out)
+{
+	if (out->progress)
+		fputs("\r\033[K", stderr);
+	out->progress = false;
+}
+
+/* ------------------------------------------------------------- lines --- */
+
+void out_title(struct out *out, int label, const char *title)
+{
+	clear_progress(out);
+	out->label = label;
+	if (!out->json)
+		printf(out->color ? "%s\033[1m%s\033[0m\n" : "%s%s\n", out->began ? "\n" : "", title);
+	out->began = true;
+}
+
+static void check_add(struct out *out, enum out_level level, const char *label, const char *text)
+{
+	struct json_object *checks = out_json_array(out->json, "checks");
+
+	out->check = out_json_item(checks);
+	out_json_text(out->check, "level", "%s", levels[level].name);
+	out_json_text(out->check, "name", "%s", label);
+	out_json_text(out->check, "text", "%s", text);
+}
+
+void out_line(struct out *out, enum out_level level, const char *label, const char *format, ...)
+{
+	const struct level *how = &levels[level];
+	char text[TEXT_SIZE], name[256];
+	int width;
+
+	MAKE_TEXT(text, format);
+	snprintf(name, sizeof(name), "%s", label);
+	clean_text(name);
+	clear_progress(out);
+	out->counts[level]++;
+	out->began = true;
+	if (out->json) {
+		check_add(out, level, name, text);
+		return;
+	}
+
+	printf(out->color ? "%*s\033[%sm%s\033[0m  %-*s  " : "%*s%.0s%s  %-*s  ", INDENT, "",
+	       how->color, how->mark, out->label, name);
+	width = INDENT + 4 + 2 + BEEST_MAX(out->label, columns_of(name, strlen(name))) + 2;
+	write_broken(out, text, width, INDENT + 4 + 2 + out->label + 2);
+}
+
+void out_cure(struct out *out, const char *format, ...)
+{
+	int indent = INDENT + 4 + 2;
+	char text[TEXT_SIZE];
+
+	MAKE_TEXT(text, format);
+	if (out->json) {
+		out_json_text(out->check, "cure", "%s", text);
+		return;
+	}
+	printf("%*s-> ", indent, "");
+	write_broken(out, text, indent + 3, indent + 3);
+}
+
+void out_text(struct out *out, const char *format, ...)
+{
+	char text[TEXT_SIZE];
+
+	if (out->json)
+		return;
+	MAKE_TEXT(text, format);
+	clear_progress(out);
+	out->began = true;
+	write_broken(out, text, 0, (int)strspn(text, " "));
+}
+
+void out_error(struct out *out, const char *format, ...)
+{
+	char text[TEXT_SIZE];
+
+	MAKE_TEXT(text, format);
+	clear_progress(out);
+	fflush(stdout);
+	fprintf(stderr, "hartebeest %s: %s\n", out->command, text);
+	out_json_text(out->json, "error", "%s", text);
+}
+
+int out_failed(struct out *out, int ret)
+{
+	if (ret != -ECANCELED)
+		out_error(out, "%s", hartebeest_error());
+	return ret == -ETIMEDOUT || ret == -EAGAIN ? STATUS_TIMEOUT : STATUS_FAILED;
+}
+
+void out_progress(struct out *out, const char *format, ...)
+{
+	int columns = terminal_columns(STDERR_FILENO);
+	char text[TEXT_SIZE];
+
+	if (!columns || hartebeest_clock() - out->since < BEEST_SECOND)
+		return;
+	MAKE_TEXT(text, format);
+	fflush(stdout);
+	fprintf(stderr, "\r\033[K%.*s", columns - 1, text);
+	fflush(stderr);
+	out->progress = true;
+}
+
+int out_end(struct out *out, int status)
+{
+	clear_progress(out);
+	if (out->json) {
+		printf("%s\n", json_object_to_json_string_ext(out->json, JSON_C_TO_STRING_PRETTY |
+							      JSON_C_TO_STRING_SPACED));
+		json_object_put(out->json);
+		out->json = NULL;
+	}
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+
+	fprintf(stderr, "hartebeest %s: standard output: %s\n", out->command, strerror(errno));
+	return STATUS_FAILED;
+}
+
+/* -------------------------------------------------------- the object --- */
+
+void out_json_text(struct json_object *object, const char *key, const char *format, ...)
+{
+	char text[TEXT_SIZE];
+
+	if (!object)
+		return;
+	MAKE_TEXT(text, format);
+	json_object_object_add(object, key, json_object_new_string(text));
+}
+
+void out_json_int(struct json_object *object, const char *key, int64_t value)
+{
+	if (object)
+		json_object_object_add(object, key, json_object_new_int64(value));
+}
+
+void out_json_bool(struct json_object *object, const char *key, bool value)
+{
+	if (object)
+		json_object_object_add(object, key, json_object_new_boolean(value));
+}
+
+struct json_object *out_json_object(struct json_object *object, const char *key)
+{
+	struct json_object *inner = NULL;
+
+	if (object && !json_object_object_get_ex(object, key, &inner)) {
+		inner = json_object_new_object();
+		json_object_object_add(object, key, inner);
+	}
+	return inner;
+}
+
+struct json_object *out_json_array(struct json_object *object, const char *key)
+{
+	struct json_object *inner = NULL;
+
+	if (object && !json_object_object_get_ex(object, key, &inner)) {
+		inner = json_object_new_array();
+		json_object_object_add(object, key, inner);
+	}
+	return inner;
+}
+
+struct json_object *out_json_item(struct json_object *array)
+{
+	struct json_object *item = NULL;
+
+	if (array) {
+		item = json_object_new_object();
+		json_object_array_add(array, item);
+	}
+	return item;
+}

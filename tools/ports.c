@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* ports.c - see ports.h */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/macro.h"
+#include "lib/verbs/gidtable.h"
+#include "tools/file.h"
+#include "tools/ports.h"
+
+/* ----------------------------------------------------------- reading --- */
+
+static void read_sysfs(struct ports_port *port)
+{
+	char numa[16];
+
+	if (file_line(numa, sizeof(numa), "%s/device/numa_node", port->sysfs))
+		port->numa = atoi(numa);
+}
+
+/* The library's own reading: it knows old kernels, and IPoIB. */
+static void read_gids(struct ibv_context *verbs, struct ports_port *port)
+{
+	struct beest_device device = { .verbs = verbs, .port = (uint8_t)port->port,
+				       .ethernet = port->ethernet };
+	int i;
+
+	port->gid_count = beest_gidtable_entries(&device, &port->gids);
+	for (i = 0; i < port->gid_count && !port->netdev[0]; i++)
+		snprintf(port->netdev, sizeof(port->netdev), "%s", port->gids[i].netdev);
+}
+
+static void read_pkeys(struct ibv_context *verbs, struct ports_port *port)
+{
+	__be16 pkey;
+	int i;
+
+	for (i = 0; i < port->attr.pkey_tbl_len &&
+	     port->pkey_count < (int)BEEST_COUNT(port->pkeys); i++)
+		if (ibv_query_pkey(verbs, (uint8_t)port->port, i, &pkey) == 0 && pkey)
+			port->pkeys[port->pkey_count++] = ntohs(pkey);
+}
+
+static void read_port(struct ibv_context *verbs, struct ports_port *port)
+{
+	memset(&port->attr, 0, sizeof(port->attr));
+	port->error = ibv_query_port(verbs, (uint8_t)port->port, &port->attr);
+	if (port->error)
+		return;
+
+	port->ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	read_pkeys(verbs, port);
+	read_gids(verbs, port);
+	read_sysfs(port);
+}
+
+/* Appends to a list that grows. */
+static struct ports_port *add_port(struct ports_port **list, int *count,
+				   const struct ports_port *as)
+{
+	struct ports_port *more = realloc(*list, (*count + 1) * sizeof(*more));
+
+	if (!more)
+		return NULL;
+	*list = more;
+	more[*count] = *as;
+	return &more[(*count)++];
+}
+
+static void add_device(struct ports_port **list, int *count, struct ibv_device *device)
+{
+	struct ports_port base = { .numa = -1 }, *port;
+	struct ibv_context *verbs;
+	int i;
+
+	snprintf(base.device, sizeof(base.device), "%.63s", ibv_get_device_name(device));
+	snprintf(base.sysfs, sizeof(base.sysfs), "%.255s", device->ibdev_path);
+	errno = 0;
+	verbs = ibv_open_device(device);
+	if (!verbs)
+		base.error = errno ? errno : EIO;
+	else
+		base.error = ibv_query_device(verbs, &base.limits);
+	snprintf(base.firmware, sizeof(base.firmware), "%.63s", base.limits.fw_ver);
+
+	if (base.error)
+		add_port(list, count, &base);
+	for (i = 1; !base.error && i <= base.limits.phys_port_cnt; i++) {
+		base.port = i;
+		port = add_port(list, count, &base);
+		if (port)
+			read_port(verbs, port);
+	}
+	if (verbs)
+		ibv_close_device(verbs);
+}
+
+int ports_list(struct ports_port **list)
+{
+	struct ibv_device **devices;
+	int i, number, count = 0;
+
+	*list = NULL;
+	errno = 0;
+	devices = ibv_get_device_list(&number);
+	if (!devices)
+		return errno ? -errno : -EIO;
+
+	for (i = 0; i < number; i++)
+		add_device(list, &count, devices[i]);
+	ibv_free_device_list(devices);
+	return count;
+}
+
+void ports_free(struct ports_port *list, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		free(list[i].gids);
+	free(list);
+}
+
+/* ------------------------------------------------------------- words --- */
+
+const char *ports_state(const struct ports_port *port)
+{
+	static const char *const states[] = {
+		[IBV_PORT_NOP] = "no state", [IBV_PORT_DOWN] = "down",
+		[IBV_PORT_INIT] = "initializing", [IBV_PORT_ARMED] = "armed",
+		[IBV_PORT_ACTIVE] = "active", [IBV_PORT_ACTIVE_DEFER] = "active, deferred",
+	};
+
+	return port->attr.state < BEEST_COUNT(states) ? states[port->attr.state] : "unknown";
+}
+
+bool ports_active(const struct ports_port *port)
+{
+	return !port->error && port->attr.state == IBV_PORT_ACTIVE;
+}
+
+int64_t ports_rate(const struct ports_port *port)
+{
+	/* Mbit/s of a lane, by the bit that is set. */
+	static const int speeds[] = { 2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000 };
+	static const int widths[] = { 1, 4, 8, 12, 2 };
+	int speed = ffs(port->attr.active_speed), width = ffs(port->attr.active_width);
+
+	if (speed < 1 || width < 1 || width > (int)BEEST_COUNT(widths))
+		return 0;
+	return (int64_t)speeds[speed - 1] * widths[width - 1];
+}
+
+int ports_mtu(enum ibv_mtu mtu)
+{
+	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128 << mtu : 0;
+}
+
+static const char *physical_state(const struct ports_port *port)
+{
+	static const char *const states[] = {
+		NULL, "sleep", "polling: no signal", "disabled", "training", NULL,
+		"error recovery", "test",
+	};
+
+	return port->attr.phys_state < BEEST_COUNT(states) ? states[port->attr.phys_state] : NULL;
+}
+
+const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE])
+{
+	const char *physical = physical_state(port);
+	const char *netdev = port->netdev[0] ? port->netdev : "INTERFACE";
+
+	if (port->error == EACCES || port->error == EPERM)
+		snprintf(cure, PORTS_CURE, "give this user /dev/infiniband/uverbs*: udev rules of "
+			 "rdma-core make them 0666");
+	else if (port->error)
+		snprintf(cure, PORTS_CURE, "look at dmesg for %s", port->device);
+	else if (!port->ethernet && port->attr.state != IBV_PORT_DOWN)
+		snprintf(cure, PORTS_CURE, "a subnet manager must run on this network: 'sminfo', "
+			 "'systemctl start opensm'");
+	else if (port->ethernet)
+		snprintf(cure, PORTS_CURE, "ip link set %s up; then look at cable and switch%s%s%s",
+			 netdev, physical ? " (" : "", physical ? physical : "",
+			 physical ? ")" : "");
+	else
+		snprintf(cure, PORTS_CURE, "look at cable and switch%s%s%s", physical ? " (" : "",
+			 physical ? physical : "", physical ? ")" : "");
+	return cure;
+}

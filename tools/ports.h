@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ports.h - every port of every verbs device of this machine, in words
+ *
+ * Owns what libibverbs and sysfs say of a port.  Knows nothing of which one is chosen.
+ */
+#ifndef TOOLS_PORTS_H
+#define TOOLS_PORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "lib/verbs/gid.h"
+
+struct ports_port {
+	char device[64];
+	int port;
+	struct ibv_device_attr limits;
+	struct ibv_port_attr attr;
+	char firmware[64];
+	char netdev[64];		/* "": none is known */
+	char sysfs[256];		/* folder of the device */
+	int numa;			/* -1: unknown, or there is one node only */
+	uint16_t pkeys[8];		/* the first that are not 0, in host byte order */
+	int pkey_count;
+	bool ethernet;
+	struct beest_gid_entry *gids;
+	int gid_count;
+	int error;			/* errno of opening or asking; the rest is unknown then */
+};
+
+/*
+ * Returns how many are in *list, which is for ports_free(); or the negative errno
+ * of ibv_get_device_list(3).  A device that cannot be opened is there as port 0.
+ */
+int ports_list(struct ports_port **list);
+void ports_free(struct ports_port *list, int count);
+
+/* "active", "down", "initializing". */
+const char *ports_state(const struct ports_port *port);
+bool ports_active(const struct ports_port *port);
+
+/* In Mbit/s; 0: unknown. */
+int64_t ports_rate(const struct ports_port *port);
+
+/* What people can do about a port that is not active. */
+#define PORTS_CURE 256
+const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE]);
+
+/* In bytes, of enum ibv_mtu. */
+int ports_mtu(enum ibv_mtu mtu);
+
+#endif

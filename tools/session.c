@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* session.c - see session.h */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "tools/command.h"
+#include "tools/session.h"
+
+#define ARGUMENT "argument"
+#define MORE_MAX 16
+
+static struct args_list settings;
+
+const struct args_option session_options[] = {
+	{ "option", 'o', ARGS_LIST, &settings, .value = "SECTION.KEY=VALUE",
+	  .help = "a setting as in hartebeest.json(5), again and again" },
+	{ NULL },
+};
+
+static struct hartebeest_context *volatile session;
+static volatile sig_atomic_t caught;
+
+static void note_signal(int number)
+{
+	caught = number;
+	hartebeest_cancel(session);
+}
+
+/* A second one ends the program at once. */
+static void watch_signals(void (*handler)(int))
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action;
+	size_t i;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = handler;
+	action.sa_flags = SA_RESETHAND;
+	for (i = 0; i < BEEST_COUNT(numbers); i++)
+		sigaction(numbers[i], &action, NULL);
+}
+
+int session_try(struct hartebeest_context **hb, const char *const *more)
+{
+	const char *all[ARGS_LIST_MAX + MORE_MAX + 1] = { NULL };
+	size_t count = settings.count;
+
+	memcpy(all, settings.text, count * sizeof(all[0]));
+	for (; more && *more && count < BEEST_COUNT(all) - 1; more++)
+		all[count++] = *more;
+	return hartebeest_open(hb, all);
+}
+
+int session_open(struct out *out, struct hartebeest_context **hb, const char *const *more)
+{
+	struct hartebeest_context *opened;
+	int ret = session_try(&opened, more);
+
+	if (ret < 0) {
+		ret = out_failed(out, ret);
+		return strncmp(hartebeest_error(), ARGUMENT, strlen(ARGUMENT)) ? ret : STATUS_USAGE;
+	}
+
+	*hb = opened;
+	session = opened;
+	watch_signals(note_signal);
+	if (caught)
+		hartebeest_cancel(opened);
+	return STATUS_GOOD;
+}
+
+void session_close(struct hartebeest_context *hb)
+{
+	if (hb && hb == session) {
+		watch_signals(SIG_DFL);
+		session = NULL;
+	}
+	hartebeest_close(hb);
+}
+
+int session_signal(void)
+{
+	return caught;
+}
+
+void session_die(void)
+{
+	signal(caught, SIG_DFL);
+	raise(caught);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * session.h - a context of the library for one command
+ *
+ * Owns the settings of the command line, and Ctrl-C: it ends all waits, and the command
+ * then ends by the signal itself, after it has closed its context.  Knows nothing of what
+ * the context is for.
+ */
+#ifndef TOOLS_SESSION_H
+#define TOOLS_SESSION_H
+
+#include <hartebeest.h>
+
+#include "tools/args.h"
+#include "tools/out.h"
+
+/* -o SECTION.KEY=VALUE, of commands with COMMAND_SETTINGS. */
+extern const struct args_option session_options[];
+
+/*
+ * As hartebeest_open() with the settings of the command line, and then those of @more, ended
+ * by NULL; NULL: no more.  One at a time.  Returns STATUS_GOOD, or another after saying why.
+ */
+int session_open(struct out *out, struct hartebeest_context **hb, const char *const *more);
+void session_close(struct hartebeest_context *hb);
+
+/* The same without a word and without signals, any number at a time: to try settings. */
+int session_try(struct hartebeest_context **hb, const char *const *more);
+
+/* The signal that asked this program to end; 0: none. */
+int session_signal(void);
+
+/* Ends this process by that signal, as shells expect. */
+void session_die(void);
+
+#endif
