@@ -124,7 +124,7 @@ static int context_discard(struct hartebeest_context *hb)
 	beest_registry_close(hb->registry);
 	beest_authors_end(&hb->authors);
 	beest_roll_end(&hb->roll);
-	beest_services_end(&hb->services);
+	beest_client_end(&hb->client);
 	if (hb->device_open) {
 		beest_port_end(&hb->port);
 		beest_events_end(&hb->events);
@@ -157,7 +157,7 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *argum
 	beest_pathcache_start(&hb->router);
 	beest_authors_start(&hb->authors);
 	beest_roll_start(&hb->roll);
-	beest_services_start(&hb->services);
+	beest_client_start(&hb->client);
 	ret = beest_options_hint(&hb->options, read_settings(hb, arguments));
 	if (ret < 0) {
 		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
@@ -324,7 +324,7 @@ static int look_interrupt(void *context)
 {
 	struct hartebeest_context *hb = context;
 
-	beest_services_move(&hb->services);
+	beest_client_move(&hb->client);
 	return beest_context_interrupt(hb);
 }
 

@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 #include "lib/core/authors.h"
+#include "lib/core/client.h"
 #include "lib/core/handshake.h"
-#include "lib/core/service.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/registry.h"
 #include "lib/verbs/cq.h"
@@ -47,7 +47,7 @@ struct hartebeest_context {
 	struct beest_authors authors;
 	bool unconfirmed;		/* the program never confirms: the original's interface */
 	struct beest_roll roll;		/* of the barriers */
-	struct beest_services services;	/* requests of this context */
+	struct beest_client client;	/* its requests for services */
 	struct beest_pathcache router;	/* used where device.resolver is rdmacm */
 
 	pthread_mutex_t naming;		/* covers objects; never held while one is made or

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * client.c - see client.h
+ *
+ * A request is a record under a number: its client takes the next one from a counter and
+ * adds the record, so that no two clients have the same number whatever the counter says.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/macro.h"
+#include "lib/base/text.h"
+#include "lib/core/client.h"
+#include "lib/core/context.h"
+#include "lib/core/home.h"
+
+/* A number that was drawn so long ago is given up: that it was closed may be forgotten. */
+#define CLAIM_TIME (BEEST_HOME_CLOSED_TTL / 2 * BEEST_SECOND)
+
+/* A request that stands: the registry keeps it on its server. */
+struct beest_standing {
+	struct beest_standing *next;
+	struct beest_home home;
+	struct hartebeest_request request;	/* as the client sees it; no key: has left */
+	uint64_t serial;
+	uint32_t id;
+};
+
+/* ------------------------------------------------------------------------ appending --- */
+
+struct appending {
+	struct beest_standing *standing;
+	uint64_t epoch, number;
+	bool ours;
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_wait_get get;
+};
+
+/* Neither the counter nor what a listener has had already may be behind the other. */
+static int number_draw(struct appending *a, const struct beest_limit *limit)
+{
+	const struct beest_home *home = &a->standing->home;
+	struct beest_home_sight sight;
+	int ret;
+
+	ret = beest_home_look(home, true, &sight, limit);
+	if (ret == -EBADMSG)		/* what is there cannot be counted */
+		ret = beest_home_look(home, false, &sight, limit);
+	a->number = BEEST_MAX(sight.drawn, sight.body.next);
+	a->number += !a->number;	/* numbers begin at 1 */
+	a->epoch = beest_home_epoch(home);
+
+	return ret;
+}
+
+static size_t standing_encode(const struct beest_standing *standing,
+			      uint8_t bytes[BEEST_REQUEST_MAX])
+{
+	const struct hartebeest_request *request = &standing->request;
+	struct beest_request_body body = {
+		.past_epoch = request->epoch, .past_number = request->number,
+		.id = standing->id, .pid = request->pid, .length = (uint16_t)request->length,
+	};
+
+	memcpy(body.host, request->host, sizeof(body.host));
+	memcpy(body.data, request->data, request->length);
+
+	return (size_t)beest_record_request_encode(&body, bytes);
+}
+
+static int see_claim(void *data, const struct beest_record *record)
+{
+	struct appending *a = data;
+	struct beest_request_body body;
+
+	a->ours = beest_home_is_own(&a->standing->home, record) &&
+		  beest_record_request_decode(record, &body) == 0 && body.id == a->standing->id;
+
+	return 1;
+}
+
+/* What is there and no record has the number all the same. */
+static int claim_each(void *data)
+{
+	const struct appending *a = data;
+
+	return a->get.seen < 0;
+}
+
+/*
+ * Adds the record under the number; a->ours tells whether that was still free.  The counter
+ * is set behind another one's number, so that not all clients try it.
+ */
+static int number_claim(struct appending *a, bool counts, const struct beest_limit *limit)
+{
+	const struct beest_home *home = &a->standing->home;
+	struct beest_look_extra extras[2];
+	struct beest_wait wait = {
+		.gets = &a->get, .count = 1, .extras = extras, .extra_count = 1 + counts,
+		.each = claim_each, .data = a, .limit = limit,
+	};
+	uint8_t body[BEEST_REQUEST_MAX], *bytes;
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_REQUEST, .key = a->key, .body = body,
+		.size = standing_encode(a->standing, body),
+	};
+	char number[24];
+	int ret;
+
+	beest_home_key(home, a->epoch, a->number, a->key);
+	ret = beest_registry_encode(home->registry, &record, &bytes);
+	if (ret < 0)
+		return ret;
+
+	a->ours = false;
+	a->get = (struct beest_wait_get){
+		.kind = BEEST_KIND_REQUEST, .key = a->key, .name = home->service,
+		.see = see_claim, .data = a, .placed_as = home->listener_key,
+	};
+	extras[0] = beest_home_write(home, BEEST_KV_ADD, a->key, bytes, (size_t)ret, 0);
+	ret = snprintf(number, sizeof(number), "%" PRIu64, a->number);
+	extras[1] = beest_home_write(home, BEEST_KV_SET, home->count_key, number, (size_t)ret, 0);
+	ret = beest_wait_run(home->registry, &wait);
+	free(bytes);
+
+	return ret;
+}
+
+/* From now on the registry keeps it there. */
+static int standing_keep(struct appending *a)
+{
+	struct beest_standing *standing = a->standing;
+	uint8_t body[BEEST_REQUEST_MAX];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_REQUEST, .key = a->key, .placed_as = standing->home.listener_key,
+		.body = body, .size = standing_encode(standing, body),
+		.serial = &standing->serial, .stored = true,
+	};
+	int ret = beest_registry_put(standing->home.registry, &record);
+
+	standing->request.epoch = a->epoch;
+	standing->request.number = a->number;
+
+	return ret;
+}
+
+/*
+ * Draws a number and claims it, or the next one that nobody has; from the beginning where
+ * that took so long that a closing may be forgotten, or the server has lost all.
+ */
+static int standing_append(struct beest_standing *standing, const struct beest_limit *limit)
+{
+	const struct beest_home *home = &standing->home;
+	struct appending a = { .standing = standing };
+	struct beest_limit end;
+	int ret;
+
+	ret = beest_presence_announce(home->registry);
+	while (ret == 0) {
+		ret = number_draw(&a, limit);
+		end = beest_limit_within(limit, CLAIM_TIME);
+		if (ret == 0)
+			ret = number_claim(&a, false, &end);
+		while (ret == 0 && !a.ours && beest_limit_left(&end)) {
+			a.number++;
+			ret = number_claim(&a, true, &end);
+		}
+		if (ret == 0 && a.ours && beest_home_epoch(home) == a.epoch)
+			return standing_keep(&a);
+		if (!beest_limit_left(limit))
+			return ret ? ret : beest_fail(beest_limit_errno(limit), "service '%s': "
+						      "another client was always faster",
+						      home->service);
+		if (ret == -ETIMEDOUT || beest_kv_transient(ret))
+			ret = 0;
+	}
+
+	return ret;
+}
+
+/* ------------------------------------------------------------------------- standing --- */
+
+void beest_client_start(struct beest_client *client)
+{
+	pthread_mutex_init(&client->lock, NULL);
+}
+
+void beest_client_end(struct beest_client *client)
+{
+	struct beest_standing *standing;
+
+	while ((standing = client->standing)) {
+		client->standing = standing->next;
+		free(standing);
+	}
+	pthread_mutex_destroy(&client->lock);
+}
+
+/* Who asks, what for, and where both ends will be. */
+static void standing_fill(struct beest_standing *standing, const void *data, size_t length)
+{
+	struct hartebeest_request *request = &standing->request;
+	const struct beest_presence *presence = &standing->home.registry->presence;
+
+	request->rank = presence->rank;
+	request->pid = (uint32_t)getpid();
+	request->length = (uint32_t)length;
+	memcpy(request->host, presence->self.host, sizeof(request->host));
+	if (length)
+		memcpy(request->data, data, length);
+	beest_home_ends(&standing->home, &presence->incarnation, standing->id, request->key,
+			request->peer_key);
+}
+
+int beest_client_ask(struct hartebeest_context *hb, const char *name, const void *data,
+		     size_t length, struct hartebeest_request *request,
+		     const struct beest_limit *limit)
+{
+	struct beest_standing *standing;
+	int ret;
+
+	if (length > BEEST_REQUEST_DATA)
+		return beest_fail(EMSGSIZE, "a request with %zu bytes for service %s, at most %d are "
+				  "possible", length, BEEST_QUOTE(name), BEEST_REQUEST_DATA);
+	standing = calloc(1, sizeof(*standing));
+	if (!standing)
+		return beest_fail(ENOMEM, "no memory for a request");
+
+	ret = beest_home_find(&standing->home, hb, name);
+	if (ret == 0) {
+		standing->id = __atomic_add_fetch(&hb->client.drawn, 1, __ATOMIC_RELAXED);
+		standing_fill(standing, data, length);
+		ret = standing_append(standing, limit);
+	}
+	if (ret < 0) {
+		free(standing);
+		return ret;
+	}
+
+	*request = standing->request;
+	pthread_mutex_lock(&hb->client.lock);
+	standing->next = hb->client.standing;
+	hb->client.standing = standing;
+	pthread_mutex_unlock(&hb->client.lock);
+
+	return 0;
+}
+
+/* Called under the lock: by its key, or one whose server has another epoch by now. */
+static struct beest_standing *standing_unlink(struct beest_client *client, const char *key)
+{
+	struct beest_standing **at, *standing;
+
+	for (at = &client->standing; (standing = *at); at = &standing->next)
+		if (key ? strcmp(standing->request.key, key) == 0 :
+		    beest_home_epoch(&standing->home) != standing->request.epoch) {
+			*at = standing->next;
+			break;
+		}
+
+	return standing;
+}
+
+static void standing_withdraw(struct beest_standing *standing)
+{
+	beest_registry_withdraw(standing->home.registry, standing->serial);
+	free(standing);
+}
+
+/* What is left of it under the old epoch goes with the next look. */
+static int standing_move(struct beest_standing *standing)
+{
+	struct beest_limit limit;
+
+	beest_lease_doom(standing->home.registry->leases, standing->serial);
+	standing->serial = 0;
+	beest_limit_start(&limit, NULL, 0, BEEST_LIMIT_LOOK);
+
+	return standing_append(standing, &limit);
+}
+
+/* One at a time: appending waits, and whoever waits comes here. */
+void beest_client_move(struct beest_client *client)
+{
+	struct beest_standing *standing;
+	int ret = 0;
+
+	pthread_mutex_lock(&client->lock);
+	while (ret == 0 && !client->moving && (standing = standing_unlink(client, NULL))) {
+		client->moving = standing;
+		pthread_mutex_unlock(&client->lock);
+		ret = standing_move(standing);
+		pthread_mutex_lock(&client->lock);
+		client->moving = NULL;
+		standing->next = client->standing;
+		client->standing = standing;
+	}
+	standing = client->moving ? NULL : standing_unlink(client, "");
+	pthread_mutex_unlock(&client->lock);
+	if (standing)
+		standing_withdraw(standing);
+}
+
+/* One that is being moved has no name from now on. */
+bool beest_client_leave(struct beest_client *client, const char *key)
+{
+	struct beest_standing *standing;
+	bool moving = false;
+
+	pthread_mutex_lock(&client->lock);
+	standing = standing_unlink(client, key);
+	if (!standing && client->moving && strcmp(client->moving->request.key, key) == 0) {
+		client->moving->request.key[0] = '\0';
+		moving = true;
+	}
+	pthread_mutex_unlock(&client->lock);
+	if (standing)
+		standing_withdraw(standing);
+
+	return standing || moving;
+}
+
