@@ -24,40 +24,47 @@
 /* A number that was drawn so long ago is given up: that it was closed may be forgotten. */
 #define CLAIM_TIME (BEEST_HOME_CLOSED_TTL / 2 * BEEST_SECOND)
 
+/* A number that a request is to have. */
+struct claim {
+	uint64_t epoch, number;
+	int64_t end;			/* when it is given up */
+	bool open;			/* the record may be there: no answer has come */
+	bool taken;			/* others have numbers from the one that was drawn on */
+	char key[BEEST_KEY_MAX + 1];
+};
+
 /* A request that stands: the registry keeps it on its server. */
 struct beest_standing {
 	struct beest_standing *next;
 	struct beest_home home;
 	struct hartebeest_request request;	/* as the client sees it; no key: has left */
+	struct claim claim;
 	uint64_t serial;
 	uint32_t id;
 };
 
 /* ------------------------------------------------------------------------ appending --- */
 
-struct appending {
-	struct beest_standing *standing;
-	uint64_t epoch, number;
-	bool ours;
-	char key[BEEST_KEY_MAX + 1];
-	struct beest_wait_get get;
-};
-
 /* Neither the counter nor what a listener has had already may be behind the other. */
-static int number_draw(struct appending *a, const struct beest_limit *limit)
+static int claim_draw(struct beest_standing *standing, const struct beest_limit *limit)
 {
-	const struct beest_home *home = &a->standing->home;
+	const struct beest_home *home = &standing->home;
+	struct claim *claim = &standing->claim;
 	struct beest_home_sight sight;
 	int ret;
 
+	*claim = (struct claim){ .end = beest_clock_deadline(CLAIM_TIME) };
 	ret = beest_home_look(home, true, &sight, limit);
 	if (ret == -EBADMSG)		/* what is there cannot be counted */
 		ret = beest_home_look(home, false, &sight, limit);
-	a->number = BEEST_MAX(sight.drawn, sight.body.next);
-	a->number += !a->number;	/* numbers begin at 1 */
-	a->epoch = beest_home_epoch(home);
+	if (ret < 0)
+		return ret;
 
-	return ret;
+	claim->epoch = beest_home_epoch(home);
+	claim->number = BEEST_MAX(sight.drawn, sight.body.next);
+	claim->number += !claim->number;	/* numbers begin at 1 */
+
+	return 0;
 }
 
 static size_t standing_encode(const struct beest_standing *standing,
@@ -75,13 +82,21 @@ static size_t standing_encode(const struct beest_standing *standing,
 	return (size_t)beest_record_request_encode(&body, bytes);
 }
 
+/* Who has the number? */
+struct claiming {
+	const struct beest_standing *standing;
+	struct beest_wait_get get;
+	bool ours;
+};
+
 static int see_claim(void *data, const struct beest_record *record)
 {
-	struct appending *a = data;
+	struct claiming *c = data;
 	struct beest_request_body body;
 
-	a->ours = beest_home_is_own(&a->standing->home, record) &&
-		  beest_record_request_decode(record, &body) == 0 && body.id == a->standing->id;
+	c->ours = !(record->flags & BEEST_RECORD_CLOSED) &&
+		  beest_home_is_own(&c->standing->home, record) &&
+		  beest_record_request_decode(record, &body) == 0 && body.id == c->standing->id;
 
 	return 1;
 }
@@ -89,96 +104,128 @@ static int see_claim(void *data, const struct beest_record *record)
 /* What is there and no record has the number all the same. */
 static int claim_each(void *data)
 {
-	const struct appending *a = data;
+	const struct claiming *c = data;
 
-	return a->get.seen < 0;
+	return c->get.seen < 0;
 }
 
 /*
- * Adds the record under the number; a->ours tells whether that was still free.  The counter
- * is set behind another one's number, so that not all clients try it.
+ * 1: the number is the request's; 0: it never will be.  The counter is set behind another
+ * one's number, so that not all clients try it.
  */
-static int number_claim(struct appending *a, bool counts, const struct beest_limit *limit)
+static int claim_run(struct beest_standing *standing, struct beest_look_extra add,
+		     const struct beest_limit *limit)
 {
-	const struct beest_home *home = &a->standing->home;
-	struct beest_look_extra extras[2];
+	const struct beest_home *home = &standing->home;
+	struct claim *claim = &standing->claim;
+	struct claiming c = {
+		.standing = standing,
+		.get = {
+			.kind = BEEST_KIND_REQUEST, .key = claim->key, .name = home->service,
+			.see = see_claim, .data = &c, .placed_as = home->listener_key,
+		},
+	};
+	char count[24];
+	int ret = snprintf(count, sizeof(count), "%" PRIu64, claim->number);
+	struct beest_look_extra extras[] = {
+		add, beest_home_write(home, BEEST_KV_SET, home->count_key, count, (size_t)ret, 0),
+	};
 	struct beest_wait wait = {
-		.gets = &a->get, .count = 1, .extras = extras, .extra_count = 1 + counts,
-		.each = claim_each, .data = a, .limit = limit,
+		.gets = &c.get, .count = 1, .extras = extras, .extra_count = 1 + claim->taken,
+		.each = claim_each, .data = &c, .limit = limit,
 	};
-	uint8_t body[BEEST_REQUEST_MAX], *bytes;
+
+	claim->open = true;
+	ret = beest_wait_run(home->registry, &wait);
+	if (ret < 0)
+		return ret;
+	claim->open = false;
+
+	return c.ours;
+}
+
+/* Adds the request's record; where the number is to be given up, one that closes it. */
+static int claim_try(struct beest_standing *standing, const struct beest_limit *limit)
+{
+	const struct beest_home *home = &standing->home;
+	struct claim *claim = &standing->claim;
+	struct beest_limit end = beest_limit_within(limit, beest_clock_left(claim->end));
+	uint8_t body[BEEST_REQUEST_MAX], closed[BEEST_RECORD_OVERHEAD], *bytes;
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_REQUEST, .key = a->key, .body = body,
-		.size = standing_encode(a->standing, body),
+		.kind = BEEST_KIND_REQUEST, .key = claim->key, .body = body,
+		.size = standing_encode(standing, body),
 	};
-	char number[24];
 	int ret;
 
-	beest_home_key(home, a->epoch, a->number, a->key);
+	beest_home_key(home, claim->epoch, claim->number, claim->key);
+	if (!beest_clock_left(claim->end))
+		return claim_run(standing, beest_home_close(home, BEEST_KV_ADD, claim->key, closed),
+				 limit);
+
 	ret = beest_registry_encode(home->registry, &record, &bytes);
 	if (ret < 0)
 		return ret;
-
-	a->ours = false;
-	a->get = (struct beest_wait_get){
-		.kind = BEEST_KIND_REQUEST, .key = a->key, .name = home->service,
-		.see = see_claim, .data = a, .placed_as = home->listener_key,
-	};
-	extras[0] = beest_home_write(home, BEEST_KV_ADD, a->key, bytes, (size_t)ret, 0);
-	ret = snprintf(number, sizeof(number), "%" PRIu64, a->number);
-	extras[1] = beest_home_write(home, BEEST_KV_SET, home->count_key, number, (size_t)ret, 0);
-	ret = beest_wait_run(home->registry, &wait);
+	ret = claim_run(standing, beest_home_write(home, BEEST_KV_ADD, claim->key, bytes,
+						   (size_t)ret, 0), &end);
 	free(bytes);
 
 	return ret;
 }
 
 /* From now on the registry keeps it there. */
-static int standing_keep(struct appending *a)
+static int standing_keep(struct beest_standing *standing)
 {
-	struct beest_standing *standing = a->standing;
 	uint8_t body[BEEST_REQUEST_MAX];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_REQUEST, .key = a->key, .placed_as = standing->home.listener_key,
-		.body = body, .size = standing_encode(standing, body),
+		.kind = BEEST_KIND_REQUEST, .key = standing->claim.key,
+		.placed_as = standing->home.listener_key, .body = body,
+		.size = standing_encode(standing, body),
 		.serial = &standing->serial, .stored = true,
 	};
-	int ret = beest_registry_put(standing->home.registry, &record);
 
-	standing->request.epoch = a->epoch;
-	standing->request.number = a->number;
+	standing->request.epoch = standing->claim.epoch;
+	standing->request.number = standing->claim.number;
 
-	return ret;
+	return beest_registry_put(standing->home.registry, &record);
+}
+
+/* 0: no server can have it.  Where no answer came, it may be there. */
+static uint64_t standing_serial(struct beest_standing *standing)
+{
+	if (standing->claim.open)
+		standing_keep(standing);
+
+	return standing->serial;
 }
 
 /*
- * Draws a number and claims it, or the next one that nobody has; from the beginning where
- * that took so long that a closing may be forgotten, or the server has lost all.
+ * Draws a number and claims it, or the next one that nobody has.  What was claimed without an
+ * answer is claimed again: a listener may have had it.  From the beginning where all that took
+ * so long that a closing may be forgotten, or the server has lost all.
  */
 static int standing_append(struct beest_standing *standing, const struct beest_limit *limit)
 {
 	const struct beest_home *home = &standing->home;
-	struct appending a = { .standing = standing };
-	struct beest_limit end;
+	struct claim *claim = &standing->claim;
 	int ret;
 
 	ret = beest_presence_announce(home->registry);
 	while (ret == 0) {
-		ret = number_draw(&a, limit);
-		end = beest_limit_within(limit, CLAIM_TIME);
+		if (!claim->number || claim->epoch != beest_home_epoch(home))
+			ret = claim_draw(standing, limit);
 		if (ret == 0)
-			ret = number_claim(&a, false, &end);
-		while (ret == 0 && !a.ours && beest_limit_left(&end)) {
-			a.number++;
-			ret = number_claim(&a, true, &end);
+			ret = claim_try(standing, limit);
+		if (ret > 0 && claim->epoch == beest_home_epoch(home))
+			return standing_keep(standing);
+		if (ret == 0) {
+			claim->taken = true;
+			claim->number = beest_clock_left(claim->end) ? claim->number + 1 : 0;
 		}
-		if (ret == 0 && a.ours && beest_home_epoch(home) == a.epoch)
-			return standing_keep(&a);
 		if (!beest_limit_left(limit))
-			return ret ? ret : beest_fail(beest_limit_errno(limit), "service '%s': "
-						      "another client was always faster",
-						      home->service);
-		if (ret == -ETIMEDOUT || beest_kv_transient(ret))
+			return ret < 0 ? ret : beest_fail(beest_limit_errno(limit), "service '%s': "
+							  "another client was always faster",
+							  home->service);
+		if (ret > 0 || ret == -ETIMEDOUT || beest_kv_transient(ret))
 			ret = 0;
 	}
 
@@ -240,6 +287,8 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 		ret = standing_append(standing, limit);
 	}
 	if (ret < 0) {
+		if (standing_serial(standing))
+			beest_lease_doom(standing->home.registry->leases, standing->serial);
 		free(standing);
 		return ret;
 	}
@@ -270,7 +319,7 @@ static struct beest_standing *standing_unlink(struct beest_client *client, const
 
 static void standing_withdraw(struct beest_standing *standing)
 {
-	beest_registry_withdraw(standing->home.registry, standing->serial);
+	beest_registry_withdraw(standing->home.registry, standing_serial(standing));
 	free(standing);
 }
 
