@@ -384,22 +384,14 @@ static void two_services(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
-/*
- * With an argument, the test of scripts/check soak: about one run in ten on a busy machine
- * leaves a few clients unserved.
- */
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_crowd),
-		TEST(two_services),
-	}, soak[] = {
 		TEST(a_memcached_that_is_restarted),
+		TEST(two_services),
 	};
 
-	(void)argv;
 	cache_need();
-	if (argc > 1)
-		return cmocka_run_group_tests(soak, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
