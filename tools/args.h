@@ -23,6 +23,9 @@ enum args_kind {
 
 #define ARGS_LIST_MAX 63
 
+/* As many operands as anybody gives. */
+#define ARGS_WORDS_MAX 1000000
+
 /* Ended by NULL. */
 struct args_list {
 	const char *text[ARGS_LIST_MAX + 1];

@@ -12,9 +12,13 @@
 
 /* In the order in which help shows them. */
 extern const struct command info_command;
+extern const struct command msg_command;
+extern const struct command run_command;
 
 static const struct command *const commands[] = {
 	&info_command,
+	&run_command,
+	&msg_command,
 	NULL
 };
 

@@ -3,10 +3,12 @@
 #include "config.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <hartebeest.h>
@@ -31,13 +33,13 @@ static const struct level {
 
 /* ------------------------------------------------------------- texts --- */
 
-/* How many bytes a character of UTF-8 has; 0: it is none. */
-static size_t character_size(const unsigned char *at)
+/* How many bytes the character of UTF-8 at @at has; 0: it is none, or @length cuts it. */
+static size_t character_size(const unsigned char *at, size_t length)
 {
-	size_t i, size = at[0] < 0x80 ? 1 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : at[0] >= 0xe0
-			 ? 3 : at[0] >= 0xc2 ? 2 : 0;
+	size_t i, size = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2
+			 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
 
-	if (at[0] >= 0xf5)
+	if (size > length)
 		return 0;
 	for (i = 1; i < size; i++)
 		if ((at[i] & 0xc0) != 0x80)
@@ -45,14 +47,27 @@ static size_t character_size(const unsigned char *at)
 	return size;
 }
 
+bool out_is_text(const char *bytes, size_t length)
+{
+	const unsigned char *at = (const unsigned char *)bytes, *end = at + length;
+	size_t size;
+
+	for (; at < end; at += size) {
+		size = character_size(at, (size_t)(end - at));
+		if (!size || at[0] == 0x7f || (at[0] < 0x20 && !memchr("\t\n\r", at[0], 3)))
+			return false;
+	}
+	return true;
+}
+
 /* No control characters, those beyond ASCII (0xc2 0x80 to 0x9f) included; valid UTF-8. */
 static void clean_text(char *text)
 {
-	unsigned char *at = (unsigned char *)text;
+	unsigned char *at = (unsigned char *)text, *end = at + strlen(text);
 	size_t size;
 
 	while (*at) {
-		size = character_size(at);
+		size = character_size(at, (size_t)(end - at));
 		if (at[0] < 0x20 || at[0] == 0x7f || !size)
 			*at++ = '?';
 		else if (size == 2 && at[0] == 0xc2 && at[1] < 0xa0)
@@ -245,6 +260,63 @@ void out_progress(struct out *out, const char *format, ...)
 	fprintf(stderr, "\r\033[K%.*s", columns - 1, text);
 	fflush(stderr);
 	out->progress = true;
+}
+
+/* What the timer shows; its handler may only write(2). */
+static char waiting[256];
+static int waiting_columns, waiting_seconds;
+
+static void show_waiting(int number)
+{
+	int saved = errno, seconds = ++waiting_seconds, digit = 1;
+	char tail[24] = "", *at = tail;
+	ssize_t ignored;
+
+	(void)number;
+	while (seconds / digit >= 10)
+		digit *= 10;
+	*at++ = ' ';
+	for (; digit; digit /= 10)
+		*at++ = (char)('0' + seconds / digit % 10);
+	memcpy(at, " s ", 3);
+	ignored = write(STDERR_FILENO, waiting, strlen(waiting));
+	ignored = write(STDERR_FILENO, tail, strlen(tail));
+	(void)ignored;
+	errno = saved;
+}
+
+static void set_timer(int seconds, void (*handler)(int))
+{
+	const struct itimerval every = { { seconds, 0 }, { seconds, 0 } };
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = handler;
+	action.sa_flags = SA_RESTART;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+void out_waiting(struct out *out, const char *format, ...)
+{
+	char text[TEXT_SIZE];
+
+	waiting_columns = terminal_columns(STDERR_FILENO);
+	if (!waiting_columns)
+		return;
+	MAKE_TEXT(text, format);
+	snprintf(waiting, sizeof(waiting), "\r\033[K%.*s", BEEST_MIN(waiting_columns - 12, 200), text);
+	waiting_seconds = 0;
+	out->progress = true;
+	set_timer(1, show_waiting);
+}
+
+void out_waiting_end(struct out *out)
+{
+	if (!waiting_columns)
+		return;
+	set_timer(0, SIG_IGN);
+	clear_progress(out);
 }
 
 int out_end(struct out *out, int status)

@@ -79,6 +79,13 @@ int out_failed(struct out *out, int ret);
  */
 void out_progress(struct out *out, const char *format, ...) BEEST_PRINTF(2, 3);
 
+/* The same with the seconds that have passed, once a second until out_waiting_end(). */
+void out_waiting(struct out *out, const char *format, ...) BEEST_PRINTF(2, 3);
+void out_waiting_end(struct out *out);
+
+/* Valid UTF-8 without control characters but tabs and newlines? */
+bool out_is_text(const char *bytes, size_t length);
+
 /*
  * Writes the object.  Returns @status, or STATUS_FAILED where standard output did not take
  * everything.

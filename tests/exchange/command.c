@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * command.c - hartebeest(1) as it was built, beside real servers: run and msg
+ *
+ * Through pipes and a pseudo terminal, without a device.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/talk.h"
+
+static char tool[4096], folder[64], path[128];
+static struct talk talk;
+static struct cache *cache;
+
+#define RUN(...) TALK(&talk, tool, __VA_ARGS__)
+
+/* Tests are two folders deep in the build folder. */
+static void find_tool(void)
+{
+	char own[3072] = "";
+	int i;
+
+	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
+	for (i = 0; i < 3; i++)
+		*strrchr(own, '/') = '\0';
+	snprintf(tool, sizeof(tool), "%s/tools/hartebeest", own);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&talk, 0, sizeof(talk));
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	unsetenv("HARTEBEEST_NID");
+	unsetenv("HARTEBEEST_NPARTICIPANTS");
+	setenv("HARTEBEEST_JOB", "command", 1);
+	setenv("TMPDIR", folder, 1);
+	return 0;
+}
+
+static int setup_server(void **state)
+{
+	setup(state);
+	if (!cache)
+		cache = cache_start(NULL);
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	return 0;
+}
+
+static void says(const char *text)
+{
+	if (!strstr(talk.out, text))
+		fail_msg("standard output has no '%s':\n%s%s", text, talk.out, talk.err);
+}
+
+static void complains(const char *text)
+{
+	if (!strstr(talk.err, text))
+		fail_msg("standard error has no '%s':\n%s%s", text, talk.out, talk.err);
+}
+
+/* A file of the test's own folder. */
+static const char *file(const char *name)
+{
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+/* What a private server leaves in its place: nothing. */
+static void nothing_is_left(void)
+{
+	char pattern[128];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/hartebeest-*", folder);
+	assert_int_equal(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+}
+
+/* The number that a process wrote to a file of that name, once it is there. */
+static pid_t pid_in(const char *name)
+{
+	int pid = 0, tries;
+	FILE *from;
+
+	for (tries = 0; tries < 12000 && pid <= 0; tries++) {
+		from = fopen(file(name), "r");
+		if (from && fscanf(from, "%d.", &pid) != 1)
+			pid = 0;
+		if (from)
+			fclose(from);
+		if (pid <= 0)
+			pause_ms(10);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void ends(pid_t pid)
+{
+	int tries;
+
+	for (tries = 0; tries < 12000 && kill(pid, 0) == 0; tries++)
+		pause_ms(10);
+	assert_int_equal(kill(pid, 0), -1);
+	assert_int_equal(errno, ESRCH);
+}
+
+/* ----------------------------------------------------------------- run --- */
+
+static void ranks_and_their_environment(void **state)
+{
+	(void)state;
+	unsetenv("HARTEBEEST_JOB");
+	assert_int_equal(RUN("run", "-n", "3", "--", "sh", "-c",
+			     "echo $HARTEBEEST_NID/$HARTEBEEST_NPARTICIPANTS/$LOCAL_RANK/"
+			     "$HARTEBEEST_JOB/$HARTEBEEST_EXC_IP_PORT; echo wrong >&2"), 0);
+	says("0: 0/3/0/run-");
+	says("1: 1/3/1/run-");
+	says("2: 2/3/2/run-");
+	says("/memcached\n");
+	complains("0: wrong\n");
+	complains("2: wrong\n");
+	nothing_is_left();
+}
+
+static void a_server_and_a_job_that_are_named(void **state)
+{
+	char expected[400];
+
+	(void)state;
+	assert_int_equal(RUN("run", "-pn1", "sh", "-c", "echo $HARTEBEEST_JOB on "
+			     "$HARTEBEEST_EXC_IP_PORT"), 0);
+	snprintf(expected, sizeof(expected), "command on %s\n", cache_hostport(cache)->text);
+	assert_string_equal(talk.out, expected);
+}
+
+static void ranks_that_meet(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "-n", "4", "--", tool, "msg", "barrier", "here"), 0);
+	assert_int_equal(RUN("run", "-n", "2", "--", "sh", "-c", "if [ $RANK = 0 ]; then echo \"good "
+			     "morning\" | $0 msg push k; else $0 msg wait k; fi", tool), 0);
+	assert_string_equal(talk.out, "1: good morning\n");
+	nothing_is_left();
+}
+
+static void the_worst_status(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "-n", "3", "--", "sh", "-c",
+			     "[ $RANK = 1 ] || exec sleep 1000; exit 7"), 7);
+	assert_string_equal(talk.err, "hartebeest run: rank 1 ended with exit status 7; ending the "
+			    "others\n");
+	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c", "kill -SEGV $$"), 139);
+	complains("rank 0 died of signal 11 (Segmentation fault)\n");
+	assert_int_equal(RUN("run", "-n", "2", "/nonexistent/program"), 127);
+	complains("hartebeest run: /nonexistent/program: No such file or directory");
+	assert_int_equal(RUN("run", "-n", "1", "/"), 126);
+	nothing_is_left();
+}
+
+static void who_does_not_want_to_end(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "-n", "2", "--", "sh", "-c",
+			     "if [ $RANK = 1 ]; then trap '' TERM; echo deaf >$0; fi; "
+			     "if [ $RANK = 0 ]; then until [ -s $0 ]; do sleep 0.05; done; exit 5; fi; "
+			     "while :; do sleep 1; done", file("deaf")), 5);
+	unlink(file("deaf"));
+}
+
+static void lines_of_all_lengths(void **state)
+{
+	char *line = malloc(40001);
+
+	(void)state;
+	assert_int_equal(RUN("run", "-n", "1", "--", "printf", "a\\n\\nb"), 0);
+	assert_string_equal(talk.out, "0: a\n0: \n0: b\n");
+	assert_int_equal(RUN("run", "-n", "11", "-p", "--", "true"), 0);
+	assert_string_equal(talk.out, "");
+	memset(line, 'x', 40000);
+	line[40000] = '\0';
+	assert_int_equal(RUN("run", "-pn", "1", "--", "echo", line), 0);
+	assert_int_equal(talk.used[0], 40003);		/* two more breaks */
+	free(line);
+	talk.input = "to rank 0";
+	assert_int_equal(RUN("run", "-n", "2", "--", "cat"), 0);
+	assert_string_equal(talk.out, "0: to rank 0\n");
+}
+
+/* A grandchild that holds the streams open. */
+static void who_stays(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c",
+			     "sleep 1000 & echo $!. >$0; echo done", file("stays")), 0);
+	assert_string_equal(talk.out, "0: done\n");
+	assert_int_equal(kill(pid_in("stays"), SIGKILL), 0);
+	unlink(file("stays"));
+}
+
+static void statuses_as_an_object(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "--json", "-n", "2", "--", "sh", "-c", "echo hi"), 0);
+	complains("0: hi\n");
+	says("\"ranks\": [");
+	says("\"rank\": 1");
+	assert_null(strstr(talk.out, "hi"));
+}
+
+static void begin_sleepers(void)
+{
+	talk.words[0] = tool, talk.words[1] = "run", talk.words[2] = "-n", talk.words[3] = "2";
+	talk.words[4] = "sh", talk.words[5] = "-c";
+	talk.words[6] = "echo $$. >$0-$RANK; echo ready; exec sleep 1000";
+	talk.words[7] = file("pid");
+	talk.words[8] = NULL;
+	talk_begin(&talk);
+	talk_until(&talk, "0: ready");
+	talk_until(&talk, "1: ready");
+}
+
+/* The socket is in a folder of the server's own. */
+static bool private_server_is_there(void)
+{
+	char pattern[128];
+	glob_t found;
+	bool there;
+
+	snprintf(pattern, sizeof(pattern), "%s/hartebeest-*/memcached", folder);
+	there = glob(pattern, 0, NULL, &found) == 0;
+	if (there)
+		globfree(&found);
+	return there;
+}
+
+static void no_orphan_of_a_killed_run(void **state)
+{
+	pid_t first, second;
+	char command[200];
+
+	(void)state;
+	begin_sleepers();
+	assert_true(private_server_is_there());
+	first = pid_in("pid-0"), second = pid_in("pid-1");
+	kill(talk.pid, SIGKILL);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 128 + SIGKILL);
+	ends(first);
+	ends(second);
+	snprintf(command, sizeof(command), "rm -r %s/hartebeest-*", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static void asked_to_end(void **state)
+{
+	pid_t first;
+
+	(void)state;
+	begin_sleepers();
+	first = pid_in("pid-0");
+	kill(talk.pid, SIGTERM);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 128 + SIGTERM);
+	ends(first);
+	nothing_is_left();
+}
+
+static void interrupted_at_the_terminal(void **state)
+{
+	pid_t first;
+
+	(void)state;
+	talk.terminal = true;
+	setenv("NO_COLOR", "1", 1);
+	begin_sleepers();
+	first = pid_in("pid-0");
+	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 128 + SIGINT);
+	ends(first);
+	nothing_is_left();
+}
+
+static void wrong_ways_to_run(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "true"), 2);
+	complains("how many ranks?");
+	assert_int_equal(RUN("run", "-n", "2"), 2);
+	complains("an argument is missing: PROGRAM [ARGUMENT...]");
+	assert_int_equal(RUN("run", "-n", "0", "true"), 2);
+	complains("-n: '0'");
+	assert_int_equal(RUN("run", "-n", "two", "true"), 2);
+	complains("-n: 'two'");
+	assert_int_equal(RUN("run", "-n", "2", "--nubmer", "3", "true"), 2);
+	complains("the nearest is --number");
+	setenv("PATH", "/nonexistent", 1);
+	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
+	complains("there is no memcached in PATH: install the package memcached, or name a server "
+		  "in HARTEBEEST_EXC_IP_PORT");
+	setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
+	setenv("TMPDIR", "/nonexistent", 1);
+	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
+	complains("no folder /nonexistent/hartebeest-");
+	setenv("HARTEBEEST_TIMEOUT", "soon", 1);
+	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
+	complains("HARTEBEEST_TIMEOUT");
+	unsetenv("HARTEBEEST_TIMEOUT");
+}
+
+/* ----------------------------------------------------------------- msg --- */
+
+static void messages(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("msg", "push", "a", "one two"), 0);
+	assert_string_equal(talk.out, "");
+	assert_int_equal(RUN("msg", "wait", "a"), 0);
+	assert_string_equal(talk.out, "one two");
+	assert_int_equal(RUN("msg", "push", "a", ""), 0);
+	assert_int_equal(RUN("msg", "wait", "a"), 0);
+	assert_string_equal(talk.out, "");
+	talk.input = "lines\nof \001 bytes\n";
+	assert_int_equal(RUN("msg", "push", "a"), 0);
+	assert_int_equal(RUN("msg", "wait", "a"), 0);
+	assert_string_equal(talk.out, "lines\nof \001 bytes\n");
+	assert_int_equal(RUN("msg", "push", "a", "-"), 0);
+	assert_int_equal(RUN("msg", "wait", "a", "--json"), 0);
+	says("\"hex\": \"6c696e65730a6f662001206279746573");
+	assert_int_equal(RUN("msg", "delete", "a"), 0);
+	assert_int_equal(RUN("msg", "delete", "a"), 1);
+	complains("hartebeest msg delete: ");
+	assert_int_equal(RUN("msg", "wait", "a", "-t", "0"), 3);
+	complains("hartebeest msg wait: ");
+	assert_int_equal(RUN("msg", "wait", "a", "-t", "20ms"), 3);
+	complains("'a'");
+}
+
+static void a_message_too_large(void **state)
+{
+	char *large = malloc(1024 * 1024 + 1);
+
+	(void)state;
+	memset(large, 'x', 1024 * 1024);
+	large[1024 * 1024] = '\0';
+	talk.input = large;
+	assert_int_equal(RUN("msg", "push", "a"), 1);
+	complains("hartebeest msg push: ");
+	free(large);
+}
+
+static void servers_that_are_not_there(void **state)
+{
+	struct beest_hostport closed;
+
+	(void)state;
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	assert_int_equal(RUN("msg", "wait", "a"), 1);
+	complains("HARTEBEEST_EXC_IP_PORT");
+	closed_hostport(&closed);
+	setenv("HARTEBEEST_EXC_IP_PORT", closed.text, 1);
+	assert_int_equal(RUN("msg", "push", "a", "b", "-t", "50ms"), 1);
+	complains(closed.text);
+}
+
+static void wrong_ways_to_talk(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("msg"), 2);
+	complains("hartebeest msg: a command is missing");
+	assert_int_equal(RUN("msg", "pusch", "a"), 2);
+	complains("hartebeest msg: unknown command 'pusch', the nearest is push");
+	assert_int_equal(RUN("msg", "push"), 2);
+	complains("hartebeest msg push: an argument is missing: KEY [VALUE|-]");
+	assert_int_equal(RUN("msg", "wait", "a", "b"), 2);
+	complains("too many arguments: KEY");
+	assert_int_equal(RUN("msg", "wait", "a", "-t", "5"), 2);
+	complains("-t: '5'");
+	assert_int_equal(RUN("msg", "wait", "a", "--timeout=31d"), 2);
+	complains("--timeout: '31d'");
+	assert_int_equal(RUN("msg", "wait", "a b"), 1);
+	complains("'a b'");
+	assert_int_equal(RUN("msg", "barrier"), 1);
+	complains("HARTEBEEST_NID");
+	assert_int_equal(RUN("msg", "--help"), 0);
+	says("push       Leaves a message");
+	assert_int_equal(RUN("--complete", "msg", "push", "--t"), 0);
+	says("--timeout\t");
+	assert_int_equal(RUN("--complete", "msg", ""), 0);
+	says("barrier\t");
+}
+
+/* Scripts meet again and again, each time by other processes. */
+static void barriers_of_scripts(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "-n", "3", "--", "sh", "-c",
+			     "for i in 1 2 3 4 5 6 7 8; do $0 msg barrier again || exit; echo $i; done",
+			     tool), 0);
+	says("0: 8\n");
+	says("1: 8\n");
+	says("2: 8\n");
+	assert_string_equal(talk.err, "");
+}
+
+static void a_wait_at_the_terminal(void **state)
+{
+	(void)state;
+	talk.terminal = true;
+	talk.words[0] = tool, talk.words[1] = "msg", talk.words[2] = "wait", talk.words[3] = "never";
+	talk.words[4] = "--timeout", talk.words[5] = "1h", talk.words[6] = NULL;
+	talk_begin(&talk);
+	talk_until(&talk, "waiting for message never 1 s");
+	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 128 + SIGINT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define ALONE(name) cmocka_unit_test_setup(name, setup)
+#define BESIDE(name) cmocka_unit_test_setup(name, setup_server)
+		ALONE(ranks_and_their_environment),
+		BESIDE(a_server_and_a_job_that_are_named),
+		ALONE(ranks_that_meet),
+		ALONE(the_worst_status),
+		ALONE(who_does_not_want_to_end),
+		ALONE(lines_of_all_lengths),
+		ALONE(who_stays),
+		ALONE(statuses_as_an_object),
+		ALONE(no_orphan_of_a_killed_run),
+		ALONE(asked_to_end),
+		ALONE(interrupted_at_the_terminal),
+		ALONE(wrong_ways_to_run),
+		BESIDE(messages),
+		BESIDE(a_message_too_large),
+		BESIDE(servers_that_are_not_there),
+		BESIDE(wrong_ways_to_talk),
+		ALONE(barriers_of_scripts),
+		BESIDE(a_wait_at_the_terminal),
+	};
+	int failed;
+
+	cache_need();
+	find_tool();
+	strcpy(folder, "/tmp/hb-XXXXXX");
+	if (!mkdtemp(folder))
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(file("pid-0")), unlink(file("pid-1"));
+	rmdir(folder);
+	cache_end(cache);
+	return failed;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * msg.c - hartebeest msg: messages and barriers for shell scripts
+ *
+ * Owns the way of a payload from an argument or standard input, and to standard output.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "tools/command.h"
+#include "tools/session.h"
+
+/* One more than the library takes: it then says what is wrong. */
+#define PAYLOAD_MAX (1024 * 1024 - 2048 + 1)
+
+static int64_t timeout = -1;
+static unsigned char payload[PAYLOAD_MAX];
+
+static const struct args_option options[] = {
+	{ "timeout", 't', ARGS_TIME, &timeout, .value = "TIME", .max = 30 * BEEST_DAY,
+	  .help = "wait so long for server and peer, as 5s; 0: one look; preset 30s" },
+	{ NULL },
+};
+
+static int64_t deadline(void)
+{
+	return timeout < 0 ? 0 : timeout == 0 ? HARTEBEEST_ONCE : hartebeest_clock() + timeout;
+}
+
+/* ---------------------------------------------------------------- push --- */
+
+/* What standard input has, up to its end.  Negative: it said why. */
+static ssize_t read_input(struct out *out)
+{
+	ssize_t length = beest_file_read(STDIN_FILENO, payload, sizeof(payload));
+
+	if (length < 0)
+		out_error(out, "standard input: %s", strerror((int)-length));
+	return length;
+}
+
+static int push(struct out *out, int count, char **operands)
+{
+	bool given = count > 1 && strcmp(operands[1], "-");
+	const void *data = given ? (const void *)operands[1] : payload;
+	ssize_t length = given ? (ssize_t)strlen(operands[1]) : read_input(out);
+	struct hartebeest_context *hb;
+	int ret, status;
+
+	if (length < 0)
+		return STATUS_FAILED;
+	status = session_open(out, &hb, NULL);
+	if (status != STATUS_GOOD)
+		return status;
+
+	ret = hartebeest_msg_push(hb, operands[0], data, (size_t)length, deadline());
+	status = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
+	out_json_int(out->json, "length", length);
+	session_close(hb);
+	return status;
+}
+
+/* ---------------------------------------------------------------- wait --- */
+
+/* Bytes that are no text would make the object unreadable: then two hexadecimal digits each. */
+static void add_payload(struct out *out, size_t length)
+{
+	char *hex = malloc(2 * length + 1);
+	size_t i;
+
+	if (!hex)
+		return;
+	for (i = 0; i < length; i++)
+		snprintf(hex + 2 * i, 3, "%02x", payload[i]);
+	if (out_is_text((const char *)payload, length))
+		json_object_object_add(out->json, "text",
+				       json_object_new_string_len((const char *)payload, (int)length));
+	else
+		json_object_object_add(out->json, "hex",
+				       json_object_new_string_len(hex, (int)(2 * length)));
+	out_json_int(out->json, "length", (int64_t)length);
+	free(hex);
+}
+
+/* As it is; a terminal gets the newline that a message need not have. */
+static void write_payload(struct out *out, size_t length)
+{
+	fwrite(payload, 1, length, stdout);
+	if (out->columns && length && payload[length - 1] != '\n')
+		putchar('\n');
+}
+
+static int wait_for(struct out *out, int count, char **operands)
+{
+	struct hartebeest_context *hb;
+	int ret, status = session_open(out, &hb, NULL);
+	size_t length;
+
+	(void)count;
+	if (status != STATUS_GOOD)
+		return status;
+
+	out_waiting(out, "waiting for message %s", operands[0]);
+	ret = hartebeest_msg_wait(hb, operands[0], payload, sizeof(payload), &length, deadline());
+	out_waiting_end(out);
+	if (ret < 0)
+		status = out_failed(out, ret);
+	else if (out->json)
+		add_payload(out, length);
+	else
+		write_payload(out, length);
+	session_close(hb);
+	return status;
+}
+
+/* ------------------------------------------------------ delete, barrier --- */
+
+static int delete(struct out *out, int count, char **operands)
+{
+	struct hartebeest_context *hb;
+	int ret, status = session_open(out, &hb, NULL);
+
+	(void)count;
+	if (status != STATUS_GOOD)
+		return status;
+
+	ret = hartebeest_msg_delete(hb, operands[0], deadline());
+	status = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
+	session_close(hb);
+	return status;
+}
+
+static int barrier(struct out *out, int count, char **operands)
+{
+	struct hartebeest_context *hb;
+	int ret, status = session_open(out, &hb, NULL);
+
+	if (status != STATUS_GOOD)
+		return status;
+
+	out_waiting(out, "waiting for all ranks");
+	ret = hartebeest_barrier(hb, count ? operands[0] : "hartebeest", deadline());
+	out_waiting_end(out);
+	status = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
+	session_close(hb);
+	return status;
+}
+
+static const struct command verbs[] = {
+	{ .name = "push", .operands = "KEY [VALUE|-]", .least = 1, .most = 2, .run = push,
+	  .help = "Leaves a message under a key; without VALUE, what standard input has.",
+	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
+	{ .name = "wait", .operands = "KEY", .least = 1, .most = 1, .run = wait_for,
+	  .help = "Waits for the message of a key and writes it to standard output.",
+	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
+	{ .name = "delete", .operands = "KEY", .least = 1, .most = 1, .run = delete,
+	  .help = "Removes the message of a key.",
+	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
+	{ .name = "barrier", .operands = "[NAME]", .least = 0, .most = 1, .run = barrier,
+	  .help = "Waits until every rank of the job has come to the same barrier.",
+	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
+	{ NULL },
+};
+
+const struct command msg_command = {
+	.name = "msg",
+	.help = "Messages and barriers by way of the Memcached server, for shell scripts.",
+	.verbs = verbs,
+	.more = "Messages stay until they are deleted, or for exchange.ttl (a day).  Exit status 3:\n"
+		"time is up.\n",
+};
