@@ -131,6 +131,8 @@ struct stub_gid_entry {
 	uint32_t index, port, type, interface;
 };
 
+/* Looked up at run time, by lib/verbs/newer.c. */
+__attribute__((visibility("default")))
 int stub_query_gid_ex(struct ibv_context *, uint32_t, uint32_t, struct stub_gid_entry *,
 		      uint32_t, size_t) __asm__("_ibv_query_gid_ex");
 

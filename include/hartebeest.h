@@ -519,7 +519,7 @@ int hartebeest_mr_register(struct hartebeest_context *hb, const char *name, cons
  * hartebeest_mr_register_dmabuf() - register memory of a device
  * @fd, @offset, @length, @iova: as for ibv_reg_dmabuf_mr(3)
  *
- * -EOPNOTSUPP: the device cannot; -ENOSYS: libibverbs was too old at build time.
+ * -EOPNOTSUPP: the device cannot; -ENOSYS: libibverbs is older than 34.
  *
  * Since: 0.1
  */

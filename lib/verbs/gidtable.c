@@ -13,6 +13,7 @@
 
 #include "lib/base/error.h"
 #include "lib/verbs/gidtable.h"
+#include "lib/verbs/newer.h"
 
 /* --------------------------------------------------------- interfaces --- */
 
@@ -51,30 +52,29 @@ static void find_interface(const struct ifaddrs *each, uint32_t number, const ch
 
 /* ------------------------------------------------------- rdma-core >= 32 --- */
 
-#if HAVE_DECL_IBV_QUERY_GID_EX
+/* By the type that libibverbs gives. */
 static const enum beest_roce roces[] = {
-	[IBV_GID_TYPE_IB] = BEEST_ROCE_NONE,
-	[IBV_GID_TYPE_ROCE_V1] = BEEST_ROCE_V1,
-	[IBV_GID_TYPE_ROCE_V2] = BEEST_ROCE_V2,
+	BEEST_ROCE_NONE,
+	BEEST_ROCE_V1,
+	BEEST_ROCE_V2,
 };
 
 bool beest_gid_read_verbs(const struct beest_device *device, int index,
 			  const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
 {
-	struct ibv_gid_entry found;
+	struct beest_newer_gid found;
 
 	memset(&found, 0, sizeof(found));
-	if (ibv_query_gid_ex(device->verbs, device->port, (uint32_t)index, &found, 0) != 0 ||
-	    found.gid_type >= BEEST_COUNT(roces))
+	if (beest_newer()->query_gid(device->verbs, device->port, (uint32_t)index, &found, 0,
+				     sizeof(found)) != 0 || found.type >= BEEST_COUNT(roces))
 		return false;
 
 	memcpy(entry->gid.raw, found.gid.raw, sizeof(entry->gid.raw));
-	entry->roce = roces[found.gid_type];
-	if (found.ndev_ifindex)
-		find_interface(interfaces, found.ndev_ifindex, NULL, entry);
+	entry->roce = roces[found.type];
+	if (found.netdev)
+		find_interface(interfaces, found.netdev, NULL, entry);
 	return true;
 }
-#endif
 
 /* --------------------------------------------------------------- sysfs --- */
 
@@ -179,15 +179,14 @@ int beest_gidtable_read(const struct beest_device *device, beest_gid_read *sourc
 	return count;
 }
 
-#if HAVE_DECL_IBV_QUERY_GID_EX
-#define BEST_SOURCE beest_gid_read_verbs
-#else
-#define BEST_SOURCE beest_gid_read_sysfs
-#endif
+static beest_gid_read *best_source(void)
+{
+	return beest_newer()->query_gid ? beest_gid_read_verbs : beest_gid_read_sysfs;
+}
 
 int beest_gidtable_entries(const struct beest_device *device, struct beest_gid_entry **entries)
 {
-	return beest_gidtable_read(device, BEST_SOURCE, entries);
+	return beest_gidtable_read(device, best_source(), entries);
 }
 
 bool beest_gidtable_at(const struct beest_device *device, int index,
@@ -195,5 +194,5 @@ bool beest_gidtable_at(const struct beest_device *device, int index,
 {
 	memset(entry, 0, sizeof(*entry));
 	entry->index = index;
-	return BEST_SOURCE(device, index, NULL, entry);
+	return best_source()(device, index, NULL, entry);
 }

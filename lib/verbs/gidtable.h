@@ -22,9 +22,7 @@ typedef bool beest_gid_read(const struct beest_device *device, int index,
 			    const struct ifaddrs *interfaces, struct beest_gid_entry *entry);
 
 beest_gid_read beest_gid_read_sysfs;
-#if HAVE_DECL_IBV_QUERY_GID_EX
-beest_gid_read beest_gid_read_verbs;
-#endif
+beest_gid_read beest_gid_read_verbs;	/* where beest_newer() has query_gid */
 
 /*
  * All non-zero entries that @source can read: it skips the others and never stops.
@@ -33,7 +31,7 @@ beest_gid_read beest_gid_read_verbs;
 int beest_gidtable_read(const struct beest_device *device, beest_gid_read *source,
 			struct beest_gid_entry **entries);
 
-/* The same from the better source of this build. */
+/* The same from the better source that this process has. */
 int beest_gidtable_entries(const struct beest_device *device, struct beest_gid_entry **entries);
 
 /* One entry, its interface perhaps left out.  False: nothing there. */

@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/verbs/mr.h"
+#include "lib/verbs/newer.h"
 
 /* x86's and arm64's common size; another default only loses the huge pages. */
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -155,24 +156,23 @@ int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access,
 int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,
 			     uint64_t iova, int access, struct beest_mr **mrp)
 {
-#if HAVE_DECL_IBV_REG_DMABUF_MR
 	struct beest_mr *mr;
-	int ret = mr_new(&mr, access);
+	int ret;
 
+	if (!beest_newer()->reg_dmabuf)
+		return beest_fail(ENOSYS, "the libibverbs of this process has no "
+				  "ibv_reg_dmabuf_mr(3): rdma-core has it since 34");
+
+	ret = mr_new(&mr, access);
 	if (ret < 0)
 		return ret;
 
 	errno = 0;
-	mr->mr = ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+	mr->mr = beest_newer()->reg_dmabuf(pd, offset, length, iova, fd, access);
 	if (!mr->mr) {
 		ret = beest_error_errno();
 		beest_fail(-ret, "cannot register the dma-buf of file descriptor %d: %s", fd,
 			   strerror(-ret));
 	}
 	return mr_done(mr, ret, mrp);
-#else
-	(void)pd, (void)fd, (void)offset, (void)length, (void)iova, (void)access, (void)mrp;
-	return beest_fail(ENOSYS, "this libhartebeest was built against a libibverbs without "
-			  "ibv_reg_dmabuf_mr(3)");
-#endif
 }

@@ -12,7 +12,6 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
-#include <ftw.h>
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -387,81 +386,6 @@ struct fake_device *fake_verbs_add(const char *name)
 	return device;
 }
 
-/* ----------------------------------------------------------------- sysfs --- */
-
-/*
- * A library built against rdma-core 22.4 reads type and interface of a GID from
- * files, right after ibv_query_gid(3): so that is when they are written.
- */
-#if HAVE_DECL_IBV_QUERY_GID_EX
-static const char *sysfs_root(void)
-{
-	return "/nonexistent";
-}
-
-static void write_sysfs(const struct ibv_context *verbs, int port, int index,
-			const struct fake_gid *gid)
-{
-	(void)verbs, (void)port, (void)index, (void)gid;
-}
-#else
-static char root[] = "/tmp/fake-verbs-XXXXXX";
-static pid_t root_owner;
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *ftw)
-{
-	(void)status, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void remove_root(void)
-{
-	if (getpid() == root_owner)
-		nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static const char *sysfs_root(void)
-{
-	if (!root_owner) {
-		if (!mkdtemp(root) || atexit(remove_root))
-			abort();
-		root_owner = getpid();
-	}
-	return root;
-}
-
-static void write_line(char *path, const char *text)
-{
-	char *slash = path + 1;
-	FILE *file;
-
-	while ((slash = strchr(slash, '/'))) {
-		*slash = '\0';
-		mkdir(path, 0700);
-		*slash++ = '/';
-	}
-	file = fopen(path, "w");
-	if (!file || fprintf(file, "%s\n", text) < 0 || fclose(file))
-		abort();
-}
-
-static void write_sysfs(const struct ibv_context *verbs, int port, int index,
-			const struct fake_gid *gid)
-{
-	char path[512];
-
-	if (described(verbs)->ibdev_path || !gid->gid)
-		return;
-
-	snprintf(path, sizeof(path), "%.300s/ports/%d/gid_attrs/types/%d",
-		 verbs->device->ibdev_path, port, index);
-	write_line(path, gid->roce == 2 ? "RoCE v2" : "IB/RoCE v1");
-	snprintf(path, sizeof(path), "%.300s/ports/%d/gid_attrs/ndevs/%d",
-		 verbs->device->ibdev_path, port, index);
-	write_line(path, gid->roce && gid->netdev ? gid->netdev : "");
-}
-#endif
-
 /* --------------------------------------------------------------- devices --- */
 
 static void drop_device(struct ibv_device *device)
@@ -490,7 +414,7 @@ static struct ibv_device *new_device(const struct fake_device *from)
 	if (from->ibdev_path)
 		snprintf(device->ibdev_path, sizeof(device->ibdev_path), "%s", from->ibdev_path);
 	else
-		snprintf(device->ibdev_path, sizeof(device->ibdev_path), "%s/%s", sysfs_root(),
+		snprintf(device->ibdev_path, sizeof(device->ibdev_path), "/nonexistent/%s",
 			 from->name);
 	return device;
 }
@@ -735,7 +659,6 @@ int ibv_query_gid(struct ibv_context *verbs, uint8_t number, int index, union ib
 		return minus_one_with(entry ? entry->error : EINVAL);
 
 	gid_bytes(entry->gid, gid->raw);
-	write_sysfs(verbs, number, index, entry);
 	return 0;
 }
 
@@ -750,8 +673,11 @@ struct fake_gid_entry {
 
 static uint32_t index_of_netdev(const char *name);
 
-int fake_query_gid_ex(struct ibv_context *, uint32_t, uint32_t, struct fake_gid_entry *,
-		      uint32_t, size_t) __asm__("_ibv_query_gid_ex");
+/* Of the two that lib/verbs/newer.c looks up at run time. */
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int fake_query_gid_ex(struct ibv_context *, uint32_t, uint32_t, struct fake_gid_entry *,
+			       uint32_t, size_t) __asm__("_ibv_query_gid_ex");
 
 int fake_query_gid_ex(struct ibv_context *verbs, uint32_t number, uint32_t index,
 		      struct fake_gid_entry *entry, uint32_t flags, size_t size)
@@ -1011,8 +937,8 @@ struct ibv_mr *fake_reg_mr_iova(struct ibv_pd *, void *, size_t, uint64_t, int)
 	__asm__("ibv_reg_mr_iova");
 struct ibv_mr *fake_reg_mr_iova2(struct ibv_pd *, void *, size_t, uint64_t, unsigned int)
 	__asm__("ibv_reg_mr_iova2");
-struct ibv_mr *fake_reg_dmabuf_mr(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int)
-	__asm__("ibv_reg_dmabuf_mr");
+EXPORTED struct ibv_mr *fake_reg_dmabuf_mr(struct ibv_pd *, uint64_t, size_t, uint64_t, int,
+					   int) __asm__("ibv_reg_dmabuf_mr");
 
 struct ibv_mr *fake_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
 {

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* newer.c - see newer.h */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "lib/verbs/newer.h"
+
+static struct beest_newer newer;
+
+/* C converts no pointer to data into one to a function; POSIX says that the bytes are the same. */
+static void newer_find(const char *name, void *function)
+{
+	void *address = dlsym(RTLD_DEFAULT, name);
+
+	memcpy(function, &address, sizeof(address));
+}
+
+static void newer_find_all(void)
+{
+	newer_find("_ibv_query_gid_ex", &newer.query_gid);
+	newer_find("ibv_reg_dmabuf_mr", &newer.reg_dmabuf);
+}
+
+const struct beest_newer *beest_newer(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, newer_find_all);
+	return &newer;
+}

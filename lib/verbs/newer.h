@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * newer.h - functions of libibverbs that came after CentOS 7's, found at run time
+ *
+ * Owns their names and types.  So one build needs nothing but the symbols of rdma-core 22.4,
+ * whatever it was built against, and uses these where it runs with a libibverbs that has
+ * them: a newer one, or MLNX_OFED's.  Knows nothing of what they are used for.
+ */
+#ifndef BEEST_NEWER_H
+#define BEEST_NEWER_H
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* struct ibv_gid_entry of rdma-core 32. */
+struct beest_newer_gid {
+	union ibv_gid gid;
+	uint32_t index;
+	uint32_t port;
+	uint32_t type;		/* 0: InfiniBand, 1: RoCE v1, 2: RoCE v2 */
+	uint32_t netdev;	/* its number, 0: none */
+};
+
+/* What ibv_query_gid_ex(3) calls.  @size is that of the struct.  Returns an errno. */
+typedef int beest_newer_query_gid(struct ibv_context *verbs, uint32_t port, uint32_t index,
+				  struct beest_newer_gid *gid, uint32_t flags, size_t size);
+
+/* ibv_reg_dmabuf_mr(3), since rdma-core 34. */
+typedef struct ibv_mr *beest_newer_reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length,
+					      uint64_t iova, int fd, int access);
+
+/* Each is NULL where the libibverbs of this process does not have it. */
+struct beest_newer {
+	beest_newer_query_gid *query_gid;
+	beest_newer_reg_dmabuf *reg_dmabuf;
+};
+
+/* Looked up once in a process. */
+const struct beest_newer *beest_newer(void);
+
+#endif
