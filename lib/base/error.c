@@ -16,14 +16,12 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
-/* Room for what may end a quotation: one escape, the dots, the quote, the NUL. */
-#define QUOTE_TAIL sizeof("\\xff...'")
-
 static __thread char sentence[BEEST_ERROR_SIZE];
 
 /*
  * The new sentence, with the old one behind it or without.  Made in a buffer of its own, since
- * the old one may be among the arguments.  Keeps errno.
+ * the old one may be among the arguments.  Names, paths and words of a server need no care
+ * where a sentence is written: it is cleaned here.  Keeps errno.
  */
 static void BEEST_PRINTF(2, 0) sentence_set(bool keep, const char *format, va_list args)
 {
@@ -36,7 +34,7 @@ static void BEEST_PRINTF(2, 0) sentence_set(bool keep, const char *format, va_li
 		strncat(text, ": ", sizeof(text) - 1 - strlen(text));
 		strncat(text, sentence, sizeof(text) - 1 - strlen(text));
 	}
-	strcpy(sentence, text);
+	beest_text_clean(sentence, sizeof(sentence), text, strlen(text));
 	errno = saved;
 }
 
@@ -67,15 +65,8 @@ const char *beest_error_text(void)
 
 const char *beest_error_quote(char *quoted, const char *text)
 {
-	char *at = quoted;
-	char *end = quoted + BEEST_QUOTE_SIZE - QUOTE_TAIL;
-
-	for (*at++ = '\''; *text && at < end; text++)
-		if (beest_text_is_control(*text))
-			at += sprintf(at, "\\x%02x", (unsigned char)*text);
-		else
-			*at++ = *text;
-	BEEST_INVARIANT(at <= end + strlen("\\xff") - 1);
-	strcpy(at, *text ? "...'" : "'");
+	quoted[0] = '\'';
+	beest_text_clean(quoted + 1, BEEST_QUOTE_SIZE - 2, text, strlen(text));
+	strcat(quoted, "'");
 	return quoted;
 }

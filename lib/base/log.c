@@ -71,7 +71,7 @@ static void line_begin(struct beest_text *line, int rank, int level)
 
 void beest_log(const struct beest_log *log, int level, const char *format, ...)
 {
-	char buffer[LINE_SIZE + 1], *at, *text;		/* and the newline */
+	char buffer[LINE_SIZE + 1], raw[LINE_SIZE], *text;	/* and the newline */
 	int saved = errno;
 	struct beest_text line;
 	va_list args;
@@ -85,21 +85,19 @@ void beest_log(const struct beest_log *log, int level, const char *format, ...)
 	text = buffer + line.used;
 	errno = saved;			/* for %m */
 	va_start(args, format);
-	if (vsnprintf(text, LINE_SIZE - line.used, format, args) < 0)
-		text[0] = '\0';
+	if (vsnprintf(raw, sizeof(raw), format, args) < 0)
+		raw[0] = '\0';
 	va_end(args);
 
 	/* Names of peers come from the network: they must not bring escapes or lines. */
-	for (at = text; *at; at++)
-		if (beest_text_is_control(*at))
-			*at = '?';
+	beest_text_clean(text, LINE_SIZE - line.used, raw, strlen(raw));
 
 	if (log->write) {
 		log->write(log->data, level, text);
 	} else {
-		*at++ = '\n';
-		while (write(log->file ? log->file : STDERR_FILENO, buffer,
-			     (size_t)(at - buffer)) < 0 && errno == EINTR)
+		strcat(text, "\n");
+		while (write(log->file ? log->file : STDERR_FILENO, buffer, strlen(buffer)) < 0 &&
+		       errno == EINTR)
 			;
 	}
 	errno = saved;

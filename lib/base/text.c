@@ -3,17 +3,91 @@
 #include "config.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/text.h"
 
+static bool code_is_harmless(uint32_t code)
+{
+	static const struct {
+		uint32_t first, last;
+	} harmful[] = {
+		{ 0x00, 0x1f }, { 0x7f, 0x9f },		/* control characters */
+		{ 0x2028, 0x202e }, { 0x2066, 0x2069 },	/* other line ends, directions */
+		{ 0xd800, 0xdfff }, { 0x110000, UINT32_MAX },	/* no characters */
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(harmful); i++)
+		if (code >= harmful[i].first && code <= harmful[i].last)
+			return false;
+
+	return true;
+}
+
+/* Each length has a least code: another form of a smaller one is no UTF-8. */
+size_t beest_text_step(const char *text)
+{
+	static const struct {
+		uint8_t mask, lead;
+		uint32_t least;
+	} rows[] = {
+		{ 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 },
+		{ 0xf8, 0xf0, 0x10000 },
+	};
+	const uint8_t *at = (const uint8_t *)text;
+	size_t length = 0, i;
+	uint32_t code;
+
+	while (length < BEEST_COUNT(rows) && (at[0] & rows[length].mask) != rows[length].lead)
+		length++;
+	if (length == BEEST_COUNT(rows))
+		return 0;
+
+	code = at[0] & (uint8_t)~rows[length].mask;
+	for (i = 1; i <= length; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (at[i] & 0x3f);
+	}
+
+	return code >= rows[length].least && code_is_harmless(code) ? length + 1 : 0;
+}
+
 const char *beest_text_control(const char *text)
 {
-	while (*text && !beest_text_is_control(*text))
-		text++;
+	size_t step = 1;
+
+	while (*text && step) {
+		step = beest_text_step(text);
+		text += step;
+	}
+
 	return *text ? text : NULL;
+}
+
+/* @cut: where the dots go if it turns out that not all of it fits. */
+void beest_text_clean(char *to, size_t size, const char *from, size_t length)
+{
+	const char *end = from + length, *last = to + size - 1;
+	char unit[sizeof("\\xff")], *cut = to;
+	size_t step, width;
+
+	for (; from < end; from += step ? step : 1, to += width) {
+		step = beest_text_step(from);
+		width = step ? step : (size_t)sprintf(unit, "\\x%02x", (uint8_t)*from);
+		if (to + width > last) {
+			strcpy(cut, "...");
+			return;
+		}
+		memcpy(to, step ? from : unit, width);
+		if (to + width + 3 <= last)
+			cut = to + width;
+	}
+	*to = '\0';
 }
 
 const char *beest_text_not_key(const char *text)

@@ -2,8 +2,8 @@
 /*
  * text.h - judging the bytes of a text, and putting a sentence together
  *
- * Owns which bytes are refused where, and the bookkeeping of a fixed buffer: what does
- * not fit ends in "...".  Knows no grammar: that is parse.h.
+ * Owns which bytes are refused where, how a text from outside is shown, and the bookkeeping of
+ * a fixed buffer: what does not fit ends in "...".  Knows no grammar: that is parse.h.
  */
 #ifndef BEEST_TEXT_H
 #define BEEST_TEXT_H
@@ -13,14 +13,22 @@
 
 #include "lib/base/macro.h"
 
-/* Bytes that may do harm on a terminal, or forge a line of a log. */
-static inline bool beest_text_is_control(char byte)
-{
-	return (unsigned char)byte < 0x20 || byte == 0x7f;
-}
+/*
+ * The bytes of the character that @text begins with.  0: it may do harm on a terminal or forge
+ * a line of a log (a control character, those from U+0080 to U+009F among them, or a mark that
+ * turns the direction), or the bytes are no UTF-8.  Ends at a NUL.
+ */
+size_t beest_text_step(const char *text);
 
-/* The first such byte of @text, NULL: there is none. */
+/* The first byte of @text that begins no harmless character, NULL: there is none. */
 const char *beest_text_control(const char *text);
+
+/*
+ * Whatever is quoted passes here: @to gets the harmless characters of @from as they are, every
+ * other byte as \x1b, and "..." where it is cut.  @length: bytes of @from, a NUL behind them or
+ * further on.  @size: at least 4.
+ */
+void beest_text_clean(char *to, size_t size, const char *from, size_t length);
 
 /*
  * The first byte that no key of Memcached can have: a blank, a control character or

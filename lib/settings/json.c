@@ -20,6 +20,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/text.h"
 #include "lib/settings/json.h"
 
 struct beest_json {
@@ -118,24 +119,39 @@ static int note_key(struct scan *scan, const char *key, size_t length)
 	return ret;
 }
 
-/* json-c lets control characters pass, and ends a key at an escaped NUL. */
+/*
+ * One character of a string.  json-c lets control characters and bytes that are no UTF-8
+ * pass, and ends a key at an escaped NUL.
+ */
+static int scan_character(struct scan *scan)
+{
+	unsigned char byte = *scan->at;
+	size_t step = beest_text_step(scan->at);
+
+	if (byte < ' ')
+		return beest_fail(EBADMSG, "%s", strchr("\r\n", byte) ? "a string has no end" :
+				  "a string has a control character");
+	if (byte >= 0x80 && !step)
+		return beest_fail(EBADMSG, "a string has a byte 0x%02x that is not UTF-8, or a "
+				  "control character", byte);
+	if (!strncmp(scan->at, "\\u0000", 6))
+		return beest_fail(EBADMSG, "a string has a NUL, \\u0000");
+	scan->at += byte == '\\' && (scan->at[1] == '"' || scan->at[1] == '\\') ? 2 : step ? step : 1;
+	return 0;
+}
+
 static int scan_string(struct scan *scan)
 {
 	const char *start = ++scan->at;
 	bool escaped = false;
+	int ret = 0;
 
-	for (; *scan->at != '"'; scan->at++) {
-		if ((unsigned char)*scan->at < ' ')
-			return beest_fail(EBADMSG, "%s", strchr("\r\n", *scan->at) ?
-					  "a string has no end" :
-					  "a string has a control character");
-		if (*scan->at != '\\')
-			continue;
-		if (!strncmp(scan->at, "\\u0000", 6))
-			return beest_fail(EBADMSG, "a string has a NUL, \\u0000");
-		escaped = true;
-		scan->at += scan->at[1] == '"' || scan->at[1] == '\\';
+	while (*scan->at != '"' && ret == 0) {
+		escaped |= *scan->at == '\\';
+		ret = scan_character(scan);
 	}
+	if (ret < 0)
+		return ret;
 	scan->at++;
 
 	if (scan->depth > 2 || scan->at[strspn(scan->at, BLANKS)] != ':')

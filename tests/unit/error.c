@@ -3,7 +3,9 @@
 #include "config.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
+#include "lib/base/text.h"
 #include "tests/support/unit.h"
 
 /* First in the list below: the sentence outlives a test. */
@@ -109,6 +111,67 @@ static void test_quote(void **state)
 	assert_string_equal(BEEST_QUOTE("Z\xc3\xbcrich"), "'Z\xc3\xbcrich'");
 }
 
+/* What is on the left must not reach a terminal or a log as it is. */
+static const struct {
+	const char *raw, *clean;
+} harmful[] = {
+	{ "\n\r\t\x1b[2J\x7f", "\\x0a\\x0d\\x09\\x1b[2J\\x7f" },
+	{ "\x9b" "31m", "\\x9b31m" },				/* C1 as one byte */
+	{ "\xc2\x80\xc2\x9f\xc2\xa0", "\\xc2\\x80\\xc2\\x9f\xc2\xa0" },	/* C1 as UTF-8 */
+	{ "\xc3", "\\xc3" },					/* cut short */
+	{ "\xc3(", "\\xc3(" },
+	{ "\xe2\x82", "\\xe2\\x82" },
+	{ "\x80\xbf\xfe\xff", "\\x80\\xbf\\xfe\\xff" },
+	{ "\xc0\xaf\xc1\x81", "\\xc0\\xaf\\xc1\\x81" },		/* '/' and 'A' in two bytes */
+	{ "\xe0\x80\xaf", "\\xe0\\x80\\xaf" },
+	{ "\xf0\x80\x80\xaf", "\\xf0\\x80\\x80\\xaf" },
+	{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },			/* half of a pair */
+	{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" },		/* beyond the last */
+	{ "\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80" },
+	{ "\xe2\x80\xa8\xe2\x80\xae", "\\xe2\\x80\\xa8\\xe2\\x80\\xae" },	/* line, direction */
+	{ "\xe2\x82\xac \xf0\x9f\x90\x84 \xc3\xa9", "\xe2\x82\xac \xf0\x9f\x90\x84 \xc3\xa9" },
+};
+
+/* Wherever a text from outside goes, it goes through one function. */
+static void test_harmful_bytes(void **state)
+{
+	char quoted[BEEST_QUOTE_SIZE], sentence[BEEST_ERROR_SIZE];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(harmful); i++) {
+		snprintf(quoted, sizeof(quoted), "'%s'", harmful[i].clean);
+		assert_string_equal(BEEST_QUOTE(harmful[i].raw), quoted);
+		snprintf(sentence, sizeof(sentence), "file %s is absent", harmful[i].clean);
+		beest_fail(ENOENT, "file %s is absent", harmful[i].raw);
+		assert_error_is(sentence);
+		snprintf(sentence, sizeof(sentence), "%s: file %s is absent", harmful[i].clean,
+			 harmful[i].clean);
+		beest_fail_prefix(-ENOENT, "%s", harmful[i].raw);
+		assert_error_is(sentence);
+	}
+}
+
+/* A character is not cut in two. */
+static void test_clean_cuts_between_characters(void **state)
+{
+	char text[16];
+
+	(void)state;
+	beest_text_clean(text, 8, "abcd\n", 5);
+	assert_string_equal(text, "abcd...");
+	beest_text_clean(text, 9, "abcd\n", 5);
+	assert_string_equal(text, "abcd\\x0a");
+	beest_text_clean(text, 8, "abc\xe2\x82\xac" "d", 7);
+	assert_string_equal(text, "abc\xe2\x82\xac" "d");
+	beest_text_clean(text, 8, "abc\xe2\x82\xac" "de", 8);
+	assert_string_equal(text, "abc...");
+	beest_text_clean(text, 4, "abcd", 4);
+	assert_string_equal(text, "...");
+	beest_text_clean(text, 8, "a\0b", 3);
+	assert_string_equal(text, "a\\x00b");
+}
+
 /* Every length around the limit; control characters take four places each. */
 static void test_quote_cuts(void **state)
 {
@@ -140,6 +203,8 @@ int main(void)
 		cmocka_unit_test(test_foreign_conventions),
 		cmocka_unit_test(test_quote),
 		cmocka_unit_test(test_quote_cuts),
+		cmocka_unit_test(test_harmful_bytes),
+		cmocka_unit_test(test_clean_cuts_between_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

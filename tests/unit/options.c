@@ -787,6 +787,12 @@ static void what_is_not_json_is_told(void **state)
 		{ "{ \"job\": { \"id\": \"abc\n } }", ":1: a string has no end" },
 		{ "{ \"job\": { \"id\": \"abc", ":1: a string has no end" },
 		{ "{ \"job\": { \"id\": \"a\tb\" } }", ":1: a string has a control character" },
+		{ "{ \"job\": { \"id\": \"Z\xfcrich\" } }",
+		  ":1: a string has a byte 0xfc that is not UTF-8, or a control character" },
+		{ "{ \"job\": {\n \"i\xc3\": \"a\" } }", ":2: a string has a byte 0xc3 that is "
+		  "not UTF-8, or a control character" },
+		{ "{ \"job\": { \"id\": \"a\xc2\x9b" "1m\" } }",
+		  ":1: a string has a byte 0xc2 that is not UTF-8, or a control character" },
 		{ "{ \"job\": { \"id\": \"a\\x\" } }",
 		  ":1: invalid string sequence" },
 		{ "{ \"job\": { \"id\": \"a\\u12g4\" } }",
