@@ -262,10 +262,9 @@ int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 	if (position < 0 || index < 0 || (size_t)index >= mesh->region_count)
 		return beest_fail(ENOENT, "mesh '%s' has no region %d of rank %d", mesh->node.name,
 				  index, rank);
-	beest_record_mesh_region(mesh->marks + (size_t)position * beest_meshmark_size(mesh) +
-				 BEEST_INCARNATION_SIZE, (size_t)index, region);
 
-	return 0;
+	return beest_record_mesh_region(mesh->marks + (size_t)position * beest_meshmark_size(mesh) +
+					BEEST_INCARNATION_SIZE, (size_t)index, region);
 }
 
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,

@@ -26,6 +26,7 @@
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/text.h"
 #include "lib/rendezvous/record.h"
 
 struct header {
@@ -244,6 +245,39 @@ int beest_record_qp_encode(const struct beest_qp_body *body, uint8_t *flags,
 	return used;
 }
 
+/*
+ * The flags of enum ibv_access_flags up to IBV_ACCESS_FLUSH_PERSISTENT, and those that a device
+ * may ignore, of which more may come.
+ */
+#define ACCESS_KNOWN (0x3ffu | 0x3ff00000u)
+
+/* A record may be well formed and still say what no region can be. */
+static int region_check(const struct beest_region *region)
+{
+	if (region->length == 0)
+		return beest_fail(EBADMSG, "the record has a region of 0 bytes");
+	if (region->length - 1 > UINT64_MAX - region->address)
+		return beest_fail(EBADMSG, "the record has a region of %" PRIu64 " bytes at 0x%" PRIx64
+				  ", which would end beyond 2^64", region->length, region->address);
+	if (region->access & ~ACCESS_KNOWN)
+		return beest_fail(EBADMSG, "the record has a region with unknown access flags: 0x%"
+				  PRIx32, region->access & ~ACCESS_KNOWN);
+
+	return 0;
+}
+
+/* RoCE has its packets sent to the address in the GID. */
+static int gid_check(const struct beest_endpoint *end)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (end->link_layer != IBV_LINK_LAYER_ETHERNET || !beest_ipaddr_is_nobody(&end->gid))
+		return 0;
+
+	return beest_fail(EBADMSG, "the record has the address %s, which no host has for others",
+			  beest_ipaddr_ip_text(&end->gid, text, sizeof(text)));
+}
+
 /* A record may be well formed and still say what no queue pair can be. */
 static int endpoint_check(const struct beest_endpoint *end)
 {
@@ -266,7 +300,7 @@ static int endpoint_check(const struct beest_endpoint *end)
 					  "within %" PRIu32 "..%" PRIu32, rows[i].what,
 					  rows[i].value, rows[i].min, rows[i].max);
 
-	return 0;
+	return gid_check(end);
 }
 
 /* Decodes the next part of a body. */
@@ -275,6 +309,13 @@ static int body_decode(const struct beest_codec_layout *layout, const struct bee
 {
 	return beest_codec_decode(layout, record->body + at,
 				  at < record->size ? record->size - at : 0, body);
+}
+
+static int region_decode(const struct beest_record *record, size_t at, struct beest_region *region)
+{
+	int ret = body_decode(&mr_layout, record, at, region);
+
+	return ret < 0 ? ret : region_check(region);
 }
 
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body)
@@ -295,7 +336,7 @@ int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_bo
 		at += IP_SIZE;
 	}
 	if (ret == 0 && record->flags & BEEST_RECORD_REGION)
-		ret = body_decode(&mr_layout, record, at, &body->region);
+		ret = region_decode(record, at, &body->region);
 	else if (ret == 0 && body->regions)
 		ret = beest_fail(EBADMSG, "the record offers %d regions and has none of them",
 				 body->regions);
@@ -310,7 +351,7 @@ int beest_record_mr_encode(const struct beest_region *region, uint8_t bytes[BEES
 
 int beest_record_mr_decode(const struct beest_record *record, struct beest_region *region)
 {
-	return body_decode(&mr_layout, record, 0, region);
+	return region_decode(record, 0, region);
 }
 
 /* ------------------------------------------------------------------------ ranks --- */
@@ -351,20 +392,18 @@ int beest_record_rank_encode(const struct beest_rank_body *body, uint8_t bytes[B
 	return used;
 }
 
-/* Texts of others go to terminals and logs: no control characters in them. */
+/* Texts of others go to terminals and logs. */
 static int rank_text_read(const struct beest_record *record, size_t *at, char *text, size_t room)
 {
-	size_t i, length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
+	size_t length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
+	char raw[UINT8_MAX + 1];
 
 	if (length > record->size - *at || length >= room)
 		return beest_fail(EBADMSG, "the record of a rank ends within a text");
 
-	for (i = 0; i < length; i++) {
-		text[i] = (char)record->body[*at + i];
-		if ((uint8_t)text[i] < 0x20 || text[i] == 0x7f)
-			text[i] = '?';
-	}
-	text[length] = '\0';
+	memcpy(raw, record->body + *at, length);
+	raw[length] = '\0';
+	beest_text_clean(text, room, raw, length);
 	*at += length;
 
 	return 0;
@@ -512,11 +551,13 @@ int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mes
 	return ret < 0 ? ret : endpoint_check(&body->endpoint);
 }
 
-void beest_record_mesh_region(const uint8_t *bytes, size_t i, struct beest_region *region)
+int beest_record_mesh_region(const uint8_t *bytes, size_t i, struct beest_region *region)
 {
 	size_t size = beest_codec_size(&mr_layout);
 
 	memset(region, 0, sizeof(*region));
 	beest_codec_decode(&mr_layout, bytes + beest_codec_size(&mesh_layout) + i * size, size,
 			   region);
+
+	return region_check(region);
 }

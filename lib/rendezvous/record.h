@@ -191,6 +191,6 @@ void beest_record_mesh_encode(const struct beest_mesh_body *body,
 int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mesh_body *body);
 
 /* Region @i of what was decoded before. */
-void beest_record_mesh_region(const uint8_t *bytes, size_t i, struct beest_region *region);
+int beest_record_mesh_region(const uint8_t *bytes, size_t i, struct beest_region *region);
 
 #endif

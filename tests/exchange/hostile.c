@@ -345,6 +345,8 @@ static void value_of(const struct reader *reader, struct value *value, size_t si
 
 	if (reader->kind == 'q')
 		fill_qp(body);
+	if (reader->kind == 'm')
+		big_endian(body + 8, 8, 4096);
 	snprintf(value->key, sizeof(value->key), "hb1/%s/%s/%s", job, reader->word, reader->name);
 	compose(value, reader->kind, body, size);
 }

@@ -678,8 +678,8 @@ static void a_region_that_is_offered_must_be_there(void **state)
 static void regions_come_back(void **state)
 {
 	struct beest_region out, wide = {
-		.address = UINT64_MAX, .length = UINT64_MAX, .rkey = UINT32_MAX,
-		.access = UINT32_MAX,
+		.address = UINT64_C(0x8000000000000000), .length = UINT64_C(0x8000000000000000),
+		.rkey = UINT32_MAX, .access = 0x3ff003ff,
 	};
 	uint8_t bytes[BEEST_BODY_MAX];
 	struct beest_record record = { .body = bytes };
@@ -692,6 +692,80 @@ static void regions_come_back(void **state)
 	record.size = (size_t)beest_record_mr_encode(&region, bytes);
 	assert_int_equal(beest_record_mr_decode(&record, &out), 0);
 	assert_memory_equal(&out, &region, sizeof(out));
+}
+
+/* Nobody can have registered it, and what would be sent there goes astray. */
+static void impossible_regions_are_refused(void **state)
+{
+	static const struct {
+		struct beest_region region;
+		const char *sentence;
+	} rows[] = {
+		{ { 0x1000, 0, 1, 7 }, "the record has a region of 0 bytes" },
+		{ { 1, UINT64_MAX, 1, 7 }, NULL },
+		{ { 2, UINT64_MAX, 1, 7 }, "the record has a region of 18446744073709551615 bytes at "
+		  "0x2, which would end beyond 2^64" },
+		{ { UINT64_MAX, 1, 1, 7 }, NULL },
+		{ { UINT64_MAX, 2, 1, 7 }, "of 2 bytes at 0xffffffffffffffff, which would end" },
+		{ { 0x1000, 1, 1, 0x400 }, "a region with unknown access flags: 0x400" },
+		{ { 0x1000, 1, 1, 0x40000007 }, "unknown access flags: 0x40000000" },
+	};
+	struct beest_qp_body body = qp_example(), found;
+	uint8_t bytes[BEEST_BODY_MAX], flags;
+	struct beest_record record = { .body = bytes };
+	struct beest_region out;
+	size_t i;
+	int ret;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		ret = rows[i].sentence ? -EBADMSG : 0;
+		record.size = (size_t)beest_record_mr_encode(&rows[i].region, bytes);
+		assert_int_equal(beest_record_mr_decode(&record, &out), ret);
+		if (ret)
+			assert_error_has(rows[i].sentence);
+		body.regions = 1;
+		body.region = rows[i].region;
+		record.size = (size_t)beest_record_qp_encode(&body, &flags, bytes);
+		record.flags = flags;
+		assert_int_equal(beest_record_qp_decode(&record, &found), ret);
+		if (ret)
+			assert_error_has(rows[i].sentence);
+	}
+}
+
+/* RoCE sends to the address in the GID.  InfiniBand has none there. */
+static void addresses_of_nobody_are_refused(void **state)
+{
+	static const struct {
+		const char *address;
+		bool nobody;
+	} rows[] = {
+		{ "0.0.0.0", true }, { "0.1.2.3", true }, { "127.0.0.1", true },
+		{ "127.255.255.254", true }, { "224.0.0.1", true }, { "239.1.2.3", true },
+		{ "255.255.255.255", true }, { "::", true }, { "::1", true }, { "ff02::1", true },
+		{ "1.0.0.1", false }, { "126.0.0.1", false }, { "128.0.0.1", false },
+		{ "223.255.255.1", false }, { "169.254.0.1", false }, { "fe80::1", false },
+		{ "fd00::1", false }, { "::2", false },
+	};
+	struct beest_qp_body body = qp_example(), found;
+	uint8_t bytes[BEEST_BODY_MAX];
+	struct beest_record record = { .body = bytes };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		assert_int_equal(beest_ipaddr_parse(rows[i].address, &body.endpoint.gid), 0);
+		body.endpoint.link_layer = IBV_LINK_LAYER_ETHERNET;
+		record.size = (size_t)beest_record_qp_encode(&body, &record.flags, bytes);
+		assert_int_equal(beest_record_qp_decode(&record, &found),
+				 rows[i].nobody ? -EBADMSG : 0);
+		if (rows[i].nobody)
+			assert_error_has(rows[i].address);
+		body.endpoint.link_layer = IBV_LINK_LAYER_INFINIBAND;
+		record.size = (size_t)beest_record_qp_encode(&body, &record.flags, bytes);
+		assert_int_equal(beest_record_qp_decode(&record, &found), 0);
+	}
 }
 
 static void ranks_are_same(const struct beest_rank_body *a, const struct beest_rank_body *b)
@@ -740,16 +814,16 @@ static void control_characters_do_not_come_through(void **state)
 	(void)state;
 	strcpy(in.host, "no\033de\n1");
 	strcpy(in.device, "\177\001");
-	strcpy(in.reason, "a\tb \302\265");
+	strcpy(in.reason, "a\tb \302\265 \233");
 	record.size = (size_t)beest_record_rank_encode(&in, bytes);
 	assert_int_equal(beest_record_rank_decode(&record, &out), 0);
-	assert_string_equal(out.host, "no?de?1");
-	assert_string_equal(out.device, "??");
-	assert_string_equal(out.reason, "a?b \302\265");
+	assert_string_equal(out.host, "no\\x1bde\\x0a1");
+	assert_string_equal(out.device, "\\x7f\\x01");
+	assert_string_equal(out.reason, "a\\x09b \302\265 \\x9b");
 
 	bytes[34] = 0;		/* a NUL within the host name */
 	assert_int_equal(beest_record_rank_decode(&record, &out), 0);
-	assert_string_equal(out.host, "?o?de?1");
+	assert_string_equal(out.host, "\\x00o\\x1bde\\x0a1");
 }
 
 /* Each text has a byte with its length: the record, and the struct, must hold that. */
@@ -910,6 +984,8 @@ int main(void)
 		cmocka_unit_test(impossible_values_are_named),
 		cmocka_unit_test(a_region_that_is_offered_must_be_there),
 		cmocka_unit_test(regions_come_back),
+		cmocka_unit_test(impossible_regions_are_refused),
+		cmocka_unit_test(addresses_of_nobody_are_refused),
 		cmocka_unit_test(ranks_come_back),
 		cmocka_unit_test(control_characters_do_not_come_through),
 		cmocka_unit_test(lying_lengths_are_refused),
