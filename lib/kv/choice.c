@@ -55,7 +55,7 @@ uint64_t beest_choice_digest(const struct beest_choice *servers, size_t count)
 	uint64_t sum = count;
 	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count && count > 1; i++)
 		sum += mix64(servers[i].hash);
 
 	return mix64(sum);

@@ -23,7 +23,10 @@ void beest_choice_set(struct beest_choice *server, const char *text);
 /* The index of the server of @key; @count: at least 1. */
 size_t beest_choice_of(const struct beest_choice *servers, size_t count, const char *key);
 
-/* Same for every rank with the same list, whatever its order. */
+/*
+ * Same for every rank with the same list, whatever its order.  The same for all lists of one
+ * server, too: all keys are on it, by whatever name a rank calls it.
+ */
 uint64_t beest_choice_digest(const struct beest_choice *servers, size_t count);
 
 #endif

@@ -34,7 +34,7 @@ void beest_kv_close(struct beest_kv *kv);
 struct beest_login;
 int beest_kv_login(struct beest_kv *kv, struct beest_login *login);
 
-/* Same for every rank with the same list, whatever its order. */
+/* Same for every rank with the same list, whatever its order, and for all lists of one server. */
 uint64_t beest_kv_digest(const struct beest_kv *kv);
 
 /* The index of the server of @key. */

@@ -211,6 +211,33 @@ static void different_lists_are_told(void **state)
 	}
 }
 
+/* All keys are on it, so its names are of no account, however long the ranks wait. */
+static void one_server_of_two_names(void **state)
+{
+	int i, port = cache_hostport(caches[0])->port;
+	struct rank rank[2];
+	char lists[2][2][80];
+	size_t k;
+
+	(void)state;
+	sprintf(lists[0][0], "127.0.0.1:%d", port);
+	sprintf(lists[0][1], "localhost:%d", port);
+	sprintf(lists[1][0], "127.0.0.1:%d,localhost:%d", port, port);
+	sprintf(lists[1][1], "localhost:%d,127.0.0.1:%d", port, port);
+	for (k = 0; k < BEEST_COUNT(lists); k++) {
+		for (i = 0; i < 2; i++)
+			join_at(&rank[i], i, lists[k][i]);
+		meet(&rank[0], &rank[1]);
+		assert_int_equal(rank[0].ret, 0);
+		assert_int_equal(rank[1].ret, 0);
+		both(&rank[0], &rank[1], in_vain);
+		assert_int_equal(rank[0].ret, -ETIMEDOUT);
+		assert_int_equal(rank[1].ret, -ETIMEDOUT);
+		assert_null(strstr(said, "another list"));
+		strcat(job, "x");
+	}
+}
+
 /* A rank that is gone spoils nothing: it may have been of another run. */
 static void a_leftover_of_another_list(void **state)
 {
@@ -516,6 +543,7 @@ int main(void)
 		TEST(lists_of_all_lengths),
 		TEST(the_order_does_not_matter),
 		TEST(different_lists_are_told),
+		TEST(one_server_of_two_names),
 		TEST(a_leftover_of_another_list),
 		TEST(one_is_killed),
 		TEST(the_own_record_s_server_is_dead),
