@@ -26,6 +26,9 @@
 /* So many are named in a sentence; keys are long. */
 #define NAMED_MAX 3
 
+/* Room for a name and a key. */
+#define WANTED_SIZE (2 * BEEST_KEY_MAX + 64)
+
 /* What a look reads besides: presence, news, who failed, and the list of each server. */
 #define WATCHED_FIXED 3
 
@@ -337,6 +340,25 @@ static void note_look(struct waiting *w, int ret)
 	w->failing = failing;
 }
 
+/* Behind what a server failed with: for the sake of what.  The first suffices. */
+static void wanted_say(const struct waiting *w, char *text, size_t size)
+{
+	const struct beest_wait *wait = w->wait;
+	const struct beest_wait_get *get;
+	size_t i;
+
+	text[0] = '\0';
+	for (i = 0; i < wait->count && !text[0]; i++) {
+		get = &wait->gets[i];
+		if (!get->got)
+			snprintf(text, size, "; wanted: %s '%s' (key %s)",
+				 beest_record_word(get->kind), get->name, get->key);
+	}
+	for (i = 0; i < wait->own_count && !text[0]; i++)
+		if (!own_is_stored(w, i))
+			snprintf(text, size, "; to be stored: key %s", wait->own_keys[i]);
+}
+
 /* 1: all is there; 0: not yet. */
 static int wait_judge(struct waiting *w)
 {
@@ -401,6 +423,7 @@ static int wait_look(struct waiting *w)
 		.extra_count = w->wait->extra_count,
 		.deadline = beest_limit_look(w->limit),
 	};
+	char why[BEEST_KV_WHY], wanted[WANTED_SIZE];
 	int ret;
 
 	gather(w);
@@ -412,7 +435,9 @@ static int wait_look(struct waiting *w)
 		watch_again(w);
 	if (ret < 0 && !beest_kv_transient(ret)) {
 		beest_look_free(w->wants, w->count);
-		return ret;
+		snprintf(why, sizeof(why), "%s", beest_error_text());
+		wanted_say(w, wanted, sizeof(wanted));
+		return beest_fail(-ret, "%s%s", why, wanted);
 	}
 
 	note_look(w, ret);
@@ -493,6 +518,7 @@ static int wait_expired(struct waiting *w)
 	struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *get, *first = NULL;
 	char after[48] = "", why[BEEST_KV_WHY], list[700], more[48] = "", rest[600];
+	char wanted[WANTED_SIZE];
 	int class, failed, ret = -beest_limit_errno(w->limit);
 	struct beest_text text, hints;
 	size_t i, missing = 0;
@@ -500,10 +526,11 @@ static int wait_expired(struct waiting *w)
 	wait->expired = true;
 	if (!w->limit->once)
 		snprintf(after, sizeof(after), "%s", BEEST_SPAN(beest_limit_span(w->limit)));
+	wanted_say(w, wanted, sizeof(wanted));
 	failed = server_failure(w, why);
 	if (failed < 0)
-		return beest_fail(-failed, "%s%s%s%s", *after ? "tried for " : "", after,
-				  *after ? ": " : "", why);
+		return beest_fail(-failed, "%s%s%s%s%s", *after ? "tried for " : "", after,
+				  *after ? ": " : "", why, wanted);
 
 	beest_text_start(&text, list, sizeof(list));
 	for (class = 0; class < 3; class++)
@@ -522,8 +549,9 @@ static int wait_expired(struct waiting *w)
 	beest_text_start(&hints, rest, sizeof(rest));
 	suspicions_say(w, first, &hints);
 
-	return beest_fail(-ret, "%s%s%s%s%s; %s", *after ? "after " : "", after, *after ? ": " : "",
-			  first ? list : "not all that this end says is stored", more, rest);
+	return beest_fail(-ret, "%s%s%s%s%s%s; %s", *after ? "after " : "", after,
+			  *after ? ": " : "", first ? list : "not all that this end says is stored",
+			  more, first ? "" : wanted, rest);
 }
 
 static bool wait_pause(struct waiting *w)
