@@ -29,6 +29,16 @@
 	"that demands a SASL login, does that too)"
 #define NO_MEMORY "this process is out of memory"
 #define NO_NUMBER "a counter has a value that is no number"
+#define TOO_LONG "an answer with a value that is longer than any can be"
+
+/*
+ * libmemcached copies the key of an answer without looking at its length: behind its place there
+ * has to be room for a whole line, which has less than 512 bytes.
+ */
+struct beest_memcached_answer {
+	memcached_result_st result;
+	char line[512];
+};
 
 /* What a code of libmemcached means. */
 static const struct meaning {
@@ -138,6 +148,9 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 		return session_fail(session, EACCES, "it knows no login (memcached without -S): leave "
 				    "exchange.user out");
 
+	if (session->memory.claimed)
+		return session_fail(session, EPROTO, TOO_LONG);
+
 	row = meaning_find(errnos, BEEST_COUNT(errnos),
 			   memcached_last_error_errno(session->handle));
 	if (!row)
@@ -171,6 +184,57 @@ static int code_judge(struct beest_memcached *session, memcached_return_t rc,
 #define memcached_set_sasl_auth_data(memc, user, password) MEMCACHED_NOT_SUPPORTED
 #define memcached_destroy_sasl_auth_data(memc) ((void)(memc))
 #endif
+
+/* ---------------------------------------------------------------- memory --- */
+
+static void *handle_malloc(const memcached_st *handle, const size_t size, void *memory)
+{
+	(void)handle;
+	return beest_memory_new(memory, size);
+}
+
+static void *handle_calloc(const memcached_st *handle, size_t count, const size_t size,
+			   void *memory)
+{
+	void *block = NULL;
+
+	(void)handle;
+	if (!size || count <= SIZE_MAX / size)
+		block = beest_memory_new(memory, count * size);
+
+	return block ? memset(block, 0, count * size) : NULL;
+}
+
+static void *handle_realloc(const memcached_st *handle, void *block, const size_t size,
+			    void *memory)
+{
+	(void)handle;
+	return beest_memory_resize(memory, block, size);
+}
+
+static void handle_free(const memcached_st *handle, void *block, void *memory)
+{
+	(void)handle;
+	beest_memory_free(memory, block);
+}
+
+/* Or a length of 2^64 - 2, and the line end, would be written into no memory at all. */
+static bool answer_prepare(memcached_result_st *answer)
+{
+	return memcached_success(memcached_result_set_value(answer, "", 1));
+}
+
+static bool handle_create(struct beest_memcached *session)
+{
+	session->answer = malloc(sizeof(*session->answer));
+	session->memory.kept = session->answer;
+	session->handle = session->answer ? memcached_create(NULL) : NULL;
+
+	return session->handle &&
+		memcached_success(memcached_set_memory_allocators(session->handle, handle_malloc,
+				  handle_free, handle_realloc, handle_calloc, &session->memory)) &&
+		answer_prepare(&session->handle->result);
+}
 
 /* A login switches to the binary protocol. */
 static bool handle_configure(const struct beest_memcached *session)
@@ -217,8 +281,7 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 	session->pid = getpid();
 	session->buffering = buffering;
 	session->sound = true;
-	session->handle = memcached_create(NULL);
-	if (session->handle && handle_configure(session))
+	if (handle_create(session) && handle_configure(session))
 		return session;
 	beest_memcached_free(session);
 
@@ -240,6 +303,7 @@ void beest_memcached_free(struct beest_memcached *session)
 	if (session->handle)
 		memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
 	memcached_free(session->handle);
+	free(session->answer);
 	free(session->lengths);
 	free(session);
 }
@@ -413,23 +477,39 @@ static struct beest_kv_value *value_place(struct beest_memcached *session,
 	return NULL;
 }
 
+/* The next answer.  A key that is too long has overwritten what lies behind its place. */
+static const memcached_result_st *answer_fetch(struct beest_memcached *session,
+					       memcached_return_t *rc)
+{
+	memcached_result_st *answer = &session->answer->result;
+	const memcached_result_st *result;
+
+	timeout_set(session);
+	answer->count = 1;	/* at 0, every failure would be called NOT FOUND */
+	result = memcached_fetch_result(session->handle, answer, rc);
+	answer->options.is_allocated = false;
+	answer->options.is_initialized = true;
+
+	return *rc == MEMCACHED_SUCCESS ? result : NULL;
+}
+
 /* 1: one more, 0: that was all.  An empty value has a byte of its own: NULL means absent. */
-static int value_fetch(struct beest_memcached *session, memcached_result_st *buffer)
+static int value_fetch(struct beest_memcached *session)
 {
 	const memcached_result_st *result;
 	struct beest_kv_value *value;
 	memcached_return_t rc;
 
-	timeout_set(session);
-	buffer->count = 1;	/* at 0, every failure would be called NOT FOUND */
-	result = memcached_fetch_result(session->handle, buffer, &rc);
-	if (!result || rc != MEMCACHED_SUCCESS)
+	result = answer_fetch(session, &rc);
+	if (!result)
 		return code_judge(session, rc == MEMCACHED_END ? MEMCACHED_NOTFOUND : rc,
 				  MEMCACHED_NOTFOUND, 0);
 
 	value = value_place(session, result);
 	if (!value || value->bytes)
 		return session_fail(session, EPROTO, "an answer for a key that was not asked for");
+	if (memcached_result_length(result) > BEEST_MEMORY_MAX)
+		return session_fail(session, EPROTO, TOO_LONG);
 	value->size = memcached_result_length(result);
 	value->bytes = malloc(value->size + 1);
 	if (!value->bytes)
@@ -444,14 +524,16 @@ static int value_fetch(struct beest_memcached *session, memcached_result_st *buf
 static int keys_collect(struct beest_memcached *session)
 {
 	const struct beest_kv_request *request = session->request;
-	memcached_result_st buffer;
+	memcached_result_st *answer = &session->answer->result;
 	int ret;
 
-	memcached_result_create(session->handle, &buffer);
+	memcached_result_create(session->handle, answer);
+	if (!answer_prepare(answer))
+		return session_fail(session, ENOMEM, NO_MEMORY);
 	do
-		ret = value_fetch(session, &buffer);
+		ret = value_fetch(session);
 	while (ret > 0);
-	memcached_result_free(&buffer);
+	memcached_result_free(answer);
 	session->asked = 0;
 	if (ret < 0)
 		return ret;
@@ -497,7 +579,7 @@ int beest_memcached_send(struct beest_memcached *session, struct beest_kv_reques
 	if (request->flags & BEEST_KV_ANSWERED)
 		return fresh && request->key_count ? keys_ask(session, request->key_count) : 0;
 
-	if (fresh && request->opening && beest_request_has_increment(request))
+	if (fresh && beest_request_has_increment(request))
 		ret = witness_await(session);
 	if (ret == 0)
 		ret = writes_carry_out(session);

@@ -17,6 +17,7 @@
 
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
+#include "lib/kv/memory.h"
 
 struct beest_memcached_address {
 	char host[256];		/* numeric, or the path of a socket */
@@ -34,6 +35,8 @@ struct beest_memcached {
 
 	/* The rest is memcached.c's. */
 	struct memcached_st *handle;
+	struct beest_memory memory;	/* of the handle */
+	struct beest_memcached_answer *answer;
 	bool answered;		/* the server has spoken as Memcached does */
 	int64_t heard;		/* when the witness, or an answer, last came; 0: never */
 	struct beest_memcached *next;	/* among the forgotten */

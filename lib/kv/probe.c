@@ -21,6 +21,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/text.h"
 #include "lib/kv/probe.h"
 
 #define PROBE_TIME (250 * BEEST_MS)
@@ -132,21 +133,11 @@ static int answer_read(struct probe *probe, int64_t deadline)
 	return 1;
 }
 
-/* What a foreign service said, with every byte that is no printable one as \xNN. */
 static int foreign_fail(const struct probe *probe)
 {
-	char quoted[QUOTED * 4 + 1], *at = quoted;
-	size_t i;
-	uint8_t byte;
+	char quoted[QUOTED * 4 + 16];
 
-	for (i = 0; i < probe->used && i < QUOTED; i++) {
-		byte = (uint8_t)probe->answer[i];
-		if (byte >= 0x20 && byte < 0x7f)
-			*at++ = (char)byte;
-		else
-			at += sprintf(at, "\\x%02x", byte);
-	}
-	*at = '\0';
+	beest_text_clean(quoted, sizeof(quoted), probe->answer, BEEST_MIN(probe->used, QUOTED));
 
 	return beest_fail(EPROTO, "server %s: no Memcached: it says '%s'%s",
 			  probe->address->label, quoted, probe->used > QUOTED ? "..." : "");

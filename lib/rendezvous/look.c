@@ -323,6 +323,28 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	return ret;
 }
 
+int beest_look_write(struct beest_registry *registry, size_t server,
+		     struct beest_kv_write *write, int64_t deadline)
+{
+	const char *key = registry->epoch_key;
+	struct beest_kv_value epoch;
+	struct beest_kv_request request = {
+		.server = server, .flags = BEEST_KV_ANSWERED, .writes = write, .write_count = 1,
+		.keys = &key, .key_count = 1, .values = &epoch,
+	};
+	int ret;
+
+	ret = beest_kv_run(registry->kv, &request, 1, deadline);
+	if (ret == -ENODATA) {
+		ret = epoch_mend(registry, server, deadline);
+		if (ret == 0)
+			ret = beest_kv_run(registry->kv, &request, 1, deadline);
+	}
+	beest_kv_values_free(&epoch, 1);
+
+	return ret < 0 ? ret : write->ret;
+}
+
 /* ----------------------------------------------------------------- a small server --- */
 
 static int server_too_small(struct beest_registry *registry, size_t server,

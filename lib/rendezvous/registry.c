@@ -295,18 +295,15 @@ int beest_registry_put(struct beest_registry *registry,
 static int write_run(struct beest_registry *registry, size_t server,
 		     struct beest_kv_write *write, const struct beest_limit *limit, unsigned int *tries)
 {
-	struct beest_kv_request request = {
-		.server = server, .flags = BEEST_KV_ANSWERED, .writes = write, .write_count = 1,
-	};
 	struct beest_backoff backoff;
 	int ret;
 
 	beest_clock_backoff_start(&backoff, registry->size);
 	for (*tries = 0; ; (*tries)++) {
-		ret = beest_kv_run(registry->kv, &request, 1, beest_limit_look(limit));
-		ret = ret < 0 ? ret : write->ret;
+		ret = beest_look_write(registry, server, write, beest_limit_look(limit));
 		if (!beest_kv_transient(ret) || !beest_limit_left(limit))
-			return ret;
+			return ret < 0 && ret != -ENOENT ?
+				beest_fail_prefix(ret, "key %s", write->key) : ret;
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;
 		beest_clock_backoff_sleep(&backoff, limit->end);

@@ -124,7 +124,7 @@ static const struct step {
 	{ "the first message", msg_push, 1, 1, 7 },
 	{ "msg_push", msg_push, 1, 0, 7 },
 	{ "msg_wait", msg_wait, 0, 2, 7 },
-	{ "msg_delete, over a connection of its own", msg_delete, 0, 0, 6 },
+	{ "msg_delete, over a connection of its own", msg_delete, 0, 1, 6 },
 	{ "qp_fetch", qp_fetch, 0, 2, 6 },
 };
 

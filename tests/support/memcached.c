@@ -115,7 +115,7 @@ static uint16_t random_port(void)
 }
 
 /* A socket bound to a free port of 127.0.0.1, which goes to @endpoint. */
-static int bind_free(struct beest_hostport *endpoint)
+int bind_free(struct beest_hostport *endpoint)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

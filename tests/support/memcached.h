@@ -47,6 +47,9 @@ long cache_stat(const struct cache *cache, const char *name);
 /* A connection that stays; -1 when refused. */
 int cache_connect(const struct cache *cache);
 
+/* A socket of a free port of 127.0.0.1, which does not listen yet. */
+int bind_free(struct beest_hostport *endpoint);
+
 /* A port where nobody listens. */
 void closed_hostport(struct beest_hostport *endpoint);
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* memory.c - see memory.h */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/macro.h"
+#include "lib/kv/memory.h"
+
+/*
+ * A note of a failure takes somewhat more than 2 KiB.  A connection that has failed is given
+ * up with its notes, so the blocks suffice for several threads that fail at once.
+ */
+#define BLOCK_SIZE 4096
+#define BLOCKS 16
+
+static struct {
+	char bytes[BLOCK_SIZE];
+} __attribute__((aligned(16))) blocks[BLOCKS];
+static bool taken[BLOCKS];
+
+static void *reserve_take(size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < BLOCKS && size <= BLOCK_SIZE; i++)
+		if (!__atomic_exchange_n(&taken[i], true, __ATOMIC_ACQUIRE))
+			return &blocks[i];
+
+	return NULL;
+}
+
+static bool reserve_has(const void *block)
+{
+	return (uintptr_t)block - (uintptr_t)blocks < sizeof(blocks);
+}
+
+void *beest_memory_new(struct beest_memory *memory, size_t size)
+{
+	void *block = NULL;
+
+	if (size > BEEST_MEMORY_MAX)
+		memory->claimed = true;
+	else
+		block = malloc(size);
+	if (!block && size <= BEEST_MEMORY_MAX)
+		block = reserve_take(size);
+
+	return block;
+}
+
+/* One of the reserve has room for all that the reserve can give. */
+void *beest_memory_resize(struct beest_memory *memory, void *block, size_t size)
+{
+	if (!block)
+		return beest_memory_new(memory, size);
+	if (size > BEEST_MEMORY_MAX) {
+		memory->claimed = true;
+		return NULL;
+	}
+	if (!reserve_has(block))
+		return realloc(block, size);
+
+	return size <= BLOCK_SIZE ? block : NULL;
+}
+
+void beest_memory_free(struct beest_memory *memory, void *block)
+{
+	size_t i = ((uintptr_t)block - (uintptr_t)blocks) / sizeof(blocks[0]);
+
+	if (reserve_has(block))
+		__atomic_store_n(&taken[i], false, __ATOMIC_RELEASE);
+	else if (block != memory->kept)
+		free(block);
+}
