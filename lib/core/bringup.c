@@ -217,6 +217,9 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_bringup_init(hb, qp);
+	/* What a peer would be told of another address ends its own attempts. */
+	if (ret == 0 && beest_qp_lost_address(qp, &qp->remote) < 0)
+		return beest_fail_prefix(-ENODATA, "queue pair '%s' and '%s'", qp->node.name, key);
 	if (ret == 0)
 		ret = beest_context_handshake(hb, limit, &context);
 	if (ret == 0)

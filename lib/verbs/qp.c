@@ -594,33 +594,31 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 		  qp->router ? ", path by rdma_cm" : "");
 }
 
-/*
- * An end whose address was removed chooses the next best at its next INIT.  The user has
- * to restore the address, not to make the two ends alike.
- */
-static int qp_blame_lost_address(const struct beest_qp *qp, const struct beest_endpoint *remote,
-				 int ret)
+/* An end whose address was removed chooses the next best at its next INIT. */
+int beest_qp_lost_address(const struct beest_qp *qp, const struct beest_endpoint *remote)
 {
 	const struct beest_endpoint *own = &qp->local.endpoint;
-	int lost;
+	int ret;
 
-	if (ret != -EPROTO || !own->roce || !remote->roce ||
+	if (!own->roce || !remote->roce ||
 	    (own->roce == remote->roce &&
 	     beest_ipaddr_is_ipv4(&own->gid) == beest_ipaddr_is_ipv4(&remote->gid)))
-		return ret;
+		return 0;
 
-	lost = beest_port_check_former(qp->port, remote);
-	return lost < 0 ? lost : ret;
+	ret = beest_port_check_former(qp->port, remote);
+	return ret < 0 ? ret : 0;
 }
 
 static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 		    const struct beest_limit *limit, struct beest_connection *path)
 {
-	int ret;
+	int ret, lost;
 
 	ret = beest_transition_agree(&qp->local, remote, path);
-	if (ret < 0)
-		return qp_blame_lost_address(qp, remote, ret);
+	if (ret < 0) {
+		lost = ret == -EPROTO ? beest_qp_lost_address(qp, remote) : 0;
+		return lost < 0 ? lost : ret;
+	}
 
 	ret = source_check(qp, false, path);
 	return ret < 0 || !qp->router ? ret : qp_find_path(qp, remote, limit, path);

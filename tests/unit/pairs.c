@@ -810,6 +810,42 @@ static void a_longer_struct(void **state)
 						  HARTEBEEST_ONCE), -E2BIG);
 }
 
+/*
+ * A peer that read of the next best address would give up, though nothing is wrong with it.
+ */
+static void a_lost_address_is_not_published(void **state)
+{
+	struct ibv_async_event changed = { .event_type = IBV_EVENT_GID_CHANGE };
+	struct fake_gid *gids = fake_verbs.devices[0].ports[0].gids;
+	struct fake_kv_server *server;
+	char before[512];
+	size_t size, size_now;
+	const void *now;
+	int i;
+
+	(void)state;
+	mesh(2);
+	all_connect(2);
+	all_came(2);
+	server = fake_kv_server("a:1");
+	now = fake_kv_get(server, "hb1/job/qp/0/1", &size);
+	assert_non_null(now);
+	assert_true(size <= sizeof(before));
+	memcpy(before, now, size);
+
+	gids[2].gid = gids[3].gid = NULL;		/* those of IPv4 */
+	changed.element.port_num = 1;
+	fake_verbs_raise(&changed);
+	for (i = 0; i < 2; i++) {			/* nor the next time */
+		assert_int_equal(hartebeest_qp_reconnect(party[0].hb, "q0-1", "1/0", 0), -ENODATA);
+		assert_error_has("queue pair 'q0-1' and '1/0': the GID ::ffff:10.0.0.1 (RoCE v2) of "
+				 "this end is no longer in the table");
+		now = fake_kv_get(server, "hb1/job/qp/0/1", &size_now);
+		assert_int_equal(size_now, size);
+		assert_memory_equal(now, before, size);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -838,6 +874,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(left_before_its_regions_came, setup, teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_longer_struct, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_lost_address_is_not_published, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
