@@ -16,57 +16,12 @@
 #include "tests/support/memcached.h"
 #include "tests/support/unit.h"
 
-#define OWN 0
-#define LANDED 16384
-#define RECEIVED 32768
 #define SIZE 3000
-
-/* A dead peer is noticed after (retries + 1) * 4.096 us * 2^timeout, here 50 ms. */
-static const char *const impatient[] = {
-	"qp_attr.retry_cnt=2", "qp_attr.timeout=12", NULL,
-};
-
-static char *part(const struct live *live, size_t offset)
-{
-	return (char *)live->mr->addr + offset;
-}
-
-static int post_receive(void *data, struct ibv_qp *qp)
-{
-	struct live *live = data;
-
-	memset(part(live, RECEIVED), 0, SIZE);
-	return hartebeest_post_recv(qp, part(live, RECEIVED), SIZE, live->mr->lkey, 41);
-}
-
-/* Receives are posted by the refill function, in INIT and after any RESET. */
-static void begin(struct live *live, int rank)
-{
-	live_open(live, rank, IBV_QPT_RC, impatient);
-	live_fill(part(live, OWN), rank, SIZE);
-	EXPECT(hartebeest_qp_reset(live->hb, "qp") == 0);
-	EXPECT(hartebeest_qp_refill_set(live->hb, "qp", post_receive, live) == 0);
-	EXPECT(hartebeest_qp_init(live->hb, "qp") == 0);
-}
-
-/* A send each way: arrives only if the receive is there and the numbers are right. */
-static void talk(struct live *live)
-{
-	int64_t deadline = hartebeest_clock() + LIVE_PATIENCE;
-	struct ibv_wc wc;
-
-	EXPECT(hartebeest_post_send(live->qp, part(live, OWN), SIZE, live->mr->lkey, 42, 0) == 0);
-	do {	/* what a failure flushed may still be there */
-		EXPECT(hartebeest_poll_until(live->cq, 1, &wc, deadline) == 1);
-	} while (wc.status == IBV_WC_WR_FLUSH_ERR);
-	EXPECT(wc.status == IBV_WC_SUCCESS && wc.wr_id == 41);
-	EXPECT(live_is(part(live, RECEIVED), !live->rank, SIZE));
-}
 
 static void write_there(struct live *live, uint32_t rkey, struct ibv_wc *wc)
 {
-	EXPECT(hartebeest_post_write(live->qp, part(live, OWN), SIZE, live->mr->lkey,
-				     live->there.address + LANDED, rkey, 43,
+	EXPECT(hartebeest_post_write(live->qp, live->mr->addr, SIZE, live->mr->lkey,
+				     live->there.address + LIVE_BUFFER / 4, rkey, 43,
 				     IBV_SEND_SIGNALED) == 0);
 	EXPECT(hartebeest_poll_until(live->cq, 1, wc, hartebeest_clock() +
 				     LIVE_PATIENCE) == 1);
@@ -79,7 +34,7 @@ static int leave_rank(int rank, void *data)
 	struct live live;
 
 	(void)data;
-	begin(&live, rank);
+	live_begin(&live, rank);
 	live_connect(&live);
 	EXPECT(hartebeest_barrier(live.hb, "leaving", 0) == 0);
 	_exit(0);		/* takes nothing back, as if killed */
@@ -90,9 +45,9 @@ static int talk_rank(int rank, void *data)
 	struct live live;
 
 	(void)data;
-	begin(&live, rank);
+	live_begin(&live, rank);
 	live_connect(&live);
-	talk(&live);
+	live_talk(&live);
 	live_close(&live);
 	return 0;
 }
@@ -175,9 +130,9 @@ static int broken_rank(int rank, void *data)
 	char text[512];
 
 	(void)data;
-	begin(&live, rank);
+	live_begin(&live, rank);
 	live_connect(&live);
-	talk(&live);
+	live_talk(&live);
 	if (rank == 0) {
 		write_there(&live, live.there.rkey + 0x100, &wc);
 		EXPECT(wc.status == IBV_WC_REM_ACCESS_ERR);
@@ -188,7 +143,7 @@ static int broken_rank(int rank, void *data)
 	EXPECT(hartebeest_barrier(live.hb, "broken", 0) == 0);
 	EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer, 0) == 0);
 	EXPECT(live_state(&live) == IBV_QPS_RTS);
-	talk(&live);
+	live_talk(&live);
 	live_close(&live);
 	return 0;
 }
@@ -206,9 +161,9 @@ static void first_life(void)
 	int status = -1;
 
 	if (pid == 0) {
-		begin(&live, 1);
+		live_begin(&live, 1);
 		live_connect(&live);
-		talk(&live);
+		live_talk(&live);
 		_exit(0);
 	}
 	EXPECT(waitpid(pid, &status, 0) == pid);
@@ -225,10 +180,10 @@ static int restarted_rank(int rank, void *data)
 	(void)data;
 	if (rank == 1)
 		first_life();
-	begin(&live, rank);
+	live_begin(&live, rank);
 	live_connect(&live);
 	if (rank == 0) {
-		talk(&live);
+		live_talk(&live);
 		do {
 			write_there(&live, live.there.rkey, &wc);
 		} while (wc.status == IBV_WC_SUCCESS);
@@ -236,8 +191,8 @@ static int restarted_rank(int rank, void *data)
 		EXPECT(hartebeest_completion_text(live.hb, &wc, text, sizeof(text)) == 0);
 		EXPECT(strstr(text, "does not answer"));
 		EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer, 0) == 0);
-		}
-	talk(&live);
+	}
+	live_talk(&live);
 	hartebeest_close(live.hb);
 	return 0;
 }

@@ -40,6 +40,54 @@ void live_connect(struct live *live)
 	EXPECT(hartebeest_mr_fetch(live->hb, live->peer, &live->there, 0) == 0);
 }
 
+/* -------------------------------------------------------- a pair that begins again --- */
+
+/* Where a message comes from, and where it is received. */
+#define OWN 0
+#define RECEIVED (LIVE_BUFFER / 2)
+#define MESSAGE 3000
+
+static char *live_part(const struct live *live, size_t offset)
+{
+	return (char *)live->mr->addr + offset;
+}
+
+static int post_receive(void *data, struct ibv_qp *qp)
+{
+	struct live *live = data;
+
+	memset(live_part(live, RECEIVED), 0, MESSAGE);
+	return hartebeest_post_recv(qp, live_part(live, RECEIVED), MESSAGE, live->mr->lkey, 41);
+}
+
+/* A dead peer is noticed after (retries + 1) * 4.096 us * 2^timeout, here 50 ms. */
+void live_begin(struct live *live, int rank)
+{
+	static const char *const impatient[] = {
+		"qp_attr.retry_cnt=2", "qp_attr.timeout=12", NULL,
+	};
+
+	live_open(live, rank, IBV_QPT_RC, impatient);
+	live_fill(live_part(live, OWN), rank, MESSAGE);
+	EXPECT(hartebeest_qp_reset(live->hb, "qp") == 0);
+	EXPECT(hartebeest_qp_refill_set(live->hb, "qp", post_receive, live) == 0);
+	EXPECT(hartebeest_qp_init(live->hb, "qp") == 0);
+}
+
+void live_talk(struct live *live)
+{
+	int64_t deadline = hartebeest_clock() + LIVE_PATIENCE;
+	struct ibv_wc wc;
+
+	EXPECT(hartebeest_post_send(live->qp, live_part(live, OWN), MESSAGE, live->mr->lkey, 42,
+				    0) == 0);
+	do {	/* what a failure flushed may still be there */
+		EXPECT(hartebeest_poll_until(live->cq, 1, &wc, deadline) == 1);
+	} while (wc.status == IBV_WC_WR_FLUSH_ERR);
+	EXPECT(wc.status == IBV_WC_SUCCESS && wc.wr_id == 41);
+	EXPECT(live_is(live_part(live, RECEIVED), !live->rank, MESSAGE));
+}
+
 /* Whoever leaves first takes its memory along, so both leave together. */
 void live_close(struct live *live)
 {

@@ -30,6 +30,15 @@ struct live {
 /* Objects "pd", "cq", "mr", "qp"; INIT.  @options as for hartebeest_open(). */
 void live_open(struct live *live, int rank, int type, const char *const *options);
 
+/*
+ * An RC queue pair that notices a dead peer within a second, and whose receives are posted
+ * anew whenever it begins again in INIT.
+ */
+void live_begin(struct live *live, int rank);
+
+/* One message each way, which needs the receives and the right numbers at both ends. */
+void live_talk(struct live *live);
+
 /* Publishes, fetches, connects; for RC and UC confirms. */
 void live_connect(struct live *live);
 void live_close(struct live *live);

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trouble.c - what happens to a wire, a port and an address under a living connection
+ *
+ * Bad weather must change no byte.  What breaks a connection ends in a sentence that names
+ * the reason, and where the reason has gone, reconnecting works.  Only in the tests' own
+ * virtual machine, whose interfaces are v0 below rxe0, of rank 0, and v1 below rxe1.
+ */
+#include "config.h"
+
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tests/support/live.h"
+#include "tests/support/pause.h"
+#include "tests/support/unit.h"
+
+static void need_machine(void)
+{
+	if (geteuid() == 0 && access("/sys/class/net/v1", F_OK) == 0 && ranks_port(1))
+		return;
+	fprintf(stderr, "no v0 and v1 with two ports, as in the tests' virtual machine\n");
+	exit(77);
+}
+
+static void run(const char *command)
+{
+	if (system(command) != 0) {
+		fprintf(stderr, "failed: %s\n", command);
+		_exit(1);
+	}
+}
+
+/* GIDs follow addresses by way of a kernel thread. */
+static void settle(void)
+{
+	pause_ms(200);
+}
+
+static void together(struct live *live, const char *where)
+{
+	EXPECT(hartebeest_barrier(live->hb, where, 0) == 0);
+}
+
+/* ---------------------------------------------------------------- bad weather --- */
+
+#define ROUNDS 20
+#define PIECE 8000			/* several packets */
+#define WRITTEN (LIVE_BUFFER / 4)
+#define READ (LIVE_BUFFER / 2)
+
+/* Each round has other contents; read back, since a lost write would leave those before. */
+static void write_and_read(struct live *live)
+{
+	char *bytes = live->mr->addr;
+	struct ibv_wc wc;
+	int round;
+
+	for (round = 1; round <= ROUNDS; round++) {
+		live_fill(bytes, 2 * round + live->rank, PIECE);
+		memset(bytes + READ, 0, PIECE);
+		EXPECT(hartebeest_post_write(live->qp, bytes, PIECE, live->mr->lkey,
+					     live->there.address + WRITTEN, live->there.rkey, 1,
+					     IBV_SEND_SIGNALED) == 0);
+		live_complete(live, 1, &wc);
+		EXPECT(hartebeest_post_read(live->qp, bytes + READ, PIECE, live->mr->lkey,
+					    live->there.address + WRITTEN, live->there.rkey, 2,
+					    IBV_SEND_SIGNALED) == 0);
+		live_complete(live, 2, &wc);
+		EXPECT(live_is(bytes + READ, 2 * round + live->rank, PIECE));
+	}
+	together(live, "done");
+	EXPECT(live_is(bytes + WRITTEN, 2 * ROUNDS + !live->rank, PIECE));
+}
+
+static int weathered_rank(int rank, void *data)
+{
+	/* Soft-RoCE takes 7 as infinite: a slow machine changes no result. */
+	static const char *const patient[] = {
+		"qp_attr.retry_cnt=7", "qp_attr.timeout=12", NULL,
+	};
+	struct live live;
+
+	(void)data;
+	live_open(&live, rank, IBV_QPT_RC, patient);
+	live_connect(&live);
+	write_and_read(&live);
+	live_close(&live);
+	return 0;
+}
+
+static void bad_weather(void **state)
+{
+	static const char *const weathers[] = {
+		"delay 10ms 5ms", "loss 3%", "duplicate 10%", "delay 3ms reorder 25% 50%",
+		"delay 1ms loss 1% duplicate 5%",
+	};
+	char command[160];
+	size_t i;
+	int failed;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(weathers); i++) {
+		snprintf(command, sizeof(command), "tc qdisc add dev v0 root netem %s && "
+			 "tc qdisc add dev v1 root netem %s", weathers[i], weathers[i]);
+		run(command);
+		failed = live_pair(weathered_rank, NULL);
+		run("tc qdisc del dev v0 root; tc qdisc del dev v1 root");
+		if (failed)
+			fail_msg("with '%s': %d ranks failed", weathers[i], failed);
+	}
+}
+
+/* ------------------------------------------------------------- a broken connection --- */
+
+struct trouble {
+	const char *begin, *end;	/* commands of rank 0 */
+	const char *told;		/* of its completion */
+	int err;			/* of reconnecting meanwhile */
+	const char *says;
+};
+
+static const struct trouble troubles[] = {
+	{ "ip link set v0 down", "ip link set v0 up", "whether the link is up", -ENODATA,
+	  "v0 (interface down)" },
+	{ "ip address del 10.9.0.1/24 dev v0", "ip address add 10.9.0.1/24 dev v0",
+	  "queue pair 'qp' on rxe0:1", -ENODATA, "was its address removed?" },
+};
+
+/* Rank 0 writes until that fails. */
+static void write_in_vain(struct live *live, const char *told)
+{
+	char text[768];
+	struct ibv_wc wc;
+
+	do {
+		EXPECT(hartebeest_post_write(live->qp, live->mr->addr, PIECE, live->mr->lkey,
+					     live->there.address + WRITTEN, live->there.rkey, 43,
+					     IBV_SEND_SIGNALED) == 0);
+		EXPECT(hartebeest_poll_until(live->cq, 1, &wc, hartebeest_clock() +
+					     LIVE_PATIENCE) == 1);
+	} while (wc.status == IBV_WC_SUCCESS);
+	EXPECT(hartebeest_completion_text(live->hb, &wc, text, sizeof(text)) == 0);
+	EXPECT(strstr(text, told) != NULL);
+}
+
+/* A wait ends when the own port goes down, and may be begun again. */
+static void await_repair(struct live *live)
+{
+	int ret;
+
+	while ((ret = hartebeest_msg_wait(live->hb, "repaired", NULL, 0, NULL, 0)) == -ENETDOWN)
+		pause_ms(50);
+	EXPECT(ret == 0);
+}
+
+static int troubled_rank(int rank, void *data)
+{
+	const struct trouble *trouble = data;
+	struct live live;
+	int ret;
+
+	live_begin(&live, rank);
+	live_connect(&live);
+	live_talk(&live);
+	together(&live, "talked");
+	if (rank == 0) {
+		run(trouble->begin);
+		settle();
+		write_in_vain(&live, trouble->told);
+		ret = hartebeest_qp_reconnect(live.hb, "qp", live.peer, hartebeest_clock() +
+					      INT64_C(2000000000));
+		EXPECT(ret == trouble->err);
+		EXPECT(strstr(hartebeest_error(), trouble->says) != NULL);
+		run(trouble->end);
+		settle();
+		EXPECT(hartebeest_msg_push(live.hb, "repaired", "", 0, 0) == 0);
+	} else {
+		await_repair(&live);
+	}
+	EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer, 0) == 0);
+	live_talk(&live);
+	live_close(&live);
+	return 0;
+}
+
+static void broken_connections(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(troubles); i++)
+		assert_int_equal(live_pair(troubled_rank, (void *)&troubles[i]), 0);
+}
+
+/* ---------------------------------------------------------------- a device that goes --- */
+
+/*
+ * Linux 6.1 removes a Soft-RoCE device when its last user has closed it, and lets them go on
+ * until then.  So nothing may keep it open.
+ */
+static int bereft_rank(int rank, void *data)
+{
+	struct live live;
+
+	(void)data;
+	live_begin(&live, rank);
+	live_connect(&live);
+	together(&live, "connected");
+	if (rank == 0) {
+		run("rdma link del rxe0 & echo $! > /tmp/removal");
+		settle();
+	}
+	together(&live, "removing");
+	live_talk(&live);
+	live_close(&live);
+	return 0;
+}
+
+static int talking_rank(int rank, void *data)
+{
+	struct live live;
+
+	(void)data;
+	live_begin(&live, rank);
+	live_connect(&live);
+	live_talk(&live);
+	live_close(&live);
+	return 0;
+}
+
+static void a_device_that_goes(void **state)
+{
+	(void)state;
+	assert_int_equal(live_pair(bereft_rank, NULL), 0);
+	run("while kill -0 $(cat /tmp/removal) 2>/dev/null; do sleep 0.1; done");
+	assert_string_equal(ranks_port(0), "rxe1:1");
+	run("rdma link add rxe0 type rxe netdev v0; chmod a+rw /dev/infiniband/*");
+	settle();
+	assert_int_equal(live_pair(talking_rank, NULL), 0);
+}
+
+/* ------------------------------------------------------------------- little memory --- */
+
+/* As anybody with what distributions preset: 64 KiB of locked memory. */
+static int ordinary_rank(int rank, void *data)
+{
+	const struct rlimit limit = { 65536, 65536 };
+	struct hartebeest_context *hb;
+	struct ibv_mr *mr;
+
+	(void)data;
+	if (rank == 1)
+		return 0;
+	EXPECT(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+	EXPECT(setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
+	EXPECT(hartebeest_open(&hb, NULL) == 0);
+	EXPECT(hartebeest_pd_create(hb, "pd", NULL) == 0);
+	EXPECT(hartebeest_mr_create(hb, "large", "pd", 1 << 20, LIVE_ACCESS, &mr) == -ENOMEM);
+	EXPECT(strstr(hartebeest_error(), "'large'") && strstr(hartebeest_error(), "ulimit -l"));
+	EXPECT(hartebeest_mr_create(hb, "small", "pd", 4096, LIVE_ACCESS, &mr) == 0);
+	hartebeest_close(hb);
+	return 0;
+}
+
+static void little_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(live_pair(ordinary_rank, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(broken_connections),
+		cmocka_unit_test(little_memory),
+		cmocka_unit_test(a_device_that_goes),
+		cmocka_unit_test(bad_weather),
+	};
+
+	need_machine();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
