@@ -156,12 +156,13 @@ int beest_handshake_key_of(const struct beest_handshake_context *context, const 
 }
 
 int beest_handshake_mr_put_of(const struct beest_handshake_context *context,
-			      struct beest_mr *mr, const char *name, uint32_t number)
+			      struct beest_mr *mr, struct beest_qp *qp, const char *name,
+			      uint32_t number)
 {
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t body[BEEST_BODY_MAX];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_MR, .key = key, .serial = &mr->serial,
+		.kind = BEEST_KIND_MR, .key = key, .serial = &mr->serial, .other = &qp->serial,
 	};
 	int ret;
 

@@ -207,7 +207,7 @@ static int pair_offer(struct pairing *pairing, const struct beest_handshake_cont
 		if (ret == 0 && i == 0)
 			beest_handshake_region(mr, &qp->region);
 		else if (ret == 0)
-			ret = beest_handshake_mr_put_of(context, mr, pairing->pair->key, i);
+			ret = beest_handshake_mr_put_of(context, mr, qp, pairing->pair->key, i);
 	}
 
 	return ret;

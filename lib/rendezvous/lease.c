@@ -64,7 +64,7 @@ struct lease {
 	struct lease *before, *behind;
 	uint32_t hash;
 	size_t server;
-	uint64_t serial;
+	uint64_t serial, other;
 	struct beest_lease_copy *copy;
 	enum state state;
 	bool sent;		/* this version is on its way, or there */
@@ -292,6 +292,7 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 		return copy;
 	lease->copy = copy;
 	lease->serial = wanted->serial;
+	lease->other = wanted->other;
 	lease->superseded = false;
 	lease->checked = false;
 	lease->look_at = INT64_MAX;
@@ -409,7 +410,8 @@ static void leases_doom(struct beest_leases *leases, bool all, uint64_t serial)
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
 		if (lease->state != DOOMED &&
-		    (all ? lease->copy->row->ending != LEFT : lease->serial == serial))
+		    (all ? lease->copy->row->ending != LEFT :
+		     lease->serial == serial || lease->other == serial))
 			lease_doom(leases, lease);
 	}
 	pthread_mutex_unlock(&leases->lock);

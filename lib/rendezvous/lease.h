@@ -41,7 +41,7 @@ struct beest_lease_wanted {
 	enum beest_record_kind kind;
 	const char *key;
 	size_t server;
-	uint64_t serial;	/* of the object that it goes with; 0: none */
+	uint64_t serial, other;	/* of the objects it goes with, the first that goes; 0: none */
 	int64_t ttl;		/* seconds; 0: the table's */
 	const uint8_t *bytes;	/* copied */
 	size_t size;

@@ -282,6 +282,8 @@ int beest_registry_put(struct beest_registry *registry,
 	wanted.size = (size_t)ret;
 	if (record->serial)
 		wanted.serial = serial_draw(registry, record->serial);
+	if (record->other)
+		wanted.other = serial_draw(registry, record->other);
 	ret = beest_lease_put(registry->leases, &wanted);
 	free(bytes);
 

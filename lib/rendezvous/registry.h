@@ -124,6 +124,7 @@ struct beest_registry_record {
 	const void *body;
 	size_t size;
 	uint64_t *serial;	/* of an object, drawn here; NULL: it goes with none */
+	uint64_t *other;	/* of another one: it goes with the first of them that goes */
 	int64_t ttl;		/* seconds; 0: the option's */
 	bool stored;		/* it is there already */
 };

@@ -608,6 +608,24 @@ static void regions(void **state)
 	}
 }
 
+/* A record of its own for each region but the first; gone with what it is about. */
+static void regions_that_go(void **state)
+{
+	(void)state;
+	party_open(0, 0, 2, NULL);
+	party_open(1, 1, 2, NULL);
+	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 3);
+	party_pair(&party[1], 0, IBV_QPT_RC);
+	all_connect(2);
+	all_came(2);
+	assert_true(is_stored("a:1", "/of/0/1/1") && is_stored("a:1", "/of/0/1/2"));
+	assert_int_equal(hartebeest_mr_destroy(party[0].hb, "mr1"), 0);
+	assert_false(is_stored("a:1", "/of/0/1/1"));
+	assert_true(is_stored("a:1", "/of/0/1/2"));
+	assert_int_equal(hartebeest_qp_destroy(party[0].hb, "q0-1"), 0);
+	assert_false(is_stored("a:1", "/of/0/1/2"));
+}
+
 static void too_little_room(void **state)
 {
 	(void)state;
@@ -867,6 +885,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, teardown),
 		cmocka_unit_test_setup_teardown(regions, setup, teardown),
+		cmocka_unit_test_setup_teardown(regions_that_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_little_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_region_that_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_names, setup, teardown),
