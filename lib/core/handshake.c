@@ -163,6 +163,7 @@ int beest_handshake_mr_put_of(const struct beest_handshake_context *context,
 	uint8_t body[BEEST_BODY_MAX];
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_MR, .key = key, .serial = &mr->serial, .other = &qp->serial,
+		.calm = true,
 	};
 	int ret;
 
@@ -219,6 +220,7 @@ int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, co
 	uint8_t bytes[BEEST_BODY_MAX];
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_QP, .key = key, .body = bytes, .serial = &qp->serial,
+		.calm = true,
 	};
 	int ret;
 
@@ -252,8 +254,11 @@ int beest_handshake_publish(const struct beest_handshake_context *context, struc
 	ret = beest_registry_key(context->registry, BEEST_KIND_QP, name, key);
 	if (ret == 0)
 		ret = beest_handshake_put(context->registry, qp, name);
+	if (ret < 0)
+		return ret;
+	beest_lease_insist(context->registry->leases, key);
 
-	return ret < 0 ? ret : beest_wait_run(context->registry, &wait);
+	return beest_wait_run(context->registry, &wait);
 }
 
 void beest_handshake_offer(struct beest_registry *registry, const struct beest_qp *qp)

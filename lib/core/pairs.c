@@ -213,15 +213,6 @@ static int pair_offer(struct pairing *pairing, const struct beest_handshake_cont
 	return ret;
 }
 
-/* What is stored under the key already need not be put again. */
-static bool pair_is_stored(const struct pairing *pairing)
-{
-	const struct beest_qp *qp = pairing->qp;
-
-	return pairing->pair->offered == 0 && strcmp(qp->key, pairing->pair->key) == 0 &&
-	       qp->published == qp->local.endpoint.generation;
-}
-
 static int pair_start(struct pairing *pairing, const struct beest_handshake_context *context)
 {
 	int ret;
@@ -229,7 +220,7 @@ static int pair_start(struct pairing *pairing, const struct beest_handshake_cont
 	ret = pair_enter(pairing);
 	if (ret == 0)
 		ret = pair_offer(pairing, context);
-	if (ret == 0 && !pair_is_stored(pairing))
+	if (ret == 0)
 		ret = beest_handshake_put(context->registry, pairing->qp, pairing->pair->key);
 	if (ret == 0)
 		ret = beest_registry_key(context->registry, BEEST_KIND_QP, pairing->pair->key,

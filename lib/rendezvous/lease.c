@@ -322,6 +322,21 @@ int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted
 	return failed ? beest_fail(ENOMEM, "no memory to remember key '%s'", wanted->key) : 0;
 }
 
+bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wanted *wanted)
+{
+	const struct lease *lease;
+	bool has;
+
+	pthread_mutex_lock(&leases->lock);
+	lease = lease_find(leases, wanted->key);
+	has = lease && lease->state != DOOMED && lease->serial == wanted->serial &&
+	      lease->other == wanted->other && lease->copy->size == wanted->size &&
+	      memcmp(lease->copy->bytes, wanted->bytes, wanted->size) == 0;
+	pthread_mutex_unlock(&leases->lock);
+
+	return has;
+}
+
 bool beest_lease_is_settled(struct beest_leases *leases, const char *key)
 {
 	const struct lease *lease;

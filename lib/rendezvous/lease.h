@@ -51,6 +51,9 @@ struct beest_lease_wanted {
 /* -ENOMEM */
 int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
 
+/* Has the very same been put there? */
+bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
+
 /* Is what is wanted there stored, or replaced by another process's record? */
 bool beest_lease_is_settled(struct beest_leases *leases, const char *key);
 

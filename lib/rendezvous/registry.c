@@ -284,7 +284,8 @@ int beest_registry_put(struct beest_registry *registry,
 		wanted.serial = serial_draw(registry, record->serial);
 	if (record->other)
 		wanted.other = serial_draw(registry, record->other);
-	ret = beest_lease_put(registry->leases, &wanted);
+	ret = record->calm && beest_lease_has(registry->leases, &wanted) ? 0 :
+	      beest_lease_put(registry->leases, &wanted);
 	free(bytes);
 
 	return ret;

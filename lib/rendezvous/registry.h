@@ -127,6 +127,7 @@ struct beest_registry_record {
 	uint64_t *other;	/* of another one: it goes with the first of them that goes */
 	int64_t ttl;		/* seconds; 0: the option's */
 	bool stored;		/* it is there already */
+	bool calm;		/* where the same was put before nothing is sent */
 };
 
 /* Its bytes, for free(3); how many they are, or -EMSGSIZE, -ENOMEM. */

@@ -482,6 +482,39 @@ static void at_once_or_not(void **state)
 	assert_peer(&party[1], 0, &party[0], 0);
 }
 
+/* Who asks again and again sends nothing again: one request a call, which only reads. */
+static void asking_again(void **state)
+{
+	int i;
+
+	(void)state;
+	party_open(0, 0, 3, NULL);
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_offer(party_pair(&party[0], 2, IBV_QPT_RC), 3);
+	party[0].deadline = HARTEBEEST_ONCE;
+	for (i = 0; i < 10; i++) {
+		fake_kv_count_again();
+		party_connect(&party[0]);
+		assert_int_equal(party[0].ret, -EAGAIN);
+		assert_int_equal(fake_kv.requests, 1);
+		if (i > 0)
+			assert_int_equal(fake_kv.commands, 1);
+	}
+	assert_int_equal(hartebeest_mr_destroy(party[0].hb, "mr2"), 0);
+	fake_kv_count_again();
+	party_offer(&party[0].pairs[1], 2);
+	party_connect(&party[0]);
+	assert_int_equal(fake_kv.commands, 2);
+	party_open(1, 1, 3, NULL);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 1);
+	party_open(2, 2, 3, NULL);
+	party_pair(&party[2], 0, IBV_QPT_RC);
+	party[0].deadline = 0;
+	all_connect(3);
+	all_came(3);
+	assert_int_equal(party[2].pairs[0].count, 2);
+}
+
 /* ------------------------------------------------------------------------- UD, regions --- */
 
 static void datagrams(void **state)
@@ -884,6 +917,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, teardown),
+		cmocka_unit_test_setup_teardown(asking_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(regions, setup, teardown),
 		cmocka_unit_test_setup_teardown(regions_that_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_little_room, setup, teardown),
