@@ -14,7 +14,8 @@
 #include "lib/base/hash.h"
 #include "lib/base/macro.h"
 
-#define PAUSE_MIN (50 * BEEST_US)
+#define LEAST_MIN (50 * BEEST_US)
+#define LEAST_RANK (10 * BEEST_US)
 #define CAP_MIN (5 * BEEST_MS)
 #define CAP_RANK (20 * BEEST_US)
 
@@ -53,12 +54,12 @@ int64_t beest_clock_left(int64_t deadline)
  */
 void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks)
 {
-	int64_t cap = ranks * CAP_RANK, now = beest_clock_now();
+	int64_t now = beest_clock_now();
 	uint64_t place[] = { (uint64_t)now, (uint64_t)(uintptr_t)backoff };
 
 	backoff->start = now;
 	backoff->progress = now;
-	backoff->cap = cap > CAP_MIN ? cap : CAP_MIN;
+	backoff->ranks = BEEST_MAX(ranks, 1);
 	backoff->keys = SIZE_MAX;
 	backoff->seed = (uint32_t)beest_hash_fnv(BEEST_HASH_FNV, place, sizeof(place));
 }
@@ -68,13 +69,12 @@ void beest_clock_backoff_progress(struct beest_backoff *backoff)
 	backoff->progress = beest_clock_now();
 }
 
-int64_t beest_clock_backoff_pause(int64_t elapsed, int64_t cap)
+int64_t beest_clock_backoff_pause(int64_t elapsed, int ranks)
 {
-	int64_t pause = elapsed / 16, least = cap > CAP_MIN ? cap / 8 : PAUSE_MIN;
+	int64_t least = BEEST_MAX(ranks * LEAST_RANK, LEAST_MIN);
+	int64_t cap = BEEST_MAX(ranks * CAP_RANK, CAP_MIN);
 
-	if (pause < least)
-		pause = least;
-	return pause < cap ? pause : cap;
+	return BEEST_MIN(BEEST_MAX(elapsed / 16, least), cap);
 }
 
 /* A quarter less to a quarter more, in steps of 1/1024. */
@@ -87,11 +87,11 @@ static int64_t add_jitter(int64_t pause, uint32_t *seed)
 void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
 {
 	int64_t now = beest_clock_now();
-	int64_t pause = beest_clock_backoff_pause(now - backoff->start, backoff->cap);
+	int64_t pause = beest_clock_backoff_pause(now - backoff->start, backoff->ranks);
 	int64_t wake = now + add_jitter(pause, &backoff->seed);
 	struct timespec until;
 
-	if (backoff->keys <= BEEST_BACKOFF_KEYS && backoff->cap == CAP_MIN &&
+	if (backoff->keys <= BEEST_BACKOFF_KEYS / (size_t)backoff->ranks &&
 	    now - backoff->progress < BEEST_BACKOFF_EAGER)
 		return;
 

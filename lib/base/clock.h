@@ -43,22 +43,22 @@ int64_t beest_clock_left(int64_t deadline);
 
 
 /*
- * Waiting without hammering: each pause is elapsed/16, at least 50 us, at most a
- * cap that grows with the number of ranks polling the same server (5 ms, or 20 us
- * a rank), with a jitter of a quarter so that ranks do not march in step.
- * Measured: 350 us median delay at 2.7 % of a core; a fixed 5 ms cap let 1023
- * pollers starve the server.
+ * Waiting without hammering: each pause is elapsed/16, with bounds that grow with the number
+ * of ranks polling the same server: at least 50 us or 10 us a rank, which is what a server
+ * takes for a look, and at most 5 ms or 20 us a rank.  A jitter of a quarter keeps ranks from
+ * marching in step.  Measured: 350 us median delay at 2.7 % of a core; a fixed 5 ms cap let
+ * 1023 pollers starve the server.
  *
- * Who asks for a few keys does not pause at all while the last progress is recent: two
- * ranks that work hand in hand would lose most of their time in pauses.
+ * Few ranks that ask for few keys do not pause at all while the last progress is recent:
+ * two that work hand in hand would lose most of their time in pauses.
  */
-#define BEEST_BACKOFF_KEYS 16
+#define BEEST_BACKOFF_KEYS 64		/* asked for by all ranks together */
 #define BEEST_BACKOFF_EAGER (200 * BEEST_US)
 
 struct beest_backoff {
 	int64_t start;
 	int64_t progress;	/* when something last came */
-	int64_t cap;
+	int ranks;
 	size_t keys;		/* asked for at each look; to be set by the caller */
 	uint32_t seed;
 };
@@ -66,11 +66,11 @@ struct beest_backoff {
 /* keys is SIZE_MAX then: no caller looks eagerly unless it says how little it asks for. */
 void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks);
 
-/* Something came: up to BEEST_BACKOFF_KEYS keys are asked for eagerly again. */
+/* Something came: few keys are asked for eagerly again. */
 void beest_clock_backoff_progress(struct beest_backoff *backoff);
 
 /* The pure part: the pause due @elapsed after the start, before jitter. */
-int64_t beest_clock_backoff_pause(int64_t elapsed, int64_t cap);
+int64_t beest_clock_backoff_pause(int64_t elapsed, int ranks);
 
 /* Sleeps one pause or none, not past @deadline; signals do not shorten it. */
 void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline);

@@ -51,41 +51,47 @@ static void test_left(void **state)
 
 static void test_pause(void **state)
 {
-	const int64_t cap = 5 * BEEST_MS;
-
 	(void)state;
-	assert_true(beest_clock_backoff_pause(-1, cap) == 50 * BEEST_US);
-	assert_true(beest_clock_backoff_pause(0, cap) == 50 * BEEST_US);
-	assert_true(beest_clock_backoff_pause(800 * BEEST_US, cap) == 50 * BEEST_US);
-	assert_true(beest_clock_backoff_pause(1600 * BEEST_US, cap) == 100 * BEEST_US);
-	assert_true(beest_clock_backoff_pause(80 * BEEST_MS, cap) == cap);
-	assert_true(beest_clock_backoff_pause(INT64_MAX, cap) == cap);
+	assert_true(beest_clock_backoff_pause(-1, 2) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(0, 2) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(800 * BEEST_US, 2) == 50 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(1600 * BEEST_US, 2) == 100 * BEEST_US);
+	assert_true(beest_clock_backoff_pause(80 * BEEST_MS, 2) == 5 * BEEST_MS);
+	assert_true(beest_clock_backoff_pause(INT64_MAX, 2) == 5 * BEEST_MS);
 }
 
-static int64_t cap_of(int ranks)
+static void test_bounds_grow_with_ranks(void **state)
 {
+	static const struct {
+		int ranks;
+		int64_t least, most;
+	} rows[] = {
+		{ 1, 50 * BEEST_US, 5 * BEEST_MS },
+		{ 5, 50 * BEEST_US, 5 * BEEST_MS },
+		{ 64, 640 * BEEST_US, 5 * BEEST_MS },
+		{ 250, 2500 * BEEST_US, 5 * BEEST_MS },
+		{ 1000, 10 * BEEST_MS, 20 * BEEST_MS },
+		{ INT32_MAX, INT32_MAX * (10 * BEEST_US), INT32_MAX * (20 * BEEST_US) },
+	};
 	struct beest_backoff backoff;
+	size_t i;
 
-	beest_clock_backoff_start(&backoff, ranks);
-	return backoff.cap;
-}
-
-static void test_cap_grows_with_ranks(void **state)
-{
 	(void)state;
-	assert_true(cap_of(0) == 5 * BEEST_MS);
-	assert_true(cap_of(-1) == 5 * BEEST_MS);
-	assert_true(cap_of(2) == 5 * BEEST_MS);
-	assert_true(cap_of(250) == 5 * BEEST_MS);
-	assert_true(cap_of(1000) == 20 * BEEST_MS);
-	assert_true(cap_of(INT32_MAX) == INT32_MAX * (20 * BEEST_US));
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		assert_true(beest_clock_backoff_pause(0, rows[i].ranks) == rows[i].least);
+		assert_true(beest_clock_backoff_pause(INT64_MAX, rows[i].ranks) == rows[i].most);
+	}
+	beest_clock_backoff_start(&backoff, -1);
+	assert_int_equal(backoff.ranks, 1);
 }
+
+#define CAP (5 * BEEST_MS)
 
 /* A back-off that has been waiting so long that its pause is the cap. */
-static struct beest_backoff tired_backoff(int64_t cap, uint32_t seed)
+static struct beest_backoff tired_backoff(uint32_t seed)
 {
 	struct beest_backoff backoff = {
-		.start = beest_clock_now() - 100 * cap, .cap = cap, .keys = SIZE_MAX, .seed = seed,
+		.start = beest_clock_now() - 100 * CAP, .ranks = 2, .keys = SIZE_MAX, .seed = seed,
 	};
 
 	return backoff;
@@ -117,14 +123,13 @@ int __wrap_clock_nanosleep(clockid_t id, int flags, const struct timespec *until
 
 static void test_jitter_is_a_quarter(void **state)
 {
-	const int64_t cap = 4 * BEEST_MS;
-	struct beest_backoff backoff = tired_backoff(cap, 1);
+	struct beest_backoff backoff = tired_backoff(1);
 	int i;
 
 	(void)state;
 	for (i = 0; i < 20; i++) {
-		assert_true(slept(&backoff, INT64_MAX) >= cap * 3 / 4);
-		assert_true(asked <= cap * 5 / 4);
+		assert_true(slept(&backoff, INT64_MAX) >= CAP * 3 / 4);
+		assert_true(asked <= CAP * 5 / 4);
 	}
 }
 
@@ -146,11 +151,11 @@ static void test_seeds_differ(void **state)
 
 static void test_sleep_ends_at_the_deadline(void **state)
 {
-	struct beest_backoff backoff = tired_backoff(3600 * BEEST_SECOND, 1);
+	struct beest_backoff backoff = tired_backoff(1);
 
 	(void)state;
-	slept(&backoff, beest_clock_deadline(5 * BEEST_MS));
-	assert_true(asked <= 5 * BEEST_MS);
+	slept(&backoff, beest_clock_deadline(BEEST_MS));
+	assert_true(asked <= BEEST_MS);
 	slept(&backoff, beest_clock_now() - 1);
 	assert_true(asked < 0);
 	slept(&backoff, 0);
@@ -167,10 +172,10 @@ static void count_alarm(int signal)
 
 static void test_signals_do_not_shorten(void **state)
 {
-	const struct itimerval often = { { 0, 5000 }, { 0, 5000 } };
+	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
 	const struct itimerval never = { { 0, 0 }, { 0, 0 } };
 	struct sigaction action = { .sa_handler = count_alarm };
-	struct beest_backoff backoff = tired_backoff(40 * BEEST_MS, 1);
+	struct beest_backoff backoff = tired_backoff(1);
 	int64_t time;
 
 	(void)state;
@@ -180,7 +185,7 @@ static void test_signals_do_not_shorten(void **state)
 	setitimer(ITIMER_REAL, &never, NULL);
 
 	assert_true(alarms > 0);
-	assert_true(time >= 30 * BEEST_MS);
+	assert_true(time >= CAP * 3 / 4);
 }
 
 /* -------------------------------------------------------- a clock of the test --- */
@@ -246,13 +251,13 @@ static void test_few_keys_are_asked_for_eagerly(void **state)
 
 	(void)state;
 	assert_true(pause_of(1, 0, 0) == 0);
-	assert_true(pause_of(16, 199 * BEEST_US, 199 * BEEST_US) == 0);
-	assert_true(pause_of(16, late, 199 * BEEST_US) == 0);
+	assert_true(pause_of(32, 199 * BEEST_US, 199 * BEEST_US) == 0);
+	assert_true(pause_of(32, late, 199 * BEEST_US) == 0);
 	assert_int_equal(sleeps, 0);
-	assert_true(pause_of(17, 0, 0) >= 37 * BEEST_US);
-	assert_true(pause_of(16, 200 * BEEST_US, 200 * BEEST_US) >= 37 * BEEST_US);
+	assert_true(pause_of(33, 0, 0) >= 37 * BEEST_US);
+	assert_true(pause_of(32, 200 * BEEST_US, 200 * BEEST_US) >= 37 * BEEST_US);
 	/* elapsed counts from the start, whatever came meanwhile */
-	assert_true(pause_of(16, late, 200 * BEEST_US) >= late / 16 * 3 / 4);
+	assert_true(pause_of(32, late, 200 * BEEST_US) >= late / 16 * 3 / 4);
 	assert_int_equal(sleeps, 3);
 }
 
@@ -274,7 +279,7 @@ int main(void)
 		cmocka_unit_test(test_deadline_saturates),
 		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_cap_grows_with_ranks),
+		cmocka_unit_test(test_bounds_grow_with_ranks),
 		cmocka_unit_test(test_jitter_is_a_quarter),
 		cmocka_unit_test(test_seeds_differ),
 		cmocka_unit_test(test_sleep_ends_at_the_deadline),
