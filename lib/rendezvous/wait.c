@@ -75,7 +75,7 @@ static int waiting_start(struct waiting *w)
 		get = &wait->gets[i];
 		get->server = beest_kv_server_of(w->registry->kv, get->placed_as ?
 						 get->placed_as : get->key);
-		get->got = get->given_up = false;
+		get->got = get->had = get->given_up = false;
 		get->seen = 0;
 		get->trouble[0] = '\0';
 	}
@@ -174,7 +174,6 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		     const struct beest_kv_value *value)
 {
 	struct beest_record record;
-	bool had = get->got;
 	int ret;
 
 	get->got = false;
@@ -198,7 +197,8 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	if (ret < 0)
 		return ret;
 	get->got = ret > 0;
-	w->progress |= get->got && !had;
+	w->progress |= get->got && !get->had;
+	get->had |= get->got;
 	if (!get->got)
 		get_note(get, 1, "");
 

@@ -41,6 +41,7 @@ struct beest_wait_get {
 	bool given_up;
 	size_t server;
 	bool got;
+	bool had;			/* got once: to get it again is no progress */
 	bool leaving;			/* its author said that it leaves */
 	int seen;			/* 0: never, 1: seen and not accepted, negative: refused */
 	char trouble[200];		/* what is known of it, for the sentence */
