@@ -28,7 +28,8 @@
 
 static struct settings {
 	int rounds, seconds, limit, busy;
-} settings = { 31, 10, 120, 0 };
+	const char *ways;		/* a part of their names, separated by commas; NULL: all */
+} settings = { 31, 10, 120, 0, NULL };
 
 /* One side at one size, with so many busy loops beside it. */
 struct result {
@@ -312,11 +313,25 @@ static int run_pass(struct bench_pass *pass)
 
 /* ----------------------------------------------------------------- rounds --- */
 
+static bool way_is_wanted(const char *name)
+{
+	const char *way = settings.ways, *end;
+	char part[64];
+
+	for (; way; way = *end ? end + 1 : NULL) {
+		end = way + strcspn(way, ",");
+		snprintf(part, sizeof(part), "%.*s", (int)(end - way), way);
+		if (strstr(name, part))
+			return true;
+	}
+	return !settings.ways;
+}
+
 static bool is_left_out(const struct bench_side *side, int size, int busy)
 {
 	size_t i;
 
-	if ((side->largest && size > side->largest) || (side->missing && side->missing()))
+	if (!way_is_wanted(side->name) || (side->largest && size > side->largest) || (side->missing && side->missing()))
 		return true;
 	for (i = 0; i < result_count; i++)
 		if (results[i].side == side && results[i].gave_up && results[i].busy == busy)
@@ -678,15 +693,16 @@ static void read_options(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "b:r:s:t:")) != -1) {
+	while ((option = getopt(argc, argv, "b:r:s:t:w:")) != -1) {
 		switch (option) {
 		case 'b': settings.busy = number(optarg, BUSY_MAX); break;
 		case 'r': settings.rounds = number(optarg, ROUNDS_MAX); break;
 		case 's': settings.seconds = number(optarg, 3600); break;
 		case 't': settings.limit = number(optarg, 3600); break;
+		case 'w': settings.ways = optarg; break;
 		default:
 			fprintf(stderr, "usage: %s [-b BUSY] [-r ROUNDS] [-s SECONDS] [-t LIMIT] "
-				"[SIZE...]\n", argv[0]);
+				"[-w WAY,...] [SIZE...]\n", argv[0]);
 			exit(2);
 		}
 	}

@@ -116,7 +116,7 @@ struct bench {
 	void (*need)(void);		/* exits with 77 and a reason */
 };
 
-/* Arguments: [-b BUSY] [-r ROUNDS] [-s SECONDS] [-t LIMIT] [SIZE...] */
+/* Arguments: [-b BUSY] [-r ROUNDS] [-s SECONDS] [-t LIMIT] [-w WAY,...] [SIZE...] */
 int bench_main(int argc, char **argv, const struct bench *bench);
 
 static inline int64_t bench_clock(void)
