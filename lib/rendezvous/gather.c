@@ -24,6 +24,9 @@
 #define LATE_MOST BEEST_SECOND
 #define TAKER_TTL 2
 
+/* Who is missing is reported so often. */
+#define REPORT_EACH BEEST_SECOND
+
 /* A look besides the wait's own takes what is left of its time, and no more than this. */
 #define LOOK_MOST BEEST_SECOND
 
@@ -46,6 +49,7 @@ struct gathering {
 
 	char record_key[BEEST_KEY_MAX + 1];
 	char gate_key[BEEST_KEY_MAX + 1];
+	char roll_key[BEEST_KEY_MAX + 1];
 	char count_key[BEEST_KEY_MAX + 1];
 	char taker_key[BEEST_KEY_MAX + 1];
 	size_t server;
@@ -54,9 +58,15 @@ struct gathering {
 	struct beest_wait wait;
 	struct beest_wait_get *gets;	/* the gate; then, read directly, all other records */
 	struct direct *direct;		/* for each of these */
+	bool changed;			/* another life of a rank, or other bytes that it brings */
+	bool doubt;			/* what was seen before may have changed */
 	bool counted;			/* the number was taken, and looked at */
+	struct beest_barrier_body gate;	/* of a roll call, as it was seen last */
+	uint64_t read;			/* the roll that call->marks have; 0: none */
+	uint64_t strange;		/* one that does not have this rank */
 	int64_t late;			/* the least pause between two tries */
 	int64_t blind;			/* from then on the counter does not matter */
+	int64_t report_at;		/* who is missing */
 
 	/* all records, in the order of ranks; NULL until they are read */
 	struct attendance *all;
@@ -104,6 +114,8 @@ static int keys_make(struct gathering *g)
 			g->own = i;
 	ret = beest_gather_key(g->call, "gate", g->gate_key);
 	if (ret == 0)
+		ret = beest_gather_key(g->call, "roll", g->roll_key);
+	if (ret == 0)
 		ret = beest_gather_key(g->call, "count", g->count_key);
 	if (ret == 0)
 		ret = beest_gather_key(g->call, "taker", g->taker_key);
@@ -130,14 +142,19 @@ static void mark_fill(const struct gathering *g, uint8_t *mark,
 		memcpy(mark + BEEST_INCARNATION_SIZE, blob, g->call->blob_size);
 }
 
+static bool mark_is(const struct gathering *g, const uint8_t *mark,
+		    const struct beest_incarnation *incarnation, const void *blob)
+{
+	return memcmp(mark, incarnation, BEEST_INCARNATION_SIZE) == 0 &&
+	       (!g->call->blob_size ||
+		memcmp(mark + BEEST_INCARNATION_SIZE, blob, g->call->blob_size) == 0);
+}
+
 /* Does the gate name this very life of this rank, with what it brings? */
 static bool marks_name_own(const struct gathering *g, const uint8_t *marks)
 {
-	const uint8_t *mark = marks + g->own * beest_gather_mark_size(g->call);
-
-	return memcmp(mark, &g->registry->presence.incarnation, BEEST_INCARNATION_SIZE) == 0 &&
-	       (!g->call->blob_size || memcmp(mark + BEEST_INCARNATION_SIZE, g->call->blob,
-					      g->call->blob_size) == 0);
+	return mark_is(g, marks + g->own * beest_gather_mark_size(g->call),
+		       &g->registry->presence.incarnation, g->call->blob);
 }
 
 /* Never 0, which says that there is none. */
@@ -189,10 +206,10 @@ static int body_put(struct gathering *g, struct beest_registry_record *record,
 	return ret;
 }
 
-/* Who comes last does not matter while all read all records. */
+/* Who comes last does not matter where all read all records. */
 static bool reads_directly(const struct gathering *g)
 {
-	return g->call->direct && calls_roll(g) && g->body.pass == CALLED;
+	return g->call->direct && calls_roll(g);
 }
 
 static int record_put(struct gathering *g)
@@ -207,15 +224,28 @@ static int record_put(struct gathering *g)
 	return body_put(g, &record, &g->body, g->call->blob, g->call->blob_size);
 }
 
-static int gate_put(struct gathering *g, const struct beest_barrier_body *body,
-		    const uint8_t *marks)
+static int gate_put(struct gathering *g, const struct beest_barrier_body *body)
 {
 	struct beest_registry_record record = { .kind = BEEST_KIND_GATE, .key = g->gate_key };
 
 	g->wait.hurry = true;
 
-	return body_put(g, &record, body, marks,
-			marks ? g->count * beest_gather_mark_size(g->call) : 0);
+	return body_put(g, &record, body, NULL, 0);
+}
+
+/* All who wait ask for the gate again and again, so it does not have the roll itself. */
+static int roll_put(struct gathering *g, uint64_t digest, const uint8_t *marks)
+{
+	struct beest_barrier_body body = { .pass = CALLED, .roll = digest, .name = g->body.name };
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_GATE, .key = g->roll_key, .placed_as = g->gate_key,
+	};
+	size_t size = g->count * beest_gather_mark_size(g->call);
+
+	memcpy(g->call->marks, marks, size);
+	g->read = digest;
+
+	return body_put(g, &record, &body, marks, size);
 }
 
 /* --------------------------------------------------------------- reading all records --- */
@@ -320,12 +350,12 @@ static uint64_t common_word(const struct gathering *g)
 	return g->body.name;
 }
 
-/* The first gate tells who has come, the second that all know it. */
+/* The first gate says that all have come, the second that all know of all. */
 static int roll_open(struct gathering *g)
 {
 	struct beest_barrier_body gate = { .pass = CALLED };
-	size_t i, size = g->count * beest_gather_mark_size(g->call);
-	uint8_t *marks = malloc(size);
+	uint8_t *marks = malloc(g->count * beest_gather_mark_size(g->call));
+	size_t i;
 	int ret = 0;
 
 	if (!marks)
@@ -339,8 +369,10 @@ static int roll_open(struct gathering *g)
 			gate.name = common_word(g);
 		}
 		/* The same first gate again would open nothing. */
-		if (gate.pass == KNOWN || memcmp(marks, g->call->marks, size) != 0)
-			ret = gate_put(g, &gate, marks);
+		if (gate.roll != g->read)
+			ret = roll_put(g, gate.roll, marks);
+		if (ret == 0 && (gate.pass == KNOWN || gate.roll != g->gate.roll))
+			ret = gate_put(g, &gate);
 	}
 	free(marks);
 
@@ -352,7 +384,7 @@ static int gate_open(struct gathering *g)
 	if (calls_roll(g))
 		return roll_open(g);
 
-	return all_are_here(g, 0) ? gate_put(g, &g->body, NULL) : 0;
+	return all_are_here(g, 0) ? gate_put(g, &g->body) : 0;
 }
 
 /* -------------------------------------------------------------- who will not come --- */
@@ -464,21 +496,47 @@ struct direct {
 	struct gathering *g;
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t *mark;			/* within those of the call; zero: not seen yet */
+	uint64_t word;
+	bool goes_on;			/* seen once in another gathering of this name */
 };
 
+/*
+ * Whoever goes on to another gathering knew that all know of all in this one, and has put
+ * a gate that says so, in one go with the record: it is read with the next look.
+ */
+static bool direct_goes_on(struct direct *direct, const struct beest_record *record)
+{
+	if (direct->goes_on || direct->g->body.pass != KNOWN ||
+	    memcmp(direct->mark, &record->incarnation, BEEST_INCARNATION_SIZE) != 0)
+		return false;
+	direct->goes_on = true;
+
+	return true;
+}
+
+/* 1: it has come, and where this rank knows of all, it knows of the very same. */
 static int see_direct(void *data, const struct beest_record *record)
 {
 	struct direct *direct = data;
 	struct gathering *g = direct->g;
+	const uint8_t *blob = record->body + BEEST_BARRIER_SIZE;
 	struct beest_barrier_body body;
 	int ret;
 
 	ret = beest_record_barrier_decode(record, &body);
 	if (ret < 0 || record->size < BEEST_BARRIER_SIZE + g->call->blob_size)
 		return ret;
-	mark_fill(g, direct->mark, &record->incarnation, record->body + BEEST_BARRIER_SIZE);
+	if (!mark_is(g, direct->mark, &record->incarnation, blob)) {
+		if (direct_goes_on(direct, record))
+			return 0;
+		mark_fill(g, direct->mark, &record->incarnation, blob);
+		g->changed = true;
+	}
+	direct->word = body.name;
+	/* It knows of others than this rank does: was one of them replaced? */
+	g->doubt |= g->body.pass == KNOWN && body.pass == KNOWN && body.roll != g->body.roll;
 
-	return 1;
+	return g->body.pass != KNOWN || body.roll == g->body.roll;
 }
 
 static int direct_start(struct gathering *g)
@@ -501,6 +559,7 @@ static int direct_start(struct gathering *g)
 		};
 	}
 	g->wait.count = k;
+	g->direct[g->own].word = g->body.name;
 	mark_fill(g, g->direct[g->own].mark, &g->registry->presence.incarnation, g->call->blob);
 
 	return ret;
@@ -517,23 +576,61 @@ static bool all_are_read(const struct gathering *g)
 	return true;
 }
 
-/*
- * From here on only the gate is waited for, and that of a former run names others.  What
- * cannot be taken yet is read again.
- */
-static int direct_take(struct gathering *g)
+static void read_again(struct gathering *g)
 {
-	uint64_t digest = marks_digest(g, g->call->marks);
 	size_t k;
-	int ret;
 
-	ret = roll_take(g, digest);
 	for (k = 1; k < g->wait.count; k++)
 		g->gets[k].got = false;
-	if (g->body.roll == digest)
-		g->wait.count = 1;
+	g->doubt = false;
+}
 
-	return ret;
+/* What cannot be taken yet is read again. */
+static int direct_take(struct gathering *g)
+{
+	g->changed = false;
+	read_again(g);
+
+	return roll_take(g, marks_digest(g, g->call->marks));
+}
+
+/*
+ * All know of all.  The gate is for those who have not seen it yet when a record is
+ * replaced: it need not be stored before this rank stores anything else.
+ */
+static int direct_end(struct gathering *g)
+{
+	struct beest_barrier_body gate = { .pass = KNOWN, .roll = g->body.roll };
+	size_t i;
+	int ret;
+
+	g->call->digest = g->body.roll;
+	g->call->word = g->body.name;
+	for (i = 0; i < g->count; i++)
+		if (g->direct[i].word != g->body.name)
+			g->call->word = 0;
+	gate.name = g->call->word;
+	ret = gate_put(g, &gate);
+
+	return ret < 0 ? ret : 1;
+}
+
+static bool record_is_stored(const struct gathering *g)
+{
+	return beest_lease_is_settled(g->registry->leases, g->record_key);
+}
+
+static int direct_each(struct gathering *g)
+{
+	if (g->body.pass == KNOWN && !g->changed &&
+	    (g->gets[0].got || (all_are_read(g) && record_is_stored(g))))
+		return direct_end(g);
+	if (g->body.pass == KNOWN ? g->changed : all_are_read(g))
+		return direct_take(g);
+	if (g->doubt)
+		read_again(g);
+
+	return 0;
 }
 
 /* ------------------------------------------------------------------- a late gate --- */
@@ -678,14 +775,102 @@ static int gate_late(struct gathering *g)
 	return gate_is_mine(g, blind, &open) ? gate_take(g, blind, open) : 0;
 }
 
+/* ----------------------------------------------------------------- who is missing --- */
+
+static void missing_report(struct gathering *g)
+{
+	bool known = g->body.pass == KNOWN;
+	int *missing = calloc(g->count, sizeof(*missing));
+	size_t i, count = 0;
+
+	for (i = 0; i < g->count && missing; i++)
+		if (i != g->own && !(known ? rank_is_here(g, i, g->body.roll) : g->all[i].here))
+			missing[count++] = g->call->ranks->id[i];
+	if (missing && count)
+		g->call->progress(g->call->data, known, missing, count);
+	free(missing);
+}
+
+/* A server that does not answer is told of elsewhere. */
+static void progress_report(struct gathering *g)
+{
+	int64_t now = beest_clock_now();
+
+	if (!g->call->progress || now < g->report_at)
+		return;
+	g->report_at = now + REPORT_EACH;
+	if (records_read(g) == 0)
+		missing_report(g);
+}
+
+/* ------------------------------------------------------ a roll that another has made --- */
+
+/* Has it all ranks, this very life of this one among them?  1, or 0. */
+static int roll_judge(struct gathering *g, const struct beest_kv_value *value)
+{
+	size_t size = g->count * beest_gather_mark_size(g->call);
+	struct beest_barrier_body body;
+	struct beest_record record;
+	const uint8_t *marks;
+
+	if (!value->bytes ||
+	    beest_record_decode(value->bytes, value->size, BEEST_KIND_GATE, g->roll_key,
+				&record) < 0 ||
+	    beest_record_barrier_decode(&record, &body) < 0 || body.roll != g->gate.roll)
+		return 0;
+	marks = record.body + BEEST_BARRIER_SIZE;
+	if (record.size != BEEST_BARRIER_SIZE + size || !marks_name_own(g, marks) ||
+	    marks_digest(g, marks) != body.roll) {
+		/* A leftover, or others were called before this rank came: neither counts. */
+		g->strange = body.roll;
+		g->blind = g->state->began;
+		return 0;
+	}
+	memcpy(g->call->marks, marks, size);
+	g->read = body.roll;
+
+	return 1;
+}
+
+static int roll_read(struct gathering *g)
+{
+	struct beest_look_want want = { .key = g->roll_key, .server = g->server };
+	struct beest_look look = { .wants = &want, .count = 1, .deadline = look_deadline(g) };
+	int ret;
+
+	ret = beest_look_take(g->registry, &look);
+	if (ret == 0)
+		ret = roll_judge(g, &want.value);
+	beest_look_free(&want, 1);
+
+	return beest_kv_transient(ret) ? 0 : ret;
+}
+
+/* The gate tells of a roll that this rank does not know yet. */
+static int roll_follow(struct gathering *g)
+{
+	uint64_t roll = g->gate.roll;
+	int ret = 1;
+
+	if (!roll || roll == g->body.roll || roll == g->strange)
+		return 0;
+	if (roll != g->read)
+		ret = roll_read(g);
+
+	return ret > 0 ? roll_take(g, roll) : ret;
+}
+
 static int gather_each(void *data)
 {
 	struct gathering *g = data;
 	const struct beest_kv_write *count = &g->extras[1].write;
 	int ret = 0;
 
-	if (reads_directly(g) && all_are_read(g))
-		ret = direct_take(g);
+	progress_report(g);
+	if (reads_directly(g))
+		return direct_each(g);
+	if (calls_roll(g))
+		ret = roll_follow(g);
 	if (ret < 0)
 		return ret;
 	if (g->counted || !g->extras[1].done)
@@ -721,9 +906,7 @@ static int see_refusal(const struct gathering *g, const struct beest_record *rec
 static int see_roll(void *data, const struct beest_record *record)
 {
 	struct gathering *g = data;
-	const uint8_t *marks = record->body + BEEST_BARRIER_SIZE;
 	struct beest_barrier_body gate;
-	uint64_t digest;
 	int ret;
 
 	ret = beest_record_barrier_decode(record, &gate);
@@ -731,21 +914,11 @@ static int see_roll(void *data, const struct beest_record *record)
 		return ret;
 	if (record->flags & BEEST_RECORD_CLOSED)
 		return see_refusal(g, record);
-	if (record->size != BEEST_BARRIER_SIZE + g->count * beest_gather_mark_size(g->call) ||
-	    !marks_name_own(g, marks)) {
-		/* A leftover, or others were called before this rank came: neither counts. */
-		g->blind = g->state->began;
-		return 0;
-	}
-
-	memcpy(g->call->marks, marks, g->count * beest_gather_mark_size(g->call));
-	digest = marks_digest(g, marks);
-	if (digest != g->body.roll)
-		return roll_take(g, digest);
-	if (gate.pass != KNOWN)
+	g->gate = gate;
+	if (gate.roll != g->body.roll || gate.pass != KNOWN)
 		return 0;
 	g->call->word = gate.name;
-	g->call->digest = digest;
+	g->call->digest = gate.roll;
 
 	return 1;
 }
@@ -816,6 +989,7 @@ static int gathering_start(struct gathering *g)
 		g->state->began = now;
 		g->state->due = now + g->late;
 	}
+	g->report_at = now + REPORT_EACH;
 	g->blind = g->state->began + BEEST_MIN(beest_limit_span(call->limit) / 4, LATE_MOST);
 	g->body = g->state->body;
 	if (calls_roll(g)) {

@@ -42,9 +42,18 @@ struct beest_gather {
 	uint64_t word;			/* said by each; out: 0 where not all said the same */
 	const void *blob;		/* that this rank brings */
 	size_t blob_size;		/* of every rank */
-	bool direct;			/* few ranks: each reads all records for the first gate */
 	/*
-	 * A gate names this rank: @marks as below.  Called before the others are told that it
+	 * Few ranks: each reads all records, and nobody hands them out.  The second gate is
+	 * only for those whom a record has escaped that was replaced meanwhile.
+	 */
+	bool direct;
+	/*
+	 * About once a second: so many are here, or where @known, have said that they know of
+	 * all; the others are @missing.  Reads all records.  May be NULL.
+	 */
+	void (*progress)(void *data, bool known, const int *missing, size_t count);
+	/*
+	 * All have come, this rank among them: @marks as below.  Called before the others are told that it
 	 * knows them, again when one of them was replaced, and again soon after -EAGAIN; what
 	 * else is negative ends the gathering.  May be NULL.
 	 */

@@ -313,7 +313,8 @@ static void a_roll_call_can_be_read(void **state)
 	size_t i;
 
 	(void)state;
-	fetch("barrier/-/-/0 barrier/-/-/1 barrier/-/-/gate barrier/-/-/count");
+	fetch("barrier/-/-/0 barrier/-/-/1 barrier/-/-/roll barrier/-/-/gate "
+	      "barrier/-/-/count");
 	author_is("\nbarrier/-/-/0", 0);
 	author_is("\nbarrier/-/-/1", 1);
 	barrier_is("\nbarrier/-/-/0", hash_of("all"));
@@ -322,7 +323,8 @@ static void a_roll_call_can_be_read(void **state)
 	for (i = 0; i < 32; i++)
 		snprintf(called + 2 * i + i / 16, 4, "%02x,", incarnation((int)i / 16)->bytes[i % 16]);
 	called[65] = '\0';
-	field_is("\nbarrier/-/-/gate", "called", called);
+	field_is("\nbarrier/-/-/roll", "called", called);
+	number_is("\nbarrier/-/-/roll", "pass", 1);
 	number_is("\nbarrier/-/-/gate", "closed", 0);
 	number_is_at_least("\nbarrier/-/-/count", "value", 4);
 }
@@ -407,7 +409,7 @@ static void the_pages_own_examples_can_be_read(void **state)
 	number_is("qp/0-1", "closed", 0);
 	number_is("barrier/-/-/0", "pass", 2);
 	number_is("barrier/-/-/0", "name", hash_of("all"));
-	field_is("barrier/-/-/gate", "called",
+	field_is("barrier/-/-/roll", "called",
 		 "000102030405060708090a0b0c0d0e0f,101112131415161718191a1b1c1d1e1f");
 }
 

@@ -94,10 +94,15 @@ static int body_of_barrier(uint8_t *flags, uint8_t *bytes)
 	return beest_record_barrier_encode(&body, bytes);
 }
 
-static int body_of_gate(uint8_t *flags, uint8_t *bytes)
+static int body_of_roll(uint8_t *flags, uint8_t *bytes)
 {
 	struct beest_incarnation first = incarnation(0), second = incarnation(16);
-	int size = body_of_barrier(flags, bytes);
+	struct beest_barrier_body body = barrier_example();
+	int size;
+
+	(void)flags;
+	body.pass = 1;
+	size = beest_record_barrier_encode(&body, bytes);
 
 	memcpy(bytes + size, &first, sizeof(first));
 	memcpy(bytes + size + sizeof(first), &second, sizeof(second));
@@ -141,10 +146,10 @@ static const struct vector {
 	{ "hb1/demo/barrier/-/-/0", BEEST_KIND_BARRIER, body_of_barrier,
 	  "4842520162" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
 	  "0000000000000002" "e6cb594c1a148ac5" "e6f09b190519daa5" "c6fdca21" },
-	{ "hb1/demo/barrier/-/-/gate", BEEST_KIND_GATE, body_of_gate,
+	{ "hb1/demo/barrier/-/-/roll", BEEST_KIND_GATE, body_of_roll,
 	  "4842520167" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
-	  "0000000000000002" "e6cb594c1a148ac5" "e6f09b190519daa5"
-	  "000102030405060708090a0b0c0d0e0f" "101112131415161718191a1b1c1d1e1f" "3df3c8cc" },
+	  "0000000000000001" "e6cb594c1a148ac5" "e6f09b190519daa5"
+	  "000102030405060708090a0b0c0d0e0f" "101112131415161718191a1b1c1d1e1f" "bafa0c99" },
 };
 
 #define VECTOR_MAX 160
