@@ -26,6 +26,8 @@ struct hartebeest_mesh_attr {
 	uint32_t qps_per_peer;		/* the same on all ranks; 0: 1; UD: not used */
 	const int32_t *ranks;		/* ids of those who take part, ascending; NULL: all */
 	uint32_t rank_count;
+	const int32_t *peers;		/* ids of those to connect to, ascending; NULL: all others */
+	uint32_t peer_count;		/* each must name this rank, too */
 	enum ibv_qp_type type;		/* 0: RC */
 	struct ibv_qp_cap cap;		/* 0: 16 requests, 1 element, no inline data */
 	uint32_t threads;		/* that connect beside the caller's; 0: none */
@@ -44,6 +46,13 @@ struct hartebeest_mesh_attr {
 	 */
 	int (*refill)(void *data, int rank, struct ibv_qp *qp);
 	void *refill_data;
+	/*
+	 * Called each second while ranks are missing: "512 of 1024 are here; missing: 3, 77, 78
+	 * and 509 more", or "... are connected; ...".  Costs a request for the records of all, so
+	 * one rank of many should ask for it.  Not with gather.
+	 */
+	void (*progress)(void *data, const char *text);
+	void *progress_data;
 };
 
 /** hartebeest_mesh_attr_preset() - sets every field to its preset. */
@@ -82,7 +91,7 @@ struct hartebeest_mesh_stats {
  * Returns 0, -EINVAL (a field of attr, which the sentence names), -EEXIST (the name),
  * -ENOENT (pd, cq or a region), -ENODATA (rank or number of ranks unknown), -ERANGE (a
  * completion queue cannot hold what all queue pairs may have under way), -EPROTO (ranks
- * differ in attr, or in RoCE version, partition and so on), -ETIMEDOUT (names the ranks that
+ * differ in attr, a peer does not name this rank, or RoCE version, partition and so on differ), -ETIMEDOUT (names the ranks that
  * did not come), -EMSGSIZE (too many ranks or regions for a record of 1 MB),
  * -ECONNABORTED (a rank said that it failed), or the errno of a verbs call, of the server
  * or of gather().
@@ -98,7 +107,8 @@ int hartebeest_mesh_connect(struct hartebeest_context *hb, const char *name,
  * @rank:  its id
  * @index: 0 to qps_per_peer - 1; UD has one queue pair for all
  *
- * No lock, no wait.  Returns NULL for the own rank, and for one that is not in the mesh.
+ * No lock, no wait.  Returns NULL for the own rank, for one that is not in the mesh, and for
+ * one that is not among attr->peers.
  *
  * Since: 0.1
  */

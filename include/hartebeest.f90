@@ -147,6 +147,8 @@ module hartebeest
      integer(c_int32_t) :: region_count, qps_per_peer
      type(c_ptr) :: ranks
      integer(c_int32_t) :: rank_count
+     type(c_ptr) :: peers
+     integer(c_int32_t) :: peer_count
      integer(c_int) :: type
      type(ibv_qp_cap) :: cap
      integer(c_int32_t) :: threads, own_rank
@@ -154,6 +156,8 @@ module hartebeest
      type(c_ptr) :: gather_data
      type(c_funptr) :: refill
      type(c_ptr) :: refill_data
+     type(c_funptr) :: progress
+     type(c_ptr) :: progress_data
   end type hartebeest_mesh_attr
 
   type, bind(c) :: hartebeest_mesh_stats_t

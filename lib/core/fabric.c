@@ -130,16 +130,18 @@ static void qp_borrow(const struct beest_fabric *fabric, size_t turn, struct bee
 /* The rank that the queue pairs from @turn on are for. */
 static size_t turn_position(const struct beest_fabric *fabric, size_t turn)
 {
-	return (fabric->own + 1 + turn / fabric->per_peer) % fabric->ranks->count;
+	size_t i = turn / fabric->per_peer;
+
+	return fabric->peers ? fabric->peers[i] : (fabric->own + 1 + i) % fabric->ranks->count;
 }
 
 static int qp_fill(const struct beest_fabric *fabric, size_t turn)
 {
-	int rank = is_datagram(fabric) ? -1 : fabric->ranks->id[turn_position(fabric, turn)];
-	int ret;
+	int rank, ret;
 
-	if (!fabric->refill)
+	if (!fabric->refill || (!fabric->peer_count && !is_datagram(fabric)))
 		return 0;
+	rank = is_datagram(fabric) ? -1 : fabric->ranks->id[turn_position(fabric, turn)];
 	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[turn]);
 
 	return ret >= 0 ? 0 : beest_fail(-ret, "the refill function of mesh '%s' failed for rank %d: "
@@ -189,7 +191,8 @@ int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_
 
 	init_attr_fill(attr, &init);
 	fabric->per_peer = attr->qps_per_peer ? attr->qps_per_peer : 1;
-	fabric->count = (fabric->ranks->count - 1) * fabric->per_peer;
+	fabric->peer_count = fabric->peers ? fabric->peer_count : fabric->ranks->count - 1;
+	fabric->count = fabric->peer_count * fabric->per_peer;
 	if (init.qp_type == IBV_QPT_UD || !fabric->count)
 		fabric->count = 1;
 	fabric->threads = attr->threads;
@@ -220,6 +223,7 @@ void beest_fabric_end(struct beest_fabric *fabric)
 	if (fabric->model)
 		beest_qp_kind.destroy(&fabric->model->node);
 	free(fabric->qps);
+	free(fabric->peers);
 	if (fabric->own_cq)
 		ibv_destroy_cq(fabric->cq);
 	if (fabric->own_pd)
@@ -228,10 +232,18 @@ void beest_fabric_end(struct beest_fabric *fabric)
 
 /* ------------------------------------------------------------------------ numbers --- */
 
+size_t beest_fabric_numbers(const struct beest_fabric *fabric)
+{
+	return is_datagram(fabric) ? 1 : fabric->peer_count * fabric->per_peer;
+}
+
+/* Whom each rank has chosen is not known to the others. */
 bool beest_fabric_is_in_row(const struct beest_fabric *fabric)
 {
 	size_t turn;
 
+	if (fabric->peers && !is_datagram(fabric))
+		return false;
 	for (turn = 1; turn < fabric->count; turn++)
 		if (fabric->qps[turn]->qp_num != fabric->qps[0]->qp_num + turn)
 			return false;
@@ -246,13 +258,40 @@ size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t 
 	return is_datagram(fabric) ? 0 : ((to + count - from) % count - 1) * fabric->per_peer;
 }
 
+/* The place of @position among the peers; peer_count: it is none. */
+static size_t peer_index(const struct beest_fabric *fabric, size_t position)
+{
+	size_t low = 0, high = fabric->peer_count, middle, count = fabric->ranks->count;
+
+	if (!fabric->peers)	/* the own one is the last of all */
+		return (position + count - fabric->own - 1) % count;
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (fabric->peers[middle] < position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+
+	return low < fabric->peer_count && fabric->peers[low] == position ? low :
+	       fabric->peer_count;
+}
+
+bool beest_fabric_has_peer(const struct beest_fabric *fabric, size_t position)
+{
+	return peer_index(fabric, position) < fabric->peer_count;
+}
+
 struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t position,
 			       uint32_t index)
 {
-	if (position == fabric->own || index >= (is_datagram(fabric) ? 1 : fabric->per_peer))
-		return NULL;
+	size_t i = peer_index(fabric, position);
 
-	return fabric->qps[beest_fabric_turn(fabric, fabric->own, position) + index];
+	if (is_datagram(fabric))
+		return position != fabric->own && index == 0 ? fabric->qps[0] : NULL;
+
+	return i < fabric->peer_count && index < fabric->per_peer ?
+	       fabric->qps[i * fabric->per_peer + index] : NULL;
 }
 
 /* --------------------------------------------------------------------- connecting --- */
@@ -262,7 +301,7 @@ static struct beest_endpoint remote_of(const struct beest_fabric *fabric,
 				       const struct beest_fabric_peer *peer, uint32_t index)
 {
 	struct beest_endpoint remote = peer->endpoint;
-	size_t turn = beest_fabric_turn(fabric, peer->position, fabric->own) + index;
+	size_t turn = peer->turn + index;
 
 	remote.qp_num = peer->list ? peer->list[turn] : remote.qp_num + (uint32_t)turn;
 	if (fabric->model->local.options->sq_psn == BEEST_AUTO)
@@ -275,7 +314,7 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 		      uint32_t index, const struct beest_limit *limit)
 {
 	const struct beest_endpoint remote = remote_of(fabric, peer, index);
-	size_t turn = beest_fabric_turn(fabric, fabric->own, peer->position) + index;
+	size_t turn = peer_index(fabric, peer->position) * fabric->per_peer + index;
 	struct beest_qp qp;
 	char who[24];
 	int ret = 0;

@@ -20,6 +20,8 @@ struct beest_fabric {
 	const char *name;		/* of the mesh, for sentences */
 	const struct beest_ids *ranks;
 	size_t own;			/* position of this rank */
+	size_t *peers;			/* positions, ascending; NULL: all others, from own + 1 on */
+	size_t peer_count;
 	uint32_t per_peer;
 	uint32_t threads;
 	int (*refill)(void *data, int rank, struct ibv_qp *qp);
@@ -29,7 +31,7 @@ struct beest_fabric {
 	struct ibv_cq *cq;
 	bool own_pd, own_cq;
 	struct beest_qp *model;		/* the first one; the others are like it */
-	struct ibv_qp **qps;		/* per_peer for each other rank, in turn */
+	struct ibv_qp **qps;		/* per_peer for each peer, in turn */
 	size_t count;
 };
 
@@ -37,10 +39,13 @@ struct beest_fabric {
 int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_attr *attr);
 void beest_fabric_end(struct beest_fabric *fabric);
 
-/* Are the queue pairs numbered in a row?  Else @list, of fabric->count, tells. */
+/* How many numbers the others need, and whether they are in a row in the order of ranks. */
+size_t beest_fabric_numbers(const struct beest_fabric *fabric);
 bool beest_fabric_is_in_row(const struct beest_fabric *fabric);
 
-/* The place of the first queue pair of rank @from for rank @to, by position. */
+bool beest_fabric_has_peer(const struct beest_fabric *fabric, size_t position);
+
+/* The place of the first queue pair of rank @from for rank @to, where all are peers. */
 size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t to);
 
 /* What a rank brought. */
@@ -48,6 +53,7 @@ struct beest_fabric_peer {
 	size_t position;
 	struct beest_endpoint endpoint;	/* the number and sequence number of its first one */
 	const uint32_t *list;		/* of its numbers; NULL: in a row */
+	size_t turn;			/* the place of its first one for this rank */
 };
 
 /*

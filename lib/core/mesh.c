@@ -35,6 +35,8 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 		what = "regions is NULL";
 	else if (attr->rank_count && !attr->ranks && !attr->gather)
 		what = "ranks is NULL";
+	else if (attr->peer_count && !attr->peers)
+		what = "peers is NULL";
 	else if (attr->gather && !attr->rank_count)
 		what = "gather needs rank_count";
 	else if (attr->gather &&
@@ -70,6 +72,32 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 				  "%d", mesh->rank);
 	mesh->fabric.ranks = &mesh->ranks;
 	mesh->fabric.own = (size_t)beest_mesh_position(mesh, mesh->rank);
+
+	return 0;
+}
+
+/* Whom this rank connects to, where it does not connect to all. */
+static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
+{
+	size_t *peers = attr->peers ? calloc(attr->peer_count + 1, sizeof(*peers)) : NULL;
+	uint32_t i;
+	int position;
+
+	mesh->fabric.peers = peers;
+	mesh->fabric.peer_count = attr->peer_count;
+	if (attr->peers && !peers)
+		return beest_fail(ENOMEM, "no memory for %" PRIu32 " peers", attr->peer_count);
+	for (i = 0; i < attr->peer_count; i++) {
+		position = beest_mesh_position(mesh, attr->peers[i]);
+		if (position < 0 || position == (int)mesh->fabric.own)
+			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: peers name rank %"
+					  PRId32 ", which is %s", attr->peers[i], position < 0 ?
+					  "not in the mesh" : "the own one");
+		peers[i] = (size_t)position;
+		if (i && peers[i] <= peers[i - 1])
+			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: peers are not in "
+					  "ascending order");
+	}
 
 	return 0;
 }
@@ -144,7 +172,7 @@ static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	mesh->stats.confirm = beest_clock_now() - mesh->since;
 	mesh->stats.total = beest_clock_now() - begin;
 	mesh->stats.qps = mesh->fabric.count;
-	mesh->stats.bytes = mesh->blob_size + (mesh->list ? beest_meshmark_list_size(mesh) : 0);
+	mesh->stats.bytes = mesh->blob_size + mesh->list_size;
 
 	return ret;
 }
@@ -167,8 +195,12 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 	mesh->fabric.name = name;
 	mesh->gather = attr->gather;
 	mesh->gather_data = attr->gather_data;
+	mesh->progress = attr->progress;
+	mesh->progress_data = attr->progress_data;
 	*meshp = mesh;
 	ret = ranks_take(mesh, attr);
+	if (ret == 0)
+		ret = peers_take(mesh, attr);
 	if (ret == 0 && snprintf(mesh->key_name, sizeof(mesh->key_name), "mesh/%s", name) >=
 			(int)sizeof(mesh->key_name))
 		ret = beest_fail(ENAMETOOLONG, "the name '%s' is too long for a key", name);

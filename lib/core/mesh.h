@@ -31,6 +31,8 @@ struct hartebeest_mesh {
 	char key_name[BEEST_KEY_MAX + 1];
 	int (*gather)(void *data, const void *mine, void *all, size_t length);
 	void *gather_data;
+	void (*progress)(void *data, const char *text);
+	void *progress_data;
 
 	struct beest_incarnation incarnation;	/* of this rank */
 	struct beest_mesh_body body;	/* what it brings, */
@@ -39,6 +41,7 @@ struct hartebeest_mesh {
 	uint8_t *blob;			/* and the same in bytes */
 	size_t blob_size;
 	uint8_t *list;			/* of numbers, in bytes; NULL: in a row */
+	size_t list_size;
 
 	uint8_t *marks;			/* of all, as they are connected; zero: not yet */
 	size_t replaced;		/* by the last bring-up */

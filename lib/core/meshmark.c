@@ -20,6 +20,7 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
 		htonl((uint32_t)mesh->ranks.count), htonl(mesh->fabric.per_peer),
 		htonl((uint32_t)mesh->region_count),
 		htonl((uint32_t)mesh->fabric.model->local.transport),
+		htonl(mesh->fabric.peers != NULL),
 	};
 	uint64_t form = beest_hash_fnv(BEEST_HASH_FNV, numbers, sizeof(numbers));
 	uint32_t id;
@@ -33,27 +34,40 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
 	return form;
 }
 
-size_t beest_meshmark_list_size(const struct hartebeest_mesh *mesh)
+/* Where ranks choose their peers, how many and which they are comes before the numbers. */
+static size_t head_words(const struct hartebeest_mesh *mesh, size_t peers)
 {
-	return mesh->fabric.count * sizeof(uint32_t);
+	return mesh->fabric.peers ? 1 + peers : 0;
+}
+
+static void list_fill(const struct hartebeest_mesh *mesh, uint32_t *words)
+{
+	const struct beest_fabric *fabric = &mesh->fabric;
+	size_t i;
+
+	if (fabric->peers)
+		*words++ = htonl((uint32_t)fabric->peer_count);
+	for (i = 0; fabric->peers && i < fabric->peer_count; i++)
+		*words++ = htonl((uint32_t)mesh->ranks.id[fabric->peers[i]]);
+	for (i = 0; i < beest_fabric_numbers(fabric); i++)
+		*words++ = htonl(fabric->qps[i]->qp_num);
 }
 
 static int list_make(struct hartebeest_mesh *mesh)
 {
-	size_t i;
-	uint32_t number;
+	uint32_t *words;
 
 	if (beest_fabric_is_in_row(&mesh->fabric))
 		return 0;
-	mesh->list = malloc(beest_meshmark_list_size(mesh));
-	if (!mesh->list)
+	mesh->list_size = sizeof(*words) * (head_words(mesh, mesh->fabric.peer_count) +
+					    beest_fabric_numbers(&mesh->fabric));
+	words = malloc(mesh->list_size);
+	if (!words)
 		return beest_fail(ENOMEM, "no memory for a list of %zu queue pairs",
 				  mesh->fabric.count);
-	for (i = 0; i < mesh->fabric.count; i++) {
-		number = htonl(mesh->fabric.qps[i]->qp_num);
-		memcpy(mesh->list + i * sizeof(number), &number, sizeof(number));
-	}
-	mesh->body.list = beest_hash_fnv(BEEST_HASH_FNV, mesh->list, beest_meshmark_list_size(mesh)) | 1;
+	list_fill(mesh, words);
+	mesh->list = (uint8_t *)words;
+	mesh->body.list = beest_hash_fnv(BEEST_HASH_FNV, mesh->list, mesh->list_size) | 1;
 
 	return 0;
 }
@@ -153,9 +167,12 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks,
 			continue;
 		mesh->trouble.culprit = i;
 		ret = mark_decode(mesh, marks, i, &body);
-		if (ret < 0 || is_connected(mesh, i, &body))
+		if (ret < 0 || !beest_fabric_has_peer(&mesh->fabric, i) ||
+		    is_connected(mesh, i, &body))
 			continue;
 		new->peers[new->count].position = i;
+		new->peers[new->count].turn = beest_fabric_turn(&mesh->fabric, i,
+								mesh->fabric.own);
 		new->peers[new->count].endpoint = body.endpoint;
 		new->digests[new->count++] = body.list;
 	}
@@ -163,25 +180,59 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks,
 	return ret;
 }
 
-/* 1: these bytes are the list that the rank has told the digest of. */
-int beest_meshmark_list(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
-			size_t k, const uint8_t *bytes, size_t size)
+/* How many words a list has, as its head says. */
+static size_t list_words(const struct hartebeest_mesh *mesh, const uint8_t *bytes, size_t size)
 {
-	uint32_t *list;
-	size_t i;
+	size_t peers = mesh->ranks.count - 1;
+	uint32_t count;
 
-	if (size != beest_meshmark_list_size(mesh) ||
-	    (beest_hash_fnv(BEEST_HASH_FNV, bytes, size) | 1) != new->digests[k])
-		return 0;
-	list = malloc(size);
-	if (!list)
-		return beest_fail(ENOMEM, "no memory for a list of queue pairs");
-	memcpy(list, bytes, size);
-	for (i = 0; i < mesh->fabric.count; i++)
-		list[i] = ntohl(list[i]);
-	new->peers[k].list = new->lists[k] = list;
+	if (mesh->fabric.peers && size >= sizeof(count)) {
+		memcpy(&count, bytes, sizeof(count));
+		peers = ntohl(count);
+	}
+	if (peers >= mesh->ranks.count)
+		return SIZE_MAX;
+
+	return head_words(mesh, peers) + peers * mesh->fabric.per_peer;
+}
+
+/* Where in its list the numbers for this rank begin. */
+static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *words,
+			 struct beest_fabric_peer *peer)
+{
+	uint32_t i, count = words[0];
+
+	for (i = 0; i < count && words[1 + i] != (uint32_t)mesh->rank; i++)
+		;
+	if (i == count)
+		return beest_fail(EPROTO, "rank %d has rank %d among its peers, but rank %d does not "
+				  "have rank %d among its own", mesh->rank, peer->endpoint.rank,
+				  peer->endpoint.rank, mesh->rank);
+	peer->list = words + head_words(mesh, count);
+	peer->turn = (size_t)i * mesh->fabric.per_peer;
 
 	return 1;
+}
+
+int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
+			const uint8_t *bytes, size_t size)
+{
+	size_t i, count = list_words(mesh, bytes, size);
+	uint32_t *words;
+
+	mesh->trouble.culprit = new->peers[k].position;
+	if (count > size / sizeof(*words) ||
+	    (beest_hash_fnv(BEEST_HASH_FNV, bytes, count * sizeof(*words)) | 1) != new->digests[k])
+		return 0;
+	words = malloc(count * sizeof(*words));
+	if (!words)
+		return beest_fail(ENOMEM, "no memory for a list of queue pairs");
+	memcpy(words, bytes, count * sizeof(*words));
+	for (i = 0; i < count; i++)
+		words[i] = ntohl(words[i]);
+	new->peers[k].list = new->lists[k] = words;
+
+	return mesh->fabric.peers ? peer_find_own(mesh, words, &new->peers[k]) : 1;
 }
 
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,

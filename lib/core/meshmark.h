@@ -13,9 +13,8 @@
 /* Fills mesh->blob and mesh->list, and makes room for what others bring. */
 int beest_meshmark_make(struct hartebeest_mesh *mesh);
 
-/* Bytes of a mark, which is an incarnation and a blob, and of a list of numbers. */
+/* Bytes of a mark, which is an incarnation and a blob. */
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
-size_t beest_meshmark_list_size(const struct hartebeest_mesh *mesh);
 
 /* Those who have to be connected, and the digests of their lists. */
 struct beest_newcomers {
@@ -25,7 +24,6 @@ struct beest_newcomers {
 	size_t count;
 };
 
-
 /*
  * Who of @marks is not connected yet.  -EPROTO: a rank asks for another mesh, -EBADMSG;
  * mesh->trouble.culprit is the position of that rank.
@@ -34,9 +32,12 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks,
 			struct beest_newcomers *new);
 void beest_meshmark_forget(struct beest_newcomers *new);
 
-/* 1: these bytes are the list that newcomer @k has told the digest of; 0: they are not. */
-int beest_meshmark_list(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
-			size_t k, const uint8_t *bytes, size_t size);
+/*
+ * 1: these bytes begin with the list that newcomer @k has told the digest of; 0: they do not.
+ * -EPROTO: it does not name this rank as a peer.
+ */
+int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
+			const uint8_t *bytes, size_t size);
 
 /* Connects to all of them, and keeps @marks.  Failures as of beest_meshmark_find(). */
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/macro.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
 
@@ -17,18 +18,18 @@
  */
 struct status {
 	uint32_t error;
-	uint32_t listed;		/* this rank has a list */
+	uint32_t listed;		/* bytes of its list */
 	uint64_t form;
 };
 
-/* All ranks' words; 1: somebody has a list. */
+/* All ranks' words; the bytes of the longest list. */
 static int status_gather(struct hartebeest_mesh *mesh, int failed)
 {
 	struct status own = {
-		.error = (uint32_t)-failed, .listed = mesh->list != NULL, .form = mesh->body.form,
+		.error = (uint32_t)-failed, .listed = (uint32_t)mesh->list_size, .form = mesh->body.form,
 	};
 	struct status *all = calloc(mesh->ranks.count, sizeof(*all));
-	bool listed = false;
+	uint32_t listed = 0;
 	size_t i;
 	int ret;
 
@@ -38,7 +39,7 @@ static int status_gather(struct hartebeest_mesh *mesh, int failed)
 	if (ret < 0)
 		ret = beest_fail(-ret, "the program's gather function failed: %s", strerror(-ret));
 	for (i = 0; i < mesh->ranks.count && ret == 0; i++) {
-		listed |= all[i].listed;
+		listed = BEEST_MAX(listed, all[i].listed);
 		if (all[i].error && i != mesh->fabric.own)
 			ret = beest_fail(ECONNABORTED, "rank %d has failed: %s", mesh->ranks.id[i],
 					 strerror((int)all[i].error));
@@ -49,16 +50,16 @@ static int status_gather(struct hartebeest_mesh *mesh, int failed)
 	}
 	free(all);
 
-	return ret < 0 ? ret : listed;
+	return ret < 0 ? ret : (int)listed;
 }
 
-/* The bytes of each rank: its mark, and where @listed its list or nothing in its place. */
-static int marks_gather(struct hartebeest_mesh *mesh, bool listed, uint8_t **all, size_t *step)
+/* The bytes of each rank: its mark, and room for a list of so many bytes. */
+static int marks_gather(struct hartebeest_mesh *mesh, size_t listed, uint8_t **all, size_t *step)
 {
 	uint8_t *own;
 	int ret;
 
-	*step = beest_meshmark_size(mesh) + (listed ? beest_meshmark_list_size(mesh) : 0);
+	*step = beest_meshmark_size(mesh) + listed;
 	*all = calloc(mesh->ranks.count + 1, *step);
 	if (!*all)
 		return beest_fail(ENOMEM, "no memory for what %zu ranks bring", mesh->ranks.count);
@@ -66,7 +67,7 @@ static int marks_gather(struct hartebeest_mesh *mesh, bool listed, uint8_t **all
 	memcpy(own, &mesh->incarnation, BEEST_INCARNATION_SIZE);
 	memcpy(own + BEEST_INCARNATION_SIZE, mesh->blob, mesh->blob_size);
 	if (mesh->list)
-		memcpy(own + beest_meshmark_size(mesh), mesh->list, beest_meshmark_list_size(mesh));
+		memcpy(own + beest_meshmark_size(mesh), mesh->list, mesh->list_size);
 	ret = mesh->gather(mesh->gather_data, own, *all, *step);
 
 	return ret < 0 ? beest_fail(-ret, "the program's gather function failed: %s",
@@ -116,7 +117,7 @@ int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 		return beest_fail(-failed, "%s", sentence);
 	if (listed < 0)
 		return listed;
-	ret = marks_gather(mesh, listed, &all, &step);
+	ret = marks_gather(mesh, (size_t)listed, &all, &step);
 	mesh->stats.exchange = beest_clock_now() - mesh->began;
 	if (ret == 0)
 		ret = gathered_connect(mesh, all, step, limit);

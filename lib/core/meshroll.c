@@ -9,12 +9,14 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/macro.h"
+#include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshroll.h"
 
 /* Up to so many ranks read the records of all faster than one of them could hand them out. */
-#define DIRECT_MAX 64
+#define DIRECT_MAX 16
 
 /* Lists of numbers are asked for so long at a time. */
 #define LISTS_TIME BEEST_SECOND
@@ -42,7 +44,7 @@ static int list_put(const struct hartebeest_mesh *mesh, const struct beest_gathe
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_BARRIER, .key = key, .body = mesh->list,
-		.size = beest_meshmark_list_size(mesh),
+		.size = mesh->list_size,
 	};
 	int ret;
 
@@ -69,6 +71,17 @@ static int lists_judge(const struct bringup *bringup, struct beest_newcomers *ne
 	}
 
 	return ret;
+}
+
+static bool lists_matter(const struct beest_newcomers *new)
+{
+	size_t i;
+
+	for (i = 0; i < new->count; i++)
+		if (new->digests[i])
+			return true;
+
+	return false;
 }
 
 /* 1: all lists are there; 0: not yet. */
@@ -122,8 +135,13 @@ static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 	return query.ret > 0 && query.body.state == BEEST_RANK_ALIVE;
 }
 
+static uint64_t brought_digest(const struct hartebeest_mesh *mesh, const uint8_t *marks)
+{
+	return beest_hash_fnv(BEEST_HASH_FNV, marks, mesh->ranks.count * beest_meshmark_size(mesh));
+}
+
 /* -EAGAIN: what came to grief may change yet. */
-static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64_t digest, int ret)
+static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, int ret)
 {
 	struct beest_mesh_trouble *trouble = &bringup->mesh->trouble;
 	int64_t now = beest_clock_now();
@@ -131,7 +149,7 @@ static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64
 	if (!trouble->ret)
 		trouble->since = now;
 	trouble->ret = ret;
-	trouble->marks = digest;
+	trouble->marks = brought_digest(bringup->mesh, marks);
 	snprintf(trouble->why, sizeof(trouble->why), "%s", beest_error_text());
 	if (now - trouble->since < LEFTOVER_TIME)
 		return -EAGAIN;
@@ -147,7 +165,7 @@ static int meshroll_take(struct bringup *bringup, const uint8_t *marks)
 
 	ret = beest_meshmark_find(bringup->mesh, marks, &new);
 	if (ret == 0)
-		ret = lists_fetch(bringup, &new);
+		ret = lists_matter(&new) ? lists_fetch(bringup, &new) : 1;
 	if (ret > 0)
 		ret = beest_meshmark_connect(bringup->mesh, marks, &new, bringup->gather.limit);
 	else if (ret == 0)
@@ -161,21 +179,38 @@ static int meshroll_called(void *data, const uint8_t *marks)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
-	uint64_t digest = beest_hash_fnv(BEEST_HASH_FNV, marks,
-					 mesh->ranks.count * beest_meshmark_size(mesh));
 	int ret;
 
-	if (mesh->trouble.ret && mesh->trouble.marks == digest &&
-	    beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME)
+	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
+	    mesh->trouble.marks == brought_digest(mesh, marks))
 		return -EAGAIN;
 	mesh->stats.exchange = beest_clock_now() - mesh->began - mesh->stats.connect;
 	ret = meshroll_take(bringup, marks);
 	if (ret < 0 && ret != -EAGAIN)
-		return meshroll_failed(bringup, marks, digest, ret);
+		return meshroll_failed(bringup, marks, ret);
 	if (ret == 0)
 		mesh->trouble.ret = 0;
 
 	return ret;
+}
+
+#define NAMED_MAX 8
+
+static void meshroll_progress(void *data, bool known, const int *missing, size_t count)
+{
+	const struct hartebeest_mesh *mesh = ((struct bringup *)data)->mesh;
+	struct beest_text text;
+	char said[200];
+	size_t i;
+
+	beest_text_start(&text, said, sizeof(said));
+	beest_text_add(&text, "%zu of %zu are %s; missing: ", mesh->ranks.count - count,
+		       mesh->ranks.count, known ? "connected" : "here");
+	for (i = 0; i < BEEST_MIN(count, NAMED_MAX); i++)
+		beest_text_add(&text, "%s%d", i ? ", " : "", missing[i]);
+	if (count > NAMED_MAX)
+		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
+	mesh->progress(mesh->progress_data, said);
 }
 
 static void gather_fill(const struct hartebeest_mesh *mesh, struct beest_registry *registry,
@@ -207,6 +242,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= DIRECT_MAX;
 	gather->called = meshroll_called;
+	gather->progress = mesh->progress ? meshroll_progress : NULL;
 	gather->data = &bringup;
 	ret = list_put(mesh, gather);
 	if (ret == 0)

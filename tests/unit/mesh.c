@@ -16,6 +16,7 @@
 #include "hartebeest-mesh.h"
 #include "lib/base/clock.h"
 #include "lib/core/context.h"
+#include "lib/core/mesh.h"
 #include "tests/support/crew.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
@@ -285,6 +286,85 @@ static void a_part_of_the_ranks(void **state)
 	assert_mesh(3, 1);
 }
 
+/* Each rank has the one before and the one behind it as peers; the last one has none. */
+static int32_t neighbours[RANKS][2];
+
+static void ring(int size)
+{
+	int i, a, b;
+
+	for (i = 0; i < size; i++) {
+		a = (i + size - 1) % size;
+		b = (i + 1) % size;
+		neighbours[i][0] = a < b ? a : b;
+		neighbours[i][1] = a < b ? b : a;
+		members[i].attr.peers = neighbours[i];
+		members[i].attr.peer_count = 2;
+		members[i].attr.qps_per_peer = 2;
+	}
+	members[size].attr.peers = neighbours[0];
+	members[size].attr.qps_per_peer = 2;
+}
+
+static void assert_ring(int size)
+{
+	int a, b;
+
+	for (a = 0; a <= size; a++) {
+		came(a);
+		for (b = 0; b <= size; b++) {
+			if (a < size && (b == neighbours[a][0] || b == neighbours[a][1])) {
+				assert_link(a, b, 0);
+				assert_link(a, b, 1);
+			} else {
+				assert_null(hartebeest_mesh_qp(members[a].mesh, b, 0));
+			}
+			assert_regions(a, b);
+		}
+	}
+}
+
+static void neighbours_only(void **state)
+{
+	static const int counts[] = { 5, 65 };
+	size_t k;
+
+	(void)state;
+	for (k = 0; k < 2; k++) {
+		fake_kv_reset();
+		fake_verbs_reset();
+		make(counts[k] + 1);
+		ring(counts[k]);
+		start(counts[k] + 1);
+		registry_run();
+		assert_ring(counts[k]);
+		drop();
+	}
+}
+
+static int32_t datagram_peers[1] = { 3 };
+
+static void datagrams_to_some(void **state)
+{
+	struct hartebeest_address address;
+	int i;
+
+	(void)state;
+	make(4);
+	for (i = 0; i < 4; i++) {
+		members[i].attr.type = IBV_QPT_UD;
+		members[i].attr.peers = datagram_peers;
+		members[i].attr.peer_count = i != 3;
+	}
+	start(4);
+	registry_run();
+	for (i = 0; i < 4; i++)
+		came(i);
+	assert_int_equal(hartebeest_mesh_address(members[0].mesh, 3, &address), 0);
+	assert_int_equal(address.qp_num, members[3].mesh->fabric.qps[0]->qp_num);
+	assert_int_equal(hartebeest_mesh_address(members[0].mesh, 1, &address), -ENOENT);
+}
+
 static void datagrams(void **state)
 {
 	struct hartebeest_address address;
@@ -393,6 +473,45 @@ static void a_misspelt_variable(void **state)
 	assert_non_null(strstr(members[0].error, "; unknown environment variable HARTEBEEST_DEVCE"));
 }
 
+static char told[256];
+static int told_often;
+
+static void tell(void *data, const char *text)
+{
+	(void)data;
+	snprintf(told, sizeof(told), "%s", text);
+	told_often++;
+}
+
+/* Few ranks, and more than read each other's records. */
+static void who_is_missing_is_told(void **state)
+{
+	static const int counts[] = { 4, 66 };
+	char expected[256];
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < 2; k++) {
+		fake_kv_reset();
+		fake_verbs_reset();
+		told_often = 0;
+		make(counts[k]);
+		members[0].attr.progress = tell;
+		members[2].delay = 3500 * BEEST_MS;
+		members[3].delay = 2500 * BEEST_MS;
+		start(counts[k]);
+		registry_run();
+		for (i = 0; i < counts[k]; i++)
+			came(i);
+		snprintf(expected, sizeof(expected), "%d of %d are here; missing: 2", counts[k] - 1,
+			 counts[k]);
+		assert_string_equal(told, expected);
+		assert_int_equal(told_often, 3);
+		drop();
+	}
+}
+
 static void different_wishes(void **state)
 {
 	(void)state;
@@ -403,6 +522,26 @@ static void different_wishes(void **state)
 	assert_int_equal(members[0].ret, -EPROTO);
 	assert_non_null(strstr(members[0].error, "rank 0 and rank 2 ask for different meshes"));
 	assert_int_equal(members[2].ret, -EPROTO);
+}
+
+/* Rank 1 does not name rank 0, which has to be said by whoever finds it. */
+static void a_wish_of_one_side(void **state)
+{
+	int i;
+
+	(void)state;
+	make(6);
+	ring(5);
+	neighbours[1][0] = 2;
+	members[1].attr.peer_count = 1;
+	for (i = 0; i < 6; i++)
+		members[i].stays = true;
+	start(6);
+	registry_run();
+	assert_int_equal(members[0].ret, -EPROTO);
+	assert_non_null(strstr(members[0].error, "rank 0 has rank 1 among its peers, but rank 1 does "
+			       "not have rank 0 among its own"));
+	assert_int_equal(members[1].ret, -ETIMEDOUT);
 }
 
 static void bad_input(void **state)
@@ -438,6 +577,19 @@ static void bad_input(void **state)
 	assert_non_null(strstr(member->error, "do not have the own rank 0"));
 	member->attr.ranks = NULL;
 	member->attr.rank_count = 0;
+	member->attr.peer_count = 1;
+	run(member);
+	assert_int_equal(member->ret, -EINVAL);
+	member->attr.peers = others;
+	run(member);
+	assert_int_equal(member->ret, -EINVAL);
+	assert_non_null(strstr(member->error, "peers name rank 1, which is not in the mesh"));
+	member->attr.peers = disorder + 1;
+	run(member);
+	assert_int_equal(member->ret, -EINVAL);
+	assert_non_null(strstr(member->error, "peers name rank 0, which is the own one"));
+	member->attr.peers = NULL;
+	member->attr.peer_count = 0;
 	member->attr.cap.max_send_wr = 1 << 30;
 	run(member);
 	assert_int_equal(member->ret, -ERANGE);
@@ -642,6 +794,16 @@ static void gather_make(int size)
 	}
 }
 
+static void neighbours_gathered(void **state)
+{
+	(void)state;
+	gather_make(6);
+	ring(5);
+	start(6);
+	registry_run();
+	assert_ring(5);
+}
+
 static void gathered(void **state)
 {
 	int i;
@@ -693,18 +855,23 @@ int main(void)
 		cmocka_unit_test_setup_teardown(numbers_out_of_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(several_to_each_peer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_part_of_the_ranks, setup, teardown),
+		cmocka_unit_test_setup_teardown(neighbours_only, setup, teardown),
+		cmocka_unit_test_setup_teardown(datagrams_to_some, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
 		cmocka_unit_test_setup_teardown(receives_are_posted_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(several_meshes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_rank_that_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_misspelt_variable, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_is_missing_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(different_wishes, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_wish_of_one_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
+		cmocka_unit_test_setup_teardown(neighbours_gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_fails_and_nobody_hangs, setup, teardown),
 	};
 
