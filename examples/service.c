@@ -222,7 +222,8 @@ static void serve(void)
 			welcome(&request);
 			continue;
 		}
-		if (ret != -EAGAIN)
+		/* What else there may be passes: a server that does not answer just now. */
+		if (ret == -EADDRINUSE || ret == -EIO || ret == -ENETDOWN)
 			try(ret);
 		connect_asking();
 		look_after();

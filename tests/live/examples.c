@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "tests/support/live.h"
 #include "tests/support/memcached.h"
 #include "tests/support/program.h"
+#include "tests/support/spawn.h"
 #include "tests/support/unit.h"
 
 static void hello(void **state)
@@ -90,6 +92,50 @@ static void pingpong_socket(void **state)
 			 "1000 round trips of 1024 bytes, ", "1000 round trips of 1024 bytes, ");
 }
 
+static void stencil(void **state)
+{
+	(void)state;
+	program_run("examples/stencil", "tile 0 of 2 x 1: 50 steps, 0 of 16 rows are wrong\n",
+		    "tile 1 of 2 x 1: 50 steps, 0 of 16 rows are wrong\n");
+}
+
+static void atomics(void **state)
+{
+	(void)state;
+	program_run("examples/atomics", "rank 0: 400 tickets were drawn, 400 are in the account\n",
+		    "rank 1: 400 tickets were drawn, 400 are in the account\n");
+}
+
+static void datagram(void **state)
+{
+	(void)state;
+	program_run("examples/datagram", "rank 0 hears: hello from rank 1\n",
+		    "rank 1 hears: hello from rank 0\n");
+}
+
+/* Either end is killed in turn, and goes on where the other one is. */
+static void reconnect(void **state)
+{
+	static const char *const end[] = { "60", NULL };
+	struct spawn *ranks[2];
+	int killed;
+
+	(void)state;
+	for (killed = 0; killed < 2; killed++)
+		ranks[killed] = spawn_start("examples/reconnect", killed, end);
+	for (killed = 0; killed < 2; killed++) {
+		spawn_await(ranks[!killed], killed ? "\n40\n" : "\n20\n", 1);
+		spawn_end(ranks[killed], SIGKILL);
+		ranks[killed] = spawn_start("examples/reconnect", killed, end);
+	}
+	for (killed = 0; killed < 2; killed++) {
+		spawn_ends_well(ranks[killed]);
+		assert_int_equal(spawn_lines(ranks[killed], "\n60\n"), 1);
+		assert_int_equal(spawn_lines(ranks[killed], "\n1\n"), 0);
+	}
+	assert_true(spawn_lines(ranks[0], "the peer is gone\n") > 0);
+}
+
 static void srq(void **state)
 {
 	(void)state;
@@ -115,6 +161,10 @@ int main(void)
 #endif
 		cmocka_unit_test(adopt),
 		cmocka_unit_test(pingpong_socket),
+		cmocka_unit_test(stencil),
+		cmocka_unit_test(atomics),
+		cmocka_unit_test(datagram),
+		cmocka_unit_test_setup_teardown(reconnect, spawn_setup, spawn_teardown),
 		cmocka_unit_test(srq),
 		cmocka_unit_test(epoll),
 		cmocka_unit_test(hello),

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* spawn.c - see spawn.h */
+#include "config.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/ranks.h"
+#include "tests/support/spawn.h"
+#include "tests/support/unit.h"
+
+#define PATIENCE_MS 120000
+#define WORDS 700
+#define SPAWNS 32		/* at once */
+
+static struct cache *cache;
+static int started;			/* programs until now */
+
+static struct spawn {
+	pid_t pid;
+	char output[64];
+	char text[65536];
+} spawns[SPAWNS];
+
+int spawn_setup(void **state)
+{
+	(void)state;
+	cache = cache_start(NULL);
+	return 0;
+}
+
+int spawn_teardown(void **state)
+{
+	char command[96];
+
+	(void)state;
+	cache_end(cache);
+	snprintf(command, sizeof(command), "rm -f /tmp/hartebeest-%d-spawn-*", getpid());
+	return system(command);
+}
+
+static void set_environment(int rank)
+{
+	int place = rank < 0 ? started % 2 : rank % 2;
+	const char *port = ranks_port(place);
+	char text[16];
+
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	setenv("HARTEBEEST_JOB", "spawn", 1);
+	setenv("HARTEBEEST_TIMEOUT", "120s", 1);
+	setenv("HARTEBEEST_DEVICE", port ? port : ranks_port(0), 0);
+	if (rank < 0)
+		return;
+	snprintf(text, sizeof(text), "%d", rank);
+	setenv("HARTEBEEST_NID", text, 1);
+	setenv("HARTEBEEST_PARTICIPANTS", "0,1", 1);
+}
+
+struct spawn *spawn_start(const char *path, int rank, const char *const *words)
+{
+	struct spawn *spawn = &spawns[started % SPAWNS];
+	const char *argv[WORDS] = { path };
+	int file, i;
+
+	snprintf(spawn->output, sizeof(spawn->output), "/tmp/hartebeest-%d-spawn-%d", getpid(),
+		 started++);
+	for (i = 0; words[i] && i < WORDS - 2; i++)
+		argv[i + 1] = words[i];
+	fflush(NULL);
+	spawn->pid = fork();
+	if (spawn->pid != 0)
+		return spawn;
+
+	file = open(spawn->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	dup2(file, STDOUT_FILENO);
+	dup2(file, STDERR_FILENO);
+	set_environment(rank);
+	execv(path, (char *const *)argv);
+	_exit(127);
+}
+
+const char *spawn_printed(struct spawn *spawn)
+{
+	FILE *file = fopen(spawn->output, "r");
+	size_t length = 0;
+
+	if (file) {
+		length = fread(spawn->text, 1, sizeof(spawn->text) - 1, file);
+		fclose(file);
+	}
+	spawn->text[length] = '\0';
+	return spawn->text;
+}
+
+size_t spawn_lines(struct spawn *spawn, const char *words)
+{
+	const char *at = spawn_printed(spawn);
+	size_t count = 0;
+
+	while ((at = strstr(at, words))) {
+		count++;
+		at++;
+	}
+	return count;
+}
+
+static void print_all(void)
+{
+	int i;
+
+	for (i = started > SPAWNS ? started - SPAWNS : 0; i < started; i++)
+		print_error("program %d printed:\n%s", i, spawn_printed(&spawns[i % SPAWNS]));
+}
+
+void spawn_await(struct spawn *spawn, const char *words, size_t count)
+{
+	int waited;
+
+	for (waited = 0; spawn_lines(spawn, words) < count; waited += 20) {
+		if (waited > PATIENCE_MS) {
+			print_error("%zu times '%s' expected\n", count, words);
+			print_all();
+			fail();
+		}
+		pause_ms(20);
+	}
+}
+
+void spawn_end(struct spawn *spawn, int signal_number)
+{
+	int status;
+
+	kill(spawn->pid, signal_number);
+	assert_int_equal(waitpid(spawn->pid, &status, 0), spawn->pid);
+	spawn->pid = 0;
+}
+
+void spawn_ends_well(struct spawn *spawn)
+{
+	int status = 0, waited;
+
+	for (waited = 0; waitpid(spawn->pid, &status, WNOHANG) == 0; waited += 20) {
+		if (waited > PATIENCE_MS)
+			kill(spawn->pid, SIGKILL);
+		pause_ms(20);
+	}
+	if (status)
+		print_all();
+	assert_int_equal(status, 0);
+}
