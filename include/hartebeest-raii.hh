@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hartebeest-raii.hh - hartebeest.h as C++ values that clean up, header only, C++11
+ * hartebeest-raii.hh - hartebeest.h and hartebeest-mesh.h as C++ values that clean up, header
+ * only, C++11
  *
  * A context and what it holds are values that can be moved and not copied.  Each ends
  * with its last owner, and keeps alive what it stands on: the order in which a program
@@ -30,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "hartebeest-mesh.h"
 #include "hartebeest.h"
 
 namespace hartebeest {
@@ -714,6 +716,184 @@ private:
 	{
 		texts.push_back(text);
 		return texts.back().c_str();
+	}
+};
+
+/* ----------------------------------------------------------------- mesh --- */
+
+/*
+ * What a mesh shall be.  The members of attr that are no names, such as qps_per_peer, type,
+ * cap and own_rank, are set there; the rest by these functions, which hold copies.
+ */
+class mesh_request {
+public:
+	struct hartebeest_mesh_attr attr;
+
+	mesh_request() : attr() { hartebeest_mesh_attr_preset(&attr); }
+
+	void use(const protection_domain &object)
+	{
+		pd = object.name();
+		owners.push_back(object.owner());
+	}
+
+	void use(const completion_queue &object)
+	{
+		cq = object.name();
+		owners.push_back(object.owner());
+	}
+
+	/* All ranks get it, in the order of these calls. */
+	void offer(const memory_region &region)
+	{
+		regions.push_back(region.name());
+		owners.push_back(region.owner());
+	}
+
+	/* Ids of those who take part, ascending. */
+	void among(const std::vector<int32_t> &ids) { ranks = ids; }
+
+	/* The program's own exchange instead of Memcached, among attr.rank_count ranks. */
+	void gather(std::function<int(const void *mine, void *all, size_t length)> exchange)
+	{
+		gather_all = std::move(exchange);
+	}
+
+	/* Who posts the receives of each queue pair; rank -1: UD. */
+	void refill(std::function<int(int rank, struct ibv_qp *qp)> post)
+	{
+		post_receives = std::move(post);
+	}
+
+private:
+	friend class mesh;
+
+	std::string pd, cq;
+	std::vector<std::string> regions;
+	std::vector<int32_t> ranks;
+	detail::parents owners;
+	std::function<int(const void *, void *, size_t)> gather_all;
+	std::function<int(int, struct ibv_qp *)> post_receives;
+};
+
+/* All ranks connected to each other, by hartebeest_mesh_connect(). */
+class mesh {
+public:
+	/* Collective. */
+	mesh(const context &context, const std::string &name,
+	     const mesh_request &request = mesh_request(), int64_t deadline = 0)
+		: held(new state(context.owner(), request))
+	{
+		std::vector<const char *> regions;
+		struct hartebeest_mesh_attr attr = request.attr;
+
+		for (const std::string &region : held->request.regions)
+			regions.push_back(region.c_str());
+		if (!regions.empty()) {
+			attr.regions = regions.data();
+			attr.region_count = static_cast<uint32_t>(regions.size());
+		}
+		if (!request.ranks.empty()) {
+			attr.ranks = request.ranks.data();
+			attr.rank_count = static_cast<uint32_t>(request.ranks.size());
+		}
+		if (!request.pd.empty())
+			attr.pd = request.pd.c_str();
+		if (!request.cq.empty())
+			attr.cq = request.cq.c_str();
+		if (request.gather_all) {
+			attr.gather = gather;
+			attr.gather_data = held.get();
+		}
+		if (request.post_receives) {
+			attr.refill = refill;
+			attr.refill_data = held.get();
+		}
+		check(hartebeest_mesh_connect(context.get(), name.c_str(), &attr, &held->handle,
+					      deadline));
+	}
+
+	mesh(mesh &&) = default;
+	mesh &operator=(mesh &&) = default;
+
+	struct hartebeest_mesh *get() const { return held->handle; }
+
+	/* Null: the own rank, and one that is not in the mesh. */
+	struct ibv_qp *qp(int rank, int index = 0) const
+	{
+		return hartebeest_mesh_qp(get(), rank, index);
+	}
+
+	struct ibv_cq *cq() const { return hartebeest_mesh_cq(get()); }
+	struct ibv_pd *pd() const { return hartebeest_mesh_pd(get()); }
+
+	struct hartebeest_remote_mr region(int rank, int index = 0) const
+	{
+		struct hartebeest_remote_mr found;
+
+		check(hartebeest_mesh_region(get(), rank, index, &found));
+		return found;
+	}
+
+	/* UD: where a message to this rank goes. */
+	struct hartebeest_address address(int rank) const
+	{
+		struct hartebeest_address found;
+
+		check(hartebeest_mesh_address(get(), rank, &found));
+		return found;
+	}
+
+	bool barrier(int64_t deadline = 0)
+	{
+		return check_once(hartebeest_mesh_barrier(get(), deadline));
+	}
+
+	/* How many ranks were replaced. */
+	int repair(int64_t deadline = 0) { return check(hartebeest_mesh_repair(get(), deadline)); }
+
+	struct hartebeest_mesh_stats stats() const
+	{
+		struct hartebeest_mesh_stats found;
+
+		check(hartebeest_mesh_stats(get(), &found));
+		return found;
+	}
+
+private:
+	/* Stays where it is while the mesh calls back. */
+	struct state {
+		std::shared_ptr<const void> owner;
+		mesh_request request;
+		struct hartebeest_mesh *handle;
+
+		state(std::shared_ptr<const void> owner, const mesh_request &request)
+			: owner(std::move(owner)), request(request), handle(nullptr) {}
+		state(const state &) = delete;
+		state &operator=(const state &) = delete;
+
+		~state() { hartebeest_mesh_close(handle); }
+	};
+
+	std::unique_ptr<state> held;
+
+	/* C code calls them, through which no exception may pass. */
+	static int gather(void *data, const void *mine, void *all, size_t length)
+	{
+		try {
+			return static_cast<state *>(data)->request.gather_all(mine, all, length);
+		} catch (...) {
+			return -ECANCELED;
+		}
+	}
+
+	static int refill(void *data, int rank, struct ibv_qp *qp)
+	{
+		try {
+			return static_cast<state *>(data)->request.post_receives(rank, qp);
+		} catch (...) {
+			return -ECANCELED;
+		}
 	}
 };
 

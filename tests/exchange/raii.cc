@@ -23,6 +23,8 @@ extern "C" {
 using hartebeest::completion_queue;
 using hartebeest::context;
 using hartebeest::memory_region;
+using hartebeest::mesh;
+using hartebeest::mesh_request;
 using hartebeest::pair_list;
 using hartebeest::protection_domain;
 using hartebeest::queue_pair;
@@ -34,6 +36,8 @@ static_assert(!std::is_copy_constructible<context>::value, "one owner");
 static_assert(!std::is_copy_assignable<queue_pair>::value, "one owner");
 static_assert(std::is_nothrow_move_constructible<queue_pair>::value, "as in a vector");
 static_assert(std::is_nothrow_move_assignable<memory_region>::value, "as in a vector");
+static_assert(!std::is_copy_constructible<mesh>::value, "one owner");
+static_assert(std::is_nothrow_move_constructible<mesh>::value, "as in a vector");
 
 /* The errno of what @call throws, 0 when it does not, with the sentence. */
 template <class Call>
@@ -227,6 +231,59 @@ static void pairs_of(const context &own, const std::string &me, const std::strin
 	EXPECT(own.barrier("written"));
 }
 
+static void meshes(const context &own)
+{
+	const int peer = !own.rank();
+	std::unique_ptr<mesh> kept;
+	int posted = 0;
+	{
+		const protection_domain pd(own, "mesh's");
+		const completion_queue cq(own, "mesh's");
+		const memory_region mr(pd, "offered", 512, access_flags);
+		mesh_request request;
+
+		request.use(pd);
+		request.use(cq);
+		request.offer(mr);
+		request.attr.qps_per_peer = 2;
+		request.refill([&](int rank, struct ibv_qp *) { return posted += rank == peer, 0; });
+		mesh all(own, "all", request);
+		EXPECT(posted == 2 && all.cq() == cq.get() && all.pd() == pd.get());
+		EXPECT(all.region(peer).length == 512);
+		kept.reset(new mesh(std::move(all)));
+	}
+	EXPECT(kept->qp(peer, 1) && kept->qp(peer, 0) != kept->qp(peer, 1));
+	EXPECT(!kept->qp(own.rank()) && !kept->qp(peer, 2));
+	EXPECT(thrown([&] { kept->region(7); }, "") == ENOENT);
+	EXPECT(thrown([&] { kept->address(peer); }, "") == EOPNOTSUPP);
+	EXPECT(kept->stats().qps == 2 && kept->barrier());
+	EXPECT(fake_verbs.qps == 2 && fake_verbs.mrs == 1);
+	kept.reset();
+	EXPECT(fake_verbs.qps == 0 && fake_verbs.mrs == 0 && fake_verbs.cqs == 0);
+}
+
+/* Alone, by an exchange of the program's own. */
+static void gathered_mesh(const context &own)
+{
+	mesh_request request;
+
+	request.attr.rank_count = 1;
+	request.gather([](const void *mine, void *every, size_t length) {
+		return std::memcpy(every, mine, length), 0;
+	});
+	{
+		mesh alone(own, "alone", request);
+		EXPECT(!alone.qp(0) && !alone.qp(1));
+		EXPECT(alone.barrier());
+	}
+	request.gather([](const void *, void *, size_t) -> int { throw 1; });
+	EXPECT(thrown([&] { mesh(own, "alone", request); }, "") == ECANCELED);
+	request.gather(nullptr);
+	request.attr.rank_count = 0;
+	request.among({ 5 });
+	EXPECT(thrown([&] { mesh(own, "alone", request); }, "own rank") == EINVAL);
+}
+
 static void services(const context &own)
 {
 	struct hartebeest_request request;
@@ -287,6 +344,8 @@ static int rank(int nid, void *)
 		EXPECT(own.device_text().find("fake0:1") != std::string::npos);
 		messages(own, std::to_string(nid), std::to_string(!nid));
 		pairs_of(own, std::to_string(nid), std::to_string(!nid));
+		meshes(own);
+		gathered_mesh(own);
 		services(own);
 		cancelled(own);
 		given_up(own);

@@ -43,6 +43,12 @@ static void raii(void **state)
 	(void)state;
 	program_run("examples/raii", "a reads: hello from b\n", "b reads: hello from a\n");
 }
+
+static void raii_mesh(void **state)
+{
+	(void)state;
+	program_run("examples/raii-mesh", "rank 0 of 2: 0 1\n", "rank 1 of 2: 0 1\n");
+}
 #endif
 
 #if HAVE_FORTRAN
@@ -155,6 +161,7 @@ int main(void)
 #if HAVE_CXX
 		cmocka_unit_test(core),
 		cmocka_unit_test(raii),
+		cmocka_unit_test(raii_mesh),
 #endif
 #if HAVE_FORTRAN
 		cmocka_unit_test(fortran),
