@@ -793,8 +793,10 @@ int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
  *
  * Returns 1 when it was replaced, 0 when it was not, when nothing is there or the
  * server does not answer, -ESHUTDOWN (the peer has closed its queue pair and left, within
- * the last minute), -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD), -EBADMSG (what is there says what no queue pair can be), what the refill function
- * returned, or as hartebeest_qp_connect().
+ * the last minute), -EIO or -ENETDOWN (of the device: hartebeest_event_get()), -ENOENT (no
+ * such queue pair), -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD), -EBADMSG (what
+ * is there says what no queue pair can be), -EACCES or -EPROTO (the server refuses the login,
+ * or is no Memcached), what the refill function returned, or as hartebeest_qp_connect().
  *
  * Since: 0.1
  */

@@ -223,7 +223,7 @@ static int wait_mr(void)
 }
 
 /* A peer that is there, and never confirms: itself under another key. */
-static int wait_confirm(void)
+static int connect_to_itself(void)
 {
 	int ret;
 
@@ -236,6 +236,13 @@ static int wait_confirm(void)
 		ret = hartebeest_qp_fetch(hb, "peer", NULL, 0);
 	if (ret == 0)
 		ret = hartebeest_qp_connect(hb, "qp", "peer", 0);
+	return ret;
+}
+
+static int wait_confirm(void)
+{
+	int ret = connect_to_itself();
+
 	return ret < 0 ? ret : hartebeest_qp_confirm(hb, "qp", "peer", 0);
 }
 
@@ -293,6 +300,26 @@ static void a_port_that_comes_back(void **state)
 	assert_int_equal(IN_VAIN(wait_msg()), -ETIMEDOUT);
 }
 
+/* hartebeest_qp_follow() waits for nobody, and tells of the own device all the same. */
+static void a_look_at_a_peer(void **state)
+{
+	(void)state;
+	assert_int_equal(connect_to_itself(), 0);
+	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL), -ENOTCONN);
+	assert_int_equal(hartebeest_qp_follow(hb, "none", "peer", NULL), -ENOENT);
+	assert_int_equal(connect_to_itself(), 0);
+	port_is(IBV_PORT_DOWN);
+	raise_port(IBV_EVENT_PORT_ERR, 1);
+	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL), -ENETDOWN);
+	port_is(IBV_PORT_ACTIVE);
+	raise_port(IBV_EVENT_PORT_ACTIVE, 1);
+	assert_true(hartebeest_qp_follow(hb, "qp", "peer", NULL) >= 0);
+	raise_port(IBV_EVENT_DEVICE_FATAL, 0);
+	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL), -EIO);
+	assert_error_has("device fake0 reported a fatal error");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -305,6 +332,7 @@ int main(void)
 		TEST(a_port_that_goes_down),
 		TEST(a_device_that_dies),
 		TEST(a_port_that_comes_back),
+		TEST(a_look_at_a_peer),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
