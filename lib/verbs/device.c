@@ -19,6 +19,7 @@
 #include "lib/base/text.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/near.h"
+#include "lib/verbs/node.h"
 #include "lib/verbs/source.h"
 
 #define RXE_VENDOR_ID 0xffffff
@@ -182,22 +183,18 @@ static bool port_find(struct walk *walk, struct beest_device *device)
 
 static int device_open_verbs(struct ibv_device *from, struct beest_device *device)
 {
-	int ret;
+	int ret, node;
 
 	errno = 0;
 	device->verbs = ibv_open_device(from);
 	if (device->verbs)
 		return 0;
 
-	/*
-	 * ENOENT says that sysfs knows the device, but that its node cannot be opened:
-	 * libibverbs does not tell a missing node from one it may not read.
-	 */
 	ret = beest_error_errno();
-	return beest_fail(-ret, "device %s cannot be opened: %s%s", device->name, strerror(-ret),
-			  ret == -EACCES || ret == -EPERM || ret == -ENOENT ?
-			  " (is there a /dev/infiniband/uverbs* that this user may read and "
-			  "write?)" : "");
+	node = beest_node_check(device->name, from->dev_name);
+	if (node < 0 && (ret == -EACCES || ret == -EPERM || ret == -ENOENT))
+		return node;
+	return beest_fail(-ret, "device %s cannot be opened: %s", device->name, strerror(-ret));
 }
 
 static int device_read_limits(struct beest_device *device)
@@ -385,7 +382,7 @@ int beest_device_open(struct beest_device *device, const char *name, int local_r
 		return device_list_failed(errno ? abs(errno) : EIO);
 
 	if (count == 0)
-		ret = beest_fail(ENODEV, "this machine has no RDMA device: see ibv_devices(1)");
+		ret = beest_node_fail_without();
 	else
 		ret = by_distance ? walk_by_distance(&walk, list, name, device) :
 				    walk_devices(&walk, list, device);

@@ -9,13 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/verbs/device.h"
 #include "lib/verbs/gidtable.h"
+#include "lib/verbs/near.h"
+#include "lib/verbs/node.h"
 #include "lib/verbs/source.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/unit.h"
+
+/* For nodes and sysfs: this machine may have its own. */
+static char machine[64];
 
 static struct beest_device device;
 static char reason[BEEST_REASON_SIZE];
@@ -37,6 +43,8 @@ static int reset(void **state)
 	fake_verbs_reset();
 	memset(&device, 0, sizeof(device));
 	logged[0] = '\0';
+	beest_node_folder = machine;
+	beest_near_sysfs = machine;
 	return 0;
 }
 
@@ -60,6 +68,17 @@ static struct beest_gid_policy policy_of(const char *gid)
 
 	assert_int_equal(beest_gid_policy_parse(gid, NULL, NULL, &policy), 0);
 	return policy;
+}
+
+static void make_node(const char *name)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", machine, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
 }
 
 static int open_by(const char *name, const char *gid)
@@ -178,8 +197,7 @@ static void test_passed_over(void **state)
 
 	opens(NULL, "auto", "ib0:1");
 	assert_string_equal(logged, "6 using port ib0:1; passed over: port fake0:1 is down; "
-			    "device fake1 cannot be opened: Permission denied (is there a "
-			    "/dev/infiniband/uverbs* that this user may read and write?); "
+			    "device fake1 cannot be opened: Permission denied; "
 			    "device siw0 is iWARP, whose connections only rdma_cm can make\n");
 	port_of(3)->state = IBV_PORT_INIT;
 	fails(NULL, "auto", -ENETDOWN, "port ib0:1 is initializing");
@@ -219,9 +237,9 @@ static void test_open_fails(void **state)
 		int error, wanted;
 		const char *sentence;
 	} errors[] = {
-		{ EACCES, -EACCES, "Permission denied (is there a /dev/infiniband/uverbs*" },
-		{ EPERM, -EPERM, "not permitted (is there a /dev/infiniband/uverbs*" },
-		{ ENOENT, -ENOENT, "No such file or directory (is there a /dev/infiniband/" },
+		{ EACCES, -EACCES, "device fake0 cannot be opened: Permission denied" },
+		{ EPERM, -EPERM, "device fake0 cannot be opened: Operation not permitted" },
+		{ ENOENT, -ENOENT, "device fake0 cannot be opened: No such file or directory" },
 		{ ENOMEM, -ENOMEM, "device fake0 cannot be opened: Cannot allocate memory" },
 		{ FAKE_NO_ERRNO, -EIO, "device fake0 cannot be opened: Input/output error" },
 	};
@@ -233,12 +251,94 @@ static void test_open_fails(void **state)
 		fails("fake0", "auto", errors[i].wanted, errors[i].sentence);
 		fails(NULL, "auto", errors[i].wanted, errors[i].sentence);
 	}
-	assert_null(strstr(beest_error_text(), "/dev/infiniband"));
 
 	/* The errno of one device is not taken for that of the next. */
 	fake_verbs_add("fake1");
 	fake_verbs.devices[0].open_error = EACCES;
 	fails(NULL, "auto", -EACCES, "device fake1 cannot be opened: Input/output error");
+}
+
+/* Whoever is root may open anything. */
+static bool in_another_process(bool (*check)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit((geteuid() == 0 && setuid(65534) < 0) || !check());
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static bool open_is_refused(void)
+{
+	return open_by("fake0", "auto") == -EACCES &&
+	       strstr(beest_error_text(), "device fake0 cannot be opened: user ") &&
+	       strstr(beest_error_text(), " may not read and write /tmp/unit-device-") &&
+	       strstr(beest_error_text(), "/uverbs-fake0");
+}
+
+static bool open_finds_no_node(void)
+{
+	return open_by("fake0", "auto") == -ENOENT &&
+	       strstr(beest_error_text(), "device fake0 cannot be opened: there is no /tmp/") &&
+	       strstr(beest_error_text(), "/uverbs-fake0; a container needs it passed in");
+}
+
+/* libibverbs says ENOENT of all of them. */
+static void test_nodes(void **state)
+{
+	char path[128];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/uverbs-fake0", machine);
+	fake_verbs.devices[0].open_error = ENOENT;
+	assert_int_equal(chmod(path, 0), 0);
+	assert_true(in_another_process(open_is_refused));
+	assert_int_equal(unlink(path), 0);
+	assert_true(open_finds_no_node());
+	assert_true(in_another_process(open_finds_no_node));
+	make_node("uverbs-fake0");
+}
+
+/* What a container sees of the host's devices. */
+static void test_devices_of_the_kernel(void **state)
+{
+	char path[96], nodes[96];
+
+	(void)state;
+	fake_verbs.device_count = 0;
+	snprintf(path, sizeof(path), "%s/class", machine);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/class/infiniband", machine);
+	assert_int_equal(mkdir(path, 0755), 0);
+	make_node("class/infiniband/rxe1");
+	make_node("class/infiniband/rxe0");
+	fails(NULL, "auto", -ENODEV, "the kernel has the devices rxe0, rxe1, but libibverbs finds "
+	      "none: is the provider library for them installed?");
+	snprintf(nodes, sizeof(nodes), "%s/class", machine);
+	beest_node_folder = nodes;
+	fails(NULL, "auto", -ENODEV, "the kernel has the devices rxe0, rxe1, but there is no ");
+	assert_error_has("/uverbs*: a container needs it passed in");
+}
+
+static int group_start(void **state)
+{
+	(void)state;
+	snprintf(machine, sizeof(machine), "/tmp/unit-device-XXXXXX");
+	if (!mkdtemp(machine))
+		return 1;
+	make_node("uverbs-fake0");
+	make_node("uverbs-fake1");
+	return chmod(machine, 0755);
+}
+
+static int group_end(void **state)
+{
+	char command[80];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", machine);
+	return system(command);
 }
 
 static void test_soft_roce(void **state)
@@ -774,6 +874,8 @@ int main(void)
 		FRESH(test_no_devices),
 		FRESH(test_iwarp),
 		FRESH(test_open_fails),
+		FRESH(test_nodes),
+		FRESH(test_devices_of_the_kernel),
 		FRESH(test_soft_roce),
 		FRESH(test_by_table),
 		FRESH(test_by_table_of_second_port),
@@ -796,5 +898,5 @@ int main(void)
 		FRESH(test_all_fail),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, group_start, group_end);
 }
