@@ -193,10 +193,10 @@ int beest_context_limit(const struct hartebeest_context *hb, const char *functio
 
 /* ------------------------------------------------------ opened when needed --- */
 
-static void warn_of_rxe(const struct hartebeest_context *hb)
+static void tell_of_rxe(const struct hartebeest_context *hb)
 {
 	if (hb->device.soft_roce && hb->options.qp[BEEST_RC].retry_cnt == 7)
-		beest_log(&hb->log, BEEST_LOG_WARN, "%s is a Soft-RoCE device, which takes "
+		beest_log(&hb->log, BEEST_LOG_INFO, "%s is a Soft-RoCE device, which takes "
 			  "retry_cnt 7 as infinite: a dead peer will not be noticed; set "
 			  "qp_attr.retry_cnt to 6 or less", hb->device.label);
 }
@@ -224,7 +224,7 @@ static void device_opened(struct hartebeest_context *hb)
 	beest_port_start(&hb->port, &hb->device, &hb->policy, reads_events ? &hb->events : NULL,
 			 &hb->log);
 	__atomic_store_n(&hb->device_open, true, __ATOMIC_RELEASE);
-	warn_of_rxe(hb);
+	tell_of_rxe(hb);
 }
 
 static int open_device(struct hartebeest_context *hb)

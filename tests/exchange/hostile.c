@@ -464,7 +464,8 @@ static void a_confirmation_refuses_a_spoilt_card(void **state)
 		put_value(&value);
 		assert_int_equal(IN_VAIN(confirm()), -hostilities[j].err);
 		assert_error_has(hostilities[j].sentence);
-		assert_error_has("queue pair 'to1' is connected, but '1-0' did not confirm it");
+		assert_error_has("queue pair 'to1' is connected, but '1-0' did not confirm it (it "
+				 "stays connected: confirm again, or reconnect): ");
 	}
 }
 
