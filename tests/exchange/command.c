@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.c - hartebeest(1) as it was built, beside real servers: run and msg
+ * command.c - hartebeest(1) as it was built, beside real servers: run, msg, keys and
+ * doctor
  *
  * Through pipes and a pseudo terminal, without a device.
  */
@@ -430,6 +431,199 @@ static void a_wait_at_the_terminal(void **state)
 	assert_int_equal(talk.status, 128 + SIGINT);
 }
 
+/* ---------------------------------------------------------- completion --- */
+
+static void words_in_bash(void **state)
+{
+	const char *const script = "source $0; COMP_WORDS=(hartebeest \"${@:2}\"); "
+				   "COMP_CWORD=$(($# - 1)); _hartebeest \"$1\"; "
+				   "echo \"${COMPREPLY[@]}\"";
+
+	(void)state;
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "in"), 0);
+	assert_string_equal(talk.out, "info\n");
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "msg", "p"), 0);
+	assert_string_equal(talk.out, "push\n");
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "keys", "--cl"), 0);
+	assert_string_equal(talk.out, "--clean\n");
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "run", "-n", ""), 0);
+	assert_string_equal(talk.out, "\n");
+}
+
+/* ---------------------------------------------------------------- keys --- */
+
+static struct talk waiting;
+
+/* A rank that is there: it waits for what never comes. */
+static void begin_rank(struct talk *rank, const char *number, const char *size)
+{
+	memset(rank, 0, sizeof(*rank));
+	rank->words[0] = tool, rank->words[1] = "msg", rank->words[2] = "wait";
+	rank->words[3] = "never", rank->words[4] = "-t", rank->words[5] = "1h";
+	setenv("HARTEBEEST_NID", number, 1);
+	setenv("HARTEBEEST_NPARTICIPANTS", size, 1);
+	talk_begin(rank);
+	unsetenv("HARTEBEEST_NID");
+	unsetenv("HARTEBEEST_NPARTICIPANTS");
+}
+
+/* Until standard output of that command line has @text. */
+static void until_keys_say(const char *text)
+{
+	int tries = 0;
+
+	do
+		assert_true(RUN("keys") <= 1 && tries++ < 1000);
+	while (!strstr(talk.out, text));
+}
+
+static void keys_of_the_living_and_the_dead(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_JOB", "living", 1);
+	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
+	begin_rank(&waiting, "7", "9");
+	until_keys_say("rank/7 ");
+	says("job living\n");
+	says("present, pid ");
+	says(", one of 9, ");
+	says("msg/greeting              message of 5 bytes");
+	says("'lru_crawler metadump hash' walked over ");
+	assert_int_equal(RUN("keys", "--all"), 0);
+	says("  --    living  ");
+	assert_int_equal(RUN("keys", "--clean"), 1);
+	complains("job living may be alive: a rank of it is present; 'hartebeest keys --clean "
+		  "--force' removes all the same");
+	assert_int_equal(RUN("keys", "--json"), 0);
+	says("\"state\": \"present\"");
+
+	kill(waiting.pid, SIGKILL);
+	talk_end(&waiting);
+	assert_int_equal(RUN("keys"), 0);
+	says("its process has ended");
+	assert_int_equal(RUN("keys", "--clean"), 0);
+	says("removed ");
+	assert_int_equal(RUN("keys"), 0);
+	says("this job has nothing here");
+	assert_int_equal(RUN("msg", "wait", "greeting", "-t", "0"), 3);
+}
+
+static void clean_by_force(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_JOB", "forced", 1);
+	begin_rank(&waiting, "0", "2");
+	until_keys_say("rank/0 ");
+	assert_int_equal(RUN("keys", "--clean", "--force"), 0);
+	says("removed ");
+	kill(waiting.pid, SIGKILL);
+	talk_end(&waiting);
+}
+
+static void ranks_that_disagree(void **state)
+{
+	static struct talk other;
+
+	(void)state;
+	setenv("HARTEBEEST_JOB", "quarrel", 1);
+	begin_rank(&waiting, "0", "2");
+	until_keys_say("rank/0 ");
+	begin_rank(&other, "1", "4");
+	until_keys_say("rank/1 ");
+	assert_int_equal(RUN("keys"), 1);
+	says("  WARN  ranks ");
+	says("counts 2 ranks, rank 1 on ");
+	says("-> give both the same HARTEBEEST_PARTICIPANTS");
+	assert_int_equal(RUN("doctor"), 1);
+	says("counts 2 ranks, rank 1 on ");
+	kill(waiting.pid, SIGKILL), kill(other.pid, SIGKILL);
+	talk_end(&waiting), talk_end(&other);
+}
+
+/* As before 1.4.31, and one that lists nothing. */
+static void servers_that_list_otherwise(void **state)
+{
+	struct cache *old = cache_start((const char *const[]){ "-o", "no_lru_crawler", NULL });
+	struct cache *shut = cache_start((const char *const[]){ "-X", NULL });
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(old)->text, 1);
+	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
+	assert_int_equal(RUN("keys"), 1);
+	says("msg/greeting");
+	says("'stats cachedump' walked over ");
+	says("  WARN  cut ");
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(shut)->text, 1);
+	assert_int_equal(RUN("keys"), 1);
+	complains("such a server does not let keys be listed");
+	cache_end(old);
+	cache_end(shut);
+}
+
+static void wrong_ways_to_list(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("keys", "a/b"), 2);
+	complains("no job can be called so");
+	assert_int_equal(RUN("keys", ""), 2);
+	assert_int_equal(RUN("keys", "a", "b"), 2);
+	assert_int_equal(RUN("keys", "--all", "--clean"), 2);
+	complains("--all only lists");
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	assert_int_equal(RUN("keys"), 1);
+	complains("set HARTEBEEST_EXC_IP_PORT=host:port");
+}
+
+/* -------------------------------------------------------------- doctor --- */
+
+static void a_server_in_good_health(void **state)
+{
+	(void)state;
+	assert_true(RUN("doctor") <= 1);
+	says("  OK    server        ");
+	says(", memcached 1.");
+	says("  OK    connections   ");
+	says("  OK    memory        ");
+	says("clocks        need not agree");
+	assert_true(RUN("doctor", "--ranks", "100000") <= 1);
+	says("  WARN  connections   ");
+	says("        -> memcached -c ");
+	says("  WARN  memory        64 MB do not hold 100000 ranks\n        -> memcached -m ");
+	setenv("HARTEBEEST_TIMOUT", "5s", 1);
+	assert_true(RUN("doctor") <= 1);
+	says("  WARN  variables     unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
+	     "HARTEBEEST_TIMEOUT\n        -> ");
+	unsetenv("HARTEBEEST_TIMOUT");
+	assert_true(RUN("doctor", "--json") <= 1);
+	says("\"round_trip_ns\": ");
+}
+
+static void servers_in_bad_health(void **state)
+{
+	const struct fake_service web = { .answer = "HTTP/1.1 400 Bad Request\r\n\r\n",
+					  .answer_size = 28 };
+	struct fake *other = fake_start_service(&web), *silent = fake_start(NULL, 0);
+	struct beest_hostport closed;
+
+	(void)state;
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	assert_true(RUN("doctor") <= 1);
+	says("  WARN  server        no Memcached server is named\n        -> HARTEBEEST_EXC_IP_PORT=");
+	closed_hostport(&closed);
+	setenv("HARTEBEEST_EXC_IP_PORT", closed.text, 1);
+	assert_int_equal(RUN("doctor"), 1);
+	says(": Connection refused\n        -> start memcached there");
+	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(other)->text, 1);
+	assert_int_equal(RUN("doctor"), 1);
+	says("no Memcached answers there: 'HTTP/1.1 400 Bad Request'\n        -> "
+	     "HARTEBEEST_EXC_IP_PORT names the port of something else");
+	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(silent)->text, 1);
+	assert_int_equal(RUN("doctor"), 1);
+	says(": no answer\n        -> look at the name, the route and the firewall");
+	fake_end(other);
+	fake_end(silent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +647,14 @@ int main(void)
 		BESIDE(wrong_ways_to_talk),
 		ALONE(barriers_of_scripts),
 		BESIDE(a_wait_at_the_terminal),
+		ALONE(words_in_bash),
+		BESIDE(keys_of_the_living_and_the_dead),
+		BESIDE(clean_by_force),
+		BESIDE(ranks_that_disagree),
+		BESIDE(servers_that_list_otherwise),
+		BESIDE(wrong_ways_to_list),
+		BESIDE(a_server_in_good_health),
+		BESIDE(servers_in_bad_health),
 	};
 	int failed;
 

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * doctor.c - hartebeest doctor: will it work here, and if not, what is to be done?
+ *
+ * Owns the checks of the kernel, its device nodes and its networks, and their order.  What it
+ * looks at may be missing altogether: each check says so and the next one goes on.
+ */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "tools/doctor.h"
+#include "tools/file.h"
+#include "tools/memory.h"
+#include "tools/options.h"
+#include "tools/ports.h"
+#include "tools/session.h"
+
+#define LABEL 12
+
+/* Packets of RoCE have at most so much around their payload. */
+#define ROCE_OVERHEAD 74
+
+static int64_t ranks;
+
+static const struct args_option options[] = {
+	{ "ranks", 'r', ARGS_INT, &ranks, .value = "N", .min = 1, .max = 1000000,
+	  .help = "will the server do for so many ranks?" },
+	{ NULL },
+};
+
+/* -------------------------------------------------------------- kernel --- */
+
+static bool exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* How many entries a folder has; 0 also where there is none. */
+static int count_entries(const char *path, const char *prefix)
+{
+	const struct dirent *entry;
+	DIR *folder = opendir(path);
+	int count = 0;
+
+	while (folder && (entry = readdir(folder)))
+		count += entry->d_name[0] != '.' && !strncmp(entry->d_name, prefix, strlen(prefix));
+	if (folder)
+		closedir(folder);
+	return count;
+}
+
+static void check_modules(struct out *out)
+{
+	int devices = count_entries("/sys/class/infiniband", "");
+
+	if (!devices) {
+		out_line(out, OUT_FAILURE, "kernel", "no driver has an RDMA device");
+		out_cure(out, "load the adapter's driver (modprobe mlx5_ib, irdma, bnxt_re, ...); "
+			 "without an adapter: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev "
+			 "eth0");
+		return;
+	}
+	if (!count_entries("/sys/class/infiniband_verbs", "uverbs")) {
+		out_line(out, OUT_FAILURE, "kernel", "%d RDMA devices, but ib_uverbs is not loaded: "
+			 "programs cannot use them", devices);
+		out_cure(out, "modprobe ib_uverbs; the package rdma-core loads it at each boot");
+		return;
+	}
+	out_line(out, OUT_OK, "kernel", "%d RDMA device%s, ib_uverbs is there", devices,
+		 devices > 1 ? "s" : "");
+}
+
+/* -------------------------------------------------------- device nodes --- */
+
+static void check_node(struct out *out, const char *name)
+{
+	char path[300], device[64];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%.200s", name);
+	file_line(device, sizeof(device), "/sys/class/infiniband_verbs/%.200s/ibdev", name);
+	if (!exists(path)) {
+		out_line(out, OUT_FAILURE, "node", "%s of %s is missing: /sys shows the device, /dev "
+			 "does not, as in a container", path, device);
+		out_cure(out, "start the container with --device=%s (and --device="
+			 "/dev/infiniband/rdma_cm), or as Kubernetes with an RDMA device plugin", path);
+	} else if (access(path, R_OK | W_OK) != 0) {
+		out_line(out, OUT_FAILURE, "node", "%s of %s: %s", path, device, strerror(errno));
+		out_cure(out, "udev rules of rdma-core make it 0666; else: chmod 0666 %s, or join its "
+			 "group", path);
+	} else {
+		out_line(out, OUT_OK, "node", "%s of %s can be used", path, device);
+	}
+}
+
+static void check_nodes(struct out *out)
+{
+	const struct dirent *entry;
+	DIR *folder = opendir("/sys/class/infiniband_verbs");
+
+	while (folder && (entry = readdir(folder)))
+		if (!strncmp(entry->d_name, "uverbs", 6))
+			check_node(out, entry->d_name);
+	if (folder)
+		closedir(folder);
+}
+
+static void check_rdmacm(struct out *out, const struct hartebeest_context *hb)
+{
+	char resolver[16];
+	bool wanted;
+
+	hartebeest_option_get(hb, "device.resolver", resolver, sizeof(resolver), NULL);
+	wanted = !strcmp(resolver, "rdmacm");
+	if (exists("/dev/infiniband/rdma_cm")) {
+		out_line(out, OUT_OK, "rdma_cm", "is there%s", wanted ? "" : ", and not needed: paths "
+			 "come from records (HARTEBEEST_RESOLVER)");
+	} else if (wanted) {
+		out_line(out, OUT_FAILURE, "rdma_cm", "HARTEBEEST_RESOLVER=rdmacm needs "
+			 "/dev/infiniband/rdma_cm");
+		out_cure(out, "modprobe rdma_ucm, or leave HARTEBEEST_RESOLVER out");
+	} else {
+		out_line(out, OUT_NOTE, "rdma_cm", "is not there, and not needed");
+	}
+	if (exists("/run/ibacm-unix.sock") || exists("/run/ibacm.sock"))
+		out_line(out, OUT_NOTE, "ibacm", "runs: rdma_cm takes its paths from there");
+}
+
+/* --------------------------------------------------------------- ports --- */
+
+static long netdev_mtu(const char *netdev)
+{
+	char line[16];
+
+	return file_line(line, sizeof(line), "/sys/class/net/%s/mtu", netdev) ? atol(line) : 0;
+}
+
+static void check_mtu(struct out *out, const struct ports_port *port)
+{
+	int mtu = ports_mtu(port->attr.active_mtu), max = ports_mtu(port->attr.max_mtu);
+	long netdev = port->netdev[0] ? netdev_mtu(port->netdev) : 0;
+
+	if (!port->ethernet || !netdev)
+		return;
+	if (netdev < mtu + ROCE_OVERHEAD) {
+		out_line(out, OUT_WARNING, "mtu", "%s:%d sends %d bytes a packet, %s takes %ld in all",
+			 port->device, port->port, mtu, port->netdev, netdev);
+		out_cure(out, "ip link set %s mtu %d, on all nodes and switches; or a smaller "
+			 "qp_attr.path_mtu", port->netdev, mtu + ROCE_OVERHEAD > 4200 ? 9000 : 4200);
+	} else if (mtu < max) {
+		out_line(out, OUT_NOTE, "mtu", "%s:%d sends %d of %d bytes a packet since %s has an "
+			 "mtu of %ld; large transfers gain by 'ip link set %s mtu 9000' on all nodes and "
+			 "switches", port->device, port->port, mtu, max, port->netdev, netdev,
+			 port->netdev);
+	} else {
+		out_line(out, OUT_OK, "mtu", "%s:%d sends %d bytes a packet, %s takes %ld",
+			 port->device, port->port, mtu, port->netdev, netdev);
+	}
+}
+
+static bool has_address(const struct ifaddrs *list, const char *netdev)
+{
+	for (; list; list = list->ifa_next)
+		if (list->ifa_addr && !strcmp(list->ifa_name, netdev) &&
+		    list->ifa_addr->sa_family == AF_INET)
+			return true;
+	return false;
+}
+
+static void check_address(struct out *out, const struct ports_port *port,
+			  const struct ifaddrs *list)
+{
+	if (!port->netdev[0] || has_address(list, port->netdev))
+		return;
+	if (port->ethernet) {
+		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address: the GID is then a "
+			 "link-local one, which no router passes on", port->netdev, port->device,
+			 port->port);
+		out_cure(out, "ip address add ADDRESS/24 dev %s, where peers are behind a router",
+			 port->netdev);
+	} else {
+		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address (IPoIB): "
+			 "only rdma_cm wants one", port->netdev, port->device, port->port);
+	}
+}
+
+static void check_port(struct out *out, const struct ports_port *port, const struct ifaddrs *list)
+{
+	char cure[PORTS_CURE], label[80];
+
+	snprintf(label, sizeof(label), port->port ? "%s:%d" : "%s", port->device, port->port);
+	if (!ports_active(port)) {
+		out_line(out, port->error ? OUT_FAILURE : OUT_WARNING, label, "%s", port->error
+			 ? strerror(port->error) : ports_state(port));
+		out_cure(out, "%s", ports_cure(port, cure));
+		return;
+	}
+	out_line(out, OUT_OK, label, "active, %s", port->ethernet ? "RoCE" : "InfiniBand");
+	check_mtu(out, port);
+	check_address(out, port, list);
+}
+
+/* ------------------------------------------- two ports in one network --- */
+
+struct network {
+	uint32_t address, mask;		/* network byte order */
+	char netdev[IF_NAMESIZE];
+};
+
+static int networks_of(const struct ports_port *ports, int count, const struct ifaddrs *list,
+		       struct network *networks, int room)
+{
+	int i, found = 0;
+
+	for (; list; list = list->ifa_next) {
+		if (!list->ifa_addr || !list->ifa_netmask || list->ifa_addr->sa_family != AF_INET)
+			continue;
+		for (i = 0; i < count && found < room; i++) {
+			if (!ports_active(&ports[i]) || !ports[i].ethernet ||
+			    strcmp(ports[i].netdev, list->ifa_name))
+				continue;
+			networks[found].address = ((const struct sockaddr_in *)
+				(const void *)list->ifa_addr)->sin_addr.s_addr;
+			networks[found].mask = ((const struct sockaddr_in *)
+				(const void *)list->ifa_netmask)->sin_addr.s_addr;
+			snprintf(networks[found++].netdev, IF_NAMESIZE, "%s", list->ifa_name);
+			break;
+		}
+	}
+	return found;
+}
+
+/* The greater one of "all" and the interface holds for these three. */
+static int ipv4_setting(const char *netdev, const char *name)
+{
+	char all[8], own[8];
+
+	file_line(all, sizeof(all), "/proc/sys/net/ipv4/conf/all/%s", name);
+	file_line(own, sizeof(own), "/proc/sys/net/ipv4/conf/%s/%s", netdev, name);
+	return BEEST_MAX(atoi(all), atoi(own));
+}
+
+static void check_pair(struct out *out, const struct network *a, const struct network *b)
+{
+	bool answers = ipv4_setting(a->netdev, "arp_ignore") < 1 ||
+		       ipv4_setting(b->netdev, "arp_ignore") < 1;
+	bool drops = ipv4_setting(a->netdev, "rp_filter") == 1 ||
+		     ipv4_setting(b->netdev, "rp_filter") == 1;
+
+	if (!answers && !drops) {
+		out_line(out, OUT_OK, "network", "%s and %s are in one network, and each answers for "
+			 "itself", a->netdev, b->netdev);
+		return;
+	}
+	out_line(out, OUT_WARNING, "network", "%s and %s are in one network: %s%s%s", a->netdev,
+		 b->netdev, answers ? "one answers ARP for the other" : "",
+		 answers && drops ? ", and " : "",
+		 drops ? "rp_filter=1 drops what comes by the other" : "");
+	out_cure(out, "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 "
+		 "net.ipv4.conf.all.rp_filter=2; or a network of its own for each");
+}
+
+static void check_networks(struct out *out, const struct ports_port *ports, int count,
+			   const struct ifaddrs *list)
+{
+	struct network networks[16];
+	int i, j, found = networks_of(ports, count, list, networks, BEEST_COUNT(networks));
+
+	for (i = 0; i < found; i++)
+		for (j = i + 1; j < found; j++)
+			if (strcmp(networks[i].netdev, networks[j].netdev) &&
+			    (networks[i].address & networks[i].mask) ==
+			    (networks[j].address & networks[i].mask))
+				check_pair(out, &networks[i], &networks[j]);
+}
+
+static void check_ports(struct out *out)
+{
+	struct ifaddrs *list = NULL;
+	struct ports_port *ports;
+	int i, count = ports_list(&ports);
+
+	if (getifaddrs(&list) < 0)
+		list = NULL;
+	for (i = 0; i < count; i++)
+		check_port(out, &ports[i], list);
+	if (count > 0)
+		check_networks(out, ports, count, list);
+	ports_free(ports, count);
+	freeifaddrs(list);
+}
+
+static void check_choice(struct out *out, struct hartebeest_context *hb)
+{
+	char text[4096];
+
+	if (hartebeest_device_text(hb, text, sizeof(text)) == 0) {
+		text[strcspn(text, ";")] = '\0';
+		out_line(out, OUT_OK, "choice", "%s; 'hartebeest info' says why", text);
+		return;
+	}
+	out_line(out, OUT_FAILURE, "choice", "%s", hartebeest_error());
+	out_cure(out, "make a port active, or look at HARTEBEEST_DEVICE, HARTEBEEST_GID and "
+		 "HARTEBEEST_ADDR");
+}
+
+/* ------------------------------------------------------------ together --- */
+
+static void check_launch(struct out *out, struct hartebeest_context *hb)
+{
+	const char *warning, *origin = hartebeest_origin(hb, &warning);
+
+	out_line(out, OUT_NOTE, "rank", "%s", origin);
+	if (*warning) {
+		out_line(out, OUT_WARNING, "launcher", "%s", warning);
+		out_cure(out, "HARTEBEEST_NID and HARTEBEEST_PARTICIPANTS decide");
+	}
+	options_unknown_line(out);
+	out_line(out, OUT_NOTE, "clocks", "need not agree: no time of one node is compared with "
+		 "that of another");
+}
+
+static int sum_up(struct out *out)
+{
+	int failures = out->counts[OUT_FAILURE], warnings = out->counts[OUT_WARNING];
+
+	out_json_int(out->json, "failures", failures);
+	out_json_int(out->json, "warnings", warnings);
+	out_text(out, " ");
+	out_text(out, "%d failure%s, %d warning%s", failures, failures == 1 ? "" : "s", warnings,
+		 warnings == 1 ? "" : "s");
+	return failures ? STATUS_FAILED : STATUS_GOOD;
+}
+
+static int doctor(struct out *out, int count, char **operands)
+{
+	struct hartebeest_context *hb;
+	int status = session_open(out, &hb, NULL);
+
+	(void)count, (void)operands;
+	if (status != STATUS_GOOD)
+		return status;
+	out_title(out, LABEL, "device");
+	check_modules(out);
+	check_nodes(out);
+	check_ports(out);
+	check_choice(out, hb);
+	check_rdmacm(out, hb);
+	out_title(out, LABEL, "process");
+	memory_lines(out);
+	check_launch(out, hb);
+	doctor_servers(out, hb, ranks ? ranks : hartebeest_size(hb));
+	session_close(hb);
+	return sum_up(out);
+}
+
+const struct command doctor_command = {
+	.name = "doctor",
+	.help = "Says what stands in the way of RDMA and Memcached here, and what to do about it.",
+	.options = options,
+	.flags = COMMAND_JSON | COMMAND_SETTINGS,
+	.run = doctor,
+	.more = "Exit status 1: something fails.  Warnings alone are 0.\n",
+};

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/* records.c - see records.h */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/text.h"
+#include "tools/command.h"
+#include "tools/records.h"
+
+#define PREFIX "hb1/"
+#define PATIENCE (10 * BEEST_SECOND)
+
+/* Renewed each third of its time to live; a look may be a minute late. */
+#define LATE 60
+
+/* ------------------------------------------------------------- reading --- */
+
+struct reading {
+	struct records *records;
+	int server;
+	bool out_of_memory;
+};
+
+static void add_key(void *data, const char *key, int64_t left)
+{
+	struct reading *reading = data;
+	struct records *records = reading->records;
+	struct records_record *more, *record;
+
+	more = realloc(records->list, (records->count + 1) * sizeof(*more));
+	if (more)
+		records->list = more;
+	record = more ? &more[records->count] : NULL;
+	if (record)
+		memset(record, 0, sizeof(*record));
+	if (!record || !(record->key = strdup(key))) {
+		reading->out_of_memory = true;
+		return;
+	}
+	record->name = strchr(record->key + strlen(PREFIX), '/');
+	record->name = record->name ? record->name + 1 : record->key;
+	record->server = reading->server;
+	record->left = left;
+	records->count++;
+}
+
+/* By key; those on every server by server. */
+static int compare(const void *a, const void *b)
+{
+	const struct records_record *first = a, *second = b;
+	int order = strverscmp(first->key, second->key);
+
+	return order ? order : first->server - second->server;
+}
+
+static void decode(struct records_record *record)
+{
+	record->good = record->bytes &&
+		       beest_record_decode(record->bytes, record->size, BEEST_KIND_ANY, record->key,
+					   &record->record) == 0;
+	record->is_presence = record->good && record->record.kind == BEEST_KIND_RANK &&
+			      beest_record_rank_decode(&record->record, &record->rank) == 0;
+}
+
+static int read_server(struct records *records, int server, const char *prefix, bool values)
+{
+	struct reading reading = { records, server, false };
+	struct store *store = NULL;
+	size_t i, first = records->count;
+	int ret = store_open(&store, &records->servers[server], PATIENCE);
+
+	if (ret == 0)
+		ret = store_list(store, prefix, &records->listings[server], add_key, &reading);
+	for (i = first; values && ret == 0 && i < records->count; i++) {
+		ret = store_get(store, records->list[i].key, &records->list[i].bytes,
+				&records->list[i].size);
+		decode(&records->list[i]);
+	}
+	store_close(store);
+	return reading.out_of_memory ? -ENOMEM : ret;
+}
+
+/* ---------------------------------------------------------------- life --- */
+
+/* Whether a process of this very machine runs can be asked. */
+static bool is_of_this_place(const struct beest_incarnation *author)
+{
+	struct beest_incarnation own;
+
+	memset(&own, 0, sizeof(own));
+	return beest_process_mark(own.bytes) == 0 && beest_process_is_same_place(&own, author);
+}
+
+static void judge_life(const struct records *records, struct records_record *record)
+{
+	static const char *const states[] = { "present", "has left", "has failed" };
+	int64_t due = records->ttl - records->ttl / 3 - LATE;
+
+	record->life = RECORDS_ALIVE;
+	record->life_text = states[BEEST_MIN(record->rank.state, BEEST_RANK_FAILED)];
+	if (record->rank.state != BEEST_RANK_ALIVE) {
+		record->life = RECORDS_GONE;
+	} else if (is_of_this_place(&record->record.incarnation)) {
+		if (kill((pid_t)record->rank.pid, 0) < 0 && errno == ESRCH) {
+			record->life = RECORDS_GONE;
+			record->life_text = "its process has ended";
+		}
+	} else if (record->left >= 0 && record->left < due) {
+		record->life = RECORDS_GONE;
+		record->life_text = "not renewed in time";
+	}
+}
+
+static int read_settings(struct out *out, struct hartebeest_context *hb, struct records *records)
+{
+	char servers[4096], ttl[32];
+	size_t count;
+	int64_t ns;
+
+	hartebeest_option_get(hb, "exchange.ttl", ttl, sizeof(ttl), NULL);
+	records->ttl = beest_parse_duration(ttl, &ns) == 0 ? ns / BEEST_SECOND : 86400;
+	hartebeest_option_get(hb, "exchange.servers", servers, sizeof(servers), NULL);
+	if (!servers[0]) {
+		out_error(out, "no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port");
+		return STATUS_FAILED;
+	}
+	if (beest_parse_hostports(servers, &records->servers, &count) < 0 || count > RECORDS_SERVERS) {
+		out_error(out, "at most %d servers can be looked at", RECORDS_SERVERS);
+		return STATUS_FAILED;
+	}
+	records->server_count = (int)count;
+	return STATUS_GOOD;
+}
+
+static void server_failed(struct out *out, int ret)
+{
+	if (ret == -EACCES || ret == -EPERM || ret == -EOPNOTSUPP)
+		out_error(out, "%s; such a server does not let keys be listed", store_why());
+	else if (ret == -ENOMEM)
+		out_error(out, "out of memory");
+	else
+		out_error(out, "%s; 'hartebeest doctor' looks closer", store_why());
+}
+
+int records_read(struct out *out, struct hartebeest_context *hb, const char *job,
+		 struct records *records)
+{
+	int i, ret, status;
+	char prefix[100];
+	size_t j;
+
+	memset(records, 0, sizeof(*records));
+	status = read_settings(out, hb, records);
+	if (status != STATUS_GOOD)
+		return status;
+
+	snprintf(prefix, sizeof(prefix), PREFIX "%s%s", job ? job : "", job ? "/" : "");
+	for (i = 0; i < records->server_count; i++) {
+		out_progress(out, "listing the keys of %s", records->servers[i].text);
+		ret = read_server(records, i, prefix, job != NULL);
+		if (ret < 0) {
+			server_failed(out, ret);
+			return ret == -ETIMEDOUT ? STATUS_TIMEOUT : STATUS_FAILED;
+		}
+	}
+	qsort(records->list, records->count, sizeof(*records->list), compare);
+	for (j = 0; j < records->count; j++)
+		if (records->list[j].is_presence)
+			judge_life(records, &records->list[j]);
+	return STATUS_GOOD;
+}
+
+void records_free(struct records *records)
+{
+	size_t i;
+
+	for (i = 0; i < records->count; i++) {
+		free(records->list[i].key);
+		free(records->list[i].bytes);
+	}
+	free(records->list);
+	free(records->servers);
+	memset(records, 0, sizeof(*records));
+}
+
+/* --------------------------------------------------------------- words --- */
+
+const struct records_record *records_author(const struct records *records,
+					    const struct beest_incarnation *author)
+{
+	const struct records_record *each;
+
+	for (each = records->list; each < records->list + records->count; each++)
+		if (each->is_presence && strcmp(each->name, "rank/servers") &&
+		    beest_process_is_context(&each->record.incarnation, author))
+			return each;
+	return NULL;
+}
+
+/* "rank 3", "pid 17 on cn08".  @rank: as the record has it, -1: it does not. */
+static void add_author(struct beest_text *text, const struct records *records,
+		       const struct beest_incarnation *author, int32_t rank)
+{
+	const struct records_record *presence = records_author(records, author);
+
+	if (!presence && rank >= 0)
+		beest_text_add(text, "an earlier process of rank %d", rank);
+	else if (!presence)
+		beest_text_add(text, "a process that is not there");
+	else if (presence->record.rank >= 0)
+		beest_text_add(text, "rank %d", presence->record.rank);
+	else
+		beest_text_add(text, "pid %u on %s", presence->rank.pid, presence->rank.host);
+}
+
+static void add_presence(struct beest_text *text, const struct records *records,
+			 const struct records_record *record)
+{
+	const struct beest_rank_body *rank = &record->rank;
+
+	(void)records;
+	beest_text_add(text, "%s, pid %u on %s", record->life_text, rank->pid, rank->host);
+	if (rank->device[0])
+		beest_text_add(text, ", %s", rank->device);
+	if (rank->size)
+		beest_text_add(text, ", one of %u", rank->size);
+	if (rank->reason[0])
+		beest_text_add(text, ": %s", rank->reason);
+}
+
+static void add_endpoint(struct beest_text *text, const struct beest_endpoint *endpoint)
+{
+	static const char *const transports[] = { "", "", "RC", "UC", "UD" };
+	char gid[64];
+
+	beest_text_add(text, "%s qp %u, ", endpoint->qp_type < BEEST_COUNT(transports)
+		       ? transports[endpoint->qp_type] : "?", endpoint->qp_num);
+	if (endpoint->link_layer == IBV_LINK_LAYER_INFINIBAND)
+		beest_text_add(text, "InfiniBand lid %u", endpoint->lid);
+	else
+		beest_text_add(text, "%s %s", beest_endpoint_roce_text(endpoint->roce),
+			       beest_ipaddr_text(&endpoint->gid, gid, sizeof(gid)));
+	beest_text_add(text, ", mtu %d", 128 << endpoint->mtu);
+}
+
+static void add_qp(struct beest_text *text, const struct records *records,
+		   const struct records_record *record)
+{
+	struct beest_qp_body body;
+
+	if (beest_record_qp_decode(&record->record, &body) < 0) {
+		beest_text_add(text, "unreadable");
+		return;
+	}
+	add_endpoint(text, &body.endpoint);
+	if (record->record.flags & BEEST_RECORD_ECHO) {
+		beest_text_add(text, ", connected to qp %u of ", body.echo.qp_num);
+		add_author(text, records, &body.echo.incarnation, -1);
+	} else {
+		beest_text_add(text, ", not connected");
+	}
+	if (body.regions)
+		beest_text_add(text, ", %u regions", body.regions);
+	if (record->record.flags & BEEST_RECORD_CLOSED)
+		beest_text_add(text, "; closed");
+}
+
+static void add_mr(struct beest_text *text, const struct records *records,
+		   const struct records_record *record)
+{
+	struct beest_region region;
+
+	(void)records;
+	if (beest_record_mr_decode(&record->record, &region) < 0)
+		beest_text_add(text, "unreadable");
+	else
+		beest_text_add(text, "%" PRIu64 " bytes at 0x%" PRIx64 ", rkey 0x%x, access 0x%x",
+			       region.length, region.address, region.rkey, region.access);
+}
+
+static void add_message(struct beest_text *text, const struct records *records,
+			const struct records_record *record)
+{
+	(void)records;
+	beest_text_add(text, "message of %zu bytes", record->record.size);
+}
+
+static void add_barrier(struct beest_text *text, const struct records *records,
+			const struct records_record *record)
+{
+	struct beest_barrier_body body;
+
+	(void)records;
+	if (beest_record_barrier_decode(&record->record, &body) < 0)
+		beest_text_add(text, "unreadable");
+	else
+		beest_text_add(text, "%s pass %" PRIu64,
+			       record->record.kind == BEEST_KIND_GATE ? "open, " : "has come,",
+			       body.pass);
+}
+
+static void add_listener(struct beest_text *text, const struct records *records,
+			 const struct records_record *record)
+{
+	struct beest_listener_body body;
+
+	(void)records;
+	if (beest_record_listener_decode(&record->record, &body) < 0)
+		beest_text_add(text, "unreadable");
+	else
+		beest_text_add(text, "listens; next request %" PRIu64, body.next);
+}
+
+static void add_request(struct beest_text *text, const struct records *records,
+			const struct records_record *record)
+{
+	struct beest_request_body body;
+
+	(void)records;
+	if (beest_record_request_decode(&record->record, &body) < 0)
+		beest_text_add(text, "unreadable");
+	else
+		beest_text_add(text, "request of pid %u on %s, %u bytes%s", body.pid, body.host,
+			       body.length, record->record.flags & BEEST_RECORD_CLOSED ? "; closed"
+			       : "");
+}
+
+static const struct kind {
+	enum beest_record_kind kind;
+	const char *word;
+	void (*add)(struct beest_text *text, const struct records *records,
+		    const struct records_record *record);
+} kinds[] = {
+	{ BEEST_KIND_RANK, "rank", add_presence },
+	{ BEEST_KIND_QP, "queue pair", add_qp },
+	{ BEEST_KIND_MR, "region", add_mr },
+	{ BEEST_KIND_MESSAGE, "message", add_message },
+	{ BEEST_KIND_BARRIER, "barrier", add_barrier },
+	{ BEEST_KIND_GATE, "gate", add_barrier },
+	{ BEEST_KIND_LISTENER, "listener", add_listener },
+	{ BEEST_KIND_REQUEST, "request", add_request },
+};
+
+/* What is no record: counters, and random bytes that only differ from others. */
+static void add_plain(struct beest_text *text, const struct records_record *record)
+{
+	const char *last = strrchr(record->name, '/');
+
+	if (last && !strcmp(last, "/count"))
+		beest_text_add(text, "counter, %.*s", (int)BEEST_MIN(record->size, 20),
+			       (const char *)record->bytes);
+	else
+		beest_text_add(text, "%zu bytes, no record", record->size);
+}
+
+void records_text(const struct records *records, const struct records_record *record,
+		  char *buffer, size_t size)
+{
+	struct beest_text text;
+	size_t i;
+
+	beest_text_start(&text, buffer, size);
+	if (!record->bytes) {
+		beest_text_add(&text, "gone meanwhile");
+		return;
+	}
+	if (!record->good) {
+		add_plain(&text, record);
+		return;
+	}
+	for (i = 0; i < BEEST_COUNT(kinds); i++)
+		if (kinds[i].kind == record->record.kind)
+			kinds[i].add(&text, records, record);
+	if (!record->is_presence) {
+		beest_text_add(&text, "; of ");
+		add_author(&text, records, &record->record.incarnation, record->record.rank);
+	}
+}
+
+/* ------------------------------------------------------------ agreement --- */
+
+static const struct records_record *first_alive(const struct records *records)
+{
+	const struct records_record *each;
+
+	for (each = records->list; each < records->list + records->count; each++)
+		if (each->is_presence && each->life == RECORDS_ALIVE)
+			return each;
+	return NULL;
+}
+
+static void check_against(struct out *out, const struct records_record *first,
+			  const struct records_record *other)
+{
+	const struct beest_rank_body *a = &first->rank, *b = &other->rank;
+
+	if (a->size && b->size && a->size != b->size) {
+		out_line(out, OUT_WARNING, "ranks", "rank %d on %s counts %u ranks, rank %d on %s "
+			 "%u", first->record.rank, a->host, a->size, other->record.rank, b->host,
+			 b->size);
+		out_cure(out, "give both the same HARTEBEEST_PARTICIPANTS, or start both by one "
+			 "launcher");
+	} else if (a->participants != b->participants) {
+		out_line(out, OUT_WARNING, "ranks", "rank %d on %s and rank %d on %s name different "
+			 "participants", first->record.rank, a->host, other->record.rank, b->host);
+		out_cure(out, "give both the same HARTEBEEST_PARTICIPANTS");
+	}
+	if (a->servers != b->servers) {
+		out_line(out, OUT_WARNING, "servers", "rank %d on %s and rank %d on %s name different "
+			 "servers", first->record.rank, a->host, other->record.rank, b->host);
+		out_cure(out, "give both the same HARTEBEEST_EXC_IP_PORT");
+	}
+}
+
+void records_check(struct out *out, const struct records *records)
+{
+	const struct records_record *first = first_alive(records), *each;
+
+	for (each = first; each && each < records->list + records->count; each++)
+		if (each != first && each->is_presence && each->life == RECORDS_ALIVE)
+			check_against(out, first, each);
+}

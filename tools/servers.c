@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* servers.c - see doctor.h */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "tools/doctor.h"
+#include "tools/records.h"
+#include "tools/store.h"
+
+#define LABEL 12
+#define PATIENCE (3 * BEEST_SECOND)
+
+/* What records, with what Memcached adds to each, take: of a rank, and of a pair of ranks. */
+#define RANK_BYTES 2048
+#define PAIR_BYTES 512
+
+/* A rank has one connection, two while it waits; some are for others. */
+#define RANK_CONNECTIONS 2
+#define ITEM_SIZE (INT64_C(1) << 20)
+
+struct facts {
+	int64_t connections, connections_max, evictions, items, bytes, bytes_max, item_size;
+};
+
+static void note_fact(void *data, const char *name, const char *value)
+{
+	struct facts *facts = data;
+	const struct {
+		const char *name;
+		int64_t *to;
+	} rows[] = {
+		{ "curr_connections", &facts->connections }, { "evictions", &facts->evictions },
+		{ "max_connections", &facts->connections_max }, { "maxconns", &facts->connections_max },
+		{ "curr_items", &facts->items }, { "bytes", &facts->bytes },
+		{ "limit_maxbytes", &facts->bytes_max }, { "item_size_max", &facts->item_size },
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++)
+		if (!strcmp(rows[i].name, name))
+			*rows[i].to = strtoll(value, NULL, 10);
+}
+
+static void check_connections(struct out *out, const struct facts *facts, int64_t ranks)
+{
+	int64_t wanted = ranks > 0 ? ranks * RANK_CONNECTIONS + 16 : facts->connections + 16;
+
+	if (!facts->connections_max)
+		return;
+	if (facts->connections_max >= BEEST_MAX(wanted, facts->connections + 16)) {
+		out_line(out, OUT_OK, "connections", "%" PRId64 " of %" PRId64 " in use",
+			 facts->connections, facts->connections_max);
+		return;
+	}
+	out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use, %" PRId64
+		 " ranks want up to %" PRId64, facts->connections, facts->connections_max, ranks,
+		 wanted);
+	out_cure(out, "memcached -c %" PRId64, wanted * 2);
+}
+
+static void check_memory(struct out *out, const struct facts *facts, int64_t ranks)
+{
+	int64_t mesh = ranks * RANK_BYTES, pairs = ranks * ranks * PAIR_BYTES;
+
+	if (facts->evictions) {
+		out_line(out, OUT_WARNING, "memory", "%" PRId64 " keys were evicted since it began: "
+			 "records may be lost", facts->evictions);
+		out_cure(out, "memcached -m %" PRId64 ", and no other use of this server",
+			 BEEST_MAX(facts->bytes_max >> 19, 128));
+	} else if (ranks > 0 && facts->bytes + mesh > facts->bytes_max) {
+		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB do not hold %" PRId64 " ranks",
+			 facts->bytes_max >> 20, ranks);
+		out_cure(out, "memcached -m %" PRId64, ((facts->bytes + mesh) >> 19) + 64);
+	} else if (ranks > 0 && facts->bytes + pairs > facts->bytes_max) {
+		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB hold a mesh of %" PRId64 " ranks, "
+			 "but not a record for each pair (%" PRId64 " MB)", facts->bytes_max >> 20,
+			 ranks, pairs >> 20);
+		out_cure(out, "hartebeest_mesh_connect(), or memcached -m %" PRId64,
+			 ((facts->bytes + pairs) >> 19) + 64);
+	} else {
+		out_line(out, OUT_OK, "memory", "%" PRId64 " of %" PRId64 " MB in use, %" PRId64
+			 " keys, none evicted%s", facts->bytes >> 20, facts->bytes_max >> 20,
+			 facts->items, ranks > 0 ? "; enough for these ranks" : "");
+	}
+	if (facts->item_size && facts->item_size < ITEM_SIZE) {
+		out_line(out, OUT_WARNING, "item size", "%" PRId64 " bytes: messages may have 1 MiB",
+			 facts->item_size);
+		out_cure(out, "memcached -I 1m");
+	}
+}
+
+static void facts_object(struct out *out, const char *server, const char *version, int64_t time,
+			 const struct facts *facts)
+{
+	struct json_object *item = out_json_item(out_json_array(out->json, "servers"));
+
+	out_json_text(item, "server", "%s", server);
+	out_json_text(item, "version", "%s", version);
+	out_json_int(item, "round_trip_ns", time);
+	out_json_int(item, "connections", facts->connections);
+	out_json_int(item, "connections_max", facts->connections_max);
+	out_json_int(item, "evictions", facts->evictions);
+	out_json_int(item, "bytes", facts->bytes);
+	out_json_int(item, "bytes_max", facts->bytes_max);
+	out_json_int(item, "item_size", facts->item_size);
+}
+
+static void say_unreachable(struct out *out, int ret)
+{
+	out_line(out, OUT_FAILURE, "server", "%s", store_why());
+	if (ret == -ECONNREFUSED || ret == -ENOENT)
+		out_cure(out, "start memcached there, listening on an address that the nodes reach "
+			 "(-l), and open its port in the firewall");
+	else if (ret == -EACCES)
+		out_cure(out, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE; the library "
+			 "logs in, this check cannot");
+	else if (ret == -EPROTO)
+		out_cure(out, "HARTEBEEST_EXC_IP_PORT names the port of something else");
+	else
+		out_cure(out, "look at the name, the route and the firewall: 'nc -vz HOST PORT' from "
+			 "this node");
+}
+
+static int check_server(struct out *out, const struct beest_hostport *server, int64_t ranks)
+{
+	struct facts facts = { 0 };
+	struct store *store = NULL;
+	char version[64] = "";
+	int64_t time = 0;
+	int ret;
+
+	out_progress(out, "asking %s", server->text);
+	ret = store_open(&store, server, PATIENCE);
+	if (ret == 0)
+		ret = store_version(store, version, sizeof(version));
+	if (ret == 0) {
+		time = store_time(store);
+		ret = store_stats(store, "", note_fact, &facts);
+	}
+	if (ret == 0)
+		ret = store_stats(store, "settings", note_fact, &facts);
+	store_close(store);
+	if (ret < 0) {
+		say_unreachable(out, ret);
+		return ret;
+	}
+
+	facts_object(out, server->text, version, time, &facts);
+	out_line(out, OUT_OK, "server", "%s, memcached %s, %.2f ms", server->text, version,
+		 (double)time / BEEST_MS);
+	check_connections(out, &facts, ranks);
+	check_memory(out, &facts, ranks);
+	return 0;
+}
+
+/* Who is there, and whether they see the same job. */
+static void check_ranks(struct out *out, struct hartebeest_context *hb)
+{
+	struct records records;
+	size_t i, present = 0;
+	int before = out->counts[OUT_WARNING];
+
+	if (records_read(out, hb, hartebeest_job(hb), &records) == 0) {
+		for (i = 0; i < records.count; i++)
+			present += records.list[i].is_presence &&
+				   records.list[i].life == RECORDS_ALIVE &&
+				   strcmp(records.list[i].name, "rank/servers");
+		records_check(out, &records);
+		if (out->counts[OUT_WARNING] == before)
+			out_line(out, present ? OUT_OK : OUT_NOTE, "job", "%s: %zu ranks are present%s",
+				 hartebeest_job(hb), present, present > 1
+				 ? ", and agree on who takes part and on the servers" : "");
+	}
+	records_free(&records);
+}
+
+void doctor_servers(struct out *out, struct hartebeest_context *hb, int64_t ranks)
+{
+	struct beest_hostport *servers = NULL;
+	size_t i, count = 0;
+	char text[4096];
+	int failed = 0;
+
+	out_title(out, LABEL, "servers");
+	hartebeest_option_get(hb, "exchange.servers", text, sizeof(text), NULL);
+	if (!text[0]) {
+		out_line(out, OUT_WARNING, "server", "no Memcached server is named");
+		out_cure(out, "HARTEBEEST_EXC_IP_PORT=host:11211, the same on all nodes; "
+			 "'hartebeest run' has one of its own");
+		return;
+	}
+	if (beest_parse_hostports(text, &servers, &count) == 0)
+		for (i = 0; i < count; i++)
+			failed |= check_server(out, &servers[i], ranks);
+	free(servers);
+	if (!failed)
+		check_ranks(out, hb);
+}
