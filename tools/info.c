@@ -89,7 +89,8 @@ static void port_text(const struct ports_port *port, char *text, size_t size)
 	int i;
 
 	beest_text_start(&line, text, size);
-	beest_text_add(&line, "%-8s %-10s", ports_state(port), port->ethernet ? "RoCE" : "InfiniBand");
+	beest_text_add(&line, "%-8s %-10s", ports_state(port),
+		       port->ethernet ? "RoCE" : "InfiniBand");
 	if (rate)
 		beest_text_add(&line, " %4g Gb/s", (double)rate / 1000);
 	beest_text_add(&line, "  mtu %d of %d", ports_mtu(port->attr.active_mtu),

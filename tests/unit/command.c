@@ -8,6 +8,7 @@
 
 #include "tests/support/unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -145,6 +146,95 @@ static void a_port(void **state)
 	assert_string_equal(talk.err, "");
 }
 
+/* An InfiniBand port that is chosen, and a RoCE port of another device that is down. */
+static void two_kinds_of_ports(void **state)
+{
+	struct fake_device roce = fake_verbs.devices[0], *second;
+
+	(void)state;
+	fake_verbs_infiniband();
+	second = fake_verbs_add("fake1");
+	*second = roce;
+	second->name = "fake1";
+	second->ports[0].state = IBV_PORT_DOWN;
+	assert_int_equal(RUN("info"), STATUS_GOOD);
+	says("  OK    fake0:1       active   InfiniBand  mtu 4096 of 4096  lid 7 ");
+	says("  OK    gid 0         fe80::7");
+	says("  --    fake1:1       down     RoCE ");
+	says("\n        -> ip link set ");
+	says("  OK    chosen        port fake0:1");
+
+	second->ports[0].state = IBV_PORT_ACTIVE;
+	assert_int_equal(RUN("info", "-o", "device.name=fake1"), STATUS_GOOD);
+	says("  OK    chosen        port fake1:1");
+	says("device.name                     fake1  from argument; preset (not given)");
+	assert_int_equal(RUN("info", "--json"), STATUS_GOOD);
+	says("\"link\": \"infiniband\"");
+	says("\"link\": \"ethernet\"");
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);	/* there is no kernel below */
+	says("  OK    fake0:1       active, InfiniBand");
+	says("  OK    fake1:1       active, RoCE");
+}
+
+static void a_port_that_waits(void **state)
+{
+	(void)state;
+	fake_verbs_infiniband();
+	fake_verbs.devices[0].ports[0].state = IBV_PORT_INIT;
+	assert_int_equal(RUN("info"), STATUS_FAILED);
+	says("  --    fake0:1       initializing InfiniBand ");
+	says("        -> a subnet manager must run on this network");
+	says("  FAIL  none ");
+}
+
+static void a_device_that_cannot_be_opened(void **state)
+{
+	(void)state;
+	fake_verbs.devices[0].open_error = EACCES;
+	assert_int_equal(RUN("info"), STATUS_FAILED);
+	says("  FAIL  fake0         Permission denied\n        -> give this user /dev/infiniband/");
+	fake_verbs_fail("ibv_get_device_list", 0, ENOSYS);
+	assert_int_equal(RUN("info"), STATUS_FAILED);
+	says("  FAIL  none ");
+}
+
+/* Names of devices come from the kernel, GIDs from the network: nothing reaches the terminal. */
+static void bytes_that_do_harm(void **state)
+{
+	(void)state;
+	fake_verbs.devices[0].name = "fa\033ke\377";
+	RUN("info");
+	says("fa?ke?:1");
+	assert_null(strchr(talk.out, '\033'));
+}
+
+static void every_option(void **state)
+{
+	struct json_object *all, *options;
+
+	(void)state;
+	setenv("HARTEBEEST_TIMEOUT", "10s", 1);
+	assert_int_equal(RUN("info", "--options", "-o", "qp_attr.uc:sl=3", "-o",
+			     "qp_attr.timeout=10"), STATUS_USAGE);
+	complains("'qp_attr.uc:sl'");
+	assert_int_equal(RUN("info", "--options", "-o", "qp_attr.uc:traffic_class=3", "-o",
+			     "qp_attr.timeout=10"), STATUS_GOOD);
+	says("  OK    exchange.timeout                10s  from environment HARTEBEEST_TIMEOUT; preset "
+	     "30s\n        limit of every wait for a server or a peer [1ms..30d]  HARTEBEEST_TIMEOUT\n");
+	says("  OK    qp_attr.timeout                 10 = 4.19 ms; with 7 retries a dead peer shows "
+	     "after 0.034 s or more  from argument; preset 14\n");
+	says("  --    qp_attr.rc:traffic_class        0\n");
+	says("  OK    qp_attr.uc:traffic_class        3  from argument; preset 0\n");
+	says("  --    qp_attr.min_rnr_timer           12 = 0.64 ms\n");
+	setenv("HARTEBEEST_EXC_PASSWORD", "secret", 1);
+	assert_int_equal(RUN("info", "--options", "--json"), STATUS_GOOD);
+	assert_null(strstr(talk.out, "secret"));
+	all = object();
+	assert_true(json_object_object_get_ex(all, "options", &options));
+	assert_true(json_object_array_length(options) >= 40);
+	json_object_put(all);
+}
+
 static void no_port(void **state)
 {
 	(void)state;
@@ -208,6 +298,11 @@ int main(void)
 		TEST(help_everywhere),
 		TEST(words_for_shells),
 		TEST(a_port),
+		TEST(two_kinds_of_ports),
+		TEST(a_port_that_waits),
+		TEST(a_device_that_cannot_be_opened),
+		TEST(bytes_that_do_harm),
+		TEST(every_option),
 		TEST(no_port),
 		TEST(as_an_object),
 		TEST(on_a_terminal),
