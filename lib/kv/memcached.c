@@ -132,8 +132,10 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	const char *message = "";
 	const struct meaning *row;
 
+	/* what memcached_last_error_message() of libmemcached 1.0.16 leaves out */
 	if (rc == MEMCACHED_CLIENT_ERROR)
-		message = memcached_last_error_message(session->handle);
+		message = memcached_server_error(
+			memcached_server_instance_by_position(session->handle, 0));
 	if (strstr(message, "unauthenticated"))
 		return session_fail(session, EACCES, "login missing: the server demands one "
 				    "(options exchange.user and exchange.password_file)");

@@ -437,7 +437,7 @@ static bool has_ipv6(void)
 	return has;
 }
 
-static void meet_at(const char *list)
+static int try_at(const char *list)
 {
 	struct rank a, b;
 
@@ -446,11 +446,16 @@ static void meet_at(const char *list)
 	join_at(&b, 1, list);
 	meet(&a, &b);
 	if (a.ret || b.ret)
-		print_error("%s: %s; %s\n", list, a.error, b.error);
-	assert_int_equal(a.ret, 0);
-	assert_int_equal(b.ret, 0);
+		print_message("%s: %s; %s\n", list, a.error, b.error);
+	assert_int_equal(a.ret, b.ret);
 	leave(&a);
 	leave(&b);
+	return a.ret;
+}
+
+static void meet_at(const char *list)
+{
+	assert_int_equal(try_at(list), 0);
 }
 
 static void host_name(void **state)
@@ -467,13 +472,23 @@ static void ipv6(void **state)
 	static const char *const arguments[] = { "-l", "::1", NULL };
 	struct cache *cache;
 	char list[64];
+	int64_t begin;
+	int ret;
 
 	(void)state;
 	if (!has_ipv6())
 		skip();
 	cache = cache_start(arguments);
 	snprintf(list, sizeof(list), "[::1]:%d", cache_hostport(cache)->port);
-	meet_at(list);
+	begin = beest_clock_now();
+	ret = try_at(list);
+	/* libmemcached 1.0.16: said long before the wait's limit */
+	if (ret == -EAFNOSUPPORT) {
+		assert_in_range(beest_clock_now() - begin, 0, 2 * BEEST_SECOND);
+		cache_end(cache);
+		skip();
+	}
+	assert_int_equal(ret, 0);
 	snprintf(list, sizeof(list), "[0:0::1]:%d", cache_hostport(cache)->port);
 	meet_at(list);
 	cache_end(cache);
