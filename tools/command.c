@@ -30,12 +30,12 @@ static bool wants_help, wants_json;
 
 static const struct args_option help_options[] = {
 	{ "help", 'h', ARGS_FLAG, &wants_help, .help = "this text" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 static const struct args_option object_options[] = {
 	{ "json", 0, ARGS_FLAG, &wants_json, .help = "one JSON object instead of lines" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 #define TABLES 5

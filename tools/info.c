@@ -329,7 +329,7 @@ static int info(struct out *out, int count, char **operands)
 static const struct args_option options[] = {
 	{ "options", 0, ARGS_FLAG, &wants_options,
 	  .help = "every setting: value, source, range and meaning" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 const struct command info_command = {

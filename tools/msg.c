@@ -25,7 +25,7 @@ static unsigned char payload[PAYLOAD_MAX];
 static const struct args_option options[] = {
 	{ "timeout", 't', ARGS_TIME, &timeout, .value = "TIME", .max = 30 * BEEST_DAY,
 	  .help = "wait so long for server and peer, as 5s; 0: one look; preset 30s" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 static int64_t deadline(void)
@@ -165,7 +165,7 @@ static const struct command verbs[] = {
 	{ .name = "barrier", .operands = "[NAME]", .least = 0, .most = 1, .run = barrier,
 	  .help = "Waits until every rank of the job has come to the same barrier.",
 	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
-	{ NULL },
+	{ .name = NULL },
 };
 
 const struct command msg_command = {

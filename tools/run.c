@@ -38,7 +38,7 @@ static const struct args_option options[] = {
 	{ "number", 'n', ARGS_INT, &number, .value = "N", .min = 1, .max = RANKS_MAX,
 	  .help = "how many ranks" },
 	{ "plain", 'p', ARGS_FLAG, &plain, .help = "lines without the rank before them" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 /* One of the two streams of a rank. */
