@@ -213,13 +213,15 @@ static void request_show(const struct slot *slot, const struct beest_record *rec
 			request->key);
 }
 
+/* Several times in one epoch, where another process listened in between. */
 static bool service_had(const struct service *service, const struct beest_request_body *body)
 {
 	size_t i;
 
 	for (i = 0; i < service->past_count; i++)
-		if (service->past[i].epoch == body->past_epoch)
-			return window_has(&service->past[i], body->past_number);
+		if (service->past[i].epoch == body->past_epoch &&
+		    window_has(&service->past[i], body->past_number))
+			return true;
 
 	return false;
 }

@@ -490,6 +490,8 @@ static void a_foreign_record(void **state)
 	const struct hartebeest_request *request;
 	uint8_t bytes[64];
 	const struct beest_record empty = { .kind = BEEST_KIND_REQUEST, .rank = -1 };
+	const struct beest_record other = { .kind = BEEST_KIND_MESSAGE, .rank = -1 };
+	static char large[1 << 20];
 	int size;
 
 	(void)state;
@@ -498,13 +500,16 @@ static void a_foreign_record(void **state)
 	fake_kv_put(home, number_key_of(request, 2), "garbage", 7, 600);
 	size = beest_record_encode(&empty, number_key_of(request, 3), bytes, sizeof(bytes));
 	fake_kv_put(home, number_key_of(request, 3), bytes, (size_t)size, 600);
-	ask(&ends[2], "4");
+	size = beest_record_encode(&other, number_key_of(request, 4), bytes, sizeof(bytes));
+	fake_kv_put(home, number_key_of(request, 4), bytes, (size_t)size, 600);
+	fake_kv_put(home, number_key_of(request, 5), large, sizeof(large), 600);
+	ask(&ends[2], "6");
 	assert_string_equal(accepted(server), "1");
-	assert_string_equal(accepted(server), "4");
+	assert_string_equal(accepted(server), "6");
 	NOBODY(server);
-	ask(&ends[3], "5");
-	assert_string_equal(accepted(server), "5");
-	assert_int_equal(server->request.number, 5);
+	ask(&ends[3], "7");
+	assert_string_equal(accepted(server), "7");
+	assert_int_equal(server->request.number, 7);
 	assert_string_equal(fake_kv_get(home, number_key_of(request, 2), NULL), "garbage");
 }
 
@@ -542,6 +547,22 @@ static void the_server_is_restarted(void **state)
 	assert_string_equal(accepted(&ends[4]), "three");
 	assert_string_equal(accepted(&ends[4]), "one");
 	NOBODY(&ends[4]);
+}
+
+/* What it had when it listened the first time does not hide what it had later. */
+static void two_listeners_and_a_restart(void **state)
+{
+	struct end *first = &ends[0], *second = &ends[1];
+
+	(void)state;
+	listen_at(first);
+	listen_at(second);
+	listen_at(first);
+	ask(&ends[2], "one");
+	assert_string_equal(accepted(first), "one");
+	fake_kv_restart(fake_kv_server("a:1"));
+	wait_in_vain(&ends[2]);
+	NOBODY(first);
 }
 
 /*
@@ -1119,6 +1140,7 @@ int main(void)
 		TEST(a_counter_that_is_lost),
 		TEST(a_foreign_record),
 		TEST(the_server_is_restarted),
+		TEST(two_listeners_and_a_restart),
 		TEST(closed_on_an_empty_server),
 		TEST(every_command_fails_once),
 		TEST(every_command_fails_once_after_a_restart),
