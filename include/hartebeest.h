@@ -360,7 +360,8 @@ struct hartebeest_event {
  * (hartebeest_qp_fetch(), _confirm(), hartebeest_mr_fetch(), hartebeest_msg_wait(),
  * hartebeest_barrier()): such a call fails with -EIO when the device reports a fatal
  * error, and with -ENETDOWN when the port of this context went down and is not back;
- * others are lines of the log, at warn or info.  The last 64 are kept for this function.
+ * others are lines of the log, at warn or info.  The last 64 are kept for this function; what
+ * an object says again before it was asked for counts once.
  *
  * Returns 1 when @event was filled, -ETIMEDOUT or -EAGAIN (HARTEBEEST_ONCE) when there was
  * none, neither of them a line of the log, -EOPNOTSUPP with the option device.events=0,

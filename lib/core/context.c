@@ -202,15 +202,18 @@ static void tell_of_rxe(const struct hartebeest_context *hb)
 }
 
 /* The event has been acknowledged, so no thread holds the lock while it waits for that. */
-static void describe_qp(void *data, uint32_t qp_num, char *text, size_t size)
+static void describe_queue(void *data, uint32_t qp_num, const void *handle, char *text,
+			   size_t size)
 {
 	struct hartebeest_context *hb = data;
+	const struct beest_node *node;
 	const struct beest_qp *qp;
 
 	pthread_mutex_lock(&hb->naming);
-	qp = beest_context_qp_by_number(hb, qp_num);
-	if (qp)
-		snprintf(text, size, "queue pair '%s'", qp->node.name);
+	qp = qp_num ? beest_context_qp_by_number(hb, qp_num) : NULL;
+	node = qp ? &qp->node : beest_table_holder(&hb->objects, handle);
+	if (node)
+		snprintf(text, size, "%s '%s'", node->kind->noun, node->name);
 	pthread_mutex_unlock(&hb->naming);
 }
 
@@ -219,7 +222,7 @@ static void device_opened(struct hartebeest_context *hb)
 	bool reads_events = hb->options.device_events && !hb->borrows;
 
 	beest_events_start(&hb->events, &hb->device, &hb->log);
-	hb->events.describe = describe_qp;
+	hb->events.describe = describe_queue;
 	hb->events.data = hb;
 	beest_port_start(&hb->port, &hb->device, &hb->policy, reads_events ? &hb->events : NULL,
 			 &hb->log);

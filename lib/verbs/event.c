@@ -16,7 +16,7 @@
 #include "lib/verbs/event.h"
 #include "lib/base/text.h"
 
-enum scope { DEVICE, PORT, QUEUE_PAIR, OTHER };
+enum scope { DEVICE, PORT, QUEUE_PAIR, COMPLETIONS, RECEIVES };
 
 static const struct kind {
 	enum ibv_event_type type;
@@ -43,13 +43,13 @@ static const struct kind {
 	KIND(PATH_MIG, QUEUE_PAIR, INFO, "it changed to its alternate path"),
 	KIND(PATH_MIG_ERR, QUEUE_PAIR, WARN, "it could not change to its alternate path"),
 	KIND(QP_LAST_WQE_REACHED, QUEUE_PAIR, INFO, "its last receive was taken"),
-	KIND(CQ_ERR, OTHER, WARN, "a completion queue overflowed: completions are lost"),
-	KIND(SRQ_ERR, OTHER, WARN, "an error of a shared receive queue"),
-	KIND(SRQ_LIMIT_REACHED, OTHER, INFO, "a shared receive queue runs low"),
+	KIND(CQ_ERR, COMPLETIONS, WARN, "it overflowed: completions are lost"),
+	KIND(SRQ_ERR, RECEIVES, WARN, "an error: it takes no more receives"),
+	KIND(SRQ_LIMIT_REACHED, RECEIVES, INFO, "it runs low"),
 #undef KIND
 };
 
-static const struct kind unknown = { 0, OTHER, BEEST_LOG_WARN, "unknown", "an unknown event" };
+static const struct kind unknown = { 0, DEVICE, BEEST_LOG_WARN, "unknown", "an unknown event" };
 
 void beest_events_start(struct beest_events *events, const struct beest_device *device,
 			const struct beest_log *log)
@@ -89,6 +89,27 @@ static void queue_set_ready(struct beest_events *events, bool ready)
 	size = ready ? write(events->ready, &number, sizeof(number)) :
 		       read(events->ready, &number, sizeof(number));
 	(void)size;			/* it is so already */
+}
+
+/*
+ * Does the newest event that is kept of the same subject say the same?  A queue that overflowed
+ * may say so again and again, and would leave no room for others.
+ */
+static bool queue_has(const struct beest_events *events, const struct hartebeest_event *event)
+{
+	const struct hartebeest_event *kept;
+	unsigned int i;
+
+	for (i = events->count; i > 0; i--) {
+		kept = &events->queue[(events->first + i - 1) % BEEST_EVENTS_MAX];
+		if (!strcmp(kept->text, event->text))
+			return true;
+		if ((event->port || event->qp_num) && kept->port == event->port &&
+		    kept->qp_num == event->qp_num)
+			return false;
+	}
+
+	return false;
 }
 
 /* The oldest makes room: what they came to is kept apart. */
@@ -144,18 +165,21 @@ static bool event_read_raw(const struct beest_events *events, struct ibv_async_e
 	return ret == 0;
 }
 
+/* @handle: of a queue that is no queue pair. */
 static void event_subject(const struct beest_events *events, const struct kind *kind,
-			  const struct hartebeest_event *event, char *text, size_t size)
+			  const struct hartebeest_event *event, const void *handle, char *text,
+			  size_t size)
 {
-	if (kind->scope == PORT) {
+	if (kind->scope == PORT)
 		snprintf(text, size, "port %s:%d", events->device->name, event->port);
-	} else if (kind->scope == QUEUE_PAIR) {
+	else if (kind->scope == QUEUE_PAIR)
 		snprintf(text, size, "queue pair number %u", event->qp_num);
-		if (events->describe)
-			events->describe(events->data, event->qp_num, text, size);
-	} else {
-		snprintf(text, size, "device %s", events->device->name);
-	}
+	else
+		snprintf(text, size, "%sdevice %s", kind->scope == COMPLETIONS ?
+			 "a completion queue of " : kind->scope == RECEIVES ?
+			 "a shared receive queue of " : "", events->device->name);
+	if (events->describe && (handle || event->qp_num))
+		events->describe(events->data, event->qp_num, handle, text, size);
 }
 
 /* event->port is 0 where the event is of no port. */
@@ -176,24 +200,31 @@ static bool events_read_one(struct beest_events *events)
 {
 	struct hartebeest_event event = { 0 };
 	char subject[BEEST_ERROR_SIZE / 4];
+	const void *handle = NULL;
 	struct ibv_async_event raw;
 	const struct kind *kind;
 
 	if (!event_read_raw(events, &raw))
 		return false;
 
-	/* The objects may be gone once the event is acknowledged: only numbers are kept. */
+	/* The objects may be gone once the event is acknowledged: nothing in them is read then. */
 	kind = kind_of(raw.event_type);
 	event.type = raw.event_type;
 	if (kind->scope == PORT)
 		event.port = raw.element.port_num;
 	if (kind->scope == QUEUE_PAIR)
 		event.qp_num = raw.element.qp->qp_num;
+	if (kind->scope == COMPLETIONS)
+		handle = raw.element.cq;
+	if (kind->scope == RECEIVES)
+		handle = raw.element.srq;
 	ibv_ack_async_event(&raw);
 	event_conclude(events, &event);
-	event_subject(events, kind, &event, subject, sizeof(subject));
+	event_subject(events, kind, &event, handle, subject, sizeof(subject));
 	snprintf(event.text, sizeof(event.text), "%.150s: %s (%s)", subject, kind->meaning,
 		 kind->name);
+	if (queue_has(events, &event))
+		return true;
 	beest_log(events->log, kind->level, "%s", event.text);
 	queue_push(events, &event);
 	return true;

@@ -5,7 +5,8 @@
  * Owns the queue of events that were read and not yet handed out, and what follows from
  * them: whether the device is gone, the port is down, its tables may have changed.  It has
  * no thread: whoever waits reads.  Each event is acknowledged as it is read, so that no
- * object has to wait for that before it is destroyed.  Knows no names but those that
+ * object has to wait for that before it is destroyed.  What the same object says again and
+ * again is kept once.  Knows no names but those that
  * describe() gives it.
  */
 #ifndef BEEST_EVENT_H
@@ -25,8 +26,11 @@
 struct beest_events {
 	const struct beest_device *device;
 	const struct beest_log *log;
-	/* Writes "queue pair 'name'" for a number, nothing for an unknown one; may be NULL. */
-	void (*describe)(void *data, uint32_t qp_num, char *text, size_t size);
+	/*
+	 * Writes "queue pair 'name'" for a number, or "completion queue 'name'" for a handle,
+	 * which may be that of an object that is gone; nothing for unknown ones.  May be NULL.
+	 */
+	void (*describe)(void *data, uint32_t qp_num, const void *handle, char *text, size_t size);
 	void *data;
 
 	pthread_mutex_t lock;		/* of all below */

@@ -153,6 +153,46 @@ static void events_come_in_order(void **state)
 	assert_int_equal(fake_verbs.acked_events, 3);
 }
 
+/* One queue that overflows must not push out what others have said. */
+static void repeats_are_folded(void **state)
+{
+	struct ibv_async_event raw = { .event_type = IBV_EVENT_CQ_ERR }, fatal = raw;
+	struct ibv_cq foreign, *cq;
+	struct hartebeest_event event;
+	int i;
+
+	(void)state;
+	assert_int_equal(hartebeest_cq_get(hb, "cq", &cq), 0);
+	fatal.event_type = IBV_EVENT_QP_FATAL;
+	fatal.element.qp = qp;
+	fake_verbs_raise(&fatal);
+	for (i = 0; i < 70; i++) {
+		raw.element.cq = i % 2 ? &foreign : cq;
+		fake_verbs_raise(&raw);
+		if (i % 7 == 6)		/* as somebody who waits does */
+			assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL,
+							     HARTEBEEST_ONCE), -EAGAIN);
+	}
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
+	assert_int_equal(event.type, IBV_EVENT_QP_FATAL);
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
+	assert_string_equal(event.text, "completion queue 'cq': it overflowed: completions are lost "
+			    "(CQ_ERR)");
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
+	assert_string_equal(event.text, "a completion queue of device fake0: it overflowed: "
+			    "completions are lost (CQ_ERR)");
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -EAGAIN);
+	assert_non_null(strstr(said, "4 completion queue 'cq'"));
+	assert_null(strstr(strstr(said, "4 completion queue 'cq'") + 1, "4 completion queue 'cq'"));
+
+	raise_port(IBV_EVENT_PORT_ERR, 1);	/* what differs in between keeps its place */
+	raise_port(IBV_EVENT_PORT_ACTIVE, 1);
+	raise_port(IBV_EVENT_PORT_ERR, 1);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
+	assert_int_equal(event.type, IBV_EVENT_PORT_ERR);
+}
+
 static bool is_readable(int fd)
 {
 	struct pollfd waiting = { .fd = fd, .events = POLLIN };
@@ -327,6 +367,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(none_is_zero),
 		TEST(events_come_in_order),
+		TEST(repeats_are_folded),
 		TEST(the_descriptor),
 		TEST(left_to_the_program),
 		TEST(a_port_that_goes_down),
