@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "lib/verbs/completion.h"
+#include "lib/verbs/source.h"
 
 static const struct {
 	enum ibv_wc_status status;
@@ -55,6 +56,23 @@ static void completion_ends_text(const struct beest_qp *qp, char *text, size_t s
 			 qp->remote.qp_num, beest_endpoint_peer_text(&qp->remote, peer));
 }
 
+/*
+ * Without its address this end sends nothing, or is not answered, which looks as if the peer
+ * were to blame.
+ */
+static const char *own_end_meaning(const struct beest_qp *qp, enum ibv_wc_status status)
+{
+	bool peer_is_blamed = status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_LOC_QP_OP_ERR ||
+			      status == IBV_WC_RESP_TIMEOUT_ERR;
+
+	if (!peer_is_blamed || !qp || !qp->port || !qp->source.roce ||
+	    beest_source_holds(qp->device, &qp->source))
+		return "";
+
+	return "; but the address of this end is gone from the GID table, or has moved in it: "
+		"hartebeest_qp_reconnect() looks for it again";
+}
+
 void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, char *text,
 			   size_t size)
 {
@@ -62,6 +80,6 @@ void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, c
 
 	completion_ends_text(qp, ends, sizeof(ends));
 	snprintf(text, size, "%s (status %d, vendor error 0x%x): %s; request %" PRIu64
-		 " of %s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
-		 status_meaning(wc->status), wc->wr_id, ends);
+		 " of %s%s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
+		 status_meaning(wc->status), wc->wr_id, ends, own_end_meaning(qp, wc->status));
 }

@@ -111,6 +111,31 @@ static void every_status(void **state)
 	}
 }
 
+/* The peer is not to blame when this end has lost its address. */
+static void the_own_address_is_gone(void **state)
+{
+	static const enum ibv_wc_status blaming[] = {
+		IBV_WC_RETRY_EXC_ERR, IBV_WC_LOC_QP_OP_ERR, IBV_WC_RESP_TIMEOUT_ERR,
+	};
+	struct fake_gid *gid = fake_verbs.devices[0].ports[0].gids;
+	char text[1024];
+	struct ibv_wc wc;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < FAKE_GIDS; i++)
+		gid[i].gid = gid[i].gid ? "fd00::77" : NULL;
+	for (i = 0; i < BEEST_COUNT(blaming); i++) {
+		wc = completion(blaming[i], qp->qp_num);
+		assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+		assert_non_null(strstr(text, "of queue pair 'to-b' on fake0:1; but the address of "
+				       "this end is gone from the GID table"));
+	}
+	wc = completion(IBV_WC_REM_ACCESS_ERR, qp->qp_num);
+	assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+	assert_null(strstr(text, "is gone"));
+}
+
 static void unknown_status(void **state)
 {
 	struct ibv_wc wc = completion((enum ibv_wc_status)1000, qp->qp_num);
@@ -226,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_status, setup, teardown),
 		cmocka_unit_test_setup_teardown(unknown_status, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_own_address_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(unknown_queue_pair, setup, teardown),
 		cmocka_unit_test_setup_teardown(both_ends_once_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams_have_no_single_peer, setup, teardown),
