@@ -226,5 +226,10 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 		ret = beest_handshake_put(context.registry, qp, qp->key);
 	if (ret == 0)
 		ret = beest_handshake_confirm(&context, qp, key);
+	if (ret == -ETIMEDOUT || ret == -EAGAIN)
+		return beest_fail_prefix(ret, "this end began again, so the peer of '%s' has to do so "
+					 "(hartebeest_qp_reconnect()) or to follow "
+					 "(hartebeest_qp_follow(), hartebeest_pairs_connect())",
+					 qp->node.name);
 	return ret < 0 ? ret : beest_bringup_remember(hb, key, &qp->remote);
 }
