@@ -166,29 +166,30 @@ static void connect_alone(void)
 static const struct waiter {
 	const char *name;
 	int (*call)(int64_t deadline);
+	const char *wanted;		/* in the sentence, also when the server is the trouble */
 	bool connected;			/* needs a queue pair that is */
 	bool of_server;			/* waits for the server alone, which is silent */
 	bool of_device;			/* asks no server */
 	bool idle;			/* that nothing came is no line of the log */
 	bool surveys;			/* reads a counter as well, once a second */
 } waiters[] = {
-	{ .name = "qp_fetch", .call = call_qp_fetch },
-	{ .name = "mr_fetch", .call = call_mr_fetch },
-	{ .name = "qp_confirm", .call = call_qp_confirm, .connected = true },
-	{ .name = "qp_reconnect", .call = call_qp_reconnect, .connected = true },
-	{ .name = "pairs_connect", .call = call_pairs_connect },
-	{ .name = "msg_wait", .call = call_msg_wait },
-	{ .name = "msgs_wait", .call = call_msgs_wait },
-	{ .name = "barrier", .call = call_barrier },
+	{ .name = "qp_fetch", .wanted = "nobody", .call = call_qp_fetch },
+	{ .name = "mr_fetch", .wanted = "nobody", .call = call_mr_fetch },
+	{ .name = "qp_confirm", .wanted = "1/0", .call = call_qp_confirm, .connected = true },
+	{ .name = "qp_reconnect", .wanted = "1/0", .call = call_qp_reconnect, .connected = true },
+	{ .name = "pairs_connect", .wanted = "1/0", .call = call_pairs_connect },
+	{ .name = "msg_wait", .wanted = "nobody", .call = call_msg_wait },
+	{ .name = "msgs_wait", .wanted = "nobody", .call = call_msgs_wait },
+	{ .name = "barrier", .wanted = "barrier", .call = call_barrier },
 	{ .name = "event_get", .call = call_event_get, .of_device = true, .idle = true },
-	{ .name = "service_accept", .call = call_service_accept, .idle = true, .surveys = true },
-	{ .name = "service_listen", .call = call_service_listen, .of_server = true },
-	{ .name = "service_request", .call = call_service_request, .of_server = true },
-	{ .name = "qp_publish", .call = call_qp_publish, .of_server = true },
-	{ .name = "mr_publish", .call = call_mr_publish, .of_server = true },
-	{ .name = "msg_push", .call = call_msg_push, .of_server = true },
-	{ .name = "msg_delete", .call = call_msg_delete, .of_server = true },
-	{ .name = "qp_connect", .call = call_qp_connect, .connected = true, .of_server = true },
+	{ .name = "service_accept", .wanted = "empty", .call = call_service_accept, .idle = true, .surveys = true },
+	{ .name = "service_listen", .wanted = "service", .call = call_service_listen, .of_server = true },
+	{ .name = "service_request", .wanted = "service", .call = call_service_request, .of_server = true },
+	{ .name = "qp_publish", .wanted = "key hb1", .call = call_qp_publish, .of_server = true },
+	{ .name = "mr_publish", .wanted = "key hb1", .call = call_mr_publish, .of_server = true },
+	{ .name = "msg_push", .wanted = "key hb1", .call = call_msg_push, .of_server = true },
+	{ .name = "msg_delete", .wanted = "key hb1", .call = call_msg_delete, .of_server = true },
+	{ .name = "qp_connect", .wanted = "key hb1", .call = call_qp_connect, .connected = true, .of_server = true },
 };
 
 /* -------------------------------------------------------------------- each of them --- */
@@ -241,6 +242,27 @@ static void expect(bool good, const char *what)
 		    run.waiter->name, (long long)run.deadline, what, run.ret, (long long)run.took,
 		    (int)run.requests, hartebeest_error(), lines);
 	fail();
+}
+
+/* A program with many calls has to know which one it was. */
+static void each_names_what_was_wanted(void **state)
+{
+	const struct waiter *waiter;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++) {
+		if (waiter->of_device)
+			continue;
+		prepare(waiter);
+		fake_kv_server("a:1")->error = EHOSTDOWN;
+		run.waiter = waiter;
+		run.deadline = 0;
+		crew_start(run_once, NULL);
+		registry_run();
+		expect(run.ret == -EHOSTDOWN, "a silent server");
+		expect(strstr(hartebeest_error(), waiter->wanted) != NULL, "what was wanted");
+		expect(strstr(hartebeest_error(), "a:1") != NULL, "which server");
+	}
 }
 
 /* An event is waited for by poll(2), which knows no clock of ours: it is short there. */
@@ -471,6 +493,7 @@ static void a_thousand_possible_peers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(each_names_what_was_wanted, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_ends_in_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(once_is_one_silent_look, setup, teardown),
 		cmocka_unit_test_setup_teardown(cancelled_in_progress, setup, teardown),
