@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/macro.h"
 #include "lib/kv/choice.h"
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
@@ -104,15 +105,22 @@ static int server_open(struct beest_kv *kv, const struct beest_hostport *where)
 /* --------------------------------------------------------------- sessions --- */
 
 /*
- * libmemcached and a plain socket of probe.c alike: a signal would make them wait too
- * long or give up early.
+ * libmemcached and a plain socket of probe.c alike: a signal that is handled would make them
+ * wait too long or give up early.  One that ends the process may do so at once: a server that
+ * drips can hold libmemcached up beyond any limit.
  */
 static void signals_block(sigset_t *before)
 {
-	sigset_t all;
+	static const int endings[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+	struct sigaction action;
+	sigset_t set;
+	size_t i;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, before);
+	sigfillset(&set);
+	for (i = 0; i < BEEST_COUNT(endings); i++)
+		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL)
+			sigdelset(&set, endings[i]);
+	pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
 /* What lay there, NULL: nothing that this process may use. */

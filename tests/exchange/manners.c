@@ -253,6 +253,7 @@ static void answer(struct server *server, int i, const char *key, const char *by
 	const struct manner *manner = server->manner;
 	int number = ++server->answers;
 
+	__atomic_store_n(&server->result->answers, number, __ATOMIC_RELEASE);
 	if (!manner || number < server->point || (server->once && number > server->point)) {
 		say(server, i, bytes, size);
 		prove(server, i, bytes);
@@ -478,14 +479,19 @@ static void *serve(void *data)
 	return NULL;
 }
 
-/* Listens before this returns; ends with the process. */
+/* Listens before this returns; ends with the process.  Signals are for the client alone. */
 static void server_start(struct server *server)
 {
+	sigset_t all, before;
 	pthread_t thread;
 
+	sigfillset(&all);
+	sigdelset(&all, SIGALRM);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	server->fd = bind_free(&server->where);
 	if (listen(server->fd, 64) < 0 || pthread_create(&thread, NULL, serve, server))
 		abort();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* --------------------------------------------------------------- the dialogues --- */
@@ -588,7 +594,6 @@ static void trial_run(const struct trial *trial)
 	alarm(HELD_UP_S);
 	trial->result->ret = trial->story ? requests(&server.where, trial->result) :
 					    program(server.where.text, trial->result);
-	trial->result->answers = server.answers;
 	_exit(0);
 }
 
@@ -726,6 +731,28 @@ static void every_manner_at_every_point(void **state)
 	assert_int_equal(misbehaved, 0);
 }
 
+/* Nothing shuts libmemcached's socket within a value, but a signal that ends the process may. */
+static void a_drip_within_a_value_can_be_ended(void **state)
+{
+	static const struct manner drip = ROW("drips a value", DRIP, "VALUE @ 0 9999\r\n" X256 X256
+					      X256 X256 X256 X256 X256 X256 X256 X256);
+	struct trial trial = {
+		.manner = &drip, .story = 1, .point = 1, .result = crowd[0].result,
+	};
+	int status = 0;
+
+	(void)state;
+	trial_begin(&trial);
+	while (!__atomic_load_n(&trial.result->answers, __ATOMIC_ACQUIRE))
+		pause_ms(1);
+	pause_ms(4 * LIMIT / BEEST_MS);		/* beyond the limit of its request */
+	assert_int_equal(waitpid(trial.pid, &status, WNOHANG), 0);
+	kill(trial.pid, SIGTERM);
+	assert_int_equal(waitpid(trial.pid, &status, 0), trial.pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+}
+
 static int setup(void **state)
 {
 	struct result *results = mmap(NULL, CROWD * sizeof(*results), PROT_READ | PROT_WRITE,
@@ -743,6 +770,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_manner_at_every_point),
+		cmocka_unit_test(a_drip_within_a_value_can_be_ended),
 	};
 
 	clearenv();
