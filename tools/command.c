@@ -15,11 +15,13 @@ extern const struct command doctor_command;
 extern const struct command info_command;
 extern const struct command keys_command;
 extern const struct command msg_command;
+extern const struct command ping_command;
 extern const struct command run_command;
 
 static const struct command *const commands[] = {
 	&info_command,
 	&doctor_command,
+	&ping_command,
 	&run_command,
 	&msg_command,
 	&keys_command,

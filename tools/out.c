@@ -145,6 +145,7 @@ static int terminal_columns(int fd)
 void out_start(struct out *out, const char *command, bool json)
 {
 	memset(out, 0, sizeof(*out));
+	setvbuf(stdout, NULL, _IOLBF, 0);	/* each line at once, through a pipe, too */
 	out->command = command;
 	out->since = hartebeest_clock();
 	out->columns = terminal_columns(STDOUT_FILENO);

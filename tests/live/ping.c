@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ping.c - hartebeest ping as it was built, on a real device
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "tests/support/memcached.h"
+#include "tests/support/ranks.h"
+#include "tests/support/talk.h"
+
+static char tool[4096], port_0[100], port_1[100];
+static struct talk here, there;
+static struct cache *cache;
+
+/* Tests are two folders deep in the build folder. */
+static void find_tool(void)
+{
+	char own[3072] = "";
+	int i;
+
+	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
+	for (i = 0; i < 3; i++)
+		*strrchr(own, '/') = '\0';
+	snprintf(tool, sizeof(tool), "%s/tools/hartebeest", own);
+}
+
+/* Two ports where there are two. */
+static void find_ports(void)
+{
+	snprintf(port_0, sizeof(port_0), "device.name=%s", ranks_port(0));
+	snprintf(port_1, sizeof(port_1), "device.name=%s", ranks_port(ranks_port(1) ? 1 : 0));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&here, 0, sizeof(here));
+	memset(&there, 0, sizeof(there));
+	if (!cache)
+		cache = cache_start(NULL);
+	unsetenv("HARTEBEEST_NID");
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	setenv("HARTEBEEST_JOB", "ping", 1);
+	return 0;
+}
+
+#define BEGIN(talk, port, ...) \
+	begin((talk), (const char *const[]){ tool, "ping", "-o", port, __VA_ARGS__, NULL })
+
+static void begin(struct talk *talk, const char *const *words)
+{
+	int i = -1;
+
+	do {
+		i++;
+		talk->words[i] = words[i];
+	} while (words[i]);
+	talk_begin(talk);
+}
+
+static void says(const struct talk *talk, const char *text)
+{
+	if (!strstr(talk->out, text))
+		fail_msg("standard output has no '%s':\n%s%s", text, talk->out, talk->err);
+}
+
+static void ends(struct talk *talk, int status)
+{
+	talk_end(talk);
+	if (talk->status != status)
+		fail_msg("ended with %d instead of %d:\n%s%s", talk->status, status, talk->out,
+			 talk->err);
+}
+
+/* ------------------------------------------------------------ two ends --- */
+
+static void each_operation(void **state)
+{
+	static const char *const each[][3] = {
+		{ "rc", "write", "RC write to " }, { "rc", "read", "RC read to " },
+		{ "rc", "send", "RC send to " }, { "rc", "fetch-add", "RC fetch-add to " },
+		{ "rc", "compare-swap", "RC compare-swap to " }, { "uc", "write", "UC write to " },
+		{ "uc", "send", "UC send to " }, { "ud", "send", "UD send to " },
+	};
+	const struct talk *measures;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(each); i++) {
+		BEGIN(&here, port_0, "-c", "20", "-t", each[i][0], "-O", each[i][1]);
+		BEGIN(&there, port_1, "-b", "-w", "200ms");
+		ends(&here, 0);
+		ends(&there, 0);
+		measures = strstr(here.out, "measured here") ? &here : &there;
+		says(measures, each[i][2]);
+		says(measures, " came back, each byte as it was sent");
+		says(measures == &here ? &there : &here, " pings, ");
+	}
+}
+
+static void by_ranks(void **state)
+{
+	(void)state;
+	assert_int_equal(TALK(&here, tool, "run", "-n", "3", "--", tool, "ping", "-c", "10"), 0);
+	says(&here, "0: RC write to rank 1");
+	says(&here, "0: RC write to rank 2");
+	says(&here, "0:   OK    data        10 of 10 came back");
+	assert_null(strstr(here.out, "1:   OK"));
+}
+
+static void as_an_object(void **state)
+{
+	struct json_object *all, *meetings, *meeting, *list, *row, *value;
+
+	(void)state;
+	BEGIN(&here, port_0, "--json", "-s", "0", "-a", "2048", "-c", "4");
+	BEGIN(&there, port_1, "--json");
+	ends(&here, 0);
+	ends(&there, 0);
+	all = json_tokener_parse(strstr(here.out, "\"measures\": true") ? here.out : there.out);
+	assert_non_null(all);
+	assert_true(json_object_object_get_ex(all, "meetings", &meetings));
+	meeting = json_object_array_get_idx(meetings, 0);
+	assert_true(json_object_object_get_ex(meeting, "steps", &list));
+	assert_int_equal(json_object_array_length(list), 8);
+	assert_true(json_object_object_get_ex(meeting, "results", &list));
+	assert_int_equal(json_object_array_length(list), 13);
+	row = json_object_array_get_idx(list, 12);
+	assert_true(json_object_object_get_ex(row, "bytes", &value));
+	assert_int_equal(json_object_get_int64(value), 2048);
+	assert_true(json_object_object_get_ex(row, "wrong", &value));
+	assert_int_equal(json_object_get_int64(value), 0);
+	json_object_put(all);
+}
+
+static void differing_ends(void **state)
+{
+	(void)state;
+	BEGIN(&here, port_0, "-t", "ud");
+	BEGIN(&there, port_1, "-t", "uc");
+	ends(&here, 1);
+	ends(&there, 1);
+	says(&here, "the two ends differ in --type");
+	says(&there, "the two ends differ in --type");
+}
+
+static void nobody_comes(void **state)
+{
+	(void)state;
+	BEGIN(&here, port_0, "-o", "exchange.timeout=300ms");
+	ends(&here, 3);
+	says(&here, "  FAIL  peer ");
+	says(&here, "        -> run 'hartebeest ping' at the other end");
+	BEGIN(&here, port_0, "-o", "exchange.timeout=300ms", "nowhere");
+	ends(&here, 3);
+	says(&here, "        -> run 'hartebeest ping --listen NAME' at the other end");
+}
+
+/* ----------------------------------------------------------- listening --- */
+
+/* One that asks for what the listener refuses does not end it. */
+static void one_listens(void **state)
+{
+	(void)state;
+	BEGIN(&there, port_1, "-t", "rc", "--listen", "cn08");
+	talk_until(&there, "listening as cn08");
+	BEGIN(&here, port_0, "-c", "5", "cn08");
+	ends(&here, 0);
+	BEGIN(&here, port_0, "-t", "ud", "cn08");
+	ends(&here, 1);
+	says(&here, "the two ends differ in --type");
+	BEGIN(&here, port_0, "-c", "5", "-O", "read", "cn08");
+	ends(&here, 0);
+	says(&here, "RC read to pid ");
+	kill(there.pid, SIGINT);
+	ends(&there, 128 + SIGINT);
+	says(&there, "5 pings, 0 lost, 0 wrong");
+}
+
+/* What a client leaves that was killed holds up nobody for long. */
+static void one_that_was_killed(void **state)
+{
+	(void)state;
+	BEGIN(&here, port_0, "cn08");
+	talk_until(&here, "servers");
+	usleep(300000);
+	kill(here.pid, SIGKILL);
+	ends(&here, 128 + SIGKILL);
+	BEGIN(&there, port_1, "--listen", "cn08");
+	talk_until(&there, "listening as cn08");
+	BEGIN(&here, port_0, "-c", "5", "cn08");
+	ends(&here, 0);
+	kill(there.pid, SIGTERM);
+	ends(&there, 128 + SIGTERM);
+}
+
+/* -------------------------------------------------------------- ending --- */
+
+/* @signal to whichever measures; the other gets to know. */
+static void one_is_told_to_end(void **state)
+{
+	struct talk *measures, *answers;
+
+	(void)state;
+	BEGIN(&here, port_0, "-w", "1h");
+	BEGIN(&there, port_1, "-o", "exchange.timeout=1min");
+	talk_until(&here, "region");
+	talk_until(&there, "region");
+	measures = strstr(here.out, "measured here") ? &here : &there;
+	answers = measures == &here ? &there : &here;
+	talk_until(measures, "bytes    pings");
+	kill(measures->pid, SIGINT);
+	ends(measures, 128 + SIGINT);
+	says(measures, "data ");
+	ends(answers, 0);
+	says(answers, "interrupted, ");
+}
+
+static void one_dies(void **state)
+{
+	struct talk *measures, *answers;
+
+	(void)state;
+	BEGIN(&here, port_0, "-w", "1h");
+	BEGIN(&there, port_1, "-i", "10ms");
+	talk_until(&here, "region");
+	talk_until(&there, "region");
+	measures = strstr(here.out, "measured here") ? &here : &there;
+	answers = measures == &here ? &there : &here;
+	talk_until(measures, "bytes    pings");
+	kill(answers->pid, SIGKILL);
+	ends(answers, 128 + SIGKILL);
+	talk_end(measures);
+	assert_in_range(measures->status, 1, 3);
+	says(measures, "  FAIL  pings ");
+	says(measures, "        -> the other end has died");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+		TEST(each_operation),
+		TEST(by_ranks),
+		TEST(as_an_object),
+		TEST(differing_ends),
+		TEST(nobody_comes),
+		TEST(one_listens),
+		TEST(one_that_was_killed),
+		TEST(one_is_told_to_end),
+		TEST(one_dies),
+	};
+	int failed;
+
+	ranks_need_device();
+	cache_need();
+	find_tool();
+	find_ports();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	cache_end(cache);
+	return failed;
+}

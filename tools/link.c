@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* link.c - see link.h */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/macro.h"
+#include "tools/link.h"
+#include "tools/ports.h"
+
+/* For a completion or an echo; what UC and UD lose does not come later. */
+#define PATIENCE (5 * BEEST_SECOND)
+#define PATIENCE_LOSSY BEEST_SECOND
+
+/* The names of all objects. */
+#define NAME LINK_NAME
+#define NAME_RECV "ping receives"
+
+/* --------------------------------------------------------------- steps --- */
+
+static int refill(void *data, struct ibv_qp *qp)
+{
+	const struct link *link = data;
+
+	return plan_is_echo(link->pinger.plan) ? pinger_refill(&link->pinger, qp) : 0;
+}
+
+static int create_queues(struct link *link)
+{
+	int window = pinger_window(link->pinger.plan), ret;
+
+	ret = hartebeest_cq_create(link->hb, NAME, window + 1, 0, &link->pinger.send_cq);
+	if (ret == 0)
+		ret = hartebeest_cq_create(link->hb, NAME_RECV, window, 0, &link->pinger.recv_cq);
+	return ret;
+}
+
+static int create_qp(struct link *link)
+{
+	struct hartebeest_qp_request request;
+
+	hartebeest_qp_request_preset(&request);
+	request.pd = NAME;
+	request.send_cq = NAME;
+	request.recv_cq = NAME_RECV;
+	request.type = (enum ibv_qp_type)link->pinger.plan->type;
+	request.cap.max_send_wr = (uint32_t)pinger_window(link->pinger.plan) + 1;
+	request.cap.max_recv_wr = (uint32_t)pinger_window(link->pinger.plan);
+	return hartebeest_qp_create(link->hb, NAME, &request, &link->pinger.qp);
+}
+
+static int create(struct link *link, int64_t deadline)
+{
+	int ret, access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			  IBV_ACCESS_REMOTE_READ;
+
+	(void)deadline;
+	if (link->pinger.plan->op >= PLAN_FETCH_ADD)
+		access |= IBV_ACCESS_REMOTE_ATOMIC;
+	ret = hartebeest_pd_create(link->hb, NAME, NULL);
+	if (ret == 0)
+		ret = create_queues(link);
+	if (ret == 0)
+		ret = hartebeest_mr_create(link->hb, NAME, NAME,
+					   pinger_bytes(link->pinger.plan), access,
+					   &link->pinger.mr);
+	if (ret == 0)
+		ret = create_qp(link);
+	if (ret == 0)
+		ret = hartebeest_qp_refill_set(link->hb, NAME, refill, link);
+	if (ret == 0)
+		ret = hartebeest_qp_init(link->hb, NAME);
+	if (ret == 0)
+		snprintf(link->note, sizeof(link->note), "%" PRIu32 " in INIT, %zu bytes registered",
+			 link->pinger.qp->qp_num, link->pinger.mr->length);
+	return ret;
+}
+
+static int publish(struct link *link, int64_t deadline)
+{
+	int ret = hartebeest_mr_publish(link->hb, NAME, link->meeting->key, deadline);
+
+	snprintf(link->note, sizeof(link->note), "as %s", link->meeting->key);
+	return ret < 0 ? ret : hartebeest_qp_publish(link->hb, NAME, link->meeting->key, deadline);
+}
+
+static int fetch(struct link *link, int64_t deadline)
+{
+	struct hartebeest_remote_qp remote;
+	int ret;
+
+	ret = hartebeest_qp_fetch(link->hb, link->meeting->peer_key, &remote, deadline);
+	if (ret < 0)
+		return ret;
+	hartebeest_peer_text(link->hb, link->meeting->peer_key, link->who, sizeof(link->who));
+	snprintf(link->note, sizeof(link->note), "queue pair %" PRIu32 " of %s", remote.qp_num,
+		 link->who);
+	return 0;
+}
+
+static int connect_qp(struct link *link, int64_t deadline)
+{
+	int ret = hartebeest_qp_connect(link->hb, NAME, link->meeting->peer_key, deadline);
+
+	if (ret == 0 && link->pinger.plan->type == IBV_QPT_UD)
+		ret = hartebeest_qp_address(link->hb, NAME, link->meeting->peer_key,
+					    &link->pinger.address);
+	snprintf(link->note, sizeof(link->note), "RTR, RTS");
+	return ret;
+}
+
+/* The region of a former process would be found before the confirmation. */
+static int confirm(struct link *link, int64_t deadline)
+{
+	if (link->pinger.plan->type == IBV_QPT_UD) {
+		snprintf(link->note, sizeof(link->note), "datagrams have no connection");
+		return 0;
+	}
+	snprintf(link->note, sizeof(link->note), "the other end is connected to this one");
+	return hartebeest_qp_confirm(link->hb, NAME, link->meeting->peer_key, deadline);
+}
+
+static int fetch_region(struct link *link, int64_t deadline)
+{
+	int ret = hartebeest_mr_fetch(link->hb, link->meeting->peer_key, &link->pinger.there,
+				      deadline);
+
+	if (ret == 0)
+		snprintf(link->note, sizeof(link->note), "rkey 0x%" PRIx32 ", %" PRIu64 " bytes",
+			 link->pinger.there.rkey, link->pinger.there.length);
+	return ret;
+}
+
+static const struct link_step {
+	const char *name;
+	int (*take)(struct link *link, int64_t deadline);
+	const char *cure;
+} link_steps[] = {
+	{ "queue pair", create, "'hartebeest doctor' looks at limits and permissions" },
+	{ "publish", publish, "'hartebeest doctor' looks at the servers" },
+	{ "fetch", fetch, "the other end did not get as far as 'publish': see what it says" },
+	{ "connect", connect_qp, "'hartebeest info' at both ends: link layer, RoCE version, P_Key "
+	  "and MTU must go together" },
+	{ "confirm", confirm, "the other end did not get past 'connect': see what it says" },
+	{ "region", fetch_region, "the other end has left: see what it says" },
+};
+
+int link_up(struct link *link, struct steps *steps, int64_t deadline)
+{
+	size_t i;
+	int ret;
+
+	snprintf(link->who, sizeof(link->who), "%s", link->meeting->who);
+	memset(&link->pinger, 0, sizeof(link->pinger));
+	link->pinger.hb = link->hb;
+	link->pinger.plan = &link->meeting->plan;
+	link->pinger.stopped = link->stopped;
+	link->pinger.patience = link->meeting->plan.type == IBV_QPT_RC ? PATIENCE : PATIENCE_LOSSY;
+	for (i = 0; i < BEEST_COUNT(link_steps); i++) {
+		link->note[0] = '\0';
+		steps_begin(steps, link_steps[i].name);
+		out_waiting(steps->out, "%s: waiting for %s", link_steps[i].name, link->who);
+		ret = link_steps[i].take(link, deadline);
+		if (ret < 0)
+			return steps_bad(steps, ret, hartebeest_error(), link_steps[i].cure);
+		steps_good(steps, "%s", link->note);
+	}
+	return 0;
+}
+
+void link_down(struct link *link)
+{
+	hartebeest_qp_destroy(link->hb, NAME);
+	hartebeest_mr_destroy(link->hb, NAME);
+	hartebeest_cq_destroy(link->hb, NAME_RECV);
+	hartebeest_cq_destroy(link->hb, NAME);
+	hartebeest_pd_destroy(link->hb, NAME);
+}
+
+uint32_t link_largest(const struct link *link)
+{
+	struct ibv_port_attr attr;
+	int port = hartebeest_port_num(link->hb);
+
+	if (port < 1 || ibv_query_port(link->pinger.qp->context, (uint8_t)port, &attr))
+		return 0;
+	return link->pinger.plan->type == IBV_QPT_UD ? (uint32_t)ports_mtu(attr.active_mtu)
+						     : attr.max_msg_sz;
+}

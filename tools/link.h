@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * link.h - one end of a ping: its objects, and how they are brought up step by step
+ *
+ * Owns the queue pair, its queues and its region, and the table of steps with what to do
+ * when one fails.  Knows nothing of how the ends found each other.
+ */
+#ifndef TOOLS_LINK_H
+#define TOOLS_LINK_H
+
+#include <hartebeest.h>
+
+#include "tools/meet.h"
+#include "tools/pinger.h"
+#include "tools/steps.h"
+
+/* The name of its queue pair. */
+#define LINK_NAME "ping"
+
+struct link {
+	/* in */
+	struct hartebeest_context *hb;
+	const struct meeting *meeting;	/* its plan and its keys */
+	bool (*stopped)(void);
+	/* out */
+	struct pinger pinger;		/* ready once the link is up */
+	char who[256];			/* the other end, as far as known */
+	char note[512];			/* what the last step found */
+};
+
+/* All steps until the other end is connected, too.  Returns 0 or a status. */
+int link_up(struct link *link, struct steps *steps, int64_t deadline);
+
+/* In whatever state it is. */
+void link_down(struct link *link);
+
+/* The largest message of this plan here; 0: the device was not opened. */
+uint32_t link_largest(const struct link *link);
+
+#endif

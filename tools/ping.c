@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ping.c - hartebeest ping: do two processes reach each other, and how fast
+ *
+ * Owns the options, the order of things, and what is said.  Which end is which is meet.c's,
+ * bringing up is link.c's, the pings themselves are pinger.c's.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "lib/base/text.h"
+#include "tools/command.h"
+#include "tools/link.h"
+#include "tools/meet.h"
+#include "tools/session.h"
+#include "tools/steps.h"
+
+#define LABEL 10
+
+/* So long whoever serves waits for one that may have crashed since it asked. */
+#define GHOST_TIME (5 * BEEST_SECOND)
+
+/* How often the other end is looked after while it is silent. */
+#define SILENCE (50 * BEEST_MS)
+#define LOOK_AFTER BEEST_SECOND
+
+/* Options; PLAN_OPEN: not given. */
+static const char *type_word, *op_word;
+static int64_t wanted_size = PLAN_OPEN, wanted_sweep = PLAN_OPEN, wanted_count = PLAN_OPEN;
+static int64_t wanted_duration = PLAN_OPEN, wanted_interval = PLAN_OPEN;
+static bool wants_bandwidth, wants_to_listen;
+
+struct ping {
+	struct out *out;
+	struct hartebeest_context *hb;
+	struct meet meet;
+	int64_t timeout;		/* exchange.timeout */
+	struct steps steps;
+	struct json_object *object;	/* of the present meeting */
+	char summary[600];		/* what the other end is told of it */
+};
+
+static bool stopped(void)
+{
+	return session_signal() != 0;
+}
+
+/* ------------------------------------------------------------- results --- */
+
+static const struct share {
+	const char *title, *key;
+	int share;
+} shares[] = {
+	{ "50%", "p50_ns", 5000 },
+	{ "90%", "p90_ns", 9000 },
+	{ "99%", "p99_ns", 9900 },
+	{ "99.9%", "p999_ns", 9990 },
+};
+
+/* In microseconds, three digits or more. */
+static void add_time(struct beest_text *line, int64_t ns)
+{
+	double us = (double)ns / 1000;
+
+	beest_text_add(line, " %8.*f", us < 10 ? 2 : us < 100 ? 1 : 0, us);
+}
+
+static void show_header(struct ping *ping, const struct plan *plan)
+{
+	char text[160];
+	struct beest_text line;
+	size_t i;
+
+	beest_text_start(&line, text, sizeof(text));
+	beest_text_add(&line, "%10s %8s %8s", "bytes", "pings", "min");
+	for (i = 0; i < BEEST_COUNT(shares); i++)
+		beest_text_add(&line, " %8s", shares[i].title);
+	beest_text_add(&line, " %8s%s", "max", plan->bandwidth ? "     MB/s" : "");
+	out_text(ping->out, "%s", text);
+}
+
+static void show_row(struct ping *ping, uint32_t size, const struct pinger_result *result)
+{
+	char text[200];
+	struct beest_text line;
+	size_t i;
+
+	beest_text_start(&line, text, sizeof(text));
+	beest_text_add(&line, "%10" PRIu32 " %8" PRIu64, size, result->times.count);
+	add_time(&line, result->times.min);
+	for (i = 0; i < BEEST_COUNT(shares); i++)
+		add_time(&line, histogram_percentile(&result->times, shares[i].share));
+	add_time(&line, result->times.max);
+	if (result->rate)
+		beest_text_add(&line, " %8.1f", (double)result->rate / 1e6);
+	out_text(ping->out, "%s", text);
+}
+
+static void row_object(struct ping *ping, uint32_t size, const struct pinger_result *result)
+{
+	struct json_object *item = out_json_item(out_json_array(ping->object, "results"));
+	size_t i;
+
+	out_json_int(item, "bytes", size);
+	out_json_int(item, "sent", result->sent);
+	out_json_int(item, "lost", result->lost);
+	out_json_int(item, "wrong", result->wrong);
+	out_json_int(item, "min_ns", result->times.min);
+	for (i = 0; i < BEEST_COUNT(shares); i++)
+		out_json_int(item, shares[i].key,
+			     histogram_percentile(&result->times, shares[i].share));
+	out_json_int(item, "max_ns", result->times.max);
+	if (result->rate) {
+		out_json_int(item, "bytes_per_s", result->rate);
+		out_json_int(item, "messages_per_s", result->messages);
+	}
+}
+
+/* What all sizes came to. */
+struct sum {
+	struct ping *ping;
+	int64_t sent, lost, wrong;
+};
+
+static int show_sum(struct ping *ping, const struct sum *sum)
+{
+	int64_t back = sum->sent - sum->lost;
+
+	snprintf(ping->summary, sizeof(ping->summary), "%" PRId64 " pings, %" PRId64 " lost, %"
+		 PRId64 " wrong", sum->sent, sum->lost, sum->wrong);
+	if (sum->wrong) {
+		out_line(ping->out, OUT_FAILURE, "data", "%" PRId64 " of %" PRId64 " came back with "
+			 "other bytes than were sent", sum->wrong, back);
+		out_cure(ping->out, "a device, its firmware or memory is broken: try other ports");
+	} else if (back) {
+		out_line(ping->out, OUT_OK, "data", "%" PRId64 " of %" PRId64 " came back, each byte "
+			 "as it was sent", back, sum->sent);
+	} else if (!sum->lost) {
+		out_line(ping->out, OUT_NOTE, "data", "no ping was completed");
+	}
+	if (sum->lost) {
+		out_line(ping->out, back ? OUT_WARNING : OUT_FAILURE, "lost", "%" PRId64 " of %"
+			 PRId64 ": UC and UD do not repeat what is lost", sum->lost, sum->sent);
+		out_cure(ping->out, "look for drops and errors in the counters of both ports and of "
+			 "the switch; flow control (PFC) for RoCE");
+	}
+	return sum->wrong || !back ? STATUS_FAILED : STATUS_GOOD;
+}
+
+/* ------------------------------------------------------------ measuring --- */
+
+static const char data_cure[] = "the other end has died, a link is down, or a switch drops frames of "
+				"this MTU: try -o qp_attr.path_mtu=1 at both ends";
+
+static void show_progress(void *data, const struct pinger_result *result)
+{
+	static int64_t last;
+	int64_t now = hartebeest_clock();
+	struct ping *ping = data;
+	char time[STEPS_TIME];
+
+	if (now - last < BEEST_SECOND / 4)
+		return;
+	last = now;
+	out_progress(ping->out, "%" PRId64 " pings, median %s, %" PRId64 " lost", result->sent,
+		     steps_time(histogram_percentile(&result->times, 5000), time), result->lost);
+}
+
+/* One size: its row is shown whatever ended it. */
+static int measure_size(struct ping *ping, struct link *link, uint32_t size, struct sum *sum)
+{
+	static struct pinger_result result;
+	int ret = pinger_measure(&link->pinger, size, &result, show_progress, ping);
+
+	if (result.times.count)
+		show_row(ping, size, &result);
+	row_object(ping, size, &result);
+	sum->sent += result.sent;
+	sum->lost += result.lost;
+	sum->wrong += result.wrong;
+	return ret;
+}
+
+/* Where a sweep goes further than a message can, it ends there. */
+static int measure_sizes(struct ping *ping, struct link *link, struct sum *sum)
+{
+	const struct plan *plan = link->pinger.plan;
+	int64_t size, last = BEEST_MIN(plan->last, (int64_t)link_largest(link));
+	int ret = 0;
+
+	for (size = plan->first; ret == 0 && size <= last; size = BEEST_MAX(1, 2 * size))
+		ret = measure_size(ping, link, (uint32_t)size, sum);
+	return ret;
+}
+
+static int data_failed(struct ping *ping, int ret, const char *why, const char *cure)
+{
+	snprintf(ping->summary, sizeof(ping->summary), "%s", why);
+	return steps_bad(&ping->steps, ret, why, cure);
+}
+
+static int first_ping(struct ping *ping, struct link *link, int64_t deadline)
+{
+	const struct plan *plan = link->pinger.plan;
+	uint32_t largest = link_largest(link);
+	char time[STEPS_TIME], why[100];
+	int64_t ret;
+
+	steps_begin(&ping->steps, "first ping");
+	if (plan->first > largest) {
+		snprintf(why, sizeof(why), "%" PRId64 " bytes are more than one message can carry "
+			 "here: %" PRIu32, plan->first, largest);
+		return data_failed(ping, -EMSGSIZE, why, "give a smaller --size");
+	}
+	ret = pinger_first(&link->pinger, deadline);
+	if (ret < 0)
+		return data_failed(ping, (int)ret, link->pinger.why, data_cure);
+	steps_good(&ping->steps, "round trip %s", steps_time(ret, time));
+	return STATUS_GOOD;
+}
+
+static int measure(struct ping *ping, struct link *link, int64_t deadline)
+{
+	char title[400], name[PLAN_NAME];
+	struct sum sum = { .ping = ping };
+	int ret, status = first_ping(ping, link, deadline);
+
+	if (status != STATUS_GOOD)
+		return status;
+	snprintf(title, sizeof(title), "%s to %s: round trips in us",
+		 plan_name(link->pinger.plan, name), link->who);
+	out_title(ping->out, LABEL, title);
+	show_header(ping, link->pinger.plan);
+	steps_begin(&ping->steps, "pings");
+	ret = measure_sizes(ping, link, &sum);
+	status = show_sum(ping, &sum);
+	return ret < 0 && ret != -ECANCELED ? data_failed(ping, ret, link->pinger.why, data_cure)
+					   : status;
+}
+
+static int measure_and_tell(struct ping *ping, const struct meeting *meeting, struct link *link,
+			    int64_t deadline)
+{
+	int status = measure(ping, link, deadline);
+	char text[620];
+
+	snprintf(text, sizeof(text), "%d %s%s", status, stopped() ? "interrupted, " : "",
+		 ping->summary);
+	meet_tell(&ping->meet, meeting, text);
+	return status;
+}
+
+/* ------------------------------------------------------------- answering --- */
+
+/* Is the other end still there?  Returns 0 or a negative errno with a sentence in the link. */
+static int look_after(struct ping *ping, const struct meeting *meeting, struct link *link,
+		      int64_t silent)
+{
+	struct pinger *pinger = &link->pinger;
+
+	if (hartebeest_qp_follow(ping->hb, LINK_NAME, meeting->peer_key, NULL) == -ESHUTDOWN) {
+		snprintf(pinger->why, sizeof(pinger->why), "the other end has left");
+		return -ESHUTDOWN;
+	}
+	if (pinger->plan->type == IBV_QPT_RC)
+		return pinger_touch(pinger);
+	if (ping->meet.way == MEET_RANKS || silent < ping->timeout + pinger->plan->interval)
+		return 0;
+	snprintf(pinger->why, sizeof(pinger->why), "nothing came for %" PRId64 " s",
+		 silent / BEEST_SECOND);
+	return -ETIMEDOUT;
+}
+
+static int answer_some(struct link *link)
+{
+	static const struct timespec pause = { .tv_nsec = SILENCE / 2 };
+	const struct plan *plan = link->pinger.plan;
+
+	if (plan_is_echo(plan))
+		return pinger_answer(&link->pinger, SILENCE + plan->interval);
+	nanosleep(&pause, NULL);
+	return stopped() ? -ECANCELED : 0;
+}
+
+/* Until the other end says that it is done: then 1, and what it says is in @told. */
+static int answer_all(struct ping *ping, const struct meeting *meeting, struct link *link,
+		      char *told, size_t size)
+{
+	int64_t now, heard = hartebeest_clock(), looked = heard;
+	int ret;
+
+	for (;;) {
+		ret = answer_some(link);
+		now = hartebeest_clock();
+		if (ret == 1)
+			heard = now;
+		else if (meet_told(&ping->meet, meeting, told, size))
+			return 1;
+		else if (ret == 0 && now - looked > LOOK_AFTER) {
+			looked = now;
+			ret = look_after(ping, meeting, link, now - heard);
+		}
+		if (ret < 0)
+			return meet_told(&ping->meet, meeting, told, size) ? 1 : ret;
+	}
+}
+
+static int answer(struct ping *ping, const struct meeting *meeting, struct link *link)
+{
+	char told[400];
+	int ret, status;
+
+	steps_begin(&ping->steps, "answers");
+	out_waiting(ping->out, "answering %s", link->who);
+	ret = answer_all(ping, meeting, link, told, sizeof(told));
+	if (ret < 0)
+		return steps_bad(&ping->steps, ret, link->pinger.why,
+				 "see what the other end says");
+	status = atoi(told);
+	if (status == STATUS_GOOD)
+		steps_good(&ping->steps, "%s", told + strcspn(told, " ") + 1);
+	else
+		steps_bad(&ping->steps, -EIO, told + strcspn(told, " ") + 1,
+			  "see what the other end says");
+	return status ? STATUS_FAILED : STATUS_GOOD;
+}
+
+/* ------------------------------------------------------------- meetings --- */
+
+static int meeting_failed(struct ping *ping, const struct meeting *meeting, int ret)
+{
+	static const char *const cures[] = {
+		[MEET_RANKS] = "all ranks must run 'hartebeest ping' with the same servers",
+		[MEET_ANYBODY] = "run 'hartebeest ping' at the other end, with the same "
+				 "HARTEBEEST_EXC_IP_PORT and HARTEBEEST_JOB",
+		[MEET_LISTEN] = "another process listens under this name",
+		[MEET_ASK] = "run 'hartebeest ping --listen NAME' at the other end, with the same "
+			     "HARTEBEEST_EXC_IP_PORT and HARTEBEEST_JOB",
+	};
+
+	if (ret == -EINVAL && meeting->why[0])
+		return steps_bad(&ping->steps, ret, meeting->why, "see --help");
+	return steps_bad(&ping->steps, ret, hartebeest_error(), cures[ping->meet.way]);
+}
+
+/* Somebody who is listened to may wait for ever; whoever came may have crashed by now. */
+static int64_t link_deadline(const struct ping *ping, const struct meeting *meeting)
+{
+	if (ping->meet.way == MEET_RANKS && !meeting->measures && hartebeest_size(ping->hb) > 2)
+		return INT64_MAX;
+	return hartebeest_clock() + (meeting->measures || ping->meet.way == MEET_RANKS
+				     ? ping->timeout : BEEST_MIN(ping->timeout, GHOST_TIME));
+}
+
+static void meeting_object(struct ping *ping, const struct meeting *meeting,
+			   const struct link *link)
+{
+	out_json_text(ping->object, "peer", "%s", link->who);
+	out_json_bool(ping->object, "measures", meeting->measures);
+	out_json_text(ping->object, "type", "%s", plan_types[meeting->plan.type - IBV_QPT_RC]);
+	out_json_text(ping->object, "op", "%s", plan_ops[meeting->plan.op]);
+}
+
+/* @up: set when the two ends were connected. */
+static int hold_meeting(struct ping *ping, const struct meeting *meeting, bool *up)
+{
+	int64_t deadline = link_deadline(ping, meeting);
+	struct link link = { .hb = ping->hb, .meeting = meeting, .stopped = stopped };
+	int status = link_up(&link, &ping->steps, deadline);
+
+	*up = status == STATUS_GOOD;
+	if (*up)
+		status = meeting->measures ? measure_and_tell(ping, meeting, &link, deadline)
+					   : answer(ping, meeting, &link);
+	meeting_object(ping, meeting, &link);
+	link_down(&link);
+	return status;
+}
+
+static void begin_meeting(struct ping *ping)
+{
+	ping->object = out_json_item(out_json_array(ping->out->json, "meetings"));
+	ping->steps.array = out_json_array(ping->object, "steps");
+	steps_begin(&ping->steps, "peer");
+}
+
+/*
+ * Whether others are to be met: one that listens goes on whatever this one wanted, and
+ * whoever met somebody that is not there any more looks for another.
+ */
+static bool goes_on(const struct ping *ping, int met, bool up)
+{
+	switch (ping->meet.way) {
+	case MEET_RANKS:
+		return met > 0;
+	case MEET_ANYBODY:
+		return met > 0 && !up;
+	case MEET_LISTEN:
+		return met != 0;
+	case MEET_ASK:
+		break;
+	}
+	return false;
+}
+
+/* 1: there may be more, 0: this was the last one; *up: two ends were connected. */
+static int one_meeting(struct ping *ping, int *status, bool *up)
+{
+	int64_t deadline = ping->meet.way == MEET_LISTEN ? INT64_MAX
+							 : hartebeest_clock() + ping->timeout;
+	char name[PLAN_NAME];
+	struct meeting meeting;
+	int ret;
+
+	*up = false;
+	*status = STATUS_GOOD;
+	begin_meeting(ping);
+	out_waiting(ping->out, "waiting for the other end");
+	ret = meet_next(&ping->meet, &meeting, deadline);
+	if (ret > 0) {
+		steps_good(&ping->steps, "%s; %s, measured %s", meeting.who,
+			   plan_name(&meeting.plan, name), meeting.measures ? "here" : "there");
+		*status = hold_meeting(ping, &meeting, up);
+	} else if (ret < 0) {
+		*status = meeting_failed(ping, &meeting, ret);
+	}
+	meet_part(&ping->meet, &meeting);
+	if (ret < 0 && !meeting.why[0])
+		return 0;
+	return !stopped() && goes_on(ping, ret, *up);
+}
+
+/* One that was passed over, since nobody was there any more, does not count. */
+static int all_meetings(struct ping *ping)
+{
+	int status, worst = STATUS_GOOD, more;
+	bool up;
+
+	do {
+		more = one_meeting(ping, &status, &up);
+		if (up || !more)
+			worst = BEEST_MAX(worst, status);
+	} while (more);
+	return worst;
+}
+
+/* ------------------------------------------------------------ beginning --- */
+
+static bool make_plan(struct ping *ping, char *why, size_t size)
+{
+	struct plan *plan = &ping->meet.plan, check;
+
+	plan_start(plan);
+	plan->type = plan_word(plan_types, type_word);
+	plan->op = plan_word(plan_ops, op_word);
+	plan->first = wanted_size;
+	plan->last = wanted_sweep;
+	plan->count = wanted_count;
+	plan->duration = wanted_duration;
+	plan->interval = wanted_interval;
+	plan->bandwidth = wants_bandwidth ? 1 : PLAN_OPEN;
+	check = *plan;
+	return plan_finish(&check, why, size);
+}
+
+static void choose_way(struct ping *ping, int count, char **operands)
+{
+	static char host[64];
+
+	if (wants_to_listen && count == 0)
+		gethostname(host, sizeof(host) - 1);
+	ping->meet.hb = ping->hb;
+	ping->meet.name = count ? operands[0] : host;
+	ping->meet.way = wants_to_listen ? MEET_LISTEN : count ? MEET_ASK
+			 : hartebeest_size(ping->hb) > 1 && hartebeest_rank(ping->hb) >= 0
+			 ? MEET_RANKS : MEET_ANYBODY;
+	ping->steps.quiet = ping->meet.way == MEET_RANKS &&
+			    hartebeest_rank(ping->hb) != hartebeest_participant(ping->hb, 0);
+}
+
+static int find_device(struct ping *ping)
+{
+	char text[512];
+	int ret;
+
+	steps_begin(&ping->steps, "device");
+	ret = hartebeest_device_text(ping->hb, text, sizeof(text));
+	if (ret < 0)
+		return steps_bad(&ping->steps, ret, hartebeest_error(), "'hartebeest info' lists the "
+				 "ports, 'hartebeest doctor' says what is missing");
+	steps_good(&ping->steps, "%.*s", (int)strcspn(text, ";"), text);
+	return STATUS_GOOD;
+}
+
+static int find_servers(struct ping *ping)
+{
+	char text[256] = "";
+	int ret;
+
+	steps_begin(&ping->steps, "servers");
+	out_waiting(ping->out, "asking the servers");
+	ret = meet_begin(&ping->meet, hartebeest_clock() + ping->timeout);
+	if (ret < 0)
+		return steps_bad(&ping->steps, ret, hartebeest_error(), "a memcached must run, and "
+				 "HARTEBEEST_EXC_IP_PORT=HOST:PORT name it at both ends");
+	hartebeest_option_get(ping->hb, "exchange.servers", text, sizeof(text), NULL);
+	steps_good(&ping->steps, "%s%s%s", text, ping->meet.way == MEET_LISTEN ? ", listening as "
+		   : "", ping->meet.way == MEET_LISTEN ? ping->meet.name : "");
+	return STATUS_GOOD;
+}
+
+static int ping_all(struct ping *ping)
+{
+	char text[64];
+	int status;
+
+	hartebeest_option_get(ping->hb, "exchange.timeout", text, sizeof(text), NULL);
+	beest_parse_duration(text, &ping->timeout);
+	ping->steps.out = ping->out;
+	ping->steps.array = out_json_array(ping->out->json, "steps");
+	if (!ping->steps.quiet)
+		out_title(ping->out, LABEL, "bring-up");
+	status = find_device(ping);
+	if (status == STATUS_GOOD)
+		status = find_servers(ping);
+	if (status == STATUS_GOOD)
+		status = all_meetings(ping);
+	return status;
+}
+
+static int ping(struct out *out, int count, char **operands)
+{
+	struct ping ping = { .out = out };
+	char why[PLAN_TEXT];
+	int status;
+
+	if (!make_plan(&ping, why, sizeof(why))) {
+		out_error(out, "%s", why);
+		return STATUS_USAGE;
+	}
+	status = session_open(out, &ping.hb, NULL);
+	if (status != STATUS_GOOD)
+		return status;
+	choose_way(&ping, count, operands);
+	status = ping_all(&ping);
+	session_close(ping.hb);
+	return status;
+}
+
+static const struct args_option options[] = {
+	{ "type", 't', ARGS_TEXT, &type_word, .value = "TYPE", .words = plan_types,
+	  .help = "transport, preset rc" },
+	{ "op", 'O', ARGS_TEXT, &op_word, .value = "OP", .words = plan_ops,
+	  .help = "what a ping is, preset write, send for ud" },
+	{ "size", 's', ARGS_INT, &wanted_size, .value = "BYTES", .min = 0, .max = PLAN_LAST_MAX,
+	  .help = "of a message, preset 8" },
+	{ "sweep", 'a', ARGS_INT, &wanted_sweep, .value = "BYTES", .min = 1, .max = PLAN_LAST_MAX,
+	  .help = "sizes from --size on, doubled up to this" },
+	{ "count", 'c', ARGS_INT, &wanted_count, .value = "N", .min = 1, .max = INT64_MAX,
+	  .help = "pings of each size, preset 1000" },
+	{ "duration", 'w', ARGS_TIME, &wanted_duration, .value = "TIME", .min = 1,
+	  .max = BEEST_DAY, .help = "pings of each size end after TIME" },
+	{ "interval", 'i', ARGS_TIME, &wanted_interval, .value = "TIME", .min = 0,
+	  .max = BEEST_DAY, .help = "between the beginnings of two pings, preset 0" },
+	{ "bw", 'b', ARGS_FLAG, &wants_bandwidth, .help = "measure bandwidth, too" },
+	{ "listen", 'l', ARGS_FLAG, &wants_to_listen,
+	  .help = "answer whoever pings NAME, preset this host's name" },
+	{ NULL },
+};
+
+const struct command ping_command = {
+	.name = "ping",
+	.operands = "[NAME]",
+	.help = "Connects two processes that find each other, and measures round trips.",
+	.options = options,
+	.flags = COMMAND_JSON | COMMAND_SETTINGS,
+	.most = 1,
+	.run = ping,
+	.more = "Run it at both ends, in any order; or with --listen at one end, and with NAME at\n"
+		"others.  Under a launcher the first rank pings each other one.  Options may be\n"
+		"given at either end; -o exchange.timeout=5min waits longer for the other end.\n",
+};
