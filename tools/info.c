@@ -252,13 +252,14 @@ static int show_ports(struct out *out)
 
 /* ------------------------------------------------------------ choice --- */
 
+/* The object has the whole sentence as "chosen". */
 static void show_choice_piece(struct out *out, struct json_object *object, char *piece)
 {
 	const char *rest;
 	bool first = !strncmp(piece, "port ", 5);
 
 	(void)object;
-	if (piece_index(piece, &rest) < 0 || !strncmp(piece, "GID ", 4))
+	if (first || (!out->json && (piece_index(piece, &rest) < 0 || !strncmp(piece, "GID ", 4))))
 		out_line(out, first ? OUT_OK : OUT_NOTE, first ? "chosen" : "", "%s", piece);
 }
 

@@ -320,12 +320,22 @@ void out_waiting_end(struct out *out)
 	clear_progress(out);
 }
 
+/* json-c before 0.13 writes "\/" for "/", which is as good. */
+static int object_form(void)
+{
+	int form = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
+
+#if HAVE_DECL_JSON_C_TO_STRING_NOSLASHESCAPE
+	form |= JSON_C_TO_STRING_NOSLASHESCAPE;
+#endif
+	return form;
+}
+
 int out_end(struct out *out, int status)
 {
 	clear_progress(out);
 	if (out->json) {
-		printf("%s\n", json_object_to_json_string_ext(out->json, JSON_C_TO_STRING_PRETTY |
-							      JSON_C_TO_STRING_SPACED));
+		printf("%s\n", json_object_to_json_string_ext(out->json, object_form()));
 		json_object_put(out->json);
 		out->json = NULL;
 	}

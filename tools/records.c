@@ -301,8 +301,8 @@ static void add_barrier(struct beest_text *text, const struct records *records,
 	if (beest_record_barrier_decode(&record->record, &body) < 0)
 		beest_text_add(text, "unreadable");
 	else
-		beest_text_add(text, "%s pass %" PRIu64,
-			       record->record.kind == BEEST_KIND_GATE ? "open, " : "has come,",
+		beest_text_add(text, "%s, pass %" PRIu64,
+			       record->record.kind == BEEST_KIND_GATE ? "open" : "has come",
 			       body.pass);
 }
 
