@@ -753,6 +753,12 @@ public:
 	/* Ids of those who take part, ascending. */
 	void among(const std::vector<int32_t> &ids) { ranks = ids; }
 
+	/* Ids of those to connect to, ascending; each must name this rank, too. */
+	void connect_to(const std::vector<int32_t> &ids) { peers = ids; }
+
+	/* Called each second while ranks are missing; must not throw. */
+	void progress(std::function<void(const char *text)> tell) { tell_progress = std::move(tell); }
+
 	/* The program's own exchange instead of Memcached, among attr.rank_count ranks. */
 	void gather(std::function<int(const void *mine, void *all, size_t length)> exchange)
 	{
@@ -770,8 +776,9 @@ private:
 
 	std::string pd, cq;
 	std::vector<std::string> regions;
-	std::vector<int32_t> ranks;
+	std::vector<int32_t> ranks, peers;
 	detail::parents owners;
+	std::function<void(const char *)> tell_progress;
 	std::function<int(const void *, void *, size_t)> gather_all;
 	std::function<int(int, struct ibv_qp *)> post_receives;
 };
@@ -796,6 +803,14 @@ public:
 		if (!request.ranks.empty()) {
 			attr.ranks = request.ranks.data();
 			attr.rank_count = static_cast<uint32_t>(request.ranks.size());
+		}
+		if (!request.peers.empty()) {
+			attr.peers = request.peers.data();
+			attr.peer_count = static_cast<uint32_t>(request.peers.size());
+		}
+		if (request.tell_progress) {
+			attr.progress = progress;
+			attr.progress_data = held.get();
 		}
 		if (!request.pd.empty())
 			attr.pd = request.pd.c_str();
@@ -876,6 +891,11 @@ private:
 	};
 
 	std::unique_ptr<state> held;
+
+	static void progress(void *data, const char *text)
+	{
+		static_cast<state *>(data)->request.tell_progress(text);
+	}
 
 	/* C code calls them, through which no exception may pass. */
 	static int gather(void *data, const void *mine, void *all, size_t length)

@@ -246,6 +246,8 @@ static void meshes(const context &own)
 		request.use(cq);
 		request.offer(mr);
 		request.attr.qps_per_peer = 2;
+		request.connect_to({ peer });
+		request.progress([](const char *) {});
 		request.refill([&](int rank, struct ibv_qp *) { return posted += rank == peer, 0; });
 		mesh all(own, "all", request);
 		EXPECT(posted == 2 && all.cq() == cq.get() && all.pd() == pd.get());
