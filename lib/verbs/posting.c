@@ -119,6 +119,11 @@ static bool request_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "it is to be sent inline, which the queue pair does up to %"
 			       PRIu32 " bytes (qp_init_attr.cap.max_inline_data)",
 			       cap->max_inline_data);
+	else if ((p->wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		  p->wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
+		 p->wr->wr.atomic.remote_addr % sizeof(uint64_t))
+		beest_text_add(text, "an atomic needs a remote address that 8 divides, and 0x%" PRIx64
+			       " is none", p->wr->wr.atomic.remote_addr);
 	else if (type == UD && p->named && p->named->local.endpoint.mtu &&
 		 p->length > (uint64_t)beest_transition_mtu_bytes(p->named->local.endpoint.mtu))
 		beest_text_add(text, "a UD message has at most the %d bytes of the path MTU",

@@ -99,6 +99,45 @@ static void what_it_cannot_carry(void **state)
 	says(qp, &wr, -EINVAL, "took no request of opcode 99: the device refuses it");
 }
 
+/* What just fits is not the reason. */
+static void the_limits(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_RC);
+	struct ibv_qp_cap cap;
+
+	(void)state;
+	assert_int_equal(hartebeest_qp_cap(hb, "qp", &cap), 0);
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = IBV_SEND_INLINE;
+	elements[0].length = cap.max_inline_data;
+	says(qp, &wr, -EINVAL, "the device refuses it");
+	elements[0].length++;
+	says(qp, &wr, -EINVAL, "it is to be sent inline, which");
+	wr.send_flags = 0;
+	wr.num_sge = (int)cap.max_send_sge;
+	says(qp, &wr, -EINVAL, "the device refuses it");
+	wr.num_sge++;
+	says(qp, &wr, -EINVAL, "elements, and the queue pair takes");
+	fake_verbs_set_state(qp, IBV_QPS_SQE);
+	says(qp, &wr, -EINVAL, "in the state SQE after a failure");
+}
+
+static void atomics(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_RC);
+
+	(void)state;
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	elements[0].length = 8;
+	wr.wr.atomic.remote_addr = 0x1004;
+	says(qp, &wr, -EINVAL, "no fetch-and-add of 8 bytes: an atomic needs a remote address that 8 "
+	     "divides, and 0x1004 is none");
+	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	says(qp, &wr, -EINVAL, "no compare-and-swap of 8 bytes: an atomic needs");
+	wr.wr.atomic.remote_addr = 0x1008;
+	says(qp, &wr, -EINVAL, "the device refuses it");
+}
+
 static void datagrams(void **state)
 {
 	struct ibv_qp *qp;
@@ -161,6 +200,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_it_cannot_carry, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_limits, setup, teardown),
+		cmocka_unit_test_setup_teardown(atomics, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_queues, setup, teardown),
 		cmocka_unit_test_setup_teardown(unnamed, setup, teardown),
