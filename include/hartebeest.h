@@ -23,11 +23,13 @@
  *     answer), -EUSERS (too many connections), -ENOBUFS (server out of memory),
  *     -EMSGSIZE (value too large), -EACCES (login missing or refused), -ENOSYS (login
  *     without SASL in libmemcached), -EPROTO (not a Memcached; another rank has another
- *     list of servers or other participants), -ENOSPC (the server evicts this job's records),
+ *     list of servers, other participants or another secret), -ENOSPC (the server evicts this job's records),
  *     -EADDRINUSE (another process runs under this rank; waits only), -EMFILE, -ENFILE
  *     (no file descriptor left), -ENAMETOOLONG (hb1/JOB/KIND/KEY over 250 bytes); and
- *     as the login is read here and not by hartebeest_open(), -EINVAL (user without
- *     password, or the reverse) and the errno of open(2) and read(2) (password file).
+ *     as login and secret are read here and not by hartebeest_open(), -EINVAL (user without
+ *     password, or the reverse; no secret of 16 to 1024 bytes), -EPERM (the file of the
+ *     secret is another user's, or others may read it), -ENOSYS (a secret, and a build
+ *     without libcrypto) and the errno of open(2) and read(2).
  *
  * Deadlines.  What may wait for a peer or a server takes a deadline for all of the call:
  *
@@ -41,8 +43,9 @@
  * negative deadline is -EINVAL.  hartebeest_cancel() ends any wait with -ECANCELED.  Server
  * trouble that may pass is retried until the deadline.  Two waits are not ours to end: resolving a server's host name, and on RoCE
  * the transition to RTR, in which the kernel may look for the peer's address for a second.
- * What is read from the server may be no record (-EBADMSG) or one of another version
- * (-EPROTONOSUPPORT).
+ * What is read from the server may be no record (-EBADMSG), one of another version
+ * (-EPROTONOSUPPORT), one that is sealed where this process has no secret (-ENOKEY), or one
+ * that is not sealed, or with another secret (-EKEYREJECTED).
  *
  * Names of objects: 1 to 255 bytes without control characters, one name space for
  * each kind and context.  Keys, under which things are published: printable ASCII

@@ -124,13 +124,17 @@ static void show_costs(struct out *out, const struct records *records)
 /* Nobody of the job is there any more, as far as the servers know. */
 static bool is_dead(const struct records *records, const char **why)
 {
+	const struct records_record *each;
 	size_t i, presences = 0;
 
 	*why = NULL;
-	for (i = 0; i < records->count; i++) {
-		presences += records->list[i].is_presence;
-		if (records->list[i].is_presence && records->list[i].life != RECORDS_GONE)
+	for (each = records->list; each < records->list + records->count; each++) {
+		presences += each->is_presence;
+		if (each->is_presence && each->life != RECORDS_GONE)
 			*why = "a rank of it is present";
+		else if (each->is_unopened && !*why)
+			*why = "some of its records are sealed, and HARTEBEEST_SECRET_FILE does not "
+			       "open them";
 	}
 	for (i = 0; i < (size_t)records->server_count; i++) {
 		if (records->listings[i].cut && !*why)

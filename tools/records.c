@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/seal/secret.h"
 #include "tools/command.h"
 #include "tools/records.h"
 
@@ -60,11 +62,14 @@ static int compare(const void *a, const void *b)
 	return order ? order : first->server - second->server;
 }
 
-static void decode(struct records_record *record)
+static void decode(struct beest_seal *seal, struct records_record *record)
 {
-	record->good = record->bytes &&
-		       beest_record_decode(record->bytes, record->size, BEEST_KIND_ANY, record->key,
-					   &record->record) == 0;
+	record->ret = !record->bytes ? -ENOENT :
+		      beest_record_decode(seal, record->bytes, record->size, BEEST_KIND_ANY,
+					  record->key, &record->record);
+	record->good = record->ret == 0;
+	record->is_unopened = record->bytes && !record->good &&
+			      beest_seal_is_on(record->bytes, record->size);
 	record->is_presence = record->good && record->record.kind == BEEST_KIND_RANK &&
 			      beest_record_rank_decode(&record->record, &record->rank) == 0;
 }
@@ -81,7 +86,7 @@ static int read_server(struct records *records, int server, const char *prefix, 
 	for (i = first; values && ret == 0 && i < records->count; i++) {
 		ret = store_get(store, records->list[i].key, &records->list[i].bytes,
 				&records->list[i].size);
-		decode(&records->list[i]);
+		decode(records->seal, &records->list[i]);
 	}
 	store_close(store);
 	return reading.out_of_memory ? -ENOMEM : ret;
@@ -139,6 +144,27 @@ static int read_settings(struct out *out, struct hartebeest_context *hb, struct 
 	return STATUS_GOOD;
 }
 
+/* Records of a job are opened with its secret, where these settings have one. */
+static int read_secret(struct out *out, struct hartebeest_context *hb, const char *job,
+		       struct records *records)
+{
+	struct beest_secret secret;
+	char path[4096];
+	int ret;
+
+	hartebeest_option_get(hb, "exchange.secret_file", path, sizeof(path), NULL);
+	if (!job || !path[0])
+		return STATUS_GOOD;
+	ret = beest_secret_read(&secret, path);
+	if (ret == 0)
+		ret = beest_seal_open(&records->seal, secret.bytes, secret.size, job);
+	beest_secret_wipe(&secret);
+	if (ret == 0)
+		return STATUS_GOOD;
+	out_error(out, "HARTEBEEST_SECRET_FILE (exchange.secret_file): %s", beest_error_text());
+	return STATUS_FAILED;
+}
+
 static void server_failed(struct out *out, int ret)
 {
 	if (ret == -EACCES || ret == -EPERM || ret == -EOPNOTSUPP)
@@ -158,6 +184,8 @@ int records_read(struct out *out, struct hartebeest_context *hb, const char *job
 
 	memset(records, 0, sizeof(*records));
 	status = read_settings(out, hb, records);
+	if (status == STATUS_GOOD)
+		status = read_secret(out, hb, job, records);
 	if (status != STATUS_GOOD)
 		return status;
 
@@ -187,6 +215,7 @@ void records_free(struct records *records)
 	}
 	free(records->list);
 	free(records->servers);
+	beest_seal_close(records->seal);
 	memset(records, 0, sizeof(*records));
 }
 
@@ -356,8 +385,20 @@ static void add_plain(struct beest_text *text, const struct records_record *reco
 	if (last && !strcmp(last, "/count"))
 		beest_text_add(text, "counter, %.*s", (int)BEEST_MIN(record->size, 20),
 			       (const char *)record->bytes);
+	else if (record->ret == -EKEYREJECTED)
+		beest_text_add(text, "a record that is not sealed; ranks with the secret ignore it");
 	else
 		beest_text_add(text, "%zu bytes, no record", record->size);
+}
+
+static void add_sealed(struct beest_text *text, const struct records_record *record)
+{
+	if (record->ret == -ENOKEY)
+		beest_text_add(text, "sealed, %zu bytes; HARTEBEEST_SECRET_FILE opens it",
+			       record->size);
+	else
+		beest_text_add(text, "sealed, %s", record->ret == -EKEYREJECTED ?
+			       "with another secret" : "and forged, damaged, or of another key");
 }
 
 void records_text(const struct records *records, const struct records_record *record,
@@ -369,6 +410,10 @@ void records_text(const struct records *records, const struct records_record *re
 	beest_text_start(&text, buffer, size);
 	if (!record->bytes) {
 		beest_text_add(&text, "gone meanwhile");
+		return;
+	}
+	if (record->is_unopened) {
+		add_sealed(&text, record);
 		return;
 	}
 	if (!record->good) {

@@ -11,6 +11,7 @@
 #include <hartebeest.h>
 
 #include "lib/rendezvous/record.h"
+#include "lib/seal/seal.h"
 #include "tools/out.h"
 #include "tools/store.h"
 
@@ -29,6 +30,8 @@ struct records_record {
 	size_t size;
 	struct beest_record record;
 	bool good;			/* record is decoded */
+	int ret;			/* why not */
+	bool is_unopened;		/* it is sealed, and not by the secret of these settings */
 	/* of presences, "rank/..." */
 	bool is_presence;
 	struct beest_rank_body rank;
@@ -42,6 +45,7 @@ struct records {
 	int64_t ttl;			/* seconds: exchange.ttl of these settings */
 	int server_count;
 	struct beest_hostport *servers;
+	struct beest_seal *seal;	/* NULL: these settings have no secret */
 	struct store_listing listings[RECORDS_SERVERS];
 	struct records_record *list;	/* by key */
 	size_t count;

@@ -147,11 +147,17 @@ void beest_text_item(struct beest_text *text, const char *format, ...)
 }
 
 /* A compiler would omit plain writes that nobody reads: these are volatile. */
+void beest_text_clear(void *bytes, size_t size)
+{
+	volatile unsigned char *byte = bytes;
+
+	while (size--)
+		*byte++ = 0;
+}
+
 void beest_text_wipe(char *secret)
 {
-	volatile char *byte = secret;
-
-	while (byte && *byte)
-		*byte++ = '\0';
+	if (secret)
+		beest_text_clear(secret, strlen(secret));
 	free(secret);
 }

@@ -51,7 +51,8 @@ void beest_text_add(struct beest_text *text, const char *format, ...) BEEST_PRIN
 /* As above, with "; " before it unless it is the first. */
 void beest_text_item(struct beest_text *text, const char *format, ...) BEEST_PRINTF(2, 3);
 
-/* Overwrites a secret and frees it; accepts NULL. */
+/* Overwrites a secret; and one that is a text, which it frees and which may be NULL. */
+void beest_text_clear(void *bytes, size_t size);
 void beest_text_wipe(char *secret);
 
 #endif

@@ -150,17 +150,19 @@ static int claim_try(struct beest_standing *standing, const struct beest_limit *
 	const struct beest_home *home = &standing->home;
 	struct claim *claim = &standing->claim;
 	struct beest_limit end = beest_limit_within(limit, beest_clock_left(claim->end));
-	uint8_t body[BEEST_REQUEST_MAX], closed[BEEST_RECORD_OVERHEAD], *bytes;
+	uint8_t body[BEEST_REQUEST_MAX], closed[BEEST_RECORD_EMPTY_MAX], *bytes;
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_REQUEST, .key = claim->key, .body = body,
 		.size = standing_encode(standing, body),
 	};
+	struct beest_look_extra extra;
 	int ret;
 
 	beest_home_key(home, claim->epoch, claim->number, claim->key);
-	if (!beest_clock_left(claim->end))
-		return claim_run(standing, beest_home_close(home, BEEST_KV_ADD, claim->key, closed),
-				 limit);
+	if (!beest_clock_left(claim->end)) {
+		ret = beest_home_close(home, BEEST_KV_ADD, claim->key, closed, &extra);
+		return ret < 0 ? ret : claim_run(standing, extra, limit);
+	}
 
 	ret = beest_registry_encode(home->registry, &record, &bytes);
 	if (ret < 0)

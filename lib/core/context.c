@@ -12,6 +12,8 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/kv/login.h"
+#include "lib/seal/seal.h"
+#include "lib/seal/secret.h"
 #include "lib/verbs/mr.h"
 #include "lib/verbs/pd.h"
 #include "lib/verbs/qp.h"
@@ -331,6 +333,31 @@ static int look_interrupt(void *context)
 	return beest_context_interrupt(hb);
 }
 
+/* It stays in memory for a moment only; what follows from it stays with the registry. */
+static int read_secret(struct hartebeest_context *hb, struct beest_seal **seal)
+{
+	const char *path = hb->options.secret_file;
+	struct beest_secret secret;
+	int ret;
+
+	*seal = NULL;
+	if (!path)
+		return 0;
+
+	ret = beest_secret_read(&secret, path);
+	if (ret == 0)
+		ret = beest_seal_open(seal, secret.bytes, secret.size, hb->launch.job);
+	beest_secret_wipe(&secret);
+	if (ret < 0)
+		return beest_options_fail_prefix(&hb->options, ret, "exchange.secret_file");
+
+	if (strcmp(hb->launch.job, BEEST_JOB_NONE) == 0)
+		beest_log(&hb->log, BEEST_LOG_WARN, "a secret without a job id: what an earlier run "
+			  "with this secret has stored cannot be told from this one's; set "
+			  "HARTEBEEST_JOB");
+	return 0;
+}
+
 static int open_registry(struct hartebeest_context *hb)
 {
 	struct beest_registry_config config = {
@@ -361,7 +388,11 @@ static int open_registry(struct hartebeest_context *hb)
 	if (ret == 0) {
 		config.servers = servers;
 		config.login = login.user ? &login : NULL;
-		ret = beest_registry_open(&hb->registry, &config);
+		ret = read_secret(hb, &config.seal);
+		if (ret == 0)
+			ret = beest_registry_open(&hb->registry, &config);
+		if (ret < 0)
+			beest_seal_close(config.seal);
 		beest_login_free(&login);
 	}
 	free(servers);

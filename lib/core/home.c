@@ -106,17 +106,22 @@ struct beest_look_extra beest_home_write(const struct beest_home *home, enum bee
 	};
 }
 
-struct beest_look_extra beest_home_close(const struct beest_home *home, enum beest_kv_verb verb,
-					 const char *key, uint8_t bytes[BEEST_RECORD_OVERHEAD])
+int beest_home_close(const struct beest_home *home, enum beest_kv_verb verb, const char *key,
+		     uint8_t bytes[BEEST_RECORD_EMPTY_MAX], struct beest_look_extra *extra)
 {
 	const struct beest_record record = {
 		.kind = BEEST_KIND_REQUEST, .flags = BEEST_RECORD_CLOSED,
 		.incarnation = home->registry->presence.incarnation,
 		.rank = home->registry->presence.rank,
 	};
-	int size = beest_record_encode(&record, key, bytes, BEEST_RECORD_OVERHEAD);
+	int size = beest_record_encode(home->registry->seal, &record, key, bytes,
+				       BEEST_RECORD_EMPTY_MAX);
 
-	return beest_home_write(home, verb, key, bytes, (size_t)size, BEEST_HOME_CLOSED_TTL);
+	if (size < 0)
+		return size;
+	*extra = beest_home_write(home, verb, key, bytes, (size_t)size, BEEST_HOME_CLOSED_TTL);
+
+	return 0;
 }
 
 /* -------------------------------------------------------------------------- one look --- */

@@ -51,9 +51,9 @@ struct beest_look_extra beest_home_write(const struct beest_home *home, enum bee
 					 const char *key, const void *value, size_t size,
 					 int64_t ttl);
 
-/* The write of a request's record that says that nobody has the number. */
-struct beest_look_extra beest_home_close(const struct beest_home *home, enum beest_kv_verb verb,
-					 const char *key, uint8_t bytes[BEEST_RECORD_OVERHEAD]);
+/* The write of a request's record, into @bytes, that says that nobody has the number. */
+int beest_home_close(const struct beest_home *home, enum beest_kv_verb verb, const char *key,
+		     uint8_t bytes[BEEST_RECORD_EMPTY_MAX], struct beest_look_extra *extra);
 
 /* One reading of the listener's record, by which the server shows that it answers. */
 struct beest_home_sight {

@@ -65,8 +65,9 @@ static int lists_judge(const struct bringup *bringup, struct beest_newcomers *ne
 	for (i = 0; i < count && ret > 0; i++) {
 		ret = 0;
 		if (wants[i].value.bytes &&
-		    beest_record_decode(wants[i].value.bytes, wants[i].value.size,
-					BEEST_KIND_BARRIER, wants[i].key, &record) == 0)
+		    beest_record_decode(bringup->gather.registry->seal, wants[i].value.bytes,
+					wants[i].value.size, BEEST_KIND_BARRIER, wants[i].key,
+					&record) == 0)
 			ret = beest_meshmark_list(bringup->mesh, new, of[i], record.body, record.size);
 	}
 

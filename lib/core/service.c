@@ -179,7 +179,7 @@ struct slot {
 	struct accepting *accepting;
 	uint64_t number;
 	char key[BEEST_KEY_MAX + 1];
-	uint8_t closed[BEEST_RECORD_OVERHEAD];
+	uint8_t closed[BEEST_RECORD_EMPTY_MAX];
 };
 
 struct accepting {
@@ -313,11 +313,12 @@ static void numbers_pass(struct accepting *a)
 }
 
 /* What the next look asks for, and what it closes unless a client has it. */
-static void slots_fill(struct accepting *a)
+static int slots_fill(struct accepting *a)
 {
 	const struct service *service = a->service;
 	uint64_t number = service->now.next;
 	struct slot *slot;
+	int ret;
 
 	a->wait.extra_count = 0;
 	for (slot = a->slots; slot < a->slots + SLOTS; slot++) {
@@ -329,9 +330,14 @@ static void slots_fill(struct accepting *a)
 		beest_home_key(&a->home, service->now.epoch, slot->number, slot->key);
 		if (slot->number > service->old || window_has(&service->former, slot->number))
 			continue;
-		a->extras[a->wait.extra_count++] =
-			beest_home_close(&a->home, BEEST_KV_ADD, slot->key, slot->closed);
+		ret = beest_home_close(&a->home, BEEST_KV_ADD, slot->key, slot->closed,
+				       &a->extras[a->wait.extra_count]);
+		if (ret < 0)
+			return ret;
+		a->wait.extra_count++;
 	}
+
+	return 0;
 }
 
 static int accept_each(void *data)
@@ -353,7 +359,8 @@ static int accept_each(void *data)
 		numbers_pass(a);
 	}
 	a->heard = false;
-	slots_fill(a);
+	if (ret == 0)
+		ret = slots_fill(a);
 	a->wait.hurry = service->now.next != next || a->wait.extra_count;
 
 	return ret;
@@ -383,9 +390,8 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 			.placed_as = a->home.listener_key,
 		};
 	}
-	slots_fill(a);
 
-	return 0;
+	return slots_fill(a);
 }
 
 int beest_service_accept(struct hartebeest_context *hb, const char *name,
@@ -443,20 +449,21 @@ static void ends_close(struct hartebeest_context *hb, const char *key)
  */
 static int request_close(const struct beest_home *home, const struct hartebeest_request *request)
 {
-	uint8_t bytes[BEEST_RECORD_OVERHEAD];
+	uint8_t bytes[BEEST_RECORD_EMPTY_MAX];
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_extra extra;
 	struct beest_look look = {
 		.extras = &extra, .extra_count = 1, .deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
 	};
+	int ret;
 
 	if (request->epoch != beest_home_epoch(home))
 		return 0;		/* lost with its server */
 
 	beest_home_key(home, request->epoch, request->number, key);
-	extra = beest_home_close(home, BEEST_KV_SET, key, bytes);
+	ret = beest_home_close(home, BEEST_KV_SET, key, bytes, &extra);
 
-	return beest_look_take(home->registry, &look);
+	return ret < 0 ? ret : beest_look_take(home->registry, &look);
 }
 
 int beest_service_leave(struct hartebeest_context *hb, const char *name,

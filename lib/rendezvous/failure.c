@@ -154,7 +154,7 @@ int beest_failure_judge(struct beest_registry *registry, const struct beest_wait
 	struct beest_record record;
 	bool first, is_new, fails;
 
-	if (beest_presence_read(value, failure->key, &record, &body))
+	if (beest_presence_read(registry->seal, value, failure->key, &record, &body) == 0)
 		author = &record.incarnation;
 	pthread_mutex_lock(&registry->lock);
 	first = !failure->looked;

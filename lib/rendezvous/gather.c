@@ -286,8 +286,8 @@ static int attendance_read(struct gathering *g, size_t i)
 	struct beest_record record;
 	int ret;
 
-	ret = beest_record_decode(value->bytes, value->size, BEEST_KIND_BARRIER, rank->key,
-				  &record);
+	ret = beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_BARRIER,
+				  rank->key, &record);
 	if (ret == 0)
 		ret = beest_record_barrier_decode(&record, &rank->body);
 	if (ret == 0 && record.size < BEEST_BARRIER_SIZE + g->call->blob_size)
@@ -655,8 +655,8 @@ static bool gate_is_open(struct gathering *g, const struct beest_kv_value *value
 	struct beest_record record;
 
 	return !calls_roll(g) && value->bytes &&
-	       beest_record_decode(value->bytes, value->size, BEEST_KIND_GATE, g->gate_key,
-				   &record) == 0 && see_gate(g, &record) > 0;
+	       beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
+				   g->gate_key, &record) == 0 && see_gate(g, &record) > 0;
 }
 
 /*
@@ -814,8 +814,8 @@ static int roll_judge(struct gathering *g, const struct beest_kv_value *value)
 	const uint8_t *marks;
 
 	if (!value->bytes ||
-	    beest_record_decode(value->bytes, value->size, BEEST_KIND_GATE, g->roll_key,
-				&record) < 0 ||
+	    beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
+				g->roll_key, &record) < 0 ||
 	    beest_record_barrier_decode(&record, &body) < 0 || body.roll != g->gate.roll)
 		return 0;
 	marks = record.body + BEEST_BARRIER_SIZE;

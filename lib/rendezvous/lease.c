@@ -54,6 +54,7 @@ struct beest_lease_copy {
 	unsigned int users;
 	const struct row *row;
 	int64_t ttl;		/* seconds */
+	uint8_t flags;
 	size_t size;
 	char *key;
 	uint8_t bytes[];
@@ -78,6 +79,7 @@ struct lease {
 
 struct beest_leases {
 	struct beest_incarnation incarnation;
+	struct beest_seal *seal;
 	int64_t ttl;
 
 	pthread_mutex_t lock;		/* of all below */
@@ -94,7 +96,7 @@ struct beest_leases {
 /* ----------------------------------------------------------------- open, close --- */
 
 int beest_lease_open(struct beest_leases **leasesp, int64_t ttl,
-		     const struct beest_incarnation *incarnation)
+		     const struct beest_incarnation *incarnation, struct beest_seal *seal)
 {
 	struct beest_leases *leases = calloc(1, sizeof(*leases));
 
@@ -102,6 +104,7 @@ int beest_lease_open(struct beest_leases **leasesp, int64_t ttl,
 		return beest_fail(ENOMEM, "no memory for a table of records");
 
 	leases->incarnation = *incarnation;
+	leases->seal = seal;
 	leases->ttl = BEEST_MIN(ttl, BEEST_TTL_MAX);
 	pthread_mutex_init(&leases->lock, NULL);
 	*leasesp = leases;
@@ -272,6 +275,7 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	copy->users = 1;
 	copy->row = row_of(wanted->kind);
 	copy->ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
+	copy->flags = wanted->flags;
 	copy->size = wanted->size;
 	copy->key = (char *)copy->bytes + wanted->size;
 	memcpy(copy->bytes, wanted->bytes, wanted->size);
@@ -378,13 +382,13 @@ void beest_lease_forget(struct beest_leases *leases, const char *key)
  * Of a queue pair that is connected, whose peer may confirm by it: a closed record, which
  * stays for a while.  NULL: of any other, or no memory.
  */
-static struct beest_lease_copy *copy_closed(const struct beest_lease_copy *copy)
+static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
+					    const struct beest_lease_copy *copy)
 {
-	bool has_echo = beest_record_flags(copy->bytes) & BEEST_RECORD_ECHO;
 	size_t all = sizeof(*copy) + copy->size + strlen(copy->key) + 1;
 	struct beest_lease_copy *closed;
 
-	if (copy->row->ending != CLOSED || !has_echo)
+	if (copy->row->ending != CLOSED || !(copy->flags & BEEST_RECORD_ECHO))
 		return NULL;
 	closed = malloc(all);
 	if (!closed)
@@ -393,8 +397,12 @@ static struct beest_lease_copy *copy_closed(const struct beest_lease_copy *copy)
 	memcpy(closed, copy, all);
 	closed->users = 1;
 	closed->ttl = TOMBSTONE_TTL;
+	closed->flags |= BEEST_RECORD_CLOSED;
 	closed->key = (char *)closed->bytes + closed->size;
-	beest_record_close(closed->bytes, closed->size, closed->key);
+	if (beest_record_close(leases->seal, closed->bytes, closed->size, closed->key) < 0) {
+		free(closed);
+		return NULL;
+	}
 
 	return closed;
 }
@@ -408,7 +416,7 @@ static void lease_doom(struct beest_leases *leases, struct lease *lease)
 		lease_remove(leases, lease);
 		return;
 	}
-	closed = copy_closed(lease->copy);
+	closed = copy_closed(leases, lease->copy);
 	if (closed) {
 		copy_release(lease->copy);
 		lease->copy = closed;
@@ -545,7 +553,7 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 
 static bool copy_is_closed(const struct beest_lease_copy *copy)
 {
-	return beest_record_flags(copy->bytes) & BEEST_RECORD_CLOSED;
+	return copy->flags & BEEST_RECORD_CLOSED;
 }
 
 static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
@@ -713,8 +721,8 @@ static enum sight value_judge(const struct beest_leases *leases, const struct be
 	if (value->size == copy->size && memcmp(value->bytes, copy->bytes, copy->size) == 0)
 		return SAME;
 
-	return beest_record_decode(value->bytes, value->size, BEEST_KIND_ANY, copy->key,
-				   &record) == 0 &&
+	return beest_record_decode(leases->seal, value->bytes, value->size, BEEST_KIND_ANY,
+				   copy->key, &record) == 0 &&
 	       beest_process_is_context(&record.incarnation, &leases->incarnation) ? OLDER :
 	       ANOTHERS;
 }

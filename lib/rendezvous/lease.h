@@ -28,9 +28,12 @@
 
 struct beest_leases;
 
-/* @ttl in ns, 0: for ever.  @incarnation is this context's.  -ENOMEM. */
+/*
+ * @ttl in ns, 0: for ever.  @incarnation and @seal are this context's; the seal outlives the
+ * table.  -ENOMEM.
+ */
 int beest_lease_open(struct beest_leases **leases, int64_t ttl,
-		     const struct beest_incarnation *incarnation);
+		     const struct beest_incarnation *incarnation, struct beest_seal *seal);
 void beest_lease_close(struct beest_leases *leases);
 
 /* Seconds, as Memcached takes it. */
@@ -43,9 +46,10 @@ struct beest_lease_wanted {
 	size_t server;
 	uint64_t serial, other;	/* of the objects it goes with, the first that goes; 0: none */
 	int64_t ttl;		/* seconds; 0: the table's */
+	uint8_t flags;		/* of the record */
 	const uint8_t *bytes;	/* copied */
 	size_t size;
-	bool stored;		/* it is there already */
+	bool stored;		/* it is there already; sealed, it is stored once more */
 };
 
 /* -ENOMEM */

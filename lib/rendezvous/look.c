@@ -259,8 +259,8 @@ static bool value_is_own(const struct beest_registry *registry, const char *key,
 {
 	struct beest_record record;
 
-	return beest_record_decode(value->bytes, value->size, BEEST_KIND_ANY, key,
-				   &record) == 0 &&
+	return beest_record_decode(registry->seal, value->bytes, value->size, BEEST_KIND_ANY,
+				   key, &record) == 0 &&
 	       beest_process_is_context(&record.incarnation,
 					beest_registry_incarnation(registry));
 }

@@ -234,7 +234,7 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 
 	if (!beest_presence_is_put(registry))
 		return 0;
-	if (!beest_presence_read(value, presence->key, &record, &body)) {
+	if (beest_presence_read(registry->seal, value, presence->key, &record, &body) < 0) {
 		beest_lease_insist(registry->leases, presence->key);
 		return 0;
 	}
@@ -252,12 +252,17 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 
 /* -------------------------------------------------------------------- the others --- */
 
-bool beest_presence_read(const struct beest_kv_value *value, const char *key,
-			 struct beest_record *record, struct beest_rank_body *body)
+int beest_presence_read(struct beest_seal *seal, const struct beest_kv_value *value,
+			const char *key, struct beest_record *record,
+			struct beest_rank_body *body)
 {
-	return value->bytes &&
-	       beest_record_decode(value->bytes, value->size, BEEST_KIND_RANK, key, record) == 0 &&
-	       beest_record_rank_decode(record, body) == 0;
+	int ret;
+
+	if (!value->bytes)
+		return -ENOENT;
+	ret = beest_record_decode(seal, value->bytes, value->size, BEEST_KIND_RANK, key, record);
+
+	return ret < 0 ? ret : beest_record_rank_decode(record, body);
 }
 
 const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body,
@@ -275,12 +280,12 @@ const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body
 	return text;
 }
 
-static void query_judge(struct beest_presence_query *query, const char *key,
-			const struct beest_kv_value *value)
+static void query_judge(struct beest_seal *seal, struct beest_presence_query *query,
+			const char *key, const struct beest_kv_value *value)
 {
 	struct beest_record record;
 
-	if (!beest_presence_read(value, key, &record, &query->body))
+	if (beest_presence_read(seal, value, key, &record, &query->body) < 0)
 		return;
 	query->now = record.incarnation;
 	if (beest_process_is_context(&query->now, query->incarnation))
@@ -310,7 +315,8 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 	if (look.count) {
 		beest_look_take(registry, &look);
 		for (i = 0; i < look.count; i++)
-			query_judge(&queries[i], keys[i], &look.wants[i].value);
+			query_judge(registry->seal, &queries[i], keys[i],
+				    &look.wants[i].value);
 		beest_look_free(look.wants, look.count);
 	}
 	free(look.wants);

@@ -56,9 +56,10 @@ void beest_presence_news(const struct beest_registry *registry, struct beest_inc
 /* What was read under the own key.  -EADDRINUSE: another living process has this rank. */
 int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value);
 
-/* Is that a presence, well formed? */
-bool beest_presence_read(const struct beest_kv_value *value, const char *key,
-			 struct beest_record *record, struct beest_rank_body *body);
+/* A presence: errors of beest_record_decode(), or -ENOENT where there is none. */
+int beest_presence_read(struct beest_seal *seal, const struct beest_kv_value *value,
+			const char *key, struct beest_record *record,
+			struct beest_rank_body *body);
 
 /* "rank 3 on cn08, pid 17, mlx5_0:1" or "pid 17 on cn08". */
 #define BEEST_PRESENCE_TEXT (BEEST_HOST_MAX + BEEST_DEVICE_MAX + 64)

@@ -13,7 +13,7 @@
  *       22      4  rank of the author, two's complement, -1: unknown
  *
  * The body follows, and then the CRC-32 (IEEE 802.3, as zlib's) of the key and of all
- * bytes before it.
+ * bytes before it.  lib/seal/ has what is around that where the job has a secret.
  */
 #include "config.h"
 
@@ -83,15 +83,31 @@ static uint32_t record_checksum(const char *key, const uint8_t *bytes, size_t si
 	return htobe32(beest_hash_crc32_more(beest_hash_crc32(key, strlen(key)), bytes, size));
 }
 
-static void record_seal(const char *key, uint8_t *bytes, size_t size)
+size_t beest_record_overhead(const struct beest_seal *seal)
 {
-	uint32_t sum = record_checksum(key, bytes, size);
-
-	memcpy(bytes + size, &sum, sizeof(sum));
+	return seal ? BEEST_RECORD_OVERHEAD + BEEST_SEAL_OVERHEAD : BEEST_RECORD_OVERHEAD;
 }
 
-int beest_record_encode(const struct beest_record *record, const char *key, uint8_t *bytes,
-			size_t room)
+/* Where the header is. */
+static size_t record_begin(const struct beest_seal *seal)
+{
+	return seal ? BEEST_SEAL_HEAD : 0;
+}
+
+/* The last step: what holds all bytes before together, and hides them. */
+static int record_finish(struct beest_seal *seal, const char *key, uint8_t *bytes, size_t size)
+{
+	uint8_t *plain = bytes + record_begin(seal);
+	size_t used = size - (seal ? BEEST_SEAL_OVERHEAD : 0) - BEEST_RECORD_CHECKSUM;
+	uint32_t sum = record_checksum(key, plain, used);
+
+	memcpy(plain + used, &sum, sizeof(sum));
+
+	return seal ? beest_seal_encrypt(seal, key, bytes, size) : 0;
+}
+
+int beest_record_encode(struct beest_seal *seal, const struct beest_record *record,
+			const char *key, uint8_t *bytes, size_t room)
 {
 	struct header header = {
 		.magic = { 'H', 'B', 'R' },
@@ -101,19 +117,20 @@ int beest_record_encode(const struct beest_record *record, const char *key, uint
 		.incarnation = record->incarnation,
 		.rank = record->rank,
 	};
-	size_t end = BEEST_RECORD_HEADER + record->size;
+	uint8_t *plain = bytes + record_begin(seal);
+	size_t size = record->size + beest_record_overhead(seal);
+	int ret;
 
-	if (record->size > INT32_MAX - BEEST_RECORD_OVERHEAD ||
-	    end + BEEST_RECORD_CHECKSUM > room)
+	if (record->size > INT32_MAX - BEEST_RECORD_EMPTY_MAX || size > room)
 		return beest_fail(EMSGSIZE, "a record with a body of %zu bytes in a buffer of %zu",
 				  record->size, room);
 
-	beest_codec_encode(&header_layout, &header, bytes, BEEST_RECORD_HEADER);
+	beest_codec_encode(&header_layout, &header, plain, BEEST_RECORD_HEADER);
 	if (record->size)
-		memcpy(bytes + BEEST_RECORD_HEADER, record->body, record->size);
-	record_seal(key, bytes, end);
+		memcpy(plain + BEEST_RECORD_HEADER, record->body, record->size);
+	ret = record_finish(seal, key, bytes, size);
 
-	return (int)(end + BEEST_RECORD_CHECKSUM);
+	return ret < 0 ? ret : (int)size;
 }
 
 /* The version before all else: another one may have another layout. */
@@ -141,7 +158,7 @@ static int record_check(const struct header *header, const uint8_t *bytes, size_
 	return 0;
 }
 
-int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind,
+static int plain_decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind,
 			const char *key, struct beest_record *record)
 {
 	struct header header;
@@ -165,15 +182,47 @@ int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kin
 	return 0;
 }
 
-uint8_t beest_record_flags(const uint8_t *bytes)
+/* Anybody can write what is not sealed. */
+static int unsealed_decode(const struct beest_seal *seal, const uint8_t *bytes, size_t size,
+			   enum beest_record_kind kind, const char *key,
+			   struct beest_record *record)
 {
-	return bytes[FLAGS_AT];
+	struct beest_record refused;
+	int ret = plain_decode(bytes, size, kind, key, seal ? &refused : record);
+
+	if (ret == 0 && seal)
+		return beest_fail(EKEYREJECTED, "a record that is not sealed: its author has no "
+				  "secret");
+
+	return ret;
 }
 
-void beest_record_close(uint8_t *bytes, size_t size, const char *key)
+int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
+			enum beest_record_kind kind, const char *key,
+			struct beest_record *record)
 {
-	bytes[FLAGS_AT] |= BEEST_RECORD_CLOSED;
-	record_seal(key, bytes, size - BEEST_RECORD_CHECKSUM);
+	int ret;
+
+	if (!beest_seal_is_on(bytes, size))
+		return unsealed_decode(seal, bytes, size, kind, key, record);
+	if (!seal)
+		return beest_fail(ENOKEY, "a sealed record, and this process has no secret: set "
+				  "HARTEBEEST_SECRET_FILE (exchange.secret_file)");
+	ret = beest_seal_decrypt(seal, key, bytes, size);
+
+	return ret < 0 ? ret : plain_decode(bytes + BEEST_SEAL_HEAD, size - BEEST_SEAL_OVERHEAD,
+					    kind, key, record);
+}
+
+int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key)
+{
+	int ret = seal ? beest_seal_decrypt(seal, key, bytes, size) : 0;
+
+	if (ret < 0)
+		return ret;
+	bytes[record_begin(seal) + FLAGS_AT] |= BEEST_RECORD_CLOSED;
+
+	return record_finish(seal, key, bytes, size);
 }
 
 /* ------------------------------------------------------------------ queue pairs --- */

@@ -6,8 +6,9 @@
  * Knows nothing of Memcached and of waiting.
  *
  * A record is a header, a body that depends on its kind, and a checksum over its key and
- * all of this.  All integers are big-endian.  Decoding accepts hostile bytes: any input
- * yields a record or a reasoned refusal.
+ * all of this.  All integers are big-endian.  Where the job has a secret, all of that is
+ * sealed: here, and nowhere else.  Decoding accepts hostile bytes: any input yields a record
+ * or a reasoned refusal.
  */
 #ifndef BEEST_RECORD_H
 #define BEEST_RECORD_H
@@ -18,12 +19,16 @@
 
 #include "lib/base/macro.h"
 #include "lib/base/process.h"
+#include "lib/seal/seal.h"
 #include "lib/verbs/endpoint.h"
 
 #define BEEST_RECORD_VERSION 1
 #define BEEST_RECORD_HEADER 26
 #define BEEST_RECORD_CHECKSUM 4
 #define BEEST_RECORD_OVERHEAD (BEEST_RECORD_HEADER + BEEST_RECORD_CHECKSUM)
+
+/* Of a record without a body, sealed or not. */
+#define BEEST_RECORD_EMPTY_MAX (BEEST_RECORD_OVERHEAD + BEEST_SEAL_OVERHEAD)
 
 /* The letter is part of the record; the word is part of the key: hb1/JOB/WORD/NAME. */
 enum beest_record_kind {
@@ -57,24 +62,25 @@ struct beest_record {
 	size_t size;
 };
 
-/* Returns the bytes written, or -EMSGSIZE when @room is too small. */
-int beest_record_encode(const struct beest_record *record, const char *key, uint8_t *bytes,
-			size_t room);
+/* What a record has around its body.  @seal, here and below: NULL where nothing is sealed. */
+size_t beest_record_overhead(const struct beest_seal *seal);
+
+/* Returns the bytes written, or -EMSGSIZE when @room is too small; errors of the seal. */
+int beest_record_encode(struct beest_seal *seal, const struct beest_record *record,
+			const char *key, uint8_t *bytes, size_t room);
 
 /*
- * -EBADMSG: not a record, cut short, or damaged, which a record of another key is, too;
- * -EPROTONOSUPPORT: another version.
+ * Opens what is sealed in place, so that it can be decoded once only.
+ * -EBADMSG: not a record, cut short, forged or damaged, which a record of another key is,
+ * too; -EPROTONOSUPPORT: another version; -ENOKEY: it is sealed, and @seal is NULL;
+ * -EKEYREJECTED: it is well formed and not sealed, or with another secret.
  */
-int beest_record_decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind,
-			const char *key, struct beest_record *record);
+int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
+			enum beest_record_kind kind, const char *key,
+			struct beest_record *record);
 
-/* ------------------------------------------------------- bytes of an own record --- */
-
-/* The flags of encoded bytes. */
-uint8_t beest_record_flags(const uint8_t *bytes);
-
-/* Makes the record of a queue pair say that it is closed. */
-void beest_record_close(uint8_t *bytes, size_t size, const char *key);
+/* Makes the encoded record of a queue pair say that it is closed.  As the other two. */
+int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key);
 
 /* ------------------------------------------------------------------------ bodies --- */
 

@@ -76,6 +76,7 @@ static int registry_start(struct beest_registry *registry,
 	registry->size = config->ranks ? (int)config->ranks->count : 0;
 	registry->interrupt = config->interrupt;
 	registry->data = config->data;
+	registry->seal = config->seal;
 	ret = word_check("job id", config->job);
 	if (ret < 0)
 		return ret;
@@ -89,7 +90,7 @@ static int registry_start(struct beest_registry *registry,
 		ret = beest_presence_open(registry, config);
 	if (ret == 0)
 		ret = beest_lease_open(&registry->leases, config->ttl,
-				       &registry->presence.incarnation);
+				       &registry->presence.incarnation, config->seal);
 	if (ret == 0)
 		ret = beest_registry_key(registry, BEEST_KIND_RANK, BEEST_SERVERLIST_NAME,
 					 registry->serverlist.key);
@@ -103,6 +104,7 @@ static void registry_free(struct beest_registry *registry)
 {
 	beest_lease_close(registry->leases);
 	beest_kv_close(registry->kv);
+	beest_seal_close(registry->seal);
 	pthread_mutex_destroy(&registry->lock);
 	free(registry->servers);
 	free(registry->job);
@@ -121,6 +123,7 @@ int beest_registry_open(struct beest_registry **registryp,
 	pthread_mutex_init(&registry->lock, NULL);
 	ret = registry_start(registry, config);
 	if (ret < 0) {
+		registry->seal = NULL;
 		registry_free(registry);
 		return ret;
 	}
@@ -236,17 +239,21 @@ int beest_registry_encode(const struct beest_registry *registry,
 		.body = record->body,
 		.size = record->size,
 	};
-	size_t room = BEEST_RECORD_OVERHEAD + record->size;
+	size_t overhead = beest_record_overhead(registry->seal), room = overhead + record->size;
+	int ret;
 
 	if (room > BEEST_VALUE_MAX)
-		return beest_fail(EMSGSIZE, "key '%s': %zu bytes, at most %d are possible",
-				  record->key, record->size,
-				  BEEST_VALUE_MAX - BEEST_RECORD_OVERHEAD);
+		return beest_fail(EMSGSIZE, "key '%s': %zu bytes, at most %zu are possible",
+				  record->key, record->size, BEEST_VALUE_MAX - overhead);
 	*bytes = malloc(room);
 	if (!*bytes)
 		return beest_fail(ENOMEM, "no memory for a record of %zu bytes", room);
 
-	return beest_record_encode(&plain, record->key, *bytes, room);
+	ret = beest_record_encode(registry->seal, &plain, record->key, *bytes, room);
+	if (ret < 0)
+		free(*bytes);
+
+	return ret;
 }
 
 static size_t record_server(const struct beest_registry *registry,
@@ -264,6 +271,7 @@ int beest_registry_put(struct beest_registry *registry,
 		.key = record->key,
 		.server = record_server(registry, record),
 		.ttl = record->ttl,
+		.flags = record->flags,
 		.stored = record->stored,
 	};
 	uint8_t *bytes;

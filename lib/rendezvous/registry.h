@@ -39,6 +39,7 @@ struct beest_registry_config {
 	int rank;			/* -1: unknown */
 	const struct beest_ids *ranks;	/* of the job, outlive the registry; count 0: unknown */
 	int64_t ttl;			/* ns */
+	struct beest_seal *seal;	/* taken over when that succeeds; NULL: none */
 	/* Asked after each look in vain; a negative errno ends the wait.  May be NULL. */
 	int (*interrupt)(void *data);
 	void *data;
@@ -64,6 +65,7 @@ struct beest_registry {
 	struct beest_kv *kv;
 	struct beest_leases *leases;
 	const struct beest_log *log;
+	struct beest_seal *seal;	/* of all records; NULL: the job has no secret */
 	char *job;
 	char epoch_key[BEEST_KEY_MAX + 1];	/* the same on every server */
 	int (*interrupt)(void *data);

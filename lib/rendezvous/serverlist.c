@@ -14,26 +14,28 @@
 #define LIST_TTL 60
 
 /* What differs between two ranks that use the same server; the row is part of a record. */
+enum { NOTHING, SERVERS, PARTICIPANTS, SECRET };
+
 static const struct difference {
 	const char *what;
 	const char *remedy;
 } differences[] = {
-	{ NULL, NULL },
-	{ "another list of servers", "HARTEBEEST_EXC_IP_PORT (exchange.servers) must say the same "
-	  "in the same words everywhere" },
-	{ "other participants", "HARTEBEEST_PARTICIPANTS (job.participants) must be the same "
-	  "everywhere" },
+	[SERVERS] = { "another list of servers", "HARTEBEEST_EXC_IP_PORT (exchange.servers) must "
+		      "say the same in the same words everywhere" },
+	[PARTICIPANTS] = { "other participants", "HARTEBEEST_PARTICIPANTS (job.participants) must "
+			   "be the same everywhere" },
+	[SECRET] = { "another secret, or one of them has none", "HARTEBEEST_SECRET_FILE "
+		     "(exchange.secret_file) must name the same secret everywhere" },
 };
 
-/* 0: nothing. */
 static uint8_t difference_find(const struct beest_rank_body *own,
 			       const struct beest_rank_body *other)
 {
 	if (own->servers != other->servers)
-		return 1;
+		return SERVERS;
 
 	return own->participants && other->participants &&
-	       own->participants != other->participants ? 2 : 0;
+	       own->participants != other->participants ? PARTICIPANTS : NOTHING;
 }
 
 /* "rank 3 on cn08, pid 17 (4 ranks)" */
@@ -83,6 +85,52 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 	__atomic_store_n(&registry->servers[server].listed, extra.done, __ATOMIC_RELAXED);
 }
 
+/* What was found, as it concerns this rank. */
+struct meeting {
+	bool found;			/* a presence, if only one that cannot be opened */
+	uint8_t differs, said;		/* from the own settings; between two others */
+	char who[BEEST_REASON_MAX];
+	char other[BEEST_REASON_MAX];	/* the one of whom that is said */
+};
+
+/* Where secrets differ, the author's name is mostly sealed; what is not may be a lie. */
+static void stranger_meet(const char *key, const struct beest_kv_value *value,
+			  struct meeting *meeting)
+{
+	struct beest_rank_body body;
+	struct beest_record record;
+
+	meeting->found = true;
+	meeting->differs = SECRET;
+	if (beest_presence_read(NULL, value, key, &record, &body) == 0)
+		author_say(record.rank, &body, meeting->who);
+	else
+		strcpy(meeting->who, "a process whose name is sealed");
+}
+
+static void serverlist_meet(struct beest_registry *registry, const struct beest_kv_value *value,
+			    struct meeting *meeting)
+{
+	const struct beest_presence *own = &registry->presence;
+	const char *key = registry->serverlist.key;
+	struct beest_rank_body body;
+	struct beest_record record;
+	int ret = beest_presence_read(registry->seal, value, key, &record, &body);
+
+	memset(meeting, 0, sizeof(*meeting));
+	meeting->found = ret == 0;
+	if (ret == -ENOKEY || ret == -EKEYREJECTED)
+		stranger_meet(key, value, meeting);
+	if (ret < 0 || beest_process_is_context(&record.incarnation, &own->incarnation))
+		return;
+
+	meeting->differs = difference_find(&own->self, &body);
+	if (record.flags < BEEST_COUNT(differences))
+		meeting->said = record.flags;
+	author_say(record.rank, &body, meeting->who);
+	snprintf(meeting->other, sizeof(meeting->other), "%s", body.reason);
+}
+
 /*
  * What is there before the own presence was put may be a leftover.  Where other settings are
  * found later, the own presence is put again and says whose they are: so the other one is
@@ -91,42 +139,35 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			   const struct beest_kv_value *value)
 {
-	const struct beest_presence *own = &registry->presence;
 	bool *listed = &registry->servers[server].listed;
-	bool was_listed = __atomic_load_n(listed, __ATOMIC_RELAXED), found;
-	char first[BEEST_REASON_MAX], second[BEEST_REASON_MAX];
-	struct beest_rank_body body;
-	struct beest_record record;
-	uint8_t differs = 0, said = 0;
+	bool was_listed = __atomic_load_n(listed, __ATOMIC_RELAXED);
+	char self[BEEST_REASON_MAX];
+	const struct difference *difference;
+	struct meeting meeting;
+	bool between;			/* two others */
 
 	if (!beest_presence_is_put(registry))
 		return 0;
-	found = beest_presence_read(value, registry->serverlist.key, &record, &body);
-	if (found && !beest_process_is_context(&record.incarnation, &own->incarnation)) {
-		said = record.flags < BEEST_COUNT(differences) ? record.flags : 0;
-		differs = difference_find(&own->self, &body);
-		author_say(own->rank, &own->self, first);
-		author_say(record.rank, &body, second);
-	}
-	if (said && !differs) {
-		differs = said;
-		memcpy(first, second, sizeof(first));
-		snprintf(second, sizeof(second), "%s", body.reason);
-	}
-	if (!was_listed || !found)
-		serverlist_put(registry, server, 0, "");
-	if (!differs)
+	serverlist_meet(registry, value, &meeting);
+	if (!was_listed || !meeting.found)
+		serverlist_put(registry, server, NOTHING, "");
+	between = meeting.said && !meeting.differs;
+	difference = &differences[between ? meeting.said : meeting.differs];
+	if (!difference->what)
 		return 0;
 	if (!was_listed) {
-		beest_registry_suspect(registry, second, differences[differs].what);
+		beest_registry_suspect(registry, between ? meeting.other : meeting.who,
+				       difference->what);
 		return 0;
 	}
 
-	if (!said)
-		serverlist_put(registry, server, differs, second);
+	if (!meeting.said)
+		serverlist_put(registry, server, meeting.differs, meeting.who);
 	__atomic_store_n(listed, false, __ATOMIC_RELAXED);
+	author_say(registry->presence.rank, &registry->presence.self, self);
 
 	return beest_fail(EPROTO, "%s and %s, who meet on server %s, have different settings: %s; %s",
-			  first, second, beest_kv_text(registry->kv, server),
-			  differences[differs].what, differences[differs].remedy);
+			  between ? meeting.who : self, between ? meeting.other : meeting.who,
+			  beest_kv_text(registry->kv, server), difference->what,
+			  difference->remedy);
 }

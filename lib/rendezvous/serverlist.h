@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * serverlist.h - do all ranks name the same servers, and count the same ranks?
+ * serverlist.h - do all ranks name the same servers, count the same ranks, share a secret?
  *
  * Ranks with different lists look for the same key on different servers and wait for each
  * other in vain.  So a rank that has waited for a while puts its presence under one plain
@@ -27,7 +27,7 @@ struct beest_serverlist {
 	char key[BEEST_KEY_MAX + 1];
 };
 
-/* What was read there.  -EPROTO: a living process has another list or other ranks. */
+/* What was read there.  -EPROTO: a living process has another list, other ranks or secret. */
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			   const struct beest_kv_value *value);
 

@@ -181,7 +181,8 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		get_note(get, 0, "");
 		return 0;
 	}
-	ret = beest_record_decode(value->bytes, value->size, get->kind, get->key, &record);
+	ret = beest_record_decode(w->registry->seal, value->bytes, value->size, get->kind, get->key,
+				  &record);
 	if (ret < 0) {			/* a living peer may still replace it */
 		if (get->seen != ret && !w->limit->once)
 			beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",

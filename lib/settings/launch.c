@@ -370,7 +370,7 @@ static int read_job(struct reading *reading)
 	for (i = 0; i < BEEST_COUNT(batch_jobs); i++)
 		if (read_job_id(reading, &batch_jobs[i]))
 			return 0;
-	strcpy(reading->launch->job, "-");
+	strcpy(reading->launch->job, BEEST_JOB_NONE);
 	reading->job[0] = '\0';
 	return 0;
 }

@@ -13,12 +13,13 @@
 
 /* Room in a 250-byte Memcached key; longer or unprintable ids are hashed. */
 #define BEEST_JOB_MAX 64
+#define BEEST_JOB_NONE "-"		/* where nobody names one */
 
 struct beest_launch {
 	int rank;			/* -1: unknown */
 	int local_rank;			/* among those of the node; -1: unknown */
 	struct beest_ids participants;	/* count 0: unknown */
-	char job[BEEST_JOB_MAX + 1];	/* "-" if unknown: safe in a key */
+	char job[BEEST_JOB_MAX + 1];	/* safe in a key */
 	char source[384];		/* "rank 3 of 8 (from SLURM_PROCID, ...), job 4711.0 (...)" */
 	char warning[256];		/* two launchers contradict each other; or "" */
 };

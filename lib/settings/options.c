@@ -150,6 +150,8 @@ const struct beest_option beest_option_rows[] = {
 	  AT(password_file), .help = "file whose first line is the password" },
 	{ "exchange.password", VARIABLE("HARTEBEEST_EXC_PASSWORD"), SECRET, AT(password),
 	  .help = "the password itself, from the environment only; a file is better" },
+	{ "exchange.secret_file", VARIABLE("HARTEBEEST_SECRET_FILE"), STRING, AT(secret_file),
+	  .help = "file with the job's secret: all records are encrypted and authenticated" },
 	{ "exchange.timeout", VARIABLE("HARTEBEEST_TIMEOUT"), DURATION, AT(timeout),
 	  .preset = "30s", RANGE(BEEST_MS, 30 * BEEST_DAY),
 	  .help = "limit of every wait for a server or a peer" },

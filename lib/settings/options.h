@@ -73,6 +73,7 @@ struct beest_options {
 	char *user;				/* exchange.user; NULL: no login */
 	char *password_file;			/* exchange.password_file; NULL: not given */
 	char *password;				/* exchange.password; NULL: not given */
+	char *secret_file;			/* exchange.secret_file; NULL: not given */
 	int64_t timeout;			/* exchange.timeout, ns */
 	int64_t ttl;				/* exchange.ttl, ns */
 	int64_t poll_timeout;			/* poll.timeout, ns; 0: no limit */

@@ -29,6 +29,7 @@
 #include "tests/support/rank.h"
 #include "tests/support/raw-kv.h"
 #include "tests/support/unit.h"
+#include "tests/support/wire.h"
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define PATIENCE (RANK_PATIENCE_S * BEEST_SECOND)
@@ -331,7 +332,7 @@ static bool is_published(const char *kind, const char *name)
 {
 	size_t size;
 	uint8_t *bytes = raw_get(kind, name, &size);
-	bool published = bytes && !(beest_record_flags(bytes) & BEEST_RECORD_CLOSED);
+	bool published = bytes && !(wire_flags(bytes) & BEEST_RECORD_CLOSED);
 
 	free(bytes);
 	return published;
@@ -342,7 +343,7 @@ static bool is_connected(const char *name)
 {
 	size_t size;
 	uint8_t *bytes = raw_get("qp", name, &size);
-	bool connected = bytes && beest_record_flags(bytes) & BEEST_RECORD_ECHO;
+	bool connected = bytes && wire_flags(bytes) & BEEST_RECORD_ECHO;
 
 	free(bytes);
 	return connected;
@@ -361,7 +362,7 @@ static int rank_state(int rank)
 	snprintf(key, sizeof(key), "hb1/%s/rank/%d", job, rank);
 	bytes = raw_get("rank", name, &size);
 	assert_non_null(bytes);
-	assert_int_equal(beest_record_decode(bytes, size, BEEST_KIND_RANK, key, &record), 0);
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_RANK, key, &record), 0);
 	assert_int_equal(beest_record_rank_decode(&record, &body), 0);
 	free(bytes);
 	return body.state;
@@ -1530,7 +1531,7 @@ static void put_record(struct beest_record *record, const char *name, const uint
 	snprintf(key, sizeof(key), "hb1/%s/%s/%s", job, beest_record_word(record->kind), name);
 	record->body = body;
 	record->size = (size_t)size;
-	size = beest_record_encode(record, key, bytes, sizeof(bytes));
+	size = beest_record_encode(NULL, record, key, bytes, sizeof(bytes));
 	assert_true(size > 0);
 	raw_put(beest_record_word(record->kind), name, bytes, (size_t)size);
 }
@@ -1879,7 +1880,7 @@ static uint64_t roll_of(enum beest_record_kind kind, const char *last)
 	snprintf(key, sizeof(key), "hb1/%s/barrier/%s", job, name);
 	bytes = raw_get("barrier", name, &size);
 	if (bytes) {
-		assert_int_equal(beest_record_decode(bytes, size, kind, key, &record), 0);
+		assert_int_equal(beest_record_decode(NULL, bytes, size, kind, key, &record), 0);
 		assert_int_equal(beest_record_barrier_decode(&record, &body), 0);
 	}
 	free(bytes);

@@ -4,7 +4,8 @@
  *
  * Two ranks bring each other up; tests/support/read-records fetches what they published
  * from the servers by itself, and every field is compared with what it must be: once over
- * RoCE, once over InfiniBand, where the IP address of a port is not its GID.
+ * RoCE, once over InfiniBand, where the IP address of a port is not its GID, and once with a
+ * secret, with which all records are sealed.
  */
 #include "config.h"
 
@@ -29,6 +30,8 @@ static struct cache *caches[SERVERS];
 static struct bringup *bringup;
 static struct bringup_crowd crowd;
 static bool infiniband;
+static char secret[] = "/tmp/hartebeest-wire-XXXXXX";
+static bool sealed;
 static char output[16384];
 
 /* The reader's output; it must succeed. */
@@ -39,7 +42,8 @@ static void read_records(const char *arguments)
 	FILE *pipe;
 
 	fflush(NULL);
-	snprintf(command, sizeof(command), "'" READER "' %s 2>&1", arguments);
+	snprintf(command, sizeof(command), "'" READER "' %s %s %s 2>&1", sealed ? "--secret" : "",
+		 sealed ? secret : "", arguments);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	do {
@@ -396,7 +400,10 @@ static void the_page_is_enough_to_write(void **state)
 static void the_pages_own_examples_can_be_read(void **state)
 {
 	(void)state;
+	sealed = true;
 	read_records("--page " PAGE);
+	sealed = getenv("HARTEBEEST_SECRET_FILE") != NULL;
+	field_is("msg/sealed", "text", "hello");
 	field_is("rank/0", "host", "node1");
 	field_is("rank/0", "device", "mlx5_0:1");
 	field_is("msg/greeting", "text", "hello");
@@ -477,6 +484,18 @@ static int group_setup(void **state)
 	return wrong || crowd_go_on();
 }
 
+/* That of the page's example. */
+static void secret_write(void)
+{
+	int fd = mkstemp(secret);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!file || fputs("0123456789abcdef0123456789abcdef\n", file) < 0 || fclose(file)) {
+		perror(secret);
+		exit(1);
+	}
+}
+
 static int group_teardown(void **state)
 {
 	int i;
@@ -510,8 +529,15 @@ int main(void)
 		return 77;
 	}
 	cache_need();
+	secret_write();
 	failed = cmocka_run_group_tests_name("RoCE", tests, group_setup, group_teardown);
 	infiniband = true;
 	failed += cmocka_run_group_tests_name("InfiniBand", tests, group_setup, group_teardown);
+#ifdef HAVE_CRYPTO
+	sealed = true;
+	setenv("HARTEBEEST_SECRET_FILE", secret, 1);
+	failed += cmocka_run_group_tests_name("sealed", tests, group_setup, group_teardown);
+#endif
+	unlink(secret);
 	return failed;
 }

@@ -96,10 +96,10 @@ static void encodes_back(const struct beest_record *record, const uint8_t *bytes
 {
 	uint8_t *again = malloc(size);
 
-	HOLDS(beest_record_encode(record, KEY, again, size) == (int)size);
+	HOLDS(beest_record_encode(NULL, record, KEY, again, size) == (int)size);
 	HOLDS(!memcmp(again, bytes, size));
-	beest_record_close(again, size, KEY);
-	HOLDS(beest_record_flags(again) == (record->flags | BEEST_RECORD_CLOSED));
+	beest_record_close(NULL, again, size, KEY);
+	HOLDS(again[5] == (record->flags | BEEST_RECORD_CLOSED));
 	free(again);
 }
 
@@ -110,7 +110,7 @@ static void decode(const uint8_t *bytes, size_t size)
 	size_t i, accepted = 0;
 
 	for (i = 0; kinds[i]; i++) {
-		if (beest_record_decode(bytes, size, (enum beest_record_kind)kinds[i], KEY,
+		if (beest_record_decode(NULL, bytes, size, (enum beest_record_kind)kinds[i], KEY,
 					&record) < 0) {
 			HOLDS(beest_error_text()[0]);
 			continue;
@@ -123,7 +123,7 @@ static void decode(const uint8_t *bytes, size_t size)
 		plain_bodies_encode_back(&record);
 	}
 	HOLDS(accepted <= 1);
-	HOLDS((beest_record_decode(bytes, size, BEEST_KIND_ANY, KEY, &record) == 0) >= accepted);
+	HOLDS((beest_record_decode(NULL, bytes, size, BEEST_KIND_ANY, KEY, &record) == 0) >= accepted);
 }
 
 /* Chance does not find a sum: the second try has the right one. */

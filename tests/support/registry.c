@@ -117,6 +117,16 @@ static size_t servers_split(const char *text, struct beest_hostport *servers)
 	return count;
 }
 
+struct beest_seal *registry_seal(void)
+{
+	const char *secret = registry_stage.secret;
+	struct beest_seal *seal = NULL;
+
+	if (secret && beest_seal_open(&seal, secret, strlen(secret), registry_stage.job) < 0)
+		abort();
+	return seal;
+}
+
 struct beest_registry *registry_make(int rank, int size)
 {
 	struct beest_hostport servers[FAKE_KV_SERVERS];
@@ -127,6 +137,7 @@ struct beest_registry *registry_make(int rank, int size)
 		.ranks = registry_ranks(size),
 		.ttl = registry_stage.ttl,
 		.interrupt = registry_stage.interrupt,
+		.seal = registry_seal(),
 		.log = &stage_log,
 	};
 	struct beest_registry *registry;
@@ -227,13 +238,17 @@ const char *registry_said(struct beest_registry *registry, enum beest_record_kin
 	static char said[512];
 	const char *key = registry_key(kind, name);
 	struct beest_record record;
+	uint8_t opened[sizeof(said)];
 	const void *bytes;
 	size_t size;
 
 	bytes = fake_kv_get(registry_home(registry, kind, name), key, &size);
 	if (!bytes)
 		return NULL;
-	if (beest_record_decode(bytes, size, kind, key, &record) < 0)
+	if (size > sizeof(opened))
+		abort();
+	memcpy(opened, bytes, size);
+	if (beest_record_decode(registry->seal, opened, size, kind, key, &record) < 0)
 		return "?";
 	snprintf(said, sizeof(said), "%.*s", (int)record.size, (const char *)record.body);
 	return said;

@@ -25,6 +25,7 @@ struct registry_stage {
 	const char *job;
 	int64_t timeout, ttl;		/* ns */
 	int (*interrupt)(void *data);
+	const char *secret;		/* NULL: none */
 	bool same_process;		/* as that of the registry before */
 
 	int64_t now;			/* begins with the crew's */
@@ -51,6 +52,9 @@ int registry_teardown(void **state);
 
 /* crew_run(), after which the stage's clock shows the crew's time. */
 void registry_run(void);
+
+/* Of the stage's secret and job; NULL where there is no secret.  Whoever asks closes it. */
+struct beest_seal *registry_seal(void);
 
 /* @rank -1: none.  @size ranks from 0; 0: unknown. */
 struct beest_registry *registry_make(int rank, int size);

@@ -16,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "tests/support/registry.h"
 #include "tests/support/unit.h"
+#include "tests/support/wire.h"
 
 #define TTL 600
 
@@ -127,14 +128,14 @@ static size_t record_make(uint8_t *bytes, enum beest_record_kind kind, unsigned 
 	};
 
 	record.size = (size_t)snprintf(body, sizeof(body), "%u", which);
-	return (size_t)beest_record_encode(&record, key, bytes, 128);
+	return (size_t)beest_record_encode(NULL, &record, key, bytes, 128);
 }
 
 static void script_put(enum beest_record_kind kind, uint8_t flags)
 {
 	uint8_t bytes[128];
 	struct beest_lease_wanted wanted = {
-		.kind = kind, .key = key, .serial = 1, .bytes = bytes,
+		.kind = kind, .key = key, .serial = 1, .flags = flags, .bytes = bytes,
 	};
 
 	wanted.size = record_make(bytes, kind, ++versions, &self, flags);
@@ -150,7 +151,7 @@ static const char *plan_text(void)
 
 	for (i = 0; i < plan.write_count; i++) {
 		*at = "SAD"[plan.writes[i].verb];
-		if (*at == 'S' && beest_record_flags(plan.writes[i].value) & BEEST_RECORD_CLOSED) {
+		if (*at == 'S' && wire_flags(plan.writes[i].value) & BEEST_RECORD_CLOSED) {
 			*at = 'T';
 			assert_int_equal(plan.writes[i].ttl, 60);
 		}
@@ -250,7 +251,7 @@ static void script_run(const struct script *script)
 	where = script->name;
 	snprintf(words, sizeof(words), "%s", script->words);
 	snprintf(key, sizeof(key), "hb1/job/x/y");
-	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self), 0);
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
 	while ((word = strtok_r(rest, " ", &rest)))
 		script_word(script, word);
 	beest_lease_close(leases);
@@ -274,7 +275,7 @@ static void versions_that_cross(void **state)
 
 	(void)state;
 	where = "two threads";
-	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self), 0);
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
 	script_put(BEEST_KIND_QP, 0);
 	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &plan), 0);
 	first = plan;
@@ -298,7 +299,7 @@ static void versions_that_overlap(void **state)
 
 	(void)state;
 	where = "two threads";
-	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self), 0);
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
 	script_put(BEEST_KIND_QP, 0);
 	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &first), 0);
 	script_put(BEEST_KIND_QP, 0);
@@ -323,7 +324,7 @@ static void many(void **state)
 	size_t i, round, keys;
 
 	(void)state;
-	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self), 0);
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
 	for (i = 0; i < 40; i++) {
 		snprintf(key, sizeof(key), "hb1/job/x/%zu", i);
 		script_put(BEEST_KIND_QP, 0);
@@ -598,7 +599,7 @@ static void withdrawal(void **state)
 	beest_registry_withdraw(registry, closed);
 	bytes = fake_kv_get(registry_server, registry_key(BEEST_KIND_QP, "echo"), &size);
 	assert_non_null(bytes);
-	assert_true(beest_record_flags(bytes) & BEEST_RECORD_CLOSED);
+	assert_true(wire_flags(bytes) & BEEST_RECORD_CLOSED);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "echo"), "echo");
 	registry_stage.now += 61 * BEEST_SECOND;
 	assert_null(registry_said(registry, BEEST_KIND_QP, "echo"));

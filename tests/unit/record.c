@@ -12,7 +12,9 @@
 #include "lib/kv/choice.h"
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/record.h"
+#include "tests/support/page.h"
 #include "tests/support/unit.h"
+#include "tests/support/wire.h"
 
 /* ------------------------------------------------------------------ what is encoded --- */
 
@@ -183,7 +185,7 @@ static int decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind
 
 	memcpy(exact, bytes, size);
 	memset(&record, 0x55, sizeof(record));
-	ret = beest_record_decode(exact, size, kind, key, &record);
+	ret = beest_record_decode(NULL, exact, size, kind, key, &record);
 	if (ret < 0)
 		assert_true(record.size == (size_t)UINT64_C(0x5555555555555555));
 	else
@@ -222,7 +224,7 @@ static int vector_encode(const struct vector *vector, uint8_t *bytes, size_t roo
 	};
 
 	record.size = (size_t)vector->body(&record.flags, body);
-	return beest_record_encode(&record, vector->key, bytes, room);
+	return beest_record_encode(NULL, &record, vector->key, bytes, room);
 }
 
 static void wire_form_is_fixed(void **state)
@@ -241,52 +243,9 @@ static void wire_form_is_fixed(void **state)
 
 /* ------------------------------------------------------------------- the manual page --- */
 
-static char *page_read(void)
-{
-	char *page = calloc(1, 65536);
-	FILE *file = fopen(PAGE, "r");
-
-	assert_non_null(file);
-	assert_in_range(fread(page, 1, 65535, file), 1, 65534);
-	fclose(file);
-	return page;
-}
-
-/* As roff writes it: with a backslash before each hyphen. */
-static void roff_write(const char *text, char roff[BEEST_KEY_MAX])
-{
-	for (; *text; *roff++ = *text++)
-		if (*text == '-')
-			*roff++ = '\\';
-	*roff = '\0';
-}
-
-/* The bytes below the key, of lines like "0010  0a 0b 0c", as hex without blanks. */
-static void page_hex(const char *page, const char *key, char hex[2 * VECTOR_MAX + 1])
-{
-	char line[BEEST_KEY_MAX], wanted[BEEST_KEY_MAX + 4];
-	const char *at;
-	size_t used = 0;
-
-	roff_write(key, line);
-	snprintf(wanted, sizeof(wanted), "\n%s\n", line);
-	at = strstr(page, wanted);
-	if (!at)
-		fail_msg("no example with the key %s", key);
-	for (at += strlen(wanted); *at != '.'; at = strchr(at, '\n') + 1) {
-		const char *byte;
-
-		assert_int_equal(strtoul(at, NULL, 16), used / 2);
-		for (byte = at + 5; *byte != '\n'; byte++)
-			if (*byte != ' ' && used < 2 * VECTOR_MAX)
-				hex[used++] = *byte;
-	}
-	hex[used] = '\0';
-}
-
 static void the_page_shows_these_bytes(void **state)
 {
-	char *page = page_read(), hex[2 * VECTOR_MAX + 1];
+	char *page = page_read(PAGE), hex[PAGE_HEX];
 	size_t i;
 
 	(void)state;
@@ -300,7 +259,7 @@ static void the_page_shows_these_bytes(void **state)
 static void the_page_has_these_digests(void **state)
 {
 	struct beest_incarnation both[2] = { incarnation(0), incarnation(16) };
-	char *page = page_read(), text[32];
+	char *page = page_read(PAGE), text[32];
 	struct beest_choice servers[2];
 
 	(void)state;
@@ -329,12 +288,12 @@ static void round_trip(enum beest_record_kind kind, size_t key_size, size_t size
 
 	memset(body, 0xa5, size);
 	unit_repeat(key, 'k', key_size);
-	ret = beest_record_encode(&in, key, bytes, BEEST_RECORD_OVERHEAD + size);
+	ret = beest_record_encode(NULL, &in, key, bytes, BEEST_RECORD_OVERHEAD + size);
 	assert_int_equal(ret, 30 + size);
-	assert_int_equal(beest_record_decode(bytes, (size_t)ret, kind, key, &out), 0);
+	assert_int_equal(beest_record_decode(NULL, bytes, (size_t)ret, kind, key, &out), 0);
 	assert_int_equal(out.kind, kind);
 	assert_int_equal(out.flags, in.flags);
-	assert_int_equal(beest_record_flags(bytes), in.flags);
+	assert_int_equal(wire_flags(bytes), in.flags);
 	assert_memory_equal(&out.incarnation, &in.incarnation, BEEST_INCARNATION_SIZE);
 	assert_int_equal(out.rank, rank);
 	assert_int_equal(out.size, size);
@@ -381,9 +340,9 @@ static void a_small_buffer_is_refused(void **state)
 		assert_int_equal(vector_encode(QP_VECTOR, bytes, size), -EMSGSIZE);
 	assert_int_equal(vector_encode(QP_VECTOR, bytes, whole), whole);
 	record.size = INT32_MAX;
-	assert_int_equal(beest_record_encode(&record, "k", bytes, SIZE_MAX), -EMSGSIZE);
+	assert_int_equal(beest_record_encode(NULL, &record, "k", bytes, SIZE_MAX), -EMSGSIZE);
 	record.size = SIZE_MAX;
-	assert_int_equal(beest_record_encode(&record, "k", bytes, SIZE_MAX), -EMSGSIZE);
+	assert_int_equal(beest_record_encode(NULL, &record, "k", bytes, SIZE_MAX), -EMSGSIZE);
 }
 
 static void every_truncation_is_refused(void **state)
@@ -503,7 +462,7 @@ static void any_kind_of_sound_bytes(void **state)
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(vectors); i++) {
 		size = vector_bytes(&vectors[i], bytes);
-		assert_int_equal(beest_record_decode(bytes, size, BEEST_KIND_ANY, vectors[i].key,
+		assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_ANY, vectors[i].key,
 						     &record), 0);
 		assert_int_equal(record.kind, vectors[i].kind);
 		assert_memory_equal(&record.incarnation, &wanted, sizeof(wanted));
@@ -524,14 +483,14 @@ static size_t qp_encode(const struct beest_qp_body *body, const char *key, uint8
 	};
 
 	record.size = (size_t)beest_record_qp_encode(body, &record.flags, plain);
-	return (size_t)beest_record_encode(&record, key, bytes, VECTOR_MAX);
+	return (size_t)beest_record_encode(NULL, &record, key, bytes, VECTOR_MAX);
 }
 
-static int qp_decode(const uint8_t *bytes, size_t size, struct beest_qp_body *body)
+static int qp_decode(uint8_t *bytes, size_t size, struct beest_qp_body *body)
 {
 	struct beest_record record;
 
-	assert_int_equal(beest_record_decode(bytes, size, BEEST_KIND_QP, "k", &record), 0);
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_QP, "k", &record), 0);
 	return beest_record_qp_decode(&record, body);
 }
 
@@ -584,7 +543,7 @@ static void every_form_of_a_queue_pair_comes_back(void **state)
 		in = qp_variant(which);
 		size = qp_encode(&in, "k", bytes);
 		assert_int_equal(size, 101 + (which & 2 ? 16 : 0) + (which & 4 ? 24 : 0));
-		assert_int_equal(beest_record_flags(bytes), (which & 1 ? BEEST_RECORD_ECHO : 0) |
+		assert_int_equal(wire_flags(bytes), (which & 1 ? BEEST_RECORD_ECHO : 0) |
 				 (which & 2 ? BEEST_RECORD_IP : 0) |
 				 (which & 4 ? BEEST_RECORD_REGION : 0));
 		assert_int_equal(qp_decode(bytes, size, &out), 0);
@@ -618,14 +577,14 @@ static void a_queue_pair_can_be_closed(void **state)
 	size_t size = qp_encode(&in, "k", bytes);
 
 	(void)state;
-	beest_record_close(bytes, size, "k");
-	assert_int_equal(beest_record_decode(bytes, size, BEEST_KIND_QP, "k", &record), 0);
+	beest_record_close(NULL, bytes, size, "k");
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_QP, "k", &record), 0);
 	assert_int_equal(record.flags, BEEST_RECORD_CLOSED | BEEST_RECORD_ECHO | BEEST_RECORD_IP |
 			 BEEST_RECORD_REGION);
 	assert_int_equal(beest_record_qp_decode(&record, &out), 0);
 	endpoints_are_same(&out.endpoint, &in.endpoint);
 	assert_memory_equal(&out.echo, &in.echo, sizeof(in.echo));
-	assert_int_equal(beest_record_decode(bytes, size, BEEST_KIND_QP, "l", &record), -EBADMSG);
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_QP, "l", &record), -EBADMSG);
 }
 
 /* The envelope is sound, but no queue pair can be like this. */
@@ -958,7 +917,7 @@ static void hostile_records_do_no_harm(void **state)
 		for (i = unit_next(&seed) % 4; i >= 0; i--)
 			bytes[unit_next(&seed) % size] = (uint8_t)unit_next(&seed);
 		seal(bytes, size, vector->key);
-		if (beest_record_decode(bytes, size, vector->kind, vector->key, &record) < 0)
+		if (beest_record_decode(NULL, bytes, size, vector->kind, vector->key, &record) < 0)
 			continue;
 		good++;
 		body_decode(vector->kind, record.flags, record.body, record.size);

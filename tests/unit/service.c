@@ -498,9 +498,9 @@ static void a_foreign_record(void **state)
 	listen_at(server);
 	request = ask(&ends[1], "1");
 	fake_kv_put(home, number_key_of(request, 2), "garbage", 7, 600);
-	size = beest_record_encode(&empty, number_key_of(request, 3), bytes, sizeof(bytes));
+	size = beest_record_encode(NULL, &empty, number_key_of(request, 3), bytes, sizeof(bytes));
 	fake_kv_put(home, number_key_of(request, 3), bytes, (size_t)size, 600);
-	size = beest_record_encode(&other, number_key_of(request, 4), bytes, sizeof(bytes));
+	size = beest_record_encode(NULL, &other, number_key_of(request, 4), bytes, sizeof(bytes));
 	fake_kv_put(home, number_key_of(request, 4), bytes, (size_t)size, 600);
 	fake_kv_put(home, number_key_of(request, 5), large, sizeof(large), 600);
 	ask(&ends[2], "6");

@@ -21,6 +21,7 @@ class Libhartebeest(AutotoolsPackage):
     version("0.1.0", tag="v0.1.0")
 
     variant("rdmacm", default=True, description="Resolve addresses through librdmacm")
+    variant("openssl", default=True, description="Seal records of jobs with a secret")
 
     depends_on("c", type="build")
     depends_on("autoconf@2.69:", type="build")
@@ -30,10 +31,11 @@ class Libhartebeest(AutotoolsPackage):
     depends_on("rdma-core@22.4:")
     depends_on("libmemcached@1.0.16:")
     depends_on("json-c@0.11:")
+    depends_on("openssl@1.0.2:", when="+openssl")
     depends_on("memcached", type="run")
 
     def autoreconf(self, spec, prefix):
         Executable("./autogen.sh")()
 
     def configure_args(self):
-        return self.with_or_without("rdmacm")
+        return self.with_or_without("rdmacm") + self.with_or_without("openssl")

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * seal.c - see seal.h
+ *
+ * Sealed bytes, of a plain P:
+ *
+ *   offset  bytes  content
+ *        0      3  "HBE"
+ *        3      1  version, 1
+ *        4      4  check value of the secret
+ *        8     12  nonce, random
+ *       20      P  the plain bytes, encrypted
+ *     20+P     16  tag
+ *
+ * Written for OpenSSL 1.0.2 (CentOS 7) and all later ones.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "lib/base/error.h"
+#include "lib/base/random.h"
+#include "lib/seal/seal.h"
+
+#define SEAL_VERSION 1
+#define KEY_SIZE 32
+#define CHECK_SIZE 4
+#define NONCE_SIZE 12
+
+enum { AT_VERSION = 3, AT_CHECK = 4, AT_NONCE = AT_CHECK + CHECK_SIZE };
+
+/* Threads that seal at the same moment; one more makes a context of its own each time. */
+#define IDLE_MAX 4
+
+struct beest_seal {
+	uint8_t check[CHECK_SIZE];
+	EVP_CIPHER_CTX *keyed;		/* has the key; only copied from */
+	EVP_CIPHER_CTX *idle[IDLE_MAX];	/* atomic; NULL: somebody has it */
+};
+
+/* -------------------------------------------------------------------- the keys --- */
+
+/* HKDF of RFC 5869 with SHA-256 and without salt; one block is enough. */
+static bool key_derive(const void *secret, size_t size, const char *job, const char *purpose,
+		       uint8_t key[KEY_SIZE])
+{
+	static const uint8_t salt[KEY_SIZE];
+	uint8_t extracted[KEY_SIZE], info[BEEST_KEY_MAX];
+	unsigned int length = KEY_SIZE;
+	size_t used;
+	bool ok;
+
+	used = (size_t)snprintf((char *)info, sizeof(info), "hb1/%s/%s", job, purpose);
+	if (used >= sizeof(info))
+		return false;
+	info[used++] = 1;
+	ok = HMAC(EVP_sha256(), salt, KEY_SIZE, secret, size, extracted, &length) &&
+	     HMAC(EVP_sha256(), extracted, KEY_SIZE, info, used, key, &length);
+	OPENSSL_cleanse(extracted, sizeof(extracted));
+
+	return ok;
+}
+
+/* The check value tells secrets apart, and nothing of the key: it comes from another one. */
+static bool seal_fill(struct beest_seal *seal, const void *secret, size_t size, const char *job)
+{
+	uint8_t key[KEY_SIZE];
+	bool ok;
+
+	ok = key_derive(secret, size, job, "check", key);
+	memcpy(seal->check, key, CHECK_SIZE);
+	ok = ok && key_derive(secret, size, job, "record", key) &&
+	     EVP_CipherInit_ex(seal->keyed, EVP_aes_256_gcm(), NULL, key, NULL, 1) == 1;
+	OPENSSL_cleanse(key, sizeof(key));
+
+	return ok;
+}
+
+int beest_seal_open(struct beest_seal **sealp, const void *secret, size_t size, const char *job)
+{
+	struct beest_seal *seal = calloc(1, sizeof(*seal));
+
+	if (seal)
+		seal->keyed = EVP_CIPHER_CTX_new();
+	if (!seal || !seal->keyed) {
+		free(seal);
+		return beest_fail(ENOMEM, "no memory for a secret");
+	}
+	if (!seal_fill(seal, secret, size, job)) {
+		beest_seal_close(seal);
+		return beest_fail(EIO, "libcrypto has no AES-256-GCM or no HMAC with SHA-256 for "
+				  "this process");
+	}
+	*sealp = seal;
+
+	return 0;
+}
+
+void beest_seal_close(struct beest_seal *seal)
+{
+	size_t i;
+
+	if (!seal)
+		return;
+
+	for (i = 0; i < IDLE_MAX; i++)
+		EVP_CIPHER_CTX_free(seal->idle[i]);
+	EVP_CIPHER_CTX_free(seal->keyed);
+	free(seal);
+}
+
+/* ---------------------------------------------------------------------- the bytes --- */
+
+/* A new context costs more than most records: they are used again.  NULL: no memory. */
+static EVP_CIPHER_CTX *context_take(struct beest_seal *seal)
+{
+	EVP_CIPHER_CTX *context = NULL;
+	size_t i;
+
+	for (i = 0; i < IDLE_MAX && !context; i++)
+		context = __atomic_exchange_n(&seal->idle[i], NULL, __ATOMIC_ACQUIRE);
+	if (context)
+		return context;
+
+	context = EVP_CIPHER_CTX_new();
+	if (context && EVP_CIPHER_CTX_copy(context, seal->keyed) != 1) {
+		EVP_CIPHER_CTX_free(context);
+		context = NULL;
+	}
+
+	return context;
+}
+
+static void context_give(struct beest_seal *seal, EVP_CIPHER_CTX *context)
+{
+	size_t i;
+
+	for (i = 0; i < IDLE_MAX && context; i++)
+		context = __atomic_exchange_n(&seal->idle[i], context, __ATOMIC_RELEASE);
+	EVP_CIPHER_CTX_free(context);
+}
+
+/* False where libcrypto refuses, or the tag is not that of these bytes. */
+static bool cipher_run(EVP_CIPHER_CTX *context, const char *name, uint8_t *bytes, size_t size,
+		       bool encrypts)
+{
+	uint8_t *text = bytes + BEEST_SEAL_HEAD, *tag = bytes + size - BEEST_SEAL_TAG;
+	int used;
+
+	if (EVP_CipherInit_ex(context, NULL, NULL, NULL, bytes + AT_NONCE, encrypts) != 1 ||
+	    EVP_CipherUpdate(context, NULL, &used, (const uint8_t *)name,
+			     (int)strlen(name)) != 1 ||
+	    EVP_CipherUpdate(context, text, &used, text,
+			     (int)(size - BEEST_SEAL_OVERHEAD)) != 1)
+		return false;
+
+	if (encrypts)
+		return EVP_CipherFinal_ex(context, text, &used) == 1 &&
+		       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, BEEST_SEAL_TAG, tag) == 1;
+
+	return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, BEEST_SEAL_TAG, tag) == 1 &&
+	       EVP_CipherFinal_ex(context, text, &used) == 1;
+}
+
+static int seal_run(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size,
+		    bool encrypts)
+{
+	EVP_CIPHER_CTX *context = context_take(seal);
+	bool ok;
+
+	if (!context)
+		return beest_fail(ENOMEM, "no memory for a cipher");
+
+	ok = cipher_run(context, name, bytes, size, encrypts);
+	context_give(seal, context);
+	if (ok)
+		return 0;
+
+	return encrypts ? beest_fail(EIO, "libcrypto could not seal a record") :
+	       beest_fail(EBADMSG, "a sealed record that is forged, damaged, or of another key");
+}
+
+int beest_seal_encrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size)
+{
+	int ret;
+
+	memcpy(bytes, BEEST_SEAL_LETTERS, AT_VERSION);
+	bytes[AT_VERSION] = SEAL_VERSION;
+	memcpy(bytes + AT_CHECK, seal->check, CHECK_SIZE);
+	ret = beest_random(bytes + AT_NONCE, NONCE_SIZE);
+
+	return ret < 0 ? ret : seal_run(seal, name, bytes, size, true);
+}
+
+int beest_seal_decrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size)
+{
+	const uint8_t *its = bytes + AT_CHECK, *own = seal->check;
+
+	if (size < BEEST_SEAL_OVERHEAD)
+		return beest_fail(EBADMSG, "%zu bytes are too few for a sealed record", size);
+	if (bytes[AT_VERSION] != SEAL_VERSION)
+		return beest_fail(EPROTONOSUPPORT, "a record sealed in version %d, this library "
+				  "speaks version %d", bytes[AT_VERSION], SEAL_VERSION);
+	if (memcmp(its, own, CHECK_SIZE) != 0)
+		return beest_fail(EKEYREJECTED, "a record sealed with another secret (check value "
+				  "%02x%02x%02x%02x, the own one is %02x%02x%02x%02x)", its[0],
+				  its[1], its[2], its[3], own[0], own[1], own[2], own[3]);
+
+	return seal_run(seal, name, bytes, size, false);
+}

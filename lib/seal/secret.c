@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* secret.c - see secret.h */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "lib/seal/secret.h"
+
+/* Of the open file: nobody can put another one in its place meanwhile. */
+static int file_check(int fd, const char *path)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) < 0)
+		return beest_fail(errno, "%s: %s", BEEST_QUOTE(path), strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		return beest_fail(EINVAL, "%s is no regular file", BEEST_QUOTE(path));
+	if (status.st_uid != geteuid())
+		return beest_fail(EPERM, "%s belongs to user %u, this process is of user %u: it has "
+				  "to be a file of its own", BEEST_QUOTE(path),
+				  (unsigned int)status.st_uid, (unsigned int)geteuid());
+	if (status.st_mode & 077)
+		return beest_fail(EPERM, "%s: others than its owner may read or write it (mode "
+				  "%03o); chmod 600 ends that", BEEST_QUOTE(path),
+				  (unsigned int)status.st_mode & 0777);
+
+	return 0;
+}
+
+static int bytes_read(struct beest_secret *secret, int fd, const char *path)
+{
+	ssize_t got = beest_file_read(fd, secret->bytes, sizeof(secret->bytes));
+	size_t size = (size_t)got;
+
+	if (got < 0)
+		return beest_fail((int)-got, "%s: %s", BEEST_QUOTE(path), strerror((int)-got));
+	if (size > BEEST_SECRET_MAX)
+		return beest_fail(EINVAL, "%s has more than %d bytes", BEEST_QUOTE(path),
+				  BEEST_SECRET_MAX);
+	while (size && (secret->bytes[size - 1] == '\n' || secret->bytes[size - 1] == '\r'))
+		size--;
+	if (size < BEEST_SECRET_MIN)
+		return beest_fail(EINVAL, "%s has %zu bytes, a secret needs %d random ones or more",
+				  BEEST_QUOTE(path), size, BEEST_SECRET_MIN);
+	secret->size = size;
+
+	return 0;
+}
+
+int beest_secret_read(struct beest_secret *secret, const char *path)
+{
+	/* Of a pipe, the open would wait for somebody to write. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret;
+
+	if (fd < 0)
+		return beest_fail(errno, "%s: %s", BEEST_QUOTE(path), strerror(errno));
+	ret = file_check(fd, path);
+	if (ret == 0)
+		ret = bytes_read(secret, fd, path);
+	close(fd);
+
+	return ret;
+}
+
+void beest_secret_wipe(struct beest_secret *secret)
+{
+	beest_text_clear(secret, sizeof(*secret));
+}
