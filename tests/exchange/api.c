@@ -9,9 +9,11 @@
 #include "config.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -286,6 +288,25 @@ static int teardown(void **state)
 	if (fake_verbs.open)
 		print_error("%d objects are still open\n", fake_verbs.open);
 	return fake_verbs.open;
+}
+
+/* The same with a secret of the job. */
+static char secret_file[] = "/tmp/hartebeest-api-XXXXXX";
+
+static int sealed_group_setup(void **state)
+{
+	int fd = mkstemp(secret_file);
+
+	group_setup(state);
+	setenv("HARTEBEEST_SECRET_FILE", secret_file, 1);
+	return fd < 0 || write(fd, "0123456789abcdef\n", 17) != 17 || close(fd);
+}
+
+static int sealed_group_teardown(void **state)
+{
+	unsetenv("HARTEBEEST_SECRET_FILE");
+	unlink(secret_file);
+	return group_teardown(state);
 }
 
 /* The server, without the library's help. */
@@ -2163,6 +2184,110 @@ static void a_server_that_restarts(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
+/* ------------------------------------------------------------------- sealed records --- */
+
+/*
+ * Whoever writes to the server brings back what the peer's former life has stored: it opens,
+ * and is not confirmed, since its echo names nobody who is there.
+ */
+static void a_record_that_is_brought_back(void **state)
+{
+	uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	both(IBV_QPT_RC);
+	together(introduce_and_confirm);
+	bytes = raw_get("qp", "b/qp", &size);
+	assert_non_null(bytes);
+	leave(&a);
+	leave(&b);
+
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
+	assert_int_equal(publish(&b), 0);
+	raw_put("qp", "b/qp", bytes, size);
+	assert_int_equal(introduce(&a), 0);
+	assert_int_equal(IN_VAIN(confirm(&a)), -ETIMEDOUT);
+	assert_error_has("was published, but its process has not connected to this queue pair");
+	free(bytes);
+
+	start(&a, confirm);
+	start(&b, introduce_and_confirm);
+	finishes(&a);
+	finishes(&b);
+	are_connected();
+}
+
+/* A rightful record of one key under another, and one without a seal. */
+static void a_record_that_is_forged(void **state)
+{
+	struct beest_endpoint endpoint = { .qp_type = IBV_QPT_RC, .link_layer = 2, .roce = 2,
+					   .mtu = 3, .pkey = 0xffff, .qp_num = 77 };
+	uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	both(IBV_QPT_RC);
+	assert_int_equal(publish(&a), 0);
+	bytes = raw_get("qp", "a/qp", &size);
+	raw_put("qp", "b/qp", bytes, size);
+	free(bytes);
+	assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
+	assert_error_has("a sealed record that is forged, damaged, or of another key");
+	put_endpoint(&endpoint);
+	assert_int_equal(IN_VAIN(fetch(&a)), -EKEYREJECTED);
+	assert_error_has("a record that is not sealed: its author has no secret");
+	together(introduce_and_confirm);
+	are_connected();
+}
+
+/* No value of a whole bring-up has anything in it that the other end is told. */
+static void a_server_that_is_read(void **state)
+{
+	const struct beest_endpoint *endpoint;
+	uint32_t rkey, psn;
+	uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	both(IBV_QPT_RC);
+	together(introduce_and_confirm);
+	assert_int_equal(hartebeest_mr_publish(a.hb, "mr", "a/mr", 0), 0);
+	endpoint = &end_of(&a)->endpoint;
+	rkey = htobe32(a.mr->rkey);
+	psn = htobe32(endpoint->psn);
+	bytes = raw_get("mr", "a/mr", &size);
+	assert_int_equal(size, 24 + BEEST_RECORD_EMPTY_MAX);
+	assert_null(memmem(bytes, size, &rkey, sizeof(rkey)));
+	free(bytes);
+	bytes = raw_get("qp", "a/qp", &size);
+	assert_null(memmem(bytes, size, &psn, sizeof(psn)));
+	assert_null(memmem(bytes, size, endpoint->gid.raw, sizeof(endpoint->gid.raw)));
+	assert_null(memmem(bytes, size, &endpoint->incarnation, sizeof(endpoint->incarnation)));
+	free(bytes);
+}
+
+static void a_secret_that_cannot_be_used(void **state)
+{
+	(void)state;
+	assert_int_equal(chmod(secret_file, 0644), 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	assert_int_equal(publish(&a), -EPERM);
+	assert_error_has("environment HARTEBEEST_SECRET_FILE (exchange.secret_file): '/tmp/hartebeest-"
+			 "api-");
+	assert_error_has("': others than its owner may read or write it (mode 644); chmod 600 ends "
+			 "that");
+	assert_int_equal(chmod(secret_file, 0600), 0);
+	assert_int_equal(publish(&a), 0);
+	leave(&a);
+
+	further = "exchange.secret_file=/no/such/file";
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	assert_int_equal(publish(&a), -ENOENT);
+	assert_error_has("argument exchange.secret_file: '/no/such/file': No such file or directory");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -2234,6 +2359,35 @@ int main(void)
 		TEST(a_server_that_is_silent),
 		TEST(a_server_that_restarts),
 	};
+	const struct CMUnitTest sealed[] = {
+		TEST(a_record_that_is_brought_back),
+		TEST(a_record_that_is_forged),
+		TEST(a_server_that_is_read),
+		TEST(a_secret_that_cannot_be_used),
+		TEST(reliable_connection),
+		TEST(many_queue_pairs),
+		TEST(threads_share_a_context),
+		TEST(datagrams),
+		TEST(a_record_of_a_former_run),
+		TEST(former_runs_of_both),
+		TEST(following_a_peer),
+		TEST(memory_regions),
+		TEST(messages),
+		TEST(many_messages),
+		TEST(messages_without_content),
+		TEST(messages_too_large),
+		TEST(barrier_with_leftovers),
+		TEST(a_server_that_restarts),
+	};
+	int failed = cmocka_run_group_tests_name("plain", tests, group_setup, group_teardown);
 
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+#ifdef HAVE_CRYPTO
+	failed += cmocka_run_group_tests_name("sealed", sealed, sealed_group_setup,
+					      sealed_group_teardown);
+#else
+	(void)sealed;
+	(void)sealed_group_setup;
+	(void)sealed_group_teardown;
+#endif
+	return failed;
 }

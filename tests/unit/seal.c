@@ -63,6 +63,7 @@ static size_t hello_make(struct beest_seal *by, const char *key, uint8_t bytes[H
 	};
 	int ret;
 
+	memset(bytes, 0, HELLO_SIZE);
 	for (ret = 0; ret < BEEST_INCARNATION_SIZE; ret++)
 		record.incarnation.bytes[ret] = (uint8_t)ret;
 	ret = beest_record_encode(by, &record, key, bytes, HELLO_SIZE);

@@ -488,6 +488,109 @@ static void other_participants_later(void **state)
 	both_are_told(-EPROTO, "other participants", 4 * BEEST_SECOND, 3 * BEEST_SECOND);
 }
 
+#define SECRET_ONE "0123456789abcdef"
+#define SECRET_TWO "fedcba9876543210"
+#define SECRETS_DIFFER "have different settings: another secret, or one of them has none; " \
+		       "HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same secret"
+
+#ifdef HAVE_CRYPTO
+static void other_secrets(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_stage.secret = SECRET_ONE;
+	one = registry_make(0, 2);
+	registry_stage.secret = SECRET_TWO;
+	two = registry_make(1, 2);
+	both_are_told(-EPROTO, SECRETS_DIFFER, 0, 2100 * BEEST_MS);
+	assert_non_null(strstr(waiters[0].error, "rank 0 on "));
+	assert_non_null(strstr(waiters[0].error, " and a process whose name is sealed, who meet on "
+			       "server a:1, "));
+	assert_non_null(strstr(waiters[1].error, "rank 1 on "));
+	assert_null(strstr(waiters[0].error, SECRET_ONE));
+}
+
+/* Who has none writes its name for all to read. */
+static void one_without_a_secret(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_stage.secret = SECRET_ONE;
+	one = registry_make(0, 2);
+	registry_stage.secret = NULL;
+	two = registry_make(1, 2);
+	both_are_told(-EPROTO, SECRETS_DIFFER, 0, 2100 * BEEST_MS);
+	assert_non_null(strstr(waiters[0].error, "rank 1 on "));
+	assert_non_null(strstr(waiters[1].error, " and a process whose name is sealed, "));
+}
+
+static void other_secrets_later(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_stage.secret = SECRET_ONE;
+	one = registry_make(0, 2);
+	registry_stage.secret = SECRET_TWO;
+	two = registry_make(1, 2);
+	both_are_told(-EPROTO, SECRETS_DIFFER, 4 * BEEST_SECOND, 3 * BEEST_SECOND);
+}
+
+/* Between ranks with the same secret nothing changes, and nothing of it is readable. */
+static void the_same_secret(void **state)
+{
+	const char *key = registry_key(BEEST_KIND_QP, "n0");
+	const uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	registry_stage.secret = SECRET_ONE;
+	make();
+	assert_int_equal(registry_put(two, BEEST_KIND_QP, "n0", "body", NULL), 0);
+	assert_int_equal(registry_look(two, 0), 0);
+	assert_int_equal(wait_for(1, beest_clock_deadline(3 * BEEST_SECOND), false), 0);
+	assert_string_equal(registry_said(one, BEEST_KIND_QP, "n0"), "body");
+	bytes = fake_kv_get(registry_server, key, &size);
+	assert_int_equal(size, 4 + BEEST_RECORD_EMPTY_MAX);
+	assert_memory_equal(bytes, "HBE", 3);
+	assert_null(memmem(bytes, size, "body", 4));
+}
+
+/* Whoever writes to the server puts a well-formed record there, and then bytes of his own. */
+static void what_is_forged_is_absent(void **state)
+{
+	const char *key = registry_key(BEEST_KIND_QP, "n0");
+	struct beest_record record = { .kind = BEEST_KIND_QP, .rank = 1 };
+	uint8_t bytes[BEEST_RECORD_EMPTY_MAX] = "HBE\1";
+	int size;
+
+	(void)state;
+	registry_stage.secret = SECRET_ONE;
+	make();
+	size = beest_record_encode(NULL, &record, key, bytes, sizeof(bytes));
+	fake_kv_put(registry_server, key, bytes, (size_t)size, 60);
+	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -EKEYREJECTED);
+	assert_error_has("qp 'n0' (key hb1/job/qp/n0): a record that is not sealed: its author has "
+			 "no secret");
+
+	/* One that was sealed under another key. */
+	assert_int_equal(registry_put(two, BEEST_KIND_QP, "n1", "", NULL), 0);
+	assert_int_equal(registry_look(two, 0), 0);
+	memcpy(bytes, fake_kv_get(registry_server, registry_key(BEEST_KIND_QP, "n1"),
+				  &(size_t){ 0 }), sizeof(bytes));
+	fake_kv_put(registry_server, key, bytes, sizeof(bytes), 60);
+	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -EBADMSG);
+	assert_error_has("qp 'n0' (key hb1/job/qp/n0): a sealed record that is forged, damaged, or of "
+			 "another key");
+	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: a sealed record "
+			       "that is forged"));
+
+	/* Its author may still replace it. */
+	assert_int_equal(registry_put(two, BEEST_KIND_QP, "n0", "body", NULL), 0);
+	assert_int_equal(registry_look(two, 0), 0);
+	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), 0);
+}
+#endif
+
 #define HONEST 7
 
 /* One of eight has other settings: that one and all others are told, and by whom. */
@@ -881,6 +984,13 @@ int main(void)
 		WITH(another_list_of_servers),
 		WITH(other_participants),
 		WITH(other_participants_later),
+#ifdef HAVE_CRYPTO
+		WITH(other_secrets),
+		WITH(one_without_a_secret),
+		WITH(other_secrets_later),
+		WITH(the_same_secret),
+		WITH(what_is_forged_is_absent),
+#endif
 		WITH(bystanders_are_told),
 		WITH(a_leftover),
 		WITH(the_author_leaves),
