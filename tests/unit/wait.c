@@ -848,6 +848,22 @@ static void a_former_run_has_failed(void **state)
 	assert_null(strstr(waiters[0].error, "failed"));
 }
 
+/* Nobody else knows whose run it is of. */
+static void without_rank_only_its_own_are_told(void **state)
+{
+	struct beest_registry *none;
+
+	(void)state;
+	crew_need();
+	make();
+	none = registry_make(-1, 2);
+	waiter_start(0, one, 0);
+	crew_start(say, none);
+	registry_run();
+	assert_int_equal(say_ret, 0);
+	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
+}
+
 static void own_waits_go_on(void **state)
 {
 	struct waiter *waiter;
@@ -1000,6 +1016,7 @@ int main(void)
 		WITH(some_who_wait_are_told),
 		WITH(who_waits_later_is_told),
 		WITH(a_former_run_has_failed),
+		WITH(without_rank_only_its_own_are_told),
 		WITH(own_waits_go_on),
 		WITH(it_stands),
 		WITH(telling_it_with_trouble),
