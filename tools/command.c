@@ -14,6 +14,7 @@
 extern const struct command doctor_command;
 extern const struct command info_command;
 extern const struct command keys_command;
+extern const struct command mesh_command;
 extern const struct command msg_command;
 extern const struct command ping_command;
 extern const struct command run_command;
@@ -22,6 +23,7 @@ static const struct command *const commands[] = {
 	&info_command,
 	&doctor_command,
 	&ping_command,
+	&mesh_command,
 	&run_command,
 	&msg_command,
 	&keys_command,

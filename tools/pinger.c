@@ -178,7 +178,8 @@ static int completion_failed(struct pinger *pinger, const struct ibv_wc *wc)
 
 /*
  * The next completion: 1; 0: none until @until.  Two ends on one machine may have fewer
- * processors than they and the kernel need.
+ * processors than they and the kernel need.  In a mesh a queue pair that failed leaves
+ * completions, which count for none.
  */
 static int next_completion(struct pinger *pinger, struct ibv_cq *cq, struct ibv_wc *wc,
 			   int64_t until)
@@ -192,6 +193,8 @@ static int next_completion(struct pinger *pinger, struct ibv_cq *cq, struct ibv_
 		ret = hartebeest_poll_until(cq, 1, wc, BEEST_MIN(until, now + SPIN));
 		if (ret == -ETIMEDOUT)
 			sched_yield();
+		if (ret == 1 && wc->qp_num != pinger->qp->qp_num)
+			ret = -ETIMEDOUT;
 		now = hartebeest_clock();
 	} while (ret == -ETIMEDOUT && now < until);
 	if (ret == -ETIMEDOUT)

@@ -25,7 +25,8 @@ struct pinger {
 	struct hartebeest_context *hb;
 	const struct plan *plan;
 	struct ibv_qp *qp;
-	struct ibv_cq *send_cq, *recv_cq;	/* of this queue pair alone */
+	struct ibv_cq *send_cq;		/* of others, too, that have nothing under way */
+	struct ibv_cq *recv_cq;		/* where the other end answers */
 	struct ibv_mr *mr;		/* of pinger_bytes() */
 	struct hartebeest_remote_mr there;	/* the other end's */
 	struct hartebeest_address address;	/* UD */

@@ -146,6 +146,7 @@ static void two_plans(void **state)
 	assert_false(plan_merge(&merged, &one, &other, why, sizeof(why)));
 	assert_string_equal(why, "the two ends differ in --type: give it at one of them only, or "
 			    "the same at both");
+	assert_false(plan_merge(&merged, &other, &one, why, sizeof(why)));
 }
 
 static void a_plan_as_message(void **state)

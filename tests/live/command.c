@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * command.c - hartebeest mesh as it was built, on a real device; and hartebeest ping beside
+ * what others measure with, where that is installed
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/ranks.h"
+#include "tests/support/talk.h"
+
+static char tool[4096], folder[] = "/tmp/hartebeest-mesh-XXXXXX", path[128];
+static struct talk talk, other;
+
+#define RUN(...) TALK(&talk, tool, __VA_ARGS__)
+
+/* Tests are two folders deep in the build folder. */
+static void find_tool(void)
+{
+	char own[3072] = "";
+	int i;
+
+	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
+	for (i = 0; i < 3; i++)
+		*strrchr(own, '/') = '\0';
+	snprintf(tool, sizeof(tool), "%s/tools/hartebeest", own);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&talk, 0, sizeof(talk));
+	memset(&other, 0, sizeof(other));
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	unsetenv("HARTEBEEST_NID");
+	unsetenv("HARTEBEEST_JOB");
+	return 0;
+}
+
+static void says(const char *text)
+{
+	if (!strstr(talk.out, text))
+		fail_msg("standard output has no '%s':\n%s%s", text, talk.out, talk.err);
+}
+
+static void succeeds(int status)
+{
+	if (status != 0)
+		fail_msg("ended with %d:\n%s%s", status, talk.out, talk.err);
+}
+
+static const char *file(const char *name)
+{
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+/* ---------------------------------------------------------------- mesh --- */
+
+static void four_local_ranks(void **state)
+{
+	FILE *svg;
+	char text[4096];
+
+	(void)state;
+	succeeds(RUN("mesh", "--local", "4", "-c", "10", "--bw", "--svg", file("mesh.svg")));
+	says("mesh of 4 ranks, RC write of 8 bytes");
+	says("bandwidth in MB/s");
+	says("  OK    pairs       12 of 12 work: least ");
+	says(" came ");
+	says("create ");
+	assert_null(strstr(strstr(talk.out, "judgement") + 1, "judgement"));
+	svg = fopen(file("mesh.svg"), "r");
+	assert_non_null(svg);
+	assert_true(fread(text, 1, sizeof(text), svg) > 100);
+	assert_memory_equal(text, "<svg ", 5);
+	fclose(svg);
+}
+
+static void by_a_launcher(void **state)
+{
+	(void)state;
+	succeeds(RUN("run", "-n", "3", "--", tool, "mesh", "-c", "10"));
+	says("0: mesh of 3 ranks");
+	says("0:   OK    pairs       6 of 6 work");
+	assert_null(strstr(talk.out, "1: "));
+}
+
+/* A pair that was ten thousand times as fast before is slower now. */
+static void since_another_time(void **state)
+{
+	struct json_object *all, *rows, *row, *times;
+	FILE *old;
+
+	(void)state;
+	succeeds(RUN("mesh", "--local", "2", "-c", "10", "--json"));
+	all = json_tokener_parse(talk.out);
+	assert_non_null(all);
+	assert_true(json_object_object_get_ex(all, "rows", &rows));
+	assert_int_equal(json_object_array_length(rows), 2);
+	row = json_object_array_get_idx(rows, 0);
+	assert_true(json_object_object_get_ex(row, "times_ns", &times));
+	json_object_array_put_idx(times, 1, json_object_new_int64(1));
+	old = fopen(file("old.json"), "w");
+	assert_non_null(old);
+	fputs(json_object_to_json_string(all), old);
+	fclose(old);
+	json_object_put(all);
+	assert_int_equal(RUN("mesh", "--local", "2", "-c", "10", "--diff", file("old.json")), 1);
+	says("changes\n");
+	says("  FAIL  0 -> 1      1 ns before, ");
+}
+
+static void one_that_does_not_come(void **state)
+{
+	struct cache *cache = cache_start(NULL);
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	setenv("HARTEBEEST_JOB", "alone", 1);
+	setenv("HARTEBEEST_NID", "0", 1);
+	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+	assert_int_equal(RUN("mesh", "-o", "exchange.timeout=500ms"), 3);
+	says("  FAIL  rank 0 ");
+	says("  FAIL  rank 1 ");
+	says("it did not report");
+	unsetenv("HARTEBEEST_NPARTICIPANTS");
+	cache_end(cache);
+}
+
+static void a_file_that_cannot_be(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("mesh", "--local", "2", "-c", "5", "--svg", "/nowhere/mesh.svg"), 1);
+	assert_non_null(strstr(talk.err, "/nowhere/mesh.svg: No such file or directory"));
+}
+
+/* -------------------------------------------------------------- beside --- */
+
+/* The client's words until the server listens. */
+static void beside(const char *program, const char *const *server, const char *const *client)
+{
+	int i, tries = 0;
+
+	if (access(program, X_OK) != 0) {
+		print_message("%s is not installed\n", program);
+		return;
+	}
+	for (i = 0; server[i]; i++)
+		other.words[i] = server[i];
+	other.words[i] = NULL;
+	talk_begin(&other);
+	while (talk_words(&talk, client) != 0 && tries++ < 100)
+		pause_ms(100);
+	talk_end(&other);
+	printf("%s\n%s", program, talk.out);
+	assert_int_equal(talk.status, 0);
+}
+
+/* Nothing is asserted of times: all run, and whoever reads the log compares. */
+static void beside_others(void **state)
+{
+	static const char pingpong[] = "/usr/bin/ibv_rc_pingpong", rping[] = "/usr/bin/rping";
+	static const char lat[] = "/usr/bin/ib_write_lat", bw[] = "/usr/bin/ib_write_bw";
+	char device[64];
+
+	(void)state;
+	snprintf(device, sizeof(device), "%.63s", ranks_port(0));
+	*strchrnul(device, ':') = '\0';
+	succeeds(RUN("run", "-n", "2", "--", tool, "ping", "-c", "200", "-b", "-w", "2s", "-s", "1024",
+		     "-O", "send"));
+	printf("hartebeest ping\n%s", talk.out);
+	beside(pingpong, (const char *[]){ pingpong, "-d", device, "-g", "1", "-n", "200", "-s",
+					   "1024", NULL },
+	       (const char *[]){ pingpong, "-d", device, "-g", "1", "-n", "200", "-s", "1024",
+				 "127.0.0.1", NULL });
+	if (getenv("BEEST_VM"))
+		beside(rping, (const char *[]){ rping, "-s", "-a", "10.9.0.1", "-C", "100", NULL },
+		       (const char *[]){ rping, "-c", "-a", "10.9.0.1", "-C", "100", "-S", "1024",
+					 NULL });
+	beside(lat, (const char *[]){ lat, "-d", device, "-x", "1", "-n", "200", "-s", "1024", NULL },
+	       (const char *[]){ lat, "-d", device, "-x", "1", "-n", "200", "-s", "1024",
+				 "127.0.0.1", NULL });
+	beside(bw, (const char *[]){ bw, "-d", device, "-x", "1", "-n", "200", "-s", "1024", NULL },
+	       (const char *[]){ bw, "-d", device, "-x", "1", "-n", "200", "-s", "1024",
+				 "127.0.0.1", NULL });
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+		TEST(four_local_ranks),
+		TEST(by_a_launcher),
+		TEST(since_another_time),
+		TEST(one_that_does_not_come),
+		TEST(a_file_that_cannot_be),
+		TEST(beside_others),
+	};
+	int failed;
+
+	ranks_need_device();
+	cache_need();
+	find_tool();
+	assert_non_null(mkdtemp(folder));
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(file("mesh.svg"));
+	unlink(file("old.json"));
+	rmdir(folder);
+	return failed;
+}
