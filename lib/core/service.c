@@ -412,9 +412,10 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 	ret = beest_wait_run(a.home.registry, &a.wait);
 	if (a.found) {
 		*request = found;
-		ret = service_put(a.service, &a.home);
-		beest_registry_offer(a.home.registry, a.home.listener_key);
-		return ret;
+		/* given is given: where memory fails, the next one that is put says it, too */
+		if (service_put(a.service, &a.home) == 0)
+			beest_registry_offer(a.home.registry, a.home.listener_key);
+		return 0;
 	}
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
 		return beest_fail(-ret, "nobody has asked for service '%s'", name);
