@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * injection.c - every call of the library into another one fails, one after the other
+ *
+ *	injection [FUNCTION]
+ *
+ * A bring-up of two contexts in one thread, over the fake device and a real Memcached.  The n-th
+ * call of memory, file, socket, libibverbs, libmemcached or json-c fails: once, from there on for
+ * ever, and once with the step that failed taken again.  Each is a process of its own.  It must
+ * come to its end, each step that fails must say why, nothing may stay open, and what is taken
+ * again must succeed.
+ *
+ * Only the library's own calls count: it was linked with its references to these functions turned
+ * to the ones below (Makefile.am).
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <infiniband/verbs.h>
+#include <json-c/json.h>
+#include <libmemcached/memcached.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hartebeest.h"
+#include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
+#include "tests/support/memcached.h"
+#include "tests/support/pause.h"
+#include "tests/support/rank.h"
+
+enum mode { ONCE, FOR_EVER, AGAIN, MODES };
+
+static const char *const modes[] = { "once", "for ever", "once, and again" };
+
+/* Of one process, shared with the test. */
+struct outcome {
+	long calls;			/* until now */
+	char function[48];		/* that was the first to fail */
+	char step[32];			/* that was taken last */
+	char wrong[1200];
+	long blocks;			/* of memory that the library has not freed */
+	int objects, descriptors;
+};
+
+static struct {
+	long nth;			/* 0: none fails */
+	enum mode mode;
+	bool armed;			/* within a step */
+	bool fired;
+	struct outcome *outcome;
+} plan;
+
+static const char *only;		/* the one function that fails, or NULL */
+
+/* --------------------------------------------------------------- what fails --- */
+
+static bool fails(const char *function)
+{
+	if (!plan.armed || (only && strcmp(only, function)))
+		return false;
+	plan.outcome->calls++;
+	if (!plan.nth || plan.outcome->calls < plan.nth ||
+	    (plan.mode != FOR_EVER && plan.outcome->calls > plan.nth))
+		return false;
+	if (!plan.fired)
+		snprintf(plan.outcome->function, sizeof(plan.outcome->function), "%s", function);
+	plan.fired = true;
+	return true;
+}
+
+/* The library's references to @name lead here. */
+#define FAILING(type, name, parameters, arguments, failure) \
+	type __wrap_##name parameters; \
+	type __wrap_##name parameters \
+	{ \
+		if (fails(#name)) { \
+			failure; \
+		} \
+		return name arguments; \
+	}
+#define WITH(error, value) errno = error; return value
+
+static void *counted(void *block)
+{
+	plan.outcome->blocks += block != NULL;
+	return block;
+}
+
+FAILING(int, open, (const char *path, int flags, mode_t mode), (path, flags, mode),
+	WITH(EMFILE, -1))
+FAILING(ssize_t, read, (int fd, void *to, size_t size), (fd, to, size), WITH(EIO, -1))
+FAILING(int, fstat, (int fd, struct stat *status), (fd, status), WITH(EIO, -1))
+FAILING(int, socket, (int family, int type, int protocol), (family, type, protocol),
+	WITH(EMFILE, -1))
+FAILING(int, connect, (int fd, const struct sockaddr *where, socklen_t size), (fd, where, size),
+	WITH(ECONNREFUSED, -1))
+FAILING(ssize_t, send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags),
+	WITH(EPIPE, -1))
+FAILING(ssize_t, recv, (int fd, void *to, size_t size, int flags), (fd, to, size, flags),
+	WITH(ECONNRESET, -1))
+FAILING(int, getaddrinfo, (const char *host, const char *port, const struct addrinfo *hints,
+			   struct addrinfo **found), (host, port, hints, found),
+	return EAI_MEMORY)
+FAILING(int, getifaddrs, (struct ifaddrs **found), (found), WITH(ENOMEM, -1))
+FAILING(int, epoll_create1, (int flags), (flags), WITH(EMFILE, -1))
+FAILING(int, eventfd, (unsigned int value, int flags), (value, flags), WITH(EMFILE, -1))
+FAILING(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset),
+	(at, size, protection, flags, fd, offset), WITH(ENOMEM, MAP_FAILED))
+
+FAILING(struct ibv_device **, ibv_get_device_list, (int *count), (count), WITH(ENOMEM, NULL))
+FAILING(struct ibv_context *, ibv_open_device, (struct ibv_device *device), (device),
+	WITH(ENODEV, NULL))
+FAILING(int, ibv_query_device, (struct ibv_context *verbs, struct ibv_device_attr *attr),
+	(verbs, attr), return EIO)
+FAILING(struct ibv_pd *, ibv_alloc_pd, (struct ibv_context *verbs), (verbs), WITH(ENOMEM, NULL))
+FAILING(struct ibv_cq *, ibv_create_cq, (struct ibv_context *verbs, int depth, void *data,
+					  struct ibv_comp_channel *channel, int vector),
+	(verbs, depth, data, channel, vector), WITH(ENOMEM, NULL))
+FAILING(struct ibv_qp *, ibv_create_qp, (struct ibv_pd *pd, struct ibv_qp_init_attr *attr),
+	(pd, attr), WITH(ENOMEM, NULL))
+FAILING(int, ibv_modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask),
+	(qp, attr, mask), return ENOMEM)
+FAILING(int, ibv_query_gid, (struct ibv_context *verbs, uint8_t port, int index,
+			     union ibv_gid *gid), (verbs, port, index, gid), WITH(EIO, -1))
+FAILING(int, ibv_query_pkey, (struct ibv_context *verbs, uint8_t port, int index,
+			      __be16 *pkey), (verbs, port, index, pkey), WITH(EIO, -1))
+FAILING(int, ibv_query_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+			    struct ibv_qp_init_attr *init), (qp, attr, mask, init), return EIO)
+FAILING(struct ibv_ah *, ibv_create_ah, (struct ibv_pd *pd, struct ibv_ah_attr *attr), (pd, attr),
+	WITH(ENOMEM, NULL))
+
+FAILING(memcached_return_t, memcached_behavior_set, (memcached_st *handle,
+	memcached_behavior_t behavior, uint64_t value), (handle, behavior, value),
+	return MEMCACHED_MEMORY_ALLOCATION_FAILURE)
+FAILING(memcached_return_t, memcached_set_memory_allocators, (memcached_st *handle,
+	memcached_malloc_fn new, memcached_free_fn old, memcached_realloc_fn resize,
+	memcached_calloc_fn zeroed, void *data), (handle, new, old, resize, zeroed, data),
+	plan.outcome->blocks--;		/* its free() is not the library's then */
+	return MEMCACHED_FAILURE)
+FAILING(memcached_return_t, memcached_result_set_value, (memcached_result_st *result,
+	const char *value, size_t length), (result, value, length),
+	return MEMCACHED_MEMORY_ALLOCATION_FAILURE)
+FAILING(memcached_return_t, memcached_server_add, (memcached_st *handle, const char *host,
+	in_port_t port), (handle, host, port), return MEMCACHED_MEMORY_ALLOCATION_FAILURE)
+FAILING(memcached_return_t, memcached_set, (memcached_st *handle, const char *key, size_t length,
+	const char *value, size_t size, time_t ttl, uint32_t flags),
+	(handle, key, length, value, size, ttl, flags), return MEMCACHED_WRITE_FAILURE)
+FAILING(memcached_return_t, memcached_add, (memcached_st *handle, const char *key, size_t length,
+	const char *value, size_t size, time_t ttl, uint32_t flags),
+	(handle, key, length, value, size, ttl, flags), return MEMCACHED_WRITE_FAILURE)
+FAILING(memcached_return_t, memcached_delete, (memcached_st *handle, const char *key,
+	size_t length, time_t ttl), (handle, key, length, ttl), return MEMCACHED_TIMEOUT)
+FAILING(memcached_return_t, memcached_increment, (memcached_st *handle, const char *key,
+	size_t length, uint32_t by, uint64_t *value), (handle, key, length, by, value),
+	return MEMCACHED_TIMEOUT)
+FAILING(memcached_return_t, memcached_mget, (memcached_st *handle, const char *const *keys,
+	const size_t *lengths, size_t count), (handle, keys, lengths, count),
+	return MEMCACHED_CONNECTION_FAILURE)
+FAILING(memcached_result_st *, memcached_fetch_result, (memcached_st *handle,
+	memcached_result_st *result, memcached_return_t *error), (handle, result, error),
+	*error = MEMCACHED_TIMEOUT; return NULL)
+FAILING(memcached_return_t, memcached_flush_buffers, (memcached_st *handle), (handle),
+	return MEMCACHED_WRITE_FAILURE)
+
+FAILING(struct json_tokener *, json_tokener_new, (void), (), return NULL)
+FAILING(struct json_object *, json_tokener_parse_ex, (struct json_tokener *tokener,
+	const char *text, int length), (tokener, text, length), return NULL)
+FAILING(struct json_object *, json_object_new_object, (void), (), return NULL)
+
+/* ----------------------------------------------------------- memory, counted --- */
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+char *__wrap_strdup(const char *text);
+int __wrap_asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void __wrap_free(void *block);
+memcached_st *__wrap_memcached_create(memcached_st *handle);
+
+void *__wrap_malloc(size_t size)
+{
+	return fails("malloc") ? (errno = ENOMEM, NULL) : counted(malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return fails("calloc") ? (errno = ENOMEM, NULL) : counted(calloc(count, size));
+}
+
+void *__wrap_realloc(void *block, size_t size)
+{
+	if (fails("realloc"))
+		return errno = ENOMEM, NULL;
+	return block ? realloc(block, size) : counted(realloc(NULL, size));
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return fails("strdup") ? (errno = ENOMEM, NULL) : counted(strdup(text));
+}
+
+int __wrap_asprintf(char **text, const char *format, ...)
+{
+	va_list values;
+	int ret;
+
+	if (fails("asprintf"))
+		return errno = ENOMEM, -1;
+	va_start(values, format);
+	ret = vasprintf(text, format, values);
+	va_end(values);
+	plan.outcome->blocks += ret >= 0;
+	return ret;
+}
+
+void __wrap_free(void *block)
+{
+	plan.outcome->blocks -= block != NULL;
+	free(block);
+}
+
+/* Made by malloc(3), and freed by the library's function. */
+memcached_st *__wrap_memcached_create(memcached_st *handle)
+{
+	return fails("memcached_create") ? NULL : counted(memcached_create(handle));
+}
+
+/* ---------------------------------------------------------------- the bring-up --- */
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+
+static struct hartebeest_context *side[2];
+static const char *servers;
+static char job[32];
+
+/*
+ * Both in turn, as each waits for the other; with @leave, one that has come through goes no
+ * more, as it would wait for the next time.
+ */
+static int in_turn(int (*take)(int i), bool leave)
+{
+	int64_t end = hartebeest_clock() + RANK_PATIENCE_S * (int64_t)1000000000;
+	static bool through[2];
+	int i, ret = 0;
+
+	if (!leave)
+		through[0] = through[1] = false;
+	while (ret >= 0 && !(through[0] && through[1])) {
+		for (i = 0; i < 2 && ret >= 0; i++) {
+			ret = leave && through[i] ? 0 : take(i);
+			through[i] = ret >= 0;
+			ret = ret == -EAGAIN && hartebeest_clock() < end ? 0 : ret;
+		}
+	}
+	return ret < 0 ? ret : 0;
+}
+
+static int open_side(int i)
+{
+	const struct rank_settings settings = {
+		.servers = servers, .job = job, .rank = i, .size = 2,
+		.timeout = plan.mode == FOR_EVER ? "60ms" : RANK_PATIENCE,
+	};
+
+	return side[i] ? 0 : rank_open(&side[i], &settings);
+}
+
+static int make_pd(int i)
+{
+	return hartebeest_pd_create(side[i], "pd", NULL);
+}
+
+static int make_cq(int i)
+{
+	return hartebeest_cq_create(side[i], "cq", 0, 0, NULL);
+}
+
+static int make_mr(int i)
+{
+	return hartebeest_mr_create(side[i], "mr", "pd", 4096, ACCESS, NULL);
+}
+
+static int make_qp(int i)
+{
+	return qp_make(side[i], "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL);
+}
+
+static int publish_mr(int i)
+{
+	return hartebeest_mr_publish(side[i], "mr", i ? "mr1" : "mr0", 0);
+}
+
+static int publish_qp(int i)
+{
+	return hartebeest_qp_publish(side[i], "qp", i ? "1" : "0", 0);
+}
+
+static int fetch_qp(int i)
+{
+	return hartebeest_qp_fetch(side[i], i ? "0" : "1", NULL, 0);
+}
+
+static int connect_qp(int i)
+{
+	int ret = hartebeest_qp_connect(side[i], "qp", i ? "0" : "1", 0);
+
+	return ret == -EISCONN ? 0 : ret;
+}
+
+/* What the first has to say no more, the second may still wait for. */
+static int pair_once(int i)
+{
+	struct hartebeest_pair pair;
+
+	hartebeest_pair_preset(&pair);
+	pair.qp = "qp";
+	pair.key = i ? "1" : "0";
+	pair.peer_key = i ? "0" : "1";
+	return hartebeest_pairs_connect(side[i], &pair, 1, HARTEBEEST_ONCE);
+}
+
+static int confirm_qp(int i)
+{
+	return i ? in_turn(pair_once, false) : 0;
+}
+
+static int fetch_mr(int i)
+{
+	struct hartebeest_remote_mr mr;
+
+	return hartebeest_mr_fetch(side[i], i ? "mr0" : "mr1", &mr, 0);
+}
+
+static int push(int i)
+{
+	return hartebeest_msg_push(side[i], i ? "m1" : "m0", "hello", 5, 0);
+}
+
+static int wait_msg(int i)
+{
+	return hartebeest_msg_wait(side[i], i ? "m0" : "m1", NULL, 0, NULL, 0);
+}
+
+static int delete_msg(int i)
+{
+	int ret = hartebeest_msg_delete(side[i], i ? "m0" : "m1", 0);
+
+	return ret == -ENOENT ? 0 : ret;	/* a failed attempt may have done it */
+}
+
+static int listen_for(int i)
+{
+	return i ? 0 : hartebeest_service_listen(side[0], "s", 0);
+}
+
+static int request(int i)
+{
+	struct hartebeest_request request;
+
+	return i ? hartebeest_service_request(side[1], "s", "x", 1, &request, 0) : 0;
+}
+
+static int accept_one(int i)
+{
+	struct hartebeest_request request;
+
+	return i ? 0 : hartebeest_service_accept(side[0], "s", &request, 0);
+}
+
+static int meet_once(int i)
+{
+	return hartebeest_barrier(side[i], "go", HARTEBEEST_ONCE);
+}
+
+static int meet(int i)
+{
+	return i ? in_turn(meet_once, true) : 0;
+}
+
+static int event_fd(int i)
+{
+	int ret = hartebeest_event_fd(side[i]);
+
+	return ret < 0 ? ret : 0;
+}
+
+static int withdraw(int i)
+{
+	return hartebeest_mr_destroy(side[i], "mr");
+}
+
+static const struct step {
+	const char *name;
+	int (*take)(int i);
+} steps[] = {
+	{ "open", open_side }, { "pd", make_pd }, { "cq", make_cq }, { "mr", make_mr },
+	{ "qp", make_qp }, { "event_fd", event_fd }, { "mr_publish", publish_mr },
+	{ "qp_publish", publish_qp }, { "qp_fetch", fetch_qp }, { "qp_connect", connect_qp },
+	{ "qp_confirm", confirm_qp }, { "mr_fetch", fetch_mr }, { "msg_push", push },
+	{ "msg_wait", wait_msg }, { "msg_delete", delete_msg }, { "barrier", meet },
+	{ "service_listen", listen_for }, { "service_request", request },
+	{ "service_accept", accept_one }, { "mr_destroy", withdraw },
+};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+static int step_take(const struct step *step, int i)
+{
+	int ret;
+
+	plan.armed = true;
+	ret = step->take(i);
+	plan.armed = false;
+	return ret;
+}
+
+/* A step that failed is taken again in that mode; else the rest is left out. */
+static void bring_up(void)
+{
+	struct outcome *outcome = plan.outcome;
+	bool failed = false;
+	int i, ret;
+	size_t s;
+
+	for (s = 0; s < STEPS && !failed; s++) {
+		for (i = 0; i < 2 && !failed; i++) {
+			snprintf(outcome->step, sizeof(outcome->step), "%s", steps[s].name);
+			ret = step_take(&steps[s], i);
+			if (ret < 0 && !hartebeest_error()[0])
+				snprintf(outcome->wrong, sizeof(outcome->wrong), "no sentence");
+			if (ret < 0 && !plan.fired)
+				snprintf(outcome->wrong, sizeof(outcome->wrong), "%d without a "
+					 "failure: %s", ret, hartebeest_error());
+			if (ret < 0 && plan.mode == AGAIN)
+				ret = step_take(&steps[s], i);
+			if (ret < 0 && plan.mode == AGAIN)
+				snprintf(outcome->wrong, sizeof(outcome->wrong), "again %d: %.1000s",
+					 ret, hartebeest_error());
+			failed = ret < 0;
+		}
+	}
+	plan.armed = true;
+	hartebeest_close(side[1]);
+	hartebeest_close(side[0]);
+	plan.armed = false;
+}
+
+/* ---------------------------------------------------------------- a process each --- */
+
+#define HELD_UP_S (2 * RANK_PATIENCE_S)
+
+static int descriptors(void)
+{
+	int fd, count = 0;
+
+	for (fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void run(struct outcome *outcome, long nth, enum mode mode)
+{
+	const struct ibv_async_event none = { .event_type = IBV_EVENT_SM_CHANGE };
+	const struct rlimit no_core = { 0, 0 };
+	int before;
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	alarm(HELD_UP_S);
+	snprintf(job, sizeof(job), "inject-%d", (int)getpid());
+	plan.nth = nth;
+	plan.mode = mode;
+	plan.outcome = outcome;
+	fake_verbs_raise(&none);		/* opens what all its contexts share */
+	before = descriptors();
+	bring_up();
+	outcome->objects = fake_verbs.open;
+	outcome->descriptors = descriptors() - before;
+	_exit(0);
+}
+
+/* 1: it misbehaved, which is said. */
+static int judge(const struct outcome *outcome, long nth, enum mode mode, int status)
+{
+	char wrong[1400] = "";
+
+	if (WIFSIGNALED(status))
+		snprintf(wrong, sizeof(wrong), WTERMSIG(status) == SIGALRM ? "is held up" :
+			 "dies of signal %d", WTERMSIG(status));
+	else if (outcome->wrong[0])
+		snprintf(wrong, sizeof(wrong), "%s", outcome->wrong);
+	else if (outcome->objects)
+		snprintf(wrong, sizeof(wrong), "%d verbs objects stay", outcome->objects);
+	else if (outcome->descriptors)
+		snprintf(wrong, sizeof(wrong), "%d file descriptors stay", outcome->descriptors);
+	else if (outcome->blocks)
+		snprintf(wrong, sizeof(wrong), "%ld blocks of memory stay", outcome->blocks);
+	if (wrong[0])
+		printf("call %ld, %s fails %s, in step %s: %s\n", nth, outcome->function,
+		       modes[mode], outcome->step, wrong);
+	return wrong[0] != '\0';
+}
+
+#define CROWD 16
+
+static struct {
+	pid_t pid;
+	long nth;
+	enum mode mode;
+	struct outcome *outcome;
+} crowd[CROWD];
+static long injections, misbehaved;
+
+static void reap(int most)
+{
+	int i, running = 0, status;
+
+	for (i = 0; i < CROWD; i++)
+		running += crowd[i].pid > 0;
+	while (running > most) {
+		for (i = 0; i < CROWD; i++) {
+			if (!crowd[i].pid || waitpid(crowd[i].pid, &status, WNOHANG) != crowd[i].pid)
+				continue;
+			crowd[i].pid = 0;
+			running--;
+			misbehaved += judge(crowd[i].outcome, crowd[i].nth, crowd[i].mode, status);
+		}
+		pause_us(500);
+	}
+}
+
+static struct outcome *inject(long nth, enum mode mode)
+{
+	int i;
+
+	reap(CROWD - 1);
+	for (i = 0; crowd[i].pid; i++)
+		;
+	crowd[i].nth = nth;
+	crowd[i].mode = mode;
+	memset(crowd[i].outcome, 0, sizeof(*crowd[i].outcome));
+	fflush(stdout);
+	crowd[i].pid = fork();
+	if (crowd[i].pid == 0)
+		run(crowd[i].outcome, nth, mode);
+	injections += nth > 0;
+	return crowd[i].outcome;
+}
+
+static const char *file_make(void)
+{
+	static char path[] = "/tmp/beest-injection-XXXXXX";
+	static const char text[] = "{ \"qp_attr\": { \"timeout\": 12 }, \"log\": { \"level\": \"none\" } }\n";
+	int fd = mkstemp(path);
+
+	if (fd < 0 || write(fd, text, sizeof(text) - 1) < 0)
+		exit(1);
+	close(fd);
+	return path;
+}
+
+int main(int argc, char **argv)
+{
+	static struct outcome nothing;
+	struct outcome *outcomes;
+	struct cache *cache;
+	long nth, calls;
+	int i;
+
+	plan.outcome = &nothing;
+	clearenv();
+	only = argc > 1 ? argv[1] : NULL;
+	cache_need();
+	cache = cache_start(NULL);
+	servers = cache_hostport(cache)->text;
+	setenv("HARTEBEEST_CONF_PATH", file_make(), 1);
+	fake_verbs_reset();
+	outcomes = mmap(NULL, CROWD * sizeof(*outcomes), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (i = 0; i < CROWD; i++)
+		crowd[i].outcome = &outcomes[i];
+
+	outcomes = inject(0, ONCE);
+	reap(0);
+	calls = outcomes->calls;
+	for (nth = 1; nth <= calls; nth++)
+		for (i = 0; i < MODES; i++)
+			inject(nth, (enum mode)i);
+	reap(0);
+	unlink(getenv("HARTEBEEST_CONF_PATH"));
+	cache_end(cache);
+	printf("%ld injections, %ld misbehaved\n", injections, misbehaved);
+	return misbehaved != 0;
+}
