@@ -400,9 +400,12 @@ static int write_quiet(struct beest_memcached *session, struct beest_kv_write *w
 		return session->sound ? 0 : ret;
 	}
 
-	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 1);
-	rc = write_issue(session, write);
-	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+	rc = memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+	if (rc == MEMCACHED_SUCCESS)
+		rc = write_issue(session, write);
+	if (memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 0) !=
+	    MEMCACHED_SUCCESS)
+		rc = MEMCACHED_FAILURE;
 	if (rc == MEMCACHED_SUCCESS || rc == MEMCACHED_BUFFERED)
 		return 0;
 	ret = code_fail(session, rc);
