@@ -303,7 +303,7 @@ static struct beest_endpoint remote_of(const struct beest_fabric *fabric,
 	struct beest_endpoint remote = peer->endpoint;
 	size_t turn = peer->turn + index;
 
-	remote.qp_num = peer->list ? peer->list[turn] : remote.qp_num + (uint32_t)turn;
+	remote.qp_num = peer->numbers ? peer->numbers[index] : remote.qp_num + (uint32_t)turn;
 	if (fabric->model->local.options->sq_psn == BEEST_AUTO)
 		remote.psn = (remote.psn + (uint32_t)turn) & PSN_MASK;
 

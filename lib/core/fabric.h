@@ -52,7 +52,7 @@ size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t 
 struct beest_fabric_peer {
 	size_t position;
 	struct beest_endpoint endpoint;	/* the number and sequence number of its first one */
-	const uint32_t *list;		/* of its numbers; NULL: in a row */
+	const uint32_t *numbers;	/* of those for this rank; NULL: in a row */
 	size_t turn;			/* the place of its first one for this rank */
 };
 

@@ -105,6 +105,12 @@ size_t beest_meshmark_size(const struct hartebeest_mesh *mesh)
 	return BEEST_INCARNATION_SIZE + mesh->blob_size;
 }
 
+uint64_t beest_meshmark_digest(const struct hartebeest_mesh *mesh, const uint8_t *marks)
+{
+	return beest_hash_fnv(BEEST_HASH_FNV, marks,
+			      mesh->ranks.count * beest_meshmark_size(mesh)) | 1;
+}
+
 static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i,
 		       struct beest_mesh_body *body)
 {
@@ -149,7 +155,7 @@ void beest_meshmark_forget(struct beest_newcomers *new)
 	free(new->peers);
 }
 
-int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks,
+int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
 			struct beest_newcomers *new)
 {
 	size_t i, count = mesh->ranks.count;
@@ -163,12 +169,12 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks,
 	if (!new->peers || !new->digests || !new->lists)
 		return beest_fail(ENOMEM, "no memory for the ends of %zu ranks", count);
 	for (i = 0; i < count && ret == 0; i++) {
-		if (i == mesh->fabric.own)
+		if (i == mesh->fabric.own && !all)
 			continue;
 		mesh->trouble.culprit = i;
 		ret = mark_decode(mesh, marks, i, &body);
-		if (ret < 0 || !beest_fabric_has_peer(&mesh->fabric, i) ||
-		    is_connected(mesh, i, &body))
+		if (ret < 0 || (!all && (!beest_fabric_has_peer(&mesh->fabric, i) ||
+					 is_connected(mesh, i, &body))))
 			continue;
 		new->peers[new->count].position = i;
 		new->peers[new->count].turn = beest_fabric_turn(&mesh->fabric, i,
@@ -208,8 +214,8 @@ static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *wor
 		return beest_fail(EPROTO, "rank %d has rank %d among its peers, but rank %d does not "
 				  "have rank %d among its own", mesh->rank, peer->endpoint.rank,
 				  peer->endpoint.rank, mesh->rank);
-	peer->list = words + head_words(mesh, count);
 	peer->turn = (size_t)i * mesh->fabric.per_peer;
+	peer->numbers = words + head_words(mesh, count) + peer->turn;
 
 	return 1;
 }
@@ -230,9 +236,54 @@ int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *ne
 	memcpy(words, bytes, count * sizeof(*words));
 	for (i = 0; i < count; i++)
 		words[i] = ntohl(words[i]);
-	new->peers[k].list = new->lists[k] = words;
+	new->lists[k] = words;
+	if (mesh->fabric.peers)
+		return peer_find_own(mesh, words, &new->peers[k]);
+	if (new->peers[k].position != mesh->fabric.own)
+		new->peers[k].numbers = words + new->peers[k].turn;
 
-	return mesh->fabric.peers ? peer_find_own(mesh, words, &new->peers[k]) : 1;
+	return 1;
+}
+
+size_t beest_meshmark_row_size(const struct hartebeest_mesh *mesh)
+{
+	return mesh->ranks.count * mesh->fabric.per_peer * sizeof(uint32_t);
+}
+
+void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct beest_newcomers *all,
+			     size_t position, uint8_t *bytes)
+{
+	const struct beest_fabric *fabric = &mesh->fabric;
+	uint32_t index, number;
+	size_t i, place;
+
+	for (i = 0; i < all->count; i++)
+		for (index = 0; index < fabric->per_peer; index++) {
+			place = beest_fabric_turn(fabric, i, position) + index;
+			number = i != position && all->lists[i] ? htonl(all->lists[i][place]) : 0;
+			memcpy(bytes, &number, sizeof(number));
+			bytes += sizeof(number);
+		}
+}
+
+int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
+		       const uint8_t *bytes)
+{
+	size_t i, k, size = beest_meshmark_row_size(mesh);
+	uint32_t *words = new->count ? malloc(size) : NULL;
+
+	if (!words)
+		return 0;
+	memcpy(words, bytes, size);
+	for (i = 0; i < size / sizeof(*words); i++)
+		words[i] = ntohl(words[i]);
+	new->lists[0] = words;		/* to be freed with them */
+	for (k = 0; k < new->count; k++)
+		if (new->digests[k])
+			new->peers[k].numbers = words +
+				new->peers[k].position * mesh->fabric.per_peer;
+
+	return 1;
 }
 
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,

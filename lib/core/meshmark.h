@@ -16,6 +16,9 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh);
 /* Bytes of a mark, which is an incarnation and a blob. */
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 
+/* Of the marks of all ranks; it names the roll. */
+uint64_t beest_meshmark_digest(const struct hartebeest_mesh *mesh, const uint8_t *marks);
+
 /* Those who have to be connected, and the digests of their lists. */
 struct beest_newcomers {
 	struct beest_fabric_peer *peers;
@@ -25,10 +28,10 @@ struct beest_newcomers {
 };
 
 /*
- * Who of @marks is not connected yet.  -EPROTO: a rank asks for another mesh, -EBADMSG;
+ * Who of @marks is not connected yet, or @all of them, this rank among them.  -EPROTO: a rank asks for another mesh, -EBADMSG;
  * mesh->trouble.culprit is the position of that rank.
  */
-int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks,
+int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
 			struct beest_newcomers *new);
 void beest_meshmark_forget(struct beest_newcomers *new);
 
@@ -38,6 +41,17 @@ void beest_meshmark_forget(struct beest_newcomers *new);
  */
 int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
 			const uint8_t *bytes, size_t size);
+
+/*
+ * A row has the numbers that each rank's list has for one rank, in the order of ranks.
+ * Fills the one for the rank at @position from the lists of @all, and takes the own one
+ * instead of lists; 1: it has what all newcomers' lists would say; 0: it has not.
+ */
+size_t beest_meshmark_row_size(const struct hartebeest_mesh *mesh);
+void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct beest_newcomers *all,
+			     size_t position, uint8_t *bytes);
+int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
+		       const uint8_t *bytes);
 
 /* Connects to all of them, and keeps @marks.  Failures as of beest_meshmark_find(). */
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,

@@ -86,7 +86,7 @@ static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, si
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	for (i = 0; i < mesh->ranks.count; i++)
 		memcpy(marks + i * beest_meshmark_size(mesh), all + i * step, beest_meshmark_size(mesh));
-	ret = beest_meshmark_find(mesh, marks, &new);
+	ret = beest_meshmark_find(mesh, marks, false, &new);
 	for (i = 0; i < new.count && ret >= 0; i++)
 		if (new.digests[i]) {
 			ret = beest_meshmark_list(mesh, &new, i, all + new.peers[i].position * step +

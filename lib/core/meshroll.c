@@ -8,18 +8,18 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/hash.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/core/context.h"
+#include "lib/core/meshlist.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshroll.h"
 
 /* Up to so many ranks read the records of all faster than one of them could hand them out. */
 #define DIRECT_MAX 16
 
-/* Lists of numbers are asked for so long at a time. */
-#define LISTS_TIME BEEST_SECOND
+/* The presence of one rank is asked for so long. */
+#define QUERY_TIME BEEST_SECOND
 
 /* Ranks of one run start within so much: until then, who does not fit may be replaced. */
 #define LEFTOVER_TIME (2 * BEEST_SECOND)
@@ -29,95 +29,6 @@ struct bringup {
 	struct hartebeest_mesh *mesh;
 	struct beest_gather gather;
 };
-
-static int list_key(const struct beest_gather *gather, int rank, char key[BEEST_KEY_MAX + 1])
-{
-	char last[24];
-
-	snprintf(last, sizeof(last), "list.%d", rank);
-
-	return beest_gather_key(gather, last, key);
-}
-
-static int list_put(const struct hartebeest_mesh *mesh, const struct beest_gather *gather)
-{
-	char key[BEEST_KEY_MAX + 1];
-	struct beest_registry_record record = {
-		.kind = BEEST_KIND_BARRIER, .key = key, .body = mesh->list,
-		.size = mesh->list_size,
-	};
-	int ret;
-
-	if (!mesh->list)
-		return 0;
-	ret = list_key(gather, mesh->rank, key);
-
-	return ret < 0 ? ret : beest_registry_put(gather->registry, &record);
-}
-
-static int lists_judge(const struct bringup *bringup, struct beest_newcomers *new,
-		       const struct beest_look_want *wants, const size_t *of, size_t count)
-{
-	struct beest_record record;
-	size_t i;
-	int ret = 1;
-
-	for (i = 0; i < count && ret > 0; i++) {
-		ret = 0;
-		if (wants[i].value.bytes &&
-		    beest_record_decode(bringup->gather.registry->seal, wants[i].value.bytes,
-					wants[i].value.size, BEEST_KIND_BARRIER, wants[i].key,
-					&record) == 0)
-			ret = beest_meshmark_list(bringup->mesh, new, of[i], record.body, record.size);
-	}
-
-	return ret;
-}
-
-static bool lists_matter(const struct beest_newcomers *new)
-{
-	size_t i;
-
-	for (i = 0; i < new->count; i++)
-		if (new->digests[i])
-			return true;
-
-	return false;
-}
-
-/* 1: all lists are there; 0: not yet. */
-static int lists_fetch(const struct bringup *bringup, struct beest_newcomers *new)
-{
-	char (*keys)[BEEST_KEY_MAX + 1] = calloc(new->count + 1, sizeof(*keys));
-	size_t *of = calloc(new->count + 1, sizeof(*of));
-	struct beest_look look = { .deadline = beest_clock_deadline(LISTS_TIME) };
-	size_t i;
-	int ret = 1;
-
-	look.wants = calloc(new->count + 1, sizeof(*look.wants));
-	if (!keys || !of || !look.wants)
-		ret = beest_fail(ENOMEM, "no memory for the lists of %zu ranks", new->count);
-	for (i = 0; i < new->count && ret > 0; i++) {
-		if (!new->digests[i])
-			continue;
-		ret = list_key(&bringup->gather, new->peers[i].endpoint.rank, keys[look.count]);
-		look.wants[look.count].key = keys[look.count];
-		look.wants[look.count].server = beest_kv_server_of(bringup->gather.registry->kv,
-								   keys[look.count]);
-		of[look.count++] = i;
-		ret = ret < 0 ? ret : 1;
-	}
-	if (ret > 0 && look.count) {
-		ret = beest_look_take(bringup->gather.registry, &look);
-		ret = ret < 0 ? 0 : lists_judge(bringup, new, look.wants, of, look.count);
-		beest_look_free(look.wants, look.count);
-	}
-	free(look.wants);
-	free(of);
-	free(keys);
-
-	return ret;
-}
 
 /* Does the one who does not fit live, and not make way for another process? */
 static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
@@ -131,14 +42,9 @@ static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 	memcpy(&incarnation, marks + mesh->trouble.culprit * beest_meshmark_size(mesh),
 	       sizeof(incarnation));
 	beest_presence_query(bringup->gather.registry, &query, 1,
-			     beest_clock_deadline(LISTS_TIME));
+			     beest_clock_deadline(QUERY_TIME));
 
 	return query.ret > 0 && query.body.state == BEEST_RANK_ALIVE;
-}
-
-static uint64_t brought_digest(const struct hartebeest_mesh *mesh, const uint8_t *marks)
-{
-	return beest_hash_fnv(BEEST_HASH_FNV, marks, mesh->ranks.count * beest_meshmark_size(mesh));
 }
 
 /* -EAGAIN: what came to grief may change yet. */
@@ -150,7 +56,7 @@ static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, int re
 	if (!trouble->ret)
 		trouble->since = now;
 	trouble->ret = ret;
-	trouble->marks = brought_digest(bringup->mesh, marks);
+	trouble->marks = beest_meshmark_digest(bringup->mesh, marks);
 	snprintf(trouble->why, sizeof(trouble->why), "%s", beest_error_text());
 	if (now - trouble->since < LEFTOVER_TIME)
 		return -EAGAIN;
@@ -164,9 +70,9 @@ static int meshroll_take(struct bringup *bringup, const uint8_t *marks)
 	struct beest_newcomers new;
 	int ret;
 
-	ret = beest_meshmark_find(bringup->mesh, marks, &new);
+	ret = beest_meshmark_find(bringup->mesh, marks, false, &new);
 	if (ret == 0)
-		ret = lists_matter(&new) ? lists_fetch(bringup, &new) : 1;
+		ret = beest_meshlist_fetch(bringup->mesh, &bringup->gather, marks, &new);
 	if (ret > 0)
 		ret = beest_meshmark_connect(bringup->mesh, marks, &new, bringup->gather.limit);
 	else if (ret == 0)
@@ -183,7 +89,7 @@ static int meshroll_called(void *data, const uint8_t *marks)
 	int ret;
 
 	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
-	    mesh->trouble.marks == brought_digest(mesh, marks))
+	    mesh->trouble.marks == beest_meshmark_digest(mesh, marks))
 		return -EAGAIN;
 	mesh->stats.exchange = beest_clock_now() - mesh->began - mesh->stats.connect;
 	ret = meshroll_take(bringup, marks);
@@ -193,6 +99,13 @@ static int meshroll_called(void *data, const uint8_t *marks)
 		mesh->trouble.ret = 0;
 
 	return ret;
+}
+
+static void meshroll_opening(void *data, const uint8_t *marks)
+{
+	struct bringup *bringup = data;
+
+	beest_meshlist_rows(bringup->mesh, &bringup->gather, marks);
 }
 
 #define NAMED_MAX 8
@@ -243,9 +156,10 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= DIRECT_MAX;
 	gather->called = meshroll_called;
+	gather->opening = meshroll_opening;
 	gather->progress = mesh->progress ? meshroll_progress : NULL;
 	gather->data = &bringup;
-	ret = list_put(mesh, gather);
+	ret = beest_meshlist_put(mesh, gather);
 	if (ret == 0)
 		ret = beest_gather_run(gather);
 	if (ret == -ETIMEDOUT && mesh->trouble.ret)

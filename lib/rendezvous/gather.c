@@ -369,6 +369,8 @@ static int roll_open(struct gathering *g)
 			gate.name = common_word(g);
 		}
 		/* The same first gate again would open nothing. */
+		if (gate.roll != g->read && g->call->opening)
+			g->call->opening(g->call->data, marks);
 		if (gate.roll != g->read)
 			ret = roll_put(g, gate.roll, marks);
 		if (ret == 0 && (gate.pass == KNOWN || gate.roll != g->gate.roll))

@@ -58,6 +58,8 @@ struct beest_gather {
 	 * else is negative ends the gathering.  May be NULL.
 	 */
 	int (*called)(void *data, const uint8_t *marks);
+	/* This rank is about to hand @marks out to the others.  May be NULL. */
+	void (*opening)(void *data, const uint8_t *marks);
 	void *data;
 	/* out: an incarnation and a blob for each rank; to be freed by the caller */
 	uint8_t *marks;

@@ -253,6 +253,42 @@ static void numbers_out_of_row(void **state)
 	assert_mesh(8, 1);
 }
 
+static void row_loss(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	(void)kv;
+	for (i = 0; i < request->key_count; i++)
+		if (strstr(request->keys[i], "/row."))
+			fake_kv_evict(fake_kv_server("a:1"), request->keys[i]);
+}
+
+/* More ranks get one row each, and read lists only where it was lost. */
+static void rows_of_numbers(void **state)
+{
+	uint64_t keys[2];
+	int lost, i;
+
+	(void)state;
+	for (lost = 0; lost < 2; lost++) {
+		fake_kv_reset();
+		fake_verbs_reset();
+		fake_verbs.hook = numbers_scatter;
+		make(18);
+		for (i = 0; i < 18; i++)
+			members[i].attr.qps_per_peer = 2;
+		fake_kv.hook = lost ? row_loss : NULL;
+		fake_kv_count_again();
+		start(18);
+		registry_run();
+		fake_kv.hook = NULL;
+		assert_mesh(18, 2);
+		keys[lost] = fake_kv.keys;
+		drop();
+	}
+	assert_true(keys[1] >= keys[0] + 17 * 17);
+}
+
 static void several_to_each_peer(void **state)
 {
 	int i;
@@ -947,6 +983,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_out_of_row, setup, teardown),
+		cmocka_unit_test_setup_teardown(rows_of_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(several_to_each_peer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_part_of_the_ranks, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_only, setup, teardown),

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* meshlist.c - see meshlist.h */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/core/meshlist.h"
+#include "lib/rendezvous/look.h"
+
+/* They are asked for, or put, so long at a time. */
+#define LISTS_TIME BEEST_SECOND
+
+/* Seconds that a row stays: whoever comes later reads lists. */
+#define ROW_TTL 60
+
+static int list_key(const struct beest_gather *gather, const char *word, int rank,
+		    char key[BEEST_KEY_MAX + 1])
+{
+	char last[24];
+
+	snprintf(last, sizeof(last), "%s.%d", word, rank);
+
+	return beest_gather_key(gather, last, key);
+}
+
+int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_gather *gather)
+{
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_BARRIER, .key = key, .body = mesh->list,
+		.size = mesh->list_size,
+	};
+	int ret;
+
+	if (!mesh->list)
+		return 0;
+	ret = list_key(gather, "list", mesh->rank, key);
+
+	return ret < 0 ? ret : beest_registry_put(gather->registry, &record);
+}
+
+/* -------------------------------------------------------------------------- lists --- */
+
+static int lists_judge(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+		       struct beest_newcomers *new, const struct beest_look_want *wants,
+		       const size_t *of, size_t count)
+{
+	struct beest_record record;
+	size_t i;
+	int ret = 1;
+
+	for (i = 0; i < count && ret > 0; i++) {
+		ret = 0;
+		if (wants[i].value.bytes &&
+		    beest_record_decode(gather->registry->seal, wants[i].value.bytes,
+					wants[i].value.size, BEEST_KIND_BARRIER, wants[i].key,
+					&record) == 0)
+			ret = beest_meshmark_list(mesh, new, of[i], record.body, record.size);
+	}
+
+	return ret;
+}
+
+/* 1: all lists are there; 0: not yet. */
+static int lists_read(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+		      struct beest_newcomers *new)
+{
+	char (*keys)[BEEST_KEY_MAX + 1] = calloc(new->count + 1, sizeof(*keys));
+	size_t *of = calloc(new->count + 1, sizeof(*of));
+	struct beest_look look = { .deadline = beest_clock_deadline(LISTS_TIME) };
+	size_t i;
+	int ret = 1;
+
+	look.wants = calloc(new->count + 1, sizeof(*look.wants));
+	if (!keys || !of || !look.wants)
+		ret = beest_fail(ENOMEM, "no memory for the lists of %zu ranks", new->count);
+	for (i = 0; i < new->count && ret > 0; i++) {
+		if (!new->digests[i])
+			continue;
+		ret = list_key(gather, "list", new->peers[i].endpoint.rank, keys[look.count]);
+		look.wants[look.count].key = keys[look.count];
+		look.wants[look.count].server = beest_kv_server_of(gather->registry->kv,
+								   keys[look.count]);
+		of[look.count++] = i;
+		ret = ret < 0 ? ret : 1;
+	}
+	if (ret > 0 && look.count) {
+		ret = beest_look_take(gather->registry, &look);
+		ret = ret < 0 ? 0 : lists_judge(mesh, gather, new, look.wants, of, look.count);
+		beest_look_free(look.wants, look.count);
+	}
+	free(look.wants);
+	free(of);
+	free(keys);
+
+	return ret;
+}
+
+static bool lists_matter(const struct beest_newcomers *new)
+{
+	size_t i;
+
+	for (i = 0; i < new->count; i++)
+		if (new->digests[i])
+			return true;
+
+	return false;
+}
+
+/* --------------------------------------------------------------------------- rows --- */
+
+#define DIGEST_SIZE 8
+
+/* The digest of the roll, and a row. */
+static size_t row_bytes(const struct hartebeest_mesh *mesh)
+{
+	return DIGEST_SIZE + beest_meshmark_row_size(mesh);
+}
+
+static void digest_write(const struct hartebeest_mesh *mesh, const uint8_t *marks,
+			 uint8_t bytes[DIGEST_SIZE])
+{
+	uint64_t digest = beest_meshmark_digest(mesh, marks);
+	int i;
+
+	for (i = DIGEST_SIZE; i-- > 0; digest >>= 8)
+		bytes[i] = (uint8_t)digest;
+}
+
+struct row {
+	char key[BEEST_KEY_MAX + 1];
+	uint8_t *bytes;
+};
+
+/* No lease: whoever does not find its row reads lists. */
+static int row_make(const struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+		    uint8_t *body, size_t i, struct row *row, struct beest_look_extra *extra)
+{
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_BARRIER, .key = row->key, .body = body,
+		.size = row_bytes(mesh),
+	};
+	int ret;
+
+	ret = list_key(gather, "row", mesh->ranks.id[i], row->key);
+	if (ret == 0)
+		ret = beest_registry_encode(gather->registry, &record, &row->bytes);
+	if (ret < 0)
+		return ret;
+	extra->server = beest_kv_server_of(gather->registry->kv, row->key);
+	extra->write = (struct beest_kv_write){
+		.verb = BEEST_KV_SET, .key = row->key, .value = row->bytes, .size = (size_t)ret,
+		.ttl = ROW_TTL,
+	};
+
+	return 0;
+}
+
+static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+		     const uint8_t *marks, const struct beest_newcomers *all)
+{
+	struct row *rows = calloc(all->count, sizeof(*rows));
+	uint8_t *body = malloc(row_bytes(mesh));
+	struct beest_look look = {
+		.extras = calloc(all->count, sizeof(*look.extras)), .extra_count = all->count,
+		.deadline = beest_clock_deadline(LISTS_TIME),
+	};
+	size_t i;
+	int ret = rows && body && look.extras ? 0 : -ENOMEM;
+
+	if (ret == 0)
+		digest_write(mesh, marks, body);
+	for (i = 0; i < all->count && ret == 0; i++) {
+		beest_meshmark_row_fill(mesh, all, i, body + DIGEST_SIZE);
+		ret = row_make(mesh, gather, body, i, &rows[i], &look.extras[i]);
+	}
+	if (ret == 0)
+		beest_look_take(gather->registry, &look);
+	for (i = 0; i < all->count && rows; i++)
+		free(rows[i].bytes);
+	free(look.extras);
+	free(rows);
+	free(body);
+}
+
+void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+			 const uint8_t *marks)
+{
+	struct beest_newcomers all;
+
+	if (mesh->fabric.peers)
+		return;		/* whose lists are short, and read by few */
+	if (beest_meshmark_find(mesh, marks, true, &all) == 0 && lists_matter(&all) &&
+	    lists_read(mesh, gather, &all) > 0)
+		rows_put(mesh, gather, marks, &all);
+	beest_meshmark_forget(&all);
+}
+
+/* 1: the own row is there, and of this very roll. */
+static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+		     const uint8_t *marks, struct beest_newcomers *new)
+{
+	uint8_t digest[DIGEST_SIZE];
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_look_want want = { .key = key };
+	struct beest_look look = {
+		.wants = &want, .count = 1, .deadline = beest_clock_deadline(LISTS_TIME),
+	};
+	struct beest_record record;
+	int ret;
+
+	ret = list_key(gather, "row", mesh->rank, key);
+	if (ret < 0)
+		return ret;
+	digest_write(mesh, marks, digest);
+	want.server = beest_kv_server_of(gather->registry->kv, key);
+	ret = beest_look_take(gather->registry, &look) == 0 && want.value.bytes &&
+	      beest_record_decode(gather->registry->seal, want.value.bytes, want.value.size,
+				  BEEST_KIND_BARRIER, key, &record) == 0 &&
+	      record.size == row_bytes(mesh) && memcmp(record.body, digest, DIGEST_SIZE) == 0 &&
+	      beest_meshmark_row(mesh, new, record.body + DIGEST_SIZE);
+	beest_look_free(&want, 1);
+
+	return ret;
+}
+
+int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+			 const uint8_t *marks, struct beest_newcomers *new)
+{
+	int ret = 0;
+
+	if (!lists_matter(new))
+		return 1;
+	if (!gather->direct && !mesh->fabric.peers)
+		ret = row_fetch(mesh, gather, marks, new);
+
+	return ret ? ret : lists_read(mesh, gather, new);
+}
