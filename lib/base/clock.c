@@ -15,9 +15,9 @@
 #include "lib/base/macro.h"
 
 #define LEAST_MIN (50 * BEEST_US)
-#define LEAST_RANK (10 * BEEST_US)
+#define LEAST_RANK (20 * BEEST_US)
 #define CAP_MIN (5 * BEEST_MS)
-#define CAP_RANK (20 * BEEST_US)
+#define CAP_RANK (100 * BEEST_US)
 
 const struct beest_clock_source *beest_clock_source;
 

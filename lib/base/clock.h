@@ -44,9 +44,9 @@ int64_t beest_clock_left(int64_t deadline);
 
 /*
  * Waiting without hammering: each pause is elapsed/16, with bounds that grow with the number
- * of ranks polling the same server: at least 50 us or 10 us a rank, which is what a server
- * takes for a look, and at most 5 ms or 20 us a rank.  A jitter of a quarter keeps ranks from
- * marching in step.  Measured: 350 us median delay at 2.7 % of a core; a fixed 5 ms cap let
+ * of ranks polling the same server: at least 50 us or 20 us a rank, so that a server is
+ * not asked for more than it can answer, and at most 5 ms or 100 us a rank.  A jitter of a
+ * quarter keeps ranks from marching in step.  Measured: 350 us median delay at 2.7 % of a core; a fixed 5 ms cap let
  * 1023 pollers starve the server.
  *
  * Few ranks that ask for few keys do not pause at all while the last progress is recent:

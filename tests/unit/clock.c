@@ -67,11 +67,10 @@ static void test_bounds_grow_with_ranks(void **state)
 		int64_t least, most;
 	} rows[] = {
 		{ 1, 50 * BEEST_US, 5 * BEEST_MS },
-		{ 5, 50 * BEEST_US, 5 * BEEST_MS },
-		{ 64, 640 * BEEST_US, 5 * BEEST_MS },
-		{ 250, 2500 * BEEST_US, 5 * BEEST_MS },
-		{ 1000, 10 * BEEST_MS, 20 * BEEST_MS },
-		{ INT32_MAX, INT32_MAX * (10 * BEEST_US), INT32_MAX * (20 * BEEST_US) },
+		{ 2, 50 * BEEST_US, 5 * BEEST_MS },
+		{ 50, 1000 * BEEST_US, 5 * BEEST_MS },
+		{ 1000, 20 * BEEST_MS, 100 * BEEST_MS },
+		{ INT32_MAX, INT32_MAX * (20 * BEEST_US), INT32_MAX * (100 * BEEST_US) },
 	};
 	struct beest_backoff backoff;
 	size_t i;
