@@ -587,7 +587,7 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 	char agreed[192], peer[BEEST_PEER_TEXT];
 
 	if (qp->port->log->level < BEEST_LOG_INFO)
-		return;		/* the text is a third of what a connection costs besides verbs */
+		return;		/* making it was half the instructions of a connection */
 	beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed, sizeof(agreed));
 	beest_log(qp->port->log, beest_log_once(qp->port->log, BEEST_LOG_INFO, agreed), "queue pair '%s' (%s, QP %" PRIu32 ") connected to "
 		  "'%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name, qp->local.label,
