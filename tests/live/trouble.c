@@ -128,7 +128,8 @@ static const struct trouble troubles[] = {
 	{ "ip link set v0 down", "ip link set v0 up", "whether the link is up", -ENODATA,
 	  "v0 (interface down)" },
 	{ "ip address del 10.9.0.1/24 dev v0", "ip address add 10.9.0.1/24 dev v0",
-	  "queue pair 'qp' on rxe0:1", -ENODATA, "was its address removed?" },
+	  "the address of this end is gone from the GID table", -ENODATA,
+	  "was its address removed?" },
 };
 
 /* Rank 0 writes until that fails. */
