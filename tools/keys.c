@@ -96,7 +96,9 @@ static void show_record(struct out *out, const struct records *records,
 	}
 	if (out->json)
 		return;
-	if (record->left >= 0 && record->left <= records->ttl)
+	/* The one under a plain name has a time to live of its own. */
+	if (record->left >= 0 && record->left <= records->ttl &&
+	    strcmp(record->name, "rank/servers"))
 		snprintf(left, sizeof(left), ", %" PRId64 " s old", records->ttl - record->left);
 	out_line(out, record->is_presence && record->life == RECORDS_ALIVE ? OUT_OK : OUT_NOTE,
 		 record->name, "%s%s", text,

@@ -198,7 +198,8 @@ int records_read(struct out *out, struct hartebeest_context *hb, const char *job
 			return ret == -ETIMEDOUT ? STATUS_TIMEOUT : STATUS_FAILED;
 		}
 	}
-	qsort(records->list, records->count, sizeof(*records->list), compare);
+	if (records->count)
+		qsort(records->list, records->count, sizeof(*records->list), compare);
 	for (j = 0; j < records->count; j++)
 		if (records->list[j].is_presence)
 			judge_life(records, &records->list[j]);
