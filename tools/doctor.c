@@ -36,7 +36,7 @@ static int64_t ranks;
 static const struct args_option options[] = {
 	{ "ranks", 'r', ARGS_INT, &ranks, .value = "N", .min = 1, .max = 1000000,
 	  .help = "will the server do for so many ranks?" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 /* -------------------------------------------------------------- kernel --- */

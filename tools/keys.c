@@ -28,7 +28,7 @@ static const struct args_option options[] = {
 	{ "clean", 0, ARGS_FLAG, &clean, .help = "remove what a dead job has left" },
 	{ "force", 0, ARGS_FLAG, &force,
 	  .help = "remove it though the job may be alive: its waits fail then" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 /* ------------------------------------------------------------ all jobs --- */

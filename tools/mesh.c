@@ -748,7 +748,7 @@ static const struct args_option options[] = {
 	{ "svg", 0, ARGS_TEXT, &svg_path, .value = "FILE", .help = "write the picture there" },
 	{ "diff", 0, ARGS_TEXT, &old_path, .value = "FILE",
 	  .help = "what changed since that --json was written" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 const struct command mesh_command = {

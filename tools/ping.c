@@ -573,7 +573,7 @@ static const struct args_option options[] = {
 	{ "bw", 'b', ARGS_FLAG, &wants_bandwidth, .help = "measure bandwidth, too" },
 	{ "listen", 'l', ARGS_FLAG, &wants_to_listen,
 	  .help = "answer whoever pings NAME, preset this host's name" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 const struct command ping_command = {

@@ -460,6 +460,7 @@ static int run_job(struct job *job, char **words, struct pollfd *polled)
 		if (start_rank(job, i, words, &unblocked) < 0)
 			break;
 	watch(job, polled, &unblocked);
+	server_end(&job->server);	/* a signal that is pending may be the end of this process */
 	unwatch_signals(&unblocked);
 	return i < job->count && !asked ? BEEST_MAX(worst(job), STATUS_FAILED) : worst(job);
 }
