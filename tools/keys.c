@@ -137,6 +137,9 @@ static bool is_dead(const struct records *records, const char **why)
 		else if (each->is_unopened && !*why)
 			*why = "some of its records are sealed, and HARTEBEEST_SECRET_FILE does not "
 			       "open them";
+		else if ((each->ret == -EKEYREJECTED || each->ret == -EPROTONOSUPPORT) && !*why)
+			*why = "some of its records are of a job without this secret, or of "
+			       "another version";
 	}
 	for (i = 0; i < (size_t)records->server_count; i++) {
 		if (records->listings[i].cut && !*why)

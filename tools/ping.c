@@ -315,6 +315,7 @@ static int answer_all(struct ping *ping, const struct meeting *meeting, struct l
 
 static int answer(struct ping *ping, const struct meeting *meeting, struct link *link)
 {
+	const char *said;
 	char told[400];
 	int ret, status;
 
@@ -325,11 +326,12 @@ static int answer(struct ping *ping, const struct meeting *meeting, struct link 
 		return steps_bad(&ping->steps, ret, link->pinger.why,
 				 "see what the other end says");
 	status = atoi(told);
+	said = strchr(told, ' ');
+	said = said ? said + 1 : "";
 	if (status == STATUS_GOOD)
-		steps_good(&ping->steps, "%s", told + strcspn(told, " ") + 1);
+		steps_good(&ping->steps, "%s", said);
 	else
-		steps_bad(&ping->steps, -EIO, told + strcspn(told, " ") + 1,
-			  "see what the other end says");
+		steps_bad(&ping->steps, -EIO, said, "see what the other end says");
 	return status ? STATUS_FAILED : STATUS_GOOD;
 }
 

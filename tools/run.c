@@ -27,6 +27,7 @@
 
 #define RANKS_MAX 4096
 #define LINE_SIZE 16384
+#define PIPE_SIZE 65536
 
 /* From the first request to end until SIGKILL. */
 #define GRACE (5 * BEEST_SECOND)
@@ -185,13 +186,14 @@ static void flush_stream(struct job *job, int rank, int stream, bool all)
 	fflush(stream_file(job, stream));
 }
 
-/* What is there now. */
+/* What is there now: no more than a pipe holds, or one that never pauses would be all. */
 static void read_stream(struct job *job, int rank, int stream)
 {
 	struct stream *from = &job->ranks[rank].streams[stream];
+	size_t total = 0;
 	ssize_t got;
 
-	while (from->fd >= 0) {
+	while (from->fd >= 0 && total < PIPE_SIZE) {
 		got = read(from->fd, from->line + from->used, LINE_SIZE - from->used);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -202,6 +204,7 @@ static void read_stream(struct job *job, int rank, int stream)
 			from->fd = -1;
 		} else {
 			from->used += (size_t)got;
+			total += (size_t)got;
 		}
 		flush_stream(job, rank, stream, from->fd < 0);
 	}
@@ -488,8 +491,12 @@ static int run(struct out *out, int count, char **words)
 	polled = calloc((size_t)job.count, 2 * sizeof(*polled));
 	for (i = 0; job.ranks && i < 2 * job.count; i++)
 		job.ranks[i / 2].streams[i % 2].fd = -1;
-	if (job.ranks && polled)
+	if (job.ranks && polled) {
 		status = run_job(&job, words, polled);
+	} else {
+		out_error(out, "no memory for %d ranks", job.count);
+		status = STATUS_FAILED;
+	}
 	server_end(&job.server);
 	free(job.ranks);
 	free(polled);
