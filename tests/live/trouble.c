@@ -189,11 +189,20 @@ static int troubled_rank(int rank, void *data)
 	return 0;
 }
 
+/* Another address of the same family, such as other tests leave there, would do as well. */
+static void leave_one_address(void)
+{
+	run("for a in $(ip -o -4 address show dev v0 | sed -n 's/.* inet \\([^ ]*\\).*/\\1/p'); do "
+	    "[ $a = 10.9.0.1/24 ] || ip address del $a dev v0; done");
+	settle();
+}
+
 static void broken_connections(void **state)
 {
 	size_t i;
 
 	(void)state;
+	leave_one_address();
 	for (i = 0; i < BEEST_COUNT(troubles); i++)
 		assert_int_equal(live_pair(troubled_rank, (void *)&troubles[i]), 0);
 }
