@@ -20,7 +20,7 @@
 
 #define PSN_MASK 0xffffff
 
-static bool is_datagram(const struct beest_fabric *fabric)
+static bool fabric_is_datagram(const struct beest_fabric *fabric)
 {
 	return fabric->model->local.transport == BEEST_UD;
 }
@@ -139,9 +139,9 @@ static int qp_fill(const struct beest_fabric *fabric, size_t turn)
 {
 	int rank, ret;
 
-	if (!fabric->refill || (!fabric->peer_count && !is_datagram(fabric)))
+	if (!fabric->refill || (!fabric->peer_count && !fabric_is_datagram(fabric)))
 		return 0;
-	rank = is_datagram(fabric) ? -1 : fabric->ranks->id[turn_position(fabric, turn)];
+	rank = fabric_is_datagram(fabric) ? -1 : fabric->ranks->id[turn_position(fabric, turn)];
 	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[turn]);
 
 	return ret >= 0 ? 0 : beest_fail(-ret, "the refill function of mesh '%s' failed for rank %d: "
@@ -234,7 +234,7 @@ void beest_fabric_end(struct beest_fabric *fabric)
 
 size_t beest_fabric_numbers(const struct beest_fabric *fabric)
 {
-	return is_datagram(fabric) ? 1 : fabric->peer_count * fabric->per_peer;
+	return fabric_is_datagram(fabric) ? 1 : fabric->peer_count * fabric->per_peer;
 }
 
 /* Whom each rank has chosen is not known to the others. */
@@ -242,7 +242,7 @@ bool beest_fabric_is_in_row(const struct beest_fabric *fabric)
 {
 	size_t turn;
 
-	if (fabric->peers && !is_datagram(fabric))
+	if (fabric->peers && !fabric_is_datagram(fabric))
 		return false;
 	for (turn = 1; turn < fabric->count; turn++)
 		if (fabric->qps[turn]->qp_num != fabric->qps[0]->qp_num + turn)
@@ -255,7 +255,7 @@ size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t 
 {
 	size_t count = fabric->ranks->count;
 
-	return is_datagram(fabric) ? 0 : ((to + count - from) % count - 1) * fabric->per_peer;
+	return fabric_is_datagram(fabric) ? 0 : ((to + count - from) % count - 1) * fabric->per_peer;
 }
 
 /* The place of @position among the peers; peer_count: it is none. */
@@ -287,7 +287,7 @@ struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t positio
 {
 	size_t i = peer_index(fabric, position);
 
-	if (is_datagram(fabric))
+	if (fabric_is_datagram(fabric))
 		return position != fabric->own && index == 0 ? fabric->qps[0] : NULL;
 
 	return i < fabric->peer_count && index < fabric->per_peer ?
@@ -320,7 +320,7 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 	int ret = 0;
 
 	snprintf(who, sizeof(who), "rank %d", fabric->ranks->id[peer->position]);
-	if (is_datagram(fabric))
+	if (fabric_is_datagram(fabric))
 		return beest_qp_connect(fabric->model, who, &remote, limit);
 
 	qp_borrow(fabric, turn, &qp);
@@ -362,7 +362,7 @@ static void crowd_fail(struct crowd *crowd, size_t i, int ret)
 static void *crowd_work(void *data)
 {
 	struct crowd *crowd = data;
-	uint32_t index, each = is_datagram(crowd->fabric) ? 1 : crowd->fabric->per_peer;
+	uint32_t index, each = fabric_is_datagram(crowd->fabric) ? 1 : crowd->fabric->per_peer;
 	size_t i;
 	int ret = 0;
 
@@ -382,7 +382,7 @@ int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_
 	struct crowd crowd = {
 		.fabric = fabric, .peers = peers, .count = count, .limit = limit,
 	};
-	uint32_t i, wanted = is_datagram(fabric) ? 0 : (uint32_t)BEEST_MIN(fabric->threads, count);
+	uint32_t i, wanted = fabric_is_datagram(fabric) ? 0 : (uint32_t)BEEST_MIN(fabric->threads, count);
 	pthread_t *threads = wanted ? calloc(wanted, sizeof(*threads)) : NULL;
 
 	pthread_mutex_init(&crowd.lock, NULL);

@@ -101,7 +101,7 @@ static int names_check(const char **texts, size_t count, const char *what)
 	return 0;
 }
 
-static bool is_datagram(const struct pairing *pairing)
+static bool pairing_is_datagram(const struct pairing *pairing)
 {
 	return pairing->qp && pairing->qp->local.transport == BEEST_UD;
 }
@@ -118,13 +118,13 @@ static int pairs_check_twice(const struct pairs *pairs)
 		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
 	for (i = 0; i < pairs->count; i++) {
 		pairing = &pairs->list[i];
-		if (!is_datagram(pairing))
+		if (!pairing_is_datagram(pairing))
 			texts[count++] = pairing->pair->qp;
 	}
 	ret = names_check(texts, count, "queue pair");
 	for (i = count = 0; i < pairs->count && ret == 0; i++) {
 		pairing = &pairs->list[i];
-		if (!is_datagram(pairing))
+		if (!pairing_is_datagram(pairing))
 			texts[count++] = pairing->pair->key;
 	}
 	if (ret == 0)
@@ -237,7 +237,7 @@ static int pair_start(struct pairing *pairing, const struct beest_handshake_cont
 /* Of UD nobody confirms anything, so a leftover shows by its author's presence only. */
 static bool author_is_known(struct pairing *pairing, const struct beest_record *record)
 {
-	if (!is_datagram(pairing) || record->rank < 0 ||
+	if (!pairing_is_datagram(pairing) || record->rank < 0 ||
 	    beest_authors_know(&pairing->hb->authors, &record->incarnation))
 		return true;
 
@@ -364,7 +364,7 @@ static int pairs_wait(struct pairs *pairs)
 		pairs->gets[wait.count].see = pair_see;
 		pairs->gets[wait.count].left = pair_left;
 		pairs->gets[wait.count].data = &pairs->list[i];
-		pairs->gets[wait.count++].recheck = !is_datagram(&pairs->list[i]);
+		pairs->gets[wait.count++].recheck = !pairing_is_datagram(&pairs->list[i]);
 	}
 	if (ret == 0 && wait.count)
 		ret = beest_wait_run(pairs->context.registry, &wait);

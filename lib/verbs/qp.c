@@ -461,7 +461,7 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 }
 
 /* Takes @step, and once more if the GID turns out to have moved meanwhile. */
-static int source_try(struct beest_qp *qp, struct beest_connection *path,
+static int qp_source_try(struct beest_qp *qp, struct beest_connection *path,
 		      int (*step)(struct beest_qp *qp, struct beest_connection *path))
 {
 	int moved, ret = step(qp, path);
@@ -556,7 +556,7 @@ static int ud_peer_add(struct beest_qp *qp, const char *key, const struct beest_
 	struct beest_ud_peer *address = ud_peer_find(qp, key);
 	int ret;
 
-	ret = source_try(qp, path, step_handle);
+	ret = qp_source_try(qp, path, step_handle);
 	if (ret < 0)
 		return ret;
 
@@ -635,7 +635,7 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 
 	ret = qp_agree(qp, remote, limit, &path);
 	if (ret >= 0 && state == IBV_QPS_INIT)
-		ret = source_try(qp, &path, step_rtr);
+		ret = qp_source_try(qp, &path, step_rtr);
 	if (ret >= 0 && state == IBV_QPS_INIT)
 		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, &path);
 	if (ret >= 0 && qp->local.transport == BEEST_UD)
