@@ -152,7 +152,7 @@ static int show_sum(struct ping *ping, const struct sum *sum)
 		out_cure(ping->out, "look for drops and errors in the counters of both ports and of "
 			 "the switch; flow control (PFC) for RoCE");
 	}
-	return sum->wrong || !back ? STATUS_FAILED : STATUS_GOOD;
+	return sum->wrong || (sum->lost && !back) ? STATUS_FAILED : STATUS_GOOD;
 }
 
 /* ------------------------------------------------------------ measuring --- */
