@@ -65,7 +65,7 @@ struct lease {
 	struct lease *before, *behind;
 	uint32_t hash;
 	size_t server;
-	uint64_t serial, other;
+	uint64_t serial, other, digest;
 	struct beest_lease_copy *copy;
 	enum state state;
 	bool sent;		/* this version is on its way, or there */
@@ -297,6 +297,7 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	lease->copy = copy;
 	lease->serial = wanted->serial;
 	lease->other = wanted->other;
+	lease->digest = wanted->digest;
 	lease->superseded = false;
 	lease->checked = false;
 	lease->look_at = INT64_MAX;
@@ -334,8 +335,7 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, wanted->key);
 	has = lease && lease->state != DOOMED && lease->serial == wanted->serial &&
-	      lease->other == wanted->other && lease->copy->size == wanted->size &&
-	      memcmp(lease->copy->bytes, wanted->bytes, wanted->size) == 0;
+	      lease->other == wanted->other && lease->digest == wanted->digest;
 	pthread_mutex_unlock(&leases->lock);
 
 	return has;

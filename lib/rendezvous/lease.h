@@ -47,6 +47,7 @@ struct beest_lease_wanted {
 	uint64_t serial, other;	/* of the objects it goes with, the first that goes; 0: none */
 	int64_t ttl;		/* seconds; 0: the table's */
 	uint8_t flags;		/* of the record */
+	uint64_t digest;	/* of what it says, which bytes under a seal do not tell */
 	const uint8_t *bytes;	/* copied */
 	size_t size;
 	bool stored;		/* it is there already; sealed, it is stored once more */
@@ -55,7 +56,7 @@ struct beest_lease_wanted {
 /* -ENOMEM */
 int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
 
-/* Has the very same been put there? */
+/* Has a record that says the same been put there?  The bytes do not matter. */
 bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
 
 /* Is what is wanted there stored, or replaced by another process's record? */

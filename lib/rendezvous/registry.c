@@ -10,6 +10,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/look.h"
 #include "lib/rendezvous/wait.h"
@@ -263,6 +264,13 @@ static size_t record_server(const struct beest_registry *registry,
 				  record->key);
 }
 
+static uint64_t record_digest(const struct beest_registry_record *record)
+{
+	uint64_t digest = beest_hash_fnv(BEEST_HASH_FNV, &record->flags, sizeof(record->flags));
+
+	return beest_hash_fnv(digest, record->body, record->size);
+}
+
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record)
 {
@@ -272,6 +280,7 @@ int beest_registry_put(struct beest_registry *registry,
 		.server = record_server(registry, record),
 		.ttl = record->ttl,
 		.flags = record->flags,
+		.digest = record_digest(record),
 		.stored = record->stored,
 	};
 	uint8_t *bytes;
@@ -282,18 +291,19 @@ int beest_registry_put(struct beest_registry *registry,
 		if (ret < 0)
 			return ret;
 	}
-	ret = beest_registry_encode(registry, record, &bytes);
-	if (ret < 0)
-		return ret;
-
-	wanted.bytes = bytes;
-	wanted.size = (size_t)ret;
 	if (record->serial)
 		wanted.serial = serial_draw(registry, record->serial);
 	if (record->other)
 		wanted.other = serial_draw(registry, record->other);
-	ret = record->calm && beest_lease_has(registry->leases, &wanted) ? 0 :
-	      beest_lease_put(registry->leases, &wanted);
+	if (record->calm && beest_lease_has(registry->leases, &wanted))
+		return 0;
+
+	ret = beest_registry_encode(registry, record, &bytes);
+	if (ret < 0)
+		return ret;
+	wanted.bytes = bytes;
+	wanted.size = (size_t)ret;
+	ret = beest_lease_put(registry->leases, &wanted);
 	free(bytes);
 
 	return ret;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "hartebeest-post.h"
 #include "lib/base/clock.h"
@@ -483,12 +484,11 @@ static void at_once_or_not(void **state)
 }
 
 /* Who asks again and again sends nothing again: one request a call, which only reads. */
-static void asking_again(void **state)
+static void ask_again(const char *setting)
 {
 	int i;
 
-	(void)state;
-	party_open(0, 0, 3, NULL);
+	party_open(0, 0, 3, setting);
 	party_pair(&party[0], 1, IBV_QPT_RC);
 	party_offer(party_pair(&party[0], 2, IBV_QPT_RC), 3);
 	party[0].deadline = HARTEBEEST_ONCE;
@@ -505,14 +505,39 @@ static void asking_again(void **state)
 	party_offer(&party[0].pairs[1], 2);
 	party_connect(&party[0]);
 	assert_int_equal(fake_kv.commands, 2);
-	party_open(1, 1, 3, NULL);
+	party_open(1, 1, 3, setting);
 	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 1);
-	party_open(2, 2, 3, NULL);
+	party_open(2, 2, 3, setting);
 	party_pair(&party[2], 0, IBV_QPT_RC);
 	party[0].deadline = 0;
 	all_connect(3);
 	all_came(3);
 	assert_int_equal(party[2].pairs[0].count, 2);
+}
+
+static void asking_again(void **state)
+{
+	(void)state;
+	ask_again(NULL);
+}
+
+/* No two seals of a record have the same bytes. */
+static void asking_again_under_a_seal(void **state)
+{
+#ifdef HAVE_CRYPTO
+	char path[] = "/tmp/hartebeest-secret-XXXXXX", setting[64];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_equal(write(fd, "0123456789abcdef0123456789abcdef", 32), 32);
+	close(fd);
+	snprintf(setting, sizeof(setting), "exchange.secret_file=%s", path);
+	ask_again(setting);
+	unlink(path);
+#else
+	(void)state;
+	skip();
+#endif
 }
 
 /* ------------------------------------------------------------------------- UD, regions --- */
@@ -918,6 +943,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, teardown),
 		cmocka_unit_test_setup_teardown(asking_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(asking_again_under_a_seal, setup, teardown),
 		cmocka_unit_test_setup_teardown(regions, setup, teardown),
 		cmocka_unit_test_setup_teardown(regions_that_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_little_room, setup, teardown),
