@@ -6,13 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/core/meshlist.h"
 #include "lib/rendezvous/look.h"
-
-/* They are asked for, or put, so long at a time. */
-#define LISTS_TIME BEEST_SECOND
 
 /* Seconds that a row stays: whoever comes later reads lists. */
 #define ROW_TTL 60
@@ -71,7 +67,7 @@ static int lists_read(struct hartebeest_mesh *mesh, const struct beest_gather *g
 {
 	char (*keys)[BEEST_KEY_MAX + 1] = calloc(new->count + 1, sizeof(*keys));
 	size_t *of = calloc(new->count + 1, sizeof(*of));
-	struct beest_look look = { .deadline = beest_clock_deadline(LISTS_TIME) };
+	struct beest_look look = { .deadline = beest_gather_deadline(gather) };
 	size_t i;
 	int ret = 1;
 
@@ -167,7 +163,7 @@ static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	uint8_t *body = malloc(row_bytes(mesh));
 	struct beest_look look = {
 		.extras = calloc(all->count, sizeof(*look.extras)), .extra_count = all->count,
-		.deadline = beest_clock_deadline(LISTS_TIME),
+		.deadline = beest_gather_deadline(gather),
 	};
 	size_t i;
 	int ret = rows && body && look.extras ? 0 : -ENOMEM;
@@ -208,7 +204,7 @@ static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_want want = { .key = key };
 	struct beest_look look = {
-		.wants = &want, .count = 1, .deadline = beest_clock_deadline(LISTS_TIME),
+		.wants = &want, .count = 1, .deadline = beest_gather_deadline(gather),
 	};
 	struct beest_record record;
 	int ret;

@@ -18,9 +18,6 @@
 /* Up to so many ranks read the records of all faster than one of them could hand them out. */
 #define DIRECT_MAX 16
 
-/* The presence of one rank is asked for so long. */
-#define QUERY_TIME BEEST_SECOND
-
 /* Ranks of one run start within so much: until then, who does not fit may be replaced. */
 #define LEFTOVER_TIME (2 * BEEST_SECOND)
 
@@ -42,7 +39,7 @@ static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 	memcpy(&incarnation, marks + mesh->trouble.culprit * beest_meshmark_size(mesh),
 	       sizeof(incarnation));
 	beest_presence_query(bringup->gather.registry, &query, 1,
-			     beest_clock_deadline(QUERY_TIME));
+			     beest_gather_deadline(&bringup->gather));
 
 	return query.ret > 0 && query.body.state == BEEST_RANK_ALIVE;
 }

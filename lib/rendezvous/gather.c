@@ -34,6 +34,8 @@
 struct attendance {
 	char key[BEEST_KEY_MAX + 1];
 	bool here;
+	int refused;			/* what is there is no record: its errno, ... */
+	char why[160];			/* ... and the sentence */
 	struct beest_incarnation incarnation;
 	struct beest_barrier_body body;
 	const uint8_t *blob;		/* within the value */
@@ -250,9 +252,9 @@ static int roll_put(struct gathering *g, uint64_t digest, const uint8_t *marks)
 
 /* --------------------------------------------------------------- reading all records --- */
 
-static int64_t look_deadline(const struct gathering *g)
+int64_t beest_gather_deadline(const struct beest_gather *call)
 {
-	return BEEST_MIN(beest_limit_look(g->call->limit), beest_clock_deadline(LOOK_MOST));
+	return BEEST_MIN(beest_limit_look(call->limit), beest_clock_deadline(LOOK_MOST));
 }
 
 /* Only who reads all records needs this. */
@@ -278,8 +280,8 @@ static int reading_start(struct gathering *g)
 	return ret;
 }
 
-/* What is no record is as good as absent; the sentence says why it is none. */
-static int attendance_read(struct gathering *g, size_t i)
+/* What is no record is as good as absent.  Once for each value: decoding opens a seal. */
+static int attendance_decode(struct gathering *g, size_t i)
 {
 	const struct beest_kv_value *value = &g->wants[i].value;
 	struct attendance *rank = &g->all[i];
@@ -300,10 +302,20 @@ static int attendance_read(struct gathering *g, size_t i)
 	return ret;
 }
 
+static void attendance_read(struct gathering *g, size_t i)
+{
+	struct attendance *rank = &g->all[i];
+
+	rank->refused = g->wants[i].value.bytes ? attendance_decode(g, i) : 0;
+	rank->here = g->wants[i].value.bytes && rank->refused == 0;
+	if (rank->refused)
+		snprintf(rank->why, sizeof(rank->why), "%s", beest_error_text());
+}
+
 /* 0, or the failure of a server. */
 static int records_read(struct gathering *g)
 {
-	struct beest_look look = { .count = g->count, .deadline = look_deadline(g) };
+	struct beest_look look = { .count = g->count, .deadline = beest_gather_deadline(g->call) };
 	size_t i;
 	int ret;
 
@@ -313,7 +325,7 @@ static int records_read(struct gathering *g)
 	look.wants = g->wants;
 	ret = beest_look_take(g->registry, &look);
 	for (i = 0; i < g->count && ret == 0; i++)
-		g->all[i].here = g->wants[i].value.bytes && attendance_read(g, i) == 0;
+		attendance_read(g, i);
 
 	return ret;
 }
@@ -452,7 +464,7 @@ static int missing_judge(struct gathering *g)
 		queries[count++].incarnation = &g->call->expected[i];
 	}
 	if (queries && newcomers) {
-		beest_presence_query(g->registry, queries, count, look_deadline(g));
+		beest_presence_query(g->registry, queries, count, beest_gather_deadline(g->call));
 		ret = missing_judge_each(g, queries, count, newcomers);
 	} else {
 		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", g->count);
@@ -680,7 +692,9 @@ static bool gate_is_mine(struct gathering *g, bool blind, bool *open)
 			.size = BEEST_INCARNATION_SIZE, .ttl = TAKER_TTL,
 		},
 	};
-	struct beest_look look = { .wants = wants, .count = 1, .deadline = look_deadline(g) };
+	struct beest_look look = {
+		.wants = wants, .count = 1, .deadline = beest_gather_deadline(g->call),
+	};
 	bool mine;
 	int ret;
 
@@ -708,7 +722,7 @@ static void write_alone(struct gathering *g, const struct beest_kv_write *write)
 {
 	struct beest_look_extra extra = { .server = g->server, .write = *write };
 	struct beest_look look = {
-		.extras = &extra, .extra_count = 1, .deadline = look_deadline(g),
+		.extras = &extra, .extra_count = 1, .deadline = beest_gather_deadline(g->call),
 	};
 
 	beest_look_take(g->registry, &look);
@@ -837,7 +851,9 @@ static int roll_judge(struct gathering *g, const struct beest_kv_value *value)
 static int roll_read(struct gathering *g)
 {
 	struct beest_look_want want = { .key = g->roll_key, .server = g->server };
-	struct beest_look look = { .wants = &want, .count = 1, .deadline = look_deadline(g) };
+	struct beest_look look = {
+		.wants = &want, .count = 1, .deadline = beest_gather_deadline(g->call),
+	};
 	int ret;
 
 	ret = beest_look_take(g->registry, &look);
@@ -938,8 +954,8 @@ static void rank_say(struct beest_text *text, struct gathering *g, size_t i)
 			       beest_presence_author(g->registry, id, &rank->incarnation, who));
 	else
 		beest_text_add(text, "rank %d (key %s%s%s)", id, rank->key,
-			       g->wants[i].value.bytes ? ": " : ", never seen",
-			       g->wants[i].value.bytes ? beest_error_text() : "");
+			       rank->refused ? ": " : ", never seen",
+			       rank->refused ? rank->why : "");
 }
 
 #define NAMED_MAX 4
@@ -959,8 +975,7 @@ static int gather_expired(struct gathering *g)
 	for (i = 0; i < g->count; i++) {
 		if (i == g->own || rank_is_here(g, i, g->body.roll))
 			continue;
-		if (g->wants[i].value.bytes && !g->all[i].here)
-			refused = refused ? refused : attendance_read(g, i);
+		refused = refused ? refused : g->all[i].refused;
 		if (count++ < NAMED_MAX) {
 			beest_text_add(&text, "%s", count > 1 ? ", " : "");
 			rank_say(&text, g, i);

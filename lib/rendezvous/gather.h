@@ -83,6 +83,9 @@ static inline size_t beest_gather_mark_size(const struct beest_gather *gather)
  */
 int beest_gather_run(struct beest_gather *gather);
 
+/* Of a look besides those of the gathering: its own limit, and a second at most. */
+int64_t beest_gather_deadline(const struct beest_gather *gather);
+
 /* A key of the gathering: "gate", or what its user keeps beside it. */
 int beest_gather_key(const struct beest_gather *gather, const char *last,
 		     char key[BEEST_KEY_MAX + 1]);
