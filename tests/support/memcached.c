@@ -34,6 +34,7 @@ struct cache {
 	pid_t pid;				/* 0: does not run */
 	pid_t owner;				/* who started it */
 	struct beest_hostport endpoint;
+	int hold;				/* on its port */
 	const char *arguments[ARGUMENTS_MAX];
 	char port[16];
 };
@@ -114,18 +115,40 @@ static uint16_t random_port(void)
 	return (uint16_t)(PORT_MIN + (seed >> 8) % (PORT_MAX - PORT_MIN));
 }
 
-/* A socket bound to a free port of 127.0.0.1, which goes to @endpoint. */
-int bind_free(struct beest_hostport *endpoint)
+/*
+ * Programs of tests run beside each other, and none may take the port of a server that
+ * another one starts again soon.  An abstract name goes with its last descriptor.
+ */
+static int port_hold(uint16_t port)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "hartebeest-test-port-%u", port);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* A socket bound to a free port of 127.0.0.1, which goes to @endpoint, and a hold on it. */
+static int bind_held(struct beest_hostport *endpoint, int *hold)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int tries = 1000;
+	int tries;
 
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	do
+	for (tries = 0; tries < 1000; tries++) {
 		in.sin_port = htons(random_port());
-	while (bind(fd, (struct sockaddr *)&in, sizeof(in)) < 0 && --tries);
-	if (!tries)
+		*hold = port_hold(ntohs(in.sin_port));
+		if (*hold >= 0 && bind(fd, (struct sockaddr *)&in, sizeof(in)) == 0)
+			break;
+		if (*hold >= 0)
+			close(*hold);
+	}
+	if (tries == 1000)
 		give_up("no free port on 127.0.0.1: %s", strerror(errno));
 
 	memset(endpoint, 0, sizeof(*endpoint));
@@ -135,9 +158,20 @@ int bind_free(struct beest_hostport *endpoint)
 	return fd;
 }
 
+int bind_free(struct beest_hostport *endpoint)
+{
+	int hold, fd = bind_held(endpoint, &hold);
+
+	close(hold);
+	return fd;
+}
+
+/* The hold lasts as long as this process. */
 void closed_hostport(struct beest_hostport *endpoint)
 {
-	close(bind_free(endpoint));
+	int hold;
+
+	close(bind_held(endpoint, &hold));
 }
 
 /* -------------------------------------------------------------- processes --- */
@@ -277,7 +311,7 @@ struct cache *cache_start(const char *const *arguments)
 	int i, n, tries;
 
 	for (tries = 0; tries < 5; tries++) {
-		closed_hostport(&cache->endpoint);
+		close(bind_held(&cache->endpoint, &cache->hold));
 		snprintf(cache->port, sizeof(cache->port), "%d", cache->endpoint.port);
 		n = arguments_begin(cache);
 		cache->arguments[n++] = "-l";
@@ -293,6 +327,7 @@ struct cache *cache_start(const char *const *arguments)
 		cache->arguments[n] = NULL;
 		if (launch(cache))
 			return cache;
+		close(cache->hold);
 	}
 	give_up("memcached ends at once");
 	return NULL;
@@ -399,7 +434,9 @@ void cache_end(struct cache *cache)
 		return;
 
 	cache_kill(cache);
-	if (!cache->endpoint.port)
+	if (cache->endpoint.port)
+		close(cache->hold);
+	else
 		unlink(cache->endpoint.host);
 	for (i = 0; i < CACHES_MAX; i++)
 		if (caches[i] == cache)

@@ -50,7 +50,7 @@ int cache_connect(const struct cache *cache);
 /* A socket of a free port of 127.0.0.1, which does not listen yet. */
 int bind_free(struct beest_hostport *endpoint);
 
-/* A port where nobody listens. */
+/* A port where nobody listens, nor will as long as this process runs. */
 void closed_hostport(struct beest_hostport *endpoint);
 
 /*
