@@ -18,7 +18,10 @@ extern "C" {
 #define HARTEBEEST_INLINE static inline
 #endif
 
-/* A deadline: one look, then -EAGAIN, and no line in the log. */
+/*
+ * A deadline: one look, and no line in the log.  -EAGAIN: not there yet; an error of the server
+ * comes as it is.
+ */
 #define HARTEBEEST_ONCE (-1L)
 
 /*

@@ -10,7 +10,8 @@
  *
  * Failures are exceptions of the class error: what() is the sentence of
  * hartebeest_error(), number() the positive errno, which code() holds too.  What takes a
- * deadline returns true, or with HARTEBEEST_ONCE false when it is not there (-EAGAIN).
+ * deadline returns true, or with HARTEBEEST_ONCE false when what it looks for is not there
+ * (-EAGAIN); trouble with a server is an exception then, too.
  * Destructors throw nothing: what they cannot do is a line of the log.
  *
  * A value that was moved from may be assigned to or destroyed, and nothing else.

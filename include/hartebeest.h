@@ -38,11 +38,17 @@
  *   INT64_MAX         never
  *   HARTEBEEST_ONCE   one look, a quarter of a second at most for a server
  *
- * A wait in vain ends with -ETIMEDOUT and names what did not come; with HARTEBEEST_ONCE it
- * ends with -EAGAIN, and whatever the call returns then is no line in the log.  Any other
- * negative deadline is -EINVAL.  hartebeest_cancel() ends any wait with -ECANCELED.  Server
- * trouble that may pass is retried until the deadline.  Two waits are not ours to end: resolving a server's host name, and on RoCE
- * the transition to RTR, in which the kernel may look for the peer's address for a second.
+ * A wait in vain ends with -ETIMEDOUT and names what did not come.  Trouble with a server
+ * that may pass is retried until the deadline, and its errno is returned when it lasts that
+ * long.  HARTEBEEST_ONCE retries nothing: -EAGAIN says that what was looked for is not there
+ * yet, and trouble with a server comes as its own errno, such as -ECONNREFUSED or -EHOSTDOWN,
+ * after which a program that polls calls again, too.  No failure of such a call is a line in
+ * the log.  Any other negative deadline is -EINVAL.
+ *
+ * hartebeest_cancel() ends any wait with -ECANCELED.  Two waits are not ours to end:
+ * resolving a server's host name, and on RoCE the transition to RTR, in which the kernel may
+ * look for the peer's address for a second.
+ *
  * What is read from the server may be no record (-EBADMSG), one of another version
  * (-EPROTONOSUPPORT), one that is sealed where this process has no secret (-ENOKEY), or one
  * that is not sealed, or with another secret (-EKEYREJECTED).
