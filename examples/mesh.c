@@ -5,7 +5,8 @@
  *	srun ./mesh, mpirun ./mesh, or HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 ./mesh and so
  *	on, with HARTEBEEST_EXC_IP_PORT=host:port of a memcached
  *
- * Each rank writes its square into its slot of every other rank's inbox.
+ * Each rank writes the square of its id into its slot of every other rank's inbox.  Ids may have
+ * gaps: the slot of a rank is its place among all.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ int main(void)
 	struct hartebeest_mesh *mesh;
 	struct ibv_mr *mr;
 	uint64_t *slots;
-	int rank, size, i;
+	int rank, size, place = 0, id, i;
 
 	if (hartebeest_open(&hb, NULL) < 0 || (rank = hartebeest_rank(hb)) < 0 ||
 	    (size = hartebeest_size(hb)) < 0)
@@ -68,11 +69,14 @@ int main(void)
 		return die();
 
 	slots[size] = (uint64_t)rank * (uint64_t)rank;
-	slots[rank] = slots[size];
-	for (i = 0; i < size; i++)
-		if (hartebeest_participant(hb, i) != rank &&
-		    write_to(mesh, hartebeest_participant(hb, i), mr, &slots[size], rank) < 0)
-			return fprintf(stderr, "rank %d was not reached\n", i), 1;
+	while (hartebeest_participant(hb, place) != rank)
+		place++;
+	slots[place] = slots[size];
+	for (i = 0; i < size; i++) {
+		id = hartebeest_participant(hb, i);
+		if (id != rank && write_to(mesh, id, mr, &slots[size], place) < 0)
+			return fprintf(stderr, "rank %d was not reached\n", id), 1;
+	}
 	if (hartebeest_mesh_barrier(mesh, 0) < 0)
 		return die();
 
