@@ -23,9 +23,9 @@ static void write_to(const hartebeest::context &context, const hartebeest::mesh 
 	const struct hartebeest_remote_mr there = mesh.region(peer);
 	struct ibv_wc wc;
 
-	hartebeest::check(hartebeest_post_write(mesh.qp(peer), inbox.data(from * 8), 8, inbox.lkey(),
-						there.address + slot * 8, there.rkey, 0,
-						IBV_SEND_SIGNALED), "posting");
+	hartebeest::check(hartebeest_post_write(mesh.qp(peer), inbox.data(from * 8), 8,
+						inbox.lkey(), there.address + slot * 8,
+						there.rkey, 0, IBV_SEND_SIGNALED), "posting");
 	cq.wait(&wc, 1);
 	if (wc.status != IBV_WC_SUCCESS)
 		throw hartebeest::error(EIO, context.completion_text(wc));

@@ -16,7 +16,8 @@ static const int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
 /* Sleeps until the write has completed. */
 static void write_there(const hartebeest::context &context, const hartebeest::queue_pair &qp,
 			const hartebeest::completion_queue &cq,
-			const hartebeest::memory_region &mr, const struct hartebeest_remote_mr &there)
+			const hartebeest::memory_region &mr,
+			const struct hartebeest_remote_mr &there)
 {
 	struct ibv_wc wc;
 

@@ -113,7 +113,7 @@ static int exchange(void)
 
 int main(int argc, char **argv)
 {
-	/* Seven tries of 0.5 s tell that nobody is there; Soft-RoCE takes a count of 7 as endless. */
+	/* Seven tries of 0.5 s tell that nobody is there; Soft-RoCE takes 7 as endless. */
 	const char *options[] = { "qp_attr.retry_cnt=6", "qp_attr.timeout=17", NULL };
 	uint32_t end = argc > 1 ? (uint32_t)atoi(argv[1]) : 100;
 	int rank;

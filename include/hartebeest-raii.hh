@@ -484,7 +484,8 @@ public:
 	template <class Value = unsigned char>
 	Value *data(size_t offset = 0) const
 	{
-		return reinterpret_cast<Value *>(static_cast<unsigned char *>(get()->addr) + offset);
+		return reinterpret_cast<Value *>(static_cast<unsigned char *>(get()->addr) +
+						 offset);
 	}
 
 	bool publish(const std::string &key, int64_t deadline = 0) const
@@ -504,7 +505,8 @@ private:
 
 		if (address)
 			check(hartebeest_mr_register(pd.context_handle(), name.c_str(),
-						     pd.name().c_str(), address, length, access, &mr));
+						     pd.name().c_str(), address, length, access,
+						     &mr));
 		else
 			check(hartebeest_mr_create(pd.context_handle(), name.c_str(),
 						   pd.name().c_str(), length, access, &mr));
@@ -553,7 +555,8 @@ public:
 	{
 		state->refill = std::move(post);
 		check(hartebeest_qp_refill_set(context_handle(), c_name(),
-					       state->refill ? post_receives : nullptr, state.get()));
+					       state->refill ? post_receives : nullptr,
+					       state.get()));
 	}
 
 	void init() { check(hartebeest_qp_init(context_handle(), c_name())); }
@@ -567,14 +570,14 @@ public:
 
 	bool connect(const std::string &peer_key, int64_t deadline = 0)
 	{
-		return check_once(hartebeest_qp_connect(context_handle(), c_name(), peer_key.c_str(),
-							deadline));
+		return check_once(hartebeest_qp_connect(context_handle(), c_name(),
+							peer_key.c_str(), deadline));
 	}
 
 	bool confirm(const std::string &peer_key, int64_t deadline = 0)
 	{
-		return check_once(hartebeest_qp_confirm(context_handle(), c_name(), peer_key.c_str(),
-							deadline));
+		return check_once(hartebeest_qp_confirm(context_handle(), c_name(),
+							peer_key.c_str(), deadline));
 	}
 
 	bool reconnect(const std::string &peer_key, int64_t deadline = 0)
@@ -630,8 +633,8 @@ private:
 		attr.recv_cq = recv.get();
 		attr.srq = srq.get();
 		attr.qp_type = type;
-		check(hartebeest_qp_create_attr(pd.context_handle(), name.c_str(), pd.name().c_str(),
-						&attr, &qp));
+		check(hartebeest_qp_create_attr(pd.context_handle(), name.c_str(),
+						pd.name().c_str(), &attr, &qp));
 		return qp;
 	}
 
@@ -654,7 +657,8 @@ private:
  */
 class pair_list {
 public:
-	explicit pair_list(const context &context) : hb(context.get()), owners({ context.owner() }) {}
+	explicit pair_list(const context &context)
+		: hb(context.get()), owners({ context.owner() }) {}
 
 	pair_list(const pair_list &) = delete;
 	pair_list &operator=(const pair_list &) = delete;
@@ -689,7 +693,8 @@ public:
 	/* Throws the first failure, after all were tried; again: it goes on where it was. */
 	bool connect(int64_t deadline = 0)
 	{
-		return check_once(hartebeest_pairs_connect(hb, pairs.data(), pairs.size(), deadline));
+		return check_once(hartebeest_pairs_connect(hb, pairs.data(), pairs.size(),
+							   deadline));
 	}
 
 	/* After connect(): result, reason, peer and count of each. */
@@ -758,7 +763,10 @@ public:
 	void connect_to(const std::vector<int32_t> &ids) { peers = ids; }
 
 	/* Called each second while ranks are missing; must not throw. */
-	void progress(std::function<void(const char *text)> tell) { tell_progress = std::move(tell); }
+	void progress(std::function<void(const char *text)> tell)
+	{
+		tell_progress = std::move(tell);
+	}
 
 	/* The program's own exchange instead of Memcached, among attr.rank_count ranks. */
 	void gather(std::function<int(const void *mine, void *all, size_t length)> exchange)

@@ -154,11 +154,13 @@ private:
 	{
 		const size_t colon = inside.find(':');
 		const std::string number = inside.substr(0, colon);
-		const size_t which = number.empty() ? next++ : std::strtoul(number.c_str(), nullptr, 10);
+		const size_t which = number.empty() ? next++ :
+						      std::strtoul(number.c_str(), nullptr, 10);
 
 		if (which >= sizeof...(values))
 			return "{" + inside + "}";
-		return nth(which, colon == std::string::npos ? "" : inside.substr(colon + 1), values...);
+		return nth(which, colon == std::string::npos ? "" : inside.substr(colon + 1),
+			   values...);
 	}
 
 	static std::string nth(size_t, const std::string &) { return ""; }
@@ -196,7 +198,8 @@ private:
 		}
 		text.width(std::strtol(at, &end, 10));
 		if (std::is_floating_point<Value>::value)
-			text.precision(std::numeric_limits<typename std::decay<Value>::type>::digits10);
+			text.precision(
+				std::numeric_limits<typename std::decay<Value>::type>::digits10);
 		if (*end == '.')
 			text.precision(std::strtol(end + 1, &end, 10));
 		put(text, *end, value);
@@ -311,8 +314,8 @@ private:
 		static const char *const levels[] = {
 			"trace", "debug", "info", "warning", "error", "critical",
 		};
-		const std::string line = "[" + id + ":" + levels[level < 0 ? 0 : level > 5 ? 5 : level] +
-					 "] " + text + "\n";
+		const std::string word = levels[level < 0 ? 0 : level > 5 ? 5 : level];
+		const std::string line = "[" + id + ":" + word + "] " + text + "\n";
 		std::lock_guard<std::mutex> hold(lock);
 
 		std::cout << line << std::flush;
@@ -511,8 +514,8 @@ public:
 		for (const char *section : sections) {
 			const std::string option = std::string(section) + key;
 
-			if (hartebeest_option_get(hartebeest_default_context(), option.c_str(), text,
-						  sizeof(text), nullptr) < 0)
+			if (hartebeest_option_get(hartebeest_default_context(), option.c_str(),
+						  text, sizeof(text), nullptr) < 0)
 				continue;
 			attributes[key] = std::strcmp(text, "auto") == 0 ? -1 :
 					  static_cast<int>(std::strtol(text, nullptr, 0));
@@ -674,9 +677,10 @@ public:
 	explicit Mr(size_t length) : Mr("ANONYMOUS-MR", length) {}
 
 	/* A buffer, without a region yet: set_mr() gives it one. */
-	Mr(const char *name, size_t length) : name(name), type(length ? MR_TYPE_LOCAL : MR_TYPE_UNKNOWN),
-					      own(length ? alloc_buffer(length) : nullptr),
-					      mr(nullptr), copy(), is_library(false) {}
+	Mr(const char *name, size_t length)
+		: name(name), type(length ? MR_TYPE_LOCAL : MR_TYPE_UNKNOWN),
+		  own(length ? alloc_buffer(length) : nullptr), mr(nullptr), copy(),
+		  is_library(false) {}
 
 	~Mr()
 	{
@@ -701,7 +705,8 @@ public:
 		Flat flat(name);
 
 		if (mr)
-			flat << reinterpret_cast<uintptr_t>(mr->addr) << mr->length << mr->lkey << mr->rkey;
+			flat << reinterpret_cast<uintptr_t>(mr->addr) << mr->length << mr->lkey
+			     << mr->rkey;
 		return flat.str();
 	}
 
@@ -768,7 +773,8 @@ public:
 	/* "" for a queue that hartebeest_create_basiccq() did not make. */
 	std::string name_of(const struct ibv_cq *cq)
 	{
-		const BasicCq *found = find_if([cq](BasicCq *object) { return object->get_cq() == cq; });
+		const BasicCq *found =
+			find_if([cq](BasicCq *object) { return object->get_cq() == cq; });
 
 		return found ? found->get_name() : "";
 	}
@@ -782,7 +788,8 @@ class Pd;
 class Qp {
 public:
 	/* In @pd, with queues of create_basiccq(); without a domain, nothing is made. */
-	Qp(const char *name, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send, struct ibv_cq *recv);
+	Qp(const char *name, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
+	   struct ibv_cq *recv);
 
 	Qp(const Qp &) = delete;
 	Qp &operator=(const Qp &) = delete;
@@ -812,8 +819,9 @@ public:
 	/* To RTS at once: the two agree on both steps before the first. */
 	hb_retcode transit_rtr(Qp *remote)
 	{
-		return retcode_of(hartebeest_connect_local_qp(pd_name.c_str(), name.c_str(),
-							      remote ? remote->get_name() : nullptr),
+		const char *key = remote ? remote->get_name() : nullptr;
+
+		return retcode_of(hartebeest_connect_local_qp(pd_name.c_str(), name.c_str(), key),
 				  QP_TRANSITION_2_RTR_OK, QP_TRANSITION_2_RTR_ERR);
 	}
 
@@ -862,7 +870,8 @@ private:
 
 	/* @pd_name "": a fetched one. */
 	Qp(const char *name, struct ibv_qp *made, const std::string &pd_name)
-		: name(name), pd_name(pd_name), pos_type(pd_name.empty() ? QP_TYPE_REMOTE : QP_TYPE_LOCAL),
+		: name(name), pd_name(pd_name),
+		  pos_type(pd_name.empty() ? QP_TYPE_REMOTE : QP_TYPE_LOCAL),
 		  qp(made), copy(), pid(0), plid(0) {}
 
 	void take(struct ibv_qp *made) { qp = made; }
@@ -905,7 +914,8 @@ public:
 	/* What the library has under this name, though C functions made it. */
 	Mr *get_mr(const char *key)
 	{
-		return mr_cache.obtain(key, hartebeest_get_local_mr(get_name(), key), MR_TYPE_LOCAL);
+		return mr_cache.obtain(key, hartebeest_get_local_mr(get_name(), key),
+				       MR_TYPE_LOCAL);
 	}
 
 	Qp *get_qp(const char *key)
@@ -927,8 +937,8 @@ private:
 
 inline Qp::Qp(const char *name, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
 	      struct ibv_cq *recv)
-	: name(name), pd_name(pd ? pd->get_name() : ""), pos_type(pd ? QP_TYPE_LOCAL : QP_TYPE_UNKNOWN),
-	  qp(nullptr), copy(), pid(0), plid(0)
+	: name(name), pd_name(pd ? pd->get_name() : ""),
+	  pos_type(pd ? QP_TYPE_LOCAL : QP_TYPE_UNKNOWN), qp(nullptr), copy(), pid(0), plid(0)
 {
 	if (pd && pd->create_qp(name, type, send, recv).ret_code == PD_RETCODE_CREATE_QP_OK)
 		qp = hartebeest_get_local_qp(pd->get_name(), name);
@@ -1165,8 +1175,8 @@ public:
 					      size_t length, enum ibv_wr_opcode opcode,
 					      uint32_t lkey, uint32_t rkey, uint64_t wr_id)
 	{
-		return hartebeest_rdma_post_single_signaled_inline(qp, local, remote, length, opcode,
-								   lkey, rkey, wr_id);
+		return hartebeest_rdma_post_single_signaled_inline(qp, local, remote, length,
+								   opcode, lkey, rkey, wr_id);
 	}
 
 	bool rdma_poll(const char *cq) { return hartebeest_rdma_poll(cq); }
