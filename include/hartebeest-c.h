@@ -31,79 +31,126 @@ extern "C" {
 
 struct hartebeest_context;	/* hartebeest.h */
 
-/*
- * Reads the settings.  A failure is logged, and is that of all other functions until
- * this one is called again.
+/**
+ * hartebeest_init() - read the settings
+ *
+ * A failure is logged, and is that of all other functions until this one is called again.
  */
 void hartebeest_init(void);
 
-/*
- * The default context, for functions of hartebeest.h.  Never to be closed.  NULL when it
- * cannot be opened.  Since: 0.1
+/**
+ * hartebeest_default_context() - the default context, for functions of hartebeest.h
+ *
+ * Never to be closed.  NULL when it cannot be opened.  Since: 0.1
  */
 struct hartebeest_context *hartebeest_default_context(void);
 
-/*
- * The value of HARTEBEEST_NID and the like; HARTEBEEST_NID and
- * HARTEBEEST_NPARTICIPANTS also when a launcher said them.  NULL when unset, which is
- * logged once for those that the original demanded.  Owned by the library.
+/**
+ * hartebeest_get_sysvar() - the value of HARTEBEEST_NID and the like
+ *
+ * HARTEBEEST_NID and HARTEBEEST_NPARTICIPANTS also when a launcher said them.  NULL when
+ * unset, which is logged once for those that the original demanded.  Owned by the library.
  */
 char *hartebeest_get_sysvar(const char *name);
 
-/* A message without content: push, wait for it, delete it. */
+/** hartebeest_memc_push_general() - leave a message without content */
 bool hartebeest_memc_push_general(const char *key);
+
+/** hartebeest_memc_wait_general() - wait for a message without content */
 bool hartebeest_memc_wait_general(const char *key);
+
+/** hartebeest_memc_del_general() - delete a message without content */
 bool hartebeest_memc_del_general(const char *key);
 
+/** hartebeest_create_local_pd() - make a protection domain */
 bool hartebeest_create_local_pd(const char *pd);
 
-/* The buffer belongs to the library; see ibv_mr.addr. */
+/**
+ * hartebeest_create_local_mr() - make a zeroed buffer and its region
+ *
+ * The buffer belongs to the library; see ibv_mr.addr.
+ */
 bool hartebeest_create_local_mr(const char *pd, const char *mr, size_t length, int access);
+
+/** hartebeest_memc_push_local_mr() - let others find a region */
 bool hartebeest_memc_push_local_mr(const char *memc_key, const char *pd, const char *mr);
 
-/* Waits for the peer; a second fetch brings what is there now. */
+/**
+ * hartebeest_memc_fetch_remote_mr() - wait for a region of the peer
+ *
+ * A second fetch brings what is there now.
+ */
 bool hartebeest_memc_fetch_remote_mr(const char *memc_key);
 
+/** hartebeest_create_basiccq() - make a completion queue */
 bool hartebeest_create_basiccq(const char *cq);
 
+/** hartebeest_create_local_qp() - make a queue pair */
 bool hartebeest_create_local_qp(const char *pd, const char *qp, enum ibv_qp_type type,
 				const char *send_cq, const char *recv_cq);
+
+/** hartebeest_init_local_qp() - take a queue pair from RESET to INIT */
 bool hartebeest_init_local_qp(const char *pd, const char *qp);
+
+/** hartebeest_connect_local_qp() - take a queue pair to RTS against a fetched one */
 bool hartebeest_connect_local_qp(const char *pd, const char *qp, const char *remote_key);
+
+/** hartebeest_memc_push_local_qp() - let others find a queue pair */
 bool hartebeest_memc_push_local_qp(const char *memc_key, const char *pd, const char *qp);
+
+/** hartebeest_memc_fetch_remote_qp() - wait for a queue pair of the peer */
 bool hartebeest_memc_fetch_remote_qp(const char *memc_key);
 
-/*
- * One signalled request; wr_id comes back in the completion.  opcode: a write, a read or
- * a send, with immediate data 0 where it has some.
+/**
+ * hartebeest_rdma_post_single_fast() - post one signalled request
+ *
+ * wr_id comes back in the completion.  opcode: a write, a read or a send, with immediate
+ * data 0 where it has some.
  */
 bool hartebeest_rdma_post_single_fast(struct ibv_qp *qp, void *local, void *remote,
 				      size_t length, enum ibv_wr_opcode opcode,
 				      uint32_t lkey, uint32_t rkey, uint64_t wr_id);
+
+/** hartebeest_rdma_post_single_signaled_inline() - post one that carries its data */
 bool hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local,
 						 void *remote, size_t length,
 						 enum ibv_wr_opcode opcode, uint32_t lkey,
 						 uint32_t rkey, uint64_t wr_id);
 
-/*
- * Waits for one completion; false when it is a failure, and when the peer of a queue pair
- * that uses the queue was replaced meanwhile, so that none may come.
+/**
+ * hartebeest_rdma_poll() - wait for one completion on a completion queue
+ *
+ * False when it is a failure, and when the peer of a queue pair that uses the queue was
+ * replaced meanwhile, so that none may come.
  */
 bool hartebeest_rdma_poll(const char *cq);
+
+/** hartebeest_rdma_send_poll() - wait for one completion of a queue pair's sends */
 bool hartebeest_rdma_send_poll(struct ibv_qp *qp);
+
+/** hartebeest_rdma_recv_poll() - wait for one completion of a queue pair's receives */
 bool hartebeest_rdma_recv_poll(struct ibv_qp *qp);
 
-/* NULL when there is none.  Owned by the library. */
+/* These are NULL when there is none, and owned by the library. */
+
+/** hartebeest_get_local_pd() - find a protection domain by its name */
 struct ibv_pd *hartebeest_get_local_pd(const char *pd);
+
+/** hartebeest_get_local_mr() - find a region by its name */
 struct ibv_mr *hartebeest_get_local_mr(const char *pd, const char *mr);
+
+/** hartebeest_get_local_qp() - find a queue pair by its name */
 struct ibv_qp *hartebeest_get_local_qp(const char *pd, const char *qp);
 
 /*
- * What the last fetch brought: of an ibv_mr the fields addr, length and rkey, of an
- * ibv_qp qp_num and qp_type.  Not objects of this process: no verbs call takes them.
- * A later fetch of the same key refreshes them in place.
+ * What the last fetch brought is no object of this process: no verbs call takes it.  A later
+ * fetch of the same key refreshes it in place.
  */
+
+/** hartebeest_get_remote_mr() - a fetched region: addr, length and rkey */
 struct ibv_mr *hartebeest_get_remote_mr(const char *memc_key);
+
+/** hartebeest_get_remote_qp() - a fetched queue pair: qp_num and qp_type */
 struct ibv_qp *hartebeest_get_remote_qp(const char *memc_key);
 
 #ifdef __cplusplus

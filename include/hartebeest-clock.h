@@ -24,8 +24,10 @@ extern "C" {
  */
 #define HARTEBEEST_ONCE (-1L)
 
-/*
- * Nanoseconds of CLOCK_MONOTONIC.  Where <time.h> has no such clock (-std=c99, -std=c11),
+/**
+ * hartebeest_clock() - nanoseconds of CLOCK_MONOTONIC
+ *
+ * Where <time.h> has no such clock (-std=c99, -std=c11),
  * the library's own function is called.
  */
 #ifndef CLOCK_MONOTONIC

@@ -26,7 +26,7 @@ struct hartebeest_mesh_attr {
 	uint32_t qps_per_peer;		/* the same on all ranks; 0: 1; UD: not used */
 	const int32_t *ranks;		/* ids of those who take part, ascending; NULL: all */
 	uint32_t rank_count;
-	const int32_t *peers;		/* ids of those to connect to, ascending; NULL: all others */
+	const int32_t *peers;		/* ids of whom to connect to, ascending; NULL: all others */
 	uint32_t peer_count;		/* each must name this rank, too */
 	enum ibv_qp_type type;		/* 0: RC */
 	struct ibv_qp_cap cap;		/* 0: 16 requests, 1 element, no inline data */
@@ -55,7 +55,7 @@ struct hartebeest_mesh_attr {
 	void *progress_data;
 };
 
-/** hartebeest_mesh_attr_preset() - sets every field to its preset. */
+/** hartebeest_mesh_attr_preset() - set every field to its preset */
 static inline void hartebeest_mesh_attr_preset(struct hartebeest_mesh_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -79,7 +79,7 @@ struct hartebeest_mesh_stats {
  * @name:     of the mesh, the same on all ranks; safe in a key
  * @attr:     NULL: presets
  * @mesh:     the mesh, until hartebeest_mesh_close() or hartebeest_close()
- * @deadline: 0: the option exchange.timeout from now; else a time of hartebeest_clock()
+ * @deadline: as in hartebeest.h, but for HARTEBEEST_ONCE: ranks cannot meet in one look
  *
  * Collective.  Returns when every rank is connected to every other.  A rank that is killed
  * and started again meanwhile takes its place.  On failure nothing of the mesh is left on
@@ -88,13 +88,14 @@ struct hartebeest_mesh_stats {
  *
  * Thread-safe for different meshes.
  *
- * Returns 0, -EINVAL (a field of attr, which the sentence names), -EEXIST (the name),
+ * Returns 0, -EINVAL (a field of attr, which the sentence names; HARTEBEEST_ONCE), -E2BIG (a
+ * field that this version does not know), -EOPNOTSUPP (the type), -EEXIST (the name),
  * -ENOENT (pd, cq or a region), -ENODATA (rank or number of ranks unknown), -ERANGE (a
  * completion queue cannot hold what all queue pairs may have under way), -EPROTO (ranks
- * differ in attr, a peer does not name this rank, or RoCE version, partition and so on differ), -ETIMEDOUT (names the ranks that
- * did not come), -EMSGSIZE (too many ranks or regions for a record of 1 MB),
- * -ECONNABORTED (a rank said that it failed), or the errno of a verbs call, of the server
- * or of gather().
+ * differ in attr, a peer does not name this rank, or RoCE version, partition and so on
+ * differ), -ETIMEDOUT (names the ranks that did not come), -EMSGSIZE (too many ranks or
+ * regions for a record of 1 MB), -ECONNABORTED (a rank said that it failed), or the errno of
+ * a verbs call, of the server, of gather() or of refill().
  *
  * Since: 0.1
  */
@@ -115,14 +116,14 @@ int hartebeest_mesh_connect(struct hartebeest_context *hb, const char *name,
 struct ibv_qp *hartebeest_mesh_qp(const struct hartebeest_mesh *mesh, int rank, int index);
 
 /**
- * hartebeest_mesh_cq() - the completion queue of all its queue pairs
+ * hartebeest_mesh_cq() - the completion queue of all queue pairs of a mesh
  *
  * Since: 0.1
  */
 struct ibv_cq *hartebeest_mesh_cq(const struct hartebeest_mesh *mesh);
 
 /**
- * hartebeest_mesh_pd() - the protection domain of all its queue pairs
+ * hartebeest_mesh_pd() - the protection domain of all queue pairs of a mesh
  *
  * Since: 0.1
  */
@@ -161,7 +162,7 @@ int hartebeest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
 
 /**
- * hartebeest_mesh_repair() - take ranks in that were started again
+ * hartebeest_mesh_repair() - take ranks that were started again into a mesh
  *
  * Collective among the ranks that live, while those that were started again call
  * hartebeest_mesh_connect() with the same name and attr.  Only queue pairs to these are

@@ -57,7 +57,7 @@ extern "C" {
 #define HARTEBEEST_NUMBER(pointer) ((uintptr_t)(pointer))
 #endif
 
-/* One work request of one element, posted.  The building block of all below. */
+/** hartebeest_post_wr() - post one work request of one element: the building block */
 HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
 					 const void *local, uint32_t length, uint32_t lkey)
 {
@@ -75,8 +75,10 @@ HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *
 	return ret > 0 ? -ret : ret;
 }
 
-/*
- * One-sided operations.  The fields that an opcode does not use are left alone:
+/**
+ * hartebeest_post_rdma() - a one-sided operation, with its opcode
+ *
+ * The fields that an opcode does not use are left alone:
  * clearing a whole struct ibv_send_wr would double the cost of a post.
  */
 HARTEBEEST_INLINE int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode,
@@ -94,7 +96,7 @@ HARTEBEEST_INLINE int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode
 	return hartebeest_post_wr(qp, &wr, local, length, lkey);
 }
 
-/* RDMA WRITE: local -> remote.  RC and UC. */
+/** hartebeest_post_write() - RDMA WRITE from local to remote (RC and UC) */
 HARTEBEEST_INLINE int hartebeest_post_write(struct ibv_qp *qp, const void *local,
 					    uint32_t length, uint32_t lkey,
 					    uint64_t remote, uint32_t rkey,
@@ -104,7 +106,11 @@ HARTEBEEST_INLINE int hartebeest_post_write(struct ibv_qp *qp, const void *local
 				    remote, rkey, wr_id, flags);
 }
 
-/* RDMA READ: remote -> local.  RC only; the local region needs LOCAL_WRITE. */
+/**
+ * hartebeest_post_read() - RDMA READ from remote to local (RC)
+ *
+ * The local region needs LOCAL_WRITE.
+ */
 HARTEBEEST_INLINE int hartebeest_post_read(struct ibv_qp *qp, void *local,
 					   uint32_t length, uint32_t lkey,
 					   uint64_t remote, uint32_t rkey,
@@ -114,7 +120,7 @@ HARTEBEEST_INLINE int hartebeest_post_read(struct ibv_qp *qp, void *local,
 				    remote, rkey, wr_id, flags);
 }
 
-/* RDMA WRITE that also consumes a receive of the peer and hands it imm. */
+/** hartebeest_post_write_imm() - RDMA WRITE that consumes a receive and hands it imm */
 HARTEBEEST_INLINE int hartebeest_post_write_imm(struct ibv_qp *qp, const void *local,
 						uint32_t length, uint32_t lkey,
 						uint64_t remote, uint32_t rkey,
@@ -132,7 +138,7 @@ HARTEBEEST_INLINE int hartebeest_post_write_imm(struct ibv_qp *qp, const void *l
 	return hartebeest_post_wr(qp, &wr, local, length, lkey);
 }
 
-/* SEND into a receive that the peer has posted.  RC and UC. */
+/** hartebeest_post_send() - SEND into a receive that the peer has posted (RC and UC) */
 HARTEBEEST_INLINE int hartebeest_post_send(struct ibv_qp *qp, const void *local,
 					   uint32_t length, uint32_t lkey,
 					   uint64_t wr_id, unsigned int flags)
@@ -145,6 +151,7 @@ HARTEBEEST_INLINE int hartebeest_post_send(struct ibv_qp *qp, const void *local,
 	return hartebeest_post_wr(qp, &wr, local, length, lkey);
 }
 
+/** hartebeest_post_send_imm() - SEND with 32 bits for the peer (RC and UC) */
 HARTEBEEST_INLINE int hartebeest_post_send_imm(struct ibv_qp *qp, const void *local,
 					       uint32_t length, uint32_t lkey, uint32_t imm,
 					       uint64_t wr_id, unsigned int flags)
@@ -158,10 +165,11 @@ HARTEBEEST_INLINE int hartebeest_post_send_imm(struct ibv_qp *qp, const void *lo
 	return hartebeest_post_wr(qp, &wr, local, length, lkey);
 }
 
-/*
- * SEND to one of many peers of a UD queue pair; ah, qp_num and qkey come from
- * hartebeest_qp_address(3).  length is at most the path MTU in bytes.  The receiver
- * finds 40 bytes (a GRH, or nothing of meaning) before the data.
+/**
+ * hartebeest_post_send_ud() - SEND to one of many peers of a UD queue pair
+ *
+ * ah, qp_num and qkey come from hartebeest_qp_address(3).  length is at most the path MTU in
+ * bytes.  The receiver finds 40 bytes (a GRH, or nothing of meaning) before the data.
  */
 HARTEBEEST_INLINE int hartebeest_post_send_ud(struct ibv_qp *qp, const void *local,
 					      uint32_t length, uint32_t lkey,
@@ -180,11 +188,12 @@ HARTEBEEST_INLINE int hartebeest_post_send_ud(struct ibv_qp *qp, const void *loc
 	return hartebeest_post_wr(qp, &wr, local, length, lkey);
 }
 
-/*
- * Atomics on 8 bytes at remote, which is a multiple of 8; the value before the
- * operation arrives at local.  RC only; both regions need their access bits
- * (REMOTE_ATOMIC there, LOCAL_WRITE here).  Operands are in host byte order, and
- * both ends must share it.
+/**
+ * hartebeest_post_fetch_add() - add to the 8 bytes at remote, atomically (RC)
+ *
+ * remote is a multiple of 8; the value before the operation arrives at local.  Both regions
+ * need their access bits (REMOTE_ATOMIC there, LOCAL_WRITE here).  Operands are in host byte
+ * order, and both ends must share it.
  */
 HARTEBEEST_INLINE int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *local,
 						uint32_t lkey, uint64_t remote,
@@ -203,7 +212,11 @@ HARTEBEEST_INLINE int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *loc
 	return hartebeest_post_wr(qp, &wr, local, 8, lkey);
 }
 
-/* Stores swap when *remote equals compare; local then equals compare too. */
+/**
+ * hartebeest_post_compare_swap() - store swap at remote if it equals compare (RC)
+ *
+ * As hartebeest_post_fetch_add(); after a swap local equals compare, too.
+ */
 HARTEBEEST_INLINE int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local,
 						   uint32_t lkey, uint64_t remote,
 						   uint32_t rkey, uint64_t compare,
@@ -222,7 +235,11 @@ HARTEBEEST_INLINE int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *
 	return hartebeest_post_wr(qp, &wr, local, 8, lkey);
 }
 
-/* Room for one message; allowed from the state INIT on.  length 0: imm only. */
+/**
+ * hartebeest_post_recv() - make room for one message
+ *
+ * Allowed from the state INIT on.  length 0: imm only.
+ */
 HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 					   uint32_t length, uint32_t lkey, uint64_t wr_id)
 {
@@ -241,7 +258,11 @@ HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 	return ret > 0 ? -ret : ret;
 }
 
-/* The same into a shared receive queue (hartebeest_srq_create(3)), in whatever state. */
+/**
+ * hartebeest_post_srq_recv() - make room for one message in a shared receive queue
+ *
+ * Of hartebeest_srq_create(3), in whatever state its queue pairs are.
+ */
 HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 					       uint32_t length, uint32_t lkey,
 					       uint64_t wr_id)
@@ -261,8 +282,10 @@ HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 	return ret > 0 ? -ret : ret;
 }
 
-/*
- * Takes up to count completions.  Returns how many, 0 when there is none, -EIO
+/**
+ * hartebeest_poll() - take completions
+ *
+ * Takes up to count of them.  Returns how many, 0 when there is none, -EIO
  * when the queue itself is broken.  Look at wc[i].status: a completion may be a
  * failure, which hartebeest_completion_text(3) puts into words.
  */
@@ -273,7 +296,9 @@ HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_w
 	return ret < 0 ? -EIO : ret;
 }
 
-/*
+/**
+ * hartebeest_poll_until() - spin until something completes
+ *
  * Spins until at least one completion is there and takes up to count; -ETIMEDOUT
  * once hartebeest_clock() has passed until, e.g. hartebeest_clock() + 1000000 for a
  * millisecond; 0 looks once.  The clock is read only every 64 empty polls: that keeps the
@@ -295,7 +320,11 @@ HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct
 	return -ETIMEDOUT;
 }
 
-/* The immediate value of a completion with IBV_WC_WITH_IMM, host byte order. */
+/**
+ * hartebeest_wc_imm() - the immediate value of a completion, in host byte order
+ *
+ * The completion has IBV_WC_WITH_IMM.
+ */
 HARTEBEEST_INLINE uint32_t hartebeest_wc_imm(const struct ibv_wc *wc)
 {
 	return HARTEBEEST_BE32(wc->imm_data);

@@ -23,7 +23,8 @@
  *     answer), -EUSERS (too many connections), -ENOBUFS (server out of memory),
  *     -EMSGSIZE (value too large), -EACCES (login missing or refused), -ENOSYS (login
  *     without SASL in libmemcached), -EPROTO (not a Memcached; another rank has another
- *     list of servers, other participants or another secret), -ENOSPC (the server evicts this job's records),
+ *     list of servers, other participants or another secret), -ENOSPC (the server evicts
+ *     this job's records),
  *     -EADDRINUSE (another process runs under this rank; waits only), -EMFILE, -ENFILE
  *     (no file descriptor left), -ENAMETOOLONG (hb1/JOB/KIND/KEY over 250 bytes); and
  *     as login and secret are read here and not by hartebeest_open(), -EINVAL (user without
@@ -232,8 +233,8 @@ const char *hartebeest_job(const struct hartebeest_context *hb);
  *           agree; may be NULL
  *
  * "rank 3 of 8 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), local rank 1 (from
- * SLURM_LOCALID), job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)".  Both texts are owned by the context.  NULL only for a
- * NULL context.
+ * SLURM_LOCALID), job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)".  Both texts are owned by
+ * the context.  NULL only for a NULL context.
  *
  * Since: 0.1
  */
@@ -407,10 +408,18 @@ int hartebeest_event_fd(struct hartebeest_context *hb);
 int hartebeest_pd_create(struct hartebeest_context *hb, const char *name,
 			 struct ibv_pd **pd);
 
-/* Returns 0 or -ENOENT.  Since: 0.1 */
+/**
+ * hartebeest_pd_get() - find a protection domain by its name
+ *
+ * Returns 0 or -ENOENT.  Since: 0.1
+ */
 int hartebeest_pd_get(struct hartebeest_context *hb, const char *name, struct ibv_pd **pd);
 
-/* Returns 0, -ENOENT, or -EBUSY while something stands on it.  Since: 0.1 */
+/**
+ * hartebeest_pd_destroy() - free a protection domain
+ *
+ * Returns 0, -ENOENT, or -EBUSY while something stands on it.  Since: 0.1
+ */
 int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name);
 
 /* A completion channel that serves this queue alone: for hartebeest_cq_wait(). */
@@ -429,10 +438,18 @@ int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name);
 int hartebeest_cq_create(struct hartebeest_context *hb, const char *name, int depth,
 			 uint32_t flags, struct ibv_cq **cq);
 
-/* Returns 0 or -ENOENT.  Since: 0.1 */
+/**
+ * hartebeest_cq_get() - find a completion queue by its name
+ *
+ * Returns 0 or -ENOENT.  Since: 0.1
+ */
 int hartebeest_cq_get(struct hartebeest_context *hb, const char *name, struct ibv_cq **cq);
 
-/* Returns 0, -ENOENT, or -EBUSY while a queue pair uses it.  Since: 0.1 */
+/**
+ * hartebeest_cq_destroy() - destroy a completion queue
+ *
+ * Returns 0, -ENOENT, or -EBUSY while a queue pair uses it.  Since: 0.1
+ */
 int hartebeest_cq_destroy(struct hartebeest_context *hb, const char *name);
 
 /**
@@ -488,10 +505,18 @@ int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *cq, int cou
 int hartebeest_srq_create(struct hartebeest_context *hb, const char *name, const char *pd,
 			  uint32_t max_wr, uint32_t max_sge, struct ibv_srq **srq);
 
-/* Returns 0 or -ENOENT.  Since: 0.1 */
+/**
+ * hartebeest_srq_get() - find a shared receive queue by its name
+ *
+ * Returns 0 or -ENOENT.  Since: 0.1
+ */
 int hartebeest_srq_get(struct hartebeest_context *hb, const char *name, struct ibv_srq **srq);
 
-/* Returns 0, -ENOENT, or -EBUSY while a queue pair uses it.  Since: 0.1 */
+/**
+ * hartebeest_srq_destroy() - destroy a shared receive queue
+ *
+ * Returns 0, -ENOENT, or -EBUSY while a queue pair uses it.  Since: 0.1
+ */
 int hartebeest_srq_destroy(struct hartebeest_context *hb, const char *name);
 
 /* ------------------------------------------------------ memory region --- */
@@ -537,10 +562,16 @@ int hartebeest_mr_register_dmabuf(struct hartebeest_context *hb, const char *nam
 				  const char *pd, int fd, uint64_t offset, size_t length,
 				  uint64_t iova, int access, struct ibv_mr **mr);
 
-/* Returns 0 or -ENOENT.  Since: 0.1 */
+/**
+ * hartebeest_mr_get() - find a memory region by its name
+ *
+ * Returns 0 or -ENOENT.  Since: 0.1
+ */
 int hartebeest_mr_get(struct hartebeest_context *hb, const char *name, struct ibv_mr **mr);
 
-/*
+/**
+ * hartebeest_mr_destroy() - deregister a memory region
+ *
  * Takes back what was published of it, and frees a buffer of hartebeest_mr_create().
  * Returns 0, -ENOENT or -EBUSY.  Since: 0.1
  */
@@ -612,7 +643,7 @@ struct hartebeest_qp_request {
 	int32_t sq_sig_all;		/* 1: each send request makes a completion */
 };
 
-/* All that can be preset: every field zero, and the size. */
+/** hartebeest_qp_request_preset() - set every field to zero, and the size */
 static inline void hartebeest_qp_request_preset(struct hartebeest_qp_request *request)
 {
 	memset(request, 0, sizeof(*request));
@@ -638,7 +669,7 @@ int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
 			 struct hartebeest_qp_request *request, struct ibv_qp **qp);
 
 /**
- * hartebeest_qp_create_attr() - the same from a filled struct ibv_qp_init_attr
+ * hartebeest_qp_create_attr() - create a queue pair from a filled struct ibv_qp_init_attr
  * @attr: queues, SRQ, type and so on as for ibv_create_qp(3); sizes in attr->cap that
  *        are 0 come from the options; on success attr->cap is what was granted
  *
@@ -648,21 +679,31 @@ int hartebeest_qp_create_attr(struct hartebeest_context *hb, const char *name,
 			      const char *pd, struct ibv_qp_init_attr *attr,
 			      struct ibv_qp **qp);
 
-/* Returns 0 or -ENOENT.  Since: 0.1 */
+/**
+ * hartebeest_qp_get() - find a queue pair by its name
+ *
+ * Returns 0 or -ENOENT.  Since: 0.1
+ */
 int hartebeest_qp_get(struct hartebeest_context *hb, const char *name, struct ibv_qp **qp);
 
-/* What the device granted at creation.  Returns 0 or -ENOENT.  Since: 0.1 */
+/**
+ * hartebeest_qp_cap() - the sizes that the device granted at creation
+ *
+ * Returns 0 or -ENOENT.  Since: 0.1
+ */
 int hartebeest_qp_cap(struct hartebeest_context *hb, const char *name,
 		      struct ibv_qp_cap *cap);
 
-/*
+/**
+ * hartebeest_qp_destroy() - destroy a queue pair
+ *
  * Takes back what was published of it.  Returns 0, -ENOENT or the errno of
  * ibv_destroy_qp(3).  Since: 0.1
  */
 int hartebeest_qp_destroy(struct hartebeest_context *hb, const char *name);
 
 /**
- * hartebeest_qp_init() - RESET -> INIT: receives may be posted from here on
+ * hartebeest_qp_init() - take a queue pair from RESET to INIT, where receives may be posted
  *
  * Draws a new packet sequence number.  Chooses GID and P_Key.  In INIT already, nothing
  * is done.  A refill function that fails leaves RESET.  Returns 0, -ENOENT,
@@ -736,7 +777,7 @@ int hartebeest_qp_fetch(struct hartebeest_context *hb, const char *peer_key,
 			struct hartebeest_remote_qp *remote, int64_t deadline);
 
 /**
- * hartebeest_qp_connect() - to RTS against a fetched peer
+ * hartebeest_qp_connect() - take a queue pair to RTS against a fetched peer
  * @name: of the own queue pair, in RESET or INIT
  * @peer_key:  of the peer, as given to hartebeest_qp_fetch()
  *
@@ -814,7 +855,7 @@ int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
 			 const char *peer_key, struct hartebeest_remote_qp *remote);
 
 /**
- * hartebeest_qp_reset() - any state -> RESET
+ * hartebeest_qp_reset() - take a queue pair from any state to RESET
  *
  * Work requests not yet completed are dropped without a completion.  Returns 0,
  * -ENOENT, or the errno of ibv_modify_qp(3).
@@ -824,7 +865,7 @@ int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
 int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name);
 
 /**
- * hartebeest_qp_reconnect() - after a failure, or when the peer restarted
+ * hartebeest_qp_reconnect() - connect again after a failure, or when the peer restarted
  *
  * RESET -> INIT with a new sequence number, published again under its key, the
  * peer's record fetched again, -> RTS, and confirmed.  Both ends call it; the end that
@@ -905,11 +946,19 @@ int hartebeest_completion_text(struct hartebeest_context *hb, const struct ibv_w
  */
 int hartebeest_pd_adopt(struct hartebeest_context *hb, const char *name, struct ibv_pd *pd);
 
-/*
- * The same for a completion queue, however it was made, and a shared receive queue.  A
- * channel stays the program's: hartebeest_cq_wait() is -ENODATA.  Since: 0.1
+/**
+ * hartebeest_cq_adopt() - a name for a completion queue that the program made
+ *
+ * However it was made.  A channel stays the program's: hartebeest_cq_wait() is -ENODATA.
+ * Returns as hartebeest_pd_adopt().  Since: 0.1
  */
 int hartebeest_cq_adopt(struct hartebeest_context *hb, const char *name, struct ibv_cq *cq);
+
+/**
+ * hartebeest_srq_adopt() - a name for a shared receive queue that the program made
+ *
+ * Returns as hartebeest_pd_adopt().  Since: 0.1
+ */
 int hartebeest_srq_adopt(struct hartebeest_context *hb, const char *name,
 			 struct ibv_srq *srq);
 
@@ -987,7 +1036,7 @@ struct hartebeest_pair {
 	char reason[512];		/* the sentence to result */
 };
 
-/* All that can be preset: every field zero, and the size. */
+/** hartebeest_pair_preset() - set every field to zero, and the size */
 static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
 {
 	memset(pair, 0, sizeof(*pair));
@@ -995,7 +1044,7 @@ static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
 }
 
 /**
- * hartebeest_pairs_connect() - many queue pairs to their peers in one call
+ * hartebeest_pairs_connect() - connect many queue pairs to their peers in one call
  * @pairs: an array; each is set by hartebeest_pair_preset() first
  * @count: how many
  *
@@ -1065,7 +1114,7 @@ struct hartebeest_message {
 	int32_t result;		/* 0, -EMSGSIZE (room is too small), -EAGAIN (not here) */
 };
 
-/* All that can be preset: every field zero, and the size. */
+/** hartebeest_message_preset() - set every field to zero, and the size */
 static inline void hartebeest_message_preset(struct hartebeest_message *message)
 {
 	memset(message, 0, sizeof(*message));
@@ -1090,7 +1139,11 @@ static inline void hartebeest_message_preset(struct hartebeest_message *message)
 int hartebeest_msgs_wait(struct hartebeest_context *hb, struct hartebeest_message *messages,
 			 size_t count, size_t need, int64_t deadline);
 
-/* Returns 0, or -ENOENT when there is no such message.  Since: 0.1 */
+/**
+ * hartebeest_msg_delete() - remove a message
+ *
+ * Returns 0, or -ENOENT when there is no such message.  Since: 0.1
+ */
 int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_t deadline);
 
 /**
