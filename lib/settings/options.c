@@ -331,14 +331,22 @@ static const char *const prefixes[BEEST_TRANSPORTS + 1] = {
 
 #define NAME_SIZE 160
 
-/* "qp_attr.rc:timeout" -> "qp_attr.timeout", BEEST_RC.  BEEST_TRANSPORTS: none is named. */
+/* BEEST_TRANSPORTS: none is named. */
+static int prefix_of(const char *text)
+{
+	int transport = BEEST_RC;
+
+	while (strncmp(text, prefixes[transport], strlen(prefixes[transport])))
+		transport++;
+	return transport;
+}
+
+/* "qp_attr.rc:timeout" -> "qp_attr.timeout", BEEST_RC. */
 static int split_name(const char *name, char plain[NAME_SIZE])
 {
 	const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
-	int transport = BEEST_RC;
+	int transport = prefix_of(key);
 
-	while (strncmp(key, prefixes[transport], strlen(prefixes[transport])))
-		transport++;
 	snprintf(plain, NAME_SIZE, "%.*s%s", (int)(key - name), name,
 		 key + strlen(prefixes[transport]));
 	return transport;
@@ -393,6 +401,43 @@ static const struct beest_option *nearest_row(const char *plain)
 	return best;
 }
 
+/* "qp_attr.rc:timeout" */
+static const char *place_text(const struct place *place, char text[NAME_SIZE])
+{
+	const char *name = place->row->name;
+	int section = (int)strcspn(name, ".") + 1;
+
+	snprintf(text, NAME_SIZE, "%.*s%s%s", section, name,
+		 place->exact ? prefixes[place->first] : "", name + section);
+	return text;
+}
+
+/*
+ * A transport that stands elsewhere ("rc:qp_attr.timeout", "qp_init_attr.cap.uc:max_send_wr"), or
+ * a section twice.
+ */
+static bool find_misplaced(const char *name, struct place *place)
+{
+	const char *at = strchr(name, '.');
+	char plain[NAME_SIZE];
+	int transport;
+
+	if (at && find_place(at + 1, place))
+		return true;
+	for (transport = BEEST_RC; transport < BEEST_TRANSPORTS; transport++) {
+		at = strstr(name, prefixes[transport]);
+		if (!at || (at > name && at[-1] != '.'))
+			continue;
+		snprintf(plain, sizeof(plain), "%.*s%s", (int)(at - name), name,
+			 at + strlen(prefixes[transport]));
+		if (find_place(plain, place) && place->row->per_transport && !place->exact) {
+			*place = (struct place){ place->row, transport, transport, true };
+			return true;
+		}
+	}
+	return false;
+}
+
 #define HOMES 3
 #define HOMES_SIZE (HOMES * NAME_SIZE)
 
@@ -419,21 +464,22 @@ static bool list_homes(const char *word, char *list)
 
 static int fail_unknown(int err, const char *name)
 {
-	char plain[NAME_SIZE], homes[HOMES_SIZE];
-	const struct beest_option *row;
-	int transport = split_name(name, plain), length;
+	char plain[NAME_SIZE], homes[HOMES_SIZE], meant[NAME_SIZE];
+	struct place place = { .first = split_name(name, plain) };
 
 	if (list_homes(name, homes))
 		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
 				  homes);
-	row = nearest_row(plain);
-	if (!row)
+	if (find_misplaced(name, &place))
+		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
+				  place_text(&place, meant));
+	place.row = nearest_row(plain);
+	if (!place.row)
 		return beest_fail(err, "unknown option %s", BEEST_QUOTE(name));
 
-	length = (int)strcspn(row->name, ".") + 1;
-	return beest_fail(err, "unknown option %s; the nearest is %.*s%s%s", BEEST_QUOTE(name),
-			  length, row->name, row->per_transport ? prefixes[transport] : "",
-			  row->name + length);
+	place.exact = place.row->per_transport;
+	return beest_fail(err, "unknown option %s; the nearest is %s", BEEST_QUOTE(name),
+			  place_text(&place, meant));
 }
 
 /* ------------------------------------------------- one source at a time - */
@@ -569,15 +615,32 @@ static int set_entry(struct reading *reading, const struct beest_json_entry *ent
 	return ret;
 }
 
+/* "qp_attr": { "rc:timeout": ... } where @name, which has a dot, says that option. */
+static bool show_in_json(const char *name, char form[HOMES_SIZE])
+{
+	char text[NAME_SIZE];
+	struct place place;
+	int section;
+
+	if (!find_place(name, &place) && !find_misplaced(name, &place))
+		return false;
+	place_text(&place, text);
+	section = (int)strcspn(text, ".");
+	snprintf(form, HOMES_SIZE, "\"%.*s\": { \"%s\": ... }", section, text, text + section + 1);
+	return true;
+}
+
 /* An option without its section also looks like a section. */
 static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
 {
-	char homes[HOMES_SIZE], found[128], section[NAME_SIZE], best[NAME_SIZE] = "";
+	char meant[HOMES_SIZE], found[128], section[NAME_SIZE], best[NAME_SIZE] = "";
+	const char *prefix = prefixes[prefix_of(entry->section)];
 	struct beest_nearest nearest;
+	bool known = true;
 	size_t i;
 	int ret;
 
-	beest_nearest_start(&nearest, entry->section);
+	beest_nearest_start(&nearest, entry->section + strlen(prefix));
 	for (i = 0; i < ROWS && nearest.distance; i++) {
 		snprintf(section, sizeof(section), "%.*s",
 			 (int)strcspn(beest_option_rows[i].name, "."), beest_option_rows[i].name);
@@ -585,14 +648,18 @@ static int check_section(const struct reading *reading, const struct beest_json_
 			strcpy(best, section);
 	}
 
-	if (!nearest.distance && entry->type == json_type_object)
+	if (!nearest.distance && !*prefix && entry->type == json_type_object)
 		return 0;
-	if (!nearest.distance)
+	if (!nearest.distance && *prefix)
+		snprintf(meant, sizeof(meant), "\"%s\": { \"%s...\": ... }", best, prefix);
+	else
+		known = show_in_json(entry->section, meant) || list_homes(entry->section, meant);
+	if (!nearest.distance && !*prefix)
 		ret = beest_fail(EINVAL, "%s: found %s, expected an object", entry->section,
 				 beest_json_found(entry, found, sizeof(found)));
-	else if (list_homes(entry->section, homes))
+	else if (known)
 		ret = beest_fail(EINVAL, "unknown section %s; did you mean %s?",
-				 BEEST_QUOTE(entry->section), homes);
+				 BEEST_QUOTE(entry->section), meant);
 	else
 		ret = beest_fail(EINVAL, "unknown section %s%s%s", BEEST_QUOTE(entry->section),
 				 best[0] ? "; the nearest is " : "", best);

@@ -735,6 +735,36 @@ static void unknown_keys_are_told(void **state)
 		     AT ":1: unknown section 'servers'; did you mean exchange.servers?");
 }
 
+/* As it is written in an argument, but not in JSON; and a transport in a wrong place. */
+static void misplaced_names_are_told(void **state)
+{
+	(void)state;
+	refuses_json("{ \"exchange.timeout\": \"5s\" }", EINVAL,
+		     AT ":1: unknown section 'exchange.timeout'; did you mean "
+		     "\"exchange\": { \"timeout\": ... }?");
+	refuses_json("{ \"qp_attr.rc:timeout\": 5 }", EINVAL,
+		     AT ":1: unknown section 'qp_attr.rc:timeout'; did you mean "
+		     "\"qp_attr\": { \"rc:timeout\": ... }?");
+	refuses_json("{ \"rc:qp_init_attr.cap.max_send_wr\": 5 }", EINVAL,
+		     AT ":1: unknown section 'rc:qp_init_attr.cap.max_send_wr'; did you mean "
+		     "\"qp_init_attr\": { \"rc:cap.max_send_wr\": ... }?");
+	refuses_json("{ \"exchange\": { \"exchange.timeout\": \"5s\" } }", EINVAL,
+		     AT ":1: unknown option 'exchange.exchange.timeout'; did you mean "
+		     "exchange.timeout?");
+	refuses_json("{ \"rc:qp_attr\": { \"timeout\": 5 } }", EINVAL,
+		     AT ":1: unknown section 'rc:qp_attr'; did you mean "
+		     "\"qp_attr\": { \"rc:...\": ... }?");
+	refuses_json("{ \"qp_init_attr\": { \"cap.ud:max_send_wr\": 5 } }", EINVAL,
+		     AT ":1: unknown option 'qp_init_attr.cap.ud:max_send_wr'; did you mean "
+		     "qp_init_attr.ud:cap.max_send_wr?");
+	refuses_argument("rc:qp_attr.timeout=5", EINVAL,
+			 "argument: unknown option 'rc:qp_attr.timeout'; did you mean "
+			 "qp_attr.rc:timeout?");
+	refuses_argument("uc:exchange.timeout=5", EINVAL,
+			 "argument: unknown option 'uc:exchange.timeout'; the nearest is "
+			 "exchange.timeout");
+}
+
 static void repeated_keys_are_told(void **state)
 {
 	(void)state;
@@ -1222,6 +1252,7 @@ int main(void)
 		TEST(json_ranges_are_told),
 		TEST(json_strings_are_decoded),
 		TEST(unknown_keys_are_told),
+		TEST(misplaced_names_are_told),
 		TEST(repeated_keys_are_told),
 		TEST(what_is_not_json_is_told),
 		TEST(fractions_are_refused),
