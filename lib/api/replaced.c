@@ -75,15 +75,16 @@ static void follow_all(void)
 	unchecked = following;
 }
 
-/* One thread at a time. */
+/* One thread at a time; a doubt that another one has stays until it can be cleared. */
 void beest_replaced_check(void)
 {
-	bool doubt = __atomic_exchange_n(&in_doubt, false, __ATOMIC_RELAXED);
+	bool doubt;
 
 	if (!all_following() || !beest_default_is_own() ||
 	    __atomic_exchange_n(&is_checking, true, __ATOMIC_ACQUIRE))
 		return;
 
+	doubt = __atomic_exchange_n(&in_doubt, false, __ATOMIC_RELAXED);
 	if (doubt || hartebeest_clock() - last_check > NOTICE_PAUSE) {
 		follow_all();
 		last_check = hartebeest_clock();

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * replaced.c - who checks the peers of the original's interface, and when
+ *
+ * The log's callback is called within a check, as another thread could be meanwhile.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <stdlib.h>
+
+#include "hartebeest-c.h"
+#include "hartebeest.h"
+#include "lib/api/replaced.h"
+
+static int checks;
+
+/* A transfer of another thread fails, and that thread checks, too. */
+static void doubt_within(void *data, int level, const char *text)
+{
+	(void)data;
+	(void)level;
+	(void)text;
+	checks++;
+	beest_replaced_doubt();
+	beest_replaced_check();
+}
+
+/* One that comes while a check goes on is for the next one. */
+static void a_doubt_is_not_lost(void **state)
+{
+	static struct ibv_qp qp = { .state = IBV_QPS_RTS };
+	struct hartebeest_context *hb;
+
+	(void)state;
+	clearenv();
+	hb = hartebeest_default_context();
+	assert_non_null(hb);
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_ERROR, doubt_within, NULL), 0);
+	beest_replaced_add("gone", "peer", &qp);
+	beest_replaced_doubt();
+	beest_replaced_check();
+	assert_int_equal(checks, 1);
+	assert_true(beest_replaced_is_doubted());
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_NONE, NULL, NULL), 0);
+	beest_replaced_check();
+	assert_false(beest_replaced_is_doubted());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_doubt_is_not_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
