@@ -28,7 +28,7 @@
 struct claim {
 	uint64_t epoch, number;
 	int64_t end;			/* when it is given up */
-	bool open;			/* the record may be there: no answer has come */
+	bool open;			/* the record may be there, and no lease keeps it */
 	bool taken;			/* others have numbers from the one that was drawn on */
 	char key[BEEST_KEY_MAX + 1];
 };
@@ -139,7 +139,7 @@ static int claim_run(struct beest_standing *standing, struct beest_look_extra ad
 	ret = beest_wait_run(home->registry, &wait);
 	if (ret < 0)
 		return ret;
-	claim->open = false;
+	claim->open = c.ours;
 
 	return c.ours;
 }
@@ -184,20 +184,29 @@ static int standing_keep(struct beest_standing *standing)
 		.size = standing_encode(standing, body),
 		.serial = &standing->serial, .stored = true,
 	};
+	int ret;
 
 	standing->request.epoch = standing->claim.epoch;
 	standing->request.number = standing->claim.number;
+	ret = beest_registry_put(standing->home.registry, &record);
+	standing->claim.open = ret < 0;
 
-	return beest_registry_put(standing->home.registry, &record);
+	return ret;
 }
 
-/* 0: no server can have it.  Where no answer came, it may be there. */
-static uint64_t standing_serial(struct beest_standing *standing)
+/*
+ * What may be there gets a lease, so that it is deleted even where it comes late.  Without
+ * memory for that its number is closed: a listener would serve nobody else.
+ */
+static void standing_settle(struct beest_standing *standing)
 {
-	if (standing->claim.open)
-		standing_keep(standing);
+	const struct beest_home *home = &standing->home;
+	uint8_t closed[BEEST_RECORD_EMPTY_MAX];
+	struct beest_look_extra extra;
 
-	return standing->serial;
+	if (standing->claim.open && standing_keep(standing) < 0 &&
+	    beest_home_close(home, BEEST_KV_SET, standing->claim.key, closed, &extra) == 0)
+		beest_look_offer(home->registry, &extra);
 }
 
 /*
@@ -273,6 +282,7 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 		     const struct beest_limit *limit)
 {
 	struct beest_standing *standing;
+	char sentence[BEEST_ERROR_SIZE];
 	int ret;
 
 	if (length > BEEST_REQUEST_DATA)
@@ -289,10 +299,12 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 		ret = standing_append(standing, limit);
 	}
 	if (ret < 0) {
-		if (standing_serial(standing))
+		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+		standing_settle(standing);
+		if (standing->serial)
 			beest_lease_doom(standing->home.registry->leases, standing->serial);
 		free(standing);
-		return ret;
+		return beest_fail(-ret, "%s", sentence);
 	}
 
 	*request = standing->request;
@@ -321,7 +333,8 @@ static struct beest_standing *standing_unlink(struct beest_client *client, const
 
 static void standing_withdraw(struct beest_standing *standing)
 {
-	beest_registry_withdraw(standing->home.registry, standing_serial(standing));
+	standing_settle(standing);
+	beest_registry_withdraw(standing->home.registry, standing->serial);
 	free(standing);
 }
 

@@ -18,6 +18,7 @@
 
 #include "hartebeest.h"
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "lib/core/context.h"
 #include "tests/support/crew.h"
 #include "tests/support/fake-process.h"
@@ -40,6 +41,23 @@ static struct end ends[ENDS];
 static const char *servers;
 static const char *ttl;
 
+/* Linked with --wrap: lib/rendezvous/registry.o calls its own, the client of a service this. */
+static int puts_fail;			/* so many requests find no memory for their lease */
+int __real_beest_registry_put(struct beest_registry *registry,
+			      const struct beest_registry_record *record);
+int __wrap_beest_registry_put(struct beest_registry *registry,
+			      const struct beest_registry_record *record);
+
+int __wrap_beest_registry_put(struct beest_registry *registry,
+			      const struct beest_registry_record *record)
+{
+	if (record->kind == BEEST_KIND_REQUEST && puts_fail) {
+		puts_fail--;
+		return beest_fail(ENOMEM, "no memory, %d to go", puts_fail);
+	}
+	return __real_beest_registry_put(registry, record);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -48,6 +66,7 @@ static int setup(void **state)
 	registry_start();
 	fake_verbs_reset();
 	memset(ends, 0, sizeof(ends));
+	puts_fail = 0;
 	servers = "exchange.servers=a:1";
 	ttl = "exchange.ttl=1h";
 	return 0;
@@ -1120,6 +1139,27 @@ static void a_crowd_and_a_restart(void **state)
 	a_crowd_comes(BEEST_MS);
 }
 
+/* Its number is closed: the listener serves whoever asks next. */
+static void a_request_that_cannot_be_kept(void **state)
+{
+	struct end *server = &ends[0], *client = &ends[1];
+	int64_t began;
+
+	(void)state;
+	listen_at(server);
+	open_end(client);
+	puts_fail = 2;
+	assert_int_equal(hartebeest_service_request(client->hb, "kv", "lost", 4,
+						    &client->request, 0), -ENOMEM);
+	assert_int_equal(puts_fail, 0);
+	assert_error_is("no memory, 1 to go");
+	began = beest_clock_now();
+	ask(client, "kept");
+	assert_string_equal(accepted(server), "kept");
+	assert_true(beest_clock_now() - began < BEEST_SECOND);
+	NOBODY(server);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -1145,6 +1185,7 @@ int main(void)
 		TEST(every_command_fails_once),
 		TEST(every_command_fails_once_after_a_restart),
 		TEST(a_request_that_failed),
+		TEST(a_request_that_cannot_be_kept),
 		TEST(an_answer_that_does_not_come),
 		TEST(a_server_that_is_away),
 		TEST(several_servers),
