@@ -63,12 +63,9 @@ HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const
 static int find_or_add_barrier(struct hartebeest_context *hb, const char *name,
 			       struct beest_barrier **barrier)
 {
-	struct beest_node *node;
+	struct beest_node *node = beest_context_look(hb, &beest_barrier_kind, name);
 	int ret;
 
-	pthread_mutex_lock(&hb->naming);
-	node = beest_table_look(&hb->objects, &beest_barrier_kind, name);
-	pthread_mutex_unlock(&hb->naming);
 	if (node) {
 		*barrier = BEEST_CONTAINER(node, struct beest_barrier, node);
 		return 0;

@@ -108,14 +108,11 @@ HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest_context *hb, const cha
 HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_mr *mr;
-	uint64_t serial;
 
 	REQUIRE(hb, name);
 	TRY(beest_find_mr(hb, name, &mr));
-	serial = mr->serial;
-	TRY(beest_context_destroy(hb, &beest_mr_kind, name));
-	beest_context_withdraw(hb, serial);
-	return 0;
+	return beest_call_done(hb, beest_context_destroy_published(hb, &beest_mr_kind, name,
+								   mr->serial));
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name,

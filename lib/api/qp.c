@@ -133,14 +133,11 @@ HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest_context *hb, const cha
 HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_qp *qp;
-	uint64_t serial;
 
 	REQUIRE(hb, name);
 	TRY(beest_find_qp(hb, name, &qp));
-	serial = qp->serial;
-	TRY(beest_context_destroy(hb, &beest_qp_kind, name));
-	beest_context_withdraw(hb, serial);
-	return 0;
+	return beest_call_done(hb, beest_context_destroy_published(hb, &beest_qp_kind, name,
+								   qp->serial));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest_context *hb,

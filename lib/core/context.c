@@ -426,6 +426,17 @@ int beest_context_handshake(struct hartebeest_context *hb, const struct beest_li
 
 /* ------------------------------------------------------------- objects --- */
 
+struct beest_node *beest_context_look(struct hartebeest_context *hb,
+				      const struct beest_kind *kind, const char *name)
+{
+	struct beest_node *node;
+
+	pthread_mutex_lock(&hb->naming);
+	node = beest_table_look(&hb->objects, kind, name);
+	pthread_mutex_unlock(&hb->naming);
+	return node;
+}
+
 int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node)
 {
@@ -544,8 +555,13 @@ int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind
 	return ret;
 }
 
-void beest_context_withdraw(struct hartebeest_context *hb, uint64_t serial)
+int beest_context_destroy_published(struct hartebeest_context *hb,
+				    const struct beest_kind *kind, const char *name,
+				    uint64_t serial)
 {
-	if (serial)
+	int ret = beest_context_destroy(hb, kind, name);
+
+	if (ret == 0 && serial)
 		beest_registry_withdraw(hb->registry, serial);
+	return ret;
 }

@@ -88,7 +88,9 @@ int beest_context_handshake(struct hartebeest_context *hb, const struct beest_li
 /* NULL: the path to a peer comes from its record. */
 struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb);
 
-/* Objects by name, under the lock. */
+/* Objects by name, under the lock.  _look(): NULL, without a sentence, where there is none. */
+struct beest_node *beest_context_look(struct hartebeest_context *hb,
+				      const struct beest_kind *kind, const char *name);
 int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node);
 
@@ -116,10 +118,12 @@ int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind
 			  const char *name);
 
 /*
- * What was published of the object with this serial number; 0: nothing.  After the object has
- * been destroyed, since one that cannot go (-EBUSY) stays published.
+ * And then withdraws what was published with this serial number; 0: nothing.  An object that
+ * cannot go (-EBUSY) stays published.
  */
-void beest_context_withdraw(struct hartebeest_context *hb, uint64_t serial);
+int beest_context_destroy_published(struct hartebeest_context *hb,
+				    const struct beest_kind *kind, const char *name,
+				    uint64_t serial);
 
 /* Under the lock, which the caller holds.  NULL: not of this context. */
 const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,

@@ -124,11 +124,7 @@ static void service_take(struct service *service, uint64_t number, bool delivere
 
 static struct service *service_look(struct hartebeest_context *hb, const char *name)
 {
-	struct beest_node *node;
-
-	pthread_mutex_lock(&hb->naming);
-	node = beest_table_look(&hb->objects, &beest_service_kind, name);
-	pthread_mutex_unlock(&hb->naming);
+	struct beest_node *node = beest_context_look(hb, &beest_service_kind, name);
 
 	return node ? BEEST_CONTAINER(node, struct service, node) : NULL;
 }
