@@ -1155,7 +1155,7 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  * version), -EIO or -ENETDOWN (of the device: hartebeest_event_get()), -ESTALE (a rank, or
  * this one, was started again after the context's first barrier), -ESHUTDOWN or
  * -ECONNABORTED (a rank has left or failed), or -ETIMEDOUT naming the ranks that are
- * missing.  Called again after -ETIMEDOUT or -EAGAIN, it goes on with the same pass.
+ * missing; -EAGAIN does so, too, among 32 at most, and looks once more for it.  Called again after -ETIMEDOUT or -EAGAIN, it goes on with the same pass.
  *
  * Since: 0.1
  */

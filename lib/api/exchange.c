@@ -88,6 +88,7 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 	TRY_LIMIT(&limit, rank);
 	TRY_LIMIT(&limit, hartebeest_size(hb));
 	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	TRY_LIMIT(&limit, beest_barrier_check(registry, &hb->launch.participants, name));
 	TRY_LIMIT(&limit, find_or_add_barrier(hb, name, &barrier));
 	return beest_call_waited(hb, &limit, beest_barrier_wait(registry, &hb->roll, barrier,
 								&hb->launch.participants, rank,

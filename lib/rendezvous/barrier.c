@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,32 @@ int beest_barrier_create(struct beest_barrier **barrier)
 	*barrier = calloc(1, sizeof(**barrier));
 
 	return *barrier ? 0 : beest_fail(ENOMEM, "no memory for a barrier");
+}
+
+/*
+ * The longest key is that of a later pass.  Five digits of a rank are as long as what else
+ * comes last in a key.
+ */
+int beest_barrier_check(struct beest_registry *registry, const struct beest_ids *ranks,
+			const char *name)
+{
+	const struct beest_gather least = { .registry = registry, .name = "x", .run = 1 };
+	char key[BEEST_KEY_MAX + 1], last[16];
+	size_t most;
+	int ret;
+
+	snprintf(last, sizeof(last), "%05d", ranks->id[ranks->count - 1]);
+	ret = beest_registry_key(registry, BEEST_KIND_BARRIER, name, key);
+	if (ret == 0)
+		ret = beest_gather_key(&least, last, key);
+	if (ret < 0)
+		return ret;
+	most = BEEST_KEY_MAX + 1 - strlen(key);
+	if (strlen(name) > most)
+		return beest_fail(ENAMETOOLONG, "the name %s of a barrier has %zu bytes, at most %zu "
+				  "are possible", BEEST_QUOTE(name), strlen(name), most);
+
+	return 0;
 }
 
 /* Takes the turn of the one thread that calls the roll; 1: it is complete already. */
@@ -107,13 +134,10 @@ int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 	const struct beest_gather gather = {
 		.registry = registry, .ranks = ranks, .rank = rank, .limit = limit,
 	};
-	char key[BEEST_KEY_MAX + 1];
 	bool called = false;
 	int ret;
 
-	ret = beest_registry_key(registry, BEEST_KIND_BARRIER, name, key);
-	if (ret == 0)
-		ret = roll_begin(roll, limit);
+	ret = roll_begin(roll, limit);
 	if (ret == 0) {
 		ret = roll_call(gather, roll, name);
 		called = ret > 0;

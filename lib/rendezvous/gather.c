@@ -960,14 +960,21 @@ static void rank_say(struct beest_text *text, struct gathering *g, size_t i)
 
 #define NAMED_MAX 4
 
+/* Of a call that looks once, and may be repeated at any rate: so few are asked for. */
+#define ONCE_MAX 32
+
 /* Whose record is absent, is none, or does not know of this gathering. */
 static int gather_expired(struct gathering *g)
 {
 	size_t i, count = 0;
+	const bool once = g->call->limit->once;
 	int ret, refused = 0;
 	char list[950];
 	struct beest_text text;
 
+	if (once && g->count > ONCE_MAX)
+		return beest_fail(EAGAIN, "not all of %zu ranks are here; a call with a deadline "
+				  "says who is missing", g->count);
 	ret = records_read(g);
 	if (ret < 0)
 		return ret;
@@ -984,6 +991,11 @@ static int gather_expired(struct gathering *g)
 	if (count > NAMED_MAX)
 		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
 	beest_registry_suspicion(g->registry, &text);
+	if (!count)
+		return beest_fail(beest_limit_errno(g->call->limit), "all %zu ranks are here by now: "
+				  "call again", g->count);
+	if (once)
+		return beest_fail(EAGAIN, "%zu of %zu are not here yet: %s", count, g->count, list);
 
 	return beest_fail(refused ? -refused : ETIMEDOUT, "%zu of %zu did not come within %s: %s",
 			  count, g->count, BEEST_SPAN(beest_limit_span(g->call->limit)), list);
@@ -1065,7 +1077,7 @@ int beest_gather_run(struct beest_gather *call)
 		ret = record_put(&g);
 	if (ret == 0)
 		ret = beest_wait_run(call->registry, &g.wait);
-	if (ret == -ETIMEDOUT)
+	if (ret == -ETIMEDOUT || ret == -EAGAIN)
 		ret = gather_expired(&g);
 	gathering_end(&g, ret);
 

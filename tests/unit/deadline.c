@@ -171,7 +171,7 @@ static const struct waiter {
 	bool of_server;			/* waits for the server alone, which is silent */
 	bool of_device;			/* asks no server */
 	bool idle;			/* that nothing came is no line of the log */
-	bool surveys;			/* reads a counter as well, once a second */
+	bool surveys;			/* reads a counter as well, or who is missing */
 } waiters[] = {
 	{ .name = "qp_fetch", .wanted = "nobody", .call = call_qp_fetch },
 	{ .name = "mr_fetch", .wanted = "nobody", .call = call_mr_fetch },
@@ -180,7 +180,7 @@ static const struct waiter {
 	{ .name = "pairs_connect", .wanted = "1/0", .call = call_pairs_connect },
 	{ .name = "msg_wait", .wanted = "nobody", .call = call_msg_wait },
 	{ .name = "msgs_wait", .wanted = "nobody", .call = call_msgs_wait },
-	{ .name = "barrier", .wanted = "barrier", .call = call_barrier },
+	{ .name = "barrier", .wanted = "barrier", .call = call_barrier, .surveys = true },
 	{ .name = "event_get", .call = call_event_get, .of_device = true, .idle = true },
 	{ .name = "service_accept", .wanted = "empty", .call = call_service_accept, .idle = true, .surveys = true },
 	{ .name = "service_listen", .wanted = "service", .call = call_service_listen, .of_server = true },
@@ -262,6 +262,7 @@ static void each_names_what_was_wanted(void **state)
 		expect(run.ret == -EHOSTDOWN, "a silent server");
 		expect(strstr(hartebeest_error(), waiter->wanted) != NULL, "what was wanted");
 		expect(strstr(hartebeest_error(), "a:1") != NULL, "which server");
+		expect(strstr(hartebeest_error(), "tried for 10 s: ") != NULL, "how long");
 	}
 }
 
@@ -459,6 +460,34 @@ static void barriers_without_waiting(void **state)
 	}
 }
 
+/* As a barrier does that waits. */
+static void a_barrier_once_names_who_is_missing(void **state)
+{
+	(void)state;
+	assert_int_equal(hartebeest_barrier(hb, "all", HARTEBEEST_ONCE), -EAGAIN);
+	assert_error_has("barrier 'all', pass 1: 1 of 2 are not here yet: rank 1 (key hb1/job/barrier/"
+			 "-/-/1, never seen)");
+}
+
+/* Their keys are longer in later passes: that is known before the first one. */
+static void names_of_barriers(void **state)
+{
+	const size_t most = 214 - sizeof("job") + 1;
+	char name[400];
+
+	(void)state;
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_barrier(hb, unit_repeat(name, 'n', 399), 0), -ENAMETOOLONG);
+	assert_int_equal(hartebeest_barrier(hb, unit_repeat(name, 'n', most + 1), 0),
+			 -ENAMETOOLONG);
+	assert_error_has("' of a barrier has 212 bytes, at most 211 are possible");
+	assert_int_equal(hartebeest_barrier(hb, "a b", 0), -EINVAL);
+	assert_int_equal(hartebeest_barrier(hb, "", 0), -EINVAL);
+	assert_int_equal(fake_kv.requests, 0);
+	assert_int_equal(hartebeest_barrier(hb, unit_repeat(name, 'n', most), HARTEBEEST_ONCE),
+			 -EAGAIN);
+}
+
 /* Who appears among a thousand? */
 static void a_thousand_possible_peers(void **state)
 {
@@ -501,6 +530,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cleared_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(cancelled_from_another_thread, setup, teardown),
 		cmocka_unit_test_setup_teardown(barriers_without_waiting, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_barrier_once_names_who_is_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_of_barriers, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, teardown),
 	};
 
