@@ -53,8 +53,8 @@ static int author_is_gone(struct fetch *fetch)
 		return 0;
 	beest_presence_query(context->registry, &query, 1, beest_clock_deadline(AUTHOR_TIME));
 	if (query.ret == -ESTALE) {
-		snprintf(fetch->gone, sizeof(fetch->gone), "what is stored under '%.200s' is of a "
-			 "process that is gone: now there is %s", fetch->key,
+		snprintf(fetch->gone, sizeof(fetch->gone), "a process that is gone has published "
+			 "'%.200s'; in its place there is %s", fetch->key,
 			 beest_presence_text(fetch->rank, &query.body, text));
 		return 1;
 	}

@@ -38,6 +38,7 @@ struct pairs {
 	struct pairing *list;
 	struct beest_wait_get *gets;
 	size_t count;
+	bool expired;			/* a wait for them ended by its limit */
 };
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
@@ -370,6 +371,7 @@ static int pairs_wait(struct pairs *pairs)
 		ret = beest_wait_run(pairs->context.registry, &wait);
 	if (ret < 0)
 		pairs_blame(pairs, of, &wait, ret);
+	pairs->expired |= wait.expired;
 	free(of);
 	free(own_keys);
 
@@ -510,6 +512,7 @@ static int pairs_regions(struct pairs *pairs)
 		if (!wait.gets[i].got && wait.gets[i].kind == BEEST_KIND_MR &&
 		    data[i].pairing->pair->result == 0)
 			pair_blame(pairs, data[i].pairing->pair, &wait, &wait.gets[i], ret);
+	pairs->expired |= wait.expired;
 	free(data);
 	free(wait.gets);
 
@@ -591,20 +594,25 @@ static void pairs_start(struct pairs *pairs)
 	}
 }
 
-/* The first failed result. */
+/* The first failed result, and how long all of them were waited for. */
 static int pairs_result(const struct pairs *pairs)
 {
+	const struct beest_limit *limit = pairs->context.limit;
 	const struct hartebeest_pair *pair;
-	size_t i;
+	char after[48] = "";
+	size_t i = 0;
 
-	for (i = 0; i < pairs->count; i++) {
-		pair = pairs->list[i].pair;
-		if (pair->result < 0)
-			return beest_fail(-pair->result, "queue pair '%s' and '%s': %s", pair->qp,
-					  pair->peer_key, pair->reason);
-	}
+	while (i < pairs->count && pairs->list[i].pair->result == 0)
+		i++;
+	if (i == pairs->count)
+		return 0;
+	pair = pairs->list[i].pair;
+	if (pairs->expired && !limit->once)
+		snprintf(after, sizeof(after), "%s %s: ", beest_kv_transient(pair->result) ?
+			 "tried for" : "after", BEEST_SPAN(beest_limit_span(limit)));
 
-	return 0;
+	return beest_fail(-pair->result, "queue pair '%s' and '%s': %s%s", pair->qp,
+			  pair->peer_key, after, pair->reason);
 }
 
 static int pairs_run(struct pairs *pairs)

@@ -65,13 +65,17 @@ static int many_each(void *data)
 	return here >= many->need;
 }
 
+/* @i: its place in the caller's array. */
 static int many_ask(struct many *many, const struct beest_registry *registry,
-		    struct hartebeest_message *message)
+		    struct hartebeest_message *message, size_t i)
 {
 	char *key = many->keys[many->asked];
 
-	if (!message->peer_key || (message->room && !message->buffer))
-		return beest_fail(EINVAL, "a message lacks its key or its buffer");
+	if (!message->peer_key)
+		return beest_fail(EINVAL, "message %zu: peer_key is NULL", i);
+	if (message->room && !message->buffer)
+		return beest_fail(EINVAL, "message %zu: buffer is NULL, but room is %zu", i,
+				  message->room);
 	many->gets[many->asked++] = (struct beest_wait_get){
 		.kind = BEEST_KIND_MESSAGE, .key = key, .name = message->peer_key,
 		.see = see_message, .data = message,
@@ -93,7 +97,7 @@ static int many_fill(struct many *many, const struct beest_registry *registry,
 		ret = beest_sized_check("message", i, message, first->size, sizeof(*message),
 					MESSAGE_SIZE_MIN);
 		if (ret == 0 && !message->here)
-			ret = many_ask(many, registry, message);
+			ret = many_ask(many, registry, message, i);
 		else
 			many->here += ret == 0;
 	}
@@ -130,7 +134,8 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 	int ret;
 
 	if (need > count)
-		return beest_fail(EINVAL, "%zu of %zu messages cannot come", need, count);
+		return beest_fail(EINVAL, "need is %zu, but count is %zu: so many messages cannot "
+				  "come", need, count);
 	many.gets = calloc(count + 1, sizeof(*many.gets));
 	many.keys = calloc(count + 1, sizeof(*many.keys));
 	if (many.gets && many.keys)

@@ -18,12 +18,15 @@
 /* The end of a process must not hang on a server that is silent. */
 #define CLOSE_TIME BEEST_SECOND
 
+/* Of a limit that was asked for, some microseconds have passed as the call begins. */
 const char *beest_registry_span(int64_t ns, char text[32])
 {
-	int64_t seconds = ns / BEEST_SECOND;
+	int64_t unit = ns < 100 * BEEST_MS ? BEEST_MS :
+		       ns < 10 * BEEST_SECOND ? 10 * BEEST_MS : BEEST_SECOND;
+	int64_t rounded = (ns + unit / 2) / unit * unit, seconds = rounded / BEEST_SECOND;
 
-	if (ns % BEEST_SECOND && seconds < 10)
-		snprintf(text, 32, "%" PRId64 " ms", ns / BEEST_MS);
+	if (rounded % BEEST_SECOND)
+		snprintf(text, 32, "%" PRId64 " ms", rounded / BEEST_MS);
 	else if (seconds < 120 || seconds % 60)
 		snprintf(text, 32, "%" PRId64 " s", seconds);
 	else
@@ -309,6 +312,17 @@ int beest_registry_put(struct beest_registry *registry,
 	return ret;
 }
 
+/* As the sentence of a wait in vain says it. */
+static int write_fail(const struct beest_kv_write *write, const struct beest_limit *limit, int ret)
+{
+	beest_fail(-ret, "%s; to be %s: key %s", beest_error_text(),
+		   write->verb == BEEST_KV_DELETE ? "deleted" : "stored", write->key);
+	if (limit->once || !beest_kv_transient(ret))
+		return ret;
+
+	return beest_fail_prefix(ret, "tried for %s", BEEST_SPAN(beest_limit_span(limit)));
+}
+
 /*
  * One write with an answer, repeated while that may help; @tries counts what failed.  A
  * message that is deleted, and a record of a forked child, which keeps nothing.
@@ -323,8 +337,7 @@ static int write_run(struct beest_registry *registry, size_t server,
 	for (*tries = 0; ; (*tries)++) {
 		ret = beest_look_write(registry, server, write, beest_limit_look(limit));
 		if (!beest_kv_transient(ret) || !beest_limit_left(limit))
-			return ret < 0 && ret != -ENOENT ?
-				beest_fail_prefix(ret, "key %s", write->key) : ret;
+			return ret < 0 && ret != -ENOENT ? write_fail(write, limit, ret) : ret;
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;
 		beest_clock_backoff_sleep(&backoff, limit->end);

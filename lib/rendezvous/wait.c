@@ -424,7 +424,7 @@ static int wait_look(struct waiting *w)
 		.extra_count = w->wait->extra_count,
 		.deadline = beest_limit_look(w->limit),
 	};
-	char why[BEEST_KV_WHY], wanted[WANTED_SIZE];
+	char wanted[WANTED_SIZE];
 	int ret;
 
 	gather(w);
@@ -436,9 +436,8 @@ static int wait_look(struct waiting *w)
 		watch_again(w);
 	if (ret < 0 && !beest_kv_transient(ret)) {
 		beest_look_free(w->wants, w->count);
-		snprintf(why, sizeof(why), "%s", beest_error_text());
 		wanted_say(w, wanted, sizeof(wanted));
-		return beest_fail(-ret, "%s%s", why, wanted);
+		return beest_fail(-ret, "%s%s", beest_error_text(), wanted);
 	}
 
 	note_look(w, ret);
@@ -493,12 +492,23 @@ static int server_failure(const struct waiting *w, char why[BEEST_KV_WHY])
 	return ret;
 }
 
+/* Of the first own record that is not stored. */
+static size_t own_server(const struct waiting *w)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < w->wait->own_count && own_is_stored(w, i); i++)
+		;
+
+	return w->wait->own_count ? beest_kv_server_of(w->registry->kv, w->wait->own_keys[i]) : 0;
+}
+
 /* What else may be the reason why nothing came. */
 static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
 			   struct beest_text *text)
 {
 	struct beest_registry *registry = w->registry;
-	size_t server = first ? first->server : 0;
+	size_t server = first ? first->server : own_server(w);
 	char said[BEEST_KV_WHY];
 
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
@@ -551,7 +561,7 @@ static int wait_expired(struct waiting *w)
 	suspicions_say(w, first, &hints);
 
 	return beest_fail(-ret, "%s%s%s%s%s%s; %s", *after ? "after " : "", after,
-			  *after ? ": " : "", first ? list : "not all that this end says is stored",
+			  *after ? ": " : "", first ? list : "not all own records are stored",
 			  more, first ? "" : wanted, rest);
 }
 

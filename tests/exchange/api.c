@@ -1583,7 +1583,7 @@ static void a_process_of_the_same_number(void **state)
 	gethostname(rank.host, sizeof(rank.host));
 	put_record(&record, "1", body, beest_record_rank_encode(&rank, body));
 	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &mr, 0)), -ETIMEDOUT);
-	assert_error_has("is of a process that is gone: now there is rank 1 on ");
+	assert_error_has("a process that is gone has published 'b/mr'; in its place there is rank 1 on ");
 }
 
 static void absurd_numbers(void **state)
@@ -1693,10 +1693,17 @@ static void many_messages(void **state)
 	assert_string_equal(buffers[0], "zero");		/* it was here: not asked for again */
 
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 5, 0), -EINVAL);
-	assert_error_is("5 of 4 messages cannot come");
+	assert_error_is("need is 5, but count is 4: so many messages cannot come");
 	messages[2].size = 8;
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), -EINVAL);
 	assert_error_has("message 2 has the size 8: hartebeest_message_preset() was not called");
+	messages[1].buffer = NULL;
+	messages[1].here = 0;
+	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), -EINVAL);
+	assert_error_is("message 1: buffer is NULL, but room is 8");
+	messages[1].peer_key = NULL;
+	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), -EINVAL);
+	assert_error_is("message 1: peer_key is NULL");
 }
 
 static void messages_without_content(void **state)

@@ -238,8 +238,8 @@ static void a_peer_that_is_missing(void **state)
 	assert_int_equal(party[0].pairs[1].result, -ETIMEDOUT);
 	assert_string_equal(party[0].pairs[1].reason,
 			    "no qp '2/0' (key hb1/job/qp/2/0) was published");
-	assert_string_equal(party[0].error, "queue pair 'q0-2' and '2/0': no qp '2/0' (key "
-			    "hb1/job/qp/2/0) was published");
+	assert_string_equal(party[0].error, "queue pair 'q0-2' and '2/0': after 3 s: no qp '2/0' "
+			    "(key hb1/job/qp/2/0) was published");
 
 	party[0].deadline = party[1].deadline = 0;		/* and on from there */
 	all_connect(3);
@@ -297,8 +297,8 @@ static void a_failed_bringup_can_be_followed(void **state)
 		"7 look 1 after ", ": 0 of 1 records are there, 1 of 1 own are stored; no qp '1/0' "
 		"(key hb1/job/qp/1/0) was published\n",
 		"7 look ", "ms: 0 of 1 records", "7 look ", "ms: 0 of 1 records",
-		"3 queue pair 'q0-1' and '1/0': no qp '1/0' (key hb1/job/qp/1/0) was published; "
-		"unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
+		"3 queue pair 'q0-1' and '1/0': after 10 s: no qp '1/0' (key hb1/job/qp/1/0) was "
+		"published; unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
 		"HARTEBEEST_TIMEOUT\n",
 	};
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "tests/support/crew.h"
@@ -145,6 +147,28 @@ static void a_server_that_is_silent(void **state)
 	assert_in_range(registry_stage.now - began, 2 * BEEST_SECOND, 3 * BEEST_SECOND);
 	assert_int_equal(registry_stage.warnings, 1);
 	assert_non_null(strstr(registry_stage.log, "trying again for up to "));
+}
+
+/* A program takes its deadline a moment before the call, and longer ones by the second. */
+static void spans_as_they_were_asked_for(void **state)
+{
+	static const struct {
+		int64_t ns;
+		const char *text;
+	} spans[] = {
+		{ 0, "0 s" }, { 7 * BEEST_MS - 1, "7 ms" }, { 99 * BEEST_MS, "99 ms" },
+		{ 100 * BEEST_MS - 900, "100 ms" }, { 250 * BEEST_MS - 900, "250 ms" },
+		{ BEEST_SECOND - 1, "1 s" }, { BEEST_SECOND - 900 * BEEST_US, "1 s" },
+		{ 1250 * BEEST_MS - 1, "1250 ms" }, { 3 * BEEST_SECOND - 1, "3 s" },
+		{ 10 * BEEST_SECOND - 1, "10 s" }, { 30 * BEEST_SECOND - BEEST_MS, "30 s" },
+		{ 119 * BEEST_SECOND, "119 s" }, { 120 * BEEST_SECOND - BEEST_MS, "2 min" },
+		{ 121 * BEEST_SECOND, "121 s" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(spans); i++)
+		assert_string_equal(BEEST_SPAN(spans[i].ns), spans[i].text);
 }
 
 /* ----------------------------------------------------------------------- sentences --- */
@@ -593,18 +617,20 @@ static void what_is_forged_is_absent(void **state)
 
 #define HONEST 7
 
-/* One of eight has other settings: that one and all others are told, and by whom. */
-static void bystanders_are_told(void **state)
+static struct beest_registry *registries[HONEST + 1];
+static struct waiter crowd[HONEST + 1];
+
+/* One of eight has other settings: rank 3 knows of so many ranks, and has that secret. */
+static void crowd_run(int size, const char *secret)
 {
-	struct beest_registry *registries[HONEST + 1];
-	struct waiter crowd[HONEST + 1];
+	const char *honest = registry_stage.secret;
 	size_t i;
 
-	(void)state;
 	crew_need();
 	memset(crowd, 0, sizeof(crowd));
 	for (i = 0; i <= HONEST; i++) {
-		registries[i] = registry_make((int)i, i == 3 ? 9 : HONEST + 1);
+		registry_stage.secret = i == 3 ? secret : honest;
+		registries[i] = registry_make((int)i, i == 3 ? size : HONEST + 1);
 		crowd[i].registry = registries[i];
 		crowd[i].delay = (int64_t)i * 5 * BEEST_MS;
 		crowd[i].get = gets[0];
@@ -612,6 +638,17 @@ static void bystanders_are_told(void **state)
 		crew_start(waiter_run, &crowd[i]);
 	}
 	registry_run();
+	for (i = 0; i <= HONEST; i++)
+		registry_kill(registries[i]);
+}
+
+/* That one and all others are told, and by whom. */
+static void bystanders_are_told(void **state)
+{
+	size_t i;
+
+	(void)state;
+	crowd_run(9, NULL);
 	for (i = 0; i <= HONEST; i++) {
 		assert_int_equal(crowd[i].ret, -EPROTO);
 		assert_non_null(strstr(crowd[i].error, "rank 3 on "));
@@ -620,9 +657,26 @@ static void bystanders_are_told(void **state)
 		assert_non_null(strstr(crowd[i].error, "have different settings: other "
 						       "participants; HARTEBEEST_PARTICIPANTS"));
 		assert_in_range(crowd[i].ended - crowd[i].began, 0, 3 * BEEST_SECOND);
-		registry_kill(registries[i]);
 	}
 }
+
+#ifdef HAVE_CRYPTO
+static void bystanders_of_another_secret_are_told(void **state)
+{
+	size_t i;
+
+	(void)state;
+	registry_stage.secret = SECRET_ONE;
+	crowd_run(HONEST + 1, SECRET_TWO);
+	for (i = 0; i <= HONEST; i++) {
+		if (crowd[i].ret != -EPROTO)
+			print_error("rank %zu: %s\n", i, crowd[i].error);
+		assert_int_equal(crowd[i].ret, -EPROTO);
+		assert_non_null(strstr(crowd[i].error, SECRETS_DIFFER));
+		assert_in_range(crowd[i].ended - crowd[i].began, 0, 3 * BEEST_SECOND);
+	}
+}
+#endif
 
 /* What a former run has left there is only suspicious. */
 static void a_leftover(void **state)
@@ -912,6 +966,48 @@ static void it_stands(void **state)
 	assert_false(failure_is_there("hb1/job/rank/1"));
 }
 
+/* Who looks and finds it gone stores it once more. */
+static void it_is_stored_again(void **state)
+{
+	struct waiter *waiter;
+
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	make();
+	publish(one, 1);
+	assert_int_equal(beest_failure_say(two, "no luck"), 0);
+	assert_true(fake_kv_evict(registry_server, "hb1/job/failed"));
+	waiter = waiter_start(1, two, 0);
+	registry_run();
+	assert_int_equal(waiter->ret, -ETIMEDOUT);
+	assert_true(failure_is_there("hb1/job/failed"));
+	waiter = waiter_start(0, one, 0);
+	registry_run();
+	assert_int_equal(waiter->ret, -ECONNABORTED);
+	assert_non_null(strstr(waiter->error, "rank 1 on "));
+}
+
+/* It has the parent's rank, whose failure is not its own to tell; and the parent's goes on. */
+static void a_forked_child_cannot_fail(void **state)
+{
+	int status = 1;
+	pid_t child;
+
+	(void)state;
+	make();
+	publish(one, 1);
+	child = fork();
+	if (child == 0)
+		_exit(beest_failure_say(one, "no luck") != -EPERM ||
+		      !strstr(beest_error_text(), "not its forked child") ||
+		      failure_is_there("hb1/job/failed"));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(beest_failure_say(one, "no luck"), 0);
+	assert_true(failure_is_there("hb1/job/failed"));
+}
+
 /* Whatever fails once; and a server that is silent costs a second. */
 static void telling_it_with_trouble(void **state)
 {
@@ -984,6 +1080,7 @@ int main(void)
 		WITH(one_that_is_past),
 		WITH(once),
 		WITH(a_server_that_is_silent),
+		WITH(spans_as_they_were_asked_for),
 		WITH(absent_first_and_refused_last),
 		WITH(a_server_that_answers_again),
 		WITH(each_has_its_own_reason),
@@ -1008,6 +1105,9 @@ int main(void)
 		WITH(what_is_forged_is_absent),
 #endif
 		WITH(bystanders_are_told),
+#ifdef HAVE_CRYPTO
+		WITH(bystanders_of_another_secret_are_told),
+#endif
 		WITH(a_leftover),
 		WITH(the_author_leaves),
 		WITH(the_author_fails),
@@ -1019,6 +1119,8 @@ int main(void)
 		WITH(without_rank_only_its_own_are_told),
 		WITH(own_waits_go_on),
 		WITH(it_stands),
+		WITH(it_is_stored_again),
+		WITH(a_forked_child_cannot_fail),
 		WITH(telling_it_with_trouble),
 		WITH(news_once_a_second),
 	};
