@@ -13,8 +13,8 @@
  * Beside the errors listed with each function, all of them return -EINVAL for a
  * NULL or malformed argument and -ENOMEM, and those that first touch
  *
- *   the device: -ENOSYS (no RDMA support), -ENODEV (no such device), -ENXIO (no
- *     such port), -ENETDOWN (port not active), -EACCES or -ENOENT (device node not
+ *   the device: -ENODEV (no RDMA device, or none of that name), -ENXIO (no such port),
+ *     -ENETDOWN (port not active), -EACCES or -ENOENT (device node not
  *     accessible), -EPROTONOSUPPORT (iWARP, which cannot be connected by hand),
  *     -ENODATA (no port has the GID that device.gid or device.addr asks for);
  *   the server: -EDESTADDRREQ (none named: HARTEBEEST_EXC_IP_PORT),
@@ -1155,7 +1155,8 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  * version), -EIO or -ENETDOWN (of the device: hartebeest_event_get()), -ESTALE (a rank, or
  * this one, was started again after the context's first barrier), -ESHUTDOWN or
  * -ECONNABORTED (a rank has left or failed), or -ETIMEDOUT naming the ranks that are
- * missing; -EAGAIN does so, too, among 32 at most, and looks once more for it.  Called again after -ETIMEDOUT or -EAGAIN, it goes on with the same pass.
+ * missing; so does -EAGAIN among up to 32 ranks, which looks once more for that.  Called
+ * again after -ETIMEDOUT or -EAGAIN, it goes on with the same pass.
  *
  * Since: 0.1
  */

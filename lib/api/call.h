@@ -14,6 +14,7 @@
 #include "lib/base/limit.h"
 #include "lib/base/macro.h"
 
+struct beest_device;
 struct hartebeest_context;
 
 /* Last line: the failure is complete here and nowhere below.  @hb: NULL logs nothing. */
@@ -34,6 +35,13 @@ int beest_call_refuse(const struct hartebeest_context *hb, const char *function,
 /* Refuses the first argument that is NULL; @names has their names, with commas between. */
 int beest_call_check(const struct hartebeest_context *hb, const char *function,
 		     const char *names, const void *const *arguments, size_t count);
+
+/*
+ * beest_context_device(), for what a program calls first: the sentence names @function, since
+ * hartebeest_open() has succeeded without a device.
+ */
+int beest_call_device(struct hartebeest_context *hb, const char *function,
+		      const struct beest_device **device);
 
 /* beest_context_limit(), with the failure reported. */
 int beest_call_limit(const struct hartebeest_context *hb, const char *function,

@@ -51,7 +51,7 @@ HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest_context *hb)
 	REQUIRE(hb);
 	if (hb->launch.rank < 0)
 		return beest_fail(ENODATA, "the rank of this process is not known: set "
-				  "HARTEBEEST_NID, or start it with srun or mpirun");
+				  "HARTEBEEST_NID, or start it with hartebeest run, srun or mpirun");
 	return hb->launch.rank;
 }
 
@@ -60,7 +60,8 @@ HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest_context *hb)
 	REQUIRE(hb);
 	if (hb->launch.participants.count == 0)
 		return beest_fail(ENODATA, "the number of ranks is not known: set "
-				  "HARTEBEEST_PARTICIPANTS, or start with srun or mpirun");
+				  "HARTEBEEST_PARTICIPANTS, or start the program with hartebeest run, "
+				  "srun or mpirun");
 	return (int)hb->launch.participants.count;
 }
 
@@ -80,7 +81,7 @@ HARTEBEEST_EXPORT int hartebeest_local_rank(const struct hartebeest_context *hb)
 	REQUIRE(hb);
 	if (hb->launch.local_rank < 0)
 		return beest_fail(ENODATA, "the rank of this process on its node is not known: "
-				  "start it with srun, mpirun or torchrun");
+				  "start it with hartebeest run, srun, mpirun or torchrun");
 	return hb->launch.local_rank;
 }
 
@@ -148,7 +149,7 @@ HARTEBEEST_EXPORT int hartebeest_verbs(struct hartebeest_context *hb,
 	const struct beest_device *device;
 
 	REQUIRE(hb, verbs);
-	TRY(beest_context_device(hb, &device));
+	TRY(beest_call_device(hb, __func__, &device));
 	*verbs = device->verbs;
 	return 0;
 }
@@ -158,7 +159,7 @@ HARTEBEEST_EXPORT int hartebeest_port_num(struct hartebeest_context *hb)
 	const struct beest_device *device;
 
 	REQUIRE(hb);
-	TRY(beest_context_device(hb, &device));
+	TRY(beest_call_device(hb, __func__, &device));
 	return device->port;
 }
 

@@ -23,7 +23,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 	if (flags & ~HARTEBEEST_CQ_CHANNEL)
 		TRY(beest_fail(EINVAL, "%s(): flags 0x%" PRIx32 " are not known", __func__, flags));
 	TRY(beest_context_name_available(hb, &beest_cq_kind, name));
-	TRY(beest_context_device(hb, &device));
+	TRY(beest_call_device(hb, __func__, &device));
 	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth,
 			    flags & HARTEBEEST_CQ_CHANNEL, &made));
 	TRY(beest_context_add(hb, &beest_cq_kind, name, &made->node));

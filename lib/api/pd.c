@@ -16,7 +16,7 @@ HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const 
 
 	REQUIRE(hb, name);
 	TRY(beest_context_name_available(hb, &beest_pd_kind, name));
-	TRY(beest_context_device(hb, &device));
+	TRY(beest_call_device(hb, __func__, &device));
 	TRY(beest_pd_create(device, &made));
 	TRY(beest_context_add(hb, &beest_pd_kind, name, &made->node));
 	if (pd)

@@ -39,9 +39,8 @@ int beest_device_name_check(const char *name);
  * near, each local rank begins with another.  The policy rules VALUE, IP, SUBNET and NETDEV
  * choose among ports by their GID table unless @name gives the port.  @policy may be NULL.
  *
- * -ENOSYS: the machine has no RDMA support at all; -ENODEV: no such device
- * (nearest known named) or no device; -ENXIO: no such port; -ENETDOWN: the port is
- * not active (state named); -EPROTONOSUPPORT: iWARP; -EACCES and other errno of
+ * -ENODEV: no such device (nearest known named) or no device, also where the kernel has no
+ * RDMA support; -ENXIO: no such port; -ENETDOWN: the port is not active (state named); -EPROTONOSUPPORT: iWARP; -EACCES and other errno of
  * ibv_open_device(3), with a hint at /dev/infiniband; -ENODATA: no port's GID table
  * suits the policy (listing what there is), or no device has a place in sysfs (near:).
  * Nothing stays open then.
