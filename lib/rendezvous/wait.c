@@ -20,6 +20,9 @@
 #define WATCH_RANK BEEST_MS
 #define WATCH_EACH BEEST_SECOND
 
+/* An author that has left is waited for so long. */
+#define RETURN_TIME BEEST_SECOND
+
 /* So many records that came are asked for again in each look. */
 #define RECHECK_MAX 8
 
@@ -220,15 +223,26 @@ static int judge_gets(struct waiting *w)
 
 /* --------------------------------------------------------------- who is gone --- */
 
+/* Whoever leaves may be about to come back, and each time that it does so anew. */
+static bool author_may_return(struct beest_wait_get *get)
+{
+	int64_t now = beest_clock_now();
+
+	if (!get->leaving_at || memcmp(&get->leaver, &get->author, sizeof(get->leaver)) != 0) {
+		get->leaver = get->author;
+		get->leaving_at = now;
+	}
+
+	return now - get->leaving_at < RETURN_TIME;
+}
+
 /* Left or failed: 0, or what ends the wait. */
 static int author_judge(struct beest_wait_get *get, const struct beest_presence_query *query)
 {
 	int ret = query->ret > 0 ? beest_presence_ended(get->rank, &query->body) : 0;
 
-	if (ret == -ESHUTDOWN && !get->leaving) {
-		get->leaving = true;	/* it may be about to come back */
+	if (ret == -ESHUTDOWN && author_may_return(get))
 		return 0;
-	}
 	if (ret != -ESHUTDOWN || !get->left)
 		return ret;
 	get->left(get->data);
@@ -260,7 +274,7 @@ static int judge_news(struct waiting *w)
 		beest_presence_query(w->registry, queries, count, beest_limit_look(w->limit));
 	for (i = 0; i < count && ret == 0; i++) {
 		ret = author_judge(asked[i], &queries[i]);
-		w->has_news &= !asked[i]->leaving;
+		w->has_news &= !asked[i]->leaving_at;
 	}
 	free(asked);
 	free(queries);

@@ -42,7 +42,8 @@ struct beest_wait_get {
 	size_t server;
 	bool got;
 	bool had;			/* got once: to get it again is no progress */
-	bool leaving;			/* its author said that it leaves */
+	struct beest_incarnation leaver;	/* an author that said that it leaves, ... */
+	int64_t leaving_at;		/* ... and since when; 0: nobody did */
 	int seen;			/* 0: never, 1: seen and not accepted, negative: refused */
 	char trouble[200];		/* what is known of it, for the sentence */
 };

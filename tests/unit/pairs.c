@@ -447,6 +447,34 @@ static void a_peer_that_leaves(void **state)
 	assert_int_equal(party[2].ret, 0);
 }
 
+static void come_and_go(void *data)
+{
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		crew_pass(10 * BEEST_MS);
+		party_close(&party[1]);
+		crew_pass(300 * BEEST_MS);
+		party_open(1, 1, 2, NULL);
+		party_pair(&party[1], 0, IBV_QPT_RC);
+		assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
+	}
+	party_connect(data);
+}
+
+/* Nobody is given up who comes back, however often. */
+static void a_peer_that_comes_and_goes(void **state)
+{
+	(void)state;
+	mesh(2);
+	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
+	crew_start(party_connect, &party[0]);
+	crew_start(come_and_go, &party[1]);
+	registry_run();
+	all_came(2);
+	assert_connected(&party[0], to(0, 1), &party[1]);
+}
+
 /* A device that refuses one of them. */
 static void one_that_cannot_be_connected(void **state)
 {
@@ -937,6 +965,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_leaves, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_comes_and_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(at_once_or_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
