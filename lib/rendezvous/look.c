@@ -332,13 +332,18 @@ int beest_look_write(struct beest_registry *registry, size_t server,
 		.server = server, .flags = BEEST_KV_ANSWERED, .writes = write, .write_count = 1,
 		.keys = &key, .key_count = 1, .values = &epoch,
 	};
-	int ret;
+	struct beest_kv_stats stats;
+	int ret, asked;
 
 	ret = beest_kv_run(registry->kv, &request, 1, deadline);
 	if (ret == -ENODATA) {
 		ret = epoch_mend(registry, server, deadline);
 		if (ret == 0)
 			ret = beest_kv_run(registry->kv, &request, 1, deadline);
+	}
+	if (ret == -ECONNRESET && request.fresh) {	/* as part_mend() */
+		asked = beest_kv_probe(registry->kv, server, &stats);
+		ret = asked < 0 ? asked : ret;
 	}
 	beest_kv_values_free(&epoch, 1);
 

@@ -236,6 +236,25 @@ static void no_memcached(void **state)
 	assert_int_equal(fake_kv.probes, 1);
 }
 
+/* A message that is deleted goes without a look, and says as much of its server. */
+static void one_write_to_a_server_that_is_gone(void **state)
+{
+	int64_t soon;
+
+	(void)state;
+	registry = registry_make(0, 2);
+	registry_server->error = ECONNRESET;
+	registry_server->probe_error = ECONNREFUSED;
+	soon = beest_clock_deadline(2 * BEEST_SECOND);
+	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/x", REGISTRY_LIMIT(soon)),
+			 -ECONNREFUSED);
+	assert_error_has("tried for 2 s: server a:1");
+	assert_error_has("; to be deleted: key hb1/job/msg/x");
+	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/x",
+					       REGISTRY_LIMIT(HARTEBEEST_ONCE)), -ECONNREFUSED);
+	assert_null(strstr(beest_error_text(), "tried for"));
+}
+
 static int other_at;
 
 /* While the request that is under way has not ended, another thread's learns the loss. */
@@ -622,6 +641,7 @@ int main(void)
 		REGISTRY_TEST(alien),
 		REGISTRY_TEST(one_that_cannot_be_added),
 		REGISTRY_TEST(no_memcached),
+		REGISTRY_TEST(one_write_to_a_server_that_is_gone),
 		REGISTRY_TEST(learned_by_another_thread),
 		REGISTRY_TEST(an_answer_that_is_outdated),
 		REGISTRY_TEST(presence_comes_first),
