@@ -3,8 +3,8 @@
  * cost.c - round trips, keys, verbs calls, items and bytes of each call, counted exactly
  *
  * Without a clock: servers made of lists answer at once, and so do the peers.  The same
- * steps then go to a real memcached, whose own counters must say the same.  The budgets
- * are those of docs/architecture.md; a row that grows is a decision, not an accident.
+ * steps then go to a real memcached, whose own counters must say the same.  A row of the
+ * budget that grows is a decision, not an accident.
  */
 #include "config.h"
 
