@@ -6,9 +6,9 @@
 
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
-#include "lib/api/find.h"
 #include "lib/base/error.h"
 #include "lib/core/context.h"
+#include "lib/core/find.h"
 #include "lib/verbs/cq.h"
 
 HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,

@@ -4,9 +4,9 @@
 
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
-#include "lib/api/find.h"
 #include "lib/base/error.h"
 #include "lib/core/context.h"
+#include "lib/core/find.h"
 #include "lib/core/handshake.h"
 #include "lib/core/pairs.h"
 #include "lib/verbs/mr.h"

@@ -7,10 +7,10 @@
 
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
-#include "lib/api/find.h"
 #include "lib/base/sized.h"
 #include "lib/core/bringup.h"
 #include "lib/core/context.h"
+#include "lib/core/find.h"
 #include "lib/core/pairs.h"
 #include "lib/verbs/completion.h"
 #include "lib/verbs/cq.h"

@@ -4,8 +4,8 @@
 
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
-#include "lib/api/find.h"
 #include "lib/core/context.h"
+#include "lib/core/find.h"
 #include "lib/verbs/pd.h"
 #include "lib/verbs/qp.h"
 #include "lib/verbs/srq.h"

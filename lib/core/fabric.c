@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/core/context.h"
 #include "lib/core/fabric.h"
+#include "lib/core/find.h"
 #include "lib/verbs/cq.h"
 #include "lib/verbs/pd.h"
 
@@ -30,13 +31,13 @@ static bool fabric_is_datagram(const struct beest_fabric *fabric)
 static int pd_find(struct beest_fabric *fabric, const struct beest_device *device,
 		   const char *name)
 {
-	struct beest_node *node;
+	struct beest_pd *found;
 	int ret;
 
 	if (name) {
-		ret = beest_context_find(fabric->hb, &beest_pd_kind, name, &node);
+		ret = beest_find_pd(fabric->hb, name, &found);
 		if (ret == 0)
-			fabric->pd = BEEST_CONTAINER(node, struct beest_pd, node)->pd;
+			fabric->pd = found->pd;
 		return ret;
 	}
 	errno = 0;
@@ -54,13 +55,13 @@ static int pd_find(struct beest_fabric *fabric, const struct beest_device *devic
 static int cq_find(struct beest_fabric *fabric, const struct beest_device *device,
 		   const char *name, uint64_t depth)
 {
-	struct beest_node *node;
+	struct beest_cq *found;
 	int ret;
 
 	if (name) {
-		ret = beest_context_find(fabric->hb, &beest_cq_kind, name, &node);
+		ret = beest_find_cq(fabric->hb, name, &found);
 		if (ret == 0)
-			fabric->cq = BEEST_CONTAINER(node, struct beest_cq, node)->cq;
+			fabric->cq = found->cq;
 		return ret;
 	}
 	if (depth > (uint64_t)device->attr.max_cqe)

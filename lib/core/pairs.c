@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
 #include "lib/core/bringup.h"
+#include "lib/core/find.h"
 #include "lib/core/pairs.h"
 
 /* One pair on its way. */
@@ -143,18 +144,6 @@ static void pair_fail(struct hartebeest_pair *pair, int ret)
 	snprintf(pair->reason, sizeof(pair->reason), "%s", beest_error_text());
 }
 
-static int pair_find_qp(struct pairing *pairing)
-{
-	struct beest_node *node;
-	int ret;
-
-	ret = beest_context_find(pairing->hb, &beest_qp_kind, pairing->pair->qp, &node);
-	if (ret == 0)
-		pairing->qp = BEEST_CONTAINER(node, struct beest_qp, node);
-
-	return ret;
-}
-
 /* To INIT, or left connected where it is connected to this very peer. */
 static int pair_enter(struct pairing *pairing)
 {
@@ -180,18 +169,12 @@ static int pair_enter(struct pairing *pairing)
 	return ret;
 }
 
-static int offer_find(struct pairing *pairing, uint32_t i, struct beest_mr **mr)
+static int offer_find(const struct pairing *pairing, uint32_t i, struct beest_mr **mr)
 {
-	struct beest_node *node;
-	int ret;
-
 	if (!pairing->pair->offer[i])
 		return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-	ret = beest_context_find(pairing->hb, &beest_mr_kind, pairing->pair->offer[i], &node);
-	if (ret == 0)
-		*mr = BEEST_CONTAINER(node, struct beest_mr, node);
 
-	return ret;
+	return beest_find_mr(pairing->hb, pairing->pair->offer[i], mr);
 }
 
 /* The first rides along; each other one is a record of its own, under KEY/i. */
@@ -571,7 +554,7 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 		pair->result = 0;
 		pair->count = 0;
 		pair->reason[0] = '\0';
-		if (pair_find_qp(&pairs->list[i]) < 0)
+		if (beest_find_qp(pairs->hb, pair->qp, &pairs->list[i].qp) < 0)
 			pair_fail(pair, -ENOENT);
 	}
 

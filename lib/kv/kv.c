@@ -339,11 +339,6 @@ size_t beest_kv_server_of(const struct beest_kv *kv, const char *key)
 	return beest_choice_of(kv->choices, kv->count, key);
 }
 
-size_t beest_kv_count(const struct beest_kv *kv)
-{
-	return kv->count;
-}
-
 const char *beest_kv_text(const struct beest_kv *kv, size_t server)
 {
 	return kv->choices[server].text;

@@ -40,8 +40,6 @@ uint64_t beest_kv_digest(const struct beest_kv *kv);
 /* The index of the server of @key. */
 size_t beest_kv_server_of(const struct beest_kv *kv, const char *key);
 
-size_t beest_kv_count(const struct beest_kv *kv);
-
 /* A server as configured, for sentences. */
 const char *beest_kv_text(const struct beest_kv *kv, size_t server);
 
@@ -151,7 +149,7 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 void beest_kv_values_free(struct beest_kv_value *values, size_t count);
 
 struct beest_kv_stats {
-	uint64_t limit_bytes, items, evictions;	/* 0: it tells them only after a login */
+	uint64_t limit_bytes, evictions;	/* 0: it tells them only after a login */
 	bool out_of_memory_is_an_error;		/* memcached -M: it refuses instead of evicting */
 };
 

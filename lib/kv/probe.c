@@ -209,7 +209,6 @@ static int ask_text(struct probe *probe, struct beest_kv_stats *stats)
 		return probe_fail(probe, EHOSTDOWN, "silent: it takes connections but does not "
 				  "answer (stopped, overloaded, or all its connections are in use)");
 	stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
-	stats->items = stat_number(probe, "STAT curr_items ");
 	stats->evictions = stat_number(probe, "STAT evictions ");
 	stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off") != NULL;
 

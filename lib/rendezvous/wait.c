@@ -425,12 +425,6 @@ static void look_log(const struct waiting *w)
 		  there, wait->count, stored, wait->own_count, missing ? "; " : "", said);
 }
 
-static void watch_again(struct waiting *w)
-{
-	w->watch_at = beest_clock_deadline(BEEST_MIN(2 * w->watch_pause, WATCH_EACH));
-	w->watch_pause = WATCH_EACH;
-}
-
 static int wait_look(struct waiting *w)
 {
 	struct beest_look look = {
@@ -446,8 +440,10 @@ static int wait_look(struct waiting *w)
 	look.count = w->count;
 	look.flags = w->watching ? BEEST_LOOK_CHECK : 0;
 	ret = beest_look_take(w->registry, &look);
-	if (w->watching)
-		watch_again(w);
+	if (w->watching) {
+		w->watch_at = beest_clock_deadline(BEEST_MIN(2 * w->watch_pause, WATCH_EACH));
+		w->watch_pause = WATCH_EACH;
+	}
 	if (ret < 0 && !beest_kv_transient(ret)) {
 		beest_look_free(w->wants, w->count);
 		wanted_say(w, wanted, sizeof(wanted));

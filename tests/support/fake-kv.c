@@ -653,11 +653,6 @@ uint64_t beest_kv_digest(const struct beest_kv *kv)
 	return beest_choice_digest(kv->choices, kv->count);
 }
 
-size_t beest_kv_count(const struct beest_kv *kv)
-{
-	return kv->count;
-}
-
 const char *beest_kv_text(const struct beest_kv *kv, size_t server)
 {
 	return kv->choices[server].text;
@@ -679,7 +674,6 @@ int beest_kv_probe(struct beest_kv *kv, size_t index, struct beest_kv_stats *sta
 
 	memset(stats, 0, sizeof(*stats));
 	stats->limit_bytes = server->bytes_max;
-	stats->items = server->items;
 	stats->evictions = server->evictions;
 	stats->out_of_memory_is_an_error = server->refuses;
 	return 0;

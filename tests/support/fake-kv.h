@@ -3,7 +3,7 @@
  * fake-kv.h - key-value servers made of lists, for tests without a memcached
  *
  * tests/support/libfakekv.a, linked ahead of lib/libbeest.la, defines the functions of
- * lib/kv/kv.h that belong to requests: beest_kv_open(), _close(), _login(), _count(),
+ * lib/kv/kv.h that belong to requests: beest_kv_open(), _close(), _login(),
  * _text(), _server_of(), _digest(), _run() and _probe().  (_transient() and _values_free()
  * are the library's own: they need no server.)
  *

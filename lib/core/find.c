@@ -2,8 +2,8 @@
 /* find.c - see find.h */
 #include "config.h"
 
-#include "lib/api/find.h"
 #include "lib/core/context.h"
+#include "lib/core/find.h"
 #include "lib/verbs/cq.h"
 #include "lib/verbs/mr.h"
 #include "lib/verbs/pd.h"
