@@ -21,23 +21,14 @@
 #include "tests/support/pause.h"
 #include "tests/support/talk.h"
 
-static char tool[4096], folder[64], path[128];
+static const char *tool;
+static char folder[64], path[128];
 static struct talk talk;
 static struct cache *cache;
 
 #define RUN(...) TALK(&talk, tool, __VA_ARGS__)
-
-/* Tests are two folders deep in the build folder. */
-static void find_tool(void)
-{
-	char own[3072] = "";
-	int i;
-
-	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
-	for (i = 0; i < 3; i++)
-		*strrchr(own, '/') = '\0';
-	snprintf(tool, sizeof(tool), "%s/tools/hartebeest", own);
-}
+#define SAYS(text) talk_says(&talk, text)
+#define COMPLAINS(text) talk_complains(&talk, text)
 
 static int setup(void **state)
 {
@@ -58,18 +49,6 @@ static int setup_server(void **state)
 		cache = cache_start(NULL);
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
 	return 0;
-}
-
-static void says(const char *text)
-{
-	if (!strstr(talk.out, text))
-		fail_msg("standard output has no '%s':\n%s%s", text, talk.out, talk.err);
-}
-
-static void complains(const char *text)
-{
-	if (!strstr(talk.err, text))
-		fail_msg("standard error has no '%s':\n%s%s", text, talk.out, talk.err);
 }
 
 /* A file of the test's own folder. */
@@ -127,12 +106,12 @@ static void ranks_and_their_environment(void **state)
 	assert_int_equal(RUN("run", "-n", "3", "--", "sh", "-c",
 			     "echo $HARTEBEEST_NID/$HARTEBEEST_NPARTICIPANTS/$LOCAL_RANK/"
 			     "$HARTEBEEST_JOB/$HARTEBEEST_EXC_IP_PORT; echo wrong >&2"), 0);
-	says("0: 0/3/0/run-");
-	says("1: 1/3/1/run-");
-	says("2: 2/3/2/run-");
-	says("/memcached\n");
-	complains("0: wrong\n");
-	complains("2: wrong\n");
+	SAYS("0: 0/3/0/run-");
+	SAYS("1: 1/3/1/run-");
+	SAYS("2: 2/3/2/run-");
+	SAYS("/memcached\n");
+	COMPLAINS("0: wrong\n");
+	COMPLAINS("2: wrong\n");
 	nothing_is_left();
 }
 
@@ -165,9 +144,9 @@ static void the_worst_status(void **state)
 	assert_string_equal(talk.err, "hartebeest run: rank 1 ended with exit status 7; ending the "
 			    "others\n");
 	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c", "kill -SEGV $$"), 139);
-	complains("rank 0 died of signal 11 (Segmentation fault)\n");
+	COMPLAINS("rank 0 died of signal 11 (Segmentation fault)\n");
 	assert_int_equal(RUN("run", "-n", "2", "/nonexistent/program"), 127);
-	complains("hartebeest run: /nonexistent/program: No such file or directory");
+	COMPLAINS("hartebeest run: /nonexistent/program: No such file or directory");
 	assert_int_equal(RUN("run", "-n", "1", "/"), 126);
 	nothing_is_left();
 }
@@ -216,9 +195,9 @@ static void statuses_as_an_object(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "--json", "-n", "2", "--", "sh", "-c", "echo hi"), 0);
-	complains("0: hi\n");
-	says("\"ranks\": [");
-	says("\"rank\": 1");
+	COMPLAINS("0: hi\n");
+	SAYS("\"ranks\": [");
+	SAYS("\"rank\": 1");
 	assert_null(strstr(talk.out, "hi"));
 }
 
@@ -300,26 +279,26 @@ static void wrong_ways_to_run(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "true"), 2);
-	complains("how many ranks?");
+	COMPLAINS("how many ranks?");
 	assert_int_equal(RUN("run", "-n", "2"), 2);
-	complains("an argument is missing: PROGRAM [ARGUMENT...]");
+	COMPLAINS("an argument is missing: PROGRAM [ARGUMENT...]");
 	assert_int_equal(RUN("run", "-n", "0", "true"), 2);
-	complains("-n: '0'");
+	COMPLAINS("-n: '0'");
 	assert_int_equal(RUN("run", "-n", "two", "true"), 2);
-	complains("-n: 'two'");
+	COMPLAINS("-n: 'two'");
 	assert_int_equal(RUN("run", "-n", "2", "--nubmer", "3", "true"), 2);
-	complains("the nearest is --number");
+	COMPLAINS("the nearest is --number");
 	setenv("PATH", "/nonexistent", 1);
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
-	complains("there is no memcached in PATH: install the package memcached, or name a server "
+	COMPLAINS("there is no memcached in PATH: install the package memcached, or name a server "
 		  "in HARTEBEEST_EXC_IP_PORT");
 	setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
 	setenv("TMPDIR", "/nonexistent", 1);
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
-	complains("no folder /nonexistent/hartebeest-");
+	COMPLAINS("no folder /nonexistent/hartebeest-");
 	setenv("HARTEBEEST_TIMEOUT", "soon", 1);
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
-	complains("HARTEBEEST_TIMEOUT");
+	COMPLAINS("HARTEBEEST_TIMEOUT");
 	unsetenv("HARTEBEEST_TIMEOUT");
 }
 
@@ -341,14 +320,14 @@ static void messages(void **state)
 	assert_string_equal(talk.out, "lines\nof \001 bytes\n");
 	assert_int_equal(RUN("msg", "push", "a", "-"), 0);
 	assert_int_equal(RUN("msg", "wait", "a", "--json"), 0);
-	says("\"hex\": \"6c696e65730a6f662001206279746573");
+	SAYS("\"hex\": \"6c696e65730a6f662001206279746573");
 	assert_int_equal(RUN("msg", "delete", "a"), 0);
 	assert_int_equal(RUN("msg", "delete", "a"), 1);
-	complains("hartebeest msg delete: ");
+	COMPLAINS("hartebeest msg delete: ");
 	assert_int_equal(RUN("msg", "wait", "a", "-t", "0"), 3);
-	complains("hartebeest msg wait: ");
+	COMPLAINS("hartebeest msg wait: ");
 	assert_int_equal(RUN("msg", "wait", "a", "-t", "20ms"), 3);
-	complains("'a'");
+	COMPLAINS("'a'");
 }
 
 static void a_message_too_large(void **state)
@@ -360,7 +339,7 @@ static void a_message_too_large(void **state)
 	large[1024 * 1024] = '\0';
 	talk.input = large;
 	assert_int_equal(RUN("msg", "push", "a"), 1);
-	complains("hartebeest msg push: ");
+	COMPLAINS("hartebeest msg push: ");
 	free(large);
 }
 
@@ -371,38 +350,38 @@ static void servers_that_are_not_there(void **state)
 	(void)state;
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
 	assert_int_equal(RUN("msg", "wait", "a"), 1);
-	complains("HARTEBEEST_EXC_IP_PORT");
+	COMPLAINS("HARTEBEEST_EXC_IP_PORT");
 	closed_hostport(&closed);
 	setenv("HARTEBEEST_EXC_IP_PORT", closed.text, 1);
 	assert_int_equal(RUN("msg", "push", "a", "b", "-t", "50ms"), 1);
-	complains(closed.text);
+	COMPLAINS(closed.text);
 }
 
 static void wrong_ways_to_talk(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("msg"), 2);
-	complains("hartebeest msg: a command is missing");
+	COMPLAINS("hartebeest msg: a command is missing");
 	assert_int_equal(RUN("msg", "pusch", "a"), 2);
-	complains("hartebeest msg: unknown command 'pusch', the nearest is push");
+	COMPLAINS("hartebeest msg: unknown command 'pusch', the nearest is push");
 	assert_int_equal(RUN("msg", "push"), 2);
-	complains("hartebeest msg push: an argument is missing: KEY [VALUE|-]");
+	COMPLAINS("hartebeest msg push: an argument is missing: KEY [VALUE|-]");
 	assert_int_equal(RUN("msg", "wait", "a", "b"), 2);
-	complains("too many arguments: KEY");
+	COMPLAINS("too many arguments: KEY");
 	assert_int_equal(RUN("msg", "wait", "a", "-t", "5"), 2);
-	complains("-t: '5'");
+	COMPLAINS("-t: '5'");
 	assert_int_equal(RUN("msg", "wait", "a", "--timeout=31d"), 2);
-	complains("--timeout: '31d'");
+	COMPLAINS("--timeout: '31d'");
 	assert_int_equal(RUN("msg", "wait", "a b"), 1);
-	complains("'a b'");
+	COMPLAINS("'a b'");
 	assert_int_equal(RUN("msg", "barrier"), 1);
-	complains("HARTEBEEST_NID");
+	COMPLAINS("HARTEBEEST_NID");
 	assert_int_equal(RUN("msg", "--help"), 0);
-	says("push       Leaves a message");
+	SAYS("push       Leaves a message");
 	assert_int_equal(RUN("--complete", "msg", "push", "--t"), 0);
-	says("--timeout\t");
+	SAYS("--timeout\t");
 	assert_int_equal(RUN("--complete", "msg", ""), 0);
-	says("barrier\t");
+	SAYS("barrier\t");
 }
 
 /* Scripts meet again and again, each time by other processes. */
@@ -412,9 +391,9 @@ static void barriers_of_scripts(void **state)
 	assert_int_equal(RUN("run", "-n", "3", "--", "sh", "-c",
 			     "for i in 1 2 3 4 5 6 7 8; do $0 msg barrier again || exit; echo $i; done",
 			     tool), 0);
-	says("0: 8\n");
-	says("1: 8\n");
-	says("2: 8\n");
+	SAYS("0: 8\n");
+	SAYS("1: 8\n");
+	SAYS("2: 8\n");
 	assert_string_equal(talk.err, "");
 }
 
@@ -484,27 +463,27 @@ static void keys_of_the_living_and_the_dead(void **state)
 	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
 	begin_rank(&waiting, "7", "9");
 	until_keys_say("rank/7 ");
-	says("job living\n");
-	says("present, pid ");
-	says(", one of 9, ");
-	says("msg/greeting              message of 5 bytes");
-	says("'lru_crawler metadump hash' walked over ");
+	SAYS("job living\n");
+	SAYS("present, pid ");
+	SAYS(", one of 9, ");
+	SAYS("msg/greeting              message of 5 bytes");
+	SAYS("'lru_crawler metadump hash' walked over ");
 	assert_int_equal(RUN("keys", "--all"), 0);
-	says("  --    living  ");
+	SAYS("  --    living  ");
 	assert_int_equal(RUN("keys", "--clean"), 1);
-	complains("job living may be alive: a rank of it is present; 'hartebeest keys --clean "
+	COMPLAINS("job living may be alive: a rank of it is present; 'hartebeest keys --clean "
 		  "--force' removes all the same");
 	assert_int_equal(RUN("keys", "--json"), 0);
-	says("\"state\": \"present\"");
+	SAYS("\"state\": \"present\"");
 
 	kill(waiting.pid, SIGKILL);
 	talk_end(&waiting);
 	assert_int_equal(RUN("keys"), 0);
-	says("its process has ended");
+	SAYS("its process has ended");
 	assert_int_equal(RUN("keys", "--clean"), 0);
-	says("removed ");
+	SAYS("removed ");
 	assert_int_equal(RUN("keys"), 0);
-	says("this job has nothing here");
+	SAYS("this job has nothing here");
 	assert_int_equal(RUN("msg", "wait", "greeting", "-t", "0"), 3);
 }
 
@@ -515,7 +494,7 @@ static void clean_by_force(void **state)
 	begin_rank(&waiting, "0", "2");
 	until_keys_say("rank/0 ");
 	assert_int_equal(RUN("keys", "--clean", "--force"), 0);
-	says("removed ");
+	SAYS("removed ");
 	kill(waiting.pid, SIGKILL);
 	talk_end(&waiting);
 }
@@ -531,11 +510,11 @@ static void ranks_that_disagree(void **state)
 	begin_rank(&other, "1", "4");
 	until_keys_say("rank/1 ");
 	assert_int_equal(RUN("keys"), 1);
-	says("  WARN  ranks ");
-	says("counts 2 ranks, rank 1 on ");
-	says("-> give both the same HARTEBEEST_PARTICIPANTS");
+	SAYS("  WARN  ranks ");
+	SAYS("counts 2 ranks, rank 1 on ");
+	SAYS("-> give both the same HARTEBEEST_PARTICIPANTS");
 	assert_int_equal(RUN("doctor"), 1);
-	says("counts 2 ranks, rank 1 on ");
+	SAYS("counts 2 ranks, rank 1 on ");
 	kill(waiting.pid, SIGKILL), kill(other.pid, SIGKILL);
 	talk_end(&waiting), talk_end(&other);
 }
@@ -550,12 +529,12 @@ static void servers_that_list_otherwise(void **state)
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(old)->text, 1);
 	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
 	assert_int_equal(RUN("keys"), 1);
-	says("msg/greeting");
-	says("'stats cachedump' walked over ");
-	says("  WARN  cut ");
+	SAYS("msg/greeting");
+	SAYS("'stats cachedump' walked over ");
+	SAYS("  WARN  cut ");
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(shut)->text, 1);
 	assert_int_equal(RUN("keys"), 1);
-	complains("such a server does not let keys be listed");
+	COMPLAINS("such a server does not let keys be listed");
 	cache_end(old);
 	cache_end(shut);
 }
@@ -564,14 +543,14 @@ static void wrong_ways_to_list(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("keys", "a/b"), 2);
-	complains("no job can be called so");
+	COMPLAINS("no job can be called so");
 	assert_int_equal(RUN("keys", ""), 2);
 	assert_int_equal(RUN("keys", "a", "b"), 2);
 	assert_int_equal(RUN("keys", "--all", "--clean"), 2);
-	complains("--all only lists");
+	COMPLAINS("--all only lists");
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
 	assert_int_equal(RUN("keys"), 1);
-	complains("set HARTEBEEST_EXC_IP_PORT=host:port");
+	COMPLAINS("set HARTEBEEST_EXC_IP_PORT=host:port");
 }
 
 /* -------------------------------------------------------------- doctor --- */
@@ -580,22 +559,22 @@ static void a_server_in_good_health(void **state)
 {
 	(void)state;
 	assert_true(RUN("doctor") <= 1);
-	says("  OK    server        ");
-	says(", memcached 1.");
-	says("  OK    connections   ");
-	says("  OK    memory        ");
-	says("clocks        need not agree");
+	SAYS("  OK    server        ");
+	SAYS(", memcached 1.");
+	SAYS("  OK    connections   ");
+	SAYS("  OK    memory        ");
+	SAYS("clocks        need not agree");
 	assert_true(RUN("doctor", "--ranks", "100000") <= 1);
-	says("  WARN  connections   ");
-	says("        -> memcached -c ");
-	says("  WARN  memory        64 MB do not hold 100000 ranks\n        -> memcached -m ");
+	SAYS("  WARN  connections   ");
+	SAYS("        -> memcached -c ");
+	SAYS("  WARN  memory        64 MB do not hold 100000 ranks\n        -> memcached -m ");
 	setenv("HARTEBEEST_TIMOUT", "5s", 1);
 	assert_true(RUN("doctor") <= 1);
-	says("  WARN  variables     unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
+	SAYS("  WARN  variables     unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
 	     "HARTEBEEST_TIMEOUT\n        -> ");
 	unsetenv("HARTEBEEST_TIMOUT");
 	assert_true(RUN("doctor", "--json") <= 1);
-	says("\"round_trip_ns\": ");
+	SAYS("\"round_trip_ns\": ");
 }
 
 static void servers_in_bad_health(void **state)
@@ -608,18 +587,18 @@ static void servers_in_bad_health(void **state)
 	(void)state;
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
 	assert_true(RUN("doctor") <= 1);
-	says("  WARN  server        no Memcached server is named\n        -> HARTEBEEST_EXC_IP_PORT=");
+	SAYS("  WARN  server        no Memcached server is named\n        -> HARTEBEEST_EXC_IP_PORT=");
 	closed_hostport(&closed);
 	setenv("HARTEBEEST_EXC_IP_PORT", closed.text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	says(": Connection refused\n        -> start memcached there");
+	SAYS(": Connection refused\n        -> start memcached there");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(other)->text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	says("no Memcached answers there: 'HTTP/1.1 400 Bad Request'\n        -> "
+	SAYS("no Memcached answers there: 'HTTP/1.1 400 Bad Request'\n        -> "
 	     "HARTEBEEST_EXC_IP_PORT names the port of something else");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(silent)->text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	says(": no answer\n        -> look at the name, the route and the firewall");
+	SAYS(": no answer\n        -> look at the name, the route and the firewall");
 	fake_end(other);
 	fake_end(silent);
 }
@@ -659,7 +638,7 @@ int main(void)
 	int failed;
 
 	cache_need();
-	find_tool();
+	tool = talk_tool();
 	strcpy(folder, "/tmp/hb-XXXXXX");
 	if (!mkdtemp(folder))
 		return 1;

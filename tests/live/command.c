@@ -18,22 +18,12 @@
 #include "tests/support/ranks.h"
 #include "tests/support/talk.h"
 
-static char tool[4096], folder[] = "/tmp/hartebeest-mesh-XXXXXX", path[128];
+static const char *tool;
+static char folder[] = "/tmp/hartebeest-mesh-XXXXXX", path[128];
 static struct talk talk, other;
 
 #define RUN(...) TALK(&talk, tool, __VA_ARGS__)
-
-/* Tests are two folders deep in the build folder. */
-static void find_tool(void)
-{
-	char own[3072] = "";
-	int i;
-
-	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
-	for (i = 0; i < 3; i++)
-		*strrchr(own, '/') = '\0';
-	snprintf(tool, sizeof(tool), "%s/tools/hartebeest", own);
-}
+#define SAYS(text) talk_says(&talk, text)
 
 static int setup(void **state)
 {
@@ -44,12 +34,6 @@ static int setup(void **state)
 	unsetenv("HARTEBEEST_NID");
 	unsetenv("HARTEBEEST_JOB");
 	return 0;
-}
-
-static void says(const char *text)
-{
-	if (!strstr(talk.out, text))
-		fail_msg("standard output has no '%s':\n%s%s", text, talk.out, talk.err);
 }
 
 static void succeeds(int status)
@@ -73,11 +57,11 @@ static void four_local_ranks(void **state)
 
 	(void)state;
 	succeeds(RUN("mesh", "--local", "4", "-c", "10", "--bw", "--svg", file("mesh.svg")));
-	says("mesh of 4 ranks, RC write of 8 bytes");
-	says("bandwidth in MB/s");
-	says("  OK    pairs       12 of 12 work: least ");
-	says(" came ");
-	says("create ");
+	SAYS("mesh of 4 ranks, RC write of 8 bytes");
+	SAYS("bandwidth in MB/s");
+	SAYS("  OK    pairs       12 of 12 work: least ");
+	SAYS(" came ");
+	SAYS("create ");
 	assert_null(strstr(strstr(talk.out, "judgement") + 1, "judgement"));
 	svg = fopen(file("mesh.svg"), "r");
 	assert_non_null(svg);
@@ -90,8 +74,8 @@ static void by_a_launcher(void **state)
 {
 	(void)state;
 	succeeds(RUN("run", "-n", "3", "--", tool, "mesh", "-c", "10"));
-	says("0: mesh of 3 ranks");
-	says("0:   OK    pairs       6 of 6 work");
+	SAYS("0: mesh of 3 ranks");
+	SAYS("0:   OK    pairs       6 of 6 work");
 	assert_null(strstr(talk.out, "1: "));
 }
 
@@ -116,8 +100,8 @@ static void since_another_time(void **state)
 	fclose(old);
 	json_object_put(all);
 	assert_int_equal(RUN("mesh", "--local", "2", "-c", "10", "--diff", file("old.json")), 1);
-	says("changes\n");
-	says("  FAIL  0 -> 1      1 ns before, ");
+	SAYS("changes\n");
+	SAYS("  FAIL  0 -> 1      1 ns before, ");
 }
 
 static void one_that_does_not_come(void **state)
@@ -130,9 +114,9 @@ static void one_that_does_not_come(void **state)
 	setenv("HARTEBEEST_NID", "0", 1);
 	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
 	assert_int_equal(RUN("mesh", "-o", "exchange.timeout=500ms"), 3);
-	says("  FAIL  rank 0 ");
-	says("  FAIL  rank 1 ");
-	says("it did not report");
+	SAYS("  FAIL  rank 0 ");
+	SAYS("  FAIL  rank 1 ");
+	SAYS("it did not report");
 	unsetenv("HARTEBEEST_NPARTICIPANTS");
 	cache_end(cache);
 }
@@ -141,7 +125,7 @@ static void a_file_that_cannot_be(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("mesh", "--local", "2", "-c", "5", "--svg", "/nowhere/mesh.svg"), 1);
-	assert_non_null(strstr(talk.err, "/nowhere/mesh.svg: No such file or directory"));
+	talk_complains(&talk, "/nowhere/mesh.svg: No such file or directory");
 }
 
 /* -------------------------------------------------------------- beside --- */
@@ -210,7 +194,7 @@ int main(void)
 
 	ranks_need_device();
 	cache_need();
-	find_tool();
+	tool = talk_tool();
 	assert_non_null(mkdtemp(folder));
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(file("mesh.svg"));

@@ -17,21 +17,10 @@
 #include "tests/support/ranks.h"
 #include "tests/support/talk.h"
 
-static char tool[4096], port_0[100], port_1[100];
+static const char *tool;
+static char port_0[100], port_1[100];
 static struct talk here, there;
 static struct cache *cache;
-
-/* Tests are two folders deep in the build folder. */
-static void find_tool(void)
-{
-	char own[3072] = "";
-	int i;
-
-	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
-	for (i = 0; i < 3; i++)
-		*strrchr(own, '/') = '\0';
-	snprintf(tool, sizeof(tool), "%s/tools/hartebeest", own);
-}
 
 /* Two ports where there are two. */
 static void find_ports(void)
@@ -67,12 +56,6 @@ static void begin(struct talk *talk, const char *const *words)
 	talk_begin(talk);
 }
 
-static void says(const struct talk *talk, const char *text)
-{
-	if (!strstr(talk->out, text))
-		fail_msg("standard output has no '%s':\n%s%s", text, talk->out, talk->err);
-}
-
 static void ends(struct talk *talk, int status)
 {
 	talk_end(talk);
@@ -101,9 +84,9 @@ static void each_operation(void **state)
 		ends(&here, 0);
 		ends(&there, 0);
 		measures = strstr(here.out, "measured here") ? &here : &there;
-		says(measures, each[i][2]);
-		says(measures, " came back, each byte as it was sent");
-		says(measures == &here ? &there : &here, " pings, ");
+		talk_says(measures, each[i][2]);
+		talk_says(measures, " came back, each byte as it was sent");
+		talk_says(measures == &here ? &there : &here, " pings, ");
 	}
 }
 
@@ -111,9 +94,9 @@ static void by_ranks(void **state)
 {
 	(void)state;
 	assert_int_equal(TALK(&here, tool, "run", "-n", "3", "--", tool, "ping", "-c", "10"), 0);
-	says(&here, "0: RC write to rank 1");
-	says(&here, "0: RC write to rank 2");
-	says(&here, "0:   OK    data        10 of 10 came back");
+	talk_says(&here, "0: RC write to rank 1");
+	talk_says(&here, "0: RC write to rank 2");
+	talk_says(&here, "0:   OK    data        10 of 10 came back");
 	assert_null(strstr(here.out, "1:   OK"));
 }
 
@@ -149,8 +132,8 @@ static void differing_ends(void **state)
 	BEGIN(&there, port_1, "-t", "uc");
 	ends(&here, 1);
 	ends(&there, 1);
-	says(&here, "the two ends differ in --type");
-	says(&there, "the two ends differ in --type");
+	talk_says(&here, "the two ends differ in --type");
+	talk_says(&there, "the two ends differ in --type");
 }
 
 static void nobody_comes(void **state)
@@ -158,11 +141,11 @@ static void nobody_comes(void **state)
 	(void)state;
 	BEGIN(&here, port_0, "-o", "exchange.timeout=300ms");
 	ends(&here, 3);
-	says(&here, "  FAIL  peer ");
-	says(&here, "        -> run 'hartebeest ping' at the other end");
+	talk_says(&here, "  FAIL  peer ");
+	talk_says(&here, "        -> run 'hartebeest ping' at the other end");
 	BEGIN(&here, port_0, "-o", "exchange.timeout=300ms", "nowhere");
 	ends(&here, 3);
-	says(&here, "        -> run 'hartebeest ping --listen NAME' at the other end");
+	talk_says(&here, "        -> run 'hartebeest ping --listen NAME' at the other end");
 }
 
 /* ----------------------------------------------------------- listening --- */
@@ -177,13 +160,13 @@ static void one_listens(void **state)
 	ends(&here, 0);
 	BEGIN(&here, port_0, "-t", "ud", "cn08");
 	ends(&here, 1);
-	says(&here, "the two ends differ in --type");
+	talk_says(&here, "the two ends differ in --type");
 	BEGIN(&here, port_0, "-c", "5", "-O", "read", "cn08");
 	ends(&here, 0);
-	says(&here, "RC read to pid ");
+	talk_says(&here, "RC read to pid ");
 	kill(there.pid, SIGINT);
 	ends(&there, 128 + SIGINT);
-	says(&there, "5 pings, 0 lost, 0 wrong");
+	talk_says(&there, "5 pings, 0 lost, 0 wrong");
 }
 
 /* What a client leaves that was killed holds up nobody for long. */
@@ -220,9 +203,9 @@ static void one_is_told_to_end(void **state)
 	talk_until(measures, "bytes    pings");
 	kill(measures->pid, SIGINT);
 	ends(measures, 128 + SIGINT);
-	says(measures, "data ");
+	talk_says(measures, "data ");
 	ends(answers, 0);
-	says(answers, "interrupted, ");
+	talk_says(answers, "interrupted, ");
 }
 
 static void one_dies(void **state)
@@ -241,8 +224,8 @@ static void one_dies(void **state)
 	ends(answers, 128 + SIGKILL);
 	talk_end(measures);
 	assert_in_range(measures->status, 1, 3);
-	says(measures, "  FAIL  pings ");
-	says(measures, "        -> the other end has died");
+	talk_says(measures, "  FAIL  pings ");
+	talk_says(measures, "        -> the other end has died");
 }
 
 int main(void)
@@ -263,7 +246,7 @@ int main(void)
 
 	ranks_need_device();
 	cache_need();
-	find_tool();
+	tool = talk_tool();
 	find_ports();
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	cache_end(cache);

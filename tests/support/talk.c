@@ -175,3 +175,31 @@ int talk_words(struct talk *talk, const char *const *words)
 	talk_end(talk);
 	return talk->status;
 }
+
+/* ------------------------------------------------------------- judging --- */
+
+void talk_says(const struct talk *talk, const char *text)
+{
+	if (!strstr(talk->out, text))
+		fail_msg("standard output has no '%s':\n%s%s", text, talk->out, talk->err);
+}
+
+void talk_complains(const struct talk *talk, const char *text)
+{
+	if (!strstr(talk->err, text))
+		fail_msg("standard error has no '%s':\n%s%s", text, talk->out, talk->err);
+}
+
+/* Tests are two folders deep in the build folder. */
+const char *talk_tool(void)
+{
+	static char tool[4096];
+	char own[3072] = "";
+	int i;
+
+	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
+	for (i = 0; i < 3; i++)
+		*strrchr(own, '/') = '\0';
+	snprintf(tool, sizeof(tool), "%s/tools/hartebeest", own);
+	return tool;
+}

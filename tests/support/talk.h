@@ -42,4 +42,11 @@ void talk_end(struct talk *talk);
 #define TALK(talk, ...) talk_words((talk), (const char *const[]){ __VA_ARGS__, NULL })
 int talk_words(struct talk *talk, const char *const *words);
 
+/* Fail the test where standard output, or standard error, has no @text. */
+void talk_says(const struct talk *talk, const char *text);
+void talk_complains(const struct talk *talk, const char *text);
+
+/* The path of hartebeest(1) as it was built. */
+const char *talk_tool(void);
+
 #endif

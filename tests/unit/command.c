@@ -21,6 +21,7 @@
 static struct talk talk = { .program = command_main };
 
 #define RUN(...) TALK(&talk, "hartebeest", __VA_ARGS__)
+#define SAYS(text) talk_says(&talk, text)
 
 static int setup(void **state)
 {
@@ -32,16 +33,9 @@ static int setup(void **state)
 	return 0;
 }
 
-static void says(const char *text)
-{
-	if (!strstr(talk.out, text))
-		fail_msg("standard output has no '%s':\n%s%s", text, talk.out, talk.err);
-}
-
 static void complains(const char *text)
 {
-	if (!strstr(talk.err, text))
-		fail_msg("standard error has no '%s':\n%s", text, talk.err);
+	talk_complains(&talk, text);
 	assert_string_equal(talk.out, "");
 }
 
@@ -109,11 +103,11 @@ static void help_everywhere(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("--help"), STATUS_GOOD);
-	says("Usage: hartebeest COMMAND");
-	says("  info       ");
+	SAYS("Usage: hartebeest COMMAND");
+	SAYS("  info       ");
 	assert_int_equal(RUN("info", "-h"), STATUS_GOOD);
-	says("Usage: hartebeest info [OPTION...]\n");
-	says("      --json ");
+	SAYS("Usage: hartebeest info [OPTION...]\n");
+	SAYS("      --json ");
 	assert_string_equal(talk.err, "");
 	assert_int_equal(RUN("--version"), STATUS_GOOD);
 	assert_string_equal(talk.out, "hartebeest " PACKAGE_VERSION "\n");
@@ -123,10 +117,10 @@ static void words_for_shells(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("--complete", ""), STATUS_GOOD);
-	says("info\tShows ");
+	SAYS("info\tShows ");
 	assert_int_equal(RUN("--complete", "info", "--"), STATUS_GOOD);
-	says("--options\tevery setting");
-	says("--json\t");
+	SAYS("--options\tevery setting");
+	SAYS("--json\t");
 	assert_int_equal(RUN("--complete", "info", "-o", ""), STATUS_GOOD);
 	assert_string_equal(talk.out, "");
 	assert_int_equal(RUN("--complete"), STATUS_GOOD);
@@ -139,10 +133,10 @@ static void a_port(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("info"), STATUS_GOOD);
-	says("  OK    fake0:1       active   RoCE        mtu 1024 of 4096  eth0  p_keys 0xffff\n");
-	says("  OK    gid 3         ::ffff:10.0.0.1, RoCE v2, eth0 was chosen by auto\n");
-	says("  --    gid 2         ::ffff:10.0.0.1, RoCE v1, eth0 (RoCE v1)\n");
-	says("  OK    chosen        port fake0:1");
+	SAYS("  OK    fake0:1       active   RoCE        mtu 1024 of 4096  eth0  p_keys 0xffff\n");
+	SAYS("  OK    gid 3         ::ffff:10.0.0.1, RoCE v2, eth0 was chosen by auto\n");
+	SAYS("  --    gid 2         ::ffff:10.0.0.1, RoCE v1, eth0 (RoCE v1)\n");
+	SAYS("  OK    chosen        port fake0:1");
 	assert_string_equal(talk.err, "");
 }
 
@@ -158,22 +152,22 @@ static void two_kinds_of_ports(void **state)
 	second->name = "fake1";
 	second->ports[0].state = IBV_PORT_DOWN;
 	assert_int_equal(RUN("info"), STATUS_GOOD);
-	says("  OK    fake0:1       active   InfiniBand  mtu 4096 of 4096  lid 7 ");
-	says("  OK    gid 0         fe80::7");
-	says("  --    fake1:1       down     RoCE ");
-	says("\n        -> ip link set ");
-	says("  OK    chosen        port fake0:1");
+	SAYS("  OK    fake0:1       active   InfiniBand  mtu 4096 of 4096  lid 7 ");
+	SAYS("  OK    gid 0         fe80::7");
+	SAYS("  --    fake1:1       down     RoCE ");
+	SAYS("\n        -> ip link set ");
+	SAYS("  OK    chosen        port fake0:1");
 
 	second->ports[0].state = IBV_PORT_ACTIVE;
 	assert_int_equal(RUN("info", "-o", "device.name=fake1"), STATUS_GOOD);
-	says("  OK    chosen        port fake1:1");
-	says("device.name                     fake1  from argument; preset (not given)");
+	SAYS("  OK    chosen        port fake1:1");
+	SAYS("device.name                     fake1  from argument; preset (not given)");
 	assert_int_equal(RUN("info", "--json"), STATUS_GOOD);
-	says("\"link\": \"infiniband\"");
-	says("\"link\": \"ethernet\"");
+	SAYS("\"link\": \"infiniband\"");
+	SAYS("\"link\": \"ethernet\"");
 	assert_int_equal(RUN("doctor"), STATUS_FAILED);	/* there is no kernel below */
-	says("  OK    fake0:1       active, InfiniBand");
-	says("  OK    fake1:1       active, RoCE");
+	SAYS("  OK    fake0:1       active, InfiniBand");
+	SAYS("  OK    fake1:1       active, RoCE");
 }
 
 static void a_port_that_waits(void **state)
@@ -182,9 +176,9 @@ static void a_port_that_waits(void **state)
 	fake_verbs_infiniband();
 	fake_verbs.devices[0].ports[0].state = IBV_PORT_INIT;
 	assert_int_equal(RUN("info"), STATUS_FAILED);
-	says("  --    fake0:1       initializing InfiniBand ");
-	says("        -> a subnet manager must run on this network");
-	says("  FAIL  none ");
+	SAYS("  --    fake0:1       initializing InfiniBand ");
+	SAYS("        -> a subnet manager must run on this network");
+	SAYS("  FAIL  none ");
 }
 
 static void a_device_that_cannot_be_opened(void **state)
@@ -192,10 +186,10 @@ static void a_device_that_cannot_be_opened(void **state)
 	(void)state;
 	fake_verbs.devices[0].open_error = EACCES;
 	assert_int_equal(RUN("info"), STATUS_FAILED);
-	says("  FAIL  fake0         Permission denied\n        -> give this user /dev/infiniband/");
+	SAYS("  FAIL  fake0         Permission denied\n        -> give this user /dev/infiniband/");
 	fake_verbs_fail("ibv_get_device_list", 0, ENOSYS);
 	assert_int_equal(RUN("info"), STATUS_FAILED);
-	says("  FAIL  none ");
+	SAYS("  FAIL  none ");
 }
 
 /* Names of devices come from the kernel, GIDs from the network: nothing reaches the terminal. */
@@ -204,7 +198,7 @@ static void bytes_that_do_harm(void **state)
 	(void)state;
 	fake_verbs.devices[0].name = "fa\033ke\377";
 	RUN("info");
-	says("fa?ke?:1");
+	SAYS("fa?ke?:1");
 	assert_null(strchr(talk.out, '\033'));
 }
 
@@ -219,13 +213,13 @@ static void every_option(void **state)
 	complains("'qp_attr.uc:sl'");
 	assert_int_equal(RUN("info", "--options", "-o", "qp_attr.uc:traffic_class=3", "-o",
 			     "qp_attr.timeout=10"), STATUS_GOOD);
-	says("  OK    exchange.timeout                10s  from environment HARTEBEEST_TIMEOUT; preset "
+	SAYS("  OK    exchange.timeout                10s  from environment HARTEBEEST_TIMEOUT; preset "
 	     "30s\n        limit of every wait for a server or a peer [1ms..30d]  HARTEBEEST_TIMEOUT\n");
-	says("  OK    qp_attr.timeout                 10 = 4.19 ms; with 7 retries a dead peer shows "
+	SAYS("  OK    qp_attr.timeout                 10 = 4.19 ms; with 7 retries a dead peer shows "
 	     "after 0.034 s or more  from argument; preset 14\n");
-	says("  --    qp_attr.rc:traffic_class        0\n");
-	says("  OK    qp_attr.uc:traffic_class        3  from argument; preset 0\n");
-	says("  --    qp_attr.min_rnr_timer           12 = 0.64 ms\n");
+	SAYS("  --    qp_attr.rc:traffic_class        0\n");
+	SAYS("  OK    qp_attr.uc:traffic_class        3  from argument; preset 0\n");
+	SAYS("  --    qp_attr.min_rnr_timer           12 = 0.64 ms\n");
 	setenv("HARTEBEEST_EXC_PASSWORD", "opensesame", 1);
 	assert_int_equal(RUN("info", "--options", "--json"), STATUS_GOOD);
 	assert_null(strstr(talk.out, "opensesame"));
@@ -240,9 +234,9 @@ static void no_port(void **state)
 	(void)state;
 	fake_verbs.device_count = 0;
 	assert_int_equal(RUN("info"), STATUS_FAILED);
-	says("  FAIL  none ");
-	says("        -> ");
-	says("memlock");
+	SAYS("  FAIL  none ");
+	SAYS("        -> ");
+	SAYS("memlock");
 }
 
 static void as_an_object(void **state)
@@ -268,11 +262,11 @@ static void on_a_terminal(void **state)
 	(void)state;
 	talk.terminal = true;
 	assert_int_equal(RUN("info"), STATUS_GOOD);
-	says("\033[32mOK  \033[0m");
+	SAYS("\033[32mOK  \033[0m");
 	setenv("NO_COLOR", "1", 1);
 	assert_int_equal(RUN("info"), STATUS_GOOD);
 	assert_null(strstr(talk.out, "\033["));
-	says("  OK    fake0:1");
+	SAYS("  OK    fake0:1");
 }
 
 /* Nothing is wider than the terminal, and further lines stand below the text. */

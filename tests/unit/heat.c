@@ -354,7 +354,7 @@ static void wrong_arguments(void **state)
 	memset(&talk, 0, sizeof(talk));
 	talk.program = command_main;
 	assert_int_equal(RUN("-o", "device.name=fake0"), STATUS_USAGE);
-	assert_non_null(strstr(talk.err, "hartebeest mesh: a mesh needs two ranks or more: start it"));
+	talk_complains(&talk, "hartebeest mesh: a mesh needs two ranks or more: start it");
 	assert_int_equal(RUN("--local", "1"), STATUS_USAGE);
 	assert_int_equal(RUN("--local", "65"), STATUS_USAGE);
 	assert_int_equal(RUN("--local", "two"), STATUS_USAGE);
@@ -363,8 +363,7 @@ static void wrong_arguments(void **state)
 	assert_int_equal(RUN("--svg"), STATUS_USAGE);
 	assert_int_equal(RUN("all"), STATUS_USAGE);
 	assert_int_equal(RUN("--diff", "/nowhere/old.json"), STATUS_USAGE);
-	assert_non_null(strstr(talk.err, "/nowhere/old.json is not what 'hartebeest mesh --json' "
-				"writes"));
+	talk_complains(&talk, "/nowhere/old.json is not what 'hartebeest mesh --json' writes");
 	assert_int_equal(RUN("--diff", "/dev/null"), STATUS_USAGE);
 }
 

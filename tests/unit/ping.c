@@ -208,8 +208,7 @@ static int setup_command(void **state)
 
 static void complains(const char *text)
 {
-	if (!strstr(talk.err, text))
-		fail_msg("standard error has no '%s':\n%s", text, talk.err);
+	talk_complains(&talk, text);
 	assert_string_equal(talk.out, "");
 }
 
