@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,28 +22,122 @@
 #define CONNECTIONS_MIN 1024
 #define CONNECTIONS_A_RANK 8
 
-/* Of this status the child speaks where memcached itself cannot be started. */
+/* Below TMPDIR. */
+#define FOLDER "/hartebeest-XXXXXX"
+#define SOCKET "/memcached"
+
+/* By this status the child says that memcached itself cannot be started. */
 #define NOT_THERE 127
 
-/* In the server's process.  A group of its own: Ctrl-C is meant for the ranks. */
+/* ----------------------------------------------------------- memcached --- */
+
+/* In the server's process. */
 static void run_server(const struct server *server, int ranks, pid_t parent)
 {
 	char connections[16];
-	int null = open("/dev/null", O_RDWR);
 	const char *user = geteuid() == 0 ? "root" : NULL;
 
 	snprintf(connections, sizeof(connections), "%d",
 		 BEEST_MAX(CONNECTIONS_MIN, ranks * CONNECTIONS_A_RANK));
-	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	dup2(null, 0), dup2(null, 1), dup2(null, 2);
 	/* No user but root is asked for one. */
 	execlp("memcached", "memcached", "-s", server->socket, "-a", "0600", "-t", "2", "-c",
 	       connections, user ? "-u" : NULL, user, NULL);
 	_exit(NOT_THERE);
 }
+
+/* --------------------------------------------------------------- guard --- */
+
+/*
+ * The guard is a process between this one and memcached.  It waits until memcached ends, or
+ * until nobody holds the other end of its pipe, and then removes the folder.  So nothing
+ * stays behind, even when a signal ends this process at once.
+ */
+
+static void note_child(int number)
+{
+	(void)number;
+}
+
+/* All signals stay blocked but SIGCHLD while poll(2) waits.  Returns the exit status. */
+static int guard_wait(pid_t pid, int pipe)
+{
+	struct pollfd polled = { .fd = pipe };
+	int status = 0;
+	sigset_t awake;
+	pid_t ended;
+
+	sigfillset(&awake);
+	sigdelset(&awake, SIGCHLD);
+	while ((ended = waitpid(pid, &status, WNOHANG)) == 0 &&
+	       ppoll(&polled, 1, NULL, &awake) < 0)
+		;
+	if (!ended) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* In the guard's process, with all signals blocked.  Does not return. */
+static void guard(const struct server *server, int ranks, int pipe, const sigset_t *unblocked)
+{
+	struct sigaction action;
+	int status = 1, null = open("/dev/null", O_RDWR);
+	pid_t pid, own = getpid();
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = note_child;
+	sigaction(SIGCHLD, &action, NULL);
+	setpgid(0, 0);		/* Ctrl-C is meant for the ranks */
+	dup2(null, STDIN_FILENO), dup2(null, STDOUT_FILENO), dup2(null, STDERR_FILENO);
+	pid = fork();
+	if (pid == 0) {
+		sigprocmask(SIG_SETMASK, unblocked, NULL);
+		run_server(server, ranks, own);
+	}
+	if (pid > 0)
+		status = guard_wait(pid, pipe);
+	unlink(server->socket);
+	rmdir(server->folder);
+	_exit(status);
+}
+
+/* No signal comes between the folder and the guard that removes it. */
+static int start_guard(struct server *server, int ranks)
+{
+	int pipe[2], ret = 0;
+	sigset_t all, unblocked;
+
+	if (pipe2(pipe, O_CLOEXEC) < 0)
+		return -errno;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &unblocked);
+	if (!mkdtemp(server->folder)) {
+		ret = -errno;
+	} else {
+		snprintf(server->socket, sizeof(server->socket), "%s" SOCKET, server->folder);
+		server->pid = fork();
+		if (server->pid == 0) {
+			close(pipe[1]);
+			guard(server, ranks, pipe[0], &unblocked);
+		}
+		if (server->pid < 0) {
+			ret = -errno;
+			rmdir(server->folder);
+		}
+	}
+	sigprocmask(SIG_SETMASK, &unblocked, NULL);
+	close(pipe[0]);
+	if (ret < 0)
+		close(pipe[1]);
+	server->pipe = pipe[1];
+	return ret;
+}
+
+/* ------------------------------------------------------------ together --- */
 
 static bool listens(const struct server *server)
 {
@@ -75,7 +168,7 @@ static int await_server(struct out *out, struct server *server)
 	int status = 0;
 
 	while (!listens(server)) {
-		if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
+		if (waitpid(server->pid, &status, WNOHANG) != 0) {
 			server->pid = 0;
 			return start_failed(out, server, status);
 		}
@@ -89,26 +182,17 @@ static int await_server(struct out *out, struct server *server)
 int server_start(struct out *out, struct server *server, int ranks)
 {
 	const char *temporary = getenv("TMPDIR");
-	pid_t parent = getpid();
+	int ret;
 
-	/* A path of a socket has at most 107 bytes. */
-	if (!temporary || !*temporary || strlen(temporary) > 30)
+	if (!temporary || !*temporary ||
+	    strlen(temporary) + strlen(FOLDER) >= sizeof(server->folder))
 		temporary = "/tmp";
-	snprintf(server->folder, sizeof(server->folder), "%s/hartebeest-XXXXXX", temporary);
-	if (!mkdtemp(server->folder)) {
-		out_error(out, "no folder %s: %s", server->folder, strerror(errno));
-		server->folder[0] = '\0';
-		return STATUS_FAILED;
-	}
-	snprintf(server->socket, sizeof(server->socket), "%s/memcached", server->folder);
-
-	server->pid = fork();
-	if (server->pid == 0)
-		run_server(server, ranks, parent);
-	if (server->pid < 0) {
-		out_error(out, "no process for memcached: %s", strerror(errno));
-		server->pid = 0;
-		server_end(server);
+	snprintf(server->folder, sizeof(server->folder), "%s" FOLDER, temporary);
+	ret = start_guard(server, ranks);
+	if (ret < 0) {
+		out_error(out, "no private memcached in %s: %s; TMPDIR names another folder, "
+			  "HARTEBEEST_EXC_IP_PORT a server", temporary, strerror(-ret));
+		memset(server, 0, sizeof(*server));
 		return STATUS_FAILED;
 	}
 	return await_server(out, server);
@@ -116,14 +200,9 @@ int server_start(struct out *out, struct server *server, int ranks)
 
 void server_end(struct server *server)
 {
-	if (server->pid) {
-		kill(server->pid, SIGKILL);
-		while (waitpid(server->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	if (server->folder[0]) {
-		unlink(server->socket);
-		rmdir(server->folder);
-	}
+	if (server->folder[0])
+		close(server->pipe);
+	while (server->pid && waitpid(server->pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	memset(server, 0, sizeof(*server));
 }

@@ -26,6 +26,8 @@ static char folder[64], path[128];
 static struct talk talk;
 static struct cache *cache;
 
+#define SYSTEM_PATH "/usr/local/bin:/usr/bin:/bin"
+
 #define RUN(...) TALK(&talk, tool, __VA_ARGS__)
 #define SAYS(text) talk_says(&talk, text)
 #define COMPLAINS(text) talk_complains(&talk, text)
@@ -58,14 +60,31 @@ static const char *file(const char *name)
 	return path;
 }
 
+static bool is_there(const char *name)
+{
+	glob_t found;
+	bool there;
+
+	there = glob(file(name), 0, NULL, &found) == 0;
+	if (there)
+		globfree(&found);
+	return there;
+}
+
 /* What a private server leaves in its place: nothing. */
 static void nothing_is_left(void)
 {
-	char pattern[128];
-	glob_t found;
+	assert_false(is_there("hartebeest-*"));
+}
 
-	snprintf(pattern, sizeof(pattern), "%s/hartebeest-*", folder);
-	assert_int_equal(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+/* Whoever was killed could not wait for that. */
+static void nothing_is_left_soon(void)
+{
+	int tries;
+
+	for (tries = 0; tries < 12000 && is_there("hartebeest-*"); tries++)
+		pause_ms(10);
+	nothing_is_left();
 }
 
 /* The number that a process wrote to a file of that name, once it is there. */
@@ -213,36 +232,45 @@ static void begin_sleepers(void)
 	talk_until(&talk, "1: ready");
 }
 
-/* The socket is in a folder of the server's own. */
-static bool private_server_is_there(void)
-{
-	char pattern[128];
-	glob_t found;
-	bool there;
-
-	snprintf(pattern, sizeof(pattern), "%s/hartebeest-*/memcached", folder);
-	there = glob(pattern, 0, NULL, &found) == 0;
-	if (there)
-		globfree(&found);
-	return there;
-}
-
 static void no_orphan_of_a_killed_run(void **state)
 {
 	pid_t first, second;
-	char command[200];
 
 	(void)state;
 	begin_sleepers();
-	assert_true(private_server_is_there());
+	assert_true(is_there("hartebeest-*/memcached"));
 	first = pid_in("pid-0"), second = pid_in("pid-1");
 	kill(talk.pid, SIGKILL);
 	talk_end(&talk);
 	assert_int_equal(talk.status, 128 + SIGKILL);
 	ends(first);
 	ends(second);
-	snprintf(command, sizeof(command), "rm -r %s/hartebeest-*", folder);
-	assert_int_equal(system(command), 0);
+	nothing_is_left_soon();
+}
+
+/* A memcached that never listens. */
+static void asked_to_end_before_it_began(void **state)
+{
+	FILE *slow = fopen(file("memcached"), "w");
+	pid_t server;
+
+	(void)state;
+	assert_non_null(slow);
+	fprintf(slow, "#!/bin/sh\necho $$. >%s/slow\nexec /bin/sleep 1000\n", folder);
+	fclose(slow);
+	chmod(file("memcached"), 0700);
+	setenv("PATH", folder, 1);
+	talk.words[0] = tool, talk.words[1] = "run", talk.words[2] = "-n", talk.words[3] = "2";
+	talk.words[4] = "/bin/true", talk.words[5] = NULL;
+	talk_begin(&talk);
+	setenv("PATH", SYSTEM_PATH, 1);
+	server = pid_in("slow");
+	kill(talk.pid, SIGTERM);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 128 + SIGTERM);
+	ends(server);
+	nothing_is_left_soon();
+	unlink(file("memcached")), unlink(file("slow"));
 }
 
 static void asked_to_end(void **state)
@@ -292,10 +320,11 @@ static void wrong_ways_to_run(void **state)
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
 	COMPLAINS("there is no memcached in PATH: install the package memcached, or name a server "
 		  "in HARTEBEEST_EXC_IP_PORT");
-	setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
+	setenv("PATH", SYSTEM_PATH, 1);
 	setenv("TMPDIR", "/nonexistent", 1);
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
-	COMPLAINS("no folder /nonexistent/hartebeest-");
+	COMPLAINS("no private memcached in /nonexistent: No such file or directory; TMPDIR names "
+		  "another folder");
 	setenv("HARTEBEEST_TIMEOUT", "soon", 1);
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
 	COMPLAINS("HARTEBEEST_TIMEOUT");
@@ -617,6 +646,7 @@ int main(void)
 		ALONE(who_stays),
 		ALONE(statuses_as_an_object),
 		ALONE(no_orphan_of_a_killed_run),
+		ALONE(asked_to_end_before_it_began),
 		ALONE(asked_to_end),
 		ALONE(interrupted_at_the_terminal),
 		ALONE(wrong_ways_to_run),
