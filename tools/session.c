@@ -29,18 +29,19 @@ static void note_signal(int number)
 	hartebeest_cancel(session);
 }
 
-/* A second one ends the program at once. */
+/* A second one ends the program at once.  One that was ignored before stays so: nohup(1). */
 static void watch_signals(void (*handler)(int))
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action;
+	struct sigaction action, before;
 	size_t i;
 
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = handler;
 	action.sa_flags = SA_RESETHAND;
 	for (i = 0; i < BEEST_COUNT(numbers); i++)
-		sigaction(numbers[i], &action, NULL);
+		if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
 }
 
 int session_try(struct hartebeest_context **hb, const char *const *more)

@@ -439,6 +439,25 @@ static void a_wait_at_the_terminal(void **state)
 	assert_int_equal(talk.status, 128 + SIGINT);
 }
 
+/* Whoever called it ignores the signal, as nohup(1) does. */
+static void a_wait_that_goes_on(void **state)
+{
+	static struct talk other;
+
+	(void)state;
+	talk.terminal = true;
+	talk.words[0] = "/bin/sh", talk.words[1] = "-c";
+	talk.words[2] = "trap '' TERM; exec $0 msg wait late -t 1h", talk.words[3] = tool;
+	talk.words[4] = NULL;
+	talk_begin(&talk);
+	talk_until(&talk, "waiting for message late 1 s");
+	kill(talk.pid, SIGTERM);
+	assert_int_equal(TALK(&other, tool, "msg", "push", "late", "at last"), 0);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 0);
+	SAYS("at last");
+}
+
 /* ---------------------------------------------------------- completion --- */
 
 static void words_in_bash(void **state)
@@ -656,6 +675,7 @@ int main(void)
 		BESIDE(wrong_ways_to_talk),
 		ALONE(barriers_of_scripts),
 		BESIDE(a_wait_at_the_terminal),
+		BESIDE(a_wait_that_goes_on),
 		ALONE(words_in_bash),
 		BESIDE(keys_of_the_living_and_the_dead),
 		BESIDE(clean_by_force),
