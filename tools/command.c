@@ -232,11 +232,17 @@ static int complete(int count, char **words)
 
 /* ------------------------------------------------------------ running --- */
 
+/* Behind the reason. */
+static int refer_to_help(const char *name)
+{
+	fprintf(stderr, "Try 'hartebeest%s%s --help'.\n", *name ? " " : "", name);
+	return STATUS_USAGE;
+}
+
 static int usage(const char *name, const char *why)
 {
-	fprintf(stderr, "hartebeest%s%s: %s\nTry 'hartebeest%s%s --help'.\n", *name ? " " : "", name,
-		why, *name ? " " : "", name);
-	return STATUS_USAGE;
+	fprintf(stderr, "hartebeest%s%s: %s\n", *name ? " " : "", name, why);
+	return refer_to_help(name);
 }
 
 static const char *count_wrong(const struct command *command, int count)
@@ -254,7 +260,7 @@ static int run(const struct command *command, const char *name, int count, char 
 	status = out_end(&out, command->run(&out, count, operands));
 	if (session_signal())
 		session_die();
-	return status;
+	return status == STATUS_USAGE ? refer_to_help(name) : status;
 }
 
 static int parse_and_run(const struct command *command, const char *name, int argc, char **argv)

@@ -16,7 +16,7 @@
 #include "tools/command.h"
 #include "tools/session.h"
 
-/* One more than the library takes: it then says what is wrong. */
+/* One more than the library takes: it then says what is wrong.  So a NUL is behind the rest. */
 #define PAYLOAD_MAX (1024 * 1024 - 2048 + 1)
 
 static int64_t timeout = -1;
@@ -107,7 +107,8 @@ static int wait_for(struct out *out, int count, char **operands)
 		return status;
 
 	out_waiting(out, "waiting for message %s", operands[0]);
-	ret = hartebeest_msg_wait(hb, operands[0], payload, sizeof(payload), &length, deadline());
+	ret = hartebeest_msg_wait(hb, operands[0], payload, sizeof(payload) - 1, &length,
+				  deadline());
 	out_waiting_end(out);
 	if (ret < 0)
 		status = out_failed(out, ret);

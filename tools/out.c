@@ -14,6 +14,7 @@
 #include <hartebeest.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/text.h"
 #include "tools/command.h"
 #include "tools/out.h"
 
@@ -33,47 +34,28 @@ static const struct level {
 
 /* ------------------------------------------------------------- texts --- */
 
-/* How many bytes the character of UTF-8 at @at has; 0: it is none, or @length cuts it. */
-static size_t character_size(const unsigned char *at, size_t length)
-{
-	size_t i, size = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2
-			 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
-
-	if (size > length)
-		return 0;
-	for (i = 1; i < size; i++)
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-	return size;
-}
-
 bool out_is_text(const char *bytes, size_t length)
 {
-	const unsigned char *at = (const unsigned char *)bytes, *end = at + length;
-	size_t size;
+	size_t step, i;
 
-	for (; at < end; at += size) {
-		size = character_size(at, (size_t)(end - at));
-		if (!size || at[0] == 0x7f || (at[0] < 0x20 && !memchr("\t\n\r", at[0], 3)))
+	for (i = 0; i < length; i += step) {
+		step = beest_text_step(bytes + i);
+		if (!step && bytes[i] && strchr("\t\n\r", bytes[i]))
+			step = 1;
+		if (!step)
 			return false;
 	}
 	return true;
 }
 
-/* No control characters, those beyond ASCII (0xc2 0x80 to 0x9f) included; valid UTF-8. */
 static void clean_text(char *text)
 {
-	unsigned char *at = (unsigned char *)text, *end = at + strlen(text);
-	size_t size;
+	size_t step;
 
-	while (*at) {
-		size = character_size(at, (size_t)(end - at));
-		if (at[0] < 0x20 || at[0] == 0x7f || !size)
-			*at++ = '?';
-		else if (size == 2 && at[0] == 0xc2 && at[1] < 0xa0)
-			at[0] = '?', at[1] = '?', at += 2;
-		else
-			at += size;
+	for (; *text; text += step ? step : 1) {
+		step = beest_text_step(text);
+		if (!step)
+			*text = '?';
 	}
 }
 
@@ -239,7 +221,8 @@ void out_error(struct out *out, const char *format, ...)
 	clear_progress(out);
 	fflush(stdout);
 	fprintf(stderr, "hartebeest %s: %s\n", out->command, text);
-	out_json_text(out->json, "error", "%s", text);
+	if (out->json && !json_object_object_get_ex(out->json, "error", NULL))
+		out_json_text(out->json, "error", "%s", text);
 }
 
 int out_failed(struct out *out, int ret)

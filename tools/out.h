@@ -64,7 +64,7 @@ void out_cure(struct out *out, const char *format, ...) BEEST_PRINTF(2, 3);
 /* A line as it is, for people only. */
 void out_text(struct out *out, const char *format, ...) BEEST_PRINTF(2, 3);
 
-/* The same on standard error, behind the command's name; "error" of the object. */
+/* The same on standard error, behind the command's name; the first is "error" of the object. */
 void out_error(struct out *out, const char *format, ...) BEEST_PRINTF(2, 3);
 
 /*
@@ -83,7 +83,9 @@ void out_progress(struct out *out, const char *format, ...) BEEST_PRINTF(2, 3);
 void out_waiting(struct out *out, const char *format, ...) BEEST_PRINTF(2, 3);
 void out_waiting_end(struct out *out);
 
-/* Valid UTF-8 without control characters but tabs and newlines? */
+/*
+ * Nothing but what beest_text_step() takes, tabs and ends of lines?  @bytes: a NUL behind them.
+ */
 bool out_is_text(const char *bytes, size_t length);
 
 /*

@@ -307,7 +307,7 @@ static void wrong_ways_to_run(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "true"), 2);
-	COMPLAINS("how many ranks?");
+	COMPLAINS("hartebeest run: how many ranks?  -n N says so\nTry 'hartebeest run --help'.\n");
 	assert_int_equal(RUN("run", "-n", "2"), 2);
 	COMPLAINS("an argument is missing: PROGRAM [ARGUMENT...]");
 	assert_int_equal(RUN("run", "-n", "0", "true"), 2);
