@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* survey.c - see survey.h */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "tools/pinger.h"
+#include "tools/session.h"
+#include "tools/survey.h"
+
+#define NAME "mesh"
+#define THREADS 4		/* that connect: the kernel sleeps in each transition of RoCE */
+
+/* Of the bandwidth of one pair. */
+#define RATE_SIZE 65536
+#define RATE_TIME (50 * BEEST_MS)
+
+/* So long the reports of the others are waited for once the bring-up failed. */
+#define REPORT_TIME (3 * BEEST_SECOND)
+
+static bool stopped(void)
+{
+	return session_signal() != 0;
+}
+
+/* -------------------------------------------------------------- reporting --- */
+
+/* A report of a former run would be taken for one of this. */
+static void name_report(char name[40], int rank)
+{
+	snprintf(name, 40, NAME "-report-%d", rank);
+}
+
+static int clear_report(struct survey *survey)
+{
+	char name[40];
+	int ret;
+
+	name_report(name, hartebeest_rank(survey->hb));
+	ret = hartebeest_msg_delete(survey->hb, name, hartebeest_clock() + survey->timeout);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static void fill_own(struct survey *survey, const char *error)
+{
+	struct matrix_row *row = &survey->matrix.rows[survey->own];
+
+	row->here = true;
+	row->rank = hartebeest_rank(survey->hb);
+	gethostname(row->host, sizeof(row->host) - 1);
+	row->phases[MATRIX_CREATE] = survey->stats.create;
+	row->phases[MATRIX_EXCHANGE] = survey->stats.exchange;
+	row->phases[MATRIX_CONNECT] = survey->stats.connect;
+	row->phases[MATRIX_CONFIRM] = survey->stats.confirm;
+	if (error && *error)
+		row->error = strdup(error);
+}
+
+static void report(struct survey *survey)
+{
+	struct json_object *object = matrix_row_object(&survey->matrix, survey->own);
+	const char *text = json_object_to_json_string(object);
+	char name[40];
+
+	name_report(name, hartebeest_rank(survey->hb));
+	hartebeest_msg_push(survey->hb, name, text, strlen(text), hartebeest_clock() + survey->timeout);
+	json_object_put(object);
+}
+
+static void read_report(struct survey *survey, int row, const char *text)
+{
+	struct json_object *object = json_tokener_parse(text);
+
+	survey->matrix.rows[row].rank = hartebeest_participant(survey->hb, row);
+	if (!object || !matrix_row_read(&survey->matrix, row, object))
+		survey->matrix.rows[row].error = strdup("its report cannot be read");
+	json_object_put(object);
+}
+
+/* One at a time: a report may be long, and there may be many. */
+static void collect(struct survey *survey, int64_t deadline)
+{
+	size_t room = 8192 + 400 * (size_t)survey->matrix.count, length;
+	char *text = calloc(room + 1, 1), name[40];
+	int i, ret;
+
+	for (i = 0; text && i < survey->matrix.count; i++) {
+		if (i == survey->own)
+			continue;
+		survey->matrix.rows[i].rank = hartebeest_participant(survey->hb, i);
+		name_report(name, survey->matrix.rows[i].rank);
+		ret = hartebeest_msg_wait(survey->hb, name, text, room, &length, deadline);
+		if (ret == 0) {
+			text[length] = '\0';
+			read_report(survey, i, text);
+		} else {
+			survey->matrix.rows[i].error = strdup("it did not report");
+		}
+	}
+	free(text);
+}
+
+/* ------------------------------------------------------------ bringing up --- */
+
+static int create(struct survey *survey)
+{
+	int ret, access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			  IBV_ACCESS_REMOTE_READ;
+
+	ret = hartebeest_pd_create(survey->hb, NAME, NULL);
+	if (ret == 0)
+		ret = hartebeest_mr_create(survey->hb, NAME, NAME, pinger_bytes(&survey->plan),
+					   access, &survey->mr);
+	return ret;
+}
+
+static int connect_all(struct survey *survey)
+{
+	static const char *const regions[] = { NAME };
+	struct hartebeest_mesh_attr attr;
+	int ret;
+
+	hartebeest_mesh_attr_preset(&attr);
+	attr.pd = NAME;
+	attr.regions = regions;
+	attr.region_count = 1;
+	attr.threads = THREADS;
+	attr.cap.max_send_wr = (uint32_t)pinger_window(&survey->plan) + 1;
+	attr.cap.max_recv_wr = 1;
+	ret = hartebeest_mesh_connect(survey->hb, NAME, &attr, &survey->mesh,
+				      hartebeest_clock() + survey->timeout);
+	return ret < 0 ? ret : hartebeest_mesh_stats(survey->mesh, &survey->stats);
+}
+
+static int bring_up(struct survey *survey)
+{
+	int ret;
+
+	if (survey->is_first)
+		out_waiting(survey->out, "connecting %d ranks", survey->matrix.count);
+	ret = clear_report(survey);
+	if (ret == 0)
+		ret = create(survey);
+	if (ret == 0)
+		ret = connect_all(survey);
+	if (survey->is_first)
+		out_waiting_end(survey->out);
+	return ret;
+}
+
+/* -------------------------------------------------------------- measuring --- */
+
+static int measure_rate(struct pinger *pinger, const struct plan *plan, int64_t *rate)
+{
+	static struct pinger_result result;
+	struct plan rates = *plan;
+	int ret;
+
+	rates.count = 0;
+	rates.duration = RATE_TIME;
+	rates.bandwidth = 1;
+	pinger->plan = &rates;
+	ret = pinger_measure(pinger, RATE_SIZE, &result, NULL, NULL);
+	*rate = result.rate;
+	return ret;
+}
+
+/* One pair; a failure is its own only. */
+static void measure_pair(struct survey *survey, int to)
+{
+	static struct pinger_result result;
+	size_t cell = (size_t)survey->own * (size_t)survey->matrix.count + (size_t)to;
+	int rank = hartebeest_participant(survey->hb, to), ret;
+	struct pinger pinger = {
+		.hb = survey->hb, .plan = &survey->plan, .mr = survey->mr, .stopped = stopped,
+		.qp = hartebeest_mesh_qp(survey->mesh, rank, 0), .patience = 5 * BEEST_SECOND,
+		.send_cq = hartebeest_mesh_cq(survey->mesh),
+	};
+
+	hartebeest_mesh_region(survey->mesh, rank, 0, &pinger.there);
+	ret = pinger_measure(&pinger, (uint32_t)survey->size, &result, NULL, NULL);
+	survey->matrix.times[cell] = histogram_percentile(&result.times, 5000);
+	if (ret == 0 && survey->wants_rates)
+		ret = measure_rate(&pinger, &survey->plan, &survey->matrix.rates[cell]);
+	if (ret < 0 && ret != -ECANCELED)
+		matrix_fail(&survey->matrix, survey->own, to, pinger.why);
+	else if (result.wrong)
+		matrix_fail(&survey->matrix, survey->own, to, "what came back is not what was sent");
+}
+
+static int measure_all(struct survey *survey)
+{
+	int count = survey->matrix.count, round, ret = 0;
+
+	for (round = 1; round < count && ret == 0; round++) {
+		if (survey->is_first)
+			out_progress(survey->out, "round %d of %d", round, count - 1);
+		measure_pair(survey, (survey->own + round) % count);
+		ret = hartebeest_mesh_barrier(survey->mesh, hartebeest_clock() + survey->timeout);
+	}
+	return ret;
+}
+
+/* ------------------------------------------------------------ together --- */
+
+static void make_plan(struct survey *survey)
+{
+	int64_t size = survey->size;
+	char why[PLAN_TEXT];
+
+	plan_start(&survey->plan);
+	survey->plan.first = size;
+	survey->plan.last = survey->wants_rates ? BEEST_MAX(RATE_SIZE, size) : size;
+	survey->plan.count = survey->count;
+	survey->plan.duration = 0;
+	plan_finish(&survey->plan, why, sizeof(why));
+}
+
+bool survey_start(struct survey *survey)
+{
+	int i, size = hartebeest_size(survey->hb), rank = hartebeest_rank(survey->hb);
+	char text[64];
+
+	if (size > MATRIX_MAX || !matrix_make(&survey->matrix, size))
+		return false;
+	for (i = 0; i < size; i++)
+		if (hartebeest_participant(survey->hb, i) == rank)
+			survey->own = i;
+	survey->is_first = survey->own == 0;
+	hartebeest_option_get(survey->hb, "exchange.timeout", text, sizeof(text), NULL);
+	beest_parse_duration(text, &survey->timeout);
+	make_plan(survey);
+	return true;
+}
+
+void survey_free(struct survey *survey)
+{
+	matrix_free(&survey->matrix);
+}
+
+/* What stopped the others is the better reason, often. */
+static void tell_failure(struct survey *survey)
+{
+	char why[600];
+
+	snprintf(why, sizeof(why), "%s", hartebeest_error());
+	fill_own(survey, why);
+	if (survey->is_first)
+		collect(survey, hartebeest_clock() + REPORT_TIME);
+	else
+		report(survey);
+}
+
+int survey_run(struct survey *survey)
+{
+	int ret = bring_up(survey);
+
+	if (ret < 0) {
+		if (ret != -ECANCELED)
+			tell_failure(survey);
+		return ret;
+	}
+	ret = measure_all(survey);
+	fill_own(survey, ret < 0 ? hartebeest_error() : NULL);
+	if (stopped())
+		return -ECANCELED;
+	if (survey->is_first)
+		collect(survey, hartebeest_clock() + survey->timeout);
+	else
+		report(survey);
+	return 0;
+}
