@@ -9,16 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/command.h"
-#include "tools/server.h"
+#include "tools/local.h"
 #include "tools/session.h"
 #include "tools/survey.h"
 #include "tools/verdict.h"
@@ -79,15 +77,7 @@ static int run_rank(struct out *out)
 	return status;
 }
 
-/* ------------------------------------------------------------------ local --- */
-
-static void set_number(const char *name, int value)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", value);
-	setenv(name, text, 1);
-}
+/* ----------------------------------------------------------- ranks here --- */
 
 /* What the first rank says is enough; a child ends with it. */
 static int run_child(struct out *out, int rank, pid_t parent)
@@ -98,21 +88,15 @@ static int run_child(struct out *out, int rank, pid_t parent)
 	if (getppid() != parent)
 		_exit(STATUS_FAILED);
 	dup2(null, STDOUT_FILENO);
-	set_number("HARTEBEEST_NID", rank);
+	local_rank(rank);
 	_exit(run_rank(out));
 }
 
 static int start_ranks(struct out *out, pid_t *pids)
 {
 	pid_t parent = getpid();
-	char job[64];
 	int i;
 
-	snprintf(job, sizeof(job), "mesh-%d-%" PRIx64, (int)parent, (uint64_t)hartebeest_clock());
-	setenv("HARTEBEEST_JOB", job, 1);
-	unsetenv("HARTEBEEST_PARTICIPANTS");
-	set_number("HARTEBEEST_NPARTICIPANTS", (int)local_ranks);
-	set_number("HARTEBEEST_NID", 0);
 	fflush(stdout);
 	for (i = 1; i < local_ranks; i++) {
 		pids[i] = fork();
@@ -142,21 +126,17 @@ static void end_ranks(const pid_t *pids, bool kills)
 
 static int run_local(struct out *out)
 {
-	struct server server = { 0 };
+	struct local local = { .name = "mesh", .count = (int)local_ranks, .is_new = true };
 	pid_t pids[LOCAL_MAX] = { 0 };
-	int status = STATUS_GOOD;
+	int status = local_begin(out, &local);
 
-	if (!getenv("HARTEBEEST_EXC_IP_PORT"))
-		status = server_start(out, &server, (int)local_ranks);
-	if (status != STATUS_GOOD)
-		return status;
-	if (server.pid)
-		setenv("HARTEBEEST_EXC_IP_PORT", server.socket, 1);
-	status = start_ranks(out, pids);
-	if (status == STATUS_GOOD)
-		status = run_rank(out);
-	end_ranks(pids, status != STATUS_GOOD);
-	server_end(&server);
+	if (status == STATUS_GOOD) {
+		status = start_ranks(out, pids);
+		if (status == STATUS_GOOD)
+			status = run_rank(out);
+		end_ranks(pids, status != STATUS_GOOD);
+	}
+	local_end(&local);
 	return status;
 }
 

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,24 +20,29 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/parse.h"
 #include "tools/command.h"
-#include "tools/server.h"
-#include "tools/session.h"
+#include "tools/local.h"
 
 #define RANKS_MAX 4096
 #define LINE_SIZE 16384
 #define PIPE_SIZE 65536
 
 /* From the first request to end until SIGKILL. */
-#define GRACE (5 * BEEST_SECOND)
+#define PATIENCE (5 * BEEST_SECOND)
 
-static int64_t number;
+/* Where all ranks fail, so many are named. */
+#define FAILURES_MAX 10
+
+static int64_t number, grace = 3 * BEEST_SECOND;
 static bool plain;
 
 static const struct args_option options[] = {
 	{ "number", 'n', ARGS_INT, &number, .value = "N", .min = 1, .max = RANKS_MAX,
 	  .help = "how many ranks" },
 	{ "plain", 'p', ARGS_FLAG, &plain, .help = "lines without the rank before them" },
+	{ "grace", 'g', ARGS_TIME, &grace, .value = "TIME", .min = 0, .max = BEEST_DAY,
+	  .help = "when a rank fails, the others may go on so long, preset 3s" },
 	{ .name = NULL },
 };
 
@@ -51,7 +55,8 @@ struct stream {
 
 struct rank {
 	pid_t pid;			/* 0: it has ended, or did not begin */
-	int status;			/* exit status, or 128 + the signal */
+	bool began;
+	int status, signal;		/* it exited with status, or died of signal */
 	bool told;			/* this program sent it a signal to end */
 	int64_t ended;
 	struct stream streams[2];
@@ -59,13 +64,12 @@ struct rank {
 
 struct job {
 	struct out *out;
-	struct server server;
+	struct local local;
 	struct rank *ranks;
-	int count, running;
+	int count, running, failures;
 	int64_t began;
-	bool failed;			/* a rank failed, or somebody wants this to end */
-	int64_t kill_at;		/* when SIGKILL is due; 0: not yet */
-	char name[64];			/* HARTEBEEST_JOB; "": somebody gave one */
+	/* When SIGTERM and SIGKILL are due; 0: not yet, INT64_MAX: not any more. */
+	int64_t end_at, kill_at;
 };
 
 /* ------------------------------------------------------------- signals --- */
@@ -81,43 +85,56 @@ static void note_end(int signal_number, siginfo_t *info, void *context)
 	from_terminal = info->si_code == SI_KERNEL;
 }
 
-static void note_child(int signal_number)
+static void note_child(int signal_number, siginfo_t *info, void *context)
 {
-	(void)signal_number;
+	(void)signal_number, (void)info, (void)context;
 }
 
-/* Blocked but while poll(2) waits. */
-static void watch_signals(sigset_t *unblocked)
+static const struct watched {
+	int number;
+	void (*note)(int signal_number, siginfo_t *info, void *context);	/* NULL: ignored */
+} watched[] = {
+	{ SIGINT, note_end }, { SIGTERM, note_end }, { SIGHUP, note_end }, { SIGQUIT, note_end },
+	{ SIGCHLD, note_child }, { SIGPIPE, NULL },
+};
+
+/* What this process was started with, and so what each rank is to have. */
+static struct {
+	struct sigaction actions[BEEST_COUNT(watched)];
+	sigset_t unblocked;
+	struct rlimit files;
+} before;
+
+/* Blocked but while poll(2) waits.  What nohup(1) or a shell has ignored stays so. */
+static void watch_signals(void)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	struct sigaction action;
 	sigset_t blocked;
 	size_t i;
 
 	memset(&action, 0, sizeof(action));
 	sigemptyset(&blocked);
-	action.sa_sigaction = note_end;
-	action.sa_flags = SA_SIGINFO;
-	for (i = 0; i < BEEST_COUNT(numbers); i++) {
-		sigaction(numbers[i], &action, NULL);
-		sigaddset(&blocked, numbers[i]);
+	for (i = 0; i < BEEST_COUNT(watched); i++) {
+		sigaction(watched[i].number, NULL, &before.actions[i]);
+		if (watched[i].note == note_end && before.actions[i].sa_handler == SIG_IGN)
+			continue;
+		action.sa_flags = watched[i].note ? SA_SIGINFO : 0;
+		action.sa_handler = SIG_IGN;
+		if (watched[i].note)
+			action.sa_sigaction = watched[i].note;
+		sigaction(watched[i].number, &action, NULL);
+		sigaddset(&blocked, watched[i].number);
 	}
-	action.sa_handler = note_child;
-	action.sa_flags = 0;
-	sigaction(SIGCHLD, &action, NULL);
-	sigaddset(&blocked, SIGCHLD);
-	signal(SIGPIPE, SIG_IGN);
-	sigprocmask(SIG_BLOCK, &blocked, unblocked);
+	sigprocmask(SIG_BLOCK, &blocked, &before.unblocked);
 }
 
-static void unwatch_signals(const sigset_t *unblocked)
+static void unwatch_signals(void)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGPIPE };
 	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(numbers); i++)
-		signal(numbers[i], SIG_DFL);
-	sigprocmask(SIG_SETMASK, unblocked, NULL);
+	for (i = 0; i < BEEST_COUNT(watched); i++)
+		sigaction(watched[i].number, &before.actions[i], NULL);
+	sigprocmask(SIG_SETMASK, &before.unblocked, NULL);
 }
 
 static void signal_ranks(struct job *job, int signal_number)
@@ -135,11 +152,18 @@ static void signal_ranks(struct job *job, int signal_number)
 /* The ranks are to end; SIGKILL comes if they do not. */
 static void end_ranks(struct job *job, int signal_number)
 {
-	job->failed = true;
+	job->end_at = INT64_MAX;
 	if (signal_number)
 		signal_ranks(job, signal_number);
 	if (!job->kill_at)
-		job->kill_at = beest_clock_deadline(GRACE);
+		job->kill_at = beest_clock_deadline(PATIENCE);
+}
+
+/* The others may have reasons of their own to say before they end. */
+static void end_ranks_soon(struct job *job)
+{
+	if (!job->end_at)
+		job->end_at = beest_clock_deadline(grace);
 }
 
 /* --------------------------------------------------------------- lines --- */
@@ -212,78 +236,60 @@ static void read_stream(struct job *job, int rank, int stream)
 
 /* ------------------------------------------------------------ starting --- */
 
-/* Also for programs that know torchrun's variables: that is where the local rank comes from. */
-static void set_environment(const struct job *job, int rank)
-{
-	const struct {
-		const char *name;
-		int value;
-	} numbers[] = {
-		{ "HARTEBEEST_NID", rank }, { "HARTEBEEST_NPARTICIPANTS", job->count },
-		{ "RANK", rank }, { "LOCAL_RANK", rank }, { "WORLD_SIZE", job->count },
-		{ "LOCAL_WORLD_SIZE", job->count },
-	};
-	char text[16];
-	size_t i;
-
-	unsetenv("HARTEBEEST_PARTICIPANTS");
-	for (i = 0; i < BEEST_COUNT(numbers); i++) {
-		snprintf(text, sizeof(text), "%d", numbers[i].value);
-		setenv(numbers[i].name, text, 1);
-	}
-	if (job->name[0])
-		setenv("HARTEBEEST_JOB", job->name, 1);
-	if (job->server.pid)
-		setenv("HARTEBEEST_EXC_IP_PORT", job->server.socket, 1);
-}
-
 /* In the rank's process. */
-static void run_rank(const struct job *job, int rank, char **words, const int to[2],
-		     const sigset_t *unblocked, pid_t parent)
+static void run_rank(int rank, char **words, const int to[2], pid_t parent)
 {
-	int null = rank ? open("/dev/null", O_RDONLY) : STDIN_FILENO;
+	int err, null = rank ? open("/dev/null", O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	unwatch_signals(unblocked);
-	set_environment(job, rank);
+	unwatch_signals();
+	setrlimit(RLIMIT_NOFILE, &before.files);
+	local_rank(rank);
 	dup2(null, STDIN_FILENO);
 	dup2(to[0], STDOUT_FILENO);
 	dup2(to[1], STDERR_FILENO);
 	execvp(words[0], words);
-	fprintf(stderr, "hartebeest run: %s: %s\n", words[0], strerror(errno));
+	err = errno;
+	fprintf(stderr, "hartebeest run: %s: %s\n", words[0], strerror(err));
 	fflush(stderr);
-	_exit(errno == ENOENT ? 127 : 126);
+	_exit(err == ENOENT ? 127 : 126);
 }
 
-static int start_failed(struct job *job, int rank)
+static void close_end(int *fd)
 {
-	out_error(job->out, "rank %d cannot be started: %s", rank, strerror(errno));
-	end_ranks(job, SIGTERM);
-	return -1;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
-static int start_rank(struct job *job, int rank, char **words, const sigset_t *unblocked)
+static int start_rank(struct job *job, int rank, char **words)
 {
 	struct rank *started = &job->ranks[rank];
-	int stream, pipes[2][2] = { { -1, -1 }, { -1, -1 } };
+	int stream, err = 0, pipes[2][2] = { { -1, -1 }, { -1, -1 } };
 	pid_t parent = getpid();
 
-	if (pipe2(pipes[0], O_CLOEXEC) < 0 || pipe2(pipes[1], O_CLOEXEC) < 0)
-		return start_failed(job, rank);
-	started->pid = fork();
-	if (started->pid == 0)
-		run_rank(job, rank, words, (int[2]){ pipes[0][1], pipes[1][1] }, unblocked, parent);
+	if (pipe2(pipes[0], O_CLOEXEC) < 0 || pipe2(pipes[1], O_CLOEXEC) < 0 ||
+	    (started->pid = fork()) < 0)
+		err = errno;
+	if (!err && !started->pid)
+		run_rank(rank, words, (int[2]){ pipes[0][1], pipes[1][1] }, parent);
 	for (stream = 0; stream < 2; stream++) {
-		close(pipes[stream][1]);
+		close_end(&pipes[stream][1]);
+		if (err)
+			close_end(&pipes[stream][0]);
+		else
+			fcntl(pipes[stream][0], F_SETFL, O_NONBLOCK);
 		started->streams[stream].fd = pipes[stream][0];
-		fcntl(pipes[stream][0], F_SETFL, O_NONBLOCK);
 	}
-	if (started->pid < 0) {
+	if (err) {
 		started->pid = 0;
-		return start_failed(job, rank);
+		out_error(job->out, "rank %d cannot be started: %s", rank, strerror(err));
+		end_ranks(job, SIGTERM);
+		return -1;
 	}
+	started->began = true;
 	job->running++;
 	return 0;
 }
@@ -293,7 +299,9 @@ static void raise_limit(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+	getrlimit(RLIMIT_NOFILE, &before.files);
+	limit = before.files;
+	if (limit.rlim_cur < limit.rlim_max) {
 		limit.rlim_cur = BEEST_MIN(limit.rlim_max, 4 * RANKS_MAX);
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
@@ -311,20 +319,43 @@ static struct rank *rank_of(struct job *job, pid_t pid)
 	return NULL;
 }
 
-/* The first failure is why the others end: it is said. */
+/* As shells have it. */
+static int status_of(const struct rank *rank)
+{
+	return rank->signal ? 128 + rank->signal : rank->status;
+}
+
+/* "; the others may go on for 3 s", behind the first failure. */
+static const char *outlook(const struct job *job, char text[80])
+{
+	char time[32];
+
+	text[0] = '\0';
+	beest_parse_duration_text(grace, time, sizeof(time));
+	if (job->running && !job->end_at && grace)
+		snprintf(text, 80, "; the others may go on for %s", time);
+	else if (job->running && !job->end_at)
+		snprintf(text, 80, "; ending the others");
+	return text;
+}
+
+/* Who was ended because of another has not failed. */
 static void judge(struct job *job, const struct rank *rank)
 {
 	int index = (int)(rank - job->ranks);
+	char text[80];
 
-	if (!rank->status || job->failed)
+	if (!status_of(rank) || rank->told || asked)
 		return;
-	if (rank->status > 128)
-		out_error(job->out, "rank %d died of signal %d (%s)%s", index, rank->status - 128,
-			  strsignal(rank->status - 128), job->running ? "; ending the others" : "");
+	outlook(job, text);
+	end_ranks_soon(job);
+	if (job->failures++ >= FAILURES_MAX)
+		return;
+	if (rank->signal)
+		out_error(job->out, "rank %d died of signal %d (%s)%s", index, rank->signal,
+			  strsignal(rank->signal), text);
 	else
-		out_error(job->out, "rank %d ended with exit status %d%s", index, rank->status,
-			  job->running ? "; ending the others" : "");
-	end_ranks(job, SIGTERM);
+		out_error(job->out, "rank %d ended with exit status %d%s", index, rank->status, text);
 }
 
 static void reap(struct job *job)
@@ -334,10 +365,10 @@ static void reap(struct job *job)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == job->server.pid) {
-			job->server.pid = 0;
+		if (pid == job->local.server.pid) {
+			job->local.server.pid = 0;
 			out_error(job->out, "the private memcached ended");
-			end_ranks(job, SIGTERM);
+			end_ranks_soon(job);
 		}
 		rank = rank_of(job, pid);
 		if (!rank)
@@ -346,7 +377,10 @@ static void reap(struct job *job)
 			read_stream(job, (int)(rank - job->ranks), stream);
 		rank->pid = 0;
 		rank->ended = hartebeest_clock();
-		rank->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		if (WIFSIGNALED(status))
+			rank->signal = WTERMSIG(status);
+		else
+			rank->status = WEXITSTATUS(status);
 		job->running--;
 		judge(job, rank);
 	}
@@ -361,14 +395,26 @@ static void pass_signal_on(struct job *job)
 		end_ranks(job, from_terminal ? 0 : asked);
 		passed = asked;
 	}
-	if (asked_again || (job->kill_at && hartebeest_clock() >= job->kill_at)) {
+}
+
+static void end_in_time(struct job *job)
+{
+	int64_t now = hartebeest_clock();
+
+	if (job->end_at && now >= job->end_at) {
+		if (job->running && grace)
+			out_error(job->out, "ending %d rank%s that still run%s", job->running,
+				  job->running == 1 ? "" : "s", job->running == 1 ? "s" : "");
+		end_ranks(job, SIGTERM);
+	}
+	if (asked_again || (job->kill_at && now >= job->kill_at)) {
 		signal_ranks(job, SIGKILL);
 		asked_again = 0;
 		job->kill_at = INT64_MAX;
 	}
 }
 
-static void poll_streams(struct job *job, struct pollfd *polled, const sigset_t *unblocked)
+static void poll_streams(struct job *job, struct pollfd *polled)
 {
 	const struct timespec tick = { 0, 100000000 };
 	int i, stream, ready;
@@ -377,8 +423,9 @@ static void poll_streams(struct job *job, struct pollfd *polled, const sigset_t 
 		polled[i].fd = job->ranks[i / 2].streams[i % 2].fd;
 		polled[i].events = POLLIN;
 	}
-	/* A tick only where SIGKILL is due some time. */
-	ready = ppoll(polled, 2 * (nfds_t)job->count, job->kill_at ? &tick : NULL, unblocked);
+	/* A tick only where a signal is due some time. */
+	ready = ppoll(polled, 2 * (nfds_t)job->count, job->end_at ? &tick : NULL,
+		      &before.unblocked);
 	for (i = 0; ready > 0 && i < job->count; i++)
 		for (stream = 0; stream < 2; stream++)
 			if (polled[2 * i + stream].revents)
@@ -386,14 +433,15 @@ static void poll_streams(struct job *job, struct pollfd *polled, const sigset_t 
 }
 
 /* A rank's child may hold its streams open: when all ranks have ended nobody waits for that. */
-static void watch(struct job *job, struct pollfd *polled, const sigset_t *unblocked)
+static void watch(struct job *job, struct pollfd *polled)
 {
 	int i, stream;
 
 	while (job->running) {
-		poll_streams(job, polled, unblocked);
+		poll_streams(job, polled);
 		reap(job);
 		pass_signal_on(job);
+		end_in_time(job);
 	}
 	for (i = 0; i < job->count; i++) {
 		for (stream = 0; stream < 2; stream++) {
@@ -405,66 +453,52 @@ static void watch(struct job *job, struct pollfd *polled, const sigset_t *unbloc
 	}
 }
 
-/* Who was ended because of another has not failed. */
 static bool was_ended(const struct rank *rank)
 {
-	return rank->told && (rank->status == 128 + SIGTERM || rank->status == 128 + SIGKILL);
+	return rank->told && (rank->signal == SIGTERM || rank->signal == SIGKILL ||
+			      rank->status == 128 + SIGTERM);
+}
+
+static void rank_object(const struct job *job, int index, struct json_object *array)
+{
+	const struct rank *rank = &job->ranks[index];
+	struct json_object *item = out_json_item(array);
+
+	out_json_int(item, "rank", index);
+	out_json_int(item, "status", status_of(rank));
+	if (rank->signal)
+		out_json_int(item, "signal", rank->signal);
+	out_json_int(item, "milliseconds", (rank->ended - job->began) / BEEST_MS);
 }
 
 static int worst(const struct job *job)
 {
-	struct json_object *array = out_json_array(job->out->json, "ranks"), *item;
+	struct json_object *array = out_json_array(job->out->json, "ranks");
 	int i, status = STATUS_GOOD;
 
-	for (i = 0; i < job->count; i++) {
-		item = out_json_item(array);
-		out_json_int(item, "rank", i);
-		out_json_int(item, "status", job->ranks[i].status);
-		out_json_int(item, "milliseconds",
-			     (job->ranks[i].ended - job->began) / BEEST_MS);
+	for (i = 0; i < job->count && job->ranks[i].began; i++) {
+		rank_object(job, i, array);
 		if (!was_ended(&job->ranks[i]))
-			status = BEEST_MAX(status, job->ranks[i].status);
+			status = BEEST_MAX(status, status_of(&job->ranks[i]));
 	}
 	return asked ? 128 + asked : status;
 }
 
-/* -------------------------------------------------------------- together --- */
-
-/* Is a server named, anywhere?  And the name of the job? */
-static int read_settings(struct job *job, bool *server)
-{
-	struct hartebeest_context *hb;
-	const char *source;
-	char text[512];
-
-	if (session_try(&hb, NULL) < 0) {
-		out_error(job->out, "%s", hartebeest_error());
-		return STATUS_FAILED;
-	}
-	hartebeest_option_get(hb, "exchange.servers", text, sizeof(text), NULL);
-	*server = text[0];
-	hartebeest_option_get(hb, "job.id", text, sizeof(text), &source);
-	if (!text[0])
-		snprintf(job->name, sizeof(job->name), "run-%d-%" PRIx64, (int)getpid(),
-			 (uint64_t)hartebeest_clock());
-	session_close(hb);
-	return STATUS_GOOD;
-}
+/* ------------------------------------------------------------ together --- */
 
 static int run_job(struct job *job, char **words, struct pollfd *polled)
 {
-	sigset_t unblocked;
 	int i;
 
 	fflush(stdout);
 	job->began = hartebeest_clock();
-	watch_signals(&unblocked);
+	raise_limit();
+	watch_signals();
 	for (i = 0; i < job->count && !asked; i++)
-		if (start_rank(job, i, words, &unblocked) < 0)
+		if (start_rank(job, i, words) < 0)
 			break;
-	watch(job, polled, &unblocked);
-	server_end(&job->server);	/* a signal that is pending may be the end of this process */
-	unwatch_signals(&unblocked);
+	watch(job, polled);
+	unwatch_signals();
 	return i < job->count && !asked ? BEEST_MAX(worst(job), STATUS_FAILED) : worst(job);
 }
 
@@ -473,17 +507,14 @@ static int run(struct out *out, int count, char **words)
 	struct job job = { .out = out, .count = (int)number };
 	struct pollfd *polled;
 	int i, status;
-	bool server;
 
 	(void)count;
 	if (!number) {
 		out_error(out, "how many ranks?  -n N says so");
 		return STATUS_USAGE;
 	}
-	raise_limit();
-	status = read_settings(&job, &server);
-	if (status == STATUS_GOOD && !server)
-		status = server_start(out, &job.server, job.count);
+	job.local = (struct local){ .name = "run", .count = job.count };
+	status = local_begin(out, &job.local);
 	if (status != STATUS_GOOD)
 		return status;
 
@@ -497,7 +528,7 @@ static int run(struct out *out, int count, char **words)
 		out_error(out, "no memory for %d ranks", job.count);
 		status = STATUS_FAILED;
 	}
-	server_end(&job.server);
+	local_end(&job.local);
 	free(job.ranks);
 	free(polled);
 	return status;
@@ -511,7 +542,8 @@ const struct command run_command = {
 	.flags = COMMAND_JSON | COMMAND_PROGRAM,
 	.least = 1, .most = ARGS_WORDS_MAX,
 	.run = run,
-	.more = "Sets rank, number of ranks, job and, where none is named, a server.  Standard input\n"
-		"goes to rank 0.  When a rank fails the others are ended.  The exit status is the\n"
-		"worst of all ranks'; a signal counts 128 more than its number.\n",
+	.more = "Sets rank, number of ranks, job and, where none is named, a server, whose socket is\n"
+		"in a folder of TMPDIR.  Standard input goes to rank 0.  When a rank fails, the others\n"
+		"are ended if they go on for longer than --grace.  The exit status is the worst of\n"
+		"all ranks'; a signal counts 128 more than its number.\n",
 };

@@ -36,6 +36,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&talk, 0, sizeof(talk));
+	unsetenv("HARTEBEEST_CONF_PATH");
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
 	unsetenv("HARTEBEEST_NID");
 	unsetenv("HARTEBEEST_NPARTICIPANTS");
@@ -145,6 +146,57 @@ static void a_server_and_a_job_that_are_named(void **state)
 	assert_string_equal(talk.out, expected);
 }
 
+/* What a settings file says of ranks is another job's. */
+static void over_a_settings_file(void **state)
+{
+	FILE *settings = fopen(file("settings"), "w");
+
+	(void)state;
+	assert_non_null(settings);
+	fputs("{\"job\": {\"participants\": \"3,5,7\", \"nparticipants\": 3, \"rank\": 5}}",
+	      settings);
+	fclose(settings);
+	setenv("HARTEBEEST_CONF_PATH", file("settings"), 1);
+	assert_int_equal(RUN("run", "-n", "2", "--", tool, "msg", "barrier"), 0);
+	assert_int_equal(RUN("run", "-n", "1", "--", tool, "msg", "barrier"), 0);
+	assert_string_equal(talk.err, "");
+	unlink(file("settings"));
+}
+
+/* Descriptors, limits and signals are those of run itself. */
+static void what_ranks_inherit(void **state)
+{
+	char *second;
+
+	(void)state;
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "ulimit -Sn 300; exec $0 run -pn 1 -- sh -c "
+			      "'ulimit -Sn'", tool), 0);
+	assert_string_equal(talk.out, "300\n");
+	assert_int_equal(RUN("run", "-pn", "2", "--", "sh", "-c", "echo $(ls /proc/self/fd)"), 0);
+	second = strchr(talk.out, '\n') + 1;
+	assert_memory_equal(talk.out, second, strlen(second));
+	assert_int_equal(second - talk.out, strlen(second));
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "trap '' HUP; exec $0 run -n 1 -- sh -c "
+			      "'kill -HUP $PPID; kill -HUP $$; echo on'", tool), 0);
+	assert_string_equal(talk.out, "0: on\n");
+	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c", "kill -PIPE $$; echo on"),
+			 128 + SIGPIPE);
+}
+
+/* No more descriptors than for a few: of the others nothing is said. */
+static void ranks_that_cannot_begin(void **state)
+{
+	(void)state;
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "ulimit -n 20; exec $0 run -n 40 --json -- "
+			      "sleep 1000", tool), 1);
+	COMPLAINS(" cannot be started: Too many open files\n");
+	SAYS("cannot be started: Too many open files\"");
+	SAYS("\"rank\": 0,");
+	SAYS("\"signal\": 15,");
+	assert_null(strstr(talk.out, "\"rank\": 39"));
+	assert_null(strstr(talk.out, "\"status\": 0"));
+}
+
 static void ranks_that_meet(void **state)
 {
 	(void)state;
@@ -158,10 +210,16 @@ static void ranks_that_meet(void **state)
 static void the_worst_status(void **state)
 {
 	(void)state;
-	assert_int_equal(RUN("run", "-n", "3", "--", "sh", "-c",
+	assert_int_equal(RUN("run", "-n", "3", "-g", "0", "--", "sh", "-c",
 			     "[ $RANK = 1 ] || exec sleep 1000; exit 7"), 7);
 	assert_string_equal(talk.err, "hartebeest run: rank 1 ended with exit status 7; ending the "
 			    "others\n");
+	assert_int_equal(RUN("run", "-n", "3", "-g", "1ms", "--", "sh", "-c",
+			     "[ $RANK = 1 ] || exec sleep 1000; exit 7"), 7);
+	assert_string_equal(talk.err, "hartebeest run: rank 1 ended with exit status 7; the others "
+			    "may go on for 1ms\nhartebeest run: ending 2 ranks that still run\n");
+	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c", "exit 255"), 255);
+	COMPLAINS("rank 0 ended with exit status 255\n");
 	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c", "kill -SEGV $$"), 139);
 	COMPLAINS("rank 0 died of signal 11 (Segmentation fault)\n");
 	assert_int_equal(RUN("run", "-n", "2", "/nonexistent/program"), 127);
@@ -170,10 +228,24 @@ static void the_worst_status(void **state)
 	nothing_is_left();
 }
 
+/* Long after the first failure was seen, another rank says why it fails. */
+static void each_has_its_reason(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "-n", "2", "-g", "1h", "--", "sh", "-c",
+			     "if [ $RANK = 1 ]; then echo $$ >$0; exit 7; fi; "
+			     "until [ -s $0 ]; do sleep 0.05; done; "
+			     "while kill -0 $(cat $0) 2>/dev/null; do sleep 0.05; done; sleep 1; "
+			     "echo the reason >&2; exit 9", file("failed")), 9);
+	COMPLAINS("rank 1 ended with exit status 7; the others may go on for 1h\n0: the reason\n"
+		  "hartebeest run: rank 0 ended with exit status 9\n");
+	unlink(file("failed"));
+}
+
 static void who_does_not_want_to_end(void **state)
 {
 	(void)state;
-	assert_int_equal(RUN("run", "-n", "2", "--", "sh", "-c",
+	assert_int_equal(RUN("run", "-n", "2", "-g", "1ms", "--", "sh", "-c",
 			     "if [ $RANK = 1 ]; then trap '' TERM; echo deaf >$0; fi; "
 			     "if [ $RANK = 0 ]; then until [ -s $0 ]; do sleep 0.05; done; exit 5; fi; "
 			     "while :; do sleep 1; done", file("deaf")), 5);
@@ -658,8 +730,12 @@ int main(void)
 #define BESIDE(name) cmocka_unit_test_setup(name, setup_server)
 		ALONE(ranks_and_their_environment),
 		BESIDE(a_server_and_a_job_that_are_named),
+		ALONE(over_a_settings_file),
+		ALONE(what_ranks_inherit),
+		BESIDE(ranks_that_cannot_begin),
 		ALONE(ranks_that_meet),
 		ALONE(the_worst_status),
+		ALONE(each_has_its_reason),
 		ALONE(who_does_not_want_to_end),
 		ALONE(lines_of_all_lengths),
 		ALONE(who_stays),

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/support/fake-verbs.h"
 #include "tests/support/talk.h"
@@ -367,6 +368,26 @@ static void wrong_arguments(void **state)
 	assert_int_equal(RUN("--diff", "/dev/null"), STATUS_USAGE);
 }
 
+/* It is the file's server that cannot be reached, and no private one was started. */
+static void a_server_of_a_settings_file(void **state)
+{
+	char path[] = "/tmp/hartebeest-heat-XXXXXX";
+	int file = mkstemp(path);
+
+	(void)state;
+	clearenv();
+	fake_verbs_reset();
+	memset(&talk, 0, sizeof(talk));
+	talk.program = command_main;
+	assert_true(file >= 0);
+	dprintf(file, "{\"exchange\": {\"servers\": \"127.0.0.1:1\", \"timeout\": \"50ms\"}}");
+	close(file);
+	setenv("HARTEBEEST_CONF_PATH", path, 1);
+	assert_int_not_equal(RUN("--local", "2"), STATUS_GOOD);
+	talk_says(&talk, "127.0.0.1:1");
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +406,7 @@ int main(void)
 		TEST(rates_are_the_other_way_round),
 		TEST(a_picture),
 		cmocka_unit_test(wrong_arguments),
+		cmocka_unit_test(a_server_of_a_settings_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
