@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "tools/command.h"
 #include "tools/records.h"
@@ -65,7 +66,8 @@ static int list_jobs(struct out *out, const struct records *records)
 		out_json_int(item, "keys", (int64_t)(end - i));
 		out_json_int(item, "ranks", (int64_t)ranks);
 		if (!out->json)
-			out_line(out, OUT_NOTE, job, "%zu keys, %zu ranks", end - i, ranks);
+			out_line(out, OUT_NOTE, job, "%zu key%s, %zu rank%s", end - i,
+				 end - i == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
 	}
 	if (!records->count && !out->json)
 		out_line(out, OUT_NOTE, "none", "no job has anything on %s",
@@ -150,37 +152,49 @@ static bool is_dead(const struct records *records, const char **why)
 	return !*why;
 }
 
-static int remove_all(struct out *out, const struct records *records)
+/* Returns how many, or a negative errno. */
+static int remove_from(const struct records *records, int server)
 {
 	struct store *store = NULL;
-	int server, ret = 0, removed = 0;
+	int ret = store_open(&store, &records->servers[server], PATIENCE), removed = 0;
 	size_t i;
 
-	for (server = 0; server < records->server_count; server++) {
-		ret = store_open(&store, &records->servers[server], PATIENCE);
-		for (i = 0; ret == 0 && i < records->count; i++) {
-			if (records->list[i].server != server)
-				continue;
-			ret = store_delete(store, records->list[i].key);
-			removed += ret == 0;
-			ret = ret == -ENOENT ? 0 : ret;
-		}
-		if (ret < 0) {
-			out_error(out, "%s", store_why());
-			return STATUS_FAILED;
-		}
-		store_close(store);
-		store = NULL;
+	for (i = 0; ret == 0 && i < records->count; i++) {
+		if (records->list[i].server != server)
+			continue;
+		ret = store_delete(store, records->list[i].key);
+		removed += ret == 0;
+		ret = ret == -ENOENT ? 0 : ret;
+	}
+	store_close(store);
+	return ret < 0 ? ret : removed;
+}
+
+static int remove_all(struct out *out, const struct records *records)
+{
+	int server, ret = 0, removed = 0;
+
+	for (server = 0; ret >= 0 && server < records->server_count; server++) {
+		ret = remove_from(records, server);
+		removed += BEEST_MAX(ret, 0);
 	}
 	out_json_int(out->json, "removed", removed);
-	out_text(out, "removed %d keys", removed);
-	return STATUS_GOOD;
+	if (ret < 0)
+		out_error(out, "%s", store_why());
+	else
+		out_text(out, "removed %d key%s", removed, removed == 1 ? "" : "s");
+	return ret < 0 ? STATUS_FAILED : STATUS_GOOD;
 }
 
 static int clean_job(struct out *out, const struct records *records, const char *job)
 {
 	const char *why;
 
+	if (!records->count && !force) {
+		out_error(out, "job %s has nothing here; 'hartebeest keys --all' lists the jobs that "
+			  "have", job);
+		return STATUS_FAILED;
+	}
 	if (is_dead(records, &why) || force)
 		return remove_all(out, records);
 
@@ -222,8 +236,12 @@ static int keys(struct out *out, int count, char **operands)
 	if (all_jobs && (clean || count)) {
 		out_error(out, "--all only lists: name one job to clean");
 		status = STATUS_USAGE;
+	} else if (force && !clean) {
+		out_error(out, "--force goes with --clean only");
+		status = STATUS_USAGE;
 	} else if (!*job || beest_text_not_key(job) || strchr(job, '/') || strlen(job) > 64) {
-		out_error(out, "no job can be called so");
+		out_error(out, "no job can be called %s: up to 64 printable characters but '/' and "
+			  "blanks", BEEST_QUOTE(job));
 		status = STATUS_USAGE;
 	} else {
 		status = records_read(out, hb, all_jobs ? NULL : job, &records);
@@ -246,5 +264,11 @@ const struct command keys_command = {
 	.most = 1,
 	.run = keys,
 	.more = "JOB: preset to that of HARTEBEEST_JOB or the launcher.  The server walks over all its\n"
-		"keys: about 0.4 s and 20 MB where it has 200 000.  Exit status 1: ranks disagree.\n",
+		"keys: about 0.4 s and 20 MB where it has 200 000.  Exit status 1: ranks disagree, or\n"
+		"there is nothing to clean.\n\n"
+		"  rank/N, qp/..., mr/...  what a rank has published of itself, queue pairs, regions\n"
+		"  msg/..., barrier/...    messages until they expire; who came to a barrier\n"
+		"  epoch                   random bytes of a server; others show that it lost all\n"
+		"  news                    random bytes; others show that somebody left or failed\n"
+		"  .../count               how many have come, as the servers count\n",
 };

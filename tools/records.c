@@ -15,8 +15,10 @@
 #include "lib/seal/secret.h"
 #include "tools/command.h"
 #include "tools/records.h"
+#include "tools/session.h"
 
 #define PREFIX "hb1/"
+#define NAME_SIZE 100
 #define PATIENCE (10 * BEEST_SECOND)
 
 /* Renewed each third of its time to live; a look may be a minute late. */
@@ -86,6 +88,8 @@ static int read_server(struct records *records, int server, const char *prefix, 
 	for (i = first; values && ret == 0 && i < records->count; i++) {
 		ret = store_get(store, records->list[i].key, &records->list[i].bytes,
 				&records->list[i].size);
+		if (session_signal())
+			ret = -ECANCELED;
 		decode(records->seal, &records->list[i]);
 	}
 	store_close(store);
@@ -171,6 +175,8 @@ static void server_failed(struct out *out, int ret)
 		out_error(out, "%s; such a server does not let keys be listed", store_why());
 	else if (ret == -ENOMEM)
 		out_error(out, "out of memory");
+	else if (ret == -ECANCELED)
+		return;
 	else
 		out_error(out, "%s; 'hartebeest doctor' looks closer", store_why());
 }
@@ -378,14 +384,37 @@ static const struct kind {
 	{ BEEST_KIND_REQUEST, "request", add_request },
 };
 
-/* What is no record: counters, and random bytes that only differ from others. */
+/* What is no record, by how its name begins and ends. */
+static const struct plain {
+	const char *begin, *end, *words;
+	bool is_number;			/* the value is shown, too */
+} plains[] = {
+	{ "barrier/", "/count", "have come to the barrier", true },
+	{ "barrier/", "/taker", "who reads all records, as the gate is late", false },
+	{ "service/", "/count", "have asked for the service", true },
+	{ "epoch", "epoch", "random bytes; others show that this server lost everything", false },
+	{ "news", "news", "random bytes; others show that a rank left or failed", false },
+};
+
+static bool is_plain(const struct plain *plain, const char *name)
+{
+	size_t length = strlen(name), end = strlen(plain->end);
+
+	return length >= end && !strcmp(name + length - end, plain->end) &&
+	       !strncmp(name, plain->begin, strlen(plain->begin));
+}
+
 static void add_plain(struct beest_text *text, const struct records_record *record)
 {
-	const char *last = strrchr(record->name, '/');
+	const struct plain *plain = plains, *end = plains + BEEST_COUNT(plains);
 
-	if (last && !strcmp(last, "/count"))
-		beest_text_add(text, "counter, %.*s", (int)BEEST_MIN(record->size, 20),
+	while (plain < end && !is_plain(plain, record->name))
+		plain++;
+	if (plain < end && plain->is_number)
+		beest_text_add(text, "counter: %.*s ", (int)BEEST_MIN(record->size, 20),
 			       (const char *)record->bytes);
+	if (plain < end)
+		beest_text_add(text, "%s", plain->words);
 	else if (record->ret == -EKEYREJECTED)
 		beest_text_add(text, "a record that is not sealed; ranks with the secret ignore it");
 	else
@@ -432,44 +461,61 @@ void records_text(const struct records *records, const struct records_record *re
 
 /* ------------------------------------------------------------ agreement --- */
 
-static const struct records_record *first_alive(const struct records *records)
+/* "rank 3 on cn08", or "pid 17 on cn08" of a process that has no rank. */
+static const char *name_of(const struct records_record *record, char name[NAME_SIZE])
 {
-	const struct records_record *each;
-
-	for (each = records->list; each < records->list + records->count; each++)
-		if (each->is_presence && each->life == RECORDS_ALIVE)
-			return each;
-	return NULL;
+	if (record->record.rank >= 0)
+		snprintf(name, NAME_SIZE, "rank %d on %s", record->record.rank, record->rank.host);
+	else
+		snprintf(name, NAME_SIZE, "pid %u on %s", record->rank.pid, record->rank.host);
+	return name;
 }
 
-static void check_against(struct out *out, const struct records_record *first,
-			  const struct records_record *other)
+static void check_participants(struct out *out, const struct records_record *first,
+			       const struct records_record *other)
 {
 	const struct beest_rank_body *a = &first->rank, *b = &other->rank;
+	char one[NAME_SIZE], two[NAME_SIZE];
 
-	if (a->size && b->size && a->size != b->size) {
-		out_line(out, OUT_WARNING, "ranks", "rank %d on %s counts %u ranks, rank %d on %s "
-			 "%u", first->record.rank, a->host, a->size, other->record.rank, b->host,
+	if (a->participants == b->participants)
+		return;
+	name_of(first, one), name_of(other, two);
+	if (a->size != b->size)
+		out_line(out, OUT_WARNING, "ranks", "%s counts %u ranks, %s %u", one, a->size, two,
 			 b->size);
-		out_cure(out, "give both the same HARTEBEEST_PARTICIPANTS, or start both by one "
-			 "launcher");
-	} else if (a->participants != b->participants) {
-		out_line(out, OUT_WARNING, "ranks", "rank %d on %s and rank %d on %s name different "
-			 "participants", first->record.rank, a->host, other->record.rank, b->host);
-		out_cure(out, "give both the same HARTEBEEST_PARTICIPANTS");
-	}
-	if (a->servers != b->servers) {
-		out_line(out, OUT_WARNING, "servers", "rank %d on %s and rank %d on %s name different "
-			 "servers", first->record.rank, a->host, other->record.rank, b->host);
-		out_cure(out, "give both the same HARTEBEEST_EXC_IP_PORT");
-	}
+	else
+		out_line(out, OUT_WARNING, "ranks", "%s and %s name different participants", one,
+			 two);
+	out_cure(out, "give both the same HARTEBEEST_PARTICIPANTS, or start both by one launcher");
 }
 
+static void check_servers(struct out *out, const struct records_record *first,
+			  const struct records_record *other)
+{
+	char one[NAME_SIZE], two[NAME_SIZE];
+
+	if (first->rank.servers == other->rank.servers)
+		return;
+	out_line(out, OUT_WARNING, "servers", "%s and %s name different servers",
+		 name_of(first, one), name_of(other, two));
+	out_cure(out, "give both the same HARTEBEEST_EXC_IP_PORT");
+}
+
+/* Only some may know who takes part: a script that pushes a message need not. */
 void records_check(struct out *out, const struct records *records)
 {
-	const struct records_record *first = first_alive(records), *each;
+	const struct records_record *first = NULL, *counted = NULL, *each;
 
-	for (each = first; each && each < records->list + records->count; each++)
-		if (each != first && each->is_presence && each->life == RECORDS_ALIVE)
-			check_against(out, first, each);
+	for (each = records->list; each < records->list + records->count; each++) {
+		if (!each->is_presence || each->life != RECORDS_ALIVE)
+			continue;
+		if (!first)
+			first = each;
+		check_servers(out, first, each);
+		if (!each->rank.participants)
+			continue;
+		if (!counted)
+			counted = each;
+		check_participants(out, counted, each);
+	}
 }

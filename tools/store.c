@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "tools/session.h"
 #include "tools/store.h"
 
 #define LINE_SIZE 2048
@@ -25,7 +26,7 @@
 struct store {
 	int fd;
 	char text[300];
-	int64_t deadline, time;
+	int64_t patience, deadline, time;
 	uint64_t bytes;			/* received */
 	size_t start, end;		/* what of buffer was not read yet */
 	char buffer[64 * 1024];
@@ -66,7 +67,9 @@ static int await(const struct store *store, short events)
 
 	do
 		ready = poll(&polled, 1, (int)(beest_clock_left(store->deadline) / BEEST_MS));
-	while (ready < 0 && errno == EINTR && beest_clock_left(store->deadline));
+	while (ready < 0 && errno == EINTR && !session_signal());
+	if (ready < 0)
+		return store_fail(store, ECANCELED, "interrupted");
 	return ready > 0 ? 0 : store_fail(store, ETIMEDOUT, "no answer");
 }
 
@@ -129,6 +132,7 @@ int store_open(struct store **store, const struct beest_hostport *server, int64_
 	if (!opened)
 		return -ENOMEM;
 	opened->fd = -1;
+	opened->patience = patience;
 	opened->deadline = beest_clock_deadline(patience);
 	snprintf(opened->text, sizeof(opened->text), "%s", server->text);
 	ret = server->port ? connect_host(opened, server) : connect_unix(opened, server->host);
@@ -155,14 +159,17 @@ static int send_command(struct store *store, const char *format, ...)
 	va_list args;
 	size_t length, sent = 0;
 	ssize_t ret;
+	int ready;
 
 	va_start(args, format);
 	length = (size_t)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	store->time = beest_clock_now();
+	store->deadline = beest_clock_deadline(store->patience);
 	while (sent < length) {
-		if (await(store, POLLOUT) < 0)
-			return -ETIMEDOUT;
+		ready = await(store, POLLOUT);
+		if (ready < 0)
+			return ready;
 		ret = send(store->fd, line + sent, length - sent, MSG_NOSIGNAL);
 		if (ret < 0 && errno != EINTR && errno != EAGAIN)
 			return store_fail(store, errno, "%s", strerror(errno));
@@ -174,14 +181,16 @@ static int send_command(struct store *store, const char *format, ...)
 static int receive(struct store *store)
 {
 	ssize_t got;
+	int ready;
 
 	if (store->start) {
 		memmove(store->buffer, store->buffer + store->start, store->end - store->start);
 		store->end -= store->start;
 		store->start = 0;
 	}
-	if (await(store, POLLIN) < 0)
-		return -ETIMEDOUT;
+	ready = await(store, POLLIN);
+	if (ready < 0)
+		return ready;
 	got = recv(store->fd, store->buffer + store->end, sizeof(store->buffer) - store->end, 0);
 	if (got == 0)
 		return store_fail(store, ECONNRESET, "it closed the connection");
@@ -244,6 +253,8 @@ static int unexpected(const struct store *store, const char *line)
 {
 	if (begins(line, "CLIENT_ERROR unauth") || begins(line, "ERROR authenticat"))
 		return store_fail(store, EACCES, "the server demands a login");
+	if (begins(line, "ERROR Too many open connections"))
+		return store_fail(store, EUSERS, "all its connections are in use");
 	if (strstr(line, "not allowed"))
 		return store_fail(store, EPERM, "the server refuses: %.200s (memcached -X)", line);
 	if (begins(line, "ERROR") || begins(line, "CLIENT_ERROR") || begins(line, "SERVER_ERROR"))

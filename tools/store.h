@@ -18,8 +18,9 @@ struct store;
 
 /*
  * Every call below returns 0, or a negative errno with a sentence in store_why(): -ETIMEDOUT
- * after @patience in all, -EACCES (the server demands a login), -EPERM (it refuses), -EPROTO
- * (no Memcached), or that of connect(2).
+ * where the call takes longer than @patience, -ECANCELED after session_signal(), -EACCES (the
+ * server demands a login), -EPERM (it refuses), -EUSERS (all its connections are in use),
+ * -EPROTO (no Memcached), or that of connect(2).
  */
 int store_open(struct store **store, const struct beest_hostport *server, int64_t patience);
 void store_close(struct store *store);	/* accepts NULL */

@@ -553,14 +553,16 @@ static void words_in_bash(void **state)
 
 static struct talk waiting;
 
-/* A rank that is there: it waits for what never comes. */
+/* A rank that is there, or a process without rank (NULL): it waits for what never comes. */
 static void begin_rank(struct talk *rank, const char *number, const char *size)
 {
 	memset(rank, 0, sizeof(*rank));
 	rank->words[0] = tool, rank->words[1] = "msg", rank->words[2] = "wait";
 	rank->words[3] = "never", rank->words[4] = "-t", rank->words[5] = "1h";
-	setenv("HARTEBEEST_NID", number, 1);
-	setenv("HARTEBEEST_NPARTICIPANTS", size, 1);
+	if (number)
+		setenv("HARTEBEEST_NID", number, 1);
+	if (size)
+		setenv("HARTEBEEST_NPARTICIPANTS", size, 1);
 	talk_begin(rank);
 	unsetenv("HARTEBEEST_NID");
 	unsetenv("HARTEBEEST_NPARTICIPANTS");
@@ -588,6 +590,7 @@ static void keys_of_the_living_and_the_dead(void **state)
 	SAYS(", one of 9, ");
 	SAYS("msg/greeting              message of 5 bytes");
 	SAYS("'lru_crawler metadump hash' walked over ");
+	SAYS("epoch                     random bytes; others show that this server lost everything");
 	assert_int_equal(RUN("keys", "--all"), 0);
 	SAYS("  --    living  ");
 	assert_int_equal(RUN("keys", "--clean"), 1);
@@ -635,6 +638,24 @@ static void ranks_that_disagree(void **state)
 	SAYS("-> give both the same HARTEBEEST_PARTICIPANTS");
 	assert_int_equal(RUN("doctor"), 1);
 	SAYS("counts 2 ranks, rank 1 on ");
+	assert_null(strstr(talk.out, "rank -1"));
+	kill(waiting.pid, SIGKILL), kill(other.pid, SIGKILL);
+	talk_end(&waiting), talk_end(&other);
+}
+
+/* Not every process knows who takes part. */
+static void ranks_that_do_not_know(void **state)
+{
+	static struct talk other;
+
+	(void)state;
+	setenv("HARTEBEEST_JOB", "unaware", 1);
+	begin_rank(&waiting, NULL, NULL);
+	until_keys_say(", pid ");
+	begin_rank(&other, "1", "2");
+	until_keys_say("rank/1 ");
+	assert_int_equal(RUN("keys"), 0);
+	assert_null(strstr(talk.out, "WARN"));
 	kill(waiting.pid, SIGKILL), kill(other.pid, SIGKILL);
 	talk_end(&waiting), talk_end(&other);
 }
@@ -663,11 +684,17 @@ static void wrong_ways_to_list(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("keys", "a/b"), 2);
-	COMPLAINS("no job can be called so");
+	COMPLAINS("no job can be called 'a/b': ");
 	assert_int_equal(RUN("keys", ""), 2);
 	assert_int_equal(RUN("keys", "a", "b"), 2);
 	assert_int_equal(RUN("keys", "--all", "--clean"), 2);
-	COMPLAINS("--all only lists");
+	COMPLAINS("--all only lists: name one job to clean\nTry 'hartebeest keys --help'.\n");
+	assert_int_equal(RUN("keys", "--force"), 2);
+	COMPLAINS("--force goes with --clean only");
+	assert_int_equal(RUN("keys", "--clean", "unheard-of"), 1);
+	COMPLAINS("job unheard-of has nothing here; 'hartebeest keys --all' lists the jobs that have");
+	assert_int_equal(RUN("keys", "--clean", "--force", "unheard-of"), 0);
+	assert_string_equal(talk.out, "removed 0 keys\n");
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
 	assert_int_equal(RUN("keys"), 1);
 	COMPLAINS("set HARTEBEEST_EXC_IP_PORT=host:port");
@@ -756,6 +783,7 @@ int main(void)
 		BESIDE(keys_of_the_living_and_the_dead),
 		BESIDE(clean_by_force),
 		BESIDE(ranks_that_disagree),
+		BESIDE(ranks_that_do_not_know),
 		BESIDE(servers_that_list_otherwise),
 		BESIDE(wrong_ways_to_list),
 		BESIDE(a_server_in_good_health),
