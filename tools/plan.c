@@ -25,17 +25,17 @@ static const bool carried[3][5] = {
 static const struct field {
 	const char *option;
 	size_t offset;
-	int64_t max;			/* what a message may bring */
+	int64_t min, max;		/* what a message may bring, besides PLAN_OPEN */
 } fields[] = {
-#define FIELD(option, member, max) { option, offsetof(struct plan, member), max }
-	FIELD("--type", type, IBV_QPT_UD),
-	FIELD("--op", op, PLAN_COMPARE_SWAP),
-	FIELD("--size", first, PLAN_LAST_MAX),
-	FIELD("--sweep", last, PLAN_LAST_MAX),
-	FIELD("--count", count, INT64_MAX),
-	FIELD("--duration", duration, INT64_MAX),
-	FIELD("--interval", interval, INT64_MAX),
-	FIELD("--bw", bandwidth, 1),
+#define FIELD(option, member, min, max) { option, offsetof(struct plan, member), min, max }
+	FIELD("--type", type, IBV_QPT_RC, IBV_QPT_UD),
+	FIELD("--op", op, PLAN_WRITE, PLAN_COMPARE_SWAP),
+	FIELD("--size", first, 0, PLAN_LAST_MAX),
+	FIELD("--sweep", last, 1, PLAN_LAST_MAX),
+	FIELD("--count", count, 1, PLAN_COUNT_MAX),
+	FIELD("--duration", duration, 1, PLAN_TIME_MAX),
+	FIELD("--interval", interval, 0, PLAN_TIME_MAX),
+	FIELD("--bw", bandwidth, 1, 1),
 };
 
 static int64_t *field_of(struct plan *plan, const struct field *field)
@@ -158,8 +158,9 @@ bool plan_read(struct plan *plan, const char *text)
 		return false;
 	text += strlen(HEADER);
 	for (i = 0; i < BEEST_COUNT(fields); i++, text += used) {
-		if (sscanf(text, " %" SCNd64 "%n", &value, &used) < 1 || value < PLAN_OPEN ||
-		    value > fields[i].max || (i == 0 && value != PLAN_OPEN && value < IBV_QPT_RC))
+		if (sscanf(text, " %" SCNd64 "%n", &value, &used) < 1)
+			return false;
+		if (value != PLAN_OPEN && (value < fields[i].min || value > fields[i].max))
 			return false;
 		*field_of(&read, &fields[i]) = value;
 	}

@@ -14,6 +14,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "lib/base/clock.h"
+
 /* The order is that of plan_ops[]. */
 enum plan_op {
 	PLAN_WRITE,
@@ -39,7 +41,10 @@ struct plan {
 	int64_t bandwidth;		/* 1: measured, too */
 };
 
+/* The limits of the options, and of what a message may bring. */
 #define PLAN_LAST_MAX (INT64_C(1) << 30)
+#define PLAN_COUNT_MAX INT64_MAX
+#define PLAN_TIME_MAX BEEST_DAY
 
 /* Nothing but PLAN_OPEN. */
 void plan_start(struct plan *plan);

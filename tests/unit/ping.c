@@ -152,11 +152,16 @@ static void two_plans(void **state)
 static void a_plan_as_message(void **state)
 {
 	static const char *const wrong[] = {
-		"", "told 0", "offer 1", "offer 1 2 0", "offer 2 2 0 8 8 1 0 0 0",
-		"offer 1 5 0 8 8 1 0 0 0", "offer 1 1 0 8 8 1 0 0 0", "offer 1 2 5 8 8 1 0 0 0",
-		"offer 1 2 0 -2 8 1 0 0 0", "offer 1 2 0 8 1073741825 1 0 0 0",
-		"offer 1 2 0 8 99999999999999999999 1 0 0 0", "offer 1 2 0 8 8 1 0 0 2",
+		"", "told 0", "offer 1", "offer 1 2 0", "offer 2 2 0 8 8 1 1 0 1",
+		"offer 1 5 0 8 8 1 1 0 1", "offer 1 1 0 8 8 1 1 0 1", "offer 1 2 5 8 8 1 1 0 1",
+		"offer 1 2 0 -2 8 1 1 0 1", "offer 1 2 0 8 1073741825 1 1 0 1",
+		"offer 1 2 0 8 99999999999999999999 1 1 0 1", "offer 1 2 0 8 8 1 1 0 2",
+		"offer 1 2 0 8 0 1 1 0 1", "offer 1 2 0 8 8 0 1 0 1", "offer 1 2 0 8 8 1 0 0 1",
+		"offer 1 2 0 8 8 1 86400000000001 0 1", "offer 1 2 0 8 8 1 1 86400000000001 1",
+		"offer 1 2 0 8 8 1 1 9223372036854775807 1",
 	};
+	static const char right[] = "offer 1 2 0 8 8 9223372036854775807 86400000000000 "
+				    "86400000000000 1";
 	struct plan plan = open_plan(), read;
 	char text[PLAN_TEXT];
 	size_t i;
@@ -167,6 +172,7 @@ static void a_plan_as_message(void **state)
 	plan_write(&plan, text);
 	assert_true(plan_read(&read, text));
 	assert_memory_equal(&plan, &read, sizeof(plan));
+	assert_true(plan_read(&read, right));
 	for (i = 0; i < BEEST_COUNT(wrong); i++)
 		if (plan_read(&read, wrong[i]))
 			fail_msg("'%s' was read as a plan", wrong[i]);
