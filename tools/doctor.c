@@ -66,9 +66,7 @@ static void check_modules(struct out *out)
 
 	if (!devices) {
 		out_line(out, OUT_FAILURE, "kernel", "no driver has an RDMA device");
-		out_cure(out, "load the adapter's driver (modprobe mlx5_ib, irdma, bnxt_re, ...); "
-			 "without an adapter: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev "
-			 "eth0");
+		out_cure(out, "%s", ports_none_cure);
 		return;
 	}
 	if (!count_entries("/sys/class/infiniband_verbs", "uverbs")) {
@@ -194,11 +192,17 @@ static void check_address(struct out *out, const struct ports_port *port,
 	}
 }
 
-static void check_port(struct out *out, const struct ports_port *port, const struct ifaddrs *list)
+/* @is_known: why a device cannot be opened was said before, and is no second failure. */
+static void check_port(struct out *out, const struct ports_port *port, const struct ifaddrs *list,
+		       bool is_known)
 {
 	char cure[PORTS_CURE], label[80];
 
 	snprintf(label, sizeof(label), port->port ? "%s:%d" : "%s", port->device, port->port);
+	if (port->error && is_known) {
+		out_line(out, OUT_NOTE, label, "%s: see above", strerror(port->error));
+		return;
+	}
 	if (!ports_active(port)) {
 		out_line(out, port->error ? OUT_FAILURE : OUT_WARNING, label, "%s", port->error
 			 ? strerror(port->error) : ports_state(port));
@@ -289,17 +293,19 @@ static void check_ports(struct out *out)
 	struct ifaddrs *list = NULL;
 	struct ports_port *ports;
 	int i, count = ports_list(&ports);
+	bool is_known = out->counts[OUT_FAILURE];
 
 	if (getifaddrs(&list) < 0)
 		list = NULL;
 	for (i = 0; i < count; i++)
-		check_port(out, &ports[i], list);
+		check_port(out, &ports[i], list, is_known);
 	if (count > 0)
 		check_networks(out, ports, count, list);
 	ports_free(ports, count);
 	freeifaddrs(list);
 }
 
+/* What failed before is the cause: it is no second failure. */
 static void check_choice(struct out *out, struct hartebeest_context *hb)
 {
 	char text[4096];
@@ -307,6 +313,10 @@ static void check_choice(struct out *out, struct hartebeest_context *hb)
 	if (hartebeest_device_text(hb, text, sizeof(text)) == 0) {
 		text[strcspn(text, ";")] = '\0';
 		out_line(out, OUT_OK, "choice", "%s; 'hartebeest info' says why", text);
+		return;
+	}
+	if (out->counts[OUT_FAILURE]) {
+		out_line(out, OUT_NOTE, "choice", "none, for the reason above");
 		return;
 	}
 	out_line(out, OUT_FAILURE, "choice", "%s", hartebeest_error());

@@ -281,8 +281,8 @@ static int show_choice(struct out *out, struct hartebeest_context *hb, int ports
 		out_cure(out, "a port must be active; HARTEBEEST_DEVICE, HARTEBEEST_GID and "
 			 "HARTEBEEST_ADDR narrow the choice");
 	else
-		out_cure(out, "'hartebeest doctor' says what is missing; messages, barriers and "
-			 "keys work without a device");
+		out_cure(out, "%s; messages, barriers and keys work without a device",
+			 ports_none_cure);
 	return STATUS_FAILED;
 }
 

@@ -49,6 +49,9 @@ int64_t ports_rate(const struct ports_port *port);
 #define PORTS_CURE 256
 const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE]);
 
+/* Where there is no device at all. */
+extern const char ports_none_cure[];
+
 /* In bytes, of enum ibv_mtu. */
 int ports_mtu(enum ibv_mtu mtu);
 

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "tools/doctor.h"
 #include "tools/records.h"
+#include "tools/session.h"
 #include "tools/store.h"
 
 #define LABEL 12
@@ -21,6 +22,7 @@
 
 /* A rank has one connection, two while it waits; some are for others. */
 #define RANK_CONNECTIONS 2
+#define SPARE_CONNECTIONS 16
 #define ITEM_SIZE (INT64_C(1) << 20)
 
 struct facts {
@@ -48,19 +50,23 @@ static void note_fact(void *data, const char *name, const char *value)
 
 static void check_connections(struct out *out, const struct facts *facts, int64_t ranks)
 {
-	int64_t wanted = ranks > 0 ? ranks * RANK_CONNECTIONS + 16 : facts->connections + 16;
+	int64_t spare = facts->connections + SPARE_CONNECTIONS;
+	int64_t wanted = BEEST_MAX(ranks, 0) * RANK_CONNECTIONS + SPARE_CONNECTIONS;
+	int64_t in_use = facts->connections, most = facts->connections_max;
 
-	if (!facts->connections_max)
+	if (!most)
 		return;
-	if (facts->connections_max >= BEEST_MAX(wanted, facts->connections + 16)) {
-		out_line(out, OUT_OK, "connections", "%" PRId64 " of %" PRId64 " in use",
-			 facts->connections, facts->connections_max);
+	if (most >= BEEST_MAX(wanted, spare)) {
+		out_line(out, OUT_OK, "connections", "%" PRId64 " of %" PRId64 " in use", in_use, most);
 		return;
 	}
-	out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use, %" PRId64
-		 " ranks want up to %" PRId64, facts->connections, facts->connections_max, ranks,
-		 wanted);
-	out_cure(out, "memcached -c %" PRId64, wanted * 2);
+	if (most < wanted)
+		out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use, and %"
+			 PRId64 " ranks want up to %" PRId64, in_use, most, ranks, wanted);
+	else
+		out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use: few are "
+			 "left for ranks that come", in_use, most);
+	out_cure(out, "memcached -c %" PRId64, BEEST_MAX(wanted, 2 * spare));
 }
 
 static void check_memory(struct out *out, const struct facts *facts, int64_t ranks)
@@ -119,6 +125,8 @@ static void say_unreachable(struct out *out, int ret)
 	else if (ret == -EACCES)
 		out_cure(out, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE; the library "
 			 "logs in, this check cannot");
+	else if (ret == -EUSERS)
+		out_cure(out, "memcached -c N allows more: %d for each rank", RANK_CONNECTIONS);
 	else if (ret == -EPROTO)
 		out_cure(out, "HARTEBEEST_EXC_IP_PORT names the port of something else");
 	else
@@ -172,9 +180,10 @@ static void check_ranks(struct out *out, struct hartebeest_context *hb)
 				   strcmp(records.list[i].name, "rank/servers");
 		records_check(out, &records);
 		if (out->counts[OUT_WARNING] == before)
-			out_line(out, present ? OUT_OK : OUT_NOTE, "job", "%s: %zu ranks are present%s",
-				 hartebeest_job(hb), present, present > 1
-				 ? ", and agree on who takes part and on the servers" : "");
+			out_line(out, present ? OUT_OK : OUT_NOTE, "job", "%s: %zu rank%s present%s",
+				 hartebeest_job(hb), present, present == 1 ? " is" : "s are",
+				 present > 1 ? ", and agree on who takes part and on the servers"
+				 : "");
 	}
 	records_free(&records);
 }
@@ -195,7 +204,7 @@ void doctor_servers(struct out *out, struct hartebeest_context *hb, int64_t rank
 		return;
 	}
 	if (beest_parse_hostports(text, &servers, &count) == 0)
-		for (i = 0; i < count; i++)
+		for (i = 0; i < count && !session_signal(); i++)
 			failed |= check_server(out, &servers[i], ranks);
 	free(servers);
 	if (!failed)

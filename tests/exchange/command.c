@@ -713,7 +713,7 @@ static void a_server_in_good_health(void **state)
 	SAYS("clocks        need not agree");
 	assert_true(RUN("doctor", "--ranks", "100000") <= 1);
 	SAYS("  WARN  connections   ");
-	SAYS("        -> memcached -c ");
+	SAYS(" in use, and 100000 ranks want up to 200016\n        -> memcached -c 200016\n");
 	SAYS("  WARN  memory        64 MB do not hold 100000 ranks\n        -> memcached -m ");
 	setenv("HARTEBEEST_TIMOUT", "5s", 1);
 	assert_true(RUN("doctor") <= 1);
@@ -722,6 +722,29 @@ static void a_server_in_good_health(void **state)
 	unsetenv("HARTEBEEST_TIMOUT");
 	assert_true(RUN("doctor", "--json") <= 1);
 	SAYS("\"round_trip_ns\": ");
+}
+
+/* What a server of 128 connections says of itself, without waiting for the question. */
+static void servers_that_are_full(void **state)
+{
+	static const char few[] = "VERSION 1.6.18\r\nSTAT curr_connections 120\r\n"
+				  "STAT max_connections 128\r\nEND\r\nEND\r\n";
+	static const char none[] = "ERROR Too many open connections\r\n";
+	const struct fake_service nearly = { .banner = few, .banner_size = strlen(few) };
+	const struct fake_service wholly = { .banner = none, .banner_size = strlen(none) };
+	struct fake *first = fake_start_service(&nearly), *second = fake_start_service(&wholly);
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(first)->text, 1);
+	assert_true(RUN("doctor") <= 1);
+	SAYS("120 of 128 in use: few are left for ranks that come\n        -> memcached -c 272\n");
+	assert_true(RUN("doctor", "-r", "100") <= 1);
+	SAYS("120 of 128 in use, and 100 ranks want up to 216\n        -> memcached -c 272\n");
+	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(second)->text, 1);
+	assert_int_equal(RUN("doctor"), 1);
+	SAYS(": all its connections are in use\n        -> memcached -c N allows more");
+	fake_end(first);
+	fake_end(second);
 }
 
 static void servers_in_bad_health(void **state)
@@ -787,6 +810,7 @@ int main(void)
 		BESIDE(servers_that_list_otherwise),
 		BESIDE(wrong_ways_to_list),
 		BESIDE(a_server_in_good_health),
+		BESIDE(servers_that_are_full),
 		BESIDE(servers_in_bad_health),
 	};
 	int failed;

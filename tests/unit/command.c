@@ -235,8 +235,22 @@ static void no_port(void **state)
 	fake_verbs.device_count = 0;
 	assert_int_equal(RUN("info"), STATUS_FAILED);
 	SAYS("  FAIL  none ");
-	SAYS("        -> ");
+	SAYS("        -> load the adapter's driver (");
+	SAYS("modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0 (hartebeest(7), Soft-RoCE)");
 	SAYS("memlock");
+}
+
+/* Without a kernel below, or with one that has no such device, there is one cause. */
+static void one_failure_of_one_cause(void **state)
+{
+	(void)state;
+	fake_verbs.devices[0].open_error = EACCES;
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("fake0         Permission denied");
+	SAYS("\n1 failure, ");
+	fake_verbs.device_count = 0;
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("\n1 failure, ");
 }
 
 static void as_an_object(void **state)
@@ -299,6 +313,7 @@ int main(void)
 		TEST(bytes_that_do_harm),
 		TEST(every_option),
 		TEST(no_port),
+		TEST(one_failure_of_one_cause),
 		TEST(as_an_object),
 		TEST(on_a_terminal),
 		TEST(on_a_narrow_terminal),
