@@ -99,6 +99,7 @@ static int roll_call(struct beest_gather gather, struct beest_roll *roll, const 
 	int ret;
 
 	gather.name = ROLL_NAME;
+	gather.title = name;
 	gather.word = own;
 	gather.state = &roll->state;
 	ret = beest_gather_run(&gather);

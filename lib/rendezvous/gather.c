@@ -1034,7 +1034,8 @@ static int gathering_start(struct gathering *g)
 	if (!g->gets || (calls_roll(g) && !g->call->marks))
 		return beest_fail(ENOMEM, "no memory for a gathering of %zu ranks", g->count);
 	g->gets[0] = (struct beest_wait_get){
-		.kind = BEEST_KIND_GATE, .key = g->gate_key, .name = call->name,
+		.kind = BEEST_KIND_GATE, .key = g->gate_key,
+		.name = call->title ? call->title : call->name,
 		.see = calls_roll(g) ? see_roll : see_gate, .data = g,
 	};
 	g->wait.gets = g->gets;

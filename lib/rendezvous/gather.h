@@ -34,6 +34,7 @@ struct beest_gather {
 	const struct beest_ids *ranks;
 	int rank;
 	const char *name;
+	const char *title;		/* in sentences instead of it; NULL: the name */
 	uint64_t run;			/* the digest of the roll; 0: this is the roll call */
 	const struct beest_limit *limit;
 	struct beest_gather_state *state;

@@ -701,7 +701,8 @@ static void a_server_that_is_gone(void **state)
 	in_time(0);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(ranks[i].ret, -ECONNREFUSED);
-		assert_non_null(strstr(ranks[i].error, "barrier 'a'"));
+		assert_non_null(strstr(ranks[i].error, "barrier 'a', pass 1: tried for 2 s: "));
+		assert_non_null(strstr(ranks[i].error, "; wanted: barrier 'a' (key "));
 	}
 }
 
