@@ -8,6 +8,8 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
@@ -46,6 +48,23 @@ int64_t beest_clock_left(int64_t deadline)
 	int64_t now = beest_clock_now();
 
 	return deadline > now ? deadline - now : 0;
+}
+
+/* Of a limit that was asked for, some microseconds have passed as the call begins. */
+const char *beest_clock_span(int64_t ns, char text[32])
+{
+	int64_t unit = ns < 100 * BEEST_MS ? BEEST_MS :
+		       ns < 10 * BEEST_SECOND ? 10 * BEEST_MS : BEEST_SECOND;
+	int64_t rounded = (ns + unit / 2) / unit * unit, seconds = rounded / BEEST_SECOND;
+
+	if (rounded % BEEST_SECOND)
+		snprintf(text, 32, "%" PRId64 " ms", rounded / BEEST_MS);
+	else if (seconds < 120 || seconds % 60)
+		snprintf(text, 32, "%" PRId64 " s", seconds);
+	else
+		snprintf(text, 32, "%" PRId64 " min", seconds / 60);
+
+	return text;
 }
 
 /*

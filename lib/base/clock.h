@@ -41,6 +41,9 @@ int64_t beest_clock_deadline(int64_t timeout);
 /* What is left until @deadline, never negative. */
 int64_t beest_clock_left(int64_t deadline);
 
+/* "300 ms", "30 s", "10 min": rounded to 10 ms, and from 10 s on to seconds. */
+#define BEEST_SPAN(ns) beest_clock_span((ns), (char[32]){ 0 })
+const char *beest_clock_span(int64_t ns, char text[32]);
 
 /*
  * Waiting without hammering: each pause is elapsed/16, with bounds that grow with the number

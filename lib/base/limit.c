@@ -2,8 +2,11 @@
 /* limit.c - see limit.h */
 #include "config.h"
 
+#include <poll.h>
+
 #include "lib/base/error.h"
 #include "lib/base/limit.h"
+#include "lib/base/macro.h"
 
 void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *cancel,
 		       int64_t deadline, int64_t preset)
@@ -40,6 +43,15 @@ struct beest_limit beest_limit_within(const struct beest_limit *limit, int64_t t
 
 	within.end = BEEST_MIN(within.end, beest_clock_deadline(time));
 	return within;
+}
+
+/* Rounded up, so that nobody spins through the last millisecond. */
+void beest_limit_poll(const struct beest_limit *limit, int fd)
+{
+	struct pollfd input = { .fd = fd, .events = POLLIN };
+	int64_t left = BEEST_MIN(beest_limit_left(limit), BEEST_SECOND);
+
+	poll(&input, 1, (int)((left + BEEST_MS - 1) / BEEST_MS));
 }
 
 int beest_limit_errno(const struct beest_limit *limit)

@@ -46,6 +46,9 @@ int64_t beest_limit_look(const struct beest_limit *limit);
 /* The same, but @time from now at most. */
 struct beest_limit beest_limit_within(const struct beest_limit *limit, int64_t time);
 
+/* Until @fd can be read, but a second at most and not past the limit. */
+void beest_limit_poll(const struct beest_limit *limit, int fd);
+
 /* What ends in vain at the limit ends with this: ETIMEDOUT or EAGAIN. */
 int beest_limit_errno(const struct beest_limit *limit);
 

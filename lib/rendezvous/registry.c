@@ -18,23 +18,6 @@
 /* The end of a process must not hang on a server that is silent. */
 #define CLOSE_TIME BEEST_SECOND
 
-/* Of a limit that was asked for, some microseconds have passed as the call begins. */
-const char *beest_registry_span(int64_t ns, char text[32])
-{
-	int64_t unit = ns < 100 * BEEST_MS ? BEEST_MS :
-		       ns < 10 * BEEST_SECOND ? 10 * BEEST_MS : BEEST_SECOND;
-	int64_t rounded = (ns + unit / 2) / unit * unit, seconds = rounded / BEEST_SECOND;
-
-	if (rounded % BEEST_SECOND)
-		snprintf(text, 32, "%" PRId64 " ms", rounded / BEEST_MS);
-	else if (seconds < 120 || seconds % 60)
-		snprintf(text, 32, "%" PRId64 " s", seconds);
-	else
-		snprintf(text, 32, "%" PRId64 " min", seconds / 60);
-
-	return text;
-}
-
 /* ---------------------------------------------------------------- open and close --- */
 
 /* What Memcached forbids in a key, in the user's own words: the name. */

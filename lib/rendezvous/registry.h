@@ -162,8 +162,4 @@ void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial);
 void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what);
 void beest_registry_suspicion(struct beest_registry *registry, struct beest_text *text);
 
-/* "300 ms", "30 s", "10 min": rounded to 10 ms, and from 10 s on to seconds. */
-#define BEEST_SPAN(ns) beest_registry_span((ns), (char[32]){ 0 })
-const char *beest_registry_span(int64_t ns, char text[32]);
-
 #endif

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,8 +138,6 @@ static int cq_arm(struct beest_cq *cq)
 int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
 		  const struct beest_limit *limit, int (*interrupt)(void *data), void *data)
 {
-	struct pollfd channel = { .fd = cq->channel->fd, .events = POLLIN };
-	int64_t left;
 	int ret;
 
 	for (;;) {
@@ -156,12 +153,10 @@ int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
 
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;
-		left = beest_limit_left(limit);
-		if (!left)
+		if (!beest_limit_left(limit))
 			return beest_fail(beest_limit_errno(limit), "nothing completed on completion "
-					  "queue '%s' in time", cq->node.name);
-		/* Rounded up, so that nobody spins through the last millisecond. */
-		left = BEEST_MIN(left, BEEST_SECOND);
-		poll(&channel, 1, (int)((left + BEEST_MS - 1) / BEEST_MS));
+					  "queue '%s' within %s", cq->node.name,
+					  BEEST_SPAN(beest_limit_span(limit)));
+		beest_limit_poll(limit, cq->channel->fd);
 	}
 }

@@ -282,21 +282,18 @@ static bool events_next(struct beest_events *events, struct hartebeest_event *ev
 int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
 		     const struct beest_limit *limit)
 {
-	struct pollfd waiting = { .fd = beest_events_fd(events), .events = POLLIN };
-	int64_t left;
+	int fd = beest_events_fd(events);
 
-	if (waiting.fd < 0)
-		return waiting.fd;
+	if (fd < 0)
+		return fd;
 
 	while (!events_next(events, event)) {
-		left = beest_limit_left(limit);
-		if (!left)
-			return beest_fail(beest_limit_errno(limit), "no event came in time");
+		if (!beest_limit_left(limit))
+			return beest_fail(beest_limit_errno(limit), "no event came within %s",
+					  BEEST_SPAN(beest_limit_span(limit)));
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;
-		/* Rounded up, so that nobody spins through the last millisecond. */
-		left = BEEST_MIN(left, BEEST_SECOND);
-		poll(&waiting, 1, (int)((left + BEEST_MS - 1) / BEEST_MS));
+		beest_limit_poll(limit, fd);
 	}
 
 	return 1;

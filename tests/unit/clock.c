@@ -270,6 +270,28 @@ static void test_nobody_is_eager_unasked(void **state)
 	assert_int_equal(sleeps, 1);
 }
 
+/* A program takes its deadline a moment before the call, and longer ones by the second. */
+static void test_spans_are_rounded(void **state)
+{
+	static const struct {
+		int64_t ns;
+		const char *text;
+	} spans[] = {
+		{ 0, "0 s" }, { 7 * BEEST_MS - 1, "7 ms" }, { 99 * BEEST_MS, "99 ms" },
+		{ 100 * BEEST_MS - 900, "100 ms" }, { 250 * BEEST_MS - 900, "250 ms" },
+		{ BEEST_SECOND - 1, "1 s" }, { BEEST_SECOND - 900 * BEEST_US, "1 s" },
+		{ 1250 * BEEST_MS - 1, "1250 ms" }, { 3 * BEEST_SECOND - 1, "3 s" },
+		{ 10 * BEEST_SECOND - 1, "10 s" }, { 30 * BEEST_SECOND - BEEST_MS, "30 s" },
+		{ 119 * BEEST_SECOND, "119 s" }, { 120 * BEEST_SECOND - BEEST_MS, "2 min" },
+		{ 121 * BEEST_SECOND, "121 s" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(spans); i++)
+		assert_string_equal(BEEST_SPAN(spans[i].ns), spans[i].text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_deadline_saturates),
 		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_spans_are_rounded),
 		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_bounds_grow_with_ranks),
 		cmocka_unit_test(test_jitter_is_a_quarter),

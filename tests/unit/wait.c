@@ -149,28 +149,6 @@ static void a_server_that_is_silent(void **state)
 	assert_non_null(strstr(registry_stage.log, "trying again for up to "));
 }
 
-/* A program takes its deadline a moment before the call, and longer ones by the second. */
-static void spans_as_they_were_asked_for(void **state)
-{
-	static const struct {
-		int64_t ns;
-		const char *text;
-	} spans[] = {
-		{ 0, "0 s" }, { 7 * BEEST_MS - 1, "7 ms" }, { 99 * BEEST_MS, "99 ms" },
-		{ 100 * BEEST_MS - 900, "100 ms" }, { 250 * BEEST_MS - 900, "250 ms" },
-		{ BEEST_SECOND - 1, "1 s" }, { BEEST_SECOND - 900 * BEEST_US, "1 s" },
-		{ 1250 * BEEST_MS - 1, "1250 ms" }, { 3 * BEEST_SECOND - 1, "3 s" },
-		{ 10 * BEEST_SECOND - 1, "10 s" }, { 30 * BEEST_SECOND - BEEST_MS, "30 s" },
-		{ 119 * BEEST_SECOND, "119 s" }, { 120 * BEEST_SECOND - BEEST_MS, "2 min" },
-		{ 121 * BEEST_SECOND, "121 s" },
-	};
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < BEEST_COUNT(spans); i++)
-		assert_string_equal(BEEST_SPAN(spans[i].ns), spans[i].text);
-}
-
 /* ----------------------------------------------------------------------- sentences --- */
 
 static void absent_first_and_refused_last(void **state)
@@ -1080,7 +1058,6 @@ int main(void)
 		WITH(one_that_is_past),
 		WITH(once),
 		WITH(a_server_that_is_silent),
-		WITH(spans_as_they_were_asked_for),
 		WITH(absent_first_and_refused_last),
 		WITH(a_server_that_answers_again),
 		WITH(each_has_its_own_reason),
