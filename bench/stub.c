@@ -35,6 +35,32 @@ static uint32_t next_serial(void)
 	return __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * Queue pairs of a process have consecutive numbers while it has the device to itself:
+ * each rank, which is a thread, takes a block of them.
+ */
+#define BLOCK 1024
+static __thread bool mixes_numbers;
+static __thread uint32_t block, used = BLOCK;
+
+void stub_mix_numbers(void)
+{
+	mixes_numbers = true;
+}
+
+static uint32_t next_number(void)
+{
+	static uint32_t blocks;
+
+	if (mixes_numbers)
+		return next_serial() & 0xffffff;
+	if (used == BLOCK) {
+		block = __atomic_add_fetch(&blocks, BLOCK, __ATOMIC_RELAXED) & 0xffffff;
+		used = 0;
+	}
+	return block + used++;
+}
+
 /* ------------------------------------------------------------------ device --- */
 
 struct ibv_device **ibv_get_device_list(int *count)
@@ -256,7 +282,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	stub->qp.recv_cq = attr->recv_cq;
 	stub->qp.qp_type = attr->qp_type;
 	stub->qp.qp_context = attr->qp_context;
-	stub->qp.qp_num = next_serial() & 0xffffff;
+	stub->qp.qp_num = next_number();
 	stub->qp.state = IBV_QPS_RESET;
 	return &stub->qp;
 }

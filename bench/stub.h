@@ -19,6 +19,9 @@ struct stub_qp {
 	uint32_t dest_qp_num, rq_psn, sq_psn;
 };
 
+/* From now on the queue pairs of this thread have numbers as if others made some between. */
+void stub_mix_numbers(void);
+
 /* Is @one in RTS, and were its device told number and sequence number of @other? */
 bool stub_joined(const struct ibv_qp *one, const struct ibv_qp *other);
 
