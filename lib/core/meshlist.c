@@ -117,10 +117,8 @@ static size_t row_bytes(const struct hartebeest_mesh *mesh)
 	return DIGEST_SIZE + beest_meshmark_row_size(mesh);
 }
 
-static void digest_write(const struct hartebeest_mesh *mesh, const uint8_t *marks,
-			 uint8_t bytes[DIGEST_SIZE])
+static void digest_write(uint64_t digest, uint8_t bytes[DIGEST_SIZE])
 {
-	uint64_t digest = beest_meshmark_digest(mesh, marks);
 	int i;
 
 	for (i = DIGEST_SIZE; i-- > 0; digest >>= 8)
@@ -157,7 +155,7 @@ static int row_make(const struct hartebeest_mesh *mesh, const struct beest_gathe
 }
 
 static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
-		     const uint8_t *marks, const struct beest_newcomers *all)
+		     uint64_t digest, const struct beest_newcomers *all)
 {
 	struct row *rows = calloc(all->count, sizeof(*rows));
 	uint8_t *body = malloc(row_bytes(mesh));
@@ -169,7 +167,7 @@ static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	int ret = rows && body && look.extras ? 0 : -ENOMEM;
 
 	if (ret == 0)
-		digest_write(mesh, marks, body);
+		digest_write(digest, body);
 	for (i = 0; i < all->count && ret == 0; i++) {
 		beest_meshmark_row_fill(mesh, all, i, body + DIGEST_SIZE);
 		ret = row_make(mesh, gather, body, i, &rows[i], &look.extras[i]);
@@ -184,7 +182,7 @@ static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 }
 
 void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
-			 const uint8_t *marks)
+			 const uint8_t *marks, uint64_t digest)
 {
 	struct beest_newcomers all;
 
@@ -192,15 +190,15 @@ void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather
 		return;		/* whose lists are short, and read by few */
 	if (beest_meshmark_find(mesh, marks, true, &all) == 0 && lists_matter(&all) &&
 	    lists_read(mesh, gather, &all) > 0)
-		rows_put(mesh, gather, marks, &all);
+		rows_put(mesh, gather, digest, &all);
 	beest_meshmark_forget(&all);
 }
 
 /* 1: the own row is there, and of this very roll. */
 static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
-		     const uint8_t *marks, struct beest_newcomers *new)
+		     uint64_t digest, struct beest_newcomers *new)
 {
-	uint8_t digest[DIGEST_SIZE];
+	uint8_t bytes[DIGEST_SIZE];
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_want want = { .key = key };
 	struct beest_look look = {
@@ -212,12 +210,12 @@ static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	ret = list_key(gather, "row", mesh->rank, key);
 	if (ret < 0)
 		return ret;
-	digest_write(mesh, marks, digest);
+	digest_write(digest, bytes);
 	want.server = beest_kv_server_of(gather->registry->kv, key);
 	ret = beest_look_take(gather->registry, &look) == 0 && want.value.bytes &&
 	      beest_record_decode(gather->registry->seal, want.value.bytes, want.value.size,
 				  BEEST_KIND_BARRIER, key, &record) == 0 &&
-	      record.size == row_bytes(mesh) && memcmp(record.body, digest, DIGEST_SIZE) == 0 &&
+	      record.size == row_bytes(mesh) && memcmp(record.body, bytes, DIGEST_SIZE) == 0 &&
 	      beest_meshmark_row(mesh, new, record.body + DIGEST_SIZE);
 	beest_look_free(&want, 1);
 
@@ -225,14 +223,14 @@ static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 }
 
 int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
-			 const uint8_t *marks, struct beest_newcomers *new)
+			 uint64_t digest, struct beest_newcomers *new)
 {
 	int ret = 0;
 
 	if (!lists_matter(new))
 		return 1;
 	if (!gather->direct && !mesh->fabric.peers)
-		ret = row_fetch(mesh, gather, marks, new);
+		ret = row_fetch(mesh, gather, digest, new);
 
 	return ret ? ret : lists_read(mesh, gather, new);
 }

@@ -14,12 +14,12 @@
 
 int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_gather *gather);
 
-/* Best effort. */
+/* Best effort.  The digest is that of the roll. */
 void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
-			 const uint8_t *marks);
+			 const uint8_t *marks, uint64_t digest);
 
 /* 1: the numbers of all newcomers are there; 0: not yet.  -EPROTO as of beest_meshmark_list(). */
 int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
-			 const uint8_t *marks, struct beest_newcomers *new);
+			 uint64_t digest, struct beest_newcomers *new);
 
 #endif

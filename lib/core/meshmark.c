@@ -105,12 +105,6 @@ size_t beest_meshmark_size(const struct hartebeest_mesh *mesh)
 	return BEEST_INCARNATION_SIZE + mesh->blob_size;
 }
 
-uint64_t beest_meshmark_digest(const struct hartebeest_mesh *mesh, const uint8_t *marks)
-{
-	return beest_hash_fnv(BEEST_HASH_FNV, marks,
-			      mesh->ranks.count * beest_meshmark_size(mesh)) | 1;
-}
-
 static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i,
 		       struct beest_mesh_body *body)
 {

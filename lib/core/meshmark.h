@@ -17,7 +17,6 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh);
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 
 /* Of the marks of all ranks; it names the roll. */
-uint64_t beest_meshmark_digest(const struct hartebeest_mesh *mesh, const uint8_t *marks);
 
 /* Those who have to be connected, and the digests of their lists. */
 struct beest_newcomers {

@@ -45,7 +45,8 @@ static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 }
 
 /* -EAGAIN: what came to grief may change yet. */
-static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, int ret)
+static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64_t digest,
+			   int ret)
 {
 	struct beest_mesh_trouble *trouble = &bringup->mesh->trouble;
 	int64_t now = beest_clock_now();
@@ -53,7 +54,7 @@ static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, int re
 	if (!trouble->ret)
 		trouble->since = now;
 	trouble->ret = ret;
-	trouble->marks = beest_meshmark_digest(bringup->mesh, marks);
+	trouble->marks = digest;
 	snprintf(trouble->why, sizeof(trouble->why), "%s", beest_error_text());
 	if (now - trouble->since < LEFTOVER_TIME)
 		return -EAGAIN;
@@ -62,14 +63,14 @@ static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, int re
 	return culprit_lives(bringup, marks) ? beest_fail(-ret, "%s", trouble->why) : -EAGAIN;
 }
 
-static int meshroll_take(struct bringup *bringup, const uint8_t *marks)
+static int meshroll_take(struct bringup *bringup, const uint8_t *marks, uint64_t digest)
 {
 	struct beest_newcomers new;
 	int ret;
 
 	ret = beest_meshmark_find(bringup->mesh, marks, false, &new);
 	if (ret == 0)
-		ret = beest_meshlist_fetch(bringup->mesh, &bringup->gather, marks, &new);
+		ret = beest_meshlist_fetch(bringup->mesh, &bringup->gather, digest, &new);
 	if (ret > 0)
 		ret = beest_meshmark_connect(bringup->mesh, marks, &new, bringup->gather.limit);
 	else if (ret == 0)
@@ -79,30 +80,30 @@ static int meshroll_take(struct bringup *bringup, const uint8_t *marks)
 	return ret;
 }
 
-static int meshroll_called(void *data, const uint8_t *marks)
+static int meshroll_called(void *data, const uint8_t *marks, uint64_t digest)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
 	int ret;
 
 	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
-	    mesh->trouble.marks == beest_meshmark_digest(mesh, marks))
+	    mesh->trouble.marks == digest)
 		return -EAGAIN;
 	mesh->stats.exchange = beest_clock_now() - mesh->began - mesh->stats.connect;
-	ret = meshroll_take(bringup, marks);
+	ret = meshroll_take(bringup, marks, digest);
 	if (ret < 0 && ret != -EAGAIN)
-		return meshroll_failed(bringup, marks, ret);
+		return meshroll_failed(bringup, marks, digest, ret);
 	if (ret == 0)
 		mesh->trouble.ret = 0;
 
 	return ret;
 }
 
-static void meshroll_opening(void *data, const uint8_t *marks)
+static void meshroll_opening(void *data, const uint8_t *marks, uint64_t digest)
 {
 	struct bringup *bringup = data;
 
-	beest_meshlist_rows(bringup->mesh, &bringup->gather, marks);
+	beest_meshlist_rows(bringup->mesh, &bringup->gather, marks, digest);
 }
 
 #define NAMED_MAX 8

@@ -382,7 +382,7 @@ static int roll_open(struct gathering *g)
 		}
 		/* The same first gate again would open nothing. */
 		if (gate.roll != g->read && g->call->opening)
-			g->call->opening(g->call->data, marks);
+			g->call->opening(g->call->data, marks, gate.roll);
 		if (gate.roll != g->read)
 			ret = roll_put(g, gate.roll, marks);
 		if (ret == 0 && (gate.pass == KNOWN || gate.roll != g->gate.roll))
@@ -494,7 +494,7 @@ static int roll_take(struct gathering *g, uint64_t digest)
 {
 	int ret;
 
-	ret = g->call->called ? g->call->called(g->call->data, g->call->marks) : 0;
+	ret = g->call->called ? g->call->called(g->call->data, g->call->marks, digest) : 0;
 	if (ret < 0)
 		return ret == -EAGAIN ? 0 : ret;
 	g->body.roll = digest;
@@ -835,8 +835,7 @@ static int roll_judge(struct gathering *g, const struct beest_kv_value *value)
 	    beest_record_barrier_decode(&record, &body) < 0 || body.roll != g->gate.roll)
 		return 0;
 	marks = record.body + BEEST_BARRIER_SIZE;
-	if (record.size != BEEST_BARRIER_SIZE + size || !marks_name_own(g, marks) ||
-	    marks_digest(g, marks) != body.roll) {
+	if (record.size != BEEST_BARRIER_SIZE + size || !marks_name_own(g, marks)) {
 		/* A leftover, or others were called before this rank came: neither counts. */
 		g->strange = body.roll;
 		g->blind = g->state->began;

@@ -58,9 +58,9 @@ struct beest_gather {
 	 * knows them, again when one of them was replaced, and again soon after -EAGAIN; what
 	 * else is negative ends the gathering.  May be NULL.
 	 */
-	int (*called)(void *data, const uint8_t *marks);
+	int (*called)(void *data, const uint8_t *marks, uint64_t digest);
 	/* This rank is about to hand @marks out to the others.  May be NULL. */
-	void (*opening)(void *data, const uint8_t *marks);
+	void (*opening)(void *data, const uint8_t *marks, uint64_t digest);
 	void *data;
 	/* out: an incarnation and a blob for each rank; to be freed by the caller */
 	uint8_t *marks;
