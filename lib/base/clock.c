@@ -80,6 +80,7 @@ void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks)
 	backoff->progress = now;
 	backoff->ranks = BEEST_MAX(ranks, 1);
 	backoff->keys = SIZE_MAX;
+	backoff->expected = 0;
 	backoff->seed = (uint32_t)beest_hash_fnv(BEEST_HASH_FNV, place, sizeof(place));
 }
 
@@ -106,9 +107,13 @@ static int64_t add_jitter(int64_t pause, uint32_t *seed)
 void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
 {
 	int64_t now = beest_clock_now();
+	int64_t most = beest_clock_backoff_pause(INT64_MAX, backoff->ranks);
 	int64_t pause = beest_clock_backoff_pause(now - backoff->start, backoff->ranks);
-	int64_t wake = now + add_jitter(pause, &backoff->seed);
+	int64_t wake;
 	struct timespec until;
+
+	pause = BEEST_MAX(pause, BEEST_MIN(backoff->expected, most));
+	wake = now + add_jitter(pause, &backoff->seed);
 
 	if (backoff->keys <= BEEST_BACKOFF_KEYS / (size_t)backoff->ranks &&
 	    now - backoff->progress < BEEST_BACKOFF_EAGER)

@@ -63,6 +63,7 @@ struct beest_backoff {
 	int64_t progress;	/* when something last came */
 	int ranks;
 	size_t keys;		/* asked for at each look; to be set by the caller */
+	int64_t expected;	/* what may be left to wait; 0: no idea; likewise */
 	uint32_t seed;
 };
 
@@ -75,7 +76,10 @@ void beest_clock_backoff_progress(struct beest_backoff *backoff);
 /* The pure part: the pause due @elapsed after the start, before jitter. */
 int64_t beest_clock_backoff_pause(int64_t elapsed, int ranks);
 
-/* Sleeps one pause or none, not past @deadline; signals do not shorten it. */
+/*
+ * Sleeps one pause or none, not past @deadline; signals do not shorten it.  Where more time
+ * is expected than a pause takes, it sleeps until then, within the bounds of a pause.
+ */
 void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline);
 
 #endif

@@ -24,6 +24,9 @@
 #define LATE_MOST BEEST_SECOND
 #define TAKER_TTL 2
 
+/* Fewer ranks look so often that knowing how many have come saves them nothing. */
+#define HINT_FROM 17
+
 /* Who is missing is reported so often. */
 #define REPORT_EACH BEEST_SECOND
 
@@ -63,6 +66,8 @@ struct gathering {
 	bool changed;			/* another life of a rank, or other bytes that it brings */
 	bool doubt;			/* what was seen before may have changed */
 	bool counted;			/* the number was taken, and looked at */
+	int64_t full_at;		/* since when the counter hints that all have come; 0: not yet */
+	int64_t numbered;		/* when this rank took a number */
 	struct beest_barrier_body gate;	/* of a roll call, as it was seen last */
 	uint64_t read;			/* the roll that call->marks have; 0: none */
 	uint64_t strange;		/* one that does not have this rank */
@@ -185,6 +190,31 @@ static void number_take(struct gathering *g)
 	g->wait.extras = g->extras + g->state->added;
 	g->wait.extra_count = 2 - g->state->added;
 	g->counted = false;
+	g->numbered = beest_clock_now();
+}
+
+/*
+ * Those who have come since this rank did hint at how long the others will take.  A leftover
+ * of a former run makes this wrong, and some pauses longer or shorter.
+ */
+static int64_t number_judge(void *data, const struct beest_kv_value *value)
+{
+	struct gathering *g = data;
+	int64_t now = beest_clock_now(), elapsed = now - g->numbered;
+	char text[24] = "";		/* a value has no NUL at its end */
+	uint64_t number = 0;
+
+	if (value->bytes && value->size < sizeof(text)) {
+		memcpy(text, value->bytes, value->size);
+		sscanf(text, "%" SCNu64, &number);
+	}
+	if (!number || number % g->count)
+		g->full_at = 0;
+	else if (!g->full_at)
+		g->full_at = now;
+	number %= g->count;
+
+	return number ? elapsed / (int64_t)number * (int64_t)(g->count - number) : 0;
 }
 
 /* A body, and after it what a rank brings, or all marks. */
@@ -649,20 +679,6 @@ static int direct_each(struct gathering *g)
 
 /* ------------------------------------------------------------------- a late gate --- */
 
-/* Has the counter come to a number that hints at all ranks? */
-static bool all_have_counted(const struct gathering *g, const struct beest_kv_value *value)
-{
-	char text[24];			/* a value has no NUL at its end */
-	uint64_t number;
-
-	if (!value->bytes || value->size >= sizeof(text))
-		return false;
-	memcpy(text, value->bytes, value->size);
-	text[value->size] = '\0';
-
-	return sscanf(text, "%" SCNu64, &number) == 1 && number && number % g->count == 0;
-}
-
 /* Did another rank open it a moment ago? */
 static bool gate_is_open(struct gathering *g, const struct beest_kv_value *value)
 {
@@ -677,10 +693,9 @@ static bool gate_is_open(struct gathering *g, const struct beest_kv_value *value
  * Only one rank at a time reads all records: whose incarnation is stored under the key of
  * the taker, which nobody sets.
  */
-static bool gate_is_mine(struct gathering *g, bool blind, bool *open)
+static bool gate_is_mine(struct gathering *g, bool *open)
 {
 	struct beest_look_want wants[] = {
-		{ .key = g->count_key, .server = g->server },
 		{ .key = g->taker_key, .server = g->server },
 		{ .key = g->gate_key, .server = g->server },
 	};
@@ -693,27 +708,17 @@ static bool gate_is_mine(struct gathering *g, bool blind, bool *open)
 		},
 	};
 	struct beest_look look = {
-		.wants = wants, .count = 1, .deadline = beest_gather_deadline(g->call),
+		.wants = wants, .count = BEEST_COUNT(wants), .extras = &taker, .extra_count = 1,
+		.deadline = beest_gather_deadline(g->call),
 	};
 	bool mine;
 	int ret;
 
-	if (!blind) {
-		ret = beest_look_take(g->registry, &look);
-		blind = ret == 0 && all_have_counted(g, &wants[0].value);
-		beest_look_free(wants, 1);
-		if (!blind)
-			return false;
-	}
-	look.wants = &wants[1];
-	look.count = 2;
-	look.extras = &taker;
-	look.extra_count = 1;
 	ret = beest_look_take(g->registry, &look);
-	*open = gate_is_open(g, &wants[2].value);
-	mine = ret == 0 && wants[1].value.size == BEEST_INCARNATION_SIZE &&
-	       memcmp(wants[1].value.bytes, taker.write.value, BEEST_INCARNATION_SIZE) == 0;
-	beest_look_free(&wants[1], 2);
+	*open = gate_is_open(g, &wants[1].value);
+	mine = ret == 0 && wants[0].value.size == BEEST_INCARNATION_SIZE &&
+	       memcmp(wants[0].value.bytes, taker.write.value, BEEST_INCARNATION_SIZE) == 0;
+	beest_look_free(wants, BEEST_COUNT(wants));
 
 	return mine;
 }
@@ -786,9 +791,12 @@ static int gate_late(struct gathering *g)
 
 	if (now < g->state->due)
 		return 0;
+	g->wait.hint_key = g->count_key;
+	if (!blind && (!g->full_at || now - g->full_at < g->late))
+		return 0;
 	g->state->due = now + BEEST_MIN(BEEST_MAX(elapsed / 4, g->late), LATE_MOST);
 
-	return gate_is_mine(g, blind, &open) ? gate_take(g, blind, open) : 0;
+	return gate_is_mine(g, &open) ? gate_take(g, blind, open) : 0;
 }
 
 /* ----------------------------------------------------------------- who is missing --- */
@@ -1040,6 +1048,9 @@ static int gathering_start(struct gathering *g)
 	g->wait.gets = g->gets;
 	g->wait.count = 1;
 	g->wait.each = gather_each;
+	g->wait.hint = number_judge;
+	if (!reads_directly(g) && g->count >= HINT_FROM)
+		g->wait.hint_key = g->count_key;
 	g->wait.data = g;
 	g->wait.limit = call->limit;
 

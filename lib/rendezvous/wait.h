@@ -60,6 +60,12 @@ struct beest_wait {
 	 * negative errno with that.  May be NULL.
 	 */
 	int (*each)(void *data);
+	/*
+	 * A key that each look asks the first get's server for besides, NULL: none.  By its value,
+	 * how long the wait may take yet; 0: no idea.
+	 */
+	const char *hint_key;
+	int64_t (*hint)(void *data, const struct beest_kv_value *value);
 	void *data;
 	const struct beest_limit *limit;
 

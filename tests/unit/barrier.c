@@ -76,12 +76,18 @@ static void count_last(void)
 	last.kv = NULL;
 }
 
-/* Whoever looks at a gate that is not there yet asks for it and the epoch alone. */
+/*
+ * Whoever looks at a gate that is not there yet asks for it and the epoch alone, and where many
+ * come, how many have come.
+ */
 static void count_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
+	size_t count = request->key_count;
+
 	count_last();
 	last.kv = kv;
-	last.polls = !request->write_count && request->key_count == 2;
+	last.polls = !request->write_count &&
+		     (count == 2 || (count == 3 && strstr(request->keys[2], "/count")));
 	last.reads_all = request->key_count > (size_t)last.size && !last.polls;
 	last.readers += last.reads_all;
 }
@@ -236,7 +242,8 @@ static void cost_check(const struct rank *rank, int pass, uint64_t keys)
 
 /*
  * The first pass has the first publication in it, which is 4 keys more, and two phases; its looks
- * in vain are apart.  One of the readers of a phase is last by the number.
+ * in vain are apart.  Many ask for the counter, too.  One of the readers of a phase is last by
+ * the number.
  */
 static void many(int size)
 {
@@ -251,7 +258,8 @@ static void many(int size)
 	all_have(size, 4);
 	for (i = 0; i < size; i++)
 		for (pass = 0; pass < 4; pass++)
-			cost_check(&ranks[i], pass, pass == 0 ? 4 + 12 : pass == 2 ? 4 : 5);
+			cost_check(&ranks[i], pass, (pass == 0 ? 4 + 12 : pass == 2 ? 4 : 5) +
+				   (size > 16));
 	if (size > 4)
 		assert_in_range(last.readers, 5, 5 * 2);
 	fake_kv.hook = NULL;
@@ -271,6 +279,26 @@ static void costs(void **state)
 	many(3);
 	many(16);
 	many(1024);
+}
+
+/* The first of them looks again about when the last one will have come. */
+static void many_in_turn(void **state)
+{
+	uint64_t polls = 0;
+	int i;
+
+	(void)state;
+	fake_kv.hook = count_hook;
+	last.size = 256;
+	ranks_make(last.size, "a");
+	for (i = 0; i < last.size; i++)
+		ranks[i].delay = i * 100 * BEEST_US;
+	registry_run();
+	all_have(last.size, 1);
+	fake_kv.hook = NULL;
+	for (i = 0; i < 16; i++)
+		polls += ranks[i].polls[0];
+	assert_in_range(polls, 16, 16 * 6);
 }
 
 /* --------------------------------------------------------------- former runs --- */
@@ -871,6 +899,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(costs, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_have_other_settings, setup, teardown),

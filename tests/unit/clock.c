@@ -132,6 +132,21 @@ static void test_jitter_is_a_quarter(void **state)
 	}
 }
 
+/* What is expected to take longer is not looked for sooner, within the bounds of a pause. */
+static void test_sleeps_as_long_as_expected(void **state)
+{
+	struct beest_backoff backoff;
+
+	(void)state;
+	beest_clock_backoff_start(&backoff, 2);
+	backoff.expected = CAP / 2;
+	assert_true(slept(&backoff, INT64_MAX) >= CAP / 2 * 3 / 4);
+	assert_true(asked <= CAP / 2 * 5 / 4);
+	backoff.expected = BEEST_SECOND;
+	slept(&backoff, INT64_MAX);
+	assert_true(asked <= CAP * 5 / 4);
+}
+
 static void test_seeds_differ(void **state)
 {
 	struct beest_backoff one, other;
@@ -303,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_bounds_grow_with_ranks),
 		cmocka_unit_test(test_jitter_is_a_quarter),
+		cmocka_unit_test(test_sleeps_as_long_as_expected),
 		cmocka_unit_test(test_seeds_differ),
 		cmocka_unit_test(test_sleep_ends_at_the_deadline),
 		cmocka_unit_test(test_signals_do_not_shorten),
