@@ -53,7 +53,7 @@ static const struct beest_codec_layout header_layout = BEEST_CODEC_LAYOUT(header
 static const struct {
 	enum beest_record_kind kind;
 	const char *word;
-} kinds[] = {
+} kind_words[] = {
 	{ BEEST_KIND_RANK, "rank" },
 	{ BEEST_KIND_MR, "mr" },
 	{ BEEST_KIND_QP, "qp" },
@@ -68,9 +68,9 @@ const char *beest_record_word(enum beest_record_kind kind)
 {
 	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(kinds); i++)
-		if (kinds[i].kind == kind)
-			return kinds[i].word;
+	for (i = 0; i < BEEST_COUNT(kind_words); i++)
+		if (kind_words[i].kind == kind)
+			return kind_words[i].word;
 
 	return "unknown";
 }

@@ -404,7 +404,7 @@ static void describe_launch(const struct reading *reading)
 }
 
 /* Options win; a launcher fills what they leave open. */
-static int (*const steps[])(struct reading *reading) = {
+static int (*const reading_steps[])(struct reading *reading) = {
 	read_participants,
 	read_rank,
 	read_size,
@@ -421,8 +421,8 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 
 	memset(launch, 0, sizeof(*launch));
 	launch->rank = launch->local_rank = -1;
-	for (i = 0; ret == 0 && i < BEEST_COUNT(steps); i++)
-		ret = steps[i](&reading);
+	for (i = 0; ret == 0 && i < BEEST_COUNT(reading_steps); i++)
+		ret = reading_steps[i](&reading);
 	if (ret < 0) {
 		beest_launch_free(launch);
 		return ret;

@@ -23,7 +23,7 @@ static const struct kind {
 	enum scope scope;
 	int level;
 	const char *name, *meaning;
-} kinds[] = {
+} event_kinds[] = {
 #define KIND(type, scope, level, meaning) \
 	{ IBV_EVENT_##type, scope, BEEST_LOG_##level, #type, meaning }
 	KIND(DEVICE_FATAL, DEVICE, WARN, "a fatal error: nothing of it works any more"),
@@ -141,9 +141,9 @@ static const struct kind *kind_of(enum ibv_event_type type)
 {
 	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(kinds); i++)
-		if (kinds[i].type == type)
-			return &kinds[i];
+	for (i = 0; i < BEEST_COUNT(event_kinds); i++)
+		if (event_kinds[i].type == type)
+			return &event_kinds[i];
 
 	return &unknown;
 }
