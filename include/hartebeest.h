@@ -921,6 +921,10 @@ int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
  * @text: receives status, what it usually means, vendor error, wr_id, queue pair and
  *        peer; cut to fit
  *
+ * When the peer did not answer, its rank is looked up on the servers, for 250 ms at most: the
+ * text says who it is if it has left or failed, if another process has its rank by now, or if
+ * it was a process of this host and is dead.
+ *
  * Returns 0.
  *
  * Since: 0.1

@@ -293,16 +293,40 @@ HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
 	return 0;
 }
 
+/* Of a peer that did not answer, its presence may say why. */
+static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpoint *remote,
+			 char *text, size_t size)
+{
+	char who[BEEST_PRESENCE_TEXT];
+	struct beest_registry *registry;
+	size_t used = strlen(text);
+
+	if (beest_context_registry(hb, &registry) == 0 &&
+	    beest_presence_is_over(registry, remote->rank, &remote->incarnation, who))
+		snprintf(text + used, size - used, "; the peer is %s", who);
+}
+
 HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 						 const struct ibv_wc *wc, char *text,
 						 size_t size)
 {
+	struct beest_endpoint remote;
+	const struct beest_qp *qp;
+	bool unanswered;
+
 	REQUIRE(hb, wc, text);
 	if (size == 0)
 		return beest_call_refuse(hb, __func__, "size is 0");
 	pthread_mutex_lock(&hb->naming);
-	beest_completion_text(beest_context_qp_by_number(hb, wc->qp_num), wc, text, size);
+	qp = beest_context_qp_by_number(hb, wc->qp_num);
+	beest_completion_text(qp, wc, text, size);
+	unanswered = beest_completion_is_unanswered(qp, wc);
+	if (unanswered)
+		remote = qp->remote;
 	pthread_mutex_unlock(&hb->naming);
+
+	if (unanswered)
+		peer_end_add(hb, &remote, text, size);
 	return 0;
 }
 

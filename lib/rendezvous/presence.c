@@ -323,25 +323,48 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 	free(keys);
 }
 
-const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
-				  const struct beest_incarnation *incarnation,
-				  char text[BEEST_PRESENCE_TEXT])
+/* What has become of the process that a presence is of; "": it may be alive. */
+static const char *fate_text(const struct beest_registry *registry,
+			     const struct beest_presence_query *query)
+{
+	if (query->body.state == BEEST_RANK_LEFT)
+		return ", which has left";
+	if (query->body.state != BEEST_RANK_ALIVE)
+		return ", which has failed";
+
+	return is_dead(&query->now, query->body.pid, &registry->presence.incarnation) ?
+	       ", whose process is dead" : "";
+}
+
+bool beest_presence_is_over(struct beest_registry *registry, int32_t rank,
+			    const struct beest_incarnation *incarnation,
+			    char text[BEEST_PRESENCE_TEXT])
 {
 	struct beest_presence_query query = { .rank = rank, .incarnation = incarnation };
+	const char *fate = "";
 	size_t used;
 
 	beest_presence_query(registry, &query, 1, beest_clock_deadline(TEXT_TIME));
 	if (query.ret > 0) {
 		beest_presence_text(rank, &query.body, text);
+		fate = fate_text(registry, &query);
 		used = strlen(text);
-		if (query.body.state != BEEST_RANK_ALIVE)
-			snprintf(text + used, BEEST_PRESENCE_TEXT - used, ", which has %s",
-				 query.body.state == BEEST_RANK_LEFT ? "left" : "failed");
+		snprintf(text + used, BEEST_PRESENCE_TEXT - used, "%s", fate);
 	} else if (rank >= 0) {
-		snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32, rank);
+		fate = query.ret == -ESTALE ? ", which is another process now" : "";
+		snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32 "%s", rank, fate);
 	} else {
 		snprintf(text, BEEST_PRESENCE_TEXT, "a process without rank");
 	}
+
+	return fate[0] != '\0';
+}
+
+const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
+				  const struct beest_incarnation *incarnation,
+				  char text[BEEST_PRESENCE_TEXT])
+{
+	beest_presence_is_over(registry, rank, incarnation, text);
 
 	return text;
 }

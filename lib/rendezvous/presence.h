@@ -62,7 +62,7 @@ int beest_presence_read(struct beest_seal *seal, const struct beest_kv_value *va
 			struct beest_rank_body *body);
 
 /* "rank 3 on cn08, pid 17, mlx5_0:1" or "pid 17 on cn08". */
-#define BEEST_PRESENCE_TEXT (BEEST_HOST_MAX + BEEST_DEVICE_MAX + 64)
+#define BEEST_PRESENCE_TEXT (BEEST_HOST_MAX + BEEST_DEVICE_MAX + 80)
 const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body,
 				char text[BEEST_PRESENCE_TEXT]);
 
@@ -83,10 +83,18 @@ struct beest_presence_query {
 void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
 			  size_t count, int64_t deadline);
 
-/* The author of a record as a sentence names it, with what its presence says. */
+/*
+ * The author of a record as a sentence names it, with what its presence says: "rank 3 on cn08,
+ * pid 17, mlx5_0:1, which has left".  That its process is dead is known of those of this host.
+ */
 const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
 				  const struct beest_incarnation *incarnation,
 				  char text[BEEST_PRESENCE_TEXT]);
+
+/* The same; true: what it says is that the author has come to its end. */
+bool beest_presence_is_over(struct beest_registry *registry, int32_t rank,
+			    const struct beest_incarnation *incarnation,
+			    char text[BEEST_PRESENCE_TEXT]);
 
 /* -ESHUTDOWN or -ECONNABORTED when that incarnation has left or failed, else 0. */
 int beest_presence_ended(int32_t rank, const struct beest_rank_body *body);

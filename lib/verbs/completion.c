@@ -42,13 +42,19 @@ static const char *status_meaning(enum ibv_wc_status status)
 	return ibv_wc_status_str(status);
 }
 
+/* A datagram queue pair has many peers, none of which is to blame. */
+static bool completion_has_peer(const struct beest_qp *qp)
+{
+	return qp->peer_key[0] && qp->local.transport != BEEST_UD;
+}
+
 static void completion_ends_text(const struct beest_qp *qp, char *text, size_t size)
 {
 	char peer[BEEST_PEER_TEXT];
 
 	if (!qp)
 		snprintf(text, size, "a queue pair that is not this context's");
-	else if (!qp->peer_key[0] || qp->local.transport == BEEST_UD)
+	else if (!completion_has_peer(qp))
 		snprintf(text, size, "queue pair '%s' on %s", qp->node.name, qp->local.label);
 	else
 		snprintf(text, size, "queue pair '%s' on %s, connected to '%s' (QP %" PRIu32
@@ -82,4 +88,10 @@ void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, c
 	snprintf(text, size, "%s (status %d, vendor error 0x%x): %s; request %" PRIu64
 		 " of %s%s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
 		 status_meaning(wc->status), wc->wr_id, ends, own_end_meaning(qp, wc->status));
+}
+
+bool beest_completion_is_unanswered(const struct beest_qp *qp, const struct ibv_wc *wc)
+{
+	return qp && completion_has_peer(qp) &&
+	       (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RESP_TIMEOUT_ERR);
 }

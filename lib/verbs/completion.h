@@ -13,4 +13,7 @@
 void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, char *text,
 			   size_t size);
 
+/* Did the one peer of @qp, which may be NULL, not answer? */
+bool beest_completion_is_unanswered(const struct beest_qp *qp, const struct ibv_wc *wc);
+
 #endif
