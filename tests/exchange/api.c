@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -536,6 +537,81 @@ static void what_is_told_of_the_peer(void **state)
 	assert_int_equal(hartebeest_peer_text(a.hb, "b/qp", text, sizeof(text)), 0);
 	assert_string_equal(text, expected);
 	assert_int_equal(hartebeest_peer_text(a.hb, "c/qp", text, sizeof(text)), -ENOENT);
+}
+
+/* The peer is a process of its own, which lives until @hold is closed and takes nothing back. */
+static pid_t connected_to_a_child(int *hold)
+{
+	int ends[2];
+	pid_t child;
+	char none;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		close(ends[1]);
+		_exit(make(&b, 1, IBV_QPT_RC) || introduce_and_confirm(&b) ||
+		      read(ends[0], &none, 1));
+	}
+	close(ends[0]);
+	*hold = ends[1];
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	start(&a, introduce_and_confirm);
+	finishes(&a);
+	return child;
+}
+
+static const char *completion_text(enum ibv_wc_status status)
+{
+	const struct ibv_wc wc = { .status = status, .qp_num = a.qp->qp_num };
+	static char text[1024];
+
+	assert_int_equal(hartebeest_completion_text(a.hb, &wc, text, sizeof(text)), 0);
+	return text;
+}
+
+/* A completion says that the peer has come to its end, where that can be known. */
+static void completions_tell_of_a_dead_peer(void **state)
+{
+	char host[64], alive[128], expected[512];
+	pid_t child;
+	int hold, status = -1;
+
+	(void)state;
+	child = connected_to_a_child(&hold);
+	gethostname(host, sizeof(host));
+	snprintf(alive, sizeof(alive), "connected to 'b/qp' (QP %" PRIu32 " of the peer (rank 1))",
+		 step_to(a.qp, IBV_QPS_RTR)->attr.dest_qp_num);
+	assert_non_null(strstr(completion_text(IBV_WC_RETRY_EXC_ERR), alive));
+	assert_null(strstr(completion_text(IBV_WC_RETRY_EXC_ERR), "; the peer is"));
+
+	close(hold);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	snprintf(expected, sizeof(expected), "%s; the peer is rank 1 on %s, pid %d, fake1:1, whose "
+		 "process is dead", alive, host, (int)child);
+	assert_non_null(strstr(completion_text(IBV_WC_RETRY_EXC_ERR), expected));
+	assert_non_null(strstr(completion_text(IBV_WC_RESP_TIMEOUT_ERR), expected));
+	assert_null(strstr(completion_text(IBV_WC_REM_ACCESS_ERR), "; the peer is"));
+
+	/* Another process takes its rank, and leaves. */
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
+	assert_int_equal(publish(&b), 0);
+	snprintf(expected, sizeof(expected), "%s; the peer is rank 1, which is another process now",
+		 alive);
+	assert_non_null(strstr(completion_text(IBV_WC_RETRY_EXC_ERR), expected));
+}
+
+static void completions_tell_of_a_peer_that_has_left(void **state)
+{
+	char left[128];
+
+	(void)state;
+	both(IBV_QPT_RC);
+	together(introduce_and_confirm);
+	leave(&b);
+	snprintf(left, sizeof(left), ", pid %d, fake1:1, which has left", (int)getpid());
+	assert_non_null(strstr(completion_text(IBV_WC_RETRY_EXC_ERR), left));
 }
 
 /* Publishing takes a queue pair to INIT, and leaves it where it is beyond. */
@@ -2275,6 +2351,42 @@ static void a_server_that_is_read(void **state)
 	free(bytes);
 }
 
+static char warnings[1024];
+
+static void keep_warning(void *data, int level, const char *line)
+{
+	size_t used = strlen(warnings);
+
+	(void)data;
+	(void)level;
+	snprintf(warnings + used, sizeof(warnings) - used, "%s\n", line);
+}
+
+/* Whether the log warns of the secret when a rank of that job stores something. */
+static bool secret_is_warned_of(const char *job_id)
+{
+	const struct rank_settings settings = { .servers = servers, .job = job_id };
+
+	warnings[0] = '\0';
+	assert_int_equal(rank_open(&a.hb, &settings), 0);
+	assert_int_equal(hartebeest_log_set(a.hb, HARTEBEEST_LOG_WARN, keep_warning, NULL), 0);
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", "", 0, 0), 0);
+	leave(&a);
+	return strstr(warnings, "a secret without a job id: what an earlier run with this secret has "
+		      "stored cannot be told from this one's; set HARTEBEEST_JOB") != NULL;
+}
+
+static void a_secret_wants_a_job_id(void **state)
+{
+	(void)state;
+	assert_true(secret_is_warned_of(NULL));
+	assert_false(secret_is_warned_of(job));
+	assert_string_equal(warnings, "");
+	unsetenv("HARTEBEEST_SECRET_FILE");
+	assert_false(secret_is_warned_of(NULL));
+	setenv("HARTEBEEST_SECRET_FILE", secret_file, 1);
+}
+
 static void a_secret_that_cannot_be_used(void **state)
 {
 	(void)state;
@@ -2303,6 +2415,8 @@ int main(void)
 		TEST(unreliable_connection),
 		TEST(over_infiniband),
 		TEST(what_is_told_of_the_peer),
+		TEST(completions_tell_of_a_dead_peer),
+		TEST(completions_tell_of_a_peer_that_has_left),
 		TEST(publish_takes_to_init),
 		TEST(connected_already),
 		TEST(many_queue_pairs),
@@ -2370,6 +2484,7 @@ int main(void)
 		TEST(a_record_that_is_brought_back),
 		TEST(a_record_that_is_forged),
 		TEST(a_server_that_is_read),
+		TEST(a_secret_wants_a_job_id),
 		TEST(a_secret_that_cannot_be_used),
 		TEST(reliable_connection),
 		TEST(many_queue_pairs),
