@@ -103,7 +103,10 @@ void beest_log(const struct beest_log *log, int level, const char *format, ...)
 	errno = saved;
 }
 
-/* Where the table is full, the oldest is forgotten.  Two threads may both be the first. */
+/*
+ * Where the table is full, the oldest is forgotten.  Two threads may both be the first.  Loads and
+ * stores: gcc 12 for s390x drops what an exchange in such a loop writes.
+ */
 int beest_log_once(const struct beest_log *log, int level, const char *choice)
 {
 	uint64_t hash = beest_hash_fnv(BEEST_HASH_FNV, choice, strlen(choice)), next = hash, each;
@@ -112,7 +115,8 @@ int beest_log_once(const struct beest_log *log, int level, const char *choice)
 	if (!log->said || level > log->level)
 		return level;
 	for (i = 0; i < BEEST_LOG_SAID; i++) {
-		each = __atomic_exchange_n(&log->said[i], next, __ATOMIC_RELAXED);
+		each = __atomic_load_n(&log->said[i], __ATOMIC_RELAXED);
+		__atomic_store_n(&log->said[i], next, __ATOMIC_RELAXED);
 		if (each == hash)
 			return BEEST_LOG_DEBUG;
 		next = each;
