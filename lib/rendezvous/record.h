@@ -73,7 +73,8 @@ int beest_record_encode(struct beest_seal *seal, const struct beest_record *reco
  * Opens what is sealed in place, so that it can be decoded once only.
  * -EBADMSG: not a record, cut short, forged or damaged, which a record of another key is,
  * too; -EPROTONOSUPPORT: another version; -ENOKEY: it is sealed, and @seal is NULL;
- * -EKEYREJECTED: it is well formed and not sealed, or with another secret.
+ * -EKEYREJECTED: it is well formed and not sealed, or with another secret; -ENOMEM, -EIO: this
+ * process cannot open it now.
  */
 int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
 			enum beest_record_kind kind, const char *key,

@@ -188,6 +188,8 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	}
 	ret = beest_record_decode(w->registry->seal, value->bytes, value->size, get->kind, get->key,
 				  &record);
+	if (ret == -ENOMEM || ret == -EIO)	/* says nothing of the record */
+		return ret;
 	if (ret < 0) {			/* a living peer may still replace it */
 		if (get->seen != ret && !w->limit->once)
 			beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",

@@ -146,9 +146,9 @@ static void context_give(struct beest_seal *seal, EVP_CIPHER_CTX *context)
 	EVP_CIPHER_CTX_free(context);
 }
 
-/* False where libcrypto refuses, or the tag is not that of these bytes. */
-static bool cipher_run(EVP_CIPHER_CTX *context, const char *name, uint8_t *bytes, size_t size,
-		       bool encrypts)
+/* -EIO: libcrypto refuses; -EBADMSG: the tag is not that of these bytes. */
+static int cipher_run(EVP_CIPHER_CTX *context, const char *name, uint8_t *bytes, size_t size,
+		      bool encrypts)
 {
 	uint8_t *text = bytes + BEEST_SEAL_HEAD, *tag = bytes + size - BEEST_SEAL_TAG;
 	int used;
@@ -158,32 +158,35 @@ static bool cipher_run(EVP_CIPHER_CTX *context, const char *name, uint8_t *bytes
 			     (int)strlen(name)) != 1 ||
 	    EVP_CipherUpdate(context, text, &used, text,
 			     (int)(size - BEEST_SEAL_OVERHEAD)) != 1)
-		return false;
+		return -EIO;
 
 	if (encrypts)
 		return EVP_CipherFinal_ex(context, text, &used) == 1 &&
-		       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, BEEST_SEAL_TAG, tag) == 1;
+		       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, BEEST_SEAL_TAG, tag) == 1 ?
+		       0 : -EIO;
+	if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, BEEST_SEAL_TAG, tag) != 1)
+		return -EIO;
 
-	return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, BEEST_SEAL_TAG, tag) == 1 &&
-	       EVP_CipherFinal_ex(context, text, &used) == 1;
+	return EVP_CipherFinal_ex(context, text, &used) == 1 ? 0 : -EBADMSG;
 }
 
 static int seal_run(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size,
 		    bool encrypts)
 {
 	EVP_CIPHER_CTX *context = context_take(seal);
-	bool ok;
+	int ret;
 
 	if (!context)
 		return beest_fail(ENOMEM, "no memory for a cipher");
 
-	ok = cipher_run(context, name, bytes, size, encrypts);
+	ret = cipher_run(context, name, bytes, size, encrypts);
 	context_give(seal, context);
-	if (ok)
-		return 0;
+	if (ret == -EIO)
+		return beest_fail(EIO, "libcrypto could not %s a record", encrypts ? "seal" : "open");
+	if (ret < 0)
+		return beest_fail(-ret, "a sealed record that is forged, damaged, or of another key");
 
-	return encrypts ? beest_fail(EIO, "libcrypto could not seal a record") :
-	       beest_fail(EBADMSG, "a sealed record that is forged, damaged, or of another key");
+	return 0;
 }
 
 int beest_seal_encrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size)

@@ -44,7 +44,8 @@ int beest_seal_encrypt(struct beest_seal *seal, const char *name, uint8_t *bytes
 
 /*
  * -EBADMSG: forged, damaged, cut short, or of another name; -EKEYREJECTED: of another secret;
- * -EPROTONOSUPPORT: another version.  The bytes are of no use then.
+ * -EPROTONOSUPPORT: another version; -ENOMEM, -EIO: it may be a good one.  The bytes are of no
+ * use then.
  */
 int beest_seal_decrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size);
 
