@@ -314,6 +314,8 @@ int beest_handshake_connect(const struct beest_handshake_context *context, struc
 	int ret;
 
 	ret = beest_qp_connect(qp, key, remote, context->limit);
+	if (ret == -EISCONN && qp->untold && strcmp(qp->peer_key, key) == 0)
+		ret = 0;		/* that was all that failed the last time */
 	if (ret < 0 && ret != -EISCONN) {
 		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 		beest_presence_author(context->registry, remote->rank, &remote->incarnation, who);
@@ -324,9 +326,10 @@ int beest_handshake_connect(const struct beest_handshake_context *context, struc
 
 	qp->confirmed = false;
 	if (qp->key[0] && qp->local.transport != BEEST_UD)
-		return beest_handshake_put(context->registry, qp, qp->key);
+		ret = beest_handshake_put(context->registry, qp, qp->key);
+	qp->untold = ret < 0;
 
-	return 0;
+	return ret;
 }
 
 /*

@@ -44,6 +44,7 @@ struct beest_qp {
 	uint8_t regions;		/* how many it offers to its peer; the first: */
 	struct beest_region region;
 	bool confirmed;			/* by the peer that it is connected to */
+	bool untold;			/* connected, which its record does not say yet */
 	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */
 	struct beest_endpoint remote;
 	struct beest_ud_peer *addresses;
