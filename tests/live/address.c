@@ -18,9 +18,9 @@
 
 #include "hartebeest-post.h"
 #include "hartebeest.h"
+#include "tests/support/gids.h"
 #include "tests/support/make.h"
 #include "tests/support/memcached.h"
-#include "tests/support/pause.h"
 #include "tests/support/rank.h"
 #include "tests/support/ranks.h"
 #include "tests/support/unit.h"
@@ -61,12 +61,6 @@ static void add_pair(const char *family, const char *one, const char *two, int b
 	run(command);
 }
 
-/* GIDs follow addresses by way of a kernel thread. */
-static void settle(void)
-{
-	pause_ms(200);
-}
-
 static int set_up(void **state)
 {
 	(void)state;
@@ -76,7 +70,7 @@ static int set_up(void **state)
 	run("ip link set v0 mtu 1500; ip link set v1 mtu 1500");
 	add_pair("-4", "10.77.0.1", "10.78.0.2", 24);
 	add_pair("-6", "fd77::1", "fd78::2", 64);
-	settle();
+	gids_settle();
 	cache_need();
 	cache = cache_start(NULL);
 	return 0;
@@ -369,7 +363,7 @@ static void begin_moving(struct end ends[2])
 
 	run("ip addr add 10.99.0.1/24 dev v0");
 	add_pair("-4", "10.98.0.1", "10.98.0.2", 24);
-	settle();
+	gids_settle();
 	for (i = 0; i < 2; i++) {
 		open_end(&ends[i], i, moving.options[i]);
 		make_end(&ends[i], IBV_QPT_RC);
@@ -386,13 +380,13 @@ static void address_that_moves(void **state)
 	need_machine();
 	begin_moving(ends);
 	run("ip addr del 10.99.0.1/24 dev v0; ip addr del 10.98.0.1/24 dev v0");
-	settle();
+	gids_settle();
 	run("ip addr add 10.98.0.1/24 dev v0");
-	settle();
+	gids_settle();
 	run("ip addr add 10.97.0.1/24 dev v0");
 	run("ip route replace 10.98.0.2 dev v0 src 10.98.0.1 table $("
 	    "ip rule | sed -n 's/.*from 10.98.0.1 to 10.98.0.2 lookup //p')");
-	settle();
+	gids_settle();
 	for (i = 0; i < 2; i++) {
 		fetch_end(&ends[i], NULL);
 		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer, 0));
@@ -406,7 +400,7 @@ static void address_that_moves(void **state)
 	close_both(ends);
 	run("ip addr del 10.97.0.1/24 dev v0");
 	run("ip addr del 10.98.0.1/24 dev v0; ip addr del 10.98.0.2/24 dev v1");
-	settle();
+	gids_settle();
 }
 
 static void address_that_goes(void **state)
@@ -416,13 +410,13 @@ static void address_that_goes(void **state)
 	(void)state;
 	need_machine();
 	run("ip addr add 10.98.0.1/24 dev v0; ip addr add 10.98.0.2/24 dev v1");
-	settle();
+	gids_settle();
 	open_end(&ends[0], 0, moving.options[0]);
 	open_end(&ends[1], 1, moving.options[1]);
 	make_end(&ends[0], IBV_QPT_RC);
 	make_end(&ends[1], IBV_QPT_RC);
 	run("ip addr del 10.98.0.1/24 dev v0");
-	settle();
+	gids_settle();
 	fetch_end(&ends[0], NULL);
 	assert_int_equal(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer, 0), -ENODATA);
 	assert_error_has("::ffff:10.98.0.1 (RoCE v2) of this end is no longer in the table of port "
@@ -430,11 +424,11 @@ static void address_that_goes(void **state)
 
 	/* It comes back: the queue pair is still in INIT and goes on. */
 	run("ip addr add 10.98.0.1/24 dev v0");
-	settle();
+	gids_settle();
 	WORKS(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer, 0));
 	close_both(ends);
 	run("ip addr del 10.98.0.1/24 dev v0; ip addr del 10.98.0.2/24 dev v1");
-	settle();
+	gids_settle();
 }
 
 /* -------------------------------------------------------------------- MTU --- */
@@ -487,7 +481,7 @@ static void mtu_small_and_big(void **state)
 		snprintf(command, sizeof(command), "ip link set v0 mtu %d; ip link set v1 mtu %d",
 			 mtus[i].mtu[0], mtus[i].mtu[1]);
 		run(command);
-		settle();
+		gids_settle();
 		mtu_is_agreed(way_named("auto"), i);
 #ifdef HAVE_RDMACM
 		mtu_is_agreed(way_named("rdmacm, auto"), i);
@@ -511,9 +505,9 @@ static const struct question questions[] = {
 	{ { "device.addr=fd09::1" }, "fd09::2", 0, "fd09::1" },
 	{ { "device.gid=ip:10.77.0.1" }, "10.78.0.2", 0, "::ffff:10.77.0.1" },
 	{ { "device.addr=fd78::2" }, "fd77::1", 0, "fd78::2" },
-	{ { "device.addr=10.9.0.1", "exchange.timeout=1500ms" }, "10.9.0.99", -ETIMEDOUT,
+	{ { "device.addr=10.9.0.1", "exchange.timeout=4s" }, "10.9.0.99", -ETIMEDOUT,
 	  "no path to 10.9.0.99 from 10.9.0.1 (v0): the address does not answer ARP" },
-	{ { "device.addr=fd09::1", "exchange.timeout=1500ms" }, "fd09::99", -ETIMEDOUT,
+	{ { "device.addr=fd09::1", "exchange.timeout=4s" }, "fd09::99", -ETIMEDOUT,
 	  "neighbour discovery" },
 	{ { NULL }, "192.0.2.1", -ENETUNREACH, "there is no route to the address" },
 	{ { NULL }, "10.66.0.2", -ENODEV,
@@ -617,8 +611,8 @@ static void without_rdma_ucm(void **state)
 static void peer_that_went(void **state)
 {
 	const char *const options[2][OPTIONS] = {
-		{ "device.addr=10.98.0.1", RDMACM, "exchange.timeout=2s" },
-		{ "device.addr=10.98.0.2", RDMACM, "exchange.timeout=2s" },
+		{ "device.addr=10.98.0.1", RDMACM, "exchange.timeout=4s" },
+		{ "device.addr=10.98.0.2", RDMACM, "exchange.timeout=4s" },
 	};
 	struct end ends[2];
 	int i;
@@ -626,13 +620,13 @@ static void peer_that_went(void **state)
 	(void)state;
 	need_machine();
 	run("ip addr add 10.98.0.1/24 dev v0; ip addr add 10.98.0.2/24 dev v1");
-	settle();
+	gids_settle();
 	for (i = 0; i < 2; i++) {
 		open_end(&ends[i], i, options[i]);
 		make_end(&ends[i], IBV_QPT_RC);
 	}
 	run("ip addr del 10.98.0.2/24 dev v1; ip neigh flush dev v0");
-	settle();
+	gids_settle();
 	fetch_end(&ends[0], NULL);
 	assert_int_equal(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer, 0), -ETIMEDOUT);
 	assert_error_has("no path to 10.98.0.2 from 10.98.0.1 (v0): the address does not answer");

@@ -113,7 +113,7 @@ static void one_that_does_not_come(void **state)
 	setenv("HARTEBEEST_JOB", "alone", 1);
 	setenv("HARTEBEEST_NID", "0", 1);
 	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
-	assert_int_equal(RUN("mesh", "-o", "exchange.timeout=500ms"), 3);
+	assert_int_equal(RUN("mesh", "-o", "exchange.timeout=2s"), 3);
 	SAYS("  FAIL  rank 0 ");
 	SAYS("  FAIL  rank 1 ");
 	SAYS("it did not report");

@@ -139,11 +139,11 @@ static void differing_ends(void **state)
 static void nobody_comes(void **state)
 {
 	(void)state;
-	BEGIN(&here, port_0, "-o", "exchange.timeout=300ms");
+	BEGIN(&here, port_0, "-o", "exchange.timeout=2s");
 	ends(&here, 3);
 	talk_says(&here, "  FAIL  peer ");
 	talk_says(&here, "        -> run 'hartebeest ping' at the other end");
-	BEGIN(&here, port_0, "-o", "exchange.timeout=300ms", "nowhere");
+	BEGIN(&here, port_0, "-o", "exchange.timeout=2s", "nowhere");
 	ends(&here, 3);
 	talk_says(&here, "        -> run 'hartebeest ping --listen NAME' at the other end");
 }

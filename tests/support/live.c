@@ -60,11 +60,14 @@ static int post_receive(void *data, struct ibv_qp *qp)
 	return hartebeest_post_recv(qp, live_part(live, RECEIVED), MESSAGE, live->mr->lkey, 41);
 }
 
-/* A dead peer is noticed after (retries + 1) * 4.096 us * 2^timeout, here 50 ms. */
+/*
+ * A dead peer is noticed after (retries + 1) * 4.096 us * 2^timeout, here 0.9 s, for which a
+ * living one does not keep silent on a busy machine.
+ */
 void live_begin(struct live *live, int rank)
 {
 	static const char *const impatient[] = {
-		"qp_attr.retry_cnt=2", "qp_attr.timeout=12", NULL,
+		"qp_attr.retry_cnt=6", "qp_attr.timeout=15", NULL,
 	};
 
 	live_open(live, rank, IBV_QPT_RC, impatient);
