@@ -4,17 +4,19 @@
  *
  *	injection [FUNCTION]
  *
- * A bring-up of two contexts in one thread, over the fake device and a real Memcached.  The n-th
- * call of memory, file, socket, libibverbs, libmemcached or json-c fails: once, from there on for
- * ever, and once with the step that failed taken again.  Each is a process of its own.  It must
- * come to its end, each step that fails must say why, nothing may stay open, and what is taken
- * again must succeed.
+ * A bring-up of two contexts in one thread, over fakes of device and rdma_cm and a real Memcached,
+ * with records that are sealed; and one by the functions of hartebeest-c.h.  The n-th call of
+ * memory, file, socket, thread, libibverbs, librdmacm, libmemcached, json-c or libcrypto fails:
+ * once, from there on for ever, and once with the step that failed taken again.  Each is a process
+ * of its own.  It must come to its end, each step that fails must say why, nothing may stay open,
+ * and what is taken again must succeed.
  *
  * Only the library's own calls count: it was linked with its references to these functions turned
  * to the ones below (Makefile.am).
  */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -23,6 +25,7 @@
 #include <libmemcached/memcached.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +39,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef HAVE_CRYPTO
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#endif
+#ifdef HAVE_RDMACM
+#include <rdma/rdma_cma.h>
+#include "tests/support/fake-rdmacm.h"
+#endif
+
+#include "hartebeest-c.h"
+#include "hartebeest-mesh.h"
 #include "hartebeest.h"
+#include "lib/base/macro.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
 #include "tests/support/memcached.h"
@@ -60,10 +75,12 @@ struct outcome {
 static struct {
 	long nth;			/* 0: none fails */
 	enum mode mode;
-	bool armed;			/* within a step */
 	bool fired;
 	struct outcome *outcome;
 } plan;
+
+/* Within a step of the one thread whose calls count. */
+static __thread bool armed;
 
 static const char *only;		/* the one function that fails, or NULL */
 
@@ -71,7 +88,7 @@ static const char *only;		/* the one function that fails, or NULL */
 
 static bool fails(const char *function)
 {
-	if (!plan.armed || (only && strcmp(only, function)))
+	if (!armed || (only && strcmp(only, function)))
 		return false;
 	plan.outcome->calls++;
 	if (!plan.nth || plan.outcome->calls < plan.nth ||
@@ -95,9 +112,10 @@ static bool fails(const char *function)
 	}
 #define WITH(error, value) errno = error; return value
 
+/* Threads of the library count as well. */
 static void *counted(void *block)
 {
-	plan.outcome->blocks += block != NULL;
+	__atomic_add_fetch(&plan.outcome->blocks, block != NULL, __ATOMIC_RELAXED);
 	return block;
 }
 
@@ -117,10 +135,30 @@ FAILING(int, getaddrinfo, (const char *host, const char *port, const struct addr
 			   struct addrinfo **found), (host, port, hints, found),
 	return EAI_MEMORY)
 FAILING(int, getifaddrs, (struct ifaddrs **found), (found), WITH(ENOMEM, -1))
+FAILING(int, getsockname, (int fd, struct sockaddr *where, socklen_t *size), (fd, where, size),
+	WITH(ENOBUFS, -1))
+FAILING(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t size),
+	(fd, level, name, value, size), WITH(ENOMEM, -1))
+FAILING(int, poll, (struct pollfd *waiting, nfds_t count, int time), (waiting, count, time),
+	WITH(ENOMEM, -1))
+FAILING(int, fcntl, (int fd, int command, long value), (fd, command, value), WITH(EINVAL, -1))
+FAILING(FILE *, fopen, (const char *path, const char *way), (path, way), WITH(EMFILE, NULL))
+FAILING(int, scandir, (const char *folder, struct dirent ***found,
+	int (*chosen)(const struct dirent *), int (*order)(const struct dirent **,
+							   const struct dirent **)),
+	(folder, found, chosen, order), WITH(ENOMEM, -1))
+FAILING(int, gethostname, (char *name, size_t size), (name, size), WITH(EFAULT, -1))
+FAILING(int, epoll_ctl, (int fd, int command, int watched, struct epoll_event *event),
+	(fd, command, watched, event), WITH(ENOMEM, -1))
 FAILING(int, epoll_create1, (int flags), (flags), WITH(EMFILE, -1))
 FAILING(int, eventfd, (unsigned int value, int flags), (value, flags), WITH(EMFILE, -1))
 FAILING(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset),
 	(at, size, protection, flags, fd, offset), WITH(ENOMEM, MAP_FAILED))
+
+FAILING(int, pthread_mutex_init, (pthread_mutex_t *mutex, const pthread_mutexattr_t *attr),
+	(mutex, attr), return ENOMEM)
+FAILING(int, pthread_create, (pthread_t *thread, const pthread_attr_t *attr,
+	void *(*run)(void *), void *data), (thread, attr, run, data), return EAGAIN)
 
 FAILING(struct ibv_device **, ibv_get_device_list, (int *count), (count), WITH(ENOMEM, NULL))
 FAILING(struct ibv_context *, ibv_open_device, (struct ibv_device *device), (device),
@@ -143,6 +181,43 @@ FAILING(int, ibv_query_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mas
 			    struct ibv_qp_init_attr *init), (qp, attr, mask, init), return EIO)
 FAILING(struct ibv_ah *, ibv_create_ah, (struct ibv_pd *pd, struct ibv_ah_attr *attr), (pd, attr),
 	WITH(ENOMEM, NULL))
+
+#undef ibv_reg_mr
+#undef ibv_query_port
+FAILING(struct ibv_mr *, ibv_reg_mr, (struct ibv_pd *pd, void *at, size_t length, int access),
+	(pd, at, length, access), WITH(ENOMEM, NULL))
+FAILING(int, ibv_query_port, (struct ibv_context *verbs, uint8_t port,
+			      struct _compat_ibv_port_attr *attr), (verbs, port, attr), return EIO)
+
+#ifdef HAVE_RDMACM
+FAILING(struct rdma_event_channel *, rdma_create_event_channel, (void), (), WITH(EMFILE, NULL))
+FAILING(int, rdma_create_id, (struct rdma_event_channel *channel, struct rdma_cm_id **id,
+			      void *data, enum rdma_port_space space), (channel, id, data, space),
+	WITH(ENOMEM, -1))
+FAILING(int, rdma_bind_addr, (struct rdma_cm_id *id, struct sockaddr *where), (id, where),
+	WITH(EADDRNOTAVAIL, -1))
+FAILING(int, rdma_resolve_addr, (struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to,
+				 int time), (id, from, to, time), WITH(ENETUNREACH, -1))
+FAILING(int, rdma_resolve_route, (struct rdma_cm_id *id, int time), (id, time), WITH(ENODEV, -1))
+FAILING(int, rdma_get_cm_event, (struct rdma_event_channel *channel, struct rdma_cm_event **event),
+	(channel, event), WITH(EIO, -1))
+#endif
+
+#ifdef HAVE_CRYPTO
+FAILING(EVP_CIPHER_CTX *, EVP_CIPHER_CTX_new, (void), (), return NULL)
+FAILING(int, EVP_CIPHER_CTX_copy, (EVP_CIPHER_CTX *to, const EVP_CIPHER_CTX *from), (to, from),
+	return 0)
+FAILING(int, EVP_CIPHER_CTX_ctrl, (EVP_CIPHER_CTX *context, int command, int number, void *data),
+	(context, command, number, data), return 0)
+FAILING(int, EVP_CipherInit_ex, (EVP_CIPHER_CTX *context, const EVP_CIPHER *cipher, ENGINE *engine,
+	const unsigned char *key, const unsigned char *nonce, int encrypts),
+	(context, cipher, engine, key, nonce, encrypts), return 0)
+FAILING(int, EVP_CipherUpdate, (EVP_CIPHER_CTX *context, unsigned char *to, int *used,
+	const unsigned char *from, int size), (context, to, used, from, size), return 0)
+FAILING(unsigned char *, HMAC, (const EVP_MD *digest, const void *key, int length,
+	const unsigned char *data, size_t size, unsigned char *to, unsigned int *used),
+	(digest, key, length, data, size, to, used), return NULL)
+#endif
 
 FAILING(memcached_return_t, memcached_behavior_set, (memcached_st *handle,
 	memcached_behavior_t behavior, uint64_t value), (handle, behavior, value),
@@ -181,6 +256,7 @@ FAILING(struct json_tokener *, json_tokener_new, (void), (), return NULL)
 FAILING(struct json_object *, json_tokener_parse_ex, (struct json_tokener *tokener,
 	const char *text, int length), (tokener, text, length), return NULL)
 FAILING(struct json_object *, json_object_new_object, (void), (), return NULL)
+FAILING(struct json_object *, json_object_new_int, (int32_t value), (value), return NULL)
 
 /* ----------------------------------------------------------- memory, counted --- */
 
@@ -224,13 +300,13 @@ int __wrap_asprintf(char **text, const char *format, ...)
 	va_start(values, format);
 	ret = vasprintf(text, format, values);
 	va_end(values);
-	plan.outcome->blocks += ret >= 0;
+	__atomic_add_fetch(&plan.outcome->blocks, ret >= 0, __ATOMIC_RELAXED);
 	return ret;
 }
 
 void __wrap_free(void *block)
 {
-	plan.outcome->blocks -= block != NULL;
+	__atomic_sub_fetch(&plan.outcome->blocks, block != NULL, __ATOMIC_RELAXED);
 	free(block);
 }
 
@@ -247,6 +323,7 @@ memcached_st *__wrap_memcached_create(memcached_st *handle)
 static struct hartebeest_context *side[2];
 static const char *servers;
 static char job[32];
+static char secret_file[64];		/* an option; any file that others may not read will do */
 
 /*
  * Both in turn, as each waits for the other; with @leave, one that has come through goes no
@@ -275,6 +352,14 @@ static int open_side(int i)
 	const struct rank_settings settings = {
 		.servers = servers, .job = job, .rank = i, .size = 2,
 		.timeout = plan.mode == FOR_EVER ? "60ms" : RANK_PATIENCE,
+		.more = {
+#ifdef HAVE_CRYPTO
+			secret_file,
+#endif
+#ifdef HAVE_RDMACM
+			"device.resolver=rdmacm",
+#endif
+		},
 	};
 
 	return side[i] ? 0 : rank_open(&side[i], &settings);
@@ -404,27 +489,227 @@ static int withdraw(int i)
 	return hartebeest_mr_destroy(side[i], "mr");
 }
 
-static const struct step {
+/* Both have to wait there at once: the second does in a thread of its own, which counts nothing. */
+static struct {
+	pthread_t thread;
+	bool runs;
+	int ret;
+} second;
+
+static int mesh_connect(int i, struct hartebeest_mesh **mesh)
+{
+	struct hartebeest_mesh_attr attr;
+
+	hartebeest_mesh_attr_preset(&attr);
+	attr.threads = 1;
+	return hartebeest_mesh_connect(side[i], "mesh", &attr, mesh, 0);
+}
+
+static void *second_connect(void *data)
+{
+	struct hartebeest_mesh *mesh;
+
+	second.ret = mesh_connect(1, &mesh);
+	return data;
+}
+
+static void second_end(void)
+{
+	if (second.runs)
+		pthread_join(second.thread, NULL);
+	second.runs = false;
+}
+
+static int meet_in_mesh(int i)
+{
+	struct hartebeest_mesh *mesh;
+
+	if (i)
+		return second_end(), second.ret;
+	second.runs = pthread_create(&second.thread, NULL, second_connect, NULL) == 0;
+	return mesh_connect(0, &mesh);
+}
+
+struct step {
 	const char *name;
 	int (*take)(int i);
-} steps[] = {
+};
+
+static const struct step native[] = {
 	{ "open", open_side }, { "pd", make_pd }, { "cq", make_cq }, { "mr", make_mr },
 	{ "qp", make_qp }, { "event_fd", event_fd }, { "mr_publish", publish_mr },
 	{ "qp_publish", publish_qp }, { "qp_fetch", fetch_qp }, { "qp_connect", connect_qp },
 	{ "qp_confirm", confirm_qp }, { "mr_fetch", fetch_mr }, { "msg_push", push },
 	{ "msg_wait", wait_msg }, { "msg_delete", delete_msg }, { "barrier", meet },
 	{ "service_listen", listen_for }, { "service_request", request },
-	{ "service_accept", accept_one }, { "mr_destroy", withdraw },
+	{ "service_accept", accept_one }, { "mesh_connect", meet_in_mesh },
+	{ "mr_destroy", withdraw }, { NULL, NULL },
 };
-#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+static void native_end(void)
+{
+	if (second.runs)
+		hartebeest_cancel(side[1]);
+	second_end();
+	hartebeest_close(side[1]);
+	hartebeest_close(side[0]);
+}
+
+/* ------------------------------------------------------------- hartebeest-c.h --- */
+
+/* Two queue pairs of the one context there is: "0" and "1" are names and keys. */
+static const char *own_name(int i)
+{
+	return i ? "1" : "0";
+}
+
+/* What they return, with an errno whose sentence is hartebeest_error(). */
+static int told(bool good)
+{
+	return good ? 0 : -EIO;
+}
+
+static int c_open(int i)
+{
+	setenv("HARTEBEEST_EXC_IP_PORT", servers, 1);
+	setenv("HARTEBEEST_JOB", job, 1);
+	setenv("HARTEBEEST_TIMEOUT", plan.mode == FOR_EVER ? "60ms" : RANK_PATIENCE, 1);
+	hartebeest_init();
+	return i ? 0 : told(hartebeest_default_context());
+}
+
+static int c_pd(int i)
+{
+	return i ? 0 : told(hartebeest_create_local_pd("pd"));
+}
+
+static int c_cq(int i)
+{
+	return told(hartebeest_create_basiccq(own_name(i)));
+}
+
+static int c_mr(int i)
+{
+	return told(hartebeest_create_local_mr("pd", own_name(i), 4096, ACCESS));
+}
+
+static int c_qp(int i)
+{
+	return told(hartebeest_create_local_qp("pd", own_name(i), IBV_QPT_RC, own_name(i),
+					       own_name(i)));
+}
+
+static int c_init(int i)
+{
+	return told(hartebeest_init_local_qp("pd", own_name(i)));
+}
+
+static int c_push_mr(int i)
+{
+	return told(hartebeest_memc_push_local_mr(own_name(i), "pd", own_name(i)));
+}
+
+static int c_push_qp(int i)
+{
+	return told(hartebeest_memc_push_local_qp(own_name(i), "pd", own_name(i)));
+}
+
+static int c_fetch_mr(int i)
+{
+	return told(hartebeest_memc_fetch_remote_mr(own_name(!i)));
+}
+
+static int c_fetch_qp(int i)
+{
+	return told(hartebeest_memc_fetch_remote_qp(own_name(!i)));
+}
+
+/* Half-way to RTS nothing but what the sentence advises helps. */
+static int c_connect(int i)
+{
+	bool good = hartebeest_connect_local_qp("pd", own_name(i), own_name(!i));
+
+	if (!good && strstr(hartebeest_error(), "is not in INIT: hartebeest_qp_reset()"))
+		good = hartebeest_qp_reset(hartebeest_default_context(), i ? "pd/1" : "pd/0") == 0 &&
+		       hartebeest_memc_push_local_qp(own_name(i), "pd", own_name(i)) &&
+		       hartebeest_connect_local_qp("pd", own_name(i), own_name(!i));
+	return told(good);
+}
+
+static int c_push(int i)
+{
+	return told(hartebeest_memc_push_general(own_name(i)));
+}
+
+static int c_wait(int i)
+{
+	return told(hartebeest_memc_wait_general(own_name(!i)));
+}
+
+static int c_delete(int i)
+{
+	return told(hartebeest_memc_del_general(own_name(!i)));
+}
+
+static int c_look_up(int i)
+{
+	return told(hartebeest_get_local_pd("pd") && hartebeest_get_local_mr("pd", own_name(i)) &&
+		    hartebeest_get_local_qp("pd", own_name(i)) &&
+		    hartebeest_get_remote_mr(own_name(!i)) &&
+		    hartebeest_get_remote_qp(own_name(!i)));
+}
+
+static int c_transfer(int i)
+{
+	struct ibv_qp *qp = hartebeest_get_local_qp("pd", own_name(i));
+	const struct ibv_mr *mr = hartebeest_get_local_mr("pd", own_name(i));
+	const struct ibv_mr *to = hartebeest_get_remote_mr(own_name(!i));
+
+	if (!qp || !mr || !to)
+		return -EIO;
+	fake_verbs.complete_sends = true;
+	return told(hartebeest_rdma_post_single_fast(qp, mr->addr, to->addr, 64, IBV_WR_RDMA_WRITE,
+						     mr->lkey, to->rkey, 1) &&
+		    hartebeest_rdma_send_poll(qp));
+}
+
+static const struct step original[] = {
+	{ "init", c_open }, { "create_local_pd", c_pd }, { "create_basiccq", c_cq },
+	{ "create_local_mr", c_mr }, { "create_local_qp", c_qp }, { "init_local_qp", c_init },
+	{ "memc_push_local_mr", c_push_mr }, { "memc_push_local_qp", c_push_qp },
+	{ "memc_fetch_remote_mr", c_fetch_mr }, { "memc_fetch_remote_qp", c_fetch_qp },
+	{ "connect_local_qp", c_connect }, { "memc_push_general", c_push },
+	{ "memc_wait_general", c_wait }, { "memc_del_general", c_delete },
+	{ "get_", c_look_up }, { "rdma_post_single_fast", c_transfer }, { NULL, NULL },
+};
+
+/* What the process leaves is judged when the destructor of the library's has run. */
+static void original_end(void)
+{
+}
+
+static const struct flavour {
+	const char *name;
+	const struct step *steps;
+	void (*end)(void);
+} flavours[] = {
+	{ "hartebeest.h", native, native_end },
+	{ "hartebeest-c.h", original, original_end },
+};
+
+/* Where one end of a mesh has failed, the other may have come through, and comes no more. */
+static bool is_repeated(const struct step *step)
+{
+	return plan.mode == AGAIN && step->take != meet_in_mesh;
+}
 
 static int step_take(const struct step *step, int i)
 {
 	int ret;
 
-	plan.armed = true;
+	armed = true;
 	ret = step->take(i);
-	plan.armed = false;
+	armed = false;
 	return ret;
 }
 
@@ -432,34 +717,32 @@ static int step_take(const struct step *step, int i)
  * A step that failed is taken again in that mode; else the rest is left out.  What fails for ever
  * has a limit that a slow machine may reach before.
  */
-static void bring_up(void)
+static void bring_up(const struct flavour *flavour)
 {
 	struct outcome *outcome = plan.outcome;
+	const struct step *step;
 	bool failed = false;
 	int i, ret;
-	size_t s;
 
-	for (s = 0; s < STEPS && !failed; s++) {
+	for (step = flavour->steps; step->name && !failed; step++) {
 		for (i = 0; i < 2 && !failed; i++) {
-			snprintf(outcome->step, sizeof(outcome->step), "%s", steps[s].name);
-			ret = step_take(&steps[s], i);
+			snprintf(outcome->step, sizeof(outcome->step), "%s", step->name);
+			ret = step_take(step, i);
 			if (ret < 0 && !hartebeest_error()[0])
 				snprintf(outcome->wrong, sizeof(outcome->wrong), "no sentence");
 			if (ret < 0 && !plan.fired && plan.mode != FOR_EVER)
 				snprintf(outcome->wrong, sizeof(outcome->wrong), "%d without a "
 					 "failure: %s", ret, hartebeest_error());
-			if (ret < 0 && plan.mode == AGAIN)
-				ret = step_take(&steps[s], i);
-			if (ret < 0 && plan.mode == AGAIN)
+			if (ret < 0 && is_repeated(step))
+				ret = step_take(step, i);
+			if (ret < 0 && is_repeated(step))
 				snprintf(outcome->wrong, sizeof(outcome->wrong), "again %d: %.1000s",
 					 ret, hartebeest_error());
 			failed = ret < 0;
 		}
 	}
-	plan.armed = true;
-	hartebeest_close(side[1]);
-	hartebeest_close(side[0]);
-	plan.armed = false;
+	armed = true;
+	flavour->end();
 }
 
 /* ---------------------------------------------------------------- a process each --- */
@@ -475,11 +758,25 @@ static int descriptors(void)
 	return count;
 }
 
-static void run(struct outcome *outcome, long nth, enum mode mode)
+static int descriptors_before;
+
+/* After the library's own destructor, which ends the default context. */
+static void __attribute__((destructor(101))) what_stays(void)
+{
+	armed = false;
+	if (!plan.outcome)
+		return;
+	plan.outcome->objects = fake_verbs.open;
+#ifdef HAVE_RDMACM
+	plan.outcome->objects += fake_rdmacm.open;
+#endif
+	plan.outcome->descriptors = descriptors() - descriptors_before;
+}
+
+static void run(const struct flavour *flavour, struct outcome *outcome, long nth, enum mode mode)
 {
 	const struct ibv_async_event none = { .event_type = IBV_EVENT_SM_CHANGE };
 	const struct rlimit no_core = { 0, 0 };
-	int before;
 
 	setrlimit(RLIMIT_CORE, &no_core);
 	alarm(HELD_UP_S);
@@ -488,15 +785,14 @@ static void run(struct outcome *outcome, long nth, enum mode mode)
 	plan.mode = mode;
 	plan.outcome = outcome;
 	fake_verbs_raise(&none);		/* opens what all its contexts share */
-	before = descriptors();
-	bring_up();
-	outcome->objects = fake_verbs.open;
-	outcome->descriptors = descriptors() - before;
-	_exit(0);
+	descriptors_before = descriptors();
+	bring_up(flavour);
+	exit(0);
 }
 
 /* 1: it misbehaved, which is said. */
-static int judge(const struct outcome *outcome, long nth, enum mode mode, int status)
+static int judge(const struct flavour *flavour, const struct outcome *outcome, long nth,
+		 enum mode mode, int status)
 {
 	char wrong[1400] = "";
 
@@ -512,8 +808,8 @@ static int judge(const struct outcome *outcome, long nth, enum mode mode, int st
 	else if (outcome->blocks)
 		snprintf(wrong, sizeof(wrong), "%ld blocks of memory stay", outcome->blocks);
 	if (wrong[0])
-		printf("call %ld, %s fails %s, in step %s: %s\n", nth, outcome->function,
-		       modes[mode], outcome->step, wrong);
+		printf("%s: call %ld, %s fails %s, in step %s: %s\n", flavour->name, nth,
+		       outcome->function, modes[mode], outcome->step, wrong);
 	return wrong[0] != '\0';
 }
 
@@ -521,6 +817,7 @@ static int judge(const struct outcome *outcome, long nth, enum mode mode, int st
 
 static struct {
 	pid_t pid;
+	const struct flavour *flavour;
 	long nth;
 	enum mode mode;
 	struct outcome *outcome;
@@ -539,26 +836,28 @@ static void reap(int most)
 				continue;
 			crowd[i].pid = 0;
 			running--;
-			misbehaved += judge(crowd[i].outcome, crowd[i].nth, crowd[i].mode, status);
+			misbehaved += judge(crowd[i].flavour, crowd[i].outcome, crowd[i].nth,
+					    crowd[i].mode, status);
 		}
 		pause_us(500);
 	}
 }
 
-static struct outcome *inject(long nth, enum mode mode)
+static struct outcome *inject(const struct flavour *flavour, long nth, enum mode mode)
 {
 	int i;
 
 	reap(CROWD - 1);
 	for (i = 0; crowd[i].pid; i++)
 		;
+	crowd[i].flavour = flavour;
 	crowd[i].nth = nth;
 	crowd[i].mode = mode;
 	memset(crowd[i].outcome, 0, sizeof(*crowd[i].outcome));
 	fflush(stdout);
 	crowd[i].pid = fork();
 	if (crowd[i].pid == 0)
-		run(crowd[i].outcome, nth, mode);
+		run(flavour, crowd[i].outcome, nth, mode);
 	injections += nth > 0;
 	return crowd[i].outcome;
 }
@@ -575,36 +874,51 @@ static const char *file_make(void)
 	return path;
 }
 
+static void inject_all(const struct flavour *flavour)
+{
+	long nth, calls;
+	int i;
+	struct outcome *all = inject(flavour, 0, ONCE);
+
+	reap(0);
+	calls = all->calls;
+	for (nth = 1; nth <= calls; nth++)
+		for (i = 0; i < MODES; i++)
+			inject(flavour, nth, (enum mode)i);
+	reap(0);
+}
+
 int main(int argc, char **argv)
 {
 	static struct outcome nothing;
 	struct outcome *outcomes;
 	struct cache *cache;
-	long nth, calls;
-	int i;
+	size_t i;
 
 	plan.outcome = &nothing;
 	clearenv();
+	setenv("HARTEBEEST_LOG", "none", 1);
 	only = argc > 1 ? argv[1] : NULL;
 	cache_need();
 	cache = cache_start(NULL);
 	servers = cache_hostport(cache)->text;
 	setenv("HARTEBEEST_CONF_PATH", file_make(), 1);
+	snprintf(secret_file, sizeof(secret_file), "exchange.secret_file=%s",
+		 getenv("HARTEBEEST_CONF_PATH"));
 	fake_verbs_reset();
+#ifdef HAVE_RDMACM
+	fake_rdmacm_reset();
+#endif
 	outcomes = mmap(NULL, CROWD * sizeof(*outcomes), PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (i = 0; i < CROWD; i++)
 		crowd[i].outcome = &outcomes[i];
 
-	outcomes = inject(0, ONCE);
-	reap(0);
-	calls = outcomes->calls;
-	for (nth = 1; nth <= calls; nth++)
-		for (i = 0; i < MODES; i++)
-			inject(nth, (enum mode)i);
-	reap(0);
+	for (i = 0; i < BEEST_COUNT(flavours); i++)
+		inject_all(&flavours[i]);
 	unlink(getenv("HARTEBEEST_CONF_PATH"));
 	cache_end(cache);
+	plan.outcome = NULL;
 	printf("%ld injections, %ld misbehaved\n", injections, misbehaved);
 	return misbehaved != 0;
 }
