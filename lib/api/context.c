@@ -46,12 +46,19 @@ HARTEBEEST_EXPORT const char *hartebeest_error(void)
 	return beest_error_text();
 }
 
+/* A misspelt variable may be why; no line of the log says so, since the program only asks. */
+static int fail_unsaid(const struct hartebeest_context *hb, const char *sentence)
+{
+	return beest_options_hint(&hb->options, beest_fail(ENODATA, "%s", sentence));
+}
+
 HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest_context *hb)
 {
 	REQUIRE(hb);
 	if (hb->launch.rank < 0)
-		return beest_fail(ENODATA, "the rank of this process is not known: set "
-				  "HARTEBEEST_NID, or start it with hartebeest run, srun or mpirun");
+		return fail_unsaid(hb, "the rank of this process is not known: set "
+				   "HARTEBEEST_NID, or start it with hartebeest run, srun or "
+				   "mpirun");
 	return hb->launch.rank;
 }
 
@@ -59,9 +66,9 @@ HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest_context *hb)
 {
 	REQUIRE(hb);
 	if (hb->launch.participants.count == 0)
-		return beest_fail(ENODATA, "the number of ranks is not known: set "
-				  "HARTEBEEST_PARTICIPANTS, or start the program with hartebeest run, "
-				  "srun or mpirun");
+		return fail_unsaid(hb, "the number of ranks is not known: set "
+				   "HARTEBEEST_PARTICIPANTS, or start the program with hartebeest "
+				   "run, srun or mpirun");
 	return (int)hb->launch.participants.count;
 }
 
@@ -80,8 +87,8 @@ HARTEBEEST_EXPORT int hartebeest_local_rank(const struct hartebeest_context *hb)
 {
 	REQUIRE(hb);
 	if (hb->launch.local_rank < 0)
-		return beest_fail(ENODATA, "the rank of this process on its node is not known: "
-				  "start it with hartebeest run, srun, mpirun or torchrun");
+		return fail_unsaid(hb, "the rank of this process on its node is not known: "
+				   "start it with hartebeest run, srun, mpirun or torchrun");
 	return hb->launch.local_rank;
 }
 

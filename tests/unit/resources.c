@@ -1782,6 +1782,9 @@ static void unknown_variables_end_sentences(void **state)
 	assert_error_is("argument job.rank: 'x' is not a number from 0 to 2147483647" UNKNOWN);
 
 	open_with(NULL, NULL);
+	assert_int_equal(hartebeest_size(hb), -ENODATA);
+	assert_error_is("the number of ranks is not known: set HARTEBEEST_PARTICIPANTS, or start the "
+			"program with hartebeest run, srun or mpirun" UNKNOWN);
 	fake_verbs.device_count = 0;
 	assert_int_equal(create_pd("pd"), -ENODEV);
 	assert_error_has(UNKNOWN);
