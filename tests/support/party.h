@@ -8,7 +8,10 @@
 #ifndef TESTS_PARTY_H
 #define TESTS_PARTY_H
 
+#include <stdio.h>
+
 #include "hartebeest.h"
+#include "tests/support/crew.h"
 #include "tests/support/fake-kv.h"
 #include "tests/support/fake-verbs.h"
 
@@ -36,6 +39,17 @@ extern struct party_member party[PARTY_RANKS];
 /* For setup and teardown. */
 void party_start(void);
 void party_end(void);
+
+/* The same of a test with a crew; what it has left open makes it fail. */
+static inline int party_teardown(void **state)
+{
+	(void)state;
+	crew_clear();
+	party_end();
+	if (fake_verbs.open)
+		fprintf(stderr, "%d objects are still open\n", fake_verbs.open);
+	return fake_verbs.open;
+}
 
 /* A context with "pd", "cq" and regions "mr0" to "mr3"; @settings: "name=value" or NULL. */
 struct party_member *party_open(int slot, int rank, int size, const char *setting);

@@ -20,20 +20,12 @@
 #include "lib/core/context.h"
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/logged.h"
 #ifdef HAVE_RDMACM
 #include "tests/support/fake-rdmacm.h"
 #endif
 
 static struct hartebeest_context *hb;
-static char logged[8192];
-
-static void keep(void *data, int level, const char *text)
-{
-	size_t used = strlen(logged);
-
-	(void)data;
-	snprintf(logged + used, sizeof(logged) - used, "%d %s\n", level, text);
-}
 
 static int setup(void **state)
 {
@@ -66,7 +58,7 @@ static void open_with(const char *one, const char *two)
 	const char *options[] = { one, two, NULL };
 
 	assert_int_equal(hartebeest_open(&hb, options), 0);
-	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, keep, NULL), 0);
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, logged_keep, NULL), 0);
 }
 
 static struct beest_qp *make_qp(struct hartebeest_context *from, int type)

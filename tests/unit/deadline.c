@@ -15,22 +15,13 @@
 
 #include "lib/base/clock.h"
 #include "tests/support/crew.h"
+#include "tests/support/logged.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
 
 #define PRESET (10 * BEEST_SECOND)	/* exchange.timeout of a party */
 
 static struct hartebeest_context *hb;
-static char lines[4096];		/* of the log */
-
-static void log_write(void *data, int level, const char *text)
-{
-	size_t used = strlen(lines);
-
-	(void)data;
-	(void)level;
-	snprintf(lines + used, sizeof(lines) - used, "%s\n", text);
-}
 
 static int setup(void **state)
 {
@@ -43,14 +34,6 @@ static int setup(void **state)
 	party_pair(&party[0], 1, IBV_QPT_RC);
 	party_pair(&party[1], 0, IBV_QPT_RC);
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	crew_clear();
-	party_end();
-	return fake_verbs.open;
 }
 
 /* ----------------------------------------------------------------- what may wait --- */
@@ -207,7 +190,7 @@ static void run_once(void *data)
 
 	(void)data;
 	fake_kv_count_again();
-	lines[0] = '\0';
+	logged[0] = '\0';
 	run.ret = run.waiter->call(run.deadline);
 	run.took = crew_now() - began;
 	run.requests = fake_kv.requests;
@@ -225,9 +208,9 @@ static void wait_with(const struct waiter *waiter, int64_t deadline)
 
 static void prepare(const struct waiter *waiter)
 {
-	teardown(NULL);
+	party_teardown(NULL);
 	setup(NULL);
-	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, log_write, NULL), 0);
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, logged_keep, NULL), 0);
 	assert_int_equal(hartebeest_msg_push(hb, "opens", "x", 1, 0), 0);
 	assert_int_equal(hartebeest_service_listen(hb, "empty", 0), 0);
 	if (waiter->connected)
@@ -240,7 +223,7 @@ static void expect(bool good, const char *what)
 		return;
 	print_error("hartebeest_%s(%lld): %s: %d after %lld ns, %d requests, '%s'\n%s",
 		    run.waiter->name, (long long)run.deadline, what, run.ret, (long long)run.took,
-		    (int)run.requests, hartebeest_error(), lines);
+		    (int)run.requests, hartebeest_error(), logged);
 	fail();
 }
 
@@ -281,20 +264,20 @@ static void each_ends_in_time(void **state)
 			wait_with(waiter, 0);
 			expect(run.ret == failure, "preset");
 			expect(run.took >= PRESET && run.took < PRESET + BEEST_SECOND, "preset");
-			expect((lines[0] == '\0') == waiter->idle, "preset");
+			expect((logged[0] == '\0') == waiter->idle, "preset");
 			prepare(waiter);
 			limit = 3 * BEEST_SECOND;
 			wait_with(waiter, crew_now() + limit);
 			expect(run.ret == failure, "a time");
 			expect(run.took >= limit && run.took < limit + BEEST_SECOND, "a time");
-			expect((lines[0] == '\0') == waiter->idle, "a time");
+			expect((logged[0] == '\0') == waiter->idle, "a time");
 		}
 
 		prepare(waiter);
 		wait_with(waiter, crew_now() - 5);
 		expect(run.ret == failure, "past");
 		expect(run.took < BEEST_MS, "past");
-		expect((lines[0] == '\0') == waiter->idle, "past");
+		expect((logged[0] == '\0') == waiter->idle, "past");
 		wait_with(waiter, -2);
 		expect(run.ret == -EINVAL && run.requests == 0, "invalid");
 		expect(strstr(hartebeest_error(), "deadline -2 is invalid") != NULL, "invalid");
@@ -312,7 +295,7 @@ static void once_is_one_silent_look(void **state)
 		expect(run.ret == (waiter->of_server ? -EHOSTDOWN : -EAGAIN), "once");
 		expect(run.took < BEEST_MS, "once");
 		expect((int)run.requests == !waiter->of_device + waiter->surveys, "once");
-		expect(lines[0] == '\0', "once");
+		expect(logged[0] == '\0', "once");
 		expect(hartebeest_error()[0] != '\0', "once");
 		if (waiter->of_server || waiter->of_device)
 			continue;
@@ -321,7 +304,7 @@ static void once_is_one_silent_look(void **state)
 		registry_run();
 		fake_kv_server("a:1")->error = 0;
 		expect(run.ret == -ECONNREFUSED, "once, in trouble");
-		expect(lines[0] == '\0', "once, in trouble");
+		expect(logged[0] == '\0', "once, in trouble");
 	}
 }
 
@@ -348,7 +331,7 @@ static void cancelled_in_progress(void **state)
 		wait_with(waiter, INT64_MAX);
 		expect(run.ret == -ECANCELED, "cancelled");
 		expect(run.took >= 2 * BEEST_SECOND && run.took < 3 * BEEST_SECOND, "cancelled");
-		expect(!strstr(lines, "cancel"), "cancelled");
+		expect(!strstr(logged, "cancel"), "cancelled");
 		assert_error_has("hartebeest_cancel() ended the call");
 	}
 }
@@ -504,8 +487,8 @@ static void a_thousand_possible_peers(void **state)
 		messages[i].peer_key = keys[i];
 	}
 	assert_int_equal(hartebeest_msg_push(party[1].hb, "peer-777", "x", 1, 0), 0);
-	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_DEBUG, log_write, NULL), 0);
-	lines[0] = '\0';
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_DEBUG, logged_keep, NULL), 0);
+	logged[0] = '\0';
 	for (i = 0; i < 1000; i++)
 		found += hartebeest_msg_wait(hb, keys[i], NULL, 0, NULL, HARTEBEEST_ONCE) == 0;
 	assert_int_equal(found, 1);
@@ -515,24 +498,24 @@ static void a_thousand_possible_peers(void **state)
 	assert_int_equal(messages[777].result, 0);
 	assert_int_equal(messages[776].result, -EAGAIN);
 	assert_int_equal(fake_kv.requests, 1);
-	assert_string_equal(lines, "");
+	assert_string_equal(logged, "");
 	assert_true(crew_now() - began < 1100 * FAKE_KV_LATENCY);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(each_names_what_was_wanted, setup, teardown),
-		cmocka_unit_test_setup_teardown(each_ends_in_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(once_is_one_silent_look, setup, teardown),
-		cmocka_unit_test_setup_teardown(cancelled_in_progress, setup, teardown),
-		cmocka_unit_test_setup_teardown(cancelled_before, setup, teardown),
-		cmocka_unit_test_setup_teardown(cleared_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(cancelled_from_another_thread, setup, teardown),
-		cmocka_unit_test_setup_teardown(barriers_without_waiting, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_barrier_once_names_who_is_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(names_of_barriers, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_names_what_was_wanted, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(each_ends_in_time, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(once_is_one_silent_look, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(cancelled_in_progress, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(cancelled_before, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(cleared_at_once, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(cancelled_from_another_thread, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(barriers_without_waiting, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_barrier_once_names_who_is_missing, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(names_of_barriers, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, party_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

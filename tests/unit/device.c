@@ -18,6 +18,7 @@
 #include "lib/verbs/node.h"
 #include "lib/verbs/source.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/logged.h"
 #include "tests/support/unit.h"
 
 /* For nodes and sysfs: this machine may have its own. */
@@ -25,17 +26,8 @@ static char machine[64];
 
 static struct beest_device device;
 static char reason[BEEST_REASON_SIZE];
-static char logged[4096];
 
-static void keep(void *data, int level, const char *text)
-{
-	size_t used = strlen(logged);
-
-	(void)data;
-	snprintf(logged + used, sizeof(logged) - used, "%d %s\n", level, text);
-}
-
-static const struct beest_log noisy = { .level = BEEST_LOG_DEBUG, .write = keep };
+static const struct beest_log noisy = { .level = BEEST_LOG_DEBUG, .write = logged_keep };
 
 static int reset(void **state)
 {

@@ -19,6 +19,7 @@
 #include "lib/verbs/device.h"
 #include "lib/verbs/near.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/logged.h"
 
 #define ADAPTERS 8
 
@@ -43,17 +44,8 @@ static const struct adapter {
 static char root[64];
 static char paths[ADAPTERS][128];
 static struct beest_device device;
-static char logged[4096];
 
-static void keep(void *data, int level, const char *text)
-{
-	size_t used = strlen(logged);
-
-	(void)data;
-	snprintf(logged + used, sizeof(logged) - used, "%d %s\n", level, text);
-}
-
-static const struct beest_log noisy = { .level = BEEST_LOG_INFO, .write = keep };
+static const struct beest_log noisy = { .level = BEEST_LOG_INFO, .write = logged_keep };
 
 /* --------------------------------------------------------------- the sysfs --- */
 

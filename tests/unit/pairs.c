@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/core/context.h"
 #include "tests/support/crew.h"
+#include "tests/support/logged.h"
 #include "tests/support/make.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
@@ -28,16 +29,6 @@ static int setup(void **state)
 	crew_need();
 	party_start();
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	crew_clear();
-	party_end();
-	if (fake_verbs.open)
-		print_error("%d objects are still open\n", fake_verbs.open);
-	return fake_verbs.open;
 }
 
 /* ------------------------------------------------------------------------- helpers --- */
@@ -143,7 +134,7 @@ static void costs_for(int n)
 {
 	int i;
 
-	teardown(NULL);
+	party_teardown(NULL);
 	setup(NULL);
 	party_open(0, 0, n + 1, NULL);
 	for (i = 1; i <= n; i++) {
@@ -266,25 +257,16 @@ static void a_record_that_is_none(void **state)
 }
 
 /* What a program's log_set() collects. */
-static char followed[8192];
-
-static void follow(void *data, int level, const char *text)
-{
-	size_t used = strlen(followed);
-
-	(void)data;
-	snprintf(followed + used, sizeof(followed) - used, "%d %s\n", level, text);
-}
 
 static void said_in_order(const char *const *lines, size_t count)
 {
-	const char *at = followed;
+	const char *at = logged;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
 		at = strstr(at, lines[i]);
 		if (!at)
-			fail_msg("not '%s' in its turn in:\n%s", lines[i], followed);
+			fail_msg("not '%s' in its turn in:\n%s", lines[i], logged);
 	}
 }
 
@@ -303,16 +285,16 @@ static void a_failed_bringup_can_be_followed(void **state)
 	};
 
 	(void)state;
-	followed[0] = '\0';
+	logged[0] = '\0';
 	setenv("HARTEBEEST_TIMOUT", "1s", 1);
 	party_pair(party_open(0, 0, 2, NULL), 1, IBV_QPT_RC);
-	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, follow, NULL);
+	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, logged_keep, NULL);
 	crew_start(party_connect, &party[0]);
 	registry_run();
 	assert_int_equal(party[0].ret, -ETIMEDOUT);
 	said_in_order(lines, BEEST_COUNT(lines));
 	/* Each second one line, not one for each of thousands of looks. */
-	assert_true(strlen(followed) < 4096);
+	assert_true(strlen(logged) < 4096);
 }
 
 /* Neither its retries nor its waits flood the log: some lines each second. */
@@ -326,15 +308,15 @@ static void a_refusing_server_can_be_followed(void **state)
 	};
 
 	(void)state;
-	followed[0] = '\0';
+	logged[0] = '\0';
 	party_pair(party_open(0, 0, 2, NULL), 1, IBV_QPT_RC);
-	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, follow, NULL);
+	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, logged_keep, NULL);
 	fake_kv_server("a:1")->error = ECONNREFUSED;
 	crew_start(party_connect, &party[0]);
 	registry_run();
 	assert_int_equal(party[0].ret, -ECONNREFUSED);
 	said_in_order(lines, BEEST_COUNT(lines));
-	assert_true(strlen(followed) < 4096);
+	assert_true(strlen(logged) < 4096);
 }
 
 /* One line with what was agreed, not one for each queue pair. */
@@ -344,14 +326,14 @@ static void what_is_agreed_is_said_once(void **state)
 	const char *at;
 
 	(void)state;
-	followed[0] = '\0';
+	logged[0] = '\0';
 	mesh(4);
-	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_INFO, follow, NULL);
+	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_INFO, logged_keep, NULL);
 	all_connect(4);
 	all_came(4);
-	for (i = 0, at = followed; (at = strstr(at, " connected to ")); i++)
+	for (i = 0, at = logged; (at = strstr(at, " connected to ")); i++)
 		at++;
-	for (at = followed; (at = strstr(at, "path MTU")); said++)
+	for (at = logged; (at = strstr(at, "path MTU")); said++)
 		at++;
 	assert_int_equal(i, 1);
 	assert_int_equal(said, 1);
@@ -953,36 +935,36 @@ static void a_lost_address_is_not_published(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(costs, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_mesh, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_stencil, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_record_that_is_none, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_failed_bringup_can_be_followed, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_refusing_server_can_be_followed, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_agreed_is_said_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_leaves, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_comes_and_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup, teardown),
-		cmocka_unit_test_setup_teardown(at_once_or_not, setup, teardown),
-		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, teardown),
-		cmocka_unit_test_setup_teardown(asking_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(asking_again_under_a_seal, setup, teardown),
-		cmocka_unit_test_setup_teardown(regions, setup, teardown),
-		cmocka_unit_test_setup_teardown(regions_that_go, setup, teardown),
-		cmocka_unit_test_setup_teardown(too_little_room, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_region_that_is_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(long_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(replaced_before_its_regions_came, setup, teardown),
-		cmocka_unit_test_setup_teardown(left_before_its_regions_came, setup, teardown),
-		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_longer_struct, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_lost_address_is_not_published, setup, teardown),
+		cmocka_unit_test_setup_teardown(costs, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_mesh, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_stencil, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_record_that_is_none, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_failed_bringup_can_be_followed, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_refusing_server_can_be_followed, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(what_is_agreed_is_said_once, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_leaves, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_comes_and_goes, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(at_once_or_not, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(datagrams, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(asking_again, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(asking_again_under_a_seal, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(regions, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(regions_that_go, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(too_little_room, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_region_that_is_missing, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(long_names, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(replaced_before_its_regions_came, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(left_before_its_regions_came, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(nonsense, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_longer_struct, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_lost_address_is_not_published, setup, party_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

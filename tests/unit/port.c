@@ -21,6 +21,7 @@
 #include "lib/core/context.h"
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/logged.h"
 
 /* ------------------------------------------------------------- counting --- */
 
@@ -52,16 +53,7 @@ static void count(bool on)
 /* ------------------------------------------------------------- helpers --- */
 
 static struct hartebeest_context *hb;
-static char logged[16384];
 static int made;
-
-static void keep(void *data, int level, const char *text)
-{
-	size_t used = strlen(logged);
-
-	(void)data;
-	snprintf(logged + used, sizeof(logged) - used, "%d %s\n", level, text);
-}
 
 static int lines_of(const char *words)
 {
@@ -101,7 +93,7 @@ static void open_with(const char *one, const char *two)
 	const char *options[] = { one, two, NULL };
 
 	assert_int_equal(hartebeest_open(&hb, options), 0);
-	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, keep, NULL), 0);
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, logged_keep, NULL), 0);
 	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
 	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, NULL), 0);
 }

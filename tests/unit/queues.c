@@ -17,19 +17,11 @@
 #include "lib/core/context.h"
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/logged.h"
 
 #define NEVER INT64_MAX
 
 static struct hartebeest_context *hb;
-static char logged[4096];
-
-static void keep(void *data, int level, const char *text)
-{
-	size_t used = strlen(logged);
-
-	(void)data;
-	snprintf(logged + used, sizeof(logged) - used, "%d %s\n", level, text);
-}
 
 static int setup(void **state)
 {
@@ -38,7 +30,7 @@ static int setup(void **state)
 	fake_verbs_reset();
 	logged[0] = '\0';
 	return hartebeest_open(&hb, NULL) ||
-	       hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep, NULL) ||
+	       hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, logged_keep, NULL) ||
 	       hartebeest_pd_create(hb, "pd", NULL);
 }
 
