@@ -372,7 +372,8 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 		return ret;
 	a->service = service_look(hb, name);
 	if (!a->service)
-		return beest_fail(ENOTCONN, "service '%s' is not listened to by this context", name);
+		return beest_fail(ENOTCONN, "this context does not listen to service '%s': call "
+				  "hartebeest_service_listen() first", name);
 
 	a->gets[0] = (struct beest_wait_get){
 		.kind = BEEST_KIND_LISTENER, .key = a->home.listener_key, .name = name,

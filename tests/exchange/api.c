@@ -2151,7 +2151,8 @@ static void a_rank_that_fails(void **state)
 {
 	struct party parties[RANKS];
 	struct party *last = &parties[RANKS - 1];
-	int i, arrived = 0, waiting = fake_clock_waiting();
+	int i, status, arrived = 0, waiting = fake_clock_waiting();
+	pid_t child;
 
 	(void)state;
 	open_parties(parties, RANKS);
@@ -2178,6 +2179,12 @@ static void a_rank_that_fails(void **state)
 	assert_int_equal(IN_VAIN(hartebeest_msg_wait(last->hb, "never", NULL, 0, NULL, 0)),
 			 -ETIMEDOUT);
 	assert_int_equal(hartebeest_fail(last->hb, NULL), -EINVAL);
+
+	child = fork();
+	if (child == 0)
+		_exit(hartebeest_fail(parties[0].hb, "not mine to say") != -EPERM);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 	close_parties(parties, RANKS);
 }
 
