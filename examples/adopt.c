@@ -2,10 +2,13 @@
 /*
  * adopt.c - a program that has its own verbs objects, connected by name
  *
- * Start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
- * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.  It is
- * examples/pingpong-socket.c without choosing a GID, without sockets and without
- * transitions: 54 lines instead of 185.
+ *	hartebeest run -n 2 -- ./adopt
+ *
+ * On two hosts start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
+ *
+ * It is examples/pingpong-socket.c without choosing a GID, without sockets and without
+ * transitions, in less than a third of its lines.
  */
 #include <hartebeest.h>
 

@@ -2,8 +2,10 @@
 /*
  * atomics.c - a counter and a lock in one rank's memory, which all ranks use
  *
- *	srun ./atomics, mpirun ./atomics, or HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 ./atomics
- *	and so on, with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server
+ *	hartebeest run -n 4 -- ./atomics
+ *
+ * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
  *
  * The first rank owns the memory and has a queue pair for each rank, for itself as well, since
  * atomics of the device are atomic among each other, and not with its processor's.  All ranks

@@ -2,8 +2,10 @@
 /*
  * datagram.c - one UD queue pair that talks to all ranks
  *
- *	srun ./datagram, mpirun ./datagram, or HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3
- *	./datagram and so on, with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server
+ *	hartebeest run -n 4 -- ./datagram
+ *
+ * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
  *
  * Each rank greets all others.  A datagram may get lost, so everybody goes on greeting until
  * a barrier, at which ranks arrive once they have heard all others, lets all through.

@@ -2,7 +2,9 @@
 /*
  * epoll.c - one thread that sleeps for completions, device events and a timer at once
  *
- * Start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ *	hartebeest run -n 2 -- ./epoll
+ *
+ * On two hosts start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.  Each rank sends a tick whenever
  * its timer runs out, and prints those of the other.  A tick is an immediate value, which
  * needs no memory.

@@ -2,8 +2,10 @@
 /*
  * mesh.c - all ranks of a job, each connected to all others by one call
  *
- *	srun ./mesh, mpirun ./mesh, or HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 ./mesh and so
- *	on, with HARTEBEEST_EXC_IP_PORT=host:port of a memcached
+ *	hartebeest run -n 4 -- ./mesh
+ *
+ * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
  *
  * Each rank writes the square of its id into its slot of every other rank's inbox.  Ids may have
  * gaps: the slot of a rank is its place among all.

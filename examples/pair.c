@@ -2,7 +2,9 @@
 /*
  * pair.c - everything two processes do with each other, told step by step
  *
- * Start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ *	hartebeest run -n 2 -- ./pair
+ *
+ * On two hosts start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.  Each rank writes into the
  * other's memory, reads from it, and sends it a message; contents are checked.
  */

@@ -2,10 +2,12 @@
 /*
  * raii-mesh.cc - all ranks of a job, each connected to all others, in C++
  *
- *	srun ./raii-mesh, mpirun ./raii-mesh, or HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3
- *	./raii-mesh and so on, with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server
+ *	hartebeest run -n 4 -- ./raii-mesh
  *
- * Each rank writes its square into its slot of every other rank's inbox.
+ * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
+ *
+ * Each rank writes the square of its id into its slot of every other rank's inbox.
  */
 #include <cstdio>
 #include <cstdlib>

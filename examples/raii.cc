@@ -2,7 +2,9 @@
 /*
  * raii.cc - two processes write into each other's memory, in C++
  *
- * Start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ *	hartebeest run -n 2 -- ./raii
+ *
+ * On two hosts start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
  */
 #include <cstdio>

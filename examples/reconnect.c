@@ -2,9 +2,9 @@
 /*
  * reconnect.c - a peer that is killed and comes back
  *
- *	reconnect [END]
+ *	hartebeest run -n 2 -- ./reconnect [END]
  *
- * Start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ * To kill one, start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.  The two count together, ten times
  * a second, to END (100).  Kill one of them whenever you like, by SIGKILL too, and start it
  * again: it goes on counting where the other one is.

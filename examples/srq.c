@@ -2,10 +2,13 @@
 /*
  * srq.c - one rank takes messages of all others from one receive queue
  *
- * Start it as two or more ranks (mpirun, srun, or HARTEBEEST_NID and
- * HARTEBEEST_PARTICIPANTS).  Rank 0 has a queue pair to each of the others, but only as
- * many receives posted as it can digest: they are shared, and none lies idle for a rank
- * that is silent.
+ *	hartebeest run -n 4 -- ./srq
+ *
+ * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
+ *
+ * Rank 0 has a queue pair to each of the others, but only as many receives posted as it can
+ * digest: they are shared, and none lies idle for a rank that is silent.
  */
 #include <stdio.h>
 #include <stdlib.h>

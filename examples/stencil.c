@@ -2,8 +2,10 @@
 /*
  * stencil.c - a field in two dimensions, cut into tiles whose edges go to four neighbours
  *
- *	srun ./stencil, mpirun ./stencil, or HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 ./stencil
- *	and so on, with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server
+ *	hartebeest run -n 4 -- ./stencil
+ *
+ * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
  *
  * In each step a cell becomes the mean of the four around it.  The field has no border: what
  * leaves it on the right comes in on the left.  So every rank has four neighbours, be there
