@@ -22,7 +22,10 @@ struct hartebeest_context *beest_default_context(void);
 /* The same, but tries again after a failure. */
 struct hartebeest_context *beest_default_open(void);
 
-/* For failures of the original's interface alone: native functions log theirs.  True: @ret is one. */
+/*
+ * For failures of the original's interface alone: native functions log theirs.  True: @ret is
+ * one.
+ */
 bool beest_default_failed(int ret);
 
 /* Where lines go, whether there is a context or not. */

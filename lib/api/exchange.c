@@ -20,7 +20,8 @@ HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const c
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
 	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
-	return beest_call_waited(hb, &limit, beest_message_push(registry, key, data, length, &limit));
+	return beest_call_waited(hb, &limit, beest_message_push(registry, key, data, length,
+								&limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
@@ -34,7 +35,8 @@ HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
 	if (!buffer && size)
 		return beest_call_refuse(hb, __func__, "buffer is NULL");
 	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
-	return beest_call_waited(hb, &limit, beest_message_wait(registry, peer_key, buffer, size, length, &limit));
+	return beest_call_waited(hb, &limit, beest_message_wait(registry, peer_key, buffer, size,
+								length, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
@@ -46,7 +48,8 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 
 	REQUIRE_LIMIT(&limit, hb, messages);
 	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
-	return beest_call_waited(hb, &limit, beest_message_wait_many(registry, messages, count, need, &limit));
+	return beest_call_waited(hb, &limit, beest_message_wait_many(registry, messages, count,
+								     need, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key,

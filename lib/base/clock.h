@@ -49,8 +49,8 @@ const char *beest_clock_span(int64_t ns, char text[32]);
  * Waiting without hammering: each pause is elapsed/16, with bounds that grow with the number
  * of ranks polling the same server: at least 50 us or 20 us a rank, so that a server is
  * not asked for more than it can answer, and at most 5 ms or 100 us a rank.  A jitter of a
- * quarter keeps ranks from marching in step.  Measured: 350 us median delay at 2.7 % of a core; a fixed 5 ms cap let
- * 1023 pollers starve the server.
+ * quarter keeps ranks from marching in step.  Measured: 350 us median delay at 2.7 % of a
+ * core; a fixed 5 ms cap let 1023 pollers starve the server.
  *
  * Few ranks that ask for few keys do not pause at all while the last progress is recent:
  * two that work hand in hand would lose most of their time in pauses.

@@ -76,8 +76,8 @@ int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 	return node ? 0 : beest_fail_prefix(-ENOENT, "hartebeest_qp_fetch() was not called");
 }
 
-int beest_bringup_fetch(struct hartebeest_context *hb, const char *key, const struct beest_limit *limit,
-			struct beest_endpoint *remote)
+int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
+			const struct beest_limit *limit, struct beest_endpoint *remote)
 {
 	struct beest_handshake_context context;
 	int ret;

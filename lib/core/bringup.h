@@ -17,8 +17,8 @@
 int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp);
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit);
-int beest_bringup_fetch(struct hartebeest_context *hb, const char *key, const struct beest_limit *limit,
-			struct beest_endpoint *remote);
+int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
+			const struct beest_limit *limit, struct beest_endpoint *remote);
 int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit);
 int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,

@@ -383,7 +383,8 @@ int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_
 	struct crowd crowd = {
 		.fabric = fabric, .peers = peers, .count = count, .limit = limit,
 	};
-	uint32_t i, wanted = fabric_is_datagram(fabric) ? 0 : (uint32_t)BEEST_MIN(fabric->threads, count);
+	uint32_t i, wanted = fabric_is_datagram(fabric) ? 0 :
+			     (uint32_t)BEEST_MIN(fabric->threads, count);
 	pthread_t *threads = wanted ? calloc(wanted, sizeof(*threads)) : NULL;
 
 	pthread_mutex_init(&crowd.lock, NULL);

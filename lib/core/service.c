@@ -451,7 +451,8 @@ static int request_close(const struct beest_home *home, const struct hartebeest_
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_extra extra;
 	struct beest_look look = {
-		.extras = &extra, .extra_count = 1, .deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
+		.extras = &extra, .extra_count = 1,
+		.deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
 	};
 	int ret;
 

@@ -240,8 +240,8 @@ static void expired_remove(struct beest_leases *leases)
 }
 
 /* With @copy as its own; NULL: no memory. */
-static struct lease *lease_add(struct beest_leases *leases, size_t server, struct beest_lease_copy *copy,
-			       enum state state)
+static struct lease *lease_add(struct beest_leases *leases, size_t server,
+			       struct beest_lease_copy *copy, enum state state)
 {
 	struct lease *lease = calloc(1, sizeof(*lease));
 
@@ -285,7 +285,8 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 }
 
 static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
-				  const struct beest_lease_wanted *wanted, struct beest_lease_copy *copy)
+					      const struct beest_lease_wanted *wanted,
+					      struct beest_lease_copy *copy)
 {
 	struct lease *lease = lease_find(leases, wanted->key);
 	struct beest_lease_copy *former = lease ? lease->copy : NULL;
@@ -711,7 +712,8 @@ static void write_stored(struct beest_leases *leases, struct lease *lease, uint6
 
 enum sight { ABSENT, SAME, OLDER, ANOTHERS };
 
-static enum sight value_judge(const struct beest_leases *leases, const struct beest_lease_copy *copy,
+static enum sight value_judge(const struct beest_leases *leases,
+			      const struct beest_lease_copy *copy,
 			      const struct beest_kv_value *value)
 {
 	struct beest_record record;

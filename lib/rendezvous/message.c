@@ -105,7 +105,8 @@ static int many_fill(struct many *many, const struct beest_registry *registry,
 	return ret;
 }
 
-static int many_run(struct many *many, struct beest_registry *registry, const struct beest_limit *limit)
+static int many_run(struct many *many, struct beest_registry *registry,
+		    const struct beest_limit *limit)
 {
 	struct beest_wait wait = {
 		.gets = many->gets, .count = many->asked, .each = many_each, .data = many,
@@ -167,7 +168,8 @@ int beest_message_wait(struct beest_registry *registry, const char *name, void *
 /* --------------------------------------------------------------------------- gone --- */
 
 /* -ENOENT on a retry is success: the earlier attempt may have deleted it. */
-int beest_message_delete(struct beest_registry *registry, const char *name, const struct beest_limit *limit)
+int beest_message_delete(struct beest_registry *registry, const char *name,
+			 const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
 	int ret;

@@ -25,6 +25,7 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 			    size_t count, size_t need, const struct beest_limit *limit);
 
 /* -ENOENT when there is none. */
-int beest_message_delete(struct beest_registry *registry, const char *key, const struct beest_limit *limit);
+int beest_message_delete(struct beest_registry *registry, const char *key,
+			 const struct beest_limit *limit);
 
 #endif

@@ -311,7 +311,8 @@ static int write_fail(const struct beest_kv_write *write, const struct beest_lim
  * message that is deleted, and a record of a forked child, which keeps nothing.
  */
 static int write_run(struct beest_registry *registry, size_t server,
-		     struct beest_kv_write *write, const struct beest_limit *limit, unsigned int *tries)
+		     struct beest_kv_write *write, const struct beest_limit *limit,
+		     unsigned int *tries)
 {
 	struct beest_backoff backoff;
 	int ret;

@@ -30,13 +30,13 @@ int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_c
 int beest_cq_adopt(struct ibv_cq *verbs, struct beest_cq **cq);
 
 /*
- * Takes up to @count completions and waits for the first until @limit; needs the channel.  Reads and acknowledges the channel's
- * events.  @interrupt is asked at least once a second: what it returns ends the wait
- * unless it is 0.
+ * Takes up to @count completions and waits for the first until @limit; needs the channel.
+ * Reads and acknowledges the channel's events.  @interrupt is asked at least once a second:
+ * what it returns ends the wait unless it is 0.
  *
  * The number that was taken; -ETIMEDOUT, -EAGAIN: the queue is empty, and armed; -EIO.
  */
-int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc, const struct beest_limit *limit,
-		  int (*interrupt)(void *data), void *data);
+int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
+		  const struct beest_limit *limit, int (*interrupt)(void *data), void *data);
 
 #endif

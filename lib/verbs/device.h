@@ -40,10 +40,10 @@ int beest_device_name_check(const char *name);
  * choose among ports by their GID table unless @name gives the port.  @policy may be NULL.
  *
  * -ENODEV: no such device (nearest known named) or no device, also where the kernel has no
- * RDMA support; -ENXIO: no such port; -ENETDOWN: the port is not active (state named); -EPROTONOSUPPORT: iWARP; -EACCES and other errno of
- * ibv_open_device(3), with a hint at /dev/infiniband; -ENODATA: no port's GID table
- * suits the policy (listing what there is), or no device has a place in sysfs (near:).
- * Nothing stays open then.
+ * RDMA support; -ENXIO: no such port; -ENETDOWN: the port is not active (state named);
+ * -EPROTONOSUPPORT: iWARP; -EACCES and other errno of ibv_open_device(3), with a hint at
+ * /dev/infiniband; -ENODATA: no port's GID table suits the policy (listing what there is), or
+ * no device has a place in sysfs (near:).  Nothing stays open then.
  */
 int beest_device_open(struct beest_device *device, const char *name, int local_rank,
 		      const struct beest_gid_policy *policy, const struct beest_log *log);

@@ -584,14 +584,15 @@ static int step_rtr(struct beest_qp *qp, struct beest_connection *path)
 
 static void qp_log_connection(const struct beest_qp *qp, const struct beest_connection *path)
 {
+	const struct beest_log *log = qp->port->log;
 	char agreed[192], peer[BEEST_PEER_TEXT];
 
-	if (qp->port->log->level < BEEST_LOG_INFO)
+	if (log->level < BEEST_LOG_INFO)
 		return;		/* making it was half the instructions of a connection */
 	beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed, sizeof(agreed));
-	beest_log(qp->port->log, beest_log_once(qp->port->log, BEEST_LOG_INFO, agreed), "queue pair '%s' (%s, QP %" PRIu32 ") connected to "
-		  "'%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name, qp->local.label,
-		  qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
+	beest_log(log, beest_log_once(log, BEEST_LOG_INFO, agreed), "queue pair '%s' (%s, QP %" PRIu32
+		  ") connected to '%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name,
+		  qp->local.label, qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
 		  beest_endpoint_peer_text(&qp->remote, peer), agreed,
 		  qp->router ? ", path by rdma_cm" : "");
 }
