@@ -165,14 +165,18 @@ static const struct waiter {
 	{ .name = "msgs_wait", .wanted = "nobody", .call = call_msgs_wait },
 	{ .name = "barrier", .wanted = "barrier", .call = call_barrier, .surveys = true },
 	{ .name = "event_get", .call = call_event_get, .of_device = true, .idle = true },
-	{ .name = "service_accept", .wanted = "empty", .call = call_service_accept, .idle = true, .surveys = true },
-	{ .name = "service_listen", .wanted = "service", .call = call_service_listen, .of_server = true },
-	{ .name = "service_request", .wanted = "service", .call = call_service_request, .of_server = true },
+	{ .name = "service_accept", .wanted = "empty", .call = call_service_accept, .idle = true,
+	  .surveys = true },
+	{ .name = "service_listen", .wanted = "service", .call = call_service_listen,
+	  .of_server = true },
+	{ .name = "service_request", .wanted = "service", .call = call_service_request,
+	  .of_server = true },
 	{ .name = "qp_publish", .wanted = "key hb1", .call = call_qp_publish, .of_server = true },
 	{ .name = "mr_publish", .wanted = "key hb1", .call = call_mr_publish, .of_server = true },
 	{ .name = "msg_push", .wanted = "key hb1", .call = call_msg_push, .of_server = true },
 	{ .name = "msg_delete", .wanted = "key hb1", .call = call_msg_delete, .of_server = true },
-	{ .name = "qp_connect", .wanted = "key hb1", .call = call_qp_connect, .connected = true, .of_server = true },
+	{ .name = "qp_connect", .wanted = "key hb1", .call = call_qp_connect, .connected = true,
+	  .of_server = true },
 };
 
 /* -------------------------------------------------------------------- each of them --- */

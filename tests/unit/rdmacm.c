@@ -331,75 +331,80 @@ static struct beest_pathcache_end end(const char *ip, const char *label)
 	return made;
 }
 
+static struct beest_pathcache cache;
+static struct beest_pathrec found;
+
+/* Of that service, within a minute. */
+static int find_path(const struct beest_pathcache_end *local, const struct beest_pathcache_end *peer,
+		     uint8_t tos)
+{
+	memset(&found, 0, sizeof(found));
+	return beest_pathcache_find(&cache, local, peer, 0, tos, UNIT_LIMIT(60 * BEEST_SECOND),
+				    &found);
+}
+
 static void asked_once(void **state)
 {
 	struct beest_pathcache_end own = end("10.0.0.1", "fake0:1");
 	struct beest_pathcache_end b = end("10.0.0.2", "far0:1"), c = end("10.0.0.3", "far1:1");
-	struct beest_pathcache router;
-	struct beest_pathrec route;
 
 	(void)state;
-	beest_pathcache_start(&router);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
-	memset(&route, 0, sizeof(route));
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
-	assert_int_equal(route.mtu, IBV_MTU_1024);
+	beest_pathcache_start(&cache);
+	assert_int_equal(find_path(&own, &b, 0), 0);
+	assert_int_equal(find_path(&own, &b, 0), 0);
+	assert_int_equal(found.mtu, IBV_MTU_1024);
 	assert_int_equal(fake_rdmacm.asked, 1);
 
 	/* Another peer, another service, another start: other paths. */
-	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
+	assert_int_equal(find_path(&own, &c, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 2);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 8, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
+	assert_int_equal(find_path(&own, &b, 8), 0);
 	assert_int_equal(fake_rdmacm.asked, 3);
-	assert_int_equal(beest_pathcache_find(&router, &c, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
+	assert_int_equal(find_path(&c, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 4);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
+	assert_int_equal(find_path(&own, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 4);
 
 	/* The subnet manager gave it another LID. */
 	b.lid = 6;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
+	assert_int_equal(find_path(&own, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
 
-	beest_pathcache_forget(&router, b.ip);
-	assert_int_equal(beest_pathcache_find(&router, &own, &c, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
+	beest_pathcache_forget(&cache, b.ip);
+	assert_int_equal(find_path(&own, &c, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
+	assert_int_equal(find_path(&own, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 6);
 
 	/* A failure is not kept. */
 	fake_rdmacm.address.status = -EHOSTUNREACH;
 	b.lid = 7;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), -EHOSTUNREACH);
+	assert_int_equal(find_path(&own, &b, 0), -EHOSTUNREACH);
 	fake_rdmacm.address.status = 0;
-	assert_int_equal(beest_pathcache_find(&router, &own, &b, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), 0);
+	assert_int_equal(find_path(&own, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 8);
-	beest_pathcache_stop(&router);
+	beest_pathcache_stop(&cache);
 }
 
 static void ends_without_address(void **state)
 {
 	struct beest_pathcache_end with = end("10.0.0.1", "own0:1"), six = end("fd00::2", "the peer");
 	struct beest_pathcache_end without = end(NULL, "mlx5_0:1");
-	struct beest_pathcache router;
-	struct beest_pathrec route;
 
 	(void)state;
-	beest_pathcache_start(&router);
+	beest_pathcache_start(&cache);
 	without.ethernet = false;
-	assert_int_equal(beest_pathcache_find(&router, &without, &with, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route),
-			 -EADDRNOTAVAIL);
+	assert_int_equal(find_path(&without, &with, 0), -EADDRNOTAVAIL);
 	assert_error_is("the local port mlx5_0:1 has no IP address, which rdma_cm needs: set up "
 			"IPoIB (the kernel module ib_ipoib) with an address");
 	without.label = "the peer (rank 3)";
-	assert_int_equal(beest_pathcache_find(&router, &with, &without, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route),
-			 -EADDRNOTAVAIL);
+	assert_int_equal(find_path(&with, &without, 0), -EADDRNOTAVAIL);
 	assert_error_has("the peer (rank 3) has no IP address");
-	assert_int_equal(beest_pathcache_find(&router, &with, &six, 0, 0, UNIT_LIMIT(60 * BEEST_SECOND), &route), -EPROTO);
+	assert_int_equal(find_path(&with, &six, 0), -EPROTO);
 	assert_error_is("the address families differ: 10.0.0.1 here (own0:1), fd00::2 at the "
 			"peer: set device.family or device.addr");
 	assert_int_equal(fake_rdmacm.asked, 0);
-	beest_pathcache_stop(&router);
+	beest_pathcache_stop(&cache);
 }
 
 /* ------------------------------------------------------------ public function --- */
