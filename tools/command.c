@@ -174,12 +174,13 @@ static void offer_options(const struct args_option *const *tables)
 	}
 }
 
-static void offer_words(const struct args_option *option)
+/* @before: what the shell takes for the same word: "--type=". */
+static void offer_words(const struct args_option *option, const char *before, size_t length)
 {
 	const char *const *word;
 
 	for (word = option->words; word && *word; word++)
-		offer(*word, option->help);
+		printf("%.*s%s\t%s\n", (int)length, before, *word, option->help);
 }
 
 static void offer_commands(const struct command *parent)
@@ -191,14 +192,29 @@ static void offer_commands(const struct command *parent)
 		offer(command->name, command->help);
 }
 
-/* Is the last but one of @words an option whose value comes next? */
+/* The option whose value the last of @words is, after "--type" or behind "--type="; NULL. */
 static const struct args_option *option_open(const struct args_option *const *tables, int count,
 					     char **words)
 {
-	const struct args_option *option;
+	const struct args_option *option = NULL;
 
-	option = count > 1 ? args_find(tables, words[count - 2]) : NULL;
-	return option && option->kind != ARGS_FLAG && !strchr(words[count - 2], '=') ? option : NULL;
+	if (strchr(words[count - 1], '='))
+		option = args_find(tables, words[count - 1]);
+	else if (count > 1 && !strchr(words[count - 2], '='))
+		option = args_find(tables, words[count - 2]);
+	return option && option->kind != ARGS_FLAG ? option : NULL;
+}
+
+/* bash parts "--type=rc" into three words, of which the last two are the value here. */
+static int join_words(int count, char **words)
+{
+	if (count > 1 && !strcmp(words[count - 1], "=")) {
+		words[count - 1][0] = '\0';
+	} else if (count > 2 && !strcmp(words[count - 2], "=")) {
+		words[count - 2] = words[count - 1];
+		count--;
+	}
+	return count;
 }
 
 /*
@@ -209,7 +225,9 @@ static int complete(int count, char **words)
 {
 	const struct args_option *tables[TABLES], *option;
 	const struct command *command = NULL, *found;
+	char *last;
 
+	count = join_words(count, words);
 	while (count > 1 && (found = command_find(command, words[0]))) {
 		command = found;
 		words++, count--;
@@ -223,9 +241,10 @@ static int complete(int count, char **words)
 
 	option_tables(command, tables);
 	option = option_open(tables, count, words);
+	last = words[count - 1];
 	if (option)
-		offer_words(option);
-	else if (words[count - 1][0] == '-')
+		offer_words(option, last, strchr(last, '=') ? strcspn(last, "=") + 1 : 0);
+	else if (last[0] == '-')
 		offer_options(tables);
 	return STATUS_GOOD;
 }

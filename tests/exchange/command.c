@@ -547,6 +547,37 @@ static void words_in_bash(void **state)
 	assert_string_equal(talk.out, "--clean\n");
 	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "run", "-n", ""), 0);
 	assert_string_equal(talk.out, "\n");
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "ping", "--type", "=",
+			      "r"), 0);
+	assert_string_equal(talk.out, "rc\n");
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "ping", "--type",
+			      "="), 0);
+	assert_string_equal(talk.out, "rc uc ud\n");
+}
+
+/* In an interactive shell, as at a terminal. */
+static void words_in_zsh(void **state)
+{
+	static const char *const each[][2] = {
+		{ "in", "info " }, { "keys --cl", "keys --clean " },
+		{ "ping --type=r", "ping --type=rc " }, { "mesh --svg /et", "mesh --svg /etc/" },
+	};
+	char bin[4096], typed[64], shown[64];
+	size_t i;
+
+	(void)state;
+	if (system("zsh -f -c 'zmodload zsh/zpty' >/dev/null 2>&1") != 0) {
+		print_message("zsh is not installed\n");
+		skip();
+	}
+	snprintf(bin, sizeof(bin), "%.*s", (int)(strrchr(tool, '/') - tool), tool);
+	for (i = 0; i < BEEST_COUNT(each); i++) {
+		snprintf(typed, sizeof(typed), "hartebeest %s", each[i][0]);
+		snprintf(shown, sizeof(shown), "hartebeest %s\n", each[i][1]);
+		assert_int_equal(TALK(&talk, "/usr/bin/env", "zsh", "-f", ZSH_SCRIPT,
+				      ZSH_COMPLETION, bin, typed), 0);
+		assert_string_equal(talk.out, shown);
+	}
 }
 
 /* ---------------------------------------------------------------- keys --- */
@@ -803,6 +834,7 @@ int main(void)
 		BESIDE(a_wait_at_the_terminal),
 		BESIDE(a_wait_that_goes_on),
 		ALONE(words_in_bash),
+		ALONE(words_in_zsh),
 		BESIDE(keys_of_the_living_and_the_dead),
 		BESIDE(clean_by_force),
 		BESIDE(ranks_that_disagree),
