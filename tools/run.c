@@ -302,7 +302,8 @@ static void raise_limit(void)
 	getrlimit(RLIMIT_NOFILE, &before.files);
 	limit = before.files;
 	if (limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = BEEST_MIN(limit.rlim_max, 4 * RANKS_MAX);
+		limit.rlim_cur = BEEST_MIN(limit.rlim_max, BEEST_MAX(limit.rlim_cur,
+								     4 * RANKS_MAX));
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 }
@@ -325,7 +326,7 @@ static int status_of(const struct rank *rank)
 	return rank->signal ? 128 + rank->signal : rank->status;
 }
 
-/* "; the others may go on for 3 s", behind the first failure. */
+/* "; the others may go on for 3s", behind the first failure. */
 static const char *outlook(const struct job *job, char text[80])
 {
 	char time[32];
