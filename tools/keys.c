@@ -268,7 +268,7 @@ const struct command keys_command = {
 		"there is nothing to clean.\n\n"
 		"  rank/N, qp/..., mr/...  what a rank has published of itself, queue pairs, regions\n"
 		"  msg/..., barrier/...    messages until they expire; who came to a barrier\n"
-		"  epoch                   random bytes of a server; others show that it lost all\n"
-		"  news                    random bytes; others show that somebody left or failed\n"
+		"  epoch                   random bytes, which change when the server loses everything\n"
+		"  news                    random bytes, which change when a rank leaves or fails\n"
 		"  .../count               how many have come, as the servers count\n",
 };

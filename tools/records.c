@@ -389,11 +389,11 @@ static const struct plain {
 	const char *begin, *end, *words;
 	bool is_number;			/* the value is shown, too */
 } plains[] = {
-	{ "barrier/", "/count", "have come to the barrier", true },
+	{ "barrier/", "/count", "have come, all passes counted", true },
 	{ "barrier/", "/taker", "who reads all records, as the gate is late", false },
 	{ "service/", "/count", "have asked for the service", true },
-	{ "epoch", "epoch", "random bytes; others show that this server lost everything", false },
-	{ "news", "news", "random bytes; others show that a rank left or failed", false },
+	{ "epoch", "epoch", "random bytes, which change when this server loses everything", false },
+	{ "news", "news", "random bytes, which change when a rank leaves or fails", false },
 };
 
 static bool is_plain(const struct plain *plain, const char *name)
