@@ -79,6 +79,24 @@ static void by_a_launcher(void **state)
 	assert_null(strstr(talk.out, "1: "));
 }
 
+/* Processes with the variables of srun, as a cluster without it has none. */
+static void by_the_variables_of_slurm(void **state)
+{
+	static const char script[] =
+		"for i in 0 1 2; do SLURM_JOB_ID=4711 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=3 "
+		"SLURM_PROCID=$i SLURM_LOCALID=$i $0 mesh -c 10 & all=\"$all $!\"; done; "
+		"for one in $all; do wait $one || exit; done; exec $0 keys --all";
+	struct cache *cache = cache_start(NULL);
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	succeeds(TALK(&talk, "/bin/sh", "-c", script, tool));
+	SAYS("mesh of 3 ranks");
+	SAYS("  OK    pairs       6 of 6 work");
+	SAYS("  --    4711.0 ");
+	cache_end(cache);
+}
+
 /* A pair that was ten thousand times as fast before is slower now. */
 static void since_another_time(void **state)
 {
@@ -185,6 +203,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 		TEST(four_local_ranks),
 		TEST(by_a_launcher),
+		TEST(by_the_variables_of_slurm),
 		TEST(since_another_time),
 		TEST(one_that_does_not_come),
 		TEST(a_file_that_cannot_be),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mpi.c - the examples of MPI under a real mpirun, on a real device
+ * mpi.c - the examples of MPI and hartebeest mesh under a real mpirun, on a real device
  *
- * They are compiled here, by mpicc: the library's build needs no MPI.
+ * The examples are compiled here, by mpicc: the library's build needs no MPI.
  */
 #include "config.h"
 
@@ -13,6 +13,7 @@
 
 #include "tests/support/memcached.h"
 #include "tests/support/ranks.h"
+#include "tests/support/talk.h"
 #include "tests/support/unit.h"
 
 #define SECONDS 120		/* a deadlock ends then */
@@ -95,11 +96,26 @@ static void by_its_own_gather(void **state)
 	run("mpi-mesh", 4);
 }
 
+/* hartebeest(1) is no program of MPI: mpirun only gives it a rank. */
+static void a_mesh(void **state)
+{
+	static struct talk talk;
+
+	(void)state;
+	if (TALK(&talk, "/usr/bin/env", "timeout", "120", "mpirun", "--oversubscribe", "-n", "3",
+		 talk_tool(), "mesh", "-c", "10") != 0)
+		fail_msg("mpirun ended with %d:\n%s%s", talk.status, talk.out, talk.err);
+	talk_says(&talk, "mesh of 3 ranks");
+	/* mpirun brings a terminal, and so colour. */
+	talk_says(&talk, "pairs       6 of 6 work");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(through_memcached),
 		cmocka_unit_test(by_its_own_gather),
+		cmocka_unit_test(a_mesh),
 	};
 
 	ranks_need_device();
