@@ -172,8 +172,9 @@ static void check_ranks(struct out *out, struct hartebeest_context *hb)
 	struct records records;
 	size_t i, present = 0;
 	int before = out->counts[OUT_WARNING];
+	const char *job = hartebeest_job(hb);
 
-	if (records_read(out, hb, hartebeest_job(hb), &records) == 0) {
+	if (records_read(out, hb, job, &records) == 0) {
 		for (i = 0; i < records.count; i++)
 			present += records.list[i].is_presence &&
 				   records.list[i].life == RECORDS_ALIVE &&
@@ -181,9 +182,9 @@ static void check_ranks(struct out *out, struct hartebeest_context *hb)
 		records_check(out, &records);
 		if (out->counts[OUT_WARNING] == before)
 			out_line(out, present ? OUT_OK : OUT_NOTE, "job", "%s: %zu rank%s present%s",
-				 hartebeest_job(hb), present, present == 1 ? " is" : "s are",
-				 present > 1 ? ", and agree on who takes part and on the servers"
-				 : "");
+				 strcmp(job, "-") ? job : "no job id", present, present == 1
+				 ? " is" : "s are", present > 1
+				 ? ", and agree on who takes part and on the servers" : "");
 	}
 	records_free(&records);
 }
