@@ -719,6 +719,8 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 		members[VICTIM].dies = crew_now();
 }
 
+static void (*killer)(struct beest_kv *, const struct beest_kv_request *) = death_hook;
+
 /* Up to 16 ranks read all records; of 20, one hands them out. */
 static const struct death {
 	int size;
@@ -750,7 +752,7 @@ static bool kill_one(void)
 	make(death->size);
 	members[VICTIM].dies = INT64_MAX;
 	members[VICTIM].delay = death->comes;
-	fake_kv.hook = death_hook;
+	fake_kv.hook = killer;
 	start(death->size);
 	if (death->heir)
 		crew_start(heir_run, NULL);
@@ -809,6 +811,35 @@ static void killed_at_any_time(void **state)
 		}
 		assert_in_range(dies_at, 3, 60);
 	}
+}
+
+static void late_death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	if (party[1].hb && kv == party_kv(&party[1]) && lags++ == lag_at)
+		crew_pass(100 * BEEST_MS);
+	death_hook(kv, request);
+}
+
+/*
+ * Rank 0 knows of all, rank 2 too, and dies; rank 1, which was held up, knows its heir
+ * alone.  Each has to learn what the others know.
+ */
+static void killed_while_one_is_late(void **state)
+{
+	static const struct death three = { 3, 0, 50 * BEEST_MS };
+	bool died;
+
+	(void)state;
+	death = &three;
+	killer = late_death_hook;
+	for (lag_at = 0; lag_at < 8; lag_at++)
+		for (dies_at = 0, died = true; died; dies_at++) {
+			lags = 0;
+			died = kill_one();
+			assert_survivors();
+			drop();
+		}
+	killer = death_hook;
 }
 
 static int restart_at;
@@ -1000,6 +1031,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_while_one_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
