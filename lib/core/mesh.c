@@ -219,11 +219,14 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 	int ret;
 
 	hartebeest_mesh_attr_preset(&preset);
-	ret = mesh_open(hb, name, attr ? attr : &preset, &mesh);
+	attr = attr ? attr : &preset;
+	ret = mesh_open(hb, name, attr, &mesh);
 	if (ret == 0) {
-		ret = mesh_bringup(mesh, attr ? attr : &preset, limit);
+		ret = mesh_bringup(mesh, attr, limit);
 		if (ret < 0)
 			mesh_destroy(&mesh->node);
+	} else if (attr->size >= sizeof(*attr) && attr->gather && attr->rank_count) {
+		ret = beest_meshown_refuse(attr, ret);
 	}
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", name);

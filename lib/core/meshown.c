@@ -2,6 +2,7 @@
 /* meshown.c - see meshown.h */
 #include "config.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 #include "lib/core/meshown.h"
 
 /*
- * What each rank says of itself: it always takes part, and says so when it has failed, since
- * nobody may hang in the program's exchange.
+ * What each rank says of itself, big-endian: it always takes part, and says so when it has
+ * failed, since nobody may hang in the program's exchange.
  */
 struct status {
 	uint32_t error;
@@ -22,27 +23,52 @@ struct status {
 	uint64_t form;
 };
 
+/* Of @count ranks; to be freed. */
+static int statuses_exchange(int (*gather)(void *, const void *, void *, size_t), void *data,
+			     size_t count, const struct status *own, struct status **all)
+{
+	int ret;
+
+	*all = calloc(count, sizeof(**all));
+	if (!*all)
+		return beest_fail(ENOMEM, "no memory to ask %zu ranks", count);
+	ret = gather(data, own, *all, sizeof(*own));
+
+	return ret < 0 ? beest_fail(-ret, "the program's gather function failed: %s",
+				    strerror(-ret)) : 0;
+}
+
+int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed)
+{
+	struct status *all, own = { .error = htobe32((uint32_t)-failed) };
+	char sentence[BEEST_ERROR_SIZE];
+
+	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	statuses_exchange(attr->gather, attr->gather_data, attr->rank_count, &own, &all);
+	free(all);
+
+	return beest_fail(-failed, "%s", sentence);
+}
+
 /* All ranks' words; the bytes of the longest list. */
 static int status_gather(struct hartebeest_mesh *mesh, int failed)
 {
-	struct status own = {
-		.error = (uint32_t)-failed, .listed = (uint32_t)mesh->list_size, .form = mesh->body.form,
+	const struct status own = {
+		.error = htobe32((uint32_t)-failed),
+		.listed = htobe32((uint32_t)mesh->list_size),
+		.form = htobe64(mesh->body.form),
 	};
-	struct status *all = calloc(mesh->ranks.count, sizeof(*all));
+	struct status *all;
 	uint32_t listed = 0;
 	size_t i;
 	int ret;
 
-	if (!all)
-		return beest_fail(ENOMEM, "no memory to ask %zu ranks", mesh->ranks.count);
-	ret = mesh->gather(mesh->gather_data, &own, all, sizeof(own));
-	if (ret < 0)
-		ret = beest_fail(-ret, "the program's gather function failed: %s", strerror(-ret));
+	ret = statuses_exchange(mesh->gather, mesh->gather_data, mesh->ranks.count, &own, &all);
 	for (i = 0; i < mesh->ranks.count && ret == 0; i++) {
-		listed = BEEST_MAX(listed, all[i].listed);
+		listed = BEEST_MAX(listed, be32toh(all[i].listed));
 		if (all[i].error && i != mesh->fabric.own)
 			ret = beest_fail(ECONNABORTED, "rank %d has failed: %s", mesh->ranks.id[i],
-					 strerror((int)all[i].error));
+					 strerror((int)be32toh(all[i].error)));
 		else if (!failed && all[i].form != own.form)
 			ret = beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, "
 					 "type, qps_per_peer and region_count must be the same",

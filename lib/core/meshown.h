@@ -10,6 +10,9 @@
 
 #include "lib/core/mesh.h"
 
+/* This rank has no mesh at all, as the sentence says, which it keeps.  Returns @failed. */
+int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed);
+
 /* @failed: this rank could not make its queue pairs, and only says so. */
 int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 			  const struct beest_limit *limit);

@@ -987,6 +987,27 @@ static void gathered(void **state)
 	assert_mesh(4, 1);
 }
 
+/* One that has no mesh at all says so, too: nobody waits for it. */
+static void one_is_refused_and_nobody_hangs(void **state)
+{
+	static const int32_t stranger[] = { 7 };
+	int i;
+
+	(void)state;
+	gather_make(3);
+	members[1].attr.peers = stranger;
+	members[1].attr.peer_count = 1;
+	start(3);
+	registry_run();
+	assert_int_equal(members[1].ret, -EINVAL);
+	assert_string_equal(members[1].error, "mesh 'm': struct hartebeest_mesh_attr: peers name rank "
+			    "7, which is not in the mesh");
+	for (i = 0; i < 3; i += 2) {
+		assert_int_equal(members[i].ret, -ECONNABORTED);
+		assert_string_equal(members[i].error, "mesh 'm': rank 1 has failed: Invalid argument");
+	}
+}
+
 static void one_fails_and_nobody_hangs(void **state)
 {
 	int n, i;
@@ -1036,6 +1057,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_gathered, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_is_refused_and_nobody_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_fails_and_nobody_hangs, setup, teardown),
 	};
 
