@@ -6,7 +6,9 @@
  * of which both know.  Device, PD, CQ and the connection to the server are there before.
  * Afterwards each queue pair carries a message each way, which is compared.
  *
- *	pairs call	the library's call for many queue pairs at once
+ *	mesh call	the library's call for all ranks at once, with Q queue pairs between the two
+ *	4 threads	the same, where four threads take the queue pairs to RTR
+ *	pairs call	its call for many queue pairs at once
  *	single steps	its functions for one queue pair
  *	bare verbs	ibv_create_qp(3) and ibv_modify_qp(3), all numbers over one socket
  *	rdma_cm		event driven, all connections at once, shared PD and CQ
@@ -24,6 +26,7 @@
 
 #include "bench/live.h"
 #include "bench/ours.h"
+#include "hartebeest-mesh.h"
 #include "tests/support/make.h"
 #include "tests/support/ranks.h"
 
@@ -281,6 +284,34 @@ static int by_call(struct bench_rank *rank)
 							live->call.pairs, live->call.count, 0));
 }
 
+static int by_mesh_with(struct bench_rank *rank, uint32_t threads)
+{
+	struct live *live = rank->device;
+	struct hartebeest_mesh_attr attr;
+	struct hartebeest_mesh *mesh;
+	int i, ret;
+
+	hartebeest_mesh_attr_preset(&attr);
+	attr.pd = "pd";
+	attr.cq = "cq";
+	attr.qps_per_peer = (uint32_t)rank->pass->size;
+	attr.threads = threads;
+	ret = ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, &mesh, 0));
+	for (i = 0; i < rank->pass->size && ret == 0; i++)
+		live->qps[i] = hartebeest_mesh_qp(mesh, !rank->rank, i);
+	return ret;
+}
+
+static int by_mesh(struct bench_rank *rank)
+{
+	return by_mesh_with(rank, 0);
+}
+
+static int by_threads(struct bench_rank *rank)
+{
+	return by_mesh_with(rank, 4);
+}
+
 /* ---------------------------------------------------------------- bare verbs --- */
 
 static int bare_rank_open(struct bench_rank *rank)
@@ -334,6 +365,8 @@ static void leave(struct bench_rank *rank)
 
 /* -------------------------------------------------------------------- table --- */
 
+#define MESH "mesh call"
+#define THREADS "4 threads"
 #define PAIRS "pairs call"
 #define STEPS "single steps"
 #define BARE "bare verbs"
@@ -341,6 +374,8 @@ static void leave(struct bench_rank *rank)
 #define CMTIME "cmtime"
 
 static const struct bench_side sides[] = {
+	{ .name = MESH, .open = library_open, .work = by_mesh, .close = ours_close },
+	{ .name = THREADS, .open = library_open, .work = by_threads, .close = ours_close },
 	{ .name = PAIRS, .open = library_open, .work = by_call, .close = ours_close },
 	{ .name = STEPS, .open = library_open, .work = by_steps, .close = ours_close },
 	{ .name = BARE, .open = bare_rank_open, .work = bare_work, .close = leave },
@@ -352,13 +387,17 @@ static const struct bench_side sides[] = {
 };
 
 static const struct bench_goal goals[] = {
+	{ MESH, BENCH_TIME, BARE, 400, 400, 0, 1.3, "mesh: 1.3 x the time of bare verbs" },
+	{ MESH, BENCH_TIME, CM, 400, 400, 0, 1 / 3.8, "mesh: 3.8 x as fast as rdma_cm" },
+	{ THREADS, BENCH_TIME, CM, 400, 400, 0, 1 / 6.0, "with threads: 6 x as fast as rdma_cm" },
+	{ MESH, BENCH_TIME, CMTIME, 400, 400, 0, 1 / 8.0, "mesh: 8 x as fast as cmtime" },
 	{ PAIRS, BENCH_TIME, BARE, 1, 1024, 0, 1.5, "1.5 x the time of bare verbs" },
 	{ PAIRS, BENCH_TIME, CM, 1, 1024, 0, 1.0, "faster than rdma_cm" },
 	{ PAIRS, BENCH_TIME, CMTIME, 1, 1024, 0, 1.0, "faster than cmtime" },
 	{ .side = NULL }
 };
 
-static const int sizes[] = { 1, 16, 64, 256, 0 };
+static const int sizes[] = { 1, 16, 64, 400, 0 };
 
 static int connections(int size)
 {
