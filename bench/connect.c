@@ -296,6 +296,7 @@ static int by_mesh_with(struct bench_rank *rank, uint32_t threads)
 	attr.cq = "cq";
 	attr.qps_per_peer = (uint32_t)rank->pass->size;
 	attr.threads = threads;
+	attr.cap = bare_init_attr(live->cq).cap;	/* as all sides */
 	ret = ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, &mesh, 0));
 	for (i = 0; i < rank->pass->size && ret == 0; i++)
 		live->qps[i] = hartebeest_mesh_qp(mesh, !rank->rank, i);
