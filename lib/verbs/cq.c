@@ -153,9 +153,11 @@ int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
 
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;
+		if (limit->once)
+			return beest_fail(EAGAIN, "completion queue '%s' is empty", cq->node.name);
 		if (!beest_limit_left(limit))
-			return beest_fail(beest_limit_errno(limit), "nothing completed on completion "
-					  "queue '%s' within %s", cq->node.name,
+			return beest_fail(ETIMEDOUT, "nothing completed on completion queue '%s' "
+					  "within %s", cq->node.name,
 					  BEEST_SPAN(beest_limit_span(limit)));
 		beest_limit_poll(limit, cq->channel->fd);
 	}

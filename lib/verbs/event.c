@@ -288,8 +288,10 @@ int beest_events_get(struct beest_events *events, struct hartebeest_event *event
 		return fd;
 
 	while (!events_next(events, event)) {
+		if (limit->once)
+			return beest_fail(EAGAIN, "no event is there");
 		if (!beest_limit_left(limit))
-			return beest_fail(beest_limit_errno(limit), "no event came within %s",
+			return beest_fail(ETIMEDOUT, "no event came within %s",
 					  BEEST_SPAN(beest_limit_span(limit)));
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;

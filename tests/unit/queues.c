@@ -89,6 +89,7 @@ static void empty_means_armed(void **state)
 	}
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, HARTEBEEST_ONCE), -EAGAIN);
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, HARTEBEEST_ONCE), -EAGAIN);
+	assert_error_is("completion queue 'cq' is empty");
 	assert_int_equal(fake_verbs_calls("ibv_req_notify_cq"), 4);	/* one an event */
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, hartebeest_clock() - 1), -ETIMEDOUT);
 	assert_error_is("nothing completed on completion queue 'cq' within 0 s");
