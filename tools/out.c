@@ -316,16 +316,20 @@ static int object_form(void)
 
 int out_end(struct out *out, int status)
 {
+	const char *why = "not all could be written";	/* earlier: by now errno is of something else */
+
 	clear_progress(out);
 	if (out->json) {
 		printf("%s\n", json_object_to_json_string_ext(out->json, object_form()));
 		json_object_put(out->json);
 		out->json = NULL;
 	}
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if (fflush(stdout) != 0)
+		why = strerror(errno);
+	else if (!ferror(stdout))
 		return status;
 
-	fprintf(stderr, "hartebeest %s: standard output: %s\n", out->command, strerror(errno));
+	fprintf(stderr, "hartebeest %s: standard output: %s\n", out->command, why);
 	return STATUS_FAILED;
 }
 

@@ -207,6 +207,16 @@ static void ranks_that_meet(void **state)
 	nothing_is_left();
 }
 
+/* What became of the last system call is no reason. */
+static void nobody_reads_to_the_end(void **state)
+{
+	(void)state;
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "exec \"$0\" run -n 1 -- sh -c 'echo lost' "
+			      ">/dev/full", tool), 1);
+	assert_string_equal(talk.err, "hartebeest run: standard output: not all could be written\n");
+	nothing_is_left();
+}
+
 static void the_worst_status(void **state)
 {
 	(void)state;
@@ -815,6 +825,7 @@ int main(void)
 		ALONE(what_ranks_inherit),
 		BESIDE(ranks_that_cannot_begin),
 		ALONE(ranks_that_meet),
+		ALONE(nobody_reads_to_the_end),
 		ALONE(the_worst_status),
 		ALONE(each_has_its_reason),
 		ALONE(who_does_not_want_to_end),
