@@ -204,20 +204,28 @@ static int show_errors(const struct verdict *verdict)
 	return count;
 }
 
+/* Of a rank that did not report nothing is known. */
 static void show_summary(const struct verdict *verdict, int failed)
 {
-	int count = verdict->matrix->count, pairs = count * (count - 1);
-	char least[STEPS_TIME], median[STEPS_TIME], most[STEPS_TIME];
+	const struct matrix *matrix = verdict->matrix;
+	int cell, works = 0, count = matrix->count, pairs = count * (count - 1);
+	char text[3 * STEPS_TIME + 40] = "", least[STEPS_TIME], median[STEPS_TIME];
+	char most[STEPS_TIME];
 
+	for (cell = 0; cell < count * count; cell++)
+		works += matrix->times[cell] >= 0;
+	if (works)
+		snprintf(text, sizeof(text), ": least %s, median %s, most %s",
+			 steps_time(matrix_share(matrix, matrix->times, 0), least),
+			 steps_time(matrix_share(matrix, matrix->times, 5000), median),
+			 steps_time(matrix_share(matrix, matrix->times, 10000), most));
 	out_json_int(verdict->out->json, "pairs", pairs);
 	out_json_int(verdict->out->json, "failed", failed);
-	out_line(verdict->out, failed ? OUT_FAILURE : OUT_OK, "pairs", "%d of %d work: least %s, median "
-		 "%s, most %s", pairs - failed, pairs,
-		 steps_time(matrix_share(verdict->matrix, verdict->matrix->times, 0), least),
-		 steps_time(matrix_share(verdict->matrix, verdict->matrix->times, 5000), median),
-		 steps_time(matrix_share(verdict->matrix, verdict->matrix->times, 10000), most));
-	if (failed)
-		out_cure(verdict->out, "see the pairs above");
+	out_json_int(verdict->out->json, "unknown", pairs - works - failed);
+	out_line(verdict->out, works < pairs ? OUT_FAILURE : OUT_OK, "pairs", "%d of %d work%s",
+		 works, pairs, text);
+	if (works < pairs)
+		out_cure(verdict->out, "see the pairs and ranks above");
 }
 
 /* ------------------------------------------------------------- comparing --- */

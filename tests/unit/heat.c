@@ -14,6 +14,7 @@
 #include "tests/support/talk.h"
 #include "tools/command.h"
 #include "tools/heat.h"
+#include "tools/verdict.h"
 
 #define US 1000
 
@@ -341,9 +342,46 @@ static void a_picture(void **state)
 	assert_in_range(strlen(shown), 1000, 200000);
 }
 
-/* ------------------------------------------------------------- arguments --- */
+/* ---------------------------------------------------------------- words --- */
 
 static struct talk talk;
+
+static int say_all(int argc, char **argv)
+{
+	struct survey survey = { .matrix = matrix, .size = 8 };
+	struct out out;
+	struct verdict verdict = { .out = &out, .survey = &survey, .matrix = &matrix };
+
+	(void)argc, (void)argv;
+	out_start(&out, "mesh", false);
+	return out_end(&out, verdict_show(&verdict));
+}
+
+static void words_of_what_fails(void **state)
+{
+	int from, to;
+
+	(void)state;
+	talk.program = say_all;
+	make(3, 1);
+	assert_int_equal(TALK(&talk, "mesh"), STATUS_GOOD);
+	talk_says(&talk, "  OK    pairs       6 of 6 work: least 1.0");
+	matrix.rows[2].error = strdup("it did not report");
+	matrix.rows[2].here = false;
+	set(2, 0, MATRIX_NONE), set(2, 1, MATRIX_NONE);
+	assert_int_equal(TALK(&talk, "mesh"), STATUS_FAILED);
+	talk_says(&talk, "  FAIL  rank 2      cn02: it did not report\n");
+	talk_says(&talk, "  FAIL  pairs       4 of 6 work: least 1.0");
+	for (from = 0; from < 3; from++)
+		for (to = 0; to < 3; to++)
+			if (from != to)
+				matrix_fail(&matrix, from, to, "no completion");
+	assert_int_equal(TALK(&talk, "mesh"), STATUS_FAILED);
+	talk_says(&talk, "  FAIL  0 -> 1      cn00 to cn01: no completion\n");
+	talk_says(&talk, "  FAIL  pairs       0 of 6 work\n");
+}
+
+/* ------------------------------------------------------------- arguments --- */
 
 #define RUN(...) TALK(&talk, "hartebeest", "mesh", __VA_ARGS__)
 
@@ -405,6 +443,7 @@ int main(void)
 		TEST(noise),
 		TEST(rates_are_the_other_way_round),
 		TEST(a_picture),
+		TEST(words_of_what_fails),
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(a_server_of_a_settings_file),
 	};
