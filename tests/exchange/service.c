@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -245,8 +246,10 @@ static pid_t start(int (*function)(int number), int number)
 
 	fflush(NULL);
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);	/* a test that fails leaves nobody */
 		exit(function(number));
+	}
 	assert_true(pid > 0);
 	return pid;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +98,7 @@ static pid_t start(const struct ranks *ranks, int rank, int (*function)(int, voi
 	if (pid != 0)
 		return pid;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* a test that fails leaves nobody */
 	set_environment(ranks, rank);
 	if (ranks->delay_ms[rank])
 		pause_ms(ranks->delay_ms[rank]);

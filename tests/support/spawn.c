@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +79,7 @@ struct spawn *spawn_start(const char *path, int rank, const char *const *words)
 	if (spawn->pid != 0)
 		return spawn;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* a test that fails leaves nobody */
 	file = open(spawn->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	dup2(file, STDOUT_FILENO);
 	dup2(file, STDERR_FILENO);
