@@ -316,6 +316,26 @@ static void versions_that_overlap(void **state)
 	beest_lease_close(leases);
 }
 
+/* What no server has any more must not pile up in a process that pushes for ever. */
+static void messages_that_expired(void **state)
+{
+	size_t i, most = 0;
+
+	(void)state;
+	where = "many messages";
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
+	for (i = 0; i < 10000; i++) {
+		snprintf(key, sizeof(key), "hb1/job/msg/%zu", i);
+		script_put(BEEST_KIND_MESSAGE, 0);
+		script_look(BEEST_KIND_MESSAGE, "a:Ss", false);
+		registry_stage.now += BEEST_SECOND;
+		most = BEEST_MAX(most, beest_lease_count(leases, false));
+	}
+	script_ask("?settled");			/* the last one is kept until it expires, too */
+	assert_in_range(most, TTL - 1, 3 * 1024);
+	beest_lease_close(leases);
+}
+
 /* Of many that were written some are read back, of many that are there some in turn. */
 static void many(void **state)
 {
@@ -718,6 +738,7 @@ int main(void)
 		REGISTRY_TEST(states),
 		REGISTRY_TEST(versions_that_cross),
 		REGISTRY_TEST(versions_that_overlap),
+		REGISTRY_TEST(messages_that_expired),
 		REGISTRY_TEST(many),
 		REGISTRY_TEST(whatever_fails_once),
 		REGISTRY_TEST(whatever_fails_at_the_end),

@@ -625,10 +625,26 @@ static void a_wish_of_one_side(void **state)
 	assert_int_equal(members[1].ret, -ETIMEDOUT);
 }
 
+static void refused(struct member *member, const char *why)
+{
+	run(member);
+	assert_int_equal(member->ret, -EINVAL);
+	assert_non_null(strstr(member->error, why));
+}
+
+static int gather_nothing(void *data, const void *mine, void *all, size_t length)
+{
+	(void)data;
+	(void)mine;
+	(void)all;
+	(void)length;
+	return -1;
+}
+
 static void bad_input(void **state)
 {
 	static const int32_t disorder[] = { 1, 0 }, others[] = { 1, 2 };
-	const char *const unknown[] = { "mr7" };
+	const char *const unknown[] = { "mr7" }, *const nameless[] = { NULL };
 	struct member *member = &members[0];
 
 	(void)state;
@@ -643,6 +659,11 @@ static void bad_input(void **state)
 	run(member);
 	assert_int_equal(member->ret, -ENOENT);
 	assert_non_null(strstr(member->error, "'mr7'"));
+	member->attr.regions = nameless;
+	refused(member, "the name of region 0 is NULL");
+	member->attr.regions = NULL;
+	refused(member, "regions is NULL");
+	member->attr.regions = unknown;
 	member->attr.region_count = 65;
 	run(member);
 	assert_int_equal(member->ret, -EINVAL);
@@ -657,6 +678,15 @@ static void bad_input(void **state)
 	assert_int_equal(member->ret, -EINVAL);
 	assert_non_null(strstr(member->error, "do not have the own rank 0"));
 	member->attr.ranks = NULL;
+	refused(member, "ranks is NULL");
+	member->attr.gather = gather_nothing;
+	member->attr.own_rank = 2;
+	refused(member, "own_rank is not within rank_count");
+	member->attr.own_rank = -1;
+	refused(member, "own_rank is not within rank_count");
+	member->attr.rank_count = 0;
+	refused(member, "gather needs rank_count");
+	member->attr.gather = NULL;
 	member->attr.rank_count = 0;
 	member->attr.peer_count = 1;
 	run(member);
