@@ -917,7 +917,7 @@ static void posts(void)
 	};
 	struct ibv_qp *qp = ready_qp();
 	char data[300] = "inline data";
-	size_t i;
+	size_t i, beyond = (size_t)(UINT64_C(1) << 32);
 
 	for (i = 0; i < BEEST_COUNT(good); i++) {
 		EXPECT(hartebeest_rdma_post_single_fast(qp, data, data, 64, good[i], 1, 2, 3 + i));
@@ -940,9 +940,11 @@ static void posts(void)
 							  99));
 	SAYS("posting 257 bytes to QP ");
 	SAYS("too long to be sent inline?");
-	FAILS(hartebeest_rdma_post_single_fast(qp, data, data, (size_t)1 << 32, IBV_WR_SEND, 1, 2,
-					       3));
-	SAYS("a request of 4294967296 bytes is more than one work request can carry");
+	if (beyond) {			/* where a size has more than 32 bits */
+		FAILS(hartebeest_rdma_post_single_fast(qp, data, data, beyond, IBV_WR_SEND, 1, 2,
+						       3));
+		SAYS("a request of 4294967296 bytes is more than one work request can carry");
+	}
 	EXPECT(hartebeest_rdma_post_single_fast(qp, data, data, UINT32_MAX, IBV_WR_SEND, 1, 2, 3));
 	fake_verbs_fail("ibv_post_send", 1, ENOMEM);
 	FAILS(hartebeest_rdma_post_single_fast(qp, data, data, 5, IBV_WR_SEND, 1, 2, 3));
