@@ -383,7 +383,7 @@ static void interrupted_at_the_terminal(void **state)
 	talk_end(&talk);
 	assert_int_equal(talk.status, 128 + SIGINT);
 	ends(first);
-	nothing_is_left();
+	nothing_is_left_soon();
 }
 
 static void wrong_ways_to_run(void **state)
