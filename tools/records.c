@@ -303,7 +303,7 @@ static void add_qp(struct beest_text *text, const struct records *records,
 		beest_text_add(text, ", not connected");
 	}
 	if (body.regions)
-		beest_text_add(text, ", %u regions", body.regions);
+		beest_text_add(text, ", %u region%s", body.regions, body.regions == 1 ? "" : "s");
 	if (record->record.flags & BEEST_RECORD_CLOSED)
 		beest_text_add(text, "; closed");
 }
@@ -325,7 +325,8 @@ static void add_message(struct beest_text *text, const struct records *records,
 			const struct records_record *record)
 {
 	(void)records;
-	beest_text_add(text, "message of %zu bytes", record->record.size);
+	beest_text_add(text, "message of %zu byte%s", record->record.size,
+		       record->record.size == 1 ? "" : "s");
 }
 
 static void add_barrier(struct beest_text *text, const struct records *records,

@@ -75,8 +75,9 @@ static void show_late(const struct verdict *verdict)
 	if (late > BEEST_SECOND)
 		out_cure(verdict->out, "see how the launcher starts processes there, and whether files "
 			 "or names are slow to find");
-	out_line(verdict->out, OUT_OK, "bring-up", "%" PRIu64 " queue pairs a rank in %s",
-		 verdict->survey->stats.qps, steps_time(verdict->survey->stats.total, total));
+	out_line(verdict->out, OUT_OK, "bring-up", "%" PRIu64 " queue pair%s a rank in %s",
+		 verdict->survey->stats.qps, verdict->survey->stats.qps == 1 ? "" : "s",
+		 steps_time(verdict->survey->stats.total, total));
 }
 
 /* The longest that any rank spent in each phase. */

@@ -635,6 +635,9 @@ static void keys_of_the_living_and_the_dead(void **state)
 	SAYS("epoch                     random bytes, which change when this server loses everything");
 	assert_int_equal(RUN("keys", "--all"), 0);
 	SAYS("  --    living  ");
+	assert_int_equal(RUN("msg", "push", "short", "1"), 0);
+	assert_int_equal(RUN("keys"), 0);
+	SAYS("message of 1 byte; ");
 	assert_int_equal(RUN("keys", "--clean"), 1);
 	COMPLAINS("job living may be alive: a rank of it is present; 'hartebeest keys --clean "
 		  "--force' removes all the same");
