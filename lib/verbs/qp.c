@@ -121,7 +121,7 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 		    struct beest_qp **qpp)
 {
 	struct ibv_qp_cap asked = attr->cap;
-	struct beest_qp *qp;
+	struct beest_qp *qp = NULL;
 	int ret;
 
 	ret = qp_new(device, options, attr->qp_type, &qp);
@@ -153,7 +153,7 @@ int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_opti
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct beest_qp *qp;
+	struct beest_qp *qp = NULL;
 	int ret;
 
 	ret = qp_new(device, options, verbs->qp_type, &qp);
