@@ -1010,15 +1010,9 @@ static int gather_expired(struct gathering *g)
 
 /* -------------------------------------------------------------------- the whole --- */
 
-static int gathering_start(struct gathering *g)
+static void gathering_times(struct gathering *g)
 {
-	const struct beest_gather *call = g->call;
-	int64_t now = beest_clock_now();
-	int ret;
-
-	ret = keys_make(g);
-	if (ret < 0)
-		return ret;
+	int64_t now = beest_clock_now(), patience = beest_limit_span(g->call->limit) / 4;
 
 	g->late = LATE_FIRST + (int64_t)g->count * LATE_RANK;
 	if (!g->state->began) {
@@ -1026,20 +1020,14 @@ static int gathering_start(struct gathering *g)
 		g->state->due = now + g->late;
 	}
 	g->report_at = now + REPORT_EACH;
-	g->blind = g->state->began + BEEST_MIN(beest_limit_span(call->limit) / 4, LATE_MOST);
-	g->body = g->state->body;
-	if (calls_roll(g)) {
-		g->body.pass = BEEST_MAX(g->body.pass, CALLED);
-		g->body.name = call->word;
-		g->call->marks = calloc(g->count, beest_gather_mark_size(call));
-	} else {
-		g->body.pass = call->pass;
-		g->body.roll = call->run;
-	}
+	g->blind = g->state->began + BEEST_MIN(patience, LATE_MOST);
+}
 
-	g->gets = calloc(g->count, sizeof(*g->gets));
-	if (!g->gets || (calls_roll(g) && !g->call->marks))
-		return beest_fail(ENOMEM, "no memory for a gathering of %zu ranks", g->count);
+/* The gate is what is waited for; direct_start() adds all records. */
+static void gathering_wait(struct gathering *g)
+{
+	const struct beest_gather *call = g->call;
+
 	g->gets[0] = (struct beest_wait_get){
 		.kind = BEEST_KIND_GATE, .key = g->gate_key,
 		.name = call->title ? call->title : call->name,
@@ -1053,6 +1041,31 @@ static int gathering_start(struct gathering *g)
 		g->wait.hint_key = g->count_key;
 	g->wait.data = g;
 	g->wait.limit = call->limit;
+}
+
+static int gathering_start(struct gathering *g)
+{
+	const struct beest_gather *call = g->call;
+	int ret;
+
+	ret = keys_make(g);
+	if (ret < 0)
+		return ret;
+
+	gathering_times(g);
+	g->body = g->state->body;
+	if (calls_roll(g)) {
+		g->body.pass = BEEST_MAX(g->body.pass, CALLED);
+		g->body.name = call->word;
+		g->call->marks = calloc(g->count, beest_gather_mark_size(call));
+	} else {
+		g->body.pass = call->pass;
+		g->body.roll = call->run;
+	}
+	g->gets = calloc(g->count, sizeof(*g->gets));
+	if (!g->gets || (calls_roll(g) && !g->call->marks))
+		return beest_fail(ENOMEM, "no memory for a gathering of %zu ranks", g->count);
+	gathering_wait(g);
 
 	return reads_directly(g) ? direct_start(g) : 0;
 }
