@@ -67,7 +67,7 @@ struct gathering {
 	bool doubt;			/* what was seen before may have changed */
 	bool counted;			/* the number was taken, and looked at */
 	int64_t full_at;		/* since when the counter hints that all have come; 0: not yet */
-	int64_t numbered;		/* when this rank took a number */
+	int64_t numbered;		/* when this rank took a number, or went on with one */
 	struct beest_barrier_body gate;	/* of a roll call, as it was seen last */
 	uint64_t read;			/* the roll that call->marks have; 0: none */
 	uint64_t strange;		/* one that does not have this rank */
@@ -1019,6 +1019,7 @@ static void gathering_times(struct gathering *g)
 		g->state->began = now;
 		g->state->due = now + g->late;
 	}
+	g->numbered = now;
 	g->report_at = now + REPORT_EACH;
 	g->blind = g->state->began + BEEST_MIN(patience, LATE_MOST);
 }
