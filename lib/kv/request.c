@@ -78,14 +78,16 @@ void beest_request_spoil(struct beest_kv_request *request, int ret)
 bool beest_request_is_answered(const struct beest_kv_request *request,
 			       const struct beest_kv_write *write)
 {
-	return request->flags & BEEST_KV_ANSWERED || write->verb == BEEST_KV_INCR;
+	return request->flags & BEEST_KV_ANSWERED ||
+	       (write->verb == BEEST_KV_INCR && !write->unasked);
 }
 
 bool beest_request_has_increment(const struct beest_kv_request *request)
 {
 	size_t i = 0;
 
-	while (i < request->write_count && request->writes[i].verb != BEEST_KV_INCR)
+	while (i < request->write_count &&
+	       (request->writes[i].verb != BEEST_KV_INCR || request->writes[i].unasked))
 		i++;
 
 	return i < request->write_count;

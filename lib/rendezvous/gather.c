@@ -85,6 +85,18 @@ static bool calls_roll(const struct gathering *g)
 	return !g->call->run;
 }
 
+/* Who comes last does not matter where all read all records. */
+static bool reads_directly(const struct gathering *g)
+{
+	return g->call->direct && calls_roll(g);
+}
+
+/* Each look reads it, and not only a late one. */
+static bool reads_counter(const struct gathering *g)
+{
+	return !reads_directly(g) && g->count >= HINT_FROM;
+}
+
 /* --------------------------------------------------------------------------- keys --- */
 
 int beest_gather_key(const struct beest_gather *call, const char *last,
@@ -185,7 +197,10 @@ static void number_take(struct gathering *g)
 	};
 	g->extras[1] = (struct beest_look_extra){
 		.server = g->server,
-		.write = { .verb = BEEST_KV_INCR, .key = g->count_key },
+		.write = {
+			.verb = BEEST_KV_INCR, .key = g->count_key,
+			.unasked = reads_counter(g),
+		},
 	};
 	g->wait.extras = g->extras + g->state->added;
 	g->wait.extra_count = 2 - g->state->added;
@@ -236,12 +251,6 @@ static int body_put(struct gathering *g, struct beest_registry_record *record,
 	free(bytes);
 
 	return ret;
-}
-
-/* Who comes last does not matter where all read all records. */
-static bool reads_directly(const struct gathering *g)
-{
-	return g->call->direct && calls_roll(g);
 }
 
 static int record_put(struct gathering *g)
@@ -783,11 +792,19 @@ static int gate_take(struct gathering *g, bool blind, bool open)
 	return beest_fail(-ret, "%s", sentence);
 }
 
+/* At most one of those who find that all have come looks at all records. */
+static int gate_contend(struct gathering *g, bool blind)
+{
+	bool open;
+
+	return gate_is_mine(g, &open) ? gate_take(g, blind, open) : 0;
+}
+
 /* Nobody knows when the last one came, but after a while somebody has to look. */
 static int gate_late(struct gathering *g)
 {
 	int64_t now = beest_clock_now(), elapsed = now - g->state->began;
-	bool open, blind = now >= g->blind;
+	bool blind = now >= g->blind;
 
 	if (now < g->state->due)
 		return 0;
@@ -796,7 +813,7 @@ static int gate_late(struct gathering *g)
 		return 0;
 	g->state->due = now + BEEST_MIN(BEEST_MAX(elapsed / 4, g->late), LATE_MOST);
 
-	return gate_is_mine(g, &open) ? gate_take(g, blind, open) : 0;
+	return gate_contend(g, blind);
 }
 
 /* ----------------------------------------------------------------- who is missing --- */
@@ -902,6 +919,8 @@ static int gather_each(void *data)
 		return gate_late(g);
 	g->counted = g->state->added = true;
 	g->state->pass = g->body.pass;
+	if (reads_counter(g))
+		return g->full_at ? gate_contend(g, false) : gate_late(g);
 	if (count->ret < 0 || !count->number || count->number % g->count != 0)
 		return gate_late(g);
 	ret = records_read(g);
@@ -1038,7 +1057,7 @@ static void gathering_wait(struct gathering *g)
 	g->wait.count = 1;
 	g->wait.each = gather_each;
 	g->wait.hint = number_judge;
-	if (!reads_directly(g) && g->count >= HINT_FROM)
+	if (reads_counter(g))
 		g->wait.hint_key = g->count_key;
 	g->wait.data = g;
 	g->wait.limit = call->limit;

@@ -156,6 +156,23 @@ static void counting_what_is_no_number(const struct kv_stage *stage)
 	assert_true(request.fresh);
 }
 
+/* No answer comes, whatever is there: the next one would be taken for it. */
+static void counting_unasked(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = {
+		INCR("n"), ADD("n", "0"), INCR("n"), SET("m", "x"), INCR("m"),
+	};
+	int round;
+
+	writes[0].unasked = writes[2].unasked = writes[4].unasked = true;
+	for (round = 1; round <= 3; round++) {
+		assert_int_equal(ASK(0, writes, "epoch", "n", "m"), 0);
+		assert_int_equal(values[1].bytes[0], '0' + round * 2 - 1);
+		assert_int_equal(writes[2].number, 0);
+		value_is(2, "x");
+	}
+}
+
 static void no_witness(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { SET("a", "1") };
@@ -352,6 +369,7 @@ const struct kv_scenario kv_scenarios[] = {
 	{ "answers of writes", answers_of_writes, 0 },
 	{ "counting", counting, 0 },
 	{ "counting what is no number", counting_what_is_no_number, 0 },
+	{ "counting unasked", counting_unasked, 1 },
 	{ "no witness", no_witness, 1 },
 	{ "the same key twice", the_same_key_twice, 0 },
 	{ "lazy writes", lazy_writes, 0 },
