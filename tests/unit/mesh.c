@@ -34,6 +34,7 @@ static struct member {
 	bool repairs;			/* instead of connecting */
 	bool stays;			/* afterwards, and looks after its records for a while */
 	int barriers;
+	bool ended;
 	int ret;
 	char error[1024];
 } members[RANKS];
@@ -105,6 +106,7 @@ static void run(void *data)
 		 member->ret < 0 ? hartebeest_error() : "");
 	if (member->ret == -EINTR)
 		party_kill(context);
+	member->ended = true;
 	for (i = 0; i < 40 && member->stays; i++) {
 		crew_pass(200 * BEEST_MS);
 		registry_look(registry, BEEST_LOOK_CHECK);
@@ -767,6 +769,9 @@ static void heir_run(void *data)
 {
 	(void)data;
 	crew_pass(death->heir);
+	members[VICTIM].dies = crew_now();	/* unless it is dead, or through */
+	while (!members[VICTIM].ended)
+		crew_pass(BEEST_MS);
 	if (party[VICTIM].hb)
 		party_kill(&party[VICTIM]);
 	member_open(death->size, VICTIM, death->size);
