@@ -6,24 +6,26 @@
  *
  * The same job comes up and goes again and again.  Its keys are the same each time, so the
  * server must not have more records after a run than after the ones before, and the process
- * not more descriptors or threads.
+ * not more descriptors, threads or memory.
  */
 #include "config.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "tests/support/bringup.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/memcached.h"
 
-#define RANKS 4
-#define FIRST_RUNS 3			/* in which what is kept for good comes into being */
+#define RANKS 8
+#define FIRST_RUNS 50			/* in which what is kept for good comes into being */
+#define MEMORY_SLACK 4096		/* KB: heaps of threads do not come out alike */
 
 struct holdings {
-	long items, descriptors, threads;
+	long items, descriptors, threads, memory;
 };
 
 static long count_entries(const char *folder)
@@ -38,12 +40,25 @@ static long count_entries(const char *folder)
 	return count;
 }
 
+/* Resident, in KB. */
+static long memory(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long all = 0, resident = 0;
+
+	if (!file || fscanf(file, "%ld %ld", &all, &resident) != 2)
+		abort();
+	fclose(file);
+	return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 static struct holdings holdings(const struct cache *cache)
 {
 	return (struct holdings){
 		.items = cache_stat(cache, "curr_items"),
 		.descriptors = count_entries("/proc/self/fd"),
 		.threads = count_entries("/proc/self/task"),
+		.memory = memory(),
 	};
 }
 
@@ -96,8 +111,10 @@ int main(int argc, char **argv)
 		bring_up(cache);
 	now = holdings(cache);
 	cache_end(cache);
-	printf("%ld bring-ups of %d ranks, %ld items in the server\n", runs, RANKS, now.items);
+	printf("%ld bring-ups of %d ranks, %ld items in the server, %ld KB\n", runs, RANKS,
+	       now.items, now.memory);
 	return has_grown("items", first.items, now.items) |
 	       has_grown("descriptors", first.descriptors, now.descriptors) |
-	       has_grown("threads", first.threads, now.threads);
+	       has_grown("threads", first.threads, now.threads) |
+	       has_grown("KB", first.memory + MEMORY_SLACK, now.memory);
 }
