@@ -406,7 +406,8 @@ static int write_quiet(struct beest_memcached *session, struct beest_kv_write *w
 	if (memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 0) !=
 	    MEMCACHED_SUCCESS)
 		rc = MEMCACHED_FAILURE;
-	write->number = 0;		/* libmemcached has made it one that cannot be */
+	if (write->verb == BEEST_KV_INCR)
+		write->number = 0;	/* libmemcached has made it one that cannot be */
 	if (rc == MEMCACHED_SUCCESS || rc == MEMCACHED_BUFFERED)
 		return 0;
 	ret = code_fail(session, rc);
