@@ -2,6 +2,7 @@
 /* meshlist.c - see meshlist.h */
 #include "config.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,20 +110,12 @@ static bool lists_matter(const struct beest_newcomers *new)
 
 /* --------------------------------------------------------------------------- rows --- */
 
-#define DIGEST_SIZE 8
+#define DIGEST_SIZE sizeof(uint64_t)
 
-/* The digest of the roll, and a row. */
+/* The digest of the roll, big-endian, and a row. */
 static size_t row_bytes(const struct hartebeest_mesh *mesh)
 {
 	return DIGEST_SIZE + beest_meshmark_row_size(mesh);
-}
-
-static void digest_write(uint64_t digest, uint8_t bytes[DIGEST_SIZE])
-{
-	int i;
-
-	for (i = DIGEST_SIZE; i-- > 0; digest >>= 8)
-		bytes[i] = (uint8_t)digest;
 }
 
 struct row {
@@ -157,6 +150,7 @@ static int row_make(const struct hartebeest_mesh *mesh, const struct beest_gathe
 static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 		     uint64_t digest, const struct beest_newcomers *all)
 {
+	const uint64_t wire = htobe64(digest);
 	struct row *rows = calloc(all->count, sizeof(*rows));
 	uint8_t *body = malloc(row_bytes(mesh));
 	struct beest_look look = {
@@ -167,7 +161,7 @@ static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	int ret = rows && body && look.extras ? 0 : -ENOMEM;
 
 	if (ret == 0)
-		digest_write(digest, body);
+		memcpy(body, &wire, DIGEST_SIZE);
 	for (i = 0; i < all->count && ret == 0; i++) {
 		beest_meshmark_row_fill(mesh, all, i, body + DIGEST_SIZE);
 		ret = row_make(mesh, gather, body, i, &rows[i], &look.extras[i]);
@@ -198,7 +192,7 @@ void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather
 static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 		     uint64_t digest, struct beest_newcomers *new)
 {
-	uint8_t bytes[DIGEST_SIZE];
+	const uint64_t wire = htobe64(digest);
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_want want = { .key = key };
 	struct beest_look look = {
@@ -210,12 +204,11 @@ static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	ret = list_key(gather, "row", mesh->rank, key);
 	if (ret < 0)
 		return ret;
-	digest_write(digest, bytes);
 	want.server = beest_kv_server_of(gather->registry->kv, key);
 	ret = beest_look_take(gather->registry, &look) == 0 && want.value.bytes &&
 	      beest_record_decode(gather->registry->seal, want.value.bytes, want.value.size,
 				  BEEST_KIND_BARRIER, key, &record) == 0 &&
-	      record.size == row_bytes(mesh) && memcmp(record.body, bytes, DIGEST_SIZE) == 0 &&
+	      record.size == row_bytes(mesh) && memcmp(record.body, &wire, DIGEST_SIZE) == 0 &&
 	      beest_meshmark_row(mesh, new, record.body + DIGEST_SIZE);
 	beest_look_free(&want, 1);
 
