@@ -80,9 +80,9 @@ struct beest_kv_write {
 	int64_t ttl;		/* set, add: seconds, cut to 30 days; 0: for ever */
 	bool unasked;		/* INCR: nobody asks for the number */
 	/*
-	 * Results.  Of INCR that is not unasked, and of all writes of an ANSWERED request: 0, -ENOENT (delete,
-	 * incr: the key is absent), -EEXIST (add), or the error that ended the request.  Of
-	 * quiet writes nothing is known: 0.
+	 * Results.  Of INCR that is not unasked, and of all writes of an ANSWERED request: 0,
+	 * -ENOENT (delete, incr: the key is absent), -EEXIST (add), or the error that ended
+	 * the request.  Of quiet writes nothing is known: 0.
 	 */
 	int ret;
 	uint64_t number;	/* INCR: the value after it */

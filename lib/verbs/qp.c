@@ -462,7 +462,7 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 
 /* Takes @step, and once more if the GID turns out to have moved meanwhile. */
 static int qp_source_try(struct beest_qp *qp, struct beest_connection *path,
-		      int (*step)(struct beest_qp *qp, struct beest_connection *path))
+			 int (*step)(struct beest_qp *qp, struct beest_connection *path))
 {
 	int moved, ret = step(qp, path);
 
