@@ -961,6 +961,12 @@ static int see_roll(void *data, const struct beest_record *record)
 	g->gate = gate;
 	if (gate.roll != g->body.roll || gate.pass != KNOWN)
 		return 0;
+	/* A former call, which ended before the second gate, has read it. */
+	if (gate.roll != g->read && !reads_directly(g)) {
+		ret = roll_read(g);
+		if (ret <= 0)
+			return ret;
+	}
 	g->call->word = gate.name;
 	g->call->digest = gate.roll;
 

@@ -28,6 +28,7 @@ struct rank {
 	int64_t delay;			/* before the first one */
 	int64_t dies;			/* without a word, at the next look from then on */
 	bool stays;			/* after them, and looks after its records for a while */
+	bool polls_by_itself;		/* one look a call */
 
 	int ret;			/* of the last pass */
 	int passed;
@@ -134,10 +135,16 @@ static void rank_free(struct rank *rank, bool killed)
 
 static void rank_pass(struct rank *rank, char name)
 {
+	const int64_t deadline = rank->polls_by_itself ? HARTEBEEST_ONCE : 0;
+
 	rank->came = crew_now();
-	rank->ret = beest_barrier_wait(rank->registry, &rank->roll, rank->barrier[name - 'a'],
-				       registry_ranks(rank->size), rank->rank,
-				       REGISTRY_LIMIT(0));
+	do {
+		crew_pass(rank->ret ? 5 * BEEST_MS : 0);
+		rank->ret = beest_barrier_wait(rank->registry, &rank->roll,
+					       rank->barrier[name - 'a'],
+					       registry_ranks(rank->size), rank->rank,
+					       REGISTRY_LIMIT(deadline));
+	} while (rank->ret == -EAGAIN);
 	snprintf(rank->error, sizeof(rank->error), "%s", rank->ret ? beest_error_text() : "");
 	rank->ended = crew_now();
 	count_last();
@@ -508,6 +515,26 @@ static void restarted_after_it(void **state)
 		assert_non_null(strstr(ranks[i].error, "started again"));
 		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
 	}
+}
+
+/* Whose calls look once each know those who have come, too: a late one is not a new one. */
+static void one_look_a_call(void **state)
+{
+	int i;
+
+	(void)state;
+	ranks_make(3, "aa");
+	for (i = 0; i < 3; i++)
+		ranks[i].polls_by_itself = true;
+	registry_run();
+	all_have(3, 2);
+	for (i = 0; i < 3; i++) {
+		ranks[i].names = "a";
+		ranks[i].delay = i == 2 ? 20 * BEEST_SECOND : 0;
+		crew_start(rank_run, &ranks[i]);
+	}
+	registry_run();
+	all_have(3, 3);
 }
 
 /* It comes again only when the others have waited for a while. */
@@ -909,6 +936,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_the_barrier, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_after_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_look_a_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_restarted, setup, teardown),
 		cmocka_unit_test_setup_teardown(left, setup, teardown),
