@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include <endian.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -15,25 +16,51 @@
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 
-/*
- * Host order to big-endian and back: the same step both ways.  Sends no bytes that follow
- * the end of a text.
- */
+/* Host order to big-endian and back: the same step both ways. */
+static void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
+{
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
+
+	switch (size) {
+	case sizeof(two):
+		memcpy(&two, from, sizeof(two));
+		two = htobe16(two);
+		memcpy(to, &two, sizeof(two));
+		break;
+	case sizeof(four):
+		memcpy(&four, from, sizeof(four));
+		four = htobe32(four);
+		memcpy(to, &four, sizeof(four));
+		break;
+	case sizeof(eight):
+		memcpy(&eight, from, sizeof(eight));
+		eight = htobe64(eight);
+		memcpy(to, &eight, sizeof(eight));
+		break;
+	default:
+		*to = *from;
+	}
+}
+
+/* Sends no bytes that follow the end of a text. */
 static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
-	const bool swapped = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-	size_t i, size = field->size;
+	size_t size = field->size;
 
-	if (field->type == BEEST_CODEC_UINT && swapped) {
-		for (i = 0; i < size; i++)
-			to[i] = from[size - 1 - i];
-		return;
-	}
-
-	if (field->type == BEEST_CODEC_TEXT)
+	switch (field->type) {
+	case BEEST_CODEC_UINT:
+		copy_uint(to, from, size);
+		break;
+	case BEEST_CODEC_BYTES:
+		memcpy(to, from, size);
+		break;
+	case BEEST_CODEC_TEXT:
 		size = strnlen((const char *)from, size);
-	memcpy(to, from, size);
-	memset(to + size, 0, field->size - size);
+		memcpy(to, from, size);
+		memset(to + size, 0, field->size - size);
+	}
 }
 
 size_t beest_codec_size(const struct beest_codec_layout *layout)
@@ -65,26 +92,27 @@ int beest_codec_encode(const struct beest_codec_layout *layout, const void *payl
 	return (int)needed;
 }
 
+/* Texts go to terminals and logs: no control characters in them. */
+static bool text_is_sound(const uint8_t *bytes, size_t size)
+{
+	return memchr(bytes, '\0', size) && !beest_text_control((const char *)bytes);
+}
+
 int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *bytes,
 		       size_t size, void *payload)
 {
+	const size_t needed = beest_codec_size(layout);
 	const struct beest_codec_field *field;
-	const uint8_t *at = bytes;
 	size_t i;
 
-	if (size < beest_codec_size(layout))
-		return beest_fail(EBADMSG, "payload of %zu bytes, at least %zu expected",
-				  size, beest_codec_size(layout));
-
-	/* Texts go to terminals and logs: no control characters in them. */
-	for (i = 0; i < layout->count; at += layout->fields[i++].size)
-		if (layout->fields[i].type == BEEST_CODEC_TEXT &&
-		    (!memchr(at, '\0', layout->fields[i].size) ||
-		     beest_text_control((const char *)at)))
-			return beest_fail(EBADMSG, "payload with a malformed text");
+	if (size < needed)
+		return beest_fail(EBADMSG, "payload of %zu bytes, at least %zu expected", size,
+				  needed);
 
 	for (i = 0; i < layout->count; i++) {
 		field = &layout->fields[i];
+		if (field->type == BEEST_CODEC_TEXT && !text_is_sound(bytes, field->size))
+			return beest_fail(EBADMSG, "payload with a malformed text");
 		copy_field(field, (uint8_t *)payload + field->offset, bytes);
 		bytes += field->size;
 	}

@@ -97,6 +97,14 @@ const char *beest_text_not_key(const char *text)
 	return *text ? text : NULL;
 }
 
+void beest_text_copy(char *to, size_t size, const char *from)
+{
+	size_t length = strnlen(from, size - 1);
+
+	memcpy(to, from, length);
+	to[length] = '\0';
+}
+
 void beest_text_start(struct beest_text *text, char *buffer, size_t size)
 {
 	text->buffer = buffer;

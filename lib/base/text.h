@@ -36,6 +36,9 @@ void beest_text_clean(char *to, size_t size, const char *from, size_t length);
  */
 const char *beest_text_not_key(const char *text);
 
+/* As snprintf(3) with "%s", for what is done often: cut short where @size bytes are too few. */
+void beest_text_copy(char *to, size_t size, const char *from);
+
 struct beest_text {
 	char *buffer;
 	size_t size;

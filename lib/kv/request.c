@@ -68,7 +68,7 @@ void beest_request_spoil(struct beest_kv_request *request, int ret)
 	beest_kv_values_free(request->values, request->key_count);
 	request->answered = false;
 	request->ret = ret;
-	snprintf(request->why, sizeof(request->why), "%s", ret < 0 ? beest_error_text() : "");
+	beest_text_copy(request->why, sizeof(request->why), ret < 0 ? beest_error_text() : "");
 	for (; write < request->writes + request->write_count; write++) {
 		write->ret = beest_request_is_answered(request, write) ? ret : 0;
 		write->number = 0;

@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/random.h"
+#include "lib/base/text.h"
 #include "lib/verbs/qp.h"
 #include "lib/verbs/source.h"
-#include "lib/base/random.h"
 
 #define PSN_MASK 0xffffff
 
@@ -645,7 +646,7 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 		return ret;
 
 	qp->remote = *remote;
-	snprintf(qp->peer_key, sizeof(qp->peer_key), "%s", key);
+	beest_text_copy(qp->peer_key, sizeof(qp->peer_key), key);
 	qp_log_connection(qp, &path);
 	return 0;
 }
