@@ -43,7 +43,7 @@ struct hartebeest_mesh {
 	uint8_t *list;			/* of numbers, in bytes; NULL: in a row */
 	size_t list_size;
 
-	uint8_t *marks;			/* of all, as they are connected; zero: not yet */
+	uint8_t *marks;			/* of all, as they are connected; NULL: not yet */
 	size_t replaced;		/* by the last bring-up */
 	struct beest_mesh_trouble trouble;
 	struct beest_gather_state roll, state;

@@ -84,9 +84,8 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 				  "record of Memcached has 1 MB", count, mesh->region_count,
 				  count * (mesh->blob_size + BEEST_INCARNATION_SIZE));
 	mesh->blob = malloc(mesh->blob_size);
-	mesh->marks = calloc(count, BEEST_INCARNATION_SIZE + mesh->blob_size);
 	mesh->incarnations = calloc(count, sizeof(*mesh->incarnations));
-	if (!mesh->blob || !mesh->marks || !mesh->incarnations)
+	if (!mesh->blob || !mesh->incarnations)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", count);
 	mesh->body.endpoint = mesh->fabric.model->local.endpoint;
 	mesh->body.form = form_of(mesh);
@@ -131,7 +130,8 @@ static bool is_connected(const struct hartebeest_mesh *mesh, size_t i,
 	const uint8_t *mark = mesh->marks + i * beest_meshmark_size(mesh);
 	struct beest_mesh_body then;
 
-	return memcmp(mark, &now->endpoint.incarnation, BEEST_INCARNATION_SIZE) == 0 &&
+	return mesh->marks &&
+	       memcmp(mark, &now->endpoint.incarnation, BEEST_INCARNATION_SIZE) == 0 &&
 	       beest_record_mesh_decode(mark + BEEST_INCARNATION_SIZE, mesh->blob_size,
 					&then) == 0 &&
 	       then.endpoint.qp_num == now->endpoint.qp_num &&
@@ -283,14 +283,19 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit)
 {
+	size_t size = mesh->ranks.count * beest_meshmark_size(mesh);
 	int64_t begin = beest_clock_now();
 	int ret;
 
+	if (!mesh->marks)
+		mesh->marks = malloc(size);
+	if (!mesh->marks)
+		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit,
 				   &mesh->trouble.culprit);
 	if (ret < 0)
 		return ret;
-	memcpy(mesh->marks, marks, mesh->ranks.count * beest_meshmark_size(mesh));
+	memcpy(mesh->marks, marks, size);
 	mesh->replaced += new->count;
 	mesh->since = beest_clock_now();
 	mesh->stats.connect += mesh->since - begin;

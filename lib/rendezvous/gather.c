@@ -69,6 +69,7 @@ struct gathering {
 	int64_t full_at;		/* since when the counter hints that all have come; 0: not yet */
 	int64_t numbered;		/* when this rank took a number, or went on with one */
 	struct beest_barrier_body gate;	/* of a roll call, as it was seen last */
+	struct beest_kv_value roll;	/* that came with it */
 	uint64_t read;			/* the roll that call->marks have; 0: none */
 	uint64_t strange;		/* one that does not have this rank */
 	int64_t late;			/* the least pause between two tries */
@@ -183,6 +184,15 @@ static uint64_t marks_digest(const struct gathering *g, const uint8_t *marks)
 			      g->count * beest_gather_mark_size(g->call)) | 1;
 }
 
+/* They are this gathering's from here on. */
+static void marks_keep(struct gathering *g, uint8_t *marks, uint64_t digest)
+{
+	free(g->call->marks);
+	g->call->marks = marks;
+	g->read = digest;
+	g->wait.asides[1] = NULL;
+}
+
 /* ----------------------------------------------------------------- record and gate --- */
 
 /* The counter hints at who comes last: added where it is not there, then counted up. */
@@ -212,9 +222,8 @@ static void number_take(struct gathering *g)
  * Those who have come since this rank did hint at how long the others will take.  A leftover
  * of a former run makes this wrong, and some pauses longer or shorter.
  */
-static int64_t number_judge(void *data, const struct beest_kv_value *value)
+static int64_t number_judge(struct gathering *g, const struct beest_kv_value *value)
 {
-	struct gathering *g = data;
 	int64_t now = beest_clock_now(), elapsed = now - g->numbered;
 	char text[24] = "";		/* a value has no NUL at its end */
 	uint64_t number = 0;
@@ -230,6 +239,18 @@ static int64_t number_judge(void *data, const struct beest_kv_value *value)
 	number %= g->count;
 
 	return number ? elapsed / (int64_t)number * (int64_t)(g->count - number) : 0;
+}
+
+/* The roll is stored ahead of the gate, so whoever sees the gate has the roll already. */
+static int64_t asides_take(void *data, struct beest_look_want *asides)
+{
+	struct gathering *g = data;
+
+	beest_kv_values_free(&g->roll, 1);
+	g->roll = asides[1].value;
+	asides[1].value.bytes = NULL;
+
+	return number_judge(g, &asides[0].value);
 }
 
 /* A body, and after it what a rank brings, or all marks. */
@@ -282,9 +303,6 @@ static int roll_put(struct gathering *g, uint64_t digest, const uint8_t *marks)
 		.kind = BEEST_KIND_GATE, .key = g->roll_key, .placed_as = g->gate_key,
 	};
 	size_t size = g->count * beest_gather_mark_size(g->call);
-
-	memcpy(g->call->marks, marks, size);
-	g->read = digest;
 
 	return body_put(g, &record, &body, marks, size);
 }
@@ -406,6 +424,7 @@ static int roll_open(struct gathering *g)
 {
 	struct beest_barrier_body gate = { .pass = CALLED };
 	uint8_t *marks = malloc(g->count * beest_gather_mark_size(g->call));
+	bool fresh = false;
 	size_t i;
 	int ret = 0;
 
@@ -420,14 +439,18 @@ static int roll_open(struct gathering *g)
 			gate.name = common_word(g);
 		}
 		/* The same first gate again would open nothing. */
-		if (gate.roll != g->read && g->call->opening)
+		fresh = gate.roll != g->read;
+		if (fresh && g->call->opening)
 			g->call->opening(g->call->data, marks, gate.roll);
-		if (gate.roll != g->read)
+		if (fresh)
 			ret = roll_put(g, gate.roll, marks);
+		if (fresh)
+			marks_keep(g, marks, gate.roll);
 		if (ret == 0 && (gate.pass == KNOWN || gate.roll != g->gate.roll))
 			ret = gate_put(g, &gate);
 	}
-	free(marks);
+	if (!fresh)
+		free(marks);
 
 	return ret;
 }
@@ -598,7 +621,8 @@ static int direct_start(struct gathering *g)
 	int ret = 0;
 
 	g->direct = calloc(g->count, sizeof(*g->direct));
-	if (!g->direct)
+	g->call->marks = calloc(g->count, beest_gather_mark_size(g->call));
+	if (!g->direct || !g->call->marks)
 		return beest_fail(ENOMEM, "no memory for the records of %zu ranks", g->count);
 	for (i = 0; i < g->count && ret == 0; i++) {
 		g->direct[i].g = g;
@@ -808,7 +832,7 @@ static int gate_late(struct gathering *g)
 
 	if (now < g->state->due)
 		return 0;
-	g->wait.hint_key = g->count_key;
+	g->wait.asides[0] = g->count_key;
 	if (!blind && (!g->full_at || now - g->full_at < g->late))
 		return 0;
 	g->state->due = now + BEEST_MIN(BEEST_MAX(elapsed / 4, g->late), LATE_MOST);
@@ -847,7 +871,7 @@ static void progress_report(struct gathering *g)
 /* ------------------------------------------------------ a roll that another has made --- */
 
 /* Has it all ranks, this very life of this one among them?  1, or 0. */
-static int roll_judge(struct gathering *g, const struct beest_kv_value *value)
+static int roll_judge(struct gathering *g, struct beest_kv_value *value)
 {
 	size_t size = g->count * beest_gather_mark_size(g->call);
 	struct beest_barrier_body body;
@@ -863,11 +887,14 @@ static int roll_judge(struct gathering *g, const struct beest_kv_value *value)
 	if (record.size != BEEST_BARRIER_SIZE + size || !marks_name_own(g, marks)) {
 		/* A leftover, or others were called before this rank came: neither counts. */
 		g->strange = body.roll;
+		g->wait.asides[1] = NULL;
 		g->blind = g->state->began;
 		return 0;
 	}
-	memcpy(g->call->marks, marks, size);
-	g->read = body.roll;
+	/* Its own memory takes what it has of them: a copy of all costs more than the rest here. */
+	memmove(value->bytes, marks, size);
+	marks_keep(g, (uint8_t *)value->bytes, body.roll);
+	value->bytes = NULL;
 
 	return 1;
 }
@@ -880,6 +907,9 @@ static int roll_read(struct gathering *g)
 	};
 	int ret;
 
+	ret = roll_judge(g, &g->roll);
+	if (ret != 0 || g->strange == g->gate.roll)
+		return ret;
 	ret = beest_look_take(g->registry, &look);
 	if (ret == 0)
 		ret = roll_judge(g, &want.value);
@@ -1062,9 +1092,11 @@ static void gathering_wait(struct gathering *g)
 	g->wait.gets = g->gets;
 	g->wait.count = 1;
 	g->wait.each = gather_each;
-	g->wait.hint = number_judge;
+	g->wait.aside = asides_take;
 	if (reads_counter(g))
-		g->wait.hint_key = g->count_key;
+		g->wait.asides[0] = g->count_key;
+	if (reads_counter(g) && calls_roll(g))
+		g->wait.asides[1] = g->roll_key;
 	g->wait.data = g;
 	g->wait.limit = call->limit;
 }
@@ -1083,13 +1115,12 @@ static int gathering_start(struct gathering *g)
 	if (calls_roll(g)) {
 		g->body.pass = BEEST_MAX(g->body.pass, CALLED);
 		g->body.name = call->word;
-		g->call->marks = calloc(g->count, beest_gather_mark_size(call));
 	} else {
 		g->body.pass = call->pass;
 		g->body.roll = call->run;
 	}
 	g->gets = calloc(g->count, sizeof(*g->gets));
-	if (!g->gets || (calls_roll(g) && !g->call->marks))
+	if (!g->gets)
 		return beest_fail(ENOMEM, "no memory for a gathering of %zu ranks", g->count);
 	gathering_wait(g);
 
@@ -1108,6 +1139,7 @@ static void gathering_end(struct gathering *g, int ret)
 	}
 	if (g->wants)
 		beest_look_free(g->wants, g->count);
+	beest_kv_values_free(&g->roll, 1);
 	free(g->wants);
 	free(g->all);
 	free(g->direct);

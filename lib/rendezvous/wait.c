@@ -69,8 +69,8 @@ static int waiting_start(struct waiting *w)
 	wait->since = __atomic_load_n(&w->registry->requests, __ATOMIC_RELAXED);
 	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
 	w->watch_at = beest_clock_deadline(w->watch_pause);
-	w->wants = calloc(room + 2, sizeof(*w->wants));
-	w->get_of = calloc(room + 2, sizeof(*w->get_of));
+	w->wants = calloc(room + BEEST_WAIT_ASIDES + 1, sizeof(*w->wants));
+	w->get_of = calloc(room + BEEST_WAIT_ASIDES + 1, sizeof(*w->get_of));
 	if (!w->wants || !w->get_of)
 		return beest_fail(ENOMEM, "no memory to wait for %zu records", wait->count);
 
@@ -162,8 +162,8 @@ static void gather(struct waiting *w)
 		if (!own_is_stored(w, i))
 			want_add(w, NULL, beest_kv_server_of(w->registry->kv,
 							     wait->own_keys[i]));
-	if (wait->hint_key)
-		want_add(w, wait->hint_key, wait->gets[0].server);
+	for (i = 0; i < BEEST_WAIT_ASIDES && wait->aside; i++)
+		want_add(w, wait->asides[i], wait->gets[0].server);
 }
 
 /* ------------------------------------------------------------- what is seen of it --- */
@@ -171,7 +171,7 @@ static void gather(struct waiting *w)
 static void get_note(struct beest_wait_get *get, int seen, const char *trouble)
 {
 	get->seen = seen;
-	snprintf(get->trouble, sizeof(get->trouble), "%s", trouble);
+	beest_text_copy(get->trouble, sizeof(get->trouble), trouble);
 }
 
 /* 0, or what ends the wait. */
@@ -455,8 +455,9 @@ static int wait_look(struct waiting *w)
 	}
 
 	note_look(w, ret);
-	if (w->wait->hint_key)
-		w->backoff.expected = w->wait->hint(w->wait->data, &w->wants[w->count - 1].value);
+	if (w->wait->aside)
+		w->backoff.expected = w->wait->aside(w->wait->data,
+						     &w->wants[w->count - BEEST_WAIT_ASIDES]);
 	ret = wait_judge(w);
 	w->looks++;
 	look_log(w);

@@ -48,6 +48,8 @@ struct beest_wait_get {
 	char trouble[200];		/* what is known of it, for the sentence */
 };
 
+#define BEEST_WAIT_ASIDES 2
+
 struct beest_wait {
 	struct beest_wait_get *gets;
 	size_t count;
@@ -61,11 +63,12 @@ struct beest_wait {
 	 */
 	int (*each)(void *data);
 	/*
-	 * A key that each look asks the first get's server for besides, NULL: none.  By its value,
-	 * how long the wait may take yet; 0: no idea.
+	 * Keys that each look asks the first get's server for besides, NULL: none.  From what is
+	 * there, aside() says how long the wait may take yet, 0: no idea; before see() and
+	 * each().  It may keep a value by taking it away.  NULL: there are no such keys.
 	 */
-	const char *hint_key;
-	int64_t (*hint)(void *data, const struct beest_kv_value *value);
+	const char *asides[BEEST_WAIT_ASIDES];
+	int64_t (*aside)(void *data, struct beest_look_want *asides);
 	void *data;
 	const struct beest_limit *limit;
 

@@ -79,7 +79,7 @@ static void count_last(void)
 
 /*
  * Whoever looks at a gate that is not there yet asks for it and the epoch alone, and where many
- * come, how many have come.
+ * come, how many have come and for the roll.
  */
 static void count_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
@@ -88,7 +88,7 @@ static void count_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 	count_last();
 	last.kv = kv;
 	last.polls = !request->write_count &&
-		     (count == 2 || (count == 3 && strstr(request->keys[2], "/count")));
+		     (count == 2 || (count <= 4 && strstr(request->keys[2], "/count")));
 	last.reads_all = request->key_count > (size_t)last.size && !last.polls;
 	last.readers += last.reads_all;
 }
