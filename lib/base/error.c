@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,20 +18,20 @@
 static __thread char sentence[BEEST_ERROR_SIZE];
 
 /*
- * The new sentence, with the old one behind it or without.  Made in a buffer of its own, since
- * the old one may be among the arguments.  Names, paths and words of a server need no care
+ * The new sentence, with @cause behind it unless that is NULL.  Made in a buffer of its own,
+ * since the old one may be among the arguments.  Names, paths and words of a server need no care
  * where a sentence is written: it is cleaned here.  Keeps errno.
  */
-static void BEEST_PRINTF(2, 0) sentence_set(bool keep, const char *format, va_list args)
+static void BEEST_PRINTF(2, 0) sentence_set(const char *cause, const char *format, va_list args)
 {
 	char text[BEEST_ERROR_SIZE];
 	int saved = errno;
 
 	if (vsnprintf(text, sizeof(text), format, args) < 0)
 		text[0] = '\0';
-	if (keep) {
+	if (cause) {
 		strncat(text, ": ", sizeof(text) - 1 - strlen(text));
-		strncat(text, sentence, sizeof(text) - 1 - strlen(text));
+		strncat(text, cause, sizeof(text) - 1 - strlen(text));
 	}
 	beest_text_clean(sentence, sizeof(sentence), text, strlen(text));
 	errno = saved;
@@ -43,7 +42,7 @@ int beest_fail(int err, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	sentence_set(false, format, args);
+	sentence_set(NULL, format, args);
 	va_end(args);
 	return -err;
 }
@@ -53,7 +52,17 @@ int beest_fail_prefix(int ret, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	sentence_set(true, format, args);
+	sentence_set(sentence, format, args);
+	va_end(args);
+	return ret;
+}
+
+int beest_fail_errno(int ret, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	sentence_set(strerror(-ret), format, args);
 	va_end(args);
 	return ret;
 }

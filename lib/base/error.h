@@ -25,6 +25,9 @@ int beest_fail(int err, const char *format, ...) BEEST_PRINTF(2, 3);
  */
 int beest_fail_prefix(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
 
+/* The same of a call of another library: what its errno, -@ret, means comes behind it. */
+int beest_fail_errno(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
+
 /* The calling thread's last sentence, "" before the first failure. */
 const char *beest_error_text(void);
 

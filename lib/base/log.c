@@ -171,7 +171,7 @@ int beest_log_open(struct beest_log *log, const char *path)
 		close(low);
 	}
 	if (fd < 0)
-		return beest_fail(errno, "%s: %s", BEEST_QUOTE(expanded), strerror(errno));
+		return beest_fail_errno(-errno, "%s", BEEST_QUOTE(expanded));
 	log->file = fd;
 	return 0;
 }

@@ -47,7 +47,7 @@ static int source_read(void *buffer, size_t size)
 	if (got >= 0 && (size_t)got < size)
 		got = -EIO;
 	if (got < 0)
-		return beest_fail((int)-got, "cannot read " SOURCE ": %s", strerror((int)-got));
+		return beest_fail_errno((int)got, "cannot read " SOURCE);
 	return 0;
 }
 

@@ -34,8 +34,7 @@ static int statuses_exchange(int (*gather)(void *, const void *, void *, size_t)
 		return beest_fail(ENOMEM, "no memory to ask %zu ranks", count);
 	ret = gather(data, own, *all, sizeof(*own));
 
-	return ret < 0 ? beest_fail(-ret, "the program's gather function failed: %s",
-				    strerror(-ret)) : 0;
+	return ret < 0 ? beest_fail_errno(ret, "the program's gather function failed") : 0;
 }
 
 int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed)
@@ -96,8 +95,7 @@ static int marks_gather(struct hartebeest_mesh *mesh, size_t listed, uint8_t **a
 		memcpy(own + beest_meshmark_size(mesh), mesh->list, mesh->list_size);
 	ret = mesh->gather(mesh->gather_data, own, *all, *step);
 
-	return ret < 0 ? beest_fail(-ret, "the program's gather function failed: %s",
-				    strerror(-ret)) : 0;
+	return ret < 0 ? beest_fail_errno(ret, "the program's gather function failed") : 0;
 }
 
 static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, size_t step,

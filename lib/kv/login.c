@@ -33,7 +33,7 @@ static int password_check(const char *path, char *bytes, ssize_t size)
 	size_t length;
 
 	if (size < 0)
-		return beest_fail((int)-size, FILE_OPTION " %s: %s", path, strerror((int)-size));
+		return beest_fail_errno((int)size, FILE_OPTION " %s", path);
 
 	bytes[size] = '\0';
 	length = strcspn(bytes, "\r\n");
@@ -59,7 +59,7 @@ static int password_read(const char *path, char **password, const struct beest_l
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0) {
-		ret = beest_fail(errno, FILE_OPTION " %s: %s", path, strerror(errno));
+		ret = beest_fail_errno(-errno, FILE_OPTION " %s", path);
 	} else {
 		mode_warn(path, fd, log);
 		ret = password_check(path, bytes, beest_file_read(fd, bytes, PASSWORD_MAX + 1));

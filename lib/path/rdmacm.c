@@ -326,8 +326,8 @@ static int copy_path_record(const struct asking *asking, struct beest_pathrec *p
 
 	ret = beest_error_verbs(ibv_query_port(id->verbs, id->port_num, &attr));
 	if (ret < 0)
-		return beest_fail(-ret, "port %d of %s cannot be queried: %s", id->port_num,
-				  id->verbs->device->name, strerror(-ret));
+		return beest_fail_errno(ret, "port %d of %s cannot be queried", id->port_num,
+					id->verbs->device->name);
 
 	memset(path, 0, sizeof(*path));
 	snprintf(path->device, sizeof(path->device), "%s", id->verbs->device->name);

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +18,7 @@ static int file_check(int fd, const char *path)
 	struct stat status;
 
 	if (fstat(fd, &status) < 0)
-		return beest_fail(errno, "%s: %s", BEEST_QUOTE(path), strerror(errno));
+		return beest_fail_errno(-errno, "%s", BEEST_QUOTE(path));
 	if (!S_ISREG(status.st_mode))
 		return beest_fail(EINVAL, "%s is no regular file", BEEST_QUOTE(path));
 	if (status.st_uid != geteuid())
@@ -40,7 +39,7 @@ static int bytes_read(struct beest_secret *secret, int fd, const char *path)
 	size_t size = (size_t)got;
 
 	if (got < 0)
-		return beest_fail((int)-got, "%s: %s", BEEST_QUOTE(path), strerror((int)-got));
+		return beest_fail_errno((int)got, "%s", BEEST_QUOTE(path));
 	if (size > BEEST_SECRET_MAX)
 		return beest_fail(EINVAL, "%s has more than %d bytes", BEEST_QUOTE(path),
 				  BEEST_SECRET_MAX);
@@ -60,7 +59,7 @@ int beest_secret_read(struct beest_secret *secret, const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret;
 
 	if (fd < 0)
-		return beest_fail(errno, "%s: %s", BEEST_QUOTE(path), strerror(errno));
+		return beest_fail_errno(-errno, "%s", BEEST_QUOTE(path));
 	ret = file_check(fd, path);
 	if (ret == 0)
 		ret = bytes_read(secret, fd, path);

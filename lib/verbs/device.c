@@ -194,7 +194,7 @@ static int device_open_verbs(struct ibv_device *from, struct beest_device *devic
 	node = beest_node_check(device->name, from->dev_name);
 	if (node < 0 && (ret == -EACCES || ret == -EPERM || ret == -ENOENT))
 		return node;
-	return beest_fail(-ret, "device %s cannot be opened: %s", device->name, strerror(-ret));
+	return beest_fail_errno(ret, "device %s cannot be opened", device->name);
 }
 
 static int device_read_limits(struct beest_device *device)
@@ -202,8 +202,7 @@ static int device_read_limits(struct beest_device *device)
 	int ret = beest_error_verbs(ibv_query_device(device->verbs, &device->attr));
 
 	if (ret < 0)
-		return beest_fail(-ret, "the limits of device %s cannot be read: %s", device->name,
-				  strerror(-ret));
+		return beest_fail_errno(ret, "the limits of device %s cannot be read", device->name);
 
 	/* Kernels before 5.11 have vendor 0, and rxe_cfg(8) called all of them rxe. */
 	device->soft_roce = device->attr.vendor_id == RXE_VENDOR_ID ||
@@ -360,7 +359,7 @@ static int device_list_failed(int err)
 {
 	if (err == ENOSYS)
 		return beest_node_fail_without();
-	return beest_fail(err, "the RDMA devices cannot be listed: %s", strerror(err));
+	return beest_fail_errno(-err, "the RDMA devices cannot be listed");
 }
 
 int beest_device_open(struct beest_device *device, const char *name, int local_rank,
@@ -419,8 +418,7 @@ int beest_device_port(const struct beest_device *device, struct ibv_port_attr *a
 	int ret = beest_error_verbs(ibv_query_port(device->verbs, device->port, attr));
 
 	if (ret < 0)
-		return beest_fail(-ret, "port %s cannot be queried: %s", device->label,
-				  strerror(-ret));
+		return beest_fail_errno(ret, "port %s cannot be queried", device->label);
 	return 0;
 }
 

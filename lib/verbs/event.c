@@ -246,8 +246,8 @@ static int events_make_fd(struct beest_events *events)
 
 	err = errno;
 	events_close(events);
-	return beest_fail(err, "no file descriptor for events of device %s: %s",
-			  events->device->name, strerror(err));
+	return beest_fail_errno(-err, "no file descriptor for events of device %s",
+				events->device->name);
 }
 
 int beest_events_fd(struct beest_events *events)

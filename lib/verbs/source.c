@@ -80,8 +80,8 @@ static int source_choose(const struct beest_device *device, struct ibv_pd *pd,
 			return position;
 
 		beest_ipaddr_text(&entry->gid, gid, sizeof(gid));
-		beest_fail(-ret, "an address handle from GID %d (%s) to itself failed: %s",
-			   entry->index, gid, strerror(-ret));
+		beest_fail_errno(ret, "an address handle from GID %d (%s) to itself failed",
+				 entry->index, gid);
 		if (!gid_is_condemned_by(-ret))
 			return ret;
 		entry->trial_error = -ret;

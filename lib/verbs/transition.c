@@ -472,6 +472,5 @@ int beest_transition_reset(struct ibv_qp *qp)
 	if (ret == 0)
 		return 0;
 
-	return beest_fail(-ret, "resetting QP %" PRIu32 " failed: %s", qp->qp_num,
-			  strerror(-ret));
+	return beest_fail_errno(ret, "resetting QP %" PRIu32 " failed", qp->qp_num);
 }

@@ -100,6 +100,9 @@ static void test_foreign_conventions(void **state)
 	assert_int_equal(beest_error_errno(), -EACCES);
 	errno = 0;
 	assert_int_equal(beest_error_errno(), -EIO);
+
+	assert_int_equal(beest_fail_errno(-EACCES, "cannot open %s", "x"), -EACCES);
+	assert_error_is("cannot open x: Permission denied");
 }
 
 static void test_quote(void **state)
