@@ -26,7 +26,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 	TRY(beest_call_device(hb, __func__, &device));
 	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth,
 			    flags & HARTEBEEST_CQ_CHANNEL, &made));
-	TRY(beest_context_add(hb, &beest_cq_kind, name, &made->node));
+	TRY(beest_context_add(hb, name, &made->node));
 	if (cq)
 		*cq = made->cq;
 	return 0;
@@ -40,7 +40,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_adopt(struct hartebeest_context *hb, const c
 	REQUIRE(hb, name, verbs);
 	TRY(beest_context_adoptable(hb, &beest_cq_kind, name, verbs->context, verbs));
 	TRY(beest_cq_adopt(verbs, &cq));
-	return beest_call_done(hb, beest_context_add(hb, &beest_cq_kind, name, &cq->node));
+	return beest_call_done(hb, beest_context_add(hb, name, &cq->node));
 }
 
 HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest_context *hb, const char *name,

@@ -63,28 +63,12 @@ HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const
 	return beest_call_waited(hb, &limit, beest_message_delete(registry, key, &limit));
 }
 
-static int find_or_add_barrier(struct hartebeest_context *hb, const char *name,
-			       struct beest_barrier **barrier)
-{
-	struct beest_node *node = beest_context_look(hb, &beest_barrier_kind, name);
-	int ret;
-
-	if (node) {
-		*barrier = BEEST_CONTAINER(node, struct beest_barrier, node);
-		return 0;
-	}
-
-	ret = beest_barrier_create(barrier);
-	return ret < 0 ? ret : beest_context_add(hb, &beest_barrier_kind, name,
-						 &(*barrier)->node);
-}
-
 HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name,
 					 int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_barrier *barrier;
 	struct beest_registry *registry;
+	struct beest_node *node;
 	int rank = hartebeest_rank(hb);
 
 	REQUIRE_LIMIT(&limit, hb, name);
@@ -92,8 +76,10 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 	TRY_LIMIT(&limit, hartebeest_size(hb));
 	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
 	TRY_LIMIT(&limit, beest_barrier_check(registry, &hb->launch.participants, name));
-	TRY_LIMIT(&limit, find_or_add_barrier(hb, name, &barrier));
-	return beest_call_waited(hb, &limit, beest_barrier_wait(registry, &hb->roll, barrier,
+	TRY_LIMIT(&limit, beest_context_obtain(hb, &beest_barrier_kind, name, &node));
+	return beest_call_waited(hb, &limit, beest_barrier_wait(registry, &hb->roll,
+								BEEST_CONTAINER(node,
+								struct beest_barrier, node),
 								&hb->launch.participants, rank,
 								&limit));
 }

@@ -30,7 +30,7 @@ static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
 {
 	if (ret < 0)
 		return beest_call_done(hb, beest_fail_prefix(ret, "memory region '%s'", name));
-	TRY(beest_context_add(hb, &beest_mr_kind, name, &mr->node));
+	TRY(beest_context_add(hb, name, &mr->node));
 	if (out)
 		*out = mr->mr;
 	return 0;
@@ -91,7 +91,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_adopt(struct hartebeest_context *hb, const c
 	REQUIRE(hb, name, verbs);
 	TRY(beest_context_adoptable(hb, &beest_mr_kind, name, verbs->context, verbs));
 	TRY(beest_mr_adopt(verbs, access, &mr));
-	return beest_call_done(hb, beest_context_add(hb, &beest_mr_kind, name, &mr->node));
+	return beest_call_done(hb, beest_context_add(hb, name, &mr->node));
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest_context *hb, const char *name,

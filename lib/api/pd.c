@@ -18,7 +18,7 @@ HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const 
 	TRY(beest_context_name_available(hb, &beest_pd_kind, name));
 	TRY(beest_call_device(hb, __func__, &device));
 	TRY(beest_pd_create(device, &made));
-	TRY(beest_context_add(hb, &beest_pd_kind, name, &made->node));
+	TRY(beest_context_add(hb, name, &made->node));
 	if (pd)
 		*pd = made->pd;
 	return 0;
@@ -32,7 +32,7 @@ HARTEBEEST_EXPORT int hartebeest_pd_adopt(struct hartebeest_context *hb, const c
 	REQUIRE(hb, name, verbs);
 	TRY(beest_context_adoptable(hb, &beest_pd_kind, name, verbs->context, verbs));
 	TRY(beest_pd_adopt(verbs, &pd));
-	return beest_call_done(hb, beest_context_add(hb, &beest_pd_kind, name, &pd->node));
+	return beest_call_done(hb, beest_context_add(hb, name, &pd->node));
 }
 
 HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest_context *hb, const char *name,

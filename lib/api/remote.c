@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "lib/api/default.h"
 #include "lib/api/remote.h"
@@ -19,29 +18,20 @@ struct remote {
 static pthread_mutex_t remotes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct beest_table remotes;
 
-static int free_remote(struct beest_node *node)
-{
-	free(BEEST_CONTAINER(node, struct remote, node));
-	return 0;
-}
-
-static const struct beest_kind remote_mr_kind = { "fetched memory region", free_remote };
-static const struct beest_kind remote_qp_kind = { "fetched queue pair", free_remote };
+static const struct beest_kind remote_mr_kind = {
+	.noun = "fetched memory region", .size = sizeof(struct remote),
+};
+static const struct beest_kind remote_qp_kind = {
+	.noun = "fetched queue pair", .size = sizeof(struct remote),
+};
 
 static struct remote *find_or_add_remote(const struct beest_kind *kind, const char *key)
 {
-	struct beest_node *node = beest_table_look(&remotes, kind, key);
-	struct remote *remote;
+	struct beest_node *node;
 
-	if (node)
+	if (!beest_default_failed(beest_table_obtain(&remotes, kind, key, &node)))
 		return BEEST_CONTAINER(node, struct remote, node);
 
-	remote = calloc(1, sizeof(*remote));
-	if (remote && beest_table_add(&remotes, kind, key, &remote->node) == 0)
-		return remote;
-
-	free(remote);
-	beest_default_failed(beest_fail(ENOMEM, "no memory for the %s '%s'", kind->noun, key));
 	return NULL;
 }
 

@@ -26,7 +26,7 @@ HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const
 	TRY(beest_context_device(hb, &device));
 	TRY(beest_srq_create(device, domain->pd, max_wr ? max_wr : (uint32_t)preset->max_recv_wr,
 			     max_sge ? max_sge : (uint32_t)preset->max_recv_sge, &made));
-	TRY(beest_context_add(hb, &beest_srq_kind, name, &made->node));
+	TRY(beest_context_add(hb, name, &made->node));
 	if (srq)
 		*srq = made->srq;
 	return 0;
@@ -40,7 +40,7 @@ HARTEBEEST_EXPORT int hartebeest_srq_adopt(struct hartebeest_context *hb, const 
 	REQUIRE(hb, name, verbs);
 	TRY(beest_context_adoptable(hb, &beest_srq_kind, name, verbs->context, verbs));
 	TRY(beest_srq_adopt(verbs, &srq));
-	return beest_call_done(hb, beest_context_add(hb, &beest_srq_kind, name, &srq->node));
+	return beest_call_done(hb, beest_context_add(hb, name, &srq->node));
 }
 
 HARTEBEEST_EXPORT int hartebeest_srq_get(struct hartebeest_context *hb, const char *name,

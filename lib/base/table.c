@@ -20,6 +20,33 @@
 #define NAME_MAX_BYTES 255
 #define FIRST_SIZE 16
 
+void *beest_table_new(const struct beest_kind *kind)
+{
+	struct beest_node *node = calloc(1, kind->size);
+
+	if (node)
+		node->kind = kind;
+	else
+		beest_fail(ENOMEM, "no memory for a %s", kind->noun);
+
+	return node;
+}
+
+int beest_table_free(struct beest_node *node)
+{
+	const struct beest_kind *kind = node->kind;
+	int ret = kind->release && !node->adopted ? kind->release(node) : 0;
+
+	if (ret < 0)
+		return beest_fail(-ret, "cannot destroy %s '%s': %s%s%s", kind->noun, node->name,
+				  strerror(-ret), ret == -EBUSY && kind->users ? "; " : "",
+				  ret == -EBUSY && kind->users ? kind->users : "");
+	if (kind->dispose)
+		kind->dispose(node);
+	free(node);
+	return 0;
+}
+
 int beest_table_name_check(const char *noun, const char *name)
 {
 	const char *control = name ? beest_text_control(name) : NULL;
@@ -147,14 +174,13 @@ static int table_grow(struct beest_table *table)
 }
 
 /* Does all that can fail first, so that a failure leaves @node untouched. */
-int beest_table_add(struct beest_table *table, const struct beest_kind *kind,
-		    const char *name, struct beest_node *node)
+int beest_table_add(struct beest_table *table, const char *name, struct beest_node *node)
 {
-	int ret = beest_table_name_check(kind->noun, name);
+	int ret = beest_table_name_check(node->kind->noun, name);
 	char *copy;
 
 	if (ret == 0)
-		ret = beest_table_name_available(table, kind, name);
+		ret = beest_table_name_available(table, node->kind, name);
 	if (ret == 0 && table->count == table->size)
 		ret = table_grow(table);
 	if (ret < 0)
@@ -163,7 +189,6 @@ int beest_table_add(struct beest_table *table, const struct beest_kind *kind,
 	if (!copy)
 		return beest_fail(ENOMEM, "no memory for the name '%s'", name);
 
-	node->kind = kind;
 	node->name = copy;
 	node->hash = hash_name(name);
 	node->older = table->newest;
@@ -178,6 +203,24 @@ int beest_table_name_available(const struct beest_table *table, const struct bee
 	if (beest_table_look(table, kind, name))
 		return beest_fail(EEXIST, "%s '%s' exists already", kind->noun, name);
 	return 0;
+}
+
+int beest_table_obtain(struct beest_table *table, const struct beest_kind *kind,
+		       const char *name, struct beest_node **node)
+{
+	int ret;
+
+	*node = beest_table_look(table, kind, name);
+	if (*node)
+		return 0;
+	*node = beest_table_new(kind);
+	if (!*node)
+		return -ENOMEM;
+
+	ret = beest_table_add(table, name, *node);
+	if (ret < 0)
+		beest_table_free(*node);
+	return ret;
 }
 
 struct beest_node *beest_table_find(const struct beest_table *table,
@@ -208,17 +251,14 @@ struct beest_node *beest_table_find(const struct beest_table *table,
 	return NULL;
 }
 
-/*
- * Removes the node first, since the destructor frees it, and the name last, since the
- * destructor may mention it.
- */
+/* Removes the node first, since it is freed, and the name last, since a sentence may have it. */
 int beest_table_destroy(struct beest_table *table, struct beest_node *node)
 {
 	char *name = node->name;
 	int ret;
 
 	unlink_node(table, node);
-	ret = node->kind->destroy(node);
+	ret = beest_table_free(node);
 	if (ret < 0) {
 		link_node(table, node);
 		return ret;
@@ -249,7 +289,7 @@ void beest_table_clear(struct beest_table *table,
 	while ((node = table->newest)) {
 		name = node->name;
 		unlink_node(table, node);
-		ret = node->kind->destroy(node);
+		ret = beest_table_free(node);
 		if (ret < 0 && refused)
 			refused(data, node, ret);
 		free(name);

@@ -5,7 +5,7 @@
  * Owns the names and the order of creation.  An object is made after those it depends
  * on, so destroying in reverse order of creation is always right: queue pairs before
  * their completion queues, everything before its protection domain.
- * Knows nothing of verbs: each kind brings its own destructor.  Not locked; the
+ * Knows nothing of verbs: each kind says how its objects are released.  Not locked; the
  * context's lock covers it.
  */
 #ifndef BEEST_TABLE_H
@@ -19,8 +19,12 @@ struct beest_node;
 
 struct beest_kind {
 	const char *noun;	/* "queue pair", as sentences say it */
-	/* 0 frees the object; a negative errno with a sentence keeps it whole. */
-	int (*destroy)(struct beest_node *node);
+	size_t size;		/* of an object, whose first member is its node */
+	/* Returns what is behind it to another library: a negative errno keeps it.  NULL: nothing */
+	int (*release)(struct beest_node *node);
+	const char *users;	/* who may be why that is -EBUSY; NULL: nobody */
+	/* Frees what it has in memory besides, once it is released; NULL: nothing. */
+	void (*dispose)(struct beest_node *node);
 };
 
 /* First member of every object that has a name. */
@@ -34,7 +38,7 @@ struct beest_node {
 	/* Set by whoever made the object.  Handles are compared and never followed. */
 	const void *handle;			/* what others know it by; NULL: nothing */
 	const void *needs[4];			/* handles that it cannot do without */
-	bool adopted;				/* not made here: forgotten, not destroyed */
+	bool adopted;				/* not made here: forgotten, not released */
 };
 
 struct beest_table {
@@ -44,6 +48,12 @@ struct beest_table {
 	struct beest_node *newest;
 };
 
+/* A new object, zero but for its kind; NULL: no memory, with a sentence. */
+void *beest_table_new(const struct beest_kind *kind);
+
+/* Destroys one that is in no table. */
+int beest_table_free(struct beest_node *node);
+
 /* A name of 1 to 255 bytes without control characters; -EINVAL says which byte. */
 int beest_table_name_check(const char *noun, const char *name);
 
@@ -51,8 +61,7 @@ int beest_table_name_check(const char *noun, const char *name);
  * -EEXIST when this kind has the name already, -EINVAL for a bad name, -ENOMEM;
  * @node is then untouched and still the caller's.
  */
-int beest_table_add(struct beest_table *table, const struct beest_kind *kind,
-		    const char *name, struct beest_node *node);
+int beest_table_add(struct beest_table *table, const char *name, struct beest_node *node);
 
 /* -EEXIST when the name is taken, 0 when it is free: asked before making things. */
 int beest_table_name_available(const struct beest_table *table, const struct beest_kind *kind,
@@ -62,11 +71,15 @@ int beest_table_name_available(const struct beest_table *table, const struct bee
 struct beest_node *beest_table_look(const struct beest_table *table,
 				    const struct beest_kind *kind, const char *name);
 
+/* As above, or a new one under that name; errors of beest_table_add(). */
+int beest_table_obtain(struct beest_table *table, const struct beest_kind *kind,
+		       const char *name, struct beest_node **node);
+
 /* NULL, with a sentence that names the nearest known name, when there is none. */
 struct beest_node *beest_table_find(const struct beest_table *table,
 				    const struct beest_kind *kind, const char *name);
 
-/* Removes @node and calls its destructor; a failure puts it back. */
+/* Removes @node and destroys it; a failure, whose sentence says why, puts it back. */
 int beest_table_destroy(struct beest_table *table, struct beest_node *node);
 
 /* The newest object that has, or that needs, this handle; NULL: none. */
@@ -74,8 +87,8 @@ struct beest_node *beest_table_holder(const struct beest_table *table, const voi
 struct beest_node *beest_table_user(const struct beest_table *table, const void *handle);
 
 /*
- * Destroys everything, newest first, and frees the table.  An object whose destructor
- * fails is handed to @refused with that failure, while it has its name; NULL: it is
+ * Destroys everything, newest first, and frees the table.  An object that cannot be
+ * released is handed to @refused with that failure, while it has its name; NULL: it is
  * dropped.
  */
 void beest_table_clear(struct beest_table *table,

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
@@ -18,30 +17,9 @@ struct found {
 	struct beest_endpoint remote;
 };
 
-static int found_destroy(struct beest_node *node)
-{
-	free(BEEST_CONTAINER(node, struct found, node));
-	return 0;
-}
-
-static const struct beest_kind found_kind = { "fetched queue pair", found_destroy };
-
-static int found_add(struct hartebeest_context *hb, const char *key,
-		     const struct beest_endpoint *remote)
-{
-	struct found *found;
-	int ret;
-
-	found = calloc(1, sizeof(*found));
-	if (!found)
-		return beest_fail(ENOMEM, "no memory for a fetched queue pair");
-
-	found->remote = *remote;
-	ret = beest_table_add(&hb->objects, &found_kind, key, &found->node);
-	if (ret < 0)
-		found_destroy(&found->node);
-	return ret;
-}
+static const struct beest_kind found_kind = {
+	.noun = "fetched queue pair", .size = sizeof(struct found),
+};
 
 /*
  * What is known of a peer changes with every fetch.  Under the lock as a whole: two
@@ -51,14 +29,12 @@ int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
 			   const struct beest_endpoint *remote)
 {
 	struct beest_node *node;
-	int ret = 0;
+	int ret;
 
 	pthread_mutex_lock(&hb->naming);
-	node = beest_table_look(&hb->objects, &found_kind, key);
-	if (node)
+	ret = beest_table_obtain(&hb->objects, &found_kind, key, &node);
+	if (ret == 0)
 		BEEST_CONTAINER(node, struct found, node)->remote = *remote;
-	else
-		ret = found_add(hb, key, remote);
 	pthread_mutex_unlock(&hb->naming);
 	return ret;
 }

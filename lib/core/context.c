@@ -446,6 +446,17 @@ int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *k
 	return *node ? 0 : -ENOENT;
 }
 
+int beest_context_obtain(struct hartebeest_context *hb, const struct beest_kind *kind,
+			 const char *name, struct beest_node **node)
+{
+	int ret;
+
+	pthread_mutex_lock(&hb->naming);
+	ret = beest_table_obtain(&hb->objects, kind, name, node);
+	pthread_mutex_unlock(&hb->naming);
+	return ret;
+}
+
 int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
 		     struct beest_cq **cq)
 {
@@ -503,16 +514,15 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 	return ret;
 }
 
-int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,
-		      const char *name, struct beest_node *node)
+int beest_context_add(struct hartebeest_context *hb, const char *name, struct beest_node *node)
 {
 	int ret;
 
 	pthread_mutex_lock(&hb->naming);
-	ret = beest_table_add(&hb->objects, kind, name, node);
+	ret = beest_table_add(&hb->objects, name, node);
 	pthread_mutex_unlock(&hb->naming);
 	if (ret < 0)
-		kind->destroy(node);
+		beest_table_free(node);
 	return ret;
 }
 

@@ -88,11 +88,17 @@ int beest_context_handshake(struct hartebeest_context *hb, const struct beest_li
 /* NULL: the path to a peer comes from its record. */
 struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb);
 
-/* Objects by name, under the lock.  _look(): NULL, without a sentence, where there is none. */
+/*
+ * Objects by name, under the lock, where there is none: _look() returns NULL without a sentence,
+ * _find() -ENOENT, and _obtain() makes one.
+ */
 struct beest_node *beest_context_look(struct hartebeest_context *hb,
 				      const struct beest_kind *kind, const char *name);
 int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node);
+
+int beest_context_obtain(struct hartebeest_context *hb, const struct beest_kind *kind,
+			 const char *name, struct beest_node **node);
 
 /* The object around a completion queue of libibverbs; -ENOENT: not of this context. */
 int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
@@ -111,8 +117,7 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 			    const void *handle);
 
 /* Destroys @node if its name has been taken meanwhile. */
-int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,
-		      const char *name, struct beest_node *node);
+int beest_context_add(struct hartebeest_context *hb, const char *name, struct beest_node *node);
 
 int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
 			  const char *name);

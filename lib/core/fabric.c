@@ -40,15 +40,9 @@ static int pd_find(struct beest_fabric *fabric, const struct beest_device *devic
 			fabric->pd = found->pd;
 		return ret;
 	}
-	errno = 0;
-	fabric->pd = ibv_alloc_pd(device->verbs);
-	fabric->own_pd = fabric->pd;
-	if (fabric->pd)
-		return 0;
-	ret = beest_error_errno();
-
-	return beest_fail(-ret, "%s: cannot allocate a protection domain: %s", device->label,
-			  strerror(-ret));
+	ret = beest_pd_alloc(device, &fabric->pd);
+	fabric->own_pd = ret == 0;
+	return ret;
 }
 
 /* One queue for all: what each queue pair may have under way must fit into it. */
@@ -69,15 +63,9 @@ static int cq_find(struct beest_fabric *fabric, const struct beest_device *devic
 				  "a completion queue of %s has %d entries at most: take a smaller "
 				  "attr->cap", fabric->count, depth, device->label,
 				  device->attr.max_cqe);
-	errno = 0;
-	fabric->cq = ibv_create_cq(device->verbs, (int)depth, NULL, NULL, 0);
-	fabric->own_cq = fabric->cq;
-	if (fabric->cq)
-		return 0;
-	ret = beest_error_errno();
-
-	return beest_fail(-ret, "%s: cannot create a completion queue of %" PRIu64 " entries: %s",
-			  device->label, depth, strerror(-ret));
+	ret = beest_cq_alloc(device, (int)depth, NULL, &fabric->cq);
+	fabric->own_cq = ret == 0;
+	return ret;
 }
 
 static void init_attr_fill(const struct hartebeest_mesh_attr *attr, struct ibv_qp_init_attr *init)
@@ -152,23 +140,18 @@ static int qp_fill(const struct beest_fabric *fabric, size_t turn)
 	rank = fabric_is_datagram(fabric) ? -1 : fabric->ranks->id[turn_position(fabric, turn)];
 	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[turn]);
 
-	return ret >= 0 ? 0 : beest_fail(-ret, "the refill function of mesh '%s' failed for rank %d: "
-					 "%s", fabric->name, rank, strerror(-ret));
+	return ret >= 0 ? 0 : beest_fail_errno(ret, "the refill function of mesh '%s' failed for rank "
+					       "%d", fabric->name, rank);
 }
 
 static int qp_make(struct beest_fabric *fabric, size_t turn, struct ibv_qp_init_attr *init,
 		   struct beest_qp *qp)
 {
-	int ret;
-
 	errno = 0;
 	fabric->qps[turn] = ibv_create_qp(fabric->pd, init);
-	if (!fabric->qps[turn]) {
-		ret = beest_error_errno();
-		return beest_fail(-ret, "%s: cannot create queue pair %zu of %zu: %s",
-				  fabric->model->local.label, turn + 1, fabric->count,
-				  strerror(-ret));
-	}
+	if (!fabric->qps[turn])
+		return beest_fail_errno(beest_error_errno(), "%s: cannot create queue pair %zu of %zu",
+					fabric->model->local.label, turn + 1, fabric->count);
 	qp_turn_to(fabric, turn, qp);
 
 	return beest_qp_init_again(qp);
@@ -232,7 +215,7 @@ void beest_fabric_end(struct beest_fabric *fabric)
 		if (fabric->qps[turn])
 			ibv_destroy_qp(fabric->qps[turn]);
 	if (fabric->model)
-		beest_qp_kind.destroy(&fabric->model->node);
+		beest_table_free(&fabric->model->node);
 	free(fabric->qps);
 	free(fabric->peers);
 	if (fabric->own_cq)

@@ -12,6 +12,7 @@
 #include "lib/base/random.h"
 #include "lib/base/sized.h"
 #include "lib/core/context.h"
+#include "lib/core/find.h"
 #include "lib/core/mesh.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
@@ -104,17 +105,16 @@ static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 
 static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
 {
-	struct beest_node *node;
+	struct beest_mr *mr;
 	uint32_t i;
 	int ret = 0;
 
 	for (i = 0; i < attr->region_count && ret == 0; i++) {
 		if (!attr->regions[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-		ret = beest_context_find(mesh->hb, &beest_mr_kind, attr->regions[i], &node);
+		ret = beest_find_mr(mesh->hb, attr->regions[i], &mr);
 		if (ret == 0)
-			beest_handshake_region(BEEST_CONTAINER(node, struct beest_mr, node),
-					       &mesh->regions[i]);
+			beest_handshake_region(mr, &mesh->regions[i]);
 	}
 	mesh->region_count = attr->region_count;
 
@@ -123,7 +123,7 @@ static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_me
 
 /* ---------------------------------------------------------------------- the whole --- */
 
-static int mesh_destroy(struct beest_node *node)
+static void mesh_dispose(struct beest_node *node)
 {
 	struct hartebeest_mesh *mesh = BEEST_CONTAINER(node, struct hartebeest_mesh, node);
 
@@ -133,12 +133,11 @@ static int mesh_destroy(struct beest_node *node)
 	free(mesh->list);
 	free(mesh->marks);
 	free(mesh->incarnations);
-	free(mesh);
-
-	return 0;
 }
 
-const struct beest_kind beest_mesh_kind = { "mesh", mesh_destroy };
+const struct beest_kind beest_mesh_kind = {
+	.noun = "mesh", .size = sizeof(struct hartebeest_mesh), .dispose = mesh_dispose,
+};
 
 static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
 {
@@ -188,9 +187,9 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 		ret = beest_context_name_available(hb, &beest_mesh_kind, name);
 	if (ret < 0)
 		return ret;
-	mesh = calloc(1, sizeof(*mesh));
+	mesh = beest_table_new(&beest_mesh_kind);
 	if (!mesh)
-		return beest_fail(ENOMEM, "no memory for a mesh");
+		return -ENOMEM;
 	mesh->hb = mesh->fabric.hb = hb;
 	mesh->fabric.name = name;
 	mesh->gather = attr->gather;
@@ -205,7 +204,7 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 			(int)sizeof(mesh->key_name))
 		ret = beest_fail(ENAMETOOLONG, "the name '%s' is too long for a key", name);
 	if (ret < 0)
-		mesh_destroy(&mesh->node);
+		beest_table_free(&mesh->node);
 
 	return ret;
 }
@@ -224,14 +223,14 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 	if (ret == 0) {
 		ret = mesh_bringup(mesh, attr, limit);
 		if (ret < 0)
-			mesh_destroy(&mesh->node);
+			beest_table_free(&mesh->node);
 	} else if (attr->size >= sizeof(*attr) && attr->gather && attr->rank_count) {
 		ret = beest_meshown_refuse(attr, ret);
 	}
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", name);
 
-	ret = beest_context_add(hb, &beest_mesh_kind, name, &mesh->node);
+	ret = beest_context_add(hb, name, &mesh->node);
 	if (ret < 0)
 		return ret;
 	mesh->fabric.name = mesh->node.name;

@@ -55,17 +55,14 @@ static void window_take(struct beest_listener_body *window, uint64_t number)
 		window->next++;
 }
 
-static int service_destroy(struct beest_node *node)
+static void service_dispose(struct beest_node *node)
 {
-	struct service *service = BEEST_CONTAINER(node, struct service, node);
-
-	free(service->past);
-	free(service);
-
-	return 0;
+	free(BEEST_CONTAINER(node, struct service, node)->past);
 }
 
-const struct beest_kind beest_service_kind = { "service", service_destroy };
+const struct beest_kind beest_service_kind = {
+	.noun = "service", .size = sizeof(struct service), .dispose = service_dispose,
+};
 
 /* The server has another epoch: what was had before is kept, since it comes again. */
 static int service_begin(struct service *service, uint64_t epoch,
@@ -129,20 +126,12 @@ static struct service *service_look(struct hartebeest_context *hb, const char *n
 	return node ? BEEST_CONTAINER(node, struct service, node) : NULL;
 }
 
-static int service_add(struct hartebeest_context *hb, const char *name, struct service **service)
-{
-	*service = calloc(1, sizeof(**service));
-	if (!*service)
-		return beest_fail(ENOMEM, "no memory for a service");
-
-	return beest_context_add(hb, &beest_service_kind, name, &(*service)->node);
-}
-
 int beest_service_listen(struct hartebeest_context *hb, const char *name,
 			 const struct beest_limit *limit)
 {
 	struct beest_home_sight former;
 	struct service *service;
+	struct beest_node *node;
 	struct beest_home home;
 	uint64_t epoch;
 	int ret;
@@ -151,12 +140,12 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 	if (ret < 0)
 		return ret;
 	ret = beest_home_look(&home, false, &former, limit);
-	service = service_look(hb, name);
-	if (ret == 0 && !service)
-		ret = service_add(hb, name, &service);
+	if (ret == 0)
+		ret = beest_context_obtain(hb, &beest_service_kind, name, &node);
 	if (ret < 0)
 		return ret;
 
+	service = BEEST_CONTAINER(node, struct service, node);
 	epoch = beest_home_epoch(&home);
 	if (!former.own || service->now.epoch != epoch)
 		ret = service_begin(service, epoch, &former.body);

@@ -26,20 +26,9 @@ void beest_roll_end(struct beest_roll *roll)
 	pthread_mutex_destroy(&roll->lock);
 }
 
-static int barrier_destroy(struct beest_node *node)
-{
-	free(BEEST_CONTAINER(node, struct beest_barrier, node));
-	return 0;
-}
-
-const struct beest_kind beest_barrier_kind = { "barrier", barrier_destroy };
-
-int beest_barrier_create(struct beest_barrier **barrier)
-{
-	*barrier = calloc(1, sizeof(**barrier));
-
-	return *barrier ? 0 : beest_fail(ENOMEM, "no memory for a barrier");
-}
+const struct beest_kind beest_barrier_kind = {
+	.noun = "barrier", .size = sizeof(struct beest_barrier),
+};
 
 /*
  * The longest key is that of a later pass.  Five digits of a rank are as long as what else

@@ -39,7 +39,6 @@ extern const struct beest_kind beest_barrier_kind;
 /* Before there is one of that name: -EINVAL, or -ENAMETOOLONG for any of its keys. */
 int beest_barrier_check(struct beest_registry *registry, const struct beest_ids *ranks,
 			const char *name);
-int beest_barrier_create(struct beest_barrier **barrier);
 
 /* Errors of beest_gather_run(). */
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,

@@ -3,8 +3,6 @@
 #include "config.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -12,92 +10,84 @@
 
 /* ----------------------------------------------------------- life, death --- */
 
-static void cq_free(struct beest_cq *cq)
+static int cq_release(struct beest_node *node)
 {
-	if (cq->channel)
-		ibv_destroy_comp_channel(cq->channel);
-	free(cq);
+	return beest_error_verbs(ibv_destroy_cq(BEEST_CONTAINER(node, struct beest_cq, node)->cq));
 }
 
-static int cq_destroy(struct beest_node *node)
+static void cq_dispose(struct beest_node *node)
 {
 	struct beest_cq *cq = BEEST_CONTAINER(node, struct beest_cq, node);
-	int ret = node->adopted ? 0 : beest_error_verbs(ibv_destroy_cq(cq->cq));
 
-	if (ret < 0)
-		return beest_fail(-ret, "cannot destroy completion queue '%s': %s%s", node->name,
-				  strerror(-ret),
-				  ret == -EBUSY ? "; a queue pair still uses it" : "");
-	cq_free(cq);
-	return 0;
+	if (cq->channel)
+		ibv_destroy_comp_channel(cq->channel);
 }
 
-const struct beest_kind beest_cq_kind = { "completion queue", cq_destroy };
+const struct beest_kind beest_cq_kind = {
+	.noun = "completion queue", .size = sizeof(struct beest_cq), .release = cq_release,
+	.users = "a queue pair still uses it", .dispose = cq_dispose,
+};
 
-int beest_cq_adopt(struct ibv_cq *verbs, struct beest_cq **cqp)
+int beest_cq_adopt(struct ibv_cq *verbs, struct beest_cq **cq)
 {
-	struct beest_cq *cq = calloc(1, sizeof(*cq));
+	*cq = beest_table_new(&beest_cq_kind);
+	if (!*cq)
+		return -ENOMEM;
 
-	if (!cq)
-		return beest_fail(ENOMEM, "no memory for a completion queue");
-
-	cq->cq = verbs;
-	cq->node.handle = verbs;
-	cq->node.adopted = true;
-	*cqp = cq;
+	(*cq)->cq = verbs;
+	(*cq)->node.handle = verbs;
+	(*cq)->node.adopted = true;
 	return 0;
 }
 
 /* Its reader never blocks, so that poll(2) keeps the deadline. */
-static int channel_open(struct ibv_context *verbs, struct ibv_comp_channel **channel)
+static int channel_open(const struct beest_device *device, struct ibv_comp_channel **channel)
 {
 	int flags;
 
 	errno = 0;
-	*channel = ibv_create_comp_channel(verbs);
-	if (!*channel)
-		return beest_error_errno();
+	*channel = ibv_create_comp_channel(device->verbs);
+	flags = *channel ? fcntl((*channel)->fd, F_GETFL) : -1;
+	if (flags < 0 || fcntl((*channel)->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return beest_fail_errno(beest_error_errno(), "%s: cannot create a completion channel",
+					device->label);
 
-	flags = fcntl((*channel)->fd, F_GETFL);
-	return flags < 0 || fcntl((*channel)->fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+	return 0;
 }
 
-static int cq_make(const struct beest_device *device, int depth, bool has_channel,
-		   struct beest_cq *cq)
+int beest_cq_alloc(const struct beest_device *device, int depth,
+		   struct ibv_comp_channel *channel, struct ibv_cq **verbs)
 {
-	int ret = has_channel ? channel_open(device->verbs, &cq->channel) : 0;
-
-	if (ret < 0)
-		return beest_fail(-ret, "%s: cannot create a completion channel: %s", device->label,
-				  strerror(-ret));
-
 	errno = 0;
-	cq->cq = ibv_create_cq(device->verbs, depth, NULL, cq->channel, 0);
-	if (cq->cq)
-		return 0;
-
-	ret = beest_error_errno();
-	return beest_fail(-ret, "%s: cannot create a completion queue of %d entries: %s",
-			  device->label, depth, strerror(-ret));
+	*verbs = ibv_create_cq(device->verbs, depth, NULL, channel, 0);
+	return *verbs ? 0 : beest_fail_errno(beest_error_errno(), "%s: cannot create a completion "
+					     "queue of %d entries", device->label, depth);
 }
 
 int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_channel,
-		    struct beest_cq **cqp)
+		    struct beest_cq **cq)
 {
-	struct beest_cq *cq = NULL;
-	int ret = beest_cq_adopt(NULL, &cq);
+	struct ibv_comp_channel *channel = NULL;
+	struct ibv_cq *verbs = NULL;
+	int ret;
 
-	if (ret < 0)
-		return ret;
-	ret = cq_make(device, (int)BEEST_MIN(depth, device->attr.max_cqe), has_channel, cq);
-	if (ret < 0) {
-		cq_free(cq);
-		return ret;
+	ret = has_channel ? channel_open(device, &channel) : 0;
+	if (ret == 0)
+		ret = beest_cq_alloc(device, (int)BEEST_MIN(depth, device->attr.max_cqe), channel,
+				     &verbs);
+	if (ret == 0)
+		ret = beest_cq_adopt(verbs, cq);
+	if (ret == 0) {
+		(*cq)->channel = channel;
+		(*cq)->node.adopted = false;
+		return 0;
 	}
-	cq->node.handle = cq->cq;
-	cq->node.adopted = false;
-	*cqp = cq;
-	return 0;
+
+	if (verbs)
+		ibv_destroy_cq(verbs);
+	if (channel)
+		ibv_destroy_comp_channel(channel);
+	return ret;
 }
 
 /* ------------------------------------------------------------------ waiting --- */
@@ -129,8 +119,7 @@ static int cq_arm(struct beest_cq *cq)
 
 	ret = beest_error_verbs(ibv_req_notify_cq(cq->cq, 0));
 	if (ret < 0)
-		return beest_fail(-ret, "completion queue '%s' cannot be armed: %s", cq->node.name,
-				  strerror(-ret));
+		return beest_fail_errno(ret, "completion queue '%s' cannot be armed", cq->node.name);
 	cq->armed = true;
 	return 0;
 }

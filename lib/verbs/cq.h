@@ -22,6 +22,10 @@ struct beest_cq {
 
 extern const struct beest_kind beest_cq_kind;
 
+/* One without a name, for ibv_destroy_cq(3). */
+int beest_cq_alloc(const struct beest_device *device, int depth,
+		   struct ibv_comp_channel *channel, struct ibv_cq **verbs);
+
 /* @depth is cut to the device's limit; cq->cqe tells what was granted. */
 int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_channel,
 		    struct beest_cq **cq);

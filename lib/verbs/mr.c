@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -16,26 +15,25 @@
 /* x86's and arm64's common size; another default only loses the huge pages. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
-static void mr_free(struct beest_mr *mr)
-{
-	if (mr->buffer)
-		munmap(mr->buffer, mr->mapped);
-	free(mr);
-}
-
-static int mr_destroy(struct beest_node *node)
+static int mr_release(struct beest_node *node)
 {
 	struct beest_mr *mr = BEEST_CONTAINER(node, struct beest_mr, node);
-	int ret = node->adopted ? 0 : beest_error_verbs(ibv_dereg_mr(mr->mr));
 
-	if (ret < 0)
-		return beest_fail(-ret, "cannot deregister memory region '%s': %s", node->name,
-				  strerror(-ret));
-	mr_free(mr);
-	return 0;
+	return mr->mr ? beest_error_verbs(ibv_dereg_mr(mr->mr)) : 0;
 }
 
-const struct beest_kind beest_mr_kind = { "memory region", mr_destroy };
+static void mr_dispose(struct beest_node *node)
+{
+	struct beest_mr *mr = BEEST_CONTAINER(node, struct beest_mr, node);
+
+	if (mr->buffer)
+		munmap(mr->buffer, mr->mapped);
+}
+
+const struct beest_kind beest_mr_kind = {
+	.noun = "memory region", .size = sizeof(struct beest_mr), .release = mr_release,
+	.dispose = mr_dispose,
+};
 
 /* ------------------------------------------------------------- sentences --- */
 
@@ -91,16 +89,17 @@ static int buffer_make(struct beest_mr *mr, size_t length, bool huge_pages,
 	}
 	if (buffer_map(mr, length, (size_t)sysconf(_SC_PAGESIZE), 0))
 		return 0;
-	return beest_fail(errno, "cannot map a buffer of %zu bytes: %s", length, strerror(errno));
+	return beest_fail_errno(-errno, "cannot map a buffer of %zu bytes", length);
 }
 
 /* ---------------------------------------------------------------- making --- */
 
 static int mr_new(struct beest_mr **mr, int access)
 {
-	*mr = calloc(1, sizeof(**mr));
+	*mr = beest_table_new(&beest_mr_kind);
 	if (!*mr)
-		return beest_fail(ENOMEM, "no memory for a memory region");
+		return -ENOMEM;
+
 	(*mr)->access = access;
 	return 0;
 }
@@ -108,9 +107,10 @@ static int mr_new(struct beest_mr **mr, int access)
 static int mr_done(struct beest_mr *mr, int ret, struct beest_mr **mrp)
 {
 	if (ret < 0) {
-		mr_free(mr);
+		beest_table_free(&mr->node);
 		return ret;
 	}
+
 	mr->node.handle = mr->mr;
 	mr->node.needs[0] = mr->mr->pd;
 	*mrp = mr;
@@ -169,10 +169,8 @@ int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t 
 
 	errno = 0;
 	mr->mr = beest_newer()->reg_dmabuf(pd, offset, length, iova, fd, access);
-	if (!mr->mr) {
-		ret = beest_error_errno();
-		beest_fail(-ret, "cannot register the dma-buf of file descriptor %d: %s", fd,
-			   strerror(-ret));
-	}
+	if (!mr->mr)
+		ret = beest_fail_errno(beest_error_errno(), "cannot register the dma-buf of file "
+				       "descriptor %d", fd);
 	return mr_done(mr, ret, mrp);
 }

@@ -18,7 +18,10 @@ struct beest_pd {
 
 extern const struct beest_kind beest_pd_kind;
 
-/* Not yet in any table; the errno of ibv_alloc_pd(3). */
+/* One without a name, for ibv_dealloc_pd(3); the errno of ibv_alloc_pd(3). */
+int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs);
+
+/* The same as an object that is in no table yet. */
 int beest_pd_create(const struct beest_device *device, struct beest_pd **pd);
 
 /* One of the program, who destroys it. */

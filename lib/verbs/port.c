@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/verbs/pd.h"
 #include "lib/verbs/port.h"
 #include "lib/verbs/source.h"
 
@@ -153,13 +154,10 @@ static int choose_afresh(struct beest_port *port, struct beest_port_choice *choi
 	struct ibv_pd *pd;
 	int ret;
 
-	errno = 0;
-	pd = ibv_alloc_pd(port->device->verbs);
-	if (!pd) {
-		ret = beest_error_errno();
-		return beest_fail(-ret, "%s: cannot allocate a protection domain: %s",
-				  port->device->label, strerror(-ret));
-	}
+	ret = beest_pd_alloc(port->device, &pd);
+	if (ret < 0)
+		return ret;
+
 	ret = beest_port_choose(port, pd, choice);
 	ibv_dealloc_pd(pd);
 	return ret;

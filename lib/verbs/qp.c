@@ -30,20 +30,20 @@ static void ud_peers_drop(struct beest_qp *qp)
 	}
 }
 
-static int qp_destroy(struct beest_node *node)
+static int qp_release(struct beest_node *node)
 {
-	struct beest_qp *qp = BEEST_CONTAINER(node, struct beest_qp, node);
-	int ret = node->adopted ? 0 : beest_error_verbs(ibv_destroy_qp(qp->qp));
-
-	if (ret < 0)
-		return beest_fail(-ret, "cannot destroy queue pair '%s': %s", node->name,
-				  strerror(-ret));
-	ud_peers_drop(qp);
-	free(qp);
-	return 0;
+	return beest_error_verbs(ibv_destroy_qp(BEEST_CONTAINER(node, struct beest_qp, node)->qp));
 }
 
-const struct beest_kind beest_qp_kind = { "queue pair", qp_destroy };
+static void qp_dispose(struct beest_node *node)
+{
+	ud_peers_drop(BEEST_CONTAINER(node, struct beest_qp, node));
+}
+
+const struct beest_kind beest_qp_kind = {
+	.noun = "queue pair", .size = sizeof(struct beest_qp), .release = qp_release,
+	.dispose = qp_dispose,
+};
 
 static void cap_fit_one(uint32_t *size, int64_t preset, int limit)
 {
@@ -91,9 +91,9 @@ static int qp_new(const struct beest_device *device, const struct beest_qp_optio
 
 	if (transport < 0)
 		return transport;
-	qp = calloc(1, sizeof(*qp));
+	qp = beest_table_new(&beest_qp_kind);
 	if (!qp)
-		return beest_fail(ENOMEM, "no memory for a queue pair");
+		return -ENOMEM;
 
 	qp->device = device;
 	qp->local.transport = (enum beest_transport)transport;
@@ -132,12 +132,11 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	cap_fit(&attr->cap, qp->local.options, &device->attr);
 	qp->qp = qp_create_inline(pd, attr);
 	if (!qp->qp) {
-		ret = beest_error_errno();
-		beest_fail(-ret, "%s: cannot create a %s queue pair (%u send, %u receive requests, "
-			   "%u and %u elements): %s", device->label,
-			   beest_transition_type_text(attr->qp_type), attr->cap.max_send_wr,
-			   attr->cap.max_recv_wr, attr->cap.max_send_sge, attr->cap.max_recv_sge,
-			   strerror(-ret));
+		ret = beest_fail_errno(beest_error_errno(), "%s: cannot create a %s queue pair (%u "
+				       "send, %u receive requests, %u and %u elements)",
+				       device->label, beest_transition_type_text(attr->qp_type),
+				       attr->cap.max_send_wr, attr->cap.max_recv_wr,
+				       attr->cap.max_send_sge, attr->cap.max_recv_sge);
 		attr->cap = asked;
 		free(qp);
 		return ret;
@@ -163,8 +162,8 @@ int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_opti
 	ret = beest_error_verbs(ibv_query_qp(verbs, &attr, IBV_QP_CAP, &init));
 	if (ret < 0) {
 		free(qp);
-		return beest_fail(-ret, "cannot read what queue pair number %u can take: %s",
-				  verbs->qp_num, strerror(-ret));
+		return beest_fail_errno(ret, "cannot read what queue pair number %u can take",
+					verbs->qp_num);
 	}
 
 	qp->qp = verbs;
@@ -215,8 +214,8 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 
 	ret = beest_error_verbs(ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init));
 	if (ret < 0)
-		return beest_fail(-ret, "cannot read the state of queue pair '%s': %s",
-				  qp->node.name, strerror(-ret));
+		return beest_fail_errno(ret, "cannot read the state of queue pair '%s'",
+					qp->node.name);
 
 	*state = attr.qp_state;
 	return 0;
@@ -334,8 +333,8 @@ int beest_qp_init_again(struct beest_qp *qp)
 		return 0;
 
 	beest_transition_reset(qp->qp);	/* another try is to call it again */
-	return beest_fail(-ret, "the refill function of queue pair '%s' failed: %s",
-			  qp->node.name, strerror(-ret));
+	return beest_fail_errno(ret, "the refill function of queue pair '%s' failed",
+				qp->node.name);
 }
 
 /* The program took it to INIT by itself: what it chose there stays, also after a reset. */
@@ -348,8 +347,8 @@ static int qp_take_over(struct beest_qp *qp)
 
 	ret = beest_error_verbs(ibv_query_qp(qp->qp, &attr, mask, &init));
 	if (ret < 0)
-		return beest_fail(-ret, "cannot read how queue pair '%s' was initialized: %s",
-				  qp->node.name, strerror(-ret));
+		return beest_fail_errno(ret, "cannot read how queue pair '%s' was initialized",
+					qp->node.name);
 	if (attr.port_num != qp->device->port)
 		return beest_fail(EINVAL, "queue pair '%s' was initialized on port %d, but this "
 				  "context uses port %s", qp->node.name, attr.port_num,
@@ -539,15 +538,10 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 
 static int step_handle(struct beest_qp *qp, struct beest_connection *path)
 {
-	int ret;
-
 	errno = 0;
 	path->handle = ibv_create_ah(qp->pd, &path->ah);
-	if (path->handle)
-		return 0;
-
-	ret = beest_error_errno();
-	return beest_fail(-ret, "cannot make an address handle: %s", strerror(-ret));
+	return path->handle ? 0 : beest_fail_errno(beest_error_errno(),
+						   "cannot make an address handle");
 }
 
 /* A peer that restarted has a new address under its old key. */

@@ -2,67 +2,55 @@
 /* srq.c - see srq.h */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/verbs/srq.h"
 
-static int srq_destroy(struct beest_node *node)
+static int srq_release(struct beest_node *node)
 {
-	struct beest_srq *srq = BEEST_CONTAINER(node, struct beest_srq, node);
-	int ret = node->adopted ? 0 : beest_error_verbs(ibv_destroy_srq(srq->srq));
-
-	if (ret < 0)
-		return beest_fail(-ret, "cannot destroy shared receive queue '%s': %s%s", node->name,
-				  strerror(-ret),
-				  ret == -EBUSY ? "; a queue pair still uses it" : "");
-	free(srq);
-	return 0;
+	return beest_error_verbs(ibv_destroy_srq(BEEST_CONTAINER(node, struct beest_srq, node)->srq));
 }
 
-const struct beest_kind beest_srq_kind = { "shared receive queue", srq_destroy };
+const struct beest_kind beest_srq_kind = {
+	.noun = "shared receive queue", .size = sizeof(struct beest_srq), .release = srq_release,
+	.users = "a queue pair still uses it",
+};
 
-int beest_srq_adopt(struct ibv_srq *verbs, struct beest_srq **srqp)
+int beest_srq_adopt(struct ibv_srq *verbs, struct beest_srq **srq)
 {
-	struct beest_srq *srq = calloc(1, sizeof(*srq));
+	*srq = beest_table_new(&beest_srq_kind);
+	if (!*srq)
+		return -ENOMEM;
 
-	if (!srq)
-		return beest_fail(ENOMEM, "no memory for a shared receive queue");
-
-	srq->srq = verbs;
-	srq->node.handle = verbs;
-	srq->node.needs[0] = verbs ? verbs->pd : NULL;
-	srq->node.adopted = true;
-	*srqp = srq;
+	(*srq)->srq = verbs;
+	(*srq)->node.handle = verbs;
+	(*srq)->node.needs[0] = verbs->pd;
+	(*srq)->node.adopted = true;
 	return 0;
 }
 
 int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd, uint32_t max_wr,
-		     uint32_t max_sge, struct beest_srq **srqp)
+		     uint32_t max_sge, struct beest_srq **srq)
 {
 	struct ibv_srq_init_attr attr;
-	struct beest_srq *srq = NULL;
-	int ret = beest_srq_adopt(NULL, &srq);
-
-	if (ret < 0)
-		return ret;
+	struct ibv_srq *verbs;
+	int ret;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.attr.max_wr = BEEST_MIN(max_wr, (uint32_t)device->attr.max_srq_wr);
 	attr.attr.max_sge = BEEST_MIN(max_sge, (uint32_t)device->attr.max_srq_sge);
 	errno = 0;
-	srq->srq = ibv_create_srq(pd, &attr);
-	if (!srq->srq) {
-		ret = beest_error_errno();
-		free(srq);
-		return beest_fail(-ret, "%s: cannot create a shared receive queue of %u requests "
-				  "with %u elements: %s", device->label, attr.attr.max_wr,
-				  attr.attr.max_sge, strerror(-ret));
-	}
-	srq->node.handle = srq->srq;
-	srq->node.needs[0] = pd;
-	srq->node.adopted = false;
-	*srqp = srq;
-	return 0;
+	verbs = ibv_create_srq(pd, &attr);
+	if (!verbs)
+		return beest_fail_errno(beest_error_errno(), "%s: cannot create a shared receive queue "
+					"of %u requests with %u elements", device->label,
+					attr.attr.max_wr, attr.attr.max_sge);
+
+	ret = beest_srq_adopt(verbs, srq);
+	if (ret < 0)
+		ibv_destroy_srq(verbs);
+	else
+		(*srq)->node.adopted = false;
+	return ret;
 }

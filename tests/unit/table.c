@@ -10,26 +10,36 @@
 
 struct thing {
 	struct beest_node node;
-	int refuse;		/* what its destructor returns, with a sentence */
+	int refuse;		/* what its release returns */
 };
 
 /* Names in the order in which destructors ran, as many as fit: "c b a ". */
 static char destroyed[256];
 
-static int destroy_thing(struct beest_node *node)
-{
-	struct thing *thing = BEEST_CONTAINER(node, struct thing, node);
+static size_t disposed;
 
+static int release_thing(struct beest_node *node)
+{
 	if (strlen(destroyed) + strlen(node->name) + 2 <= sizeof(destroyed))
 		strcat(strcat(destroyed, node->name), " ");
-	if (thing->refuse)
-		return beest_fail(-thing->refuse, "%s is busy", node->name);
-	free(thing);
-	return 0;
+	return BEEST_CONTAINER(node, struct thing, node)->refuse;
 }
 
-static const struct beest_kind qp_kind = { "queue pair", destroy_thing };
-static const struct beest_kind mr_kind = { "memory region", destroy_thing };
+static void dispose_thing(struct beest_node *node)
+{
+	(void)node;
+	disposed++;
+}
+
+static const struct beest_kind qp_kind = {
+	"queue pair", sizeof(struct thing), release_thing, "a friend needs it", dispose_thing,
+};
+static const struct beest_kind mr_kind = {
+	.noun = "memory region", .size = sizeof(struct thing), .release = release_thing,
+};
+static const struct beest_kind plain_kind = {
+	.noun = "note", .size = sizeof(struct beest_node),
+};
 
 static struct beest_table table;
 
@@ -40,7 +50,9 @@ static int add(const struct beest_kind *kind, const char *name, struct beest_nod
 
 	memset(thing, 0xa5, sizeof(*thing));	/* nothing may rest on zeroes */
 	thing->refuse = 0;
-	ret = beest_table_add(&table, kind, name, &thing->node);
+	thing->node.kind = kind;
+	thing->node.adopted = false;
+	ret = beest_table_add(&table, name, &thing->node);
 	if (ret < 0)
 		free(thing);
 	else if (node)
@@ -65,6 +77,7 @@ static int start(void **state)
 {
 	(void)state;
 	destroyed[0] = '\0';
+	disposed = 0;
 	return 0;
 }
 
@@ -173,11 +186,12 @@ static void test_a_refused_node_is_untouched(void **state)
 
 	(void)state;
 	memset(&node, 0xa5, sizeof(node));
+	node.kind = &qp_kind;
 	before = node;
 	added(&qp_kind, "qp0");
-	assert_int_equal(beest_table_add(&table, &qp_kind, "qp0", &node), -EEXIST);
-	assert_int_equal(beest_table_add(&table, &qp_kind, "", &node), -EINVAL);
-	assert_int_equal(beest_table_add(&table, &qp_kind, "\t", &node), -EINVAL);
+	assert_int_equal(beest_table_add(&table, "qp0", &node), -EEXIST);
+	assert_int_equal(beest_table_add(&table, "", &node), -EINVAL);
+	assert_int_equal(beest_table_add(&table, "\t", &node), -EINVAL);
 	assert_memory_equal(&node, &before, sizeof(node));
 	assert_int_equal(table.count, 1);
 }
@@ -279,12 +293,45 @@ static void test_a_failed_destroy_keeps_place(void **state)
 		refuse(node[i], 0);
 		assert_ptr_equal(beest_table_find(&table, &qp_kind, names[i]), node[i]);
 	}
-	assert_error_is("c is busy");
+	assert_error_is("cannot destroy queue pair 'c': Device or resource busy; a friend needs it");
+	assert_int_equal(disposed, 0);
 	assert_int_equal(table.count, 3);
+
+	refuse(node[1], -EIO);
+	assert_int_equal(beest_table_destroy(&table, node[1]), -EIO);
+	assert_error_is("cannot destroy queue pair 'b': Input/output error");
+	refuse(node[1], 0);
 
 	destroyed[0] = '\0';
 	beest_table_clear(&table, NULL, NULL);
 	assert_string_equal(destroyed, "c b a ");
+	assert_int_equal(disposed, 3);
+}
+
+/* Only its memory goes: what it stands for is the program's. */
+static void test_adopted(void **state)
+{
+	struct beest_node *node = added(&qp_kind, "a");
+
+	(void)state;
+	node->adopted = true;
+	refuse(node, -EBUSY);
+	assert_int_equal(beest_table_destroy(&table, node), 0);
+	assert_string_equal(destroyed, "");
+	assert_int_equal(disposed, 1);
+}
+
+static void test_obtain(void **state)
+{
+	struct beest_node *first = NULL, *again = NULL;
+
+	(void)state;
+	assert_int_equal(beest_table_obtain(&table, &plain_kind, "a", &first), 0);
+	assert_int_equal(beest_table_obtain(&table, &plain_kind, "a", &again), 0);
+	assert_ptr_equal(first, again);
+	assert_int_equal(beest_table_obtain(&table, &plain_kind, "", &again), -EINVAL);
+	assert_int_equal(table.count, 1);
+	beest_table_clear(&table, NULL, NULL);
 }
 
 static void test_clear_drops_what_refuses(void **state)
@@ -336,13 +383,13 @@ static void test_handles(void **state)
 	assert_null(beest_table_holder(&table, things));
 	assert_null(beest_table_user(&table, things));
 	for (i = 0; i < 200; i++) {
-		struct thing *thing = calloc(1, sizeof(*thing));
+		struct thing *thing = beest_table_new(&qp_kind);
 
 		node[i] = &thing->node;
 		node[i]->handle = &things[i];
 		node[i]->needs[i % 4] = &things[i / 2];
 		snprintf(name, sizeof(name), "%zu", i);
-		assert_int_equal(beest_table_add(&table, &qp_kind, name, node[i]), 0);
+		assert_int_equal(beest_table_add(&table, name, node[i]), 0);
 	}
 	assert_null(beest_table_holder(&table, NULL));
 	assert_null(beest_table_user(&table, NULL));
@@ -386,6 +433,8 @@ int main(void)
 		TEST(test_destroy),
 		TEST(test_clear_is_newest_first),
 		TEST(test_a_failed_destroy_keeps_place),
+		TEST(test_adopted),
+		TEST(test_obtain),
 		TEST(test_clear_drops_what_refuses),
 		TEST(test_clear_hands_over_what_refuses),
 		TEST(test_handles),
