@@ -305,7 +305,7 @@ static struct beest_endpoint remote_of(const struct beest_fabric *fabric,
 }
 
 /* As printf(3)'s "rank %d", which took a third of the instructions of a connection. */
-static void rank_say(int rank, char who[24])
+static void peer_say(int rank, char who[24])
 {
 	char digits[12], *at = digits + sizeof(digits);
 
@@ -325,7 +325,7 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 	char who[24];
 	int ret = 0;
 
-	rank_say(fabric->ranks->id[peer->position], who);
+	peer_say(fabric->ranks->id[peer->position], who);
 	if (fabric_is_datagram(fabric))
 		return beest_qp_connect(fabric->model, who, &remote, limit);
 
