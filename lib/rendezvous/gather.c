@@ -52,6 +52,7 @@ struct gathering {
 	size_t own;			/* position of this one */
 	struct beest_barrier_body body;	/* of the own record */
 
+	char keys_base[BEEST_KEY_MAX + 1];
 	char record_key[BEEST_KEY_MAX + 1];
 	char gate_key[BEEST_KEY_MAX + 1];
 	char roll_key[BEEST_KEY_MAX + 1];
@@ -100,19 +101,41 @@ static bool reads_counter(const struct gathering *g)
 
 /* --------------------------------------------------------------------------- keys --- */
 
-int beest_gather_key(const struct beest_gather *call, const char *last,
-		     char key[BEEST_KEY_MAX + 1])
+/* What all keys of a gathering begin with. */
+static int keys_begin(const struct beest_gather *call, char base[BEEST_KEY_MAX + 1])
 {
 	char name[BEEST_KEY_MAX + 1], run[17] = "-";
 	int size;
 
 	if (call->run)
 		snprintf(run, sizeof(run), "%016" PRIx64, call->run);
-	size = snprintf(name, sizeof(name), "%s/%s/%s", run, call->name, last);
+	size = snprintf(name, sizeof(name), "%s/%s/", run, call->name);
 	if (size > BEEST_KEY_MAX)
 		return beest_fail(ENAMETOOLONG, "the name '%s' is too long for a key", call->name);
 
-	return beest_registry_key(call->registry, BEEST_KIND_BARRIER, name, key);
+	return beest_registry_key(call->registry, BEEST_KIND_BARRIER, name, base);
+}
+
+static int key_end(const struct beest_gather *call, const char *base, const char *last,
+		   char key[BEEST_KEY_MAX + 1])
+{
+	size_t begun = strlen(base), size = strlen(last);
+
+	if (begun + size > BEEST_KEY_MAX)
+		return beest_fail(ENAMETOOLONG, "the name '%s' is too long for a key", call->name);
+	memcpy(key, base, begun);
+	memcpy(key + begun, last, size + 1);
+
+	return 0;
+}
+
+int beest_gather_key(const struct beest_gather *call, const char *last,
+		     char key[BEEST_KEY_MAX + 1])
+{
+	char base[BEEST_KEY_MAX + 1];
+	int ret = keys_begin(call, base);
+
+	return ret < 0 ? ret : key_end(call, base, last, key);
 }
 
 static int rank_key(const struct gathering *g, size_t i, char key[BEEST_KEY_MAX + 1])
@@ -121,24 +144,27 @@ static int rank_key(const struct gathering *g, size_t i, char key[BEEST_KEY_MAX 
 
 	snprintf(number, sizeof(number), "%d", g->call->ranks->id[i]);
 
-	return beest_gather_key(g->call, number, key);
+	return key_end(g->call, g->keys_base, number, key);
 }
 
 static int keys_make(struct gathering *g)
 {
+	const struct {
+		const char *last;
+		char *key;
+	} rows[] = {
+		{ "gate", g->gate_key }, { "roll", g->roll_key }, { "count", g->count_key },
+		{ "taker", g->taker_key },
+	};
 	size_t i;
 	int ret;
 
 	for (i = 0; i < g->count; i++)
 		if (g->call->ranks->id[i] == g->call->rank)
 			g->own = i;
-	ret = beest_gather_key(g->call, "gate", g->gate_key);
-	if (ret == 0)
-		ret = beest_gather_key(g->call, "roll", g->roll_key);
-	if (ret == 0)
-		ret = beest_gather_key(g->call, "count", g->count_key);
-	if (ret == 0)
-		ret = beest_gather_key(g->call, "taker", g->taker_key);
+	ret = keys_begin(g->call, g->keys_base);
+	for (i = 0; i < BEEST_COUNT(rows) && ret == 0; i++)
+		ret = key_end(g->call, g->keys_base, rows[i].last, rows[i].key);
 	if (ret == 0)
 		ret = rank_key(g, g->own, g->record_key);
 	if (ret == 0)

@@ -343,15 +343,14 @@ static bool needed_failed(const struct waiting *w)
 static void note_look(struct waiting *w, int ret)
 {
 	const struct beest_log *log = w->registry->log;
-	const char *left = w->limit->end == INT64_MAX ? "" :
-			   BEEST_SPAN(beest_limit_left(w->limit));
-	bool failing = ret < 0 && needed_failed(w);
+	bool failing = ret < 0 && needed_failed(w), forever = w->limit->end == INT64_MAX;
 
 	if (ret < 0 && !failing)
 		beest_look_degraded(w->registry);
 	if (failing && !w->failing && !w->limit->once)
 		beest_log(log, BEEST_LOG_WARN, "%s; trying again%s%s", beest_error_text(),
-			  *left ? " for up to " : "", left);
+			  forever ? "" : " for up to ",
+			  forever ? "" : BEEST_SPAN(beest_limit_left(w->limit)));
 	else if (failing && w->watching)
 		beest_log(log, BEEST_LOG_DEBUG, "look %u: %s", w->looks + 1, beest_error_text());
 	if (!failing && w->failing)
@@ -410,12 +409,13 @@ static void look_log(const struct waiting *w)
 	const struct beest_log *log = w->registry->log;
 	const struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *missing = NULL;
-	char said[BEEST_ERROR_SIZE] = "";
+	char said[BEEST_ERROR_SIZE];
 	size_t i, there = 0, stored = 0;
 
 	if (log->level < BEEST_LOG_DEBUG || w->limit->once ||
 	    (w->looks > 1 && !w->progress && (!w->watching || w->failing)))
 		return;
+	said[0] = '\0';
 	for (i = 0; i < wait->count; i++) {
 		there += wait->gets[i].got;
 		missing = missing || wait->gets[i].got ? missing : &wait->gets[i];
