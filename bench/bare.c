@@ -10,7 +10,7 @@
 
 #include "bench/bare.h"
 
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* The last entry with an IPv4 address is the one of RoCE v2; else the first entry. */
 static void find_gid(struct bare_port *port, int count)

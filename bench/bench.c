@@ -41,8 +41,8 @@ struct result {
 
 static struct result results[RESULTS];
 static size_t result_count;
-static struct cache *server;
-static pid_t server_pid;
+static struct cache *servers[BENCH_SERVERS];
+static pid_t server_pids[BENCH_SERVERS];
 static char *own_path;
 static int status;
 
@@ -127,17 +127,40 @@ struct usage {
 	double keys;
 };
 
-static double server_cpu(void)
+static int server_count(const struct bench_side *side)
 {
-	struct timespec cpu = { 0, 0 };
-	clockid_t clock;
-
-	if (clock_getcpuclockid(server_pid, &clock) == 0)
-		clock_gettime(clock, &cpu);
-	return cpu.tv_sec * 1e3 + cpu.tv_nsec / 1e6;
+	return side->servers ? side->servers : 1;
 }
 
-static double server_keys(void)
+static double server_cpu(const struct bench_pass *pass)
+{
+	struct timespec cpu;
+	clockid_t clock;
+	double sum = 0;
+	int i;
+
+	for (i = 0; i < server_count(pass->side); i++) {
+		if (clock_getcpuclockid(server_pids[i], &clock) != 0 ||
+		    clock_gettime(clock, &cpu) < 0)
+			continue;
+		sum += (double)cpu.tv_sec * 1e3 + (double)cpu.tv_nsec / 1e6;
+	}
+	return sum;
+}
+
+/* Flushed items count as bytes until somebody needs their room. */
+static void restart_server(int i)
+{
+	cache_restart(servers[i]);
+	server_pids[i] = (pid_t)cache_stat(servers[i], "pid");	/* it names its own process */
+}
+
+long bench_server_stat(const struct bench_pass *pass, int i, const char *name)
+{
+	return i < server_count(pass->side) ? cache_stat(servers[i], name) : -1;
+}
+
+static double keys_of(const struct cache *server)
 {
 	static const char *const counters[] = { "cmd_get", "cmd_set", "cmd_touch", "incr_hits",
 						"incr_misses", "delete_hits", "delete_misses" };
@@ -155,19 +178,29 @@ static double server_keys(void)
 	return keys;
 }
 
+static double server_keys(const struct bench_pass *pass)
+{
+	double keys = 0;
+	int i;
+
+	for (i = 0; i < server_count(pass->side); i++)
+		keys += keys_of(servers[i]);
+	return keys;
+}
+
 /* The CPU last here and first in note_usage(): asking for the counters costs some. */
-static struct usage server_usage(void)
+static struct usage server_usage(const struct bench_pass *pass)
 {
 	struct usage usage;
 
-	usage.keys = server_keys();
-	usage.cpu = server_cpu();
+	usage.keys = server_keys(pass);
+	usage.cpu = server_cpu(pass);
 	return usage;
 }
 
 static void note_usage(struct bench_pass *pass, const struct usage *before)
 {
-	double cpu = server_cpu(), keys = server_keys();
+	double cpu = server_cpu(pass), keys = server_keys(pass);
 	int units = pass->bench->units ? pass->bench->units(pass->size) : 1;
 	int repeats = pass->bench->repeats ? pass->bench->repeats : 1;
 
@@ -272,7 +305,7 @@ static int run_ranks(struct bench_pass *pass)
 		abort();
 	start_ranks(pass, threads);
 	meet(pass, OPENED);
-	before = server_usage();
+	before = server_usage(pass);
 	pass->deadline = bench_clock() + (int64_t)(pass->limit * SECOND);
 	meet(pass, GO);
 	meet(pass, DONE);
@@ -288,7 +321,7 @@ static int run_ranks(struct bench_pass *pass)
 
 static int run_programs(struct bench_pass *pass)
 {
-	struct usage before = server_usage();
+	struct usage before = server_usage(pass);
 	int ret = pass->side->programs(pass);
 
 	note_usage(pass, &before);
@@ -307,7 +340,11 @@ static int run_pass(struct bench_pass *pass)
 	ret = pass->side->programs ? run_programs(pass) : run_ranks(pass);
 	if (pass->bench->discard)
 		pass->bench->discard(pass);
-	cache_talk(server, "flush_all\r\nquit\r\n", answer, sizeof(answer));
+	for (i = 0; i < server_count(pass->side); i++)
+		if (pass->bench->restarts)
+			restart_server(i);
+		else
+			cache_talk(servers[i], "flush_all\r\nquit\r\n", answer, sizeof(answer));
 	return ret;
 }
 
@@ -347,6 +384,7 @@ static struct arena *arena_new(const struct bench *bench, const struct result *r
 				   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pthread_barrierattr_t attr;
 	struct bench_pass *pass;
+	size_t used;
 
 	if (arena == MAP_FAILED)
 		abort();
@@ -360,8 +398,12 @@ static struct arena *arena_new(const struct bench *bench, const struct result *r
 	pass->side = result->side;
 	pass->size = result->size;
 	pass->count = count;
-	pass->server = cache_hostport(server)->text;
-	pass->port = cache_hostport(server)->port;
+	for (i = 0; i < server_count(pass->side); i++) {
+		used = strlen(pass->server);
+		snprintf(pass->server + used, sizeof(pass->server) - used, "%s%s", i ? "," : "",
+			 cache_hostport(servers[i])->text);
+	}
+	pass->port = cache_hostport(servers[0])->port;
 	pass->limit = settings.limit;
 	pass->deadline = bench_clock() + (int64_t)(pass->limit * SECOND);
 	snprintf(pass->job, sizeof(pass->job), "b%d-%d", (int)getpid(), ++serial);
@@ -728,9 +770,31 @@ static void print_missing(const struct bench *bench)
 			printf("%s is left out.  %s.\n", side->name, side->missing());
 }
 
-int bench_main(int argc, char **argv, const struct bench *bench)
+static void start_servers(const struct bench *bench)
 {
 	static const char *const large[] = { "-m", "1024", "-c", "4096", NULL };
+	const struct bench_side *side;
+	int i;
+
+	for (side = bench->sides; side->name; side++)
+		for (i = 0; i < server_count(side); i++) {
+			if (servers[i])
+				continue;
+			servers[i] = cache_start(large);
+			server_pids[i] = (pid_t)cache_stat(servers[i], "pid");
+		}
+}
+
+static void end_servers(void)
+{
+	int i;
+
+	for (i = 0; i < BENCH_SERVERS; i++)
+		cache_end(servers[i]);
+}
+
+int bench_main(int argc, char **argv, const struct bench *bench)
+{
 	int sizes[32] = { 0 };
 	size_t count = 0;
 
@@ -742,15 +806,14 @@ int bench_main(int argc, char **argv, const struct bench *bench)
 	if (bench->need)
 		bench->need();
 	cache_need();
-	server = cache_start(large);
-	server_pid = (pid_t)cache_stat(server, "pid");	/* it names its own process */
+	start_servers(bench);
 	printf("## bench/%s: %s\n", bench->name, bench->title);
 	print_missing(bench);
 	measure(bench, count ? sizes : bench->sizes, settings.busy);
 	if (!count && bench->busy_sizes)
 		measure(bench, bench->busy_sizes, BENCH_BUSY);
 	check_goals(bench);
-	cache_end(server);
+	end_servers();
 	printf("\n");
 	return status;
 }

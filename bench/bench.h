@@ -24,6 +24,7 @@ struct bench;
 struct bench_side;
 
 #define BENCH_TEXT 320
+#define BENCH_SERVERS 4
 #define BENCH_BUSY 4		/* busy loops beside it, where a bench asks for them */
 
 /* Followed by the limit in seconds, then by " -n", the number and the program. */
@@ -33,7 +34,7 @@ struct bench_side;
 /* What one pass costs.  Rows of the same order are in bench.c. */
 enum bench_figure {
 	BENCH_TIME,		/* ms, from the first rank's start to the last one's end */
-	BENCH_SERVER_CPU,	/* ms of the Memcached server */
+	BENCH_SERVER_CPU,	/* ms of the Memcached servers */
 	BENCH_KEYS,		/* asked for, stored or deleted, a rank and unit */
 	BENCH_RANK_CPU,		/* ms of one rank, on average */
 	BENCH_FIGURES
@@ -56,8 +57,8 @@ struct bench_pass {
 	const struct bench_side *side;
 	int size;		/* what the column says; mostly the number of ranks */
 	int count;		/* of ranks */
-	const char *server;	/* "127.0.0.1:11211" */
-	int port;
+	char server[24 * BENCH_SERVERS];	/* "127.0.0.1:11211,127.0.0.1:11212" */
+	int port;		/* of the first */
 	char job[32];		/* no other pass has this name */
 	int limit;		/* seconds */
 	int64_t deadline;
@@ -82,6 +83,7 @@ struct bench_side {
 	/* Why this side is not here; NULL: it is. */
 	const char *(*missing)(void);
 	int largest;		/* the largest size measured; 0: any */
+	int servers;		/* up to BENCH_SERVERS of them; 0: one */
 };
 
 /* The median of @side may be at most @limit times that of @against; NULL: @limit. */
@@ -104,6 +106,7 @@ struct bench {
 	const struct bench_goal *goals;	/* ends with a NULL side */
 	int ranks;			/* 0: as many as the size says */
 	bool processes;			/* ranks are processes, else threads */
+	bool restarts;			/* the servers, after each pass, else empties them */
 	bool warm_up;			/* the first pass of each side is not counted */
 	int repeats;			/* what work() does so often; 0: once */
 	int (*units)(int size);		/* BENCH_KEYS is divided by it; NULL: 1 */
@@ -133,6 +136,9 @@ bool bench_over(const struct bench_rank *rank);
 /* Keeps the sentence of a failure.  Returns @ret. */
 int bench_fail(struct bench_rank *rank, int ret, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* A line of "stats" of the pass's server number @i; -1: there are fewer. */
+long bench_server_stat(const struct bench_pass *pass, int i, const char *name);
 
 /* A program of this folder: its path.  The text stays until the next call. */
 const char *bench_program(const char *name);

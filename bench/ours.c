@@ -14,7 +14,7 @@ int ours_result(struct bench_rank *rank, int ret)
 
 int ours_open(struct bench_rank *rank)
 {
-	char id[32], count[48], server[64], job[64], limit[48];
+	char id[32], count[48], server[24 + sizeof(rank->pass->server)], job[64], limit[48];
 	const char *options[] = { id, count, server, job, limit, NULL };
 	const struct bench_pass *pass = rank->pass;
 	struct hartebeest_context *hb = NULL;
