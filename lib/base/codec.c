@@ -17,7 +17,7 @@
 #include "lib/base/text.h"
 
 /* Host order to big-endian and back: the same step both ways. */
-static void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
+static inline void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
 {
 	uint16_t two;
 	uint32_t four;
@@ -45,7 +45,7 @@ static void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
 }
 
 /* Sends no bytes that follow the end of a text. */
-static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
+static inline void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
 	size_t size = field->size;
 

@@ -171,17 +171,23 @@ bool beest_registry_is_own(struct beest_registry *registry)
 static int key_make(const struct beest_registry *registry, const char *word, const char *name,
 		    char key[BEEST_KEY_MAX + 1])
 {
-	int ret, size;
+	const char *parts[] = { "hb1/", registry->job, "/", word, "/", name };
+	size_t i, size = 0;
+	char *end = key;
+	int ret;
 
 	ret = word_check("name", name);
 	if (ret < 0)
 		return ret;
 
-	size = snprintf(key, BEEST_KEY_MAX + 1, "hb1/%s/%s/%s", registry->job, word, name);
+	for (i = 0; i < BEEST_COUNT(parts); i++)
+		size += strlen(parts[i]);
 	if (size > BEEST_KEY_MAX)
-		return beest_fail(ENAMETOOLONG, "the name %s is too long: its key has %d bytes, "
+		return beest_fail(ENAMETOOLONG, "the name %s is too long: its key has %zu bytes, "
 				  "at most %d are possible", BEEST_QUOTE(name), size,
 				  BEEST_KEY_MAX);
+	for (i = 0; i < BEEST_COUNT(parts); i++)
+		end = stpcpy(end, parts[i]);
 
 	return 0;
 }

@@ -384,7 +384,7 @@ static int wait_judge(struct waiting *w)
 	int ret;
 
 	ret = judge_gets(w);
-	if (ret == 0 && !all_there(w) && w->watching)
+	if (ret == 0 && w->watching && !all_there(w))
 		ret = judge_watched(w);
 	if (ret == 0 && wait->each)
 		ret = wait->each(wait->data);
