@@ -93,9 +93,17 @@ int beest_codec_encode(const struct beest_codec_layout *layout, const void *payl
 }
 
 /* Texts go to terminals and logs: no control characters in them. */
-static bool text_is_sound(const uint8_t *bytes, size_t size)
+static bool texts_are_sound(const struct beest_codec_layout *layout, const uint8_t *bytes)
 {
-	return memchr(bytes, '\0', size) && !beest_text_control((const char *)bytes);
+	size_t i;
+
+	for (i = 0; i < layout->count; bytes += layout->fields[i++].size)
+		if (layout->fields[i].type == BEEST_CODEC_TEXT &&
+		    (!memchr(bytes, '\0', layout->fields[i].size) ||
+		     beest_text_control((const char *)bytes)))
+			return false;
+
+	return true;
 }
 
 int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *bytes,
@@ -109,10 +117,10 @@ int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *b
 		return beest_fail(EBADMSG, "payload of %zu bytes, at least %zu expected", size,
 				  needed);
 
+	if (!texts_are_sound(layout, bytes))
+		return beest_fail(EBADMSG, "payload with a malformed text");
 	for (i = 0; i < layout->count; i++) {
 		field = &layout->fields[i];
-		if (field->type == BEEST_CODEC_TEXT && !text_is_sound(bytes, field->size))
-			return beest_fail(EBADMSG, "payload with a malformed text");
 		copy_field(field, (uint8_t *)payload + field->offset, bytes);
 		bytes += field->size;
 	}
