@@ -27,6 +27,7 @@
 
 #define CLOSED "the connection was closed (a server with too many connections, or one " \
 	"that demands a SASL login, does that too)"
+#define TOO_LARGE "the value is larger than it takes (memcached -I)"
 #define NO_MEMORY "this process is out of memory"
 #define NO_NUMBER "a counter has a value that is no number"
 #define TOO_LONG "an answer with a value that is longer than any can be"
@@ -64,7 +65,7 @@ static const struct meaning {
 		"it is out of memory (memcached -m)" },
 	{ MEMCACHED_NOTSTORED, ENOBUFS, "it did not store the value" },
 	{ MEMCACHED_SERVER_ERROR, ENOBUFS, "it reports an internal error" },
-	{ MEMCACHED_E2BIG, EMSGSIZE, "the value is larger than it takes (memcached -I)" },
+	{ MEMCACHED_E2BIG, EMSGSIZE, TOO_LARGE },
 	{ MEMCACHED_AUTH_PROBLEM, EACCES, "no way to log in that both ends know: is the "
 		"PLAIN module of Cyrus SASL installed here?" },
 	{ MEMCACHED_AUTH_FAILURE, EACCES, "the login was refused: wrong user or password" },
@@ -359,7 +360,7 @@ static memcached_return_t write_issue(struct beest_memcached *session,
 	return MEMCACHED_INVALID_ARGUMENTS;
 }
 
-/* Its answer comes before the next write goes.  0, -ENOENT, -EEXIST, or a failure. */
+/* Its answer comes before the next write goes.  0, -ENOENT, -EEXIST, -EMSGSIZE, or a failure. */
 static int write_answered(struct beest_memcached *session, struct beest_kv_write *write)
 {
 	static const struct {
@@ -382,6 +383,11 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 	    session->login && session->answered)
 		return session_fail(session, EBADMSG, NO_NUMBER);
 
+	if (rc == MEMCACHED_E2BIG) {
+		session->answered = true;
+		return beest_fail(EMSGSIZE, "server %s: %s", session->address->label, TOO_LARGE);
+	}
+
 	return code_judge(session, rc, rows[write->verb].benign, rows[write->verb].err);
 }
 
@@ -397,7 +403,7 @@ static int write_quiet(struct beest_memcached *session, struct beest_kv_write *w
 
 	if (session->login) {
 		ret = write_answered(session, write);
-		return session->sound ? 0 : ret;
+		return session->sound && ret != -EMSGSIZE ? 0 : ret;
 	}
 
 	rc = memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 1);

@@ -71,6 +71,7 @@ struct lease {
 	bool sent;		/* this version is on its way, or there */
 	bool offered;		/* some version may be there */
 	bool superseded;	/* another process's record is there */
+	bool refused;		/* this version is too large for the server; it counts as sent */
 	bool checked;		/* DOOMED: it was still ours */
 	int64_t stored;		/* when it was stored last; 0: never */
 	uint64_t stored_by;	/* number of that request */
@@ -300,6 +301,7 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	lease->other = wanted->other;
 	lease->digest = wanted->digest;
 	lease->superseded = false;
+	lease->refused = false;
 	lease->checked = false;
 	lease->look_at = INT64_MAX;
 	lease_set_state(leases, lease, wanted->stored ? CLEAN : DIRTY);
@@ -353,6 +355,21 @@ bool beest_lease_is_settled(struct beest_leases *leases, const char *key)
 	pthread_mutex_unlock(&leases->lock);
 
 	return settled;
+}
+
+bool beest_lease_take_refusal(struct beest_leases *leases, const char *key)
+{
+	struct lease *lease;
+	bool refused;
+
+	pthread_mutex_lock(&leases->lock);
+	lease = lease_find(leases, key);
+	refused = lease && lease->refused;
+	if (refused)
+		lease_remove(leases, lease);
+	pthread_mutex_unlock(&leases->lock);
+
+	return refused;
 }
 
 void beest_lease_insist(struct beest_leases *leases, const char *key)
@@ -765,6 +782,8 @@ static void writes_done(struct beest_leases *leases, const struct beest_lease_pl
 			write_outdated(leases, plan, i);
 		} else if (!lease->sent) {
 			continue;	/* the reading has shown more */
+		} else if (ret == 0 && plan->writes[i].ret == -EMSGSIZE) {
+			lease->refused = true;
 		} else if (ret < 0 || (plan->writes[i].ret < 0 && plan->writes[i].ret != -EEXIST)) {
 			lease->sent = false;
 			lease->look_at = beest_clock_now() + LATE;

@@ -62,6 +62,12 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 /* Is what is wanted there stored, or replaced by another process's record? */
 bool beest_lease_is_settled(struct beest_leases *leases, const char *key);
 
+/*
+ * Has its server refused for good what was put there, which is too large for it?  Nobody sends
+ * it again, and it is forgotten with this answer.
+ */
+bool beest_lease_take_refusal(struct beest_leases *leases, const char *key);
+
 /* Stored again at the next look: somebody else's record may be there, wrongly. */
 void beest_lease_insist(struct beest_leases *leases, const char *key);
 

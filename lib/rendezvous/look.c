@@ -433,6 +433,15 @@ static void part_hand_over(const struct part *part, struct beest_look *look)
 		}
 }
 
+/*
+ * What another record of this context is too large for ends nobody's look: whoever has put it
+ * there asks for that (beest_lease_take_refusal()).
+ */
+static bool write_concerns_all(const struct part *part, const struct beest_kv_write *write)
+{
+	return write->ret != -EEXIST && !(part->answered && write->ret == -EMSGSIZE);
+}
+
 /* The request has ended with an answer, as far as it waits for one. */
 static int part_judge(struct round *round, struct part *part)
 {
@@ -452,7 +461,7 @@ static int part_judge(struct round *round, struct part *part)
 				   part->answered || request->answered, request->values,
 				   part->number);
 	for (i = 0; i < part->plan.write_count && ret == 0; i++)
-		if (request->writes[i].ret != -EEXIST)
+		if (write_concerns_all(part, &request->writes[i]))
 			ret = request->writes[i].ret;
 	part_hand_over(part, round->look);
 	server_note(registry, part, 0);

@@ -241,6 +241,35 @@ static void a_server_that_stays_dead_is_named(void **state)
 	}
 }
 
+/* Whoever pushed it hears that; other calls of the same context are not to blame. */
+static void a_message_too_large_for_the_server(void **state)
+{
+	static const char *const small[] = { "-I", "512k", NULL };
+	static char large[700 * 1024];
+	struct hartebeest_context *hb;
+	struct rank_settings settings = { .job = "large", .size = 1, .timeout = "3s" };
+	char text[8];
+
+	(void)state;
+	teardown(NULL);
+	caches[cache_count++] = cache_start(small);
+	settings.servers = cache_hostport(caches[0])->text;
+	assert_int_equal(rank_open(&hb, &settings), 0);
+	assert_int_equal(hartebeest_msg_push(hb, "m", large, sizeof(large), 0), -EMSGSIZE);
+	assert_error_has(settings.servers);
+	assert_error_has("the value is larger than it takes (memcached -I); to be stored: key "
+			 "hb1/large/msg/m");
+	assert_int_equal(hartebeest_msg_push(hb, "m", large, sizeof(large), HARTEBEEST_ONCE),
+			 -EMSGSIZE);
+	assert_int_equal(hartebeest_msg_wait(hb, "m", NULL, 0, NULL, HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(hartebeest_msg_push(hb, "other", "x", 2, 0), 0);
+	assert_int_equal(hartebeest_barrier(hb, "all", 0), 0);
+	assert_int_equal(hartebeest_msg_push(hb, "m", "short", 6, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(hb, "m", text, sizeof(text), NULL, 0), 0);
+	assert_string_equal(text, "short");
+	hartebeest_close(hb);
+}
+
 /* --------------------------------------------------------------- many ranks --- */
 
 /* Each with every other; the server restarts when about so much of the way is done. */
@@ -589,6 +618,7 @@ int main(void)
 		TEST(a_server_fails_within_the_steps),
 		TEST(one_of_several_servers_restarts),
 		TEST(a_server_that_stays_dead_is_named),
+		TEST(a_message_too_large_for_the_server),
 		TEST(sixteen_ranks_survive_a_restart),
 		TEST(sixteen_ranks_survive_restarts_in_a_row),
 		TEST(a_rank_is_killed_at_every_step),
