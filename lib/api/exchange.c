@@ -19,7 +19,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const c
 	REQUIRE_LIMIT(&limit, hb, key);
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
-	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	TRY_LIMIT(&limit, beest_context_registry(hb, key, &registry));
 	return beest_call_waited(hb, &limit, beest_message_push(registry, key, data, length,
 								&limit));
 }
@@ -34,7 +34,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
 	REQUIRE_LIMIT(&limit, hb, peer_key);
 	if (!buffer && size)
 		return beest_call_refuse(hb, __func__, "buffer is NULL");
-	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	TRY_LIMIT(&limit, beest_context_registry(hb, peer_key, &registry));
 	return beest_call_waited(hb, &limit, beest_message_wait(registry, peer_key, buffer, size,
 								length, &limit));
 }
@@ -47,7 +47,8 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 	struct beest_registry *registry;
 
 	REQUIRE_LIMIT(&limit, hb, messages);
-	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	TRY_LIMIT(&limit, beest_context_registry(hb, count ? messages->peer_key : NULL,
+						 &registry));
 	return beest_call_waited(hb, &limit, beest_message_wait_many(registry, messages, count,
 								     need, &limit));
 }
@@ -59,7 +60,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const
 	struct beest_registry *registry;
 
 	REQUIRE_LIMIT(&limit, hb, key);
-	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	TRY_LIMIT(&limit, beest_context_registry(hb, key, &registry));
 	return beest_call_waited(hb, &limit, beest_message_delete(registry, key, &limit));
 }
 
@@ -74,7 +75,7 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 	REQUIRE_LIMIT(&limit, hb, name);
 	TRY_LIMIT(&limit, rank);
 	TRY_LIMIT(&limit, hartebeest_size(hb));
-	TRY_LIMIT(&limit, beest_context_registry(hb, &registry));
+	TRY_LIMIT(&limit, beest_context_registry(hb, name, &registry));
 	TRY_LIMIT(&limit, beest_barrier_check(registry, &hb->launch.participants, name));
 	TRY_LIMIT(&limit, beest_context_obtain(hb, &beest_barrier_kind, name, &node));
 	return beest_call_waited(hb, &limit, beest_barrier_wait(registry, &hb->roll,
@@ -89,6 +90,6 @@ HARTEBEEST_EXPORT int hartebeest_fail(struct hartebeest_context *hb, const char 
 	struct beest_registry *registry;
 
 	REQUIRE(hb, text);
-	TRY(beest_context_registry(hb, &registry));
+	TRY(beest_context_registry(hb, NULL, &registry));
 	return beest_call_done(hb, beest_failure_say(registry, text));
 }

@@ -124,7 +124,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const
 
 	REQUIRE_LIMIT(&limit, hb, name, key);
 	TRY_LIMIT(&limit, beest_find_mr(hb, name, &mr));
-	TRY_LIMIT(&limit, beest_context_handshake(hb, &limit, &context));
+	TRY_LIMIT(&limit, beest_context_handshake(hb, key, &limit, &context));
 	return beest_call_waited(hb, &limit, beest_handshake_mr_publish(&context, mr, key));
 }
 
@@ -137,7 +137,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
 	struct beest_region region;
 
 	REQUIRE_LIMIT(&limit, hb, peer_key, mr);
-	TRY_LIMIT(&limit, beest_context_handshake(hb, &limit, &context));
+	TRY_LIMIT(&limit, beest_context_handshake(hb, peer_key, &limit, &context));
 	TRY_LIMIT(&limit, beest_handshake_mr_fetch(&context, peer_key, &region));
 	beest_pairs_show_region(&region, mr);
 	return 0;

@@ -287,7 +287,7 @@ HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
 
 	REQUIRE(hb, peer_key, text);
 	TRY(beest_bringup_peer(hb, peer_key, &remote));
-	TRY(beest_context_registry(hb, &registry));
+	TRY(beest_context_registry(hb, peer_key, &registry));
 	snprintf(text, size, "%s", beest_presence_author(registry, remote.rank,
 							 &remote.incarnation, who));
 	return 0;
@@ -301,7 +301,7 @@ static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpo
 	struct beest_registry *registry;
 	size_t used = strlen(text);
 
-	if (beest_context_registry(hb, &registry) == 0 &&
+	if (beest_context_registry(hb, NULL, &registry) == 0 &&
 	    beest_presence_is_over(registry, remote->rank, &remote->incarnation, who))
 		snprintf(text + used, size - used, "; the peer is %s", who);
 }

@@ -58,7 +58,7 @@ int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
 	struct beest_handshake_context context;
 	int ret;
 
-	ret = beest_context_handshake(hb, limit, &context);
+	ret = beest_context_handshake(hb, key, limit, &context);
 	if (ret == 0)
 		ret = beest_handshake_fetch(&context, key, remote);
 	return ret < 0 ? ret : beest_bringup_remember(hb, key, remote);
@@ -95,7 +95,7 @@ int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 
 	ret = qp_leave_reset(hb, qp);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, limit, &context);
+		ret = beest_context_handshake(hb, key, limit, &context);
 	return ret < 0 ? ret : beest_handshake_publish(&context, qp, key);
 }
 
@@ -112,7 +112,7 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 
 	ret = beest_bringup_peer(hb, key, &remote);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, limit, &context);
+		ret = beest_context_handshake(hb, key, limit, &context);
 	if (ret == 0)
 		ret = qp_leave_reset(hb, qp);
 	if (ret == 0 && qp->key[0] && qp->published != qp->local.endpoint.generation)
@@ -153,7 +153,7 @@ int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, limit, &context);
+		ret = beest_context_handshake(hb, key, limit, &context);
 	return ret < 0 ? ret : beest_handshake_confirm(&context, qp, key);
 }
 
@@ -167,7 +167,7 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, limit, &context);
+		ret = beest_context_handshake(hb, key, limit, &context);
 	if (ret == 0)
 		ret = beest_handshake_follow(&context, qp);
 	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote) < 0)
@@ -197,7 +197,7 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0 && beest_qp_lost_address(qp, &qp->remote) < 0)
 		return beest_fail_prefix(-ENODATA, "queue pair '%s' and '%s'", qp->node.name, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, limit, &context);
+		ret = beest_context_handshake(hb, key, limit, &context);
 	if (ret == 0)
 		ret = beest_handshake_put(context.registry, qp, qp->key);
 	if (ret == 0)

@@ -399,13 +399,17 @@ static int open_registry(struct hartebeest_context *hb)
 	return ret;
 }
 
-int beest_context_registry(struct hartebeest_context *hb, struct beest_registry **registry)
+int beest_context_registry(struct hartebeest_context *hb, const char *wanted,
+			   struct beest_registry **registry)
 {
 	bool has_device;
 	int ret;
 
 	pthread_mutex_lock(&hb->opening);
-	ret = beest_options_hint(&hb->options, open_registry(hb));
+	ret = open_registry(hb);
+	if (ret < 0 && wanted)
+		beest_fail(-ret, "%s; wanted: '%s'", beest_error_text(), wanted);
+	beest_options_hint(&hb->options, ret);
 	has_device = hb->device_open;
 	pthread_mutex_unlock(&hb->opening);
 	if (ret == 0 && has_device)
@@ -414,14 +418,15 @@ int beest_context_registry(struct hartebeest_context *hb, struct beest_registry 
 	return ret;
 }
 
-int beest_context_handshake(struct hartebeest_context *hb, const struct beest_limit *limit,
+int beest_context_handshake(struct hartebeest_context *hb, const char *wanted,
+			    const struct beest_limit *limit,
 			    struct beest_handshake_context *context)
 {
 	context->limit = limit;
 	context->authors = &hb->authors;
 	context->log = &hb->log;
 	context->unconfirmed = hb->unconfirmed;
-	return beest_context_registry(hb, &context->registry);
+	return beest_context_registry(hb, wanted, &context->registry);
 }
 
 /* ------------------------------------------------------------- objects --- */

@@ -78,11 +78,16 @@ int beest_context_events(struct hartebeest_context *hb, struct beest_events **ev
 /* Why a wait has to end before its deadline; 0: it has not. */
 int beest_context_interrupt(void *context);
 
-/* The registry, opened at the first call.  -EDESTADDRREQ when no server is named. */
-int beest_context_registry(struct hartebeest_context *hb, struct beest_registry **registry);
+/*
+ * The registry, opened at the first call.  -EDESTADDRREQ when no server is named.  @wanted: for
+ * the sake of which name, which the sentence of a failure tells; NULL: of none.
+ */
+int beest_context_registry(struct hartebeest_context *hb, const char *wanted,
+			   struct beest_registry **registry);
 
 /* The same, with all that a handshake needs. */
-int beest_context_handshake(struct hartebeest_context *hb, const struct beest_limit *limit,
+int beest_context_handshake(struct hartebeest_context *hb, const char *wanted,
+			    const struct beest_limit *limit,
 			    struct beest_handshake_context *context);
 
 /* NULL: the path to a peer comes from its record. */

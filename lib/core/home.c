@@ -51,7 +51,7 @@ int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, cons
 				  BEEST_HOME_NAME_MAX);
 
 	strcpy(home->service, name);
-	ret = beest_context_registry(hb, &home->registry);
+	ret = beest_context_registry(hb, name, &home->registry);
 	if (ret == 0)
 		ret = home_key(home, "listener", home->listener_key);
 	if (ret == 0)

@@ -144,7 +144,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	size_t i;
 	int ret;
 
-	ret = beest_context_registry(mesh->hb, &registry);
+	ret = beest_context_registry(mesh->hb, mesh->key_name, &registry);
 	if (ret < 0)
 		return ret;
 	gather_fill(mesh, registry, limit, gather);
@@ -177,7 +177,7 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 	struct beest_gather gather;
 	int ret;
 
-	ret = beest_context_registry(mesh->hb, &registry);
+	ret = beest_context_registry(mesh->hb, mesh->key_name, &registry);
 	if (ret < 0)
 		return ret;
 	gather_fill(mesh, registry, limit, &gather);

@@ -629,7 +629,7 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 
 	ret = pairs_open(&pairs, first, count);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, limit, &pairs.context);
+		ret = beest_context_handshake(hb, first->peer_key, limit, &pairs.context);
 	if (ret == 0)
 		ret = pairs_run(&pairs);
 	free(pairs.list);

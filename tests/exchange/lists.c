@@ -515,9 +515,10 @@ static void nobody_there(void **state)
 	static const struct {
 		const char *list;
 		int err;
+		const char *stored, *wanted;
 	} rows[] = {
-		{ "/nowhere/at/all", ECONNREFUSED },
-		{ "no-such-host.invalid:1", EADDRNOTAVAIL },
+		{ "/nowhere/at/all", ECONNREFUSED, "; to be stored: key hb1/", "; wanted: msg 'm'" },
+		{ "no-such-host.invalid:1", EADDRNOTAVAIL, "; wanted: 'm'", "; wanted: 'm'" },
 	};
 	struct rank a;
 	size_t i;
@@ -526,6 +527,11 @@ static void nobody_there(void **state)
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
 		join_at(&a, 0, rows[i].list);
 		assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0, 0)), -rows[i].err);
+		assert_error_has(rows[i].list);
+		assert_error_has(rows[i].stored);
+		assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", NULL, 0, NULL, 0)),
+				 -rows[i].err);
+		assert_error_has(rows[i].wanted);
 		leave(&a);
 	}
 }

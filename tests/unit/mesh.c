@@ -90,7 +90,7 @@ static void run(void *data)
 	int i, ret;
 
 	crew_pass(member->delay);
-	if (beest_context_registry(context->hb, &registry) == 0 && member->dies) {
+	if (beest_context_registry(context->hb, NULL, &registry) == 0 && member->dies) {
 		registry->interrupt = rank_dies;
 		registry->data = member;
 	}

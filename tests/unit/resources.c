@@ -1752,7 +1752,7 @@ static void no_server_is_named(void **state)
 	create_mr("mr");
 	assert_int_equal(hartebeest_mr_publish(hb, "mr", "k", 0), -EDESTADDRREQ);
 	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
-			"(option exchange.servers)");
+			"(option exchange.servers); wanted: 'k'");
 	assert_int_equal(hartebeest_mr_fetch(hb, "k", &mr, 0), -EDESTADDRREQ);
 	assert_int_equal(hartebeest_qp_publish(hb, "qp", "k", 0), -EDESTADDRREQ);
 	assert_int_equal(hartebeest_qp_fetch(hb, "k", NULL, 0), -EDESTADDRREQ);
@@ -1792,7 +1792,7 @@ static void unknown_variables_end_sentences(void **state)
 	assert_error_has(UNKNOWN);
 	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EDESTADDRREQ);
 	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
-			"(option exchange.servers)" UNKNOWN);
+			"(option exchange.servers); wanted: 'k'" UNKNOWN);
 
 	/* Though -EINVAL is mostly the program's. */
 	setenv("HARTEBEEST_EXC_PASWORD", "xyzzy", 1);
