@@ -218,6 +218,15 @@ HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const ch
 	return 0;
 }
 
+/* Like beest_call_device(): a program may call one of these first. */
+static int events_find(struct hartebeest_context *hb, const char *function,
+		       struct beest_events **events)
+{
+	int ret = beest_context_events(hb, events);
+
+	return ret < 0 ? beest_fail_prefix(ret, "%s()", function) : 0;
+}
+
 HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
 					   struct hartebeest_event *event, int64_t deadline)
 {
@@ -225,7 +234,7 @@ HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
 	struct beest_events *events;
 
 	REQUIRE_LIMIT(&limit, hb, event);
-	TRY_LIMIT(&limit, beest_context_events(hb, &events));
+	TRY_LIMIT(&limit, events_find(hb, __func__, &events));
 	return beest_call_idled(hb, &limit, beest_events_get(events, event, &limit));
 }
 
@@ -234,6 +243,6 @@ HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest_context *hb)
 	struct beest_events *events;
 
 	REQUIRE(hb);
-	TRY(beest_context_events(hb, &events));
+	TRY(events_find(hb, __func__, &events));
 	return beest_call_done(hb, beest_events_fd(events));
 }

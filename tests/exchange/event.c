@@ -243,6 +243,24 @@ static void left_to_the_program(void **state)
 	assert_int_equal(fake_verbs.acked_events, 0);
 }
 
+/* Asking for events may be what opens the device, and so what fails without one. */
+static void no_device(void **state)
+{
+	const struct rank_settings settings = { .servers = cache_hostport(cache)->text };
+	struct hartebeest_event event;
+
+	(void)state;
+	hartebeest_close(hb);
+	fake_verbs.device_count = 0;
+	assert_int_equal(rank_open(&hb, &settings), 0);
+	assert_int_equal(hartebeest_event_fd(hb), -ENODEV);
+	assert_error_has("hartebeest_event_fd(): this machine has no RDMA device");
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -ENODEV);
+	assert_error_has("hartebeest_event_get(): this machine has no RDMA device");
+	assert_int_equal(hartebeest_event_get(hb, &event, 0), -ENODEV);
+	assert_error_has("hartebeest_event_get(): this machine has no RDMA device");
+}
+
 /* ------------------------------------------------------------ while waiting --- */
 
 static int wait_barrier(void)
@@ -370,6 +388,7 @@ int main(void)
 		TEST(repeats_are_folded),
 		TEST(the_descriptor),
 		TEST(left_to_the_program),
+		TEST(no_device),
 		TEST(a_port_that_goes_down),
 		TEST(a_device_that_dies),
 		TEST(a_port_that_comes_back),

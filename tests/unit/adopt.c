@@ -395,7 +395,8 @@ static void opened_by_the_program(void **state)
 	assert_int_equal(hartebeest_port_num(hb), 1);
 	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), 0);
 	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -EOPNOTSUPP);
-	assert_error_is("the program reads the events of its own struct ibv_context itself");
+	assert_error_is("hartebeest_event_get(): the program reads the events of its own "
+			"struct ibv_context itself");
 	assert_int_equal(hartebeest_event_fd(hb), -EOPNOTSUPP);
 	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
 	assert_int_equal(fake_verbs_calls("ibv_open_device"), 1);
