@@ -175,6 +175,12 @@ int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
  */
 int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline);
 
+/* C++ takes the function's name for the constructor of the struct, as with stat(2). */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /**
  * hartebeest_mesh_stats() - what the bring-up took
  *
@@ -184,6 +190,10 @@ int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline);
  */
 int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
 			  struct hartebeest_mesh_stats *stats);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /**
  * hartebeest_mesh_close() - destroy the queue pairs of a mesh, and what it made for them

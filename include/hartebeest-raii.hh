@@ -41,8 +41,8 @@ namespace hartebeest {
 
 class error : public std::system_error {
 public:
-	error(int number, const std::string &sentence)
-		: std::system_error(number, std::generic_category()), sentence(sentence) {}
+	error(int number, const std::string &text)
+		: std::system_error(number, std::generic_category()), sentence(text) {}
 
 	const char *what() const noexcept override { return sentence.what(); }
 	int number() const noexcept { return code().value(); }
@@ -83,8 +83,8 @@ struct context_state {
 	bool is_borrowed;
 	std::function<void(int, const char *)> write;
 
-	context_state(struct hartebeest_context *hb, bool is_borrowed)
-		: hb(hb), is_borrowed(is_borrowed) {}
+	context_state(struct hartebeest_context *handle, bool borrowed)
+		: hb(handle), is_borrowed(borrowed) {}
 	context_state(const context_state &) = delete;
 	context_state &operator=(const context_state &) = delete;
 
@@ -105,10 +105,10 @@ struct object_state {
 	detail::parents parents;
 	std::function<int(struct ibv_qp *)> refill;
 
-	object_state(struct hartebeest_context *hb, const std::string &name,
-		     int (*destroy)(struct hartebeest_context *, const char *),
-		     const detail::parents &parents)
-		: hb(hb), name(name), destroy(destroy), parents(parents) {}
+	object_state(struct hartebeest_context *handle, const std::string &called,
+		     int (*end)(struct hartebeest_context *, const char *),
+		     const detail::parents &below)
+		: hb(handle), name(called), destroy(end), parents(below) {}
 	object_state(const object_state &) = delete;
 	object_state &operator=(const object_state &) = delete;
 
@@ -146,10 +146,10 @@ protected:
 	Verbs *verbs;
 	std::shared_ptr<detail::object_state> state;
 
-	object(Verbs *verbs, struct hartebeest_context *hb, const std::string &name,
+	object(Verbs *made, struct hartebeest_context *hb, const std::string &name,
 	       int (*destroy)(struct hartebeest_context *, const char *),
 	       const detail::parents &parents)
-		: verbs(verbs),
+		: verbs(made),
 		  state(std::make_shared<detail::object_state>(hb, name, destroy, parents)) {}
 
 	const char *c_name() const { return state->name.c_str(); }
@@ -333,7 +333,7 @@ public:
 private:
 	std::shared_ptr<detail::context_state> state;
 
-	explicit context(std::shared_ptr<detail::context_state> state) : state(std::move(state)) {}
+	explicit context(std::shared_ptr<detail::context_state> held) : state(std::move(held)) {}
 
 	static std::shared_ptr<detail::context_state> hold(struct hartebeest_context *hb)
 	{
@@ -891,8 +891,8 @@ private:
 		mesh_request request;
 		struct hartebeest_mesh *handle;
 
-		state(std::shared_ptr<const void> owner, const mesh_request &request)
-			: owner(std::move(owner)), request(request), handle(nullptr) {}
+		state(std::shared_ptr<const void> keeper, const mesh_request &wanted)
+			: owner(std::move(keeper)), request(wanted), handle(nullptr) {}
 		state(const state &) = delete;
 		state &operator=(const state &) = delete;
 
