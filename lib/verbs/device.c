@@ -174,7 +174,7 @@ static bool port_find(struct walk *walk, struct beest_device *device)
 		if (walk->wanted.port && walk->wanted.port != port)
 			continue;
 		device->port = (uint8_t)port;
-		snprintf(device->label, sizeof(device->label), "%s:%d", device->name, port);
+		snprintf(device->label, sizeof(device->label), "%s:%u", device->name, device->port);
 		if (walk_accepts(walk, port_check(walk, device)))
 			return true;
 	}
