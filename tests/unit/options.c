@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
@@ -735,6 +736,41 @@ static void unknown_keys_are_told(void **state)
 		     AT ":1: unknown section 'servers'; did you mean exchange.servers?");
 }
 
+/* Processor time of reading so many unknown keys, one a line: the shortest of some. */
+static clock_t time_of_unknown(int count)
+{
+	char *text = malloc(32 + 16 * (size_t)count), *at = text;
+	struct beest_options options;
+	clock_t began, best = 0;
+	int i, round;
+
+	assert_non_null(text);
+	at += sprintf(at, "{ \"exchange\": {");
+	for (i = 0; i < count; i++)
+		at += sprintf(at, "%s\n\"key%d\":1", i ? "," : "", i);
+	strcpy(at, "} }");
+	use_json(text);
+	for (round = 0; round < 5; round++) {
+		began = clock();
+		assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
+		began = clock() - began;
+		best = !round || began < best ? began : best;
+		beest_options_free(&options);
+	}
+	free(text);
+	return best;
+}
+
+/* Eight times as many would take 64 times as long if each looked through those before it. */
+static void many_unknown_keys_take_their_share(void **state)
+{
+	clock_t few = time_of_unknown(6250), many = time_of_unknown(50000);
+
+	(void)state;
+	if (many > 24 * (few + CLOCKS_PER_SEC / 1000))
+		fail_msg("6250 keys take %ld us, 50000 %ld us", (long)few, (long)many);
+}
+
 /* As it is written in an argument, but not in JSON; and a transport in a wrong place. */
 static void misplaced_names_are_told(void **state)
 {
@@ -1252,6 +1288,7 @@ int main(void)
 		TEST(json_ranges_are_told),
 		TEST(json_strings_are_decoded),
 		TEST(unknown_keys_are_told),
+		TEST(many_unknown_keys_take_their_share),
 		TEST(misplaced_names_are_told),
 		TEST(repeated_keys_are_told),
 		TEST(what_is_not_json_is_told),

@@ -932,6 +932,63 @@ static void a_lost_address_is_not_published(void **state)
 	}
 }
 
+/* Of its first pair. */
+static uint32_t psn_sent(const struct party_member *member)
+{
+	enum ibv_qp_state state;
+	uint32_t number;
+
+	return told(member, member->pairs[0].qp, &state, &number)->attr.sq_psn;
+}
+
+static uint32_t psn_expected(const struct party_member *member)
+{
+	const struct fake_modify *modify;
+	size_t i = fake_verbs.modified_count;
+	enum ibv_qp_state state;
+	uint32_t number;
+
+	told(member, member->pairs[0].qp, &state, &number);
+	do {
+		modify = &fake_verbs.modified[--i % FAKE_HISTORY];
+	} while (modify->qp_num != number || modify->attr.qp_state != IBV_QPS_RTR);
+	return modify->attr.rq_psn;
+}
+
+static void reconnect_alone(void *member)
+{
+	struct party_member *it = member;
+
+	it->ret = hartebeest_qp_reconnect(it->hb, "q0-1", "1/0", crew_now() + BEEST_SECOND);
+	snprintf(it->error, sizeof(it->error), "%s", hartebeest_error());
+}
+
+/* One end cannot repeat it alone, which its sentence says; connecting pairs follows by itself. */
+static void a_reconnection_that_nobody_answers(void **state)
+{
+	int i;
+
+	(void)state;
+	mesh(2);
+	all_connect(2);
+	all_came(2);
+	for (i = 0; i < 2; i++) {
+		crew_start(reconnect_alone, &party[0]);
+		registry_run();
+		assert_int_equal(party[0].ret, -ETIMEDOUT);
+		assert_non_null(strstr(party[0].error, "this end began again, so the peer of 'q0-1' has "
+				       "to do so (hartebeest_qp_reconnect()) or to follow "
+				       "(hartebeest_qp_follow(), hartebeest_pairs_connect())"));
+	}
+
+	all_connect(2);
+	all_came(2);
+	for (i = 0; i < 2; i++) {
+		assert_peer(&party[i], 0, &party[!i], 0);
+		assert_int_equal(psn_expected(&party[i]), psn_sent(&party[!i]));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -964,6 +1021,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(left_before_its_regions_came, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_longer_struct, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_reconnection_that_nobody_answers, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(a_lost_address_is_not_published, setup, party_teardown),
 	};
 
