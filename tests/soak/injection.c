@@ -51,6 +51,7 @@
 #include "hartebeest-c.h"
 #include "hartebeest-mesh.h"
 #include "hartebeest.h"
+#include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
@@ -494,6 +495,7 @@ static struct {
 	pthread_t thread;
 	bool runs;
 	int ret;
+	char error[1200];		/* of its thread */
 	struct hartebeest_mesh *mesh;
 } second;
 
@@ -509,6 +511,7 @@ static int mesh_connect(int i, struct hartebeest_mesh **mesh)
 static void *second_connect(void *data)
 {
 	second.ret = mesh_connect(1, &second.mesh);
+	snprintf(second.error, sizeof(second.error), "%s", hartebeest_error());
 	return data;
 }
 
@@ -524,8 +527,10 @@ static int meet_in_mesh(int i)
 {
 	struct hartebeest_mesh *mesh;
 
-	if (i)
-		return second_end(), second.ret;
+	if (i) {
+		second_end();
+		return second.ret < 0 ? beest_fail(-second.ret, "%s", second.error) : 0;
+	}
 	if (second.runs)
 		hartebeest_cancel(side[1]);
 	second_end();
