@@ -309,8 +309,12 @@ static void check_ports(struct out *out)
 static void check_choice(struct out *out, struct hartebeest_context *hb)
 {
 	char text[4096];
+	int ret;
 
-	if (hartebeest_device_text(hb, text, sizeof(text)) == 0) {
+	out_waiting(out, "trying ports and GIDs");
+	ret = hartebeest_device_text(hb, text, sizeof(text));
+	out_waiting_end(out);
+	if (ret == 0) {
 		text[strcspn(text, ";")] = '\0';
 		out_line(out, OUT_OK, "choice", "%s; 'hartebeest info' says why", text);
 		return;

@@ -221,13 +221,17 @@ static void show_gids(struct out *out, const struct ports_port *port)
 	const char *const more[] = { name, NULL };
 	struct hartebeest_context *hb;
 	struct json_object *array;
+	int ret;
 
 	snprintf(name, sizeof(name), "device.name=%s:%d", port->device, port->port);
 	if (session_try(&hb, more) < 0)
 		return;
 
 	array = out_json_array(out->json, name + strlen("device.name="));
-	if (hartebeest_device_text(hb, text, sizeof(text)) == 0)
+	out_waiting(out, "trying the GIDs of %s:%d", port->device, port->port);
+	ret = hartebeest_device_text(hb, text, sizeof(text));
+	out_waiting_end(out);
+	if (ret == 0)
 		each_piece(text, out, array, show_gid);
 	else
 		out_line(out, OUT_NOTE, "gid", "none that fits: %s", hartebeest_error());
@@ -267,10 +271,14 @@ static void show_choice_piece(struct out *out, struct json_object *object, char 
 static int show_choice(struct out *out, struct hartebeest_context *hb, int ports)
 {
 	char text[CHOICE_SIZE];
+	int ret;
 
 	if (ports > 0)
 		out_title(out, LABEL, "choice");
-	if (hartebeest_device_text(hb, text, sizeof(text)) == 0) {
+	out_waiting(out, "trying all ports");
+	ret = hartebeest_device_text(hb, text, sizeof(text));
+	out_waiting_end(out);
+	if (ret == 0) {
 		out_json_text(out->json, "chosen", "%s", text);
 		each_piece(text, out, NULL, show_choice_piece);
 		return STATUS_GOOD;

@@ -175,7 +175,9 @@ static int remove_all(struct out *out, const struct records *records)
 	int server, ret = 0, removed = 0;
 
 	for (server = 0; ret >= 0 && server < records->server_count; server++) {
+		out_waiting(out, "removing keys from %s", records->servers[server].text);
 		ret = remove_from(records, server);
+		out_waiting_end(out);
 		removed += BEEST_MAX(ret, 0);
 	}
 	out_json_int(out->json, "removed", removed);

@@ -59,7 +59,9 @@ static int push(struct out *out, int count, char **operands)
 	if (status != STATUS_GOOD)
 		return status;
 
+	out_waiting(out, "leaving message %s", operands[0]);
 	ret = hartebeest_msg_push(hb, operands[0], data, (size_t)length, deadline());
+	out_waiting_end(out);
 	status = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
 	out_json_int(out->json, "length", length);
 	session_close(hb);
@@ -131,7 +133,9 @@ static int delete(struct out *out, int count, char **operands)
 	if (status != STATUS_GOOD)
 		return status;
 
+	out_waiting(out, "deleting message %s", operands[0]);
 	ret = hartebeest_msg_delete(hb, operands[0], deadline());
+	out_waiting_end(out);
 	status = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
 	session_close(hb);
 	return status;

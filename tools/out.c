@@ -249,6 +249,7 @@ void out_progress(struct out *out, const char *format, ...)
 /* What the timer shows; its handler may only write(2). */
 static char waiting[256];
 static int waiting_columns, waiting_seconds;
+static struct sigaction before_waiting;
 
 static void show_waiting(int number)
 {
@@ -269,37 +270,49 @@ static void show_waiting(int number)
 	errno = saved;
 }
 
-static void set_timer(int seconds, void (*handler)(int))
+static void set_timer(int seconds)
 {
 	const struct itimerval every = { { seconds, 0 }, { seconds, 0 } };
+
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void handle_timer(struct sigaction *before)
+{
 	struct sigaction action;
 
 	memset(&action, 0, sizeof(action));
-	action.sa_handler = handler;
+	action.sa_handler = show_waiting;
 	action.sa_flags = SA_RESTART;
-	sigaction(SIGALRM, &action, NULL);
-	setitimer(ITIMER_REAL, &every, NULL);
+	sigaction(SIGALRM, &action, before);
 }
 
 void out_waiting(struct out *out, const char *format, ...)
 {
 	char text[TEXT_SIZE];
 
+	out_waiting_end(out);
 	waiting_columns = terminal_columns(STDERR_FILENO);
 	if (!waiting_columns)
 		return;
 	MAKE_TEXT(text, format);
-	snprintf(waiting, sizeof(waiting), "\r\033[K%.*s", BEEST_MIN(waiting_columns - 12, 200), text);
+	snprintf(waiting, sizeof(waiting), "\r\033[K%.*s", BEEST_MIN(waiting_columns - 12, 200),
+		 text);
 	waiting_seconds = 0;
 	out->progress = true;
-	set_timer(1, show_waiting);
+	handle_timer(&before_waiting);
+	set_timer(1);
 }
 
+/* A signal of the timer may be under way: ignored, it is lost before it could end the program. */
 void out_waiting_end(struct out *out)
 {
 	if (!waiting_columns)
 		return;
-	set_timer(0, SIG_IGN);
+	set_timer(0);
+	signal(SIGALRM, SIG_IGN);
+	sigaction(SIGALRM, &before_waiting, NULL);
+	waiting_columns = 0;
 	clear_progress(out);
 }
 

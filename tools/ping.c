@@ -157,8 +157,9 @@ static int show_sum(struct ping *ping, const struct sum *sum)
 
 /* ------------------------------------------------------------ measuring --- */
 
-static const char data_cure[] = "the other end has died, a link is down, or a switch drops frames of "
-				"this MTU: try -o qp_attr.path_mtu=1 at both ends";
+static const char data_cure[] =
+	"the other end has died, a link is down, or a switch drops frames of this MTU: try "
+	"-o qp_attr.path_mtu=1 at both ends";
 
 static void show_progress(void *data, const struct pinger_result *result)
 {
@@ -220,6 +221,7 @@ static int first_ping(struct ping *ping, struct link *link, int64_t deadline)
 			 "here: %" PRIu32, plan->first, largest);
 		return data_failed(ping, -EMSGSIZE, why, "give a smaller --size");
 	}
+	out_waiting(ping->out, "first ping to %s", link->who);
 	ret = pinger_first(&link->pinger, deadline);
 	if (ret < 0)
 		return data_failed(ping, (int)ret, link->pinger.why, data_cure);
@@ -494,6 +496,7 @@ static int find_device(struct ping *ping)
 	int ret;
 
 	steps_begin(&ping->steps, "device");
+	out_waiting(ping->out, "looking for a port and its GID");
 	ret = hartebeest_device_text(ping->hb, text, sizeof(text));
 	if (ret < 0)
 		return steps_bad(&ping->steps, ret, hartebeest_error(), "'hartebeest info' lists the "

@@ -197,8 +197,9 @@ int records_read(struct out *out, struct hartebeest_context *hb, const char *job
 
 	snprintf(prefix, sizeof(prefix), PREFIX "%s%s", job ? job : "", job ? "/" : "");
 	for (i = 0; i < records->server_count; i++) {
-		out_progress(out, "listing the keys of %s", records->servers[i].text);
+		out_waiting(out, "listing the keys of %s", records->servers[i].text);
 		ret = read_server(records, i, prefix, job != NULL);
+		out_waiting_end(out);
 		if (ret < 0) {
 			server_failed(out, ret);
 			return ret == -ETIMEDOUT ? STATUS_TIMEOUT : STATUS_FAILED;

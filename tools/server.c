@@ -195,7 +195,10 @@ int server_start(struct out *out, struct server *server, int ranks)
 		memset(server, 0, sizeof(*server));
 		return STATUS_FAILED;
 	}
-	return await_server(out, server);
+	out_waiting(out, "starting memcached");
+	ret = await_server(out, server);
+	out_waiting_end(out);
+	return ret;
 }
 
 void server_end(struct server *server)

@@ -134,25 +134,36 @@ static void say_unreachable(struct out *out, int ret)
 			 "this node");
 }
 
+static int ask_server(const struct beest_hostport *server, char *version, size_t size,
+		      int64_t *time, struct facts *facts)
+{
+	struct store *store = NULL;
+	int ret = store_open(&store, server, PATIENCE);
+
+	if (ret == 0)
+		ret = store_version(store, version, size);
+	if (ret == 0) {
+		*time = store_time(store);
+		ret = store_stats(store, "", note_fact, facts);
+	}
+	if (ret == 0)
+		ret = store_stats(store, "settings", note_fact, facts);
+	store_close(store);
+	return ret;
+}
+
 static int check_server(struct out *out, const struct beest_hostport *server, int64_t ranks)
 {
 	struct facts facts = { 0 };
-	struct store *store = NULL;
 	char version[64] = "";
 	int64_t time = 0;
 	int ret;
 
-	out_progress(out, "asking %s", server->text);
-	ret = store_open(&store, server, PATIENCE);
-	if (ret == 0)
-		ret = store_version(store, version, sizeof(version));
-	if (ret == 0) {
-		time = store_time(store);
-		ret = store_stats(store, "", note_fact, &facts);
-	}
-	if (ret == 0)
-		ret = store_stats(store, "settings", note_fact, &facts);
-	store_close(store);
+	out_waiting(out, "asking %s", server->text);
+	ret = ask_server(server, version, sizeof(version), &time, &facts);
+	out_waiting_end(out);
+	if (ret == -ECANCELED)
+		return ret;
 	if (ret < 0) {
 		say_unreachable(out, ret);
 		return ret;

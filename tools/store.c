@@ -21,6 +21,7 @@
 #include "tools/store.h"
 
 #define LINE_SIZE 2048
+#define PART (100 * BEEST_MS)		/* of a wait */
 #define VALUE_MAX (64 * 1024 * 1024)
 
 struct store {
@@ -60,16 +61,19 @@ int64_t store_time(const struct store *store)
 
 /* -------------------------------------------------------------- socket --- */
 
+/* A signal that comes right before poll(2) ends nothing: hence in parts. */
 static int await(const struct store *store, short events)
 {
 	struct pollfd polled = { .fd = store->fd, .events = events };
+	int64_t left;
 	int ready;
 
-	do
-		ready = poll(&polled, 1, (int)(beest_clock_left(store->deadline) / BEEST_MS));
-	while (ready < 0 && errno == EINTR && !session_signal());
-	if (ready < 0)
-		return store_fail(store, ECANCELED, "interrupted");
+	do {
+		if (session_signal())
+			return store_fail(store, ECANCELED, "interrupted");
+		left = beest_clock_left(store->deadline);
+		ready = poll(&polled, 1, (int)(BEEST_MIN(left, PART) / BEEST_MS));
+	} while ((ready == 0 && left) || (ready < 0 && errno == EINTR));
 	return ready > 0 ? 0 : store_fail(store, ETIMEDOUT, "no answer");
 }
 

@@ -89,11 +89,13 @@ static void collect(struct survey *survey, int64_t deadline)
 	char *text = calloc(room + 1, 1), name[40];
 	int i, ret;
 
-	for (i = 0; text && i < survey->matrix.count; i++) {
+	for (i = 0; text && !stopped() && i < survey->matrix.count; i++) {
 		if (i == survey->own)
 			continue;
 		survey->matrix.rows[i].rank = hartebeest_participant(survey->hb, i);
 		name_report(name, survey->matrix.rows[i].rank);
+		out_waiting(survey->out, "waiting for what rank %d found",
+			    survey->matrix.rows[i].rank);
 		ret = hartebeest_msg_wait(survey->hb, name, text, room, &length, deadline);
 		if (ret == 0) {
 			text[length] = '\0';
@@ -102,6 +104,7 @@ static void collect(struct survey *survey, int64_t deadline)
 			survey->matrix.rows[i].error = strdup("it did not report");
 		}
 	}
+	out_waiting_end(survey->out);
 	free(text);
 }
 
@@ -198,11 +201,14 @@ static int measure_all(struct survey *survey)
 	int count = survey->matrix.count, round, ret = 0;
 
 	for (round = 1; round < count && ret == 0; round++) {
-		if (survey->is_first)
+		if (survey->is_first) {
 			out_progress(survey->out, "round %d of %d", round, count - 1);
+			out_waiting(survey->out, "round %d of %d", round, count - 1);
+		}
 		measure_pair(survey, (survey->own + round) % count);
 		ret = hartebeest_mesh_barrier(survey->mesh, hartebeest_clock() + survey->timeout);
 	}
+	out_waiting_end(survey->out);
 	return ret;
 }
 
@@ -263,7 +269,7 @@ int survey_run(struct survey *survey)
 	if (ret < 0) {
 		if (ret != -ECANCELED)
 			tell_failure(survey);
-		return ret;
+		return stopped() ? -ECANCELED : ret;
 	}
 	ret = measure_all(survey);
 	fill_own(survey, ret < 0 ? hartebeest_error() : NULL);
@@ -273,5 +279,5 @@ int survey_run(struct survey *survey)
 		collect(survey, hartebeest_clock() + survey->timeout);
 	else
 		report(survey);
-	return 0;
+	return stopped() ? -ECANCELED : 0;
 }
