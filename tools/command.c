@@ -2,6 +2,7 @@
 /* command.c - see command.h */
 #include "config.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -251,6 +252,16 @@ static int complete(int count, char **words)
 
 /* ------------------------------------------------------------ running --- */
 
+/* Help and the like have been printed. */
+static int end_text(const char *name)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return STATUS_GOOD;
+	fprintf(stderr, "hartebeest%s%s: standard output: %s\n", *name ? " " : "", name,
+		strerror(errno));
+	return STATUS_FAILED;
+}
+
 /* Behind the reason. */
 static int refer_to_help(const char *name)
 {
@@ -295,7 +306,7 @@ static int parse_and_run(const struct command *command, const char *name, int ar
 		return usage(name, args.why);
 	if (wants_help) {
 		show_command(command, name);
-		return fflush(stdout) == 0 ? STATUS_GOOD : STATUS_FAILED;
+		return end_text(name);
 	}
 
 	wrong = command->verbs ? "a command is missing" : count_wrong(command, args.count);
@@ -346,5 +357,5 @@ int command_main(int argc, char **argv)
 		show_program();
 	else
 		return dispatch(NULL, "", argc - 1, argv + 1);
-	return fflush(stdout) == 0 ? STATUS_GOOD : STATUS_FAILED;
+	return end_text("");
 }

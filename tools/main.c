@@ -2,9 +2,27 @@
 /* main.c - hartebeest(1); see command.h */
 #include "config.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "tools/command.h"
+
+/*
+ * A stream that was closed is one that cannot be used: else the next file that is opened would
+ * take its number, and a device or a server get what is printed.
+ */
+static void keep_closed_streams_closed(void)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			return;
+}
 
 int main(int argc, char **argv)
 {
+	keep_closed_streams_closed();
 	return command_main(argc, argv);
 }
