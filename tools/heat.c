@@ -30,6 +30,7 @@ void heat_start(struct heat *heat)
 	double best = (double)matrix_share(heat->matrix, heat->values, heat->rates ? 10000 : 0);
 	double worst = (double)matrix_share(heat->matrix, heat->values, heat->rates ? 0 : 10000);
 
+	heat->empty = best < 0;
 	best = BEEST_MAX(best, 1);
 	worst = BEEST_MAX(worst, 1);
 	heat->low = best;
@@ -74,10 +75,14 @@ static void write_legend(const struct heat *heat, FILE *to, bool color)
 	char best[24], worst[24];
 	int i;
 
-	fprintf(to, "  %s %s ", number(heat, heat->low, best), heat->unit);
-	for (i = 0; i < LEVELS; i++)
-		write_shade(to, color, i, (const char[]){ shapes[i], '\0' });
-	fprintf(to, " %s %s, X failed, ? unknown\n", number(heat, heat->high, worst), heat->unit);
+	fputs("  ", to);
+	if (!heat->empty) {
+		fprintf(to, "%s %s ", number(heat, heat->low, best), heat->unit);
+		for (i = 0; i < LEVELS; i++)
+			write_shade(to, color, i, (const char[]){ shapes[i], '\0' });
+		fprintf(to, " %s %s, ", number(heat, heat->high, worst), heat->unit);
+	}
+	fputs("X failed, ? unknown\n", to);
 }
 
 static void write_cell(const struct heat *heat, FILE *to, bool color, int64_t value,
@@ -279,6 +284,11 @@ static void svg_legend(const struct heat *heat, FILE *to, double left, const cha
 	int i;
 
 	fprintf(to, "<text class=\"title\" x=\"%g\" y=\"28\">%s</text>\n", left, title);
+	if (heat->empty) {
+		fprintf(to, "<text x=\"%g\" y=\"%g\">cross: failed; no pair works</text>\n", left,
+			SVG_TOP + SVG_SIDE + 28);
+		return;
+	}
 	for (i = 0; i < SVG_LEVELS; i++)
 		fprintf(to, "<rect x=\"%g\" y=\"%g\" width=\"12\" height=\"12\" fill=\"%s\"/>\n",
 			left + 70 + 12 * i, SVG_TOP + SVG_SIDE + 18, svg_colors[i]);

@@ -19,7 +19,9 @@ struct heat {
 	const char *unit;		/* "us" */
 	double factor;			/* of a value, for that unit */
 	bool rates;			/* more is better */
-	double low, high;		/* the scale; kept by heat.c */
+	/* kept by heat.c */
+	bool empty;			/* no pair has a value: there is no scale */
+	double low, high;		/* the scale */
 };
 
 /* The scale: at least from one to twice the least, so that noise does not look like heat. */

@@ -15,6 +15,7 @@
 #define NAME_SIZE 80
 #define VALUE_SIZE 512
 #define LABEL 30
+#define LABEL_NONE 12		/* as in the parts of info above it */
 
 static const char *const prefixes[BEEST_TRANSPORTS] = { "rc:", "uc:", "ud:" };
 
@@ -222,22 +223,26 @@ void options_unknown_line(struct out *out)
 
 void options_show_given(struct out *out, const struct hartebeest_context *hb)
 {
+	static const char title[] = "settings that somebody made";
 	struct setting settings[BEEST_TRANSPORTS];
 	size_t row;
 	int i, count, given = 0;
 
-	out_title(out, LABEL, "settings that somebody made");
 	for (row = 0; row < beest_option_count; row++) {
 		count = settings_read(hb, &beest_option_rows[row], settings);
 		for (i = 0; i < count; i++) {
 			if (!strcmp(settings[i].source, "preset"))
 				continue;
+			if (!given++)
+				out_title(out, LABEL, title);
 			setting_line(out, hb, &settings[i], false);
-			given++;
 		}
 	}
-	if (!given)
-		out_line(out, OUT_NOTE, "none", "all are preset; 'hartebeest info --options' lists them");
+	if (!given) {
+		out_title(out, LABEL_NONE, title);
+		out_line(out, OUT_NOTE, "none",
+			 "all are preset; 'hartebeest info --options' lists them");
+	}
 	options_unknown_line(out);
 }
 

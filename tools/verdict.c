@@ -41,7 +41,8 @@ static void start_heats(const struct verdict *verdict, struct heat *times, struc
 	heat_start(rates);
 }
 
-static int write_svg(const struct verdict *verdict, const struct heat *times, const struct heat *rates)
+static int write_svg(const struct verdict *verdict, const struct heat *times,
+		     const struct heat *rates)
 {
 	FILE *file = fopen(verdict->svg_path, "w");
 	bool good = file != NULL;

@@ -137,6 +137,7 @@ static void a_port(void **state)
 	SAYS("  OK    gid 3         ::ffff:10.0.0.1, RoCE v2, eth0 was chosen by auto\n");
 	SAYS("  --    gid 2         ::ffff:10.0.0.1, RoCE v1, eth0 (RoCE v1)\n");
 	SAYS("  OK    chosen        port fake0:1");
+	SAYS("\n\nsettings that somebody made\n  --    none          all are preset; ");
 	assert_string_equal(talk.err, "");
 }
 

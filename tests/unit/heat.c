@@ -274,6 +274,27 @@ static void a_table(void **state)
 	has("\033[1;31m       X\033[0m");
 }
 
+/* Where nothing was measured there is no scale, and the legend has no numbers. */
+static void a_table_of_failures(void **state)
+{
+	int from, to;
+
+	(void)state;
+	make(3, 1);
+	for (from = 0; from < 3; from++)
+		for (to = 0; to < 3; to++)
+			if (from != to)
+				matrix_fail(&matrix, from, to, "gone");
+	show(TABLE, false, 0);
+	has("\n  X failed, ? unknown\n");
+	assert_null(strstr(shown, " us"));
+	show(MAP, false, 40);
+	has("\n  X failed, ? unknown\n");
+	show(SVG, false, 0);
+	has(">cross: failed; no pair works</text>");
+	assert_null(strstr(shown, " us"));
+}
+
 /* Without the legend. */
 static bool shows_failure(void)
 {
@@ -439,6 +460,7 @@ int main(void)
 		TEST(what_changed),
 		TEST(objects_that_are_none),
 		TEST(a_table),
+		TEST(a_table_of_failures),
 		TEST(a_map),
 		TEST(noise),
 		TEST(rates_are_the_other_way_round),
