@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <json-c/json.h>
+
 #include "hartebeest.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
@@ -31,6 +33,7 @@ static struct cache *cache;
 
 #define RUN(...) TALK(&talk, tool, __VA_ARGS__)
 #define SAYS(text) talk_says(&talk, text)
+#define BEGIN(...) begin((const char *const[]){ tool, __VA_ARGS__, NULL })
 #define COMPLAINS(text) talk_complains(&talk, text)
 
 static int setup(void **state)
@@ -53,6 +56,40 @@ static int setup_server(void **state)
 		cache = cache_start(NULL);
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
 	return 0;
+}
+
+static void begin(const char *const *words)
+{
+	int i = -1;
+
+	do {
+		i++;
+		talk.words[i] = words[i];
+	} while (words[i]);
+	talk_begin(&talk);
+}
+
+/* Ctrl-C at the terminal of a command, which ends by that signal without a word. */
+static void interrupt(void)
+{
+	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 128 + SIGINT);
+	assert_null(strstr(talk.out, "hartebeest "));
+}
+
+/* The one JSON object that was printed, and nothing beside it, has @key; NULL: any. */
+static void is_object_with(const char *key)
+{
+	struct json_tokener *parser = json_tokener_new();
+	struct json_object *object = json_tokener_parse_ex(parser, talk.out, (int)talk.used[0]);
+
+	if (!object || (key && !json_object_object_get_ex(object, key, NULL)))
+		fail_msg("no object with %s:\n%s", key ? key : "anything", talk.out);
+	assert_int_equal(strspn(talk.out + parser->char_offset, "\n"),
+			 talk.used[0] - (size_t)parser->char_offset);
+	json_object_put(object);
+	json_tokener_free(parser);
 }
 
 /* A file of the test's own folder. */
@@ -345,9 +382,11 @@ static void asked_to_end_before_it_began(void **state)
 	setenv("PATH", folder, 1);
 	talk.words[0] = tool, talk.words[1] = "run", talk.words[2] = "-n", talk.words[3] = "2";
 	talk.words[4] = "/bin/true", talk.words[5] = NULL;
+	talk.terminal = true;
 	talk_begin(&talk);
 	setenv("PATH", SYSTEM_PATH, 1);
 	server = pid_in("slow");
+	talk_until(&talk, "starting memcached 1 s ");
 	kill(talk.pid, SIGTERM);
 	talk_end(&talk);
 	assert_int_equal(talk.status, 128 + SIGTERM);
@@ -831,6 +870,137 @@ static void servers_in_bad_health(void **state)
 	fake_end(silent);
 }
 
+static void wrong_ways_to_ask(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("doctor", "--ranks", "0"), 2);
+	COMPLAINS("hartebeest doctor: --ranks: '0'");
+	assert_int_equal(RUN("doctor", "-r"), 2);
+	COMPLAINS("-r needs a value: -r N");
+	assert_int_equal(RUN("doctor", "-rmany"), 2);
+	COMPLAINS("-r: 'many'");
+	assert_int_equal(RUN("doctor", "--rank=2"), 2);
+	COMPLAINS("unknown option '--rank', the nearest is --ranks");
+	assert_int_equal(RUN("doctor", "node0"), 2);
+	COMPLAINS("too many arguments");
+	assert_int_equal(RUN("doctor", "-o", "exchange.timeout=soon"), 2);
+	COMPLAINS("exchange.timeout");
+}
+
+/* ------------------------------------------------------------ each of them --- */
+
+/* One object, whether it went well or not. */
+static void objects_of_each(void **state)
+{
+	static const struct each {
+		const char *words[8], *key;
+		int status;
+	} all[] = {
+		{ { "doctor" }, "checks", -1 }, { { "info" }, "version", -1 },
+		{ { "info", "--options" }, "options", 0 },
+		{ { "msg", "push", "a", "b\"" }, "length", 0 },
+		{ { "msg", "wait", "a" }, "text", 0 }, { { "msg", "delete", "a" }, NULL, 0 },
+		{ { "msg", "delete", "a" }, "error", 1 },
+		{ { "msg", "wait", "a", "-t", "0" }, "error", 3 },
+		{ { "msg", "barrier" }, "error", 1 }, { { "keys" }, "keys", 0 },
+		{ { "keys", "--all" }, "jobs", 0 }, { { "keys", "--clean", "none" }, "error", 1 },
+		{ { "keys", "--clean", "--force" }, "removed", 0 },
+		{ { "run", "-n", "1", "true" }, "ranks", 0 },
+		{ { "run", "-n", "1", "false" }, "ranks", 1 },
+		{ { "mesh" }, "error", 2 }, { { "ping", "-t", "ud", "-O", "read" }, "error", 2 },
+	};
+	const char *words[12];
+	size_t i;
+	int at;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(all); i++) {
+		at = 0;
+		words[at++] = tool;
+		words[at++] = all[i].words[0];
+		if (!strcmp(all[i].words[0], "msg"))
+			words[at++] = all[i].words[1];
+		words[at++] = "--json";
+		memcpy(&words[at], &all[i].words[at - 2],
+		       (BEEST_COUNT(all[i].words) - (size_t)at + 2) * sizeof(words[0]));
+		at = talk_words(&talk, words);
+		if (all[i].status >= 0 ? at != all[i].status : at > 1)
+			fail_msg("%s ended with %d: %s%s", all[i].words[0], at, talk.out, talk.err);
+		is_object_with(all[i].key);
+	}
+}
+
+/* What takes longer than a second says so on a terminal, and ends by Ctrl-C at once. */
+static void waits_for_a_silent_server(void **state)
+{
+	struct fake *silent = fake_start(NULL, 0);
+	const char *server = fake_hostport(silent)->text;
+	char shown[400];
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", server, 1);
+	setenv("HARTEBEEST_TIMEOUT", "1h", 1);
+	setenv("HARTEBEEST_NID", "0", 1), setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+	setenv("NO_COLOR", "1", 1);
+	talk.terminal = true;
+	talk.columns = 200;
+
+	BEGIN("keys");
+	snprintf(shown, sizeof(shown), "\r\033[Klisting the keys of %s 1 s ", server);
+	talk_until(&talk, shown);
+	interrupt();
+	BEGIN("keys", "--clean", "--force");
+	talk_until(&talk, shown);
+	interrupt();
+	BEGIN("doctor");
+	snprintf(shown, sizeof(shown), "asking %s 1 s ", server);
+	talk_until(&talk, shown);
+	interrupt();
+	assert_null(strstr(talk.out, "firewall"));
+	BEGIN("msg", "push", "a", "b");
+	talk_until(&talk, "leaving message a 1 s ");
+	interrupt();
+	BEGIN("msg", "delete", "a");
+	talk_until(&talk, "deleting message a 1 s ");
+	interrupt();
+	BEGIN("msg", "barrier");
+	talk_until(&talk, "waiting for all ranks 1 s ");
+	interrupt();
+
+	unsetenv("HARTEBEEST_NID"), unsetenv("HARTEBEEST_NPARTICIPANTS");
+	unsetenv("HARTEBEEST_TIMEOUT");
+	fake_end(silent);
+}
+
+/* No file that is opened later takes the place of standard output. */
+static void streams_that_are_closed(void **state)
+{
+	(void)state;
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "exec $0 msg push a b <&- >&-", tool), 0);
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "exec $0 msg wait a >&-", tool), 1);
+	COMPLAINS("hartebeest msg wait: standard output: ");
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "exec $0 keys >&- 2>&-", tool), 1);
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "exec $0 msg push a <&-", tool), 1);
+	COMPLAINS("hartebeest msg push: standard input: Bad file descriptor");
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "exec $0 keys --help >/dev/full", tool), 1);
+	COMPLAINS("hartebeest keys: standard output: No space left on device");
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "exec $0 --version >/dev/full", tool), 1);
+	COMPLAINS("hartebeest: standard output: No space left on device");
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "$0 keys | head -n 1", tool), 0);
+	assert_string_equal(talk.out, "job command\n");
+}
+
+/* Neither a home, a folder that is there, nor a language. */
+static void surroundings_that_lack(void **state)
+{
+	(void)state;
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "mkdir $1 && cd $1 && rmdir $1 && exec env -u HOME "
+			      "-u LANG -u TERM LC_ALL=xx_YY.UTF-8 $0 msg push a b", tool,
+			      file("gone")), 0);
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "mkdir $1 && cd $1 && rmdir $1 && exec env -u HOME "
+			      "LC_ALL=C $0 run -n 2 -- $0 msg barrier", tool, file("gone")), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -872,6 +1042,11 @@ int main(void)
 		BESIDE(a_server_in_good_health),
 		BESIDE(servers_that_are_full),
 		BESIDE(servers_in_bad_health),
+		BESIDE(wrong_ways_to_ask),
+		BESIDE(objects_of_each),
+		ALONE(waits_for_a_silent_server),
+		BESIDE(streams_that_are_closed),
+		BESIDE(surroundings_that_lack),
 	};
 	int failed;
 
