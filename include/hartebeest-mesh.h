@@ -62,7 +62,7 @@ static inline void hartebeest_mesh_attr_preset(struct hartebeest_mesh_attr *attr
 	attr->size = sizeof(*attr);
 }
 
-/* What a bring-up took. */
+/* What the last bring-up or repair took. */
 struct hartebeest_mesh_stats {
 	int64_t create;			/* ns: queue pairs made and brought to INIT */
 	int64_t exchange;		/* until all had come and this rank knew of all */
@@ -71,7 +71,14 @@ struct hartebeest_mesh_stats {
 	int64_t total;
 	uint64_t qps;			/* queue pairs of this rank */
 	uint64_t bytes;			/* that this rank brought */
-	uint64_t reserved[8];
+	/*
+	 * Requests to servers in these phases, by whichever thread of the context; each is one
+	 * round trip at most, whatever it asks for.  0 with gather.
+	 */
+	uint64_t exchange_requests;
+	uint64_t connect_requests;	/* for numbers that are not in a row */
+	uint64_t confirm_requests;
+	uint64_t reserved[5];
 };
 
 /**
@@ -182,7 +189,7 @@ int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline);
 #endif
 
 /**
- * hartebeest_mesh_stats() - what the bring-up took
+ * hartebeest_mesh_stats() - what the last bring-up or repair took
  *
  * Returns 0 or -EINVAL (NULL).
  *

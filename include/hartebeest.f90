@@ -161,7 +161,8 @@ module hartebeest
   end type hartebeest_mesh_attr
 
   type, bind(c) :: hartebeest_mesh_stats_t
-     integer(c_int64_t) :: create, exchange, connect, confirm, total, qps, bytes, reserved(8)
+     integer(c_int64_t) :: create, exchange, connect, confirm, total, qps, bytes, &
+          exchange_requests, connect_requests, confirm_requests, reserved(5)
   end type hartebeest_mesh_stats_t
 
   private :: zeros

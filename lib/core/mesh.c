@@ -153,6 +153,14 @@ static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_
 	return ret;
 }
 
+static void stats_end(struct hartebeest_mesh *mesh, int64_t begin)
+{
+	mesh->stats.confirm = beest_clock_now() - mesh->since;
+	mesh->stats.total = beest_clock_now() - begin;
+	mesh->stats.qps = mesh->fabric.count;
+	mesh->stats.bytes = mesh->blob_size + mesh->list_size;
+}
+
 static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr,
 			const struct beest_limit *limit)
 {
@@ -168,10 +176,7 @@ static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	} else if (ret == 0) {
 		ret = beest_meshroll_bringup(mesh, limit);
 	}
-	mesh->stats.confirm = beest_clock_now() - mesh->since;
-	mesh->stats.total = beest_clock_now() - begin;
-	mesh->stats.qps = mesh->fabric.count;
-	mesh->stats.bytes = mesh->blob_size + mesh->list_size;
+	stats_end(mesh, begin);
 
 	return ret;
 }
@@ -260,9 +265,11 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 	memset(&mesh->roll, 0, sizeof(mesh->roll));
 	mesh->roll.added = true;
+	memset(&mesh->stats, 0, sizeof(mesh->stats));
 	mesh->replaced = 0;
 	mesh->began = mesh->since = beest_clock_now();
 	ret = beest_meshroll_bringup(mesh, limit);
+	stats_end(mesh, mesh->began);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
 	mesh->passes = 0;

@@ -25,7 +25,14 @@
 struct bringup {
 	struct hartebeest_mesh *mesh;
 	struct beest_gather gather;
+	uint64_t first;			/* the requests that this context had sent before it */
 };
+
+static uint64_t requests_sent(const struct bringup *bringup)
+{
+	return __atomic_load_n(&bringup->gather.registry->requests, __ATOMIC_RELAXED) -
+	       bringup->first;
+}
 
 /* Does the one who does not fit live, and not make way for another process? */
 static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
@@ -84,13 +91,16 @@ static int meshroll_called(void *data, const uint8_t *marks, uint64_t digest)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
+	uint64_t sent = requests_sent(bringup);
 	int ret;
 
 	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
 	    mesh->trouble.marks == digest)
 		return -EAGAIN;
 	mesh->stats.exchange = beest_clock_now() - mesh->began - mesh->stats.connect;
+	mesh->stats.exchange_requests = sent - mesh->stats.connect_requests;
 	ret = meshroll_take(bringup, marks, digest);
+	mesh->stats.connect_requests += requests_sent(bringup) - sent;
 	if (ret < 0 && ret != -EAGAIN)
 		return meshroll_failed(bringup, marks, digest, ret);
 	if (ret == 0)
@@ -148,6 +158,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	if (ret < 0)
 		return ret;
 	gather_fill(mesh, registry, limit, gather);
+	bringup.first = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
 	mesh->incarnation = *beest_registry_incarnation(registry);
 	gather->state = &mesh->roll;
 	gather->blob = mesh->blob;
@@ -160,6 +171,8 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	ret = beest_meshlist_put(mesh, gather);
 	if (ret == 0)
 		ret = beest_gather_run(gather);
+	mesh->stats.confirm_requests = requests_sent(&bringup) - mesh->stats.exchange_requests -
+				       mesh->stats.connect_requests;
 	if (ret == -ETIMEDOUT && mesh->trouble.ret)
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
 	for (i = 0; i < mesh->ranks.count && ret == 0; i++)

@@ -234,6 +234,9 @@ static void alone(void **state)
 	came(0);
 	assert_int_equal(hartebeest_mesh_stats(members[0].mesh, &stats), 0);
 	assert_true(stats.total >= stats.create + stats.exchange + stats.connect);
+	assert_int_equal(stats.exchange_requests, 1);
+	assert_int_equal(stats.connect_requests, 0);
+	assert_int_equal(stats.confirm_requests, 1);
 }
 
 /* A process that makes queue pairs beside it takes numbers out of the row. */
@@ -291,6 +294,50 @@ static void rows_of_numbers(void **state)
 		fake_kv.hook = NULL;
 		assert_mesh(18, 2);
 		assert_in_range(lists_read, lost ? 17 * 17 : 18, lost ? SIZE_MAX : 18 * 2);
+		drop();
+	}
+}
+
+static struct hartebeest_mesh_stats stats_of(int slot)
+{
+	struct hartebeest_mesh_stats stats;
+
+	assert_int_equal(hartebeest_mesh_stats(members[slot].mesh, &stats), 0);
+	return stats;
+}
+
+/* What the servers were asked for is what the ranks say, each request in its phase. */
+static void requests_by_phase(void **state)
+{
+	static const struct {
+		int size;
+		bool scattered;
+		uint64_t connect;	/* of each rank */
+	} rows[] = { { 1, false, 0 }, { 2, false, 0 }, { 8, true, 1 }, { 20, false, 0 },
+		     { 20, true, 1 } };
+	struct hartebeest_mesh_stats stats;
+	uint64_t sum, before;
+	size_t row;
+	int i;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(rows); row++) {
+		fake_kv_reset();
+		fake_verbs_reset();
+		fake_verbs.hook = rows[row].scattered ? numbers_scatter : NULL;
+		make(rows[row].size);
+		before = fake_kv.requests;
+		start(rows[row].size);
+		registry_run();
+		for (i = 0, sum = 0; i < rows[row].size; i++) {
+			came(i);
+			stats = stats_of(i);
+			assert_in_range(stats.exchange_requests, 1, UINT64_MAX);
+			assert_int_equal(stats.connect_requests, rows[row].connect);
+			sum += stats.exchange_requests + stats.connect_requests +
+			       stats.confirm_requests;
+		}
+		assert_int_equal(sum, fake_kv.requests - before);
 		drop();
 	}
 }
@@ -946,6 +993,8 @@ static void repaired(void **state)
 		if (i != 2)
 			assert_int_equal(members[i].ret, 1);
 	came(4);
+	assert_int_equal(stats_of(0).create, 0);
+	assert_in_range(stats_of(0).exchange, 1, stats_of(0).total);
 	assert_link(0, 4, 0);
 	assert_link(4, 1, 0);
 	assert_link(3, 4, 0);
@@ -1075,6 +1124,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_out_of_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(rows_of_numbers, setup, teardown),
+		cmocka_unit_test_setup_teardown(requests_by_phase, setup, teardown),
 		cmocka_unit_test_setup_teardown(several_to_each_peer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_part_of_the_ranks, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_only, setup, teardown),
