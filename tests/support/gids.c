@@ -19,6 +19,7 @@
 
 #define DEVICES "/sys/class/infiniband"
 #define PATIENCE INT64_C(60000000000)	/* ns */
+#define GAP 64				/* so many empty entries in a row are the end of a table */
 
 /* GIDs, or addresses in the form of a GID. */
 struct gids {
@@ -44,7 +45,7 @@ static bool line_read(char *line, int size, const char *device, const char *file
 
 static void gids_add(struct gids *gids, const struct in6_addr *gid)
 {
-	if (gids->count < sizeof(gids->gid) / sizeof(gids->gid[0]) && !IN6_IS_ADDR_UNSPECIFIED(gid))
+	if (gids->count < sizeof(gids->gid) / sizeof(gids->gid[0]))
 		gids->gid[gids->count++] = *gid;
 }
 
@@ -57,19 +58,23 @@ static bool gids_have(const struct gids *gids, const struct in6_addr *gid)
 	return i < gids->count;
 }
 
+/* The kernel takes the first free entry: far behind those in use there is none of a thousand. */
 static void table_read(struct gids *table, const char *device)
 {
 	char file[32], line[64];
 	struct in6_addr gid;
-	int i;
+	int i, empty = 0;
 
 	table->count = 0;
-	for (i = 0; ; i++) {
+	for (i = 0; empty < GAP; i++) {
 		snprintf(file, sizeof(file), "ports/1/gids/%d", i);
 		if (!line_read(line, sizeof(line), device, file))
 			return;
-		if (inet_pton(AF_INET6, line, &gid) == 1)
-			gids_add(table, &gid);
+		empty++;
+		if (inet_pton(AF_INET6, line, &gid) != 1 || IN6_IS_ADDR_UNSPECIFIED(&gid))
+			continue;
+		gids_add(table, &gid);
+		empty = 0;
 	}
 }
 
