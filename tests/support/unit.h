@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -49,6 +50,18 @@ static inline char *unit_repeat(char *buffer, char byte, size_t length)
 	memset(buffer, byte, length);
 	buffer[length] = '\0';
 	return buffer;
+}
+
+/*
+ * How far the steps of an exhaustive loop are apart: 1, or what BEEST_TEST_STRIDE says where
+ * each of them is dear.  The tiers unit and exchange of scripts/check leave out none.  To be
+ * asked before a test clears its environment.
+ */
+static inline int unit_stride(void)
+{
+	const char *text = getenv("BEEST_TEST_STRIDE");
+
+	return text && atoi(text) > 0 ? atoi(text) : 1;
 }
 
 /* Numbers that are the same in every run, for tests that try many inputs. */

@@ -928,7 +928,7 @@ static void killed_while_one_is_late(void **state)
 	killer = death_hook;
 }
 
-static int restart_at;
+static int restart_at, stride;
 
 static void restart_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
@@ -947,7 +947,7 @@ static void restarted_server(void **state)
 
 	(void)state;
 	for (k = 0; k < 2; k++) {
-		for (n = 1; ; n++) {
+		for (n = 1; ; n += stride) {
 			fake_kv_reset();
 			fake_verbs_reset();
 			fake_verbs.hook = numbers_scatter;
@@ -1150,5 +1150,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_fails_and_nobody_hangs, setup, teardown),
 	};
 
+	stride = unit_stride();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
