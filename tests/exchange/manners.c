@@ -15,15 +15,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "hartebeest.h"
 #include "lib/kv/kv.h"
+#include "tests/support/crowd.h"
 #include "tests/support/memcached.h"
-#include "tests/support/pause.h"
 #include "tests/support/rank.h"
 #include "tests/support/unit.h"
 
@@ -577,7 +576,7 @@ static int requests(const struct beest_hostport *where, struct result *result)
 
 /* ---------------------------------------------------------------------- a case --- */
 
-#define CROWD 48		/* cases at a time: most of a case is waiting */
+#define CROWD CROWD_MAX	/* cases at a time: most of a case is waiting */
 #define HELD_UP_S 60
 
 struct trial {
@@ -674,39 +673,28 @@ static int trial_judge(const struct trial *trial, int status)
 
 /* ----------------------------------------------------------------- all of them --- */
 
-static struct trial crowd[CROWD];
-static void crowd_reap(int most)
-{
-	int i, running = 0, status;
+static struct trial trials[CROWD];
 
-	for (i = 0; i < CROWD; i++)
-		running += crowd[i].pid > 0;
-	while (running > most) {
-		for (i = 0; i < CROWD; i++) {
-			if (crowd[i].pid <= 0 || waitpid(crowd[i].pid, &status, WNOHANG) != crowd[i].pid)
-				continue;
-			misbehaved += trial_judge(&crowd[i], status);
-			crowd[i].pid = 0;
-			running--;
-		}
-		pause_us(500);
-	}
+static void trial_ended(int place, int status)
+{
+	misbehaved += trial_judge(&trials[place], status);
 }
 
-static void crowd_add(const struct manner *manner, int story, int point, bool once)
-{
-	int i;
+static struct crowd crowd = { .size = CROWD, .ended = trial_ended };
 
-	crowd_reap(CROWD - 1);
-	for (i = 0; crowd[i].pid; i++)
-		;
-	crowd[i].manner = manner;
-	crowd[i].story = story;
-	crowd[i].point = point;
-	crowd[i].once = once;
-	crowd[i].limit_ms = manner ? LIMIT_MS : GOOD_LIMIT_MS;
+static void trial_add(const struct manner *manner, int story, int point, bool once)
+{
+	int place = crowd_place(&crowd);
+	struct trial *trial = &trials[place];
+
+	trial->manner = manner;
+	trial->story = story;
+	trial->point = point;
+	trial->once = once;
+	trial->limit_ms = manner ? LIMIT_MS : GOOD_LIMIT_MS;
 	tried++;
-	trial_begin(&crowd[i]);
+	trial_begin(trial);
+	crowd.pid[place] = trial->pid;
 }
 
 /* How many answers a good server gives in a story. */
@@ -714,10 +702,10 @@ static int story_length(int story)
 {
 	int before = misbehaved;
 
-	crowd_add(NULL, story, 0, false);
-	crowd_reap(0);
+	trial_add(NULL, story, 0, false);
+	crowd_reap(&crowd, 0);
 	assert_int_equal(misbehaved, before);
-	return crowd[0].result->answers;
+	return trials[0].result->answers;
 }
 
 static void every_manner_at_every_point(void **state)
@@ -732,11 +720,11 @@ static void every_manner_at_every_point(void **state)
 			for (point = (int)i % stride; point <= points; point += stride) {
 				if (only && strcmp(only, manners[i].name))
 					continue;
-				crowd_add(&manners[i], story, point, false);
+				trial_add(&manners[i], story, point, false);
 				if (point)
-					crowd_add(&manners[i], story, point, true);
+					trial_add(&manners[i], story, point, true);
 			}
-		crowd_reap(0);
+		crowd_reap(&crowd, 0);
 	}
 	print_message("%zu manners, %d cases, %d misbehaved, %d of a Memcached that turned hostile "
 		      "ended the process\n", BEEST_COUNT(manners), tried, misbehaved, excused);
@@ -750,7 +738,7 @@ static void a_drip_within_a_value_can_be_ended(void **state)
 					      X256 X256 X256 X256 X256 X256 X256 X256);
 	struct trial trial = {
 		.manner = &drip, .story = 1, .point = 1, .limit_ms = DRIP_LIMIT_MS,
-		.result = crowd[0].result,
+		.result = trials[0].result,
 	};
 	int status = 0;
 
@@ -768,14 +756,13 @@ static void a_drip_within_a_value_can_be_ended(void **state)
 
 static int setup(void **state)
 {
-	struct result *results = mmap(NULL, CROWD * sizeof(*results), PROT_READ | PROT_WRITE,
-				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct result *results = crowd_share(&crowd, sizeof(*results));
 	int i;
 
 	(void)state;
 	for (i = 0; i < CROWD; i++)
-		crowd[i].result = &results[i];
-	return results == MAP_FAILED;
+		trials[i].result = &results[i];
+	return !results;
 }
 
 /* manners ["name of a manner"] */

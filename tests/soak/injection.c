@@ -55,8 +55,8 @@
 #include "lib/base/macro.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
+#include "tests/support/crowd.h"
 #include "tests/support/memcached.h"
-#include "tests/support/pause.h"
 #include "tests/support/rank.h"
 
 enum mode { ONCE, FOR_EVER, AGAIN, MODES };
@@ -820,51 +820,38 @@ static int judge(const struct flavour *flavour, const struct outcome *outcome, l
 
 #define CROWD 16
 
-static struct {
-	pid_t pid;
+static struct trial {
 	const struct flavour *flavour;
 	long nth;
 	enum mode mode;
 	struct outcome *outcome;
-} crowd[CROWD];
+} trials[CROWD];
 static long injections, misbehaved;
 
-static void reap(int most)
+static void trial_ended(int place, int status)
 {
-	int i, running = 0, status;
+	const struct trial *trial = &trials[place];
 
-	for (i = 0; i < CROWD; i++)
-		running += crowd[i].pid > 0;
-	while (running > most) {
-		for (i = 0; i < CROWD; i++) {
-			if (!crowd[i].pid || waitpid(crowd[i].pid, &status, WNOHANG) != crowd[i].pid)
-				continue;
-			crowd[i].pid = 0;
-			running--;
-			misbehaved += judge(crowd[i].flavour, crowd[i].outcome, crowd[i].nth,
-					    crowd[i].mode, status);
-		}
-		pause_us(500);
-	}
+	misbehaved += judge(trial->flavour, trial->outcome, trial->nth, trial->mode, status);
 }
+
+static struct crowd crowd = { .size = CROWD, .ended = trial_ended };
 
 static struct outcome *inject(const struct flavour *flavour, long nth, enum mode mode)
 {
-	int i;
+	int place = crowd_place(&crowd);
+	struct trial *trial = &trials[place];
 
-	reap(CROWD - 1);
-	for (i = 0; crowd[i].pid; i++)
-		;
-	crowd[i].flavour = flavour;
-	crowd[i].nth = nth;
-	crowd[i].mode = mode;
-	memset(crowd[i].outcome, 0, sizeof(*crowd[i].outcome));
+	trial->flavour = flavour;
+	trial->nth = nth;
+	trial->mode = mode;
+	memset(trial->outcome, 0, sizeof(*trial->outcome));
 	fflush(stdout);
-	crowd[i].pid = fork();
-	if (crowd[i].pid == 0)
-		run(flavour, crowd[i].outcome, nth, mode);
+	crowd.pid[place] = fork();
+	if (crowd.pid[place] == 0)
+		run(flavour, trial->outcome, nth, mode);
 	injections += nth > 0;
-	return crowd[i].outcome;
+	return trial->outcome;
 }
 
 static const char *file_make(void)
@@ -885,12 +872,12 @@ static void inject_all(const struct flavour *flavour)
 	int i;
 	struct outcome *all = inject(flavour, 0, ONCE);
 
-	reap(0);
+	crowd_reap(&crowd, 0);
 	calls = all->calls;
 	for (nth = 1; nth <= calls; nth++)
 		for (i = 0; i < MODES; i++)
 			inject(flavour, nth, (enum mode)i);
-	reap(0);
+	crowd_reap(&crowd, 0);
 }
 
 int main(int argc, char **argv)
@@ -914,10 +901,9 @@ int main(int argc, char **argv)
 #ifdef HAVE_RDMACM
 	fake_rdmacm_reset();
 #endif
-	outcomes = mmap(NULL, CROWD * sizeof(*outcomes), PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	outcomes = crowd_share(&crowd, sizeof(*outcomes));
 	for (i = 0; i < CROWD; i++)
-		crowd[i].outcome = &outcomes[i];
+		trials[i].outcome = &outcomes[i];
 
 	for (i = 0; i < BEEST_COUNT(flavours); i++)
 		inject_all(&flavours[i]);
