@@ -2,10 +2,14 @@
 /* authors.c - see authors.h */
 #include "config.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/core/authors.h"
+
+/* A presence is asked for so long, since it decides what is used, and counts as long. */
+#define AUTHOR_TIME BEEST_SECOND
 
 void beest_authors_start(struct beest_authors *authors)
 {
@@ -46,4 +50,16 @@ bool beest_authors_know(struct beest_authors *authors,
 	pthread_mutex_unlock(&authors->lock);
 
 	return known;
+}
+
+void beest_authors_ask(struct beest_authors *authors, struct beest_registry *registry,
+		       struct beest_presence_query *queries, size_t count)
+{
+	size_t i;
+
+	beest_presence_query(registry, queries, count, beest_clock_deadline(AUTHOR_TIME));
+	for (i = 0; i < count; i++)
+		if (queries[i].ret != -ESTALE)
+			beest_authors_note(authors, queries[i].incarnation,
+					   beest_clock_deadline(AUTHOR_TIME));
 }

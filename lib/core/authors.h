@@ -4,7 +4,7 @@
  *
  * Owns a small memory of incarnations: those that have confirmed a queue pair, which is
  * proof for ever, and those whose presence was read a moment ago.  It may forget anything,
- * which costs a question.  Knows nothing of servers.
+ * which costs a question.  Knows nothing of what they have published.
  */
 #ifndef BEEST_AUTHORS_H
 #define BEEST_AUTHORS_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/base/process.h"
+#include "lib/rendezvous/registry.h"
 
 #define BEEST_AUTHORS_ROOM 256
 
@@ -33,5 +33,12 @@ void beest_authors_note(struct beest_authors *authors,
 			const struct beest_incarnation *incarnation, int64_t until);
 bool beest_authors_know(struct beest_authors *authors,
 			const struct beest_incarnation *incarnation);
+
+/*
+ * One look for the presence of each: -ESTALE where another process has its place.  All others
+ * are known for a second: what cannot be asked is no reason against anybody.
+ */
+void beest_authors_ask(struct beest_authors *authors, struct beest_registry *registry,
+		       struct beest_presence_query *queries, size_t count);
 
 #endif

@@ -7,12 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/core/handshake.h"
-
-/* A presence is asked for so long, since it decides what is used, and counts as long. */
-#define AUTHOR_TIME BEEST_SECOND
 
 static bool same_incarnation(const struct beest_incarnation *a,
 			     const struct beest_incarnation *b)
@@ -51,16 +47,14 @@ static int author_is_gone(struct fetch *fetch)
 
 	if (fetch->rank < 0 || beest_authors_know(context->authors, &fetch->author))
 		return 0;
-	beest_presence_query(context->registry, &query, 1, beest_clock_deadline(AUTHOR_TIME));
-	if (query.ret == -ESTALE) {
-		snprintf(fetch->gone, sizeof(fetch->gone), "a process that is gone has published "
-			 "'%.200s'; in its place there is %s", fetch->key,
-			 beest_presence_text(fetch->rank, &query.body, text));
-		return 1;
-	}
-	beest_authors_note(context->authors, &fetch->author, beest_clock_deadline(AUTHOR_TIME));
+	beest_authors_ask(context->authors, context->registry, &query, 1);
+	if (query.ret != -ESTALE)
+		return 0;
 
-	return 0;
+	snprintf(fetch->gone, sizeof(fetch->gone), "a process that is gone has published "
+		 "'%.200s'; in its place there is %s", fetch->key,
+		 beest_presence_text(fetch->rank, &query.body, text));
+	return 1;
 }
 
 static int fetch_each(void *data)

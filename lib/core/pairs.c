@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
 #include "lib/core/bringup.h"
@@ -280,12 +279,7 @@ static int pairs_each(void *data)
 		queries[count++].incarnation = &pairing->handshake.get.author;
 	}
 	if (queries)
-		beest_presence_query(pairs->context.registry, queries, count,
-				     beest_clock_deadline(BEEST_SECOND));
-	for (i = 0; i < count; i++)
-		if (queries[i].ret != -ESTALE)
-			beest_authors_note(pairs->context.authors, queries[i].incarnation,
-					   beest_clock_deadline(BEEST_SECOND));
+		beest_authors_ask(pairs->context.authors, pairs->context.registry, queries, count);
 	free(queries);
 
 	return 0;
