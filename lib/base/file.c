@@ -3,6 +3,8 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
@@ -24,4 +26,18 @@ ssize_t beest_file_read(int fd, void *buffer, size_t size)
 		used += (size_t)got;
 	}
 	return (ssize_t)used;
+}
+
+bool beest_file_line(const char *path, char *line, size_t size)
+{
+	FILE *file = fopen(path, "re");
+	bool got;
+
+	if (!file)
+		return false;
+
+	got = fgets(line, (int)size, file) != NULL;
+	fclose(file);
+	line[got ? strcspn(line, "\n") : 0] = '\0';
+	return line[0] != '\0';
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/verbs/gidtable.h"
 #include "lib/verbs/newer.h"
 
@@ -78,29 +79,14 @@ bool beest_gid_read_verbs(const struct beest_device *device, int index,
 
 /* --------------------------------------------------------------- sysfs --- */
 
-static FILE *sysfs_open(const struct beest_device *device, const char *folder, int index)
+static bool sysfs_attribute(const struct beest_device *device, const char *folder, int index,
+			    char *line, size_t size)
 {
 	char path[IBV_SYSFS_PATH_MAX + 64];
 
 	snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs/%s/%d",
 		 device->verbs->device->ibdev_path, device->port, folder, index);
-	return fopen(path, "re");
-}
-
-/* One line without its end; false: nothing to be had. */
-static bool sysfs_attribute(const struct beest_device *device, const char *folder, int index,
-			    char *line, size_t size)
-{
-	FILE *file = sysfs_open(device, folder, index);
-	bool got;
-
-	if (!file)
-		return false;
-
-	got = fgets(line, (int)size, file) != NULL;
-	fclose(file);
-	line[got ? strcspn(line, "\n") : 0] = '\0';
-	return line[0] != '\0';
+	return beest_file_line(path, line, size);
 }
 
 /* Kernels before RoCE v2 have no such folder. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/base/parse.h"
 #include "lib/verbs/near.h"
 
@@ -20,22 +21,12 @@ const char *beest_near_sysfs = "/sys";
 
 /* ----------------------------------------------------------------- reading --- */
 
-/* One line without its end.  False: nothing to be had. */
 static bool near_read_line(char line[LINE_SIZE], const char *folder, const char *name)
 {
 	char path[PATH_MAX];
-	FILE *file = NULL;
-	bool got;
 
-	if (snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path))
-		file = fopen(path, "re");
-	if (!file)
-		return false;
-
-	got = fgets(line, LINE_SIZE, file) != NULL;
-	fclose(file);
-	line[got ? strcspn(line, "\n") : 0] = '\0';
-	return line[0] != '\0';
+	return snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path) &&
+	       beest_file_line(path, line, LINE_SIZE);
 }
 
 /* Where in /sys/devices a link leads, by its path in four parts. */
