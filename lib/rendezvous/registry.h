@@ -54,7 +54,6 @@ struct beest_registry_server {
 	uint64_t answered_by, failed_by;	/* which request was the last to; 0: none */
 	char why[BEEST_KV_WHY];		/* it failed last */
 	int64_t away_until, away_pause;	/* what nobody waits for is not sent before that */
-	int64_t checked;		/* when leases were looked at in turn */
 	int64_t probed;			/* when it was asked for its evictions */
 	uint64_t evictions;
 	unsigned int strikes;		/* how often it evicted what was just stored */

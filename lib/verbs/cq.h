@@ -17,7 +17,6 @@ struct beest_cq {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel *channel;	/* does not block; NULL: there is none */
 	bool armed;				/* the next completion makes it readable */
-	struct beest_cq *next;			/* with a channel, too: the context's list */
 };
 
 extern const struct beest_kind beest_cq_kind;

@@ -593,11 +593,6 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	fake_verbs.acked_events++;
 }
 
-int ibv_fork_init(void)
-{
-	return called("ibv_fork_init");
-}
-
 /* ---------------------------------------------------------- port, tables --- */
 
 static const struct fake_port *port_at(const struct fake_device *device, unsigned int port)
@@ -714,20 +709,6 @@ int ibv_query_pkey(struct ibv_context *verbs, uint8_t number, int index, __be16 
 
 	*pkey = htobe16(port->pkeys[index]);
 	return 0;
-}
-
-int ibv_get_pkey_index(struct ibv_context *verbs, uint8_t number, __be16 pkey)
-{
-	const struct fake_port *port = port_at(described(verbs), number);
-	int i, error = called("ibv_get_pkey_index");
-
-	if (error)
-		return minus_one_with(error);
-	for (i = 0; port && i < port->pkey_count; i++)
-		if (port->pkeys[i] == be16toh(pkey))
-			return i;
-
-	return minus_one_with(EINVAL);
 }
 
 /* ------------------------------------------------------------ interfaces --- */
