@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,28 +37,29 @@ void beest_pathcache_stop(struct beest_pathcache *cache)
 	pthread_mutex_destroy(&cache->lock);
 }
 
-static int fail_no_address(const char *whose, const struct beest_pathcache_end *end)
+static int fail_no_address(const char *whose, const struct beest_endpoint *end)
 {
-	return beest_fail(EADDRNOTAVAIL, "%s%s has no IP address, which rdma_cm needs%s",
-			  whose, end->label, end->ethernet ? "" :
+	return beest_fail(EADDRNOTAVAIL, "%s has no IP address, which rdma_cm needs%s", whose,
+			  end->link_layer == IBV_LINK_LAYER_ETHERNET ? "" :
 			  ": set up IPoIB (the kernel module ib_ipoib) with an address");
 }
 
-static int check_addresses(const struct beest_pathcache_end *local,
-			   const struct beest_pathcache_end *peer)
+static int check_addresses(const struct beest_endpoint *local, const char *label,
+			   const struct beest_endpoint *remote)
 {
-	const struct beest_ipaddr *from = local->ip, *to = peer->ip;
-	char mine[INET6_ADDRSTRLEN], theirs[INET6_ADDRSTRLEN];
+	char own[96], peer[BEEST_PEER_TEXT], mine[INET6_ADDRSTRLEN], theirs[INET6_ADDRSTRLEN];
 
-	if (beest_ipaddr_is_zero(from))
-		return fail_no_address("the local port ", local);
-	if (beest_ipaddr_is_zero(to))
-		return fail_no_address("", peer);
-	if (beest_ipaddr_is_ipv4(from) != beest_ipaddr_is_ipv4(to))
+	beest_endpoint_peer_text(remote, peer);
+	snprintf(own, sizeof(own), "the local port %s", label);
+	if (beest_ipaddr_is_zero(&local->ip))
+		return fail_no_address(own, local);
+	if (beest_ipaddr_is_zero(&remote->ip))
+		return fail_no_address(peer, remote);
+	if (beest_ipaddr_is_ipv4(&local->ip) != beest_ipaddr_is_ipv4(&remote->ip))
 		return beest_fail(EPROTO, "the address families differ: %s here (%s), %s at %s: "
 				  "set device.family or device.addr",
-				  beest_ipaddr_ip_text(from, mine, sizeof(mine)), local->label,
-				  beest_ipaddr_ip_text(to, theirs, sizeof(theirs)), peer->label);
+				  beest_ipaddr_ip_text(&local->ip, mine, sizeof(mine)), label,
+				  beest_ipaddr_ip_text(&remote->ip, theirs, sizeof(theirs)), peer);
 	return 0;
 }
 
@@ -94,13 +96,14 @@ static int path_keep(struct beest_pathcache *cache, const struct question *quest
 	return 0;
 }
 
-int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
-			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
-			 const struct beest_limit *limit, struct beest_pathrec *path)
+int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_endpoint *local,
+			 const char *label, const struct beest_endpoint *remote,
+			 unsigned int scope, uint8_t tos, const struct beest_limit *limit,
+			 struct beest_pathrec *path)
 {
 	struct beest_rdmacm_query query = {
-		.from = local->ip,
-		.to = peer->ip,
+		.from = &local->ip,
+		.to = &remote->ip,
 		.scope = scope,
 		.tos = tos,
 		.limit = limit,
@@ -108,15 +111,15 @@ int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathc
 	struct question question;
 	int ret;
 
-	ret = check_addresses(local, peer);
+	ret = check_addresses(local, label, remote);
 	if (ret < 0)
 		return ret;
 
 	memset(&question, 0, sizeof(question));
-	question.from = *local->ip;
-	question.to = *peer->ip;
-	question.gid = *peer->gid;
-	question.lid = peer->lid;
+	question.from = local->ip;
+	question.to = remote->ip;
+	question.gid = remote->gid;
+	question.lid = remote->lid;
 	question.tos = tos;
 	if (path_recall(cache, &question, path))
 		return 0;

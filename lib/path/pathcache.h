@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "lib/base/endpoint.h"
 #include "lib/path/rdmacm.h"
 
 struct beest_pathcache_row;
@@ -23,24 +24,16 @@ struct beest_pathcache {
 void beest_pathcache_start(struct beest_pathcache *cache);
 void beest_pathcache_stop(struct beest_pathcache *cache);
 
-/* What the path to an end depends on. */
-struct beest_pathcache_end {
-	const struct beest_ipaddr *ip;	/* by which rdma_cm knows it; zero: none */
-	const struct beest_ipaddr *gid;
-	uint16_t lid;
-	bool ethernet;
-	const char *label;		/* for sentences: "mlx5_0:1", "the peer (rank 3)" */
-};
-
 /*
- * The path between two ends by their IP addresses.  @scope, @tos and @limit as in
+ * The path between two ends by their IP addresses.  @label: of the local port.  @scope, @tos and @limit as in
  * struct beest_rdmacm_query.  A path found for another LID or GID of this peer is not
  * used.  -EADDRNOTAVAIL: one of the ends has no IP address; -EPROTO: their families
  * differ; else as beest_rdmacm_resolve().
  */
-int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_pathcache_end *local,
-			 const struct beest_pathcache_end *peer, unsigned int scope, uint8_t tos,
-			 const struct beest_limit *limit, struct beest_pathrec *path);
+int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_endpoint *local,
+			 const char *label, const struct beest_endpoint *remote,
+			 unsigned int scope, uint8_t tos, const struct beest_limit *limit,
+			 struct beest_pathrec *path);
 
 /* The next find asks again: the stored path to this peer did not work.  NULL: all paths. */
 void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip);

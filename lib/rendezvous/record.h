@@ -20,7 +20,7 @@
 #include "lib/base/macro.h"
 #include "lib/base/process.h"
 #include "lib/seal/seal.h"
-#include "lib/verbs/endpoint.h"
+#include "lib/base/endpoint.h"
 
 #define BEEST_RECORD_VERSION 1
 #define BEEST_RECORD_HEADER 26

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "lib/base/ipaddr.h"
-#include "lib/verbs/endpoint.h"
+#include "lib/base/endpoint.h"
 
 struct beest_gid_entry {
 	struct beest_ipaddr gid;

@@ -498,32 +498,13 @@ static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route
 	return 0;
 }
 
-static struct beest_pathcache_end pathcache_end_of(const struct beest_endpoint *endpoint,
-						   const char *label)
-{
-	struct beest_pathcache_end end = {
-		.ip = &endpoint->ip,
-		.gid = &endpoint->gid,
-		.lid = endpoint->lid,
-		.ethernet = endpoint->link_layer == IBV_LINK_LAYER_ETHERNET,
-		.label = label,
-	};
-
-	return end;
-}
-
 static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
 			const struct beest_limit *limit, struct beest_connection *path)
 {
-	char peer[BEEST_PEER_TEXT];
-	const struct beest_pathcache_end own =
-		pathcache_end_of(&qp->local.endpoint, qp->local.label);
-	const struct beest_pathcache_end there =
-		pathcache_end_of(remote, beest_endpoint_peer_text(remote, peer));
 	struct beest_pathrec route;
 	int ret;
 
-	ret = beest_pathcache_find(qp->router, &own, &there,
+	ret = beest_pathcache_find(qp->router, &qp->local.endpoint, qp->local.label, remote,
 				   if_nametoindex(qp->source.netdev),
 				   (uint8_t)qp->local.options->traffic_class, limit, &route);
 	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)

@@ -12,7 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "lib/settings/options.h"
-#include "lib/verbs/endpoint.h"
+#include "lib/base/endpoint.h"
 #include "lib/path/pathrec.h"
 
 /* This end: what it publishes, and what only this host understands. */

@@ -314,20 +314,15 @@ static void loopback_is_never_asked(void **state)
 
 /* ------------------------------------------------------------ what is kept --- */
 
-/* @ip: kept for the whole test; NULL: the end has none. */
-static struct beest_pathcache_end end(const char *ip, const char *label)
+/* @ip: NULL: the end has none. */
+static struct beest_endpoint end(const char *ip)
 {
-	static const struct beest_ipaddr none;
-	static struct beest_ipaddr addresses[16];
-	static unsigned int used;
-	struct beest_pathcache_end made = {
-		.ip = &none, .gid = &none, .lid = 5, .ethernet = true, .label = label,
+	struct beest_endpoint made = {
+		.rank = -1, .lid = 5, .link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
 
-	if (ip) {
-		addresses[used % 16] = ip_of(ip);
-		made.ip = made.gid = &addresses[used++ % 16];
-	}
+	if (ip)
+		made.ip = made.gid = ip_of(ip);
 	return made;
 }
 
@@ -335,18 +330,17 @@ static struct beest_pathcache cache;
 static struct beest_pathrec found;
 
 /* Of that service, within a minute. */
-static int find_path(const struct beest_pathcache_end *local, const struct beest_pathcache_end *peer,
+static int find_path(const struct beest_endpoint *local, const struct beest_endpoint *remote,
 		     uint8_t tos)
 {
 	memset(&found, 0, sizeof(found));
-	return beest_pathcache_find(&cache, local, peer, 0, tos, UNIT_LIMIT(60 * BEEST_SECOND),
-				    &found);
+	return beest_pathcache_find(&cache, local, "own0:1", remote, 0, tos,
+				    UNIT_LIMIT(60 * BEEST_SECOND), &found);
 }
 
 static void asked_once(void **state)
 {
-	struct beest_pathcache_end own = end("10.0.0.1", "fake0:1");
-	struct beest_pathcache_end b = end("10.0.0.2", "far0:1"), c = end("10.0.0.3", "far1:1");
+	struct beest_endpoint own = end("10.0.0.1"), b = end("10.0.0.2"), c = end("10.0.0.3");
 
 	(void)state;
 	beest_pathcache_start(&cache);
@@ -370,7 +364,7 @@ static void asked_once(void **state)
 	assert_int_equal(find_path(&own, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
 
-	beest_pathcache_forget(&cache, b.ip);
+	beest_pathcache_forget(&cache, &b.ip);
 	assert_int_equal(find_path(&own, &c, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
 	assert_int_equal(find_path(&own, &b, 0), 0);
@@ -388,16 +382,15 @@ static void asked_once(void **state)
 
 static void ends_without_address(void **state)
 {
-	struct beest_pathcache_end with = end("10.0.0.1", "own0:1"), six = end("fd00::2", "the peer");
-	struct beest_pathcache_end without = end(NULL, "mlx5_0:1");
+	struct beest_endpoint with = end("10.0.0.1"), six = end("fd00::2"), without = end(NULL);
 
 	(void)state;
 	beest_pathcache_start(&cache);
-	without.ethernet = false;
+	without.link_layer = IBV_LINK_LAYER_INFINIBAND;
 	assert_int_equal(find_path(&without, &with, 0), -EADDRNOTAVAIL);
-	assert_error_is("the local port mlx5_0:1 has no IP address, which rdma_cm needs: set up "
+	assert_error_is("the local port own0:1 has no IP address, which rdma_cm needs: set up "
 			"IPoIB (the kernel module ib_ipoib) with an address");
-	without.label = "the peer (rank 3)";
+	without.rank = 3;
 	assert_int_equal(find_path(&with, &without, 0), -EADDRNOTAVAIL);
 	assert_error_has("the peer (rank 3) has no IP address");
 	assert_int_equal(find_path(&with, &six, 0), -EPROTO);

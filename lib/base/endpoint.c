@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "lib/base/macro.h"
-#include "lib/verbs/endpoint.h"
+#include "lib/base/endpoint.h"
 
 const char *beest_endpoint_roce_text(enum beest_roce roce)
 {
