@@ -368,7 +368,8 @@ static bool is_left_out(const struct bench_side *side, int size, int busy)
 {
 	size_t i;
 
-	if (!way_is_wanted(side->name) || (side->largest && size > side->largest) || (side->missing && side->missing()))
+	if (!way_is_wanted(side->name) || (side->largest && size > side->largest) ||
+	    (side->missing && side->missing()))
 		return true;
 	for (i = 0; i < result_count; i++)
 		if (results[i].side == side && results[i].gave_up && results[i].busy == busy)

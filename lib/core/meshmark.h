@@ -27,8 +27,8 @@ struct beest_newcomers {
 };
 
 /*
- * Who of @marks is not connected yet, or @all of them, this rank among them.  -EPROTO: a rank asks for another mesh, -EBADMSG;
- * mesh->trouble.culprit is the position of that rank.
+ * Who of @marks is not connected yet, or @all of them, this rank among them.  -EPROTO: a
+ * rank asks for another mesh, -EBADMSG; mesh->trouble.culprit is the position of that rank.
  */
 int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
 			struct beest_newcomers *new);

@@ -82,7 +82,8 @@ struct beest_kv_write {
 	/*
 	 * Results.  Of INCR that is not unasked, and of all writes of an ANSWERED request: 0,
 	 * -ENOENT (delete, incr: the key is absent), -EEXIST (add), -EMSGSIZE (too large for
-	 * the server; the request goes on), or the error that ended the request.  Of quiet writes nothing is known: 0.
+	 * the server; the request goes on), or the error that ended the request.  Of quiet
+	 * writes nothing is known: 0.
 	 */
 	int ret;
 	uint64_t number;	/* INCR: the value after it */

@@ -54,9 +54,9 @@ struct beest_gather {
 	 */
 	void (*progress)(void *data, bool known, const int *missing, size_t count);
 	/*
-	 * All have come, this rank among them: @marks as below.  Called before the others are told that it
-	 * knows them, again when one of them was replaced, and again soon after -EAGAIN; what
-	 * else is negative ends the gathering.  May be NULL.
+	 * All have come, this rank among them: @marks as below.  Called before the others are
+	 * told that it knows them, again when one of them was replaced, and again soon after
+	 * -EAGAIN; what else is negative ends the gathering.  May be NULL.
 	 */
 	int (*called)(void *data, const uint8_t *marks, uint64_t digest);
 	/* This rank is about to hand @marks out to the others.  May be NULL. */
