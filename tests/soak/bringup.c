@@ -10,57 +10,17 @@
  */
 #include "config.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "tests/support/bringup.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/holdings.h"
 #include "tests/support/memcached.h"
 
 #define RANKS 8
 #define FIRST_RUNS 50			/* in which what is kept for good comes into being */
-#define MEMORY_SLACK 4096		/* KB: heaps of threads do not come out alike */
-
-struct holdings {
-	long items, descriptors, threads, memory;
-};
-
-static long count_entries(const char *folder)
-{
-	DIR *directory = opendir(folder);
-	long count = 0;
-
-	while (directory && readdir(directory))
-		count++;
-	if (directory)
-		closedir(directory);
-	return count;
-}
-
-/* Resident, in KB. */
-static long memory(void)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	long all = 0, resident = 0;
-
-	if (!file || fscanf(file, "%ld %ld", &all, &resident) != 2)
-		abort();
-	fclose(file);
-	return resident * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-static struct holdings holdings(const struct cache *cache)
-{
-	return (struct holdings){
-		.items = cache_stat(cache, "curr_items"),
-		.descriptors = count_entries("/proc/self/fd"),
-		.threads = count_entries("/proc/self/task"),
-		.memory = memory(),
-	};
-}
 
 /* Ends the program when the ranks are not connected as they should be. */
 static void bring_up(const struct cache *cache)
@@ -84,15 +44,6 @@ static void bring_up(const struct cache *cache)
 	fake_verbs_reset();
 }
 
-static int has_grown(const char *what, long before, long now)
-{
-	if (now <= before)
-		return 0;
-
-	fprintf(stderr, "%ld %s at first, %ld now\n", before, what, now);
-	return 1;
-}
-
 int main(int argc, char **argv)
 {
 	int64_t end = beest_clock_deadline(atol(argc > 1 ? argv[1] : "10") * BEEST_SECOND);
@@ -106,15 +57,12 @@ int main(int argc, char **argv)
 	fake_verbs_reset();
 	for (runs = 0; runs < FIRST_RUNS; runs++)
 		bring_up(cache);
-	first = holdings(cache);
+	first = holdings_count(cache);
 	for (; beest_clock_left(end); runs++)
 		bring_up(cache);
-	now = holdings(cache);
+	now = holdings_count(cache);
 	cache_end(cache);
 	printf("%ld bring-ups of %d ranks, %ld items in the server, %ld KB\n", runs, RANKS,
 	       now.items, now.memory);
-	return has_grown("items", first.items, now.items) |
-	       has_grown("descriptors", first.descriptors, now.descriptors) |
-	       has_grown("threads", first.threads, now.threads) |
-	       has_grown("KB", first.memory + MEMORY_SLACK, now.memory);
+	return holdings_have_grown(&first, &now);
 }
