@@ -22,6 +22,11 @@
 #define SLOTS 16
 /* ... out of so many: the bits of taken. */
 #define WINDOW 64
+/*
+ * So many clients may come between two surveys.  A counter that is further ahead is nobody's:
+ * whoever closed all numbers up to it would fill the server.
+ */
+#define AHEAD_MAX 1000000
 
 /* A number that was given out so long ago and is absent is closed. */
 #define GAP_TIME BEEST_SECOND
@@ -276,6 +281,8 @@ static void numbers_survey(struct accepting *a)
 	count = strtoull(text, NULL, 10);
 	if (service->now.taken)
 		last += 64 - (uint64_t)__builtin_clzll(service->now.taken);
+	if (count > last && count - last > AHEAD_MAX)
+		count = last;
 	service->old = service->given;
 	service->given = BEEST_MAX(count, last);
 	service->given_at = beest_clock_now();

@@ -162,6 +162,11 @@ static const char *accepted(struct end *end)
 
 #define NOBODY(end) assert_string_equal(accepted(end), "nobody")
 
+static size_t items_now(void)
+{
+	return fake_kv_server("a:1")->items;
+}
+
 /* A client that waits for something looks after its records meanwhile. */
 static void wait_in_vain(struct end *end)
 {
@@ -1162,10 +1167,40 @@ static void a_request_that_cannot_be_kept(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
+static void forge_counter(const char *key, const void *value, size_t size, void *data)
+{
+	(void)value;
+	(void)size;
+	if (strstr(key, "/count"))
+		snprintf(data, 256, "%s", key);
+}
+
+/* Whoever can write there could have the listener fill the server otherwise. */
+static void a_counter_that_cannot_be(void **state)
+{
+	static const char *const numbers[] = { "18446744073709551614", "-1", "99999999999" };
+	char key[256] = "";
+	size_t i, before;
+
+	(void)state;
+	listen_at(&ends[0]);
+	ask(&ends[1], "hello");
+	assert_string_equal(accepted(&ends[0]), "hello");
+	fake_kv_visit(fake_kv_server("a:1"), forge_counter, key);
+	assert_string_not_equal(key, "");
+	for (i = 0; i < BEEST_COUNT(numbers); i++) {
+		fake_kv_put(fake_kv_server("a:1"), key, numbers[i], strlen(numbers[i]), 3600);
+		before = items_now();
+		NOBODY(&ends[0]);
+		assert_in_range(items_now(), 0, before + 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(asked_and_accepted),
+		TEST(a_counter_that_cannot_be),
 		TEST(asked_before_anybody_listens),
 		TEST(data_of_all_sizes),
 		TEST(names_and_arguments),
