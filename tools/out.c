@@ -21,6 +21,7 @@
 #define TEXT_SIZE 4096
 #define INDENT 2
 #define COLUMNS_MIN 40
+#define TEXT_COLUMNS_MIN 24		/* beside a label; else further lines stand below that */
 
 /* The words are four columns wide: the mark is a shape, not a colour alone. */
 static const struct level {
@@ -136,11 +137,15 @@ void out_start(struct out *out, const char *command, bool json)
 		out->json = json_object_new_object();
 }
 
+/* Set by the timer of out_waiting(), which has shown its line. */
+static volatile sig_atomic_t waiting_shown;
+
 static void clear_progress(struct out *out)
 {
-	if (out->progress)
+	if (out->progress || waiting_shown)
 		fputs("\r\033[K", stderr);
 	out->progress = false;
+	waiting_shown = false;
 }
 
 /* ------------------------------------------------------------- lines --- */
@@ -149,8 +154,12 @@ void out_title(struct out *out, int label, const char *title)
 {
 	clear_progress(out);
 	out->label = label;
-	if (!out->json)
-		printf(out->color ? "%s\033[1m%s\033[0m\n" : "%s%s\n", out->began ? "\n" : "", title);
+	if (!out->json && out->began)
+		putchar('\n');
+	if (!out->json && out->color && columns_of(title, strlen(title)) <= out->columns)
+		printf("\033[1m%s\033[0m\n", title);
+	else if (!out->json)
+		write_broken(out, title, 0, 0);
 	out->began = true;
 }
 
@@ -167,8 +176,8 @@ static void check_add(struct out *out, enum out_level level, const char *label, 
 void out_line(struct out *out, enum out_level level, const char *label, const char *format, ...)
 {
 	const struct level *how = &levels[level];
+	int width, indent = INDENT + 4 + 2 + out->label + 2;
 	char text[TEXT_SIZE], name[256];
-	int width;
 
 	MAKE_TEXT(text, format);
 	snprintf(name, sizeof(name), "%s", label);
@@ -184,7 +193,9 @@ void out_line(struct out *out, enum out_level level, const char *label, const ch
 	printf(out->color ? "%*s\033[%sm%s\033[0m  %-*s  " : "%*s%.0s%s  %-*s  ", INDENT, "",
 	       how->color, how->mark, out->label, name);
 	width = INDENT + 4 + 2 + BEEST_MAX(out->label, columns_of(name, strlen(name))) + 2;
-	write_broken(out, text, width, INDENT + 4 + 2 + out->label + 2);
+	if (out->columns && out->columns - indent < TEXT_COLUMNS_MIN)
+		indent = INDENT + 4 + 2;
+	write_broken(out, text, width, indent);
 }
 
 void out_cure(struct out *out, const char *format, ...)
@@ -267,6 +278,7 @@ static void show_waiting(int number)
 	ignored = write(STDERR_FILENO, waiting, strlen(waiting));
 	ignored = write(STDERR_FILENO, tail, strlen(tail));
 	(void)ignored;
+	waiting_shown = true;
 	errno = saved;
 }
 
@@ -299,7 +311,6 @@ void out_waiting(struct out *out, const char *format, ...)
 	snprintf(waiting, sizeof(waiting), "\r\033[K%.*s", BEEST_MIN(waiting_columns - 12, 200),
 		 text);
 	waiting_seconds = 0;
-	out->progress = true;
 	handle_timer(&before_waiting);
 	set_timer(1);
 }

@@ -284,6 +284,18 @@ static void on_a_terminal(void **state)
 	SAYS("  OK    fake0:1");
 }
 
+/* Where little room is beside the labels, further lines begin below these. */
+static void on_the_narrowest_terminal(void **state)
+{
+	(void)state;
+	talk.terminal = true;
+	talk.columns = 40;
+	setenv("NO_COLOR", "1", 1);
+	assert_int_equal(RUN("info"), STATUS_GOOD);
+	SAYS("\n  --    none          all are preset;\r\n        'hartebeest info --options'\r\n");
+	assert_null(strchr(talk.out, '\033'));		/* nothing took a second */
+}
+
 /* Nothing is wider than the terminal, and further lines stand below the text. */
 static void on_a_narrow_terminal(void **state)
 {
@@ -318,6 +330,7 @@ int main(void)
 		TEST(as_an_object),
 		TEST(on_a_terminal),
 		TEST(on_a_narrow_terminal),
+		TEST(on_the_narrowest_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
