@@ -7,12 +7,17 @@
 
 #include "tests/support/unit.h"
 
+#include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
+#include "hartebeest-mesh.h"
+#include "hartebeest.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/ranks.h"
@@ -108,6 +113,7 @@ static void since_another_time(void **state)
 	all = json_tokener_parse(talk.out);
 	assert_non_null(all);
 	assert_true(json_object_object_get_ex(all, "rows", &rows));
+	assert_true(json_object_object_get_ex(all, "failed", NULL));
 	assert_int_equal(json_object_array_length(rows), 2);
 	row = json_object_array_get_idx(rows, 0);
 	assert_true(json_object_object_get_ex(row, "times_ns", &times));
@@ -144,6 +150,143 @@ static void a_file_that_cannot_be(void **state)
 	(void)state;
 	assert_int_equal(RUN("mesh", "--local", "2", "-c", "5", "--svg", "/nowhere/mesh.svg"), 1);
 	talk_complains(&talk, "/nowhere/mesh.svg: No such file or directory");
+}
+
+/* ------------------------------------------------------------- Ctrl-C --- */
+
+static void begin_on_terminal(const char *const *words)
+{
+	int i = -1;
+
+	do {
+		i++;
+		talk.words[i] = words[i];
+	} while (words[i]);
+	talk.terminal = true;
+	talk_begin(&talk);
+}
+
+/* By that signal, without a judgement of what was not asked. */
+static void ends_by(int number)
+{
+	talk_end(&talk);
+	assert_int_equal(talk.status, 128 + number);
+	assert_null(strstr(talk.out, "FAIL"));
+	assert_null(strstr(talk.out, "judgement"));
+}
+
+static void no_server_is_left(void)
+{
+	char pattern[128];
+	glob_t found;
+	int tries, ret = 0;
+
+	snprintf(pattern, sizeof(pattern), "%s/hartebeest-*", folder);
+	for (tries = 0; tries < 12000 && ret == 0; tries++) {
+		ret = glob(pattern, 0, NULL, &found);
+		if (ret == 0)
+			globfree(&found), pause_ms(10);
+	}
+	assert_int_equal(ret, GLOB_NOMATCH);
+}
+
+/* The ranks are of the terminal, and of this command when that alone is asked to end. */
+static void a_mesh_interrupted(void **state)
+{
+	static const int numbers[] = { SIGINT, SIGTERM };
+	size_t i;
+
+	(void)state;
+	setenv("TMPDIR", folder, 1);
+	for (i = 0; i < BEEST_COUNT(numbers); i++) {
+		begin_on_terminal((const char *const[]){ tool, "mesh", "--local", "3", "-c", "1000000",
+							 NULL });
+		talk_until(&talk, "round 1 of 2");
+		if (numbers[i] == SIGINT)
+			assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+		else
+			kill(talk.pid, numbers[i]);
+		ends_by(numbers[i]);
+		no_server_is_left();
+	}
+	unsetenv("TMPDIR");
+}
+
+/* A rank that takes part in a mesh of the command, and never says what it found. */
+static void be_silent(void)
+{
+	static const char *const regions[] = { "mesh" };
+	struct hartebeest_mesh_attr attr;
+	struct hartebeest_context *hb;
+	struct hartebeest_mesh *mesh;
+	struct ibv_mr *mr;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	timer_leave();
+	setenv("HARTEBEEST_NID", "1", 1);
+	hartebeest_mesh_attr_preset(&attr);
+	attr.pd = "mesh";
+	attr.regions = regions;
+	attr.region_count = 1;
+	if (hartebeest_open(&hb, NULL) == 0 &&
+	    hartebeest_pd_create(hb, "mesh", NULL) == 0 &&
+	    hartebeest_mr_create(hb, "mesh", "mesh", 65536, IBV_ACCESS_LOCAL_WRITE |
+				 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, &mr) == 0 &&
+	    hartebeest_mesh_connect(hb, "mesh", &attr, &mesh, 0) == 0 &&
+	    hartebeest_mesh_barrier(mesh, 0) == 0)
+		for (;;)
+			pause_ms(1000);
+	fprintf(stderr, "%s\n", hartebeest_error());
+	_exit(1);
+}
+
+/* All is measured, and one report is missing. */
+static void a_mesh_interrupted_at_its_end(void **state)
+{
+	struct cache *cache = cache_start(NULL);
+	pid_t silent;
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	setenv("HARTEBEEST_JOB", "end", 1);
+	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+	fflush(NULL);
+	silent = fork();
+	if (silent == 0)
+		be_silent();
+	setenv("HARTEBEEST_NID", "0", 1);
+	begin_on_terminal((const char *const[]){ tool, "mesh", "-c", "5", "-o",
+						 "exchange.timeout=1h", NULL });
+	talk_until(&talk, "waiting for what rank 1 found 1 s ");
+	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	ends_by(SIGINT);
+	kill(silent, SIGKILL);
+	waitpid(silent, NULL, 0);
+	unsetenv("HARTEBEEST_NPARTICIPANTS");
+	cache_end(cache);
+}
+
+/* While the others of the mesh are still missing, and the other end of a ping. */
+static void a_bring_up_interrupted(void **state)
+{
+	struct cache *cache = cache_start(NULL);
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	setenv("HARTEBEEST_JOB", "alone", 1);
+	setenv("HARTEBEEST_NID", "0", 1);
+	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+	begin_on_terminal((const char *const[]){ tool, "mesh", "-o", "exchange.timeout=1h", NULL });
+	talk_until(&talk, "connecting 2 ranks 1 s ");
+	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	ends_by(SIGINT);
+	unsetenv("HARTEBEEST_NPARTICIPANTS");
+	unsetenv("HARTEBEEST_NID");
+	begin_on_terminal((const char *const[]){ tool, "ping", "-o", "exchange.timeout=1h", NULL });
+	talk_until(&talk, "waiting for the other end 1 s ");
+	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	ends_by(SIGINT);
+	cache_end(cache);
 }
 
 /* -------------------------------------------------------------- beside --- */
@@ -207,6 +350,9 @@ int main(void)
 		TEST(since_another_time),
 		TEST(one_that_does_not_come),
 		TEST(a_file_that_cannot_be),
+		TEST(a_mesh_interrupted),
+		TEST(a_mesh_interrupted_at_its_end),
+		TEST(a_bring_up_interrupted),
 		TEST(beside_others),
 	};
 	int failed;
