@@ -28,7 +28,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_connect(struct hartebeest_context *hb, con
 HARTEBEEST_EXPORT struct ibv_qp *hartebeest_mesh_qp(const struct hartebeest_mesh *mesh, int rank,
 						    int index)
 {
-	int position = mesh ? beest_mesh_position(mesh, rank) : -1;
+	int position = mesh ? beest_parse_ids_position(&mesh->ranks, rank) : -1;
 
 	return position < 0 || index < 0 ? NULL :
 	       beest_fabric_qp(&mesh->fabric, (size_t)position, (uint32_t)index);

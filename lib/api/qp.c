@@ -271,10 +271,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const
 	REQUIRE(hb, name, peer_key, address);
 	TRY(beest_find_qp(hb, name, &qp));
 	TRY(beest_qp_address(qp, peer_key, &found));
-	memset(address, 0, sizeof(*address));
-	address->ah = found->ah;
-	address->qp_num = found->remote.qp_num;
-	address->qkey = found->remote.qkey;
+	beest_pairs_show_address(found, address);
 	return 0;
 }
 

@@ -218,11 +218,13 @@ void beest_parse_ids_free(struct beest_ids *ids)
 	ids->count = 0;
 }
 
-bool beest_parse_ids_contain(const struct beest_ids *ids, int id)
+int beest_parse_ids_position(const struct beest_ids *ids, int id)
 {
-	if (!ids->count)
-		return false;		/* bsearch(3) must not be given NULL */
-	return bsearch(&id, ids->id, ids->count, sizeof(int), compare_ids);
+	/* bsearch(3) must not be given NULL */
+	const int *found = ids->count ? bsearch(&id, ids->id, ids->count, sizeof(int),
+						compare_ids) : NULL;
+
+	return found ? (int)(found - ids->id) : -1;
 }
 
 /* --- server lists --- */

@@ -41,7 +41,9 @@ struct beest_ids {
 /* "0,1", "0-63", "0-3,8,10-11".  A repeated id is an error. */
 int beest_parse_ids(const char *text, struct beest_ids *ids);
 void beest_parse_ids_free(struct beest_ids *ids);
-bool beest_parse_ids_contain(const struct beest_ids *ids, int id);
+
+/* Where @id is among them; -1: it is not. */
+int beest_parse_ids_position(const struct beest_ids *ids, int id);
 
 /* host or path is the whole of what getaddrinfo(3) or connect(2) needs. */
 struct beest_hostport {

@@ -17,6 +17,7 @@
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
 #include "lib/core/meshroll.h"
+#include "lib/core/pairs.h"
 
 /* ---------------------------------------------------------------------- beginning --- */
 
@@ -68,11 +69,11 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 		mesh->ranks.id[i] = attr->ranks ? attr->ranks[i] : attr->gather ? (int)i :
 				    launch->participants.id[i];
 	mesh->rank = attr->gather ? mesh->ranks.id[attr->own_rank] : launch->rank;
-	if (beest_mesh_position(mesh, mesh->rank) < 0)
+	if (beest_parse_ids_position(&mesh->ranks, mesh->rank) < 0)
 		return beest_fail(EINVAL, "struct hartebeest_mesh_attr: ranks do not have the own rank "
 				  "%d", mesh->rank);
 	mesh->fabric.ranks = &mesh->ranks;
-	mesh->fabric.own = (size_t)beest_mesh_position(mesh, mesh->rank);
+	mesh->fabric.own = (size_t)beest_parse_ids_position(&mesh->ranks, mesh->rank);
 
 	return 0;
 }
@@ -89,7 +90,7 @@ static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	if (attr->peers && !peers)
 		return beest_fail(ENOMEM, "no memory for %" PRIu32 " peers", attr->peer_count);
 	for (i = 0; i < attr->peer_count; i++) {
-		position = beest_mesh_position(mesh, attr->peers[i]);
+		position = beest_parse_ids_position(&mesh->ranks, attr->peers[i]);
 		if (position < 0 || position == (int)mesh->fabric.own)
 			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: peers name rank %"
 					  PRId32 ", which is %s", attr->peers[i], position < 0 ?
@@ -278,27 +279,10 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	return (int)mesh->replaced;
 }
 
-int beest_mesh_position(const struct hartebeest_mesh *mesh, int rank)
-{
-	size_t low = 0, high = mesh->ranks.count, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (mesh->ranks.id[middle] == rank)
-			return (int)middle;
-		if (mesh->ranks.id[middle] < rank)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-
-	return -ENOENT;
-}
-
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 		      struct beest_region *region)
 {
-	int position = beest_mesh_position(mesh, rank);
+	int position = beest_parse_ids_position(&mesh->ranks, rank);
 
 	if (position < 0 || index < 0 || (size_t)index >= mesh->region_count)
 		return beest_fail(ENOENT, "mesh '%s' has no region %d of rank %d", mesh->node.name,
@@ -322,10 +306,7 @@ int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 	ret = beest_qp_address(mesh->fabric.model, key, &found);
 	if (ret < 0)
 		return beest_fail(ENOENT, "mesh '%s' has no rank %d", mesh->node.name, rank);
-	memset(address, 0, sizeof(*address));
-	address->ah = found->ah;
-	address->qp_num = found->remote.qp_num;
-	address->qkey = found->remote.qkey;
+	beest_pairs_show_address(found, address);
 
 	return 0;
 }

@@ -62,8 +62,6 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 int beest_mesh_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 
-/* The position of a rank; -ENOENT without a sentence. */
-int beest_mesh_position(const struct hartebeest_mesh *mesh, int rank);
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 		       struct hartebeest_address *address);
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,

@@ -55,6 +55,14 @@ void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebees
 	out->rank = remote->rank;
 }
 
+void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_address *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->ah = peer->ah;
+	out->qp_num = peer->remote.qp_num;
+	out->qkey = peer->remote.qkey;
+}
+
 void beest_pairs_show_region(const struct beest_region *region, struct hartebeest_remote_mr *out)
 {
 	memset(out, 0, sizeof(*out));

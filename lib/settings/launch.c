@@ -233,7 +233,7 @@ static int check_rank(struct reading *reading)
 	char ids[128];
 
 	if (launch->rank < 0 || !reading->size[0] ||
-	    beest_parse_ids_contain(&launch->participants, launch->rank))
+	    beest_parse_ids_position(&launch->participants, launch->rank) >= 0)
 		return 0;
 	return beest_fail(ENOENT, "rank %d is not among the participants %s (%s)", launch->rank,
 			  ids_text(&launch->participants, ids, sizeof(ids)), reading->size);

@@ -37,7 +37,7 @@ static void id_lists(const char *text)
 	HOLDS(ids.count > 0 && ids.count <= BEEST_IDS_MAX);
 	for (i = 1; i < ids.count; i++)
 		HOLDS(ids.id[i - 1] < ids.id[i]);
-	HOLDS(beest_parse_ids_contain(&ids, ids.id[ids.count - 1]));
+	HOLDS(beest_parse_ids_position(&ids, ids.id[ids.count - 1]) == (int)ids.count - 1);
 	beest_parse_ids_free(&ids);
 }
 

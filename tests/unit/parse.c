@@ -257,21 +257,21 @@ static void test_ids_sentences(void **state)
 	assert_error_is("an id in '0,2147483648' is above 2147483647");
 }
 
-static void test_ids_contain(void **state)
+static void test_ids_position(void **state)
 {
 	struct beest_ids ids;
 
 	(void)state;
 	assert_int_equal(beest_parse_ids("8,0-3,10-11", &ids), 0);
-	assert_true(beest_parse_ids_contain(&ids, 0));
-	assert_true(beest_parse_ids_contain(&ids, 8));
-	assert_true(beest_parse_ids_contain(&ids, 11));
-	assert_false(beest_parse_ids_contain(&ids, 4));
-	assert_false(beest_parse_ids_contain(&ids, -1));
-	assert_false(beest_parse_ids_contain(&ids, 12));
+	assert_int_equal(beest_parse_ids_position(&ids, 0), 0);
+	assert_int_equal(beest_parse_ids_position(&ids, 8), 4);
+	assert_int_equal(beest_parse_ids_position(&ids, 11), 6);
+	assert_int_equal(beest_parse_ids_position(&ids, 4), -1);
+	assert_int_equal(beest_parse_ids_position(&ids, -1), -1);
+	assert_int_equal(beest_parse_ids_position(&ids, 12), -1);
 	beest_parse_ids_free(&ids);
 	beest_parse_ids_free(&ids);
-	assert_false(beest_parse_ids_contain(&ids, 0));
+	assert_int_equal(beest_parse_ids_position(&ids, 0), -1);
 }
 
 /* --- server lists --- */
@@ -530,7 +530,7 @@ int main(void)
 		cmocka_unit_test(test_ids_at_their_limit),
 		cmocka_unit_test(test_ids_refusals),
 		cmocka_unit_test(test_ids_sentences),
-		cmocka_unit_test(test_ids_contain),
+		cmocka_unit_test(test_ids_position),
 		cmocka_unit_test(test_server_names),
 		cmocka_unit_test(test_server_ipv6),
 		cmocka_unit_test(test_server_sockets),
