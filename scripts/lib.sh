@@ -96,7 +96,7 @@ is_configured() {
 		[ -z "$news" ] && [ "$(cat "$1/configured" 2>/dev/null)" = "$2" ]
 }
 
-# build_in FOLDER [configure argument...]: configured once, then only made.
+# build_in FOLDER [configure argument...]: configured once, then only made: $goals, or all.
 build_in() {
 	local folder=$1
 	shift
@@ -112,5 +112,5 @@ build_in() {
 		(cd "$folder" && quietly "configure-${folder##*/}" "$top/configure" "$@")
 		echo "$*" >"$folder/configured"
 	fi
-	quietly "make-${folder##*/}" make -C "$folder" -j "$(getconf _NPROCESSORS_ONLN)" all
+	quietly "make-${folder##*/}" make -C "$folder" -j "$(getconf _NPROCESSORS_ONLN)" ${goals:-all}
 }
