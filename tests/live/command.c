@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.c - hartebeest mesh as it was built, on a real device; and hartebeest ping beside
- * what others measure with, where that is installed
+ * command.c - hartebeest info, doctor and mesh as they were built, on a real device; and
+ * hartebeest ping beside what others measure with, where that is installed
  */
 #include "config.h"
 
@@ -51,6 +51,57 @@ static const char *file(const char *name)
 {
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	return path;
+}
+
+/* -------------------------------------------------------- info, doctor --- */
+
+static void what_info_shows(void **state)
+{
+	(void)state;
+	succeeds(RUN("info"));
+	SAYS("  --    stands on     lib");
+	SAYS("libibverbs.so.1");
+	SAYS(":1        active   ");
+	SAYS(" Gb/s  mtu ");
+	SAYS("p_keys 0x");
+	SAYS("  --    limits        ");
+	SAYS(" was chosen by auto");
+	SAYS("  OK    chosen        port ");
+	SAYS(" memlock       ");
+	SAYS(" fork          ");
+	assert_null(strstr(talk.out, "FAIL"));
+}
+
+static void doctor_finds(int status, const char *command, const char *line)
+{
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", command, tool), status);
+	SAYS(line);
+}
+
+#define NOBODY "cd /; exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all "
+
+/* What stands in the way is put there, in a machine that nobody else has. */
+static void what_doctor_finds(void **state)
+{
+	(void)state;
+	succeeds(RUN("doctor"));
+	SAYS("ib_uverbs is there\n  OK    node          /dev/infiniband/uverbs");
+	SAYS("  OK    choice        port ");
+	SAYS(" rdma_cm       is there");
+	if (!getenv("BEEST_VM"))
+		return;
+	SAYS("  WARN  network       v1 and v0 are in one network: one answers ARP for the other\n"
+	     "        -> sysctl -w net.ipv4.conf.all.arp_ignore=1 ");
+	SAYS("has an mtu of 1500; large transfers gain by 'ip link set v0 mtu 9000'");
+	doctor_finds(1, "exec unshare -m sh -c 'mount -t tmpfs no /dev/infiniband; exec $0 doctor' $0",
+		     "/dev/infiniband/uverbs0 of rxe0 is missing: /sys shows the device, /dev does "
+		     "not, as in a container\n        -> start the container with --device=");
+	assert_int_equal(system("chmod 600 /dev/infiniband/uverbs0"), 0);
+	doctor_finds(1, NOBODY "$0 doctor", "/dev/infiniband/uverbs0 of rxe0: Permission denied\n"
+		     "        -> udev rules of rdma-core make it 0666; else: chmod 0666 ");
+	assert_int_equal(system("chmod 666 /dev/infiniband/uverbs0"), 0);
+	doctor_finds(0, "ulimit -l 64; " NOBODY "$0 doctor", "  WARN  memlock       only 64 KiB can be "
+		     "locked: larger regions fail with ENOMEM\n        -> ");
 }
 
 /* ---------------------------------------------------------------- mesh --- */
@@ -344,6 +395,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup(name, setup)
+		TEST(what_info_shows),
 		TEST(four_local_ranks),
 		TEST(by_a_launcher),
 		TEST(by_the_variables_of_slurm),
@@ -354,6 +406,7 @@ int main(void)
 		TEST(a_mesh_interrupted_at_its_end),
 		TEST(a_bring_up_interrupted),
 		TEST(beside_others),
+		TEST(what_doctor_finds),
 	};
 	int failed;
 

@@ -158,6 +158,8 @@ static void two_kinds_of_ports(void **state)
 	SAYS("  --    fake1:1       down     RoCE ");
 	SAYS("\n        -> ip link set ");
 	SAYS("  OK    chosen        port fake0:1");
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("  WARN  fake1:1       down\n        -> ip link set ");
 
 	second->ports[0].state = IBV_PORT_ACTIVE;
 	assert_int_equal(RUN("info", "-o", "device.name=fake1"), STATUS_GOOD);
