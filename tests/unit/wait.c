@@ -64,11 +64,9 @@ static void publish(struct beest_registry *registry, size_t i)
 
 static int wait_for(size_t count, int64_t deadline, bool once)
 {
-	struct beest_wait wait = {
-		.gets = gets, .count = count,
-		.limit = REGISTRY_LIMIT(once ? HARTEBEEST_ONCE : deadline),
-	};
+	struct beest_wait wait = { .gets = gets, .count = count };
 
+	wait.limit = REGISTRY_LIMIT(once ? HARTEBEEST_ONCE : deadline);
 	return beest_wait_run(one, &wait);
 }
 
@@ -348,10 +346,11 @@ static void each_look(void **state)
 {
 	int left = 4;
 	struct beest_wait wait = {
-		.gets = gets, .count = 1, .each = each, .data = &left, .limit = REGISTRY_LIMIT(0),
+		.gets = gets, .count = 1, .each = each, .data = &left,
 	};
 
 	(void)state;
+	wait.limit = REGISTRY_LIMIT(0);
 	make();
 	fake_kv_count_again();
 	assert_int_equal(beest_wait_run(one, &wait), 0);
