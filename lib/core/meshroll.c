@@ -161,6 +161,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	bringup.first = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
 	mesh->incarnation = *beest_registry_incarnation(registry);
 	gather->state = &mesh->roll;
+	gather->former = mesh->digest;
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= DIRECT_MAX;

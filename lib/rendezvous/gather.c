@@ -1121,7 +1121,8 @@ static void gathering_wait(struct gathering *g)
 	g->wait.aside = asides_take;
 	if (reads_counter(g))
 		g->wait.asides[0] = g->count_key;
-	if (reads_counter(g) && calls_roll(g))
+	/* Where there is a former one, each look would fetch that. */
+	if (reads_counter(g) && calls_roll(g) && !call->former)
 		g->wait.asides[1] = g->roll_key;
 	g->wait.data = g;
 	g->wait.limit = call->limit;
@@ -1137,6 +1138,7 @@ static int gathering_start(struct gathering *g)
 		return ret;
 
 	gathering_times(g);
+	g->strange = call->former;
 	g->body = g->state->body;
 	if (calls_roll(g)) {
 		g->body.pass = BEEST_MAX(g->body.pass, CALLED);

@@ -40,6 +40,7 @@ struct beest_gather {
 	struct beest_gather_state *state;
 
 	/* of a roll call */
+	uint64_t former;		/* a roll that is over, whose gate is there yet; 0: none */
 	uint64_t word;			/* said by each; out: 0 where not all said the same */
 	const void *blob;		/* that this rank brings */
 	size_t blob_size;		/* of every rank */

@@ -969,36 +969,65 @@ static void restarted_server(void **state)
 	fake_kv.hook = NULL;
 }
 
-static void repaired(void **state)
+/* Each rank reads one roll.  Only the newcomer reads that of before, too, which it cannot know. */
+static size_t rolls_read;
+
+static void rolls_count(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	(void)kv;
+	for (i = 0; i < request->key_count; i++)
+		rolls_read += !!strstr(request->keys[i], "/roll");
+}
+
+static void repair_all(int size)
 {
 	int i;
 
-	(void)state;
-	make(4);
-	start(4);
+	make(size);
+	start(size);
 	registry_run();
-	assert_mesh(4, 1);
+	assert_mesh(size, 1);
+	rolls_read = 0;
 	party_kill(&party[2]);
-	member_open(4, 2, 4);
-	members[4].barriers = 2;
-	crew_start(run, &members[4]);
-	for (i = 0; i < 4; i++) {
+	member_open(size, 2, size);
+	members[size].barriers = 2;
+	crew_start(run, &members[size]);
+	for (i = 0; i < size; i++) {
 		members[i].repairs = true;
 		members[i].barriers = 2;
 		if (i != 2)
 			crew_start(run, &members[i]);
 	}
 	registry_run();
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < size; i++)
 		if (i != 2)
 			assert_int_equal(members[i].ret, 1);
-	came(4);
-	assert_int_equal(stats_of(0).create, 0);
-	assert_in_range(stats_of(0).exchange, 1, stats_of(0).total);
-	assert_link(0, 4, 0);
-	assert_link(4, 1, 0);
-	assert_link(3, 4, 0);
-	assert_regions(1, 4);
+	came(size);
+}
+
+static void repaired(void **state)
+{
+	static const int all[] = { 4, 20 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(all); i++) {
+		fake_kv_reset();
+		fake_verbs_reset();
+		fake_kv.hook = rolls_count;
+		repair_all(all[i]);
+		fake_kv.hook = NULL;
+		assert_int_equal(stats_of(0).create, 0);
+		assert_in_range(stats_of(0).exchange, 1, stats_of(0).total);
+		assert_link(0, all[i], 0);
+		assert_link(all[i], 1, 0);
+		assert_link(3, all[i], 0);
+		assert_regions(1, all[i]);
+		assert_in_range(rolls_read, 0, all[i] + 1);
+		drop();
+	}
 }
 
 /* --------------------------------------------------------- by the program's exchange --- */
