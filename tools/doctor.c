@@ -8,14 +8,12 @@
 #include "config.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/command.h"
@@ -41,16 +39,11 @@ static const struct args_option options[] = {
 
 /* -------------------------------------------------------------- kernel --- */
 
-static bool exists(const char *path)
-{
-	return access(path, F_OK) == 0;
-}
-
 /* How many entries a folder has; 0 also where there is none. */
 static int count_entries(const char *path, const char *prefix)
 {
 	const struct dirent *entry;
-	DIR *folder = opendir(path);
+	DIR *folder = file_folder(path);
 	int count = 0;
 
 	while (folder && (entry = readdir(folder)))
@@ -87,12 +80,12 @@ static void check_node(struct out *out, const char *name)
 
 	snprintf(path, sizeof(path), "/dev/infiniband/%.200s", name);
 	file_line(device, sizeof(device), "/sys/class/infiniband_verbs/%.200s/ibdev", name);
-	if (!exists(path)) {
+	if (!file_may(path, F_OK)) {
 		out_line(out, OUT_FAILURE, "node", "%s of %s is missing: /sys shows the device, /dev "
 			 "does not, as in a container", path, device);
 		out_cure(out, "start the container with --device=%s (and --device="
 			 "/dev/infiniband/rdma_cm), or as Kubernetes with an RDMA device plugin", path);
-	} else if (access(path, R_OK | W_OK) != 0) {
+	} else if (!file_may(path, R_OK | W_OK)) {
 		out_line(out, OUT_FAILURE, "node", "%s of %s: %s", path, device, strerror(errno));
 		out_cure(out, "udev rules of rdma-core make it 0666; else: chmod 0666 %s, or join its "
 			 "group", path);
@@ -104,7 +97,7 @@ static void check_node(struct out *out, const char *name)
 static void check_nodes(struct out *out)
 {
 	const struct dirent *entry;
-	DIR *folder = opendir("/sys/class/infiniband_verbs");
+	DIR *folder = file_folder("/sys/class/infiniband_verbs");
 
 	while (folder && (entry = readdir(folder)))
 		if (!strncmp(entry->d_name, "uverbs", 6))
@@ -120,7 +113,7 @@ static void check_rdmacm(struct out *out, const struct hartebeest_context *hb)
 
 	hartebeest_option_get(hb, "device.resolver", resolver, sizeof(resolver), NULL);
 	wanted = !strcmp(resolver, "rdmacm");
-	if (exists("/dev/infiniband/rdma_cm")) {
+	if (file_may("/dev/infiniband/rdma_cm", F_OK)) {
 		out_line(out, OUT_OK, "rdma_cm", "is there%s", wanted ? "" : ", and not needed: paths "
 			 "come from records (HARTEBEEST_RESOLVER)");
 	} else if (wanted) {
@@ -130,7 +123,7 @@ static void check_rdmacm(struct out *out, const struct hartebeest_context *hb)
 	} else {
 		out_line(out, OUT_NOTE, "rdma_cm", "is not there, and not needed");
 	}
-	if (exists("/run/ibacm-unix.sock") || exists("/run/ibacm.sock"))
+	if (file_may("/run/ibacm-unix.sock", F_OK) || file_may("/run/ibacm.sock", F_OK))
 		out_line(out, OUT_NOTE, "ibacm", "runs: rdma_cm takes its paths from there");
 }
 
@@ -217,30 +210,48 @@ static void check_port(struct out *out, const struct ports_port *port, const str
 /* ------------------------------------------- two ports in one network --- */
 
 struct network {
-	uint32_t address, mask;		/* network byte order */
+	uint32_t number;		/* an address and the mask, in network byte order */
 	char netdev[IF_NAMESIZE];
 };
+
+static uint32_t ipv4_of(const struct sockaddr *address)
+{
+	return ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr;
+}
+
+/* An interface may have several addresses of one network. */
+static int network_add(struct network *networks, int found, const struct ifaddrs *from)
+{
+	uint32_t number = ipv4_of(from->ifa_addr) & ipv4_of(from->ifa_netmask);
+	int i;
+
+	for (i = 0; i < found; i++)
+		if (networks[i].number == number && !strcmp(networks[i].netdev, from->ifa_name))
+			return found;
+	networks[found].number = number;
+	snprintf(networks[found].netdev, IF_NAMESIZE, "%s", from->ifa_name);
+	return found + 1;
+}
+
+static bool is_roce_port(const struct ports_port *ports, int count, const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (ports_active(&ports[i]) && ports[i].ethernet && !strcmp(ports[i].netdev, netdev))
+			return true;
+	return false;
+}
 
 static int networks_of(const struct ports_port *ports, int count, const struct ifaddrs *list,
 		       struct network *networks, int room)
 {
-	int i, found = 0;
+	int found = 0;
 
-	for (; list; list = list->ifa_next) {
-		if (!list->ifa_addr || !list->ifa_netmask || list->ifa_addr->sa_family != AF_INET)
-			continue;
-		for (i = 0; i < count && found < room; i++) {
-			if (!ports_active(&ports[i]) || !ports[i].ethernet ||
-			    strcmp(ports[i].netdev, list->ifa_name))
-				continue;
-			networks[found].address = ((const struct sockaddr_in *)
-				(const void *)list->ifa_addr)->sin_addr.s_addr;
-			networks[found].mask = ((const struct sockaddr_in *)
-				(const void *)list->ifa_netmask)->sin_addr.s_addr;
-			snprintf(networks[found++].netdev, IF_NAMESIZE, "%s", list->ifa_name);
-			break;
-		}
-	}
+	for (; list && found < room; list = list->ifa_next)
+		if (list->ifa_addr && list->ifa_netmask && list->ifa_addr->sa_family == AF_INET &&
+		    is_roce_port(ports, count, list->ifa_name))
+			found = network_add(networks, found, list);
 	return found;
 }
 
@@ -283,8 +294,7 @@ static void check_networks(struct out *out, const struct ports_port *ports, int 
 	for (i = 0; i < found; i++)
 		for (j = i + 1; j < found; j++)
 			if (strcmp(networks[i].netdev, networks[j].netdev) &&
-			    (networks[i].address & networks[i].mask) ==
-			    (networks[j].address & networks[i].mask))
+			    networks[i].number == networks[j].number)
 				check_pair(out, &networks[i], &networks[j]);
 }
 

@@ -3,19 +3,31 @@
 #include "config.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/file.h"
 
+#define PATH_SIZE 4096
+
+const char *file_root = "";
+
+static void path_make(char path[PATH_SIZE], const char *format, va_list args)
+{
+	int size = snprintf(path, PATH_SIZE, "%s", file_root);
+
+	if (size < PATH_SIZE)
+		vsnprintf(path + size, (size_t)(PATH_SIZE - size), format, args);
+}
+
 bool file_line(char *line, size_t size, const char *path, ...)
 {
-	char full[4096];
+	char full[PATH_SIZE];
 	va_list args;
 	FILE *file;
 
 	va_start(args, path);
-	vsnprintf(full, sizeof(full), path, args);
+	path_make(full, path, args);
 	va_end(args);
 
 	line[0] = '\0';
@@ -27,4 +39,33 @@ bool file_line(char *line, size_t size, const char *path, ...)
 	fclose(file);
 	line[strcspn(line, "\n")] = '\0';
 	return line[0] != '\0';
+}
+
+static void path_plain(char full[PATH_SIZE], const char *path)
+{
+	snprintf(full, PATH_SIZE, "%s%s", file_root, path);
+}
+
+FILE *file_open(const char *path)
+{
+	char full[PATH_SIZE];
+
+	path_plain(full, path);
+	return fopen(full, "re");
+}
+
+DIR *file_folder(const char *path)
+{
+	char full[PATH_SIZE];
+
+	path_plain(full, path);
+	return opendir(full);
+}
+
+bool file_may(const char *path, int mode)
+{
+	char full[PATH_SIZE];
+
+	path_plain(full, path);
+	return access(full, mode) == 0;
 }

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.h - small files of /proc and /sys
+ * file.h - files and folders of the kernel: /proc, /sys, /dev
  *
- * Owns reading their one line.  Knows nothing of what it means.
+ * Owns where they are: tests have a kernel of their own below some folder.  Knows nothing of
+ * what they mean.
  */
 #ifndef TOOLS_FILE_H
 #define TOOLS_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "lib/base/macro.h"
 
+/* What all paths begin with: "". */
+extern const char *file_root;
+
 /* The first line, without newline.  False: there is none, and *line is "". */
 bool file_line(char *line, size_t size, const char *path, ...) BEEST_PRINTF(3, 4);
+
+/* As fopen(3) for reading, opendir(3) and access(2), whose errno they leave. */
+FILE *file_open(const char *path);
+DIR *file_folder(const char *path);
+bool file_may(const char *path, int mode);
 
 #endif

@@ -23,7 +23,7 @@ static bool may_lock_anything(void)
 {
 	uint64_t set = 0;
 	char line[256];
-	FILE *file = fopen("/proc/self/status", "re");
+	FILE *file = file_open("/proc/self/status");
 
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "CapEff: %" SCNx64, &set) == 1)

@@ -827,11 +827,19 @@ static void servers_that_are_full(void **state)
 	static const char few[] = "VERSION 1.6.18\r\nSTAT curr_connections 120\r\n"
 				  "STAT max_connections 128\r\nEND\r\nEND\r\n";
 	static const char none[] = "ERROR Too many open connections\r\n";
+	static const char small[] = "VERSION 1.6.18\r\nSTAT evictions 7\r\nSTAT limit_maxbytes 67108864"
+				    "\r\nSTAT item_size_max 1024\r\nEND\r\nEND\r\n";
+	const struct fake_service evicts = { .banner = small, .banner_size = strlen(small) };
 	const struct fake_service nearly = { .banner = few, .banner_size = strlen(few) };
 	const struct fake_service wholly = { .banner = none, .banner_size = strlen(none) };
 	struct fake *first = fake_start_service(&nearly), *second = fake_start_service(&wholly);
+	struct fake *third = fake_start_service(&evicts);
 
 	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(third)->text, 1);
+	assert_true(RUN("doctor") <= 1);
+	SAYS("  WARN  memory        7 keys were evicted since it began: records may be lost\n        -> ");
+	SAYS("  WARN  item size     1024 bytes: messages may have 1 MiB\n        -> ");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(first)->text, 1);
 	assert_true(RUN("doctor") <= 1);
 	SAYS("120 of 128 in use: few are left for ranks that come\n        -> memcached -c 272\n");
@@ -842,6 +850,7 @@ static void servers_that_are_full(void **state)
 	SAYS(": all its connections are in use\n        -> memcached -c N allows more");
 	fake_end(first);
 	fake_end(second);
+	fake_end(third);
 }
 
 static void servers_in_bad_health(void **state)

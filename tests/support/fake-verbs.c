@@ -797,6 +797,16 @@ static void fill_interface(struct fake_interface *interface, const struct fake_g
 	interface->ifaddrs.ifa_flags = gid->netdev_down ? 0 : IFF_UP | IFF_RUNNING;
 }
 
+/* Each IPv4 address is one of a network of 24 bits. */
+static void make_ipv4(struct fake_interface *interface)
+{
+	static struct sockaddr_in mask = { .sin_family = AF_INET };
+
+	mask.sin_addr.s_addr = htonl(0xffffff00);
+	interface->address.v4.sin_family = AF_INET;
+	interface->ifaddrs.ifa_netmask = (struct sockaddr *)&mask;
+}
+
 /* Its addresses, one a GID: on RoCE each of them made one. */
 static void add_address(struct ifaddrs **list, const struct fake_gid *gid, const char *ip_text)
 {
@@ -811,7 +821,7 @@ static void add_address(struct ifaddrs **list, const struct fake_gid *gid, const
 	interface->ifaddrs.ifa_addr = (struct sockaddr *)&interface->address;
 	interface->ifaddrs.ifa_flags = gid->netdev_down ? 0 : IFF_UP | IFF_RUNNING;
 	if (inet_pton(AF_INET, text, &interface->address.v4.sin_addr) == 1) {
-		interface->address.v4.sin_family = AF_INET;
+		make_ipv4(interface);
 		return;
 	}
 	if (inet_pton(AF_INET6, text, &ip) != 1)
@@ -821,7 +831,7 @@ static void add_address(struct ifaddrs **list, const struct fake_gid *gid, const
 	if (!IN6_IS_ADDR_V4MAPPED(&ip))
 		return;
 	memset(&interface->address, 0, sizeof(interface->address));
-	interface->address.v4.sin_family = AF_INET;
+	make_ipv4(interface);
 	memcpy(&interface->address.v4.sin_addr, ip.s6_addr + 12, 4);
 }
 

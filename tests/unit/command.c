@@ -9,14 +9,19 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "tests/support/fake-verbs.h"
 #include "tests/support/talk.h"
 #include "tools/command.h"
+#include "tools/file.h"
 
 static struct talk talk = { .program = command_main };
 
@@ -256,6 +261,176 @@ static void one_failure_of_one_cause(void **state)
 	SAYS("\n1 failure, ");
 }
 
+/* ------------------------------------------------ a kernel of the test's own --- */
+
+static char kernel[] = "/tmp/hartebeest-kernel.XXXXXX";
+
+static void kernel_has(const char *path, const char *text)
+{
+	char full[512], *slash;
+	FILE *file;
+
+	snprintf(full, sizeof(full), "%s%s", kernel, path);
+	for (slash = strchr(full + sizeof(kernel), '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
+		*slash = '/';
+	}
+	file = fopen(full, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void kernel_lacks(const char *path)
+{
+	char full[512];
+
+	snprintf(full, sizeof(full), "%s%s", kernel, path);
+	assert_int_equal(remove(full), 0);
+}
+
+static int kernel_setup(void **state)
+{
+	strcpy(strrchr(kernel, '.'), ".XXXXXX");
+	assert_non_null(mkdtemp(kernel));
+	file_root = kernel;
+	kernel_has("/sys/class/infiniband/fake0", "");
+	kernel_has("/sys/class/infiniband_verbs/uverbs0/ibdev", "fake0\n");
+	kernel_has("/dev/infiniband/uverbs0", "");
+	kernel_has("/proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");
+	return setup(state);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	(void)status, (void)type, (void)place;
+	return remove(path);
+}
+
+static int kernel_teardown(void **state)
+{
+	(void)state;
+	file_root = "";
+	return nftw(kernel, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void kernel_and_nodes(void **state)
+{
+	(void)state;
+	RUN("doctor");
+	SAYS("  OK    kernel        1 RDMA device, ib_uverbs is there\n");
+	SAYS("  OK    node          /dev/infiniband/uverbs0 of fake0 can be used\n");
+	kernel_lacks("/dev/infiniband/uverbs0");
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("  FAIL  node          /dev/infiniband/uverbs0 of fake0 is missing: /sys shows the device");
+	SAYS("        -> start the container with --device=/dev/infiniband/uverbs0 ");
+	kernel_lacks("/sys/class/infiniband_verbs/uverbs0/ibdev");
+	kernel_lacks("/sys/class/infiniband_verbs/uverbs0");
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("  FAIL  kernel        1 RDMA devices, but ib_uverbs is not loaded: ");
+	SAYS("        -> modprobe ib_uverbs; ");
+	kernel_lacks("/sys/class/infiniband/fake0");
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("  FAIL  kernel        no driver has an RDMA device\n");
+}
+
+static void rdma_cm_and_ibacm(void **state)
+{
+	(void)state;
+	RUN("doctor");
+	SAYS("  --    rdma_cm       is not there, and not needed\n");
+	assert_int_equal(RUN("doctor", "-o", "device.resolver=rdmacm"), STATUS_FAILED);
+	SAYS("  FAIL  rdma_cm       HARTEBEEST_RESOLVER=rdmacm needs /dev/infiniband/rdma_cm\n"
+	     "        -> modprobe rdma_ucm");
+	kernel_has("/dev/infiniband/rdma_cm", "");
+	kernel_has("/run/ibacm-unix.sock", "");
+	RUN("doctor");
+	SAYS("  OK    rdma_cm       is there, and not needed: ");
+	SAYS("  --    ibacm         runs: rdma_cm takes its paths from there\n");
+}
+
+static void network_is(struct fake_device *device, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < FAKE_GIDS; i++)
+		device->ports[0].gids[i].netdev = name;
+}
+
+static void a_network_below(void **state)
+{
+	struct fake_port *port = &fake_verbs.devices[0].ports[0];
+
+	(void)state;
+	kernel_has("/sys/class/net/eth0/mtu", "1000\n");
+	RUN("doctor");
+	SAYS("  WARN  mtu           fake0:1 sends 1024 bytes a packet, eth0 takes 1000 in all\n"
+	     "        -> ip link set eth0 mtu 4200, ");
+	kernel_has("/sys/class/net/eth0/mtu", "1500\n");
+	RUN("doctor");
+	SAYS("  --    mtu           fake0:1 sends 1024 of 4096 bytes a packet since eth0 has an mtu of "
+	     "1500");
+	kernel_has("/sys/class/net/eth0/mtu", "9000\n");
+	port->active_mtu = IBV_MTU_4096;
+	memset(&port->gids[2], 0, 2 * sizeof(port->gids[2]));
+	RUN("doctor");
+	SAYS("  OK    mtu           fake0:1 sends 4096 bytes a packet, eth0 takes 9000\n");
+	SAYS("  --    address       eth0 of fake0:1 has no IPv4 address: the GID is then a link-local ");
+	fake_verbs_infiniband();
+	network_is(&fake_verbs.devices[0], "ib7");
+	RUN("doctor");
+	SAYS("  --    address       ib7 of fake0:1 has no IPv4 address (IPoIB): only rdma_cm wants one\n");
+}
+
+/* What answers for the other, and what drops, is told apart. */
+static void two_ports_in_one_network(void **state)
+{
+	static const char *const files[] = { "/proc/sys/net/ipv4/conf/all/arp_ignore",
+					     "/proc/sys/net/ipv4/conf/eth7/rp_filter" };
+	struct fake_device *second = fake_verbs_add("fake1");
+
+	(void)state;
+	network_is(second, "eth7");
+	second->ports[0].gids[2].gid = second->ports[0].gids[3].gid = "::ffff:10.0.0.2";
+	RUN("doctor");
+	SAYS("  WARN  network       eth7 and eth0 are in one network: one answers ARP for the other\n"
+	     "        -> sysctl -w net.ipv4.conf.all.arp_ignore=1 ");
+	kernel_has(files[1], "1\n");
+	RUN("doctor");
+	SAYS("one answers ARP for the other, and rp_filter=1 drops what comes by the other\n");
+	kernel_has(files[0], "1\n");
+	RUN("doctor");
+	SAYS("are in one network: rp_filter=1 drops what comes by the other\n");
+	kernel_has(files[1], "2\n");
+	RUN("doctor");
+	SAYS("  OK    network       eth7 and eth0 are in one network, and each answers for itself\n");
+}
+
+static void memory_that_can_be_locked(void **state)
+{
+	const struct rlimit small = { 64 << 10, RLIM_INFINITY };
+	struct rlimit before;
+
+	(void)state;
+	getrlimit(RLIMIT_MEMLOCK, &before);
+	if (setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ small.rlim_cur, before.rlim_max }) < 0)
+		fail_msg("cannot lower the limit of locked memory");
+	RUN("doctor");
+	SAYS("  WARN  memlock       only 64 KiB can be locked: larger regions fail with ENOMEM\n"
+	     "        -> put '* - memlock unlimited' into /etc/security/limits.d/rdma.conf");
+	setenv("INVOCATION_ID", "1", 1);
+	RUN("doctor");
+	SAYS("        -> systemctl edit the service: [Service] LimitMEMLOCK=infinity\n");
+	setenv("SLURM_JOB_ID", "1", 1);
+	RUN("doctor");
+	SAYS("        -> systemctl edit slurmd: [Service] LimitMEMLOCK=infinity; ");
+	kernel_has("/proc/self/status", "CapEff:\t0000000000004000\n");
+	RUN("doctor");
+	SAYS("  OK    memlock       64 KiB, which does not hold for this process (CAP_IPC_LOCK)\n");
+	setrlimit(RLIMIT_MEMLOCK, &before);
+}
+
 static void as_an_object(void **state)
 {
 	struct json_object *all, *ports, *port;
@@ -329,6 +504,12 @@ int main(void)
 		TEST(every_option),
 		TEST(no_port),
 		TEST(one_failure_of_one_cause),
+#define KERNEL(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
+		KERNEL(kernel_and_nodes),
+		KERNEL(rdma_cm_and_ibacm),
+		KERNEL(a_network_below),
+		KERNEL(two_ports_in_one_network),
+		KERNEL(memory_that_can_be_locked),
 		TEST(as_an_object),
 		TEST(on_a_terminal),
 		TEST(on_a_narrow_terminal),
