@@ -335,6 +335,18 @@ static void kernel_and_nodes(void **state)
 	SAYS("  FAIL  kernel        no driver has an RDMA device\n");
 }
 
+static void a_place_in_the_machine(void **state)
+{
+	(void)state;
+	fake_verbs.devices[0].ibdev_path = "/sys/class/infiniband/fake7";
+	kernel_has("/sys/class/infiniband/fake7/device/numa_node", "3\n");
+	assert_int_equal(RUN("info"), STATUS_GOOD);
+	SAYS("  eth0  numa 3  p_keys 0xffff\n");
+	kernel_has("/sys/class/infiniband/fake7/device/numa_node", "-1\n");
+	assert_int_equal(RUN("info"), STATUS_GOOD);
+	SAYS("  eth0  p_keys 0xffff\n");
+}
+
 static void rdma_cm_and_ibacm(void **state)
 {
 	(void)state;
@@ -506,6 +518,7 @@ int main(void)
 		TEST(one_failure_of_one_cause),
 #define KERNEL(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
 		KERNEL(kernel_and_nodes),
+		KERNEL(a_place_in_the_machine),
 		KERNEL(rdma_cm_and_ibacm),
 		KERNEL(a_network_below),
 		KERNEL(two_ports_in_one_network),
