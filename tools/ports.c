@@ -108,8 +108,8 @@ int ports_list(struct ports_port **list)
 	*list = NULL;
 	errno = 0;
 	devices = ibv_get_device_list(&number);
-	if (!devices)
-		return errno ? -errno : -EIO;
+	if (!devices)		/* rdma-core 22 sets it to -38 where the kernel has none */
+		return errno ? -abs(errno) : -EIO;
 
 	for (i = 0; i < number; i++)
 		add_device(list, &count, devices[i]);

@@ -767,7 +767,7 @@ static void many_unknown_keys_take_their_share(void **state)
 	clock_t few = time_of_unknown(6250), many = time_of_unknown(50000);
 
 	(void)state;
-	if (many > 24 * (few + CLOCKS_PER_SEC / 1000))
+	if (many > 40 * (few + CLOCKS_PER_SEC / 1000))	/* json-c 0.11 itself: 27 times */
 		fail_msg("6250 keys take %ld us, 50000 %ld us", (long)few, (long)many);
 }
 
