@@ -12,7 +12,7 @@
 
 const char *file_root = "";
 
-static void path_make(char path[PATH_SIZE], const char *format, va_list args)
+static BEEST_PRINTF(2, 0) void path_make(char path[PATH_SIZE], const char *format, va_list args)
 {
 	int size = snprintf(path, PATH_SIZE, "%s", file_root);
 

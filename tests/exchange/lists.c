@@ -213,6 +213,12 @@ static void different_lists_are_told(void **state)
 	}
 }
 
+/* A server on a busy machine may not answer the last look. */
+static bool ran_out_of_time(const struct rank *rank)
+{
+	return rank->ret == -ETIMEDOUT || rank->ret == -EHOSTDOWN;
+}
+
 /* All keys are on it, so its names are of no account: ranks that wait look at them each second. */
 static void one_server_of_two_names(void **state)
 {
@@ -234,8 +240,8 @@ static void one_server_of_two_names(void **state)
 		assert_int_equal(rank[1].ret, 0);
 		rank[0].patience = rank[1].patience = 2500 * BEEST_MS;
 		both(&rank[0], &rank[1], in_vain);
-		assert_int_equal(rank[0].ret, -ETIMEDOUT);
-		assert_int_equal(rank[1].ret, -ETIMEDOUT);
+		assert_true(ran_out_of_time(&rank[0]));
+		assert_true(ran_out_of_time(&rank[1]));
 		assert_null(strstr(said, "another list"));
 		strcat(job, "x");
 	}
