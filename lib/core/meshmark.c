@@ -285,17 +285,20 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
 {
 	size_t size = mesh->ranks.count * beest_meshmark_size(mesh);
 	int64_t begin = beest_clock_now();
+	uint8_t *kept = malloc(size);
 	int ret;
 
-	if (!mesh->marks)
-		mesh->marks = malloc(size);
-	if (!mesh->marks)
+	if (!kept)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit,
 				   &mesh->trouble.culprit);
-	if (ret < 0)
+	if (ret < 0) {
+		free(kept);
 		return ret;
-	memcpy(mesh->marks, marks, size);
+	}
+	memcpy(kept, marks, size);
+	free(mesh->marks);
+	mesh->marks = kept;
 	mesh->replaced += new->count;
 	mesh->since = beest_clock_now();
 	mesh->stats.connect += mesh->since - begin;

@@ -218,7 +218,7 @@ static void work(void *data)
 	struct hartebeest_context *hb = member->hb;
 	struct hartebeest_request request;
 	struct hartebeest_remote_mr mr;
-	char text[64], own[16], other[16];
+	char text[64], own[16] = "", other[16];
 
 	snprintf(own, sizeof(own), "x%d", member->rank);
 	snprintf(other, sizeof(other), "x%d", (member->rank + 1) % RANKS);
