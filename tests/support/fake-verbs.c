@@ -766,6 +766,7 @@ struct fake_interface {
 		struct sockaddr_in6 v6;
 	} address;
 	char name[IF_NAMESIZE];
+	struct sockaddr_in mask;
 };
 
 static struct fake_interface *new_interface(struct ifaddrs **list, const char *name)
@@ -800,11 +801,10 @@ static void fill_interface(struct fake_interface *interface, const struct fake_g
 /* Each IPv4 address is one of a network of 24 bits. */
 static void make_ipv4(struct fake_interface *interface)
 {
-	static struct sockaddr_in mask = { .sin_family = AF_INET };
-
-	mask.sin_addr.s_addr = htonl(0xffffff00);
+	interface->mask.sin_family = AF_INET;
+	interface->mask.sin_addr.s_addr = htonl(0xffffff00);
 	interface->address.v4.sin_family = AF_INET;
-	interface->ifaddrs.ifa_netmask = (struct sockaddr *)&mask;
+	interface->ifaddrs.ifa_netmask = (struct sockaddr *)&interface->mask;
 }
 
 /* Its addresses, one a GID: on RoCE each of them made one. */
