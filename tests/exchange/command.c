@@ -649,13 +649,13 @@ static void begin_rank(struct talk *rank, const char *number, const char *size)
 	unsetenv("HARTEBEEST_NPARTICIPANTS");
 }
 
-/* Until standard output of that command line has @text. */
+/* Until standard output has @text.  A server on a busy machine may be late (3). */
 static void until_keys_say(const char *text)
 {
 	int tries = 0;
 
 	do
-		assert_true(RUN("keys") <= 1 && tries++ < 1000);
+		assert_true(RUN("keys") != 2 && tries++ < 1000);
 	while (!strstr(talk.out, text));
 }
 
