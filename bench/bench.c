@@ -64,6 +64,23 @@ int bench_fail(struct bench_rank *rank, int ret, const char *format, ...)
 	return ret;
 }
 
+int bench_each_peer(struct bench_rank *rank, int (*fn)(struct bench_rank *rank, int peer))
+{
+	int peer, ret = 0;
+
+	for (peer = 0; peer < rank->pass->size && ret == 0; peer++) {
+		if (peer == rank->rank)
+			continue;
+		ret = bench_over(rank) ? -ETIMEDOUT : fn(rank, peer);
+	}
+	return ret;
+}
+
+int bench_peers(int size)
+{
+	return size > 1 ? size - 1 : 1;
+}
+
 /* All ranks and the caller meet here, in this order. */
 enum meeting { OPENED, GO, DONE, PROVED, CHECKED, MEETINGS };
 
@@ -377,18 +394,26 @@ static bool is_left_out(const struct bench_side *side, int size, int busy)
 	return false;
 }
 
+/* Zero, and the same for processes that are forked later. */
+static void *map_shared(size_t size)
+{
+	void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (bytes == MAP_FAILED)
+		abort();
+	return bytes;
+}
+
 static struct arena *arena_new(const struct bench *bench, const struct result *result)
 {
 	static int serial;
 	int i, count = bench->ranks ? bench->ranks : result->size;
-	struct arena *arena = mmap(NULL, sizeof(*arena) + (size_t)count * sizeof(struct bench_rank),
-				   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct arena *arena = map_shared(sizeof(*arena) + (size_t)count *
+					 sizeof(struct bench_rank));
 	pthread_barrierattr_t attr;
 	struct bench_pass *pass;
 	size_t used;
 
-	if (arena == MAP_FAILED)
-		abort();
 	pthread_barrierattr_init(&attr);
 	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	for (i = 0; i < MEETINGS; i++)
@@ -399,6 +424,7 @@ static struct arena *arena_new(const struct bench *bench, const struct result *r
 	pass->side = result->side;
 	pass->size = result->size;
 	pass->count = count;
+	pass->data = bench->shared ? map_shared(bench->shared) : NULL;
 	for (i = 0; i < server_count(pass->side); i++) {
 		used = strlen(pass->server);
 		snprintf(pass->server + used, sizeof(pass->server) - used, "%s%s", i ? "," : "",
@@ -418,6 +444,8 @@ static void arena_free(struct arena *arena)
 
 	for (i = 0; i < MEETINGS; i++)
 		pthread_barrier_destroy(&arena->meetings[i]);
+	if (arena->pass.bench->shared)
+		munmap(arena->pass.data, arena->pass.bench->shared);
 	munmap(arena, size);
 }
 

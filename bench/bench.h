@@ -111,6 +111,8 @@ struct bench {
 	int repeats;			/* what work() does so often; 0: once */
 	int (*units)(int size);		/* BENCH_KEYS is divided by it; NULL: 1 */
 	const char *keys_text;		/* the column of BENCH_KEYS: "keys a pair" */
+	/* Memory at pass->data, zero, that ranks have in common also as processes; else: */
+	size_t shared;
 	void (*prepare)(struct bench_pass *pass);
 	void (*discard)(struct bench_pass *pass);
 	/* What was exchanged, compared after the clock: by each rank, and by the caller. */
@@ -136,6 +138,12 @@ bool bench_over(const struct bench_rank *rank);
 /* Keeps the sentence of a failure.  Returns @ret. */
 int bench_fail(struct bench_rank *rank, int ret, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* For each other rank in turn; ends at the first failure. */
+int bench_each_peer(struct bench_rank *rank, int (*fn)(struct bench_rank *rank, int peer));
+
+/* Units of a bench in which each rank deals with each other one. */
+int bench_peers(int size);
 
 /* A line of "stats" of the pass's server number @i; -1: there are fewer. */
 long bench_server_stat(const struct bench_pass *pass, int i, const char *name);

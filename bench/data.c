@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "bench/bare.h"
 #include "bench/bench.h"
@@ -64,19 +63,6 @@ static bool goes_to_and_fro(const struct bench_pass *pass)
 }
 
 /* ------------------------------------------------------------------------ connecting --- */
-
-static void prepare(struct bench_pass *pass)
-{
-	pass->data = mmap(NULL, sizeof(struct hall), PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (pass->data == MAP_FAILED)
-		abort();
-}
-
-static void discard(struct bench_pass *pass)
-{
-	munmap(pass->data, sizeof(struct hall));
-}
 
 static const char *port_of(int rank)
 {
@@ -378,8 +364,7 @@ int main(int argc, char **argv)
 		.ranks = 2,
 		.processes = true,
 		.warm_up = true,
-		.prepare = prepare,
-		.discard = discard,
+		.shared = sizeof(struct hall),
 		.prove = prove,
 		.need = ranks_need_device,
 	};

@@ -117,19 +117,6 @@ static const char *mesh_wrong(struct bench_pass *pass)
 	return NULL;
 }
 
-/* For each other rank in turn; ends at the first failure. */
-static int each_peer(struct bench_rank *rank, int (*fn)(struct bench_rank *rank, int peer))
-{
-	int peer, ret = 0;
-
-	for (peer = 0; peer < rank->pass->size && ret == 0; peer++) {
-		if (peer == rank->rank)
-			continue;
-		ret = bench_over(rank) ? -ETIMEDOUT : fn(rank, peer);
-	}
-	return ret;
-}
-
 struct key {
 	char text[OURS_NAME];
 };
@@ -215,12 +202,12 @@ static int by_steps(struct bench_rank *rank)
 							  rank_key("mr", rank->rank).text, 0));
 
 	if (ret == 0)
-		ret = each_peer(rank, create_and_publish);
+		ret = bench_each_peer(rank, create_and_publish);
 	if (ret == 0)
-		ret = each_peer(rank, fetch_and_connect);
+		ret = bench_each_peer(rank, fetch_and_connect);
 	if (ret == 0)
-		ret = each_peer(rank, confirm);
-	return ret < 0 ? ret : each_peer(rank, fetch_region);
+		ret = bench_each_peer(rank, confirm);
+	return ret < 0 ? ret : bench_each_peer(rank, fetch_region);
 }
 
 static int call_open(struct bench_rank *rank)
@@ -264,12 +251,12 @@ static int learn_region(struct bench_rank *rank, int peer)
 static int by_call(struct bench_rank *rank)
 {
 	struct ours_call *call = rank->device;
-	int ret = each_peer(rank, create_and_add);
+	int ret = bench_each_peer(rank, create_and_add);
 
 	if (ret == 0)
 		ret = ours_result(rank, hartebeest_pairs_connect(rank->own, call->pairs,
 								 call->count, 0));
-	return ret < 0 ? ret : each_peer(rank, learn_region);
+	return ret < 0 ? ret : bench_each_peer(rank, learn_region);
 }
 
 static int learn_from_mesh(struct bench_rank *rank, struct hartebeest_mesh *mesh, int peer)
@@ -446,10 +433,10 @@ static int original_work(struct bench_rank *rank)
 			    sizeof(struct region));
 
 	if (ret == 0)
-		ret = each_peer(rank, create_and_set);
+		ret = bench_each_peer(rank, create_and_set);
 	if (ret == 0)
-		ret = each_peer(rank, wait_and_connect);
-	return ret < 0 ? ret : each_peer(rank, wait_region);
+		ret = bench_each_peer(rank, wait_and_connect);
+	return ret < 0 ? ret : bench_each_peer(rank, wait_region);
 }
 
 static int push_ready(struct bench_rank *rank, int peer)
@@ -469,8 +456,8 @@ static int ready_work(struct bench_rank *rank)
 	int ret = original_work(rank);
 
 	if (ret == 0)
-		ret = each_peer(rank, push_ready);
-	return ret < 0 ? ret : each_peer(rank, wait_ready);
+		ret = bench_each_peer(rank, push_ready);
+	return ret < 0 ? ret : bench_each_peer(rank, wait_ready);
 }
 
 /* ------------------------------------------------------------------- sockets --- */
@@ -539,7 +526,7 @@ static int connect_all(struct bench_rank *rank, const struct bare_end *theirs)
 static int sockets_work(struct bench_rank *rank)
 {
 	struct bare_end *theirs = malloc((size_t)rank->pass->size * sizeof(*theirs));
-	int ret = each_peer(rank, device_create);
+	int ret = bench_each_peer(rank, device_create);
 
 	if (ret == 0)
 		ret = hand_out(rank, theirs);
@@ -620,11 +607,6 @@ static const struct bench_goal goals[] = {
 static const int sizes[] = { 2, 4, 16, 64, 256, 1024, 0 };
 static const int busy_sizes[] = { 16, 64, 0 };
 
-static int peers(int size)
-{
-	return size > 1 ? size - 1 : 1;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct bench bench = {
@@ -634,7 +616,7 @@ int main(int argc, char **argv)
 		.busy_sizes = busy_sizes,
 		.sides = sides,
 		.goals = goals,
-		.units = peers,
+		.units = bench_peers,
 		.keys_text = "keys a pair's end",
 		.prepare = mesh_prepare,
 		.discard = mesh_discard,

@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bench/bare.h"
@@ -60,19 +59,6 @@ struct node {
 	} words;
 };
 
-static void prepare(struct bench_pass *pass)
-{
-	pass->data = mmap(NULL, sizeof(struct hall), PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (pass->data == MAP_FAILED)
-		abort();
-}
-
-static void discard(struct bench_pass *pass)
-{
-	munmap(pass->data, sizeof(struct hall));
-}
-
 /* On the ports of this machine in turn. */
 static const char *port_name(const struct bench_rank *rank)
 {
@@ -91,19 +77,6 @@ static struct node *node_new(struct bench_rank *rank)
 		abort();
 	rank->device = node;
 	return node;
-}
-
-/* For each other rank in turn; ends at the first failure. */
-static int each_peer(struct bench_rank *rank, int (*fn)(struct bench_rank *rank, int peer))
-{
-	int peer, ret = 0;
-
-	for (peer = 0; peer < rank->pass->size && ret == 0; peer++) {
-		if (peer == rank->rank)
-			continue;
-		ret = bench_over(rank) ? -ETIMEDOUT : fn(rank, peer);
-	}
-	return ret;
 }
 
 /* --------------------------------------------------------------------- proof --- */
@@ -159,11 +132,11 @@ static int compare_word(struct bench_rank *rank, int peer)
 
 static int prove(struct bench_rank *rank)
 {
-	int ret = each_peer(rank, post_word);
+	int ret = bench_each_peer(rank, post_word);
 
 	if (ret == 0)
 		ret = await_words(rank);
-	return ret < 0 ? ret : each_peer(rank, compare_word);
+	return ret < 0 ? ret : bench_each_peer(rank, compare_word);
 }
 
 /* --------------------------------------------------------------- the library --- */
@@ -287,14 +260,14 @@ static int bare_work(struct bench_rank *rank)
 {
 	struct hall *hall = rank->pass->data;
 	struct node *node = rank->device;
-	int ret = each_peer(rank, device_create);
+	int ret = bench_each_peer(rank, device_create);
 
 	memcpy(hall->ends[rank->rank], node->ends, sizeof(node->ends));
 	hall->regions[rank->rank] = node->own;
 	if (ret == 0)
 		ret = hall_meet(rank, 1);
 	if (ret == 0)
-		ret = each_peer(rank, connect_by_hall);
+		ret = bench_each_peer(rank, connect_by_hall);
 	return ret < 0 ? ret : hall_meet(rank, 2);
 }
 
@@ -358,10 +331,10 @@ static int original_work(struct bench_rank *rank)
 			    sizeof(node->own));
 
 	if (ret == 0)
-		ret = each_peer(rank, create_and_set);
+		ret = bench_each_peer(rank, create_and_set);
 	if (ret == 0)
-		ret = each_peer(rank, wait_and_connect);
-	return ret < 0 ? ret : each_peer(rank, wait_region);
+		ret = bench_each_peer(rank, wait_and_connect);
+	return ret < 0 ? ret : bench_each_peer(rank, wait_region);
 }
 
 /* --------------------------------------------------------------------- table --- */
@@ -389,11 +362,6 @@ static const struct bench_goal goals[] = {
 
 static const int sizes[] = { 16, 0 };
 
-static int peers(int size)
-{
-	return size > 1 ? size - 1 : 1;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct bench bench = {
@@ -402,12 +370,11 @@ int main(int argc, char **argv)
 		.sizes = sizes,
 		.sides = sides,
 		.goals = goals,
-		.units = peers,
+		.units = bench_peers,
 		.keys_text = "keys a pair's end",
 		.processes = true,
 		.warm_up = true,
-		.prepare = prepare,
-		.discard = discard,
+		.shared = sizeof(struct hall),
 		.prove = prove,
 		.need = ranks_need_device,
 	};

@@ -211,11 +211,6 @@ static const struct bench_goal goals[] = {
 
 static const int sizes[] = { 2, 4, 16, 64, 256, 1024, 0 };
 
-static int peers(int size)
-{
-	return size > 1 ? size - 1 : 1;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct bench bench = {
@@ -224,7 +219,7 @@ int main(int argc, char **argv)
 		.sizes = sizes,
 		.sides = sides,
 		.goals = goals,
-		.units = peers,
+		.units = bench_peers,
 		.keys_text = "keys a message",
 		.prepare = prepare,
 		.discard = discard,
