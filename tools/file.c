@@ -3,9 +3,9 @@
 #include "config.h"
 
 #include <stdarg.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "lib/base/file.h"
 #include "tools/file.h"
 
 #define PATH_SIZE 4096
@@ -24,21 +24,13 @@ bool file_line(char *line, size_t size, const char *path, ...)
 {
 	char full[PATH_SIZE];
 	va_list args;
-	FILE *file;
 
 	va_start(args, path);
 	path_make(full, path, args);
 	va_end(args);
 
 	line[0] = '\0';
-	file = fopen(full, "re");
-	if (!file)
-		return false;
-	if (!fgets(line, (int)size, file))
-		line[0] = '\0';
-	fclose(file);
-	line[strcspn(line, "\n")] = '\0';
-	return line[0] != '\0';
+	return beest_file_line(full, line, size);
 }
 
 static void path_plain(char full[PATH_SIZE], const char *path)

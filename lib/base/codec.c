@@ -45,7 +45,8 @@ static inline void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
 }
 
 /* Sends no bytes that follow the end of a text. */
-static inline void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
+static inline void copy_field(const struct beest_codec_field *field, uint8_t *to,
+			      const uint8_t *from)
 {
 	size_t size = field->size;
 

@@ -72,6 +72,9 @@ struct beest_kv_value {
 
 enum beest_kv_verb { BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR };
 
+/* Of a refused value, in sentences. */
+#define BEEST_KV_TOO_LARGE "the value is larger than it takes (memcached -I)"
+
 struct beest_kv_write {
 	enum beest_kv_verb verb;
 	const char *key;

@@ -27,7 +27,6 @@
 
 #define CLOSED "the connection was closed (a server with too many connections, or one " \
 	"that demands a SASL login, does that too)"
-#define TOO_LARGE "the value is larger than it takes (memcached -I)"
 #define NO_MEMORY "this process is out of memory"
 #define NO_NUMBER "a counter has a value that is no number"
 #define TOO_LONG "an answer with a value that is longer than any can be"
@@ -65,7 +64,7 @@ static const struct meaning {
 		"it is out of memory (memcached -m)" },
 	{ MEMCACHED_NOTSTORED, ENOBUFS, "it did not store the value" },
 	{ MEMCACHED_SERVER_ERROR, ENOBUFS, "it reports an internal error" },
-	{ MEMCACHED_E2BIG, EMSGSIZE, TOO_LARGE },
+	{ MEMCACHED_E2BIG, EMSGSIZE, BEEST_KV_TOO_LARGE },
 	{ MEMCACHED_AUTH_PROBLEM, EACCES, "no way to log in that both ends know: is the "
 		"PLAIN module of Cyrus SASL installed here?" },
 	{ MEMCACHED_AUTH_FAILURE, EACCES, "the login was refused: wrong user or password" },
@@ -385,7 +384,8 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 
 	if (rc == MEMCACHED_E2BIG) {
 		session->answered = true;
-		return beest_fail(EMSGSIZE, "server %s: %s", session->address->label, TOO_LARGE);
+		return beest_fail(EMSGSIZE, "server %s: %s", session->address->label,
+				  BEEST_KV_TOO_LARGE);
 	}
 
 	return code_judge(session, rc, rows[write->verb].benign, rows[write->verb].err);

@@ -351,7 +351,7 @@ bool beest_lease_is_settled(struct beest_leases *leases, const char *key)
 
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	settled = !lease || lease->state == CLEAN;
+	settled = !lease || lease->state == CLEAN || lease->refused;
 	pthread_mutex_unlock(&leases->lock);
 
 	return settled;

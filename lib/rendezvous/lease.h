@@ -59,7 +59,7 @@ int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted
 /* Has a record that says the same been put there?  The bytes do not matter. */
 bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
 
-/* Is what is wanted there stored, or replaced by another process's record? */
+/* Is what is wanted there stored, replaced by another process's record, or refused for good? */
 bool beest_lease_is_settled(struct beest_leases *leases, const char *key);
 
 /*

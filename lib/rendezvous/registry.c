@@ -384,8 +384,15 @@ int beest_registry_publish(struct beest_registry *registry,
 		return record_store(registry, record, limit);
 
 	ret = beest_registry_put(registry, record);
+	if (ret == 0)
+		ret = beest_wait_run(registry, &wait);
+	if (ret == 0 && beest_lease_take_refusal(registry->leases, record->key))
+		return beest_fail(EMSGSIZE, "server %s: %s; to be stored: key %s",
+				  beest_kv_text(registry->kv,
+						beest_kv_server_of(registry->kv, record->key)),
+				  BEEST_KV_TOO_LARGE, record->key);
 
-	return ret < 0 ? ret : beest_wait_run(registry, &wait);
+	return ret;
 }
 
 void beest_registry_offer(struct beest_registry *registry, const char *key)

@@ -377,33 +377,13 @@ static void wanted_say(const struct waiting *w, char *text, size_t size)
 			snprintf(text, size, "; to be stored: key %s", wait->own_keys[i]);
 }
 
-static int judge_own(const struct waiting *w)
-{
-	const struct beest_registry *registry = w->registry;
-	const char *key;
-	size_t i;
-
-	for (i = 0; i < w->wait->own_count; i++) {
-		key = w->wait->own_keys[i];
-		if (beest_lease_take_refusal(registry->leases, key))
-			return beest_fail(EMSGSIZE, "server %s: the value is larger than it takes "
-					  "(memcached -I); to be stored: key %s",
-					  beest_kv_text(registry->kv,
-							beest_kv_server_of(registry->kv, key)), key);
-	}
-
-	return 0;
-}
-
 /* 1: all is there; 0: not yet. */
 static int wait_judge(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
 	int ret;
 
-	ret = judge_own(w);
-	if (ret == 0)
-		ret = judge_gets(w);
+	ret = judge_gets(w);
 	if (ret == 0 && w->watching && !all_there(w))
 		ret = judge_watched(w);
 	if (ret == 0 && wait->each)
