@@ -179,15 +179,21 @@ static void since_another_time(void **state)
 	SAYS("  FAIL  0 -> 1      1 ns before, ");
 }
 
+/* The other rank never comes. */
+static void first_of_two(struct cache *cache)
+{
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	setenv("HARTEBEEST_JOB", "alone", 1);
+	setenv("HARTEBEEST_NID", "0", 1);
+	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+}
+
 static void one_that_does_not_come(void **state)
 {
 	struct cache *cache = cache_start(NULL);
 
 	(void)state;
-	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
-	setenv("HARTEBEEST_JOB", "alone", 1);
-	setenv("HARTEBEEST_NID", "0", 1);
-	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+	first_of_two(cache);
 	assert_int_equal(RUN("mesh", "-o", "exchange.timeout=2s"), 3);
 	SAYS("  FAIL  rank 0 ");
 	SAYS("  FAIL  rank 1 ");
@@ -323,10 +329,7 @@ static void a_bring_up_interrupted(void **state)
 	struct cache *cache = cache_start(NULL);
 
 	(void)state;
-	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
-	setenv("HARTEBEEST_JOB", "alone", 1);
-	setenv("HARTEBEEST_NID", "0", 1);
-	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+	first_of_two(cache);
 	begin_on_terminal((const char *const[]){ tool, "mesh", "-o", "exchange.timeout=1h", NULL });
 	talk_until(&talk, "connecting 2 ranks 1 s ");
 	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
