@@ -551,7 +551,7 @@ static pid_t connected_to_a_child(int *hold)
 	if (child == 0) {
 		close(ends[1]);
 		_exit(make(&b, 1, IBV_QPT_RC) || introduce_and_confirm(&b) ||
-		      read(ends[0], &none, 1));
+		      TEMP_FAILURE_RETRY(read(ends[0], &none, 1)));
 	}
 	close(ends[0]);
 	*hold = ends[1];
