@@ -3,6 +3,7 @@
  * pmix.c - one rank of the sides that use PMIx; started by mpirun
  *
  *	pmix mesh		queue pairs to all other ranks, by put, commit, fence, get
+ *	pmix anchors SIZE	the same exchange of so many bytes, without queue pairs
  *	pmix barrier PASSES	PMIx_Fence
  *	pmix start		from nothing until it holds a message of each other rank
  *
@@ -132,6 +133,26 @@ static void barrier(int passes)
 	printf("%lld\n", (long long)bench_clock());
 }
 
+static void anchors(size_t length)
+{
+	char *own = malloc(length);
+	uint32_t rank;
+
+	TRY(!own);
+	fence(false);
+	printf("%lld ", (long long)bench_clock());
+	memset(own, (int)self.rank, length);
+	put(own, length);
+	fence(true);
+	for (rank = 0; rank < size; rank++) {
+		pmix_value_t *value = get(rank, length);
+
+		TRY(*(unsigned char *)value->data.bo.bytes != (unsigned char)rank);
+		PMIX_VALUE_RELEASE(value);
+	}
+	printf("%lld\n", (long long)bench_clock());
+}
+
 static void start(void)
 {
 	uint32_t rank = self.rank;
@@ -157,6 +178,8 @@ int main(int argc, char **argv)
 		mesh();
 	else if (strcmp(what, "barrier") == 0 && argc > 2)
 		barrier(atoi(argv[2]));
+	else if (strcmp(what, "anchors") == 0 && argc > 2)
+		anchors((size_t)atoi(argv[2]));
 	else
 		start();
 	fflush(stdout);

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * anchors.c - the exchange alone: what N ranks bring, each learns of each other
+ *
+ * No queue pair is made, and nothing is confirmed: the clock stops when a rank holds what
+ * all others brought, as many bytes as a rank of a mesh with one region.
+ *
+ *	library		the gathering of hartebeest_mesh_connect(), up to where it has the roll
+ *	original	a key for each pair and one for the region, asked for one by one
+ *	raw records	sockets to the same server: a record a rank, a number, and a roll of all
+ *			that the last one by the number writes
+ *	socket star	TCP connections to rank 0, which hands out all
+ *	PMIx		put, commit, fence with data, get; a process a rank under mpirun
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/ours.h"
+#include "bench/plain.h"
+#include "bench/raw.h"
+#include "bench/star.h"
+#include "lib/core/context.h"
+#include "lib/rendezvous/gather.h"
+
+/* What a queue pair's record would be, and a region's. */
+#define END 74
+#define REGION 24
+#define BROUGHT (END + REGION)
+
+/* ---------------------------------------------------------- what came of it --- */
+
+/* Of all ranks, as each of them learnt it. */
+struct anchor {
+	char bytes[BROUGHT];
+};
+
+static void anchors_prepare(struct bench_pass *pass)
+{
+	pass->data = calloc((size_t)pass->size * (size_t)pass->size, sizeof(struct anchor));
+	if (!pass->data)
+		abort();
+}
+
+static void anchors_discard(struct bench_pass *pass)
+{
+	free(pass->data);
+}
+
+static struct anchor *learnt(const struct bench_rank *rank, int peer)
+{
+	return (struct anchor *)rank->pass->data + (size_t)rank->rank * (size_t)rank->pass->size +
+	       peer;
+}
+
+/* Letters, since raw_talk() counts lines: the rank, and one that differs from place to place. */
+static struct anchor anchor_of(int rank)
+{
+	struct anchor anchor;
+	int i;
+
+	for (i = 0; i < BROUGHT; i++)
+		anchor.bytes[i] = (char)('a' + (rank >> i % 11 & 1) + 2 * (i % 12));
+	return anchor;
+}
+
+static const char *anchors_wrong(struct bench_pass *pass)
+{
+	static char text[128];
+	int rank, peer, size = pass->side->programs ? 0 : pass->size;
+
+	for (peer = 0; peer < size; peer++) {
+		const struct anchor anchor = anchor_of(peer);
+
+		for (rank = 0; rank < size; rank++) {
+			if (memcmp(learnt(&pass->ranks[rank], peer), &anchor, sizeof(anchor)) == 0)
+				continue;
+			snprintf(text, sizeof(text), "rank %d does not have what rank %d brought",
+				 rank, peer);
+			return text;
+		}
+	}
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ the library --- */
+
+/* The connection is made by a message that nobody waits for. */
+static int library_open(struct bench_rank *rank)
+{
+	char name[32];
+	int ret = ours_open(rank);
+
+	snprintf(name, sizeof(name), "opening%d", rank->rank);
+	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, name, "", 0, 0));
+}
+
+/* Up to so many ranks read the records of all, as in a mesh. */
+#define DIRECT_MAX 16
+
+static int learn(void *data, const uint8_t *marks, uint64_t digest)
+{
+	struct bench_rank *rank = data;
+	int peer;
+
+	(void)digest;
+	for (peer = 0; peer < rank->pass->size; peer++)
+		memcpy(learnt(rank, peer), marks + (size_t)peer *
+		       (BEEST_INCARNATION_SIZE + BROUGHT) + BEEST_INCARNATION_SIZE, BROUGHT);
+	rank->end = bench_clock();
+	return -ECANCELED;
+}
+
+static int library_gather(struct bench_rank *rank, struct beest_gather *gather)
+{
+	struct hartebeest_context *hb = rank->own;
+	struct beest_gather_state state = { .added = false };
+	const struct anchor own = anchor_of(rank->rank);
+	struct beest_limit limit;
+	int ret = beest_context_registry(hb, gather->name, &gather->registry);
+
+	if (ret == 0)
+		ret = beest_context_limit(hb, gather->name, 0, &limit);
+	if (ret < 0)
+		return ret;
+	gather->ranks = &hb->launch.participants;
+	gather->limit = &limit;
+	gather->state = &state;
+	gather->blob = &own;
+	return beest_gather_run(gather);
+}
+
+static int library_work(struct bench_rank *rank)
+{
+	struct beest_gather gather = {
+		.rank = rank->rank, .name = "anchors", .blob_size = BROUGHT, .called = learn,
+		.direct = rank->pass->size <= DIRECT_MAX, .data = rank,
+	};
+	int ret = library_gather(rank, &gather);
+
+	return ret == -ECANCELED ? 0 : ours_result(rank, ret);
+}
+
+/* ------------------------------------------------------------ original's way --- */
+
+struct key {
+	char text[64];
+};
+
+static struct key original_key(const struct bench_rank *rank, const char *kind, int from, int to)
+{
+	struct key key;
+
+	snprintf(key.text, sizeof(key.text), "%s-%s-%d-%d", rank->pass->job, kind, from, to);
+	return key;
+}
+
+static int set_end(struct bench_rank *rank, int peer)
+{
+	return plain_set(rank, original_key(rank, "qp", rank->rank, peer).text,
+			 learnt(rank, rank->rank), END);
+}
+
+static int wait_end(struct bench_rank *rank, int peer)
+{
+	return plain_wait(rank, original_key(rank, "qp", peer, rank->rank).text,
+			  learnt(rank, peer), END);
+}
+
+static int wait_region(struct bench_rank *rank, int peer)
+{
+	return plain_wait(rank, original_key(rank, "mr", peer, 0).text,
+			  learnt(rank, peer)->bytes + END, REGION);
+}
+
+static int original_work(struct bench_rank *rank)
+{
+	struct anchor *own = learnt(rank, rank->rank);
+	int ret;
+
+	*own = anchor_of(rank->rank);
+	ret = plain_set(rank, original_key(rank, "mr", rank->rank, 0).text, own->bytes + END,
+			REGION);
+	if (ret == 0)
+		ret = bench_each_peer(rank, set_end);
+	if (ret == 0)
+		ret = bench_each_peer(rank, wait_end);
+	return ret < 0 ? ret : bench_each_peer(rank, wait_region);
+}
+
+/* ------------------------------------------------------------- raw memcached --- */
+
+static int records_open(struct bench_rank *rank)
+{
+	struct raw *raw;
+	int ret = raw_open(rank);
+
+	raw = rank->device;
+	return ret < 0 || rank->rank ? ret
+		: raw_talk(rank, (size_t)sprintf(raw->text, "add %s-count 0 0 1\r\n0\r\n",
+						 rank->pass->job), 1);
+}
+
+/* "VALUE key flags size", a line end, @size bytes and a line end, for each of @count. */
+static int values_take(const char *text, struct anchor *to, size_t size, int count)
+{
+	const char *bytes;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		bytes = strchr(text, '\n');
+		if (strncmp(text, "VALUE ", 6) != 0 || !bytes)
+			return -EBADMSG;
+		memcpy((char *)to + (size_t)i * size, bytes + 1, size);
+		text = bytes + 1 + size + 2;
+	}
+	return 0;
+}
+
+/* The last one by the number hands out all. */
+static int roll_write(struct bench_rank *rank)
+{
+	size_t size = (size_t)rank->pass->size * sizeof(struct anchor), length;
+	struct raw *raw = rank->device;
+	int i, ret;
+
+	length = (size_t)sprintf(raw->text, "get");
+	for (i = 0; i < rank->pass->size; i++)
+		length += (size_t)sprintf(raw->text + length, " %s-%d", rank->pass->job, i);
+	length += (size_t)sprintf(raw->text + length, "\r\n");
+	ret = raw_talk(rank, length, 2 * rank->pass->size + 1);
+	if (ret == 0)
+		ret = values_take(raw->text, learnt(rank, 0), BROUGHT, rank->pass->size);
+	if (ret < 0)
+		return ret;
+	length = (size_t)sprintf(raw->text, "set %s-roll 0 0 %zu\r\n", rank->pass->job, size);
+	memcpy(raw->text + length, learnt(rank, 0), size);
+	memcpy(raw->text + length + size, "\r\n", 2);
+	return raw_talk(rank, length + size + 2, 1);
+}
+
+static int roll_await(struct bench_rank *rank)
+{
+	size_t size = (size_t)rank->pass->size * sizeof(struct anchor);
+	struct raw *raw = rank->device;
+	int64_t start = bench_clock();
+	size_t length;
+	int ret;
+
+	for (;;) {
+		length = (size_t)sprintf(raw->text, "get %s-roll\r\n", rank->pass->job);
+		ret = raw_talk(rank, length, 3);
+		if (ret < 0 || raw->text[0] == 'V')
+			return ret < 0 ? ret : values_take(raw->text, learnt(rank, 0), size, 1);
+		if (bench_over(rank))
+			return -ETIMEDOUT;
+		raw_pause(start);
+	}
+}
+
+static int records_work(struct bench_rank *rank)
+{
+	const struct anchor own = anchor_of(rank->rank);
+	struct raw *raw = rank->device;
+	int ret = raw_talk(rank, (size_t)sprintf(raw->text, "set %s-%d 0 0 %d\r\n%.*s\r\n"
+						 "incr %s-count 1\r\n", rank->pass->job,
+						 rank->rank, BROUGHT, BROUGHT, own.bytes,
+						 rank->pass->job), 2);
+
+	if (ret < 0)
+		return ret;
+	if (atoi(strchr(raw->text, '\n') + 1) == rank->pass->size)
+		return roll_write(rank);
+	return roll_await(rank);
+}
+
+/* ------------------------------------------------------------ sockets and PMIx --- */
+
+static int sockets_work(struct bench_rank *rank)
+{
+	const struct anchor own = anchor_of(rank->rank);
+	int ret = star_gather(rank, &own, sizeof(own), rank->rank ? NULL : learnt(rank, 0));
+
+	return ret < 0 ? ret : star_spread(rank, learnt(rank, 0), 0, learnt(rank, 0),
+					   (size_t)rank->pass->size * sizeof(own));
+}
+
+static int pmix_programs(struct bench_pass *pass)
+{
+	return bench_command(pass, pass->size, BENCH_MPIRUN " -n %d %s anchors %d", pass->limit,
+			     pass->size, bench_program("pmix"), BROUGHT);
+}
+
+/* --------------------------------------------------------------------- table --- */
+
+#define LIBRARY "library"
+#define ORIGINAL "original"
+#define RECORDS "raw records"
+#define SOCKETS "socket star"
+#define PMIX "PMIx"
+
+static const struct bench_side sides[] = {
+	{ .name = LIBRARY, .open = library_open, .work = library_work, .close = ours_close },
+	{ .name = ORIGINAL, .open = plain_open, .work = original_work, .close = plain_close },
+	{ .name = RECORDS, .open = records_open, .work = records_work, .close = raw_close },
+	{ .name = SOCKETS, .open = star_open, .work = sockets_work, .close = star_close },
+	{ .name = PMIX, .programs = pmix_programs, .missing = bench_pmix_missing, .largest = 64 },
+	{ .name = NULL }
+};
+
+#define MAX 1024
+
+static const struct bench_goal goals[] = {
+	{ LIBRARY, BENCH_TIME, ORIGINAL, 2, MAX, 0, 1.0, "never slower than the original's way" },
+	{ LIBRARY, BENCH_TIME, ORIGINAL, 16, MAX, 0, 1 / 5.0, "5 x as fast from 16 ranks on" },
+	{ LIBRARY, BENCH_TIME, ORIGINAL, 64, MAX, 0, 1 / 20.0, "20 x as fast from 64 ranks on" },
+	{ LIBRARY, BENCH_TIME, ORIGINAL, 256, MAX, 0, 1 / 60.0, "60 x as fast from 256 ranks on" },
+	{ LIBRARY, BENCH_TIME, ORIGINAL, 1024, MAX, 0, 1 / 250.0, "250 x as fast at 1024 ranks" },
+	{ LIBRARY, BENCH_SERVER_CPU, ORIGINAL, 1024, MAX, 0, 1 / 120.0,
+	  "a 120th of the server's CPU at 1024 ranks" },
+	{ LIBRARY, BENCH_TIME, RECORDS, 64, MAX, 0, 1.5, "1.5 x the time of raw records" },
+	{ LIBRARY, BENCH_TIME, PMIX, 2, 64, 0, 1.0, "never slower than PMIx" },
+	{ .side = NULL }
+};
+
+static const int sizes[] = { 2, 4, 16, 64, 256, 1024, 0 };
+
+int main(int argc, char **argv)
+{
+	static const struct bench bench = {
+		.name = "anchors",
+		.title = "what N ranks bring, learnt by all, without queue pairs",
+		.sizes = sizes,
+		.sides = sides,
+		.goals = goals,
+		.units = bench_peers,
+		.keys_text = "keys a peer",
+		.prepare = anchors_prepare,
+		.discard = anchors_discard,
+		.wrong = anchors_wrong,
+	};
+
+	return bench_main(argc, argv, &bench);
+}
