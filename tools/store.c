@@ -422,14 +422,15 @@ static int list_by_metadump(struct listing *listing, const char *command)
 	return ret;
 }
 
-/* "items:5:number" */
+/* "items:5:number", and not "items:5:number_hot". */
 static void note_class(void *data, const char *name, const char *value)
 {
 	struct listing *listing = data;
+	const char *last = strrchr(name, ':');
 	int class;
 
 	(void)value;
-	if (sscanf(name, "items:%d:numbe", &class) == 1 && strstr(name, ":number") &&
+	if (sscanf(name, "items:%d:", &class) == 1 && !strcmp(last, ":number") &&
 	    listing->class_count < (int)BEEST_COUNT(listing->classes))
 		listing->classes[listing->class_count++] = class;
 }

@@ -69,13 +69,24 @@ static void begin(const char *const *words)
 	talk_begin(&talk);
 }
 
-/* Ctrl-C at the terminal of a command, which ends by that signal without a word. */
-static void interrupt(void)
+/* Ctrl-C at the terminal of a command. */
+static void press_interrupt(void)
 {
 	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
 	talk_end(&talk);
+}
+
+/* It ends by that signal, without a word. */
+static void is_interrupted(void)
+{
 	assert_int_equal(talk.status, 128 + SIGINT);
 	assert_null(strstr(talk.out, "hartebeest "));
+}
+
+static void interrupt(void)
+{
+	press_interrupt();
+	is_interrupted();
 }
 
 /* The one JSON object that was printed, and nothing beside it, has @key; NULL: any. */
@@ -418,8 +429,7 @@ static void interrupted_at_the_terminal(void **state)
 	setenv("NO_COLOR", "1", 1);
 	begin_sleepers();
 	first = pid_in("pid-0");
-	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
-	talk_end(&talk);
+	press_interrupt();
 	assert_int_equal(talk.status, 128 + SIGINT);
 	ends(first);
 	nothing_is_left_soon();
@@ -766,8 +776,10 @@ static void servers_that_list_otherwise(void **state)
 	(void)state;
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(old)->text, 1);
 	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
-	assert_int_equal(RUN("keys"), 1);
-	SAYS("msg/greeting");
+	/* This one lists what its maintenance has already moved to the cold items. */
+	until_keys_say("msg/greeting");
+	assert_int_equal(talk.status, 1);
+	assert_null(strstr(strstr(talk.out, "msg/greeting") + 1, "msg/greeting"));
 	SAYS("'stats cachedump' walked over ");
 	SAYS("  WARN  cut ");
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(shut)->text, 1);
@@ -939,6 +951,22 @@ static void objects_of_each(void **state)
 	}
 }
 
+/* It gives a server up after three seconds, which may be over before it is interrupted. */
+static void interrupt_doctor(const char *server)
+{
+	char shown[400];
+	int tries = 0;
+
+	snprintf(shown, sizeof(shown), "asking %s 1 s ", server);
+	do {
+		assert_true(tries++ < 100);
+		BEGIN("doctor");
+		talk_until(&talk, shown);
+		press_interrupt();
+	} while (talk.status == 1 && strstr(talk.out, "firewall"));
+	is_interrupted();
+}
+
 /* What takes longer than a second says so on a terminal, and ends by Ctrl-C at once. */
 static void waits_for_a_silent_server(void **state)
 {
@@ -961,11 +989,7 @@ static void waits_for_a_silent_server(void **state)
 	BEGIN("keys", "--clean", "--force");
 	talk_until(&talk, shown);
 	interrupt();
-	BEGIN("doctor");
-	snprintf(shown, sizeof(shown), "asking %s 1 s ", server);
-	talk_until(&talk, shown);
-	interrupt();
-	assert_null(strstr(talk.out, "firewall"));
+	interrupt_doctor(server);
 	BEGIN("msg", "push", "a", "b");
 	talk_until(&talk, "leaving message a 1 s ");
 	interrupt();
