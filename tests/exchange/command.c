@@ -10,6 +10,7 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
@@ -716,6 +717,54 @@ static void clean_by_force(void **state)
 	talk_end(&waiting);
 }
 
+#ifdef HAVE_CRYPTO
+/* A secret of so many equal letters, in a file that others may not read. */
+static void use_secret(char letter)
+{
+	char bytes[32];
+	int fd = open(file("secret"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	memset(bytes, letter, sizeof(bytes));
+	assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+	close(fd);
+	setenv("HARTEBEEST_SECRET_FILE", file("secret"), 1);
+}
+
+static int drop_secret(void **state)
+{
+	(void)state;
+	unlink(file("secret"));
+	return unsetenv("HARTEBEEST_SECRET_FILE");
+}
+
+/* With the secret, a sealed job is listed as any other; without it, nobody knows who lives. */
+static void keys_of_a_sealed_job(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_JOB", "sealed", 1);
+	use_secret('a');
+	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
+	assert_int_equal(RUN("keys"), 0);
+	SAYS("msg/greeting              message of 5 bytes");
+
+	use_secret('b');
+	assert_int_equal(RUN("keys"), 0);
+	SAYS("msg/greeting              sealed, with another secret");
+	assert_null(strstr(talk.out, "message of "));
+
+	drop_secret(NULL);
+	assert_int_equal(RUN("keys"), 0);
+	SAYS("; HARTEBEEST_SECRET_FILE opens it");
+	assert_null(strstr(talk.out, "message of "));
+	assert_int_equal(RUN("keys", "--clean"), 1);
+	COMPLAINS("some of its records are sealed, and HARTEBEEST_SECRET_FILE does not open them");
+
+	use_secret('a');
+	assert_int_equal(RUN("keys", "--clean"), 0);
+	SAYS("removed ");
+}
+#endif
+
 /* A rank that has stored something and looks at nothing: it would see whom it disagrees with. */
 static struct hartebeest_context *be_rank(const char *number, const char *size)
 {
@@ -1068,6 +1117,9 @@ int main(void)
 		ALONE(words_in_zsh),
 		BESIDE(keys_of_the_living_and_the_dead),
 		BESIDE(clean_by_force),
+#ifdef HAVE_CRYPTO
+		cmocka_unit_test_setup_teardown(keys_of_a_sealed_job, setup_server, drop_secret),
+#endif
 		BESIDE(ranks_that_disagree),
 		BESIDE(ranks_that_do_not_know),
 		BESIDE(servers_that_list_otherwise),
