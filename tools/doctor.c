@@ -63,8 +63,8 @@ static void check_modules(struct out *out)
 		return;
 	}
 	if (!count_entries("/sys/class/infiniband_verbs", "uverbs")) {
-		out_line(out, OUT_FAILURE, "kernel", "%d RDMA devices, but ib_uverbs is not loaded: "
-			 "programs cannot use them", devices);
+		out_line(out, OUT_FAILURE, "kernel", "%d RDMA devices, but ib_uverbs is not "
+			 "loaded: programs cannot use them", devices);
 		out_cure(out, "modprobe ib_uverbs; the package rdma-core loads it at each boot");
 		return;
 	}
@@ -81,14 +81,15 @@ static void check_node(struct out *out, const char *name)
 	snprintf(path, sizeof(path), "/dev/infiniband/%.200s", name);
 	file_line(device, sizeof(device), "/sys/class/infiniband_verbs/%.200s/ibdev", name);
 	if (!file_may(path, F_OK)) {
-		out_line(out, OUT_FAILURE, "node", "%s of %s is missing: /sys shows the device, /dev "
-			 "does not, as in a container", path, device);
+		out_line(out, OUT_FAILURE, "node", "%s of %s is missing: /sys shows the device, "
+			 "/dev does not, as in a container", path, device);
 		out_cure(out, "start the container with --device=%s (and --device="
-			 "/dev/infiniband/rdma_cm), or as Kubernetes with an RDMA device plugin", path);
+			 "/dev/infiniband/rdma_cm), or as Kubernetes with an RDMA device plugin",
+			 path);
 	} else if (!file_may(path, R_OK | W_OK)) {
 		out_line(out, OUT_FAILURE, "node", "%s of %s: %s", path, device, strerror(errno));
-		out_cure(out, "udev rules of rdma-core make it 0666; else: chmod 0666 %s, or join its "
-			 "group", path);
+		out_cure(out, "udev rules of rdma-core make it 0666; else: chmod 0666 %s, or join "
+			 "its group", path);
 	} else {
 		out_line(out, OUT_OK, "node", "%s of %s can be used", path, device);
 	}
@@ -114,8 +115,8 @@ static void check_rdmacm(struct out *out, const struct hartebeest_context *hb)
 	hartebeest_option_get(hb, "device.resolver", resolver, sizeof(resolver), NULL);
 	wanted = !strcmp(resolver, "rdmacm");
 	if (file_may("/dev/infiniband/rdma_cm", F_OK)) {
-		out_line(out, OUT_OK, "rdma_cm", "is there%s", wanted ? "" : ", and not needed: paths "
-			 "come from records (HARTEBEEST_RESOLVER)");
+		out_line(out, OUT_OK, "rdma_cm", "is there%s", wanted ? "" : ", and not needed: "
+			 "paths come from records (HARTEBEEST_RESOLVER)");
 	} else if (wanted) {
 		out_line(out, OUT_FAILURE, "rdma_cm", "HARTEBEEST_RESOLVER=rdmacm needs "
 			 "/dev/infiniband/rdma_cm");
@@ -144,15 +145,17 @@ static void check_mtu(struct out *out, const struct ports_port *port)
 	if (!port->ethernet || !netdev)
 		return;
 	if (netdev < mtu + ROCE_OVERHEAD) {
-		out_line(out, OUT_WARNING, "mtu", "%s:%d sends %d bytes a packet, %s takes %ld in all",
+		out_line(out, OUT_WARNING, "mtu",
+			 "%s:%d sends %d bytes a packet, %s takes %ld in all",
 			 port->device, port->port, mtu, port->netdev, netdev);
 		out_cure(out, "ip link set %s mtu %d, on all nodes and switches; or a smaller "
-			 "qp_attr.path_mtu", port->netdev, mtu + ROCE_OVERHEAD > 4200 ? 9000 : 4200);
+			 "qp_attr.path_mtu", port->netdev,
+			 mtu + ROCE_OVERHEAD > 4200 ? 9000 : 4200);
 	} else if (mtu < max) {
-		out_line(out, OUT_NOTE, "mtu", "%s:%d sends %d of %d bytes a packet since %s has an "
-			 "mtu of %ld; large transfers gain by 'ip link set %s mtu 9000' on all nodes and "
-			 "switches", port->device, port->port, mtu, max, port->netdev, netdev,
-			 port->netdev);
+		out_line(out, OUT_NOTE, "mtu", "%s:%d sends %d of %d bytes a packet since %s has "
+			 "an mtu of %ld; large transfers gain by 'ip link set %s mtu 9000' on all "
+			 "nodes and switches", port->device, port->port, mtu, max, port->netdev,
+			 netdev, port->netdev);
 	} else {
 		out_line(out, OUT_OK, "mtu", "%s:%d sends %d bytes a packet, %s takes %ld",
 			 port->device, port->port, mtu, port->netdev, netdev);
@@ -174,9 +177,9 @@ static void check_address(struct out *out, const struct ports_port *port,
 	if (!port->netdev[0] || has_address(list, port->netdev))
 		return;
 	if (port->ethernet) {
-		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address: the GID is then a "
-			 "link-local one, which no router passes on", port->netdev, port->device,
-			 port->port);
+		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address: the GID is "
+			 "then a link-local one, which no router passes on", port->netdev,
+			 port->device, port->port);
 		out_cure(out, "ip address add ADDRESS/24 dev %s, where peers are behind a router",
 			 port->netdev);
 	} else {
@@ -238,7 +241,8 @@ static bool is_roce_port(const struct ports_port *ports, int count, const char *
 	int i;
 
 	for (i = 0; i < count; i++)
-		if (ports_active(&ports[i]) && ports[i].ethernet && !strcmp(ports[i].netdev, netdev))
+		if (ports_active(&ports[i]) && ports[i].ethernet &&
+		    !strcmp(ports[i].netdev, netdev))
 			return true;
 	return false;
 }
@@ -273,8 +277,8 @@ static void check_pair(struct out *out, const struct network *a, const struct ne
 		     ipv4_setting(b->netdev, "rp_filter") == 1;
 
 	if (!answers && !drops) {
-		out_line(out, OUT_OK, "network", "%s and %s are in one network, and each answers for "
-			 "itself", a->netdev, b->netdev);
+		out_line(out, OUT_OK, "network", "%s and %s are in one network, and each answers "
+			 "for itself", a->netdev, b->netdev);
 		return;
 	}
 	out_line(out, OUT_WARNING, "network", "%s and %s are in one network: %s%s%s", a->netdev,

@@ -312,7 +312,8 @@ static void svg_labels(const struct matrix *matrix, FILE *to, double left, bool 
 			SVG_TOP + middle + 4);
 		if (hosts)
 			write_text(to, matrix->rows[i].host);
-		fprintf(to, " %d</text>\n<text transform=\"translate(%g %d) rotate(-90)\">%d</text>\n",
+		fprintf(to,
+			" %d</text>\n<text transform=\"translate(%g %d) rotate(-90)\">%d</text>\n",
 			matrix->rows[i].rank, left + middle + 4, SVG_TOP - 6, matrix->rows[i].rank);
 	}
 }

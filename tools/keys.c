@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keys.c - hartebeest keys: what stands on the servers for a job
+ * keys.c - hartebeest keys: what is stored on the servers for a job
  *
  * Owns the list for people, and the removal of what a dead job left.
  */
@@ -59,7 +59,8 @@ static int list_jobs(struct out *out, const struct records *records)
 								  &records->list[end]); end++)
 			ranks += !strncmp(records->list[end].name, "rank/", 5) &&
 				 strcmp(records->list[end].name, "rank/servers");
-		snprintf(job, sizeof(job), "%.*s", (int)BEEST_MIN(job_length(&records->list[i]), 99),
+		snprintf(job, sizeof(job), "%.*s",
+			 (int)BEEST_MIN(job_length(&records->list[i]), 99),
 			 records->list[i].key + strlen(PREFIX));
 		item = out_json_item(array);
 		out_json_text(item, "job", "%s", job);
@@ -137,8 +138,8 @@ static bool is_dead(const struct records *records, const char **why)
 		if (each->is_presence && each->life != RECORDS_GONE)
 			*why = "a rank of it is present";
 		else if (each->is_unopened && !*why)
-			*why = "some of its records are sealed, and HARTEBEEST_SECRET_FILE does not "
-			       "open them";
+			*why = "some of its records are sealed, and HARTEBEEST_SECRET_FILE does "
+			       "not open them";
 		else if ((each->ret == -EKEYREJECTED || each->ret == -EPROTONOSUPPORT) && !*why)
 			*why = "some of its records are of a job without this secret, or of "
 			       "another version";
@@ -193,8 +194,8 @@ static int clean_job(struct out *out, const struct records *records, const char 
 	const char *why;
 
 	if (!records->count && !force) {
-		out_error(out, "job %s has nothing here; 'hartebeest keys --all' lists the jobs that "
-			  "have", job);
+		out_error(out, "job %s has nothing here; 'hartebeest keys --all' lists the jobs "
+			  "that have", job);
 		return STATUS_FAILED;
 	}
 	if (is_dead(records, &why) || force)
@@ -217,8 +218,8 @@ static int list_job(struct out *out, const struct records *records, const char *
 	for (i = 0; i < records->count; i++)
 		show_record(out, records, &records->list[i], array);
 	if (!records->count && !out->json)
-		out_line(out, OUT_NOTE, "none", "this job has nothing here; 'hartebeest keys --all' "
-			 "lists the jobs that have");
+		out_line(out, OUT_NOTE, "none", "this job has nothing here; "
+			 "'hartebeest keys --all' lists the jobs that have");
 	records_check(out, records);
 	show_costs(out, records);
 	return out->counts[OUT_WARNING] ? STATUS_FAILED : STATUS_GOOD;
@@ -260,17 +261,17 @@ static int keys(struct out *out, int count, char **operands)
 const struct command keys_command = {
 	.name = "keys",
 	.operands = "[JOB]",
-	.help = "Lists what stands on the Memcached servers for a job, or removes it.",
+	.help = "Lists what is stored on the Memcached servers for a job, or removes it.",
 	.options = options,
 	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.most = 1,
 	.run = keys,
-	.more = "JOB: preset to that of HARTEBEEST_JOB or the launcher.  The server walks over all its\n"
-		"keys: about 0.4 s and 20 MB where it has 200 000.  Exit status 1: ranks disagree, or\n"
-		"there is nothing to clean.\n\n"
-		"  rank/N, qp/..., mr/...  what a rank has published of itself, queue pairs, regions\n"
+	.more = "JOB: preset to that of HARTEBEEST_JOB or the launcher.  The server walks over\n"
+		"all its keys: about 0.4 s and 20 MB where it has 200 000.  Exit status 1: ranks\n"
+		"disagree, or there is nothing to clean.\n\n"
+		"  rank/N, qp/..., mr/...  what a rank has published: itself, queue pairs, regions\n"
 		"  msg/..., barrier/...    messages until they expire; who came to a barrier\n"
-		"  epoch                   random bytes, which change when the server loses everything\n"
+		"  epoch                   random bytes, which change when the server loses all\n"
 		"  news                    random bytes, which change when a rank leaves or fails\n"
 		"  .../count               how many have come, as the servers count\n",
 };

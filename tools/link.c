@@ -76,7 +76,8 @@ static int create(struct link *link, int64_t deadline)
 	if (ret == 0)
 		ret = hartebeest_qp_init(link->hb, NAME);
 	if (ret == 0)
-		snprintf(link->note, sizeof(link->note), "%" PRIu32 " in INIT, %zu bytes registered",
+		snprintf(link->note, sizeof(link->note),
+			 "%" PRIu32 " in INIT, %zu bytes registered",
 			 link->pinger.qp->qp_num, link->pinger.mr->length);
 	return ret;
 }

@@ -47,8 +47,8 @@ static int with_context(struct survey *survey, const struct verdict *verdict)
 	int size = hartebeest_size(survey->hb), status = STATUS_FAILED;
 
 	if (hartebeest_rank(survey->hb) < 0 || size < 2) {
-		out_error(survey->out, "a mesh needs two ranks or more: start it by mpirun, srun or "
-			  "'hartebeest run', or give --local N");
+		out_error(survey->out, "a mesh needs two ranks or more: start it by mpirun, srun "
+			  "or 'hartebeest run', or give --local N");
 		return STATUS_USAGE;
 	}
 	if (survey_start(survey))
@@ -166,6 +166,7 @@ const struct command mesh_command = {
 	.options = options,
 	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.run = mesh,
-	.more = "Start it by mpirun, srun or 'hartebeest run', a rank a host; the first rank shows\n"
-		"what all found.  Exit status 1: a pair failed, or with --diff became slower.\n",
+	.more = "Start it by mpirun, srun or 'hartebeest run', a rank a host; the first rank\n"
+		"shows what all found.  Exit status 1: a pair failed, or with --diff became\n"
+		"slower.\n",
 };

@@ -82,7 +82,8 @@ static void add_payload(struct out *out, size_t length)
 		snprintf(hex + 2 * i, 3, "%02x", payload[i]);
 	if (out_is_text((const char *)payload, length))
 		json_object_object_add(out->json, "text",
-				       json_object_new_string_len((const char *)payload, (int)length));
+				       json_object_new_string_len((const char *)payload,
+								  (int)length));
 	else
 		json_object_object_add(out->json, "hex",
 				       json_object_new_string_len(hex, (int)(2 * length)));
@@ -177,6 +178,6 @@ const struct command msg_command = {
 	.name = "msg",
 	.help = "Messages and barriers by way of the Memcached server, for shell scripts.",
 	.verbs = verbs,
-	.more = "Messages stay until they are deleted, or for exchange.ttl (a day).  Exit status 3:\n"
-		"time is up.\n",
+	.more = "Messages stay until they are deleted, or for exchange.ttl (a day).  Exit\n"
+		"status 3: time is up.\n",
 };

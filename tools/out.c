@@ -340,7 +340,7 @@ static int object_form(void)
 
 int out_end(struct out *out, int status)
 {
-	const char *why = "not all could be written";	/* earlier: by now errno is of something else */
+	const char *why = "not all could be written";	/* for the error of an earlier write */
 
 	clear_progress(out);
 	if (out->json) {

@@ -137,20 +137,20 @@ static int show_sum(struct ping *ping, const struct sum *sum)
 	snprintf(ping->summary, sizeof(ping->summary), "%" PRId64 " pings, %" PRId64 " lost, %"
 		 PRId64 " wrong", sum->sent, sum->lost, sum->wrong);
 	if (sum->wrong) {
-		out_line(ping->out, OUT_FAILURE, "data", "%" PRId64 " of %" PRId64 " came back with "
-			 "other bytes than were sent", sum->wrong, back);
+		out_line(ping->out, OUT_FAILURE, "data", "%" PRId64 " of %" PRId64 " came back "
+			 "with other bytes than were sent", sum->wrong, back);
 		out_cure(ping->out, "a device, its firmware or memory is broken: try other ports");
 	} else if (back) {
-		out_line(ping->out, OUT_OK, "data", "%" PRId64 " of %" PRId64 " came back, each byte "
-			 "as it was sent", back, sum->sent);
+		out_line(ping->out, OUT_OK, "data", "%" PRId64 " of %" PRId64 " came back, each "
+			 "byte as it was sent", back, sum->sent);
 	} else if (!sum->lost) {
 		out_line(ping->out, OUT_NOTE, "data", "no ping was completed");
 	}
 	if (sum->lost) {
 		out_line(ping->out, back ? OUT_WARNING : OUT_FAILURE, "lost", "%" PRId64 " of %"
 			 PRId64 ": UC and UD do not repeat what is lost", sum->lost, sum->sent);
-		out_cure(ping->out, "look for drops and errors in the counters of both ports and of "
-			 "the switch; flow control (PFC) for RoCE");
+		out_cure(ping->out, "look for drops and errors in the counters of both ports and "
+			 "of the switch; flow control (PFC) for RoCE");
 	}
 	return sum->wrong || (sum->lost && !back) ? STATUS_FAILED : STATUS_GOOD;
 }
@@ -499,8 +499,8 @@ static int find_device(struct ping *ping)
 	out_waiting(ping->out, "looking for a port and its GID");
 	ret = hartebeest_device_text(ping->hb, text, sizeof(text));
 	if (ret < 0)
-		return steps_bad(&ping->steps, ret, hartebeest_error(), "'hartebeest info' lists the "
-				 "ports, 'hartebeest doctor' says what is missing");
+		return steps_bad(&ping->steps, ret, hartebeest_error(), "'hartebeest info' lists "
+				 "the ports, 'hartebeest doctor' says what is missing");
 	steps_good(&ping->steps, "%.*s", (int)strcspn(text, ";"), text);
 	return STATUS_GOOD;
 }

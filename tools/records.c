@@ -137,10 +137,12 @@ static int read_settings(struct out *out, struct hartebeest_context *hb, struct 
 	records->ttl = beest_parse_duration(ttl, &ns) == 0 ? ns / BEEST_SECOND : 86400;
 	hartebeest_option_get(hb, "exchange.servers", servers, sizeof(servers), NULL);
 	if (!servers[0]) {
-		out_error(out, "no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port");
+		out_error(out,
+			  "no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port");
 		return STATUS_FAILED;
 	}
-	if (beest_parse_hostports(servers, &records->servers, &count) < 0 || count > RECORDS_SERVERS) {
+	if (beest_parse_hostports(servers, &records->servers, &count) < 0 ||
+	    count > RECORDS_SERVERS) {
 		out_error(out, "at most %d servers can be looked at", RECORDS_SERVERS);
 		return STATUS_FAILED;
 	}
@@ -418,7 +420,8 @@ static void add_plain(struct beest_text *text, const struct records_record *reco
 	if (plain < end)
 		beest_text_add(text, "%s", plain->words);
 	else if (record->ret == -EKEYREJECTED)
-		beest_text_add(text, "a record that is not sealed; ranks with the secret ignore it");
+		beest_text_add(text,
+			       "a record that is not sealed; ranks with the secret ignore it");
 	else
 		beest_text_add(text, "%zu bytes, no record", record->size);
 }

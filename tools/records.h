@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * records.h - what stands on the servers for a job, decoded
+ * records.h - what is stored on the servers for a job, decoded
  *
  * Owns the reading, the words for a record, and the judgement whether a rank is alive.  Knows
  * the form of records from lib/rendezvous/record.h.

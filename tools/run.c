@@ -356,7 +356,8 @@ static void judge(struct job *job, const struct rank *rank)
 		out_error(job->out, "rank %d died of signal %d (%s)%s", index, rank->signal,
 			  strsignal(rank->signal), text);
 	else
-		out_error(job->out, "rank %d ended with exit status %d%s", index, rank->status, text);
+		out_error(job->out, "rank %d ended with exit status %d%s", index, rank->status,
+			  text);
 }
 
 static void reap(struct job *job)
@@ -543,8 +544,8 @@ const struct command run_command = {
 	.flags = COMMAND_JSON | COMMAND_PROGRAM,
 	.least = 1, .most = ARGS_WORDS_MAX,
 	.run = run,
-	.more = "Sets rank, number of ranks, job and, where none is named, a server, whose socket is\n"
-		"in a folder of TMPDIR.  Standard input goes to rank 0.  When a rank fails, the others\n"
-		"are ended if they go on for longer than --grace.  The exit status is the worst of\n"
-		"all ranks'; a signal counts 128 more than its number.\n",
+	.more = "Sets rank, number of ranks, job and, where none is named, a server, whose\n"
+		"socket is in a folder of TMPDIR.  Standard input goes to rank 0.  When a rank\n"
+		"fails, the others are ended if they go on for longer than --grace.  The exit\n"
+		"status is the greatest of the ranks'; a signal counts 128 more than its number.\n",
 };

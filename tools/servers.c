@@ -37,7 +37,8 @@ static void note_fact(void *data, const char *name, const char *value)
 		int64_t *to;
 	} rows[] = {
 		{ "curr_connections", &facts->connections }, { "evictions", &facts->evictions },
-		{ "max_connections", &facts->connections_max }, { "maxconns", &facts->connections_max },
+		{ "max_connections", &facts->connections_max },
+		{ "maxconns", &facts->connections_max },
 		{ "curr_items", &facts->items }, { "bytes", &facts->bytes },
 		{ "limit_maxbytes", &facts->bytes_max }, { "item_size_max", &facts->item_size },
 	};
@@ -57,15 +58,16 @@ static void check_connections(struct out *out, const struct facts *facts, int64_
 	if (!most)
 		return;
 	if (most >= BEEST_MAX(wanted, spare)) {
-		out_line(out, OUT_OK, "connections", "%" PRId64 " of %" PRId64 " in use", in_use, most);
+		out_line(out, OUT_OK, "connections", "%" PRId64 " of %" PRId64 " in use", in_use,
+			 most);
 		return;
 	}
 	if (most < wanted)
 		out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use, and %"
 			 PRId64 " ranks want up to %" PRId64, in_use, most, ranks, wanted);
 	else
-		out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use: few are "
-			 "left for ranks that come", in_use, most);
+		out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use: few "
+			 "are left for ranks that come", in_use, most);
 	out_cure(out, "memcached -c %" PRId64, BEEST_MAX(wanted, 2 * spare));
 }
 
@@ -74,8 +76,8 @@ static void check_memory(struct out *out, const struct facts *facts, int64_t ran
 	int64_t mesh = ranks * RANK_BYTES, pairs = ranks * ranks * PAIR_BYTES;
 
 	if (facts->evictions) {
-		out_line(out, OUT_WARNING, "memory", "%" PRId64 " keys were evicted since it began: "
-			 "records may be lost", facts->evictions);
+		out_line(out, OUT_WARNING, "memory", "%" PRId64 " keys were evicted since it "
+			 "began: records may be lost", facts->evictions);
 		out_cure(out, "memcached -m %" PRId64 ", and no other use of this server",
 			 BEEST_MAX(facts->bytes_max >> 19, 128));
 	} else if (ranks > 0 && facts->bytes + mesh > facts->bytes_max) {
@@ -83,8 +85,8 @@ static void check_memory(struct out *out, const struct facts *facts, int64_t ran
 			 facts->bytes_max >> 20, ranks);
 		out_cure(out, "memcached -m %" PRId64, ((facts->bytes + mesh) >> 19) + 64);
 	} else if (ranks > 0 && facts->bytes + pairs > facts->bytes_max) {
-		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB hold a mesh of %" PRId64 " ranks, "
-			 "but not a record for each pair (%" PRId64 " MB)", facts->bytes_max >> 20,
+		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB hold a mesh of %" PRId64
+			 " ranks, but not a record for each pair (%" PRId64 " MB)", facts->bytes_max >> 20,
 			 ranks, pairs >> 20);
 		out_cure(out, "hartebeest_mesh_connect(), or memcached -m %" PRId64,
 			 ((facts->bytes + pairs) >> 19) + 64);
@@ -94,8 +96,8 @@ static void check_memory(struct out *out, const struct facts *facts, int64_t ran
 			 facts->items, ranks > 0 ? "; enough for these ranks" : "");
 	}
 	if (facts->item_size && facts->item_size < ITEM_SIZE) {
-		out_line(out, OUT_WARNING, "item size", "%" PRId64 " bytes: messages may have 1 MiB",
-			 facts->item_size);
+		out_line(out, OUT_WARNING, "item size",
+			 "%" PRId64 " bytes: messages may have 1 MiB", facts->item_size);
 		out_cure(out, "memcached -I 1m");
 	}
 }
@@ -123,15 +125,15 @@ static void say_unreachable(struct out *out, int ret)
 		out_cure(out, "start memcached there, listening on an address that the nodes reach "
 			 "(-l), and open its port in the firewall");
 	else if (ret == -EACCES)
-		out_cure(out, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE; the library "
-			 "logs in, this check cannot");
+		out_cure(out, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE; the "
+			 "library logs in, this check cannot");
 	else if (ret == -EUSERS)
 		out_cure(out, "memcached -c N allows more: %d for each rank", RANK_CONNECTIONS);
 	else if (ret == -EPROTO)
 		out_cure(out, "HARTEBEEST_EXC_IP_PORT names the port of something else");
 	else
-		out_cure(out, "look at the name, the route and the firewall: 'nc -vz HOST PORT' from "
-			 "this node");
+		out_cure(out, "look at the name, the route and the firewall: 'nc -vz HOST PORT' "
+			 "from this node");
 }
 
 static int ask_server(const struct beest_hostport *server, char *version, size_t size,
@@ -192,7 +194,8 @@ static void check_ranks(struct out *out, struct hartebeest_context *hb)
 				   strcmp(records.list[i].name, "rank/servers");
 		records_check(out, &records);
 		if (out->counts[OUT_WARNING] == before)
-			out_line(out, present ? OUT_OK : OUT_NOTE, "job", "%s: %zu rank%s present%s",
+			out_line(out, present ? OUT_OK : OUT_NOTE, "job",
+				 "%s: %zu rank%s present%s",
 				 strcmp(job, "-") ? job : "no job id", present, present == 1
 				 ? " is" : "s are", present > 1
 				 ? ", and agree on who takes part and on the servers" : "");

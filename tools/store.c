@@ -2,6 +2,7 @@
 /* store.c - see store.h */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -355,8 +356,10 @@ struct listing {
 
 static int hex_digit(char byte)
 {
-	return byte >= '0' && byte <= '9' ? byte - '0' : byte >= 'A' && byte <= 'F' ? byte - 'A' + 10
-	       : byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+	static const char digits[] = "0123456789abcdef";
+	const char *digit = memchr(digits, tolower((unsigned char)byte), sizeof(digits) - 1);
+
+	return digit ? (int)(digit - digits) : -1;
 }
 
 /* %2F and the like, in place. */

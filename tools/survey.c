@@ -68,7 +68,8 @@ static void report(struct survey *survey)
 	char name[40];
 
 	name_report(name, hartebeest_rank(survey->hb));
-	hartebeest_msg_push(survey->hb, name, text, strlen(text), hartebeest_clock() + survey->timeout);
+	hartebeest_msg_push(survey->hb, name, text, strlen(text),
+			    hartebeest_clock() + survey->timeout);
 	json_object_put(object);
 }
 
@@ -193,7 +194,8 @@ static void measure_pair(struct survey *survey, int to)
 	if (ret < 0 && ret != -ECANCELED)
 		matrix_fail(&survey->matrix, survey->own, to, pinger.why);
 	else if (result.wrong)
-		matrix_fail(&survey->matrix, survey->own, to, "what came back is not what was sent");
+		matrix_fail(&survey->matrix, survey->own, to,
+			    "what came back is not what was sent");
 }
 
 static int measure_all(struct survey *survey)

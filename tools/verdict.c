@@ -70,12 +70,12 @@ static void show_late(const struct verdict *verdict)
 		if (matrix->rows[i].here && matrix_late(matrix, i) > matrix_late(matrix, last))
 			last = i;
 	late = matrix_late(matrix, last);
-	out_line(verdict->out, late > BEEST_SECOND ? OUT_WARNING : OUT_OK, "last", "rank %d on %s came "
-		 "%s after the first", matrix->rows[last].rank, matrix->rows[last].host,
+	out_line(verdict->out, late > BEEST_SECOND ? OUT_WARNING : OUT_OK, "last", "rank %d on %s "
+		 "came %s after the first", matrix->rows[last].rank, matrix->rows[last].host,
 		 steps_time(late, time));
 	if (late > BEEST_SECOND)
-		out_cure(verdict->out, "see how the launcher starts processes there, and whether files "
-			 "or names are slow to find");
+		out_cure(verdict->out, "see how the launcher starts processes there, and whether "
+			 "files or names are slow to find");
 	out_line(verdict->out, OUT_OK, "bring-up", "%" PRIu64 " queue pair%s a rank in %s",
 		 verdict->survey->stats.qps, verdict->survey->stats.qps == 1 ? "" : "s",
 		 steps_time(verdict->survey->stats.total, total));
@@ -133,7 +133,8 @@ static void show_groups(const struct verdict *verdict, const int *group, int gro
 	group_text(verdict->matrix, group, groups, text, sizeof(text));
 	steps_time(matrix_between(verdict->matrix, group, true), inside);
 	steps_time(matrix_between(verdict->matrix, group, false), between);
-	out_line(verdict->out, OUT_NOTE, "groups", "%s: %s inside, %s between", text, inside, between);
+	out_line(verdict->out, OUT_NOTE, "groups", "%s: %s inside, %s between", text, inside,
+		 between);
 	out_json_text(verdict->out->json, "groups", "%s", text);
 }
 
@@ -154,8 +155,8 @@ static void show_slow(const struct verdict *verdict, const int *group)
 			 matrix->rows[pairs[i].to].host);
 	}
 	if (count > 0)
-		out_cure(verdict->out, "%d slow: look for a host, cable or switch that they share, and "
-			 "for other load", count);
+		out_cure(verdict->out, "%d slow: look for a host, cable or switch that they share, "
+			 "and for other load", count);
 }
 
 /* Returns how many pairs failed. */
@@ -176,8 +177,8 @@ static int show_failures(const struct verdict *verdict)
 			       ? "the way back works: one direction only" : "";
 			snprintf(label, sizeof(label), "%d -> %d", matrix->rows[from].rank,
 				 matrix->rows[to].rank);
-			out_line(verdict->out, OUT_FAILURE, label, "%s to %s: %s", matrix->rows[from].host,
-				 matrix->rows[to].host, matrix->why[cell]);
+			out_line(verdict->out, OUT_FAILURE, label, "%s to %s: %s",
+				 matrix->rows[from].host, matrix->rows[to].host, matrix->why[cell]);
 			out_cure(verdict->out, "%s%s'hartebeest ping' between these two shows more",
 				 back, *back ? "; " : "");
 		}
@@ -199,8 +200,8 @@ static int show_errors(const struct verdict *verdict)
 			continue;
 		count++;
 		snprintf(label, sizeof(label), "rank %d", row->rank);
-		out_line(verdict->out, OUT_FAILURE, label, "%s%s%s", row->host, row->host[0] ? ": " : "",
-			 row->error);
+		out_line(verdict->out, OUT_FAILURE, label, "%s%s%s", row->host,
+			 row->host[0] ? ": " : "", row->error);
 		out_cure(verdict->out, "'hartebeest doctor' on that host");
 	}
 	return count;
@@ -301,8 +302,9 @@ int verdict_show(const struct verdict *verdict)
 	struct heat times, rates;
 	bool failed;
 
-	snprintf(title, sizeof(title), "mesh of %d ranks, RC write of %" PRId64 " bytes, median round "
-		 "trip in us, from row to column", verdict->matrix->count, verdict->survey->size);
+	snprintf(title, sizeof(title), "mesh of %d ranks, RC write of %" PRId64 " bytes, median "
+		 "round trip in us, from row to column", verdict->matrix->count,
+		 verdict->survey->size);
 	out_title(verdict->out, LABEL, title);
 	start_heats(verdict, &times, &rates);
 	show_heat(verdict, &times);
@@ -343,7 +345,8 @@ int verdict_read_old(struct verdict *verdict)
 		fclose(file);
 	if (good)
 		return STATUS_GOOD;
-	out_error(verdict->out, "%s is not what 'hartebeest mesh --json' writes", verdict->old_path);
+	out_error(verdict->out, "%s is not what 'hartebeest mesh --json' writes",
+		  verdict->old_path);
 	return STATUS_USAGE;
 }
 
