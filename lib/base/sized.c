@@ -16,7 +16,8 @@ int beest_sized_check(const char *what, size_t i, const void *request, size_t st
 	memcpy(&size, request, sizeof(size));
 	if (size != step || step < least)
 		return beest_fail(EINVAL, "%s %zu has the size %zu: hartebeest_%s_preset() was not "
-				  "called, or the first one has another size", what, i, size, what);
+				  "called%s", what, i, size, what,
+				  size == step ? "" : ", or the first one has another size");
 	for (at = known; at < step; at++)
 		if (bytes[at])
 			return beest_fail(E2BIG, "%s %zu asks for something that this version of the "

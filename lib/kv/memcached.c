@@ -158,7 +158,8 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (!row)
 		row = meaning_find(codes, BEEST_COUNT(codes), rc);
 	if (!row)
-		return session_fail(session, EPROTO, "an answer that is not Memcached's");
+		return session_fail(session, EPROTO, "an answer that is not Memcached's: does another "
+				    "service listen there?");
 
 	return session_fail(session, row->err, row->phrase);
 }
