@@ -138,8 +138,8 @@ int hartebeest_open_verbs(struct hartebeest_context **hbp, const char *const *op
  * their time to live ends, since a peer may be about to read them.  Waits about a second at
  * most for a server that does not answer.
  *
- * Returns 0, or -EBUSY when something that the program made itself still stands on an
- * object of the context.  The context is gone all the same, but such objects, which the
+ * Returns 0, or -EBUSY when something that the program made itself still uses an object
+ * of the context.  The context is gone all the same, but such objects, which the
  * sentence and a line of the log name, and the device stay open until the process ends:
  * the program may still use and destroy its own.  What was made on nothing but the
  * struct ibv_context of hartebeest_verbs() is not known here: destroy it before, or adopt
@@ -418,7 +418,7 @@ int hartebeest_pd_get(struct hartebeest_context *hb, const char *name, struct ib
 /**
  * hartebeest_pd_destroy() - free a protection domain
  *
- * Returns 0, -ENOENT, or -EBUSY while something stands on it.  Since: 0.1
+ * Returns 0, -ENOENT, or -EBUSY while something still uses it.  Since: 0.1
  */
 int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name);
 
@@ -1172,8 +1172,9 @@ int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t 
  *
  * The waits of all other ranks, those in progress and later ones, end within two seconds
  * with -ECONNABORTED, and their sentence says which rank has failed and @text.  Own waits go
- * on.  A process without rank ends only the waits for what it has published.  A second at
- * most; stands until the context is closed, and ten minutes longer.
+ * on.  A process without rank ends only the waits for what it has published.  The call
+ * takes a second at most.  The failure is known until the context is closed, and ten minutes
+ * longer.
  *
  * Returns 0, -EPERM in a forked child, or the error of a server, which then may not have
  * been told.
@@ -1221,7 +1222,7 @@ int hartebeest_service_listen(struct hartebeest_context *hb, const char *service
  * hartebeest_service_accept() - the next client that asks
  * @request: filled on success
  *
- * Gives each request that stands once to each listening process, the oldest first, and so
+ * Gives each stored request once to each listening process, the oldest first, and so
  * to one that was started again all that its predecessor had.  Create a queue pair then, and
  * connect it by hartebeest_pairs_connect() with the two keys of the request; or refuse it by
  * hartebeest_service_leave().
@@ -1243,7 +1244,7 @@ int hartebeest_service_accept(struct hartebeest_context *hb, const char *service
  * @data:    @length bytes for the listener, may be NULL when @length is 0
  * @request: filled on success
  *
- * The request stands from here on, whether anybody listens yet or not, until
+ * The request is stored from here on, whether anybody listens yet or not, until
  * hartebeest_service_leave(), hartebeest_close(), or, if this process crashes, for
  * exchange.ttl.  Create a queue pair and connect it by hartebeest_pairs_connect() with the
  * two keys of the request: that waits for the listener.
