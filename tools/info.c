@@ -74,7 +74,7 @@ static void show_versions(struct out *out)
 	out_title(out, LABEL, "hartebeest " PACKAGE_VERSION);
 	out_line(out, OUT_NOTE, "kernel", "%s %s on %s", machine.sysname, machine.release,
 		 machine.nodename);
-	out_line(out, OUT_NOTE, "stands on", "%s", text[0] ? text : "libraries linked statically");
+	out_line(out, OUT_NOTE, "libraries", "%s", text[0] ? text : "linked statically");
 	out_json_text(out->json, "version", "%s", PACKAGE_VERSION);
 	out_json_text(out->json, "kernel", "%s", machine.release);
 	out_json_text(out->json, "host", "%s", machine.nodename);
@@ -289,8 +289,7 @@ static int show_choice(struct out *out, struct hartebeest_context *hb, int ports
 		out_cure(out, "a port must be active; HARTEBEEST_DEVICE, HARTEBEEST_GID and "
 			 "HARTEBEEST_ADDR narrow the choice");
 	else
-		out_cure(out, "%s; messages, barriers and keys work without a device",
-			 ports_none_cure);
+		out_cure(out, "messages, barriers and keys work without a device");
 	return STATUS_FAILED;
 }
 
@@ -347,5 +346,6 @@ const struct command info_command = {
 	.options = options,
 	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.run = info,
-	.more = "Exit status 1: no port can be used.  No server is asked: that is 'hartebeest doctor'.\n",
+	.more = "Exit status 1: no port can be used.  No server is asked: 'hartebeest doctor' does\n"
+		"that.\n",
 };

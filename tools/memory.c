@@ -56,8 +56,8 @@ static void show_limit(struct out *out)
 	if (limit.rlim_cur == RLIM_INFINITY)
 		out_line(out, OUT_OK, "memlock", "no limit on locked memory");
 	else if (may_lock_anything())
-		out_line(out, OUT_OK, "memlock", "%" PRIu64 " KiB, which does not hold for this "
-			 "process (CAP_IPC_LOCK)", (uint64_t)limit.rlim_cur >> 10);
+		out_line(out, OUT_OK, "memlock", "%" PRIu64 " KiB, but this process may lock more "
+			 "(CAP_IPC_LOCK)", (uint64_t)limit.rlim_cur >> 10);
 	else if (limit.rlim_cur >= SMALL)
 		out_line(out, OUT_OK, "memlock", "%" PRIu64 " MiB can be locked",
 			 (uint64_t)limit.rlim_cur >> 20);

@@ -223,7 +223,7 @@ void options_unknown_line(struct out *out)
 
 void options_show_given(struct out *out, const struct hartebeest_context *hb)
 {
-	static const char title[] = "settings that somebody made";
+	static const char title[] = "settings that are not preset";
 	struct setting settings[BEEST_TRANSPORTS];
 	size_t row;
 	int i, count, given = 0;

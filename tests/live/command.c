@@ -59,7 +59,7 @@ static void what_info_shows(void **state)
 {
 	(void)state;
 	succeeds(RUN("info"));
-	SAYS("  --    stands on     lib");
+	SAYS("  --    libraries     lib");
 	SAYS("libibverbs.so.1");
 	SAYS(":1        active   ");
 	SAYS(" Gb/s  mtu ");
