@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* attendance.c - see attendance.h */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/rendezvous/attendance.h"
+
+/* Only who reads all records needs this. */
+static int reading_start(struct beest_gathering *g)
+{
+	size_t i;
+	int ret = 0;
+
+	if (g->all) {
+		beest_look_free(g->wants, g->count);
+		return 0;
+	}
+	g->all = calloc(g->count, sizeof(*g->all));
+	g->wants = calloc(g->count, sizeof(*g->wants));
+	if (!g->all || !g->wants)
+		return beest_fail(ENOMEM, "no memory for the records of %zu ranks", g->count);
+	for (i = 0; i < g->count && ret == 0; i++) {
+		ret = beest_gathering_rank_key(g, i, g->all[i].key);
+		g->wants[i].key = g->all[i].key;
+		g->wants[i].server = g->server;
+	}
+
+	return ret;
+}
+
+/* What is no record is as good as absent.  Once for each value: decoding opens a seal. */
+static int attendance_decode(struct beest_gathering *g, size_t i)
+{
+	const struct beest_kv_value *value = &g->wants[i].value;
+	struct beest_attendance *rank = &g->all[i];
+	struct beest_record record;
+	int ret;
+
+	ret = beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_BARRIER,
+				  rank->key, &record);
+	if (ret == 0)
+		ret = beest_record_barrier_decode(&record, &rank->body);
+	if (ret == 0 && record.size < BEEST_BARRIER_SIZE + g->call->blob_size)
+		return beest_fail(EBADMSG, "the record is shorter than those of the others");
+	if (ret == 0) {
+		rank->incarnation = record.incarnation;
+		rank->blob = record.body + BEEST_BARRIER_SIZE;
+	}
+
+	return ret;
+}
+
+static void attendance_take(struct beest_gathering *g, size_t i)
+{
+	struct beest_attendance *rank = &g->all[i];
+
+	rank->refused = g->wants[i].value.bytes ? attendance_decode(g, i) : 0;
+	rank->here = g->wants[i].value.bytes && rank->refused == 0;
+	if (rank->refused)
+		snprintf(rank->why, sizeof(rank->why), "%s", beest_error_text());
+}
+
+int beest_attendance_read(struct beest_gathering *g)
+{
+	struct beest_look look = { .count = g->count, .deadline = beest_gather_deadline(g->call) };
+	size_t i;
+	int ret;
+
+	ret = reading_start(g);
+	if (ret < 0)
+		return ret;
+	look.wants = g->wants;
+	ret = beest_look_take(g->registry, &look);
+	for (i = 0; i < g->count && ret == 0; i++)
+		attendance_take(g, i);
+
+	return ret;
+}
+
+bool beest_attendance_here(const struct beest_gathering *g, size_t i, uint64_t digest)
+{
+	const struct beest_attendance *rank = &g->all[i];
+
+	return rank->here && (beest_gathering_calls_roll(g) ? rank->body.roll == digest :
+			      rank->body.pass >= g->body.pass);
+}
+
+bool beest_attendance_complete(const struct beest_gathering *g, uint64_t digest)
+{
+	size_t i;
+
+	for (i = 0; i < g->count; i++)
+		if (!beest_attendance_here(g, i, digest))
+			return false;
+
+	return true;
+}
+
+/* -------------------------------------------------------------- who will not come --- */
+
+/* Whoever started again is told by name at the gate of the roll call. */
+static void newcomers_refuse(struct beest_gathering *g, const struct beest_incarnation *newcomers,
+			     size_t count)
+{
+	const struct beest_gather roll = { .registry = g->registry, .name = g->call->roll };
+	struct beest_barrier_body body = { .pass = BEEST_KNOWN, .roll = g->body.roll };
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_GATE, .key = key, .flags = BEEST_RECORD_CLOSED,
+	};
+
+	if (beest_gather_key(&roll, "gate", key) == 0)
+		beest_gathering_put(g, &record, &body, newcomers, count * sizeof(*newcomers));
+	g->wait.hurry = true;
+}
+
+/* 0, or why not all of those who are missing will come to this pass. */
+static int missing_judge_each(struct beest_gathering *g, const struct beest_presence_query *queries,
+			      size_t count, struct beest_incarnation *newcomers)
+{
+	const struct beest_presence_query *first = NULL;
+	char who[BEEST_PRESENCE_TEXT];
+	size_t i, restarted = 0;
+	int ret = 0;
+
+	for (i = 0; i < count && ret == 0; i++) {
+		if (queries[i].ret > 0)
+			ret = beest_presence_ended(queries[i].rank, &queries[i].body);
+		if (queries[i].ret != -ESTALE)
+			continue;
+		first = first ? first : &queries[i];
+		newcomers[restarted++] = queries[i].now;
+	}
+	if (!first || ret < 0)
+		return ret;
+
+	newcomers_refuse(g, newcomers, restarted);
+	beest_presence_text(first->rank, &first->body, who);
+	if (restarted == 1)
+		return beest_fail(ESTALE, "%s was started again after the roll call of this run",
+				  who);
+
+	return beest_fail(ESTALE, "%s and %zu more were started again after the roll call of "
+			  "this run", who, restarted - 1);
+}
+
+int beest_attendance_judge(struct beest_gathering *g)
+{
+	struct beest_presence_query *queries = calloc(g->count, sizeof(*queries));
+	struct beest_incarnation *newcomers = calloc(g->count, sizeof(*newcomers));
+	size_t i, count = 0;
+	int ret;
+
+	for (i = 0; i < g->count && queries; i++) {
+		if (beest_attendance_here(g, i, 0))
+			continue;
+		queries[count].rank = g->call->ranks->id[i];
+		queries[count++].incarnation = &g->call->expected[i];
+	}
+	if (queries && newcomers) {
+		beest_presence_query(g->registry, queries, count, beest_gather_deadline(g->call));
+		ret = missing_judge_each(g, queries, count, newcomers);
+	} else {
+		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", g->count);
+	}
+	free(newcomers);
+	free(queries);
+
+	return ret;
+}
+
+/* ----------------------------------------------------------------- who is missing --- */
+
+static void missing_report(struct beest_gathering *g)
+{
+	bool known = g->body.pass == BEEST_KNOWN;
+	int *missing = calloc(g->count, sizeof(*missing));
+	size_t i, count = 0;
+
+	for (i = 0; i < g->count && missing; i++)
+		if (i != g->own && !(known ? beest_attendance_here(g, i, g->body.roll)
+					   : g->all[i].here))
+			missing[count++] = g->call->ranks->id[i];
+	if (missing && count)
+		g->call->progress(g->call->data, known, missing, count);
+	free(missing);
+}
+
+/* A server that does not answer is told of elsewhere. */
+void beest_attendance_report(struct beest_gathering *g)
+{
+	int64_t now = beest_clock_now();
+
+	if (!g->call->progress || now < g->report_at)
+		return;
+	g->report_at = now + BEEST_REPORT_EACH;
+	if (beest_attendance_read(g) == 0)
+		missing_report(g);
+}
+
+/* ------------------------------------------------------------- what did not come --- */
+
+#define NAMED_MAX 4
+
+/* Of a call that looks once, and may be repeated at any rate: so few are asked for. */
+#define ONCE_MAX 32
+
+static void rank_say(struct beest_text *text, struct beest_gathering *g, size_t i)
+{
+	const struct beest_attendance *rank = &g->all[i];
+	int id = g->call->ranks->id[i];
+	char who[BEEST_PRESENCE_TEXT];
+
+	if (rank->here)
+		beest_text_add(text, "rank %d (key %s, last seen as %s)", id, rank->key,
+			       beest_presence_author(g->registry, id, &rank->incarnation, who));
+	else
+		beest_text_add(text, "rank %d (key %s%s%s)", id, rank->key,
+			       rank->refused ? ": " : ", never seen",
+			       rank->refused ? rank->why : "");
+}
+
+int beest_attendance_expired(struct beest_gathering *g)
+{
+	size_t i, count = 0;
+	const bool once = g->call->limit->once;
+	int ret, refused = 0;
+	char list[950];
+	struct beest_text text;
+
+	if (once && g->count > ONCE_MAX)
+		return beest_fail(EAGAIN, "not all of %zu ranks are here; a call with a deadline "
+				  "says who is missing", g->count);
+	ret = beest_attendance_read(g);
+	if (ret < 0)
+		return ret;
+	beest_text_start(&text, list, sizeof(list));
+	for (i = 0; i < g->count; i++) {
+		if (i == g->own || beest_attendance_here(g, i, g->body.roll))
+			continue;
+		refused = refused ? refused : g->all[i].refused;
+		if (count++ < NAMED_MAX) {
+			beest_text_add(&text, "%s", count > 1 ? ", " : "");
+			rank_say(&text, g, i);
+		}
+	}
+	if (count > NAMED_MAX)
+		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
+	beest_registry_suspicion(g->registry, &text);
+	if (!count)
+		return beest_fail(beest_limit_errno(g->call->limit), "all %zu ranks are here by "
+				  "now: call again", g->count);
+	if (once)
+		return beest_fail(EAGAIN, "%zu of %zu are not here yet: %s", count, g->count, list);
+
+	return beest_fail(refused ? -refused : ETIMEDOUT, "%zu of %zu did not come within %s: %s",
+			  count, g->count, BEEST_SPAN(beest_limit_span(g->call->limit)), list);
+}

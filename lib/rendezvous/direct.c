@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* direct.c - see direct.h */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "lib/base/error.h"
+#include "lib/rendezvous/direct.h"
+
+/* Another rank's record, which this one reads without a gate. */
+struct beest_direct {
+	struct beest_gathering *g;
+	char key[BEEST_KEY_MAX + 1];
+	uint8_t *mark;			/* within those of the call; zero: not seen yet */
+	uint64_t word;
+	bool goes_on;			/* seen once in another gathering of this name */
+};
+
+/*
+ * Whoever goes on to another gathering knew that all know of all in this one, and has put
+ * a gate that says so, in one go with the record: it is read with the next look.
+ */
+static bool direct_goes_on(struct beest_direct *direct, const struct beest_record *record)
+{
+	if (direct->goes_on || direct->g->body.pass != BEEST_KNOWN ||
+	    memcmp(direct->mark, &record->incarnation, BEEST_INCARNATION_SIZE) != 0)
+		return false;
+	direct->goes_on = true;
+
+	return true;
+}
+
+/* 1: it has come, and where this rank knows of all, it knows of the very same. */
+static int see_direct(void *data, const struct beest_record *record)
+{
+	struct beest_direct *direct = data;
+	struct beest_gathering *g = direct->g;
+	const uint8_t *blob = record->body + BEEST_BARRIER_SIZE;
+	struct beest_barrier_body body;
+	int ret;
+
+	ret = beest_record_barrier_decode(record, &body);
+	if (ret < 0 || record->size < BEEST_BARRIER_SIZE + g->call->blob_size)
+		return ret;
+	if (!beest_mark_is(g, direct->mark, &record->incarnation, blob)) {
+		if (direct_goes_on(direct, record))
+			return 0;
+		beest_mark_fill(g, direct->mark, &record->incarnation, blob);
+		g->changed = true;
+	}
+	direct->word = body.name;
+	/* It knows of others than this rank does: was one of them replaced? */
+	g->doubt |= g->body.pass == BEEST_KNOWN && body.pass == BEEST_KNOWN &&
+		    body.roll != g->body.roll;
+
+	return g->body.pass != BEEST_KNOWN || body.roll == g->body.roll;
+}
+
+int beest_direct_start(struct beest_gathering *g)
+{
+	size_t i, k = 1;
+	int ret = 0;
+
+	g->direct = calloc(g->count, sizeof(*g->direct));
+	g->call->marks = calloc(g->count, beest_gather_mark_size(g->call));
+	if (!g->direct || !g->call->marks)
+		return beest_fail(ENOMEM, "no memory for the records of %zu ranks", g->count);
+	for (i = 0; i < g->count && ret == 0; i++) {
+		g->direct[i].g = g;
+		g->direct[i].mark = beest_mark_at(g, g->call->marks, i);
+		ret = beest_gathering_rank_key(g, i, g->direct[i].key);
+		if (i == g->own)
+			continue;
+		g->gets[k++] = (struct beest_wait_get){
+			.kind = BEEST_KIND_BARRIER, .key = g->direct[i].key, .name = g->call->name,
+			.see = see_direct, .data = &g->direct[i], .placed_as = g->gate_key,
+		};
+	}
+	g->wait.count = k;
+	g->direct[g->own].word = g->body.name;
+	beest_mark_fill(g, g->direct[g->own].mark, &g->registry->presence.incarnation,
+			g->call->blob);
+
+	return ret;
+}
+
+static bool all_are_read(const struct beest_gathering *g)
+{
+	size_t k;
+
+	for (k = 1; k < g->wait.count; k++)
+		if (!g->gets[k].got)
+			return false;
+
+	return true;
+}
+
+static void read_again(struct beest_gathering *g)
+{
+	size_t k;
+
+	for (k = 1; k < g->wait.count; k++)
+		g->gets[k].got = false;
+	g->doubt = false;
+}
+
+/* What cannot be taken yet is read again. */
+static int direct_take(struct beest_gathering *g)
+{
+	g->changed = false;
+	read_again(g);
+
+	return beest_gathering_know(g, beest_gathering_digest(g, g->call->marks));
+}
+
+/*
+ * All know of all.  The gate is for those who have not seen it yet when a record is
+ * replaced: it need not be stored before this rank stores anything else.
+ */
+static int direct_end(struct beest_gathering *g)
+{
+	struct beest_barrier_body gate = { .pass = BEEST_KNOWN, .roll = g->body.roll };
+	size_t i;
+	int ret;
+
+	g->call->digest = g->body.roll;
+	g->call->word = g->body.name;
+	for (i = 0; i < g->count; i++)
+		if (g->direct[i].word != g->body.name)
+			g->call->word = 0;
+	gate.name = g->call->word;
+	ret = beest_gathering_open(g, &gate);
+
+	return ret < 0 ? ret : 1;
+}
+
+static bool record_is_stored(const struct beest_gathering *g)
+{
+	return beest_lease_is_settled(g->registry->leases, g->record_key);
+}
+
+int beest_direct_each(struct beest_gathering *g)
+{
+	if (g->body.pass == BEEST_KNOWN && !g->changed &&
+	    (g->gets[0].got || (all_are_read(g) && record_is_stored(g))))
+		return direct_end(g);
+	if (g->body.pass == BEEST_KNOWN ? g->changed : all_are_read(g))
+		return direct_take(g);
+	if (g->doubt)
+		read_again(g);
+
+	return 0;
+}

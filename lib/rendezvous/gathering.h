@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gathering.h - one gathering while it runs: what gather.c and its parts have in common
+ *
+ * Owns the state of a gathering, its keys and what it writes.  gather.c has the gate and the
+ * roll as a rank follows them, attendance.c all records as they were read at once, opening.c
+ * who opens the gate, and direct.c the roll that each of few ranks makes itself.
+ *
+ * Only these include it.
+ */
+#ifndef BEEST_GATHERING_H
+#define BEEST_GATHERING_H
+
+#include <string.h>
+
+#include "lib/rendezvous/gather.h"
+#include "lib/rendezvous/wait.h"
+
+/* Passes of the roll call: all have come, all know of all. */
+#define BEEST_CALLED 1
+#define BEEST_KNOWN 2
+
+/* Fewer ranks look so often that knowing how many have come saves them nothing. */
+#define BEEST_HINT_FROM 17
+
+/* Who is missing is reported so often. */
+#define BEEST_REPORT_EACH BEEST_SECOND
+
+/* A rank's record, as it was read last. */
+struct beest_attendance {
+	char key[BEEST_KEY_MAX + 1];
+	bool here;
+	int refused;			/* what is there is no record: its errno, ... */
+	char why[160];			/* ... and the sentence */
+	struct beest_incarnation incarnation;
+	struct beest_barrier_body body;
+	const uint8_t *blob;		/* within the value */
+};
+
+struct beest_gathering {
+	struct beest_gather *call;
+	struct beest_registry *registry;
+	struct beest_gather_state *state;
+	size_t count;			/* of ranks */
+	size_t own;			/* position of this one */
+	struct beest_barrier_body body;	/* of the own record */
+
+	char keys_base[BEEST_KEY_MAX + 1];
+	char record_key[BEEST_KEY_MAX + 1];
+	char gate_key[BEEST_KEY_MAX + 1];
+	char roll_key[BEEST_KEY_MAX + 1];
+	char count_key[BEEST_KEY_MAX + 1];
+	char taker_key[BEEST_KEY_MAX + 1];
+	size_t server;
+
+	struct beest_wait wait;
+	struct beest_wait_get *gets;	/* the gate; then, read directly, all other records */
+	struct beest_barrier_body gate;	/* of a roll call, as it was seen last */
+	struct beest_kv_value roll;	/* that came with it */
+	uint64_t held;			/* the roll that call->marks have; 0: none */
+	uint64_t skipped;		/* one that is over, or does not have this rank */
+
+	/* opening.c */
+	struct beest_look_extra extras[2];	/* the counter */
+	bool counted;			/* the number was taken, and looked at */
+	int64_t numbered;		/* when this rank took a number, or went on with one */
+	int64_t full_at;		/* since when all have come, by the counter; 0: not yet */
+	int64_t late;			/* the least pause between two tries */
+	int64_t blind;			/* from then on the counter does not matter */
+
+	/* attendance.c: all records, in the order of ranks; NULL until they are read */
+	struct beest_attendance *all;
+	struct beest_look_want *wants;
+	int64_t report_at;		/* who is missing */
+
+	/* direct.c */
+	struct beest_direct *direct;	/* for each of the gets */
+	bool changed;			/* another life of a rank, or other bytes that it brings */
+	bool doubt;			/* what was seen before may have changed */
+};
+
+static inline bool beest_gathering_calls_roll(const struct beest_gathering *g)
+{
+	return !g->call->run;
+}
+
+/* Who comes last does not matter where all read all records. */
+static inline bool beest_gathering_is_direct(const struct beest_gathering *g)
+{
+	return g->call->direct && beest_gathering_calls_roll(g);
+}
+
+/* Each look reads it, and not only a late one. */
+static inline bool beest_gathering_counts(const struct beest_gathering *g)
+{
+	return !beest_gathering_is_direct(g) && g->count >= BEEST_HINT_FROM;
+}
+
+/* A mark: the incarnation of a rank, and what it brings. */
+static inline uint8_t *beest_mark_at(const struct beest_gathering *g, uint8_t *marks, size_t i)
+{
+	return marks + i * beest_gather_mark_size(g->call);
+}
+
+static inline void beest_mark_fill(const struct beest_gathering *g, uint8_t *mark,
+				   const struct beest_incarnation *incarnation, const void *blob)
+{
+	memcpy(mark, incarnation, BEEST_INCARNATION_SIZE);
+	if (g->call->blob_size)
+		memcpy(mark + BEEST_INCARNATION_SIZE, blob, g->call->blob_size);
+}
+
+static inline bool beest_mark_is(const struct beest_gathering *g, const uint8_t *mark,
+				 const struct beest_incarnation *incarnation, const void *blob)
+{
+	return memcmp(mark, incarnation, BEEST_INCARNATION_SIZE) == 0 &&
+	       (!g->call->blob_size ||
+		memcmp(mark + BEEST_INCARNATION_SIZE, blob, g->call->blob_size) == 0);
+}
+
+int beest_gathering_rank_key(const struct beest_gathering *g, size_t i,
+			     char key[BEEST_KEY_MAX + 1]);
+
+/* Of all marks.  Never 0, which says that there is none. */
+uint64_t beest_gathering_digest(const struct beest_gathering *g, const uint8_t *marks);
+
+/* They are this gathering's from here on. */
+void beest_gathering_keep(struct beest_gathering *g, uint8_t *marks, uint64_t digest);
+
+/* Puts @record with @body, and after it what a rank brings, or all marks. */
+int beest_gathering_put(struct beest_gathering *g, struct beest_registry_record *record,
+			const struct beest_barrier_body *body, const void *more, size_t size);
+
+/* Puts the gate. */
+int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_body *body);
+
+/* The roll has changed: this rank knows it, and says so. */
+int beest_gathering_know(struct beest_gathering *g, uint64_t digest);
+
+/* 1: the gate is that of this pass, or a later one. */
+int beest_gathering_see_gate(void *gathering, const struct beest_record *record);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* opening.c - see opening.h */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/rendezvous/attendance.h"
+#include "lib/rendezvous/opening.h"
+
+/* A gate that is late: whoever is due first reads all records instead. */
+#define LATE_FIRST (50 * BEEST_MS)
+#define LATE_RANK (500 * BEEST_US)
+#define LATE_MOST BEEST_SECOND
+#define TAKER_TTL 2
+
+/* -------------------------------------------------------------------- the number --- */
+
+/* The counter hints at who comes last: added where it is not there, then counted up. */
+void beest_opening_number(struct beest_gathering *g)
+{
+	g->extras[0] = (struct beest_look_extra){
+		.server = g->server,
+		.write = {
+			.verb = BEEST_KV_ADD, .key = g->count_key, .value = "0", .size = 1,
+			.ttl = beest_lease_ttl(g->registry->leases),
+		},
+	};
+	g->extras[1] = (struct beest_look_extra){
+		.server = g->server,
+		.write = {
+			.verb = BEEST_KV_INCR, .key = g->count_key,
+			.unasked = beest_gathering_counts(g),
+		},
+	};
+	g->wait.extras = g->extras + g->state->added;
+	g->wait.extra_count = 2 - g->state->added;
+	g->counted = false;
+	g->numbered = beest_clock_now();
+}
+
+/*
+ * Those who have come since this rank did hint at how long the others will take.  A leftover
+ * of a former run makes this wrong, and some pauses longer or shorter.
+ */
+int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value)
+{
+	int64_t now = beest_clock_now(), elapsed = now - g->numbered;
+	char text[24] = "";		/* a value has no NUL at its end */
+	uint64_t number = 0;
+
+	if (value->bytes && value->size < sizeof(text)) {
+		memcpy(text, value->bytes, value->size);
+		sscanf(text, "%" SCNu64, &number);
+	}
+	if (!number || number % g->count)
+		g->full_at = 0;
+	else if (!g->full_at)
+		g->full_at = now;
+	number %= g->count;
+
+	return number ? elapsed / (int64_t)number * (int64_t)(g->count - number) : 0;
+}
+
+/* ---------------------------------------------------------------------- the gate --- */
+
+/* All who wait ask for the gate again and again, so it does not have the roll itself. */
+static int roll_put(struct beest_gathering *g, uint64_t digest, const uint8_t *marks)
+{
+	struct beest_barrier_body body = {
+		.pass = BEEST_CALLED, .roll = digest, .name = g->body.name,
+	};
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_GATE, .key = g->roll_key, .placed_as = g->gate_key,
+	};
+	size_t size = g->count * beest_gather_mark_size(g->call);
+
+	return beest_gathering_put(g, &record, &body, marks, size);
+}
+
+/* What all have said; 0: not the same. */
+static uint64_t common_word(const struct beest_gathering *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->count; i++)
+		if (g->all[i].body.name != g->body.name)
+			return 0;
+
+	return g->body.name;
+}
+
+/* The first gate says that all have come, the second that all know of all. */
+static int roll_open(struct beest_gathering *g)
+{
+	struct beest_barrier_body gate = { .pass = BEEST_CALLED };
+	uint8_t *marks = malloc(g->count * beest_gather_mark_size(g->call));
+	bool fresh = false;
+	size_t i;
+	int ret = 0;
+
+	if (!marks)
+		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks", g->count);
+	for (i = 0; i < g->count && g->all[i].here; i++)
+		beest_mark_fill(g, beest_mark_at(g, marks, i), &g->all[i].incarnation,
+				g->all[i].blob);
+	if (i == g->count) {
+		gate.roll = beest_gathering_digest(g, marks);
+		if (beest_attendance_complete(g, gate.roll)) {
+			gate.pass = BEEST_KNOWN;
+			gate.name = common_word(g);
+		}
+		/* The same first gate again would open nothing. */
+		fresh = gate.roll != g->held;
+		if (fresh && g->call->opening)
+			g->call->opening(g->call->data, marks, gate.roll);
+		if (fresh)
+			ret = roll_put(g, gate.roll, marks);
+		if (fresh)
+			beest_gathering_keep(g, marks, gate.roll);
+		if (ret == 0 && (gate.pass == BEEST_KNOWN || gate.roll != g->gate.roll))
+			ret = beest_gathering_open(g, &gate);
+	}
+	if (!fresh)
+		free(marks);
+
+	return ret;
+}
+
+static int gate_open(struct beest_gathering *g)
+{
+	if (beest_gathering_calls_roll(g))
+		return roll_open(g);
+
+	return beest_attendance_complete(g, 0) ? beest_gathering_open(g, &g->body) : 0;
+}
+
+/* ------------------------------------------------------------------- a late gate --- */
+
+/* Did another rank open it a moment ago? */
+static bool gate_is_open(struct beest_gathering *g, const struct beest_kv_value *value)
+{
+	struct beest_record record;
+
+	return !beest_gathering_calls_roll(g) && value->bytes &&
+	       beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
+				   g->gate_key, &record) == 0 &&
+	       beest_gathering_see_gate(g, &record) > 0;
+}
+
+/*
+ * Only one rank at a time reads all records: whose incarnation is stored under the key of
+ * the taker, which nobody sets.
+ */
+static bool gate_is_mine(struct beest_gathering *g, bool *open)
+{
+	struct beest_look_want wants[] = {
+		{ .key = g->taker_key, .server = g->server },
+		{ .key = g->gate_key, .server = g->server },
+	};
+	struct beest_look_extra taker = {
+		.server = g->server,
+		.write = {
+			.verb = BEEST_KV_ADD, .key = g->taker_key,
+			.value = &g->registry->presence.incarnation,
+			.size = BEEST_INCARNATION_SIZE, .ttl = TAKER_TTL,
+		},
+	};
+	struct beest_look look = {
+		.wants = wants, .count = BEEST_COUNT(wants), .extras = &taker, .extra_count = 1,
+		.deadline = beest_gather_deadline(g->call),
+	};
+	bool mine;
+	int ret;
+
+	ret = beest_look_take(g->registry, &look);
+	*open = gate_is_open(g, &wants[1].value);
+	mine = ret == 0 && wants[0].value.size == BEEST_INCARNATION_SIZE &&
+	       memcmp(wants[0].value.bytes, taker.write.value, BEEST_INCARNATION_SIZE) == 0;
+	beest_look_free(wants, BEEST_COUNT(wants));
+
+	return mine;
+}
+
+static void write_alone(struct beest_gathering *g, const struct beest_kv_write *write)
+{
+	struct beest_look_extra extra = { .server = g->server, .write = *write };
+	struct beest_look look = {
+		.extras = &extra, .extra_count = 1, .deadline = beest_gather_deadline(g->call),
+	};
+
+	beest_look_take(g->registry, &look);
+}
+
+static void taker_delete(struct beest_gathering *g)
+{
+	write_alone(g, &(struct beest_kv_write){
+		.verb = BEEST_KV_DELETE, .key = g->taker_key,
+	});
+}
+
+/*
+ * All have come, and no number said so: a server lost the counter, or had it from a former
+ * run.  Ahead of the gate nobody counts for the next pass, for which it begins anew.
+ */
+static void counter_restart(struct beest_gathering *g)
+{
+	write_alone(g, &(struct beest_kv_write){
+		.verb = BEEST_KV_SET, .key = g->count_key, .value = "0", .size = 1,
+		.ttl = beest_lease_ttl(g->registry->leases),
+	});
+}
+
+/* Reads all records, and opens the gate or says who will not come. */
+static int gate_verify(struct beest_gathering *g, bool blind)
+{
+	int ret;
+
+	ret = beest_attendance_read(g);
+	if (ret < 0)
+		return ret;
+	if (!beest_gathering_calls_roll(g) && !beest_attendance_complete(g, 0))
+		return beest_attendance_judge(g);
+	if (!beest_gathering_calls_roll(g) && blind)
+		counter_restart(g);
+
+	return gate_open(g);
+}
+
+/* What a server does not answer, the wait's own look tells. */
+static int gate_take(struct beest_gathering *g, bool blind, bool open)
+{
+	char sentence[BEEST_ERROR_SIZE];
+	int ret;
+
+	ret = open ? 0 : gate_verify(g, blind);
+	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	taker_delete(g);
+	if (ret == 0 || beest_kv_transient(ret))
+		return 0;
+
+	return beest_fail(-ret, "%s", sentence);
+}
+
+/* At most one of those who find that all have come looks at all records. */
+static int gate_contend(struct beest_gathering *g, bool blind)
+{
+	bool open;
+
+	return gate_is_mine(g, &open) ? gate_take(g, blind, open) : 0;
+}
+
+/* Nobody knows when the last one came, but after a while somebody has to look. */
+static int gate_late(struct beest_gathering *g)
+{
+	int64_t now = beest_clock_now(), elapsed = now - g->state->began;
+	bool blind = now >= g->blind;
+
+	if (now < g->state->due)
+		return 0;
+	g->wait.asides[0] = g->count_key;
+	if (!blind && (!g->full_at || now - g->full_at < g->late))
+		return 0;
+	g->state->due = now + BEEST_MIN(BEEST_MAX(elapsed / 4, g->late), LATE_MOST);
+
+	return gate_contend(g, blind);
+}
+
+/* Has this rank just come, and is it the last one? */
+static int number_answered(struct beest_gathering *g)
+{
+	const struct beest_kv_write *count = &g->extras[1].write;
+	int ret;
+
+	g->counted = g->state->added = true;
+	g->state->pass = g->body.pass;
+	if (beest_gathering_counts(g))
+		return g->full_at ? gate_contend(g, false) : gate_late(g);
+	if (count->ret < 0 || !count->number || count->number % g->count != 0)
+		return gate_late(g);
+	ret = beest_attendance_read(g);
+	if (ret == 0)
+		ret = gate_open(g);
+
+	return beest_kv_transient(ret) ? 0 : ret;
+}
+
+int beest_opening_each(struct beest_gathering *g)
+{
+	return g->counted || !g->extras[1].done ? gate_late(g) : number_answered(g);
+}
+
+void beest_opening_times(struct beest_gathering *g)
+{
+	int64_t now = beest_clock_now(), patience = beest_limit_span(g->call->limit) / 4;
+
+	g->late = LATE_FIRST + (int64_t)g->count * LATE_RANK;
+	if (!g->state->began) {
+		g->state->began = now;
+		g->state->due = now + g->late;
+	}
+	g->numbered = now;
+	g->blind = g->state->began + BEEST_MIN(patience, LATE_MOST);
+}
