@@ -32,6 +32,11 @@ int64_t beest_limit_left(const struct beest_limit *limit)
 	return beest_clock_left(limit->end);
 }
 
+bool beest_limit_is_short(const struct beest_limit *limit)
+{
+	return beest_limit_left(limit) < BEEST_LIMIT_LOOK;
+}
+
 int64_t beest_limit_look(const struct beest_limit *limit)
 {
 	return BEEST_MAX(limit->end, beest_clock_deadline(BEEST_LIMIT_LOOK));

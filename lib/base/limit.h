@@ -40,6 +40,12 @@ int64_t beest_limit_left(const struct beest_limit *limit);
 /* So much time a request has even when none is left. */
 #define BEEST_LIMIT_LOOK (250 * BEEST_MS)
 
+/*
+ * Is less than that left?  A look that began earlier and outlasts the limit was held up, as the
+ * whole machine may have been: what it did not bring says little, and one more follows.
+ */
+bool beest_limit_is_short(const struct beest_limit *limit);
+
 /* Its end, or that long from now where that is later. */
 int64_t beest_limit_look(const struct beest_limit *limit);
 

@@ -85,10 +85,12 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 	int ret;
 
 	pthread_mutex_lock(&registry->lock);
-	ret = own->failure ? own->failure : own->failed_by > since;
+	ret = own->failure;
 	if (ret == -EHOSTDOWN && own->answered_by > since &&
 	    beest_clock_now() - own->answered < 2 * BEEST_LIMIT_LOOK)
 		ret = 0;
+	if (ret == 0)
+		ret = own->failed_by > since;
 	memcpy(why, own->why, BEEST_KV_WHY);
 	pthread_mutex_unlock(&registry->lock);
 

@@ -64,7 +64,7 @@ int beest_look_write(struct beest_registry *registry, size_t server,
 
 /*
  * What a server failed with at the last look, with the sentence; 0: it answers, or was
- * silent for a moment only; 1: it answers, but has failed after request number @since.
+ * silent for a moment only; 1: the same, but it has failed after request number @since.
  */
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY]);

@@ -321,12 +321,14 @@ static int write_run(struct beest_registry *registry, size_t server,
 		     unsigned int *tries)
 {
 	struct beest_backoff backoff;
+	bool last;
 	int ret;
 
 	beest_clock_backoff_start(&backoff, registry->size);
 	for (*tries = 0; ; (*tries)++) {
+		last = beest_limit_is_short(limit);
 		ret = beest_look_write(registry, server, write, beest_limit_look(limit));
-		if (!beest_kv_transient(ret) || !beest_limit_left(limit))
+		if (!beest_kv_transient(ret) || (last && !beest_limit_left(limit)))
 			return ret < 0 && ret != -ENOENT ? write_fail(write, limit, ret) : ret;
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;

@@ -50,6 +50,7 @@ struct waiting {
 	bool watching;
 	bool progress;
 	bool failing;			/* a server that is needed, at the last look */
+	bool last;			/* no look comes after this one once the time is over */
 	uint8_t news[BEEST_EPOCH_SIZE];
 	bool has_news;
 	unsigned int looks;
@@ -439,6 +440,7 @@ static int wait_look(struct waiting *w)
 	char wanted[WANTED_SIZE];
 	int ret;
 
+	w->last = beest_limit_is_short(w->limit);
 	gather(w);
 	look.wants = w->wants;
 	look.count = w->count;
@@ -530,7 +532,7 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
 	if (beest_look_trouble(registry, server, w->wait->since, said))
-		beest_text_item(text, "before that: %s", said);
+		beest_text_item(text, "meanwhile it failed: %s", said);
 	beest_registry_suspicion(registry, text);
 	if (first && first->seen == 0)
 		beest_text_item(text, "HARTEBEEST_JOB (here %s) and the servers must be the same on "
@@ -584,7 +586,7 @@ static int wait_expired(struct waiting *w)
 
 static bool wait_pause(struct waiting *w)
 {
-	if (!beest_limit_left(w->limit))
+	if (w->last && !beest_limit_left(w->limit))
 		return false;
 
 	if (w->progress)

@@ -179,9 +179,48 @@ static void a_server_that_answers_again(void **state)
 	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
 	assert_int_equal(fake_kv.fired, 1);
 	assert_error_has("after 2 s: no qp 'n0' (key hb1/job/qp/n0) was published; server a:1 "
-			 "answers; before that: server a:1");
+			 "answers; meanwhile it failed: server a:1");
 	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
-	assert_null(strstr(beest_error_text(), "before that"));
+	assert_null(strstr(beest_error_text(), "meanwhile"));
+}
+
+/* A request that takes until the limit and beyond says nothing: one more follows. */
+static void standstill_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	fake_kv.hook = NULL;
+	registry_stage.now += 100 * BEEST_SECOND;
+	fake_kv_fail(FAKE_KV_REQUEST, 1, EHOSTDOWN, FAKE_KV_LOST);
+}
+
+static void a_machine_that_stood_still(void **state)
+{
+	(void)state;
+	make();
+	publish(two, 0);
+	fake_kv.hook = standstill_hook;
+	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), 0);
+	publish(one, 1);
+	fake_kv.hook = standstill_hook;
+	assert_int_equal(beest_registry_delete(one, keys[1],
+					       REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND))), 0);
+}
+
+/* Silence of a moment does not outweigh an answer, but is told. */
+static void a_server_that_answers_half(void **state)
+{
+	static const char *const own[] = { "hb1/job/msg/m" };
+	struct beest_wait wait = { .own_keys = own, .own_count = 1 };
+
+	(void)state;
+	make();
+	assert_int_equal(registry_put(one, BEEST_KIND_MESSAGE, "m", "text", NULL), 0);
+	fake_kv_fail(FAKE_KV_REQUEST, 2, EHOSTDOWN, FAKE_KV_REFUSED);
+	wait.limit = REGISTRY_LIMIT(HARTEBEEST_ONCE);
+	assert_int_equal(beest_wait_run(one, &wait), -EAGAIN);
+	assert_error_has("not all own records are stored; to be stored: key hb1/job/msg/m; server "
+			 "a:1 answers; meanwhile it failed: server a:1: ");
 }
 
 /* What is no record, and a server that is silent, are the reason of those alone. */
@@ -1059,6 +1098,8 @@ int main(void)
 		WITH(a_server_that_is_silent),
 		WITH(absent_first_and_refused_last),
 		WITH(a_server_that_answers_again),
+		WITH(a_machine_that_stood_still),
+		WITH(a_server_that_answers_half),
 		WITH(each_has_its_own_reason),
 		WITH(one_server_of_two_is_silent),
 		WITH(what_is_no_record),
