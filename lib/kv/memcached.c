@@ -291,12 +291,23 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 	return NULL;
 }
 
-/* The memory of a parent's session stays reachable for the sake of leak checkers. */
+/*
+ * libmemcached before 1.1.3 counts answers below none when a server says more than it was asked.
+ * Then it would read four thousand million answers before it says "quit".
+ */
+static bool answers_miscounted(const struct beest_memcached *session)
+{
+	return session->handle && memcached_server_count(session->handle) &&
+		memcached_server_response_count(
+			memcached_server_instance_by_position(session->handle, 0)) > INT32_MAX;
+}
+
+/* The memory of a session that cannot be freed stays reachable for the sake of leak checkers. */
 void beest_memcached_free(struct beest_memcached *session)
 {
 	static struct beest_memcached *forgotten;
 
-	if (session->pid != getpid()) {
+	if (session->pid != getpid() || answers_miscounted(session)) {
 		session->next = __atomic_exchange_n(&forgotten, session, __ATOMIC_RELAXED);
 		return;
 	}

@@ -616,10 +616,17 @@ static void trial_begin(struct trial *trial)
 		trial_run(trial);
 }
 
-/* 1.0.16 does, as SECURITY.md says; 1.1.4 does not. */
-#define READS_FOR_EVER (LIBMEMCACHED_VERSION_HEX < 0x01001000)
+static int tried, misbehaved, excused, held_up;
 
-static int tried, misbehaved, excused;
+/*
+ * libmemcached before 1.1.3 reads on for minutes behind a NOT_FOUND that nobody asked for, within
+ * one call, as SECURITY.md says.  It writes its version with three digits: 0x01000016 is 1.0.16.
+ */
+static bool reads_on(const struct trial *trial)
+{
+	return LIBMEMCACHED_VERSION_HEX < 0x01001003 && trial->manner && trial->point == 0 &&
+	       !strcmp(trial->manner->name, "NOT_FOUND");
+}
 
 /* Some ends are the service's or the message's own: nobody is there. */
 static bool names_nothing(const struct result *result)
@@ -634,8 +641,8 @@ static const char *trial_wrong(const struct trial *trial, int status)
 	const struct result *result = trial->result;
 	static char text[2048];
 
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM && result->excused && READS_FOR_EVER) {
-		excused++;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM && reads_on(trial)) {
+		held_up++;
 		return NULL;
 	}
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
@@ -735,7 +742,8 @@ static void every_manner_at_every_point(void **state)
 		crowd_reap(&crowd, 0);
 	}
 	print_message("%zu manners, %d cases, %d misbehaved, %d of a Memcached that turned hostile "
-		      "ended the process\n", BEEST_COUNT(manners), tried, misbehaved, excused);
+		      "ended the process, %d of an old libmemcached held it up\n",
+		      BEEST_COUNT(manners), tried, misbehaved, excused, held_up);
 	assert_int_equal(misbehaved, 0);
 }
 
