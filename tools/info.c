@@ -346,6 +346,7 @@ const struct command info_command = {
 	.options = options,
 	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.run = info,
-	.more = "Exit status 1: no port can be used.  No server is asked: 'hartebeest doctor' does\n"
+	.more = "Exit status 1: no port can be used.  No server is asked: 'hartebeest doctor' "
+		"does\n"
 		"that.\n",
 };

@@ -77,7 +77,7 @@ static int create(struct link *link, int64_t deadline)
 		ret = hartebeest_qp_init(link->hb, NAME);
 	if (ret == 0)
 		snprintf(link->note, sizeof(link->note),
-			 "%" PRIu32 " in INIT, %zu bytes registered",
+			 "QP %" PRIu32 " in INIT, %zu bytes registered",
 			 link->pinger.qp->qp_num, link->pinger.mr->length);
 	return ret;
 }

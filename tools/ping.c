@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "lib/base/text.h"
 #include "tools/command.h"
 #include "tools/link.h"
@@ -524,11 +523,9 @@ static int find_servers(struct ping *ping)
 
 static int ping_all(struct ping *ping)
 {
-	char text[64];
 	int status;
 
-	hartebeest_option_get(ping->hb, "exchange.timeout", text, sizeof(text), NULL);
-	beest_parse_duration(text, &ping->timeout);
+	ping->timeout = session_duration(ping->hb, "exchange.timeout");
 	ping->steps.out = ping->out;
 	ping->steps.array = out_json_array(ping->out->json, "steps");
 	if (!ping->steps.quiet)

@@ -129,12 +129,10 @@ static void judge_life(const struct records *records, struct records_record *rec
 
 static int read_settings(struct out *out, struct hartebeest_context *hb, struct records *records)
 {
-	char servers[4096], ttl[32];
+	char servers[4096];
 	size_t count;
-	int64_t ns;
 
-	hartebeest_option_get(hb, "exchange.ttl", ttl, sizeof(ttl), NULL);
-	records->ttl = beest_parse_duration(ttl, &ns) == 0 ? ns / BEEST_SECOND : 86400;
+	records->ttl = session_duration(hb, "exchange.ttl") / BEEST_SECOND;
 	hartebeest_option_get(hb, "exchange.servers", servers, sizeof(servers), NULL);
 	if (!servers[0]) {
 		out_error(out,

@@ -86,8 +86,8 @@ static void check_memory(struct out *out, const struct facts *facts, int64_t ran
 		out_cure(out, "memcached -m %" PRId64, ((facts->bytes + mesh) >> 19) + 64);
 	} else if (ranks > 0 && facts->bytes + pairs > facts->bytes_max) {
 		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB hold a mesh of %" PRId64
-			 " ranks, but not a record for each pair (%" PRId64 " MB)", facts->bytes_max >> 20,
-			 ranks, pairs >> 20);
+			 " ranks, but not a record for each pair (%" PRId64 " MB)",
+			 facts->bytes_max >> 20, ranks, pairs >> 20);
 		out_cure(out, "hartebeest_mesh_connect(), or memcached -m %" PRId64,
 			 ((facts->bytes + pairs) >> 19) + 64);
 	} else {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
 #include "tools/command.h"
 #include "tools/session.h"
 
@@ -80,6 +81,16 @@ void session_close(struct hartebeest_context *hb)
 		session = NULL;
 	}
 	hartebeest_close(hb);
+}
+
+int64_t session_duration(const struct hartebeest_context *hb, const char *option)
+{
+	char text[32] = "";
+	int64_t ns = 0;
+
+	hartebeest_option_get(hb, option, text, sizeof(text), NULL);
+	beest_parse_duration(text, &ns);
+	return ns;
 }
 
 int session_signal(void)

@@ -27,6 +27,9 @@ void session_close(struct hartebeest_context *hb);
 /* The same without a word and without signals, any number at a time: to try settings. */
 int session_try(struct hartebeest_context **hb, const char *const *more);
 
+/* The value of @option, which is a duration with a preset, in ns. */
+int64_t session_duration(const struct hartebeest_context *hb, const char *option);
+
 /* The signal that asked this program to end; 0: none. */
 int session_signal(void);
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "tools/pinger.h"
 #include "tools/session.h"
 #include "tools/survey.h"
@@ -232,7 +231,6 @@ static void make_plan(struct survey *survey)
 bool survey_start(struct survey *survey)
 {
 	int i, size = hartebeest_size(survey->hb), rank = hartebeest_rank(survey->hb);
-	char text[64];
 
 	if (size > MATRIX_MAX || !matrix_make(&survey->matrix, size))
 		return false;
@@ -240,8 +238,7 @@ bool survey_start(struct survey *survey)
 		if (hartebeest_participant(survey->hb, i) == rank)
 			survey->own = i;
 	survey->is_first = survey->own == 0;
-	hartebeest_option_get(survey->hb, "exchange.timeout", text, sizeof(text), NULL);
-	beest_parse_duration(text, &survey->timeout);
+	survey->timeout = session_duration(survey->hb, "exchange.timeout");
 	make_plan(survey);
 	return true;
 }
