@@ -91,7 +91,8 @@ static bool state_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "it is in the state %s, and takes %s", states[state], p->wr ?
 			       "send requests from RTS on: hartebeest_qp_connect() or "
 			       "hartebeest_pairs_connect() first" :
-			       "receives from INIT on: hartebeest_qp_init() first");
+			       "receives from INIT on (hartebeest_qp_init()), send requests from "
+			       "RTS on (hartebeest_qp_connect())");
 	else if (state == IBV_QPS_SQE || state == IBV_QPS_ERR)
 		beest_text_add(text, "it is in the state %s after a failure, which a completion "
 			       "tells: hartebeest_qp_reconnect() brings it back", states[state]);
@@ -122,7 +123,8 @@ static bool request_say(const struct posting *p, struct beest_text *text)
 	else if ((p->wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 		  p->wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
 		 p->wr->wr.atomic.remote_addr % sizeof(uint64_t))
-		beest_text_add(text, "an atomic needs a remote address that 8 divides, and 0x%" PRIx64
+		beest_text_add(text,
+			       "an atomic needs a remote address that 8 divides, and 0x%" PRIx64
 			       " is none", p->wr->wr.atomic.remote_addr);
 	else if (type == UD && p->named && p->named->local.endpoint.mtu &&
 		 p->length > (uint64_t)beest_transition_mtu_bytes(p->named->local.endpoint.mtu))
@@ -137,8 +139,8 @@ static void errno_say(const struct posting *p, struct beest_text *text)
 {
 	if (p->err == ENOMEM && p->wr)
 		beest_text_add(text, "its send queue is full (%" PRIu32 " requests, "
-			       "qp_init_attr.cap.max_send_wr): take completions, and ask for one by "
-			       "IBV_SEND_SIGNALED now and then", p->attr.cap.max_send_wr);
+			       "qp_init_attr.cap.max_send_wr): take completions, and ask for one "
+			       "by IBV_SEND_SIGNALED now and then", p->attr.cap.max_send_wr);
 	else if (p->err == ENOMEM)
 		beest_text_add(text, "its queue is full (%" PRIu32 " send requests, %" PRIu32
 			       " receives): take completions", p->attr.cap.max_send_wr,

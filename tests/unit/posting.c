@@ -66,12 +66,12 @@ static void the_state(void **state)
 	(void)state;
 	assert_int_equal(hartebeest_post_text(hb, qp, &wr, -EINVAL, text, sizeof(text)), 0);
 	assert_non_null(strstr(text, "queue pair 'qp' (QP "));
-	assert_non_null(strstr(text, ", RC) took no write of 100 bytes: it is in the state INIT, and "
-			       "takes send requests from RTS on: hartebeest_qp_connect() or "
+	assert_non_null(strstr(text, ", RC) took no write of 100 bytes: it is in the state INIT, "
+			       "and takes send requests from RTS on: hartebeest_qp_connect() or "
 			       "hartebeest_pairs_connect() first (Invalid argument)"));
 	fake_verbs_set_state(qp, IBV_QPS_RESET);
 	says(qp, NULL, EINVAL, "took no request: it is in the state RESET, and takes receives from "
-	     "INIT on: hartebeest_qp_init() first");
+	     "INIT on (hartebeest_qp_init()), send requests from RTS on (hartebeest_qp_connect())");
 	fake_verbs_set_state(qp, IBV_QPS_ERR);
 	says(qp, &wr, -EIO, "in the state ERR after a failure");
 	fake_verbs_set_state(qp, IBV_QPS_RTS);
@@ -130,8 +130,8 @@ static void atomics(void **state)
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	elements[0].length = 8;
 	wr.wr.atomic.remote_addr = 0x1004;
-	says(qp, &wr, -EINVAL, "no fetch-and-add of 8 bytes: an atomic needs a remote address that 8 "
-	     "divides, and 0x1004 is none");
+	says(qp, &wr, -EINVAL, "no fetch-and-add of 8 bytes: an atomic needs a remote address that "
+	     "8 divides, and 0x1004 is none");
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 	says(qp, &wr, -EINVAL, "no compare-and-swap of 8 bytes: an atomic needs");
 	wr.wr.atomic.remote_addr = 0x1008;
