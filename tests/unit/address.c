@@ -19,6 +19,7 @@
 #include "hartebeest.h"
 #include "lib/core/context.h"
 #include "lib/verbs/qp.h"
+#include "tests/support/ah.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/logged.h"
 #ifdef HAVE_RDMACM
@@ -142,8 +143,8 @@ static void choice_in_words(void **state)
 	assert_string_equal(text, "port fake1:1, passed over: port fake0:1 is down; IP address "
 			    "10.0.0.1; P_Key 0xffff at index 0; GID index 3: ::ffff:10.0.0.1, RoCE "
 			    "v2, eth0 was chosen by auto; index 0: fe80::a00:27ff:fe00:1, RoCE v1, "
-			    "eth0 (RoCE v1); index 1: fe80::a00:27ff:fe00:1, RoCE v2, eth0 (not IPv4); "
-			    "index 2: ::ffff:10.0.0.1, RoCE v1, eth0 (RoCE v1)");
+			    "eth0 (RoCE v1); index 1: fe80::a00:27ff:fe00:1, RoCE v2, eth0 (not "
+			    "IPv4); index 2: ::ffff:10.0.0.1, RoCE v1, eth0 (RoCE v1)");
 	assert_int_equal(fake_verbs.pds, 0);
 	assert_int_equal(hartebeest_device_text(hb, small, sizeof(small)), 0);
 	assert_string_equal(small, "port fake1:1...");
@@ -214,8 +215,8 @@ static void by_address(void **state)
 
 	open_with("device.addr=10.1.0.8", NULL);
 	assert_int_equal(hartebeest_port_num(hb), -ENODATA);
-	assert_error_has("no GID fits ip:10.1.0.8: an InfiniBand GID holds no IP address, choose by "
-			 "netdev; ");
+	assert_error_has("no GID fits ip:10.1.0.8: an InfiniBand GID holds no IP address, choose "
+			 "by netdev; ");
 }
 
 static void address_that_cannot_be(void **state)
@@ -225,8 +226,8 @@ static void address_that_cannot_be(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_open(&hb, both), -EINVAL);
-	assert_error_is("argument device.addr: device.gid (HARTEBEEST_GID) chooses a GID, too: give "
-			"one of them");
+	assert_error_is("argument device.addr: device.gid (HARTEBEEST_GID) chooses a GID, too: "
+			"give one of them");
 	assert_int_equal(hartebeest_open(&hb, bad), -EINVAL);
 	assert_error_is("argument device.addr: 'eth0' is not an IPv4 or IPv6 address");
 	assert_int_equal(hartebeest_open(&hb, any), -EINVAL);
@@ -340,9 +341,9 @@ static void gone(void **state)
 	assert_int_equal(connect_roce(qp), -ENODATA);
 	assert_error_is("queue pair 'qp' and 'far': the GID ::ffff:10.0.0.1 (RoCE v2) of this end "
 			"is no longer in the table of port fake0:1: was its address removed?  "
-			"hartebeest_qp_reset() and hartebeest_qp_publish() choose again among index 0: "
-			"fe80::a00:27ff:fe00:1, RoCE v1; index 1: fe80::a00:27ff:fe00:1, RoCE v2; "
-			"index 2: ::ffff:10.0.0.9, RoCE v1");
+			"hartebeest_qp_reset() and hartebeest_qp_publish() choose again among "
+			"index 0: fe80::a00:27ff:fe00:1, RoCE v1; index 1: fe80::a00:27ff:fe00:1, "
+			"RoCE v2; index 2: ::ffff:10.0.0.9, RoCE v1");
 	assert_int_equal(fake_verbs_last_modify(qp->qp)->attr.qp_state, IBV_QPS_INIT);
 }
 
@@ -514,21 +515,6 @@ static void contexts_of_several_ports(void **state)
 
 #ifdef HAVE_RDMACM
 
-static void ah_is(const struct ibv_ah_attr *is, const struct ibv_ah_attr *wanted)
-{
-	assert_memory_equal(is->grh.dgid.raw, wanted->grh.dgid.raw, 16);
-	assert_int_equal(is->grh.flow_label, wanted->grh.flow_label);
-	assert_int_equal(is->grh.sgid_index, wanted->grh.sgid_index);
-	assert_int_equal(is->grh.hop_limit, wanted->grh.hop_limit);
-	assert_int_equal(is->grh.traffic_class, wanted->grh.traffic_class);
-	assert_int_equal(is->dlid, wanted->dlid);
-	assert_int_equal(is->sl, wanted->sl);
-	assert_int_equal(is->src_path_bits, wanted->src_path_bits);
-	assert_int_equal(is->static_rate, wanted->static_rate);
-	assert_int_equal(is->is_global, wanted->is_global);
-	assert_int_equal(is->port_num, wanted->port_num);
-}
-
 static enum ibv_mtu mtu_of(const struct beest_qp *qp)
 {
 	struct ibv_qp_init_attr init;
@@ -558,7 +544,7 @@ static void roce_by_rdmacm(void **state)
 	qp = make_qp(hb, IBV_QPT_RC);
 	assert_int_equal(connect_roce(qp), 0);
 	assert_int_equal(rtr_tries(&ah), 1);
-	ah_is(&ah, &wanted);
+	assert_ah_is(&ah, &wanted);
 	assert_int_equal(mtu_of(qp), IBV_MTU_512);
 	assert_int_equal(fake_rdmacm.tos, 0x68);
 	assert_int_equal(fake_rdmacm.from.ss_family, AF_INET);
@@ -582,7 +568,7 @@ static void infiniband_by_rdmacm(void **state)
 	qp = make_qp(hb, IBV_QPT_RC);
 	assert_int_equal(connect_to(qp, "fe80::beef", "::ffff:10.1.0.8"), 0);
 	rtr_tries(&ah);
-	ah_is(&ah, &wanted);
+	assert_ah_is(&ah, &wanted);
 	assert_int_equal(mtu_of(qp), IBV_MTU_2048);
 
 	/* Across a router. */
@@ -597,7 +583,7 @@ static void infiniband_by_rdmacm(void **state)
 	wanted.grh.hop_limit = 63;
 	wanted.grh.traffic_class = 9;
 	wanted.grh.flow_label = 0x54321;
-	ah_is(&ah, &wanted);
+	assert_ah_is(&ah, &wanted);
 }
 
 static void another_start(void **state)

@@ -341,16 +341,22 @@ static void close_touches_nothing(void **state)
 	assert_int_equal(ibv_close_device(own.verbs), 0);
 }
 
-/* On a device that the library opened, what is adopted has to be given back first. */
-static void close_under_adopted_objects(void **state)
+/* The program's objects on a device that the library opened. */
+static void adopt_on_device_of_library(void)
 {
 	struct ibv_context *verbs;
 
-	(void)state;
 	assert_int_equal(hartebeest_open(&hb, NULL), 0);
 	assert_int_equal(hartebeest_verbs(hb, &verbs), 0);
 	own_make(verbs, IBV_QPT_RC);
 	adopt_all();
+}
+
+/* There, what is adopted has to be given back first. */
+static void close_under_adopted_objects(void **state)
+{
+	(void)state;
+	adopt_on_device_of_library();
 	assert_int_equal(hartebeest_close(hb), -EBUSY);
 	hb = NULL;
 	assert_error_has("queue pair 'qp' is adopted; memory region 'mr' is adopted; ");
@@ -361,13 +367,8 @@ static void close_under_adopted_objects(void **state)
 
 static void given_back_before_close(void **state)
 {
-	struct ibv_context *verbs;
-
 	(void)state;
-	assert_int_equal(hartebeest_open(&hb, NULL), 0);
-	assert_int_equal(hartebeest_verbs(hb, &verbs), 0);
-	own_make(verbs, IBV_QPT_RC);
-	adopt_all();
+	adopt_on_device_of_library();
 	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
 	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
 	assert_int_equal(hartebeest_srq_destroy(hb, "srq"), 0);

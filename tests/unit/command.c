@@ -20,30 +20,21 @@
 
 #include <json-c/json.h>
 
+#include "tests/support/fake-command.h"
 #include "tests/support/fake-verbs.h"
-#include "tests/support/talk.h"
-#include "tools/command.h"
 #include "tools/file.h"
 
-static struct talk talk = { .program = command_main };
+static struct talk talk;
 
 #define RUN(...) TALK(&talk, "hartebeest", __VA_ARGS__)
 #define SAYS(text) talk_says(&talk, text)
+#define REFUSES(text) fake_command_refuses(&talk, text)
 
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
-	fake_verbs_reset();
-	memset(&talk, 0, sizeof(talk));
-	talk.program = command_main;
+	fake_command_reset(&talk);
 	return 0;
-}
-
-static void complains(const char *text)
-{
-	talk_complains(&talk, text);
-	assert_string_equal(talk.out, "");
 }
 
 /* The object that was printed; NULL fails the test. */
@@ -70,40 +61,40 @@ static void wrong_words(void **state)
 {
 	(void)state;
 	assert_int_equal(TALK(&talk, "hartebeest"), STATUS_USAGE);
-	complains("hartebeest: a command is missing\nTry 'hartebeest --help'.\n");
+	REFUSES("hartebeest: a command is missing\nTry 'hartebeest --help'.\n");
 	assert_int_equal(RUN("inof"), STATUS_USAGE);
-	complains("unknown command 'inof', the nearest is info");
+	REFUSES("unknown command 'inof', the nearest is info");
 	assert_int_equal(RUN("zzzzzzzz"), STATUS_USAGE);
-	complains("unknown command 'zzzzzzzz'\n");
+	REFUSES("unknown command 'zzzzzzzz'\n");
 	assert_int_equal(RUN("in\nfo\033[2J"), STATUS_USAGE);
-	complains("unknown command 'in\\x0afo\\x1b[2J'");
+	REFUSES("unknown command 'in\\x0afo\\x1b[2J'");
 	assert_int_equal(RUN(""), STATUS_USAGE);
-	complains("unknown command ''");
+	REFUSES("unknown command ''");
 }
 
 static void wrong_options(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("info", "--jsno"), STATUS_USAGE);
-	complains("hartebeest info: unknown option '--jsno', the nearest is --json\n"
+	REFUSES("hartebeest info: unknown option '--jsno', the nearest is --json\n"
 		  "Try 'hartebeest info --help'.\n");
 	assert_int_equal(RUN("info", "-x"), STATUS_USAGE);
-	complains("unknown option '-x'");
+	REFUSES("unknown option '-x'");
 	assert_int_equal(RUN("info", "--json=1"), STATUS_USAGE);
-	complains("--json takes no value");
+	REFUSES("--json takes no value");
 	assert_int_equal(RUN("info", "-o"), STATUS_USAGE);
-	complains("-o needs a value: -o SECTION.KEY=VALUE");
+	REFUSES("-o needs a value: -o SECTION.KEY=VALUE");
 	assert_int_equal(RUN("info", "--option"), STATUS_USAGE);
-	complains("--option needs a value: --option SECTION.KEY=VALUE");
+	REFUSES("--option needs a value: --option SECTION.KEY=VALUE");
 	assert_int_equal(RUN("info", "now"), STATUS_USAGE);
-	complains("hartebeest info: too many arguments");
+	REFUSES("hartebeest info: too many arguments");
 	assert_int_equal(RUN("info", "--", "--json"), STATUS_USAGE);
-	complains("too many arguments");
+	REFUSES("too many arguments");
 	assert_int_equal(RUN("info", "-odevice.nmae=fake0"), STATUS_USAGE);
-	complains("hartebeest info: argument: unknown option 'device.nmae'; the nearest is "
+	REFUSES("hartebeest info: argument: unknown option 'device.nmae'; the nearest is "
 		  "device.name");
 	assert_int_equal(RUN("info", "-o", "exchange.timeout=5"), STATUS_USAGE);
-	complains("exchange.timeout");
+	REFUSES("exchange.timeout");
 }
 
 static void help_everywhere(void **state)
@@ -220,13 +211,14 @@ static void every_option(void **state)
 	setenv("HARTEBEEST_TIMEOUT", "10s", 1);
 	assert_int_equal(RUN("info", "--options", "-o", "qp_attr.uc:sl=3", "-o",
 			     "qp_attr.timeout=10"), STATUS_USAGE);
-	complains("'qp_attr.uc:sl'");
+	REFUSES("'qp_attr.uc:sl'");
 	assert_int_equal(RUN("info", "--options", "-o", "qp_attr.uc:traffic_class=3", "-o",
 			     "qp_attr.timeout=10"), STATUS_GOOD);
-	SAYS("  OK    exchange.timeout                10s  from environment HARTEBEEST_TIMEOUT; preset "
-	     "30s\n        limit of every wait for a server or a peer [1ms..30d]  HARTEBEEST_TIMEOUT\n");
-	SAYS("  OK    qp_attr.timeout                 10 = 4.19 ms; with 7 retries a dead peer shows "
-	     "after 0.034 s or more  from argument; preset 14\n");
+	SAYS("  OK    exchange.timeout                10s  from environment HARTEBEEST_TIMEOUT; "
+	     "preset 30s\n        limit of every wait for a server or a peer [1ms..30d]  "
+	     "HARTEBEEST_TIMEOUT\n");
+	SAYS("  OK    qp_attr.timeout                 10 = 4.19 ms; with 7 retries a dead peer "
+	     "shows after 0.034 s or more  from argument; preset 14\n");
 	SAYS("  --    qp_attr.rc:traffic_class        0\n");
 	SAYS("  OK    qp_attr.uc:traffic_class        3  from argument; preset 0\n");
 	SAYS("  --    qp_attr.min_rnr_timer           12 = 0.64 ms\n");
@@ -261,7 +253,8 @@ static void one_failure_of_one_cause(void **state)
 	fake_verbs.device_count = 0;
 	assert_int_equal(RUN("doctor"), STATUS_FAILED);
 	SAYS("        -> load the adapter's driver (");
-	SAYS("modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0 (hartebeest(7), Soft-RoCE)");
+	SAYS("modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0 (hartebeest(7), "
+	     "Soft-RoCE)");
 	SAYS("\n1 failure, ");
 }
 
@@ -327,7 +320,8 @@ static void kernel_and_nodes(void **state)
 	SAYS("  OK    node          /dev/infiniband/uverbs0 of fake0 can be used\n");
 	kernel_lacks("/dev/infiniband/uverbs0");
 	assert_int_equal(RUN("doctor"), STATUS_FAILED);
-	SAYS("  FAIL  node          /dev/infiniband/uverbs0 of fake0 is missing: /sys shows the device");
+	SAYS("  FAIL  node          /dev/infiniband/uverbs0 of fake0 is missing: /sys shows the "
+	     "device");
 	SAYS("        -> start the container with --device=/dev/infiniband/uverbs0 ");
 	kernel_lacks("/sys/class/infiniband_verbs/uverbs0/ibdev");
 	kernel_lacks("/sys/class/infiniband_verbs/uverbs0");
@@ -385,18 +379,20 @@ static void a_network_below(void **state)
 	     "        -> ip link set eth0 mtu 4200, ");
 	kernel_has("/sys/class/net/eth0/mtu", "1500\n");
 	RUN("doctor");
-	SAYS("  --    mtu           fake0:1 sends 1024 of 4096 bytes a packet since eth0 has an mtu of "
-	     "1500");
+	SAYS("  --    mtu           fake0:1 sends 1024 of 4096 bytes a packet since eth0 has an "
+	     "mtu of 1500");
 	kernel_has("/sys/class/net/eth0/mtu", "9000\n");
 	port->active_mtu = IBV_MTU_4096;
 	memset(&port->gids[2], 0, 2 * sizeof(port->gids[2]));
 	RUN("doctor");
 	SAYS("  OK    mtu           fake0:1 sends 4096 bytes a packet, eth0 takes 9000\n");
-	SAYS("  --    address       eth0 of fake0:1 has no IPv4 address: the GID is then a link-local ");
+	SAYS("  --    address       eth0 of fake0:1 has no IPv4 address: the GID is then a "
+	     "link-local ");
 	fake_verbs_infiniband();
 	network_is(&fake_verbs.devices[0], "ib7");
 	RUN("doctor");
-	SAYS("  --    address       ib7 of fake0:1 has no IPv4 address (IPoIB): only rdma_cm wants one\n");
+	SAYS("  --    address       ib7 of fake0:1 has no IPv4 address (IPoIB): only rdma_cm wants "
+	     "one\n");
 }
 
 /* What answers for the other, and what drops, is told apart. */
@@ -410,7 +406,8 @@ static void two_ports_in_one_network(void **state)
 	network_is(second, "eth7");
 	second->ports[0].gids[2].gid = second->ports[0].gids[3].gid = "::ffff:10.0.0.2";
 	RUN("doctor");
-	SAYS("  WARN  network       eth7 and eth0 are in one network: one answers ARP for the other\n"
+	SAYS("  WARN  network       eth7 and eth0 are in one network: one answers ARP for the "
+	     "other\n"
 	     "        -> sysctl -w net.ipv4.conf.all.arp_ignore=1 ");
 	kernel_has(files[1], "1\n");
 	RUN("doctor");
@@ -420,7 +417,8 @@ static void two_ports_in_one_network(void **state)
 	SAYS("are in one network: rp_filter=1 drops what comes by the other\n");
 	kernel_has(files[1], "2\n");
 	RUN("doctor");
-	SAYS("  OK    network       eth7 and eth0 are in one network, and each answers for itself\n");
+	SAYS("  OK    network       eth7 and eth0 are in one network, and each answers for "
+	     "itself\n");
 }
 
 static void memory_that_can_be_locked(void **state)

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/support/fake-command.h"
 #include "tests/support/fake-verbs.h"
-#include "tests/support/talk.h"
-#include "tools/command.h"
 #include "tools/heat.h"
 #include "tools/verdict.h"
 
@@ -227,11 +226,12 @@ static void what_changed(void **state)
 static void objects_that_are_none(void **state)
 {
 	static const char *const wrong[] = {
-		"{}", "[]", "{\"rows\": 1}", "{\"rows\": []}", "{\"rows\": [1]}", "{\"rows\": [{}]}",
-		"{\"rows\": [{\"rank\": 0, \"host\": \"a\", \"phases_ns\": {}, \"times_ns\": [1, 2],"
-		" \"bytes_per_s\": [null]}]}",
-		"{\"rows\": [{\"rank\": \"0\", \"host\": 1, \"phases_ns\": {}, \"times_ns\": [null],"
-		" \"bytes_per_s\": [null]}]}",
+		"{}", "[]", "{\"rows\": 1}", "{\"rows\": []}", "{\"rows\": [1]}",
+		"{\"rows\": [{}]}",
+		"{\"rows\": [{\"rank\": 0, \"host\": \"a\", \"phases_ns\": {}, \"times_ns\": [1, "
+		"2], \"bytes_per_s\": [null]}]}",
+		"{\"rows\": [{\"rank\": \"0\", \"host\": 1, \"phases_ns\": {}, \"times_ns\": "
+		"[null], \"bytes_per_s\": [null]}]}",
 	};
 	struct json_object *object;
 	struct matrix read = { 0 };
@@ -246,9 +246,10 @@ static void objects_that_are_none(void **state)
 		assert_null(read.rows);
 		json_object_put(object);
 	}
-	object = json_tokener_parse("{\"rows\": [{\"rank\": 0, \"host\": \"a\\u001b[2J\\u0085\", \"phases_ns\": {},"
-				    " \"times_ns\": [-5], \"bytes_per_s\": [1.5], \"failures\":"
-				    " [{\"to\": 7, \"why\": \"x\"}, {\"to\": -1, \"why\": \"x\"}, 3]}]}");
+	object = json_tokener_parse("{\"rows\": [{\"rank\": 0, \"host\": \"a\\u001b[2J\\u0085\", "
+				    "\"phases_ns\": {}, \"times_ns\": [-5], \"bytes_per_s\": "
+				    "[1.5], \"failures\": [{\"to\": 7, \"why\": \"x\"}, {\"to\": "
+				    "-1, \"why\": \"x\"}, 3]}]}");
 	assert_true(matrix_read(&read, object));
 	assert_int_equal(read.times[0], MATRIX_NONE);
 	assert_string_equal(read.rows[0].host, "a?[2J?" "?");
@@ -409,10 +410,7 @@ static void words_of_what_fails(void **state)
 static void wrong_arguments(void **state)
 {
 	(void)state;
-	clearenv();
-	fake_verbs_reset();
-	memset(&talk, 0, sizeof(talk));
-	talk.program = command_main;
+	fake_command_reset(&talk);
 	assert_int_equal(RUN("-o", "device.name=fake0"), STATUS_USAGE);
 	talk_complains(&talk, "hartebeest mesh: a mesh needs two ranks or more: start it");
 	assert_int_equal(RUN("--local", "1"), STATUS_USAGE);
@@ -434,10 +432,7 @@ static void a_server_of_a_settings_file(void **state)
 	int file = mkstemp(path);
 
 	(void)state;
-	clearenv();
-	fake_verbs_reset();
-	memset(&talk, 0, sizeof(talk));
-	talk.program = command_main;
+	fake_command_reset(&talk);
 	assert_true(file >= 0);
 	dprintf(file, "{\"exchange\": {\"servers\": \"127.0.0.1:1\", \"timeout\": \"50ms\"}}");
 	close(file);

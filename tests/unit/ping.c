@@ -8,9 +8,8 @@
 
 #include <stdlib.h>
 
+#include "tests/support/fake-command.h"
 #include "tests/support/fake-verbs.h"
-#include "tests/support/talk.h"
-#include "tools/command.h"
 #include "tools/histogram.h"
 #include "tools/plan.h"
 #include "tools/steps.h"
@@ -198,51 +197,43 @@ static void times_in_words(void **state)
 
 /* ------------------------------------------------------------- arguments --- */
 
-static struct talk talk = { .program = command_main };
+static struct talk talk;
 
 #define RUN(...) TALK(&talk, "hartebeest", "ping", __VA_ARGS__)
+#define REFUSES(text) fake_command_refuses(&talk, text)
 
 static int setup_command(void **state)
 {
 	(void)state;
-	clearenv();
-	fake_verbs_reset();
-	memset(&talk, 0, sizeof(talk));
-	talk.program = command_main;
+	fake_command_reset(&talk);
 	return 0;
-}
-
-static void complains(const char *text)
-{
-	talk_complains(&talk, text);
-	assert_string_equal(talk.out, "");
 }
 
 static void wrong_arguments(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("--type", "xrc"), STATUS_USAGE);
-	complains("--type");
+	REFUSES("--type");
 	assert_int_equal(RUN("-O", "raed"), STATUS_USAGE);
-	complains("read");
+	REFUSES("read");
 	assert_int_equal(RUN("-t", "ud", "--op", "write"), STATUS_USAGE);
-	complains("hartebeest ping: there is no UD write: --op write needs --type rc or uc");
+	REFUSES("hartebeest ping: there is no UD write: --op write needs --type rc or uc");
 	assert_int_equal(RUN("-t", "uc", "-O", "fetch-add"), STATUS_USAGE);
-	complains("there is no UC fetch-add: --op fetch-add needs --type rc");
+	REFUSES("there is no UC fetch-add: --op fetch-add needs --type rc");
 	assert_int_equal(RUN("-O", "compare-swap", "-s", "16"), STATUS_USAGE);
-	complains("an atomic operation is on 8 bytes: --op compare-swap takes no --size");
+	REFUSES("an atomic operation is on 8 bytes: --op compare-swap takes no --size");
 	assert_int_equal(RUN("-s", "64", "-a", "32"), STATUS_USAGE);
-	complains("--size is beyond the largest of --sweep");
+	REFUSES("--size is beyond the largest of --sweep");
 	assert_int_equal(RUN("-s", "-1"), STATUS_USAGE);
 	assert_int_equal(RUN("-s", "1073741825"), STATUS_USAGE);
 	assert_int_equal(RUN("-s", "8k"), STATUS_USAGE);
 	assert_int_equal(RUN("-c", "0"), STATUS_USAGE);
 	assert_int_equal(RUN("-w", "5"), STATUS_USAGE);
-	complains("5");
+	REFUSES("5");
 	assert_int_equal(RUN("-i", "1 s"), STATUS_USAGE);
 	assert_int_equal(RUN("-w", "0"), STATUS_USAGE);
 	assert_int_equal(RUN("one", "two"), STATUS_USAGE);
-	complains("hartebeest ping: too many arguments: [NAME]");
+	REFUSES("hartebeest ping: too many arguments: [NAME]");
 }
 
 /* It stops in the step that fails, and says what to do. */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "lib/verbs/transition.h"
+#include "tests/support/ah.h"
 #include "tests/support/fake-verbs.h"
 
 /* ------------------------------------------------------------ two ends --- */
@@ -123,27 +124,10 @@ static void agree(struct pair *pair)
 	assert_int_equal(beest_transition_agree(&pair->local, &pair->remote, &pair->path), 0);
 }
 
-static void assert_ah(const struct pair *pair)
-{
-	const struct ibv_ah_attr *is = &pair->path.ah, *wanted = &pair->ah;
-
-	assert_memory_equal(is->grh.dgid.raw, wanted->grh.dgid.raw, 16);
-	assert_int_equal(is->grh.flow_label, wanted->grh.flow_label);
-	assert_int_equal(is->grh.sgid_index, wanted->grh.sgid_index);
-	assert_int_equal(is->grh.hop_limit, wanted->grh.hop_limit);
-	assert_int_equal(is->grh.traffic_class, wanted->grh.traffic_class);
-	assert_int_equal(is->dlid, wanted->dlid);
-	assert_int_equal(is->sl, wanted->sl);
-	assert_int_equal(is->src_path_bits, wanted->src_path_bits);
-	assert_int_equal(is->static_rate, wanted->static_rate);
-	assert_int_equal(is->is_global, wanted->is_global);
-	assert_int_equal(is->port_num, wanted->port_num);
-}
-
 static void agrees(struct pair *pair)
 {
 	agree(pair);
-	assert_ah(pair);
+	assert_ah_is(&pair->path.ah, &pair->ah);
 }
 
 /* A refusal leaves no doubt which two values clash, and touches nothing. */
@@ -505,13 +489,13 @@ static void roce_versions_differ(void **state)
 	(void)state;
 	roce(&pair, BEEST_RC, BEEST_ROCE_V1);
 	pair.remote.roce = BEEST_ROCE_V2;
-	refuses(&pair, -EPROTO, "the RoCE version differs: RoCE v1 here (own0:1) but RoCE v2 at the "
-		"peer (rank 3)");
+	refuses(&pair, -EPROTO, "the RoCE version differs: RoCE v1 here (own0:1) but RoCE v2 at "
+		"the peer (rank 3)");
 
 	roce(&pair, BEEST_UC, BEEST_ROCE_V2);
 	pair.remote.roce = BEEST_ROCE_V1;
-	refuses(&pair, -EPROTO, "the RoCE version differs: RoCE v2 here (own0:1) but RoCE v1 at the "
-		"peer (rank 3)");
+	refuses(&pair, -EPROTO, "the RoCE version differs: RoCE v2 here (own0:1) but RoCE v1 at "
+		"the peer (rank 3)");
 }
 
 static void address_families_differ(void **state)
@@ -521,13 +505,13 @@ static void address_families_differ(void **state)
 	(void)state;
 	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
 	set_gid(&pair.remote.gid, "fd00::2");
-	refuses(&pair, -EPROTO, "the address family of the GID differs: IPv4 here (own0:1) but IPv6 "
-		"at the peer (rank 3)");
+	refuses(&pair, -EPROTO, "the address family of the GID differs: IPv4 here (own0:1) but "
+		"IPv6 at the peer (rank 3)");
 
 	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
 	set_gid(&pair.local.endpoint.gid, "fd00::2");
-	refuses(&pair, -EPROTO, "the address family of the GID differs: IPv6 here (own0:1) but IPv4 "
-		"at the peer (rank 3)");
+	refuses(&pair, -EPROTO, "the address family of the GID differs: IPv6 here (own0:1) but "
+		"IPv4 at the peer (rank 3)");
 }
 
 /* Of two InfiniBand ports neither RoCE version nor family is asked. */
@@ -612,7 +596,7 @@ static void follows(struct pair *pair, const struct beest_pathrec *route)
 {
 	agree(pair);
 	assert_int_equal(beest_transition_apply_path(&pair->local, route, 9, &pair->path), 0);
-	assert_ah(pair);
+	assert_ah_is(&pair->path.ah, &pair->ah);
 }
 
 static void a_route_replaces_the_address(void **state)
@@ -666,8 +650,8 @@ static void a_route_that_does_not_suit(void **state)
 	route = some_route(&pair);
 	route.port = 2;
 	assert_int_equal(beest_transition_apply_path(&pair.local, &route, 9, &pair.path), -EXDEV);
-	assert_error_is("the path to fd00::77 leaves by port own0:2, but this end is port own0:1: set "
-			"device.addr to an address of the port");
+	assert_error_is("the path to fd00::77 leaves by port own0:2, but this end is port own0:1: "
+			"set device.addr to an address of the port");
 	route.port = 1;
 	route.pkey = 0x8012;
 	assert_int_equal(beest_transition_apply_path(&pair.local, &route, 9, &pair.path), -EPROTO);
@@ -689,8 +673,8 @@ static void agreed_in_words(void **state)
 							 text, sizeof(text)),
 			    "path MTU 512 (1024 here, 512 at the peer), reads out 9 (of 16 wanted, "
 			    "16 of the device, 9 at the peer), in 11");
-	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path, small,
-							 sizeof(small)), "path MTU 51");
+	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
+							 small, sizeof(small)), "path MTU 51");
 	roce(&pair, BEEST_UC, BEEST_ROCE_V2);
 	agree(&pair);
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
@@ -714,10 +698,12 @@ static void order_of_complaints(void **state)
 	assert_int_equal(beest_transition_agree(&pair.local, &pair.remote, &pair.path), -EPROTO);
 	assert_error_has("RoCE version");
 	pair.remote.link_layer = IBV_LINK_LAYER_INFINIBAND;
-	assert_int_equal(beest_transition_agree(&pair.local, &pair.remote, &pair.path), -EPROTOTYPE);
+	assert_int_equal(beest_transition_agree(&pair.local, &pair.remote, &pair.path),
+			 -EPROTOTYPE);
 	assert_error_has("link layer");
 	pair.remote.qp_type = IBV_QPT_UD;
-	assert_int_equal(beest_transition_agree(&pair.local, &pair.remote, &pair.path), -EPROTOTYPE);
+	assert_int_equal(beest_transition_agree(&pair.local, &pair.remote, &pair.path),
+			 -EPROTOTYPE);
 	assert_error_has("transport");
 }
 
@@ -755,7 +741,8 @@ static void masks_are_the_kernels(void **state)
 		for (transport = 0; transport < BEEST_TRANSPORTS; transport++) {
 			infiniband(&pair, transport);
 			agree(&pair);
-			assert_int_equal(beest_transition_attr(step, &pair.local, &pair.path, &attr),
+			assert_int_equal(beest_transition_attr(step, &pair.local, &pair.path,
+							       &attr),
 					 masks[step][transport]);
 		}
 }
@@ -767,7 +754,8 @@ static void attr_is(enum beest_transition step, const struct pair *pair,
 	struct ibv_qp_attr attr;
 
 	memset(&attr, 0xa5, sizeof(attr));
-	beest_transition_attr(step, &pair->local, step == BEEST_TO_INIT ? NULL : &pair->path, &attr);
+	beest_transition_attr(step, &pair->local, step == BEEST_TO_INIT ? NULL : &pair->path,
+			      &attr);
 	assert_memory_equal(&attr, wanted, sizeof(attr));
 }
 
@@ -903,7 +891,8 @@ static void steps_are_taken(void **state)
 		suit(&pair, i / 2, i % 2);
 		qp = make_qp(i / 2);
 		for (step = 0; step < BEEST_TRANSITIONS; step++) {
-			assert_int_equal(beest_transition_take(step, qp, &pair.local, &pair.path), 0);
+			assert_int_equal(beest_transition_take(step, qp, &pair.local, &pair.path),
+					 0);
 			assert_int_equal(qp->state, IBV_QPS_INIT + step);
 			assert_int_equal(fake_verbs_last_modify(qp)->mask, masks[step][i / 2]);
 			beest_transition_attr(step, &pair.local, &pair.path, &attr);
@@ -932,8 +921,8 @@ static void a_failed_step_tells_why(void **state)
 		  "do not suit the device", "port 1, P_Key index 0, access flags 0x7)" },
 		{ BEEST_TO_INIT, EPERM, 1, "RESET -> INIT", "see dmesg(1) on this host",
 		  "port 1, P_Key index 0, access flags 0x7)" },
-		{ BEEST_TO_RTR, ETIMEDOUT, 0, "INIT -> RTR", "the peer's address does not answer to "
-		  "ARP or neighbour discovery: is its interface up, and in the same network?",
+		{ BEEST_TO_RTR, ETIMEDOUT, 0, "INIT -> RTR", "the peer's address does not answer "
+		  "to ARP or neighbour discovery: is its interface up, and in the same network?",
 		  ON_ROCE },
 		{ BEEST_TO_RTR, ENETUNREACH, 0, "INIT -> RTR", "there is no route to the peer's "
 		  "address", ON_ROCE },
@@ -968,9 +957,11 @@ static void a_failed_step_tells_why(void **state)
 		suit(&pair, BEEST_RC, rows[i].infiniband);
 		qp = make_qp(BEEST_RC);
 		for (step = 0; step < rows[i].step; step++)
-			assert_int_equal(beest_transition_take(step, qp, &pair.local, &pair.path), 0);
+			assert_int_equal(beest_transition_take(step, qp, &pair.local, &pair.path),
+					 0);
 		fake_verbs_fail("ibv_modify_qp", 1, rows[i].error);
-		assert_int_equal(beest_transition_take(step, qp, &pair.local, step ? &pair.path : NULL),
+		assert_int_equal(beest_transition_take(step, qp, &pair.local,
+						       step ? &pair.path : NULL),
 				 -rows[i].error);
 		snprintf(sentence, sizeof(sentence), "%s of QP %u on own0:1 failed: %s; %s (%s",
 			 rows[i].text, qp->qp_num, strerror(rows[i].error), rows[i].cause,
