@@ -78,7 +78,8 @@ static int raw_open_gate(struct bench_rank *rank, int pass)
 	int i, ret;
 
 	for (i = 0; i < rank->pass->size; i++)
-		length += (size_t)sprintf(raw->text + length, " %s-%d-%d", rank->pass->job, pass, i);
+		length += (size_t)sprintf(raw->text + length, " %s-%d-%d", rank->pass->job, pass,
+					  i);
 	length += (size_t)sprintf(raw->text + length, "\r\n");
 	ret = raw_talk(rank, length, 2 * rank->pass->size + 1);
 	if (ret < 0)
@@ -109,8 +110,8 @@ static int raw_pass(struct bench_rank *rank, int pass)
 {
 	struct raw *raw = rank->device;
 	const char *job = rank->pass->job;
-	size_t length = (size_t)sprintf(raw->text, "set %s-%d-%d 0 0 1\r\nx\r\nincr %s-%d 1\r\n", job,
-					pass, rank->rank, job, pass);
+	size_t length = (size_t)sprintf(raw->text, "set %s-%d-%d 0 0 1\r\nx\r\nincr %s-%d 1\r\n",
+					job, pass, rank->rank, job, pass);
 	int ret = raw_talk(rank, length, 2);
 
 	if (ret < 0)

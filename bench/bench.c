@@ -504,7 +504,8 @@ static struct result *add_results(const struct bench *bench, int size, int busy,
 			continue;
 		if (result_count == RESULTS)
 			abort();
-		results[result_count++] = (struct result){ .side = side, .size = size, .busy = busy };
+		results[result_count++] =
+			(struct result){ .side = side, .size = size, .busy = busy };
 		(*count)++;
 	}
 	return first;

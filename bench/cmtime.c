@@ -70,8 +70,8 @@ int cmtime_programs(struct bench_pass *pass)
 		 "for i in 1 2 3 4 5 6 7 8 9; do\n"
 		 "  sleep 0.2; timeout %d cmtime -s %s -b %s -c %d -p 7473; ret=$?\n"
 		 "  [ $ret != 0 ] || break\n"
-		 "done; kill -9 $server; exit $ret", server, pass->size, pass->limit, server, client,
-		 pass->size);
+		 "done; kill -9 $server; exit $ret", server, pass->size, pass->limit, server,
+		 client, pass->size);
 	output = popen(command, "r");
 	if (!output)
 		return -errno;

@@ -189,7 +189,8 @@ static int confirm(struct bench_rank *rank, int peer)
 static int fetch_region(struct bench_rank *rank, int peer)
 {
 	struct hartebeest_remote_mr mr;
-	int ret = ours_result(rank, hartebeest_mr_fetch(rank->own, rank_key("mr", peer).text, &mr, 0));
+	int ret = ours_result(rank,
+			      hartebeest_mr_fetch(rank->own, rank_key("mr", peer).text, &mr, 0));
 
 	if (ret == 0)
 		*mesh_learnt(rank, peer) = (struct region){ mr.address, mr.length, mr.rkey };
@@ -579,9 +580,11 @@ static const struct bench_goal goals[] = {
 	{ CONNECTED, BENCH_TIME, ORIGINAL, 2, MAX, 0, 1.0, "the exchange itself: never slower" },
 	{ CONNECTED, BENCH_TIME, ORIGINAL, 16, MAX, 0, 1 / 5.0, "5 x as fast from 16 ranks on" },
 	{ CONNECTED, BENCH_TIME, ORIGINAL, 64, MAX, 0, 1 / 20.0, "20 x as fast from 64 ranks on" },
-	{ CONNECTED, BENCH_TIME, ORIGINAL, 256, MAX, 0, 1 / 60.0, "60 x as fast from 256 ranks on" },
+	{ CONNECTED, BENCH_TIME, ORIGINAL, 256, MAX, 0, 1 / 60.0,
+	  "60 x as fast from 256 ranks on" },
 	{ CONNECTED, BENCH_TIME, ORIGINAL, 1024, MAX, 0, 1 / 250.0, "250 x as fast at 1024 ranks" },
-	{ MESH, BENCH_TIME, CONNECTED, 2, MAX, 0, 2.0, "the confirmation adds at most as much again" },
+	{ MESH, BENCH_TIME, CONNECTED, 2, MAX, 0, 2.0,
+	  "the confirmation adds at most as much again" },
 	{ MESH, BENCH_SERVER_CPU, ORIGINAL, 64, MAX, 0, 1 / 6.0, "a sixth of the server's CPU" },
 	{ MESH, BENCH_SERVER_CPU, ORIGINAL, 1024, MAX, 0, 1 / 120.0,
 	  "a 120th of the server's CPU at 1024 ranks" },

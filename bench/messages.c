@@ -123,7 +123,8 @@ static int plain_work(struct bench_rank *rank)
 	ret = plain_set(rank, message_key(rank, rank->rank).text, own, LENGTH);
 	for (i = 0; i < rank->pass->size && ret == 0; i++)
 		if (i != rank->rank)
-			ret = plain_wait(rank, message_key(rank, i).text, received(rank, i), LENGTH);
+			ret = plain_wait(rank, message_key(rank, i).text, received(rank, i),
+					 LENGTH);
 	return ret;
 }
 

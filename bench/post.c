@@ -289,7 +289,8 @@ static bool compare(int row, const long counted[WAYS_COUNT], enum way way, enum 
 {
 	long more = counted[way] - counted[against];
 
-	printf("%s: %s, %s: %ld more than %s, at most %ld wanted\n", more > limit ? "MISSED" : "met",
+	printf("%s: %s, %s: %ld more than %s, at most %ld wanted\n",
+	       more > limit ? "MISSED" : "met",
 	       rows[row].name, ways[way], more, ways[against], limit);
 	return more <= limit;
 }

@@ -98,8 +98,8 @@ static void print_notes(void)
 {
 	size_t i;
 
-	printf("| N | way | KB of heap a rank | of which the stub's queue pairs | descriptors a rank | "
-	       "bytes on servers a rank | items a rank | most connections of a server |\n"
+	printf("| N | way | KB of heap a rank | of which the stub's queue pairs | descriptors a "
+	       "rank | bytes on servers a rank | items a rank | most connections of a server |\n"
 	       "|---|---|---|---|---|---|---|---|\n");
 	for (i = 0; notes[i].side; i++) {
 		const struct usage *before = &notes[i].before, *all = &notes[i].all;
@@ -233,7 +233,8 @@ static const struct bench_side sides[] = {
 
 static const struct bench_goal goals[] = {
 	{ REPAIR, BENCH_TIME, BRINGUP, 1024, 1024, 0, 0.01, "repair: 1 % of a bring-up" },
-	{ REPAIR_4, BENCH_TIME, BRINGUP_4, 1024, 1024, 0, 0.01, "repair, 4 servers: 1 % of a bring-up" },
+	{ REPAIR_4, BENCH_TIME, BRINGUP_4, 1024, 1024, 0, 0.01,
+	  "repair, 4 servers: 1 % of a bring-up" },
 	{ .side = NULL }
 };
 

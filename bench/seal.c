@@ -56,7 +56,7 @@ static void demand(int ret)
 	exit(2);
 }
 
-/* ns a record.  What is decoded is copied before, as it comes from a server; so is what is plain. */
+/* ns a record.  What is decoded is copied before, as it comes from a server; plain, too. */
 static double measure(struct beest_seal *seal, enum side side, size_t size, int count)
 {
 	size_t room = size + BEEST_RECORD_EMPTY_MAX;
@@ -118,8 +118,8 @@ int main(void)
 	for (i = 0; i < ROWS; i++)
 		for (side = 0; side < SIDES; side++) {
 			row_measure(seal, side, rows[i].size, least[i][side]);
-			printf("%-26s %9zu %9s %9.0f %9.0f %9.0f\n", rows[i].what, rows[i].size + 30,
-			       sides[side], least[i][side][0], least[i][side][1],
+			printf("%-26s %9zu %9s %9.0f %9.0f %9.0f\n", rows[i].what,
+			       rows[i].size + 30, sides[side], least[i][side][0], least[i][side][1],
 			       least[i][side][1] - least[i][side][0]);
 		}
 	printf("\n");

@@ -59,7 +59,8 @@ int beest_call_check(const struct hartebeest_context *hb, const char *function,
 
 	for (i = 0; i < count; i++) {
 		if (!arguments[i])
-			return beest_call_done(hb, beest_fail(EINVAL, "%s(): %.*s is NULL", function,
+			return beest_call_done(hb,
+					       beest_fail(EINVAL, "%s(): %.*s is NULL", function,
 							      (int)strcspn(names, ","), names));
 		names += strcspn(names, ",");
 		names += strspn(names, ", ");

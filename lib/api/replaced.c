@@ -158,9 +158,9 @@ int beest_replaced_polled(const struct ibv_cq *cq, int64_t since)
 
 	for (; following; following = polled_by(following->next, cq))
 		if (__atomic_load_n(&following->changed, __ATOMIC_RELAXED) >= since)
-			return beest_fail(ECONNRESET, "queue pair '%s': its peer '%s' was replaced, "
-					  "and what was under way is gone: %s", following->name,
-					  following->key, following->lost ?
+			return beest_fail(ECONNRESET, "queue pair '%s': its peer '%s' was "
+					  "replaced, and what was under way is gone: %s",
+					  following->name, following->key, following->lost ?
 					  "it is connected to nobody" :
 					  "it is connected to the new one");
 	return 0;

@@ -32,7 +32,8 @@ static size_t edit_distance(const char *a, const char *b)
 			best = row[j - 1] + 1u;
 			if (i > 0) {
 				best = BEEST_MIN(best, last[j] + 1u);
-				best = BEEST_MIN(best, last[j - 1] + (size_t)(a[i - 1] != b[j - 1]));
+				best = BEEST_MIN(best,
+						 last[j - 1] + (size_t)(a[i - 1] != b[j - 1]));
 			}
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
 				best = BEEST_MIN(best, before[j - 2] + 1u);

@@ -20,9 +20,9 @@ int beest_sized_check(const char *what, size_t i, const void *request, size_t st
 				  size == step ? "" : ", or the first one has another size");
 	for (at = known; at < step; at++)
 		if (bytes[at])
-			return beest_fail(E2BIG, "%s %zu asks for something that this version of the "
-					  "library does not know, or hartebeest_%s_preset() was not "
-					  "called", what, i, what);
+			return beest_fail(E2BIG, "%s %zu asks for something that this version of "
+					  "the library does not know, or hartebeest_%s_preset() "
+					  "was not called", what, i, what);
 
 	return 0;
 }

@@ -58,7 +58,8 @@ int beest_table_name_check(const char *noun, const char *name)
 				  noun, BEEST_QUOTE(name), strlen(name), NAME_MAX_BYTES);
 	if (control)
 		return beest_fail(EINVAL, "the %s name %s has the %s 0x%02x at byte %td", noun,
-				  BEEST_QUOTE(name), (uint8_t)*control < 0x80 ? "control character" :
+				  BEEST_QUOTE(name),
+				  (uint8_t)*control < 0x80 ? "control character" :
 				  "control character or broken UTF-8", (uint8_t)*control,
 				  control - name + 1);
 	return 0;

@@ -20,7 +20,7 @@ struct beest_node;
 struct beest_kind {
 	const char *noun;	/* "queue pair", as sentences say it */
 	size_t size;		/* of an object, whose first member is its node */
-	/* Returns what is behind it to another library: a negative errno keeps it.  NULL: nothing */
+	/* Gives what is behind it back to another library; an errno keeps it.  NULL: nothing. */
 	int (*release)(struct beest_node *node);
 	const char *users;	/* who may be why that is -EBUSY; NULL: nobody */
 	/* Frees what it has in memory besides, once it is released; NULL: nothing. */

@@ -71,7 +71,8 @@ int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp)
 	int ret = beest_qp_init(qp, &hb->port);
 
 	if (ret == 0)
-		beest_log(&hb->log, BEEST_LOG_DEBUG, "queue pair '%s' is QP %" PRIu32 " of %s, in INIT",
+		beest_log(&hb->log, BEEST_LOG_DEBUG,
+			  "queue pair '%s' is QP %" PRIu32 " of %s, in INIT",
 			  qp->node.name, qp->qp->qp_num, hb->device.label);
 	return ret;
 }
@@ -203,8 +204,8 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_handshake_confirm(&context, qp, key);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
-		return beest_fail_prefix(ret, "this end began again, so the peer of '%s' has to do so "
-					 "(hartebeest_qp_reconnect()) or to follow "
+		return beest_fail_prefix(ret, "this end began again, so the peer of '%s' has to do "
+					 "so (hartebeest_qp_reconnect()) or to follow "
 					 "(hartebeest_qp_follow(), hartebeest_pairs_connect())",
 					 qp->node.name);
 	return ret < 0 ? ret : beest_bringup_remember(hb, key, &qp->remote);

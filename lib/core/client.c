@@ -286,8 +286,8 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 	int ret;
 
 	if (length > BEEST_REQUEST_DATA)
-		return beest_fail(EMSGSIZE, "a request with %zu bytes for service %s, at most %d are "
-				  "possible", length, BEEST_QUOTE(name), BEEST_REQUEST_DATA);
+		return beest_fail(EMSGSIZE, "a request with %zu bytes for service %s, at most %d "
+				  "are possible", length, BEEST_QUOTE(name), BEEST_REQUEST_DATA);
 	standing = calloc(1, sizeof(*standing));
 	if (!standing)
 		return beest_fail(ENOMEM, "no memory for a request");

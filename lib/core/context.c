@@ -352,8 +352,8 @@ static int read_secret(struct hartebeest_context *hb, struct beest_seal **seal)
 		return beest_options_fail_prefix(&hb->options, ret, "exchange.secret_file");
 
 	if (strcmp(hb->launch.job, BEEST_JOB_NONE) == 0)
-		beest_log(&hb->log, BEEST_LOG_WARN, "a secret without a job id: what an earlier run "
-			  "with this secret has stored cannot be told from this one's; set "
+		beest_log(&hb->log, BEEST_LOG_WARN, "a secret without a job id: what an earlier "
+			  "run with this secret has stored cannot be told from this one's; set "
 			  "HARTEBEEST_JOB");
 	return 0;
 }
@@ -507,8 +507,8 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 	if (ret < 0)
 		return ret;
 	if (verbs != hb->device.verbs)
-		return beest_fail(EXDEV, "%s '%s' was made on another struct ibv_context (of device "
-				  "%s) than that of this context: open one with "
+		return beest_fail(EXDEV, "%s '%s' was made on another struct ibv_context (of "
+				  "device %s) than that of this context: open one with "
 				  "hartebeest_open_verbs()", kind->noun, name, verbs->device->name);
 
 	pthread_mutex_lock(&hb->naming);

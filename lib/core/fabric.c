@@ -59,9 +59,9 @@ static int cq_find(struct beest_fabric *fabric, const struct beest_device *devic
 		return ret;
 	}
 	if (depth > (uint64_t)device->attr.max_cqe)
-		return beest_fail(ERANGE, "%zu queue pairs may have %" PRIu64 " requests under way, but "
-				  "a completion queue of %s has %d entries at most: take a smaller "
-				  "attr->cap", fabric->count, depth, device->label,
+		return beest_fail(ERANGE, "%zu queue pairs may have %" PRIu64 " requests under "
+				  "way, but a completion queue of %s has %d entries at most: take "
+				  "a smaller attr->cap", fabric->count, depth, device->label,
 				  device->attr.max_cqe);
 	ret = beest_cq_alloc(device, (int)depth, NULL, &fabric->cq);
 	fabric->own_cq = ret == 0;
@@ -140,8 +140,8 @@ static int qp_fill(const struct beest_fabric *fabric, size_t turn)
 	rank = fabric_is_datagram(fabric) ? -1 : fabric->ranks->id[turn_position(fabric, turn)];
 	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[turn]);
 
-	return ret >= 0 ? 0 : beest_fail_errno(ret, "the refill function of mesh '%s' failed for rank "
-					       "%d", fabric->name, rank);
+	return ret >= 0 ? 0 : beest_fail_errno(ret, "the refill function of mesh '%s' failed for "
+					       "rank %d", fabric->name, rank);
 }
 
 static int qp_make(struct beest_fabric *fabric, size_t turn, struct ibv_qp_init_attr *init,
@@ -150,7 +150,8 @@ static int qp_make(struct beest_fabric *fabric, size_t turn, struct ibv_qp_init_
 	errno = 0;
 	fabric->qps[turn] = ibv_create_qp(fabric->pd, init);
 	if (!fabric->qps[turn])
-		return beest_fail_errno(beest_error_errno(), "%s: cannot create queue pair %zu of %zu",
+		return beest_fail_errno(beest_error_errno(),
+					"%s: cannot create queue pair %zu of %zu",
 					fabric->model->local.label, turn + 1, fabric->count);
 	qp_turn_to(fabric, turn, qp);
 
@@ -249,7 +250,9 @@ size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t 
 {
 	size_t count = fabric->ranks->count;
 
-	return fabric_is_datagram(fabric) ? 0 : ((to + count - from) % count - 1) * fabric->per_peer;
+	if (fabric_is_datagram(fabric))
+		return 0;
+	return ((to + count - from) % count - 1) * fabric->per_peer;
 }
 
 /* The place of @position among the peers; peer_count: it is none. */

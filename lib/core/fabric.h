@@ -20,7 +20,7 @@ struct beest_fabric {
 	const char *name;		/* of the mesh, for sentences */
 	const struct beest_ids *ranks;
 	size_t own;			/* position of this rank */
-	size_t *peers;			/* positions, ascending; NULL: all others, from own + 1 on */
+	size_t *peers;			/* positions, ascending; NULL: all, from own + 1 on */
 	size_t peer_count;
 	uint32_t per_peer;
 	uint32_t threads;

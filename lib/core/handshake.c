@@ -450,8 +450,8 @@ int beest_handshake_confirm(const struct beest_handshake_context *context, struc
 		ret = beest_wait_run(context->registry, &wait);
 	if (ret < 0)
 		return beest_fail_prefix(ret, qp->peer_key[0] ?
-					 "queue pair '%s' is connected, but '%s' did not confirm it "
-					 "(it stays connected: confirm again, or reconnect)" :
+					 "queue pair '%s' is connected, but '%s' did not confirm "
+					 "it (it stays connected: confirm again, or reconnect)" :
 					 "queue pair '%s' is not connected to '%s'",
 					 qp->node.name, peer_key);
 

@@ -58,8 +58,8 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	size_t i, count = attr->rank_count ? attr->rank_count : launch->participants.count;
 
 	if (!count || (!attr->gather && launch->rank < 0))
-		return beest_fail(ENODATA, "a mesh needs to know its rank and the number of ranks: no "
-				  "launcher said so, nor the options job.rank and "
+		return beest_fail(ENODATA, "a mesh needs to know its rank and the number of ranks: "
+				  "no launcher said so, nor the options job.rank and "
 				  "job.nparticipants");
 	mesh->ranks.id = calloc(count, sizeof(*mesh->ranks.id));
 	if (!mesh->ranks.id)
@@ -70,8 +70,8 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 				    launch->participants.id[i];
 	mesh->rank = attr->gather ? mesh->ranks.id[attr->own_rank] : launch->rank;
 	if (beest_parse_ids_position(&mesh->ranks, mesh->rank) < 0)
-		return beest_fail(EINVAL, "struct hartebeest_mesh_attr: ranks do not have the own rank "
-				  "%d", mesh->rank);
+		return beest_fail(EINVAL, "struct hartebeest_mesh_attr: ranks do not have the own "
+				  "rank %d", mesh->rank);
 	mesh->fabric.ranks = &mesh->ranks;
 	mesh->fabric.own = (size_t)beest_parse_ids_position(&mesh->ranks, mesh->rank);
 
@@ -259,8 +259,8 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	int ret;
 
 	if (mesh->gather)
-		return beest_fail(EOPNOTSUPP, "mesh '%s' was made by the program's own exchange and "
-				  "cannot be repaired", mesh->node.name);
+		return beest_fail(EOPNOTSUPP, "mesh '%s' was made by the program's own exchange "
+				  "and cannot be repaired", mesh->node.name);
 	/* No gate of before has this generation, so nobody passes by one. */
 	mesh->body.endpoint.generation++;
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
@@ -300,8 +300,8 @@ int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 	int ret;
 
 	if (mesh->fabric.model->local.transport != BEEST_UD)
-		return beest_fail(EOPNOTSUPP, "mesh '%s' is not of UD: hartebeest_mesh_qp() has a queue "
-				  "pair for each rank", mesh->node.name);
+		return beest_fail(EOPNOTSUPP, "mesh '%s' is not of UD: hartebeest_mesh_qp() has a "
+				  "queue pair for each rank", mesh->node.name);
 	snprintf(key, sizeof(key), "rank %d", rank);
 	ret = beest_qp_address(mesh->fabric.model, key, &found);
 	if (ret < 0)

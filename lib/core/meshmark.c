@@ -80,8 +80,8 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 
 	mesh->blob_size = beest_record_mesh_size(mesh->region_count);
 	if (count * (mesh->blob_size + BEEST_INCARNATION_SIZE) > GATE_MAX && !mesh->gather)
-		return beest_fail(EMSGSIZE, "%zu ranks with %zu regions each bring %zu bytes, and a "
-				  "record of Memcached has 1 MB", count, mesh->region_count,
+		return beest_fail(EMSGSIZE, "%zu ranks with %zu regions each bring %zu bytes, and "
+				  "a record of Memcached has 1 MB", count, mesh->region_count,
 				  count * (mesh->blob_size + BEEST_INCARNATION_SIZE));
 	mesh->blob = malloc(mesh->blob_size);
 	mesh->incarnations = calloc(count, sizeof(*mesh->incarnations));
@@ -116,9 +116,9 @@ static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks,
 	memcpy(&body->endpoint.incarnation, mark, BEEST_INCARNATION_SIZE);
 	body->endpoint.rank = mesh->ranks.id[i];
 	if (body->form != mesh->body.form)
-		return beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, type, "
-				  "qps_per_peer and region_count must be the same", mesh->rank,
-				  mesh->ranks.id[i]);
+		return beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, "
+				  "type, qps_per_peer and region_count must be the same",
+				  mesh->rank, mesh->ranks.id[i]);
 
 	return 0;
 }
@@ -205,8 +205,8 @@ static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *wor
 	for (i = 0; i < count && words[1 + i] != (uint32_t)mesh->rank; i++)
 		;
 	if (i == count)
-		return beest_fail(EPROTO, "rank %d has rank %d among its peers, but rank %d does not "
-				  "have rank %d among its own", mesh->rank, peer->endpoint.rank,
+		return beest_fail(EPROTO, "rank %d has rank %d among its peers, but rank %d does "
+				  "not have rank %d among its own", mesh->rank, peer->endpoint.rank,
 				  peer->endpoint.rank, mesh->rank);
 	peer->turn = (size_t)i * mesh->fabric.per_peer;
 	peer->numbers = words + head_words(mesh, count) + peer->turn;

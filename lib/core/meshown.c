@@ -69,8 +69,9 @@ static int status_gather(struct hartebeest_mesh *mesh, int failed)
 			ret = beest_fail(ECONNABORTED, "rank %d has failed: %s", mesh->ranks.id[i],
 					 strerror((int)be32toh(all[i].error)));
 		else if (!failed && all[i].form != own.form)
-			ret = beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, "
-					 "type, qps_per_peer and region_count must be the same",
+			ret = beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: "
+					 "ranks, type, qps_per_peer and region_count must be the "
+					 "same",
 					 mesh->rank, mesh->ranks.id[i]);
 	}
 	free(all);
@@ -109,12 +110,15 @@ static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, si
 	if (!marks)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	for (i = 0; i < mesh->ranks.count; i++)
-		memcpy(marks + i * beest_meshmark_size(mesh), all + i * step, beest_meshmark_size(mesh));
+		memcpy(marks + i * beest_meshmark_size(mesh), all + i * step,
+		       beest_meshmark_size(mesh));
 	ret = beest_meshmark_find(mesh, marks, false, &new);
 	for (i = 0; i < new.count && ret >= 0; i++)
 		if (new.digests[i]) {
-			ret = beest_meshmark_list(mesh, &new, i, all + new.peers[i].position * step +
-					beest_meshmark_size(mesh), step - beest_meshmark_size(mesh));
+			ret = beest_meshmark_list(mesh, &new, i,
+						  all + new.peers[i].position * step +
+						  beest_meshmark_size(mesh),
+						  step - beest_meshmark_size(mesh));
 			if (ret == 0)
 				ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
 						 new.peers[i].endpoint.rank);

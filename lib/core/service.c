@@ -481,8 +481,9 @@ int beest_service_leave(struct hartebeest_context *hb, const char *name,
 
 	if (!beest_client_leave(&hb->client, request->key)) {
 		if (!service)
-			return beest_fail(ENOENT, "no request of this context has the key '%s', and "
-					  "it does not listen to service '%s'", request->key, name);
+			return beest_fail(ENOENT, "no request of this context has the key '%s', "
+					  "and it does not listen to service '%s'", request->key,
+					  name);
 		ret = request_close(&home, request);
 	}
 	ends_close(hb, request->key);

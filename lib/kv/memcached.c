@@ -142,13 +142,13 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (strstr(message, "non-numeric"))
 		return session_fail(session, EBADMSG, NO_NUMBER);
 	if (rc == MEMCACHED_HOST_LOOKUP_FAILURE && address->port && strchr(address->host, ':'))
-		return session_fail(session, EAFNOSUPPORT, "the libmemcached of this host cannot use "
-				    "an IPv6 address: give the IPv4 address or install libmemcached "
-				    "1.1");
+		return session_fail(session, EAFNOSUPPORT, "the libmemcached of this host cannot "
+				    "use an IPv6 address: give the IPv4 address or install "
+				    "libmemcached 1.1");
 	/* libmemcached 1.1 takes the answer "unknown command" for this; 1.0 goes on */
 	if (rc == MEMCACHED_UNKNOWN_READ_FAILURE && !session->answered && session->login)
-		return session_fail(session, EACCES, "it knows no login (memcached without -S): leave "
-				    "exchange.user out");
+		return session_fail(session, EACCES, "it knows no login (memcached without -S): "
+				    "leave exchange.user out");
 
 	if (session->memory.claimed)
 		return session_fail(session, EPROTO, TOO_LONG);
@@ -158,8 +158,8 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (!row)
 		row = meaning_find(codes, BEEST_COUNT(codes), rc);
 	if (!row)
-		return session_fail(session, EPROTO, "an answer that is not Memcached's: does another "
-				    "service listen there?");
+		return session_fail(session, EPROTO, "an answer that is not Memcached's: does "
+				    "another service listen there?");
 
 	return session_fail(session, row->err, row->phrase);
 }
@@ -313,7 +313,7 @@ void beest_memcached_free(struct beest_memcached *session)
 	}
 	if (session->handle && session->login)
 		memcached_destroy_sasl_auth_data(session->handle);
-	/* it says "quit" and waits until the server hangs up, which one that is silent never does */
+	/* it says "quit" and waits until the server hangs up, which a silent one never does */
 	if (session->handle)
 		memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
 	memcached_free(session->handle);

@@ -151,8 +151,8 @@ static int answer_judge(const struct probe *probe)
 		const char *phrase;
 	} rows[] = {
 		{ "ERROR Too many", EUSERS, "it has too many connections (memcached -c)" },
-		{ "CLIENT_ERROR unauth", EACCES, "login missing: the server demands one of the text "
-			"protocol (memcached -Y), which libmemcached does not know" },
+		{ "CLIENT_ERROR unauth", EACCES, "login missing: the server demands one of the "
+			"text protocol (memcached -Y), which libmemcached does not know" },
 		{ "SERVER_ERROR", ENOBUFS, "it reports an internal error" },
 	};
 	size_t i;
@@ -207,7 +207,8 @@ static int ask_text(struct probe *probe, struct beest_kv_stats *stats)
 		return answer_judge(probe);
 	if (!answer_is_complete(probe))
 		return probe_fail(probe, EHOSTDOWN, "silent: it takes connections but does not "
-				  "answer (stopped, overloaded, or all its connections are in use)");
+				  "answer (stopped, overloaded, or all its connections are in "
+				  "use)");
 	stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
 	stats->evictions = stat_number(probe, "STAT evictions ");
 	stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off") != NULL;
@@ -232,7 +233,8 @@ static int ask_binary(struct probe *probe, struct beest_kv_stats *stats)
 		while (more == 1 && probe->used < sizeof(noop) && answer[0] == BINARY_ANSWER);
 	}
 	if (!probe->used)
-		return probe_fail(probe, ECONNRESET, "it closes every connection without an answer");
+		return probe_fail(probe, ECONNRESET,
+				  "it closes every connection without an answer");
 	if (probe->used < sizeof(noop) || answer[0] != BINARY_ANSWER)
 		return answer_judge(probe);
 	if (probe->address->login->user)
@@ -241,7 +243,8 @@ static int ask_binary(struct probe *probe, struct beest_kv_stats *stats)
 		return probe_fail(probe, EACCES, "login missing: the server demands one (options "
 				  "exchange.user and exchange.password_file)");
 
-	return probe_fail(probe, EPROTO, "it speaks the binary protocol only (memcached -B binary)");
+	return probe_fail(probe, EPROTO,
+			  "it speaks the binary protocol only (memcached -B binary)");
 }
 
 int beest_probe(const struct beest_memcached_address *address, struct beest_kv_stats *stats)

@@ -33,7 +33,8 @@ static int write_check(const struct beest_kv_write *write)
 	int ret = key_check(write->key);
 
 	if (ret == 0 && write->size > BEEST_VALUE_MAX)
-		return beest_fail(EMSGSIZE, "key '%s': a value of %zu bytes, at most %d are possible",
+		return beest_fail(EMSGSIZE,
+				  "key '%s': a value of %zu bytes, at most %d are possible",
 				  write->key, write->size, BEEST_VALUE_MAX);
 
 	return ret;

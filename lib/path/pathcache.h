@@ -26,8 +26,8 @@ void beest_pathcache_stop(struct beest_pathcache *cache);
 
 /*
  * The path between two ends by their IP addresses.  @label: of the local port.  @scope, @tos
- * and @limit as in struct beest_rdmacm_query.  A path found for another LID or GID of this peer is not
- * used.  -EADDRNOTAVAIL: one of the ends has no IP address; -EPROTO: their families
+ * and @limit as in struct beest_rdmacm_query.  A path found for another LID or GID of this
+ * peer is not used.  -EADDRNOTAVAIL: one of the ends has no IP address; -EPROTO: their families
  * differ; else as beest_rdmacm_resolve().
  */
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_endpoint *local,

@@ -50,8 +50,8 @@ int beest_barrier_check(struct beest_registry *registry, const struct beest_ids 
 		return ret;
 	most = BEEST_KEY_MAX + 1 - strlen(key);
 	if (strlen(name) > most)
-		return beest_fail(ENAMETOOLONG, "the name %s of a barrier has %zu bytes, at most %zu "
-				  "are possible", BEEST_QUOTE(name), strlen(name), most);
+		return beest_fail(ENAMETOOLONG, "the name %s of a barrier has %zu bytes, at most "
+				  "%zu are possible", BEEST_QUOTE(name), strlen(name), most);
 
 	return 0;
 }

@@ -88,8 +88,8 @@ int beest_failure_say(struct beest_registry *registry, const char *text)
 	int ret;
 
 	if (!beest_registry_is_own(registry))
-		return beest_fail(EPERM, "only the process that opened the context can fail, not its "
-				  "forked child");
+		return beest_fail(EPERM, "only the process that opened the context can fail, not "
+				  "its forked child");
 
 	pthread_mutex_lock(&registry->lock);
 	self->state = BEEST_RANK_FAILED;
@@ -178,7 +178,8 @@ int beest_failure_judge(struct beest_registry *registry, const struct beest_wait
 		return beest_presence_ended(record.rank, &body);
 	if (first) {
 		snprintf(what, sizeof(what), "failed: %s", body.reason);
-		beest_registry_suspect(registry, beest_presence_text(record.rank, &body, who), what);
+		beest_registry_suspect(registry, beest_presence_text(record.rank, &body, who),
+				       what);
 	}
 
 	return 0;

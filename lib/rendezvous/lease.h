@@ -102,7 +102,8 @@ struct beest_lease_plan {
 	struct beest_kv_write *writes;
 	const char **keys;
 	size_t write_count, key_count;
-	struct beest_lease_copy **written, **read;	/* of whose bytes these are; read[0] is NULL */
+	/* Whose bytes these are; read[0] is NULL. */
+	struct beest_lease_copy **written, **read;
 	size_t server;
 };
 

@@ -538,8 +538,8 @@ static void part_again(struct round *round, struct part *part)
 	beest_kv_values_free(part->request->values, part->request->key_count);
 	part->number = __atomic_add_fetch(&round->registry->requests, 1, __ATOMIC_RELAXED);
 	part->request->flags &= ~(unsigned int)BEEST_KV_LAZY;
-	beest_log(round->registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s, once more over "
-		  "a new connection", part->number,
+	beest_log(round->registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s, once more "
+		  "over a new connection", part->number,
 		  beest_kv_text(round->registry->kv, part->request->server));
 	beest_kv_run(round->registry->kv, part->request, 1, round->look->deadline);
 }

@@ -201,10 +201,10 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 	beest_lease_insist(registry->leases, presence->key);
 	beest_registry_offer(registry, presence->key);
 
-	return beest_fail(EADDRINUSE, "rank %" PRId32 " runs twice: as pid %d on host %s and as pid "
-			  "%" PRIu32 " on host %s (key %s), or another run without HARTEBEEST_JOB "
-			  "uses this server", presence->rank, (int)getpid(), presence->self.host,
-			  other->pid, other->host, presence->key);
+	return beest_fail(EADDRINUSE, "rank %" PRId32 " runs twice: as pid %d on host %s and as "
+			  "pid %" PRIu32 " on host %s (key %s), or another run without "
+			  "HARTEBEEST_JOB uses this server", presence->rank, (int)getpid(),
+			  presence->self.host, other->pid, other->host, presence->key);
 }
 
 /* With it, what says that this rank has failed, if it has. */

@@ -306,7 +306,8 @@ static int region_check(const struct beest_region *region)
 	if (region->length == 0)
 		return beest_fail(EBADMSG, "the record has a region of 0 bytes");
 	if (region->length - 1 > UINT64_MAX - region->address)
-		return beest_fail(EBADMSG, "the record has a region of %" PRIu64 " bytes at 0x%" PRIx64
+		return beest_fail(EBADMSG,
+				  "the record has a region of %" PRIu64 " bytes at 0x%" PRIx64
 				  ", which would end beyond 2^64", region->length, region->address);
 	if (region->access & ~ACCESS_KNOWN)
 		return beest_fail(EBADMSG, "the record has a region with unknown access flags: 0x%"
@@ -345,8 +346,8 @@ static int endpoint_check(const struct beest_endpoint *end)
 
 	for (i = 0; i < BEEST_COUNT(rows); i++)
 		if (rows[i].value < rows[i].min || rows[i].value > rows[i].max)
-			return beest_fail(EBADMSG, "the record has the %s %" PRIu32 ", which is not "
-					  "within %" PRIu32 "..%" PRIu32, rows[i].what,
+			return beest_fail(EBADMSG, "the record has the %s %" PRIu32 ", which is "
+					  "not within %" PRIu32 "..%" PRIu32, rows[i].what,
 					  rows[i].value, rows[i].min, rows[i].max);
 
 	return gid_check(end);

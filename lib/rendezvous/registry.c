@@ -429,8 +429,8 @@ void beest_registry_suspect(struct beest_registry *registry, const char *who, co
 	pthread_mutex_lock(&registry->lock);
 	snprintf(registry->suspicion, sizeof(registry->suspicion), "%s had %s", who, what);
 	pthread_mutex_unlock(&registry->lock);
-	beest_log(registry->log, BEEST_LOG_INFO, "%s had %s; that was a former run, or is a mistake",
-		  who, what);
+	beest_log(registry->log, BEEST_LOG_INFO,
+		  "%s had %s; that was a former run, or is a mistake", who, what);
 }
 
 void beest_registry_suspicion(struct beest_registry *registry, struct beest_text *text)

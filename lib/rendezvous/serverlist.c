@@ -166,7 +166,8 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	__atomic_store_n(listed, false, __ATOMIC_RELAXED);
 	author_say(registry->presence.rank, &registry->presence.self, self);
 
-	return beest_fail(EPROTO, "%s and %s, who meet on server %s, have different settings: %s; %s",
+	return beest_fail(EPROTO,
+			  "%s and %s, who meet on server %s, have different settings: %s; %s",
 			  between ? meeting.who : self, between ? meeting.other : meeting.who,
 			  beest_kv_text(registry->kv, server), difference->what,
 			  difference->remedy);

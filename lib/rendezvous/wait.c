@@ -425,8 +425,9 @@ static void look_log(const struct waiting *w)
 		stored += own_is_stored(w, i);
 	if (missing)
 		beest_wait_say(w->registry, wait, missing, said, sizeof(said));
-	beest_log(log, BEEST_LOG_DEBUG, "look %u after %s: %zu of %zu records are there, %zu of %zu "
-		  "own are stored%s%s", w->looks, BEEST_SPAN(beest_clock_now() - w->limit->began),
+	beest_log(log, BEEST_LOG_DEBUG, "look %u after %s: %zu of %zu records are there, %zu of "
+		  "%zu own are stored%s%s", w->looks,
+		  BEEST_SPAN(beest_clock_now() - w->limit->began),
 		  there, wait->count, stored, wait->own_count, missing ? "; " : "", said);
 }
 
@@ -482,12 +483,14 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 		return ret;
 	}
 	if (get->seen < 0)
-		snprintf(text, size, "%s '%s' (key %s): %s", word, get->name, get->key, get->trouble);
+		snprintf(text, size, "%s '%s' (key %s): %s", word, get->name, get->key,
+			 get->trouble);
 	else if (get->seen)
 		snprintf(text, size, "%s '%s' (key %s) was published, but %s", word, get->name,
 			 get->key, get->unmet ? get->unmet : "is not accepted");
 	else
-		snprintf(text, size, "no %s '%s' (key %s) was published", word, get->name, get->key);
+		snprintf(text, size, "no %s '%s' (key %s) was published", word, get->name,
+			 get->key);
 
 	return get->seen < 0 ? get->seen :
 	       -beest_limit_errno(wait->limit);
@@ -535,8 +538,9 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 		beest_text_item(text, "meanwhile it failed: %s", said);
 	beest_registry_suspicion(registry, text);
 	if (first && first->seen == 0)
-		beest_text_item(text, "HARTEBEEST_JOB (here %s) and the servers must be the same on "
-				"both sides", strcmp(registry->job, "-") ? registry->job : "not set");
+		beest_text_item(text, "HARTEBEEST_JOB (here %s) and the servers must be the same "
+				"on both sides",
+				strcmp(registry->job, "-") ? registry->job : "not set");
 }
 
 /*

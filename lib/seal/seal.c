@@ -162,7 +162,8 @@ static int cipher_run(EVP_CIPHER_CTX *context, const char *name, uint8_t *bytes,
 
 	if (encrypts)
 		return EVP_CipherFinal_ex(context, text, &used) == 1 &&
-		       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, BEEST_SEAL_TAG, tag) == 1 ?
+		       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, BEEST_SEAL_TAG,
+					   tag) == 1 ?
 		       0 : -EIO;
 	if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, BEEST_SEAL_TAG, tag) != 1)
 		return -EIO;
@@ -182,9 +183,11 @@ static int seal_run(struct beest_seal *seal, const char *name, uint8_t *bytes, s
 	ret = cipher_run(context, name, bytes, size, encrypts);
 	context_give(seal, context);
 	if (ret == -EIO)
-		return beest_fail(EIO, "libcrypto could not %s a record", encrypts ? "seal" : "open");
+		return beest_fail(EIO, "libcrypto could not %s a record",
+				  encrypts ? "seal" : "open");
 	if (ret < 0)
-		return beest_fail(-ret, "a sealed record that is forged, damaged, or of another key");
+		return beest_fail(-ret,
+				  "a sealed record that is forged, damaged, or of another key");
 
 	return 0;
 }

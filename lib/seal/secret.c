@@ -22,8 +22,8 @@ static int file_check(int fd, const char *path)
 	if (!S_ISREG(status.st_mode))
 		return beest_fail(EINVAL, "%s is no regular file", BEEST_QUOTE(path));
 	if (status.st_uid != geteuid())
-		return beest_fail(EPERM, "%s belongs to user %u, this process is of user %u: it has "
-				  "to be a file of its own", BEEST_QUOTE(path),
+		return beest_fail(EPERM, "%s belongs to user %u, this process is of user %u: it "
+				  "has to be a file of its own", BEEST_QUOTE(path),
 				  (unsigned int)status.st_uid, (unsigned int)geteuid());
 	if (status.st_mode & 077)
 		return beest_fail(EPERM, "%s: others than its owner may read or write it (mode "

@@ -136,7 +136,10 @@ static int scan_character(struct scan *scan)
 				  "control character", byte);
 	if (!strncmp(scan->at, "\\u0000", 6))
 		return beest_fail(EBADMSG, "a string has a NUL, \\u0000");
-	scan->at += byte == '\\' && (scan->at[1] == '"' || scan->at[1] == '\\') ? 2 : step ? step : 1;
+	if (byte == '\\' && (scan->at[1] == '"' || scan->at[1] == '\\'))
+		scan->at += 2;
+	else
+		scan->at += step ? step : 1;
 	return 0;
 }
 

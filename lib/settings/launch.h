@@ -20,7 +20,7 @@ struct beest_launch {
 	int local_rank;			/* among those of the node; -1: unknown */
 	struct beest_ids participants;	/* count 0: unknown */
 	char job[BEEST_JOB_MAX + 1];	/* safe in a key */
-	char source[384];		/* "rank 3 of 8 (from SLURM_PROCID, ...), job 4711.0 (...)" */
+	char source[384];		/* "rank 3 of 8 (from SLURM_PROCID), job 4711.0 (...)" */
 	char warning[256];		/* two launchers contradict each other; or "" */
 };
 

@@ -488,7 +488,7 @@ static int fail_unknown(int err, const char *name)
 struct reading {
 	struct beest_options *options;
 	const char *source;		/* that is being read */
-	bool exact[SLOTS];		/* set by a key with a prefix, which wins over one without */
+	bool exact[SLOTS];		/* set by a key with a prefix, which wins over others */
 	int ret;			/* the first failure; the rest is read nevertheless */
 	char sentence[BEEST_ERROR_SIZE];
 };

@@ -61,7 +61,7 @@ struct beest_options {
 	struct beest_qp_options qp[BEEST_TRANSPORTS];
 	int64_t mr_huge_pages;			/* mr.huge_pages: 0 or 1 */
 
-	char *device_name;			/* device.name: "mlx5_0", "mlx5_0:1"; NULL: first active */
+	char *device_name;			/* device.name: "mlx5_0:1"; NULL: first active */
 	char *device_gid;			/* device.gid: policy text, preset "auto" */
 	char *device_addr;			/* device.addr: local IP; NULL: not given */
 	char *device_resolver;			/* device.resolver: "record", "rdmacm" */

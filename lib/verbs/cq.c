@@ -49,8 +49,8 @@ static int channel_open(const struct beest_device *device, struct ibv_comp_chann
 	*channel = ibv_create_comp_channel(device->verbs);
 	flags = *channel ? fcntl((*channel)->fd, F_GETFL) : -1;
 	if (flags < 0 || fcntl((*channel)->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return beest_fail_errno(beest_error_errno(), "%s: cannot create a completion channel",
-					device->label);
+		return beest_fail_errno(beest_error_errno(),
+					"%s: cannot create a completion channel", device->label);
 
 	return 0;
 }
@@ -119,7 +119,8 @@ static int cq_arm(struct beest_cq *cq)
 
 	ret = beest_error_verbs(ibv_req_notify_cq(cq->cq, 0));
 	if (ret < 0)
-		return beest_fail_errno(ret, "completion queue '%s' cannot be armed", cq->node.name);
+		return beest_fail_errno(ret, "completion queue '%s' cannot be armed",
+					cq->node.name);
 	cq->armed = true;
 	return 0;
 }

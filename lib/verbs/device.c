@@ -100,8 +100,8 @@ static int walk_parse_list(struct walk *walk, const char *list)
 
 	walk->level = walk->local_rank < 0 ? BEEST_LOG_WARN : BEEST_LOG_INFO;
 	if (walk->local_rank < 0)
-		snprintf(walk->choice, sizeof(walk->choice), "the first of %d in device.name, as no "
-			 "launcher gives a local rank", count);
+		snprintf(walk->choice, sizeof(walk->choice), "the first of %d in device.name, as "
+			 "no launcher gives a local rank", count);
 	else
 		snprintf(walk->choice, sizeof(walk->choice), "number %d of %d in device.name by "
 			 "local rank %d", turn + 1, count, walk->local_rank);
@@ -202,7 +202,8 @@ static int device_read_limits(struct beest_device *device)
 	int ret = beest_error_verbs(ibv_query_device(device->verbs, &device->attr));
 
 	if (ret < 0)
-		return beest_fail_errno(ret, "the limits of device %s cannot be read", device->name);
+		return beest_fail_errno(ret, "the limits of device %s cannot be read",
+					device->name);
 
 	/* Kernels before 5.11 have vendor 0, and rxe_cfg(8) called all of them rxe. */
 	device->soft_roce = device->attr.vendor_id == RXE_VENDOR_ID ||
@@ -219,8 +220,8 @@ static bool device_try(struct walk *walk, struct ibv_device *from, struct ibv_co
 	device->verbs = verbs;
 	device->borrowed = verbs != NULL;
 	if (from->transport_type == IBV_TRANSPORT_IWARP)
-		walk_accepts(walk, beest_fail(EPROTONOSUPPORT, "device %s is iWARP, whose connections "
-					      "only rdma_cm can make", from->name));
+		walk_accepts(walk, beest_fail(EPROTONOSUPPORT, "device %s is iWARP, whose "
+					      "connections only rdma_cm can make", from->name));
 	else if (walk_accepts(walk, verbs ? 0 : device_open_verbs(from, device)) &&
 		 walk_accepts(walk, device_read_limits(device)) && port_find(walk, device))
 		return true;
@@ -465,8 +466,8 @@ int beest_device_pkey_at(const struct beest_device *device, uint16_t index, uint
 
 	errno = 0;
 	if (!device->ethernet && ibv_query_pkey(device->verbs, device->port, index, &raw) != 0)
-		return beest_fail(-beest_error_errno(), "the P_Key at index %d of port %s cannot be "
-				  "read", index, device->label);
+		return beest_fail(-beest_error_errno(), "the P_Key at index %d of port %s cannot "
+				  "be read", index, device->label);
 	*pkey = device->ethernet ? BEEST_PKEY_FULL | BEEST_PKEY_BASE : be16toh(raw);
 	return 0;
 }

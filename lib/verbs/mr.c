@@ -79,7 +79,8 @@ static int buffer_make(struct beest_mr *mr, size_t length, bool huge_pages,
 		       const struct beest_log *log)
 {
 	if (length > SIZE_MAX - HUGE_PAGE)
-		return beest_fail(ENOMEM, "a buffer of %zu bytes is more than can be mapped", length);
+		return beest_fail(ENOMEM, "a buffer of %zu bytes is more than can be mapped",
+				  length);
 
 	if (huge_pages) {
 		if (buffer_map(mr, length, HUGE_PAGE, MAP_HUGETLB))

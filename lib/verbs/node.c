@@ -59,16 +59,16 @@ int beest_node_fail_without(void)
 	list_folder(path, "", &text);
 	if (!text.used)
 		return beest_fail(ENODEV, "this machine has no RDMA device, or its driver is not "
-				  "loaded: 'hartebeest doctor' says what is missing, and Soft-RoCE makes "
-				  "a device of any network interface (rdma link add rxe0 type rxe netdev "
-				  "eth0)");
+				  "loaded: 'hartebeest doctor' says what is missing, and Soft-RoCE "
+				  "makes a device of any network interface (rdma link add rxe0 "
+				  "type rxe netdev eth0)");
 
 	beest_text_start(&text, nodes, sizeof(nodes));
 	list_folder(beest_node_folder, "uverbs", &text);
 	if (!text.used)
-		return beest_fail(ENODEV, "the kernel has the devices %s, but there is no %s/uverbs*: "
-				  "is the kernel module ib_uverbs loaded? A container needs it passed "
-				  "in", devices, beest_node_folder);
-	return beest_fail(ENODEV, "the kernel has the devices %s, but libibverbs finds none: is the "
-			  "provider library for them installed?", devices);
+		return beest_fail(ENODEV, "the kernel has the devices %s, but there is no "
+				  "%s/uverbs*: is the kernel module ib_uverbs loaded? A container "
+				  "needs it passed in", devices, beest_node_folder);
+	return beest_fail(ENODEV, "the kernel has the devices %s, but libibverbs finds none: is "
+			  "the provider library for them installed?", devices);
 }

@@ -31,8 +31,8 @@ int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs)
 {
 	errno = 0;
 	*verbs = ibv_alloc_pd(device->verbs);
-	return *verbs ? 0 : beest_fail_errno(beest_error_errno(), "%s: cannot allocate a protection "
-					     "domain", device->label);
+	return *verbs ? 0 : beest_fail_errno(beest_error_errno(), "%s: cannot allocate a "
+					     "protection domain", device->label);
 }
 
 int beest_pd_create(const struct beest_device *device, struct beest_pd **pd)

@@ -454,8 +454,8 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 	if (ret > 0)
 		beest_log(qp->port->log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index "
 			  "%d to %d of port %s", qp->node.name,
-			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)), qp->local.sgid_index,
-			  qp->source.index, qp->device->label);
+			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)),
+			  qp->local.sgid_index, qp->source.index, qp->device->label);
 	qp->local.sgid_index = path->ah.grh.sgid_index = (uint8_t)qp->source.index;
 	return ret;
 }
@@ -491,8 +491,8 @@ static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route
 		return beest_fail_prefix(ret, "the path by rdma_cm");
 
 	qp->source = source;
-	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, not "
-		  "from %s, which was published: the peer must use rdma_cm, too", qp->node.name,
+	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, "
+		  "not from %s, which was published: the peer must use rdma_cm, too", qp->node.name,
 		  beest_ipaddr_text(&route->sgid, its, sizeof(its)),
 		  beest_ipaddr_text(&qp->local.endpoint.gid, own, sizeof(own)));
 	return 0;
@@ -566,7 +566,8 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 	if (log->level < BEEST_LOG_INFO)
 		return;		/* making it was half the instructions of a connection */
 	beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed, sizeof(agreed));
-	beest_log(log, beest_log_once(log, BEEST_LOG_INFO, agreed), "queue pair '%s' (%s, QP %" PRIu32
+	beest_log(log, beest_log_once(log, BEEST_LOG_INFO, agreed),
+		  "queue pair '%s' (%s, QP %" PRIu32
 		  ") connected to '%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name,
 		  qp->local.label, qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
 		  beest_endpoint_peer_text(&qp->remote, peer), agreed,

@@ -9,7 +9,9 @@
 
 static int srq_release(struct beest_node *node)
 {
-	return beest_error_verbs(ibv_destroy_srq(BEEST_CONTAINER(node, struct beest_srq, node)->srq));
+	struct beest_srq *srq = BEEST_CONTAINER(node, struct beest_srq, node);
+
+	return beest_error_verbs(ibv_destroy_srq(srq->srq));
 }
 
 const struct beest_kind beest_srq_kind = {
@@ -43,8 +45,8 @@ int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd, uint3
 	errno = 0;
 	verbs = ibv_create_srq(pd, &attr);
 	if (!verbs)
-		return beest_fail_errno(beest_error_errno(), "%s: cannot create a shared receive queue "
-					"of %u requests with %u elements", device->label,
+		return beest_fail_errno(beest_error_errno(), "%s: cannot create a shared receive "
+					"queue of %u requests with %u elements", device->label,
 					attr.attr.max_wr, attr.attr.max_sge);
 
 	ret = beest_srq_adopt(verbs, srq);

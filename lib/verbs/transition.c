@@ -263,8 +263,8 @@ static int agree_on_path(const struct beest_local *local, const struct beest_pat
 				  local->label);
 	if (!route->ethernet && !is_same_partition(route->pkey, local->endpoint.pkey))
 		return beest_fail(EPROTO, "the path to %s is in the partition of P_Key 0x%04x, but "
-				  "this end (%s) in that of 0x%04x: set qp_attr.pkey, or choose the "
-				  "interface of its partition", to, route->pkey, local->label,
+				  "this end (%s) in that of 0x%04x: set qp_attr.pkey, or choose "
+				  "the interface of its partition", to, route->pkey, local->label,
 				  local->endpoint.pkey);
 	return 0;
 }
@@ -298,8 +298,8 @@ const char *beest_transition_agreed_text(const struct beest_local *local,
 			beest_transition_mtu_bytes(local->endpoint.mtu),
 			beest_transition_mtu_bytes(remote->mtu));
 	if (local->transport == BEEST_RC && used >= 0 && (size_t)used < size)
-		snprintf(text + used, size - (size_t)used, ", reads out %d (of %d wanted, %d of the "
-			 "device, %d at the peer), in %d", path->max_rd_atomic,
+		snprintf(text + used, size - (size_t)used, ", reads out %d (of %d wanted, %d of "
+			 "the device, %d at the peer), in %d", path->max_rd_atomic,
 			 (int)local->options->max_rd_atomic, local->max_init_rd_atomic,
 			 remote->max_dest_rd_atomic, local->endpoint.max_dest_rd_atomic);
 	return text;

@@ -942,9 +942,9 @@ static void a_peer_that_never_comes(void **state)
 	assert_int_equal(introduce(&a), 0);
 	assert_int_equal(IN_VAIN(confirm(&a)), -ETIMEDOUT);
 	snprintf(sentence, sizeof(sentence), "queue pair 'qp' is connected, but 'b/qp' did not "
-		 "confirm it (it stays connected: confirm again, or reconnect): after " PATIENCE_TEXT
-		 ": qp 'b/qp' (key hb1/%s/qp/b/qp) was published, but its process has not connected "
-		 "to this queue pair", job);
+		 "confirm it (it stays connected: confirm again, or reconnect): after "
+		 PATIENCE_TEXT ": qp 'b/qp' (key hb1/%s/qp/b/qp) was published, but its process "
+		 "has not connected to this queue pair", job);
 	assert_error_has(sentence);
 	assert_true(beest_clock_now() - start_time >= 2 * PATIENCE);
 
@@ -1659,7 +1659,8 @@ static void a_process_of_the_same_number(void **state)
 	gethostname(rank.host, sizeof(rank.host));
 	put_record(&record, "1", body, beest_record_rank_encode(&rank, body));
 	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &mr, 0)), -ETIMEDOUT);
-	assert_error_has("a process that is gone has published 'b/mr'; in its place there is rank 1 on ");
+	assert_error_has("a process that is gone has published 'b/mr'; in its place there is rank "
+			 "1 on ");
 }
 
 static void absurd_numbers(void **state)
@@ -1708,17 +1709,20 @@ static void messages(void **state)
 
 	(void)state;
 	both(IBV_QPT_RC);
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length, 0)), -ETIMEDOUT);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length, 0)),
+			 -ETIMEDOUT);
 	assert_error_has("no msg 'm'");
 	assert_int_equal(length, 99);
 	assert_int_equal(hartebeest_msg_push(b.hb, "m", "hello", 6, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length, 0), 0);
 	assert_int_equal(length, 6);
 	assert_string_equal(buffer, "hello");
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 6, NULL, 0), 0);	/* it stays */
+	/* It stays. */
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 6, NULL, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length, 0), 0);
 
-	assert_int_equal(hartebeest_msg_push(a.hb, "m", "\0x", 2, 0), 0);		/* replaces */
+	/* Replaces. */
+	assert_int_equal(hartebeest_msg_push(a.hb, "m", "\0x", 2, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length, 0), 0);
 	assert_int_equal(length, 2);
 	assert_int_equal(buffer[1], 'x');
@@ -1766,7 +1770,8 @@ static void many_messages(void **state)
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), 4);
 	assert_string_equal(buffers[1], "one");
 	assert_string_equal(buffers[3], "three");
-	assert_string_equal(buffers[0], "zero");		/* it was here: not asked for again */
+	/* It was here: not asked for again. */
+	assert_string_equal(buffers[0], "zero");
 
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 5, 0), -EINVAL);
 	assert_error_is("need is 5, but count is 4: so many messages cannot come");
@@ -1813,7 +1818,8 @@ static void messages_too_large(void **state)
 	assert_error_is("message 'm' has 1046529 bytes; at most 1046528 fit into a Memcached "
 			"value");
 	assert_int_equal(hartebeest_msg_push(b.hb, "m", large, SIZE_MAX, 0), -EMSGSIZE);
-	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX - 1, &length, 0), -EMSGSIZE);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX - 1, &length, 0),
+			 -EMSGSIZE);
 	assert_error_is("message 'm' has 1046528 bytes, the buffer 1046527");
 	assert_int_equal(length, MESSAGE_MAX);
 	assert_int_equal(back[0], 0);
@@ -2379,8 +2385,8 @@ static bool secret_is_warned_of(const char *job_id)
 	assert_int_equal(hartebeest_log_set(a.hb, HARTEBEEST_LOG_WARN, keep_warning, NULL), 0);
 	assert_int_equal(hartebeest_msg_push(a.hb, "m", "", 0, 0), 0);
 	leave(&a);
-	return strstr(warnings, "a secret without a job id: what an earlier run with this secret has "
-		      "stored cannot be told from this one's; set HARTEBEEST_JOB") != NULL;
+	return strstr(warnings, "a secret without a job id: what an earlier run with this secret "
+		      "has stored cannot be told from this one's; set HARTEBEEST_JOB") != NULL;
 }
 
 static void a_secret_wants_a_job_id(void **state)
@@ -2400,8 +2406,8 @@ static void a_secret_that_cannot_be_used(void **state)
 	assert_int_equal(chmod(secret_file, 0644), 0);
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&a), -EPERM);
-	assert_error_has("environment HARTEBEEST_SECRET_FILE (exchange.secret_file): '/tmp/hartebeest-"
-			 "api-");
+	assert_error_has("environment HARTEBEEST_SECRET_FILE (exchange.secret_file): "
+			 "'/tmp/hartebeest-api-");
 	assert_error_has("': others than its owner may read or write it (mode 644); chmod 600 ends "
 			 "that");
 	assert_int_equal(chmod(secret_file, 0600), 0);
@@ -2411,7 +2417,8 @@ static void a_secret_that_cannot_be_used(void **state)
 	further = "exchange.secret_file=/no/such/file";
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&a), -ENOENT);
-	assert_error_has("argument exchange.secret_file: '/no/such/file': No such file or directory");
+	assert_error_has("argument exchange.secret_file: '/no/such/file': No such file or "
+			 "directory");
 }
 
 int main(void)

@@ -251,8 +251,8 @@ static void ranks_that_meet(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "-n", "4", "--", tool, "msg", "barrier", "here"), 0);
-	assert_int_equal(RUN("run", "-n", "2", "--", "sh", "-c", "if [ $RANK = 0 ]; then echo \"good "
-			     "morning\" | $0 msg push k; else $0 msg wait k; fi", tool), 0);
+	assert_int_equal(RUN("run", "-n", "2", "--", "sh", "-c", "if [ $RANK = 0 ]; then echo "
+			     "\"good morning\" | $0 msg push k; else $0 msg wait k; fi", tool), 0);
 	assert_string_equal(talk.out, "1: good morning\n");
 	nothing_is_left();
 }
@@ -263,7 +263,8 @@ static void nobody_reads_to_the_end(void **state)
 	(void)state;
 	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "exec \"$0\" run -n 1 -- sh -c 'echo lost' "
 			      ">/dev/full", tool), 1);
-	assert_string_equal(talk.err, "hartebeest run: standard output: not all could be written\n");
+	assert_string_equal(talk.err,
+			    "hartebeest run: standard output: not all could be written\n");
 	nothing_is_left();
 }
 
@@ -307,8 +308,8 @@ static void who_does_not_want_to_end(void **state)
 	(void)state;
 	assert_int_equal(RUN("run", "-n", "2", "-g", "1ms", "--", "sh", "-c",
 			     "if [ $RANK = 1 ]; then trap '' TERM; echo deaf >$0; fi; "
-			     "if [ $RANK = 0 ]; then until [ -s $0 ]; do sleep 0.05; done; exit 5; fi; "
-			     "while :; do sleep 1; done", file("deaf")), 5);
+			     "if [ $RANK = 0 ]; then until [ -s $0 ]; do sleep 0.05; done; exit 5; "
+			     "fi; while :; do sleep 1; done", file("deaf")), 5);
 	unlink(file("deaf"));
 }
 
@@ -551,7 +552,8 @@ static void barriers_of_scripts(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "-n", "3", "--", "sh", "-c",
-			     "for i in 1 2 3 4 5 6 7 8; do $0 msg barrier again || exit; echo $i; done",
+			     "for i in 1 2 3 4 5 6 7 8; do $0 msg barrier again || exit; echo $i; "
+			     "done",
 			     tool), 0);
 	SAYS("0: 8\n");
 	SAYS("1: 8\n");
@@ -563,7 +565,8 @@ static void a_wait_at_the_terminal(void **state)
 {
 	(void)state;
 	talk.terminal = true;
-	talk.words[0] = tool, talk.words[1] = "msg", talk.words[2] = "wait", talk.words[3] = "never";
+	talk.words[0] = tool, talk.words[1] = "msg", talk.words[2] = "wait";
+	talk.words[3] = "never";
 	talk.words[4] = "--timeout", talk.words[5] = "1h", talk.words[6] = NULL;
 	talk_begin(&talk);
 	talk_until(&talk, "waiting for message never 1 s");
@@ -604,12 +607,14 @@ static void words_in_bash(void **state)
 	assert_string_equal(talk.out, "info\n");
 	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "msg", "p"), 0);
 	assert_string_equal(talk.out, "push\n");
-	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "keys", "--cl"), 0);
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "keys", "--cl"),
+			 0);
 	assert_string_equal(talk.out, "--clean\n");
-	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "run", "-n", ""), 0);
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "run", "-n", ""),
+			 0);
 	assert_string_equal(talk.out, "\n");
-	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "ping", "--type", "=",
-			      "r"), 0);
+	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "ping", "--type",
+			      "=", "r"), 0);
 	assert_string_equal(talk.out, "rc\n");
 	assert_int_equal(TALK(&talk, "/bin/bash", "-c", script, COMPLETION, tool, "ping", "--type",
 			      "="), 0);
@@ -682,7 +687,8 @@ static void keys_of_the_living_and_the_dead(void **state)
 	SAYS(", one of 9, ");
 	SAYS("msg/greeting              message of 5 bytes");
 	SAYS("'lru_crawler metadump hash' walked over ");
-	SAYS("epoch                     random bytes, which change when this server loses everything");
+	SAYS("epoch                     random bytes, which change when this server loses "
+	     "everything");
 	assert_int_equal(RUN("keys", "--all"), 0);
 	SAYS("  --    living  ");
 	assert_int_equal(RUN("msg", "push", "short", "1"), 0);
@@ -850,7 +856,8 @@ static void wrong_ways_to_list(void **state)
 	assert_int_equal(RUN("keys", "--force"), 2);
 	COMPLAINS("--force goes with --clean only");
 	assert_int_equal(RUN("keys", "--clean", "unheard-of"), 1);
-	COMPLAINS("job unheard-of has nothing here; 'hartebeest keys --all' lists the jobs that have");
+	COMPLAINS("job unheard-of has nothing here; 'hartebeest keys --all' lists the jobs that "
+		  "have");
 	assert_int_equal(RUN("keys", "--clean", "--force", "unheard-of"), 0);
 	assert_string_equal(talk.out, "removed 0 keys\n");
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
@@ -888,8 +895,8 @@ static void servers_that_are_full(void **state)
 	static const char few[] = "VERSION 1.6.18\r\nSTAT curr_connections 120\r\n"
 				  "STAT max_connections 128\r\nEND\r\nEND\r\n";
 	static const char none[] = "ERROR Too many open connections\r\n";
-	static const char small[] = "VERSION 1.6.18\r\nSTAT evictions 7\r\nSTAT limit_maxbytes 67108864"
-				    "\r\nSTAT item_size_max 1024\r\nEND\r\nEND\r\n";
+	static const char small[] = "VERSION 1.6.18\r\nSTAT evictions 7\r\nSTAT limit_maxbytes "
+				    "67108864\r\nSTAT item_size_max 1024\r\nEND\r\nEND\r\n";
 	const struct fake_service evicts = { .banner = small, .banner_size = strlen(small) };
 	const struct fake_service nearly = { .banner = few, .banner_size = strlen(few) };
 	const struct fake_service wholly = { .banner = none, .banner_size = strlen(none) };
@@ -899,7 +906,8 @@ static void servers_that_are_full(void **state)
 	(void)state;
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(third)->text, 1);
 	assert_true(RUN("doctor") <= 1);
-	SAYS("  WARN  memory        7 keys were evicted since it began: records may be lost\n        -> ");
+	SAYS("  WARN  memory        7 keys were evicted since it began: records may be lost\n"
+	     "        -> ");
 	SAYS("  WARN  item size     1024 bytes: messages may have 1 MiB\n        -> ");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(first)->text, 1);
 	assert_true(RUN("doctor") <= 1);
@@ -924,7 +932,8 @@ static void servers_in_bad_health(void **state)
 	(void)state;
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
 	assert_true(RUN("doctor") <= 1);
-	SAYS("  WARN  server        no Memcached server is named\n        -> HARTEBEEST_EXC_IP_PORT=");
+	SAYS("  WARN  server        no Memcached server is named\n"
+	     "        -> HARTEBEEST_EXC_IP_PORT=");
 	closed_hostport(&closed);
 	setenv("HARTEBEEST_EXC_IP_PORT", closed.text, 1);
 	assert_int_equal(RUN("doctor"), 1);
@@ -1076,11 +1085,12 @@ static void streams_that_are_closed(void **state)
 static void surroundings_that_lack(void **state)
 {
 	(void)state;
-	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "mkdir $1 && cd $1 && rmdir $1 && exec env -u HOME "
-			      "-u LANG -u TERM LC_ALL=xx_YY.UTF-8 $0 msg push a b", tool,
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "mkdir $1 && cd $1 && rmdir $1 && exec env "
+			      "-u HOME -u LANG -u TERM LC_ALL=xx_YY.UTF-8 $0 msg push a b", tool,
 			      file("gone")), 0);
-	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "mkdir $1 && cd $1 && rmdir $1 && exec env -u HOME "
-			      "LC_ALL=C $0 run -n 2 -- $0 msg barrier", tool, file("gone")), 0);
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "mkdir $1 && cd $1 && rmdir $1 && exec env "
+			      "-u HOME LC_ALL=C $0 run -n 2 -- $0 msg barrier", tool, file("gone")),
+			      0);
 }
 
 int main(void)

@@ -50,28 +50,34 @@ static void objects(const char *own)
 	hartebeest::Qp *qp = pd->get_qp_cache().get_resrc(own);
 	hartebeest::Hca &hca = HB_HCA_INITR.get_hca(0);
 
-	EXPECT(pd == CORE.get_local_pd("pd") && std::string(HB_PD_CACHE.get_name()) == "SINGLETON_PD_CACHE");
+	EXPECT(pd == CORE.get_local_pd("pd") &&
+	       std::string(HB_PD_CACHE.get_name()) == "SINGLETON_PD_CACHE");
 	EXPECT(mr == CORE.get_local_mr("pd", own) && qp == CORE.get_local_qp("pd", own));
 	EXPECT(std::string(mr->get_name()) == own && mr->is_allocated() && mr->is_mr_created());
 	EXPECT(qp->is_qp_created() && qp->query_state() == IBV_QPS_INIT);
 	EXPECT(HB_BASICCQ_CACHE.get_resrc("send")->get_cq() == qp->get_qp()->send_cq);
-	EXPECT(HB_BASICCQ_CACHE.is_registered("recv") && !HB_BASICCQ_CACHE.is_registered("no such"));
+	EXPECT(HB_BASICCQ_CACHE.is_registered("recv") &&
+	       !HB_BASICCQ_CACHE.is_registered("no such"));
 
 	EXPECT(HB_HCA_INITR.get_n_hca_devs() == 1 && pd->get_hca() == &hca);
 	EXPECT(hca.get_device_ctx() == pd->get_pd()->context && hca.get_device_attr().max_qp > 0);
-	EXPECT(hca.get_device_pid() == 1 && qp->get_pid() == 1 && qp->get_plid() == hca.get_device_plid());
+	EXPECT(hca.get_device_pid() == 1 && qp->get_pid() == 1 &&
+	       qp->get_plid() == hca.get_device_plid());
 	EXPECT(HB_HCA_INITR.open_device(0).ret_code == hartebeest::HCAINITR_RETCODE_OPEN_OK);
 	EXPECT(HB_HCA_INITR.open_device(1).ret_code == hartebeest::HCAINITR_RETCODE_RANGE_ERR);
 	EXPECT(HB_HCA_INITR.bind_port(0, 1).ret_code == hartebeest::HCAINITR_RETCODE_BIND_PORT_OK);
 	EXPECT(HB_HCA_INITR.bind_port(0, 2).ret_code != hartebeest::HCAINITR_RETCODE_BIND_PORT_OK);
 
-	EXPECT(pd->create_mr("by pd", 64, access_flags).ret_code == hartebeest::PD_RETCODE_CREATE_MR_OK);
-	EXPECT(pd->create_mr("by pd", 64, access_flags).ret_code == hartebeest::PD_RETCODE_CREATE_MR_ERR);
+	EXPECT(pd->create_mr("by pd", 64, access_flags).ret_code ==
+	       hartebeest::PD_RETCODE_CREATE_MR_OK);
+	EXPECT(pd->create_mr("by pd", 64, access_flags).ret_code ==
+	       hartebeest::PD_RETCODE_CREATE_MR_ERR);
 	EXPECT(CORE.get_local_mr("pd", "by pd")->get_mr()->length == 64);
 	hartebeest::BasicCq queue("by name", hca);
 	EXPECT(queue.get_cq() && CORE.create_basiccq("by core"));
 	struct ibv_cq *cq = HB_BASICCQ_CACHE.get_resrc("by core")->get_cq();
-	EXPECT(pd->create_qp("by pd", IBV_QPT_RC, cq, cq).ret_code == hartebeest::PD_RETCODE_CREATE_QP_OK);
+	EXPECT(pd->create_qp("by pd", IBV_QPT_RC, cq, cq).ret_code ==
+	       hartebeest::PD_RETCODE_CREATE_QP_OK);
 	hartebeest::Qp made("by class", IBV_QPT_UC, pd, cq, cq);
 	EXPECT(made.is_qp_created() && made.get_qp()->send_cq == cq);
 	EXPECT(made.transit_init().ret_code == hartebeest::QP_TRANSITION_2_INIT_OK);
@@ -100,7 +106,8 @@ static void flat(const char *own)
 	other_mr.unflatten_info(mr->flatten_info().c_str());
 	other_qp.unflatten_info(qp->flatten_info().c_str());
 	EXPECT(std::string(other_mr.get_name()) == own && std::string(other_qp.get_name()) == own);
-	EXPECT(other_mr.get_mr()->rkey == mr->get_mr()->rkey && other_mr.get_mr()->addr == mr->get_mr()->addr);
+	EXPECT(other_mr.get_mr()->rkey == mr->get_mr()->rkey &&
+	       other_mr.get_mr()->addr == mr->get_mr()->addr);
 	EXPECT(other_mr.get_mr()->length == 8192 && other_mr.get_buffer() == mr->get_buffer());
 	EXPECT(other_qp.get_qp()->qp_num == qp->get_qp()->qp_num && other_qp.get_pid() == 1);
 	other_mr.unflatten_info("no numbers");
@@ -115,7 +122,8 @@ static void own_region()
 		hartebeest::Mr mr("own", 100);
 
 		EXPECT(mr.is_allocated() && !mr.is_mr_created() && mr.get_buffer()[99] == 0);
-		mr.set_mr(ibv_reg_mr(CORE.get_local_pd("pd")->get_pd(), mr.get_buffer(), 100, access_flags));
+		mr.set_mr(ibv_reg_mr(CORE.get_local_pd("pd")->get_pd(), mr.get_buffer(), 100,
+				     access_flags));
 		mr.set_type(hartebeest::MR_TYPE_LOCAL);
 		EXPECT(fake_verbs.mrs == regions + 1);
 	}
@@ -135,7 +143,8 @@ static void own_device()
 		hartebeest::Hca hca;
 
 		EXPECT(hca.device_open().ret_code == hartebeest::HCA_RETCODE_OPEN_ERR);
-		EXPECT(hca.device_register(list[0]).ret_code == hartebeest::HCA_RETCODE_REGISTER_OK);
+		EXPECT(hca.device_register(list[0]).ret_code ==
+		       hartebeest::HCA_RETCODE_REGISTER_OK);
 		EXPECT(hca.device_open().ret_code == hartebeest::HCA_RETCODE_OPEN_OK);
 		EXPECT(hca.get_device_ctx() && fake_verbs.contexts == contexts + 1);
 		hca.set_device_pid(3);
@@ -191,14 +200,18 @@ static void texts(const char *own)
 	EXPECT(HARTEBEEST_MEMC_HDL.get(own, value).ret_code == hartebeest::MEMCH_GET_ERR);
 	EXPECT(value == "untouched");
 	EXPECT(HARTEBEEST_MEMC_HDL.prefix_set(own, hartebeest::HB_MEMC_KEY_PREF_INIT,
-					      "AAAABBBBCCCCDDDD").ret_code == hartebeest::MEMCH_SET_OK);
-	EXPECT(HARTEBEEST_MEMC_HDL.prefix_get(own, hartebeest::HB_MEMC_KEY_PREF_INIT, value).ret_code ==
+					      "AAAABBBBCCCCDDDD").ret_code ==
+	       hartebeest::MEMCH_SET_OK);
+	EXPECT(HARTEBEEST_MEMC_HDL.prefix_get(own, hartebeest::HB_MEMC_KEY_PREF_INIT,
+					      value).ret_code ==
 	       hartebeest::MEMCH_GET_OK);
 	EXPECT(value == "AAAABBBBCCCCDDDD");
-	EXPECT(HARTEBEEST_MEMC_HDL.prefix_get(own, hartebeest::HB_MEMC_KEY_PREF_QPREADY, value).ret_code ==
+	EXPECT(HARTEBEEST_MEMC_HDL.prefix_get(own, hartebeest::HB_MEMC_KEY_PREF_QPREADY,
+					      value).ret_code ==
 	       hartebeest::MEMCH_GET_ERR);
 	EXPECT(HB_EXCHANGER.set(own, long_text.c_str()).ret_code == hartebeest::MEMCH_SET_OK);
-	EXPECT(HB_EXCHANGER.get(own, value).ret_code == hartebeest::MEMCH_GET_OK && value == long_text);
+	EXPECT(HB_EXCHANGER.get(own, value).ret_code == hartebeest::MEMCH_GET_OK &&
+	       value == long_text);
 	EXPECT(CORE.memc_wait_general(own));
 	EXPECT(HB_EXCHANGER.del(own).ret_code == hartebeest::MEMCH_DEL_OK);
 	EXPECT(HB_EXCHANGER.del(own).ret_code == hartebeest::MEMCH_DEL_ERR);
@@ -216,7 +229,8 @@ static void exchange(const char *own, const char *other)
 	EXPECT(CORE.get_remote_qp(other)->get_qp()->qp_num != 0);
 	EXPECT(CORE.connect_local_qp("pd", own, other));
 	EXPECT(CORE.get_local_qp("pd", own)->query_state() == IBV_QPS_RTS);
-	EXPECT(CORE.get_local_qp("pd", own)->transit_rts().ret_code == hartebeest::QP_TRANSITION_2_RTS_OK);
+	EXPECT(CORE.get_local_qp("pd", own)->transit_rts().ret_code ==
+	       hartebeest::QP_TRANSITION_2_RTS_OK);
 	EXPECT(CORE.get_local_qp("pd", own)->transit_rtr(CORE.get_remote_qp(other)).ret_code ==
 	       hartebeest::QP_TRANSITION_2_RTR_ERR);		/* done already */
 	EXPECT(CORE.get_remote_qp(other)->query_state() == IBV_QPS_UNKNOWN);
@@ -242,7 +256,8 @@ static void transfer(const char *own, const char *other)
 	EXPECT(posted->send.wr.rdma.remote_addr == reinterpret_cast<uintptr_t>(remote->addr));
 
 	EXPECT(CORE.rdma_post_single_signaled_inline(qp, local->addr, remote->addr, 8,
-						     IBV_WR_RDMA_WRITE_WITH_IMM, 0, remote->rkey, 7));
+						     IBV_WR_RDMA_WRITE_WITH_IMM, 0, remote->rkey,
+						     7));
 	EXPECT(CORE.rdma_send_poll(qp) && fake_verbs_posted(0)->send.imm_data == 0);
 
 	struct ibv_wc wc;
@@ -312,9 +327,10 @@ static int logs()
 	says("002a 3.14 {} {7}", "{:04x} {:.2f} {{}} {{{}}}", 42, 3.14159, 7);
 	says("true 1 7 0x07 A 65", "{} {:d} {} {:#04x} {} {:d}", true, true, byte, byte, 'A', 'A');
 	says("b a", "{1} {0}", "a", "b");
-	says("[   7|7   |***7|x   |   x|-007]", "[{:4}|{:<4}|{:*>4}|{:4}|{:>4}|{:04}]", 7, 7, 7, "x",
-	     "x", -7);
-	says("+1 1.5e+03 1.5E+03 17 FF", "{:+} {:.1e} {:.1E} {:o} {:X}", 1, 1500.0, 1500.0, 15, 255);
+	says("[   7|7   |***7|x   |   x|-007]", "[{:4}|{:<4}|{:*>4}|{:4}|{:>4}|{:04}]", 7, 7, 7,
+	     "x", "x", -7);
+	says("+1 1.5e+03 1.5E+03 17 FF", "{:+} {:.1e} {:.1E} {:o} {:X}", 1, 1500.0, 1500.0, 15,
+	     255);
 	says("0.1 2.5 -1 18446744073709551615", "{} {} {} {}", 0.1, 2.5f, -1, UINT64_MAX);
 	says("5 4", "{} {}", IBV_MTU_4096, IBV_MTU_2048);
 	says("a text {} {:x}", "a {} {} {:x}", std::string("text"));

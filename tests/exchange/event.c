@@ -176,8 +176,8 @@ static void repeats_are_folded(void **state)
 	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_int_equal(event.type, IBV_EVENT_QP_FATAL);
 	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
-	assert_string_equal(event.text, "completion queue 'cq': it overflowed: completions are lost "
-			    "(CQ_ERR)");
+	assert_string_equal(event.text, "completion queue 'cq': it overflowed: completions are "
+			    "lost (CQ_ERR)");
 	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_string_equal(event.text, "a completion queue of device fake0: it overflowed: "
 			    "completions are lost (CQ_ERR)");
@@ -327,7 +327,8 @@ static void a_port_that_goes_down(void **state)
 	(void)state;
 	all_waits_end(pull, ENETDOWN, "port fake0:1 went down while waiting, and is down");
 	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL, 0), -ENETDOWN);
-	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);	/* nothing is lost */
+	/* Nothing is lost. */
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_int_equal(event.type, IBV_EVENT_PORT_ERR);
 	assert_int_equal(event.fatal, 1);
 	assert_int_equal(hartebeest_msg_push(hb, "there", NULL, 0, 0), 0);

@@ -89,7 +89,8 @@ static void be_empty(struct value *value)
 
 static void be_another_program_s(struct value *value)
 {
-	text(value, "{\"session\": \"81d1ab\", \"user\": \"alice\", \"roles\": [\"admin\", \"ops\"]}");
+	text(value,
+	     "{\"session\": \"81d1ab\", \"user\": \"alice\", \"roles\": [\"admin\", \"ops\"]}");
 }
 
 static void be_the_original_s(struct value *value)

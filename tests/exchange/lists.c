@@ -425,7 +425,8 @@ static void back_to_one_while_another_is_dead(void **state)
 	lost = home_of(key, "01");
 	cache_restart(caches[lost]);
 	cache_kill(caches[!lost]);
-	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, message_at(lost, "01"), NULL, 0, NULL, 0)),
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, message_at(lost, "01"), NULL, 0, NULL,
+						     0)),
 			 -ETIMEDOUT);
 	snprintf(request, sizeof(request), "get %s\r\n", key);
 	assert_non_null(strstr(cache_talk(caches[lost], request, answer, sizeof(answer)),
@@ -523,7 +524,8 @@ static void nobody_there(void **state)
 		int err;
 		const char *stored, *wanted;
 	} rows[] = {
-		{ "/nowhere/at/all", ECONNREFUSED, "; to be stored: key hb1/", "; wanted: msg 'm'" },
+		{ "/nowhere/at/all", ECONNREFUSED, "; to be stored: key hb1/",
+		  "; wanted: msg 'm'" },
 		{ "no-such-host.invalid:1", EADDRNOTAVAIL, "; wanted: 'm'", "; wanted: 'm'" },
 	};
 	struct rank a;

@@ -353,7 +353,8 @@ static void serve_increment(struct server *server, int i, const char *key, unsig
 
 	if (!ABSENT(item)) {
 		item->bytes[item->size] = '\0';
-		item->size = (size_t)sprintf(item->bytes, "%lu", strtoul(item->bytes, NULL, 10) + by);
+		item->size = (size_t)sprintf(item->bytes, "%lu",
+					     strtoul(item->bytes, NULL, 10) + by);
 		snprintf(text, sizeof(text), "%.20s\r\n", item->bytes);
 	}
 	server->connections[i]->written = true;

@@ -61,7 +61,8 @@ static void failures()
 	EXPECT(thrown([] { context({ "no.such=1" }); }, "unknown option 'no.such'") == EINVAL);
 	EXPECT(thrown([&] { own.participant(7); }, "") == ERANGE);
 	EXPECT(thrown([&] { own.option("no.such"); }, "no.such") == ENOENT);
-	EXPECT(thrown([&] { hartebeest::check(-EAGAIN, "posting"); }, "posting: Resource temp") == EAGAIN);
+	EXPECT(thrown([&] { hartebeest::check(-EAGAIN, "posting"); },
+		      "posting: Resource temp") == EAGAIN);
 	try {
 		memory_region(pd, "mr", 0, access_flags);
 		EXPECT(!"an empty region is refused");
@@ -78,7 +79,8 @@ static void a_name_that_is_taken()
 	const memory_region mr(pd, "mr", 64, access_flags);
 
 	EXPECT(thrown([&] { protection_domain(own, "pd"); }, "'pd' exists already") == EEXIST);
-	EXPECT(thrown([&] { memory_region(pd, "mr", 64, access_flags); }, "exists already") == EEXIST);
+	EXPECT(thrown([&] { memory_region(pd, "mr", 64, access_flags); },
+		      "exists already") == EEXIST);
 	EXPECT(fake_verbs.pds == 1 && fake_verbs.mrs == 1);
 	{
 		const memory_region other(pd, "other", 64, access_flags);
@@ -173,7 +175,8 @@ static void lines()
 		line = std::to_string(level) + text;
 	});
 	EXPECT(thrown([&] { own.option(""); }, "") == ENOENT);
-	EXPECT(thrown([&] { memory_region(protection_domain(own, "pd"), "m", 0, 0); }, "") == EINVAL);
+	EXPECT(thrown([&] { memory_region(protection_domain(own, "pd"), "m", 0, 0); },
+		      "") == EINVAL);
 	EXPECT(line.compare(0, 1, "3") == 0 && line.size() > 10);
 }
 
@@ -248,7 +251,9 @@ static void meshes(const context &own)
 		request.attr.qps_per_peer = 2;
 		request.connect_to({ peer });
 		request.progress([](const char *) {});
-		request.refill([&](int rank, struct ibv_qp *) { return posted += rank == peer, 0; });
+		request.refill([&](int rank, struct ibv_qp *) {
+			return posted += rank == peer, 0;
+		});
 		mesh all(own, "all", request);
 		EXPECT(posted == 2 && all.cq() == cq.get() && all.pd() == pd.get());
 		EXPECT(all.region(peer).length == 512);

@@ -74,7 +74,8 @@ static int rank_prepare(struct rank *rank)
 	ret = hartebeest_open(&rank->hb, options) ||
 	      hartebeest_pd_create(rank->hb, "pd", NULL) ||
 	      hartebeest_cq_create(rank->hb, "cq", 0, 0, NULL) ||
-	      hartebeest_mr_create(rank->hb, "mr0", "pd", length_of(rank->number, 0), ACCESS, NULL) ||
+	      hartebeest_mr_create(rank->hb, "mr0", "pd", length_of(rank->number, 0), ACCESS,
+				   NULL) ||
 	      hartebeest_mr_create(rank->hb, "mr1", "pd", length_of(rank->number, 1), ACCESS, NULL);
 	for (i = 0; i < 4 && ret == 0; i++) {
 		snprintf(rank->names[i][0], 24, "%d.%d", rank->number, i);

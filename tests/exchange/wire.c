@@ -325,7 +325,8 @@ static void a_roll_call_can_be_read(void **state)
 	barrier_is("\nbarrier/-/-/1", hash_of("all"));
 	barrier_is("\nbarrier/-/-/gate", hash_of("all"));
 	for (i = 0; i < 32; i++)
-		snprintf(called + 2 * i + i / 16, 4, "%02x,", incarnation((int)i / 16)->bytes[i % 16]);
+		snprintf(called + 2 * i + i / 16, 4, "%02x,",
+			 incarnation((int)i / 16)->bytes[i % 16]);
 	called[65] = '\0';
 	field_is("\nbarrier/-/-/roll", "called", called);
 	number_is("\nbarrier/-/-/roll", "pass", 1);

@@ -123,7 +123,8 @@ static void decode(uint8_t *bytes, size_t size)
 		plain_bodies_encode_back(&record);
 	}
 	HOLDS(accepted <= 1);
-	HOLDS((beest_record_decode(NULL, bytes, size, BEEST_KIND_ANY, KEY, &record) == 0) >= accepted);
+	HOLDS((beest_record_decode(NULL, bytes, size, BEEST_KIND_ANY, KEY,
+				   &record) == 0) >= accepted);
 }
 
 /* Chance does not find a sum: the second try has the right one. */

@@ -93,15 +93,16 @@ static void what_doctor_finds(void **state)
 	SAYS("  WARN  network       v1 and v0 are in one network: one answers ARP for the other\n"
 	     "        -> sysctl -w net.ipv4.conf.all.arp_ignore=1 ");
 	SAYS("has an mtu of 1500; large transfers gain by 'ip link set v0 mtu 9000'");
-	doctor_finds(1, "exec unshare -m sh -c 'mount -t tmpfs no /dev/infiniband; exec $0 doctor' $0",
+	doctor_finds(1,
+		     "exec unshare -m sh -c 'mount -t tmpfs no /dev/infiniband; exec $0 doctor' $0",
 		     "/dev/infiniband/uverbs0 of rxe0 is missing: /sys shows the device, /dev does "
 		     "not, as in a container\n        -> start the container with --device=");
 	assert_int_equal(system("chmod 600 /dev/infiniband/uverbs0"), 0);
 	doctor_finds(1, NOBODY "$0 doctor", "/dev/infiniband/uverbs0 of rxe0: Permission denied\n"
 		     "        -> udev rules of rdma-core make it 0666; else: chmod 0666 ");
 	assert_int_equal(system("chmod 666 /dev/infiniband/uverbs0"), 0);
-	doctor_finds(0, "ulimit -l 64; " NOBODY "$0 doctor", "  WARN  memlock       only 64 KiB can be "
-		     "locked: larger regions fail with ENOMEM\n        -> ");
+	doctor_finds(0, "ulimit -l 64; " NOBODY "$0 doctor", "  WARN  memlock       only 64 KiB "
+		     "can be locked: larger regions fail with ENOMEM\n        -> ");
 }
 
 /* ---------------------------------------------------------------- mesh --- */
@@ -256,8 +257,8 @@ static void a_mesh_interrupted(void **state)
 	(void)state;
 	setenv("TMPDIR", folder, 1);
 	for (i = 0; i < BEEST_COUNT(numbers); i++) {
-		begin_on_terminal((const char *const[]){ tool, "mesh", "--local", "3", "-c", "1000000",
-							 NULL });
+		begin_on_terminal((const char *const[]){ tool, "mesh", "--local", "3", "-c",
+							 "1000000", NULL });
 		talk_until(&talk, "round 1 of 2");
 		if (numbers[i] == SIGINT)
 			assert_int_equal(write(talk.fd[0], "\003", 1), 1);
@@ -375,8 +376,8 @@ static void beside_others(void **state)
 	(void)state;
 	snprintf(device, sizeof(device), "%.63s", ranks_port(0));
 	*strchrnul(device, ':') = '\0';
-	succeeds(RUN("run", "-n", "2", "--", tool, "ping", "-c", "200", "-b", "-w", "2s", "-s", "1024",
-		     "-O", "send"));
+	succeeds(RUN("run", "-n", "2", "--", tool, "ping", "-c", "200", "-b", "-w", "2s", "-s",
+		     "1024", "-O", "send"));
 	printf("hartebeest ping\n%s", talk.out);
 	beside(pingpong, (const char *[]){ pingpong, "-d", device, "-g", "1", "-n", "200", "-s",
 					   "1024", NULL },
@@ -386,7 +387,8 @@ static void beside_others(void **state)
 		beside(rping, (const char *[]){ rping, "-s", "-a", "10.9.0.1", "-C", "100", NULL },
 		       (const char *[]){ rping, "-c", "-a", "10.9.0.1", "-C", "100", "-S", "1024",
 					 NULL });
-	beside(lat, (const char *[]){ lat, "-d", device, "-x", "1", "-n", "200", "-s", "1024", NULL },
+	beside(lat,
+	       (const char *[]){ lat, "-d", device, "-x", "1", "-n", "200", "-s", "1024", NULL },
 	       (const char *[]){ lat, "-d", device, "-x", "1", "-n", "200", "-s", "1024",
 				 "127.0.0.1", NULL });
 	beside(bw, (const char *[]){ bw, "-d", device, "-x", "1", "-n", "200", "-s", "1024", NULL },

@@ -78,7 +78,8 @@ static void a_port_that_goes_down(void **state)
 		;			/* of the machine's start */
 	pthread_create(&thread, NULL, pull, NULL);
 	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL, 0), -ENETDOWN);
-	assert_non_null(strstr(hartebeest_error(), "port rxe0:1 went down while waiting, and is down"));
+	assert_non_null(strstr(hartebeest_error(),
+			       "port rxe0:1 went down while waiting, and is down"));
 	pthread_join(thread, NULL);
 
 	waiting.fd = hartebeest_event_fd(hb);

@@ -27,7 +27,8 @@ static void hello(void **state)
 static void original(void **state)
 {
 	(void)state;
-	program_run("examples/original", "node 0: acknowledged\n", "node 1: a string from node 0\n");
+	program_run("examples/original", "node 0: acknowledged\n",
+		    "node 1: a string from node 0\n");
 }
 
 #if HAVE_CXX

@@ -243,7 +243,8 @@ static int mortal_rank(struct node *node)
 
 	if (first == 0) {
 		node_open(node, MORTAL);
-		EXPECT(hartebeest_mesh_connect(node->hb, "again", &node->attr, &node->mesh, 0) == 0);
+		EXPECT(hartebeest_mesh_connect(node->hb, "again", &node->attr, &node->mesh,
+					       0) == 0);
 		exchange(node);
 		raise(SIGKILL);
 	}

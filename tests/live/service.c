@@ -52,7 +52,8 @@ static void four_clients(void **state)
 	}
 	reader = START("get", "all", "get", "c", "get", "nothing");
 	spawn_ends_well(reader);
-	assert_string_equal(spawn_printed(reader), "all is 200\nc is 50000\nnothing is not there\n");
+	assert_string_equal(spawn_printed(reader),
+			    "all is 200\nc is 50000\nnothing is not there\n");
 	spawn_await(server, "has left", CLIENTS + 1);
 	spawn_end(server, SIGTERM);
 }

@@ -208,10 +208,10 @@ static void where_rank_and_job_come_from(void **state)
 {
 	(void)state;
 	succeeds(SRUN("2", "-l", tool, "info"));
-	SAYS("0:   OK    rank          rank 0 of 2 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), local rank "
-	     "0 (from SLURM_LOCALID), job 1.0 (from SLURM_JOB_ID");
-	SAYS("1:   OK    rank          rank 1 of 2 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), local rank "
-	     "1 (from SLURM_LOCALID), job 1.0 (from SLURM_JOB_ID");
+	SAYS("0:   OK    rank          rank 0 of 2 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), "
+	     "local rank 0 (from SLURM_LOCALID), job 1.0 (from SLURM_JOB_ID");
+	SAYS("1:   OK    rank          rank 1 of 2 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), "
+	     "local rank 1 (from SLURM_LOCALID), job 1.0 (from SLURM_JOB_ID");
 }
 
 static void a_mesh_of_four(void **state)

@@ -641,7 +641,8 @@ static int c_connect(int i)
 	bool good = hartebeest_connect_local_qp("pd", own_name(i), own_name(!i));
 
 	if (!good && strstr(hartebeest_error(), "is not in INIT: hartebeest_qp_reset()"))
-		good = hartebeest_qp_reset(hartebeest_default_context(), i ? "pd/1" : "pd/0") == 0 &&
+		good = hartebeest_qp_reset(hartebeest_default_context(),
+					   i ? "pd/1" : "pd/0") == 0 &&
 		       hartebeest_memc_push_local_qp(own_name(i), "pd", own_name(i)) &&
 		       hartebeest_connect_local_qp("pd", own_name(i), own_name(!i));
 	return told(good);
@@ -741,8 +742,8 @@ static void bring_up(const struct flavour *flavour)
 			if (ret < 0 && plan.mode == AGAIN)
 				ret = step_take(step, i);
 			if (ret < 0 && plan.mode == AGAIN)
-				snprintf(outcome->wrong, sizeof(outcome->wrong), "again %d: %.1000s",
-					 ret, hartebeest_error());
+				snprintf(outcome->wrong, sizeof(outcome->wrong),
+					 "again %d: %.1000s", ret, hartebeest_error());
 			failed = ret < 0;
 		}
 	}
@@ -857,7 +858,8 @@ static struct outcome *inject(const struct flavour *flavour, long nth, enum mode
 static const char *file_make(void)
 {
 	static char path[] = "/tmp/beest-injection-XXXXXX";
-	static const char text[] = "{ \"qp_attr\": { \"timeout\": 12 }, \"log\": { \"level\": \"none\" } }\n";
+	static const char text[] = "{ \"qp_attr\": { \"timeout\": 12 }, \"log\": { \"level\": "
+				   "\"none\" } }\n";
 	int fd = mkstemp(path);
 
 	if (fd < 0 || write(fd, text, sizeof(text) - 1) < 0)

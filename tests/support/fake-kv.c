@@ -466,7 +466,8 @@ static int quiet_run(struct trip *trip, bool lazy)
 	}
 	if (ret == 0)
 		ret = writes_run(trip);
-	if (ret == 0 && request->fresh && (!request->opening || !beest_request_has_increment(request)))
+	if (ret == 0 && request->fresh &&
+	    (!request->opening || !beest_request_has_increment(request)))
 		ret = opening_run(trip);
 	if (ret == 0 && lazy)
 		return 0;

@@ -94,7 +94,8 @@ static void addresses_read(struct gids *addresses, const char *interface, bool *
 		memset(&gid, 0, sizeof(gid));
 		gid.s6_addr[10] = gid.s6_addr[11] = 0xff;
 		if (one->ifa_addr->sa_family == AF_INET)
-			memcpy(gid.s6_addr + 12, &((struct sockaddr_in *)one->ifa_addr)->sin_addr, 4);
+			memcpy(gid.s6_addr + 12, &((struct sockaddr_in *)one->ifa_addr)->sin_addr,
+			       4);
 		else if (one->ifa_addr->sa_family == AF_INET6)
 			gid = ((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr;
 		else

@@ -151,7 +151,8 @@ void talk_until(struct talk *talk, const char *text)
 {
 	while (!strstr(talk->out, text))
 		if (!listen_on(talk))
-			fail_msg("the command ended without '%s': %s%s", text, talk->out, talk->err);
+			fail_msg("the command ended without '%s': %s%s", text, talk->out,
+				 talk->err);
 }
 
 void talk_end(struct talk *talk)

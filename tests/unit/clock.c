@@ -326,7 +326,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_seeds_differ, set_clock, free_clock),
 		cmocka_unit_test_setup_teardown(test_few_keys_are_asked_for_eagerly, set_clock,
 						free_clock),
-		cmocka_unit_test_setup_teardown(test_nobody_is_eager_unasked, set_clock, free_clock),
+		cmocka_unit_test_setup_teardown(test_nobody_is_eager_unasked, set_clock,
+						free_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,8 +185,9 @@ static void datagrams_have_no_single_peer(void **state)
 	assert_int_equal(hartebeest_qp_init(hb, "ud"), 0);
 	connect_to("ud", "b/qp", 3);
 	wc = completion(IBV_WC_LOC_PROT_ERR, ud->qp_num);
-	text_is(&wc, "local protection error (status 4, vendor error 0x81): the lkey does not cover "
-		"the local buffer; request 18446744073709551615 of queue pair 'ud' on fake0:1");
+	text_is(&wc, "local protection error (status 4, vendor error 0x81): the lkey does not "
+		"cover the local buffer; request 18446744073709551615 of queue pair 'ud' on "
+		"fake0:1");
 }
 
 /* The right one of many, and none that was destroyed. */

@@ -452,8 +452,8 @@ static void a_barrier_once_names_who_is_missing(void **state)
 {
 	(void)state;
 	assert_int_equal(hartebeest_barrier(hb, "all", HARTEBEEST_ONCE), -EAGAIN);
-	assert_error_has("barrier 'all', pass 1: 1 of 2 are not here yet: rank 1 (key hb1/job/barrier/"
-			 "-/-/1, never seen)");
+	assert_error_has("barrier 'all', pass 1: 1 of 2 are not here yet: rank 1 (key "
+			 "hb1/job/barrier/-/-/1, never seen)");
 }
 
 /* Their keys are longer in later passes: that is known before the first one. */
@@ -515,9 +515,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cancelled_in_progress, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(cancelled_before, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(cleared_at_once, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(cancelled_from_another_thread, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(cancelled_from_another_thread, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(barriers_without_waiting, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_barrier_once_names_who_is_missing, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_barrier_once_names_who_is_missing, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(names_of_barriers, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, party_teardown),
 	};

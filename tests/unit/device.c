@@ -496,7 +496,8 @@ static void test_port_query_fails(void **state)
 	assert_int_equal(beest_device_port(&device, &attr), -ENODEV);
 	assert_error_is("port fake0:1 cannot be queried: No such device");
 	assert_int_equal(beest_gidtable_entries(&device, &entries), -ENODEV);
-	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason), -ENODEV);
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason),
+			 -ENODEV);
 	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), -ENODEV);
 }
 
@@ -636,8 +637,8 @@ static void test_gid(void **state)
 	assert_int_equal(fake_verbs_calls("ibv_create_ah"), 0);
 	chooses(pd, "auto", 3);
 	assert_int_equal(fake_verbs_calls("ibv_create_ah"), 1);
-	assert_int_equal(strncmp(reason, "index 3: ::ffff:10.0.0.1, RoCE v2, eth0 was chosen by auto; "
-				 "index 0: ", 68), 0);
+	assert_int_equal(strncmp(reason, "index 3: ::ffff:10.0.0.1, RoCE v2, eth0 was chosen by "
+				 "auto; index 0: ", 68), 0);
 	chooses(pd, "index:0", 0);
 	assert_int_equal(fake_verbs.ahs, 0);
 	ibv_dealloc_pd(pd);
@@ -659,13 +660,15 @@ static void test_next_best(void **state)
 			       "(::ffff:10.0.0.1) to itself failed: Network is unreachable"));
 	assert_non_null(strstr(reason, "eth0 (tried and failed: Network is unreachable)"));
 
-	assert_int_equal(beest_source_choose(&device, pd, &third, &noisy, &chosen, reason), -ENODATA);
+	assert_int_equal(beest_source_choose(&device, pd, &third, &noisy, &chosen, reason),
+			 -ENODATA);
 	assert_error_has("port fake0:1: no GID fits index:3: ");
 	assert_error_has("eth0 (tried and failed: Network is unreachable)");
 
 	for (i = 0; i < 4; i++)
 		port_of(0)->gids[i].ah_error = ENODEV;
-	assert_int_equal(beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason), -ENODATA);
+	assert_int_equal(beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason),
+			 -ENODATA);
 	assert_error_has("(tried and failed: No such device)");
 
 	/* Once more: what failed before is not remembered. */
@@ -695,10 +698,12 @@ static void test_no_gid(void **state)
 
 	(void)state;
 	assert_int_equal(open_by("fake0:1", "auto"), 0);
-	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason), -ENODATA);
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason),
+			 -ENODATA);
 	assert_error_has("port fake0:1: no GID fits ip:10.9.9.9: index 0: ");
 	port_of(0)->gid_count = 0;
-	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason), -ENODATA);
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason),
+			 -ENODATA);
 	assert_error_has("the GID table has no entry that can be read");
 }
 

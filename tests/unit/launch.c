@@ -168,8 +168,9 @@ static void every_launchers_local_rank_is_read(void **state)
 	local_rank_is("MV2_COMM_WORLD_RANK=5 MV2_COMM_WORLD_SIZE=8 MV2_COMM_WORLD_LOCAL_RANK=7",
 		      7);
 	local_rank_is("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", 1);
-	reads("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 TORCHELASTIC_RUN_ID=run7", "rank 5 of 8 (from RANK, "
-	      "WORLD_SIZE), local rank 1 (from LOCAL_RANK), job run7 (from TORCHELASTIC_RUN_ID)");
+	reads("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 TORCHELASTIC_RUN_ID=run7", "rank 5 of 8 (from "
+	      "RANK, WORLD_SIZE), local rank 1 (from LOCAL_RANK), job run7 (from "
+	      "TORCHELASTIC_RUN_ID)");
 }
 
 /* Slurm's --mpi=pmi2, Cray's PALS and Flux give PMI_RANK as well, and say in their own way. */
@@ -194,8 +195,9 @@ static void torchrun_and_pytorch_are_read(void **state)
 	reads("RANK=x", "no rank, no job id");
 	reads("RANK=1 LOCAL_SIZE=2", "no rank, no job id");
 	reads("RANK=1 WORLD_SIZE=2", "rank 1 of 2 (from RANK, WORLD_SIZE), no job id");
-	refuses("RANK=1 LOCAL_RANK=1", ENODATA, "rank 1 (RANK), but the number of ranks is unknown: "
-		"WORLD_SIZE is missing; set HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
+	refuses("RANK=1 LOCAL_RANK=1", ENODATA, "rank 1 (RANK), but the number of ranks is "
+		"unknown: WORLD_SIZE is missing; set HARTEBEEST_PARTICIPANTS or "
+		"HARTEBEEST_NPARTICIPANTS");
 	/* srun starts one torchrun a node, which starts the ranks. */
 	reads("RANK=9 WORLD_SIZE=16 LOCAL_RANK=1 HARTEBEEST_JOB=j", "rank 9 of 16 (from RANK, "
 	      "WORLD_SIZE), local rank 1 (from LOCAL_RANK), job j (from HARTEBEEST_JOB)");
@@ -279,8 +281,8 @@ static void a_rank_without_size_is_refused(void **state)
 		"unknown: PMI_SIZE is missing; set HARTEBEEST_PARTICIPANTS or "
 		"HARTEBEEST_NPARTICIPANTS");
 	refuses("SLURM_PROCID=3 SLURM_STEP_ID=0", ENODATA, "rank 3 (SLURM_PROCID), but "
-		"the number of ranks is unknown: SLURM_STEP_NUM_TASKS is missing; set HARTEBEEST_PARTICIPANTS or "
-		"HARTEBEEST_NPARTICIPANTS");
+		"the number of ranks is unknown: SLURM_STEP_NUM_TASKS is missing; set "
+		"HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
 	refuses("PMIX_RANK=3", ENODATA, "rank 3 (PMIX_RANK), but the number of ranks is "
 		"unknown: set HARTEBEEST_PARTICIPANTS or HARTEBEEST_NPARTICIPANTS");
 }

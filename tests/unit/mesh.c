@@ -586,8 +586,8 @@ static void a_rank_that_is_missing(void **state)
 	registry_run();
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(members[i].ret, -ETIMEDOUT);
-		assert_non_null(strstr(members[i].error, "mesh 'm': 1 of 4 did not come within 10 s: "
-				       "rank 3 (key hb1/job/barrier/-/mesh/m/3, never seen)"));
+		assert_non_null(strstr(members[i].error, "mesh 'm': 1 of 4 did not come within 10 "
+				       "s: rank 3 (key hb1/job/barrier/-/mesh/m/3, never seen)"));
 	}
 	start(4);
 	registry_run();
@@ -604,7 +604,8 @@ static void a_misspelt_variable(void **state)
 	start(1);
 	registry_run();
 	assert_int_equal(members[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(members[0].error, "; unknown environment variable HARTEBEEST_DEVCE"));
+	assert_non_null(strstr(members[0].error,
+			       "; unknown environment variable HARTEBEEST_DEVCE"));
 }
 
 static char told[256];
@@ -673,8 +674,8 @@ static void a_wish_of_one_side(void **state)
 	start(6);
 	registry_run();
 	assert_int_equal(members[0].ret, -EPROTO);
-	assert_non_null(strstr(members[0].error, "rank 0 has rank 1 among its peers, but rank 1 does "
-			       "not have rank 0 among its own"));
+	assert_non_null(strstr(members[0].error, "rank 0 has rank 1 among its peers, but rank 1 "
+			       "does not have rank 0 among its own"));
 	assert_int_equal(members[1].ret, -ETIMEDOUT);
 }
 
@@ -1117,11 +1118,12 @@ static void one_is_refused_and_nobody_hangs(void **state)
 	start(3);
 	registry_run();
 	assert_int_equal(members[1].ret, -EINVAL);
-	assert_string_equal(members[1].error, "mesh 'm': struct hartebeest_mesh_attr: peers name rank "
-			    "7, which is not in the mesh");
+	assert_string_equal(members[1].error, "mesh 'm': struct hartebeest_mesh_attr: peers name "
+			    "rank 7, which is not in the mesh");
 	for (i = 0; i < 3; i += 2) {
 		assert_int_equal(members[i].ret, -ECONNABORTED);
-		assert_string_equal(members[i].error, "mesh 'm': rank 1 has failed: Invalid argument");
+		assert_string_equal(members[i].error,
+				    "mesh 'm': rank 1 has failed: Invalid argument");
 	}
 }
 

@@ -174,14 +174,14 @@ static void a_list_by_local_rank(void **state)
 	opens(list, 1, "mlx5_2:1");
 	opens(list, 2, "mlx5_0:1");
 	opens(list, 7, "mlx5_2:1");
-	assert_non_null(strstr(logged, "6 using port mlx5_2:1, number 2 of 3 in device.name by local "
-			       "rank 7\n"));
+	assert_non_null(strstr(logged, "6 using port mlx5_2:1, number 2 of 3 in device.name by "
+			       "local rank 7\n"));
 	opens("mlx5_3", 7, "mlx5_3:1");
 	assert_non_null(strstr(logged, "6 using port mlx5_3:1\n"));
 	assert_null(strstr(logged, "4 "));
 	opens(list, -1, "mlx5_6:1");
-	assert_non_null(strstr(logged, "4 using port mlx5_6:1, the first of 3 in device.name, as no "
-			       "launcher gives a local rank\n"));
+	assert_non_null(strstr(logged, "4 using port mlx5_6:1, the first of 3 in device.name, as "
+			       "no launcher gives a local rank\n"));
 }
 
 /* All entries are looked at, not only that whose turn it is. */
@@ -223,7 +223,8 @@ static void adapters_of_the_own_socket(void **state)
 	take_down(6, 7);
 	opens("near:numa", 1, "mlx5_1:1");
 	assert_non_null(strstr(logged, "6 using port mlx5_1:1, near:numa, at distance 21 like 3 "
-			       "others; passed over: port mlx5_5:1 is down; port mlx5_6:1 is down"));
+			       "others; passed over: port mlx5_5:1 is down; port mlx5_6:1 is "
+			       "down"));
 	take_down(0, 3);
 	fails("near:numa", -ENETDOWN, "no port of any RDMA device can be used: port mlx5_4:1 is "
 	      "down; port mlx5_5:1 is down");
@@ -290,7 +291,8 @@ static void malformed_wishes(void **state)
 	}
 	assert_int_equal(beest_device_name_check("near:numa"), 0);
 	assert_int_equal(beest_device_name_check("near:pci:0000:65:00.0"), 0);
-	fails("near:pci:0000:65:00.0", -ENODEV, "device.name: there is no PCI device '0000:65:00.0'");
+	fails("near:pci:0000:65:00.0", -ENODEV,
+	      "device.name: there is no PCI device '0000:65:00.0'");
 }
 
 /* ------------------------------------------------------------ soft devices --- */
@@ -333,8 +335,8 @@ static void without_a_place(void **state)
 			       "interface is a device that sysfs has a place for"));
 	for (i = 0; i < ADAPTERS; i++)
 		a_soft_device(i);
-	fails("near:numa", -ENODATA, "no port of any RDMA device can be used: device mlx5_0: neither "
-	      "it nor");
+	fails("near:numa", -ENODATA, "no port of any RDMA device can be used: device mlx5_0: "
+	      "neither it nor");
 }
 
 /* -------------------------------------------------------- by way of the API --- */

@@ -1206,8 +1206,8 @@ static void a_password_is_not_repeated(void **state)
 	refuses_argument("exchange.pasword=xyzzy", EINVAL, "argument: unknown option "
 			 "'exchange.pasword'; the nearest is exchange.password");
 	refuses_argument("exchange.password=xyzzy", EINVAL, "argument exchange.password: is read "
-			 "from environment HARTEBEEST_EXC_PASSWORD only; a separate file is better: "
-			 "exchange.password_file");
+			 "from environment HARTEBEEST_EXC_PASSWORD only; a separate file is "
+			 "better: exchange.password_file");
 	refuses_json("{ \"exchange\": { \"pasword\": \"xyzzy\" } }", EINVAL, "FILE:1: unknown "
 		     "option 'exchange.pasword'; the nearest is exchange.password");
 }

@@ -924,8 +924,8 @@ static void a_lost_address_is_not_published(void **state)
 	fake_verbs_raise(&changed);
 	for (i = 0; i < 2; i++) {			/* nor the next time */
 		assert_int_equal(hartebeest_qp_reconnect(party[0].hb, "q0-1", "1/0", 0), -ENODATA);
-		assert_error_has("queue pair 'q0-1' and '1/0': the GID ::ffff:10.0.0.1 (RoCE v2) of "
-				 "this end is no longer in the table");
+		assert_error_has("queue pair 'q0-1' and '1/0': the GID ::ffff:10.0.0.1 (RoCE v2) "
+				 "of this end is no longer in the table");
 		now = fake_kv_get(server, "hb1/job/qp/0/1", &size_now);
 		assert_int_equal(size_now, size);
 		assert_memory_equal(now, before, size);
@@ -976,9 +976,10 @@ static void a_reconnection_that_nobody_answers(void **state)
 		crew_start(reconnect_alone, &party[0]);
 		registry_run();
 		assert_int_equal(party[0].ret, -ETIMEDOUT);
-		assert_non_null(strstr(party[0].error, "this end began again, so the peer of 'q0-1' has "
-				       "to do so (hartebeest_qp_reconnect()) or to follow "
-				       "(hartebeest_qp_follow(), hartebeest_pairs_connect())"));
+		assert_non_null(strstr(party[0].error, "this end began again, so the peer of "
+				       "'q0-1' has to do so (hartebeest_qp_reconnect()) or to "
+				       "follow (hartebeest_qp_follow(), "
+				       "hartebeest_pairs_connect())"));
 	}
 
 	all_connect(2);
@@ -997,18 +998,22 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_stencil, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_record_that_is_none, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_failed_bringup_can_be_followed, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_refusing_server_can_be_followed, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_failed_bringup_can_be_followed, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(a_refusing_server_can_be_followed, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(what_is_agreed_is_said_once, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_leaves, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_comes_and_goes, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(at_once_or_not, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(asking_again, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(asking_again_under_a_seal, setup, party_teardown),
@@ -1017,13 +1022,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_little_room, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_region_that_is_missing, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(long_names, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(replaced_before_its_regions_came, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(left_before_its_regions_came, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(replaced_before_its_regions_came, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(left_before_its_regions_came, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_longer_struct, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_reconnection_that_nobody_answers, setup,
 						party_teardown),
-		cmocka_unit_test_setup_teardown(a_lost_address_is_not_published, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_lost_address_is_not_published, setup,
+						party_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

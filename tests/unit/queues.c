@@ -350,7 +350,8 @@ static void close_of_a_dead_device(void **state)
 	fake_verbs_fail("ibv_dealloc_pd", 0, EIO);
 	assert_int_equal(hartebeest_close(hb), 0);
 	hb = NULL;
-	assert_non_null(strstr(logged, "4 cannot destroy protection domain 'pd': Input/output error"));
+	assert_non_null(strstr(logged,
+			       "4 cannot destroy protection domain 'pd': Input/output error"));
 	assert_int_equal(fake_verbs_calls("ibv_close_device"), 1);
 	fake_verbs_reset();
 }

@@ -226,7 +226,8 @@ static void no_path(void **state)
 
 	(void)state;
 	fake_rdmacm.paths = 0;
-	assert_int_equal(ask_within("10.0.0.1", "10.0.0.2", 60 * BEEST_SECOND, &route), -EHOSTUNREACH);
+	assert_int_equal(ask_within("10.0.0.1", "10.0.0.2", 60 * BEEST_SECOND, &route),
+			 -EHOSTUNREACH);
 	assert_error_has("the subnet manager knows no path");
 }
 
@@ -484,8 +485,8 @@ static void infiniband_without_ipoib(void **state)
 	fake_verbs_infiniband();
 	assert_int_equal(hartebeest_open(&hb, name), 0);
 	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), -EADDRNOTAVAIL);
-	assert_error_is("port fake0:1 has no IP address, by which rdma_cm would know it: InfiniBand "
-			"needs IPoIB (the kernel module ib_ipoib) with an address");
+	assert_error_is("port fake0:1 has no IP address, by which rdma_cm would know it: "
+			"InfiniBand needs IPoIB (the kernel module ib_ipoib) with an address");
 	hartebeest_close(hb);
 
 	fake_verbs.devices[0].ports[0].gids[0].netdev = "ib0";

@@ -462,8 +462,8 @@ static void any_kind_of_sound_bytes(void **state)
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(vectors); i++) {
 		size = vector_bytes(&vectors[i], bytes);
-		assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_ANY, vectors[i].key,
-						     &record), 0);
+		assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_ANY,
+						     vectors[i].key, &record), 0);
 		assert_int_equal(record.kind, vectors[i].kind);
 		assert_memory_equal(&record.incarnation, &wanted, sizeof(wanted));
 		assert_true(decode(bytes, size - 1, BEEST_KIND_ANY, vectors[i].key) < 0);
@@ -584,7 +584,8 @@ static void a_queue_pair_can_be_closed(void **state)
 	assert_int_equal(beest_record_qp_decode(&record, &out), 0);
 	endpoints_are_same(&out.endpoint, &in.endpoint);
 	assert_memory_equal(&out.echo, &in.echo, sizeof(in.echo));
-	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_QP, "l", &record), -EBADMSG);
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_QP, "l", &record),
+			 -EBADMSG);
 }
 
 /* The envelope is sound, but no queue pair can be like this. */
@@ -667,8 +668,8 @@ static void impossible_regions_are_refused(void **state)
 	} rows[] = {
 		{ { 0x1000, 0, 1, 7 }, "the record has a region of 0 bytes" },
 		{ { 1, UINT64_MAX, 1, 7 }, NULL },
-		{ { 2, UINT64_MAX, 1, 7 }, "the record has a region of 18446744073709551615 bytes at "
-		  "0x2, which would end beyond 2^64" },
+		{ { 2, UINT64_MAX, 1, 7 }, "the record has a region of 18446744073709551615 bytes "
+		  "at 0x2, which would end beyond 2^64" },
 		{ { UINT64_MAX, 1, 1, 7 }, NULL },
 		{ { UINT64_MAX, 2, 1, 7 }, "of 2 bytes at 0xffffffffffffffff, which would end" },
 		{ { 0x1000, 1, 1, 0x400 }, "a region with unknown access flags: 0x400" },

@@ -222,8 +222,8 @@ static void values_are_told_with_their_source(void **state)
 		  "environment HARTEBEEST_GID (device.gid): '' is not a network interface: 1 to 15 "
 		  "bytes without blanks or slashes" },
 		{ NULL, "HARTEBEEST_DEVICE", "rxe0:x",
-		  "environment HARTEBEEST_DEVICE (device.name): the port in device 'rxe0:x': 'x' is "
-		  "not a number from 1 to 255" },
+		  "environment HARTEBEEST_DEVICE (device.name): the port in device 'rxe0:x': 'x' "
+		  "is not a number from 1 to 255" },
 		{ "device.name=:1", NULL, NULL,
 		  "argument device.name: ':1' is not the name of a device, such as mlx5_0 or "
 		  "mlx5_0:1" },
@@ -525,7 +525,8 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "hartebeest_pd_get(): pd is NULL");
 	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, NULL, 1, 0, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_create(hb, "cq", -1, 0, NULL), "completion queue cannot have -1 entries");
+	REFUSED(hartebeest_cq_create(hb, "cq", -1, 0, NULL),
+		"completion queue cannot have -1 entries");
 	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
 	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
@@ -1045,9 +1046,9 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, 0, NULL), 0);
 	assert_int_equal(create_qp("both"), 0);
 	assert_int_equal(warnings, 1);
-	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives under "
-			    "way, but their completion queue has 255 entries: completions may be "
-			    "lost");
+	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives "
+			    "under way, but their completion queue has 255 entries: completions "
+			    "may be lost");
 	/* The same of another one is said once; of one made by ibv_qp_init_attr as well. */
 	assert_int_equal(create_qp("again"), 0);
 	assert_int_equal(warnings, 1);
@@ -1060,8 +1061,9 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	assert_int_equal(hartebeest_cq_create(hb, "small", 127, 0, NULL), 0);
 	assert_int_equal(qp_make(hb, "r", "pd", 2, "cq", "small", NULL), 0);
 	assert_int_equal(warnings, 3);
-	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under way, "
-			    "but their completion queue has 127 entries: completions may be lost");
+	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under "
+			    "way, but their completion queue has 127 entries: completions may be "
+			    "lost");
 	assert_int_equal(qp_make(hb, "s", "pd", 2, "small", "cq", NULL), 0);
 	assert_int_equal(warnings, 4);
 }
@@ -1323,9 +1325,9 @@ static void out_of_locked_memory(void **state)
 	fake_verbs_fail("ibv_reg_mr", 2, ENOMEM);
 	assert_int_equal(create_mr("a"), 0);
 	assert_int_equal(create_mr("b"), -ENOMEM);
-	assert_error_is("memory region 'b': cannot register 64 bytes: the limit on locked memory is "
-			"65536 bytes (ulimit -l; for a daemon's children LimitMEMLOCK=infinity in "
-			"its systemd unit)");
+	assert_error_is("memory region 'b': cannot register 64 bytes: the limit on locked memory "
+			"is 65536 bytes (ulimit -l; for a daemon's children LimitMEMLOCK=infinity "
+			"in its systemd unit)");
 	setrlimit(RLIMIT_MEMLOCK, &before);
 }
 
@@ -1344,8 +1346,8 @@ static void registration_refused(void **state)
 			"address (not mapped, or read-only)");
 	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
 	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, 1 << 30, NULL), -EINVAL);
-	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x40000000: "
-			"Invalid argument");
+	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags "
+			"0x40000000: Invalid argument");
 	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
 	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_ATOMIC, NULL),
 			 -EINVAL);
@@ -1369,8 +1371,8 @@ static void more_than_can_be_mapped(void **state)
 		assert_error_has(" map");
 	}
 	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", SIZE_MAX, RW, NULL), -ENOMEM);
-	snprintf(sentence, sizeof(sentence), "memory region 'mr': a buffer of %zu bytes is more than "
-		 "can be mapped", SIZE_MAX);
+	snprintf(sentence, sizeof(sentence), "memory region 'mr': a buffer of %zu bytes is more "
+		 "than can be mapped", SIZE_MAX);
 	assert_error_is(sentence);
 }
 
@@ -1520,8 +1522,8 @@ static void a_partition_is_not_used_on_roce(void **state)
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(warnings, 1);
-	assert_string_equal(last_line, "queue pair 'qp': option qp_attr.pkey (0x1234) is not used on "
-			    "RoCE: port fake0:1 has 0xffff only");
+	assert_string_equal(last_line, "queue pair 'qp': option qp_attr.pkey (0x1234) is not used "
+			    "on RoCE: port fake0:1 has 0xffff only");
 	assert_int_equal(end_of("qp")->endpoint.pkey, 0xffff);
 }
 
@@ -1785,8 +1787,8 @@ static void unknown_variables_end_sentences(void **state)
 
 	open_with(NULL, NULL);
 	assert_int_equal(hartebeest_size(hb), -ENODATA);
-	assert_error_is("the number of ranks is not known: set HARTEBEEST_PARTICIPANTS, or start the "
-			"program with hartebeest run, srun or mpirun" UNKNOWN);
+	assert_error_is("the number of ranks is not known: set HARTEBEEST_PARTICIPANTS, or start "
+			"the program with hartebeest run, srun or mpirun" UNKNOWN);
 	fake_verbs.device_count = 0;
 	assert_int_equal(create_pd("pd"), -ENODEV);
 	assert_error_has(UNKNOWN);

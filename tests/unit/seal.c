@@ -219,7 +219,8 @@ static void every_flipped_bit_is_refused(void **state)
 	for (at = 0; at < HELLO_SIZE; at++)
 		for (bit = 0; bit < 8; bit++) {
 			bytes[at] ^= (uint8_t)(1 << bit);
-			assert_int_equal(decode(seal, KEY, bytes, HELLO_SIZE, text), refusal_of(at));
+			assert_int_equal(decode(seal, KEY, bytes, HELLO_SIZE, text),
+					 refusal_of(at));
 			if (at >= 8)
 				assert_error_is(FORGED);
 			bytes[at] ^= (uint8_t)(1 << bit);
@@ -286,7 +287,8 @@ static void another_secret_is_named(void **state)
 	(void)state;
 	hello_make(seal, KEY, bytes);
 	assert_int_equal(decode(other, KEY, bytes, HELLO_SIZE, text), -EKEYREJECTED);
-	assert_error_has("a record sealed with another secret (check value 10578659, the own one is ");
+	assert_error_has("a record sealed with another secret (check value 10578659, the own one "
+			 "is ");
 	assert_int_equal(decode(longer, KEY, bytes, HELLO_SIZE, text), -EKEYREJECTED);
 	beest_seal_close(other);
 	beest_seal_close(longer);
@@ -511,8 +513,8 @@ static void it_must_be_a_file_of_ones_own(void **state)
 	assert_int_equal(read_back(SECRET, 32, &secret), 0);
 	assert_int_equal(chown(path, 1, (gid_t)-1), 0);
 	assert_int_equal(beest_secret_read(&secret, path), -EPERM);
-	assert_error_has("' belongs to user 1, this process is of user 0: it has to be a file of its "
-			 "own");
+	assert_error_has("' belongs to user 1, this process is of user 0: it has to be a file of "
+			 "its own");
 }
 
 static void what_is_no_file_is_named(void **state)

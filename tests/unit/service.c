@@ -1119,7 +1119,8 @@ static void a_crowd(void **state)
 	registry_run();
 	assert_int_equal(crowd.gone, living);
 	assert_int_equal(serving.again, CLIENTS);
-	assert_int_equal(serving.count, CLIENTS);	/* those who crashed are not known to have */
+	/* Those who crashed are not known to have. */
+	assert_int_equal(serving.count, CLIENTS);
 }
 
 static void all_at_once(void **state)

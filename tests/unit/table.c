@@ -113,7 +113,8 @@ static void test_bad_names(void **state)
 	assert_error_is("the queue pair name 'ab\\x0a' has the control character 0x0a at byte 3");
 	assert_int_equal(beest_table_name_check("queue pair", "\x7f"), -EINVAL);
 	assert_error_has("0x7f at byte 1");
-	assert_int_equal(beest_table_name_check("queue pair", unit_repeat(name, 'x', 256)), -EINVAL);
+	assert_int_equal(beest_table_name_check("queue pair", unit_repeat(name, 'x', 256)),
+			 -EINVAL);
 	assert_error_has("the queue pair name 'xxx");
 	assert_error_has("has 256 bytes: 255 are the limit");
 }
@@ -293,7 +294,8 @@ static void test_a_failed_destroy_keeps_place(void **state)
 		refuse(node[i], 0);
 		assert_ptr_equal(beest_table_find(&table, &qp_kind, names[i]), node[i]);
 	}
-	assert_error_is("cannot destroy queue pair 'c': Device or resource busy; a friend needs it");
+	assert_error_is("cannot destroy queue pair 'c': Device or resource busy; a friend needs "
+			"it");
 	assert_int_equal(disposed, 0);
 	assert_int_equal(table.count, 3);
 

@@ -161,7 +161,8 @@ static void absent_first_and_refused_last(void **state)
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(2, soon, false), -ETIMEDOUT);
 	assert_error_is("after 1 s: no qp 'n1' (key hb1/job/qp/n1) was published, qp 'n0' (key "
-			"hb1/job/qp/n0) was published, but has not connected; server a:1 answers" HINT);
+			"hb1/job/qp/n0) was published, but has not connected; server a:1 "
+			"answers" HINT);
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(9, soon, false), -ETIMEDOUT);
 	assert_error_has("no qp 'n1' (key hb1/job/qp/n1) was published, no qp 'n2' (key "
@@ -204,7 +205,8 @@ static void a_machine_that_stood_still(void **state)
 	publish(one, 1);
 	fake_kv.hook = standstill_hook;
 	assert_int_equal(beest_registry_delete(one, keys[1],
-					       REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND))), 0);
+					       REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND))),
+					       0);
 }
 
 /* Silence of a moment does not outweigh an answer, but is told. */
@@ -619,10 +621,10 @@ static void what_is_forged_is_absent(void **state)
 				  &(size_t){ 0 }), sizeof(bytes));
 	fake_kv_put(registry_server, key, bytes, sizeof(bytes), 60);
 	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -EBADMSG);
-	assert_error_has("qp 'n0' (key hb1/job/qp/n0): a sealed record that is forged, damaged, or of "
-			 "another key");
-	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: a sealed record "
-			       "that is forged"));
+	assert_error_has("qp 'n0' (key hb1/job/qp/n0): a sealed record that is forged, damaged, or "
+			 "of another key");
+	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: a sealed "
+			       "record that is forged"));
 
 	/* Its author may still replace it. */
 	assert_int_equal(registry_put(two, BEEST_KIND_QP, "n0", "body", NULL), 0);
