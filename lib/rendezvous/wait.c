@@ -2,6 +2,7 @@
 /* wait.c - see wait.h */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -531,9 +532,13 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 {
 	struct beest_registry *registry = w->registry;
 	size_t server = first ? first->server : own_server(w);
+	uint64_t evictions = beest_look_evictions(registry, server);
 	char said[BEEST_KV_WHY];
 
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
+	if (first && first->seen == 0 && evictions)
+		beest_text_item(text, "it has evicted %" PRIu64 " record%s, perhaps what is missing "
+				"here, too", evictions, evictions == 1 ? "" : "s");
 	if (beest_look_trouble(registry, server, w->wait->since, said))
 		beest_text_item(text, "meanwhile it failed: %s", said);
 	beest_registry_suspicion(registry, text);

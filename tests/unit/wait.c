@@ -225,6 +225,26 @@ static void a_server_that_answers_half(void **state)
 			 "a:1 answers; meanwhile it failed: server a:1: ");
 }
 
+/* Where a server evicts, what is absent may have been published. */
+static void a_server_that_evicts(void **state)
+{
+	int64_t soon;
+
+	(void)state;
+	make();
+	publish(one, 1);
+	publish(two, 0);
+	assert_true(fake_kv_evict(registry_server, keys[0]));
+	soon = beest_clock_deadline(3 * BEEST_SECOND);
+	assert_int_equal(wait_for(1, soon, false), -ETIMEDOUT);
+	assert_null(strstr(beest_error_text(), "evicted"));
+	assert_true(fake_kv_evict(registry_server, keys[1]));
+	soon = beest_clock_deadline(3 * BEEST_SECOND);
+	assert_int_equal(wait_for(1, soon, false), -ETIMEDOUT);
+	assert_error_has("server a:1 answers; it has evicted 2 records, perhaps what is missing "
+			 "here, too; HARTEBEEST_JOB");
+}
+
 /* What is no record, and a server that is silent, are the reason of those alone. */
 static void each_has_its_own_reason(void **state)
 {
@@ -1102,6 +1122,7 @@ int main(void)
 		WITH(a_server_that_answers_again),
 		WITH(a_machine_that_stood_still),
 		WITH(a_server_that_answers_half),
+		WITH(a_server_that_evicts),
 		WITH(each_has_its_own_reason),
 		WITH(one_server_of_two_is_silent),
 		WITH(what_is_no_record),
