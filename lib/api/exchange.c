@@ -4,7 +4,6 @@
 
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
-#include "lib/base/error.h"
 #include "lib/core/context.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/failure.h"

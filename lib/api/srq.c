@@ -7,7 +7,6 @@
 #include "lib/core/context.h"
 #include "lib/core/find.h"
 #include "lib/verbs/pd.h"
-#include "lib/verbs/qp.h"
 #include "lib/verbs/srq.h"
 
 HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const char *name,

@@ -8,7 +8,6 @@
 #ifndef BEEST_ENDPOINT_H
 #define BEEST_ENDPOINT_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "lib/base/ipaddr.h"

@@ -10,7 +10,6 @@
 #ifndef BEEST_PARSE_H
 #define BEEST_PARSE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -14,8 +14,6 @@
 #include "lib/kv/login.h"
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"
-#include "lib/verbs/mr.h"
-#include "lib/verbs/pd.h"
 #include "lib/verbs/qp.h"
 
 /* Set by configure; the only file that is read without being named by anyone. */

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include "lib/verbs/port.h"
-#include "lib/base/clock.h"
 #include "lib/core/pathquery.h"
 #include "lib/path/rdmacm.h"
 

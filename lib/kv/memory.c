@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/macro.h"
 #include "lib/kv/memory.h"
 
 /*

@@ -2,7 +2,6 @@
 /* request.c - see request.h, and the two helpers of kv.h that need no server */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/error.h"

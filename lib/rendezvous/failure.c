@@ -2,7 +2,6 @@
 /* failure.c - see failure.h */
 #include "config.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

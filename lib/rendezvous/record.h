@@ -13,7 +13,6 @@
 #ifndef BEEST_RECORD_H
 #define BEEST_RECORD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

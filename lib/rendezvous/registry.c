@@ -2,7 +2,6 @@
 /* registry.c - see registry.h */
 #include "config.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

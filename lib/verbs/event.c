@@ -14,7 +14,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/verbs/event.h"
-#include "lib/base/text.h"
 
 enum scope { DEVICE, PORT, QUEUE_PAIR, COMPLETIONS, RECEIVES };
 

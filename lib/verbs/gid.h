@@ -11,7 +11,6 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "lib/base/ipaddr.h"
 #include "lib/base/endpoint.h"

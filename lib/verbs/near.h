@@ -10,7 +10,6 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 /* Where sysfs is; only tests put another folder there. */
 extern const char *beest_near_sysfs;
