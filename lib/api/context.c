@@ -7,12 +7,12 @@
  */
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/pathquery.h"
 #include "lib/verbs/port.h"
@@ -189,7 +189,7 @@ HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char
 static void copy_path(const struct beest_pathrec *found, struct hartebeest_path *path)
 {
 	memset(path, 0, sizeof(*path));
-	snprintf(path->device, sizeof(path->device), "%s", found->device);
+	beest_text_copy(path->device, sizeof(path->device), found->device);
 	memcpy(path->sgid.raw, found->sgid.raw, sizeof(path->sgid.raw));
 	memcpy(path->dgid.raw, found->dgid.raw, sizeof(path->dgid.raw));
 	path->flow_label = found->flow_label;

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "lib/api/call.h"
 #include "lib/api/default.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/core/context.h"
 
 /* Where the original looked for its settings. */
@@ -77,7 +77,7 @@ static void fail_open(int ret, bool is_logged)
 	if (!is_logged)
 		beest_default_failed(ret);
 	own.failed = -ret;
-	snprintf(own.failure, sizeof(own.failure), "%s", beest_error_text());
+	beest_text_copy(own.failure, sizeof(own.failure), beest_error_text());
 	explain_refusal();
 }
 

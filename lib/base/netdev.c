@@ -4,11 +4,11 @@
 
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "lib/base/netdev.h"
+#include "lib/base/text.h"
 
 /* False: not an IP address.  The casts: every sockaddr of getifaddrs(3) is aligned. */
 static bool ip_of(const struct ifaddrs *interface, struct beest_ipaddr *ip)
@@ -43,7 +43,7 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 
 	for (each = interfaces; each && !name[0]; each = each->ifa_next)
 		if (ip_of(each, &its) && memcmp(&its, ip, sizeof(its)) == 0)
-			snprintf(name, IF_NAMESIZE, "%s", each->ifa_name);
+			beest_text_copy(name, IF_NAMESIZE, each->ifa_name);
 	freeifaddrs(interfaces);
 }
 

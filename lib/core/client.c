@@ -299,7 +299,7 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 		ret = standing_append(standing, limit);
 	}
 	if (ret < 0) {
-		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+		beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 		standing_settle(standing);
 		if (standing->serial)
 			beest_lease_doom(standing->home.registry->leases, standing->serial);

@@ -4,11 +4,11 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/fabric.h"
 #include "lib/core/find.h"
@@ -362,7 +362,7 @@ static void crowd_fail(struct crowd *crowd, size_t i, int ret)
 	if (crowd->ret == 0) {
 		crowd->ret = ret;
 		crowd->culprit = crowd->peers[i].position;
-		snprintf(crowd->why, sizeof(crowd->why), "%s", beest_error_text());
+		beest_text_copy(crowd->why, sizeof(crowd->why), beest_error_text());
 	}
 	pthread_mutex_unlock(&crowd->lock);
 	__atomic_store_n(&crowd->next, crowd->count, __ATOMIC_RELAXED);

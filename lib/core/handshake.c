@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/core/handshake.h"
 
 static bool same_incarnation(const struct beest_incarnation *a,
@@ -310,7 +311,7 @@ int beest_handshake_connect(const struct beest_handshake_context *context, struc
 	if (ret == -EISCONN && qp->untold && strcmp(qp->peer_key, key) == 0)
 		ret = 0;		/* that was all that failed the last time */
 	if (ret < 0 && ret != -EISCONN) {
-		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+		beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 		beest_presence_author(context->registry, remote->rank, &remote->incarnation, who);
 		return beest_fail(-ret, "peer (%s): %s", who, sentence);
 	}
@@ -336,7 +337,7 @@ static int connect_replacement(struct beest_handshake *handshake)
 	char key[BEEST_KEY_MAX + 1], peer[BEEST_PEER_TEXT];
 	int ret;
 
-	snprintf(key, sizeof(key), "%s", handshake->peer_key);
+	beest_text_copy(key, sizeof(key), handshake->peer_key);
 	beest_log(handshake->context->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
 		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
 		  beest_endpoint_peer_text(remote, peer), key, remote->qp_num);

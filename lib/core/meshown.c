@@ -3,13 +3,13 @@
 #include "config.h"
 
 #include <endian.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/text.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
 
@@ -42,7 +42,7 @@ int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed)
 	struct status *all, own = { .error = htobe32((uint32_t)-failed) };
 	char sentence[BEEST_ERROR_SIZE];
 
-	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	statuses_exchange(attr->gather, attr->gather_data, attr->rank_count, &own, &all);
 	free(all);
 
@@ -139,7 +139,7 @@ int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 	size_t step = 0;
 	int ret, listed;
 
-	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	listed = status_gather(mesh, failed);
 	if (failed < 0)
 		return beest_fail(-failed, "%s", sentence);
@@ -150,7 +150,7 @@ int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 	if (ret == 0)
 		ret = gathered_connect(mesh, all, step, limit);
 	free(all);
-	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	listed = status_gather(mesh, ret);
 	if (ret < 0)
 		return beest_fail(-ret, "%s", sentence);

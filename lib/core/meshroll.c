@@ -2,7 +2,6 @@
 /* meshroll.c - see meshroll.h */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +61,7 @@ static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64
 		trouble->since = now;
 	trouble->ret = ret;
 	trouble->marks = digest;
-	snprintf(trouble->why, sizeof(trouble->why), "%s", beest_error_text());
+	beest_text_copy(trouble->why, sizeof(trouble->why), beest_error_text());
 	if (now - trouble->since < LEFTOVER_TIME)
 		return -EAGAIN;
 	trouble->since = now;

@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
+#include "lib/base/text.h"
 #include "lib/core/bringup.h"
 #include "lib/core/find.h"
 #include "lib/core/pairs.h"
@@ -148,7 +149,7 @@ static int pairs_check_twice(const struct pairs *pairs)
 static void pair_fail(struct hartebeest_pair *pair, int ret)
 {
 	pair->result = ret;
-	snprintf(pair->reason, sizeof(pair->reason), "%s", beest_error_text());
+	beest_text_copy(pair->reason, sizeof(pair->reason), beest_error_text());
 }
 
 /* To INIT, or left connected where it is connected to this very peer. */
@@ -315,7 +316,7 @@ static void pairs_blame(const struct pairs *pairs, struct pairing *const *of,
 	bool missing = false;
 	size_t i;
 
-	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	for (i = 0; i < wait->count; i++)
 		missing |= !wait->gets[i].got;
 	for (i = 0; i < wait->count; i++) {

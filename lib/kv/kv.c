@@ -19,6 +19,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/text.h"
 #include "lib/kv/choice.h"
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
@@ -55,9 +56,9 @@ static void address_add(struct beest_kv *kv, struct server *server, const char *
 
 	address->login = &kv->login;
 	address->port = port;
-	snprintf(address->host, sizeof(address->host), "%s", host);
+	beest_text_copy(address->host, sizeof(address->host), host);
 	if (strstr(server->text, host))
-		snprintf(address->label, sizeof(address->label), "%s", server->text);
+		beest_text_copy(address->label, sizeof(address->label), server->text);
 	else
 		snprintf(address->label, sizeof(address->label), "%s (%s)", server->text, host);
 }

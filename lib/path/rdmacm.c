@@ -21,6 +21,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/netdev.h"
+#include "lib/base/text.h"
 #include "lib/path/rdmacm.h"
 
 /*
@@ -330,7 +331,7 @@ static int copy_path_record(const struct asking *asking, struct beest_pathrec *p
 					id->verbs->device->name);
 
 	memset(path, 0, sizeof(*path));
-	snprintf(path->device, sizeof(path->device), "%s", id->verbs->device->name);
+	beest_text_copy(path->device, sizeof(path->device), id->verbs->device->name);
 	path->port = id->port_num;
 	path->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	beest_pathrec_read(id->route.path_rec, path->ethernet ? 0 : attr.lmc, path);

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/rendezvous/wait.h"
 
 /* Who gives up asks for those who are there, and then waits for its servers. */
@@ -92,7 +93,7 @@ int beest_failure_say(struct beest_registry *registry, const char *text)
 
 	pthread_mutex_lock(&registry->lock);
 	self->state = BEEST_RANK_FAILED;
-	snprintf(self->reason, sizeof(self->reason), "%s", text);
+	beest_text_copy(self->reason, sizeof(self->reason), text);
 	pthread_mutex_unlock(&registry->lock);
 	ret = beest_presence_put(registry);
 	if (ret == 0)

@@ -16,6 +16,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/random.h"
+#include "lib/base/text.h"
 #include "lib/rendezvous/look.h"
 
 /* How long others may read what has become of a rank, seconds; 0: the option's. */
@@ -349,7 +350,7 @@ bool beest_presence_is_over(struct beest_registry *registry, int32_t rank,
 		beest_presence_text(rank, &query.body, text);
 		fate = fate_text(registry, &query);
 		used = strlen(text);
-		snprintf(text + used, BEEST_PRESENCE_TEXT - used, "%s", fate);
+		beest_text_copy(text + used, BEEST_PRESENCE_TEXT - used, fate);
 	} else if (rank >= 0) {
 		fate = query.ret == -ESTALE ? ", which is another process now" : "";
 		snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32 "%s", rank, fate);

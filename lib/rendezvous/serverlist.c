@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/rendezvous/look.h"
 
 /* How long others may read it, seconds: whoever still waits puts it again. */
@@ -71,7 +72,7 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 	pthread_mutex_lock(&registry->lock);
 	self = registry->presence.self;
 	pthread_mutex_unlock(&registry->lock);
-	snprintf(self.reason, sizeof(self.reason), "%s", other);
+	beest_text_copy(self.reason, sizeof(self.reason), other);
 	record.body = body;
 	record.size = (size_t)beest_record_rank_encode(&self, body);
 	ret = beest_registry_encode(registry, &record, &bytes);
@@ -128,7 +129,7 @@ static void serverlist_meet(struct beest_registry *registry, const struct beest_
 	if (record.flags < BEEST_COUNT(differences))
 		meeting->said = record.flags;
 	author_say(record.rank, &body, meeting->who);
-	snprintf(meeting->other, sizeof(meeting->other), "%s", body.reason);
+	beest_text_copy(meeting->other, sizeof(meeting->other), body.reason);
 }
 
 /*

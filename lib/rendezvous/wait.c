@@ -480,7 +480,7 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 	int ret = beest_look_trouble(registry, get->server, wait->since, why);
 
 	if (ret < 0) {
-		snprintf(text, size, "%s", why);
+		beest_text_copy(text, size, why);
 		return ret;
 	}
 	if (get->seen < 0)
@@ -564,7 +564,7 @@ static int wait_expired(struct waiting *w)
 
 	wait->expired = true;
 	if (!w->limit->once)
-		snprintf(after, sizeof(after), "%s", BEEST_SPAN(beest_limit_span(w->limit)));
+		beest_text_copy(after, sizeof(after), BEEST_SPAN(beest_limit_span(w->limit)));
 	wanted_say(w, wanted, sizeof(wanted));
 	failed = server_failure(w, why);
 	if (failed < 0)

@@ -122,7 +122,7 @@ static void option_origin(const struct beest_options *options, const char *optio
 
 	beest_options_text(options, option, value, sizeof(value), &source);
 	if (!strncmp(source, ENVIRONMENT, strlen(ENVIRONMENT)))
-		snprintf(origin, ORIGIN_SIZE, "%s", source + strlen(ENVIRONMENT));
+		beest_text_copy(origin, ORIGIN_SIZE, source + strlen(ENVIRONMENT));
 	else
 		snprintf(origin, ORIGIN_SIZE, "%s in %s", option, source);
 }

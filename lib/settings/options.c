@@ -300,15 +300,15 @@ static void value_text(const struct beest_option *row, const void *value, char *
 	char *const *string = value;
 
 	if (row->type == BEEST_OPTION_SECRET)
-		snprintf(text, size, "%s", *string ? "(hidden)" : "");
+		beest_text_copy(text, size, *string ? "(hidden)" : "");
 	else if (types[row->type].owned)
-		snprintf(text, size, "%s", *string ? *string : "");
+		beest_text_copy(text, size, *string ? *string : "");
 	else if (row->type == BEEST_OPTION_DURATION)
 		beest_parse_duration_text(*number, text, size);
 	else if (row->type == BEEST_OPTION_LEVEL)
-		snprintf(text, size, "%s", beest_log_level_name((int)*number));
+		beest_text_copy(text, size, beest_log_level_name((int)*number));
 	else if (*number == BEEST_AUTO)
-		snprintf(text, size, "%s", row->automatic ? "auto" : "");
+		beest_text_copy(text, size, row->automatic ? "auto" : "");
 	else
 		snprintf(text, size, "%" PRId64, *number);
 }
@@ -504,7 +504,7 @@ static void keep_failure(struct reading *reading, int ret)
 	if (ret >= 0 || reading->ret < 0)
 		return;
 	reading->ret = ret;
-	snprintf(reading->sentence, sizeof(reading->sentence), "%s", beest_error_text());
+	beest_text_copy(reading->sentence, sizeof(reading->sentence), beest_error_text());
 }
 
 /* "rc:qp_type" can only say 2. */

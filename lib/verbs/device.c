@@ -216,7 +216,7 @@ static bool device_try(struct walk *walk, struct ibv_device *from, struct ibv_co
 		       struct beest_device *device)
 {
 	memset(device, 0, sizeof(*device));
-	snprintf(device->name, sizeof(device->name), "%s", from->name);
+	beest_text_copy(device->name, sizeof(device->name), from->name);
 	device->verbs = verbs;
 	device->borrowed = verbs != NULL;
 	if (from->transport_type == IBV_TRANSPORT_IWARP)

@@ -6,8 +6,7 @@
  * them: whether the device is gone, the port is down, its tables may have changed.  It has
  * no thread: whoever waits reads.  Each event is acknowledged as it is read, so that no
  * object has to wait for that before it is destroyed.  What the same object says again and
- * again is kept once.  Knows no names but those that
- * describe() gives it.
+ * again is kept once.  Knows no names but those that describe() gives it.
  */
 #ifndef BEEST_EVENT_H
 #define BEEST_EVENT_H

@@ -113,7 +113,7 @@ static int parse_rule(const char *text, struct beest_gid_policy *policy)
 	size_t i, length = strcspn(text, ":");
 	char word[16];
 
-	snprintf(policy->text, sizeof(policy->text), "%s", text);
+	beest_text_copy(policy->text, sizeof(policy->text), text);
 	if (strcmp(text, "auto") == 0)
 		return 0;
 

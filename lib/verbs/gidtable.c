@@ -13,6 +13,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/text.h"
 #include "lib/verbs/gidtable.h"
 #include "lib/verbs/newer.h"
 
@@ -45,7 +46,7 @@ static void find_interface(const struct ifaddrs *each, uint32_t number, const ch
 		if (number ? (uint32_t)link->sll_ifindex != number :
 		    name ? strcmp(each->ifa_name, name) != 0 : !is_ipoib(link, &entry->gid))
 			continue;
-		snprintf(entry->netdev, sizeof(entry->netdev), "%s", each->ifa_name);
+		beest_text_copy(entry->netdev, sizeof(entry->netdev), each->ifa_name);
 		entry->netdev_down = (each->ifa_flags & up) != up;
 		return;
 	}

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/base/text.h"
 #include "lib/verbs/near.h"
 
 #define CPU_SETS 8			/* of 1024 processors each */
@@ -56,7 +57,7 @@ static int node_of_place(const char *place)
 {
 	char path[PATH_MAX], line[LINE_SIZE], *slash;
 
-	snprintf(path, sizeof(path), "%s", place);
+	beest_text_copy(path, sizeof(path), place);
 	while (!near_read_line(line, path, "numa_node")) {
 		slash = strrchr(path, '/');
 		if (!slash)

@@ -544,7 +544,7 @@ static int ud_peer_add(struct beest_qp *qp, const char *key, const struct beest_
 			ibv_destroy_ah(path->handle);
 			return beest_fail(ENOMEM, "no memory for an address handle");
 		}
-		snprintf(address->key, sizeof(address->key), "%s", key);
+		beest_text_copy(address->key, sizeof(address->key), key);
 		address->next = qp->addresses;
 		qp->addresses = address;
 	}

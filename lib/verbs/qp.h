@@ -54,9 +54,8 @@ extern const struct beest_kind beest_qp_kind;
 
 /*
  * @attr as for ibv_create_qp(3), sizes that are 0 taken from @options, which has a set for
- * each transport.  Sizes are
- * cut to the device's limits, and inline data halved until it is accepted; what was
- * granted goes to attr->cap and qp->cap.
+ * each transport.  Sizes are cut to the device's limits, and inline data halved until it is
+ * accepted; what was granted goes to attr->cap and qp->cap.
  */
 int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 		    const struct beest_qp_options *options, struct ibv_qp_init_attr *attr,
