@@ -263,7 +263,7 @@ private:
  */
 class Logger {
 public:
-	explicit Logger(const std::string &id) : id(id), lowest(2) {}
+	explicit Logger(const std::string &given) : id(given), lowest(2) {}
 
 	const std::string &name() const { return id; }
 	int level() const { return lowest; }
@@ -369,7 +369,7 @@ template <class T>
 class ResourceCache {
 public:
 	ResourceCache() : name("ANONYMOUS-RESRC-CACHE") {}
-	ResourceCache(const char *name) : name(name) {}
+	ResourceCache(const char *key) : name(key) {}
 
 	hb_retcode register_resrc(const char *key, T *object)
 	{
@@ -645,7 +645,7 @@ private:
 /* "name:1f:20", numbers in hexadecimal, and back. */
 class Flat {
 public:
-	explicit Flat(const std::string &text) : text(text) {}
+	explicit Flat(const std::string &first) : text(first) {}
 
 	Flat &operator<<(unsigned long long number)
 	{
@@ -677,8 +677,8 @@ public:
 	explicit Mr(size_t length) : Mr("ANONYMOUS-MR", length) {}
 
 	/* A buffer, without a region yet: set_mr() gives it one. */
-	Mr(const char *name, size_t length)
-		: name(name), type(length ? MR_TYPE_LOCAL : MR_TYPE_UNKNOWN),
+	Mr(const char *key, size_t length)
+		: name(key), type(length ? MR_TYPE_LOCAL : MR_TYPE_UNKNOWN),
 		  own(length ? alloc_buffer(length) : nullptr), mr(nullptr), copy(),
 		  is_library(false) {}
 
@@ -733,18 +733,18 @@ private:
 	std::unique_ptr<struct ibv_mr> copy;
 	bool is_library;
 
-	Mr(const char *name, struct ibv_mr *made, enum MrType where)
-		: name(name), type(where), own(nullptr), mr(made), copy(), is_library(true) {}
+	Mr(const char *key, struct ibv_mr *made, enum MrType where)
+		: name(key), type(where), own(nullptr), mr(made), copy(), is_library(true) {}
 
 	void take(struct ibv_mr *made) { mr = made; }
 };
 
 class BasicCq {
 public:
-	BasicCq(const char *name, Hca &) : name(name), cq(nullptr)
+	BasicCq(const char *key, Hca &) : name(key), cq(nullptr)
 	{
-		if (hartebeest_create_basiccq(name))
-			hartebeest_cq_get(hartebeest_default_context(), name, &cq);
+		if (hartebeest_create_basiccq(key))
+			hartebeest_cq_get(hartebeest_default_context(), key, &cq);
 	}
 
 	struct ibv_cq *get_cq() { return cq; }
@@ -756,13 +756,13 @@ private:
 	std::string name;
 	struct ibv_cq *cq;
 
-	BasicCq(const char *name, struct ibv_cq *made) : name(name), cq(made) {}
+	BasicCq(const char *key, struct ibv_cq *made) : name(key), cq(made) {}
 	void take(struct ibv_cq *made) { cq = made; }
 };
 
 class BasicCqCache : public ResourceCache<BasicCq> {
 public:
-	BasicCqCache(const char *name) : ResourceCache<BasicCq>(name) {}
+	BasicCqCache(const char *key) : ResourceCache<BasicCq>(key) {}
 
 	static BasicCqCache &get_instance()
 	{
@@ -788,7 +788,7 @@ class Pd;
 class Qp {
 public:
 	/* In @pd, with queues of create_basiccq(); without a domain, nothing is made. */
-	Qp(const char *name, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
+	Qp(const char *key, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
 	   struct ibv_cq *recv);
 
 	Qp(const Qp &) = delete;
@@ -868,10 +868,10 @@ private:
 	uint8_t pid;
 	uint16_t plid;
 
-	/* @pd_name "": a fetched one. */
-	Qp(const char *name, struct ibv_qp *made, const std::string &pd_name)
-		: name(name), pd_name(pd_name),
-		  pos_type(pd_name.empty() ? QP_TYPE_REMOTE : QP_TYPE_LOCAL),
+	/* @pd "": a fetched one. */
+	Qp(const char *key, struct ibv_qp *made, const std::string &pd)
+		: name(key), pd_name(pd),
+		  pos_type(pd.empty() ? QP_TYPE_REMOTE : QP_TYPE_LOCAL),
 		  qp(made), copy(), pid(0), plid(0) {}
 
 	void take(struct ibv_qp *made) { qp = made; }
@@ -881,10 +881,10 @@ private:
 
 class Pd {
 public:
-	Pd(const char *name, Hca &) : name(name), pd(nullptr)
+	Pd(const char *key, Hca &) : name(key), pd(nullptr)
 	{
-		if (hartebeest_create_local_pd(name))
-			pd = hartebeest_get_local_pd(name);
+		if (hartebeest_create_local_pd(key))
+			pd = hartebeest_get_local_pd(key);
 	}
 
 	struct ibv_pd *get_pd() { return pd; }
@@ -931,22 +931,22 @@ private:
 	ResourceCache<Mr> mr_cache;
 	ResourceCache<Qp> qp_cache;
 
-	Pd(const char *name, struct ibv_pd *made) : name(name), pd(made) {}
+	Pd(const char *key, struct ibv_pd *made) : name(key), pd(made) {}
 	void take(struct ibv_pd *made) { pd = made; }
 };
 
-inline Qp::Qp(const char *name, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
+inline Qp::Qp(const char *key, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
 	      struct ibv_cq *recv)
-	: name(name), pd_name(pd ? pd->get_name() : ""),
+	: name(key), pd_name(pd ? pd->get_name() : ""),
 	  pos_type(pd ? QP_TYPE_LOCAL : QP_TYPE_UNKNOWN), qp(nullptr), copy(), pid(0), plid(0)
 {
-	if (pd && pd->create_qp(name, type, send, recv).ret_code == PD_RETCODE_CREATE_QP_OK)
-		qp = hartebeest_get_local_qp(pd->get_name(), name);
+	if (pd && pd->create_qp(key, type, send, recv).ret_code == PD_RETCODE_CREATE_QP_OK)
+		qp = hartebeest_get_local_qp(pd->get_name(), key);
 }
 
 class PdCache : public ResourceCache<Pd> {
 public:
-	PdCache(const char *name) : ResourceCache<Pd>(name) {}
+	PdCache(const char *key) : ResourceCache<Pd>(key) {}
 
 	static PdCache &get_instance()
 	{
