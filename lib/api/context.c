@@ -7,12 +7,9 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
 #include "lib/base/error.h"
-#include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/pathquery.h"
 #include "lib/verbs/port.h"
@@ -186,36 +183,13 @@ HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char
 						   size));
 }
 
-static void copy_path(const struct beest_pathrec *found, struct hartebeest_path *path)
-{
-	memset(path, 0, sizeof(*path));
-	beest_text_copy(path->device, sizeof(path->device), found->device);
-	memcpy(path->sgid.raw, found->sgid.raw, sizeof(path->sgid.raw));
-	memcpy(path->dgid.raw, found->dgid.raw, sizeof(path->dgid.raw));
-	path->flow_label = found->flow_label;
-	path->dlid = found->ethernet ? 0 : found->dlid;
-	path->pkey = found->pkey;
-	path->port = found->port;
-	path->link_layer = found->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-	path->sl = found->sl;
-	path->src_path_bits = found->src_path_bits;
-	path->mtu = found->mtu;
-	path->rate = found->rate;
-	path->hop_limit = found->hop_limit;
-	path->traffic_class = found->traffic_class;
-	path->life_time = found->life_time;
-}
-
 HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,
 					 struct hartebeest_path *path, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_pathrec found;
 
 	REQUIRE_LIMIT(&limit, hb, ip, path);
-	TRY_LIMIT(&limit, beest_pathquery_ask(hb, ip, &limit, &found));
-	copy_path(&found, path);
-	return 0;
+	return beest_call_waited(hb, &limit, beest_pathquery_ask(hb, ip, &limit, path));
 }
 
 /* Like beest_call_device(): a program may call one of these first. */

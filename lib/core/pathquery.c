@@ -29,7 +29,7 @@ static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 
 /* The kernel chooses the start if ours has another address family than the goal. */
 int beest_pathquery_ask(struct hartebeest_context *hb, const char *text,
-			const struct beest_limit *limit, struct beest_pathrec *path)
+			const struct beest_limit *limit, struct hartebeest_path *path)
 {
 	struct beest_rdmacm_query question = {
 		.tos = (uint8_t)hb->options.qp[BEEST_RC].traffic_class,

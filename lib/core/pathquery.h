@@ -13,6 +13,6 @@
 
 /* Promises what hartebeest_resolve() does in hartebeest.h. */
 int beest_pathquery_ask(struct hartebeest_context *hb, const char *text,
-			const struct beest_limit *limit, struct beest_pathrec *path);
+			const struct beest_limit *limit, struct hartebeest_path *path);
 
 #endif

@@ -21,7 +21,7 @@ struct question {
 struct beest_pathcache_row {
 	struct beest_pathcache_row *next;
 	struct question question;
-	struct beest_pathrec path;
+	struct hartebeest_path path;
 };
 
 void beest_pathcache_start(struct beest_pathcache *cache)
@@ -63,7 +63,7 @@ static int check_addresses(const struct beest_endpoint *local, const char *label
 }
 
 static bool path_recall(struct beest_pathcache *cache, const struct question *question,
-			struct beest_pathrec *path)
+			struct hartebeest_path *path)
 {
 	struct beest_pathcache_row *row;
 
@@ -79,7 +79,7 @@ static bool path_recall(struct beest_pathcache *cache, const struct question *qu
 
 /* Two threads may have asked for the same path: the later answer stands in front. */
 static int path_keep(struct beest_pathcache *cache, const struct question *question,
-		     const struct beest_pathrec *path)
+		     const struct hartebeest_path *path)
 {
 	struct beest_pathcache_row *row = calloc(1, sizeof(*row));
 
@@ -98,7 +98,7 @@ static int path_keep(struct beest_pathcache *cache, const struct question *quest
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_endpoint *local,
 			 const char *label, const struct beest_endpoint *remote,
 			 unsigned int scope, uint8_t tos, const struct beest_limit *limit,
-			 struct beest_pathrec *path)
+			 struct hartebeest_path *path)
 {
 	struct beest_rdmacm_query query = {
 		.from = &local->ip,

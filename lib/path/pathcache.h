@@ -33,7 +33,7 @@ void beest_pathcache_stop(struct beest_pathcache *cache);
 int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_endpoint *local,
 			 const char *label, const struct beest_endpoint *remote,
 			 unsigned int scope, uint8_t tos, const struct beest_limit *limit,
-			 struct beest_pathrec *path);
+			 struct hartebeest_path *path);
 
 /* The next find asks again: the stored path to this peer did not work.  NULL: all paths. */
 void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip);

@@ -17,7 +17,7 @@
 #define FLOW_LABEL_MASK 0xfffff
 
 void beest_pathrec_read(const struct ibv_sa_path_rec *record, uint8_t lmc,
-			struct beest_pathrec *path)
+			struct hartebeest_path *path)
 {
 	memcpy(path->sgid.raw, record->sgid.raw, sizeof(path->sgid.raw));
 	memcpy(path->dgid.raw, record->dgid.raw, sizeof(path->dgid.raw));

@@ -5,7 +5,7 @@
 #include "lib/base/error.h"
 #include "lib/path/rdmacm.h"
 
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *path)
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct hartebeest_path *path)
 {
 	(void)question;
 	(void)path;

@@ -319,7 +319,7 @@ static int (*const phases[])(struct asking *asking) = {
 
 /* ---------------------------------------------------------------- answer --- */
 
-static int copy_path_record(const struct asking *asking, struct beest_pathrec *path)
+static int copy_path_record(const struct asking *asking, struct hartebeest_path *path)
 {
 	const struct rdma_cm_id *id = asking->id;
 	struct ibv_port_attr attr;
@@ -333,8 +333,12 @@ static int copy_path_record(const struct asking *asking, struct beest_pathrec *p
 	memset(path, 0, sizeof(*path));
 	beest_text_copy(path->device, sizeof(path->device), id->verbs->device->name);
 	path->port = id->port_num;
-	path->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	beest_pathrec_read(id->route.path_rec, path->ethernet ? 0 : attr.lmc, path);
+	path->link_layer = IBV_LINK_LAYER_INFINIBAND;
+	beest_pathrec_read(id->route.path_rec, attr.lmc, path);
+	if (attr.link_layer == IBV_LINK_LAYER_ETHERNET) {
+		path->link_layer = IBV_LINK_LAYER_ETHERNET;
+		path->dlid = path->src_path_bits = 0;
+	}
 	return 0;
 }
 
@@ -360,7 +364,7 @@ static int run_phases(struct asking *asking)
 	return 0;
 }
 
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *path)
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct hartebeest_path *path)
 {
 	struct asking asking = {
 		.question = question, .deadline = beest_limit_look(question->limit),

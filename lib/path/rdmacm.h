@@ -28,6 +28,6 @@ struct beest_rdmacm_query {
  * route; -ETIMEDOUT: no answer to ARP or neighbour discovery, or none of the subnet
  * administrator; -EPROTONOSUPPORT: iWARP.  *path is set on success only.
  */
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct beest_pathrec *path);
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct hartebeest_path *path);
 
 #endif

@@ -479,13 +479,13 @@ static int qp_source_try(struct beest_qp *qp, struct beest_connection *path,
 
 /* ------------------------------------------------------- the way by rdma_cm --- */
 
-static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route)
+static int source_replace(struct beest_qp *qp, const struct hartebeest_path *route)
 {
 	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
 	struct beest_gid_entry source = qp->source;
 	int ret;
 
-	source.gid = route->sgid;
+	memcpy(source.gid.raw, route->sgid.raw, sizeof(source.gid.raw));
 	ret = beest_source_relocate(qp->device, true, &source);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "the path by rdma_cm");
@@ -493,7 +493,7 @@ static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route
 	qp->source = source;
 	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, "
 		  "not from %s, which was published: the peer must use rdma_cm, too", qp->node.name,
-		  beest_ipaddr_text(&route->sgid, its, sizeof(its)),
+		  beest_ipaddr_text(&source.gid, its, sizeof(its)),
 		  beest_ipaddr_text(&qp->local.endpoint.gid, own, sizeof(own)));
 	return 0;
 }
@@ -501,13 +501,13 @@ static int source_replace(struct beest_qp *qp, const struct beest_pathrec *route
 static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote,
 			const struct beest_limit *limit, struct beest_connection *path)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 	int ret;
 
 	ret = beest_pathcache_find(qp->router, &qp->local.endpoint, qp->local.label, remote,
 				   if_nametoindex(qp->source.netdev),
 				   (uint8_t)qp->local.options->traffic_class, limit, &route);
-	if (ret == 0 && memcmp(&route.sgid, &qp->source.gid, sizeof(route.sgid)) != 0)
+	if (ret == 0 && memcmp(route.sgid.raw, qp->source.gid.raw, sizeof(route.sgid.raw)) != 0)
 		ret = source_replace(qp, &route);
 	if (ret == 0)
 		ret = beest_transition_apply_path(&qp->local, &route, (uint8_t)qp->source.index,

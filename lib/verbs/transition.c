@@ -179,18 +179,20 @@ static uint16_t destination_lid(const struct beest_local *local,
 }
 
 /* @global asks for a GRH where InfiniBand would do without. */
-static void fill_address(const struct beest_local *local, const struct beest_pathrec *way,
+static void fill_address(const struct beest_local *local, const struct hartebeest_path *way,
 			 bool global, uint8_t sgid_index, struct ibv_ah_attr *ah)
 {
+	bool ethernet = way->link_layer == IBV_LINK_LAYER_ETHERNET;
+
 	memset(ah, 0, sizeof(*ah));
 	ah->port_num = local->port;		/* the own one: the kernel compares it */
 	ah->sl = way->sl;
 	ah->static_rate = way->rate;
-	if (!way->ethernet) {
+	if (!ethernet) {
 		ah->dlid = way->dlid;
 		ah->src_path_bits = way->src_path_bits;
 	}
-	if (!way->ethernet && !global)
+	if (!ethernet && !global)
 		return;
 
 	ah->is_global = 1;
@@ -206,9 +208,8 @@ static void fill_address_of(const struct beest_local *local, const struct beest_
 			    struct ibv_ah_attr *ah)
 {
 	const struct beest_qp_options *options = local->options;
-	const struct beest_pathrec way = {
-		.ethernet = local->endpoint.link_layer == IBV_LINK_LAYER_ETHERNET,
-		.dgid = remote->gid,
+	struct hartebeest_path way = {
+		.link_layer = local->endpoint.link_layer,
 		.dlid = destination_lid(local, remote),
 		.sl = (uint8_t)options->sl,
 		.src_path_bits = (uint8_t)options->src_path_bits,
@@ -218,6 +219,7 @@ static void fill_address_of(const struct beest_local *local, const struct beest_
 		.traffic_class = (uint8_t)options->traffic_class,
 	};
 
+	memcpy(way.dgid.raw, remote->gid.raw, sizeof(way.dgid.raw));
 	fill_address(local, &way, local->endpoint.grh_required || remote->grh_required ||
 		     options->is_global || !is_same_subnet(local, remote), local->sgid_index, ah);
 }
@@ -251,17 +253,18 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
 
 /* ----------------------------------------------------- a path of rdma_cm --- */
 
-static int agree_on_path(const struct beest_local *local, const struct beest_pathrec *route)
+static int agree_on_path(const struct beest_local *local, const struct hartebeest_path *route)
 {
 	char label[80], to[INET6_ADDRSTRLEN];
 
-	beest_ipaddr_text(&route->dgid, to, sizeof(to));
+	beest_ipaddr_text((const struct beest_ipaddr *)route->dgid.raw, to, sizeof(to));
 	snprintf(label, sizeof(label), "%s:%d", route->device, route->port);
 	if (strcmp(label, local->label) != 0)
 		return beest_fail(EXDEV, "the path to %s leaves by port %s, but this end is port "
 				  "%s: set device.addr to an address of the port", to, label,
 				  local->label);
-	if (!route->ethernet && !is_same_partition(route->pkey, local->endpoint.pkey))
+	if (route->link_layer != IBV_LINK_LAYER_ETHERNET &&
+	    !is_same_partition(route->pkey, local->endpoint.pkey))
 		return beest_fail(EPROTO, "the path to %s is in the partition of P_Key 0x%04x, but "
 				  "this end (%s) in that of 0x%04x: set qp_attr.pkey, or choose "
 				  "the interface of its partition", to, route->pkey, local->label,
@@ -270,7 +273,7 @@ static int agree_on_path(const struct beest_local *local, const struct beest_pat
 }
 
 int beest_transition_apply_path(const struct beest_local *local,
-				const struct beest_pathrec *route, uint8_t sgid_index,
+				const struct hartebeest_path *route, uint8_t sgid_index,
 				struct beest_connection *path)
 {
 	int ret;

@@ -54,7 +54,7 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
  * port; -EPROTO: it is in another partition.
  */
 int beest_transition_apply_path(const struct beest_local *local,
-				const struct beest_pathrec *route, uint8_t sgid_index,
+				const struct hartebeest_path *route, uint8_t sgid_index,
 				struct beest_connection *path);
 
 /*

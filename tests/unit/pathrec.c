@@ -27,7 +27,7 @@ static const struct ibv_sa_path_rec record = {
 static void every_field(void **state)
 {
 	struct ibv_sa_path_rec is = record;
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	memset(&route, 0, sizeof(route));

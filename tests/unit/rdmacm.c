@@ -75,7 +75,7 @@ static int check_closed(void **state)
 /* ------------------------------------------------------------ one question --- */
 
 static int ask_within(const char *from, const char *to, int64_t timeout,
-		      struct beest_pathrec *route)
+		      struct hartebeest_path *route)
 {
 	struct beest_ipaddr source, goal = ip_of(to);
 	struct beest_rdmacm_query question = {
@@ -92,7 +92,7 @@ static int ask_within(const char *from, const char *to, int64_t timeout,
 static void roce(void **state)
 {
 	const struct sockaddr_in *from = (void *)&fake_rdmacm.from, *to = (void *)&fake_rdmacm.to;
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	fake_rdmacm.path.slid = htobe16(3);
@@ -101,7 +101,7 @@ static void roce(void **state)
 	assert_int_equal(ask_within("10.0.0.1", "10.0.0.2", 5 * BEEST_SECOND, &route), 0);
 	assert_string_equal(route.device, "fake0");
 	assert_int_equal(route.port, 1);
-	assert_true(route.ethernet);
+	assert_int_equal(route.link_layer, IBV_LINK_LAYER_ETHERNET);
 	assert_int_equal(route.src_path_bits, 0);
 	assert_int_equal(route.mtu, IBV_MTU_1024);
 	assert_int_equal(from->sin_family, AF_INET);
@@ -114,7 +114,7 @@ static void roce(void **state)
 
 static void infiniband(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	fake_verbs_infiniband();
@@ -122,7 +122,7 @@ static void infiniband(void **state)
 	fake_rdmacm_infiniband();
 	fake_rdmacm.path.slid = htobe16(0x0107);
 	assert_int_equal(ask_within("10.0.0.1", "10.0.0.2", BEEST_SECOND, &route), 0);
-	assert_false(route.ethernet);
+	assert_int_equal(route.link_layer, IBV_LINK_LAYER_INFINIBAND);
 	assert_int_equal(route.src_path_bits, 3);
 	assert_int_equal(route.dlid, 0x1234);
 	assert_int_equal(route.sl, 5);
@@ -135,7 +135,7 @@ static void ipv6(void **state)
 	struct beest_rdmacm_query question = {
 		.to = &goal, .scope = 7, .tos = 0x68, .limit = UNIT_LIMIT(BEEST_SECOND),
 	};
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	assert_int_equal(ask_within("fd00::1", "fd00::2", BEEST_SECOND, &route), 0);
@@ -189,7 +189,7 @@ static const struct {
 
 static void every_failure(void **state)
 {
-	struct beest_pathrec route, before;
+	struct hartebeest_path route, before;
 	int64_t limit;
 	size_t i;
 	int ret;
@@ -222,7 +222,7 @@ static void every_failure(void **state)
 
 static void no_path(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	fake_rdmacm.paths = 0;
@@ -234,7 +234,7 @@ static void no_path(void **state)
 /* After it, id->verbs is NULL: asking for the route would crash, which the fake does. */
 static void no_device_without_source(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	fake_rdmacm.no_device = true;
@@ -244,7 +244,7 @@ static void no_device_without_source(void **state)
 
 static void iwarp(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	fake_verbs.devices[0].transport = IBV_TRANSPORT_IWARP;
@@ -256,7 +256,7 @@ static void iwarp(void **state)
 
 static void port_query_fails(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	fake_verbs_fail("ibv_query_port", 1, EIO);
@@ -266,7 +266,7 @@ static void port_query_fails(void **state)
 
 static void a_deadline_is_kept(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 	int64_t start = beest_clock_now();
 
 	(void)state;
@@ -278,7 +278,7 @@ static void a_deadline_is_kept(void **state)
 /* The kernel may miss the answer to ARP: it is asked again, with more time. */
 static void asked_again_after_a_time_out(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	fake_rdmacm.late = 3;
@@ -306,7 +306,7 @@ static void loopback_is_never_asked(void **state)
 	struct beest_rdmacm_query question = {
 		.to = &goal, .limit = UNIT_LIMIT(BEEST_SECOND),
 	};
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 
 	(void)state;
 	assert_int_equal(beest_rdmacm_resolve(&question, &route), -EINVAL);
@@ -328,7 +328,7 @@ static struct beest_endpoint end(const char *ip)
 }
 
 static struct beest_pathcache cache;
-static struct beest_pathrec found;
+static struct hartebeest_path found;
 
 /* Of that service, within a minute. */
 static int find_path(const struct beest_endpoint *local, const struct beest_endpoint *remote,

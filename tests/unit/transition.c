@@ -565,20 +565,20 @@ static void partitions(void **state)
 /* The gravest first: nobody wants to hear of partitions when RC meets UD. */
 /* ----------------------------------------------------- a path of rdma_cm --- */
 
-static struct beest_pathrec some_route(const struct pair *pair)
+static struct hartebeest_path some_route(const struct pair *pair)
 {
-	struct beest_pathrec route = {
+	struct hartebeest_path route = {
 		.device = "own0", .port = 1, .flow_label = 0x54321, .dlid = 0x1234,
 		.pkey = 0xffff, .sl = 11, .src_path_bits = 5, .mtu = IBV_MTU_2048,
 		.rate = IBV_RATE_100_GBPS, .hop_limit = 200, .traffic_class = 33,
 	};
 
-	route.ethernet = pair->local.endpoint.link_layer == IBV_LINK_LAYER_ETHERNET;
-	set_gid(&route.dgid, "fd00::77");
+	route.link_layer = pair->local.endpoint.link_layer;
+	inet_pton(AF_INET6, "fd00::77", route.dgid.raw);
 	return route;
 }
 
-static void expect_route(struct pair *pair, const struct beest_pathrec *route)
+static void expect_route(struct pair *pair, const struct hartebeest_path *route)
 {
 	memset(&pair->ah, 0, sizeof(pair->ah));
 	pair->ah.port_num = 1;
@@ -592,7 +592,7 @@ static void expect_route(struct pair *pair, const struct beest_pathrec *route)
 	pair->ah.grh.flow_label = 0x54321;
 }
 
-static void follows(struct pair *pair, const struct beest_pathrec *route)
+static void follows(struct pair *pair, const struct hartebeest_path *route)
 {
 	agree(pair);
 	assert_int_equal(beest_transition_apply_path(&pair->local, route, 9, &pair->path), 0);
@@ -601,7 +601,7 @@ static void follows(struct pair *pair, const struct beest_pathrec *route)
 
 static void a_route_replaces_the_address(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 	struct pair pair;
 
 	(void)state;
@@ -639,7 +639,7 @@ static void a_route_replaces_the_address(void **state)
 
 static void a_route_that_does_not_suit(void **state)
 {
-	struct beest_pathrec route;
+	struct hartebeest_path route;
 	struct beest_connection before;
 	struct pair pair;
 
@@ -656,7 +656,7 @@ static void a_route_that_does_not_suit(void **state)
 	route.pkey = 0x8012;
 	assert_int_equal(beest_transition_apply_path(&pair.local, &route, 9, &pair.path), -EPROTO);
 	assert_memory_equal(&pair.path, &before, sizeof(before));
-	route.ethernet = true;			/* has no partitions */
+	route.link_layer = IBV_LINK_LAYER_ETHERNET;		/* has no partitions */
 	assert_int_equal(beest_transition_apply_path(&pair.local, &route, 9, &pair.path), 0);
 }
 
