@@ -312,7 +312,7 @@ static void add_qp(struct beest_text *text, const struct records *records,
 static void add_mr(struct beest_text *text, const struct records *records,
 		   const struct records_record *record)
 {
-	struct beest_region region;
+	struct hartebeest_remote_mr region;
 
 	(void)records;
 	if (beest_record_mr_decode(&record->record, &region) < 0)

@@ -6,7 +6,6 @@
 #include "lib/api/call.h"
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
-#include "lib/core/pairs.h"
 
 static struct hartebeest_context *context_of_mesh(const struct hartebeest_mesh *mesh)
 {
@@ -48,12 +47,9 @@ HARTEBEEST_EXPORT int hartebeest_mesh_region(const struct hartebeest_mesh *mesh,
 					     int index, struct hartebeest_remote_mr *region)
 {
 	struct hartebeest_context *hb = context_of_mesh(mesh);
-	struct beest_region found;
 
 	REQUIRE_OF(hb, mesh, region);
-	TRY(beest_mesh_region(mesh, rank, index, &found));
-	beest_pairs_show_region(&found, region);
-	return 0;
+	return beest_call_done(hb, beest_mesh_region(mesh, rank, index, region));
 }
 
 HARTEBEEST_EXPORT int hartebeest_mesh_address(const struct hartebeest_mesh *mesh, int rank,

@@ -8,7 +8,6 @@
 #include "lib/core/context.h"
 #include "lib/core/find.h"
 #include "lib/core/handshake.h"
-#include "lib/core/pairs.h"
 #include "lib/verbs/mr.h"
 #include "lib/verbs/pd.h"
 
@@ -134,11 +133,11 @@ HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
 {
 	struct beest_limit limit;
 	struct beest_handshake_context context;
-	struct beest_region region;
+	struct hartebeest_remote_mr region;
 
 	REQUIRE_LIMIT(&limit, hb, peer_key, mr);
 	TRY_LIMIT(&limit, beest_context_handshake(hb, peer_key, &limit, &context));
 	TRY_LIMIT(&limit, beest_handshake_mr_fetch(&context, peer_key, &region));
-	beest_pairs_show_region(&region, mr);
+	*mr = region;
 	return 0;
 }

@@ -43,14 +43,6 @@ struct beest_endpoint {
 	struct beest_ipaddr ip;		/* of the port; zero: none known */
 };
 
-/* A memory region, as a peer uses it. */
-struct beest_region {
-	uint64_t address;
-	uint64_t length;		/* bytes */
-	uint32_t rkey;
-	uint32_t access;		/* enum ibv_access_flags */
-};
-
 /* A P_Key's top bit is full membership, the other 15 name the partition. */
 #define BEEST_PKEY_FULL 0x8000
 #define BEEST_PKEY_BASE 0x7fff

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/core/authors.h"
@@ -45,7 +44,7 @@ bool beest_authors_know(struct beest_authors *authors,
 	bool known;
 
 	pthread_mutex_lock(&authors->lock);
-	known = memcmp(&authors->row[i].incarnation, incarnation, sizeof(*incarnation)) == 0 &&
+	known = beest_process_is_context(&authors->row[i].incarnation, incarnation) &&
 		beest_clock_now() < authors->row[i].until;
 	pthread_mutex_unlock(&authors->lock);
 

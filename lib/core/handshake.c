@@ -10,12 +10,6 @@
 #include "lib/base/text.h"
 #include "lib/core/handshake.h"
 
-static bool same_incarnation(const struct beest_incarnation *a,
-			     const struct beest_incarnation *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 /* -------------------------------------------------------------- a leftover? --- */
 
 /*
@@ -33,7 +27,7 @@ struct fetch {
 	char gone[2 * BEEST_PRESENCE_TEXT + 64];	/* who it was; "": nobody */
 
 	struct beest_endpoint *remote;
-	struct beest_region *region;
+	struct hartebeest_remote_mr *region;
 };
 
 /* 1: @author is gone.  What cannot be known is no reason. */
@@ -102,7 +96,7 @@ static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
 
 /* -------------------------------------------------------------------- regions --- */
 
-void beest_handshake_region(const struct beest_mr *mr, struct beest_region *region)
+void beest_handshake_region(const struct beest_mr *mr, struct hartebeest_remote_mr *region)
 {
 	region->address = (uintptr_t)mr->mr->addr;
 	region->length = mr->mr->length;
@@ -113,7 +107,7 @@ void beest_handshake_region(const struct beest_mr *mr, struct beest_region *regi
 static void region_encode(const struct beest_mr *mr, uint8_t body[BEEST_BODY_MAX],
 			  struct beest_registry_record *record)
 {
-	struct beest_region region;
+	struct hartebeest_remote_mr region;
 
 	beest_handshake_region(mr, &region);
 	record->size = (size_t)beest_record_mr_encode(&region, body);
@@ -182,7 +176,7 @@ static int see_region(void *data, const struct beest_record *record)
 }
 
 int beest_handshake_mr_fetch(const struct beest_handshake_context *context, const char *key,
-			     struct beest_region *region)
+			     struct hartebeest_remote_mr *region)
 {
 	struct fetch fetch = {
 		.context = context, .key = key, .region = region, .needs_author = true,
@@ -352,8 +346,8 @@ static int connect_replacement(struct beest_handshake *handshake)
 
 static bool same_endpoint(const struct beest_endpoint *a, const struct beest_endpoint *b)
 {
-	return same_incarnation(&a->incarnation, &b->incarnation) && a->qp_num == b->qp_num &&
-	       a->psn == b->psn && a->generation == b->generation;
+	return beest_process_is_context(&a->incarnation, &b->incarnation) &&
+	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
 }
 
 /* Does it say that it is connected to this very queue pair of this very process? */
@@ -362,8 +356,8 @@ static bool echo_is_ours(const struct beest_handshake *handshake)
 	const struct beest_endpoint *own = &handshake->qp->local.endpoint;
 	const struct beest_echo *echo = &handshake->peer.echo;
 
-	return same_incarnation(&echo->incarnation,
-				beest_registry_incarnation(handshake->context->registry)) &&
+	return beest_process_is_context(&echo->incarnation, beest_registry_incarnation(
+					handshake->context->registry)) &&
 	       echo->qp_num == own->qp_num && echo->psn == own->psn &&
 	       echo->generation == own->generation;
 }

@@ -23,7 +23,7 @@ struct beest_handshake_context {
 };
 
 /* What a peer needs to know of it. */
-void beest_handshake_region(const struct beest_mr *mr, struct beest_region *region);
+void beest_handshake_region(const struct beest_mr *mr, struct hartebeest_remote_mr *region);
 
 /* The key of region @number, from 1, that the queue pair under @key offers. */
 int beest_handshake_key_of(const struct beest_handshake_context *context, const char *name,
@@ -37,7 +37,7 @@ int beest_handshake_mr_put_of(const struct beest_handshake_context *context,
 int beest_handshake_mr_publish(const struct beest_handshake_context *context,
 			       struct beest_mr *mr, const char *key);
 int beest_handshake_mr_fetch(const struct beest_handshake_context *context, const char *key,
-			     struct beest_region *region);
+			     struct hartebeest_remote_mr *region);
 
 /*
  * What this end says of itself from now on, and whom it is connected to; sent by the next

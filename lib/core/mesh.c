@@ -280,7 +280,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 }
 
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
-		      struct beest_region *region)
+		      struct hartebeest_remote_mr *region)
 {
 	int position = beest_parse_ids_position(&mesh->ranks, rank);
 

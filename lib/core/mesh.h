@@ -36,7 +36,7 @@ struct hartebeest_mesh {
 
 	struct beest_incarnation incarnation;	/* of this rank */
 	struct beest_mesh_body body;	/* what it brings, */
-	struct beest_region regions[BEEST_MESH_REGIONS];
+	struct hartebeest_remote_mr regions[BEEST_MESH_REGIONS];
 	size_t region_count;
 	uint8_t *blob;			/* and the same in bytes */
 	size_t blob_size;
@@ -65,6 +65,6 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 		       struct hartebeest_address *address);
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
-		      struct beest_region *region);
+		      struct hartebeest_remote_mr *region);
 
 #endif

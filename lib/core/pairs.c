@@ -64,15 +64,6 @@ void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebees
 	out->qkey = peer->remote.qkey;
 }
 
-void beest_pairs_show_region(const struct beest_region *region, struct hartebeest_remote_mr *out)
-{
-	memset(out, 0, sizeof(*out));
-	out->address = region->address;
-	out->length = region->length;
-	out->rkey = region->rkey;
-	out->access = region->access;
-}
-
 /* --------------------------------------------------------------------- the request --- */
 
 #define PAIR_SIZE_MIN (offsetof(struct hartebeest_pair, reason) + \
@@ -366,21 +357,22 @@ static int pairs_wait(struct pairs *pairs)
 
 /* ----------------------------------------------------------------- peers' regions --- */
 
+static bool is_of_peer(const struct pairing *pairing, const struct beest_record *record)
+{
+	return beest_process_is_context(&record->incarnation,
+					&pairing->handshake.peer.endpoint.incarnation);
+}
+
 static int pair_see_region(void *data, const struct beest_record *record)
 {
 	struct region_get *get = data;
-	struct beest_region region;
 	int ret;
 
-	if (memcmp(&record->incarnation, &get->pairing->handshake.peer.endpoint.incarnation,
-		   sizeof(record->incarnation)) != 0)
+	if (!is_of_peer(get->pairing, record))
 		return 0;		/* of a former run */
-	ret = beest_record_mr_decode(record, &region);
-	if (ret < 0)
-		return ret;
-	beest_pairs_show_region(&region, get->out);
+	ret = beest_record_mr_decode(record, get->out);
 
-	return 1;
+	return ret < 0 ? ret : 1;
 }
 
 /* How many regions beyond the first there is room for. */
@@ -397,9 +389,7 @@ static int pair_see_same_peer(void *data, const struct beest_record *record)
 {
 	struct pairing *pairing = data;
 
-	pairing->replaced |= memcmp(&record->incarnation,
-				    &pairing->handshake.peer.endpoint.incarnation,
-				    sizeof(record->incarnation)) != 0;
+	pairing->replaced |= !is_of_peer(pairing, record);
 
 	return 1;
 }
@@ -513,7 +503,7 @@ static void pair_end(struct pairing *pairing)
 	beest_pairs_show_peer(&peer->endpoint, &pair->peer);
 	pair->count = peer->regions;
 	if (pair->count && pair->room)
-		beest_pairs_show_region(&peer->region, &pair->regions[0]);
+		pair->regions[0] = peer->region;
 	if (beest_bringup_remember(pairing->hb, pair->peer_key, &peer->endpoint) < 0)
 		pair_fail(pair, -ENOMEM);
 }

@@ -18,7 +18,5 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *p
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out);
 void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_address *out);
-void beest_pairs_show_region(const struct beest_region *region,
-			     struct hartebeest_remote_mr *out);
 
 #endif

@@ -255,10 +255,10 @@ static const struct beest_codec_field ip_rows[] = {
 static const struct beest_codec_layout ip_layout = BEEST_CODEC_LAYOUT(ip_rows);
 
 static const struct beest_codec_field mr_rows[] = {
-	BEEST_CODEC_ROW(beest_region, address, UINT),
-	BEEST_CODEC_ROW(beest_region, length, UINT),
-	BEEST_CODEC_ROW(beest_region, rkey, UINT),
-	BEEST_CODEC_ROW(beest_region, access, UINT),
+	BEEST_CODEC_ROW(hartebeest_remote_mr, address, UINT),
+	BEEST_CODEC_ROW(hartebeest_remote_mr, length, UINT),
+	BEEST_CODEC_ROW(hartebeest_remote_mr, rkey, UINT),
+	BEEST_CODEC_ROW(hartebeest_remote_mr, access, UINT),
 };
 static const struct beest_codec_layout mr_layout = BEEST_CODEC_LAYOUT(mr_rows);
 
@@ -301,7 +301,7 @@ int beest_record_qp_encode(const struct beest_qp_body *body, uint8_t *flags,
 #define ACCESS_KNOWN (0x3ffu | 0x3ff00000u)
 
 /* A record may be well formed and still say what no region can be. */
-static int region_check(const struct beest_region *region)
+static int region_check(const struct hartebeest_remote_mr *region)
 {
 	if (region->length == 0)
 		return beest_fail(EBADMSG, "the record has a region of 0 bytes");
@@ -361,11 +361,18 @@ static int body_decode(const struct beest_codec_layout *layout, const struct bee
 				  at < record->size ? record->size - at : 0, body);
 }
 
-static int region_decode(const struct beest_record *record, size_t at, struct beest_region *region)
+static int region_decode(const uint8_t *bytes, size_t size, struct hartebeest_remote_mr *region)
 {
-	int ret = body_decode(&mr_layout, record, at, region);
+	struct hartebeest_remote_mr found;
+	int ret;
 
-	return ret < 0 ? ret : region_check(region);
+	memset(&found, 0, sizeof(found));
+	ret = beest_codec_decode(&mr_layout, bytes, size, &found);
+	if (ret == 0)
+		ret = region_check(&found);
+	if (ret == 0)
+		*region = found;
+	return ret;
 }
 
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body)
@@ -386,7 +393,7 @@ int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_bo
 		at += IP_SIZE;
 	}
 	if (ret == 0 && record->flags & BEEST_RECORD_REGION)
-		ret = region_decode(record, at, &body->region);
+		ret = region_decode(record->body + at, record->size - at, &body->region);
 	else if (ret == 0 && body->regions)
 		ret = beest_fail(EBADMSG, "the record offers %d regions and has none of them",
 				 body->regions);
@@ -394,14 +401,16 @@ int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_bo
 	return ret < 0 ? ret : endpoint_check(&body->endpoint);
 }
 
-int beest_record_mr_encode(const struct beest_region *region, uint8_t bytes[BEEST_BODY_MAX])
+int beest_record_mr_encode(const struct hartebeest_remote_mr *region,
+			   uint8_t bytes[BEEST_BODY_MAX])
 {
 	return beest_codec_encode(&mr_layout, region, bytes, BEEST_BODY_MAX);
 }
 
-int beest_record_mr_decode(const struct beest_record *record, struct beest_region *region)
+int beest_record_mr_decode(const struct beest_record *record,
+			   struct hartebeest_remote_mr *region)
 {
-	return region_decode(record, 0, region);
+	return region_decode(record->body, record->size, region);
 }
 
 /* ------------------------------------------------------------------------ ranks --- */
@@ -581,7 +590,8 @@ size_t beest_record_mesh_size(size_t regions)
 }
 
 void beest_record_mesh_encode(const struct beest_mesh_body *body,
-			      const struct beest_region *regions, size_t count, uint8_t *bytes)
+			      const struct hartebeest_remote_mr *regions, size_t count,
+			      uint8_t *bytes)
 {
 	size_t size = beest_codec_size(&mr_layout);
 	size_t i;
@@ -601,13 +611,9 @@ int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mes
 	return ret < 0 ? ret : endpoint_check(&body->endpoint);
 }
 
-int beest_record_mesh_region(const uint8_t *bytes, size_t i, struct beest_region *region)
+int beest_record_mesh_region(const uint8_t *bytes, size_t i,
+			     struct hartebeest_remote_mr *region)
 {
-	size_t size = beest_codec_size(&mr_layout);
-
-	memset(region, 0, sizeof(*region));
-	beest_codec_decode(&mr_layout, bytes + beest_codec_size(&mesh_layout) + i * size, size,
-			   region);
-
-	return region_check(region);
+	return region_decode(bytes + beest_record_mesh_size(i), beest_codec_size(&mr_layout),
+			     region);
 }

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "include/hartebeest.h"
 #include "lib/base/macro.h"
 #include "lib/base/process.h"
 #include "lib/seal/seal.h"
@@ -97,7 +98,7 @@ struct beest_qp_body {
 	struct beest_endpoint endpoint;	/* incarnation and rank are the header's */
 	struct beest_echo echo;		/* with BEEST_RECORD_ECHO */
 	uint8_t regions;		/* how many it offers */
-	struct beest_region region;	/* the first, with BEEST_RECORD_REGION */
+	struct hartebeest_remote_mr region;	/* the first, with BEEST_RECORD_REGION */
 };
 
 /* Of a rank. */
@@ -153,7 +154,8 @@ struct beest_request_body {
 /* Each sets @flags to what the header must have and returns the size of the body. */
 int beest_record_qp_encode(const struct beest_qp_body *body, uint8_t *flags,
 			   uint8_t bytes[BEEST_BODY_MAX]);
-int beest_record_mr_encode(const struct beest_region *region, uint8_t bytes[BEEST_BODY_MAX]);
+int beest_record_mr_encode(const struct hartebeest_remote_mr *region,
+			   uint8_t bytes[BEEST_BODY_MAX]);
 int beest_record_rank_encode(const struct beest_rank_body *body,
 			     uint8_t bytes[BEEST_BODY_MAX]);
 int beest_record_barrier_encode(const struct beest_barrier_body *body,
@@ -167,7 +169,8 @@ int beest_record_request_encode(const struct beest_request_body *body,
 
 /* -EBADMSG: too short, or a value that cannot be, which the sentence names. */
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body);
-int beest_record_mr_decode(const struct beest_record *record, struct beest_region *region);
+int beest_record_mr_decode(const struct beest_record *record,
+			   struct hartebeest_remote_mr *region);
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body);
 int beest_record_barrier_decode(const struct beest_record *record,
 				struct beest_barrier_body *body);
@@ -191,12 +194,14 @@ struct beest_mesh_body {
 
 size_t beest_record_mesh_size(size_t regions);
 void beest_record_mesh_encode(const struct beest_mesh_body *body,
-			      const struct beest_region *regions, size_t count, uint8_t *bytes);
+			      const struct hartebeest_remote_mr *regions, size_t count,
+			      uint8_t *bytes);
 
 /* incarnation and rank of the endpoint are the caller's to fill.  -EBADMSG. */
 int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mesh_body *body);
 
 /* Region @i of what was decoded before. */
-int beest_record_mesh_region(const uint8_t *bytes, size_t i, struct beest_region *region);
+int beest_record_mesh_region(const uint8_t *bytes, size_t i,
+			     struct hartebeest_remote_mr *region);
 
 #endif

@@ -42,7 +42,7 @@ struct beest_qp {
 	char key[BEEST_KEY_MAX + 1];	/* published under; "" before that */
 	uint32_t published;		/* the generation that was */
 	uint8_t regions;		/* how many it offers to its peer; the first: */
-	struct beest_region region;
+	struct hartebeest_remote_mr region;
 	bool confirmed;			/* by the peer that it is connected to */
 	bool untold;			/* connected, which its record does not say yet */
 	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */

@@ -17,7 +17,7 @@
 
 union body {
 	struct beest_qp_body qp;
-	struct beest_region mr;
+	struct hartebeest_remote_mr mr;
 	struct beest_rank_body rank;
 	struct beest_barrier_body barrier;
 };

@@ -32,7 +32,7 @@ static struct beest_incarnation incarnation(uint8_t from)
 	return drawn;
 }
 
-static const struct beest_region region = {
+static const struct hartebeest_remote_mr region = {
 	.address = UINT64_C(0x7f0011223344), .length = 4096, .rkey = 0x1234, .access = 7,
 };
 
@@ -642,7 +642,7 @@ static void a_region_that_is_offered_must_be_there(void **state)
 
 static void regions_come_back(void **state)
 {
-	struct beest_region out, wide = {
+	struct hartebeest_remote_mr out, wide = {
 		.address = UINT64_C(0x8000000000000000), .length = UINT64_C(0x8000000000000000),
 		.rkey = UINT32_MAX, .access = 0x3ff003ff,
 	};
@@ -663,22 +663,23 @@ static void regions_come_back(void **state)
 static void impossible_regions_are_refused(void **state)
 {
 	static const struct {
-		struct beest_region region;
+		struct hartebeest_remote_mr region;
 		const char *sentence;
 	} rows[] = {
-		{ { 0x1000, 0, 1, 7 }, "the record has a region of 0 bytes" },
-		{ { 1, UINT64_MAX, 1, 7 }, NULL },
-		{ { 2, UINT64_MAX, 1, 7 }, "the record has a region of 18446744073709551615 bytes "
-		  "at 0x2, which would end beyond 2^64" },
-		{ { UINT64_MAX, 1, 1, 7 }, NULL },
-		{ { UINT64_MAX, 2, 1, 7 }, "of 2 bytes at 0xffffffffffffffff, which would end" },
-		{ { 0x1000, 1, 1, 0x400 }, "a region with unknown access flags: 0x400" },
-		{ { 0x1000, 1, 1, 0x40000007 }, "unknown access flags: 0x40000000" },
+		{ { 0x1000, 0, 1, 7, { 0 } }, "the record has a region of 0 bytes" },
+		{ { 1, UINT64_MAX, 1, 7, { 0 } }, NULL },
+		{ { 2, UINT64_MAX, 1, 7, { 0 } }, "the record has a region of "
+		  "18446744073709551615 bytes at 0x2, which would end beyond 2^64" },
+		{ { UINT64_MAX, 1, 1, 7, { 0 } }, NULL },
+		{ { UINT64_MAX, 2, 1, 7, { 0 } },
+		  "of 2 bytes at 0xffffffffffffffff, which would end" },
+		{ { 0x1000, 1, 1, 0x400, { 0 } }, "a region with unknown access flags: 0x400" },
+		{ { 0x1000, 1, 1, 0x40000007, { 0 } }, "unknown access flags: 0x40000000" },
 	};
 	struct beest_qp_body body = qp_example(), found;
 	uint8_t bytes[BEEST_BODY_MAX], flags;
 	struct beest_record record = { .body = bytes };
-	struct beest_region out;
+	struct hartebeest_remote_mr out;
 	size_t i;
 	int ret;
 
@@ -846,7 +847,7 @@ static int body_decode(enum beest_record_kind kind, uint8_t flags, const uint8_t
 	};
 	union {
 		struct beest_qp_body qp;
-		struct beest_region mr;
+		struct hartebeest_remote_mr mr;
 		struct beest_rank_body rank;
 		struct beest_barrier_body barrier;
 	} out;
