@@ -33,7 +33,7 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 	TRY(beest_find_pd(hb, pd_name, &pd));
 	TRY(beest_context_device(hb, &device));
 	TRY(beest_qp_create(device, pd->pd, hb->options.qp, attr, &qp));
-	qp->router = beest_context_pathcache(hb);
+	qp->pathcache = beest_context_pathcache(hb);
 	TRY(beest_context_add(hb, name, &qp->node));
 	beest_qp_warn_of_depth(qp, &hb->log);
 	if (out)
@@ -96,7 +96,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const c
 	TRY(beest_context_adoptable(hb, &beest_qp_kind, name, verbs->context, verbs));
 	TRY(beest_context_device(hb, &device));
 	TRY(beest_qp_adopt(device, hb->options.qp, verbs, &qp));
-	qp->router = beest_context_pathcache(hb);
+	qp->pathcache = beest_context_pathcache(hb);
 	TRY(beest_context_add(hb, name, &qp->node));
 
 	/* What the program chose for INIT is read back at once: it may not suit. */

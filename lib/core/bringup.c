@@ -190,7 +190,7 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 				  "hartebeest_qp_publish() and _connect() first", qp->node.name);
 
 	/* the old way may be the failure */
-	beest_pathcache_forget(&hb->router, &qp->remote.ip);
+	beest_pathcache_forget(&hb->pathcache, &qp->remote.ip);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_bringup_init(hb, qp);

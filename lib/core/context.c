@@ -120,7 +120,7 @@ static int context_discard(struct hartebeest_context *hb)
 {
 	int ret = objects_clear(hb);
 
-	beest_pathcache_stop(&hb->router);
+	beest_pathcache_stop(&hb->pathcache);
 	beest_registry_close(hb->registry);
 	beest_authors_end(&hb->authors);
 	beest_roll_end(&hb->roll);
@@ -154,7 +154,7 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *argum
 	hb->pid = getpid();
 	hb->log.rank = -1;
 	hb->log.said = hb->said;
-	beest_pathcache_start(&hb->router);
+	beest_pathcache_start(&hb->pathcache);
 	beest_authors_start(&hb->authors);
 	beest_roll_start(&hb->roll);
 	beest_client_start(&hb->client);
@@ -280,7 +280,7 @@ int beest_context_device(struct hartebeest_context *hb, const struct beest_devic
 
 struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb)
 {
-	return strcmp(hb->options.device_resolver, "rdmacm") == 0 ? &hb->router : NULL;
+	return strcmp(hb->options.device_resolver, "rdmacm") == 0 ? &hb->pathcache : NULL;
 }
 
 bool beest_context_has_device(struct hartebeest_context *hb)

@@ -48,7 +48,7 @@ struct hartebeest_context {
 	bool unconfirmed;		/* the program never confirms: the original's interface */
 	struct beest_roll roll;		/* of the barriers */
 	struct beest_client client;	/* its requests for services */
-	struct beest_pathcache router;	/* used where device.resolver is rdmacm */
+	struct beest_pathcache pathcache;	/* used where device.resolver is rdmacm */
 
 	pthread_mutex_t naming;		/* covers objects; never held while one is made or
 					   connected, nor while talking to a server */

@@ -96,7 +96,7 @@ static int model_make(struct beest_fabric *fabric, const struct beest_device *de
 	if (ret < 0)
 		return ret;
 	fabric->model->local.options = &all[transport];
-	fabric->model->router = beest_context_pathcache(fabric->hb);
+	fabric->model->pathcache = beest_context_pathcache(fabric->hb);
 	fabric->model->node.name = (char *)fabric->name;
 	fabric->qps[0] = fabric->model->qp;
 

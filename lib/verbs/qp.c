@@ -504,7 +504,7 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 	struct hartebeest_path route;
 	int ret;
 
-	ret = beest_pathcache_find(qp->router, &qp->local.endpoint, qp->local.label, remote,
+	ret = beest_pathcache_find(qp->pathcache, &qp->local.endpoint, qp->local.label, remote,
 				   if_nametoindex(qp->source.netdev),
 				   (uint8_t)qp->local.options->traffic_class, limit, &route);
 	if (ret == 0 && memcmp(route.sgid.raw, qp->source.gid.raw, sizeof(route.sgid.raw)) != 0)
@@ -571,7 +571,7 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 		  ") connected to '%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name,
 		  qp->local.label, qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
 		  beest_endpoint_peer_text(&qp->remote, peer), agreed,
-		  qp->router ? ", path by rdma_cm" : "");
+		  qp->pathcache ? ", path by rdma_cm" : "");
 }
 
 /* An end whose address was removed chooses the next best at its next INIT. */
@@ -601,7 +601,7 @@ static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 	}
 
 	ret = source_check(qp, false, path);
-	return ret < 0 || !qp->router ? ret : qp_find_path(qp, remote, limit, path);
+	return ret < 0 || !qp->pathcache ? ret : qp_find_path(qp, remote, limit, path);
 }
 
 /* From INIT to RTS; a UD queue pair takes that way once, for all its peers. */
@@ -643,8 +643,8 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
 	ret = qp_take_steps(qp, state, key, remote, limit);
-	if (ret < 0 && qp->router)
-		beest_pathcache_forget(qp->router, &remote->ip);
+	if (ret < 0 && qp->pathcache)
+		beest_pathcache_forget(qp->pathcache, &remote->ip);
 	/* What failed knows numbers only: the sentence gets the names of both ends. */
 	return ret < 0 ? beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key) : 0;
 }
