@@ -28,19 +28,16 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 			    flags & HARTEBEEST_CQ_CHANNEL, &made));
 	TRY(beest_context_add(hb, name, &made->node));
 	if (cq)
-		*cq = made->cq;
+		*cq = made->node.handle;
 	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_cq_adopt(struct hartebeest_context *hb, const char *name,
 					  struct ibv_cq *verbs)
 {
-	struct beest_cq *cq;
-
 	REQUIRE(hb, name, verbs);
-	TRY(beest_context_adoptable(hb, &beest_cq_kind, name, verbs->context, verbs));
-	TRY(beest_cq_adopt(verbs, &cq));
-	return beest_call_done(hb, beest_context_add(hb, name, &cq->node));
+	return beest_call_done(hb, beest_context_adopt(hb, &beest_cq_kind, name, verbs->context,
+						       verbs, NULL));
 }
 
 HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest_context *hb, const char *name,
@@ -50,7 +47,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest_context *hb, const cha
 
 	REQUIRE(hb, name, cq);
 	TRY(beest_find_cq(hb, name, &found));
-	*cq = found->cq;
+	*cq = found->node.handle;
 	return 0;
 }
 

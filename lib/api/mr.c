@@ -9,11 +9,10 @@
 #include "lib/core/find.h"
 #include "lib/core/handshake.h"
 #include "lib/verbs/mr.h"
-#include "lib/verbs/pd.h"
 
 /* What precedes and follows each way to make a region. */
 static int mr_begin(struct hartebeest_context *hb, const char *name, const char *pd_name,
-		    size_t length, struct beest_pd **pd)
+		    size_t length, struct ibv_pd **pd)
 {
 	int ret;
 
@@ -39,12 +38,12 @@ static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
 static int mr_create(struct hartebeest_context *hb, const char *name, const char *pd,
 		     void *address, size_t length, int access, struct ibv_mr **out)
 {
-	struct beest_pd *domain = NULL;
+	struct ibv_pd *domain = NULL;
 	struct beest_mr *mr = NULL;
 	int ret;
 
 	TRY(mr_begin(hb, name, pd, length, &domain));
-	ret = beest_mr_create(domain->pd, address, length, access,
+	ret = beest_mr_create(domain, address, length, access,
 			      hb->options.mr_huge_pages != 0, &hb->log, &mr);
 	return mr_end(hb, name, ret, mr, out);
 }
@@ -72,13 +71,13 @@ HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest_context *h
 						    uint64_t iova, int access,
 						    struct ibv_mr **out)
 {
-	struct beest_pd *domain = NULL;
+	struct ibv_pd *domain = NULL;
 	struct beest_mr *mr = NULL;
 	int ret;
 
 	REQUIRE(hb, name, pd);
 	TRY(mr_begin(hb, name, pd, length, &domain));
-	ret = beest_mr_register_dmabuf(domain->pd, fd, offset, length, iova, access, &mr);
+	ret = beest_mr_register_dmabuf(domain, fd, offset, length, iova, access, &mr);
 	return mr_end(hb, name, ret, mr, out);
 }
 

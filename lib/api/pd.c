@@ -12,38 +12,31 @@ HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const 
 					   struct ibv_pd **pd)
 {
 	const struct beest_device *device;
-	struct beest_pd *made;
+	struct beest_node *made;
 
 	REQUIRE(hb, name);
 	TRY(beest_context_name_available(hb, &beest_pd_kind, name));
 	TRY(beest_call_device(hb, __func__, &device));
 	TRY(beest_pd_create(device, &made));
-	TRY(beest_context_add(hb, name, &made->node));
+	TRY(beest_context_add(hb, name, made));
 	if (pd)
-		*pd = made->pd;
+		*pd = made->handle;
 	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_pd_adopt(struct hartebeest_context *hb, const char *name,
 					  struct ibv_pd *verbs)
 {
-	struct beest_pd *pd;
-
 	REQUIRE(hb, name, verbs);
-	TRY(beest_context_adoptable(hb, &beest_pd_kind, name, verbs->context, verbs));
-	TRY(beest_pd_adopt(verbs, &pd));
-	return beest_call_done(hb, beest_context_add(hb, name, &pd->node));
+	return beest_call_done(hb, beest_context_adopt(hb, &beest_pd_kind, name, verbs->context,
+						       verbs, NULL));
 }
 
 HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest_context *hb, const char *name,
 					struct ibv_pd **pd)
 {
-	struct beest_pd *found;
-
 	REQUIRE(hb, name, pd);
-	TRY(beest_find_pd(hb, name, &found));
-	*pd = found->pd;
-	return 0;
+	return beest_call_done(hb, beest_find_pd(hb, name, pd));
 }
 
 HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name)

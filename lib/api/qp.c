@@ -14,10 +14,8 @@
 #include "lib/core/pairs.h"
 #include "lib/verbs/completion.h"
 #include "lib/verbs/cq.h"
-#include "lib/verbs/pd.h"
 #include "lib/verbs/posting.h"
 #include "lib/verbs/qp.h"
-#include "lib/verbs/srq.h"
 
 #define QP_REQUEST_SIZE_MIN (offsetof(struct hartebeest_qp_request, sq_sig_all) + \
 			     sizeof(int32_t))
@@ -26,13 +24,13 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 		     struct ibv_qp_init_attr *attr, struct ibv_qp **out)
 {
 	const struct beest_device *device;
-	struct beest_pd *pd;
+	struct ibv_pd *pd;
 	struct beest_qp *qp;
 
 	TRY(beest_context_name_available(hb, &beest_qp_kind, name));
 	TRY(beest_find_pd(hb, pd_name, &pd));
 	TRY(beest_context_device(hb, &device));
-	TRY(beest_qp_create(device, pd->pd, hb->options.qp, attr, &qp));
+	TRY(beest_qp_create(device, pd, hb->options.qp, attr, &qp));
 	qp->pathcache = beest_context_pathcache(hb);
 	TRY(beest_context_add(hb, name, &qp->node));
 	beest_qp_warn_of_depth(qp, &hb->log);
@@ -47,7 +45,6 @@ HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const 
 {
 	struct ibv_qp_init_attr attr;
 	struct beest_cq *send, *receive;
-	struct beest_srq *srq;
 	int ret;
 
 	REQUIRE(hb, name, request);
@@ -57,13 +54,11 @@ HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const 
 	TRY(beest_find_cq(hb, request->send_cq, &send));
 	TRY(beest_find_cq(hb, request->recv_cq ? request->recv_cq : request->send_cq, &receive));
 	memset(&attr, 0, sizeof(attr));
-	if (request->srq) {
-		TRY(beest_find_srq(hb, request->srq, &srq));
-		attr.srq = srq->srq;
-	}
+	if (request->srq)
+		TRY(beest_find_srq(hb, request->srq, &attr.srq));
 	attr.qp_context = request->qp_context;
-	attr.send_cq = send->cq;
-	attr.recv_cq = receive->cq;
+	attr.send_cq = send->node.handle;
+	attr.recv_cq = receive->node.handle;
 	attr.cap = request->cap;
 	attr.qp_type = request->type ? request->type :
 		       (enum ibv_qp_type)hb->options.qp[BEEST_RC].qp_type;

@@ -32,6 +32,18 @@ void *beest_table_new(const struct beest_kind *kind)
 	return node;
 }
 
+void *beest_table_wrap(const struct beest_kind *kind, void *handle)
+{
+	struct beest_node *node = beest_table_new(kind), lost = { .handle = handle };
+
+	if (node)
+		node->handle = handle;
+	else
+		kind->release(&lost);
+
+	return node;
+}
+
 int beest_table_free(struct beest_node *node)
 {
 	const struct beest_kind *kind = node->kind;

@@ -35,8 +35,8 @@ struct beest_node {
 	struct beest_node *chain, *holders;	/* same bucket, by name and by handle */
 	struct beest_node *older, *newer;	/* order of creation */
 
-	/* Set by whoever made the object.  Handles are compared and never followed. */
-	const void *handle;			/* what others know it by; NULL: nothing */
+	/* Set by whoever made the object.  Handles are compared; only the kind follows its own. */
+	void *handle;				/* what others know it by; NULL: nothing */
 	const void *needs[4];			/* handles that it cannot do without */
 	bool adopted;				/* not made here: forgotten, not released */
 };
@@ -50,6 +50,9 @@ struct beest_table {
 
 /* A new object, zero but for its kind; NULL: no memory, with a sentence. */
 void *beest_table_new(const struct beest_kind *kind);
+
+/* The same around @handle.  Where there is no memory, the kind releases what is behind it. */
+void *beest_table_wrap(const struct beest_kind *kind, void *handle);
 
 /* Destroys one that is in no table. */
 int beest_table_free(struct beest_node *node);

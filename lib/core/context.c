@@ -529,6 +529,26 @@ int beest_context_add(struct hartebeest_context *hb, const char *name, struct be
 	return ret;
 }
 
+int beest_context_adopt(struct hartebeest_context *hb, const struct beest_kind *kind,
+			const char *name, const struct ibv_context *verbs, void *handle,
+			const void *need)
+{
+	struct beest_node *node;
+	int ret;
+
+	ret = beest_context_adoptable(hb, kind, name, verbs, handle);
+	if (ret < 0)
+		return ret;
+	node = beest_table_new(kind);
+	if (!node)
+		return -ENOMEM;
+
+	node->handle = handle;
+	node->needs[0] = need;
+	node->adopted = true;
+	return beest_context_add(hb, name, node);
+}
+
 const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,
 						  uint32_t qp_num)
 {

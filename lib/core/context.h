@@ -121,6 +121,14 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 			    const char *name, const struct ibv_context *verbs,
 			    const void *handle);
 
+/*
+ * Gives a name to what the program made and destroys; errors as above.  Of kinds that need no
+ * more than the handle, and at most one other.
+ */
+int beest_context_adopt(struct hartebeest_context *hb, const struct beest_kind *kind,
+			const char *name, const struct ibv_context *verbs, void *handle,
+			const void *need);
+
 /* Destroys @node if its name has been taken meanwhile. */
 int beest_context_add(struct hartebeest_context *hb, const char *name, struct beest_node *node);
 

@@ -31,15 +31,10 @@ static bool fabric_is_datagram(const struct beest_fabric *fabric)
 static int pd_find(struct beest_fabric *fabric, const struct beest_device *device,
 		   const char *name)
 {
-	struct beest_pd *found;
 	int ret;
 
-	if (name) {
-		ret = beest_find_pd(fabric->hb, name, &found);
-		if (ret == 0)
-			fabric->pd = found->pd;
-		return ret;
-	}
+	if (name)
+		return beest_find_pd(fabric->hb, name, &fabric->pd);
 	ret = beest_pd_alloc(device, &fabric->pd);
 	fabric->own_pd = ret == 0;
 	return ret;
@@ -55,7 +50,7 @@ static int cq_find(struct beest_fabric *fabric, const struct beest_device *devic
 	if (name) {
 		ret = beest_find_cq(fabric->hb, name, &found);
 		if (ret == 0)
-			fabric->cq = found->cq;
+			fabric->cq = found->node.handle;
 		return ret;
 	}
 	if (depth > (uint64_t)device->attr.max_cqe)

@@ -10,21 +10,21 @@
 #include "lib/verbs/qp.h"
 #include "lib/verbs/srq.h"
 
-#define DEFINE_FIND(type)								\
-	int beest_find_##type(struct hartebeest_context *hb, const char *name,		\
-			      struct beest_##type **object)				\
+/* @object: what is handed out of the node that was found. */
+#define DEFINE_FIND(noun, type, object)							\
+	int beest_find_##noun(struct hartebeest_context *hb, const char *name,		\
+			      type **found)						\
 	{										\
 		struct beest_node *node;						\
-		int ret;								\
+		int ret = beest_context_find(hb, &beest_##noun##_kind, name, &node);	\
 											\
-		ret = beest_context_find(hb, &beest_##type##_kind, name, &node);	\
 		if (ret == 0)								\
-			*object = BEEST_CONTAINER(node, struct beest_##type, node);	\
+			*found = object;						\
 		return ret;								\
 	}
 
-DEFINE_FIND(cq)
-DEFINE_FIND(mr)
-DEFINE_FIND(pd)
-DEFINE_FIND(qp)
-DEFINE_FIND(srq)
+DEFINE_FIND(cq, struct beest_cq, BEEST_CONTAINER(node, struct beest_cq, node))
+DEFINE_FIND(mr, struct beest_mr, BEEST_CONTAINER(node, struct beest_mr, node))
+DEFINE_FIND(pd, struct ibv_pd, node->handle)
+DEFINE_FIND(qp, struct beest_qp, BEEST_CONTAINER(node, struct beest_qp, node))
+DEFINE_FIND(srq, struct ibv_srq, node->handle)

@@ -11,14 +11,14 @@
 struct hartebeest_context;
 struct beest_cq;
 struct beest_mr;
-struct beest_pd;
 struct beest_qp;
-struct beest_srq;
+struct ibv_pd;
+struct ibv_srq;
 
 int beest_find_cq(struct hartebeest_context *hb, const char *name, struct beest_cq **cq);
 int beest_find_mr(struct hartebeest_context *hb, const char *name, struct beest_mr **mr);
-int beest_find_pd(struct hartebeest_context *hb, const char *name, struct beest_pd **pd);
+int beest_find_pd(struct hartebeest_context *hb, const char *name, struct ibv_pd **pd);
 int beest_find_qp(struct hartebeest_context *hb, const char *name, struct beest_qp **qp);
-int beest_find_srq(struct hartebeest_context *hb, const char *name, struct beest_srq **srq);
+int beest_find_srq(struct hartebeest_context *hb, const char *name, struct ibv_srq **srq);
 
 #endif

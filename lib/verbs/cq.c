@@ -12,7 +12,7 @@
 
 static int cq_release(struct beest_node *node)
 {
-	return beest_error_verbs(ibv_destroy_cq(BEEST_CONTAINER(node, struct beest_cq, node)->cq));
+	return beest_error_verbs(ibv_destroy_cq(node->handle));
 }
 
 static void cq_dispose(struct beest_node *node)
@@ -27,18 +27,6 @@ const struct beest_kind beest_cq_kind = {
 	.noun = "completion queue", .size = sizeof(struct beest_cq), .release = cq_release,
 	.users = "a queue pair still uses it", .dispose = cq_dispose,
 };
-
-int beest_cq_adopt(struct ibv_cq *verbs, struct beest_cq **cq)
-{
-	*cq = beest_table_new(&beest_cq_kind);
-	if (!*cq)
-		return -ENOMEM;
-
-	(*cq)->cq = verbs;
-	(*cq)->node.handle = verbs;
-	(*cq)->node.adopted = true;
-	return 0;
-}
 
 /* Its reader never blocks, so that poll(2) keeps the deadline. */
 static int channel_open(const struct beest_device *device, struct ibv_comp_channel **channel)
@@ -68,24 +56,20 @@ int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_c
 		    struct beest_cq **cq)
 {
 	struct ibv_comp_channel *channel = NULL;
-	struct ibv_cq *verbs = NULL;
+	struct ibv_cq *verbs;
 	int ret;
 
 	ret = has_channel ? channel_open(device, &channel) : 0;
 	if (ret == 0)
 		ret = beest_cq_alloc(device, (int)BEEST_MIN(depth, device->attr.max_cqe), channel,
 				     &verbs);
-	if (ret == 0)
-		ret = beest_cq_adopt(verbs, cq);
 	if (ret == 0) {
-		(*cq)->channel = channel;
-		(*cq)->node.adopted = false;
-		return 0;
+		*cq = beest_table_wrap(&beest_cq_kind, verbs);
+		ret = *cq ? 0 : -ENOMEM;
 	}
-
-	if (verbs)
-		ibv_destroy_cq(verbs);
-	if (channel)
+	if (ret == 0)
+		(*cq)->channel = channel;
+	else if (channel)
 		ibv_destroy_comp_channel(channel);
 	return ret;
 }
@@ -94,7 +78,7 @@ int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_c
 
 static int cq_poll(const struct beest_cq *cq, int count, struct ibv_wc *wc)
 {
-	int ret = ibv_poll_cq(cq->cq, count, wc);
+	int ret = ibv_poll_cq(cq->node.handle, count, wc);
 
 	return ret < 0 ? beest_fail(EIO, "completion queue '%s' cannot be polled", cq->node.name) :
 	       ret;
@@ -117,7 +101,7 @@ static int cq_arm(struct beest_cq *cq)
 	if (cq->armed)
 		return 0;
 
-	ret = beest_error_verbs(ibv_req_notify_cq(cq->cq, 0));
+	ret = beest_error_verbs(ibv_req_notify_cq(cq->node.handle, 0));
 	if (ret < 0)
 		return beest_fail_errno(ret, "completion queue '%s' cannot be armed",
 					cq->node.name);

@@ -13,8 +13,7 @@
 #include "lib/verbs/device.h"
 
 struct beest_cq {
-	struct beest_node node;
-	struct ibv_cq *cq;
+	struct beest_node node;			/* its handle is the struct ibv_cq */
 	struct ibv_comp_channel *channel;	/* does not block; NULL: there is none */
 	bool armed;				/* the next completion makes it readable */
 };
@@ -28,9 +27,6 @@ int beest_cq_alloc(const struct beest_device *device, int depth,
 /* @depth is cut to the device's limit; cq->cqe tells what was granted. */
 int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_channel,
 		    struct beest_cq **cq);
-
-/* One of the program, who destroys it.  A channel that it may have stays the program's. */
-int beest_cq_adopt(struct ibv_cq *verbs, struct beest_cq **cq);
 
 /*
  * Takes up to @count completions and waits for the first until @limit; needs the channel.

@@ -7,25 +7,13 @@
 
 static int pd_release(struct beest_node *node)
 {
-	return beest_error_verbs(ibv_dealloc_pd(BEEST_CONTAINER(node, struct beest_pd, node)->pd));
+	return beest_error_verbs(ibv_dealloc_pd(node->handle));
 }
 
 const struct beest_kind beest_pd_kind = {
-	.noun = "protection domain", .size = sizeof(struct beest_pd), .release = pd_release,
+	.noun = "protection domain", .size = sizeof(struct beest_node), .release = pd_release,
 	.users = "regions, queue pairs or shared receive queues still use it",
 };
-
-int beest_pd_adopt(struct ibv_pd *verbs, struct beest_pd **pd)
-{
-	*pd = beest_table_new(&beest_pd_kind);
-	if (!*pd)
-		return -ENOMEM;
-
-	(*pd)->pd = verbs;
-	(*pd)->node.handle = verbs;
-	(*pd)->node.adopted = true;
-	return 0;
-}
 
 int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs)
 {
@@ -35,7 +23,7 @@ int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs)
 					     "protection domain", device->label);
 }
 
-int beest_pd_create(const struct beest_device *device, struct beest_pd **pd)
+int beest_pd_create(const struct beest_device *device, struct beest_node **pd)
 {
 	struct ibv_pd *verbs;
 	int ret;
@@ -44,10 +32,6 @@ int beest_pd_create(const struct beest_device *device, struct beest_pd **pd)
 	if (ret < 0)
 		return ret;
 
-	ret = beest_pd_adopt(verbs, pd);
-	if (ret < 0)
-		ibv_dealloc_pd(verbs);
-	else
-		(*pd)->node.adopted = false;
-	return ret;
+	*pd = beest_table_wrap(&beest_pd_kind, verbs);
+	return *pd ? 0 : -ENOMEM;
 }

@@ -11,20 +11,13 @@
 #include "lib/base/table.h"
 #include "lib/verbs/device.h"
 
-struct beest_pd {
-	struct beest_node node;
-	struct ibv_pd *pd;
-};
-
+/* Its objects are nodes, whose handle is the struct ibv_pd. */
 extern const struct beest_kind beest_pd_kind;
 
 /* One without a name, for ibv_dealloc_pd(3); the errno of ibv_alloc_pd(3). */
 int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs);
 
 /* The same as an object that is in no table yet. */
-int beest_pd_create(const struct beest_device *device, struct beest_pd **pd);
-
-/* One of the program, who destroys it. */
-int beest_pd_adopt(struct ibv_pd *verbs, struct beest_pd **pd);
+int beest_pd_create(const struct beest_device *device, struct beest_node **pd);
 
 #endif

@@ -9,35 +9,19 @@
 
 static int srq_release(struct beest_node *node)
 {
-	struct beest_srq *srq = BEEST_CONTAINER(node, struct beest_srq, node);
-
-	return beest_error_verbs(ibv_destroy_srq(srq->srq));
+	return beest_error_verbs(ibv_destroy_srq(node->handle));
 }
 
 const struct beest_kind beest_srq_kind = {
-	.noun = "shared receive queue", .size = sizeof(struct beest_srq), .release = srq_release,
+	.noun = "shared receive queue", .size = sizeof(struct beest_node), .release = srq_release,
 	.users = "a queue pair still uses it",
 };
 
-int beest_srq_adopt(struct ibv_srq *verbs, struct beest_srq **srq)
-{
-	*srq = beest_table_new(&beest_srq_kind);
-	if (!*srq)
-		return -ENOMEM;
-
-	(*srq)->srq = verbs;
-	(*srq)->node.handle = verbs;
-	(*srq)->node.needs[0] = verbs->pd;
-	(*srq)->node.adopted = true;
-	return 0;
-}
-
 int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd, uint32_t max_wr,
-		     uint32_t max_sge, struct beest_srq **srq)
+		     uint32_t max_sge, struct beest_node **srq)
 {
 	struct ibv_srq_init_attr attr;
 	struct ibv_srq *verbs;
-	int ret;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.attr.max_wr = BEEST_MIN(max_wr, (uint32_t)device->attr.max_srq_wr);
@@ -49,10 +33,9 @@ int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd, uint3
 					"queue of %u requests with %u elements", device->label,
 					attr.attr.max_wr, attr.attr.max_sge);
 
-	ret = beest_srq_adopt(verbs, srq);
-	if (ret < 0)
-		ibv_destroy_srq(verbs);
-	else
-		(*srq)->node.adopted = false;
-	return ret;
+	*srq = beest_table_wrap(&beest_srq_kind, verbs);
+	if (!*srq)
+		return -ENOMEM;
+	(*srq)->needs[0] = pd;
+	return 0;
 }

@@ -11,18 +11,11 @@
 #include "lib/base/table.h"
 #include "lib/verbs/device.h"
 
-struct beest_srq {
-	struct beest_node node;
-	struct ibv_srq *srq;
-};
-
+/* Its objects are nodes, whose handle is the struct ibv_srq. */
 extern const struct beest_kind beest_srq_kind;
 
 /* Both sizes are cut to the device's limits. */
 int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd, uint32_t max_wr,
-		     uint32_t max_sge, struct beest_srq **srq);
-
-/* One of the program, who destroys it. */
-int beest_srq_adopt(struct ibv_srq *verbs, struct beest_srq **srq);
+		     uint32_t max_sge, struct beest_node **srq);
 
 #endif
