@@ -636,7 +636,7 @@ static int check_section(const struct reading *reading, const struct beest_json_
 	char meant[HOMES_SIZE], found[128], section[NAME_SIZE], best[NAME_SIZE] = "";
 	const char *prefix = prefixes[prefix_of(entry->section)];
 	struct beest_nearest nearest;
-	bool known = true;
+	bool known = true, is_section;
 	size_t i;
 	int ret;
 
@@ -648,13 +648,14 @@ static int check_section(const struct reading *reading, const struct beest_json_
 			strcpy(best, section);
 	}
 
-	if (!nearest.distance && !*prefix && entry->type == json_type_object)
+	is_section = !nearest.distance && !*prefix;
+	if (is_section && entry->type == json_type_object)
 		return 0;
 	if (!nearest.distance && *prefix)
 		snprintf(meant, sizeof(meant), "\"%s\": { \"%s...\": ... }", best, prefix);
 	else
 		known = show_in_json(entry->section, meant) || list_homes(entry->section, meant);
-	if (!nearest.distance && !*prefix)
+	if (is_section)
 		ret = beest_fail(EINVAL, "%s: found %s, expected an object", entry->section,
 				 beest_json_found(entry, found, sizeof(found)));
 	else if (known)
