@@ -90,47 +90,28 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int names_check(const char **texts, size_t count, const char *what)
-{
-	size_t i;
-
-	qsort(texts, count, sizeof(*texts), compare_names);
-	for (i = 1; i < count; i++)
-		if (strcmp(texts[i - 1], texts[i]) == 0)
-			return beest_fail(EINVAL, "two pairs have the %s '%s'", what, texts[i]);
-
-	return 0;
-}
-
 static bool pairing_is_datagram(const struct pairing *pairing)
 {
 	return pairing->qp && pairing->qp->local.transport == BEEST_UD;
 }
 
-/* A UD queue pair has many peers; any other, and any key, belongs to one pair. */
-static int pairs_check_twice(const struct pairs *pairs)
+/* A UD queue pair has many peers; any other, and any key, belongs to one pair.  @at: offset. */
+static int names_check(const struct pairs *pairs, size_t at, const char *what)
 {
-	const char **texts = calloc(pairs->count + 1, sizeof(*texts));
-	const struct pairing *pairing;
+	const char **names = calloc(pairs->count, sizeof(*names));
 	size_t i, count = 0;
-	int ret;
+	int ret = 0;
 
-	if (!texts)
+	if (!names)
 		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
-	for (i = 0; i < pairs->count; i++) {
-		pairing = &pairs->list[i];
-		if (!pairing_is_datagram(pairing))
-			texts[count++] = pairing->pair->qp;
-	}
-	ret = names_check(texts, count, "queue pair");
-	for (i = count = 0; i < pairs->count && ret == 0; i++) {
-		pairing = &pairs->list[i];
-		if (!pairing_is_datagram(pairing))
-			texts[count++] = pairing->pair->key;
-	}
-	if (ret == 0)
-		ret = names_check(texts, count, "own key");
-	free(texts);
+	for (i = 0; i < pairs->count; i++)
+		if (!pairing_is_datagram(&pairs->list[i]))
+			names[count++] = *(const char **)((char *)pairs->list[i].pair + at);
+	qsort(names, count, sizeof(*names), compare_names);
+	for (i = 1; i < count && ret == 0; i++)
+		if (strcmp(names[i - 1], names[i]) == 0)
+			ret = beest_fail(EINVAL, "two pairs have the %s '%s'", what, names[i]);
+	free(names);
 
 	return ret;
 }
@@ -551,7 +532,12 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 			pair_fail(pair, -ENOENT);
 	}
 
-	return ret < 0 ? ret : pairs_check_twice(pairs);
+	if (ret == 0)
+		ret = names_check(pairs, offsetof(struct hartebeest_pair, qp), "queue pair");
+	if (ret == 0)
+		ret = names_check(pairs, offsetof(struct hartebeest_pair, key), "own key");
+
+	return ret;
 }
 
 static void pairs_start(struct pairs *pairs)
