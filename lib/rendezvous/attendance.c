@@ -2,7 +2,6 @@
 /* attendance.c - see attendance.h */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
@@ -62,7 +61,7 @@ static void attendance_take(struct beest_gathering *g, size_t i)
 	rank->refused = g->wants[i].value.bytes ? attendance_decode(g, i) : 0;
 	rank->here = g->wants[i].value.bytes && rank->refused == 0;
 	if (rank->refused)
-		snprintf(rank->why, sizeof(rank->why), "%s", beest_error_text());
+		beest_text_copy(rank->why, sizeof(rank->why), beest_error_text());
 }
 
 int beest_attendance_read(struct beest_gathering *g)

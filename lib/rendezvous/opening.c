@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/rendezvous/attendance.h"
 #include "lib/rendezvous/opening.h"
 
@@ -237,7 +238,7 @@ static int gate_take(struct beest_gathering *g, bool blind, bool open)
 	int ret;
 
 	ret = open ? 0 : gate_verify(g, blind);
-	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	taker_delete(g);
 	if (ret == 0 || beest_kv_transient(ret))
 		return 0;
