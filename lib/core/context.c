@@ -2,6 +2,7 @@
 /* context.c - see context.h */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +24,11 @@
 
 static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
 {
+	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
 	int ret;
 
-	ret = beest_gid_policy_parse(options->device_gid, options->device_roce,
-				     options->device_family, policy);
+	ret = beest_gid_policy_parse(options->device_gid, (enum beest_roce)options->device_roce,
+				     families[options->device_family], policy);
 	if (ret < 0)
 		return beest_options_fail_prefix(options, ret, "device.gid");
 
@@ -280,7 +282,7 @@ int beest_context_device(struct hartebeest_context *hb, const struct beest_devic
 
 struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb)
 {
-	return strcmp(hb->options.device_resolver, "rdmacm") == 0 ? &hb->pathcache : NULL;
+	return hb->options.device_resolver == BEEST_RESOLVER_RDMACM ? &hb->pathcache : NULL;
 }
 
 bool beest_context_has_device(struct hartebeest_context *hb)

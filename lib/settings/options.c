@@ -45,8 +45,8 @@
 #define SECRET .type = BEEST_OPTION_SECRET
 #define AUTO .automatic = true, .preset = "auto"
 
-const char *const beest_options_roce_words[] = { "auto", "v1", "v2", NULL };
-const char *const beest_options_family_words[] = { "auto", "ipv4", "ipv6", NULL };
+static const char *const roce_words[] = { "auto", "v1", "v2", NULL };
+static const char *const family_words[] = { "auto", "ipv4", "ipv6", NULL };
 static const char *const resolver_words[] = { "record", "rdmacm", NULL };
 
 static int check_servers(const char *text)
@@ -132,9 +132,9 @@ const struct beest_option beest_option_rows[] = {
 	{ "device.resolver", VARIABLE("HARTEBEEST_RESOLVER"), WORD(resolver_words),
 	  AT(device_resolver), .preset = "record",
 	  .help = "where the path to a peer comes from: its record, or rdma_cm" },
-	{ "device.roce", WORD(beest_options_roce_words), AT(device_roce), .preset = "auto",
+	{ "device.roce", WORD(roce_words), AT(device_roce), .preset = "auto",
 	  .help = "RoCE version" },
-	{ "device.family", WORD(beest_options_family_words), AT(device_family),
+	{ "device.family", WORD(family_words), AT(device_family),
 	  .preset = "auto", .help = "address family of a RoCE GID" },
 
 	{ "device.events", INT, AT(device_events), .preset = "1", RANGE(0, 1),
@@ -233,7 +233,7 @@ static int set_duration(const struct beest_option *row, const char *text, void *
 	return 0;
 }
 
-static int check_word(const struct beest_option *row, const char *text)
+static int set_word(const struct beest_option *row, const char *text, void *value)
 {
 	const char *const *word;
 	struct beest_text list;
@@ -241,8 +241,10 @@ static int check_word(const struct beest_option *row, const char *text)
 
 	beest_text_start(&list, words, sizeof(words));
 	for (word = row->words; *word; word++) {
-		if (!strcmp(*word, text))
+		if (!strcmp(*word, text)) {
+			*(int64_t *)value = word - row->words;
 			return 0;
+		}
 		beest_text_add(&list, "%s%s", list.used ? ", " : "", *word);
 	}
 	return beest_fail(EINVAL, "%s is not one of %s", BEEST_QUOTE(text), words);
@@ -253,9 +255,7 @@ static int set_string(const struct beest_option *row, const char *text, void *va
 	char **string = value, *copy;
 	int ret = 0;
 
-	if (row->words)
-		ret = check_word(row, text);
-	else if (!*text)
+	if (!*text)
 		ret = beest_fail(EINVAL, "'' is not a value; leave it out instead");
 	else if (row->check)
 		ret = row->check(text);
@@ -287,7 +287,7 @@ static const struct {
 	[BEEST_OPTION_DURATION] = { json_type_string, "a duration in quotes, such as \"30s\"",
 				    false, set_duration },
 	[BEEST_OPTION_STRING] = { json_type_string, "text in quotes", true, set_string },
-	[BEEST_OPTION_WORD] = { json_type_string, "a word in quotes", true, set_string },
+	[BEEST_OPTION_WORD] = { json_type_string, "a word in quotes", false, set_word },
 	[BEEST_OPTION_LEVEL] = { json_type_string, "a level in quotes, such as \"warn\"", false,
 				 set_level },
 	[BEEST_OPTION_SECRET] = { json_type_string, "text in quotes", true, set_string },
@@ -303,6 +303,8 @@ static void value_text(const struct beest_option *row, const void *value, char *
 		beest_text_copy(text, size, *string ? "(hidden)" : "");
 	else if (types[row->type].owned)
 		beest_text_copy(text, size, *string ? *string : "");
+	else if (row->words)
+		beest_text_copy(text, size, row->words[*number]);
 	else if (row->type == BEEST_OPTION_DURATION)
 		beest_parse_duration_text(*number, text, size);
 	else if (row->type == BEEST_OPTION_LEVEL)

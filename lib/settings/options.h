@@ -27,6 +27,12 @@ enum beest_transport {
 	BEEST_TRANSPORTS,
 };
 
+/* Where the path to a peer comes from; the order of the words of device.resolver. */
+enum beest_resolver {
+	BEEST_RESOLVER_RECORD,
+	BEEST_RESOLVER_RDMACM,
+};
+
 /* Sections qp_init_attr and qp_attr, once for each transport. */
 struct beest_qp_options {
 	int64_t qp_type;		/* enum ibv_qp_type: 2 RC, 3 UC, 4 UD */
@@ -64,10 +70,10 @@ struct beest_options {
 	char *device_name;			/* device.name: "mlx5_0:1"; NULL: first active */
 	char *device_gid;			/* device.gid: policy text, preset "auto" */
 	char *device_addr;			/* device.addr: local IP; NULL: not given */
-	char *device_resolver;			/* device.resolver: "record", "rdmacm" */
-	char *device_roce;			/* device.roce: "auto", "v1", "v2" */
+	int64_t device_resolver;		/* device.resolver: enum beest_resolver */
+	int64_t device_roce;			/* device.roce: 0 auto, 1, 2 */
 	int64_t device_events;			/* device.events: 0 or 1 */
-	char *device_family;			/* device.family: "auto", "ipv4", "ipv6" */
+	int64_t device_family;			/* device.family: 0 auto, 1 IPv4, 2 IPv6 */
 
 	char *servers;				/* exchange.servers; NULL: not given */
 	char *user;				/* exchange.user; NULL: no login */
@@ -139,7 +145,7 @@ enum beest_option_type {
 	BEEST_OPTION_INT,	/* JSON integer; base 10 or 0x in text */
 	BEEST_OPTION_DURATION,	/* JSON string "30s" */
 	BEEST_OPTION_STRING,
-	BEEST_OPTION_WORD,	/* one of a fixed list */
+	BEEST_OPTION_WORD,	/* one of a fixed list; stored is its place there */
 	BEEST_OPTION_LEVEL,	/* log level by name */
 	BEEST_OPTION_SECRET,	/* from the environment only, and never shown */
 };
@@ -160,9 +166,5 @@ struct beest_option {
 
 extern const struct beest_option beest_option_rows[];
 extern const size_t beest_option_count;
-
-/* The words of device.roce and device.family, each list ended by NULL. */
-extern const char *const beest_options_roce_words[];	/* by enum beest_roce */
-extern const char *const beest_options_family_words[];	/* any, IPv4, IPv6 */
 
 #endif

@@ -17,7 +17,6 @@
 #include "lib/base/nearest.h"
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
-#include "lib/settings/options.h"
 
 #define IPV4_OFFSET 96			/* leading bits of an IPv4-mapped address */
 #define INDEX_MAX 255			/* ibv_global_route.sgid_index has 8 bits */
@@ -133,29 +132,16 @@ static int parse_rule(const char *text, struct beest_gid_policy *policy)
 			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "");
 }
 
-/* The position among words of which settings/options accepts no other; NULL: the first. */
-static int position_of(const char *text, const char *const *words)
-{
-	int i;
-
-	for (i = 0; text && words[i]; i++)
-		if (strcmp(text, words[i]) == 0)
-			return i;
-
-	return 0;
-}
-
-int beest_gid_policy_parse(const char *gid, const char *roce, const char *family,
+int beest_gid_policy_parse(const char *gid, enum beest_roce roce, int family,
 			   struct beest_gid_policy *policy)
 {
-	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
 	struct beest_gid_policy parsed;
 	int ret;
 
 	memset(&parsed, 0, sizeof(parsed));
-	parsed.roce = (enum beest_roce)position_of(roce, beest_options_roce_words);
-	parsed.family = families[position_of(family, beest_options_family_words)];
-	ret = parse_rule(gid ? gid : "auto", &parsed);
+	parsed.roce = roce;
+	parsed.family = family;
+	ret = parse_rule(gid, &parsed);
 	if (ret == 0)
 		*policy = parsed;
 	return ret;

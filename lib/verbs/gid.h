@@ -46,11 +46,8 @@ struct beest_gid_policy {
 	int family;			/* AF_UNSPEC: IPv4 before IPv6; AF_INET, AF_INET6: only */
 };
 
-/*
- * The texts of device.gid, device.roce and device.family; NULL is "auto".  -EINVAL says what
- * is wrong with @gid; the others are checked words.
- */
-int beest_gid_policy_parse(const char *gid, const char *roce, const char *family,
+/* The text of device.gid; @roce and @family as in the struct.  -EINVAL says what is wrong. */
+int beest_gid_policy_parse(const char *gid, enum beest_roce roce, int family,
 			   struct beest_gid_policy *policy);
 
 /*

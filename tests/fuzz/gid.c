@@ -45,13 +45,15 @@ static void choose(const struct beest_gid_policy *policy, const char *bytes)
 		HOLDS(entries[at].index == policy->index);
 }
 
-/* Lines: policy, RoCE version, family; then the table. */
+/* Lines: policy, a byte each for RoCE version and family; then the table. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
 	struct beest_gid_policy policy;
 	char *texts[4], *copy = fuzz_cut(data, size, texts, 4);
 
-	if (beest_gid_policy_parse(texts[0], texts[1], texts[2], &policy) == 0) {
+	if (beest_gid_policy_parse(texts[0], (enum beest_roce)((uint8_t)texts[1][0] % 3),
+				   families[(uint8_t)texts[2][0] % 3], &policy) == 0) {
 		HOLDS(policy.prefix >= 0 && policy.prefix <= 128);
 		choose(&policy, texts[3]);
 	} else {

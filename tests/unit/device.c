@@ -58,7 +58,7 @@ static struct beest_gid_policy policy_of(const char *gid)
 {
 	struct beest_gid_policy policy;
 
-	assert_int_equal(beest_gid_policy_parse(gid, NULL, NULL, &policy), 0);
+	assert_int_equal(beest_gid_policy_parse(gid, BEEST_ROCE_NONE, AF_UNSPEC, &policy), 0);
 	return policy;
 }
 

@@ -128,6 +128,18 @@ static size_t load(const struct row *rows, struct beest_gid_entry entries[ENTRIE
 	return count;
 }
 
+static enum beest_roce roce_of(const char *word)
+{
+	return !word || strcmp(word, "auto") == 0 ? BEEST_ROCE_NONE :
+	       strcmp(word, "v1") == 0 ? BEEST_ROCE_V1 : BEEST_ROCE_V2;
+}
+
+static int family_of(const char *word)
+{
+	return !word || strcmp(word, "auto") == 0 ? AF_UNSPEC :
+	       strcmp(word, "ipv4") == 0 ? AF_INET : AF_INET6;
+}
+
 /* The index that is chosen, or a negative errno. */
 static int choice(const struct row *rows, const char *gid, const char *roce,
 		  const char *family)
@@ -138,7 +150,8 @@ static int choice(const struct row *rows, const char *gid, const char *roce,
 	char reason[1024];
 	int ret;
 
-	ret = beest_gid_policy_parse(gid, roce, family, &policy);
+	ret = beest_gid_policy_parse(gid ? gid : "auto", roce_of(roce), family_of(family),
+				     &policy);
 	if (ret < 0) {
 		print_error("%s\n", beest_error_text());
 		fail();
@@ -343,7 +356,7 @@ static void reason_for(const struct row *rows, const char *gid, char *reason, si
 	struct beest_gid_policy policy;
 	size_t count = load(rows, entries);
 
-	assert_int_equal(beest_gid_policy_parse(gid, "auto", "auto", &policy), 0);
+	assert_int_equal(beest_gid_policy_parse(gid, BEEST_ROCE_NONE, AF_UNSPEC, &policy), 0);
 	assert_true(beest_gid_choose(entries, count, &policy, reason, size) >= 0);
 }
 
@@ -416,45 +429,44 @@ static void test_big_table(void **state)
 /* ------------------------------------------------------------- parsing --- */
 
 static const struct {
-	const char *gid, *roce, *family;
-	const char *sentence;
+	const char *gid, *sentence;
 } malformed[] = {
-	{ "", NULL, NULL, "'' is not a choice of GID: auto, index:3, " },
-	{ "3", NULL, NULL, "'3' is not a choice of GID" },
-	{ "Auto", NULL, NULL, "(did you mean 'auto'?)" },
-	{ "autoo", NULL, NULL, "(did you mean 'auto'?)" },
-	{ "auto:", NULL, NULL, "'auto:' is not a choice of GID" },
-	{ "idnex:3", NULL, NULL, "(did you mean 'index'?)" },
-	{ "netdevice:ib0", NULL, NULL, "'netdevice:ib0' is not a choice of GID" },
-	{ "index", NULL, NULL, "'index' is not a choice of GID" },
-	{ "averyveryverylongword:3", NULL, NULL, "is not a choice of GID" },
-	{ "index:", NULL, NULL, "GID index: '' is not a number" },
-	{ "index:-1", NULL, NULL, "GID index: '-1'" },
-	{ "index:256", NULL, NULL, "GID index: '256' is out of range: 0 to 255" },
-	{ "index:3x", NULL, NULL, "GID index: '3x'" },
-	{ "gid:", NULL, NULL, "'' is not a GID such as fe80::1" },
-	{ "gid:10.0.0.1", NULL, NULL, "'10.0.0.1' is not a GID such as fe80::1" },
-	{ "gid:fe80::1::2", NULL, NULL, "is not a GID" },
-	{ "gid:::", NULL, NULL, "the GID '::' is zero" },
-	{ "ip:", NULL, NULL, "'' is not an IPv4 or IPv6 address" },
-	{ "ip:10.0.0", NULL, NULL, "'10.0.0' is not an IPv4 or IPv6 address" },
-	{ "ip:node7", NULL, NULL, "'node7' is not an IPv4 or IPv6 address" },
-	{ "ip:10.0.0.5/24", NULL, NULL, "'10.0.0.5/24' is not an IPv4 or IPv6 address" },
-	{ "ip:0.0.0.0", NULL, NULL, "'0.0.0.0' is no address of an interface" },
-	{ "ip:::", NULL, NULL, "'::' is no address of an interface" },
-	{ "subnet:", NULL, NULL, "'' is not a subnet such as 10.0.0.0/24" },
-	{ "subnet:10.0.0.0", NULL, NULL, "'10.0.0.0' is not a subnet" },
-	{ "subnet:/24", NULL, NULL, "'/24' is not a subnet" },
-	{ "subnet:10.0.0/24", NULL, NULL, "'10.0.0/24' is not a subnet" },
-	{ "subnet:10.0.0.0/33", NULL, NULL, "the prefix length of subnet '10.0.0.0/33': '33'" },
-	{ "subnet:10.0.0.0/", NULL, NULL, "the prefix length of subnet '10.0.0.0/'" },
-	{ "subnet:fd00::/129", NULL, NULL, "'129' is out of range: 0 to 128" },
-	{ "subnet:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/8", NULL, NULL,
+	{ "", "'' is not a choice of GID: auto, index:3, " },
+	{ "3", "'3' is not a choice of GID" },
+	{ "Auto", "(did you mean 'auto'?)" },
+	{ "autoo", "(did you mean 'auto'?)" },
+	{ "auto:", "'auto:' is not a choice of GID" },
+	{ "idnex:3", "(did you mean 'index'?)" },
+	{ "netdevice:ib0", "'netdevice:ib0' is not a choice of GID" },
+	{ "index", "'index' is not a choice of GID" },
+	{ "averyveryverylongword:3", "is not a choice of GID" },
+	{ "index:", "GID index: '' is not a number" },
+	{ "index:-1", "GID index: '-1'" },
+	{ "index:256", "GID index: '256' is out of range: 0 to 255" },
+	{ "index:3x", "GID index: '3x'" },
+	{ "gid:", "'' is not a GID such as fe80::1" },
+	{ "gid:10.0.0.1", "'10.0.0.1' is not a GID such as fe80::1" },
+	{ "gid:fe80::1::2", "is not a GID" },
+	{ "gid:::", "the GID '::' is zero" },
+	{ "ip:", "'' is not an IPv4 or IPv6 address" },
+	{ "ip:10.0.0", "'10.0.0' is not an IPv4 or IPv6 address" },
+	{ "ip:node7", "'node7' is not an IPv4 or IPv6 address" },
+	{ "ip:10.0.0.5/24", "'10.0.0.5/24' is not an IPv4 or IPv6 address" },
+	{ "ip:0.0.0.0", "'0.0.0.0' is no address of an interface" },
+	{ "ip:::", "'::' is no address of an interface" },
+	{ "subnet:", "'' is not a subnet such as 10.0.0.0/24" },
+	{ "subnet:10.0.0.0", "'10.0.0.0' is not a subnet" },
+	{ "subnet:/24", "'/24' is not a subnet" },
+	{ "subnet:10.0.0/24", "'10.0.0/24' is not a subnet" },
+	{ "subnet:10.0.0.0/33", "the prefix length of subnet '10.0.0.0/33': '33'" },
+	{ "subnet:10.0.0.0/", "the prefix length of subnet '10.0.0.0/'" },
+	{ "subnet:fd00::/129", "'129' is out of range: 0 to 128" },
+	{ "subnet:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/8",
 	  "is not a subnet" },
-	{ "netdev:", NULL, NULL, "'' is not a network interface" },
-	{ "netdev:a b", NULL, NULL, "'a b' is not a network interface" },
-	{ "netdev:../etc", NULL, NULL, "'../etc' is not a network interface" },
-	{ "netdev:sixteen-bytes-ab", NULL, NULL, "is not a network interface: 1 to 15 bytes" },
+	{ "netdev:", "'' is not a network interface" },
+	{ "netdev:a b", "'a b' is not a network interface" },
+	{ "netdev:../etc", "'../etc' is not a network interface" },
+	{ "netdev:sixteen-bytes-ab", "is not a network interface: 1 to 15 bytes" },
 };
 
 static void test_malformed(void **state)
@@ -466,8 +478,8 @@ static void test_malformed(void **state)
 	memset(&before, 0x5a, sizeof(before));
 	for (i = 0; i < BEEST_COUNT(malformed); i++) {
 		policy = before;
-		assert_int_equal(beest_gid_policy_parse(malformed[i].gid, malformed[i].roce,
-							malformed[i].family, &policy), -EINVAL);
+		assert_int_equal(beest_gid_policy_parse(malformed[i].gid, BEEST_ROCE_NONE,
+							AF_UNSPEC, &policy), -EINVAL);
 		assert_error_has(malformed[i].sentence);
 		assert_memory_equal(&policy, &before, sizeof(policy));
 	}
@@ -478,19 +490,21 @@ static void test_parsed(void **state)
 	struct beest_gid_policy policy;
 
 	(void)state;
-	assert_int_equal(beest_gid_policy_parse("index:0x10", "v1", "ipv6", &policy), 0);
+	assert_int_equal(beest_gid_policy_parse("index:0x10", BEEST_ROCE_V1, AF_INET6, &policy), 0);
 	assert_int_equal(policy.rule, BEEST_GID_INDEX);
 	assert_int_equal(policy.index, 16);
 	assert_int_equal(policy.roce, BEEST_ROCE_V1);
 	assert_int_equal(policy.family, AF_INET6);
 
-	assert_int_equal(beest_gid_policy_parse("subnet:10.1.0.0/16", NULL, NULL, &policy), 0);
+	assert_int_equal(beest_gid_policy_parse("subnet:10.1.0.0/16", BEEST_ROCE_NONE, AF_UNSPEC,
+						&policy), 0);
 	assert_int_equal(policy.rule, BEEST_GID_SUBNET);
 	assert_int_equal(policy.prefix, 112);
 	assert_int_equal(policy.roce, BEEST_ROCE_NONE);
 	assert_int_equal(policy.family, AF_UNSPEC);
 
-	assert_int_equal(beest_gid_policy_parse("netdev:fifteen-bytes-a", NULL, NULL, &policy), 0);
+	assert_int_equal(beest_gid_policy_parse("netdev:fifteen-bytes-a", BEEST_ROCE_NONE,
+						AF_UNSPEC, &policy), 0);
 	assert_string_equal(policy.netdev, "fifteen-bytes-a");
 }
 
