@@ -71,7 +71,7 @@ struct lease {
 	bool sent;		/* this version is on its way, or there */
 	bool offered;		/* some version may be there */
 	bool superseded;	/* another process's record is there */
-	bool refused;		/* this version is too large for the server; it counts as sent */
+	bool refused;		/* this version is too large for the server: never sent again */
 	bool checked;		/* DOOMED: it was still ours */
 	int64_t stored;		/* when it was stored last; 0: never */
 	uint64_t stored_by;	/* number of that request */
@@ -527,7 +527,7 @@ bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
 
 static bool lease_is_unsent(const struct lease *lease)
 {
-	return lease->state != CLEAN && !lease->sent &&
+	return lease->state != CLEAN && !lease->sent && !lease->refused &&
 	       (lease->state != DOOMED || lease->checked);
 }
 

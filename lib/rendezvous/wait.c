@@ -537,8 +537,8 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
 	if (first && first->seen == 0 && evictions)
-		beest_text_item(text, "it has evicted %" PRIu64 " record%s, perhaps what is missing "
-				"here, too", evictions, evictions == 1 ? "" : "s");
+		beest_text_item(text, "it has evicted %" PRIu64 " record%s, perhaps what is "
+				"missing here, too", evictions, evictions == 1 ? "" : "s");
 	if (beest_look_trouble(registry, server, w->wait->since, said))
 		beest_text_item(text, "meanwhile it failed: %s", said);
 	beest_registry_suspicion(registry, text);

@@ -38,6 +38,7 @@
  *	=  what was stored   -  nothing   <  an older version of ours   x  another's record
  *	%  no record         !  the request fails      ~  nobody waits for an answer
  *	s, a and so on: the same as =, but for writes alone, where nothing was read
+ *	#  the write is too large, and the request fails behind it
  */
 struct script {
 	const char *name;
@@ -102,6 +103,8 @@ static const struct script scripts[] = {
 	{ "a message is restored", BEEST_KIND_MESSAGE, "put a:Ss lose a:Aa ?settled a:" },
 	{ "until it has expired", BEEST_KIND_MESSAGE, "put a:Ss +601 lose ?gone a:" },
 	{ "a message, failing", BEEST_KIND_MESSAGE, "put a:S! a:S! a:Ss ?settled ++21 c: a:" },
+	{ "a message too large", BEEST_KIND_MESSAGE,
+	  "put a:S# ?settled a: lose a: put a:Ss ?settled" },
 	{ "a message after the loss", BEEST_KIND_MESSAGE, "put lose a:Ss a: ?settled" },
 };
 
@@ -180,15 +183,19 @@ static void look_answer(enum beest_record_kind kind, char answer)
 		value->size = record_make(bytes, kind, versions, &other, 0);
 	else if (answer == '-')
 		value->bytes = NULL;
-	beest_lease_done(leases, &plan, answer == '!' ? -EHOSTDOWN : 0,
-			 answer != '~' && answer != '!', values, ++number);
+	if (answer == '#') {
+		plan.writes[0].ret = -EMSGSIZE;
+		beest_lease_done(leases, &plan, 0, true, values, ++number);
+	}
+	beest_lease_done(leases, &plan, strchr("!#", answer) ? -EHOSTDOWN : 0,
+			 !strchr("~!#", answer), values, ++number);
 }
 
 static void script_look(enum beest_record_kind kind, const char *word, bool echo)
 {
 	unsigned int flags = *word == 'c' ? BEEST_LEASE_CHECK :
 			     *word == 'a' ? BEEST_LEASE_ANSWERED : 0;
-	size_t length = strcspn(word + 2, "=-<x%!~sa");
+	size_t length = strcspn(word + 2, "=-<x%!~sa#");
 	const char *text;
 
 	assert_int_equal(beest_lease_plan(leases, 0, flags, 0, &plan), 0);
