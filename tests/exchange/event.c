@@ -169,7 +169,7 @@ static void repeats_are_folded(void **state)
 	for (i = 0; i < 70; i++) {
 		raw.element.cq = i % 2 ? &foreign : cq;
 		fake_verbs_raise(&raw);
-		/* As somebody who waits does; a server on a busy machine may be late with its answer. */
+		/* As somebody who waits does; a server on a busy machine may answer late. */
 		if (i % 7 == 6)
 			assert_true(hartebeest_msg_wait(hb, "never", NULL, 0, NULL,
 							HARTEBEEST_ONCE) < 0);
