@@ -21,7 +21,8 @@ HARTEBEEST_EXPORT int hartebeest_mesh_connect(struct hartebeest_context *hb, con
 	REQUIRE_LIMIT(&limit, hb, name, mesh);
 	if (limit.once)
 		return beest_call_refuse(hb, __func__, "ranks cannot meet in one look");
-	return beest_call_done(hb, beest_mesh_connect(hb, name, attr, mesh, &limit));
+	return beest_call_waited(hb, &limit,
+				  beest_mesh_connect(hb, name, attr, mesh, &limit));
 }
 
 HARTEBEEST_EXPORT struct ibv_qp *hartebeest_mesh_qp(const struct hartebeest_mesh *mesh, int rank,
