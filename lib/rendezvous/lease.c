@@ -72,7 +72,8 @@ struct lease {
 	bool offered;		/* some version may be there */
 	bool superseded;	/* another process's record is there */
 	bool refused;		/* this version is too large for the server: never sent again */
-	bool checked;		/* DOOMED: it was still ours */
+	bool checked;		/* DOOMED: it was still ours, ... */
+	bool gone;		/* ... or a closed one was no longer there, nor was another's */
 	int64_t stored;		/* when it was stored last; 0: never */
 	uint64_t stored_by;	/* number of that request */
 	int64_t look_at;	/* when it is to be read back; INT64_MAX: in turn only */
@@ -302,7 +303,7 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	lease->digest = wanted->digest;
 	lease->superseded = false;
 	lease->refused = false;
-	lease->checked = false;
+	lease->checked = lease->gone = false;
 	lease->look_at = INT64_MAX;
 	lease_set_state(leases, lease, wanted->stored ? CLEAN : DIRTY);
 	if (wanted->stored) {
@@ -440,7 +441,7 @@ static void lease_doom(struct beest_leases *leases, struct lease *lease)
 		lease->copy = closed;
 	}
 	lease_set_state(leases, lease, DOOMED);
-	lease->checked = false;
+	lease->checked = lease->gone = false;
 }
 
 static void leases_doom(struct beest_leases *leases, bool all, uint64_t serial)
@@ -482,6 +483,23 @@ size_t beest_lease_count(struct beest_leases *leases, bool doomed)
 	return count;
 }
 
+static bool copy_is_closed(const struct beest_lease_copy *copy)
+{
+	return copy->flags & BEEST_RECORD_CLOSED;
+}
+
+/*
+ * DOOMED, and not there.  Nothing has to be taken away, but a peer that follows a queue pair
+ * still has to be told that it is gone.
+ */
+static void lease_missed(struct beest_leases *leases, struct lease *lease)
+{
+	lease->checked = lease->gone = true;
+	lease->sent = false;
+	if (!copy_is_closed(lease->copy))
+		lease_remove(leases, lease);
+}
+
 void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t number)
 {
 	struct lease *lease, *behind;
@@ -492,8 +510,10 @@ void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t numbe
 		behind = lease->behind;
 		if (lease->server != server || lease->stored_by == number || lease->superseded)
 			continue;
-		if (lease->state == DOOMED || lease_is_expired(lease, now))
+		if (lease_is_expired(lease, now))
 			lease_remove(leases, lease);
+		else if (lease->state == DOOMED)
+			lease_missed(leases, lease);
 		else if (lease->state == CLEAN)
 			lease_set_state(leases, lease, LOST);
 	}
@@ -569,15 +589,10 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 	memset(plan, 0, sizeof(*plan));
 }
 
-static bool copy_is_closed(const struct beest_lease_copy *copy)
-{
-	return copy->flags & BEEST_RECORD_CLOSED;
-}
-
 static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 {
 	struct beest_lease_copy *copy = copy_hold(lease->copy);
-	enum beest_kv_verb verb = lease->state == LOST ? BEEST_KV_ADD :
+	enum beest_kv_verb verb = lease->state == LOST || lease->gone ? BEEST_KV_ADD :
 				  lease->state == DOOMED && !copy_is_closed(copy) ?
 				  BEEST_KV_DELETE : BEEST_KV_SET;
 
@@ -754,8 +769,11 @@ static void lease_see(struct beest_leases *leases, struct lease *lease, enum sig
 
 	if (now >= lease->look_at)
 		lease->look_at = INT64_MAX;
-	if (lease->state == DOOMED) {
-		lease->checked = sight == SAME || sight == OLDER;
+	if (lease->state == DOOMED && sight == ABSENT) {
+		lease_missed(leases, lease);
+	} else if (lease->state == DOOMED) {
+		lease->checked = sight != ANOTHERS;
+		lease->gone = false;
 		if (!lease->checked)
 			lease_remove(leases, lease);
 	} else if (sight == ABSENT) {

@@ -13,6 +13,7 @@
  *	       or it is absent in a look   v  |
  *	                                   LOST
  *	any --object destroyed, close--> DOOMED --still ours? deleted or closed--> freed
+ *	                                        --missing? a closed one is added--> freed
  *
  * May be used by many threads; the lock is never held while somebody talks to a server.
  */

@@ -33,7 +33,7 @@
  *	?settled, ?unsettled, ?gone
  *	l:PLAN=ANSWER	a look; c: one that checks, too; a: of answered writes
  *
- * PLAN: S set, A add, D delete, T set of a closed record, g get.  ANSWER:
+ * PLAN: S set, A add, D delete, g get; of a closed record T set, U add.  ANSWER:
  *
  *	=  what was stored   -  nothing   <  an older version of ours   x  another's record
  *	%  no record         !  the request fails      ~  nobody waits for an answer
@@ -88,6 +88,12 @@ static const struct script scripts[] = {
 	{ "put again when destroyed", BEEST_KIND_QP, "put l:Sg= doom l:g= put l:Sg= ?settled" },
 	{ "forgotten", BEEST_KIND_QP, "put l:Sg= forget ?gone l: c:" },
 	{ "closed", BEEST_KIND_QP, "echo l:Sg= end l:g= l:T= ?gone" },
+	{ "closed, evicted", BEEST_KIND_QP, "echo l:Sg= end l:g- l:U= ?gone" },
+	{ "closed, the server lost all", BEEST_KIND_QP, "echo l:Sg= end lose l:U! l:U= ?gone" },
+	{ "closed, lost meanwhile", BEEST_KIND_QP, "echo l:Sg= end l:g= l:T! lose l:U= ?gone" },
+	{ "closed when lost", BEEST_KIND_QP, "echo l:Sg= lose end l:g- l:U= ?gone" },
+	{ "closed when lost, now another's", BEEST_KIND_QP, "echo l:Sg= lose end l:gx ?gone" },
+	{ "closed, lost, put again", BEEST_KIND_QP, "echo l:Sg= doom lose echo l:Sg= ?settled" },
 	{ "closed, a region", BEEST_KIND_MR, "put l:Sg= end l:g= l:D= ?gone" },
 	{ "closed, a message stays", BEEST_KIND_MESSAGE, "put a:Ss end a: l: ?settled" },
 	{ "closed, a barrier stays", BEEST_KIND_BARRIER, "put l:Ss end l: ?settled" },
@@ -154,8 +160,8 @@ static const char *plan_text(void)
 
 	for (i = 0; i < plan.write_count; i++) {
 		*at = "SAD"[plan.writes[i].verb];
-		if (*at == 'S' && wire_flags(plan.writes[i].value) & BEEST_RECORD_CLOSED) {
-			*at = 'T';
+		if (*at != 'D' && wire_flags(plan.writes[i].value) & BEEST_RECORD_CLOSED) {
+			*at = *at == 'S' ? 'T' : 'U';
 			assert_int_equal(plan.writes[i].ttl, 60);
 		}
 		if (*at == 'S' || *at == 'A')
