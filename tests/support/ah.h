@@ -9,6 +9,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "tests/support/unit.h"
+
 static inline void assert_ah_is(const struct ibv_ah_attr *is, const struct ibv_ah_attr *wanted)
 {
 	assert_memory_equal(is->grh.dgid.raw, wanted->grh.dgid.raw, 16);

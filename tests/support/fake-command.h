@@ -13,6 +13,7 @@
 
 #include "tests/support/fake-verbs.h"
 #include "tests/support/talk.h"
+#include "tests/support/unit.h"
 #include "tools/command.h"
 
 /* No environment, the preset device, and @talk on pipes. */
