@@ -23,6 +23,7 @@
 #define PRESET (10 * BEEST_SECOND)	/* exchange.timeout of a party */
 
 static struct hartebeest_context *hb;
+static struct hartebeest_mesh *lattice[2];	/* of both ranks, where one is needed */
 
 static int setup(void **state)
 {
@@ -94,6 +95,17 @@ static int call_mesh_connect(int64_t deadline)
 	return ret;
 }
 
+/* The other rank does not come. */
+static int call_mesh_barrier(int64_t deadline)
+{
+	return hartebeest_mesh_barrier(lattice[0], deadline);
+}
+
+static int call_mesh_repair(int64_t deadline)
+{
+	return hartebeest_mesh_repair(lattice[0], deadline);
+}
+
 static int call_event_get(int64_t deadline)
 {
 	struct hartebeest_event event;
@@ -161,6 +173,7 @@ static const struct waiter {
 	int (*call)(int64_t deadline);
 	const char *wanted;		/* in the sentence, also when the server is the trouble */
 	bool connected;			/* needs a queue pair that is */
+	bool meshed;			/* needs a mesh */
 	bool of_server;			/* waits for the server alone, which is silent */
 	bool of_device;			/* asks no server */
 	bool idle;			/* that nothing came is no line of the log */
@@ -175,7 +188,11 @@ static const struct waiter {
 	{ .name = "msg_wait", .wanted = "nobody", .call = call_msg_wait },
 	{ .name = "msgs_wait", .wanted = "nobody", .call = call_msgs_wait },
 	{ .name = "barrier", .wanted = "barrier", .call = call_barrier, .surveys = true },
-	{ .name = "mesh_connect", .wanted = "lattice", .call = call_mesh_connect, .meets = true },
+	{ .name = "mesh_connect", .wanted = "mesh 'lattice': ", .call = call_mesh_connect, .meets = true },
+	{ .name = "mesh_barrier", .wanted = "mesh 'lattice', barrier 1: ",
+	  .call = call_mesh_barrier, .meshed = true, .surveys = true },
+	{ .name = "mesh_repair", .wanted = "mesh 'lattice': ", .call = call_mesh_repair, .meshed = true,
+	  .meets = true },
 	{ .name = "event_get", .call = call_event_get, .of_device = true, .idle = true },
 	{ .name = "service_accept", .wanted = "empty", .call = call_service_accept, .idle = true,
 	  .surveys = true },
@@ -190,6 +207,23 @@ static const struct waiter {
 	{ .name = "qp_connect", .wanted = "key hb1", .call = call_qp_connect, .connected = true,
 	  .of_server = true },
 };
+
+static void mesh_one(void *data)
+{
+	const int rank = *(int *)data;
+
+	assert_int_equal(hartebeest_mesh_connect(party[rank].hb, "lattice", NULL, &lattice[rank],
+						 0), 0);
+}
+
+static void mesh_both(void)
+{
+	static int ranks[] = { 0, 1 };
+
+	crew_start(mesh_one, &ranks[0]);
+	crew_start(mesh_one, &ranks[1]);
+	registry_run();
+}
 
 /* -------------------------------------------------------------------- each of them --- */
 
@@ -231,6 +265,8 @@ static void prepare(const struct waiter *waiter)
 	assert_int_equal(hartebeest_service_listen(hb, "empty", 0), 0);
 	if (waiter->connected)
 		connect_alone();
+	if (waiter->meshed)
+		mesh_both();
 }
 
 static void expect(bool good, const char *what)
