@@ -100,9 +100,6 @@ static int library_open(struct bench_rank *rank)
 	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, name, "", 0, 0));
 }
 
-/* Up to so many ranks read the records of all, as in a mesh. */
-#define DIRECT_MAX 16
-
 static int learn(void *data, const uint8_t *marks, uint64_t digest)
 {
 	struct bench_rank *rank = data;
@@ -139,7 +136,7 @@ static int library_work(struct bench_rank *rank)
 {
 	struct beest_gather gather = {
 		.rank = rank->rank, .name = "anchors", .blob_size = BROUGHT, .called = learn,
-		.direct = rank->pass->size <= DIRECT_MAX, .data = rank,
+		.direct = rank->pass->size <= BEEST_GATHER_DIRECT, .data = rank,
 	};
 	int ret = library_gather(rank, &gather);
 
@@ -148,33 +145,21 @@ static int library_work(struct bench_rank *rank)
 
 /* ------------------------------------------------------------ original's way --- */
 
-struct key {
-	char text[64];
-};
-
-static struct key original_key(const struct bench_rank *rank, const char *kind, int from, int to)
-{
-	struct key key;
-
-	snprintf(key.text, sizeof(key.text), "%s-%s-%d-%d", rank->pass->job, kind, from, to);
-	return key;
-}
-
 static int set_end(struct bench_rank *rank, int peer)
 {
-	return plain_set(rank, original_key(rank, "qp", rank->rank, peer).text,
+	return plain_set(rank, plain_key(rank, "qp", rank->rank, peer).text,
 			 learnt(rank, rank->rank), END);
 }
 
 static int wait_end(struct bench_rank *rank, int peer)
 {
-	return plain_wait(rank, original_key(rank, "qp", peer, rank->rank).text,
+	return plain_wait(rank, plain_key(rank, "qp", peer, rank->rank).text,
 			  learnt(rank, peer), END);
 }
 
 static int wait_region(struct bench_rank *rank, int peer)
 {
-	return plain_wait(rank, original_key(rank, "mr", peer, 0).text,
+	return plain_wait(rank, plain_key(rank, "mr", peer, 0).text,
 			  learnt(rank, peer)->bytes + END, REGION);
 }
 
@@ -184,7 +169,7 @@ static int original_work(struct bench_rank *rank)
 	int ret;
 
 	*own = anchor_of(rank->rank);
-	ret = plain_set(rank, original_key(rank, "mr", rank->rank, 0).text, own->bytes + END,
+	ret = plain_set(rank, plain_key(rank, "mr", rank->rank, 0).text, own->bytes + END,
 			REGION);
 	if (ret == 0)
 		ret = bench_each_peer(rank, set_end);
@@ -246,21 +231,14 @@ static int roll_write(struct bench_rank *rank)
 
 static int roll_await(struct bench_rank *rank)
 {
-	size_t size = (size_t)rank->pass->size * sizeof(struct anchor);
 	struct raw *raw = rank->device;
-	int64_t start = bench_clock();
-	size_t length;
+	char key[64];
 	int ret;
 
-	for (;;) {
-		length = (size_t)sprintf(raw->text, "get %s-roll\r\n", rank->pass->job);
-		ret = raw_talk(rank, length, 3);
-		if (ret < 0 || raw->text[0] == 'V')
-			return ret < 0 ? ret : values_take(raw->text, learnt(rank, 0), size, 1);
-		if (bench_over(rank))
-			return -ETIMEDOUT;
-		raw_pause(start);
-	}
+	snprintf(key, sizeof(key), "%s-roll", rank->pass->job);
+	ret = raw_await(rank, key);
+	return ret < 0 ? ret : values_take(raw->text, learnt(rank, 0), (size_t)rank->pass->size *
+					   sizeof(struct anchor), 1);
 }
 
 static int records_work(struct bench_rank *rank)

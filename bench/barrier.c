@@ -88,28 +88,11 @@ static int raw_open_gate(struct bench_rank *rank, int pass)
 	return raw_talk(rank, length, 1);
 }
 
-static int raw_await_gate(struct bench_rank *rank, int pass)
-{
-	struct raw *raw = rank->device;
-	int64_t start = bench_clock();
-	size_t length;
-	int ret;
-
-	for (;;) {
-		length = (size_t)sprintf(raw->text, "get %s-%d-gate\r\n", rank->pass->job, pass);
-		ret = raw_talk(rank, length, 3);
-		if (ret < 0 || raw->text[0] == 'V')
-			return ret;
-		if (bench_over(rank))
-			return -ETIMEDOUT;
-		raw_pause(start);
-	}
-}
-
 static int raw_pass(struct bench_rank *rank, int pass)
 {
 	struct raw *raw = rank->device;
 	const char *job = rank->pass->job;
+	char gate[64];
 	size_t length = (size_t)sprintf(raw->text, "set %s-%d-%d 0 0 1\r\nx\r\nincr %s-%d 1\r\n",
 					job, pass, rank->rank, job, pass);
 	int ret = raw_talk(rank, length, 2);
@@ -118,7 +101,8 @@ static int raw_pass(struct bench_rank *rank, int pass)
 		return ret;
 	if (atoi(strchr(raw->text, '\n') + 1) == rank->pass->size)
 		return raw_open_gate(rank, pass);
-	return raw_await_gate(rank, pass);
+	snprintf(gate, sizeof(gate), "%s-%d-gate", job, pass);
+	return raw_await(rank, gate);
 }
 
 static int raw_work(struct bench_rank *rank)

@@ -382,15 +382,6 @@ static int device_connect(struct bench_rank *rank, int peer, const struct bare_e
 
 /* ------------------------------------------------------------ original's way --- */
 
-/* Many ranks of one job, and passes of one server: the job is part of a key. */
-static struct key original_key(const struct bench_rank *rank, const char *kind, int from, int to)
-{
-	struct key key;
-
-	snprintf(key.text, sizeof(key.text), "%s-%s-%d-%d", rank->pass->job, kind, from, to);
-	return key;
-}
-
 static int original_open(struct bench_rank *rank)
 {
 	int ret = plain_open(rank);
@@ -409,14 +400,14 @@ static int create_and_set(struct bench_rank *rank, int peer)
 	struct device *device = rank->device;
 	int ret = device_create(rank, peer);
 
-	return ret < 0 ? ret : plain_set(rank, original_key(rank, "qp", rank->rank, peer).text,
+	return ret < 0 ? ret : plain_set(rank, plain_key(rank, "qp", rank->rank, peer).text,
 					 &device->ends[peer], sizeof(device->ends[peer]));
 }
 
 static int wait_and_connect(struct bench_rank *rank, int peer)
 {
 	struct bare_end end;
-	int ret = plain_wait(rank, original_key(rank, "qp", peer, rank->rank).text, &end,
+	int ret = plain_wait(rank, plain_key(rank, "qp", peer, rank->rank).text, &end,
 			     sizeof(end));
 
 	return ret < 0 ? ret : device_connect(rank, peer, &end);
@@ -424,13 +415,13 @@ static int wait_and_connect(struct bench_rank *rank, int peer)
 
 static int wait_region(struct bench_rank *rank, int peer)
 {
-	return plain_wait(rank, original_key(rank, "mr", peer, 0).text, mesh_learnt(rank, peer),
+	return plain_wait(rank, plain_key(rank, "mr", peer, 0).text, mesh_learnt(rank, peer),
 			  sizeof(struct region));
 }
 
 static int original_work(struct bench_rank *rank)
 {
-	int ret = plain_set(rank, original_key(rank, "mr", rank->rank, 0).text, mesh_own(rank),
+	int ret = plain_set(rank, plain_key(rank, "mr", rank->rank, 0).text, mesh_own(rank),
 			    sizeof(struct region));
 
 	if (ret == 0)
@@ -442,14 +433,14 @@ static int original_work(struct bench_rank *rank)
 
 static int push_ready(struct bench_rank *rank, int peer)
 {
-	return plain_set(rank, original_key(rank, "ready", rank->rank, peer).text, "  ", 2);
+	return plain_set(rank, plain_key(rank, "ready", rank->rank, peer).text, "  ", 2);
 }
 
 static int wait_ready(struct bench_rank *rank, int peer)
 {
 	char value[2];
 
-	return plain_wait(rank, original_key(rank, "ready", peer, rank->rank).text, value, 2);
+	return plain_wait(rank, plain_key(rank, "ready", peer, rank->rank).text, value, 2);
 }
 
 static int ready_work(struct bench_rank *rank)

@@ -4,11 +4,20 @@
 
 #include <errno.h>
 #include <libmemcached/memcached.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/plain.h"
+
+struct plain_key plain_key(const struct bench_rank *rank, const char *kind, int from, int to)
+{
+	struct plain_key key;
+
+	snprintf(key.text, sizeof(key.text), "%s-%s-%d-%d", rank->pass->job, kind, from, to);
+	return key;
+}
 
 int plain_open(struct bench_rank *rank)
 {

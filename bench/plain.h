@@ -12,6 +12,13 @@
 
 #include "bench/bench.h"
 
+/* "JOB-KIND-FROM-TO": one server has the keys of all passes. */
+struct plain_key {
+	char text[64];
+};
+
+struct plain_key plain_key(const struct bench_rank *rank, const char *kind, int from, int to);
+
 /* The connection is made here.  The handle goes to rank->own. */
 int plain_open(struct bench_rank *rank);
 void plain_close(struct bench_rank *rank);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -70,4 +71,20 @@ void raw_pause(int64_t start)
 	int64_t us = (bench_clock() - start) / 16000;
 
 	usleep(us < 50 ? 50 : us > 5000 ? 5000 : (useconds_t)us);
+}
+
+int raw_await(struct bench_rank *rank, const char *key)
+{
+	struct raw *raw = rank->device;
+	int64_t start = bench_clock();
+	int ret;
+
+	for (;;) {
+		ret = raw_talk(rank, (size_t)sprintf(raw->text, "get %s\r\n", key), 3);
+		if (ret < 0 || raw->text[0] == 'V')
+			return ret;
+		if (bench_over(rank))
+			return -ETIMEDOUT;
+		raw_pause(start);
+	}
 }

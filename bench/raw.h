@@ -22,6 +22,9 @@ void raw_close(struct bench_rank *rank);
 /* Sends @length bytes of text, reads until there are @lines, or END. */
 int raw_talk(struct bench_rank *rank, size_t length, int lines);
 
+/* Looks for a value with the library's pauses, until the answer with it is in raw->text. */
+int raw_await(struct bench_rank *rank, const char *key);
+
 /* The library's pause: a sixteenth of the time since @start, 50 us to 5 ms. */
 void raw_pause(int64_t start);
 

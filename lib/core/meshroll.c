@@ -14,9 +14,6 @@
 #include "lib/core/meshmark.h"
 #include "lib/core/meshroll.h"
 
-/* Up to so many ranks read the records of all faster than one of them could hand them out. */
-#define DIRECT_MAX 16
-
 /* Ranks of one run start within so much: until then, who does not fit may be replaced. */
 #define LEFTOVER_TIME (2 * BEEST_SECOND)
 
@@ -163,7 +160,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	gather->former = mesh->digest;
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;
-	gather->direct = mesh->ranks.count <= DIRECT_MAX;
+	gather->direct = mesh->ranks.count <= BEEST_GATHER_DIRECT;
 	gather->called = meshroll_called;
 	gather->opening = meshroll_opening;
 	gather->progress = mesh->progress ? meshroll_progress : NULL;

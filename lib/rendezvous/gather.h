@@ -29,6 +29,9 @@ struct beest_gather_state {
 	struct beest_barrier_body body;	/* that this rank said last in a roll call */
 };
 
+/* Up to so many ranks read the records of all faster than one of them could hand them out. */
+#define BEEST_GATHER_DIRECT 16
+
 struct beest_gather {
 	struct beest_registry *registry;
 	const struct beest_ids *ranks;
