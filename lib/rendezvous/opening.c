@@ -44,12 +44,14 @@ void beest_opening_number(struct beest_gathering *g)
 }
 
 /*
- * Those who have come since this rank did hint at how long the others will take.  A leftover
- * of a former run makes this wrong, and some pauses longer or shorter.
+ * Those who have come since this rank did hint at how long the others will take.  A few hint at
+ * little, since their answers wait for the requests of all others: nobody expects to wait
+ * longer than it has waited.  A leftover of a former run makes this wrong, and some pauses
+ * longer or shorter.
  */
 int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value)
 {
-	int64_t now = beest_clock_now(), elapsed = now - g->numbered;
+	int64_t now = beest_clock_now(), elapsed = now - g->numbered, left;
 	char text[24] = "";		/* a value has no NUL at its end */
 	uint64_t number = 0;
 
@@ -63,7 +65,9 @@ int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_va
 		g->full_at = now;
 	number %= g->count;
 
-	return number ? elapsed / (int64_t)number * (int64_t)(g->count - number) : 0;
+	left = (int64_t)(g->count - number);
+
+	return number ? BEEST_MIN(elapsed, elapsed / (int64_t)number * left) : 0;
 }
 
 /* ---------------------------------------------------------------------- the gate --- */

@@ -13,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/barrier.h"
+#include "lib/rendezvous/opening.h"
 #include "tests/support/crew.h"
 #include "tests/support/registry.h"
 #include "tests/support/unit.h"
@@ -307,6 +308,29 @@ static void many_in_turn(void **state)
 	for (i = 0; i < 16; i++)
 		polls += ranks[i].polls[0];
 	assert_in_range(polls, 16, 16 * 6);
+}
+
+/* The first ones of 64 would expect minutes, from answers that wait for the others' requests. */
+static void who_comes_first_expects_little(void **state)
+{
+	const int64_t waited = 10 * BEEST_MS;
+	const struct {
+		const char *number;
+		int64_t expected;
+	} rows[] = {
+		{ "1", waited }, { "31", waited }, { "48", waited / 48 * 16 }, { "64", 0 },
+		{ "65", waited }, { "", 0 }, { "no number", 0 },
+	};
+	struct beest_gathering g = { .count = 64, .numbered = beest_clock_now() - waited };
+	struct beest_kv_value value;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		value.bytes = (uint8_t *)rows[i].number;
+		value.size = strlen(rows[i].number);
+		assert_int_equal(beest_opening_expect(&g, &value), rows[i].expected);
+	}
 }
 
 /* --------------------------------------------------------------- former runs --- */
@@ -928,6 +952,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(costs, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_in_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_comes_first_expects_little, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_have_other_settings, setup, teardown),
