@@ -104,63 +104,24 @@ void beest_handshake_region(const struct beest_mr *mr, struct hartebeest_remote_
 	region->access = (uint32_t)mr->access;
 }
 
-static void region_encode(const struct beest_mr *mr, uint8_t body[BEEST_BODY_MAX],
-			  struct beest_registry_record *record)
-{
-	struct hartebeest_remote_mr region;
-
-	beest_handshake_region(mr, &region);
-	record->size = (size_t)beest_record_mr_encode(&region, body);
-	record->body = body;
-}
-
 int beest_handshake_mr_publish(const struct beest_handshake_context *context,
 			       struct beest_mr *mr, const char *name)
 {
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t body[BEEST_BODY_MAX];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_MR, .key = key, .serial = &mr->serial,
+		.kind = BEEST_KIND_MR, .key = key, .body = body, .serial = &mr->serial,
 	};
+	struct hartebeest_remote_mr region;
 	int ret;
 
 	ret = beest_registry_key(context->registry, BEEST_KIND_MR, name, key);
 	if (ret < 0)
 		return ret;
-	region_encode(mr, body, &record);
+	beest_handshake_region(mr, &region);
+	record.size = (size_t)beest_record_mr_encode(&region, body);
 
 	return beest_registry_publish(context->registry, &record, context->limit);
-}
-
-int beest_handshake_key_of(const struct beest_handshake_context *context, const char *name,
-			   uint32_t number, char key[BEEST_KEY_MAX + 1])
-{
-	char text[BEEST_KEY_MAX + 1];
-
-	if (snprintf(text, sizeof(text), "%s/%" PRIu32, name, number) >= (int)sizeof(text))
-		return beest_fail(ENAMETOOLONG, "the key %s is too long", BEEST_QUOTE(name));
-
-	return beest_registry_key_of(context->registry, text, key);
-}
-
-int beest_handshake_mr_put_of(const struct beest_handshake_context *context,
-			      struct beest_mr *mr, struct beest_qp *qp, const char *name,
-			      uint32_t number)
-{
-	char key[BEEST_KEY_MAX + 1];
-	uint8_t body[BEEST_BODY_MAX];
-	struct beest_registry_record record = {
-		.kind = BEEST_KIND_MR, .key = key, .serial = &mr->serial, .other = &qp->serial,
-		.calm = true,
-	};
-	int ret;
-
-	ret = beest_handshake_key_of(context, name, number, key);
-	if (ret < 0)
-		return ret;
-	region_encode(mr, body, &record);
-
-	return beest_registry_put(context->registry, &record);
 }
 
 static int see_region(void *data, const struct beest_record *record)
@@ -202,10 +163,10 @@ static struct beest_echo echo_of(const struct beest_endpoint *remote)
 int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, const char *name)
 {
 	struct beest_qp_body body = {
-		.endpoint = qp->local.endpoint, .regions = qp->regions, .region = qp->region,
+		.endpoint = qp->local.endpoint, .regions = qp->region_count,
 	};
 	char key[BEEST_KEY_MAX + 1];
-	uint8_t bytes[BEEST_BODY_MAX];
+	uint8_t bytes[BEEST_QP_BODY_MAX];
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_QP, .key = key, .body = bytes, .serial = &qp->serial,
 		.calm = true,
@@ -218,7 +179,8 @@ int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, co
 
 	if (qp->peer_key[0] && qp->local.transport != BEEST_UD)
 		body.echo = echo_of(&qp->remote);
-	record.size = (size_t)beest_record_qp_encode(&body, &record.flags, bytes);
+	record.size = (size_t)beest_record_qp_encode(&body, qp->regions, &record.flags,
+						     bytes);
 	ret = beest_registry_put(registry, &record);
 	if (ret < 0)
 		return ret;

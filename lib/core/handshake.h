@@ -25,15 +25,6 @@ struct beest_handshake_context {
 /* What a peer needs to know of it. */
 void beest_handshake_region(const struct beest_mr *mr, struct hartebeest_remote_mr *region);
 
-/* The key of region @number, from 1, that the queue pair under @key offers. */
-int beest_handshake_key_of(const struct beest_handshake_context *context, const char *name,
-			   uint32_t number, char key[BEEST_KEY_MAX + 1]);
-
-/* Wanted under that key as long as both are there; sent by the next look. */
-int beest_handshake_mr_put_of(const struct beest_handshake_context *context,
-			      struct beest_mr *mr, struct beest_qp *qp, const char *name,
-			      uint32_t number);
-
 int beest_handshake_mr_publish(const struct beest_handshake_context *context,
 			       struct beest_mr *mr, const char *key);
 int beest_handshake_mr_fetch(const struct beest_handshake_context *context, const char *key,

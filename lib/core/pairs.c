@@ -23,14 +23,6 @@ struct pairing {
 	struct beest_wait_get *get;
 	char own_key[BEEST_KEY_MAX + 1];
 	bool unknown;			/* UD: is its author alive? */
-	bool replaced;			/* the peer, while its regions were waited for */
-};
-
-/* A region beyond the first, which is a record of its own. */
-struct region_get {
-	struct pairing *pairing;
-	struct hartebeest_remote_mr *out;
-	char key[BEEST_KEY_MAX + 1];
 };
 
 struct pairs {
@@ -149,30 +141,32 @@ static int pair_enter(struct pairing *pairing)
 	return ret;
 }
 
-static int offer_find(const struct pairing *pairing, uint32_t i, struct beest_mr **mr)
+static int pair_offer(struct pairing *pairing)
 {
-	if (!pairing->pair->offer[i])
-		return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-
-	return beest_find_mr(pairing->hb, pairing->pair->offer[i], mr);
-}
-
-/* The first rides along; each other one is a record of its own, under KEY/i. */
-static int pair_offer(struct pairing *pairing, const struct beest_handshake_context *context)
-{
+	const struct hartebeest_pair *pair = pairing->pair;
 	struct beest_qp *qp = pairing->qp;
-	struct beest_mr *mr = NULL;
+	struct hartebeest_remote_mr *regions;
+	struct beest_mr *mr;
 	uint32_t i;
 	int ret = 0;
 
-	qp->regions = (uint8_t)pairing->pair->offered;
-	for (i = 0; i < pairing->pair->offered && ret == 0; i++) {
-		ret = offer_find(pairing, i, &mr);
-		if (ret == 0 && i == 0)
-			beest_handshake_region(mr, &qp->region);
-		else if (ret == 0)
-			ret = beest_handshake_mr_put_of(context, mr, qp, pairing->pair->key, i);
+	qp->region_count = 0;
+	if (!pair->offered)
+		return 0;
+	regions = realloc(qp->regions, pair->offered * sizeof(*regions));
+	if (!regions)
+		return beest_fail(ENOMEM, "no memory for %" PRIu32 " regions", pair->offered);
+
+	qp->regions = regions;
+	for (i = 0; i < pair->offered && ret == 0; i++) {
+		if (!pair->offer[i])
+			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
+		ret = beest_find_mr(pairing->hb, pair->offer[i], &mr);
+		if (ret == 0)
+			beest_handshake_region(mr, &regions[i]);
 	}
+	if (ret == 0)
+		qp->region_count = (uint8_t)pair->offered;
 
 	return ret;
 }
@@ -183,7 +177,7 @@ static int pair_start(struct pairing *pairing, const struct beest_handshake_cont
 
 	ret = pair_enter(pairing);
 	if (ret == 0)
-		ret = pair_offer(pairing, context);
+		ret = pair_offer(pairing);
 	if (ret == 0)
 		ret = beest_handshake_put(context->registry, pairing->qp, pairing->pair->key);
 	if (ret == 0)
@@ -212,6 +206,17 @@ static bool author_is_known(struct pairing *pairing, const struct beest_record *
 	return false;
 }
 
+/* As many as there is room for. */
+static void pair_take_regions(struct pairing *pairing, const struct beest_record *record)
+{
+	struct hartebeest_pair *pair = pairing->pair;
+	uint32_t i;
+
+	pair->count = pairing->handshake.peer.regions;
+	for (i = 0; i < pair->count && i < pair->room; i++)
+		beest_record_qp_region(record, i, &pair->regions[i]);
+}
+
 /* A pair that cannot be connected has its result: the others go on. */
 static int pair_see(void *data, const struct beest_record *record)
 {
@@ -225,6 +230,8 @@ static int pair_see(void *data, const struct beest_record *record)
 	pairing->get->author = pairing->handshake.get.author;
 	pairing->get->rank = pairing->handshake.get.rank;
 	pairing->get->unmet = pairing->handshake.get.unmet;
+	if (ret > 0)
+		pair_take_regions(pairing, record);
 	if (ret >= 0)
 		return ret;
 	pair_fail(pairing->pair, ret);
@@ -266,24 +273,16 @@ static int pairs_each(void *data)
 	return 0;
 }
 
-/* What ended the wait; where that was its limit, what is known of this very record. */
-static void pair_blame(const struct pairs *pairs, struct hartebeest_pair *pair,
-		       const struct beest_wait *wait, const struct beest_wait_get *get, int ret)
-{
-	pair_fail(pair, ret);
-	if (wait->expired && !get->got)
-		pair->result = beest_wait_say(pairs->context.registry, wait, get, pair->reason,
-					      sizeof(pair->reason));
-}
-
 /*
  * Where a peer is missing, its pair has the result.  Where none is, an own record did not
  * reach its server, and any peer may wait for it: all pairs have the result.  @of: for each
- * get, the pairing it belongs to.
+ * get, the pairing it belongs to.  Where the limit ended the wait, it is what is known of this
+ * very record.
  */
 static void pairs_blame(const struct pairs *pairs, struct pairing *const *of,
 			const struct beest_wait *wait, int ret)
 {
+	struct hartebeest_pair *pair;
 	char sentence[BEEST_ERROR_SIZE];
 	bool missing = false;
 	size_t i;
@@ -294,8 +293,13 @@ static void pairs_blame(const struct pairs *pairs, struct pairing *const *of,
 	for (i = 0; i < wait->count; i++) {
 		if (wait->gets[i].got == missing || of[i]->pair->result < 0)
 			continue;
-		beest_fail(-ret, "%s", sentence);
-		pair_blame(pairs, of[i]->pair, wait, &wait->gets[i], ret);
+		pair = of[i]->pair;
+		pair->result = ret;
+		beest_text_copy(pair->reason, sizeof(pair->reason), sentence);
+		if (wait->expired && !wait->gets[i].got)
+			pair->result = beest_wait_say(pairs->context.registry, wait,
+						      &wait->gets[i], pair->reason,
+						      sizeof(pair->reason));
 	}
 }
 
@@ -336,167 +340,18 @@ static int pairs_wait(struct pairs *pairs)
 	return ret;
 }
 
-/* ----------------------------------------------------------------- peers' regions --- */
-
-static bool is_of_peer(const struct pairing *pairing, const struct beest_record *record)
-{
-	return beest_process_is_context(&record->incarnation,
-					&pairing->handshake.peer.endpoint.incarnation);
-}
-
-static int pair_see_region(void *data, const struct beest_record *record)
-{
-	struct region_get *get = data;
-	int ret;
-
-	if (!is_of_peer(get->pairing, record))
-		return 0;		/* of a former run */
-	ret = beest_record_mr_decode(record, get->out);
-
-	return ret < 0 ? ret : 1;
-}
-
-/* How many regions beyond the first there is room for. */
-static uint32_t more_regions(const struct pairing *pairing)
-{
-	const struct hartebeest_pair *pair = pairing->pair;
-	uint32_t count = pair->count < pair->room ? pair->count : pair->room;
-
-	return pair->result == 0 && count > 1 ? count - 1 : 0;
-}
-
-/* The peer's own record: another process there has other regions. */
-static int pair_see_same_peer(void *data, const struct beest_record *record)
-{
-	struct pairing *pairing = data;
-
-	pairing->replaced |= !is_of_peer(pairing, record);
-
-	return 1;
-}
-
-static void pair_region_left(void *data)
-{
-	pair_left(((struct region_get *)data)->pairing);
-}
-
-/* Ends the wait for regions where a peer has to be connected again first. */
-static int regions_each(void *data)
-{
-	const struct pairs *pairs = data;
-	size_t i;
-
-	for (i = 0; i < pairs->count; i++)
-		if (pairs->list[i].replaced)
-			return 1;
-
-	return 0;
-}
-
-/* What cannot be asked for is the result of its pair, which has no more regions then. */
-static void regions_ask(const struct pairs *pairs, struct beest_wait *wait,
-			struct region_get *data)
-{
-	struct pairing *pairing;
-	struct region_get *get;
-	size_t i;
-	uint32_t k;
-	int ret;
-
-	for (i = 0; i < pairs->count; i++) {
-		pairing = &pairs->list[i];
-		pairing->replaced = false;
-		for (k = 1; k <= more_regions(pairing); k++) {
-			get = &data[wait->count];
-			get->pairing = pairing;
-			get->out = &pairing->pair->regions[k];
-			ret = beest_handshake_key_of(&pairs->context, pairing->pair->peer_key, k,
-						     get->key);
-			if (ret < 0) {
-				pair_fail(pairing->pair, ret);
-				break;
-			}
-			wait->gets[wait->count++] = (struct beest_wait_get){
-				.kind = BEEST_KIND_MR, .key = get->key,
-				.name = pairing->pair->peer_key, .see = pair_see_region,
-				.data = get, .unmet = "it is of a former process",
-				.has_author = pairing->handshake.get.has_author,
-				.rank = pairing->handshake.get.rank,
-				.author = pairing->handshake.get.author,
-				.left = pair_region_left,
-			};
-		}
-		if (more_regions(pairing))
-			wait->gets[wait->count++] = (struct beest_wait_get){
-				.kind = BEEST_KIND_QP, .key = pairing->handshake.key,
-				.name = pairing->pair->peer_key, .see = pair_see_same_peer,
-				.data = pairing, .recheck = true,
-			};
-	}
-}
-
-/*
- * Within what is left of the limit; the pairs that lack one have the result.  1: a peer was
- * replaced meanwhile.
- */
-static int pairs_regions(struct pairs *pairs)
-{
-	struct beest_wait wait = {
-		.each = regions_each, .data = pairs, .limit = pairs->context.limit,
-	};
-	struct region_get *data;
-	size_t i, room = 0;
-	int ret = 0;
-
-	for (i = 0; i < pairs->count; i++)
-		if (more_regions(&pairs->list[i]))
-			room += more_regions(&pairs->list[i]) + 1;
-	if (!room)
-		return 0;
-
-	data = calloc(room, sizeof(*data));
-	wait.gets = calloc(room, sizeof(*wait.gets));
-	if (data && wait.gets)
-		regions_ask(pairs, &wait, data);
-	else
-		ret = beest_fail(ENOMEM, "no memory for %zu regions", room);
-	for (i = 0; i < pairs->count && ret < 0; i++)
-		if (more_regions(&pairs->list[i]))
-			pair_fail(pairs->list[i].pair, ret);
-	if (ret == 0 && wait.count)
-		ret = beest_wait_run(pairs->context.registry, &wait);
-	for (i = 0; i < wait.count && ret < 0; i++)
-		if (!wait.gets[i].got && wait.gets[i].kind == BEEST_KIND_MR &&
-		    data[i].pairing->pair->result == 0)
-			pair_blame(pairs, data[i].pairing->pair, &wait, &wait.gets[i], ret);
-	pairs->expired |= wait.expired;
-	free(data);
-	free(wait.gets);
-
-	return ret == 0 && regions_each(pairs);
-}
-
 static void pair_end(struct pairing *pairing)
 {
 	struct hartebeest_pair *pair = pairing->pair;
 	const struct beest_qp_body *peer = &pairing->handshake.peer;
 
 	beest_pairs_show_peer(&peer->endpoint, &pair->peer);
-	pair->count = peer->regions;
-	if (pair->count && pair->room)
-		pair->regions[0] = peer->region;
 	if (beest_bringup_remember(pairing->hb, pair->peer_key, &peer->endpoint) < 0)
 		pair_fail(pair, -ENOMEM);
-}
-
-static void pair_judge_room(struct hartebeest_pair *pair)
-{
-	if (pair->result != 0 || pair->count <= pair->room)
-		return;
-
-	beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, there is room for %" PRIu32,
-		   pair->peer_key, pair->count, pair->room);
-	pair_fail(pair, -EMSGSIZE);
+	else if (pair->count > pair->room)
+		pair_fail(pair, beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, there is "
+					   "room for %" PRIu32, pair->peer_key, pair->count,
+					   pair->room));
 }
 
 /* --------------------------------------------------------------------- all of them --- */
@@ -583,16 +438,12 @@ static int pairs_run(struct pairs *pairs)
 	int ret;
 
 	pairs_start(pairs);
-	do {
-		ret = pairs_wait(pairs);
-		if (ret == -ENOMEM)
-			return ret;
-		for (i = 0; i < pairs->count; i++)
-			if (pairs->list[i].pair->result == 0)
-				pair_end(&pairs->list[i]);
-	} while (pairs_regions(pairs) > 0);
+	ret = pairs_wait(pairs);
+	if (ret == -ENOMEM)
+		return ret;
 	for (i = 0; i < pairs->count; i++)
-		pair_judge_room(pairs->list[i].pair);
+		if (pairs->list[i].pair->result == 0)
+			pair_end(&pairs->list[i]);
 
 	return pairs_result(pairs);
 }

@@ -65,7 +65,7 @@ struct lease {
 	struct lease *before, *behind;
 	uint32_t hash;
 	size_t server;
-	uint64_t serial, other, digest;
+	uint64_t serial, digest;
 	struct beest_lease_copy *copy;
 	enum state state;
 	bool sent;		/* this version is on its way, or there */
@@ -299,7 +299,6 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 		return copy;
 	lease->copy = copy;
 	lease->serial = wanted->serial;
-	lease->other = wanted->other;
 	lease->digest = wanted->digest;
 	lease->superseded = false;
 	lease->refused = false;
@@ -339,7 +338,7 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, wanted->key);
 	has = lease && lease->state != DOOMED && lease->serial == wanted->serial &&
-	      lease->other == wanted->other && lease->digest == wanted->digest;
+	      lease->digest == wanted->digest;
 	pthread_mutex_unlock(&leases->lock);
 
 	return has;
@@ -452,8 +451,7 @@ static void leases_doom(struct beest_leases *leases, bool all, uint64_t serial)
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
 		if (lease->state != DOOMED &&
-		    (all ? lease->copy->row->ending != LEFT :
-		     lease->serial == serial || lease->other == serial))
+		    (all ? lease->copy->row->ending != LEFT : lease->serial == serial))
 			lease_doom(leases, lease);
 	}
 	pthread_mutex_unlock(&leases->lock);

@@ -45,7 +45,7 @@ struct beest_lease_wanted {
 	enum beest_record_kind kind;
 	const char *key;
 	size_t server;
-	uint64_t serial, other;	/* of the objects it goes with, the first that goes; 0: none */
+	uint64_t serial;	/* of the object that it goes with; 0: none */
 	int64_t ttl;		/* seconds; 0: the table's */
 	uint8_t flags;		/* of the record */
 	uint64_t digest;	/* of what it says, which bytes under a seal do not tell */

@@ -263,7 +263,6 @@ static const struct beest_codec_field mr_rows[] = {
 static const struct beest_codec_layout mr_layout = BEEST_CODEC_LAYOUT(mr_rows);
 
 #define IP_SIZE 16
-#define REGION_SIZE 24
 
 static uint8_t qp_flags(const struct beest_qp_body *body)
 {
@@ -274,24 +273,32 @@ static uint8_t qp_flags(const struct beest_qp_body *body)
 		flags |= BEEST_RECORD_ECHO;
 	if (memcmp(&end->ip, &end->gid, sizeof(end->ip)) != 0)
 		flags |= BEEST_RECORD_IP;
-	if (body->regions)
-		flags |= BEEST_RECORD_REGION;
 
 	return flags;
 }
 
-int beest_record_qp_encode(const struct beest_qp_body *body, uint8_t *flags,
-			   uint8_t bytes[BEEST_BODY_MAX])
+static int regions_encode(const struct hartebeest_remote_mr *regions, size_t count, uint8_t *bytes)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		beest_codec_encode(&mr_layout, &regions[i], bytes + i * BEEST_REGION_SIZE,
+				   BEEST_REGION_SIZE);
+
+	return (int)(count * BEEST_REGION_SIZE);
+}
+
+int beest_record_qp_encode(const struct beest_qp_body *body,
+			   const struct hartebeest_remote_mr *regions, uint8_t *flags,
+			   uint8_t bytes[BEEST_QP_BODY_MAX])
 {
 	int used = beest_codec_encode(&qp_layout, body, bytes, BEEST_BODY_MAX);
 
 	*flags = qp_flags(body);
 	if (*flags & BEEST_RECORD_IP)
 		used += beest_codec_encode(&ip_layout, body, bytes + used, IP_SIZE);
-	if (*flags & BEEST_RECORD_REGION)
-		used += beest_codec_encode(&mr_layout, &body->region, bytes + used, REGION_SIZE);
 
-	return used;
+	return used + regions_encode(regions, body->regions, bytes + used);
 }
 
 /*
@@ -375,9 +382,31 @@ static int region_decode(const uint8_t *bytes, size_t size, struct hartebeest_re
 	return ret;
 }
 
+/* Where region @i is. */
+static size_t qp_region_at(const struct beest_record *record, size_t i)
+{
+	return beest_codec_size(&qp_layout) + (record->flags & BEEST_RECORD_IP ? IP_SIZE : 0) +
+	       i * BEEST_REGION_SIZE;
+}
+
+static int qp_regions_check(const struct beest_record *record, size_t count)
+{
+	struct hartebeest_remote_mr region;
+	size_t i;
+	int ret = 0;
+
+	if (record->size < qp_region_at(record, count))
+		return beest_fail(EBADMSG, "the record offers %zu regions and has not all of them",
+				  count);
+	for (i = 0; i < count && ret == 0; i++)
+		ret = region_decode(record->body + qp_region_at(record, i), BEEST_REGION_SIZE,
+				    &region);
+
+	return ret;
+}
+
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body)
 {
-	size_t at = beest_codec_size(&qp_layout);
 	int ret;
 
 	memset(body, 0, sizeof(*body));
@@ -388,17 +417,18 @@ int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_bo
 	body->endpoint.incarnation = record->incarnation;
 	body->endpoint.rank = record->rank;
 	body->endpoint.ip = body->endpoint.gid;
-	if (record->flags & BEEST_RECORD_IP) {
-		ret = body_decode(&ip_layout, record, at, body);
-		at += IP_SIZE;
-	}
-	if (ret == 0 && record->flags & BEEST_RECORD_REGION)
-		ret = region_decode(record->body + at, record->size - at, &body->region);
-	else if (ret == 0 && body->regions)
-		ret = beest_fail(EBADMSG, "the record offers %d regions and has none of them",
-				 body->regions);
+	if (record->flags & BEEST_RECORD_IP)
+		ret = body_decode(&ip_layout, record, beest_codec_size(&qp_layout), body);
+	if (ret == 0)
+		ret = qp_regions_check(record, body->regions);
 
 	return ret < 0 ? ret : endpoint_check(&body->endpoint);
+}
+
+void beest_record_qp_region(const struct beest_record *record, size_t i,
+			    struct hartebeest_remote_mr *region)
+{
+	region_decode(record->body + qp_region_at(record, i), BEEST_REGION_SIZE, region);
 }
 
 int beest_record_mr_encode(const struct hartebeest_remote_mr *region,
@@ -586,19 +616,15 @@ static const struct beest_codec_layout mesh_layout = BEEST_CODEC_LAYOUT(mesh_row
 
 size_t beest_record_mesh_size(size_t regions)
 {
-	return beest_codec_size(&mesh_layout) + regions * beest_codec_size(&mr_layout);
+	return beest_codec_size(&mesh_layout) + regions * BEEST_REGION_SIZE;
 }
 
 void beest_record_mesh_encode(const struct beest_mesh_body *body,
 			      const struct hartebeest_remote_mr *regions, size_t count,
 			      uint8_t *bytes)
 {
-	size_t size = beest_codec_size(&mr_layout);
-	size_t i;
-
 	bytes += beest_codec_encode(&mesh_layout, body, bytes, beest_codec_size(&mesh_layout));
-	for (i = 0; i < count; i++)
-		beest_codec_encode(&mr_layout, &regions[i], bytes + i * size, size);
+	regions_encode(regions, count, bytes);
 }
 
 int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mesh_body *body)
@@ -614,6 +640,5 @@ int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mes
 int beest_record_mesh_region(const uint8_t *bytes, size_t i,
 			     struct hartebeest_remote_mr *region)
 {
-	return region_decode(bytes + beest_record_mesh_size(i), beest_codec_size(&mr_layout),
-			     region);
+	return region_decode(bytes + beest_record_mesh_size(i), BEEST_REGION_SIZE, region);
 }

@@ -50,7 +50,6 @@ enum {
 					   request: there is none, nor will there be */
 	BEEST_RECORD_ECHO = 2,		/* qp: it is connected to somebody */
 	BEEST_RECORD_IP = 4,		/* qp: an IP address that is not the GID */
-	BEEST_RECORD_REGION = 8,	/* qp: a region rides along */
 };
 
 struct beest_record {
@@ -88,6 +87,8 @@ int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, con
 /* A body may be longer than this version knows: the rest is ignored. */
 #define BEEST_BODY_MAX 512
 
+#define BEEST_REGION_SIZE 24
+
 /* "I am in RTR or later for this queue pair of yours." */
 struct beest_echo {
 	struct beest_incarnation incarnation;
@@ -97,9 +98,10 @@ struct beest_echo {
 struct beest_qp_body {
 	struct beest_endpoint endpoint;	/* incarnation and rank are the header's */
 	struct beest_echo echo;		/* with BEEST_RECORD_ECHO */
-	uint8_t regions;		/* how many it offers */
-	struct hartebeest_remote_mr region;	/* the first, with BEEST_RECORD_REGION */
+	uint8_t regions;		/* how many it offers, which follow in the record */
 };
+
+#define BEEST_QP_BODY_MAX (BEEST_BODY_MAX + UINT8_MAX * BEEST_REGION_SIZE)
 
 /* Of a rank. */
 enum beest_rank_state {
@@ -152,8 +154,9 @@ struct beest_request_body {
 };
 
 /* Each sets @flags to what the header must have and returns the size of the body. */
-int beest_record_qp_encode(const struct beest_qp_body *body, uint8_t *flags,
-			   uint8_t bytes[BEEST_BODY_MAX]);
+int beest_record_qp_encode(const struct beest_qp_body *body,
+			   const struct hartebeest_remote_mr *regions, uint8_t *flags,
+			   uint8_t bytes[BEEST_QP_BODY_MAX]);
 int beest_record_mr_encode(const struct hartebeest_remote_mr *region,
 			   uint8_t bytes[BEEST_BODY_MAX]);
 int beest_record_rank_encode(const struct beest_rank_body *body,
@@ -169,6 +172,11 @@ int beest_record_request_encode(const struct beest_request_body *body,
 
 /* -EBADMSG: too short, or a value that cannot be, which the sentence names. */
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body);
+
+/* One of the regions of what was decoded before. */
+void beest_record_qp_region(const struct beest_record *record, size_t i,
+			    struct hartebeest_remote_mr *region);
+
 int beest_record_mr_decode(const struct beest_record *record,
 			   struct hartebeest_remote_mr *region);
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body);

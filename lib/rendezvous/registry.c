@@ -167,10 +167,10 @@ bool beest_registry_is_own(struct beest_registry *registry)
 	       owner == self;
 }
 
-static int key_make(const struct beest_registry *registry, const char *word, const char *name,
-		    char key[BEEST_KEY_MAX + 1])
+int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
+		       const char *name, char key[BEEST_KEY_MAX + 1])
 {
-	const char *parts[] = { "hb1/", registry->job, "/", word, "/", name };
+	const char *parts[] = { "hb1/", registry->job, "/", beest_record_word(kind), "/", name };
 	size_t i, size = 0;
 	char *end = key;
 	int ret;
@@ -189,18 +189,6 @@ static int key_make(const struct beest_registry *registry, const char *word, con
 		end = stpcpy(end, parts[i]);
 
 	return 0;
-}
-
-int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
-		       const char *name, char key[BEEST_KEY_MAX + 1])
-{
-	return key_make(registry, beest_record_word(kind), name, key);
-}
-
-int beest_registry_key_of(const struct beest_registry *registry, const char *name,
-			  char key[BEEST_KEY_MAX + 1])
-{
-	return key_make(registry, "of", name, key);
 }
 
 /* ------------------------------------------------------------ what is published --- */
@@ -284,8 +272,6 @@ int beest_registry_put(struct beest_registry *registry,
 	}
 	if (record->serial)
 		wanted.serial = serial_draw(registry, record->serial);
-	if (record->other)
-		wanted.other = serial_draw(registry, record->other);
 	if (record->calm && beest_lease_has(registry->leases, &wanted))
 		return 0;
 

@@ -112,10 +112,6 @@ beest_registry_incarnation(const struct beest_registry *registry)
 int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
 		       const char *name, char key[BEEST_KEY_MAX + 1]);
 
-/* The same with the word "of": for a region that goes with a queue pair. */
-int beest_registry_key_of(const struct beest_registry *registry, const char *name,
-			  char key[BEEST_KEY_MAX + 1]);
-
 /* A record of this context, not yet encoded. */
 struct beest_registry_record {
 	enum beest_record_kind kind;
@@ -125,7 +121,6 @@ struct beest_registry_record {
 	const void *body;
 	size_t size;
 	uint64_t *serial;	/* of an object, drawn here; NULL: it goes with none */
-	uint64_t *other;	/* of another one: it goes with the first of them that goes */
 	int64_t ttl;		/* seconds; 0: the option's */
 	bool stored;		/* it is there already */
 	bool calm;		/* where the same was put before nothing is sent */

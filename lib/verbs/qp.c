@@ -37,7 +37,10 @@ static int qp_release(struct beest_node *node)
 
 static void qp_dispose(struct beest_node *node)
 {
-	ud_peers_drop(BEEST_CONTAINER(node, struct beest_qp, node));
+	struct beest_qp *qp = BEEST_CONTAINER(node, struct beest_qp, node);
+
+	ud_peers_drop(qp);
+	free(qp->regions);
 }
 
 const struct beest_kind beest_qp_kind = {

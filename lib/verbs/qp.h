@@ -41,8 +41,8 @@ struct beest_qp {
 	uint64_t serial;		/* of its records; 0: none was published */
 	char key[BEEST_KEY_MAX + 1];	/* published under; "" before that */
 	uint32_t published;		/* the generation that was */
-	uint8_t regions;		/* how many it offers to its peer; the first: */
-	struct hartebeest_remote_mr region;
+	struct hartebeest_remote_mr *regions;	/* that it offers to its peer */
+	uint8_t region_count;
 	bool confirmed;			/* by the peer that it is connected to */
 	bool untold;			/* connected, which its record does not say yet */
 	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */

@@ -1638,9 +1638,9 @@ static void put_endpoint(const struct beest_endpoint *endpoint)
 {
 	struct beest_record record = { .kind = BEEST_KIND_QP, .rank = 1 };
 	struct beest_qp_body qp = { .endpoint = *endpoint };
-	uint8_t body[BEEST_BODY_MAX];
+	uint8_t body[BEEST_QP_BODY_MAX];
 
-	put_record(&record, "b/qp", body, beest_record_qp_encode(&qp, &record.flags, body));
+	put_record(&record, "b/qp", body, beest_record_qp_encode(&qp, NULL, &record.flags, body));
 }
 
 /* Within a container, host name and process id are those of the process before. */

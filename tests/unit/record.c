@@ -36,7 +36,7 @@ static const struct hartebeest_remote_mr region = {
 	.address = UINT64_C(0x7f0011223344), .length = 4096, .rkey = 0x1234, .access = 7,
 };
 
-/* RoCE v2, connected, its IP address is the GID, one region rides along. */
+/* RoCE v2, connected, its IP address is the GID, with one region. */
 static struct beest_qp_body qp_example(void)
 {
 	struct beest_qp_body body = {
@@ -49,7 +49,6 @@ static struct beest_qp_body qp_example(void)
 		},
 		.echo = { .qp_num = 0x12b, .psn = 0x123456, .generation = 1 },
 		.regions = 1,
-		.region = region,
 	};
 
 	body.echo.incarnation = incarnation(16);
@@ -73,7 +72,7 @@ static int body_of_qp(uint8_t *flags, uint8_t *bytes)
 {
 	struct beest_qp_body body = qp_example();
 
-	return beest_record_qp_encode(&body, flags, bytes);
+	return beest_record_qp_encode(&body, &region, flags, bytes);
 }
 
 static int body_of_mr(uint8_t *flags, uint8_t *bytes)
@@ -136,11 +135,11 @@ static const struct vector {
 	  "484252016d" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
 	  "00007f0011223344" "0000000000001000" "00001234" "00000007" "204baa71" },
 	{ "hb1/demo/qp/0-1", BEEST_KIND_QP, body_of_qp,
-	  "4842520171" "0a" "000102030405060708090a0b0c0d0e0f" "00000000"
+	  "4842520171" "02" "000102030405060708090a0b0c0d0e0f" "00000000"
 	  "02020205100001" "0000" "ffff" "0000012a" "00abcdef" "00000000" "00000003"
 	  "00000000000000000000ffff0a000001"
 	  "101112131415161718191a1b1c1d1e1f" "0000012b" "00123456" "00000001"
-	  "00007f0011223344" "0000000000001000" "00001234" "00000007" "c36c45f4" },
+	  "00007f0011223344" "0000000000001000" "00001234" "00000007" "cfaf72b4" },
 	{ "hb1/demo/rank/0", BEEST_KIND_RANK, body_of_rank,
 	  "4842520172" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
 	  "000000006b00df00" "08cd4c29d1e47d35" "ae0000b3a8add862" "00001267" "00000002" "00"
@@ -475,15 +474,23 @@ static void any_kind_of_sound_bytes(void **state)
 
 /* -------------------------------------------------------------------- queue pairs --- */
 
+#define QP_RECORD_MAX (BEEST_QP_BODY_MAX + BEEST_RECORD_OVERHEAD)
+
 static size_t qp_encode(const struct beest_qp_body *body, const char *key, uint8_t *bytes)
 {
-	uint8_t plain[BEEST_BODY_MAX];
+	uint8_t plain[BEEST_QP_BODY_MAX];
 	struct beest_record record = {
 		.kind = BEEST_KIND_QP, .incarnation = incarnation(0), .rank = 3, .body = plain,
 	};
+	struct hartebeest_remote_mr regions[UINT8_MAX];
+	size_t i;
 
-	record.size = (size_t)beest_record_qp_encode(body, &record.flags, plain);
-	return (size_t)beest_record_encode(NULL, &record, key, bytes, VECTOR_MAX);
+	for (i = 0; i < body->regions; i++) {
+		regions[i] = region;
+		regions[i].rkey = (uint32_t)i;
+	}
+	record.size = (size_t)beest_record_qp_encode(body, regions, &record.flags, plain);
+	return (size_t)beest_record_encode(NULL, &record, key, bytes, QP_RECORD_MAX);
 }
 
 static int qp_decode(uint8_t *bytes, size_t size, struct beest_qp_body *body)
@@ -524,9 +531,7 @@ static struct beest_qp_body qp_variant(unsigned int which)
 		memset(&body.echo, 0, sizeof(body.echo));
 	if (which & 2)
 		memset(&body.endpoint.ip, which, sizeof(body.endpoint.ip));
-	if (!(which & 4))
-		memset(&body.region, 0, sizeof(body.region));
-	body.regions = which & 4 ? 200 : 0;
+	body.regions = which & 4 ? UINT8_MAX : 0;
 	return body;
 }
 
@@ -534,25 +539,32 @@ static void every_form_of_a_queue_pair_comes_back(void **state)
 {
 	struct beest_qp_body in, out;
 	struct beest_incarnation author = incarnation(0);
-	uint8_t bytes[VECTOR_MAX];
+	uint8_t bytes[QP_RECORD_MAX];
+	struct hartebeest_remote_mr found;
+	struct beest_record record;
 	unsigned int which;
-	size_t size;
+	size_t i, size;
 
 	(void)state;
 	for (which = 0; which < 8; which++) {
 		in = qp_variant(which);
 		size = qp_encode(&in, "k", bytes);
-		assert_int_equal(size, 101 + (which & 2 ? 16 : 0) + (which & 4 ? 24 : 0));
+		assert_int_equal(size, 101 + (which & 2 ? 16 : 0) + 24 * in.regions);
 		assert_int_equal(wire_flags(bytes), (which & 1 ? BEEST_RECORD_ECHO : 0) |
-				 (which & 2 ? BEEST_RECORD_IP : 0) |
-				 (which & 4 ? BEEST_RECORD_REGION : 0));
+				 (which & 2 ? BEEST_RECORD_IP : 0));
 		assert_int_equal(qp_decode(bytes, size, &out), 0);
 		endpoints_are_same(&out.endpoint, &in.endpoint);
 		assert_memory_equal(&out.endpoint.incarnation, &author, sizeof(author));
 		assert_int_equal(out.endpoint.rank, 3);
 		assert_memory_equal(&out.echo, &in.echo, sizeof(in.echo));
 		assert_int_equal(out.regions, in.regions);
-		assert_memory_equal(&out.region, &in.region, sizeof(in.region));
+		assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_QP, "k",
+						     &record), 0);
+		for (i = 0; i < out.regions; i++) {
+			beest_record_qp_region(&record, i, &found);
+			assert_int_equal(found.length, region.length);
+			assert_int_equal(found.rkey, i);
+		}
 	}
 }
 
@@ -560,10 +572,11 @@ static void every_form_of_a_queue_pair_comes_back(void **state)
 static void a_queue_pair_stays_small_on_a_server(void **state)
 {
 	char key[61];
-	struct beest_qp_body plain = qp_variant(1 | 2), full = qp_variant(1 | 2 | 4);
+	struct beest_qp_body plain = qp_variant(1 | 2), full = plain;
 	uint8_t bytes[VECTOR_MAX];
 
 	(void)state;
+	full.regions = 1;
 	unit_repeat(key, 'k', 60);
 	assert_in_range(strlen(key) + qp_encode(&plain, key, bytes), 1, 181);
 	assert_in_range(strlen(key) + qp_encode(&full, key, bytes), 1, 245);
@@ -573,14 +586,14 @@ static void a_queue_pair_can_be_closed(void **state)
 {
 	struct beest_qp_body in = qp_variant(7), out;
 	struct beest_record record;
-	uint8_t bytes[VECTOR_MAX];
+	uint8_t bytes[QP_RECORD_MAX];
 	size_t size = qp_encode(&in, "k", bytes);
 
 	(void)state;
 	beest_record_close(NULL, bytes, size, "k");
 	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_QP, "k", &record), 0);
-	assert_int_equal(record.flags, BEEST_RECORD_CLOSED | BEEST_RECORD_ECHO | BEEST_RECORD_IP |
-			 BEEST_RECORD_REGION);
+	assert_int_equal(record.flags, BEEST_RECORD_CLOSED | BEEST_RECORD_ECHO |
+			 BEEST_RECORD_IP);
 	assert_int_equal(beest_record_qp_decode(&record, &out), 0);
 	endpoints_are_same(&out.endpoint, &in.endpoint);
 	assert_memory_equal(&out.echo, &in.echo, sizeof(in.echo));
@@ -629,13 +642,16 @@ static void a_region_that_is_offered_must_be_there(void **state)
 {
 	struct beest_qp_body in = qp_variant(0), out;
 	uint8_t bytes[VECTOR_MAX];
-	size_t size = qp_encode(&in, "k", bytes);
+	size_t size;
 
 	(void)state;
+	in.regions = 1;
+	size = qp_encode(&in, "k", bytes);
+	assert_int_equal(qp_decode(bytes, size, &out), 0);
 	bytes[AT_BODY + 6] = 2;
 	seal(bytes, size, "k");
 	assert_int_equal(qp_decode(bytes, size, &out), -EBADMSG);
-	assert_error_is("the record offers 2 regions and has none of them");
+	assert_error_is("the record offers 2 regions and has not all of them");
 }
 
 /* ------------------------------------------------------------------- other bodies --- */
@@ -677,7 +693,7 @@ static void impossible_regions_are_refused(void **state)
 		{ { 0x1000, 1, 1, 0x40000007, { 0 } }, "unknown access flags: 0x40000000" },
 	};
 	struct beest_qp_body body = qp_example(), found;
-	uint8_t bytes[BEEST_BODY_MAX], flags;
+	uint8_t bytes[BEEST_QP_BODY_MAX], flags;
 	struct beest_record record = { .body = bytes };
 	struct hartebeest_remote_mr out;
 	size_t i;
@@ -690,9 +706,8 @@ static void impossible_regions_are_refused(void **state)
 		assert_int_equal(beest_record_mr_decode(&record, &out), ret);
 		if (ret)
 			assert_error_has(rows[i].sentence);
-		body.regions = 1;
-		body.region = rows[i].region;
-		record.size = (size_t)beest_record_qp_encode(&body, &flags, bytes);
+		record.size = (size_t)beest_record_qp_encode(&body, &rows[i].region, &flags,
+							     bytes);
 		record.flags = flags;
 		assert_int_equal(beest_record_qp_decode(&record, &found), ret);
 		if (ret)
@@ -715,7 +730,7 @@ static void addresses_of_nobody_are_refused(void **state)
 		{ "fd00::1", false }, { "::2", false },
 	};
 	struct beest_qp_body body = qp_example(), found;
-	uint8_t bytes[BEEST_BODY_MAX];
+	uint8_t bytes[BEEST_QP_BODY_MAX];
 	struct beest_record record = { .body = bytes };
 	size_t i;
 
@@ -723,13 +738,15 @@ static void addresses_of_nobody_are_refused(void **state)
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
 		assert_int_equal(beest_ipaddr_parse(rows[i].address, &body.endpoint.gid), 0);
 		body.endpoint.link_layer = IBV_LINK_LAYER_ETHERNET;
-		record.size = (size_t)beest_record_qp_encode(&body, &record.flags, bytes);
+		record.size = (size_t)beest_record_qp_encode(&body, &region, &record.flags,
+							     bytes);
 		assert_int_equal(beest_record_qp_decode(&record, &found),
 				 rows[i].nobody ? -EBADMSG : 0);
 		if (rows[i].nobody)
 			assert_error_has(rows[i].address);
 		body.endpoint.link_layer = IBV_LINK_LAYER_INFINIBAND;
-		record.size = (size_t)beest_record_qp_encode(&body, &record.flags, bytes);
+		record.size = (size_t)beest_record_qp_encode(&body, &region, &record.flags,
+							     bytes);
 		assert_int_equal(beest_record_qp_decode(&record, &found), 0);
 	}
 }
@@ -871,8 +888,8 @@ static void short_bodies_are_refused_and_longer_ones_accepted(void **state)
 		size_t vector;
 	} rows[] = {
 		{ BEEST_KIND_MR, 0, 24, 1 },
-		{ BEEST_KIND_QP, BEEST_RECORD_REGION, 95, 2 },
-		{ BEEST_KIND_QP, BEEST_RECORD_REGION | BEEST_RECORD_IP, 111, 2 },
+		{ BEEST_KIND_QP, 0, 95, 2 },
+		{ BEEST_KIND_QP, BEEST_RECORD_IP, 111, 2 },
 		{ BEEST_KIND_BARRIER, 0, 24, 4 },
 	};
 	uint8_t bytes[VECTOR_MAX];
