@@ -4,6 +4,8 @@
 # nothing of what is run afterwards.  bash 4.2 (CentOS 7) is enough.
 
 set -euo pipefail
+# Debian's sh runs configure and libtool in half the time that bash, their own choice, takes.
+export CONFIG_SHELL=/bin/sh
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${BEEST_BUILD:-$top/build}
 logs=$build/logs
@@ -79,11 +81,13 @@ prepare() {
 	fi
 }
 
-# Packages are built from scratch each time, mostly from sources that did not change.
-# ccache's objects are those that the compiler would make.
+# What was compiled once, in this folder or in another clone, is there again; a debugger may
+# find the other clone's name in it.  The folder is named since debhelper changes HOME.
 use_ccache() {
-	[ -d /usr/lib/ccache ] || return 0
-	export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=$build/ccache
+	local folder=${CCACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/ccache}
+	[[ :$PATH: != *:/usr/lib/ccache:* ]] && [ -d /usr/lib/ccache ] &&
+		mkdir -p "$folder" 2>/dev/null || return 0
+	export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=$folder CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=1
 }
 
 have_device() {
@@ -100,6 +104,7 @@ is_configured() {
 build_in() {
 	local folder=$1
 	shift
+	use_ccache
 	if [ ! -x "$top/configure" ] || [ ! -d "$top/build-aux" ] ||
 	   [ "$top/configure.ac" -nt "$top/configure" ] ||
 	   [ "$top/Makefile.am" -nt "$top/Makefile.in" ]; then
