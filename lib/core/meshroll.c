@@ -79,6 +79,9 @@ static int meshroll_take(struct bringup *bringup, const uint8_t *marks, uint64_t
 	else if (ret == 0)
 		ret = -EAGAIN;
 	beest_meshmark_forget(&new);
+	/* They are those of this roll from here on. */
+	if (ret == 0)
+		bringup->gather.former_marks = NULL;
 
 	return ret;
 }
@@ -157,7 +160,8 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	bringup.first = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
 	mesh->incarnation = *beest_registry_incarnation(registry);
 	gather->state = &mesh->roll;
-	gather->former = mesh->digest;
+	gather->former = gather->word = mesh->digest;
+	gather->former_marks = mesh->marks;
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= BEEST_GATHER_DIRECT;

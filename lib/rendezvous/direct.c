@@ -129,7 +129,7 @@ static int direct_end(struct beest_gathering *g)
 		if (g->direct[i].word != g->body.name)
 			g->call->word = 0;
 	gate.name = g->call->word;
-	ret = beest_gathering_open(g, &gate);
+	ret = beest_gathering_open(g, &gate, NULL, 0);
 
 	return ret < 0 ? ret : 1;
 }

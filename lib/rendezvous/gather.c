@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/rendezvous/attendance.h"
+#include "lib/rendezvous/changes.h"
 #include "lib/rendezvous/direct.h"
 #include "lib/rendezvous/opening.h"
 
@@ -153,13 +154,14 @@ static int record_put(struct beest_gathering *g)
 	return beest_gathering_put(g, &record, &g->body, g->call->blob, g->call->blob_size);
 }
 
-int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_body *body)
+int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_body *body,
+			 const void *more, size_t size)
 {
 	struct beest_registry_record record = { .kind = BEEST_KIND_GATE, .key = g->gate_key };
 
 	g->wait.hurry = true;
 
-	return beest_gathering_put(g, &record, body, NULL, 0);
+	return beest_gathering_put(g, &record, body, more, size);
 }
 
 /* ------------------------------------------------------ a roll that another has made --- */
@@ -295,6 +297,7 @@ static int see_roll(void *data, const struct beest_record *record)
 	if (record->flags & BEEST_RECORD_CLOSED)
 		return see_refusal(g, record);
 	g->gate = gate;
+	beest_changes_take(g, record);
 	if (gate.roll != g->body.roll || gate.pass != BEEST_KNOWN)
 		return 0;
 	/* A former call, which ended before the second gate, has read it. */

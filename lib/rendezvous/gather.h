@@ -44,7 +44,12 @@ struct beest_gather {
 
 	/* of a roll call */
 	uint64_t former;		/* a roll that is over, whose gate is there yet; 0: none */
-	uint64_t word;			/* said by each; out: 0 where not all said the same */
+	const uint8_t *former_marks;	/* what was handed out then; NULL: it is not known */
+	/*
+	 * Said by each; out: 0 where not all said the same.  With a blob, it is the former roll:
+	 * the gate tells those who know that one what has changed since.
+	 */
+	uint64_t word;
 	const void *blob;		/* that this rank brings */
 	size_t blob_size;		/* of every rank */
 	/*

@@ -4,7 +4,8 @@
  *
  * Owns the state of a gathering, its keys and what it writes.  gather.c has the gate and the
  * roll as a rank follows them, attendance.c all records as they were read at once, opening.c
- * who opens the gate, and direct.c the roll that each of few ranks makes itself.
+ * who opens the gate, changes.c what the gate says of the roll, and direct.c the roll that
+ * each of few ranks makes itself.
  *
  * Only these include it.
  */
@@ -131,8 +132,9 @@ void beest_gathering_keep(struct beest_gathering *g, uint8_t *marks, uint64_t di
 int beest_gathering_put(struct beest_gathering *g, struct beest_registry_record *record,
 			const struct beest_barrier_body *body, const void *more, size_t size);
 
-/* Puts the gate. */
-int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_body *body);
+/* Puts the gate, and after it what is said there of the roll. */
+int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_body *body,
+			 const void *more, size_t size);
 
 /* The roll has changed: this rank knows it, and says so. */
 int beest_gathering_know(struct beest_gathering *g, uint64_t digest);

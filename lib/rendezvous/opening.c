@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/attendance.h"
+#include "lib/rendezvous/changes.h"
 #include "lib/rendezvous/opening.h"
 
 /* A gate that is late: whoever is due first reads all records instead. */
@@ -102,6 +103,7 @@ static uint64_t common_word(const struct beest_gathering *g)
 static int roll_open(struct beest_gathering *g)
 {
 	struct beest_barrier_body gate = { .pass = BEEST_CALLED };
+	struct beest_changes changes;
 	uint8_t *marks = malloc(g->count * beest_gather_mark_size(g->call));
 	bool fresh = false;
 	size_t i;
@@ -114,6 +116,7 @@ static int roll_open(struct beest_gathering *g)
 				g->all[i].blob);
 	if (i == g->count) {
 		gate.roll = beest_gathering_digest(g, marks);
+		beest_changes_tell(g, marks, &changes);
 		if (beest_attendance_complete(g, gate.roll)) {
 			gate.pass = BEEST_KNOWN;
 			gate.name = common_word(g);
@@ -127,7 +130,7 @@ static int roll_open(struct beest_gathering *g)
 		if (fresh)
 			beest_gathering_keep(g, marks, gate.roll);
 		if (ret == 0 && (gate.pass == BEEST_KNOWN || gate.roll != g->gate.roll))
-			ret = beest_gathering_open(g, &gate);
+			ret = beest_gathering_open(g, &gate, changes.bytes, changes.size);
 	}
 	if (!fresh)
 		free(marks);
@@ -140,7 +143,7 @@ static int gate_open(struct beest_gathering *g)
 	if (beest_gathering_calls_roll(g))
 		return roll_open(g);
 
-	return beest_attendance_complete(g, 0) ? beest_gathering_open(g, &g->body) : 0;
+	return beest_attendance_complete(g, 0) ? beest_gathering_open(g, &g->body, NULL, 0) : 0;
 }
 
 /* ------------------------------------------------------------------- a late gate --- */

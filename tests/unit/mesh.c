@@ -970,42 +970,83 @@ static void restarted_server(void **state)
 	fake_kv.hook = NULL;
 }
 
-/* Each rank reads one roll.  Only the newcomer reads that of before, too, which it cannot know. */
-static size_t rolls_read;
+static struct {
+	int size;
+	int slots[RANKS];		/* of the ranks */
+	int used;			/* slots, so far */
+	int newcomers;			/* the last ones of them */
+	size_t rolls_read;		/* by those who were there before */
+} repair;
+
+static bool is_newcomer(const struct beest_kv *kv)
+{
+	struct beest_registry *registry;
+	int i;
+
+	for (i = repair.used - repair.newcomers; i < repair.used; i++)
+		if (beest_context_registry(party[i].hb, NULL, &registry) == 0 &&
+		    registry->kv == kv)
+			return true;
+	return false;
+}
 
 static void rolls_count(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	size_t i;
 
-	(void)kv;
-	for (i = 0; i < request->key_count; i++)
-		rolls_read += !!strstr(request->keys[i], "/roll");
+	for (i = 0; i < request->key_count && !is_newcomer(kv); i++)
+		repair.rolls_read += !!strstr(request->keys[i], "/roll");
 }
 
-static void repair_all(int size)
+/* These ranks die, others take their places, and the rest repairs the mesh. */
+static void repair_run(int first, int count)
+{
+	struct member *member;
+	int i, slot;
+
+	for (i = 0; i < repair.size; i++)
+		members[repair.slots[i]].repairs = true;
+	for (i = first; i < first + count; i++) {
+		party_kill(&party[repair.slots[i]]);
+		repair.slots[i] = slot = repair.used++;
+		member_open(slot, i, repair.size);
+	}
+	repair.newcomers = count;
+	repair.rolls_read = 0;
+	fake_kv.hook = rolls_count;
+	for (i = 0; i < repair.size; i++) {
+		member = &members[repair.slots[i]];
+		member->barriers = 2;
+		crew_start(run, member);
+	}
+	registry_run();
+	fake_kv.hook = NULL;
+	for (i = 0; i < repair.size; i++) {
+		came(repair.slots[i]);
+		if (i < first || i >= first + count)
+			assert_int_equal(members[repair.slots[i]].ret, count);
+	}
+	for (i = 0; i < repair.size; i++)
+		if (i != first) {
+			assert_link(repair.slots[first], repair.slots[i], 0);
+			assert_regions(repair.slots[first], repair.slots[i]);
+			assert_regions(repair.slots[i], repair.slots[first]);
+		}
+}
+
+static void repair_start(int size)
 {
 	int i;
 
+	fake_kv_reset();
+	fake_verbs_reset();
 	make(size);
 	start(size);
 	registry_run();
 	assert_mesh(size, 1);
-	rolls_read = 0;
-	party_kill(&party[2]);
-	member_open(size, 2, size);
-	members[size].barriers = 2;
-	crew_start(run, &members[size]);
-	for (i = 0; i < size; i++) {
-		members[i].repairs = true;
-		members[i].barriers = 2;
-		if (i != 2)
-			crew_start(run, &members[i]);
-	}
-	registry_run();
+	repair.size = repair.used = size;
 	for (i = 0; i < size; i++)
-		if (i != 2)
-			assert_int_equal(members[i].ret, 1);
-	came(size);
+		repair.slots[i] = i;
 }
 
 static void repaired(void **state)
@@ -1015,20 +1056,31 @@ static void repaired(void **state)
 
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(all); i++) {
-		fake_kv_reset();
-		fake_verbs_reset();
-		fake_kv.hook = rolls_count;
-		repair_all(all[i]);
-		fake_kv.hook = NULL;
+		repair_start(all[i]);
+		repair_run(2, 1);
 		assert_int_equal(stats_of(0).create, 0);
 		assert_in_range(stats_of(0).exchange, 1, stats_of(0).total);
-		assert_link(0, all[i], 0);
-		assert_link(all[i], 1, 0);
-		assert_link(3, all[i], 0);
-		assert_regions(1, all[i]);
-		assert_in_range(rolls_read, 0, all[i] + 1);
+		repair_run(1, 1);
+		repair_run(2, 1);
 		drop();
 	}
+}
+
+/*
+ * The gate says who is new, so that the others need not read the roll; of many it does not.
+ * Who has stored a roll reads it once, to see that it is there.
+ */
+static void few_are_told_at_the_gate(void **state)
+{
+	(void)state;
+	repair_start(20);
+	repair_run(5, 3);
+	assert_in_range(repair.rolls_read, 0, 1);
+	repair_run(0, 1);
+	assert_in_range(repair.rolls_read, 0, 1);
+	repair_run(0, 12);
+	assert_in_range(repair.rolls_read, 8 - 1, 8 + 1);
+	drop();
 }
 
 /* --------------------------------------------------------- by the program's exchange --- */
@@ -1175,6 +1227,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_while_one_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
+		cmocka_unit_test_setup_teardown(few_are_told_at_the_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_is_refused_and_nobody_hangs, setup, teardown),
