@@ -1176,8 +1176,7 @@ int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t 
  * takes a second at most.  The failure is known until the context is closed, and ten minutes
  * longer.
  *
- * Returns 0, -EPERM in a forked child, or the error of a server, which then may not have
- * been told.
+ * Returns 0, or the error of a server, which then may not have been told.
  *
  * Since: 0.1
  */

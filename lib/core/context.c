@@ -405,6 +405,10 @@ int beest_context_registry(struct hartebeest_context *hb, const char *wanted,
 	bool has_device;
 	int ret;
 
+	if (hb->pid != getpid())
+		return beest_fail(EPERM, "a forked child must not use the context of its parent, "
+				  "but may open one of its own");
+
 	pthread_mutex_lock(&hb->opening);
 	ret = open_registry(hb);
 	if (ret < 0 && wanted)
@@ -596,7 +600,7 @@ int beest_context_destroy_published(struct hartebeest_context *hb,
 {
 	int ret = beest_context_destroy(hb, kind, name);
 
-	if (ret == 0 && serial)
+	if (ret == 0 && serial && hb->pid == getpid())
 		beest_registry_withdraw(hb->registry, serial);
 	return ret;
 }

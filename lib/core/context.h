@@ -79,8 +79,9 @@ int beest_context_events(struct hartebeest_context *hb, struct beest_events **ev
 int beest_context_interrupt(void *context);
 
 /*
- * The registry, opened at the first call.  -EDESTADDRREQ when no server is named.  @wanted: for
- * the sake of which name, which the sentence of a failure tells; NULL: of none.
+ * The registry, opened at the first call.  -EDESTADDRREQ when no server is named; -EPERM in a
+ * forked child.  @wanted: for the sake of which name, which the sentence of a failure tells;
+ * NULL: of none.
  */
 int beest_context_registry(struct hartebeest_context *hb, const char *wanted,
 			   struct beest_registry **registry);

@@ -34,7 +34,7 @@ void beest_failure_open(struct beest_registry *registry);
 
 /*
  * Tells all who wait, now and later: a second at most.  A text that is longer than
- * BEEST_REASON_MAX - 1 is cut.  -EPERM in a forked child; or as beest_wait_run().
+ * BEEST_REASON_MAX - 1 is cut.  Errors of beest_wait_run().
  */
 int beest_failure_say(struct beest_registry *registry, const char *text);
 

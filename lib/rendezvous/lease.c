@@ -680,8 +680,8 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, unsigned int fl
 	plan->server = server;
 	plan->key_count = 1;
 	pthread_mutex_lock(&leases->lock);
-	lease = flags & BEEST_LEASE_NONE ? NULL : leases->first;
-	for (; lease && (check || lease != leases->clean); lease = lease->behind)
+	for (lease = leases->first; lease && (check || lease != leases->clean);
+	     lease = lease->behind)
 		room += lease->server == server;
 	if (room || spare)
 		ret = plan_allocate(plan, room, spare);

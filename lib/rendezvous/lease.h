@@ -111,7 +111,6 @@ struct beest_lease_plan {
 enum {
 	BEEST_LEASE_ANSWERED = 1,	/* those whose kind is answered, and only those */
 	BEEST_LEASE_CHECK = 2,		/* some in turn, and what is due for renewal */
-	BEEST_LEASE_NONE = 4,		/* room alone */
 };
 
 /* With room for @spare more writes and keys.  -ENOMEM. */

@@ -179,8 +179,6 @@ static int part_plan(struct round *round, size_t server, unsigned int flags)
 	if (!spare && !needed && server_is_away(registry, server))
 		return 0;
 
-	if (!beest_registry_is_own(registry))
-		flags = BEEST_LEASE_NONE;
 	ret = beest_lease_plan(registry->leases, server, flags, spare, &part->plan);
 	if (ret < 0 || (!spare && !part->plan.write_count && part->plan.key_count == 1)) {
 		beest_lease_plan_free(&part->plan);
@@ -234,7 +232,7 @@ static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t 
 	if (verdict == BEEST_EPOCH_ALIEN)
 		return beest_fail(EPROTO, "server %s: what is stored under %s is no epoch",
 				  beest_kv_text(registry->kv, server), registry->epoch_key);
-	if (verdict == BEEST_EPOCH_CHANGED && beest_registry_is_own(registry)) {
+	if (verdict == BEEST_EPOCH_CHANGED) {
 		beest_log(registry->log, BEEST_LOG_WARN, "server %s has lost what it had: "
 			  "storing the records again", beest_kv_text(registry->kv, server));
 		beest_lease_lose(registry->leases, server, number);

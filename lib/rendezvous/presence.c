@@ -134,8 +134,7 @@ int beest_presence_put(struct beest_registry *registry)
 
 bool beest_presence_is_put(struct beest_registry *registry)
 {
-	return __atomic_load_n(&registry->presence.put, __ATOMIC_RELAXED) &&
-	       beest_registry_is_own(registry);
+	return __atomic_load_n(&registry->presence.put, __ATOMIC_RELAXED);
 }
 
 int beest_presence_announce(struct beest_registry *registry)

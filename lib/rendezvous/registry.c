@@ -158,15 +158,6 @@ void beest_registry_close(struct beest_registry *registry)
 	registry_free(registry);
 }
 
-bool beest_registry_is_own(struct beest_registry *registry)
-{
-	pid_t owner = 0, self = getpid();
-
-	return __atomic_compare_exchange_n(&registry->pid, &owner, self, false,
-					   __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-	       owner == self;
-}
-
 int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
 		       const char *name, char key[BEEST_KEY_MAX + 1])
 {
@@ -287,10 +278,9 @@ int beest_registry_put(struct beest_registry *registry,
 }
 
 /* As the sentence of a wait in vain says it. */
-static int write_fail(const struct beest_kv_write *write, const struct beest_limit *limit, int ret)
+static int delete_fail(const char *key, const struct beest_limit *limit, int ret)
 {
-	beest_fail(-ret, "%s; to be %s: key %s", beest_error_text(),
-		   write->verb == BEEST_KV_DELETE ? "deleted" : "stored", write->key);
+	beest_fail(-ret, "%s; to be deleted: key %s", beest_error_text(), key);
 	if (limit->once || !beest_kv_transient(ret))
 		return ret;
 
@@ -298,64 +288,31 @@ static int write_fail(const struct beest_kv_write *write, const struct beest_lim
 }
 
 /*
- * One write with an answer, repeated while that may help; @tries counts what failed.  A
- * message that is deleted, and a record of a forked child, which keeps nothing.
+ * One write with an answer, repeated while that may help.  -ENOENT on a retry is success: the
+ * earlier attempt may have deleted it.
  */
-static int write_run(struct beest_registry *registry, size_t server,
-		     struct beest_kv_write *write, const struct beest_limit *limit,
-		     unsigned int *tries)
-{
-	struct beest_backoff backoff;
-	bool last;
-	int ret;
-
-	beest_clock_backoff_start(&backoff, registry->size);
-	for (*tries = 0; ; (*tries)++) {
-		last = beest_limit_is_short(limit);
-		ret = beest_look_write(registry, server, write, beest_limit_look(limit));
-		if (!beest_kv_transient(ret) || (last && !beest_limit_left(limit)))
-			return ret < 0 && ret != -ENOENT ? write_fail(write, limit, ret) : ret;
-		if (beest_limit_check(limit) < 0)
-			return -ECANCELED;
-		beest_clock_backoff_sleep(&backoff, limit->end);
-	}
-}
-
-static int record_store(struct beest_registry *registry,
-			const struct beest_registry_record *record,
-			const struct beest_limit *limit)
-{
-	struct beest_kv_write write = { .verb = BEEST_KV_SET, .key = record->key };
-	unsigned int tries;
-	uint8_t *bytes;
-	int ret;
-
-	ret = beest_registry_encode(registry, record, &bytes);
-	if (ret < 0)
-		return ret;
-
-	write.value = bytes;
-	write.size = (size_t)ret;
-	write.ttl = record->ttl ? record->ttl : beest_lease_ttl(registry->leases);
-	ret = write_run(registry, record_server(registry, record), &write, limit, &tries);
-	free(bytes);
-
-	return ret;
-}
-
 int beest_registry_delete(struct beest_registry *registry, const char *key,
 			  const struct beest_limit *limit)
 {
 	struct beest_kv_write write = { .verb = BEEST_KV_DELETE, .key = key };
-	unsigned int tries;
+	size_t server = beest_kv_server_of(registry->kv, key);
+	bool last, again = false;
+	struct beest_backoff backoff;
 	int ret;
 
-	if (beest_registry_is_own(registry))
-		beest_lease_forget(registry->leases, key);
-	ret = write_run(registry, beest_kv_server_of(registry->kv, key), &write, limit,
-			&tries);
-
-	return ret == -ENOENT && tries ? 0 : ret;
+	beest_lease_forget(registry->leases, key);
+	beest_clock_backoff_start(&backoff, registry->size);
+	for (;; again = true) {
+		last = beest_limit_is_short(limit);
+		ret = beest_look_write(registry, server, &write, beest_limit_look(limit));
+		if (ret == -ENOENT)
+			return again ? 0 : ret;
+		if (!beest_kv_transient(ret) || (last && !beest_limit_left(limit)))
+			return ret < 0 ? delete_fail(key, limit, ret) : ret;
+		if (beest_limit_check(limit) < 0)
+			return -ECANCELED;
+		beest_clock_backoff_sleep(&backoff, limit->end);
+	}
 }
 
 int beest_registry_publish(struct beest_registry *registry,
@@ -366,9 +323,6 @@ int beest_registry_publish(struct beest_registry *registry,
 		.own_keys = &record->key, .own_count = 1, .limit = limit,
 	};
 	int ret;
-
-	if (!beest_registry_is_own(registry))
-		return record_store(registry, record, limit);
 
 	ret = beest_registry_put(registry, record);
 	if (ret == 0)
@@ -388,8 +342,7 @@ void beest_registry_offer(struct beest_registry *registry, const char *key)
 		.server = beest_kv_server_of(registry->kv, key), .done = true,
 	};
 
-	if (beest_registry_is_own(registry))
-		beest_look_offer(registry, &none);
+	beest_look_offer(registry, &none);
 }
 
 /* First whether it is still ours, then it goes. */
@@ -398,7 +351,7 @@ void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial)
 	struct beest_look look = { .deadline = beest_clock_deadline(CLOSE_TIME) };
 	int trip, ret = 0;
 
-	if (!serial || !beest_registry_is_own(registry))
+	if (!serial)
 		return;
 
 	beest_lease_doom(registry->leases, serial);

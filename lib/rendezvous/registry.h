@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "lib/base/limit.h"
 #include "lib/base/log.h"
@@ -71,7 +70,6 @@ struct beest_registry {
 	void *data;
 	const struct beest_ids *ranks;	/* outlive it; NULL: unknown */
 	int size;			/* number of ranks; 0: unknown */
-	pid_t pid;			/* of the first user; 0: none yet */
 	uint64_t requests;		/* numbered; atomic */
 	uint64_t serials;		/* drawn so far; atomic */
 	bool degraded;			/* it was told that a server is away; atomic */
@@ -95,9 +93,6 @@ int beest_registry_open(struct beest_registry **registry,
  * A server that is silent costs a second at most.
  */
 void beest_registry_close(struct beest_registry *registry);
-
-/* False in a child that was forked after the first use: nothing is kept there. */
-bool beest_registry_is_own(struct beest_registry *registry);
 
 static inline const struct beest_incarnation *
 beest_registry_incarnation(const struct beest_registry *registry)

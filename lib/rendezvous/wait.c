@@ -156,7 +156,7 @@ static void gather(struct waiting *w)
 		gather_again(w);
 	w->asked = w->count;
 	w->backoff.keys = w->count;
-	w->watching = beest_registry_is_own(w->registry) && beest_clock_now() >= w->watch_at;
+	w->watching = beest_clock_now() >= w->watch_at;
 	if (w->watching)
 		gather_watched(w);
 	w->watched_end = w->count;

@@ -2188,7 +2188,8 @@ static void a_rank_that_fails(void **state)
 
 	child = fork();
 	if (child == 0)
-		_exit(hartebeest_fail(parties[0].hb, "not mine to say") != -EPERM);
+		_exit(hartebeest_fail(parties[0].hb, "not mine to say") != -EPERM ||
+		      hartebeest_msg_push(parties[0].hb, "nor this", NULL, 0, 0) != -EPERM);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	close_parties(parties, RANKS);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -644,38 +643,6 @@ static void withdrawal(void **state)
 	registry_close(registry);
 }
 
-/* What a child does with the registry that it has inherited is its own. */
-static void a_forked_child(void **state)
-{
-	int status;
-	pid_t pid;
-
-	(void)state;
-	life();
-	assert_true(beest_registry_is_own(registry));
-	pid = fork();
-	if (pid == 0) {
-		int ok = !beest_registry_is_own(registry);
-
-		fake_kv_count_again();
-		registry_stage.now += 300 * BEEST_SECOND;
-		fake_kv_evict(registry_server, registry_key(BEEST_KIND_QP, "x"));
-		ok = ok && registry_look(registry, BEEST_LOOK_CHECK) == 0;
-		beest_registry_withdraw(registry, 1);
-		ok = ok && fake_kv.commands == 0;
-		ok = ok && registry_publish(registry, BEEST_KIND_QP, "child", "c") == 0;
-		ok = ok && !strcmp(registry_said(registry, BEEST_KIND_QP, "child"), "c");
-		ok = ok && fake_kv.commands == 1;
-		registry_close(registry);
-		ok = ok && fake_kv.commands == 1;
-		_exit(ok ? 0 : 1);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
-	registry_close(registry);
-}
-
 /* ---------------------------------------------------------- two threads by a hook --- */
 
 static int hooked_at;
@@ -762,7 +729,6 @@ int main(void)
 		REGISTRY_TEST(renewal),
 		REGISTRY_TEST(eviction),
 		REGISTRY_TEST(withdrawal),
-		REGISTRY_TEST(a_forked_child),
 		REGISTRY_TEST(one_replaces_what_the_other_sends),
 		REGISTRY_TEST(one_destroys_what_the_other_sends),
 	};

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -1026,26 +1025,6 @@ static void it_is_stored_again(void **state)
 	assert_non_null(strstr(waiter->error, "rank 1 on "));
 }
 
-/* It has the parent's rank, whose failure is not its own to tell; and the parent's goes on. */
-static void a_forked_child_cannot_fail(void **state)
-{
-	int status = 1;
-	pid_t child;
-
-	(void)state;
-	make();
-	publish(one, 1);
-	child = fork();
-	if (child == 0)
-		_exit(beest_failure_say(one, "no luck") != -EPERM ||
-		      !strstr(beest_error_text(), "not its forked child") ||
-		      failure_is_there("hb1/job/failed"));
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	assert_int_equal(beest_failure_say(one, "no luck"), 0);
-	assert_true(failure_is_there("hb1/job/failed"));
-}
-
 /* Whatever fails once; and a server that is silent costs a second. */
 static void telling_it_with_trouble(void **state)
 {
@@ -1160,7 +1139,6 @@ int main(void)
 		WITH(own_waits_go_on),
 		WITH(it_stands),
 		WITH(it_is_stored_again),
-		WITH(a_forked_child_cannot_fail),
 		WITH(telling_it_with_trouble),
 		WITH(news_once_a_second),
 	};
