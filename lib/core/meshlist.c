@@ -11,6 +11,9 @@
 #include "lib/core/meshlist.h"
 #include "lib/rendezvous/look.h"
 
+/* So many lists, of those who are new to a mesh, are no longer than a row or two. */
+#define LISTS_FEW 8
+
 /* Seconds that a row stays: whoever comes later reads lists. */
 #define ROW_TTL 60
 
@@ -97,15 +100,14 @@ static int lists_read(struct hartebeest_mesh *mesh, const struct beest_gather *g
 	return ret;
 }
 
-static bool lists_matter(const struct beest_newcomers *new)
+static size_t lists_count(const struct beest_newcomers *new)
 {
-	size_t i;
+	size_t i, count = 0;
 
 	for (i = 0; i < new->count; i++)
-		if (new->digests[i])
-			return true;
+		count += new->digests[i] != 0;
 
-	return false;
+	return count;
 }
 
 /* --------------------------------------------------------------------------- rows --- */
@@ -182,7 +184,7 @@ void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather
 
 	if (mesh->fabric.peers)
 		return;		/* whose lists are short, and read by few */
-	if (beest_meshmark_find(mesh, marks, true, &all) == 0 && lists_matter(&all) &&
+	if (beest_meshmark_find(mesh, marks, true, &all) == 0 && lists_count(&all) &&
 	    lists_read(mesh, gather, &all) > 0)
 		rows_put(mesh, gather, digest, &all);
 	beest_meshmark_forget(&all);
@@ -218,11 +220,12 @@ static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 			 uint64_t digest, struct beest_newcomers *new)
 {
+	size_t count = lists_count(new);
 	int ret = 0;
 
-	if (!lists_matter(new))
+	if (!count)
 		return 1;
-	if (!gather->direct && !mesh->fabric.peers)
+	if (count > LISTS_FEW && !gather->direct && !mesh->fabric.peers)
 		ret = row_fetch(mesh, gather, digest, new);
 
 	return ret ? ret : lists_read(mesh, gather, new);

@@ -68,7 +68,10 @@ struct beest_gather {
 	 * -EAGAIN; what else is negative ends the gathering.  May be NULL.
 	 */
 	int (*called)(void *data, const uint8_t *marks, uint64_t digest);
-	/* This rank is about to hand @marks out to the others.  May be NULL. */
+	/*
+	 * This rank is about to hand @marks out to the others, and more has changed than the
+	 * gate tells.  May be NULL.
+	 */
 	void (*opening)(void *data, const uint8_t *marks, uint64_t digest);
 	void *data;
 	/* out: an incarnation and a blob for each rank; to be freed by the caller */

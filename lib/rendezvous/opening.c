@@ -123,7 +123,7 @@ static int roll_open(struct beest_gathering *g)
 		}
 		/* The same first gate again would open nothing. */
 		fresh = gate.roll != g->held;
-		if (fresh && g->call->opening)
+		if (fresh && g->call->opening && !changes.size)
 			g->call->opening(g->call->data, marks, gate.roll);
 		if (fresh)
 			ret = roll_put(g, gate.roll, marks);

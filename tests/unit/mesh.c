@@ -976,6 +976,7 @@ static struct {
 	int used;			/* slots, so far */
 	int newcomers;			/* the last ones of them */
 	size_t rolls_read;		/* by those who were there before */
+	size_t rows_stored;
 } repair;
 
 static bool is_newcomer(const struct beest_kv *kv)
@@ -996,6 +997,8 @@ static void rolls_count(struct beest_kv *kv, const struct beest_kv_request *requ
 
 	for (i = 0; i < request->key_count && !is_newcomer(kv); i++)
 		repair.rolls_read += !!strstr(request->keys[i], "/roll");
+	for (i = 0; i < request->write_count; i++)
+		repair.rows_stored += !!strstr(request->writes[i].key, "/row.");
 }
 
 /* These ranks die, others take their places, and the rest repairs the mesh. */
@@ -1012,7 +1015,7 @@ static void repair_run(int first, int count)
 		member_open(slot, i, repair.size);
 	}
 	repair.newcomers = count;
-	repair.rolls_read = 0;
+	repair.rolls_read = repair.rows_stored = 0;
 	fake_kv.hook = rolls_count;
 	for (i = 0; i < repair.size; i++) {
 		member = &members[repair.slots[i]];
@@ -1034,12 +1037,13 @@ static void repair_run(int first, int count)
 		}
 }
 
-static void repair_start(int size)
+static void repair_start(int size, bool scattered)
 {
 	int i;
 
 	fake_kv_reset();
 	fake_verbs_reset();
+	fake_verbs.hook = scattered ? numbers_scatter : NULL;
 	make(size);
 	start(size);
 	registry_run();
@@ -1056,7 +1060,7 @@ static void repaired(void **state)
 
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(all); i++) {
-		repair_start(all[i]);
+		repair_start(all[i], false);
 		repair_run(2, 1);
 		assert_int_equal(stats_of(0).create, 0);
 		assert_in_range(stats_of(0).exchange, 1, stats_of(0).total);
@@ -1067,19 +1071,21 @@ static void repaired(void **state)
 }
 
 /*
- * The gate says who is new, so that the others need not read the roll; of many it does not.
- * Who has stored a roll reads it once, to see that it is there.
+ * The gate says who is new, so that the others need not read the roll, nor a row of numbers;
+ * of many it does not.  Who has stored a roll reads it once, to see that it is there.
  */
 static void few_are_told_at_the_gate(void **state)
 {
 	(void)state;
-	repair_start(20);
+	repair_start(20, true);
 	repair_run(5, 3);
 	assert_in_range(repair.rolls_read, 0, 1);
 	repair_run(0, 1);
 	assert_in_range(repair.rolls_read, 0, 1);
+	assert_int_equal(repair.rows_stored, 0);
 	repair_run(0, 12);
 	assert_in_range(repair.rolls_read, 8 - 1, 8 + 1);
+	assert_in_range(repair.rows_stored, 20, 2 * 20);
 	drop();
 }
 
