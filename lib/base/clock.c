@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * clock.c - monotonic time, deadlines, pauses
- *
- * Owns the arithmetic of time and the one sleep of the library.  Knows nothing of
- * what is waited for.
- */
+/* clock.c - see clock.h */
 #include "config.h"
 
 #include <errno.h>

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * error.c - the calling thread's last sentence
- *
- * Owns one buffer a thread, so that setting a sentence cannot fail.  Knows nothing
- * of what the sentences say.
- */
+/* error.c - see error.h */
 #include "config.h"
 
 #include <errno.h>
@@ -15,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
+/* One a thread, so that setting it cannot fail. */
 static __thread char sentence[BEEST_ERROR_SIZE];
 
 /*

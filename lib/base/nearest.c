@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nearest.c - edit distance with a limit
- *
- * Counts bytes inserted, left out, replaced, or swapped with their neighbour: the four
- * common typing errors.  Knows no table: the caller offers the candidates.
+ * nearest.c - edit distance: bytes inserted, left out, replaced, or swapped with their neighbour,
+ * the four common typing errors
  */
 #include "config.h"
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * table.c - a chained hash over names, threaded by a list in order of creation
- *
- * Owns the names, the buckets and the order.  Knows nothing of the objects but
- * their first member.
- */
+/* table.c - a chained hash over names, threaded by a list in order of creation */
 #include "config.h"
 
 #include <stdbool.h>

@@ -209,34 +209,20 @@ static int read_size(struct reading *reading)
 			  needed ? " is missing; " : "");
 }
 
-/* "0-3,8", cut with dots where it does not fit */
-static const char *ids_text(const struct beest_ids *ids, char *buffer, size_t size)
-{
-	struct beest_text text;
-	size_t first, last;
-
-	beest_text_start(&text, buffer, size);
-	for (first = 0; first < ids->count && !text.full; first = last + 1) {
-		for (last = first; last + 1 < ids->count; last++)
-			if (ids->id[last + 1] != ids->id[last] + 1)
-				break;
-		beest_text_add(&text, "%s%d", text.used ? "," : "", ids->id[first]);
-		if (last > first)
-			beest_text_add(&text, "-%d", ids->id[last]);
-	}
-	return buffer;
-}
-
 static int check_rank(struct reading *reading)
 {
 	const struct beest_launch *launch = reading->launch;
-	char ids[128];
+	const char *given = reading->options->participants;
+	char count[32], ids[128];
 
 	if (launch->rank < 0 || !reading->size[0] ||
 	    beest_parse_ids_position(&launch->participants, launch->rank) >= 0)
 		return 0;
+	snprintf(count, sizeof(count), "0-%zu", launch->participants.count - 1);
+	given = given ? given : count;
+	beest_text_clean(ids, sizeof(ids), given, strlen(given));
 	return beest_fail(ENOENT, "rank %d is not among the participants %s (%s)", launch->rank,
-			  ids_text(&launch->participants, ids, sizeof(ids)), reading->size);
+			  ids, reading->size);
 }
 
 /*

@@ -414,32 +414,6 @@ static const char *place_text(const struct place *place, char text[NAME_SIZE])
 	return text;
 }
 
-/*
- * A transport that stands elsewhere ("rc:qp_attr.timeout", "qp_init_attr.cap.uc:max_send_wr"), or
- * a section twice.
- */
-static bool find_misplaced(const char *name, struct place *place)
-{
-	const char *at = strchr(name, '.');
-	char plain[NAME_SIZE];
-	int transport;
-
-	if (at && find_place(at + 1, place))
-		return true;
-	for (transport = BEEST_RC; transport < BEEST_TRANSPORTS; transport++) {
-		at = strstr(name, prefixes[transport]);
-		if (!at || (at > name && at[-1] != '.'))
-			continue;
-		snprintf(plain, sizeof(plain), "%.*s%s", (int)(at - name), name,
-			 at + strlen(prefixes[transport]));
-		if (find_place(plain, place) && place->row->per_transport && !place->exact) {
-			*place = (struct place){ place->row, transport, transport, true };
-			return true;
-		}
-	}
-	return false;
-}
-
 #define HOMES 3
 #define HOMES_SIZE (HOMES * NAME_SIZE)
 
@@ -472,9 +446,6 @@ static int fail_unknown(int err, const char *name)
 	if (list_homes(name, homes))
 		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
 				  homes);
-	if (find_misplaced(name, &place))
-		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
-				  place_text(&place, meant));
 	place.row = nearest_row(plain);
 	if (!place.row)
 		return beest_fail(err, "unknown option %s", BEEST_QUOTE(name));
@@ -624,7 +595,7 @@ static bool show_in_json(const char *name, char form[HOMES_SIZE])
 	struct place place;
 	int section;
 
-	if (!find_place(name, &place) && !find_misplaced(name, &place))
+	if (!find_place(name, &place))
 		return false;
 	place_text(&place, text);
 	section = (int)strcspn(text, ".");
@@ -636,13 +607,13 @@ static bool show_in_json(const char *name, char form[HOMES_SIZE])
 static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
 {
 	char meant[HOMES_SIZE], found[128], section[NAME_SIZE], best[NAME_SIZE] = "";
-	const char *prefix = prefixes[prefix_of(entry->section)];
 	struct beest_nearest nearest;
-	bool known = true, is_section;
+	bool known;
 	size_t i;
 	int ret;
 
-	beest_nearest_start(&nearest, entry->section + strlen(prefix));
+	beest_nearest_start(&nearest, entry->section +
+			    strlen(prefixes[prefix_of(entry->section)]));
 	for (i = 0; i < ROWS && nearest.distance; i++) {
 		snprintf(section, sizeof(section), "%.*s",
 			 (int)strcspn(beest_option_rows[i].name, "."), beest_option_rows[i].name);
@@ -650,17 +621,13 @@ static int check_section(const struct reading *reading, const struct beest_json_
 			strcpy(best, section);
 	}
 
-	is_section = !nearest.distance && !*prefix;
-	if (is_section && entry->type == json_type_object)
+	known = !strcmp(best, entry->section);
+	if (known && entry->type == json_type_object)
 		return 0;
-	if (!nearest.distance && *prefix)
-		snprintf(meant, sizeof(meant), "\"%s\": { \"%s...\": ... }", best, prefix);
-	else
-		known = show_in_json(entry->section, meant) || list_homes(entry->section, meant);
-	if (is_section)
+	if (known)
 		ret = beest_fail(EINVAL, "%s: found %s, expected an object", entry->section,
 				 beest_json_found(entry, found, sizeof(found)));
-	else if (known)
+	else if (show_in_json(entry->section, meant) || list_homes(entry->section, meant))
 		ret = beest_fail(EINVAL, "unknown section %s; did you mean %s?",
 				 BEEST_QUOTE(entry->section), meant);
 	else

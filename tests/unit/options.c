@@ -807,21 +807,11 @@ static void misplaced_names_are_told(void **state)
 	refuses_json("{ \"qp_attr.rc:timeout\": 5 }", EINVAL,
 		     AT ":1: unknown section 'qp_attr.rc:timeout'; did you mean "
 		     "\"qp_attr\": { \"rc:timeout\": ... }?");
-	refuses_json("{ \"rc:qp_init_attr.cap.max_send_wr\": 5 }", EINVAL,
-		     AT ":1: unknown section 'rc:qp_init_attr.cap.max_send_wr'; did you mean "
-		     "\"qp_init_attr\": { \"rc:cap.max_send_wr\": ... }?");
-	refuses_json("{ \"exchange\": { \"exchange.timeout\": \"5s\" } }", EINVAL,
-		     AT ":1: unknown option 'exchange.exchange.timeout'; did you mean "
-		     "exchange.timeout?");
 	refuses_json("{ \"rc:qp_attr\": { \"timeout\": 5 } }", EINVAL,
-		     AT ":1: unknown section 'rc:qp_attr'; did you mean "
-		     "\"qp_attr\": { \"rc:...\": ... }?");
-	refuses_json("{ \"qp_init_attr\": { \"cap.ud:max_send_wr\": 5 } }", EINVAL,
-		     AT ":1: unknown option 'qp_init_attr.cap.ud:max_send_wr'; did you mean "
-		     "qp_init_attr.ud:cap.max_send_wr?");
+		     AT ":1: unknown section 'rc:qp_attr'; the nearest is qp_attr");
 	refuses_argument("rc:qp_attr.timeout=5", EINVAL,
-			 "argument: unknown option 'rc:qp_attr.timeout'; did you mean "
-			 "qp_attr.rc:timeout?");
+			 "argument: unknown option 'rc:qp_attr.timeout'; the nearest is "
+			 "qp_attr.timeout");
 	refuses_argument("uc:exchange.timeout=5", EINVAL,
 			 "argument: unknown option 'uc:exchange.timeout'; the nearest is "
 			 "exchange.timeout");
