@@ -22,11 +22,11 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 		TRY(beest_fail(EINVAL, "a completion queue cannot have %d entries", depth));
 	if (flags & ~HARTEBEEST_CQ_CHANNEL)
 		TRY(beest_fail(EINVAL, "%s(): flags 0x%" PRIx32 " are not known", __func__, flags));
-	TRY(beest_context_name_available(hb, &beest_cq_kind, name));
+	TRY(beest_table_name_available(&hb->objects, &beest_cq_kind, name));
 	TRY(beest_call_device(hb, __func__, &device));
 	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth,
 			    flags & HARTEBEEST_CQ_CHANNEL, &made));
-	TRY(beest_context_add(hb, name, &made->node));
+	TRY(beest_table_add(&hb->objects, name, &made->node));
 	if (cq)
 		*cq = made->node.handle;
 	return 0;
@@ -54,7 +54,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest_context *hb, const cha
 HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest_context *hb, const char *name)
 {
 	REQUIRE(hb, name);
-	return beest_call_done(hb, beest_context_destroy(hb, &beest_cq_kind, name));
+	return beest_call_done(hb, beest_table_destroy(&hb->objects, &beest_cq_kind, name));
 }
 
 static int cq_require_channel(const struct beest_cq *cq)

@@ -76,7 +76,7 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 	TRY_LIMIT(&limit, hartebeest_size(hb));
 	TRY_LIMIT(&limit, beest_context_registry(hb, name, &registry));
 	TRY_LIMIT(&limit, beest_barrier_check(registry, &hb->launch.participants, name));
-	TRY_LIMIT(&limit, beest_context_obtain(hb, &beest_barrier_kind, name, &node));
+	TRY_LIMIT(&limit, beest_table_obtain(&hb->objects, &beest_barrier_kind, name, &node));
 	return beest_call_waited(hb, &limit, beest_barrier_wait(registry, &hb->roll,
 								BEEST_CONTAINER(node,
 								struct beest_barrier, node),

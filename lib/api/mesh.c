@@ -95,5 +95,6 @@ HARTEBEEST_EXPORT void hartebeest_mesh_close(struct hartebeest_mesh *mesh)
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 
 	if (mesh)
-		beest_call_done(hb, beest_context_destroy(hb, &beest_mesh_kind, mesh->node.name));
+		beest_call_done(hb, beest_table_destroy(&hb->objects, &beest_mesh_kind,
+							mesh->node.name));
 }

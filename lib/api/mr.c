@@ -19,7 +19,7 @@ static int mr_begin(struct hartebeest_context *hb, const char *name, const char 
 	if (length == 0)
 		return beest_fail(EINVAL, "memory region '%s' would be empty", name);
 
-	ret = beest_context_name_available(hb, &beest_mr_kind, name);
+	ret = beest_table_name_available(&hb->objects, &beest_mr_kind, name);
 	return ret < 0 ? ret : beest_find_pd(hb, pd_name, pd);
 }
 
@@ -28,7 +28,7 @@ static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
 {
 	if (ret < 0)
 		return beest_call_done(hb, beest_fail_prefix(ret, "memory region '%s'", name));
-	TRY(beest_context_add(hb, name, &mr->node));
+	TRY(beest_table_add(&hb->objects, name, &mr->node));
 	if (out)
 		*out = mr->mr;
 	return 0;
@@ -89,7 +89,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_adopt(struct hartebeest_context *hb, const c
 	REQUIRE(hb, name, verbs);
 	TRY(beest_context_adoptable(hb, &beest_mr_kind, name, verbs->context, verbs));
 	TRY(beest_mr_adopt(verbs, access, &mr));
-	return beest_call_done(hb, beest_context_add(hb, name, &mr->node));
+	return beest_call_done(hb, beest_table_add(&hb->objects, name, &mr->node));
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest_context *hb, const char *name,

@@ -15,10 +15,10 @@ HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const 
 	struct beest_node *made;
 
 	REQUIRE(hb, name);
-	TRY(beest_context_name_available(hb, &beest_pd_kind, name));
+	TRY(beest_table_name_available(&hb->objects, &beest_pd_kind, name));
 	TRY(beest_call_device(hb, __func__, &device));
 	TRY(beest_pd_create(device, &made));
-	TRY(beest_context_add(hb, name, made));
+	TRY(beest_table_add(&hb->objects, name, made));
 	if (pd)
 		*pd = made->handle;
 	return 0;
@@ -42,5 +42,5 @@ HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest_context *hb, const cha
 HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name)
 {
 	REQUIRE(hb, name);
-	return beest_call_done(hb, beest_context_destroy(hb, &beest_pd_kind, name));
+	return beest_call_done(hb, beest_table_destroy(&hb->objects, &beest_pd_kind, name));
 }

@@ -27,12 +27,12 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 	struct ibv_pd *pd;
 	struct beest_qp *qp;
 
-	TRY(beest_context_name_available(hb, &beest_qp_kind, name));
+	TRY(beest_table_name_available(&hb->objects, &beest_qp_kind, name));
 	TRY(beest_find_pd(hb, pd_name, &pd));
 	TRY(beest_context_device(hb, &device));
 	TRY(beest_qp_create(device, pd, hb->options.qp, attr, &qp));
 	qp->pathcache = beest_context_pathcache(hb);
-	TRY(beest_context_add(hb, name, &qp->node));
+	TRY(beest_table_add(&hb->objects, name, &qp->node));
 	beest_qp_warn_of_depth(qp, &hb->log);
 	if (out)
 		*out = qp->qp;
@@ -92,14 +92,14 @@ HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const c
 	TRY(beest_context_device(hb, &device));
 	TRY(beest_qp_adopt(device, hb->options.qp, verbs, &qp));
 	qp->pathcache = beest_context_pathcache(hb);
-	TRY(beest_context_add(hb, name, &qp->node));
+	TRY(beest_table_add(&hb->objects, name, &qp->node));
 
 	/* What the program chose for INIT is read back at once: it may not suit. */
 	ret = beest_qp_state(qp, &state);
 	if (ret == 0 && state == IBV_QPS_INIT)
 		ret = beest_bringup_init(hb, qp);
 	if (ret < 0)
-		beest_context_destroy(hb, &beest_qp_kind, name);
+		beest_table_destroy(&hb->objects, &beest_qp_kind, name);
 	return beest_call_done(hb, ret);
 }
 
@@ -309,13 +309,13 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 	REQUIRE(hb, wc, text);
 	if (size == 0)
 		return beest_call_refuse(hb, __func__, "size is 0");
-	pthread_mutex_lock(&hb->naming);
+	pthread_mutex_lock(&hb->objects.lock);
 	qp = beest_context_qp_by_number(hb, wc->qp_num);
 	beest_completion_text(qp, wc, text, size);
 	unanswered = beest_completion_is_unanswered(qp, wc);
 	if (unanswered)
 		remote = qp->remote;
-	pthread_mutex_unlock(&hb->naming);
+	pthread_mutex_unlock(&hb->objects.lock);
 
 	if (unanswered)
 		peer_end_add(hb, &remote, text, size);
@@ -331,9 +331,9 @@ HARTEBEEST_EXPORT int hartebeest_post_text(struct hartebeest_context *hb, struct
 		return beest_call_refuse(hb, __func__, "size is 0");
 	if (ret == 0)
 		return beest_call_refuse(hb, __func__, "ret is 0: the post was taken");
-	pthread_mutex_lock(&hb->naming);
+	pthread_mutex_lock(&hb->objects.lock);
 	beest_posting_text(beest_context_qp_by_number(hb, qp->qp_num), qp, wr,
 			   ret < 0 ? -ret : ret, text, size);
-	pthread_mutex_unlock(&hb->naming);
+	pthread_mutex_unlock(&hb->objects.lock);
 	return 0;
 }

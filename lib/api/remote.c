@@ -2,8 +2,6 @@
 /* remote.c - see remote.h */
 #include "config.h"
 
-#include <pthread.h>
-
 #include "lib/api/default.h"
 #include "lib/api/remote.h"
 #include "lib/base/error.h"
@@ -15,8 +13,7 @@ struct remote {
 	struct ibv_qp qp;
 };
 
-static pthread_mutex_t remotes_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct beest_table remotes;
+static struct beest_table remotes = BEEST_TABLE_EMPTY;
 
 static const struct beest_kind remote_mr_kind = {
 	.noun = "fetched memory region", .size = sizeof(struct remote),
@@ -39,14 +36,14 @@ bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr
 {
 	struct remote *remote;
 
-	pthread_mutex_lock(&remotes_lock);
+	pthread_mutex_lock(&remotes.lock);
 	remote = find_or_add_remote(&remote_mr_kind, key);
 	if (remote) {
 		remote->mr.addr = (void *)(uintptr_t)mr->address;
 		remote->mr.length = (size_t)mr->length;
 		remote->mr.rkey = mr->rkey;
 	}
-	pthread_mutex_unlock(&remotes_lock);
+	pthread_mutex_unlock(&remotes.lock);
 	return remote;
 }
 
@@ -54,13 +51,13 @@ bool beest_remote_keep_qp(const char *key, const struct hartebeest_remote_qp *qp
 {
 	struct remote *remote;
 
-	pthread_mutex_lock(&remotes_lock);
+	pthread_mutex_lock(&remotes.lock);
 	remote = find_or_add_remote(&remote_qp_kind, key);
 	if (remote) {
 		remote->qp.qp_num = qp->qp_num;
 		remote->qp.qp_type = qp->qp_type;
 	}
-	pthread_mutex_unlock(&remotes_lock);
+	pthread_mutex_unlock(&remotes.lock);
 	return remote;
 }
 
@@ -71,12 +68,10 @@ static struct remote *find_remote(const struct beest_kind *kind, const char *key
 	if (!beest_default_context())
 		return NULL;
 
-	pthread_mutex_lock(&remotes_lock);
 	if (key)
 		node = beest_table_find(&remotes, kind, key);
 	else
 		beest_fail(EINVAL, "the key of a %s is NULL", kind->noun);
-	pthread_mutex_unlock(&remotes_lock);
 	if (node)
 		return BEEST_CONTAINER(node, struct remote, node);
 

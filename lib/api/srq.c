@@ -19,12 +19,12 @@ HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const
 
 	REQUIRE(hb, name, pd);
 	preset = &hb->options.qp[BEEST_RC];
-	TRY(beest_context_name_available(hb, &beest_srq_kind, name));
+	TRY(beest_table_name_available(&hb->objects, &beest_srq_kind, name));
 	TRY(beest_find_pd(hb, pd, &domain));
 	TRY(beest_context_device(hb, &device));
 	TRY(beest_srq_create(device, domain, max_wr ? max_wr : (uint32_t)preset->max_recv_wr,
 			     max_sge ? max_sge : (uint32_t)preset->max_recv_sge, &made));
-	TRY(beest_context_add(hb, name, made));
+	TRY(beest_table_add(&hb->objects, name, made));
 	if (srq)
 		*srq = made->handle;
 	return 0;
@@ -48,5 +48,5 @@ HARTEBEEST_EXPORT int hartebeest_srq_get(struct hartebeest_context *hb, const ch
 HARTEBEEST_EXPORT int hartebeest_srq_destroy(struct hartebeest_context *hb, const char *name)
 {
 	REQUIRE(hb, name);
-	return beest_call_done(hb, beest_context_destroy(hb, &beest_srq_kind, name));
+	return beest_call_done(hb, beest_table_destroy(&hb->objects, &beest_srq_kind, name));
 }

@@ -54,7 +54,7 @@ int beest_table_free(struct beest_node *node)
 	return 0;
 }
 
-int beest_table_name_check(const char *noun, const char *name)
+static int name_check(const char *noun, const char *name)
 {
 	const char *control = name ? beest_text_control(name) : NULL;
 
@@ -83,17 +83,17 @@ static struct beest_node **bucket_of(const struct beest_table *table, uint32_t h
 	return &table->buckets[hash & (table->size - 1)];
 }
 
-struct beest_node *beest_table_look(const struct beest_table *table,
-				    const struct beest_kind *kind, const char *name)
+struct beest_node *beest_table_look(struct beest_table *table, const struct beest_kind *kind,
+				    const char *name)
 {
 	uint32_t hash = hash_name(name);
 	struct beest_node *node;
 
-	if (!table->size)
-		return NULL;
-	for (node = *bucket_of(table, hash); node; node = node->chain)
+	pthread_mutex_lock(&table->lock);
+	for (node = table->size ? *bucket_of(table, hash) : NULL; node; node = node->chain)
 		if (node->hash == hash && node->kind == kind && !strcmp(node->name, name))
 			break;
+	pthread_mutex_unlock(&table->lock);
 	return node;
 }
 
@@ -105,14 +105,16 @@ static struct beest_node **holders_of(const struct beest_table *table, const voi
 	return &table->buckets[table->size + (hash & (table->size - 1))];
 }
 
-struct beest_node *beest_table_holder(const struct beest_table *table, const void *handle)
+struct beest_node *beest_table_holder(struct beest_table *table, const void *handle)
 {
 	struct beest_node *node = NULL;
 
+	pthread_mutex_lock(&table->lock);
 	if (handle && table->size)
 		for (node = *holders_of(table, handle); node; node = node->holders)
 			if (node->handle == handle)
 				break;
+	pthread_mutex_unlock(&table->lock);
 	return node;
 }
 
@@ -181,14 +183,22 @@ static int table_grow(struct beest_table *table)
 	return 0;
 }
 
-/* Does all that can fail first, so that a failure leaves @node untouched. */
-int beest_table_add(struct beest_table *table, const char *name, struct beest_node *node)
+int beest_table_name_available(struct beest_table *table, const struct beest_kind *kind,
+			       const char *name)
 {
-	int ret = beest_table_name_check(node->kind->noun, name);
+	int ret = name_check(kind->noun, name);
+
+	if (ret == 0 && beest_table_look(table, kind, name))
+		return beest_fail(EEXIST, "%s '%s' exists already", kind->noun, name);
+	return ret;
+}
+
+/* Does all that can fail before anything is changed. */
+static int node_add(struct beest_table *table, const char *name, struct beest_node *node)
+{
+	int ret = beest_table_name_available(table, node->kind, name);
 	char *copy;
 
-	if (ret == 0)
-		ret = beest_table_name_available(table, node->kind, name);
 	if (ret == 0 && table->count == table->size)
 		ret = table_grow(table);
 	if (ret < 0)
@@ -205,41 +215,39 @@ int beest_table_add(struct beest_table *table, const char *name, struct beest_no
 	return 0;
 }
 
-int beest_table_name_available(const struct beest_table *table, const struct beest_kind *kind,
-			       const char *name)
+int beest_table_add(struct beest_table *table, const char *name, struct beest_node *node)
 {
-	if (beest_table_look(table, kind, name))
-		return beest_fail(EEXIST, "%s '%s' exists already", kind->noun, name);
-	return 0;
+	int ret;
+
+	pthread_mutex_lock(&table->lock);
+	ret = node_add(table, name, node);
+	pthread_mutex_unlock(&table->lock);
+	if (ret < 0)
+		beest_table_free(node);
+	return ret;
 }
 
 int beest_table_obtain(struct beest_table *table, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node)
 {
-	int ret;
+	int ret = 0;
 
+	pthread_mutex_lock(&table->lock);
 	*node = beest_table_look(table, kind, name);
-	if (*node)
-		return 0;
-	*node = beest_table_new(kind);
-	if (!*node)
-		return -ENOMEM;
-
-	ret = beest_table_add(table, name, *node);
-	if (ret < 0)
-		beest_table_free(*node);
+	if (!*node) {
+		*node = beest_table_new(kind);
+		ret = *node ? beest_table_add(table, name, *node) : -ENOMEM;
+	}
+	pthread_mutex_unlock(&table->lock);
 	return ret;
 }
 
-struct beest_node *beest_table_find(const struct beest_table *table,
-				    const struct beest_kind *kind, const char *name)
+static void fail_unknown_name(struct beest_table *table, const struct beest_kind *kind,
+			      const char *name)
 {
-	struct beest_node *each, *node = beest_table_look(table, kind, name);
 	struct beest_nearest nearest;
+	struct beest_node *each;
 	bool any = false;
-
-	if (node)
-		return node;
 
 	beest_nearest_start(&nearest, name);
 	for (each = table->newest; each; each = each->older) {
@@ -256,35 +264,66 @@ struct beest_node *beest_table_find(const struct beest_table *table,
 		beest_fail(ENOENT, "no %s is called %s%s%s%s", kind->noun, BEEST_QUOTE(name),
 			   any ? "" : "; there is no ", any ? "" : kind->noun,
 			   any ? "" : " at all");
-	return NULL;
+}
+
+struct beest_node *beest_table_find(struct beest_table *table, const struct beest_kind *kind,
+				    const char *name)
+{
+	struct beest_node *node;
+
+	pthread_mutex_lock(&table->lock);
+	node = beest_table_look(table, kind, name);
+	if (!node)
+		fail_unknown_name(table, kind, name);
+	pthread_mutex_unlock(&table->lock);
+	return node;
+}
+
+struct beest_node *beest_table_user(struct beest_table *table, const void *handle)
+{
+	struct beest_node *node, *user = NULL;
+	size_t i;
+
+	pthread_mutex_lock(&table->lock);
+	for (node = table->newest; node && handle && !user; node = node->older)
+		for (i = 0; i < BEEST_COUNT(node->needs); i++)
+			if (node->needs[i] == handle)
+				user = node;
+	pthread_mutex_unlock(&table->lock);
+	return user;
 }
 
 /* Removes the node first, since it is freed, and the name last, since a sentence may have it. */
-int beest_table_destroy(struct beest_table *table, struct beest_node *node)
+static int node_destroy(struct beest_table *table, struct beest_node *node)
 {
+	const struct beest_node *user;
 	char *name = node->name;
 	int ret;
 
 	unlink_node(table, node);
 	ret = beest_table_free(node);
-	if (ret < 0) {
-		link_node(table, node);
-		return ret;
+	if (ret == 0) {
+		free(name);
+		return 0;
 	}
-	free(name);
-	return 0;
+
+	link_node(table, node);
+	user = ret == -EBUSY ? beest_table_user(table, node->handle) : NULL;
+	return !user ? ret : beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
+					user->kind->noun, user->name);
 }
 
-struct beest_node *beest_table_user(const struct beest_table *table, const void *handle)
+int beest_table_destroy(struct beest_table *table, const struct beest_kind *kind,
+			const char *name)
 {
 	struct beest_node *node;
-	size_t i;
+	int ret;
 
-	for (node = table->newest; node; node = node->older)
-		for (i = 0; handle && i < BEEST_COUNT(node->needs); i++)
-			if (node->needs[i] == handle)
-				return node;
-	return NULL;
+	pthread_mutex_lock(&table->lock);
+	node = beest_table_find(table, kind, name);
+	ret = node ? node_destroy(table, node) : -ENOENT;
+	pthread_mutex_unlock(&table->lock);
+	return ret;
 }
 
 void beest_table_clear(struct beest_table *table,
@@ -294,6 +333,7 @@ void beest_table_clear(struct beest_table *table,
 	char *name;
 	int ret;
 
+	pthread_mutex_lock(&table->lock);
 	while ((node = table->newest)) {
 		name = node->name;
 		unlink_node(table, node);
@@ -303,5 +343,7 @@ void beest_table_clear(struct beest_table *table,
 		free(name);
 	}
 	free(table->buckets);
-	memset(table, 0, sizeof(*table));
+	table->buckets = NULL;
+	table->size = 0;
+	pthread_mutex_unlock(&table->lock);
 }

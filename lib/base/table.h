@@ -5,12 +5,16 @@
  * Owns the names and the order of creation.  An object is made after those it depends
  * on, so destroying in reverse order of creation is always right: queue pairs before
  * their completion queues, everything before its protection domain.
- * Knows nothing of verbs: each kind says how its objects are released.  Not locked; the
- * context's lock covers it.
+ * Knows nothing of verbs: each kind says how its objects are released.
+ *
+ * May be used by many threads.  Whoever needs several steps to be one holds the lock
+ * meanwhile, which is recursive, but never while an object is made or connected, nor while
+ * talking to a server.
  */
 #ifndef BEEST_TABLE_H
 #define BEEST_TABLE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,11 +46,14 @@ struct beest_node {
 };
 
 struct beest_table {
+	pthread_mutex_t lock;
 	struct beest_node **buckets;		/* by name, then by handle */
 	size_t size;				/* of each kind: a power of two, or 0 */
 	size_t count;
 	struct beest_node *newest;
 };
+
+#define BEEST_TABLE_EMPTY { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP }
 
 /* A new object, zero but for its kind; NULL: no memory, with a sentence. */
 void *beest_table_new(const struct beest_kind *kind);
@@ -57,40 +64,41 @@ void *beest_table_wrap(const struct beest_kind *kind, void *handle);
 /* Destroys one that is in no table. */
 int beest_table_free(struct beest_node *node);
 
-/* A name of 1 to 255 bytes without control characters; -EINVAL says which byte. */
-int beest_table_name_check(const char *noun, const char *name);
-
 /*
- * -EEXIST when this kind has the name already, -EINVAL for a bad name, -ENOMEM;
- * @node is then untouched and still the caller's.
+ * Asked before things are made: -EINVAL for a name that is not 1 to 255 bytes without control
+ * characters (says which byte), -EEXIST when this kind has the name already.
  */
-int beest_table_add(struct beest_table *table, const char *name, struct beest_node *node);
-
-/* -EEXIST when the name is taken, 0 when it is free: asked before making things. */
-int beest_table_name_available(const struct beest_table *table, const struct beest_kind *kind,
+int beest_table_name_available(struct beest_table *table, const struct beest_kind *kind,
 			       const char *name);
 
+/* As above, or -ENOMEM: @node is destroyed then. */
+int beest_table_add(struct beest_table *table, const char *name, struct beest_node *node);
+
 /* NULL, without a sentence, when there is none: that may not be a failure. */
-struct beest_node *beest_table_look(const struct beest_table *table,
-				    const struct beest_kind *kind, const char *name);
+struct beest_node *beest_table_look(struct beest_table *table, const struct beest_kind *kind,
+				    const char *name);
 
 /* As above, or a new one under that name; errors of beest_table_add(). */
 int beest_table_obtain(struct beest_table *table, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node);
 
 /* NULL, with a sentence that names the nearest known name, when there is none. */
-struct beest_node *beest_table_find(const struct beest_table *table,
-				    const struct beest_kind *kind, const char *name);
-
-/* Removes @node and destroys it; a failure, whose sentence says why, puts it back. */
-int beest_table_destroy(struct beest_table *table, struct beest_node *node);
-
-/* The newest object that has, or that needs, this handle; NULL: none. */
-struct beest_node *beest_table_holder(const struct beest_table *table, const void *handle);
-struct beest_node *beest_table_user(const struct beest_table *table, const void *handle);
+struct beest_node *beest_table_find(struct beest_table *table, const struct beest_kind *kind,
+				    const char *name);
 
 /*
- * Destroys everything, newest first, and frees the table.  An object that cannot be
+ * Removes and destroys it; a failure puts it back, and its sentence says why, and which object
+ * still uses it.  -ENOENT as above.
+ */
+int beest_table_destroy(struct beest_table *table, const struct beest_kind *kind,
+			const char *name);
+
+/* The newest object that has, or that needs, this handle; NULL: none. */
+struct beest_node *beest_table_holder(struct beest_table *table, const void *handle);
+struct beest_node *beest_table_user(struct beest_table *table, const void *handle);
+
+/*
+ * Destroys everything, newest first, and leaves the table empty.  An object that cannot be
  * released is handed to @refused with that failure, while it has its name; NULL: it is
  * dropped.
  */

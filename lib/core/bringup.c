@@ -31,11 +31,11 @@ int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
 	struct beest_node *node;
 	int ret;
 
-	pthread_mutex_lock(&hb->naming);
+	pthread_mutex_lock(&hb->objects.lock);
 	ret = beest_table_obtain(&hb->objects, &found_kind, key, &node);
 	if (ret == 0)
 		BEEST_CONTAINER(node, struct found, node)->remote = *remote;
-	pthread_mutex_unlock(&hb->naming);
+	pthread_mutex_unlock(&hb->objects.lock);
 	return ret;
 }
 
@@ -44,11 +44,11 @@ int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 {
 	struct beest_node *node;
 
-	pthread_mutex_lock(&hb->naming);
+	pthread_mutex_lock(&hb->objects.lock);
 	node = beest_table_find(&hb->objects, &found_kind, key);
 	if (node)
 		*remote = BEEST_CONTAINER(node, struct found, node)->remote;
-	pthread_mutex_unlock(&hb->naming);
+	pthread_mutex_unlock(&hb->objects.lock);
 	return node ? 0 : beest_fail_prefix(-ENOENT, "hartebeest_qp_fetch() was not called");
 }
 

@@ -137,7 +137,7 @@ static int context_discard(struct hartebeest_context *hb)
 	beest_launch_free(&hb->launch);
 	beest_options_free(&hb->options);
 	pthread_mutex_destroy(&hb->opening);
-	pthread_mutex_destroy(&hb->naming);
+	pthread_mutex_destroy(&hb->objects.lock);
 	free(hb);
 	return ret;
 }
@@ -152,7 +152,7 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *argum
 		return beest_fail(ENOMEM, "no memory for a context");
 
 	pthread_mutex_init(&hb->opening, NULL);
-	pthread_mutex_init(&hb->naming, NULL);
+	hb->objects = (struct beest_table)BEEST_TABLE_EMPTY;
 	hb->pid = getpid();
 	hb->log.rank = -1;
 	hb->log.said = hb->said;
@@ -211,12 +211,12 @@ static void describe_queue(void *data, uint32_t qp_num, const void *handle, char
 	const struct beest_node *node;
 	const struct beest_qp *qp;
 
-	pthread_mutex_lock(&hb->naming);
+	pthread_mutex_lock(&hb->objects.lock);
 	qp = qp_num ? beest_context_qp_by_number(hb, qp_num) : NULL;
 	node = qp ? &qp->node : beest_table_holder(&hb->objects, handle);
 	if (node)
 		snprintf(text, size, "%s '%s'", node->kind->noun, node->name);
-	pthread_mutex_unlock(&hb->naming);
+	pthread_mutex_unlock(&hb->objects.lock);
 }
 
 static void device_opened(struct hartebeest_context *hb)
@@ -435,66 +435,18 @@ int beest_context_handshake(struct hartebeest_context *hb, const char *wanted,
 
 /* ------------------------------------------------------------- objects --- */
 
-struct beest_node *beest_context_look(struct hartebeest_context *hb,
-				      const struct beest_kind *kind, const char *name)
-{
-	struct beest_node *node;
-
-	pthread_mutex_lock(&hb->naming);
-	node = beest_table_look(&hb->objects, kind, name);
-	pthread_mutex_unlock(&hb->naming);
-	return node;
-}
-
-int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *kind,
-		       const char *name, struct beest_node **node)
-{
-	pthread_mutex_lock(&hb->naming);
-	*node = beest_table_find(&hb->objects, kind, name);
-	pthread_mutex_unlock(&hb->naming);
-	return *node ? 0 : -ENOENT;
-}
-
-int beest_context_obtain(struct hartebeest_context *hb, const struct beest_kind *kind,
-			 const char *name, struct beest_node **node)
-{
-	int ret;
-
-	pthread_mutex_lock(&hb->naming);
-	ret = beest_table_obtain(&hb->objects, kind, name, node);
-	pthread_mutex_unlock(&hb->naming);
-	return ret;
-}
-
 int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
 		     struct beest_cq **cq)
 {
 	struct beest_node *node;
 
-	pthread_mutex_lock(&hb->naming);
 	node = beest_table_holder(&hb->objects, verbs);
-	pthread_mutex_unlock(&hb->naming);
 	if (!node || node->kind != &beest_cq_kind)
 		return beest_fail(ENOENT, "this completion queue is not one of the context: "
 				  "hartebeest_cq_create() makes one");
 
 	*cq = BEEST_CONTAINER(node, struct beest_cq, node);
 	return 0;
-}
-
-int beest_context_name_available(struct hartebeest_context *hb,
-				 const struct beest_kind *kind, const char *name)
-{
-	int ret;
-
-	ret = beest_table_name_check(kind->noun, name);
-	if (ret < 0)
-		return ret;
-
-	pthread_mutex_lock(&hb->naming);
-	ret = beest_table_name_available(&hb->objects, kind, name);
-	pthread_mutex_unlock(&hb->naming);
-	return ret;
 }
 
 int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_kind *kind,
@@ -505,7 +457,7 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 	struct beest_node *holder;
 	int ret;
 
-	ret = beest_context_name_available(hb, kind, name);
+	ret = beest_table_name_available(&hb->objects, kind, name);
 	if (ret == 0)
 		ret = beest_context_device(hb, &device);
 	if (ret < 0)
@@ -515,23 +467,11 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 				  "device %s) than that of this context: open one with "
 				  "hartebeest_open_verbs()", kind->noun, name, verbs->device->name);
 
-	pthread_mutex_lock(&hb->naming);
+	pthread_mutex_lock(&hb->objects.lock);
 	holder = beest_table_holder(&hb->objects, handle);
 	ret = holder ? beest_fail(EALREADY, "this %s is called '%s' already", kind->noun,
 				  holder->name) : 0;
-	pthread_mutex_unlock(&hb->naming);
-	return ret;
-}
-
-int beest_context_add(struct hartebeest_context *hb, const char *name, struct beest_node *node)
-{
-	int ret;
-
-	pthread_mutex_lock(&hb->naming);
-	ret = beest_table_add(&hb->objects, name, node);
-	pthread_mutex_unlock(&hb->naming);
-	if (ret < 0)
-		beest_table_free(node);
+	pthread_mutex_unlock(&hb->objects.lock);
 	return ret;
 }
 
@@ -552,7 +492,7 @@ int beest_context_adopt(struct hartebeest_context *hb, const struct beest_kind *
 	node->handle = handle;
 	node->needs[0] = need;
 	node->adopted = true;
-	return beest_context_add(hb, name, node);
+	return beest_table_add(&hb->objects, name, node);
 }
 
 const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,
@@ -569,36 +509,11 @@ const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_contex
 	return NULL;
 }
 
-/* Called under the lock when @node is in use: names one of its users. */
-static int fail_busy(const struct hartebeest_context *hb, const struct beest_node *node)
-{
-	const struct beest_node *user = beest_table_user(&hb->objects, node->handle);
-
-	return !user ? -EBUSY : beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
-					   user->kind->noun, user->name);
-}
-
-int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
-			  const char *name)
-{
-	struct beest_node *node;
-	int ret = -ENOENT;
-
-	pthread_mutex_lock(&hb->naming);
-	node = beest_table_find(&hb->objects, kind, name);
-	if (node)
-		ret = beest_table_destroy(&hb->objects, node);
-	if (ret == -EBUSY)
-		ret = fail_busy(hb, node);
-	pthread_mutex_unlock(&hb->naming);
-	return ret;
-}
-
 int beest_context_destroy_published(struct hartebeest_context *hb,
 				    const struct beest_kind *kind, const char *name,
 				    uint64_t serial)
 {
-	int ret = beest_context_destroy(hb, kind, name);
+	int ret = beest_table_destroy(&hb->objects, kind, name);
 
 	if (ret == 0 && serial && hb->pid == getpid())
 		beest_registry_withdraw(hb->registry, serial);

@@ -50,8 +50,6 @@ struct hartebeest_context {
 	struct beest_client client;	/* its requests for services */
 	struct beest_pathcache pathcache;	/* used where device.resolver is rdmacm */
 
-	pthread_mutex_t naming;		/* covers objects; never held while one is made or
-					   connected, nor while talking to a server */
 	struct beest_table objects;
 };
 
@@ -94,29 +92,13 @@ int beest_context_handshake(struct hartebeest_context *hb, const char *wanted,
 /* NULL: the path to a peer comes from its record. */
 struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb);
 
-/*
- * Objects by name, under the lock, where there is none: _look() returns NULL without a sentence,
- * _find() -ENOENT, and _obtain() makes one.
- */
-struct beest_node *beest_context_look(struct hartebeest_context *hb,
-				      const struct beest_kind *kind, const char *name);
-int beest_context_find(struct hartebeest_context *hb, const struct beest_kind *kind,
-		       const char *name, struct beest_node **node);
-
-int beest_context_obtain(struct hartebeest_context *hb, const struct beest_kind *kind,
-			 const char *name, struct beest_node **node);
-
 /* The object around a completion queue of libibverbs; -ENOENT: not of this context. */
 int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
 		     struct beest_cq **cq);
 
-/* Asked before things are made: -EEXIST, or -EINVAL for an impossible name. */
-int beest_context_name_available(struct hartebeest_context *hb,
-				 const struct beest_kind *kind, const char *name);
-
 /*
- * Asked before an object of the program gets a name: as above, -EXDEV (made on other @verbs
- * than those of the context), -EALREADY (has a name).
+ * Asked before an object of the program gets a name: as beest_table_name_available(), -EXDEV
+ * (made on other @verbs than those of the context), -EALREADY (has a name).
  */
 int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_kind *kind,
 			    const char *name, const struct ibv_context *verbs,
@@ -130,15 +112,9 @@ int beest_context_adopt(struct hartebeest_context *hb, const struct beest_kind *
 			const char *name, const struct ibv_context *verbs, void *handle,
 			const void *need);
 
-/* Destroys @node if its name has been taken meanwhile. */
-int beest_context_add(struct hartebeest_context *hb, const char *name, struct beest_node *node);
-
-int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
-			  const char *name);
-
 /*
- * And then withdraws what was published with this serial number; 0: nothing.  An object that
- * cannot go (-EBUSY) stays published.
+ * As beest_table_destroy(), and then withdraws what was published with this serial number; 0:
+ * nothing.  An object that cannot go (-EBUSY) stays published.
  */
 int beest_context_destroy_published(struct hartebeest_context *hb,
 				    const struct beest_kind *kind, const char *name,

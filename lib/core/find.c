@@ -2,6 +2,8 @@
 /* find.c - see find.h */
 #include "config.h"
 
+#include <errno.h>
+
 #include "lib/core/context.h"
 #include "lib/core/find.h"
 #include "lib/verbs/cq.h"
@@ -15,12 +17,12 @@
 	int beest_find_##noun(struct hartebeest_context *hb, const char *name,		\
 			      type **found)						\
 	{										\
-		struct beest_node *node;						\
-		int ret = beest_context_find(hb, &beest_##noun##_kind, name, &node);	\
+		struct beest_node *node = beest_table_find(&hb->objects,		\
+							   &beest_##noun##_kind, name);	\
 											\
-		if (ret == 0)								\
+		if (node)								\
 			*found = object;						\
-		return ret;								\
+		return node ? 0 : -ENOENT;						\
 	}
 
 DEFINE_FIND(cq, struct beest_cq, BEEST_CONTAINER(node, struct beest_cq, node))

@@ -190,7 +190,7 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 
 	ret = attr_check(attr);
 	if (ret == 0)
-		ret = beest_context_name_available(hb, &beest_mesh_kind, name);
+		ret = beest_table_name_available(&hb->objects, &beest_mesh_kind, name);
 	if (ret < 0)
 		return ret;
 	mesh = beest_table_new(&beest_mesh_kind);
@@ -236,7 +236,7 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", name);
 
-	ret = beest_context_add(hb, name, &mesh->node);
+	ret = beest_table_add(&hb->objects, name, &mesh->node);
 	if (ret < 0)
 		return ret;
 	mesh->fabric.name = mesh->node.name;

@@ -126,7 +126,7 @@ static void service_take(struct service *service, uint64_t number, bool delivere
 
 static struct service *service_look(struct hartebeest_context *hb, const char *name)
 {
-	struct beest_node *node = beest_context_look(hb, &beest_service_kind, name);
+	struct beest_node *node = beest_table_look(&hb->objects, &beest_service_kind, name);
 
 	return node ? BEEST_CONTAINER(node, struct service, node) : NULL;
 }
@@ -146,7 +146,7 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 		return ret;
 	ret = beest_home_look(&home, false, &former, limit);
 	if (ret == 0)
-		ret = beest_context_obtain(hb, &beest_service_kind, name, &node);
+		ret = beest_table_obtain(&hb->objects, &beest_service_kind, name, &node);
 	if (ret < 0)
 		return ret;
 
@@ -425,7 +425,7 @@ static void ends_close(struct hartebeest_context *hb, const char *key)
 	struct beest_qp *qp;
 	uint64_t serial = 0;
 
-	pthread_mutex_lock(&hb->naming);
+	pthread_mutex_lock(&hb->objects.lock);
 	for (node = hb->objects.newest; node; node = node->older) {
 		if (node->kind != &beest_qp_kind)
 			continue;
@@ -433,7 +433,7 @@ static void ends_close(struct hartebeest_context *hb, const char *key)
 		if (strcmp(qp->key, key) == 0)
 			serial = qp->serial;
 	}
-	pthread_mutex_unlock(&hb->naming);
+	pthread_mutex_unlock(&hb->objects.lock);
 	beest_registry_withdraw(hb->registry, serial);
 }
 
@@ -476,7 +476,7 @@ int beest_service_leave(struct hartebeest_context *hb, const char *name,
 	if (!request) {
 		serial = service ? service->serial : 0;
 		beest_registry_withdraw(home.registry, serial);
-		return beest_context_destroy(hb, &beest_service_kind, name);
+		return beest_table_destroy(&hb->objects, &beest_service_kind, name);
 	}
 
 	if (!beest_client_leave(&hb->client, request->key)) {

@@ -208,7 +208,8 @@ static const struct beest_local *end_of(const struct side *side)
 {
 	struct beest_node *node;
 
-	assert_int_equal(beest_context_find(side->hb, &beest_qp_kind, "qp", &node), 0);
+	node = beest_table_find(&side->hb->objects, &beest_qp_kind, "qp");
+	assert_non_null(node);
 	return &BEEST_CONTAINER(node, struct beest_qp, node)->local;
 }
 

@@ -227,8 +227,8 @@ static const struct beest_qp *qp_of(int rank, const char *name)
 {
 	struct beest_node *node;
 
-	assert_int_equal(beest_context_find(crowd.member[rank].hb, &beest_qp_kind, name, &node),
-			 0);
+	node = beest_table_find(&crowd.member[rank].hb->objects, &beest_qp_kind, name);
+	assert_non_null(node);
 	return BEEST_CONTAINER(node, struct beest_qp, node);
 }
 

@@ -302,7 +302,8 @@ static struct beest_qp *find_qp(struct bringup_member *member, int peer)
 {
 	struct beest_node *node;
 
-	if (beest_context_find(member->hb, &beest_qp_kind, qp_name(peer).text, &node) < 0)
+	node = beest_table_find(&member->hb->objects, &beest_qp_kind, qp_name(peer).text);
+	if (!node)
 		abort();
 	return BEEST_CONTAINER(node, struct beest_qp, node);
 }

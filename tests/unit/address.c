@@ -70,7 +70,8 @@ static struct beest_qp *make_qp(struct hartebeest_context *from, int type)
 	assert_int_equal(hartebeest_cq_create(from, "cq", 0, 0, NULL), 0);
 	assert_int_equal(qp_make(from, "qp", "pd", type, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_init(from, "qp"), 0);
-	assert_int_equal(beest_context_find(from, &beest_qp_kind, "qp", &node), 0);
+	node = beest_table_find(&from->objects, &beest_qp_kind, "qp");
+	assert_non_null(node);
 	return BEEST_CONTAINER(node, struct beest_qp, node);
 }
 

@@ -112,7 +112,8 @@ static struct beest_qp *adopted_qp(void)
 {
 	struct beest_node *node;
 
-	assert_int_equal(beest_context_find(hb, &beest_qp_kind, "qp", &node), 0);
+	node = beest_table_find(&hb->objects, &beest_qp_kind, "qp");
+	assert_non_null(node);
 	return BEEST_CONTAINER(node, struct beest_qp, node);
 }
 

@@ -47,7 +47,8 @@ static void connect_to(const char *name, const char *key, int rank)
 	struct beest_node *node;
 	struct beest_qp *own;
 
-	assert_int_equal(beest_context_find(hb, &beest_qp_kind, name, &node), 0);
+	node = beest_table_find(&hb->objects, &beest_qp_kind, name);
+	assert_non_null(node);
 	own = BEEST_CONTAINER(node, struct beest_qp, node);
 	remote.qp_type = own->local.endpoint.qp_type;
 	assert_int_equal(beest_qp_connect(own, key, &remote, UNIT_LIMIT(0)), 0);

@@ -89,7 +89,8 @@ static const struct beest_local *end_of(const char *name)
 {
 	struct beest_node *node;
 
-	assert_int_equal(beest_context_find(hb, &beest_qp_kind, name, &node), 0);
+	node = beest_table_find(&hb->objects, &beest_qp_kind, name);
+	assert_non_null(node);
 	return &BEEST_CONTAINER(node, struct beest_qp, node)->local;
 }
 

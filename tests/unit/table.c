@@ -41,7 +41,7 @@ static const struct beest_kind plain_kind = {
 	.noun = "note", .size = sizeof(struct beest_node),
 };
 
-static struct beest_table table;
+static struct beest_table table = BEEST_TABLE_EMPTY;
 
 static int add(const struct beest_kind *kind, const char *name, struct beest_node **node)
 {
@@ -51,11 +51,10 @@ static int add(const struct beest_kind *kind, const char *name, struct beest_nod
 	memset(thing, 0xa5, sizeof(*thing));	/* nothing may rest on zeroes */
 	thing->refuse = 0;
 	thing->node.kind = kind;
+	thing->node.handle = thing;
 	thing->node.adopted = false;
 	ret = beest_table_add(&table, name, &thing->node);
-	if (ret < 0)
-		free(thing);
-	else if (node)
+	if (ret == 0 && node)
 		*node = &thing->node;
 	return ret;
 }
@@ -66,6 +65,11 @@ static struct beest_node *added(const struct beest_kind *kind, const char *name)
 
 	assert_int_equal(add(kind, name, &node), 0);
 	return node;
+}
+
+static int destroy(const struct beest_node *node)
+{
+	return beest_table_destroy(&table, node->kind, node->name);
 }
 
 static void refuse(struct beest_node *node, int ret)
@@ -95,9 +99,11 @@ static void test_good_names(void **state)
 	char name[256];
 
 	(void)state;
-	assert_int_equal(beest_table_name_check("queue pair", "a"), 0);
-	assert_int_equal(beest_table_name_check("queue pair", "ring 0 %s/Z\xc3\xbcrich"), 0);
-	assert_int_equal(beest_table_name_check("queue pair", unit_repeat(name, 'x', 255)), 0);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind, "a"), 0);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind,
+						    "ring 0 %s/Z\xc3\xbcrich"), 0);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind,
+						    unit_repeat(name, 'x', 255)), 0);
 }
 
 static void test_bad_names(void **state)
@@ -105,16 +111,16 @@ static void test_bad_names(void **state)
 	char name[300];
 
 	(void)state;
-	assert_int_equal(beest_table_name_check("queue pair", NULL), -EINVAL);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind, NULL), -EINVAL);
 	assert_error_is("the queue pair name is empty");
-	assert_int_equal(beest_table_name_check("queue pair", ""), -EINVAL);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind, ""), -EINVAL);
 	assert_error_is("the queue pair name is empty");
-	assert_int_equal(beest_table_name_check("queue pair", "ab\n"), -EINVAL);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind, "ab\n"), -EINVAL);
 	assert_error_is("the queue pair name 'ab\\x0a' has the control character 0x0a at byte 3");
-	assert_int_equal(beest_table_name_check("queue pair", "\x7f"), -EINVAL);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind, "\x7f"), -EINVAL);
 	assert_error_has("0x7f at byte 1");
-	assert_int_equal(beest_table_name_check("queue pair", unit_repeat(name, 'x', 256)),
-			 -EINVAL);
+	assert_int_equal(beest_table_name_available(&table, &qp_kind,
+						    unit_repeat(name, 'x', 256)), -EINVAL);
 	assert_error_has("the queue pair name 'xxx");
 	assert_error_has("has 256 bytes: 255 are the limit");
 }
@@ -181,19 +187,21 @@ static void test_taken_names(void **state)
 	assert_int_equal(beest_table_name_available(&table, &qp_kind, "qp1"), 0);
 }
 
-static void test_a_refused_node_is_untouched(void **state)
+static void test_a_refused_node_is_destroyed(void **state)
 {
-	struct beest_node node, before;
+	static const char *const names[] = { "qp0", "", "\t" };
+	static const struct beest_kind kind = {
+		.noun = "note", .size = sizeof(struct beest_node), .dispose = dispose_thing,
+	};
+	size_t i;
 
 	(void)state;
-	memset(&node, 0xa5, sizeof(node));
-	node.kind = &qp_kind;
-	before = node;
-	added(&qp_kind, "qp0");
-	assert_int_equal(beest_table_add(&table, "qp0", &node), -EEXIST);
-	assert_int_equal(beest_table_add(&table, "", &node), -EINVAL);
-	assert_int_equal(beest_table_add(&table, "\t", &node), -EINVAL);
-	assert_memory_equal(&node, &before, sizeof(node));
+	assert_int_equal(beest_table_add(&table, "qp0", beest_table_new(&kind)), 0);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(beest_table_add(&table, names[i], beest_table_new(&kind)),
+				 i ? -EINVAL : -EEXIST);
+		assert_int_equal(disposed, i + 1);
+	}
 	assert_int_equal(table.count, 1);
 }
 
@@ -223,7 +231,7 @@ static void test_grows(void **state)
 		assert_ptr_equal(beest_table_find(&table, i % 2 ? &qp_kind : &mr_kind,
 						  numbered(i)), node[i]);
 	for (i = 0; i < MANY; i++) {
-		assert_int_equal(beest_table_destroy(&table, node[i]), 0);
+		assert_int_equal(destroy(node[i]), 0);
 		assert_int_equal(beest_table_name_available(&table, &qp_kind, numbered(i)), 0);
 	}
 	assert_int_equal(table.count, 0);
@@ -258,7 +266,7 @@ static void test_destroy(void **state)
 	added(&qp_kind, "a");
 	b = added(&qp_kind, "b");
 	added(&qp_kind, "c");
-	assert_int_equal(beest_table_destroy(&table, b), 0);
+	assert_int_equal(destroy(b), 0);
 	assert_string_equal(destroyed, "b ");
 	assert_null(beest_table_find(&table, &qp_kind, "b"));
 	assert_non_null(beest_table_find(&table, &qp_kind, "a"));
@@ -290,7 +298,7 @@ static void test_a_failed_destroy_keeps_place(void **state)
 		node[i] = added(&qp_kind, names[i]);
 	for (i = 0; i < 3; i++) {
 		refuse(node[i], -EBUSY);
-		assert_int_equal(beest_table_destroy(&table, node[i]), -EBUSY);
+		assert_int_equal(destroy(node[i]), -EBUSY);
 		refuse(node[i], 0);
 		assert_ptr_equal(beest_table_find(&table, &qp_kind, names[i]), node[i]);
 	}
@@ -300,7 +308,7 @@ static void test_a_failed_destroy_keeps_place(void **state)
 	assert_int_equal(table.count, 3);
 
 	refuse(node[1], -EIO);
-	assert_int_equal(beest_table_destroy(&table, node[1]), -EIO);
+	assert_int_equal(destroy(node[1]), -EIO);
 	assert_error_is("cannot destroy queue pair 'b': Input/output error");
 	refuse(node[1], 0);
 
@@ -318,7 +326,7 @@ static void test_adopted(void **state)
 	(void)state;
 	node->adopted = true;
 	refuse(node, -EBUSY);
-	assert_int_equal(beest_table_destroy(&table, node), 0);
+	assert_int_equal(destroy(node), 0);
 	assert_string_equal(destroyed, "");
 	assert_int_equal(disposed, 1);
 }
@@ -397,7 +405,7 @@ static void test_handles(void **state)
 	assert_null(beest_table_user(&table, NULL));
 	assert_ptr_equal(beest_table_user(&table, &things[7]), node[15]);
 	for (i = 0; i < 200; i += 3)
-		assert_int_equal(beest_table_destroy(&table, node[i]), 0);
+		assert_int_equal(destroy(node[i]), 0);
 	for (i = 0; i < 200; i++)
 		assert_ptr_equal(beest_table_holder(&table, &things[i]), i % 3 ? node[i] : NULL);
 	assert_ptr_equal(beest_table_user(&table, &things[7]), node[14]);
@@ -429,7 +437,7 @@ int main(void)
 		TEST(test_find_with_nothing_near),
 		TEST(test_find_among_none),
 		TEST(test_taken_names),
-		TEST(test_a_refused_node_is_untouched),
+		TEST(test_a_refused_node_is_destroyed),
 		TEST(test_grows),
 		TEST(test_spreads),
 		TEST(test_destroy),
