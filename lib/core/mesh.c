@@ -133,6 +133,7 @@ static void mesh_dispose(struct beest_node *node)
 	free(mesh->blob);
 	free(mesh->list);
 	free(mesh->marks);
+	free(mesh->called);
 	free(mesh->incarnations);
 }
 
@@ -267,7 +268,6 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	memset(&mesh->roll, 0, sizeof(mesh->roll));
 	mesh->roll.added = true;
 	memset(&mesh->stats, 0, sizeof(mesh->stats));
-	mesh->replaced = 0;
 	mesh->began = mesh->since = beest_clock_now();
 	ret = beest_meshroll_bringup(mesh, limit);
 	stats_end(mesh, mesh->began);

@@ -44,11 +44,13 @@ struct hartebeest_mesh {
 	size_t list_size;
 
 	uint8_t *marks;			/* of all, as they are connected; NULL: not yet */
-	size_t replaced;		/* by the last bring-up */
+	uint8_t *called;		/* and as the last roll had them; NULL: there is none */
+	size_t replaced;		/* between the last two rolls */
 	struct beest_mesh_trouble trouble;
 	struct beest_gather_state roll, state;
 	struct beest_incarnation *incarnations;
-	uint64_t digest, passes;
+	uint64_t digest;		/* of the last roll; 0: none, or a repair failed since */
+	uint64_t passes;
 	struct hartebeest_mesh_stats stats;
 	int64_t began, since;		/* the queue pairs were made; the last was connected */
 };

@@ -11,8 +11,8 @@
 #include "lib/base/hash.h"
 #include "lib/core/meshmark.h"
 
-/* A record of Memcached has 1 MB at most, and the gate carries what all ranks bring. */
-#define GATE_MAX (1000 * 1000)
+/* A record of Memcached has 1 MB at most, and the roll has what all ranks bring. */
+#define ROLL_MAX (1000 * 1000)
 
 static uint64_t form_of(const struct hartebeest_mesh *mesh)
 {
@@ -79,7 +79,7 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 	int ret;
 
 	mesh->blob_size = beest_record_mesh_size(mesh->region_count);
-	if (count * (mesh->blob_size + BEEST_INCARNATION_SIZE) > GATE_MAX && !mesh->gather)
+	if (count * (mesh->blob_size + BEEST_INCARNATION_SIZE) > ROLL_MAX && !mesh->gather)
 		return beest_fail(EMSGSIZE, "%zu ranks with %zu regions each bring %zu bytes, and "
 				  "a record of Memcached has 1 MB", count, mesh->region_count,
 				  count * (mesh->blob_size + BEEST_INCARNATION_SIZE));
@@ -131,19 +131,30 @@ static bool is_unchanged(const struct hartebeest_mesh *mesh, const uint8_t *mark
 	return mesh->marks && memcmp(mesh->marks + i * size, marks + i * size, size) == 0;
 }
 
-/* Is it connected to that very life of it already?  A repair changes the generation alone. */
-static bool is_connected(const struct hartebeest_mesh *mesh, size_t i,
-			 const struct beest_mesh_body *now)
+/* Has rank number @i the very same queue pairs?  A repair changes the generation alone. */
+static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
+		     const uint8_t *now)
 {
-	const uint8_t *mark = mesh->marks + i * beest_meshmark_size(mesh);
-	struct beest_mesh_body then;
+	const uint8_t *was = then + i * beest_meshmark_size(mesh);
+	const uint8_t *is = now + i * beest_meshmark_size(mesh);
+	struct beest_mesh_body a, b;
 
-	return mesh->marks &&
-	       memcmp(mark, &now->endpoint.incarnation, BEEST_INCARNATION_SIZE) == 0 &&
-	       beest_record_mesh_decode(mark + BEEST_INCARNATION_SIZE, mesh->blob_size,
-					&then) == 0 &&
-	       then.endpoint.qp_num == now->endpoint.qp_num &&
-	       then.endpoint.psn == now->endpoint.psn && then.list == now->list;
+	return memcmp(was, is, BEEST_INCARNATION_SIZE) == 0 &&
+	       beest_record_mesh_decode(was + BEEST_INCARNATION_SIZE, mesh->blob_size, &a) == 0 &&
+	       beest_record_mesh_decode(is + BEEST_INCARNATION_SIZE, mesh->blob_size, &b) == 0 &&
+	       a.endpoint.qp_num == b.endpoint.qp_num && a.endpoint.psn == b.endpoint.psn &&
+	       a.list == b.list;
+}
+
+size_t beest_meshmark_replaced(const struct hartebeest_mesh *mesh, const uint8_t *then,
+			       const uint8_t *now)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < mesh->ranks.count; i++)
+		count += !lives_on(mesh, i, then, now);
+
+	return count;
 }
 
 void beest_meshmark_forget(struct beest_newcomers *new)
@@ -176,7 +187,7 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 		mesh->trouble.culprit = i;
 		ret = mark_decode(mesh, marks, i, &body);
 		if (ret < 0 || (!all && (!beest_fabric_has_peer(&mesh->fabric, i) ||
-					 is_connected(mesh, i, &body))))
+					 (mesh->marks && lives_on(mesh, i, mesh->marks, marks)))))
 			continue;
 		new->peers[new->count].position = i;
 		new->peers[new->count].turn = beest_fabric_turn(&mesh->fabric, i,
@@ -307,7 +318,6 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
 	memcpy(kept, marks, size);
 	free(mesh->marks);
 	mesh->marks = kept;
-	mesh->replaced += new->count;
 	mesh->since = beest_clock_now();
 	mesh->stats.connect += mesh->since - begin;
 

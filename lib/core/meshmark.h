@@ -16,8 +16,6 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh);
 /* Bytes of a mark, which is an incarnation and a blob. */
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 
-/* Of the marks of all ranks; it names the roll. */
-
 /* Those who have to be connected, and the digests of their lists. */
 struct beest_newcomers {
 	struct beest_fabric_peer *peers;
@@ -33,6 +31,10 @@ struct beest_newcomers {
 int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
 			struct beest_newcomers *new);
 void beest_meshmark_forget(struct beest_newcomers *new);
+
+/* How many ranks have another life in @now than they had in @then. */
+size_t beest_meshmark_replaced(const struct hartebeest_mesh *mesh, const uint8_t *then,
+			       const uint8_t *now);
 
 /*
  * 1: these bytes begin with the list that newcomer @k has told the digest of; 0: they do not.

@@ -79,9 +79,6 @@ static int meshroll_take(struct bringup *bringup, const uint8_t *marks, uint64_t
 	else if (ret == 0)
 		ret = -EAGAIN;
 	beest_meshmark_forget(&new);
-	/* They are those of this roll from here on. */
-	if (ret == 0)
-		bringup->gather.former_marks = NULL;
 
 	return ret;
 }
@@ -145,12 +142,24 @@ static void gather_fill(const struct hartebeest_mesh *mesh, struct beest_registr
 	gather->limit = limit;
 }
 
+/* The roll is complete: @marks are the mesh's from here on. */
+static void roll_keep(struct hartebeest_mesh *mesh, uint8_t *marks)
+{
+	size_t i;
+
+	for (i = 0; i < mesh->ranks.count; i++)
+		memcpy(&mesh->incarnations[i], marks + i * beest_meshmark_size(mesh),
+		       BEEST_INCARNATION_SIZE);
+	mesh->replaced = mesh->called ? beest_meshmark_replaced(mesh, mesh->called, marks) : 0;
+	free(mesh->called);
+	mesh->called = marks;
+}
+
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	struct bringup bringup = { .mesh = mesh };
 	struct beest_gather *gather = &bringup.gather;
 	struct beest_registry *registry;
-	size_t i;
 	int ret;
 
 	ret = beest_context_registry(mesh->hb, mesh->key_name, &registry);
@@ -161,7 +170,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	mesh->incarnation = *beest_registry_incarnation(registry);
 	gather->state = &mesh->roll;
 	gather->former = gather->word = mesh->digest;
-	gather->former_marks = mesh->marks;
+	gather->former_marks = mesh->called;
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= BEEST_GATHER_DIRECT;
@@ -176,11 +185,9 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 				       mesh->stats.connect_requests;
 	if (ret == -ETIMEDOUT && mesh->trouble.ret)
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
-	for (i = 0; i < mesh->ranks.count && ret == 0; i++)
-		memcpy(&mesh->incarnations[i], gather->marks + i * beest_meshmark_size(mesh),
-		       BEEST_INCARNATION_SIZE);
-	free(gather->marks);
-	mesh->digest = gather->digest;
+	if (ret == 0)
+		roll_keep(mesh, gather->marks);
+	mesh->digest = ret == 0 ? gather->digest : 0;
 
 	return ret;
 }
@@ -191,6 +198,8 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 	struct beest_gather gather;
 	int ret;
 
+	if (!mesh->digest)
+		return beest_fail(ESTALE, "it was not repaired: call hartebeest_mesh_repair() again");
 	ret = beest_context_registry(mesh->hb, mesh->key_name, &registry);
 	if (ret < 0)
 		return ret;

@@ -7,9 +7,9 @@
  * and puts the gate, one key that all others wait for.  Records decide, the number only
  * hints at who reads them.
  *
- * A roll call takes two gates: the first carries the incarnations of all ranks and what
- * each brings, and every rank that finds its own there puts its record again with a digest
- * of them.  Whoever gathers equal digests of all ranks opens the second gate.  So a leftover
+ * A roll call takes two gates: the first names the roll, a record with the incarnations of
+ * all ranks and what each brings, and every rank that finds its own there puts its record
+ * again with a digest of them.  Whoever gathers equal digests of all ranks opens the second gate.  So a leftover
  * of a former run lets nobody pass.  The digest names the run in the keys of later passes,
  * which need one gate.
  *

@@ -90,6 +90,7 @@ static void run(void *data)
 	int i, ret;
 
 	crew_pass(member->delay);
+	member->ended = false;
 	if (beest_context_registry(context->hb, NULL, &registry) == 0 && member->dies) {
 		registry->interrupt = rank_dies;
 		registry->data = member;
@@ -970,23 +971,34 @@ static void restarted_server(void **state)
 	fake_kv.hook = NULL;
 }
 
+/* ------------------------------------------------------------------------- repairs --- */
+
 static struct {
 	int size;
 	int slots[RANKS];		/* of the ranks */
 	int used;			/* slots, so far */
-	int newcomers;			/* the last ones of them */
+	int first, newcomers;		/* ranks that are replaced */
+	void (*shape)(struct member *member);	/* NULL: the usual one */
 	size_t rolls_read;		/* by those who were there before */
 	size_t rows_stored;
 } repair;
 
-static bool is_newcomer(const struct beest_kv *kv)
+static struct member *repair_member(int rank)
 {
-	struct beest_registry *registry;
+	return &members[repair.slots[rank]];
+}
+
+static bool is_newcomer(int rank)
+{
+	return rank >= repair.first && rank < repair.first + repair.newcomers;
+}
+
+static bool is_of_newcomer(const struct beest_kv *kv)
+{
 	int i;
 
-	for (i = repair.used - repair.newcomers; i < repair.used; i++)
-		if (beest_context_registry(party[i].hb, NULL, &registry) == 0 &&
-		    registry->kv == kv)
+	for (i = repair.first; i < repair.first + repair.newcomers; i++)
+		if (party[repair.slots[i]].hb && party_kv(&party[repair.slots[i]]) == kv)
 			return true;
 	return false;
 }
@@ -995,46 +1007,75 @@ static void rolls_count(struct beest_kv *kv, const struct beest_kv_request *requ
 {
 	size_t i;
 
-	for (i = 0; i < request->key_count && !is_newcomer(kv); i++)
+	for (i = 0; i < request->key_count && !is_of_newcomer(kv); i++)
 		repair.rolls_read += !!strstr(request->keys[i], "/roll");
 	for (i = 0; i < request->write_count; i++)
 		repair.rows_stored += !!strstr(request->writes[i].key, "/row.");
 }
 
-/* These ranks die, others take their places, and the rest repairs the mesh. */
-static void repair_run(int first, int count)
+static void repair_open(int rank)
 {
-	struct member *member;
-	int i, slot;
+	int slot = repair.used++;
+
+	repair.slots[rank] = slot;
+	member_open(slot, rank, repair.size);
+	if (repair.shape)
+		repair.shape(&members[slot]);
+}
+
+/* These ranks die, and others take their places. */
+static void repair_replace(int first, int count)
+{
+	int i;
 
 	for (i = 0; i < repair.size; i++)
-		members[repair.slots[i]].repairs = true;
+		repair_member(i)->repairs = true;
 	for (i = first; i < first + count; i++) {
 		party_kill(&party[repair.slots[i]]);
-		repair.slots[i] = slot = repair.used++;
-		member_open(slot, i, repair.size);
+		repair_open(i);
 	}
+	repair.first = first;
 	repair.newcomers = count;
 	repair.rolls_read = repair.rows_stored = 0;
-	fake_kv.hook = rolls_count;
-	for (i = 0; i < repair.size; i++) {
-		member = &members[repair.slots[i]];
-		member->barriers = 2;
-		crew_start(run, member);
-	}
+}
+
+/* The newcomers connect, and the rest repairs the mesh. */
+static void repair_go(void)
+{
+	int i;
+
+	for (i = 0; i < repair.size; i++)
+		crew_start(run, repair_member(i));
 	registry_run();
 	fake_kv.hook = NULL;
-	for (i = 0; i < repair.size; i++) {
-		came(repair.slots[i]);
-		if (i < first || i >= first + count)
-			assert_int_equal(members[repair.slots[i]].ret, count);
+}
+
+/* All have come, say how many were replaced, and are connected to each other. */
+static void assert_repaired(int replaced)
+{
+	int a, b;
+
+	for (a = 0; a < repair.size; a++) {
+		came(repair.slots[a]);
+		assert_int_equal(repair_member(a)->ret, is_newcomer(a) ? 0 : replaced);
+		for (b = 0; b < repair.size; b++)
+			if (a != b) {
+				assert_link(repair.slots[a], repair.slots[b], 0);
+				assert_regions(repair.slots[a], repair.slots[b]);
+			}
 	}
+}
+
+static void repair_run(int first, int count)
+{
+	int i;
+
+	repair_replace(first, count);
 	for (i = 0; i < repair.size; i++)
-		if (i != first) {
-			assert_link(repair.slots[first], repair.slots[i], 0);
-			assert_regions(repair.slots[first], repair.slots[i]);
-			assert_regions(repair.slots[i], repair.slots[first]);
-		}
+		repair_member(i)->barriers = 2;
+	fake_kv.hook = rolls_count;
+	repair_go();
+	assert_repaired(count);
 }
 
 static void repair_start(int size, bool scattered)
@@ -1044,13 +1085,14 @@ static void repair_start(int size, bool scattered)
 	fake_kv_reset();
 	fake_verbs_reset();
 	fake_verbs.hook = scattered ? numbers_scatter : NULL;
-	make(size);
+	repair.size = size;
+	repair.used = 0;
+	for (i = 0; i < size; i++)
+		repair_open(i);
 	start(size);
 	registry_run();
-	assert_mesh(size, 1);
-	repair.size = repair.used = size;
 	for (i = 0; i < size; i++)
-		repair.slots[i] = i;
+		came(i);
 }
 
 static void repaired(void **state)
@@ -1087,6 +1129,149 @@ static void few_are_told_at_the_gate(void **state)
 	assert_in_range(repair.rolls_read, 8 - 1, 8 + 1);
 	assert_in_range(repair.rows_stored, 20, 2 * 20);
 	drop();
+}
+
+/* The others have waited for so long that one of them has read the record of the dead. */
+static void a_newcomer_is_late(void **state)
+{
+	(void)state;
+	repair_start(20, true);
+	repair_replace(5, 1);
+	repair_member(5)->delay = 3 * BEEST_SECOND;
+	fake_kv.hook = rolls_count;
+	repair_go();
+	assert_repaired(1);
+	assert_in_range(repair.rolls_read, 0, 12);	/* who stored one checks it now and then */
+	drop();
+}
+
+static void nobody_was_replaced(void **state)
+{
+	(void)state;
+	repair_start(4, false);
+	repair_run(0, 0);
+	drop();
+	repair_start(20, true);
+	repair_run(0, 0);
+	assert_in_range(repair.rolls_read, 0, 1);
+	repair_run(0, 0);
+	drop();
+}
+
+/* After a repair in vain ranks do not meet, and may repair the mesh again. */
+static void repaired_at_the_second_try(void **state)
+{
+	static const int all[] = { 4, 20 };
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(all); k++) {
+		repair_start(all[k], false);
+		repair_replace(2, 1);
+		patience = 2 * BEEST_SECOND;
+		repair_member(2)->delay = 5 * BEEST_SECOND;
+		repair_go();
+		patience = 0;
+		for (i = 0; i < all[k]; i++)
+			assert_true(repair_member(i)->ret < 0);
+		assert_int_equal(hartebeest_mesh_barrier(members[0].mesh, 0), -ESTALE);
+		assert_non_null(strstr(hartebeest_error(), "mesh 'm'"));
+		repair_run(2, 1);
+		drop();
+	}
+}
+
+#define SECOND_VICTIM 3
+
+static void second_death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)request;
+	if (party[SECOND_VICTIM].hb && kv == party_kv(&party[SECOND_VICTIM]) &&
+	    requests++ == dies_at)
+		members[SECOND_VICTIM].dies = crew_now();
+}
+
+static void second_heir_run(void *data)
+{
+	(void)data;
+	while (!members[SECOND_VICTIM].ended)
+		crew_pass(BEEST_MS);
+	if (members[SECOND_VICTIM].ret >= 0)
+		return;
+	crew_pass(20 * BEEST_MS);
+	repair_open(SECOND_VICTIM);
+	run(repair_member(SECOND_VICTIM));
+}
+
+/* While rank 2 is replaced rank 3 dies, at any of its requests.  True: it was repaired before. */
+static bool kill_a_second(int size)
+{
+	repair_start(size, size > 4);
+	repair_replace(2, 1);
+	requests = 0;
+	members[SECOND_VICTIM].dies = INT64_MAX;
+	members[SECOND_VICTIM].ended = false;
+	fake_kv.hook = second_death_hook;
+	crew_start(second_heir_run, NULL);
+	repair_go();
+
+	return repair.slots[SECOND_VICTIM] == SECOND_VICTIM;
+}
+
+static void two_die_one_after_the_other(void **state)
+{
+	static const int all[] = { 4, 20 };
+	bool through;
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(all); k++) {
+		for (dies_at = 0, through = false; !through; dies_at++) {
+			through = kill_a_second(all[k]);
+			repair.newcomers = 2 - through;
+			for (i = 0; i < all[k]; i++)
+				if (i != SECOND_VICTIM)
+					came(repair.slots[i]);
+			if (through || repair_member(SECOND_VICTIM)->ret == 0)
+				assert_repaired(repair.newcomers);
+			else
+				repair_run(SECOND_VICTIM, 1);
+			drop();
+		}
+		assert_in_range(dies_at, 3, 60);
+	}
+}
+
+/* At each request of a repair the server loses all, or the answer, or the request. */
+static void each_request_of_a_repair(void **state)
+{
+	static const struct {
+		int size, step;
+	} all[] = { { 4, 1 }, { 20, 9 } };
+	int n, i, manner;
+	size_t k;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(all); k++)
+		for (manner = -1; manner <= FAKE_KV_LOST; manner++)
+			for (n = 1; ; n += all[k].step * stride) {
+				repair_start(all[k].size, true);
+				repair_replace(2, 1);
+				for (i = 0; i < all[k].size; i++)
+					repair_member(i)->stays = manner < 0;
+				restart_at = manner < 0 ? n : 0;
+				if (manner < 0)
+					fake_kv.hook = restart_hook;
+				else
+					fake_kv_fail(FAKE_KV_REQUEST, n, ECONNRESET, manner);
+				repair_go();
+				assert_repaired(1);
+				drop();
+				if (restart_at || (manner >= 0 && !fake_kv.fired))
+					break;
+			}
 }
 
 /* --------------------------------------------------------- by the program's exchange --- */
@@ -1234,6 +1419,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(few_are_told_at_the_gate, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_newcomer_is_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(nobody_was_replaced, setup, teardown),
+		cmocka_unit_test_setup_teardown(repaired_at_the_second_try, setup, teardown),
+		cmocka_unit_test_setup_teardown(two_die_one_after_the_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_request_of_a_repair, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_is_refused_and_nobody_hangs, setup, teardown),
