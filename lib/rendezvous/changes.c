@@ -78,7 +78,9 @@ void beest_changes_take(struct beest_gathering *g, const struct beest_record *re
 	const uint64_t former = htobe64(g->call->former);
 	uint8_t *marks;
 
-	if (!g->call->former_marks || g->gate.roll == g->held ||
+	/* Where each reads all records itself, no gate tells anything. */
+	if (beest_gathering_is_direct(g) || !g->call->former || !g->call->former_marks ||
+	    g->gate.roll == g->held ||
 	    record->size < BEEST_BARRIER_SIZE + DIGEST_SIZE ||
 	    memcmp(changes, &former, DIGEST_SIZE) != 0)
 		return;

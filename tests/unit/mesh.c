@@ -9,6 +9,7 @@
 
 #include "tests/support/unit.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1274,6 +1275,101 @@ static void each_request_of_a_repair(void **state)
 			}
 }
 
+/* What a gate may say that no rank has written; it is there for one look of anybody. */
+static const struct forgery {
+	uint32_t position;		/* of what it says has changed */
+	uint8_t flags;
+	bool stranger;			/* the roll before is another one */
+	int cut;			/* bytes from its end */
+} forgeries[] = {
+	{ 1, 0, false, 0 }, { 2, 0, false, 0 }, { 4, 0, false, 0 }, { 20, 0, false, 0 },
+	{ UINT32_MAX, 0, false, 0 }, { 2, BEEST_RECORD_CLOSED, false, 0 }, { 2, 0, true, 0 },
+	{ 2, 0, false, 1 }, { 2, 0, false, 100 }, { 2, 0, false, 1000 },
+};
+
+static struct {
+	const struct forgery *forgery;
+	int at, looks;
+	uint8_t mark[BEEST_INCARNATION_SIZE + BEEST_BODY_MAX];
+	size_t mark_size;
+	uint64_t former;
+} forger;
+
+static size_t forgery_body(uint8_t *bytes)
+{
+	const struct beest_barrier_body gate = { .pass = 1, .roll = 4711 };
+	const uint64_t former = htobe64(forger.former ^ forger.forgery->stranger);
+	const uint32_t position = htobe32(forger.forgery->position);
+	size_t size = (size_t)beest_record_barrier_encode(&gate, bytes), cut;
+
+	memcpy(bytes + size, &former, sizeof(former));
+	memcpy(bytes + size + 8, &position, sizeof(position));
+	memcpy(bytes + size + 12, forger.mark, forger.mark_size);
+	cut = BEEST_MIN((size_t)forger.forgery->cut, forger.mark_size + 12 - 1);
+
+	return size + 12 + forger.mark_size - cut;
+}
+
+static void forge(const char *key)
+{
+	uint8_t body[2 * BEEST_BODY_MAX], *bytes;
+	const struct beest_registry_record record = {
+		.kind = BEEST_KIND_GATE, .key = key, .flags = forger.forgery->flags,
+		.body = body, .size = forgery_body(body),
+	};
+	struct beest_registry *registry;
+	int ret;
+
+	assert_int_equal(beest_context_registry(party[0].hb, NULL, &registry), 0);
+	ret = beest_registry_encode(registry, &record, &bytes);
+	assert_true(ret > 0);
+	fake_kv_put(fake_kv_server("a:1"), key, bytes, (size_t)ret, 60);
+	free(bytes);
+}
+
+static void forge_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	(void)kv;
+	for (i = 0; i < request->key_count; i++)
+		if (strstr(request->keys[i], "/m/gate") && forger.looks++ == forger.at)
+			forge(request->keys[i]);
+}
+
+/* Another life of rank 2, which nobody has seen. */
+static void forger_learn(void)
+{
+	const struct hartebeest_mesh *mesh = members[0].mesh;
+
+	forger.former = mesh->digest;
+	forger.mark_size = BEEST_INCARNATION_SIZE + mesh->blob_size;
+	memcpy(forger.mark, mesh->called + 2 * forger.mark_size, forger.mark_size);
+	memset(forger.mark, 0x47, BEEST_INCARNATION_SIZE);
+}
+
+static void a_forged_gate(void **state)
+{
+	static const int all[] = { 4, 20 };
+	size_t k, row;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(all); k++)
+		for (row = 0; row < BEEST_COUNT(forgeries); row++) {
+			forger.forgery = &forgeries[row];
+			for (forger.at = 0; forger.at < 3 * all[k]; forger.at += all[k] / 2) {
+				repair_start(all[k], false);
+				forger_learn();
+				repair_replace(2, 1);
+				forger.looks = 0;
+				fake_kv.hook = forge_hook;
+				repair_go();
+				assert_repaired(1);
+				drop();
+			}
+		}
+}
+
 /* --------------------------------------------------------- by the program's exchange --- */
 
 static struct {
@@ -1424,6 +1520,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(repaired_at_the_second_try, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_die_one_after_the_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_request_of_a_repair, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_forged_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_is_refused_and_nobody_hangs, setup, teardown),
