@@ -175,6 +175,18 @@ int stub_query_gid_ex(struct ibv_context *verbs, uint32_t port, uint32_t index,
 	return 0;
 }
 
+__attribute__((visibility("default")))
+ssize_t stub_query_gid_table(struct ibv_context *, struct stub_gid_entry *, size_t, uint32_t,
+			     size_t) __asm__("_ibv_query_gid_table");
+
+ssize_t stub_query_gid_table(struct ibv_context *verbs, struct stub_gid_entry *entries,
+			     size_t count, uint32_t flags, size_t size)
+{
+	if (!count || stub_query_gid_ex(verbs, 1, 0, entries, flags, size) != 0)
+		return -EINVAL;
+	return 1;
+}
+
 int ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __be16 *pkey)
 {
 	(void)verbs, (void)port, (void)index;

@@ -26,8 +26,8 @@ static void read_sysfs(struct ports_port *port)
 /* The library's own reading: it knows old kernels, and IPoIB. */
 static void read_gids(struct ibv_context *verbs, struct ports_port *port)
 {
-	struct beest_device device = { .verbs = verbs, .port = (uint8_t)port->port,
-				       .ethernet = port->ethernet };
+	struct beest_device device = { .verbs = verbs, .attr = port->limits,
+				       .port = (uint8_t)port->port, .ethernet = port->ethernet };
 	int i;
 
 	port->gid_count = beest_gidtable_entries(&device, &port->gids);

@@ -61,6 +61,20 @@ static const enum beest_roce roces[] = {
 	BEEST_ROCE_V2,
 };
 
+static bool verbs_take(const struct beest_newer_gid *found, const struct ifaddrs *interfaces,
+		       struct beest_gid_entry *entry)
+{
+	if (found->type >= BEEST_COUNT(roces))
+		return false;
+
+	entry->index = (int)found->index;
+	memcpy(entry->gid.raw, found->gid.raw, sizeof(entry->gid.raw));
+	entry->roce = roces[found->type];
+	if (found->netdev)
+		find_interface(interfaces, found->netdev, NULL, entry);
+	return true;
+}
+
 bool beest_gid_read_verbs(const struct beest_device *device, int index,
 			  const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
 {
@@ -68,14 +82,11 @@ bool beest_gid_read_verbs(const struct beest_device *device, int index,
 
 	memset(&found, 0, sizeof(found));
 	if (beest_newer()->query_gid(device->verbs, device->port, (uint32_t)index, &found, 0,
-				     sizeof(found)) != 0 || found.type >= BEEST_COUNT(roces))
+				     sizeof(found)) != 0)
 		return false;
 
-	memcpy(entry->gid.raw, found.gid.raw, sizeof(entry->gid.raw));
-	entry->roce = roces[found.type];
-	if (found.netdev)
-		find_interface(interfaces, found.netdev, NULL, entry);
-	return true;
+	found.index = (uint32_t)index;
+	return verbs_take(&found, interfaces, entry);
 }
 
 /* --------------------------------------------------------------- sysfs --- */
@@ -134,13 +145,61 @@ bool beest_gid_read_sysfs(const struct beest_device *device, int index,
 
 /* --------------------------------------------------------------- table --- */
 
+/* Does @entry say anything?  Then it has its interface, too. */
+static bool entry_finish(const struct beest_device *device, const struct ifaddrs *interfaces,
+			 struct beest_gid_entry *entry)
+{
+	if (beest_ipaddr_is_zero(&entry->gid))
+		return false;
+	if (!device->ethernet && !entry->netdev[0])
+		find_interface(interfaces, 0, NULL, entry);
+	return true;
+}
+
+/*
+ * In one call, where Soft-RoCE has 1024 entries and an adapter 256.  -1: in none, since one
+ * entry that cannot be read, or a port with a longer table, spoils it.
+ */
+static int table_query(const struct beest_device *device, int length,
+		       const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
+{
+	const size_t room = (size_t)length * device->attr.phys_port_cnt;
+	struct beest_newer_gid *found = calloc(room + 1, sizeof(*found));
+	ssize_t i, got = -1;
+	int count = 0;
+
+	if (found)
+		got = beest_newer()->query_gids(device->verbs, found, room, 0, sizeof(*found));
+	for (i = 0; i < got && count < length; i++) {
+		memset(&entries[count], 0, sizeof(*entries));
+		count += found[i].port == device->port &&
+			 verbs_take(&found[i], interfaces, &entries[count]) &&
+			 entry_finish(device, interfaces, &entries[count]);
+	}
+	free(found);
+	return got < 0 ? -1 : count;
+}
+
+static int table_walk(const struct beest_device *device, beest_gid_read *source, int length,
+		      const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
+{
+	int i, count = 0;
+
+	for (i = 0; i < length; i++) {
+		memset(&entries[count], 0, sizeof(*entries));
+		entries[count].index = i;
+		count += source(device, i, interfaces, &entries[count]) &&
+			 entry_finish(device, interfaces, &entries[count]);
+	}
+	return count;
+}
+
 int beest_gidtable_read(const struct beest_device *device, beest_gid_read *source,
 			struct beest_gid_entry **entries)
 {
 	struct ifaddrs *interfaces = NULL;
-	struct beest_gid_entry *entry;
 	struct ibv_port_attr attr;
-	int ret, i, count = 0;
+	int ret, count = -1;
 
 	ret = beest_device_port(device, &attr);
 	if (ret < 0)
@@ -151,16 +210,10 @@ int beest_gidtable_read(const struct beest_device *device, beest_gid_read *sourc
 	if (getifaddrs(&interfaces) != 0)
 		interfaces = NULL;
 
-	for (i = 0; i < attr.gid_tbl_len; i++) {
-		entry = &(*entries)[count];
-		memset(entry, 0, sizeof(*entry));
-		entry->index = i;
-		if (!source(device, i, interfaces, entry) || beest_ipaddr_is_zero(&entry->gid))
-			continue;
-		if (!device->ethernet && !entry->netdev[0])
-			find_interface(interfaces, 0, NULL, entry);
-		count++;
-	}
+	if (source == beest_gid_read_verbs && beest_newer()->query_gids)
+		count = table_query(device, attr.gid_tbl_len, interfaces, *entries);
+	if (count < 0)
+		count = table_walk(device, source, attr.gid_tbl_len, interfaces, *entries);
 	if (interfaces)
 		freeifaddrs(interfaces);
 	return count;

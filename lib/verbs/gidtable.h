@@ -2,8 +2,8 @@
 /*
  * gidtable.h - the GID table of a port, from wherever it can be read
  *
- * Owns the two sources: ibv_query_gid_ex(3), which rdma-core has since 32, and
- * sysfs, which is all that CentOS 7's 22.4 offers.  Knows nothing of policy.
+ * Owns the two sources: ibv_query_gid_table(3) and ibv_query_gid_ex(3), which rdma-core has
+ * since 32, and sysfs, which is all that CentOS 7's 22.4 offers.  Knows nothing of policy.
  */
 #ifndef BEEST_GIDTABLE_H
 #define BEEST_GIDTABLE_H

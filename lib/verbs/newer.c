@@ -21,6 +21,7 @@ static void newer_find(const char *name, void *function)
 static void newer_find_all(void)
 {
 	newer_find("_ibv_query_gid_ex", &newer.query_gid);
+	newer_find("_ibv_query_gid_table", &newer.query_gids);
 	newer_find("ibv_reg_dmabuf_mr", &newer.reg_dmabuf);
 }
 

@@ -12,6 +12,7 @@
 #include <infiniband/verbs.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* struct ibv_gid_entry of rdma-core 32. */
 struct beest_newer_gid {
@@ -26,6 +27,10 @@ struct beest_newer_gid {
 typedef int beest_newer_query_gid(struct ibv_context *verbs, uint32_t port, uint32_t index,
 				  struct beest_newer_gid *gid, uint32_t flags, size_t size);
 
+/* What ibv_query_gid_table(3) calls: all ports' GIDs.  Returns their number, or minus an errno. */
+typedef ssize_t beest_newer_query_gids(struct ibv_context *verbs, struct beest_newer_gid *gids,
+				       size_t count, uint32_t flags, size_t size);
+
 /* ibv_reg_dmabuf_mr(3), since rdma-core 34. */
 typedef struct ibv_mr *beest_newer_reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length,
 					      uint64_t iova, int fd, int access);
@@ -33,6 +38,7 @@ typedef struct ibv_mr *beest_newer_reg_dmabuf(struct ibv_pd *pd, uint64_t offset
 /* Each is NULL where the libibverbs of this process does not have it. */
 struct beest_newer {
 	beest_newer_query_gid *query_gid;
+	beest_newer_query_gids *query_gids;
 	beest_newer_reg_dmabuf *reg_dmabuf;
 };
 

@@ -668,7 +668,19 @@ struct fake_gid_entry {
 
 static uint32_t index_of_netdev(const char *name);
 
-/* Of the two that lib/verbs/newer.c looks up at run time. */
+static void gid_entry_fill(const struct fake_port *port, uint32_t number, uint32_t index,
+			   struct fake_gid_entry *entry)
+{
+	const struct fake_gid *gid = &port->gids[index];
+
+	*entry = (struct fake_gid_entry){ .gid_index = index, .port_num = number,
+					  .gid_type = (uint32_t)gid->roce };
+	gid_bytes(gid->gid, (uint8_t *)entry->gid);
+	if (gid->roce && gid->netdev)	/* the kernel knows none for InfiniBand */
+		entry->ndev_ifindex = index_of_netdev(gid->netdev);
+}
+
+/* Of those that lib/verbs/newer.c looks up at run time. */
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int fake_query_gid_ex(struct ibv_context *, uint32_t, uint32_t, struct fake_gid_entry *,
@@ -680,21 +692,41 @@ int fake_query_gid_ex(struct ibv_context *verbs, uint32_t number, uint32_t index
 	const struct fake_port *port = port_at(described(verbs), number);
 	const struct fake_gid *gid = port ? gid_at(port, index) : NULL;
 	int error = called("ibv_query_gid_ex");
-	struct fake_gid_entry filled = { .gid_index = index, .port_num = number };
 
 	if (error)
 		return returned(error);
-	if (!gid || flags || size < sizeof(filled))
+	if (!gid || flags || size < sizeof(*entry))
 		return EINVAL;
 	if (gid->error || !gid->gid)
 		return gid->error ? gid->error : ENODATA;
 
-	gid_bytes(gid->gid, (uint8_t *)filled.gid);
-	filled.gid_type = (uint32_t)gid->roce;
-	if (gid->roce && gid->netdev)	/* the kernel knows none for InfiniBand */
-		filled.ndev_ifindex = index_of_netdev(gid->netdev);
-	memcpy(entry, &filled, sizeof(filled));
+	gid_entry_fill(port, number, index, entry);
 	return 0;
+}
+
+EXPORTED ssize_t fake_query_gid_table(struct ibv_context *, struct fake_gid_entry *, size_t,
+				      uint32_t, size_t) __asm__("_ibv_query_gid_table");
+
+/* What cannot be read is left out, as are empty ones. */
+ssize_t fake_query_gid_table(struct ibv_context *verbs, struct fake_gid_entry *entries,
+			     size_t count, uint32_t flags, size_t size)
+{
+	int error = called("ibv_query_gid_table"), index;
+	const struct fake_port *port;
+	unsigned int number;
+	size_t filled = 0;
+
+	if (error || flags || size != sizeof(*entries))
+		return error ? -returned(error) : -EINVAL;
+	for (number = 1; (port = port_at(described(verbs), number)); number++)
+		for (index = 0; index < port->gid_count; index++) {
+			if (!port->gids[index].gid || port->gids[index].error)
+				continue;
+			if (filled == count)
+				return -EINVAL;
+			gid_entry_fill(port, number, (uint32_t)index, &entries[filled++]);
+		}
+	return (ssize_t)filled;
 }
 
 int ibv_query_pkey(struct ibv_context *verbs, uint8_t number, int index, __be16 *pkey)

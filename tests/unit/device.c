@@ -470,6 +470,38 @@ static void test_sparse_table(void **state)
 	free(entries);
 }
 
+static int in_one, one_by_one;
+
+static void reads_count(const char *function)
+{
+	in_one += strcmp(function, "ibv_query_gid_table") == 0;
+	one_by_one += strcmp(function, "ibv_query_gid_ex") == 0;
+}
+
+/* A table of 1024 entries is one call, unless that call cannot be made. */
+static void test_table_in_one_call(void **state)
+{
+	struct beest_gid_entry *entries;
+	int fails;
+
+	(void)state;
+	sparse(port_of(0));
+	assert_int_equal(open_by(NULL, "auto"), 0);
+	for (fails = 0; fails < 2; fails++) {
+		in_one = one_by_one = 0;
+		fake_verbs.hook = reads_count;
+		if (fails)
+			fake_verbs_fail("ibv_query_gid_table", 1, EOPNOTSUPP);
+		assert_int_equal(beest_gidtable_entries(&device, &entries), 4);
+		fake_verbs.hook = NULL;
+		same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth0", false);
+		same_gid(&entries[3], 19, "::ffff:10.0.0.9", BEEST_ROCE_V2, "eth9", true);
+		free(entries);
+		assert_int_equal(in_one, 1);
+		assert_int_equal(one_by_one, fails ? 20 : 0);
+	}
+}
+
 static void test_table_without_interfaces(void **state)
 {
 	struct beest_gid_entry *entries;
@@ -881,6 +913,7 @@ int main(void)
 		FRESH(test_by_table_of_second_port),
 		FRESH(test_by_ipoib),
 		FRESH(test_sparse_table),
+		FRESH(test_table_in_one_call),
 		FRESH(test_table_without_interfaces),
 		FRESH(test_port_query_fails),
 		IN_FOLDER(test_sysfs),

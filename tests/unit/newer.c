@@ -26,8 +26,9 @@ static void looked_up_once(void **state)
 {
 	(void)state;
 	assert_null(beest_newer()->query_gid);
+	assert_null(beest_newer()->query_gids);
 	assert_null(beest_newer()->reg_dmabuf);
-	assert_string_equal(asked, "_ibv_query_gid_ex ibv_reg_dmabuf_mr ");
+	assert_string_equal(asked, "_ibv_query_gid_ex _ibv_query_gid_table ibv_reg_dmabuf_mr ");
 }
 
 static void memory_of_a_device_is_refused(void **state)
