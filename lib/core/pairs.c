@@ -31,7 +31,7 @@ struct pairs {
 	struct pairing *list;
 	struct beest_wait_get *gets;
 	size_t count;
-	bool expired;			/* a wait for them ended by its limit */
+	bool expired;			/* the wait for them ended by its limit */
 };
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
@@ -274,13 +274,11 @@ static int pairs_each(void *data)
 }
 
 /*
- * Where a peer is missing, its pair has the result.  Where none is, an own record did not
- * reach its server, and any peer may wait for it: all pairs have the result.  @of: for each
- * get, the pairing it belongs to.  Where the limit ended the wait, it is what is known of this
- * very record.
+ * Where a peer is missing, its pair has the result: where the limit ended the wait, what is known
+ * of this very record.  Where none is, an own record did not reach its server, and any peer may
+ * wait for it: all pairs have the result.
  */
-static void pairs_blame(const struct pairs *pairs, struct pairing *const *of,
-			const struct beest_wait *wait, int ret)
+static void pairs_blame(const struct pairs *pairs, const struct beest_wait *wait, int ret)
 {
 	struct hartebeest_pair *pair;
 	char sentence[BEEST_ERROR_SIZE];
@@ -291,9 +289,9 @@ static void pairs_blame(const struct pairs *pairs, struct pairing *const *of,
 	for (i = 0; i < wait->count; i++)
 		missing |= !wait->gets[i].got;
 	for (i = 0; i < wait->count; i++) {
-		if (wait->gets[i].got == missing || of[i]->pair->result < 0)
+		pair = ((struct pairing *)wait->gets[i].data)->pair;
+		if (wait->gets[i].got == missing || pair->result < 0)
 			continue;
-		pair = of[i]->pair;
 		pair->result = ret;
 		beest_text_copy(pair->reason, sizeof(pair->reason), sentence);
 		if (wait->expired && !wait->gets[i].got)
@@ -309,18 +307,16 @@ static int pairs_wait(struct pairs *pairs)
 		.gets = pairs->gets, .each = pairs_each, .data = pairs,
 		.limit = pairs->context.limit,
 	};
-	struct pairing **of = calloc(pairs->count + 1, sizeof(*of));
-	const char **own_keys = calloc(pairs->count + 1, sizeof(*own_keys));
+	const char **own_keys = calloc(pairs->count, sizeof(*own_keys));
 	size_t i;
 	int ret = 0;
 
+	if (!own_keys)
+		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
 	wait.own_keys = own_keys;
-	if (!of || !own_keys)
-		ret = beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
-	for (i = 0; i < pairs->count && ret == 0; i++) {
+	for (i = 0; i < pairs->count; i++) {
 		if (pairs->list[i].pair->result < 0)
 			continue;
-		of[wait.count] = &pairs->list[i];
 		own_keys[wait.own_count++] = pairs->list[i].own_key;
 		pairs->gets[wait.count] = pairs->list[i].handshake.get;
 		pairs->list[i].get = &pairs->gets[wait.count];
@@ -329,12 +325,11 @@ static int pairs_wait(struct pairs *pairs)
 		pairs->gets[wait.count].data = &pairs->list[i];
 		pairs->gets[wait.count++].recheck = !pairing_is_datagram(&pairs->list[i]);
 	}
-	if (ret == 0 && wait.count)
+	if (wait.count)
 		ret = beest_wait_run(pairs->context.registry, &wait);
 	if (ret < 0)
-		pairs_blame(pairs, of, &wait, ret);
-	pairs->expired |= wait.expired;
-	free(of);
+		pairs_blame(pairs, &wait, ret);
+	pairs->expired = wait.expired;
 	free(own_keys);
 
 	return ret;

@@ -161,16 +161,8 @@ struct beest_kv_stats {
 /*
  * What is at the address of @server?  For the time after a new connection brought no
  * witness.  Asks over a plain socket for 250 ms at most, and never sends a record.
- * Returns 0 and *stats where a Memcached answers; else with the sentence:
- *
- * -ECONNREFUSED  nobody listens there
- * -EHOSTUNREACH, -ENETUNREACH  no route
- * -EHOSTDOWN     nobody answers at that address, or it takes connections and stays silent
- * -EUSERS        too many connections
- * -ENOBUFS       it reports an error of its own
- * -EACCES        it demands a login
- * -EPROTO        no Memcached; the sentence quotes what it says
- * -ECONNRESET    it closes every connection
+ * Returns 0 and *stats where a Memcached answers; else one of the errors above, whose sentence
+ * quotes what a foreign service says.  -ENOBUFS is any error of the server's own.
  */
 int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats);
 

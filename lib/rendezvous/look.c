@@ -414,17 +414,6 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 	return strikes >= STRIKES_MAX ? ret : 0;
 }
 
-uint64_t beest_look_evictions(struct beest_registry *registry, size_t server)
-{
-	uint64_t evictions;
-
-	pthread_mutex_lock(&registry->lock);
-	evictions = registry->servers[server].evictions;
-	pthread_mutex_unlock(&registry->lock);
-
-	return evictions;
-}
-
 /* --------------------------------------------------------------------- one round --- */
 
 static void part_hand_over(const struct part *part, struct beest_look *look)

@@ -69,9 +69,6 @@ int beest_look_write(struct beest_registry *registry, size_t server,
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY]);
 
-/* How many records a server has evicted, as far as a look has asked for that; 0: none known. */
-uint64_t beest_look_evictions(struct beest_registry *registry, size_t server);
-
 /* What is known of a server's epoch; false: nothing. */
 bool beest_look_epoch(struct beest_registry *registry, size_t server,
 		      uint8_t bytes[BEEST_EPOCH_SIZE]);

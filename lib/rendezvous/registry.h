@@ -54,7 +54,7 @@ struct beest_registry_server {
 	char why[BEEST_KV_WHY];		/* it failed last */
 	int64_t away_until, away_pause;	/* what nobody waits for is not sent before that */
 	int64_t probed;			/* when it was asked for its evictions */
-	uint64_t evictions;
+	uint64_t evictions;		/* 0: none known */
 	unsigned int strikes;		/* how often it evicted what was just stored */
 	bool listed;			/* the own settings were put there; atomic */
 };

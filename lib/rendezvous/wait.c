@@ -532,9 +532,12 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 {
 	struct beest_registry *registry = w->registry;
 	size_t server = first ? first->server : own_server(w);
-	uint64_t evictions = beest_look_evictions(registry, server);
+	uint64_t evictions;
 	char said[BEEST_KV_WHY];
 
+	pthread_mutex_lock(&registry->lock);
+	evictions = registry->servers[server].evictions;
+	pthread_mutex_unlock(&registry->lock);
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
 	if (first && first->seen == 0 && evictions)
 		beest_text_item(text, "it has evicted %" PRIu64 " record%s, perhaps what is "
