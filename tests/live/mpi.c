@@ -25,7 +25,7 @@ enum { OPENMPI, MPICH };
 /* With a name of its own, or with the common one where its version is this one's. */
 static const struct mpi {
 	const char *suffix, *version, *options;
-	int most;			/* ranks: those of MPICH spin, and need a processor each */
+	int most;			/* ranks: those of MPICH spin */
 } mpis[] = {
 	[OPENMPI] = { "openmpi", "Open", "--oversubscribe --mca pml ob1 --mca btl self,vader", 4 },
 	[MPICH] = { "mpich", "HYDRA", "", 2 },
