@@ -34,7 +34,7 @@ static struct event events[2];
 static struct beest_registry *one, *two;
 static const char *name;		/* of the message */
 static int request;
-static int stride, seconds;		/* every how many of the second events, and how many there were */
+static int stride, seconds;		/* each stride-th of the second events comes */
 
 static const char *event_text(const struct event *event)
 {
