@@ -44,7 +44,7 @@ struct hartebeest_mesh {
 	size_t list_size;
 
 	uint8_t *marks;			/* of all, as they are connected; NULL: not yet */
-	uint8_t *called;		/* and as the last roll had them; NULL: there is none */
+	uint8_t *called;		/* as the last complete roll had them; NULL: as marks */
 	size_t replaced;		/* between the last two rolls */
 	struct beest_mesh_trouble trouble;
 	struct beest_gather_state roll, state;

@@ -32,9 +32,8 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 			struct beest_newcomers *new);
 void beest_meshmark_forget(struct beest_newcomers *new);
 
-/* How many ranks have another life in @now than they had in @then. */
-size_t beest_meshmark_replaced(const struct hartebeest_mesh *mesh, const uint8_t *then,
-			       const uint8_t *now);
+/* The roll is complete.  Returns how many ranks have another life than in the one before. */
+size_t beest_meshmark_complete(struct hartebeest_mesh *mesh);
 
 /*
  * 1: these bytes begin with the list that newcomer @k has told the digest of; 0: they do not.

@@ -142,17 +142,14 @@ static void gather_fill(const struct hartebeest_mesh *mesh, struct beest_registr
 	gather->limit = limit;
 }
 
-/* The roll is complete: @marks are the mesh's from here on. */
-static void roll_keep(struct hartebeest_mesh *mesh, uint8_t *marks)
+static void roll_keep(struct hartebeest_mesh *mesh)
 {
 	size_t i;
 
 	for (i = 0; i < mesh->ranks.count; i++)
-		memcpy(&mesh->incarnations[i], marks + i * beest_meshmark_size(mesh),
+		memcpy(&mesh->incarnations[i], mesh->marks + i * beest_meshmark_size(mesh),
 		       BEEST_INCARNATION_SIZE);
-	mesh->replaced = mesh->called ? beest_meshmark_replaced(mesh, mesh->called, marks) : 0;
-	free(mesh->called);
-	mesh->called = marks;
+	mesh->replaced = beest_meshmark_complete(mesh);
 }
 
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
@@ -170,7 +167,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	mesh->incarnation = *beest_registry_incarnation(registry);
 	gather->state = &mesh->roll;
 	gather->former = gather->word = mesh->digest;
-	gather->former_marks = mesh->called;
+	gather->former_marks = mesh->marks;
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= BEEST_GATHER_DIRECT;
@@ -186,7 +183,8 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	if (ret == -ETIMEDOUT && mesh->trouble.ret)
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
 	if (ret == 0)
-		roll_keep(mesh, gather->marks);
+		roll_keep(mesh);
+	free(gather->marks);
 	mesh->digest = ret == 0 ? gather->digest : 0;
 
 	return ret;
@@ -199,7 +197,8 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 	int ret;
 
 	if (!mesh->digest)
-		return beest_fail(ESTALE, "it was not repaired: call hartebeest_mesh_repair() again");
+		return beest_fail(ESTALE, "it was not repaired: call hartebeest_mesh_repair() "
+				  "again");
 	ret = beest_context_registry(mesh->hb, mesh->key_name, &registry);
 	if (ret < 0)
 		return ret;

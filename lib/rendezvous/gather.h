@@ -9,9 +9,9 @@
  *
  * A roll call takes two gates: the first names the roll, a record with the incarnations of
  * all ranks and what each brings, and every rank that finds its own there puts its record
- * again with a digest of them.  Whoever gathers equal digests of all ranks opens the second gate.  So a leftover
- * of a former run lets nobody pass.  The digest names the run in the keys of later passes,
- * which need one gate.
+ * again with a digest of them.  Whoever gathers equal digests of all ranks opens the second
+ * gate.  So a leftover of a former run lets nobody pass.  The digest names the run in the keys
+ * of later passes, which need one gate.
  *
  * Knows nothing of what a rank brings, nor of threads: one gathering is one thread's.
  */

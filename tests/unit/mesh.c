@@ -1344,7 +1344,7 @@ static void forger_learn(void)
 
 	forger.former = mesh->digest;
 	forger.mark_size = BEEST_INCARNATION_SIZE + mesh->blob_size;
-	memcpy(forger.mark, mesh->called + 2 * forger.mark_size, forger.mark_size);
+	memcpy(forger.mark, mesh->marks + 2 * forger.mark_size, forger.mark_size);
 	memset(forger.mark, 0x47, BEEST_INCARNATION_SIZE);
 }
 
