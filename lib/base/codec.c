@@ -3,18 +3,16 @@
  * codec.c - see codec.h
  *
  * On the wire, fields are in the order of the rows, without gaps.  Integers are
- * big-endian; texts have their full width and end in zeros.
+ * big-endian.
  */
 #include "config.h"
 
 #include <endian.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
-#include "lib/base/text.h"
 
 /* Host order to big-endian and back: the same step both ways. */
 static inline void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
@@ -44,24 +42,13 @@ static inline void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
 	}
 }
 
-/* Sends no bytes that follow the end of a text. */
 static inline void copy_field(const struct beest_codec_field *field, uint8_t *to,
 			      const uint8_t *from)
 {
-	size_t size = field->size;
-
-	switch (field->type) {
-	case BEEST_CODEC_UINT:
-		copy_uint(to, from, size);
-		break;
-	case BEEST_CODEC_BYTES:
-		memcpy(to, from, size);
-		break;
-	case BEEST_CODEC_TEXT:
-		size = strnlen((const char *)from, size);
-		memcpy(to, from, size);
-		memset(to + size, 0, field->size - size);
-	}
+	if (field->type == BEEST_CODEC_UINT)
+		copy_uint(to, from, field->size);
+	else
+		memcpy(to, from, field->size);
 }
 
 size_t beest_codec_size(const struct beest_codec_layout *layout)
@@ -93,20 +80,6 @@ int beest_codec_encode(const struct beest_codec_layout *layout, const void *payl
 	return (int)needed;
 }
 
-/* Texts go to terminals and logs: no control characters in them. */
-static bool texts_are_sound(const struct beest_codec_layout *layout, const uint8_t *bytes)
-{
-	size_t i;
-
-	for (i = 0; i < layout->count; bytes += layout->fields[i++].size)
-		if (layout->fields[i].type == BEEST_CODEC_TEXT &&
-		    (!memchr(bytes, '\0', layout->fields[i].size) ||
-		     beest_text_control((const char *)bytes)))
-			return false;
-
-	return true;
-}
-
 int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *bytes,
 		       size_t size, void *payload)
 {
@@ -118,8 +91,6 @@ int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *b
 		return beest_fail(EBADMSG, "payload of %zu bytes, at least %zu expected", size,
 				  needed);
 
-	if (!texts_are_sound(layout, bytes))
-		return beest_fail(EBADMSG, "payload with a malformed text");
 	for (i = 0; i < layout->count; i++) {
 		field = &layout->fields[i];
 		copy_field(field, (uint8_t *)payload + field->offset, bytes);

@@ -2,8 +2,7 @@
 /*
  * codec.h - structs to bytes and back, by one row per field
  *
- * Owns how an integer, a text and plain bytes look on the wire.  Pure.  Knows nothing of
- * what they mean.
+ * Owns how integers and plain bytes look on the wire.  Pure.  Knows nothing of what they mean.
  */
 #ifndef BEEST_CODEC_H
 #define BEEST_CODEC_H
@@ -15,7 +14,7 @@
 struct beest_codec_field {
 	uint16_t offset;
 	uint16_t size;
-	enum { BEEST_CODEC_UINT, BEEST_CODEC_BYTES, BEEST_CODEC_TEXT } type;
+	enum { BEEST_CODEC_UINT, BEEST_CODEC_BYTES } type;
 };
 
 struct beest_codec_layout {
@@ -35,7 +34,7 @@ size_t beest_codec_size(const struct beest_codec_layout *layout);
 int beest_codec_encode(const struct beest_codec_layout *layout, const void *payload,
 		       uint8_t *bytes, size_t size);
 
-/* 0, or -EBADMSG when the bytes end too early or a text is not terminated. */
+/* 0, or -EBADMSG when the bytes end too early. */
 int beest_codec_decode(const struct beest_codec_layout *layout, const uint8_t *bytes,
 		       size_t size, void *payload);
 

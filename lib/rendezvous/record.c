@@ -443,6 +443,36 @@ int beest_record_mr_decode(const struct beest_record *record,
 	return region_decode(record->body, record->size, region);
 }
 
+/* ------------------------------------------------------------------------ texts --- */
+
+/* A byte with the length, then so many bytes. */
+static int text_write(const char *text, size_t room, uint8_t *bytes)
+{
+	size_t length = strnlen(text, room - 1);
+
+	bytes[0] = (uint8_t)length;
+	memcpy(bytes + 1, text, length);
+
+	return (int)length + 1;
+}
+
+/* Texts of others go to terminals and logs. */
+static int text_read(const struct beest_record *record, size_t *at, char *text, size_t room)
+{
+	size_t length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
+	char raw[UINT8_MAX + 1];
+
+	if (length > record->size - *at || length >= room)
+		return beest_fail(EBADMSG, "the record ends within a text");
+
+	memcpy(raw, record->body + *at, length);
+	raw[length] = '\0';
+	beest_text_clean(text, room, raw, length);
+	*at += length;
+
+	return 0;
+}
+
 /* ------------------------------------------------------------------------ ranks --- */
 
 static const struct beest_codec_field rank_rows[] = {
@@ -455,7 +485,7 @@ static const struct beest_codec_field rank_rows[] = {
 };
 static const struct beest_codec_layout rank_layout = BEEST_CODEC_LAYOUT(rank_rows);
 
-/* The texts behind the fields: a byte with the length, then so many bytes. */
+/* The texts behind the fields. */
 static const struct rank_text {
 	size_t offset, room;
 } rank_texts[] = {
@@ -467,35 +497,13 @@ static const struct rank_text {
 int beest_record_rank_encode(const struct beest_rank_body *body, uint8_t bytes[BEEST_BODY_MAX])
 {
 	int used = beest_codec_encode(&rank_layout, body, bytes, BEEST_BODY_MAX);
-	const char *text;
-	size_t i, length;
+	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(rank_texts); i++) {
-		text = (const char *)body + rank_texts[i].offset;
-		length = strnlen(text, rank_texts[i].room - 1);
-		bytes[used++] = (uint8_t)length;
-		memcpy(bytes + used, text, length);
-		used += (int)length;
-	}
+	for (i = 0; i < BEEST_COUNT(rank_texts); i++)
+		used += text_write((const char *)body + rank_texts[i].offset,
+				   rank_texts[i].room, bytes + used);
 
 	return used;
-}
-
-/* Texts of others go to terminals and logs. */
-static int rank_text_read(const struct beest_record *record, size_t *at, char *text, size_t room)
-{
-	size_t length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
-	char raw[UINT8_MAX + 1];
-
-	if (length > record->size - *at || length >= room)
-		return beest_fail(EBADMSG, "the record of a rank ends within a text");
-
-	memcpy(raw, record->body + *at, length);
-	raw[length] = '\0';
-	beest_text_clean(text, room, raw, length);
-	*at += length;
-
-	return 0;
 }
 
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body)
@@ -506,8 +514,8 @@ int beest_record_rank_decode(const struct beest_record *record, struct beest_ran
 	memset(body, 0, sizeof(*body));
 	ret = body_decode(&rank_layout, record, 0, body);
 	for (i = 0; i < BEEST_COUNT(rank_texts) && ret == 0; i++)
-		ret = rank_text_read(record, &at, (char *)body + rank_texts[i].offset,
-				     rank_texts[i].room);
+		ret = text_read(record, &at, (char *)body + rank_texts[i].offset,
+				rank_texts[i].room);
 
 	return ret;
 }
@@ -549,7 +557,6 @@ static const struct beest_codec_field request_rows[] = {
 	BEEST_CODEC_ROW(beest_request_body, id, UINT),
 	BEEST_CODEC_ROW(beest_request_body, pid, UINT),
 	BEEST_CODEC_ROW(beest_request_body, length, UINT),
-	BEEST_CODEC_ROW(beest_request_body, host, TEXT),
 };
 static const struct beest_codec_layout request_layout = BEEST_CODEC_LAYOUT(request_rows);
 
@@ -570,6 +577,7 @@ int beest_record_request_encode(const struct beest_request_body *body,
 {
 	int used = beest_codec_encode(&request_layout, body, bytes, BEEST_REQUEST_MAX);
 
+	used += text_write(body->host, sizeof(body->host), bytes + used);
 	memcpy(bytes + used, body->data, body->length);
 
 	return used + body->length;
@@ -582,6 +590,8 @@ int beest_record_request_decode(const struct beest_record *record,
 	int ret;
 
 	ret = body_decode(&request_layout, record, 0, body);
+	if (ret == 0)
+		ret = text_read(record, &at, body->host, sizeof(body->host));
 	if (ret < 0)
 		return ret;
 	if (body->length > BEEST_REQUEST_DATA || body->length > record->size - at)

@@ -830,7 +830,7 @@ static void lying_lengths_are_refused(void **state)
 	record.size = size;
 	bytes[AT_BODY + 33] = 64;
 	assert_int_equal(beest_record_rank_decode(&record, &out), -EBADMSG);
-	assert_error_is("the record of a rank ends within a text");
+	assert_error_is("the record ends within a text");
 	record.size = VECTOR_MAX - AT_BODY;	/* now it fits into the record */
 	assert_int_equal(beest_record_rank_decode(&record, &out), -EBADMSG);
 	bytes[AT_BODY + 33] = 255;
