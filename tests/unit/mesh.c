@@ -31,6 +31,7 @@ static struct member {
 	struct hartebeest_mesh *mesh;
 	const char *name;
 	int64_t delay;			/* before it comes */
+	int64_t patience;		/* of its bring-ups; 0: that of all */
 	int64_t dies;			/* without a word, at the next look from then on */
 	bool repairs;			/* instead of connecting */
 	bool stays;			/* afterwards, and looks after its records for a while */
@@ -87,7 +88,7 @@ static void run(void *data)
 	struct member *member = data;
 	struct party_member *context = &party[member - members];
 	struct beest_registry *registry;
-	int64_t deadline;
+	int64_t deadline, span = member->patience ? member->patience : patience;
 	int i, ret;
 
 	crew_pass(member->delay);
@@ -96,7 +97,7 @@ static void run(void *data)
 		registry->interrupt = rank_dies;
 		registry->data = member;
 	}
-	deadline = patience ? hartebeest_clock() + patience : 0;
+	deadline = span ? crew_now() + span : 0;
 	member->ret = member->repairs ? hartebeest_mesh_repair(member->mesh, deadline) :
 		      hartebeest_mesh_connect(context->hb, member->name, &member->attr,
 					      &member->mesh, deadline);
@@ -979,10 +980,16 @@ static struct {
 	int slots[RANKS];		/* of the ranks */
 	int used;			/* slots, so far */
 	int first, newcomers;		/* ranks that are replaced */
-	void (*shape)(struct member *member);	/* NULL: the usual one */
+	const struct shape *shape;	/* NULL: the usual one */
 	size_t rolls_read;		/* by those who were there before */
 	size_t rows_stored;
 } repair;
+
+/* A mesh of another kind, and what is true of any two of its ranks. */
+struct shape {
+	void (*make)(struct hartebeest_mesh_attr *attr, int rank);
+	void (*assert_met)(int a, int b);
+};
 
 static struct member *repair_member(int rank)
 {
@@ -1021,7 +1028,7 @@ static void repair_open(int rank)
 	repair.slots[rank] = slot;
 	member_open(slot, rank, repair.size);
 	if (repair.shape)
-		repair.shape(&members[slot]);
+		repair.shape->make(&members[slot].attr, rank);
 }
 
 /* These ranks die, and others take their places. */
@@ -1051,20 +1058,34 @@ static void repair_go(void)
 	fake_kv.hook = NULL;
 }
 
+static void assert_met(int a, int b)
+{
+	if (repair.shape) {
+		repair.shape->assert_met(a, b);
+		return;
+	}
+	assert_link(a, b, 0);
+	assert_regions(a, b);
+}
+
+static void repair_check(int rank, int replaced)
+{
+	int i;
+
+	came(repair.slots[rank]);
+	assert_int_equal(repair_member(rank)->ret, replaced);
+	for (i = 0; i < repair.size; i++)
+		if (i != rank)
+			assert_met(repair.slots[rank], repair.slots[i]);
+}
+
 /* All have come, say how many were replaced, and are connected to each other. */
 static void assert_repaired(int replaced)
 {
-	int a, b;
+	int i;
 
-	for (a = 0; a < repair.size; a++) {
-		came(repair.slots[a]);
-		assert_int_equal(repair_member(a)->ret, is_newcomer(a) ? 0 : replaced);
-		for (b = 0; b < repair.size; b++)
-			if (a != b) {
-				assert_link(repair.slots[a], repair.slots[b], 0);
-				assert_regions(repair.slots[a], repair.slots[b]);
-			}
-	}
+	for (i = 0; i < repair.size; i++)
+		repair_check(i, is_newcomer(i) ? 0 : replaced);
 }
 
 static void repair_run(int first, int count)
@@ -1126,6 +1147,15 @@ static void few_are_told_at_the_gate(void **state)
 	repair_run(0, 1);
 	assert_in_range(repair.rolls_read, 0, 1);
 	assert_int_equal(repair.rows_stored, 0);
+	drop();
+	repair_start(20, true);
+	repair_run(0, 7);
+	assert_in_range(repair.rolls_read, 0, 2);
+	repair_run(5, 8);
+	assert_in_range(repair.rolls_read, 12 - 1, 12 + 2);
+	drop();
+	repair_start(20, true);
+	repair_run(7, 9);
 	repair_run(0, 12);
 	assert_in_range(repair.rolls_read, 8 - 1, 8 + 1);
 	assert_in_range(repair.rows_stored, 20, 2 * 20);
@@ -1273,6 +1303,117 @@ static void each_request_of_a_repair(void **state)
 				if (restart_at || (manner >= 0 && !fake_kv.fired))
 					break;
 			}
+}
+
+static void make_datagrams(struct hartebeest_mesh_attr *attr, int rank)
+{
+	(void)rank;
+	attr->type = IBV_QPT_UD;
+}
+
+static void assert_address(int a, int b)
+{
+	struct hartebeest_address address;
+
+	assert_int_equal(hartebeest_mesh_address(members[a].mesh, party[b].rank, &address), 0);
+	assert_int_equal(address.qp_num, members[b].mesh->fabric.qps[0]->qp_num);
+	assert_regions(a, b);
+}
+
+static void make_ring(struct hartebeest_mesh_attr *attr, int rank)
+{
+	int before = (rank + repair.size - 1) % repair.size, behind = (rank + 1) % repair.size;
+
+	neighbours[rank][0] = BEEST_MIN(before, behind);
+	neighbours[rank][1] = BEEST_MAX(before, behind);
+	attr->peers = neighbours[rank];
+	attr->peer_count = 2;
+}
+
+static void assert_neighbours(int a, int b)
+{
+	int apart = abs(party[a].rank - party[b].rank);
+
+	if (apart == 1 || apart == repair.size - 1)
+		assert_link(a, b, 0);
+	assert_regions(a, b);
+}
+
+static const char *many_regions[64];
+
+/* So large that no mark fits into the gate. */
+static void make_many_regions(struct hartebeest_mesh_attr *attr, int rank)
+{
+	int i;
+
+	(void)rank;
+	for (i = 0; i < 64; i++)
+		many_regions[i] = i % 2 ? "mr2" : "mr0";
+	attr->regions = many_regions;
+	attr->region_count = 64;
+}
+
+static void assert_last_region(int a, int b)
+{
+	struct hartebeest_remote_mr region;
+	struct ibv_mr *mr;
+
+	assert_int_equal(hartebeest_mr_get(party[b].hb, "mr2", &mr), 0);
+	assert_int_equal(hartebeest_mesh_region(members[a].mesh, party[b].rank, 63, &region), 0);
+	assert_int_equal(region.rkey, mr->rkey);
+	assert_link(a, b, 0);
+}
+
+static void repaired_in_any_shape(void **state)
+{
+	static const struct shape shapes[] = {
+		{ make_datagrams, assert_address }, { make_ring, assert_neighbours },
+		{ make_many_regions, assert_last_region },
+	};
+	static const int all[] = { 5, 20 };
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(shapes); i++)
+		for (k = 0; k < BEEST_COUNT(all); k++) {
+			repair.shape = &shapes[i];
+			repair_start(all[k], i == 1);
+			repair_run(2, 1);
+			repair_run(1, 3);
+			drop();
+		}
+	repair.shape = NULL;
+}
+
+/* Rank 0 gives up at any time, and repairs again with others, who may be a repair ahead. */
+static void one_gives_up(void **state)
+{
+	static const int all[] = { 4, 20 };
+	bool early, done[RANKS];
+	int64_t span;
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(all); k++)
+		for (span = 10 * BEEST_US, early = true; early; span += span / 4) {
+			repair_start(all[k], false);
+			repair_replace(2, 1);
+			patience = BEEST_SECOND;
+			members[0].patience = span;
+			repair_go();
+			patience = members[0].patience = 0;
+			for (i = 0; i < all[k]; i++)
+				done[i] = repair_member(i)->ret >= 0;
+			early = !done[0];
+			repair_replace(3, 1);
+			repair_member(2)->repairs = done[2];
+			repair_go();
+			for (i = 0; i < all[k]; i++)
+				repair_check(i, i == 3 || (i == 2 && !done[2]) ? 0 :
+					     1 + !(done[i] && done[2]));
+			drop();
+		}
 }
 
 /* What a gate may say that no rank has written; it is there for one look of anybody. */
@@ -1520,6 +1661,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(repaired_at_the_second_try, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_die_one_after_the_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_request_of_a_repair, setup, teardown),
+		cmocka_unit_test_setup_teardown(repaired_in_any_shape, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_gives_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_forged_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_gathered, setup, teardown),
