@@ -80,14 +80,14 @@ static int model_make(struct beest_fabric *fabric, const struct beest_device *de
 {
 	struct beest_qp_options *all = fabric->hb->options.qp;
 	int transport = beest_transition_transport(init->qp_type);
-	struct beest_qp_options plain;
+	struct beest_qp_options plain[BEEST_TRANSPORTS];
 	int ret;
 
 	if (transport < 0)
 		return transport;
-	plain = all[transport];
-	plain.max_inline_data = 0;
-	ret = beest_qp_create(device, fabric->pd, &plain, init, &fabric->model);
+	memcpy(plain, all, sizeof(plain));
+	plain[transport].max_inline_data = 0;
+	ret = beest_qp_create(device, fabric->pd, plain, init, &fabric->model);
 	if (ret < 0)
 		return ret;
 	fabric->model->local.options = &all[transport];
