@@ -173,7 +173,7 @@ int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
  *
  * Collective among the ranks that live, while those that were started again call
  * hartebeest_mesh_connect() with the same name and attr.  Only queue pairs to these are
- * connected again.
+ * connected again.  HARTEBEEST_ONCE is refused, as there.
  *
  * Returns how many ranks were replaced, or the errors of hartebeest_mesh_connect();
  * -EOPNOTSUPP with gather().

@@ -7,6 +7,8 @@
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
 
+#define BEYOND_ONE_LOOK "ranks cannot meet in one look"
+
 static struct hartebeest_context *context_of_mesh(const struct hartebeest_mesh *mesh)
 {
 	return mesh ? mesh->hb : NULL;
@@ -20,7 +22,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_connect(struct hartebeest_context *hb, con
 
 	REQUIRE_LIMIT(&limit, hb, name, mesh);
 	if (limit.once)
-		return beest_call_refuse(hb, __func__, "ranks cannot meet in one look");
+		return beest_call_refuse(hb, __func__, BEYOND_ONE_LOOK);
 	return beest_call_waited(hb, &limit,
 				  beest_mesh_connect(hb, name, attr, mesh, &limit));
 }
@@ -77,6 +79,8 @@ HARTEBEEST_EXPORT int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64
 	struct beest_limit limit;
 
 	REQUIRE_OF_LIMIT(&limit, hb, mesh);
+	if (limit.once)
+		return beest_call_refuse(hb, __func__, BEYOND_ONE_LOOK);
 	return beest_call_waited(hb, &limit, beest_mesh_repair(mesh, &limit));
 }
 

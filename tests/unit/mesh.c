@@ -240,6 +240,8 @@ static void alone(void **state)
 	assert_int_equal(stats.exchange_requests, 1);
 	assert_int_equal(stats.connect_requests, 0);
 	assert_int_equal(stats.confirm_requests, 1);
+	assert_int_equal(hartebeest_mesh_repair(members[0].mesh, HARTEBEEST_ONCE), -EINVAL);
+	assert_error_is("hartebeest_mesh_repair(): ranks cannot meet in one look");
 }
 
 /* A process that makes queue pairs beside it takes numbers out of the row. */
