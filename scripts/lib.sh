@@ -84,8 +84,9 @@ prepare() {
 # What was compiled once, in this folder or in another clone, is there again; a debugger may
 # find the other clone's name in it.  The folder is named since debhelper changes HOME.
 use_ccache() {
-	local folder=${CCACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/ccache}
-	[[ :$PATH: != *:/usr/lib/ccache:* ]] && [ -d /usr/lib/ccache ] &&
+	local cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
+	local folder=${CCACHE_DIR:-${cache:+$cache/ccache}}
+	[[ :$PATH: != *:/usr/lib/ccache:* ]] && [ -d /usr/lib/ccache ] && [ -n "$folder" ] &&
 		mkdir -p "$folder" 2>/dev/null || return 0
 	export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=$folder CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=1
 }
