@@ -276,7 +276,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	mesh->passes = 0;
 	memset(&mesh->state, 0, sizeof(mesh->state));
 
-	return (int)mesh->replaced;
+	return ret;
 }
 
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,

@@ -123,14 +123,6 @@ static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks,
 	return 0;
 }
 
-static bool is_unchanged(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
-			 const uint8_t *now)
-{
-	const size_t size = beest_meshmark_size(mesh);
-
-	return memcmp(then + i * size, now + i * size, size) == 0;
-}
-
 /* Has rank number @i the very same queue pairs?  A repair changes the generation alone. */
 static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
 		     const uint8_t *now)
@@ -140,7 +132,7 @@ static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t
 	struct beest_mesh_body a, b;
 
 	/* Of a thousand ranks, most take no more than this. */
-	if (is_unchanged(mesh, i, then, now))
+	if (memcmp(was, is, beest_meshmark_size(mesh)) == 0)
 		return true;
 
 	return memcmp(was, is, BEEST_INCARNATION_SIZE) == 0 &&
@@ -188,12 +180,11 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 		return beest_fail(ENOMEM, "no memory for the ends of %zu ranks", count);
 	for (i = 0; i < count && ret == 0; i++) {
 		if (!all && (i == mesh->fabric.own ||
-			     (mesh->marks && is_unchanged(mesh, i, mesh->marks, marks))))
+			     (mesh->marks && lives_on(mesh, i, mesh->marks, marks))))
 			continue;
 		mesh->trouble.culprit = i;
 		ret = mark_decode(mesh, marks, i, &body);
-		if (ret < 0 || (!all && (!beest_fabric_has_peer(&mesh->fabric, i) ||
-					 (mesh->marks && lives_on(mesh, i, mesh->marks, marks)))))
+		if (ret < 0 || (!all && !beest_fabric_has_peer(&mesh->fabric, i)))
 			continue;
 		new->peers[new->count].position = i;
 		new->peers[new->count].turn = beest_fabric_turn(&mesh->fabric, i,

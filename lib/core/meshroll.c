@@ -142,14 +142,15 @@ static void gather_fill(const struct hartebeest_mesh *mesh, struct beest_registr
 	gather->limit = limit;
 }
 
-static void roll_keep(struct hartebeest_mesh *mesh)
+static size_t roll_keep(struct hartebeest_mesh *mesh)
 {
 	size_t i;
 
 	for (i = 0; i < mesh->ranks.count; i++)
 		memcpy(&mesh->incarnations[i], mesh->marks + i * beest_meshmark_size(mesh),
 		       BEEST_INCARNATION_SIZE);
-	mesh->replaced = beest_meshmark_complete(mesh);
+
+	return beest_meshmark_complete(mesh);
 }
 
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
@@ -182,10 +183,10 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 				       mesh->stats.connect_requests;
 	if (ret == -ETIMEDOUT && mesh->trouble.ret)
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
-	if (ret == 0)
-		roll_keep(mesh);
-	free(gather->marks);
 	mesh->digest = ret == 0 ? gather->digest : 0;
+	if (ret == 0)
+		ret = (int)roll_keep(mesh);
+	free(gather->marks);
 
 	return ret;
 }

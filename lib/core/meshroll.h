@@ -10,6 +10,7 @@
 
 #include "lib/core/mesh.h"
 
+/* How many ranks have another life than in the last complete roll, or an error. */
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 
