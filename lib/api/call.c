@@ -68,11 +68,8 @@ int beest_call_check(const struct hartebeest_context *hb, const char *function,
 	return 0;
 }
 
-int beest_call_device(struct hartebeest_context *hb, const char *function,
-		     const struct beest_device **device)
+int beest_call_named(const char *function, int ret)
 {
-	int ret = beest_context_device(hb, device);
-
 	return ret < 0 ? beest_fail_prefix(ret, "%s()", function) : 0;
 }
 

@@ -14,7 +14,6 @@
 #include "lib/base/limit.h"
 #include "lib/base/macro.h"
 
-struct beest_device;
 struct hartebeest_context;
 
 /* Last line: the failure is complete here and nowhere below.  @hb: NULL logs nothing. */
@@ -37,11 +36,10 @@ int beest_call_check(const struct hartebeest_context *hb, const char *function,
 		     const char *names, const void *const *arguments, size_t count);
 
 /*
- * beest_context_device(), for what a program calls first: the sentence names @function, since
- * hartebeest_open() has succeeded without a device.
+ * Around a step that opens the device, in what a program may call first: the sentence names
+ * @function, since hartebeest_open() has succeeded without a device.
  */
-int beest_call_device(struct hartebeest_context *hb, const char *function,
-		      const struct beest_device **device);
+int beest_call_named(const char *function, int ret);
 
 /* beest_context_limit(), with the failure reported. */
 int beest_call_limit(const struct hartebeest_context *hb, const char *function,

@@ -150,35 +150,30 @@ HARTEBEEST_EXPORT void hartebeest_cancel_clear(struct hartebeest_context *hb)
 HARTEBEEST_EXPORT int hartebeest_verbs(struct hartebeest_context *hb,
 				       struct ibv_context **verbs)
 {
-	const struct beest_device *device;
-
 	REQUIRE(hb, verbs);
-	TRY(beest_call_device(hb, __func__, &device));
-	*verbs = device->verbs;
+	TRY(beest_call_named(__func__, beest_context_need_device(hb)));
+	*verbs = hb->device.verbs;
 	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_port_num(struct hartebeest_context *hb)
 {
-	const struct beest_device *device;
-
 	REQUIRE(hb);
-	TRY(beest_call_device(hb, __func__, &device));
-	return device->port;
+	TRY(beest_call_named(__func__, beest_context_need_device(hb)));
+	return hb->device.port;
 }
 
 HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char *text,
 					     size_t size)
 {
-	const struct beest_device *device;
 	int64_t pkey;
 
 	REQUIRE(hb, text);
 	if (size < 4)
 		return beest_call_refuse(hb, __func__, "size is below 4");
-	TRY(beest_context_device(hb, &device));
+	TRY(beest_context_need_device(hb));
 	pkey = hb->options.qp[BEEST_RC].pkey;
-	return beest_call_done(hb, beest_port_text(device, &hb->policy,
+	return beest_call_done(hb, beest_port_text(&hb->device, &hb->policy,
 						   pkey == BEEST_AUTO ? 0 : (uint16_t)pkey, text,
 						   size));
 }
@@ -192,31 +187,19 @@ HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const ch
 	return beest_call_waited(hb, &limit, beest_pathquery_ask(hb, ip, &limit, path));
 }
 
-/* Like beest_call_device(): a program may call one of these first. */
-static int events_find(struct hartebeest_context *hb, const char *function,
-		       struct beest_events **events)
-{
-	int ret = beest_context_events(hb, events);
-
-	return ret < 0 ? beest_fail_prefix(ret, "%s()", function) : 0;
-}
-
 HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
 					   struct hartebeest_event *event, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_events *events;
 
 	REQUIRE_LIMIT(&limit, hb, event);
-	TRY_LIMIT(&limit, events_find(hb, __func__, &events));
-	return beest_call_idled(hb, &limit, beest_events_get(events, event, &limit));
+	TRY_LIMIT(&limit, beest_call_named(__func__, beest_context_need_events(hb)));
+	return beest_call_idled(hb, &limit, beest_events_get(&hb->events, event, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest_context *hb)
 {
-	struct beest_events *events;
-
 	REQUIRE(hb);
-	TRY(events_find(hb, __func__, &events));
-	return beest_call_done(hb, beest_events_fd(events));
+	TRY(beest_call_named(__func__, beest_context_need_events(hb)));
+	return beest_call_done(hb, beest_events_fd(&hb->events));
 }

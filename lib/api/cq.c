@@ -14,7 +14,6 @@
 HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,
 					   int depth, uint32_t flags, struct ibv_cq **cq)
 {
-	const struct beest_device *device;
 	struct beest_cq *made;
 
 	REQUIRE(hb, name);
@@ -23,8 +22,8 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 	if (flags & ~HARTEBEEST_CQ_CHANNEL)
 		TRY(beest_fail(EINVAL, "%s(): flags 0x%" PRIx32 " are not known", __func__, flags));
 	TRY(beest_table_name_available(&hb->objects, &beest_cq_kind, name));
-	TRY(beest_call_device(hb, __func__, &device));
-	TRY(beest_cq_create(device, depth ? depth : hb->options.cq_depth,
+	TRY(beest_call_named(__func__, beest_context_need_device(hb)));
+	TRY(beest_cq_create(&hb->device, depth ? depth : hb->options.cq_depth,
 			    flags & HARTEBEEST_CQ_CHANNEL, &made));
 	TRY(beest_table_add(&hb->objects, name, &made->node));
 	if (cq)

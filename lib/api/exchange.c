@@ -13,13 +13,12 @@ HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const c
 					  const void *data, size_t length, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_registry *registry;
 
 	REQUIRE_LIMIT(&limit, hb, key);
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
-	TRY_LIMIT(&limit, beest_context_registry(hb, key, &registry));
-	return beest_call_waited(hb, &limit, beest_message_push(registry, key, data, length,
+	TRY_LIMIT(&limit, beest_context_need_registry(hb, key));
+	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, key, data, length,
 								&limit));
 }
 
@@ -28,13 +27,12 @@ HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
 					  size_t *length, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_registry *registry;
 
 	REQUIRE_LIMIT(&limit, hb, peer_key);
 	if (!buffer && size)
 		return beest_call_refuse(hb, __func__, "buffer is NULL");
-	TRY_LIMIT(&limit, beest_context_registry(hb, peer_key, &registry));
-	return beest_call_waited(hb, &limit, beest_message_wait(registry, peer_key, buffer, size,
+	TRY_LIMIT(&limit, beest_context_need_registry(hb, peer_key));
+	return beest_call_waited(hb, &limit, beest_message_wait(hb->registry, peer_key, buffer, size,
 								length, &limit));
 }
 
@@ -43,12 +41,10 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 					   size_t count, size_t need, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_registry *registry;
 
 	REQUIRE_LIMIT(&limit, hb, messages);
-	TRY_LIMIT(&limit, beest_context_registry(hb, count ? messages->peer_key : NULL,
-						 &registry));
-	return beest_call_waited(hb, &limit, beest_message_wait_many(registry, messages, count,
+	TRY_LIMIT(&limit, beest_context_need_registry(hb, count ? messages->peer_key : NULL));
+	return beest_call_waited(hb, &limit, beest_message_wait_many(hb->registry, messages, count,
 								     need, &limit));
 }
 
@@ -56,28 +52,26 @@ HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const
 					    int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_registry *registry;
 
 	REQUIRE_LIMIT(&limit, hb, key);
-	TRY_LIMIT(&limit, beest_context_registry(hb, key, &registry));
-	return beest_call_waited(hb, &limit, beest_message_delete(registry, key, &limit));
+	TRY_LIMIT(&limit, beest_context_need_registry(hb, key));
+	return beest_call_waited(hb, &limit, beest_message_delete(hb->registry, key, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name,
 					 int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_registry *registry;
 	struct beest_node *node;
 	int rank = hartebeest_rank(hb);
 
 	REQUIRE_LIMIT(&limit, hb, name);
 	TRY_LIMIT(&limit, rank);
 	TRY_LIMIT(&limit, hartebeest_size(hb));
-	TRY_LIMIT(&limit, beest_context_registry(hb, name, &registry));
-	TRY_LIMIT(&limit, beest_barrier_check(registry, &hb->launch.participants, name));
+	TRY_LIMIT(&limit, beest_context_need_registry(hb, name));
+	TRY_LIMIT(&limit, beest_barrier_check(hb->registry, &hb->launch.participants, name));
 	TRY_LIMIT(&limit, beest_table_obtain(&hb->objects, &beest_barrier_kind, name, &node));
-	return beest_call_waited(hb, &limit, beest_barrier_wait(registry, &hb->roll,
+	return beest_call_waited(hb, &limit, beest_barrier_wait(hb->registry, &hb->roll,
 								BEEST_CONTAINER(node,
 								struct beest_barrier, node),
 								&hb->launch.participants, rank,
@@ -86,9 +80,7 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 
 HARTEBEEST_EXPORT int hartebeest_fail(struct hartebeest_context *hb, const char *text)
 {
-	struct beest_registry *registry;
-
 	REQUIRE(hb, text);
-	TRY(beest_context_registry(hb, NULL, &registry));
-	return beest_call_done(hb, beest_failure_say(registry, text));
+	TRY(beest_context_need_registry(hb, NULL));
+	return beest_call_done(hb, beest_failure_say(hb->registry, text));
 }

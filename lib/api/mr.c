@@ -117,13 +117,11 @@ HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const
 					    const char *key, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_handshake_context context;
 	struct beest_mr *mr;
 
 	REQUIRE_LIMIT(&limit, hb, name, key);
 	TRY_LIMIT(&limit, beest_find_mr(hb, name, &mr));
-	TRY_LIMIT(&limit, beest_context_handshake(hb, key, &limit, &context));
-	return beest_call_waited(hb, &limit, beest_handshake_mr_publish(&context, mr, key));
+	return beest_call_waited(hb, &limit, beest_handshake_mr_publish(hb, mr, key, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
@@ -131,12 +129,10 @@ HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
 					  struct hartebeest_remote_mr *mr, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_handshake_context context;
 	struct hartebeest_remote_mr region;
 
 	REQUIRE_LIMIT(&limit, hb, peer_key, mr);
-	TRY_LIMIT(&limit, beest_context_handshake(hb, peer_key, &limit, &context));
-	TRY_LIMIT(&limit, beest_handshake_mr_fetch(&context, peer_key, &region));
+	TRY_LIMIT(&limit, beest_handshake_mr_fetch(hb, peer_key, &region, &limit));
 	*mr = region;
 	return 0;
 }

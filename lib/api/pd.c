@@ -11,13 +11,12 @@
 HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const char *name,
 					   struct ibv_pd **pd)
 {
-	const struct beest_device *device;
 	struct beest_node *made;
 
 	REQUIRE(hb, name);
 	TRY(beest_table_name_available(&hb->objects, &beest_pd_kind, name));
-	TRY(beest_call_device(hb, __func__, &device));
-	TRY(beest_pd_create(device, &made));
+	TRY(beest_call_named(__func__, beest_context_need_device(hb)));
+	TRY(beest_pd_create(&hb->device, &made));
 	TRY(beest_table_add(&hb->objects, name, made));
 	if (pd)
 		*pd = made->handle;

@@ -23,15 +23,13 @@
 static int qp_create(struct hartebeest_context *hb, const char *name, const char *pd_name,
 		     struct ibv_qp_init_attr *attr, struct ibv_qp **out)
 {
-	const struct beest_device *device;
 	struct ibv_pd *pd;
 	struct beest_qp *qp;
 
 	TRY(beest_table_name_available(&hb->objects, &beest_qp_kind, name));
 	TRY(beest_find_pd(hb, pd_name, &pd));
-	TRY(beest_context_device(hb, &device));
-	TRY(beest_qp_create(device, pd, hb->options.qp, attr, &qp));
-	qp->pathcache = beest_context_pathcache(hb);
+	TRY(beest_context_need_device(hb));
+	TRY(beest_qp_create(&hb->device, pd, hb->options.qp, attr, &qp));
 	TRY(beest_table_add(&hb->objects, name, &qp->node));
 	beest_qp_warn_of_depth(qp, &hb->log);
 	if (out)
@@ -82,16 +80,13 @@ HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest_context *hb,
 HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const char *name,
 					  struct ibv_qp *verbs)
 {
-	const struct beest_device *device;
 	enum ibv_qp_state state;
 	struct beest_qp *qp;
 	int ret;
 
 	REQUIRE(hb, name, verbs);
 	TRY(beest_context_adoptable(hb, &beest_qp_kind, name, verbs->context, verbs));
-	TRY(beest_context_device(hb, &device));
-	TRY(beest_qp_adopt(device, hb->options.qp, verbs, &qp));
-	qp->pathcache = beest_context_pathcache(hb);
+	TRY(beest_qp_adopt(&hb->device, hb->options.qp, verbs, &qp));
 	TRY(beest_table_add(&hb->objects, name, &qp->node));
 
 	/* What the program chose for INIT is read back at once: it may not suit. */
@@ -274,13 +269,12 @@ HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
 					   const char *peer_key, char *text, size_t size)
 {
 	char who[BEEST_PRESENCE_TEXT];
-	struct beest_registry *registry;
 	struct beest_endpoint remote;
 
 	REQUIRE(hb, peer_key, text);
 	TRY(beest_bringup_peer(hb, peer_key, &remote));
-	TRY(beest_context_registry(hb, peer_key, &registry));
-	snprintf(text, size, "%s", beest_presence_author(registry, remote.rank,
+	TRY(beest_context_need_registry(hb, peer_key));
+	snprintf(text, size, "%s", beest_presence_author(hb->registry, remote.rank,
 							 &remote.incarnation, who));
 	return 0;
 }
@@ -290,11 +284,10 @@ static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpo
 			 char *text, size_t size)
 {
 	char who[BEEST_PRESENCE_TEXT];
-	struct beest_registry *registry;
 	size_t used = strlen(text);
 
-	if (beest_context_registry(hb, NULL, &registry) == 0 &&
-	    beest_presence_is_over(registry, remote->rank, &remote->incarnation, who))
+	if (beest_context_need_registry(hb, NULL) == 0 &&
+	    beest_presence_is_over(hb->registry, remote->rank, &remote->incarnation, who))
 		snprintf(text + used, size - used, "; the peer is %s", who);
 }
 

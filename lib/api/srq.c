@@ -13,7 +13,6 @@ HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const
 					    struct ibv_srq **srq)
 {
 	const struct beest_qp_options *preset;
-	const struct beest_device *device;
 	struct beest_node *made;
 	struct ibv_pd *domain;
 
@@ -21,8 +20,8 @@ HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const
 	preset = &hb->options.qp[BEEST_RC];
 	TRY(beest_table_name_available(&hb->objects, &beest_srq_kind, name));
 	TRY(beest_find_pd(hb, pd, &domain));
-	TRY(beest_context_device(hb, &device));
-	TRY(beest_srq_create(device, domain, max_wr ? max_wr : (uint32_t)preset->max_recv_wr,
+	TRY(beest_context_need_device(hb));
+	TRY(beest_srq_create(&hb->device, domain, max_wr ? max_wr : (uint32_t)preset->max_recv_wr,
 			     max_sge ? max_sge : (uint32_t)preset->max_recv_sge, &made));
 	TRY(beest_table_add(&hb->objects, name, made));
 	if (srq)

@@ -55,12 +55,8 @@ int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
 			const struct beest_limit *limit, struct beest_endpoint *remote)
 {
-	struct beest_handshake_context context;
-	int ret;
+	int ret = beest_handshake_fetch(hb, key, remote, limit);
 
-	ret = beest_context_handshake(hb, key, limit, &context);
-	if (ret == 0)
-		ret = beest_handshake_fetch(&context, key, remote);
 	return ret < 0 ? ret : beest_bringup_remember(hb, key, remote);
 }
 
@@ -91,13 +87,9 @@ static int qp_leave_reset(struct hartebeest_context *hb, struct beest_qp *qp)
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit)
 {
-	struct beest_handshake_context context;
-	int ret;
+	int ret = qp_leave_reset(hb, qp);
 
-	ret = qp_leave_reset(hb, qp);
-	if (ret == 0)
-		ret = beest_context_handshake(hb, key, limit, &context);
-	return ret < 0 ? ret : beest_handshake_publish(&context, qp, key);
+	return ret < 0 ? ret : beest_handshake_publish(hb, qp, key, limit);
 }
 
 /*
@@ -107,21 +99,20 @@ int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit)
 {
-	struct beest_handshake_context context;
 	struct beest_endpoint remote;
 	int ret;
 
 	ret = beest_bringup_peer(hb, key, &remote);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, key, limit, &context);
+		ret = beest_context_need_registry(hb, key);
 	if (ret == 0)
 		ret = qp_leave_reset(hb, qp);
 	if (ret == 0 && qp->key[0] && qp->published != qp->local.endpoint.generation)
-		ret = beest_handshake_publish(&context, qp, qp->key);
+		ret = beest_handshake_publish(hb, qp, qp->key, limit);
 	if (ret == 0)
-		ret = beest_handshake_connect(&context, qp, key, &remote);
+		ret = beest_handshake_connect(hb, qp, key, &remote, limit);
 	if (ret == 0 && qp->local.transport != BEEST_UD)
-		beest_handshake_offer(context.registry, qp);
+		beest_handshake_offer(hb, qp);
 	return ret;
 }
 
@@ -144,7 +135,6 @@ static int is_connected_to(const struct beest_qp *qp, const char *key)
 int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit)
 {
-	struct beest_handshake_context context;
 	int ret;
 
 	ret = has_one_peer(qp, "confirm: use hartebeest_barrier()");
@@ -153,24 +143,19 @@ int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 				  "confirm it", qp->node.name);
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
-	if (ret == 0)
-		ret = beest_context_handshake(hb, key, limit, &context);
-	return ret < 0 ? ret : beest_handshake_confirm(&context, qp, key);
+	return ret < 0 ? ret : beest_handshake_confirm(hb, qp, key, limit);
 }
 
 int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 			 const char *key, const struct beest_limit *limit)
 {
-	struct beest_handshake_context context;
 	int ret;
 
 	ret = has_one_peer(qp, "follow");
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, key, limit, &context);
-	if (ret == 0)
-		ret = beest_handshake_follow(&context, qp);
+		ret = beest_handshake_follow(hb, qp, limit);
 	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote) < 0)
 		return -ENOMEM;
 	return ret;
@@ -179,7 +164,6 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 			    const char *key, const struct beest_limit *limit)
 {
-	struct beest_handshake_context context;
 	int ret;
 
 	ret = has_one_peer(qp, "reconnect to");
@@ -198,11 +182,11 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0 && beest_qp_lost_address(qp, &qp->remote) < 0)
 		return beest_fail_prefix(-ENODATA, "queue pair '%s' and '%s'", qp->node.name, key);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, key, limit, &context);
+		ret = beest_context_need_registry(hb, key);
 	if (ret == 0)
-		ret = beest_handshake_put(context.registry, qp, qp->key);
+		ret = beest_handshake_put(hb, qp, qp->key);
 	if (ret == 0)
-		ret = beest_handshake_confirm(&context, qp, key);
+		ret = beest_handshake_confirm(hb, qp, key, limit);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
 		return beest_fail_prefix(ret, "this end began again, so the peer of '%s' has to do "
 					 "so (hartebeest_qp_reconnect()) or to follow "

@@ -228,6 +228,8 @@ static void device_opened(struct hartebeest_context *hb)
 	hb->events.data = hb;
 	beest_port_start(&hb->port, &hb->device, &hb->policy, reads_events ? &hb->events : NULL,
 			 &hb->log);
+	if (hb->options.device_resolver == BEEST_RESOLVER_RDMACM)
+		hb->port.pathcache = &hb->pathcache;
 	__atomic_store_n(&hb->device_open, true, __ATOMIC_RELEASE);
 	tell_of_rxe(hb);
 }
@@ -269,37 +271,23 @@ int beest_context_open_verbs(struct hartebeest_context **hbp, const char *const 
 	return 0;
 }
 
-int beest_context_device(struct hartebeest_context *hb, const struct beest_device **device)
+int beest_context_need_device(struct hartebeest_context *hb)
 {
 	int ret;
 
 	pthread_mutex_lock(&hb->opening);
 	ret = open_device(hb);
 	pthread_mutex_unlock(&hb->opening);
-	*device = &hb->device;
 	return ret;
-}
-
-struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb)
-{
-	return hb->options.device_resolver == BEEST_RESOLVER_RDMACM ? &hb->pathcache : NULL;
 }
 
 bool beest_context_has_device(struct hartebeest_context *hb)
 {
-	bool has;
-
-	pthread_mutex_lock(&hb->opening);
-	has = hb->device_open;
-	pthread_mutex_unlock(&hb->opening);
-	return has;
+	return __atomic_load_n(&hb->device_open, __ATOMIC_ACQUIRE);
 }
 
-int beest_context_events(struct hartebeest_context *hb, struct beest_events **events)
+int beest_context_need_events(struct hartebeest_context *hb)
 {
-	const struct beest_device *device;
-	int ret;
-
 	if (hb->borrows)
 		return beest_fail(EOPNOTSUPP, "the program reads the events of its own struct "
 				  "ibv_context itself");
@@ -307,9 +295,7 @@ int beest_context_events(struct hartebeest_context *hb, struct beest_events **ev
 		return beest_fail(EOPNOTSUPP, "the program reads the device's events itself: "
 				  "option device.events is 0");
 
-	ret = beest_context_device(hb, &device);
-	*events = &hb->events;
-	return ret;
+	return beest_context_need_device(hb);
 }
 
 /* A wait for a peer ends early when the local device can no longer reach it. */
@@ -317,8 +303,7 @@ int beest_context_interrupt(void *context)
 {
 	struct hartebeest_context *hb = context;
 
-	if (!__atomic_load_n(&hb->device_open, __ATOMIC_ACQUIRE) || !hb->port.events ||
-	    hb->pid != getpid())
+	if (!beest_context_has_device(hb) || !hb->port.events || hb->pid != getpid())
 		return 0;
 
 	return beest_events_check(&hb->events);
@@ -399,10 +384,8 @@ static int open_registry(struct hartebeest_context *hb)
 	return ret;
 }
 
-int beest_context_registry(struct hartebeest_context *hb, const char *wanted,
-			   struct beest_registry **registry)
+int beest_context_need_registry(struct hartebeest_context *hb, const char *wanted)
 {
-	bool has_device;
 	int ret;
 
 	if (hb->pid != getpid())
@@ -414,23 +397,10 @@ int beest_context_registry(struct hartebeest_context *hb, const char *wanted,
 	if (ret < 0 && wanted)
 		beest_fail(-ret, "%s; wanted: '%s'", beest_error_text(), wanted);
 	beest_options_hint(&hb->options, ret);
-	has_device = hb->device_open;
 	pthread_mutex_unlock(&hb->opening);
-	if (ret == 0 && has_device)
+	if (ret == 0 && beest_context_has_device(hb))
 		beest_presence_set_device(hb->registry, hb->device.label);
-	*registry = hb->registry;
 	return ret;
-}
-
-int beest_context_handshake(struct hartebeest_context *hb, const char *wanted,
-			    const struct beest_limit *limit,
-			    struct beest_handshake_context *context)
-{
-	context->limit = limit;
-	context->authors = &hb->authors;
-	context->log = &hb->log;
-	context->unconfirmed = hb->unconfirmed;
-	return beest_context_registry(hb, wanted, &context->registry);
 }
 
 /* ------------------------------------------------------------- objects --- */
@@ -453,13 +423,12 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 			    const char *name, const struct ibv_context *verbs,
 			    const void *handle)
 {
-	const struct beest_device *device;
 	struct beest_node *holder;
 	int ret;
 
 	ret = beest_table_name_available(&hb->objects, kind, name);
 	if (ret == 0)
-		ret = beest_context_device(hb, &device);
+		ret = beest_context_need_device(hb);
 	if (ret < 0)
 		return ret;
 	if (verbs != hb->device.verbs)

@@ -15,7 +15,6 @@
 
 #include "lib/core/authors.h"
 #include "lib/core/client.h"
-#include "lib/core/handshake.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/registry.h"
 #include "lib/verbs/cq.h"
@@ -65,32 +64,23 @@ int beest_context_close(struct hartebeest_context *hb);
 int beest_context_limit(const struct hartebeest_context *hb, const char *function,
 			int64_t deadline, struct beest_limit *limit);
 
-/* The device, opened at the first call. */
-int beest_context_device(struct hartebeest_context *hb, const struct beest_device **device);
+/* Opens the device at the first call: hb->device and hb->port can be used. */
+int beest_context_need_device(struct hartebeest_context *hb);
 
 bool beest_context_has_device(struct hartebeest_context *hb);
 
-/* Its events, once it is open.  -EOPNOTSUPP: left to the program. */
-int beest_context_events(struct hartebeest_context *hb, struct beest_events **events);
+/* The same for hb->events.  -EOPNOTSUPP: left to the program. */
+int beest_context_need_events(struct hartebeest_context *hb);
 
 /* Why a wait has to end before its deadline; 0: it has not. */
 int beest_context_interrupt(void *context);
 
 /*
- * The registry, opened at the first call.  -EDESTADDRREQ when no server is named; -EPERM in a
- * forked child.  @wanted: for the sake of which name, which the sentence of a failure tells;
- * NULL: of none.
+ * Opens the registry at the first call: hb->registry can be used.  -EDESTADDRREQ when no server
+ * is named; -EPERM in a forked child.  @wanted: for the sake of which name, which the sentence
+ * of a failure tells; NULL: of none.
  */
-int beest_context_registry(struct hartebeest_context *hb, const char *wanted,
-			   struct beest_registry **registry);
-
-/* The same, with all that a handshake needs. */
-int beest_context_handshake(struct hartebeest_context *hb, const char *wanted,
-			    const struct beest_limit *limit,
-			    struct beest_handshake_context *context);
-
-/* NULL: the path to a peer comes from its record. */
-struct beest_pathcache *beest_context_pathcache(struct hartebeest_context *hb);
+int beest_context_need_registry(struct hartebeest_context *hb, const char *wanted);
 
 /* The object around a completion queue of libibverbs; -ENOENT: not of this context. */
 int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,

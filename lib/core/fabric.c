@@ -28,22 +28,21 @@ static bool fabric_is_datagram(const struct beest_fabric *fabric)
 
 /* ------------------------------------------------------------------------- making --- */
 
-static int pd_find(struct beest_fabric *fabric, const struct beest_device *device,
-		   const char *name)
+static int pd_find(struct beest_fabric *fabric, const char *name)
 {
 	int ret;
 
 	if (name)
 		return beest_find_pd(fabric->hb, name, &fabric->pd);
-	ret = beest_pd_alloc(device, &fabric->pd);
+	ret = beest_pd_alloc(&fabric->hb->device, &fabric->pd);
 	fabric->own_pd = ret == 0;
 	return ret;
 }
 
 /* One queue for all: what each queue pair may have under way must fit into it. */
-static int cq_find(struct beest_fabric *fabric, const struct beest_device *device,
-		   const char *name, uint64_t depth)
+static int cq_find(struct beest_fabric *fabric, const char *name, uint64_t depth)
 {
+	const struct beest_device *device = &fabric->hb->device;
 	struct beest_cq *found;
 	int ret;
 
@@ -75,8 +74,7 @@ static void init_attr_fill(const struct hartebeest_mesh_attr *attr, struct ibv_q
 }
 
 /* The options' inline data would make each queue pair dear: nobody asked for it here. */
-static int model_make(struct beest_fabric *fabric, const struct beest_device *device,
-		      struct ibv_qp_init_attr *init)
+static int model_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 {
 	struct beest_qp_options *all = fabric->hb->options.qp;
 	int transport = beest_transition_transport(init->qp_type);
@@ -87,11 +85,10 @@ static int model_make(struct beest_fabric *fabric, const struct beest_device *de
 		return transport;
 	memcpy(plain, all, sizeof(plain));
 	plain[transport].max_inline_data = 0;
-	ret = beest_qp_create(device, fabric->pd, plain, init, &fabric->model);
+	ret = beest_qp_create(&fabric->hb->device, fabric->pd, plain, init, &fabric->model);
 	if (ret < 0)
 		return ret;
 	fabric->model->local.options = &all[transport];
-	fabric->model->pathcache = beest_context_pathcache(fabric->hb);
 	fabric->model->node.name = (char *)fabric->name;
 	fabric->qps[0] = fabric->model->qp;
 
@@ -153,14 +150,13 @@ static int qp_make(struct beest_fabric *fabric, size_t turn, struct ibv_qp_init_
 	return beest_qp_init_again(qp);
 }
 
-static int qps_make(struct beest_fabric *fabric, const struct beest_device *device,
-		    struct ibv_qp_init_attr *init)
+static int qps_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 {
 	struct beest_qp qp;
 	size_t turn;
 	int ret;
 
-	ret = model_make(fabric, device, init);
+	ret = model_make(fabric, init);
 	if (ret == 0)
 		ret = beest_qp_init(fabric->model, &fabric->hb->port);
 	if (ret == 0)
@@ -175,7 +171,6 @@ static int qps_make(struct beest_fabric *fabric, const struct beest_device *devi
 
 int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_attr *attr)
 {
-	const struct beest_device *device;
 	struct ibv_qp_init_attr init;
 	int ret;
 
@@ -192,15 +187,15 @@ int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_
 	if (!fabric->qps)
 		return beest_fail(ENOMEM, "no memory for %zu queue pairs", fabric->count);
 
-	ret = beest_context_device(fabric->hb, &device);
+	ret = beest_context_need_device(fabric->hb);
 	if (ret == 0)
-		ret = pd_find(fabric, device, attr->pd);
+		ret = pd_find(fabric, attr->pd);
 	if (ret == 0)
-		ret = cq_find(fabric, device, attr->cq, (uint64_t)fabric->count *
+		ret = cq_find(fabric, attr->cq, (uint64_t)fabric->count *
 			      (init.cap.max_send_wr + init.cap.max_recv_wr));
 	init.send_cq = init.recv_cq = fabric->cq;
 
-	return ret < 0 ? ret : qps_make(fabric, device, &init);
+	return ret < 0 ? ret : qps_make(fabric, &init);
 }
 
 void beest_fabric_end(struct beest_fabric *fabric)

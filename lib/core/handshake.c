@@ -18,8 +18,9 @@
  * and what it left is not to be used.
  */
 struct fetch {
-	const struct beest_handshake_context *context;
+	struct hartebeest_context *hb;
 	const char *key;
+	const struct beest_limit *limit;
 	struct beest_incarnation author;
 	int32_t rank;
 	bool found;
@@ -33,15 +34,15 @@ struct fetch {
 /* 1: @author is gone.  What cannot be known is no reason. */
 static int author_is_gone(struct fetch *fetch)
 {
-	const struct beest_handshake_context *context = fetch->context;
+	struct hartebeest_context *hb = fetch->hb;
 	struct beest_presence_query query = {
 		.rank = fetch->rank, .incarnation = &fetch->author,
 	};
 	char text[BEEST_PRESENCE_TEXT];
 
-	if (fetch->rank < 0 || beest_authors_know(context->authors, &fetch->author))
+	if (fetch->rank < 0 || beest_authors_know(&hb->authors, &fetch->author))
 		return 0;
-	beest_authors_ask(context->authors, context->registry, &query, 1);
+	beest_authors_ask(&hb->authors, hb->registry, &query, 1);
 	if (query.ret != -ESTALE)
 		return 0;
 
@@ -81,13 +82,15 @@ static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
 	};
 	struct beest_wait wait = {
 		.gets = &get, .count = 1, .each = fetch_each, .data = fetch,
-		.limit = fetch->context->limit,
+		.limit = fetch->limit,
 	};
 	int ret;
 
-	ret = beest_registry_key(fetch->context->registry, kind, fetch->key, key);
+	ret = beest_context_need_registry(fetch->hb, fetch->key);
 	if (ret == 0)
-		ret = beest_wait_run(fetch->context->registry, &wait);
+		ret = beest_registry_key(fetch->hb->registry, kind, fetch->key, key);
+	if (ret == 0)
+		ret = beest_wait_run(fetch->hb->registry, &wait);
 	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && fetch->gone[0])
 		return beest_fail_prefix(ret, "%s", fetch->gone);
 
@@ -104,8 +107,8 @@ void beest_handshake_region(const struct beest_mr *mr, struct hartebeest_remote_
 	region->access = (uint32_t)mr->access;
 }
 
-int beest_handshake_mr_publish(const struct beest_handshake_context *context,
-			       struct beest_mr *mr, const char *name)
+int beest_handshake_mr_publish(struct hartebeest_context *hb, struct beest_mr *mr,
+			       const char *name, const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t body[BEEST_BODY_MAX];
@@ -115,13 +118,15 @@ int beest_handshake_mr_publish(const struct beest_handshake_context *context,
 	struct hartebeest_remote_mr region;
 	int ret;
 
-	ret = beest_registry_key(context->registry, BEEST_KIND_MR, name, key);
+	ret = beest_context_need_registry(hb, name);
+	if (ret == 0)
+		ret = beest_registry_key(hb->registry, BEEST_KIND_MR, name, key);
 	if (ret < 0)
 		return ret;
 	beest_handshake_region(mr, &region);
 	record.size = (size_t)beest_record_mr_encode(&region, body);
 
-	return beest_registry_publish(context->registry, &record, context->limit);
+	return beest_registry_publish(hb->registry, &record, limit);
 }
 
 static int see_region(void *data, const struct beest_record *record)
@@ -136,11 +141,12 @@ static int see_region(void *data, const struct beest_record *record)
 	return ret;
 }
 
-int beest_handshake_mr_fetch(const struct beest_handshake_context *context, const char *key,
-			     struct hartebeest_remote_mr *region)
+int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
+			     struct hartebeest_remote_mr *region,
+			     const struct beest_limit *limit)
 {
 	struct fetch fetch = {
-		.context = context, .key = key, .region = region, .needs_author = true,
+		.hb = hb, .key = key, .limit = limit, .region = region, .needs_author = true,
 	};
 
 	return fetch_run(&fetch, BEEST_KIND_MR, see_region);
@@ -160,7 +166,7 @@ static struct beest_echo echo_of(const struct beest_endpoint *remote)
 	return echo;
 }
 
-int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, const char *name)
+int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name)
 {
 	struct beest_qp_body body = {
 		.endpoint = qp->local.endpoint, .regions = qp->region_count,
@@ -173,7 +179,7 @@ int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, co
 	};
 	int ret;
 
-	ret = beest_registry_key(registry, BEEST_KIND_QP, name, key);
+	ret = beest_registry_key(hb->registry, BEEST_KIND_QP, name, key);
 	if (ret < 0)
 		return ret;
 
@@ -181,7 +187,7 @@ int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, co
 		body.echo = echo_of(&qp->remote);
 	record.size = (size_t)beest_record_qp_encode(&body, qp->regions, &record.flags,
 						     bytes);
-	ret = beest_registry_put(registry, &record);
+	ret = beest_registry_put(hb->registry, &record);
 	if (ret < 0)
 		return ret;
 
@@ -191,32 +197,34 @@ int beest_handshake_put(struct beest_registry *registry, struct beest_qp *qp, co
 	return 0;
 }
 
-int beest_handshake_publish(const struct beest_handshake_context *context, struct beest_qp *qp,
-			    const char *name)
+int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,
+			    const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
 	const char *keys[] = { key };
 	struct beest_wait wait = {
-		.own_keys = keys, .own_count = 1, .limit = context->limit,
+		.own_keys = keys, .own_count = 1, .limit = limit,
 	};
 	int ret;
 
-	ret = beest_registry_key(context->registry, BEEST_KIND_QP, name, key);
+	ret = beest_context_need_registry(hb, name);
 	if (ret == 0)
-		ret = beest_handshake_put(context->registry, qp, name);
+		ret = beest_registry_key(hb->registry, BEEST_KIND_QP, name, key);
+	if (ret == 0)
+		ret = beest_handshake_put(hb, qp, name);
 	if (ret < 0)
 		return ret;
-	beest_lease_insist(context->registry->leases, key);
+	beest_lease_insist(hb->registry->leases, key);
 
-	return beest_wait_run(context->registry, &wait);
+	return beest_wait_run(hb->registry, &wait);
 }
 
-void beest_handshake_offer(struct beest_registry *registry, const struct beest_qp *qp)
+void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp *qp)
 {
 	char key[BEEST_KEY_MAX + 1];
 
-	if (qp->key[0] && beest_registry_key(registry, BEEST_KIND_QP, qp->key, key) == 0)
-		beest_registry_offer(registry, key);
+	if (qp->key[0] && beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key) == 0)
+		beest_registry_offer(hb->registry, key);
 }
 
 /* --------------------------------------------------------------- the other one --- */
@@ -235,40 +243,33 @@ static int see_endpoint(void *data, const struct beest_record *record)
 		return ret;
 
 	*fetch->remote = body.endpoint;
-	fetch->needs_author = fetch->context->unconfirmed ||
-			      body.endpoint.qp_type == IBV_QPT_UD;
+	fetch->needs_author = fetch->hb->unconfirmed || body.endpoint.qp_type == IBV_QPT_UD;
 	fetch_note(fetch, record);
 
 	return 0;
 }
 
-int beest_handshake_fetch(const struct beest_handshake_context *context, const char *key,
-			  struct beest_endpoint *remote)
+int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
+			  struct beest_endpoint *remote, const struct beest_limit *limit)
 {
-	struct beest_endpoint found;
-	struct fetch fetch = { .context = context, .key = key, .remote = &found };
-	int ret;
+	struct fetch fetch = { .hb = hb, .key = key, .limit = limit, .remote = remote };
 
-	ret = fetch_run(&fetch, BEEST_KIND_QP, see_endpoint);
-	if (ret == 0)
-		*remote = found;
-
-	return ret;
+	return fetch_run(&fetch, BEEST_KIND_QP, see_endpoint);
 }
 
 /* The transition's own sentence knows names and numbers: this adds who the peer is. */
-int beest_handshake_connect(const struct beest_handshake_context *context, struct beest_qp *qp,
-			    const char *key, const struct beest_endpoint *remote)
+int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
+			    const struct beest_endpoint *remote, const struct beest_limit *limit)
 {
 	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
 	int ret;
 
-	ret = beest_qp_connect(qp, key, remote, context->limit);
+	ret = beest_qp_connect(qp, key, remote, limit);
 	if (ret == -EISCONN && qp->untold && strcmp(qp->peer_key, key) == 0)
 		ret = 0;		/* that was all that failed the last time */
 	if (ret < 0 && ret != -EISCONN) {
 		beest_text_copy(sentence, sizeof(sentence), beest_error_text());
-		beest_presence_author(context->registry, remote->rank, &remote->incarnation, who);
+		beest_presence_author(hb->registry, remote->rank, &remote->incarnation, who);
 		return beest_fail(-ret, "peer (%s): %s", who, sentence);
 	}
 	if (ret < 0)
@@ -276,7 +277,7 @@ int beest_handshake_connect(const struct beest_handshake_context *context, struc
 
 	qp->confirmed = false;
 	if (qp->key[0] && qp->local.transport != BEEST_UD)
-		ret = beest_handshake_put(context->registry, qp, qp->key);
+		ret = beest_handshake_put(hb, qp, qp->key);
 	qp->untold = ret < 0;
 
 	return ret;
@@ -294,14 +295,15 @@ static int connect_replacement(struct beest_handshake *handshake)
 	int ret;
 
 	beest_text_copy(key, sizeof(key), handshake->peer_key);
-	beest_log(handshake->context->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
+	beest_log(&handshake->hb->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
 		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
 		  beest_endpoint_peer_text(remote, peer), key, remote->qp_num);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_qp_init_again(qp);
 
-	return ret < 0 ? ret : beest_handshake_connect(handshake->context, qp, key, remote);
+	return ret < 0 ? ret : beest_handshake_connect(handshake->hb, qp, key, remote,
+						       handshake->limit);
 }
 
 /* ------------------------------------------------------------------ confirming --- */
@@ -319,7 +321,7 @@ static bool echo_is_ours(const struct beest_handshake *handshake)
 	const struct beest_echo *echo = &handshake->peer.echo;
 
 	return beest_process_is_context(&echo->incarnation, beest_registry_incarnation(
-					handshake->context->registry)) &&
+					handshake->hb->registry)) &&
 	       echo->qp_num == own->qp_num && echo->psn == own->psn &&
 	       echo->generation == own->generation;
 }
@@ -334,8 +336,8 @@ static int see_peer(struct beest_handshake *handshake, bool closed)
 	if (closed)
 		return connected && same_endpoint(remote, &qp->remote);
 	if (!connected)
-		return beest_handshake_connect(handshake->context, qp, handshake->peer_key,
-					       remote);
+		return beest_handshake_connect(handshake->hb, qp, handshake->peer_key, remote,
+					       handshake->limit);
 	if (!same_endpoint(remote, &qp->remote))
 		return connect_replacement(handshake);
 
@@ -351,11 +353,11 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 	ret = beest_record_qp_decode(record, &handshake->peer);
 	if (ret < 0)
 		return ret;
-	handshake->get.has_author = !closed;
-	handshake->get.unmet = closed ? "its queue pair was destroyed, or its process has left" :
+	handshake->get->has_author = !closed;
+	handshake->get->unmet = closed ? "its queue pair was destroyed, or its process has left" :
 			       "its process has not connected to this queue pair";
-	handshake->get.author = record->incarnation;
-	handshake->get.rank = record->rank;
+	handshake->get->author = record->incarnation;
+	handshake->get->rank = record->rank;
 
 	ret = see_peer(handshake, closed);
 	if (ret < 0 || (closed && ret == 0))
@@ -365,45 +367,48 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 
 	handshake->qp->confirmed = echo_is_ours(handshake);
 	if (handshake->qp->confirmed)
-		beest_authors_note(handshake->context->authors, &record->incarnation, INT64_MAX);
+		beest_authors_note(&handshake->hb->authors, &record->incarnation, INT64_MAX);
 
 	return handshake->qp->confirmed;
 }
 
-int beest_handshake_start(struct beest_handshake *handshake,
-			  const struct beest_handshake_context *context, struct beest_qp *qp,
-			  const char *peer_key)
+int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_context *hb,
+			  struct beest_qp *qp, const char *peer_key,
+			  struct beest_wait_get *get, const struct beest_limit *limit)
 {
-	memset(handshake, 0, sizeof(*handshake));
-	handshake->context = context;
+	handshake->hb = hb;
 	handshake->qp = qp;
 	handshake->peer_key = peer_key;
-	handshake->get.kind = BEEST_KIND_QP;
-	handshake->get.key = handshake->key;
-	handshake->get.name = peer_key;
-	handshake->get.see = beest_handshake_see;
-	handshake->get.data = handshake;
+	handshake->limit = limit;
+	handshake->get = get;
+	*get = (struct beest_wait_get){
+		.kind = BEEST_KIND_QP, .key = handshake->key, .name = peer_key,
+		.see = beest_handshake_see, .data = handshake,
+	};
 
-	return beest_registry_key(context->registry, BEEST_KIND_QP, peer_key, handshake->key);
+	return beest_registry_key(hb->registry, BEEST_KIND_QP, peer_key, handshake->key);
 }
 
-int beest_handshake_confirm(const struct beest_handshake_context *context, struct beest_qp *qp,
-			    const char *peer_key)
+int beest_handshake_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
+			    const char *peer_key, const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
 	const char *keys[] = { key };
 	struct beest_handshake handshake;
+	struct beest_wait_get get;
 	struct beest_wait wait = {
-		.gets = &handshake.get, .count = 1, .own_keys = keys, .own_count = 1,
-		.limit = context->limit,
+		.gets = &get, .count = 1, .own_keys = keys, .own_count = 1, .limit = limit,
 	};
 	int ret;
 
-	ret = beest_registry_key(context->registry, BEEST_KIND_QP, qp->key, key);
+	ret = beest_context_need_registry(hb, peer_key);
+	if (ret < 0)
+		return ret;
+	ret = beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key);
 	if (ret == 0)
-		ret = beest_handshake_start(&handshake, context, qp, peer_key);
+		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, limit);
 	if (ret == 0)
-		ret = beest_wait_run(context->registry, &wait);
+		ret = beest_wait_run(hb->registry, &wait);
 	if (ret < 0)
 		return beest_fail_prefix(ret, qp->peer_key[0] ?
 					 "queue pair '%s' is connected, but '%s' did not confirm "
@@ -430,25 +435,28 @@ static int see_successor(void *data, const struct beest_record *record)
 		return ret;
 	ret = connect_replacement(handshake);
 	if (ret == 0)
-		beest_handshake_offer(handshake->context->registry, handshake->qp);
+		beest_handshake_offer(handshake->hb, handshake->qp);
 
 	return ret < 0 ? ret : 1;
 }
 
-int beest_handshake_follow(const struct beest_handshake_context *context, struct beest_qp *qp)
+int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,
+			   const struct beest_limit *limit)
 {
 	struct beest_handshake handshake;
-	struct beest_wait wait = {
-		.gets = &handshake.get, .count = 1, .limit = context->limit,
-	};
+	struct beest_wait_get get;
+	struct beest_wait wait = { .gets = &get, .count = 1, .limit = limit };
 	char peer_key[BEEST_KEY_MAX + 1];
 	int ret;
 
 	memcpy(peer_key, qp->peer_key, sizeof(peer_key));
-	ret = beest_handshake_start(&handshake, context, qp, peer_key);
-	handshake.get.see = see_successor;
+	ret = beest_context_need_registry(hb, peer_key);
 	if (ret == 0)
-		ret = beest_wait_run(context->registry, &wait);
+		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, limit);
+	if (ret == 0) {
+		get.see = see_successor;
+		ret = beest_wait_run(hb->registry, &wait);
+	}
 
 	return ret == 0 ? 1 : wait.expired ? 0 : ret;
 }

@@ -51,9 +51,11 @@ int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, cons
 				  BEEST_HOME_NAME_MAX);
 
 	strcpy(home->service, name);
-	ret = beest_context_registry(hb, name, &home->registry);
-	if (ret == 0)
-		ret = home_key(home, "listener", home->listener_key);
+	ret = beest_context_need_registry(hb, name);
+	if (ret < 0)
+		return ret;
+	home->registry = hb->registry;
+	ret = home_key(home, "listener", home->listener_key);
 	if (ret == 0)
 		ret = home_key(home, "count", home->count_key);
 	if (ret == 0)

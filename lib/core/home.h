@@ -26,7 +26,7 @@ struct beest_home {
 	char count_key[BEEST_KEY_MAX + 1];	/* of the last number that a client drew */
 };
 
-/* -EINVAL: no name; else errors of beest_context_registry() and beest_registry_key(). */
+/* -EINVAL: no name; else errors of beest_context_need_registry() and beest_registry_key(). */
 int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, const char *name);
 
 /* Of its server, as far as this process knows; 0: not known yet. */

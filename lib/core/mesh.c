@@ -13,6 +13,7 @@
 #include "lib/base/sized.h"
 #include "lib/core/context.h"
 #include "lib/core/find.h"
+#include "lib/core/handshake.h"
 #include "lib/core/mesh.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"

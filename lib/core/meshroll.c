@@ -131,11 +131,11 @@ static void meshroll_progress(void *data, bool known, const int *missing, size_t
 	mesh->progress(mesh->progress_data, said);
 }
 
-static void gather_fill(const struct hartebeest_mesh *mesh, struct beest_registry *registry,
-			const struct beest_limit *limit, struct beest_gather *gather)
+static void gather_fill(const struct hartebeest_mesh *mesh, const struct beest_limit *limit,
+			struct beest_gather *gather)
 {
 	memset(gather, 0, sizeof(*gather));
-	gather->registry = registry;
+	gather->registry = mesh->hb->registry;
 	gather->ranks = &mesh->ranks;
 	gather->rank = mesh->rank;
 	gather->name = mesh->key_name;
@@ -157,15 +157,14 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 {
 	struct bringup bringup = { .mesh = mesh };
 	struct beest_gather *gather = &bringup.gather;
-	struct beest_registry *registry;
 	int ret;
 
-	ret = beest_context_registry(mesh->hb, mesh->key_name, &registry);
+	ret = beest_context_need_registry(mesh->hb, mesh->key_name);
 	if (ret < 0)
 		return ret;
-	gather_fill(mesh, registry, limit, gather);
-	bringup.first = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
-	mesh->incarnation = *beest_registry_incarnation(registry);
+	gather_fill(mesh, limit, gather);
+	bringup.first = __atomic_load_n(&mesh->hb->registry->requests, __ATOMIC_RELAXED);
+	mesh->incarnation = *beest_registry_incarnation(mesh->hb->registry);
 	gather->state = &mesh->roll;
 	gather->former = gather->word = mesh->digest;
 	gather->former_marks = mesh->marks;
@@ -193,17 +192,16 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 
 int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
-	struct beest_registry *registry;
 	struct beest_gather gather;
 	int ret;
 
 	if (!mesh->digest)
 		return beest_fail(ESTALE, "it was not repaired: call hartebeest_mesh_repair() "
 				  "again");
-	ret = beest_context_registry(mesh->hb, mesh->key_name, &registry);
+	ret = beest_context_need_registry(mesh->hb, mesh->key_name);
 	if (ret < 0)
 		return ret;
-	gather_fill(mesh, registry, limit, &gather);
+	gather_fill(mesh, limit, &gather);
 	gather.run = mesh->digest;
 	gather.roll = mesh->key_name;
 	gather.expected = mesh->incarnations;

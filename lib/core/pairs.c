@@ -20,17 +20,17 @@ struct pairing {
 	struct hartebeest_pair *pair;
 	struct beest_qp *qp;
 	struct beest_handshake handshake;
-	struct beest_wait_get *get;
 	char own_key[BEEST_KEY_MAX + 1];
 	bool unknown;			/* UD: is its author alive? */
 };
 
 struct pairs {
 	struct hartebeest_context *hb;
-	struct beest_handshake_context context;
+	const struct beest_limit *limit;
 	struct pairing *list;
-	struct beest_wait_get *gets;
 	size_t count;
+	struct beest_wait_get *gets;	/* of those that could be started */
+	size_t started;
 	bool expired;			/* the wait for them ended by its limit */
 };
 
@@ -171,25 +171,6 @@ static int pair_offer(struct pairing *pairing)
 	return ret;
 }
 
-static int pair_start(struct pairing *pairing, const struct beest_handshake_context *context)
-{
-	int ret;
-
-	ret = pair_enter(pairing);
-	if (ret == 0)
-		ret = pair_offer(pairing);
-	if (ret == 0)
-		ret = beest_handshake_put(context->registry, pairing->qp, pairing->pair->key);
-	if (ret == 0)
-		ret = beest_registry_key(context->registry, BEEST_KIND_QP, pairing->pair->key,
-					 pairing->own_key);
-	if (ret == 0)
-		ret = beest_handshake_start(&pairing->handshake, context, pairing->qp,
-					    pairing->pair->peer_key);
-
-	return ret;
-}
-
 /* ------------------------------------------------------------------------- waiting --- */
 
 /* Of UD nobody confirms anything, so a leftover shows by its author's presence only. */
@@ -200,8 +181,8 @@ static bool author_is_known(struct pairing *pairing, const struct beest_record *
 		return true;
 
 	pairing->unknown = true;
-	pairing->handshake.get.author = record->incarnation;
-	pairing->handshake.get.rank = record->rank;
+	pairing->handshake.get->author = record->incarnation;
+	pairing->handshake.get->rank = record->rank;
 
 	return false;
 }
@@ -226,10 +207,6 @@ static int pair_see(void *data, const struct beest_record *record)
 	if (!author_is_known(pairing, record))
 		return 0;
 	ret = beest_handshake_see(&pairing->handshake, record);
-	pairing->get->has_author = pairing->handshake.get.has_author;
-	pairing->get->author = pairing->handshake.get.author;
-	pairing->get->rank = pairing->handshake.get.rank;
-	pairing->get->unmet = pairing->handshake.get.unmet;
 	if (ret > 0)
 		pair_take_regions(pairing, record);
 	if (ret >= 0)
@@ -263,11 +240,11 @@ static int pairs_each(void *data)
 		if (!pairing->unknown)
 			continue;
 		pairing->unknown = false;
-		queries[count].rank = pairing->handshake.get.rank;
-		queries[count++].incarnation = &pairing->handshake.get.author;
+		queries[count].rank = pairing->handshake.get->rank;
+		queries[count++].incarnation = &pairing->handshake.get->author;
 	}
 	if (queries)
-		beest_authors_ask(pairs->context.authors, pairs->context.registry, queries, count);
+		beest_authors_ask(&pairs->hb->authors, pairs->hb->registry, queries, count);
 	free(queries);
 
 	return 0;
@@ -295,7 +272,7 @@ static void pairs_blame(const struct pairs *pairs, const struct beest_wait *wait
 		pair->result = ret;
 		beest_text_copy(pair->reason, sizeof(pair->reason), sentence);
 		if (wait->expired && !wait->gets[i].got)
-			pair->result = beest_wait_say(pairs->context.registry, wait,
+			pair->result = beest_wait_say(pairs->hb->registry, wait,
 						      &wait->gets[i], pair->reason,
 						      sizeof(pair->reason));
 	}
@@ -304,8 +281,8 @@ static void pairs_blame(const struct pairs *pairs, const struct beest_wait *wait
 static int pairs_wait(struct pairs *pairs)
 {
 	struct beest_wait wait = {
-		.gets = pairs->gets, .each = pairs_each, .data = pairs,
-		.limit = pairs->context.limit,
+		.gets = pairs->gets, .count = pairs->started, .own_count = pairs->started,
+		.each = pairs_each, .data = pairs, .limit = pairs->limit,
 	};
 	const char **own_keys = calloc(pairs->count, sizeof(*own_keys));
 	size_t i;
@@ -314,19 +291,10 @@ static int pairs_wait(struct pairs *pairs)
 	if (!own_keys)
 		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
 	wait.own_keys = own_keys;
-	for (i = 0; i < pairs->count; i++) {
-		if (pairs->list[i].pair->result < 0)
-			continue;
-		own_keys[wait.own_count++] = pairs->list[i].own_key;
-		pairs->gets[wait.count] = pairs->list[i].handshake.get;
-		pairs->list[i].get = &pairs->gets[wait.count];
-		pairs->gets[wait.count].see = pair_see;
-		pairs->gets[wait.count].left = pair_left;
-		pairs->gets[wait.count].data = &pairs->list[i];
-		pairs->gets[wait.count++].recheck = !pairing_is_datagram(&pairs->list[i]);
-	}
+	for (i = 0; i < wait.count; i++)
+		own_keys[i] = ((struct pairing *)wait.gets[i].data)->own_key;
 	if (wait.count)
-		ret = beest_wait_run(pairs->context.registry, &wait);
+		ret = beest_wait_run(pairs->hb->registry, &wait);
 	if (ret < 0)
 		pairs_blame(pairs, &wait, ret);
 	pairs->expired = wait.expired;
@@ -390,6 +358,34 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 	return ret;
 }
 
+static int pair_start(struct pairs *pairs, struct pairing *pairing)
+{
+	struct beest_registry *registry = pairs->hb->registry;
+	struct beest_wait_get *get = &pairs->gets[pairs->started];
+	int ret;
+
+	ret = pair_enter(pairing);
+	if (ret == 0)
+		ret = pair_offer(pairing);
+	if (ret == 0)
+		ret = beest_handshake_put(pairs->hb, pairing->qp, pairing->pair->key);
+	if (ret == 0)
+		ret = beest_registry_key(registry, BEEST_KIND_QP, pairing->pair->key,
+					 pairing->own_key);
+	if (ret == 0)
+		ret = beest_handshake_start(&pairing->handshake, pairs->hb, pairing->qp,
+					    pairing->pair->peer_key, get, pairs->limit);
+	if (ret < 0)
+		return ret;
+	get->see = pair_see;
+	get->left = pair_left;
+	get->data = pairing;
+	get->recheck = !pairing_is_datagram(pairing);
+	pairs->started++;
+
+	return 0;
+}
+
 static void pairs_start(struct pairs *pairs)
 {
 	struct pairing *pairing;
@@ -400,7 +396,7 @@ static void pairs_start(struct pairs *pairs)
 		pairing = &pairs->list[i];
 		if (pairing->pair->result < 0)
 			continue;
-		ret = pair_start(pairing, &pairs->context);
+		ret = pair_start(pairs, pairing);
 		if (ret < 0)
 			pair_fail(pairing->pair, ret);
 	}
@@ -409,7 +405,7 @@ static void pairs_start(struct pairs *pairs)
 /* The first failed result, and how long all of them were waited for. */
 static int pairs_result(const struct pairs *pairs)
 {
-	const struct beest_limit *limit = pairs->context.limit;
+	const struct beest_limit *limit = pairs->limit;
 	const struct hartebeest_pair *pair;
 	char after[48] = "";
 	size_t i = 0;
@@ -446,7 +442,7 @@ static int pairs_run(struct pairs *pairs)
 int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *first,
 			size_t count, const struct beest_limit *limit)
 {
-	struct pairs pairs = { .hb = hb };
+	struct pairs pairs = { .hb = hb, .limit = limit };
 	int ret;
 
 	if (count == 0)
@@ -454,7 +450,7 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 
 	ret = pairs_open(&pairs, first, count);
 	if (ret == 0)
-		ret = beest_context_handshake(hb, first->peer_key, limit, &pairs.context);
+		ret = beest_context_need_registry(hb, first->peer_key);
 	if (ret == 0)
 		ret = pairs_run(&pairs);
 	free(pairs.list);

@@ -10,7 +10,6 @@
 static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 		    const struct beest_ipaddr **from)
 {
-	const struct beest_device *device;
 	int ret = 0;
 
 	if (hb->policy.rule == BEEST_GID_IP) {
@@ -18,9 +17,9 @@ static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 	} else {
 		if (!hb->options.device_name && !beest_context_has_device(hb))
 			return 0;
-		ret = beest_context_device(hb, &device);
+		ret = beest_context_need_device(hb);
 		if (ret == 0)
-			ret = beest_port_ip(device, &hb->policy, ip);
+			ret = beest_port_ip(&hb->device, &hb->policy, ip);
 	}
 	if (ret == 0)
 		*from = ip;

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "lib/path/pathcache.h"
 #include "lib/settings/options.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/event.h"
@@ -33,6 +34,7 @@ struct beest_port {
 	const struct beest_gid_policy *policy;
 	struct beest_events *events;	/* NULL: left to the program */
 	const struct beest_log *log;
+	struct beest_pathcache *pathcache;	/* NULL: the way to a peer is in its endpoint */
 
 	pthread_mutex_t lock;		/* of all below */
 	bool known;
@@ -44,7 +46,7 @@ struct beest_port {
 	char reason[BEEST_REASON_SIZE];	/* as last logged */
 };
 
-/* All that is given must outlive it.  @events may be NULL. */
+/* All that is given must outlive it.  @events may be NULL.  Without a path cache at first. */
 void beest_port_start(struct beest_port *port, const struct beest_device *device,
 		      const struct beest_gid_policy *policy, struct beest_events *events,
 		      const struct beest_log *log);

@@ -507,7 +507,7 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 	struct hartebeest_path route;
 	int ret;
 
-	ret = beest_pathcache_find(qp->pathcache, &qp->local.endpoint, qp->local.label, remote,
+	ret = beest_pathcache_find(qp->port->pathcache, &qp->local.endpoint, qp->local.label, remote,
 				   if_nametoindex(qp->source.netdev),
 				   (uint8_t)qp->local.options->traffic_class, limit, &route);
 	if (ret == 0 && memcmp(route.sgid.raw, qp->source.gid.raw, sizeof(route.sgid.raw)) != 0)
@@ -574,7 +574,7 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 		  ") connected to '%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name,
 		  qp->local.label, qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
 		  beest_endpoint_peer_text(&qp->remote, peer), agreed,
-		  qp->pathcache ? ", path by rdma_cm" : "");
+		  qp->port->pathcache ? ", path by rdma_cm" : "");
 }
 
 /* An end whose address was removed chooses the next best at its next INIT. */
@@ -604,7 +604,7 @@ static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 	}
 
 	ret = source_check(qp, false, path);
-	return ret < 0 || !qp->pathcache ? ret : qp_find_path(qp, remote, limit, path);
+	return ret < 0 || !qp->port->pathcache ? ret : qp_find_path(qp, remote, limit, path);
 }
 
 /* From INIT to RTS; a UD queue pair takes that way once, for all its peers. */
@@ -646,8 +646,8 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
 	ret = qp_take_steps(qp, state, key, remote, limit);
-	if (ret < 0 && qp->pathcache)
-		beest_pathcache_forget(qp->pathcache, &remote->ip);
+	if (ret < 0 && qp->port->pathcache)
+		beest_pathcache_forget(qp->port->pathcache, &remote->ip);
 	/* What failed knows numbers only: the sentence gets the names of both ends. */
 	return ret < 0 ? beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key) : 0;
 }

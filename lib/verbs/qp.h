@@ -13,7 +13,6 @@
 
 #include "lib/verbs/transition.h"
 #include "lib/verbs/port.h"
-#include "lib/path/pathcache.h"
 #include "lib/base/table.h"
 
 /* One peer of a UD queue pair. */
@@ -31,7 +30,6 @@ struct beest_qp {
 	const struct beest_device *device;
 	struct beest_port *port;	/* that INIT took the address from; NULL before */
 	bool taken_over;		/* flags, P_Key and Q_Key are what the program chose */
-	struct beest_pathcache *pathcache;	/* NULL: the way to a peer is in its endpoint */
 	struct ibv_qp_cap cap;		/* granted */
 	struct beest_local local;
 	struct beest_gid_entry source;	/* the GID that local.sgid_index is the index of */

@@ -87,15 +87,14 @@ static void run(void *data)
 {
 	struct member *member = data;
 	struct party_member *context = &party[member - members];
-	struct beest_registry *registry;
 	int64_t deadline, span = member->patience ? member->patience : patience;
 	int i, ret;
 
 	crew_pass(member->delay);
 	member->ended = false;
-	if (beest_context_registry(context->hb, NULL, &registry) == 0 && member->dies) {
-		registry->interrupt = rank_dies;
-		registry->data = member;
+	if (beest_context_need_registry(context->hb, NULL) == 0 && member->dies) {
+		context->hb->registry->interrupt = rank_dies;
+		context->hb->registry->data = member;
 	}
 	deadline = span ? crew_now() + span : 0;
 	member->ret = member->repairs ? hartebeest_mesh_repair(member->mesh, deadline) :
@@ -112,7 +111,7 @@ static void run(void *data)
 	member->ended = true;
 	for (i = 0; i < 40 && member->stays; i++) {
 		crew_pass(200 * BEEST_MS);
-		registry_look(registry, BEEST_LOOK_CHECK);
+		registry_look(context->hb->registry, BEEST_LOOK_CHECK);
 	}
 }
 
@@ -1460,11 +1459,10 @@ static void forge(const char *key)
 		.kind = BEEST_KIND_GATE, .key = key, .flags = forger.forgery->flags,
 		.body = body, .size = forgery_body(body),
 	};
-	struct beest_registry *registry;
 	int ret;
 
-	assert_int_equal(beest_context_registry(party[0].hb, NULL, &registry), 0);
-	ret = beest_registry_encode(registry, &record, &bytes);
+	assert_int_equal(beest_context_need_registry(party[0].hb, NULL), 0);
+	ret = beest_registry_encode(party[0].hb->registry, &record, &bytes);
 	assert_true(ret > 0);
 	fake_kv_put(fake_kv_server("a:1"), key, bytes, (size_t)ret, 60);
 	free(bytes);
