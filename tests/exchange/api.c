@@ -1739,7 +1739,7 @@ static void many_messages(void **state)
 	static const char *const keys[] = { "m0", "m1", "m2", "m3" };
 	struct hartebeest_message messages[4];
 	char buffers[4][8];
-	int i;
+	int i, ret;
 
 	(void)state;
 	both(IBV_QPT_RC);
@@ -1751,7 +1751,9 @@ static void many_messages(void **state)
 	}
 	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "zero", 5, 0), 0);
 	assert_int_equal(hartebeest_msg_push(b.hb, "m2", "far too long", 13, 0), 0);
-	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, HARTEBEEST_ONCE), -EAGAIN);
+	while ((ret = hartebeest_msgs_wait(a.hb, messages, 4, 0, HARTEBEEST_ONCE)) == -EHOSTDOWN)
+		;		/* a busy machine's server may take longer than a look does */
+	assert_int_equal(ret, -EAGAIN);
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 2, 0), 2);
 	assert_string_equal(buffers[0], "zero");
 	assert_int_equal(messages[0].length, 5);

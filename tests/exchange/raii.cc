@@ -53,6 +53,18 @@ static int thrown(const Call &call, const char *sentence)
 	return 0;
 }
 
+/* The same, again while a busy machine's server takes longer than a look does. */
+template <class Call>
+static int thrown_in_the_end(const Call &call, const char *sentence)
+{
+	int number;
+
+	do
+		number = thrown(call, sentence);
+	while (number == EHOSTDOWN);
+	return number;
+}
+
 static void failures()
 {
 	const context own;
@@ -197,8 +209,10 @@ static void messages(const context &own, const std::string &me, const std::strin
 	const std::string sent(10000, 'x');
 	std::string came = "untouched";
 
-	EXPECT(!own.wait("nobody", came, HARTEBEEST_ONCE) && came == "untouched");
-	EXPECT(thrown([&] { own.wait("nobody", came, 1); }, "nobody") == ETIMEDOUT);
+	EXPECT(thrown_in_the_end([&] { EXPECT(!own.wait("nobody", came, HARTEBEEST_ONCE)); },
+				 "nobody") == 0);
+	EXPECT(came == "untouched");
+	EXPECT(thrown_in_the_end([&] { own.wait("nobody", came, 1); }, "nobody") == ETIMEDOUT);
 	EXPECT(own.push("to-" + peer, sent + me));
 	EXPECT(own.wait("to-" + me, came) && came == sent + peer);
 	EXPECT(own.barrier("read"));
@@ -316,7 +330,8 @@ static void cancelled(const context &own)
 	own.cancel();
 	EXPECT(thrown([&] { own.wait("nobody", text); }, "") == ECANCELED);
 	own.cancel_clear();
-	EXPECT(!own.wait("nobody", text, HARTEBEEST_ONCE));
+	EXPECT(thrown_in_the_end([&] { EXPECT(!own.wait("nobody", text, HARTEBEEST_ONCE)); },
+				 "nobody") == 0);
 }
 
 /* The last that it does: the other learns of it from its wait. */

@@ -369,6 +369,7 @@ static void two_services(void **state)
 	struct hartebeest_request request;
 	pid_t server = start(be_server, 0), client = start(be_client, 2);
 	struct hartebeest_context *hb = open_process();
+	int ret;
 
 	(void)state;
 	assert_int_equal(hartebeest_service_listen(hb, "other", 0), 0);
@@ -376,8 +377,10 @@ static void two_services(void **state)
 	await_count(&seen->here, 1, "is connected");
 	assert_int_equal(hartebeest_service_accept(hb, "other", &request, soon()), 0);
 	assert_int_equal(request.data[0], 'x');
-	assert_int_equal(hartebeest_service_accept(hb, "other", &request, HARTEBEEST_ONCE),
-			 -EAGAIN);
+	while ((ret = hartebeest_service_accept(hb, "other", &request, HARTEBEEST_ONCE)) ==
+	       -EHOSTDOWN)
+		;		/* a busy machine's server may take longer than a look does */
+	assert_int_equal(ret, -EAGAIN);
 	assert_int_equal(LOAD(seen->served), 1);
 	hartebeest_close(hb);
 	__atomic_store_n(&seen->stop_clients, 1, __ATOMIC_SEQ_CST);
