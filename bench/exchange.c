@@ -307,7 +307,7 @@ static int until_connected(struct bench_rank *rank)
 	for (peer = 0; peer < rank->pass->size && ret == 0; peer++)
 		if (peer != rank->rank)
 			ret = learn_from_mesh(rank, mesh, peer);
-	rank->end = bench_clock() - stats.confirm;
+	rank->end = bench_clock() - stats.confirm.time;
 	return ret;
 }
 

@@ -62,23 +62,29 @@ static inline void hartebeest_mesh_attr_preset(struct hartebeest_mesh_attr *attr
 	attr->size = sizeof(*attr);
 }
 
-/* What the last bring-up or repair took. */
+/*
+ * What a phase took.  Requests to servers are those of whichever thread of the context, each
+ * one round trip at most, whatever it asks for; bytes those of records that went either way.
+ * With gather both are 0.
+ */
+struct hartebeest_mesh_phase {
+	int64_t time;				/* ns */
+	uint64_t requests;
+	uint64_t bytes;
+};
+
+/* What the last bring-up or repair took, in the order of its phases. */
 struct hartebeest_mesh_stats {
-	int64_t create;			/* ns: queue pairs made and brought to INIT */
-	int64_t exchange;		/* until all had come and this rank knew of all */
-	int64_t connect;		/* RTR and RTS */
-	int64_t confirm;		/* until all ranks had connected */
-	int64_t total;
-	uint64_t qps;			/* queue pairs of this rank */
-	uint64_t bytes;			/* that this rank brought */
-	/*
-	 * Requests to servers in these phases, by whichever thread of the context; each is one
-	 * round trip at most, whatever it asks for.  0 with gather.
-	 */
-	uint64_t exchange_requests;
-	uint64_t connect_requests;	/* for numbers that are not in a row */
-	uint64_t confirm_requests;
-	uint64_t reserved[5];
+	struct hartebeest_mesh_phase create;	/* queue pairs made and brought to INIT */
+	struct hartebeest_mesh_phase publish;	/* the request that brought this rank's record */
+	struct hartebeest_mesh_phase wait;	/* until all had come */
+	struct hartebeest_mesh_phase fetch;	/* what had not come along with the answers */
+	struct hartebeest_mesh_phase rtr;	/* with UD, address handles, too */
+	struct hartebeest_mesh_phase rts;
+	struct hartebeest_mesh_phase confirm;	/* until all ranks had connected */
+	int64_t total;				/* ns */
+	uint64_t qps;				/* queue pairs of this rank */
+	uint64_t reserved[6];
 };
 
 /**

@@ -160,9 +160,13 @@ module hartebeest
      type(c_ptr) :: progress_data
   end type hartebeest_mesh_attr
 
+  type, bind(c) :: hartebeest_mesh_phase
+     integer(c_int64_t) :: time, requests, bytes
+  end type hartebeest_mesh_phase
+
   type, bind(c) :: hartebeest_mesh_stats_t
-     integer(c_int64_t) :: create, exchange, connect, confirm, total, qps, bytes, &
-          exchange_requests, connect_requests, confirm_requests, reserved(5)
+     type(hartebeest_mesh_phase) :: create, publish, wait, fetch, rtr, rts, confirm
+     integer(c_int64_t) :: total, qps, reserved(6)
   end type hartebeest_mesh_stats_t
 
   private :: zeros

@@ -13,7 +13,9 @@
 /* A gap between near and far is at least this wide, in tenths. */
 #define GAP 15
 
-const char *const matrix_phases[MATRIX_PHASES] = { "create", "exchange", "connect", "confirm" };
+const char *const matrix_phases[MATRIX_PHASES] = {
+	"create", "publish", "wait", "fetch", "RTR", "RTS", "confirm",
+};
 
 bool matrix_make(struct matrix *matrix, int count)
 {
@@ -236,7 +238,8 @@ int64_t matrix_between(const struct matrix *matrix, const int *group, bool same)
 /* All pass the gate of the exchange at about the same moment: who waited least came last. */
 static int64_t waited(const struct matrix_row *row)
 {
-	return row->phases[MATRIX_CREATE] + row->phases[MATRIX_EXCHANGE];
+	return row->phases[MATRIX_CREATE] + row->phases[MATRIX_PUBLISH] +
+	       row->phases[MATRIX_WAIT];
 }
 
 int64_t matrix_late(const struct matrix *matrix, int row)

@@ -47,15 +47,19 @@ static int clear_report(struct survey *survey)
 
 static void fill_own(struct survey *survey, const char *error)
 {
+	const struct hartebeest_mesh_stats *stats = &survey->stats;
 	struct matrix_row *row = &survey->matrix.rows[survey->own];
 
 	row->here = true;
 	row->rank = hartebeest_rank(survey->hb);
 	gethostname(row->host, sizeof(row->host) - 1);
-	row->phases[MATRIX_CREATE] = survey->stats.create;
-	row->phases[MATRIX_EXCHANGE] = survey->stats.exchange;
-	row->phases[MATRIX_CONNECT] = survey->stats.connect;
-	row->phases[MATRIX_CONFIRM] = survey->stats.confirm;
+	row->phases[MATRIX_CREATE] = stats->create.time;
+	row->phases[MATRIX_PUBLISH] = stats->publish.time;
+	row->phases[MATRIX_WAIT] = stats->wait.time;
+	row->phases[MATRIX_FETCH] = stats->fetch.time;
+	row->phases[MATRIX_RTR] = stats->rtr.time;
+	row->phases[MATRIX_RTS] = stats->rts.time;
+	row->phases[MATRIX_CONFIRM] = stats->confirm.time;
 	if (error && *error)
 		row->error = strdup(error);
 }

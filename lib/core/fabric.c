@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/core/context.h"
@@ -334,6 +335,26 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 	return ret < 0 ? ret : beest_qp_connect(qp, who, &remote, limit);
 }
 
+/* Where the clock is a system call, it would cost as much as a step does. */
+#define TIMED_EACH 16
+
+static int qp_connect_timed(struct beest_fabric *fabric, const struct beest_fabric_peer *peer,
+			    uint32_t index, const struct beest_limit *limit, struct beest_qp *qp)
+{
+	int64_t begin = beest_clock_now(), ready = 0, end;
+	int ret;
+
+	qp->ready_at = &ready;
+	ret = qp_connect(fabric, peer, index, limit, qp);
+	qp->ready_at = NULL;
+	end = beest_clock_now();
+	ready = ready ? ready : end;	/* UD takes neither step here */
+	__atomic_add_fetch(&fabric->rtr_time, ready - begin, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&fabric->rts_time, end - ready, __ATOMIC_RELAXED);
+
+	return ret;
+}
+
 /* Threads that take one peer after the other. */
 struct crowd {
 	struct beest_fabric *fabric;
@@ -368,7 +389,9 @@ static void *crowd_work(void *data)
 
 	qp_borrow(crowd->fabric, &qp);
 	while ((i = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED)) < crowd->count) {
-		for (index = 0; index < each && ret == 0; index++)
+		ret = (i % TIMED_EACH ? qp_connect : qp_connect_timed)
+			(crowd->fabric, &crowd->peers[i], 0, crowd->limit, &qp);
+		for (index = 1; index < each && ret == 0; index++)
 			ret = qp_connect(crowd->fabric, &crowd->peers[i], index, crowd->limit,
 					 &qp);
 		if (ret < 0)
@@ -388,6 +411,7 @@ int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_
 			     (uint32_t)BEEST_MIN(fabric->threads, count);
 	pthread_t *threads = wanted ? calloc(wanted, sizeof(*threads)) : NULL;
 
+	fabric->rtr_time = fabric->rts_time = 0;
 	pthread_mutex_init(&crowd.lock, NULL);
 	/* Threads only save time: what none can be had for, the caller does. */
 	for (i = 0; threads && i < wanted; i++)

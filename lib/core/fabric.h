@@ -33,6 +33,7 @@ struct beest_fabric {
 	struct beest_qp *model;		/* the first one; the others are like it */
 	struct ibv_qp **qps;		/* per_peer for each peer, in turn */
 	size_t count;
+	int64_t rtr_time, rts_time;	/* of a sample of connections; atomic */
 };
 
 /* Makes all of it and takes the queue pairs to INIT.  Errors of hartebeest_mesh_connect(). */

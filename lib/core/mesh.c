@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/random.h"
 #include "lib/base/sized.h"
@@ -17,6 +16,7 @@
 #include "lib/core/mesh.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
+#include "lib/core/meshphase.h"
 #include "lib/core/meshroll.h"
 #include "lib/core/pairs.h"
 
@@ -151,27 +151,18 @@ static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_
 		ret = beest_fabric_make(&mesh->fabric, attr);
 	if (ret == 0)
 		ret = beest_meshmark_make(mesh);
-	mesh->began = mesh->since = beest_clock_now();
+	mesh->stats.qps = mesh->fabric.count;
 
 	return ret;
-}
-
-static void stats_end(struct hartebeest_mesh *mesh, int64_t begin)
-{
-	mesh->stats.confirm = beest_clock_now() - mesh->since;
-	mesh->stats.total = beest_clock_now() - begin;
-	mesh->stats.qps = mesh->fabric.count;
-	mesh->stats.bytes = mesh->blob_size + mesh->list_size;
 }
 
 static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr,
 			const struct beest_limit *limit)
 {
-	int64_t begin = beest_clock_now();
 	int ret;
 
+	beest_meshphase_enter(mesh, &mesh->stats.create);
 	ret = mesh_make(mesh, attr);
-	mesh->stats.create = mesh->began - begin;
 	if (mesh->gather) {
 		if (ret == 0)
 			ret = beest_random(&mesh->incarnation, sizeof(mesh->incarnation));
@@ -179,7 +170,7 @@ static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	} else if (ret == 0) {
 		ret = beest_meshroll_bringup(mesh, limit);
 	}
-	stats_end(mesh, begin);
+	beest_meshphase_enter(mesh, NULL);
 
 	return ret;
 }
@@ -268,10 +259,9 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 	memset(&mesh->roll, 0, sizeof(mesh->roll));
 	mesh->roll.added = true;
-	memset(&mesh->stats, 0, sizeof(mesh->stats));
-	mesh->began = mesh->since = beest_clock_now();
+	mesh->stats = (struct hartebeest_mesh_stats){ .qps = mesh->fabric.count };
 	ret = beest_meshroll_bringup(mesh, limit);
-	stats_end(mesh, mesh->began);
+	beest_meshphase_enter(mesh, NULL);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
 	mesh->passes = 0;

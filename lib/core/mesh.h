@@ -51,7 +51,8 @@ struct hartebeest_mesh {
 	uint64_t digest;		/* of the last roll; 0: none, or a repair failed since */
 	uint64_t passes;
 	struct hartebeest_mesh_stats stats;
-	int64_t began, since;		/* the queue pairs were made; the last was connected */
+	struct hartebeest_mesh_phase *phase;	/* of stats, that is on; NULL: none */
+	struct hartebeest_mesh_phase begun;	/* the clock and counters when it began */
 };
 
 extern const struct beest_kind beest_mesh_kind;

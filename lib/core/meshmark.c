@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/core/meshmark.h"
+#include "lib/core/meshphase.h"
 
 /* A record of Memcached has 1 MB at most, and the roll has what all ranks bring. */
 #define ROLL_MAX (1000 * 1000)
@@ -296,18 +296,36 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 	return 1;
 }
 
+/* Each queue pair takes both steps in turn: RTS gets its part of the time of both. */
+static void rts_split(struct hartebeest_mesh *mesh, int64_t before)
+{
+	const struct beest_fabric *fabric = &mesh->fabric;
+	struct hartebeest_mesh_stats *stats = &mesh->stats;
+	int64_t rts;
+
+	if (!fabric->rts_time)
+		return;
+	rts = (int64_t)((double)(stats->rtr.time - before) * (double)fabric->rts_time /
+			(double)(fabric->rtr_time + fabric->rts_time));
+	stats->rtr.time -= rts;
+	stats->rts.time += rts;
+}
+
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit)
 {
 	size_t size = mesh->ranks.count * beest_meshmark_size(mesh);
-	int64_t begin = beest_clock_now();
+	int64_t before = mesh->stats.rtr.time;
 	uint8_t *kept = malloc(size);
 	int ret;
 
 	if (!kept)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
+	beest_meshphase_enter(mesh, &mesh->stats.rtr);
 	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit,
 				   &mesh->trouble.culprit);
+	beest_meshphase_enter(mesh, &mesh->stats.confirm);
+	rts_split(mesh, before);
 	if (ret < 0) {
 		free(kept);
 		return ret;
@@ -319,8 +337,6 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
 	else
 		mesh->called = mesh->marks;
 	mesh->marks = kept;
-	mesh->since = beest_clock_now();
-	mesh->stats.connect += mesh->since - begin;
 
 	return 0;
 }

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
+#include "lib/core/meshphase.h"
 
 /*
  * What each rank says of itself, big-endian: it always takes part, and says so when it has
@@ -140,13 +140,14 @@ int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 	int ret, listed;
 
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	beest_meshphase_enter(mesh, &mesh->stats.wait);
 	listed = status_gather(mesh, failed);
 	if (failed < 0)
 		return beest_fail(-failed, "%s", sentence);
 	if (listed < 0)
 		return listed;
+	beest_meshphase_enter(mesh, &mesh->stats.fetch);
 	ret = marks_gather(mesh, (size_t)listed, &all, &step);
-	mesh->stats.exchange = beest_clock_now() - mesh->began;
 	if (ret == 0)
 		ret = gathered_connect(mesh, all, step, limit);
 	free(all);

@@ -12,6 +12,7 @@
 #include "lib/core/context.h"
 #include "lib/core/meshlist.h"
 #include "lib/core/meshmark.h"
+#include "lib/core/meshphase.h"
 #include "lib/core/meshroll.h"
 
 /* Ranks of one run start within so much: until then, who does not fit may be replaced. */
@@ -21,14 +22,7 @@
 struct bringup {
 	struct hartebeest_mesh *mesh;
 	struct beest_gather gather;
-	uint64_t first;			/* the requests that this context had sent before it */
 };
-
-static uint64_t requests_sent(const struct bringup *bringup)
-{
-	return __atomic_load_n(&bringup->gather.registry->requests, __ATOMIC_RELAXED) -
-	       bringup->first;
-}
 
 /* Does the one who does not fit live, and not make way for another process? */
 static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
@@ -87,22 +81,27 @@ static int meshroll_called(void *data, const uint8_t *marks, uint64_t digest)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
-	uint64_t sent = requests_sent(bringup);
 	int ret;
 
 	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
 	    mesh->trouble.marks == digest)
 		return -EAGAIN;
-	mesh->stats.exchange = beest_clock_now() - mesh->began - mesh->stats.connect;
-	mesh->stats.exchange_requests = sent - mesh->stats.connect_requests;
+	beest_meshphase_enter(mesh, &mesh->stats.fetch);
 	ret = meshroll_take(bringup, marks, digest);
-	mesh->stats.connect_requests += requests_sent(bringup) - sent;
 	if (ret < 0 && ret != -EAGAIN)
 		return meshroll_failed(bringup, marks, digest, ret);
 	if (ret == 0)
 		mesh->trouble.ret = 0;
 
 	return ret;
+}
+
+static void meshroll_stage(void *data, enum beest_gather_stage stage)
+{
+	struct hartebeest_mesh *mesh = ((struct bringup *)data)->mesh;
+
+	beest_meshphase_enter(mesh, stage == BEEST_GATHER_READS ? &mesh->stats.fetch :
+			      &mesh->stats.wait);
 }
 
 static void meshroll_opening(void *data, const uint8_t *marks, uint64_t digest)
@@ -163,7 +162,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	if (ret < 0)
 		return ret;
 	gather_fill(mesh, limit, gather);
-	bringup.first = __atomic_load_n(&mesh->hb->registry->requests, __ATOMIC_RELAXED);
+	beest_meshphase_enter(mesh, &mesh->stats.publish);
 	mesh->incarnation = *beest_registry_incarnation(mesh->hb->registry);
 	gather->state = &mesh->roll;
 	gather->former = gather->word = mesh->digest;
@@ -171,6 +170,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= BEEST_GATHER_DIRECT;
+	gather->stage = meshroll_stage;
 	gather->called = meshroll_called;
 	gather->opening = meshroll_opening;
 	gather->progress = mesh->progress ? meshroll_progress : NULL;
@@ -178,8 +178,6 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	ret = beest_meshlist_put(mesh, gather);
 	if (ret == 0)
 		ret = beest_gather_run(gather);
-	mesh->stats.confirm_requests = requests_sent(&bringup) - mesh->stats.exchange_requests -
-				       mesh->stats.connect_requests;
 	if (ret == -ETIMEDOUT && mesh->trouble.ret)
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
 	mesh->digest = ret == 0 ? gather->digest : 0;

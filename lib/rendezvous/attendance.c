@@ -74,7 +74,7 @@ int beest_attendance_read(struct beest_gathering *g)
 	if (ret < 0)
 		return ret;
 	look.wants = g->wants;
-	ret = beest_look_take(g->registry, &look);
+	ret = beest_gathering_look(g, &look);
 	for (i = 0; i < g->count && ret == 0; i++)
 		attendance_take(g, i);
 

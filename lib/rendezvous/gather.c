@@ -166,6 +166,23 @@ int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_b
 
 /* ------------------------------------------------------ a roll that another has made --- */
 
+static void stage_tell(const struct beest_gathering *g, enum beest_gather_stage stage)
+{
+	if (g->call->stage && g->body.pass != BEEST_KNOWN)
+		g->call->stage(g->call->data, stage);
+}
+
+int beest_gathering_look(struct beest_gathering *g, struct beest_look *look)
+{
+	int ret;
+
+	stage_tell(g, BEEST_GATHER_READS);
+	ret = beest_look_take(g->registry, look);
+	stage_tell(g, BEEST_GATHER_WAITS);
+
+	return ret;
+}
+
 int beest_gathering_know(struct beest_gathering *g, uint64_t digest)
 {
 	int ret;
@@ -221,7 +238,7 @@ static int roll_read(struct beest_gathering *g)
 	ret = roll_judge(g, &g->roll);
 	if (ret != 0 || g->skipped == g->gate.roll)
 		return ret;
-	ret = beest_look_take(g->registry, &look);
+	ret = beest_gathering_look(g, &look);
 	if (ret == 0)
 		ret = roll_judge(g, &want.value);
 	beest_look_free(&want, 1);
@@ -248,6 +265,7 @@ static int gather_each(void *data)
 	struct beest_gathering *g = data;
 	int ret = 0;
 
+	stage_tell(g, BEEST_GATHER_WAITS);
 	beest_attendance_report(g);
 	if (beest_gathering_is_direct(g))
 		return beest_direct_each(g);

@@ -32,6 +32,12 @@ struct beest_gather_state {
 /* Up to so many ranks read the records of all faster than one of them could hand them out. */
 #define BEEST_GATHER_DIRECT 16
 
+/* Of a roll call, until this rank knows the roll. */
+enum beest_gather_stage {
+	BEEST_GATHER_WAITS,		/* its record is stored; others are missing yet */
+	BEEST_GATHER_READS,		/* what has not come along with the answers */
+};
+
 struct beest_gather {
 	struct beest_registry *registry;
 	const struct beest_ids *ranks;
@@ -57,6 +63,8 @@ struct beest_gather {
 	 * only for those whom a record has escaped that was replaced meanwhile.
 	 */
 	bool direct;
+	/* A stage begins, or the same goes on.  May be NULL. */
+	void (*stage)(void *data, enum beest_gather_stage stage);
 	/*
 	 * About once a second: so many are here, or where @known, have said that they know of
 	 * all; the others are @missing.  Reads all records.  May be NULL.

@@ -122,6 +122,9 @@ static inline bool beest_mark_is(const struct beest_gathering *g, const uint8_t 
 int beest_gathering_rank_key(const struct beest_gathering *g, size_t i,
 			     char key[BEEST_KEY_MAX + 1]);
 
+/* For what has not come along with the gate. */
+int beest_gathering_look(struct beest_gathering *g, struct beest_look *look);
+
 /* Of all marks.  Never 0, which says that there is none. */
 uint64_t beest_gathering_digest(const struct beest_gathering *g, const uint8_t *marks);
 

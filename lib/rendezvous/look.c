@@ -503,6 +503,20 @@ static void part_log(struct beest_registry *registry, const struct part *part)
 			  request->ret < 0 ? strerror(-request->ret) : "");
 }
 
+static uint64_t part_bytes(const struct part *part)
+{
+	const struct beest_kv_request *request = part->request;
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < request->write_count; i++)
+		bytes += request->writes[i].size;
+	for (i = 0; i < request->key_count; i++)
+		bytes += request->values[i].size;
+
+	return bytes;
+}
+
 static void part_end(struct round *round, struct part *part)
 {
 	struct beest_registry *registry = round->registry;
@@ -511,6 +525,7 @@ static void part_end(struct round *round, struct part *part)
 	size_t i;
 
 	part_log(registry, part);
+	__atomic_add_fetch(&registry->bytes, part_bytes(part), __ATOMIC_RELAXED);
 	if (ret == 0) {
 		ret = part_judge(round, part);
 		if (ret < 0)

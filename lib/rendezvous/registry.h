@@ -71,6 +71,7 @@ struct beest_registry {
 	const struct beest_ids *ranks;	/* outlive it; NULL: unknown */
 	int size;			/* number of ranks; 0: unknown */
 	uint64_t requests;		/* numbered; atomic */
+	uint64_t bytes;			/* of values that went either way; atomic */
 	uint64_t serials;		/* drawn so far; atomic */
 	bool degraded;			/* it was told that a server is away; atomic */
 	struct beest_presence presence;

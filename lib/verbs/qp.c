@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/random.h"
 #include "lib/base/text.h"
@@ -617,6 +618,8 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 	ret = qp_agree(qp, remote, limit, &path);
 	if (ret >= 0 && state == IBV_QPS_INIT)
 		ret = qp_source_try(qp, &path, step_rtr);
+	if (qp->ready_at)
+		*qp->ready_at = beest_clock_now();
 	if (ret >= 0 && state == IBV_QPS_INIT)
 		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, &path);
 	if (ret >= 0 && qp->local.transport == BEEST_UD)

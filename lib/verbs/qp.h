@@ -31,6 +31,7 @@ struct beest_qp {
 	struct beest_port *port;	/* that INIT took the address from; NULL before */
 	bool taken_over;		/* flags, P_Key and Q_Key are what the program chose */
 	struct ibv_qp_cap cap;		/* granted */
+	int64_t *ready_at;		/* gets the time of its next RTR; NULL: nobody asks */
 	struct beest_local local;
 	struct beest_gid_entry source;	/* the GID that local.sgid_index is the index of */
 	int (*refill)(void *data, struct ibv_qp *qp);

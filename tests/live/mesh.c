@@ -124,10 +124,13 @@ static int rc_rank(int rank, void *data)
 	node.attr.threads = 3;
 	EXPECT(hartebeest_mesh_connect(node.hb, "rc", &node.attr, &node.mesh, 0) == 0);
 	EXPECT(hartebeest_mesh_stats(node.mesh, &stats) == 0);
-	printf("rank %d: %d queue pairs in %d us: made %d, exchanged %d, connected %d, confirmed "
-	       "%d\n", rank, (int)stats.qps, (int)(stats.total / 1000), (int)(stats.create / 1000),
-	       (int)(stats.exchange / 1000), (int)(stats.connect / 1000),
-	       (int)(stats.confirm / 1000));
+	printf("rank %d: %d queue pairs in %d us: create %d, publish %d, wait %d, fetch %d, "
+	       "RTR %d, RTS %d, confirm %d\n", rank, (int)stats.qps, (int)(stats.total / 1000),
+	       (int)(stats.create.time / 1000), (int)(stats.publish.time / 1000),
+	       (int)(stats.wait.time / 1000), (int)(stats.fetch.time / 1000),
+	       (int)(stats.rtr.time / 1000), (int)(stats.rts.time / 1000),
+	       (int)(stats.confirm.time / 1000));
+	EXPECT(stats.rtr.time > 0 && stats.rts.time > 0);
 	exchange(&node);
 	hartebeest_close(node.hb);
 	return 0;

@@ -38,7 +38,7 @@ static void make(int count, int racks)
 	for (from = 0; from < count; from++) {
 		matrix.rows[from].rank = from;
 		matrix.rows[from].here = true;
-		matrix.rows[from].phases[MATRIX_EXCHANGE] = 5 * BEEST_MS;
+		matrix.rows[from].phases[MATRIX_WAIT] = 5 * BEEST_MS;
 		snprintf(matrix.rows[from].host, sizeof(matrix.rows[from].host), "cn%02d", from);
 		for (to = 0; to < count; to++)
 			if (to != from)
@@ -163,7 +163,7 @@ static void nothing_was_measured(void **state)
 static void who_came_late(void **state)
 {
 	(void)state;
-	matrix.rows[3].phases[MATRIX_EXCHANGE] = 1 * BEEST_MS;
+	matrix.rows[3].phases[MATRIX_WAIT] = 1 * BEEST_MS;
 	matrix.rows[5].phases[MATRIX_CREATE] = 2 * BEEST_MS;
 	assert_int_equal(matrix_late(&matrix, 5), 0);
 	assert_int_equal(matrix_late(&matrix, 0), 2 * BEEST_MS);
@@ -196,7 +196,7 @@ static void there_and_back(void **state)
 	assert_memory_equal(read.times, matrix.times, 64 * sizeof(*matrix.times));
 	assert_string_equal(read.why[5 * 8 + 6], "retry exceeded <&>");
 	assert_string_equal(read.rows[7].host, "cn07");
-	assert_int_equal(read.rows[7].phases[MATRIX_EXCHANGE], 5 * BEEST_MS);
+	assert_int_equal(read.rows[7].phases[MATRIX_WAIT], 5 * BEEST_MS);
 	assert_int_equal(matrix_changes(&matrix, &read, pairs, 2), 0);
 	matrix_free(&read);
 	json_object_put(all);

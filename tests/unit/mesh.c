@@ -235,10 +235,11 @@ static void alone(void **state)
 	registry_run();
 	came(0);
 	assert_int_equal(hartebeest_mesh_stats(members[0].mesh, &stats), 0);
-	assert_true(stats.total >= stats.create + stats.exchange + stats.connect);
-	assert_int_equal(stats.exchange_requests, 1);
-	assert_int_equal(stats.connect_requests, 0);
-	assert_int_equal(stats.confirm_requests, 1);
+	assert_int_equal(stats.total, stats.create.time + stats.publish.time + stats.wait.time +
+			 stats.fetch.time + stats.rtr.time + stats.rts.time + stats.confirm.time);
+	assert_int_equal(stats.publish.requests, 1);
+	assert_int_equal(stats.wait.requests + stats.fetch.requests, 0);
+	assert_int_equal(stats.confirm.requests, 1);
 	assert_int_equal(hartebeest_mesh_repair(members[0].mesh, HARTEBEEST_ONCE), -EINVAL);
 	assert_error_is("hartebeest_mesh_repair(): ranks cannot meet in one look");
 }
@@ -316,7 +317,7 @@ static void requests_by_phase(void **state)
 	static const struct {
 		int size;
 		bool scattered;
-		uint64_t connect;	/* of each rank */
+		uint64_t fetch;		/* of each rank; one of many reads all records besides */
 	} rows[] = { { 1, false, 0 }, { 2, false, 0 }, { 8, true, 1 }, { 20, false, 0 },
 		     { 20, true, 1 } };
 	struct hartebeest_mesh_stats stats;
@@ -336,13 +337,47 @@ static void requests_by_phase(void **state)
 		for (i = 0, sum = 0; i < rows[row].size; i++) {
 			came(i);
 			stats = stats_of(i);
-			assert_in_range(stats.exchange_requests, 1, UINT64_MAX);
-			assert_int_equal(stats.connect_requests, rows[row].connect);
-			sum += stats.exchange_requests + stats.connect_requests +
-			       stats.confirm_requests;
+			assert_int_equal(stats.create.requests, 0);
+			assert_int_equal(stats.publish.requests, 1);
+			assert_in_range(stats.publish.bytes, 98, UINT64_MAX);
+			assert_in_range(stats.fetch.requests, rows[row].fetch,
+					rows[row].fetch + (rows[row].size > BEEST_GATHER_DIRECT));
+			assert_int_equal(stats.rtr.requests + stats.rts.requests, 0);
+			sum += stats.publish.requests + stats.wait.requests +
+			       stats.fetch.requests + stats.confirm.requests;
 		}
 		assert_int_equal(sum, fake_kv.requests - before);
 		drop();
+	}
+}
+
+/* INIT at two ranks, RTR at both, then RTS. */
+static void steps_last(const char *function)
+{
+	static const int64_t ms[] = { 0, 0, 3, 3, 1, 1 };
+	static size_t turn;
+
+	if (strcmp(function, "ibv_modify_qp") == 0 && turn < BEEST_COUNT(ms))
+		crew_pass(ms[turn++] * BEEST_MS);
+}
+
+static void times_by_phase(void **state)
+{
+	struct hartebeest_mesh_stats stats;
+	int i;
+
+	(void)state;
+	fake_verbs.hook = steps_last;
+	make(2);
+	start(2);
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		came(i);
+		stats = stats_of(i);
+		assert_int_equal(stats.rtr.time, 3 * BEEST_MS);
+		assert_int_equal(stats.rts.time, BEEST_MS);
+		assert_int_equal(stats.total, 4 * BEEST_MS + stats.publish.time + stats.wait.time +
+				 stats.confirm.time);
 	}
 }
 
@@ -1127,8 +1162,8 @@ static void repaired(void **state)
 	for (i = 0; i < BEEST_COUNT(all); i++) {
 		repair_start(all[i], false);
 		repair_run(2, 1);
-		assert_int_equal(stats_of(0).create, 0);
-		assert_in_range(stats_of(0).exchange, 1, stats_of(0).total);
+		assert_int_equal(stats_of(0).create.time, 0);
+		assert_in_range(stats_of(0).publish.time, 1, stats_of(0).total);
 		repair_run(1, 1);
 		repair_run(2, 1);
 		drop();
@@ -1636,6 +1671,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(numbers_out_of_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(rows_of_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(requests_by_phase, setup, teardown),
+		cmocka_unit_test_setup_teardown(times_by_phase, setup, teardown),
 		cmocka_unit_test_setup_teardown(several_to_each_peer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_part_of_the_ranks, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_only, setup, teardown),

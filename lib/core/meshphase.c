@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* meshphase.c - see meshphase.h */
+#include "config.h"
+
+#include "lib/base/clock.h"
+#include "lib/core/context.h"
+#include "lib/core/meshphase.h"
+
+static struct hartebeest_mesh_phase meters_read(const struct hartebeest_mesh *mesh)
+{
+	const struct beest_registry *registry = mesh->gather ? NULL : mesh->hb->registry;
+	struct hartebeest_mesh_phase meters = { .time = beest_clock_now() };
+
+	if (registry) {		/* it is made at the first use, and begins at 0 */
+		meters.requests = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
+		meters.bytes = __atomic_load_n(&registry->bytes, __ATOMIC_RELAXED);
+	}
+
+	return meters;
+}
+
+void beest_meshphase_enter(struct hartebeest_mesh *mesh, struct hartebeest_mesh_phase *phase)
+{
+	const struct hartebeest_mesh_phase now = meters_read(mesh);
+
+	if (mesh->phase) {
+		mesh->phase->time += now.time - mesh->begun.time;
+		mesh->phase->requests += now.requests - mesh->begun.requests;
+		mesh->phase->bytes += now.bytes - mesh->begun.bytes;
+		mesh->stats.total += now.time - mesh->begun.time;
+	}
+	mesh->phase = phase;
+	mesh->begun = now;
+}
