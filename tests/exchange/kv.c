@@ -645,11 +645,16 @@ static int exchange_k(int64_t deadline)
 	return ret;
 }
 
-static int probe(struct beest_kv_stats *stats)
+/* A probe takes a quarter of a second: a busy machine's server may need another one. */
+static void assert_probe(int wanted, struct beest_kv_stats *stats)
 {
 	static struct beest_kv_stats unused;
+	int ret;
 
-	return beest_kv_probe(exchange, 0, stats ? stats : &unused);
+	do
+		ret = beest_kv_probe(exchange, 0, stats ? stats : &unused);
+	while (ret == -EHOSTDOWN && wanted != -EHOSTDOWN);
+	assert_int_equal(ret, wanted);
 }
 
 #define BYTES(text) (text), sizeof(text) - 1
@@ -704,7 +709,7 @@ static void foreign_services(void **state)
 					       briefly()) < 0);
 			assert_error_has(fake_hostport(fake)->text);
 		}
-		assert_int_equal(probe(NULL), -rows[i].probed);
+		assert_probe(-rows[i].probed, NULL);
 		assert_error_has(fake_hostport(fake)->text);
 		assert_error_has(rows[i].sentence);
 		teardown(state);
@@ -765,7 +770,7 @@ static void requests_to_nobody(void **state)
 	assert_error_has("connection refused");
 	all_fail_with(ECONNREFUSED, endpoint.text);	/* tried again, not "disabled" */
 	assert_int_equal(exchange_k(soon()), -ECONNREFUSED);
-	assert_int_equal(probe(NULL), -ECONNREFUSED);
+	assert_probe(-ECONNREFUSED, NULL);
 	assert_error_has("no memcached listens there");
 }
 
@@ -777,7 +782,7 @@ static void requests_that_nobody_accepts(void **state)
 	open_at(fake_hostport(fake));
 	all_fail_with(EHOSTDOWN, fake_hostport(fake)->text);
 	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
-	assert_int_equal(probe(NULL), -EHOSTDOWN);
+	assert_probe(-EHOSTDOWN, NULL);
 	assert_error_has("silent");
 }
 
@@ -799,7 +804,7 @@ static void requests_to_a_stopped_server(void **state)
 	cache_stop(cache);
 	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
 	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
-	assert_int_equal(probe(&stats), -EHOSTDOWN);
+	assert_probe(-EHOSTDOWN, &stats);
 	cache_resume(cache);
 	exchange_in_the_end();
 }
@@ -884,7 +889,7 @@ static void requests_to_a_full_server(void **state)
 	assert_error_has("out of memory");
 	assert_int_equal(writes[39].ret, -ENOBUFS);
 	beest_kv_values_free(values, 1);
-	assert_int_equal(probe(&stats), 0);
+	assert_probe(0, &stats);
 	assert_true(stats.out_of_memory_is_an_error);
 	assert_int_equal(stats.limit_bytes, 3 << 20);
 }
@@ -903,7 +908,7 @@ static void probe_sees_evictions(void **state)
 		snprintf(key, sizeof(key), "k%d", i);
 		assert_int_equal(raw_kv_put(exchange, key, large, sizeof(large), TTL, soon()), 0);
 	}
-	assert_int_equal(probe(&stats), 0);
+	assert_probe(0, &stats);
 	assert_true(stats.evictions > 0);
 	assert_false(stats.out_of_memory_is_an_error);
 }
@@ -919,14 +924,14 @@ static void requests_to_a_server_full_of_connections(void **state)
 		fds[i] = connect_counted();
 	for (i = 0; i < 20; i++) {
 		assert_true(beest_kv_transient(exchange_k(soon())));
-		assert_int_equal(probe(NULL), -EUSERS);
+		assert_probe(-EUSERS, NULL);
 		assert_error_has("too many connections");
 	}
 	for (i = 0; i < 80; i++)
 		close(fds[i]);
 	while (exchange_k(soon()) < 0)
 		pause_ms(5);
-	assert_int_equal(probe(NULL), 0);
+	assert_probe(0, NULL);
 }
 
 static void requests_over_a_unix_socket(void **state)
@@ -937,11 +942,11 @@ static void requests_over_a_unix_socket(void **state)
 	cache = cache_start_unix();
 	open_at(cache_hostport(cache));
 	assert_int_equal(exchange_k(soon()), 0);
-	assert_int_equal(probe(&stats), 0);
+	assert_probe(0, &stats);
 	cache_kill(cache);
 	assert_true(exchange_k(soon()) < 0);
 	assert_int_equal(exchange_k(soon()), -ECONNREFUSED);
-	assert_int_equal(probe(&stats), -ECONNREFUSED);
+	assert_probe(-ECONNREFUSED, &stats);
 }
 
 static void signals_do_not_disturb_requests(void **state)
@@ -957,7 +962,7 @@ static void signals_do_not_disturb_requests(void **state)
 	for (i = 0; i < 200 || ticks < 20; i++) {
 		assert_int_equal(exchange_k(soon()), 0);
 		if (i % 20 == 0)
-			assert_int_equal(probe(NULL), 0);
+			assert_probe(0, NULL);
 	}
 
 	set_timer(10, 10);	/* libmemcached 1.0.16 gives up early then */
