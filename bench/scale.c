@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <malloc.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +35,30 @@ struct usage {
 	double connections;		/* of the server that has most */
 };
 
+static const struct {
+	const char *name;
+	size_t offset;
+} phases[] = {
+	{ "create", offsetof(struct hartebeest_mesh_stats, create) },
+	{ "publish", offsetof(struct hartebeest_mesh_stats, publish) },
+	{ "wait", offsetof(struct hartebeest_mesh_stats, wait) },
+	{ "fetch", offsetof(struct hartebeest_mesh_stats, fetch) },
+	{ "RTR", offsetof(struct hartebeest_mesh_stats, rtr) },
+	{ "RTS", offsetof(struct hartebeest_mesh_stats, rts) },
+	{ "confirm", offsetof(struct hartebeest_mesh_stats, confirm) },
+};
+
+#define PHASES (sizeof(phases) / sizeof(phases[0]))
+
 /* The last pass of each side: the same each time, but for what is under way. */
 static struct {
 	const struct bench_side *side;
 	int ranks;
 	struct usage before, all;
 	double device;			/* bytes of the stub's queue pairs, all ranks */
+	struct {
+		double ms, requests, bytes;	/* mean of all ranks */
+	} phases[PHASES];
 } notes[8];
 
 static double heap_bytes(void)
@@ -81,6 +100,25 @@ static struct usage usage_read(const struct bench_pass *pass)
 	return now;
 }
 
+static void phases_read(struct hartebeest_mesh **meshes, int size, size_t note)
+{
+	struct hartebeest_mesh_stats stats;
+	const struct hartebeest_mesh_phase *phase;
+	size_t i;
+	int rank;
+
+	memset(notes[note].phases, 0, sizeof(notes[note].phases));
+	for (rank = 0; rank < size; rank++) {
+		hartebeest_mesh_stats(meshes[rank], &stats);
+		for (i = 0; i < PHASES; i++) {
+			phase = (const void *)((const char *)&stats + phases[i].offset);
+			notes[note].phases[i].ms += (double)phase->time / 1e6 / size;
+			notes[note].phases[i].requests += (double)phase->requests / size;
+			notes[note].phases[i].bytes += (double)phase->bytes / size;
+		}
+	}
+}
+
 static size_t note_of(const struct bench_pass *pass)
 {
 	size_t i = 0;
@@ -114,6 +152,27 @@ static void print_notes(void)
 	printf("\n");
 }
 
+static void print_phases(void)
+{
+	size_t i, k;
+
+	printf("A rank's phases, mean of all: ms, requests, bytes\n\n| N | way |");
+	for (k = 0; k < PHASES; k++)
+		printf(" %s |", phases[k].name);
+	printf("\n|---|---|");
+	for (k = 0; k < PHASES; k++)
+		printf("---|");
+	printf("\n");
+	for (i = 0; notes[i].side; i++) {
+		printf("| %d | %s |", notes[i].ranks, notes[i].side->name);
+		for (k = 0; k < PHASES; k++)
+			printf(" %.3g, %.3g, %.0f |", notes[i].phases[k].ms,
+			       notes[i].phases[k].requests, notes[i].phases[k].bytes);
+		printf("\n");
+	}
+	printf("\n");
+}
+
 /* ------------------------------------------------------------------ contents, compared --- */
 
 /* Of all ranks, in their order. */
@@ -143,6 +202,7 @@ static const char *wrong(struct bench_pass *pass)
 	int a, b, size = pass->size;
 
 	notes[note].all = usage_read(pass);
+	phases_read(meshes, size, note);
 	notes[note].device = (double)size * (size - 1) *
 		((double)malloc_usable_size(hartebeest_mesh_qp(meshes[0], 1, 0)) + sizeof(size_t));
 	for (a = 0; a < size; a++)
@@ -256,5 +316,6 @@ int main(int argc, char **argv)
 	int status = bench_main(argc, argv, &bench);
 
 	print_notes();
+	print_phases();
 	return status;
 }

@@ -91,6 +91,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *of)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	(void)of;
+	used = BLOCK;		/* as a new process would, whose numbers are in a row again */
 	pthread_once(&once, open_events);
 	return &context;
 }
