@@ -35,13 +35,9 @@
 
 enum { AT_VERSION = 3, AT_CHECK = 4, AT_NONCE = AT_CHECK + CHECK_SIZE };
 
-/* Threads that seal at the same moment; one more makes a context of its own each time. */
-#define IDLE_MAX 4
-
 struct beest_seal {
 	uint8_t check[CHECK_SIZE];
 	EVP_CIPHER_CTX *keyed;		/* has the key; only copied from */
-	EVP_CIPHER_CTX *idle[IDLE_MAX];	/* atomic; NULL: somebody has it */
 };
 
 /* -------------------------------------------------------------------- the keys --- */
@@ -104,47 +100,14 @@ int beest_seal_open(struct beest_seal **sealp, const void *secret, size_t size, 
 
 void beest_seal_close(struct beest_seal *seal)
 {
-	size_t i;
-
 	if (!seal)
 		return;
 
-	for (i = 0; i < IDLE_MAX; i++)
-		EVP_CIPHER_CTX_free(seal->idle[i]);
 	EVP_CIPHER_CTX_free(seal->keyed);
 	free(seal);
 }
 
 /* ---------------------------------------------------------------------- the bytes --- */
-
-/* A new context costs more than most records: they are used again.  NULL: no memory. */
-static EVP_CIPHER_CTX *context_take(struct beest_seal *seal)
-{
-	EVP_CIPHER_CTX *context = NULL;
-	size_t i;
-
-	for (i = 0; i < IDLE_MAX && !context; i++)
-		context = __atomic_exchange_n(&seal->idle[i], NULL, __ATOMIC_ACQUIRE);
-	if (context)
-		return context;
-
-	context = EVP_CIPHER_CTX_new();
-	if (context && EVP_CIPHER_CTX_copy(context, seal->keyed) != 1) {
-		EVP_CIPHER_CTX_free(context);
-		context = NULL;
-	}
-
-	return context;
-}
-
-static void context_give(struct beest_seal *seal, EVP_CIPHER_CTX *context)
-{
-	size_t i;
-
-	for (i = 0; i < IDLE_MAX && context; i++)
-		context = __atomic_exchange_n(&seal->idle[i], context, __ATOMIC_RELEASE);
-	EVP_CIPHER_CTX_free(context);
-}
 
 /* -EIO: libcrypto refuses; -EBADMSG: the tag is not that of these bytes. */
 static int cipher_run(EVP_CIPHER_CTX *context, const char *name, uint8_t *bytes, size_t size,
@@ -174,14 +137,14 @@ static int cipher_run(EVP_CIPHER_CTX *context, const char *name, uint8_t *bytes,
 static int seal_run(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size,
 		    bool encrypts)
 {
-	EVP_CIPHER_CTX *context = context_take(seal);
-	int ret;
+	EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+	int ret = -ENOMEM;
 
-	if (!context)
+	if (context && EVP_CIPHER_CTX_copy(context, seal->keyed) == 1)
+		ret = cipher_run(context, name, bytes, size, encrypts);
+	EVP_CIPHER_CTX_free(context);
+	if (ret == -ENOMEM)
 		return beest_fail(ENOMEM, "no memory for a cipher");
-
-	ret = cipher_run(context, name, bytes, size, encrypts);
-	context_give(seal, context);
 	if (ret == -EIO)
 		return beest_fail(EIO, "libcrypto could not %s a record",
 				  encrypts ? "seal" : "open");
