@@ -8,47 +8,19 @@
 #include "config.h"
 
 #include <endian.h>
-#include <string.h>
+#include <stdbool.h>
 
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
-#include "lib/base/macro.h"
 
-/* Host order to big-endian and back: the same step both ways. */
-static inline void copy_uint(uint8_t *to, const uint8_t *from, size_t size)
+/* An integer from host order to big-endian and back: the same step both ways. */
+static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
-	uint16_t two;
-	uint32_t four;
-	uint64_t eight;
+	bool turned = field->type == BEEST_CODEC_UINT && BYTE_ORDER == LITTLE_ENDIAN;
+	size_t i;
 
-	switch (size) {
-	case sizeof(two):
-		memcpy(&two, from, sizeof(two));
-		two = htobe16(two);
-		memcpy(to, &two, sizeof(two));
-		break;
-	case sizeof(four):
-		memcpy(&four, from, sizeof(four));
-		four = htobe32(four);
-		memcpy(to, &four, sizeof(four));
-		break;
-	case sizeof(eight):
-		memcpy(&eight, from, sizeof(eight));
-		eight = htobe64(eight);
-		memcpy(to, &eight, sizeof(eight));
-		break;
-	default:
-		*to = *from;
-	}
-}
-
-static inline void copy_field(const struct beest_codec_field *field, uint8_t *to,
-			      const uint8_t *from)
-{
-	if (field->type == BEEST_CODEC_UINT)
-		copy_uint(to, from, field->size);
-	else
-		memcpy(to, from, field->size);
+	for (i = 0; i < field->size; i++)
+		to[i] = from[turned ? field->size - 1 - i : i];
 }
 
 size_t beest_codec_size(const struct beest_codec_layout *layout)
