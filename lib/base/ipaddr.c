@@ -24,6 +24,20 @@ bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid)
 	return memcmp(gid, &zero, sizeof(zero)) == 0;
 }
 
+/* The casts: libc aligns what it hands out. */
+bool beest_ipaddr_of(const struct sockaddr *address, struct beest_ipaddr *ip)
+{
+	const void *of = address;
+	int family = address ? address->sa_family : AF_UNSPEC;
+
+	memcpy(ip->raw, mapped, sizeof(mapped));
+	if (family == AF_INET)
+		memcpy(ip->raw + sizeof(mapped), &((const struct sockaddr_in *)of)->sin_addr, 4);
+	if (family == AF_INET6)
+		memcpy(ip->raw, &((const struct sockaddr_in6 *)of)->sin6_addr, 16);
+	return family == AF_INET || family == AF_INET6;
+}
+
 /* Linux takes all of 0.0.0.0/8 for this host. */
 bool beest_ipaddr_is_wildcard(const struct beest_ipaddr *ip)
 {

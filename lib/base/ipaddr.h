@@ -18,6 +18,9 @@ struct beest_ipaddr {
 	uint8_t raw[16];
 };
 
+/* That of a socket; false: @address is NULL, or of another family. */
+bool beest_ipaddr_of(const struct sockaddr *address, struct beest_ipaddr *ip);
+
 /* An IPv4 or IPv6 address as text; -EINVAL. */
 int beest_ipaddr_parse(const char *text, struct beest_ipaddr *ip);
 

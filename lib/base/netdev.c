@@ -3,34 +3,11 @@
 #include "config.h"
 
 #include <ifaddrs.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "lib/base/netdev.h"
 #include "lib/base/text.h"
-
-/* False: not an IP address.  The casts: every sockaddr of getifaddrs(3) is aligned. */
-static bool ip_of(const struct ifaddrs *interface, struct beest_ipaddr *ip)
-{
-	static const struct beest_ipaddr mapped = { { [10] = 0xff, [11] = 0xff } };
-	const void *address = interface->ifa_addr;
-
-	*ip = mapped;
-	if (!address)
-		return false;
-
-	switch (interface->ifa_addr->sa_family) {
-	case AF_INET:
-		memcpy(ip->raw + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
-		return true;
-	case AF_INET6:
-		memcpy(ip->raw, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
-		return true;
-	default:
-		return false;
-	}
-}
 
 void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 {
@@ -42,7 +19,7 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 		return;
 
 	for (each = interfaces; each && !name[0]; each = each->ifa_next)
-		if (ip_of(each, &its) && memcmp(&its, ip, sizeof(its)) == 0)
+		if (beest_ipaddr_of(each->ifa_addr, &its) && memcmp(&its, ip, sizeof(its)) == 0)
 			beest_text_copy(name, IF_NAMESIZE, each->ifa_name);
 	freeifaddrs(interfaces);
 }
@@ -66,7 +43,7 @@ bool beest_netdev_ip(const char *name, int family, struct beest_ipaddr *ip)
 		return false;
 
 	for (each = interfaces; each; each = each->ifa_next) {
-		if (strcmp(each->ifa_name, name) != 0 || !ip_of(each, &its) ||
+		if (strcmp(each->ifa_name, name) != 0 || !beest_ipaddr_of(each->ifa_addr, &its) ||
 		    address_rank(&its, family) <= best)
 			continue;
 		best = address_rank(&its, family);

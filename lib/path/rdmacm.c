@@ -135,14 +135,9 @@ static bool source_of(const struct beest_rdmacm_query *question, struct beest_ip
 	if (fd < 0)
 		return false;
 
-	found = connect(fd, &to.any, size) == 0 && getsockname(fd, &from.any, &size) == 0;
+	found = connect(fd, &to.any, size) == 0 && getsockname(fd, &from.any, &size) == 0 &&
+		beest_ipaddr_of(&from.any, ip);
 	close(fd);
-	memset(ip, 0, sizeof(*ip));
-	ip->raw[10] = ip->raw[11] = 0xff;
-	if (found && from.any.sa_family == AF_INET)
-		memcpy(ip->raw + 12, &from.v4.sin_addr, 4);
-	else if (found)
-		memcpy(ip->raw, &from.v6.sin6_addr, 16);
 	return found;
 }
 
