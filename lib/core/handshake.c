@@ -275,7 +275,6 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 	if (ret < 0)
 		return ret;
 
-	qp->confirmed = false;
 	if (qp->key[0] && qp->local.transport != BEEST_UD)
 		ret = beest_handshake_put(hb, qp, qp->key);
 	qp->untold = ret < 0;
@@ -365,11 +364,11 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 	if (handshake->qp->local.transport == BEEST_UD)
 		return 1;
 
-	handshake->qp->confirmed = echo_is_ours(handshake);
-	if (handshake->qp->confirmed)
-		beest_authors_note(&handshake->hb->authors, &record->incarnation, INT64_MAX);
+	if (!echo_is_ours(handshake))
+		return 0;
+	beest_authors_note(&handshake->hb->authors, &record->incarnation, INT64_MAX);
 
-	return handshake->qp->confirmed;
+	return 1;
 }
 
 int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_context *hb,

@@ -42,7 +42,6 @@ struct beest_qp {
 	uint32_t published;		/* the generation that was */
 	struct hartebeest_remote_mr *regions;	/* that it offers to its peer */
 	uint8_t region_count;
-	bool confirmed;			/* by the peer that it is connected to */
 	bool untold;			/* connected, which its record does not say yet */
 	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */
 	struct beest_endpoint remote;
