@@ -213,7 +213,7 @@ void options_unknown_line(struct out *out)
 {
 	struct beest_options options;
 
-	beest_options_load(&options, NULL, NULL);
+	beest_options_load(&options, NULL, NULL, NULL);
 	if (options.unknown_environment[0]) {
 		out_line(out, OUT_WARNING, "variables", "%s", options.unknown_environment);
 		out_cure(out, "correct or unset it: an unknown variable has no effect");

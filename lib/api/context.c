@@ -19,7 +19,7 @@ HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest_context **hbp,
 {
 	if (!hbp)
 		return beest_call_refuse(NULL, __func__, "hbp is NULL");
-	return beest_context_open(hbp, options);
+	return beest_context_open(hbp, NULL, options, NULL, 0);
 }
 
 HARTEBEEST_EXPORT int hartebeest_open_verbs(struct hartebeest_context **hbp,
@@ -30,7 +30,7 @@ HARTEBEEST_EXPORT int hartebeest_open_verbs(struct hartebeest_context **hbp,
 		return beest_call_refuse(NULL, __func__, hbp ? "verbs is NULL" : "hbp is NULL");
 	if (port < 0 || port > UINT8_MAX)
 		return beest_call_refuse(NULL, __func__, "port is not within 0..255");
-	return beest_context_open_verbs(hbp, options, verbs, port);
+	return beest_context_open(hbp, NULL, options, verbs, port);
 }
 
 HARTEBEEST_EXPORT int hartebeest_close(struct hartebeest_context *hb)

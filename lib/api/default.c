@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "include/hartebeest.h"
@@ -48,71 +47,32 @@ bool beest_default_is_own(void)
 	return own.pid == getpid();
 }
 
-/* What the original made of a setting, by what is said of it here. */
-static void explain_refusal(void)
-{
-	static const struct {
-		const char *refused, *taken;
-	} habits[] = {
-		{ "HARTEBEEST_NID", "took the digits that it began with" },
-		{ "HARTEBEEST_PARTICIPANTS", "did not look into that list" },
-		{ "expected a whole number", "cut fractions off, and took true for 1" },
-		{ "is given twice", "took the last of equal keys" },
-		{ "byte order mark", "passed over a byte order mark" },
-		{ "unknown ", "passed over keys that it did not know" },
-	};
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(habits); i++)
-		if (strstr(own.failure, habits[i].refused))
-			break;
-	if (i < BEEST_COUNT(habits))
-		beest_log(&own.log, BEEST_LOG_ERROR, "the original Hartebeest %s; this library "
-			  "refuses what may be a mistake", habits[i].taken);
-}
-
-/* hartebeest_open() logs its failure where HARTEBEEST_LOG gives a level. */
-static void fail_open(int ret, bool is_logged)
-{
-	if (!is_logged)
-		beest_default_failed(ret);
-	own.failed = -ret;
-	beest_text_copy(own.failure, sizeof(own.failure), beest_error_text());
-	explain_refusal();
-}
-
 /*
  * true and false say too little, so warnings and errors are logged by preset.  A program
  * that was written for the original may count on its 16 elements a request.
  */
-static void set_presets(struct hartebeest_context *hb)
-{
-	hb->unconfirmed = true;
-	beest_options_preset(&hb->options, "qp_init_attr.cap.max_send_sge", "16");
-	beest_options_preset(&hb->options, "qp_init_attr.cap.max_recv_sge", "16");
-	beest_options_preset(&hb->options, "log.level", "warn");
-	hb->log.level = (int)hb->options.log_level;
-}
+static const char *const presets[] = {
+	"log.level=warn", "qp_init_attr.cap.max_send_sge=16", "qp_init_attr.cap.max_recv_sge=16",
+	NULL,
+};
 
 static void open_default(void)
 {
 	const char *given = secure_getenv("HARTEBEEST_LOG");
 	struct hartebeest_context *hb;
-	bool has_level;
 	int64_t level;
 	int ret;
 
-	has_level = given && beest_log_level(given, &level) == 0;
-	if (has_level)
+	if (given && beest_log_level(given, &level) == 0)
 		own.log.level = (int)level;
-
-	ret = hartebeest_open(&hb, NULL);
+	ret = beest_context_open(&hb, presets, NULL, NULL, 0);
 	if (ret < 0) {
-		fail_open(ret, has_level);
+		own.failed = -ret;
+		beest_text_copy(own.failure, sizeof(own.failure), beest_error_text());
 		return;
 	}
 
-	set_presets(hb);
+	hb->unconfirmed = true;
 	own.pid = getpid();
 	if (!secure_getenv("HARTEBEEST_CONF_PATH") && access(FORMER_FILE, F_OK) == 0)
 		beest_log(&hb->log, BEEST_LOG_WARN, FORMER_FILE " is not read, which the original "

@@ -36,12 +36,13 @@ static int read_policy(const struct beest_options *options, struct beest_gid_pol
 	return ret < 0 ? beest_options_fail_prefix(options, ret, "device.addr") : 0;
 }
 
-static int read_settings(struct hartebeest_context *hb, const char *const *arguments)
+static int read_settings(struct hartebeest_context *hb, const char *const *presets,
+			 const char *const *arguments)
 {
 	const struct beest_options *options = &hb->options;
 	int ret;
 
-	ret = beest_options_load(&hb->options, BEEST_SYSTEM_FILE, arguments);
+	ret = beest_options_load(&hb->options, presets, BEEST_SYSTEM_FILE, arguments);
 	hb->log.level = (int)options->log_level;
 	if (ret == 0)
 		ret = beest_launch_read(&hb->launch, options);
@@ -142,59 +143,6 @@ static int context_discard(struct hartebeest_context *hb)
 	return ret;
 }
 
-int beest_context_open(struct hartebeest_context **hbp, const char *const *arguments)
-{
-	struct hartebeest_context *hb;
-	int ret;
-
-	hb = calloc(1, sizeof(*hb));
-	if (!hb)
-		return beest_fail(ENOMEM, "no memory for a context");
-
-	pthread_mutex_init(&hb->opening, NULL);
-	hb->objects = (struct beest_table)BEEST_TABLE_EMPTY;
-	hb->pid = getpid();
-	hb->log.rank = -1;
-	hb->log.said = hb->said;
-	beest_pathcache_start(&hb->pathcache);
-	beest_authors_start(&hb->authors);
-	beest_roll_start(&hb->roll);
-	beest_client_start(&hb->client);
-	ret = beest_options_hint(&hb->options, read_settings(hb, arguments));
-	if (ret < 0) {
-		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
-		context_discard(hb);
-		return ret;
-	}
-
-	log_settings(hb);
-	*hbp = hb;
-	return 0;
-}
-
-/*
- * A forked child inherits its parent's objects: destroying a queue pair in the child
- * would destroy the parent's.  The child keeps the memory until it ends.
- */
-int beest_context_close(struct hartebeest_context *hb)
-{
-	return hb && hb->pid == getpid() ? context_discard(hb) : 0;
-}
-
-int beest_context_limit(const struct hartebeest_context *hb, const char *function,
-			int64_t deadline, struct beest_limit *limit)
-{
-	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
-		return beest_fail(EINVAL, "%s(): deadline %" PRId64 " is invalid: give 0, "
-				  "HARTEBEEST_ONCE, or a time of hartebeest_clock()", function,
-				  deadline);
-
-	beest_limit_start(limit, &hb->cancel, deadline, hb->options.timeout);
-	return 0;
-}
-
-/* ------------------------------------------------------ opened when needed --- */
-
 static void tell_of_rxe(const struct hartebeest_context *hb)
 {
 	if (hb->device.soft_roce && hb->options.qp[BEEST_RC].retry_cnt == 7)
@@ -234,49 +182,84 @@ static void device_opened(struct hartebeest_context *hb)
 	tell_of_rxe(hb);
 }
 
-static int open_device(struct hartebeest_context *hb)
+static int borrow_device(struct hartebeest_context *hb, struct ibv_context *verbs, int port)
 {
-	int ret;
+	int ret = beest_device_borrow(&hb->device, verbs, port, &hb->policy, &hb->log);
 
-	if (hb->device_open)
-		return 0;
-
-	ret = beest_device_open(&hb->device, hb->options.device_name, hb->launch.local_rank,
-				&hb->policy, &hb->log);
+	hb->borrows = true;
 	if (ret == 0)
 		device_opened(hb);
-	return beest_options_hint(&hb->options, ret);
+	return ret;
 }
 
-int beest_context_open_verbs(struct hartebeest_context **hbp, const char *const *arguments,
-			     struct ibv_context *verbs, int port)
+int beest_context_open(struct hartebeest_context **hbp, const char *const *presets,
+		       const char *const *arguments, struct ibv_context *verbs, int port)
 {
 	struct hartebeest_context *hb;
 	int ret;
 
-	ret = beest_context_open(&hb, arguments);
-	if (ret < 0)
-		return ret;
+	hb = calloc(1, sizeof(*hb));
+	if (!hb)
+		return beest_fail(ENOMEM, "no memory for a context");
 
-	hb->borrows = true;
-	ret = beest_device_borrow(&hb->device, verbs, port, &hb->policy, &hb->log);
+	pthread_mutex_init(&hb->opening, NULL);
+	hb->objects = (struct beest_table)BEEST_TABLE_EMPTY;
+	hb->pid = getpid();
+	hb->log.rank = -1;
+	hb->log.said = hb->said;
+	beest_pathcache_start(&hb->pathcache);
+	beest_authors_start(&hb->authors);
+	beest_roll_start(&hb->roll);
+	beest_client_start(&hb->client);
+	ret = beest_options_hint(&hb->options, read_settings(hb, presets, arguments));
+	if (ret == 0)
+		log_settings(hb);
+	if (ret == 0 && verbs)
+		ret = borrow_device(hb, verbs, port);
 	if (ret < 0) {
 		beest_log(&hb->log, BEEST_LOG_ERROR, "%s", beest_error_text());
 		context_discard(hb);
 		return ret;
 	}
 
-	device_opened(hb);
 	*hbp = hb;
 	return 0;
 }
 
+/*
+ * A forked child inherits its parent's objects: destroying a queue pair in the child
+ * would destroy the parent's.  The child keeps the memory until it ends.
+ */
+int beest_context_close(struct hartebeest_context *hb)
+{
+	return hb && hb->pid == getpid() ? context_discard(hb) : 0;
+}
+
+int beest_context_limit(const struct hartebeest_context *hb, const char *function,
+			int64_t deadline, struct beest_limit *limit)
+{
+	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
+		return beest_fail(EINVAL, "%s(): deadline %" PRId64 " is invalid: give 0, "
+				  "HARTEBEEST_ONCE, or a time of hartebeest_clock()", function,
+				  deadline);
+
+	beest_limit_start(limit, &hb->cancel, deadline, hb->options.timeout);
+	return 0;
+}
+
+/* ------------------------------------------------------ opened when needed --- */
+
 int beest_context_need_device(struct hartebeest_context *hb)
 {
-	int ret;
+	int ret = 0;
 
 	pthread_mutex_lock(&hb->opening);
-	ret = open_device(hb);
+	if (!hb->device_open) {
+		ret = beest_device_open(&hb->device, hb->options.device_name,
+					hb->launch.local_rank, &hb->policy, &hb->log);
+		if (ret == 0)
+			device_opened(hb);
+	}
 	pthread_mutex_unlock(&hb->opening);
 	return ret;
 }

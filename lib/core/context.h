@@ -52,12 +52,13 @@ struct hartebeest_context {
 	struct beest_table objects;
 };
 
-/* All kinds of failure as hartebeest_open(3) documents them. */
-int beest_context_open(struct hartebeest_context **hb, const char *const *arguments);
-
-/* The same on a port of what the program opened. */
-int beest_context_open_verbs(struct hartebeest_context **hb, const char *const *arguments,
-			     struct ibv_context *verbs, int port);
+/*
+ * All kinds of failure as hartebeest_open(3) documents them.  @presets, @arguments: as for
+ * beest_options_load().  @verbs: what the program opened, of which this port is used; NULL: a
+ * device is opened when one is needed.
+ */
+int beest_context_open(struct hartebeest_context **hb, const char *const *presets,
+		       const char *const *arguments, struct ibv_context *verbs, int port);
 int beest_context_close(struct hartebeest_context *hb);
 
 /* How long a call may wait.  -EINVAL names @function and a deadline that is none. */

@@ -766,11 +766,17 @@ static int set_argument(struct reading *reading, const char *argument)
 	return ret;
 }
 
+static void read_arguments(struct reading *reading, const char *const *arguments)
+{
+	for (; arguments && *arguments; arguments++)
+		keep_failure(reading, set_argument(reading, *arguments));
+}
+
 /* ---------------------------------------------------------- interface --- */
 
 /* The only place that decides precedence: preset < JSON file < environment < argument. */
-int beest_options_load(struct beest_options *options, const char *system_file,
-		       const char *const *arguments)
+int beest_options_load(struct beest_options *options, const char *const *presets,
+		       const char *system_file, const char *const *arguments)
 {
 	struct reading reading = { .options = options };
 
@@ -779,34 +785,14 @@ int beest_options_load(struct beest_options *options, const char *system_file,
 	if (reading.ret < 0)
 		return reading.ret;
 
+	read_arguments(&reading, presets);
 	read_files(&reading, system_file);
 	read_environment(&reading);
 	begin_source(&reading, ARGUMENT);
-	for (; arguments && *arguments; arguments++)
-		keep_failure(&reading, set_argument(&reading, *arguments));
+	read_arguments(&reading, arguments);
 	note_unknown_variables(options);
 
 	return reading.ret < 0 ? beest_fail(-reading.ret, "%s", reading.sentence) : 0;
-}
-
-int beest_options_preset(struct beest_options *options, const char *name, const char *text)
-{
-	struct reading reading = { .options = options, .source = PRESET };
-	struct place all, one;
-	int count = 0;
-
-	if (!find_place(name, &all))
-		return fail_unknown(ENOENT, name);
-
-	for (one = all; one.first <= all.last; one.first++) {
-		one.last = one.first;
-		if (strcmp(options->source[slot_of(one.row, one.first)], PRESET))
-			continue;
-		if (set_place(&reading, &one, text) < 0)
-			return -EINVAL;
-		count++;
-	}
-	return count;
 }
 
 void beest_options_free(struct beest_options *options)

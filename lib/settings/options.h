@@ -99,8 +99,8 @@ struct beest_options {
 };
 
 /*
- * @arguments: NULL-terminated "section.key=value" strings, or NULL.
- * @system_file: read when it exists; NULL for none.  The file that
+ * @presets, @arguments: NULL-terminated "section.key=value" strings, or NULL.  The former stand
+ * in for presets of the table.  @system_file: read when it exists; NULL for none.  The file that
  * HARTEBEEST_CONF_PATH names is read after it and must exist.
  *
  * Reads all sources even when one of them fails, so that the log level of a later
@@ -109,15 +109,9 @@ struct beest_options {
  * -EBADMSG (not JSON), -EFBIG (file over 1 MiB), -ENOMEM.
  * @options is then still valid for beest_options_free() and holds what was good.
  */
-int beest_options_load(struct beest_options *options, const char *system_file,
-		       const char *const *arguments);
+int beest_options_load(struct beest_options *options, const char *const *presets,
+		       const char *system_file, const char *const *arguments);
 void beest_options_free(struct beest_options *options);
-
-/*
- * Another preset for a caller's own use: gives @name the value where no source gave one.
- * Returns for how many transports it did, 0 or 1 where an option has no prefixes.
- */
-int beest_options_preset(struct beest_options *options, const char *name, const char *text);
 
 /*
  * The value as text, in the form in which it may be given, and where it came

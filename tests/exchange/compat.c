@@ -665,26 +665,24 @@ static void bad_settings(void **state)
 
 /* ---------------------------------------------- settings of the original's programs --- */
 
-/* What is refused names what the original did with it. */
+/* What the original took, and what is said where it is refused here. */
 static const struct habit {
 	const char *variable, *value;	/* HARTEBEEST_CONF_PATH: the content of the file */
-	const char *reason, *explained;
+	const char *reason;
 } habits[] = {
-	{ "HARTEBEEST_NID", "01", "drop the leading zero", "took the digits that it began with" },
-	{ "HARTEBEEST_PARTICIPANTS", "0, 1", "see byte 3", "did not look into that list" },
-	{ "HARTEBEEST_PARTICIPANTS", "0,1,", "see byte 5", "did not look into that list" },
+	{ "HARTEBEEST_NID", "01", "drop the leading zero" },
+	{ "HARTEBEEST_PARTICIPANTS", "0, 1", "see byte 3" },
+	{ "HARTEBEEST_PARTICIPANTS", "0,1,", "see byte 5" },
 	{ "HARTEBEEST_CONF_PATH", "{ \"cq_attr\": { \"cq_depth\": 128.0 } }",
-	  "found the number 128.0", "cut fractions off, and took true for 1" },
+	  "found the number 128.0" },
 	{ "HARTEBEEST_CONF_PATH", "{ \"cq_attr\": { \"cq_depth\": true } }",
-	  "found true", "cut fractions off, and took true for 1" },
+	  "found true" },
 	{ "HARTEBEEST_CONF_PATH", "{ \"cq_attr\": { \"cq_depth\": 1, \"cq_depth\": 2 } }",
-	  "is given twice", "took the last of equal keys" },
-	{ "HARTEBEEST_CONF_PATH", "\xef\xbb\xbf{ }", "begins with a byte order mark",
-	  "passed over a byte order mark" },
-	{ "HARTEBEEST_CONF_PATH", "{ \"my own\": { } }", "unknown section 'my own'",
-	  "passed over keys that it did not know" },
+	  "is given twice" },
+	{ "HARTEBEEST_CONF_PATH", "\xef\xbb\xbf{ }", "begins with a byte order mark" },
+	{ "HARTEBEEST_CONF_PATH", "{ \"my own\": { } }", "unknown section 'my own'" },
 	{ "HARTEBEEST_CONF_PATH", "{ \"cq_attr\": { \"my_own\": 1 } }",
-	  "unknown option 'cq_attr.my_own'", "passed over keys that it did not know" },
+	  "unknown option 'cq_attr.my_own'" },
 };
 
 static const struct habit *habit;
@@ -695,8 +693,6 @@ static void keep_a_habit(void)
 	EXPECT(!hartebeest_default_context());
 	SAYS(habit->reason);
 	EXPECT(lines_with(habit->reason) == 1);
-	EXPECT(lines_with("the original Hartebeest ") == 1);
-	EXPECT(lines_with(habit->explained) == 1);
 }
 
 /* run() gives the child its number. */
@@ -706,7 +702,7 @@ static void keep_a_habit_of_rank(void)
 	keep_a_habit();
 }
 
-static void habits_are_explained(void **state)
+static void habits_are_refused(void **state)
 {
 	size_t i;
 
@@ -1585,7 +1581,7 @@ int main(void)
 		TEST(flow),
 		TEST(wrong_calls),
 		TEST(bad_settings),
-		TEST(habits_are_explained),
+		TEST(habits_are_refused),
 		TEST(the_file_of_the_working_directory),
 		TEST(elements_as_in_the_original),
 		TEST(how_much_is_told),

@@ -32,7 +32,7 @@ static void are_readable(const struct beest_options *options)
 static void load(const char *file, const char *const *arguments)
 {
 	struct beest_options options;
-	int ret = beest_options_load(&options, file, arguments);
+	int ret = beest_options_load(&options, NULL, file, arguments);
 
 	HOLDS(ret <= 0);
 	if (ret < 0)

@@ -38,7 +38,7 @@ static int read_with(struct beest_launch *launch, const char *const *arguments)
 	struct beest_options options;
 	int ret;
 
-	assert_int_equal(beest_options_load(&options, NULL, arguments), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, arguments), 0);
 	ret = beest_launch_read(launch, &options);
 	beest_options_free(&options);
 	return ret;

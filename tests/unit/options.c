@@ -69,7 +69,7 @@ static int load_with(struct beest_options *options, const char *argument)
 {
 	const char *arguments[] = { argument, NULL };
 
-	return beest_options_load(options, NULL, arguments);
+	return beest_options_load(options, NULL, NULL, arguments);
 }
 
 /* The sentence may name the file as "FILE", its path being another each time. */
@@ -93,7 +93,7 @@ static void refuses_json(const char *text, int err, const char *sentence)
 	struct beest_options options;
 
 	use_json(text);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -err);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -err);
 	assert_sentence(sentence);
 	beest_options_free(&options);
 	unsetenv("HARTEBEEST_CONF_PATH");
@@ -178,7 +178,7 @@ static void assert_others_untouched(const struct beest_options *options,
 	char text[256];
 	size_t i;
 
-	assert_int_equal(beest_options_load(&presets, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&presets, NULL, NULL, NULL), 0);
 	for (i = 0; i < beest_option_count; i++) {
 		if (&beest_option_rows[i] == row)
 			continue;
@@ -344,7 +344,7 @@ static void every_preset_goes_round(void **state)
 	size_t i;
 
 	(void)state;
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	for (i = 0; i < beest_option_count; i++) {
 		const struct beest_option *row = &beest_option_rows[i];
 
@@ -383,7 +383,7 @@ static void presets_are_in_the_struct(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	assert_int_equal(options.cq_depth, 512);
 	for (i = 0; i < BEEST_TRANSPORTS; i++) {
 		assert_int_equal(options.qp[i].qp_type, 2);
@@ -452,7 +452,7 @@ static void prefix_wins(const char *json)
 	struct beest_options options;
 
 	use_json(json);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	assert_int_equal(options.qp[BEEST_RC].timeout, 3);
 	assert_int_equal(options.qp[BEEST_UC].timeout, 5);
 	assert_int_equal(options.qp[BEEST_UD].timeout, 5);
@@ -485,7 +485,7 @@ static void a_qp_type_with_a_prefix_is_checked(void **state)
 	(void)state;
 	use_json("{ \"qp_init_attr\": { \"rc:qp_type\": 2, \"uc:qp_type\": 3,"
 		 " \"ud:qp_type\": 4 } }");
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	assert_int_equal(options.qp[BEEST_UC].qp_type, 3);
 	assert_int_equal(options.qp[BEEST_UD].qp_type, 4);
 	beest_options_free(&options);
@@ -515,7 +515,7 @@ static void one_source_wins_over_another(void **state)
 	(void)state;
 	write_text(system_path, "{ \"exchange\": { \"timeout\": \"1s\" },"
 			       " \"job\": { \"rank\": 1 } }");
-	assert_int_equal(beest_options_load(&options, system_path, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, system_path, NULL), 0);
 	assert_value(&options, "exchange.timeout", "1s", system_path);
 	assert_value(&options, "job.rank", "1", system_path);
 	assert_string_equal(options.file[0], system_path);
@@ -523,14 +523,14 @@ static void one_source_wins_over_another(void **state)
 	beest_options_free(&options);
 
 	use_json("{ \"exchange\": { \"timeout\": \"2s\" } }");
-	assert_int_equal(beest_options_load(&options, system_path, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, system_path, NULL), 0);
 	assert_value(&options, "exchange.timeout", "2s", json_path);
 	assert_value(&options, "job.rank", "1", system_path);
 	assert_string_equal(options.file[1], json_path);
 	beest_options_free(&options);
 
 	setenv("HARTEBEEST_TIMEOUT", "3s", 1);
-	assert_int_equal(beest_options_load(&options, system_path, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, system_path, NULL), 0);
 	assert_value(&options, "exchange.timeout", "3s", "environment HARTEBEEST_TIMEOUT");
 	beest_options_free(&options);
 
@@ -544,7 +544,7 @@ static void the_system_file_may_be_absent(void **state)
 	struct beest_options options;
 
 	(void)state;
-	assert_int_equal(beest_options_load(&options, system_path, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, system_path, NULL), 0);
 	assert_null(options.file[0]);
 	beest_options_free(&options);
 }
@@ -556,12 +556,12 @@ static void the_named_file_may_not(void **state)
 	(void)state;
 	unlink(json_path);
 	setenv("HARTEBEEST_CONF_PATH", json_path, 1);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -ENOENT);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -ENOENT);
 	assert_sentence("environment HARTEBEEST_CONF_PATH: 'FILE': No such file or directory");
 	beest_options_free(&options);
 
 	setenv("HARTEBEEST_CONF_PATH", "", 1);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -EINVAL);
 	assert_sentence("environment HARTEBEEST_CONF_PATH: '' is not a value; "
 			"leave it out instead");
 	beest_options_free(&options);
@@ -573,7 +573,7 @@ static void the_last_of_equal_arguments_wins(void **state)
 	struct beest_options options;
 
 	(void)state;
-	assert_int_equal(beest_options_load(&options, NULL, arguments), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, arguments), 0);
 	assert_int_equal(options.rank, 2);
 	beest_options_free(&options);
 }
@@ -587,7 +587,7 @@ static void all_is_read_and_the_first_failure_told(void **state)
 	(void)state;
 	setenv("HARTEBEEST_TIMEOUT", "soon", 1);
 	setenv("HARTEBEEST_NID", "4", 1);
-	assert_int_equal(beest_options_load(&options, NULL, arguments), -EINVAL);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, arguments), -EINVAL);
 	assert_sentence("environment HARTEBEEST_TIMEOUT (exchange.timeout): "
 			"'soon' is not a duration such as 30s or 67ms");
 	assert_int_equal(options.log_level, BEEST_LOG_DEBUG);
@@ -603,7 +603,7 @@ static void the_rest_of_a_file_with_a_bad_key_holds(void **state)
 	(void)state;
 	use_json("{ \"cq_attr\": { \"cq_depth\": 0 },\n  \"qp_attr\": { \"timout\": 1,\n"
 		 "    \"retry_cnt\": 3 },\n  \"log\": { \"level\": \"info\" } }");
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -ERANGE);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -ERANGE);
 	assert_sentence("FILE:1: cq_attr.cq_depth: "
 			"'0' is out of range: 1 to 4194304");
 	assert_value(&options, "cq_attr.cq_depth", "512", "preset");
@@ -680,7 +680,7 @@ static void json_ranges_are_told(void **state)
 		     AT ":1: qp_attr.timeout: '4294967297' is out of range: 0 to 31");
 	/* The nearest number, which is another one in older versions of json-c. */
 	use_json("{ \"qp_attr\": { \"timeout\": 18446744073709551630 } }");
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -ERANGE);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -ERANGE);
 	assert_error_has("is out of range: 0 to 31");
 	beest_options_free(&options);
 	refuses_json("{ \"exchange\": { \"ttl\": \"31d\" } }", ERANGE,
@@ -699,7 +699,7 @@ static void json_strings_are_decoded(void **state)
 
 	(void)state;
 	use_json("{ \"exchange\": { \"servers\": \"\\/run\\/m.sock,\\u0068ost:11211\" } }");
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	assert_string_equal(options.servers, "/run/m.sock,host:11211");
 	beest_options_free(&options);
 }
@@ -777,7 +777,7 @@ static void read_unknown(int count)
 	strcpy(at, "} }");
 	use_json(text);
 	comparisons = offers = 0;
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -EINVAL);
 	beest_options_free(&options);
 	free(text);
 }
@@ -934,7 +934,7 @@ static void fractions_are_refused(void **state)
 	for (i = 0; i < BEEST_COUNT(numbers); i++) {
 		snprintf(text, sizeof(text), "{ \"qp_attr\": { \"timeout\": %s } }", numbers[i]);
 		use_json(text);
-		assert_true(beest_options_load(&options, NULL, NULL) < 0);
+		assert_true(beest_options_load(&options, NULL, NULL, NULL) < 0);
 		assert_error_has(json_path);
 		assert_value(&options, "qp_attr.timeout", "14", "preset");
 		beest_options_free(&options);
@@ -953,7 +953,7 @@ static void json_is_taken_in_every_dress(void **state)
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(texts); i++) {
 		use_json(texts[i]);
-		if (beest_options_load(&options, NULL, NULL) < 0)
+		if (beest_options_load(&options, NULL, NULL, NULL) < 0)
 			fail_msg("%s: %s", texts[i], beest_error_text());
 		beest_options_free(&options);
 	}
@@ -975,12 +975,12 @@ static void a_nul_is_no_end(void **state)
 	(void)state;
 	use_json("");
 	write_bytes(json_path, "{}\0{}", 5);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -EBADMSG);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -EBADMSG);
 	assert_sentence(AT ":1: text after the end of the object");
 	beest_options_free(&options);
 
 	write_bytes(json_path, "{\"a\0\":1}", 8);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -EBADMSG);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -EBADMSG);
 	assert_sentence(AT ":1: a string has no end");
 	beest_options_free(&options);
 }
@@ -994,7 +994,7 @@ static void refuses_file(int err, const char *sentence)
 	struct beest_options options;
 
 	setenv("HARTEBEEST_CONF_PATH", json_path, 1);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -err);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -err);
 	assert_sentence(sentence);
 	assert_null(options.file[1]);
 	beest_options_free(&options);
@@ -1027,7 +1027,7 @@ static void an_unreadable_file_is_told(void **state)
 	assert_int_equal(chmod(json_path, 0), 0);
 	if (user == 0)		/* root reads everything, nobody does not */
 		assert_int_equal(seteuid(65534), 0);
-	ret = beest_options_load(&options, NULL, NULL);
+	ret = beest_options_load(&options, NULL, NULL, NULL);
 	assert_int_equal(seteuid(user), 0);
 	assert_int_equal(ret, -EACCES);
 	assert_error_has(": Permission denied");
@@ -1054,7 +1054,7 @@ static void one_mib_is_the_limit(void **state)
 
 	write_bytes(json_path, text, limit);
 	setenv("HARTEBEEST_CONF_PATH", json_path, 1);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	beest_options_free(&options);
 
 	write_bytes(json_path, text, limit + 1);
@@ -1069,7 +1069,7 @@ static void a_bad_system_file_is_told(void **state)
 
 	(void)state;
 	write_text(system_path, "{");
-	assert_int_equal(beest_options_load(&options, system_path, NULL), -EBADMSG);
+	assert_int_equal(beest_options_load(&options, NULL, system_path, NULL), -EBADMSG);
 	snprintf(sentence, sizeof(sentence), "%s:1: unexpected end of data", system_path);
 	assert_error_is(sentence);
 	beest_options_free(&options);
@@ -1084,7 +1084,7 @@ static void the_locale_stays(void **state)
 	setlocale(LC_ALL, "C.UTF-8");
 	snprintf(before, sizeof(before), "%s", setlocale(LC_ALL, NULL));
 	use_json("{ \"qp_attr\": { \"timeout\": 3 } }");
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	assert_string_equal(setlocale(LC_ALL, NULL), before);
 	setlocale(LC_ALL, "C");
 	beest_options_free(&options);
@@ -1098,14 +1098,14 @@ static void unknown_variables_are_told(void **state)
 
 	(void)state;
 	setenv("HARTEBEEST_NDI", "3", 1);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	assert_string_equal(options.unknown_environment, "unknown environment variable "
 			    "HARTEBEEST_NDI, the nearest is HARTEBEEST_NID");
 	beest_options_free(&options);
 
 	setenv("HARTEBEEST_COLOUR", "", 1);
 	setenv("HARTEBEES_NID", "another prefix", 1);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
 	assert_non_null(strstr(options.unknown_environment, "HARTEBEEST_NDI, the nearest is "
 			       "HARTEBEEST_NID"));
 	assert_non_null(strstr(options.unknown_environment, "; "));
@@ -1125,7 +1125,7 @@ static void known_variables_are_not(void **state)
 		if (beest_option_rows[i].environment)
 			setenv(beest_option_rows[i].environment, "1", 1);
 	use_json("{}");
-	beest_options_load(&options, NULL, NULL);
+	beest_options_load(&options, NULL, NULL, NULL);
 	assert_string_equal(options.unknown_environment, "");
 	beest_options_free(&options);
 }
@@ -1136,7 +1136,7 @@ static void an_empty_variable_is_refused(void **state)
 
 	(void)state;
 	setenv("HARTEBEEST_EXC_IP_PORT", "", 1);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -EINVAL);
 	assert_sentence("environment HARTEBEEST_EXC_IP_PORT (exchange.servers): "
 			"'' is not a value; leave it out instead");
 	beest_options_free(&options);
@@ -1151,7 +1151,7 @@ static void bad_servers_are_told(void **state)
 
 	(void)state;
 	setenv("HARTEBEEST_EXC_IP_PORT", "http://h:1", 1);
-	assert_int_equal(beest_options_load(&options, NULL, NULL), -EINVAL);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -EINVAL);
 	assert_sentence("environment HARTEBEEST_EXC_IP_PORT (exchange.servers): server "
 			"'http://h:1' is a URL, not host, host:port, [IPv6]:port or the "
 			"absolute path of a socket");
