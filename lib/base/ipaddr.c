@@ -44,18 +44,22 @@ bool beest_ipaddr_is_wildcard(const struct beest_ipaddr *ip)
 	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
 }
 
-bool beest_ipaddr_is_nobody(const struct beest_ipaddr *ip)
+const char *beest_ipaddr_nobody(const struct beest_ipaddr *ip)
 {
 	static const struct beest_ipaddr loopback = { { [15] = 1 } };
 	static const uint8_t broadcast[4] = { 255, 255, 255, 255 };
 	const uint8_t *v4 = ip->raw + sizeof(mapped);
+	bool ipv4 = beest_ipaddr_is_ipv4(ip);
 
-	if (!beest_ipaddr_is_ipv4(ip))
-		return beest_ipaddr_is_zero(ip) || ip->raw[0] == 0xff ||
-			memcmp(ip, &loopback, sizeof(loopback)) == 0;
-
-	return v4[0] == 0 || v4[0] == 127 || (v4[0] & 0xf0) == 224 ||
-		memcmp(v4, broadcast, sizeof(broadcast)) == 0;
+	if (beest_ipaddr_is_wildcard(ip))
+		return "not the address of one host";
+	if (ipv4 ? v4[0] == 127 : memcmp(ip, &loopback, sizeof(loopback)) == 0)
+		return "a loopback address, which each host has";
+	if (ipv4 ? (v4[0] & 0xf0) == 224 : ip->raw[0] == 0xff)
+		return "a multicast address, which belongs to no single peer";
+	if (ipv4 && memcmp(v4, broadcast, sizeof(broadcast)) == 0)
+		return "the broadcast address";
+	return NULL;
 }
 
 /* fe80::/10 and 169.254.0.0/16 */

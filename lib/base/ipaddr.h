@@ -36,10 +36,10 @@ bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid);
 bool beest_ipaddr_is_wildcard(const struct beest_ipaddr *ip);	/* 0.0.0.0/8, :: */
 
 /*
- * Can no single interface on another host have it?  IPv4: the unspecified ones (0.0.0.0/8),
- * loopback, multicast and broadcast; IPv6: unspecified, loopback, multicast.
+ * Why no single interface on another host can have it: unspecified, loopback, multicast or
+ * broadcast, as a sentence ends, "ADDRESS is ...".  NULL: one can.
  */
-bool beest_ipaddr_is_nobody(const struct beest_ipaddr *ip);
+const char *beest_ipaddr_nobody(const struct beest_ipaddr *ip);
 
 /* Are the first @bits of both the same? */
 bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_ipaddr *wanted,

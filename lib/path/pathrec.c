@@ -35,26 +35,9 @@ void beest_pathrec_read(const struct ibv_sa_path_rec *record, uint8_t lmc,
 
 /* ---------------------------------------------------- addresses to ask for --- */
 
-/* Why rdma_cm would find something else; NULL: it would not. */
-static const char *ip_refusal(const struct beest_ipaddr *ip)
-{
-	static const struct beest_ipaddr loopback = { { [15] = 1 } };
-	bool ipv4 = beest_ipaddr_is_ipv4(ip);
-
-	if (ipv4 ? ip->raw[12] == 127 : memcmp(ip, &loopback, sizeof(loopback)) == 0)
-		return "a loopback address, for which rdma_cm takes the first device it finds";
-	if (beest_ipaddr_is_wildcard(ip))
-		return "not the address of one host";
-	if (ipv4 ? (ip->raw[12] & 0xf0) == 0xe0 : ip->raw[0] == 0xff)
-		return "a multicast address, which belongs to no single peer";
-	if (ipv4 && (ip->raw[12] & 0xf0) == 0xf0)
-		return "a broadcast or reserved address";
-	return NULL;
-}
-
 int beest_pathrec_check(const struct beest_ipaddr *ip)
 {
-	const char *why = ip_refusal(ip);
+	const char *why = beest_ipaddr_nobody(ip);
 	char text[INET6_ADDRSTRLEN];
 
 	if (why)

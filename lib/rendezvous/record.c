@@ -328,7 +328,7 @@ static int gid_check(const struct beest_endpoint *end)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	if (end->link_layer != IBV_LINK_LAYER_ETHERNET || !beest_ipaddr_is_nobody(&end->gid))
+	if (end->link_layer != IBV_LINK_LAYER_ETHERNET || !beest_ipaddr_nobody(&end->gid))
 		return 0;
 
 	return beest_fail(EBADMSG, "the record has the address %s, which no host has for others",

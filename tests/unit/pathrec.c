@@ -66,12 +66,9 @@ static const struct {
 	{ "fe80::2%lo", "fe80::2", 0, NULL },
 	{ "169.254.1.1", "::ffff:169.254.1.1", 0, NULL },
 	{ "223.255.255.1", "::ffff:223.255.255.1", 0, NULL },
-	{ "127.0.0.1", NULL, -EINVAL, "127.0.0.1 is a loopback address, for which rdma_cm takes "
-	  "the first device it finds" },
-	{ "127.255.0.9", NULL, -EINVAL, "127.255.0.9 is a loopback address, for which rdma_cm "
-	  "takes the first device it finds" },
-	{ "::1", NULL, -EINVAL, "::1 is a loopback address, for which rdma_cm takes the first "
-	  "device it finds" },
+	{ "127.0.0.1", NULL, -EINVAL, "127.0.0.1 is a loopback address, which each host has" },
+	{ "127.255.0.9", NULL, -EINVAL, "127.255.0.9 is a loopback address, which each host has" },
+	{ "::1", NULL, -EINVAL, "::1 is a loopback address, which each host has" },
 	{ "0.0.0.0", NULL, -EINVAL, "0.0.0.0 is not the address of one host" },
 	{ "0.1.2.3", NULL, -EINVAL, "0.1.2.3 is not the address of one host" },
 	{ "::", NULL, -EINVAL, ":: is not the address of one host" },
@@ -81,7 +78,7 @@ static const struct {
 	  "to no single peer" },
 	{ "ff02::1", NULL, -EINVAL, "ff02::1 is a multicast address, which belongs to no single "
 	  "peer" },
-	{ "255.255.255.255", NULL, -EINVAL, "255.255.255.255 is a broadcast or reserved address" },
+	{ "255.255.255.255", NULL, -EINVAL, "255.255.255.255 is the broadcast address" },
 	{ "10.0.0", NULL, -EINVAL, "'10.0.0' is not an IPv4 or IPv6 address" },
 	{ "", NULL, -EINVAL, "'' is not an IPv4 or IPv6 address" },
 	{ "node1", NULL, -EINVAL, "'node1' is not an IPv4 or IPv6 address" },
