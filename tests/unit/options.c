@@ -508,6 +508,19 @@ static void other_rows_have_no_prefix(void **state)
 
 /* ------------------------------------------------------------ sources --- */
 
+static void presets_of_the_caller(void **state)
+{
+	const char *const presets[] = { "exchange.timeout=4s", "poll.timeout=5s", NULL };
+	struct beest_options options;
+
+	(void)state;
+	write_text(system_path, "{ \"exchange\": { \"timeout\": \"1s\" } }");
+	assert_int_equal(beest_options_load(&options, presets, system_path, NULL), 0);
+	assert_value(&options, "exchange.timeout", "1s", system_path);
+	assert_value(&options, "poll.timeout", "5s", "preset");
+	beest_options_free(&options);
+}
+
 static void one_source_wins_over_another(void **state)
 {
 	struct beest_options options;
@@ -1294,6 +1307,7 @@ int main(void)
 		TEST(a_higher_source_wins_over_a_prefix),
 		TEST(a_qp_type_with_a_prefix_is_checked),
 		TEST(other_rows_have_no_prefix),
+		TEST(presets_of_the_caller),
 		TEST(one_source_wins_over_another),
 		TEST(the_system_file_may_be_absent),
 		TEST(the_named_file_may_not),
