@@ -352,17 +352,6 @@ static int walk_devices(struct walk *walk, struct ibv_device **list,
 	return walk_fail(walk);
 }
 
-/*
- * Without the uverbs module, older versions of libibverbs say ENOSYS (as minus 38: a slip), and
- * newer ones that there is no device.
- */
-static int device_list_failed(int err)
-{
-	if (err == ENOSYS)
-		return beest_node_fail_without();
-	return beest_fail_errno(-err, "the RDMA devices cannot be listed");
-}
-
 int beest_device_open(struct beest_device *device, const char *name, int local_rank,
 		      const struct beest_gid_policy *policy, const struct beest_log *log)
 {
@@ -380,15 +369,20 @@ int beest_device_open(struct beest_device *device, const char *name, int local_r
 
 	errno = 0;
 	list = ibv_get_device_list(&count);
-	if (!list)
-		return device_list_failed(errno ? abs(errno) : EIO);
-
-	if (count == 0)
+	/*
+	 * Without the uverbs module, older versions of libibverbs say ENOSYS (as minus 38: a
+	 * slip), and newer ones that there is no device.
+	 */
+	if (!list && abs(errno) != ENOSYS)
+		return beest_fail_errno(errno ? -abs(errno) : -EIO,
+					"the RDMA devices cannot be listed");
+	if (!list || count == 0)
 		ret = beest_node_fail_without();
 	else
 		ret = by_distance ? walk_by_distance(&walk, list, name, device) :
 				    walk_devices(&walk, list, device);
-	ibv_free_device_list(list);
+	if (list)
+		ibv_free_device_list(list);
 	return ret;
 }
 
