@@ -45,6 +45,14 @@ int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_ga
 
 /* -------------------------------------------------------------------------- lists --- */
 
+static bool want_decode(const struct beest_gather *gather, const struct beest_look_want *want,
+			struct beest_record *record)
+{
+	return want->value.bytes &&
+	       beest_record_decode(gather->registry->seal, want->value.bytes, want->value.size,
+				   BEEST_KIND_BARRIER, want->key, record) == 0;
+}
+
 static int lists_judge(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 		       struct beest_newcomers *new, const struct beest_look_want *wants,
 		       const size_t *of, size_t count)
@@ -53,14 +61,9 @@ static int lists_judge(struct hartebeest_mesh *mesh, const struct beest_gather *
 	size_t i;
 	int ret = 1;
 
-	for (i = 0; i < count && ret > 0; i++) {
-		ret = 0;
-		if (wants[i].value.bytes &&
-		    beest_record_decode(gather->registry->seal, wants[i].value.bytes,
-					wants[i].value.size, BEEST_KIND_BARRIER, wants[i].key,
-					&record) == 0)
-			ret = beest_meshmark_list(mesh, new, of[i], record.body, record.size);
-	}
+	for (i = 0; i < count && ret > 0; i++)
+		ret = want_decode(gather, &wants[i], &record) ?
+		      beest_meshmark_list(mesh, new, of[i], record.body, record.size) : 0;
 
 	return ret;
 }
@@ -207,10 +210,9 @@ static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	if (ret < 0)
 		return ret;
 	want.server = beest_kv_server_of(gather->registry->kv, key);
-	ret = beest_look_take(gather->registry, &look) == 0 && want.value.bytes &&
-	      beest_record_decode(gather->registry->seal, want.value.bytes, want.value.size,
-				  BEEST_KIND_BARRIER, key, &record) == 0 &&
-	      record.size == row_bytes(mesh) && memcmp(record.body, &wire, DIGEST_SIZE) == 0 &&
+	ret = beest_look_take(gather->registry, &look) == 0 &&
+	      want_decode(gather, &want, &record) && record.size == row_bytes(mesh) &&
+	      memcmp(record.body, &wire, DIGEST_SIZE) == 0 &&
 	      beest_meshmark_row(mesh, new, record.body + DIGEST_SIZE);
 	beest_look_free(&want, 1);
 
