@@ -97,14 +97,9 @@ static int model_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init
 }
 
 /*
- * One queue pair after the other is worked at through the same borrowed struct: they are like
- * the model, but for what qp_turn_to() sets.
+ * One queue pair after the other is worked at through the same copy of the model, which all of
+ * them are like but for what is set here.
  */
-static void qp_borrow(const struct beest_fabric *fabric, struct beest_qp *qp)
-{
-	*qp = *fabric->model;
-}
-
 static void qp_turn_to(const struct beest_fabric *fabric, size_t turn, struct beest_qp *qp)
 {
 	uint32_t psn = fabric->model->local.endpoint.psn;
@@ -161,7 +156,7 @@ static int qps_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 	if (ret == 0)
 		ret = beest_qp_init(fabric->model, &fabric->hb->port);
 	if (ret == 0)
-		qp_borrow(fabric, &qp);
+		qp = *fabric->model;
 	for (turn = 1; turn < fabric->count && ret == 0; turn++)
 		ret = qp_make(fabric, turn, init, &qp);
 	for (turn = 0; turn < fabric->count && ret == 0; turn++)
@@ -383,11 +378,10 @@ static void *crowd_work(void *data)
 {
 	struct crowd *crowd = data;
 	uint32_t index, each = fabric_is_datagram(crowd->fabric) ? 1 : crowd->fabric->per_peer;
-	struct beest_qp qp;
+	struct beest_qp qp = *crowd->fabric->model;
 	size_t i;
 	int ret = 0;
 
-	qp_borrow(crowd->fabric, &qp);
 	while ((i = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED)) < crowd->count) {
 		ret = (i % TIMED_EACH ? qp_connect : qp_connect_timed)
 			(crowd->fabric, &crowd->peers[i], 0, crowd->limit, &qp);
