@@ -150,13 +150,6 @@ static int path_expand(const char *path, int rank, char expanded[PATH_MAX])
 	return text.full ? beest_fail(ENAMETOOLONG, "%s is too long", BEEST_QUOTE(path)) : 0;
 }
 
-int beest_log_path_check(const char *path)
-{
-	char expanded[PATH_MAX];
-
-	return path_expand(path, -1, expanded);
-}
-
 int beest_log_open(struct beest_log *log, const char *path)
 {
 	char expanded[PATH_MAX];

@@ -53,9 +53,6 @@ int beest_log_once(const struct beest_log *log, int level, const char *choice);
 int beest_log_open(struct beest_log *log, const char *path);
 void beest_log_close(struct beest_log *log);
 
-/* -EINVAL: another letter after a percent sign. */
-int beest_log_path_check(const char *path);
-
 /* "none", "error", "warn", "info", "debug", in any case -> level; -EINVAL names the five. */
 int beest_log_level(const char *text, int64_t *level);
 const char *beest_log_level_name(int level);

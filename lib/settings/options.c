@@ -175,7 +175,6 @@ const struct beest_option beest_option_rows[] = {
 	{ "log.level", VARIABLE("HARTEBEEST_LOG"), LEVEL, AT(log_level), .preset = "none",
 	  .help = "none, error, warn, info or debug" },
 	{ "log.file", VARIABLE("HARTEBEEST_LOG_FILE"), STRING, AT(log_file),
-	  .check = beest_log_path_check,
 	  .help = "file for the lines, instead of stderr; with %h host, %p process id, %r rank" },
 };
 
