@@ -65,10 +65,8 @@ static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 		return ret;
 
 	beest_source_ip(&choice.gid, port->policy, &choice.ip);
-	if (port->reason[0] && !beest_source_same(&port->choice.gid, &choice.gid)) {
+	if (port->reason[0] && !beest_source_same(&port->choice.gid, &choice.gid))
 		port->former = port->choice.gid;
-		port->has_former = true;
-	}
 	if (strcmp(port->reason, reason) != 0)
 		strcpy(news, strcpy(port->reason, reason));
 	port->choice = choice;
@@ -137,7 +135,7 @@ int beest_port_check_former(struct beest_port *port, const struct beest_endpoint
 
 	pthread_mutex_lock(&port->lock);
 	former = port->former;
-	suits = port->has_former && former.roce == remote->roce &&
+	suits = former.roce == remote->roce &&
 		beest_ipaddr_is_ipv4(&former.gid) == beest_ipaddr_is_ipv4(&remote->gid);
 	pthread_mutex_unlock(&port->lock);
 	return suits ? beest_source_relocate(port->device, false, &former) : 0;
@@ -148,47 +146,37 @@ int beest_port_check_former(struct beest_port *port, const struct beest_endpoint
 /* The same words would go to the log at each call. */
 static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
 
-/* With a temporary protection domain: without one no entry is tried. */
-static int choose_afresh(struct beest_port *port, struct beest_port_choice *choice)
-{
-	struct ibv_pd *pd;
-	int ret;
-
-	ret = beest_pd_alloc(port->device, &pd);
-	if (ret < 0)
-		return ret;
-
-	ret = beest_port_choose(port, pd, choice);
-	ibv_dealloc_pd(pd);
-	return ret;
-}
-
 int beest_port_text(const struct beest_device *device, const struct beest_gid_policy *policy,
 		    uint16_t wanted, char *buffer, size_t size)
 {
-	struct beest_port_choice choice;
-	char ip[INET6_ADDRSTRLEN] = "";
-	struct beest_port port;
+	char reason[BEEST_REASON_SIZE], address[INET6_ADDRSTRLEN] = "";
+	struct beest_gid_entry gid;
 	struct beest_text text;
+	struct beest_ipaddr ip;
 	uint16_t index, pkey;
+	struct ibv_pd *pd;
 	int ret;
 
-	beest_port_start(&port, device, policy, NULL, &quiet);
-	ret = choose_afresh(&port, &choice);
-	beest_port_end(&port);
+	/* A temporary protection domain: without one no entry is tried. */
+	ret = beest_pd_alloc(device, &pd);
+	if (ret < 0)
+		return ret;
+	ret = beest_source_choose(device, pd, policy, &quiet, &gid, reason);
+	ibv_dealloc_pd(pd);
 	if (ret == 0)
 		ret = beest_device_pkey(device, wanted, &index, &pkey);
 	if (ret < 0)
 		return ret;
 
-	if (!beest_ipaddr_is_zero(&choice.ip))
-		beest_ipaddr_ip_text(&choice.ip, ip, sizeof(ip));
+	beest_source_ip(&gid, policy, &ip);
+	if (!beest_ipaddr_is_zero(&ip))
+		beest_ipaddr_ip_text(&ip, address, sizeof(address));
 	beest_text_start(&text, buffer, size);
 	beest_text_add(&text, "port %s%s%s%s%s%s; %s%s; P_Key 0x%04x at index %d; GID %s",
 		       device->label, device->soft_roce ? " (Soft-RoCE)" : "",
 		       device->choice[0] ? ", " : "", device->choice,
 		       device->passed_over[0] ? ", passed over: " : "", device->passed_over,
-		       ip[0] ? "IP address " : "no IP address", ip, pkey, index, port.reason);
+		       address[0] ? "IP address " : "no IP address", address, pkey, index, reason);
 	return 0;
 }
 

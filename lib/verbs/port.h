@@ -41,8 +41,7 @@ struct beest_port {
 	struct beest_port_choice choice;
 	struct beest_port_pkey pkeys[BEEST_TRANSPORTS];
 	uint64_t changes;		/* beest_events_changes() when it was made */
-	bool has_former;
-	struct beest_gid_entry former;	/* the GID that was chosen before another one */
+	struct beest_gid_entry former;	/* the GID that was chosen before another one; zero: none */
 	char reason[BEEST_REASON_SIZE];	/* as last logged */
 };
 
@@ -67,7 +66,7 @@ int beest_port_pkey(struct beest_port *port, uint16_t wanted, uint16_t *index, u
 void beest_port_forget(struct beest_port *port);
 
 /*
- * The present GID differs from that of @remote in RoCE version or address family.
+ * The present GID differs from that of @remote, on RoCE too, in RoCE version or address family.
  * -ENODATA when the GID that was chosen before would not, but is gone, with the sentence
  * of beest_source_relocate(); else 0.
  */
