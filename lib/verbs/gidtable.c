@@ -54,22 +54,16 @@ static void find_interface(const struct ifaddrs *each, uint32_t number, const ch
 
 /* ------------------------------------------------------- rdma-core >= 32 --- */
 
-/* By the type that libibverbs gives. */
-static const enum beest_roce roces[] = {
-	BEEST_ROCE_NONE,
-	BEEST_ROCE_V1,
-	BEEST_ROCE_V2,
-};
-
+/* libibverbs counts types as enum beest_roce does. */
 static bool verbs_take(const struct beest_newer_gid *found, const struct ifaddrs *interfaces,
 		       struct beest_gid_entry *entry)
 {
-	if (found->type >= BEEST_COUNT(roces))
+	if (found->type > BEEST_ROCE_V2)
 		return false;
 
 	entry->index = (int)found->index;
 	memcpy(entry->gid.raw, found->gid.raw, sizeof(entry->gid.raw));
-	entry->roce = roces[found->type];
+	entry->roce = (enum beest_roce)found->type;
 	if (found->netdev)
 		find_interface(interfaces, found->netdev, NULL, entry);
 	return true;
