@@ -2,6 +2,7 @@
 /* call.c - see call.h */
 #include "config.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "lib/api/call.h"
@@ -76,5 +77,12 @@ int beest_call_named(const char *function, int ret)
 int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 		     int64_t deadline, struct beest_limit *limit)
 {
-	return beest_call_done(hb, beest_context_limit(hb, function, deadline, limit));
+	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
+		return beest_call_done(hb, beest_fail(EINVAL, "%s(): deadline %" PRId64
+						      " is invalid: give 0, HARTEBEEST_ONCE, or a "
+						      "time of hartebeest_clock()", function,
+						      deadline));
+
+	beest_limit_start(limit, &hb->cancel, deadline, hb->options.timeout);
+	return 0;
 }

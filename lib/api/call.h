@@ -41,7 +41,7 @@ int beest_call_check(const struct hartebeest_context *hb, const char *function,
  */
 int beest_call_named(const char *function, int ret);
 
-/* beest_context_limit(), with the failure reported. */
+/* How long the call may wait.  -EINVAL: a deadline that is none. */
 int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 		     int64_t deadline, struct beest_limit *limit);
 

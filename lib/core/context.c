@@ -235,18 +235,6 @@ int beest_context_close(struct hartebeest_context *hb)
 	return hb && hb->pid == getpid() ? context_discard(hb) : 0;
 }
 
-int beest_context_limit(const struct hartebeest_context *hb, const char *function,
-			int64_t deadline, struct beest_limit *limit)
-{
-	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
-		return beest_fail(EINVAL, "%s(): deadline %" PRId64 " is invalid: give 0, "
-				  "HARTEBEEST_ONCE, or a time of hartebeest_clock()", function,
-				  deadline);
-
-	beest_limit_start(limit, &hb->cancel, deadline, hb->options.timeout);
-	return 0;
-}
-
 /* ------------------------------------------------------ opened when needed --- */
 
 int beest_context_need_device(struct hartebeest_context *hb)

@@ -61,10 +61,6 @@ int beest_context_open(struct hartebeest_context **hb, const char *const *preset
 		       const char *const *arguments, struct ibv_context *verbs, int port);
 int beest_context_close(struct hartebeest_context *hb);
 
-/* How long a call may wait.  -EINVAL names @function and a deadline that is none. */
-int beest_context_limit(const struct hartebeest_context *hb, const char *function,
-			int64_t deadline, struct beest_limit *limit);
-
 /* Opens the device at the first call: hb->device and hb->port can be used. */
 int beest_context_need_device(struct hartebeest_context *hb);
 
