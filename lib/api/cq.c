@@ -8,7 +8,6 @@
 #include "lib/api/call.h"
 #include "lib/base/error.h"
 #include "lib/core/context.h"
-#include "lib/core/find.h"
 #include "lib/verbs/cq.h"
 
 HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,
@@ -45,7 +44,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest_context *hb, const cha
 	struct beest_cq *found;
 
 	REQUIRE(hb, name, cq);
-	TRY(beest_find_cq(hb, name, &found));
+	TRY(beest_context_find_cq(hb, name, &found));
 	*cq = found->node.handle;
 	return 0;
 }
@@ -68,7 +67,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_fd(struct hartebeest_context *hb, const char
 	struct beest_cq *cq;
 
 	REQUIRE(hb, name);
-	TRY(beest_find_cq(hb, name, &cq));
+	TRY(beest_context_find_cq(hb, name, &cq));
 	TRY(cq_require_channel(cq));
 	return cq->channel->fd;
 }

@@ -6,7 +6,6 @@
 #include "lib/api/call.h"
 #include "lib/base/error.h"
 #include "lib/core/context.h"
-#include "lib/core/find.h"
 #include "lib/core/handshake.h"
 #include "lib/verbs/mr.h"
 
@@ -20,7 +19,7 @@ static int mr_begin(struct hartebeest_context *hb, const char *name, const char 
 		return beest_fail(EINVAL, "memory region '%s' would be empty", name);
 
 	ret = beest_table_name_available(&hb->objects, &beest_mr_kind, name);
-	return ret < 0 ? ret : beest_find_pd(hb, pd_name, pd);
+	return ret < 0 ? ret : beest_context_find_pd(hb, pd_name, pd);
 }
 
 static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
@@ -98,7 +97,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest_context *hb, const cha
 	struct beest_mr *found;
 
 	REQUIRE(hb, name, mr);
-	TRY(beest_find_mr(hb, name, &found));
+	TRY(beest_context_find_mr(hb, name, &found));
 	*mr = found->mr;
 	return 0;
 }
@@ -108,7 +107,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest_context *hb, const
 	struct beest_mr *mr;
 
 	REQUIRE(hb, name);
-	TRY(beest_find_mr(hb, name, &mr));
+	TRY(beest_context_find_mr(hb, name, &mr));
 	return beest_call_done(hb, beest_context_destroy_published(hb, &beest_mr_kind, name,
 								   mr->serial));
 }
@@ -120,7 +119,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const
 	struct beest_mr *mr;
 
 	REQUIRE_LIMIT(&limit, hb, name, key);
-	TRY_LIMIT(&limit, beest_find_mr(hb, name, &mr));
+	TRY_LIMIT(&limit, beest_context_find_mr(hb, name, &mr));
 	return beest_call_waited(hb, &limit, beest_handshake_mr_publish(hb, mr, key, &limit));
 }
 

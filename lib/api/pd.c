@@ -5,7 +5,6 @@
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
 #include "lib/core/context.h"
-#include "lib/core/find.h"
 #include "lib/verbs/pd.h"
 
 HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const char *name,
@@ -35,7 +34,7 @@ HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest_context *hb, const cha
 					struct ibv_pd **pd)
 {
 	REQUIRE(hb, name, pd);
-	return beest_call_done(hb, beest_find_pd(hb, name, pd));
+	return beest_call_done(hb, beest_context_find_pd(hb, name, pd));
 }
 
 HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name)

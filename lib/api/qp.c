@@ -10,7 +10,6 @@
 #include "lib/base/sized.h"
 #include "lib/core/bringup.h"
 #include "lib/core/context.h"
-#include "lib/core/find.h"
 #include "lib/core/pairs.h"
 #include "lib/verbs/completion.h"
 #include "lib/verbs/cq.h"
@@ -27,7 +26,7 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 	struct beest_qp *qp;
 
 	TRY(beest_table_name_available(&hb->objects, &beest_qp_kind, name));
-	TRY(beest_find_pd(hb, pd_name, &pd));
+	TRY(beest_context_find_pd(hb, pd_name, &pd));
 	TRY(beest_context_need_device(hb));
 	TRY(beest_qp_create(&hb->device, pd, hb->options.qp, attr, &qp));
 	TRY(beest_table_add(&hb->objects, name, &qp->node));
@@ -49,11 +48,12 @@ HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const 
 	TRY(beest_sized_check("qp_request", 0, request, request->size, sizeof(*request),
 			      QP_REQUEST_SIZE_MIN));
 	REQUIRE(hb, request->pd, request->send_cq);
-	TRY(beest_find_cq(hb, request->send_cq, &send));
-	TRY(beest_find_cq(hb, request->recv_cq ? request->recv_cq : request->send_cq, &receive));
+	TRY(beest_context_find_cq(hb, request->send_cq, &send));
+	TRY(beest_context_find_cq(hb, request->recv_cq ? request->recv_cq : request->send_cq,
+				  &receive));
 	memset(&attr, 0, sizeof(attr));
 	if (request->srq)
-		TRY(beest_find_srq(hb, request->srq, &attr.srq));
+		TRY(beest_context_find_srq(hb, request->srq, &attr.srq));
 	attr.qp_context = request->qp_context;
 	attr.send_cq = send->node.handle;
 	attr.recv_cq = receive->node.handle;
@@ -104,7 +104,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_get(struct hartebeest_context *hb, const cha
 	struct beest_qp *found;
 
 	REQUIRE(hb, name, qp);
-	TRY(beest_find_qp(hb, name, &found));
+	TRY(beest_context_find_qp(hb, name, &found));
 	*qp = found->qp;
 	return 0;
 }
@@ -115,7 +115,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest_context *hb, const cha
 	struct beest_qp *qp;
 
 	REQUIRE(hb, name, cap);
-	TRY(beest_find_qp(hb, name, &qp));
+	TRY(beest_context_find_qp(hb, name, &qp));
 	*cap = qp->cap;
 	return 0;
 }
@@ -125,7 +125,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest_context *hb, const
 	struct beest_qp *qp;
 
 	REQUIRE(hb, name);
-	TRY(beest_find_qp(hb, name, &qp));
+	TRY(beest_context_find_qp(hb, name, &qp));
 	return beest_call_done(hb, beest_context_destroy_published(hb, &beest_qp_kind, name,
 								   qp->serial));
 }
@@ -138,7 +138,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest_context *hb,
 	struct beest_qp *qp;
 
 	REQUIRE(hb, name);
-	TRY(beest_find_qp(hb, name, &qp));
+	TRY(beest_context_find_qp(hb, name, &qp));
 	qp->refill = refill;
 	qp->refill_data = data;
 	return 0;
@@ -149,7 +149,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest_context *hb, const ch
 	struct beest_qp *qp;
 
 	REQUIRE(hb, name);
-	TRY(beest_find_qp(hb, name, &qp));
+	TRY(beest_context_find_qp(hb, name, &qp));
 	return beest_call_done(hb, beest_bringup_init(hb, qp));
 }
 
@@ -160,7 +160,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest_context *hb, const
 	struct beest_qp *qp;
 
 	REQUIRE_LIMIT(&limit, hb, name, key);
-	TRY_LIMIT(&limit, beest_find_qp(hb, name, &qp));
+	TRY_LIMIT(&limit, beest_context_find_qp(hb, name, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_publish(hb, qp, key, &limit));
 }
 
@@ -186,7 +186,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const
 	struct beest_qp *qp;
 
 	REQUIRE_LIMIT(&limit, hb, name, peer_key);
-	TRY_LIMIT(&limit, beest_find_qp(hb, name, &qp));
+	TRY_LIMIT(&limit, beest_context_find_qp(hb, name, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_connect(hb, qp, peer_key, &limit));
 }
 
@@ -197,7 +197,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest_context *hb, const
 	struct beest_qp *qp;
 
 	REQUIRE_LIMIT(&limit, hb, name, peer_key);
-	TRY_LIMIT(&limit, beest_find_qp(hb, name, &qp));
+	TRY_LIMIT(&limit, beest_context_find_qp(hb, name, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_confirm(hb, qp, peer_key, &limit));
 }
 
@@ -210,7 +210,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest_context *hb, const 
 	int ret;
 
 	REQUIRE(hb, name, peer_key);
-	TRY(beest_find_qp(hb, name, &qp));
+	TRY(beest_context_find_qp(hb, name, &qp));
 	beest_limit_start(&limit, NULL, HARTEBEEST_ONCE, 0);
 	ret = beest_bringup_follow(hb, qp, peer_key, &limit);
 	if (ret == 1 && remote)
@@ -223,7 +223,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest_context *hb, const c
 	struct beest_qp *qp;
 
 	REQUIRE(hb, name);
-	TRY(beest_find_qp(hb, name, &qp));
+	TRY(beest_context_find_qp(hb, name, &qp));
 	return beest_call_done(hb, beest_qp_reset(qp));
 }
 
@@ -235,7 +235,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest_context *hb,
 	struct beest_qp *qp;
 
 	REQUIRE_LIMIT(&limit, hb, name, peer_key);
-	TRY_LIMIT(&limit, beest_find_qp(hb, name, &qp));
+	TRY_LIMIT(&limit, beest_context_find_qp(hb, name, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_reconnect(hb, qp, peer_key, &limit));
 }
 
@@ -259,7 +259,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const
 	struct beest_qp *qp;
 
 	REQUIRE(hb, name, peer_key, address);
-	TRY(beest_find_qp(hb, name, &qp));
+	TRY(beest_context_find_qp(hb, name, &qp));
 	TRY(beest_qp_address(qp, peer_key, &found));
 	beest_pairs_show_address(found, address);
 	return 0;

@@ -5,7 +5,6 @@
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
 #include "lib/core/context.h"
-#include "lib/core/find.h"
 #include "lib/verbs/srq.h"
 
 HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const char *name,
@@ -19,7 +18,7 @@ HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const
 	REQUIRE(hb, name, pd);
 	preset = &hb->options.qp[BEEST_RC];
 	TRY(beest_table_name_available(&hb->objects, &beest_srq_kind, name));
-	TRY(beest_find_pd(hb, pd, &domain));
+	TRY(beest_context_find_pd(hb, pd, &domain));
 	TRY(beest_context_need_device(hb));
 	TRY(beest_srq_create(&hb->device, domain, max_wr ? max_wr : (uint32_t)preset->max_recv_wr,
 			     max_sge ? max_sge : (uint32_t)preset->max_recv_sge, &made));
@@ -41,7 +40,7 @@ HARTEBEEST_EXPORT int hartebeest_srq_get(struct hartebeest_context *hb, const ch
 					 struct ibv_srq **srq)
 {
 	REQUIRE(hb, name, srq);
-	return beest_call_done(hb, beest_find_srq(hb, name, srq));
+	return beest_call_done(hb, beest_context_find_srq(hb, name, srq));
 }
 
 HARTEBEEST_EXPORT int hartebeest_srq_destroy(struct hartebeest_context *hb, const char *name)

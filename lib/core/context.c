@@ -15,7 +15,8 @@
 #include "lib/kv/login.h"
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"
-#include "lib/verbs/qp.h"
+#include "lib/verbs/pd.h"
+#include "lib/verbs/srq.h"
 
 /* Set by configure; the only file that is read without being named by anyone. */
 #ifndef BEEST_SYSTEM_FILE
@@ -375,6 +376,25 @@ int beest_context_need_registry(struct hartebeest_context *hb, const char *wante
 }
 
 /* ------------------------------------------------------------- objects --- */
+
+/* @object: what is handed out of the node that was found. */
+#define DEFINE_FIND(noun, type, object)							\
+	int beest_context_find_##noun(struct hartebeest_context *hb, const char *name,	\
+				      type **found)					\
+	{										\
+		struct beest_node *node = beest_table_find(&hb->objects,		\
+							   &beest_##noun##_kind, name);	\
+											\
+		if (node)								\
+			*found = object;						\
+		return node ? 0 : -ENOENT;						\
+	}
+
+DEFINE_FIND(cq, struct beest_cq, BEEST_CONTAINER(node, struct beest_cq, node))
+DEFINE_FIND(mr, struct beest_mr, BEEST_CONTAINER(node, struct beest_mr, node))
+DEFINE_FIND(pd, struct ibv_pd, node->handle)
+DEFINE_FIND(qp, struct beest_qp, BEEST_CONTAINER(node, struct beest_qp, node))
+DEFINE_FIND(srq, struct ibv_srq, node->handle)
 
 int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
 		     struct beest_cq **cq)

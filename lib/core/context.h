@@ -20,7 +20,9 @@
 #include "lib/verbs/cq.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/event.h"
+#include "lib/verbs/mr.h"
 #include "lib/verbs/port.h"
+#include "lib/verbs/qp.h"
 #include "lib/settings/launch.h"
 #include "lib/base/log.h"
 #include "lib/settings/options.h"
@@ -78,6 +80,13 @@ int beest_context_interrupt(void *context);
  * of a failure tells; NULL: of none.
  */
 int beest_context_need_registry(struct hartebeest_context *hb, const char *wanted);
+
+/* An object of each kind by its name.  -ENOENT names the nearest. */
+int beest_context_find_cq(struct hartebeest_context *hb, const char *name, struct beest_cq **cq);
+int beest_context_find_mr(struct hartebeest_context *hb, const char *name, struct beest_mr **mr);
+int beest_context_find_pd(struct hartebeest_context *hb, const char *name, struct ibv_pd **pd);
+int beest_context_find_qp(struct hartebeest_context *hb, const char *name, struct beest_qp **qp);
+int beest_context_find_srq(struct hartebeest_context *hb, const char *name, struct ibv_srq **srq);
 
 /* The object around a completion queue of libibverbs; -ENOENT: not of this context. */
 int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,

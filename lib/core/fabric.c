@@ -12,7 +12,6 @@
 #include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/fabric.h"
-#include "lib/core/find.h"
 #include "lib/verbs/cq.h"
 #include "lib/verbs/pd.h"
 
@@ -34,7 +33,7 @@ static int pd_find(struct beest_fabric *fabric, const char *name)
 	int ret;
 
 	if (name)
-		return beest_find_pd(fabric->hb, name, &fabric->pd);
+		return beest_context_find_pd(fabric->hb, name, &fabric->pd);
 	ret = beest_pd_alloc(&fabric->hb->device, &fabric->pd);
 	fabric->own_pd = ret == 0;
 	return ret;
@@ -48,7 +47,7 @@ static int cq_find(struct beest_fabric *fabric, const char *name, uint64_t depth
 	int ret;
 
 	if (name) {
-		ret = beest_find_cq(fabric->hb, name, &found);
+		ret = beest_context_find_cq(fabric->hb, name, &found);
 		if (ret == 0)
 			fabric->cq = found->node.handle;
 		return ret;

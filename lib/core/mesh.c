@@ -11,7 +11,6 @@
 #include "lib/base/random.h"
 #include "lib/base/sized.h"
 #include "lib/core/context.h"
-#include "lib/core/find.h"
 #include "lib/core/handshake.h"
 #include "lib/core/mesh.h"
 #include "lib/core/meshmark.h"
@@ -114,7 +113,7 @@ static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	for (i = 0; i < attr->region_count && ret == 0; i++) {
 		if (!attr->regions[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-		ret = beest_find_mr(mesh->hb, attr->regions[i], &mr);
+		ret = beest_context_find_mr(mesh->hb, attr->regions[i], &mr);
 		if (ret == 0)
 			beest_handshake_region(mr, &mesh->regions[i]);
 	}

@@ -11,7 +11,6 @@
 #include "lib/base/sized.h"
 #include "lib/base/text.h"
 #include "lib/core/bringup.h"
-#include "lib/core/find.h"
 #include "lib/core/pairs.h"
 
 /* One pair on its way. */
@@ -161,7 +160,7 @@ static int pair_offer(struct pairing *pairing)
 	for (i = 0; i < pair->offered && ret == 0; i++) {
 		if (!pair->offer[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-		ret = beest_find_mr(pairing->hb, pair->offer[i], &mr);
+		ret = beest_context_find_mr(pairing->hb, pair->offer[i], &mr);
 		if (ret == 0)
 			beest_handshake_region(mr, &regions[i]);
 	}
@@ -346,7 +345,7 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 		pair->result = 0;
 		pair->count = 0;
 		pair->reason[0] = '\0';
-		if (beest_find_qp(pairs->hb, pair->qp, &pairs->list[i].qp) < 0)
+		if (beest_context_find_qp(pairs->hb, pair->qp, &pairs->list[i].qp) < 0)
 			pair_fail(pair, -ENOENT);
 	}
 
