@@ -171,6 +171,7 @@ int beest_home_look(const struct beest_home *home, bool draws, struct beest_home
 	memset(sight, 0, sizeof(*sight));
 	looking.extras[0] = beest_home_write(home, BEEST_KV_ADD, home->count_key, "0", 1, 0);
 	looking.extras[1] = beest_home_write(home, BEEST_KV_INCR, home->count_key, NULL, 0, 0);
+	looking.extras[1].write.answered = true;
 	ret = beest_wait_run(home->registry, &wait);
 	sight->drawn = looking.extras[1].write.number;
 	if (sight->body.epoch != beest_home_epoch(home))

@@ -36,7 +36,7 @@ struct server {
 	size_t address_count;
 	size_t current;		/* the address in use */
 	bool proven;		/* it has answered once: the address stays */
-	struct beest_memcached *idle[2 * IDLE];	/* half of them plain, half buffering */
+	struct beest_memcached *idle[IDLE];
 };
 
 struct beest_kv {
@@ -143,7 +143,7 @@ static void slots_drop(struct server *server)
 	struct beest_memcached *session;
 	size_t i;
 
-	for (i = 0; i < 2 * IDLE; i++) {
+	for (i = 0; i < IDLE; i++) {
 		session = slot_empty(&server->idle[i]);
 		if (session)
 			beest_memcached_free(session);
@@ -155,15 +155,15 @@ static const struct beest_memcached_address *server_address(const struct server 
 	return &server->addresses[__atomic_load_n(&server->current, __ATOMIC_RELAXED)];
 }
 
-/* A session for one caller alone.  One that buffers never becomes one that does not. */
-static int session_take(struct server *server, bool buffering, struct beest_memcached **session)
+/* A session for one caller alone. */
+static int session_take(struct server *server, struct beest_memcached **session)
 {
 	size_t i;
 
-	for (i = buffering; i < 2 * IDLE && !*session; i += 2)
+	for (i = 0; i < IDLE && !*session; i++)
 		*session = slot_empty(&server->idle[i]);
 	if (!*session)
-		*session = beest_memcached_new(server_address(server), buffering);
+		*session = beest_memcached_new(server_address(server));
 	if (!*session)
 		return beest_fail(ENOMEM, "server %s: no memory for a connection", server->text);
 
@@ -175,7 +175,7 @@ static void session_keep(struct server *server, struct beest_memcached *session)
 	struct beest_memcached *empty;
 	size_t i;
 
-	for (i = session->buffering; i < 2 * IDLE; i += 2) {
+	for (i = 0; i < IDLE; i++) {
 		empty = NULL;
 		if (__atomic_compare_exchange_n(&server->idle[i], &empty, session, false,
 						__ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -225,15 +225,13 @@ static int request_end(struct beest_kv *kv, struct beest_kv_request *request, in
 	return ret;
 }
 
-/* With a login every write waits for its answer, so no connection buffers. */
 static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, int64_t deadline)
 {
-	bool buffering = !(request->flags & BEEST_KV_ANSWERED) && !kv->login.user;
 	int ret;
 
 	ret = beest_request_prepare(request);
 	if (ret == 0)
-		ret = session_take(&kv->servers[request->server], buffering, &request->session);
+		ret = session_take(&kv->servers[request->server], &request->session);
 	if (ret == 0)
 		ret = beest_memcached_send(request->session, request, deadline);
 

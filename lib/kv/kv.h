@@ -81,39 +81,33 @@ struct beest_kv_write {
 	const void *value;	/* set, add */
 	size_t size;
 	int64_t ttl;		/* set, add: seconds, cut to 30 days; 0: for ever */
-	bool unasked;		/* INCR: nobody asks for the number */
+	bool answered;		/* its answer is waited for before the next one goes */
 	/*
-	 * Results.  Of INCR that is not unasked, and of all writes of an ANSWERED request: 0,
-	 * -ENOENT (delete, incr: the key is absent), -EEXIST (add), -EMSGSIZE (too large for
-	 * the server; the request goes on), or the error that ended the request.  Of quiet
-	 * writes nothing is known: 0.
+	 * Results.  Of one that is answered: 0, -ENOENT (delete, incr: the key is absent),
+	 * -EEXIST (add), -EMSGSIZE (too large for the server; the request goes on), or the
+	 * error that ended the request.  Of the others nothing is known: 0.
 	 */
 	int ret;
-	uint64_t number;	/* INCR: the value after it */
+	uint64_t number;	/* INCR that is answered: the value after it */
 };
 
 enum {
-	/*
-	 * Each write waits for its answer.  Such requests have connections of their own,
-	 * on which nothing is buffered.  opening and keys are used only where that
-	 * connection is new, and then before the writes.
-	 */
-	BEEST_KV_ANSWERED = 1,
 	/*
 	 * Nothing need be read: over a connection that brought an answer within the last
 	 * 100 ms the writes are only handed to the kernel.  Over any other the keys are
 	 * read as always.
 	 */
-	BEEST_KV_LAZY = 2,
+	BEEST_KV_LAZY = 1,
 };
 
 #define BEEST_KV_WHY 512
 
 /*
- * One request to one server: the writes in order, all but INCR quiet, then one read whose
- * answer proves that they were carried out.  All of it takes one round trip; each INCR
- * takes one more, and over a new connection one before it, in which the witness comes.
- * With a login every write takes a round trip.
+ * One request to one server: the writes in order, then one read whose answer proves that they
+ * were carried out.  All of it takes one round trip.  Each write that is answered takes one
+ * more, and over a new connection one before it, in which the witness comes; an answer to the
+ * last write proves as much as the witness, so that nothing is read where no other key is asked
+ * for.  With a login every write takes a round trip.
  *
  * Requests to the same server, of one run or of several threads, may go over different
  * connections and be carried out in any order.
@@ -130,14 +124,14 @@ struct beest_kv_request {
 	 * foreign service, and a server with too many connections, say "not found" too.
 	 */
 	const char *const *keys;
-	size_t key_count;	/* 0 only with ANSWERED: nothing is read */
+	size_t key_count;	/* 0 only where the last write is answered: nothing is read */
 	/* key_count of them are set: values[i] answers keys[i]; for beest_kv_values_free(). */
 	struct beest_kv_value *values;
 	/* Results. */
 	int ret;		/* 0, or an error of the list above */
 	char why[BEEST_KV_WHY];	/* its sentence */
 	bool fresh;		/* it went over a new connection */
-	bool answered;		/* the keys were read */
+	bool answered;		/* the writes were carried out, and the keys read */
 	struct beest_memcached *session;	/* only while it runs */
 };
 

@@ -250,10 +250,8 @@ static bool handle_configure(const struct beest_memcached *session)
 	} rows[] = {
 		{ MEMCACHED_BEHAVIOR_NO_BLOCK, true },
 		{ MEMCACHED_BEHAVIOR_TCP_NODELAY, true },
-		/* in the binary protocol a key is no command: refused there, and not missed */
-		{ MEMCACHED_BEHAVIOR_VERIFY_KEY, !login },
-		/* once: to switch it sends "quit" and connects again */
-		{ MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, session->buffering },
+		/* keys need no MEMCACHED_BEHAVIOR_VERIFY_KEY: request.c has checked each byte */
+		{ MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, !login },
 	};
 	memcached_return_t rc = MEMCACHED_SUCCESS;
 	size_t i;
@@ -271,8 +269,7 @@ static bool handle_configure(const struct beest_memcached *session)
 	return rc == MEMCACHED_SUCCESS;
 }
 
-struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address,
-					    bool buffering)
+struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address)
 {
 	struct beest_memcached *session = calloc(1, sizeof(*session));
 
@@ -282,7 +279,6 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 	session->address = address;
 	session->login = address->login->user ? address->login : NULL;
 	session->pid = getpid();
-	session->buffering = buffering;
 	session->sound = true;
 	if (handle_create(session) && handle_configure(session))
 		return session;
@@ -348,6 +344,22 @@ static void timeout_set(struct beest_memcached *session)
 
 /* ----------------------------------------------------------------- writes --- */
 
+/* The next answer.  A key that is too long has overwritten what lies behind its place. */
+static const memcached_result_st *answer_fetch(struct beest_memcached *session,
+					       memcached_return_t *rc)
+{
+	memcached_result_st *answer = &session->answer->result;
+	const memcached_result_st *result;
+
+	timeout_set(session);
+	answer->count = 1;	/* at 0, every failure would be called NOT FOUND */
+	result = memcached_fetch_result(session->handle, answer, rc);
+	answer->options.is_allocated = false;
+	answer->options.is_initialized = true;
+
+	return *rc == MEMCACHED_SUCCESS ? result : NULL;
+}
+
 static memcached_return_t write_issue(struct beest_memcached *session,
 				      struct beest_kv_write *write)
 {
@@ -371,6 +383,27 @@ static memcached_return_t write_issue(struct beest_memcached *session,
 	return MEMCACHED_INVALID_ARGUMENTS;
 }
 
+/*
+ * Of a set or a delete libmemcached fills its buffer only, and forgets the answer with the next
+ * command.  To fetch a result sends what is there, and reads just that answer.
+ */
+static memcached_return_t buffered_await(struct beest_memcached *session, enum beest_kv_verb verb)
+{
+	memcached_result_st *answer = &session->answer->result;
+	memcached_return_t rc = MEMCACHED_MEMORY_ALLOCATION_FAILURE;
+
+	memcached_result_create(session->handle, answer);
+	if (answer_prepare(answer))
+		answer_fetch(session, &rc);
+	memcached_result_free(answer);
+	if (rc == (verb == BEEST_KV_SET ? MEMCACHED_STORED : MEMCACHED_DELETED))
+		return MEMCACHED_SUCCESS;
+	if (rc == MEMCACHED_SUCCESS)		/* a value that nobody asked for */
+		return MEMCACHED_PROTOCOL_ERROR;
+
+	return rc == MEMCACHED_END ? MEMCACHED_NOTFOUND : rc;
+}
+
 /* Its answer comes before the next write goes.  0, -ENOENT, -EEXIST, -EMSGSIZE, or a failure. */
 static int write_answered(struct beest_memcached *session, struct beest_kv_write *write)
 {
@@ -385,6 +418,8 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 	};
 	memcached_return_t rc = write_issue(session, write);
 
+	if (rc == MEMCACHED_BUFFERED)
+		rc = buffered_await(session, write->verb);
 	if (write->verb == BEEST_KV_ADD && rc == MEMCACHED_DATA_EXISTS)
 		rc = MEMCACHED_NOTSTORED;
 	if (rc != MEMCACHED_SUCCESS)
@@ -440,7 +475,7 @@ static int writes_carry_out(struct beest_memcached *session)
 	int ret = 0;
 
 	for (; write < request->writes + request->write_count && ret == 0; write++) {
-		if (beest_request_is_answered(request, write)) {
+		if (write->answered) {
 			write->ret = write_answered(session, write);
 			ret = session->sound ? 0 : write->ret;
 		} else {
@@ -502,22 +537,6 @@ static struct beest_kv_value *value_place(struct beest_memcached *session,
 	return NULL;
 }
 
-/* The next answer.  A key that is too long has overwritten what lies behind its place. */
-static const memcached_result_st *answer_fetch(struct beest_memcached *session,
-					       memcached_return_t *rc)
-{
-	memcached_result_st *answer = &session->answer->result;
-	const memcached_result_st *result;
-
-	timeout_set(session);
-	answer->count = 1;	/* at 0, every failure would be called NOT FOUND */
-	result = memcached_fetch_result(session->handle, answer, rc);
-	answer->options.is_allocated = false;
-	answer->options.is_initialized = true;
-
-	return *rc == MEMCACHED_SUCCESS ? result : NULL;
-}
-
 /* 1: one more, 0: that was all.  An empty value has a byte of its own: NULL means absent. */
 static int value_fetch(struct beest_memcached *session)
 {
@@ -574,48 +593,47 @@ static int keys_collect(struct beest_memcached *session)
 
 /* --------------------------------------------------------------- requests --- */
 
-/*
- * libmemcached may abort over what some service that is no Memcached answers to a command
- * other than get.  So before the first INCR of a new connection the witness has to come.
- */
-static int witness_await(struct beest_memcached *session)
+/* The writes, and then what shows that they were carried out. */
+static int request_go(struct beest_memcached *session)
 {
-	int ret = keys_ask(session, 1);
-
-	if (ret == 0)
-		ret = keys_collect(session);
-	beest_kv_values_free(session->request->values, 1);
-
-	return ret;
-}
-
-int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
-			 int64_t deadline)
-{
-	bool fresh = !session->heard;
-	bool lazy = request->flags & BEEST_KV_LAZY && !fresh &&
+	struct beest_kv_request *request = session->request;
+	bool lazy = request->flags & BEEST_KV_LAZY &&
 		    beest_clock_now() - session->heard <= LAZY_TIME;
-	int ret = 0;
+	int ret = writes_carry_out(session);
 
-	session->request = request;
-	session->deadline = deadline;
-	session->asked = 0;
-	request->fresh = fresh;
-	if (request->flags & BEEST_KV_ANSWERED)
-		return fresh && request->key_count ? keys_ask(session, request->key_count) : 0;
-
-	if (fresh && beest_request_has_increment(request))
-		ret = witness_await(session);
-	if (ret == 0)
-		ret = writes_carry_out(session);
 	if (ret < 0)
 		return ret;
-	if (!lazy)
+	if (beest_request_ends_answered(request)) {
+		session->heard = beest_clock_now();
+		request->answered = true;
+		return 0;
+	}
+	if (!lazy) {
+		beest_kv_values_free(request->values, 1);
 		return keys_ask(session, request->key_count);
+	}
 	timeout_set(session);
 
 	return code_judge(session, memcached_flush_buffers(session->handle),
 			  MEMCACHED_SUCCESS, 0);
+}
+
+/*
+ * libmemcached may abort over what some service that is no Memcached answers to a command
+ * other than get.  So before the first write of a new connection that is answered the witness
+ * has to come.
+ */
+int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
+			 int64_t deadline)
+{
+	session->request = request;
+	session->deadline = deadline;
+	session->asked = 0;
+	request->fresh = !session->heard;
+	if (!beest_request_has_answers(request))
+		return request_go(session);
+
+	return request->fresh && request->key_count ? keys_ask(session, 1) : 0;
 }
 
 int beest_memcached_receive(struct beest_memcached *session)
@@ -623,13 +641,15 @@ int beest_memcached_receive(struct beest_memcached *session)
 	struct beest_kv_request *request = session->request;
 	int ret = 0;
 
-	if (session->asked) {
+	if (beest_request_has_answers(request)) {
+		if (session->asked)
+			ret = keys_collect(session);
+		if (ret == 0)
+			ret = request_go(session);
+	}
+	if (ret == 0 && session->asked) {
 		ret = keys_collect(session);
 		request->answered = ret == 0;
-	}
-	if (ret == 0 && request->flags & BEEST_KV_ANSWERED) {
-		ret = writes_carry_out(session);
-		session->heard = ret == 0 ? beest_clock_now() : session->heard;
 	}
 
 	return ret;

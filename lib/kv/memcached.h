@@ -30,7 +30,6 @@ struct beest_memcached {
 	const struct beest_memcached_address *address;
 	const struct beest_login *login;	/* NULL: none */
 	pid_t pid;		/* of the process that made it */
-	bool buffering;
 	bool sound;		/* no failure yet: after one, an answer may come late */
 
 	/* The rest is memcached.c's. */
@@ -50,12 +49,10 @@ struct beest_memcached {
 };
 
 /*
- * @address outlives the session.  Connects with the first request.  A buffering one is for
- * requests that are not ANSWERED, the others are for the rest.  NULL: no memory, or
+ * @address outlives the session.  Connects with the first request.  NULL: no memory, or
  * libmemcached refuses address, setting or login.
  */
-struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address,
-					    bool buffering);
+struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address);
 
 /* In a child of the process that made it only forgets it: "quit" would end the parent's. */
 void beest_memcached_free(struct beest_memcached *session);

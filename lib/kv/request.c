@@ -49,7 +49,7 @@ int beest_request_prepare(struct beest_kv_request *request)
 		memset(request->values, 0, request->key_count * sizeof(*request->values));
 	beest_request_spoil(request, 0);
 
-	if (!request->key_count && !(request->flags & BEEST_KV_ANSWERED))
+	if (!request->key_count && !beest_request_ends_answered(request))
 		return beest_fail(EINVAL, "a request without a key to read");
 	for (i = 0; i < request->write_count && ret == 0; i++)
 		ret = write_check(&request->writes[i]);
@@ -70,27 +70,25 @@ void beest_request_spoil(struct beest_kv_request *request, int ret)
 	request->ret = ret;
 	beest_text_copy(request->why, sizeof(request->why), ret < 0 ? beest_error_text() : "");
 	for (; write < request->writes + request->write_count; write++) {
-		write->ret = beest_request_is_answered(request, write) ? ret : 0;
+		write->ret = write->answered ? ret : 0;
 		write->number = 0;
 	}
 }
 
-bool beest_request_is_answered(const struct beest_kv_request *request,
-			       const struct beest_kv_write *write)
-{
-	return request->flags & BEEST_KV_ANSWERED ||
-	       (write->verb == BEEST_KV_INCR && !write->unasked);
-}
-
-bool beest_request_has_increment(const struct beest_kv_request *request)
+bool beest_request_has_answers(const struct beest_kv_request *request)
 {
 	size_t i = 0;
 
-	while (i < request->write_count &&
-	       (request->writes[i].verb != BEEST_KV_INCR || request->writes[i].unasked))
+	while (i < request->write_count && !request->writes[i].answered)
 		i++;
 
 	return i < request->write_count;
+}
+
+bool beest_request_ends_answered(const struct beest_kv_request *request)
+{
+	return request->write_count && request->writes[request->write_count - 1].answered &&
+	       request->key_count <= 1;
 }
 
 bool beest_kv_transient(int error)

@@ -16,10 +16,10 @@ int beest_request_prepare(struct beest_kv_request *request);
 /* Keeps nothing of a request that failed with @ret, which its answered writes share. */
 void beest_request_spoil(struct beest_kv_request *request, int ret);
 
-/* Does the result of this write say anything? */
-bool beest_request_is_answered(const struct beest_kv_request *request,
-			       const struct beest_kv_write *write);
+/* Is any of its writes answered? */
+bool beest_request_has_answers(const struct beest_kv_request *request);
 
-bool beest_request_has_increment(const struct beest_kv_request *request);
+/* Does the answer to its last write prove all that its keys could? */
+bool beest_request_ends_answered(const struct beest_kv_request *request);
 
 #endif

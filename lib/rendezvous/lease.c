@@ -556,7 +556,8 @@ static bool lease_is_unsent(const struct lease *lease)
 static bool lease_is_unseen(const struct lease *lease)
 {
 	return lease->state == DOOMED ? !lease->checked :
-	       lease->state != CLEAN && (lease->copy->row->read_back || lease->sent);
+	       lease->state != CLEAN && !lease->copy->row->answered &&
+	       (lease->copy->row->read_back || lease->sent);
 }
 
 static int plan_allocate(struct beest_lease_plan *plan, size_t leases, size_t spare)
@@ -597,7 +598,7 @@ static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 	plan->written[plan->write_count] = copy;
 	plan->writes[plan->write_count++] = (struct beest_kv_write){
 		.verb = verb, .key = copy->key, .value = copy->bytes, .size = copy->size,
-		.ttl = copy->ttl,
+		.ttl = copy->ttl, .answered = copy->row->answered,
 	};
 	lease->sent = true;
 	lease->offered = true;
@@ -613,17 +614,16 @@ static void plan_read(struct beest_lease_plan *plan, struct lease *lease)
  * Of those that were written only some are read back, the last one among them.  Who is
  * doomed is read in any case.
  */
-static void plan_restless(struct beest_leases *leases, unsigned int flags,
-			  struct beest_lease_plan *plan)
+static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *plan)
 {
-	bool answered = flags & BEEST_LEASE_ANSWERED, unseen;
 	struct lease *lease, *last = NULL;
 	size_t budget = READ_BACK_MAX - 1;
+	bool unseen;
 
 	for (lease = leases->first; lease != leases->clean; lease = lease->behind) {
-		if (lease->server != plan->server || lease->copy->row->answered != answered)
+		if (lease->server != plan->server)
 			continue;
-		unseen = lease_is_unseen(lease) && !answered;
+		unseen = lease_is_unseen(lease);
 		if (lease_is_unsent(lease))
 			plan_write(plan, lease);
 		if (unseen && lease->state == DOOMED) {
@@ -668,10 +668,9 @@ static void plan_check(struct beest_leases *leases, struct beest_lease_plan *pla
 	} while (lease != end);
 }
 
-int beest_lease_plan(struct beest_leases *leases, size_t server, unsigned int flags,
-		     size_t spare, struct beest_lease_plan *plan)
+int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, size_t spare,
+		     struct beest_lease_plan *plan)
 {
-	bool check = flags & BEEST_LEASE_CHECK;
 	const struct lease *lease;
 	size_t room = 0;
 	int ret = 0;
@@ -686,7 +685,7 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, unsigned int fl
 	if (room || spare)
 		ret = plan_allocate(plan, room, spare);
 	if (ret == 0 && room)
-		plan_restless(leases, flags, plan);
+		plan_restless(leases, plan);
 	if (ret == 0 && room && check)
 		plan_check(leases, plan);
 	pthread_mutex_unlock(&leases->lock);
@@ -803,7 +802,7 @@ static void writes_done(struct beest_leases *leases, const struct beest_lease_pl
 		} else if (ret < 0 || (plan->writes[i].ret < 0 && plan->writes[i].ret != -EEXIST)) {
 			lease->sent = false;
 			lease->look_at = beest_clock_now() + LATE;
-		} else if (stored) {
+		} else if (stored || plan->writes[i].answered) {
 			write_stored(leases, lease, number);
 		}
 	}

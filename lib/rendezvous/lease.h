@@ -108,14 +108,12 @@ struct beest_lease_plan {
 	size_t server;
 };
 
-enum {
-	BEEST_LEASE_ANSWERED = 1,	/* those whose kind is answered, and only those */
-	BEEST_LEASE_CHECK = 2,		/* some in turn, and what is due for renewal */
-};
-
-/* With room for @spare more writes and keys.  -ENOMEM. */
-int beest_lease_plan(struct beest_leases *leases, size_t server, unsigned int flags,
-		     size_t spare, struct beest_lease_plan *plan);
+/*
+ * With room for @spare more writes and keys.  @check: some in turn, too, and what is due for
+ * renewal.  -ENOMEM.
+ */
+int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, size_t spare,
+		     struct beest_lease_plan *plan);
 
 /*
  * How the request ended: @ret as beest_kv_run() set it, @answered when @values, one a

@@ -41,7 +41,6 @@ struct part {
 	struct beest_kv_write opening;		/* adds an epoch */
 	uint8_t epoch[BEEST_EPOCH_SIZE];
 	uint64_t number;
-	bool answered;				/* of messages, which each wait for an answer */
 	bool outdated;				/* the server has lost all of it since */
 };
 
@@ -109,15 +108,15 @@ static bool server_is_away(struct beest_registry *registry, size_t server)
 
 /* --------------------------------------------------------- what a part asks for --- */
 
-/* What goes with a part besides leases: all but messages. */
+/* What goes with a part besides leases. */
 static bool part_has_want(const struct part *part, const struct beest_look_want *want)
 {
-	return !part->answered && want->key && want->server == part->plan.server;
+	return want->key && want->server == part->plan.server;
 }
 
 static bool part_has_extra(const struct part *part, const struct beest_look_extra *extra)
 {
-	return !part->answered && !extra->done && extra->server == part->plan.server;
+	return !extra->done && extra->server == part->plan.server;
 }
 
 static int part_fill(struct round *round, struct part *part)
@@ -156,7 +155,7 @@ static void part_free(struct part *part)
 }
 
 /* Leases of a server that failed wait, unless somebody waits for that server anyway. */
-static int part_plan(struct round *round, size_t server, unsigned int flags)
+static int part_plan(struct round *round, size_t server)
 {
 	struct part *part = &round->parts[round->count];
 	struct beest_registry *registry = round->registry;
@@ -166,9 +165,7 @@ static int part_plan(struct round *round, size_t server, unsigned int flags)
 	int ret = 0;
 
 	part->request = &round->requests[round->count];
-	part->answered = flags & BEEST_LEASE_ANSWERED;
-	part->request->flags = part->answered ? BEEST_KV_ANSWERED :
-			       look->flags & BEEST_LOOK_OFFER ? BEEST_KV_LAZY : 0;
+	part->request->flags = look->flags & BEEST_LOOK_OFFER ? BEEST_KV_LAZY : 0;
 	part->plan.server = server;
 	for (i = 0; i < look->extra_count; i++)
 		spare += part_has_extra(part, &look->extras[i]);
@@ -179,7 +176,8 @@ static int part_plan(struct round *round, size_t server, unsigned int flags)
 	if (!spare && !needed && server_is_away(registry, server))
 		return 0;
 
-	ret = beest_lease_plan(registry->leases, server, flags, spare, &part->plan);
+	ret = beest_lease_plan(registry->leases, server, look->flags & BEEST_LOOK_CHECK, spare,
+			       &part->plan);
 	if (ret < 0 || (!spare && !part->plan.write_count && part->plan.key_count == 1)) {
 		beest_lease_plan_free(&part->plan);
 		return ret;
@@ -294,7 +292,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	struct beest_kv_stats stats;
 	struct beest_kv_write write;
 	struct beest_kv_request request = {
-		.server = server, .flags = BEEST_KV_ANSWERED, .writes = &write, .write_count = 1,
+		.server = server, .writes = &write, .write_count = 1,
 	};
 	uint64_t number;
 	bool outdated;
@@ -305,6 +303,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 		ret = epoch_write(registry, fresh, &write);
 	if (ret < 0)
 		return ret;
+	write.answered = true;
 
 	if (beest_look_epoch(registry, server, known) &&
 	    epoch_still_counts(registry, server, deadline))
@@ -320,33 +319,6 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	beest_kv_values_free(&value, 1);
 
 	return ret;
-}
-
-int beest_look_write(struct beest_registry *registry, size_t server,
-		     struct beest_kv_write *write, int64_t deadline)
-{
-	const char *key = registry->epoch_key;
-	struct beest_kv_value epoch;
-	struct beest_kv_request request = {
-		.server = server, .flags = BEEST_KV_ANSWERED, .writes = write, .write_count = 1,
-		.keys = &key, .key_count = 1, .values = &epoch,
-	};
-	struct beest_kv_stats stats;
-	int ret, asked;
-
-	ret = beest_kv_run(registry->kv, &request, 1, deadline);
-	if (ret == -ENODATA) {
-		ret = epoch_mend(registry, server, deadline);
-		if (ret == 0)
-			ret = beest_kv_run(registry->kv, &request, 1, deadline);
-	}
-	if (ret == -ECONNRESET && request.fresh) {	/* as part_mend() */
-		asked = beest_kv_probe(registry->kv, server, &stats);
-		ret = asked < 0 ? asked : ret;
-	}
-	beest_kv_values_free(&epoch, 1);
-
-	return ret < 0 ? ret : write->ret;
 }
 
 /* ----------------------------------------------------------------- a small server --- */
@@ -436,9 +408,9 @@ static void part_hand_over(const struct part *part, struct beest_look *look)
  * What another record of this context is too large for ends nobody's look: whoever has put it
  * there asks for that (beest_lease_take_refusal()).
  */
-static bool write_concerns_all(const struct part *part, const struct beest_kv_write *write)
+static bool write_concerns_all(const struct beest_kv_write *write)
 {
-	return write->ret != -EEXIST && !(part->answered && write->ret == -EMSGSIZE);
+	return write->ret != -EEXIST && write->ret != -EMSGSIZE;
 }
 
 /* The request has ended with an answer, as far as it waits for one. */
@@ -450,17 +422,16 @@ static int part_judge(struct round *round, struct part *part)
 	size_t i, missing;
 	int ret = 0;
 
-	if (request->answered)
+	if (request->values[0].bytes)
 		ret = epoch_judge(registry, server, part->number, &request->values[0],
 				  &part->outdated);
 	if (ret < 0)
 		return ret;
 
 	missing = beest_lease_done(registry->leases, &part->plan, part->outdated ? -ENODATA : 0,
-				   part->answered || request->answered, request->values,
-				   part->number);
+				   request->answered, request->values, part->number);
 	for (i = 0; i < part->plan.write_count && ret == 0; i++)
-		if (write_concerns_all(part, &request->writes[i]))
+		if (write_concerns_all(&request->writes[i]))
 			ret = request->writes[i].ret;
 	part_hand_over(part, round->look);
 	server_note(registry, part, 0);
@@ -538,8 +509,7 @@ static void part_end(struct round *round, struct part *part)
 	memcpy(round->why, part->request->why, sizeof(part->request->why));
 	beest_lease_done(registry->leases, &part->plan, ret, false, NULL, part->number);
 	for (i = 0; i < look->count; i++)
-		if (look->wants[i].server == part->plan.server &&
-		    (!part->answered || !look->wants[i].key))
+		if (look->wants[i].server == part->plan.server)
 			look->wants[i].failed = true;
 	server_note(registry, part, ret);
 }
@@ -617,21 +587,16 @@ static int round_run(struct round *round)
 static int round_take(struct beest_registry *registry, struct beest_look *look, size_t only)
 {
 	struct round round = { .registry = registry, .look = look };
-	unsigned int check = look->flags & BEEST_LOOK_CHECK ? BEEST_LEASE_CHECK : 0;
-	size_t i, room = 2 * registry->server_count;
+	size_t i, room = registry->server_count;
 	int ret = 0;
 
 	round.parts = calloc(room, sizeof(*round.parts));
 	round.requests = calloc(room, sizeof(*round.requests));
 	if (!round.parts || !round.requests)
 		ret = beest_fail(ENOMEM, "no memory for a request");
-	for (i = 0; i < registry->server_count && ret == 0; i++) {
-		if (only != SIZE_MAX && only != i)
-			continue;
-		ret = part_plan(&round, i, check);
-		if (ret == 0)
-			ret = part_plan(&round, i, BEEST_LEASE_ANSWERED);
-	}
+	for (i = 0; i < room && ret == 0; i++)
+		if (only == SIZE_MAX || only == i)
+			ret = part_plan(&round, i);
 	if (ret == 0 && round.count)
 		ret = round_run(&round);
 	for (i = 0; i < round.count; i++) {

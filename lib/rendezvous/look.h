@@ -56,13 +56,6 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look);
 void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra);
 
 /*
- * One write with an answer.  Over a new connection the epoch is read before it, so that nothing
- * but a Memcached is asked.  0, -ENOENT (delete), -EEXIST (add), or an error of kv.h.
- */
-int beest_look_write(struct beest_registry *registry, size_t server,
-		     struct beest_kv_write *write, int64_t deadline);
-
-/*
  * What a server failed with at the last look, with the sentence; 0: it answers, or was
  * silent for a moment only; 1: the same, but it has failed after request number @since.
  */

@@ -35,7 +35,7 @@ void beest_opening_number(struct beest_gathering *g)
 		.server = g->server,
 		.write = {
 			.verb = BEEST_KV_INCR, .key = g->count_key,
-			.unasked = beest_gathering_counts(g),
+			.answered = !beest_gathering_counts(g),
 		},
 	};
 	g->wait.extras = g->extras + g->state->added;

@@ -294,8 +294,11 @@ static int delete_fail(const char *key, const struct beest_limit *limit, int ret
 int beest_registry_delete(struct beest_registry *registry, const char *key,
 			  const struct beest_limit *limit)
 {
-	struct beest_kv_write write = { .verb = BEEST_KV_DELETE, .key = key };
-	size_t server = beest_kv_server_of(registry->kv, key);
+	struct beest_look_extra extra = {
+		.server = beest_kv_server_of(registry->kv, key),
+		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
+	};
+	struct beest_look look = { .extras = &extra, .extra_count = 1 };
 	bool last, again = false;
 	struct beest_backoff backoff;
 	int ret;
@@ -304,7 +307,9 @@ int beest_registry_delete(struct beest_registry *registry, const char *key,
 	beest_clock_backoff_start(&backoff, registry->size);
 	for (;; again = true) {
 		last = beest_limit_is_short(limit);
-		ret = beest_look_write(registry, server, &write, beest_limit_look(limit));
+		look.deadline = beest_limit_look(limit);
+		ret = beest_look_take(registry, &look);
+		ret = extra.done ? extra.write.ret : ret;
 		if (ret == -ENOENT)
 			return again ? 0 : ret;
 		if (!beest_kv_transient(ret) || (last && !beest_limit_left(limit)))

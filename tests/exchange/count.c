@@ -121,10 +121,10 @@ static const struct step {
 	{ "another process's", mr_publish_other, 3, 2, 5 },
 	{ "mr_publish", mr_publish, 1, 2, 5 },
 	{ "qp_publish", qp_publish, 1, 2, 6 },
-	{ "the first message", msg_push, 1, 1, 7 },
+	{ "the first message", msg_push, 1, 0, 7 },
 	{ "msg_push", msg_push, 1, 0, 7 },
 	{ "msg_wait", msg_wait, 0, 2, 7 },
-	{ "msg_delete, over a connection of its own", msg_delete, 0, 1, 6 },
+	{ "msg_delete", msg_delete, 0, 0, 6 },
 	{ "qp_fetch", qp_fetch, 0, 2, 6 },
 };
 

@@ -45,7 +45,7 @@ struct beest_kv {
 	bool login;
 	struct beest_choice *choices;
 	struct fake_kv_server **servers;
-	struct connection (*connections)[2];	/* [server][ANSWERED] */
+	struct connection *connections;		/* one a server */
 };
 
 static void *must(void *memory)
@@ -359,7 +359,7 @@ static bool is_fatal(int result)
 
 static int write_run(struct trip *trip, struct beest_kv_write *write)
 {
-	bool answered = beest_request_is_answered(trip->request, write);
+	bool answered = write->answered;
 	struct beest_kv_write copy = *write;
 	int ret, result;
 
@@ -439,26 +439,15 @@ static int keys_run(struct trip *trip, size_t count)
 	return 0;
 }
 
-static int answered_run(struct trip *trip)
-{
-	int ret = 0;
-
-	if (trip->request->fresh && trip->request->key_count) {
-		ret = opening_run(trip);
-		if (ret == 0)
-			ret = keys_run(trip, trip->request->key_count);
-		trip->read = true;
-		trip->request->answered = ret == 0;
-	}
-	return ret < 0 ? ret : writes_run(trip);
-}
-
-static int quiet_run(struct trip *trip, bool lazy)
+static int request_go(struct trip *trip, bool lazy)
 {
 	struct beest_kv_request *request = trip->request;
+	bool ends_answered = beest_request_ends_answered(request);
+	bool witness = request->fresh && request->key_count &&
+		       beest_request_has_answers(request);
 	int ret = 0;
 
-	if (request->fresh && request->opening && beest_request_has_increment(request)) {
+	if (witness) {
 		ret = opening_run(trip);
 		trip->waits++;
 		if (ret == 0)
@@ -466,13 +455,12 @@ static int quiet_run(struct trip *trip, bool lazy)
 	}
 	if (ret == 0)
 		ret = writes_run(trip);
-	if (ret == 0 && request->fresh &&
-	    (!request->opening || !beest_request_has_increment(request)))
+	if (ret == 0 && request->fresh && !witness && !ends_answered)
 		ret = opening_run(trip);
-	if (ret == 0 && lazy)
+	if (ret == 0 && lazy && !ends_answered)
 		return 0;
-	trip->read = true;
-	if (ret == 0)
+	trip->read = !ends_answered;
+	if (ret == 0 && trip->read)
 		ret = keys_run(trip, request->key_count);
 	request->answered = ret == 0;
 	return ret;
@@ -486,7 +474,6 @@ static bool is_used(const struct connection *connection)
 static bool is_lazy(const struct trip *trip, const struct connection *connection)
 {
 	return trip->request->flags & BEEST_KV_LAZY && is_used(connection) &&
-	       !(trip->request->flags & BEEST_KV_ANSWERED) &&
 	       beest_clock_now() - connection->heard <= LAZY_TIME;
 }
 
@@ -501,7 +488,7 @@ static int trip_go(struct trip *trip, struct connection *connection)
 	fake_kv.fresh += trip->request->fresh;
 	if (trip->server->error || trip->server->silent)
 		return trip_fail(trip, trip->server->silent ? EHOSTDOWN : trip->server->error);
-	if (broken && lazy && !beest_request_has_increment(trip->request))
+	if (broken && lazy && !beest_request_has_answers(trip->request))
 		return 0;		/* the kernel took it */
 	if (broken)
 		return trip_fail(trip, ECONNRESET);
@@ -509,10 +496,7 @@ static int trip_go(struct trip *trip, struct connection *connection)
 		return trip_fail(trip, trip->failure->error);
 
 	trip->late = trip->failure && trip->failure->manner == FAKE_KV_LATE;
-	if (trip->request->flags & BEEST_KV_ANSWERED)
-		ret = answered_run(trip);
-	else
-		ret = quiet_run(trip, lazy);
+	ret = request_go(trip, lazy);
 	if (trip->failure)
 		ret = trip_fail(trip, trip->failure->error);
 	return ret;
@@ -521,9 +505,7 @@ static int trip_go(struct trip *trip, struct connection *connection)
 static void trip_run(struct trip *trip)
 {
 	struct beest_kv_request *request = trip->request;
-	bool plain = request->flags & BEEST_KV_ANSWERED || trip->kv->login;
-	struct connection *connections = trip->kv->connections[request->server];
-	struct connection *connection = &connections[plain];
+	struct connection *connection = &trip->kv->connections[request->server];
 	int ret;
 
 	fake_kv.requests++;
@@ -537,8 +519,8 @@ static void trip_run(struct trip *trip)
 	ret = trip_go(trip, connection);
 	if (ret < 0) {
 		beest_request_spoil(request, ret);
-		connections[0].used = connections[1].used = false;
-	} else if (request->answered || request->flags & BEEST_KV_ANSWERED) {
+		connection->used = false;
+	} else if (request->answered) {
 		connection->used = true;
 		connection->boot = trip->server->boot;
 		connection->renewal = fake_kv.renewal;

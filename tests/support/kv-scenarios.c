@@ -13,7 +13,10 @@
 #define SET(k, v) { .verb = BEEST_KV_SET, .key = (k), .value = (v), .size = strlen(v), .ttl = TTL }
 #define ADD(k, v) { .verb = BEEST_KV_ADD, .key = (k), .value = (v), .size = strlen(v), .ttl = TTL }
 #define DELETE(k) { .verb = BEEST_KV_DELETE, .key = (k) }
-#define INCR(k) { .verb = BEEST_KV_INCR, .key = (k) }
+#define INCR(k) { .verb = BEEST_KV_INCR, .key = (k), .answered = true }
+
+/* Beside the flags of kv.h: all writes are answered. */
+#define ANSWERED 0x100u
 
 static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1, .ttl = TTL,
@@ -28,14 +31,16 @@ static struct beest_kv_write *const none;
 static int ask(const struct kv_stage *stage, unsigned int flags, struct beest_kv_write *writes,
 	       size_t write_count, const char *const *keys)
 {
-	size_t count = 0;
+	size_t count = 0, i;
 	int ret;
 
 	while (keys && keys[count])
 		count++;
+	for (i = 0; i < write_count; i++)
+		writes[i].answered |= (flags & ANSWERED) != 0;
 	beest_kv_values_free(values, BEEST_COUNT(values));
 	request = (struct beest_kv_request){
-		.flags = flags, .writes = writes, .write_count = write_count,
+		.flags = flags & ~ANSWERED, .writes = writes, .write_count = write_count,
 		.opening = &opening, .keys = keys, .key_count = count, .values = values,
 	};
 	ret = beest_kv_run(stage->kv, &request, 1, beest_clock_deadline(10 * BEEST_SECOND));
@@ -71,7 +76,7 @@ static void first_request(const struct kv_stage *stage)
 	value_is(3, "1");
 }
 
-/* The opening is for new connections only, of either kind. */
+/* The opening is for new connections only. */
 static void later_requests(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { DELETE("epoch"), SET("a", "2") };
@@ -82,16 +87,31 @@ static void later_requests(const struct kv_stage *stage)
 	assert_false(request.fresh);
 	value_is(0, "2");
 	value_is(1, NULL);
-	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	assert_int_equal(ASK(ANSWERED, writes, "epoch"), 0);
+	assert_false(request.fresh);
+	assert_true(request.answered);
+	value_is(0, NULL);				/* the answers say enough */
+	assert_int_equal(writes[0].ret, -ENOENT);
+	assert_int_equal(ASK(0, writes, "a", "epoch"), 0);
+	value_is(0, "2");
+}
+
+/* The witness comes before any write that is answered, and the opening before the witness. */
+static void first_answers(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = { DELETE("epoch"), SET("a", "2"), SET("b", "3") };
+
+	writes[0].answered = writes[2].answered = true;
+	assert_int_equal(ASK(0, writes, "epoch"), 0);
 	assert_true(request.fresh);
 	assert_true(request.answered);
 	value_is(0, "E");
-	assert_int_equal(writes[0].ret, 0);		/* the opening came before it */
-	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	assert_int_equal(writes[0].ret, 0);
+	assert_int_equal(ASK(0, writes, "a", "b"), 0);
 	assert_false(request.fresh);
-	assert_false(request.answered);
-	value_is(0, NULL);
 	assert_int_equal(writes[0].ret, -ENOENT);
+	value_is(0, "2");
+	value_is(1, "3");
 }
 
 static void writes_keep_their_order(const struct kv_stage *stage)
@@ -117,7 +137,7 @@ static void answers_of_writes(const struct kv_stage *stage)
 	const uint64_t numbers[] = { 0, 0, 8, 9, 0, 0, 0, 0 };
 	size_t i;
 
-	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	assert_int_equal(ASK(ANSWERED, writes, "epoch"), 0);
 	for (i = 0; i < BEEST_COUNT(writes); i++) {
 		assert_int_equal(writes[i].ret, rets[i]);
 		assert_int_equal(writes[i].number, numbers[i]);
@@ -164,7 +184,7 @@ static void counting_unasked(const struct kv_stage *stage)
 	};
 	int round;
 
-	writes[0].unasked = writes[2].unasked = writes[4].unasked = true;
+	writes[0].answered = writes[2].answered = writes[4].answered = false;
 	for (round = 1; round <= 3; round++) {
 		assert_int_equal(ASK(0, writes, "epoch", "n", "m"), 0);
 		assert_int_equal(values[1].bytes[0], '0' + round * 2 - 1);
@@ -188,7 +208,10 @@ static void no_witness(const struct kv_stage *stage)
 	value_is(1, "1");
 	assert_int_equal(READ("epoch", "a"), 0);
 	assert_false(request.fresh);
-	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "nobody"), -ENODATA);
+	assert_int_equal(ASK(ANSWERED, writes, "nobody", "a"), -ENODATA);
+	assert_int_equal(writes[0].ret, -ENODATA);
+	assert_int_equal(ASK(ANSWERED, writes, "nobody"), -ENODATA);
+	assert_true(request.fresh);
 	assert_int_equal(writes[0].ret, -ENODATA);
 	assert_int_equal(READ("epoch"), 0);
 	assert_true(request.fresh);
@@ -251,15 +274,15 @@ static void restart_is_all_or_nothing(const struct kv_stage *stage)
 		value_is((size_t)i, asked[i]);
 }
 
-static void restart_over_plain_connections(const struct kv_stage *stage)
+static void restart_before_answers(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { SET("a", "1"), SET("b", "1") };
 
-	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	assert_int_equal(ASK(ANSWERED, writes, "epoch"), 0);
 	stage->restart();
-	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), -ECONNRESET);
+	assert_int_equal(ASK(ANSWERED, writes, "epoch"), -ECONNRESET);
 	assert_int_equal(writes[0].ret, -ECONNRESET);
-	assert_int_equal(ASK(BEEST_KV_ANSWERED, writes, "epoch"), 0);
+	assert_int_equal(ASK(ANSWERED, writes, "epoch"), 0);
 	assert_true(request.fresh);
 	assert_int_equal(writes[0].ret, 0);
 }
@@ -298,9 +321,10 @@ static void several_requests(const struct kv_stage *stage)
 		{ .writes = quiet, .write_count = 1, .opening = &opening, .keys = epoch,
 		  .key_count = 2, .values = got[0] },
 		{ .keys = bad, .key_count = 1, .values = got[1] },
-		{ .flags = BEEST_KV_ANSWERED, .writes = answered, .write_count = 1 },
+		{ .writes = answered, .write_count = 1 },
 	};
 
+	answered[0].answered = true;
 	assert_int_equal(beest_kv_run(stage->kv, requests, 3,
 				      beest_clock_deadline(10 * BEEST_SECOND)), -EINVAL);
 	assert_int_equal(requests[0].ret, 0);
@@ -323,7 +347,7 @@ static void refused_before_they_are_sent(const struct kv_stage *stage)
 	struct beest_kv_write good[] = { SET("a", "1") };
 
 	assert_int_equal(ASK(0, bad, "epoch"), -EINVAL);
-	assert_int_equal(ASK(BEEST_KV_ANSWERED, big, "epoch"), -EMSGSIZE);
+	assert_int_equal(ASK(ANSWERED, big, "epoch"), -EMSGSIZE);
 	assert_int_equal(ASK(0, good, "epoch", "b\r\nc"), -EINVAL);
 	assert_int_equal(ask(stage, 0, good, 1, NULL), -EINVAL);
 	assert_int_equal(READ("epoch", "a"), 0);
@@ -365,6 +389,7 @@ static void release(const struct kv_stage *stage)
 const struct kv_scenario kv_scenarios[] = {
 	{ "first request", first_request, 0 },
 	{ "later requests", later_requests, 1 },
+	{ "first answers", first_answers, 0 },
 	{ "writes keep their order", writes_keep_their_order, 0 },
 	{ "answers of writes", answers_of_writes, 0 },
 	{ "counting", counting, 0 },
@@ -374,7 +399,7 @@ const struct kv_scenario kv_scenarios[] = {
 	{ "the same key twice", the_same_key_twice, 0 },
 	{ "lazy writes", lazy_writes, 0 },
 	{ "restart is all or nothing", restart_is_all_or_nothing, 0 },
-	{ "restart over plain connections", restart_over_plain_connections, 0 },
+	{ "restart before answers", restart_before_answers, 0 },
 	{ "many writes", many_writes, 0 },
 	{ "several requests", several_requests, 0 },
 	{ "refused before they are sent", refused_before_they_are_sent, 0 },

@@ -20,7 +20,7 @@ struct kv_stage {
 struct kv_scenario {
 	const char *name;
 	void (*run)(const struct kv_stage *stage);
-	int without_login;	/* with one there is only one kind of connection */
+	int without_login;	/* with one every write is answered */
 };
 
 /* Ends with a NULL name. */

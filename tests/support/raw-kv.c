@@ -10,10 +10,12 @@
 static int write_run(struct beest_kv *kv, struct beest_kv_write write, int64_t deadline)
 {
 	struct beest_kv_request request = {
-		.server = beest_kv_server_of(kv, write.key), .flags = BEEST_KV_ANSWERED,
-		.writes = &write, .write_count = 1,
+		.server = beest_kv_server_of(kv, write.key), .writes = &write, .write_count = 1,
 	};
-	int ret = beest_kv_run(kv, &request, 1, deadline);
+	int ret;
+
+	write.answered = true;
+	ret = beest_kv_run(kv, &request, 1, deadline);
 
 	return ret < 0 ? ret : write.ret;
 }

@@ -30,7 +30,7 @@
  *	insist, forget
  *	+N		so many seconds pass; ++N: milliseconds
  *	?settled, ?unsettled, ?gone
- *	l:PLAN=ANSWER	a look; c: one that checks, too; a: of answered writes
+ *	l:PLAN=ANSWER	a look; c: one that checks, too
  *
  * PLAN: S set, A add, D delete, g get; of a closed record T set, U add.  ANSWER:
  *
@@ -94,7 +94,7 @@ static const struct script scripts[] = {
 	{ "closed when lost, now another's", BEEST_KIND_QP, "echo l:Sg= lose end l:gx ?gone" },
 	{ "closed, lost, put again", BEEST_KIND_QP, "echo l:Sg= doom lose echo l:Sg= ?settled" },
 	{ "closed, a region", BEEST_KIND_MR, "put l:Sg= end l:g= l:D= ?gone" },
-	{ "closed, a message stays", BEEST_KIND_MESSAGE, "put a:Ss end a: l: ?settled" },
+	{ "closed, a message stays", BEEST_KIND_MESSAGE, "put l:Ss end l: ?settled" },
 	{ "closed, a barrier stays", BEEST_KIND_BARRIER, "put l:Ss end l: ?settled" },
 	{ "closed, a gate stays", BEEST_KIND_GATE, "put l:Sg= end l: ?settled" },
 	{ "closed, a presence says more", BEEST_KIND_RANK, "put l:Ss end l: put l:Ss ?settled" },
@@ -104,13 +104,14 @@ static const struct script scripts[] = {
 	{ "a barrier is not read back", BEEST_KIND_BARRIER,
 	  "put l:Ss ?settled c:g= lose l:Aa ?settled c:g- l:Aa +201 c:g= l:Ss" },
 	{ "but where it was handed over", BEEST_KIND_BARRIER, "put l:S~ l:g= ?settled c:g= l:" },
-	{ "a message", BEEST_KIND_MESSAGE, "put l: a:Ss ?settled l: a: c: +201 c: a:" },
-	{ "a message is restored", BEEST_KIND_MESSAGE, "put a:Ss lose a:Aa ?settled a:" },
-	{ "until it has expired", BEEST_KIND_MESSAGE, "put a:Ss +601 lose ?gone a:" },
-	{ "a message, failing", BEEST_KIND_MESSAGE, "put a:S! a:S! a:Ss ?settled ++21 c: a:" },
+	{ "a message", BEEST_KIND_MESSAGE, "put l:Ss ?settled l: c: +201 c: l:" },
+	{ "a message is restored", BEEST_KIND_MESSAGE, "put l:Ss lose l:Aa ?settled l:" },
+	{ "until it has expired", BEEST_KIND_MESSAGE, "put l:Ss +601 lose ?gone l:" },
+	{ "a message, failing", BEEST_KIND_MESSAGE, "put l:S! l:S! l:Ss ?settled ++21 c: l:" },
 	{ "a message too large", BEEST_KIND_MESSAGE,
-	  "put a:S# ?settled a: lose a: put a:Ss ?settled" },
-	{ "a message after the loss", BEEST_KIND_MESSAGE, "put lose a:Ss a: ?settled" },
+	  "put l:S# ?settled l: lose l: put l:Ss ?settled" },
+	{ "a message after the loss", BEEST_KIND_MESSAGE, "put lose l:Ss l: ?settled" },
+	{ "a message, nothing read", BEEST_KIND_MESSAGE, "put l:S~ ?settled l:" },
 };
 
 static struct beest_leases *leases;
@@ -198,12 +199,10 @@ static void look_answer(enum beest_record_kind kind, char answer)
 
 static void script_look(enum beest_record_kind kind, const char *word, bool echo)
 {
-	unsigned int flags = *word == 'c' ? BEEST_LEASE_CHECK :
-			     *word == 'a' ? BEEST_LEASE_ANSWERED : 0;
 	size_t length = strcspn(word + 2, "=-<x%!~sa#");
 	const char *text;
 
-	assert_int_equal(beest_lease_plan(leases, 0, flags, 0, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, *word == 'c', 0, &plan), 0);
 	text = plan_text();
 	if (strlen(text) != length || strncmp(text, word + 2, length) != 0)
 		script_fail(word, text);
@@ -289,7 +288,7 @@ static void versions_that_cross(void **state)
 	where = "two threads";
 	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
 	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &plan), 0);
 	first = plan;
 	script_put(BEEST_KIND_QP, 0);
 	script_look(BEEST_KIND_QP, "l:Sg=", false);
@@ -313,9 +312,9 @@ static void versions_that_overlap(void **state)
 	where = "two threads";
 	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
 	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &first), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &first), 0);
 	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &plan), 0);
 	beest_lease_done(leases, &first, 0, false, NULL, 1);
 	values[1].bytes = bytes;
 	values[1].size = record_make(bytes, BEEST_KIND_QP, versions, &self, 0);
@@ -339,7 +338,7 @@ static void messages_that_expired(void **state)
 	for (i = 0; i < 10000; i++) {
 		snprintf(key, sizeof(key), "hb1/job/msg/%zu", i);
 		script_put(BEEST_KIND_MESSAGE, 0);
-		script_look(BEEST_KIND_MESSAGE, "a:Ss", false);
+		script_look(BEEST_KIND_MESSAGE, "l:Ss", false);
 		registry_stage.now += BEEST_SECOND;
 		most = BEEST_MAX(most, beest_lease_count(leases, false));
 	}
@@ -362,7 +361,7 @@ static void many(void **state)
 		script_put(BEEST_KIND_QP, 0);
 	}
 	memset(values, 0, sizeof(values));
-	assert_int_equal(beest_lease_plan(leases, 0, 0, 0, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &plan), 0);
 	assert_int_equal(plan.write_count, 40);
 	assert_int_equal(plan.key_count, 1 + 8);
 	assert_string_equal(plan.keys[8], key);			/* the last one */
@@ -373,7 +372,7 @@ static void many(void **state)
 	assert_int_equal(beest_lease_done(leases, &plan, 0, true, values, 1), 0);
 	beest_lease_plan_free(&plan);
 	for (round = 0; round < 10; round++) {
-		assert_int_equal(beest_lease_plan(leases, 0, BEEST_LEASE_CHECK, 0, &plan), 0);
+		assert_int_equal(beest_lease_plan(leases, 0, true, 0, &plan), 0);
 		assert_int_equal(plan.write_count, 0);
 		assert_int_equal(plan.key_count, 1 + 4);
 		for (i = 1; i < plan.key_count; i++)
@@ -383,7 +382,7 @@ static void many(void **state)
 	for (i = 0; i < 40; i++)
 		assert_true(seen[i]);
 	registry_stage.now += (TTL / 3 + 1) * BEEST_SECOND;
-	assert_int_equal(beest_lease_plan(leases, 0, BEEST_LEASE_CHECK, 0, &plan), 0);
+	assert_int_equal(beest_lease_plan(leases, 0, true, 0, &plan), 0);
 	keys = plan.key_count;
 	beest_lease_plan_free(&plan);
 	assert_int_equal(keys, 1 + 40);				/* all are due */
