@@ -112,7 +112,6 @@ static int qp_new(const struct beest_device *device, const struct beest_qp_optio
 
 static void qp_name_parts(struct beest_qp *qp)
 {
-	qp->pd = qp->qp->pd;
 	qp->local.endpoint.qp_num = qp->qp->qp_num;
 	qp->node.handle = qp->qp;
 	qp->node.needs[0] = qp->qp->pd;
@@ -285,7 +284,7 @@ static int qp_choose_address(struct beest_qp *qp)
 	struct beest_port_choice choice;
 	int ret;
 
-	ret = beest_port_choose(qp->port, qp->pd, &choice);
+	ret = beest_port_choose(qp->port, qp->qp->pd, &choice);
 	if (ret < 0)
 		return ret;
 
@@ -524,7 +523,7 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 static int step_handle(struct beest_qp *qp, struct beest_connection *path)
 {
 	errno = 0;
-	path->handle = ibv_create_ah(qp->pd, &path->ah);
+	path->handle = ibv_create_ah(qp->qp->pd, &path->ah);
 	return path->handle ? 0 : beest_fail_errno(beest_error_errno(),
 						   "cannot make an address handle");
 }

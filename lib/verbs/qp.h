@@ -26,7 +26,6 @@ struct beest_ud_peer {
 struct beest_qp {
 	struct beest_node node;
 	struct ibv_qp *qp;
-	struct ibv_pd *pd;
 	const struct beest_device *device;
 	struct beest_port *port;	/* that INIT took the address from; NULL before */
 	bool taken_over;		/* flags, P_Key and Q_Key are what the program chose */
