@@ -33,12 +33,7 @@ static void crc_table_fill(void)
 					 (table[n - 1][byte] >> 8);
 }
 
-uint32_t beest_hash_crc32(const void *bytes, size_t size)
-{
-	return beest_hash_crc32_more(0, bytes, size);
-}
-
-uint32_t beest_hash_crc32_more(uint32_t sum, const void *bytes, size_t size)
+uint32_t beest_hash_crc32(uint32_t sum, const void *bytes, size_t size)
 {
 	const uint8_t *b = bytes;
 

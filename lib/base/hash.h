@@ -10,10 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint32_t beest_hash_crc32(const void *bytes, size_t size);
-
-/* Goes on with the sum of what came before. */
-uint32_t beest_hash_crc32_more(uint32_t sum, const void *bytes, size_t size);
+/* @sum: 0 to begin with, then the result so far. */
+uint32_t beest_hash_crc32(uint32_t sum, const void *bytes, size_t size);
 
 /* FNV-1a of 64 bits.  @hash: BEEST_HASH_FNV to begin with, then the result so far. */
 #define BEEST_HASH_FNV UINT64_C(0xcbf29ce484222325)

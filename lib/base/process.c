@@ -36,7 +36,7 @@ static uint32_t place_hash(void)
 	if (gethostname(all.host, sizeof(all.host)) < 0)
 		all.host[0] = '\0';
 
-	return beest_hash_crc32(&all, sizeof(all));
+	return beest_hash_crc32(0, &all, sizeof(all));
 }
 
 /* Contains the process id, so that a forked child has another mark. */
@@ -59,7 +59,7 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 	self.seed = __atomic_load_n(&seed, __ATOMIC_RELAXED);
 
 	halves[0] = place_hash();
-	halves[1] = beest_hash_crc32(&self, sizeof(self));
+	halves[1] = beest_hash_crc32(0, &self, sizeof(self));
 	memcpy(mark, halves, BEEST_PROCESS_SIZE);
 	return 0;
 }

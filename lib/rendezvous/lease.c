@@ -172,7 +172,7 @@ static struct lease **lease_slot(struct beest_leases *leases, const char *key, u
 
 static struct lease *lease_find(struct beest_leases *leases, const char *key)
 {
-	return *lease_slot(leases, key, beest_hash_crc32(key, strlen(key)));
+	return *lease_slot(leases, key, beest_hash_crc32(0, key, strlen(key)));
 }
 
 static void lease_unlink(struct beest_leases *leases, struct lease *lease)
@@ -252,7 +252,7 @@ static struct lease *lease_add(struct beest_leases *leases, size_t server,
 
 	if (++leases->count % BUCKETS == 0)
 		expired_remove(leases);
-	lease->hash = beest_hash_crc32(copy->key, strlen(copy->key));
+	lease->hash = beest_hash_crc32(0, copy->key, strlen(copy->key));
 	*lease_slot(leases, copy->key, lease->hash) = lease;
 	lease->copy = copy;
 	lease->server = server;

@@ -80,7 +80,7 @@ const char *beest_record_word(enum beest_record_kind kind)
 /* As it is stored: big-endian. */
 static uint32_t record_checksum(const char *key, const uint8_t *bytes, size_t size)
 {
-	return htobe32(beest_hash_crc32_more(beest_hash_crc32(key, strlen(key)), bytes, size));
+	return htobe32(beest_hash_crc32(beest_hash_crc32(0, key, strlen(key)), bytes, size));
 }
 
 size_t beest_record_overhead(const struct beest_seal *seal)

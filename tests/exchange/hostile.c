@@ -52,7 +52,7 @@ static void seal_as(struct value *value, const char *key)
 	size_t end = value->size - CHECKSUM;
 
 	big_endian(value->bytes + end, CHECKSUM,
-		   beest_hash_crc32_more(beest_hash_crc32(key, strlen(key)), value->bytes, end));
+		   beest_hash_crc32(beest_hash_crc32(0, key, strlen(key)), value->bytes, end));
 }
 
 static void seal(struct value *value)

@@ -136,7 +136,7 @@ static void decode(uint8_t *bytes, size_t size)
 /* Chance does not find a sum: the second try has the right one. */
 static void correct_sum(uint8_t *bytes, size_t size)
 {
-	uint32_t sum = beest_hash_crc32_more(beest_hash_crc32(KEY, strlen(KEY)), bytes, size - 4);
+	uint32_t sum = beest_hash_crc32(beest_hash_crc32(0, KEY, strlen(KEY)), bytes, size - 4);
 	int i;
 
 	for (i = 1; i <= 4; i++) {

@@ -69,7 +69,7 @@ static void note_item(const char *key, const void *value, size_t size, void *dat
 static void checksum_set(struct item *item)
 {
 	size_t end = item->size - CHECKSUM;
-	uint32_t sum = beest_hash_crc32_more(beest_hash_crc32(item->key, strlen(item->key)),
+	uint32_t sum = beest_hash_crc32(beest_hash_crc32(0, item->key, strlen(item->key)),
 					     item->bytes, end);
 	int i;
 

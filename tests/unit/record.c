@@ -196,7 +196,7 @@ static int decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind
 /* A damage that its author covers with a right checksum. */
 static void seal(uint8_t *bytes, size_t size, const char *key)
 {
-	uint32_t sum = beest_hash_crc32_more(beest_hash_crc32(key, strlen(key)), bytes, size - 4);
+	uint32_t sum = beest_hash_crc32(beest_hash_crc32(0, key, strlen(key)), bytes, size - 4);
 	int i;
 
 	for (i = 0; i < 4; i++)
