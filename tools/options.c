@@ -92,10 +92,10 @@ static const char *meaning_of(const struct hartebeest_context *hb, const struct 
 
 static void range_words(const struct beest_option *row, struct beest_text *text)
 {
-	const char *const *word;
+	const struct beest_word *word;
 
-	for (word = row->words; word && *word; word++)
-		beest_text_add(text, "%s%s", text->used ? "|" : "", *word);
+	for (word = row->words; word && word->text; word++)
+		beest_text_add(text, "%s%s", text->used ? "|" : "", word->text);
 }
 
 static const char *range_of(const struct beest_option *row, char *buffer, size_t size)
@@ -113,8 +113,6 @@ static const char *range_of(const struct beest_option *row, char *buffer, size_t
 		beest_parse_duration_text(row->max, high, sizeof(high));
 		beest_text_add(&text, "%s..%s", low, high);
 	}
-	if (row->type == BEEST_OPTION_LEVEL)
-		beest_text_add(&text, "none|error|warn|info|debug");
 	range_words(row, &text);
 	return buffer;
 }

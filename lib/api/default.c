@@ -63,7 +63,7 @@ static void open_default(void)
 	int64_t level;
 	int ret;
 
-	if (given && beest_log_level(given, &level) == 0)
+	if (given && beest_parse_word(given, beest_log_words, &level) == 0)
 		own.log.level = (int)level;
 	ret = beest_context_open(&hb, presets, NULL, NULL, 0);
 	if (ret < 0) {

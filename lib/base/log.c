@@ -24,15 +24,13 @@
 /* Room for the longest sentence, and for what comes before it. */
 #define LINE_SIZE (BEEST_ERROR_SIZE + 256)
 
-static const struct level {
-	const char *name;
-	int value;
-} levels[] = {
+const struct beest_word beest_log_words[] = {
 	{ "none", BEEST_LOG_NONE },
 	{ "error", BEEST_LOG_ERROR },
 	{ "warn", BEEST_LOG_WARN },
 	{ "info", BEEST_LOG_INFO },
 	{ "debug", BEEST_LOG_DEBUG },
+	{ NULL, 0 },
 };
 
 /* What tells the lines of a cluster apart. */
@@ -66,7 +64,7 @@ static void line_begin(struct beest_text *line, int rank, int level)
 	beest_text_add(line, "%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ %s hartebeest[%s] rank %s %s: ",
 		       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
 		       utc.tm_sec, now.tv_nsec / 1000, names.host, names.pid, names.rank,
-		       beest_log_level_name(level));
+		       beest_parse_word_text(beest_log_words, level));
 }
 
 void beest_log(const struct beest_log *log, int level, const char *format, ...)
@@ -174,41 +172,4 @@ void beest_log_close(struct beest_log *log)
 	if (log->file)
 		close(log->file);
 	log->file = 0;
-}
-
-/* ------------------------------------------------------------- levels --- */
-
-/* Not strcasecmp(3), which asks for the locale. */
-static bool is_word(const char *text, const char *word)
-{
-	while (*text && (*text == *word || (*text >= 'A' && *text <= 'Z' &&
-					    *text - 'A' + 'a' == *word))) {
-		text++;
-		word++;
-	}
-	return !*text && !*word;
-}
-
-int beest_log_level(const char *text, int64_t *level)
-{
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(levels); i++) {
-		if (!is_word(text, levels[i].name))
-			continue;
-		*level = levels[i].value;
-		return 0;
-	}
-	return beest_fail(EINVAL, "%s is not a log level: none, error, warn, info or debug "
-			  "is expected", BEEST_QUOTE(text));
-}
-
-const char *beest_log_level_name(int level)
-{
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(levels); i++)
-		if (levels[i].value == level)
-			return levels[i].name;
-	return "unknown";
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "lib/base/macro.h"
+#include "lib/base/parse.h"
 
 /* Values of syslog(3), so that callers may forward them; 0 is silence. */
 enum {
@@ -53,8 +54,7 @@ int beest_log_once(const struct beest_log *log, int level, const char *choice);
 int beest_log_open(struct beest_log *log, const char *path);
 void beest_log_close(struct beest_log *log);
 
-/* "none", "error", "warn", "info", "debug", in any case -> level; -EINVAL names the five. */
-int beest_log_level(const char *text, int64_t *level);
-const char *beest_log_level_name(int level);
+/* "none", "error", "warn", "info", "debug". */
+extern const struct beest_word beest_log_words[];
 
 #endif

@@ -128,6 +128,42 @@ void beest_parse_duration_text(int64_t ns, char *text, size_t size)
 	snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, ns ? units[i].name : "");
 }
 
+/* --- words --- */
+
+/* Not strcasecmp(3), which asks for the locale. */
+static bool is_word(const char *text, const char *word)
+{
+	while (*text && (*text == *word || (*text >= 'A' && *text <= 'Z' &&
+					    *text - 'A' + 'a' == *word))) {
+		text++;
+		word++;
+	}
+	return !*text && !*word;
+}
+
+int beest_parse_word(const char *text, const struct beest_word *words, int64_t *value)
+{
+	struct beest_text list;
+	char known[128];
+
+	beest_text_start(&list, known, sizeof(known));
+	for (; words->text; words++) {
+		if (is_word(text, words->text)) {
+			*value = words->value;
+			return 0;
+		}
+		beest_text_add(&list, "%s%s", list.used ? ", " : "", words->text);
+	}
+	return beest_fail(EINVAL, "%s is not one of %s", BEEST_QUOTE(text), known);
+}
+
+const char *beest_parse_word_text(const struct beest_word *words, int64_t value)
+{
+	while (words->text && words->value != value)
+		words++;
+	return words->text;
+}
+
 /* --- id lists --- */
 
 struct range {

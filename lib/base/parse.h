@@ -2,7 +2,7 @@
 /*
  * parse.h - text to value, strictly
  *
- * Owns the grammar of numbers, durations, id lists and server lists.  Knows
+ * Owns the grammar of numbers, durations, words, id lists and server lists.  Knows
  * nothing of where the text came from: the caller adds that to the sentence with
  * beest_fail_prefix().  Signs, blanks, suffixes and overflow are refused; outputs are
  * set only on success.
@@ -28,6 +28,18 @@ int beest_parse_duration(const char *text, int64_t *ns);
 
 /* The same in the largest unit that is exact: "90s", "2d", "0". */
 void beest_parse_duration_text(int64_t ns, char *text, size_t size);
+
+/* Words that stand for numbers, in lower case; the last one is NULL. */
+struct beest_word {
+	const char *text;
+	int64_t value;
+};
+
+/* One of @words, in any case; -EINVAL lists them. */
+int beest_parse_word(const char *text, const struct beest_word *words, int64_t *value);
+
+/* The word for @value; NULL: there is none. */
+const char *beest_parse_word_text(const struct beest_word *words, int64_t value);
 
 /* Ascending and free of repetitions. */
 struct beest_ids {

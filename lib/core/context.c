@@ -25,11 +25,10 @@
 
 static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
 {
-	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
 	int ret;
 
 	ret = beest_gid_policy_parse(options->device_gid, (enum beest_roce)options->device_roce,
-				     families[options->device_family], policy);
+				     (int)options->device_family, policy);
 	if (ret < 0)
 		return beest_options_fail_prefix(options, ret, "device.gid");
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/endpoint.h"
 #include "lib/base/error.h"
 #include "lib/settings/json.h"
 #include "lib/base/log.h"
@@ -41,13 +42,18 @@
 #define DURATION .type = BEEST_OPTION_DURATION
 #define STRING .type = BEEST_OPTION_STRING
 #define WORD(list) .type = BEEST_OPTION_WORD, .words = (list)
-#define LEVEL .type = BEEST_OPTION_LEVEL
 #define SECRET .type = BEEST_OPTION_SECRET
 #define AUTO .automatic = true, .preset = "auto"
 
-static const char *const roce_words[] = { "auto", "v1", "v2", NULL };
-static const char *const family_words[] = { "auto", "ipv4", "ipv6", NULL };
-static const char *const resolver_words[] = { "record", "rdmacm", NULL };
+static const struct beest_word roce_words[] = {
+	{ "auto", BEEST_ROCE_NONE }, { "v1", BEEST_ROCE_V1 }, { "v2", BEEST_ROCE_V2 }, { NULL, 0 },
+};
+static const struct beest_word family_words[] = {
+	{ "auto", AF_UNSPEC }, { "ipv4", AF_INET }, { "ipv6", AF_INET6 }, { NULL, 0 },
+};
+static const struct beest_word resolver_words[] = {
+	{ "record", BEEST_RESOLVER_RECORD }, { "rdmacm", BEEST_RESOLVER_RDMACM }, { NULL, 0 },
+};
 
 static int check_servers(const char *text)
 {
@@ -172,8 +178,8 @@ const struct beest_option beest_option_rows[] = {
 	{ "job.id", VARIABLE("HARTEBEEST_JOB"), STRING, AT(job),
 	  .help = "name of this run; not given: the launcher's job and step" },
 
-	{ "log.level", VARIABLE("HARTEBEEST_LOG"), LEVEL, AT(log_level), .preset = "none",
-	  .help = "none, error, warn, info or debug" },
+	{ "log.level", VARIABLE("HARTEBEEST_LOG"), WORD(beest_log_words), AT(log_level),
+	  .preset = "none", .help = "none, error, warn, info or debug" },
 	{ "log.file", VARIABLE("HARTEBEEST_LOG_FILE"), STRING, AT(log_file),
 	  .help = "file for the lines, instead of stderr; with %h host, %p process id, %r rank" },
 };
@@ -234,19 +240,7 @@ static int set_duration(const struct beest_option *row, const char *text, void *
 
 static int set_word(const struct beest_option *row, const char *text, void *value)
 {
-	const char *const *word;
-	struct beest_text list;
-	char words[128];
-
-	beest_text_start(&list, words, sizeof(words));
-	for (word = row->words; *word; word++) {
-		if (!strcmp(*word, text)) {
-			*(int64_t *)value = word - row->words;
-			return 0;
-		}
-		beest_text_add(&list, "%s%s", list.used ? ", " : "", *word);
-	}
-	return beest_fail(EINVAL, "%s is not one of %s", BEEST_QUOTE(text), words);
+	return beest_parse_word(text, row->words, value);
 }
 
 static int set_string(const struct beest_option *row, const char *text, void *value)
@@ -269,12 +263,6 @@ static int set_string(const struct beest_option *row, const char *text, void *va
 	return 0;
 }
 
-static int set_level(const struct beest_option *row, const char *text, void *value)
-{
-	(void)row;
-	return beest_log_level(text, value);
-}
-
 /* What a value of each type is in JSON, and how it goes from text to memory. */
 static const struct {
 	enum json_type json;
@@ -287,8 +275,6 @@ static const struct {
 				    false, set_duration },
 	[BEEST_OPTION_STRING] = { json_type_string, "text in quotes", true, set_string },
 	[BEEST_OPTION_WORD] = { json_type_string, "a word in quotes", false, set_word },
-	[BEEST_OPTION_LEVEL] = { json_type_string, "a level in quotes, such as \"warn\"", false,
-				 set_level },
 	[BEEST_OPTION_SECRET] = { json_type_string, "text in quotes", true, set_string },
 };
 
@@ -303,11 +289,9 @@ static void value_text(const struct beest_option *row, const void *value, char *
 	else if (types[row->type].owned)
 		beest_text_copy(text, size, *string ? *string : "");
 	else if (row->words)
-		beest_text_copy(text, size, row->words[*number]);
+		beest_text_copy(text, size, beest_parse_word_text(row->words, *number));
 	else if (row->type == BEEST_OPTION_DURATION)
 		beest_parse_duration_text(*number, text, size);
-	else if (row->type == BEEST_OPTION_LEVEL)
-		beest_text_copy(text, size, beest_log_level_name((int)*number));
 	else if (*number == BEEST_AUTO)
 		beest_text_copy(text, size, row->automatic ? "auto" : "");
 	else

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/parse.h"
+
 /* Stored for an integer option left to the library ("auto"). */
 #define BEEST_AUTO INT64_C(-1)
 
@@ -27,7 +29,7 @@ enum beest_transport {
 	BEEST_TRANSPORTS,
 };
 
-/* Where the path to a peer comes from; the order of the words of device.resolver. */
+/* Where the path to a peer comes from. */
 enum beest_resolver {
 	BEEST_RESOLVER_RECORD,
 	BEEST_RESOLVER_RDMACM,
@@ -71,9 +73,9 @@ struct beest_options {
 	char *device_gid;			/* device.gid: policy text, preset "auto" */
 	char *device_addr;			/* device.addr: local IP; NULL: not given */
 	int64_t device_resolver;		/* device.resolver: enum beest_resolver */
-	int64_t device_roce;			/* device.roce: 0 auto, 1, 2 */
+	int64_t device_roce;			/* device.roce: enum beest_roce; NONE: auto */
 	int64_t device_events;			/* device.events: 0 or 1 */
-	int64_t device_family;			/* device.family: 0 auto, 1 IPv4, 2 IPv6 */
+	int64_t device_family;			/* device.family: AF_INET, AF_INET6, AF_UNSPEC */
 
 	char *servers;				/* exchange.servers; NULL: not given */
 	char *user;				/* exchange.user; NULL: no login */
@@ -139,8 +141,7 @@ enum beest_option_type {
 	BEEST_OPTION_INT,	/* JSON integer; base 10 or 0x in text */
 	BEEST_OPTION_DURATION,	/* JSON string "30s" */
 	BEEST_OPTION_STRING,
-	BEEST_OPTION_WORD,	/* one of a fixed list; stored is its place there */
-	BEEST_OPTION_LEVEL,	/* log level by name */
+	BEEST_OPTION_WORD,	/* one of a fixed list; stored is what it stands for */
 	BEEST_OPTION_SECRET,	/* from the environment only, and never shown */
 };
 
@@ -153,7 +154,7 @@ struct beest_option {
 	const char *preset;		/* text; NULL: not given */
 	int64_t min, max;		/* ints and durations */
 	bool automatic;			/* the word "auto" is allowed and means BEEST_AUTO */
-	const char *const *words;	/* BEEST_OPTION_WORD, NULL-terminated */
+	const struct beest_word *words;	/* BEEST_OPTION_WORD */
 	int (*check)(const char *text);	/* of a string, beyond not being empty; may be NULL */
 	const char *help;
 };

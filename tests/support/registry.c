@@ -35,7 +35,7 @@ static void log_write(void *data, int level, const char *text)
 	(void)data;
 	registry_stage.warnings += level <= BEEST_LOG_WARN;
 	snprintf(registry_stage.log + used, sizeof(registry_stage.log) - used, "%s: %s\n",
-		 beest_log_level_name(level), text);
+		 beest_parse_word_text(beest_log_words, level), text);
 }
 
 static const struct beest_log stage_log = { .level = BEEST_LOG_INFO, .write = log_write };

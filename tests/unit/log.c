@@ -347,10 +347,10 @@ static void test_level_names(void **state)
 
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(names); i++) {
-		assert_int_equal(beest_log_level(names[i], &level), 0);
-		assert_string_equal(beest_log_level_name(level), names[i]);
+		assert_int_equal(beest_parse_word(names[i], beest_log_words, &level), 0);
+		assert_string_equal(beest_parse_word_text(beest_log_words, level), names[i]);
 	}
-	assert_string_equal(beest_log_level_name(99), "unknown");
+	assert_null(beest_parse_word_text(beest_log_words, 99));
 }
 
 static void test_level_values_are_syslogs(void **state)
@@ -358,9 +358,9 @@ static void test_level_values_are_syslogs(void **state)
 	int64_t level;
 
 	(void)state;
-	assert_int_equal(beest_log_level("error", &level), 0);
+	assert_int_equal(beest_parse_word("error", beest_log_words, &level), 0);
 	assert_int_equal(level, 3);
-	assert_int_equal(beest_log_level("debug", &level), 0);
+	assert_int_equal(beest_parse_word("debug", beest_log_words, &level), 0);
 	assert_int_equal(level, 7);
 }
 
@@ -369,9 +369,9 @@ static void test_levels_in_any_case(void **state)
 	int64_t level;
 
 	(void)state;
-	assert_int_equal(beest_log_level("DEBUG", &level), 0);
+	assert_int_equal(beest_parse_word("DEBUG", beest_log_words, &level), 0);
 	assert_int_equal(level, BEEST_LOG_DEBUG);
-	assert_int_equal(beest_log_level("Info", &level), 0);
+	assert_int_equal(beest_parse_word("Info", beest_log_words, &level), 0);
 	assert_int_equal(level, BEEST_LOG_INFO);
 }
 
@@ -380,13 +380,12 @@ static void test_unknown_level(void **state)
 	int64_t level = 42;
 
 	(void)state;
-	assert_int_equal(beest_log_level("loud", &level), -EINVAL);
-	assert_error_is("'loud' is not a log level: none, error, warn, info or debug is "
-			"expected");
-	assert_int_equal(beest_log_level("", &level), -EINVAL);
-	assert_int_equal(beest_log_level("warning", &level), -EINVAL);
-	assert_int_equal(beest_log_level("war", &level), -EINVAL);
-	assert_int_equal(beest_log_level("\xc4NFO", &level), -EINVAL);
+	assert_int_equal(beest_parse_word("loud", beest_log_words, &level), -EINVAL);
+	assert_error_is("'loud' is not one of none, error, warn, info, debug");
+	assert_int_equal(beest_parse_word("", beest_log_words, &level), -EINVAL);
+	assert_int_equal(beest_parse_word("warning", beest_log_words, &level), -EINVAL);
+	assert_int_equal(beest_parse_word("war", beest_log_words, &level), -EINVAL);
+	assert_int_equal(beest_parse_word("\xc4NFO", beest_log_words, &level), -EINVAL);
 	assert_int_equal(level, 42);
 }
 

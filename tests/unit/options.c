@@ -278,22 +278,12 @@ static void walk_string(const struct beest_option *row)
 
 static void walk_word(const struct beest_option *row)
 {
-	const char *const *word;
+	const struct beest_word *word;
 
-	for (word = row->words; *word; word++)
-		accepts(row, *word);
+	for (word = row->words; word->text; word++)
+		accepts(row, word->text);
 	refuses(row, "neither", EINVAL);
 	refuses(row, "", EINVAL);
-}
-
-static void walk_level(const struct beest_option *row)
-{
-	accepts(row, "none");
-	accepts(row, "error");
-	accepts(row, "warn");
-	accepts(row, "info");
-	accepts(row, "debug");
-	refuses(row, "loud", EINVAL);
 }
 
 /* Taken from the environment, never shown, and nowhere else is its place. */
@@ -322,7 +312,6 @@ static void (*const walks[])(const struct beest_option *row) = {
 	[BEEST_OPTION_DURATION] = walk_duration,
 	[BEEST_OPTION_STRING] = walk_string,
 	[BEEST_OPTION_WORD] = walk_word,
-	[BEEST_OPTION_LEVEL] = walk_level,
 	[BEEST_OPTION_SECRET] = walk_secret,
 };
 
@@ -662,7 +651,7 @@ static void json_types_are_told(void **state)
 		{ "{\"device\":{\"roce\":2}}",
 		  "device.roce: found the number 2, expected a word in quotes" },
 		{ "{\"log\":{\"level\":7}}",
-		  "log.level: found the number 7, expected a level in quotes, such as \"warn\"" },
+		  "log.level: found the number 7, expected a word in quotes" },
 		{ "{\"qp_attr\":7}", "qp_attr: found the number 7, expected an object" },
 		{ "{\"qp_attr\":[{\"timeout\":7}]}",
 		  "qp_attr: found an array, expected an object" },
