@@ -8,7 +8,7 @@
 #include "config.h"
 
 #include <endian.h>
-#include <stdbool.h>
+#include <string.h>
 
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
@@ -16,11 +16,14 @@
 /* An integer from host order to big-endian and back: the same step both ways. */
 static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
-	bool turned = field->type == BEEST_CODEC_UINT && BYTE_ORDER == LITTLE_ENDIAN;
-	size_t i;
+	size_t i, size = field->size;
 
-	for (i = 0; i < field->size; i++)
-		to[i] = from[turned ? field->size - 1 - i : i];
+	if (field->type == BEEST_CODEC_BYTES || BYTE_ORDER == BIG_ENDIAN) {
+		memcpy(to, from, size);
+		return;
+	}
+	for (i = 0; i < size; i++)
+		to[i] = from[size - 1 - i];
 }
 
 size_t beest_codec_size(const struct beest_codec_layout *layout)
