@@ -119,12 +119,12 @@ static int library_gather(struct bench_rank *rank, struct beest_gather *gather)
 	struct beest_gather_state state = { .added = false };
 	const struct anchor own = anchor_of(rank->rank);
 	struct beest_limit limit;
-	int ret = beest_context_registry(hb, gather->name, &gather->registry);
+	int ret = beest_context_need_registry(hb, gather->name);
 
-	if (ret == 0)
-		ret = beest_context_limit(hb, gather->name, 0, &limit);
 	if (ret < 0)
 		return ret;
+	beest_limit_start(&limit, NULL, 0, hb->options.timeout);
+	gather->registry = hb->registry;
 	gather->ranks = &hb->launch.participants;
 	gather->limit = &limit;
 	gather->state = &state;
