@@ -35,9 +35,13 @@ void beest_choice_set(struct beest_choice *server, const char *text)
 
 size_t beest_choice_of(const struct beest_choice *servers, size_t count, const char *key)
 {
-	uint64_t hash = hash_text(key), most = 0, score;
+	uint64_t hash, most = 0, score;
 	size_t i, best = 0;
 
+	if (count == 1)
+		return 0;
+
+	hash = hash_text(key);
 	for (i = 0; i < count; i++) {
 		score = mix64(servers[i].hash ^ hash);
 		if (i && (score < most || (score == most &&

@@ -427,6 +427,8 @@ int beest_gather_run(struct beest_gather *call)
 	if (ret == 0)
 		ret = record_put(&g);
 	if (ret == 0)
+		ret = beest_opening_take(&g);
+	if (ret == 0)
 		ret = beest_wait_run(call->registry, &g.wait);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
 		ret = beest_attendance_expired(&g);

@@ -296,6 +296,20 @@ static int number_answered(struct beest_gathering *g)
 	return beest_kv_transient(ret) ? 0 : ret;
 }
 
+int beest_opening_take(struct beest_gathering *g)
+{
+	struct beest_look look = {
+		.extras = g->wait.extras, .extra_count = g->wait.extra_count,
+		.deadline = beest_gather_deadline(g->call),
+	};
+
+	if (!look.extra_count || beest_gathering_counts(g))
+		return 0;
+	beest_look_take(g->registry, &look);
+
+	return g->extras[1].done ? number_answered(g) : 0;
+}
+
 int beest_opening_each(struct beest_gathering *g)
 {
 	return g->counted || !g->extras[1].done ? gate_late(g) : number_answered(g);

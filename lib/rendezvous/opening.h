@@ -14,6 +14,12 @@
 /* Takes a number with the next look. */
 void beest_opening_number(struct beest_gathering *g);
 
+/*
+ * Takes it ahead of the wait where its answer tells the last rank: that one need not look for a
+ * gate which it opens itself.  What a server does not answer, the wait tells.
+ */
+int beest_opening_take(struct beest_gathering *g);
+
 /* How long the others will take, by the counter's @value; 0: nothing is known. */
 int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value);
 

@@ -309,6 +309,24 @@ static void items_of_barriers(void **state)
 	}
 }
 
+/* A later pass: a number each, all records for the last one, and the gate. */
+static void passes(void **state)
+{
+	int pass, i;
+
+	(void)state;
+	crew_need();
+	for (pass = 0; pass < 4; pass++) {
+		fake_kv_count_again();
+		for (i = 0; i < 2; i++)
+			crew_start(barrier_run, &party[i]);
+		registry_run();
+		assert_int_equal(barrier_ret[0], 0);
+		assert_int_equal(barrier_ret[1], 0);
+	}
+	spent("a later pass of two", 7, 10, 17);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +339,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(init_after_the_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(items_of_a_pair, setup, teardown),
 		cmocka_unit_test_setup_teardown(items_of_barriers, setup, teardown),
+		cmocka_unit_test_setup_teardown(passes, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
