@@ -216,7 +216,7 @@ static int roll_judge(struct beest_gathering *g, struct beest_kv_value *value)
 		/* A leftover, or others were called before this rank came: neither counts. */
 		g->skipped = body.roll;
 		g->wait.asides[1] = NULL;
-		g->blind = g->state->began;
+		g->blind = true;
 		return 0;
 	}
 	/* Its own memory takes what it has of them: a copy of all costs more than the rest here. */
@@ -337,9 +337,12 @@ static int64_t asides_take(void *data, struct beest_look_want *asides)
 {
 	struct beest_gathering *g = data;
 
-	beest_kv_values_free(&g->roll, 1);
-	g->roll = asides[1].value;
-	asides[1].value.bytes = NULL;
+	if (asides[1].value.bytes) {
+		beest_kv_values_free(&g->roll, 1);
+		g->roll = asides[1].value;
+		asides[1].value.bytes = NULL;
+		g->wait.asides[1] = NULL;
+	}
 
 	return beest_opening_expect(g, &asides[0].value);
 }

@@ -60,6 +60,9 @@ int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_va
 		memcpy(text, value->bytes, value->size);
 		sscanf(text, "%" SCNu64, &number);
 	}
+	if (number != g->state->number)
+		g->state->moved = now;
+	g->state->number = number;
 	if (!number || number % g->count)
 		g->full_at = 0;
 	else if (!g->full_at)
@@ -148,15 +151,21 @@ static int gate_open(struct beest_gathering *g)
 
 /* ------------------------------------------------------------------- a late gate --- */
 
-/* Did another rank open it a moment ago? */
+/* Did another rank open it a moment ago?  Then the next look has more than is needed here. */
 static bool gate_is_open(struct beest_gathering *g, const struct beest_kv_value *value)
 {
+	struct beest_barrier_body gate;
 	struct beest_record record;
 
-	return !beest_gathering_calls_roll(g) && value->bytes &&
-	       beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
-				   g->gate_key, &record) == 0 &&
-	       beest_gathering_see_gate(g, &record) > 0;
+	if (!value->bytes ||
+	    beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
+				g->gate_key, &record) < 0 || record.flags & BEEST_RECORD_CLOSED ||
+	    beest_record_barrier_decode(&record, &gate) < 0)
+		return false;
+	if (beest_gathering_calls_roll(g) && g->body.pass == BEEST_CALLED)
+		return gate.roll != g->gate.roll && gate.roll != g->skipped;
+
+	return gate.roll == g->body.roll && gate.pass >= g->body.pass;
 }
 
 /*
@@ -244,6 +253,7 @@ static int gate_take(struct beest_gathering *g, bool blind, bool open)
 	char sentence[BEEST_ERROR_SIZE];
 	int ret;
 
+	g->wait.hurry |= open;
 	ret = open ? 0 : gate_verify(g, blind);
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	taker_delete(g);
@@ -265,7 +275,7 @@ static int gate_contend(struct beest_gathering *g, bool blind)
 static int gate_late(struct beest_gathering *g)
 {
 	int64_t now = beest_clock_now(), elapsed = now - g->state->began;
-	bool blind = now >= g->blind;
+	bool blind = g->blind || now - g->state->moved >= g->patience;
 
 	if (now < g->state->due)
 		return 0;
@@ -317,13 +327,13 @@ int beest_opening_each(struct beest_gathering *g)
 
 void beest_opening_times(struct beest_gathering *g)
 {
-	int64_t now = beest_clock_now(), patience = beest_limit_span(g->call->limit) / 4;
+	int64_t now = beest_clock_now();
 
 	g->late = LATE_FIRST + (int64_t)g->count * LATE_RANK;
 	if (!g->state->began) {
-		g->state->began = now;
+		g->state->began = g->state->moved = now;
 		g->state->due = now + g->late;
 	}
 	g->numbered = now;
-	g->blind = g->state->began + BEEST_MIN(patience, LATE_MOST);
+	g->patience = BEEST_MIN(beest_limit_span(g->call->limit) / 4, LATE_MOST);
 }

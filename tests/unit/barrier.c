@@ -321,7 +321,10 @@ static void who_comes_first_expects_little(void **state)
 		{ "1", waited }, { "31", waited }, { "48", waited / 48 * 16 }, { "64", 0 },
 		{ "65", waited }, { "", 0 }, { "no number", 0 },
 	};
-	struct beest_gathering g = { .count = 64, .numbered = beest_clock_now() - waited };
+	struct beest_gather_state kept = { .moved = 0 };
+	struct beest_gathering g = {
+		.count = 64, .numbered = beest_clock_now() - waited, .state = &kept,
+	};
 	struct beest_kv_value value;
 	size_t i;
 
@@ -331,6 +334,56 @@ static void who_comes_first_expects_little(void **state)
 		value.size = strlen(rows[i].number);
 		assert_int_equal(beest_opening_expect(&g, &value), rows[i].expected);
 	}
+}
+
+/* While the counter moves, nobody doubts it: one rank reads all records, for either gate. */
+static void a_slow_start_is_no_doubt(void **state)
+{
+	int i;
+
+	(void)state;
+	memset(&last, 0, sizeof(last));
+	last.size = 64;
+	fake_kv.hook = count_hook;
+	ranks_make(last.size, "a");
+	for (i = 0; i < last.size; i++)
+		ranks[i].delay = i * 100 * BEEST_MS;
+	registry_run();
+	all_have(last.size, 1);
+	fake_kv.hook = NULL;
+	assert_int_equal(last.readers, 2);
+}
+
+static bool held;
+static int read_by_held;
+
+/* Rank 0 would read all records after two seconds, and is held up until others have. */
+static void hold_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	if (rank_of(kv) != &ranks[0])
+		return;
+	read_by_held += held && request->key_count > 20;
+	if (held || crew_now() < ranks[0].came + 2 * BEEST_SECOND || !request->write_count ||
+	    !strstr(request->writes[0].key, "/taker"))
+		return;
+	held = true;
+	crew_pass(4 * BEEST_SECOND);
+}
+
+/* The gate came meanwhile. */
+static void who_is_late_to_read_sees_the_gate(void **state)
+{
+	(void)state;
+	held = false;
+	read_by_held = 0;
+	fake_kv.hook = hold_hook;
+	ranks_make(20, "a");
+	ranks[19].delay = 4 * BEEST_SECOND;
+	registry_run();
+	all_have(20, 1);
+	fake_kv.hook = NULL;
+	assert_true(held);
+	assert_int_equal(read_by_held, 1);	/* as the last one to know of all */
 }
 
 /* --------------------------------------------------------------- former runs --- */
@@ -953,6 +1006,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(costs, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_comes_first_expects_little, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_slow_start_is_no_doubt, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_is_late_to_read_sees_the_gate, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_have_other_settings, setup, teardown),
