@@ -165,7 +165,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	beest_meshphase_enter(mesh, &mesh->stats.publish);
 	mesh->incarnation = *beest_registry_incarnation(mesh->hb->registry);
 	gather->state = &mesh->roll;
-	gather->former = gather->word = mesh->digest;
+	gather->word = mesh->digest;
 	gather->former_marks = mesh->marks;
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;

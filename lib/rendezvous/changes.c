@@ -75,12 +75,11 @@ void beest_changes_take(struct beest_gathering *g, const struct beest_record *re
 {
 	const uint8_t *changes = record->body + BEEST_BARRIER_SIZE;
 	const size_t size = g->count * beest_gather_mark_size(g->call);
-	const uint64_t former = htobe64(g->call->former);
+	const uint64_t former = htobe64(beest_gathering_former(g));
 	uint8_t *marks;
 
 	/* Where each reads all records itself, no gate tells anything. */
-	if (beest_gathering_is_direct(g) || !g->call->former || !g->call->former_marks ||
-	    g->gate.roll == g->held ||
+	if (beest_gathering_is_direct(g) || !former || g->gate.roll == g->held ||
 	    record->size < BEEST_BARRIER_SIZE + DIGEST_SIZE ||
 	    memcmp(changes, &former, DIGEST_SIZE) != 0)
 		return;

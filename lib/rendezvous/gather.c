@@ -365,7 +365,7 @@ static void gathering_wait(struct beest_gathering *g)
 	if (beest_gathering_counts(g))
 		g->wait.asides[0] = g->count_key;
 	/* Where there is a former one, each look would fetch that. */
-	if (beest_gathering_counts(g) && beest_gathering_calls_roll(g) && !call->former)
+	if (g->wait.asides[0] && beest_gathering_calls_roll(g) && !beest_gathering_former(g))
 		g->wait.asides[1] = g->roll_key;
 	g->wait.data = g;
 	g->wait.limit = call->limit;
@@ -382,11 +382,11 @@ static int gathering_start(struct beest_gathering *g)
 
 	beest_opening_times(g);
 	g->report_at = beest_clock_now() + BEEST_REPORT_EACH;
-	g->skipped = call->former;
 	g->body = g->state->body;
 	if (beest_gathering_calls_roll(g)) {
 		g->body.pass = BEEST_MAX(g->body.pass, BEEST_CALLED);
 		g->body.name = call->word;
+		g->skipped = beest_gathering_former(g);
 	} else {
 		g->body.pass = call->pass;
 		g->body.roll = call->run;

@@ -51,14 +51,14 @@ struct beest_gather {
 	struct beest_gather_state *state;
 
 	/* of a roll call */
-	uint64_t former;		/* a roll that is over, whose gate is there yet; 0: none */
-	const uint8_t *former_marks;	/* what was handed out then; NULL: it is not known */
 	/*
-	 * Said by each; out: 0 where not all said the same.  With a blob, it is the former roll:
-	 * the gate tells those who know that one what has changed since.
+	 * Said by each; out: 0 where not all said the same.  With a blob, it is the digest of the
+	 * former roll, 0: there is none.  Its gate is there yet, and the next one tells those who
+	 * know it what has changed since.
 	 */
 	uint64_t word;
-	const void *blob;		/* that this rank brings */
+	const uint8_t *former_marks;	/* of that roll */
+	const void *blob;		/* that this rank brings; NULL: nobody brings anything */
 	size_t blob_size;		/* of every rank */
 	/*
 	 * Few ranks: each reads all records, and nobody hands them out.  The second gate is

@@ -92,6 +92,12 @@ static inline bool beest_gathering_is_direct(const struct beest_gathering *g)
 	return g->call->direct && beest_gathering_calls_roll(g);
 }
 
+/* A roll that is over, whose gate is there yet; 0: none. */
+static inline uint64_t beest_gathering_former(const struct beest_gathering *g)
+{
+	return g->call->blob_size ? g->body.name : 0;
+}
+
 /* Each look reads it, and not only a late one. */
 static inline bool beest_gathering_counts(const struct beest_gathering *g)
 {
