@@ -313,8 +313,8 @@ int beest_opening_take(struct beest_gathering *g)
 		.deadline = beest_gather_deadline(g->call),
 	};
 
-	if (!look.extra_count || beest_gathering_counts(g))
-		return 0;
+	if (!look.extra_count || beest_gathering_counts(g) || g->call->limit->once)
+		return 0;		/* one look that is asked for has both */
 	beest_look_take(g->registry, &look);
 
 	return g->extras[1].done ? number_answered(g) : 0;
