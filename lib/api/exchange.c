@@ -32,8 +32,8 @@ HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
 	if (!buffer && size)
 		return beest_call_refuse(hb, __func__, "buffer is NULL");
 	TRY_LIMIT(&limit, beest_context_need_registry(hb, peer_key));
-	return beest_call_waited(hb, &limit, beest_message_wait(hb->registry, peer_key, buffer, size,
-								length, &limit));
+	return beest_call_waited(hb, &limit, beest_message_wait(hb->registry, peer_key, buffer,
+								size, length, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,

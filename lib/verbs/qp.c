@@ -507,8 +507,8 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 	struct hartebeest_path route;
 	int ret;
 
-	ret = beest_pathcache_find(qp->port->pathcache, &qp->local.endpoint, qp->local.label, remote,
-				   if_nametoindex(qp->source.netdev),
+	ret = beest_pathcache_find(qp->port->pathcache, &qp->local.endpoint, qp->local.label,
+				   remote, if_nametoindex(qp->source.netdev),
 				   (uint8_t)qp->local.options->traffic_class, limit, &route);
 	if (ret == 0 && memcmp(route.sgid.raw, qp->source.gid.raw, sizeof(route.sgid.raw)) != 0)
 		ret = source_replace(qp, &route);
