@@ -88,6 +88,7 @@ struct beest_kv_write {
 	 * error that ended the request.  Of the others nothing is known: 0.
 	 */
 	int ret;
+	bool done;		/* its answer has come, whatever became of the request then */
 	uint64_t number;	/* INCR that is answered: the value after it */
 };
 
@@ -117,7 +118,10 @@ struct beest_kv_request {
 	unsigned int flags;
 	struct beest_kv_write *writes;
 	size_t write_count;
-	/* One more quiet write behind the others, only over a new connection; NULL: none. */
+	/*
+	 * One more quiet write, only over a new connection: behind the others, or before the
+	 * first one where one is answered; NULL: none.
+	 */
 	struct beest_kv_write *opening;
 	/*
 	 * keys[0] is the witness: without a value for it an answer proves nothing.  A
@@ -131,16 +135,17 @@ struct beest_kv_request {
 	int ret;		/* 0, or an error of the list above */
 	char why[BEEST_KV_WHY];	/* its sentence */
 	bool fresh;		/* it went over a new connection */
-	bool answered;		/* the writes were carried out, and the keys read */
+	bool answered;		/* the writes were carried out, and the keys, if any, read */
 	struct beest_memcached *session;	/* only while it runs */
 };
 
 /*
  * Runs @count requests; all servers work at once: each is written to and asked before the
- * first answer is awaited.  The deadline holds for all of it, and no wait lasts longer than
+ * first answer is awaited, but for requests with answered writes, which go one after the
+ * other.  The deadline holds for all of it, and no wait lasts longer than
  * a second.  Returns 0 or the ret of a request that failed, whose sentence is the thread's.
- * After a failure no values are kept; the writes may have been carried out, in part or
- * later: the caller repeats all of them.
+ * After a failure no values are kept; the writes that are not done may have been carried out,
+ * in part or later: the caller repeats them.
  */
 int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
 		 int64_t deadline);

@@ -477,6 +477,7 @@ static int writes_carry_out(struct beest_memcached *session)
 	for (; write < request->writes + request->write_count && ret == 0; write++) {
 		if (write->answered) {
 			write->ret = write_answered(session, write);
+			write->done = session->sound;
 			ret = session->sound ? 0 : write->ret;
 		} else {
 			ret = write_quiet(session, write);

@@ -59,8 +59,8 @@ void beest_memcached_free(struct beest_memcached *session);
 
 /*
  * A request in two halves, so that several servers work at once: the first writes and
- * asks, the second awaits the answers.  The request was prepared (request.h).  Errors of
- * kv.h.
+ * asks, the second awaits the answers, and does all where writes are answered.  The request
+ * was prepared (request.h).  Errors of kv.h.
  */
 int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
 			 int64_t deadline);

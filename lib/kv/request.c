@@ -47,6 +47,8 @@ int beest_request_prepare(struct beest_kv_request *request)
 	request->session = NULL;
 	if (request->key_count)
 		memset(request->values, 0, request->key_count * sizeof(*request->values));
+	for (i = 0; i < request->write_count; i++)
+		request->writes[i].done = false;
 	beest_request_spoil(request, 0);
 
 	if (!request->key_count && !beest_request_ends_answered(request))
@@ -70,6 +72,8 @@ void beest_request_spoil(struct beest_kv_request *request, int ret)
 	request->ret = ret;
 	beest_text_copy(request->why, sizeof(request->why), ret < 0 ? beest_error_text() : "");
 	for (; write < request->writes + request->write_count; write++) {
+		if (write->done)
+			continue;
 		write->ret = write->answered ? ret : 0;
 		write->number = 0;
 	}

@@ -788,21 +788,24 @@ static void lease_see(struct beest_leases *leases, struct lease *lease, enum sig
 static void writes_done(struct beest_leases *leases, const struct beest_lease_plan *plan,
 			int ret, bool stored, uint64_t number)
 {
+	const struct beest_kv_write *write = plan->writes;
 	struct lease *lease;
+	bool known;
 	size_t i;
 
-	for (i = 0; i < plan->write_count; i++) {
+	for (i = 0; i < plan->write_count; i++, write++) {
 		lease = lease_of(leases, plan->written[i]);
+		known = ret == 0 || write->done;
 		if (!lease) {
 			write_outdated(leases, plan, i);
 		} else if (!lease->sent) {
 			continue;	/* the reading has shown more */
-		} else if (ret == 0 && plan->writes[i].ret == -EMSGSIZE) {
+		} else if (known && write->ret == -EMSGSIZE) {
 			lease->refused = true;
-		} else if (ret < 0 || (plan->writes[i].ret < 0 && plan->writes[i].ret != -EEXIST)) {
+		} else if (!known || (write->ret < 0 && write->ret != -EEXIST)) {
 			lease->sent = false;
 			lease->look_at = beest_clock_now() + LATE;
-		} else if (stored || plan->writes[i].answered) {
+		} else if (stored || write->answered) {
 			write_stored(leases, lease, number);
 		}
 	}

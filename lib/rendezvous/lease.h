@@ -117,7 +117,7 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 
 /*
  * How the request ended: @ret as beest_kv_run() set it, @answered when @values, one a
- * key of the plan, were read.  @number: of the request, which grows with each.
+ * key of the plan behind the first, were read.  @number: of the request, which grows with each.
  * Returns how many were not there that should be: a write refused, or an eviction.
  */
 size_t beest_lease_done(struct beest_leases *leases, const struct beest_lease_plan *plan,

@@ -388,15 +388,25 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 
 /* --------------------------------------------------------------------- one round --- */
 
-static void part_hand_over(const struct part *part, struct beest_look *look)
+/* Of a request that failed, those whose answers had come. */
+static void extras_hand_over(const struct part *part, struct beest_look *look)
 {
-	size_t i, key = part->plan.key_count, write = part->plan.write_count;
+	const struct beest_kv_write *write = part->request->writes + part->plan.write_count;
+	size_t i;
 
 	for (i = 0; i < look->extra_count; i++)
 		if (part_has_extra(part, &look->extras[i])) {
-			look->extras[i].write = part->request->writes[write++];
-			look->extras[i].done = true;
+			look->extras[i].write = *write;
+			look->extras[i].done = part->request->ret == 0 || write->done;
+			write++;
 		}
+}
+
+static void part_hand_over(const struct part *part, struct beest_look *look)
+{
+	size_t i, key = part->plan.key_count;
+
+	extras_hand_over(part, look);
 	for (i = 0; i < look->count; i++)
 		if (part_has_want(part, &look->wants[i])) {
 			look->wants[i].value = part->request->values[key];
@@ -507,6 +517,7 @@ static void part_end(struct round *round, struct part *part)
 
 	round->ret = ret;
 	memcpy(round->why, part->request->why, sizeof(part->request->why));
+	extras_hand_over(part, round->look);
 	beest_lease_done(registry->leases, &part->plan, ret, false, NULL, part->number);
 	for (i = 0; i < look->count; i++)
 		if (look->wants[i].server == part->plan.server)

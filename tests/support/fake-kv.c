@@ -371,6 +371,7 @@ static int write_run(struct trip *trip, struct beest_kv_write *write)
 		return trip_fail(trip, -result);
 	if (answered) {
 		write->ret = result;
+		write->done = !trip->late;
 		write->number = result < 0 ? 0 : copy.number;
 	}
 	return 0;

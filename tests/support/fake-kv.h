@@ -8,10 +8,9 @@
  * are the library's own: they need no server.)
  *
  * A server is known by its configured text, and all handles of the process see the same
- * one, as they would in reality.  Each handle has two connections to each server, one for
- * ANSWERED requests and one for the others; each is new at first, and again after any
- * failure over either of them.  Times to live follow beest_clock_now().  For one thread:
- * coroutines (tests/support/crew.h) and the hook interleave users.
+ * one, as they would in reality.  Each handle has one connection to each server, which is
+ * new at first, and again after any failure.  Times to live follow beest_clock_now().  For
+ * one thread: coroutines (tests/support/crew.h) and the hook interleave users.
  *
  * Usual course of a test:
  *

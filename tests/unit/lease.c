@@ -542,6 +542,25 @@ static void a_message_that_was_taken(void **state)
 	registry_close(registry);
 }
 
+/* Its answer came, and then the look that it was part of failed; its reader took it. */
+static void a_message_whose_look_fails_later(void **state)
+{
+	(void)state;
+	life();
+	assert_int_equal(registry_put(registry, BEEST_KIND_QP, "y", "one", NULL), 0);
+	assert_int_equal(registry_put(registry, BEEST_KIND_MESSAGE, "y", "text", NULL), 0);
+	fake_kv_fail(FAKE_KV_COMMAND, 3, EHOSTDOWN, FAKE_KV_REFUSED);
+	assert_int_equal(registry_look(registry, 0), -EHOSTDOWN);
+	assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "y"), "text");
+	assert_true(fake_kv_evict(registry_server, registry_key(BEEST_KIND_MESSAGE, "y")));
+	registry_stage.now += 10 * BEEST_SECOND;
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_null(registry_said(registry, BEEST_KIND_MESSAGE, "y"));
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "y"), "one");
+	registry_close(registry);
+}
+
 /* Stored in the look that finds the loss, and taken at once by its reader. */
 static void a_message_in_the_look_that_learns_the_loss(void **state)
 {
@@ -724,6 +743,7 @@ int main(void)
 		REGISTRY_TEST(restarts),
 		REGISTRY_TEST(what_another_has_stored_since),
 		REGISTRY_TEST(a_message_that_was_taken),
+		REGISTRY_TEST(a_message_whose_look_fails_later),
 		REGISTRY_TEST(a_message_in_the_look_that_learns_the_loss),
 		REGISTRY_TEST(renewal),
 		REGISTRY_TEST(eviction),
