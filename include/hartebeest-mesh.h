@@ -64,8 +64,8 @@ static inline void hartebeest_mesh_attr_preset(struct hartebeest_mesh_attr *attr
 
 /*
  * What a phase took.  Requests to servers are those of whichever thread of the context, each
- * one round trip at most, whatever it asks for; bytes those of records that went either way.
- * With gather both are 0.
+ * usually one round trip, whatever it asks for; bytes those of the values that went either
+ * way.  With gather both are 0.
  */
 struct hartebeest_mesh_phase {
 	int64_t time;				/* ns */

@@ -382,7 +382,7 @@ static void *crowd_work(void *data)
 	int ret = 0;
 
 	while ((i = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED)) < crowd->count) {
-		ret = (i % TIMED_EACH ? qp_connect : qp_connect_timed)
+		ret = (i % TIMED_EACH && i + 1 < crowd->count ? qp_connect : qp_connect_timed)
 			(crowd->fabric, &crowd->peers[i], 0, crowd->limit, &qp);
 		for (index = 1; index < each && ret == 0; index++)
 			ret = qp_connect(crowd->fabric, &crowd->peers[i], index, crowd->limit,

@@ -53,6 +53,7 @@ struct hartebeest_mesh {
 	struct hartebeest_mesh_stats stats;
 	struct hartebeest_mesh_phase *phase;	/* of stats, that is on; NULL: none */
 	struct hartebeest_mesh_phase begun;	/* the clock and counters when it began */
+	const struct beest_registry *registry;	/* that counts; NULL: not yet */
 };
 
 extern const struct beest_kind beest_mesh_kind;

@@ -8,10 +8,10 @@
 
 static struct hartebeest_mesh_phase meters_read(const struct hartebeest_mesh *mesh)
 {
-	const struct beest_registry *registry = mesh->gather ? NULL : mesh->hb->registry;
+	const struct beest_registry *registry = mesh->registry;
 	struct hartebeest_mesh_phase meters = { .time = beest_clock_now() };
 
-	if (registry) {		/* it is made at the first use, and begins at 0 */
+	if (registry) {
 		meters.requests = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
 		meters.bytes = __atomic_load_n(&registry->bytes, __ATOMIC_RELAXED);
 	}
@@ -31,4 +31,13 @@ void beest_meshphase_enter(struct hartebeest_mesh *mesh, struct hartebeest_mesh_
 	}
 	mesh->phase = phase;
 	mesh->begun = now;
+}
+
+void beest_meshphase_count(struct hartebeest_mesh *mesh)
+{
+	const int64_t since = mesh->begun.time;
+
+	mesh->registry = mesh->hb->registry;
+	mesh->begun = meters_read(mesh);
+	mesh->begun.time = since;
 }

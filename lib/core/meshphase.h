@@ -13,4 +13,7 @@
 /* The phase before ends here.  @phase is one of mesh->stats; NULL: none. */
 void beest_meshphase_enter(struct hartebeest_mesh *mesh, struct hartebeest_mesh_phase *phase);
 
+/* Requests of its registry count from here on. */
+void beest_meshphase_count(struct hartebeest_mesh *mesh);
+
 #endif

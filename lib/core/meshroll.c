@@ -158,11 +158,12 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	struct beest_gather *gather = &bringup.gather;
 	int ret;
 
+	beest_meshphase_enter(mesh, &mesh->stats.publish);
 	ret = beest_context_need_registry(mesh->hb, mesh->key_name);
 	if (ret < 0)
 		return ret;
+	beest_meshphase_count(mesh);
 	gather_fill(mesh, limit, gather);
-	beest_meshphase_enter(mesh, &mesh->stats.publish);
 	mesh->incarnation = *beest_registry_incarnation(mesh->hb->registry);
 	gather->state = &mesh->roll;
 	gather->word = mesh->digest;
