@@ -26,8 +26,8 @@ struct beest_gather_state {
 	bool added;			/* the counter */
 	uint64_t pass;			/* that this rank took a number for */
 	int64_t began, due;		/* the first call; 0: none yet */
-	uint64_t number;		/* of the counter, when it was read last, */
-	int64_t moved;			/* and since when */
+	uint64_t number;		/* the counter, as it was read last */
+	int64_t moved;			/* since when it has that number */
 	struct beest_barrier_body body;	/* that this rank said last in a roll call */
 };
 

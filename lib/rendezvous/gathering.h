@@ -67,8 +67,8 @@ struct beest_gathering {
 	int64_t numbered;		/* when this rank took a number, or went on with one */
 	int64_t full_at;		/* since when all have come, by the counter; 0: not yet */
 	int64_t late;			/* the least pause between two tries */
-	int64_t patience;		/* a counter that rests so long does not matter */
-	bool blind;			/* nor does this one */
+	int64_t patience;		/* a counter that rests so long is doubted */
+	bool blind;			/* the counter is known to be wrong */
 
 	/* attendance.c: all records, in the order of ranks; NULL until they are read */
 	struct beest_attendance *all;

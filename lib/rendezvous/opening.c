@@ -151,7 +151,7 @@ static int gate_open(struct beest_gathering *g)
 
 /* ------------------------------------------------------------------- a late gate --- */
 
-/* Did another rank open it a moment ago?  Then the next look has more than is needed here. */
+/* Did another rank open it a moment ago?  Then the next look reads it. */
 static bool gate_is_open(struct beest_gathering *g, const struct beest_kv_value *value)
 {
 	struct beest_barrier_body gate;
@@ -313,7 +313,8 @@ int beest_opening_take(struct beest_gathering *g)
 		.deadline = beest_gather_deadline(g->call),
 	};
 
-	if (!look.extra_count || beest_gathering_counts(g) || g->call->limit->once)
+	if (!look.extra_count || beest_gathering_counts(g) || g->call->limit->once ||
+	    !beest_limit_left(g->call->limit))
 		return 0;		/* one look that is asked for has both */
 	beest_look_take(g->registry, &look);
 
