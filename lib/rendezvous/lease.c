@@ -708,8 +708,7 @@ static struct lease *lease_of(struct beest_leases *leases, const struct beest_le
  * destroyed while it was on its way may be there now, and has to go; without memory it stays
  * until its time to live is over.
  */
-static void write_outdated(struct beest_leases *leases, const struct beest_lease_plan *plan,
-			   size_t i)
+static void write_outdated(struct beest_leases *leases, struct beest_lease_plan *plan, size_t i)
 {
 	struct beest_lease_copy *copy = plan->written[i];
 	struct lease *lease = lease_find(leases, copy->key);
@@ -720,6 +719,7 @@ static void write_outdated(struct beest_leases *leases, const struct beest_lease
 		lease->checked = lease->sent = false;
 	} else if (lease && !lease->superseded) {
 		lease_set_state(leases, lease, DIRTY);
+		plan->overtook = true;
 	} else if (!lease && plan->writes[i].verb != BEEST_KV_DELETE && !copy_is_closed(copy)) {
 		lease = lease_add(leases, plan->server, copy, DOOMED);
 		if (!lease)
@@ -785,7 +785,7 @@ static void lease_see(struct beest_leases *leases, struct lease *lease, enum sig
 	}
 }
 
-static void writes_done(struct beest_leases *leases, const struct beest_lease_plan *plan,
+static void writes_done(struct beest_leases *leases, struct beest_lease_plan *plan,
 			int ret, bool stored, uint64_t number)
 {
 	const struct beest_kv_write *write = plan->writes;
@@ -811,7 +811,7 @@ static void writes_done(struct beest_leases *leases, const struct beest_lease_pl
 	}
 }
 
-size_t beest_lease_done(struct beest_leases *leases, const struct beest_lease_plan *plan,
+size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *plan,
 			int ret, bool answered, const struct beest_kv_value *values,
 			uint64_t number)
 {

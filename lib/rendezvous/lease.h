@@ -106,6 +106,7 @@ struct beest_lease_plan {
 	/* Whose bytes these are; read[0] is NULL. */
 	struct beest_lease_copy **written, **read;
 	size_t server;
+	bool overtook;			/* out: an older version went over a stored one */
 };
 
 /*
@@ -120,7 +121,7 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
  * key of the plan behind the first, were read.  @number: of the request, which grows with each.
  * Returns how many were not there that should be: a write refused, or an eviction.
  */
-size_t beest_lease_done(struct beest_leases *leases, const struct beest_lease_plan *plan,
+size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *plan,
 			int ret, bool answered, const struct beest_kv_value *values,
 			uint64_t number);
 void beest_lease_plan_free(struct beest_lease_plan *plan);

@@ -598,7 +598,9 @@ static int round_run(struct round *round)
 static int round_take(struct beest_registry *registry, struct beest_look *look, size_t only)
 {
 	struct round round = { .registry = registry, .look = look };
+	struct beest_look mending = { .deadline = look->deadline };
 	size_t i, room = registry->server_count;
+	bool overtook = false;
 	int ret = 0;
 
 	round.parts = calloc(room, sizeof(*round.parts));
@@ -614,10 +616,14 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 		if (ret < 0)
 			beest_lease_done(registry->leases, &round.parts[i].plan, ret, false, NULL,
 					 round.parts[i].number);
+		overtook |= round.parts[i].plan.overtook;
 		part_free(&round.parts[i]);
 	}
 	free(round.parts);
 	free(round.requests);
+	/* This may have been the last look of the process: nobody else would mend it. */
+	if (ret == 0 && round.ret == 0 && overtook)
+		round_take(registry, &mending, SIZE_MAX);
 
 	return round.ret < 0 ? beest_fail(-round.ret, "%s", round.why) : ret;
 }

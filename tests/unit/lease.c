@@ -542,6 +542,28 @@ static void a_message_that_was_taken(void **state)
 	registry_close(registry);
 }
 
+/* Another thread stores a newer version while this one is about to send the older one. */
+static void overtake_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	fake_kv.hook = NULL;
+	assert_int_equal(registry_put(registry, BEEST_KIND_QP, "y", "newer", NULL), 0);
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "y"), "newer");
+}
+
+static void the_last_look_sends_an_older_version(void **state)
+{
+	(void)state;
+	life();
+	assert_int_equal(registry_put(registry, BEEST_KIND_QP, "y", "older", NULL), 0);
+	fake_kv.hook = overtake_hook;
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "y"), "newer");
+	registry_close(registry);
+}
+
 /* Its answer came, and then the look that it was part of failed; its reader took it. */
 static void a_message_whose_look_fails_later(void **state)
 {
@@ -743,6 +765,7 @@ int main(void)
 		REGISTRY_TEST(restarts),
 		REGISTRY_TEST(what_another_has_stored_since),
 		REGISTRY_TEST(a_message_that_was_taken),
+		REGISTRY_TEST(the_last_look_sends_an_older_version),
 		REGISTRY_TEST(a_message_whose_look_fails_later),
 		REGISTRY_TEST(a_message_in_the_look_that_learns_the_loss),
 		REGISTRY_TEST(renewal),
