@@ -290,6 +290,22 @@ static void costs(void **state)
 	many(1024);
 }
 
+/* Each comes @gap after the one before; what they ask for is counted. */
+static void come_in_turn(int size, int64_t gap)
+{
+	int i;
+
+	memset(&last, 0, sizeof(last));
+	last.size = size;
+	fake_kv.hook = count_hook;
+	ranks_make(size, "a");
+	for (i = 0; i < size; i++)
+		ranks[i].delay = i * gap;
+	registry_run();
+	all_have(size, 1);
+	fake_kv.hook = NULL;
+}
+
 /* The first of them looks again about when the last one will have come. */
 static void many_in_turn(void **state)
 {
@@ -297,14 +313,7 @@ static void many_in_turn(void **state)
 	int i;
 
 	(void)state;
-	fake_kv.hook = count_hook;
-	last.size = 256;
-	ranks_make(last.size, "a");
-	for (i = 0; i < last.size; i++)
-		ranks[i].delay = i * 100 * BEEST_US;
-	registry_run();
-	all_have(last.size, 1);
-	fake_kv.hook = NULL;
+	come_in_turn(256, 100 * BEEST_US);
 	for (i = 0; i < 16; i++)
 		polls += ranks[i].polls[0];
 	assert_in_range(polls, 16, 16 * 6);
@@ -339,18 +348,8 @@ static void who_comes_first_expects_little(void **state)
 /* While the counter moves, nobody doubts it: one rank reads all records, for either gate. */
 static void a_slow_start_is_no_doubt(void **state)
 {
-	int i;
-
 	(void)state;
-	memset(&last, 0, sizeof(last));
-	last.size = 64;
-	fake_kv.hook = count_hook;
-	ranks_make(last.size, "a");
-	for (i = 0; i < last.size; i++)
-		ranks[i].delay = i * 100 * BEEST_MS;
-	registry_run();
-	all_have(last.size, 1);
-	fake_kv.hook = NULL;
+	come_in_turn(64, 100 * BEEST_MS);
 	assert_int_equal(last.readers, 2);
 }
 
