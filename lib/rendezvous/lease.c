@@ -716,6 +716,8 @@ static void write_outdated(struct beest_leases *leases, struct beest_lease_plan 
 	if (copy->row->taken)
 		return;
 	if (lease && lease->state != CLEAN) {
+		/* That one's answer may be of a moment before this write, and its look the last. */
+		plan->overtook |= lease->sent;
 		lease->checked = lease->sent = false;
 	} else if (lease && !lease->superseded) {
 		lease_set_state(leases, lease, DIRTY);

@@ -106,7 +106,7 @@ struct beest_lease_plan {
 	/* Whose bytes these are; read[0] is NULL. */
 	struct beest_lease_copy **written, **read;
 	size_t server;
-	bool overtook;			/* out: an older version went over a stored one */
+	bool overtook;			/* out: an older version may have gone over a newer one */
 };
 
 /*
