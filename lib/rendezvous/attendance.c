@@ -16,11 +16,11 @@ static int reading_start(struct beest_gathering *g)
 	int ret = 0;
 
 	if (g->all) {
-		beest_look_free(g->wants, g->count);
+		beest_look_free(g->wants, g->count + 1);
 		return 0;
 	}
 	g->all = calloc(g->count, sizeof(*g->all));
-	g->wants = calloc(g->count, sizeof(*g->wants));
+	g->wants = calloc(g->count + 1, sizeof(*g->wants));
 	if (!g->all || !g->wants)
 		return beest_fail(ENOMEM, "no memory for the records of %zu ranks", g->count);
 	for (i = 0; i < g->count && ret == 0; i++) {
@@ -28,6 +28,8 @@ static int reading_start(struct beest_gathering *g)
 		g->wants[i].key = g->all[i].key;
 		g->wants[i].server = g->server;
 	}
+	g->wants[g->count].key = g->gate_key;
+	g->wants[g->count].server = g->server;
 
 	return ret;
 }
@@ -64,9 +66,26 @@ static void attendance_take(struct beest_gathering *g, size_t i)
 		beest_text_copy(rank->why, sizeof(rank->why), beest_error_text());
 }
 
+/* Does the gate let all pass who know that roll? */
+static uint64_t over_find(struct beest_gathering *g)
+{
+	const struct beest_kv_value *value = &g->wants[g->count].value;
+	struct beest_barrier_body gate;
+	struct beest_record record;
+
+	return value->bytes &&
+	       beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
+				   g->gate_key, &record) == 0 &&
+	       beest_record_barrier_decode(&record, &gate) == 0 && gate.pass == BEEST_KNOWN ?
+	       gate.roll : 0;
+}
+
 int beest_attendance_read(struct beest_gathering *g)
 {
-	struct beest_look look = { .count = g->count, .deadline = beest_gather_deadline(g->call) };
+	struct beest_look look = {
+		.count = g->count + beest_gathering_calls_roll(g),
+		.deadline = beest_gather_deadline(g->call),
+	};
 	size_t i;
 	int ret;
 
@@ -77,8 +96,17 @@ int beest_attendance_read(struct beest_gathering *g)
 	ret = beest_gathering_look(g, &look);
 	for (i = 0; i < g->count && ret == 0; i++)
 		attendance_take(g, i);
+	g->over = over_find(g);
 
 	return ret;
+}
+
+bool beest_attendance_called(const struct beest_gathering *g, size_t i)
+{
+	const struct beest_attendance *rank = &g->all[i];
+
+	return rank->here && !(g->over && rank->body.pass == BEEST_KNOWN &&
+			       rank->body.roll == g->over);
 }
 
 bool beest_attendance_here(const struct beest_gathering *g, size_t i, uint64_t digest)
@@ -183,7 +211,7 @@ static void missing_report(struct beest_gathering *g)
 
 	for (i = 0; i < g->count && missing; i++)
 		if (i != g->own && !(known ? beest_attendance_here(g, i, g->body.roll)
-					   : g->all[i].here))
+					   : beest_attendance_called(g, i)))
 			missing[count++] = g->call->ranks->id[i];
 	if (missing && count)
 		g->call->progress(g->call->data, known, missing, count);

@@ -13,6 +13,12 @@
 /* Reads all records.  0, or the failure of a server. */
 int beest_attendance_read(struct beest_gathering *g);
 
+/*
+ * To the roll call: is rank number @i here, and not about to leave one that is over?  Whoever
+ * has yet to see the gate of that one would be counted for the next.
+ */
+bool beest_attendance_called(const struct beest_gathering *g, size_t i);
+
 /* Has rank number @i come to this pass?  In the roll call: does it know of @digest? */
 bool beest_attendance_here(const struct beest_gathering *g, size_t i, uint64_t digest);
 bool beest_attendance_complete(const struct beest_gathering *g, uint64_t digest);

@@ -410,7 +410,7 @@ static void gathering_end(struct beest_gathering *g, int ret)
 		g->call->marks = NULL;
 	}
 	if (g->wants)
-		beest_look_free(g->wants, g->count);
+		beest_look_free(g->wants, g->count + 1);
 	beest_kv_values_free(&g->roll, 1);
 	free(g->wants);
 	free(g->all);

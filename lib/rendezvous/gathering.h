@@ -72,7 +72,8 @@ struct beest_gathering {
 
 	/* attendance.c: all records, in the order of ranks; NULL until they are read */
 	struct beest_attendance *all;
-	struct beest_look_want *wants;
+	struct beest_look_want *wants;	/* for these; in a roll call, then the gate */
+	uint64_t over;			/* the roll whose second gate was there; 0: none */
 	int64_t report_at;		/* who is missing */
 
 	/* direct.c */

@@ -114,7 +114,7 @@ static int roll_open(struct beest_gathering *g)
 
 	if (!marks)
 		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks", g->count);
-	for (i = 0; i < g->count && g->all[i].here; i++)
+	for (i = 0; i < g->count && beest_attendance_called(g, i); i++)
 		beest_mark_fill(g, beest_mark_at(g, marks, i), &g->all[i].incarnation,
 				g->all[i].blob);
 	if (i == g->count) {

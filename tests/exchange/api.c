@@ -1980,8 +1980,8 @@ static void open_parties(struct party *parties, int count)
 	}
 }
 
-/* The roll that a record of the roll call knows of; 0: none. */
-static uint64_t roll_of(enum beest_record_kind kind, const char *last)
+/* What a record of the roll call says; zeros: none is there. */
+static struct beest_barrier_body roll_record(enum beest_record_kind kind, const char *last)
 {
 	struct beest_barrier_body body = { .roll = 0 };
 	struct beest_record record;
@@ -1997,19 +1997,20 @@ static uint64_t roll_of(enum beest_record_kind kind, const char *last)
 		assert_int_equal(beest_record_barrier_decode(&record, &body), 0);
 	}
 	free(bytes);
-	return body.roll;
+	return body;
 }
 
-/* Do the first @count ranks all know of the newest roll? */
+/* Do the first @count ranks all know of the newest roll that is not over, or of none? */
 static bool roll_is_known(int count)
 {
-	uint64_t roll = roll_of(BEEST_KIND_GATE, "gate");
+	struct beest_barrier_body gate = roll_record(BEEST_KIND_GATE, "gate");
+	const uint64_t over = 2, roll = gate.pass == over ? 0 : gate.roll;
 	char number[16];
 	int i;
 
 	for (i = 0; i < count; i++) {
 		snprintf(number, sizeof(number), "%d", i);
-		if (roll_of(BEEST_KIND_BARRIER, number) != roll)
+		if (roll_record(BEEST_KIND_BARRIER, number).roll != roll)
 			return false;
 	}
 	return true;

@@ -509,6 +509,70 @@ static void killed_before_the_roll_call_is_complete(void **state)
 	assert_int_equal(ranks[3].passed, 2);
 }
 
+#define ROUNDS 4
+
+static int rounds_begun[ROUNDS], hold_at, requests_of_last;
+static int64_t hold_for;
+
+/* One process after the other has this rank; each comes to the same barrier, once. */
+static void script_run(void *data)
+{
+	struct rank *rank = data;
+	const int number = (int)(rank - ranks), size = last.size;
+	int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		rank_free(rank, false);
+		rank_make(number, number, size, "a");
+		rounds_begun[round]++;
+		rank_pass(rank, 'a');
+		if (rank->ret || rounds_begun[round] != size)
+			print_error("request %d held up: rank %d, round %d: %s\n", hold_at, number,
+				    round, rank->error);
+		assert_int_equal(rank->ret, 0);
+		assert_int_equal(rounds_begun[round], size);
+	}
+}
+
+static void script_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)request;
+	if (rank_of(kv) == &ranks[last.size - 1] && requests_of_last++ == hold_at)
+		crew_pass(hold_for);
+}
+
+static void scripts_held_up(int size, int64_t duration)
+{
+	int i;
+
+	hold_for = duration;
+	last.size = size;
+	requests_of_last = 0;
+	for (hold_at = 0; hold_at <= requests_of_last; hold_at++) {
+		fake_kv_reset();
+		requests_of_last = 0;
+		memset(rounds_begun, 0, sizeof(rounds_begun));
+		fake_kv.hook = script_hook;
+		for (i = 0; i < size; i++)
+			crew_start(script_run, &ranks[i]);
+		registry_run();
+		ranks_free(false);
+	}
+	fake_kv.hook = NULL;
+	assert_in_range(hold_at, 3 * ROUNDS, 200);
+}
+
+/* Whoever has not seen the gate yet when the others come again passes by it all the same. */
+static void scripts(void **state)
+{
+	(void)state;
+	scripts_held_up(3, 60 * BEEST_MS);
+	scripts_held_up(3, BEEST_SECOND);
+	scripts_held_up(3, 5 * BEEST_SECOND);
+	scripts_held_up(20, 100 * BEEST_MS);
+	scripts_held_up(20, 5 * BEEST_SECOND);
+}
+
 static int dies_at;
 
 static void death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
@@ -1014,6 +1078,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(leftovers_are_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_before_the_roll_call_is_complete, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(scripts, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_the_barrier, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_after_it, setup, teardown),
