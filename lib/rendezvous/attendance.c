@@ -103,10 +103,7 @@ int beest_attendance_read(struct beest_gathering *g)
 
 bool beest_attendance_called(const struct beest_gathering *g, size_t i)
 {
-	const struct beest_attendance *rank = &g->all[i];
-
-	return rank->here && !(g->over && rank->body.pass == BEEST_KNOWN &&
-			       rank->body.roll == g->over);
+	return g->all[i].here && !beest_gathering_leaves(g, &g->all[i].body);
 }
 
 bool beest_attendance_here(const struct beest_gathering *g, size_t i, uint64_t digest)

@@ -13,10 +13,7 @@
 /* Reads all records.  0, or the failure of a server. */
 int beest_attendance_read(struct beest_gathering *g);
 
-/*
- * To the roll call: is rank number @i here, and not about to leave one that is over?  Whoever
- * has yet to see the gate of that one would be counted for the next.
- */
+/* Has rank number @i come to this roll call, not to one that is over? */
 bool beest_attendance_called(const struct beest_gathering *g, size_t i);
 
 /* Has rank number @i come to this pass?  In the roll call: does it know of @digest? */

@@ -315,6 +315,7 @@ static int see_roll(void *data, const struct beest_record *record)
 	if (record->flags & BEEST_RECORD_CLOSED)
 		return see_refusal(g, record);
 	g->gate = gate;
+	g->over = gate.pass == BEEST_KNOWN ? gate.roll : 0;
 	beest_changes_take(g, record);
 	if (gate.roll != g->body.roll || gate.pass != BEEST_KNOWN)
 		return 0;

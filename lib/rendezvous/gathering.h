@@ -57,6 +57,7 @@ struct beest_gathering {
 	struct beest_wait wait;
 	struct beest_wait_get *gets;	/* the gate; then, read directly, all other records */
 	struct beest_barrier_body gate;	/* of a roll call, as it was seen last */
+	uint64_t over;			/* the roll whose second gate was seen last; 0: none */
 	struct beest_kv_value roll;	/* that came with it */
 	uint64_t held;			/* the roll that call->marks have; 0: none */
 	uint64_t skipped;		/* one that is over, or does not have this rank */
@@ -73,7 +74,6 @@ struct beest_gathering {
 	/* attendance.c: all records, in the order of ranks; NULL until they are read */
 	struct beest_attendance *all;
 	struct beest_look_want *wants;	/* for these; in a roll call, then the gate */
-	uint64_t over;			/* the roll whose second gate was there; 0: none */
 	int64_t report_at;		/* who is missing */
 
 	/* direct.c */
@@ -97,6 +97,16 @@ static inline bool beest_gathering_is_direct(const struct beest_gathering *g)
 static inline uint64_t beest_gathering_former(const struct beest_gathering *g)
 {
 	return g->call->blob_size ? g->body.name : 0;
+}
+
+/*
+ * Does whoever says @body pass a roll call that is over, as soon as it sees the gate?  Counted for
+ * the next one, it would pass with those who have come again, in place of its successor.
+ */
+static inline bool beest_gathering_leaves(const struct beest_gathering *g,
+					  const struct beest_barrier_body *body)
+{
+	return g->over && body->pass == BEEST_KNOWN && body->roll == g->over;
 }
 
 /* Each look reads it, and not only a late one. */

@@ -206,6 +206,71 @@ static void drop(void)
 		party_kill(&party[i]);
 }
 
+/* ------------------------------------------------------------------- one after the other --- */
+
+#define ROUNDS 3
+
+static struct {
+	int size, begun[ROUNDS];
+	int hold_at, requests;		/* of the last rank */
+	int64_t hold_for;
+} scripts;
+
+/* One process after the other has this rank; each connects the same mesh, once. */
+static void script_run(void *data)
+{
+	const int slot = (int)((struct member *)data - members);
+	int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		member_open(slot, slot, scripts.size);
+		scripts.begun[round]++;
+		run(&members[slot]);
+		if (members[slot].ret < 0 || scripts.begun[round] != scripts.size)
+			print_error("request %d held up: round %d, ", scripts.hold_at, round);
+		came(slot);
+		assert_int_equal(scripts.begun[round], scripts.size);
+		party_close(&party[slot]);
+	}
+}
+
+static void script_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)request;
+	if (kv == party_kv(&party[scripts.size - 1]) && scripts.requests++ == scripts.hold_at)
+		crew_pass(scripts.hold_for);
+}
+
+static void scripts_held_up(int size, int64_t duration)
+{
+	int i, at;
+
+	for (at = 0; at <= scripts.requests; at++) {
+		fake_kv_reset();
+		fake_verbs_reset();
+		memset(&scripts, 0, sizeof(scripts));
+		scripts.size = size;
+		scripts.hold_at = at;
+		scripts.hold_for = duration;
+		fake_kv.hook = script_hook;
+		for (i = 0; i < size; i++)
+			crew_start(script_run, &members[i]);
+		registry_run();
+	}
+	fake_kv.hook = NULL;
+	assert_in_range(at, 3 * ROUNDS, 200);
+}
+
+/* Whoever has not seen the gate yet when the others come again passes by it all the same. */
+static void meshes_of_scripts(void **state)
+{
+	(void)state;
+	scripts_held_up(3, 60 * BEEST_MS);
+	scripts_held_up(3, 5 * BEEST_SECOND);
+	scripts_held_up(20, 100 * BEEST_MS);
+	scripts_held_up(20, 5 * BEEST_SECOND);
+}
+
 /* -------------------------------------------------------------------------- shapes --- */
 
 static void sizes(void **state)
@@ -1666,6 +1731,7 @@ static void one_fails_and_nobody_hangs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(meshes_of_scripts, setup, teardown),
 		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_out_of_row, setup, teardown),
