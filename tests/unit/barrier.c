@@ -548,7 +548,7 @@ static void scripts_held_up(int size, int64_t duration)
 	hold_for = duration;
 	last.size = size;
 	requests_of_last = 0;
-	for (hold_at = 0; hold_at <= requests_of_last; hold_at++) {
+	for (hold_at = 0; hold_at <= requests_of_last; hold_at += unit_stride()) {
 		fake_kv_reset();
 		requests_of_last = 0;
 		memset(rounds_begun, 0, sizeof(rounds_begun));

@@ -245,7 +245,7 @@ static void scripts_held_up(int size, int64_t duration)
 {
 	int i, at;
 
-	for (at = 0; at <= scripts.requests; at++) {
+	for (at = 0; at <= scripts.requests; at += unit_stride()) {
 		fake_kv_reset();
 		fake_verbs_reset();
 		memset(&scripts, 0, sizeof(scripts));
