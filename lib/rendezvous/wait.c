@@ -200,7 +200,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		return 0;
 	}
 
-	ret = get->see ? get->see(get->data, &record) : 1;
+	ret = get->see(get->data, &record);
 	if (ret == -EBADMSG)		/* of the decoder, which knows no names */
 		return beest_fail_prefix(ret, "%s '%s' (key %s)", beest_record_word(get->kind),
 					 get->name, get->key);
