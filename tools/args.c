@@ -32,7 +32,6 @@ static bool set_int(const struct args_option *option, const char *text)
 
 static bool set_time(const struct args_option *option, const char *text)
 {
-	char min[32], max[32];
 	int64_t ns;
 
 	if (beest_parse_duration(text, &ns) < 0)
@@ -42,9 +41,8 @@ static bool set_time(const struct args_option *option, const char *text)
 		return true;
 	}
 
-	beest_parse_duration_text(option->min, min, sizeof(min));
-	beest_parse_duration_text(option->max, max, sizeof(max));
-	beest_fail(ERANGE, "%s is not within %s..%s", BEEST_QUOTE(text), min, max);
+	beest_fail(ERANGE, "%s is not within %s..%s", BEEST_QUOTE(text),
+		   BEEST_DURATION_TEXT(option->min), BEEST_DURATION_TEXT(option->max));
 	return false;
 }
 

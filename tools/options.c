@@ -100,7 +100,6 @@ static void range_words(const struct beest_option *row, struct beest_text *text)
 
 static const char *range_of(const struct beest_option *row, char *buffer, size_t size)
 {
-	char low[32], high[32];
 	struct beest_text text;
 
 	beest_text_start(&text, buffer, size);
@@ -108,11 +107,9 @@ static const char *range_of(const struct beest_option *row, char *buffer, size_t
 		beest_text_add(&text, "auto or ");
 	if (row->type == BEEST_OPTION_INT)
 		beest_text_add(&text, "%" PRId64 "..%" PRId64, row->min, row->max);
-	if (row->type == BEEST_OPTION_DURATION) {
-		beest_parse_duration_text(row->min, low, sizeof(low));
-		beest_parse_duration_text(row->max, high, sizeof(high));
-		beest_text_add(&text, "%s..%s", low, high);
-	}
+	if (row->type == BEEST_OPTION_DURATION)
+		beest_text_add(&text, "%s..%s", BEEST_DURATION_TEXT(row->min),
+			       BEEST_DURATION_TEXT(row->max));
 	range_words(row, &text);
 	return buffer;
 }

@@ -275,7 +275,6 @@ static void add_presence(struct beest_text *text, const struct records *records,
 static void add_endpoint(struct beest_text *text, const struct beest_endpoint *endpoint)
 {
 	static const char *const transports[] = { "", "", "RC", "UC", "UD" };
-	char gid[64];
 
 	beest_text_add(text, "%s qp %u, ", endpoint->qp_type < BEEST_COUNT(transports)
 		       ? transports[endpoint->qp_type] : "?", endpoint->qp_num);
@@ -283,7 +282,7 @@ static void add_endpoint(struct beest_text *text, const struct beest_endpoint *e
 		beest_text_add(text, "InfiniBand lid %u", endpoint->lid);
 	else
 		beest_text_add(text, "%s %s", beest_endpoint_roce_text(endpoint->roce),
-			       beest_ipaddr_text(&endpoint->gid, gid, sizeof(gid)));
+			       BEEST_GID_TEXT(&endpoint->gid));
 	beest_text_add(text, ", mtu %d", 128 << endpoint->mtu);
 }
 

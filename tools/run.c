@@ -329,12 +329,9 @@ static int status_of(const struct rank *rank)
 /* "; the others may go on for 3s", behind the first failure. */
 static const char *outlook(const struct job *job, char text[80])
 {
-	char time[32];
-
 	text[0] = '\0';
-	beest_parse_duration_text(grace, time, sizeof(time));
 	if (job->running && !job->end_at && grace)
-		snprintf(text, 80, "; the others may go on for %s", time);
+		snprintf(text, 80, "; the others may go on for %s", BEEST_DURATION_TEXT(grace));
 	else if (job->running && !job->end_at)
 		snprintf(text, 80, "; ending the others");
 	return text;

@@ -24,12 +24,10 @@ const char *beest_endpoint_family_text(const struct beest_ipaddr *gid)
 	return beest_ipaddr_is_ipv4(gid) ? "IPv4" : "IPv6";
 }
 
-const char *beest_endpoint_peer_text(const struct beest_endpoint *remote,
-				     char text[BEEST_PEER_TEXT])
+const char *beest_endpoint_peer_text(const struct beest_endpoint *remote, char text[32])
 {
-	if (remote->rank >= 0)
-		snprintf(text, BEEST_PEER_TEXT, "the peer (rank %" PRId32 ")", remote->rank);
-	else
-		snprintf(text, BEEST_PEER_TEXT, "the peer");
+	if (remote->rank < 0)
+		return "the peer";
+	snprintf(text, 32, "the peer (rank %" PRId32 ")", remote->rank);
 	return text;
 }

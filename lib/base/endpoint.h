@@ -47,10 +47,9 @@ struct beest_endpoint {
 #define BEEST_PKEY_FULL 0x8000
 #define BEEST_PKEY_BASE 0x7fff
 
-/* "the peer (rank 3)", or "the peer", in BEEST_PEER_TEXT bytes; returns @text. */
-#define BEEST_PEER_TEXT 32
-const char *beest_endpoint_peer_text(const struct beest_endpoint *remote,
-				     char text[BEEST_PEER_TEXT]);
+/* "the peer (rank 3)", or "the peer"; the macro's text lives as long as the block. */
+#define BEEST_PEER_TEXT(remote) beest_endpoint_peer_text((remote), (char[32]){ 0 })
+const char *beest_endpoint_peer_text(const struct beest_endpoint *remote, char text[32]);
 
 /* "InfiniBand", "RoCE v1", "RoCE v2". */
 const char *beest_endpoint_roce_text(enum beest_roce roce);

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/error.h"
@@ -80,22 +79,16 @@ bool beest_ipaddr_has_prefix(const struct beest_ipaddr *gid, const struct beest_
 	return rest == 0 || ((gid->raw[bytes] ^ wanted->raw[bytes]) >> (8 - rest)) == 0;
 }
 
-const char *beest_ipaddr_text(const struct beest_ipaddr *gid, char *text, size_t size)
+const char *beest_ipaddr_text(const struct beest_ipaddr *gid, char text[INET6_ADDRSTRLEN])
 {
-	if (!inet_ntop(AF_INET6, gid->raw, text, (socklen_t)size))
-		snprintf(text, size, "?");
-	return text;
+	return inet_ntop(AF_INET6, gid->raw, text, INET6_ADDRSTRLEN);
 }
 
-/* Prints an IPv4-mapped address as IPv4. */
-const char *beest_ipaddr_ip_text(const struct beest_ipaddr *gid, char *text, size_t size)
+const char *beest_ipaddr_ip_text(const struct beest_ipaddr *ip, char text[INET6_ADDRSTRLEN])
 {
-	if (!beest_ipaddr_is_ipv4(gid))
-		return beest_ipaddr_text(gid, text, size);
-
-	snprintf(text, size, "%d.%d.%d.%d", gid->raw[12], gid->raw[13], gid->raw[14],
-		 gid->raw[15]);
-	return text;
+	if (!beest_ipaddr_is_ipv4(ip))
+		return beest_ipaddr_text(ip, text);
+	return inet_ntop(AF_INET, ip->raw + sizeof(mapped), text, INET6_ADDRSTRLEN);
 }
 
 int beest_ipaddr_parse(const char *text, struct beest_ipaddr *ip)

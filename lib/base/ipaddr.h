@@ -24,11 +24,13 @@ bool beest_ipaddr_of(const struct sockaddr *address, struct beest_ipaddr *ip);
 /* An IPv4 or IPv6 address as text; -EINVAL. */
 int beest_ipaddr_parse(const char *text, struct beest_ipaddr *ip);
 
-/* "::ffff:10.0.0.1" for people; INET6_ADDRSTRLEN bytes are enough. */
-const char *beest_ipaddr_text(const struct beest_ipaddr *gid, char *text, size_t size);
+/* "::ffff:10.0.0.1" for people.  The macros' texts live as long as the block. */
+#define BEEST_GID_TEXT(gid) beest_ipaddr_text((gid), (char[INET6_ADDRSTRLEN]){ 0 })
+const char *beest_ipaddr_text(const struct beest_ipaddr *gid, char text[INET6_ADDRSTRLEN]);
 
 /* "10.0.0.1" or "fd00::1": IPv4 as people write it. */
-const char *beest_ipaddr_ip_text(const struct beest_ipaddr *ip, char *text, size_t size);
+#define BEEST_IP_TEXT(ip) beest_ipaddr_ip_text((ip), (char[INET6_ADDRSTRLEN]){ 0 })
+const char *beest_ipaddr_ip_text(const struct beest_ipaddr *ip, char text[INET6_ADDRSTRLEN]);
 
 bool beest_ipaddr_is_ipv4(const struct beest_ipaddr *gid);
 bool beest_ipaddr_is_link_local(const struct beest_ipaddr *gid);	/* fe80::/10, 169.254/16 */

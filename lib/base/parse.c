@@ -119,13 +119,14 @@ int beest_parse_duration(const char *text, int64_t *ns)
 	return 0;
 }
 
-void beest_parse_duration_text(int64_t ns, char *text, size_t size)
+const char *beest_parse_duration_text(int64_t ns, char text[32])
 {
 	size_t i = BEEST_COUNT(units) - 1;
 
 	while (i && ns % units[i].ns)
 		i--;
-	snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, ns ? units[i].name : "");
+	snprintf(text, 32, "%" PRId64 "%s", ns / units[i].ns, ns ? units[i].name : "");
+	return text;
 }
 
 /* --- words --- */
@@ -143,18 +144,16 @@ static bool is_word(const char *text, const char *word)
 
 int beest_parse_word(const char *text, const struct beest_word *words, int64_t *value)
 {
-	struct beest_text list;
-	char known[128];
+	struct beest_text known = BEEST_TEXT(128);
 
-	beest_text_start(&list, known, sizeof(known));
 	for (; words->text; words++) {
 		if (is_word(text, words->text)) {
 			*value = words->value;
 			return 0;
 		}
-		beest_text_add(&list, "%s%s", list.used ? ", " : "", words->text);
+		beest_text_add(&known, "%s%s", known.used ? ", " : "", words->text);
 	}
-	return beest_fail(EINVAL, "%s is not one of %s", BEEST_QUOTE(text), known);
+	return beest_fail(EINVAL, "%s is not one of %s", BEEST_QUOTE(text), known.buffer);
 }
 
 const char *beest_parse_word_text(const struct beest_word *words, int64_t value)

@@ -27,7 +27,8 @@ int beest_parse_int(const char *text, int64_t min, int64_t max, int64_t *value);
 int beest_parse_duration(const char *text, int64_t *ns);
 
 /* The same in the largest unit that is exact: "90s", "2d", "0". */
-void beest_parse_duration_text(int64_t ns, char *text, size_t size);
+#define BEEST_DURATION_TEXT(ns) beest_parse_duration_text((ns), (char[32]){ 0 })
+const char *beest_parse_duration_text(int64_t ns, char text[32]);
 
 /* Words that stand for numbers, in lower case; the last one is NULL. */
 struct beest_word {

@@ -46,6 +46,9 @@ struct beest_text {
 	bool full;
 };
 
+/* One with a buffer of its own, which lives as long as the block. */
+#define BEEST_TEXT(bytes) { .buffer = (char[bytes]){ 0 }, .size = (bytes) }
+
 /* @size: at least 4.  The buffer is a string from here on. */
 void beest_text_start(struct beest_text *text, char *buffer, size_t size);
 

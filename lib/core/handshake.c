@@ -290,13 +290,13 @@ static int connect_replacement(struct beest_handshake *handshake)
 {
 	const struct beest_endpoint *remote = &handshake->peer.endpoint;
 	struct beest_qp *qp = handshake->qp;
-	char key[BEEST_KEY_MAX + 1], peer[BEEST_PEER_TEXT];
+	char key[BEEST_KEY_MAX + 1];
 	int ret;
 
 	beest_text_copy(key, sizeof(key), handshake->peer_key);
 	beest_log(&handshake->hb->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
 		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
-		  beest_endpoint_peer_text(remote, peer), key, remote->qp_num);
+		  BEEST_PEER_TEXT(remote), key, remote->qp_num);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_qp_init_again(qp);

@@ -2,7 +2,6 @@
 /* pathcache.c - see pathcache.h */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +45,9 @@ static int fail_no_address(const char *whose, const struct beest_endpoint *end)
 static int check_addresses(const struct beest_endpoint *local, const char *label,
 			   const struct beest_endpoint *remote)
 {
-	char own[96], peer[BEEST_PEER_TEXT], mine[INET6_ADDRSTRLEN], theirs[INET6_ADDRSTRLEN];
+	const char *peer = BEEST_PEER_TEXT(remote);
+	char own[96];
 
-	beest_endpoint_peer_text(remote, peer);
 	snprintf(own, sizeof(own), "the local port %s", label);
 	if (beest_ipaddr_is_zero(&local->ip))
 		return fail_no_address(own, local);
@@ -56,9 +55,8 @@ static int check_addresses(const struct beest_endpoint *local, const char *label
 		return fail_no_address(peer, remote);
 	if (beest_ipaddr_is_ipv4(&local->ip) != beest_ipaddr_is_ipv4(&remote->ip))
 		return beest_fail(EPROTO, "the address families differ: %s here (%s), %s at %s: "
-				  "set device.family or device.addr",
-				  beest_ipaddr_ip_text(&local->ip, mine, sizeof(mine)), label,
-				  beest_ipaddr_ip_text(&remote->ip, theirs, sizeof(theirs)), peer);
+				  "set device.family or device.addr", BEEST_IP_TEXT(&local->ip),
+				  label, BEEST_IP_TEXT(&remote->ip), peer);
 	return 0;
 }
 

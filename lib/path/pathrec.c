@@ -2,7 +2,6 @@
 /* pathrec.c - see pathrec.h */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <endian.h>
 #include <string.h>
 
@@ -38,12 +37,8 @@ void beest_pathrec_read(const struct ibv_sa_path_rec *record, uint8_t lmc,
 int beest_pathrec_check(const struct beest_ipaddr *ip)
 {
 	const char *why = beest_ipaddr_nobody(ip);
-	char text[INET6_ADDRSTRLEN];
 
-	if (why)
-		return beest_fail(EINVAL, "%s is %s", beest_ipaddr_ip_text(ip, text, sizeof(text)),
-				  why);
-	return 0;
+	return why ? beest_fail(EINVAL, "%s is %s", BEEST_IP_TEXT(ip), why) : 0;
 }
 
 int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int *scope)

@@ -50,7 +50,6 @@ struct asking {
 	int64_t deadline;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
-	char to[INET6_ADDRSTRLEN];
 };
 
 /* ------------------------------------------------------------- sentences --- */
@@ -143,7 +142,7 @@ static bool source_of(const struct beest_rdmacm_query *question, struct beest_ip
 
 static void source_text(const struct asking *asking, char *text, size_t size)
 {
-	char address[INET6_ADDRSTRLEN], name[IF_NAMESIZE];
+	char name[IF_NAMESIZE];
 	struct beest_ipaddr ip;
 
 	text[0] = '\0';
@@ -153,8 +152,8 @@ static void source_text(const struct asking *asking, char *text, size_t size)
 		return;
 
 	beest_netdev_of(&ip, name);
-	snprintf(text, size, " from %s%s%s%s", beest_ipaddr_ip_text(&ip, address, sizeof(address)),
-		 name[0] ? " (" : "", name, name[0] ? ")" : "");
+	snprintf(text, size, " from %s%s%s%s", BEEST_IP_TEXT(&ip), name[0] ? " (" : "", name,
+		 name[0] ? ")" : "");
 }
 
 static int fail_phase(const struct asking *asking, enum phase phase, int err)
@@ -166,7 +165,7 @@ static int fail_phase(const struct asking *asking, enum phase phase, int err)
 		reason++;
 	source_text(asking, way, sizeof(way));
 	return beest_fail(reason->ret ? reason->ret : err, "no path to %s%s: %s (%s)",
-			  asking->to, way, reason->text, strerror(err));
+			  BEEST_IP_TEXT(asking->question->to), way, reason->text, strerror(err));
 }
 
 /* ---------------------------------------------------------------- events --- */
@@ -354,7 +353,7 @@ static int run_phases(struct asking *asking)
 		if (device->transport_type == IBV_TRANSPORT_IWARP)
 			return beest_fail(EPROTONOSUPPORT, "the path to %s leads through the iWARP "
 					  "device %s, whose connections only rdma_cm can make",
-					  asking->to, device->name);
+					  BEEST_IP_TEXT(asking->question->to), device->name);
 	}
 	return 0;
 }
@@ -372,7 +371,6 @@ int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct harte
 	if (ret < 0)
 		return ret;
 
-	beest_ipaddr_ip_text(question->to, asking.to, sizeof(asking.to));
 	ret = run_phases(&asking);
 	if (ret == 0)
 		ret = copy_path_record(&asking, path);

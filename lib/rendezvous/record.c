@@ -326,13 +326,11 @@ static int region_check(const struct hartebeest_remote_mr *region)
 /* RoCE has its packets sent to the address in the GID. */
 static int gid_check(const struct beest_endpoint *end)
 {
-	char text[INET6_ADDRSTRLEN];
-
 	if (end->link_layer != IBV_LINK_LAYER_ETHERNET || !beest_ipaddr_nobody(&end->gid))
 		return 0;
 
 	return beest_fail(EBADMSG, "the record has the address %s, which no host has for others",
-			  beest_ipaddr_ip_text(&end->gid, text, sizeof(text)));
+			  BEEST_IP_TEXT(&end->gid));
 }
 
 /* A record may be well formed and still say what no queue pair can be. */

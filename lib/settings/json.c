@@ -310,7 +310,7 @@ void beest_json_walk(const struct beest_json *json,
 	}
 }
 
-const char *beest_json_found(const struct beest_json_entry *entry, char *text, size_t size)
+const char *beest_json_found(const struct beest_json_entry *entry, char text[128])
 {
 	static const char *const nouns[] = {
 		[json_type_null] = "",
@@ -323,7 +323,7 @@ const char *beest_json_found(const struct beest_json_entry *entry, char *text, s
 	};
 	bool is_compound = entry->type == json_type_object || entry->type == json_type_array;
 
-	snprintf(text, size, "%s%s", nouns[entry->type], is_compound ? "" :
+	snprintf(text, 128, "%s%s", nouns[entry->type], is_compound ? "" :
 		 entry->type == json_type_string ? BEEST_QUOTE(entry->text) : entry->text);
 	return text;
 }

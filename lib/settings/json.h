@@ -38,7 +38,8 @@ void beest_json_walk(const struct beest_json *json,
 		     void (*visit)(void *data, const struct beest_json_entry *entry),
 		     void *data);
 
-/* "the number 1.5", "an array", ... for sentences; cut to fit. */
-const char *beest_json_found(const struct beest_json_entry *entry, char *text, size_t size);
+/* "the number 1.5", "an array", ...; the macro's text lives as long as the block. */
+#define BEEST_JSON_FOUND(entry) beest_json_found((entry), (char[128]){ 0 })
+const char *beest_json_found(const struct beest_json_entry *entry, char text[128]);
 
 #endif

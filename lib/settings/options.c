@@ -222,18 +222,14 @@ static int set_int(const struct beest_option *row, const char *text, void *value
 
 static int set_duration(const struct beest_option *row, const char *text, void *value)
 {
-	char min[32], max[32];
 	int64_t ns;
 	int ret = beest_parse_duration(text, &ns);
 
 	if (ret < 0)
 		return ret;
-	if (ns < row->min || ns > row->max) {
-		beest_parse_duration_text(row->min, min, sizeof(min));
-		beest_parse_duration_text(row->max, max, sizeof(max));
-		return beest_fail(ERANGE, "%s is not in the range %s to %s",
-				  BEEST_QUOTE(text), min, max);
-	}
+	if (ns < row->min || ns > row->max)
+		return beest_fail(ERANGE, "%s is not in the range %s to %s", BEEST_QUOTE(text),
+				  BEEST_DURATION_TEXT(row->min), BEEST_DURATION_TEXT(row->max));
 	*(int64_t *)value = ns;
 	return 0;
 }
@@ -291,7 +287,7 @@ static void value_text(const struct beest_option *row, const void *value, char *
 	else if (row->words)
 		beest_text_copy(text, size, beest_parse_word_text(row->words, *number));
 	else if (row->type == BEEST_OPTION_DURATION)
-		beest_parse_duration_text(*number, text, size);
+		beest_text_copy(text, size, BEEST_DURATION_TEXT(*number));
 	else if (*number == BEEST_AUTO)
 		beest_text_copy(text, size, row->automatic ? "auto" : "");
 	else
@@ -535,13 +531,10 @@ static int check_secret(const struct beest_option *row)
 
 static int check_type(const struct beest_option *row, const struct beest_json_entry *entry)
 {
-	char found[128];
-
 	if (entry->type == types[row->type].json ||
 	    (row->automatic && entry->type == json_type_string && !strcmp(entry->text, "auto")))
 		return 0;
-	return beest_fail(EINVAL, "found %s, expected %s%s",
-			  beest_json_found(entry, found, sizeof(found)),
+	return beest_fail(EINVAL, "found %s, expected %s%s", BEEST_JSON_FOUND(entry),
 			  types[row->type].expected, row->automatic ? " or \"auto\"" : "");
 }
 
@@ -589,7 +582,7 @@ static bool show_in_json(const char *name, char form[HOMES_SIZE])
 /* An option without its section also looks like a section. */
 static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
 {
-	char meant[HOMES_SIZE], found[128], section[NAME_SIZE], best[NAME_SIZE] = "";
+	char meant[HOMES_SIZE], section[NAME_SIZE], best[NAME_SIZE] = "";
 	struct beest_nearest nearest;
 	bool known;
 	size_t i;
@@ -609,7 +602,7 @@ static int check_section(const struct reading *reading, const struct beest_json_
 		return 0;
 	if (known)
 		ret = beest_fail(EINVAL, "%s: found %s, expected an object", entry->section,
-				 beest_json_found(entry, found, sizeof(found)));
+				 BEEST_JSON_FOUND(entry));
 	else if (show_in_json(entry->section, meant) || list_homes(entry->section, meant))
 		ret = beest_fail(EINVAL, "unknown section %s; did you mean %s?",
 				 BEEST_QUOTE(entry->section), meant);

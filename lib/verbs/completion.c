@@ -50,8 +50,6 @@ static bool completion_has_peer(const struct beest_qp *qp)
 
 static void completion_ends_text(const struct beest_qp *qp, char *text, size_t size)
 {
-	char peer[BEEST_PEER_TEXT];
-
 	if (!qp)
 		snprintf(text, size, "a queue pair that is not this context's");
 	else if (!completion_has_peer(qp))
@@ -59,7 +57,7 @@ static void completion_ends_text(const struct beest_qp *qp, char *text, size_t s
 	else
 		snprintf(text, size, "queue pair '%s' on %s, connected to '%s' (QP %" PRIu32
 			 " of %s)", qp->node.name, qp->local.label, qp->peer_key,
-			 qp->remote.qp_num, beest_endpoint_peer_text(&qp->remote, peer));
+			 qp->remote.qp_num, BEEST_PEER_TEXT(&qp->remote));
 }
 
 /*

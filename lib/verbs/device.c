@@ -54,8 +54,7 @@ struct walk {
 	int ret;			/* of the most telling refusal; 0: there was none */
 	char choice[96];		/* of struct beest_device */
 	int level;			/* at which it is logged */
-	struct beest_text passed;
-	char passed_buffer[BEEST_REASON_SIZE];
+	struct beest_text passed;		/* as struct beest_device has it */
 };
 
 /* "mlx5_0:1" -> name and port.  A name in sysfs holds no colon. */
@@ -233,17 +232,17 @@ static bool device_try(struct walk *walk, struct ibv_device *from, struct ibv_co
 static int walk_end(struct walk *walk, struct beest_device *device)
 {
 	strcpy(device->choice, walk->choice);
-	strcpy(device->passed_over, walk->passed_buffer);
+	strcpy(device->passed_over, walk->passed.buffer);
 	beest_log(walk->log, walk->level, "using port %s%s%s%s%s%s", device->label,
 		  device->soft_roce ? " (Soft-RoCE)" : "", walk->choice[0] ? ", " : "",
-		  walk->choice, walk->passed.used ? "; passed over: " : "", walk->passed_buffer);
+		  walk->choice, walk->passed.used ? "; passed over: " : "", walk->passed.buffer);
 	return 0;
 }
 
 static int walk_fail(const struct walk *walk)
 {
 	return beest_fail(-walk->ret, "%s%s", walk->wanted.name[0] ? "" :
-			  "no port of any RDMA device can be used: ", walk->passed_buffer);
+			  "no port of any RDMA device can be used: ", walk->passed.buffer);
 }
 
 /* ------------------------------------------------------------ by distance --- */
@@ -317,20 +316,19 @@ static int walk_by_distance(struct walk *walk, struct ibv_device **list, const c
 
 static int device_unknown(const struct walk *walk, struct ibv_device **list)
 {
+	struct beest_text known = BEEST_TEXT(BEEST_REASON_SIZE);
 	struct beest_nearest nearest;
-	char known[BEEST_REASON_SIZE];
-	struct beest_text text;
 
 	beest_nearest_start(&nearest, walk->wanted.name);
-	beest_text_start(&text, known, sizeof(known));
 	for (; *list; list++) {
 		beest_nearest_offer(&nearest, (*list)->name);
-		beest_text_item(&text, "%s", (*list)->name);
+		beest_text_item(&known, "%s", (*list)->name);
 	}
 
 	return beest_fail(ENODEV, "there is no RDMA device %s%s%s%s: this machine has %s",
 			  BEEST_QUOTE(walk->wanted.name), nearest.best ? " (did you mean '" : "",
-			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "", known);
+			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "",
+			  known.buffer);
 }
 
 static int walk_devices(struct walk *walk, struct ibv_device **list,
@@ -357,12 +355,12 @@ int beest_device_open(struct beest_device *device, const char *name, int local_r
 {
 	struct walk walk = {
 		.local_rank = local_rank, .policy = policy, .log = log, .level = BEEST_LOG_INFO,
+		.passed = BEEST_TEXT(BEEST_REASON_SIZE),
 	};
 	bool by_distance = name && beest_near_is(name);
 	struct ibv_device **list;
 	int ret, count = 0;
 
-	beest_text_start(&walk.passed, walk.passed_buffer, sizeof(walk.passed_buffer));
 	ret = name && !by_distance ? walk_parse_list(&walk, name) : 0;
 	if (ret < 0)
 		return ret;
@@ -391,12 +389,12 @@ int beest_device_borrow(struct beest_device *device, struct ibv_context *verbs, 
 {
 	struct walk walk = {
 		.wanted = { .port = port }, .policy = policy, .log = log, .level = BEEST_LOG_INFO,
+		.passed = BEEST_TEXT(BEEST_REASON_SIZE),
 	};
 
-	beest_text_start(&walk.passed, walk.passed_buffer, sizeof(walk.passed_buffer));
 	if (device_try(&walk, verbs->device, verbs, device))
 		return walk_end(&walk, device);
-	return beest_fail(-walk.ret, "%s", walk.passed_buffer);
+	return beest_fail(-walk.ret, "%s", walk.passed.buffer);
 }
 
 void beest_device_close(struct beest_device *device)
@@ -420,13 +418,11 @@ int beest_device_port(const struct beest_device *device, struct ibv_port_attr *a
 static int pkey_find(const struct beest_device *device, int count, uint16_t wanted,
 		     uint16_t *index, uint16_t *pkey)
 {
-	char buffer[BEEST_REASON_SIZE];
-	struct beest_text seen;
+	struct beest_text seen = BEEST_TEXT(BEEST_REASON_SIZE);
 	uint16_t each, best = 0;
 	__be16 raw;
 	int i;
 
-	beest_text_start(&seen, buffer, sizeof(buffer));
 	for (i = 0; i < count; i++) {
 		if (ibv_query_pkey(device->verbs, device->port, i, &raw) != 0)
 			continue;
@@ -450,8 +446,8 @@ static int pkey_find(const struct beest_device *device, int count, uint16_t want
 		beest_text_add(&seen, "no P_Key that can be read");
 	if (wanted)
 		return beest_fail(ENODATA, "port %s has no P_Key 0x%04x: it has %s",
-				  device->label, wanted, buffer);
-	return beest_fail(ENODATA, "port %s has %s", device->label, buffer);
+				  device->label, wanted, seen.buffer);
+	return beest_fail(ENODATA, "port %s has %s", device->label, seen.buffer);
 }
 
 int beest_device_pkey_at(const struct beest_device *device, uint16_t index, uint16_t *pkey)

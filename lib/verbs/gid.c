@@ -290,10 +290,7 @@ static int gid_find_best(const struct beest_gid_entry *entries, size_t count,
 static void add_entry(struct beest_text *text, const struct beest_gid_entry *entry,
 		      const char *why)
 {
-	char gid[INET6_ADDRSTRLEN];
-
-	beest_text_item(text, "index %d: %s, %s%s%s", entry->index,
-			beest_ipaddr_text(&entry->gid, gid, sizeof(gid)),
+	beest_text_item(text, "index %d: %s, %s%s%s", entry->index, BEEST_GID_TEXT(&entry->gid),
 			beest_endpoint_roce_text(entry->roce), entry->netdev[0] ? ", " : "",
 			entry->netdev);
 	if (why)

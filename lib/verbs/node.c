@@ -51,24 +51,22 @@ static void list_folder(const char *folder, const char *start, struct beest_text
 
 int beest_node_fail_without(void)
 {
-	char path[PATH_MAX], devices[256], nodes[256];
-	struct beest_text text;
+	struct beest_text devices = BEEST_TEXT(256), nodes = BEEST_TEXT(256);
+	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/class/infiniband", beest_near_sysfs);
-	beest_text_start(&text, devices, sizeof(devices));
-	list_folder(path, "", &text);
-	if (!text.used)
+	list_folder(path, "", &devices);
+	if (!devices.used)
 		return beest_fail(ENODEV, "this machine has no RDMA device, or its driver is not "
 				  "loaded: 'hartebeest doctor' says what is missing, and Soft-RoCE "
 				  "makes a device of any network interface (rdma link add rxe0 "
 				  "type rxe netdev eth0)");
 
-	beest_text_start(&text, nodes, sizeof(nodes));
-	list_folder(beest_node_folder, "uverbs", &text);
-	if (!text.used)
+	list_folder(beest_node_folder, "uverbs", &nodes);
+	if (!nodes.used)
 		return beest_fail(ENODEV, "the kernel has the devices %s, but there is no "
 				  "%s/uverbs*: is the kernel module ib_uverbs loaded? A container "
-				  "needs it passed in", devices, beest_node_folder);
+				  "needs it passed in", devices.buffer, beest_node_folder);
 	return beest_fail(ENODEV, "the kernel has the devices %s, but libibverbs finds none: is "
-			  "the provider library for them installed?", devices);
+			  "the provider library for them installed?", devices.buffer);
 }

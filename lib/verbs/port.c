@@ -2,7 +2,6 @@
 /* port.c - see port.h */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "lib/base/error.h"
@@ -149,8 +148,9 @@ static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
 int beest_port_text(const struct beest_device *device, const struct beest_gid_policy *policy,
 		    uint16_t wanted, char *buffer, size_t size)
 {
-	char reason[BEEST_REASON_SIZE], address[INET6_ADDRSTRLEN] = "";
+	char reason[BEEST_REASON_SIZE];
 	struct beest_gid_entry gid;
+	const char *address;
 	struct beest_text text;
 	struct beest_ipaddr ip;
 	uint16_t index, pkey;
@@ -169,8 +169,7 @@ int beest_port_text(const struct beest_device *device, const struct beest_gid_po
 		return ret;
 
 	beest_source_ip(&gid, policy, &ip);
-	if (!beest_ipaddr_is_zero(&ip))
-		beest_ipaddr_ip_text(&ip, address, sizeof(address));
+	address = beest_ipaddr_is_zero(&ip) ? "" : BEEST_IP_TEXT(&ip);
 	beest_text_start(&text, buffer, size);
 	beest_text_add(&text, "port %s%s%s%s%s%s; %s%s; P_Key 0x%04x at index %d; GID %s",
 		       device->label, device->soft_roce ? " (Soft-RoCE)" : "",

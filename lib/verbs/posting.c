@@ -153,17 +153,15 @@ void beest_posting_text(const struct beest_qp *named, struct ibv_qp *qp,
 			const struct ibv_send_wr *wr, int err, char *text, size_t size)
 {
 	struct posting p = { .named = named, .qp = qp, .wr = wr, .err = err };
-	char sentence[BEEST_ERROR_SIZE];
-	struct beest_text says;
+	struct beest_text says = BEEST_TEXT(BEEST_ERROR_SIZE);
 	bool asked;
 	int i;
 
 	for (i = 0; wr && i < wr->num_sge; i++)
 		p.length += wr->sg_list[i].length;
 	asked = ibv_query_qp(qp, &p.attr, IBV_QP_STATE | IBV_QP_CAP, &p.init) == 0;
-	beest_text_start(&says, sentence, sizeof(sentence));
 	what_say(&p, &says);
 	if (!asked || (!state_say(&p, &says) && (!wr || !request_say(&p, &says))))
 		errno_say(&p, &says);
-	snprintf(text, size, "%s (%s)", sentence, strerror(err));
+	snprintf(text, size, "%s (%s)", says.buffer, strerror(err));
 }

@@ -2,7 +2,6 @@
 /* qp.c - see qp.h */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -443,7 +442,6 @@ int beest_qp_address(const struct beest_qp *qp, const char *key,
  */
 static int source_check(struct beest_qp *qp, bool search, struct beest_connection *path)
 {
-	char gid[INET6_ADDRSTRLEN];
 	int ret;
 
 	if (!path->ah.is_global)
@@ -456,8 +454,7 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 		return ret;
 	if (ret > 0)
 		beest_log(qp->port->log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index "
-			  "%d to %d of port %s", qp->node.name,
-			  beest_ipaddr_text(&qp->source.gid, gid, sizeof(gid)),
+			  "%d to %d of port %s", qp->node.name, BEEST_GID_TEXT(&qp->source.gid),
 			  qp->local.sgid_index, qp->source.index, qp->device->label);
 	qp->local.sgid_index = path->ah.grh.sgid_index = (uint8_t)qp->source.index;
 	return ret;
@@ -484,7 +481,6 @@ static int qp_source_try(struct beest_qp *qp, struct beest_connection *path,
 
 static int source_replace(struct beest_qp *qp, const struct hartebeest_path *route)
 {
-	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
 	struct beest_gid_entry source = qp->source;
 	int ret;
 
@@ -496,8 +492,7 @@ static int source_replace(struct beest_qp *qp, const struct hartebeest_path *rou
 	qp->source = source;
 	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, "
 		  "not from %s, which was published: the peer must use rdma_cm, too", qp->node.name,
-		  beest_ipaddr_text(&source.gid, its, sizeof(its)),
-		  beest_ipaddr_text(&qp->local.endpoint.gid, own, sizeof(own)));
+		  BEEST_GID_TEXT(&source.gid), BEEST_GID_TEXT(&qp->local.endpoint.gid));
 	return 0;
 }
 
@@ -564,7 +559,7 @@ static int step_rtr(struct beest_qp *qp, struct beest_connection *path)
 static void qp_log_connection(const struct beest_qp *qp, const struct beest_connection *path)
 {
 	const struct beest_log *log = qp->port->log;
-	char agreed[192], peer[BEEST_PEER_TEXT];
+	char agreed[192];
 
 	if (log->level < BEEST_LOG_INFO)
 		return;		/* making it was half the instructions of a connection */
@@ -573,7 +568,7 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 		  "queue pair '%s' (%s, QP %" PRIu32
 		  ") connected to '%s' (QP %" PRIu32 " of %s): %s%s", qp->node.name,
 		  qp->local.label, qp->qp->qp_num, qp->peer_key, qp->remote.qp_num,
-		  beest_endpoint_peer_text(&qp->remote, peer), agreed,
+		  BEEST_PEER_TEXT(&qp->remote), agreed,
 		  qp->port->pathcache ? ", path by rdma_cm" : "");
 }
 

@@ -2,7 +2,6 @@
 /* source.c - see source.h */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +65,6 @@ static int source_choose(const struct beest_device *device, struct ibv_pd *pd,
 			 struct beest_gid_entry *entries, size_t count, char *reason)
 {
 	struct beest_gid_entry *entry;
-	char gid[INET6_ADDRSTRLEN];
 	int position, ret;
 
 	for (;;) {
@@ -79,9 +77,8 @@ static int source_choose(const struct beest_device *device, struct ibv_pd *pd,
 		if (ret == 0)
 			return position;
 
-		beest_ipaddr_text(&entry->gid, gid, sizeof(gid));
 		beest_fail_errno(ret, "an address handle from GID %d (%s) to itself failed",
-				 entry->index, gid);
+				 entry->index, BEEST_GID_TEXT(&entry->gid));
 		if (!gid_is_condemned_by(-ret))
 			return ret;
 		entry->trial_error = -ret;
@@ -130,22 +127,19 @@ bool beest_source_holds(const struct beest_device *device, const struct beest_gi
 static int source_is_gone(const struct beest_device *device, const struct beest_gid_entry *source,
 			  const struct beest_gid_entry *entries, int count)
 {
-	char gid[INET6_ADDRSTRLEN], known[BEEST_REASON_SIZE / 2];
-	struct beest_text text;
+	struct beest_text known = BEEST_TEXT(BEEST_REASON_SIZE / 2);
 	int i;
 
-	beest_text_start(&text, known, sizeof(known));
 	for (i = 0; i < count; i++)
-		beest_text_item(&text, "index %d: %s, %s", entries[i].index,
-				beest_ipaddr_text(&entries[i].gid, gid, sizeof(gid)),
+		beest_text_item(&known, "index %d: %s, %s", entries[i].index,
+				BEEST_GID_TEXT(&entries[i].gid),
 				beest_endpoint_roce_text(entries[i].roce));
 
 	return beest_fail(ENODATA, "the GID %s (%s) of this end is no longer in the table of port "
 			  "%s: was its address removed?  hartebeest_qp_reset() and "
 			  "hartebeest_qp_publish() choose again among %s",
-			  beest_ipaddr_text(&source->gid, gid, sizeof(gid)),
-			  beest_endpoint_roce_text(source->roce), device->label,
-			  count ? known : "nothing that can be read");
+			  BEEST_GID_TEXT(&source->gid), beest_endpoint_roce_text(source->roce),
+			  device->label, count ? known.buffer : "nothing that can be read");
 }
 
 int beest_source_relocate(const struct beest_device *device, bool search,

@@ -7,7 +7,6 @@
  */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "lib/verbs/transition.h"
 #include "lib/base/error.h"
 #include "lib/base/ipaddr.h"
+#include "lib/base/text.h"
 
 /* ------------------------------------------------------------- words --- */
 
@@ -67,10 +67,8 @@ static int fail_differing(int err, const char *what, const struct beest_local *l
 			  const char *mine, const struct beest_endpoint *remote,
 			  const char *theirs)
 {
-	char peer[BEEST_PEER_TEXT];
-
 	return beest_fail(err, "%s differs: %s here (%s) but %s at %s", what, mine, local->label,
-			  theirs, beest_endpoint_peer_text(remote, peer));
+			  theirs, BEEST_PEER_TEXT(remote));
 }
 
 static int agree_on_transport(const struct beest_local *local,
@@ -111,11 +109,10 @@ static int agree_on_roce(const struct beest_local *local, const struct beest_end
 static int agree_on_lid(const struct beest_local *local, const struct beest_endpoint *remote)
 {
 	int64_t path_bits = local->options->src_path_bits;
-	char peer[BEEST_PEER_TEXT];
 
 	if (remote->lid == 0)
 		return beest_fail(EPROTO, "the port of %s has no LID: is a subnet manager running?",
-				  beest_endpoint_peer_text(remote, peer));
+				  BEEST_PEER_TEXT(remote));
 	if (path_bits >> local->lmc)
 		return beest_fail(EINVAL, "option qp_attr.ah_attr.src_path_bits is %" PRId64
 				  ", but port %s has LMC %d: at most %d", path_bits,
@@ -148,14 +145,13 @@ static int agree_on_pkey(const struct beest_local *local, const struct beest_end
 static int agree_on_psn(const struct beest_local *local, const struct beest_endpoint *remote)
 {
 	int64_t wanted = local->options->rq_psn;
-	char peer[BEEST_PEER_TEXT];
 
 	if (wanted == BEEST_AUTO || wanted == (int64_t)remote->psn)
 		return 0;
 
 	return beest_fail(EPROTO, "option qp_attr.rq_psn is %" PRId64 ", but %s starts at "
 			  "sequence number %" PRIu32 ": set its qp_attr.sq_psn too, or neither",
-			  wanted, beest_endpoint_peer_text(remote, peer), remote->psn);
+			  wanted, BEEST_PEER_TEXT(remote), remote->psn);
 }
 
 /* ------------------------------------------------------ address vector --- */
@@ -255,9 +251,9 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
 
 static int agree_on_path(const struct beest_local *local, const struct hartebeest_path *route)
 {
-	char label[80], to[INET6_ADDRSTRLEN];
+	const char *to = BEEST_GID_TEXT((const struct beest_ipaddr *)route->dgid.raw);
+	char label[80];
 
-	beest_ipaddr_text((const struct beest_ipaddr *)route->dgid.raw, to, sizeof(to));
 	snprintf(label, sizeof(label), "%s:%d", route->device, route->port);
 	if (strcmp(label, local->label) != 0)
 		return beest_fail(EXDEV, "the path to %s leaves by port %s, but this end is port "
@@ -294,17 +290,18 @@ const char *beest_transition_agreed_text(const struct beest_local *local,
 					 const struct beest_connection *path, char *text,
 					 size_t size)
 {
-	int used;
+	struct beest_text agreed;
 
-	used = snprintf(text, size, "path MTU %d (%d here, %d at the peer)",
-			beest_transition_mtu_bytes(path->mtu),
-			beest_transition_mtu_bytes(local->endpoint.mtu),
-			beest_transition_mtu_bytes(remote->mtu));
-	if (local->transport == BEEST_RC && used >= 0 && (size_t)used < size)
-		snprintf(text + used, size - (size_t)used, ", reads out %d (of %d wanted, %d of "
-			 "the device, %d at the peer), in %d", path->max_rd_atomic,
-			 (int)local->options->max_rd_atomic, local->max_init_rd_atomic,
-			 remote->max_dest_rd_atomic, local->endpoint.max_dest_rd_atomic);
+	beest_text_start(&agreed, text, size);
+	beest_text_add(&agreed, "path MTU %d (%d here, %d at the peer)",
+		       beest_transition_mtu_bytes(path->mtu),
+		       beest_transition_mtu_bytes(local->endpoint.mtu),
+		       beest_transition_mtu_bytes(remote->mtu));
+	if (local->transport == BEEST_RC)
+		beest_text_add(&agreed, ", reads out %d (of %d wanted, %d of the device, %d at "
+			       "the peer), in %d", path->max_rd_atomic,
+			       (int)local->options->max_rd_atomic, local->max_init_rd_atomic,
+			       remote->max_dest_rd_atomic, local->endpoint.max_dest_rd_atomic);
 	return text;
 }
 
@@ -427,19 +424,16 @@ static const char *likely_cause(enum beest_transition step, int err)
 static void step_values(enum beest_transition step, const struct beest_local *local,
 		      const struct beest_connection *path, char *text, size_t size)
 {
-	char own[INET6_ADDRSTRLEN], its[INET6_ADDRSTRLEN];
-
 	if (step == BEEST_TO_INIT || !path) {
 		snprintf(text, size, "port %d, P_Key index %d, access flags 0x%x", local->port,
 			 local->pkey_index, (unsigned int)local->access_flags);
 		return;
 	}
 
-	beest_ipaddr_text(&local->endpoint.gid, own, sizeof(own));
-	beest_ipaddr_text((const struct beest_ipaddr *)path->ah.grh.dgid.raw, its, sizeof(its));
 	snprintf(text, size, "GID index %d (%s) to QP %" PRIu32 " at %s%sLID %d, path MTU %d, "
-		 "reads out %d, in %d, timeout %d, retries %d", local->sgid_index, own,
-		 path->dest_qp_num, path->ah.is_global ? its : "",
+		 "reads out %d, in %d, timeout %d, retries %d", local->sgid_index,
+		 BEEST_GID_TEXT(&local->endpoint.gid), path->dest_qp_num, path->ah.is_global ?
+		 BEEST_GID_TEXT((const struct beest_ipaddr *)path->ah.grh.dgid.raw) : "",
 		 path->ah.is_global ? ", " : "",
 		 path->ah.dlid, beest_transition_mtu_bytes(path->mtu), path->max_rd_atomic,
 		 local->endpoint.max_dest_rd_atomic, (int)local->options->timeout,

@@ -30,7 +30,7 @@ static size_t fill(struct beest_gid_entry *entries, const char *bytes)
 static void choose(const struct beest_gid_policy *policy, const char *bytes)
 {
 	struct beest_gid_entry entries[ENTRIES];
-	char reason[200], text[64];
+	char reason[200];
 	size_t count = fill(entries, bytes);
 	int at = beest_gid_choose(entries, count, policy, reason, sizeof(reason));
 
@@ -40,7 +40,7 @@ static void choose(const struct beest_gid_policy *policy, const char *bytes)
 		return;
 	}
 	HOLDS(strlen(reason) < sizeof(reason));
-	beest_ipaddr_text(&entries[at].gid, text, sizeof(text));
+	HOLDS(BEEST_GID_TEXT(&entries[at].gid));
 	if (policy->rule == BEEST_GID_INDEX)
 		HOLDS(entries[at].index == policy->index);
 }

@@ -428,10 +428,8 @@ static void test_by_ipoib(void **state)
 static void same_gid(const struct beest_gid_entry *entry, int index, const char *gid,
 		     enum beest_roce roce, const char *netdev, bool down)
 {
-	char text[INET6_ADDRSTRLEN];
-
 	assert_int_equal(entry->index, index);
-	assert_string_equal(beest_ipaddr_text(&entry->gid, text, sizeof(text)), gid);
+	assert_string_equal(BEEST_GID_TEXT(&entry->gid), gid);
 	assert_int_equal(entry->roce, roce);
 	assert_string_equal(entry->netdev, netdev);
 	assert_int_equal(entry->netdev_down, down);

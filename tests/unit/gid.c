@@ -510,13 +510,14 @@ static void test_parsed(void **state)
 
 static void test_texts(void **state)
 {
-	char text[INET6_ADDRSTRLEN];
 	struct beest_ipaddr gid;
 
 	(void)state;
 	gid_of("::ffff:10.0.0.1", &gid);
-	assert_string_equal(beest_ipaddr_text(&gid, text, sizeof(text)), "::ffff:10.0.0.1");
-	assert_string_equal(beest_ipaddr_text(&gid, text, 4), "?");
+	assert_string_equal(BEEST_GID_TEXT(&gid), "::ffff:10.0.0.1");
+	assert_string_equal(BEEST_IP_TEXT(&gid), "10.0.0.1");
+	gid_of("fd00::1", &gid);
+	assert_string_equal(BEEST_IP_TEXT(&gid), "fd00::1");
 	assert_string_equal(beest_endpoint_roce_text(BEEST_ROCE_NONE), "InfiniBand");
 	assert_string_equal(beest_endpoint_roce_text(BEEST_ROCE_V1), "RoCE v1");
 	assert_string_equal(beest_endpoint_roce_text(BEEST_ROCE_V2), "RoCE v2");

@@ -674,7 +674,7 @@ static void agreed_in_words(void **state)
 			    "path MTU 512 (1024 here, 512 at the peer), reads out 9 (of 16 wanted, "
 			    "16 of the device, 9 at the peer), in 11");
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
-							 small, sizeof(small)), "path MTU 51");
+							 small, sizeof(small)), "path MTU...");
 	roce(&pair, BEEST_UC, BEEST_ROCE_V2);
 	agree(&pair);
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
