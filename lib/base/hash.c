@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "lib/base/hash.h"
 
@@ -59,4 +60,9 @@ uint64_t beest_hash_fnv(uint64_t hash, const void *bytes, size_t size)
 	for (; size; b++, size--)
 		hash = (hash ^ *b) * UINT64_C(0x100000001b3);
 	return hash;
+}
+
+uint64_t beest_hash_text(const char *text)
+{
+	return beest_hash_fnv(BEEST_HASH_FNV, text, strlen(text));
 }

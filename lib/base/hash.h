@@ -18,4 +18,7 @@ uint32_t beest_hash_crc32(uint32_t sum, const void *bytes, size_t size);
 
 uint64_t beest_hash_fnv(uint64_t hash, const void *bytes, size_t size);
 
+/* The whole of one of a text. */
+uint64_t beest_hash_text(const char *text);
+
 #endif

@@ -107,7 +107,7 @@ void beest_log(const struct beest_log *log, int level, const char *format, ...)
  */
 int beest_log_once(const struct beest_log *log, int level, const char *choice)
 {
-	uint64_t hash = beest_hash_fnv(BEEST_HASH_FNV, choice, strlen(choice)), next = hash, each;
+	uint64_t hash = beest_hash_text(choice), next = hash, each;
 	size_t i;
 
 	if (!log->said || level > log->level)

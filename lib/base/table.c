@@ -72,12 +72,6 @@ static int name_check(const char *noun, const char *name)
 	return 0;
 }
 
-/* Of the name only, since the address of a kind differs from run to run. */
-static uint32_t hash_name(const char *name)
-{
-	return (uint32_t)beest_hash_fnv(BEEST_HASH_FNV, name, strlen(name));
-}
-
 static struct beest_node **bucket_of(const struct beest_table *table, uint32_t hash)
 {
 	return &table->buckets[hash & (table->size - 1)];
@@ -86,7 +80,7 @@ static struct beest_node **bucket_of(const struct beest_table *table, uint32_t h
 struct beest_node *beest_table_look(struct beest_table *table, const struct beest_kind *kind,
 				    const char *name)
 {
-	uint32_t hash = hash_name(name);
+	uint32_t hash = (uint32_t)beest_hash_text(name);
 	struct beest_node *node;
 
 	pthread_mutex_lock(&table->lock);
@@ -208,7 +202,7 @@ static int node_add(struct beest_table *table, const char *name, struct beest_no
 		return beest_fail(ENOMEM, "no memory for the name '%s'", name);
 
 	node->name = copy;
-	node->hash = hash_name(name);
+	node->hash = (uint32_t)beest_hash_text(name);
 	node->older = table->newest;
 	node->newer = NULL;
 	link_node(table, node);

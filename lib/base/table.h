@@ -35,7 +35,7 @@ struct beest_kind {
 struct beest_node {
 	const struct beest_kind *kind;
 	char *name;				/* owned by the table */
-	uint32_t hash;
+	uint32_t hash;				/* of the name */
 	struct beest_node *chain, *holders;	/* same bucket, by name and by handle */
 	struct beest_node *older, *newer;	/* order of creation */
 

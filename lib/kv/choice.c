@@ -13,11 +13,6 @@
 #include "lib/base/hash.h"
 #include "lib/kv/choice.h"
 
-static uint64_t hash_text(const char *text)
-{
-	return beest_hash_fnv(BEEST_HASH_FNV, text, strlen(text));
-}
-
 /* The finalizer of splitmix64: every bit in changes half of the bits out. */
 static uint64_t mix64(uint64_t x)
 {
@@ -30,7 +25,7 @@ static uint64_t mix64(uint64_t x)
 void beest_choice_set(struct beest_choice *server, const char *text)
 {
 	server->text = text;
-	server->hash = hash_text(text);
+	server->hash = beest_hash_text(text);
 }
 
 size_t beest_choice_of(const struct beest_choice *servers, size_t count, const char *key)
@@ -41,7 +36,7 @@ size_t beest_choice_of(const struct beest_choice *servers, size_t count, const c
 	if (count == 1)
 		return 0;
 
-	hash = hash_text(key);
+	hash = beest_hash_text(key);
 	for (i = 0; i < count; i++) {
 		score = mix64(servers[i].hash ^ hash);
 		if (i && (score < most || (score == most &&

@@ -84,7 +84,7 @@ static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 /* 1: it was a pass of this barrier, too; 0: all have come, but to different barriers. */
 static int roll_call(struct beest_gather gather, struct beest_roll *roll, const char *name)
 {
-	const uint64_t own = beest_hash_fnv(BEEST_HASH_FNV, name, strlen(name)) | 1;
+	const uint64_t own = beest_hash_text(name) | 1;
 	int ret;
 
 	gather.name = ROLL_NAME;
