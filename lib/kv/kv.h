@@ -92,15 +92,6 @@ struct beest_kv_write {
 	uint64_t number;	/* INCR that is answered: the value after it */
 };
 
-enum {
-	/*
-	 * Nothing need be read: over a connection that brought an answer within the last
-	 * 100 ms the writes are only handed to the kernel.  Over any other the keys are
-	 * read as always.
-	 */
-	BEEST_KV_LAZY = 1,
-};
-
 #define BEEST_KV_WHY 512
 
 /*
@@ -115,7 +106,12 @@ enum {
  */
 struct beest_kv_request {
 	size_t server;
-	unsigned int flags;
+	/*
+	 * Nothing need be read: over a connection that brought an answer within the last
+	 * 100 ms the writes are only handed to the kernel.  Over any other the keys are
+	 * read as always.
+	 */
+	bool lazy;
 	struct beest_kv_write *writes;
 	size_t write_count;
 	/*

@@ -598,8 +598,7 @@ static int keys_collect(struct beest_memcached *session)
 static int request_go(struct beest_memcached *session)
 {
 	struct beest_kv_request *request = session->request;
-	bool lazy = request->flags & BEEST_KV_LAZY &&
-		    beest_clock_now() - session->heard <= LAZY_TIME;
+	bool lazy = request->lazy && beest_clock_now() - session->heard <= LAZY_TIME;
 	int ret = writes_carry_out(session);
 
 	if (ret < 0)

@@ -165,7 +165,7 @@ static int part_plan(struct round *round, size_t server)
 	int ret = 0;
 
 	part->request = &round->requests[round->count];
-	part->request->flags = look->flags & BEEST_LOOK_OFFER ? BEEST_KV_LAZY : 0;
+	part->request->lazy = look->flags & BEEST_LOOK_OFFER;
 	part->plan.server = server;
 	for (i = 0; i < look->extra_count; i++)
 		spare += part_has_extra(part, &look->extras[i]);
@@ -530,7 +530,7 @@ static void part_again(struct round *round, struct part *part)
 {
 	beest_kv_values_free(part->request->values, part->request->key_count);
 	part->number = __atomic_add_fetch(&round->registry->requests, 1, __ATOMIC_RELAXED);
-	part->request->flags &= ~(unsigned int)BEEST_KV_LAZY;
+	part->request->lazy = false;
 	beest_log(round->registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s, once more "
 		  "over a new connection", part->number,
 		  beest_kv_text(round->registry->kv, part->request->server));

@@ -602,15 +602,15 @@ static struct beest_kv_write opening = {
 };
 
 /* Sets @count keys, quietly or not, and reads @keys; the values are for the caller to free. */
-/* Beside the flags of kv.h: all writes are answered. */
-#define ANSWERED 0x100u
+/* All writes are answered; or the request is lazy. */
+enum { ANSWERED = 1, LAZY = 2 };
 
 static int request_at(size_t server, unsigned int flags, struct beest_kv_write *writes,
 		      size_t count, const char *const *keys, size_t key_count,
 		      struct beest_kv_value *values, int64_t deadline)
 {
 	struct beest_kv_request request = {
-		.server = server, .flags = flags & ~ANSWERED, .writes = writes,
+		.server = server, .lazy = flags & LAZY, .writes = writes,
 		.write_count = count, .opening = &opening, .keys = keys, .key_count = key_count,
 		.values = values,
 	};
@@ -700,7 +700,7 @@ static void foreign_services(void **state)
 		  "memcached -c" },
 		{ { NULL, 0, BYTES("VERSION 1\r\n"), 0, 0, 0 }, EHOSTDOWN, "silent" },
 	};
-	static const unsigned int flags[] = { 0, ANSWERED, BEEST_KV_LAZY };
+	static const unsigned int flags[] = { 0, ANSWERED, LAZY };
 	struct beest_kv_write write = {
 		.verb = BEEST_KV_SET, .key = "k", .value = "v", .size = 1, .ttl = TTL,
 	};

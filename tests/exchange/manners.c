@@ -534,8 +534,8 @@ static int program(const char *where, struct result *result)
 	return ret;
 }
 
-/* Beside the flags of kv.h: the write is answered. */
-#define ANSWERED 0x100u
+/* The write is answered; or the request is lazy. */
+enum { ANSWERED = 1, LAZY = 2 };
 
 static int request(struct beest_kv *kv, unsigned int flags, enum beest_kv_verb verb,
 		   const char *key)
@@ -550,7 +550,7 @@ static int request(struct beest_kv *kv, unsigned int flags, enum beest_kv_verb v
 	const char *const keys[] = { "epoch", key };
 	struct beest_kv_value values[2];
 	struct beest_kv_request wanted = {
-		.flags = flags & ~ANSWERED, .writes = &write, .write_count = 1, .opening = &opening,
+		.lazy = flags & LAZY, .writes = &write, .write_count = 1, .opening = &opening,
 		.keys = keys, .key_count = 2, .values = values,
 	};
 	int ret = beest_kv_run(kv, &wanted, 1, beest_clock_deadline(limit_ms * BEEST_MS));
@@ -573,7 +573,7 @@ static int requests(const struct beest_hostport *where, struct result *result)
 	STEP(request(kv, ANSWERED, BEEST_KV_INCR, "b"));
 	STEP(request(kv, ANSWERED, BEEST_KV_DELETE, "b"));
 	STEP(request(kv, 0, BEEST_KV_INCR, "a"));
-	STEP(request(kv, BEEST_KV_LAZY, BEEST_KV_SET, "c"));
+	STEP(request(kv, LAZY, BEEST_KV_SET, "c"));
 	STEP(request(kv, 0, BEEST_KV_SET, "c"));
 	if (ret < 0 && ret != -EPROTO)
 		ret = beest_kv_probe(kv, 0, &stats) < 0 ? ret : ret;

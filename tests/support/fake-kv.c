@@ -474,7 +474,7 @@ static bool is_used(const struct connection *connection)
 
 static bool is_lazy(const struct trip *trip, const struct connection *connection)
 {
-	return trip->request->flags & BEEST_KV_LAZY && is_used(connection) &&
+	return trip->request->lazy && is_used(connection) &&
 	       beest_clock_now() - connection->heard <= LAZY_TIME;
 }
 

@@ -15,8 +15,8 @@
 #define DELETE(k) { .verb = BEEST_KV_DELETE, .key = (k) }
 #define INCR(k) { .verb = BEEST_KV_INCR, .key = (k), .answered = true }
 
-/* Beside the flags of kv.h: all writes are answered. */
-#define ANSWERED 0x100u
+/* All writes are answered; or the request is lazy. */
+enum { ANSWERED = 1, LAZY = 2 };
 
 static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1, .ttl = TTL,
@@ -40,7 +40,7 @@ static int ask(const struct kv_stage *stage, unsigned int flags, struct beest_kv
 		writes[i].answered |= (flags & ANSWERED) != 0;
 	beest_kv_values_free(values, BEEST_COUNT(values));
 	request = (struct beest_kv_request){
-		.flags = flags & ~ANSWERED, .writes = writes, .write_count = write_count,
+		.lazy = flags & LAZY, .writes = writes, .write_count = write_count,
 		.opening = &opening, .keys = keys, .key_count = count, .values = values,
 	};
 	ret = beest_kv_run(stage->kv, &request, 1, beest_clock_deadline(60 * BEEST_SECOND));
@@ -236,11 +236,11 @@ static void lazy_writes(const struct kv_stage *stage)
 	struct beest_kv_write writes[] = { SET("a", "1") };
 	struct beest_kv_write more[] = { SET("b", "2"), SET("c", "3") };
 
-	assert_int_equal(ASK(BEEST_KV_LAZY, writes, "epoch", "a"), 0);
+	assert_int_equal(ASK(LAZY, writes, "epoch", "a"), 0);
 	assert_true(request.fresh);
 	assert_true(request.answered);
 	value_is(1, "1");
-	assert_int_equal(ASK(BEEST_KV_LAZY, more, "epoch", "b"), 0);
+	assert_int_equal(ASK(LAZY, more, "epoch", "b"), 0);
 	assert_false(request.fresh);
 	value_is(0, request.answered ? "E" : NULL);
 	assert_int_equal(READ("epoch", "b", "c"), 0);
@@ -248,7 +248,7 @@ static void lazy_writes(const struct kv_stage *stage)
 	value_is(1, "2");
 	value_is(2, "3");
 	stage->pause(1);
-	assert_int_equal(ASK(BEEST_KV_LAZY, more, "epoch", "b"), 0);
+	assert_int_equal(ASK(LAZY, more, "epoch", "b"), 0);
 	assert_true(request.answered);
 	value_is(1, "2");
 }
