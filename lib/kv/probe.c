@@ -38,6 +38,7 @@
 
 struct probe {
 	const struct beest_memcached_address *address;
+	struct beest_kv_stats *stats;
 	int64_t deadline;
 	int fd;
 	size_t used;
@@ -192,7 +193,7 @@ static bool answer_is_foreign(const struct probe *probe)
 }
 
 /* 1: the connection was closed before it said anything. */
-static int ask_text(struct probe *probe, struct beest_kv_stats *stats)
+static int ask_text(struct probe *probe)
 {
 	int more;
 
@@ -209,22 +210,21 @@ static int ask_text(struct probe *probe, struct beest_kv_stats *stats)
 		return probe_fail(probe, EHOSTDOWN, "silent: it takes connections but does not "
 				  "answer (stopped, overloaded, or all its connections are in "
 				  "use)");
-	stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
-	stats->evictions = stat_number(probe, "STAT evictions ");
-	stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off") != NULL;
+	probe->stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
+	probe->stats->evictions = stat_number(probe, "STAT evictions ");
+	probe->stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off");
 
 	return 0;
 }
 
 /* 0: it demands a login, and there is one. */
-static int ask_binary(struct probe *probe, struct beest_kv_stats *stats)
+static int ask_binary(struct probe *probe)
 {
 	static const uint8_t noop[24] = { 0x80, 0x0a };		/* a header, no more */
 	const uint8_t *answer = (const uint8_t *)probe->answer;
 	int64_t listen = beest_clock_deadline(LISTEN_TIME);
 	int more;
 
-	(void)stats;
 	more = answer_read(probe, BEEST_MIN(listen, probe->deadline));
 	if (more == -EAGAIN) {
 		send(probe->fd, noop, sizeof(noop), MSG_NOSIGNAL);
@@ -249,11 +249,9 @@ static int ask_binary(struct probe *probe, struct beest_kv_stats *stats)
 
 int beest_probe(const struct beest_memcached_address *address, struct beest_kv_stats *stats)
 {
-	static int (*const asks[])(struct probe *, struct beest_kv_stats *) = {
-		ask_text, ask_binary,
-	};
+	static int (*const asks[])(struct probe *probe) = { ask_text, ask_binary };
 	struct probe probe = {
-		.address = address, .deadline = beest_clock_deadline(PROBE_TIME),
+		.address = address, .stats = stats, .deadline = beest_clock_deadline(PROBE_TIME),
 	};
 	int ret = 1;
 	size_t i;
@@ -262,7 +260,7 @@ int beest_probe(const struct beest_memcached_address *address, struct beest_kv_s
 	for (i = 0; i < BEEST_COUNT(asks) && ret > 0; i++) {
 		ret = socket_connect(&probe);
 		if (ret == 0)
-			ret = asks[i](&probe, stats);
+			ret = asks[i](&probe);
 		if (probe.fd >= 0)
 			close(probe.fd);
 	}
