@@ -306,7 +306,8 @@ static void peer_say(int rank, char who[24])
 }
 
 static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peer,
-		      uint32_t index, const struct beest_limit *limit, struct beest_qp *qp)
+		      uint32_t index, const struct beest_limit *limit, struct beest_qp *qp,
+		      int64_t *ready)
 {
 	const struct beest_endpoint remote = remote_of(fabric, peer, index);
 	size_t turn = peer_index(fabric, peer->position) * fabric->per_peer + index;
@@ -315,7 +316,7 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 
 	peer_say(fabric->ranks->id[peer->position], who);
 	if (fabric_is_datagram(fabric))
-		return beest_qp_connect(fabric->model, who, &remote, limit);
+		return beest_qp_connect(fabric->model, who, &remote, limit, NULL);
 
 	qp_turn_to(fabric, turn, qp);
 	if (qp->qp->state != IBV_QPS_INIT) {
@@ -326,21 +327,18 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 			ret = qp_fill(fabric, turn);
 	}
 
-	return ret < 0 ? ret : beest_qp_connect(qp, who, &remote, limit);
+	return ret < 0 ? ret : beest_qp_connect(qp, who, &remote, limit, ready);
 }
 
 /* Where the clock is a system call, it would cost as much as a step does. */
 #define TIMED_EACH 16
 
 static int qp_connect_timed(struct beest_fabric *fabric, const struct beest_fabric_peer *peer,
-			    uint32_t index, const struct beest_limit *limit, struct beest_qp *qp)
+			    const struct beest_limit *limit, struct beest_qp *qp)
 {
 	int64_t begin = beest_clock_now(), ready = 0, end;
-	int ret;
+	int ret = qp_connect(fabric, peer, 0, limit, qp, &ready);
 
-	qp->ready_at = &ready;
-	ret = qp_connect(fabric, peer, index, limit, qp);
-	qp->ready_at = NULL;
 	end = beest_clock_now();
 	ready = ready ? ready : end;	/* UD takes neither step here */
 	__atomic_add_fetch(&fabric->rtr_time, ready - begin, __ATOMIC_RELAXED);
@@ -378,15 +376,17 @@ static void *crowd_work(void *data)
 	struct crowd *crowd = data;
 	uint32_t index, each = fabric_is_datagram(crowd->fabric) ? 1 : crowd->fabric->per_peer;
 	struct beest_qp qp = *crowd->fabric->model;
+	bool timed;
 	size_t i;
-	int ret = 0;
+	int ret;
 
 	while ((i = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED)) < crowd->count) {
-		ret = (i % TIMED_EACH && i + 1 < crowd->count ? qp_connect : qp_connect_timed)
-			(crowd->fabric, &crowd->peers[i], 0, crowd->limit, &qp);
-		for (index = 1; index < each && ret == 0; index++)
+		timed = i % TIMED_EACH == 0 || i + 1 == crowd->count;
+		ret = timed ? qp_connect_timed(crowd->fabric, &crowd->peers[i], crowd->limit,
+					       &qp) : 0;
+		for (index = timed; index < each && ret == 0; index++)
 			ret = qp_connect(crowd->fabric, &crowd->peers[i], index, crowd->limit,
-					 &qp);
+					 &qp, NULL);
 		if (ret < 0)
 			crowd_fail(crowd, i, ret);
 	}

@@ -264,7 +264,7 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
 	int ret;
 
-	ret = beest_qp_connect(qp, key, remote, limit);
+	ret = beest_qp_connect(qp, key, remote, limit, NULL);
 	if (ret == -EISCONN && qp->untold && strcmp(qp->peer_key, key) == 0)
 		ret = 0;		/* that was all that failed the last time */
 	if (ret < 0 && ret != -EISCONN) {

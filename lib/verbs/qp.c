@@ -604,7 +604,8 @@ static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 
 /* From INIT to RTS; a UD queue pair takes that way once, for all its peers. */
 static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const char *key,
-			 const struct beest_endpoint *remote, const struct beest_limit *limit)
+			 const struct beest_endpoint *remote, const struct beest_limit *limit,
+			 int64_t *ready)
 {
 	struct beest_connection path;
 	int ret;
@@ -612,8 +613,8 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 	ret = qp_agree(qp, remote, limit, &path);
 	if (ret >= 0 && state == IBV_QPS_INIT)
 		ret = qp_source_try(qp, &path, step_rtr);
-	if (qp->ready_at)
-		*qp->ready_at = beest_clock_now();
+	if (ready)
+		*ready = beest_clock_now();
 	if (ret >= 0 && state == IBV_QPS_INIT)
 		ret = beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, &path);
 	if (ret >= 0 && qp->local.transport == BEEST_UD)
@@ -628,7 +629,7 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 }
 
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		     const struct beest_limit *limit)
+		     const struct beest_limit *limit, int64_t *ready)
 {
 	enum ibv_qp_state state;
 	int ret;
@@ -642,7 +643,7 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 				  "hartebeest_qp_reset() or _reconnect()", qp->node.name,
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
-	ret = qp_take_steps(qp, state, key, remote, limit);
+	ret = qp_take_steps(qp, state, key, remote, limit, ready);
 	if (ret < 0 && qp->port->pathcache)
 		beest_pathcache_forget(qp->port->pathcache, &remote->ip);
 	/* What failed knows numbers only: the sentence gets the names of both ends. */

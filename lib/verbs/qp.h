@@ -30,7 +30,6 @@ struct beest_qp {
 	struct beest_port *port;	/* that INIT took the address from; NULL before */
 	bool taken_over;		/* flags, P_Key and Q_Key are what the program chose */
 	struct ibv_qp_cap cap;		/* granted */
-	int64_t *ready_at;		/* gets the time of its next RTR; NULL: nobody asks */
 	struct beest_local local;
 	struct beest_gid_entry source;	/* the GID that local.sgid_index is the index of */
 	int (*refill)(void *data, struct ibv_qp *qp);
@@ -93,10 +92,10 @@ int beest_qp_lost_address(const struct beest_qp *qp, const struct beest_endpoint
 
 /*
  * -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle.  rdma_cm is asked
- * until @limit.
+ * until @limit.  @ready gets the time of RTR; NULL: nobody asks.
  */
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
-		     const struct beest_limit *limit);
+		     const struct beest_limit *limit, int64_t *ready);
 
 /* -> RESET.  Forgets the peer; the key stays. */
 int beest_qp_reset(struct beest_qp *qp);

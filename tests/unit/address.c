@@ -105,7 +105,7 @@ static int connect_to(struct beest_qp *qp, const char *gid, const char *ip)
 {
 	struct beest_endpoint peer = peer_of(qp, gid, ip);
 
-	return beest_qp_connect(qp, "far", &peer, UNIT_LIMIT(BEEST_SECOND));
+	return beest_qp_connect(qp, "far", &peer, UNIT_LIMIT(BEEST_SECOND), NULL);
 }
 
 static int connect_roce(struct beest_qp *qp)

@@ -123,7 +123,7 @@ static int connect_it(struct beest_qp *qp)
 
 	remote.rank = 1;
 	remote.qp_num = 0xabcdef;
-	return beest_qp_connect(qp, "far", &remote, 0);
+	return beest_qp_connect(qp, "far", &remote, 0, NULL);
 }
 
 /* ---------------------------------------------------------------- names --- */

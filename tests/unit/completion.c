@@ -51,7 +51,7 @@ static void connect_to(const char *name, const char *key, int rank)
 	assert_non_null(node);
 	own = BEEST_CONTAINER(node, struct beest_qp, node);
 	remote.qp_type = own->local.endpoint.qp_type;
-	assert_int_equal(beest_qp_connect(own, key, &remote, UNIT_LIMIT(0)), 0);
+	assert_int_equal(beest_qp_connect(own, key, &remote, UNIT_LIMIT(0), NULL), 0);
 }
 
 static struct ibv_wc completion(enum ibv_wc_status status, uint32_t qp_num)

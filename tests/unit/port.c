@@ -150,7 +150,7 @@ static int connect_to(struct beest_qp *qp, const char *ip)
 	remote.qp_num = 0xabcdef;
 	assert_int_equal(beest_ipaddr_parse(ip, &remote.gid), 0);
 	remote.ip = remote.gid;
-	return beest_qp_connect(qp, "far", &remote, UNIT_LIMIT(0));
+	return beest_qp_connect(qp, "far", &remote, UNIT_LIMIT(0), NULL);
 }
 
 /* ------------------------------------------------------------- the price --- */
