@@ -69,7 +69,7 @@ int beest_call_check(const struct hartebeest_context *hb, const char *function,
 	return 0;
 }
 
-int beest_call_named(const char *function, int ret)
+int beest_call_prefix(const char *function, int ret)
 {
 	return ret < 0 ? beest_fail_prefix(ret, "%s()", function) : 0;
 }

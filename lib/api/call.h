@@ -39,7 +39,7 @@ int beest_call_check(const struct hartebeest_context *hb, const char *function,
  * Around a step that opens the device, in what a program may call first: the sentence names
  * @function, since hartebeest_open() has succeeded without a device.
  */
-int beest_call_named(const char *function, int ret);
+int beest_call_prefix(const char *function, int ret);
 
 /* How long the call may wait.  -EINVAL: a deadline that is none. */
 int beest_call_limit(const struct hartebeest_context *hb, const char *function,

@@ -151,7 +151,7 @@ HARTEBEEST_EXPORT int hartebeest_verbs(struct hartebeest_context *hb,
 				       struct ibv_context **verbs)
 {
 	REQUIRE(hb, verbs);
-	TRY(beest_call_named(__func__, beest_context_need_device(hb)));
+	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
 	*verbs = hb->device.verbs;
 	return 0;
 }
@@ -159,7 +159,7 @@ HARTEBEEST_EXPORT int hartebeest_verbs(struct hartebeest_context *hb,
 HARTEBEEST_EXPORT int hartebeest_port_num(struct hartebeest_context *hb)
 {
 	REQUIRE(hb);
-	TRY(beest_call_named(__func__, beest_context_need_device(hb)));
+	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
 	return hb->device.port;
 }
 
@@ -193,13 +193,13 @@ HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
 	struct beest_limit limit;
 
 	REQUIRE_LIMIT(&limit, hb, event);
-	TRY_LIMIT(&limit, beest_call_named(__func__, beest_context_need_events(hb)));
+	TRY_LIMIT(&limit, beest_call_prefix(__func__, beest_context_need_events(hb)));
 	return beest_call_idled(hb, &limit, beest_events_get(&hb->events, event, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_event_fd(struct hartebeest_context *hb)
 {
 	REQUIRE(hb);
-	TRY(beest_call_named(__func__, beest_context_need_events(hb)));
+	TRY(beest_call_prefix(__func__, beest_context_need_events(hb)));
 	return beest_call_done(hb, beest_events_fd(&hb->events));
 }

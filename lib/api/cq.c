@@ -21,7 +21,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 	if (flags & ~HARTEBEEST_CQ_CHANNEL)
 		TRY(beest_fail(EINVAL, "%s(): flags 0x%" PRIx32 " are not known", __func__, flags));
 	TRY(beest_table_name_available(&hb->objects, &beest_cq_kind, name));
-	TRY(beest_call_named(__func__, beest_context_need_device(hb)));
+	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
 	TRY(beest_cq_create(&hb->device, depth ? depth : hb->options.cq_depth,
 			    flags & HARTEBEEST_CQ_CHANNEL, &made));
 	TRY(beest_table_add(&hb->objects, name, &made->node));
