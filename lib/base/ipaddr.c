@@ -27,14 +27,16 @@ bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid)
 bool beest_ipaddr_of(const struct sockaddr *address, struct beest_ipaddr *ip)
 {
 	const void *of = address;
-	int family = address ? address->sa_family : AF_UNSPEC;
+
+	if (!address || (address->sa_family != AF_INET && address->sa_family != AF_INET6))
+		return false;
 
 	memcpy(ip->raw, mapped, sizeof(mapped));
-	if (family == AF_INET)
+	if (address->sa_family == AF_INET)
 		memcpy(ip->raw + sizeof(mapped), &((const struct sockaddr_in *)of)->sin_addr, 4);
-	if (family == AF_INET6)
+	else
 		memcpy(ip->raw, &((const struct sockaddr_in6 *)of)->sin6_addr, 16);
-	return family == AF_INET || family == AF_INET6;
+	return true;
 }
 
 /* Linux takes all of 0.0.0.0/8 for this host. */
@@ -93,11 +95,12 @@ const char *beest_ipaddr_ip_text(const struct beest_ipaddr *ip, char text[INET6_
 
 int beest_ipaddr_parse(const char *text, struct beest_ipaddr *ip)
 {
-	if (inet_pton(AF_INET6, text, ip->raw) == 1)
-		return 0;
+	struct beest_ipaddr parsed;
 
-	memcpy(ip->raw, mapped, sizeof(mapped));
-	if (inet_pton(AF_INET, text, ip->raw + sizeof(mapped)) == 1)
-		return 0;
-	return beest_fail(EINVAL, "%s is not an IPv4 or IPv6 address", BEEST_QUOTE(text));
+	memcpy(parsed.raw, mapped, sizeof(mapped));
+	if (inet_pton(AF_INET, text, parsed.raw + sizeof(mapped)) != 1 &&
+	    inet_pton(AF_INET6, text, parsed.raw) != 1)
+		return beest_fail(EINVAL, "%s is not an IPv4 or IPv6 address", BEEST_QUOTE(text));
+	*ip = parsed;
+	return 0;
 }

@@ -393,20 +393,21 @@ static int refuse_repetition(const struct beest_hostport *list, size_t last)
 
 int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t *count)
 {
-	char *copy = strdup(text), *rest = copy, *server;
 	struct beest_hostport *filled;
+	char *copy, *rest, *server;
 	size_t i, parts = 1;
 	int ret = 0;
 
 	for (i = 0; text[i]; i++)
 		parts += text[i] == ',';
+	if (parts > BEEST_HOSTPORTS_MAX)
+		return beest_fail(ERANGE, "%zu servers are listed: %d are the limit", parts,
+				  BEEST_HOSTPORTS_MAX);
+
 	filled = calloc(parts, sizeof(*filled));
+	copy = rest = strdup(text);
 	if (!copy || !filled)
 		ret = beest_fail(ENOMEM, "no memory for %zu servers", parts);
-	else if (parts > BEEST_HOSTPORTS_MAX)
-		ret = beest_fail(ERANGE, "%zu servers are listed: %d are the limit", parts,
-				 BEEST_HOSTPORTS_MAX);
-
 	for (i = 0; ret == 0 && (server = strsep(&rest, ",")); i++) {
 		if (!*server)
 			ret = beest_fail(EINVAL, "server list %s has an empty part at byte %td",

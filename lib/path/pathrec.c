@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <endian.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/error.h"
@@ -44,15 +45,11 @@ int beest_pathrec_check(const struct beest_ipaddr *ip)
 int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int *scope)
 {
 	size_t length = strcspn(text, "%");
-	char address[INET6_ADDRSTRLEN];
+	char address[BEEST_QUOTE_SIZE];		/* no address is as long: one that is cut is none */
 	int ret;
 
 	*scope = 0;
-	if (length >= sizeof(address))
-		return beest_fail(EINVAL, "%s is not an IPv4 or IPv6 address", BEEST_QUOTE(text));
-
-	memcpy(address, text, length);
-	address[length] = '\0';
+	snprintf(address, sizeof(address), "%.*s", (int)length, text);
 	ret = beest_ipaddr_parse(address, ip);
 	if (ret < 0)
 		return ret;

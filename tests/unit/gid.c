@@ -524,6 +524,20 @@ static void test_texts(void **state)
 	assert_string_equal(beest_endpoint_roce_text((enum beest_roce)9), "unknown RoCE version");
 }
 
+static void test_no_address_is_set_in_vain(void **state)
+{
+	const struct sockaddr other = { .sa_family = AF_UNIX };
+	struct beest_ipaddr ip, before;
+
+	(void)state;
+	gid_of("fd00::1", &ip);
+	before = ip;
+	assert_false(beest_ipaddr_of(NULL, &ip));
+	assert_false(beest_ipaddr_of(&other, &ip));
+	assert_int_equal(beest_ipaddr_parse("10.0.0", &ip), -EINVAL);
+	assert_memory_equal(&ip, &before, sizeof(ip));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -538,6 +552,7 @@ int main(void)
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_parsed),
 		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_no_address_is_set_in_vain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
