@@ -95,23 +95,14 @@ static int buffer_make(struct beest_mr *mr, size_t length, bool huge_pages,
 
 /* ---------------------------------------------------------------- making --- */
 
-static int mr_new(struct beest_mr **mr, int access)
-{
-	*mr = beest_table_new(&beest_mr_kind);
-	if (!*mr)
-		return -ENOMEM;
-
-	(*mr)->access = access;
-	return 0;
-}
-
-static int mr_done(struct beest_mr *mr, int ret, struct beest_mr **mrp)
+static int mr_done(struct beest_mr *mr, int access, int ret, struct beest_mr **mrp)
 {
 	if (ret < 0) {
 		beest_table_free(&mr->node);
 		return ret;
 	}
 
+	mr->access = access;
 	mr->node.handle = mr->mr;
 	mr->node.needs[0] = mr->mr->pd;
 	*mrp = mr;
@@ -120,25 +111,24 @@ static int mr_done(struct beest_mr *mr, int ret, struct beest_mr **mrp)
 
 int beest_mr_adopt(struct ibv_mr *verbs, int access, struct beest_mr **mrp)
 {
-	struct beest_mr *mr;
-	int ret = mr_new(&mr, access);
+	struct beest_mr *mr = beest_table_new(&beest_mr_kind);
 
-	if (ret < 0)
-		return ret;
+	if (!mr)
+		return -ENOMEM;
 
 	mr->mr = verbs;
 	mr->node.adopted = true;
-	return mr_done(mr, 0, mrp);
+	return mr_done(mr, access, 0, mrp);
 }
 
 int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access, bool huge_pages,
 		    const struct beest_log *log, struct beest_mr **mrp)
 {
-	struct beest_mr *mr;
-	int ret = mr_new(&mr, access);
+	struct beest_mr *mr = beest_table_new(&beest_mr_kind);
+	int ret = 0;
 
-	if (ret < 0)
-		return ret;
+	if (!mr)
+		return -ENOMEM;
 	if (!address)
 		ret = buffer_make(mr, length, huge_pages, log);
 	if (ret == 0) {
@@ -151,27 +141,27 @@ int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access,
 		if (!mr->mr)
 			ret = registration_failed(beest_error_errno(), length, access);
 	}
-	return mr_done(mr, ret, mrp);
+	return mr_done(mr, access, ret, mrp);
 }
 
 int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,
 			     uint64_t iova, int access, struct beest_mr **mrp)
 {
 	struct beest_mr *mr;
-	int ret;
+	int ret = 0;
 
 	if (!beest_newer()->reg_dmabuf)
 		return beest_fail(ENOSYS, "the libibverbs of this process has no "
 				  "ibv_reg_dmabuf_mr(3): rdma-core has it since 34");
 
-	ret = mr_new(&mr, access);
-	if (ret < 0)
-		return ret;
+	mr = beest_table_new(&beest_mr_kind);
+	if (!mr)
+		return -ENOMEM;
 
 	errno = 0;
 	mr->mr = beest_newer()->reg_dmabuf(pd, offset, length, iova, fd, access);
 	if (!mr->mr)
 		ret = beest_fail_errno(beest_error_errno(), "cannot register the dma-buf of file "
 				       "descriptor %d", fd);
-	return mr_done(mr, ret, mrp);
+	return mr_done(mr, access, ret, mrp);
 }
