@@ -147,10 +147,8 @@ static int count_slashes(const char *text)
 {
 	int count = 0;
 
-	while ((text = strchr(text, '/'))) {
-		text++;
-		count++;
-	}
+	for (; *text; text++)
+		count += *text == '/';
 	return count;
 }
 
