@@ -9,8 +9,10 @@
 
 struct remote {
 	struct beest_node node;
-	struct ibv_mr mr;
-	struct ibv_qp qp;
+	union {
+		struct ibv_mr mr;
+		struct ibv_qp qp;
+	} its;
 };
 
 static struct beest_table remotes = BEEST_TABLE_EMPTY;
@@ -22,26 +24,25 @@ static const struct beest_kind remote_qp_kind = {
 	.noun = "fetched queue pair", .size = sizeof(struct remote),
 };
 
-static struct remote *find_or_add_remote(const struct beest_kind *kind, const char *key)
+static void *find_or_add_remote(const struct beest_kind *kind, const char *key)
 {
 	struct beest_node *node;
 
-	if (!beest_default_failed(beest_table_obtain(&remotes, kind, key, &node)))
-		return BEEST_CONTAINER(node, struct remote, node);
-
-	return NULL;
+	if (beest_default_failed(beest_table_obtain(&remotes, kind, key, &node)))
+		return NULL;
+	return &BEEST_CONTAINER(node, struct remote, node)->its;
 }
 
 bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr)
 {
-	struct remote *remote;
+	struct ibv_mr *remote;
 
 	pthread_mutex_lock(&remotes.lock);
 	remote = find_or_add_remote(&remote_mr_kind, key);
 	if (remote) {
-		remote->mr.addr = (void *)(uintptr_t)mr->address;
-		remote->mr.length = (size_t)mr->length;
-		remote->mr.rkey = mr->rkey;
+		remote->addr = (void *)(uintptr_t)mr->address;
+		remote->length = (size_t)mr->length;
+		remote->rkey = mr->rkey;
 	}
 	pthread_mutex_unlock(&remotes.lock);
 	return remote;
@@ -49,19 +50,19 @@ bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr
 
 bool beest_remote_keep_qp(const char *key, const struct hartebeest_remote_qp *qp)
 {
-	struct remote *remote;
+	struct ibv_qp *remote;
 
 	pthread_mutex_lock(&remotes.lock);
 	remote = find_or_add_remote(&remote_qp_kind, key);
 	if (remote) {
-		remote->qp.qp_num = qp->qp_num;
-		remote->qp.qp_type = qp->qp_type;
+		remote->qp_num = qp->qp_num;
+		remote->qp_type = qp->qp_type;
 	}
 	pthread_mutex_unlock(&remotes.lock);
 	return remote;
 }
 
-static struct remote *find_remote(const struct beest_kind *kind, const char *key)
+static void *find_remote(const struct beest_kind *kind, const char *key)
 {
 	struct beest_node *node = NULL;
 
@@ -73,7 +74,7 @@ static struct remote *find_remote(const struct beest_kind *kind, const char *key
 	else
 		beest_fail(EINVAL, "the key of a %s is NULL", kind->noun);
 	if (node)
-		return BEEST_CONTAINER(node, struct remote, node);
+		return &BEEST_CONTAINER(node, struct remote, node)->its;
 
 	beest_default_failed(-ENOENT);
 	return NULL;
@@ -81,16 +82,12 @@ static struct remote *find_remote(const struct beest_kind *kind, const char *key
 
 struct ibv_mr *beest_remote_mr(const char *key)
 {
-	struct remote *remote = find_remote(&remote_mr_kind, key);
-
-	return remote ? &remote->mr : NULL;
+	return find_remote(&remote_mr_kind, key);
 }
 
 struct ibv_qp *beest_remote_qp(const char *key)
 {
-	struct remote *remote = find_remote(&remote_qp_kind, key);
-
-	return remote ? &remote->qp : NULL;
+	return find_remote(&remote_qp_kind, key);
 }
 
 void beest_remote_free(void)
