@@ -439,7 +439,7 @@ static int fail_unknown(int err, const char *name)
 /* What has been read so far. */
 struct reading {
 	struct beest_options *options;
-	const char *source;		/* that is being read */
+	struct beest_origin origin;	/* that is being read */
 	bool exact[SLOTS];		/* set by a key with a prefix, which wins over others */
 	int ret;			/* the first failure; the rest is read nevertheless */
 	char sentence[BEEST_ERROR_SIZE];
@@ -447,8 +447,17 @@ struct reading {
 
 static void begin_source(struct reading *reading, const char *source)
 {
-	reading->source = source;
+	reading->origin = (struct beest_origin){ source, 0 };
 	memset(reading->exact, 0, sizeof(reading->exact));
+}
+
+/* "FILE:3: exchange.ttl: ...", "environment NAME (exchange.ttl): ...", "argument ..." */
+static int fail_at(const struct beest_origin *origin, int ret, const char *name)
+{
+	if (origin->line)
+		return beest_fail_prefix(ret, "%s:%u: %s", origin->source, origin->line, name);
+	return beest_fail_prefix(ret, strcmp(origin->source, ARGUMENT) ? "%s (%s)" : "%s %s",
+				 origin->source, name);
 }
 
 static void keep_failure(struct reading *reading, int ret)
@@ -488,7 +497,7 @@ static int set_place(struct reading *reading, const struct place *place, const c
 		if (ret < 0)
 			break;
 		reading->exact[slot] = place->exact;
-		reading->options->source[slot] = reading->source;
+		reading->options->origins[slot] = reading->origin;
 	}
 	return ret;
 }
@@ -501,13 +510,13 @@ static int read_presets(struct reading *reading)
 	int ret = 0;
 	size_t i;
 
-	options->source = calloc(SLOTS, sizeof(*options->source));
-	if (!options->source)
+	options->origins = calloc(SLOTS, sizeof(*options->origins));
+	if (!options->origins)
 		return beest_fail(ENOMEM, "out of memory");
 
 	begin_source(reading, PRESET);
 	for (i = 0; i < SLOTS; i++)
-		options->source[i] = reading->source;
+		options->origins[i] = reading->origin;
 	for (row = beest_option_rows; !ret && row < beest_option_rows + ROWS; row++) {
 		place = place_of(row);
 		if (row->preset)
@@ -548,11 +557,12 @@ static int set_entry(struct reading *reading, const struct beest_json_entry *ent
 	struct place place;
 	int ret;
 
+	reading->origin.line = entry->line;
 	snprintf(name, sizeof(name), "%s.%s", entry->section, entry->key);
 	if (!find_place(name, &place))
 		return reading->ret < 0 ? reading->ret :
-		       beest_fail_prefix(fail_unknown(EINVAL, name), "%s:%u", reading->source,
-					 entry->line);
+		       beest_fail_prefix(fail_unknown(EINVAL, name), "%s:%u",
+					 reading->origin.source, entry->line);
 
 	ret = check_secret(place.row);
 	if (!ret)
@@ -560,7 +570,7 @@ static int set_entry(struct reading *reading, const struct beest_json_entry *ent
 	if (!ret)
 		ret = set_place(reading, &place, entry->text);
 	if (ret < 0)
-		beest_fail_prefix(ret, "%s:%u: %s", reading->source, entry->line, name);
+		fail_at(&reading->origin, ret, name);
 	return ret;
 }
 
@@ -609,7 +619,7 @@ static int check_section(const struct reading *reading, const struct beest_json_
 	else
 		ret = beest_fail(EINVAL, "unknown section %s%s%s", BEEST_QUOTE(entry->section),
 				 best[0] ? "; the nearest is " : "", best);
-	return beest_fail_prefix(ret, "%s:%u", reading->source, entry->line);
+	return beest_fail_prefix(ret, "%s:%u", reading->origin.source, entry->line);
 }
 
 static void read_file_entry(void *data, const struct beest_json_entry *entry)
@@ -677,7 +687,7 @@ static void read_environment(struct reading *reading)
 		place = place_of(row);
 		ret = set_place(reading, &place, text);
 		if (ret < 0)
-			beest_fail_prefix(ret, "%s (%s)", reading->source, row->name);
+			fail_at(&reading->origin, ret, row->name);
 		keep_failure(reading, ret);
 	}
 }
@@ -738,7 +748,7 @@ static int set_argument(struct reading *reading, const char *argument)
 	if (!ret)
 		ret = set_place(reading, &place, equals + 1);
 	if (ret < 0)
-		beest_fail_prefix(ret, "argument %s", name);
+		fail_at(&reading->origin, ret, name);
 	return ret;
 }
 
@@ -780,7 +790,7 @@ void beest_options_free(struct beest_options *options)
 	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
 		if (types[row->type].owned)
 			free(*(char **)value_at(options, row, BEEST_RC));
-	free(options->source);
+	free(options->origins);
 	free(options->file[0]);
 	free(options->file[1]);
 	memset(options, 0, sizeof(*options));
@@ -789,15 +799,10 @@ void beest_options_free(struct beest_options *options)
 int beest_options_fail_prefix(const struct beest_options *options, int ret, const char *name)
 {
 	struct place place;
-	const char *source;
 
 	if (!find_place(name, &place))
 		return ret;
-
-	source = options->source[slot_of(place.row, place.first)];
-	if (!strncmp(source, ENVIRONMENT, strlen(ENVIRONMENT)))
-		return beest_fail_prefix(ret, "%s (%s)", source, name);
-	return beest_fail_prefix(ret, strcmp(source, ARGUMENT) ? "%s: %s" : "%s %s", source, name);
+	return fail_at(&options->origins[slot_of(place.row, place.first)], ret, name);
 }
 
 int beest_options_hint(const struct beest_options *options, int ret)
@@ -819,6 +824,6 @@ int beest_options_text(const struct beest_options *options, const char *name,
 
 	value_text(place.row, value_at(options, place.row, place.first), text, size);
 	if (source)
-		*source = options->source[slot_of(place.row, place.first)];
+		*source = options->origins[slot_of(place.row, place.first)].source;
 	return 0;
 }

@@ -64,6 +64,12 @@ struct beest_qp_options {
 	int64_t access_flags;		/* AUTO: all the device can do */
 };
 
+/* Where a value came from. */
+struct beest_origin {
+	const char *source;		/* "preset", "FILE", "environment NAME", "argument" */
+	unsigned int line;		/* of the file; 0: of none */
+};
+
 struct beest_options {
 	int64_t cq_depth;			/* cq_attr.cq_depth */
 	struct beest_qp_options qp[BEEST_TRANSPORTS];
@@ -94,8 +100,7 @@ struct beest_options {
 	int64_t log_level;			/* log.level: BEEST_LOG_* */
 	char *log_file;				/* log.file; NULL: stderr */
 
-	/* One text a slot: "preset", "FILE", "environment NAME", "argument". */
-	const char **source;
+	struct beest_origin *origins;		/* one a slot */
 	char *file[2];				/* the JSON files that were read */
 	char unknown_environment[512];		/* sentence about unknown HARTEBEEST_*, or "" */
 };
@@ -125,8 +130,8 @@ int beest_options_text(const struct beest_options *options, const char *name,
 
 /*
  * Puts the source and name of an option before the sentence of a failure that its
- * well-formed value led to: "environment HARTEBEEST_GID (device.gid): ...".
- * Returns @ret.
+ * well-formed value led to: "environment HARTEBEEST_GID (device.gid): ...",
+ * "FILE:3: device.gid: ...".  Returns @ret.
  */
 int beest_options_fail_prefix(const struct beest_options *options, int ret, const char *name);
 

@@ -247,22 +247,37 @@ static void values_are_told_with_their_source(void **state)
 	}
 }
 
-static void a_file_is_named_with_its_option(void **state)
+/* A value that is refused after all have been read. */
+static void a_file_is_named_with_line_and_option(void **state)
 {
-	char path[] = "/tmp/hartebeest-XXXXXX", sentence[128];
-	const char *json = "{ \"device\": { \"gid\": \"index:300\" } }";
+	static const struct {
+		const char *json, *sentence;
+	} rows[] = {
+		{ "{ \"device\": {\n\"gid\": \"index:300\" } }",
+		  ":2: device.gid: GID index: '300' is out of range: 0 to 255" },
+		{ "{ \"job\": {\n\"id\": \"a\" },\n\"log\": { \"file\": \"%z\" } }",
+		  ":3: log.file: '%z': after % one of the letters h, p and r is expected, or "
+		  "another %" },
+		{ "{ \"job\":\n{ \"participants\": \"0,,1\" } }", ":2: job.participants: '0,,1' is "
+		  "not a list of ids such as 0,1 or 0-63: see byte 3" },
+	};
+	char path[] = "/tmp/hartebeest-XXXXXX", sentence[192];
 	struct hartebeest_context *none;
 	int fd = mkstemp(path);
+	size_t i;
 
 	(void)state;
 	assert_true(fd >= 0);
-	assert_int_equal(write(fd, json, strlen(json)), (int)strlen(json));
-	close(fd);
 	setenv("HARTEBEEST_CONF_PATH", path, 1);
-	assert_int_equal(hartebeest_open(&none, NULL), -EINVAL);
-	snprintf(sentence, sizeof(sentence), "%s: device.gid: GID index: '300' is out of range: 0 "
-		 "to 255", path);
-	assert_error_is(sentence);
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(pwrite(fd, rows[i].json, strlen(rows[i].json), 0),
+				 (int)strlen(rows[i].json));
+		assert_int_equal(hartebeest_open(&none, NULL), -EINVAL);
+		snprintf(sentence, sizeof(sentence), "%s%s", path, rows[i].sentence);
+		assert_error_is(sentence);
+	}
+	close(fd);
 	clearenv();
 	unlink(path);
 }
@@ -2016,7 +2031,7 @@ int main(void)
 		TEST(a_failed_open_sets_nothing),
 		TEST(options_as_text),
 		TEST(values_are_told_with_their_source),
-		TEST(a_file_is_named_with_its_option),
+		TEST(a_file_is_named_with_line_and_option),
 		TEST(a_name_is_used_once),
 		TEST(kinds_do_not_share_names),
 		TEST(bad_names_touch_no_device),
