@@ -10,7 +10,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +31,6 @@
 #define FIRST_TRY (100 * BEEST_MS)
 #define LONGEST_TRY (2 * BEEST_SECOND)
 #define VERDICT (200 * BEEST_MS)
-
-/* After so long at most hartebeest_cancel() is heard. */
-#define HEARD_TIME (250 * BEEST_MS)
 
 #define ANY_PORT 9		/* discard: nothing is sent, only the route is asked for */
 
@@ -170,7 +166,7 @@ static int fail_phase(const struct asking *asking, enum phase phase, int err)
 
 /* ---------------------------------------------------------------- events --- */
 
-/* Rounded up: a wait of 0 ms would be none. */
+/* Of librdmacm's own limits; rounded up, since 0 ms would be none. */
 static int milliseconds(int64_t ns)
 {
 	if (ns > INT32_MAX * BEEST_MS)
@@ -199,21 +195,19 @@ static int take_event(struct asking *asking, enum rdma_cm_event_type wanted)
 
 static int wait_event(struct asking *asking, enum rdma_cm_event_type wanted, int64_t deadline)
 {
-	struct pollfd channel = { .fd = asking->channel->fd, .events = POLLIN };
+	struct beest_limit limit = *asking->question->limit;
 	int ret;
 
+	limit.end = deadline;
 	for (;;) {
-		ret = poll(&channel, 1, milliseconds(BEEST_MIN(beest_clock_left(deadline),
-							       HEARD_TIME)));
-		if (beest_limit_check(asking->question->limit) < 0)
+		beest_limit_poll(&limit, asking->channel->fd);
+		if (beest_limit_check(&limit) < 0)
 			return -ECANCELED;
-		if (ret == 0 && !beest_clock_left(deadline))
-			return -ETIMEDOUT;
-		if (ret < 0 && errno != EINTR)
-			return -errno;
-		ret = ret <= 0 ? -EAGAIN : take_event(asking, wanted);
+		ret = take_event(asking, wanted);
 		if (ret != -EAGAIN)
 			return ret;
+		if (!beest_limit_left(&limit))
+			return -ETIMEDOUT;
 	}
 }
 
