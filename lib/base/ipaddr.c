@@ -45,6 +45,7 @@ bool beest_ipaddr_is_wildcard(const struct beest_ipaddr *ip)
 	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
 }
 
+/* Not 240.0.0.0/4: Linux takes it for addresses of hosts. */
 const char *beest_ipaddr_nobody(const struct beest_ipaddr *ip)
 {
 	static const struct beest_ipaddr loopback = { { [15] = 1 } };

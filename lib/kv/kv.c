@@ -54,7 +54,7 @@ static void address_add(struct beest_kv *kv, struct server *server, const char *
 {
 	struct beest_memcached_address *address = &server->addresses[server->address_count++];
 
-	address->login = &kv->login;
+	address->login = kv->login.user ? &kv->login : NULL;
 	address->port = port;
 	beest_text_copy(address->host, sizeof(address->host), host);
 	if (strstr(server->text, host))
@@ -276,17 +276,28 @@ int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *st
 
 /* ---------------------------------------------------------------- handles --- */
 
-int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count)
+int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count,
+		  struct beest_login *login)
 {
-	struct beest_kv *kv = calloc(1, sizeof(*kv));
+	struct beest_kv *kv;
 	int ret = 0;
 
+#ifndef BEEST_HAVE_SASL
+	if (login)
+		return beest_fail(ENOSYS, "no login as user '%s': the libmemcached of this host "
+				  "was built without SASL", login->user);
+#endif
+	kv = calloc(1, sizeof(*kv));
 	if (kv) {
 		kv->servers = calloc(count, sizeof(*kv->servers));
 		kv->choices = calloc(count, sizeof(*kv->choices));
 	}
 	if (!kv || !kv->servers || !kv->choices)
 		ret = beest_fail(ENOMEM, "no memory for %zu servers", count);
+	if (ret == 0 && login) {
+		kv->login = *login;
+		memset(login, 0, sizeof(*login));
+	}
 	while (ret == 0 && kv->count < count)
 		ret = server_open(kv, &servers[kv->count]);
 	if (ret < 0)
@@ -314,18 +325,6 @@ void beest_kv_close(struct beest_kv *kv)
 	free(kv->choices);
 	beest_login_free(&kv->login);
 	free(kv);
-}
-
-int beest_kv_login(struct beest_kv *kv, struct beest_login *login)
-{
-#ifndef BEEST_HAVE_SASL
-	return beest_fail(ENOSYS, "no login as user '%s': the libmemcached of this host was built "
-			  "without SASL", login->user);
-#endif
-	kv->login = *login;
-	memset(login, 0, sizeof(*login));
-
-	return 0;
 }
 
 uint64_t beest_kv_digest(const struct beest_kv *kv)

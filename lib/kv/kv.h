@@ -26,13 +26,15 @@ struct beest_kv;
 /* A longer value is refused before it is sent: a refused set deletes the old one. */
 #define BEEST_VALUE_MAX (1024 * 1024 - 1024)
 
-/* Takes no connection yet.  -EADDRNOTAVAIL when a name cannot be resolved, -ENOMEM. */
-int beest_kv_open(struct beest_kv **kv, const struct beest_hostport *servers, size_t count);
-void beest_kv_close(struct beest_kv *kv);
-
-/* A login for all servers, before the first request; taken over, @login is empty then.  -ENOSYS. */
 struct beest_login;
-int beest_kv_login(struct beest_kv *kv, struct beest_login *login);
+
+/*
+ * Takes no connection yet.  @login: for all servers, and empty once it was taken over; NULL:
+ * none.  -EADDRNOTAVAIL when a name cannot be resolved; -ENOSYS: no login is possible; -ENOMEM.
+ */
+int beest_kv_open(struct beest_kv **kv, const struct beest_hostport *servers, size_t count,
+		  struct beest_login *login);
+void beest_kv_close(struct beest_kv *kv);
 
 /* Same for every rank with the same list, whatever its order, and for all lists of one server. */
 uint64_t beest_kv_digest(const struct beest_kv *kv);

@@ -183,7 +183,7 @@ static int code_judge(struct beest_memcached *session, memcached_return_t rc,
 
 /* --------------------------------------------------------------- sessions --- */
 
-#ifndef BEEST_HAVE_SASL		/* never called: beest_kv_login() refuses */
+#ifndef BEEST_HAVE_SASL		/* never called: beest_kv_open() refuses */
 #define memcached_set_sasl_auth_data(memc, user, password) MEMCACHED_NOT_SUPPORTED
 #define memcached_destroy_sasl_auth_data(memc) ((void)(memc))
 #endif
@@ -277,7 +277,7 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 		return NULL;
 
 	session->address = address;
-	session->login = address->login->user ? address->login : NULL;
+	session->login = address->login;
 	session->pid = getpid();
 	session->sound = true;
 	if (handle_create(session) && handle_configure(session))

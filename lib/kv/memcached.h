@@ -23,12 +23,12 @@ struct beest_memcached_address {
 	char host[256];		/* numeric, or the path of a socket */
 	uint16_t port;		/* 0: a socket */
 	char label[600];	/* for sentences: as configured, and where a name led */
-	const struct beest_login *login;
+	const struct beest_login *login;	/* NULL: none */
 };
 
 struct beest_memcached {
 	const struct beest_memcached_address *address;
-	const struct beest_login *login;	/* NULL: none */
+	const struct beest_login *login;	/* of the address */
 	pid_t pid;		/* of the process that made it */
 	bool sound;		/* no failure yet: after one, an answer may come late */
 

@@ -237,7 +237,7 @@ static int ask_binary(struct probe *probe)
 				  "it closes every connection without an answer");
 	if (probe->used < sizeof(noop) || answer[0] != BINARY_ANSWER)
 		return answer_judge(probe);
-	if (probe->address->login->user)
+	if (probe->address->login)
 		return 0;
 	if (answer[STATUS_AT] == 0 && answer[STATUS_AT + 1] == STATUS_AUTH)
 		return probe_fail(probe, EACCES, "login missing: the server demands one (options "

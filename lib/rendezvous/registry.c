@@ -38,9 +38,7 @@ static int servers_open(struct beest_registry *registry,
 {
 	int ret;
 
-	ret = beest_kv_open(&registry->kv, config->servers, config->server_count);
-	if (ret == 0 && config->login)
-		ret = beest_kv_login(registry->kv, config->login);
+	ret = beest_kv_open(&registry->kv, config->servers, config->server_count, config->login);
 	if (ret < 0)
 		return ret;
 

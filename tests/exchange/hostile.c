@@ -361,7 +361,7 @@ static void put_value(const struct value *value)
 {
 	struct beest_kv *exchange = NULL;
 
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
 	assert_int_equal(raw_kv_put(exchange, value->key, value->bytes, value->size, 60,
 				    beest_clock_deadline(RANK_PATIENCE_S * BEEST_SECOND)), 0);
 	beest_kv_close(exchange);
@@ -371,7 +371,7 @@ static void take_away(const struct value *value)
 {
 	struct beest_kv *exchange = NULL;
 
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
 	assert_int_equal(raw_kv_delete(exchange, value->key,
 				       beest_clock_deadline(RANK_PATIENCE_S * BEEST_SECOND)), 0);
 	beest_kv_close(exchange);

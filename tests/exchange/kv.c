@@ -37,7 +37,7 @@ static int64_t briefly(void)
 
 static void open_at(const struct beest_hostport *endpoint)
 {
-	assert_int_equal(beest_kv_open(&exchange, endpoint, 1), 0);
+	assert_int_equal(beest_kv_open(&exchange, endpoint, 1, NULL), 0);
 }
 
 static void start(const char *const *arguments)
@@ -214,7 +214,7 @@ static void unknown_name_is_refused(void **state)
 	struct beest_kv *none = NULL;
 
 	(void)state;
-	assert_int_equal(beest_kv_open(&none, &endpoint, 1), -EADDRNOTAVAIL);
+	assert_int_equal(beest_kv_open(&none, &endpoint, 1, NULL), -EADDRNOTAVAIL);
 	assert_null(none);
 	assert_error_has("no_such..host:1");
 }
@@ -458,7 +458,7 @@ static int pair_setup(void **state)
 		pair.caches[i] = cache_start(NULL);
 		pair.endpoints[i] = *cache_hostport(pair.caches[i]);
 	}
-	return beest_kv_open(&exchange, pair.endpoints, 2);
+	return beest_kv_open(&exchange, pair.endpoints, 2, NULL);
 }
 
 static int pair_teardown(void **state)
@@ -530,9 +530,9 @@ static void lists_agree_in_any_order(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(beest_kv_open(&one, list, 3), 0);
-	assert_int_equal(beest_kv_open(&other, turned, 3), 0);
-	assert_int_equal(beest_kv_open(&fewer, list, 2), 0);
+	assert_int_equal(beest_kv_open(&one, list, 3, NULL), 0);
+	assert_int_equal(beest_kv_open(&other, turned, 3, NULL), 0);
+	assert_int_equal(beest_kv_open(&fewer, list, 2, NULL), 0);
 	assert_true(beest_kv_digest(one) == beest_kv_digest(other));
 	assert_true(beest_kv_digest(one) != beest_kv_digest(fewer));
 	for (i = 0; i < 100; i++) {
@@ -561,7 +561,7 @@ static void the_choice_is_fixed(void **state)
 	size_t i;
 
 	(void)state;
-	assert_int_equal(beest_kv_open(&three, list, 3), 0);
+	assert_int_equal(beest_kv_open(&three, list, 3, NULL), 0);
 	for (i = 0; i < sizeof(homes) - 1; i++) {
 		snprintf(key, sizeof(key), "hb1/job/qp/%zu", i);
 		found[i] = raw_kv_server(three, key)[7];

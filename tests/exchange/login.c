@@ -349,8 +349,7 @@ static void open_exchange(void)
 {
 	struct beest_login login = { strdup(USER), strdup(PASSWORD) };
 
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
-	assert_int_equal(beest_kv_login(exchange, &login), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, &login), 0);
 	assert_null(login.user);
 	assert_null(login.password);
 }
@@ -519,7 +518,7 @@ static void the_probe_tells_that_a_login_is_missing(void **state)
 	struct beest_kv_request request = { .keys = keys, .key_count = 1, .values = &value };
 	struct beest_kv_stats stats;
 
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
 	assert_true(beest_kv_transient(beest_kv_run(exchange, &request, 1, soon())));
 	assert_int_equal(probe_in_the_end(&stats), -EACCES);
 	assert_error_has("login missing: the server demands one");

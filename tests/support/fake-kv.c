@@ -596,12 +596,14 @@ struct fake_kv_server *fake_kv_server(const char *text)
 	return &fake_kv.servers[i];
 }
 
-int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count)
+int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count,
+		  struct beest_login *login)
 {
 	struct beest_kv *kv = must(calloc(1, sizeof(*kv)));
 	size_t i;
 
 	kv->count = count;
+	kv->login = login != NULL;
 	kv->choices = must(calloc(count, sizeof(*kv->choices)));
 	kv->servers = must(calloc(count, sizeof(*kv->servers)));
 	kv->connections = must(calloc(count, sizeof(*kv->connections)));
@@ -623,13 +625,6 @@ void beest_kv_close(struct beest_kv *kv)
 	free(kv->connections);
 	free(kv);
 	fake_kv.open--;
-}
-
-int beest_kv_login(struct beest_kv *kv, struct beest_login *login)
-{
-	(void)login;
-	kv->login = true;
-	return 0;
 }
 
 uint64_t beest_kv_digest(const struct beest_kv *kv)

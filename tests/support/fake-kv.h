@@ -3,9 +3,9 @@
  * fake-kv.h - key-value servers made of lists, for tests without a memcached
  *
  * tests/support/libfakekv.a, linked ahead of lib/libbeest.la, defines the functions of
- * lib/kv/kv.h that belong to requests: beest_kv_open(), _close(), _login(),
- * _text(), _server_of(), _digest(), _run() and _probe().  (_transient() and _values_free()
- * are the library's own: they need no server.)
+ * lib/kv/kv.h that belong to requests: beest_kv_open(), _close(), _text(), _server_of(),
+ * _digest(), _run() and _probe().  (_transient() and _values_free() are the library's own:
+ * they need no server.)
  *
  * A server is known by its configured text, and all handles of the process see the same
  * one, as they would in reality.  Each handle has one connection to each server, which is

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "lib/base/clock.h"
+#include "lib/kv/login.h"
 #include "tests/support/fake-kv.h"
 #include "tests/support/kv-scenarios.h"
 #include "tests/support/unit.h"
@@ -35,7 +36,7 @@ static int setup(void **state)
 	beest_clock_source = &source;
 	fake_kv_reset();
 	server = fake_kv_server("a:1");
-	return beest_kv_open(&kv, list, 1);
+	return beest_kv_open(&kv, list, 1, NULL);
 }
 
 static int teardown(void **state)
@@ -45,6 +46,14 @@ static int teardown(void **state)
 	fake_kv_reset();
 	beest_clock_source = NULL;
 	return 0;
+}
+
+static void open_with_login(void)
+{
+	static struct beest_login login;
+
+	beest_kv_close(kv);
+	assert_int_equal(beest_kv_open(&kv, list, 1, &login), 0);
 }
 
 /* --------------------------------------------------------------- scenarios --- */
@@ -70,7 +79,7 @@ static void scenarios_run(void **state, bool login)
 		teardown(state);
 		setup(state);
 		if (login)
-			beest_kv_login(kv, NULL);
+			open_with_login();
 		stage.kv = kv;
 		scenario->run(&stage);
 	}
@@ -155,8 +164,7 @@ static void counts(void **state)
 	assert_int_equal(ask(0, 3, 2), 0);
 	writes[2].verb = BEEST_KV_SET;
 	counted(2, 4, 5);
-	assert_int_equal(beest_kv_login(kv, NULL), 0);
-	fake_kv_reconnect();
+	open_with_login();
 	assert_int_equal(ask(0, 2, 2), 0);
 	counted(4, 4, 5);
 }
@@ -170,7 +178,7 @@ static void counts_servers_side_by_side(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(beest_kv_open(&two, list, 2), 0);
+	assert_int_equal(beest_kv_open(&two, list, 2, NULL), 0);
 	for (i = 0; i < 2; i++)
 		requests[i] = (struct beest_kv_request){
 			.server = (size_t)i, .opening = &opening, .keys = keys, .key_count = 1,
@@ -191,7 +199,7 @@ static void handles_share_the_content(void **state)
 
 	(void)state;
 	assert_int_equal(ask(0, 1, 1), 0);
-	assert_int_equal(beest_kv_open(&other, list, 1), 0);
+	assert_int_equal(beest_kv_open(&other, list, 1, NULL), 0);
 	kv = other;
 	assert_int_equal(ask(0, 0, 2), 0);
 	assert_true(request.fresh);		/* its connections are its own */
