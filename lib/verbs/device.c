@@ -450,15 +450,16 @@ static int pkey_find(const struct beest_device *device, int count, uint16_t want
 	return beest_fail(ENODATA, "port %s has %s", device->label, seen.buffer);
 }
 
+/* RoCE has no partitions: one entry, 0xffff. */
 int beest_device_pkey_at(const struct beest_device *device, uint16_t index, uint16_t *pkey)
 {
-	__be16 raw;
+	__be16 raw = 0xffff;
 
 	errno = 0;
 	if (!device->ethernet && ibv_query_pkey(device->verbs, device->port, index, &raw) != 0)
 		return beest_fail(-beest_error_errno(), "the P_Key at index %d of port %s cannot "
 				  "be read", index, device->label);
-	*pkey = device->ethernet ? BEEST_PKEY_FULL | BEEST_PKEY_BASE : be16toh(raw);
+	*pkey = be16toh(raw);
 	return 0;
 }
 
@@ -468,14 +469,10 @@ int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 	struct ibv_port_attr attr;
 	int ret;
 
+	if (device->ethernet) {
+		*index = 0;
+		return beest_device_pkey_at(device, 0, pkey);
+	}
 	ret = beest_device_port(device, &attr);
-	if (ret < 0)
-		return ret;
-	if (attr.link_layer != IBV_LINK_LAYER_ETHERNET)
-		return pkey_find(device, attr.pkey_tbl_len, wanted, index, pkey);
-
-	/* RoCE has no partitions: one entry, 0xffff. */
-	*index = 0;
-	*pkey = BEEST_PKEY_FULL | BEEST_PKEY_BASE;
-	return 0;
+	return ret < 0 ? ret : pkey_find(device, attr.pkey_tbl_len, wanted, index, pkey);
 }
