@@ -98,24 +98,17 @@ int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 	return ret;
 }
 
-int beest_port_pkey(struct beest_port *port, uint16_t wanted, uint16_t *index, uint16_t *pkey)
+int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uint16_t wanted,
+		    struct beest_port_pkey *pkey)
 {
-	struct beest_port_pkey *slot = port->pkeys;
-	struct beest_port_pkey *last = slot + BEEST_COUNT(port->pkeys) - 1;
+	struct beest_port_pkey *kept = &port->pkeys[transport];
 	int ret = 0;
 
 	pthread_mutex_lock(&port->lock);
-	while (slot < last && slot->known && slot->wanted != wanted)
-		slot++;
-	if (!slot->known || slot->wanted != wanted) {
-		ret = beest_device_pkey(port->device, wanted, &slot->index, &slot->pkey);
-		slot->wanted = wanted;
-		slot->known = ret == 0;
-	}
-	if (ret == 0) {
-		*index = slot->index;
-		*pkey = slot->pkey;
-	}
+	if (!kept->pkey)
+		ret = beest_device_pkey(port->device, wanted, &kept->index, &kept->pkey);
+	if (ret == 0)
+		*pkey = *kept;
 	pthread_mutex_unlock(&port->lock);
 	return ret;
 }

@@ -23,10 +23,9 @@ struct beest_port_choice {
 	struct beest_ipaddr ip;		/* as beest_source_ip() */
 };
 
-/* An answer of beest_device_pkey().  A transport may want a partition of its own. */
+/* An answer of beest_device_pkey(); no P_Key is zero: not asked yet. */
 struct beest_port_pkey {
-	bool known;
-	uint16_t wanted, index, pkey;
+	uint16_t index, pkey;
 };
 
 struct beest_port {
@@ -39,7 +38,7 @@ struct beest_port {
 	pthread_mutex_t lock;		/* of all below */
 	bool known;
 	struct beest_port_choice choice;
-	struct beest_port_pkey pkeys[BEEST_TRANSPORTS];
+	struct beest_port_pkey pkeys[BEEST_TRANSPORTS];	/* each may want another one */
 	uint64_t changes;		/* beest_events_changes() when it was made */
 	struct beest_gid_entry former;	/* the GID that was chosen before another one; zero: none */
 	char reason[BEEST_REASON_SIZE];	/* as last logged */
@@ -59,8 +58,9 @@ void beest_port_end(struct beest_port *port);
 int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 		      struct beest_port_choice *choice);
 
-/* As beest_device_pkey(), kept as long as the choice is. */
-int beest_port_pkey(struct beest_port *port, uint16_t wanted, uint16_t *index, uint16_t *pkey);
+/* As beest_device_pkey() for a transport, which always wants the same; kept with the choice. */
+int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uint16_t wanted,
+		    struct beest_port_pkey *pkey);
 
 /* The next choice is a new one: the device refused what followed from this one. */
 void beest_port_forget(struct beest_port *port);

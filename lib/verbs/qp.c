@@ -265,17 +265,23 @@ static int qp_choose_pkey(struct beest_qp *qp)
 {
 	int64_t wanted = qp->local.options->pkey;
 	struct beest_endpoint *own = &qp->local.endpoint;
+	struct beest_port_pkey found;
 	int ret;
 
-	ret = beest_port_pkey(qp->port, wanted == BEEST_AUTO ? 0 : (uint16_t)wanted,
-			      &qp->local.pkey_index, &own->pkey);
-	if (ret == 0 && own->link_layer == IBV_LINK_LAYER_ETHERNET && wanted != BEEST_AUTO &&
+	ret = beest_port_pkey(qp->port, qp->local.transport,
+			      wanted == BEEST_AUTO ? 0 : (uint16_t)wanted, &found);
+	if (ret < 0)
+		return ret;
+
+	qp->local.pkey_index = found.index;
+	own->pkey = found.pkey;
+	if (own->link_layer == IBV_LINK_LAYER_ETHERNET && wanted != BEEST_AUTO &&
 	    wanted != own->pkey)
 		beest_log(qp->port->log, beest_log_once(qp->port->log, BEEST_LOG_WARN, "pkey"),
 			  "queue pair '%s': option qp_attr.pkey (0x%04x) is not used on RoCE: port "
 			  "%s has 0x%04x only", qp->node.name, (unsigned int)wanted,
 			  qp->device->label, own->pkey);
-	return ret;
+	return 0;
 }
 
 static int qp_choose_address(struct beest_qp *qp)

@@ -194,7 +194,7 @@ static void the_same_on_infiniband(void **state)
 /* Transports may differ in their partition: each is looked for once. */
 static void partitions_of_all_transports(void **state)
 {
-	uint16_t index, pkey;
+	struct beest_port_pkey found;
 	size_t i, again;
 
 	(void)state;
@@ -208,15 +208,16 @@ static void partitions_of_all_transports(void **state)
 	for (again = 0; again < 2; again++)
 		for (i = 1; i < BEEST_TRANSPORTS; i++) {
 			count(true);
-			assert_int_equal(beest_port_pkey(&hb->port, (uint16_t)(0x8001 + i), &index,
-							 &pkey), 0);
+			assert_int_equal(beest_port_pkey(&hb->port, (enum beest_transport)i,
+							 (uint16_t)(0x8001 + i), &found), 0);
 			count(false);
-			assert_int_equal(index, i);
-			assert_int_equal(pkey, 0x8001 + i);
+			assert_int_equal(found.index, i);
+			assert_int_equal(found.pkey, 0x8001 + i);
 			assert_int_equal(calls[0] != '\0', again == 0);
 		}
-	assert_int_equal(beest_port_pkey(&hb->port, 0x8009, &index, &pkey), -ENODATA);
-	assert_int_equal(beest_port_pkey(&hb->port, 0x8009, &index, &pkey), -ENODATA);
+	beest_port_forget(&hb->port);
+	for (again = 0; again < 2; again++)
+		assert_int_equal(beest_port_pkey(&hb->port, BEEST_UC, 0x8009, &found), -ENODATA);
 }
 
 /* The device is asked for a state only where the queue pair may have failed by itself. */
