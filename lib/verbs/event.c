@@ -46,9 +46,8 @@ static const struct kind {
 	KIND(SRQ_ERR, RECEIVES, WARN, "an error: it takes no more receives"),
 	KIND(SRQ_LIMIT_REACHED, RECEIVES, INFO, "it runs low"),
 #undef KIND
+	{ 0, DEVICE, BEEST_LOG_WARN, "unknown", "an unknown event" },	/* all others */
 };
-
-static const struct kind unknown = { 0, DEVICE, BEEST_LOG_WARN, "unknown", "an unknown event" };
 
 void beest_events_start(struct beest_events *events, const struct beest_device *device,
 			const struct beest_log *log)
@@ -138,13 +137,11 @@ static bool queue_pop(struct beest_events *events, struct hartebeest_event *even
 
 static const struct kind *kind_of(enum ibv_event_type type)
 {
-	size_t i;
+	size_t i = 0;
 
-	for (i = 0; i < BEEST_COUNT(event_kinds); i++)
-		if (event_kinds[i].type == type)
-			return &event_kinds[i];
-
-	return &unknown;
+	while (i < BEEST_COUNT(event_kinds) - 1 && event_kinds[i].type != type)
+		i++;
+	return &event_kinds[i];
 }
 
 /* A caller that blocked would hang on an event that another reader has taken. */
