@@ -405,8 +405,7 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 	size_t i;
 	int ret = 0;
 
-	memset(launch, 0, sizeof(*launch));
-	launch->rank = launch->local_rank = -1;
+	*launch = (struct beest_launch){ .rank = -1, .local_rank = -1 };
 	for (i = 0; ret == 0 && i < BEEST_COUNT(reading_steps); i++)
 		ret = reading_steps[i](&reading);
 	if (ret < 0) {
@@ -422,6 +421,5 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 void beest_launch_free(struct beest_launch *launch)
 {
 	beest_parse_ids_free(&launch->participants);
-	memset(launch, 0, sizeof(*launch));
-	launch->rank = launch->local_rank = -1;
+	*launch = (struct beest_launch){ .rank = -1, .local_rank = -1 };
 }
