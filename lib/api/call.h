@@ -45,8 +45,10 @@ int beest_call_prefix(const char *function, int ret);
 int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 		     int64_t deadline, struct beest_limit *limit);
 
+/* These four know hb and, of a function that waits, deadline and limit. */
+
 /* First line of a function that takes pointers: all that are needed. */
-#define REQUIRE_OF(hb, ...)								\
+#define REQUIRE(...)									\
 	do {										\
 		const void *const arguments_[] = { __VA_ARGS__ };			\
 											\
@@ -56,16 +58,12 @@ int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 	} while (0)
 
 /* The same of a function that waits until its deadline. */
-#define REQUIRE_OF_LIMIT(limit, hb, ...)						\
+#define REQUIRE_LIMIT(...)								\
 	do {										\
-		REQUIRE_OF(hb, __VA_ARGS__);						\
-		if (beest_call_limit(hb, __func__, deadline, limit) < 0)		\
+		REQUIRE(__VA_ARGS__);							\
+		if (beest_call_limit(hb, __func__, deadline, &limit) < 0)		\
 			return -EINVAL;							\
 	} while (0)
-
-/* Both where the context is one of them, and the first. */
-#define REQUIRE(hb, ...) REQUIRE_OF(hb, hb, ##__VA_ARGS__)
-#define REQUIRE_LIMIT(limit, hb, ...) REQUIRE_OF_LIMIT(limit, hb, hb, ##__VA_ARGS__)
 
 /* A step that the rest of the function needs. */
 #define TRY(step)									\
@@ -77,12 +75,12 @@ int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 	} while (0)
 
 /* The same of a function that waits. */
-#define TRY_LIMIT(limit, step)								\
+#define TRY_LIMIT(step)									\
 	do {										\
 		int try_ = (step);							\
 											\
 		if (try_ < 0)								\
-			return beest_call_waited(hb, limit, try_);			\
+			return beest_call_waited(hb, &limit, try_);			\
 	} while (0)
 
 #endif

@@ -183,7 +183,7 @@ HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const ch
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, ip, path);
+	REQUIRE_LIMIT(hb, ip, path);
 	return beest_call_waited(hb, &limit, beest_pathquery_ask(hb, ip, &limit, path));
 }
 
@@ -192,8 +192,8 @@ HARTEBEEST_EXPORT int hartebeest_event_get(struct hartebeest_context *hb,
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, event);
-	TRY_LIMIT(&limit, beest_call_prefix(__func__, beest_context_need_events(hb)));
+	REQUIRE_LIMIT(hb, event);
+	TRY_LIMIT(beest_call_prefix(__func__, beest_context_need_events(hb)));
 	return beest_call_idled(hb, &limit, beest_events_get(&hb->events, event, &limit));
 }
 

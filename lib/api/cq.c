@@ -78,11 +78,11 @@ HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct i
 	struct beest_limit limit;
 	struct beest_cq *cq;
 
-	REQUIRE_LIMIT(&limit, hb, verbs, wc);
+	REQUIRE_LIMIT(hb, verbs, wc);
 	if (count < 1)
 		return beest_call_refuse(hb, __func__, "count is below 1");
-	TRY_LIMIT(&limit, beest_context_cq(hb, verbs, &cq));
-	TRY_LIMIT(&limit, cq_require_channel(cq));
+	TRY_LIMIT(beest_context_cq(hb, verbs, &cq));
+	TRY_LIMIT(cq_require_channel(cq));
 	return beest_call_idled(hb, &limit, beest_cq_wait(cq, count, wc, &limit,
 							  beest_context_interrupt, hb));
 }

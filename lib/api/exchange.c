@@ -14,10 +14,10 @@ HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const c
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, key);
+	REQUIRE_LIMIT(hb, key);
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
-	TRY_LIMIT(&limit, beest_context_need_registry(hb, key));
+	TRY_LIMIT(beest_context_need_registry(hb, key));
 	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, key, data, length,
 								&limit));
 }
@@ -28,10 +28,10 @@ HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, peer_key);
+	REQUIRE_LIMIT(hb, peer_key);
 	if (!buffer && size)
 		return beest_call_refuse(hb, __func__, "buffer is NULL");
-	TRY_LIMIT(&limit, beest_context_need_registry(hb, peer_key));
+	TRY_LIMIT(beest_context_need_registry(hb, peer_key));
 	return beest_call_waited(hb, &limit, beest_message_wait(hb->registry, peer_key, buffer,
 								size, length, &limit));
 }
@@ -42,8 +42,8 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, messages);
-	TRY_LIMIT(&limit, beest_context_need_registry(hb, count ? messages->peer_key : NULL));
+	REQUIRE_LIMIT(hb, messages);
+	TRY_LIMIT(beest_context_need_registry(hb, count ? messages->peer_key : NULL));
 	return beest_call_waited(hb, &limit, beest_message_wait_many(hb->registry, messages, count,
 								     need, &limit));
 }
@@ -53,8 +53,8 @@ HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, key);
-	TRY_LIMIT(&limit, beest_context_need_registry(hb, key));
+	REQUIRE_LIMIT(hb, key);
+	TRY_LIMIT(beest_context_need_registry(hb, key));
 	return beest_call_waited(hb, &limit, beest_message_delete(hb->registry, key, &limit));
 }
 
@@ -65,12 +65,12 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 	struct beest_node *node;
 	int rank = hartebeest_rank(hb);
 
-	REQUIRE_LIMIT(&limit, hb, name);
-	TRY_LIMIT(&limit, rank);
-	TRY_LIMIT(&limit, hartebeest_size(hb));
-	TRY_LIMIT(&limit, beest_context_need_registry(hb, name));
-	TRY_LIMIT(&limit, beest_barrier_check(hb->registry, &hb->launch.participants, name));
-	TRY_LIMIT(&limit, beest_table_obtain(&hb->objects, &beest_barrier_kind, name, &node));
+	REQUIRE_LIMIT(hb, name);
+	TRY_LIMIT(rank);
+	TRY_LIMIT(hartebeest_size(hb));
+	TRY_LIMIT(beest_context_need_registry(hb, name));
+	TRY_LIMIT(beest_barrier_check(hb->registry, &hb->launch.participants, name));
+	TRY_LIMIT(beest_table_obtain(&hb->objects, &beest_barrier_kind, name, &node));
 	return beest_call_waited(hb, &limit, beest_barrier_wait(hb->registry, &hb->roll,
 								BEEST_CONTAINER(node,
 								struct beest_barrier, node),

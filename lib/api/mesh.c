@@ -20,7 +20,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_connect(struct hartebeest_context *hb, con
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, name, mesh);
+	REQUIRE_LIMIT(hb, name, mesh);
 	if (limit.once)
 		return beest_call_refuse(hb, __func__, BEYOND_ONE_LOOK);
 	return beest_call_waited(hb, &limit,
@@ -51,7 +51,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_region(const struct hartebeest_mesh *mesh,
 {
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 
-	REQUIRE_OF(hb, mesh, region);
+	REQUIRE(mesh, region);
 	return beest_call_done(hb, beest_mesh_region(mesh, rank, index, region));
 }
 
@@ -60,7 +60,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_address(const struct hartebeest_mesh *mesh
 {
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 
-	REQUIRE_OF(hb, mesh, address);
+	REQUIRE(mesh, address);
 	return beest_call_done(hb, beest_mesh_address(mesh, rank, address));
 }
 
@@ -69,7 +69,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int6
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 	struct beest_limit limit;
 
-	REQUIRE_OF_LIMIT(&limit, hb, mesh);
+	REQUIRE_LIMIT(mesh);
 	return beest_call_waited(hb, &limit, beest_mesh_barrier(mesh, &limit));
 }
 
@@ -78,7 +78,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 	struct beest_limit limit;
 
-	REQUIRE_OF_LIMIT(&limit, hb, mesh);
+	REQUIRE_LIMIT(mesh);
 	if (limit.once)
 		return beest_call_refuse(hb, __func__, BEYOND_ONE_LOOK);
 	return beest_call_waited(hb, &limit, beest_mesh_repair(mesh, &limit));
@@ -89,7 +89,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
 {
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 
-	REQUIRE_OF(hb, mesh, stats);
+	REQUIRE(mesh, stats);
 	*stats = mesh->stats;
 	return 0;
 }

@@ -118,8 +118,8 @@ HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const
 	struct beest_limit limit;
 	struct beest_mr *mr;
 
-	REQUIRE_LIMIT(&limit, hb, name, key);
-	TRY_LIMIT(&limit, beest_context_find_mr(hb, name, &mr));
+	REQUIRE_LIMIT(hb, name, key);
+	TRY_LIMIT(beest_context_find_mr(hb, name, &mr));
 	return beest_call_waited(hb, &limit, beest_handshake_mr_publish(hb, mr, key, &limit));
 }
 
@@ -130,8 +130,8 @@ HARTEBEEST_EXPORT int hartebeest_mr_fetch(struct hartebeest_context *hb,
 	struct beest_limit limit;
 	struct hartebeest_remote_mr region;
 
-	REQUIRE_LIMIT(&limit, hb, peer_key, mr);
-	TRY_LIMIT(&limit, beest_handshake_mr_fetch(hb, peer_key, &region, &limit));
+	REQUIRE_LIMIT(hb, peer_key, mr);
+	TRY_LIMIT(beest_handshake_mr_fetch(hb, peer_key, &region, &limit));
 	*mr = region;
 	return 0;
 }

@@ -159,8 +159,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest_context *hb, const
 	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_LIMIT(&limit, hb, name, key);
-	TRY_LIMIT(&limit, beest_context_find_qp(hb, name, &qp));
+	REQUIRE_LIMIT(hb, name, key);
+	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_publish(hb, qp, key, &limit));
 }
 
@@ -172,8 +172,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest_context *hb,
 	struct beest_limit limit;
 	struct beest_endpoint found;
 
-	REQUIRE_LIMIT(&limit, hb, peer_key);
-	TRY_LIMIT(&limit, beest_bringup_fetch(hb, peer_key, &limit, &found));
+	REQUIRE_LIMIT(hb, peer_key);
+	TRY_LIMIT(beest_bringup_fetch(hb, peer_key, &limit, &found));
 	if (remote)
 		beest_pairs_show_peer(&found, remote);
 	return 0;
@@ -185,8 +185,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const
 	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_LIMIT(&limit, hb, name, peer_key);
-	TRY_LIMIT(&limit, beest_context_find_qp(hb, name, &qp));
+	REQUIRE_LIMIT(hb, name, peer_key);
+	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_connect(hb, qp, peer_key, &limit));
 }
 
@@ -196,8 +196,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest_context *hb, const
 	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_LIMIT(&limit, hb, name, peer_key);
-	TRY_LIMIT(&limit, beest_context_find_qp(hb, name, &qp));
+	REQUIRE_LIMIT(hb, name, peer_key);
+	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_confirm(hb, qp, peer_key, &limit));
 }
 
@@ -234,8 +234,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest_context *hb,
 	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_LIMIT(&limit, hb, name, peer_key);
-	TRY_LIMIT(&limit, beest_context_find_qp(hb, name, &qp));
+	REQUIRE_LIMIT(hb, name, peer_key);
+	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_reconnect(hb, qp, peer_key, &limit));
 }
 
@@ -245,7 +245,7 @@ HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest_context *hb,
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb);
+	REQUIRE_LIMIT(hb);
 	if (count)
 		REQUIRE(hb, pairs);
 	return beest_call_waited(hb, &limit, beest_pairs_connect(hb, pairs, count, &limit));

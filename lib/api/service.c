@@ -12,7 +12,7 @@ HARTEBEEST_EXPORT int hartebeest_service_listen(struct hartebeest_context *hb,
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, service);
+	REQUIRE_LIMIT(hb, service);
 	return beest_call_waited(hb, &limit, beest_service_listen(hb, service, &limit));
 }
 
@@ -23,7 +23,7 @@ HARTEBEEST_EXPORT int hartebeest_service_accept(struct hartebeest_context *hb,
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, service, request);
+	REQUIRE_LIMIT(hb, service, request);
 	return beest_call_idled(hb, &limit, beest_service_accept(hb, service, request, &limit));
 }
 
@@ -35,7 +35,7 @@ HARTEBEEST_EXPORT int hartebeest_service_request(struct hartebeest_context *hb,
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(&limit, hb, service, request);
+	REQUIRE_LIMIT(hb, service, request);
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
 	return beest_call_waited(hb, &limit, beest_client_ask(hb, service, data, length, request,
