@@ -179,7 +179,7 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_bringup_init(hb, qp);
 	/* What a peer would be told of another address ends its own attempts. */
-	if (ret == 0 && beest_qp_lost_address(qp, &qp->remote) < 0)
+	if (ret == 0 && beest_port_check_former(qp->port, &qp->local.endpoint, &qp->remote) < 0)
 		return beest_fail_prefix(-ENODATA, "queue pair '%s' and '%s'", qp->node.name, key);
 	if (ret == 0)
 		ret = beest_context_need_registry(hb, key);

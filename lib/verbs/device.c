@@ -73,8 +73,7 @@ static int wanted_parse(struct wanted *wanted, const char *text, size_t size)
 	if (entry[length] && beest_parse_int(entry + length + 1, 1, UINT8_MAX, &port) < 0)
 		return beest_fail_prefix(-EINVAL, "the port in device %s", BEEST_QUOTE(entry));
 
-	memcpy(wanted->name, entry, length);
-	wanted->name[length] = '\0';
+	snprintf(wanted->name, sizeof(wanted->name), "%.*s", (int)length, entry);
 	wanted->port = (int)port;
 	return 0;
 }

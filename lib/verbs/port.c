@@ -120,17 +120,29 @@ void beest_port_forget(struct beest_port *port)
 	pthread_mutex_unlock(&port->lock);
 }
 
-int beest_port_check_former(struct beest_port *port, const struct beest_endpoint *remote)
+/* In RoCE version and address family. */
+static bool gid_suits(unsigned int roce, const struct beest_ipaddr *gid,
+		      const struct beest_endpoint *remote)
+{
+	return roce == remote->roce &&
+	       beest_ipaddr_is_ipv4(gid) == beest_ipaddr_is_ipv4(&remote->gid);
+}
+
+int beest_port_check_former(struct beest_port *port, const struct beest_endpoint *own,
+			    const struct beest_endpoint *remote)
 {
 	struct beest_gid_entry former;
-	bool suits;
+	int ret = 0;
+
+	if (!own->roce || !remote->roce || gid_suits(own->roce, &own->gid, remote))
+		return 0;
 
 	pthread_mutex_lock(&port->lock);
 	former = port->former;
-	suits = former.roce == remote->roce &&
-		beest_ipaddr_is_ipv4(&former.gid) == beest_ipaddr_is_ipv4(&remote->gid);
 	pthread_mutex_unlock(&port->lock);
-	return suits ? beest_source_relocate(port->device, false, &former) : 0;
+	if (gid_suits(former.roce, &former.gid, remote))
+		ret = beest_source_relocate(port->device, false, &former);
+	return BEEST_MIN(ret, 0);
 }
 
 /* ------------------------------------------------------- a choice in words --- */

@@ -66,11 +66,12 @@ int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uin
 void beest_port_forget(struct beest_port *port);
 
 /*
- * The present GID differs from that of @remote, on RoCE too, in RoCE version or address family.
- * -ENODATA when the GID that was chosen before would not, but is gone, with the sentence
- * of beest_source_relocate(); else 0.
+ * -ENODATA: the GID by which @own could reach @remote is no longer in the port's table, so that
+ * INIT has chosen another one, with the sentence of beest_source_relocate().  The user has to
+ * restore the address, not to make the two ends alike.
  */
-int beest_port_check_former(struct beest_port *port, const struct beest_endpoint *remote);
+int beest_port_check_former(struct beest_port *port, const struct beest_endpoint *own,
+			    const struct beest_endpoint *remote);
 
 /*
  * Port, GID, P_Key and IP address as a new choice finds them, with the reason for each and

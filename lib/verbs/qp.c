@@ -578,21 +578,6 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 		  qp->port->pathcache ? ", path by rdma_cm" : "");
 }
 
-/* An end whose address was removed chooses the next best at its next INIT. */
-int beest_qp_lost_address(const struct beest_qp *qp, const struct beest_endpoint *remote)
-{
-	const struct beest_endpoint *own = &qp->local.endpoint;
-	int ret;
-
-	if (!own->roce || !remote->roce ||
-	    (own->roce == remote->roce &&
-	     beest_ipaddr_is_ipv4(&own->gid) == beest_ipaddr_is_ipv4(&remote->gid)))
-		return 0;
-
-	ret = beest_port_check_former(qp->port, remote);
-	return ret < 0 ? ret : 0;
-}
-
 static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 		    const struct beest_limit *limit, struct beest_connection *path)
 {
@@ -600,7 +585,8 @@ static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 
 	ret = beest_transition_agree(&qp->local, remote, path);
 	if (ret < 0) {
-		lost = ret == -EPROTO ? beest_qp_lost_address(qp, remote) : 0;
+		lost = ret == -EPROTO ? beest_port_check_former(qp->port, &qp->local.endpoint,
+								remote) : 0;
 		return lost < 0 ? lost : ret;
 	}
 

@@ -84,13 +84,6 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 int beest_qp_init_again(struct beest_qp *qp);
 
 /*
- * -ENODATA: the GID by which @remote could be reached is no longer in the port's table, so
- * that INIT has chosen another one.  The user has to restore the address, not to make the two
- * ends alike.
- */
-int beest_qp_lost_address(const struct beest_qp *qp, const struct beest_endpoint *remote);
-
-/*
  * -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle.  rdma_cm is asked
  * until @limit.  @ready gets the time of RTR; NULL: nobody asks.
  */
