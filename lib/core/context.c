@@ -82,7 +82,6 @@ static void log_settings(const struct hartebeest_context *hb)
 struct leftovers {
 	const struct beest_log *log;
 	struct beest_text text;
-	char buffer[512];
 };
 
 static void leftover_note(void *data, struct beest_node *node, int ret)
@@ -100,10 +99,9 @@ static void leftover_note(void *data, struct beest_node *node, int ret)
 /* -EBUSY: the device is not to be closed. */
 static int objects_clear(struct hartebeest_context *hb)
 {
-	struct leftovers left = { .log = &hb->log };
+	struct leftovers left = { .log = &hb->log, .text = BEEST_TEXT(512) };
 	struct beest_node *node;
 
-	beest_text_start(&left.text, left.buffer, sizeof(left.buffer));
 	for (node = hb->objects.newest; node; node = node->older)
 		if (node->adopted && !hb->borrows)
 			beest_text_item(&left.text, "%s '%s' is adopted", node->kind->noun,
@@ -113,7 +111,7 @@ static int objects_clear(struct hartebeest_context *hb)
 		return 0;
 
 	beest_fail(EBUSY, "device %s stays open until the process ends, since objects of the "
-		   "program stand on it: %s", hb->device.name, left.buffer);
+		   "program stand on it: %s", hb->device.name, left.text.buffer);
 	beest_log(&hb->log, BEEST_LOG_WARN, "%s", beest_error_text());
 	return -EBUSY;
 }

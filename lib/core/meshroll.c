@@ -116,18 +116,16 @@ static void meshroll_opening(void *data, const uint8_t *marks, uint64_t digest)
 static void meshroll_progress(void *data, bool known, const int *missing, size_t count)
 {
 	const struct hartebeest_mesh *mesh = ((struct bringup *)data)->mesh;
-	struct beest_text text;
-	char said[200];
+	struct beest_text text = BEEST_TEXT(200);
 	size_t i;
 
-	beest_text_start(&text, said, sizeof(said));
 	beest_text_add(&text, "%zu of %zu are %s; missing: ", mesh->ranks.count - count,
 		       mesh->ranks.count, known ? "connected" : "here");
 	for (i = 0; i < BEEST_MIN(count, NAMED_MAX); i++)
 		beest_text_add(&text, "%s%d", i ? ", " : "", missing[i]);
 	if (count > NAMED_MAX)
 		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
-	mesh->progress(mesh->progress_data, said);
+	mesh->progress(mesh->progress_data, text.buffer);
 }
 
 static void gather_fill(const struct hartebeest_mesh *mesh, const struct beest_limit *limit,

@@ -254,8 +254,7 @@ int beest_attendance_expired(struct beest_gathering *g)
 	size_t i, count = 0;
 	const bool once = g->call->limit->once;
 	int ret, refused = 0;
-	char list[950];
-	struct beest_text text;
+	struct beest_text list = BEEST_TEXT(950);
 
 	if (once && g->count > ONCE_MAX)
 		return beest_fail(EAGAIN, "not all of %zu ranks are here; a call with a deadline "
@@ -263,25 +262,26 @@ int beest_attendance_expired(struct beest_gathering *g)
 	ret = beest_attendance_read(g);
 	if (ret < 0)
 		return ret;
-	beest_text_start(&text, list, sizeof(list));
 	for (i = 0; i < g->count; i++) {
 		if (i == g->own || beest_attendance_here(g, i, g->body.roll))
 			continue;
 		refused = refused ? refused : g->all[i].refused;
 		if (count++ < NAMED_MAX) {
-			beest_text_add(&text, "%s", count > 1 ? ", " : "");
-			rank_say(&text, g, i);
+			beest_text_add(&list, "%s", count > 1 ? ", " : "");
+			rank_say(&list, g, i);
 		}
 	}
 	if (count > NAMED_MAX)
-		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
-	beest_registry_suspicion(g->registry, &text);
+		beest_text_add(&list, " and %zu more", count - NAMED_MAX);
+	beest_registry_suspicion(g->registry, &list);
 	if (!count)
 		return beest_fail(beest_limit_errno(g->call->limit), "all %zu ranks are here by "
 				  "now: call again", g->count);
 	if (once)
-		return beest_fail(EAGAIN, "%zu of %zu are not here yet: %s", count, g->count, list);
+		return beest_fail(EAGAIN, "%zu of %zu are not here yet: %s", count, g->count,
+				  list.buffer);
 
 	return beest_fail(refused ? -refused : ETIMEDOUT, "%zu of %zu did not come within %s: %s",
-			  count, g->count, BEEST_SPAN(beest_limit_span(g->call->limit)), list);
+			  count, g->count, BEEST_SPAN(beest_limit_span(g->call->limit)),
+			  list.buffer);
 }

@@ -559,10 +559,10 @@ static int wait_expired(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *get, *first = NULL;
-	char after[48] = "", why[BEEST_KV_WHY], list[700], more[48] = "", rest[600];
+	char after[48] = "", why[BEEST_KV_WHY], more[48] = "";
 	char wanted[WANTED_SIZE];
 	int class, failed, ret = -beest_limit_errno(w->limit);
-	struct beest_text text, hints;
+	struct beest_text list = BEEST_TEXT(700), hints = BEEST_TEXT(600);
 	size_t i, missing = 0;
 
 	wait->expired = true;
@@ -574,7 +574,6 @@ static int wait_expired(struct waiting *w)
 		return beest_fail(-failed, "%s%s%s%s%s", *after ? "tried for " : "", after,
 				  *after ? ": " : "", why, wanted);
 
-	beest_text_start(&text, list, sizeof(list));
 	for (class = 0; class < 3; class++)
 		for (i = 0; i < wait->count; i++) {
 			get = &wait->gets[i];
@@ -584,16 +583,16 @@ static int wait_expired(struct waiting *w)
 			ret = first ? ret : failed;
 			first = first ? first : get;
 			if (missing++ < NAMED_MAX)
-				beest_text_add(&text, "%s%s", missing > 1 ? ", " : "", why);
+				beest_text_add(&list, "%s%s", missing > 1 ? ", " : "", why);
 		}
 	if (missing > NAMED_MAX)
 		snprintf(more, sizeof(more), " and %zu more", missing - NAMED_MAX);
-	beest_text_start(&hints, rest, sizeof(rest));
 	suspicions_say(w, first, &hints);
 
 	return beest_fail(-ret, "%s%s%s%s%s%s; %s", *after ? "after " : "", after,
-			  *after ? ": " : "", first ? list : "not all own records are stored",
-			  more, first ? "" : wanted, rest);
+			  *after ? ": " : "", first ? list.buffer :
+			  "not all own records are stored", more, first ? "" : wanted,
+			  hints.buffer);
 }
 
 static bool wait_pause(struct waiting *w)
