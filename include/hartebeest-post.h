@@ -3,9 +3,8 @@
  * hartebeest-post.h - post and poll, inline
  *
  * Thin helpers over ibv_post_send(3), ibv_post_recv(3), ibv_post_srq_recv(3) and
- * ibv_poll_cq(3): no
- * look-up, no lock, no log, no allocation, and nothing of a hartebeest context.
- * They work on any queue pair, however it was connected.
+ * ibv_poll_cq(3): no look-up, no lock, no log, no allocation, and nothing of a hartebeest
+ * context.  They work on any queue pair, however it was connected.
  *
  * All return 0 (polls: the number of completions) or a negative errno: that of
  * ibv_post_send(3), most often -ENOMEM (send queue full), -EINVAL (state, flags,
@@ -301,7 +300,7 @@ HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_w
  *
  * Spins until at least one completion is there and takes up to count; -ETIMEDOUT
  * once hartebeest_clock() has passed until, e.g. hartebeest_clock() + 1000000 for a
- * millisecond; 0 looks once.  The clock is read only every 64 empty polls: that keeps the
+ * millisecond; 0 has always passed.  The clock is read only every 64 empty polls: that keeps the
  * delay of a hit at that of a bare loop.
  */
 HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc,

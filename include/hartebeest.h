@@ -67,8 +67,10 @@
  *
  * Threads: a context may be used by many threads at once, but one queue pair, and one
  * barrier, by one thread at a time; and an object must not be destroyed while another
- * thread uses it.  Fork: a child must not use the
- * context of its parent; hartebeest_close() in the child only forgets it.
+ * thread uses it.
+ *
+ * Fork: a child must not use the context of its parent; hartebeest_close() in the child only
+ * forgets it.
  */
 #ifndef HARTEBEEST_H
 #define HARTEBEEST_H
@@ -672,6 +674,8 @@ int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
  * hartebeest_qp_create_attr() - create a queue pair from a filled struct ibv_qp_init_attr
  * @attr: queues, SRQ, type and so on as for ibv_create_qp(3); sizes in attr->cap that
  *        are 0 come from the options; on success attr->cap is what was granted
+ *
+ * Returns as hartebeest_qp_create().
  *
  * Since: 0.1
  */
