@@ -133,6 +133,7 @@ struct beest_kv_request {
 	int ret;		/* 0, or an error of the list above */
 	char why[BEEST_KV_WHY];	/* its sentence */
 	bool fresh;		/* it went over a new connection */
+	bool unexplained;	/* there was no connection, and nothing said why: ask by a probe */
 	bool answered;		/* the writes were carried out, and the keys, if any, read */
 	struct beest_memcached *session;	/* only while it runs */
 };

@@ -538,9 +538,22 @@ static void part_again(struct round *round, struct part *part)
 }
 
 /*
+ * A new connection that is closed at once says little, and so does one that was not made: a
+ * question of our own says more.  It costs time where the server is silent.
+ */
+static bool part_wants_probe(const struct round *round, const struct part *part)
+{
+	const struct beest_kv_request *request = part->request;
+
+	if (request->unexplained)
+		return beest_clock_left(round->look->deadline) > 0;
+
+	return request->fresh && request->ret == -ECONNRESET;
+}
+
+/*
  * An old connection that brings no epoch may have been to a server that is gone.  A new
- * one says that the epoch has to be added.  One that is closed at once says little: a
- * question of our own says more.
+ * one says that the epoch has to be added.
  */
 static void part_mend(struct round *round, struct part *part)
 {
@@ -551,7 +564,7 @@ static void part_mend(struct round *round, struct part *part)
 
 	if (request->ret == -ENODATA && !request->fresh)
 		part_again(round, part);
-	if (request->ret == -ECONNRESET && request->fresh) {
+	if (part_wants_probe(round, part)) {
 		ret = beest_kv_probe(registry->kv, request->server, &stats);
 	} else if (request->ret == -ENODATA) {
 		ret = epoch_mend(registry, request->server, round->look->deadline);

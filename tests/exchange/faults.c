@@ -230,6 +230,10 @@ static void a_server_that_stays_dead_is_named(void **state)
 		do
 			snprintf(name, sizeof(name), "m%d", i++);
 		while (strcmp(home_of(name), cache_hostport(caches[count - 1])->text));
+		/* nothing is to be stored yet: keys alone are asked for */
+		assert_int_equal(IN_VAIN(hartebeest_msg_wait(member.hb, name, NULL, 0, NULL, 0)),
+				 -ECONNREFUSED);
+		assert_error_has("no memcached listens there");
 		assert_int_equal(IN_VAIN(hartebeest_msg_push(member.hb, name, "x", 1, 0)),
 				 -ECONNREFUSED);
 		assert_error_has(home_of(name));
