@@ -50,29 +50,41 @@ static const struct beest_codec_field header_rows[] = {
 };
 static const struct beest_codec_layout header_layout = BEEST_CODEC_LAYOUT(header_rows);
 
-static const struct {
+static const struct kind {
 	enum beest_record_kind kind;
 	const char *word;
-} kind_words[] = {
-	{ BEEST_KIND_RANK, "rank" },
-	{ BEEST_KIND_MR, "mr" },
-	{ BEEST_KIND_QP, "qp" },
-	{ BEEST_KIND_MESSAGE, "msg" },
-	{ BEEST_KIND_BARRIER, "barrier" },
-	{ BEEST_KIND_GATE, "barrier" },
-	{ BEEST_KIND_LISTENER, "service" },
-	{ BEEST_KIND_REQUEST, "service" },
+	const char *noun;
+} kinds[] = {
+	{ BEEST_KIND_RANK, "rank", "rank" },
+	{ BEEST_KIND_MR, "mr", "region" },
+	{ BEEST_KIND_QP, "qp", "queue pair" },
+	{ BEEST_KIND_MESSAGE, "msg", "message" },
+	{ BEEST_KIND_BARRIER, "barrier", "barrier" },
+	{ BEEST_KIND_GATE, "barrier", "barrier" },
+	{ BEEST_KIND_LISTENER, "service", "service" },
+	{ BEEST_KIND_REQUEST, "service", "service" },
 };
+
+static const struct kind *kind_find(enum beest_record_kind kind)
+{
+	static const struct kind unknown = { BEEST_KIND_ANY, "unknown", "unknown" };
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(kinds); i++)
+		if (kinds[i].kind == kind)
+			return &kinds[i];
+
+	return &unknown;
+}
 
 const char *beest_record_word(enum beest_record_kind kind)
 {
-	size_t i;
+	return kind_find(kind)->word;
+}
 
-	for (i = 0; i < BEEST_COUNT(kind_words); i++)
-		if (kind_words[i].kind == kind)
-			return kind_words[i].word;
-
-	return "unknown";
+const char *beest_record_noun(enum beest_record_kind kind)
+{
+	return kind_find(kind)->noun;
 }
 
 /* ---------------------------------------------------------------- the envelope --- */

@@ -43,7 +43,9 @@ enum beest_record_kind {
 	BEEST_KIND_REQUEST = 'c',	/* "service", too: one that wants to be served */
 };
 
+/* In keys: "qp"; in sentences: "queue pair". */
 const char *beest_record_word(enum beest_record_kind kind);
+const char *beest_record_noun(enum beest_record_kind kind);
 
 enum {
 	BEEST_RECORD_CLOSED = 1,	/* qp: it is gone; what it says was true until then;

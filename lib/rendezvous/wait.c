@@ -202,7 +202,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 
 	ret = get->see(get->data, &record);
 	if (ret == -EBADMSG)		/* of the decoder, which knows no names */
-		return beest_fail_prefix(ret, "%s '%s' (key %s)", beest_record_word(get->kind),
+		return beest_fail_prefix(ret, "%s '%s' (key %s)", beest_record_noun(get->kind),
 					 get->name, get->key);
 	if (ret < 0)
 		return ret;
@@ -372,7 +372,7 @@ static void wanted_say(const struct waiting *w, char *text, size_t size)
 		get = &wait->gets[i];
 		if (!get->got)
 			snprintf(text, size, "; wanted: %s '%s' (key %s)",
-				 beest_record_word(get->kind), get->name, get->key);
+				 beest_record_noun(get->kind), get->name, get->key);
 	}
 	for (i = 0; i < wait->own_count && !text[0]; i++)
 		if (!own_is_stored(w, i))
@@ -475,7 +475,7 @@ static int wait_look(struct waiting *w)
 int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,
 		   const struct beest_wait_get *get, char *text, size_t size)
 {
-	const char *word = beest_record_word(get->kind);
+	const char *noun = beest_record_noun(get->kind);
 	char why[BEEST_KV_WHY];
 	int ret = beest_look_trouble(registry, get->server, wait->since, why);
 
@@ -484,13 +484,13 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 		return ret;
 	}
 	if (get->seen < 0)
-		snprintf(text, size, "%s '%s' (key %s): %s", word, get->name, get->key,
+		snprintf(text, size, "%s '%s' (key %s): %s", noun, get->name, get->key,
 			 get->trouble);
 	else if (get->seen)
-		snprintf(text, size, "%s '%s' (key %s) was published, but %s", word, get->name,
+		snprintf(text, size, "%s '%s' (key %s) was published, but %s", noun, get->name,
 			 get->key, get->unmet ? get->unmet : "is not accepted");
 	else
-		snprintf(text, size, "no %s '%s' (key %s) was published", word, get->name,
+		snprintf(text, size, "no %s '%s' (key %s) was published", noun, get->name,
 			 get->key);
 
 	return get->seen < 0 ? get->seen :

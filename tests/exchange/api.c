@@ -938,14 +938,14 @@ static void a_peer_that_never_comes(void **state)
 	(void)state;
 	both(IBV_QPT_RC);
 	assert_int_equal(IN_VAIN(fetch(&a)), -ETIMEDOUT);
-	assert_error_has("after " PATIENCE_TEXT ": no qp 'b/qp' (key hb1/");
+	assert_error_has("after " PATIENCE_TEXT ": no queue pair 'b/qp' (key hb1/");
 	assert_int_equal(publish(&b), 0);
 	assert_int_equal(introduce(&a), 0);
 	assert_int_equal(IN_VAIN(confirm(&a)), -ETIMEDOUT);
 	snprintf(sentence, sizeof(sentence), "queue pair 'qp' is connected, but 'b/qp' did not "
 		 "confirm it (it stays connected: confirm again, or reconnect): after "
-		 PATIENCE_TEXT ": qp 'b/qp' (key hb1/%s/qp/b/qp) was published, but its process "
-		 "has not connected to this queue pair", job);
+		 PATIENCE_TEXT ": queue pair 'b/qp' (key hb1/%s/qp/b/qp) was published, but its "
+			       "process has not connected to this queue pair", job);
 	assert_error_has(sentence);
 	assert_true(beest_clock_now() - start_time >= 2 * PATIENCE);
 
@@ -1125,7 +1125,7 @@ static void reconnect_before_anything(void **state)
 	assert_error_has("queue pair 'qp' was never published");
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(IN_VAIN(reconnect(&a)), -ETIMEDOUT);	/* the peer is not there */
-	assert_error_has("no qp 'b/qp'");
+	assert_error_has("no queue pair 'b/qp'");
 	assert_int_equal(introduce(&b), 0);
 	together(reconnect);
 	are_connected();
@@ -1436,7 +1436,7 @@ static void memory_regions(void **state)
 	both(IBV_QPT_RC);
 	memset(&remote, 0xa5, sizeof(remote));
 	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &remote, 0)), -ETIMEDOUT);
-	assert_error_has("no mr 'b/mr'");
+	assert_error_has("no region 'b/mr'");
 	assert_int_equal(remote.rkey, 0xa5a5a5a5);		/* untouched */
 
 	assert_int_equal(hartebeest_mr_publish(b.hb, "mr", "b/mr", 0), 0);
@@ -1580,7 +1580,7 @@ static void garbage(void **state)
 	start_time = beest_clock_now();
 	assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
 	assert_true(beest_clock_now() - start_time >= PATIENCE);	/* it might go */
-	assert_error_has("qp 'b/qp' (key hb1/");
+	assert_error_has("queue pair 'b/qp' (key hb1/");
 	assert_error_has("7 bytes are too few for a record");
 	raw_put("qp", "b/qp", "", 0);
 	start(&a, fetch);
@@ -1692,7 +1692,7 @@ static void absurd_numbers(void **state)
 		}
 		put_endpoint(&endpoint);
 		assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
-		assert_error_has("qp 'b/qp' (key hb1/");
+		assert_error_has("queue pair 'b/qp' (key hb1/");
 		assert_error_has("the record has the ");
 		assert_error_has(", which is not within ");
 	}
@@ -1712,7 +1712,7 @@ static void messages(void **state)
 	both(IBV_QPT_RC);
 	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length, 0)),
 			 -ETIMEDOUT);
-	assert_error_has("no msg 'm'");
+	assert_error_has("no message 'm'");
 	assert_int_equal(length, 99);
 	assert_int_equal(hartebeest_msg_push(b.hb, "m", "hello", 6, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length, 0), 0);
@@ -1765,8 +1765,8 @@ static void many_messages(void **state)
 	assert_int_equal(messages[2].result, -EMSGSIZE);
 
 	assert_int_equal(IN_VAIN(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0)), -ETIMEDOUT);
-	assert_error_has("no msg 'm1'");
-	assert_error_has("no msg 'm3'");
+	assert_error_has("no message 'm1'");
+	assert_error_has("no message 'm3'");
 	assert_int_equal(hartebeest_msg_push(b.hb, "m1", "one", 4, 0), 0);
 	assert_int_equal(hartebeest_msg_push(b.hb, "m3", "three", 6, 0), 0);
 	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "again", 6, 0), 0);

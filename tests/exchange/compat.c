@@ -430,7 +430,7 @@ static void unknown_names(void)
 	FAILS(hartebeest_memc_push_local_mr("key", "pd", "mr"));
 	FAILS(hartebeest_memc_push_local_qp("key", "pd", "qp"));
 	FAILS(IN_VAIN(hartebeest_memc_fetch_remote_mr("key")));
-	SAYS("after 60 s: no mr 'key'");
+	SAYS("after 60 s: no region 'key'");
 	FAILS(IN_VAIN(hartebeest_memc_fetch_remote_qp("key")));
 	FAILS(IN_VAIN(hartebeest_memc_wait_general("key")));
 	FAILS(hartebeest_memc_del_general("key"));
@@ -1171,7 +1171,7 @@ static void names(void **state)
 static void message_functions(void)
 {
 	FAILS(IN_VAIN(hartebeest_memc_wait_general("m")));
-	SAYS("after 60 s: no msg 'm'");
+	SAYS("after 60 s: no message 'm'");
 	EXPECT(hartebeest_memc_push_general("m"));
 	EXPECT(hartebeest_memc_wait_general("m"));
 	EXPECT(hartebeest_memc_wait_general("m"));

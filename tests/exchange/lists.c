@@ -525,7 +525,7 @@ static void nobody_there(void **state)
 		const char *stored, *wanted;
 	} rows[] = {
 		{ "/nowhere/at/all", ECONNREFUSED, "; to be stored: key hb1/",
-		  "; wanted: msg 'm'" },
+		  "; wanted: message 'm'" },
 		{ "no-such-host.invalid:1", EADDRNOTAVAIL, "; wanted: 'm'", "; wanted: 'm'" },
 	};
 	struct rank a;

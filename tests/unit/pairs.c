@@ -228,9 +228,9 @@ static void a_peer_that_is_missing(void **state)
 	assert_peer(&party[1], to(1, 0), &party[0], to(0, 1));
 	assert_int_equal(party[0].pairs[1].result, -ETIMEDOUT);
 	assert_string_equal(party[0].pairs[1].reason,
-			    "no qp '2/0' (key hb1/job/qp/2/0) was published");
-	assert_string_equal(party[0].error, "queue pair 'q0-2' and '2/0': after 3 s: no qp '2/0' "
-			    "(key hb1/job/qp/2/0) was published");
+			    "no queue pair '2/0' (key hb1/job/qp/2/0) was published");
+	assert_string_equal(party[0].error, "queue pair 'q0-2' and '2/0': after 3 s: no queue "
+			    "pair '2/0' (key hb1/job/qp/2/0) was published");
 
 	party[0].deadline = party[1].deadline = 0;		/* and on from there */
 	all_connect(3);
@@ -249,11 +249,11 @@ static void a_record_that_is_none(void **state)
 	crew_start(party_connect, &party[0]);
 	registry_run();
 	assert_int_equal(party[0].pairs[to(0, 1)].result, -EBADMSG);
-	assert_string_equal(party[0].pairs[to(0, 1)].reason, "qp '1/0' (key hb1/job/qp/1/0): 9 "
-			    "bytes are too few for a record");
+	assert_string_equal(party[0].pairs[to(0, 1)].reason, "queue pair '1/0' (key "
+			    "hb1/job/qp/1/0): 9 bytes are too few for a record");
 	assert_int_equal(party[0].pairs[to(0, 2)].result, -ETIMEDOUT);
 	assert_string_equal(party[0].pairs[to(0, 2)].reason,
-			    "no qp '2/0' (key hb1/job/qp/2/0) was published");
+			    "no queue pair '2/0' (key hb1/job/qp/2/0) was published");
 }
 
 /* What a program's log_set() collects. */
@@ -276,12 +276,12 @@ static void a_failed_bringup_can_be_followed(void **state)
 	static const char *const lines[] = {
 		"7 queue pair 'q0-1' is QP ", " of fake0:1, in INIT\n",
 		" to a:1: set hb1/job/qp/0/1 (",
-		"7 look 1 after ", ": 0 of 1 records are there, 1 of 1 own are stored; no qp '1/0' "
-		"(key hb1/job/qp/1/0) was published\n",
+		"7 look 1 after ", ": 0 of 1 records are there, 1 of 1 own are stored; no queue "
+		"pair '1/0' (key hb1/job/qp/1/0) was published\n",
 		"7 look ", "ms: 0 of 1 records", "7 look ", "ms: 0 of 1 records",
-		"3 queue pair 'q0-1' and '1/0': after 10 s: no qp '1/0' (key hb1/job/qp/1/0) was "
-		"published; unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
-		"HARTEBEEST_TIMEOUT\n",
+		"3 queue pair 'q0-1' and '1/0': after 10 s: no queue pair '1/0' (key "
+		"hb1/job/qp/1/0) was published; unknown environment variable HARTEBEEST_TIMOUT, "
+		"the nearest is HARTEBEEST_TIMEOUT\n",
 	};
 
 	(void)state;
@@ -348,8 +348,8 @@ static void published_but_not_connected(void **state)
 	crew_start(party_connect, &party[0]);
 	registry_run();
 	assert_int_equal(party[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(party[0].pairs[0].reason, "qp '1/0' (key hb1/job/qp/1/0) was "
-			       "published, but its process has not connected"));
+	assert_non_null(strstr(party[0].pairs[0].reason, "queue pair '1/0' (key hb1/job/qp/1/0) "
+			       "was published, but its process has not connected"));
 }
 
 static void heir_connect(void *data)
@@ -485,7 +485,7 @@ static void at_once_or_not(void **state)
 		if (i == 0) {
 			assert_int_equal(party[0].ret, -EAGAIN);
 			assert_int_equal(party[0].pairs[0].result, -EAGAIN);
-			assert_non_null(strstr(party[0].pairs[0].reason, "no qp '1/0'"));
+			assert_non_null(strstr(party[0].pairs[0].reason, "no queue pair '1/0'"));
 		}
 	}
 	all_came(2);

@@ -95,7 +95,7 @@ static void the_preset_one(void **state)
 	make();
 	began = registry_stage.now;
 	assert_int_equal(wait_for(1, 0, false), -ETIMEDOUT);
-	assert_error_is("after 3 s: no qp 'n0' (key hb1/job/qp/n0) was published; "
+	assert_error_is("after 3 s: no queue pair 'n0' (key hb1/job/qp/n0) was published; "
 			"server a:1 answers" HINT);
 	assert_in_range(registry_stage.now - began, 3 * BEEST_SECOND, 3 * BEEST_SECOND + BEEST_MS);
 }
@@ -109,7 +109,7 @@ static void one_that_is_past(void **state)
 	registry_stage.now += 100 * BEEST_SECOND;
 	assert_int_equal(wait_for(1, 1, false), 0);
 	assert_int_equal(wait_for(2, 1, false), -ETIMEDOUT);
-	assert_error_has("no qp 'n1' (key hb1/job/qp/n1) was published");
+	assert_error_has("no queue pair 'n1' (key hb1/job/qp/n1) was published");
 	assert_int_equal(seen[0], 2);
 }
 
@@ -159,14 +159,14 @@ static void absent_first_and_refused_last(void **state)
 	gets[0].unmet = "has not connected";
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(2, soon, false), -ETIMEDOUT);
-	assert_error_is("after 1 s: no qp 'n1' (key hb1/job/qp/n1) was published, qp 'n0' (key "
-			"hb1/job/qp/n0) was published, but has not connected; server a:1 "
-			"answers" HINT);
+	assert_error_is("after 1 s: no queue pair 'n1' (key hb1/job/qp/n1) was published, queue "
+			"pair 'n0' (key hb1/job/qp/n0) was published, but has not connected; "
+			"server a:1 answers" HINT);
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(9, soon, false), -ETIMEDOUT);
-	assert_error_has("no qp 'n1' (key hb1/job/qp/n1) was published, no qp 'n2' (key "
-			 "hb1/job/qp/n2) was published, no qp 'n3' (key hb1/job/qp/n3) was "
-			 "published and 6 more; server");
+	assert_error_has("no queue pair 'n1' (key hb1/job/qp/n1) was published, no queue pair "
+			 "'n2' (key hb1/job/qp/n2) was published, no queue pair 'n3' (key "
+			 "hb1/job/qp/n3) was published and 6 more; server");
 }
 
 /* A limit of connections that was met before may be what keeps the peer away. */
@@ -178,8 +178,8 @@ static void a_server_that_answers_again(void **state)
 	fake_kv_fail(FAKE_KV_REQUEST, 2, EUSERS, FAKE_KV_REFUSED);
 	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
 	assert_int_equal(fake_kv.fired, 1);
-	assert_error_has("after 2 s: no qp 'n0' (key hb1/job/qp/n0) was published; server a:1 "
-			 "answers; meanwhile it failed: server a:1");
+	assert_error_has("after 2 s: no queue pair 'n0' (key hb1/job/qp/n0) was published; "
+			 "server a:1 answers; meanwhile it failed: server a:1");
 	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
 	assert_null(strstr(beest_error_text(), "meanwhile"));
 }
@@ -251,12 +251,13 @@ static void each_has_its_own_reason(void **state)
 	verdict[2] = 0;
 	wait.limit = REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND));
 	assert_int_equal(beest_wait_run(one, &wait), -ETIMEDOUT);
-	assert_error_has("after 1 s: no qp 'n0' (key hb1/job/qp/n0) was published, qp 'n2' (key "
-			 "hb1/job/qp/n2) was published, but is not accepted, qp 'n1' (key "
-			 "hb1/job/qp/n1): 9 bytes are too few for a record; server a:1 answers");
+	assert_error_has("after 1 s: no queue pair 'n0' (key hb1/job/qp/n0) was published, queue "
+			 "pair 'n2' (key hb1/job/qp/n2) was published, but is not accepted, "
+			 "queue pair 'n1' (key hb1/job/qp/n1): 9 bytes are too few for a record; "
+			 "server a:1 answers");
 	assert_true(wait.expired);
 	assert_int_equal(beest_wait_say(one, &wait, &gets[0], text, sizeof(text)), -ETIMEDOUT);
-	assert_string_equal(text, "no qp 'n0' (key hb1/job/qp/n0) was published");
+	assert_string_equal(text, "no queue pair 'n0' (key hb1/job/qp/n0) was published");
 	assert_int_equal(beest_wait_say(one, &wait, &gets[1], text, sizeof(text)), -EBADMSG);
 	assert_int_equal(beest_wait_say(one, &wait, &gets[2], text, sizeof(text)), -ETIMEDOUT);
 }
@@ -301,7 +302,7 @@ static void what_is_no_record(void **state)
 	fake_kv_put(registry_server, keys[0], "no record", 9, 0);
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(1, soon, false), -EBADMSG);
-	assert_error_has("after 1 s: qp 'n0' (key hb1/job/qp/n0): ");
+	assert_error_has("after 1 s: queue pair 'n0' (key hb1/job/qp/n0): ");
 	assert_int_equal(registry_stage.warnings, 1);
 	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: "));
 	publish(two, 0);
@@ -495,7 +496,7 @@ static void two_contexts(void **state)
 	one = registry_make(1, 2);
 	registry_stage.same_process = true;
 	two = registry_make(1, 2);
-	both_are_told(-ETIMEDOUT, "no qp 'n0'", 0, 6 * BEEST_SECOND);
+	both_are_told(-ETIMEDOUT, "no queue pair 'n0'", 0, 6 * BEEST_SECOND);
 }
 
 /* A former run's presence is replaced without a word where it has left. */
@@ -624,8 +625,8 @@ static void what_is_forged_is_absent(void **state)
 	size = beest_record_encode(NULL, &record, key, bytes, sizeof(bytes));
 	fake_kv_put(registry_server, key, bytes, (size_t)size, 60);
 	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -EKEYREJECTED);
-	assert_error_has("qp 'n0' (key hb1/job/qp/n0): a record that is not sealed: its author has "
-			 "no secret");
+	assert_error_has("queue pair 'n0' (key hb1/job/qp/n0): a record that is not sealed: its "
+			 "author has no secret");
 
 	/* One that was sealed under another key. */
 	assert_int_equal(registry_put(two, BEEST_KIND_QP, "n1", "", NULL), 0);
@@ -634,8 +635,8 @@ static void what_is_forged_is_absent(void **state)
 				  &(size_t){ 0 }), sizeof(bytes));
 	fake_kv_put(registry_server, key, bytes, sizeof(bytes), 60);
 	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -EBADMSG);
-	assert_error_has("qp 'n0' (key hb1/job/qp/n0): a sealed record that is forged, damaged, or "
-			 "of another key");
+	assert_error_has("queue pair 'n0' (key hb1/job/qp/n0): a sealed record that is forged, "
+			 "damaged, or of another key");
 	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: a sealed "
 			       "record that is forged"));
 
