@@ -359,7 +359,7 @@ int beest_context_need_registry(struct hartebeest_context *hb, const char *wante
 
 	if (hb->pid != getpid())
 		return beest_fail(EPERM, "a forked child must not use the context of its parent, "
-				  "but may open one of its own");
+				  "but may open one of its own with another rank");
 
 	pthread_mutex_lock(&hb->opening);
 	ret = open_registry(hb);

@@ -207,6 +207,8 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 	ret = beest_gather_run(&gather);
 	if (ret == 0)
 		mesh->passes++;
+	if (ret == -ESTALE)
+		beest_fail(ESTALE, "%s: call hartebeest_mesh_repair()", beest_error_text());
 
 	return ret;
 }

@@ -166,11 +166,10 @@ static int missing_judge_each(struct beest_gathering *g, const struct beest_pres
 	newcomers_refuse(g, newcomers, restarted);
 	beest_presence_text(first->rank, &first->body, who);
 	if (restarted == 1)
-		return beest_fail(ESTALE, "%s was started again after the roll call of this run",
-				  who);
+		return beest_fail(ESTALE, "%s was started again after the run began", who);
 
-	return beest_fail(ESTALE, "%s and %zu more were started again after the roll call of "
-			  "this run", who, restarted - 1);
+	return beest_fail(ESTALE, "%s and %zu more were started again after the run began", who,
+			  restarted - 1);
 }
 
 int beest_attendance_judge(struct beest_gathering *g)

@@ -134,6 +134,9 @@ int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 	}
 	if (ret >= 0 && !called)
 		ret = later_pass(gather, roll, barrier);
+	if (ret == -ESTALE)
+		beest_fail(ESTALE, "%s: barriers need all ranks to open new contexts",
+			   beest_error_text());
 	if (ret < 0)
 		return beest_fail_prefix(ret, "barrier '%s', pass %" PRIu64, name,
 					 barrier->passes + 1);

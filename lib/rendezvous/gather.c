@@ -296,8 +296,8 @@ static int see_refusal(const struct beest_gathering *g, const struct beest_recor
 
 	for (; named + BEEST_INCARNATION_SIZE <= end; named += BEEST_INCARNATION_SIZE)
 		if (memcmp(named, &g->registry->presence.incarnation, BEEST_INCARNATION_SIZE) == 0)
-			return beest_fail(ESTALE, "rank %d was started again after the roll call "
-					  "of this run, which goes on without it", g->call->rank);
+			return beest_fail(ESTALE, "rank %d, this process, was started again after "
+					  "the run began", g->call->rank);
 
 	return 0;
 }

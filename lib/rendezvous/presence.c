@@ -202,8 +202,8 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 	beest_registry_offer(registry, presence->key);
 
 	return beest_fail(EADDRINUSE, "rank %" PRId32 " runs twice: as pid %d on host %s and as "
-			  "pid %" PRIu32 " on host %s (key %s), or another run without "
-			  "HARTEBEEST_JOB uses this server", presence->rank, (int)getpid(),
+			  "pid %" PRIu32 " on host %s (key %s); end one of them, or give "
+			  "each run a HARTEBEEST_JOB of its own", presence->rank, (int)getpid(),
 			  presence->self.host, other->pid, other->host, presence->key);
 }
 

@@ -654,6 +654,7 @@ static void restarted_after_it(void **state)
 		assert_int_equal(ranks[i].ret, -ESTALE);
 		assert_non_null(strstr(ranks[i].error, "rank 2"));
 		assert_non_null(strstr(ranks[i].error, "started again"));
+		assert_non_null(strstr(ranks[i].error, "open new contexts"));
 		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
 	}
 }
