@@ -327,7 +327,8 @@ static int unknown(const struct command *parent, const char *name, const char *w
 		snprintf(why, sizeof(why), "unknown command %s, the nearest is %s",
 			 BEEST_QUOTE(word), nearest.best);
 	else
-		snprintf(why, sizeof(why), "unknown command %s", BEEST_QUOTE(word));
+		snprintf(why, sizeof(why), *word == '-' ? "%s comes before the command: options "
+			 "follow it" : "unknown command %s", BEEST_QUOTE(word));
 	return usage(name, why);
 }
 

@@ -364,7 +364,7 @@ static int sum_up(struct out *out)
 
 	out_json_int(out->json, "failures", failures);
 	out_json_int(out->json, "warnings", warnings);
-	out_text(out, " ");
+	out_text(out, "%s", "");
 	out_text(out, "%d failure%s, %d warning%s", failures, failures == 1 ? "" : "s", warnings,
 		 warnings == 1 ? "" : "s");
 	return failures ? STATUS_FAILED : STATUS_GOOD;

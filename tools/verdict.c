@@ -336,13 +336,17 @@ int verdict_read_old(struct verdict *verdict)
 	size_t size = 0;
 	bool good;
 
-	if (file && getdelim(&text, &size, '\0', file) > 0)
+	if (!file) {
+		out_error(verdict->out, "%s: %s", verdict->old_path, strerror(errno));
+		return STATUS_USAGE;
+	}
+
+	if (getdelim(&text, &size, '\0', file) > 0)
 		object = json_tokener_parse(text);
 	good = object && matrix_read(&verdict->old, object);
 	json_object_put(object);
 	free(text);
-	if (file)
-		fclose(file);
+	fclose(file);
 	if (good)
 		return STATUS_GOOD;
 	out_error(verdict->out, "%s is not what 'hartebeest mesh --json' writes",

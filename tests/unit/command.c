@@ -66,6 +66,8 @@ static void wrong_words(void **state)
 	REFUSES("unknown command 'inof', the nearest is info");
 	assert_int_equal(RUN("zzzzzzzz"), STATUS_USAGE);
 	REFUSES("unknown command 'zzzzzzzz'\n");
+	assert_int_equal(RUN("--option", "exchange.ttl=1h", "keys"), STATUS_USAGE);
+	REFUSES("'--option' comes before the command: options follow it\n");
 	assert_int_equal(RUN("in\nfo\033[2J"), STATUS_USAGE);
 	REFUSES("unknown command 'in\\x0afo\\x1b[2J'");
 	assert_int_equal(RUN(""), STATUS_USAGE);
@@ -249,13 +251,13 @@ static void one_failure_of_one_cause(void **state)
 	fake_verbs.devices[0].open_error = EACCES;
 	assert_int_equal(RUN("doctor"), STATUS_FAILED);
 	SAYS("fake0         Permission denied");
-	SAYS("\n1 failure, ");
+	SAYS("\n\n1 failure, ");
 	fake_verbs.device_count = 0;
 	assert_int_equal(RUN("doctor"), STATUS_FAILED);
 	SAYS("        -> load the adapter's driver (");
 	SAYS("modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0 (hartebeest(7), "
 	     "Soft-RoCE)");
-	SAYS("\n1 failure, ");
+	SAYS("\n\n1 failure, ");
 }
 
 /* ------------------------------------------------ a kernel of the test's own --- */

@@ -421,8 +421,9 @@ static void wrong_arguments(void **state)
 	assert_int_equal(RUN("--svg"), STATUS_USAGE);
 	assert_int_equal(RUN("all"), STATUS_USAGE);
 	assert_int_equal(RUN("--diff", "/nowhere/old.json"), STATUS_USAGE);
-	talk_complains(&talk, "/nowhere/old.json is not what 'hartebeest mesh --json' writes");
+	talk_complains(&talk, "/nowhere/old.json: No such file or directory");
 	assert_int_equal(RUN("--diff", "/dev/null"), STATUS_USAGE);
+	talk_complains(&talk, "/dev/null is not what 'hartebeest mesh --json' writes");
 }
 
 /* It is the file's server that cannot be reached, and no private one was started. */
