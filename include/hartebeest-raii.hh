@@ -684,6 +684,9 @@ public:
 	/* Offers a region to the peer of the pair that was added last. */
 	void offer(const memory_region &region)
 	{
+		if (pairs.empty())
+			throw error(EINVAL, "region '" + region.name() + "' is offered to nobody: "
+				    "add() a pair before");
 		offers.back().push_back(keep(region.name()));
 		pairs.back().offer = offers.back().data();
 		pairs.back().offered++;

@@ -230,6 +230,7 @@ static void pairs_of(const context &own, const std::string &me, const std::strin
 	pair_list pairs(own);
 	struct ibv_wc wc;
 
+	EXPECT(thrown([&] { pairs.offer(mr); }, "'mr' is offered to nobody") == EINVAL);
 	pairs.add(qp, me, peer, 2);
 	pairs.offer(mr);
 	EXPECT(pairs.connect() && pairs.size() == 1 && pairs[0].result == 0);
