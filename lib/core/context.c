@@ -365,7 +365,7 @@ int beest_context_need_registry(struct hartebeest_context *hb, const char *wante
 	ret = open_registry(hb);
 	if (ret < 0 && wanted)
 		beest_fail(-ret, "%s; wanted: '%s'", beest_error_text(), wanted);
-	beest_options_hint(&hb->options, ret);
+	beest_options_hint(&hb->options, ret);	/* whatever the errno, which api/call goes by */
 	pthread_mutex_unlock(&hb->opening);
 	if (ret == 0 && beest_context_has_device(hb))
 		beest_presence_set_device(hb->registry, hb->device.label);
