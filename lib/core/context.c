@@ -339,6 +339,8 @@ static int open_registry(struct hartebeest_context *hb)
 
 	ret = beest_login_read(&login, hb->options.user, hb->options.password_file,
 			       hb->options.password, &hb->log);
+	if (ret < 0 && hb->options.user && hb->options.password_file)
+		beest_options_fail_prefix(&hb->options, ret, "exchange.password_file");
 	if (ret == 0) {
 		config.servers = servers;
 		config.login = login.user ? &login : NULL;

@@ -32,17 +32,17 @@ static int password_check(const char *path, char *bytes, ssize_t size)
 	size_t length;
 
 	if (size < 0)
-		return beest_fail_errno((int)size, FILE_OPTION " %s", path);
+		return beest_fail_errno((int)size, "%s", BEEST_QUOTE(path));
 
 	bytes[size] = '\0';
 	length = strcspn(bytes, "\r\n");
 	if (length == 0)
-		return beest_fail(EINVAL, FILE_OPTION " %s: its first line is empty", path);
+		return beest_fail(EINVAL, "%s: its first line is empty", BEEST_QUOTE(path));
 	if (length > PASSWORD_MAX)
-		return beest_fail(EINVAL, FILE_OPTION " %s: its first line has more than %d bytes",
-				  path, PASSWORD_MAX);
+		return beest_fail(EINVAL, "%s: its first line has more than %d bytes",
+				  BEEST_QUOTE(path), PASSWORD_MAX);
 	if (bytes[length] == '\0' && length < (size_t)size)
-		return beest_fail(EINVAL, FILE_OPTION " %s: byte %zu is NUL", path, length + 1);
+		return beest_fail(EINVAL, "%s: byte %zu is NUL", BEEST_QUOTE(path), length + 1);
 
 	memset(bytes + length, 0, (size_t)size - length);
 	return 0;
@@ -58,7 +58,7 @@ static int password_read(const char *path, char **password, const struct beest_l
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0) {
-		ret = beest_fail_errno(-errno, FILE_OPTION " %s", path);
+		ret = beest_fail_errno(-errno, "%s", BEEST_QUOTE(path));
 	} else {
 		mode_warn(path, fd, log);
 		ret = password_check(path, bytes, beest_file_read(fd, bytes, PASSWORD_MAX + 1));
