@@ -21,7 +21,7 @@ struct hartebeest_mesh_attr {
 	size_t size;			/* of this struct, set by the preset */
 	const char *pd;			/* name; NULL: a protection domain of the mesh's own */
 	const char *cq;			/* name; NULL: one queue of the mesh's own for all */
-	const char *const *regions;	/* names of own regions that all ranks get */
+	const char *const *regions;	/* names of own regions, of pd, that all ranks get */
 	uint32_t region_count;		/* the same on all ranks, at most 64 */
 	uint32_t qps_per_peer;		/* the same on all ranks; 0: 1; UD: not used */
 	const int32_t *ranks;		/* ids of those who take part, ascending; NULL: all */

@@ -104,16 +104,23 @@ static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	return 0;
 }
 
+/* The queue pairs of a mesh reach no region of another protection domain than theirs. */
 static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
 {
+	struct ibv_pd *pd = NULL;
 	struct beest_mr *mr;
 	uint32_t i;
 	int ret = 0;
 
+	if (attr->pd)
+		ret = beest_context_find_pd(mesh->hb, attr->pd, &pd);
 	for (i = 0; i < attr->region_count && ret == 0; i++) {
 		if (!attr->regions[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
 		ret = beest_context_find_mr(mesh->hb, attr->regions[i], &mr);
+		if (ret == 0 && mr->mr->pd != pd)
+			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: pd does not name "
+					  "the protection domain of region '%s'", attr->regions[i]);
 		if (ret == 0)
 			beest_handshake_region(mr, &mesh->regions[i]);
 	}

@@ -154,10 +154,14 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 {
 	struct bringup bringup = { .mesh = mesh };
 	struct beest_gather *gather = &bringup.gather;
+	char key[BEEST_KEY_MAX + 1];
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.publish);
 	ret = beest_context_need_registry(mesh->hb, mesh->key_name);
+	if (ret == 0)		/* later sentences would be about what the name is a part of */
+		ret = beest_registry_key(mesh->hb->registry, BEEST_KIND_BARRIER,
+					 mesh->fabric.name, key);
 	if (ret < 0)
 		return ret;
 	beest_meshphase_count(mesh);

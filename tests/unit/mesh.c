@@ -812,11 +812,18 @@ static void bad_input(void **state)
 			 -EINVAL);
 	assert_int_equal(hartebeest_mesh_connect(party[0].hb, "m", NULL, &member->mesh, -2),
 			 -EINVAL);
+	assert_int_equal(hartebeest_mesh_connect(party[0].hb, "a b", NULL, &member->mesh, 0),
+			 -EINVAL);
+	assert_error_has("the name 'a b' cannot be part of a key: byte 2 is 0x20");
 	member->attr.regions = unknown;
 	member->attr.region_count = 1;
 	run(member);
 	assert_int_equal(member->ret, -ENOENT);
 	assert_non_null(strstr(member->error, "'mr7'"));
+	member->attr.regions = two_regions;
+	member->attr.pd = NULL;
+	refused(member, "pd does not name the protection domain of region 'mr0'");
+	member->attr.pd = "pd";
 	member->attr.regions = nameless;
 	refused(member, "the name of region 0 is NULL");
 	member->attr.regions = NULL;
