@@ -31,6 +31,7 @@ struct pairs {
 	struct beest_wait_get *gets;	/* of those that could be started */
 	size_t started;
 	bool expired;			/* the wait for them ended by its limit */
+	struct beest_text *hints;	/* what else may be the reason of that */
 };
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
@@ -281,7 +282,7 @@ static int pairs_wait(struct pairs *pairs)
 {
 	struct beest_wait wait = {
 		.gets = pairs->gets, .count = pairs->started, .own_count = pairs->started,
-		.each = pairs_each, .data = pairs, .limit = pairs->limit,
+		.each = pairs_each, .data = pairs, .limit = pairs->limit, .hints = pairs->hints,
 	};
 	const char **own_keys = calloc(pairs->count, sizeof(*own_keys));
 	size_t i;
@@ -407,6 +408,7 @@ static int pairs_result(const struct pairs *pairs)
 	const struct beest_limit *limit = pairs->limit;
 	const struct hartebeest_pair *pair;
 	char after[48] = "";
+	bool in_vain;
 	size_t i = 0;
 
 	while (i < pairs->count && pairs->list[i].pair->result == 0)
@@ -418,8 +420,11 @@ static int pairs_result(const struct pairs *pairs)
 		snprintf(after, sizeof(after), "%s %s: ", beest_kv_transient(pair->result) ?
 			 "tried for" : "after", BEEST_SPAN(beest_limit_span(limit)));
 
-	return beest_fail(-pair->result, "queue pair '%s' and '%s': %s%s", pair->qp,
-			  pair->peer_key, after, pair->reason);
+	in_vain = pairs->hints->used && pair->result == -beest_limit_errno(limit);
+
+	return beest_fail(-pair->result, "queue pair '%s' and '%s': %s%s%s%s", pair->qp,
+			  pair->peer_key, after, pair->reason, in_vain ? "; " : "",
+			  in_vain ? pairs->hints->buffer : "");
 }
 
 static int pairs_run(struct pairs *pairs)
@@ -441,7 +446,8 @@ static int pairs_run(struct pairs *pairs)
 int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *first,
 			size_t count, const struct beest_limit *limit)
 {
-	struct pairs pairs = { .hb = hb, .limit = limit };
+	struct beest_text hints = BEEST_TEXT(400);
+	struct pairs pairs = { .hb = hb, .limit = limit, .hints = &hints };
 	int ret;
 
 	if (count == 0)

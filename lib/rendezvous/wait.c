@@ -588,6 +588,8 @@ static int wait_expired(struct waiting *w)
 	if (missing > NAMED_MAX)
 		snprintf(more, sizeof(more), " and %zu more", missing - NAMED_MAX);
 	suspicions_say(w, first, &hints);
+	if (wait->hints)
+		beest_text_add(wait->hints, "%s", hints.buffer);
 
 	return beest_fail(-ret, "%s%s%s%s%s%s; %s", *after ? "after " : "", after,
 			  *after ? ": " : "", first ? list.buffer :

@@ -71,6 +71,8 @@ struct beest_wait {
 	int64_t (*aside)(void *data, struct beest_look_want *asides);
 	void *data;
 	const struct beest_limit *limit;
+	/* Receives, where the limit ends the wait, what else may be the reason; may be NULL. */
+	struct beest_text *hints;
 
 	bool hurry;			/* set by see() or each(): no pause before the next look */
 
@@ -88,7 +90,7 @@ struct beest_wait {
 int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait);
 
 /*
- * What is known of one that did not come within a wait that has expired: "no qp 'b' (key
+ * What is known of one that did not come within a wait that has expired: "no queue pair 'b' (key
  * ...) was published".  Returns the error of this one alone.
  */
 int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,
