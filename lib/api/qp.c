@@ -45,8 +45,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const 
 	int ret;
 
 	REQUIRE(hb, name, request);
-	TRY(beest_sized_check("qp_request", 0, request, request->size, sizeof(*request),
-			      QP_REQUEST_SIZE_MIN));
+	TRY(beest_sized_check("qp_request", BEEST_SIZED_ALONE, request, request->size,
+			      sizeof(*request), QP_REQUEST_SIZE_MIN));
 	REQUIRE(hb, request->pd, request->send_cq);
 	TRY(beest_context_find_cq(hb, request->send_cq, &send));
 	TRY(beest_context_find_cq(hb, request->recv_cq ? request->recv_cq : request->send_cq,

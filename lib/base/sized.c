@@ -2,6 +2,7 @@
 /* sized.c - see sized.h */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/error.h"
@@ -11,18 +12,21 @@ int beest_sized_check(const char *what, size_t i, const void *request, size_t st
 		      size_t known, size_t least)
 {
 	const unsigned char *bytes = request;
+	char number[24] = "";
 	size_t size, at;
 
+	if (i != BEEST_SIZED_ALONE)
+		snprintf(number, sizeof(number), " %zu", i);
 	memcpy(&size, request, sizeof(size));
 	if (size != step || step < least)
-		return beest_fail(EINVAL, "%s %zu has the size %zu: hartebeest_%s_preset() was not "
-				  "called%s", what, i, size, what,
+		return beest_fail(EINVAL, "%s%s has the size %zu: hartebeest_%s_preset() was not "
+				  "called%s", what, number, size, what,
 				  size == step ? "" : ", or the first one has another size");
 	for (at = known; at < step; at++)
 		if (bytes[at])
-			return beest_fail(E2BIG, "%s %zu asks for something that this version of "
+			return beest_fail(E2BIG, "%s%s asks for something that this version of "
 					  "the library does not know, or hartebeest_%s_preset() "
-					  "was not called", what, i, what);
+					  "was not called", what, number, what);
 
 	return 0;
 }

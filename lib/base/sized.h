@@ -9,9 +9,13 @@
 #define BEEST_SIZED_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#define BEEST_SIZED_ALONE SIZE_MAX
 
 /*
- * @request: number @i of an array whose elements have @step bytes, as the first one says.
+ * @request: number @i of an array whose elements have @step bytes, as the first one says;
+ *           BEEST_SIZED_ALONE: one that is in no array.
  * @known: the bytes that this library knows; @least: those of the first release.
  * -EINVAL: another size, or too small a one; -E2BIG: a field that is not known is set.
  */

@@ -27,7 +27,7 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 	uint32_t i;
 	int ret;
 
-	ret = beest_sized_check("mesh_attr", 0, attr, attr->size, sizeof(*attr),
+	ret = beest_sized_check("mesh_attr", BEEST_SIZED_ALONE, attr, attr->size, sizeof(*attr),
 				sizeof(*attr));
 	if (ret < 0)
 		return ret;
