@@ -56,7 +56,8 @@ static int cq_find(struct beest_fabric *fabric, const char *name, uint64_t depth
 		return beest_fail(ERANGE, "%zu queue pair%s may have %" PRIu64 " requests under "
 				  "way, but a completion queue of %s has %d entries at most: take "
 				  "a smaller attr->cap", fabric->count,
-				  fabric->count == 1 ? "" : "s", depth, device->label, device->attr.max_cqe);
+				  fabric->count == 1 ? "" : "s", depth, device->label,
+				  device->attr.max_cqe);
 	ret = beest_cq_alloc(device, (int)depth, NULL, &fabric->cq);
 	fabric->own_cq = ret == 0;
 	return ret;
