@@ -67,17 +67,13 @@ static void attendance_take(struct beest_gathering *g, size_t i)
 }
 
 /* Does the gate let all pass who know that roll? */
-static uint64_t over_find(struct beest_gathering *g)
+static uint64_t over_find(const struct beest_gathering *g)
 {
-	const struct beest_kv_value *value = &g->wants[g->count].value;
 	struct beest_barrier_body gate;
 	struct beest_record record;
 
-	return value->bytes &&
-	       beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
-				   g->gate_key, &record) == 0 &&
-	       beest_record_barrier_decode(&record, &gate) == 0 && gate.pass == BEEST_KNOWN ?
-	       gate.roll : 0;
+	return beest_gathering_decode(g, g->gate_key, &g->wants[g->count].value, &record, &gate) &&
+	       gate.pass == BEEST_KNOWN ? gate.roll : 0;
 }
 
 int beest_attendance_read(struct beest_gathering *g)

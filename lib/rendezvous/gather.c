@@ -164,6 +164,16 @@ int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_b
 	return beest_gathering_put(g, &record, body, more, size);
 }
 
+bool beest_gathering_decode(const struct beest_gathering *g, const char *key,
+			    const struct beest_kv_value *value, struct beest_record *record,
+			    struct beest_barrier_body *body)
+{
+	return value->bytes &&
+	       beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
+				   key, record) == 0 &&
+	       beest_record_barrier_decode(record, body) == 0;
+}
+
 /* ------------------------------------------------------ a roll that another has made --- */
 
 static void stage_tell(const struct beest_gathering *g, enum beest_gather_stage stage)
@@ -206,10 +216,8 @@ static int roll_judge(struct beest_gathering *g, struct beest_kv_value *value)
 	struct beest_record record;
 	const uint8_t *marks;
 
-	if (!value->bytes ||
-	    beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
-				g->roll_key, &record) < 0 ||
-	    beest_record_barrier_decode(&record, &body) < 0 || body.roll != g->gate.roll)
+	if (!beest_gathering_decode(g, g->roll_key, value, &record, &body) ||
+	    body.roll != g->gate.roll)
 		return 0;
 	marks = record.body + BEEST_BARRIER_SIZE;
 	if (record.size != BEEST_BARRIER_SIZE + size || !marks_name_own(g, marks)) {
@@ -277,15 +285,14 @@ static int gather_each(void *data)
 
 /* ------------------------------------------------------------------ at the gate --- */
 
-int beest_gathering_see_gate(void *data, const struct beest_record *record)
+static int see_gate(void *data, const struct beest_record *record)
 {
-	struct beest_gathering *g = data;
 	struct beest_barrier_body gate;
 	int ret;
 
 	ret = beest_record_barrier_decode(record, &gate);
 
-	return ret < 0 ? ret : gate.roll == g->body.roll && gate.pass >= g->body.pass;
+	return ret < 0 ? ret : beest_gathering_passes(data, &gate);
 }
 
 /* 0: the living say that they go on, but not without this very rank. */
@@ -356,7 +363,7 @@ static void gathering_wait(struct beest_gathering *g)
 	g->gets[0] = (struct beest_wait_get){
 		.kind = BEEST_KIND_GATE, .key = g->gate_key,
 		.name = call->title ? call->title : call->name,
-		.see = beest_gathering_calls_roll(g) ? see_roll : beest_gathering_see_gate,
+		.see = beest_gathering_calls_roll(g) ? see_roll : see_gate,
 		.data = g,
 	};
 	g->wait.gets = g->gets;

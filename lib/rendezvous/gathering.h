@@ -109,6 +109,13 @@ static inline bool beest_gathering_leaves(const struct beest_gathering *g,
 	return g->over && body->pass == BEEST_KNOWN && body->roll == g->over;
 }
 
+/* Is the gate that of this pass, or of a later one? */
+static inline bool beest_gathering_passes(const struct beest_gathering *g,
+					  const struct beest_barrier_body *gate)
+{
+	return gate->roll == g->body.roll && gate->pass >= g->body.pass;
+}
+
 /* Each look reads it, and not only a late one. */
 static inline bool beest_gathering_counts(const struct beest_gathering *g)
 {
@@ -160,7 +167,9 @@ int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_b
 /* The roll has changed: this rank knows it, and says so. */
 int beest_gathering_know(struct beest_gathering *g, uint64_t digest);
 
-/* 1: the gate is that of this pass, or a later one. */
-int beest_gathering_see_gate(void *gathering, const struct beest_record *record);
+/* Is what was read under that key a gate, or the roll?  Once for each value: it opens a seal. */
+bool beest_gathering_decode(const struct beest_gathering *g, const char *key,
+			    const struct beest_kv_value *value, struct beest_record *record,
+			    struct beest_barrier_body *body);
 
 #endif

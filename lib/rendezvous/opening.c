@@ -157,15 +157,13 @@ static bool gate_is_open(struct beest_gathering *g, const struct beest_kv_value 
 	struct beest_barrier_body gate;
 	struct beest_record record;
 
-	if (!value->bytes ||
-	    beest_record_decode(g->registry->seal, value->bytes, value->size, BEEST_KIND_GATE,
-				g->gate_key, &record) < 0 || record.flags & BEEST_RECORD_CLOSED)
+	if (!beest_gathering_decode(g, g->gate_key, value, &record, &gate) ||
+	    record.flags & BEEST_RECORD_CLOSED)
 		return false;
 	if (!beest_gathering_calls_roll(g) || g->body.pass == BEEST_KNOWN)
-		return beest_gathering_see_gate(g, &record) > 0;
+		return beest_gathering_passes(g, &gate);
 
-	return beest_record_barrier_decode(&record, &gate) == 0 && gate.roll != g->gate.roll &&
-	       gate.roll != g->skipped;
+	return gate.roll != g->gate.roll && gate.roll != g->skipped;
 }
 
 /*
