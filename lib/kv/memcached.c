@@ -153,11 +153,11 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (session->memory.claimed)
 		return session_fail(session, EPROTO, TOO_LONG);
 
-	/* of several keys the second one finds no connection, and what the first one met is lost */
-	session->request->unexplained = rc == MEMCACHED_SERVER_TEMPORARILY_DISABLED ||
-					rc == MEMCACHED_SERVER_MARKED_DEAD;
 	row = meaning_find(errnos, BEEST_COUNT(errnos),
 			   memcached_last_error_errno(session->handle));
+	/* of several keys the second one finds no connection, and what the first one met is lost */
+	session->request->unexplained = !row && (rc == MEMCACHED_SERVER_TEMPORARILY_DISABLED ||
+						 rc == MEMCACHED_SERVER_MARKED_DEAD);
 	if (!row)
 		row = meaning_find(codes, BEEST_COUNT(codes), rc);
 	if (!row)
@@ -633,7 +633,6 @@ int beest_memcached_send(struct beest_memcached *session, struct beest_kv_reques
 	session->deadline = deadline;
 	session->asked = 0;
 	request->fresh = !session->heard;
-	request->unexplained = false;
 	if (!beest_request_has_answers(request))
 		return request_go(session);
 

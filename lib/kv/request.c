@@ -45,6 +45,7 @@ int beest_request_prepare(struct beest_kv_request *request)
 	int ret = 0;
 
 	request->session = NULL;
+	request->unexplained = false;
 	if (request->key_count)
 		memset(request->values, 0, request->key_count * sizeof(*request->values));
 	for (i = 0; i < request->write_count; i++)
