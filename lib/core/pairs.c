@@ -446,7 +446,7 @@ static int pairs_run(struct pairs *pairs)
 int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *first,
 			size_t count, const struct beest_limit *limit)
 {
-	struct beest_text hints = BEEST_TEXT(400);
+	struct beest_text hints = BEEST_TEXT(600);
 	struct pairs pairs = { .hb = hb, .limit = limit, .hints = &hints };
 	int ret;
 

@@ -562,7 +562,8 @@ static int wait_expired(struct waiting *w)
 	char after[48] = "", why[BEEST_KV_WHY], more[48] = "";
 	char wanted[WANTED_SIZE];
 	int class, failed, ret = -beest_limit_errno(w->limit);
-	struct beest_text list = BEEST_TEXT(700), hints = BEEST_TEXT(600);
+	struct beest_text list = BEEST_TEXT(700), own = BEEST_TEXT(600);
+	struct beest_text *hints = wait->hints ? wait->hints : &own;
 	size_t i, missing = 0;
 
 	wait->expired = true;
@@ -587,14 +588,12 @@ static int wait_expired(struct waiting *w)
 		}
 	if (missing > NAMED_MAX)
 		snprintf(more, sizeof(more), " and %zu more", missing - NAMED_MAX);
-	suspicions_say(w, first, &hints);
-	if (wait->hints)
-		beest_text_add(wait->hints, "%s", hints.buffer);
+	suspicions_say(w, first, hints);
 
 	return beest_fail(-ret, "%s%s%s%s%s%s; %s", *after ? "after " : "", after,
 			  *after ? ": " : "", first ? list.buffer :
 			  "not all own records are stored", more, first ? "" : wanted,
-			  hints.buffer);
+			  hints->buffer);
 }
 
 static bool wait_pause(struct waiting *w)
