@@ -25,8 +25,8 @@ static const struct difference {
 		      "say the same in the same words everywhere" },
 	[PARTICIPANTS] = { "other participants", "HARTEBEEST_PARTICIPANTS (job.participants) must "
 			   "be the same everywhere" },
-	[SECRET] = { "another secret, or one of them has none", "HARTEBEEST_SECRET_FILE "
-		     "(exchange.secret_file) must name the same secret everywhere" },
+	[SECRET] = { "another secret or none", "HARTEBEEST_SECRET_FILE (exchange.secret_file) "
+		     "must name the same secret everywhere" },
 };
 
 static uint8_t difference_find(const struct beest_rank_body *own,

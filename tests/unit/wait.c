@@ -546,7 +546,7 @@ static void other_participants_later(void **state)
 
 #define SECRET_ONE "0123456789abcdef"
 #define SECRET_TWO "fedcba9876543210"
-#define SECRETS_DIFFER "have different settings: another secret, or one of them has none; " \
+#define SECRETS_DIFFER "have different settings: another secret or none; " \
 		       "HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same secret"
 
 #ifdef HAVE_CRYPTO
