@@ -29,10 +29,15 @@ static const char *svg_path, *old_path;
 
 /* --------------------------------------------------------------- a rank --- */
 
-static int survey_and_show(struct survey *survey, const struct verdict *verdict)
+static int survey_and_show(struct survey *survey, struct verdict *verdict)
 {
-	int ret = survey_run(survey);
+	int ret;
 
+	if (survey->is_first && svg_path && verdict_open_svg(verdict) != STATUS_GOOD) {
+		hartebeest_fail(survey->hb, "its picture cannot be written");
+		return STATUS_FAILED;
+	}
+	ret = survey_run(survey);
 	if (ret == -ECANCELED)
 		return STATUS_FAILED;
 	if (ret == 0)
@@ -42,7 +47,7 @@ static int survey_and_show(struct survey *survey, const struct verdict *verdict)
 	return ret == -ETIMEDOUT ? STATUS_TIMEOUT : STATUS_FAILED;
 }
 
-static int with_context(struct survey *survey, const struct verdict *verdict)
+static int with_context(struct survey *survey, struct verdict *verdict)
 {
 	int size = hartebeest_size(survey->hb), status = STATUS_FAILED;
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
@@ -41,22 +42,32 @@ static void start_heats(const struct verdict *verdict, struct heat *times, struc
 	heat_start(rates);
 }
 
-static int write_svg(const struct verdict *verdict, const struct heat *times,
-		     const struct heat *rates)
+static int svg_failed(const struct verdict *verdict)
 {
-	FILE *file = fopen(verdict->svg_path, "w");
-	bool good = file != NULL;
+	out_error(verdict->out, "%s: %s", verdict->svg_path, strerror(errno));
+	return STATUS_FAILED;
+}
+
+int verdict_open_svg(struct verdict *verdict)
+{
+	verdict->svg = fopen(verdict->svg_path, "wxe");
+	verdict->svg_is_new = verdict->svg;
+	if (!verdict->svg && errno == EEXIST)
+		verdict->svg = fopen(verdict->svg_path, "ae");
+	return verdict->svg ? STATUS_GOOD : svg_failed(verdict);
+}
+
+/* A device or a pipe has nothing to be cut: EINVAL. */
+static int write_svg(struct verdict *verdict, const struct heat *times, const struct heat *rates)
+{
+	FILE *file = verdict->svg;
+	bool good = ftruncate(fileno(file), 0) == 0 || errno == EINVAL;
 
 	if (good)
 		heat_svg(times, verdict->survey->wants_rates ? rates : NULL, file);
-	if (good && ferror(file))
-		good = false;
-	if (file && fclose(file) != 0)
-		good = false;
-	if (good)
-		return STATUS_GOOD;
-	out_error(verdict->out, "%s: %s", verdict->svg_path, strerror(errno));
-	return STATUS_FAILED;
+	good &= !ferror(file);
+	verdict->svg = NULL;
+	return fclose(file) == 0 && good ? STATUS_GOOD : svg_failed(verdict);
 }
 
 static void show_late(const struct verdict *verdict)
@@ -296,7 +307,7 @@ static int show_judgement(const struct verdict *verdict)
 	return failed ? STATUS_FAILED : STATUS_GOOD;
 }
 
-int verdict_show(const struct verdict *verdict)
+int verdict_show(struct verdict *verdict)
 {
 	char title[120];
 	struct heat times, rates;
@@ -315,7 +326,7 @@ int verdict_show(const struct verdict *verdict)
 	add_rows(verdict);
 	failed = show_errors(verdict) > 0;
 	failed |= show_judgement(verdict) != STATUS_GOOD;
-	if (verdict->svg_path)
+	if (verdict->svg)
 		failed |= write_svg(verdict, &times, &rates) != STATUS_GOOD;
 	if (verdict->old_path)
 		failed |= show_changes(verdict) != STATUS_GOOD;
@@ -356,5 +367,10 @@ int verdict_read_old(struct verdict *verdict)
 
 void verdict_free(struct verdict *verdict)
 {
+	if (verdict->svg) {
+		fclose(verdict->svg);
+		if (verdict->svg_is_new)
+			unlink(verdict->svg_path);
+	}
 	matrix_free(&verdict->old);
 }

@@ -1082,6 +1082,35 @@ static void streams_that_are_closed(void **state)
 	assert_string_equal(talk.out, "job command\n");
 }
 
+/* A picture's file is found wanting before anything is measured, and kept where nothing is. */
+static void files_of_a_picture(void **state)
+{
+	char text[16] = "";
+	FILE *old = fopen(file("old.svg"), "w");
+
+	(void)state;
+	assert_non_null(old);
+	fputs("<svg/>", old);
+	fclose(old);
+	assert_int_equal(RUN("mesh", "-n", "2", "-o", "device.name=none0", "--svg",
+			     "/nowhere/mesh.svg"), 1);
+	COMPLAINS("hartebeest mesh: /nowhere/mesh.svg: No such file or directory\n");
+	assert_string_equal(talk.out, "");
+	assert_int_equal(RUN("mesh", "-n", "2", "-o", "device.name=none0", "--svg",
+			     file("old.svg")), 1);
+	SAYS("  FAIL  rank 0 ");
+	old = fopen(file("old.svg"), "r");
+	assert_non_null(old);
+	assert_non_null(fgets(text, sizeof(text), old));
+	fclose(old);
+	assert_string_equal(text, "<svg/>");
+	unlink(file("old.svg"));
+	assert_int_equal(RUN("mesh", "-n", "2", "-o", "device.name=none0", "--svg",
+			     file("new.svg")), 1);
+	SAYS("  FAIL  rank 0 ");
+	assert_false(is_there("new.svg"));
+}
+
 /* Neither a home, a folder that is there, nor a language. */
 static void surroundings_that_lack(void **state)
 {
@@ -1142,6 +1171,7 @@ int main(void)
 		BESIDE(objects_of_each),
 		ALONE(waits_for_a_silent_server),
 		BESIDE(streams_that_are_closed),
+		ALONE(files_of_a_picture),
 		BESIDE(surroundings_that_lack),
 	};
 	int failed;

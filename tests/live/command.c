@@ -109,10 +109,13 @@ static void what_doctor_finds(void **state)
 
 static void four_local_ranks(void **state)
 {
-	FILE *svg;
+	FILE *svg = fopen(file("mesh.svg"), "w");
 	char text[4096];
 
 	(void)state;
+	assert_non_null(svg);
+	fputs("an old picture", svg);
+	fclose(svg);
 	succeeds(RUN("mesh", "--local", "4", "-c", "10", "--bw", "--svg", file("mesh.svg")));
 	SAYS("mesh of 4 ranks, RC write of 8 bytes");
 	SAYS("bandwidth in MB/s");
@@ -201,13 +204,6 @@ static void one_that_does_not_come(void **state)
 	SAYS("it did not report");
 	unsetenv("HARTEBEEST_NPARTICIPANTS");
 	cache_end(cache);
-}
-
-static void a_file_that_cannot_be(void **state)
-{
-	(void)state;
-	assert_int_equal(RUN("mesh", "--local", "2", "-c", "5", "--svg", "/nowhere/mesh.svg"), 1);
-	talk_complains(&talk, "/nowhere/mesh.svg: No such file or directory");
 }
 
 /* ------------------------------------------------------------- Ctrl-C --- */
@@ -406,7 +402,6 @@ int main(void)
 		TEST(by_the_variables_of_slurm),
 		TEST(since_another_time),
 		TEST(one_that_does_not_come),
-		TEST(a_file_that_cannot_be),
 		TEST(a_mesh_interrupted),
 		TEST(a_mesh_interrupted_at_its_end),
 		TEST(a_bring_up_interrupted),
