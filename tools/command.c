@@ -53,9 +53,9 @@ static void option_tables(const struct command *command,
 
 	if (command->options)
 		tables[count++] = command->options;
-	if (command->flags & COMMAND_SETTINGS)
+	if (command->run && !command->runs_program)
 		tables[count++] = session_options;
-	if (command->flags & COMMAND_JSON)
+	if (command->run)
 		tables[count++] = object_options;
 	tables[count++] = help_options;
 	tables[count] = NULL;
@@ -297,7 +297,7 @@ static int parse_and_run(const struct command *command, const char *name, int ar
 {
 	const struct args_option *tables[TABLES];
 	struct args args = { .tables = tables,
-			     .first_ends = command->verbs || command->flags & COMMAND_PROGRAM };
+			     .first_ends = command->verbs || command->runs_program };
 	char why[700];
 	const char *wrong;
 

@@ -22,12 +22,6 @@ enum {
 	STATUS_TIMEOUT = 3,
 };
 
-enum {
-	COMMAND_JSON = 1,	/* takes --json */
-	COMMAND_SETTINGS = 2,	/* takes -o SECTION.KEY=VALUE, for session_open() */
-	COMMAND_PROGRAM = 4,	/* its operands are a program with options of its own */
-};
-
 struct command {
 	const char *name;
 	const char *operands;		/* as help shows them, "KEY [VALUE]"; NULL: it has none */
@@ -35,7 +29,7 @@ struct command {
 	const char *more;		/* below the options of --help; NULL: nothing */
 	const struct args_option *options;	/* ended by one without name; NULL: none */
 	const struct command *verbs;	/* "push" of "msg push", ended by one without name; NULL */
-	unsigned int flags;
+	bool runs_program;		/* its operands are a program with options of its own */
 	int least, most;		/* how many operands */
 	/* @operands end with NULL.  Returns a status. */
 	int (*run)(struct out *out, int count, char **operands);

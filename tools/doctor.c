@@ -396,7 +396,6 @@ const struct command doctor_command = {
 	.name = "doctor",
 	.help = "Says what stands in the way of RDMA and Memcached here, and what to do about it.",
 	.options = options,
-	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.run = doctor,
 	.more = "Exit status 1: something fails.  Warnings alone are 0.\n",
 };

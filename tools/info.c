@@ -344,7 +344,6 @@ const struct command info_command = {
 	.name = "info",
 	.help = "Shows devices, the port and GID that would be chosen and why, rank and settings.",
 	.options = options,
-	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.run = info,
 	.more = "Exit status 1: no port can be used.  No server is asked: 'hartebeest doctor' "
 		"does\n"

@@ -263,7 +263,6 @@ const struct command keys_command = {
 	.operands = "[JOB]",
 	.help = "Lists what is stored on the Memcached servers for a job, or removes it.",
 	.options = options,
-	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.most = 1,
 	.run = keys,
 	.more = "JOB: preset to that of HARTEBEEST_JOB or the launcher.  The server walks over\n"

@@ -160,7 +160,6 @@ int link_up(struct link *link, struct steps *steps, int64_t deadline)
 	memset(&link->pinger, 0, sizeof(link->pinger));
 	link->pinger.hb = link->hb;
 	link->pinger.plan = &link->meeting->plan;
-	link->pinger.stopped = link->stopped;
 	link->pinger.patience = link->meeting->plan.type == IBV_QPT_RC ? PATIENCE : PATIENCE_LOSSY;
 	for (i = 0; i < BEEST_COUNT(link_steps); i++) {
 		link->note[0] = '\0';

@@ -21,7 +21,6 @@ struct link {
 	/* in */
 	struct hartebeest_context *hb;
 	const struct meeting *meeting;	/* its plan and its keys */
-	bool (*stopped)(void);
 	/* out */
 	struct pinger pinger;		/* ready once the link is up */
 	char who[256];			/* the other end, as far as known */

@@ -169,7 +169,6 @@ const struct command mesh_command = {
 	.name = "mesh",
 	.help = "Connects every rank to every other, and shows which pairs are slow or fail.",
 	.options = options,
-	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.run = mesh,
 	.more = "Start it by mpirun, srun or 'hartebeest run', a rank a host; the first rank\n"
 		"shows what all found.  Exit status 1: a pair failed, or with --diff became\n"

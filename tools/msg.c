@@ -33,6 +33,15 @@ static int64_t deadline(void)
 	return timeout < 0 ? 0 : timeout == 0 ? HARTEBEEST_ONCE : hartebeest_clock() + timeout;
 }
 
+/* What each verb ends with: @ret is what became of its wait. */
+static int close_after(struct out *out, struct hartebeest_context *hb, int ret)
+{
+	out_waiting_end(out);
+	ret = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
+	session_close(hb);
+	return ret;
+}
+
 /* ---------------------------------------------------------------- push --- */
 
 /* What standard input has, up to its end.  Negative: it said why. */
@@ -51,7 +60,7 @@ static int push(struct out *out, int count, char **operands)
 	const void *data = given ? (const void *)operands[1] : payload;
 	ssize_t length = given ? (ssize_t)strlen(operands[1]) : read_input(out);
 	struct hartebeest_context *hb;
-	int ret, status;
+	int status;
 
 	if (length < 0)
 		return STATUS_FAILED;
@@ -60,12 +69,9 @@ static int push(struct out *out, int count, char **operands)
 		return status;
 
 	out_waiting(out, "leaving message %s", operands[0]);
-	ret = hartebeest_msg_push(hb, operands[0], data, (size_t)length, deadline());
-	out_waiting_end(out);
-	status = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
 	out_json_int(out->json, "length", length);
-	session_close(hb);
-	return status;
+	return close_after(out, hb, hartebeest_msg_push(hb, operands[0], data, (size_t)length,
+							deadline()));
 }
 
 /* ---------------------------------------------------------------- wait --- */
@@ -112,14 +118,11 @@ static int wait_for(struct out *out, int count, char **operands)
 	out_waiting(out, "waiting for message %s", operands[0]);
 	ret = hartebeest_msg_wait(hb, operands[0], payload, sizeof(payload) - 1, &length,
 				  deadline());
-	out_waiting_end(out);
-	if (ret < 0)
-		status = out_failed(out, ret);
-	else if (out->json)
+	status = close_after(out, hb, ret);
+	if (status == STATUS_GOOD && out->json)
 		add_payload(out, length);
-	else
+	else if (status == STATUS_GOOD)
 		write_payload(out, length);
-	session_close(hb);
 	return status;
 }
 
@@ -128,49 +131,42 @@ static int wait_for(struct out *out, int count, char **operands)
 static int delete(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int ret, status = session_open(out, &hb, NULL);
+	int status = session_open(out, &hb, NULL);
 
 	(void)count;
 	if (status != STATUS_GOOD)
 		return status;
 
 	out_waiting(out, "deleting message %s", operands[0]);
-	ret = hartebeest_msg_delete(hb, operands[0], deadline());
-	out_waiting_end(out);
-	status = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
-	session_close(hb);
-	return status;
+	return close_after(out, hb, hartebeest_msg_delete(hb, operands[0], deadline()));
 }
 
 static int barrier(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int ret, status = session_open(out, &hb, NULL);
+	int status = session_open(out, &hb, NULL);
 
 	if (status != STATUS_GOOD)
 		return status;
 
 	out_waiting(out, "waiting for all ranks");
-	ret = hartebeest_barrier(hb, count ? operands[0] : "hartebeest", deadline());
-	out_waiting_end(out);
-	status = ret < 0 ? out_failed(out, ret) : STATUS_GOOD;
-	session_close(hb);
-	return status;
+	return close_after(out, hb, hartebeest_barrier(hb, count ? operands[0] : "hartebeest",
+						       deadline()));
 }
 
 static const struct command verbs[] = {
 	{ .name = "push", .operands = "KEY [VALUE|-]", .least = 1, .most = 2, .run = push,
 	  .help = "Leaves a message under a key; without VALUE, what standard input has.",
-	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
+	  .options = options },
 	{ .name = "wait", .operands = "KEY", .least = 1, .most = 1, .run = wait_for,
 	  .help = "Waits for the message of a key and writes it to standard output.",
-	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
+	  .options = options },
 	{ .name = "delete", .operands = "KEY", .least = 1, .most = 1, .run = delete,
 	  .help = "Removes the message of a key.",
-	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
+	  .options = options },
 	{ .name = "barrier", .operands = "[NAME]", .least = 0, .most = 1, .run = barrier,
 	  .help = "Waits until every rank of the job has come to the same barrier.",
-	  .options = options, .flags = COMMAND_JSON | COMMAND_SETTINGS },
+	  .options = options },
 	{ .name = NULL },
 };
 

@@ -47,11 +47,6 @@ struct ping {
 	char summary[600];		/* what the other end is told of it */
 };
 
-static bool stopped(void)
-{
-	return session_signal() != 0;
-}
-
 /* ------------------------------------------------------------- results --- */
 
 static const struct share {
@@ -125,7 +120,6 @@ static void row_object(struct ping *ping, uint32_t size, const struct pinger_res
 
 /* What all sizes came to. */
 struct sum {
-	struct ping *ping;
 	int64_t sent, lost, wrong;
 };
 
@@ -231,7 +225,7 @@ static int first_ping(struct ping *ping, struct link *link, int64_t deadline)
 static int measure(struct ping *ping, struct link *link, int64_t deadline)
 {
 	char title[400], name[PLAN_NAME];
-	struct sum sum = { .ping = ping };
+	struct sum sum = { 0 };
 	int ret, status = first_ping(ping, link, deadline);
 
 	if (status != STATUS_GOOD)
@@ -253,7 +247,7 @@ static int measure_and_tell(struct ping *ping, const struct meeting *meeting, st
 	int status = measure(ping, link, deadline);
 	char text[620];
 
-	snprintf(text, sizeof(text), "%d %s%s", status, stopped() ? "interrupted, " : "",
+	snprintf(text, sizeof(text), "%d %s%s", status, session_signal() ? "interrupted, " : "",
 		 ping->summary);
 	meet_tell(&ping->meet, meeting, text);
 	return status;
@@ -288,7 +282,7 @@ static int answer_some(struct link *link)
 	if (plan_is_echo(plan))
 		return pinger_answer(&link->pinger, SILENCE + plan->interval);
 	nanosleep(&pause, NULL);
-	return stopped() ? -ECANCELED : 0;
+	return session_signal() ? -ECANCELED : 0;
 }
 
 /* Until the other end says that it is done: then 1, and what it says is in @told. */
@@ -376,7 +370,7 @@ static void meeting_object(struct ping *ping, const struct meeting *meeting,
 static int hold_meeting(struct ping *ping, const struct meeting *meeting, bool *up)
 {
 	int64_t deadline = link_deadline(ping, meeting);
-	struct link link = { .hb = ping->hb, .meeting = meeting, .stopped = stopped };
+	struct link link = { .hb = ping->hb, .meeting = meeting };
 	int status = link_up(&link, &ping->steps, deadline);
 
 	*up = status == STATUS_GOOD;
@@ -438,7 +432,7 @@ static int one_meeting(struct ping *ping, int *status, bool *up)
 	meet_part(&ping->meet, &meeting);
 	if (ret < 0 && !meeting.why[0])
 		return 0;
-	return !stopped() && goes_on(ping, ret, *up);
+	return !session_signal() && goes_on(ping, ret, *up);
 }
 
 /* One that was passed over, since nobody was there any more, does not count. */
@@ -583,7 +577,6 @@ const struct command ping_command = {
 	.operands = "[NAME]",
 	.help = "Connects two processes that find each other, and measures round trips.",
 	.options = options,
-	.flags = COMMAND_JSON | COMMAND_SETTINGS,
 	.most = 1,
 	.run = ping,
 	.more = "Run it at both ends, in any order; or with --listen at one end, and with NAME at\n"

@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/macro.h"
 #include "tools/pinger.h"
+#include "tools/session.h"
 
 /* The kernel's header of a datagram comes before its data. */
 #define GRH 40
@@ -188,7 +189,7 @@ static int next_completion(struct pinger *pinger, struct ibv_cq *cq, struct ibv_
 	int ret = -ETIMEDOUT;
 
 	do {
-		if (pinger->stopped())
+		if (session_signal())
 			return -ECANCELED;
 		ret = hartebeest_poll_until(cq, 1, wc, BEEST_MIN(until, now + SPIN));
 		if (ret == -ETIMEDOUT)

@@ -31,7 +31,6 @@ struct pinger {
 	struct hartebeest_remote_mr there;	/* the other end's */
 	struct hartebeest_address address;	/* UD */
 	int64_t patience;		/* ns, for a completion or an echo */
-	bool (*stopped)(void);		/* ends everything with -ECANCELED */
 	/* out */
 	char why[600];			/* to a negative result */
 	/* kept by pinger.c */
@@ -63,8 +62,8 @@ int64_t pinger_first(struct pinger *pinger, int64_t until);
 
 /*
  * Pings of @size bytes as planned; @seen, if not NULL, is called after each.  What was
- * measured until a failure is in @result.  Returns 0, -ECANCELED, or a negative errno
- * with a sentence.
+ * measured until a failure is in @result.  Returns 0, -ECANCELED after session_signal(), or a
+ * negative errno with a sentence.
  */
 int pinger_measure(struct pinger *pinger, uint32_t size, struct pinger_result *result,
 		   void (*seen)(void *data, const struct pinger_result *result), void *data);

@@ -538,7 +538,7 @@ const struct command run_command = {
 	.operands = "PROGRAM [ARGUMENT...]",
 	.help = "Runs the ranks of a job on this machine, with a memcached of their own.",
 	.options = options,
-	.flags = COMMAND_JSON | COMMAND_PROGRAM,
+	.runs_program = true,
 	.least = 1, .most = ARGS_WORDS_MAX,
 	.run = run,
 	.more = "Sets rank, number of ranks, job and, where none is named, a server, whose\n"

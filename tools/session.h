@@ -14,7 +14,7 @@
 #include "tools/args.h"
 #include "tools/out.h"
 
-/* -o SECTION.KEY=VALUE, of commands with COMMAND_SETTINGS. */
+/* -o SECTION.KEY=VALUE, of all commands but those around a program. */
 extern const struct args_option session_options[];
 
 /*

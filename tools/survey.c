@@ -22,11 +22,6 @@
 /* So long the reports of the others are waited for once the bring-up failed. */
 #define REPORT_TIME (3 * BEEST_SECOND)
 
-static bool stopped(void)
-{
-	return session_signal() != 0;
-}
-
 /* -------------------------------------------------------------- reporting --- */
 
 /* A report of a former run would be taken for one of this. */
@@ -93,7 +88,7 @@ static void collect(struct survey *survey, int64_t deadline)
 	char *text = calloc(room + 1, 1), name[40];
 	int i, ret;
 
-	for (i = 0; text && !stopped() && i < survey->matrix.count; i++) {
+	for (i = 0; text && !session_signal() && i < survey->matrix.count; i++) {
 		if (i == survey->own)
 			continue;
 		survey->matrix.rows[i].rank = hartebeest_participant(survey->hb, i);
@@ -184,7 +179,7 @@ static void measure_pair(struct survey *survey, int to)
 	size_t cell = (size_t)survey->own * (size_t)survey->matrix.count + (size_t)to;
 	int rank = hartebeest_participant(survey->hb, to), ret;
 	struct pinger pinger = {
-		.hb = survey->hb, .plan = &survey->plan, .mr = survey->mr, .stopped = stopped,
+		.hb = survey->hb, .plan = &survey->plan, .mr = survey->mr,
 		.qp = hartebeest_mesh_qp(survey->mesh, rank, 0), .patience = 5 * BEEST_SECOND,
 		.send_cq = hartebeest_mesh_cq(survey->mesh),
 	};
@@ -272,15 +267,15 @@ int survey_run(struct survey *survey)
 	if (ret < 0) {
 		if (ret != -ECANCELED)
 			tell_failure(survey);
-		return stopped() ? -ECANCELED : ret;
+		return session_signal() ? -ECANCELED : ret;
 	}
 	ret = measure_all(survey);
 	fill_own(survey, ret < 0 ? hartebeest_error() : NULL);
-	if (stopped())
+	if (session_signal())
 		return -ECANCELED;
 	if (survey->is_first)
 		collect(survey, hartebeest_clock() + survey->timeout);
 	else
 		report(survey);
-	return stopped() ? -ECANCELED : 0;
+	return session_signal() ? -ECANCELED : 0;
 }
