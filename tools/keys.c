@@ -90,10 +90,10 @@ static void show_record(struct out *out, const struct records *records,
 	out_json_int(item, "bytes", (int64_t)record->size);
 	out_json_int(item, "seconds_left", record->left);
 	out_json_text(item, "text", "%s", text);
-	if (record->good)
+	if (record->ret == 0)
 		out_json_int(item, "rank", record->record.rank);
 	if (record->is_presence) {
-		out_json_text(item, "state", "%s", record->life_text);
+		out_json_text(item, "state", "%s", record->life);
 		out_json_text(item, "host", "%s", record->rank.host);
 		out_json_int(item, "pid", record->rank.pid);
 	}
@@ -103,9 +103,8 @@ static void show_record(struct out *out, const struct records *records,
 	if (record->left >= 0 && record->left <= records->ttl &&
 	    strcmp(record->name, "rank/servers"))
 		snprintf(left, sizeof(left), ", %" PRId64 " s old", records->ttl - record->left);
-	out_line(out, record->is_presence && record->life == RECORDS_ALIVE ? OUT_OK : OUT_NOTE,
-		 record->name, "%s%s", text,
-		 record->is_presence && record->life == RECORDS_ALIVE ? left : "");
+	out_line(out, record->is_alive ? OUT_OK : OUT_NOTE, record->name, "%s%s", text,
+		 record->is_alive ? left : "");
 }
 
 static void show_costs(struct out *out, const struct records *records)
@@ -135,7 +134,7 @@ static bool is_dead(const struct records *records, const char **why)
 	*why = NULL;
 	for (each = records->list; each < records->list + records->count; each++) {
 		presences += each->is_presence;
-		if (each->is_presence && each->life != RECORDS_GONE)
+		if (each->is_alive)
 			*why = "a rank of it is present";
 		else if (each->is_unopened && !*why)
 			*why = "some of its records are sealed, and HARTEBEEST_SECRET_FILE does "

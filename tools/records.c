@@ -69,10 +69,9 @@ static void decode(struct beest_seal *seal, struct records_record *record)
 	record->ret = !record->bytes ? -ENOENT :
 		      beest_record_decode(seal, record->bytes, record->size, BEEST_KIND_ANY,
 					  record->key, &record->record);
-	record->good = record->ret == 0;
-	record->is_unopened = record->bytes && !record->good &&
+	record->is_unopened = record->bytes && record->ret < 0 &&
 			      beest_seal_is_on(record->bytes, record->size);
-	record->is_presence = record->good && record->record.kind == BEEST_KIND_RANK &&
+	record->is_presence = record->ret == 0 && record->record.kind == BEEST_KIND_RANK &&
 			      beest_record_rank_decode(&record->record, &record->rank) == 0;
 }
 
@@ -112,18 +111,17 @@ static void judge_life(const struct records *records, struct records_record *rec
 	static const char *const states[] = { "present", "has left", "has failed" };
 	int64_t due = records->ttl - records->ttl / 3 - LATE;
 
-	record->life = RECORDS_ALIVE;
-	record->life_text = states[BEEST_MIN(record->rank.state, BEEST_RANK_FAILED)];
-	if (record->rank.state != BEEST_RANK_ALIVE) {
-		record->life = RECORDS_GONE;
-	} else if (is_of_this_place(&record->record.incarnation)) {
-		if (kill((pid_t)record->rank.pid, 0) < 0 && errno == ESRCH) {
-			record->life = RECORDS_GONE;
-			record->life_text = "its process has ended";
-		}
-	} else if (record->left >= 0 && record->left < due) {
-		record->life = RECORDS_GONE;
-		record->life_text = "not renewed in time";
+	record->life = states[BEEST_MIN(record->rank.state, BEEST_RANK_FAILED)];
+	if (record->rank.state != BEEST_RANK_ALIVE)
+		return;
+	if (is_of_this_place(&record->record.incarnation)) {
+		record->is_alive = kill((pid_t)record->rank.pid, 0) == 0 || errno != ESRCH;
+		if (!record->is_alive)
+			record->life = "its process has ended";
+	} else {
+		record->is_alive = record->left < 0 || record->left >= due;
+		if (!record->is_alive)
+			record->life = "not renewed in time";
 	}
 }
 
@@ -229,8 +227,9 @@ void records_free(struct records *records)
 
 /* --------------------------------------------------------------- words --- */
 
-const struct records_record *records_author(const struct records *records,
-					    const struct beest_incarnation *author)
+/* The presence of an author; NULL: it has none. */
+static const struct records_record *presence_of(const struct records *records,
+						const struct beest_incarnation *author)
 {
 	const struct records_record *each;
 
@@ -245,7 +244,7 @@ const struct records_record *records_author(const struct records *records,
 static void add_author(struct beest_text *text, const struct records *records,
 		       const struct beest_incarnation *author, int32_t rank)
 {
-	const struct records_record *presence = records_author(records, author);
+	const struct records_record *presence = presence_of(records, author);
 
 	if (!presence && rank >= 0)
 		beest_text_add(text, "an earlier process of rank %d", rank);
@@ -263,7 +262,11 @@ static void add_presence(struct beest_text *text, const struct records *records,
 	const struct beest_rank_body *rank = &record->rank;
 
 	(void)records;
-	beest_text_add(text, "%s, pid %u on %s", record->life_text, rank->pid, rank->host);
+	if (!record->is_presence) {
+		beest_text_add(text, "unreadable");
+		return;
+	}
+	beest_text_add(text, "%s, pid %u on %s", record->life, rank->pid, rank->host);
 	if (rank->device[0])
 		beest_text_add(text, ", %s", rank->device);
 	if (rank->size)
@@ -371,18 +374,17 @@ static void add_request(struct beest_text *text, const struct records *records,
 
 static const struct kind {
 	enum beest_record_kind kind;
-	const char *word;
 	void (*add)(struct beest_text *text, const struct records *records,
 		    const struct records_record *record);
 } kinds[] = {
-	{ BEEST_KIND_RANK, "rank", add_presence },
-	{ BEEST_KIND_QP, "queue pair", add_qp },
-	{ BEEST_KIND_MR, "region", add_mr },
-	{ BEEST_KIND_MESSAGE, "message", add_message },
-	{ BEEST_KIND_BARRIER, "barrier", add_barrier },
-	{ BEEST_KIND_GATE, "gate", add_barrier },
-	{ BEEST_KIND_LISTENER, "listener", add_listener },
-	{ BEEST_KIND_REQUEST, "request", add_request },
+	{ BEEST_KIND_RANK, add_presence },
+	{ BEEST_KIND_QP, add_qp },
+	{ BEEST_KIND_MR, add_mr },
+	{ BEEST_KIND_MESSAGE, add_message },
+	{ BEEST_KIND_BARRIER, add_barrier },
+	{ BEEST_KIND_GATE, add_barrier },
+	{ BEEST_KIND_LISTENER, add_listener },
+	{ BEEST_KIND_REQUEST, add_request },
 };
 
 /* What is no record, by how its name begins and ends. */
@@ -448,7 +450,7 @@ void records_text(const struct records *records, const struct records_record *re
 		add_sealed(&text, record);
 		return;
 	}
-	if (!record->good) {
+	if (record->ret < 0) {
 		add_plain(&text, record);
 		return;
 	}
@@ -509,7 +511,7 @@ void records_check(struct out *out, const struct records *records)
 	const struct records_record *first = NULL, *counted = NULL, *each;
 
 	for (each = records->list; each < records->list + records->count; each++) {
-		if (!each->is_presence || each->life != RECORDS_ALIVE)
+		if (!each->is_alive)
 			continue;
 		if (!first)
 			first = each;

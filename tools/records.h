@@ -15,12 +15,6 @@
 #include "tools/out.h"
 #include "tools/store.h"
 
-enum records_life {
-	RECORDS_ALIVE,			/* its presence is there and was renewed, as far as known */
-	RECORDS_GONE,			/* it has left, failed, or its process has ended */
-	RECORDS_LIFE_UNKNOWN,
-};
-
 struct records_record {
 	char *key;			/* all of it, "hb1/JOB/rank/0" */
 	const char *name;		/* within key: "rank/0" */
@@ -28,15 +22,14 @@ struct records_record {
 	int64_t left;			/* seconds until it expires; -1: never */
 	uint8_t *bytes;
 	size_t size;
+	int ret;			/* of decoding it */
 	struct beest_record record;
-	bool good;			/* record is decoded */
-	int ret;			/* why not */
 	bool is_unopened;		/* it is sealed, and not by the secret of these settings */
 	/* of presences, "rank/..." */
 	bool is_presence;
 	struct beest_rank_body rank;
-	enum records_life life;
-	const char *life_text;
+	bool is_alive;			/* as far as known: it was renewed, and its process runs */
+	const char *life;		/* "present", "has left" */
 };
 
 #define RECORDS_SERVERS 64
@@ -62,10 +55,6 @@ void records_free(struct records *records);
 /* What the record says, as "RC at 10.0.0.1 qp 17, connected to rank 1". */
 void records_text(const struct records *records, const struct records_record *record,
 		  char *text, size_t size);
-
-/* The presence of an author; NULL: it has none. */
-const struct records_record *records_author(const struct records *records,
-					    const struct beest_incarnation *author);
 
 /* Warnings where presences disagree about who takes part or which servers there are. */
 void records_check(struct out *out, const struct records *records);

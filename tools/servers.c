@@ -189,8 +189,7 @@ static void check_ranks(struct out *out, struct hartebeest_context *hb)
 
 	if (records_read(out, hb, job, &records) == 0) {
 		for (i = 0; i < records.count; i++)
-			present += records.list[i].is_presence &&
-				   records.list[i].life == RECORDS_ALIVE &&
+			present += records.list[i].is_alive &&
 				   strcmp(records.list[i].name, "rank/servers");
 		records_check(out, &records);
 		if (out->counts[OUT_WARNING] == before)
