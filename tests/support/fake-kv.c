@@ -530,6 +530,14 @@ static void trip_run(struct trip *trip)
 	request->ret = ret;
 }
 
+static void hold_up(const struct beest_kv *kv)
+{
+	int64_t span = fake_kv.hold ? fake_kv.hold(kv) : 0;
+
+	if (span && beest_clock_source)
+		beest_clock_source->sleep_until(beest_clock_deadline(span));
+}
+
 static void hook_call(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	if (!fake_kv.hook || fake_kv.in_hook)
@@ -565,6 +573,7 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 			.request = &requests[i],
 		};
 
+		hold_up(kv);
 		hook_call(kv, &requests[i]);
 		trip_run(&trip);
 		result = requests[i].ret < 0 ? requests[i].ret : result;

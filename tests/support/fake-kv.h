@@ -95,6 +95,9 @@ struct fake_kv {
 	void (*hook)(struct beest_kv *kv, const struct beest_kv_request *request);
 	void *data;		/* for the hook */
 
+	/* Before the hook: how long a request is held up, while all others go on. */
+	int64_t (*hold)(const struct beest_kv *kv);
+
 	/*
 	 * What each round trip takes, slept by beest_clock_source if there is one.  After a
 	 * reset FAKE_KV_LATENCY; with 0, who waits without a pause would wait for ever.

@@ -387,6 +387,23 @@ static void answers_take_time(void **state)
 	assert_int_equal(now - before, 9);
 }
 
+static int64_t hold(const struct beest_kv *user)
+{
+	assert_ptr_equal(user, kv);
+	return 5;
+}
+
+static void requests_are_held_up(void **state)
+{
+	int64_t before = now;
+
+	(void)state;
+	fake_kv.latency = 3;
+	fake_kv.hold = hold;
+	assert_int_equal(ask(0, 1, 1), 0);
+	assert_int_equal(now - before, 8);
+}
+
 static void visit(const char *key, const void *value, size_t size, void *data)
 {
 	(void)value;
@@ -427,6 +444,7 @@ int main(void)
 		TEST(memory_refuses),
 		TEST(another_comes_between),
 		TEST(answers_take_time),
+		TEST(requests_are_held_up),
 		TEST(content_is_shown),
 	};
 

@@ -1,0 +1,1145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * schedules.c - what ranks promise each other, whatever the order of their requests
+ *
+ *	schedules			some hundred seeds, always the same
+ *	schedules FIRST COUNT		these
+ *	schedules SEED			this one, with each request on stderr
+ *
+ * From a seed comes a plan: how many ranks and servers, the steps that all ranks take alike, and
+ * what befalls single requests of theirs.  Each plan is tried by a process of its own, over the
+ * fake device and servers, so that it always has the same course.  What fails is printed; of a
+ * single seed's plan as much is left out as leaves it failing.
+ *
+ * Owns the plans, their trials and the promises:
+ * - nobody passes a barrier, or is connected, before all have come there;
+ * - whoever is connected has the same numbers, keys and incarnations as the other end;
+ * - each message comes, and is what was sent;
+ * - without deaths all succeed, whoever is held up and whatever fails for a while;
+ * - with a death the others succeed, or fail by their limit and say who did not come;
+ * - what the last one leaves on the servers is what hartebeest-exchange(7) says.
+ *
+ * Beyond the promises, and so in no plan: a server that loses what it had after a rank has left.
+ * Where a server fails, ranks look after their records until all are through.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hartebeest-mesh.h"
+#include "lib/base/clock.h"
+#include "lib/base/hash.h"
+#include "lib/base/random.h"
+#include "lib/base/text.h"
+#include "lib/core/context.h"
+#include "lib/core/mesh.h"
+#include "tests/support/crew.h"
+#include "tests/support/crowd.h"
+#include "tests/support/party.h"
+#include "tests/support/registry.h"
+#include "tests/support/unit.h"
+
+#define SEEDS 400			/* of a call without arguments */
+#define RANKS 40
+#define SERVERS 3
+#define STEPS 12
+#define EVENTS 12
+#define MESHES 2
+#define MESSAGES 3			/* of a rank in a step */
+#define MESSAGE_MAX 3000
+#define SECONDS 120			/* of the processor, for one trial */
+
+/* Behind its limit a call takes a last look, and asks who is missing. */
+#define LAST_LOOKS (1500 * BEEST_MS)
+
+/* ------------------------------------------------------------------------ the plan --- */
+
+enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, LEAVE, OPS };
+
+struct step {
+	enum op op;
+	int name;			/* of a barrier or a mesh; messages: are they deleted? */
+};
+
+enum what { HOLD, FAILURE, LATE, RESTART, EVICTION, AWAY, DEATH };
+
+/* Before a request of a rank. */
+struct event {
+	enum what what;
+	int rank;
+	int at;				/* the number of the request, of a death in the last life */
+	int64_t span;			/* of a hold or an absence, until late writes are carried
+					   out, or an heir comes; 0: nobody does */
+	int error, command;		/* of a failure */
+	enum fake_kv_manner manner;
+	int server, item;
+};
+
+struct plan {
+	uint64_t seed;
+	int size, servers;
+	int64_t limit;			/* of each call */
+	int64_t noise;			/* every request is held up for less than this */
+	struct step steps[STEPS];
+	int step_count;
+	struct event events[EVENTS];
+	int event_count;
+};
+
+static uint64_t mix(uint64_t x)
+{
+	x += UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+static uint64_t dice;			/* of the plan */
+
+/* 0 to @below - 1 */
+static int draw(int below)
+{
+	dice = mix(dice);
+	return (int)(dice % (uint64_t)below);
+}
+
+static int64_t draw_span(void)
+{
+	static const int64_t most[] = {
+		BEEST_MS, 100 * BEEST_MS, 100 * BEEST_MS, 100 * BEEST_MS, BEEST_SECOND,
+		5 * BEEST_SECOND,
+	};
+	int64_t span = most[draw(BEEST_COUNT(most))];
+
+	return span / 1000 * (1 + draw(1000));
+}
+
+static void step_add(struct plan *plan, enum op op, int name)
+{
+	if (plan->step_count < STEPS)
+		plan->steps[plan->step_count++] = (struct step){ op, name };
+}
+
+/* As a script does that calls hartebeest(1) again and again. */
+static void draw_script(struct plan *plan)
+{
+	enum op op = draw(2) ? BARRIER : MESH;
+	int lives = 2 + draw(3), names = 1 + draw(2), i;
+
+	for (i = 0; i < lives; i++) {
+		if (i)
+			step_add(plan, LEAVE, 0);
+		step_add(plan, draw(8) ? op : (enum op)(BARRIER + MESH - op), draw(names));
+	}
+}
+
+static void draw_program(struct plan *plan)
+{
+	static const enum op all[] = {
+		BARRIER, BARRIER, BARRIER, MESH, MESH, MEET, MEET, REPAIR, CLOSE, MESSAGE, MESSAGE,
+		LEAVE,
+	};
+	int count = 2 + draw(7), i;
+
+	for (i = 0; i < count; i++)
+		step_add(plan, all[draw(BEEST_COUNT(all))], draw(2));
+}
+
+static struct event *event_add(struct plan *plan, enum what what)
+{
+	struct event *event = &plan->events[plan->event_count++];
+
+	event->what = what;
+	event->rank = draw(plan->size);
+	event->at = draw(draw(2) ? 8 : 4 + 8 * plan->step_count);
+	event->span = draw_span();
+	event->server = draw(plan->servers);
+	event->item = draw(1000);
+	return event;
+}
+
+static void draw_faults(struct plan *plan)
+{
+	static const int errors[] = { ECONNRESET, EHOSTDOWN, ECONNREFUSED };
+	int count = 1 + draw(3);
+	struct event *event;
+
+	while (count--) {
+		event = event_add(plan, (enum what)(FAILURE + draw(DEATH - FAILURE)));
+		event->error = errors[draw(BEEST_COUNT(errors))];
+		event->command = draw(5);
+		event->manner = event->what == LATE ? FAKE_KV_LATE :
+				(enum fake_kv_manner)draw(FAKE_KV_LATE);
+	}
+}
+
+/*
+ * An heir begins with its life, while others may be ahead of it: no step of theirs may look to it
+ * like one that they took before.
+ */
+static void draw_heirs(struct plan *plan)
+{
+	int i, begin = 0, kept;
+	bool made[MESHES] = { false };
+
+	for (i = 0; i < plan->step_count; i++)
+		begin = plan->steps[i].op == LEAVE ? i + 1 : begin;
+	for (i = kept = begin; i < plan->step_count; i++) {
+		const struct step step = plan->steps[i];
+
+		if (step.op == REPAIR || (step.op == MESH && made[step.name]))
+			continue;
+		made[step.name] |= step.op == MESH;
+		plan->steps[kept++] = step;
+	}
+	plan->step_count = kept;
+}
+
+static void draw_deaths(struct plan *plan)
+{
+	int count = 1 + (plan->size > 2 && !draw(4));
+	struct event *event;
+
+	while (count--) {
+		event = event_add(plan, DEATH);
+		if (draw(2))
+			event->span = 0;
+		else
+			draw_heirs(plan);
+	}
+}
+
+static void draw_plan(struct plan *plan, uint64_t seed)
+{
+	static const int sizes[] = { 2, 3, 3, 4, 4, 5, 16, 17, 20, 33 };
+	static const int64_t noises[] = { 0, 30 * BEEST_US, 300 * BEEST_US, 3 * BEEST_MS };
+	static const int counts[] = { 1, 1, 2, 3 };
+	int holds, kind;
+
+	dice = seed;
+	memset(plan, 0, sizeof(*plan));
+	plan->seed = seed;
+	plan->size = draw(4) ? sizes[draw(BEEST_COUNT(sizes))] : 2 + draw(RANKS - 1);
+	plan->servers = counts[draw(BEEST_COUNT(counts))];
+	plan->noise = noises[draw(BEEST_COUNT(noises))];
+	if (draw(2))
+		draw_script(plan);
+	else
+		draw_program(plan);
+	for (holds = draw(5); holds; holds--)
+		event_add(plan, HOLD);
+	kind = draw(10);
+	if (kind < 3)
+		draw_faults(plan);
+	else if (kind < 6)
+		draw_deaths(plan);
+	plan->limit = kind >= 3 && kind < 6 ? 10 * BEEST_SECOND : 60 * BEEST_SECOND;
+}
+
+/* ------------------------------------------------------------------- what is printed --- */
+
+static const char *const op_words[OPS] = {
+	"barrier", "mesh", "barrier of mesh", "repair of mesh", "close of mesh", "messages",
+	"leave",
+};
+static const char *const what_words[] = {
+	"held up for", "fails", "fails, and is carried out after", "restarts its server",
+	"finds a record evicted", "finds a server away for", "dies",
+};
+static const char *const manner_words[] = { "refused", "lost", "late" };
+
+static const char *step_text(const struct step *step)
+{
+	static char texts[4][40];
+	static int turn;
+	char *text = texts[turn++ % 4];
+
+	snprintf(text, sizeof(texts[0]), "%s %c", op_words[step->op], 'a' + step->name);
+	return text;
+}
+
+static void event_print(const struct event *event)
+{
+	fprintf(stderr, "  rank %d at request %d %s", event->rank, event->at,
+		what_words[event->what]);
+	if (event->what == DEATH)
+		fprintf(stderr, event->span ? ", and has an heir after" : " for good");
+	if (event->what != FAILURE && event->what != RESTART && event->span)
+		fprintf(stderr, " %.3f ms", (double)event->span / BEEST_MS);
+	if (event->what == FAILURE || event->what == LATE)
+		fprintf(stderr, " (command %d, %s: %s)", event->command,
+			manner_words[event->manner], strerror(event->error));
+	if (event->what == RESTART || event->what == EVICTION || event->what == AWAY)
+		fprintf(stderr, " (server %d, item %d)", event->server, event->item);
+	fprintf(stderr, "\n");
+}
+
+static void plan_print(const struct plan *plan)
+{
+	int i;
+
+	fprintf(stderr, "%d ranks, %d servers, limit %d s, noise %d us; steps:", plan->size,
+		plan->servers, (int)(plan->limit / BEEST_SECOND), (int)(plan->noise / BEEST_US));
+	for (i = 0; i < plan->step_count; i++)
+		fprintf(stderr, "%s %s", i ? "," : "", step_text(&plan->steps[i]));
+	fprintf(stderr, "\n");
+	for (i = 0; i < plan->event_count; i++)
+		event_print(&plan->events[i]);
+}
+
+/* -------------------------------------------------------------------- one trial --- */
+
+/* What one end of a mesh has of each other rank, by the verbs. */
+struct link {
+	uint32_t qp_num, psn;		/* own, for this peer */
+	uint32_t dest_qp_num, rq_psn;	/* as it was told */
+	struct hartebeest_remote_mr region;
+	struct beest_incarnation incarnation;
+};
+
+struct card {
+	uint64_t digest;
+	struct beest_incarnation own;
+	struct hartebeest_remote_mr region;
+	struct link links[RANKS];
+};
+
+static struct rank {
+	const struct beest_kv *kv;	/* NULL: no context */
+	int life_begin, step;
+	int requests, of_life;		/* since the first, and in this life */
+	int64_t held;			/* since its step began */
+	uint64_t traced;
+	bool dead;			/* finds that out when its call looks around */
+	bool died, is_heir;
+	int64_t heir_after;
+	bool failed, ended;
+	struct hartebeest_mesh *mesh[MESHES];
+	bool entered[STEPS], through[STEPS];
+	struct card *cards[STEPS];
+} ranks[RANKS];
+
+static struct plan plan;		/* of this process */
+static bool traces;
+static char (*verdict)[2048];		/* "": no promise was broken */
+static uint64_t entropy;
+
+/* The bits of a trial are the same each time; the library's function is not linked. */
+int beest_random(void *buffer, size_t size)
+{
+	uint8_t *byte = buffer;
+
+	while (size--)
+		*byte++ = (uint8_t)(entropy = mix(entropy));
+	return 0;
+}
+
+static int number_of(const struct rank *rank)
+{
+	return (int)(rank - ranks);
+}
+
+static void trace(const struct rank *rank, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void trace(const struct rank *rank, const char *format, ...)
+{
+	va_list arguments;
+
+	if (!traces)
+		return;
+	fprintf(stderr, "%12.6f rank %d: ", (double)crew_now() / BEEST_SECOND, number_of(rank));
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "\n");
+}
+
+/* The first counts; what follows may follow from it. */
+static void broken(const struct rank *rank, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void broken(const struct rank *rank, const char *format, ...)
+{
+	va_list arguments;
+	int used;
+
+	if ((*verdict)[0])
+		return;
+	used = snprintf(*verdict, sizeof(*verdict), "rank %d, step %d (%s): ", number_of(rank),
+			rank->step, step_text(&plan.steps[rank->step]));
+	va_start(arguments, format);
+	vsnprintf(*verdict + used, sizeof(*verdict) - (size_t)used, format, arguments);
+	va_end(arguments);
+	trace(rank, "BROKEN: %s", *verdict);
+}
+
+static bool plan_has(enum what first, enum what last)
+{
+	int i;
+
+	for (i = 0; i < plan.event_count; i++)
+		if (plan.events[i].what >= first && plan.events[i].what <= last)
+			return true;
+	return false;
+}
+
+static bool servers_fail(void)
+{
+	return plan_has(FAILURE, AWAY);
+}
+
+static bool ranks_die(void)
+{
+	return plan_has(DEATH, DEATH);
+}
+
+/* ------------------------------------------------------------ what befalls requests --- */
+
+static const char *const server_names[SERVERS] = { "a:1", "b:1", "c:1" };
+
+static struct rank *rank_of(const struct beest_kv *kv)
+{
+	int i = 0;
+
+	while (i < plan.size && ranks[i].kv != kv)
+		i++;
+	return i < plan.size ? &ranks[i] : NULL;
+}
+
+/* Which of the items there may be evicted: what nobody stores again is left. */
+struct eviction {
+	int item, count;
+	char key[BEEST_KEY_MAX + 1];
+};
+
+static void eviction_count(const char *key, const void *value, size_t size, void *data)
+{
+	struct eviction *eviction = data;
+
+	(void)value;
+	(void)size;
+	if (strstr(key, "/msg/") || strstr(key, "/news"))
+		return;
+	if (eviction->count++ == eviction->item)
+		snprintf(eviction->key, sizeof(eviction->key), "%s", key);
+}
+
+static void evict(struct fake_kv_server *server, int item)
+{
+	struct eviction eviction = { .item = -1 };
+	int count;
+
+	fake_kv_visit(server, eviction_count, &eviction);
+	if (!eviction.count)
+		return;
+	count = eviction.count;
+	eviction = (struct eviction){ .item = item % count };
+	fake_kv_visit(server, eviction_count, &eviction);
+	fake_kv_evict(server, eviction.key);
+}
+
+static void come_back(void *data)
+{
+	const struct event *event = data;
+
+	crew_pass(event->span);
+	fake_kv_server(server_names[event->server])->error = 0;
+}
+
+static void carry_out_late(void *data)
+{
+	const struct event *event = data;
+
+	crew_pass(event->span);
+	fake_kv_apply_late();
+}
+
+static void event_happen(struct rank *rank, struct event *event)
+{
+	struct fake_kv_server *server = fake_kv_server(server_names[event->server]);
+
+	trace(rank, "%s", what_words[event->what]);
+	switch (event->what) {
+	case FAILURE:
+	case LATE:
+		fake_kv_fail(event->command ? FAKE_KV_COMMAND : FAKE_KV_REQUEST,
+			     event->command ? event->command : 1, event->error, event->manner);
+		if (event->what == LATE)
+			crew_start(carry_out_late, event);
+		break;
+	case RESTART:
+		fake_kv_restart(server);
+		break;
+	case EVICTION:
+		evict(server, event->item);
+		break;
+	case AWAY:
+		server->error = EHOSTDOWN;
+		crew_start(come_back, event);
+		break;
+	case DEATH:
+		rank->dead = true;
+		rank->heir_after = event->span;
+		break;
+	case HOLD:
+		break;
+	}
+}
+
+static bool is_due(const struct rank *rank, const struct event *event)
+{
+	int i;
+
+	if (&ranks[event->rank] != rank)
+		return false;
+	if (event->what != DEATH)
+		return event->at == rank->requests;
+	for (i = rank->step; i < plan.step_count; i++)
+		if (plan.steps[i].op == LEAVE)
+			return false;
+	return !rank->died && event->at == rank->of_life;
+}
+
+static int64_t hold(const struct beest_kv *kv)
+{
+	struct rank *rank = rank_of(kv);
+	int64_t span;
+	int i;
+
+	if (!rank || rank->dead || (*verdict)[0])
+		return 0;
+	span = plan.noise ? (int64_t)(mix(plan.seed ^ mix((uint64_t)rank->requests * RANKS +
+				      (uint64_t)number_of(rank))) % (uint64_t)plan.noise) : 0;
+	for (i = 0; i < plan.event_count; i++)
+		if (plan.events[i].what == HOLD && is_due(rank, &plan.events[i]))
+			span += plan.events[i].span;
+	rank->held += span;
+	return span;
+}
+
+/* What a rank asks again and again is a line once. */
+static void trace_request(struct rank *rank, const struct beest_kv_request *request)
+{
+	struct beest_text text = BEEST_TEXT(1000);
+	uint64_t hash;
+	size_t i;
+
+	if (!traces)
+		return;
+	for (i = 0; i < request->write_count; i++)
+		beest_text_add(&text, " +%s", strchr(request->writes[i].key + 4, '/') + 1);
+	for (i = 1; i < request->key_count; i++)
+		beest_text_add(&text, " ?%s", strchr(request->keys[i] + 4, '/') + 1);
+	hash = beest_hash_text(text.buffer);
+	if (hash != rank->traced)
+		trace(rank, "request %d:%s", rank->requests, text.buffer);
+	rank->traced = hash;
+}
+
+static void hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	struct rank *rank = rank_of(kv);
+	int i;
+
+	if (!rank)
+		return;
+	trace_request(rank, request);
+	for (i = 0; i < plan.event_count && !rank->dead; i++)
+		if (is_due(rank, &plan.events[i]))
+			event_happen(rank, &plan.events[i]);
+	rank->requests++;
+	rank->of_life++;
+	if (rank->dead)
+		fake_kv_fail(FAKE_KV_REQUEST, 1, EHOSTDOWN, FAKE_KV_REFUSED);
+}
+
+/* The dead go no further; nor does anybody once a promise is broken. */
+static int interrupt(void *data)
+{
+	const struct rank *rank = data;
+
+	return rank->dead || (*verdict)[0] ? beest_fail(EINTR, "killed") : 0;
+}
+
+/* ---------------------------------------------------------------- what has to be true --- */
+
+static void all_have_entered(const struct rank *rank)
+{
+	int i;
+
+	for (i = 0; i < plan.size; i++)
+		if (!ranks[i].entered[rank->step])
+			broken(rank, "it passed before rank %d had come", i);
+}
+
+static bool is_same(const struct beest_incarnation *a, const struct beest_incarnation *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* Both are through with the same step, as they are now. */
+static void links_match(const struct rank *rank, int own, int other)
+{
+	const struct card *here = rank->cards[rank->step], *there = ranks[other].cards[rank->step];
+	const struct link *one = &here->links[other], *two = &there->links[own];
+
+	if (here->digest != there->digest)
+		broken(rank, "it knows other ranks than rank %d does", other);
+	if (!is_same(&one->incarnation, &there->own) || !is_same(&two->incarnation, &here->own))
+		broken(rank, "rank %d is another life of it, or it of that", other);
+	if (one->dest_qp_num != two->qp_num || one->rq_psn != two->psn ||
+	    two->dest_qp_num != one->qp_num || two->rq_psn != one->psn)
+		broken(rank, "its queue pair and that of rank %d are not connected", other);
+	if (one->region.rkey != there->region.rkey || two->region.rkey != here->region.rkey ||
+	    one->region.address != there->region.address)
+		broken(rank, "its region, or that of rank %d, is another one", other);
+}
+
+static void link_read(struct link *link, struct hartebeest_mesh *mesh, int peer)
+{
+	struct ibv_qp *qp = hartebeest_mesh_qp(mesh, peer, 0);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	ibv_query_qp(qp, &attr, 0, &init);
+	link->qp_num = qp->qp_num;
+	link->psn = attr.sq_psn;
+	link->dest_qp_num = attr.dest_qp_num;
+	link->rq_psn = attr.rq_psn;
+	link->incarnation = mesh->incarnations[peer];
+	hartebeest_mesh_region(mesh, peer, 0, &link->region);
+}
+
+/* Of the mesh of that step: what this rank has, compared with all who are through with it. */
+static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
+{
+	struct card *card = rank->cards[rank->step];
+	struct ibv_mr *mr;
+	int i, own = number_of(rank);
+
+	if (!card)
+		card = rank->cards[rank->step] = calloc(1, sizeof(*card));
+	card->digest = mesh->digest;
+	card->own = *beest_registry_incarnation(party[own].hb->registry);
+	hartebeest_mr_get(party[own].hb, "mr0", &mr);
+	card->region.rkey = mr->rkey;
+	card->region.address = (uintptr_t)mr->addr;
+	for (i = 0; i < plan.size; i++)
+		if (i != own)
+			link_read(&card->links[i], mesh, i);
+	for (i = 0; i < plan.size; i++)
+		if (i != own && ranks[i].through[rank->step])
+			links_match(rank, own, i);
+}
+
+/* Will it not come to that step, or has it not come yet? */
+static bool is_missing(const struct rank *rank, int step)
+{
+	return rank->dead || rank->died || rank->failed || !rank->entered[step];
+}
+
+/*
+ * Who is named has to be missing.  Of up to 16 ranks of a mesh, one that has not read the record
+ * of another before that went on has only its gate: where a third one dies and has an heir, it
+ * may wait in vain and name who is through.
+ */
+static void culprit_is_named(const struct rank *rank, const char *sentence)
+{
+	const enum op op = plan.steps[rank->step].op;
+	const char *at = sentence;
+	bool named = false;
+	int number;
+
+	if (op == MESSAGE)
+		return;
+	while ((at = strstr(at, "rank "))) {
+		at += strlen("rank ");
+		if (sscanf(at, "%d", &number) != 1 || number == number_of(rank))
+			continue;
+		if (is_missing(&ranks[number], rank->step))
+			named = true;
+		else
+			broken(rank, "it names rank %d, which has come: %s", number, sentence);
+	}
+	if (!named)
+		broken(rank, "it names nobody who is missing: %s", sentence);
+}
+
+static bool somebody_is_missing(const struct rank *rank)
+{
+	int i;
+
+	for (i = 0; i < plan.size; i++)
+		if (&ranks[i] != rank && is_missing(&ranks[i], rank->step))
+			return true;
+	return false;
+}
+
+static void failure_judge(struct rank *rank, int ret)
+{
+	char sentence[BEEST_ERROR_SIZE];
+
+	snprintf(sentence, sizeof(sentence), "%s", hartebeest_error());
+	trace(rank, "failed (%s): %s", strerror(-ret), sentence);
+	if (!somebody_is_missing(rank) && !rank->is_heir)
+		broken(rank, "it failed (%s): %s", strerror(-ret), sentence);
+	else if (!rank->is_heir)
+		culprit_is_named(rank, sentence);
+	rank->failed = true;
+}
+
+/* --------------------------------------------------------------------------- steps --- */
+
+static int64_t deadline(void)
+{
+	return crew_now() + plan.limit;
+}
+
+static int run_barrier(struct rank *rank, const struct step *step)
+{
+	const char name[] = { (char)('a' + step->name), '\0' };
+	int ret = hartebeest_barrier(party[number_of(rank)].hb, name, deadline());
+
+	if (ret == 0)
+		all_have_entered(rank);
+	return ret;
+}
+
+static void mesh_close(struct rank *rank, int name)
+{
+	if (rank->mesh[name])
+		hartebeest_mesh_close(rank->mesh[name]);
+	rank->mesh[name] = NULL;
+}
+
+static int run_mesh(struct rank *rank, const struct step *step)
+{
+	static const char *const region[] = { "mr0" };
+	const char name[] = { (char)('m' + step->name), '\0' };
+	struct hartebeest_mesh_attr attr;
+	int ret;
+
+	mesh_close(rank, step->name);
+	hartebeest_mesh_attr_preset(&attr);
+	attr.pd = "pd";
+	attr.regions = region;
+	attr.region_count = 1;
+	ret = hartebeest_mesh_connect(party[number_of(rank)].hb, name, &attr,
+				      &rank->mesh[step->name], deadline());
+	if (ret < 0)
+		return ret;
+	all_have_entered(rank);
+	mesh_check(rank, rank->mesh[step->name]);
+	return 0;
+}
+
+static int run_meet(struct rank *rank, const struct step *step)
+{
+	int ret;
+
+	if (!rank->mesh[step->name])
+		return 0;
+	ret = hartebeest_mesh_barrier(rank->mesh[step->name], deadline());
+	if (ret == 0)
+		all_have_entered(rank);
+	return ret;
+}
+
+static int run_repair(struct rank *rank, const struct step *step)
+{
+	int ret;
+
+	if (!rank->mesh[step->name])
+		return 0;
+	ret = hartebeest_mesh_repair(rank->mesh[step->name], deadline());
+	if (ret < 0)
+		return ret;
+	all_have_entered(rank);
+	mesh_check(rank, rank->mesh[step->name]);
+	if (ret && !ranks_die())
+		broken(rank, "%d ranks were replaced", ret);
+	return 0;
+}
+
+static int run_close(struct rank *rank, const struct step *step)
+{
+	mesh_close(rank, step->name);
+	return 0;
+}
+
+/* What one rank says to another in a step; returns its length. */
+static size_t message_fill(int step, int from, int to, char key[32], char text[MESSAGE_MAX])
+{
+	uint64_t word = mix(plan.seed + (uint64_t)((step * RANKS + from) * RANKS + to));
+	size_t length = word % MESSAGE_MAX, i;
+
+	snprintf(key, 32, "s%d/f%d/t%d", step, from, to);
+	for (i = 0; i < length; i++)
+		text[i] = (char)(word = mix(word));
+	return length;
+}
+
+/* The @i-th neighbour of a rank, to either side. */
+static int neighbour(const struct rank *rank, int i)
+{
+	return ((number_of(rank) + i) % plan.size + plan.size) % plan.size;
+}
+
+static int message_push(const struct rank *rank, int to)
+{
+	char key[32], text[MESSAGE_MAX];
+	size_t length = message_fill(rank->step, number_of(rank), to, key, text);
+
+	return hartebeest_msg_push(party[number_of(rank)].hb, key, text, length, deadline());
+}
+
+/* Has nobody sent it who could still be said to be alive? */
+static bool message_is_missing(const struct rank *rank, int from)
+{
+	return is_missing(&ranks[from], rank->step);
+}
+
+static int message_wait(const struct rank *rank, int from, bool removes)
+{
+	struct hartebeest_context *hb = party[number_of(rank)].hb;
+	char key[32], text[MESSAGE_MAX], got[MESSAGE_MAX];
+	size_t length = message_fill(rank->step, from, number_of(rank), key, text), size = 0;
+	int ret = hartebeest_msg_wait(hb, key, got, sizeof(got), &size, deadline());
+
+	if (ret < 0 && !rank->dead && !rank->is_heir && !message_is_missing(rank, from))
+		broken(rank, "the message of rank %d did not come: %s", from, hartebeest_error());
+	if (ret < 0)
+		return ret;
+	if (size != length || memcmp(got, text, size) != 0)
+		broken(rank, "the message of rank %d is not what that sent", from);
+	return removes ? hartebeest_msg_delete(hb, key, deadline()) : 0;
+}
+
+static int run_messages(struct rank *rank, const struct step *step)
+{
+	int i, ret = 0, count = BEEST_MIN(MESSAGES, plan.size - 1);
+
+	for (i = 1; i <= count && ret == 0; i++)
+		ret = message_push(rank, neighbour(rank, i));
+	for (i = 1; i <= count && ret == 0; i++)
+		ret = message_wait(rank, neighbour(rank, -i), step->name);
+	return ret;
+}
+
+static int (*const runs[OPS])(struct rank *rank, const struct step *step) = {
+	[BARRIER] = run_barrier, [MESH] = run_mesh, [MEET] = run_meet, [REPAIR] = run_repair,
+	[CLOSE] = run_close, [MESSAGE] = run_messages,
+};
+
+/* ------------------------------------------------------------------- lives of a rank --- */
+
+static void rank_open(struct rank *rank)
+{
+	static const char *const lists[] = {
+		"exchange.servers=a:1", "exchange.servers=a:1,b:1", "exchange.servers=a:1,b:1,c:1",
+	};
+	const int number = number_of(rank);
+	struct hartebeest_context *hb;
+
+	hb = party_open(number, number, plan.size, lists[plan.servers - 1])->hb;
+	if (beest_context_need_registry(hb, NULL) < 0)
+		abort();
+	hb->registry->interrupt = interrupt;
+	hb->registry->data = rank;
+	rank->kv = party_kv(&party[number]);
+	rank->of_life = 0;
+	memset(rank->mesh, 0, sizeof(rank->mesh));
+}
+
+static void rank_end(struct rank *rank, bool closes)
+{
+	struct party_member *member = &party[number_of(rank)];
+
+	if (fake_kv.late)
+		fake_kv_apply_late();
+	if (closes)
+		party_close(member);
+	else
+		party_kill(member);
+	rank->kv = NULL;
+}
+
+static bool is_busy(const struct rank *rank, int step)
+{
+	return !rank->ended && !rank->failed && !rank->through[step];
+}
+
+/* As a program that goes on to call the library, until all others are through, too. */
+static void rank_linger(struct rank *rank, int step)
+{
+	struct hartebeest_context *hb = party[number_of(rank)].hb;
+	int64_t end = crew_now() + 3 * plan.limit;
+	int i;
+
+	for (i = 0; i < plan.size && crew_now() < end && !rank->dead && !(*verdict)[0]; i++)
+		while (is_busy(&ranks[i], step) && crew_now() < end && !rank->dead &&
+		       !(*verdict)[0])
+			hartebeest_msg_wait(hb, "never", NULL, 0, NULL, crew_now() + BEEST_SECOND);
+}
+
+static void step_run(struct rank *rank)
+{
+	const struct step *step = &plan.steps[rank->step];
+	int64_t began = crew_now();
+	int ret;
+
+	trace(rank, "begins step %d (%s)", rank->step, step_text(step));
+	rank->held = 0;
+	rank->entered[rank->step] = true;
+	ret = runs[step->op](rank, step);
+	if (rank->dead || (*verdict)[0])
+		return;
+	if (ret == 0)
+		rank->through[rank->step] = true;
+	else
+		failure_judge(rank, ret);
+	if (step->op != MESSAGE && crew_now() - began - rank->held > plan.limit + LAST_LOOKS)
+		broken(rank, "it took %d ms, of which it was held up for %d",
+		       (int)((crew_now() - began) / BEEST_MS), (int)(rank->held / BEEST_MS));
+	trace(rank, "ends it");
+}
+
+/* True: and another life follows. */
+static bool life_run(struct rank *rank)
+{
+	bool last;
+
+	rank_open(rank);
+	while (rank->step < plan.step_count && plan.steps[rank->step].op != LEAVE &&
+	       !rank->failed && !rank->dead && !(*verdict)[0]) {
+		step_run(rank);
+		rank->step++;
+	}
+	last = rank->step == plan.step_count;
+	if (rank->failed || (servers_fail() && rank->step > rank->life_begin))
+		rank_linger(rank, rank->step - 1);
+	rank_end(rank, !rank->dead && !(*verdict)[0]);
+	trace(rank, "%s", rank->dead ? "is dead" : "has closed");
+	return !last && !rank->failed && !rank->dead && !(*verdict)[0];
+}
+
+/* Another process takes its rank, which begins with this life. */
+static void heir_begin(struct rank *rank)
+{
+	int i;
+
+	crew_pass(rank->heir_after);
+	rank->dead = false;
+	rank->failed = false;
+	rank->is_heir = true;
+	rank->step = rank->life_begin;
+	for (i = rank->life_begin; i < plan.step_count; i++)
+		rank->through[i] = false;
+	life_run(rank);
+}
+
+static void rank_run(void *data)
+{
+	struct rank *rank = data;
+
+	while (life_run(rank))
+		rank->life_begin = ++rank->step;
+	if (rank->dead) {
+		rank->died = true;
+		if (rank->heir_after)
+			heir_begin(rank);
+	}
+	rank->ended = true;
+}
+
+/* ------------------------------------------------------------------- what is left --- */
+
+/* Where the last one has closed, and when all that lives for a minute is over. */
+static const struct left_row {
+	const char *word;
+	bool at_first, later;
+} left_rows[] = {
+	{ "/rank/servers", false, false }, { "/rank/", true, false }, { "/mr/", false, false },
+	{ "/qp/", true, false }, { "/taker", false, false }, { "/failed", false, false },
+	{ "/barrier/", true, true }, { "/msg/s", true, true }, { "/epoch", true, true },
+	{ "/news", true, true }, { "/", false, false },
+};
+
+static void left_judge(const char *key, const void *value, size_t size, void *later)
+{
+	const struct left_row *row = left_rows;
+	int step = -1;
+	const char *message = strstr(key, "/msg/s");
+
+	(void)value;
+	(void)size;
+	while (!strstr(key, row->word))
+		row++;
+	if (later ? !row->later : !row->at_first)
+		broken(&ranks[0], "%s is left", key);
+	if (message && sscanf(message, "/msg/s%d", &step) == 1 && plan.steps[step].name)
+		broken(&ranks[0], "%s is left, though it was deleted", key);
+}
+
+static void leftovers_check(void)
+{
+	int i;
+
+	ranks[0].step = 0;
+	for (i = 0; i < plan.servers; i++)
+		fake_kv_visit(fake_kv_server(server_names[i]), left_judge, NULL);
+	registry_stage.now += 61 * BEEST_SECOND;
+	for (i = 0; i < plan.servers; i++)
+		fake_kv_visit(fake_kv_server(server_names[i]), left_judge, &ranks[0]);
+}
+
+/* In a process of its own. */
+static void plan_try(void)
+{
+	int i;
+
+	entropy = plan.seed;
+	party_start();
+	fake_kv.hold = hold;
+	fake_kv.hook = hook;
+	for (i = 0; i < plan.size; i++)
+		crew_start(rank_run, &ranks[i]);
+	registry_run();
+	fake_kv.hold = NULL;
+	fake_kv.hook = NULL;
+	if (!servers_fail() && !ranks_die() && !(*verdict)[0])
+		leftovers_check();
+}
+
+/* ---------------------------------------------------------------------- all trials --- */
+
+static struct crowd crowd;
+static char (*verdicts)[2048];
+static uint64_t seeds[CROWD_MAX];	/* that are tried */
+static uint64_t failures;
+static bool shrinking, failed;		/* what the last trial came to */
+
+static void trial_start(const struct plan *wanted)
+{
+	int place = crowd_place(&crowd);
+	pid_t pid;
+
+	verdict = &verdicts[place];
+	(*verdict)[0] = '\0';
+	seeds[place] = wanted->seed;
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		abort();
+	if (pid == 0) {
+		alarm(SECONDS);
+		plan = *wanted;
+		plan_try();
+		_exit(0);
+	}
+	crowd.pid[place] = pid;
+}
+
+static bool fails(const struct plan *wanted)
+{
+	trial_start(wanted);
+	crowd_reap(&crowd, 0);
+	return failed;
+}
+
+/* Each event and step is left out that is not needed, and so many ranks. */
+static void plan_shrink(struct plan *least)
+{
+	static const int sizes[] = { 2, 3, 4, 16, 17, 20 };
+	struct plan less;
+	size_t k;
+	int i;
+
+	for (i = least->event_count - 1; i >= 0; i--) {
+		less = *least;
+		memmove(&less.events[i], &less.events[i + 1],
+			(size_t)(--less.event_count - i) * sizeof(*less.events));
+		*least = fails(&less) ? less : *least;
+	}
+	for (i = least->step_count - 1; i >= 0; i--) {
+		less = *least;
+		memmove(&less.steps[i], &less.steps[i + 1],
+			(size_t)(--less.step_count - i) * sizeof(*less.steps));
+		*least = less.step_count && fails(&less) ? less : *least;
+	}
+	for (k = 0; k < BEEST_COUNT(sizes) && sizes[k] < least->size; k++) {
+		less = *least;
+		less.size = sizes[k];
+		for (i = 0; i < less.event_count; i++)
+			less.events[i].rank %= less.size;
+		*least = fails(&less) ? less : *least;
+	}
+	less = *least;
+	less.noise = 0;
+	*least = fails(&less) ? less : *least;
+	less = *least;
+	less.servers = 1;
+	*least = fails(&less) ? less : *least;
+}
+
+static void trial_ended(int place, int status)
+{
+	struct plan drawn;
+
+	failed = status || verdicts[place][0];
+	if (!failed || shrinking)
+		return;
+	failures++;
+	draw_plan(&drawn, seeds[place]);
+	fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seeds[place],
+		verdicts[place][0] ? verdicts[place] : "its process ended too early");
+	plan_print(&drawn);
+}
+
+/* One seed: with each request of what is left of its plan. */
+static int explain(uint64_t seed)
+{
+	struct plan least;
+
+	draw_plan(&least, seed);
+	plan_print(&least);
+	shrinking = true;
+	if (fails(&least)) {
+		plan_shrink(&least);
+		fprintf(stderr, "and with as little as possible: ");
+		plan_print(&least);
+	}
+	traces = true;
+	shrinking = false;
+	fails(&least);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : SEEDS, seed;
+	int stride = argc > 1 ? 1 : unit_stride();
+	struct plan drawn;
+
+	crew_need();
+	crowd.size = argc == 2 ? 1 : 4;
+	crowd.ended = trial_ended;
+	verdicts = crowd_share(&crowd, sizeof(*verdicts));
+	if (!verdicts)
+		abort();
+	if (argc == 2)
+		return explain(first);
+	for (seed = first; seed < first + count && failures < 10; seed += (uint64_t)stride) {
+		draw_plan(&drawn, seed);
+		trial_start(&drawn);
+	}
+	crowd_reap(&crowd, 0);
+	fprintf(stderr, "%llu seeds failed of those from %llu to %llu\n",
+		(unsigned long long)failures, (unsigned long long)first,
+		(unsigned long long)(seed - 1));
+	return failures > 0;
+}
