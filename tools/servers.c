@@ -129,6 +129,9 @@ static void say_unreachable(struct out *out, int ret)
 			 "library logs in, this check cannot");
 	else if (ret == -EUSERS)
 		out_cure(out, "memcached -c N allows more: %d for each rank", RANK_CONNECTIONS);
+	else if (ret == -EHOSTDOWN)
+		out_cure(out, "look at its process there, and at its -c: memcached before 1.6 is "
+			 "silent when it has too few (%d for each rank)", RANK_CONNECTIONS);
 	else if (ret == -EPROTO)
 		out_cure(out, "HARTEBEEST_EXC_IP_PORT names the port of something else");
 	else

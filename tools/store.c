@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/kv/kv.h"
 #include "tools/session.h"
 #include "tools/store.h"
 
@@ -75,7 +76,10 @@ static int await(const struct store *store, short events)
 		left = beest_clock_left(store->deadline);
 		ready = poll(&polled, 1, (int)(BEEST_MIN(left, PART) / BEEST_MS));
 	} while ((ready == 0 && left) || (ready < 0 && errno == EINTR));
-	return ready > 0 ? 0 : store_fail(store, ETIMEDOUT, "no answer");
+	if (ready > 0)
+		return 0;
+	return events == POLLIN && !store->bytes ? store_fail(store, EHOSTDOWN, BEEST_KV_SILENT)
+						 : store_fail(store, ETIMEDOUT, "no answer");
 }
 
 static int finish_connect(const struct store *store)
@@ -411,6 +415,8 @@ static int list_by_metadump(struct listing *listing, const char *command)
 	while (ret == 0 && (ret = read_line(listing->store, line)) == 0) {
 		if (begins(line, "key="))
 			take_metadump(listing, line);
+		else if (!strcmp(line, "OK"))
+			continue;		/* since 1.6.43, ahead of all */
 		else if (!strcmp(line, "END"))
 			return 0;
 		else if (begins(line, "BUSY") && beest_clock_left(end)) {

@@ -77,6 +77,10 @@ enum beest_kv_verb { BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR 
 /* Of a refused value, in sentences. */
 #define BEEST_KV_TOO_LARGE "the value is larger than it takes (memcached -I)"
 
+/* Of one that has not spoken.  Memcached before 1.6 leaves what is beyond its -c to the kernel. */
+#define BEEST_KV_SILENT "silent: it takes connections but does not answer (stopped, " \
+	"overloaded, or all its connections are in use)"
+
 struct beest_kv_write {
 	enum beest_kv_verb verb;
 	const char *key;

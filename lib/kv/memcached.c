@@ -163,6 +163,9 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (!row)
 		return session_fail(session, EPROTO, "an answer that is not Memcached's: does "
 				    "another service listen there?");
+	/* what was asked over a new connection shows that there is one */
+	if (row->err == EHOSTDOWN && session->asked && session->request->fresh)
+		return session_fail(session, EHOSTDOWN, BEEST_KV_SILENT);
 
 	return session_fail(session, row->err, row->phrase);
 }

@@ -207,9 +207,7 @@ static int ask_text(struct probe *probe)
 	if (answer_is_foreign(probe))
 		return answer_judge(probe);
 	if (!answer_is_complete(probe))
-		return probe_fail(probe, EHOSTDOWN, "silent: it takes connections but does not "
-				  "answer (stopped, overloaded, or all its connections are in "
-				  "use)");
+		return probe_fail(probe, EHOSTDOWN, BEEST_KV_SILENT);
 	probe->stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
 	probe->stats->evictions = stat_number(probe, "STAT evictions ");
 	probe->stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off");

@@ -810,8 +810,11 @@ static void requests_to_a_stopped_server(void **state)
 	exchange_in_the_end();
 	cache_stop(cache);
 	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_error_has("no answer");
 	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_error_has("silent: it takes connections but does not answer");
 	assert_probe(-EHOSTDOWN, &stats);
+	assert_error_has("silent: it takes connections but does not answer");
 	cache_resume(cache);
 	exchange_in_the_end();
 }
@@ -878,6 +881,8 @@ static void requests_to_a_full_server(void **state)
 	size_t i;
 
 	(void)state;
+	if (!cache_since(6))		/* it takes the value for commands, and hangs up */
+		skip();
 	start(arguments);
 	for (i = 0; i < 40; i++) {
 		snprintf(text[i], sizeof(text[i]), "k%zu", i);
@@ -926,6 +931,8 @@ static void requests_to_a_server_full_of_connections(void **state)
 	int fds[80], i;
 
 	(void)state;
+	if (!cache_since(6))
+		skip();
 	start(arguments);
 	for (i = 0; i < 80; i++)
 		fds[i] = connect_counted();

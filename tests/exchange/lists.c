@@ -486,7 +486,7 @@ static void ipv6(void **state)
 	int ret;
 
 	(void)state;
-	if (!has_ipv6())
+	if (!has_ipv6() || !cache_since(6))
 		skip();
 	cache = cache_start(arguments);
 	snprintf(list, sizeof(list), "[::1]:%d", cache_hostport(cache)->port);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -213,6 +214,20 @@ void cache_need(void)
 
 	fprintf(stderr, "no memcached in PATH\n");
 	exit(77);
+}
+
+bool cache_since(int minor)
+{
+	char command[PATH_MAX + 8];
+	int found = -1;
+	FILE *said;
+
+	snprintf(command, sizeof(command), "'%s' -h", program);
+	said = popen(command, "r");
+	if (!said || fscanf(said, "memcached 1.%d", &found) != 1)
+		give_up("%s does not say its version", program);
+	pclose(said);
+	return found >= minor;
 }
 
 /* The signal survives the death of the test by assertion, signal or time-out. */

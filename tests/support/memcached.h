@@ -8,6 +8,7 @@
 #ifndef TESTS_MEMCACHED_H
 #define TESTS_MEMCACHED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,9 @@ struct cache;
 
 /* Exits with status 77 and a reason when no memcached is installed. */
 void cache_need(void);
+
+/* Is it 1.@minor, or later?  Before 1.6 some list keys in part, say less, or read a value as commands. */
+bool cache_since(int minor);
 
 /*
  * Starts one on a free port of 127.0.0.1 with more arguments, NULL-terminated; NULL:
