@@ -18,7 +18,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
-#include "lib/kv/kv.h"
 #include "tools/session.h"
 #include "tools/store.h"
 
@@ -78,8 +77,10 @@ static int await(const struct store *store, short events)
 	} while ((ready == 0 && left) || (ready < 0 && errno == EINTR));
 	if (ready > 0)
 		return 0;
-	return events == POLLIN && !store->bytes ? store_fail(store, EHOSTDOWN, BEEST_KV_SILENT)
-						 : store_fail(store, ETIMEDOUT, "no answer");
+	if (events == POLLIN && !store->bytes)
+		return store_fail(store, EHOSTDOWN, "silent: it takes the connection and does not "
+				  "answer");
+	return store_fail(store, ETIMEDOUT, "no answer");
 }
 
 static int finish_connect(const struct store *store)

@@ -20,7 +20,7 @@ struct cache;
 /* Exits with status 77 and a reason when no memcached is installed. */
 void cache_need(void);
 
-/* Is it 1.@minor, or later?  Before 1.6 some list keys in part, say less, or read a value as commands. */
+/* 1.@minor, or later?  Before 1.6 it may list keys in part, and say less of why it fails. */
 bool cache_since(int minor);
 
 /*
