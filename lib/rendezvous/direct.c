@@ -109,13 +109,17 @@ static void read_again(struct beest_gathering *g)
 	g->doubt = false;
 }
 
-/* What cannot be taken yet is read again. */
+/* What cannot be taken yet is read again, and tried again. */
 static int direct_take(struct beest_gathering *g)
 {
-	g->changed = false;
-	read_again(g);
+	const uint64_t digest = beest_gathering_digest(g, g->call->marks);
+	int ret;
 
-	return beest_gathering_know(g, beest_gathering_digest(g, g->call->marks));
+	read_again(g);
+	ret = beest_gathering_know(g, digest);
+	g->changed = g->body.roll != digest;
+
+	return ret;
 }
 
 /*

@@ -920,11 +920,13 @@ static const struct death {
 	int size;
 	int64_t comes;			/* later than the others: then it is who hands them out */
 	int64_t heir;			/* starts so much later; 0: nobody does */
+	bool scattered;			/* numbers of queue pairs */
 } deaths[] = {
-	{ 16, 0, 20 * BEEST_MS }, { 16, 0, 500 * BEEST_MS }, { 16, 9 * BEEST_MS, 0 },
-	{ 20, 0, 20 * BEEST_MS }, { 20, 0, 500 * BEEST_MS }, { 20, 0, 0 },
-	{ 20, 9 * BEEST_MS, 40 * BEEST_MS }, { 20, 9 * BEEST_MS, 500 * BEEST_MS },
-	{ 20, 9 * BEEST_MS, 0 },
+	{ 16, 0, 20 * BEEST_MS, false }, { 16, 0, 500 * BEEST_MS, false },
+	{ 16, 9 * BEEST_MS, 0, false },
+	{ 20, 0, 20 * BEEST_MS, false }, { 20, 0, 500 * BEEST_MS, false }, { 20, 0, 0, false },
+	{ 20, 9 * BEEST_MS, 40 * BEEST_MS, false }, { 20, 9 * BEEST_MS, 500 * BEEST_MS, false },
+	{ 20, 9 * BEEST_MS, 0, false },
 }, *death;
 
 static void heir_run(void *data)
@@ -945,6 +947,7 @@ static bool kill_one(void)
 {
 	fake_kv_reset();
 	fake_verbs_reset();
+	fake_verbs.hook = death->scattered ? numbers_scatter : NULL;
 	requests = 0;
 	make(death->size);
 	members[VICTIM].dies = INT64_MAX;
@@ -1023,7 +1026,7 @@ static void late_death_hook(struct beest_kv *kv, const struct beest_kv_request *
  */
 static void killed_while_one_is_late(void **state)
 {
-	static const struct death three = { 3, 0, 50 * BEEST_MS };
+	static const struct death three = { 3, 0, 50 * BEEST_MS, false };
 	bool died;
 
 	(void)state;
@@ -1037,6 +1040,39 @@ static void killed_while_one_is_late(void **state)
 			drop();
 		}
 	killer = death_hook;
+}
+
+static bool list_is_lost;
+
+static void lost_list_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	for (i = 0; i < request->key_count && party[death->size].hb && !list_is_lost; i++)
+		if (strstr(request->keys[i], "/list.2"))
+			list_is_lost = fake_kv_evict(fake_kv_server("a:1"), request->keys[i]);
+	death_hook(kv, request);
+}
+
+/* Who knows of all already, and finds no list of the heir's yet, has to ask again. */
+static void a_list_of_an_heir_is_late(void **state)
+{
+	static const struct death four = { 4, 0, 20 * BEEST_MS, true };
+	bool died;
+	int lost = 0;
+
+	(void)state;
+	death = &four;
+	killer = lost_list_hook;
+	for (dies_at = 0, died = true; died; dies_at++) {
+		list_is_lost = false;
+		died = kill_one();
+		assert_survivors();
+		lost += list_is_lost;
+		drop();
+	}
+	killer = death_hook;
+	assert_in_range(lost, 2, dies_at);
 }
 
 static int restart_at, stride;
@@ -1761,6 +1797,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(few_are_told_at_the_gate, setup, teardown),
