@@ -49,6 +49,9 @@
 #define MESHES 2
 #define MESSAGES 3			/* of a rank in a step */
 #define MESSAGE_MAX 3000
+#define COMING (2 * BEEST_SECOND)		/* a rank may take so long to be seen by all */
+#define WORK_MOST (15 * BEEST_SECOND)
+#define SLOWNESS (30 * BEEST_MS)		/* each request of a slow rank takes less */
 #define SECONDS 120			/* of the processor, for one trial */
 
 /* Behind its limit a call takes a last look, and asks who is missing. */
@@ -56,11 +59,12 @@
 
 /* ------------------------------------------------------------------------ the plan --- */
 
-enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, LEAVE, OPS };
+enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, WORK, LEAVE, OPS };
 
 struct step {
 	enum op op;
-	int name;			/* of a barrier or a mesh; messages: are they deleted? */
+	int name;			/* of a barrier or a mesh; messages: are they deleted?
+					   Work: is it long? */
 };
 
 enum what { HOLD, FAILURE, LATE, RESTART, EVICTION, AWAY, DEATH };
@@ -81,7 +85,9 @@ struct plan {
 	uint64_t seed;
 	int size, servers;
 	int64_t limit;			/* of each call */
-	int64_t noise;			/* every request is held up for less than this */
+	int64_t noise;			/* every request is held up for less than this, */
+	int slow;			/* and those of this rank for longer; -1: of nobody */
+	bool scattered;			/* numbers of queue pairs are in no row */
 	struct step steps[STEPS];
 	int step_count;
 	struct event events[EVENTS];
@@ -138,8 +144,8 @@ static void draw_script(struct plan *plan)
 static void draw_program(struct plan *plan)
 {
 	static const enum op all[] = {
-		BARRIER, BARRIER, BARRIER, MESH, MESH, MEET, MEET, REPAIR, CLOSE, MESSAGE, MESSAGE,
-		LEAVE,
+		BARRIER, BARRIER, BARRIER, MESH, MESH, MESH, MEET, MEET, REPAIR, CLOSE, MESSAGE,
+		MESSAGE, WORK, WORK, LEAVE,
 	};
 	int count = 2 + draw(7), i;
 
@@ -217,6 +223,7 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 	static const int64_t noises[] = { 0, 30 * BEEST_US, 300 * BEEST_US, 3 * BEEST_MS };
 	static const int counts[] = { 1, 1, 2, 3 };
 	int holds, kind;
+	bool faults, deaths;
 
 	dice = seed;
 	memset(plan, 0, sizeof(*plan));
@@ -224,25 +231,29 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 	plan->size = draw(4) ? sizes[draw(BEEST_COUNT(sizes))] : 2 + draw(RANKS - 1);
 	plan->servers = counts[draw(BEEST_COUNT(counts))];
 	plan->noise = noises[draw(BEEST_COUNT(noises))];
+	plan->slow = draw(4) ? -1 : draw(plan->size);
+	plan->scattered = !draw(3);
 	if (draw(2))
 		draw_script(plan);
 	else
 		draw_program(plan);
 	for (holds = draw(5); holds; holds--)
 		event_add(plan, HOLD);
-	kind = draw(10);
-	if (kind < 3)
+	kind = draw(20);
+	faults = kind < 7;
+	deaths = kind >= 6 && kind < 13;
+	if (faults)
 		draw_faults(plan);
-	else if (kind < 6)
+	if (deaths)
 		draw_deaths(plan);
-	plan->limit = kind >= 3 && kind < 6 ? 10 * BEEST_SECOND : 60 * BEEST_SECOND;
+	plan->limit = deaths ? 10 * BEEST_SECOND : 60 * BEEST_SECOND;
 }
 
 /* ------------------------------------------------------------------- what is printed --- */
 
 static const char *const op_words[OPS] = {
 	"barrier", "mesh", "barrier of mesh", "repair of mesh", "close of mesh", "messages",
-	"leave",
+	"work", "leave",
 };
 static const char *const what_words[] = {
 	"held up for", "fails", "fails, and is carried out after", "restarts its server",
@@ -280,8 +291,11 @@ static void plan_print(const struct plan *plan)
 {
 	int i;
 
-	fprintf(stderr, "%d ranks, %d servers, limit %d s, noise %d us; steps:", plan->size,
+	fprintf(stderr, "%d ranks, %d servers, limit %d s, noise %d us", plan->size,
 		plan->servers, (int)(plan->limit / BEEST_SECOND), (int)(plan->noise / BEEST_US));
+	if (plan->slow >= 0)
+		fprintf(stderr, ", rank %d is slow", plan->slow);
+	fprintf(stderr, "%s; steps:", plan->scattered ? ", scattered numbers" : "");
 	for (i = 0; i < plan->step_count; i++)
 		fprintf(stderr, "%s %s", i ? "," : "", step_text(&plan->steps[i]));
 	fprintf(stderr, "\n");
@@ -310,7 +324,7 @@ static struct rank {
 	const struct beest_kv *kv;	/* NULL: no context */
 	int life_begin, step;
 	int requests, of_life;		/* since the first, and in this life */
-	int64_t held;			/* since its step began */
+	int64_t began, held;		/* its step, and what it was held up since */
 	uint64_t traced;
 	bool dead;			/* finds that out when its call looks around */
 	bool died, is_heir;
@@ -503,6 +517,14 @@ static bool is_due(const struct rank *rank, const struct event *event)
 	return !rank->died && event->at == rank->of_life;
 }
 
+/* Less than @most, and the same in each trial. */
+static int64_t noise_of(const struct rank *rank, int64_t most, int what)
+{
+	uint64_t place = (uint64_t)what * RANKS + (uint64_t)number_of(rank);
+
+	return most ? (int64_t)(mix(plan.seed ^ mix(place)) % (uint64_t)most) : 0;
+}
+
 static int64_t hold(const struct beest_kv *kv)
 {
 	struct rank *rank = rank_of(kv);
@@ -511,8 +533,7 @@ static int64_t hold(const struct beest_kv *kv)
 
 	if (!rank || rank->dead || (*verdict)[0])
 		return 0;
-	span = plan.noise ? (int64_t)(mix(plan.seed ^ mix((uint64_t)rank->requests * RANKS +
-				      (uint64_t)number_of(rank))) % (uint64_t)plan.noise) : 0;
+	span = noise_of(rank, number_of(rank) == plan.slow ? SLOWNESS : plan.noise, rank->requests);
 	for (i = 0; i < plan.event_count; i++)
 		if (plan.events[i].what == HOLD && is_due(rank, &plan.events[i]))
 			span += plan.events[i].span;
@@ -635,10 +656,37 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 			links_match(rank, own, i);
 }
 
-/* Will it not come to that step, or has it not come yet? */
+static bool has_just_come(const struct rank *rank)
+{
+	return crew_now() - rank->began - rank->held < COMING;
+}
+
+/* Will it not come to that step, or has it had no time to do so? */
 static bool is_missing(const struct rank *rank, int step)
 {
-	return rank->dead || rank->died || rank->failed || !rank->entered[step];
+	return rank->dead || rank->died || rank->failed || !rank->entered[step] ||
+	       (rank->step == step && has_just_come(rank));
+}
+
+/* Who comes when the limit of others is almost over leaves them no time to see of each other. */
+static bool somebody_just_came(const struct rank *rank)
+{
+	int i;
+
+	for (i = 0; i < plan.size; i++)
+		if (!ranks[i].dead && ranks[i].step == rank->step && has_just_come(&ranks[i]))
+			return true;
+	return false;
+}
+
+static bool somebody_has_heir(void)
+{
+	int i;
+
+	for (i = 0; i < plan.event_count; i++)
+		if (plan.events[i].what == DEATH && plan.events[i].span)
+			return true;
+	return false;
 }
 
 /*
@@ -653,7 +701,8 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 	bool named = false;
 	int number;
 
-	if (op == MESSAGE)
+	if (op == MESSAGE || somebody_just_came(rank) ||
+	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir()))
 		return;
 	while ((at = strstr(at, "rank "))) {
 		at += strlen("rank ");
@@ -684,11 +733,13 @@ static void failure_judge(struct rank *rank, int ret)
 
 	snprintf(sentence, sizeof(sentence), "%s", hartebeest_error());
 	trace(rank, "failed (%s): %s", strerror(-ret), sentence);
+	rank->failed = true;
+	if (servers_fail() && ranks_die())	/* what was lost may be of those who are gone */
+		return;
 	if (!somebody_is_missing(rank) && !rank->is_heir)
 		broken(rank, "it failed (%s): %s", strerror(-ret), sentence);
 	else if (!rank->is_heir)
 		culprit_is_named(rank, sentence);
-	rank->failed = true;
 }
 
 /* --------------------------------------------------------------------------- steps --- */
@@ -770,6 +821,16 @@ static int run_close(struct rank *rank, const struct step *step)
 	return 0;
 }
 
+/* Nobody asks the servers for anything meanwhile. */
+static int run_work(struct rank *rank, const struct step *step)
+{
+	int64_t span = noise_of(rank, step->name ? WORK_MOST : BEEST_SECOND, -rank->step);
+
+	crew_pass(span);
+	rank->held += span;
+	return 0;
+}
+
 /* What one rank says to another in a step; returns its length. */
 static size_t message_fill(int step, int from, int to, char key[32], char text[MESSAGE_MAX])
 {
@@ -809,7 +870,8 @@ static int message_wait(const struct rank *rank, int from, bool removes)
 	size_t length = message_fill(rank->step, from, number_of(rank), key, text), size = 0;
 	int ret = hartebeest_msg_wait(hb, key, got, sizeof(got), &size, deadline());
 
-	if (ret < 0 && !rank->dead && !rank->is_heir && !message_is_missing(rank, from))
+	if (ret < 0 && !rank->dead && !rank->is_heir && !message_is_missing(rank, from) &&
+	    !(servers_fail() && ranks_die()))
 		broken(rank, "the message of rank %d did not come: %s", from, hartebeest_error());
 	if (ret < 0)
 		return ret;
@@ -831,7 +893,7 @@ static int run_messages(struct rank *rank, const struct step *step)
 
 static int (*const runs[OPS])(struct rank *rank, const struct step *step) = {
 	[BARRIER] = run_barrier, [MESH] = run_mesh, [MEET] = run_meet, [REPAIR] = run_repair,
-	[CLOSE] = run_close, [MESSAGE] = run_messages,
+	[CLOSE] = run_close, [MESSAGE] = run_messages, [WORK] = run_work,
 };
 
 /* ------------------------------------------------------------------- lives of a rank --- */
@@ -888,10 +950,10 @@ static void rank_linger(struct rank *rank, int step)
 static void step_run(struct rank *rank)
 {
 	const struct step *step = &plan.steps[rank->step];
-	int64_t began = crew_now();
 	int ret;
 
 	trace(rank, "begins step %d (%s)", rank->step, step_text(step));
+	rank->began = crew_now();
 	rank->held = 0;
 	rank->entered[rank->step] = true;
 	ret = runs[step->op](rank, step);
@@ -901,9 +963,9 @@ static void step_run(struct rank *rank)
 		rank->through[rank->step] = true;
 	else
 		failure_judge(rank, ret);
-	if (step->op != MESSAGE && crew_now() - began - rank->held > plan.limit + LAST_LOOKS)
+	if (step->op != MESSAGE && crew_now() - rank->began - rank->held > plan.limit + LAST_LOOKS)
 		broken(rank, "it took %d ms, of which it was held up for %d",
-		       (int)((crew_now() - began) / BEEST_MS), (int)(rank->held / BEEST_MS));
+		       (int)((crew_now() - rank->began) / BEEST_MS), (int)(rank->held / BEEST_MS));
 	trace(rank, "ends it");
 }
 
@@ -996,6 +1058,15 @@ static void leftovers_check(void)
 		fake_kv_visit(fake_kv_server(server_names[i]), left_judge, &ranks[0]);
 }
 
+/* As where several processes make queue pairs on a device. */
+static void numbers_scatter(const char *function)
+{
+	static uint32_t turn;
+
+	if (strcmp(function, "ibv_create_qp") == 0)
+		fake_verbs.next_qp_num = 1000 + (++turn * 7919) % 100000;
+}
+
 /* In a process of its own. */
 static void plan_try(void)
 {
@@ -1005,6 +1076,7 @@ static void plan_try(void)
 	party_start();
 	fake_kv.hold = hold;
 	fake_kv.hook = hook;
+	fake_verbs.hook = plan.scattered ? numbers_scatter : NULL;
 	for (i = 0; i < plan.size; i++)
 		crew_start(rank_run, &ranks[i]);
 	registry_run();
@@ -1077,11 +1149,13 @@ static void plan_shrink(struct plan *least)
 			less.events[i].rank %= less.size;
 		*least = fails(&less) ? less : *least;
 	}
-	less = *least;
-	less.noise = 0;
+	less = *least, less.noise = 0;
 	*least = fails(&less) ? less : *least;
-	less = *least;
-	less.servers = 1;
+	less = *least, less.slow = -1;
+	*least = fails(&less) ? less : *least;
+	less = *least, less.servers = 1;
+	*least = fails(&less) ? less : *least;
+	less = *least, less.scattered = false;
 	*least = fails(&less) ? less : *least;
 }
 
