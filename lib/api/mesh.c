@@ -11,7 +11,7 @@
 
 static struct hartebeest_context *context_of_mesh(const struct hartebeest_mesh *mesh)
 {
-	return mesh ? mesh->hb : NULL;
+	return mesh ? mesh->fabric.hb : NULL;
 }
 
 HARTEBEEST_EXPORT int hartebeest_mesh_connect(struct hartebeest_context *hb, const char *name,
@@ -91,6 +91,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
 
 	REQUIRE(mesh, stats);
 	*stats = mesh->stats;
+	stats->qps = mesh->fabric.count;
 	return 0;
 }
 

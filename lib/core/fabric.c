@@ -213,11 +213,6 @@ void beest_fabric_end(struct beest_fabric *fabric)
 
 /* ------------------------------------------------------------------------ numbers --- */
 
-size_t beest_fabric_numbers(const struct beest_fabric *fabric)
-{
-	return fabric_is_datagram(fabric) ? 1 : fabric->peer_count * fabric->per_peer;
-}
-
 /* Whom each rank has chosen is not known to the others. */
 bool beest_fabric_is_in_row(const struct beest_fabric *fabric)
 {

@@ -40,8 +40,7 @@ struct beest_fabric {
 int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_attr *attr);
 void beest_fabric_end(struct beest_fabric *fabric);
 
-/* How many numbers the others need, and whether they are in a row in the order of ranks. */
-size_t beest_fabric_numbers(const struct beest_fabric *fabric);
+/* Whether the numbers that others need are in a row in the order of ranks. */
 bool beest_fabric_is_in_row(const struct beest_fabric *fabric);
 
 bool beest_fabric_has_peer(const struct beest_fabric *fabric, size_t position);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/base/error.h"
-#include "lib/base/random.h"
 #include "lib/base/sized.h"
 #include "lib/core/context.h"
 #include "lib/core/handshake.h"
@@ -54,7 +53,7 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 /* The ids of those who take part, and the own one. */
 static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
 {
-	const struct beest_launch *launch = &mesh->hb->launch;
+	const struct beest_launch *launch = &mesh->fabric.hb->launch;
 	size_t i, count = attr->rank_count ? attr->rank_count : launch->participants.count;
 
 	if (!count || (!attr->gather && launch->rank < 0))
@@ -113,11 +112,11 @@ static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	int ret = 0;
 
 	if (attr->pd)
-		ret = beest_context_find_pd(mesh->hb, attr->pd, &pd);
+		ret = beest_context_find_pd(mesh->fabric.hb, attr->pd, &pd);
 	for (i = 0; i < attr->region_count && ret == 0; i++) {
 		if (!attr->regions[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-		ret = beest_context_find_mr(mesh->hb, attr->regions[i], &mr);
+		ret = beest_context_find_mr(mesh->fabric.hb, attr->regions[i], &mr);
 		if (ret == 0 && mr->mr->pd != pd)
 			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: pd does not name "
 					  "the protection domain of region '%s'", attr->regions[i]);
@@ -157,7 +156,6 @@ static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_
 		ret = beest_fabric_make(&mesh->fabric, attr);
 	if (ret == 0)
 		ret = beest_meshmark_make(mesh);
-	mesh->stats.qps = mesh->fabric.count;
 
 	return ret;
 }
@@ -169,13 +167,10 @@ static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_me
 
 	beest_meshphase_enter(mesh, &mesh->stats.create);
 	ret = mesh_make(mesh, attr);
-	if (mesh->gather) {
-		if (ret == 0)
-			ret = beest_random(&mesh->incarnation, sizeof(mesh->incarnation));
+	if (mesh->gather)
 		ret = beest_meshown_bringup(mesh, ret, limit);
-	} else if (ret == 0) {
+	else if (ret == 0)
 		ret = beest_meshroll_bringup(mesh, limit);
-	}
 	beest_meshphase_enter(mesh, NULL);
 
 	return ret;
@@ -195,7 +190,7 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 	mesh = beest_table_new(&beest_mesh_kind);
 	if (!mesh)
 		return -ENOMEM;
-	mesh->hb = mesh->fabric.hb = hb;
+	mesh->fabric.hb = hb;
 	mesh->fabric.name = name;
 	mesh->gather = attr->gather;
 	mesh->gather_data = attr->gather_data;
@@ -265,7 +260,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 	memset(&mesh->roll, 0, sizeof(mesh->roll));
 	mesh->roll.added = true;
-	mesh->stats = (struct hartebeest_mesh_stats){ .qps = mesh->fabric.count };
+	memset(&mesh->stats, 0, sizeof(mesh->stats));
 	ret = beest_meshroll_bringup(mesh, limit);
 	beest_meshphase_enter(mesh, NULL);
 	if (ret < 0)

@@ -24,7 +24,6 @@ struct beest_mesh_trouble {
 
 struct hartebeest_mesh {
 	struct beest_node node;
-	struct hartebeest_context *hb;
 	struct beest_ids ranks;
 	int rank;
 	struct beest_fabric fabric;
@@ -34,8 +33,7 @@ struct hartebeest_mesh {
 	void (*progress)(void *data, const char *text);
 	void *progress_data;
 
-	struct beest_incarnation incarnation;	/* of this rank */
-	struct beest_mesh_body body;	/* what it brings, */
+	struct beest_mesh_body body;	/* what this rank brings, */
 	struct hartebeest_remote_mr regions[BEEST_MESH_REGIONS];
 	size_t region_count;
 	uint8_t *blob;			/* and the same in bytes */

@@ -35,9 +35,9 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
 }
 
 /* Where ranks choose their peers, how many and which they are comes before the numbers. */
-static size_t head_words(const struct hartebeest_mesh *mesh, size_t peers)
+static size_t list_words(const struct hartebeest_mesh *mesh, size_t peers)
 {
-	return mesh->fabric.peers ? 1 + peers : 0;
+	return (mesh->fabric.peers ? 1 + peers : 0) + peers * mesh->fabric.per_peer;
 }
 
 static void list_fill(const struct hartebeest_mesh *mesh, uint32_t *words)
@@ -49,7 +49,7 @@ static void list_fill(const struct hartebeest_mesh *mesh, uint32_t *words)
 		*words++ = htonl((uint32_t)fabric->peer_count);
 	for (i = 0; fabric->peers && i < fabric->peer_count; i++)
 		*words++ = htonl((uint32_t)mesh->ranks.id[fabric->peers[i]]);
-	for (i = 0; i < beest_fabric_numbers(fabric); i++)
+	for (i = 0; i < fabric->peer_count * fabric->per_peer; i++)
 		*words++ = htonl(fabric->qps[i]->qp_num);
 }
 
@@ -59,8 +59,7 @@ static int list_make(struct hartebeest_mesh *mesh)
 
 	if (beest_fabric_is_in_row(&mesh->fabric))
 		return 0;
-	mesh->list_size = sizeof(*words) * (head_words(mesh, mesh->fabric.peer_count) +
-					    beest_fabric_numbers(&mesh->fabric));
+	mesh->list_size = sizeof(*words) * list_words(mesh, mesh->fabric.peer_count);
 	words = malloc(mesh->list_size);
 	if (!words)
 		return beest_fail(ENOMEM, "no memory for a list of %zu queue pairs",
@@ -104,6 +103,14 @@ size_t beest_meshmark_size(const struct hartebeest_mesh *mesh)
 	return BEEST_INCARNATION_SIZE + mesh->blob_size;
 }
 
+int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form)
+{
+	return form == mesh->body.form ? 0 :
+	       beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, type, "
+			  "qps_per_peer and region_count must be the same", mesh->rank,
+			  mesh->ranks.id[i]);
+}
+
 static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i,
 		       struct beest_mesh_body *body)
 {
@@ -115,12 +122,8 @@ static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks,
 		return beest_fail_prefix(ret, "rank %d", mesh->ranks.id[i]);
 	memcpy(&body->endpoint.incarnation, mark, BEEST_INCARNATION_SIZE);
 	body->endpoint.rank = mesh->ranks.id[i];
-	if (body->form != mesh->body.form)
-		return beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, "
-				  "type, qps_per_peer and region_count must be the same",
-				  mesh->rank, mesh->ranks.id[i]);
 
-	return 0;
+	return beest_meshmark_same(mesh, i, body->form);
 }
 
 /* Has rank number @i the very same queue pairs?  A repair changes the generation alone. */
@@ -197,7 +200,7 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 }
 
 /* How many words a list has, as its head says. */
-static size_t list_words(const struct hartebeest_mesh *mesh, const uint8_t *bytes, size_t size)
+static size_t list_length(const struct hartebeest_mesh *mesh, const uint8_t *bytes, size_t size)
 {
 	size_t peers = mesh->ranks.count - 1;
 	uint32_t count;
@@ -206,10 +209,8 @@ static size_t list_words(const struct hartebeest_mesh *mesh, const uint8_t *byte
 		memcpy(&count, bytes, sizeof(count));
 		peers = ntohl(count);
 	}
-	if (peers >= mesh->ranks.count)
-		return SIZE_MAX;
 
-	return head_words(mesh, peers) + peers * mesh->fabric.per_peer;
+	return peers < mesh->ranks.count ? list_words(mesh, peers) : SIZE_MAX;
 }
 
 /* Where in its list the numbers for this rank begin. */
@@ -225,7 +226,7 @@ static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *wor
 				  "not have rank %d among its own", mesh->rank, peer->endpoint.rank,
 				  peer->endpoint.rank, mesh->rank);
 	peer->turn = (size_t)i * mesh->fabric.per_peer;
-	peer->numbers = words + head_words(mesh, count) + peer->turn;
+	peer->numbers = words + 1 + count + peer->turn;
 
 	return 1;
 }
@@ -233,7 +234,7 @@ static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *wor
 int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
 			const uint8_t *bytes, size_t size)
 {
-	size_t i, count = list_words(mesh, bytes, size);
+	size_t i, count = list_length(mesh, bytes, size);
 	uint32_t *words;
 
 	mesh->trouble.culprit = new->peers[k].position;

@@ -16,6 +16,9 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh);
 /* Bytes of a mark, which is an incarnation and a blob. */
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 
+/* -EPROTO: rank number @i, which has said this form, asks for another mesh. */
+int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form);
+
 /* Those who have to be connected, and the digests of their lists. */
 struct beest_newcomers {
 	struct beest_fabric_peer *peers;

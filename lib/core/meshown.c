@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/random.h"
 #include "lib/base/text.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
@@ -68,11 +69,8 @@ static int status_gather(struct hartebeest_mesh *mesh, int failed)
 		if (all[i].error && i != mesh->fabric.own)
 			ret = beest_fail(ECONNABORTED, "rank %d has failed: %s", mesh->ranks.id[i],
 					 strerror((int)be32toh(all[i].error)));
-		else if (!failed && all[i].form != own.form)
-			ret = beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: "
-					 "ranks, type, qps_per_peer and region_count must be the "
-					 "same",
-					 mesh->rank, mesh->ranks.id[i]);
+		else if (!failed)
+			ret = beest_meshmark_same(mesh, i, be64toh(all[i].form));
 	}
 	free(all);
 
@@ -80,7 +78,8 @@ static int status_gather(struct hartebeest_mesh *mesh, int failed)
 }
 
 /* The bytes of each rank: its mark, and room for a list of so many bytes. */
-static int marks_gather(struct hartebeest_mesh *mesh, size_t listed, uint8_t **all, size_t *step)
+static int marks_gather(struct hartebeest_mesh *mesh, const struct beest_incarnation *incarnation,
+			size_t listed, uint8_t **all, size_t *step)
 {
 	uint8_t *own;
 	int ret;
@@ -90,7 +89,7 @@ static int marks_gather(struct hartebeest_mesh *mesh, size_t listed, uint8_t **a
 	if (!*all)
 		return beest_fail(ENOMEM, "no memory for what %zu ranks bring", mesh->ranks.count);
 	own = *all + mesh->ranks.count * *step;
-	memcpy(own, &mesh->incarnation, BEEST_INCARNATION_SIZE);
+	memcpy(own, incarnation, BEEST_INCARNATION_SIZE);
 	memcpy(own + BEEST_INCARNATION_SIZE, mesh->blob, mesh->blob_size);
 	if (mesh->list)
 		memcpy(own + beest_meshmark_size(mesh), mesh->list, mesh->list_size);
@@ -134,11 +133,14 @@ static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, si
 int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 			  const struct beest_limit *limit)
 {
+	struct beest_incarnation incarnation;
 	char sentence[BEEST_ERROR_SIZE];
 	uint8_t *all = NULL;
 	size_t step = 0;
 	int ret, listed;
 
+	if (failed == 0)
+		failed = beest_random(&incarnation, sizeof(incarnation));
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	beest_meshphase_enter(mesh, &mesh->stats.wait);
 	listed = status_gather(mesh, failed);
@@ -147,7 +149,7 @@ int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 	if (listed < 0)
 		return listed;
 	beest_meshphase_enter(mesh, &mesh->stats.fetch);
-	ret = marks_gather(mesh, (size_t)listed, &all, &step);
+	ret = marks_gather(mesh, &incarnation, (size_t)listed, &all, &step);
 	if (ret == 0)
 		ret = gathered_connect(mesh, all, step, limit);
 	free(all);

@@ -132,7 +132,7 @@ static void gather_fill(const struct hartebeest_mesh *mesh, const struct beest_l
 			struct beest_gather *gather)
 {
 	memset(gather, 0, sizeof(*gather));
-	gather->registry = mesh->hb->registry;
+	gather->registry = mesh->fabric.hb->registry;
 	gather->ranks = &mesh->ranks;
 	gather->rank = mesh->rank;
 	gather->name = mesh->key_name;
@@ -158,15 +158,14 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.publish);
-	ret = beest_context_need_registry(mesh->hb, mesh->key_name);
+	ret = beest_context_need_registry(mesh->fabric.hb, mesh->key_name);
 	if (ret == 0)		/* later sentences would be about what the name is a part of */
-		ret = beest_registry_key(mesh->hb->registry, BEEST_KIND_BARRIER,
+		ret = beest_registry_key(mesh->fabric.hb->registry, BEEST_KIND_BARRIER,
 					 mesh->fabric.name, key);
 	if (ret < 0)
 		return ret;
 	beest_meshphase_count(mesh);
 	gather_fill(mesh, limit, gather);
-	mesh->incarnation = *beest_registry_incarnation(mesh->hb->registry);
 	gather->state = &mesh->roll;
 	gather->word = mesh->digest;
 	gather->former_marks = mesh->marks;
@@ -199,7 +198,7 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 	if (!mesh->digest)
 		return beest_fail(ESTALE, "it was not repaired: call hartebeest_mesh_repair() "
 				  "again");
-	ret = beest_context_need_registry(mesh->hb, mesh->key_name);
+	ret = beest_context_need_registry(mesh->fabric.hb, mesh->key_name);
 	if (ret < 0)
 		return ret;
 	gather_fill(mesh, limit, &gather);
