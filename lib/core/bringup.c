@@ -155,7 +155,7 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
-		ret = beest_handshake_follow(hb, qp, limit);
+		ret = beest_handshake_follow(hb, qp, key, limit);
 	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote) < 0)
 		return -ENOMEM;
 	return ret;

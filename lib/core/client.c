@@ -128,7 +128,7 @@ static int claim_run(struct beest_standing *standing, struct beest_look_extra ad
 	char count[24];
 	int ret = snprintf(count, sizeof(count), "%" PRIu64, claim->number);
 	struct beest_look_extra extras[] = {
-		add, beest_home_write(home, BEEST_KV_SET, home->count_key, count, (size_t)ret, 0),
+		add, beest_home_write(home, BEEST_KV_SET, home->count_key, count, (size_t)ret),
 	};
 	struct beest_wait wait = {
 		.gets = &c.get, .count = 1, .extras = extras, .extra_count = 1 + claim->taken,
@@ -168,7 +168,7 @@ static int claim_try(struct beest_standing *standing, const struct beest_limit *
 	if (ret < 0)
 		return ret;
 	ret = claim_run(standing, beest_home_write(home, BEEST_KV_ADD, claim->key, bytes,
-						   (size_t)ret, 0), &end);
+						   (size_t)ret), &end);
 	free(bytes);
 
 	return ret;

@@ -290,19 +290,17 @@ static int connect_replacement(struct beest_handshake *handshake)
 {
 	const struct beest_endpoint *remote = &handshake->peer.endpoint;
 	struct beest_qp *qp = handshake->qp;
-	char key[BEEST_KEY_MAX + 1];
 	int ret;
 
-	beest_text_copy(key, sizeof(key), handshake->peer_key);
 	beest_log(&handshake->hb->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
 		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
-		  BEEST_PEER_TEXT(remote), key, remote->qp_num);
+		  BEEST_PEER_TEXT(remote), handshake->peer_key, remote->qp_num);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_qp_init_again(qp);
 
-	return ret < 0 ? ret : beest_handshake_connect(handshake->hb, qp, key, remote,
-						       handshake->limit);
+	return ret < 0 ? ret : beest_handshake_connect(handshake->hb, qp, handshake->peer_key,
+						       remote, handshake->limit);
 }
 
 /* ------------------------------------------------------------------ confirming --- */
@@ -440,15 +438,13 @@ static int see_successor(void *data, const struct beest_record *record)
 }
 
 int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,
-			   const struct beest_limit *limit)
+			   const char *peer_key, const struct beest_limit *limit)
 {
 	struct beest_handshake handshake;
 	struct beest_wait_get get;
 	struct beest_wait wait = { .gets = &get, .count = 1, .limit = limit };
-	char peer_key[BEEST_KEY_MAX + 1];
 	int ret;
 
-	memcpy(peer_key, qp->peer_key, sizeof(peer_key));
 	ret = beest_context_need_registry(hb, peer_key);
 	if (ret == 0)
 		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, limit);

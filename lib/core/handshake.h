@@ -74,10 +74,10 @@ int beest_handshake_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 			    const char *peer_key, const struct beest_limit *limit);
 
 /*
- * One look at the key that @qp is connected to.  1: another queue pair is there, and @qp is
+ * One look at @peer_key, which @qp is connected to.  1: another queue pair is there, and @qp is
  * connected to that now; 0: the same, none, or the server does not answer.
  */
 int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,
-			   const struct beest_limit *limit);
+			   const char *peer_key, const struct beest_limit *limit);
 
 #endif

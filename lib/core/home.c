@@ -96,14 +96,13 @@ bool beest_home_is_own(const struct beest_home *home, const struct beest_record 
 /* ---------------------------------------------------------------------------- writes --- */
 
 struct beest_look_extra beest_home_write(const struct beest_home *home, enum beest_kv_verb verb,
-					 const char *key, const void *value, size_t size,
-					 int64_t ttl)
+					 const char *key, const void *value, size_t size)
 {
 	return (struct beest_look_extra){
 		.server = home->server,
 		.write = {
 			.verb = verb, .key = key, .value = value, .size = size,
-			.ttl = ttl ? ttl : beest_lease_ttl(home->registry->leases),
+			.ttl = beest_lease_ttl(home->registry->leases),
 		},
 	};
 }
@@ -121,7 +120,8 @@ int beest_home_close(const struct beest_home *home, enum beest_kv_verb verb, con
 
 	if (size < 0)
 		return size;
-	*extra = beest_home_write(home, verb, key, bytes, (size_t)size, BEEST_HOME_CLOSED_TTL);
+	*extra = beest_home_write(home, verb, key, bytes, (size_t)size);
+	extra->write.ttl = BEEST_HOME_CLOSED_TTL;
 
 	return 0;
 }
@@ -169,8 +169,8 @@ int beest_home_look(const struct beest_home *home, bool draws, struct beest_home
 	int ret;
 
 	memset(sight, 0, sizeof(*sight));
-	looking.extras[0] = beest_home_write(home, BEEST_KV_ADD, home->count_key, "0", 1, 0);
-	looking.extras[1] = beest_home_write(home, BEEST_KV_INCR, home->count_key, NULL, 0, 0);
+	looking.extras[0] = beest_home_write(home, BEEST_KV_ADD, home->count_key, "0", 1);
+	looking.extras[1] = beest_home_write(home, BEEST_KV_INCR, home->count_key, NULL, 0);
 	looking.extras[1].write.answered = true;
 	ret = beest_wait_run(home->registry, &wait);
 	sight->drawn = looking.extras[1].write.number;

@@ -46,10 +46,9 @@ void beest_home_ends(const struct beest_home *home, const struct beest_incarnati
 
 bool beest_home_is_own(const struct beest_home *home, const struct beest_record *record);
 
-/* A write that goes with a look; @ttl in seconds, 0: the option's. */
+/* A write that goes with a look. */
 struct beest_look_extra beest_home_write(const struct beest_home *home, enum beest_kv_verb verb,
-					 const char *key, const void *value, size_t size,
-					 int64_t ttl);
+					 const char *key, const void *value, size_t size);
 
 /* The write of a request's record, into @bytes, that says that nobody has the number. */
 int beest_home_close(const struct beest_home *home, enum beest_kv_verb verb, const char *key,

@@ -15,7 +15,6 @@
 
 /* One pair on its way. */
 struct pairing {
-	struct hartebeest_context *hb;
 	struct hartebeest_pair *pair;
 	struct beest_qp *qp;
 	struct beest_handshake handshake;
@@ -117,7 +116,7 @@ static void pair_fail(struct hartebeest_pair *pair, int ret)
 }
 
 /* To INIT, or left connected where it is connected to this very peer. */
-static int pair_enter(struct pairing *pairing)
+static int pair_enter(struct hartebeest_context *hb, struct pairing *pairing)
 {
 	struct beest_qp *qp = pairing->qp;
 	enum ibv_qp_state state;
@@ -127,7 +126,7 @@ static int pair_enter(struct pairing *pairing)
 	if (ret < 0)
 		return ret;
 	if (!qp->port)
-		return beest_bringup_init(pairing->hb, qp);
+		return beest_bringup_init(hb, qp);
 	if (qp->local.transport == BEEST_UD && state == IBV_QPS_RTS)
 		return 0;
 	if ((state == IBV_QPS_RTR || state == IBV_QPS_RTS) &&
@@ -136,12 +135,12 @@ static int pair_enter(struct pairing *pairing)
 	if (state != IBV_QPS_INIT && state != IBV_QPS_RESET)
 		ret = beest_qp_reset(qp);
 	if (ret == 0 && state != IBV_QPS_INIT)
-		ret = beest_bringup_init(pairing->hb, qp);
+		ret = beest_bringup_init(hb, qp);
 
 	return ret;
 }
 
-static int pair_offer(struct pairing *pairing)
+static int pair_offer(struct hartebeest_context *hb, struct pairing *pairing)
 {
 	const struct hartebeest_pair *pair = pairing->pair;
 	struct beest_qp *qp = pairing->qp;
@@ -161,7 +160,7 @@ static int pair_offer(struct pairing *pairing)
 	for (i = 0; i < pair->offered && ret == 0; i++) {
 		if (!pair->offer[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-		ret = beest_context_find_mr(pairing->hb, pair->offer[i], &mr);
+		ret = beest_context_find_mr(hb, pair->offer[i], &mr);
 		if (ret == 0)
 			beest_handshake_region(mr, &regions[i]);
 	}
@@ -177,7 +176,7 @@ static int pair_offer(struct pairing *pairing)
 static bool author_is_known(struct pairing *pairing, const struct beest_record *record)
 {
 	if (!pairing_is_datagram(pairing) || record->rank < 0 ||
-	    beest_authors_know(&pairing->hb->authors, &record->incarnation))
+	    beest_authors_know(&pairing->handshake.hb->authors, &record->incarnation))
 		return true;
 
 	pairing->unknown = true;
@@ -309,7 +308,7 @@ static void pair_end(struct pairing *pairing)
 	const struct beest_qp_body *peer = &pairing->handshake.peer;
 
 	beest_pairs_show_peer(&peer->endpoint, &pair->peer);
-	if (beest_bringup_remember(pairing->hb, pair->peer_key, &peer->endpoint) < 0)
+	if (beest_bringup_remember(pairing->handshake.hb, pair->peer_key, &peer->endpoint) < 0)
 		pair_fail(pair, -ENOMEM);
 	else if (pair->count > pair->room)
 		pair_fail(pair, beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, there is "
@@ -338,7 +337,6 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 		ret = beest_sized_check("pair", i, pair, step, sizeof(*pair), PAIR_SIZE_MIN);
 		if (ret == 0)
 			ret = pair_check(pair, i);
-		pairs->list[i].hb = pairs->hb;
 		pairs->list[i].pair = pair;
 	}
 	for (i = 0; i < count && ret == 0; i++) {
@@ -364,9 +362,9 @@ static int pair_start(struct pairs *pairs, struct pairing *pairing)
 	struct beest_wait_get *get = &pairs->gets[pairs->started];
 	int ret;
 
-	ret = pair_enter(pairing);
+	ret = pair_enter(pairs->hb, pairing);
 	if (ret == 0)
-		ret = pair_offer(pairing);
+		ret = pair_offer(pairs->hb, pairing);
 	if (ret == 0)
 		ret = beest_handshake_put(pairs->hb, pairing->qp, pairing->pair->key);
 	if (ret == 0)

@@ -358,7 +358,8 @@ static int accept_each(void *data)
 	return ret;
 }
 
-static int accepting_start(struct accepting *a, struct hartebeest_context *hb, const char *name)
+static int accepting_start(struct accepting *a, struct hartebeest_context *hb, const char *name,
+			   const struct beest_limit *limit)
 {
 	size_t i;
 	int ret;
@@ -371,6 +372,10 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 		return beest_fail(ENOTCONN, "this context does not listen to service '%s': call "
 				  "hartebeest_service_listen() first", name);
 
+	a->wait = (struct beest_wait){
+		.gets = a->gets, .count = 1 + SLOTS, .extras = a->extras, .each = accept_each,
+		.data = a, .limit = limit,
+	};
 	a->gets[0] = (struct beest_wait_get){
 		.kind = BEEST_KIND_LISTENER, .key = a->home.listener_key, .name = name,
 		.see = see_listening, .data = a,
@@ -394,14 +399,9 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 	struct accepting a = { .request = &found };
 	int ret;
 
-	ret = accepting_start(&a, hb, name);
+	ret = accepting_start(&a, hb, name, limit);
 	if (ret < 0)
 		return ret;
-	a.wait = (struct beest_wait){
-		.gets = a.gets, .count = 1 + SLOTS, .extras = a.extras,
-		.extra_count = a.wait.extra_count, .each = accept_each, .data = &a,
-		.limit = limit,
-	};
 	ret = beest_wait_run(a.home.registry, &a.wait);
 	if (a.found) {
 		*request = found;
@@ -466,18 +466,15 @@ int beest_service_leave(struct hartebeest_context *hb, const char *name,
 {
 	struct service *service;
 	struct beest_home home;
-	uint64_t serial;
 	int ret;
 
 	ret = beest_home_find(&home, hb, name);
 	if (ret < 0)
 		return ret;
 	service = service_look(hb, name);
-	if (!request) {
-		serial = service ? service->serial : 0;
-		beest_registry_withdraw(home.registry, serial);
-		return beest_table_destroy(&hb->objects, &beest_service_kind, name);
-	}
+	if (!request)
+		return beest_context_destroy_published(hb, &beest_service_kind, name,
+						       service ? service->serial : 0);
 
 	if (!beest_client_leave(&hb->client, request->key)) {
 		if (!service)
