@@ -2,8 +2,8 @@
 /*
  * compat.c - the original Hartebeest's C functions, over the public interface
  *
- * Owns nothing: default.h has their context, remote.h what they hand out of remote objects,
- * replaced.h the peers that restart.  Knows nothing that hartebeest.h does not offer, but
+ * Owns nothing: default.c has their context, remote.c what they hand out of remote objects,
+ * replaced.c the peers that restart.  Knows nothing that hartebeest.h does not offer, but
  * for tools of the lowest layer.
  *
  * Threads: as the native functions, but init and exit belong to one thread.
@@ -26,16 +26,6 @@
 #include "lib/core/context.h"
 
 /* ------------------------------------------------------------- context --- */
-
-HARTEBEEST_EXPORT void hartebeest_init(void)
-{
-	beest_default_open();
-}
-
-HARTEBEEST_EXPORT struct hartebeest_context *hartebeest_default_context(void)
-{
-	return beest_default_context();
-}
 
 /* What is not in the environment may come from a launcher or a file. */
 HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
@@ -64,7 +54,7 @@ HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
 
 	while (variable < end && strcmp(name, variable->name))
 		variable++;
-	hb = variable < end ? beest_default_context() : NULL;
+	hb = variable < end ? hartebeest_default_context() : NULL;
 	if (!hb)
 		return NULL;
 
@@ -124,7 +114,7 @@ static const char *scoped_name(char *text, const char *pd, const char *name)
 /* The context, for a function that talks to the server: a peer may have been replaced. */
 static struct hartebeest_context *exchange_context(void)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 
 	if (hb)
 		beest_replaced_check();
@@ -156,7 +146,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
 
 HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 
 	return hb && hartebeest_pd_create(hb, pd, NULL) == 0;
 }
@@ -164,14 +154,14 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
 HARTEBEEST_EXPORT bool hartebeest_create_local_mr(const char *pd, const char *mr,
 						  size_t length, int access)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 
 	return hb && hartebeest_mr_create(hb, SCOPED(pd, mr), pd, length, access, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_create_basiccq(const char *cq)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 
 	return hb && hartebeest_cq_create(hb, cq, 0, 0, NULL) == 0;
 }
@@ -180,7 +170,7 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp
 						  enum ibv_qp_type type, const char *send_cq,
 						  const char *recv_cq)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 	struct hartebeest_qp_request request;
 
 	hartebeest_qp_request_preset(&request);
@@ -193,7 +183,7 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp
 
 HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 
 	return hb && hartebeest_qp_init(hb, SCOPED(pd, qp)) == 0;
 }
@@ -222,7 +212,7 @@ HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *q
 
 HARTEBEEST_EXPORT struct ibv_pd *hartebeest_get_local_pd(const char *pd)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 	struct ibv_pd *found;
 
 	return hb && hartebeest_pd_get(hb, pd, &found) == 0 ? found : NULL;
@@ -230,7 +220,7 @@ HARTEBEEST_EXPORT struct ibv_pd *hartebeest_get_local_pd(const char *pd)
 
 HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_local_mr(const char *pd, const char *mr)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 	struct ibv_mr *found;
 
 	return hb && hartebeest_mr_get(hb, SCOPED(pd, mr), &found) == 0 ? found : NULL;
@@ -238,7 +228,7 @@ HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_local_mr(const char *pd, const c
 
 HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_local_qp(const char *pd, const char *qp)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 	struct ibv_qp *found;
 
 	return hb && hartebeest_qp_get(hb, SCOPED(pd, qp), &found) == 0 ? found : NULL;
@@ -280,22 +270,12 @@ HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_qp(const char *memc_key)
 	       beest_remote_keep_qp(memc_key, &qp);
 }
 
-HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_remote_mr(const char *memc_key)
-{
-	return beest_remote_mr(memc_key);
-}
-
-HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_remote_qp(const char *memc_key)
-{
-	return beest_remote_qp(memc_key);
-}
-
 /* ------------------------------------------------------------ data path --- */
 
 /* For NULL, or what get_remote_qp() returned: that only looks like a queue pair. */
 static int fail_queue_pair(void)
 {
-	beest_default_context();	/* sets the log level */
+	hartebeest_default_context();	/* sets the log level */
 	return beest_fail(EINVAL, "the queue pair does not belong to this process");
 }
 
@@ -365,7 +345,7 @@ hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local, void
 static int poll_patiently(struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	int64_t start = hartebeest_clock(), now = start, deadline = INT64_MAX;
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 	int ret;
 
 	if (hb && hb->options.poll_timeout)
@@ -408,7 +388,7 @@ static bool poll_one(struct ibv_cq *cq)
 
 HARTEBEEST_EXPORT bool hartebeest_rdma_poll(const char *cq)
 {
-	struct hartebeest_context *hb = beest_default_context();
+	struct hartebeest_context *hb = hartebeest_default_context();
 	struct ibv_cq *found;
 
 	return hb && hartebeest_cq_get(hb, cq, &found) == 0 && poll_one(found);

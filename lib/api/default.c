@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "include/hartebeest-c.h"
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
 #include "lib/api/default.h"
@@ -94,16 +95,17 @@ static struct hartebeest_context *open_once(bool again)
 	return hb;
 }
 
-struct hartebeest_context *beest_default_context(void)
+HARTEBEEST_EXPORT struct hartebeest_context *hartebeest_default_context(void)
 {
 	struct hartebeest_context *hb = __atomic_load_n(&own.hb, __ATOMIC_ACQUIRE);
 
 	return hb ? hb : open_once(false);
 }
 
-struct hartebeest_context *beest_default_open(void)
+/* The same, but tries again after a failure. */
+HARTEBEEST_EXPORT void hartebeest_init(void)
 {
-	return open_once(true);
+	open_once(true);
 }
 
 void beest_default_close(void)

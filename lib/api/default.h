@@ -3,24 +3,15 @@
  * default.h - the one context of the original's functions
  *
  * Owns it from the first call that needs it until the process ends, its presets, and what is
- * said when it cannot be opened.  Knows nothing of what those functions do with it.
+ * said when it cannot be opened: a failure is logged once, and is that of all later calls.
+ * hartebeest_default_context() hands it out.  Knows nothing of what is done with it.
  */
 #ifndef BEEST_DEFAULT_H
 #define BEEST_DEFAULT_H
 
 #include <stdbool.h>
 
-struct hartebeest_context;
 struct beest_log;
-
-/*
- * Opened if it was not yet; NULL, with its sentence, where that failed.  A failure is logged
- * once, and is that of all later calls.
- */
-struct hartebeest_context *beest_default_context(void);
-
-/* The same, but tries again after a failure. */
-struct hartebeest_context *beest_default_open(void);
 
 /*
  * For failures of the original's interface alone: native functions log theirs.  True: @ret is

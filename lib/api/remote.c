@@ -2,6 +2,7 @@
 /* remote.c - see remote.h */
 #include "config.h"
 
+#include "include/hartebeest-c.h"
 #include "lib/api/default.h"
 #include "lib/api/remote.h"
 #include "lib/base/error.h"
@@ -66,7 +67,7 @@ static void *find_remote(const struct beest_kind *kind, const char *key)
 {
 	struct beest_node *node = NULL;
 
-	if (!beest_default_context())
+	if (!hartebeest_default_context())
 		return NULL;
 
 	if (key)
@@ -80,14 +81,14 @@ static void *find_remote(const struct beest_kind *kind, const char *key)
 	return NULL;
 }
 
-struct ibv_mr *beest_remote_mr(const char *key)
+HARTEBEEST_EXPORT struct ibv_mr *hartebeest_get_remote_mr(const char *memc_key)
 {
-	return find_remote(&remote_mr_kind, key);
+	return find_remote(&remote_mr_kind, memc_key);
 }
 
-struct ibv_qp *beest_remote_qp(const char *key)
+HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_remote_qp(const char *memc_key)
 {
-	return find_remote(&remote_qp_kind, key);
+	return find_remote(&remote_qp_kind, memc_key);
 }
 
 void beest_remote_free(void)

@@ -16,10 +16,6 @@
 bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr);
 bool beest_remote_keep_qp(const char *key, const struct hartebeest_remote_qp *qp);
 
-/* NULL: never fetched. */
-struct ibv_mr *beest_remote_mr(const char *key);
-struct ibv_qp *beest_remote_qp(const char *key);
-
 void beest_remote_free(void);
 
 #endif

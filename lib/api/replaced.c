@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/hartebeest-c.h"
 #include "include/hartebeest.h"
 #include "lib/api/default.h"
 #include "lib/api/remote.h"
@@ -51,7 +52,7 @@ static void follow(struct following *following)
 	bool lost;
 	int ret;
 
-	ret = hartebeest_qp_follow(beest_default_context(), following->name, following->key,
+	ret = hartebeest_qp_follow(hartebeest_default_context(), following->name, following->key,
 				   &remote);
 	lost = ret == -ENOENT || (ret < 0 && following->qp->state != IBV_QPS_RTS);
 	if (ret == 1)
@@ -181,7 +182,7 @@ void beest_replaced_tell(const struct ibv_cq *cq)
 			  "of this completion queue");
 		return;
 	}
-	hartebeest_peer_text(beest_default_context(), following->key, peer, sizeof(peer));
+	hartebeest_peer_text(hartebeest_default_context(), following->key, peer, sizeof(peer));
 	beest_log(beest_default_log(), BEEST_LOG_WARN, "polling goes on, but nothing came for a "
 		  "second: queue pair '%s' is connected to '%s' (%s)", following->name,
 		  following->key, peer);
