@@ -373,7 +373,7 @@ static int sum_up(struct out *out)
 static int doctor(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int status = session_open(out, &hb, NULL);
+	int status = session_open(out, &hb);
 
 	(void)count, (void)operands;
 	if (status != STATUS_GOOD)

@@ -25,16 +25,22 @@ static const char *const svg_colors[] = {
 
 /* ----------------------------------------------------------------- scale --- */
 
-void heat_start(struct heat *heat)
+void heat_start(struct heat *heat, const struct matrix *matrix, bool rates)
 {
-	double best = (double)matrix_share(heat->matrix, heat->values, heat->rates ? 10000 : 0);
-	double worst = (double)matrix_share(heat->matrix, heat->values, heat->rates ? 0 : 10000);
+	const int64_t *values = rates ? matrix->rates : matrix->times;
+	double best = (double)matrix_share(matrix, values, rates ? 10000 : 0);
+	double worst = (double)matrix_share(matrix, values, rates ? 0 : 10000);
 
+	heat->matrix = matrix;
+	heat->values = values;
+	heat->rates = rates;
+	heat->unit = rates ? "MB/s" : "us";
+	heat->factor = rates ? 1e-6 : 1e-3;
 	heat->empty = best < 0;
 	best = BEEST_MAX(best, 1);
 	worst = BEEST_MAX(worst, 1);
 	heat->low = best;
-	heat->high = heat->rates ? BEEST_MIN(worst, best / 2) : BEEST_MAX(worst, best * 2);
+	heat->high = rates ? BEEST_MIN(worst, best / 2) : BEEST_MAX(worst, best * 2);
 }
 
 int heat_level(const struct heat *heat, int64_t value, int levels)
@@ -127,11 +133,6 @@ void heat_table(const struct heat *heat, FILE *to, bool color)
 }
 
 #define MAP_LABEL 7
-
-int heat_map_columns(const struct heat *heat)
-{
-	return MAP_LABEL + heat->matrix->count;
-}
 
 /* A failure is the worst of all. */
 static int64_t worse(const struct heat *heat, int64_t a, int64_t b)

@@ -19,20 +19,21 @@ struct heat {
 	const char *unit;		/* "us" */
 	double factor;			/* of a value, for that unit */
 	bool rates;			/* more is better */
-	/* kept by heat.c */
 	bool empty;			/* no pair has a value: there is no scale */
 	double low, high;		/* the scale */
 };
 
-/* The scale: at least from one to twice the least, so that noise does not look like heat. */
-void heat_start(struct heat *heat);
+/*
+ * Times of @matrix, or its @rates.  The scale is at least from one to twice the least, so that
+ * noise does not look like heat.
+ */
+void heat_start(struct heat *heat, const struct matrix *matrix, bool rates);
 
 /* 0: best, to @levels - 1. */
 int heat_level(const struct heat *heat, int64_t value, int levels);
 
-/* Columns of the table with numbers, and of the map with one character a cell. */
+/* Columns of the table with numbers. */
 int heat_table_columns(const struct heat *heat);
-int heat_map_columns(const struct heat *heat);
 
 /*
  * Lines for a terminal.  The map is at most @columns wide: a cell may stand for many pairs,

@@ -75,9 +75,9 @@ static void show_versions(struct out *out)
 	out_line(out, OUT_NOTE, "kernel", "%s %s on %s", machine.sysname, machine.release,
 		 machine.nodename);
 	out_line(out, OUT_NOTE, "libraries", "%s", text[0] ? text : "linked statically");
-	out_json_text(out->json, "version", "%s", PACKAGE_VERSION);
-	out_json_text(out->json, "kernel", "%s", machine.release);
-	out_json_text(out->json, "host", "%s", machine.nodename);
+	out_json_text(out->json, "version", PACKAGE_VERSION);
+	out_json_text(out->json, "kernel", machine.release);
+	out_json_text(out->json, "host", machine.nodename);
 }
 
 /* ----------------------------------------------------------- devices --- */
@@ -108,18 +108,18 @@ static void port_object(const struct ports_port *port, struct json_object *item)
 {
 	int i;
 
-	out_json_text(item, "device", "%s", port->device);
+	out_json_text(item, "device", port->device);
 	out_json_int(item, "port", port->port);
-	out_json_text(item, "state", "%s", ports_state(port));
-	out_json_text(item, "link", "%s", port->ethernet ? "ethernet" : "infiniband");
+	out_json_text(item, "state", ports_state(port));
+	out_json_text(item, "link", port->ethernet ? "ethernet" : "infiniband");
 	out_json_int(item, "mbit_per_s", ports_rate(port));
 	out_json_int(item, "mtu", ports_mtu(port->attr.active_mtu));
 	out_json_int(item, "max_mtu", ports_mtu(port->attr.max_mtu));
 	out_json_int(item, "lid", port->attr.lid);
 	out_json_int(item, "sm_lid", port->attr.sm_lid);
-	out_json_text(item, "netdev", "%s", port->netdev);
+	out_json_text(item, "netdev", port->netdev);
 	out_json_int(item, "numa", port->numa);
-	out_json_text(item, "firmware", "%s", port->firmware);
+	out_json_text(item, "firmware", port->firmware);
 	out_json_int(item, "max_qp", port->limits.max_qp);
 	out_json_int(item, "max_qp_wr", port->limits.max_qp_wr);
 	out_json_int(item, "max_cq", port->limits.max_cq);
@@ -149,8 +149,8 @@ static void show_port(struct out *out, const struct ports_port *port)
 
 	snprintf(label, sizeof(label), port->port ? "%s:%d" : "%s", port->device, port->port);
 	if (port->error) {
-		out_json_text(item, "device", "%s", port->device);
-		out_json_text(item, "error", "%s", strerror(port->error));
+		out_json_text(item, "device", port->device);
+		out_json_text(item, "error", strerror(port->error));
 		out_line(out, OUT_FAILURE, label, "%s", strerror(port->error));
 		out_cure(out, "%s", ports_cure(port, cure));
 		return;
@@ -209,7 +209,7 @@ static void show_gid(struct out *out, struct json_object *array, char *piece)
 	item = out_json_item(array);
 	out_json_int(item, "index", index);
 	out_json_bool(item, "chosen", chosen);
-	out_json_text(item, "text", "%s", rest);
+	out_json_text(item, "text", rest);
 	if (!out->json)
 		out_line(out, chosen ? OUT_OK : OUT_NOTE, label, "%s", rest);
 }
@@ -218,13 +218,12 @@ static void show_gid(struct out *out, struct json_object *array, char *piece)
 static void show_gids(struct out *out, const struct ports_port *port)
 {
 	char name[100], text[CHOICE_SIZE];
-	const char *const more[] = { name, NULL };
 	struct hartebeest_context *hb;
 	struct json_object *array;
 	int ret;
 
 	snprintf(name, sizeof(name), "device.name=%s:%d", port->device, port->port);
-	if (session_try(&hb, more) < 0)
+	if (session_try(&hb, name) < 0)
 		return;
 
 	array = out_json_array(out->json, name + strlen("device.name="));
@@ -279,7 +278,7 @@ static int show_choice(struct out *out, struct hartebeest_context *hb, int ports
 	ret = hartebeest_device_text(hb, text, sizeof(text));
 	out_waiting_end(out);
 	if (ret == 0) {
-		out_json_text(out->json, "chosen", "%s", text);
+		out_json_text(out->json, "chosen", text);
 		each_piece(text, out, NULL, show_choice_piece);
 		return STATUS_GOOD;
 	}
@@ -310,13 +309,13 @@ static void show_launch(struct out *out, struct hartebeest_context *hb)
 	out_json_int(out->json, "rank", hartebeest_rank(hb));
 	out_json_int(out->json, "size", hartebeest_size(hb));
 	out_json_int(out->json, "local_rank", hartebeest_local_rank(hb));
-	out_json_text(out->json, "job", "%s", hartebeest_job(hb));
+	out_json_text(out->json, "job", hartebeest_job(hb));
 }
 
 static int info(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int status = session_open(out, &hb, NULL);
+	int status = session_open(out, &hb);
 
 	(void)count, (void)operands;
 	if (status != STATUS_GOOD)

@@ -63,7 +63,7 @@ static int list_jobs(struct out *out, const struct records *records)
 			 (int)BEEST_MIN(job_length(&records->list[i]), 99),
 			 records->list[i].key + strlen(PREFIX));
 		item = out_json_item(array);
-		out_json_text(item, "job", "%s", job);
+		out_json_text(item, "job", job);
 		out_json_int(item, "keys", (int64_t)(end - i));
 		out_json_int(item, "ranks", (int64_t)ranks);
 		if (!out->json)
@@ -85,16 +85,16 @@ static void show_record(struct out *out, const struct records *records,
 	char text[1024], left[32] = "";
 
 	records_text(records, record, text, sizeof(text));
-	out_json_text(item, "key", "%s", record->name);
-	out_json_text(item, "server", "%s", records->servers[record->server].text);
+	out_json_text(item, "key", record->name);
+	out_json_text(item, "server", records->servers[record->server].text);
 	out_json_int(item, "bytes", (int64_t)record->size);
 	out_json_int(item, "seconds_left", record->left);
-	out_json_text(item, "text", "%s", text);
+	out_json_text(item, "text", text);
 	if (record->ret == 0)
 		out_json_int(item, "rank", record->record.rank);
 	if (record->is_presence) {
-		out_json_text(item, "state", "%s", record->life);
-		out_json_text(item, "host", "%s", record->rank.host);
+		out_json_text(item, "state", record->life);
+		out_json_text(item, "host", record->rank.host);
 		out_json_int(item, "pid", record->rank.pid);
 	}
 	if (out->json)
@@ -211,7 +211,7 @@ static int list_job(struct out *out, const struct records *records, const char *
 	char title[100];
 	size_t i;
 
-	out_json_text(out->json, "job", "%s", job);
+	out_json_text(out->json, "job", job);
 	snprintf(title, sizeof(title), "job %s", job);
 	out_title(out, LABEL, title);
 	for (i = 0; i < records->count; i++)
@@ -229,7 +229,7 @@ static int keys(struct out *out, int count, char **operands)
 	struct hartebeest_context *hb;
 	struct records records;
 	const char *job;
-	int status = session_open(out, &hb, NULL);
+	int status = session_open(out, &hb);
 
 	if (status != STATUS_GOOD)
 		return status;

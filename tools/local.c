@@ -69,7 +69,7 @@ int local_begin(struct out *out, struct local *local)
 
 	local_rank(0);
 	set_count(local->count);
-	status = session_open(out, &hb, NULL);
+	status = session_open(out, &hb);
 	if (status != STATUS_GOOD)
 		return status;
 	hartebeest_option_get(hb, "exchange.servers", server, sizeof(server), NULL);

@@ -85,9 +85,9 @@ struct json_object *matrix_row_object(const struct matrix *matrix, int row)
 	int i;
 
 	out_json_int(object, "rank", from->rank);
-	out_json_text(object, "host", "%s", from->host);
+	out_json_text(object, "host", from->host);
 	if (from->error)
-		out_json_text(object, "error", "%s", from->error);
+		out_json_text(object, "error", from->error);
 	phases = out_json_object(object, "phases_ns");
 	for (i = 0; i < MATRIX_PHASES; i++)
 		out_json_int(phases, matrix_phases[i], from->phases[i]);
@@ -98,7 +98,7 @@ struct json_object *matrix_row_object(const struct matrix *matrix, int row)
 			continue;
 		item = out_json_item(out_json_array(object, "failures"));
 		out_json_int(item, "to", i);
-		out_json_text(item, "why", "%s", matrix->why[first + (size_t)i]);
+		out_json_text(item, "why", matrix->why[first + (size_t)i]);
 	}
 	return object;
 }

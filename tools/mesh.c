@@ -73,7 +73,7 @@ static int run_rank(struct out *out)
 	int status = old_path ? verdict_read_old(&verdict) : STATUS_GOOD;
 
 	if (status == STATUS_GOOD)
-		status = session_open(out, &survey.hb, NULL);
+		status = session_open(out, &survey.hb);
 	if (status == STATUS_GOOD) {
 		status = with_context(&survey, &verdict);
 		session_close(survey.hb);

@@ -64,7 +64,7 @@ static int push(struct out *out, int count, char **operands)
 
 	if (length < 0)
 		return STATUS_FAILED;
-	status = session_open(out, &hb, NULL);
+	status = session_open(out, &hb);
 	if (status != STATUS_GOOD)
 		return status;
 
@@ -108,7 +108,7 @@ static void write_payload(struct out *out, size_t length)
 static int wait_for(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int ret, status = session_open(out, &hb, NULL);
+	int ret, status = session_open(out, &hb);
 	size_t length;
 
 	(void)count;
@@ -131,7 +131,7 @@ static int wait_for(struct out *out, int count, char **operands)
 static int delete(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int status = session_open(out, &hb, NULL);
+	int status = session_open(out, &hb);
 
 	(void)count;
 	if (status != STATUS_GOOD)
@@ -144,7 +144,7 @@ static int delete(struct out *out, int count, char **operands)
 static int barrier(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int status = session_open(out, &hb, NULL);
+	int status = session_open(out, &hb);
 
 	if (status != STATUS_GOOD)
 		return status;

@@ -162,16 +162,16 @@ static void setting_object(const struct setting *setting, const char *meaning,
 	struct json_object *item = out_json_item(array);
 	char range[128];
 
-	out_json_text(item, "name", "%s", setting->name);
-	out_json_text(item, "value", "%s", setting->value);
-	out_json_text(item, "source", "%s", setting->source);
-	out_json_text(item, "preset", "%s", setting->row->preset ? setting->row->preset : "");
-	out_json_text(item, "range", "%s", range_of(setting->row, range, sizeof(range)));
-	out_json_text(item, "environment", "%s",
+	out_json_text(item, "name", setting->name);
+	out_json_text(item, "value", setting->value);
+	out_json_text(item, "source", setting->source);
+	out_json_text(item, "preset", setting->row->preset ? setting->row->preset : "");
+	out_json_text(item, "range", range_of(setting->row, range, sizeof(range)));
+	out_json_text(item, "environment",
 		      setting->row->environment ? setting->row->environment : "");
-	out_json_text(item, "meaning", "%s", setting->row->help);
+	out_json_text(item, "meaning", setting->row->help);
 	if (*meaning)
-		out_json_text(item, "value_means", "%s", meaning);
+		out_json_text(item, "value_means", meaning);
 }
 
 static void setting_line(struct out *out, const struct hartebeest_context *hb,

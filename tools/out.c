@@ -168,9 +168,9 @@ static void check_add(struct out *out, enum out_level level, const char *label, 
 	struct json_object *checks = out_json_array(out->json, "checks");
 
 	out->check = out_json_item(checks);
-	out_json_text(out->check, "level", "%s", levels[level].name);
-	out_json_text(out->check, "name", "%s", label);
-	out_json_text(out->check, "text", "%s", text);
+	out_json_text(out->check, "level", levels[level].name);
+	out_json_text(out->check, "name", label);
+	out_json_text(out->check, "text", text);
 }
 
 void out_line(struct out *out, enum out_level level, const char *label, const char *format, ...)
@@ -205,7 +205,7 @@ void out_cure(struct out *out, const char *format, ...)
 
 	MAKE_TEXT(text, format);
 	if (out->json) {
-		out_json_text(out->check, "cure", "%s", text);
+		out_json_text(out->check, "cure", text);
 		return;
 	}
 	printf("%*s-> ", indent, "");
@@ -233,7 +233,7 @@ void out_error(struct out *out, const char *format, ...)
 	fflush(stdout);
 	fprintf(stderr, "hartebeest %s: %s\n", out->command, text);
 	if (out->json && !json_object_object_get_ex(out->json, "error", NULL))
-		out_json_text(out->json, "error", "%s", text);
+		out_json_text(out->json, "error", text);
 }
 
 int out_failed(struct out *out, int ret)
@@ -359,14 +359,15 @@ int out_end(struct out *out, int status)
 
 /* -------------------------------------------------------- the object --- */
 
-void out_json_text(struct json_object *object, const char *key, const char *format, ...)
+void out_json_text(struct json_object *object, const char *key, const char *text)
 {
-	char text[TEXT_SIZE];
+	char clean[TEXT_SIZE];
 
 	if (!object)
 		return;
-	MAKE_TEXT(text, format);
-	json_object_object_add(object, key, json_object_new_string(text));
+	snprintf(clean, sizeof(clean), "%s", text);
+	clean_text(clean);
+	json_object_object_add(object, key, json_object_new_string(clean));
 }
 
 void out_json_int(struct json_object *object, const char *key, int64_t value)

@@ -97,8 +97,7 @@ int out_end(struct out *out, int status);
 /* ------------------------------------------------------------ the object --- */
 
 /* Each adds to @object, and does nothing where that is NULL, as without --json. */
-void out_json_text(struct json_object *object, const char *key, const char *format, ...)
-	BEEST_PRINTF(3, 4);
+void out_json_text(struct json_object *object, const char *key, const char *text);
 void out_json_int(struct json_object *object, const char *key, int64_t value);
 void out_json_bool(struct json_object *object, const char *key, bool value);
 

@@ -360,10 +360,10 @@ static int64_t link_deadline(const struct ping *ping, const struct meeting *meet
 static void meeting_object(struct ping *ping, const struct meeting *meeting,
 			   const struct link *link)
 {
-	out_json_text(ping->object, "peer", "%s", link->who);
+	out_json_text(ping->object, "peer", link->who);
 	out_json_bool(ping->object, "measures", meeting->measures);
-	out_json_text(ping->object, "type", "%s", plan_types[meeting->plan.type - IBV_QPT_RC]);
-	out_json_text(ping->object, "op", "%s", plan_ops[meeting->plan.op]);
+	out_json_text(ping->object, "type", plan_types[meeting->plan.type - IBV_QPT_RC]);
+	out_json_text(ping->object, "op", plan_ops[meeting->plan.op]);
 }
 
 /* @up: set when the two ends were connected. */
@@ -542,7 +542,7 @@ static int ping(struct out *out, int count, char **operands)
 		out_error(out, "%s", why);
 		return STATUS_USAGE;
 	}
-	status = session_open(out, &ping.hb, NULL);
+	status = session_open(out, &ping.hb);
 	if (status != STATUS_GOOD)
 		return status;
 	choose_way(&ping, count, operands);

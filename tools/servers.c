@@ -107,8 +107,8 @@ static void facts_object(struct out *out, const char *server, const char *versio
 {
 	struct json_object *item = out_json_item(out_json_array(out->json, "servers"));
 
-	out_json_text(item, "server", "%s", server);
-	out_json_text(item, "version", "%s", version);
+	out_json_text(item, "server", server);
+	out_json_text(item, "version", version);
 	out_json_int(item, "round_trip_ns", time);
 	out_json_int(item, "connections", facts->connections);
 	out_json_int(item, "connections_max", facts->connections_max);

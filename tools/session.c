@@ -11,7 +11,6 @@
 #include "tools/session.h"
 
 #define ARGUMENT "argument"
-#define MORE_MAX 16
 
 static struct args_list settings;
 
@@ -45,21 +44,19 @@ static void watch_signals(void (*handler)(int))
 			sigaction(numbers[i], &action, NULL);
 }
 
-int session_try(struct hartebeest_context **hb, const char *const *more)
+int session_try(struct hartebeest_context **hb, const char *setting)
 {
-	const char *all[ARGS_LIST_MAX + MORE_MAX + 1] = { NULL };
-	size_t count = settings.count;
+	const char *all[ARGS_LIST_MAX + 2] = { NULL };
 
-	memcpy(all, settings.text, count * sizeof(all[0]));
-	for (; more && *more && count < BEEST_COUNT(all) - 1; more++)
-		all[count++] = *more;
+	memcpy(all, settings.text, settings.count * sizeof(all[0]));
+	all[settings.count] = setting;
 	return hartebeest_open(hb, all);
 }
 
-int session_open(struct out *out, struct hartebeest_context **hb, const char *const *more)
+int session_open(struct out *out, struct hartebeest_context **hb)
 {
 	struct hartebeest_context *opened;
-	int ret = session_try(&opened, more);
+	int ret = session_try(&opened, NULL);
 
 	if (ret < 0) {
 		ret = out_failed(out, ret);

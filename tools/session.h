@@ -18,14 +18,17 @@
 extern const struct args_option session_options[];
 
 /*
- * As hartebeest_open() with the settings of the command line, and then those of @more, ended
- * by NULL; NULL: no more.  One at a time.  Returns STATUS_GOOD, or another after saying why.
+ * As hartebeest_open() with the settings of the command line.  One at a time.  Returns
+ * STATUS_GOOD, or another after saying why.
  */
-int session_open(struct out *out, struct hartebeest_context **hb, const char *const *more);
+int session_open(struct out *out, struct hartebeest_context **hb);
 void session_close(struct hartebeest_context *hb);
 
-/* The same without a word and without signals, any number at a time: to try settings. */
-int session_try(struct hartebeest_context **hb, const char *const *more);
+/*
+ * The same without a word and without signals, any number at a time: to try a setting over the
+ * others; NULL: none.
+ */
+int session_try(struct hartebeest_context **hb, const char *setting);
 
 /* The value of @option, which is a duration with a preset, in ns. */
 int64_t session_duration(const struct hartebeest_context *hb, const char *option);

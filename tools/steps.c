@@ -36,7 +36,7 @@ static void step_object(struct steps *steps, bool good)
 {
 	struct json_object *item = out_json_item(steps->array);
 
-	out_json_text(item, "step", "%s", steps->name);
+	out_json_text(item, "step", steps->name);
 	out_json_bool(item, "good", good);
 	out_json_int(item, "ns", hartebeest_clock() - steps->since);
 }

@@ -32,16 +32,6 @@ static void show_heat(const struct verdict *verdict, const struct heat *heat)
 		heat_map(heat, stdout, verdict->out->color, columns ? columns : 512);
 }
 
-static void start_heats(const struct verdict *verdict, struct heat *times, struct heat *rates)
-{
-	*times = (struct heat){ .matrix = verdict->matrix, .values = verdict->matrix->times,
-				.unit = "us", .factor = 1e-3 };
-	*rates = (struct heat){ .matrix = verdict->matrix, .values = verdict->matrix->rates,
-				.unit = "MB/s", .factor = 1e-6, .rates = true };
-	heat_start(times);
-	heat_start(rates);
-}
-
 static int svg_failed(const struct verdict *verdict)
 {
 	out_error(verdict->out, "%s: %s", verdict->svg_path, strerror(errno));
@@ -146,7 +136,7 @@ static void show_groups(const struct verdict *verdict, const int *group, int gro
 	steps_time(matrix_between(verdict->matrix, group, false), between);
 	out_line(verdict->out, OUT_NOTE, "groups", "%s: %s inside, %s between", text, inside,
 		 between);
-	out_json_text(verdict->out->json, "groups", "%s", text);
+	out_json_text(verdict->out->json, "groups", text);
 }
 
 static void show_slow(const struct verdict *verdict, const int *group)
@@ -317,7 +307,8 @@ int verdict_show(struct verdict *verdict)
 		 "round trip in us, from row to column", verdict->matrix->count,
 		 verdict->survey->size);
 	out_title(verdict->out, LABEL, title);
-	start_heats(verdict, &times, &rates);
+	heat_start(&times, verdict->matrix, false);
+	heat_start(&rates, verdict->matrix, true);
 	show_heat(verdict, &times);
 	if (verdict->survey->wants_rates) {
 		out_title(verdict->out, LABEL, "bandwidth in MB/s, from row to column");

@@ -73,9 +73,7 @@ static const char *show(enum form form, bool color, int columns)
 
 	free(shown);
 	to = open_memstream(&shown, &size);
-	heat = (struct heat){ .matrix = &matrix, .values = matrix.times, .unit = "us",
-			      .factor = 1e-3 };
-	heat_start(&heat);
+	heat_start(&heat, &matrix, false);
 	if (form == TABLE)
 		heat_table(&heat, to, color);
 	else if (form == MAP)
@@ -340,10 +338,9 @@ static void noise(void **state)
 static void rates_are_the_other_way_round(void **state)
 {
 	(void)state;
-	heat = (struct heat){ .matrix = &matrix, .values = matrix.rates, .rates = true };
 	matrix.rates[1] = 1000;
 	matrix.rates[2] = 100;
-	heat_start(&heat);
+	heat_start(&heat, &matrix, true);
 	assert_int_equal(heat_level(&heat, 1000, 9), 0);
 	assert_int_equal(heat_level(&heat, 100, 9), 8);
 }
