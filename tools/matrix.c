@@ -206,7 +206,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* All numbers of pairs that are @like: of any groups (NULL), of the same or of two. */
+/* Of pairs of any groups (NULL), of the @same one, or of two. */
 static int64_t share_of(const struct matrix *matrix, const int64_t *values, const int *group,
 			bool same, int share)
 {

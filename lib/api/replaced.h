@@ -31,7 +31,7 @@ bool beest_replaced_is_doubted(void);
 /* -ECONNRESET: what was under way since @since and would have completed to @cq is gone. */
 int beest_replaced_polled(const struct ibv_cq *cq, int64_t since);
 
-/* A line, once a peer, of whom a poll of @cq waits for. */
+/* Logs, once for each peer, that a poll of @cq waits for it. */
 void beest_replaced_tell(const struct ibv_cq *cq);
 
 void beest_replaced_free(void);

@@ -45,7 +45,7 @@ struct beest_standing {
 
 /* ------------------------------------------------------------------------ appending --- */
 
-/* Neither the counter nor what a listener has had already may be behind the other. */
+/* Counter or listener may be behind the other: the greater number counts. */
 static int claim_draw(struct beest_standing *standing, const struct beest_limit *limit)
 {
 	const struct beest_home *home = &standing->home;
@@ -101,7 +101,7 @@ static int see_claim(void *data, const struct beest_record *record)
 	return 1;
 }
 
-/* What is there and no record has the number all the same. */
+/* Bytes that are no record have taken the number, too. */
 static int claim_each(void *data)
 {
 	const struct claiming *c = data;

@@ -15,7 +15,7 @@
 #include "lib/verbs/cq.h"
 #include "lib/verbs/pd.h"
 
-/* What a queue pair is made for where the program does not say: making it costs by that. */
+/* Where the program does not say: small, since a queue pair costs by its size. */
 #define PRESET_REQUESTS 16
 #define PRESET_ELEMENTS 1
 

@@ -49,9 +49,9 @@ struct hartebeest_mesh {
 	uint64_t digest;		/* of the last roll; 0: none, or a repair failed since */
 	uint64_t passes;
 	struct hartebeest_mesh_stats stats;
-	struct hartebeest_mesh_phase *phase;	/* of stats, that is on; NULL: none */
+	struct hartebeest_mesh_phase *phase;	/* of stats, that runs now; NULL: none */
 	struct hartebeest_mesh_phase begun;	/* the clock and counters when it began */
-	const struct beest_registry *registry;	/* that counts; NULL: not yet */
+	const struct beest_registry *registry;	/* whose requests count; NULL: none yet */
 };
 
 extern const struct beest_kind beest_mesh_kind;

@@ -281,7 +281,7 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 		       const uint8_t *bytes)
 {
 	size_t i, k, size = beest_meshmark_row_size(mesh);
-	uint32_t *words = new->count ? malloc(size) : NULL;
+	uint32_t *words = malloc(size);
 
 	if (!words)
 		return 0;

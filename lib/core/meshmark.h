@@ -46,9 +46,9 @@ int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *ne
 			const uint8_t *bytes, size_t size);
 
 /*
- * A row has the numbers that each rank's list has for one rank, in the order of ranks.
- * Fills the one for the rank at @position from the lists of @all, and takes the own one
- * instead of lists; 1: it has what all newcomers' lists would say; 0: it has not.
+ * A row has the numbers that each rank's list has for one rank, in the order of ranks.  It is
+ * filled for the rank at @position from the lists of @all; the own one is taken instead of
+ * lists, 0: there is no memory for it.
  */
 size_t beest_meshmark_row_size(const struct hartebeest_mesh *mesh);
 void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct beest_newcomers *all,

@@ -41,7 +41,7 @@ static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 	return query.ret > 0 && query.body.state == BEEST_RANK_ALIVE;
 }
 
-/* -EAGAIN: what came to grief may change yet. */
+/* -EAGAIN: what failed may change yet. */
 static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64_t digest,
 			   int ret)
 {
