@@ -24,13 +24,10 @@ struct pairing {
 
 struct pairs {
 	struct hartebeest_context *hb;
-	const struct beest_limit *limit;
 	struct pairing *list;
 	size_t count;
-	struct beest_wait_get *gets;	/* of those that could be started */
-	size_t started;
-	bool expired;			/* the wait for them ended by its limit */
-	struct beest_text *hints;	/* what else may be the reason of that */
+	struct beest_wait wait;		/* for those that could be started */
+	const char **own_keys;		/* of the wait */
 };
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
@@ -254,8 +251,9 @@ static int pairs_each(void *data)
  * of this very record.  Where none is, an own record did not reach its server, and any peer may
  * wait for it: all pairs have the result.
  */
-static void pairs_blame(const struct pairs *pairs, const struct beest_wait *wait, int ret)
+static void pairs_blame(const struct pairs *pairs, int ret)
 {
+	const struct beest_wait *wait = &pairs->wait;
 	struct hartebeest_pair *pair;
 	char sentence[BEEST_ERROR_SIZE];
 	bool missing = false;
@@ -275,31 +273,6 @@ static void pairs_blame(const struct pairs *pairs, const struct beest_wait *wait
 						      &wait->gets[i], pair->reason,
 						      sizeof(pair->reason));
 	}
-}
-
-static int pairs_wait(struct pairs *pairs)
-{
-	struct beest_wait wait = {
-		.gets = pairs->gets, .count = pairs->started, .own_count = pairs->started,
-		.each = pairs_each, .data = pairs, .limit = pairs->limit, .hints = pairs->hints,
-	};
-	const char **own_keys = calloc(pairs->count, sizeof(*own_keys));
-	size_t i;
-	int ret = 0;
-
-	if (!own_keys)
-		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
-	wait.own_keys = own_keys;
-	for (i = 0; i < wait.count; i++)
-		own_keys[i] = ((struct pairing *)wait.gets[i].data)->own_key;
-	if (wait.count)
-		ret = beest_wait_run(pairs->hb->registry, &wait);
-	if (ret < 0)
-		pairs_blame(pairs, &wait, ret);
-	pairs->expired = wait.expired;
-	free(own_keys);
-
-	return ret;
 }
 
 static void pair_end(struct pairing *pairing)
@@ -327,8 +300,9 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 	int ret = 0;
 
 	pairs->list = calloc(count, sizeof(*pairs->list));
-	pairs->gets = calloc(count, sizeof(*pairs->gets));
-	if (!pairs->list || !pairs->gets)
+	pairs->wait.gets = calloc(count, sizeof(*pairs->wait.gets));
+	pairs->own_keys = calloc(count, sizeof(*pairs->own_keys));
+	if (!pairs->list || !pairs->wait.gets || !pairs->own_keys)
 		return beest_fail(ENOMEM, "no memory for %zu pairs", count);
 
 	pairs->count = count;
@@ -359,7 +333,7 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 static int pair_start(struct pairs *pairs, struct pairing *pairing)
 {
 	struct beest_registry *registry = pairs->hb->registry;
-	struct beest_wait_get *get = &pairs->gets[pairs->started];
+	struct beest_wait_get *get = &pairs->wait.gets[pairs->wait.count];
 	int ret;
 
 	ret = pair_enter(pairs->hb, pairing);
@@ -372,14 +346,14 @@ static int pair_start(struct pairs *pairs, struct pairing *pairing)
 					 pairing->own_key);
 	if (ret == 0)
 		ret = beest_handshake_start(&pairing->handshake, pairs->hb, pairing->qp,
-					    pairing->pair->peer_key, get, pairs->limit);
+					    pairing->pair->peer_key, get, pairs->wait.limit);
 	if (ret < 0)
 		return ret;
 	get->see = pair_see;
 	get->left = pair_left;
 	get->data = pairing;
 	get->recheck = !pairing_is_datagram(pairing);
-	pairs->started++;
+	pairs->own_keys[pairs->wait.count++] = pairing->own_key;
 
 	return 0;
 }
@@ -403,7 +377,8 @@ static void pairs_start(struct pairs *pairs)
 /* The first failed result, and how long all of them were waited for. */
 static int pairs_result(const struct pairs *pairs)
 {
-	const struct beest_limit *limit = pairs->limit;
+	const struct beest_limit *limit = pairs->wait.limit;
+	const struct beest_text *hints = pairs->wait.hints;
 	const struct hartebeest_pair *pair;
 	char after[48] = "";
 	bool in_vain;
@@ -414,24 +389,29 @@ static int pairs_result(const struct pairs *pairs)
 	if (i == pairs->count)
 		return 0;
 	pair = pairs->list[i].pair;
-	if (pairs->expired && !limit->once)
+	if (pairs->wait.expired && !limit->once)
 		snprintf(after, sizeof(after), "%s %s: ", beest_kv_transient(pair->result) ?
 			 "tried for" : "after", BEEST_SPAN(beest_limit_span(limit)));
 
-	in_vain = pairs->hints->used && pair->result == -beest_limit_errno(limit);
+	in_vain = hints->used && pair->result == -beest_limit_errno(limit);
 
 	return beest_fail(-pair->result, "queue pair '%s' and '%s': %s%s%s%s", pair->qp,
 			  pair->peer_key, after, pair->reason, in_vain ? "; " : "",
-			  in_vain ? pairs->hints->buffer : "");
+			  in_vain ? hints->buffer : "");
 }
 
 static int pairs_run(struct pairs *pairs)
 {
 	size_t i;
-	int ret;
+	int ret = 0;
 
 	pairs_start(pairs);
-	ret = pairs_wait(pairs);
+	pairs->wait.own_keys = pairs->own_keys;
+	pairs->wait.own_count = pairs->wait.count;
+	if (pairs->wait.count)
+		ret = beest_wait_run(pairs->hb->registry, &pairs->wait);
+	if (ret < 0)
+		pairs_blame(pairs, ret);
 	if (ret == -ENOMEM)
 		return ret;
 	for (i = 0; i < pairs->count; i++)
@@ -445,7 +425,10 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 			size_t count, const struct beest_limit *limit)
 {
 	struct beest_text hints = BEEST_TEXT(600);
-	struct pairs pairs = { .hb = hb, .limit = limit, .hints = &hints };
+	struct pairs pairs = {
+		.hb = hb,
+		.wait = { .each = pairs_each, .data = &pairs, .limit = limit, .hints = &hints },
+	};
 	int ret;
 
 	if (count == 0)
@@ -457,7 +440,8 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 	if (ret == 0)
 		ret = pairs_run(&pairs);
 	free(pairs.list);
-	free(pairs.gets);
+	free(pairs.wait.gets);
+	free(pairs.own_keys);
 
 	return ret;
 }
