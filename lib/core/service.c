@@ -39,7 +39,6 @@ struct service {
 	struct beest_listener_body former;	/* what the one before it had, of the same epoch */
 	struct beest_listener_body *past;	/* what this process had in former epochs */
 	size_t past_count;
-	bool delivered;				/* any, in this epoch */
 	uint64_t given;				/* the last number that was given out, ... */
 	int64_t given_at;			/* ... when it was looked for; 0: never */
 	uint64_t old;				/* the last one given out GAP_TIME before that */
@@ -91,7 +90,6 @@ static int service_begin(struct service *service, uint64_t epoch,
 	service->now.next = BEEST_MIN(service->former.first, service->former.next);
 	service->now.next += !service->now.next;	/* numbers begin at 1 */
 	service->now.first = service->now.next;
-	service->delivered = false;
 	service->given = service->old = 0;
 	service->given_at = 0;
 
@@ -112,15 +110,16 @@ static int service_put(struct service *service, const struct beest_home *home)
 	return beest_registry_put(home->registry, &record);
 }
 
+/* The first one that was delivered is taken, and so never the next: until then both are one. */
 static void service_take(struct service *service, uint64_t number, bool delivered)
 {
 	struct beest_listener_body *now = &service->now;
+	bool any = now->first != now->next;
 
 	window_take(now, number);
 	if (delivered)
-		now->first = service->delivered ? BEEST_MIN(now->first, number) : number;
-	service->delivered |= delivered;
-	if (!service->delivered)
+		now->first = any ? BEEST_MIN(now->first, number) : number;
+	else if (!any)
 		now->first = now->next;
 }
 
