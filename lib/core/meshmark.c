@@ -149,8 +149,11 @@ size_t beest_meshmark_complete(struct hartebeest_mesh *mesh)
 {
 	size_t i, count = 0;
 
-	for (i = 0; i < mesh->ranks.count && mesh->called; i++)
-		count += !lives_on(mesh, i, mesh->called, mesh->marks);
+	for (i = 0; i < mesh->ranks.count; i++) {
+		memcpy(&mesh->incarnations[i], mesh->marks + i * beest_meshmark_size(mesh),
+		       BEEST_INCARNATION_SIZE);
+		count += mesh->called && !lives_on(mesh, i, mesh->called, mesh->marks);
+	}
 	free(mesh->called);
 	mesh->called = NULL;
 

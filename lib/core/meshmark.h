@@ -35,7 +35,10 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 			struct beest_newcomers *new);
 void beest_meshmark_forget(struct beest_newcomers *new);
 
-/* The roll is complete.  Returns how many ranks have another life than in the one before. */
+/*
+ * The roll is complete: mesh->incarnations are its ranks'.  Returns how many have another life
+ * than in the one before.
+ */
 size_t beest_meshmark_complete(struct hartebeest_mesh *mesh);
 
 /*

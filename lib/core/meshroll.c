@@ -139,17 +139,6 @@ static void gather_fill(const struct hartebeest_mesh *mesh, const struct beest_l
 	gather->limit = limit;
 }
 
-static size_t roll_keep(struct hartebeest_mesh *mesh)
-{
-	size_t i;
-
-	for (i = 0; i < mesh->ranks.count; i++)
-		memcpy(&mesh->incarnations[i], mesh->marks + i * beest_meshmark_size(mesh),
-		       BEEST_INCARNATION_SIZE);
-
-	return beest_meshmark_complete(mesh);
-}
-
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	struct bringup bringup = { .mesh = mesh };
@@ -184,7 +173,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
 	mesh->digest = ret == 0 ? gather->digest : 0;
 	if (ret == 0)
-		ret = (int)roll_keep(mesh);
+		ret = (int)beest_meshmark_complete(mesh);
 	free(gather->marks);
 
 	return ret;
