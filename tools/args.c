@@ -12,8 +12,7 @@
 #include "lib/base/text.h"
 #include "tools/args.h"
 
-static bool args_fail(struct args *args, const char *format, ...) BEEST_PRINTF(2, 3);
-static bool args_fail(struct args *args, const char *format, ...)
+static bool BEEST_PRINTF(2, 3) args_fail(struct args *args, const char *format, ...)
 {
 	va_list list;
 

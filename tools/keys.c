@@ -182,7 +182,7 @@ static int remove_all(struct out *out, const struct records *records)
 	}
 	out_json_int(out->json, "removed", removed);
 	if (ret < 0)
-		out_error(out, "%s", store_why());
+		out_error(out, "%s", beest_error_text());
 	else
 		out_text(out, "removed %d key%s", removed, removed == 1 ? "" : "s");
 	return ret < 0 ? STATUS_FAILED : STATUS_GOOD;

@@ -170,13 +170,13 @@ static int read_secret(struct out *out, struct hartebeest_context *hb, const cha
 static void server_failed(struct out *out, int ret)
 {
 	if (ret == -EACCES || ret == -EPERM || ret == -EOPNOTSUPP)
-		out_error(out, "%s; such a server does not let keys be listed", store_why());
+		out_error(out, "%s; such a server does not let keys be listed", beest_error_text());
 	else if (ret == -ENOMEM)
 		out_error(out, "out of memory");
 	else if (ret == -ECANCELED)
 		return;
 	else
-		out_error(out, "%s; 'hartebeest doctor' looks closer", store_why());
+		out_error(out, "%s; 'hartebeest doctor' looks closer", beest_error_text());
 }
 
 int records_read(struct out *out, struct hartebeest_context *hb, const char *job,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "tools/doctor.h"
 #include "tools/records.h"
 #include "tools/session.h"
@@ -120,7 +121,7 @@ static void facts_object(struct out *out, const char *server, const char *versio
 
 static void say_unreachable(struct out *out, int ret)
 {
-	out_line(out, OUT_FAILURE, "server", "%s", store_why());
+	out_line(out, OUT_FAILURE, "server", "%s", beest_error_text());
 	if (ret == -ECONNREFUSED || ret == -ENOENT)
 		out_cure(out, "start memcached there, listening on an address that the nodes reach "
 			 "(-l), and open its port in the firewall");

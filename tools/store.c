@@ -34,11 +34,8 @@ struct store {
 	char buffer[64 * 1024];
 };
 
-static char why[640];
-
-static int store_fail(const struct store *store, int err, const char *format, ...)
-	BEEST_PRINTF(3, 4);
-static int store_fail(const struct store *store, int err, const char *format, ...)
+static int BEEST_PRINTF(3, 4) store_fail(const struct store *store, int err, const char *format,
+					 ...)
 {
 	char reason[320];
 	va_list args;
@@ -46,13 +43,7 @@ static int store_fail(const struct store *store, int err, const char *format, ..
 	va_start(args, format);
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
-	snprintf(why, sizeof(why), "%s: %s", store->text, reason);
-	return -err;
-}
-
-const char *store_why(void)
-{
-	return why;
+	return beest_fail(err, "%s: %s", store->text, reason);
 }
 
 int64_t store_time(const struct store *store)
@@ -162,8 +153,7 @@ void store_close(struct store *store)
 
 /* ------------------------------------------------------------ protocol --- */
 
-static int send_command(struct store *store, const char *format, ...) BEEST_PRINTF(2, 3);
-static int send_command(struct store *store, const char *format, ...)
+static int BEEST_PRINTF(2, 3) send_command(struct store *store, const char *format, ...)
 {
 	char line[LINE_SIZE];
 	va_list args;
@@ -359,22 +349,15 @@ struct listing {
 	int classes[256], class_count;	/* of slabs, for cachedump */
 };
 
-static int hex_digit(char byte)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *digit = memchr(digits, tolower((unsigned char)byte), sizeof(digits) - 1);
-
-	return digit ? (int)(digit - digits) : -1;
-}
-
 /* %2F and the like, in place. */
 static void unescape(char *key)
 {
 	char *to = key;
 
 	for (; *key; key++) {
-		if (*key == '%' && hex_digit(key[1]) >= 0 && hex_digit(key[2]) >= 0) {
-			*to++ = (char)(hex_digit(key[1]) << 4 | hex_digit(key[2]));
+		if (*key == '%' && isxdigit((unsigned char)key[1]) &&
+		    isxdigit((unsigned char)key[2])) {
+			*to++ = (char)strtol((const char[]){ key[1], key[2], '\0' }, NULL, 16);
 			key += 2;
 		} else {
 			*to++ = *key;

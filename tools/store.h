@@ -17,14 +17,13 @@
 struct store;
 
 /*
- * Every call below returns 0, or a negative errno with a sentence in store_why(): -ETIMEDOUT
+ * Every call below returns 0, or a negative errno with a sentence as of beest_fail(): -ETIMEDOUT
  * where the call takes longer than @patience, -ECANCELED after session_signal(), -EACCES (the
  * server demands a login), -EPERM (it refuses), -EUSERS (all its connections are in use),
  * -EPROTO (no Memcached), or that of connect(2).
  */
 int store_open(struct store **store, const struct beest_hostport *server, int64_t patience);
 void store_close(struct store *store);	/* accepts NULL */
-const char *store_why(void);
 
 /* Of the last answer, in nanoseconds. */
 int64_t store_time(const struct store *store);

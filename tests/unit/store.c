@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "tests/support/memcached.h"
 #include "tools/out.h"
 #include "tools/store.h"
@@ -70,7 +71,7 @@ static void a_server_without_connections(void **state)
 	(void)state;
 	assert_int_equal(store_open(&store, fake_hostport(server), 100 * BEEST_SECOND), 0);
 	assert_int_equal(store_version(store, version, sizeof(version)), -EUSERS);
-	assert_non_null(strstr(store_why(), ": all its connections are in use"));
+	assert_non_null(strstr(beest_error_text(), ": all its connections are in use"));
 	store_close(store);
 	fake_end(server);
 }
