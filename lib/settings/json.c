@@ -167,7 +167,7 @@ static int scan_string(struct scan *scan)
 }
 
 /*
- * Refuses 01, 1-2, TRUE, NaN and text without quotes.  Fractions and exponents are left to
+ * Refuses 01, 1-2, 1., TRUE, NaN and text without quotes.  Fractions and exponents are left to
  * json-c: no setting has any.
  */
 static int scan_plain(struct scan *scan)
@@ -177,7 +177,8 @@ static int scan_plain(struct scan *scan)
 	const char *digits = scan->at + (*scan->at == '-');
 	size_t count = strspn(digits, DIGITS);
 	bool good = count && (*digits != '0' || count == 1) &&
-		    (digits + count == scan->at + length || strchr(".eE", digits[count]));
+		    (digits + count == scan->at + length || strchr(".eE", digits[count])) &&
+		    strchr(DIGITS, scan->at[length - 1]);
 
 	for (i = 0; i < BEEST_COUNT(words); i++)
 		good |= strlen(words[i]) == length && !strncmp(words[i], scan->at, length);
@@ -247,7 +248,11 @@ static int scan_text(struct beest_json *json)
 
 /* ------------------------------------------------------------ parsing --- */
 
-/* json-c sees the end by the NUL, so the length counts it. */
+/*
+ * json-c sees the end by the NUL, so the length counts it.  What its strict mode refuses is told
+ * by the scan, but for numbers of 64 bits and more, which json-c since 0.17 refuses there without
+ * a word of the setting.
+ */
 static int parse_text(struct beest_json *json)
 {
 	struct json_tokener *tokener = json_tokener_new();
@@ -258,7 +263,6 @@ static int parse_text(struct beest_json *json)
 	if (!tokener)
 		return fail_file(ENOMEM, json->path, "out of memory");
 
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 	json->root = json_tokener_parse_ex(tokener, json->text, (int)json->length + 1);
 	error = json_tokener_get_error(tokener);
 	for (i = 0; i < tokener->char_offset; i++)

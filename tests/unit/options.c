@@ -903,6 +903,8 @@ static void what_is_not_json_is_told(void **state)
 		  ":1: NaN is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": -Infinity } }",
 		  ":1: -Infinity is not a JSON value; text needs double quotes" },
+		{ "{ \"qp_attr\": { \"timeout\": 1e } }",
+		  ":1: 1e is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": TRUE } }",
 		  ":1: TRUE is not a JSON value; text needs double quotes" },
 		{ "{ \"job\": { \"id\": abc } }",
