@@ -192,7 +192,6 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 		return ret;
 	gather_fill(mesh, limit, &gather);
 	gather.run = mesh->digest;
-	gather.roll = mesh->key_name;
 	gather.expected = mesh->incarnations;
 	gather.pass = mesh->passes + 1;
 	gather.state = &mesh->state;

@@ -159,7 +159,8 @@ static int missing_judge_each(struct beest_gathering *g, const struct beest_pres
 	if (!first || ret < 0)
 		return ret;
 
-	newcomers_refuse(g, newcomers, restarted);
+	if (g->call->roll)
+		newcomers_refuse(g, newcomers, restarted);
 	beest_presence_text(first->rank, &first->body, who);
 	if (restarted == 1)
 		return beest_fail(ESTALE, "%s was started again after the run began", who);

@@ -90,7 +90,7 @@ struct beest_gather {
 
 	/* of a later pass */
 	uint64_t pass;			/* from 1 */
-	const char *roll;		/* the name of the roll call */
+	const char *roll;		/* its gate refuses newcomers; NULL: they may join later */
 	const struct beest_incarnation *expected;	/* all that it named */
 };
 

@@ -34,6 +34,7 @@ static struct member {
 	int64_t patience;		/* of its bring-ups; 0: that of all */
 	int64_t dies;			/* without a word, at the next look from then on */
 	bool repairs;			/* instead of connecting */
+	bool finds_out;			/* at a barrier, that it has to */
 	bool stays;			/* afterwards, and looks after its records for a while */
 	int barriers;
 	bool ended;
@@ -96,6 +97,8 @@ static void run(void *data)
 		context->hb->registry->interrupt = rank_dies;
 		context->hb->registry->data = member;
 	}
+	if (member->finds_out)
+		assert_int_equal(hartebeest_mesh_barrier(member->mesh, 0), -ESTALE);
 	deadline = span ? crew_now() + span : 0;
 	member->ret = member->repairs ? hartebeest_mesh_repair(member->mesh, deadline) :
 		      hartebeest_mesh_connect(context->hb, member->name, &member->attr,
@@ -1277,6 +1280,25 @@ static void repaired(void **state)
 	}
 }
 
+/* A newcomer is not refused meanwhile: those who find it at a barrier are about to take it in. */
+static void repaired_after_a_barrier(void **state)
+{
+	static const int all[] = { 2, 4, 20 };
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(all); k++) {
+		repair_start(all[k], false);
+		repair_replace(1, 1);
+		for (i = 0; i < all[k]; i++)
+			repair_member(i)->finds_out = i != 1;
+		repair_go();
+		assert_repaired(1);
+		drop();
+	}
+}
+
 /*
  * The gate says who is new, so that the others need not read the roll, nor a row of numbers;
  * of many it does not.  Who has stored a roll reads it once, to see that it is there.
@@ -1800,6 +1822,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
+		cmocka_unit_test_setup_teardown(repaired_after_a_barrier, setup, teardown),
 		cmocka_unit_test_setup_teardown(few_are_told_at_the_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_newcomer_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_was_replaced, setup, teardown),
