@@ -27,11 +27,23 @@ static int list_key(const struct beest_gather *gather, const char *word, int ran
 	return beest_gather_key(gather, last, key);
 }
 
-int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_gather *gather)
+/* Of all keys of a mesh, so that whoever sees a rank's record finds its list, too. */
+static int gate_server(const struct beest_gather *gather, size_t *server)
 {
 	char key[BEEST_KEY_MAX + 1];
+	int ret = beest_gather_key(gather, "gate", key);
+
+	if (ret == 0)
+		*server = beest_kv_server_of(gather->registry->kv, key);
+
+	return ret;
+}
+
+int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_gather *gather)
+{
+	char key[BEEST_KEY_MAX + 1], gate[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_BARRIER, .key = key, .body = mesh->list,
+		.kind = BEEST_KIND_BARRIER, .key = key, .placed_as = gate, .body = mesh->list,
 		.size = mesh->list_size,
 	};
 	int ret;
@@ -39,6 +51,8 @@ int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_ga
 	if (!mesh->list)
 		return 0;
 	ret = list_key(gather, "list", mesh->rank, key);
+	if (ret == 0)
+		ret = beest_gather_key(gather, "gate", gate);
 
 	return ret < 0 ? ret : beest_registry_put(gather->registry, &record);
 }
@@ -75,23 +89,21 @@ static int lists_read(struct hartebeest_mesh *mesh, const struct beest_gather *g
 	char (*keys)[BEEST_KEY_MAX + 1] = calloc(new->count + 1, sizeof(*keys));
 	size_t *of = calloc(new->count + 1, sizeof(*of));
 	struct beest_look look = { .deadline = beest_gather_deadline(gather) };
-	size_t i;
-	int ret = 1;
+	size_t i, server = 0;
+	int ret = gate_server(gather, &server);
 
 	look.wants = calloc(new->count + 1, sizeof(*look.wants));
 	if (!keys || !of || !look.wants)
 		ret = beest_fail(ENOMEM, "no memory for the lists of %zu ranks", new->count);
-	for (i = 0; i < new->count && ret > 0; i++) {
+	for (i = 0; i < new->count && ret == 0; i++) {
 		if (!new->digests[i])
 			continue;
 		ret = list_key(gather, "list", new->peers[i].endpoint.rank, keys[look.count]);
 		look.wants[look.count].key = keys[look.count];
-		look.wants[look.count].server = beest_kv_server_of(gather->registry->kv,
-								   keys[look.count]);
+		look.wants[look.count].server = server;
 		of[look.count++] = i;
-		ret = ret < 0 ? ret : 1;
 	}
-	if (ret > 0 && look.count) {
+	if (ret == 0) {
 		ret = beest_look_take(gather->registry, &look);
 		ret = ret < 0 ? 0 : lists_judge(mesh, gather, new, look.wants, of, look.count);
 		beest_look_free(look.wants, look.count);
@@ -140,10 +152,11 @@ static int row_make(const struct hartebeest_mesh *mesh, const struct beest_gathe
 
 	ret = list_key(gather, "row", mesh->ranks.id[i], row->key);
 	if (ret == 0)
+		ret = gate_server(gather, &extra->server);
+	if (ret == 0)
 		ret = beest_registry_encode(gather->registry, &record, &row->bytes);
 	if (ret < 0)
 		return ret;
-	extra->server = beest_kv_server_of(gather->registry->kv, row->key);
 	extra->write = (struct beest_kv_write){
 		.verb = BEEST_KV_SET, .key = row->key, .value = row->bytes, .size = (size_t)ret,
 		.ttl = ROW_TTL,
@@ -207,9 +220,10 @@ static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	int ret;
 
 	ret = list_key(gather, "row", mesh->rank, key);
+	if (ret == 0)
+		ret = gate_server(gather, &want.server);
 	if (ret < 0)
 		return ret;
-	want.server = beest_kv_server_of(gather->registry->kv, key);
 	ret = beest_look_take(gather->registry, &look) == 0 &&
 	      want_decode(gather, &want, &record) && record.size == row_bytes(mesh) &&
 	      memcmp(record.body, &wire, DIGEST_SIZE) == 0 &&
