@@ -47,6 +47,9 @@
 #define STEPS 12
 #define EVENTS 12
 #define MESHES 2
+#define MEETINGS 200
+#define MEETS 4				/* one after the other, in a mesh that is not repaired */
+#define TRIES 8				/* of what fails when ranks die */
 #define MESSAGES 3			/* of a rank in a step */
 #define MESSAGE_MAX 3000
 #define COMING (2 * BEEST_SECOND)		/* a rank may take so long to be seen by all */
@@ -59,7 +62,7 @@
 
 /* ------------------------------------------------------------------------ the plan --- */
 
-enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, WORK, LEAVE, OPS };
+enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, WORK, TOGETHER, LEAVE, OPS };
 
 struct step {
 	enum op op;
@@ -141,18 +144,6 @@ static void draw_script(struct plan *plan)
 	}
 }
 
-static void draw_program(struct plan *plan)
-{
-	static const enum op all[] = {
-		BARRIER, BARRIER, BARRIER, MESH, MESH, MESH, MEET, MEET, REPAIR, CLOSE, MESSAGE,
-		MESSAGE, WORK, WORK, LEAVE,
-	};
-	int count = 2 + draw(7), i;
-
-	for (i = 0; i < count; i++)
-		step_add(plan, all[draw(BEEST_COUNT(all))], draw(2));
-}
-
 static struct event *event_add(struct plan *plan, enum what what)
 {
 	struct event *event = &plan->events[plan->event_count++];
@@ -164,6 +155,31 @@ static struct event *event_add(struct plan *plan, enum what what)
 	event->server = draw(plan->servers);
 	event->item = draw(1000);
 	return event;
+}
+
+/* A mesh that is repaired whenever one of its ranks was started again. */
+static void draw_survivors(struct plan *plan)
+{
+	int count = 1 + draw(3);
+	struct event *event;
+
+	step_add(plan, TOGETHER, draw(2));
+	while (count--) {
+		event = event_add(plan, DEATH);
+		event->at = draw(60);
+	}
+}
+
+static void draw_program(struct plan *plan)
+{
+	static const enum op all[] = {
+		BARRIER, BARRIER, BARRIER, MESH, MESH, MESH, MEET, MEET, REPAIR, CLOSE, MESSAGE,
+		MESSAGE, WORK, WORK, LEAVE,
+	};
+	int count = 2 + draw(7), i;
+
+	for (i = 0; i < count; i++)
+		step_add(plan, all[draw(BEEST_COUNT(all))], draw(2));
 }
 
 static void draw_faults(struct plan *plan)
@@ -233,6 +249,11 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 	plan->noise = noises[draw(BEEST_COUNT(noises))];
 	plan->slow = draw(4) ? -1 : draw(plan->size);
 	plan->scattered = !draw(3);
+	plan->limit = 10 * BEEST_SECOND;
+	if (!draw(8)) {
+		draw_survivors(plan);
+		return;
+	}
 	if (draw(2))
 		draw_script(plan);
 	else
@@ -246,14 +267,15 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 		draw_faults(plan);
 	if (deaths)
 		draw_deaths(plan);
-	plan->limit = deaths ? 10 * BEEST_SECOND : 60 * BEEST_SECOND;
+	if (!deaths)
+		plan->limit = 60 * BEEST_SECOND;
 }
 
 /* ------------------------------------------------------------------- what is printed --- */
 
 static const char *const op_words[OPS] = {
 	"barrier", "mesh", "barrier of mesh", "repair of mesh", "close of mesh", "messages",
-	"work", "leave",
+	"work", "together in mesh", "leave",
 };
 static const char *const what_words[] = {
 	"held up for", "fails", "fails, and is carried out after", "restarts its server",
@@ -652,7 +674,8 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 		if (i != own)
 			link_read(&card->links[i], mesh, i);
 	for (i = 0; i < plan.size; i++)
-		if (i != own && ranks[i].through[rank->step])
+		if (i != own && ranks[i].cards[rank->step] && (ranks[i].through[rank->step] ||
+		    ranks[i].cards[rank->step]->digest == card->digest))
 			links_match(rank, own, i);
 }
 
@@ -736,7 +759,8 @@ static void failure_judge(struct rank *rank, int ret)
 	rank->failed = true;
 	if (servers_fail() && ranks_die())	/* what was lost may be of those who are gone */
 		return;
-	if (!somebody_is_missing(rank) && !rank->is_heir)
+	if ((!somebody_is_missing(rank) || plan.steps[rank->step].op == TOGETHER) &&
+	    !rank->is_heir)
 		broken(rank, "it failed (%s): %s", strerror(-ret), sentence);
 	else if (!rank->is_heir)
 		culprit_is_named(rank, sentence);
@@ -766,20 +790,26 @@ static void mesh_close(struct rank *rank, int name)
 	rank->mesh[name] = NULL;
 }
 
-static int run_mesh(struct rank *rank, const struct step *step)
+static int mesh_connect(struct rank *rank, int number)
 {
 	static const char *const region[] = { "mr0" };
-	const char name[] = { (char)('m' + step->name), '\0' };
+	const char name[] = { (char)('m' + number), '\0' };
 	struct hartebeest_mesh_attr attr;
-	int ret;
 
-	mesh_close(rank, step->name);
 	hartebeest_mesh_attr_preset(&attr);
 	attr.pd = "pd";
 	attr.regions = region;
 	attr.region_count = 1;
-	ret = hartebeest_mesh_connect(party[number_of(rank)].hb, name, &attr,
-				      &rank->mesh[step->name], deadline());
+	return hartebeest_mesh_connect(party[number_of(rank)].hb, name, &attr, &rank->mesh[number],
+				       deadline());
+}
+
+static int run_mesh(struct rank *rank, const struct step *step)
+{
+	int ret;
+
+	mesh_close(rank, step->name);
+	ret = mesh_connect(rank, step->name);
 	if (ret < 0)
 		return ret;
 	all_have_entered(rank);
@@ -828,6 +858,70 @@ static int run_work(struct rank *rank, const struct step *step)
 
 	crew_pass(span);
 	rank->held += span;
+	return 0;
+}
+
+/* A pass of a mesh: who of its roll has come. */
+static struct meeting {
+	uint64_t digest, pass;
+	bool came[RANKS];
+} meetings[MEETINGS];
+
+static struct meeting *meeting_of(const struct hartebeest_mesh *mesh)
+{
+	struct meeting *meeting = meetings;
+
+	while (meeting->digest && (meeting->digest != mesh->digest ||
+				   meeting->pass != mesh->passes))
+		meeting++;
+	if (meeting == meetings + MEETINGS - 1)
+		abort();
+	meeting->digest = mesh->digest;
+	meeting->pass = mesh->passes;
+	return meeting;
+}
+
+static int meeting_hold(struct rank *rank, struct hartebeest_mesh *mesh)
+{
+	struct meeting *meeting = meeting_of(mesh);
+	int ret, i;
+
+	meeting->came[number_of(rank)] = true;
+	ret = hartebeest_mesh_barrier(mesh, deadline());
+	for (i = 0; i < plan.size && ret == 0; i++)
+		if (!meeting->came[i])
+			broken(rank, "it passed before rank %d had come", i);
+	return ret;
+}
+
+/* As a program does that outlives deaths: after a failure it repairs its mesh, and begins anew. */
+static int run_together(struct rank *rank, const struct step *step)
+{
+	struct hartebeest_mesh **mesh = &rank->mesh[step->name];
+	int ret, tries = 0, turn = 0, met = 0;
+	bool repairs = false;
+
+	while (met < MEETS) {
+		turn++;
+		crew_pass(noise_of(rank, turn % 4 ? 10 * BEEST_MS : BEEST_SECOND, -turn));
+		if (*mesh && !repairs) {
+			ret = meeting_hold(rank, *mesh);
+			met++;
+		} else {
+			if (rank->cards[rank->step])
+				rank->cards[rank->step]->digest = 0;
+			ret = *mesh ? hartebeest_mesh_repair(*mesh, deadline()) :
+			      mesh_connect(rank, step->name);
+			if (ret >= 0)
+				mesh_check(rank, *mesh);
+			repairs = false;
+			met = 0;
+		}
+		trace(rank, "%d, %d: %s", ret, met, ret < 0 ? hartebeest_error() : "");
+		if (ret < 0 && (rank->dead || ++tries == TRIES || (*verdict)[0]))
+			return ret;
+		repairs |= ret < 0;
+	}
 	return 0;
 }
 
@@ -894,6 +988,7 @@ static int run_messages(struct rank *rank, const struct step *step)
 static int (*const runs[OPS])(struct rank *rank, const struct step *step) = {
 	[BARRIER] = run_barrier, [MESH] = run_mesh, [MEET] = run_meet, [REPAIR] = run_repair,
 	[CLOSE] = run_close, [MESSAGE] = run_messages, [WORK] = run_work,
+	[TOGETHER] = run_together,
 };
 
 /* ------------------------------------------------------------------- lives of a rank --- */
@@ -963,7 +1058,8 @@ static void step_run(struct rank *rank)
 		rank->through[rank->step] = true;
 	else
 		failure_judge(rank, ret);
-	if (step->op != MESSAGE && crew_now() - rank->began - rank->held > plan.limit + LAST_LOOKS)
+	if (step->op != MESSAGE && step->op != TOGETHER &&
+	    crew_now() - rank->began - rank->held > plan.limit + LAST_LOOKS)
 		broken(rank, "it took %d ms, of which it was held up for %d",
 		       (int)((crew_now() - rank->began) / BEEST_MS), (int)(rank->held / BEEST_MS));
 	trace(rank, "ends it");
