@@ -24,37 +24,40 @@ struct status {
 	uint64_t form;
 };
 
-/* Of @count ranks; to be freed. */
+/* Of @count ranks; to be freed.  Returns @failed with its sentence where this rank has failed. */
 static int statuses_exchange(int (*gather)(void *, const void *, void *, size_t), void *data,
-			     size_t count, const struct status *own, struct status **all)
+			     size_t count, int failed, struct status *own, struct status **all)
 {
+	char sentence[BEEST_ERROR_SIZE];
 	int ret;
 
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	own->error = htobe32((uint32_t)-failed);
 	*all = calloc(count, sizeof(**all));
+	ret = *all ? gather(data, own, *all, sizeof(*own)) : 0;
+	if (failed < 0)
+		return beest_fail(-failed, "%s", sentence);
 	if (!*all)
 		return beest_fail(ENOMEM, "no memory to ask %zu ranks", count);
-	ret = gather(data, own, *all, sizeof(*own));
 
 	return ret < 0 ? beest_fail_errno(ret, "the program's gather function failed") : 0;
 }
 
 int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed)
 {
-	struct status *all, own = { .error = htobe32((uint32_t)-failed) };
-	char sentence[BEEST_ERROR_SIZE];
+	struct status *all, own = { 0 };
+	int ret = statuses_exchange(attr->gather, attr->gather_data, attr->rank_count, failed,
+				    &own, &all);
 
-	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
-	statuses_exchange(attr->gather, attr->gather_data, attr->rank_count, &own, &all);
 	free(all);
 
-	return beest_fail(-failed, "%s", sentence);
+	return ret;
 }
 
-/* All ranks' words; the bytes of the longest list. */
+/* All ranks' words; the bytes of the longest list.  @failed as above. */
 static int status_gather(struct hartebeest_mesh *mesh, int failed)
 {
-	const struct status own = {
-		.error = htobe32((uint32_t)-failed),
+	struct status own = {
 		.listed = htobe32((uint32_t)mesh->list_size),
 		.form = htobe64(mesh->body.form),
 	};
@@ -63,13 +66,14 @@ static int status_gather(struct hartebeest_mesh *mesh, int failed)
 	size_t i;
 	int ret;
 
-	ret = statuses_exchange(mesh->gather, mesh->gather_data, mesh->ranks.count, &own, &all);
+	ret = statuses_exchange(mesh->gather, mesh->gather_data, mesh->ranks.count, failed, &own,
+				&all);
 	for (i = 0; i < mesh->ranks.count && ret == 0; i++) {
 		listed = BEEST_MAX(listed, be32toh(all[i].listed));
-		if (all[i].error && i != mesh->fabric.own)
+		if (all[i].error)
 			ret = beest_fail(ECONNABORTED, "rank %d has failed: %s", mesh->ranks.id[i],
 					 strerror((int)be32toh(all[i].error)));
-		else if (!failed)
+		else
 			ret = beest_meshmark_same(mesh, i, be64toh(all[i].form));
 	}
 	free(all);
@@ -134,18 +138,14 @@ int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 			  const struct beest_limit *limit)
 {
 	struct beest_incarnation incarnation;
-	char sentence[BEEST_ERROR_SIZE];
 	uint8_t *all = NULL;
 	size_t step = 0;
 	int ret, listed;
 
 	if (failed == 0)
 		failed = beest_random(&incarnation, sizeof(incarnation));
-	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	beest_meshphase_enter(mesh, &mesh->stats.wait);
 	listed = status_gather(mesh, failed);
-	if (failed < 0)
-		return beest_fail(-failed, "%s", sentence);
 	if (listed < 0)
 		return listed;
 	beest_meshphase_enter(mesh, &mesh->stats.fetch);
@@ -153,20 +153,18 @@ int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 	if (ret == 0)
 		ret = gathered_connect(mesh, all, step, limit);
 	free(all);
-	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
-	listed = status_gather(mesh, ret);
-	if (ret < 0)
-		return beest_fail(-ret, "%s", sentence);
+	ret = status_gather(mesh, ret);
 
-	return listed < 0 ? listed : 0;
+	return ret < 0 ? ret : 0;
 }
 
 int beest_meshown_barrier(struct hartebeest_mesh *mesh)
 {
 	int ret = status_gather(mesh, 0);
 
-	if (ret >= 0)
-		mesh->passes++;
+	if (ret < 0)
+		return ret;
+	mesh->passes++;
 
-	return ret < 0 ? ret : 0;
+	return 0;
 }
