@@ -106,6 +106,7 @@ static void port_text(const struct ports_port *port, char *text, size_t size)
 
 static void port_object(const struct ports_port *port, struct json_object *item)
 {
+	const struct ibv_device_attr *limits = &port->limits;
 	int i;
 
 	out_json_text(item, "device", port->device);
@@ -119,14 +120,14 @@ static void port_object(const struct ports_port *port, struct json_object *item)
 	out_json_int(item, "sm_lid", port->attr.sm_lid);
 	out_json_text(item, "netdev", port->netdev);
 	out_json_int(item, "numa", port->numa);
-	out_json_text(item, "firmware", port->firmware);
-	out_json_int(item, "max_qp", port->limits.max_qp);
-	out_json_int(item, "max_qp_wr", port->limits.max_qp_wr);
-	out_json_int(item, "max_cq", port->limits.max_cq);
-	out_json_int(item, "max_cqe", port->limits.max_cqe);
-	out_json_int(item, "max_mr", port->limits.max_mr);
-	out_json_int(item, "max_sge", port->limits.max_sge);
-	out_json_int(item, "max_rd_atomic", port->limits.max_qp_rd_atom);
+	out_json_text(item, "firmware", limits->fw_ver);
+	out_json_int(item, "max_qp", limits->max_qp);
+	out_json_int(item, "max_qp_wr", limits->max_qp_wr);
+	out_json_int(item, "max_cq", limits->max_cq);
+	out_json_int(item, "max_cqe", limits->max_cqe);
+	out_json_int(item, "max_mr", limits->max_mr);
+	out_json_int(item, "max_sge", limits->max_sge);
+	out_json_int(item, "max_rd_atomic", limits->max_qp_rd_atom);
 	for (i = 0; item && i < port->pkey_count; i++)
 		json_object_array_add(out_json_array(item, "pkeys"),
 				      json_object_new_int(port->pkeys[i]));
@@ -139,7 +140,7 @@ static void show_limits(struct out *out, const struct ports_port *port)
 	out_line(out, OUT_NOTE, "limits", "%d qp of %d requests, %d cq of %d entries, "
 		 "%d mr, %d sge, %d reads at once%s%s", limits->max_qp, limits->max_qp_wr,
 		 limits->max_cq, limits->max_cqe, limits->max_mr, limits->max_sge,
-		 limits->max_qp_rd_atom, port->firmware[0] ? ", firmware " : "", port->firmware);
+		 limits->max_qp_rd_atom, limits->fw_ver[0] ? ", firmware " : "", limits->fw_ver);
 }
 
 static void show_port(struct out *out, const struct ports_port *port)

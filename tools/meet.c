@@ -59,13 +59,6 @@ static int wait_plan(struct meet *meet, struct meeting *meeting, int64_t deadlin
 
 /* -------------------------------------------------------------- ranks --- */
 
-static void name_ranks(struct meeting *meeting, int own, int peer)
-{
-	snprintf(meeting->key, sizeof(meeting->key), SERVICE "-%d-%d", own, peer);
-	snprintf(meeting->peer_key, sizeof(meeting->peer_key), SERVICE "-%d-%d", peer, own);
-	snprintf(meeting->who, sizeof(meeting->who), "rank %d", peer);
-}
-
 /* The rank at position @index of all that this one meets; false: there is none. */
 static bool rank_at(const struct meet *meet, int index, struct meeting *meeting)
 {
@@ -77,7 +70,9 @@ static bool rank_at(const struct meet *meet, int index, struct meeting *meeting)
 		return false;
 	memset(meeting, 0, sizeof(*meeting));
 	meeting->measures = own == first;
-	name_ranks(meeting, own, peer);
+	snprintf(meeting->key, sizeof(meeting->key), SERVICE "-%d-%d", own, peer);
+	snprintf(meeting->peer_key, sizeof(meeting->peer_key), SERVICE "-%d-%d", peer, own);
+	snprintf(meeting->who, sizeof(meeting->who), "rank %d", peer);
 	return true;
 }
 

@@ -382,13 +382,6 @@ static int hold_meeting(struct ping *ping, const struct meeting *meeting, bool *
 	return status;
 }
 
-static void begin_meeting(struct ping *ping)
-{
-	ping->object = out_json_item(out_json_array(ping->out->json, "meetings"));
-	ping->steps.array = out_json_array(ping->object, "steps");
-	steps_begin(&ping->steps, "peer");
-}
-
 /*
  * Whether others are to be met: one that listens goes on whatever this one wanted, and
  * whoever met somebody that is not there any more looks for another.
@@ -419,7 +412,9 @@ static int one_meeting(struct ping *ping, int *status, bool *up)
 
 	*up = false;
 	*status = STATUS_GOOD;
-	begin_meeting(ping);
+	ping->object = out_json_item(out_json_array(ping->out->json, "meetings"));
+	ping->steps.array = out_json_array(ping->object, "steps");
+	steps_begin(&ping->steps, "peer");
 	out_waiting(ping->out, "waiting for the other end");
 	ret = meet_next(&ping->meet, &meeting, deadline);
 	if (ret > 0) {

@@ -214,12 +214,6 @@ static int no_answer(struct pinger *pinger, const char *what)
 	return -ETIMEDOUT;
 }
 
-static int data_wrong(struct pinger *pinger)
-{
-	snprintf(pinger->why, sizeof(pinger->why), "what came back is not what was sent");
-	return -EBADMSG;
-}
-
 /* Until at most @most requests are under way. */
 static int wait_sent(struct pinger *pinger, int most)
 {
@@ -502,10 +496,13 @@ int64_t pinger_first(struct pinger *pinger, int64_t until)
 	while (ret == 0) {
 		pinger->number++;
 		ret = ping_once(pinger, (uint32_t)pinger->plan->first, &time);
-		if (ret == -EAGAIN)
+		if (ret == -EAGAIN) {
 			ret = lossy && hartebeest_clock() < until ? 0 : no_answer(pinger, "echo");
-		else if (ret == 0)
-			ret = data_wrong(pinger);
+		} else if (ret == 0) {
+			snprintf(pinger->why, sizeof(pinger->why),
+				 "what came back is not what was sent");
+			ret = -EBADMSG;
+		}
 	}
 	pinger->patience = patience;
 	return ret < 0 ? ret : time;

@@ -15,14 +15,6 @@
 
 /* ----------------------------------------------------------- reading --- */
 
-static void read_sysfs(struct ports_port *port)
-{
-	char numa[16];
-
-	if (file_line(numa, sizeof(numa), "%s/device/numa_node", port->sysfs))
-		port->numa = atoi(numa);
-}
-
 /* The library's own reading: it knows old kernels, and IPoIB. */
 static void read_gids(struct ibv_context *verbs, struct ports_port *port)
 {
@@ -56,7 +48,6 @@ static void read_port(struct ibv_context *verbs, struct ports_port *port)
 	port->ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	read_pkeys(verbs, port);
 	read_gids(verbs, port);
-	read_sysfs(port);
 }
 
 /* Appends to a list that grows. */
@@ -76,17 +67,18 @@ static void add_device(struct ports_port **list, int *count, struct ibv_device *
 {
 	struct ports_port base = { .numa = -1 }, *port;
 	struct ibv_context *verbs;
+	char numa[16];
 	int i;
 
 	snprintf(base.device, sizeof(base.device), "%.63s", ibv_get_device_name(device));
-	snprintf(base.sysfs, sizeof(base.sysfs), "%.255s", device->ibdev_path);
+	if (file_line(numa, sizeof(numa), "%s/device/numa_node", device->ibdev_path))
+		base.numa = atoi(numa);
 	errno = 0;
 	verbs = ibv_open_device(device);
 	if (!verbs)
 		base.error = errno ? errno : EIO;
 	else
 		base.error = ibv_query_device(verbs, &base.limits);
-	snprintf(base.firmware, sizeof(base.firmware), "%.63s", base.limits.fw_ver);
 
 	if (base.error)
 		add_port(list, count, &base);

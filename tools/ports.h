@@ -19,9 +19,7 @@ struct ports_port {
 	int port;
 	struct ibv_device_attr limits;
 	struct ibv_port_attr attr;
-	char firmware[64];
 	char netdev[64];		/* "": none is known */
-	char sysfs[256];		/* folder of the device */
 	int numa;			/* -1: unknown, or there is one node only */
 	uint16_t pkeys[8];		/* the first that are not 0, in host byte order */
 	int pkey_count;
