@@ -67,17 +67,18 @@ static bool want_decode(const struct beest_gather *gather, const struct beest_lo
 				   BEEST_KIND_BARRIER, want->key, record) == 0;
 }
 
+/* @want: of the first whose list is wanted; the others follow. */
 static int lists_judge(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
-		       struct beest_newcomers *new, const struct beest_look_want *wants,
-		       const size_t *of, size_t count)
+		       struct beest_newcomers *new, const struct beest_look_want *want)
 {
 	struct beest_record record;
 	size_t i;
 	int ret = 1;
 
-	for (i = 0; i < count && ret > 0; i++)
-		ret = want_decode(gather, &wants[i], &record) ?
-		      beest_meshmark_list(mesh, new, of[i], record.body, record.size) : 0;
+	for (i = 0; i < new->count && ret > 0; i++)
+		if (new->digests[i])
+			ret = want_decode(gather, want++, &record) ?
+			      beest_meshmark_list(mesh, new, i, record.body, record.size) : 0;
 
 	return ret;
 }
@@ -87,29 +88,30 @@ static int lists_read(struct hartebeest_mesh *mesh, const struct beest_gather *g
 		      struct beest_newcomers *new)
 {
 	char (*keys)[BEEST_KEY_MAX + 1] = calloc(new->count + 1, sizeof(*keys));
-	size_t *of = calloc(new->count + 1, sizeof(*of));
-	struct beest_look look = { .deadline = beest_gather_deadline(gather) };
+	struct beest_look look = {
+		.wants = calloc(new->count + 1, sizeof(*look.wants)),
+		.deadline = beest_gather_deadline(gather),
+	};
+	struct beest_look_want *want = look.wants;
 	size_t i, server = 0;
 	int ret = gate_server(gather, &server);
 
-	look.wants = calloc(new->count + 1, sizeof(*look.wants));
-	if (!keys || !of || !look.wants)
+	if (!keys || !want)
 		ret = beest_fail(ENOMEM, "no memory for the lists of %zu ranks", new->count);
 	for (i = 0; i < new->count && ret == 0; i++) {
 		if (!new->digests[i])
 			continue;
-		ret = list_key(gather, "list", new->peers[i].endpoint.rank, keys[look.count]);
-		look.wants[look.count].key = keys[look.count];
-		look.wants[look.count].server = server;
-		of[look.count++] = i;
+		ret = list_key(gather, "list", new->peers[i].endpoint.rank, keys[i]);
+		want->key = keys[i];
+		want++->server = server;
+		look.count++;
 	}
 	if (ret == 0) {
-		ret = beest_look_take(gather->registry, &look);
-		ret = ret < 0 ? 0 : lists_judge(mesh, gather, new, look.wants, of, look.count);
+		ret = beest_look_take(gather->registry, &look) < 0 ? 0 :
+		      lists_judge(mesh, gather, new, look.wants);
 		beest_look_free(look.wants, look.count);
 	}
 	free(look.wants);
-	free(of);
 	free(keys);
 
 	return ret;
