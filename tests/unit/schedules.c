@@ -37,11 +37,12 @@
 #include "lib/core/mesh.h"
 #include "tests/support/crew.h"
 #include "tests/support/crowd.h"
+#include "tests/support/make.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
 #include "tests/support/unit.h"
 
-#define SEEDS 400			/* of a call without arguments */
+#define SEEDS 300			/* of a call without arguments */
 #define RANKS 40
 #define SERVERS 3
 #define STEPS 12
@@ -62,7 +63,7 @@
 
 /* ------------------------------------------------------------------------ the plan --- */
 
-enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, WORK, TOGETHER, LEAVE, OPS };
+enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, PAIRS, WORK, TOGETHER, LEAVE, OPS };
 
 struct step {
 	enum op op;
@@ -70,7 +71,7 @@ struct step {
 					   Work: is it long? */
 };
 
-enum what { HOLD, FAILURE, LATE, RESTART, EVICTION, AWAY, DEATH };
+enum what { HOLD, FAILURE, LATE, RESTART, EVICTION, AWAY, DEATH, END };
 
 /* Before a request of a rank. */
 struct event {
@@ -164,6 +165,8 @@ static void draw_survivors(struct plan *plan)
 	struct event *event;
 
 	step_add(plan, TOGETHER, draw(2));
+	if (!draw(3))
+		event_add(plan, HOLD);
 	while (count--) {
 		event = event_add(plan, DEATH);
 		event->at = draw(60);
@@ -174,12 +177,18 @@ static void draw_program(struct plan *plan)
 {
 	static const enum op all[] = {
 		BARRIER, BARRIER, BARRIER, MESH, MESH, MESH, MEET, MEET, REPAIR, CLOSE, MESSAGE,
-		MESSAGE, WORK, WORK, LEAVE,
+		MESSAGE, PAIRS, PAIRS, WORK, WORK, LEAVE,
 	};
 	int count = 2 + draw(7), i;
+	enum op op;
 
-	for (i = 0; i < count; i++)
-		step_add(plan, all[draw(BEEST_COUNT(all))], draw(2));
+	for (i = 0; i < count; i++) {
+		op = all[draw(BEEST_COUNT(all))];
+		step_add(plan, op, draw(2));
+		/* Before all are through nobody may take the keys for others. */
+		if (op == PAIRS)
+			step_add(plan, BARRIER, draw(2));
+	}
 }
 
 static void draw_faults(struct plan *plan)
@@ -263,6 +272,8 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 	kind = draw(20);
 	faults = kind < 7;
 	deaths = kind >= 6 && kind < 13;
+	if (kind > 15)
+		event_add(plan, END);
 	if (faults)
 		draw_faults(plan);
 	if (deaths)
@@ -275,11 +286,12 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 
 static const char *const op_words[OPS] = {
 	"barrier", "mesh", "barrier of mesh", "repair of mesh", "close of mesh", "messages",
-	"work", "together in mesh", "leave",
+	"pairs", "work", "together in mesh", "leave",
 };
 static const char *const what_words[] = {
 	"held up for", "fails", "fails, and is carried out after", "restarts its server",
 	"finds a record evicted", "finds a server away for", "dies",
+	"ends with all others, which begin again within",
 };
 static const char *const manner_words[] = { "refused", "lost", "late" };
 
@@ -349,7 +361,7 @@ static struct rank {
 	int64_t began, held;		/* its step, and what it was held up since */
 	uint64_t traced;
 	bool dead;			/* finds that out when its call looks around */
-	bool died, is_heir;
+	bool died, is_heir, begins_again;
 	int64_t heir_after;
 	bool failed, ended;
 	struct hartebeest_mesh *mesh[MESHES];
@@ -393,7 +405,7 @@ static void trace(const struct rank *rank, const char *format, ...)
 	fprintf(stderr, "\n");
 }
 
-/* The first counts; what follows may follow from it. */
+/* The first counts, since what follows may follow from it; of the dead nothing does. */
 static void broken(const struct rank *rank, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -402,7 +414,7 @@ static void broken(const struct rank *rank, const char *format, ...)
 	va_list arguments;
 	int used;
 
-	if ((*verdict)[0])
+	if ((*verdict)[0] || rank->dead)
 		return;
 	used = snprintf(*verdict, sizeof(*verdict), "rank %d, step %d (%s): ", number_of(rank),
 			rank->step, step_text(&plan.steps[rank->step]));
@@ -493,6 +505,27 @@ static void carry_out_late(void *data)
 	fake_kv_apply_late();
 }
 
+/* Less than @most, and the same in each trial. */
+static int64_t noise_of(const struct rank *rank, int64_t most, int what)
+{
+	uint64_t place = (uint64_t)what * RANKS + (uint64_t)number_of(rank);
+
+	return most ? (int64_t)(mix(plan.seed ^ mix(place)) % (uint64_t)most) : 0;
+}
+
+/* All are killed, as by a batch system, and nothing is left of the run but its records. */
+static void run_end(const struct event *event)
+{
+	struct rank *rank;
+
+	for (rank = ranks; rank < ranks + plan.size; rank++) {
+		rank->dead = rank->begins_again = true;
+		rank->heir_after = noise_of(rank, event->span, -event->at);
+		memset(rank->entered, 0, sizeof(rank->entered));
+		memset(rank->through, 0, sizeof(rank->through));
+	}
+}
+
 static void event_happen(struct rank *rank, struct event *event)
 {
 	struct fake_kv_server *server = fake_kv_server(server_names[event->server]);
@@ -520,6 +553,9 @@ static void event_happen(struct rank *rank, struct event *event)
 		rank->dead = true;
 		rank->heir_after = event->span;
 		break;
+	case END:
+		run_end(event);
+		break;
 	case HOLD:
 		break;
 	}
@@ -537,14 +573,6 @@ static bool is_due(const struct rank *rank, const struct event *event)
 		if (plan.steps[i].op == LEAVE)
 			return false;
 	return !rank->died && event->at == rank->of_life;
-}
-
-/* Less than @most, and the same in each trial. */
-static int64_t noise_of(const struct rank *rank, int64_t most, int what)
-{
-	uint64_t place = (uint64_t)what * RANKS + (uint64_t)number_of(rank);
-
-	return most ? (int64_t)(mix(plan.seed ^ mix(place)) % (uint64_t)most) : 0;
 }
 
 static int64_t hold(const struct beest_kv *kv)
@@ -631,7 +659,8 @@ static void links_match(const struct rank *rank, int own, int other)
 
 	if (here->digest != there->digest)
 		broken(rank, "it knows other ranks than rank %d does", other);
-	if (!is_same(&one->incarnation, &there->own) || !is_same(&two->incarnation, &here->own))
+	if (here->digest && (!is_same(&one->incarnation, &there->own) ||
+			     !is_same(&two->incarnation, &here->own)))
 		broken(rank, "rank %d is another life of it, or it of that", other);
 	if (one->dest_qp_num != two->qp_num || one->rq_psn != two->psn ||
 	    two->dest_qp_num != one->qp_num || two->rq_psn != one->psn)
@@ -641,9 +670,8 @@ static void links_match(const struct rank *rank, int own, int other)
 		broken(rank, "its region, or that of rank %d, is another one", other);
 }
 
-static void link_read(struct link *link, struct hartebeest_mesh *mesh, int peer)
+static void link_read(struct link *link, struct ibv_qp *qp)
 {
-	struct ibv_qp *qp = hartebeest_mesh_qp(mesh, peer, 0);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
@@ -652,27 +680,38 @@ static void link_read(struct link *link, struct hartebeest_mesh *mesh, int peer)
 	link->psn = attr.sq_psn;
 	link->dest_qp_num = attr.dest_qp_num;
 	link->rq_psn = attr.rq_psn;
-	link->incarnation = mesh->incarnations[peer];
-	hartebeest_mesh_region(mesh, peer, 0, &link->region);
+}
+
+/* What this rank has of others in its step, to be filled. */
+static struct card *card_begin(struct rank *rank)
+{
+	struct card **card = &rank->cards[rank->step];
+	const int own = number_of(rank);
+	struct ibv_mr *mr;
+
+	free(*card);
+	*card = calloc(1, sizeof(**card));
+	(*card)->own = *beest_registry_incarnation(party[own].hb->registry);
+	hartebeest_mr_get(party[own].hb, "mr0", &mr);
+	(*card)->region.rkey = mr->rkey;
+	(*card)->region.address = (uintptr_t)mr->addr;
+	return *card;
 }
 
 /* Of the mesh of that step: what this rank has, compared with all who are through with it. */
 static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 {
-	struct card *card = rank->cards[rank->step];
-	struct ibv_mr *mr;
+	struct card *card = card_begin(rank);
 	int i, own = number_of(rank);
 
-	if (!card)
-		card = rank->cards[rank->step] = calloc(1, sizeof(*card));
 	card->digest = mesh->digest;
-	card->own = *beest_registry_incarnation(party[own].hb->registry);
-	hartebeest_mr_get(party[own].hb, "mr0", &mr);
-	card->region.rkey = mr->rkey;
-	card->region.address = (uintptr_t)mr->addr;
-	for (i = 0; i < plan.size; i++)
-		if (i != own)
-			link_read(&card->links[i], mesh, i);
+	for (i = 0; i < plan.size; i++) {
+		if (i == own)
+			continue;
+		link_read(&card->links[i], hartebeest_mesh_qp(mesh, i, 0));
+		card->links[i].incarnation = mesh->incarnations[i];
+		hartebeest_mesh_region(mesh, i, 0, &card->links[i].region);
+	}
 	for (i = 0; i < plan.size; i++)
 		if (i != own && ranks[i].cards[rank->step] && (ranks[i].through[rank->step] ||
 		    ranks[i].cards[rank->step]->digest == card->digest))
@@ -724,7 +763,7 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 	bool named = false;
 	int number;
 
-	if (op == MESSAGE || somebody_just_came(rank) ||
+	if (op == MESSAGE || op == PAIRS || somebody_just_came(rank) ||
 	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir()))
 		return;
 	while ((at = strstr(at, "rank "))) {
@@ -974,6 +1013,68 @@ static int message_wait(const struct rank *rank, int from, bool removes)
 	return removes ? hartebeest_msg_delete(hb, key, deadline()) : 0;
 }
 
+/* To the neighbour on either side. */
+struct side {
+	int peer;
+	char qp[16], key[32], peer_key[32];
+	struct hartebeest_remote_mr region;
+};
+
+static void side_make(const struct rank *rank, struct side *side, struct hartebeest_pair *pair)
+{
+	static const char *const offer[] = { "mr0" };
+	const int own = number_of(rank), number = rank->step - rank->life_begin;
+
+	snprintf(side->qp, sizeof(side->qp), "q%d-%d", number, side->peer);
+	snprintf(side->key, sizeof(side->key), "p%d/%d-%d", number, own, side->peer);
+	snprintf(side->peer_key, sizeof(side->peer_key), "p%d/%d-%d", number, side->peer, own);
+	if (qp_make(party[own].hb, side->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL) < 0)
+		abort();
+	hartebeest_pair_preset(pair);
+	pair->qp = side->qp;
+	pair->key = side->key;
+	pair->peer_key = side->peer_key;
+	pair->offer = offer;
+	pair->offered = 1;
+	pair->regions = &side->region;
+	pair->room = 1;
+}
+
+/* Both may be the same rank, which has one pair then. */
+static int run_pairs(struct rank *rank, const struct step *step)
+{
+	const int own = number_of(rank), count = plan.size > 2 ? 2 : 1;
+	struct side sides[2];
+	struct hartebeest_pair pairs[2];
+	struct card *card;
+	struct ibv_qp *qp;
+	int i, ret;
+
+	(void)step;
+	for (i = 0; i < count; i++) {
+		sides[i].peer = neighbour(rank, i ? -1 : 1);
+		side_make(rank, &sides[i], &pairs[i]);
+	}
+	ret = hartebeest_pairs_connect(party[own].hb, pairs, (size_t)count, deadline());
+	for (i = 0; i < count && ret < 0; i++)
+		if (pairs[i].result < 0 && !rank->dead && !rank->is_heir &&
+		    !is_missing(&ranks[sides[i].peer], rank->step) &&
+		    !(servers_fail() && ranks_die()))
+			broken(rank, "the pair with rank %d: %s", sides[i].peer, pairs[i].reason);
+	if (ret < 0)
+		return ret;
+	card = card_begin(rank);
+	for (i = 0; i < count; i++) {
+		hartebeest_qp_get(party[own].hb, sides[i].qp, &qp);
+		link_read(&card->links[sides[i].peer], qp);
+		card->links[sides[i].peer].region = sides[i].region;
+	}
+	for (i = 0; i < count; i++)
+		if (ranks[sides[i].peer].through[rank->step])
+			links_match(rank, own, sides[i].peer);
+	return 0;
+}
+
 static int run_messages(struct rank *rank, const struct step *step)
 {
 	int i, ret = 0, count = BEEST_MIN(MESSAGES, plan.size - 1);
@@ -988,7 +1089,7 @@ static int run_messages(struct rank *rank, const struct step *step)
 static int (*const runs[OPS])(struct rank *rank, const struct step *step) = {
 	[BARRIER] = run_barrier, [MESH] = run_mesh, [MEET] = run_meet, [REPAIR] = run_repair,
 	[CLOSE] = run_close, [MESSAGE] = run_messages, [WORK] = run_work,
-	[TOGETHER] = run_together,
+	[PAIRS] = run_pairs, [TOGETHER] = run_together,
 };
 
 /* ------------------------------------------------------------------- lives of a rank --- */
@@ -1103,8 +1204,14 @@ static void rank_run(void *data)
 {
 	struct rank *rank = data;
 
-	while (life_run(rank))
-		rank->life_begin = ++rank->step;
+	do {
+		if (rank->begins_again)
+			crew_pass(rank->heir_after);
+		rank->begins_again = rank->dead = false;
+		rank->step = rank->life_begin = 0;
+		while (life_run(rank))
+			rank->life_begin = ++rank->step;
+	} while (rank->begins_again);
 	if (rank->dead) {
 		rank->died = true;
 		if (rank->heir_after)
@@ -1178,7 +1285,7 @@ static void plan_try(void)
 	registry_run();
 	fake_kv.hold = NULL;
 	fake_kv.hook = NULL;
-	if (!servers_fail() && !ranks_die() && !(*verdict)[0])
+	if (!plan_has(FAILURE, END) && !(*verdict)[0])
 		leftovers_check();
 }
 
