@@ -14,7 +14,9 @@
  * Owns the plans, their trials and the promises:
  * - nobody passes a barrier, or is connected, before all have come there;
  * - whoever is connected has the same numbers, keys and incarnations as the other end;
- * - each message comes, and is what was sent;
+ * - each message comes, and is what was sent; each pair of neighbours is connected;
+ * - ranks that repair their mesh whenever others were started again come together;
+ * - a run among the leftovers of one that was killed succeeds;
  * - without deaths all succeed, whoever is held up and whatever fails for a while;
  * - with a death the others succeed, or fail by their limit and say who did not come;
  * - what the last one leaves on the servers is what hartebeest-exchange(7) says.
@@ -53,7 +55,7 @@
 #define TRIES 8				/* of what fails when ranks die */
 #define MESSAGES 3			/* of a rank in a step */
 #define MESSAGE_MAX 3000
-#define COMING (2 * BEEST_SECOND)		/* a rank may take so long to be seen by all */
+#define COMING (4 * BEEST_SECOND)		/* a rank may take so long to be seen by all */
 #define WORK_MOST (15 * BEEST_SECOND)
 #define SLOWNESS (30 * BEEST_MS)		/* each request of a slow rank takes less */
 #define SECONDS 120			/* of the processor, for one trial */
@@ -158,21 +160,6 @@ static struct event *event_add(struct plan *plan, enum what what)
 	return event;
 }
 
-/* A mesh that is repaired whenever one of its ranks was started again. */
-static void draw_survivors(struct plan *plan)
-{
-	int count = 1 + draw(3);
-	struct event *event;
-
-	step_add(plan, TOGETHER, draw(2));
-	if (!draw(3))
-		event_add(plan, HOLD);
-	while (count--) {
-		event = event_add(plan, DEATH);
-		event->at = draw(60);
-	}
-}
-
 static void draw_program(struct plan *plan)
 {
 	static const enum op all[] = {
@@ -203,6 +190,23 @@ static void draw_faults(struct plan *plan)
 		event->command = draw(5);
 		event->manner = event->what == LATE ? FAKE_KV_LATE :
 				(enum fake_kv_manner)draw(FAKE_KV_LATE);
+	}
+}
+
+/* A mesh that is repaired whenever one of its ranks was started again. */
+static void draw_survivors(struct plan *plan)
+{
+	int count = 1 + draw(3);
+	struct event *event;
+
+	step_add(plan, TOGETHER, draw(2));
+	if (!draw(3))
+		event_add(plan, HOLD);
+	if (!draw(3))
+		draw_faults(plan);
+	while (count--) {
+		event = event_add(plan, DEATH);
+		event->at = draw(60);
 	}
 }
 
@@ -272,7 +276,7 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 	kind = draw(20);
 	faults = kind < 7;
 	deaths = kind >= 6 && kind < 13;
-	if (kind > 15)
+	if (!deaths && !draw(3))
 		event_add(plan, END);
 	if (faults)
 		draw_faults(plan);
@@ -730,13 +734,16 @@ static bool is_missing(const struct rank *rank, int step)
 	       (rank->step == step && has_just_come(rank));
 }
 
-/* Who comes when the limit of others is almost over leaves them no time to see of each other. */
+/*
+ * Who comes when the limit of others is almost over leaves them no time to see of each other; not
+ * even a second, where it dies as the taker.
+ */
 static bool somebody_just_came(const struct rank *rank)
 {
 	int i;
 
 	for (i = 0; i < plan.size; i++)
-		if (!ranks[i].dead && ranks[i].step == rank->step && has_just_come(&ranks[i]))
+		if (ranks[i].entered[rank->step] && has_just_come(&ranks[i]))
 			return true;
 	return false;
 }
@@ -796,7 +803,8 @@ static void failure_judge(struct rank *rank, int ret)
 	snprintf(sentence, sizeof(sentence), "%s", hartebeest_error());
 	trace(rank, "failed (%s): %s", strerror(-ret), sentence);
 	rank->failed = true;
-	if (servers_fail() && ranks_die())	/* what was lost may be of those who are gone */
+	/* What was lost may be of those who are gone. */
+	if (servers_fail() && ranks_die() && plan.steps[rank->step].op != TOGETHER)
 		return;
 	if ((!somebody_is_missing(rank) || plan.steps[rank->step].op == TOGETHER) &&
 	    !rank->is_heir)
@@ -945,7 +953,7 @@ static int run_together(struct rank *rank, const struct step *step)
 		crew_pass(noise_of(rank, turn % 4 ? 10 * BEEST_MS : BEEST_SECOND, -turn));
 		if (*mesh && !repairs) {
 			ret = meeting_hold(rank, *mesh);
-			met++;
+			met = ret < 0 ? 0 : met + 1;
 		} else {
 			if (rank->cards[rank->step])
 				rank->cards[rank->step]->digest = 0;
@@ -962,6 +970,13 @@ static int run_together(struct rank *rank, const struct step *step)
 		repairs |= ret < 0;
 	}
 	return 0;
+}
+
+/* Has the other one come, so that what is between these two has to succeed? */
+static bool may_rely_on(const struct rank *rank, int other)
+{
+	return !rank->is_heir && !is_missing(&ranks[other], rank->step) &&
+	       !(servers_fail() && ranks_die());
 }
 
 /* What one rank says to another in a step; returns its length. */
@@ -990,12 +1005,6 @@ static int message_push(const struct rank *rank, int to)
 	return hartebeest_msg_push(party[number_of(rank)].hb, key, text, length, deadline());
 }
 
-/* Has nobody sent it who could still be said to be alive? */
-static bool message_is_missing(const struct rank *rank, int from)
-{
-	return is_missing(&ranks[from], rank->step);
-}
-
 static int message_wait(const struct rank *rank, int from, bool removes)
 {
 	struct hartebeest_context *hb = party[number_of(rank)].hb;
@@ -1003,8 +1012,7 @@ static int message_wait(const struct rank *rank, int from, bool removes)
 	size_t length = message_fill(rank->step, from, number_of(rank), key, text), size = 0;
 	int ret = hartebeest_msg_wait(hb, key, got, sizeof(got), &size, deadline());
 
-	if (ret < 0 && !rank->dead && !rank->is_heir && !message_is_missing(rank, from) &&
-	    !(servers_fail() && ranks_die()))
+	if (ret < 0 && may_rely_on(rank, from))
 		broken(rank, "the message of rank %d did not come: %s", from, hartebeest_error());
 	if (ret < 0)
 		return ret;
@@ -1057,9 +1065,7 @@ static int run_pairs(struct rank *rank, const struct step *step)
 	}
 	ret = hartebeest_pairs_connect(party[own].hb, pairs, (size_t)count, deadline());
 	for (i = 0; i < count && ret < 0; i++)
-		if (pairs[i].result < 0 && !rank->dead && !rank->is_heir &&
-		    !is_missing(&ranks[sides[i].peer], rank->step) &&
-		    !(servers_fail() && ranks_die()))
+		if (pairs[i].result < 0 && may_rely_on(rank, sides[i].peer))
 			broken(rank, "the pair with rank %d: %s", sides[i].peer, pairs[i].reason);
 	if (ret < 0)
 		return ret;
