@@ -3,7 +3,8 @@
  * meshown.h - the ranks of a mesh come together by the program's own exchange
  *
  * Owns the rounds of it, in which each rank takes part whatever has become of it, since
- * nobody may hang there.  Knows nothing of Memcached.
+ * nobody may hang there; only one that has no memory for what the others bring cannot.
+ * Knows nothing of Memcached.
  */
 #ifndef BEEST_MESHOWN_H
 #define BEEST_MESHOWN_H
