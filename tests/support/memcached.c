@@ -218,13 +218,14 @@ void cache_need(void)
 
 bool cache_since(int minor)
 {
-	char command[PATH_MAX + 8];
+	char command[PATH_MAX + 8], line[64] = "";
 	int found = -1;
 	FILE *said;
 
 	snprintf(command, sizeof(command), "'%s' -h", program);
 	said = popen(command, "r");
-	if (!said || fscanf(said, "memcached 1.%d", &found) != 1)
+	if (!said || TEMP_FAILURE_RETRY(read(fileno(said), line, sizeof(line) - 1)) <= 0 ||
+	    sscanf(line, "memcached 1.%d", &found) != 1)
 		give_up("%s does not say its version", program);
 	pclose(said);
 	return found >= minor;
