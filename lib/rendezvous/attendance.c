@@ -169,6 +169,39 @@ static int missing_judge_each(struct beest_gathering *g, const struct beest_pres
 			  restarted - 1);
 }
 
+static bool any_ended(const struct beest_presence_query *queries, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (queries[i].ret == -ESTALE ||
+		    (queries[i].ret > 0 &&
+		     beest_presence_ended(queries[i].rank, &queries[i].body) < 0))
+			return true;
+
+	return false;
+}
+
+/* Who came after the records were read may have passed since, and left or begun again. */
+static bool gate_is_open(struct beest_gathering *g)
+{
+	struct beest_look_want want = { .key = g->gate_key, .server = g->server };
+	struct beest_look look = {
+		.wants = &want, .count = 1, .deadline = beest_gather_deadline(g->call),
+	};
+	struct beest_barrier_body gate;
+	struct beest_record record;
+	bool open;
+
+	open = beest_gathering_look(g, &look) == 0 &&
+	       beest_gathering_decode(g, g->gate_key, &want.value, &record, &gate) &&
+	       beest_gathering_passes(g, &gate);
+	beest_look_free(&want, 1);
+	g->wait.hurry |= open;
+
+	return open;
+}
+
 int beest_attendance_judge(struct beest_gathering *g)
 {
 	struct beest_presence_query *queries = calloc(g->count, sizeof(*queries));
@@ -184,7 +217,8 @@ int beest_attendance_judge(struct beest_gathering *g)
 	}
 	if (queries && newcomers) {
 		beest_presence_query(g->registry, queries, count, beest_gather_deadline(g->call));
-		ret = missing_judge_each(g, queries, count, newcomers);
+		ret = any_ended(queries, count) && gate_is_open(g) ? 0 :
+		      missing_judge_each(g, queries, count, newcomers);
 	} else {
 		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", g->count);
 	}

@@ -385,6 +385,46 @@ static void who_is_late_to_read_sees_the_gate(void **state)
 	assert_int_equal(read_by_held, 1);	/* as the last one to know of all */
 }
 
+static void pass_and_leave(void *data)
+{
+	struct rank *rank = data;
+
+	rank_pass(rank, 'a');
+	crew_pass(rank->delay);
+	rank_pass(rank, 'a');
+	rank_free(rank, false);
+}
+
+/* Who has read all records, and asks whether the last one still lives. */
+static void asking_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	for (i = 0; i < request->key_count && !held; i++) {
+		if (rank_of(kv) == &ranks[19] || !strstr(request->keys[i], "/rank/19"))
+			continue;
+		held = true;
+		crew_pass(4 * BEEST_SECOND);
+	}
+}
+
+/* It came meanwhile, opened the gate for all, and has left as the others have. */
+static void who_has_left_has_passed(void **state)
+{
+	int i;
+
+	(void)state;
+	held = false;
+	fake_kv.hook = asking_hook;
+	for (i = 0; i < 20; i++)
+		crew_start(pass_and_leave, rank_make(i, i, 20, "aa"));
+	ranks[19].delay = 4 * BEEST_SECOND;
+	registry_run();
+	all_have(20, 2);
+	fake_kv.hook = NULL;
+	assert_true(held);
+}
+
 /* --------------------------------------------------------------- former runs --- */
 
 static void nobody_passes_before_the_last_one(int size, const char *names)
@@ -1073,6 +1113,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_slow_start_is_no_doubt, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_is_late_to_read_sees_the_gate, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(who_has_left_has_passed, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_have_other_settings, setup, teardown),
