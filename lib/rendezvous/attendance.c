@@ -183,7 +183,7 @@ static bool any_ended(const struct beest_presence_query *queries, size_t count)
 }
 
 /* Who came after the records were read may have passed since, and left or begun again. */
-static bool gate_is_open(struct beest_gathering *g)
+static bool gate_has_come(struct beest_gathering *g)
 {
 	struct beest_look_want want = { .key = g->gate_key, .server = g->server };
 	struct beest_look look = {
@@ -217,7 +217,7 @@ int beest_attendance_judge(struct beest_gathering *g)
 	}
 	if (queries && newcomers) {
 		beest_presence_query(g->registry, queries, count, beest_gather_deadline(g->call));
-		ret = any_ended(queries, count) && gate_is_open(g) ? 0 :
+		ret = any_ended(queries, count) && gate_has_come(g) ? 0 :
 		      missing_judge_each(g, queries, count, newcomers);
 	} else {
 		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", g->count);
