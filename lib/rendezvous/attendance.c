@@ -128,7 +128,9 @@ static void newcomers_refuse(struct beest_gathering *g, const struct beest_incar
 			     size_t count)
 {
 	const struct beest_gather roll = { .registry = g->registry, .name = g->call->roll };
-	struct beest_barrier_body body = { .pass = BEEST_KNOWN, .roll = g->body.roll };
+	struct beest_barrier_body body = {
+		.pass = BEEST_KNOWN, .roll = g->body.roll, .name = g->call->word,
+	};
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_GATE, .key = key, .flags = BEEST_RECORD_CLOSED,

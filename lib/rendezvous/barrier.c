@@ -96,6 +96,7 @@ static int roll_call(struct beest_gather gather, struct beest_roll *roll, const 
 	roll->calling = false;
 	roll->complete = ret == 0;
 	roll->digest = gather.digest;
+	roll->word = gather.word;
 	/* Nobody brings anything: the marks are incarnations. */
 	roll->incarnations = (struct beest_incarnation *)(void *)gather.marks;
 	pthread_mutex_unlock(&roll->lock);
@@ -109,6 +110,7 @@ static int later_pass(struct beest_gather gather, const struct beest_roll *roll,
 	gather.name = barrier->node.name;
 	gather.run = roll->digest;
 	gather.roll = ROLL_NAME;
+	gather.word = roll->word;
 	gather.expected = roll->incarnations;
 	gather.pass = barrier->passes + 1;
 	gather.state = &barrier->state;

@@ -19,7 +19,7 @@ struct beest_roll {
 	pthread_mutex_t lock;
 	bool calling;			/* a thread is at it */
 	bool complete;
-	uint64_t digest;
+	uint64_t digest, word;		/* as in the gate */
 	struct beest_gather_state state;
 	struct beest_incarnation *incarnations;	/* in the order of ranks */
 };

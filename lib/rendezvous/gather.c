@@ -314,17 +314,21 @@ static int see_roll(void *data, const struct beest_record *record)
 {
 	struct beest_gathering *g = data;
 	struct beest_barrier_body gate;
+	bool passes;
 	int ret;
 
 	ret = beest_record_barrier_decode(record, &gate);
 	if (ret < 0)
 		return ret;
-	if (record->flags & BEEST_RECORD_CLOSED)
+	passes = gate.roll == g->body.roll && gate.pass == BEEST_KNOWN &&
+		 g->body.pass == BEEST_KNOWN;
+	/* It refuses newcomers, but not who is late to see it. */
+	if (record->flags & BEEST_RECORD_CLOSED && !passes)
 		return see_refusal(g, record);
 	g->gate = gate;
 	g->over = gate.pass == BEEST_KNOWN ? gate.roll : 0;
 	beest_changes_take(g, record);
-	if (gate.roll != g->body.roll || gate.pass != BEEST_KNOWN)
+	if (!passes)
 		return 0;
 	/* A former call, which ended before the second gate, has read it. */
 	if (gate.roll != g->held && !beest_gathering_is_direct(g)) {

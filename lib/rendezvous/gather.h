@@ -90,7 +90,8 @@ struct beest_gather {
 
 	/* of a later pass */
 	uint64_t pass;			/* from 1 */
-	const char *roll;		/* its gate refuses newcomers; NULL: they may join later */
+	/* Its gate refuses newcomers, and says @word still.  NULL: they may join later. */
+	const char *roll;
 	const struct beest_incarnation *expected;	/* all that it named */
 };
 

@@ -766,6 +766,49 @@ static void two_restarted(void **state)
 	assert_non_null(strstr(ranks[0].error, " and 1 more were started again"));
 }
 
+static void pass_and_start_again(void *data)
+{
+	struct rank *rank = data;
+
+	rank_pass(rank, 'a');
+	rank_free(rank, true);
+	rank_pass(rank_make(2, 2, 3, ""), 'a');
+}
+
+static int late_requests;		/* of rank 1, which is late */
+
+static int64_t late_hold(const struct beest_kv *kv)
+{
+	return rank_of(kv) == &ranks[1] && late_requests++ == hold_at ? 6 * BEEST_SECOND : 0;
+}
+
+/* A gate that refuses a newcomer lets those pass who have not seen it open. */
+static void who_sees_a_refusal_first(void **state)
+{
+	int i;
+
+	(void)state;
+	for (hold_at = 0; hold_at < 5; hold_at++) {
+		fake_kv_reset();
+		fake_kv.hold = late_hold;
+		late_requests = 0;
+		for (i = 0; i < 2; i++)
+			crew_start(rank_run, rank_make(i, i, 3, "aa"));
+		crew_start(pass_and_start_again, rank_make(2, 2, 3, ""));
+		registry_run();
+		assert_true(late_requests > hold_at);
+		for (i = 0; i < 3; i++) {
+			if (ranks[i].ret != -ESTALE || ranks[i].passed != (i < 2))
+				print_error("request %d held up, rank %d: %s\n", hold_at, i,
+					    ranks[i].error);
+			assert_int_equal(ranks[i].ret, -ESTALE);
+			assert_int_equal(ranks[i].passed, i < 2);
+		}
+		ranks_free(true);
+	}
+	fake_kv.hold = NULL;
+}
+
 static void leave(void *data)
 {
 	crew_pass(BEEST_SECOND / 3);
@@ -1127,6 +1170,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_look_a_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_restarted, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_sees_a_refusal_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(left, setup, teardown),
 		cmocka_unit_test_setup_teardown(failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
