@@ -46,6 +46,8 @@ static int attendance_decode(struct beest_gathering *g, size_t i)
 				  rank->key, &record);
 	if (ret == 0)
 		ret = beest_record_barrier_decode(&record, &rank->body);
+	if (ret == 0)
+		beest_gathering_hear(g, &rank->body);
 	if (ret == 0 && record.size < BEEST_BARRIER_SIZE + g->call->blob_size)
 		return beest_fail(EBADMSG, "the record is shorter than those of the others");
 	if (ret == 0) {
@@ -232,18 +234,25 @@ int beest_attendance_judge(struct beest_gathering *g)
 
 /* ----------------------------------------------------------------- who is missing --- */
 
+static bool is_missing(const struct beest_gathering *g, size_t i)
+{
+	if (i == g->own)
+		return false;
+
+	return !(beest_gathering_calls_roll(g) && g->body.pass == BEEST_CALLED ?
+		 beest_attendance_called(g, i) : beest_attendance_here(g, i, g->body.roll));
+}
+
 static void missing_report(struct beest_gathering *g)
 {
-	bool known = g->body.pass == BEEST_KNOWN;
 	int *missing = calloc(g->count, sizeof(*missing));
 	size_t i, count = 0;
 
 	for (i = 0; i < g->count && missing; i++)
-		if (i != g->own && !(known ? beest_attendance_here(g, i, g->body.roll)
-					   : beest_attendance_called(g, i)))
+		if (is_missing(g, i))
 			missing[count++] = g->call->ranks->id[i];
 	if (missing && count)
-		g->call->progress(g->call->data, known, missing, count);
+		g->call->progress(g->call->data, g->body.pass == BEEST_KNOWN, missing, count);
 	free(missing);
 }
 
@@ -295,7 +304,7 @@ int beest_attendance_expired(struct beest_gathering *g)
 	if (ret < 0)
 		return ret;
 	for (i = 0; i < g->count; i++) {
-		if (i == g->own || beest_attendance_here(g, i, g->body.roll))
+		if (!is_missing(g, i))
 			continue;
 		refused = refused ? refused : g->all[i].refused;
 		if (count++ < NAMED_MAX) {

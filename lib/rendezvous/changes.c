@@ -75,7 +75,7 @@ void beest_changes_take(struct beest_gathering *g, const struct beest_record *re
 {
 	const uint8_t *changes = record->body + BEEST_BARRIER_SIZE;
 	const size_t size = g->count * beest_gather_mark_size(g->call);
-	const uint64_t former = htobe64(beest_gathering_former(g));
+	const uint64_t former = g->call->blob_size ? htobe64(g->body.name) : 0;
 	uint8_t *marks;
 
 	/* Where each reads all records itself, no gate tells anything. */

@@ -13,21 +13,14 @@ struct beest_direct {
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t *mark;			/* within those of the call; zero: not seen yet */
 	uint64_t word;
-	bool goes_on;			/* seen once in another gathering of this name */
 };
 
-/*
- * Whoever goes on to another gathering knew that all know of all in this one, and has put
- * a gate that says so, in one go with the record: it is read with the next look.
- */
-static bool direct_goes_on(struct beest_direct *direct, const struct beest_record *record)
+/* Has whoever says @body passed the roll call that this rank is in, and come to the next one? */
+static bool direct_is_ahead(const struct beest_gathering *g,
+			    const struct beest_barrier_body *body)
 {
-	if (direct->goes_on || direct->g->body.pass != BEEST_KNOWN ||
-	    memcmp(direct->mark, &record->incarnation, BEEST_INCARNATION_SIZE) != 0)
-		return false;
-	direct->goes_on = true;
-
-	return true;
+	return g->body.pass == BEEST_KNOWN && body->pass == BEEST_CALLED &&
+	       body->roll == g->body.roll;
 }
 
 /* 1: it has come, and where this rank knows of all, it knows of the very same. */
@@ -45,11 +38,12 @@ static int see_direct(void *data, const struct beest_record *record)
 	/* All know of all: whoever comes again meanwhile does so to the next roll call. */
 	if (g->gets[0].got)
 		return 1;
+	if (direct_is_ahead(g, &body))
+		return 1;
+	beest_gathering_hear(g, &body);
 	if (beest_gathering_leaves(g, &body))
 		return 0;
 	if (!beest_mark_is(g, direct->mark, &record->incarnation, blob)) {
-		if (direct_goes_on(direct, record))
-			return 0;
 		beest_mark_fill(g, direct->mark, &record->incarnation, blob);
 		g->changed = true;
 	}

@@ -377,10 +377,24 @@ static void gathering_wait(struct beest_gathering *g)
 	if (beest_gathering_counts(g))
 		g->wait.asides[0] = g->count_key;
 	/* Where there is a former one, each look would fetch that. */
-	if (g->wait.asides[0] && beest_gathering_calls_roll(g) && !beest_gathering_former(g))
+	if (g->wait.asides[0] && beest_gathering_calls_roll(g) && !g->passed)
 		g->wait.asides[1] = g->roll_key;
 	g->wait.data = g;
 	g->wait.limit = call->limit;
+}
+
+/*
+ * The record says which roll call this context has passed: a server may lose that one's gate
+ * before somebody has seen it.
+ */
+static void roll_call_begin(struct beest_gathering *g)
+{
+	g->passed = g->skipped = beest_lease_noted(g->registry->leases, g->record_key);
+	g->body.name = g->call->word;
+	if (!g->body.pass) {
+		g->body.pass = BEEST_CALLED;
+		g->body.roll = g->passed;
+	}
 }
 
 static int gathering_start(struct beest_gathering *g)
@@ -396,9 +410,7 @@ static int gathering_start(struct beest_gathering *g)
 	g->report_at = beest_clock_now() + BEEST_REPORT_EACH;
 	g->body = g->state->body;
 	if (beest_gathering_calls_roll(g)) {
-		g->body.pass = BEEST_MAX(g->body.pass, BEEST_CALLED);
-		g->body.name = call->word;
-		g->skipped = beest_gathering_former(g);
+		roll_call_begin(g);
 	} else {
 		g->body.pass = call->pass;
 		g->body.roll = call->run;
@@ -413,8 +425,11 @@ static int gathering_start(struct beest_gathering *g)
 
 static void gathering_end(struct beest_gathering *g, int ret)
 {
-	if (beest_gathering_calls_roll(g))
+	if (beest_gathering_calls_roll(g)) {
 		g->state->body = g->body;
+		if (ret == 0)
+			beest_lease_note(g->registry->leases, g->record_key, g->body.roll);
+	}
 	if (ret == 0)
 		g->state->began = 0;
 	if (ret < 0) {

@@ -58,6 +58,7 @@ struct beest_gathering {
 	struct beest_wait_get *gets;	/* the gate; then, read directly, all other records */
 	struct beest_barrier_body gate;	/* of a roll call, as it was seen last */
 	uint64_t over;			/* the roll whose second gate was seen last; 0: none */
+	uint64_t passed;		/* that some rank here says that it has passed; 0: none */
 	struct beest_kv_value roll;	/* that came with it */
 	uint64_t held;			/* the roll that call->marks have; 0: none */
 	uint64_t skipped;		/* one that is over, or does not have this rank */
@@ -93,10 +94,12 @@ static inline bool beest_gathering_is_direct(const struct beest_gathering *g)
 	return g->call->direct && beest_gathering_calls_roll(g);
 }
 
-/* A roll that is over, whose gate is there yet; 0: none. */
-static inline uint64_t beest_gathering_former(const struct beest_gathering *g)
+/* Whoever comes says which roll call of this name it has passed. */
+static inline void beest_gathering_hear(struct beest_gathering *g,
+					const struct beest_barrier_body *body)
 {
-	return g->call->blob_size ? g->body.name : 0;
+	if (beest_gathering_calls_roll(g) && body->pass == BEEST_CALLED && body->roll)
+		g->passed = body->roll;
 }
 
 /*
@@ -106,7 +109,7 @@ static inline uint64_t beest_gathering_former(const struct beest_gathering *g)
 static inline bool beest_gathering_leaves(const struct beest_gathering *g,
 					  const struct beest_barrier_body *body)
 {
-	return g->over && body->pass == BEEST_KNOWN && body->roll == g->over;
+	return body->pass == BEEST_KNOWN && (body->roll == g->over || body->roll == g->passed);
 }
 
 /* Is the gate that of this pass, or of a later one? */

@@ -66,6 +66,7 @@ struct lease {
 	uint32_t hash;
 	size_t server;
 	uint64_t serial, digest;
+	uint64_t note;		/* of its owner; 0: none */
 	struct beest_lease_copy *copy;
 	enum state state;
 	bool sent;		/* this version is on its way, or there */
@@ -383,6 +384,30 @@ void beest_lease_insist(struct beest_leases *leases, const char *key)
 		lease_set_state(leases, lease, DIRTY);
 	}
 	pthread_mutex_unlock(&leases->lock);
+}
+
+void beest_lease_note(struct beest_leases *leases, const char *key, uint64_t number)
+{
+	struct lease *lease;
+
+	pthread_mutex_lock(&leases->lock);
+	lease = lease_find(leases, key);
+	if (lease)
+		lease->note = number;
+	pthread_mutex_unlock(&leases->lock);
+}
+
+uint64_t beest_lease_noted(struct beest_leases *leases, const char *key)
+{
+	const struct lease *lease;
+	uint64_t number;
+
+	pthread_mutex_lock(&leases->lock);
+	lease = lease_find(leases, key);
+	number = lease ? lease->note : 0;
+	pthread_mutex_unlock(&leases->lock);
+
+	return number;
 }
 
 void beest_lease_forget(struct beest_leases *leases, const char *key)

@@ -72,6 +72,10 @@ bool beest_lease_take_refusal(struct beest_leases *leases, const char *key);
 /* Stored again at the next look: somebody else's record may be there, wrongly. */
 void beest_lease_insist(struct beest_leases *leases, const char *key);
 
+/* A number that goes with a key, whatever is wanted there; 0: none. */
+void beest_lease_note(struct beest_leases *leases, const char *key, uint64_t number);
+uint64_t beest_lease_noted(struct beest_leases *leases, const char *key);
+
 /* Forgotten at once, whatever a server has. */
 void beest_lease_forget(struct beest_leases *leases, const char *key);
 

@@ -141,10 +141,27 @@ static int roll_open(struct beest_gathering *g)
 	return ret;
 }
 
+/* That others have passed, and a server lost while this rank had not seen it; or NULL. */
+static const struct beest_attendance *gate_find_lost(const struct beest_gathering *g)
+{
+	const struct beest_attendance *rank;
+
+	for (rank = g->all; rank < g->all + g->count; rank++)
+		if (rank->here && rank->body.roll != g->over &&
+		    beest_gathering_leaves(g, &rank->body))
+			return rank;
+
+	return NULL;
+}
+
 static int gate_open(struct beest_gathering *g)
 {
-	if (beest_gathering_calls_roll(g))
-		return roll_open(g);
+	const struct beest_attendance *behind;
+
+	if (beest_gathering_calls_roll(g)) {
+		behind = gate_find_lost(g);
+		return behind ? beest_gathering_open(g, &behind->body, NULL, 0) : roll_open(g);
+	}
 
 	return beest_attendance_complete(g, 0) ? beest_gathering_open(g, &g->body, NULL, 0) : 0;
 }

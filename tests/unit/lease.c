@@ -328,6 +328,24 @@ static void versions_that_overlap(void **state)
 	beest_lease_close(leases);
 }
 
+/* It goes with the key, whatever version is wanted there. */
+static void a_note(void **state)
+{
+	(void)state;
+	where = "a note";
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
+	beest_lease_note(leases, "nobody's", 1);
+	assert_int_equal(beest_lease_noted(leases, "nobody's"), 0);
+	script_put(BEEST_KIND_QP, 0);
+	assert_int_equal(beest_lease_noted(leases, key), 0);
+	beest_lease_note(leases, key, 7);
+	script_put(BEEST_KIND_QP, 0);
+	assert_int_equal(beest_lease_noted(leases, key), 7);
+	beest_lease_forget(leases, key);
+	assert_int_equal(beest_lease_noted(leases, key), 0);
+	beest_lease_close(leases);
+}
+
 /* What no server has any more must not pile up in a process that pushes for ever. */
 static void messages_that_expired(void **state)
 {
@@ -735,6 +753,7 @@ int main(void)
 		REGISTRY_TEST(states),
 		REGISTRY_TEST(versions_that_cross),
 		REGISTRY_TEST(versions_that_overlap),
+		REGISTRY_TEST(a_note),
 		REGISTRY_TEST(messages_that_expired),
 		REGISTRY_TEST(many),
 		REGISTRY_TEST(whatever_fails_once),

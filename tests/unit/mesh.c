@@ -84,6 +84,17 @@ static void member_open(int slot, int rank, int size)
 	member->name = "m";
 }
 
+/* What a server has lost comes back only from somebody who looks. */
+static void look_after(const struct party_member *context)
+{
+	int i;
+
+	for (i = 0; i < 40; i++) {
+		crew_pass(200 * BEEST_MS);
+		registry_look(context->hb->registry, BEEST_LOOK_CHECK);
+	}
+}
+
 static void run(void *data)
 {
 	struct member *member = data;
@@ -112,10 +123,8 @@ static void run(void *data)
 	if (member->ret == -EINTR)
 		party_kill(context);
 	member->ended = true;
-	for (i = 0; i < 40 && member->stays; i++) {
-		crew_pass(200 * BEEST_MS);
-		registry_look(context->hb->registry, BEEST_LOOK_CHECK);
-	}
+	if (member->stays)
+		look_after(context);
 }
 
 static void start(int size)
@@ -679,6 +688,78 @@ static void one_is_late_to_see(void **state)
 			assert_mesh(counts[k], 1);
 			drop();
 		}
+}
+
+static struct {
+	int said;			/* how often rank 0 has stored its record */
+	int requests, restart_at;	/* of others, while it is held up */
+	int64_t held_until, away_until;
+	uint32_t noise;
+} loss;
+
+/* Rank 0 has said that it knows of all, and is held up before it looks for the second gate. */
+static int64_t lost_hold(const struct beest_kv *kv)
+{
+	if (kv != party_kv(&party[0]))
+		return unit_next(&loss.noise) % (200 * BEEST_US);
+	if (loss.said != 2)
+		return 0;
+	loss.said++;
+	loss.held_until = crew_now() + 30 * BEEST_MS;
+	return 30 * BEEST_MS;
+}
+
+/* Meanwhile the server is started again; it is there a moment later. */
+static void lost_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	struct fake_kv_server *server = fake_kv_server("a:1");
+	size_t i;
+
+	for (i = 0; i < request->write_count && kv == party_kv(&party[0]); i++)
+		loss.said += strstr(request->writes[i].key, "/m/0") != NULL;
+	if (crew_now() < loss.held_until && ++loss.requests == loss.restart_at) {
+		fake_kv_restart(server);
+		server->error = EHOSTDOWN;
+		loss.away_until = crew_now() + 10 * BEEST_MS;
+	}
+	if (crew_now() >= loss.away_until)
+		server->error = 0;
+}
+
+static void lost_run(void *data)
+{
+	struct member *member = data;
+
+	run_twice(member);
+	look_after(&party[member - members]);
+}
+
+/* By the records of those who have come to the next mesh, that one is not counted for it. */
+static void a_gate_is_lost(void **state)
+{
+	static const int counts[] = { 3, 20 };
+	size_t k;
+	int i, at;
+
+	(void)state;
+	for (k = 0; k < 2; k++)
+		for (at = 1; at <= 40; at++) {
+			fake_kv_reset();
+			fake_verbs_reset();
+			memset(&loss, 0, sizeof(loss));
+			loss.restart_at = at;
+			make(counts[k]);
+			fake_kv.hold = lost_hold;
+			fake_kv.hook = lost_hook;
+			for (i = 0; i < counts[k]; i++)
+				crew_start(lost_run, &members[i]);
+			registry_run();
+			assert_true(loss.requests >= at);
+			assert_mesh(counts[k], 1);
+			drop();
+		}
+	fake_kv.hold = NULL;
+	fake_kv.hook = NULL;
 }
 
 /* ------------------------------------------------------------------- what goes wrong --- */
@@ -1810,6 +1891,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(receives_are_posted_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(several_meshes, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_is_late_to_see, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_gate_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_rank_that_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_misspelt_variable, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_is_missing_is_told, setup, teardown),

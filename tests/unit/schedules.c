@@ -22,8 +22,7 @@
  * - what the last one leaves on the servers is what hartebeest-exchange(7) says.
  *
  * Beyond the promises, and so in no plan: a server that loses what it had after a rank has left.
- * Two rare faults are known, and excused where they are looked for: end_where_gate_was_lost() and
- * culprit_is_named().
+ * A rare fault is known, and excused where it is looked for: culprit_is_named().
  * Where a server fails, ranks look after their records until all are through.
  */
 #include "config.h"
@@ -568,11 +567,21 @@ static void event_happen(struct rank *rank, struct event *event)
 	}
 }
 
+static bool somebody_has_closed(void)
+{
+	int i;
+
+	for (i = 0; i < plan.size; i++)
+		if (ranks[i].ended)
+			return true;
+	return false;
+}
+
 static bool is_due(const struct rank *rank, const struct event *event)
 {
 	int i;
 
-	if (&ranks[event->rank] != rank)
+	if (&ranks[event->rank] != rank || (event->what == END && somebody_has_closed()))
 		return false;
 	if (event->what != DEATH)
 		return event->at == rank->requests;
@@ -644,24 +653,11 @@ static int interrupt(void *data)
 
 /* ---------------------------------------------------------------- what has to be true --- */
 
-/*
- * Known, and not promised here: a rank has yet to see the second gate of a roll call, a server
- * loses that gate, and the others have come to the next roll call before the gate is stored again.
- * Then they count the rank for theirs.  What follows says nothing.
- */
-static void end_where_gate_was_lost(void)
-{
-	if (plan_has(RESTART, EVICTION))
-		_exit(0);
-}
-
 static void all_have_entered(const struct rank *rank)
 {
 	int i;
 
 	for (i = 0; i < plan.size; i++) {
-		if (!ranks[i].entered[rank->step])
-			end_where_gate_was_lost();
 		if (!ranks[i].entered[rank->step])
 			broken(rank, "it passed before rank %d had come", i);
 	}
@@ -678,8 +674,6 @@ static void links_match(const struct rank *rank, int own, int other)
 	const struct card *here = rank->cards[rank->step], *there = ranks[other].cards[rank->step];
 	const struct link *one = &here->links[other], *two = &there->links[own];
 
-	if (here->digest != there->digest)
-		end_where_gate_was_lost();
 	if (here->digest != there->digest)
 		broken(rank, "it knows other ranks than rank %d does", other);
 	if (here->digest && (!is_same(&one->incarnation, &there->own) ||
@@ -778,9 +772,9 @@ static bool somebody_has_heir(void)
 }
 
 /*
- * Who is named has to be missing.  Of up to 16 ranks of a mesh, one that has not read the record
- * of another before that went on has only its gate: where a third one dies and has an heir, it
- * may wait in vain and name who is through.
+ * Who is named has to be missing.  Of up to 16 ranks of a mesh, one dies when it knows of all, and
+ * has an heir before another one, held up, has said so: that one takes the heir for one of them,
+ * waits in vain, and names those who are through with the dead one.
  */
 static void culprit_is_named(const struct rank *rank, const char *sentence)
 {
