@@ -314,6 +314,8 @@ int beest_attendance_expired(struct beest_gathering *g)
 	}
 	if (count > NAMED_MAX)
 		beest_text_add(&list, " and %zu more", count - NAMED_MAX);
+	if (g->newcomer >= 0)
+		beest_text_item(&list, "rank %d was started again meanwhile", g->newcomer);
 	beest_registry_suspicion(g->registry, &list);
 	if (!count)
 		return beest_fail(beest_limit_errno(g->call->limit), "all %zu ranks are here by "

@@ -44,6 +44,9 @@ static int see_direct(void *data, const struct beest_record *record)
 	if (beest_gathering_leaves(g, &body))
 		return 0;
 	if (!beest_mark_is(g, direct->mark, &record->incarnation, blob)) {
+		if (g->body.pass == BEEST_KNOWN &&
+		    memcmp(direct->mark, &record->incarnation, BEEST_INCARNATION_SIZE) != 0)
+			g->newcomer = g->call->ranks->id[direct - g->direct];
 		beest_mark_fill(g, direct->mark, &record->incarnation, blob);
 		g->changed = true;
 	}

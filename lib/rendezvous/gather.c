@@ -449,7 +449,7 @@ int beest_gather_run(struct beest_gather *call)
 {
 	struct beest_gathering g = {
 		.call = call, .registry = call->registry, .state = call->state,
-		.count = call->ranks->count,
+		.count = call->ranks->count, .newcomer = -1,
 	};
 	int ret;
 

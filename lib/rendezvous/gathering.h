@@ -80,6 +80,7 @@ struct beest_gathering {
 	/* direct.c */
 	struct beest_direct *direct;	/* for each of the gets */
 	bool changed;			/* another life of a rank, or other bytes that it brings */
+	int newcomer;			/* a rank that began again after all had come; -1: none */
 	bool doubt;			/* what was seen before may have changed */
 };
 

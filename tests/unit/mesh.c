@@ -998,6 +998,7 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 }
 
 static void (*killer)(struct beest_kv *, const struct beest_kv_request *) = death_hook;
+static int64_t (*holder)(const struct beest_kv *);
 
 /* Up to 16 ranks read all records; of 20, one hands them out. */
 static const struct death {
@@ -1037,11 +1038,13 @@ static bool kill_one(void)
 	members[VICTIM].dies = INT64_MAX;
 	members[VICTIM].delay = death->comes;
 	fake_kv.hook = killer;
+	fake_kv.hold = holder;
 	start(death->size);
 	if (death->heir)
 		crew_start(heir_run, NULL);
 	registry_run();
 	fake_kv.hook = NULL;
+	fake_kv.hold = NULL;
 
 	return requests > dies_at && members[VICTIM].ret < 0;
 }
@@ -1097,11 +1100,44 @@ static void killed_at_any_time(void **state)
 	}
 }
 
-static void late_death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+static int64_t slow;			/* what each later request takes */
+
+static int64_t late_hold(const struct beest_kv *kv)
 {
-	if (party[1].hb && kv == party_kv(&party[1]) && lags++ == lag_at)
-		crew_pass(100 * BEEST_MS);
-	death_hook(kv, request);
+	if (!party[1].hb || kv != party_kv(&party[1]) || lags++ < lag_at)
+		return 0;
+	return lags == lag_at + 1 ? 100 * BEEST_MS : slow;
+}
+
+static void assert_reason(void)
+{
+	came(0);
+	assert_int_equal(members[1].ret, -ETIMEDOUT);
+	assert_non_null(strstr(members[1].error, "1 of 3 did not come"));
+	assert_non_null(strstr(members[1].error, "; rank 2 was started again meanwhile"));
+}
+
+/* How often rank 1 waited in vain. */
+static int killed_while_late(bool scattered)
+{
+	const struct death three = { 3, 0, 50 * BEEST_MS, scattered };
+	int reasons = 0;
+	bool died;
+
+	death = &three;
+	holder = late_hold;
+	for (lag_at = 0; lag_at < 8; lag_at++)
+		for (dies_at = 0, died = true; died; dies_at++) {
+			lags = 0;
+			died = kill_one();
+			reasons += members[1].ret < 0;
+			(members[1].ret < 0 ? assert_reason : assert_survivors)();
+			drop();
+		}
+	holder = NULL;
+	death = NULL;
+
+	return reasons;
 }
 
 /*
@@ -1110,20 +1146,20 @@ static void late_death_hook(struct beest_kv *kv, const struct beest_kv_request *
  */
 static void killed_while_one_is_late(void **state)
 {
-	static const struct death three = { 3, 0, 50 * BEEST_MS, false };
-	bool died;
-
 	(void)state;
-	death = &three;
-	killer = late_death_hook;
-	for (lag_at = 0; lag_at < 8; lag_at++)
-		for (dies_at = 0, died = true; died; dies_at++) {
-			lags = 0;
-			died = kill_one();
-			assert_survivors();
-			drop();
-		}
-	killer = death_hook;
+	slow = 0;
+	assert_int_equal(killed_while_late(false), 0);
+}
+
+/*
+ * Rank 0 passes with the dead one, since it sees that rank 1 knows of all before that one
+ * finds the heir.  Then rank 1 waits in vain, and says why.
+ */
+static void killed_while_one_is_slow(void **state)
+{
+	(void)state;
+	slow = 2 * BEEST_MS;
+	assert_true(killed_while_late(true) > 0);
 }
 
 static bool list_is_lost;
@@ -1901,6 +1937,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_while_one_is_slow, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),

@@ -774,7 +774,7 @@ static bool somebody_has_heir(void)
 /*
  * Who is named has to be missing.  Of up to 16 ranks of a mesh, one dies when it knows of all, and
  * has an heir before another one, held up, has said so: that one takes the heir for one of them,
- * waits in vain, and names those who are through with the dead one.
+ * waits in vain for those who are through with the dead one, and says why.
  */
 static void culprit_is_named(const struct rank *rank, const char *sentence)
 {
@@ -784,7 +784,8 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 	int number;
 
 	if (op == MESSAGE || op == PAIRS || somebody_just_came(rank) ||
-	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir()))
+	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir() &&
+	     strstr(sentence, " was started again meanwhile")))
 		return;
 	while ((at = strstr(at, "rank "))) {
 		at += strlen("rank ");
