@@ -351,11 +351,9 @@ static void timeout_set(struct beest_memcached *session)
 /* ----------------------------------------------------------------- writes --- */
 
 /* The next answer.  A key that is too long has overwritten what lies behind its place. */
-static const memcached_result_st *answer_fetch(struct beest_memcached *session,
-					       memcached_return_t *rc)
+static memcached_result_st *answer_fetch(struct beest_memcached *session, memcached_return_t *rc)
 {
-	memcached_result_st *answer = &session->answer->result;
-	const memcached_result_st *result;
+	memcached_result_st *answer = &session->answer->result, *result;
 
 	timeout_set(session);
 	answer->count = 1;	/* at 0, every failure would be called NOT FOUND */
@@ -544,10 +542,31 @@ static struct beest_kv_value *value_place(struct beest_memcached *session,
 	return NULL;
 }
 
-/* 1: one more, 0: that was all.  An empty value has a byte of its own: NULL means absent. */
+/*
+ * A long value comes in libmemcached's own memory: to copy a thousand ranks' roll takes as long
+ * as to read it.  An empty one has a byte of its own: NULL means absent, or no memory.
+ */
+static void *value_take(memcached_result_st *answer)
+{
+	size_t size = memcached_result_length(answer);
+	void *bytes;
+
+	if (size <= BEEST_MEMORY_BLOCK) {
+		bytes = malloc(size + 1);
+		return bytes && size ? memcpy(bytes, memcached_result_value(answer), size) : bytes;
+	}
+	bytes = memcached_result_take_value(answer);
+	if (answer_prepare(answer))
+		return bytes;
+	free(bytes);
+
+	return NULL;
+}
+
+/* 1: one more, 0: that was all. */
 static int value_fetch(struct beest_memcached *session)
 {
-	const memcached_result_st *result;
+	memcached_result_st *result;
 	struct beest_kv_value *value;
 	memcached_return_t rc;
 
@@ -562,11 +581,9 @@ static int value_fetch(struct beest_memcached *session)
 	if (memcached_result_length(result) > BEEST_MEMORY_MAX)
 		return session_fail(session, EPROTO, TOO_LONG);
 	value->size = memcached_result_length(result);
-	value->bytes = malloc(value->size + 1);
+	value->bytes = value_take(result);
 	if (!value->bytes)
 		return session_fail(session, ENOMEM, NO_MEMORY);
-	if (value->size)
-		memcpy(value->bytes, memcached_result_value(result), value->size);
 
 	return 1;
 }

@@ -11,11 +11,10 @@
  * A note of a failure takes somewhat more than 2 KiB.  A connection that has failed is given
  * up with its notes, so the blocks suffice for several threads that fail at once.
  */
-#define BLOCK_SIZE 4096
 #define BLOCKS 16
 
 static struct {
-	char bytes[BLOCK_SIZE];
+	char bytes[BEEST_MEMORY_BLOCK];
 } __attribute__((aligned(16))) blocks[BLOCKS];
 static bool taken[BLOCKS];
 
@@ -23,7 +22,7 @@ static void *reserve_take(size_t size)
 {
 	size_t i;
 
-	for (i = 0; i < BLOCKS && size <= BLOCK_SIZE; i++)
+	for (i = 0; i < BLOCKS && size <= BEEST_MEMORY_BLOCK; i++)
 		if (!__atomic_exchange_n(&taken[i], true, __ATOMIC_ACQUIRE))
 			return &blocks[i];
 
@@ -61,7 +60,7 @@ void *beest_memory_resize(struct beest_memory *memory, void *block, size_t size)
 	if (!reserve_has(block))
 		return realloc(block, size);
 
-	return size <= BLOCK_SIZE ? block : NULL;
+	return size <= BEEST_MEMORY_BLOCK ? block : NULL;
 }
 
 void beest_memory_free(struct beest_memory *memory, void *block)

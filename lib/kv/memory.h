@@ -18,6 +18,9 @@
 /* libmemcached grows a value by whole KiB, and reads the line end into it. */
 #define BEEST_MEMORY_MAX (BEEST_VALUE_MAX + 64 * 1024)
 
+/* What is larger never is of the reserve, and whoever takes it over may call free(3). */
+#define BEEST_MEMORY_BLOCK 4096
+
 /* Of one connection, zero at first. */
 struct beest_memory {
 	bool claimed;		/* more than a value was asked for, and refused */
