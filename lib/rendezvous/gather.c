@@ -415,7 +415,8 @@ static int gathering_start(struct beest_gathering *g)
 		g->body.pass = call->pass;
 		g->body.roll = call->run;
 	}
-	g->gets = calloc(g->count, sizeof(*g->gets));
+	/* At a thousand ranks, room for the records of all would cost more than all else here. */
+	g->gets = calloc(beest_gathering_is_direct(g) ? g->count : 1, sizeof(*g->gets));
 	if (!g->gets)
 		return beest_fail(ENOMEM, "no memory for a gathering of %zu ranks", g->count);
 	gathering_wait(g);
