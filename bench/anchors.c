@@ -100,7 +100,7 @@ static int library_open(struct bench_rank *rank)
 	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, name, "", 0, 0));
 }
 
-static int learn(void *data, const uint8_t *marks, uint64_t digest)
+static int learn(void *data, uint8_t *marks, uint64_t digest)
 {
 	struct bench_rank *rank = data;
 	int peer;

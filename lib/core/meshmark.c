@@ -315,32 +315,25 @@ static void rts_split(struct hartebeest_mesh *mesh, int64_t before)
 	stats->rts.time += rts;
 }
 
-int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
+int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit)
 {
-	size_t size = mesh->ranks.count * beest_meshmark_size(mesh);
 	int64_t before = mesh->stats.rtr.time;
-	uint8_t *kept = malloc(size);
 	int ret;
 
-	if (!kept)
-		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	beest_meshphase_enter(mesh, &mesh->stats.rtr);
 	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit,
 				   &mesh->trouble.culprit);
 	beest_meshphase_enter(mesh, &mesh->stats.confirm);
 	rts_split(mesh, before);
-	if (ret < 0) {
-		free(kept);
+	if (ret < 0)
 		return ret;
-	}
-	memcpy(kept, marks, size);
 	/* Until the roll is complete, a repair begins where the last complete one was. */
 	if (mesh->called)
 		free(mesh->marks);
 	else
 		mesh->called = mesh->marks;
-	mesh->marks = kept;
+	mesh->marks = marks;
 
 	return 0;
 }

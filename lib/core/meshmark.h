@@ -59,8 +59,8 @@ void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct be
 int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
 		       const uint8_t *bytes);
 
-/* Connects to all of them, and keeps @marks.  Failures as of beest_meshmark_find(). */
-int beest_meshmark_connect(struct hartebeest_mesh *mesh, const uint8_t *marks,
+/* Connects to all of them, and at 0 takes @marks over.  Failures as of beest_meshmark_find(). */
+int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit);
 
 #endif

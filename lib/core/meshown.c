@@ -129,7 +129,8 @@ static int gathered_connect(struct hartebeest_mesh *mesh, const uint8_t *all, si
 	if (ret >= 0)
 		ret = beest_meshmark_connect(mesh, marks, &new, limit);
 	beest_meshmark_forget(&new);
-	free(marks);
+	if (ret < 0)
+		free(marks);
 
 	return ret;
 }

@@ -60,7 +60,7 @@ static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64
 	return culprit_lives(bringup, marks) ? beest_fail(-ret, "%s", trouble->why) : -EAGAIN;
 }
 
-static int meshroll_take(struct bringup *bringup, const uint8_t *marks, uint64_t digest)
+static int meshroll_take(struct bringup *bringup, uint8_t *marks, uint64_t digest)
 {
 	struct beest_newcomers new;
 	int ret;
@@ -77,7 +77,7 @@ static int meshroll_take(struct bringup *bringup, const uint8_t *marks, uint64_t
 	return ret;
 }
 
-static int meshroll_called(void *data, const uint8_t *marks, uint64_t digest)
+static int meshroll_called(void *data, uint8_t *marks, uint64_t digest)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;

@@ -11,7 +11,7 @@
 struct beest_direct {
 	struct beest_gathering *g;
 	char key[BEEST_KEY_MAX + 1];
-	uint8_t *mark;			/* within those of the call; zero: not seen yet */
+	uint8_t *mark;			/* zero: not seen yet */
 	uint64_t word;
 };
 
@@ -64,12 +64,12 @@ int beest_direct_start(struct beest_gathering *g)
 	int ret = 0;
 
 	g->direct = calloc(g->count, sizeof(*g->direct));
-	g->call->marks = calloc(g->count, beest_gather_mark_size(g->call));
-	if (!g->direct || !g->call->marks)
+	g->marks = calloc(g->count, beest_gather_mark_size(g->call));
+	if (!g->direct || !g->marks)
 		return beest_fail(ENOMEM, "no memory for the records of %zu ranks", g->count);
 	for (i = 0; i < g->count && ret == 0; i++) {
 		g->direct[i].g = g;
-		g->direct[i].mark = beest_mark_at(g, g->call->marks, i);
+		g->direct[i].mark = beest_mark_at(g, g->marks, i);
 		ret = beest_gathering_rank_key(g, i, g->direct[i].key);
 		if (i == g->own)
 			continue;
@@ -109,10 +109,15 @@ static void read_again(struct beest_gathering *g)
 /* What cannot be taken yet is read again, and tried again. */
 static int direct_take(struct beest_gathering *g)
 {
-	const uint64_t digest = beest_gathering_digest(g, g->call->marks);
+	const uint64_t digest = beest_gathering_digest(g, g->marks);
+	const size_t size = g->count * beest_gather_mark_size(g->call);
+	uint8_t *marks = malloc(size);
 	int ret;
 
+	if (!marks)
+		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks", g->count);
 	read_again(g);
+	beest_gathering_keep(g, memcpy(marks, g->marks, size), digest);
 	ret = beest_gathering_know(g, digest);
 	g->changed = g->body.roll != digest;
 

@@ -197,9 +197,12 @@ int beest_gathering_know(struct beest_gathering *g, uint64_t digest)
 {
 	int ret;
 
-	ret = g->call->called ? g->call->called(g->call->data, g->call->marks, digest) : 0;
-	if (ret < 0)
-		return ret == -EAGAIN ? 0 : ret;
+	if (g->call->called) {
+		ret = g->call->called(g->call->data, g->call->marks, digest);
+		if (ret < 0)
+			return ret == -EAGAIN ? 0 : ret;
+		g->call->marks = NULL;
+	}
 	g->body.roll = digest;
 	g->body.pass = BEEST_KNOWN;
 	g->wait.hurry = true;
@@ -442,6 +445,7 @@ static void gathering_end(struct beest_gathering *g, int ret)
 	beest_kv_values_free(&g->roll, 1);
 	free(g->wants);
 	free(g->all);
+	free(g->marks);
 	free(g->direct);
 	free(g->gets);
 }

@@ -75,16 +75,17 @@ struct beest_gather {
 	/*
 	 * All have come, this rank among them: @marks as below.  Called before the others are
 	 * told that it knows them, again when one of them was replaced, and again soon after
-	 * -EAGAIN; what else is negative ends the gathering.  May be NULL.
+	 * -EAGAIN; what else is negative ends the gathering.  At 0, @marks are its own, for
+	 * free(3).  May be NULL.
 	 */
-	int (*called)(void *data, const uint8_t *marks, uint64_t digest);
+	int (*called)(void *data, uint8_t *marks, uint64_t digest);
 	/*
 	 * This rank is about to hand @marks out to the others, and more has changed than the
 	 * gate tells.  May be NULL.
 	 */
 	void (*opening)(void *data, const uint8_t *marks, uint64_t digest);
 	void *data;
-	/* out: an incarnation and a blob for each rank; to be freed by the caller */
+	/* out: an incarnation and a blob for each rank; to be freed by the caller.  NULL: taken */
 	uint8_t *marks;
 	uint64_t digest;
 

@@ -60,7 +60,7 @@ struct beest_gathering {
 	uint64_t over;			/* the roll whose second gate was seen last; 0: none */
 	uint64_t passed;		/* that some rank here says that it has passed; 0: none */
 	struct beest_kv_value roll;	/* that came with it */
-	uint64_t held;			/* the roll that call->marks have; 0: none */
+	uint64_t held;			/* the roll of the marks that were kept; 0: none */
 	uint64_t skipped;		/* one that is over, or does not have this rank */
 
 	/* opening.c */
@@ -79,6 +79,7 @@ struct beest_gathering {
 
 	/* direct.c */
 	struct beest_direct *direct;	/* for each of the gets */
+	uint8_t *marks;			/* as they were read so far */
 	bool changed;			/* another life of a rank, or other bytes that it brings */
 	int newcomer;			/* a rank that began again after all had come; -1: none */
 	bool doubt;			/* what was seen before may have changed */
