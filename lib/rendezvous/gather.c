@@ -348,7 +348,7 @@ static int see_roll(void *data, const struct beest_record *record)
 /* -------------------------------------------------------------------- the whole --- */
 
 /* The roll is stored ahead of the gate, so whoever sees the gate has the roll already. */
-static int64_t asides_take(void *data, struct beest_look_want *asides)
+static int64_t asides_take(void *data, struct beest_look_want *asides, int64_t took)
 {
 	struct beest_gathering *g = data;
 
@@ -359,7 +359,7 @@ static int64_t asides_take(void *data, struct beest_look_want *asides)
 		g->wait.asides[1] = NULL;
 	}
 
-	return beest_opening_expect(g, &asides[0].value);
+	return beest_opening_expect(g, &asides[0].value, took);
 }
 
 /* The gate is what is waited for; beest_direct_start() adds all records. */

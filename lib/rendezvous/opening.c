@@ -13,6 +13,9 @@
 #include "lib/rendezvous/changes.h"
 #include "lib/rendezvous/opening.h"
 
+/* Who waits for one that opens the gate looks for a third of the time at most. */
+#define LOOK_PAUSE 2
+
 /* A gate that is late: whoever is due first reads all records instead. */
 #define LATE_FIRST (50 * BEEST_MS)
 #define LATE_RANK (500 * BEEST_US)
@@ -49,8 +52,12 @@ void beest_opening_number(struct beest_gathering *g)
  * little, since their answers wait for the requests of all others: nobody expects to wait
  * longer than it has waited.  A leftover of a former run makes this wrong, and some pauses
  * longer or shorter.
+ *
+ * When all have come, one of them reads what all brought, and makes what is handed out.  Where a
+ * look takes long by then, it is the looks of those who wait that hold that one up.
  */
-int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value)
+int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value,
+			     int64_t took)
 {
 	int64_t now = beest_clock_now(), elapsed = now - g->numbered, left;
 	char text[24] = "";		/* a value has no NUL at its end */
@@ -67,8 +74,9 @@ int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_va
 		g->full_at = 0;
 	else if (!g->full_at)
 		g->full_at = now;
+	if (g->full_at)
+		return LOOK_PAUSE * took;
 	number %= g->count;
-
 	left = (int64_t)(g->count - number);
 
 	return number ? BEEST_MIN(elapsed, elapsed / (int64_t)number * left) : 0;

@@ -20,8 +20,12 @@ void beest_opening_number(struct beest_gathering *g);
  */
 int beest_opening_take(struct beest_gathering *g);
 
-/* How long the others will take, by the counter's @value; 0: nothing is known. */
-int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value);
+/*
+ * How long the others will take, by the counter's @value and by how long a look @took; 0: nothing
+ * is known.
+ */
+int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value,
+			     int64_t took);
 
 /* After each look: opens the gate where that is this rank's to do. */
 int beest_opening_each(struct beest_gathering *g);

@@ -439,6 +439,7 @@ static int wait_look(struct waiting *w)
 		.extra_count = w->wait->extra_count,
 		.deadline = beest_limit_look(w->limit),
 	};
+	int64_t began = beest_clock_now();
 	char wanted[WANTED_SIZE];
 	int ret;
 
@@ -461,7 +462,8 @@ static int wait_look(struct waiting *w)
 	note_look(w, ret);
 	if (w->wait->aside)
 		w->backoff.expected = w->wait->aside(w->wait->data,
-						     &w->wants[w->count - BEEST_WAIT_ASIDES]);
+						     &w->wants[w->count - BEEST_WAIT_ASIDES],
+						     beest_clock_now() - began);
 	ret = wait_judge(w);
 	w->looks++;
 	look_log(w);

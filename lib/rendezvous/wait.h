@@ -64,11 +64,12 @@ struct beest_wait {
 	int (*each)(void *data);
 	/*
 	 * Keys that each look asks the first get's server for besides, NULL: none.  From what is
-	 * there, aside() says how long the wait may take yet, 0: no idea; before see() and
-	 * each().  It may keep a value by taking it away.  NULL: there are no such keys.
+	 * there, and from how long the look @took, aside() says how long the wait may take yet,
+	 * 0: no idea; before see() and each().  It may keep a value by taking it away.  NULL:
+	 * there are no such keys.
 	 */
 	const char *asides[BEEST_WAIT_ASIDES];
-	int64_t (*aside)(void *data, struct beest_look_want *asides);
+	int64_t (*aside)(void *data, struct beest_look_want *asides, int64_t took);
 	void *data;
 	const struct beest_limit *limit;
 	/* Receives, where the limit ends the wait, what else may be the reason; may be NULL. */
