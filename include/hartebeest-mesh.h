@@ -107,8 +107,9 @@ struct hartebeest_mesh_stats {
  * completion queue cannot hold what all queue pairs may have under way), -EPROTO (ranks
  * differ in attr, a peer does not name this rank, or RoCE version, partition and so on
  * differ), -ETIMEDOUT (names the ranks that did not come), -EMSGSIZE (too many ranks or
- * regions for a record of 1 MB), -ECONNABORTED (a rank said that it failed), or the errno of
- * a verbs call, of the server, of gather() or of refill().
+ * regions for a record of 1 MB), -ECONNABORTED (a rank said that it failed), -ESTALE (a rank
+ * was started again, and others are through without its new process), or the errno of a verbs
+ * call, of the server, of gather() or of refill().
  *
  * Since: 0.1
  */

@@ -43,6 +43,7 @@ struct hartebeest_mesh {
 
 	uint8_t *marks;			/* of all, as they are connected; NULL: not yet */
 	uint8_t *called;		/* as the last complete roll had them; NULL: as marks */
+	size_t replaced;		/* position of a rank that marks changed last */
 	struct beest_mesh_trouble trouble;
 	struct beest_gather_state roll, state;
 	struct beest_incarnation *incarnations;

@@ -328,6 +328,8 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 	rts_split(mesh, before);
 	if (ret < 0)
 		return ret;
+	if (mesh->marks && new->count)
+		mesh->replaced = new->peers[0].position;
 	/* Until the roll is complete, a repair begins where the last complete one was. */
 	if (mesh->called)
 		free(mesh->marks);

@@ -83,6 +83,9 @@ static int meshroll_called(void *data, uint8_t *marks, uint64_t digest)
 	struct hartebeest_mesh *mesh = bringup->mesh;
 	int ret;
 
+	if (!marks)
+		return beest_fail(ESTALE, "rank %d was started again while others connected to "
+				  "the process before it", mesh->ranks.id[mesh->replaced]);
 	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
 	    mesh->trouble.marks == digest)
 		return -EAGAIN;
@@ -174,7 +177,6 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	mesh->digest = ret == 0 ? gather->digest : 0;
 	if (ret == 0)
 		ret = (int)beest_meshmark_complete(mesh);
-	free(gather->marks);
 
 	return ret;
 }

@@ -23,6 +23,7 @@ void beest_roll_start(struct beest_roll *roll)
 void beest_roll_end(struct beest_roll *roll)
 {
 	free(roll->incarnations);
+	free(roll->former);
 	pthread_mutex_destroy(&roll->lock);
 }
 
@@ -81,6 +82,23 @@ static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 	}
 }
 
+/* Nobody brings anything: the marks are incarnations. */
+static int roll_take(void *data, uint8_t *marks, uint64_t digest)
+{
+	struct beest_incarnation *taken = (struct beest_incarnation *)(void *)marks;
+	struct beest_roll *roll = data;
+
+	(void)digest;
+	if (marks)
+		free(roll->former);
+	else
+		taken = roll->former;
+	roll->former = roll->incarnations;
+	roll->incarnations = taken;
+
+	return 0;
+}
+
 /* 1: it was a pass of this barrier, too; 0: all have come, but to different barriers. */
 static int roll_call(struct beest_gather gather, struct beest_roll *roll, const char *name)
 {
@@ -91,14 +109,14 @@ static int roll_call(struct beest_gather gather, struct beest_roll *roll, const 
 	gather.title = name;
 	gather.word = own;
 	gather.state = &roll->state;
+	gather.called = roll_take;
+	gather.data = roll;
 	ret = beest_gather_run(&gather);
 	pthread_mutex_lock(&roll->lock);
 	roll->calling = false;
 	roll->complete = ret == 0;
 	roll->digest = gather.digest;
 	roll->word = gather.word;
-	/* Nobody brings anything: the marks are incarnations. */
-	roll->incarnations = (struct beest_incarnation *)(void *)gather.marks;
 	pthread_mutex_unlock(&roll->lock);
 
 	return ret == 0 ? gather.word == own : ret;

@@ -22,6 +22,7 @@ struct beest_roll {
 	uint64_t digest, word;		/* as in the gate */
 	struct beest_gather_state state;
 	struct beest_incarnation *incarnations;	/* in the order of ranks */
+	struct beest_incarnation *former;	/* of the roll that was known before that one */
 };
 
 void beest_roll_start(struct beest_roll *roll);

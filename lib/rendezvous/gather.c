@@ -114,8 +114,8 @@ uint64_t beest_gathering_digest(const struct beest_gathering *g, const uint8_t *
 
 void beest_gathering_keep(struct beest_gathering *g, uint8_t *marks, uint64_t digest)
 {
-	free(g->call->marks);
-	g->call->marks = marks;
+	free(g->held_marks);
+	g->held_marks = marks;
 	g->held = digest;
 	g->wait.asides[1] = NULL;
 }
@@ -195,14 +195,13 @@ int beest_gathering_look(struct beest_gathering *g, struct beest_look *look)
 
 int beest_gathering_know(struct beest_gathering *g, uint64_t digest)
 {
-	int ret;
+	int ret = g->call->called(g->call->data, g->held_marks, digest);
 
-	if (g->call->called) {
-		ret = g->call->called(g->call->data, g->call->marks, digest);
-		if (ret < 0)
-			return ret == -EAGAIN ? 0 : ret;
-		g->call->marks = NULL;
-	}
+	if (ret < 0)
+		return ret == -EAGAIN ? 0 : ret;
+	if (g->body.pass == BEEST_KNOWN)
+		g->state->given_up = g->body.roll;
+	g->held_marks = NULL;
 	g->body.roll = digest;
 	g->body.pass = BEEST_KNOWN;
 	g->wait.hurry = true;
@@ -271,6 +270,23 @@ static int roll_follow(struct beest_gathering *g)
 	return ret > 0 ? beest_gathering_know(g, roll) : ret;
 }
 
+/*
+ * Did all know the roll that this rank has given up for that of an heir?  Who has seen that goes
+ * on by it, and does not know of the heir.
+ */
+static bool roll_is_over(const struct beest_gathering *g)
+{
+	return g->state->given_up && g->gate.roll == g->state->given_up &&
+	       g->gate.pass == BEEST_KNOWN;
+}
+
+static int roll_return(struct beest_gathering *g)
+{
+	beest_gathering_keep(g, NULL, 0);
+
+	return beest_gathering_know(g, g->gate.roll);
+}
+
 static int gather_each(void *data)
 {
 	struct beest_gathering *g = data;
@@ -278,6 +294,8 @@ static int gather_each(void *data)
 
 	stage_tell(g, BEEST_GATHER_WAITS);
 	beest_attendance_report(g);
+	if (roll_is_over(g))
+		return roll_return(g);
 	if (beest_gathering_is_direct(g))
 		return beest_direct_each(g);
 	if (beest_gathering_calls_roll(g))
@@ -333,12 +351,6 @@ static int see_roll(void *data, const struct beest_record *record)
 	beest_changes_take(g, record);
 	if (!passes)
 		return 0;
-	/* A former call, which ended before the second gate, has read it. */
-	if (gate.roll != g->held && !beest_gathering_is_direct(g)) {
-		ret = roll_read(g);
-		if (ret <= 0)
-			return ret;
-	}
 	g->call->word = gate.name;
 	g->call->digest = gate.roll;
 
@@ -436,13 +448,10 @@ static void gathering_end(struct beest_gathering *g, int ret)
 	}
 	if (ret == 0)
 		g->state->began = 0;
-	if (ret < 0) {
-		free(g->call->marks);
-		g->call->marks = NULL;
-	}
 	if (g->wants)
 		beest_look_free(g->wants, g->count + 1);
 	beest_kv_values_free(&g->roll, 1);
+	free(g->held_marks);
 	free(g->wants);
 	free(g->all);
 	free(g->marks);

@@ -29,6 +29,7 @@ struct beest_gather_state {
 	uint64_t number;		/* the counter, as it was read last */
 	int64_t moved;			/* since when it has that number */
 	struct beest_barrier_body body;	/* that this rank said last in a roll call */
+	uint64_t given_up;		/* the roll that it knew before that one's; 0: none */
 };
 
 /* Up to so many ranks read the records of all faster than one of them could hand them out. */
@@ -73,10 +74,11 @@ struct beest_gather {
 	 */
 	void (*progress)(void *data, bool known, const int *missing, size_t count);
 	/*
-	 * All have come, this rank among them: @marks as below.  Called before the others are
-	 * told that it knows them, again when one of them was replaced, and again soon after
-	 * -EAGAIN; what else is negative ends the gathering.  At 0, @marks are its own, for
-	 * free(3).  May be NULL.
+	 * All have come, this rank among them: @marks are an incarnation and a blob of each.
+	 * Called before the others are told that it knows them, again when one of them was
+	 * replaced, and again soon after -EAGAIN; what else is negative ends the gathering.  At
+	 * 0, @marks are its own, for free(3).  NULL: others have passed with the roll that was
+	 * taken before the last one, and at 0 this rank does so, too.
 	 */
 	int (*called)(void *data, uint8_t *marks, uint64_t digest);
 	/*
@@ -85,9 +87,7 @@ struct beest_gather {
 	 */
 	void (*opening)(void *data, const uint8_t *marks, uint64_t digest);
 	void *data;
-	/* out: an incarnation and a blob for each rank; to be freed by the caller.  NULL: taken */
-	uint8_t *marks;
-	uint64_t digest;
+	uint64_t digest;		/* out: of the roll that all have passed with */
 
 	/* of a later pass */
 	uint64_t pass;			/* from 1 */

@@ -60,7 +60,8 @@ struct beest_gathering {
 	uint64_t over;			/* the roll whose second gate was seen last; 0: none */
 	uint64_t passed;		/* that some rank here says that it has passed; 0: none */
 	struct beest_kv_value roll;	/* that came with it */
-	uint64_t held;			/* the roll of the marks that were kept; 0: none */
+	uint64_t held;			/* the roll whose marks were kept last; 0: none */
+	uint8_t *held_marks;		/* NULL: none, or called() has them */
 	uint64_t skipped;		/* one that is over, or does not have this rank */
 
 	/* opening.c */
@@ -158,7 +159,7 @@ int beest_gathering_look(struct beest_gathering *g, struct beest_look *look);
 /* Of all marks.  Never 0, which says that there is none. */
 uint64_t beest_gathering_digest(const struct beest_gathering *g, const uint8_t *marks);
 
-/* They are this gathering's from here on. */
+/* They are this gathering's from here on; NULL: it keeps none. */
 void beest_gathering_keep(struct beest_gathering *g, uint8_t *marks, uint64_t digest);
 
 /* Puts @record with @body, and after it what a rank brings, or all marks. */

@@ -1163,6 +1163,57 @@ static void killed_while_one_is_slow(void **state)
 	assert_true(killed_while_late(true) > 0);
 }
 
+static const struct beest_kv *reader;	/* who has read all records for the second time */
+static int readings;
+
+static void reader_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	if (request->key_count > (size_t)death->size && ++readings == 2)
+		reader = kv;
+	death_hook(kv, request);
+}
+
+static int64_t reader_hold(const struct beest_kv *kv)
+{
+	bool holds = kv == reader;
+
+	if (holds)
+		reader = NULL;
+	return holds ? 3 * BEEST_SECOND : 0;
+}
+
+/*
+ * Of more than 16 ranks, one reads that all know of all, and is held up before it says so.  Who
+ * knows the heir by then is told as soon as that one has passed with the dead.
+ */
+static void killed_while_the_reader_is_held_up(void **state)
+{
+	static const struct death twenty = { 20, 0, BEEST_MS, false };
+	int i, late = 0;
+
+	(void)state;
+	death = &twenty;
+	killer = reader_hook;
+	holder = reader_hold;
+	for (dies_at = 0; dies_at < 20; dies_at++) {
+		readings = 0;
+		reader = NULL;
+		kill_one();
+		for (i = 0; i < 20; i++) {
+			if (i == VICTIM || !members[i].ret)
+				continue;
+			assert_int_equal(members[i].ret, -ESTALE);
+			assert_non_null(strstr(members[i].error, "rank 2 was started again"));
+			late++;
+		}
+		drop();
+	}
+	killer = death_hook;
+	holder = NULL;
+	death = NULL;
+	assert_true(late);
+}
+
 static bool list_is_lost;
 
 static void lost_list_hook(struct beest_kv *kv, const struct beest_kv_request *request)
@@ -1939,6 +1990,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_slow, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_while_the_reader_is_held_up, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
