@@ -15,13 +15,15 @@
  * - nobody passes a barrier, or is connected, before all have come there;
  * - whoever is connected has the same numbers, keys and incarnations as the other end;
  * - each message comes, and is what was sent; each pair of neighbours is connected;
+ * - a listener is given each client's request once, and they are connected;
  * - ranks that repair their mesh whenever others were started again come together;
  * - a run among the leftovers of one that was killed succeeds;
  * - without deaths all succeed, whoever is held up and whatever fails for a while;
  * - with a death the others succeed, or fail by their limit and say who did not come;
  * - what the last one leaves on the servers is what hartebeest-exchange(7) says.
  *
- * Beyond the promises, and so in no plan: a server that loses what it had after a rank has left.
+ * Beyond the promises, and so in no plan: a server that loses what it had after a rank has left,
+ * and deaths where a service is asked for, whose listener has no rank to wait for.
  * A rare fault is known, and excused where it is looked for: culprit_is_named().
  * Where a server fails, ranks look after their records until all are through.
  */
@@ -67,12 +69,13 @@
 
 /* ------------------------------------------------------------------------ the plan --- */
 
-enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, PAIRS, WORK, TOGETHER, LEAVE, OPS };
+enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, PAIRS, SERVE, WORK, TOGETHER, LEAVE, OPS };
 
 struct step {
 	enum op op;
 	int name;			/* of a barrier or a mesh; messages: are they deleted?
-					   Work: is it long? */
+					   Work: is it long?  Service: is the last rank its
+					   listener, not the first? */
 };
 
 enum what { HOLD, FAILURE, LATE, RESTART, EVICTION, AWAY, DEATH, END };
@@ -96,6 +99,10 @@ struct plan {
 	int64_t noise;			/* every request is held up for less than this, */
 	int slow;			/* and those of this rank for longer; -1: of nobody */
 	bool scattered;			/* numbers of queue pairs are in no row */
+	enum ibv_qp_type type;		/* of a mesh */
+	int per_peer;			/* queue pairs */
+	int reach;			/* ranks to either side that are its peers; 0: all are */
+	bool sealed;
 	struct step steps[STEPS];
 	int step_count;
 	struct event events[EVENTS];
@@ -248,7 +255,30 @@ static void draw_deaths(struct plan *plan)
 	}
 }
 
-static void draw_plan(struct plan *plan, uint64_t seed)
+/* What is the same in all steps. */
+static void draw_form(struct plan *plan)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+
+	plan->type = types[draw(BEEST_COUNT(types))];
+	plan->per_peer = draw(3) ? 1 : 2 + draw(2);
+	plan->reach = draw(3) ? 0 : 1 + draw(3);
+#ifdef HAVE_CRYPTO
+	plan->sealed = !draw(4);
+#endif
+}
+
+/* Instead of work, and ahead of deaths, since a client cannot tell that its listener has died. */
+static void draw_services(struct plan *plan)
+{
+	int i;
+
+	for (i = 0; i < plan->step_count; i++)
+		if (plan->steps[i].op == WORK && draw(2))
+			plan->steps[i].op = SERVE;
+}
+
+static void draw_all(struct plan *plan, uint64_t seed)
 {
 	static const int sizes[] = { 2, 3, 3, 4, 4, 5, 16, 17, 20, 33 };
 	static const int64_t noises[] = { 0, 30 * BEEST_US, 300 * BEEST_US, 3 * BEEST_MS };
@@ -286,13 +316,21 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 		draw_deaths(plan);
 	if (!deaths)
 		plan->limit = 60 * BEEST_SECOND;
+	if (!deaths)
+		draw_services(plan);
+}
+
+static void draw_plan(struct plan *plan, uint64_t seed)
+{
+	draw_all(plan, seed);
+	draw_form(plan);
 }
 
 /* ------------------------------------------------------------------- what is printed --- */
 
 static const char *const op_words[OPS] = {
 	"barrier", "mesh", "barrier of mesh", "repair of mesh", "close of mesh", "messages",
-	"pairs", "work", "together in mesh", "leave",
+	"pairs", "service", "work", "together in mesh", "leave",
 };
 static const char *const what_words[] = {
 	"held up for", "fails", "fails, and is carried out after", "restarts its server",
@@ -335,7 +373,13 @@ static void plan_print(const struct plan *plan)
 		plan->servers, (int)(plan->limit / BEEST_SECOND), (int)(plan->noise / BEEST_US));
 	if (plan->slow >= 0)
 		fprintf(stderr, ", rank %d is slow", plan->slow);
-	fprintf(stderr, "%s; steps:", plan->scattered ? ", scattered numbers" : "");
+	fprintf(stderr, "%s%s, %s, %d a peer", plan->scattered ? ", scattered numbers" : "",
+		plan->sealed ? ", sealed" : "",
+		plan->type == IBV_QPT_UD ? "UD" : plan->type == IBV_QPT_UC ? "UC" : "RC",
+		plan->per_peer);
+	if (plan->reach)
+		fprintf(stderr, ", peers up to %d away", plan->reach);
+	fprintf(stderr, "; steps:");
 	for (i = 0; i < plan->step_count; i++)
 		fprintf(stderr, "%s %s", i ? "," : "", step_text(&plan->steps[i]));
 	fprintf(stderr, "\n");
@@ -643,12 +687,17 @@ static void hook(struct beest_kv *kv, const struct beest_kv_request *request)
 		fake_kv_fail(FAKE_KV_REQUEST, 1, EHOSTDOWN, FAKE_KV_REFUSED);
 }
 
+static int (*look_interrupt)(void *);	/* the library's own, of a context */
+
 /* The dead go no further; nor does anybody once a promise is broken. */
 static int interrupt(void *data)
 {
 	const struct rank *rank = data;
 
-	return rank->dead || (*verdict)[0] ? beest_fail(EINTR, "killed") : 0;
+	if (rank->dead || (*verdict)[0])
+		return beest_fail(EINTR, "killed");
+
+	return look_interrupt(party[number_of(rank)].hb);
 }
 
 /* ---------------------------------------------------------------- what has to be true --- */
@@ -715,6 +764,27 @@ static struct card *card_begin(struct rank *rank)
 	return *card;
 }
 
+static bool is_peer(int one, int other)
+{
+	int apart = abs(one - other);
+
+	return !plan.reach || BEEST_MIN(apart, plan.size - apart) <= plan.reach;
+}
+
+/* Of UD the numbers alone say who is connected. */
+static void mesh_link_read(struct link *link, const struct hartebeest_mesh *mesh, int peer)
+{
+	struct hartebeest_address address;
+
+	if (plan.type != IBV_QPT_UD) {
+		link_read(link, hartebeest_mesh_qp(mesh, peer, plan.per_peer - 1));
+		return;
+	}
+	link->qp_num = hartebeest_mesh_qp(mesh, peer, 0)->qp_num;
+	if (hartebeest_mesh_address(mesh, peer, &address) == 0)
+		link->dest_qp_num = address.qp_num;
+}
+
 /* Of the mesh of that step: what this rank has, compared with all who are through with it. */
 static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 {
@@ -725,7 +795,8 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 	for (i = 0; i < plan.size; i++) {
 		if (i == own)
 			continue;
-		link_read(&card->links[i], hartebeest_mesh_qp(mesh, i, 0));
+		if (is_peer(own, i))
+			mesh_link_read(&card->links[i], mesh, i);
 		card->links[i].incarnation = mesh->incarnations[i];
 		hartebeest_mesh_region(mesh, i, 0, &card->links[i].region);
 	}
@@ -855,12 +926,19 @@ static int mesh_connect(struct rank *rank, int number)
 {
 	static const char *const region[] = { "mr0" };
 	const char name[] = { (char)('m' + number), '\0' };
+	int32_t peers[RANKS], i;
 	struct hartebeest_mesh_attr attr;
 
 	hartebeest_mesh_attr_preset(&attr);
 	attr.pd = "pd";
 	attr.regions = region;
 	attr.region_count = 1;
+	attr.type = plan.type;
+	attr.qps_per_peer = (uint32_t)plan.per_peer;
+	attr.peers = plan.reach ? peers : NULL;
+	for (i = 0; plan.reach && i < plan.size; i++)
+		if (i != number_of(rank) && is_peer(number_of(rank), i))
+			peers[attr.peer_count++] = i;
 	return hartebeest_mesh_connect(party[number_of(rank)].hb, name, &attr, &rank->mesh[number],
 				       deadline());
 }
@@ -1036,22 +1114,19 @@ static int message_wait(const struct rank *rank, int from, bool removes)
 	return removes ? hartebeest_msg_delete(hb, key, crew_now() + plan.limit / 4) : 0;
 }
 
-/* To the neighbour on either side. */
+/* One end of a pair. */
 struct side {
 	int peer;
-	char qp[16], key[32], peer_key[32];
+	char qp[16], key[HARTEBEEST_SERVICE_KEY], peer_key[HARTEBEEST_SERVICE_KEY];
 	struct hartebeest_remote_mr region;
 };
 
 static void side_make(const struct rank *rank, struct side *side, struct hartebeest_pair *pair)
 {
 	static const char *const offer[] = { "mr0" };
-	const int own = number_of(rank), number = rank->step - rank->life_begin;
 
-	snprintf(side->qp, sizeof(side->qp), "q%d-%d", number, side->peer);
-	snprintf(side->key, sizeof(side->key), "p%d/%d-%d", number, own, side->peer);
-	snprintf(side->peer_key, sizeof(side->peer_key), "p%d/%d-%d", number, side->peer, own);
-	if (qp_make(party[own].hb, side->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL) < 0)
+	snprintf(side->qp, sizeof(side->qp), "q%d-%d", rank->step - rank->life_begin, side->peer);
+	if (qp_make(party[number_of(rank)].hb, side->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL) < 0)
 		abort();
 	hartebeest_pair_preset(pair);
 	pair->qp = side->qp;
@@ -1063,19 +1138,37 @@ static void side_make(const struct rank *rank, struct side *side, struct hartebe
 	pair->room = 1;
 }
 
+/* To the neighbour on either side. */
+static void side_name(const struct rank *rank, struct side *side)
+{
+	const int own = number_of(rank), number = rank->step - rank->life_begin;
+
+	snprintf(side->key, sizeof(side->key), "p%d/%d-%d", number, own, side->peer);
+	snprintf(side->peer_key, sizeof(side->peer_key), "p%d/%d-%d", number, side->peer, own);
+}
+
+static void side_read(const struct rank *rank, const struct side *side)
+{
+	struct link *link = &rank->cards[rank->step]->links[side->peer];
+	struct ibv_qp *qp;
+
+	hartebeest_qp_get(party[number_of(rank)].hb, side->qp, &qp);
+	link_read(link, qp);
+	link->region = side->region;
+}
+
 /* Both may be the same rank, which has one pair then. */
 static int run_pairs(struct rank *rank, const struct step *step)
 {
 	const int own = number_of(rank), count = plan.size > 2 ? 2 : 1;
 	struct side sides[2];
 	struct hartebeest_pair pairs[2];
-	struct card *card;
-	struct ibv_qp *qp;
 	int i, ret;
 
 	(void)step;
 	for (i = 0; i < count; i++) {
 		sides[i].peer = neighbour(rank, i ? -1 : 1);
+		side_name(rank, &sides[i]);
 		side_make(rank, &sides[i], &pairs[i]);
 	}
 	ret = hartebeest_pairs_connect(party[own].hb, pairs, (size_t)count, deadline());
@@ -1084,16 +1177,102 @@ static int run_pairs(struct rank *rank, const struct step *step)
 			broken(rank, "the pair with rank %d: %s", sides[i].peer, pairs[i].reason);
 	if (ret < 0)
 		return ret;
-	card = card_begin(rank);
-	for (i = 0; i < count; i++) {
-		hartebeest_qp_get(party[own].hb, sides[i].qp, &qp);
-		link_read(&card->links[sides[i].peer], qp);
-		card->links[sides[i].peer].region = sides[i].region;
-	}
+	card_begin(rank);
+	for (i = 0; i < count; i++)
+		side_read(rank, &sides[i]);
 	for (i = 0; i < count; i++)
 		if (ranks[sides[i].peer].through[rank->step])
 			links_match(rank, own, sides[i].peer);
 	return 0;
+}
+
+/* Of a service, either end of one request. */
+static int service_connect(struct rank *rank, const struct hartebeest_request *request, int peer,
+			   int64_t limit)
+{
+	struct side side = { .peer = peer };
+	struct hartebeest_pair pair;
+	int ret;
+
+	memcpy(side.key, request->key, sizeof(side.key));
+	memcpy(side.peer_key, request->peer_key, sizeof(side.peer_key));
+	side_make(rank, &side, &pair);
+	ret = hartebeest_pairs_connect(party[number_of(rank)].hb, &pair, 1, limit);
+	if (ret == 0)
+		side_read(rank, &side);
+	return ret;
+}
+
+/* Who asks for a service says which process it is: those of a run that was killed ask, too. */
+struct client {
+	int number;
+	struct beest_incarnation incarnation;
+};
+
+static bool client_lives(const struct client *client)
+{
+	const struct party_member *member = &party[client->number];
+
+	return !ranks[client->number].dead && member->hb && member->hb->registry &&
+	       is_same(&client->incarnation, beest_registry_incarnation(member->hb->registry));
+}
+
+static int service_serve(struct rank *rank, const char *name, int64_t limit)
+{
+	struct hartebeest_context *hb = party[number_of(rank)].hb;
+	struct hartebeest_request request;
+	struct client client;
+	bool served[RANKS] = { false };
+	int count = 1, ret = hartebeest_service_listen(hb, name, limit);
+
+	while (ret == 0 && count < plan.size) {
+		ret = hartebeest_service_accept(hb, name, &request, limit);
+		if (ret < 0)
+			break;
+		memcpy(&client, request.data, sizeof(client));
+		if (!client_lives(&client))
+			continue;
+		if (served[client.number])
+			broken(rank, "it was given the request of rank %d twice", client.number);
+		served[client.number] = true;
+		count++;
+		ret = service_connect(rank, &request, client.number, limit);
+	}
+	return ret;
+}
+
+static int service_ask(struct rank *rank, const char *name, int listener, int64_t limit)
+{
+	struct hartebeest_context *hb = party[number_of(rank)].hb;
+	struct client client = {
+		.number = number_of(rank),
+		.incarnation = *beest_registry_incarnation(hb->registry),
+	};
+	struct hartebeest_request request;
+	int ret;
+
+	ret = hartebeest_service_request(hb, name, &client, sizeof(client), &request, limit);
+
+	return ret < 0 ? ret : service_connect(rank, &request, listener, limit);
+}
+
+static int run_serve(struct rank *rank, const struct step *step)
+{
+	const int own = number_of(rank), listener = step->name ? plan.size - 1 : 0;
+	const int64_t limit = deadline();
+	char name[16];
+	int ret, i;
+
+	snprintf(name, sizeof(name), "s%d", rank->step);
+	card_begin(rank);
+	if (own == listener)
+		ret = service_serve(rank, name, limit);
+	else
+		ret = service_ask(rank, name, listener, limit);
+	for (i = 0; i < plan.size && ret == 0; i++)
+		if (i != own && (own == listener || i == listener) && ranks[i].through[rank->step])
+			links_match(rank, own, i);
+	return ret;
 }
 
 static int run_messages(struct rank *rank, const struct step *step)
@@ -1110,7 +1289,7 @@ static int run_messages(struct rank *rank, const struct step *step)
 static int (*const runs[OPS])(struct rank *rank, const struct step *step) = {
 	[BARRIER] = run_barrier, [MESH] = run_mesh, [MEET] = run_meet, [REPAIR] = run_repair,
 	[CLOSE] = run_close, [MESSAGE] = run_messages, [WORK] = run_work,
-	[PAIRS] = run_pairs, [TOGETHER] = run_together,
+	[PAIRS] = run_pairs, [SERVE] = run_serve, [TOGETHER] = run_together,
 };
 
 /* ------------------------------------------------------------------- lives of a rank --- */
@@ -1126,6 +1305,7 @@ static void rank_open(struct rank *rank)
 	hb = party_open(number, number, plan.size, lists[plan.servers - 1])->hb;
 	if (beest_context_need_registry(hb, NULL) < 0)
 		abort();
+	look_interrupt = hb->registry->interrupt;
 	hb->registry->interrupt = interrupt;
 	hb->registry->data = rank;
 	rank->kv = party_kv(&party[number]);
@@ -1251,7 +1431,7 @@ static const struct left_row {
 	{ "/rank/servers", false, false }, { "/rank/", true, false }, { "/mr/", false, false },
 	{ "/qp/", true, false }, { "/taker", false, false }, { "/failed", false, false },
 	{ "/barrier/", true, true }, { "/msg/s", true, true }, { "/epoch", true, true },
-	{ "/news", true, true }, { "/", false, false },
+	{ "/news", true, true }, { "/count", true, true }, { "/", false, false },
 };
 
 static void left_judge(const char *key, const void *value, size_t size, void *later)
@@ -1291,6 +1471,18 @@ static void numbers_scatter(const char *function)
 		fake_verbs.next_qp_num = 1000 + (++turn * 7919) % 100000;
 }
 
+static char secret_path[] = "/tmp/hartebeest-schedules-XXXXXX";
+
+static void secret_make(void)
+{
+	static const char secret[] = "0123456789abcdef0123456789abcdef";
+	int fd = mkstemp(secret_path);
+
+	if (fd < 0 || write(fd, secret, sizeof(secret) - 1) < 0)
+		abort();
+	close(fd);
+}
+
 /* In a process of its own. */
 static void plan_try(void)
 {
@@ -1298,6 +1490,8 @@ static void plan_try(void)
 
 	entropy = plan.seed;
 	party_start();
+	if (plan.sealed)
+		setenv("HARTEBEEST_SECRET_FILE", secret_path, 1);
 	fake_kv.hold = hold;
 	fake_kv.hook = hook;
 	fake_verbs.hook = plan.scattered ? numbers_scatter : NULL;
@@ -1381,6 +1575,14 @@ static void plan_shrink(struct plan *least)
 	*least = fails(&less) ? less : *least;
 	less = *least, less.scattered = false;
 	*least = fails(&less) ? less : *least;
+	less = *least, less.type = IBV_QPT_RC;
+	*least = fails(&less) ? less : *least;
+	less = *least, less.per_peer = 1;
+	*least = fails(&less) ? less : *least;
+	less = *least, less.reach = 0;
+	*least = fails(&less) ? less : *least;
+	less = *least, less.sealed = false;
+	*least = fails(&less) ? less : *least;
 }
 
 static void trial_ended(int place, int status)
@@ -1416,21 +1618,11 @@ static int explain(uint64_t seed)
 	return failed;
 }
 
-int main(int argc, char **argv)
+static int try_all(uint64_t first, uint64_t count, int stride)
 {
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : SEEDS, seed;
-	int stride = argc > 1 ? 1 : unit_stride();
 	struct plan drawn;
+	uint64_t seed;
 
-	crew_need();
-	crowd.size = argc == 2 ? 1 : 4;
-	crowd.ended = trial_ended;
-	verdicts = crowd_share(&crowd, sizeof(*verdicts));
-	if (!verdicts)
-		abort();
-	if (argc == 2)
-		return explain(first);
 	for (seed = first; seed < first + count && failures < 10; seed += (uint64_t)stride) {
 		draw_plan(&drawn, seed);
 		trial_start(&drawn);
@@ -1440,4 +1632,22 @@ int main(int argc, char **argv)
 		(unsigned long long)failures, (unsigned long long)first,
 		(unsigned long long)(seed - 1));
 	return failures > 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : SEEDS;
+	int ret;
+
+	crew_need();
+	crowd.size = argc == 2 ? 1 : 4;
+	crowd.ended = trial_ended;
+	verdicts = crowd_share(&crowd, sizeof(*verdicts));
+	if (!verdicts)
+		abort();
+	secret_make();
+	ret = argc == 2 ? explain(first) : try_all(first, count, argc > 1 ? 1 : unit_stride());
+	unlink(secret_path);
+	return ret;
 }
