@@ -199,7 +199,7 @@ int beest_gathering_know(struct beest_gathering *g, uint64_t digest)
 
 	if (ret < 0)
 		return ret == -EAGAIN ? 0 : ret;
-	if (g->body.pass == BEEST_KNOWN)
+	if (g->body.pass == BEEST_KNOWN && g->body.roll != digest)
 		g->state->given_up = g->body.roll;
 	g->held_marks = NULL;
 	g->body.roll = digest;
@@ -274,10 +274,10 @@ static int roll_follow(struct beest_gathering *g)
  * Did all know the roll that this rank has given up for that of an heir?  Who has seen that goes
  * on by it, and does not know of the heir.
  */
-static bool roll_is_over(const struct beest_gathering *g)
+static bool roll_is_over(const struct beest_gathering *g, const struct beest_barrier_body *gate)
 {
-	return g->state->given_up && g->gate.roll == g->state->given_up &&
-	       g->gate.pass == BEEST_KNOWN;
+	return g->state->given_up && gate->roll == g->state->given_up &&
+	       gate->pass == BEEST_KNOWN;
 }
 
 static int roll_return(struct beest_gathering *g)
@@ -294,7 +294,7 @@ static int gather_each(void *data)
 
 	stage_tell(g, BEEST_GATHER_WAITS);
 	beest_attendance_report(g);
-	if (roll_is_over(g))
+	if (roll_is_over(g, &g->gate))
 		return roll_return(g);
 	if (beest_gathering_is_direct(g))
 		return beest_direct_each(g);
@@ -344,7 +344,7 @@ static int see_roll(void *data, const struct beest_record *record)
 	passes = gate.roll == g->body.roll && gate.pass == BEEST_KNOWN &&
 		 g->body.pass == BEEST_KNOWN;
 	/* It refuses newcomers, but not who is late to see it. */
-	if (record->flags & BEEST_RECORD_CLOSED && !passes)
+	if (record->flags & BEEST_RECORD_CLOSED && !passes && !roll_is_over(g, &gate))
 		return see_refusal(g, record);
 	g->gate = gate;
 	g->over = gate.pass == BEEST_KNOWN ? gate.roll : 0;

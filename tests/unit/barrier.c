@@ -841,6 +841,40 @@ static void killed_while_one_is_held_up(void **state)
 	fake_kv.hold = NULL;
 }
 
+static int64_t held_until;		/* rank 1; 0: it was not held up yet */
+static bool also_held;			/* rank 0 */
+
+static int64_t both_hold(const struct beest_kv *kv)
+{
+	int64_t span = late_hold(kv);
+
+	if (span)
+		held_until = crew_now() + span;
+	if (rank_of(kv) != &ranks[0] || !held_until || also_held ||
+	    crew_now() < held_until - 50 * BEEST_MS)
+		return span;
+	also_held = true;
+	return 5 * BEEST_SECOND;
+}
+
+/* The same, but rank 0 is held up, too, and finds the gate when it refuses the heir already. */
+static void killed_while_two_are_held_up(void **state)
+{
+	(void)state;
+	heir_delay = 0;
+	for (hold_at = 0; hold_at < 9; hold_at++)
+		for (dies_at = 0; dies_at < 12; dies_at++) {
+			fake_kv_reset();
+			registry_stage.timeout = 30 * BEEST_SECOND;
+			fake_kv.hold = both_hold;
+			late_requests = 0;
+			held_until = 0;
+			also_held = false;
+			killed_once();
+		}
+	fake_kv.hold = NULL;
+}
+
 static void leave(void *data)
 {
 	crew_pass(BEEST_SECOND / 3);
@@ -1204,6 +1238,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(two_restarted, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_sees_a_refusal_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_held_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_while_two_are_held_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(left, setup, teardown),
 		cmocka_unit_test_setup_teardown(failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
