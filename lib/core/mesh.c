@@ -260,6 +260,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 	memset(&mesh->roll, 0, sizeof(mesh->roll));
 	mesh->roll.added = true;
+	mesh->trouble.ret = 0;
 	memset(&mesh->stats, 0, sizeof(mesh->stats));
 	ret = beest_meshroll_bringup(mesh, limit);
 	beest_meshphase_enter(mesh, NULL);

@@ -42,8 +42,8 @@ struct hartebeest_mesh {
 	size_t list_size;
 
 	uint8_t *marks;			/* of all, as they are connected; NULL: not yet */
-	uint8_t *called;		/* as the last complete roll had them; NULL: as marks */
-	size_t replaced;		/* position of a rank that marks changed last */
+	uint8_t *called;		/* as they were before the first change; NULL: as marks */
+	size_t replaced;		/* position that marks changed last; or none of them */
 	struct beest_mesh_trouble trouble;
 	struct beest_gather_state roll, state;
 	struct beest_incarnation *incarnations;

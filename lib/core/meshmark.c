@@ -315,6 +315,17 @@ static void rts_split(struct hartebeest_mesh *mesh, int64_t before)
 	stats->rts.time += rts;
 }
 
+/* Of those whom this rank does not connect to, too. */
+static size_t replaced_find(const struct hartebeest_mesh *mesh, const uint8_t *marks)
+{
+	size_t i;
+
+	for (i = 0; i < mesh->ranks.count && lives_on(mesh, i, mesh->marks, marks); i++)
+		;
+
+	return i;
+}
+
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit)
 {
@@ -328,8 +339,8 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 	rts_split(mesh, before);
 	if (ret < 0)
 		return ret;
-	if (mesh->marks && new->count)
-		mesh->replaced = new->peers[0].position;
+	if (mesh->marks)
+		mesh->replaced = replaced_find(mesh, marks);
 	/* Until the roll is complete, a repair begins where the last complete one was. */
 	if (mesh->called)
 		free(mesh->marks);

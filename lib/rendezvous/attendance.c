@@ -15,12 +15,12 @@ static int reading_start(struct beest_gathering *g)
 	size_t i;
 	int ret = 0;
 
-	if (g->all) {
+	if (g->all && g->wants) {
 		beest_look_free(g->wants, g->count + 1);
 		return 0;
 	}
-	g->all = calloc(g->count, sizeof(*g->all));
-	g->wants = calloc(g->count + 1, sizeof(*g->wants));
+	g->all = g->all ? g->all : calloc(g->count, sizeof(*g->all));
+	g->wants = g->wants ? g->wants : calloc(g->count + 1, sizeof(*g->wants));
 	if (!g->all || !g->wants)
 		return beest_fail(ENOMEM, "no memory for the records of %zu ranks", g->count);
 	for (i = 0; i < g->count && ret == 0; i++) {

@@ -152,8 +152,9 @@ static bool record_is_stored(const struct beest_gathering *g)
 
 int beest_direct_each(struct beest_gathering *g)
 {
-	if (g->body.pass == BEEST_KNOWN && !g->changed &&
-	    (g->gets[0].got || (all_are_read(g) && record_is_stored(g))))
+	/* All know of all, whoever has come again meanwhile. */
+	if (g->gets[0].got ||
+	    (g->body.pass == BEEST_KNOWN && !g->changed && all_are_read(g) && record_is_stored(g)))
 		return direct_end(g);
 	if (g->body.pass == BEEST_KNOWN ? g->changed : all_are_read(g))
 		return direct_take(g);

@@ -1014,6 +1014,8 @@ static const struct death {
 	{ 20, 9 * BEEST_MS, 0, false },
 }, *death;
 
+static bool in_a_ring;			/* each has its two neighbours for peers */
+
 static void heir_run(void *data)
 {
 	(void)data;
@@ -1024,6 +1026,11 @@ static void heir_run(void *data)
 	if (party[VICTIM].hb)
 		party_kill(&party[VICTIM]);
 	member_open(death->size, VICTIM, death->size);
+	if (in_a_ring) {
+		members[death->size].attr.peers = neighbours[VICTIM];
+		members[death->size].attr.peer_count = 2;
+		members[death->size].attr.qps_per_peer = 2;
+	}
 	run(&members[death->size]);
 }
 
@@ -1035,6 +1042,8 @@ static bool kill_one(void)
 	fake_verbs.hook = death->scattered ? numbers_scatter : NULL;
 	requests = 0;
 	make(death->size);
+	if (in_a_ring)
+		ring(death->size);
 	members[VICTIM].dies = INT64_MAX;
 	members[VICTIM].delay = death->comes;
 	fake_kv.hook = killer;
@@ -1186,12 +1195,12 @@ static int64_t reader_hold(const struct beest_kv *kv)
  * Of more than 16 ranks, one reads that all know of all, and is held up before it says so.  Who
  * knows the heir by then is told as soon as that one has passed with the dead.
  */
-static void killed_while_the_reader_is_held_up(void **state)
+static void reader_held_up(bool rings)
 {
 	static const struct death twenty = { 20, 0, BEEST_MS, false };
 	int i, late = 0;
 
-	(void)state;
+	in_a_ring = rings;
 	death = &twenty;
 	killer = reader_hook;
 	holder = reader_hold;
@@ -1211,7 +1220,62 @@ static void killed_while_the_reader_is_held_up(void **state)
 	killer = death_hook;
 	holder = NULL;
 	death = NULL;
+	in_a_ring = false;
 	assert_true(late);
+}
+
+static void killed_while_the_reader_is_held_up(void **state)
+{
+	(void)state;
+	reader_held_up(false);
+}
+
+/* Who is no peer of it names it as well. */
+static void a_stranger_killed_while_the_reader_is_held_up(void **state)
+{
+	(void)state;
+	reader_held_up(true);
+}
+
+static void no_list_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	members[0].barriers = members[1].barriers = 1;
+	for (i = 0; i < request->key_count && party[death->size].hb; i++)
+		if (strstr(request->keys[i], "/list.2"))
+			fake_kv_evict(fake_kv_server("a:1"), request->keys[i]);
+	death_hook(kv, request);
+}
+
+/*
+ * Rank 1 knows of all, and cannot connect to the heir of rank 2, whose list is lost: it passes by
+ * the gate as soon as rank 0 has done so.
+ */
+static void a_gate_comes_behind_an_heir(void **state)
+{
+	static const struct death three = { 3, 0, 50 * BEEST_MS, true };
+	int alone = 0;
+	bool died;
+
+	(void)state;
+	death = &three;
+	holder = late_hold;
+	killer = no_list_hook;
+	slow = 2 * BEEST_MS;
+	for (lag_at = 0; lag_at < 8; lag_at++)
+		for (dies_at = 0, died = true; died; dies_at++) {
+			lags = 0;
+			died = kill_one();
+			if (members[0].mesh && !members[1].mesh)
+				print_error("%d, %d: %s\n", lag_at, dies_at, members[1].error);
+			alone += members[0].mesh && !members[1].mesh;
+			drop();
+		}
+	holder = NULL;
+	killer = death_hook;
+	death = NULL;
+	assert_int_equal(alone, 0);
 }
 
 static bool list_is_lost;
@@ -1545,6 +1609,83 @@ static void repaired_at_the_second_try(void **state)
 		repair_run(2, 1);
 		drop();
 	}
+}
+
+static void break_device(void *data)
+{
+	(void)data;
+	crew_pass(50 * BEEST_MS);
+	fake_verbs_fail("ibv_modify_qp", 0, EIO);
+}
+
+/* What has failed once is not said of the next repair, to which somebody does not come. */
+static void a_repair_after_a_failure(void **state)
+{
+	int i;
+
+	(void)state;
+	repair_start(4, false);
+	repair_replace(2, 1);
+	for (i = 0; i < 4; i++)
+		repair_member(i)->delay = i == 2 ? 0 : 100 * BEEST_MS;
+	crew_start(break_device, NULL);
+	patience = BEEST_SECOND;
+	repair_go();
+	assert_int_equal(repair_member(0)->ret, -EIO);
+	memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
+	party_kill(&party[repair.slots[2]]);
+	fake_kv_restart(fake_kv_server("a:1"));
+	for (i = 0; i < 4; i++)
+		if (i != 2)
+			crew_start(run, repair_member(i));
+	registry_run();
+	patience = 0;
+	for (i = 0; i < 4; i++) {
+		if (i == 2)
+			continue;
+		assert_int_equal(repair_member(i)->ret, -ETIMEDOUT);
+		assert_non_null(strstr(repair_member(i)->error, "rank 2 "));
+	}
+	drop();
+}
+
+static void patient_reader_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	if (request->key_count > 20 && ++readings == 2)
+		reader = kv;
+}
+
+static void run_again(void *data)
+{
+	struct member *member = data;
+
+	run(member);
+	member->patience = 0;
+	if (member->ret < 0)
+		run(member);
+}
+
+/* Nobody was started again, but one repairs again. */
+static void repaired_again_while_the_reader_is_held_up(void **state)
+{
+	int i;
+
+	(void)state;
+	repair_start(20, false);
+	repair_replace(0, 0);
+	readings = 0;
+	reader = NULL;
+	fake_kv.hook = patient_reader_hook;
+	fake_kv.hold = reader_hold;
+	repair_member(5)->patience = BEEST_SECOND;
+	for (i = 0; i < 20; i++)
+		crew_start(i == 5 ? run_again : run, repair_member(i));
+	registry_run();
+	fake_kv.hook = NULL;
+	fake_kv.hold = NULL;
+	for (i = 0; i < 20; i++)
+		assert_null(strstr(repair_member(i)->error, "was started again"));
+	drop();
 }
 
 #define SECOND_VICTIM 3
@@ -1992,6 +2133,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_while_one_is_slow, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_the_reader_is_held_up, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_stranger_killed_while_the_reader_is_held_up,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_repair_after_a_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(repaired_again_while_the_reader_is_held_up, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_gate_comes_behind_an_heir, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
