@@ -12,7 +12,6 @@ struct beest_direct {
 	struct beest_gathering *g;
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t *mark;			/* zero: not seen yet */
-	uint64_t word;
 };
 
 /* Has whoever says @body passed the roll call that this rank is in, and come to the next one? */
@@ -50,7 +49,6 @@ static int see_direct(void *data, const struct beest_record *record)
 		beest_mark_fill(g, direct->mark, &record->incarnation, blob);
 		g->changed = true;
 	}
-	direct->word = body.name;
 	/* It knows of others than this rank does: was one of them replaced? */
 	g->doubt |= g->body.pass == BEEST_KNOWN && body.pass == BEEST_KNOWN &&
 		    body.roll != g->body.roll;
@@ -79,7 +77,6 @@ int beest_direct_start(struct beest_gathering *g)
 		};
 	}
 	g->wait.count = k;
-	g->direct[g->own].word = g->body.name;
 	beest_mark_fill(g, g->direct[g->own].mark, &g->registry->presence.incarnation,
 			g->call->blob);
 
@@ -131,15 +128,9 @@ static int direct_take(struct beest_gathering *g)
 static int direct_end(struct beest_gathering *g)
 {
 	struct beest_barrier_body gate = { .pass = BEEST_KNOWN, .roll = g->body.roll };
-	size_t i;
 	int ret;
 
 	g->call->digest = g->body.roll;
-	g->call->word = g->body.name;
-	for (i = 0; i < g->count; i++)
-		if (g->direct[i].word != g->body.name)
-			g->call->word = 0;
-	gate.name = g->call->word;
 	ret = beest_gathering_open(g, &gate, NULL, 0);
 
 	return ret < 0 ? ret : 1;
