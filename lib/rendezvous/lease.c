@@ -51,7 +51,7 @@ static const struct row {
 
 /* A key and bytes that never change: a request may use them while the lease goes on. */
 struct beest_lease_copy {
-	unsigned int users;
+	unsigned int users, writers;	/* of plans; writers: those that store it */
 	const struct row *row;
 	int64_t ttl;		/* seconds */
 	uint8_t flags;
@@ -276,6 +276,7 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 		return NULL;
 
 	copy->users = 1;
+	copy->writers = 0;
 	copy->row = row_of(wanted->kind);
 	copy->ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
 	copy->flags = wanted->flags;
@@ -439,6 +440,7 @@ static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
 
 	memcpy(closed, copy, all);
 	closed->users = 1;
+	closed->writers = 0;
 	closed->ttl = TOMBSTONE_TTL;
 	closed->flags |= BEEST_RECORD_CLOSED;
 	closed->key = (char *)closed->bytes + closed->size;
@@ -574,12 +576,20 @@ static bool lease_is_unsent(const struct lease *lease)
 	       (lease->state != DOOMED || lease->checked);
 }
 
+static unsigned int writers_of(const struct beest_lease_copy *copy)
+{
+	return __atomic_load_n(&copy->writers, __ATOMIC_RELAXED);
+}
+
 /*
  * What has to be seen: the result of a write, or whose record is to be taken away.  A write
- * that nobody waited for is read back whatever the kind.
+ * that nobody waited for is read back whatever the kind, but not ahead of another thread's.
  */
 static bool lease_is_unseen(const struct lease *lease)
 {
+	if (writers_of(lease->copy))
+		return false;
+
 	return lease->state == DOOMED ? !lease->checked :
 	       lease->state != CLEAN && !lease->copy->row->answered &&
 	       (lease->copy->row->read_back || lease->sent);
@@ -602,8 +612,10 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 {
 	size_t i;
 
-	for (i = 0; i < plan->write_count; i++)
+	for (i = 0; i < plan->write_count; i++) {
+		__atomic_sub_fetch(&plan->written[i]->writers, 1, __ATOMIC_RELAXED);
 		copy_release(plan->written[i]);
+	}
 	for (i = 1; i < plan->key_count; i++)
 		copy_release(plan->read[i]);
 	free(plan->writes);
@@ -620,6 +632,7 @@ static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 				  lease->state == DOOMED && !copy_is_closed(copy) ?
 				  BEEST_KV_DELETE : BEEST_KV_SET;
 
+	__atomic_add_fetch(&copy->writers, 1, __ATOMIC_RELAXED);
 	plan->written[plan->write_count] = copy;
 	plan->writes[plan->write_count++] = (struct beest_kv_write){
 		.verb = verb, .key = copy->key, .value = copy->bytes, .size = copy->size,
@@ -785,6 +798,19 @@ static enum sight value_judge(const struct beest_leases *leases,
 	       ANOTHERS;
 }
 
+/* May another thread have stored it since request @number was sent? */
+static bool is_stored_meanwhile(const struct lease *lease, const struct beest_lease_plan *plan,
+				uint64_t number)
+{
+	unsigned int own = 0;
+	size_t i;
+
+	for (i = 0; i < plan->write_count; i++)
+		own += plan->written[i] == lease->copy;
+
+	return lease->stored_by > number || writers_of(lease->copy) > own;
+}
+
 /* Renewed only after it was seen, lest another's record be replaced. */
 static void lease_see(struct beest_leases *leases, struct lease *lease, enum sight sight,
 		      uint64_t number)
@@ -842,6 +868,7 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			int ret, bool answered, const struct beest_kv_value *values,
 			uint64_t number)
 {
+	enum sight sight;
 	struct lease *lease;
 	size_t i, missing = 0;
 	bool refused = false;
@@ -855,7 +882,9 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			refused |= lease->sent;
 			missing += lease->sent || lease->state == CLEAN;
 		}
-		lease_see(leases, lease, value_judge(leases, lease->copy, &values[i]), number);
+		sight = value_judge(leases, lease->copy, &values[i]);
+		if (sight != ANOTHERS || !is_stored_meanwhile(lease, plan, number))
+			lease_see(leases, lease, sight, number);
 	}
 	writes_done(leases, plan, ret, answered && !refused, number);
 	pthread_mutex_unlock(&leases->lock);

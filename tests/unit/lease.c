@@ -328,6 +328,41 @@ static void versions_that_overlap(void **state)
 	beest_lease_close(leases);
 }
 
+/*
+ * What another process left there is seen by a request that another thread's write overtakes, or
+ * is not looked for while that is under way: it replaces nothing, and the record is restored.
+ */
+static void a_leftover_is_seen_meanwhile(void **state)
+{
+	struct beest_kv_value values[2];
+	struct beest_lease_plan first;
+	uint8_t bytes[128];
+
+	(void)state;
+	where = "two threads";
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
+	values[1].bytes = bytes;
+	script_put(BEEST_KIND_QP, 0);
+	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &first), 0);
+	script_look(BEEST_KIND_QP, "l:", false);
+	values[1].size = record_make(bytes, BEEST_KIND_QP, versions, &self, 0);
+	beest_lease_done(leases, &first, 0, true, values, ++number);
+	beest_lease_plan_free(&first);
+	script_ask("?settled");
+
+	assert_int_equal(beest_lease_plan(leases, 0, true, 0, &first), 0);
+	assert_int_equal(first.key_count, 2);
+	beest_lease_insist(leases, key);
+	script_look(BEEST_KIND_QP, "l:Sg=", false);
+	values[1].size = record_make(bytes, BEEST_KIND_QP, versions, &other, 0);
+	beest_lease_done(leases, &first, 0, true, values, number - 1);
+	beest_lease_plan_free(&first);
+	beest_lease_lose(leases, 0, ++number);
+	script_look(BEEST_KIND_QP, "l:Ag=", false);
+	script_ask("?settled");
+	beest_lease_close(leases);
+}
+
 /* It goes with the key, whatever version is wanted there. */
 static void a_note(void **state)
 {
@@ -753,6 +788,7 @@ int main(void)
 		REGISTRY_TEST(states),
 		REGISTRY_TEST(versions_that_cross),
 		REGISTRY_TEST(versions_that_overlap),
+		REGISTRY_TEST(a_leftover_is_seen_meanwhile),
 		REGISTRY_TEST(a_note),
 		REGISTRY_TEST(messages_that_expired),
 		REGISTRY_TEST(many),
