@@ -29,7 +29,7 @@ struct claim {
 	uint64_t epoch, number;
 	int64_t end;			/* when it is given up */
 	bool open;			/* the record may be there, and no lease keeps it */
-	bool taken;			/* others have numbers from the one that was drawn on */
+	bool ahead;			/* of the counter, which is set to it */
 	char key[BEEST_KEY_MAX + 1];
 };
 
@@ -63,6 +63,7 @@ static int claim_draw(struct beest_standing *standing, const struct beest_limit 
 	claim->epoch = beest_home_epoch(home);
 	claim->number = BEEST_MAX(sight.drawn, sight.body.next);
 	claim->number += !claim->number;	/* numbers begin at 1 */
+	claim->ahead = sight.drawn < claim->number;
 
 	return 0;
 }
@@ -110,8 +111,8 @@ static int claim_each(void *data)
 }
 
 /*
- * 1: the number is the request's; 0: it never will be.  The counter is set behind another
- * one's number, so that not all clients try it.
+ * 1: the number is the request's; 0: it never will be.  A counter that is behind is set, so
+ * that not all clients try the same number.
  */
 static int claim_run(struct beest_standing *standing, struct beest_look_extra add,
 		     const struct beest_limit *limit)
@@ -131,7 +132,7 @@ static int claim_run(struct beest_standing *standing, struct beest_look_extra ad
 		add, beest_home_write(home, BEEST_KV_SET, home->count_key, count, (size_t)ret),
 	};
 	struct beest_wait wait = {
-		.gets = &c.get, .count = 1, .extras = extras, .extra_count = 1 + claim->taken,
+		.gets = &c.get, .count = 1, .extras = extras, .extra_count = 1 + claim->ahead,
 		.each = claim_each, .data = &c, .limit = limit,
 	};
 
@@ -210,9 +211,10 @@ static void standing_settle(struct beest_standing *standing)
 }
 
 /*
- * Draws a number and claims it, or the next one that nobody has.  What was claimed without an
- * answer is claimed again: a listener may have had it.  From the beginning where all that took
- * so long that a closing may be forgotten, or the server has lost all.
+ * Draws a number and claims it.  Draws again where another one has it: the next number may be
+ * free, but of a client that has left, and the listener does not come to it any more.  What was
+ * claimed without an answer is claimed again: a listener may have had it.  From the beginning
+ * where all that took so long that a closing may be forgotten, or the server has lost all.
  */
 static int standing_append(struct beest_standing *standing, const struct beest_limit *limit)
 {
@@ -228,10 +230,8 @@ static int standing_append(struct beest_standing *standing, const struct beest_l
 			ret = claim_try(standing, limit);
 		if (ret > 0 && claim->epoch == beest_home_epoch(home))
 			return standing_keep(standing);
-		if (ret == 0) {
-			claim->taken = true;
-			claim->number = beest_clock_left(claim->end) ? claim->number + 1 : 0;
-		}
+		if (ret == 0)
+			claim->number = 0;
 		if (!beest_limit_left(limit))
 			return ret < 0 ? ret : beest_fail(beest_limit_errno(limit), "service '%s': "
 							  "another client was always faster",

@@ -480,6 +480,50 @@ static void numbers_that_nobody_has(void **state)
 	assert_string_equal(accepted(server), "late");
 }
 
+static int claims;			/* requests of a client that is held up at its second one */
+
+static int64_t claim_hold(const struct beest_kv *kv)
+{
+	const struct hartebeest_context *hb = ends[1].hb;
+
+	return hb && hb->registry && kv == hb->registry->kv && claims++ == 1 ? 3 * BEEST_SECOND : 0;
+}
+
+static void ask_slowly(void *data)
+{
+	ask(data, "slow");
+}
+
+static void ask_and_leave(void *data)
+{
+	struct end *end = data;
+
+	crew_pass(100 * BEEST_MS);
+	ask(end, "fast");
+	crew_pass(2 * BEEST_SECOND);
+	must(hartebeest_service_leave(end->hb, "kv", &end->request));
+}
+
+static void accept_both(void *data)
+{
+	assert_string_equal(accepted(listen_at(data)), "fast");
+	assert_string_equal(accepted(data), "slow");
+}
+
+/* Its number is closed by then, and the next one is free, but the listener is through with it. */
+static void a_client_that_is_held_up(void **state)
+{
+	(void)state;
+	claims = 0;
+	fake_kv.hold = claim_hold;
+	crew_start(ask_slowly, &ends[1]);
+	crew_start(ask_and_leave, &ends[2]);
+	crew_start(accept_both, &ends[0]);
+	registry_run();
+	fake_kv.hold = NULL;
+	assert_true(ends[1].request.number > ends[2].request.number);
+}
+
 /* The counter only hints. */
 static void a_counter_that_is_lost(void **state)
 {
@@ -1215,6 +1259,7 @@ int main(void)
 		TEST(who_leaves_is_not_accepted),
 		TEST(who_is_refused_stays_so),
 		TEST(numbers_that_nobody_has),
+		TEST(a_client_that_is_held_up),
 		TEST(a_counter_that_is_lost),
 		TEST(a_foreign_record),
 		TEST(the_server_is_restarted),
