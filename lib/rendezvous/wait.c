@@ -155,7 +155,8 @@ static void gather(struct waiting *w)
 	if (pending)
 		gather_again(w);
 	w->asked = w->count;
-	w->backoff.keys = w->count;
+	/* Who only waits for what another thread is storing has nothing to ask eagerly. */
+	w->backoff.keys = w->count ? w->count : SIZE_MAX;
 	w->watching = beest_clock_now() >= w->watch_at;
 	if (w->watching)
 		gather_watched(w);

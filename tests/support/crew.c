@@ -218,6 +218,11 @@ static void source_sleep_until(int64_t instant)
 
 static const struct beest_clock_source source = { source_now, source_sleep_until };
 
+void *crew_data(void)
+{
+	return crew.current ? crew.current->data : NULL;
+}
+
 int64_t crew_now(void)
 {
 	return crew.now;

@@ -37,6 +37,9 @@ void crew_start(void (*function)(void *data), void *data);
 void crew_run(void);
 void crew_clear(void);
 
+/* That of the member that runs; NULL: none does. */
+void *crew_data(void);
+
 /* The crew's time: nanoseconds since the first run, plus a second. */
 int64_t crew_now(void);
 

@@ -25,7 +25,8 @@
  * Beyond the promises, and so in no plan: a server that loses what it had after a rank has left,
  * and deaths where a service is asked for, whose listener has no rank to wait for.
  * A rare fault is known, and excused where it is looked for: culprit_is_named().
- * Where a server fails, ranks look after their records until all are through.
+ * Where a server fails, ranks look after their records until all are through.  Ranks may have a
+ * second thread, which takes some of the steps while the first one takes the others.
  */
 #include "config.h"
 
@@ -59,6 +60,7 @@
 #define TRIES 8				/* of what fails when ranks die */
 #define MESSAGES 3			/* of a rank in a step */
 #define MESSAGE_MAX 3000
+#define THREADS 2			/* of a rank */
 #define COMING (4 * BEEST_SECOND)		/* a rank may take so long to be seen by all */
 #define WORK_MOST (15 * BEEST_SECOND)
 #define SLOWNESS (30 * BEEST_MS)		/* each request of a slow rank takes less */
@@ -76,6 +78,7 @@ struct step {
 	int name;			/* of a barrier or a mesh; messages: are they deleted?
 					   Work: is it long?  Service: is the last rank its
 					   listener, not the first? */
+	int thread;			/* that takes it */
 };
 
 enum what { HOLD, FAILURE, LATE, RESTART, EVICTION, AWAY, DEATH, END };
@@ -140,7 +143,7 @@ static int64_t draw_span(void)
 static void step_add(struct plan *plan, enum op op, int name)
 {
 	if (plan->step_count < STEPS)
-		plan->steps[plan->step_count++] = (struct step){ op, name };
+		plan->steps[plan->step_count++] = (struct step){ op, name, 0 };
 }
 
 /* As a script does that calls hartebeest(1) again and again. */
@@ -255,6 +258,23 @@ static void draw_deaths(struct plan *plan)
 	}
 }
 
+/*
+ * A barrier or a mesh is one thread's.  So is a pair and the barrier behind it; what else there is
+ * may be either's.
+ */
+static void draw_threads(struct plan *plan)
+{
+	static const bool has_name[OPS] = {
+		[BARRIER] = true, [MESH] = true, [MEET] = true, [REPAIR] = true, [CLOSE] = true,
+	};
+	struct step *step;
+
+	for (step = plan->steps; step < plan->steps + plan->step_count; step++)
+		step->thread = has_name[step->op] ? step->name :
+			       step->op == PAIRS && step < plan->steps + plan->step_count - 1 ?
+			       step[1].name : draw(THREADS);
+}
+
 /* What is the same in all steps. */
 static void draw_form(struct plan *plan)
 {
@@ -266,6 +286,8 @@ static void draw_form(struct plan *plan)
 #ifdef HAVE_CRYPTO
 	plan->sealed = !draw(4);
 #endif
+	if (!draw(3))
+		draw_threads(plan);
 }
 
 /* Instead of work, and ahead of deaths, since a client cannot tell that its listener has died. */
@@ -345,7 +367,8 @@ static const char *step_text(const struct step *step)
 	static int turn;
 	char *text = texts[turn++ % 4];
 
-	snprintf(text, sizeof(texts[0]), "%s %c", op_words[step->op], 'a' + step->name);
+	snprintf(text, sizeof(texts[0]), "%s %c%s", op_words[step->op], 'a' + step->name,
+		 step->thread ? " by thread 1" : "");
 	return text;
 }
 
@@ -404,11 +427,18 @@ struct card {
 	struct link links[RANKS];
 };
 
+struct thread {
+	struct rank *rank;
+	int step;
+	int64_t began, held;		/* its step, and what it was held up since */
+	bool runs;
+};
+
 static struct rank {
 	const struct beest_kv *kv;	/* NULL: no context */
-	int life_begin, step;
+	struct thread threads[THREADS];
+	int life_begin;
 	int requests, of_life;		/* since the first, and in this life */
-	int64_t began, held;		/* its step, and what it was held up since */
 	uint64_t traced;
 	bool dead;			/* finds that out when its call looks around */
 	bool died, is_heir, begins_again;
@@ -432,6 +462,19 @@ int beest_random(void *buffer, size_t size)
 	while (size--)
 		*byte++ = (uint8_t)(entropy = mix(entropy));
 	return 0;
+}
+
+/* The thread that runs, a member of the crew. */
+static struct thread *here(void)
+{
+	struct thread *self = crew_data();
+
+	return self ? self : ranks[0].threads;
+}
+
+static struct thread *thread_at(struct rank *rank, int step)
+{
+	return &rank->threads[plan.steps[step].thread];
 }
 
 static int number_of(const struct rank *rank)
@@ -467,7 +510,7 @@ static void broken(const struct rank *rank, const char *format, ...)
 	if ((*verdict)[0] || rank->dead)
 		return;
 	used = snprintf(*verdict, sizeof(*verdict), "rank %d, step %d (%s): ", number_of(rank),
-			rank->step, step_text(&plan.steps[rank->step]));
+			here()->step, step_text(&plan.steps[here()->step]));
 	va_start(arguments, format);
 	vsnprintf(*verdict + used, sizeof(*verdict) - (size_t)used, format, arguments);
 	va_end(arguments);
@@ -629,7 +672,7 @@ static bool is_due(const struct rank *rank, const struct event *event)
 		return false;
 	if (event->what != DEATH)
 		return event->at == rank->requests;
-	for (i = rank->step; i < plan.step_count; i++)
+	for (i = here()->step; i < plan.step_count; i++)
 		if (plan.steps[i].op == LEAVE)
 			return false;
 	return !rank->died && event->at == rank->of_life;
@@ -647,7 +690,7 @@ static int64_t hold(const struct beest_kv *kv)
 	for (i = 0; i < plan.event_count; i++)
 		if (plan.events[i].what == HOLD && is_due(rank, &plan.events[i]))
 			span += plan.events[i].span;
-	rank->held += span;
+	here()->held += span;
 	return span;
 }
 
@@ -707,7 +750,7 @@ static void all_have_entered(const struct rank *rank)
 	int i;
 
 	for (i = 0; i < plan.size; i++) {
-		if (!ranks[i].entered[rank->step])
+		if (!ranks[i].entered[here()->step])
 			broken(rank, "it passed before rank %d had come", i);
 	}
 }
@@ -720,19 +763,20 @@ static bool is_same(const struct beest_incarnation *a, const struct beest_incarn
 /* Both are through with the same step, as they are now. */
 static void links_match(const struct rank *rank, int own, int other)
 {
-	const struct card *here = rank->cards[rank->step], *there = ranks[other].cards[rank->step];
-	const struct link *one = &here->links[other], *two = &there->links[own];
+	const int step = here()->step;
+	const struct card *mine = rank->cards[step], *theirs = ranks[other].cards[step];
+	const struct link *one = &mine->links[other], *two = &theirs->links[own];
 
-	if (here->digest != there->digest)
+	if (mine->digest != theirs->digest)
 		broken(rank, "it knows other ranks than rank %d does", other);
-	if (here->digest && (!is_same(&one->incarnation, &there->own) ||
-			     !is_same(&two->incarnation, &here->own)))
+	if (mine->digest && (!is_same(&one->incarnation, &theirs->own) ||
+			     !is_same(&two->incarnation, &mine->own)))
 		broken(rank, "rank %d is another life of it, or it of that", other);
 	if (one->dest_qp_num != two->qp_num || one->rq_psn != two->psn ||
 	    two->dest_qp_num != one->qp_num || two->rq_psn != one->psn)
 		broken(rank, "its queue pair and that of rank %d are not connected", other);
-	if (one->region.rkey != there->region.rkey || two->region.rkey != here->region.rkey ||
-	    one->region.address != there->region.address)
+	if (one->region.rkey != theirs->region.rkey || two->region.rkey != mine->region.rkey ||
+	    one->region.address != theirs->region.address)
 		broken(rank, "its region, or that of rank %d, is another one", other);
 }
 
@@ -751,7 +795,7 @@ static void link_read(struct link *link, struct ibv_qp *qp)
 /* What this rank has of others in its step, to be filled. */
 static struct card *card_begin(struct rank *rank)
 {
-	struct card **card = &rank->cards[rank->step];
+	struct card **card = &rank->cards[here()->step];
 	const int own = number_of(rank);
 	struct ibv_mr *mr;
 
@@ -801,33 +845,35 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 		hartebeest_mesh_region(mesh, i, 0, &card->links[i].region);
 	}
 	for (i = 0; i < plan.size; i++)
-		if (i != own && ranks[i].cards[rank->step] && (ranks[i].through[rank->step] ||
-		    ranks[i].cards[rank->step]->digest == card->digest))
+		if (i != own && ranks[i].cards[here()->step] && (ranks[i].through[here()->step] ||
+		    ranks[i].cards[here()->step]->digest == card->digest))
 			links_match(rank, own, i);
 }
 
-static bool has_just_come(const struct rank *rank)
+static bool has_just_come(struct rank *rank, int step)
 {
-	return crew_now() - rank->began - rank->held < COMING;
+	const struct thread *thread = thread_at(rank, step);
+
+	return crew_now() - thread->began - thread->held < COMING;
 }
 
 /* Will it not come to that step, or has it had no time to do so? */
-static bool is_missing(const struct rank *rank, int step)
+static bool is_missing(struct rank *rank, int step)
 {
 	return rank->dead || rank->died || rank->failed || !rank->entered[step] ||
-	       (rank->step == step && has_just_come(rank));
+	       (thread_at(rank, step)->step == step && has_just_come(rank, step));
 }
 
 /*
  * Who comes when the limit of others is almost over leaves them no time to see of each other; not
  * even a second, where it dies as the taker.
  */
-static bool somebody_just_came(const struct rank *rank)
+static bool somebody_just_came(void)
 {
 	int i;
 
 	for (i = 0; i < plan.size; i++)
-		if (ranks[i].entered[rank->step] && has_just_come(&ranks[i]))
+		if (ranks[i].entered[here()->step] && has_just_come(&ranks[i], here()->step))
 			return true;
 	return false;
 }
@@ -845,16 +891,18 @@ static bool somebody_has_heir(void)
 /*
  * Who is named has to be missing.  Of up to 16 ranks of a mesh, one dies when it knows of all, and
  * has an heir before another one, held up, has said so: that one takes the heir for one of them,
- * waits in vain for those who are through with the dead one, and says why.
+ * waits in vain for those who are through with the dead one, and says why.  A thread that waits
+ * for another one's roll call leaves it to that one to name somebody.
  */
 static void culprit_is_named(const struct rank *rank, const char *sentence)
 {
-	const enum op op = plan.steps[rank->step].op;
+	const enum op op = plan.steps[here()->step].op;
 	const char *at = sentence;
 	bool named = false;
 	int number;
 
-	if (op == MESSAGE || op == PAIRS || somebody_just_came(rank) ||
+	if (op == MESSAGE || op == PAIRS || somebody_just_came() ||
+	    strstr(sentence, "another thread is still in the roll call") ||
 	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir() &&
 	     strstr(sentence, " was started again meanwhile")))
 		return;
@@ -862,7 +910,7 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 		at += strlen("rank ");
 		if (sscanf(at, "%d", &number) != 1 || number == number_of(rank))
 			continue;
-		if (is_missing(&ranks[number], rank->step))
+		if (is_missing(&ranks[number], here()->step))
 			named = true;
 		else
 			broken(rank, "it names rank %d, which has come: %s", number, sentence);
@@ -876,7 +924,7 @@ static bool somebody_is_missing(const struct rank *rank)
 	int i;
 
 	for (i = 0; i < plan.size; i++)
-		if (&ranks[i] != rank && is_missing(&ranks[i], rank->step))
+		if (&ranks[i] != rank && is_missing(&ranks[i], here()->step))
 			return true;
 	return false;
 }
@@ -889,9 +937,9 @@ static void failure_judge(struct rank *rank, int ret)
 	trace(rank, "failed (%s): %s", strerror(-ret), sentence);
 	rank->failed = true;
 	/* What was lost may be of those who are gone. */
-	if (servers_fail() && ranks_die() && plan.steps[rank->step].op != TOGETHER)
+	if (servers_fail() && ranks_die() && plan.steps[here()->step].op != TOGETHER)
 		return;
-	if ((!somebody_is_missing(rank) || plan.steps[rank->step].op == TOGETHER) &&
+	if ((!somebody_is_missing(rank) || plan.steps[here()->step].op == TOGETHER) &&
 	    !rank->is_heir)
 		broken(rank, "it failed (%s): %s", strerror(-ret), sentence);
 	else if (!rank->is_heir)
@@ -993,10 +1041,10 @@ static int run_close(struct rank *rank, const struct step *step)
 /* Nobody asks the servers for anything meanwhile. */
 static int run_work(struct rank *rank, const struct step *step)
 {
-	int64_t span = noise_of(rank, step->name ? WORK_MOST : BEEST_SECOND, -rank->step);
+	int64_t span = noise_of(rank, step->name ? WORK_MOST : BEEST_SECOND, -here()->step);
 
 	crew_pass(span);
-	rank->held += span;
+	here()->held += span;
 	return 0;
 }
 
@@ -1047,8 +1095,8 @@ static int run_together(struct rank *rank, const struct step *step)
 			ret = meeting_hold(rank, *mesh);
 			met = ret < 0 ? 0 : met + 1;
 		} else {
-			if (rank->cards[rank->step])
-				rank->cards[rank->step]->digest = 0;
+			if (rank->cards[here()->step])
+				rank->cards[here()->step]->digest = 0;
 			ret = *mesh ? hartebeest_mesh_repair(*mesh, deadline()) :
 			      mesh_connect(rank, step->name);
 			if (ret >= 0)
@@ -1067,7 +1115,7 @@ static int run_together(struct rank *rank, const struct step *step)
 /* Has the other one come, so that what is between these two has to succeed? */
 static bool may_rely_on(const struct rank *rank, int other)
 {
-	return !rank->is_heir && !is_missing(&ranks[other], rank->step) &&
+	return !rank->is_heir && !is_missing(&ranks[other], here()->step) &&
 	       !(servers_fail() && ranks_die());
 }
 
@@ -1092,7 +1140,7 @@ static int neighbour(const struct rank *rank, int i)
 static int message_push(const struct rank *rank, int to)
 {
 	char key[32], text[MESSAGE_MAX];
-	size_t length = message_fill(rank->step, number_of(rank), to, key, text);
+	size_t length = message_fill(here()->step, number_of(rank), to, key, text);
 
 	return hartebeest_msg_push(party[number_of(rank)].hb, key, text, length, deadline());
 }
@@ -1101,7 +1149,7 @@ static int message_wait(const struct rank *rank, int from, bool removes)
 {
 	struct hartebeest_context *hb = party[number_of(rank)].hb;
 	char key[32], text[MESSAGE_MAX], got[MESSAGE_MAX];
-	size_t length = message_fill(rank->step, from, number_of(rank), key, text), size = 0;
+	size_t length = message_fill(here()->step, from, number_of(rank), key, text), size = 0;
 	int ret = hartebeest_msg_wait(hb, key, got, sizeof(got), &size, deadline());
 
 	if (ret < 0 && may_rely_on(rank, from))
@@ -1125,7 +1173,7 @@ static void side_make(const struct rank *rank, struct side *side, struct hartebe
 {
 	static const char *const offer[] = { "mr0" };
 
-	snprintf(side->qp, sizeof(side->qp), "q%d-%d", rank->step - rank->life_begin, side->peer);
+	snprintf(side->qp, sizeof(side->qp), "q%d-%d", here()->step - rank->life_begin, side->peer);
 	if (qp_make(party[number_of(rank)].hb, side->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL) < 0)
 		abort();
 	hartebeest_pair_preset(pair);
@@ -1141,7 +1189,7 @@ static void side_make(const struct rank *rank, struct side *side, struct hartebe
 /* To the neighbour on either side. */
 static void side_name(const struct rank *rank, struct side *side)
 {
-	const int own = number_of(rank), number = rank->step - rank->life_begin;
+	const int own = number_of(rank), number = here()->step - rank->life_begin;
 
 	snprintf(side->key, sizeof(side->key), "p%d/%d-%d", number, own, side->peer);
 	snprintf(side->peer_key, sizeof(side->peer_key), "p%d/%d-%d", number, side->peer, own);
@@ -1149,7 +1197,7 @@ static void side_name(const struct rank *rank, struct side *side)
 
 static void side_read(const struct rank *rank, const struct side *side)
 {
-	struct link *link = &rank->cards[rank->step]->links[side->peer];
+	struct link *link = &rank->cards[here()->step]->links[side->peer];
 	struct ibv_qp *qp;
 
 	hartebeest_qp_get(party[number_of(rank)].hb, side->qp, &qp);
@@ -1181,7 +1229,7 @@ static int run_pairs(struct rank *rank, const struct step *step)
 	for (i = 0; i < count; i++)
 		side_read(rank, &sides[i]);
 	for (i = 0; i < count; i++)
-		if (ranks[sides[i].peer].through[rank->step])
+		if (ranks[sides[i].peer].through[here()->step])
 			links_match(rank, own, sides[i].peer);
 	return 0;
 }
@@ -1263,14 +1311,15 @@ static int run_serve(struct rank *rank, const struct step *step)
 	char name[16];
 	int ret, i;
 
-	snprintf(name, sizeof(name), "s%d", rank->step);
+	snprintf(name, sizeof(name), "s%d", here()->step);
 	card_begin(rank);
 	if (own == listener)
 		ret = service_serve(rank, name, limit);
 	else
 		ret = service_ask(rank, name, listener, limit);
 	for (i = 0; i < plan.size && ret == 0; i++)
-		if (i != own && (own == listener || i == listener) && ranks[i].through[rank->step])
+		if (i != own && (own == listener || i == listener) &&
+		    ranks[i].through[here()->step])
 			links_match(rank, own, i);
 	return ret;
 }
@@ -1326,45 +1375,87 @@ static void rank_end(struct rank *rank, bool closes)
 	rank->kv = NULL;
 }
 
-static bool is_busy(const struct rank *rank, int step)
+static bool is_busy(const struct rank *rank, int begin, int end)
 {
-	return !rank->ended && !rank->failed && !rank->through[step];
+	int i = begin;
+
+	while (i < end && rank->through[i])
+		i++;
+	return !rank->ended && !rank->failed && i < end;
 }
 
 /* As a program that goes on to call the library, until all others are through, too. */
-static void rank_linger(struct rank *rank, int step)
+static void rank_linger(struct rank *rank, int steps)
 {
 	struct hartebeest_context *hb = party[number_of(rank)].hb;
 	int64_t end = crew_now() + 3 * plan.limit;
 	int i;
 
 	for (i = 0; i < plan.size && crew_now() < end && !rank->dead && !(*verdict)[0]; i++)
-		while (is_busy(&ranks[i], step) && crew_now() < end && !rank->dead &&
-		       !(*verdict)[0])
+		while (is_busy(&ranks[i], rank->life_begin, steps) && crew_now() < end &&
+		       !rank->dead && !(*verdict)[0])
 			hartebeest_msg_wait(hb, "never", NULL, 0, NULL, crew_now() + BEEST_SECOND);
 }
 
 static void step_run(struct rank *rank)
 {
-	const struct step *step = &plan.steps[rank->step];
+	const struct step *step = &plan.steps[here()->step];
 	int ret;
 
-	trace(rank, "begins step %d (%s)", rank->step, step_text(step));
-	rank->began = crew_now();
-	rank->held = 0;
-	rank->entered[rank->step] = true;
+	trace(rank, "begins step %d (%s)", here()->step, step_text(step));
+	here()->began = crew_now();
+	here()->held = 0;
+	rank->entered[here()->step] = true;
 	ret = runs[step->op](rank, step);
 	if (rank->dead || (*verdict)[0])
 		return;
 	if (ret == 0)
-		rank->through[rank->step] = true;
+		rank->through[here()->step] = true;
 	else
 		failure_judge(rank, ret);
 	if (step->op != MESSAGE && step->op != TOGETHER &&
-	    crew_now() - rank->began - rank->held > plan.limit + LAST_LOOKS)
+	    crew_now() - here()->began - here()->held > plan.limit + LAST_LOOKS)
 		broken(rank, "it took %d ms, of which it was held up for %d",
-		       (int)((crew_now() - rank->began) / BEEST_MS), (int)(rank->held / BEEST_MS));
+		       (int)((crew_now() - here()->began) / BEEST_MS),
+		       (int)(here()->held / BEEST_MS));
 	trace(rank, "ends it");
+}
+
+/* The steps of a thread until the end of a life. */
+static void thread_run(void *data)
+{
+	struct thread *self = data;
+	struct rank *rank = self->rank;
+
+	for (self->step = rank->life_begin; self->step < plan.step_count &&
+	     plan.steps[self->step].op != LEAVE && !rank->failed && !rank->dead && !(*verdict)[0];
+	     self->step++)
+		if (thread_at(rank, self->step) == self)
+			step_run(rank);
+	self->runs = false;
+}
+
+static bool has_steps(const struct thread *thread)
+{
+	int i;
+
+	for (i = thread->rank->life_begin; i < plan.step_count; i++)
+		if (thread_at(thread->rank, i) == thread)
+			return true;
+	return false;
+}
+
+static void threads_run(struct rank *rank)
+{
+	struct thread *second = &rank->threads[1];
+
+	rank->threads[0].rank = second->rank = rank;
+	second->runs = has_steps(second);
+	if (second->runs)
+		crew_start(thread_run, second);
+	thread_run(rank->threads);
+	while (second->runs)
+		crew_pass(BEEST_MS);
 }
 
 /* True: and another life follows. */
@@ -1373,14 +1464,10 @@ static bool life_run(struct rank *rank)
 	bool last;
 
 	rank_open(rank);
-	while (rank->step < plan.step_count && plan.steps[rank->step].op != LEAVE &&
-	       !rank->failed && !rank->dead && !(*verdict)[0]) {
-		step_run(rank);
-		rank->step++;
-	}
-	last = rank->step == plan.step_count;
-	if (rank->failed || (servers_fail() && rank->step > rank->life_begin))
-		rank_linger(rank, rank->step - 1);
+	threads_run(rank);
+	last = here()->step == plan.step_count;
+	if (rank->failed || (servers_fail() && here()->step > rank->life_begin))
+		rank_linger(rank, here()->step);
 	rank_end(rank, !rank->dead && !(*verdict)[0]);
 	trace(rank, "%s", rank->dead ? "is dead" : "has closed");
 	return !last && !rank->failed && !rank->dead && !(*verdict)[0];
@@ -1395,7 +1482,6 @@ static void heir_begin(struct rank *rank)
 	rank->dead = false;
 	rank->failed = false;
 	rank->is_heir = true;
-	rank->step = rank->life_begin;
 	for (i = rank->life_begin; i < plan.step_count; i++)
 		rank->through[i] = false;
 	life_run(rank);
@@ -1403,15 +1489,15 @@ static void heir_begin(struct rank *rank)
 
 static void rank_run(void *data)
 {
-	struct rank *rank = data;
+	struct rank *rank = ((struct thread *)data)->rank;
 
 	do {
 		if (rank->begins_again)
 			crew_pass(rank->heir_after);
 		rank->begins_again = rank->dead = false;
-		rank->step = rank->life_begin = 0;
+		rank->life_begin = 0;
 		while (life_run(rank))
-			rank->life_begin = ++rank->step;
+			rank->life_begin = here()->step + 1;
 	} while (rank->begins_again);
 	if (rank->dead) {
 		rank->died = true;
@@ -1431,7 +1517,8 @@ static const struct left_row {
 	{ "/rank/servers", false, false }, { "/rank/", true, false }, { "/mr/", false, false },
 	{ "/qp/", true, false }, { "/taker", false, false }, { "/failed", false, false },
 	{ "/barrier/", true, true }, { "/msg/s", true, true }, { "/epoch", true, true },
-	{ "/news", true, true }, { "/count", true, true }, { "/", false, false },
+	{ "/news", true, true }, { "/count", true, true }, { "/service/", true, false },
+	{ "/", false, false },
 };
 
 static void left_judge(const char *key, const void *value, size_t size, void *later)
@@ -1454,7 +1541,7 @@ static void leftovers_check(void)
 {
 	int i;
 
-	ranks[0].step = 0;
+	ranks[0].threads[0].step = 0;
 	for (i = 0; i < plan.servers; i++)
 		fake_kv_visit(fake_kv_server(server_names[i]), left_judge, NULL);
 	registry_stage.now += 61 * BEEST_SECOND;
@@ -1495,8 +1582,10 @@ static void plan_try(void)
 	fake_kv.hold = hold;
 	fake_kv.hook = hook;
 	fake_verbs.hook = plan.scattered ? numbers_scatter : NULL;
-	for (i = 0; i < plan.size; i++)
-		crew_start(rank_run, &ranks[i]);
+	for (i = 0; i < plan.size; i++) {
+		ranks[i].threads[0].rank = &ranks[i];
+		crew_start(rank_run, ranks[i].threads);
+	}
 	registry_run();
 	fake_kv.hold = NULL;
 	fake_kv.hook = NULL;
