@@ -22,8 +22,7 @@
  * - with a death the others succeed, or fail by their limit and say who did not come;
  * - what the last one leaves on the servers is what hartebeest-exchange(7) says.
  *
- * Beyond the promises, and so in no plan: a server that loses what it had after a rank has left,
- * and deaths where a service is asked for, whose listener has no rank to wait for.
+ * Beyond the promises, and so in no plan: a server that loses what it had after a rank has left.
  * A rare fault is known, and excused where it is looked for: culprit_is_named().
  * Where a server fails, ranks look after their records until all are through.  Ranks may have a
  * second thread, which takes some of the steps while the first one takes the others.
@@ -259,13 +258,14 @@ static void draw_deaths(struct plan *plan)
 }
 
 /*
- * A barrier or a mesh is one thread's.  So is a pair and the barrier behind it; what else there is
+ * A barrier, a mesh or a service is one thread's.  So is a pair and the barrier behind it; what else there is
  * may be either's.
  */
 static void draw_threads(struct plan *plan)
 {
 	static const bool has_name[OPS] = {
 		[BARRIER] = true, [MESH] = true, [MEET] = true, [REPAIR] = true, [CLOSE] = true,
+		[SERVE] = true,
 	};
 	struct step *step;
 
@@ -290,14 +290,17 @@ static void draw_form(struct plan *plan)
 		draw_threads(plan);
 }
 
-/* Instead of work, and ahead of deaths, since a client cannot tell that its listener has died. */
+/* Instead of work, and ahead of a barrier, lest a listener is asked for its next step already. */
 static void draw_services(struct plan *plan)
 {
 	int i;
 
-	for (i = 0; i < plan->step_count; i++)
-		if (plan->steps[i].op == WORK && draw(2))
+	for (i = 0; i + 1 < plan->step_count; i++)
+		if (plan->steps[i].op == WORK && draw(2)) {
 			plan->steps[i].op = SERVE;
+			plan->steps[i + 1].op = BARRIER;
+			plan->steps[i + 1].name = plan->steps[i].name;
+		}
 }
 
 static void draw_all(struct plan *plan, uint64_t seed)
@@ -338,8 +341,7 @@ static void draw_all(struct plan *plan, uint64_t seed)
 		draw_deaths(plan);
 	if (!deaths)
 		plan->limit = 60 * BEEST_SECOND;
-	if (!deaths)
-		draw_services(plan);
+	draw_services(plan);
 }
 
 static void draw_plan(struct plan *plan, uint64_t seed)
@@ -550,7 +552,10 @@ static struct rank *rank_of(const struct beest_kv *kv)
 	return i < plan.size ? &ranks[i] : NULL;
 }
 
-/* Which of the items there may be evicted: what nobody stores again is left. */
+/*
+ * Which of the items there may be evicted: what nobody stores again is left, and so are requests,
+ * whose numbers a listener may close before their clients have looked.
+ */
 struct eviction {
 	int item, count;
 	char key[BEEST_KEY_MAX + 1];
@@ -562,7 +567,7 @@ static void eviction_count(const char *key, const void *value, size_t size, void
 
 	(void)value;
 	(void)size;
-	if (strstr(key, "/msg/") || strstr(key, "/news"))
+	if (strstr(key, "/msg/") || strstr(key, "/news") || strstr(key, "/service/"))
 		return;
 	if (eviction->count++ == eviction->item)
 		snprintf(eviction->key, sizeof(eviction->key), "%s", key);
@@ -901,7 +906,7 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 	bool named = false;
 	int number;
 
-	if (op == MESSAGE || op == PAIRS || somebody_just_came() ||
+	if (op == MESSAGE || op == PAIRS || op == SERVE || somebody_just_came() ||
 	    strstr(sentence, "another thread is still in the roll call") ||
 	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir() &&
 	     strstr(sentence, " was started again meanwhile")))
@@ -1159,7 +1164,9 @@ static int message_wait(const struct rank *rank, int from, bool removes)
 	if (size != length || memcmp(got, text, size) != 0)
 		broken(rank, "the message of rank %d is not what that sent", from);
 	/* The dead notice nothing before this limit, and others wait for who takes their places. */
-	return removes ? hartebeest_msg_delete(hb, key, crew_now() + plan.limit / 4) : 0;
+	ret = removes ? hartebeest_msg_delete(hb, key, crew_now() + plan.limit / 4) : 0;
+	/* The server has lost it since it was read. */
+	return ret == -ENOENT && servers_fail() ? 0 : ret;
 }
 
 /* One end of a pair. */
@@ -1169,11 +1176,16 @@ struct side {
 	struct hartebeest_remote_mr region;
 };
 
+static void side_name_qp(const struct rank *rank, struct side *side)
+{
+	snprintf(side->qp, sizeof(side->qp), "q%d-%d", here()->step - rank->life_begin, side->peer);
+}
+
 static void side_make(const struct rank *rank, struct side *side, struct hartebeest_pair *pair)
 {
 	static const char *const offer[] = { "mr0" };
 
-	snprintf(side->qp, sizeof(side->qp), "q%d-%d", here()->step - rank->life_begin, side->peer);
+	side_name_qp(rank, side);
 	if (qp_make(party[number_of(rank)].hb, side->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL) < 0)
 		abort();
 	hartebeest_pair_preset(pair);
@@ -1244,6 +1256,8 @@ static int service_connect(struct rank *rank, const struct hartebeest_request *r
 
 	memcpy(side.key, request->key, sizeof(side.key));
 	memcpy(side.peer_key, request->peer_key, sizeof(side.peer_key));
+	side_name_qp(rank, &side);
+	hartebeest_qp_destroy(party[number_of(rank)].hb, side.qp);	/* of one that died */
 	side_make(rank, &side, &pair);
 	ret = hartebeest_pairs_connect(party[number_of(rank)].hb, &pair, 1, limit);
 	if (ret == 0)
@@ -1251,9 +1265,12 @@ static int service_connect(struct rank *rank, const struct hartebeest_request *r
 	return ret;
 }
 
-/* Who asks for a service says which process it is: those of a run that was killed ask, too. */
+/*
+ * Who asks for a service says which process it is, and in which step: those of a run that was
+ * killed ask, too, and so do those that were served and have not left.
+ */
 struct client {
-	int number;
+	int number, step;
 	struct beest_incarnation incarnation;
 };
 
@@ -1261,7 +1278,7 @@ static bool client_lives(const struct client *client)
 {
 	const struct party_member *member = &party[client->number];
 
-	return !ranks[client->number].dead && member->hb && member->hb->registry &&
+	return client->step == here()->step && !ranks[client->number].dead && member->hb && member->hb->registry &&
 	       is_same(&client->incarnation, beest_registry_incarnation(member->hb->registry));
 }
 
@@ -1270,9 +1287,11 @@ static int service_serve(struct rank *rank, const char *name, int64_t limit)
 	struct hartebeest_context *hb = party[number_of(rank)].hb;
 	struct hartebeest_request request;
 	struct client client;
-	bool served[RANKS] = { false };
+	struct beest_incarnation served[RANKS], nobody;
 	int count = 1, ret = hartebeest_service_listen(hb, name, limit);
 
+	memset(&nobody, 0, sizeof(nobody));
+	memset(served, 0, sizeof(served));
 	while (ret == 0 && count < plan.size) {
 		ret = hartebeest_service_accept(hb, name, &request, limit);
 		if (ret < 0)
@@ -1280,10 +1299,10 @@ static int service_serve(struct rank *rank, const char *name, int64_t limit)
 		memcpy(&client, request.data, sizeof(client));
 		if (!client_lives(&client))
 			continue;
-		if (served[client.number])
+		if (is_same(&served[client.number], &client.incarnation))
 			broken(rank, "it was given the request of rank %d twice", client.number);
-		served[client.number] = true;
-		count++;
+		count += is_same(&served[client.number], &nobody);
+		served[client.number] = client.incarnation;
 		ret = service_connect(rank, &request, client.number, limit);
 	}
 	return ret;
@@ -1294,24 +1313,28 @@ static int service_ask(struct rank *rank, const char *name, int listener, int64_
 	struct hartebeest_context *hb = party[number_of(rank)].hb;
 	struct client client = {
 		.number = number_of(rank),
+		.step = here()->step,
 		.incarnation = *beest_registry_incarnation(hb->registry),
 	};
 	struct hartebeest_request request;
 	int ret;
 
 	ret = hartebeest_service_request(hb, name, &client, sizeof(client), &request, limit);
-
-	return ret < 0 ? ret : service_connect(rank, &request, listener, limit);
+	if (ret == 0)
+		ret = service_connect(rank, &request, listener, limit);
+	/* Who has left stores nothing again, though the listener may need it yet. */
+	if (ret == 0 && !servers_fail() && noise_of(rank, 2, -here()->step))
+		hartebeest_service_leave(hb, name, &request);
+	return ret;
 }
 
 static int run_serve(struct rank *rank, const struct step *step)
 {
 	const int own = number_of(rank), listener = step->name ? plan.size - 1 : 0;
 	const int64_t limit = deadline();
-	char name[16];
+	const char *name = step->name ? "last" : "first";
 	int ret, i;
 
-	snprintf(name, sizeof(name), "s%d", here()->step);
 	card_begin(rank);
 	if (own == listener)
 		ret = service_serve(rank, name, limit);
