@@ -1278,7 +1278,8 @@ static bool client_lives(const struct client *client)
 {
 	const struct party_member *member = &party[client->number];
 
-	return client->step == here()->step && !ranks[client->number].dead && member->hb && member->hb->registry &&
+	return client->step == here()->step && !ranks[client->number].dead && member->hb &&
+	       member->hb->registry &&
 	       is_same(&client->incarnation, beest_registry_incarnation(member->hb->registry));
 }
 
