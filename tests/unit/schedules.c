@@ -258,8 +258,8 @@ static void draw_deaths(struct plan *plan)
 }
 
 /*
- * A barrier, a mesh or a service is one thread's.  So is a pair and the barrier behind it; what else there is
- * may be either's.
+ * A barrier, a mesh or a service is one thread's.  So is a pair and the barrier behind it; what
+ * else there is may be either's.
  */
 static void draw_threads(struct plan *plan)
 {
