@@ -667,7 +667,7 @@ static void killed_at_any_time(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(delays) / sizeof(*delays); i++)
-		for (dies_at = 0, passed = false; !passed; dies_at++) {
+		for (dies_at = 0, passed = false; !passed; dies_at += unit_stride()) {
 			heir_delay = delays[i];
 			fake_kv_reset();
 			passed = killed_once();
@@ -832,7 +832,7 @@ static void killed_while_one_is_held_up(void **state)
 	(void)state;
 	heir_delay = 0;
 	for (hold_at = 0; hold_at < 9; hold_at++)
-		for (dies_at = 0; dies_at < 12; dies_at++) {
+		for (dies_at = 0; dies_at < 12; dies_at += unit_stride()) {
 			fake_kv_reset();
 			fake_kv.hold = late_hold;
 			late_requests = 0;
@@ -863,7 +863,7 @@ static void killed_while_two_are_held_up(void **state)
 	(void)state;
 	heir_delay = 0;
 	for (hold_at = 0; hold_at < 9; hold_at++)
-		for (dies_at = 0; dies_at < 12; dies_at++) {
+		for (dies_at = 0; dies_at < 12; dies_at += unit_stride()) {
 			fake_kv_reset();
 			registry_stage.timeout = 30 * BEEST_SECOND;
 			fake_kv.hold = both_hold;

@@ -988,7 +988,7 @@ static void each_call_fails(void **state)
 
 #define VICTIM 2
 
-static int dies_at, requests;
+static int dies_at, requests, stride;
 
 static void death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
@@ -1097,7 +1097,7 @@ static void killed_at_any_time(void **state)
 
 	(void)state;
 	for (death = deaths; death < deaths + sizeof(deaths) / sizeof(*deaths); death++) {
-		for (dies_at = 0, died = true; died; dies_at++) {
+		for (dies_at = 0, died = true; died; dies_at += stride) {
 			died = kill_one();
 			if (death->heir)
 				assert_survivors();
@@ -1204,7 +1204,7 @@ static void reader_held_up(bool rings)
 	death = &twenty;
 	killer = reader_hook;
 	holder = reader_hold;
-	for (dies_at = 0; dies_at < 20; dies_at++) {
+	for (dies_at = 0; dies_at < 20; dies_at += stride) {
 		readings = 0;
 		reader = NULL;
 		kill_one();
@@ -1311,7 +1311,7 @@ static void a_list_of_an_heir_is_late(void **state)
 	assert_in_range(lost, 2, dies_at);
 }
 
-static int restart_at, stride;
+static int restart_at;
 
 static void restart_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
