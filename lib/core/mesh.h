@@ -43,7 +43,7 @@ struct hartebeest_mesh {
 
 	uint8_t *marks;			/* of all, as they are connected; NULL: not yet */
 	uint8_t *called;		/* as they were before the first change; NULL: as marks */
-	size_t replaced;		/* position that marks changed last; or none of them */
+	size_t replaced;		/* position of one when marks changed; or none of them */
 	struct beest_mesh_trouble trouble;
 	struct beest_gather_state roll, state;
 	struct beest_incarnation *incarnations;

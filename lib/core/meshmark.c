@@ -179,6 +179,7 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 	int ret = 0;
 
 	memset(new, 0, sizeof(*new));
+	new->first = count;
 	new->peers = calloc(count, sizeof(*new->peers));
 	new->digests = calloc(count, sizeof(*new->digests));
 	new->lists = calloc(count, sizeof(*new->lists));
@@ -188,6 +189,7 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 		if (!all && (i == mesh->fabric.own ||
 			     (mesh->marks && lives_on(mesh, i, mesh->marks, marks))))
 			continue;
+		new->first = BEEST_MIN(new->first, i);
 		mesh->trouble.culprit = i;
 		ret = mark_decode(mesh, marks, i, &body);
 		if (ret < 0 || (!all && !beest_fabric_has_peer(&mesh->fabric, i)))
@@ -315,17 +317,6 @@ static void rts_split(struct hartebeest_mesh *mesh, int64_t before)
 	stats->rts.time += rts;
 }
 
-/* Of those whom this rank does not connect to, too. */
-static size_t replaced_find(const struct hartebeest_mesh *mesh, const uint8_t *marks)
-{
-	size_t i;
-
-	for (i = 0; i < mesh->ranks.count && lives_on(mesh, i, mesh->marks, marks); i++)
-		;
-
-	return i;
-}
-
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit)
 {
@@ -339,8 +330,7 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 	rts_split(mesh, before);
 	if (ret < 0)
 		return ret;
-	if (mesh->marks)
-		mesh->replaced = replaced_find(mesh, marks);
+	mesh->replaced = new->first;
 	/* Until the roll is complete, a repair begins where the last complete one was. */
 	if (mesh->called)
 		free(mesh->marks);

@@ -25,6 +25,7 @@ struct beest_newcomers {
 	uint64_t *digests;
 	uint32_t **lists;		/* NULL: not known yet */
 	size_t count;
+	size_t first;			/* position, be it a peer or not; or none of them */
 };
 
 /*
