@@ -823,24 +823,6 @@ static void who_sees_a_refusal_first(void **state)
 	fake_kv.hold = NULL;
 }
 
-/*
- * Rank 1 has seen that all know of all, and is held up before it tells the others.  Rank 2 is
- * killed meanwhile, and rank 0 knows its heir: it passes with rank 1 all the same.
- */
-static void killed_while_one_is_held_up(void **state)
-{
-	(void)state;
-	heir_delay = 0;
-	for (hold_at = 0; hold_at < 9; hold_at++)
-		for (dies_at = 0; dies_at < 12; dies_at += unit_stride()) {
-			fake_kv_reset();
-			fake_kv.hold = late_hold;
-			late_requests = 0;
-			killed_once();
-		}
-	fake_kv.hold = NULL;
-}
-
 static int64_t held_until;		/* rank 1; 0: it was not held up yet */
 static bool also_held;			/* rank 0 */
 
@@ -857,22 +839,37 @@ static int64_t both_hold(const struct beest_kv *kv)
 	return 5 * BEEST_SECOND;
 }
 
-/* The same, but rank 0 is held up, too, and finds the gate when it refuses the heir already. */
-static void killed_while_two_are_held_up(void **state)
+static void killed_while(int64_t (*hold)(const struct beest_kv *))
 {
-	(void)state;
 	heir_delay = 0;
 	for (hold_at = 0; hold_at < 9; hold_at++)
 		for (dies_at = 0; dies_at < 12; dies_at += unit_stride()) {
 			fake_kv_reset();
 			registry_stage.timeout = 30 * BEEST_SECOND;
-			fake_kv.hold = both_hold;
+			fake_kv.hold = hold;
 			late_requests = 0;
 			held_until = 0;
 			also_held = false;
 			killed_once();
 		}
 	fake_kv.hold = NULL;
+}
+
+/*
+ * Rank 1 has seen that all know of all, and is held up before it tells the others.  Rank 2 is
+ * killed meanwhile, and rank 0 knows its heir: it passes with rank 1 all the same.
+ */
+static void killed_while_one_is_held_up(void **state)
+{
+	(void)state;
+	killed_while(late_hold);
+}
+
+/* The same, but rank 0 is held up, too, and finds the gate when it refuses the heir already. */
+static void killed_while_two_are_held_up(void **state)
+{
+	(void)state;
+	killed_while(both_hold);
 }
 
 static void leave(void *data)

@@ -279,17 +279,22 @@ static void states(void **state)
 		script_run(&scripts[i]);
 }
 
+/* One thread is about to store the first version. */
+static void two_threads_begin(struct beest_lease_plan *first)
+{
+	where = "two threads";
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
+	script_put(BEEST_KIND_QP, 0);
+	assert_int_equal(beest_lease_plan(leases, 0, false, 0, first), 0);
+}
+
 /* Versions of two threads: who ends last need not be who was carried out last. */
 static void versions_that_cross(void **state)
 {
 	struct beest_lease_plan first;
 
 	(void)state;
-	where = "two threads";
-	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
-	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &plan), 0);
-	first = plan;
+	two_threads_begin(&first);
 	script_put(BEEST_KIND_QP, 0);
 	script_look(BEEST_KIND_QP, "l:Sg=", false);
 	script_ask("?settled");
@@ -309,10 +314,7 @@ static void versions_that_overlap(void **state)
 	uint8_t bytes[128];
 
 	(void)state;
-	where = "two threads";
-	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
-	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &first), 0);
+	two_threads_begin(&first);
 	script_put(BEEST_KIND_QP, 0);
 	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &plan), 0);
 	beest_lease_done(leases, &first, 0, false, NULL, 1);
@@ -339,11 +341,8 @@ static void a_leftover_is_seen_meanwhile(void **state)
 	uint8_t bytes[128];
 
 	(void)state;
-	where = "two threads";
-	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
+	two_threads_begin(&first);
 	values[1].bytes = bytes;
-	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &first), 0);
 	script_look(BEEST_KIND_QP, "l:", false);
 	values[1].size = record_make(bytes, BEEST_KIND_QP, versions, &self, 0);
 	beest_lease_done(leases, &first, 0, true, values, ++number);
