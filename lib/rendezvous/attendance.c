@@ -243,13 +243,34 @@ static bool is_missing(const struct beest_gathering *g, size_t i)
 		 beest_attendance_called(g, i) : beest_attendance_here(g, i, g->body.roll));
 }
 
+/* Whoever knows another roll waits as well: for the one who is missing, or for its heir. */
+static bool waits_too(const struct beest_gathering *g, size_t i)
+{
+	return beest_gathering_calls_roll(g) && beest_attendance_called(g, i) &&
+	       g->all[i].body.pass == BEEST_KNOWN;
+}
+
+static void missing_mark(struct beest_gathering *g)
+{
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < g->count; i++) {
+		g->all[i].missing = is_missing(g, i);
+		any |= g->all[i].missing && !waits_too(g, i);
+	}
+	for (i = 0; i < g->count && any; i++)
+		g->all[i].missing &= !waits_too(g, i);
+}
+
 static void missing_report(struct beest_gathering *g)
 {
 	int *missing = calloc(g->count, sizeof(*missing));
 	size_t i, count = 0;
 
+	missing_mark(g);
 	for (i = 0; i < g->count && missing; i++)
-		if (is_missing(g, i))
+		if (g->all[i].missing)
 			missing[count++] = g->call->ranks->id[i];
 	if (missing && count)
 		g->call->progress(g->call->data, g->body.pass == BEEST_KNOWN, missing, count);
@@ -303,8 +324,9 @@ int beest_attendance_expired(struct beest_gathering *g)
 	ret = beest_attendance_read(g);
 	if (ret < 0)
 		return ret;
+	missing_mark(g);
 	for (i = 0; i < g->count; i++) {
-		if (!is_missing(g, i))
+		if (!g->all[i].missing)
 			continue;
 		refused = refused ? refused : g->all[i].refused;
 		if (count++ < NAMED_MAX) {

@@ -987,6 +987,7 @@ static void each_call_fails(void **state)
 /* --------------------------------------------------------------- ranks that come and go --- */
 
 #define VICTIM 2
+#define SECOND_VICTIM 3
 
 static int dies_at, requests, stride;
 
@@ -1044,7 +1045,7 @@ static bool kill_one(void)
 	make(death->size);
 	if (in_a_ring)
 		ring(death->size);
-	members[VICTIM].dies = INT64_MAX;
+	members[VICTIM].dies = members[SECOND_VICTIM].dies = INT64_MAX;
 	members[VICTIM].delay = death->comes;
 	fake_kv.hook = killer;
 	fake_kv.hold = holder;
@@ -1170,6 +1171,57 @@ static void killed_while_one_is_slow(void **state)
 	(void)state;
 	slow = 2 * BEEST_MS;
 	assert_true(killed_while_late(true) > 0);
+}
+
+static int gone_at, asked;
+
+static void two_deaths_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	if (party[SECOND_VICTIM].hb && kv == party_kv(&party[SECOND_VICTIM]) &&
+	    asked++ == gone_at)
+		members[SECOND_VICTIM].dies = crew_now();
+	death_hook(kv, request);
+}
+
+/*
+ * Rank 3 is dead, rank 2 was started again, and rank 1 was held up so that it knows the heir.
+ * Rank 0, which may know the one before, waits for rank 3 alone.
+ */
+static void assert_one_is_missing(void)
+{
+	int i;
+
+	for (i = 0; i <= 4; i++) {
+		if (i == VICTIM || i == SECOND_VICTIM)
+			continue;
+		assert_int_equal(members[i].ret, -ETIMEDOUT);
+		assert_non_null(strstr(members[i].error, "1 of 4 did not come"));
+		assert_non_null(strstr(members[i].error, ": rank 3 (key "));
+	}
+}
+
+static void killed_while_one_is_missing(void **state)
+{
+	static const struct death four = { 4, 0, 50 * BEEST_MS, true };
+	bool died;
+
+	(void)state;
+	slow = 0;
+	death = &four;
+	killer = two_deaths_hook;
+	holder = late_hold;
+	for (gone_at = 0; gone_at < 3; gone_at++)
+		for (lag_at = 0; lag_at < 8; lag_at++)
+			for (dies_at = 0, died = true; died; dies_at++) {
+				lags = asked = 0;
+				died = kill_one();
+				if (members[0].ret)
+					assert_one_is_missing();
+				drop();
+			}
+	killer = death_hook;
+	holder = NULL;
+	death = NULL;
 }
 
 static const struct beest_kv *reader;	/* who has read all records for the second time */
@@ -1688,8 +1740,6 @@ static void repaired_again_while_the_reader_is_held_up(void **state)
 	drop();
 }
 
-#define SECOND_VICTIM 3
-
 static void second_death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	(void)request;
@@ -2131,6 +2181,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_slow, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_while_one_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_the_reader_is_held_up, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_stranger_killed_while_the_reader_is_held_up,
