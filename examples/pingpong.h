@@ -53,7 +53,8 @@ static struct ibv_context *open_device(void)
 			ibv_close_device(verbs);
 		verbs = NULL;
 	}
-	ibv_free_device_list(list);
+	if (list)
+		ibv_free_device_list(list);
 	need(verbs != NULL, "no device with an active port");
 	return verbs;
 }
