@@ -290,7 +290,7 @@ static int run(const struct command *command, const char *name, int count, char 
 	status = out_end(&out, command->run(&out, count, operands));
 	if (session_signal())
 		session_die();
-	return status == STATUS_USAGE ? refer_to_help(name) : status;
+	return status == STATUS_MISUSED ? refer_to_help(name) : status;
 }
 
 static int parse_and_run(const struct command *command, const char *name, int argc, char **argv)

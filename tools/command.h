@@ -14,12 +14,14 @@
 #include "tools/args.h"
 #include "tools/out.h"
 
-/* What a command exits with. */
+/* What a command exits with; one that runs a program may exit with what that did. */
 enum {
 	STATUS_GOOD = 0,
 	STATUS_FAILED = 1,
 	STATUS_USAGE = 2,
 	STATUS_TIMEOUT = 3,
+	/* of run() below: its words are wrong: --help is named, STATUS_USAGE follows */
+	STATUS_MISUSED = -1,
 };
 
 struct command {

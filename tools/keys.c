@@ -237,14 +237,14 @@ static int keys(struct out *out, int count, char **operands)
 	job = count ? operands[0] : hartebeest_job(hb);
 	if (all_jobs && (clean || count)) {
 		out_error(out, "--all only lists: name one job to clean");
-		status = STATUS_USAGE;
+		status = STATUS_MISUSED;
 	} else if (force && !clean) {
 		out_error(out, "--force goes with --clean only");
-		status = STATUS_USAGE;
+		status = STATUS_MISUSED;
 	} else if (!*job || beest_text_not_key(job) || strchr(job, '/') || strlen(job) > 64) {
 		out_error(out, "no job can be called %s: up to 64 printable characters but '/' and "
 			  "blanks", BEEST_QUOTE(job));
-		status = STATUS_USAGE;
+		status = STATUS_MISUSED;
 	} else {
 		status = records_read(out, hb, all_jobs ? NULL : job, &records);
 		if (status == STATUS_GOOD)

@@ -54,7 +54,7 @@ static int with_context(struct survey *survey, struct verdict *verdict)
 	if (hartebeest_rank(survey->hb) < 0 || size < 2) {
 		out_error(survey->out, "a mesh needs two ranks or more: start it by mpirun, srun "
 			  "or 'hartebeest run', or give --local N");
-		return STATUS_USAGE;
+		return STATUS_MISUSED;
 	}
 	if (survey_start(survey))
 		status = survey_and_show(survey, verdict);

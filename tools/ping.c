@@ -535,7 +535,7 @@ static int ping(struct out *out, int count, char **operands)
 
 	if (!make_plan(&ping, why, sizeof(why))) {
 		out_error(out, "%s", why);
-		return STATUS_USAGE;
+		return STATUS_MISUSED;
 	}
 	status = session_open(out, &ping.hb);
 	if (status != STATUS_GOOD)

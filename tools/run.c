@@ -510,7 +510,7 @@ static int run(struct out *out, int count, char **words)
 	(void)count;
 	if (!number) {
 		out_error(out, "how many ranks?  -n N says so");
-		return STATUS_USAGE;
+		return STATUS_MISUSED;
 	}
 	job.local = (struct local){ .name = "run", .count = job.count };
 	status = local_begin(out, &job.local);

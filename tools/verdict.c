@@ -340,7 +340,7 @@ int verdict_read_old(struct verdict *verdict)
 
 	if (!file) {
 		out_error(verdict->out, "%s: %s", verdict->old_path, strerror(errno));
-		return STATUS_USAGE;
+		return STATUS_FAILED;
 	}
 
 	if (getdelim(&text, &size, '\0', file) > 0)
@@ -353,7 +353,7 @@ int verdict_read_old(struct verdict *verdict)
 		return STATUS_GOOD;
 	out_error(verdict->out, "%s is not what 'hartebeest mesh --json' writes",
 		  verdict->old_path);
-	return STATUS_USAGE;
+	return STATUS_FAILED;
 }
 
 void verdict_free(struct verdict *verdict)

@@ -281,6 +281,8 @@ static void the_worst_status(void **state)
 			    "may go on for 1ms\nhartebeest run: ending 2 ranks that still run\n");
 	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c", "exit 255"), 255);
 	COMPLAINS("rank 0 ended with exit status 255\n");
+	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c", "exit 2"), 2);
+	assert_string_equal(talk.err, "hartebeest run: rank 0 ended with exit status 2\n");
 	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c", "kill -SEGV $$"), 139);
 	COMPLAINS("rank 0 died of signal 11 (Segmentation fault)\n");
 	assert_int_equal(RUN("run", "-n", "2", "/nonexistent/program"), 127);

@@ -417,9 +417,9 @@ static void wrong_arguments(void **state)
 	assert_int_equal(RUN("--count", "0"), STATUS_USAGE);
 	assert_int_equal(RUN("--svg"), STATUS_USAGE);
 	assert_int_equal(RUN("all"), STATUS_USAGE);
-	assert_int_equal(RUN("--diff", "/nowhere/old.json"), STATUS_USAGE);
+	assert_int_equal(RUN("--diff", "/nowhere/old.json"), STATUS_FAILED);
 	talk_complains(&talk, "/nowhere/old.json: No such file or directory");
-	assert_int_equal(RUN("--diff", "/dev/null"), STATUS_USAGE);
+	assert_int_equal(RUN("--diff", "/dev/null"), STATUS_FAILED);
 	talk_complains(&talk, "/dev/null is not what 'hartebeest mesh --json' writes");
 }
 
