@@ -374,21 +374,33 @@ static void pairs_start(struct pairs *pairs)
 	}
 }
 
-/* The first failed result, and how long all of them were waited for. */
+/* The first failed result, but one that another call may still better comes last. */
+static const struct hartebeest_pair *pairs_find_failed(const struct pairs *pairs)
+{
+	const struct hartebeest_pair *each, *found = NULL;
+	size_t i;
+
+	for (i = 0; i < pairs->count; i++) {
+		each = pairs->list[i].pair;
+		if (each->result < 0 &&
+		    (!found || (found->result == -EAGAIN && each->result != -EAGAIN)))
+			found = each;
+	}
+
+	return found;
+}
+
+/* And how long all of them were waited for. */
 static int pairs_result(const struct pairs *pairs)
 {
 	const struct beest_limit *limit = pairs->wait.limit;
 	const struct beest_text *hints = pairs->wait.hints;
-	const struct hartebeest_pair *pair;
+	const struct hartebeest_pair *pair = pairs_find_failed(pairs);
 	char after[48] = "";
 	bool in_vain;
-	size_t i = 0;
 
-	while (i < pairs->count && pairs->list[i].pair->result == 0)
-		i++;
-	if (i == pairs->count)
+	if (!pair)
 		return 0;
-	pair = pairs->list[i].pair;
 	if (pairs->wait.expired && !limit->once)
 		snprintf(after, sizeof(after), "%s %s: ", beest_kv_transient(pair->result) ?
 			 "tried for" : "after", BEEST_SPAN(beest_limit_span(limit)));

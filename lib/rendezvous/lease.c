@@ -71,7 +71,8 @@ struct lease {
 	enum state state;
 	bool sent;		/* this version is on its way, or there */
 	bool offered;		/* some version may be there */
-	bool superseded;	/* another process's record is there */
+	bool superseded;	/* another process's record is there, ... */
+	bool contested;		/* ... or was so once */
 	bool refused;		/* this version is too large for the server: never sent again */
 	bool checked;		/* DOOMED: it was still ours, ... */
 	bool gone;		/* ... or a closed one was no longer there, nor was another's */
@@ -372,6 +373,19 @@ bool beest_lease_take_refusal(struct beest_leases *leases, const char *key)
 	pthread_mutex_unlock(&leases->lock);
 
 	return refused;
+}
+
+bool beest_lease_is_contested(struct beest_leases *leases, const char *key)
+{
+	const struct lease *lease;
+	bool contested;
+
+	pthread_mutex_lock(&leases->lock);
+	lease = lease_find(leases, key);
+	contested = lease && lease->contested;
+	pthread_mutex_unlock(&leases->lock);
+
+	return contested;
 }
 
 void beest_lease_insist(struct beest_leases *leases, const char *key)
@@ -829,7 +843,7 @@ static void lease_see(struct beest_leases *leases, struct lease *lease, enum sig
 	} else if (sight == ABSENT) {
 		lease_set_state(leases, lease, lease->state == CLEAN ? LOST : lease->state);
 	} else if (sight == ANOTHERS) {
-		lease->superseded = true;
+		lease->superseded = lease->contested = true;
 		lease_set_state(leases, lease, CLEAN);
 	} else if (sight == OLDER || (lease->state == CLEAN && lease_is_due(lease, now))) {
 		lease_set_state(leases, lease, DIRTY);

@@ -63,6 +63,9 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 /* Is what is wanted there stored, replaced by another process's record, or refused for good? */
 bool beest_lease_is_settled(struct beest_leases *leases, const char *key);
 
+/* Was another process's record seen there since this context has one? */
+bool beest_lease_is_contested(struct beest_leases *leases, const char *key);
+
 /*
  * Has its server refused for good what was put there, which is too large for it?  Nobody sends
  * it again, and it is forgotten with this answer.

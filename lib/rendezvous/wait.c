@@ -384,6 +384,7 @@ static void wanted_say(const struct waiting *w, char *text, size_t size)
 static int wait_judge(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
+	char wanted[WANTED_SIZE];
 	int ret;
 
 	ret = judge_gets(w);
@@ -397,7 +398,11 @@ static int wait_judge(struct waiting *w)
 		return wait->each && !wait->count && !wait->own_count ? 0 : 1;
 
 	ret = beest_limit_check(w->limit);
-	if (ret == 0 && w->registry->interrupt)
+	if (ret < 0) {
+		wanted_say(w, wanted, sizeof(wanted));
+		return beest_fail(-ret, "%s%s", beest_error_text(), wanted);
+	}
+	if (w->registry->interrupt)
 		ret = w->registry->interrupt(w->registry->data);
 
 	return ret;
@@ -529,6 +534,20 @@ static size_t own_server(const struct waiting *w)
 	return w->wait->own_count ? beest_kv_server_of(w->registry->kv, w->wait->own_keys[i]) : 0;
 }
 
+/* Two that publish under one key overwrite each other, and no peer finds both. */
+static void rivals_say(const struct waiting *w, struct beest_text *text)
+{
+	const struct beest_wait *wait = w->wait;
+	size_t i;
+
+	for (i = 0; i < wait->own_count; i++)
+		if (beest_lease_is_contested(w->registry->leases, wait->own_keys[i])) {
+			beest_text_item(text, "another process publishes its own record under key "
+					"%s, too", wait->own_keys[i]);
+			return;
+		}
+}
+
 /* What else may be the reason why nothing came. */
 static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
 			   struct beest_text *text)
@@ -541,6 +560,7 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 	pthread_mutex_lock(&registry->lock);
 	evictions = registry->servers[server].evictions;
 	pthread_mutex_unlock(&registry->lock);
+	rivals_say(w, text);
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
 	if (first && first->seen == 0 && evictions)
 		beest_text_item(text, "it has evicted %" PRIu64 " record%s, perhaps what is "

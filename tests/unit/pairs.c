@@ -496,6 +496,53 @@ static void at_once_or_not(void **state)
 	assert_peer(&party[1], 0, &party[0], 0);
 }
 
+/* What will not come however often it is asked for is told before what may. */
+static void once_and_never(void **state)
+{
+	struct hartebeest_pair *never;
+
+	(void)state;
+	party_open(0, 0, 3, NULL);
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	never = party_pair(&party[0], 2, IBV_QPT_RC);
+	never->qp = "nosuch";
+	party[0].deadline = HARTEBEEST_ONCE;
+	party_connect(&party[0]);
+	assert_int_equal(party[0].pairs[0].result, -EAGAIN);
+	assert_int_equal(never->result, -ENOENT);
+	assert_int_equal(party[0].ret, -ENOENT);
+	assert_non_null(strstr(party[0].error, "'nosuch'"));
+}
+
+static void connect_late(void *data)
+{
+	crew_pass(BEEST_SECOND);
+	party_connect(data);
+}
+
+/* Two processes under one key: whoever the peer does not take is told why. */
+static void one_key_of_two(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		party_open(i, i, 3, NULL);
+		party_pair(&party[i], i == 1 ? 0 : 1, IBV_QPT_RC);
+	}
+	party[2].pairs[0].key = party[0].pairs[0].key;
+	party[2].pairs[0].peer_key = party[0].pairs[0].peer_key;
+	crew_start(party_connect, &party[0]);
+	crew_start(party_connect, &party[2]);
+	crew_start(connect_late, &party[1]);
+	registry_run();
+	assert_int_equal(party[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(party[0].error, "; another process publishes its own record under "
+			       "key hb1/job/qp/0/1, too; server "));
+	assert_int_equal(party[1].ret, 0);
+	assert_int_equal(party[2].ret, 0);
+}
+
 /* Who asks again and again sends nothing again: one request a call, which only reads. */
 static void ask_again(const char *setting)
 {
@@ -921,6 +968,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup,
 						party_teardown),
 		cmocka_unit_test_setup_teardown(at_once_or_not, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(once_and_never, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(one_key_of_two, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup,
 						party_teardown),
