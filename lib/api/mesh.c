@@ -7,7 +7,7 @@
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
 
-#define BEYOND_ONE_LOOK "ranks cannot meet in one look"
+#define BEYOND_ONE_LOOK "deadline is HARTEBEEST_ONCE, but ranks cannot meet in one look"
 
 static struct hartebeest_context *context_of_mesh(const struct hartebeest_mesh *mesh)
 {

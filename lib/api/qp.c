@@ -10,6 +10,7 @@
 #include "lib/base/sized.h"
 #include "lib/core/bringup.h"
 #include "lib/core/context.h"
+#include "lib/core/mesh.h"
 #include "lib/core/pairs.h"
 #include "lib/verbs/completion.h"
 #include "lib/verbs/cq.h"
@@ -291,19 +292,31 @@ static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpo
 		snprintf(text + used, size - used, "; the peer is %s", who);
 }
 
+/* One that has a name, or a mesh's, as @room; NULL: it is not this context's. */
+static const struct beest_qp *qp_by_number(const struct hartebeest_context *hb, uint32_t qp_num,
+					   struct beest_qp *room)
+{
+	const struct beest_qp *qp = beest_context_qp_by_number(hb, qp_num);
+
+	if (!qp && beest_mesh_find_qp(hb, qp_num, room))
+		qp = room;
+	return qp;
+}
+
 HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 						 const struct ibv_wc *wc, char *text,
 						 size_t size)
 {
 	struct beest_endpoint remote;
 	const struct beest_qp *qp;
+	struct beest_qp room;
 	bool unanswered;
 
 	REQUIRE(hb, wc, text);
 	if (size == 0)
 		return beest_call_refuse(hb, __func__, "size is 0");
 	pthread_mutex_lock(&hb->objects.lock);
-	qp = beest_context_qp_by_number(hb, wc->qp_num);
+	qp = qp_by_number(hb, wc->qp_num, &room);
 	beest_completion_text(qp, wc, text, size);
 	unanswered = beest_completion_is_unanswered(qp, wc);
 	if (unanswered)
@@ -319,13 +332,15 @@ HARTEBEEST_EXPORT int hartebeest_post_text(struct hartebeest_context *hb, struct
 					   const struct ibv_send_wr *wr, int ret, char *text,
 					   size_t size)
 {
+	struct beest_qp room;
+
 	REQUIRE(hb, qp, text);
 	if (size == 0)
 		return beest_call_refuse(hb, __func__, "size is 0");
 	if (ret == 0)
 		return beest_call_refuse(hb, __func__, "ret is 0: the post was taken");
 	pthread_mutex_lock(&hb->objects.lock);
-	beest_posting_text(beest_context_qp_by_number(hb, qp->qp_num), qp, wr,
+	beest_posting_text(qp_by_number(hb, qp->qp_num, &room), qp, wr,
 			   ret < 0 ? -ret : ret, text, size);
 	pthread_mutex_unlock(&hb->objects.lock);
 	return 0;

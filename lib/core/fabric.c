@@ -55,7 +55,7 @@ static int cq_find(struct beest_fabric *fabric, const char *name, uint64_t depth
 	if (depth > (uint64_t)device->attr.max_cqe)
 		return beest_fail(ERANGE, "%zu queue pair%s may have %" PRIu64 " requests under "
 				  "way, but a completion queue of %s has %d entries at most: take "
-				  "a smaller attr->cap", fabric->count,
+				  "a smaller attr->cap or attr->qps_per_peer", fabric->count,
 				  fabric->count == 1 ? "" : "s", depth, device->label,
 				  device->attr.max_cqe);
 	ret = beest_cq_alloc(device, (int)depth, NULL, &fabric->cq);
@@ -299,6 +299,30 @@ static void peer_say(int rank, char who[24])
 	while ((rank /= 10));
 	memcpy(who, "rank ", 5);
 	memcpy(who + 5, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+/* What it is connected to only the device knows for sure. */
+bool beest_fabric_find(const struct beest_fabric *fabric, uint32_t qp_num, struct beest_qp *qp,
+		       size_t *position)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	size_t turn = 0;
+
+	while (turn < fabric->count && fabric->qps[turn]->qp_num != qp_num)
+		turn++;
+	if (turn == fabric->count)
+		return false;
+
+	*qp = *fabric->model;
+	qp_turn_to(fabric, turn, qp);
+	*position = turn_position(fabric, turn);
+	if (!fabric_is_datagram(fabric))
+		peer_say(fabric->ranks->id[*position], qp->peer_key);
+	if (ibv_query_qp(qp->qp, &attr, IBV_QP_DEST_QPN, &init) == 0)
+		qp->remote.qp_num = attr.dest_qp_num;
+
+	return true;
 }
 
 static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peer,

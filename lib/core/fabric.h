@@ -63,6 +63,13 @@ struct beest_fabric_peer {
 int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
 			 size_t count, const struct beest_limit *limit, size_t *culprit);
 
+/*
+ * The queue pair with that number, as if it had a name; its peer is "rank N", of UD: nobody.
+ * False: there is none.
+ */
+bool beest_fabric_find(const struct beest_fabric *fabric, uint32_t qp_num, struct beest_qp *qp,
+		       size_t *position);
+
 /* The queue pair to the rank at @position; NULL: there is none. */
 struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t position,
 			       uint32_t index);

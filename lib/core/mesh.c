@@ -40,6 +40,8 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 		what = "peers is NULL";
 	else if (attr->gather && !attr->rank_count)
 		what = "gather needs rank_count";
+	else if (attr->ranks && !attr->rank_count)
+		what = "rank_count is 0";
 	else if (attr->gather &&
 		 (attr->own_rank < 0 || (uint32_t)attr->own_rank >= attr->rank_count))
 		what = "own_rank is not within rank_count";
@@ -57,9 +59,10 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	size_t i, count = attr->rank_count ? attr->rank_count : launch->participants.count;
 
 	if (!count || (!attr->gather && launch->rank < 0))
-		return beest_fail(ENODATA, "a mesh needs to know its rank and the number of ranks: "
-				  "no launcher said so, nor the options job.rank and "
-				  "job.nparticipants");
+		return beest_fail(ENODATA, "the %s not known: set HARTEBEEST_%s, or start the "
+				  "program with hartebeest run, srun or mpirun", count ?
+				  "rank of this process is" : "number of ranks is", count ? "NID" :
+				  "PARTICIPANTS");
 	mesh->ranks.id = calloc(count, sizeof(*mesh->ranks.id));
 	if (!mesh->ranks.id)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", count);
@@ -270,6 +273,35 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	memset(&mesh->state, 0, sizeof(mesh->state));
 
 	return ret;
+}
+
+bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
+			struct beest_qp *qp)
+{
+	const struct hartebeest_mesh *mesh;
+	const struct beest_node *node;
+	struct beest_mesh_body body;
+	const uint8_t *mark;
+	size_t position;
+
+	for (node = hb->objects.newest; node; node = node->older) {
+		mesh = BEEST_CONTAINER(node, struct hartebeest_mesh, node);
+		if (node->kind == &beest_mesh_kind &&
+		    beest_fabric_find(&mesh->fabric, qp_num, qp, &position))
+			break;
+	}
+	if (!node)
+		return false;
+
+	mark = mesh->marks + position * beest_meshmark_size(mesh);
+	beest_record_mesh_decode(mark + BEEST_INCARNATION_SIZE, mesh->blob_size, &body);
+	body.endpoint.qp_num = qp->remote.qp_num;
+	qp->remote = body.endpoint;
+	qp->remote.rank = mesh->ranks.id[position];
+	memcpy(&qp->remote.incarnation, mark, BEEST_INCARNATION_SIZE);
+	qp->node.kind = &beest_mesh_kind;
+
+	return true;
 }
 
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,

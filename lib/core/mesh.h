@@ -64,6 +64,13 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 int beest_mesh_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 
+/*
+ * The queue pair of a mesh with that number, as if it had the name of the mesh; false: no mesh
+ * has it.  Under the lock of the context's objects.
+ */
+bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
+			struct beest_qp *qp);
+
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 		       struct hartebeest_address *address);
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,

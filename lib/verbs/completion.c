@@ -53,10 +53,11 @@ static void completion_ends_text(const struct beest_qp *qp, char *text, size_t s
 	if (!qp)
 		snprintf(text, size, "a queue pair that is not this context's");
 	else if (!completion_has_peer(qp))
-		snprintf(text, size, "queue pair '%s' on %s", qp->node.name, qp->local.label);
+		snprintf(text, size, "%s '%s' on %s", qp->node.kind->noun, qp->node.name,
+			 qp->local.label);
 	else
-		snprintf(text, size, "queue pair '%s' on %s, connected to '%s' (QP %" PRIu32
-			 " of %s)", qp->node.name, qp->local.label, qp->peer_key,
+		snprintf(text, size, "%s '%s' on %s, connected to '%s' (QP %" PRIu32 " of %s)",
+			 qp->node.kind->noun, qp->node.name, qp->local.label, qp->peer_key,
 			 qp->remote.qp_num, BEEST_PEER_TEXT(&qp->remote));
 }
 
@@ -64,28 +65,28 @@ static void completion_ends_text(const struct beest_qp *qp, char *text, size_t s
  * Without its address this end sends nothing, or is not answered, which looks as if the peer
  * were to blame.
  */
-static const char *own_end_meaning(const struct beest_qp *qp, enum ibv_wc_status status)
+static bool own_end_is_lost(const struct beest_qp *qp, enum ibv_wc_status status)
 {
 	bool peer_is_blamed = status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_LOC_QP_OP_ERR ||
 			      status == IBV_WC_RESP_TIMEOUT_ERR;
 
-	if (!peer_is_blamed || !qp || !qp->port || !qp->source.roce ||
-	    beest_source_holds(qp->device, &qp->source))
-		return "";
-
-	return "; but the address of this end is gone from the GID table, or has moved in it: "
-		"hartebeest_qp_reconnect() looks for it again";
+	return peer_is_blamed && qp && qp->port && qp->source.roce &&
+	       !beest_source_holds(qp->device, &qp->source);
 }
 
 void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, char *text,
 			   size_t size)
 {
+	const bool lost = own_end_is_lost(qp, wc->status);
 	char ends[768];		/* two names of 255 bytes, a device, a rank */
 
 	completion_ends_text(qp, ends, sizeof(ends));
 	snprintf(text, size, "%s (status %d, vendor error 0x%x): %s; request %" PRIu64
-		 " of %s%s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
-		 status_meaning(wc->status), wc->wr_id, ends, own_end_meaning(qp, wc->status));
+		 " of %s%s%s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
+		 status_meaning(wc->status), wc->wr_id, ends, lost ? "; but the address of this "
+		 "end is gone from the GID table, or has moved in it" : "",
+		 lost && qp->node.kind == &beest_qp_kind ?
+		 ": hartebeest_qp_reconnect() looks for it again" : "");
 }
 
 bool beest_completion_is_unanswered(const struct beest_qp *qp, const struct ibv_wc *wc)

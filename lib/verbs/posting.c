@@ -63,15 +63,22 @@ static const char *opcode_noun(enum ibv_wr_opcode opcode, unsigned int *types)
 	return NULL;
 }
 
+static bool qp_is_mesh(const struct beest_qp *named)
+{
+	return named->node.kind != &beest_qp_kind;
+}
+
 static void what_say(const struct posting *p, struct beest_text *text)
 {
 	unsigned int types;
 	const char *noun = p->wr ? opcode_noun(p->wr->opcode, &types) : NULL;
 
-	if (p->named)
-		beest_text_add(text, "queue pair '%s' (", p->named->node.name);
-	else
+	if (!p->named)
 		beest_text_add(text, "queue pair (");
+	else
+		beest_text_add(text, "%s '%s' (", p->named->node.kind->noun, p->named->node.name);
+	if (p->named && qp_is_mesh(p->named) && p->named->peer_key[0])
+		beest_text_add(text, "to %s, ", p->named->peer_key);
 	beest_text_add(text, "QP %" PRIu32 ", %s) took no ", p->qp->qp_num,
 		       beest_transition_type_text(p->qp->qp_type));
 	if (noun)
@@ -80,6 +87,13 @@ static void what_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "request of opcode %d: ", p->wr->opcode);
 	else
 		beest_text_add(text, "request: ");
+}
+
+/* Of a program's own, only the program knows. */
+static const char *revival_of(const struct beest_qp *named)
+{
+	return !named ? "" : qp_is_mesh(named) ? ": hartebeest_mesh_repair() brings it back when "
+	       "that rank was started again" : ": hartebeest_qp_reconnect() brings it back";
 }
 
 /* What the state forbids.  False: nothing. */
@@ -95,7 +109,7 @@ static bool state_say(const struct posting *p, struct beest_text *text)
 			       "RTS on (hartebeest_qp_connect())");
 	else if (state == IBV_QPS_SQE || state == IBV_QPS_ERR)
 		beest_text_add(text, "it is in the state %s after a failure, which a completion "
-			       "tells: hartebeest_qp_reconnect() brings it back", states[state]);
+			       "tells%s", states[state], revival_of(p->named));
 	else
 		return false;
 	return true;

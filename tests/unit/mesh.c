@@ -318,7 +318,46 @@ static void alone(void **state)
 	assert_int_equal(stats.wait.requests + stats.fetch.requests, 0);
 	assert_int_equal(stats.confirm.requests, 1);
 	assert_int_equal(hartebeest_mesh_repair(members[0].mesh, HARTEBEEST_ONCE), -EINVAL);
-	assert_error_is("hartebeest_mesh_repair(): ranks cannot meet in one look");
+	assert_error_is("hartebeest_mesh_repair(): deadline is HARTEBEEST_ONCE, but ranks cannot "
+			"meet in one look");
+}
+
+/* A queue pair of a mesh has no name, but a mesh and a rank. */
+static void completions_name_the_rank(void **state)
+{
+	struct ibv_wc wc = { .status = IBV_WC_RETRY_EXC_ERR };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+	char text[768], wanted[128];
+	struct ibv_qp *qp;
+
+	(void)state;
+	make(3);
+	start(3);
+	registry_run();
+	assert_mesh(3, 1);
+	qp = hartebeest_mesh_qp(members[0].mesh, 2, 0);
+	wc.qp_num = qp->qp_num;
+	assert_int_equal(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)), 0);
+	snprintf(wanted, sizeof(wanted), "of mesh 'm' on fake0:1, connected to 'rank 2' (QP %u of "
+		 "the peer (rank 2))", hartebeest_mesh_qp(members[2].mesh, 0, 0)->qp_num);
+	assert_non_null(strstr(text, wanted));
+	assert_null(strstr(text, "; the peer is"));
+	party_kill(&party[2]);
+	member_open(3, 2, 3);
+	assert_int_equal(hartebeest_msg_push(party[3].hb, "here", "", 0, 0), 0);
+	assert_int_equal(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)), 0);
+	assert_non_null(strstr(text, "; the peer is rank 2, which is another process now"));
+
+	fake_verbs_set_state(qp, IBV_QPS_ERR);
+	assert_int_equal(hartebeest_post_text(party[0].hb, qp, &wr, -EIO, text, sizeof(text)), 0);
+	snprintf(wanted, sizeof(wanted), "mesh 'm' (to rank 2, QP %u, RC) took no write ",
+		 qp->qp_num);
+	assert_non_null(strstr(text, wanted));
+	assert_non_null(strstr(text, ": hartebeest_mesh_repair() brings it back when that rank was "
+			       "started again"));
+	wc.qp_num = 1;
+	assert_int_equal(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)), 0);
+	assert_non_null(strstr(text, "of a queue pair that is not this context's"));
 }
 
 /* A process that makes queue pairs beside it takes numbers out of the row. */
@@ -926,6 +965,9 @@ static void bad_input(void **state)
 	run(member);
 	assert_int_equal(member->ret, -EINVAL);
 	assert_non_null(strstr(member->error, "do not have the own rank 0"));
+	member->attr.rank_count = 0;
+	refused(member, "rank_count is 0");
+	member->attr.rank_count = 2;
 	member->attr.ranks = NULL;
 	refused(member, "ranks is NULL");
 	member->attr.gather = gather_nothing;
@@ -2158,6 +2200,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(meshes_of_scripts, setup, teardown),
 		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(completions_name_the_rank, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_out_of_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(rows_of_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(requests_by_phase, setup, teardown),
