@@ -161,7 +161,7 @@ class context {
 public:
 	/* "section.key=value", as for hartebeest_open(). */
 	explicit context(const std::vector<std::string> &options = std::vector<std::string>())
-		: state(hold(opened(options, nullptr, 0))) {}
+		: state(hold(opened(options))) {}
 
 	/* On a device that the program has opened, and closes later; port 0: chosen. */
 	explicit context(struct ibv_context *verbs, int port = 0,
@@ -340,17 +340,30 @@ private:
 		return std::make_shared<detail::context_state>(hb, false);
 	}
 
-	static struct hartebeest_context *opened(const std::vector<std::string> &options,
-						 struct ibv_context *verbs, int port)
+	static std::vector<const char *> listed(const std::vector<std::string> &options)
 	{
-		struct hartebeest_context *hb;
 		std::vector<const char *> list;
 
 		for (const std::string &option : options)
 			list.push_back(option.c_str());
 		list.push_back(nullptr);
-		check(verbs ? hartebeest_open_verbs(&hb, list.data(), verbs, port) :
-			      hartebeest_open(&hb, list.data()));
+		return list;
+	}
+
+	static struct hartebeest_context *opened(const std::vector<std::string> &options)
+	{
+		struct hartebeest_context *hb;
+
+		check(hartebeest_open(&hb, listed(options).data()));
+		return hb;
+	}
+
+	static struct hartebeest_context *opened(const std::vector<std::string> &options,
+						 struct ibv_context *verbs, int port)
+	{
+		struct hartebeest_context *hb;
+
+		check(hartebeest_open_verbs(&hb, listed(options).data(), verbs, port));
 		return hb;
 	}
 
@@ -462,7 +475,7 @@ public:
 	/* A zeroed buffer of the library's. */
 	memory_region(const protection_domain &pd, const std::string &name, size_t length,
 		      int access)
-		: object(made(pd, name, nullptr, length, access), pd.context_handle(), name,
+		: object(made(pd, name, length, access), pd.context_handle(), name,
 			 hartebeest_mr_destroy, { pd.owner() }) {}
 
 	/* Memory of the program's, which outlives the region. */
@@ -499,17 +512,22 @@ private:
 		: object(mr, context.get(), name, hartebeest_mr_destroy, { context.owner() }) {}
 
 	static struct ibv_mr *made(const protection_domain &pd, const std::string &name,
+				   size_t length, int access)
+	{
+		struct ibv_mr *mr;
+
+		check(hartebeest_mr_create(pd.context_handle(), name.c_str(), pd.name().c_str(),
+					   length, access, &mr));
+		return mr;
+	}
+
+	static struct ibv_mr *made(const protection_domain &pd, const std::string &name,
 				   void *address, size_t length, int access)
 	{
 		struct ibv_mr *mr;
 
-		if (address)
-			check(hartebeest_mr_register(pd.context_handle(), name.c_str(),
-						     pd.name().c_str(), address, length, access,
-						     &mr));
-		else
-			check(hartebeest_mr_create(pd.context_handle(), name.c_str(),
-						   pd.name().c_str(), length, access, &mr));
+		check(hartebeest_mr_register(pd.context_handle(), name.c_str(), pd.name().c_str(),
+					     address, length, access, &mr));
 		return mr;
 	}
 };
@@ -660,8 +678,8 @@ public:
 	explicit pair_list(const context &context)
 		: hb(context.get()), owners({ context.owner() }) {}
 
-	pair_list(const pair_list &) = delete;
-	pair_list &operator=(const pair_list &) = delete;
+	pair_list(pair_list &&) = default;
+	pair_list &operator=(pair_list &&) = default;
 
 	/* @room: how many regions of the peer are wanted. */
 	void add(const queue_pair &qp, const std::string &key, const std::string &peer_key,
@@ -730,6 +748,34 @@ private:
 
 /* ----------------------------------------------------------------- mesh --- */
 
+namespace detail {
+
+/* Ranks: all of them, unless some are named, or none. */
+class rank_list {
+public:
+	void name(const std::vector<int32_t> &named)
+	{
+		is_named = true;
+		ids = named;
+	}
+
+	/* As C takes them: null is all. */
+	const int32_t *data() const
+	{
+		static const int32_t none = 0;
+
+		return !is_named ? nullptr : ids.empty() ? &none : ids.data();
+	}
+
+	uint32_t size() const { return static_cast<uint32_t>(ids.size()); }
+
+private:
+	bool is_named = false;
+	std::vector<int32_t> ids;
+};
+
+} /* namespace detail */
+
 /*
  * What a mesh shall be.  The members of attr that are no names, such as qps_per_peer, type,
  * cap and own_rank, are set there; the rest by these functions, which hold copies.
@@ -760,10 +806,10 @@ public:
 	}
 
 	/* Ids of those who take part, ascending. */
-	void among(const std::vector<int32_t> &ids) { ranks = ids; }
+	void among(const std::vector<int32_t> &ids) { ranks.name(ids); }
 
-	/* Ids of those to connect to, ascending; each must name this rank, too. */
-	void connect_to(const std::vector<int32_t> &ids) { peers = ids; }
+	/* Ids of those to connect to, ascending, or none; each must name this rank, too. */
+	void connect_to(const std::vector<int32_t> &ids) { peers.name(ids); }
 
 	/* Called each second while ranks are missing; must not throw. */
 	void progress(std::function<void(const char *text)> tell)
@@ -788,7 +834,7 @@ private:
 
 	std::string pd, cq;
 	std::vector<std::string> regions;
-	std::vector<int32_t> ranks, peers;
+	detail::rank_list ranks, peers;
 	detail::parents owners;
 	std::function<void(const char *)> tell_progress;
 	std::function<int(const void *, void *, size_t)> gather_all;
@@ -812,13 +858,13 @@ public:
 			attr.regions = regions.data();
 			attr.region_count = static_cast<uint32_t>(regions.size());
 		}
-		if (!request.ranks.empty()) {
+		if (request.ranks.data()) {
 			attr.ranks = request.ranks.data();
-			attr.rank_count = static_cast<uint32_t>(request.ranks.size());
+			attr.rank_count = request.ranks.size();
 		}
-		if (!request.peers.empty()) {
+		if (request.peers.data()) {
 			attr.peers = request.peers.data();
-			attr.peer_count = static_cast<uint32_t>(request.peers.size());
+			attr.peer_count = request.peers.size();
 		}
 		if (request.tell_progress) {
 			attr.progress = progress;

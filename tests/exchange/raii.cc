@@ -37,6 +37,8 @@ static_assert(!std::is_copy_assignable<queue_pair>::value, "one owner");
 static_assert(std::is_nothrow_move_constructible<queue_pair>::value, "as in a vector");
 static_assert(std::is_nothrow_move_assignable<memory_region>::value, "as in a vector");
 static_assert(!std::is_copy_constructible<mesh>::value, "one owner");
+static_assert(!std::is_copy_constructible<pair_list>::value, "one owner");
+static_assert(std::is_move_assignable<pair_list>::value, "as the others");
 static_assert(std::is_nothrow_move_constructible<mesh>::value, "as in a vector");
 
 /* The errno of what @call throws, 0 when it does not, with the sentence. */
@@ -73,6 +75,10 @@ static void failures()
 	EXPECT(thrown([] { context({ "no.such=1" }); }, "unknown option 'no.such'") == EINVAL);
 	EXPECT(thrown([&] { own.participant(7); }, "") == ERANGE);
 	EXPECT(thrown([&] { own.option("no.such"); }, "no.such") == ENOENT);
+	EXPECT(thrown([] { context(static_cast<struct ibv_context *>(nullptr)); },
+		      "hartebeest_open_verbs(): verbs is NULL") == EINVAL);
+	EXPECT(thrown([&] { memory_region(pd, "mr", nullptr, 4096, access_flags); },
+		      "hartebeest_mr_register(): address is NULL") == EINVAL);
 	EXPECT(thrown([&] { hartebeest::check(-EAGAIN, "posting"); },
 		      "posting: Resource temp") == EAGAIN);
 	try {
