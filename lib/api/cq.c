@@ -72,17 +72,17 @@ HARTEBEEST_EXPORT int hartebeest_cq_fd(struct hartebeest_context *hb, const char
 	return cq->channel->fd;
 }
 
-HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *verbs,
+HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *cq,
 					 int count, struct ibv_wc *wc, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_cq *cq;
+	struct beest_cq *own;
 
-	REQUIRE_LIMIT(hb, verbs, wc);
+	REQUIRE_LIMIT(hb, cq, wc);
 	if (count < 1)
 		return beest_call_refuse(hb, __func__, "count is below 1");
-	TRY_LIMIT(beest_context_cq(hb, verbs, &cq));
-	TRY_LIMIT(cq_require_channel(cq));
-	return beest_call_idled(hb, &limit, beest_cq_wait(cq, count, wc, &limit,
+	TRY_LIMIT(beest_context_cq(hb, cq, &own));
+	TRY_LIMIT(cq_require_channel(own));
+	return beest_call_idled(hb, &limit, beest_cq_wait(own, count, wc, &limit,
 							  beest_context_interrupt, hb));
 }

@@ -305,6 +305,9 @@ static void rank_say(struct beest_text *text, struct beest_gathering *g, size_t 
 	if (rank->here)
 		beest_text_add(text, "rank %d (key %s, last seen as %s)", id, rank->key,
 			       beest_presence_author(g->registry, id, &rank->incarnation, who));
+	else if (g->call->expected && !rank->refused && !g->call->limit->once)
+		beest_text_add(text, "rank %d (key %s, not there; it began as %s)", id, rank->key,
+			       beest_presence_author(g->registry, id, &g->call->expected[i], who));
 	else
 		beest_text_add(text, "rank %d (key %s%s%s)", id, rank->key,
 			       rank->refused ? ": " : ", never seen",
@@ -340,8 +343,8 @@ int beest_attendance_expired(struct beest_gathering *g)
 		beest_text_item(&list, "rank %d was started again meanwhile", g->newcomer);
 	beest_registry_suspicion(g->registry, &list);
 	if (!count)
-		return beest_fail(beest_limit_errno(g->call->limit), "all %zu ranks are here by "
-				  "now: call again", g->count);
+		return beest_fail(beest_limit_errno(g->call->limit), "every rank is here by now: "
+				  "call again");
 	if (once)
 		return beest_fail(EAGAIN, "%zu of %zu are not here yet: %s", count, g->count,
 				  list.buffer);

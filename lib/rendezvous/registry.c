@@ -164,6 +164,8 @@ int beest_registry_key(const struct beest_registry *registry, enum beest_record_
 	char *end = key;
 	int ret;
 
+	if (!*name)
+		return beest_fail(EINVAL, "the %s name is empty", beest_record_noun(kind));
 	ret = word_check("name", name);
 	if (ret < 0)
 		return ret;

@@ -163,8 +163,9 @@ static int read_participants(struct reading *reading)
 	if (ret < 0)
 		return beest_options_fail_prefix(options, ret, "job.participants");
 	if (count != BEEST_AUTO && (size_t)count != ids->count)
-		return beest_fail(EINVAL, "%zu participants (%s), but their number is %" PRId64
-				  " (%s)", ids->count, reading->size, count, origin);
+		return beest_fail(EINVAL, "%zu participant%s (%s), but their number is %" PRId64
+				  " (%s): both must say the same", ids->count,
+				  ids->count == 1 ? "" : "s", reading->size, count, origin);
 	return 0;
 }
 

@@ -416,7 +416,7 @@ static void the_two_counts_must_agree(void **state)
 	(void)state;
 	refuses("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 HARTEBEEST_NPARTICIPANTS=3", EINVAL,
 		"4 participants (HARTEBEEST_PARTICIPANTS), but their number is 3 "
-		"(HARTEBEEST_NPARTICIPANTS)");
+		"(HARTEBEEST_NPARTICIPANTS): both must say the same");
 	reads("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 HARTEBEEST_NPARTICIPANTS=4",
 	      "rank 0 of 4 (from HARTEBEEST_NID, HARTEBEEST_PARTICIPANTS), no job id");
 }

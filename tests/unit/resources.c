@@ -532,6 +532,7 @@ static void null_arguments(void **state)
 	hartebeest_log_set(hb, HARTEBEEST_LOG_ERROR, keep_line, &lines);
 
 	REFUSED(hartebeest_verbs(hb, NULL), "hartebeest_verbs(): verbs is NULL");
+	REFUSED(hartebeest_cq_wait(hb, NULL, 1, NULL, 0), "hartebeest_cq_wait(): cq is NULL");
 	REFUSED(hartebeest_option_get(hb, NULL, text, 1, NULL), "name is NULL");
 	REFUSED(hartebeest_option_get(hb, "x", NULL, 1, NULL), "text is NULL");
 	REFUSED(hartebeest_log_set(hb, -1, NULL, NULL), "log level -1 is not within 0..7");
