@@ -339,28 +339,31 @@ static void standing_withdraw(struct beest_standing *standing)
 }
 
 /* What is left of it under the old epoch goes with the next look. */
-static int standing_move(struct beest_standing *standing)
+static int standing_move(struct beest_standing *standing, const struct beest_limit *limit)
 {
-	struct beest_limit limit;
-
 	beest_lease_doom(standing->home.registry->leases, standing->serial);
 	standing->serial = 0;
-	beest_limit_start(&limit, NULL, 0, BEEST_LIMIT_LOOK);
 
-	return standing_append(standing, &limit);
+	return standing_append(standing, limit);
 }
 
-/* One at a time: appending waits, and whoever waits comes here. */
+/*
+ * One at a time: appending waits, and whoever waits comes here.  The wait has a limit of its own:
+ * what there is no time for now goes on after the next look.
+ */
 void beest_client_move(struct beest_client *client)
 {
 	struct beest_standing *standing;
+	struct beest_limit limit;
 	int ret = 0;
 
+	beest_limit_start(&limit, NULL, 0, BEEST_LIMIT_LOOK);
 	pthread_mutex_lock(&client->lock);
-	while (ret == 0 && !client->moving && (standing = standing_unlink(client, NULL))) {
+	while (ret == 0 && beest_limit_left(&limit) && !client->moving &&
+	       (standing = standing_unlink(client, NULL))) {
 		client->moving = standing;
 		pthread_mutex_unlock(&client->lock);
-		ret = standing_move(standing);
+		ret = standing_move(standing, &limit);
 		pthread_mutex_lock(&client->lock);
 		client->moving = NULL;
 		standing->next = client->standing;

@@ -620,6 +620,31 @@ static void the_server_is_restarted(void **state)
 	NOBODY(&ends[4]);
 }
 
+/* A wait ends in time, however many requests of its process have to be made again. */
+static void many_requests_and_a_restart(void **state)
+{
+	struct end *client = &ends[1];
+	int64_t began;
+	int i;
+
+	(void)state;
+	open_end(client);
+	for (i = 0; i < CLIENTS; i++)
+		ask(client, "x");
+	fake_kv_restart(fake_kv_server("a:1"));
+	fake_kv.latency = 20 * BEEST_MS;
+	began = beest_clock_now();
+	assert_int_equal(hartebeest_msg_wait(client->hb, "nothing", NULL, 0, NULL, soon(500)),
+			 -ETIMEDOUT);
+	assert_true(beest_clock_now() - began < BEEST_SECOND);
+	wait_in_vain(client);
+	wait_in_vain(client);
+	listen_at(&ends[0]);
+	for (i = 0; i < CLIENTS; i++)
+		assert_string_equal(accepted(&ends[0]), "x");
+	NOBODY(&ends[0]);
+}
+
 /* What it had when it listened the first time does not hide what it had later. */
 static void two_listeners_and_a_restart(void **state)
 {
@@ -1263,6 +1288,7 @@ int main(void)
 		TEST(a_counter_that_is_lost),
 		TEST(a_foreign_record),
 		TEST(the_server_is_restarted),
+		TEST(many_requests_and_a_restart),
 		TEST(two_listeners_and_a_restart),
 		TEST(closed_on_an_empty_server),
 		TEST(every_command_fails_once),
