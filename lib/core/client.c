@@ -175,7 +175,7 @@ static int claim_try(struct beest_standing *standing, const struct beest_limit *
 	return ret;
 }
 
-/* From now on the registry keeps it there. */
+/* From now on the registry keeps it there; without memory it is still to be moved there. */
 static int standing_keep(struct beest_standing *standing)
 {
 	uint8_t body[BEEST_REQUEST_MAX];
@@ -187,12 +187,14 @@ static int standing_keep(struct beest_standing *standing)
 	};
 	int ret;
 
-	standing->request.epoch = standing->claim.epoch;
-	standing->request.number = standing->claim.number;
 	ret = beest_registry_put(standing->home.registry, &record);
 	standing->claim.open = ret < 0;
+	if (ret < 0)
+		return ret;
+	standing->request.epoch = standing->claim.epoch;
+	standing->request.number = standing->claim.number;
 
-	return ret;
+	return 0;
 }
 
 /*

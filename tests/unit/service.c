@@ -1237,6 +1237,27 @@ static void a_request_that_cannot_be_kept(void **state)
 	NOBODY(server);
 }
 
+/* The next look keeps it, so that it comes back where the server evicts it. */
+static void a_moved_request_that_cannot_be_kept(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct end *server = &ends[0], *client = &ends[1];
+
+	(void)state;
+	ask(client, "one");
+	fake_kv_restart(home);
+	puts_fail = 1;
+	wait_in_vain(client);
+	assert_int_equal(puts_fail, 0);
+	assert_string_equal(accepted(listen_at(server)), "one");
+	assert_true(fake_kv_evict(home, number_key_of(&server->request,
+						      server->request.number)));
+	wait_in_vain(client);
+	assert_non_null(fake_kv_get(home, number_key_of(&server->request,
+							server->request.number), NULL));
+	NOBODY(server);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static void forge_counter(const char *key, const void *value, size_t size, void *data)
@@ -1295,6 +1316,7 @@ int main(void)
 		TEST(every_command_fails_once_after_a_restart),
 		TEST(a_request_that_failed),
 		TEST(a_request_that_cannot_be_kept),
+		TEST(a_moved_request_that_cannot_be_kept),
 		TEST(an_answer_that_does_not_come),
 		TEST(a_server_that_is_away),
 		TEST(several_servers),
