@@ -116,7 +116,10 @@ int beest_registry_open(struct beest_registry **registryp,
 	return 0;
 }
 
-/* First whether the records are still ours, then all that ends, in two trips. */
+/*
+ * First whether the records are still ours, then all that ends, in two trips.  A server that
+ * failed a moment ago is not asked before the second: what it still has then goes with a third.
+ */
 static void registry_end(struct beest_registry *registry)
 {
 	struct beest_look_extra extras[registry->server_count + 1];
@@ -139,6 +142,9 @@ static void registry_end(struct beest_registry *registry)
 	beest_presence_leave(registry);
 	beest_presence_news(registry, &news, &extras[look.extra_count++]);
 	beest_look_take(registry, &look);
+	look.extra_count = 0;
+	if (beest_lease_count(registry->leases, true))
+		beest_look_take(registry, &look);
 
 	left = beest_lease_count(registry->leases, true);
 	if (left)

@@ -532,6 +532,23 @@ static void whatever_fails_at_the_end(void **state)
 	assert_in_range(n, 3, 20);
 }
 
+/* Nor where a server has failed a moment before. */
+static void what_failed_before_the_end(void **state)
+{
+	struct beest_registry *reader;
+
+	(void)state;
+	life();
+	registry_server->error = ECONNREFUSED;
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), -ECONNREFUSED);
+	registry_server->error = 0;
+	registry_close(registry);
+	reader = registry_make(1, 2);
+	assert_null(registry_said(reader, BEEST_KIND_QP, "x"));
+	assert_null(registry_said(reader, BEEST_KIND_MR, "x"));
+	assert_null(strstr(registry_stage.log, "stay behind"));
+}
+
 static void restarts(void **state)
 {
 	size_t i;
@@ -793,6 +810,7 @@ int main(void)
 		REGISTRY_TEST(many),
 		REGISTRY_TEST(whatever_fails_once),
 		REGISTRY_TEST(whatever_fails_at_the_end),
+		REGISTRY_TEST(what_failed_before_the_end),
 		REGISTRY_TEST(restarts),
 		REGISTRY_TEST(what_another_has_stored_since),
 		REGISTRY_TEST(a_message_that_was_taken),
