@@ -252,6 +252,14 @@ void beest_client_start(struct beest_client *client)
 	pthread_mutex_init(&client->lock, NULL);
 }
 
+void beest_client_settle(struct beest_client *client)
+{
+	struct beest_standing *standing;
+
+	for (standing = client->standing; standing; standing = standing->next)
+		standing_settle(standing);
+}
+
 void beest_client_end(struct beest_client *client)
 {
 	struct beest_standing *standing;

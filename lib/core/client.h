@@ -23,6 +23,10 @@ struct beest_client {
 };
 
 void beest_client_start(struct beest_client *client);
+
+/* The registry is about to close: it takes away all requests, also those on their way. */
+void beest_client_settle(struct beest_client *client);
+
 void beest_client_end(struct beest_client *client);
 
 /* What hartebeest_service_request() promises. */

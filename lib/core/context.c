@@ -122,6 +122,8 @@ static int context_discard(struct hartebeest_context *hb)
 	int ret = objects_clear(hb);
 
 	beest_pathcache_stop(&hb->pathcache);
+	if (hb->registry)
+		beest_client_settle(&hb->client);
 	beest_registry_close(hb->registry);
 	beest_authors_end(&hb->authors);
 	beest_roll_end(&hb->roll);

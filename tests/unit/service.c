@@ -781,6 +781,36 @@ static void a_request_that_failed(void **state)
 	assert_in_range(failed, 2, 9);
 }
 
+/* A request that is claimed is stored, but no answer comes. */
+static void claim_unanswered(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	(void)kv;
+	for (i = 0; i < request->write_count; i++)
+		if (request->writes[i].verb == BEEST_KV_ADD &&
+		    strstr(request->writes[i].key, "/service/kv/") &&
+		    !strstr(request->writes[i].key, "/count"))
+			fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_LOST);
+}
+
+/* A client that does not know whether it has asked again takes that away, too. */
+static void closed_while_its_request_moves(void **state)
+{
+	struct end *server = &ends[0], *client = &ends[1];
+
+	(void)state;
+	ask(client, "one");
+	fake_kv_restart(fake_kv_server("a:1"));
+	fake_kv.hook = claim_unanswered;
+	wait_in_vain(client);
+	fake_kv.hook = NULL;
+	assert_true(fake_kv.fired > 0);
+	close_end(client);
+	listen_at(server);
+	NOBODY(server);
+}
+
 static int64_t back_at;
 
 /* From the failure until then the server is away for the client alone. */
@@ -1317,6 +1347,7 @@ int main(void)
 		TEST(a_request_that_failed),
 		TEST(a_request_that_cannot_be_kept),
 		TEST(a_moved_request_that_cannot_be_kept),
+		TEST(closed_while_its_request_moves),
 		TEST(an_answer_that_does_not_come),
 		TEST(a_server_that_is_away),
 		TEST(several_servers),
