@@ -120,6 +120,7 @@ int beest_presence_put(struct beest_registry *registry)
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_RANK, .key = presence->key, .body = body,
 	};
+	int ret;
 
 	pthread_mutex_lock(&registry->lock);
 	presence->self.pid = (uint32_t)getpid();
@@ -127,9 +128,11 @@ int beest_presence_put(struct beest_registry *registry)
 	record.ttl = state_ttl[presence->self.state];
 	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
 	pthread_mutex_unlock(&registry->lock);
-	__atomic_store_n(&presence->put, beest_clock_now(), __ATOMIC_RELAXED);
+	ret = beest_registry_put(registry, &record);
+	if (ret == 0)
+		__atomic_store_n(&presence->put, beest_clock_now(), __ATOMIC_RELAXED);
 
-	return beest_registry_put(registry, &record);
+	return ret;
 }
 
 bool beest_presence_is_put(struct beest_registry *registry)

@@ -44,8 +44,9 @@ static struct end ends[ENDS];
 static const char *servers;
 static const char *ttl;
 
-/* Linked with --wrap: lib/rendezvous/registry.o calls its own, the client of a service this. */
-static int puts_fail;			/* so many requests find no memory for their lease */
+/* Linked with --wrap: lib/rendezvous/registry.o calls its own, all others this. */
+static int puts_fail;			/* so many of that kind find no memory for their lease */
+static enum beest_record_kind kind_fails;
 int __real_beest_registry_put(struct beest_registry *registry,
 			      const struct beest_registry_record *record);
 int __wrap_beest_registry_put(struct beest_registry *registry,
@@ -54,7 +55,7 @@ int __wrap_beest_registry_put(struct beest_registry *registry,
 int __wrap_beest_registry_put(struct beest_registry *registry,
 			      const struct beest_registry_record *record)
 {
-	if (record->kind == BEEST_KIND_REQUEST && puts_fail) {
+	if (record->kind == kind_fails && puts_fail) {
 		puts_fail--;
 		return beest_fail(ENOMEM, "no memory, %d to go", puts_fail);
 	}
@@ -70,6 +71,7 @@ static int setup(void **state)
 	fake_verbs_reset();
 	memset(ends, 0, sizeof(ends));
 	puts_fail = 0;
+	kind_fails = BEEST_KIND_REQUEST;
 	servers = "exchange.servers=a:1";
 	ttl = "exchange.ttl=1h";
 	return 0;
@@ -1288,6 +1290,21 @@ static void a_moved_request_that_cannot_be_kept(void **state)
 	NOBODY(server);
 }
 
+/* Whoever looks for this process later finds it. */
+static void a_presence_that_cannot_be_kept(void **state)
+{
+	struct end *end = &ends[0];
+
+	(void)state;
+	open_end(end);
+	kind_fails = BEEST_KIND_RANK;
+	puts_fail = 1;
+	assert_int_equal(hartebeest_msg_push(end->hb, "m", "x", 1, 0), -ENOMEM);
+	assert_int_equal(puts_fail, 0);
+	must(hartebeest_msg_push(end->hb, "m", "x", 1, 0));
+	assert_non_null(fake_kv_get(fake_kv_server("a:1"), end->hb->registry->presence.key, NULL));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static void forge_counter(const char *key, const void *value, size_t size, void *data)
@@ -1347,6 +1364,7 @@ int main(void)
 		TEST(a_request_that_failed),
 		TEST(a_request_that_cannot_be_kept),
 		TEST(a_moved_request_that_cannot_be_kept),
+		TEST(a_presence_that_cannot_be_kept),
 		TEST(closed_while_its_request_moves),
 		TEST(an_answer_that_does_not_come),
 		TEST(a_server_that_is_away),
