@@ -7,7 +7,10 @@
 #include "lib/base/clock.h"
 #include "lib/core/authors.h"
 
-/* A presence is asked for so long, since it decides what is used, and counts as long. */
+/*
+ * A presence is asked for so long, since it decides what is used, and counts as long.  So does
+ * what confirms a queue pair.
+ */
 #define AUTHOR_TIME BEEST_SECOND
 
 void beest_authors_start(struct beest_authors *authors)
@@ -27,13 +30,24 @@ static size_t author_row(const struct beest_incarnation *incarnation)
 }
 
 void beest_authors_note(struct beest_authors *authors,
-			const struct beest_incarnation *incarnation, int64_t until)
+			const struct beest_incarnation *incarnation)
 {
 	size_t i = author_row(incarnation);
 
 	pthread_mutex_lock(&authors->lock);
 	authors->row[i].incarnation = *incarnation;
-	authors->row[i].until = until;
+	authors->row[i].until = beest_clock_deadline(AUTHOR_TIME);
+	pthread_mutex_unlock(&authors->lock);
+}
+
+void beest_authors_forget(struct beest_authors *authors,
+			  const struct beest_incarnation *incarnation)
+{
+	size_t i = author_row(incarnation);
+
+	pthread_mutex_lock(&authors->lock);
+	if (beest_process_is_context(&authors->row[i].incarnation, incarnation))
+		authors->row[i].until = 0;
 	pthread_mutex_unlock(&authors->lock);
 }
 
@@ -59,6 +73,5 @@ void beest_authors_ask(struct beest_authors *authors, struct beest_registry *reg
 	beest_presence_query(registry, queries, count, beest_clock_deadline(AUTHOR_TIME));
 	for (i = 0; i < count; i++)
 		if (queries[i].ret != -ESTALE)
-			beest_authors_note(authors, queries[i].incarnation,
-					   beest_clock_deadline(AUTHOR_TIME));
+			beest_authors_note(authors, queries[i].incarnation);
 }

@@ -2,9 +2,9 @@
 /*
  * authors.h - which authors of records are known to be alive
  *
- * Owns a small memory of incarnations: those that have confirmed a queue pair, which is
- * proof for ever, and those whose presence was read a moment ago.  It may forget anything,
- * which costs a question.  Knows nothing of what they have published.
+ * Owns a small memory of incarnations: those that have confirmed a queue pair, or whose
+ * presence was read, a moment ago.  It may forget anything, which costs a question.  Knows
+ * nothing of what they have published.
  */
 #ifndef BEEST_AUTHORS_H
 #define BEEST_AUTHORS_H
@@ -28,9 +28,13 @@ struct beest_authors {
 void beest_authors_start(struct beest_authors *authors);
 void beest_authors_end(struct beest_authors *authors);
 
-/* @until: INT64_MAX for one that has confirmed. */
+/* It is alive, which counts for a second: another process may take its place at any time, ... */
 void beest_authors_note(struct beest_authors *authors,
-			const struct beest_incarnation *incarnation, int64_t until);
+			const struct beest_incarnation *incarnation);
+
+/* ... or has done so. */
+void beest_authors_forget(struct beest_authors *authors,
+			  const struct beest_incarnation *incarnation);
 bool beest_authors_know(struct beest_authors *authors,
 			const struct beest_incarnation *incarnation);
 

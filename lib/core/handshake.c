@@ -295,6 +295,8 @@ static int connect_replacement(struct beest_handshake *handshake)
 	beest_log(&handshake->hb->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
 		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
 		  BEEST_PEER_TEXT(remote), handshake->peer_key, remote->qp_num);
+	if (!beest_process_is_context(&qp->remote.incarnation, &remote->incarnation))
+		beest_authors_forget(&handshake->hb->authors, &qp->remote.incarnation);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_qp_init_again(qp);
@@ -364,7 +366,7 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 
 	if (!echo_is_ours(handshake))
 		return 0;
-	beest_authors_note(&handshake->hb->authors, &record->incarnation, INT64_MAX);
+	beest_authors_note(&handshake->hb->authors, &record->incarnation);
 
 	return 1;
 }

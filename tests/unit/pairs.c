@@ -947,6 +947,34 @@ static void a_reconnection_that_nobody_answers(void **state)
 	}
 }
 
+/* What it has left is not to be used, however alive it was: its heir will store another. */
+static void the_region_of_a_peer_that_was_replaced(void **state)
+{
+	static const int64_t pauses[] = { 0, 5 * BEEST_SECOND };
+	struct hartebeest_remote_mr region;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(pauses); i++) {
+		party_teardown(state);
+		setup(state);
+		mesh(2);
+		assert_int_equal(hartebeest_mr_publish(party[1].hb, "mr0", "buffer", 0), 0);
+		all_connect(2);
+		all_came(2);
+		assert_int_equal(hartebeest_mr_fetch(party[0].hb, "buffer", &region, 0), 0);
+		party_kill(&party[1]);
+		registry_stage.now += pauses[i];
+		party_pair(party_open(1, 1, 2, NULL), 0, IBV_QPT_RC);
+		assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
+		assert_int_equal(hartebeest_qp_follow(party[0].hb, "q0-1", "1/0", NULL), 1);
+		assert_int_equal(hartebeest_mr_fetch(party[0].hb, "buffer", &region,
+						     HARTEBEEST_ONCE), -EAGAIN);
+		assert_error_has("a process that is gone has published 'buffer'");
+		assert_int_equal(hartebeest_mr_publish(party[1].hb, "mr0", "buffer", 0), 0);
+		assert_int_equal(hartebeest_mr_fetch(party[0].hb, "buffer", &region, 0), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -962,6 +990,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_agreed_is_said_once, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(the_region_of_a_peer_that_was_replaced, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_leaves, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_comes_and_goes, setup, party_teardown),
