@@ -438,7 +438,7 @@ static void ends_close(struct hartebeest_context *hb, const char *key)
 
 /*
  * So that no later listener gets it: replaced by a record that says so, since a client that
- * finds its own missing stores it again.
+ * finds its own missing stores it again, however long it has not looked.
  */
 static int request_close(const struct beest_home *home, const struct hartebeest_request *request)
 {
@@ -456,6 +456,7 @@ static int request_close(const struct beest_home *home, const struct hartebeest_
 
 	beest_home_key(home, request->epoch, request->number, key);
 	ret = beest_home_close(home, BEEST_KV_SET, key, bytes, &extra);
+	extra.write.ttl = beest_lease_ttl(home->registry->leases);
 
 	return ret < 0 ? ret : beest_look_take(home->registry, &look);
 }

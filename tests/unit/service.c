@@ -441,6 +441,22 @@ static void who_is_refused_stays_so(void **state)
 	NOBODY(&ends[3]);
 }
 
+/* Nor when its client looks only after a while, as one that computes does. */
+static void who_is_refused_stays_so_for_long(void **state)
+{
+	struct end *server = &ends[0];
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "no");
+	assert_string_equal(accepted(server), "no");
+	must(hartebeest_service_leave(server->hb, "kv", &server->request));
+	registry_stage.now += 120 * BEEST_SECOND;
+	wait_in_vain(&ends[1]);
+	listen_at(&ends[2]);
+	NOBODY(&ends[2]);
+}
+
 /* ------------------------------------------------------------------------------- gaps --- */
 
 static const char *number_key_of(const struct hartebeest_request *request, uint64_t number)
@@ -1351,6 +1367,7 @@ int main(void)
 		TEST(a_listener_that_stops),
 		TEST(who_leaves_is_not_accepted),
 		TEST(who_is_refused_stays_so),
+		TEST(who_is_refused_stays_so_for_long),
 		TEST(numbers_that_nobody_has),
 		TEST(a_client_that_is_held_up),
 		TEST(a_counter_that_is_lost),
