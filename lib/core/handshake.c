@@ -375,6 +375,8 @@ int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_c
 			  struct beest_qp *qp, const char *peer_key,
 			  struct beest_wait_get *get, const struct beest_limit *limit)
 {
+	int ret = 0;
+
 	handshake->hb = hb;
 	handshake->qp = qp;
 	handshake->peer_key = peer_key;
@@ -384,6 +386,12 @@ int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_c
 		.kind = BEEST_KIND_QP, .key = handshake->key, .name = peer_key,
 		.see = beest_handshake_see, .data = handshake,
 	};
+
+	if (qp->untold)			/* there was no memory for that */
+		ret = beest_handshake_put(hb, qp, qp->key);
+	if (ret < 0)
+		return ret;
+	qp->untold = false;
 
 	return beest_registry_key(hb->registry, BEEST_KIND_QP, peer_key, handshake->key);
 }

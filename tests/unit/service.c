@@ -1321,6 +1321,40 @@ static void a_presence_that_cannot_be_kept(void **state)
 	assert_non_null(fake_kv_get(fake_kv_server("a:1"), end->hb->registry->presence.key, NULL));
 }
 
+/* The queue pair "qp" under that key. */
+static void enter(struct end *end, const char *key)
+{
+	open_end(end);
+	publish(end, key);
+}
+
+static void meet(struct end *end, const char *peer_key)
+{
+	must(hartebeest_qp_fetch(end->hb, peer_key, NULL, 0));
+	must(hartebeest_qp_connect(end->hb, "qp", peer_key, 0));
+}
+
+/* The peer is told by whatever this end does next. */
+static void an_echo_that_cannot_be_kept(void **state)
+{
+	struct end *one = &ends[0], *other = &ends[1], *heir = &ends[2];
+
+	(void)state;
+	enter(one, "one");
+	enter(other, "other");
+	meet(one, "other");
+	kill_end(other);
+	enter(heir, "other");
+	meet(heir, "one");
+
+	kind_fails = BEEST_KIND_QP;
+	puts_fail = 1;
+	assert_int_equal(hartebeest_qp_follow(one->hb, "qp", "other", NULL), -ENOMEM);
+	assert_int_equal(puts_fail, 0);
+	must(hartebeest_qp_confirm(one->hb, "qp", "other", soon(1000)));
+	must(hartebeest_qp_confirm(heir->hb, "qp", "one", soon(1000)));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static void forge_counter(const char *key, const void *value, size_t size, void *data)
@@ -1382,6 +1416,7 @@ int main(void)
 		TEST(a_request_that_cannot_be_kept),
 		TEST(a_moved_request_that_cannot_be_kept),
 		TEST(a_presence_that_cannot_be_kept),
+		TEST(an_echo_that_cannot_be_kept),
 		TEST(closed_while_its_request_moves),
 		TEST(an_answer_that_does_not_come),
 		TEST(a_server_that_is_away),
