@@ -212,11 +212,11 @@ static int pair_see(void *data, const struct beest_record *record)
 	return 1;
 }
 
-static void pair_left(void *data)
+static void pair_left(void *data, int ret)
 {
 	struct pairing *pairing = data;
 
-	pair_fail(pairing->pair, -ESHUTDOWN);
+	pair_fail(pairing->pair, ret);
 }
 
 /* One look for all authors of whom nothing is known. */

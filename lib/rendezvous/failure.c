@@ -126,16 +126,34 @@ static void failure_delete(struct beest_registry *registry)
 	beest_look_offer(registry, &extra);
 }
 
+static bool get_awaits(const struct beest_wait_get *get, const struct beest_incarnation *author)
+{
+	return !get->got && get->has_author && beest_process_is_context(&get->author, author);
+}
+
 static bool is_awaited(const struct beest_wait *wait, const struct beest_incarnation *author)
 {
 	const struct beest_wait_get *get;
 
 	for (get = wait->gets; get < wait->gets + wait->count; get++)
-		if (!get->got && get->has_author &&
-		    beest_process_is_context(&get->author, author))
+		if (get_awaits(get, author))
 			return true;
 
 	return false;
+}
+
+/* 0, or what ends the wait: one for others, too, goes on without the author. */
+static int awaited_judge(const struct beest_wait *wait, const struct beest_record *record,
+			 const struct beest_rank_body *body)
+{
+	struct beest_wait_get *get;
+	int ret = beest_presence_ended(record->rank, body), left = 0;
+
+	for (get = wait->gets; ret < 0 && get < wait->gets + wait->count && left == 0; get++)
+		if (get_awaits(get, &record->incarnation))
+			left = beest_wait_give_up(get, ret);
+
+	return left;
 }
 
 int beest_failure_judge(struct beest_registry *registry, const struct beest_wait *wait,
@@ -169,8 +187,9 @@ int beest_failure_judge(struct beest_registry *registry, const struct beest_wait
 		failure_delete(registry);
 		return 0;
 	}
-	if (is_awaited(wait, author) ||
-	    (record.rank >= 0 && (is_new || is_witness(&record, &body, &own->incarnation))))
+	if (is_awaited(wait, author))
+		return awaited_judge(wait, &record, &body);
+	if (record.rank >= 0 && (is_new || is_witness(&record, &body, &own->incarnation)))
 		return beest_presence_ended(record.rank, &body);
 	if (first) {
 		snprintf(what, sizeof(what), "failed: %s", body.reason);

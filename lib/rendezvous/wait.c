@@ -243,19 +243,25 @@ static bool author_may_return(struct beest_wait_get *get)
 	return now - get->leaving_at < RETURN_TIME;
 }
 
+int beest_wait_give_up(struct beest_wait_get *get, int ret)
+{
+	if (!get->left || (ret == -ECONNABORTED && get->rank >= 0))
+		return ret;
+	get->left(get->data, ret);
+	get->got = get->given_up = true;
+
+	return 0;
+}
+
 /* Left or failed: 0, or what ends the wait. */
 static int author_judge(struct beest_wait_get *get, const struct beest_presence_query *query)
 {
 	int ret = query->ret > 0 ? beest_presence_ended(get->rank, &query->body) : 0;
 
-	if (ret == -ESHUTDOWN && author_may_return(get))
+	if (ret == 0 || (ret == -ESHUTDOWN && author_may_return(get)))
 		return 0;
-	if (ret != -ESHUTDOWN || !get->left)
-		return ret;
-	get->left(get->data);
-	get->got = get->given_up = true;
 
-	return 0;
+	return beest_wait_give_up(get, ret);
 }
 
 /* Somebody has left or failed since the last look: was it somebody we wait for? */

@@ -32,10 +32,10 @@ struct beest_wait_get {
 	int32_t rank;
 	struct beest_incarnation author;
 	/*
-	 * Its author has left, and is not back a second later: the wait goes on without it;
-	 * NULL: that ends the wait.
+	 * Its author has left, and is not back a second later, or it has failed and has no rank: the
+	 * wait goes on without it; NULL: that ends the wait.
 	 */
-	void (*left)(void *data);
+	void (*left)(void *data, int ret);
 
 	/* kept by the wait */
 	bool given_up;
@@ -89,6 +89,12 @@ struct beest_wait {
  * else what see(), each(), the decoder (-EBADMSG, -EPROTONOSUPPORT) or the server said last.
  */
 int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait);
+
+/*
+ * Its author has left or failed, which is @ret and its sentence: 0 where the wait goes on without
+ * it, or @ret.  The failure of a rank ends the waits of all.
+ */
+int beest_wait_give_up(struct beest_wait_get *get, int ret);
 
 /*
  * What is known of one that did not come within a wait that has expired: "no queue pair 'b' (key

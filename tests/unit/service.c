@@ -1201,6 +1201,63 @@ static void a_crowd_comes(int64_t pause)
 	assert_int_equal(serving.again, 0);
 }
 
+/* Two clients of one server, who waits for both. */
+static struct hartebeest_pair two[2];
+
+static void connect_two(void *data)
+{
+	struct end *end = data;
+
+	end->ret = hartebeest_pairs_connect(end->hb, two, BEEST_COUNT(two), soon(10000));
+}
+
+static void connect_one(void *data)
+{
+	struct end *end = data;
+	struct hartebeest_pair pair;
+
+	crew_pass(6 * BEEST_SECOND);
+	preset_pair(&pair, "qp", &end->request);
+	end->ret = hartebeest_pairs_connect(end->hb, &pair, 1, soon(3000));
+}
+
+static void give_up(void *data)
+{
+	struct end *end = data;
+
+	crew_pass(2 * BEEST_SECOND);
+	must(hartebeest_fail(end->hb, "no more"));
+}
+
+/* Whoever has no rank ends only the waits for what it has published. */
+static void a_client_that_gives_up(void **state)
+{
+	static const char *const names[] = { "q0", "q1" };
+	static struct hartebeest_request requests[2];
+	struct end *server = &ends[0], *clients = &ends[1];
+	int i;
+
+	(void)state;
+	listen_at(server);
+	for (i = 0; i < 2; i++) {
+		ask(&clients[i], "x");
+		publish(&clients[i], clients[i].request.key);
+		assert_string_equal(accepted(server), "x");
+		requests[i] = server->request;
+		must(qp_make(server->hb, names[i], "pd", IBV_QPT_RC, "cq", "cq", NULL));
+		preset_pair(&two[i], names[i], &requests[i]);
+	}
+	crew_start(connect_two, server);
+	crew_start(give_up, &clients[0]);
+	crew_start(connect_one, &clients[1]);
+	registry_run();
+	assert_int_equal(server->ret, -ECONNABORTED);
+	assert_int_equal(two[0].result, -ECONNABORTED);
+	assert_non_null(strstr(two[0].reason, "has failed: no more"));
+	assert_int_equal(two[1].result, 0);
+	assert_int_equal(clients[1].ret, 0);
+}
+
 /* Each client finds that its server was replaced, and connects to the new one. */
 static void follow_server(void *data)
 {
@@ -1424,6 +1481,7 @@ int main(void)
 		TEST(evicted_records),
 		TEST(looking_once),
 		TEST(what_it_costs),
+		TEST(a_client_that_gives_up),
 		TEST(a_crowd),
 		TEST(all_at_once),
 		TEST(a_crowd_and_a_restart),
