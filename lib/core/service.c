@@ -336,7 +336,8 @@ static int accept_each(void *data)
 	static const struct beest_listener_body none;
 	struct accepting *a = data;
 	struct service *service = a->service;
-	uint64_t epoch = beest_home_epoch(&a->home), next = service->now.next;
+	uint64_t epoch = beest_home_epoch(&a->home), next = a->slots[0].number;
+	bool closed = a->wait.extra_count;
 	int ret = 0;
 
 	if (a->found)
@@ -352,7 +353,8 @@ static int accept_each(void *data)
 	a->heard = false;
 	if (ret == 0)
 		ret = slots_fill(a);
-	a->wait.hurry = service->now.next != next || a->wait.extra_count;
+	/* What was closed in vain waits as all else does. */
+	a->wait.hurry = service->now.next != next || (a->wait.extra_count && !closed);
 
 	return ret;
 }

@@ -572,6 +572,52 @@ static void a_counter_that_is_lost(void **state)
 	assert_string_equal(accepted(server), "last");
 }
 
+/* A listener that cannot close a number asks with pauses, whatever the server fails with. */
+static void a_number_that_cannot_be_closed(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct end *server = &ends[0];
+	uint64_t requests;
+	int full;
+
+	for (full = 0; full <= 1; full++) {
+		teardown(state);
+		setup(state);
+		listen_at(server);
+		fake_kv_put(home, "hb1/job/service/kv/count", "3", 1, 600);
+		assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
+							   HARTEBEEST_ONCE), -EAGAIN);
+		registry_stage.now += 2 * BEEST_SECOND;
+		home->error = full ? 0 : ECONNREFUSED;
+		home->refuses = full;
+		home->bytes_max = full ? home->bytes : 0;
+		requests = fake_kv.requests;
+		assert_true(hartebeest_service_accept(server->hb, "kv", &server->request,
+						      soon(3000)) < 0);
+		assert_in_range(fake_kv.requests - requests, 10, 3000);
+		home->error = 0;
+		home->refuses = false;
+		home->bytes_max = 0;
+		ask(&ends[1], "4");
+		assert_string_equal(accepted(server), "4");
+	}
+}
+
+/* Those that are closed one after the other cost no pause. */
+static void a_long_gap(void **state)
+{
+	struct end *server = &ends[0];
+	int64_t began;
+
+	(void)state;
+	listen_at(server);
+	fake_kv_put(fake_kv_server("a:1"), "hb1/job/service/kv/count", "20000", 5, 600);
+	ask(&ends[1], "20001");
+	began = beest_clock_now();
+	assert_string_equal(accepted(server), "20001");
+	assert_true(beest_clock_now() - began < 4 * BEEST_SECOND);
+}
+
 static void a_foreign_record(void **state)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
@@ -1462,6 +1508,8 @@ int main(void)
 		TEST(numbers_that_nobody_has),
 		TEST(a_client_that_is_held_up),
 		TEST(a_counter_that_is_lost),
+		TEST(a_number_that_cannot_be_closed),
+		TEST(a_long_gap),
 		TEST(a_foreign_record),
 		TEST(the_server_is_restarted),
 		TEST(many_requests_and_a_restart),
