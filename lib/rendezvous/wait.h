@@ -32,8 +32,8 @@ struct beest_wait_get {
 	int32_t rank;
 	struct beest_incarnation author;
 	/*
-	 * Its author has left, and is not back a second later, or it has failed and has no rank: the
-	 * wait goes on without it; NULL: that ends the wait.
+	 * Its author has left, and is not back a second later, or it has failed and has no
+	 * rank: the wait goes on without it; NULL: that ends the wait.
 	 */
 	void (*left)(void *data, int ret);
 
