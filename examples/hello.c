@@ -26,6 +26,8 @@ int main(void)
 
 	TRY(hartebeest_open(&hb, NULL));
 	TRY(rank = hartebeest_rank(hb));
+	if (hartebeest_size(hb) != 2)
+		return fprintf(stderr, "hello is for 2 ranks\n"), 1;
 	me = rank ? "b" : "a";
 	peer = rank ? "a" : "b";
 

@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -349,6 +350,31 @@ static void get(const char *text)
 		say("%s is not there", text);
 }
 
+/* How many of the words are the first request; 0: they are none. */
+static int words_of(int count, char **words)
+{
+	bool adds = count > 2 && strcmp(words[0], "add") == 0;
+	bool gets = count > 1 && strcmp(words[0], "get") == 0;
+
+	if ((adds || gets) && strlen(words[1]) > sizeof(uint64_t))
+		return 0;
+
+	return adds ? 3 : gets || (count > 1 && strcmp(words[0], "sleep") == 0) ? 2 : 0;
+}
+
+static bool words_are_requests(int count, char **words)
+{
+	int step;
+
+	for (; count > 0; count -= step, words += step) {
+		step = words_of(count, words);
+		if (!step)
+			return false;
+	}
+
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	int i = 1;
@@ -357,20 +383,22 @@ int main(int argc, char **argv)
 		serve();
 		return EXIT_SUCCESS;
 	}
+	if (!words_are_requests(argc - 1, argv + 1)) {
+		fprintf(stderr, "usage: service serve | [add KEY N | get KEY | sleep SECONDS]...\n"
+			"a KEY has at most 8 bytes\n");
+		return EXIT_FAILURE;
+	}
 
 	start(sizeof(struct slot), IBV_ACCESS_LOCAL_WRITE);
 	ask();
 	join();
-	while (i + 1 < argc) {
-		if (strcmp(argv[i], "add") == 0 && i + 2 < argc) {
+	for (; i < argc; i += words_of(argc - i, argv + i)) {
+		if (strcmp(argv[i], "add") == 0)
 			add(argv[i + 1], strtoull(argv[i + 2], NULL, 10));
-			i++;
-		} else if (strcmp(argv[i], "get") == 0) {
+		else if (strcmp(argv[i], "get") == 0)
 			get(argv[i + 1]);
-		} else if (strcmp(argv[i], "sleep") == 0) {
+		else
 			sleep((unsigned int)atoi(argv[i + 1]));
-		}
-		i += 2;
 	}
 	try(hartebeest_service_leave(self.hb, SERVICE, &here.request));
 	hartebeest_close(self.hb);

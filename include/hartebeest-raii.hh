@@ -534,18 +534,20 @@ private:
 
 class queue_pair : public object<struct ibv_qp> {
 public:
-	/* In RESET; the type's preset is the option's. */
+	/* In RESET; the type's preset is the option's, and so is that of each size that is 0. */
 	queue_pair(const protection_domain &pd, const std::string &name,
 		   const completion_queue &send, const completion_queue &recv,
-		   enum ibv_qp_type type = HARTEBEEST_QPT_PRESET)
-		: object(made(pd, name, send, recv, type), pd.context_handle(), name,
+		   enum ibv_qp_type type = HARTEBEEST_QPT_PRESET,
+		   const struct ibv_qp_cap &cap = ibv_qp_cap())
+		: object(made(pd, name, send, recv, type, cap), pd.context_handle(), name,
 			 hartebeest_qp_destroy, { pd.owner(), send.owner(), recv.owner() }) {}
 
 	/* With receives that it shares with others. */
 	queue_pair(const protection_domain &pd, const std::string &name,
 		   const completion_queue &send, const completion_queue &recv,
-		   const shared_receive_queue &srq, enum ibv_qp_type type)
-		: object(made(pd, name, send, recv, srq, type), pd.context_handle(), name,
+		   const shared_receive_queue &srq, enum ibv_qp_type type,
+		   const struct ibv_qp_cap &cap = ibv_qp_cap())
+		: object(made(pd, name, send, recv, srq, type, cap), pd.context_handle(), name,
 			 hartebeest_qp_destroy,
 			 { pd.owner(), send.owner(), recv.owner(), srq.owner() }) {}
 
@@ -626,7 +628,7 @@ private:
 
 	static struct ibv_qp *made(const protection_domain &pd, const std::string &name,
 				   const completion_queue &send, const completion_queue &recv,
-				   enum ibv_qp_type type)
+				   enum ibv_qp_type type, const struct ibv_qp_cap &cap)
 	{
 		struct hartebeest_qp_request request;
 		struct ibv_qp *qp;
@@ -636,13 +638,15 @@ private:
 		request.send_cq = send.name().c_str();
 		request.recv_cq = recv.name().c_str();
 		request.type = type;
+		request.cap = cap;
 		check(hartebeest_qp_create(pd.context_handle(), name.c_str(), &request, &qp));
 		return qp;
 	}
 
 	static struct ibv_qp *made(const protection_domain &pd, const std::string &name,
 				   const completion_queue &send, const completion_queue &recv,
-				   const shared_receive_queue &srq, enum ibv_qp_type type)
+				   const shared_receive_queue &srq, enum ibv_qp_type type,
+				   const struct ibv_qp_cap &cap)
 	{
 		struct ibv_qp_init_attr attr = ibv_qp_init_attr();
 		struct ibv_qp *qp;
@@ -651,6 +655,7 @@ private:
 		attr.recv_cq = recv.get();
 		attr.srq = srq.get();
 		attr.qp_type = type;
+		attr.cap = cap;
 		check(hartebeest_qp_create_attr(pd.context_handle(), name.c_str(),
 						pd.name().c_str(), &attr, &qp));
 		return qp;

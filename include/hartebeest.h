@@ -1068,11 +1068,11 @@ static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
  * each peer afterwards (hartebeest_qp_address()), and is not confirmed.
  *
  * Returns 0, or the first failed result: -ENOENT (no such queue pair or region),
- * -ETIMEDOUT, -EAGAIN (HARTEBEEST_ONCE), -EMSGSIZE (the peer offers more regions than there
- * is room for; it is connected and confirmed, and the room is filled), -ESHUTDOWN (the peer
- * has left), or as hartebeest_qp_connect() and hartebeest_qp_confirm().  Nothing is tried
- * with -EINVAL (a field is missing, a queue pair or own key is in two pairs) and -E2BIG (a
- * field that this version does not know).
+ * -ETIMEDOUT, -EAGAIN (HARTEBEEST_ONCE; where no pair fails otherwise), -EMSGSIZE (the
+ * peer offers more regions than there is room for; it is connected and confirmed, and the
+ * room is filled), -ESHUTDOWN (the peer has left), or as hartebeest_qp_connect() and
+ * hartebeest_qp_confirm().  Nothing is tried with -EINVAL (a field is missing, a queue
+ * pair or own key is in two pairs) and -E2BIG (a field that this version does not know).
  *
  * Since: 0.1
  */

@@ -295,6 +295,12 @@ static int show_choice(struct out *out, struct hartebeest_context *hb, int ports
 
 /* ----------------------------------------------------------- process --- */
 
+static void show_if_known(struct out *out, const char *key, int value)
+{
+	if (value >= 0)
+		out_json_int(out->json, key, value);
+}
+
 static void show_launch(struct out *out, struct hartebeest_context *hb)
 {
 	const char *warning, *origin = hartebeest_origin(hb, &warning);
@@ -307,9 +313,9 @@ static void show_launch(struct out *out, struct hartebeest_context *hb)
 	}
 	if (!out->json)
 		return;
-	out_json_int(out->json, "rank", hartebeest_rank(hb));
-	out_json_int(out->json, "size", hartebeest_size(hb));
-	out_json_int(out->json, "local_rank", hartebeest_local_rank(hb));
+	show_if_known(out, "rank", hartebeest_rank(hb));
+	show_if_known(out, "size", hartebeest_size(hb));
+	show_if_known(out, "local_rank", hartebeest_local_rank(hb));
 	out_json_text(out->json, "job", hartebeest_job(hb));
 }
 

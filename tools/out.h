@@ -40,7 +40,8 @@ struct out {
 	struct json_object *json;	/* NULL: lines for people */
 	bool color;			/* of standard output */
 	int columns;			/* of the terminal; 0: none, lines are not broken */
-	int label;			/* columns of labels in this part */
+	const char *part;		/* title of this part; NULL: none yet */
+	int label;			/* columns of labels in it */
 	int counts[OUT_LEVELS];		/* lines until now */
 	bool began;			/* a line was written */
 	/* kept by out.c */

@@ -60,7 +60,8 @@ int session_open(struct out *out, struct hartebeest_context **hb)
 
 	if (ret < 0) {
 		ret = out_failed(out, ret);
-		return strncmp(hartebeest_error(), ARGUMENT, strlen(ARGUMENT)) ? ret : STATUS_MISUSED;
+		return strncmp(hartebeest_error(), ARGUMENT, strlen(ARGUMENT)) ? ret :
+		       STATUS_MISUSED;
 	}
 
 	*hb = opened;

@@ -17,7 +17,8 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 
 	REQUIRE(hb, name);
 	if (depth < 0)
-		TRY(beest_fail(EINVAL, "a completion queue cannot have %d entries", depth));
+		TRY(beest_fail(EINVAL, "completion queue '%s' cannot have %d entries", name,
+			       depth));
 	if (flags & ~HARTEBEEST_CQ_CHANNEL)
 		TRY(beest_fail(EINVAL, "%s(): flags 0x%" PRIx32 " are not known", __func__, flags));
 	TRY(beest_table_name_available(&hb->objects, &beest_cq_kind, name));

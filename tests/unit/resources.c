@@ -543,7 +543,7 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, NULL, 1, 0, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_create(hb, "cq", -1, 0, NULL),
-		"completion queue cannot have -1 entries");
+		"completion queue 'cq' cannot have -1 entries");
 	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
 	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
