@@ -173,7 +173,12 @@ static void receives_of_its_own()
 	queue_pair qp(pd, "qp", cq, cq, IBV_QPT_RC);
 	int posted = 0;
 
+	struct ibv_qp_cap sizes = ibv_qp_cap();
+
 	EXPECT(sharing->srq == srq.get() && sharing.cap().max_send_wr > 0);
+	sizes.max_send_wr = 4;
+	EXPECT(queue_pair(pd, "small", cq, cq, IBV_QPT_RC, sizes).cap().max_send_wr == 4);
+	EXPECT(queue_pair(pd, "small", cq, cq, srq, IBV_QPT_RC, sizes).cap().max_send_wr == 4);
 	qp.refill([&](struct ibv_qp *) { return posted++, 0; });
 	qp.init();
 	EXPECT(posted == 1);
@@ -290,6 +295,17 @@ static void meshes(const context &own)
 	EXPECT(fake_verbs.qps == 0 && fake_verbs.mrs == 0 && fake_verbs.cqs == 0);
 }
 
+/* No peers are not the same as all of them. */
+static void mesh_of_strangers(const context &own)
+{
+	mesh_request request;
+
+	request.connect_to({});
+	EXPECT(!mesh(own, "strangers", request).qp(!own.rank()));
+	request.among({});
+	EXPECT(thrown([&] { mesh(own, "nobody", request); }, "rank_count is 0") == EINVAL);
+}
+
 /* Alone, by an exchange of the program's own. */
 static void gathered_mesh(const context &own)
 {
@@ -374,6 +390,7 @@ static int rank(int nid, void *)
 		messages(own, std::to_string(nid), std::to_string(!nid));
 		pairs_of(own, std::to_string(nid), std::to_string(!nid));
 		meshes(own);
+		mesh_of_strangers(own);
 		gathered_mesh(own);
 		services(own);
 		cancelled(own);
