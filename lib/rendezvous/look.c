@@ -119,6 +119,18 @@ static bool part_has_extra(const struct part *part, const struct beest_look_extr
 	return !extra->done && extra->server == part->plan.server;
 }
 
+/* Behind those of the leases. */
+static void extras_add(struct part *part, const struct beest_look *look)
+{
+	struct beest_kv_request *request = part->request;
+	size_t i;
+
+	request->write_count = part->plan.write_count;
+	for (i = 0; i < look->extra_count; i++)
+		if (part_has_extra(part, &look->extras[i]))
+			request->writes[request->write_count++] = look->extras[i].write;
+}
+
 static int part_fill(struct round *round, struct part *part)
 {
 	struct beest_kv_request *request = part->request;
@@ -128,16 +140,13 @@ static int part_fill(struct round *round, struct part *part)
 	request->server = part->plan.server;
 	request->writes = part->plan.writes;
 	request->keys = part->plan.keys;
-	request->write_count = part->plan.write_count;
 	request->key_count = part->plan.key_count;
 	request->values = calloc(request->key_count + look->count, sizeof(*request->values));
 	if (!request->values)
 		return beest_fail(ENOMEM, "no memory for a request of %zu keys", look->count);
 
 	part->plan.keys[0] = round->registry->epoch_key;
-	for (i = 0; i < look->extra_count; i++)
-		if (part_has_extra(part, &look->extras[i]))
-			request->writes[request->write_count++] = look->extras[i].write;
+	extras_add(part, look);
 	for (i = 0; i < look->count; i++)
 		if (part_has_want(part, &look->wants[i]))
 			part->plan.keys[request->key_count++] = look->wants[i].key;
@@ -525,9 +534,11 @@ static void part_end(struct round *round, struct part *part)
 	server_note(registry, part, ret);
 }
 
-/* The same once more, over a new connection. */
+/* Once more over a new connection, but for what was answered: the answer would be another one. */
 static void part_again(struct round *round, struct part *part)
 {
+	extras_hand_over(part, round->look);
+	extras_add(part, round->look);
 	beest_kv_values_free(part->request->values, part->request->key_count);
 	part->number = __atomic_add_fetch(&round->registry->requests, 1, __ATOMIC_RELAXED);
 	part->request->lazy = false;

@@ -255,6 +255,20 @@ static void one_write_to_a_server_that_is_gone(void **state)
 	assert_null(strstr(beest_error_text(), "tried for"));
 }
 
+/* The same connection brings no epoch, so that all is asked once more. */
+static void one_that_was_deleted_before_the_epoch_was_missed(void **state)
+{
+	(void)state;
+	make();
+	assert_int_equal(registry_publish(registry, BEEST_KIND_MESSAGE, "m", "text"), 0);
+	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
+	assert_true(evict("hb1/job/epoch"));
+	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/m", REGISTRY_LIMIT(0)), 0);
+	assert_null(registry_said(registry, BEEST_KIND_MESSAGE, "m"));
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
+	assert_true(epoch_is_kept());
+}
+
 static int other_at;
 
 /* While the request that is under way has not ended, another thread's learns the loss. */
@@ -642,6 +656,7 @@ int main(void)
 		REGISTRY_TEST(one_that_cannot_be_added),
 		REGISTRY_TEST(no_memcached),
 		REGISTRY_TEST(one_write_to_a_server_that_is_gone),
+		REGISTRY_TEST(one_that_was_deleted_before_the_epoch_was_missed),
 		REGISTRY_TEST(learned_by_another_thread),
 		REGISTRY_TEST(an_answer_that_is_outdated),
 		REGISTRY_TEST(presence_comes_first),
