@@ -303,10 +303,13 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 	char (*keys)[BEEST_KEY_MAX + 1] = calloc(count + 1, sizeof(*keys));
 	struct beest_look look = { .deadline = deadline };
 	size_t i;
+	int ret;
 
 	look.wants = calloc(count + 1, sizeof(*look.wants));
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
 		queries[i].ret = 0;
+		queries[i].answered = false;
+	}
 	for (; keys && look.wants && look.count < count; look.count++) {
 		if (presence_key(registry, queries[look.count].rank,
 				 queries[look.count].incarnation, keys[look.count]) < 0)
@@ -316,10 +319,13 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 								   keys[look.count]);
 	}
 	if (look.count) {
-		beest_look_take(registry, &look);
-		for (i = 0; i < look.count; i++)
+		ret = beest_look_take(registry, &look);
+		for (i = 0; i < look.count; i++) {
+			queries[i].answered = !look.wants[i].failed &&
+					      (ret == 0 || beest_kv_transient(ret));
 			query_judge(registry->seal, &queries[i], keys[i],
 				    &look.wants[i].value);
+		}
 		beest_look_free(look.wants, look.count);
 	}
 	free(look.wants);

@@ -75,6 +75,7 @@ struct beest_presence_query {
 	 * has that rank now, @now, and @body is its own.
 	 */
 	int ret;
+	bool answered;			/* a server was asked, and has said so */
 	struct beest_incarnation now;
 	struct beest_rank_body body;
 };

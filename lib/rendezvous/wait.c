@@ -53,7 +53,7 @@ struct waiting {
 	bool failing;			/* a server that is needed, at the last look */
 	bool last;			/* no look comes after this one once the time is over */
 	uint8_t news[BEEST_EPOCH_SIZE];
-	bool has_news;
+	bool has_news;			/* and nobody is left of whom they may be */
 	unsigned int looks;
 };
 
@@ -287,7 +287,7 @@ static int judge_news(struct waiting *w)
 		beest_presence_query(w->registry, queries, count, beest_limit_look(w->limit));
 	for (i = 0; i < count && ret == 0; i++) {
 		ret = author_judge(asked[i], &queries[i]);
-		w->has_news &= !asked[i]->leaving_at;
+		w->has_news &= queries[i].answered && !asked[i]->leaving_at;
 	}
 	free(asked);
 	free(queries);

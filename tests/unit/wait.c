@@ -772,6 +772,39 @@ static void the_author_leaves(void **state)
 	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 3000 * BEEST_MS);
 }
 
+static int questions;			/* for the presence of rank 1 */
+
+/* The first one is lost. */
+static void question_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	for (i = 0; i < request->key_count && kv == one->kv; i++)
+		if (strcmp(request->keys[i], "hb1/job/rank/1") == 0 && questions++ == 0)
+			fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_REFUSED);
+}
+
+/* The news have changed, but whose they are was not answered: it is asked once more. */
+static void whose_news_is_not_answered(void **state)
+{
+	struct waiter *waiter;
+
+	(void)state;
+	crew_need();
+	make();
+	publish(two, 1);
+	waiter = waiter_of_two();
+	crew_start(leave, two);
+	questions = 0;
+	fake_kv.hook = question_hook;
+	registry_run();
+	fake_kv.hook = NULL;
+	assert_int_equal(fake_kv.fired, 1);
+	assert_int_equal(waiter->ret, -ESHUTDOWN);
+	assert_non_null(strstr(waiter->error, "has left"));
+	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 4000 * BEEST_MS);
+}
+
 /* Without a rank it ends the waits for it alone. */
 static void the_author_fails(void **state)
 {
@@ -1124,6 +1157,7 @@ int main(void)
 #endif
 		WITH(a_leftover),
 		WITH(the_author_leaves),
+		WITH(whose_news_is_not_answered),
 		WITH(the_author_fails),
 		WITH(a_former_run_has_left),
 		WITH(all_who_wait_are_told),
