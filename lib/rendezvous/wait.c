@@ -177,6 +177,21 @@ static void get_note(struct beest_wait_get *get, int seen, const char *trouble)
 	beest_text_copy(get->trouble, sizeof(get->trouble), trouble);
 }
 
+/* The news may be of an author who was not known when they were read. */
+static int get_see(struct waiting *w, struct beest_wait_get *get,
+		   const struct beest_record *record)
+{
+	const struct beest_incarnation former = get->author;
+	bool had_author = get->has_author;
+	int ret = get->see(get->data, record);
+
+	if (get->has_author &&
+	    (!had_author || memcmp(&former, &get->author, sizeof(former)) != 0))
+		w->has_news = false;
+
+	return ret;
+}
+
 /* 0, or what ends the wait. */
 static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		     const struct beest_kv_value *value)
@@ -201,7 +216,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		return 0;
 	}
 
-	ret = get->see(get->data, &record);
+	ret = get_see(w, get, &record);
 	if (ret == -EBADMSG)		/* of the decoder, which knows no names */
 		return beest_fail_prefix(ret, "%s '%s' (key %s)", beest_record_noun(get->kind),
 					 get->name, get->key);

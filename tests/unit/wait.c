@@ -805,6 +805,69 @@ static void whose_news_is_not_answered(void **state)
 	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 4000 * BEEST_MS);
 }
 
+/* Sees a record of rank 1 that does not suffice. */
+static int see_author(void *data, const struct beest_record *record)
+{
+	struct waiter *waiter = data;
+
+	waiter->get.has_author = true;
+	waiter->get.rank = record->rank;
+	waiter->get.author = record->incarnation;
+	return 0;
+}
+
+static struct fake_kv_server *away;
+
+static void come_back(void *data)
+{
+	(void)data;
+	crew_pass(3 * BEEST_SECOND);
+	away->error = 0;
+}
+
+static void only_wait(void *data)
+{
+	struct waiter *waiter = data;
+	struct beest_wait wait = { .gets = &waiter->get, .count = 1 };
+
+	wait.limit = REGISTRY_LIMIT(0);
+	waiter->began = crew_now();
+	waiter->ret = beest_wait_run(waiter->registry, &wait);
+	waiter->ended = crew_now();
+}
+
+/* It had to leave its record behind, on a server that is away until the news are old. */
+static void the_news_came_before_the_record(void **state)
+{
+	static const char *const servers[] = { "a:1", "b:1", "c:1" };
+	struct waiter waiter = { 0 };
+	size_t i = 0, at = 0;
+
+	(void)state;
+	crew_need();
+	registry_stage.servers = "a:1 b:1 c:1";
+	make();
+	while (at == two->presence.server ||
+	       at == beest_kv_server_of(two->kv, two->presence.news_key))
+		at++;
+	away = fake_kv_server(servers[at]);
+	while (registry_home(two, BEEST_KIND_QP, names[i]) != away)
+		i++;
+	publish(two, i);
+	away->error = ECONNREFUSED;
+	registry_close(two);
+	two = NULL;
+	waiter.registry = one;
+	waiter.get = gets[i];
+	waiter.get.see = see_author;
+	waiter.get.data = &waiter;
+	crew_start(only_wait, &waiter);
+	crew_start(come_back, NULL);
+	registry_run();
+	assert_int_equal(waiter.ret, -ESHUTDOWN);
+	assert_in_range(waiter.ended - waiter.began, 4 * BEEST_SECOND, 7 * BEEST_SECOND);
+}
+
 /* Without a rank it ends the waits for it alone. */
 static void the_author_fails(void **state)
 {
@@ -1158,6 +1221,7 @@ int main(void)
 		WITH(a_leftover),
 		WITH(the_author_leaves),
 		WITH(whose_news_is_not_answered),
+		WITH(the_news_came_before_the_record),
 		WITH(the_author_fails),
 		WITH(a_former_run_has_left),
 		WITH(all_who_wait_are_told),
