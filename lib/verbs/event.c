@@ -100,10 +100,11 @@ static bool queue_has(const struct beest_events *events, const struct hartebeest
 
 	for (i = events->count; i > 0; i--) {
 		kept = &events->queue[(events->first + i - 1) % BEEST_EVENTS_MAX];
+		if (kept->port != event->port || kept->qp_num != event->qp_num)
+			continue;
 		if (!strcmp(kept->text, event->text))
 			return true;
-		if ((event->port || event->qp_num) && kept->port == event->port &&
-		    kept->qp_num == event->qp_num)
+		if (event->port || event->qp_num)
 			return false;
 	}
 

@@ -1604,6 +1604,34 @@ static void the_gid_may_move(void **state)
 	assert_int_equal(end_of("qp")->endpoint.mtu, IBV_MTU_4096);
 }
 
+/* In the sentences of events such names are cut, where they may be the same. */
+static void events_of_queue_pairs_with_long_names(void **state)
+{
+	struct ibv_async_event raw = { .event_type = IBV_EVENT_QP_FATAL };
+	struct hartebeest_event event;
+	struct ibv_qp *qps[2];
+	char name[256];
+	int i;
+
+	(void)state;
+	make_pd();
+	make_cq();
+	unit_repeat(name, 'q', 255);
+	for (i = 0; i < 2; i++) {
+		name[254] = (char)('0' + i);
+		assert_int_equal(qp_make(hb, name, "pd", IBV_QPT_RC, "cq", "cq", &qps[i]), 0);
+	}
+	for (i = 0; i < 4; i++) {
+		raw.element.qp = qps[i % 2];
+		fake_verbs_raise(&raw);
+	}
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
+		assert_int_equal(event.qp_num, qps[i]->qp_num);
+	}
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -EAGAIN);
+}
+
 /* ----------------------------------------------------- sequence numbers --- */
 
 #define DRAWS 64
@@ -2083,6 +2111,7 @@ int main(void)
 		TEST(partition_by_value),
 		TEST(no_gid_fits),
 		TEST(the_gid_may_move),
+		TEST(events_of_queue_pairs_with_long_names),
 		TEST(sequence_numbers_differ),
 		TEST(sequence_number_by_option),
 		TEST(refill_is_called_in_init),
