@@ -24,8 +24,7 @@
 /* A connection that is made again when its peer is replaced. */
 struct following {
 	struct following *next;
-	const struct ibv_qp *qp;
-	const struct ibv_cq *send_cq, *recv_cq;
+	const struct ibv_cq *send_cq, *recv_cq;	/* as of the last connect; atomic */
 	int64_t changed;	/* time when it was made again, or lost */
 	bool again;		/* it was made again: the next connect has nothing to do */
 	bool lost;		/* it could not be: ignored until the next connect */
@@ -46,6 +45,15 @@ static struct following *all_following(void)
 	return __atomic_load_n(&newest_following, __ATOMIC_ACQUIRE);
 }
 
+/* By its name: the program may have destroyed it, and made another one. */
+static bool is_connected(const struct following *following)
+{
+	struct ibv_qp *qp;
+
+	return hartebeest_qp_get(hartebeest_default_context(), following->name, &qp) == 0 &&
+	       qp->state == IBV_QPS_RTS;
+}
+
 static void follow(struct following *following)
 {
 	struct hartebeest_remote_qp remote;
@@ -54,7 +62,7 @@ static void follow(struct following *following)
 
 	ret = hartebeest_qp_follow(hartebeest_default_context(), following->name, following->key,
 				   &remote);
-	lost = ret == -ENOENT || (ret < 0 && following->qp->state != IBV_QPS_RTS);
+	lost = ret == -ENOENT || (ret < 0 && !is_connected(following));
 	if (ret == 1)
 		beest_remote_keep_qp(following->key, &remote);
 	if (ret != 1 && !lost)
@@ -112,6 +120,12 @@ static struct following *find_following(const char *name, const char *key)
 	return following;
 }
 
+static void follow_queues(struct following *following, const struct ibv_qp *qp)
+{
+	__atomic_store_n(&following->send_cq, qp->send_cq, __ATOMIC_RELAXED);
+	__atomic_store_n(&following->recv_cq, qp->recv_cq, __ATOMIC_RELAXED);
+}
+
 /* Without memory the connection is not followed, but works. */
 void beest_replaced_add(const char *name, const char *key, const struct ibv_qp *qp)
 {
@@ -119,6 +133,7 @@ void beest_replaced_add(const char *name, const char *key, const struct ibv_qp *
 	size_t length = strlen(name) + 1;
 
 	if (following) {
+		follow_queues(following, qp);
 		__atomic_store_n(&following->lost, false, __ATOMIC_RELAXED);
 		return;
 	}
@@ -126,9 +141,7 @@ void beest_replaced_add(const char *name, const char *key, const struct ibv_qp *
 	if (!following)
 		return;
 
-	following->qp = qp;
-	following->send_cq = qp->send_cq;
-	following->recv_cq = qp->recv_cq;
+	follow_queues(following, qp);
 	following->key = strcpy(following->name + length, key);
 	memcpy(following->name, name, length);
 	pthread_mutex_lock(&following_lock);
@@ -141,13 +154,15 @@ bool beest_replaced_again(const char *name, const char *key)
 {
 	struct following *following = find_following(name, key);
 
-	return following && __atomic_exchange_n(&following->again, false, __ATOMIC_RELAXED);
+	return following && __atomic_exchange_n(&following->again, false, __ATOMIC_RELAXED) &&
+	       is_connected(following);
 }
 
 /* The next one from @following on whose completions come to @cq. */
 static struct following *polled_by(struct following *following, const struct ibv_cq *cq)
 {
-	while (following && following->send_cq != cq && following->recv_cq != cq)
+	while (following && __atomic_load_n(&following->send_cq, __ATOMIC_RELAXED) != cq &&
+	       __atomic_load_n(&following->recv_cq, __ATOMIC_RELAXED) != cq)
 		following = following->next;
 	return following;
 }

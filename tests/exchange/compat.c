@@ -1335,6 +1335,27 @@ static void outlive(void)
 	EXPECT(hartebeest_memc_push_general("done"));
 }
 
+/* What was connected again is no reason to leave the next one of that name unconnected. */
+static void outlive_and_make_again(void)
+{
+	struct hartebeest_context *hb = hartebeest_default_context();
+	uint32_t former;
+
+	publish_all();
+	connect_to(1);
+	former = own_peer();
+	EXPECT(hartebeest_memc_push_general("up"));
+	EXPECT(hartebeest_memc_wait_general("again"));
+	while (own_peer() == former)
+		told_by_the_next_look();
+	EXPECT(hartebeest_qp_destroy(hb, "pd/qp") == 0);
+	EXPECT(hartebeest_create_local_qp("pd", "qp", IBV_QPT_RC, "send", "recv"));
+	EXPECT(hartebeest_memc_push_local_qp("qp-0", "pd", "qp"));
+	connect_to(1);
+	EXPECT(own_qp()->state == IBV_QPS_RTS);
+	EXPECT(hartebeest_memc_push_general("done"));
+}
+
 /*
  * A request that failed is a reason to look, before the next one is posted; again where that
  * look had no answer.
@@ -1511,6 +1532,12 @@ static void a_peer_that_restarts(void **state)
 	restart_beside(outlive);
 }
 
+static void a_peer_that_restarts_before_this_end_is_made_again(void **state)
+{
+	(void)state;
+	restart_beside(outlive_and_make_again);
+}
+
 static void a_peer_that_restarts_in_a_poll(void **state)
 {
 	(void)state;
@@ -1593,6 +1620,7 @@ int main(void)
 		TEST(a_normal_end_takes_back),
 		TEST(leftovers_are_refused),
 		TEST(a_peer_that_restarts),
+		TEST(a_peer_that_restarts_before_this_end_is_made_again),
 		TEST(a_peer_that_restarts_in_a_transfer),
 		TEST(a_peer_that_restarts_in_a_poll),
 		TEST(a_peer_that_restarts_in_vain),

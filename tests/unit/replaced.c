@@ -48,10 +48,29 @@ static void a_doubt_is_not_lost(void **state)
 	assert_false(beest_replaced_is_doubted());
 }
 
+/* As a program does that destroys what these functions made, and makes it again. */
+static void a_name_is_used_again(void **state)
+{
+	static struct ibv_cq former_cq, cq;
+	static struct ibv_qp former = { .send_cq = &former_cq, .recv_cq = &former_cq };
+	static struct ibv_qp qp = { .send_cq = &cq, .recv_cq = &cq };
+	int64_t since;
+
+	(void)state;
+	beest_replaced_add("again", "peer", &former);
+	beest_replaced_add("again", "peer", &qp);
+	since = hartebeest_clock();
+	beest_replaced_doubt();
+	beest_replaced_check();
+	assert_int_equal(beest_replaced_polled(&cq, since), -ECONNRESET);
+	assert_int_equal(beest_replaced_polled(&former_cq, since), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_doubt_is_not_lost),
+		cmocka_unit_test(a_name_is_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
