@@ -19,7 +19,6 @@
 #include "lib/base/text.h"
 
 #define IPV4_OFFSET 96			/* leading bits of an IPv4-mapped address */
-#define INDEX_MAX 255			/* ibv_global_route.sgid_index has 8 bits */
 
 /* ------------------------------------------------------------- policy --- */
 
@@ -27,7 +26,7 @@ static int parse_index(const char *text, struct beest_gid_policy *policy)
 {
 	int64_t index;
 
-	if (beest_parse_int(text, 0, INDEX_MAX, &index) < 0)
+	if (beest_parse_int(text, 0, BEEST_GID_INDEX_MAX, &index) < 0)
 		return beest_fail_prefix(-EINVAL, "GID index");
 
 	policy->index = (int)index;
@@ -210,6 +209,8 @@ static const char *gid_refusal(const struct beest_gid_entry *entry,
 		return "empty";
 	if (!rule_fits(entry, policy))
 		return rules[policy->rule].refusal;
+	if (entry->index > BEEST_GID_INDEX_MAX)
+		return "beyond index 255";
 	if (entry->roce)
 		why = roce_refusal(entry, policy);
 	return !why && entry->trial_error ? "tried and failed" : why;

@@ -24,6 +24,8 @@ struct beest_gid_entry {
 	int trial_error;		/* errno of an address handle from it; 0: none failed */
 };
 
+#define BEEST_GID_INDEX_MAX 255	/* ibv_global_route.sgid_index has 8 bits */
+
 enum beest_gid_rule {
 	BEEST_GID_AUTO,
 	BEEST_GID_INDEX,		/* index:3 */
@@ -60,6 +62,8 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy);
  * Returns the position in @entries, and in @reason why this one and why not the
  * others, for people.  -ENODATA when nothing fits: a policy is never replaced by
  * another choice; the sentence lists what was there.
+ *
+ * No entry beyond BEEST_GID_INDEX_MAX, which no address handle can name.
  *
  * InfiniBand (all entries BEEST_ROCE_NONE): the lowest index unless the policy
  * says otherwise.  RoCE: no zero GID, no link-local GID without interface part,

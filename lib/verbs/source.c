@@ -131,15 +131,16 @@ static int source_is_gone(const struct beest_device *device, const struct beest_
 	int i;
 
 	for (i = 0; i < count; i++)
-		beest_text_item(&known, "index %d: %s, %s", entries[i].index,
-				BEEST_GID_TEXT(&entries[i].gid),
-				beest_endpoint_roce_text(entries[i].roce));
+		if (entries[i].index <= BEEST_GID_INDEX_MAX)
+			beest_text_item(&known, "index %d: %s, %s", entries[i].index,
+					BEEST_GID_TEXT(&entries[i].gid),
+					beest_endpoint_roce_text(entries[i].roce));
 
 	return beest_fail(ENODATA, "the GID %s (%s) of this end is no longer in the table of port "
 			  "%s: was its address removed?  hartebeest_qp_reset() and "
 			  "hartebeest_qp_publish() choose again among %s",
 			  BEEST_GID_TEXT(&source->gid), beest_endpoint_roce_text(source->roce),
-			  device->label, count ? known.buffer : "nothing that can be read");
+			  device->label, known.used ? known.buffer : "nothing that can be read");
 }
 
 int beest_source_relocate(const struct beest_device *device, bool search,
@@ -156,7 +157,8 @@ int beest_source_relocate(const struct beest_device *device, bool search,
 		return count;
 
 	for (i = 0; i < count; i++)
-		if (beest_source_same(&entries[i], source))
+		if (entries[i].index <= BEEST_GID_INDEX_MAX &&
+		    beest_source_same(&entries[i], source))
 			break;
 	if (i == count) {
 		ret = source_is_gone(device, source, entries, count);

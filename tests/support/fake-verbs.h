@@ -28,7 +28,7 @@
 
 #define FAKE_DEVICES 8
 #define FAKE_PORTS 4
-#define FAKE_GIDS 32
+#define FAKE_GIDS 272
 #define FAKE_PKEYS 16
 #define FAKE_FAILURES 8
 #define FAKE_EVENTS 8

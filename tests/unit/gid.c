@@ -426,6 +426,26 @@ static void test_big_table(void **state)
 	assert_true(strlen(beest_error_text()) < BEEST_ERROR_SIZE - 1);
 }
 
+/* Soft-RoCE has 1024 entries, but no address handle can say more than 255. */
+static void test_far_index(void **state)
+{
+	struct beest_gid_policy policy = { .rule = BEEST_GID_AUTO };
+	struct beest_gid_entry entries[2] = {
+		{ .index = 3, .roce = BEEST_ROCE_V1, .netdev = "eth0" },
+		{ .index = 256 + 7, .roce = BEEST_ROCE_V2, .netdev = "eth0" },
+	};
+	char reason[256];
+
+	(void)state;
+	gid_of("::ffff:10.0.0.1", &entries[0].gid);
+	gid_of("::ffff:10.0.0.1", &entries[1].gid);
+	assert_int_equal(beest_gid_choose(entries, 2, &policy, reason, sizeof(reason)), 0);
+	assert_non_null(strstr(reason, "index 263: ::ffff:10.0.0.1, RoCE v2, eth0 (beyond index "
+			       "255)"));
+	assert_int_equal(beest_gid_choose(&entries[1], 1, &policy, reason, sizeof(reason)),
+			 -ENODATA);
+}
+
 /* ------------------------------------------------------------- parsing --- */
 
 static const struct {
@@ -549,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_short_reason),
 		cmocka_unit_test(test_big_table),
+		cmocka_unit_test(test_far_index),
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_parsed),
 		cmocka_unit_test(test_texts),

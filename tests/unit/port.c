@@ -361,6 +361,25 @@ static void without_events_one_entry_is_read(void **state)
 	assert_null(strstr(calls, "poll"));
 }
 
+/* An address handle has 8 bits for the index: it would name another entry. */
+static void a_gid_may_move_too_far(void **state)
+{
+	struct fake_gid *gids = own_port()->gids;
+	struct beest_qp *qp;
+
+	(void)state;
+	open_with("device.events=0", NULL);
+	assert_int_equal(init_another(&qp), 0);
+	own_port()->gid_count = 256 + 8;
+	gids[256 + 7] = gids[3];
+	gids[3].gid = "::ffff:10.0.0.9";
+	assert_int_equal(connect_to(qp, "::ffff:10.0.0.2"), -ENODATA);
+	assert_error_has("the GID ::ffff:10.0.0.1 (RoCE v2) of this end is no longer in the table");
+	gids[7] = gids[256 + 7];
+	assert_int_equal(connect_to(qp, "::ffff:10.0.0.2"), 0);
+	assert_int_equal(qp->local.sgid_index, 7);
+}
+
 /* InfiniBand: a LID that changed would be published. */
 static void without_events_infiniband_reads_all(void **state)
 {
@@ -526,6 +545,7 @@ int main(void)
 		TEST(a_refusal),
 		TEST(a_datagram_address_that_is_refused),
 		TEST(without_events_one_entry_is_read),
+		TEST(a_gid_may_move_too_far),
 		TEST(without_events_infiniband_reads_all),
 		TEST(a_passing_failure_is_not_remembered),
 		TEST(a_failure_of_the_gid_chooses_the_next),
