@@ -107,8 +107,8 @@ int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t f
 {
 	return form == mesh->body.form ? 0 :
 	       beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, type, "
-			  "qps_per_peer and region_count must be the same", mesh->rank,
-			  mesh->ranks.id[i]);
+			  "qps_per_peer and region_count must be the same, and all or none name "
+			  "peers", mesh->rank, mesh->ranks.id[i]);
 }
 
 static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i,
