@@ -68,6 +68,9 @@ static void server_note(struct beest_registry *registry, const struct part *part
 	} else {
 		own->failed_by = part->number;
 		memcpy(own->why, part->request->why, sizeof(own->why));
+	}
+	/* That an old connection was closed says nothing of the server. */
+	if (failure < 0 && (failure != -ECONNRESET || part->request->fresh)) {
 		own->away_pause = !own->away_pause ? AWAY_PAUSE :
 				  BEEST_MIN(2 * own->away_pause, AWAY_PAUSE_MAX);
 		own->away_until = now + own->away_pause;

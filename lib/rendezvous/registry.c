@@ -17,6 +17,12 @@
 /* The end of a process must not hang on a server that is silent. */
 #define CLOSE_TIME BEEST_SECOND
 
+/*
+ * First whether it is still ours, then it goes; and one more where a connection was closed, or a
+ * server that had failed a moment ago was not asked at first.
+ */
+#define TRIPS 3
+
 /* ---------------------------------------------------------------- open and close --- */
 
 /* What Memcached forbids in a key, in the user's own words: the name. */
@@ -116,10 +122,7 @@ int beest_registry_open(struct beest_registry **registryp,
 	return 0;
 }
 
-/*
- * First whether the records are still ours, then all that ends, in two trips.  A server that
- * failed a moment ago is not asked before the second: what it still has then goes with a third.
- */
+/* In the first trip whether the records are still ours, then all that ends. */
 static void registry_end(struct beest_registry *registry)
 {
 	struct beest_look_extra extras[registry->server_count + 1];
@@ -127,6 +130,7 @@ static void registry_end(struct beest_registry *registry)
 		.extras = extras, .deadline = beest_clock_deadline(CLOSE_TIME),
 	};
 	struct beest_incarnation news;
+	int ret, trip = 1;
 	size_t i, left;
 
 	beest_lease_doom_all(registry->leases);
@@ -141,12 +145,10 @@ static void registry_end(struct beest_registry *registry)
 			};
 	beest_presence_leave(registry);
 	beest_presence_news(registry, &news, &extras[look.extra_count++]);
-	beest_look_take(registry, &look);
-	look.extra_count = 0;
-	if (beest_lease_count(registry->leases, true))
-		beest_look_take(registry, &look);
-
-	left = beest_lease_count(registry->leases, true);
+	do {
+		ret = beest_look_take(registry, &look);
+		left = beest_lease_count(registry->leases, true);
+	} while (++trip < TRIPS && (ret < 0 || left));
 	if (left)
 		beest_log(registry->log, BEEST_LOG_WARN, "%zu records stay behind on the servers "
 			  "until their time to live is over", left);
@@ -356,19 +358,20 @@ void beest_registry_offer(struct beest_registry *registry, const char *key)
 	beest_look_offer(registry, &none);
 }
 
-/* First whether it is still ours, then it goes. */
 void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial)
 {
 	struct beest_look look = { .deadline = beest_clock_deadline(CLOSE_TIME) };
-	int trip, ret = 0;
+	int trip, one, ret = 0;
 
 	if (!serial)
 		return;
 
 	beest_lease_doom(registry->leases, serial);
-	for (trip = 0; trip < 2 && ret == 0 && beest_lease_count(registry->leases, true); trip++)
-		ret = beest_look_take(registry, &look);
-	if (ret < 0)
+	for (trip = 0; trip < TRIPS && beest_lease_count(registry->leases, true); trip++) {
+		one = beest_look_take(registry, &look);
+		ret = one < 0 ? one : ret;
+	}
+	if (ret < 0 && beest_lease_count(registry->leases, true))
 		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
 			  beest_error_text());
 }

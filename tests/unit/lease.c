@@ -731,6 +731,84 @@ static void withdrawal(void **state)
 	registry_close(registry);
 }
 
+/* What one server has goes although another one is away. */
+static void withdrawal_from_one_of_two(void **state)
+{
+	struct fake_kv_server *b = fake_kv_server("b:1"), *at;
+	bool at_a = false, at_b = false;
+	char names[16][8];
+	uint64_t mine = 0;
+	int i;
+
+	(void)state;
+	registry_stage.servers = "a:1 b:1";
+	registry = registry_make(0, 2);
+	for (i = 0; i < 16; i++) {
+		snprintf(names[i], sizeof(names[i]), "m%d", i);
+		registry_put(registry, BEEST_KIND_MR, names[i], "r", &mine);
+		at = registry_home(registry, BEEST_KIND_MR, names[i]);
+		at_b |= at == b;
+		at_a |= at != b;
+	}
+	assert_true(at_a && at_b);
+	assert_int_equal(registry_look(registry, 0), 0);
+	registry_server->error = ECONNREFUSED;
+	beest_registry_withdraw(registry, mine);
+	registry_server->error = 0;
+	for (i = 0; i < 16; i++)
+		if (registry_home(registry, BEEST_KIND_MR, names[i]) == b)
+			assert_null(registry_said(registry, BEEST_KIND_MR, names[i]));
+	registry_kill(registry);
+}
+
+/* A server, or what is between, has closed a connection that was idle for long. */
+static void withdrawal_over_a_connection_that_was_closed(void **state)
+{
+	uint64_t mine = 0;
+
+	(void)state;
+	registry = registry_make(0, 2);
+	registry_put(registry, BEEST_KIND_MR, "x", "r", &mine);
+	assert_int_equal(registry_look(registry, 0), 0);
+	fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_REFUSED);
+	beest_registry_withdraw(registry, mine);
+	assert_null(registry_said(registry, BEEST_KIND_MR, "x"));
+	registry_kill(registry);
+}
+
+static void close_over_a_connection_that_was_closed(void **state)
+{
+	(void)state;
+	registry = registry_make(0, 2);
+	registry_put(registry, BEEST_KIND_MR, "x", "r", NULL);
+	assert_int_equal(registry_look(registry, 0), 0);
+	fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_REFUSED);
+	registry_close(registry);
+	assert_null(fake_kv_get(registry_server, registry_key(BEEST_KIND_MR, "x"), NULL));
+}
+
+/* Whoever waits for this rank has nothing else to go by. */
+static void leaving_over_a_connection_that_was_closed(void **state)
+{
+	struct beest_rank_body body;
+	struct beest_record record;
+	size_t size;
+	uint8_t *bytes;
+
+	(void)state;
+	registry = registry_make(0, 2);
+	assert_int_equal(registry_publish(registry, BEEST_KIND_MESSAGE, "m", "text"), 0);
+	fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_REFUSED);
+	registry_close(registry);
+	bytes = (uint8_t *)(uintptr_t)fake_kv_get(registry_server, "hb1/job/rank/0", &size);
+	assert_non_null(bytes);
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_RANK, "hb1/job/rank/0",
+					     &record), 0);
+	assert_int_equal(beest_record_rank_decode(&record, &body), 0);
+	assert_int_equal(body.state, BEEST_RANK_LEFT);
+	assert_non_null(fake_kv_get(registry_server, "hb1/job/news", NULL));
+}
+
 /* ---------------------------------------------------------- two threads by a hook --- */
 
 static int hooked_at;
@@ -819,6 +897,10 @@ int main(void)
 		REGISTRY_TEST(renewal),
 		REGISTRY_TEST(eviction),
 		REGISTRY_TEST(withdrawal),
+		REGISTRY_TEST(withdrawal_from_one_of_two),
+		REGISTRY_TEST(withdrawal_over_a_connection_that_was_closed),
+		REGISTRY_TEST(close_over_a_connection_that_was_closed),
+		REGISTRY_TEST(leaving_over_a_connection_that_was_closed),
 		REGISTRY_TEST(one_replaces_what_the_other_sends),
 		REGISTRY_TEST(one_destroys_what_the_other_sends),
 	};
