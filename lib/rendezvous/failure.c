@@ -55,7 +55,7 @@ static size_t witnesses_find(struct beest_registry *registry, uint8_t *marks)
 
 static int failure_put(struct beest_registry *registry)
 {
-	size_t count = registry->presence.rank >= 0 && registry->ranks ? registry->ranks->count : 0;
+	size_t count = registry->ranks ? registry->ranks->count : 0;
 	uint8_t *body = malloc(BEEST_BODY_MAX + count * BEEST_INCARNATION_SIZE);
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_RANK, .key = registry->failure.key, .body = body,
@@ -77,13 +77,18 @@ static int failure_put(struct beest_registry *registry)
 	return ret;
 }
 
+/* Whoever waits for this process hears it by the news; what a rank says is for all. */
 int beest_failure_say(struct beest_registry *registry, const char *text)
 {
 	struct beest_rank_body *self = &registry->presence.self;
+	const bool has_rank = registry->presence.rank >= 0;
 	const char *keys[] = { registry->presence.key, registry->failure.key };
+	struct beest_incarnation news;
+	struct beest_look_extra extra;
 	struct beest_limit limit;
 	struct beest_wait wait = {
-		.own_keys = keys, .own_count = BEEST_COUNT(keys), .limit = &limit,
+		.own_keys = keys, .own_count = 1 + has_rank, .limit = &limit,
+		.extras = &extra, .extra_count = 1,
 	};
 	int ret;
 
@@ -91,8 +96,9 @@ int beest_failure_say(struct beest_registry *registry, const char *text)
 	self->state = BEEST_RANK_FAILED;
 	beest_text_copy(self->reason, sizeof(self->reason), text);
 	pthread_mutex_unlock(&registry->lock);
+	beest_presence_news(registry, &news, &extra);
 	ret = beest_presence_put(registry);
-	if (ret == 0)
+	if (ret == 0 && has_rank)
 		ret = failure_put(registry);
 	beest_limit_start(&limit, NULL, beest_clock_deadline(SAY_TIME), 0);
 
@@ -126,38 +132,7 @@ static void failure_delete(struct beest_registry *registry)
 	beest_look_offer(registry, &extra);
 }
 
-static bool get_awaits(const struct beest_wait_get *get, const struct beest_incarnation *author)
-{
-	return !get->got && get->has_author && beest_process_is_context(&get->author, author);
-}
-
-static bool is_awaited(const struct beest_wait *wait, const struct beest_incarnation *author)
-{
-	const struct beest_wait_get *get;
-
-	for (get = wait->gets; get < wait->gets + wait->count; get++)
-		if (get_awaits(get, author))
-			return true;
-
-	return false;
-}
-
-/* 0, or what ends the wait: one for others, too, goes on without the author. */
-static int awaited_judge(const struct beest_wait *wait, const struct beest_record *record,
-			 const struct beest_rank_body *body)
-{
-	struct beest_wait_get *get;
-	int ret = beest_presence_ended(record->rank, body), left = 0;
-
-	for (get = wait->gets; ret < 0 && get < wait->gets + wait->count && left == 0; get++)
-		if (get_awaits(get, &record->incarnation))
-			left = beest_wait_give_up(get, ret);
-
-	return left;
-}
-
-int beest_failure_judge(struct beest_registry *registry, const struct beest_wait *wait,
-			const struct beest_kv_value *value)
+int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_value *value)
 {
 	static const struct beest_incarnation nobody;
 	struct beest_failure *failure = &registry->failure;
@@ -187,8 +162,6 @@ int beest_failure_judge(struct beest_registry *registry, const struct beest_wait
 		failure_delete(registry);
 		return 0;
 	}
-	if (is_awaited(wait, author))
-		return awaited_judge(wait, &record, &body);
 	if (record.rank >= 0 && (is_new || is_witness(&record, &body, &own->incarnation)))
 		return beest_presence_ended(record.rank, &body);
 	if (first) {

@@ -33,16 +33,13 @@ struct beest_failure {
 void beest_failure_open(struct beest_registry *registry);
 
 /*
- * Tells all who wait, now and later: a second at most.  A text that is longer than
+ * Tells all who wait, now and later, or without a rank those who wait for what this process has
+ * published: a second at most.  A text that is longer than
  * BEEST_REASON_MAX - 1 is cut.  Errors of beest_wait_run().
  */
 int beest_failure_say(struct beest_registry *registry, const char *text);
 
-/*
- * What was read there.  -ECONNABORTED: a rank of this run has failed, or somebody whose
- * record @wait waits for.
- */
-int beest_failure_judge(struct beest_registry *registry, const struct beest_wait *wait,
-			const struct beest_kv_value *value);
+/* What was read there.  -ECONNABORTED: a rank of this run has failed. */
+int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_value *value);
 
 #endif

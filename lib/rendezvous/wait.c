@@ -258,7 +258,8 @@ static bool author_may_return(struct beest_wait_get *get)
 	return now - get->leaving_at < RETURN_TIME;
 }
 
-int beest_wait_give_up(struct beest_wait_get *get, int ret)
+/* 0: the wait goes on without it.  The failure of a rank ends the waits of all. */
+static int get_give_up(struct beest_wait_get *get, int ret)
 {
 	if (!get->left || (ret == -ECONNABORTED && get->rank >= 0))
 		return ret;
@@ -276,7 +277,7 @@ static int author_judge(struct beest_wait_get *get, const struct beest_presence_
 	if (ret == 0 || (ret == -ESHUTDOWN && author_may_return(get)))
 		return 0;
 
-	return beest_wait_give_up(get, ret);
+	return get_give_up(get, ret);
 }
 
 /* Somebody has left or failed since the last look: was it somebody we wait for? */
@@ -321,7 +322,7 @@ static int judge_watched(struct waiting *w)
 	if (!watched[0].failed)
 		ret = beest_presence_judge(w->registry, &watched[0].value);
 	if (ret == 0 && !watched[2].failed)
-		ret = beest_failure_judge(w->registry, w->wait, &watched[2].value);
+		ret = beest_failure_judge(w->registry, &watched[2].value);
 	if (ret == 0 && !watched[1].failed && news->bytes && news->size == sizeof(w->news)) {
 		changed = !w->has_news || memcmp(w->news, news->bytes, sizeof(w->news)) != 0;
 		memcpy(w->news, news->bytes, sizeof(w->news));

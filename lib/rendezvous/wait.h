@@ -91,12 +91,6 @@ struct beest_wait {
 int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait);
 
 /*
- * Its author has left or failed, which is @ret and its sentence: 0 where the wait goes on without
- * it, or @ret.  The failure of a rank ends the waits of all.
- */
-int beest_wait_give_up(struct beest_wait_get *get, int ret);
-
-/*
  * What is known of one that did not come within a wait that has expired: "no queue pair 'b' (key
  * ...) was published".  Returns the error of this one alone.
  */

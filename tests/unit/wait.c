@@ -1030,6 +1030,24 @@ static void a_former_run_has_failed(void **state)
 	assert_null(strstr(waiters[0].error, "failed"));
 }
 
+/* One without rank says so, too, before they have looked. */
+static void two_who_fail_one_after_the_other(void **state)
+{
+	struct beest_registry *third, *none;
+
+	(void)state;
+	crew_need();
+	one = registry_make(0, 3);
+	publish(one, 1);
+	third = registry_make(2, 3);
+	none = registry_make(-1, 3);
+	assert_int_equal(beest_failure_say(third, "no luck"), 0);
+	assert_int_equal(beest_failure_say(none, "neither"), 0);
+	waiter_start(0, one, 0);
+	registry_run();
+	is_told(&waiters[0]);
+}
+
 /* Nobody else knows whose run it is of. */
 static void without_rank_only_its_own_are_told(void **state)
 {
@@ -1228,6 +1246,7 @@ int main(void)
 		WITH(some_who_wait_are_told),
 		WITH(who_waits_later_is_told),
 		WITH(a_former_run_has_failed),
+		WITH(two_who_fail_one_after_the_other),
 		WITH(without_rank_only_its_own_are_told),
 		WITH(own_waits_go_on),
 		WITH(it_stands),
