@@ -269,11 +269,14 @@ static void numbers_survey(struct accepting *a)
 	};
 	uint64_t count, last = service->now.next - 1;
 	char text[24] = "";
+	int ret;
 
-	if ((service->given_at && beest_clock_now() - service->given_at < GAP_TIME) ||
-	    beest_look_take(a->home.registry, &look) < 0)
+	if (service->given_at && beest_clock_now() - service->given_at < GAP_TIME)
 		return;
-
+	/* Where another server has failed in the same look, this one's answer counts. */
+	ret = beest_look_take(a->home.registry, &look);
+	if (want.failed || ret == -ENOMEM)
+		return;
 	if (want.value.bytes && want.value.size < sizeof(text))
 		memcpy(text, want.value.bytes, want.value.size);
 	beest_look_free(&want, 1);
