@@ -342,12 +342,24 @@ static double pair_factor(const struct matrix_pair *pair)
 				       : (double)pair->usual / (double)BEEST_MAX(pair->now, 1);
 }
 
+bool matrix_is_worse(const struct matrix_pair *pair)
+{
+	return pair->now == MATRIX_FAILED || (pair->usual >= 0 && pair->now > pair->usual);
+}
+
+static bool comes_before(const struct matrix_pair *a, const struct matrix_pair *b)
+{
+	if (matrix_is_worse(a) != matrix_is_worse(b))
+		return matrix_is_worse(a);
+	return pair_factor(a) > pair_factor(b);
+}
+
 /* Keeps the @most worst, in order.  Returns how many were offered until now. */
 static int offer(struct matrix_pair *pairs, int most, int count, const struct matrix_pair *pair)
 {
 	int at = BEEST_MIN(count, most);
 
-	while (at > 0 && pair_factor(&pairs[at - 1]) < pair_factor(pair)) {
+	while (at > 0 && comes_before(pair, &pairs[at - 1])) {
 		if (at < most)
 			pairs[at] = pairs[at - 1];
 		at--;

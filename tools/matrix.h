@@ -91,9 +91,12 @@ struct matrix_pair {
 int matrix_slow(const struct matrix *matrix, const int *group, struct matrix_pair *pairs,
 		int most);
 
+/* It fails now, or takes longer than usual. */
+bool matrix_is_worse(const struct matrix_pair *pair);
+
 /*
  * Pairs that take half as long again as in @old, or less than two thirds, or failed now or
- * then; ranks are the same by their id.  As matrix_slow().
+ * then; ranks are the same by their id.  As matrix_slow(); those that became better come last.
  */
 int matrix_changes(const struct matrix *matrix, const struct matrix *old,
 		   struct matrix_pair *pairs, int most);

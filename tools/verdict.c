@@ -250,8 +250,7 @@ static int show_changes(const struct verdict *verdict)
 
 	out_title(verdict->out, LABEL, "changes");
 	for (i = 0; i < BEEST_MIN(count, LIST_MAX); i++) {
-		is_worse = pairs[i].now == MATRIX_FAILED ||
-			   (pairs[i].usual >= 0 && pairs[i].now > pairs[i].usual);
+		is_worse = matrix_is_worse(&pairs[i]);
 		worse += is_worse;
 		snprintf(label, sizeof(label), "%d -> %d", matrix->rows[pairs[i].from].rank,
 			 matrix->rows[pairs[i].to].rank);

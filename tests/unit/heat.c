@@ -217,7 +217,8 @@ static void what_changed(void **state)
 	assert_int_equal(pairs[1].now, 10 * US);
 	assert_int_equal(pairs[2].now, 1 * US);
 	assert_int_equal(matrix_changes(&old, &matrix, pairs, 3), 3);
-	assert_int_equal(pairs[0].usual, MATRIX_FAILED);
+	assert_int_equal(pairs[0].usual, 1 * US);
+	assert_int_equal(pairs[1].usual, MATRIX_FAILED);
 	matrix_free(&old);
 }
 
@@ -364,12 +365,14 @@ static void a_picture(void **state)
 /* ---------------------------------------------------------------- words --- */
 
 static struct talk talk;
+static struct matrix old;
 
 static int say_all(int argc, char **argv)
 {
 	struct survey survey = { .matrix = matrix, .size = 8 };
 	struct out out;
-	struct verdict verdict = { .out = &out, .survey = &survey, .matrix = &matrix };
+	struct verdict verdict = { .out = &out, .survey = &survey, .matrix = &matrix,
+				   .old = old, .old_path = old.rows ? "old.json" : NULL };
 
 	(void)argc, (void)argv;
 	out_start(&out, "mesh", false);
@@ -398,6 +401,27 @@ static void words_of_what_fails(void **state)
 	assert_int_equal(TALK(&talk, "mesh"), STATUS_FAILED);
 	talk_says(&talk, "  FAIL  0 -> 1      cn00 to cn01: no completion\n");
 	talk_says(&talk, "  FAIL  pairs       0 of 6 work\n");
+}
+
+/* However many others became faster. */
+static void a_pair_that_became_slower(void **state)
+{
+	struct json_object *all = as_object();
+	int to;
+
+	(void)state;
+	talk.program = say_all;
+	assert_true(matrix_read(&old, all));
+	json_object_put(all);
+	for (to = 0; to < 8; to++)
+		if (to != 3)
+			set(3, to, US / 20), set(to, 3, US / 20);
+	assert_int_equal(TALK(&talk, "mesh"), STATUS_GOOD);
+	talk_says(&talk, "  --    more        14 pairs changed in all\n");
+	set(4, 1, 20 * US);
+	assert_int_equal(TALK(&talk, "mesh"), STATUS_FAILED);
+	talk_says(&talk, "  FAIL  4 -> 1 ");
+	matrix_free(&old);
 }
 
 /* ------------------------------------------------------------- arguments --- */
@@ -459,6 +483,7 @@ int main(void)
 		TEST(rates_are_the_other_way_round),
 		TEST(a_picture),
 		TEST(words_of_what_fails),
+		TEST(a_pair_that_became_slower),
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(a_server_of_a_settings_file),
 	};
