@@ -425,6 +425,8 @@ static void poll_streams(struct job *job, struct pollfd *polled)
 	/* A tick only where a signal is due some time. */
 	ready = ppoll(polled, 2 * (nfds_t)job->count, job->end_at ? &tick : NULL,
 		      &before.unblocked);
+	if (ready > 0)		/* then it lets no signal in */
+		ppoll(NULL, 0, &(struct timespec){ 0, 0 }, &before.unblocked);
 	for (i = 0; ready > 0 && i < job->count; i++)
 		for (stream = 0; stream < 2; stream++)
 			if (polled[2 * i + stream].revents)

@@ -424,6 +424,21 @@ static void asked_to_end(void **state)
 	nothing_is_left();
 }
 
+/* Ranks that write without a pause leave nothing to wait for. */
+static void asked_to_end_amid_lines(void **state)
+{
+	(void)state;
+	unlink(file("pid-0"));
+	begin((const char *const[]){ "/bin/sh", "-c", "exec $0 run -n 4 -- sh -c '"
+	      "[ $RANK = 3 ] && echo $$. >$0; exec yes' $1 >/dev/null", tool, path, NULL });
+	pid_in("pid-0");
+	pause_ms(200);
+	kill(talk.pid, SIGTERM);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 128 + SIGTERM);
+	nothing_is_left();
+}
+
 static void interrupted_at_the_terminal(void **state)
 {
 	pid_t first;
@@ -1173,6 +1188,7 @@ int main(void)
 		ALONE(no_orphan_of_a_killed_run),
 		ALONE(asked_to_end_before_it_began),
 		ALONE(asked_to_end),
+		ALONE(asked_to_end_amid_lines),
 		ALONE(interrupted_at_the_terminal),
 		ALONE(wrong_ways_to_run),
 		BESIDE(messages),
