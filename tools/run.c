@@ -479,8 +479,8 @@ static int worst(const struct job *job)
 
 	for (i = 0; i < job->count && job->ranks[i].began; i++) {
 		rank_object(job, i, array);
-		if (!was_ended(&job->ranks[i]))
-			status = BEEST_MAX(status, status_of(&job->ranks[i]));
+		status = BEEST_MAX(status, was_ended(&job->ranks[i]) ? STATUS_FAILED
+				   : status_of(&job->ranks[i]));
 	}
 	return asked ? 128 + asked : status;
 }

@@ -439,6 +439,25 @@ static void asked_to_end_amid_lines(void **state)
 	nothing_is_left();
 }
 
+/* They were ended without a failure of their own. */
+static void ranks_without_their_server(void **state)
+{
+	FILE *server = fopen(file("memcached"), "w");
+
+	(void)state;
+	assert_non_null(server);
+	fprintf(server, "#!/bin/sh\necho $$ >%s/server\nPATH=" SYSTEM_PATH
+		" exec memcached \"$@\"\n", folder);
+	fclose(server);
+	chmod(file("memcached"), 0700);
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "PATH=$1:$PATH exec $0 run -n 2 -g 1ms -- "
+			      "sh -c '[ $RANK = 1 ] || kill -KILL $(cat $0/server); "
+			      "exec sleep 1000' $1", tool, folder), 1);
+	COMPLAINS("hartebeest run: the private memcached ended\n");
+	unlink(file("memcached")), unlink(file("server"));
+	nothing_is_left();
+}
+
 static void interrupted_at_the_terminal(void **state)
 {
 	pid_t first;
@@ -1189,6 +1208,7 @@ int main(void)
 		ALONE(asked_to_end_before_it_began),
 		ALONE(asked_to_end),
 		ALONE(asked_to_end_amid_lines),
+		ALONE(ranks_without_their_server),
 		ALONE(interrupted_at_the_terminal),
 		ALONE(wrong_ways_to_run),
 		BESIDE(messages),
