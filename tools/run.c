@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -26,7 +27,6 @@
 
 #define RANKS_MAX 4096
 #define LINE_SIZE 16384
-#define PIPE_SIZE 65536
 
 /* From the first request to end until SIGKILL. */
 #define PATIENCE (5 * BEEST_SECOND)
@@ -210,14 +210,15 @@ static void flush_stream(struct job *job, int rank, int stream, bool all)
 	fflush(stream_file(job, stream));
 }
 
-/* What is there now: no more than a pipe holds, or one that never pauses would be all. */
+/* What is there now, or the end: one that never pauses would be all. */
 static void read_stream(struct job *job, int rank, int stream)
 {
 	struct stream *from = &job->ranks[rank].streams[stream];
-	size_t total = 0;
+	int there = 0, total = 0;
 	ssize_t got;
 
-	while (from->fd >= 0 && total < PIPE_SIZE) {
+	ioctl(from->fd, FIONREAD, &there);
+	while (from->fd >= 0 && total <= there) {
 		got = read(from->fd, from->line + from->used, LINE_SIZE - from->used);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -228,7 +229,7 @@ static void read_stream(struct job *job, int rank, int stream)
 			from->fd = -1;
 		} else {
 			from->used += (size_t)got;
-			total += (size_t)got;
+			total += (int)got;
 		}
 		flush_stream(job, rank, stream, from->fd < 0);
 	}

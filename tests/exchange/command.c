@@ -32,6 +32,8 @@ static struct cache *cache;
 
 #define SYSTEM_PATH "/usr/local/bin:/usr/bin:/bin"
 
+#define SKIPPED 77
+
 #define RUN(...) TALK(&talk, tool, __VA_ARGS__)
 #define SAYS(text) talk_says(&talk, text)
 #define BEGIN(...) begin((const char *const[]){ tool, __VA_ARGS__, NULL })
@@ -456,6 +458,42 @@ static void ranks_without_their_server(void **state)
 	COMPLAINS("hartebeest run: the private memcached ended\n");
 	unlink(file("memcached")), unlink(file("server"));
 	nothing_is_left();
+}
+
+#define LARGE 200000
+
+/* As a rank: writes all into a larger pipe while nobody reads, and is gone when somebody does. */
+static int write_at_once(void)
+{
+	static char lines[LARGE];
+	pid_t own = getpid(), reader = getppid();
+	bool good;
+
+	memset(lines, '\n', sizeof(lines));
+	if (fcntl(STDOUT_FILENO, F_SETPIPE_SZ, 1 << 20) < LARGE)
+		return SKIPPED;
+	kill(reader, SIGSTOP);
+	good = write(STDOUT_FILENO, lines, sizeof(lines)) == LARGE;
+	if (fork() == 0) {
+		close(STDOUT_FILENO), close(STDERR_FILENO);
+		while (getppid() == own)
+			pause_ms(1);
+		kill(reader, SIGCONT);
+		_exit(0);
+	}
+	return !good;
+}
+
+static void lines_of_a_large_pipe(void **state)
+{
+	char own[4096] = "";
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
+	if (RUN("run", "-pn", "1", own, "write at once") == SKIPPED)
+		skip();
+	assert_int_equal(talk.status, 0);
+	assert_int_equal(talk.used[0], LARGE);
 }
 
 static void interrupted_at_the_terminal(void **state)
@@ -1186,7 +1224,7 @@ static void surroundings_that_lack(void **state)
 			      0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 #define ALONE(name) cmocka_unit_test_setup(name, setup)
@@ -1209,6 +1247,7 @@ int main(void)
 		ALONE(asked_to_end),
 		ALONE(asked_to_end_amid_lines),
 		ALONE(ranks_without_their_server),
+		ALONE(lines_of_a_large_pipe),
 		ALONE(interrupted_at_the_terminal),
 		ALONE(wrong_ways_to_run),
 		BESIDE(messages),
@@ -1242,6 +1281,9 @@ int main(void)
 	};
 	int failed;
 
+	(void)argv;
+	if (argc > 1)
+		return write_at_once();
 	cache_need();
 	tool = talk_tool();
 	strcpy(folder, "/tmp/hb-XXXXXX");
