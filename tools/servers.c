@@ -148,12 +148,13 @@ static int ask_server(const struct beest_hostport *server, char *version, size_t
 
 	if (ret == 0)
 		ret = store_version(store, version, size);
+	/* Settings first: "evictions on" is no number of them. */
 	if (ret == 0) {
 		*time = store_time(store);
-		ret = store_stats(store, "", note_fact, facts);
+		ret = store_stats(store, "settings", note_fact, facts);
 	}
 	if (ret == 0)
-		ret = store_stats(store, "settings", note_fact, facts);
+		ret = store_stats(store, "", note_fact, facts);
 	store_close(store);
 	return ret;
 }

@@ -1021,6 +1021,21 @@ static void servers_that_are_full(void **state)
 	fake_end(third);
 }
 
+/* Messages of 64 KiB into a server of 2 MB, with two slots a class for the least. */
+static void a_server_that_evicts(void **state)
+{
+	struct cache *small = cache_start((const char *const[]){ "-m", "2", NULL });
+
+	(void)state;
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(small)->text, 1);
+	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "for i in $(seq 1 200); do head -c 65536 "
+			      "/dev/zero | $0 msg push m$i || exit; done", tool), 0);
+	assert_true(RUN("doctor") <= 1);
+	SAYS("  WARN  memory        ");
+	SAYS(" keys were evicted since it began: records may be lost\n        -> ");
+	cache_end(small);
+}
+
 static void servers_in_bad_health(void **state)
 {
 	const struct fake_service web = { .answer = "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -1271,6 +1286,7 @@ int main(int argc, char **argv)
 		BESIDE(wrong_ways_to_list),
 		BESIDE(a_server_in_good_health),
 		BESIDE(servers_that_are_full),
+		BESIDE(a_server_that_evicts),
 		BESIDE(servers_in_bad_health),
 		BESIDE(wrong_ways_to_ask),
 		BESIDE(objects_of_each),
