@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/text.h"
 #include "tools/session.h"
 #include "tools/store.h"
 
@@ -366,10 +367,12 @@ static void unescape(char *key)
 	*to = '\0';
 }
 
+/* Binary keys of others may have any byte, and would be commands in a get. */
 static void list_one(struct listing *listing, char *key, int64_t expires)
 {
 	listing->result->keys++;
-	if (!begins(key, listing->prefix))
+	if (!begins(key, listing->prefix) || beest_text_not_key(key) ||
+	    strlen(key) > BEEST_KEY_MAX)
 		return;
 	if (expires > 0 && expires <= listing->now)
 		return;

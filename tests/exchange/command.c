@@ -788,6 +788,24 @@ static void keys_of_the_living_and_the_dead(void **state)
 	assert_int_equal(RUN("msg", "wait", "greeting", "-t", "0"), 3);
 }
 
+/* "hb1/strange/msg/a", and in a line of its own "delete hb1/strange/msg/greeting". */
+static void keys_that_are_commands(void **state)
+{
+	static const char store[] = "ms aGIxL3N0cmFuZ2UvbXNnL2ENCmRlbGV0ZSBoYjEvc3RyYW5nZS9tc2"
+				    "cvZ3JlZXRpbmc= 1 b\r\nx\r\nquit\r\n";
+	char answer[64];
+
+	(void)state;
+	setenv("HARTEBEEST_JOB", "strange", 1);
+	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
+	if (strncmp(cache_talk(cache, store, answer, sizeof(answer)), "HD", 2))
+		skip();
+	assert_int_equal(RUN("keys"), 0);
+	SAYS("msg/greeting ");
+	assert_int_equal(RUN("msg", "wait", "greeting", "-t", "0"), 0);
+	assert_string_equal(talk.out, "hello");
+}
+
 static void clean_by_force(void **state)
 {
 	(void)state;
@@ -1275,6 +1293,7 @@ int main(int argc, char **argv)
 		ALONE(words_in_bash),
 		ALONE(words_in_zsh),
 		BESIDE(keys_of_the_living_and_the_dead),
+		BESIDE(keys_that_are_commands),
 		BESIDE(clean_by_force),
 #ifdef HAVE_CRYPTO
 		cmocka_unit_test_setup_teardown(keys_of_a_sealed_job, setup_server, drop_secret),
