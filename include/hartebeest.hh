@@ -197,7 +197,7 @@ private:
 			text.fill('0');
 		}
 		text.width(std::strtol(at, &end, 10));
-		if (std::is_floating_point<Value>::value)
+		if (std::is_floating_point<Value>::value && !*end)
 			text.precision(
 				std::numeric_limits<typename std::decay<Value>::type>::digits10);
 		if (*end == '.')
