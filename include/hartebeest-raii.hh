@@ -217,9 +217,8 @@ public:
 	/* @write must not throw; an empty one: lines go to stderr or a file again. */
 	void log(int level, std::function<void(int, const char *)> write)
 	{
+		check(hartebeest_log_set(get(), level, write ? write_line : nullptr, state.get()));
 		state->write = std::move(write);
-		check(hartebeest_log_set(get(), level, state->write ? write_line : nullptr,
-					 state.get()));
 	}
 
 	std::string completion_text(const struct ibv_wc &wc) const
@@ -367,9 +366,13 @@ private:
 		return hb;
 	}
 
+	/* While the first one is being set, there is none yet. */
 	static void write_line(void *data, int level, const char *text)
 	{
-		static_cast<detail::context_state *>(data)->write(level, text);
+		const detail::context_state *to = static_cast<detail::context_state *>(data);
+
+		if (to->write)
+			to->write(level, text);
 	}
 };
 

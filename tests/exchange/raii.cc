@@ -201,6 +201,9 @@ static void lines()
 	EXPECT(thrown([&] { memory_region(protection_domain(own, "pd"), "m", 0, 0); },
 		      "") == EINVAL);
 	EXPECT(line.compare(0, 1, "3") == 0 && line.size() > 10);
+	line.clear();
+	EXPECT(thrown([&] { own.log(99, nullptr); }, "log level 99") == EINVAL);
+	EXPECT(line.compare(0, 13, "3log level 99") == 0);
 }
 
 /* The original's context, which its own end closes. */
