@@ -81,10 +81,11 @@ namespace detail {
 struct context_state {
 	struct hartebeest_context *hb;
 	bool is_borrowed;
+	int level;
 	std::function<void(int, const char *)> write;
 
 	context_state(struct hartebeest_context *handle, bool borrowed)
-		: hb(handle), is_borrowed(borrowed) {}
+		: hb(handle), is_borrowed(borrowed), level(0) {}
 	context_state(const context_state &) = delete;
 	context_state &operator=(const context_state &) = delete;
 
@@ -92,6 +93,8 @@ struct context_state {
 	{
 		if (!is_borrowed)
 			hartebeest_close(hb);
+		else if (write)
+			hartebeest_log_set(hb, level, nullptr, nullptr);
 	}
 };
 
@@ -218,6 +221,7 @@ public:
 	void log(int level, std::function<void(int, const char *)> write)
 	{
 		check(hartebeest_log_set(get(), level, write ? write_line : nullptr, state.get()));
+		state->level = level;
 		state->write = std::move(write);
 	}
 

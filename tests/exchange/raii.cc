@@ -209,6 +209,12 @@ static void lines()
 /* The original's context, which its own end closes. */
 static void borrowed()
 {
+	int lines = 0;
+
+	context::borrow(hartebeest_default_context())
+		.log(HARTEBEEST_LOG_ERROR, [&](int, const char *) { lines++; });
+	EXPECT(!hartebeest_create_local_pd(""));
+	EXPECT(lines == 0);
 	{
 		const context own = context::borrow(hartebeest_default_context());
 		const protection_domain pd(own, "pd");
