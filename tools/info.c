@@ -119,7 +119,8 @@ static void port_object(const struct ports_port *port, struct json_object *item)
 	out_json_int(item, "lid", port->attr.lid);
 	out_json_int(item, "sm_lid", port->attr.sm_lid);
 	out_json_text(item, "netdev", port->netdev);
-	out_json_int(item, "numa", port->numa);
+	if (port->numa >= 0)
+		out_json_int(item, "numa", port->numa);
 	out_json_text(item, "firmware", limits->fw_ver);
 	out_json_int(item, "max_qp", limits->max_qp);
 	out_json_int(item, "max_qp_wr", limits->max_qp_wr);

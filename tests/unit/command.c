@@ -461,6 +461,7 @@ static void as_an_object(void **state)
 	assert_string_equal(text_of(port, "device"), "fake0");
 	assert_string_equal(text_of(port, "link"), "ethernet");
 	assert_string_equal(text_of(port, "mtu"), "1024");
+	assert_false(json_object_object_get_ex(port, "numa", NULL));
 	assert_non_null(strstr(text_of(all, "chosen"), "port fake0:1; IP address 10.0.0.1; "));
 	json_object_put(all);
 }
