@@ -24,6 +24,7 @@
 #include "lib/base/parse.h"
 #include "tools/command.h"
 #include "tools/local.h"
+#include "tools/session.h"
 
 #define RANKS_MAX 4096
 #define LINE_SIZE 16384
@@ -501,6 +502,7 @@ static int run_job(struct job *job, char **words, struct pollfd *polled)
 			break;
 	watch(job, polled);
 	unwatch_signals();
+	session_caught(asked);
 	return i < job->count && !asked ? BEEST_MAX(worst(job), STATUS_FAILED) : worst(job);
 }
 

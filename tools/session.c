@@ -96,6 +96,11 @@ int session_signal(void)
 	return caught;
 }
 
+void session_caught(int number)
+{
+	caught = number;
+}
+
 void session_die(void)
 {
 	signal(caught, SIG_DFL);

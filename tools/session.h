@@ -36,6 +36,9 @@ int64_t session_duration(const struct hartebeest_context *hb, const char *option
 /* The signal that asked this program to end; 0: none. */
 int session_signal(void);
 
+/* It was caught by a handler of the command's own; 0: none was. */
+void session_caught(int number);
+
 /* Ends this process by that signal, as shells expect. */
 void session_die(void);
 

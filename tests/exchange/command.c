@@ -511,6 +511,20 @@ static void interrupted_at_the_terminal(void **state)
 	nothing_is_left_soon();
 }
 
+/* By a status of its own, the shell would take the next command. */
+static void a_script_that_is_interrupted(void **state)
+{
+	(void)state;
+	talk.terminal = true;
+	begin((const char *const[]){ "/bin/bash", "-c", "$0 run -n 2 -- sh -c 'echo ready; exec "
+	      "sleep 1000'; echo went on", tool, NULL });
+	talk_until(&talk, "ready");
+	press_interrupt();
+	assert_null(strstr(talk.out, "went on"));
+	assert_int_equal(talk.status, 128 + SIGINT);
+	nothing_is_left_soon();
+}
+
 static void wrong_ways_to_run(void **state)
 {
 	(void)state;
@@ -1282,6 +1296,7 @@ int main(int argc, char **argv)
 		ALONE(ranks_without_their_server),
 		ALONE(lines_of_a_large_pipe),
 		ALONE(interrupted_at_the_terminal),
+		ALONE(a_script_that_is_interrupted),
 		ALONE(wrong_ways_to_run),
 		BESIDE(messages),
 		BESIDE(a_message_too_large),
