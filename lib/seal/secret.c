@@ -39,11 +39,12 @@ static int bytes_read(struct beest_secret *secret, int fd, const char *path)
 
 	if (got < 0)
 		return beest_fail_errno((int)got, "%s", BEEST_QUOTE(path));
+	while (got < (ssize_t)sizeof(secret->bytes) && size &&
+	       (secret->bytes[size - 1] == '\n' || secret->bytes[size - 1] == '\r'))
+		size--;
 	if (size > BEEST_SECRET_MAX)
 		return beest_fail(EINVAL, "%s has more than %d bytes", BEEST_QUOTE(path),
 				  BEEST_SECRET_MAX);
-	while (size && (secret->bytes[size - 1] == '\n' || secret->bytes[size - 1] == '\r'))
-		size--;
 	if (size < BEEST_SECRET_MIN)
 		return beest_fail(EINVAL, "%s has %zu bytes, a secret needs %d random ones or more",
 				  BEEST_QUOTE(path), size, BEEST_SECRET_MIN);

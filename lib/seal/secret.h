@@ -17,7 +17,7 @@
 
 struct beest_secret {
 	size_t size;
-	uint8_t bytes[BEEST_SECRET_MAX + 1];
+	uint8_t bytes[BEEST_SECRET_MAX + 3];	/* an end of line, and one byte too many */
 };
 
 /*

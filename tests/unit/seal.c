@@ -470,7 +470,7 @@ static void an_end_of_line_does_not_count(void **state)
 
 static void a_secret_has_a_size(void **state)
 {
-	static char text[BEEST_SECRET_MAX + 2];
+	static char text[BEEST_SECRET_MAX + 4];
 	struct beest_secret secret;
 
 	(void)state;
@@ -480,6 +480,8 @@ static void a_secret_has_a_size(void **state)
 	assert_error_has("' has 15 bytes, a secret needs 16 random ones or more");
 	assert_null(strstr(beest_error_text(), "1234"));
 	secret_is(unit_repeat(text, 'x', BEEST_SECRET_MAX), BEEST_SECRET_MAX);
+	secret_is(strcat(text, "\r\n"), BEEST_SECRET_MAX);
+	assert_int_equal(read_back(strcat(text, "\n"), BEEST_SECRET_MAX + 3, &secret), -EINVAL);
 	unit_repeat(text, 'x', BEEST_SECRET_MAX + 1);
 	assert_int_equal(read_back(text, BEEST_SECRET_MAX + 1, &secret), -EINVAL);
 	assert_error_has("' has more than 1024 bytes");
