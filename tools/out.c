@@ -153,7 +153,7 @@ static void clear_progress(struct out *out)
 void out_title(struct out *out, int label, const char *title)
 {
 	clear_progress(out);
-	out->part = title;
+	snprintf(out->part, sizeof(out->part), "%s", title);
 	out->label = label;
 	if (!out->json && out->began)
 		putchar('\n');
@@ -169,7 +169,7 @@ static void check_add(struct out *out, enum out_level level, const char *label, 
 	struct json_object *checks = out_json_array(out->json, "checks");
 
 	out->check = out_json_item(checks);
-	if (out->part)
+	if (out->part[0])
 		out_json_text(out->check, "part", out->part);
 	out_json_text(out->check, "level", levels[level].name);
 	out_json_text(out->check, "name", label);

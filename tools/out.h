@@ -40,7 +40,7 @@ struct out {
 	struct json_object *json;	/* NULL: lines for people */
 	bool color;			/* of standard output */
 	int columns;			/* of the terminal; 0: none, lines are not broken */
-	const char *part;		/* title of this part; NULL: none yet */
+	char part[400];			/* title of this part; "": none yet */
 	int label;			/* columns of labels in it */
 	int counts[OUT_LEVELS];		/* lines until now */
 	bool began;			/* a line was written */

@@ -94,12 +94,30 @@ static void what_is_text(void **state)
 	assert_true(out_is_text("a\0b", 1));
 }
 
+/* It may be of a function that has returned by the time of the next line. */
+static void a_title_that_is_no_more(void **state)
+{
+	char title[] = "to rank 1";
+	struct json_object *part;
+	struct out out;
+
+	(void)state;
+	out_start(&out, "ping", true);
+	out_title(&out, 10, title);
+	memset(title, 'x', sizeof(title) - 1);
+	out_line(&out, OUT_OK, "peer", "rank 2");
+	assert_true(json_object_object_get_ex(out.check, "part", &part));
+	assert_string_equal(json_object_get_string(part), "to rank 1");
+	json_object_put(out.json);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_question_has_its_time),
 		cmocka_unit_test(a_server_without_connections),
 		cmocka_unit_test(what_is_text),
+		cmocka_unit_test(a_title_that_is_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
