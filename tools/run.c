@@ -456,10 +456,10 @@ static void watch(struct job *job, struct pollfd *polled)
 	}
 }
 
+/* As judge() sees it. */
 static bool was_ended(const struct rank *rank)
 {
-	return rank->told && (rank->signal == SIGTERM || rank->signal == SIGKILL ||
-			      rank->status == 128 + SIGTERM);
+	return rank->told && status_of(rank);
 }
 
 static void rank_object(const struct job *job, int index, struct json_object *array)

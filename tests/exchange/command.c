@@ -317,6 +317,17 @@ static void who_does_not_want_to_end(void **state)
 	unlink(file("deaf"));
 }
 
+/* Whatever status it gives to SIGTERM. */
+static void who_ends_in_a_way_of_its_own(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN("run", "-n", "2", "-g", "0", "--", "sh", "-c",
+			     "if [ $RANK = 1 ]; then trap 'exit 9' TERM; echo ready >$0; fi; "
+			     "if [ $RANK = 0 ]; then until [ -s $0 ]; do sleep 0.05; done; exit 5; "
+			     "fi; while :; do sleep 0.1; done", file("ready")), 5);
+	unlink(file("ready"));
+}
+
 static void lines_of_all_lengths(void **state)
 {
 	char *line = malloc(40001);
@@ -1286,6 +1297,7 @@ int main(int argc, char **argv)
 		ALONE(the_worst_status),
 		ALONE(each_has_its_reason),
 		ALONE(who_does_not_want_to_end),
+		ALONE(who_ends_in_a_way_of_its_own),
 		ALONE(lines_of_all_lengths),
 		ALONE(who_stays),
 		ALONE(statuses_as_an_object),
