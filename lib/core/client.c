@@ -344,7 +344,7 @@ static struct beest_standing *standing_unlink(struct beest_client *client, const
 static void standing_withdraw(struct beest_standing *standing)
 {
 	standing_settle(standing);
-	beest_registry_withdraw(standing->home.registry, standing->serial);
+	beest_registry_withdraw(standing->home.registry, standing->serial, standing->home.server);
 	free(standing);
 }
 

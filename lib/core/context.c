@@ -477,6 +477,6 @@ int beest_context_destroy_published(struct hartebeest_context *hb,
 	int ret = beest_table_destroy(&hb->objects, kind, name);
 
 	if (ret == 0 && serial && hb->pid == getpid())
-		beest_registry_withdraw(hb->registry, serial);
+		beest_registry_withdraw(hb->registry, serial, SIZE_MAX);
 	return ret;
 }

@@ -438,7 +438,7 @@ static void ends_close(struct hartebeest_context *hb, const char *key)
 			serial = qp->serial;
 	}
 	pthread_mutex_unlock(&hb->objects.lock);
-	beest_registry_withdraw(hb->registry, serial);
+	beest_registry_withdraw(hb->registry, serial, SIZE_MAX);
 }
 
 /*

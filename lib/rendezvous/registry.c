@@ -358,9 +358,13 @@ void beest_registry_offer(struct beest_registry *registry, const char *key)
 	beest_look_offer(registry, &none);
 }
 
-void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial)
+void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, size_t server)
 {
-	struct beest_look look = { .deadline = beest_clock_deadline(CLOSE_TIME) };
+	struct beest_look_want want = { .server = server };
+	struct beest_look look = {
+		.wants = &want, .count = server != SIZE_MAX,
+		.deadline = beest_clock_deadline(CLOSE_TIME),
+	};
 	int trip, one, ret = 0;
 
 	if (!serial)

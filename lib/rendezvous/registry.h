@@ -145,8 +145,11 @@ void beest_registry_offer(struct beest_registry *registry, const char *key);
 int beest_registry_delete(struct beest_registry *registry, const char *key,
 			  const struct beest_limit *limit);
 
-/* Takes away what goes with an object; a second at most. */
-void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial);
+/*
+ * Takes away what goes with an object; a second at most.  A server that failed a moment ago is
+ * left to a later look, unless it is @server; SIZE_MAX: none.
+ */
+void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, size_t server);
 
 /* "@who had @what": whoever waits in vain will want to know; and for its sentence. */
 void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what);

@@ -710,21 +710,21 @@ static void withdrawal(void **state)
 	assert_int_equal(registry_look(registry, 0), 0);
 
 	fake_kv_count_again();
-	beest_registry_withdraw(registry, mine);
+	beest_registry_withdraw(registry, mine, SIZE_MAX);
 	assert_int_equal(fake_kv.round_trips, 2);
 	assert_null(registry_said(registry, BEEST_KIND_QP, "plain"));
 	assert_null(registry_said(registry, BEEST_KIND_MR, "with"));
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
 
-	beest_registry_withdraw(registry, closed);
+	beest_registry_withdraw(registry, closed, SIZE_MAX);
 	bytes = fake_kv_get(registry_server, registry_key(BEEST_KIND_QP, "echo"), &size);
 	assert_non_null(bytes);
 	assert_true(wire_flags(bytes) & BEEST_RECORD_CLOSED);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "echo"), "echo");
 	registry_stage.now += 61 * BEEST_SECOND;
 	assert_null(registry_said(registry, BEEST_KIND_QP, "echo"));
-	beest_registry_withdraw(registry, 0);
-	beest_registry_withdraw(registry, 77);
+	beest_registry_withdraw(registry, 0, SIZE_MAX);
+	beest_registry_withdraw(registry, 77, SIZE_MAX);
 	beest_lease_doom(registry->leases, 0);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
@@ -753,7 +753,7 @@ static void withdrawal_from_one_of_two(void **state)
 	assert_true(at_a && at_b);
 	assert_int_equal(registry_look(registry, 0), 0);
 	registry_server->error = ECONNREFUSED;
-	beest_registry_withdraw(registry, mine);
+	beest_registry_withdraw(registry, mine, SIZE_MAX);
 	registry_server->error = 0;
 	for (i = 0; i < 16; i++)
 		if (registry_home(registry, BEEST_KIND_MR, names[i]) == b)
@@ -771,7 +771,7 @@ static void withdrawal_over_a_connection_that_was_closed(void **state)
 	registry_put(registry, BEEST_KIND_MR, "x", "r", &mine);
 	assert_int_equal(registry_look(registry, 0), 0);
 	fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_REFUSED);
-	beest_registry_withdraw(registry, mine);
+	beest_registry_withdraw(registry, mine, SIZE_MAX);
 	assert_null(registry_said(registry, BEEST_KIND_MR, "x"));
 	registry_kill(registry);
 }
@@ -855,7 +855,7 @@ static void destroy_and_look(struct beest_kv *kv, const struct beest_kv_request 
 	(void)kv;
 	(void)request;
 	if (hooked_at-- == 0)
-		beest_registry_withdraw(registry, 1);
+		beest_registry_withdraw(registry, 1, SIZE_MAX);
 }
 
 static void one_destroys_what_the_other_sends(void **state)

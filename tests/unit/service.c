@@ -1458,6 +1458,24 @@ static void an_echo_that_cannot_be_kept(void **state)
 	must(hartebeest_qp_confirm(heir->hb, "qp", "one", soon(1000)));
 }
 
+/* The server has failed for a moment, and answers when the client leaves. */
+static void leaving_after_a_failure(void **state)
+{
+	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct end *server = &ends[0], *client = &ends[1];
+	char byte;
+
+	(void)state;
+	ask(client, "one");
+	home->error = ECONNREFUSED;
+	assert_int_equal(hartebeest_msg_wait(client->hb, "nothing", &byte, 1, NULL,
+					     HARTEBEEST_ONCE), -ECONNREFUSED);
+	home->error = 0;
+	must(hartebeest_service_leave(client->hb, "kv", &client->request));
+	listen_at(server);
+	NOBODY(server);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static void forge_counter(const char *key, const void *value, size_t size, void *data)
@@ -1530,6 +1548,7 @@ int main(void)
 		TEST(looking_once),
 		TEST(what_it_costs),
 		TEST(a_client_that_gives_up),
+		TEST(leaving_after_a_failure),
 		TEST(a_crowd),
 		TEST(all_at_once),
 		TEST(a_crowd_and_a_restart),
