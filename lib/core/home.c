@@ -175,7 +175,7 @@ int beest_home_look(const struct beest_home *home, bool draws, struct beest_home
 	ret = beest_wait_run(home->registry, &wait);
 	sight->drawn = looking.extras[1].write.number;
 	if (sight->body.epoch != beest_home_epoch(home))
-		memset(&sight->body, 0, sizeof(sight->body));
+		sight->body = (struct beest_listener_body){ .since = sight->body.since };
 
 	return ret;
 }

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -85,9 +86,10 @@ static int service_begin(struct service *service, uint64_t epoch,
 	memset(&service->former, 0, sizeof(service->former));
 	if (former->epoch == epoch)
 		service->former = *former;
-	memset(&service->now, 0, sizeof(service->now));
-	service->now.epoch = epoch;
-	service->now.next = BEEST_MIN(service->former.first, service->former.next);
+	service->now = (struct beest_listener_body){
+		.epoch = epoch, .since = service->now.since,
+		.next = BEEST_MIN(service->former.first, service->former.next),
+	};
 	service->now.next += !service->now.next;	/* numbers begin at 1 */
 	service->now.first = service->now.next;
 	service->given = service->old = 0;
@@ -153,6 +155,7 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 	epoch = beest_home_epoch(&home);
 	if (!former.own || service->now.epoch != epoch)
 		ret = service_begin(service, epoch, &former.body);
+	service->now.since = BEEST_MAX((uint64_t)time(NULL), former.body.since + 1);
 	if (ret == 0)
 		ret = service_put(service, &home);
 
@@ -243,12 +246,25 @@ static int see_request(void *data, const struct beest_record *record)
 	return 0;
 }
 
+/* Of a process that listened before this one, and stored its record late: ours has to be there. */
+static bool listening_outlasts(struct accepting *a, const struct beest_record *record)
+{
+	struct beest_listener_body body;
+
+	if (beest_record_listener_decode(record, &body) < 0 ||
+	    body.since >= a->service->now.since)
+		return false;
+	beest_lease_insist(a->home.registry->leases, a->home.listener_key);
+
+	return true;
+}
+
 static int see_listening(void *data, const struct beest_record *record)
 {
 	struct accepting *a = data;
 	char who[BEEST_PRESENCE_TEXT];
 
-	a->heard = beest_home_is_own(&a->home, record);
+	a->heard = beest_home_is_own(&a->home, record) || listening_outlasts(a, record);
 	if (a->heard)
 		return 0;
 	beest_presence_author(a->home.registry, record->rank, &record->incarnation, who);

@@ -558,6 +558,7 @@ static const struct beest_codec_field listener_rows[] = {
 	BEEST_CODEC_ROW(beest_listener_body, first, UINT),
 	BEEST_CODEC_ROW(beest_listener_body, next, UINT),
 	BEEST_CODEC_ROW(beest_listener_body, taken, UINT),
+	BEEST_CODEC_ROW(beest_listener_body, since, UINT),
 };
 static const struct beest_codec_layout listener_layout = BEEST_CODEC_LAYOUT(listener_rows);
 

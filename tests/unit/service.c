@@ -1476,6 +1476,50 @@ static void leaving_after_a_failure(void **state)
 	NOBODY(server);
 }
 
+static int requests_of_first;		/* of the first listener, which is held up at its second */
+
+static int64_t hold_store(const struct beest_kv *kv)
+{
+	const struct hartebeest_context *hb = ends[0].hb;
+
+	return hb && hb->registry && kv == hb->registry->kv && ++requests_of_first == 2 ?
+	       300 * BEEST_MS : 0;
+}
+
+static void accept_and_go_on(void *data)
+{
+	struct end *end = data;
+
+	assert_string_equal(accepted(end), "one");	/* stored late */
+	end->ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(3000));
+}
+
+static void listen_meanwhile(void *data)
+{
+	struct end *end = data;
+
+	crew_pass(100 * BEEST_MS);
+	listen_at(end);
+	crew_pass(BEEST_SECOND);
+	end->ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(1000));
+}
+
+/* "A service has one listener: the last process that called this function is it." */
+static void a_listener_that_stores_late(void **state)
+{
+	(void)state;
+	listen_at(&ends[0]);
+	ask(&ends[2], "one");
+	requests_of_first = 0;
+	fake_kv.hold = hold_store;
+	crew_start(accept_and_go_on, &ends[0]);
+	crew_start(listen_meanwhile, &ends[1]);
+	registry_run();
+	fake_kv.hold = NULL;
+	assert_int_equal(ends[1].ret, 0);
+	assert_int_equal(ends[0].ret, -EADDRINUSE);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static void forge_counter(const char *key, const void *value, size_t size, void *data)
@@ -1548,6 +1592,7 @@ int main(void)
 		TEST(looking_once),
 		TEST(what_it_costs),
 		TEST(a_client_that_gives_up),
+		TEST(a_listener_that_stores_late),
 		TEST(leaving_after_a_failure),
 		TEST(a_crowd),
 		TEST(all_at_once),
