@@ -142,7 +142,7 @@ struct beest_barrier_body {
 struct beest_listener_body {
 	uint64_t epoch;			/* of the server, in which the numbers count */
 	uint64_t first, next, taken;
-	uint64_t since;			/* when it did, in s since 1970; more than whom it replaced */
+	uint64_t since;			/* s since 1970; more than whom it replaced */
 };
 
 #define BEEST_REQUEST_DATA 1024
