@@ -112,14 +112,17 @@ static int service_put(struct service *service, const struct beest_home *home)
 	return beest_registry_put(home->registry, &record);
 }
 
-/* The first one that was delivered is taken, and so never the next: until then both are one. */
-static void service_take(struct service *service, uint64_t number, bool delivered)
+/*
+ * The first one that stands, delivered now or in a former epoch, is taken, and so never the next:
+ * until then both are one.
+ */
+static void service_take(struct service *service, uint64_t number, bool stands)
 {
 	struct beest_listener_body *now = &service->now;
 	bool any = now->first != now->next;
 
 	window_take(now, number);
-	if (delivered)
+	if (stands)
 		now->first = any ? BEEST_MIN(now->first, number) : number;
 	else if (!any)
 		now->first = now->next;
@@ -227,21 +230,23 @@ static int see_request(void *data, const struct beest_record *record)
 	struct slot *slot = data;
 	struct accepting *a = slot->accepting;
 	struct beest_request_body body;
+	bool closed = record->flags & BEEST_RECORD_CLOSED, had = false;
 	int ret = 0;
 
 	if (a->found || beest_home_epoch(&a->home) != a->service->now.epoch ||
 	    window_has(&a->service->now, slot->number))
 		return 0;
-	if (!(record->flags & BEEST_RECORD_CLOSED))
+	if (!closed)
 		ret = beest_record_request_decode(record, &body);
 	if (ret < 0)
 		beest_log(a->home.registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
 			  slot->key, beest_error_text());
-	a->found = ret == 0 && !(record->flags & BEEST_RECORD_CLOSED) &&
-		   !service_had(a->service, &body);
+	if (ret == 0 && !closed)
+		had = service_had(a->service, &body);
+	a->found = ret == 0 && !closed && !had;
 	if (a->found)
 		request_show(slot, record, &body);
-	service_take(a->service, slot->number, a->found);
+	service_take(a->service, slot->number, a->found || had);
 
 	return 0;
 }

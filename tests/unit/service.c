@@ -684,6 +684,28 @@ static void the_server_is_restarted(void **state)
 	NOBODY(&ends[4]);
 }
 
+/* What this one has had before the restart, and passes over, the next one gets nevertheless. */
+static void had_before_the_restart(void **state)
+{
+	struct end *server = &ends[0];
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "one");
+	assert_string_equal(accepted(server), "one");
+	fake_kv_restart(fake_kv_server("a:1"));
+	wait_in_vain(&ends[1]);
+	ask(&ends[2], "two");
+	assert_string_equal(accepted(server), "two");
+	assert_int_equal(server->request.number, 2);
+	kill_end(server);
+	listen_at(server);
+	assert_string_equal(accepted(server), "one");
+	assert_int_equal(server->request.again, 1);
+	assert_string_equal(accepted(server), "two");
+	NOBODY(server);
+}
+
 /* A wait ends in time, however many requests of its process have to be made again. */
 static void many_requests_and_a_restart(void **state)
 {
@@ -1574,6 +1596,7 @@ int main(void)
 		TEST(a_long_gap),
 		TEST(a_foreign_record),
 		TEST(the_server_is_restarted),
+		TEST(had_before_the_restart),
 		TEST(many_requests_and_a_restart),
 		TEST(two_listeners_and_a_restart),
 		TEST(closed_on_an_empty_server),
