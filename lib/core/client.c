@@ -41,6 +41,7 @@ struct beest_standing {
 	struct claim claim;
 	uint64_t serial;
 	uint32_t id;
+	bool refused;			/* its listener has closed it */
 };
 
 /* ------------------------------------------------------------------------ appending --- */
@@ -326,14 +327,29 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 	return 0;
 }
 
-/* Called under the lock: by its key, or one whose server has another epoch by now. */
+/*
+ * Its server has another epoch by now, and nobody had closed it before.  Closed on the empty
+ * server it is by a listener that did not know yet that all is lost, which says nothing.
+ */
+static bool standing_has_to_move(struct beest_standing *standing)
+{
+	const struct beest_home *home = &standing->home;
+
+	if (beest_home_epoch(home) != standing->request.epoch)
+		return !standing->refused;
+	standing->refused = beest_lease_is_contested(home->registry->leases, standing->claim.key);
+
+	return false;
+}
+
+/* Called under the lock: by its key, or one that has to move. */
 static struct beest_standing *standing_unlink(struct beest_client *client, const char *key)
 {
 	struct beest_standing **at, *standing;
 
 	for (at = &client->standing; (standing = *at); at = &standing->next)
 		if (key ? strcmp(standing->request.key, key) == 0 :
-		    beest_home_epoch(&standing->home) != standing->request.epoch) {
+		    standing_has_to_move(standing)) {
 			*at = standing->next;
 			break;
 		}

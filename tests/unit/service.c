@@ -1542,6 +1542,28 @@ static void a_listener_that_stores_late(void **state)
 	assert_int_equal(ends[0].ret, -EADDRINUSE);
 }
 
+/* Its client has seen that, and does not ask again on an empty server. */
+static void who_is_refused_stays_so_after_a_restart(void **state)
+{
+	struct end *server = &ends[0];
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "no");
+	ask(&ends[2], "yes");
+	assert_string_equal(accepted(server), "no");
+	must(hartebeest_service_leave(server->hb, "kv", &server->request));
+	wait_in_vain(&ends[1]);
+	fake_kv_restart(fake_kv_server("a:1"));
+	wait_in_vain(&ends[2]);
+	wait_in_vain(&ends[1]);
+	assert_string_equal(accepted(server), "yes");
+	listen_at(&ends[3]);
+	assert_string_equal(accepted(&ends[3]), "yes");
+	NOBODY(&ends[3]);
+	must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static void forge_counter(const char *key, const void *value, size_t size, void *data)
@@ -1615,6 +1637,7 @@ int main(void)
 		TEST(looking_once),
 		TEST(what_it_costs),
 		TEST(a_client_that_gives_up),
+		TEST(who_is_refused_stays_so_after_a_restart),
 		TEST(a_listener_that_stores_late),
 		TEST(leaving_after_a_failure),
 		TEST(a_crowd),
