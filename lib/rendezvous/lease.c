@@ -45,7 +45,7 @@ static const struct row {
 	{ BEEST_KIND_BARRIER, true, false, false, false, LEFT },
 	{ BEEST_KIND_GATE, true, false, false, true, LEFT },
 	{ BEEST_KIND_MESSAGE, false, true, true, false, LEFT },
-	{ BEEST_KIND_LISTENER, true, false, false, true, DELETED },
+	{ BEEST_KIND_LISTENER, true, false, false, true, LEFT },
 	{ BEEST_KIND_REQUEST, true, false, false, true, DELETED },
 };
 
@@ -466,12 +466,12 @@ static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
 	return closed;
 }
 
-/* What no server can have, and what is another's by now, is only forgotten. */
+/* What no server can have, what is another's by now, and what outlives its author: forgotten. */
 static void lease_doom(struct beest_leases *leases, struct lease *lease)
 {
 	struct beest_lease_copy *closed;
 
-	if (lease->superseded || !lease->offered) {
+	if (lease->superseded || !lease->offered || lease->copy->row->ending == LEFT) {
 		lease_remove(leases, lease);
 		return;
 	}

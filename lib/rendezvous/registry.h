@@ -90,7 +90,7 @@ int beest_registry_open(struct beest_registry **registry,
 
 /*
  * Takes away what is still this context's own of queue pairs and regions, says that this
- * rank has left, and frees.  Barriers and messages stay until their time to live ends.
+ * rank has left, and frees.  Barriers, messages and listeners stay until their time to live ends.
  * A server that is silent costs a second at most.
  */
 void beest_registry_close(struct beest_registry *registry);

@@ -1541,8 +1541,8 @@ static const struct left_row {
 	{ "/rank/servers", false, false }, { "/rank/", true, false }, { "/mr/", false, false },
 	{ "/qp/", true, false }, { "/taker", false, false }, { "/failed", false, false },
 	{ "/barrier/", true, true }, { "/msg/s", true, true }, { "/epoch", true, true },
-	{ "/news", true, true }, { "/count", true, true }, { "/service/", true, false },
-	{ "/", false, false },
+	{ "/news", true, true }, { "/count", true, true }, { "/listener", true, true },
+	{ "/service/", true, false }, { "/", false, false },
 };
 
 static void left_judge(const char *key, const void *value, size_t size, void *later)

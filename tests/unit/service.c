@@ -1564,6 +1564,45 @@ static void who_is_refused_stays_so_after_a_restart(void **state)
 	must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
 }
 
+/* As a listener that has got so far, and was killed. */
+static void forge_listener(uint64_t epoch, uint64_t next)
+{
+	static const char key[] = "hb1/job/service/kv/listener";
+	const struct beest_listener_body had = { .epoch = epoch, .first = next, .next = next };
+	uint8_t body[BEEST_BODY_MAX], bytes[2 * BEEST_BODY_MAX];
+	struct beest_record record = { .kind = BEEST_KIND_LISTENER, .rank = -1, .body = body };
+	int size;
+
+	record.size = (size_t)beest_record_listener_encode(&had, body);
+	size = beest_record_encode(NULL, &record, key, bytes, sizeof(bytes));
+	fake_kv_put(fake_kv_server("a:1"), key, bytes, (size_t)size, 86400);
+}
+
+/* How far a listener was is known when it has ended, too: else nobody believes the counter. */
+static void a_million_have_been_here(void **state)
+{
+	struct end *server = &ends[0];
+	int stops;
+
+	for (stops = 0; stops <= 1; stops++) {
+		teardown(state);
+		setup(state);
+		ask(&ends[1], "first");
+		must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
+		forge_listener(ends[1].request.epoch, 1000090);
+		listen_at(server);
+		if (stops)
+			must(hartebeest_service_leave(server->hb, "kv", NULL));
+		else
+			close_end(server);
+		fake_kv_put(fake_kv_server("a:1"), "hb1/job/service/kv/count", "1000100", 7, 86400);
+		ask(&ends[1], "one");
+		listen_at(server);
+		assert_string_equal(accepted(server), "one");
+		assert_int_equal(server->request.number, 1000101);
+	}
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static void forge_counter(const char *key, const void *value, size_t size, void *data)
@@ -1637,6 +1676,7 @@ int main(void)
 		TEST(looking_once),
 		TEST(what_it_costs),
 		TEST(a_client_that_gives_up),
+		TEST(a_million_have_been_here),
 		TEST(who_is_refused_stays_so_after_a_restart),
 		TEST(a_listener_that_stores_late),
 		TEST(leaving_after_a_failure),
