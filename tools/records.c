@@ -355,7 +355,7 @@ static void add_listener(struct beest_text *text, const struct records *records,
 	if (beest_record_listener_decode(&record->record, &body) < 0)
 		beest_text_add(text, "unreadable");
 	else
-		beest_text_add(text, "listens; next request %" PRIu64, body.next);
+		beest_text_add(text, "listener; next request %" PRIu64, body.next);
 }
 
 static void add_request(struct beest_text *text, const struct records *records,
