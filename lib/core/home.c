@@ -140,7 +140,7 @@ static int see_listener(void *data, const struct beest_record *record)
 	struct looking *looking = data;
 	struct beest_home_sight *sight = looking->sight;
 
-	sight->own = beest_home_is_own(looking->home, record);
+	sight->another = !beest_home_is_own(looking->home, record);
 	if (beest_record_listener_decode(record, &sight->body) < 0)
 		memset(&sight->body, 0, sizeof(sight->body));
 

@@ -57,7 +57,7 @@ int beest_home_close(const struct beest_home *home, enum beest_kv_verb verb, con
 /* One reading of the listener's record, by which the server shows that it answers. */
 struct beest_home_sight {
 	struct beest_listener_body body;	/* zero but for since: none of this epoch */
-	bool own;				/* this process listens */
+	bool another;				/* it is of another process */
 	uint64_t drawn;				/* number; 0: none was asked for, or counted */
 };
 

@@ -156,7 +156,9 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 
 	service = BEEST_CONTAINER(node, struct service, node);
 	epoch = beest_home_epoch(&home);
-	if (!former.own || service->now.epoch != epoch)
+	/* Another process has listened meanwhile, unless it stored its record late. */
+	if ((former.another && former.body.since >= service->now.since) ||
+	    service->now.epoch != epoch)
 		ret = service_begin(service, epoch, &former.body);
 	service->now.since = BEEST_MAX((uint64_t)time(NULL), former.body.since + 1);
 	if (ret == 0)

@@ -355,6 +355,20 @@ static void listening_twice_changes_nothing(void **state)
 	NOBODY(server);
 }
 
+/* Nor where the server has evicted the record. */
+static void listening_again_after_an_eviction(void **state)
+{
+	struct end *server = &ends[0];
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "one");
+	assert_string_equal(accepted(server), "one");
+	assert_true(fake_kv_evict(fake_kv_server("a:1"), "hb1/job/service/kv/listener"));
+	listen_at(server);
+	NOBODY(server);
+}
+
 /* It is killed, and started again: all that stands comes again, and what is new. */
 static void a_listener_that_is_killed(void **state)
 {
@@ -1645,6 +1659,7 @@ int main(void)
 		TEST(two_services),
 		TEST(the_last_listener_has_it),
 		TEST(listening_twice_changes_nothing),
+		TEST(listening_again_after_an_eviction),
 		TEST(a_listener_that_is_killed),
 		TEST(a_listener_that_stops),
 		TEST(who_leaves_is_not_accepted),
