@@ -34,8 +34,8 @@ void beest_failure_open(struct beest_registry *registry);
 
 /*
  * Tells all who wait, now and later, or without a rank those who wait for what this process has
- * published: a second at most.  A text that is longer than
- * BEEST_REASON_MAX - 1 is cut.  Errors of beest_wait_run().
+ * published: a second at most.  A text that is longer than BEEST_REASON_MAX - 1 is cut.  Errors of
+ * beest_wait_run().
  */
 int beest_failure_say(struct beest_registry *registry, const char *text);
 

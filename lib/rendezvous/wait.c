@@ -402,11 +402,20 @@ static void wanted_say(const struct waiting *w, char *text, size_t size)
 			snprintf(text, size, "; to be stored: key %s", wait->own_keys[i]);
 }
 
+/* The thread's sentence, and for the sake of what. */
+static int wanted_fail(const struct waiting *w, int ret)
+{
+	char wanted[WANTED_SIZE];
+
+	wanted_say(w, wanted, sizeof(wanted));
+
+	return beest_fail(-ret, "%s%s", beest_error_text(), wanted);
+}
+
 /* 1: all is there; 0: not yet. */
 static int wait_judge(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
-	char wanted[WANTED_SIZE];
 	int ret;
 
 	ret = judge_gets(w);
@@ -420,10 +429,8 @@ static int wait_judge(struct waiting *w)
 		return wait->each && !wait->count && !wait->own_count ? 0 : 1;
 
 	ret = beest_limit_check(w->limit);
-	if (ret < 0) {
-		wanted_say(w, wanted, sizeof(wanted));
-		return beest_fail(-ret, "%s%s", beest_error_text(), wanted);
-	}
+	if (ret < 0)
+		return wanted_fail(w, ret);
 	if (w->registry->interrupt)
 		ret = w->registry->interrupt(w->registry->data);
 
@@ -468,7 +475,6 @@ static int wait_look(struct waiting *w)
 		.deadline = beest_limit_look(w->limit),
 	};
 	int64_t began = beest_clock_now();
-	char wanted[WANTED_SIZE];
 	int ret;
 
 	w->last = beest_limit_is_short(w->limit);
@@ -483,8 +489,7 @@ static int wait_look(struct waiting *w)
 	}
 	if (ret < 0 && !beest_kv_transient(ret)) {
 		beest_look_free(w->wants, w->count);
-		wanted_say(w, wanted, sizeof(wanted));
-		return beest_fail(-ret, "%s%s", beest_error_text(), wanted);
+		return wanted_fail(w, ret);
 	}
 
 	note_look(w, ret);
