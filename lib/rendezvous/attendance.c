@@ -250,27 +250,29 @@ static bool waits_too(const struct beest_gathering *g, size_t i)
 	       g->all[i].body.pass == BEEST_KNOWN;
 }
 
-static void missing_mark(struct beest_gathering *g)
+static bool is_absent(const struct beest_gathering *g, size_t i)
 {
-	bool any = false;
-	size_t i;
+	return is_missing(g, i) && !waits_too(g, i);
+}
 
-	for (i = 0; i < g->count; i++) {
-		g->all[i].missing = is_missing(g, i);
-		any |= g->all[i].missing && !waits_too(g, i);
-	}
-	for (i = 0; i < g->count && any; i++)
-		g->all[i].missing &= !waits_too(g, i);
+static bool anybody_is_absent(const struct beest_gathering *g)
+{
+	size_t i = 0;
+
+	while (i < g->count && !is_absent(g, i))
+		i++;
+
+	return i < g->count;
 }
 
 static void missing_report(struct beest_gathering *g)
 {
+	const bool strictly = anybody_is_absent(g);
 	int *missing = calloc(g->count, sizeof(*missing));
 	size_t i, count = 0;
 
-	missing_mark(g);
 	for (i = 0; i < g->count && missing; i++)
-		if (g->all[i].missing)
+		if (strictly ? is_absent(g, i) : is_missing(g, i))
 			missing[count++] = g->call->ranks->id[i];
 	if (missing && count)
 		g->call->progress(g->call->data, g->body.pass == BEEST_KNOWN, missing, count);
@@ -318,6 +320,7 @@ int beest_attendance_expired(struct beest_gathering *g)
 {
 	size_t i, count = 0;
 	const bool once = g->call->limit->once;
+	bool strictly;
 	int ret, refused = 0;
 	struct beest_text list = BEEST_TEXT(950);
 
@@ -327,9 +330,9 @@ int beest_attendance_expired(struct beest_gathering *g)
 	ret = beest_attendance_read(g);
 	if (ret < 0)
 		return ret;
-	missing_mark(g);
+	strictly = anybody_is_absent(g);
 	for (i = 0; i < g->count; i++) {
-		if (!g->all[i].missing)
+		if (strictly ? !is_absent(g, i) : !is_missing(g, i))
 			continue;
 		refused = refused ? refused : g->all[i].refused;
 		if (count++ < NAMED_MAX) {

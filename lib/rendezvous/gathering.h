@@ -31,7 +31,6 @@
 struct beest_attendance {
 	char key[BEEST_KEY_MAX + 1];
 	bool here;
-	bool missing;			/* for the sentence about who is */
 	int refused;			/* what is there is no record: its errno, ... */
 	char why[160];			/* ... and the sentence */
 	struct beest_incarnation incarnation;
