@@ -754,16 +754,24 @@ static struct waiter *waiter_of_two(void)
 	return waiter;
 }
 
-static void the_author_leaves(void **state)
+static struct waiter *waiter_whose_author_leaves(void)
 {
 	struct waiter *waiter;
 
-	(void)state;
 	crew_need();
 	make();
 	publish(two, 1);
 	waiter = waiter_of_two();
 	crew_start(leave, two);
+
+	return waiter;
+}
+
+static void the_author_leaves(void **state)
+{
+	struct waiter *waiter = waiter_whose_author_leaves();
+
+	(void)state;
 	registry_run();
 	assert_int_equal(waiter->ret, -ESHUTDOWN);
 	assert_non_null(strstr(waiter->error, "rank 1 on "));
@@ -787,14 +795,9 @@ static void question_hook(struct beest_kv *kv, const struct beest_kv_request *re
 /* The news have changed, but whose they are was not answered: it is asked once more. */
 static void whose_news_is_not_answered(void **state)
 {
-	struct waiter *waiter;
+	struct waiter *waiter = waiter_whose_author_leaves();
 
 	(void)state;
-	crew_need();
-	make();
-	publish(two, 1);
-	waiter = waiter_of_two();
-	crew_start(leave, two);
 	questions = 0;
 	fake_kv.hook = question_hook;
 	registry_run();
