@@ -45,7 +45,7 @@ int64_t beest_clock_left(int64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-/* Of a limit that was asked for, some microseconds have passed as the call begins. */
+/* Rounds, since a few microseconds of a limit have passed by the time the call begins. */
 const char *beest_clock_span(int64_t ns, char text[32])
 {
 	int64_t unit = ns < 100 * BEEST_MS ? BEEST_MS :
@@ -63,8 +63,8 @@ const char *beest_clock_span(int64_t ns, char text[32])
 }
 
 /*
- * Jitter needs no secrecy, only that those who start together differ.  The clock does that
- * across processes, the address within one.
+ * Jitter need not be secret.  Waits that start together need different seeds: the clock
+ * differs across processes, the address within one.
  */
 void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks)
 {
@@ -95,7 +95,7 @@ int64_t beest_clock_backoff_pause(int64_t elapsed, int ranks)
 /* A quarter less to a quarter more, in steps of 1/1024. */
 static int64_t add_jitter(int64_t pause, uint32_t *seed)
 {
-	*seed = *seed * 1664525 + 1013904223;	/* whose upper bits are the better ones */
+	*seed = *seed * 1664525 + 1013904223;	/* the upper bits are more random */
 	return pause * (768 + (*seed >> 16) % 513) / 1024;
 }
 
@@ -122,7 +122,7 @@ void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
 
 	until.tv_sec = wake / BEEST_SECOND;
 	until.tv_nsec = wake % BEEST_SECOND;
-	/* Until an absolute instant, so that repeated signals do not prolong it. */
+	/* An absolute time, so that repeated signals do not prolong the sleep. */
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		;
 }

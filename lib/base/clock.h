@@ -2,9 +2,9 @@
 /*
  * clock.h - monotonic deadlines and bounded back-off
  *
- * Owns the notion of time: int64_t nanoseconds of CLOCK_MONOTONIC, which no
- * administrator and no NTP daemon sets, or of the clock that a test puts in its place.
- * Knows nothing of what is waited for.
+ * Owns the notion of time: int64_t nanoseconds of CLOCK_MONOTONIC, which neither an
+ * administrator nor an NTP daemon sets, or of the clock that a test puts in its place.
+ * Knows nothing of what a caller waits for.
  */
 #ifndef BEEST_CLOCK_H
 #define BEEST_CLOCK_H
@@ -19,12 +19,12 @@
 #define BEEST_SECOND INT64_C(1000000000)
 #define BEEST_DAY (86400 * BEEST_SECOND)
 
-/* Of what is stored: Memcached takes a longer time for a date. */
+/* The longest time to live on a server: Memcached reads a longer one as a date. */
 #define BEEST_TTL_MAX (30 * BEEST_DAY)
 
 /*
- * Where the time comes from, and who lets it pass; NULL: the monotonic clock and
- * clock_nanosleep(2).  Only tests set it, and only while no other thread uses the library.
+ * Tells the time and sleeps; NULL: the monotonic clock and clock_nanosleep(2).  Only tests set
+ * this, and only while no other thread uses the library.
  */
 struct beest_clock_source {
 	int64_t (*now)(void);
@@ -38,47 +38,47 @@ int64_t beest_clock_now(void);
 /* The instant @timeout from now; saturates instead of overflowing. */
 int64_t beest_clock_deadline(int64_t timeout);
 
-/* What is left until @deadline, never negative. */
+/* The time left until @deadline, never negative. */
 int64_t beest_clock_left(int64_t deadline);
 
-/* "300 ms", "30 s", "10 min": rounded to 10 ms, and from 10 s on to seconds. */
+/* "300 ms", "30 s", "10 min": rounded to 1 ms, from 100 ms on to 10 ms, from 10 s on to 1 s. */
 #define BEEST_SPAN(ns) beest_clock_span((ns), (char[32]){ 0 })
 const char *beest_clock_span(int64_t ns, char text[32]);
 
 /*
- * Waiting without hammering: each pause is elapsed/16, with bounds that grow with the number
- * of ranks polling the same server: at least 50 us or 20 us a rank, so that a server is
- * not asked for more than it can answer, and at most 5 ms or 100 us a rank.  A jitter of a
- * quarter keeps ranks from marching in step.  Measured: 350 us median delay at 2.7 % of a
- * core; a fixed 5 ms cap let 1023 pollers starve the server.
+ * Waiting without hammering: each pause is elapsed/16, within bounds that grow with the number
+ * of ranks polling the same server.  A pause lasts at least 50 us, or 20 us a rank if that is
+ * more, so that a server can answer all requests; and at most 5 ms, or 100 us a rank if that is
+ * more.  A jitter of a quarter keeps ranks from polling in step.  Measured: 350 us median delay
+ * at 2.7 % of a core; with a fixed cap of 5 ms, 1023 pollers starved the server.
  *
- * Few ranks that ask for few keys do not pause at all while the last progress is recent:
- * two that work hand in hand would lose most of their time in pauses.
+ * A few ranks that ask for a few keys do not pause at all while the last progress is recent:
+ * two ranks that take turns would otherwise spend most of their time in pauses.
  */
-#define BEEST_BACKOFF_KEYS 64		/* asked for by all ranks together */
+#define BEEST_BACKOFF_KEYS 64		/* at most, asked for by all ranks together */
 #define BEEST_BACKOFF_EAGER (200 * BEEST_US)
 
 struct beest_backoff {
 	int64_t start;
-	int64_t progress;	/* when something last came */
+	int64_t progress;	/* when something last arrived */
 	int ranks;
-	size_t keys;		/* asked for at each look; to be set by the caller */
-	int64_t expected;	/* what may be left to wait; 0: no idea; likewise */
+	size_t keys;		/* asked for in each look; the caller sets it */
+	int64_t expected;	/* estimated time left to wait, 0: unknown; the caller sets it */
 	uint32_t seed;
 };
 
-/* keys is SIZE_MAX then: no caller looks eagerly unless it says how little it asks for. */
+/* Sets keys to SIZE_MAX: only a caller that lowers it looks without pauses. */
 void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks);
 
-/* Something came: few keys are asked for eagerly again. */
+/* Something arrived: looks for few keys go without pauses again. */
 void beest_clock_backoff_progress(struct beest_backoff *backoff);
 
-/* The pure part: the pause due @elapsed after the start, before jitter. */
+/* Pure: the pause due @elapsed after the start, before jitter. */
 int64_t beest_clock_backoff_pause(int64_t elapsed, int ranks);
 
 /*
- * Sleeps one pause or none, not past @deadline; signals do not shorten it.  Where more time
- * is expected than a pause takes, it sleeps until then, within the bounds of a pause.
+ * Sleeps one pause or none, not past @deadline; signals do not shorten it.  When the expected
+ * time is longer than the pause, it sleeps that long, but at most the longest pause.
  */
 void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline);
 

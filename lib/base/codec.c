@@ -2,7 +2,7 @@
 /*
  * codec.c - see codec.h
  *
- * On the wire, fields are in the order of the rows, without gaps.  Integers are
+ * On the wire, fields follow each other in the order of the rows, without gaps.  Integers are
  * big-endian.
  */
 #include "config.h"
@@ -13,7 +13,7 @@
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
 
-/* An integer from host order to big-endian and back: the same step both ways. */
+/* Converts an integer from host order to big-endian or back: the step is the same. */
 static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
 	size_t i, size = field->size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * codec.h - structs to bytes and back, by one row per field
+ * codec.h - structs to bytes and back, by a table with one row per field
  *
- * Owns how integers and plain bytes look on the wire.  Pure.  Knows nothing of what they mean.
+ * Owns how integers and plain bytes look on the wire.  Pure.  Knows nothing of their meaning.
  */
 #ifndef BEEST_CODEC_H
 #define BEEST_CODEC_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Both directions walk the same rows, so that they cannot drift apart. */
+/* Encoding and decoding walk the same rows, so that they cannot drift apart. */
 struct beest_codec_field {
 	uint16_t offset;
 	uint16_t size;
@@ -27,10 +27,10 @@ struct beest_codec_layout {
 	  BEEST_CODEC_##form }
 #define BEEST_CODEC_LAYOUT(rows) { rows, BEEST_COUNT(rows) }
 
-/* What it takes on the wire. */
+/* Its size on the wire, in bytes. */
 size_t beest_codec_size(const struct beest_codec_layout *layout);
 
-/* Bytes written, or -EMSGSIZE. */
+/* The number of bytes written, or -EMSGSIZE. */
 int beest_codec_encode(const struct beest_codec_layout *layout, const void *payload,
 		       uint8_t *bytes, size_t size);
 

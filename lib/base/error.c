@@ -10,13 +10,13 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
-/* One a thread, so that setting it cannot fail. */
+/* Thread-local storage of fixed size, so that setting it cannot fail. */
 static __thread char sentence[BEEST_ERROR_SIZE];
 
 /*
- * The new sentence, with @cause behind it unless that is NULL.  Made in a buffer of its own,
- * since the old one may be among the arguments.  Names, paths and words of a server need no care
- * where a sentence is written: it is cleaned here.  Keeps errno.
+ * Sets the sentence, with @cause behind it unless that is NULL.  Formats into a buffer of its
+ * own, since the old sentence may be among the arguments.  Cleans the result, so that callers
+ * may pass names, paths and a server's words as they are.  Keeps errno.
  */
 static void BEEST_PRINTF(2, 0) sentence_set(const char *cause, const char *format, va_list args)
 {

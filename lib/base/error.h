@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * error.h - the one error convention: 0 or a positive count, else a negative errno
+ * error.h - the error convention: 0 or a positive count, else a negative errno
  *
- * Owns the calling thread's last sentence, which rides beside the return value
- * and never instead of it.  Knows nothing of logging: api/call.c (core/context.c for
- * hartebeest_open()) logs a failure once, as the call returns to the user.
+ * Owns the calling thread's last sentence, which accompanies the return value and never
+ * replaces it.  Knows nothing of logging: api/call.c (core/context.c for hartebeest_open())
+ * logs a failure once, as the call returns to the user.
  */
 #ifndef BEEST_ERROR_H
 #define BEEST_ERROR_H
@@ -16,25 +16,28 @@
 /* Long enough for a file name, a value, its range and both ends of a pair. */
 #define BEEST_ERROR_SIZE 1024
 
-/* Sets the sentence and returns -err; @err is a positive errno. */
+/* Sets the sentence and returns -@err; @err is a positive errno. */
 int beest_fail(int err, const char *format, ...) BEEST_PRINTF(2, 3);
 
 /*
- * Puts "PREFIX: " before the sentence of a failure from below and returns @ret
- * unchanged: the lower layer names the value, the upper one where it came from.
+ * Puts "PREFIX: " before the sentence of a lower layer's failure and returns @ret unchanged:
+ * the lower layer names the value, the upper one says where the value came from.
  */
 int beest_fail_prefix(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
 
-/* The same of a call of another library: what its errno, -@ret, means comes behind it. */
+/*
+ * For a failed call of another library: sets the sentence, with the text of errno -@ret behind
+ * it, and returns @ret.
+ */
 int beest_fail_errno(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
 
 /* The calling thread's last sentence, "" before the first failure. */
 const char *beest_error_text(void);
 
 /*
- * A text from outside as a sentence shows it: in quotes, control characters as
- * \x0a, cut with dots when long.  @quoted has BEEST_QUOTE_SIZE bytes and is
- * returned; BEEST_QUOTE() brings its own, which lives as long as the block.
+ * Quotes a text from outside for a sentence: control characters become \x0a and the like, and
+ * a long text ends in "...".  @quoted has BEEST_QUOTE_SIZE bytes and is returned; BEEST_QUOTE()
+ * brings its own buffer, which lives as long as the block.
  */
 #define BEEST_QUOTE_SIZE 128
 #define BEEST_QUOTE(text) beest_error_quote((char[BEEST_QUOTE_SIZE]){ 0 }, text)
@@ -48,8 +51,8 @@ static inline int beest_error_verbs(int err)
 }
 
 /*
- * For calls that fail by NULL or -1 and set errno: ibv_create_qp(3).
- * Old providers leave errno alone, so clear it before such a call.
+ * For calls that fail with NULL or -1 and set errno: ibv_create_qp(3).
+ * Old providers do not set errno, so clear it before such a call.
  */
 static inline int beest_error_errno(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hash.c - CRC-32 sixteen bytes a step, since the records of a mesh add up to megabytes
+ * hash.c - CRC-32 in steps of sixteen bytes, since the records of a mesh add up to megabytes
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 
 #define STEP 16
 
-/* table[n][b]: what byte b does to the sum when n more bytes follow it. */
+/* table[n][b]: how byte b changes the sum when n more bytes follow it. */
 static uint32_t table[STEP][256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -40,7 +40,7 @@ uint32_t beest_hash_crc32(uint32_t sum, const void *bytes, size_t size)
 
 	sum = ~sum;
 	pthread_once(&once, crc_table_fill);
-	/* What depends on the sum comes last, so that the rest need not wait for it. */
+	/* The terms that need the last sum come last, so that the others need not wait for it. */
 	for (; size >= STEP; b += STEP, size -= STEP)
 		sum = table[0][b[15]] ^ table[1][b[14]] ^ table[2][b[13]] ^ table[3][b[12]] ^
 		      table[4][b[11]] ^ table[5][b[10]] ^ table[6][b[9]] ^ table[7][b[8]] ^

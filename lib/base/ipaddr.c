@@ -23,7 +23,7 @@ bool beest_ipaddr_is_zero(const struct beest_ipaddr *gid)
 	return memcmp(gid, &zero, sizeof(zero)) == 0;
 }
 
-/* The casts: libc aligns what it hands out. */
+/* The casts are safe: libc aligns the addresses that it returns. */
 bool beest_ipaddr_of(const struct sockaddr *address, struct beest_ipaddr *ip)
 {
 	const void *of = address;
@@ -39,13 +39,13 @@ bool beest_ipaddr_of(const struct sockaddr *address, struct beest_ipaddr *ip)
 	return true;
 }
 
-/* Linux takes all of 0.0.0.0/8 for this host. */
+/* Linux treats all of 0.0.0.0/8 as this host. */
 bool beest_ipaddr_is_wildcard(const struct beest_ipaddr *ip)
 {
 	return beest_ipaddr_is_ipv4(ip) ? ip->raw[12] == 0 : beest_ipaddr_is_zero(ip);
 }
 
-/* Not 240.0.0.0/4: Linux takes it for addresses of hosts. */
+/* Accepts 240.0.0.0/4, which Linux treats as host addresses. */
 const char *beest_ipaddr_nobody(const struct beest_ipaddr *ip)
 {
 	static const struct beest_ipaddr loopback = { { [15] = 1 } };
@@ -64,7 +64,6 @@ const char *beest_ipaddr_nobody(const struct beest_ipaddr *ip)
 	return NULL;
 }
 
-/* fe80::/10 and 169.254.0.0/16 */
 bool beest_ipaddr_is_link_local(const struct beest_ipaddr *gid)
 {
 	if (beest_ipaddr_is_ipv4(gid))

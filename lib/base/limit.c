@@ -50,7 +50,7 @@ struct beest_limit beest_limit_within(const struct beest_limit *limit, int64_t t
 	return within;
 }
 
-/* Rounded up, so that nobody spins through the last millisecond. */
+/* Rounds up, so that a caller does not spin through the last millisecond. */
 void beest_limit_poll(const struct beest_limit *limit, int fd)
 {
 	struct pollfd input = { .fd = fd, .events = POLLIN };

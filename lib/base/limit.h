@@ -2,9 +2,9 @@
 /*
  * limit.h - how long one call of the library may wait
  *
- * Owns the meaning of a deadline, as hartebeest.h gives it, and of hartebeest_cancel().
- * One limit holds for all of a call, however many waits that makes.  Knows nothing of what
- * is waited for.
+ * Owns the meaning of a deadline, as hartebeest.h defines it, and of hartebeest_cancel().
+ * One limit holds for a whole call, however many waits it makes.  Knows nothing of what a
+ * call waits for.
  */
 #ifndef BEEST_LIMIT_H
 #define BEEST_LIMIT_H
@@ -14,51 +14,52 @@
 
 #include "lib/base/clock.h"
 
-/* Of a context; atomic counts, so that a signal handler may change them. */
+/* One per context.  Atomic, so that a signal handler may change it. */
 struct beest_cancel {
-	uint32_t called;		/* hartebeest_cancel() */
-	uint32_t cleared;		/* of those, so many spare the calls that begin now */
+	uint32_t called;		/* how often hartebeest_cancel() was called */
+	uint32_t cleared;		/* how often by the last hartebeest_cancel_clear() */
 };
 
 struct beest_limit {
-	int64_t began, end;		/* of beest_clock_now() */
-	bool once;			/* one look, of which no line of the log tells */
-	const struct beest_cancel *cancel;	/* NULL: nobody cancels */
-	uint32_t cleared;		/* as the call began */
+	int64_t began, end;		/* times of beest_clock_now() */
+	bool once;			/* a single look, whose failure is not logged */
+	const struct beest_cancel *cancel;	/* NULL: cannot be cancelled */
+	uint32_t cleared;		/* cancel->cleared when the call began */
 };
 
-/* @deadline: of hartebeest.h, and valid; 0: @preset from now. */
+/* @deadline: a valid one of hartebeest.h; 0: @preset from now. */
 void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *cancel,
 		       int64_t deadline, int64_t preset);
 
-/* All of it, as the call began: 0 of one look. */
+/* Its whole length, counted from the start of the call; 0 for a single look. */
 int64_t beest_limit_span(const struct beest_limit *limit);
 
-/* What is left of it, never negative. */
+/* The time left of it, never negative. */
 int64_t beest_limit_left(const struct beest_limit *limit);
 
-/* So much time a request has even when none is left. */
+/* The least time that a request gets, even when none is left. */
 #define BEEST_LIMIT_LOOK (250 * BEEST_MS)
 
 /*
- * Is less than that left?  A look that began earlier and outlasts the limit was held up, as the
- * whole machine may have been: what it did not bring says little, and one more follows.
+ * True when less than that is left.  A look that begins while this is false and still outlasts
+ * the limit was held up, perhaps with the whole machine: what it did not find proves little, so
+ * one more look follows.
  */
 bool beest_limit_is_short(const struct beest_limit *limit);
 
-/* Its end, or that long from now where that is later. */
+/* When a request must end: at the limit's end, or BEEST_LIMIT_LOOK from now if that is later. */
 int64_t beest_limit_look(const struct beest_limit *limit);
 
-/* The same, but @time from now at most. */
+/* A copy of the limit that ends @time from now at the latest. */
 struct beest_limit beest_limit_within(const struct beest_limit *limit, int64_t time);
 
-/* Until @fd can be read, but a second at most and not past the limit. */
+/* Waits until @fd can be read, but at most a second and not past the limit. */
 void beest_limit_poll(const struct beest_limit *limit, int fd);
 
-/* What ends in vain at the limit ends with this: ETIMEDOUT or EAGAIN. */
+/* The positive errno of a wait that reached the limit: ETIMEDOUT, or EAGAIN for a single look. */
 int beest_limit_errno(const struct beest_limit *limit);
 
-/* 0; -ECANCELED: the call was cancelled since it began. */
+/* 0, or -ECANCELED when hartebeest_cancel() ends the call. */
 int beest_limit_check(const struct beest_limit *limit);
 
 void beest_cancel_call(struct beest_cancel *cancel);

@@ -20,7 +20,7 @@
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 
-/* Room for the longest sentence, and for what comes before it. */
+/* Room for the longest sentence and the words before it. */
 #define LINE_SIZE (BEEST_ERROR_SIZE + 256)
 
 const struct beest_word beest_log_words[] = {
@@ -32,7 +32,7 @@ const struct beest_word beest_log_words[] = {
 	{ NULL, 0 },
 };
 
-/* What tells the lines of a cluster apart. */
+/* These tell the lines of a cluster's processes apart. */
 struct names {
 	char host[HOST_NAME_MAX + 1];
 	char pid[16], rank[16];
@@ -50,7 +50,7 @@ static void names_fill(struct names *names, int rank)
 		sprintf(names->rank, "%d", rank);
 }
 
-/* Of all hosts the same time zone, so that their lines can be sorted. */
+/* The time is UTC on all hosts, so that their lines can be sorted together. */
 static void line_begin(struct beest_text *line, int rank, int level)
 {
 	struct names names;
@@ -68,7 +68,7 @@ static void line_begin(struct beest_text *line, int rank, int level)
 
 void beest_log(const struct beest_log *log, int level, const char *format, ...)
 {
-	char buffer[LINE_SIZE + 1], raw[LINE_SIZE], *text;	/* and the newline */
+	char buffer[LINE_SIZE + 1], raw[LINE_SIZE], *text;	/* + 1 for the newline */
 	int saved = errno;
 	struct beest_text line;
 	va_list args;
@@ -86,7 +86,7 @@ void beest_log(const struct beest_log *log, int level, const char *format, ...)
 		raw[0] = '\0';
 	va_end(args);
 
-	/* Names of peers come from the network: they must not bring escapes or lines. */
+	/* Names of peers come from the network: they must not add escapes or lines. */
 	beest_text_clean(text, LINE_SIZE - line.used, raw, strlen(raw));
 
 	if (log->write) {
@@ -101,8 +101,9 @@ void beest_log(const struct beest_log *log, int level, const char *format, ...)
 }
 
 /*
- * Where the table is full, the oldest is forgotten.  Two threads may both be the first.  Loads and
- * stores: gcc 12 for s390x drops what an exchange in such a loop writes.
+ * Keeps the hashes in order of last use, and drops the last one when the table is full.  Two
+ * threads may both be the first.  Uses loads and stores, since gcc 12 for s390x drops the write
+ * of an atomic exchange in this loop.
  */
 int beest_log_once(const struct beest_log *log, int level, const char *choice)
 {
@@ -155,7 +156,7 @@ int beest_log_open(struct beest_log *log, const char *path)
 	if (ret < 0)
 		return ret;
 	fd = open(expanded, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-	if (fd >= 0 && fd <= STDERR_FILENO) {	/* which the program opens again */
+	if (fd >= 0 && fd <= STDERR_FILENO) {	/* leave these for the program to open again */
 		low = fd;
 		fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 		close(low);

@@ -6,7 +6,7 @@
  *
  *   2026-11-22T03:15:17.123456Z cn08 hartebeest[4711] rank 3 error: sentence
  *
- * Knows nothing of who writes.  Keeps errno.  Never called while posting or polling.
+ * Knows nothing of its callers.  Keeps errno.  Never called while posting or polling.
  */
 #ifndef BEEST_LOG_H
 #define BEEST_LOG_H
@@ -16,7 +16,7 @@
 #include "lib/base/macro.h"
 #include "lib/base/parse.h"
 
-/* Values of syslog(3), so that callers may forward them; 0 is silence. */
+/* Values of syslog(3), so that a callback may forward them; 0 is silence. */
 enum {
 	BEEST_LOG_NONE = 0,
 	BEEST_LOG_ERROR = 3,
@@ -25,7 +25,7 @@ enum {
 	BEEST_LOG_DEBUG = 7,
 };
 
-/* How many choices are remembered as said. */
+/* How many choices beest_log_once() remembers. */
 #define BEEST_LOG_SAID 16
 
 struct beest_log {
@@ -34,22 +34,23 @@ struct beest_log {
 	void *data;
 	int rank;		/* -1: unknown */
 	int file;		/* above 2; 0: stderr */
-	uint64_t *said;		/* BEEST_LOG_SAID of them, zero at first; NULL: all is new */
+	uint64_t *said;		/* BEEST_LOG_SAID hashes, zero at first; NULL: remembers none */
 };
 
-/* The bare sentence to the callback, or one write(2) of a whole line. */
+/* Passes the bare sentence to the callback, or writes a whole line with one write(2). */
 void beest_log(const struct beest_log *log, int level, const char *format, ...)
 	BEEST_PRINTF(3, 4);
 
 /*
- * @level the first time, BEEST_LOG_DEBUG from then on: of a choice that is the same for
- * many objects, one line is enough.
+ * The level for a line about @choice: @level the first time, BEEST_LOG_DEBUG from then on,
+ * since one line is enough for a choice that many objects share.
  */
 int beest_log_once(const struct beest_log *log, int level, const char *choice);
 
 /*
- * Lines without a callback go to the end of this file; %h is the host, %p the process id,
- * %r the rank ("-": unknown), %% a percent sign.  -EINVAL, or an errno of open(2).
+ * Without a callback, lines are appended to this file.  In @path, %h is the host, %p the process
+ * id, %r the rank ("-": unknown), %% a percent sign.  -EINVAL: another letter after %;
+ * -ENAMETOOLONG; or the errno of open(2).
  */
 int beest_log_open(struct beest_log *log, const char *path);
 void beest_log_close(struct beest_log *log);

@@ -19,12 +19,12 @@
 
 #define BEEST_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-/* Of a key, in bytes: the limit of Memcached. */
+/* The longest key that Memcached takes, in bytes. */
 #define BEEST_KEY_MAX 250
 
 /*
- * What must hold of the library's own state, whatever the program and the network do:
- * checked in builds of configure --enable-invariants, which abort, and absent elsewhere.
+ * A condition on the library's own state that holds whatever the program and the network do.
+ * Builds of configure --enable-invariants check it and abort; other builds omit the check.
  */
 #ifdef BEEST_INVARIANTS
 #define BEEST_INVARIANT(condition) ((condition) ? (void)0 : __builtin_abort())
@@ -32,7 +32,7 @@
 #define BEEST_INVARIANT(condition) ((void)sizeof(!(condition)))
 #endif
 
-/* Everything else is hidden by -fvisibility=hidden and lib/libhartebeest.sym. */
+/* -fvisibility=hidden and lib/libhartebeest.sym hide everything else. */
 #define HARTEBEEST_EXPORT __attribute__((visibility("default")))
 
 #endif

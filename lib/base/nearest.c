@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nearest.c - edit distance: bytes inserted, left out, replaced, or swapped with their neighbour,
- * the four common typing errors
+ * nearest.c - edit distance: counts bytes inserted, left out, replaced, or swapped with their
+ * neighbour, the four common typing errors
  */
 #include "config.h"
 
@@ -11,13 +11,13 @@
 #include "lib/base/macro.h"
 #include "lib/base/nearest.h"
 
-/* No name is longer, and every cost of such words fits a byte. */
+/* No name is longer, and each cost for words of this length fits in a byte. */
 #define WORD_MAX 255
 
 /* Both words have at most WORD_MAX bytes. */
 static size_t edit_distance(const char *a, const char *b)
 {
-	/* Row i, at i % 3: what it costs to turn i bytes of @a into each beginning of @b. */
+	/* rows[i % 3] has the cost of turning the first i bytes of @a into each prefix of @b. */
 	uint8_t rows[3][WORD_MAX + 1], *row = rows[0], *last, *before;
 	size_t i, j, best, length = strlen(b);
 
@@ -41,7 +41,7 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[length];
 }
 
-/* Beyond the limit, a candidate is unlikely to be what was meant. */
+/* Starts at the limit: a candidate at this distance or beyond was probably not meant. */
 void beest_nearest_start(struct beest_nearest *nearest, const char *word)
 {
 	nearest->word = word;
@@ -52,7 +52,7 @@ void beest_nearest_start(struct beest_nearest *nearest, const char *word)
 bool beest_nearest_offer(struct beest_nearest *nearest, const char *candidate)
 {
 	size_t distance, length = strlen(nearest->word);
-	/* "m" for "mr": one more change may be missing at the end. */
+	/* "m" for "mr": a candidate that begins with the word may need one more change. */
 	bool begun = length && !nearest->best && !strncmp(candidate, nearest->word, length);
 
 	if (length > WORD_MAX || strlen(candidate) > WORD_MAX)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nearest.h - which known word did the user probably mean?
+ * nearest.h - finds the known word that the user probably meant
  *
  * Owns the edit distance and nothing else.
  */
@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 /*
- * Feed candidates one at a time, so that any table can be walked; best is NULL
- * when nothing is near enough (more than a third of the word would change).
+ * Takes candidates one at a time, so that the caller can walk any table.  best is NULL when none
+ * is near enough: more than a third of the word would have to change.
  */
 struct beest_nearest {
 	const char *word;
@@ -22,7 +22,7 @@ struct beest_nearest {
 
 void beest_nearest_start(struct beest_nearest *nearest, const char *word);
 
-/* True: it is nearer than all before it. */
+/* True when @candidate is nearer than all before it. */
 bool beest_nearest_offer(struct beest_nearest *nearest, const char *candidate);
 
 #endif

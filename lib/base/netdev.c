@@ -24,7 +24,7 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 	freeifaddrs(interfaces);
 }
 
-/* Higher is better; 0: no address at all. */
+/* Higher is better, and never 0, which means no address. */
 static int address_rank(const struct beest_ipaddr *ip, int family)
 {
 	bool wanted = beest_ipaddr_is_ipv4(ip) == (family != AF_INET6);

@@ -2,8 +2,8 @@
 /*
  * netdev.h - IP addresses of network interfaces
  *
- * Owns both questions to getifaddrs(3): who has this address, and which address has
- * this interface?  Knows nothing of ports: their GID table names the interface.
+ * Owns both questions to getifaddrs(3): which interface has this address, and which address does
+ * this interface have?  Knows nothing of ports: their GID table names the interface.
  */
 #ifndef BEEST_NETDEV_H
 #define BEEST_NETDEV_H
@@ -12,12 +12,12 @@
 
 #include "lib/base/ipaddr.h"
 
-/* The interface that has @ip, IPv4 mapped; "" when none has. */
+/* The name of the interface that has @ip (IPv4: mapped), "" when none has it. */
 void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE]);
 
 /*
- * An address of the interface @name: wide scope before link-local, then @family
- * (AF_UNSPEC: IPv4) before the other.  False: it has none, and *ip is zero.
+ * An address of the interface @name.  Prefers a wider scope over link-local, then @family
+ * (AF_UNSPEC: IPv4) over the other family.  False: it has none, and *ip is zero.
  */
 bool beest_netdev_ip(const char *name, int family, struct beest_ipaddr *ip);
 

@@ -2,8 +2,8 @@
 /*
  * parse.c - one scanner for numbers, and the grammars built on it
  *
- * Owns every judgement on text that becomes a value.  Knows no locale: <ctype.h>
- * and strtol(3) would ask for one, and strtol(3) skips blanks and takes signs.
+ * Owns all checks of text that becomes a value.  Independent of the locale: <ctype.h> and
+ * strtol(3) depend on it, and strtol(3) also skips blanks and accepts signs.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 
 /* --- numbers --- */
 
-/* More than any base for a byte that is not a digit. */
+/* UINT_MAX, which is above any base, for a byte that is not a digit. */
 static unsigned int digit_value(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -35,8 +35,8 @@ static unsigned int digit_value(char c)
 }
 
 /*
- * Leaves *@at behind the digits; false when there is none.  Saturates, and stays there:
- * UINT64_MAX is beyond every range in this file.
+ * Moves *@at behind the digits; false when there is none.  An overflow gives UINT64_MAX, which is
+ * outside every range in this file.
  */
 static bool read_digits(const char **at, unsigned int base, uint64_t *value)
 {
@@ -70,11 +70,11 @@ int beest_parse_int(const char *text, int64_t min, int64_t max, int64_t *value)
 				  BEEST_QUOTE(text), min, max, looks_octal(text + negative) ?
 				  "; drop the leading zero, which some read as octal" : "");
 
-	/* A negative number may be one more: INT64_MIN. */
+	/* The magnitude of INT64_MIN is one more than INT64_MAX. */
 	fits = magnitude <= (uint64_t)INT64_MAX + negative;
 	number = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
 
-	/* "-0" is refused as well where nothing may be negative. */
+	/* Refuses even "-0" where no number may be negative. */
 	if (!fits || (negative && min >= 0) || number < min || number > max)
 		return beest_fail(ERANGE, "%s is out of range: %" PRId64 " to %" PRId64,
 				  BEEST_QUOTE(text), min, max);
@@ -131,7 +131,7 @@ const char *beest_parse_duration_text(int64_t ns, char text[32])
 
 /* --- words --- */
 
-/* Not strcasecmp(3), which asks for the locale. */
+/* Not strcasecmp(3), which depends on the locale. */
 static bool is_word(const char *text, const char *word)
 {
 	while (*text && (*text == *word || (*text >= 'A' && *text <= 'Z' &&
@@ -169,7 +169,7 @@ struct range {
 	uint64_t first, last;
 };
 
-/* "5" or "5-9" and the comma after it, if any: *@more says whether one came. */
+/* Reads "5" or "5-9" and a comma after it, if any; *@more: whether there was one. */
 static int next_range(const char **at, const char *text, struct range *range, bool *more)
 {
 	bool good = read_decimal(at, &range->first);
@@ -255,7 +255,7 @@ void beest_parse_ids_free(struct beest_ids *ids)
 
 int beest_parse_ids_position(const struct beest_ids *ids, int id)
 {
-	/* bsearch(3) must not be given NULL */
+	/* bsearch(3) does not accept NULL */
 	const int *found = ids->count ? bsearch(&id, ids->id, ids->count, sizeof(int),
 						compare_ids) : NULL;
 
@@ -269,7 +269,7 @@ int beest_parse_ids_position(const struct beest_ids *ids, int id)
 #define FORMS "host, host:port, [IPv6]:port or the absolute path of a socket"
 #define NOT_IPV6 "is not an IPv6 address in brackets, as in [::1]:11211"
 
-/* ASCII only: what getaddrinfo(3) makes of other bytes depends on the locale. */
+/* ASCII only: how getaddrinfo(3) reads other bytes depends on the locale. */
 static bool host_byte(char c)
 {
 	return digit_value(c) < 10 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -291,8 +291,8 @@ static int fail_server(const char *server, const char *wrong)
 }
 
 /*
- * "fe80::1%ib0": an address and perhaps a zone.  Rewritten by inet_ntop(3), since ::1 and
- * 0:0::1 are one server.
+ * An address and perhaps a zone, "fe80::1%ib0".  Rewritten by inet_ntop(3), since ::1 and 0:0::1
+ * are the same server.
  */
 static bool canonical_ipv6(char *address, char *host)
 {
@@ -309,7 +309,7 @@ static bool canonical_ipv6(char *address, char *host)
 	       (int)HOST_SIZE;
 }
 
-/* Host names ignore case, and repetitions are found by comparing text. */
+/* Lowers the case: host names ignore it, but refuse_repetition() compares bytes. */
 static bool canonical_name(const char *name, char *host)
 {
 	size_t i, length = strlen(name);
@@ -330,7 +330,7 @@ static int parse_port(const char *text, const char *server, uint16_t *port)
 	return 0;
 }
 
-/* @server: "name", "[IPv6]", or one of them with ":" and a port. */
+/* @server: "name" or "[IPv6]", perhaps with ":" and a port. */
 static int parse_host(const char *server, struct beest_hostport *endpoint)
 {
 	bool v6 = server[0] == '[';
@@ -359,7 +359,7 @@ static int parse_host(const char *server, struct beest_hostport *endpoint)
 	return ret;
 }
 
-/* Refuses blanks in socket paths as well: most of them follow a comma. */
+/* Refuses blanks even in socket paths, since most blanks are typed after a comma. */
 static int parse_server(const char *server, struct beest_hostport *endpoint)
 {
 	if (strchr(server, ' ') || beest_text_control(server))
@@ -380,7 +380,7 @@ static int parse_server(const char *server, struct beest_hostport *endpoint)
 	return 0;
 }
 
-/* Of the servers of @list, the last one may be a repetition. */
+/* Compares the server at index @last with all before it. */
 static int refuse_repetition(const struct beest_hostport *list, size_t last)
 {
 	size_t i;

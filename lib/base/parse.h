@@ -2,10 +2,9 @@
 /*
  * parse.h - text to value, strictly
  *
- * Owns the grammar of numbers, durations, words, id lists and server lists.  Knows
- * nothing of where the text came from: the caller adds that to the sentence with
- * beest_fail_prefix().  Signs, blanks, suffixes and overflow are refused; outputs are
- * set only on success.
+ * Owns the grammar of numbers, durations, words, id lists and server lists.  Knows nothing of
+ * where the text came from: the caller adds that to the sentence with beest_fail_prefix().
+ * Refuses plus signs, blanks, unknown suffixes and overflow.  Sets outputs only on success.
  */
 #ifndef BEEST_PARSE_H
 #define BEEST_PARSE_H
@@ -14,29 +13,29 @@
 #include <stdint.h>
 
 /*
- * Decimal, or hexadecimal after 0x.  A leading zero ("010") is refused: some
- * would read it as octal.  -EINVAL: not a number, -ERANGE: outside min..max; the
- * sentence gives the text and the range.
+ * Decimal, or hexadecimal after 0x, perhaps after a minus sign.  A leading zero ("010") is
+ * refused, since some read it as octal.  -EINVAL: not a number; -ERANGE: outside @min to @max.
+ * The sentence gives the text and the range.
  */
 int beest_parse_int(const char *text, int64_t min, int64_t max, int64_t *value);
 
 /*
- * "30s", "67ms", "500us", "2min", "1h", "1d", or "0" -> nanoseconds.  A bare
- * number has no unit and is refused.
+ * "30s", "67ms", "500us", "2min", "1h", "1d" or "0" to nanoseconds.  Any other number without a
+ * unit is refused.
  */
 int beest_parse_duration(const char *text, int64_t *ns);
 
-/* The same in the largest unit that is exact: "90s", "2d", "0". */
+/* The reverse, in the largest unit that is exact: "90s", "2d", "0". */
 #define BEEST_DURATION_TEXT(ns) beest_parse_duration_text((ns), (char[32]){ 0 })
 const char *beest_parse_duration_text(int64_t ns, char text[32]);
 
-/* Words that stand for numbers, in lower case; the last one is NULL. */
+/* A table of lower-case words for numbers; the last text is NULL. */
 struct beest_word {
 	const char *text;
 	int64_t value;
 };
 
-/* One of @words, in any case; -EINVAL lists them. */
+/* Finds @text among @words, ignoring case; -EINVAL: the sentence lists the words. */
 int beest_parse_word(const char *text, const struct beest_word *words, int64_t *value);
 
 /* The word for @value; NULL: there is none. */
@@ -54,24 +53,24 @@ struct beest_ids {
 int beest_parse_ids(const char *text, struct beest_ids *ids);
 void beest_parse_ids_free(struct beest_ids *ids);
 
-/* Where @id is among them; -1: it is not. */
+/* The position of @id in the list; -1: it is not there. */
 int beest_parse_ids_position(const struct beest_ids *ids, int id);
 
-/* host or path is the whole of what getaddrinfo(3) or connect(2) needs. */
+/* A server; host is the name for getaddrinfo(3) or the path for connect(2). */
 struct beest_hostport {
 	char text[300];		/* canonical: "host:port", "[v6]:port", "/path" */
 	char host[256];		/* name, IPv4, IPv6 without brackets; socket path */
-	uint16_t port;		/* host byte order, 0 for a unix socket */
+	uint16_t port;		/* in host byte order; 0: a unix socket */
 };
 
 #define BEEST_HOSTPORT_PORT 11211
 #define BEEST_HOSTPORTS_MAX 1024
 
 /*
- * "host:port,host,10.0.0.1:11211,[::1]:11211,/run/memcached.sock".  The port is
- * optional; names become lower case and IPv6 addresses what inet_ntop(3) writes, so
- * that repetitions show.  A bare IPv6 address without brackets is refused, since its last
- * group reads as a port.  A repeated server is an error.  *list is for free(3).
+ * "host:port,host,10.0.0.1:11211,[::1]:11211,/run/memcached.sock".  The port is optional.  Names
+ * become lower case, and IPv6 addresses take the form of inet_ntop(3), so that repeated servers
+ * are found, which are an error.  An IPv6 address without brackets is refused, since its last
+ * group reads as a port.  The caller releases *list with free(3).
  */
 int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t *count);
 

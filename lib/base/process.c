@@ -16,7 +16,7 @@
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define NAME_SPACE "/proc/self/ns/pid"
 
-/* What cannot be read remains zero: without /proc the host name has to be enough. */
+/* Unreadable parts remain zero: without /proc, the host name alone has to do. */
 static uint32_t place_hash(void)
 {
 	struct {
@@ -39,7 +39,7 @@ static uint32_t place_hash(void)
 	return beest_hash_crc32(0, &all, sizeof(all));
 }
 
-/* Contains the process id, so that a forked child has another mark. */
+/* The mark depends on the process id, so that a forked child has another one. */
 int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 {
 	static uint32_t seed;		/* drawn once; 0: not yet */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.h - which process this is
+ * process.h - identifies this process
  *
- * Owns the mark that all contexts of a process share.  Host name and process id are not
- * enough: within a container both often are those of the process before.  Knows nothing
- * of records.
+ * Owns the mark of a process, with which the incarnations of all its contexts begin.  Host name
+ * and process id do not suffice: in a container, the next process often has the same.  Knows
+ * nothing of records.
  */
 #ifndef BEEST_PROCESS_H
 #define BEEST_PROCESS_H
@@ -14,13 +14,13 @@
 #include <string.h>
 
 /*
- * A place is where a process id means one process: a boot of a host and a name space of
- * process ids in it.  The second half differs between the processes of a place.
+ * The first half of the mark is the place, in which a process id means one process: a boot of a
+ * host and a PID namespace in it.  The second half tells the processes of a place apart.
  */
 #define BEEST_PLACE_SIZE 4
 #define BEEST_PROCESS_SIZE 8
 
-/* Of one context: drawn at its opening, and never the same twice. */
+/* Identifies one context: drawn once, when its registry opens, and never the same twice. */
 #define BEEST_INCARNATION_SIZE 16
 
 struct beest_incarnation {
@@ -33,14 +33,14 @@ static inline bool beest_process_is_context(const struct beest_incarnation *a,
 	return memcmp(a->bytes, b->bytes, BEEST_INCARNATION_SIZE) == 0;
 }
 
-/* It begins with the mark of the process, which may have several contexts. */
+/* True for contexts of one process: both begin with its mark. */
 static inline bool beest_process_is_same(const struct beest_incarnation *a,
 					 const struct beest_incarnation *b)
 {
 	return memcmp(a->bytes, b->bytes, BEEST_PROCESS_SIZE) == 0;
 }
 
-/* Where a process id of the one means something to the other. */
+/* True when a process id means the same process to both. */
 static inline bool beest_process_is_same_place(const struct beest_incarnation *a,
 					       const struct beest_incarnation *b)
 {

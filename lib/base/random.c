@@ -2,8 +2,8 @@
 /*
  * random.c - bytes from the kernel
  *
- * Keeps none of them, and no descriptor open: a fork, or a program that closes all it does not
- * know, can break nothing.  Knows nothing of what the bytes are for.
+ * Keeps no bytes and no open descriptor, so that neither a fork nor a program that closes unknown
+ * descriptors does harm.  Knows nothing of what the bytes are for.
  */
 #include "config.h"
 
@@ -17,9 +17,9 @@
 #include "lib/base/random.h"
 
 #define SOURCE "/dev/urandom"
-#define NONBLOCK 1			/* GRND_NONBLOCK, of a header that CentOS 7 lacks */
+#define NONBLOCK 1			/* GRND_NONBLOCK, whose header CentOS 7 lacks */
 
-/* glibc before 2.25 does not wrap the system call, and Linux before 3.17 has none. */
+/* glibc before 2.25 has no wrapper for the system call; Linux before 3.17 has no such call. */
 int beest_random(void *buffer, size_t size)
 {
 	ssize_t got;

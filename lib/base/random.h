@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * random.h - bits nobody can guess, for incarnations and packet sequence numbers
+ * random.h - bits that nobody can guess, for incarnations and packet sequence numbers
  *
- * From getrandom(2) where the kernel has it, else from /dev/urandom.  Thread-safe; a
+ * They come from getrandom(2) where the kernel has it, else from /dev/urandom.  Thread-safe; a
  * forked child draws other bits than its parent.
  */
 #ifndef BEEST_RANDOM_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sized.h - requests of the public interface, which begin with their size
+ * sized.h - checks structs of the public interface, which begin with their size
  *
  * Owns the rule by which such a struct grows: new fields come at its end, and zero asks for
- * nothing.  Knows nothing of what a request asks for.
+ * nothing.  Knows nothing of the other fields.
  */
 #ifndef BEEST_SIZED_H
 #define BEEST_SIZED_H
@@ -14,10 +14,10 @@
 #define BEEST_SIZED_ALONE SIZE_MAX
 
 /*
- * @request: number @i of an array whose elements have @step bytes, as the first one says;
- *           BEEST_SIZED_ALONE: one that is in no array.
- * @known: the bytes that this library knows; @least: those of the first release.
- * -EINVAL: another size, or too small a one; -E2BIG: a field that is not known is set.
+ * @i: the index of @request in an array; BEEST_SIZED_ALONE: it is in none.
+ * @step: the size of each element, from the first one; without an array, the request's own.
+ * @known: the size that this library knows; @least: the size in the first release.
+ * -EINVAL: its size is not @step, or is below @least; -E2BIG: it sets an unknown field.
  */
 int beest_sized_check(const char *what, size_t i, const void *request, size_t step,
 		      size_t known, size_t least);

@@ -91,7 +91,7 @@ struct beest_node *beest_table_look(struct beest_table *table, const struct bees
 	return node;
 }
 
-/* The second half of the buckets. */
+/* In the second half of the buckets. */
 static struct beest_node **holders_of(const struct beest_table *table, const void *handle)
 {
 	size_t hash = (size_t)beest_hash_fnv(BEEST_HASH_FNV, &handle, sizeof(handle));
@@ -125,7 +125,7 @@ static void chain_node(struct beest_table *table, struct beest_node *node)
 	*bucket = node;
 }
 
-/* What points to @node from the newer side: its newer neighbour or the table. */
+/* The pointer to @node in its newer neighbour or, for the newest, in the table. */
 static struct beest_node **link_to(struct beest_table *table, struct beest_node *node)
 {
 	return node->newer ? &node->newer->older : &table->newest;
@@ -150,7 +150,7 @@ static void unlink_node(struct beest_table *table, struct beest_node *node)
 	table->count--;
 }
 
-/* Puts @node between its neighbours, present or former: the order of creation. */
+/* Links @node between the neighbours that it names: new ones, or those before unlink_node(). */
 static void link_node(struct beest_table *table, struct beest_node *node)
 {
 	chain_node(table, node);
@@ -187,7 +187,7 @@ int beest_table_name_available(struct beest_table *table, const struct beest_kin
 	return ret;
 }
 
-/* Does all that can fail before anything is changed. */
+/* Takes all steps that can fail before it changes the node. */
 static int node_add(struct beest_table *table, const char *name, struct beest_node *node)
 {
 	int ret = beest_table_name_available(table, node->kind, name);
@@ -287,7 +287,7 @@ struct beest_node *beest_table_user(struct beest_table *table, const void *handl
 	return user;
 }
 
-/* Removes the node first, since it is freed, and the name last, since a sentence may have it. */
+/* Unlinks the node before it is freed, and frees the name last, since a sentence may use it. */
 static int node_destroy(struct beest_table *table, struct beest_node *node)
 {
 	const struct beest_node *user;

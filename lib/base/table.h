@@ -2,14 +2,13 @@
 /*
  * table.h - objects by kind and name
  *
- * Owns the names and the order of creation.  An object is made after those it depends
- * on, so destroying in reverse order of creation is always right: queue pairs before
- * their completion queues, everything before its protection domain.
- * Knows nothing of verbs: each kind says how its objects are released.
+ * Owns the names and the order of creation.  An object is made after those it depends on, so
+ * destroying in reverse order of creation is always right: queue pairs before their completion
+ * queues, everything before its protection domain.  Knows nothing of verbs: each kind says how
+ * its objects are released.
  *
- * May be used by many threads.  Whoever needs several steps to be one holds the lock
- * meanwhile, which is recursive, but never while an object is made or connected, nor while
- * talking to a server.
+ * Many threads may use a table.  A caller holds the lock, which is recursive, to make several
+ * steps atomic, but never while it makes or connects an object or talks to a server.
  */
 #ifndef BEEST_TABLE_H
 #define BEEST_TABLE_H
@@ -22,12 +21,12 @@
 struct beest_node;
 
 struct beest_kind {
-	const char *noun;	/* "queue pair", as sentences say it */
+	const char *noun;	/* "queue pair", for sentences */
 	size_t size;		/* of an object, whose first member is its node */
-	/* Gives what is behind it back to another library; an errno keeps it.  NULL: nothing. */
+	/* Returns the handle to the other library; a failure keeps the object.  May be NULL. */
 	int (*release)(struct beest_node *node);
-	const char *users;	/* who may be why that is -EBUSY; NULL: nobody */
-	/* Frees what it has in memory besides, once it is released; NULL: nothing. */
+	const char *users;	/* a sentence's guess why release failed with -EBUSY, or NULL */
+	/* Frees the object's other memory after its release.  May be NULL. */
 	void (*dispose)(struct beest_node *node);
 };
 
@@ -39,68 +38,69 @@ struct beest_node {
 	struct beest_node *chain, *holders;	/* same bucket, by name and by handle */
 	struct beest_node *older, *newer;	/* order of creation */
 
-	/* Set by whoever made the object.  Handles are compared; only the kind follows its own. */
-	void *handle;				/* what others know it by; NULL: nothing */
-	const void *needs[4];			/* handles that it cannot do without */
-	bool adopted;				/* not made here: forgotten, not released */
+	/* The maker sets these.  Handles are only compared; the kind alone follows its own. */
+	void *handle;				/* by which others know it; NULL: none */
+	const void *needs[4];			/* handles of objects that it depends on */
+	bool adopted;				/* made by the program: never released */
 };
 
 struct beest_table {
 	pthread_mutex_t lock;
-	struct beest_node **buckets;		/* by name, then by handle */
-	size_t size;				/* of each kind: a power of two, or 0 */
+	struct beest_node **buckets;		/* 2 * size: by name, then by handle */
+	size_t size;				/* a power of two, or 0 */
 	size_t count;
 	struct beest_node *newest;
 };
 
 #define BEEST_TABLE_EMPTY { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP }
 
-/* A new object, zero but for its kind; NULL: no memory, with a sentence. */
+/* A new object, zero except for its kind; NULL: no memory, with a sentence. */
 void *beest_table_new(const struct beest_kind *kind);
 
-/* The same around @handle.  Where there is no memory, the kind releases what is behind it. */
+/* The same with @handle, which is released when there is no memory. */
 void *beest_table_wrap(const struct beest_kind *kind, void *handle);
 
-/* Destroys one that is in no table. */
+/* Destroys an object that is in no table. */
 int beest_table_free(struct beest_node *node);
 
 /*
- * Asked before things are made: -EINVAL for a name that is not 1 to 255 bytes without control
- * characters (says which byte), -EEXIST when this kind has the name already.
+ * To be called before an object is made.  -EINVAL: the name does not have 1 to 255 bytes, or has
+ * a control character or broken UTF-8 (the sentence says which byte); -EEXIST: this kind has the
+ * name already.
  */
 int beest_table_name_available(struct beest_table *table, const struct beest_kind *kind,
 			       const char *name);
 
-/* As above, or -ENOMEM: @node is destroyed then. */
+/* Errors as above, or -ENOMEM; a failure destroys @node. */
 int beest_table_add(struct beest_table *table, const char *name, struct beest_node *node);
 
-/* NULL, without a sentence, when there is none: that may not be a failure. */
+/* NULL when there is none; sets no sentence, since that may not be a failure. */
 struct beest_node *beest_table_look(struct beest_table *table, const struct beest_kind *kind,
 				    const char *name);
 
-/* As above, or a new one under that name; errors of beest_table_add(). */
+/* Like beest_table_look(), but adds a new object if there is none; errors of beest_table_add(). */
 int beest_table_obtain(struct beest_table *table, const struct beest_kind *kind,
 		       const char *name, struct beest_node **node);
 
-/* NULL, with a sentence that names the nearest known name, when there is none. */
+/* NULL when there is none, with a sentence that gives the nearest known name. */
 struct beest_node *beest_table_find(struct beest_table *table, const struct beest_kind *kind,
 				    const char *name);
 
 /*
- * Removes and destroys it; a failure puts it back, and its sentence says why, and which object
- * still uses it.  -ENOENT as above.
+ * Removes and destroys an object.  A failure puts it back, with a sentence that says why and
+ * which object still uses it.  -ENOENT: there is none, with a sentence as above.
  */
 int beest_table_destroy(struct beest_table *table, const struct beest_kind *kind,
 			const char *name);
 
-/* The newest object that has, or that needs, this handle; NULL: none. */
+/* The newest object that has, or that needs, @handle; NULL: none. */
 struct beest_node *beest_table_holder(struct beest_table *table, const void *handle);
 struct beest_node *beest_table_user(struct beest_table *table, const void *handle);
 
 /*
- * Destroys everything, newest first, and leaves the table empty.  An object that cannot be
- * released is handed to @refused with that failure, while it has its name; NULL: it is
- * dropped.
+ * Destroys all objects, newest first, and leaves the table empty.  An object whose release fails
+ * goes to @refused with that failure; @refused frees the node, whose name is valid until it
+ * returns.  Without @refused, such an object leaks.
  */
 void beest_table_clear(struct beest_table *table,
 		       void (*refused)(void *data, struct beest_node *node, int ret), void *data);

@@ -16,8 +16,8 @@ static bool code_is_harmless(uint32_t code)
 		uint32_t first, last;
 	} harmful[] = {
 		{ 0x00, 0x1f }, { 0x7f, 0x9f },		/* control characters */
-		{ 0x2028, 0x202e }, { 0x2066, 0x2069 },	/* other line ends, directions */
-		{ 0xd800, 0xdfff }, { 0x110000, UINT32_MAX },	/* no characters */
+		{ 0x2028, 0x202e }, { 0x2066, 0x2069 },	/* line separators, directions */
+		{ 0xd800, 0xdfff }, { 0x110000, UINT32_MAX },	/* not characters */
 	};
 	size_t i;
 
@@ -28,7 +28,7 @@ static bool code_is_harmless(uint32_t code)
 	return true;
 }
 
-/* Each length has a least code: another form of a smaller one is no UTF-8. */
+/* Each length has a least code: a longer form of a smaller code is not valid UTF-8. */
 size_t beest_text_step(const char *text)
 {
 	static const struct {
@@ -69,7 +69,7 @@ const char *beest_text_control(const char *text)
 	return *text ? text : NULL;
 }
 
-/* @cut: where the dots go if it turns out that not all of it fits. */
+/* cut: where the dots go if the text turns out not to fit. */
 void beest_text_clean(char *to, size_t size, const char *from, size_t length)
 {
 	const char *end = from + length, *last = to + size - 1;
@@ -154,7 +154,7 @@ void beest_text_item(struct beest_text *text, const char *format, ...)
 	va_end(args);
 }
 
-/* A compiler would omit plain writes that nobody reads: these are volatile. */
+/* Volatile, since a compiler omits plain writes that are never read. */
 void beest_text_clear(void *bytes, size_t size)
 {
 	volatile unsigned char *byte = bytes;

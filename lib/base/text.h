@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text.h - judging the bytes of a text, and putting a sentence together
+ * text.h - checks the bytes of a text, and builds sentences
  *
- * Owns which bytes are refused where, how a text from outside is shown, and the bookkeeping of
- * a fixed buffer: what does not fit ends in "...".  Knows no grammar: that is parse.h.
+ * Owns the rules for which bytes are refused, the display of texts from outside, and the
+ * bookkeeping of a fixed buffer: a text that does not fit ends in "...".  Knows no grammar: that
+ * is parse.h.
  */
 #ifndef BEEST_TEXT_H
 #define BEEST_TEXT_H
@@ -14,29 +15,29 @@
 #include "lib/base/macro.h"
 
 /*
- * The bytes of the character that @text begins with.  0: it may do harm on a terminal or forge
- * a line of a log (a control character, those from U+0080 to U+009F among them, or a mark that
- * turns the direction), or the bytes are no UTF-8.  Ends at a NUL.
+ * The number of bytes in the first character of @text; 0 if it could harm a terminal or forge a
+ * log line (a control character, which includes U+0080 to U+009F, or a mark that changes the
+ * direction of writing), or if it is not UTF-8.  Never reads beyond a NUL, which gives 0.
  */
 size_t beest_text_step(const char *text);
 
-/* The first byte of @text that begins no harmless character, NULL: there is none. */
+/* The first byte of @text that does not begin a harmless character; NULL: there is none. */
 const char *beest_text_control(const char *text);
 
 /*
- * Whatever is quoted passes here: @to gets the harmless characters of @from as they are, every
- * other byte as \x1b, and "..." where it is cut.  @length: bytes of @from, a NUL behind them or
- * further on.  @size: at least 4.
+ * Every quoted text passes through here.  Copies the harmless characters of @from as they are,
+ * any other byte as \x1b or the like, and ends a cut text with "...".  @length: the bytes of
+ * @from to copy; a NUL must follow, at once or later.  @size: at least 4.
  */
 void beest_text_clean(char *to, size_t size, const char *from, size_t length);
 
 /*
- * The first byte that no key of Memcached can have: a blank, a control character or
- * one beyond ASCII.  NULL: there is none.
+ * The first byte that a key of Memcached cannot have: a blank, a control character or a byte
+ * beyond ASCII.  NULL: there is none.
  */
 const char *beest_text_not_key(const char *text);
 
-/* As snprintf(3) with "%s", for what is done often: cut short where @size bytes are too few. */
+/* Like snprintf(3) with "%s", but fast; cuts a text that does not fit into @size bytes. */
 void beest_text_copy(char *to, size_t size, const char *from);
 
 struct beest_text {
@@ -46,10 +47,10 @@ struct beest_text {
 	bool full;
 };
 
-/* One with a buffer of its own, which lives as long as the block. */
+/* Initializes one with its own buffer, which lives as long as the block. */
 #define BEEST_TEXT(bytes) { .buffer = (char[bytes]){ 0 }, .size = (bytes) }
 
-/* @size: at least 4.  The buffer is a string from here on. */
+/* @size: at least 4.  From now on the buffer holds a string. */
 void beest_text_start(struct beest_text *text, char *buffer, size_t size);
 
 void beest_text_add(struct beest_text *text, const char *format, ...) BEEST_PRINTF(2, 3);
@@ -57,8 +58,10 @@ void beest_text_add(struct beest_text *text, const char *format, ...) BEEST_PRIN
 /* As above, with "; " before it unless it is the first. */
 void beest_text_item(struct beest_text *text, const char *format, ...) BEEST_PRINTF(2, 3);
 
-/* Overwrites a secret; and one that is a text, which it frees and which may be NULL. */
+/* Overwrites a secret with zeros. */
 void beest_text_clear(void *bytes, size_t size);
+
+/* Overwrites a secret string, which may be NULL, and frees it. */
 void beest_text_wipe(char *secret);
 
 #endif

@@ -9,7 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/path/pathcache.h"
 
-/* What an answer holds for.  Compared as bytes, so cleared before it is filled. */
+/* The key of a path.  Compared as bytes with its padding, so it is cleared before it is filled. */
 struct question {
 	struct beest_ipaddr from, to;	/* IP addresses */
 	struct beest_ipaddr gid;	/* of the peer */
@@ -75,7 +75,7 @@ static bool path_recall(struct beest_pathcache *cache, const struct question *qu
 	return row != NULL;
 }
 
-/* Two threads may have asked for the same path: the later answer stands in front. */
+/* Two threads may have asked for the same path: path_recall() then finds the later answer. */
 static int path_keep(struct beest_pathcache *cache, const struct question *question,
 		     const struct hartebeest_path *path)
 {

@@ -9,7 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/path/pathrec.h"
 
-/* Widths of the fields in a path record of the subnet administrator. */
+/* The bits of the fields that are narrower than their type in a path record. */
 #define SL_MASK 0x0f
 #define MTU_MASK 0x3f
 #define RATE_MASK 0x3f
@@ -45,7 +45,7 @@ int beest_pathrec_check(const struct beest_ipaddr *ip)
 int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int *scope)
 {
 	size_t length = strcspn(text, "%");
-	char address[BEEST_QUOTE_SIZE];		/* no address is as long: one that is cut is none */
+	char address[BEEST_QUOTE_SIZE];		/* longer than any address: a cut text is none */
 	int ret;
 
 	*scope = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pathrec.h - a path through the fabric, as values
+ * pathrec.h - reads path records and the addresses to resolve
  *
  * Owns how a path record of rdma_cm becomes a struct hartebeest_path, and which IP addresses
- * may be asked for.  Pure, but for the number of the interface after %.  Knows nothing of
- * librdmacm, which rdmacm.c asks.
+ * may be resolved.  Pure, except that it looks up the number of the interface after %.  Knows
+ * nothing of librdmacm, which rdmacm.c calls.
  */
 #ifndef BEEST_PATHREC_H
 #define BEEST_PATHREC_H
@@ -17,18 +17,23 @@
 #include "lib/base/ipaddr.h"
 
 /*
- * @lmc of the local port: so many low bits of the local LID are path bits.  Device, port
- * and link layer are the caller's to fill in.
+ * @lmc: of the local port, the number of low bits of the local LID that are path bits.  The
+ * caller fills in device, port and link layer.
  */
 void beest_pathrec_read(const struct ibv_sa_path_rec *record, uint8_t lmc,
 			struct hartebeest_path *path);
 
 /*
- * "10.0.0.1", "fd00::1", "fe80::1%eth0" (@scope is the number of the interface then,
- * else 0).  -EINVAL: no address, or one for which rdma_cm would find another:
- * loopback, wildcard, multicast, broadcast.  -ENODEV: no such interface.
+ * Reads "10.0.0.1", "fd00::1" or "fe80::1%eth0" (*scope is then the number of the interface,
+ * else 0).  -EINVAL: not an address, or one that beest_pathrec_check() refuses; -ENODEV: no such
+ * interface.
  */
 int beest_pathrec_parse(const char *text, struct beest_ipaddr *ip, unsigned int *scope);
+
+/*
+ * -EINVAL: a loopback, wildcard, multicast or broadcast address, for which rdma_cm would find
+ * another address.
+ */
 int beest_pathrec_check(const struct beest_ipaddr *ip);
 
 #endif

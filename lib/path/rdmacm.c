@@ -2,9 +2,9 @@
 /*
  * rdmacm.c - see rdmacm.h
  *
- * One event channel and one rdma_cm_id a question.  The channel does not block, so
- * that poll(2) keeps the deadline.  What librdmacm finds is copied: the ibv_context in
- * the id belongs to librdmacm, which opens the device a second time and keeps it open.
+ * Each query has its own event channel and rdma_cm_id.  The channel does not block, so that
+ * poll(2) keeps the deadline.  Results are copied: the ibv_context in the id belongs to
+ * librdmacm, which opens the device a second time and keeps it open.
  */
 #include "config.h"
 
@@ -24,21 +24,21 @@
 #include "lib/path/rdmacm.h"
 
 /*
- * The kernel misses an answer to ARP that comes before it waits for one, as over veth,
- * and finds it only after its time limit: so the first limit is short.  The kernel's
- * verdict may come a little later than the limit.
+ * The kernel misses an ARP answer that arrives before it waits for one, as happens over veth, and
+ * notices it only after its time limit: so the first limit is short.  The kernel may report its
+ * verdict a little later than the limit.
  */
 #define FIRST_TRY (100 * BEEST_MS)
 #define LONGEST_TRY (2 * BEEST_SECOND)
 #define VERDICT (200 * BEEST_MS)
 
-#define ANY_PORT 9		/* discard: nothing is sent, only the route is asked for */
+#define ANY_PORT 9		/* discard; nothing is sent there */
 
 enum phase {
 	PHASE_OPEN,		/* reach rdma_cm at all */
-	PHASE_BIND,		/* the local address */
-	PHASE_ADDRESS,		/* the peer's, by ARP or neighbour discovery */
-	PHASE_ROUTE,		/* the path record */
+	PHASE_BIND,		/* bind the local address */
+	PHASE_ADDRESS,		/* resolve the peer's by ARP or neighbour discovery */
+	PHASE_ROUTE,		/* get the path record */
 };
 
 struct asking {
@@ -51,8 +51,8 @@ struct asking {
 /* ------------------------------------------------------------- sentences --- */
 
 /*
- * What an errno means in each phase.  librdmacm and the kernel use ENODEV for four
- * things.
+ * The meaning of an errno in each phase.  librdmacm and the kernel use ENODEV for four different
+ * failures.
  */
 #define NO_ACCESS "/dev/infiniband/rdma_cm may not be read and written by this user"
 #define NO_ANSWER "the address does not answer ARP or neighbour discovery: is its interface up, " \
@@ -61,8 +61,8 @@ struct asking {
 
 static const struct reason {
 	enum phase phase;
-	int err;		/* as it came; 0: any other */
-	int ret;		/* as it is returned; 0: the same */
+	int err;		/* from librdmacm; 0: any other */
+	int ret;		/* to be returned; 0: the same */
 	const char *text;
 } reasons[] = {
 	{ PHASE_OPEN, ENOENT, EOPNOTSUPP, "the kernel's rdma_cm cannot be asked: is the module "
@@ -117,8 +117,8 @@ static socklen_t address_of(const struct beest_ipaddr *ip, unsigned int scope, i
 }
 
 /*
- * Which address the kernel would take.  Connecting a datagram socket looks the route up
- * and sends nothing.
+ * Finds the local address that the kernel would use.  Connecting a datagram socket looks up the
+ * route and sends nothing.
  */
 static bool source_of(const struct beest_rdmacm_query *question, struct beest_ipaddr *ip)
 {
@@ -166,7 +166,7 @@ static int fail_phase(const struct asking *asking, enum phase phase, int err)
 
 /* ---------------------------------------------------------------- events --- */
 
-/* Of librdmacm's own limits; rounded up, since 0 ms would be none. */
+/* For librdmacm's time limits.  Rounds up, since 0 ms would leave no time at all. */
 static int milliseconds(int64_t ns)
 {
 	if (ns > INT32_MAX * BEEST_MS)
@@ -174,7 +174,7 @@ static int milliseconds(int64_t ns)
 	return (int)((ns + BEEST_MS - 1) / BEEST_MS);
 }
 
-/* Acknowledges each event at once: rdma_destroy_id(3) would wait for it for ever. */
+/* Acknowledges each event at once: rdma_destroy_id(3) waits until all are acknowledged. */
 static int take_event(struct asking *asking, enum rdma_cm_event_type wanted)
 {
 	struct rdma_cm_event *event;
@@ -262,7 +262,7 @@ static int try_resolving(struct asking *asking, union address *to, int64_t time,
 	return ret;
 }
 
-/* Only an id that has had its answer may be asked again. */
+/* Retries only after an answer: the kernel refuses a second request while one is pending. */
 static int resolve_address(struct asking *asking)
 {
 	int64_t left, time = FIRST_TRY;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rdmacm.h - the path to an IP address, as rdma_cm sees it
+ * rdmacm.h - resolves the path to an IP address with rdma_cm
  *
- * Owns the one use of librdmacm: resolving.  Queue pairs are neither made nor
- * connected through it.  A build without librdmacm has rdmacm-none.c instead of rdmacm.c.
- * Knows nothing of peers and their records.
+ * Owns the one use of librdmacm: it resolves, but neither makes nor connects queue pairs.  A
+ * build without librdmacm has rdmacm-none.c instead of rdmacm.c.  Knows nothing of peers and
+ * their records.
  */
 #ifndef BEEST_RDMACM_H
 #define BEEST_RDMACM_H
@@ -13,20 +13,20 @@
 #include "lib/path/pathrec.h"
 
 struct beest_rdmacm_query {
-	const struct beest_ipaddr *from;	/* local IP; NULL: as the kernel routes */
+	const struct beest_ipaddr *from;	/* local IP; NULL: the kernel chooses */
 	const struct beest_ipaddr *to;	/* IP of the peer */
-	unsigned int scope;		/* interface of link-local addresses; 0: none */
+	unsigned int scope;		/* interface number for link-local addresses; 0: none */
 	uint8_t tos;			/* type of service, which becomes the traffic class */
 	const struct beest_limit *limit;
 };
 
 /*
- * -ENOSYS: built without librdmacm; -EOPNOTSUPP: the kernel's rdma_ucm is not loaded;
- * -EACCES: /dev/infiniband/rdma_cm may not be used; -EINVAL: see beest_pathrec_check();
- * -EADDRNOTAVAIL: @from is no address of this host; -ENODEV: no RDMA device behind
- * @from, or behind the interface that leads to @to; -ENETUNREACH, -EHOSTUNREACH: no
- * route; -ETIMEDOUT: no answer to ARP or neighbour discovery, or none of the subnet
- * administrator; -EPROTONOSUPPORT: iWARP.  *path is set on success only.
+ * -ENOSYS: built without librdmacm; -EOPNOTSUPP: the kernel's rdma_ucm is not loaded; -EACCES:
+ * no permission for /dev/infiniband/rdma_cm; -EINVAL: see beest_pathrec_check(); -EADDRNOTAVAIL:
+ * from is no address of this host; -ENODEV: no RDMA device behind from, or behind the interface
+ * that leads to @to; -ENETUNREACH, -EHOSTUNREACH: no route; -ETIMEDOUT (-EAGAIN if the limit is
+ * a single look): no answer to ARP or neighbour discovery, or from the subnet administrator;
+ * -ECANCELED; -EPROTONOSUPPORT: iWARP.  *path is set on success only.
  */
 int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct hartebeest_path *path);
 

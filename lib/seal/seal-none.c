@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* seal-none.c - seal.h for a build without libcrypto: nothing is sealed, nothing is opened */
+/* seal-none.c - seal.h for a build without libcrypto: all calls fail */
 #include "config.h"
 
 #include "lib/base/error.h"

@@ -2,7 +2,7 @@
 /*
  * seal.c - see seal.h
  *
- * Sealed bytes, of a plain P:
+ * The sealed form of P plain bytes:
  *
  *   offset  bytes  content
  *        0      3  "HBE"
@@ -12,7 +12,7 @@
  *       20      P  the plain bytes, encrypted
  *     20+P     16  tag
  *
- * Written for OpenSSL 1.0.2 (CentOS 7) and all later ones.
+ * Works with OpenSSL 1.0.2 (CentOS 7) and later.
  */
 #include "config.h"
 
@@ -37,12 +37,12 @@ enum { AT_VERSION = 3, AT_CHECK = 4, AT_NONCE = AT_CHECK + CHECK_SIZE };
 
 struct beest_seal {
 	uint8_t check[CHECK_SIZE];
-	EVP_CIPHER_CTX *keyed;		/* has the key; only copied from */
+	EVP_CIPHER_CTX *keyed;		/* has the key; never used itself, only copied */
 };
 
 /* -------------------------------------------------------------------- the keys --- */
 
-/* HKDF of RFC 5869 with SHA-256 and without salt; one block is enough. */
+/* HKDF of RFC 5869 with SHA-256 and no salt; one block suffices. */
 static bool key_derive(const void *secret, size_t size, const char *job, const char *purpose,
 		       uint8_t key[KEY_SIZE])
 {
@@ -63,7 +63,10 @@ static bool key_derive(const void *secret, size_t size, const char *job, const c
 	return ok;
 }
 
-/* The check value tells secrets apart, and nothing of the key: it comes from another one. */
+/*
+ * The check value tells secrets apart.  It is the beginning of another derived key, so it
+ * reveals nothing of the one that seals.
+ */
 static bool seal_fill(struct beest_seal *seal, const void *secret, size_t size, const char *job)
 {
 	uint8_t key[KEY_SIZE];
@@ -109,7 +112,7 @@ void beest_seal_close(struct beest_seal *seal)
 
 /* ---------------------------------------------------------------------- the bytes --- */
 
-/* -EIO: libcrypto refuses; -EBADMSG: the tag is not that of these bytes. */
+/* -EIO: libcrypto failed; -EBADMSG: the tag does not match the bytes. */
 static int cipher_run(EVP_CIPHER_CTX *context, const char *name, uint8_t *bytes, size_t size,
 		      bool encrypts)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seal.h - bytes that nobody reads or makes without the job's secret
+ * seal.h - bytes that nobody can read or make without the job's secret
  *
- * Owns the keys that come from a secret and a job id, and the sealed form of
+ * Owns the keys derived from a secret and a job id, and the sealed form of
  * hartebeest-exchange(7): AES-256-GCM by libcrypto, with the name under which the bytes are
- * stored as associated data.  Knows nothing of records, nor where a secret comes from.
+ * stored as associated data.  Knows nothing of records, nor of where a secret comes from.
  *
- * May be used by many threads, and by a forked child: there is no lock.
+ * Many threads and a forked child may use one seal: there is no lock.
  */
 #ifndef BEEST_SEAL_H
 #define BEEST_SEAL_H
@@ -18,16 +18,16 @@
 
 struct beest_seal;
 
-/* Around the plain bytes: letters, version, check value and nonce; and the tag. */
+/* Before the plain bytes: letters, version, check value and nonce.  Behind them: the tag. */
 #define BEEST_SEAL_HEAD 20
 #define BEEST_SEAL_TAG 16
 #define BEEST_SEAL_OVERHEAD (BEEST_SEAL_HEAD + BEEST_SEAL_TAG)
 
-/* -ENOSYS: this build has no libcrypto; -ENOMEM; -EIO: libcrypto refuses. */
+/* -ENOSYS: this build has no libcrypto; -ENOMEM; -EIO: libcrypto failed. */
 int beest_seal_open(struct beest_seal **seal, const void *secret, size_t size, const char *job);
 void beest_seal_close(struct beest_seal *seal);
 
-/* Do these bytes say that they are sealed? */
+/* True when the bytes begin like a sealed record. */
 #define BEEST_SEAL_LETTERS "HBE"
 
 static inline bool beest_seal_is_on(const uint8_t *bytes, size_t size)
@@ -37,15 +37,15 @@ static inline bool beest_seal_is_on(const uint8_t *bytes, size_t size)
 }
 
 /*
- * Both work in place: @bytes has the plain ones from BEEST_SEAL_HEAD on, and @size counts the
- * overhead.  -ENOMEM, -EIO.
+ * Both functions work in place: the plain bytes begin at @bytes + BEEST_SEAL_HEAD, and @size
+ * includes the overhead.  -ENOMEM, -EIO, or an error of beest_random().
  */
 int beest_seal_encrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size);
 
 /*
  * -EBADMSG: forged, damaged, cut short, or of another name; -EKEYREJECTED: of another secret;
- * -EPROTONOSUPPORT: another version; -ENOMEM, -EIO: it may be a good one.  The bytes are of no
- * use then.
+ * -EPROTONOSUPPORT: of another version; -ENOMEM, -EIO: unknown, the record may be good.  After a
+ * failure the bytes are useless.
  */
 int beest_seal_decrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size);
 

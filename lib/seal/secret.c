@@ -11,7 +11,7 @@
 #include "lib/base/text.h"
 #include "lib/seal/secret.h"
 
-/* Of the open file: nobody can put another one in its place meanwhile. */
+/* Checks the open file, which nobody can replace meanwhile, rather than the path. */
 static int file_check(int fd, const char *path)
 {
 	struct stat status;
@@ -55,7 +55,7 @@ static int bytes_read(struct beest_secret *secret, int fd, const char *path)
 
 int beest_secret_read(struct beest_secret *secret, const char *path)
 {
-	/* Of a pipe, the open would wait for somebody to write. */
+	/* O_NONBLOCK: opening a pipe would otherwise wait for a writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret;
 
 	if (fd < 0)

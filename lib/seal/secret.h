@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * secret.h - the secret of a job, from a file
+ * secret.h - reads the secret of a job from a file
  *
- * Owns what such a file may be: a regular one of the user's own that nobody else can read or
- * write.  Knows nothing of what a secret is for; it is in no sentence and no log.
+ * Owns the rules for that file: it is a regular one, belongs to the user, and nobody else can
+ * read or write it.  Knows nothing of what a secret is for.  No sentence and no log contains it.
  */
 #ifndef BEEST_SECRET_H
 #define BEEST_SECRET_H
@@ -11,23 +11,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fewer could be guessed by whoever reads the server; more than the other are a wrong file. */
+/* In bytes.  A reader of the server could guess a shorter one; a longer file is the wrong one. */
 #define BEEST_SECRET_MIN 16
 #define BEEST_SECRET_MAX 1024
 
 struct beest_secret {
 	size_t size;
-	uint8_t bytes[BEEST_SECRET_MAX + 3];	/* an end of line, and one byte too many */
+	uint8_t bytes[BEEST_SECRET_MAX + 3];	/* + \r\n, and 1 to detect a longer file */
 };
 
 /*
- * All bytes of the file but the ends of lines at its end.  -EPERM: it is somebody else's, or
- * somebody else may read or write it; -EINVAL: no regular file, too short or too long; or the
- * errno of open(2) and read(2).  The sentence names the file.
+ * The secret is the whole file without the line ends at its end.  -EPERM: the file belongs to
+ * another user, or others may read or write it; -EINVAL: not a regular file, too short or too
+ * long; or the errno of open(2), fstat(2) or read(2).  The sentence names the file.
  */
 int beest_secret_read(struct beest_secret *secret, const char *path);
 
-/* Nothing of it stays there. */
+/* Overwrites all of it. */
 void beest_secret_wipe(struct beest_secret *secret);
 
 #endif
