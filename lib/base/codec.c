@@ -43,7 +43,7 @@ int beest_codec_encode(const struct beest_codec_layout *layout, const void *payl
 	const struct beest_codec_field *field;
 
 	if (size < needed)
-		return beest_fail(EMSGSIZE, "payload of %zu bytes in a buffer of %zu",
+		return beest_fail(EMSGSIZE, "a payload of %zu bytes does not fit into %zu bytes",
 				  needed, size);
 
 	for (i = 0; i < layout->count; i++) {

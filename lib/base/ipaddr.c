@@ -54,9 +54,9 @@ const char *beest_ipaddr_nobody(const struct beest_ipaddr *ip)
 	bool ipv4 = beest_ipaddr_is_ipv4(ip);
 
 	if (beest_ipaddr_is_wildcard(ip))
-		return "not the address of one host";
+		return "not the address of a single host";
 	if (ipv4 ? v4[0] == 127 : memcmp(ip, &loopback, sizeof(loopback)) == 0)
-		return "a loopback address, which each host has";
+		return "a loopback address, which every host has";
 	if (ipv4 ? (v4[0] & 0xf0) == 224 : ip->raw[0] == 0xff)
 		return "a multicast address, which belongs to no single peer";
 	if (ipv4 && memcmp(v4, broadcast, sizeof(broadcast)) == 0)

@@ -141,8 +141,8 @@ static int path_expand(const char *path, int rank, char expanded[PATH_MAX])
 		value = *at == 'h' ? names.host : *at == 'p' ? names.pid :
 			*at == 'r' ? names.rank : *at == '%' ? "%" : NULL;
 		if (!value)
-			return beest_fail(EINVAL, "%s: after %% one of the letters h, p and r is "
-					  "expected, or another %%", BEEST_QUOTE(path));
+			return beest_fail(EINVAL, "%s: h, p, r or another %% must follow a %%",
+					  BEEST_QUOTE(path));
 		beest_text_add(&text, "%s", value);
 	}
 	return text.full ? beest_fail(ENAMETOOLONG, "%s is too long", BEEST_QUOTE(path)) : 0;

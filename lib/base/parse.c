@@ -113,7 +113,7 @@ int beest_parse_duration(const char *text, int64_t *ns)
 		return beest_fail(EINVAL, "%s is not a duration: after the number, us, ms, s, min, "
 				  "h or d is expected", BEEST_QUOTE(text));
 	if (number > (uint64_t)(INT64_MAX / unit))
-		return beest_fail(ERANGE, "%s is too long a duration: 292 years are the limit",
+		return beest_fail(ERANGE, "%s is too long for a duration: the limit is 292 years",
 				  BEEST_QUOTE(text));
 	*ns = number * unit;
 	return 0;
@@ -342,7 +342,7 @@ static int parse_host(const char *server, struct beest_hostport *endpoint)
 	if (v6 ? length >= HOST_SIZE || *rest++ != ']' : *rest && strchr(rest + 1, ':'))
 		return fail_server(server, NOT_IPV6);
 	if (length >= HOST_SIZE)
-		return beest_fail(EINVAL, "server %s has a name of %zu bytes: %zu are the limit",
+		return beest_fail(EINVAL, "server %s has a name of %zu bytes: the limit is %zu",
 				  BEEST_QUOTE(server), length, HOST_SIZE - 1);
 
 	snprintf(host, sizeof(host), "%.*s", (int)length, server + v6);
@@ -373,7 +373,7 @@ static int parse_server(const char *server, struct beest_hostport *endpoint)
 	}
 
 	if (strlen(server) > PATH_MAX_BYTES)
-		return beest_fail(EINVAL, "socket path %s has %zu bytes: %zu are the limit",
+		return beest_fail(EINVAL, "socket path %s has %zu bytes: the limit is %zu",
 				  BEEST_QUOTE(server), strlen(server), PATH_MAX_BYTES);
 	strcpy(endpoint->host, server);
 	strcpy(endpoint->text, server);
@@ -401,7 +401,7 @@ int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t
 	for (i = 0; text[i]; i++)
 		parts += text[i] == ',';
 	if (parts > BEEST_HOSTPORTS_MAX)
-		return beest_fail(ERANGE, "%zu servers are listed: %d are the limit", parts,
+		return beest_fail(ERANGE, "%zu servers are listed: the limit is %d", parts,
 				  BEEST_HOSTPORTS_MAX);
 
 	filled = calloc(parts, sizeof(*filled));

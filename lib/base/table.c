@@ -61,7 +61,7 @@ static int name_check(const char *noun, const char *name)
 	if (!name || !name[0])
 		return beest_fail(EINVAL, "the %s name is empty", noun);
 	if (strlen(name) > NAME_MAX_BYTES)
-		return beest_fail(EINVAL, "the %s name %s has %zu bytes: %d are the limit",
+		return beest_fail(EINVAL, "the %s name %s has %zu bytes: the limit is %d",
 				  noun, BEEST_QUOTE(name), strlen(name), NAME_MAX_BYTES);
 	if (control)
 		return beest_fail(EINVAL, "the %s name %s has the %s 0x%02x at byte %td", noun,

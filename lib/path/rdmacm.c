@@ -54,9 +54,9 @@ struct asking {
  * The meaning of an errno in each phase.  librdmacm and the kernel use ENODEV for four different
  * failures.
  */
-#define NO_ACCESS "/dev/infiniband/rdma_cm may not be read and written by this user"
+#define NO_ACCESS "this user may not read and write /dev/infiniband/rdma_cm"
 #define NO_ANSWER "the address does not answer ARP or neighbour discovery: is its interface up, " \
-	"and in this network?"
+	"and on this network?"
 #define NO_ROUTE "there is no route to the address"
 
 static const struct reason {

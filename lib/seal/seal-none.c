@@ -9,8 +9,8 @@
 
 static int seal_is_missing(void)
 {
-	return beest_fail(ENOSYS, "this build of libhartebeest seals no records: it was configured "
-			  "without libcrypto (--with-openssl)");
+	return beest_fail(ENOSYS, "this build of libhartebeest cannot seal records: it was "
+			  "configured without libcrypto (--with-openssl)");
 }
 
 int beest_seal_open(struct beest_seal **seal, const void *secret, size_t size, const char *job)

@@ -181,7 +181,7 @@ int beest_seal_decrypt(struct beest_seal *seal, const char *name, uint8_t *bytes
 				  "speaks version %d", bytes[AT_VERSION], SEAL_VERSION);
 	if (memcmp(its, own, CHECK_SIZE) != 0)
 		return beest_fail(EKEYREJECTED, "a record sealed with another secret (check value "
-				  "%02x%02x%02x%02x, the own one is %02x%02x%02x%02x)", its[0],
+				  "%02x%02x%02x%02x, the local one is %02x%02x%02x%02x)", its[0],
 				  its[1], its[2], its[3], own[0], own[1], own[2], own[3]);
 
 	return seal_run(seal, name, bytes, size, false);

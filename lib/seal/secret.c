@@ -19,14 +19,14 @@ static int file_check(int fd, const char *path)
 	if (fstat(fd, &status) < 0)
 		return beest_fail_errno(-errno, "%s", BEEST_QUOTE(path));
 	if (!S_ISREG(status.st_mode))
-		return beest_fail(EINVAL, "%s is no regular file", BEEST_QUOTE(path));
+		return beest_fail(EINVAL, "%s is not a regular file", BEEST_QUOTE(path));
 	if (status.st_uid != geteuid())
-		return beest_fail(EPERM, "%s belongs to user %u, this process is of user %u: it "
-				  "has to be a file of its own", BEEST_QUOTE(path),
+		return beest_fail(EPERM, "%s belongs to user %u, but this process runs as user %u "
+				  "and needs a file of its own", BEEST_QUOTE(path),
 				  (unsigned int)status.st_uid, (unsigned int)geteuid());
 	if (status.st_mode & 077)
-		return beest_fail(EPERM, "%s: others than its owner may read or write it (mode "
-				  "%03o); chmod 600 ends that", BEEST_QUOTE(path),
+		return beest_fail(EPERM, "%s: users other than its owner may read or write it "
+				  "(mode %03o); run chmod 600", BEEST_QUOTE(path),
 				  (unsigned int)status.st_mode & 0777);
 
 	return 0;
@@ -46,8 +46,8 @@ static int bytes_read(struct beest_secret *secret, int fd, const char *path)
 		return beest_fail(EINVAL, "%s has more than %d bytes", BEEST_QUOTE(path),
 				  BEEST_SECRET_MAX);
 	if (size < BEEST_SECRET_MIN)
-		return beest_fail(EINVAL, "%s has %zu bytes, a secret needs %d random ones or more",
-				  BEEST_QUOTE(path), size, BEEST_SECRET_MIN);
+		return beest_fail(EINVAL, "%s has %zu bytes; a secret needs at least %d random "
+				  "bytes", BEEST_QUOTE(path), size, BEEST_SECRET_MIN);
 	secret->size = size;
 
 	return 0;

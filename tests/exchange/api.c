@@ -2413,8 +2413,8 @@ static void a_secret_that_cannot_be_used(void **state)
 	assert_int_equal(publish(&a), -EPERM);
 	assert_error_has("environment HARTEBEEST_SECRET_FILE (exchange.secret_file): "
 			 "'/tmp/hartebeest-api-");
-	assert_error_has("': others than its owner may read or write it (mode 644); chmod 600 ends "
-			 "that");
+	assert_error_has("': users other than its owner may read or write it (mode 644); run chmod "
+			 "600");
 	assert_int_equal(chmod(secret_file, 0600), 0);
 	assert_int_equal(publish(&a), 0);
 	leave(&a);

@@ -522,7 +522,7 @@ static const struct question questions[] = {
 #endif
 	{ { NULL }, "127.0.0.1", -EINVAL, "127.0.0.1 is a loopback address" },
 	{ { NULL }, "::1", -EINVAL, "::1 is a loopback address" },
-	{ { NULL }, "0.0.0.0", -EINVAL, "0.0.0.0 is not the address of one host" },
+	{ { NULL }, "0.0.0.0", -EINVAL, "0.0.0.0 is not the address of a single host" },
 	{ { NULL }, "239.1.1.1", -EINVAL, "multicast" },
 	{ { NULL }, "nowhere", -EINVAL, "'nowhere' is not an IPv4 or IPv6 address" },
 	{ { NULL }, "fe80::1%nothere", -ENODEV, "no network interface 'nothere'" },

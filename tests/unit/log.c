@@ -331,7 +331,7 @@ static void test_bad_files(void **state)
 	assert_int_equal(beest_log_open(&log, "/tmp"), -EISDIR);
 	assert_int_equal(beest_log_open(&log, "a%"), -EINVAL);
 	assert_int_equal(beest_log_open(&log, "a%n"), -EINVAL);
-	assert_error_is("'a%n': after % one of the letters h, p and r is expected, or another %");
+	assert_error_is("'a%n': h, p, r or another % must follow a %");
 	assert_int_equal(beest_log_open(&log, unit_repeat(path, 'x', sizeof(path) - 1)),
 			 -ENAMETOOLONG);
 	assert_int_equal(log.file, 0);

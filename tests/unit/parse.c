@@ -164,7 +164,7 @@ static void test_duration_sentences(void **state)
 	refuses_duration("soon", -EINVAL);
 	assert_error_is("'soon' is not a duration such as 30s or 67ms");
 	refuses_duration("106752d", -ERANGE);
-	assert_error_is("'106752d' is too long a duration: 292 years are the limit");
+	assert_error_is("'106752d' is too long for a duration: the limit is 292 years");
 }
 
 /* --- id lists --- */
@@ -337,7 +337,7 @@ static void test_server_sockets(void **state)
 	unit_repeat(path, '/', 107);
 	takes_server(path, path, path, 0);
 	refuses_servers(unit_repeat(path, '/', 108));
-	assert_error_has("has 108 bytes: 107 are the limit");
+	assert_error_has("has 108 bytes: the limit is 107");
 }
 
 static void test_server_lists(void **state)
@@ -426,9 +426,9 @@ static void test_server_lengths(void **state)
 	strcat(strcpy(canonical, name), ":11211");
 	takes_server(name, canonical, name, 11211);
 	refuses_servers(unit_repeat(name, 'a', 256));
-	assert_error_has("has a name of 256 bytes: 255 are the limit");
+	assert_error_has("has a name of 256 bytes: the limit is 255");
 	refuses_servers(unit_repeat(name, 'a', 599));
-	assert_error_has("has a name of 599 bytes: 255 are the limit");
+	assert_error_has("has a name of 599 bytes: the limit is 255");
 
 	memcpy(unit_repeat(name, 'a', 290), "[fe80::1%", 9);
 	name[289] = ']';
@@ -443,7 +443,7 @@ static void test_too_many_servers(void **state)
 	(void)state;
 	refuses_servers(unit_repeat(list, ',', BEEST_HOSTPORTS_MAX - 1));
 	refuses_servers_with(unit_repeat(list, ',', BEEST_HOSTPORTS_MAX), -ERANGE);
-	assert_error_is("1025 servers are listed: 1024 are the limit");
+	assert_error_is("1025 servers are listed: the limit is 1024");
 }
 
 /* --- any bytes at all --- */

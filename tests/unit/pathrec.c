@@ -66,12 +66,12 @@ static const struct {
 	{ "fe80::2%lo", "fe80::2", 0, NULL },
 	{ "169.254.1.1", "::ffff:169.254.1.1", 0, NULL },
 	{ "223.255.255.1", "::ffff:223.255.255.1", 0, NULL },
-	{ "127.0.0.1", NULL, -EINVAL, "127.0.0.1 is a loopback address, which each host has" },
-	{ "127.255.0.9", NULL, -EINVAL, "127.255.0.9 is a loopback address, which each host has" },
-	{ "::1", NULL, -EINVAL, "::1 is a loopback address, which each host has" },
-	{ "0.0.0.0", NULL, -EINVAL, "0.0.0.0 is not the address of one host" },
-	{ "0.1.2.3", NULL, -EINVAL, "0.1.2.3 is not the address of one host" },
-	{ "::", NULL, -EINVAL, ":: is not the address of one host" },
+	{ "127.0.0.1", NULL, -EINVAL, "127.0.0.1 is a loopback address, which every host has" },
+	{ "127.255.0.9", NULL, -EINVAL, "127.255.0.9 is a loopback address, which every host has" },
+	{ "::1", NULL, -EINVAL, "::1 is a loopback address, which every host has" },
+	{ "0.0.0.0", NULL, -EINVAL, "0.0.0.0 is not the address of a single host" },
+	{ "0.1.2.3", NULL, -EINVAL, "0.1.2.3 is not the address of a single host" },
+	{ "::", NULL, -EINVAL, ":: is not the address of a single host" },
 	{ "224.0.0.1", NULL, -EINVAL, "224.0.0.1 is a multicast address, which belongs to no "
 	  "single peer" },
 	{ "239.255.255.255", NULL, -EINVAL, "239.255.255.255 is a multicast address, which belongs "

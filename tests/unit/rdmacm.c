@@ -161,8 +161,8 @@ static const struct {
 	{ { .channel.error = ENOENT }, -EOPNOTSUPP, "the kernel's rdma_cm cannot be asked: is the "
 	  "module rdma_ucm loaded, and is there a /dev/infiniband/rdma_cm?" },
 	{ { .channel.error = ENODEV }, -ENODEV, "rdma_cm finds no RDMA device on this machine" },
-	{ { .channel.error = EACCES }, -EACCES, "/dev/infiniband/rdma_cm may not be read" },
-	{ { .channel.error = EPERM }, -EACCES, "/dev/infiniband/rdma_cm may not be read" },
+	{ { .channel.error = EACCES }, -EACCES, "this user may not read and write" },
+	{ { .channel.error = EPERM }, -EACCES, "this user may not read and write" },
 	{ { .channel.error = EMFILE }, -EMFILE, "rdma_cm cannot be reached (Too many open" },
 	{ { .id.error = ENOMEM }, -ENOMEM, "rdma_cm cannot be reached (Cannot allocate" },
 	{ { .bind.error = EADDRNOTAVAIL }, -EADDRNOTAVAIL, "no path to 10.0.0.2 from 10.0.0.1 "
@@ -176,7 +176,7 @@ static const struct {
 	{ { .address.status = -ENODEV }, -ENODEV, "there is no RDMA device behind the interface "
 	  "that leads there" },
 	{ { .address.status = -ETIMEDOUT }, -ETIMEDOUT, "the address does not answer ARP or "
-	  "neighbour discovery: is its interface up, and in this network?" },
+	  "neighbour discovery: is its interface up, and on this network?" },
 	{ { .address.status = 5 }, -EIO, "rdma_cm cannot resolve the address (Input/output" },
 	{ { .address.silent = true }, -ETIMEDOUT, "the address does not answer ARP" },
 	{ { .route.error = ENODEV }, -ENODEV, "the device went away" },

@@ -256,8 +256,7 @@ static void a_file_is_named_with_line_and_option(void **state)
 		{ "{ \"device\": {\n\"gid\": \"index:300\" } }",
 		  ":2: device.gid: GID index: '300' is out of range: 0 to 255" },
 		{ "{ \"job\": {\n\"id\": \"a\" },\n\"log\": { \"file\": \"%z\" } }",
-		  ":3: log.file: '%z': after % one of the letters h, p and r is expected, or "
-		  "another %" },
+		  ":3: log.file: '%z': h, p, r or another % must follow a %" },
 		{ "{ \"job\":\n{ \"participants\": \"0,,1\" } }", ":2: job.participants: '0,,1' is "
 		  "not a list of ids such as 0,1 or 0-63: see byte 3" },
 	};
@@ -423,7 +422,7 @@ static void bad_names_touch_no_device(void **state)
 			 "character 0x09 at byte 4", makers[i].noun);
 		assert_error_is(sentence);
 		assert_int_equal(makers[i].create(longest), -EINVAL);
-		assert_error_has("256 bytes: 255 are the limit");
+		assert_error_has("256 bytes: the limit is 255");
 		assert_int_equal(makers[i].create(longest + 1), i == 3 || i == 4 || i == 6 ?
 				 -EEXIST : 0);
 		assert_true(fake_verbs.open <= open + 1);

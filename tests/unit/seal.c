@@ -287,7 +287,7 @@ static void another_secret_is_named(void **state)
 	(void)state;
 	hello_make(seal, KEY, bytes);
 	assert_int_equal(decode(other, KEY, bytes, HELLO_SIZE, text), -EKEYREJECTED);
-	assert_error_has("a record sealed with another secret (check value 10578659, the own one "
+	assert_error_has("a record sealed with another secret (check value 10578659, the local one "
 			 "is ");
 	assert_int_equal(decode(longer, KEY, bytes, HELLO_SIZE, text), -EKEYREJECTED);
 	beest_seal_close(other);
@@ -475,9 +475,9 @@ static void a_secret_has_a_size(void **state)
 
 	(void)state;
 	assert_int_equal(read_back("", 0, &secret), -EINVAL);
-	assert_error_has("' has 0 bytes, a secret needs 16 random ones or more");
+	assert_error_has("' has 0 bytes; a secret needs at least 16 random bytes");
 	assert_int_equal(read_back("123456789012345\n\n", 17, &secret), -EINVAL);
-	assert_error_has("' has 15 bytes, a secret needs 16 random ones or more");
+	assert_error_has("' has 15 bytes; a secret needs at least 16 random bytes");
 	assert_null(strstr(beest_error_text(), "1234"));
 	secret_is(unit_repeat(text, 'x', BEEST_SECRET_MAX), BEEST_SECRET_MAX);
 	secret_is(strcat(text, "\r\n"), BEEST_SECRET_MAX);
@@ -498,8 +498,8 @@ static void others_must_not_read_it(void **state)
 	for (i = 0; i < BEEST_COUNT(modes); i++) {
 		assert_int_equal(chmod(path, modes[i]), 0);
 		assert_int_equal(beest_secret_read(&secret, path), -EPERM);
-		assert_error_has("': others than its owner may read or write it (mode ");
-		assert_error_has("; chmod 600 ends that");
+		assert_error_has("': users other than its owner may read or write it (mode ");
+		assert_error_has("; run chmod 600");
 	}
 	assert_int_equal(chmod(path, 0400), 0);
 	assert_int_equal(beest_secret_read(&secret, path), 0);
@@ -515,7 +515,7 @@ static void it_must_be_a_file_of_ones_own(void **state)
 	assert_int_equal(read_back(SECRET, 32, &secret), 0);
 	assert_int_equal(chown(path, 1, (gid_t)-1), 0);
 	assert_int_equal(beest_secret_read(&secret, path), -EPERM);
-	assert_error_has("' belongs to user 1, this process is of user 0: it has to be a file of "
+	assert_error_has("' belongs to user 1, but this process runs as user 0 and needs a file of "
 			 "its own");
 }
 
@@ -527,11 +527,11 @@ static void what_is_no_file_is_named(void **state)
 	assert_int_equal(beest_secret_read(&secret, "/no/such/file"), -ENOENT);
 	assert_error_is("'/no/such/file': No such file or directory");
 	assert_int_equal(beest_secret_read(&secret, "/tmp"), -EINVAL);
-	assert_error_is("'/tmp' is no regular file");
+	assert_error_is("'/tmp' is not a regular file");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(beest_secret_read(&secret, path), -EINVAL);
-	assert_error_has("' is no regular file");
+	assert_error_has("' is not a regular file");
 }
 
 /* ------------------------------------------------------------------- without libcrypto --- */
@@ -540,8 +540,8 @@ static void a_secret_is_refused_with_the_reason(void **state)
 {
 	(void)state;
 	assert_int_equal(beest_seal_open(&seal, SECRET, 32, "demo"), -ENOSYS);
-	assert_error_is("this build of libhartebeest seals no records: it was configured without "
-			"libcrypto (--with-openssl)");
+	assert_error_is("this build of libhartebeest cannot seal records: it was configured "
+			"without libcrypto (--with-openssl)");
 	assert_null(seal);
 }
 

@@ -122,7 +122,7 @@ static void test_bad_names(void **state)
 	assert_int_equal(beest_table_name_available(&table, &qp_kind,
 						    unit_repeat(name, 'x', 256)), -EINVAL);
 	assert_error_has("the queue pair name 'xxx");
-	assert_error_has("has 256 bytes: 255 are the limit");
+	assert_error_has("has 256 bytes: the limit is 255");
 }
 
 /* --- look-up --- */
