@@ -9,8 +9,8 @@
 #include "lib/base/error.h"
 #include "lib/path/pathcache.h"
 
-/* The key of a path.  Compared as bytes with its padding, so it is cleared before it is filled. */
-struct question {
+/* The key of a path.  Compared as bytes, padding included: clear it before filling it. */
+struct path_key {
 	struct beest_ipaddr from, to;	/* IP addresses */
 	struct beest_ipaddr gid;	/* of the peer */
 	uint16_t lid;
@@ -19,7 +19,7 @@ struct question {
 
 struct beest_pathcache_row {
 	struct beest_pathcache_row *next;
-	struct question question;
+	struct path_key key;
 	struct hartebeest_path path;
 };
 
@@ -60,14 +60,14 @@ static int check_addresses(const struct beest_endpoint *local, const char *label
 	return 0;
 }
 
-static bool path_recall(struct beest_pathcache *cache, const struct question *question,
+static bool path_recall(struct beest_pathcache *cache, const struct path_key *key,
 			struct hartebeest_path *path)
 {
 	struct beest_pathcache_row *row;
 
 	pthread_mutex_lock(&cache->lock);
 	for (row = cache->known; row; row = row->next)
-		if (memcmp(&row->question, question, sizeof(*question)) == 0)
+		if (memcmp(&row->key, key, sizeof(*key)) == 0)
 			break;
 	if (row)
 		*path = row->path;
@@ -76,7 +76,7 @@ static bool path_recall(struct beest_pathcache *cache, const struct question *qu
 }
 
 /* Two threads may have asked for the same path: path_recall() then finds the later answer. */
-static int path_keep(struct beest_pathcache *cache, const struct question *question,
+static int path_keep(struct beest_pathcache *cache, const struct path_key *key,
 		     const struct hartebeest_path *path)
 {
 	struct beest_pathcache_row *row = calloc(1, sizeof(*row));
@@ -84,7 +84,7 @@ static int path_keep(struct beest_pathcache *cache, const struct question *quest
 	if (!row)
 		return beest_fail(ENOMEM, "no memory for a path");
 
-	row->question = *question;
+	row->key = *key;
 	row->path = *path;
 	pthread_mutex_lock(&cache->lock);
 	row->next = cache->known;
@@ -105,24 +105,24 @@ int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_endpo
 		.tos = tos,
 		.limit = limit,
 	};
-	struct question question;
+	struct path_key key;
 	int ret;
 
 	ret = check_addresses(local, label, remote);
 	if (ret < 0)
 		return ret;
 
-	memset(&question, 0, sizeof(question));
-	question.from = local->ip;
-	question.to = remote->ip;
-	question.gid = remote->gid;
-	question.lid = remote->lid;
-	question.tos = tos;
-	if (path_recall(cache, &question, path))
+	memset(&key, 0, sizeof(key));
+	key.from = local->ip;
+	key.to = remote->ip;
+	key.gid = remote->gid;
+	key.lid = remote->lid;
+	key.tos = tos;
+	if (path_recall(cache, &key, path))
 		return 0;
 
 	ret = beest_rdmacm_resolve(&query, path);
-	return ret < 0 ? ret : path_keep(cache, &question, path);
+	return ret < 0 ? ret : path_keep(cache, &key, path);
 }
 
 void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip)
@@ -131,7 +131,7 @@ void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ip
 
 	pthread_mutex_lock(&cache->lock);
 	while ((row = *at)) {
-		if (ip && memcmp(&row->question.to, ip, sizeof(*ip)) != 0) {
+		if (ip && memcmp(&row->key.to, ip, sizeof(*ip)) != 0) {
 			at = &row->next;
 			continue;
 		}

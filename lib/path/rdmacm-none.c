@@ -7,7 +7,7 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct hartebeest_path *path)
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *query, struct hartebeest_path *path)
 {
 	return beest_fail(ENOSYS, "this build of libhartebeest has no rdma_cm: it was configured "
 			  "without librdmacm");

@@ -41,8 +41,8 @@ enum phase {
 	PHASE_ROUTE,		/* get the path record */
 };
 
-struct asking {
-	const struct beest_rdmacm_query *question;
+struct resolver {
+	const struct beest_rdmacm_query *query;
 	int64_t deadline;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -120,10 +120,10 @@ static socklen_t address_of(const struct beest_ipaddr *ip, unsigned int scope, i
  * Finds the local address that the kernel would use.  Connecting a datagram socket looks up the
  * route and sends nothing.
  */
-static bool source_of(const struct beest_rdmacm_query *question, struct beest_ipaddr *ip)
+static bool source_of(const struct beest_rdmacm_query *query, struct beest_ipaddr *ip)
 {
 	union address to, from;
-	socklen_t size = address_of(question->to, question->scope, ANY_PORT, &to);
+	socklen_t size = address_of(query->to, query->scope, ANY_PORT, &to);
 	int fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool found;
 
@@ -136,15 +136,15 @@ static bool source_of(const struct beest_rdmacm_query *question, struct beest_ip
 	return found;
 }
 
-static void source_text(const struct asking *asking, char *text, size_t size)
+static void source_text(const struct resolver *resolver, char *text, size_t size)
 {
 	char name[IF_NAMESIZE];
 	struct beest_ipaddr ip;
 
 	text[0] = '\0';
-	if (asking->question->from)
-		ip = *asking->question->from;
-	else if (!source_of(asking->question, &ip))
+	if (resolver->query->from)
+		ip = *resolver->query->from;
+	else if (!source_of(resolver->query, &ip))
 		return;
 
 	beest_netdev_of(&ip, name);
@@ -152,16 +152,16 @@ static void source_text(const struct asking *asking, char *text, size_t size)
 		 name[0] ? ")" : "");
 }
 
-static int fail_phase(const struct asking *asking, enum phase phase, int err)
+static int fail_phase(const struct resolver *resolver, enum phase phase, int err)
 {
 	char way[INET6_ADDRSTRLEN + IF_NAMESIZE + 16];
 	const struct reason *reason = reasons;
 
 	while (reason->phase != phase || (reason->err && reason->err != err))
 		reason++;
-	source_text(asking, way, sizeof(way));
+	source_text(resolver, way, sizeof(way));
 	return beest_fail(reason->ret ? reason->ret : err, "no path to %s%s: %s (%s)",
-			  BEEST_IP_TEXT(asking->question->to), way, reason->text, strerror(err));
+			  BEEST_IP_TEXT(resolver->query->to), way, reason->text, strerror(err));
 }
 
 /* ---------------------------------------------------------------- events --- */
@@ -175,14 +175,14 @@ static int milliseconds(int64_t ns)
 }
 
 /* Acknowledges each event at once: rdma_destroy_id(3) waits until all are acknowledged. */
-static int take_event(struct asking *asking, enum rdma_cm_event_type wanted)
+static int take_event(struct resolver *resolver, enum rdma_cm_event_type wanted)
 {
 	struct rdma_cm_event *event;
 	enum rdma_cm_event_type type;
 	int status;
 
 	errno = 0;
-	if (rdma_get_cm_event(asking->channel, &event) != 0)
+	if (rdma_get_cm_event(resolver->channel, &event) != 0)
 		return errno == EAGAIN ? -EAGAIN : beest_error_errno();
 
 	type = event->event;
@@ -193,17 +193,17 @@ static int take_event(struct asking *asking, enum rdma_cm_event_type wanted)
 	return type == RDMA_CM_EVENT_DEVICE_REMOVAL ? -ENODEV : status ? -status : -EIO;
 }
 
-static int wait_event(struct asking *asking, enum rdma_cm_event_type wanted, int64_t deadline)
+static int wait_event(struct resolver *resolver, enum rdma_cm_event_type wanted, int64_t deadline)
 {
-	struct beest_limit limit = *asking->question->limit;
+	struct beest_limit limit = *resolver->query->limit;
 	int ret;
 
 	limit.end = deadline;
 	for (;;) {
-		beest_limit_poll(&limit, asking->channel->fd);
+		beest_limit_poll(&limit, resolver->channel->fd);
 		if (beest_limit_check(&limit) < 0)
 			return -ECANCELED;
-		ret = take_event(asking, wanted);
+		ret = take_event(resolver, wanted);
 		if (ret != -EAGAIN)
 			return ret;
 		if (!beest_limit_left(&limit))
@@ -213,92 +213,93 @@ static int wait_event(struct asking *asking, enum rdma_cm_event_type wanted, int
 
 /* ---------------------------------------------------------------- phases --- */
 
-static int open_channel(struct asking *asking)
+static int open_channel(struct resolver *resolver)
 {
-	uint8_t tos = asking->question->tos;
+	uint8_t tos = resolver->query->tos;
 	int flags;
 
 	errno = 0;
-	asking->channel = rdma_create_event_channel();
-	if (!asking->channel)
+	resolver->channel = rdma_create_event_channel();
+	if (!resolver->channel)
 		return beest_error_errno();
-	flags = fcntl(asking->channel->fd, F_GETFL);
-	if (flags < 0 || fcntl(asking->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-	    rdma_create_id(asking->channel, &asking->id, NULL, RDMA_PS_TCP) != 0)
+	flags = fcntl(resolver->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(resolver->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+	    rdma_create_id(resolver->channel, &resolver->id, NULL, RDMA_PS_TCP) != 0)
 		return beest_error_errno();
-	if (tos && rdma_set_option(asking->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
+	if (tos && rdma_set_option(resolver->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
 				   sizeof(tos)) != 0)
 		return beest_error_errno();
 	return 0;
 }
 
-static int bind_local(struct asking *asking)
+static int bind_local(struct resolver *resolver)
 {
-	const struct beest_rdmacm_query *question = asking->question;
+	const struct beest_rdmacm_query *query = resolver->query;
 	union address from;
 
-	if (!question->from)
+	if (!query->from)
 		return 0;
 
-	address_of(question->from, question->scope, 0, &from);
+	address_of(query->from, query->scope, 0, &from);
 	errno = 0;
-	if (rdma_bind_addr(asking->id, &from.any) != 0)
+	if (rdma_bind_addr(resolver->id, &from.any) != 0)
 		return beest_error_errno();
-	return asking->id->verbs ? 0 : -ENODEV;
+	return resolver->id->verbs ? 0 : -ENODEV;
 }
 
-static int try_resolving(struct asking *asking, union address *to, int64_t time, bool *answered)
+static int try_resolving(struct resolver *resolver, union address *to, int64_t time,
+			 bool *answered)
 {
 	int64_t deadline = beest_clock_deadline(time + VERDICT);
 	int ret;
 
 	*answered = true;
 	errno = 0;
-	if (rdma_resolve_addr(asking->id, NULL, &to->any, milliseconds(time)) != 0)
+	if (rdma_resolve_addr(resolver->id, NULL, &to->any, milliseconds(time)) != 0)
 		return beest_error_errno();
 
-	ret = wait_event(asking, RDMA_CM_EVENT_ADDR_RESOLVED, deadline);
+	ret = wait_event(resolver, RDMA_CM_EVENT_ADDR_RESOLVED, deadline);
 	*answered = beest_clock_left(deadline) > 0;
 	return ret;
 }
 
 /* Retries only after an answer: the kernel refuses a second request while one is pending. */
-static int resolve_address(struct asking *asking)
+static int resolve_address(struct resolver *resolver)
 {
 	int64_t left, time = FIRST_TRY;
 	union address to;
 	bool answered;
 	int ret;
 
-	address_of(asking->question->to, asking->question->scope, 0, &to);
+	address_of(resolver->query->to, resolver->query->scope, 0, &to);
 	do {
-		left = beest_clock_left(asking->deadline);
-		ret = try_resolving(asking, &to, time < left ? time : left, &answered);
+		left = beest_clock_left(resolver->deadline);
+		ret = try_resolving(resolver, &to, time < left ? time : left, &answered);
 		time = time < LONGEST_TRY ? 2 * time : time;
-	} while (ret == -ETIMEDOUT && answered && beest_clock_left(asking->deadline) > 0);
+	} while (ret == -ETIMEDOUT && answered && beest_clock_left(resolver->deadline) > 0);
 
-	if (ret == 0 && !asking->id->verbs)
+	if (ret == 0 && !resolver->id->verbs)
 		ret = -ENODEV;		/* rdma_resolve_route(3) would crash */
 	return ret;
 }
 
-static int resolve_route(struct asking *asking)
+static int resolve_route(struct resolver *resolver)
 {
-	int64_t left = beest_clock_left(asking->deadline);
+	int64_t left = beest_clock_left(resolver->deadline);
 	int64_t deadline = beest_clock_deadline(left + VERDICT);
 	int ret;
 
 	errno = 0;
-	if (rdma_resolve_route(asking->id, milliseconds(left)) != 0)
+	if (rdma_resolve_route(resolver->id, milliseconds(left)) != 0)
 		return beest_error_errno();
 
-	ret = wait_event(asking, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline);
-	if (ret == 0 && (asking->id->route.num_paths < 1 || !asking->id->route.path_rec))
+	ret = wait_event(resolver, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline);
+	if (ret == 0 && (resolver->id->route.num_paths < 1 || !resolver->id->route.path_rec))
 		ret = -EHOSTUNREACH;
 	return ret;
 }
 
-static int (*const phases[])(struct asking *asking) = {
+static int (*const phases[])(struct resolver *resolver) = {
 	[PHASE_OPEN] = open_channel,
 	[PHASE_BIND] = bind_local,
 	[PHASE_ADDRESS] = resolve_address,
@@ -307,9 +308,9 @@ static int (*const phases[])(struct asking *asking) = {
 
 /* ---------------------------------------------------------------- answer --- */
 
-static int copy_path_record(const struct asking *asking, struct hartebeest_path *path)
+static int copy_path_record(const struct resolver *resolver, struct hartebeest_path *path)
 {
-	const struct rdma_cm_id *id = asking->id;
+	const struct rdma_cm_id *id = resolver->id;
 	struct ibv_port_attr attr;
 	int ret;
 
@@ -330,47 +331,47 @@ static int copy_path_record(const struct asking *asking, struct hartebeest_path 
 	return 0;
 }
 
-static int run_phases(struct asking *asking)
+static int run_phases(struct resolver *resolver)
 {
 	const struct ibv_device *device;
 	enum phase phase;
 	int ret;
 
 	for (phase = PHASE_OPEN; phase < BEEST_COUNT(phases); phase++) {
-		ret = phases[phase](asking);
+		ret = phases[phase](resolver);
 		if (ret < 0)
-			return ret == -ECANCELED ? ret : fail_phase(asking, phase, -ret);
+			return ret == -ECANCELED ? ret : fail_phase(resolver, phase, -ret);
 		if (phase != PHASE_ADDRESS)
 			continue;
 
-		device = asking->id->verbs->device;
+		device = resolver->id->verbs->device;
 		if (device->transport_type == IBV_TRANSPORT_IWARP)
 			return beest_fail(EPROTONOSUPPORT, "the path to %s leads through the iWARP "
 					  "device %s, whose connections only rdma_cm can make",
-					  BEEST_IP_TEXT(asking->question->to), device->name);
+					  BEEST_IP_TEXT(resolver->query->to), device->name);
 	}
 	return 0;
 }
 
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct hartebeest_path *path)
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *query, struct hartebeest_path *path)
 {
-	struct asking asking = {
-		.question = question, .deadline = beest_limit_look(question->limit),
+	struct resolver resolver = {
+		.query = query, .deadline = beest_limit_look(query->limit),
 	};
 	int ret;
 
-	ret = beest_pathrec_check(question->to);
-	if (ret == 0 && question->from)
-		ret = beest_pathrec_check(question->from);
+	ret = beest_pathrec_check(query->to);
+	if (ret == 0 && query->from)
+		ret = beest_pathrec_check(query->from);
 	if (ret < 0)
 		return ret;
 
-	ret = run_phases(&asking);
+	ret = run_phases(&resolver);
 	if (ret == 0)
-		ret = copy_path_record(&asking, path);
-	if (asking.id)
-		rdma_destroy_id(asking.id);
-	if (asking.channel)
-		rdma_destroy_event_channel(asking.channel);
-	return ret == -ETIMEDOUT ? -beest_limit_errno(question->limit) : ret;
+		ret = copy_path_record(&resolver, path);
+	if (resolver.id)
+		rdma_destroy_id(resolver.id);
+	if (resolver.channel)
+		rdma_destroy_event_channel(resolver.channel);
+	return ret == -ETIMEDOUT ? -beest_limit_errno(query->limit) : ret;
 }

@@ -28,6 +28,6 @@ struct beest_rdmacm_query {
  * a single look): no answer to ARP or neighbour discovery, or from the subnet administrator;
  * -ECANCELED; -EPROTONOSUPPORT: iWARP.  *path is set on success only.
  */
-int beest_rdmacm_resolve(const struct beest_rdmacm_query *question, struct hartebeest_path *path);
+int beest_rdmacm_resolve(const struct beest_rdmacm_query *query, struct hartebeest_path *path);
 
 #endif
