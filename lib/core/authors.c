@@ -8,8 +8,9 @@
 #include "lib/core/authors.h"
 
 /*
- * A presence is asked for so long, since it decides what is used, and counts as long.  So does
- * what confirms a queue pair.
+ * How long an author counts as alive after its presence was read or it confirmed a queue
+ * pair.  A look for its presence may take as long, since it decides whether a record is
+ * used.
  */
 #define AUTHOR_TIME BEEST_SECOND
 
@@ -23,7 +24,7 @@ void beest_authors_end(struct beest_authors *authors)
 	pthread_mutex_destroy(&authors->lock);
 }
 
-/* Each incarnation has one row, that of its last byte, which is random. */
+/* Each incarnation has one row, chosen by its last byte, which is random. */
 static size_t author_row(const struct beest_incarnation *incarnation)
 {
 	return incarnation->bytes[BEEST_INCARNATION_SIZE - 1];

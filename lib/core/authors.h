@@ -2,9 +2,9 @@
 /*
  * authors.h - which authors of records are known to be alive
  *
- * Owns a small memory of incarnations: those that have confirmed a queue pair, or whose
- * presence was read, a moment ago.  It may forget anything, which costs a question.  Knows
- * nothing of what they have published.
+ * Owns a small cache of incarnations that confirmed a queue pair, or whose presence was
+ * read, a moment ago.  The cache may forget any of them, which costs another question.
+ * Knows nothing of what they published.
  */
 #ifndef BEEST_AUTHORS_H
 #define BEEST_AUTHORS_H
@@ -21,26 +21,27 @@ struct beest_authors {
 	pthread_mutex_t lock;
 	struct {
 		struct beest_incarnation incarnation;
-		int64_t until;		/* of the monotonic clock */
+		int64_t until;		/* of beest_clock_now() */
 	} row[BEEST_AUTHORS_ROOM];
 };
 
 void beest_authors_start(struct beest_authors *authors);
 void beest_authors_end(struct beest_authors *authors);
 
-/* It is alive, which counts for a second: another process may take its place at any time, ... */
+/* Alive now.  Counts for a second, since another process may take its place at any time. */
 void beest_authors_note(struct beest_authors *authors,
 			const struct beest_incarnation *incarnation);
 
-/* ... or has done so. */
+/* Another process has taken its place. */
 void beest_authors_forget(struct beest_authors *authors,
 			  const struct beest_incarnation *incarnation);
 bool beest_authors_know(struct beest_authors *authors,
 			const struct beest_incarnation *incarnation);
 
 /*
- * One look for the presence of each: -ESTALE where another process has its place.  All others
- * are known for a second: what cannot be asked is no reason against anybody.
+ * Reads the presence of all of them in one look.  Sets ret of a query to -ESTALE if another
+ * process has that rank now.  Notes all other authors as alive, also those whose server did
+ * not answer: silence is no evidence against them.
  */
 void beest_authors_ask(struct beest_authors *authors, struct beest_registry *registry,
 		       struct beest_presence_query *queries, size_t count);

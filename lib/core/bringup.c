@@ -9,7 +9,7 @@
 #include "lib/core/bringup.h"
 #include "lib/core/handshake.h"
 
-/* ----------------------------------------------- what was fetched of peers --- */
+/* -------------------------------------------------------- the fetched peers --- */
 
 /* A fetched queue pair; its name in the table of objects is the key. */
 struct found {
@@ -22,8 +22,8 @@ static const struct beest_kind found_kind = {
 };
 
 /*
- * What is known of a peer changes with every fetch.  Under the lock as a whole: two
- * threads may fetch one key for the first time.
+ * Each fetch of a peer replaces the one before.  All under the lock, since two threads may
+ * fetch a key for the first time.
  */
 int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
 			   const struct beest_endpoint *remote)
@@ -93,8 +93,8 @@ int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 }
 
 /*
- * INIT draws a new sequence number, so that what is stored under the key is of the life
- * before: the record is published again.
+ * INIT draws a new sequence number and makes the record that was stored before it stale.
+ * Such a record is published again first.
  */
 int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit)
@@ -173,12 +173,12 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 		return beest_fail(ENOTCONN, "queue pair '%s' was never published: "
 				  "hartebeest_qp_publish() and _connect() first", qp->node.name);
 
-	/* the old way may be the failure */
+	/* the old path may be why it failed */
 	beest_pathcache_forget(&hb->pathcache, &qp->remote.ip);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_bringup_init(hb, qp);
-	/* What a peer would be told of another address ends its own attempts. */
+	/* Another address is not published: it would end the peer's own attempts. */
 	if (ret == 0 && beest_port_check_former(qp->port, &qp->local.endpoint, &qp->remote) < 0)
 		return beest_fail_prefix(-ENODATA, "queue pair '%s' and '%s'", qp->node.name, key);
 	if (ret == 0)

@@ -2,8 +2,9 @@
 /*
  * client.c - see client.h
  *
- * A request is a record under a number: its client takes the next one from a counter and
- * adds the record, so that no two clients have the same number whatever the counter says.
+ * A request is a record under a number.  Its client draws the number from a counter and
+ * stores the record with an add, so that no two clients have the same number whatever the
+ * counter says.
  */
 #include "config.h"
 
@@ -21,32 +22,32 @@
 #include "lib/core/context.h"
 #include "lib/core/home.h"
 
-/* A number that was drawn so long ago is given up: that it was closed may be forgotten. */
+/* A number drawn this long ago is given up: a record that closed it may expire soon. */
 #define CLAIM_TIME (BEEST_HOME_CLOSED_TTL / 2 * BEEST_SECOND)
 
-/* A number that a request is to have. */
+/* The number that a request is to get. */
 struct claim {
 	uint64_t epoch, number;
-	int64_t end;			/* when it is given up */
-	bool open;			/* the record may be there, and no lease keeps it */
-	bool ahead;			/* of the counter, which is set to it */
+	int64_t end;			/* when it is given up; of beest_clock_now() */
+	bool open;			/* the record may be stored, but has no lease */
+	bool ahead;			/* of the counter, which has to be set to it */
 	char key[BEEST_KEY_MAX + 1];
 };
 
-/* A request that stands: the registry keeps it on its server. */
+/* A standing request: the registry keeps it on its server. */
 struct beest_standing {
 	struct beest_standing *next;
 	struct beest_home home;
-	struct hartebeest_request request;	/* as the client sees it; no key: has left */
+	struct hartebeest_request request;	/* as the client sees it; key "": it has left */
 	struct claim claim;
 	uint64_t serial;
 	uint32_t id;
-	bool refused;			/* its listener has closed it */
+	bool refused;			/* the listener has closed it */
 };
 
 /* ------------------------------------------------------------------------ appending --- */
 
-/* Counter or listener may be behind the other: the greater number counts. */
+/* Takes the greater number, since the counter or the listener's record may lag behind. */
 static int claim_draw(struct beest_standing *standing, const struct beest_limit *limit)
 {
 	const struct beest_home *home = &standing->home;
@@ -56,7 +57,7 @@ static int claim_draw(struct beest_standing *standing, const struct beest_limit 
 
 	*claim = (struct claim){ .end = beest_clock_deadline(CLAIM_TIME) };
 	ret = beest_home_look(home, true, &sight, limit);
-	if (ret == -EBADMSG)		/* what is there cannot be counted */
+	if (ret == -EBADMSG)		/* the counter holds no number */
 		ret = beest_home_look(home, false, &sight, limit);
 	if (ret < 0)
 		return ret;
@@ -84,7 +85,7 @@ static size_t standing_encode(const struct beest_standing *standing,
 	return (size_t)beest_record_request_encode(&body, bytes);
 }
 
-/* Who has the number? */
+/* Reads who has the number. */
 struct claiming {
 	const struct beest_standing *standing;
 	struct beest_wait_get get;
@@ -103,7 +104,7 @@ static int see_claim(void *data, const struct beest_record *record)
 	return 1;
 }
 
-/* Bytes that are no record have taken the number, too. */
+/* Bytes that are no record take the number as well. */
 static int claim_each(void *data)
 {
 	const struct claiming *c = data;
@@ -112,8 +113,8 @@ static int claim_each(void *data)
 }
 
 /*
- * 1: the number is the request's; 0: it never will be.  A counter that is behind is set, so
- * that not all clients try the same number.
+ * 1: the request has the number; 0: it never will.  Sets a counter that is behind, so that
+ * other clients do not try the same number.
  */
 static int claim_run(struct beest_standing *standing, struct beest_look_extra add,
 		     const struct beest_limit *limit)
@@ -146,7 +147,7 @@ static int claim_run(struct beest_standing *standing, struct beest_look_extra ad
 	return c.ours;
 }
 
-/* Adds the request's record; where the number is to be given up, one that closes it. */
+/* Adds the request's record or, once claim->end has passed, a closed one. */
 static int claim_try(struct beest_standing *standing, const struct beest_limit *limit)
 {
 	const struct beest_home *home = &standing->home;
@@ -176,7 +177,10 @@ static int claim_try(struct beest_standing *standing, const struct beest_limit *
 	return ret;
 }
 
-/* From now on the registry keeps it there; without memory it is still to be moved there. */
+/*
+ * Has the registry keep the request from now on.  Without memory the request keeps its old
+ * epoch, so that the next look in vain tries again.
+ */
 static int standing_keep(struct beest_standing *standing)
 {
 	uint8_t body[BEEST_REQUEST_MAX];
@@ -199,8 +203,9 @@ static int standing_keep(struct beest_standing *standing)
 }
 
 /*
- * What may be there gets a lease, so that it is deleted even where it comes late.  Without
- * memory for that its number is closed: a listener would serve nobody else.
+ * Gives a record that may be stored a lease, so that it is deleted even if it arrives late.
+ * Without memory for that, closes its number: a listener would wait for this client and
+ * serve nobody else.
  */
 static void standing_settle(struct beest_standing *standing)
 {
@@ -214,10 +219,11 @@ static void standing_settle(struct beest_standing *standing)
 }
 
 /*
- * Draws a number and claims it.  Draws again where another one has it: the next number may be
- * free, but of a client that has left, and the listener does not come to it any more.  What was
- * claimed without an answer is claimed again: a listener may have had it.  From the beginning
- * where all that took so long that a closing may be forgotten, or the server has lost all.
+ * Draws a number and claims it.  If another record has the number, draws again instead of
+ * trying the next one: that may be free only because its client has left, and the listener
+ * has passed it.  If no answer came, claims the same number again, since a listener may
+ * have read the request.  Begins again if that took longer than CLAIM_TIME, or if the
+ * server has lost everything.
  */
 static int standing_append(struct beest_standing *standing, const struct beest_limit *limit)
 {
@@ -272,7 +278,7 @@ void beest_client_end(struct beest_client *client)
 	pthread_mutex_destroy(&client->lock);
 }
 
-/* Who asks, what for, and where both ends will be. */
+/* Fills in the client, its data and the keys of both ends. */
 static void standing_fill(struct beest_standing *standing, const void *data, size_t length)
 {
 	struct hartebeest_request *request = &standing->request;
@@ -328,8 +334,9 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 }
 
 /*
- * Its server has another epoch by now, and nobody had closed it before.  Closed on the empty
- * server it is by a listener that did not know yet that all is lost, which says nothing.
+ * True if the server's epoch has changed and the listener had not closed the request before
+ * that.  A closed record on the emptied server says nothing: a listener that did not know
+ * of the loss yet may have stored it.
  */
 static bool standing_has_to_move(struct beest_standing *standing)
 {
@@ -342,7 +349,7 @@ static bool standing_has_to_move(struct beest_standing *standing)
 	return false;
 }
 
-/* Called under the lock: by its key, or one that has to move. */
+/* Called under the lock.  Unlinks the request with that key; NULL: one that has to move. */
 static struct beest_standing *standing_unlink(struct beest_client *client, const char *key)
 {
 	struct beest_standing **at, *standing;
@@ -364,7 +371,7 @@ static void standing_withdraw(struct beest_standing *standing)
 	free(standing);
 }
 
-/* What is left of it under the old epoch goes with the next look. */
+/* The next look deletes what is left under the old epoch. */
 static int standing_move(struct beest_standing *standing, const struct beest_limit *limit)
 {
 	beest_lease_doom(standing->home.registry->leases, standing->serial);
@@ -374,8 +381,8 @@ static int standing_move(struct beest_standing *standing, const struct beest_lim
 }
 
 /*
- * One at a time: appending waits, and whoever waits comes here.  The wait has a limit of its own:
- * what there is no time for now goes on after the next look.
+ * Moves one request at a time, since appending waits, and each wait calls this function.  All
+ * moves together have a limit of their own; the others follow after the next look.
  */
 void beest_client_move(struct beest_client *client)
 {
@@ -401,7 +408,7 @@ void beest_client_move(struct beest_client *client)
 		standing_withdraw(standing);
 }
 
-/* One that is being moved has no name from now on. */
+/* A request that is being moved loses its key: beest_client_move() withdraws it afterwards. */
 bool beest_client_leave(struct beest_client *client, const char *key)
 {
 	struct beest_standing *standing;

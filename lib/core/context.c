@@ -18,7 +18,7 @@
 #include "lib/verbs/pd.h"
 #include "lib/verbs/srq.h"
 
-/* Set by configure; the only file that is read without being named by anyone. */
+/* Set by configure.  The only settings file that is read without being named. */
 #ifndef BEEST_SYSTEM_FILE
 #error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
 #endif
@@ -76,8 +76,9 @@ static void log_settings(const struct hartebeest_context *hb)
 }
 
 /*
- * What others of the program stand on has to outlive the context: the kernel refuses to
- * destroy it, and who destroyed them after the device was closed would crash.
+ * Objects that the program's own objects depend on must outlive the context: the kernel
+ * refuses to destroy them, and the program would crash if it destroyed its own after the
+ * device was closed.
  */
 struct leftovers {
 	const struct beest_log *log;
@@ -96,7 +97,7 @@ static void leftover_note(void *data, struct beest_node *node, int ret)
 	free(node);
 }
 
-/* -EBUSY: the device is not to be closed. */
+/* -EBUSY: the device must not be closed. */
 static int objects_clear(struct hartebeest_context *hb)
 {
 	struct leftovers left = { .log = &hb->log, .text = BEEST_TEXT(512) };
@@ -116,7 +117,7 @@ static int objects_clear(struct hartebeest_context *hb)
 	return -EBUSY;
 }
 
-/* Accepts a half-made context. */
+/* Accepts a context that beest_context_open() left half made. */
 static int context_discard(struct hartebeest_context *hb)
 {
 	int ret = objects_clear(hb);
@@ -151,7 +152,10 @@ static void tell_of_rxe(const struct hartebeest_context *hb)
 			  "qp_attr.retry_cnt to 6 or less", hb->device.label);
 }
 
-/* The event has been acknowledged, so no thread holds the lock while it waits for that. */
+/*
+ * Takes the lock safely: the event is acknowledged already, so no thread that destroys its
+ * object holds the lock while it waits for that.
+ */
 static void describe_queue(void *data, uint32_t qp_num, const void *handle, char *text,
 			   size_t size)
 {
@@ -227,8 +231,8 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *prese
 }
 
 /*
- * A forked child inherits its parent's objects: destroying a queue pair in the child
- * would destroy the parent's.  The child keeps the memory until it ends.
+ * A forked child shares its parent's objects: destroying a queue pair in the child would
+ * destroy the parent's.  The child keeps the memory until it ends.
  */
 int beest_context_close(struct hartebeest_context *hb)
 {
@@ -269,7 +273,7 @@ int beest_context_need_events(struct hartebeest_context *hb)
 	return beest_context_need_device(hb);
 }
 
-/* A wait for a peer ends early when the local device can no longer reach it. */
+/* A wait for a peer ends early if the local device can no longer reach the peer. */
 int beest_context_interrupt(void *context)
 {
 	struct hartebeest_context *hb = context;
@@ -280,7 +284,7 @@ int beest_context_interrupt(void *context)
 	return beest_events_check(&hb->events);
 }
 
-/* The same of a look: whoever waits for a server also moves requests that stand there. */
+/* Called after each look in vain.  Also moves requests whose server has lost them. */
 static int look_interrupt(void *context)
 {
 	struct hartebeest_context *hb = context;
@@ -289,7 +293,7 @@ static int look_interrupt(void *context)
 	return beest_context_interrupt(hb);
 }
 
-/* It stays in memory for a moment only; what follows from it stays with the registry. */
+/* The secret is in memory only briefly; the keys derived from it stay with the registry. */
 static int read_secret(struct hartebeest_context *hb, struct beest_seal **seal)
 {
 	const char *path = hb->options.secret_file;
@@ -369,7 +373,7 @@ int beest_context_need_registry(struct hartebeest_context *hb, const char *wante
 	ret = open_registry(hb);
 	if (ret < 0 && wanted)
 		beest_fail(-ret, "%s; wanted: '%s'", beest_error_text(), wanted);
-	beest_options_hint(&hb->options, ret);	/* whatever the errno, which api/call goes by */
+	beest_options_hint(&hb->options, ret);	/* for any errno, unlike api/call */
 	pthread_mutex_unlock(&hb->opening);
 	if (ret == 0 && beest_context_has_device(hb))
 		beest_presence_set_device(hb->registry, hb->device.label);
@@ -378,7 +382,7 @@ int beest_context_need_registry(struct hartebeest_context *hb, const char *wante
 
 /* ------------------------------------------------------------- objects --- */
 
-/* @object: what is handed out of the node that was found. */
+/* @object: an expression for the object of the found node. */
 #define DEFINE_FIND(noun, type, object)							\
 	int beest_context_find_##noun(struct hartebeest_context *hb, const char *name,	\
 				      type **found)					\

@@ -13,9 +13,9 @@
 /* -------------------------------------------------------------- a leftover? --- */
 
 /*
- * A fetch whose result nobody confirms.  A process puts its presence before any other
- * record, so when another process has the rank of a record's author, that author is gone
- * and what it left is not to be used.
+ * A fetch whose result may never be confirmed.  A process puts its presence before any
+ * other record.  So if another process has the rank of a record's author, that author is
+ * gone, and the record it left must not be used.
  */
 struct fetch {
 	struct hartebeest_context *hb;
@@ -25,13 +25,13 @@ struct fetch {
 	int32_t rank;
 	bool found;
 	bool needs_author;
-	char gone[2 * BEEST_PRESENCE_TEXT + 64];	/* who it was; "": nobody */
+	char gone[2 * BEEST_PRESENCE_TEXT + 64];	/* a sentence that says so; "": none */
 
 	struct beest_endpoint *remote;
 	struct hartebeest_remote_mr *region;
 };
 
-/* 1: @author is gone.  What cannot be known is no reason. */
+/* 1: another process has the author's rank.  0 also if that cannot be known. */
 static int author_is_gone(struct fetch *fetch)
 {
 	struct hartebeest_context *hb = fetch->hb;
@@ -191,7 +191,8 @@ int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, cons
 	if (ret < 0)
 		return ret;
 
-	memmove(qp->key, name, strlen(name) + 1);	/* may be the same; fits, or no key */
+	/* @name may be qp->key itself.  It fits, since it is only a part of key. */
+	memmove(qp->key, name, strlen(name) + 1);
 	qp->published = qp->local.endpoint.generation;
 
 	return 0;
@@ -227,9 +228,9 @@ void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp 
 		beest_registry_offer(hb->registry, key);
 }
 
-/* --------------------------------------------------------------- the other one --- */
+/* -------------------------------------------------------------- the other end --- */
 
-/* RC and UC find a leftover as they confirm; of UD nobody confirms anything. */
+/* RC and UC find a leftover when they confirm.  UD and the original's interface never do. */
 static int see_endpoint(void *data, const struct beest_record *record)
 {
 	struct fetch *fetch = data;
@@ -257,7 +258,7 @@ int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
 	return fetch_run(&fetch, BEEST_KIND_QP, see_endpoint);
 }
 
-/* The transition's own sentence knows names and numbers: this adds who the peer is. */
+/* The sentence of the transition has names and numbers; this adds who the peer is. */
 int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
 			    const struct beest_endpoint *remote, const struct beest_limit *limit)
 {
@@ -266,7 +267,7 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 
 	ret = beest_qp_connect(qp, key, remote, limit, NULL);
 	if (ret == -EISCONN && qp->untold && strcmp(qp->peer_key, key) == 0)
-		ret = 0;		/* that was all that failed the last time */
+		ret = 0;		/* only the record failed the last time */
 	if (ret < 0 && ret != -EISCONN) {
 		beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 		beest_presence_author(hb->registry, remote->rank, &remote->incarnation, who);
@@ -283,8 +284,8 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 }
 
 /*
- * The sequence number stays: a peer may be connected to it already, and what was under way
- * to the former one is lost anyway.
+ * Keeps the own sequence number: the new peer may already be connected to it, and what was
+ * under way to the former peer is lost anyway.
  */
 static int connect_replacement(struct beest_handshake *handshake)
 {
@@ -313,7 +314,7 @@ static bool same_endpoint(const struct beest_endpoint *a, const struct beest_end
 	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
 }
 
-/* Does it say that it is connected to this very queue pair of this very process? */
+/* Does the peer say that it is connected to this very queue pair of this very context? */
 static bool echo_is_ours(const struct beest_handshake *handshake)
 {
 	const struct beest_endpoint *own = &handshake->qp->local.endpoint;
@@ -331,7 +332,7 @@ static int see_peer(struct beest_handshake *handshake, bool closed)
 	struct beest_qp *qp = handshake->qp;
 	bool connected = qp->peer_key[0] != '\0';
 
-	/* One that is closed confirms what was true; nobody connects to it any more. */
+	/* A closed record still confirms a connection, but nobody connects to it any more. */
 	if (closed)
 		return connected && same_endpoint(remote, &qp->remote);
 	if (!connected)
@@ -387,7 +388,7 @@ int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_c
 		.see = beest_handshake_see, .data = handshake,
 	};
 
-	if (qp->untold)			/* there was no memory for that */
+	if (qp->untold)			/* there was no memory for the record */
 		ret = beest_handshake_put(hb, qp, qp->key);
 	if (ret < 0)
 		return ret;
@@ -428,7 +429,7 @@ int beest_handshake_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 
 /* ------------------------------------------------------------------- following --- */
 
-/* 1: another one is there, and @handshake's queue pair is connected to it now. */
+/* 1: another queue pair is there, and ours is connected to it now. */
 static int see_successor(void *data, const struct beest_record *record)
 {
 	struct beest_handshake *handshake = data;

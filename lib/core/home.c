@@ -30,7 +30,7 @@ static int home_key(const struct beest_home *home, const char *last, char key[BE
 	return beest_registry_key(home->registry, BEEST_KIND_REQUEST, name, key);
 }
 
-/* Short enough for any job, if the listener's was. */
+/* Always fits: job, service and numbers are short enough. */
 void beest_home_key(const struct beest_home *home, uint64_t epoch, uint64_t number,
 		    char key[BEEST_KEY_MAX + 1])
 {
@@ -131,7 +131,7 @@ int beest_home_close(const struct beest_home *home, enum beest_kv_verb verb, con
 struct looking {
 	const struct beest_home *home;
 	struct beest_home_sight *sight;
-	struct beest_look_extra extras[2];	/* go along; the last of them ends the wait */
+	struct beest_look_extra extras[2];	/* the last of @count ends the wait */
 	size_t count;
 };
 

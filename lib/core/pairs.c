@@ -19,15 +19,15 @@ struct pairing {
 	struct beest_qp *qp;
 	struct beest_handshake handshake;
 	char own_key[BEEST_KEY_MAX + 1];
-	bool unknown;			/* UD: is its author alive? */
+	bool unknown;			/* UD: its author must be asked for */
 };
 
 struct pairs {
 	struct hartebeest_context *hb;
 	struct pairing *list;
 	size_t count;
-	struct beest_wait wait;		/* for those that could be started */
-	const char **own_keys;		/* of the wait */
+	struct beest_wait wait;		/* for the pairs that could be started */
+	const char **own_keys;		/* of that wait */
 };
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
@@ -83,7 +83,10 @@ static bool pairing_is_datagram(const struct pairing *pairing)
 	return pairing->qp && pairing->qp->local.transport == BEEST_UD;
 }
 
-/* A UD queue pair has many peers; any other, and any key, belongs to one pair.  @at: offset. */
+/*
+ * A UD queue pair, and so its own key, may be in many pairs.  Any other queue pair, and any
+ * other own key, is in one.  @at: offset of the name in struct hartebeest_pair.
+ */
 static int names_check(const struct pairs *pairs, size_t at, const char *what)
 {
 	const char **names = calloc(pairs->count, sizeof(*names));
@@ -104,7 +107,7 @@ static int names_check(const struct pairs *pairs, size_t at, const char *what)
 	return ret;
 }
 
-/* --------------------------------------------------------------- each one's own end --- */
+/* ----------------------------------------------------------------- the own ends --- */
 
 static void pair_fail(struct hartebeest_pair *pair, int ret)
 {
@@ -112,7 +115,7 @@ static void pair_fail(struct hartebeest_pair *pair, int ret)
 	beest_text_copy(pair->reason, sizeof(pair->reason), beest_error_text());
 }
 
-/* To INIT, or left connected where it is connected to this very peer. */
+/* Takes the queue pair to INIT, unless it is connected to this very peer. */
 static int pair_enter(struct hartebeest_context *hb, struct pairing *pairing)
 {
 	struct beest_qp *qp = pairing->qp;
@@ -169,7 +172,7 @@ static int pair_offer(struct hartebeest_context *hb, struct pairing *pairing)
 
 /* ------------------------------------------------------------------------- waiting --- */
 
-/* Of UD nobody confirms anything, so a leftover shows by its author's presence only. */
+/* UD does not confirm, so that only its author's presence shows a leftover. */
 static bool author_is_known(struct pairing *pairing, const struct beest_record *record)
 {
 	if (!pairing_is_datagram(pairing) || record->rank < 0 ||
@@ -183,7 +186,7 @@ static bool author_is_known(struct pairing *pairing, const struct beest_record *
 	return false;
 }
 
-/* As many as there is room for. */
+/* Takes as many regions as there is room for. */
 static void pair_take_regions(struct pairing *pairing, const struct beest_record *record)
 {
 	struct hartebeest_pair *pair = pairing->pair;
@@ -194,7 +197,7 @@ static void pair_take_regions(struct pairing *pairing, const struct beest_record
 		beest_record_qp_region(record, i, &pair->regions[i]);
 }
 
-/* A pair that cannot be connected has its result: the others go on. */
+/* A pair that cannot be connected gets its result and counts as seen: the others go on. */
 static int pair_see(void *data, const struct beest_record *record)
 {
 	struct pairing *pairing = data;
@@ -219,7 +222,7 @@ static void pair_left(void *data, int ret)
 	pair_fail(pairing->pair, ret);
 }
 
-/* One look for all authors of whom nothing is known. */
+/* Takes one look for all unknown authors. */
 static int pairs_each(void *data)
 {
 	struct pairs *pairs = data;
@@ -247,9 +250,9 @@ static int pairs_each(void *data)
 }
 
 /*
- * Where a peer is missing, its pair has the result: where the limit ended the wait, what is known
- * of this very record.  Where none is, an own record did not reach its server, and any peer may
- * wait for it: all pairs have the result.
+ * Gives @ret to the pairs whose peer is missing.  If the limit ended the wait, each of them
+ * gets what is known of its own peer's record instead.  If no peer is missing, an own
+ * record did not reach its server; any peer may wait for it, so all pairs get @ret.
  */
 static void pairs_blame(const struct pairs *pairs, int ret)
 {
@@ -291,7 +294,7 @@ static void pair_end(struct pairing *pairing)
 
 /* --------------------------------------------------------------------- all of them --- */
 
-/* @step: the size of the caller's structs, which may be longer than ours. */
+/* The caller's structs may be longer than ours, so first->size is the step between them. */
 static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t count)
 {
 	const size_t step = first->size;
@@ -374,7 +377,7 @@ static void pairs_start(struct pairs *pairs)
 	}
 }
 
-/* The first failed result, but one that another call may still better comes last. */
+/* The first pair that failed; -EAGAIN comes last, since another call may succeed. */
 static const struct hartebeest_pair *pairs_find_failed(const struct pairs *pairs)
 {
 	const struct hartebeest_pair *each, *found = NULL;
@@ -390,7 +393,7 @@ static const struct hartebeest_pair *pairs_find_failed(const struct pairs *pairs
 	return found;
 }
 
-/* And how long all of them were waited for. */
+/* The result of the call: that of one pair, with how long the call waited. */
 static int pairs_result(const struct pairs *pairs)
 {
 	const struct beest_limit *limit = pairs->wait.limit;

@@ -2,9 +2,9 @@
 /*
  * pairs.h - many queue pairs to their peers in one call
  *
- * Owns hartebeest_pairs_connect(): all are published, all peers fetched, each connected as
- * its peer appears, and all confirmed, in as few trips as one pair takes.  Also shows what
- * is known of a peer in the public structs.
+ * Owns hartebeest_pairs_connect(): publishes all queue pairs, fetches all peers, connects
+ * each queue pair as its peer appears, and waits until all are confirmed, in as few round
+ * trips as one pair takes.  Also shows what is known of a peer in the public structs.
  */
 #ifndef BEEST_PAIRS_H
 #define BEEST_PAIRS_H
@@ -12,7 +12,7 @@
 #include "include/hartebeest.h"
 #include "lib/core/context.h"
 
-/* Promises what hartebeest_pairs_connect() does in hartebeest.h. */
+/* Does what hartebeest.h promises of hartebeest_pairs_connect(). */
 int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *pairs,
 			size_t count, const struct beest_limit *limit);
 

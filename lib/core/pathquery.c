@@ -6,7 +6,7 @@
 #include "lib/core/pathquery.h"
 #include "lib/path/rdmacm.h"
 
-/* Where a path starts: *from remains NULL if the kernel may choose. */
+/* Finds where a path starts.  *from stays NULL if the kernel may choose. */
 static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 		    const struct beest_ipaddr **from)
 {
@@ -26,7 +26,7 @@ static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 	return ret;
 }
 
-/* The kernel chooses the start if ours has another address family than the goal. */
+/* If our address is of another family than the target, the kernel chooses where the path starts. */
 int beest_pathquery_ask(struct hartebeest_context *hb, const char *text,
 			const struct beest_limit *limit, struct hartebeest_path *path)
 {

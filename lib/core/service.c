@@ -2,8 +2,9 @@
 /*
  * service.c - see service.h
  *
- * The listener reads the numbers in their order.  One that was given out and stays absent
- * it closes, by an add as well: either the client has it or nobody ever will.
+ * The listener reads the numbers in order.  If a number was given out but its request stays
+ * absent, the listener closes it.  It does so with an add, as clients store requests: so
+ * either the client has the number, or nobody ever will.
  */
 #include "config.h"
 
@@ -19,17 +20,17 @@
 #include "lib/core/service.h"
 #include "lib/verbs/qp.h"
 
-/* So many numbers a listener asks for in each look, ... */
+/* Numbers that a listener asks for in each look. */
 #define SLOTS 16
-/* ... out of so many: the bits of taken. */
+/* Numbers from next on that it keeps track of: the bits of taken. */
 #define WINDOW 64
 /*
- * So many clients may come between two surveys.  A counter that is further ahead is nobody's:
- * whoever closed all numbers up to it would fill the server.
+ * At most this many clients may come between two surveys.  A counter that is further ahead
+ * is not believed, since closing all numbers up to it would fill the server.
  */
 #define AHEAD_MAX 1000000
 
-/* A number that was given out so long ago and is absent is closed. */
+/* A number that was given out this long ago, and whose request is absent, is closed. */
 #define GAP_TIME BEEST_SECOND
 
 /* A service that this context listens to. */
@@ -37,12 +38,12 @@ struct service {
 	struct beest_node node;
 	uint64_t serial;
 	struct beest_listener_body now;		/* what this process has had */
-	struct beest_listener_body former;	/* what the one before it had, of the same epoch */
-	struct beest_listener_body *past;	/* what this process had in former epochs */
+	struct beest_listener_body former;	/* what its predecessor had in this epoch */
+	struct beest_listener_body *past;	/* earlier values of now; for free(3) */
 	size_t past_count;
-	uint64_t given;				/* the last number that was given out, ... */
-	int64_t given_at;			/* ... when it was looked for; 0: never */
-	uint64_t old;				/* the last one given out GAP_TIME before that */
+	uint64_t given;				/* the last number given out, by a survey */
+	int64_t given_at;			/* when that survey was taken; 0: never */
+	uint64_t old;				/* given, as of the survey before that one */
 };
 
 /* ---------------------------------------------------------- what a listener has had --- */
@@ -69,7 +70,10 @@ const struct beest_kind beest_service_kind = {
 	.noun = "service", .size = sizeof(struct service), .dispose = service_dispose,
 };
 
-/* The server has another epoch: what was had before is kept, since it comes again. */
+/*
+ * Begins in a new epoch, or after another process has listened.  Keeps what this process
+ * had before, since clients store those requests again when the server loses them.
+ */
 static int service_begin(struct service *service, uint64_t epoch,
 			 const struct beest_listener_body *former)
 {
@@ -98,7 +102,7 @@ static int service_begin(struct service *service, uint64_t epoch,
 	return 0;
 }
 
-/* What this process has had, for the one after it. */
+/* Puts what this process has had, for its successor. */
 static int service_put(struct service *service, const struct beest_home *home)
 {
 	uint8_t body[BEEST_BODY_MAX];
@@ -113,8 +117,9 @@ static int service_put(struct service *service, const struct beest_home *home)
 }
 
 /*
- * The first one that stands, delivered now or in a former epoch, is taken, and so never the next:
- * until then both are one.
+ * @stands: the request is stored, and was accepted now or in a former epoch.  first is the
+ * lowest number of such a request.  That number is taken and cannot be next, so first
+ * equals next as long as there is none.
  */
 static void service_take(struct service *service, uint64_t number, bool stands)
 {
@@ -156,7 +161,7 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 
 	service = BEEST_CONTAINER(node, struct service, node);
 	epoch = beest_home_epoch(&home);
-	/* Another process has listened meanwhile, unless it stored its record late. */
+	/* Another process listened after this one, and did not just store its record late. */
 	if ((former.another && former.body.since >= service->now.since) ||
 	    service->now.epoch != epoch)
 		ret = service_begin(service, epoch, &former.body);
@@ -184,9 +189,9 @@ struct accepting {
 	struct service *service;
 	struct hartebeest_request *request;
 	bool found;
-	bool heard;			/* the server has answered */
+	bool heard;			/* the last look showed that this process still listens */
 	struct slot slots[SLOTS];
-	struct beest_wait_get gets[1 + SLOTS];	/* the listener, and the slots */
+	struct beest_wait_get gets[1 + SLOTS];	/* the listener's record, then the slots */
 	struct beest_look_extra extras[SLOTS];
 	struct beest_wait wait;
 };
@@ -210,7 +215,7 @@ static void request_show(const struct slot *slot, const struct beest_record *rec
 			request->key);
 }
 
-/* Several times in one epoch, where another process listened in between. */
+/* past has several entries of one epoch if another process listened in between. */
 static bool service_had(const struct service *service, const struct beest_request_body *body)
 {
 	size_t i;
@@ -224,8 +229,9 @@ static bool service_had(const struct service *service, const struct beest_reques
 }
 
 /*
- * The first one that this process has not had is given to the caller.  A server that has
- * lost everything shows nothing but what this very look has closed there.
+ * Gives the caller the first request that this process has not had.  Ignores a look in
+ * which the epoch changed: all that it shows on the emptied server is what this very look
+ * closed there.
  */
 static int see_request(void *data, const struct beest_record *record)
 {
@@ -253,7 +259,7 @@ static int see_request(void *data, const struct beest_record *record)
 	return 0;
 }
 
-/* Of a process that listened before this one, and stored its record late: ours has to be there. */
+/* True: an earlier listener stored its record late.  Ours is then stored again. */
 static bool listening_outlasts(struct accepting *a, const struct beest_record *record)
 {
 	struct beest_listener_body body;
@@ -280,8 +286,8 @@ static int see_listening(void *data, const struct beest_record *record)
 }
 
 /*
- * Which numbers have been given out?  What the counter or a number that was had says, once
- * a second, so that those of the time before are known to be old.
+ * Notes once a second how far numbers were given out: up to the counter or the highest
+ * number taken, whichever is greater.  What the survey before found is then old.
  */
 static void numbers_survey(struct accepting *a)
 {
@@ -296,7 +302,7 @@ static void numbers_survey(struct accepting *a)
 
 	if (service->given_at && beest_clock_now() - service->given_at < GAP_TIME)
 		return;
-	/* Where another server has failed in the same look, this one's answer counts. */
+	/* Even if another server failed in the same look, the answer of this one counts. */
 	ret = beest_look_take(a->home.registry, &look);
 	if (want.failed || ret == -ENOMEM)
 		return;
@@ -313,7 +319,10 @@ static void numbers_survey(struct accepting *a)
 	service->given_at = beest_clock_now();
 }
 
-/* A number that is no record, or that stood while the former listener was there. */
+/*
+ * Passes over a number whose value is no record, and over one that the former listener had
+ * and that is absent now: its client has left.
+ */
 static void numbers_pass(struct accepting *a)
 {
 	struct service *service = a->service;
@@ -329,7 +338,7 @@ static void numbers_pass(struct accepting *a)
 	}
 }
 
-/* What the next look asks for, and what it closes unless a client has it. */
+/* Chooses the numbers that the next look reads, and closes old ones unless clients have them. */
 static int slots_fill(struct accepting *a)
 {
 	const struct service *service = a->service;
@@ -342,7 +351,7 @@ static int slots_fill(struct accepting *a)
 		while (window_has(&service->now, number))
 			number++;
 		if (number - service->now.next >= WINDOW)
-			number = service->now.next;	/* once more instead of one too far */
+			number = service->now.next;	/* again instead of beyond the window */
 		slot->number = number++;
 		beest_home_key(&a->home, service->now.epoch, slot->number, slot->key);
 		if (slot->number > service->old || window_has(&service->former, slot->number))
@@ -379,7 +388,7 @@ static int accept_each(void *data)
 	a->heard = false;
 	if (ret == 0)
 		ret = slots_fill(a);
-	/* What was closed in vain waits as all else does. */
+	/* Closing again what could not be closed waits for the usual pause. */
 	a->wait.hurry = service->now.next != next || (a->wait.extra_count && !closed);
 
 	return ret;
@@ -432,7 +441,7 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 	ret = beest_wait_run(a.home.registry, &a.wait);
 	if (a.found) {
 		*request = found;
-		/* given is given: where memory fails, the next one that is put says it, too */
+		/* Accepted even if memory is short: the record that is put next says so, too. */
 		if (service_put(a.service, &a.home) == 0)
 			beest_registry_offer(a.home.registry, a.home.listener_key);
 		return 0;
@@ -445,7 +454,7 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 
 /* -------------------------------------------------------------------------- leaving --- */
 
-/* Its peer finds that closed, and is told by hartebeest_qp_follow(). */
+/* Closes the record of the queue pair under @key: the peer's hartebeest_qp_follow() finds it. */
 static void ends_close(struct hartebeest_context *hb, const char *key)
 {
 	struct beest_node *node;
@@ -465,8 +474,9 @@ static void ends_close(struct hartebeest_context *hb, const char *key)
 }
 
 /*
- * So that no later listener gets it: replaced by a record that says so, since a client that
- * finds its own missing stores it again, however long it has not looked.
+ * Replaces the request by a closed record, so that no later listener gets it.  If it were
+ * deleted, its client would store it again.  The closed record lives as long as a request,
+ * since the client may not look for that long.
  */
 static int request_close(const struct beest_home *home, const struct hartebeest_request *request)
 {
@@ -480,7 +490,7 @@ static int request_close(const struct beest_home *home, const struct hartebeest_
 	int ret;
 
 	if (request->epoch != beest_home_epoch(home))
-		return 0;		/* lost with its server */
+		return 0;		/* lost by its server */
 
 	beest_home_key(home, request->epoch, request->number, key);
 	ret = beest_home_close(home, BEEST_KV_SET, key, bytes, &extra);

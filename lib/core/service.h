@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * service.h - peers that nobody listed: who serves them
+ * service.h - the listener of a service, for peers that nobody listed
  *
  * Owns which of the numbered requests a listener has had, and how either end leaves.  Knows
- * nothing of queue pairs but the keys under which both ends will publish theirs.
+ * nothing of queue pairs but the keys under which both ends publish theirs.
  */
 #ifndef BEEST_SERVICE_H
 #define BEEST_SERVICE_H
@@ -12,10 +12,10 @@
 #include "lib/base/limit.h"
 #include "lib/base/table.h"
 
-/* Services that this context listens to, by name. */
+/* The services that this context listens to, by name. */
 extern const struct beest_kind beest_service_kind;
 
-/* Each promises what its namesake does in hartebeest.h. */
+/* Each does what hartebeest.h promises of its namesake. */
 int beest_service_listen(struct hartebeest_context *hb, const char *name,
 			 const struct beest_limit *limit);
 int beest_service_accept(struct hartebeest_context *hb, const char *name,
