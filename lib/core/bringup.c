@@ -170,8 +170,9 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret < 0)
 		return ret;
 	if (!qp->key[0])
-		return beest_fail(ENOTCONN, "queue pair '%s' was never published: "
-				  "hartebeest_qp_publish() and _connect() first", qp->node.name);
+		return beest_fail(ENOTCONN, "queue pair '%s' was never published: call "
+				  "hartebeest_qp_publish() and hartebeest_qp_connect() first",
+				  qp->node.name);
 
 	/* the old path may be why it failed */
 	beest_pathcache_forget(&hb->pathcache, &qp->remote.ip);
@@ -188,8 +189,8 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_handshake_confirm(hb, qp, key, limit);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
-		return beest_fail_prefix(ret, "this end began again, so the peer of '%s' has to do "
-					 "so (hartebeest_qp_reconnect()) or to follow "
+		return beest_fail_prefix(ret, "this end began again, so the peer of '%s' must "
+					 "reconnect (hartebeest_qp_reconnect()) or follow "
 					 "(hartebeest_qp_follow(), hartebeest_pairs_connect())",
 					 qp->node.name);
 	return ret < 0 ? ret : beest_bringup_remember(hb, key, &qp->remote);

@@ -243,7 +243,7 @@ static int standing_append(struct beest_standing *standing, const struct beest_l
 			claim->number = 0;
 		if (!beest_limit_left(limit))
 			return ret < 0 ? ret : beest_fail(beest_limit_errno(limit), "service '%s': "
-							  "another client was always faster",
+							  "other clients were always faster",
 							  home->service);
 		if (ret > 0 || ret == -ETIMEDOUT || beest_kv_transient(ret))
 			ret = 0;
@@ -303,8 +303,9 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 	int ret;
 
 	if (length > BEEST_REQUEST_DATA)
-		return beest_fail(EMSGSIZE, "a request with %zu bytes for service %s, at most %d "
-				  "are possible", length, BEEST_QUOTE(name), BEEST_REQUEST_DATA);
+		return beest_fail(EMSGSIZE, "a request for service %s has %zu bytes of data, "
+				  "at most %d are possible", BEEST_QUOTE(name), length,
+				  BEEST_REQUEST_DATA);
 	standing = calloc(1, sizeof(*standing));
 	if (!standing)
 		return beest_fail(ENOMEM, "no memory for a request");

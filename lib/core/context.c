@@ -70,7 +70,7 @@ static void log_settings(const struct hartebeest_context *hb)
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->launch.warning);
 	if (hb->launch.source[0])
 		beest_log(&hb->log, BEEST_LOG_INFO, "%s", hb->launch.source);
-	beest_log(&hb->log, BEEST_LOG_DEBUG, "servers %s, waits of %s",
+	beest_log(&hb->log, BEEST_LOG_DEBUG, "servers %s, timeout %s",
 		  hb->options.servers ? hb->options.servers : "not given",
 		  BEEST_SPAN(hb->options.timeout));
 }
@@ -112,7 +112,7 @@ static int objects_clear(struct hartebeest_context *hb)
 		return 0;
 
 	beest_fail(EBUSY, "device %s stays open until the process ends, since objects of the "
-		   "program stand on it: %s", hb->device.name, left.text.buffer);
+		   "program depend on it: %s", hb->device.name, left.text.buffer);
 	beest_log(&hb->log, BEEST_LOG_WARN, "%s", beest_error_text());
 	return -EBUSY;
 }
@@ -312,8 +312,8 @@ static int read_secret(struct hartebeest_context *hb, struct beest_seal **seal)
 		return beest_options_fail_prefix(&hb->options, ret, "exchange.secret_file");
 
 	if (strcmp(hb->launch.job, BEEST_JOB_NONE) == 0)
-		beest_log(&hb->log, BEEST_LOG_WARN, "a secret without a job id: what an earlier "
-			  "run with this secret has stored cannot be told from this one's; set "
+		beest_log(&hb->log, BEEST_LOG_WARN, "a secret without a job id: records of an "
+			  "earlier run with this secret cannot be told from this run's; set "
 			  "HARTEBEEST_JOB");
 	return 0;
 }
@@ -408,8 +408,8 @@ int beest_context_cq(struct hartebeest_context *hb, const struct ibv_cq *verbs,
 
 	node = beest_table_holder(&hb->objects, verbs);
 	if (!node || node->kind != &beest_cq_kind)
-		return beest_fail(ENOENT, "this completion queue is not one of the context: "
-				  "hartebeest_cq_create() makes one");
+		return beest_fail(ENOENT, "this completion queue does not belong to the "
+				  "context: make one with hartebeest_cq_create()");
 
 	*cq = BEEST_CONTAINER(node, struct beest_cq, node);
 	return 0;
@@ -429,7 +429,7 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 		return ret;
 	if (verbs != hb->device.verbs)
 		return beest_fail(EXDEV, "%s '%s' was made on another struct ibv_context (of "
-				  "device %s) than that of this context: open one with "
+				  "device %s) than this context has: open a context on it with "
 				  "hartebeest_open_verbs()", kind->noun, name, verbs->device->name);
 
 	pthread_mutex_lock(&hb->objects.lock);

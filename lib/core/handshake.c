@@ -46,8 +46,8 @@ static int author_is_gone(struct fetch *fetch)
 	if (query.ret != -ESTALE)
 		return 0;
 
-	snprintf(fetch->gone, sizeof(fetch->gone), "a process that is gone has published "
-		 "'%.200s'; in its place there is %s", fetch->key,
+	snprintf(fetch->gone, sizeof(fetch->gone), "'%.200s' was published by a process "
+		 "that is gone; its successor is %s", fetch->key,
 		 beest_presence_text(fetch->rank, &query.body, text));
 	return 1;
 }

@@ -46,8 +46,8 @@ int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, cons
 
 	if (!*name || beest_text_not_key(name) || strchr(name, '/') ||
 	    strlen(name) > BEEST_HOME_NAME_MAX)
-		return beest_fail(EINVAL, "the name of service %s is not 1 to %d printable ASCII "
-				  "characters without blanks and '/'", BEEST_QUOTE(name),
+		return beest_fail(EINVAL, "the service name %s is not 1 to %d printable ASCII "
+				  "characters without blanks or '/'", BEEST_QUOTE(name),
 				  BEEST_HOME_NAME_MAX);
 
 	strcpy(home->service, name);

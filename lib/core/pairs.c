@@ -287,8 +287,8 @@ static void pair_end(struct pairing *pairing)
 	if (beest_bringup_remember(pairing->handshake.hb, pair->peer_key, &peer->endpoint) < 0)
 		pair_fail(pair, -ENOMEM);
 	else if (pair->count > pair->room)
-		pair_fail(pair, beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, there is "
-					   "room for %" PRIu32, pair->peer_key, pair->count,
+		pair_fail(pair, beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, but there "
+					   "is room for %" PRIu32, pair->peer_key, pair->count,
 					   pair->room));
 }
 

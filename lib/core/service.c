@@ -82,7 +82,7 @@ static int service_begin(struct service *service, uint64_t epoch,
 	if (service->now.epoch) {
 		past = realloc(past, (service->past_count + 1) * sizeof(*past));
 		if (!past)
-			return beest_fail(ENOMEM, "no memory for what a service has had");
+			return beest_fail(ENOMEM, "no memory for the former requests of a service");
 		past[service->past_count++] = service->now;
 		service->past = past;
 	}
@@ -516,8 +516,8 @@ int beest_service_leave(struct hartebeest_context *hb, const char *name,
 
 	if (!beest_client_leave(&hb->client, request->key)) {
 		if (!service)
-			return beest_fail(ENOENT, "no request of this context has the key '%s', "
-					  "and it does not listen to service '%s'", request->key,
+			return beest_fail(ENOENT, "this context has no request with the key '%s' "
+					  "and does not listen to service '%s'", request->key,
 					  name);
 		ret = request_close(&home, request);
 	}

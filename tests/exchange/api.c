@@ -1660,7 +1660,7 @@ static void a_process_of_the_same_number(void **state)
 	gethostname(rank.host, sizeof(rank.host));
 	put_record(&record, "1", body, beest_record_rank_encode(&rank, body));
 	assert_int_equal(IN_VAIN(hartebeest_mr_fetch(a.hb, "b/mr", &mr, 0)), -ETIMEDOUT);
-	assert_error_has("a process that is gone has published 'b/mr'; in its place there is rank "
+	assert_error_has("'b/mr' was published by a process that is gone; its successor is rank "
 			 "1 on ");
 }
 
@@ -2390,8 +2390,8 @@ static bool secret_is_warned_of(const char *job_id)
 	assert_int_equal(hartebeest_log_set(a.hb, HARTEBEEST_LOG_WARN, keep_warning, NULL), 0);
 	assert_int_equal(hartebeest_msg_push(a.hb, "m", "", 0, 0), 0);
 	leave(&a);
-	return strstr(warnings, "a secret without a job id: what an earlier run with this secret "
-		      "has stored cannot be told from this one's; set HARTEBEEST_JOB") != NULL;
+	return strstr(warnings, "a secret without a job id: records of an earlier run with this "
+		      "secret cannot be told from this run's; set HARTEBEEST_JOB") != NULL;
 }
 
 static void a_secret_wants_a_job_id(void **state)

@@ -1233,8 +1233,8 @@ static void is_of_a_process_that_is_gone(const char *name)
 	char wanted[160], host[64];
 
 	EXPECT(gethostname(host, sizeof(host)) == 0);
-	snprintf(wanted, sizeof(wanted), "a process that is gone has published '%s'; in its place "
-		 "there is rank 1 on %s, pid ", name, host);
+	snprintf(wanted, sizeof(wanted), "'%s' was published by a process that is gone; its "
+		 "successor is rank 1 on %s, pid ", name, host);
 	SAYS(wanted);
 }
 

@@ -129,8 +129,8 @@ static const struct trouble troubles[] = {
 	  "the address of this end is gone from the GID table", -ENODATA,
 	  "was its address removed?" },
 	{ "tc qdisc add dev v0 root netem loss 100%", "tc qdisc del dev v0 root",
-	  "the path is broken", -ETIMEDOUT, "this end began again, so the peer of 'qp' has to do "
-	  "so (hartebeest_qp_reconnect()) or to follow" },
+	  "the path is broken", -ETIMEDOUT, "this end began again, so the peer of 'qp' must "
+	  "reconnect (hartebeest_qp_reconnect()) or follow" },
 };
 
 #define IN_VAIN (5 * INT64_C(1000000000))	/* ns; nothing is awaited that could come */

@@ -757,7 +757,8 @@ static void too_little_room(void **state)
 	assert_int_equal(party[1].ret, -EMSGSIZE);
 	assert_int_equal(party[1].pairs[0].count, 3);
 	assert_int_equal(party[1].regions[0][1].length, 8192);
-	assert_non_null(strstr(party[1].pairs[0].reason, "offers 3 regions, there is room for 2"));
+	assert_non_null(strstr(party[1].pairs[0].reason,
+			       "offers 3 regions, but there is room for 2"));
 }
 
 /* Names of 255 bytes and long keys: the sentence is whole. */
@@ -934,7 +935,7 @@ static void a_reconnection_that_nobody_answers(void **state)
 		registry_run();
 		assert_int_equal(party[0].ret, -ETIMEDOUT);
 		assert_non_null(strstr(party[0].error, "this end began again, so the peer of "
-				       "'q0-1' has to do so (hartebeest_qp_reconnect()) or to "
+				       "'q0-1' must reconnect (hartebeest_qp_reconnect()) or "
 				       "follow (hartebeest_qp_follow(), "
 				       "hartebeest_pairs_connect())"));
 	}
@@ -969,7 +970,7 @@ static void the_region_of_a_peer_that_was_replaced(void **state)
 		assert_int_equal(hartebeest_qp_follow(party[0].hb, "q0-1", "1/0", NULL), 1);
 		assert_int_equal(hartebeest_mr_fetch(party[0].hb, "buffer", &region,
 						     HARTEBEEST_ONCE), -EAGAIN);
-		assert_error_has("a process that is gone has published 'buffer'");
+		assert_error_has("'buffer' was published by a process that is gone");
 		assert_int_equal(hartebeest_mr_publish(party[1].hb, "mr0", "buffer", 0), 0);
 		assert_int_equal(hartebeest_mr_fetch(party[0].hb, "buffer", &region, 0), 0);
 	}

@@ -328,7 +328,7 @@ static void close_under_a_foreign_queue_pair(void **state)
 	assert_int_equal(hartebeest_close(hb), -EBUSY);
 	hb = NULL;
 	assert_error_is("device fake0 stays open until the process ends, since objects of the "
-			"program stand on it: shared receive queue 'srq' is still in use; "
+			"program depend on it: shared receive queue 'srq' is still in use; "
 			"completion queue 'cq' is still in use; protection domain 'pd' is still "
 			"in use");
 	assert_non_null(strstr(logged, "4 device fake0 stays open until the process ends"));

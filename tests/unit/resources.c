@@ -1880,7 +1880,7 @@ static void log_lines_go_to_a_file(void **state)
 	assert_true(fread(text, 1, sizeof(text) - 1, file) > 0);
 	fclose(file);
 	assert_non_null(strstr(text, "] rank 7 info: rank 7 (from HARTEBEEST_NID)"));
-	assert_non_null(strstr(text, "] rank 7 debug: servers not given, waits of 30 s\n"));
+	assert_non_null(strstr(text, "] rank 7 debug: servers not given, timeout 30 s\n"));
 	assert_non_null(strstr(text, "] rank 7 debug: queue pair 'qp' is QP "));
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(folder), 0);
