@@ -19,6 +19,7 @@ struct pairing {
 	struct beest_qp *qp;
 	struct beest_handshake handshake;
 	char own_key[BEEST_KEY_MAX + 1];
+	struct beest_record record;	/* its peer's, as this look has read it */
 	bool unknown;			/* UD: its author must be asked for */
 };
 
@@ -172,42 +173,24 @@ static int pair_offer(struct hartebeest_context *hb, struct pairing *pairing)
 
 /* ------------------------------------------------------------------------- waiting --- */
 
-/* UD does not confirm, so that only its author's presence shows a leftover. */
-static bool author_is_known(struct pairing *pairing, const struct beest_record *record)
-{
-	if (!pairing_is_datagram(pairing) || record->rank < 0 ||
-	    beest_authors_know(&pairing->handshake.hb->authors, &record->incarnation))
-		return true;
-
-	pairing->unknown = true;
-	pairing->handshake.get->author = record->incarnation;
-	pairing->handshake.get->rank = record->rank;
-
-	return false;
-}
-
 /* Takes as many regions as there is room for. */
-static void pair_take_regions(struct pairing *pairing, const struct beest_record *record)
+static void pair_take_regions(struct pairing *pairing)
 {
 	struct hartebeest_pair *pair = pairing->pair;
 	uint32_t i;
 
 	pair->count = pairing->handshake.peer.regions;
 	for (i = 0; i < pair->count && i < pair->room; i++)
-		beest_record_qp_region(record, i, &pair->regions[i]);
+		beest_record_qp_region(&pairing->record, i, &pair->regions[i]);
 }
 
 /* A pair that cannot be connected gets its result and counts as seen: the others go on. */
-static int pair_see(void *data, const struct beest_record *record)
+static int pair_advance(struct pairing *pairing)
 {
-	struct pairing *pairing = data;
-	int ret;
+	int ret = beest_handshake_see(&pairing->handshake, &pairing->record);
 
-	if (!author_is_known(pairing, record))
-		return 0;
-	ret = beest_handshake_see(&pairing->handshake, record);
 	if (ret > 0)
-		pair_take_regions(pairing, record);
+		pair_take_regions(pairing);
 	if (ret >= 0)
 		return ret;
 	pair_fail(pairing->pair, ret);
@@ -215,11 +198,34 @@ static int pair_see(void *data, const struct beest_record *record)
 	return 1;
 }
 
+/* UD does not confirm, so that only its author's presence shows a leftover. */
+static int pair_see(void *data, const struct beest_record *record)
+{
+	struct pairing *pairing = data;
+
+	pairing->record = *record;
+	pairing->unknown = pairing_is_datagram(pairing) && record->rank >= 0 &&
+			   !beest_authors_know(&pairing->handshake.hb->authors,
+					       &record->incarnation);
+
+	return pairing->unknown ? 0 : pair_advance(pairing);
+}
+
 static void pair_left(void *data, int ret)
 {
 	struct pairing *pairing = data;
 
 	pair_fail(pairing->pair, ret);
+}
+
+/* Takes a pair further unless its author is gone.  There may be no look after this one. */
+static void pair_answer(struct pairing *pairing, const struct beest_presence_query *query)
+{
+	struct beest_wait_get *get = pairing->handshake.get;
+
+	get->unmet = "its process is gone";
+	if (query->ret != -ESTALE)
+		get->got = pair_advance(pairing);
 }
 
 /* Takes one look for all unknown authors. */
@@ -238,12 +244,17 @@ static int pairs_each(void *data)
 		pairing = &pairs->list[i];
 		if (!pairing->unknown)
 			continue;
-		pairing->unknown = false;
-		queries[count].rank = pairing->handshake.get->rank;
-		queries[count++].incarnation = &pairing->handshake.get->author;
+		queries[count].rank = pairing->record.rank;
+		queries[count++].incarnation = &pairing->record.incarnation;
 	}
 	if (queries)
 		beest_authors_ask(&pairs->hb->authors, pairs->hb->registry, queries, count);
+	for (i = count = 0; i < pairs->count; i++) {
+		pairing = &pairs->list[i];
+		if (pairing->unknown && queries)
+			pair_answer(pairing, &queries[count++]);
+		pairing->unknown = false;
+	}
 	free(queries);
 
 	return 0;

@@ -700,11 +700,34 @@ static void a_datagram_leftover(void **state)
 		snprintf(party[i].names[0][2], 24, "ud%d", (i + 1) % 3);
 		assert_int_equal(hartebeest_msg_push(party[i].hb, "here", "x", 1, 0), 0);
 	}
+	assert_int_equal(hartebeest_pairs_connect(party[0].hb, party[0].pairs, 1,
+						  HARTEBEEST_ONCE), -EAGAIN);
+	assert_error_has("(key hb1/job/qp/ud1) was published, but its process is gone");
 	party[2].delay = BEEST_SECOND;
 	all_connect(3);
 	all_came(3);
 	for (i = 0; i < 3; i++)
 		assert_peer(&party[i], 0, &party[(i + 1) % 3], 0);
+}
+
+/* However seldom a program looks once. */
+static void datagrams_at_once(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		party_pair(party_open(i, i, 2, NULL), 1 - i, IBV_QPT_UD);
+		party[i].deadline = HARTEBEEST_ONCE;
+	}
+	for (i = 0; i < 4; i++) {
+		registry_stage.now += 5 * BEEST_SECOND;
+		crew_start(party_connect, &party[i % 2]);
+		registry_run();
+	}
+	all_came(2);
+	assert_peer(&party[0], 0, &party[1], 0);
+	assert_peer(&party[1], 0, &party[0], 0);
 }
 
 static void regions(void **state)
@@ -1005,6 +1028,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup,
 						party_teardown),
 		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(datagrams_at_once, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(asking_again, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(asking_again_under_a_seal, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(regions, setup, party_teardown),
