@@ -66,7 +66,7 @@ static void service_dispose(struct beest_node *node)
 	free(BEEST_CONTAINER(node, struct service, node)->past);
 }
 
-const struct beest_kind beest_service_kind = {
+static const struct beest_kind service_kind = {
 	.noun = "service", .size = sizeof(struct service), .dispose = service_dispose,
 };
 
@@ -117,17 +117,17 @@ static int service_put(struct service *service, const struct beest_home *home)
 }
 
 /*
- * @stands: the request is stored, and was accepted now or in a former epoch.  first is the
- * lowest number of such a request.  That number is taken and cannot be next, so first
- * equals next as long as there is none.
+ * @stored: the request is on the server, and was accepted now or in a former epoch.  first
+ * is the lowest number of such a request.  That number is taken and cannot be next, so
+ * first equals next as long as there is none.
  */
-static void service_take(struct service *service, uint64_t number, bool stands)
+static void service_take(struct service *service, uint64_t number, bool stored)
 {
 	struct beest_listener_body *now = &service->now;
 	bool any = now->first != now->next;
 
 	window_take(now, number);
-	if (stands)
+	if (stored)
 		now->first = any ? BEEST_MIN(now->first, number) : number;
 	else if (!any)
 		now->first = now->next;
@@ -135,7 +135,7 @@ static void service_take(struct service *service, uint64_t number, bool stands)
 
 static struct service *service_look(struct hartebeest_context *hb, const char *name)
 {
-	struct beest_node *node = beest_table_look(&hb->objects, &beest_service_kind, name);
+	struct beest_node *node = beest_table_look(&hb->objects, &service_kind, name);
 
 	return node ? BEEST_CONTAINER(node, struct service, node) : NULL;
 }
@@ -155,7 +155,7 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 		return ret;
 	ret = beest_home_look(&home, false, &former, limit);
 	if (ret == 0)
-		ret = beest_table_obtain(&hb->objects, &beest_service_kind, name, &node);
+		ret = beest_table_obtain(&hb->objects, &service_kind, name, &node);
 	if (ret < 0)
 		return ret;
 
@@ -511,7 +511,7 @@ int beest_service_leave(struct hartebeest_context *hb, const char *name,
 		return ret;
 	service = service_look(hb, name);
 	if (!request)
-		return beest_context_destroy_published(hb, &beest_service_kind, name,
+		return beest_context_destroy_published(hb, &service_kind, name,
 						       service ? service->serial : 0);
 
 	if (!beest_client_leave(&hb->client, request->key)) {

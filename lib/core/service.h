@@ -10,10 +10,6 @@
 
 #include "include/hartebeest.h"
 #include "lib/base/limit.h"
-#include "lib/base/table.h"
-
-/* The services that this context listens to, by name. */
-extern const struct beest_kind beest_service_kind;
 
 /* Each does what hartebeest.h promises of its namesake. */
 int beest_service_listen(struct hartebeest_context *hb, const char *name,
