@@ -372,15 +372,6 @@ static void standing_withdraw(struct beest_standing *standing)
 	free(standing);
 }
 
-/* The next look deletes what is left under the old epoch. */
-static int standing_move(struct beest_standing *standing, const struct beest_limit *limit)
-{
-	beest_lease_doom(standing->home.registry->leases, standing->serial);
-	standing->serial = 0;
-
-	return standing_append(standing, limit);
-}
-
 /*
  * Moves one request at a time, since appending waits, and each wait calls this function.  All
  * moves together have a limit of their own; the others follow after the next look.
@@ -397,7 +388,10 @@ void beest_client_move(struct beest_client *client)
 	       (standing = standing_unlink(client, NULL))) {
 		client->moving = standing;
 		pthread_mutex_unlock(&client->lock);
-		ret = standing_move(standing, &limit);
+		/* the next look deletes what is left under the old epoch */
+		beest_lease_doom(standing->home.registry->leases, standing->serial);
+		standing->serial = 0;
+		ret = standing_append(standing, &limit);
 		pthread_mutex_lock(&client->lock);
 		client->moving = NULL;
 		standing->next = client->standing;

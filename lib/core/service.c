@@ -87,9 +87,7 @@ static int service_begin(struct service *service, uint64_t epoch,
 		service->past = past;
 	}
 
-	memset(&service->former, 0, sizeof(service->former));
-	if (former->epoch == epoch)
-		service->former = *former;
+	service->former = former->epoch == epoch ? *former : (struct beest_listener_body){ 0 };
 	service->now = (struct beest_listener_body){
 		.epoch = epoch, .since = service->now.since,
 		.next = BEEST_MIN(service->former.first, service->former.next),
