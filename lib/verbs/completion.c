@@ -42,7 +42,7 @@ static const char *status_meaning(enum ibv_wc_status status)
 	return ibv_wc_status_str(status);
 }
 
-/* A datagram queue pair has many peers, none of which is to blame. */
+/* A UD queue pair has many peers, and gets no acknowledgements: no peer is to blame. */
 static bool completion_has_peer(const struct beest_qp *qp)
 {
 	return qp->peer_key[0] && qp->local.transport != BEEST_UD;
@@ -62,8 +62,8 @@ static void completion_ends_text(const struct beest_qp *qp, char *text, size_t s
 }
 
 /*
- * Without its address this end sends nothing, or is not answered, which looks as if the peer
- * were to blame.
+ * An end that lost its address sends nothing or gets no answer: it looks like the peer's
+ * fault.
  */
 static bool own_end_is_lost(const struct beest_qp *qp, enum ibv_wc_status status)
 {

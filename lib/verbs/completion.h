@@ -2,18 +2,19 @@
 /*
  * completion.h - a work completion in words
  *
- * Owns what each status usually means to a user.  Pure but for ibv_wc_status_str(3).
+ * Owns what each status usually means to a user.  Of the device it reads no more than the
+ * GID table entry of this end, where the loss of that address may be the cause.
  */
 #ifndef BEEST_COMPLETION_H
 #define BEEST_COMPLETION_H
 
 #include "lib/verbs/qp.h"
 
-/* @qp: whose completion it is, NULL when not known here. */
+/* @qp: the queue pair that the completion is of; NULL: unknown to this context. */
 void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, char *text,
 			   size_t size);
 
-/* Did the one peer of @qp, which may be NULL, not answer? */
+/* True if @qp has a single peer, and that peer did not answer.  @qp may be NULL. */
 bool beest_completion_is_unanswered(const struct beest_qp *qp, const struct ibv_wc *wc);
 
 #endif

@@ -28,7 +28,7 @@ const struct beest_kind beest_cq_kind = {
 	.users = "a queue pair still uses it", .dispose = cq_dispose,
 };
 
-/* Its reader never blocks, so that poll(2) keeps the deadline. */
+/* Non-blocking, so that only poll(2) waits, which keeps the deadline. */
 static int channel_open(const struct beest_device *device, struct ibv_comp_channel **channel)
 {
 	int flags;
@@ -85,8 +85,8 @@ static int cq_poll(const struct beest_cq *cq, int count, struct ibv_wc *wc)
 }
 
 /*
- * Each event takes one arming with it, and the queue must be looked at again after it was
- * armed: what came in between makes no event.
+ * Each event uses up one arming.  A completion that arrives before the arming makes no
+ * event, so the caller must poll the queue again afterwards.
  */
 static int cq_arm(struct beest_cq *cq)
 {

@@ -3,7 +3,7 @@
  * cq.h - a completion queue with a name, and waiting for it
  *
  * Owns the struct ibv_cq, unless the program does, and a completion channel that serves
- * this queue alone.  Knows nothing of who completes on it.
+ * this queue alone.  Knows nothing of the queue pairs that use the queue.
  */
 #ifndef BEEST_CQ_H
 #define BEEST_CQ_H
@@ -14,26 +14,27 @@
 
 struct beest_cq {
 	struct beest_node node;			/* its handle is the struct ibv_cq */
-	struct ibv_comp_channel *channel;	/* does not block; NULL: there is none */
-	bool armed;				/* the next completion makes it readable */
+	struct ibv_comp_channel *channel;	/* non-blocking; NULL: none */
+	bool armed;				/* the next completion makes an event */
 };
 
 extern const struct beest_kind beest_cq_kind;
 
-/* One without a name, for ibv_destroy_cq(3). */
+/* A queue without a name, which the caller destroys with ibv_destroy_cq(3). */
 int beest_cq_alloc(const struct beest_device *device, int depth,
 		   struct ibv_comp_channel *channel, struct ibv_cq **verbs);
 
-/* @depth is cut to the device's limit; cq->cqe tells what was granted. */
+/* @depth is capped at the device's limit; cqe of the struct ibv_cq is the depth granted. */
 int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_channel,
 		    struct beest_cq **cq);
 
 /*
- * Takes up to @count completions and waits for the first until @limit; needs the channel.
- * Reads and acknowledges the channel's events.  @interrupt is asked at least once a second:
- * what it returns ends the wait unless it is 0.
+ * Takes up to @count completions, waiting until @limit for the first one; needs the
+ * channel, whose events it reads and acknowledges.  @interrupt is called at least once a
+ * second, and ends the wait by returning anything but 0.  It may be NULL.
  *
- * The number that was taken; -ETIMEDOUT, -EAGAIN: the queue is empty, and armed; -EIO.
+ * Returns the number taken; -ETIMEDOUT or -EAGAIN: the queue is empty, and armed; -EIO;
+ * -ECANCELED; or the result of @interrupt.
  */
 int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
 		  const struct beest_limit *limit, int (*interrupt)(void *data), void *data);

@@ -2,8 +2,8 @@
 /*
  * device.c - see device.h
  *
- * Opening walks over devices and ports.  It notes what it passes over, and why: for the
- * sentence when no port is left, for the log when one is.
+ * Opening a device walks over devices and ports.  It notes each that it passes over and
+ * why: for the error when no port is left, for the log when one is.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 #include "lib/verbs/source.h"
 
 #define RXE_VENDOR_ID 0xffffff
-#define DEVICES_MAX 64		/* more are not looked at by distance */
+#define DEVICES_MAX 64		/* a choice by distance ignores the rest */
 
 const char *beest_device_state_text(enum ibv_port_state state)
 {
@@ -51,13 +51,13 @@ struct walk {
 	int local_rank;			/* -1: unknown */
 	const struct beest_gid_policy *policy;
 	const struct beest_log *log;
-	int ret;			/* of the most telling refusal; 0: there was none */
-	char choice[96];		/* of struct beest_device */
-	int level;			/* at which it is logged */
-	struct beest_text passed;		/* as struct beest_device has it */
+	int ret;			/* the most telling refusal; 0: none */
+	char choice[96];		/* choice of struct beest_device */
+	int level;			/* log level of the choice */
+	struct beest_text passed;		/* passed_over of struct beest_device */
 };
 
-/* "mlx5_0:1" -> name and port.  A name in sysfs holds no colon. */
+/* Splits "mlx5_0:1" into name and port.  No device name in sysfs has a colon. */
 static int wanted_parse(struct wanted *wanted, const char *text, size_t size)
 {
 	char entry[BEEST_QUOTE_SIZE];
@@ -78,7 +78,7 @@ static int wanted_parse(struct wanted *wanted, const char *text, size_t size)
 	return 0;
 }
 
-/* All entries of "mlx5_0,mlx5_1" are read; that whose turn it is remains. */
+/* Checks all entries of "mlx5_0,mlx5_1", and keeps the one for this local rank. */
 static int walk_parse_list(struct walk *walk, const char *list)
 {
 	int i, turn, ret = 0, count = 1;
@@ -115,7 +115,7 @@ int beest_device_name_check(const char *name)
 	return beest_near_is(name) ? beest_near_check(name) : walk_parse_list(&walk, name);
 }
 
-/* How much a refusal says of what is missing: of several, the most telling is returned. */
+/* How much a refusal says about the cause; of several, the weightiest is returned. */
 static int refusal_weight(int ret)
 {
 	static const int rising[] = { 0, -EPROTONOSUPPORT, -EIO, -ENETDOWN, -ENXIO, -ENODATA };
@@ -123,10 +123,10 @@ static int refusal_weight(int ret)
 
 	for (i = BEEST_COUNT(rising) - 1; i > 0 && rising[i] != ret; i--)
 		;
-	return i || !ret ? i : 2;	/* any trouble with opening weighs as -EIO */
+	return i || !ret ? i : 2;	/* other trouble with opening weighs as -EIO */
 }
 
-/* Is there nothing against it?  Else it is noted, with the sentence. */
+/* Notes the refusal @ret with its sentence.  True if @ret is 0, no refusal. */
 static bool walk_accepts(struct walk *walk, int ret)
 {
 	if (ret == 0)
@@ -138,7 +138,7 @@ static bool walk_accepts(struct walk *walk, int ret)
 	return false;
 }
 
-/* A port that was asked for by number is taken as it is; its GID is chosen later. */
+/* A port that was requested by number needs only to be active; its GID is chosen later. */
 static int port_check(const struct walk *walk, struct beest_device *device)
 {
 	char reason[BEEST_REASON_SIZE];
@@ -203,13 +203,16 @@ static int device_read_limits(struct beest_device *device)
 		return beest_fail_errno(ret, "the limits of device %s cannot be read",
 					device->name);
 
-	/* Kernels before 5.11 have vendor 0, and rxe_cfg(8) called all of them rxe. */
+	/*
+	 * Before kernel 5.11 the vendor ID is 0, but rxe_cfg(8) names the devices rxe0,
+	 * rxe1...
+	 */
 	device->soft_roce = device->attr.vendor_id == RXE_VENDOR_ID ||
 			    (device->attr.vendor_id == 0 && strncmp(device->name, "rxe", 3) == 0);
 	return 0;
 }
 
-/* A port of @from; @verbs is the program's, or NULL for one that is opened here. */
+/* Tries the ports of @from.  @verbs: opened by the program; NULL: opened here. */
 static bool device_try(struct walk *walk, struct ibv_device *from, struct ibv_context *verbs,
 		       struct beest_device *device)
 {
@@ -260,8 +263,8 @@ static int distant_compare(const void *a, const void *b)
 }
 
 /*
- * Of @count that are equally near, each local rank begins with another: they would all take
- * the first one else.
+ * Tries @count equally near devices.  Each local rank starts with a different one, or else
+ * all would take the first.
  */
 static bool walk_equals(struct walk *walk, const struct distant *equals, int count,
 			const char *wish, struct beest_device *device)
@@ -367,8 +370,8 @@ int beest_device_open(struct beest_device *device, const char *name, int local_r
 	errno = 0;
 	list = ibv_get_device_list(&count);
 	/*
-	 * Without the uverbs module, older versions of libibverbs say ENOSYS (as minus 38: a
-	 * slip), and newer ones that there is no device.
+	 * Without the uverbs module, older versions of libibverbs set errno to ENOSYS (by
+	 * mistake to -38), and newer ones report an empty list.
 	 */
 	if (!list && abs(errno) != ENOSYS)
 		return beest_fail_errno(errno ? -abs(errno) : -EIO,

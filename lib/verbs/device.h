@@ -2,8 +2,8 @@
 /*
  * device.h - one port of one verbs device
  *
- * Owns the ibv_context, which port it is, and what can be read from port and P_Key table.
- * Knows nothing of queue pairs, records or other ranks.
+ * Owns the ibv_context, the port number, and reading the port and its P_Key table.  Knows
+ * nothing of queue pairs, records or other ranks.
  */
 #ifndef BEEST_DEVICE_H
 #define BEEST_DEVICE_H
@@ -13,44 +13,46 @@
 #include "lib/verbs/gid.h"
 #include "lib/base/log.h"
 
-/* Room for a choice and its refusals. */
+/* Bytes for the text of a choice, with all refusals. */
 #define BEEST_REASON_SIZE 800
 
 struct beest_device {
 	struct ibv_context *verbs;
 	struct ibv_device_attr attr;
 	char name[64];			/* "mlx5_0" */
-	char label[72];			/* "mlx5_0:1", as sentences and records say it */
+	char label[72];			/* "mlx5_0:1", for sentences and records */
 	uint8_t port;
-	bool soft_roce;			/* rdma_rxe, which takes retry_cnt 7 for ever */
-	bool ethernet;			/* link layer when the port was opened */
+	bool soft_roce;			/* rdma_rxe, to which retry_cnt 7 means forever */
+	bool ethernet;			/* link layer at the time of opening */
 	bool borrowed;			/* the program opened it, and closes it */
-	char choice[96];		/* how local rank or distance chose; "": neither did */
-	char passed_over[BEEST_REASON_SIZE];	/* other ports, and why not them */
+	char choice[96];		/* how local rank or distance decided; "": neither did */
+	char passed_over[BEEST_REASON_SIZE];	/* other ports, each with the reason */
 };
 
-/* -EINVAL for what can be no @name below, on whatever machine. */
+/* -EINVAL: @name cannot be a name for beest_device_open() on any machine. */
 int beest_device_name_check(const char *name);
 
 /*
  * @name: "mlx5_0", "mlx5_0:1", or NULL for the first port that is up, RoCE and InfiniBand
- * alike.  "mlx5_0,mlx5_1": that whose turn it is by @local_rank; -1: unknown, the first.
- * "near:numa", "near:pci:0000:65:00.0": the nearest that is up; of those that are equally
- * near, each local rank begins with another.  The policy rules VALUE, IP, SUBNET and NETDEV
- * choose among ports by their GID table unless @name gives the port.  @policy may be NULL.
+ * alike.  "mlx5_0,mlx5_1": the local ranks take the entries in turn; @local_rank -1:
+ * unknown, the first entry.  "near:numa", "near:pci:0000:65:00.0": the nearest device that
+ * is up; among equally near ones, each local rank starts with a different one.  The policy
+ * rules VALUE, IP, SUBNET and NETDEV choose among ports by their GID table unless @name
+ * gives the port.  @policy may be NULL.
  *
- * -ENODEV: no such device (nearest known named) or no device, also where the kernel has no
- * RDMA support; -ENXIO: no such port; -ENETDOWN: the port is not active (state named);
- * -EPROTONOSUPPORT: iWARP; -EACCES and other errno of ibv_open_device(3), with a hint at
- * /dev/infiniband; -ENODATA: no port's GID table suits the policy (listing what there is), or
- * no device has a place in sysfs (near:).  Nothing stays open then.
+ * -ENODEV: no such device (the sentence suggests the nearest name) or no device at all, also
+ * where the kernel has no RDMA support; -ENXIO: no such port; -ENETDOWN: the port is not
+ * active (state named); -EPROTONOSUPPORT: iWARP; -EACCES and other errno of
+ * ibv_open_device(3), with a hint at /dev/infiniband; -ENODATA: no port's GID table suits
+ * the policy (the sentence lists the tables), or no device has a place in sysfs (near:).
+ * After an error nothing stays open.
  */
 int beest_device_open(struct beest_device *device, const char *name, int local_rank,
 		      const struct beest_gid_policy *policy, const struct beest_log *log);
 
 /*
- * A port of what the program opened; 0: as if nothing but the device had been named.
- * Errors of beest_device_open().
+ * The same for a device that the program opened and closes.  @port 0: any port, as for a
+ * @name without a port.
  */
 int beest_device_borrow(struct beest_device *device, struct ibv_context *verbs, int port,
 			const struct beest_gid_policy *policy, const struct beest_log *log);
@@ -58,13 +60,13 @@ int beest_device_borrow(struct beest_device *device, struct ibv_context *verbs, 
 /* Accepts a device that was never opened (all zero). */
 void beest_device_close(struct beest_device *device);
 
-/* Reads the port at each call: LID, MTU and state change while a job runs. */
+/* Queries the port on each call, since LID, MTU and state change while a job runs. */
 int beest_device_port(const struct beest_device *device, struct ibv_port_attr *attr);
 
 /*
- * Index of @wanted (low 15 bits; a full member is preferred), or of the first full
- * member when @wanted is 0, then of the first limited one; RoCE: index 0.  @pkey is
- * the value found, host byte order.  -ENODATA lists what the port has.
+ * Finds the P_Key @wanted (its low 15 bits, preferably as a full member), or for 0 the first
+ * full member, else the first limited one.  RoCE: index 0.  @pkey: the value found, host
+ * byte order.  -ENODATA: not found, and the sentence lists the port's P_Keys.
  */
 int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 		      uint16_t *index, uint16_t *pkey);

@@ -86,12 +86,14 @@ static void queue_set_ready(struct beest_events *events, bool ready)
 
 	size = ready ? write(events->ready, &number, sizeof(number)) :
 		       read(events->ready, &number, sizeof(number));
-	(void)size;			/* it is so already */
+	(void)size;			/* on failure it was so already */
 }
 
 /*
- * Does the newest event that is kept of the same subject say the same?  A queue that overflowed
- * may say so again and again, and would leave no room for others.
+ * Is @event the same as the newest event kept of its subject?  A completion queue that
+ * overflowed may report that again and again, and would leave no room for others.  The
+ * subject of an event without port and queue pair shows in its text only, so all such
+ * events are compared.
  */
 static bool queue_has(const struct beest_events *events, const struct hartebeest_event *event)
 {
@@ -111,7 +113,7 @@ static bool queue_has(const struct beest_events *events, const struct hartebeest
 	return false;
 }
 
-/* The oldest makes room: what they came to is kept apart. */
+/* A full queue drops its oldest event.  device_gone, port_down and changes keep its effect. */
 static void queue_push(struct beest_events *events, const struct hartebeest_event *event)
 {
 	if (events->count == BEEST_EVENTS_MAX) {
@@ -145,7 +147,7 @@ static const struct kind *kind_of(enum ibv_event_type type)
 	return &event_kinds[i];
 }
 
-/* A caller that blocked would hang on an event that another reader has taken. */
+/* Must not block: another reader may take the event after poll(2) has seen it. */
 static bool event_read_raw(const struct beest_events *events, struct ibv_async_event *raw)
 {
 	struct ibv_context *verbs = events->device->verbs;
@@ -162,7 +164,7 @@ static bool event_read_raw(const struct beest_events *events, struct ibv_async_e
 	return ret == 0;
 }
 
-/* @handle: of a queue that is no queue pair. */
+/* @handle: of a completion queue or shared receive queue; NULL: the event is of neither. */
 static void event_subject(const struct beest_events *events, const struct kind *kind,
 			  const struct hartebeest_event *event, const void *handle, char *text,
 			  size_t size)
@@ -179,7 +181,7 @@ static void event_subject(const struct beest_events *events, const struct kind *
 		events->describe(events->data, event->qp_num, handle, text, size);
 }
 
-/* event->port is 0 where the event is of no port. */
+/* event->port is 0 for an event of no port, and then matches no device's port. */
 static void event_conclude(struct beest_events *events, struct hartebeest_event *event)
 {
 	bool own = event->port == events->device->port;
@@ -204,7 +206,7 @@ static bool events_read_one(struct beest_events *events)
 	if (!event_read_raw(events, &raw))
 		return false;
 
-	/* The objects may be gone once the event is acknowledged: nothing in them is read then. */
+	/* Once the event is acknowledged, its object may be destroyed: read from it before. */
 	kind = kind_of(raw.event_type);
 	event.type = raw.event_type;
 	if (kind->scope == PORT)
@@ -258,7 +260,7 @@ int beest_events_fd(struct beest_events *events)
 	return ret < 0 ? ret : events->epoll;
 }
 
-/* Costs one poll(2) when there is nothing. */
+/* Costs one poll(2) when nothing is pending. */
 static void events_read_all(struct beest_events *events)
 {
 	while (events_read_one(events))
@@ -298,7 +300,7 @@ int beest_events_get(struct beest_events *events, struct hartebeest_event *event
 	return 1;
 }
 
-/* A link that flaps may be back before anybody looks. */
+/* Asks the port itself: a flapping link may be up again by now. */
 static int events_check_port(struct beest_events *events)
 {
 	struct ibv_port_attr attr;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.h - what the device says by itself: port down, device dead, tables changed
+ * event.h - what the device reports by itself: port down, device dead, tables changed
  *
  * Owns the queue of events that were read and not yet handed out, and what follows from
- * them: whether the device is gone, the port is down, its tables may have changed.  It has
- * no thread: whoever waits reads.  Each event is acknowledged as it is read, so that no
- * object has to wait for that before it is destroyed.  What the same object says again and
- * again is kept once.  Knows no names but those that describe() gives it.
+ * them: whether the device is gone, the port is down, or its tables may have changed.
+ * There is no thread: every call that waits reads events.  Each is acknowledged as it is
+ * read, so that destroying an object never has to wait for that.  An event that an object
+ * reports repeatedly is kept once.  Knows no names but those from describe().
  */
 #ifndef BEEST_EVENT_H
 #define BEEST_EVENT_H
@@ -26,21 +26,22 @@ struct beest_events {
 	const struct beest_device *device;
 	const struct beest_log *log;
 	/*
-	 * Writes "queue pair 'name'" for a number, or "completion queue 'name'" for a handle,
-	 * which may be that of an object that is gone; nothing for unknown ones.  May be NULL.
+	 * Writes "queue pair 'name'" for a number, or "completion queue 'name'" for a
+	 * handle, and leaves @text alone where it knows neither.  The object of @handle may
+	 * already be destroyed.  May be NULL.
 	 */
 	void (*describe)(void *data, uint32_t qp_num, const void *handle, char *text, size_t size);
 	void *data;
 
-	pthread_mutex_t lock;		/* of all below */
+	pthread_mutex_t lock;		/* covers all below */
 	struct hartebeest_event queue[BEEST_EVENTS_MAX];
 	unsigned int first, count;
 	bool device_gone, port_down;
-	uint64_t changes;		/* events of the own port: its tables may differ now */
-	int epoll, ready;		/* of beest_events_fd(); -1: not asked for */
+	uint64_t changes;		/* events of this port: its tables may differ now */
+	int epoll, ready;		/* for beest_events_fd(); -1: not asked for */
 };
 
-/* @device must be open, and outlive it. */
+/* @device must be open, and outlive @events. */
 void beest_events_start(struct beest_events *events, const struct beest_device *device,
 			const struct beest_log *log);
 void beest_events_end(struct beest_events *events);
@@ -48,15 +49,18 @@ void beest_events_end(struct beest_events *events);
 /* Readable while there is an event to get.  -EMFILE and other errno of epoll_create(2). */
 int beest_events_fd(struct beest_events *events);
 
-/* 1: one was taken from the queue; -ETIMEDOUT, -EAGAIN: none was there. */
+/* 1: *event was taken from the queue; -ETIMEDOUT, -EAGAIN: there was none; -ECANCELED. */
 int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
 		     const struct beest_limit *limit);
 
-/* Reads what there is.  Another number than before: the port's tables may have changed. */
+/*
+ * Reads pending events.  A result that differs from an earlier one: the port's tables may
+ * have changed in between.
+ */
 uint64_t beest_events_changes(struct beest_events *events);
 
 /*
- * Reads what there is, for somebody who waits for something else.  -EIO: the device is
+ * Reads pending events, for a caller that waits for something else.  -EIO: the device is
  * gone; -ENETDOWN: the port went down and is not back.
  */
 int beest_events_check(struct beest_events *events);

@@ -2,8 +2,8 @@
 /*
  * gid.c - policy, refusals, ranking
  *
- * Owns what an entry must not be, and what makes one better than another.  Their texts
- * are the reasons that people get to read.
+ * Owns what rules an entry out, and what makes one better than another.  Their texts are
+ * the reasons that users read.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
 
-#define IPV4_OFFSET 96			/* leading bits of an IPv4-mapped address */
+#define IPV4_OFFSET 96			/* bits before the IPv4 part of an IPv4-mapped address */
 
 /* ------------------------------------------------------------- policy --- */
 
@@ -91,7 +91,7 @@ static int parse_netdev(const char *text, struct beest_gid_policy *policy)
 	return 0;
 }
 
-/* How each rule is given, and what it says against an entry. */
+/* How each rule is written, and why it refuses an entry. */
 static const struct {
 	const char *word;
 	int (*parse)(const char *text, struct beest_gid_policy *policy);
@@ -169,7 +169,7 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)
 
 /* ----------------------------------------------------------- refusals --- */
 
-/* An InfiniBand GID is no IP address, but the interface over it (IPoIB) has one. */
+/* An InfiniBand GID is no IP address, but its IPoIB interface has one. */
 static bool rule_fits(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy)
 {
 	bool is_over = policy->netdev[0] && strcmp(entry->netdev, policy->netdev) == 0;
@@ -182,7 +182,7 @@ static bool rule_fits(const struct beest_gid_entry *entry, const struct beest_gi
 	       (policy->rule == BEEST_GID_IP && !entry->roce && is_over);
 }
 
-/* An InfiniBand GID is no IP address and needs no interface. */
+/* Refusals of RoCE only: an InfiniBand GID is no IP address and needs no interface. */
 static const char *roce_refusal(const struct beest_gid_entry *entry,
 				const struct beest_gid_policy *policy)
 {
@@ -199,7 +199,7 @@ static const char *roce_refusal(const struct beest_gid_entry *entry,
 	return entry->netdev_down ? "interface down" : NULL;
 }
 
-/* NULL: nothing speaks against it. */
+/* NULL: the entry is acceptable. */
 static const char *gid_refusal(const struct beest_gid_entry *entry,
 			       const struct beest_gid_policy *policy)
 {
@@ -219,9 +219,8 @@ static const char *gid_refusal(const struct beest_gid_entry *entry,
 /* ------------------------------------------------------------ ranking --- */
 
 /*
- * The first merit in which two entries differ decides.  An entry without a known
- * interface belongs to another network namespace, or to an old kernel that will
- * answer ENXIO.
+ * The first merit in which two entries differ decides.  An entry without a known interface
+ * belongs to another network namespace, or the kernel is old and will answer ENXIO.
  */
 enum merit { HAS_NETDEV, IS_V2, IS_IPV4, IS_WIDE, IS_PHYSICAL, MERITS };
 
@@ -256,7 +255,7 @@ static void merits_of(const struct beest_gid_entry *entry, bool merits[MERITS])
 	merits[IS_PHYSICAL] = is_physical(entry->netdev);
 }
 
-/* NULL: @entry is not behind @best in any merit but the index. */
+/* Why @entry is worse than @best; NULL: it is better. */
 static const char *gid_weakness(const struct beest_gid_entry *entry,
 				const struct beest_gid_entry *best)
 {
@@ -308,7 +307,7 @@ static void add_policy(struct beest_text *text, const struct beest_gid_policy *p
 		beest_text_add(text, ", IPv%d only", policy->family == AF_INET ? 4 : 6);
 }
 
-/* InfiniBand has no IP address in its table: say so, or users look for it there. */
+/* Users look for IP addresses in an InfiniBand GID table, which has none: tell them so. */
 static const char *nothing_fits_hint(const struct beest_gid_entry *entries, size_t count,
 				     const struct beest_gid_policy *policy)
 {

@@ -20,9 +20,9 @@
 /* --------------------------------------------------------- interfaces --- */
 
 /*
- * The kernel names no interface for a GID of InfiniBand, but the hardware address
- * of IPoIB is four bytes of its own and then the GID.  glibc leaves room for 24
- * bytes where struct sockaddr_ll declares 8.
+ * The kernel names no interface for an InfiniBand GID, but the hardware address of an
+ * IPoIB interface is four bytes followed by the GID.  glibc leaves room for 24 bytes where
+ * struct sockaddr_ll declares 8.
  */
 static bool is_ipoib(const struct sockaddr_ll *link, const struct beest_ipaddr *gid)
 {
@@ -31,7 +31,10 @@ static bool is_ipoib(const struct sockaddr_ll *link, const struct beest_ipaddr *
 	return link->sll_halen == 20 && memcmp(address + 4, gid->raw, sizeof(gid->raw)) == 0;
 }
 
-/* By @number, else by @name, else by the GID over which it is. */
+/*
+ * Finds the interface by @number (0: unknown), else by @name (NULL: unknown), else by the
+ * GID of an IPoIB interface.
+ */
 static void find_interface(const struct ifaddrs *each, uint32_t number, const char *name,
 			   struct beest_gid_entry *entry)
 {
@@ -39,7 +42,7 @@ static void find_interface(const struct ifaddrs *each, uint32_t number, const ch
 	const struct sockaddr_ll *link;
 
 	for (; each; each = each->ifa_next) {
-		/* Each interface has one of these, whatever its addresses. */
+		/* getifaddrs(3) has one AF_PACKET entry for each interface. */
 		if (!each->ifa_addr || each->ifa_addr->sa_family != AF_PACKET)
 			continue;
 		link = (const struct sockaddr_ll *)(const void *)each->ifa_addr;
@@ -54,7 +57,7 @@ static void find_interface(const struct ifaddrs *each, uint32_t number, const ch
 
 /* ------------------------------------------------------- rdma-core >= 32 --- */
 
-/* libibverbs counts types as enum beest_roce does. */
+/* libibverbs numbers the types like enum beest_roce. */
 static bool verbs_take(const struct beest_newer_gid *found, const struct ifaddrs *interfaces,
 		       struct beest_gid_entry *entry)
 {
@@ -95,7 +98,7 @@ static bool sysfs_attribute(const struct beest_device *device, const char *folde
 	return beest_file_line(path, line, size);
 }
 
-/* Kernels before RoCE v2 have no such folder. */
+/* Kernels older than RoCE v2 lack this folder. */
 static bool sysfs_is_old(const struct beest_device *device)
 {
 	char path[IBV_SYSFS_PATH_MAX + 64];
@@ -139,7 +142,7 @@ bool beest_gid_read_sysfs(const struct beest_device *device, int index,
 
 /* --------------------------------------------------------------- table --- */
 
-/* Does @entry say anything?  Then it has its interface, too. */
+/* False: @entry is empty.  Otherwise adds the IPoIB interface of an InfiniBand entry. */
 static bool entry_finish(const struct beest_device *device, const struct ifaddrs *interfaces,
 			 struct beest_gid_entry *entry)
 {
@@ -151,8 +154,9 @@ static bool entry_finish(const struct beest_device *device, const struct ifaddrs
 }
 
 /*
- * In one call, where Soft-RoCE has 1024 entries and an adapter 256.  -1: in none, since one
- * entry that cannot be read, or a port with a longer table, spoils it.
+ * Reads the table in one call, since Soft-RoCE has 1024 entries and an adapter 256.  -1:
+ * the call failed, as it does where one entry is unreadable or another port has a longer
+ * table.
  */
 static int table_query(const struct beest_device *device, int length,
 		       const struct ifaddrs *interfaces, struct beest_gid_entry *entries)

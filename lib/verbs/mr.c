@@ -37,7 +37,7 @@ const struct beest_kind beest_mr_kind = {
 
 /* ------------------------------------------------------------- sentences --- */
 
-/* The most common cause of ENOMEM is a limit that nobody thinks of. */
+/* The usual cause of ENOMEM is the limit on locked memory, which few users know. */
 static int registration_failed(int ret, size_t length, int access)
 {
 	const int changes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -62,8 +62,8 @@ static int registration_failed(int ret, size_t length, int access)
 /* ---------------------------------------------------------------- buffer --- */
 
 /*
- * Whole units of @unit bytes.  MAP_POPULATE: registering untouched memory faults it in page
- * by page, which was measured at 50 times the cost of registering touched memory.
+ * Maps whole units of @unit bytes.  MAP_POPULATE, since registering untouched memory faults
+ * it in page by page, measured at 50 times the cost of registering touched memory.
  */
 static bool buffer_map(struct beest_mr *mr, size_t length, size_t unit, int flags)
 {
@@ -133,8 +133,8 @@ int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access,
 		ret = buffer_make(mr, length, huge_pages, log);
 	if (ret == 0) {
 		/*
-		 * The parentheses keep verbs.h's macro away: for flags unknown at compile
-		 * time it calls ibv_reg_mr_iova2(), which CentOS 7's libibverbs does not have.
+		 * The parentheses avoid the macro of verbs.h: for flags unknown at compile
+		 * time it calls ibv_reg_mr_iova2(), which CentOS 7's libibverbs lacks.
 		 */
 		errno = 0;
 		mr->mr = (ibv_reg_mr)(pd, address ? address : mr->buffer, length, access);

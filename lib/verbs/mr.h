@@ -2,8 +2,8 @@
 /*
  * mr.h - a memory region with a name
  *
- * Owns the struct ibv_mr, unless the program does, and the buffer where the library
- * allocated it.  Knows nothing of how a region is published.
+ * Owns the struct ibv_mr, unless the program does, and the buffer if the library allocated
+ * it.  Knows nothing of how a region is published.
  */
 #ifndef BEEST_MR_H
 #define BEEST_MR_H
@@ -18,18 +18,17 @@
 struct beest_mr {
 	struct beest_node node;
 	struct ibv_mr *mr;
-	int access;		/* enum ibv_access_flags: struct ibv_mr does not keep it */
-	void *buffer;		/* mmap(2)ed here, else NULL */
-	size_t mapped;		/* bytes of it, whole pages */
-	uint64_t serial;	/* of its records; 0: none was published */
+	int access;		/* enum ibv_access_flags, which struct ibv_mr does not keep */
+	void *buffer;		/* mmap(2)ed by the library, else NULL */
+	size_t mapped;		/* bytes of buffer, whole pages */
+	uint64_t serial;	/* identifies its records; 0: none was published */
 };
 
 extern const struct beest_kind beest_mr_kind;
 
 /*
- * @address: memory of the caller, who keeps it.  NULL: a zeroed buffer of whole pages of
- * its own, so that neighbours in the heap are neither shown to a peer nor lost to a
- * forked child.
+ * @address: memory that stays the caller's.  NULL: the library maps a zeroed buffer of whole
+ * pages, so that no neighbour in the heap is shown to a peer or lost to a forked child.
  */
 int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access, bool huge_pages,
 		    const struct beest_log *log, struct beest_mr **mr);
@@ -37,7 +36,7 @@ int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access,
 int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t length,
 			     uint64_t iova, int access, struct beest_mr **mr);
 
-/* One of the program, who deregisters it. */
+/* A region of the program, which also deregisters it. */
 int beest_mr_adopt(struct ibv_mr *verbs, int access, struct beest_mr **mr);
 
 #endif

@@ -15,8 +15,8 @@
 #include "lib/verbs/near.h"
 
 #define CPU_SETS 8			/* of 1024 processors each */
-#define OTHER_ROOT 1000			/* farther than anything in one tree of PCI bridges */
-#define LINE_SIZE 4096			/* a file of sysfs has no more */
+#define OTHER_ROOT 1000			/* more than any distance in one tree of bridges */
+#define LINE_SIZE 4096			/* the most a sysfs file has */
 
 const char *beest_near_sysfs = "/sys";
 
@@ -30,7 +30,7 @@ static bool near_read_line(char line[LINE_SIZE], const char *folder, const char 
 	       beest_file_line(path, line, LINE_SIZE);
 }
 
-/* Where in /sys/devices a link leads, by its path in four parts. */
+/* Resolves a link, given by its path in four parts, to its folder in /sys/devices. */
 static bool place_of_link(char place[PATH_MAX], const char *root, const char *folder,
 			  const char *name, const char *link)
 {
@@ -52,7 +52,7 @@ static bool place_of_device(char place[PATH_MAX], const char *path)
 	       place_of_link(place, beest_near_sysfs, "/class/net/", netdev, "/device");
 }
 
-/* What is below a PCI device, as virtio0, leaves it to that.  -1: nobody says. */
+/* A device below a PCI device, such as virtio0, has its parent's numa_node.  -1: unknown. */
 static int node_of_place(const char *place)
 {
 	char path[PATH_MAX], line[LINE_SIZE], *slash;
@@ -69,7 +69,7 @@ static int node_of_place(const char *place)
 
 /* -------------------------------------------------------------- NUMA nodes --- */
 
-/* May this process run on one of these processors: "0-15,32-47"? */
+/* May this process run on any of these processors: "0-15,32-47"? */
 static bool is_allowed_on(const char *processors)
 {
 	cpu_set_t allowed[CPU_SETS];
@@ -88,7 +88,7 @@ static bool is_allowed_on(const char *processors)
 	return found;
 }
 
-/* @line has a distance for each node, in their order. */
+/* @line: the distance to each of near->nodes, in order.  The smallest of all lines is kept. */
 static void note_distances(struct beest_near *near, const char *line)
 {
 	char *end;
@@ -103,7 +103,7 @@ static void note_distances(struct beest_near *near, const char *line)
 	}
 }
 
-/* From @node, or from where this process may run if that is -1. */
+/* Measures from @node; -1: from every node that this process may run on. */
 static void measure_nodes(struct beest_near *near, int node)
 {
 	char folder[PATH_MAX], line[LINE_SIZE];
@@ -152,7 +152,7 @@ static int count_slashes(const char *text)
 	return count;
 }
 
-/* Steps up to the bridge above both and down again; -1: there is none. */
+/* Steps up to the nearest bridge above both and down again; -1: there is none. */
 static int steps_between(const char *a, const char *b)
 {
 	size_t i, same = 0;
@@ -191,7 +191,7 @@ int beest_near_check(const char *text)
 			  "device, such as near:pci:0000:65:00.0", BEEST_QUOTE(text));
 }
 
-/* CUDA writes addresses in capitals, the kernel does not. */
+/* CUDA writes PCI addresses in capitals, the kernel in small letters. */
 static int place_of_pci(char place[PATH_MAX], const char *text)
 {
 	char address[32];

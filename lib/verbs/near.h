@@ -2,8 +2,8 @@
 /*
  * near.h - how far is an adapter from this process, or from another device?
  *
- * Owns distances as sysfs tells them: along the PCI tree, and between NUMA nodes.  Knows
- * nothing of verbs: it is handed the folder of a device.
+ * Owns distances by sysfs: along the PCI tree, and between NUMA nodes.  Knows nothing of
+ * verbs: it is given the sysfs folder of a device.
  */
 #ifndef BEEST_NEAR_H
 #define BEEST_NEAR_H
@@ -11,31 +11,34 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Where sysfs is; only tests put another folder there. */
+/* The root of sysfs, which only tests change. */
 extern const char *beest_near_sysfs;
 
-#define BEEST_NEAR_NODES 64		/* NUMA nodes of one machine */
-#define BEEST_NEAR_UNKNOWN 255		/* a distance that nobody says: the greatest there is */
+#define BEEST_NEAR_NODES 64		/* at most this many NUMA nodes count */
+#define BEEST_NEAR_UNKNOWN 255		/* no distance is known; no known one is greater */
 
 struct beest_near {
-	char pci[PATH_MAX];		/* folder of the device to be near to; "": the process */
-	int nodes[BEEST_NEAR_NODES];	/* numbers of the NUMA nodes, ascending */
+	char pci[PATH_MAX];		/* the device to be near to; "": the process */
+	int nodes[BEEST_NEAR_NODES];	/* numbers of the online NUMA nodes, ascending */
 	int count;
-	/* Of each node to those that the process may run on, or that the device is at. */
+	/* Of each node to the device's node, or to the nearest node this process may run on. */
 	int distances[BEEST_NEAR_NODES];
 };
 
-/* "near:numa", "near:pci:0000:65:00.0" or neither.  -EINVAL: it begins with near: only. */
+/*
+ * beest_near_is(): @text begins with "near:".  beest_near_check(): -EINVAL unless it is
+ * "near:numa" or like "near:pci:0000:65:00.0".
+ */
 bool beest_near_is(const char *text);
 int beest_near_check(const char *text);
 
-/* Reads what all adapters are measured by.  -ENODEV: no such PCI device. */
+/* Reads what adapters are measured against.  -EINVAL as above; -ENODEV: no such PCI device. */
 int beest_near_start(struct beest_near *near, const char *text);
 
 /*
- * How far the device of the folder @path is; @path as struct ibv_device has it.  The
- * smaller, the nearer; equals are equally near.  -ENODATA: it has no place in sysfs, nor
- * has its network interface.
+ * The distance of the device whose sysfs folder is @path, ibdev_path of its struct
+ * ibv_device: smaller is nearer.  -ENODATA: neither the device nor its network interface has
+ * a place in sysfs.
  */
 int beest_near_distance(const struct beest_near *near, const char *path);
 

@@ -10,7 +10,7 @@
 
 static struct beest_newer newer;
 
-/* C converts no pointer to data into one to a function; POSIX says that the bytes are the same. */
+/* C cannot convert a data pointer to a function pointer; by POSIX their bytes are the same. */
 static void newer_find(const char *name, void *function)
 {
 	void *address = dlsym(RTLD_DEFAULT, name);

@@ -2,9 +2,9 @@
 /*
  * newer.h - functions of libibverbs that came after CentOS 7's, found at run time
  *
- * Owns their names and types.  So one build needs nothing but the symbols of rdma-core 22.4,
- * whatever it was built against, and uses these where it runs with a libibverbs that has
- * them: a newer one, or MLNX_OFED's.  Knows nothing of what they are used for.
+ * Owns their names and types.  Thus a build needs only the symbols of rdma-core 22.4,
+ * whatever it was built against, and uses these functions where the libibverbs at run time
+ * has them: a newer one, or MLNX_OFED's.  Knows nothing of what they are used for.
  */
 #ifndef BEEST_NEWER_H
 #define BEEST_NEWER_H
@@ -20,14 +20,17 @@ struct beest_newer_gid {
 	uint32_t index;
 	uint32_t port;
 	uint32_t type;		/* 0: InfiniBand, 1: RoCE v1, 2: RoCE v2 */
-	uint32_t netdev;	/* its number, 0: none */
+	uint32_t netdev;	/* interface index; 0: none */
 };
 
-/* What ibv_query_gid_ex(3) calls.  @size is that of the struct.  Returns an errno. */
+/* The function behind ibv_query_gid_ex(3).  @size: of the struct.  Returns an errno. */
 typedef int beest_newer_query_gid(struct ibv_context *verbs, uint32_t port, uint32_t index,
 				  struct beest_newer_gid *gid, uint32_t flags, size_t size);
 
-/* What ibv_query_gid_table(3) calls: all ports' GIDs.  Returns their number, or minus an errno. */
+/*
+ * The function behind ibv_query_gid_table(3): GIDs of all ports.  Returns their number, or
+ * minus an errno.
+ */
 typedef ssize_t beest_newer_query_gids(struct ibv_context *verbs, struct beest_newer_gid *gids,
 				       size_t count, uint32_t flags, size_t size);
 
@@ -35,14 +38,14 @@ typedef ssize_t beest_newer_query_gids(struct ibv_context *verbs, struct beest_n
 typedef struct ibv_mr *beest_newer_reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length,
 					      uint64_t iova, int fd, int access);
 
-/* Each is NULL where the libibverbs of this process does not have it. */
+/* Each is NULL where the libibverbs of this process lacks it. */
 struct beest_newer {
 	beest_newer_query_gid *query_gid;
 	beest_newer_query_gids *query_gids;
 	beest_newer_reg_dmabuf *reg_dmabuf;
 };
 
-/* Looked up once in a process. */
+/* Looks the functions up once in a process. */
 const struct beest_newer *beest_newer(void);
 
 #endif

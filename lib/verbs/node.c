@@ -33,7 +33,7 @@ int beest_node_check(const char *device, const char *dev_name)
 	return 0;
 }
 
-/* The entries of @folder that begin with @start, with commas between. */
+/* Adds the entries of @folder that begin with @start, separated by commas. */
 static void list_folder(const char *folder, const char *start, struct beest_text *text)
 {
 	struct dirent **entries = NULL;

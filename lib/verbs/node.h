@@ -2,22 +2,22 @@
 /*
  * node.h - why the kernel's devices cannot be used: their nodes in /dev/infiniband
  *
- * libibverbs does not tell a node that is missing, as in a container, from one that this user
- * may not open.  Owns these sentences.  Knows nothing of ports.
+ * libibverbs does not distinguish a node that is missing, as in a container, from one that
+ * this user may not open.  Owns the sentences that do.  Knows nothing of ports.
  */
 #ifndef BEEST_NODE_H
 #define BEEST_NODE_H
 
-/* Where the nodes are; only tests have them elsewhere. */
+/* The folder of the nodes, which only tests change. */
 extern const char *beest_node_folder;
 
 /*
- * Of a device that could not be opened; @dev_name: as struct ibv_device has it, "uverbs0".
+ * Is its node why @device could not be opened?  @dev_name: of struct ibv_device, "uverbs0".
  * -ENOENT or -EACCES with a sentence that names the node; 0: the node is not the reason.
  */
 int beest_node_check(const char *device, const char *dev_name);
 
-/* Where libibverbs finds no device at all: -ENODEV, and what the kernel has. */
+/* -ENODEV for a libibverbs that finds no device; the sentence names the kernel's devices. */
 int beest_node_fail_without(void);
 
 #endif

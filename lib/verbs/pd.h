@@ -2,8 +2,8 @@
 /*
  * pd.h - a protection domain with a name
  *
- * Owns the struct ibv_pd, unless the program does.  Knows nothing of what is made on it:
- * the table's order of creation and the kernel's EBUSY take care of that.
+ * Owns the struct ibv_pd, unless the program does.  Knows nothing of what is made in it: the
+ * table's order of creation and the kernel's EBUSY take care of that.
  */
 #ifndef BEEST_PD_H
 #define BEEST_PD_H
@@ -11,13 +11,13 @@
 #include "lib/base/table.h"
 #include "lib/verbs/device.h"
 
-/* Its objects are nodes, whose handle is the struct ibv_pd. */
+/* An object is a bare node, whose handle is the struct ibv_pd. */
 extern const struct beest_kind beest_pd_kind;
 
-/* One without a name, for ibv_dealloc_pd(3); the errno of ibv_alloc_pd(3). */
+/* A domain without a name, freed with ibv_dealloc_pd(3).  Errno of ibv_alloc_pd(3). */
 int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs);
 
-/* The same as an object that is in no table yet. */
+/* The same as an object, which is in no table yet. */
 int beest_pd_create(const struct beest_device *device, struct beest_node **pd);
 
 #endif

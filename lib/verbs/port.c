@@ -36,8 +36,8 @@ static void choice_forget(struct beest_port *port)
 }
 
 /*
- * Without events, RoCE asks for the one entry that counts.  LID and P_Keys of InfiniBand
- * have no such cheap question, and its GID needs no trial: it chooses again.
+ * Without events, RoCE reads the one GID entry that counts.  On InfiniBand, LID and P_Keys
+ * have no such cheap check and the GID needs no trial, so it chooses again.
  */
 static bool choice_is_current(const struct beest_port *port, uint64_t changes)
 {
@@ -48,7 +48,7 @@ static bool choice_is_current(const struct beest_port *port, uint64_t changes)
 	return port->choice.gid.roce && beest_source_holds(port->device, &port->choice.gid);
 }
 
-/* Leaves @news alone where the choice is the same as before. */
+/* @news gets the reason, unless it is the same as before. */
 static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 {
 	struct beest_port_choice choice;
@@ -78,7 +78,7 @@ static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 		      struct beest_port_choice *choice)
 {
-	/* Read before the tables: a change in between is seen the next time. */
+	/* Read before the tables, so that a change in between is seen the next time. */
 	uint64_t changes = port->events ? beest_events_changes(port->events) : 0;
 	char news[BEEST_REASON_SIZE] = "";
 	int ret = 0;
@@ -92,7 +92,7 @@ int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 		*choice = port->choice;
 	pthread_mutex_unlock(&port->lock);
 
-	/* Outside the lock: the program's own function may be called. */
+	/* Outside the lock, since this may call a function of the program. */
 	if (news[0])
 		beest_log(port->log, BEEST_LOG_INFO, "port %s: GID %s", port->device->label, news);
 	return ret;
@@ -120,7 +120,7 @@ void beest_port_forget(struct beest_port *port)
 	pthread_mutex_unlock(&port->lock);
 }
 
-/* In RoCE version and address family. */
+/* Does the GID suit @remote in RoCE version and address family? */
 static bool gid_suits(unsigned int roce, const struct beest_ipaddr *gid,
 		      const struct beest_endpoint *remote)
 {
@@ -147,7 +147,7 @@ int beest_port_check_former(struct beest_port *port, const struct beest_endpoint
 
 /* ------------------------------------------------------- a choice in words --- */
 
-/* The same words would go to the log at each call. */
+/* For questions that may be asked often: each would log the failed trials again. */
 static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
 
 int beest_port_text(const struct beest_device *device, const struct beest_gid_policy *policy,

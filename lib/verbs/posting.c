@@ -49,7 +49,7 @@ static unsigned int type_bit(enum ibv_qp_type type)
 	return type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : type == IBV_QPT_UD ? UD : 0;
 }
 
-/* NULL: one that is not known here. */
+/* NULL: an unknown opcode, which leaves *types alone. */
 static const char *opcode_noun(enum ibv_wr_opcode opcode, unsigned int *types)
 {
 	size_t i;
@@ -89,14 +89,14 @@ static void what_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "request: ");
 }
 
-/* Of a program's own, only the program knows. */
+/* How to revive a queue pair; "" for one that only the program knows. */
 static const char *revival_of(const struct beest_qp *named)
 {
 	return !named ? "" : qp_is_mesh(named) ? ": hartebeest_mesh_repair() brings it back when "
 	       "that rank was started again" : ": hartebeest_qp_reconnect() brings it back";
 }
 
-/* What the state forbids.  False: nothing. */
+/* Says what the state forbids.  False: nothing. */
 static bool state_say(const struct posting *p, struct beest_text *text)
 {
 	enum ibv_qp_state state = p->attr.qp_state;
@@ -115,7 +115,7 @@ static bool state_say(const struct posting *p, struct beest_text *text)
 	return true;
 }
 
-/* What no queue pair of this kind or size can carry.  False: it can. */
+/* Says why no queue pair of this type or size can carry the request.  False: one can. */
 static bool request_say(const struct posting *p, struct beest_text *text)
 {
 	const struct ibv_qp_cap *cap = &p->attr.cap;

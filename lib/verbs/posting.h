@@ -2,8 +2,8 @@
 /*
  * posting.h - a post that was refused, in words
  *
- * Owns what usually is behind it: the state, a full queue, a request that the queue pair
- * cannot carry.  Asks the device, and changes nothing.
+ * Owns the usual causes: the state, a full queue, a request that the queue pair cannot
+ * carry.  Queries the queue pair, and changes nothing.
  */
 #ifndef BEEST_POSTING_H
 #define BEEST_POSTING_H
@@ -11,8 +11,8 @@
 #include "lib/verbs/qp.h"
 
 /*
- * @named: @qp with its name, NULL when not known here.  @wr: what was posted, NULL: not known,
- * or a receive.  @err: what the post returned, positive.
+ * @named: the object of @qp, NULL: unknown to this context.  @wr: what was posted, NULL:
+ * unknown, or a receive.  @err: what the post returned, a positive errno.
  */
 void beest_posting_text(const struct beest_qp *named, struct ibv_qp *qp,
 			const struct ibv_send_wr *wr, int err, char *text, size_t size);

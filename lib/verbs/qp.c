@@ -18,7 +18,7 @@
 
 /* ----------------------------------------------------------- life, death --- */
 
-/* Handles that do not go away belong to a device that is gone: nothing to save. */
+/* Ignores errors: only on a device that is gone can a handle not be destroyed. */
 static void ud_peers_drop(struct beest_qp *qp)
 {
 	struct beest_ud_peer *address;
@@ -67,8 +67,8 @@ static void cap_fit(struct ibv_qp_cap *cap, const struct beest_qp_options *optio
 }
 
 /*
- * No query tells how much inline data a device takes: it says EINVAL or ENOMEM.  A
- * failed try may have changed attr->cap, so each starts from @wanted.
+ * No query tells how much inline data a device takes; too much fails with EINVAL or ENOMEM.
+ * A failed try may have changed attr->cap, so each try starts from the wanted sizes.
  */
 static struct ibv_qp *qp_create_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
@@ -176,7 +176,7 @@ int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_opti
 	return 0;
 }
 
-/* Receives of a shared queue are not counted: they are no queue pair's own. */
+/* Receives of a shared receive queue are not counted: they belong to no single queue pair. */
 void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log)
 {
 	const struct ibv_cq *const queues[] = { qp->qp->send_cq, qp->qp->recv_cq };
@@ -201,8 +201,8 @@ void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *l
 /* ------------------------------------------------------------ this end --- */
 
 /*
- * libibverbs notes each ibv_modify_qp(3), those of the program too.  A queue pair leaves
- * RESET and INIT by such a call only.
+ * libibverbs keeps the state that each ibv_modify_qp(3) set, the program's calls included,
+ * and a queue pair leaves RESET and INIT by such a call only.
  */
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 {
@@ -223,7 +223,7 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 	return 0;
 }
 
-/* All that this transport can be asked for by a peer; LOCAL_WRITE for receives. */
+/* The preset is all that a peer can ask of this transport; LOCAL_WRITE is for receives. */
 static int access_flags_of(const struct beest_local *local,
 			   const struct ibv_device_attr *limits)
 {
@@ -303,12 +303,12 @@ static int qp_choose_address(struct beest_qp *qp)
 }
 
 /*
- * Random, so that late packets of a former connection on the same queue pair number do
- * not pass for new ones.
+ * The sequence number is random, so that late packets of a former connection on the same
+ * queue pair number do not pass for new ones.
  */
 static int qp_draw_psn(struct beest_qp *qp)
 {
-	static uint32_t generations;	/* of all: a device uses numbers again */
+	static uint32_t generations;	/* of all queue pairs, since devices reuse QP numbers */
 	int64_t wanted = qp->local.options->sq_psn;
 	uint32_t psn;
 	int ret;
@@ -340,12 +340,12 @@ int beest_qp_init_again(struct beest_qp *qp)
 	if (ret >= 0)
 		return 0;
 
-	beest_transition_reset(qp->qp);	/* another try is to call it again */
+	beest_transition_reset(qp->qp);	/* so that the next try calls refill again */
 	return beest_fail_errno(ret, "the refill function of queue pair '%s' failed",
 				qp->node.name);
 }
 
-/* The program took it to INIT by itself: what it chose there stays, also after a reset. */
+/* The program took the queue pair to INIT: what it chose there stays, also after a reset. */
 static int qp_take_over(struct beest_qp *qp)
 {
 	const int mask = IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY;
@@ -440,11 +440,12 @@ int beest_qp_address(const struct beest_qp *qp, const char *key,
 	return 0;
 }
 
-/* ------------------------------------------------- where this end starts --- */
+/* --------------------------------------------------------- the source GID --- */
 
 /*
- * The index was chosen at INIT.  Since then an address may have come or gone, and the
- * same index may hold another GID: no device would complain.  1: it moved.
+ * The index was chosen at INIT.  Since then addresses may have come or gone, and the index
+ * may hold another GID, of which no device complains.  1: the GID moved, and the index was
+ * corrected.
  */
 static int source_check(struct beest_qp *qp, bool search, struct beest_connection *path)
 {
@@ -466,13 +467,13 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 	return ret;
 }
 
-/* Takes @step, and once more if the GID turns out to have moved meanwhile. */
+/* Takes @step, and again if the GID turns out to have moved meanwhile. */
 static int qp_source_try(struct beest_qp *qp, struct beest_connection *path,
 			 int (*step)(struct beest_qp *qp, struct beest_connection *path))
 {
 	int moved, ret = step(qp, path);
 
-	/* The kernel's answers to an index that now holds another GID, or none. */
+	/* The kernel's errors for an index that holds another GID by now, or none. */
 	if (ret == -EINVAL || ret == -ENODATA || ret == -ENODEV) {
 		moved = source_check(qp, true, path);
 		if (moved != 0)
@@ -483,7 +484,7 @@ static int qp_source_try(struct beest_qp *qp, struct beest_connection *path,
 	return ret;
 }
 
-/* ------------------------------------------------------- the way by rdma_cm --- */
+/* ------------------------------------------------------ the path by rdma_cm --- */
 
 static int source_replace(struct beest_qp *qp, const struct hartebeest_path *route)
 {
@@ -529,7 +530,7 @@ static int step_handle(struct beest_qp *qp, struct beest_connection *path)
 						   "cannot make an address handle");
 }
 
-/* A peer that restarted has a new address under its old key. */
+/* A restarted peer has a new address under its old key, which replaces the old address. */
 static int ud_peer_add(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		       struct beest_connection *path)
 {
@@ -568,7 +569,7 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 	char agreed[192];
 
 	if (log->level < BEEST_LOG_INFO)
-		return;		/* making it was half the instructions of a connection */
+		return;		/* making the text took half the instructions of a connection */
 	beest_transition_agreed_text(&qp->local, &qp->remote, path, agreed, sizeof(agreed));
 	beest_log(log, beest_log_once(log, BEEST_LOG_INFO, agreed),
 		  "queue pair '%s' (%s, QP %" PRIu32
@@ -594,7 +595,7 @@ static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
 	return ret < 0 || !qp->port->pathcache ? ret : qp_find_path(qp, remote, limit, path);
 }
 
-/* From INIT to RTS; a UD queue pair takes that way once, for all its peers. */
+/* INIT -> RTR -> RTS.  A UD queue pair goes there once, for all its peers. */
 static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const char *key,
 			 const struct beest_endpoint *remote, const struct beest_limit *limit,
 			 int64_t *ready)
@@ -638,6 +639,6 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 	ret = qp_take_steps(qp, state, key, remote, limit, ready);
 	if (ret < 0 && qp->port->pathcache)
 		beest_pathcache_forget(qp->port->pathcache, &remote->ip);
-	/* What failed knows numbers only: the sentence gets the names of both ends. */
+	/* The failed step knows numbers only: add the names of both ends. */
 	return ret < 0 ? beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key) : 0;
 }

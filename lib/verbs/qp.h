@@ -2,9 +2,9 @@
 /*
  * qp.h - a queue pair with a name
  *
- * Owns the struct ibv_qp, unless the program does, this end (what a peer must know, and
- * more) and the address handles of UD.  Knows how to reach INIT, RTR and RTS when handed a
- * peer; knows nothing of where a peer was found.
+ * Owns the struct ibv_qp, unless the program does, this end of the connection, and the
+ * address handles of UD.  Knows how to reach INIT, RTR and RTS with a given peer; knows
+ * nothing of where the peer was found.
  */
 #ifndef BEEST_QP_H
 #define BEEST_QP_H
@@ -27,21 +27,21 @@ struct beest_qp {
 	struct beest_node node;
 	struct ibv_qp *qp;
 	const struct beest_device *device;
-	struct beest_port *port;	/* that INIT took the address from; NULL before */
-	bool taken_over;		/* flags, P_Key and Q_Key are what the program chose */
-	struct ibv_qp_cap cap;		/* granted */
+	struct beest_port *port;	/* whose address INIT took; NULL before */
+	bool taken_over;		/* the program chose access flags, P_Key and Q_Key */
+	struct ibv_qp_cap cap;		/* granted by the device */
 	struct beest_local local;
-	struct beest_gid_entry source;	/* the GID that local.sgid_index is the index of */
+	struct beest_gid_entry source;	/* the GID at index local.sgid_index */
 	int (*refill)(void *data, struct ibv_qp *qp);
 	void *refill_data;
 
-	uint64_t serial;		/* of its records; 0: none was published */
-	char key[BEEST_KEY_MAX + 1];	/* published under; "" before that */
-	uint32_t published;		/* the generation that was */
-	struct hartebeest_remote_mr *regions;	/* that it offers to its peer */
+	uint64_t serial;		/* identifies its records; 0: none was published */
+	char key[BEEST_KEY_MAX + 1];	/* of its record; "": not published */
+	uint32_t published;		/* the generation in its record */
+	struct hartebeest_remote_mr *regions;	/* offered to its peer */
 	uint8_t region_count;
-	bool untold;			/* connected, which its record does not say yet */
-	char peer_key[BEEST_KEY_MAX + 1];	/* connected to; "" before that */
+	bool untold;			/* connected, but its record does not say so yet */
+	char peer_key[BEEST_KEY_MAX + 1];	/* the latest peer's; "": not connected */
 	struct beest_endpoint remote;
 	struct beest_ud_peer *addresses;
 };
@@ -49,51 +49,53 @@ struct beest_qp {
 extern const struct beest_kind beest_qp_kind;
 
 /*
- * @attr as for ibv_create_qp(3), sizes that are 0 taken from @options, which has a set for
- * each transport.  Sizes are cut to the device's limits, and inline data halved until it is
- * accepted; what was granted goes to attr->cap and qp->cap.
+ * @attr as for ibv_create_qp(3).  Sizes of 0 are taken from @options, an array by transport.
+ * Sizes are capped at the device's limits, and inline data is halved until it is accepted.
+ * attr->cap and qp->cap get what was granted.
  */
 int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 		    const struct beest_qp_options *options, struct ibv_qp_init_attr *attr,
 		    struct beest_qp **qp);
 
 /*
- * One of the program, who destroys it: in RESET, or in INIT, whose choices are then read
- * back.  Beyond that it has a name and a state, and can be reset.
+ * A queue pair of the program, which also destroys it: in RESET, or in INIT, where
+ * beest_qp_init() reads back the program's choices.  Beyond INIT it has only a name and a
+ * state, and can be reset.
  */
 int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_options *options,
 		   struct ibv_qp *verbs, struct beest_qp **qp);
 
 /*
- * Warns when all that this queue pair alone may have under way does not fit into its
- * completion queues.  After the queue pair got its name.
+ * Warns when the completion queues have no room for all that this queue pair alone may have
+ * under way.  Called once the queue pair has its name.
  */
 void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log);
 
-/* Asks the device only where the queue pair may have failed by itself: beyond INIT. */
+/* Asks the device only beyond INIT, where the queue pair may have failed by itself. */
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
 
 /*
- * RESET -> INIT with GID and P_Key of @port: draws a sequence number, calls refill.
- * INIT is left as it is, read back if the program got there by itself; -EINVAL on another
- * port than @port; -EISCONN beyond INIT.
+ * RESET -> INIT with GID and P_Key of @port: draws a sequence number and calls refill.  A
+ * queue pair in INIT stays as it is; if the program took it there, its choices are read
+ * back.  -EINVAL: it is on another port than @port; -EISCONN: it is beyond INIT.
  */
 int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 
-/* INIT again with the endpoint as it was published, after beest_qp_reset(). */
+/* RESET -> INIT with the endpoint as it was published, after beest_qp_reset(). */
 int beest_qp_init_again(struct beest_qp *qp);
 
 /*
- * -> RTR -> RTS against @remote.  For UD: -> RTS, and an address handle.  rdma_cm is asked
- * until @limit.  @ready gets the time of RTR; NULL: nobody asks.
+ * INIT -> RTR -> RTS, connected to @remote.  UD: -> RTS the first time, and an address
+ * handle for @remote.  @limit is for the query to rdma_cm.  @ready gets the time of RTR; it
+ * may be NULL.
  */
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		     const struct beest_limit *limit, int64_t *ready);
 
-/* -> RESET.  Forgets the peer; the key stays. */
+/* Any state -> RESET.  Forgets the peer; its own key stays. */
 int beest_qp_reset(struct beest_qp *qp);
 
-/* -ENOTCONN when this UD queue pair has no address of that key. */
+/* -ENOTCONN: this UD queue pair has no address for @key. */
 int beest_qp_address(const struct beest_qp *qp, const char *key,
 		     const struct beest_ud_peer **address);
 

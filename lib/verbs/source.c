@@ -15,7 +15,7 @@
 
 /* ----------------------------------------------------- a choice, and its trial --- */
 
-/* An address handle to oneself: what cannot reach its own end reaches nobody. */
+/* Makes an address handle to the GID itself: if it cannot reach itself, it reaches nobody. */
 static int source_try(const struct beest_device *device, struct ibv_pd *pd,
 		      const struct beest_gid_entry *entry)
 {
@@ -38,11 +38,11 @@ static int source_try(const struct beest_device *device, struct ibv_pd *pd,
 }
 
 /*
- * Does this errno of a trial handle speak of the GID?  An entry may be empty or without
- * an interface (ENODATA from Soft-RoCE, EINVAL, ENXIO from old kernels), belong to another
- * network namespace (ENODEV), or have an address that the IP stack does not reach any
- * more (the others).  Lack of memory or a device that is busy or broken says nothing
- * about it: whoever chose another GID then would be unreachable for its peers for good.
+ * Does this errno of a trial handle speak of the GID?  Its entry may be empty or without an
+ * interface (ENODATA from Soft-RoCE, EINVAL, ENXIO from old kernels), belong to another
+ * network namespace (ENODEV), or have an address that the IP stack no longer reaches (the
+ * others).  Lack of memory, or a device that is busy or broken, says nothing about the GID:
+ * choosing another one then would make this end unreachable for its peers for good.
  */
 static bool gid_is_condemned_by(int err)
 {
@@ -59,7 +59,7 @@ static bool gid_is_condemned_by(int err)
 	return false;
 }
 
-/* The position among the entries, those that failed their trial marked. */
+/* Returns the position of the choice.  Entries that failed their trial are marked. */
 static int source_choose(const struct beest_device *device, struct ibv_pd *pd,
 			 const struct beest_gid_policy *policy, const struct beest_log *log,
 			 struct beest_gid_entry *entries, size_t count, char *reason)
@@ -94,7 +94,7 @@ int beest_source_choose(const struct beest_device *device, struct ibv_pd *pd,
 	struct beest_gid_entry *entries;
 	int ret;
 
-	/* Looked up each time: addresses move between interfaces while a job runs. */
+	/* Looked up each time, since addresses move between interfaces while a job runs. */
 	if (now.rule == BEEST_GID_IP)
 		beest_netdev_of(&now.gid, now.netdev);
 
@@ -110,7 +110,7 @@ int beest_source_choose(const struct beest_device *device, struct ibv_pd *pd,
 
 /* ------------------------------------------------- a GID that was chosen --- */
 
-/* Link-local GIDs of several interfaces of one port (VLANs) are often the same. */
+/* Interfaces count, since several of one port (VLANs) often have the same link-local GID. */
 bool beest_source_same(const struct beest_gid_entry *a, const struct beest_gid_entry *b)
 {
 	return memcmp(&a->gid, &b->gid, sizeof(a->gid)) == 0 && a->roce == b->roce &&

@@ -11,10 +11,10 @@
 #include "lib/base/table.h"
 #include "lib/verbs/device.h"
 
-/* Its objects are nodes, whose handle is the struct ibv_srq. */
+/* An object is a bare node, whose handle is the struct ibv_srq. */
 extern const struct beest_kind beest_srq_kind;
 
-/* Both sizes are cut to the device's limits. */
+/* Both sizes are capped at the device's limits. */
 int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd, uint32_t max_wr,
 		     uint32_t max_sge, struct beest_node **srq);
 

@@ -62,7 +62,7 @@ int beest_transition_mtu_bytes(int mtu)
 
 /* ---------------------------------------------------------- agreement --- */
 
-/* One disagreement, with the values of both sides. */
+/* Reports a disagreement with the values of both sides. */
 static int fail_differing(int err, const char *what, const struct beest_local *local,
 			  const char *mine, const struct beest_endpoint *remote,
 			  const char *theirs)
@@ -88,8 +88,8 @@ static int agree_on_transport(const struct beest_local *local,
 }
 
 /*
- * Version 1 against 2 is not refused by any kernel: both ends reach RTS and every
- * packet is lost.  Mixed families are refused, but only with EINVAL.
+ * No kernel refuses RoCE v1 against v2: both ends reach RTS, and every packet is lost.
+ * Mixed address families are refused, but only with EINVAL.
  */
 static int agree_on_roce(const struct beest_local *local, const struct beest_endpoint *remote)
 {
@@ -156,15 +156,15 @@ static int agree_on_psn(const struct beest_local *local, const struct beest_endp
 
 /* ------------------------------------------------------ address vector --- */
 
-/* The prefix of a GID is its first half. */
+/* The first half of a GID is the prefix of its subnet. */
 static bool is_same_subnet(const struct beest_local *local, const struct beest_endpoint *remote)
 {
 	return beest_ipaddr_has_prefix(&local->endpoint.gid, &remote->gid, 64);
 }
 
 /*
- * Across InfiniBand subnets a GID may carry the LID of the router that leads to it
- * (FLID, bytes 4 and 5); within one, the LID is the peer's own.
+ * Across InfiniBand subnets, a GID may carry the LID of the router that leads to it (FLID,
+ * bytes 4 and 5); within a subnet, the LID is the peer's.
  */
 static uint16_t destination_lid(const struct beest_local *local,
 				const struct beest_endpoint *remote)
@@ -174,14 +174,14 @@ static uint16_t destination_lid(const struct beest_local *local,
 	return flid && !is_same_subnet(local, remote) ? flid : remote->lid;
 }
 
-/* @global asks for a GRH where InfiniBand would do without. */
+/* RoCE always has a GRH; @global adds one on InfiniBand. */
 static void fill_address(const struct beest_local *local, const struct hartebeest_path *way,
 			 bool global, uint8_t sgid_index, struct ibv_ah_attr *ah)
 {
 	bool ethernet = way->link_layer == IBV_LINK_LAYER_ETHERNET;
 
 	memset(ah, 0, sizeof(*ah));
-	ah->port_num = local->port;		/* the own one: the kernel compares it */
+	ah->port_num = local->port;		/* the local port, which the kernel compares */
 	ah->sl = way->sl;
 	ah->static_rate = way->rate;
 	if (!ethernet) {
@@ -199,7 +199,7 @@ static void fill_address(const struct beest_local *local, const struct hartebees
 	ah->grh.traffic_class = way->traffic_class;
 }
 
-/* The way as options and the peer's endpoint have it. */
+/* Fills the address from the options and the peer's endpoint. */
 static void fill_address_of(const struct beest_local *local, const struct beest_endpoint *remote,
 			    struct ibv_ah_attr *ah)
 {
@@ -247,7 +247,7 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
 	return 0;
 }
 
-/* ----------------------------------------------------- a path of rdma_cm --- */
+/* ----------------------------------------------------- a path by rdma_cm --- */
 
 static int agree_on_path(const struct beest_local *local, const struct hartebeest_path *route)
 {
@@ -323,7 +323,7 @@ static void fill_rtr(const struct beest_local *local, const struct beest_connect
 {
 	attr->qp_state = IBV_QPS_RTR;
 	if (local->transport == BEEST_UD)
-		return;			/* has no peer: nothing but the state is allowed */
+		return;			/* has no peer: only the state may be set */
 
 	attr->ah_attr = path->ah;
 	attr->path_mtu = path->mtu;
@@ -339,7 +339,7 @@ static void fill_rts(const struct beest_local *local, const struct beest_connect
 	attr->qp_state = IBV_QPS_RTS;
 	attr->sq_psn = local->endpoint.psn;
 	if (local->transport != BEEST_RC)
-		return;			/* nothing is acknowledged, nothing retried */
+		return;			/* no acknowledgements, and so no retries */
 
 	attr->timeout = (uint8_t)local->options->timeout;
 	attr->retry_cnt = (uint8_t)local->options->retry_cnt;
@@ -347,7 +347,7 @@ static void fill_rts(const struct beest_local *local, const struct beest_connect
 	attr->max_rd_atomic = path->max_rd_atomic;
 }
 
-/* Every bit of a mask is required, and a bit too many is refused: EINVAL both. */
+/* A mask with a bit missing, or with one too many, fails with EINVAL. */
 static const struct {
 	const char *text;
 	void (*fill)(const struct beest_local *local, const struct beest_connection *path,
@@ -391,7 +391,7 @@ int beest_transition_attr(enum beest_transition step, const struct beest_local *
 
 /* ------------------------------------------------------------- doing --- */
 
-/* What users found behind these errors, by transition. */
+/* The causes that users found behind these errors, by transition. */
 static const struct {
 	enum beest_transition step;
 	int err;

@@ -2,9 +2,9 @@
 /*
  * transition.h - what two ends agree on, and the three transitions that follow
  *
- * Owns the agreement between two endpoints, the attribute masks of each transport,
- * and the one call of ibv_modify_qp(3).  Deciding is pure and apart from doing.
- * Knows nothing of the exchange, of names, or of where an endpoint came from.
+ * Owns the agreement between two endpoints, the attribute masks of each transport, and the
+ * calls of ibv_modify_qp(3).  Deciding is pure, and apart from doing.  Knows nothing of the
+ * exchange, of names, or of where an endpoint came from.
  */
 #ifndef BEEST_TRANSITION_H
 #define BEEST_TRANSITION_H
@@ -25,41 +25,41 @@ struct beest_local {
 	uint16_t pkey_index;
 	uint8_t max_init_rd_atomic;	/* device limit on outstanding reads */
 	int access_flags;
-	uint8_t lmc;			/* low bits of the LID that the port ignores */
+	uint8_t lmc;			/* number of low LID bits that the port ignores */
 	const char *label;		/* "mlx5_0:1", for sentences */
 };
 
-/* What follows from both. */
+/* What follows from both ends. */
 struct beest_connection {
 	enum ibv_mtu mtu;
 	uint8_t max_rd_atomic;
 	uint32_t dest_qp_num;
 	uint32_t rq_psn;
 	struct ibv_ah_attr ah;
-	struct ibv_ah *handle;		/* UD: made from it */
+	struct ibv_ah *handle;		/* UD: made from ah */
 };
 
 /*
- * -EPROTOTYPE: transport or link layer differ; -EPROTO: RoCE version, address
- * family, partition or sequence number do; -EINVAL: an option cannot be met.  The
- * sentence has both sides' values.
+ * -EPROTOTYPE: transport or link layer differ; -EPROTO: RoCE version, address family,
+ * partition or sequence number differ, or the peer has no LID; -EINVAL: an option cannot be
+ * met.  The sentence has both sides' values.
  */
 int beest_transition_agree(const struct beest_local *local, const struct beest_endpoint *remote,
 			   struct beest_connection *path);
 
 /*
- * Takes the way to the peer from a path record of rdma_cm instead of from the peer's
- * endpoint: addresses, SL, LID, hop limit, traffic class, rate; the MTU where it is
- * smaller.  @sgid_index is that of route->sgid.  -EXDEV: the path leaves by another
- * port; -EPROTO: it is in another partition.
+ * Takes the path to the peer from a path record of rdma_cm instead of the peer's endpoint:
+ * addresses, SL, LID, hop limit, traffic class, rate, and the MTU if it is smaller.
+ * @sgid_index is that of route->sgid.  -EXDEV: the path leaves by another port; -EPROTO: it
+ * is in another partition.
  */
 int beest_transition_apply_path(const struct beest_local *local,
 				const struct hartebeest_path *route, uint8_t sgid_index,
 				struct beest_connection *path);
 
 /*
- * "path MTU 1024 (4096 here, 1024 at the peer), reads out 4 (of 16 wanted, 16 of the
- * device, 4 at the peer), in 16": what was agreed, and from what.
+ * "path MTU 1024 (4096 here, 1024 at the peer), reads out 4 (of 16 wanted, 16 of the device,
+ * 4 at the peer), in 16": what was agreed, and the values it follows from.
  */
 const char *beest_transition_agreed_text(const struct beest_local *local,
 					 const struct beest_endpoint *remote,
@@ -78,8 +78,8 @@ int beest_transition_attr(enum beest_transition step, const struct beest_local *
 			  const struct beest_connection *path, struct ibv_qp_attr *attr);
 
 /*
- * Takes one step on the device.  The sentence of a failure has the transition, the
- * values of both sides and the likely cause.  @path is NULL for BEEST_TO_INIT.
+ * Takes one step on the device.  The sentence of a failure has the transition, the values of
+ * both sides and the likely cause.  @path is NULL for BEEST_TO_INIT.
  */
 int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
 			  const struct beest_local *local, const struct beest_connection *path);
