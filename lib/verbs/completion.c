@@ -51,7 +51,7 @@ static bool completion_has_peer(const struct beest_qp *qp)
 static void completion_ends_text(const struct beest_qp *qp, char *text, size_t size)
 {
 	if (!qp)
-		snprintf(text, size, "a queue pair that is not this context's");
+		snprintf(text, size, "a queue pair unknown to this context");
 	else if (!completion_has_peer(qp))
 		snprintf(text, size, "%s '%s' on %s", qp->node.kind->noun, qp->node.name,
 			 qp->local.label);

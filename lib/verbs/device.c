@@ -98,8 +98,8 @@ static int walk_parse_list(struct walk *walk, const char *list)
 
 	walk->level = walk->local_rank < 0 ? BEEST_LOG_WARN : BEEST_LOG_INFO;
 	if (walk->local_rank < 0)
-		snprintf(walk->choice, sizeof(walk->choice), "the first of %d in device.name, as "
-			 "no launcher gives a local rank", count);
+		snprintf(walk->choice, sizeof(walk->choice), "the first of %d in device.name, "
+			 "since no launcher gives a local rank", count);
 	else
 		snprintf(walk->choice, sizeof(walk->choice), "number %d of %d in device.name by "
 			 "local rank %d", turn + 1, count, walk->local_rank);

@@ -25,26 +25,26 @@ static const struct kind {
 } event_kinds[] = {
 #define KIND(type, scope, level, meaning) \
 	{ IBV_EVENT_##type, scope, BEEST_LOG_##level, #type, meaning }
-	KIND(DEVICE_FATAL, DEVICE, WARN, "a fatal error: nothing of it works any more"),
+	KIND(DEVICE_FATAL, DEVICE, WARN, "a fatal error: it no longer works"),
 	KIND(PORT_ERR, PORT, WARN, "it went down"),
 	KIND(PORT_ACTIVE, PORT, INFO, "it is active"),
-	KIND(LID_CHANGE, PORT, WARN, "its LID changed: what was published has the former one"),
-	KIND(GID_CHANGE, PORT, WARN, "its GID table changed: what was published may have an "
+	KIND(LID_CHANGE, PORT, WARN, "its LID changed: published records have the former one"),
+	KIND(GID_CHANGE, PORT, WARN, "its GID table changed: published records may have an "
 	     "address that is gone"),
 	KIND(PKEY_CHANGE, PORT, WARN, "its P_Key table changed: a partition may be gone"),
-	KIND(SM_CHANGE, PORT, INFO, "it has another subnet manager"),
+	KIND(SM_CHANGE, PORT, INFO, "its subnet manager changed"),
 	KIND(CLIENT_REREGISTER, PORT, INFO, "its subnet manager asks to register again"),
-	KIND(QP_FATAL, QUEUE_PAIR, WARN, "an error that no completion can tell"),
+	KIND(QP_FATAL, QUEUE_PAIR, WARN, "an error that no completion reports"),
 	KIND(QP_REQ_ERR, QUEUE_PAIR, WARN, "an invalid request came from the peer"),
-	KIND(QP_ACCESS_ERR, QUEUE_PAIR, WARN, "the peer asked for memory it may not have"),
-	KIND(COMM_EST, QUEUE_PAIR, INFO, "a first message came"),
+	KIND(QP_ACCESS_ERR, QUEUE_PAIR, WARN, "the peer asked for memory that it may not access"),
+	KIND(COMM_EST, QUEUE_PAIR, INFO, "its first message arrived"),
 	KIND(SQ_DRAINED, QUEUE_PAIR, INFO, "its send queue is drained"),
 	KIND(PATH_MIG, QUEUE_PAIR, INFO, "it changed to its alternate path"),
 	KIND(PATH_MIG_ERR, QUEUE_PAIR, WARN, "it could not change to its alternate path"),
 	KIND(QP_LAST_WQE_REACHED, QUEUE_PAIR, INFO, "its last receive was taken"),
 	KIND(CQ_ERR, COMPLETIONS, WARN, "it overflowed: completions are lost"),
 	KIND(SRQ_ERR, RECEIVES, WARN, "an error: it takes no more receives"),
-	KIND(SRQ_LIMIT_REACHED, RECEIVES, INFO, "it runs low"),
+	KIND(SRQ_LIMIT_REACHED, RECEIVES, INFO, "it is running low"),
 #undef KIND
 	{ 0, DEVICE, BEEST_LOG_WARN, "unknown", "an unknown event" },	/* all others */
 };
@@ -288,7 +288,7 @@ int beest_events_get(struct beest_events *events, struct hartebeest_event *event
 
 	while (!events_next(events, event)) {
 		if (limit->once)
-			return beest_fail(EAGAIN, "no event is there");
+			return beest_fail(EAGAIN, "no event is pending");
 		if (!beest_limit_left(limit))
 			return beest_fail(ETIMEDOUT, "no event came within %s",
 					  BEEST_SPAN(beest_limit_span(limit)));

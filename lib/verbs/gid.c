@@ -50,7 +50,7 @@ static int parse_ip(const char *text, struct beest_gid_policy *policy)
 
 	policy->prefix = BEEST_GID_BITS;
 	if (ret == 0 && beest_ipaddr_is_wildcard(&policy->gid))
-		return beest_fail(EINVAL, "%s is no address of an interface", BEEST_QUOTE(text));
+		return beest_fail(EINVAL, "%s is not an interface address", BEEST_QUOTE(text));
 	return ret;
 }
 
@@ -317,7 +317,7 @@ static const char *nothing_fits_hint(const struct beest_gid_entry *entries, size
 		return "the GID table has no entry that can be read";
 	if (!by_ip || entries[0].roce != BEEST_ROCE_NONE)
 		return "";
-	return policy->netdev[0] ? "the interface that has this address is not over this port; " :
+	return policy->netdev[0] ? "the interface with this address is not on this port; " :
 	       "an InfiniBand GID holds no IP address, choose by netdev; ";
 }
 

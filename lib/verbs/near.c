@@ -224,8 +224,8 @@ int beest_near_distance(const struct beest_near *near, const char *path)
 	int steps;
 
 	if (!place_of_device(place, path))
-		return beest_fail(ENODATA, "neither it nor its network interface is a device that "
-				  "sysfs has a place for");
+		return beest_fail(ENODATA, "neither it nor its network interface has a place in "
+				  "sysfs");
 
 	steps = near->pci[0] ? steps_between(near->pci, place) : -1;
 	if (steps >= 0)

@@ -197,8 +197,8 @@ int beest_port_ip(const struct beest_device *device, const struct beest_gid_poli
 
 	beest_source_ip(&gid, policy, ip);
 	if (beest_ipaddr_is_zero(ip))
-		return beest_fail(EADDRNOTAVAIL, "port %s has no IP address, by which rdma_cm "
-				  "would know it%s", device->label, device->ethernet ? "" :
+		return beest_fail(EADDRNOTAVAIL, "port %s has no IP address, which rdma_cm "
+				  "needs%s", device->label, device->ethernet ? "" :
 				  ": InfiniBand needs IPoIB (the kernel module ib_ipoib) with an "
 				  "address");
 	return 0;

@@ -79,7 +79,7 @@ static void what_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "%s '%s' (", p->named->node.kind->noun, p->named->node.name);
 	if (p->named && qp_is_mesh(p->named) && p->named->peer_key[0])
 		beest_text_add(text, "to %s, ", p->named->peer_key);
-	beest_text_add(text, "QP %" PRIu32 ", %s) took no ", p->qp->qp_num,
+	beest_text_add(text, "QP %" PRIu32 ", %s) did not accept a ", p->qp->qp_num,
 		       beest_transition_type_text(p->qp->qp_type));
 	if (noun)
 		beest_text_add(text, "%s of %" PRIu64 " bytes: ", noun, p->length);
@@ -109,7 +109,7 @@ static bool state_say(const struct posting *p, struct beest_text *text)
 			       "RTS on (hartebeest_qp_connect())");
 	else if (state == IBV_QPS_SQE || state == IBV_QPS_ERR)
 		beest_text_add(text, "it is in the state %s after a failure, which a completion "
-			       "tells%s", states[state], revival_of(p->named));
+			       "reports%s", states[state], revival_of(p->named));
 	else
 		return false;
 	return true;
@@ -127,22 +127,22 @@ static bool request_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "a UD request needs the address handle of its peer: "
 			       "hartebeest_qp_address()");
 	else if (p->wr->num_sge > 0 && (uint32_t)p->wr->num_sge > cap->max_send_sge)
-		beest_text_add(text, "it has %d elements, and the queue pair takes %" PRIu32
-			       " (qp_init_attr.cap.max_send_sge)", p->wr->num_sge,
+		beest_text_add(text, "it has %d elements, but the queue pair takes at most %"
+			       PRIu32 " (qp_init_attr.cap.max_send_sge)", p->wr->num_sge,
 			       cap->max_send_sge);
 	else if (p->wr->send_flags & IBV_SEND_INLINE && p->length > cap->max_inline_data)
-		beest_text_add(text, "it is to be sent inline, which the queue pair does up to %"
-			       PRIu32 " bytes (qp_init_attr.cap.max_inline_data)",
+		beest_text_add(text, "it is to be sent inline, but the queue pair sends at most %"
+			       PRIu32 " bytes inline (qp_init_attr.cap.max_inline_data)",
 			       cap->max_inline_data);
 	else if ((p->wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 		  p->wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
 		 p->wr->wr.atomic.remote_addr % sizeof(uint64_t))
 		beest_text_add(text,
-			       "an atomic needs a remote address that 8 divides, and 0x%" PRIx64
-			       " is none", p->wr->wr.atomic.remote_addr);
+			       "an atomic needs a remote address that is a multiple of 8, which 0x%"
+			       PRIx64 " is not", p->wr->wr.atomic.remote_addr);
 	else if (type == UD && p->named && p->named->local.endpoint.mtu &&
 		 p->length > (uint64_t)beest_transition_mtu_bytes(p->named->local.endpoint.mtu))
-		beest_text_add(text, "a UD message has at most the %d bytes of the path MTU",
+		beest_text_add(text, "a UD message has at most %d bytes, the path MTU",
 			       beest_transition_mtu_bytes(p->named->local.endpoint.mtu));
 	else
 		return false;

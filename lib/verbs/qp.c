@@ -164,7 +164,7 @@ int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_opti
 	ret = beest_error_verbs(ibv_query_qp(verbs, &attr, IBV_QP_CAP, &init));
 	if (ret < 0) {
 		free(qp);
-		return beest_fail_errno(ret, "cannot read what queue pair number %u can take",
+		return beest_fail_errno(ret, "cannot read the limits of queue pair number %u",
 					verbs->qp_num);
 	}
 
@@ -498,7 +498,7 @@ static int source_replace(struct beest_qp *qp, const struct hartebeest_path *rou
 
 	qp->source = source;
 	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': the path leaves from GID %s, "
-		  "not from %s, which was published: the peer must use rdma_cm, too", qp->node.name,
+		  "but %s was published: the peer must use rdma_cm, too", qp->node.name,
 		  BEEST_GID_TEXT(&source.gid), BEEST_GID_TEXT(&qp->local.endpoint.gid));
 	return 0;
 }

@@ -1002,7 +1002,7 @@ static void polls(void)
 	SAYS("request 5 of queue pair 'pd/qp' on fake0:1");
 	complete(qp->recv_cq, 1, IBV_WC_WR_FLUSH_ERR);
 	FAILS(hartebeest_rdma_recv_poll(qp));
-	SAYS("a queue pair that is not this context's");
+	SAYS("a queue pair unknown to this context");
 	fake_verbs_fail("ibv_poll_cq", 1, EIO);
 	FAILS(hartebeest_rdma_poll("send"));
 	SAYS("Input/output error");

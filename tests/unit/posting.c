@@ -66,12 +66,14 @@ static void the_state(void **state)
 	(void)state;
 	assert_int_equal(hartebeest_post_text(hb, qp, &wr, -EINVAL, text, sizeof(text)), 0);
 	assert_non_null(strstr(text, "queue pair 'qp' (QP "));
-	assert_non_null(strstr(text, ", RC) took no write of 100 bytes: it is in the state INIT, "
-			       "and takes send requests from RTS on: hartebeest_qp_connect() or "
-			       "hartebeest_pairs_connect() first (Invalid argument)"));
+	assert_non_null(strstr(text, ", RC) did not accept a write of 100 bytes: it is in the "
+			       "state INIT, and takes send requests from RTS on: "
+			       "hartebeest_qp_connect() or hartebeest_pairs_connect() first "
+			       "(Invalid argument)"));
 	fake_verbs_set_state(qp, IBV_QPS_RESET);
-	says(qp, NULL, EINVAL, "took no request: it is in the state RESET, and takes receives from "
-	     "INIT on (hartebeest_qp_init()), send requests from RTS on (hartebeest_qp_connect())");
+	says(qp, NULL, EINVAL, "did not accept a request: it is in the state RESET, and takes "
+	     "receives from INIT on (hartebeest_qp_init()), send requests from RTS on "
+	     "(hartebeest_qp_connect())");
 	fake_verbs_set_state(qp, IBV_QPS_ERR);
 	says(qp, &wr, -EIO, "in the state ERR after a failure");
 	fake_verbs_set_state(qp, IBV_QPS_RTS);
@@ -86,17 +88,17 @@ static void what_it_cannot_carry(void **state)
 
 	(void)state;
 	wr.opcode = IBV_WR_RDMA_READ;
-	says(qp, &wr, -EINVAL, "no read of 100 bytes: a queue pair of this type cannot do that");
+	says(qp, &wr, -EINVAL, "a read of 100 bytes: a queue pair of this type cannot do that");
 	wr.opcode = IBV_WR_SEND;
 	wr.num_sge = 3;
-	says(qp, &wr, -EINVAL, "no send of 300 bytes: it has 3 elements, and the queue pair takes");
+	says(qp, &wr, -EINVAL, "a send of 300 bytes: it has 3 elements, but the queue pair takes");
 	wr.num_sge = 1;
 	elements[0].length = 1000000;
 	wr.send_flags = IBV_SEND_INLINE;
-	says(qp, &wr, -EINVAL, "it is to be sent inline, which the queue pair does up to ");
+	says(qp, &wr, -EINVAL, "it is to be sent inline, but the queue pair sends at most ");
 	wr.opcode = (enum ibv_wr_opcode)99;
 	wr.send_flags = 0;
-	says(qp, &wr, -EINVAL, "took no request of opcode 99: the device refuses it");
+	says(qp, &wr, -EINVAL, "did not accept a request of opcode 99: the device refuses it");
 }
 
 /* What just fits is not the reason. */
@@ -112,12 +114,12 @@ static void the_limits(void **state)
 	elements[0].length = cap.max_inline_data;
 	says(qp, &wr, -EINVAL, "the device refuses it");
 	elements[0].length++;
-	says(qp, &wr, -EINVAL, "it is to be sent inline, which");
+	says(qp, &wr, -EINVAL, "it is to be sent inline, but");
 	wr.send_flags = 0;
 	wr.num_sge = (int)cap.max_send_sge;
 	says(qp, &wr, -EINVAL, "the device refuses it");
 	wr.num_sge++;
-	says(qp, &wr, -EINVAL, "elements, and the queue pair takes");
+	says(qp, &wr, -EINVAL, "elements, but the queue pair takes at most ");
 	fake_verbs_set_state(qp, IBV_QPS_SQE);
 	says(qp, &wr, -EINVAL, "in the state SQE after a failure");
 }
@@ -130,10 +132,10 @@ static void atomics(void **state)
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	elements[0].length = 8;
 	wr.wr.atomic.remote_addr = 0x1004;
-	says(qp, &wr, -EINVAL, "no fetch-and-add of 8 bytes: an atomic needs a remote address that "
-	     "8 divides, and 0x1004 is none");
+	says(qp, &wr, -EINVAL, "a fetch-and-add of 8 bytes: an atomic needs a remote address that "
+	     "is a multiple of 8, which 0x1004 is not");
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-	says(qp, &wr, -EINVAL, "no compare-and-swap of 8 bytes: an atomic needs");
+	says(qp, &wr, -EINVAL, "a compare-and-swap of 8 bytes: an atomic needs");
 	wr.wr.atomic.remote_addr = 0x1008;
 	says(qp, &wr, -EINVAL, "the device refuses it");
 }
@@ -150,7 +152,7 @@ static void datagrams(void **state)
 	says(qp, &wr, -EINVAL, "needs the address handle of its peer");
 	wr.wr.ud.ah = handle;
 	elements[0].length = 1000000;
-	says(qp, &wr, -EINVAL, "a UD message has at most the ");
+	says(qp, &wr, -EINVAL, "a UD message has at most ");
 }
 
 static void full_queues(void **state)

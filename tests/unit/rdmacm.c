@@ -485,7 +485,7 @@ static void infiniband_without_ipoib(void **state)
 	fake_verbs_infiniband();
 	assert_int_equal(hartebeest_open(&hb, name), 0);
 	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), -EADDRNOTAVAIL);
-	assert_error_is("port fake0:1 has no IP address, by which rdma_cm would know it: "
+	assert_error_is("port fake0:1 has no IP address, which rdma_cm needs: "
 			"InfiniBand needs IPoIB (the kernel module ib_ipoib) with an address");
 	hartebeest_close(hb);
 
