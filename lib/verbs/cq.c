@@ -120,7 +120,7 @@ int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
 			ret = cq_arm(cq);
 		if (ret == 0)
 			ret = cq_poll(cq, count, wc);
-		if (ret == 0 && interrupt)
+		if (ret == 0)
 			ret = interrupt(data);
 		if (ret != 0)
 			return ret;

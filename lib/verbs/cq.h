@@ -31,7 +31,7 @@ int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_c
 /*
  * Takes up to @count completions, waiting until @limit for the first one; needs the
  * channel, whose events it reads and acknowledges.  @interrupt is called at least once a
- * second, and ends the wait by returning anything but 0.  It may be NULL.
+ * second, and ends the wait by returning anything but 0.
  *
  * Returns the number taken; -ETIMEDOUT or -EAGAIN: the queue is empty, and armed; -EIO;
  * -ECANCELED; or the result of @interrupt.

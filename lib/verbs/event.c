@@ -177,7 +177,7 @@ static void event_subject(const struct beest_events *events, const struct kind *
 		snprintf(text, size, "%sdevice %s", kind->scope == COMPLETIONS ?
 			 "a completion queue of " : kind->scope == RECEIVES ?
 			 "a shared receive queue of " : "", events->device->name);
-	if (events->describe && (handle || event->qp_num))
+	if (handle || event->qp_num)
 		events->describe(events->data, event->qp_num, handle, text, size);
 }
 

@@ -28,7 +28,7 @@ struct beest_events {
 	/*
 	 * Writes "queue pair 'name'" for a number, or "completion queue 'name'" for a
 	 * handle, and leaves @text alone where it knows neither.  The object of @handle may
-	 * already be destroyed.  May be NULL.
+	 * already be destroyed.
 	 */
 	void (*describe)(void *data, uint32_t qp_num, const void *handle, char *text, size_t size);
 	void *data;
