@@ -266,8 +266,8 @@ static int distant_compare(const void *a, const void *b)
  * Tries @count equally near devices.  Each local rank starts with a different one, or else
  * all would take the first.
  */
-static bool walk_equals(struct walk *walk, const struct distant *equals, int count,
-			const char *wish, struct beest_device *device)
+static bool walk_try_equals(struct walk *walk, const struct distant *equals, int count,
+			    const char *wish, struct beest_device *device)
 {
 	int i, first = walk->local_rank < 0 ? 0 : walk->local_rank % count;
 	struct beest_text choice;
@@ -308,7 +308,7 @@ static int walk_by_distance(struct walk *walk, struct ibv_device **list, const c
 		for (equals = 1; i + equals < count; equals++)
 			if (all[i + equals].distance != all[i].distance)
 				break;
-		if (walk_equals(walk, &all[i], equals, wish, device))
+		if (walk_try_equals(walk, &all[i], equals, wish, device))
 			return walk_end(walk, device);
 	}
 	return walk_fail(walk);
