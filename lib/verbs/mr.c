@@ -12,8 +12,12 @@
 #include "lib/verbs/mr.h"
 #include "lib/verbs/newer.h"
 
-/* x86's and arm64's common size; another default only loses the huge pages. */
+/*
+ * The common size on x86 and arm64.  Not the default size of the machine, which may be 1 GB:
+ * munmap(2) refuses parts of a huge page.  glibc 2.17 has no name for MAP_HUGE_2MB.
+ */
 #define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_FLAGS (MAP_HUGETLB | 21 << 26)
 
 static int mr_release(struct beest_node *node)
 {
@@ -83,10 +87,11 @@ static int buffer_make(struct beest_mr *mr, size_t length, bool huge_pages,
 				  length);
 
 	if (huge_pages) {
-		if (buffer_map(mr, length, HUGE_PAGE, MAP_HUGETLB))
+		if (buffer_map(mr, length, HUGE_PAGE, HUGE_FLAGS))
 			return 0;
-		beest_log(log, BEEST_LOG_WARN, "no huge pages for %zu bytes (%s): using ordinary "
-			  "ones; see /proc/sys/vm/nr_hugepages", length, strerror(errno));
+		beest_log(log, BEEST_LOG_WARN, "no huge pages of 2 MB for %zu bytes (%s): using "
+			  "ordinary ones; see /sys/kernel/mm/hugepages/hugepages-2048kB/"
+			  "nr_hugepages", length, strerror(errno));
 	}
 	if (buffer_map(mr, length, (size_t)sysconf(_SC_PAGESIZE), 0))
 		return 0;

@@ -1280,7 +1280,7 @@ static void huge_pages_where_there_are_some(void **state)
 	memset(mr->addr, 1, mr->length);
 	assert_int_equal(mr->length, 3000000);
 	if (warnings)
-		assert_non_null(strstr(last_line, "no huge pages for 3000000 bytes ("));
+		assert_non_null(strstr(last_line, "no huge pages of 2 MB for 3000000 bytes ("));
 	else
 		assert_int_equal((uintptr_t)mr->addr % (2 << 20), 0);
 }
