@@ -2,8 +2,8 @@
 /*
  * completion.h - a work completion in words
  *
- * Owns what each status usually means to a user.  Of the device it reads no more than the
- * GID table entry of this end, where the loss of that address may be the cause.
+ * Owns what each status usually means to a user.  Reads no more of the device than the GID
+ * table entry of this end, where the loss of that address may be the cause.
  */
 #ifndef BEEST_COMPLETION_H
 #define BEEST_COMPLETION_H

@@ -52,7 +52,7 @@ static bool place_of_device(char place[PATH_MAX], const char *path)
 	       place_of_link(place, beest_near_sysfs, "/class/net/", netdev, "/device");
 }
 
-/* A device below a PCI device, such as virtio0, has its parent's numa_node.  -1: unknown. */
+/* A device below a PCI device, such as virtio0, has its parent's numa_node.  -1: not known. */
 static int node_of_place(const char *place)
 {
 	char path[PATH_MAX], line[LINE_SIZE], *slash;

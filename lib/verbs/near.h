@@ -21,7 +21,7 @@ struct beest_near {
 	char pci[PATH_MAX];		/* the device to be near to; "": the process */
 	int nodes[BEEST_NEAR_NODES];	/* numbers of the online NUMA nodes, ascending */
 	int count;
-	/* Of each node to the device's node, or to the nearest node this process may run on. */
+	/* From each node to the device's node, or to the nearest one this process may run on. */
 	int distances[BEEST_NEAR_NODES];
 };
 

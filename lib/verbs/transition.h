@@ -29,7 +29,7 @@ struct beest_local {
 	const char *label;		/* "mlx5_0:1", for sentences */
 };
 
-/* What follows from both ends. */
+/* Values that follow from both ends. */
 struct beest_connection {
 	enum ibv_mtu mtu;
 	uint8_t max_rd_atomic;
