@@ -2,8 +2,8 @@
 /*
  * json.c - read, scan, parse, walk
  *
- * json-c parses.  The scan before it refuses what some of its versions let pass, and
- * notes the line of each key, since json-c tells neither lines nor repeated keys.
+ * json-c parses.  A scan before it refuses what some versions of json-c accept, and notes the
+ * line of each key, since json-c reports neither lines nor repeated keys.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ struct beest_json {
 	char *text;
 	size_t length;
 	struct json_object *root;
-	struct json_object *lines;	/* of "section" and of "section.key" */
+	struct json_object *lines;	/* where "section" or "section.key" is */
 };
 
 /* ------------------------------------------------------------ reading --- */
@@ -39,8 +39,8 @@ static int fail_file(int err, const char *path, const char *wrong)
 }
 
 /*
- * Only a regular file, so that neither a FIFO nor a terminal makes the program wait.  Asks for
- * one byte more than is allowed, to see whether there is one.
+ * Refuses all but regular files: a FIFO or a terminal would make the program wait.  Asks for one
+ * byte more than the limit, to detect a longer file.
  */
 static int read_text(struct beest_json *json)
 {
@@ -80,11 +80,11 @@ struct scan {
 	const char *at;
 	unsigned int line;
 	int depth;
-	char before;			/* the last byte that was not blank */
-	char *section;			/* the name of the last one; NULL: none yet */
+	char before;			/* first byte of the previous token; 0: none */
+	char *section;			/* the last key of depth 1; NULL: none yet */
 };
 
-/* "section.key", or "key" without a section, for free(3); NULL with a sentence. */
+/* "section.key", or "key" without a section, for free(3).  NULL: out of memory. */
 static char *full_name(const char *section, const char *key, size_t length)
 {
 	char *name;
@@ -120,8 +120,8 @@ static int note_key(struct scan *scan, const char *key, size_t length)
 }
 
 /*
- * One character of a string.  json-c lets control characters and bytes that are no UTF-8
- * pass, and ends a key at an escaped NUL.
+ * Passes one character of a string.  json-c accepts control characters and invalid UTF-8, and
+ * cuts a key at an escaped NUL.
  */
 static int scan_character(struct scan *scan)
 {
@@ -160,15 +160,15 @@ static int scan_string(struct scan *scan)
 	if (scan->depth > 2 || scan->at[strspn(scan->at, BLANKS)] != ':')
 		return 0;
 	if (scan->depth == 2 && !scan->section)
-		return 0;		/* in no section: json-c will refuse it */
+		return 0;		/* its object has no key: json-c will refuse it */
 	if (escaped)
 		return beest_fail(EBADMSG, "a key is written without escapes");
 	return note_key(scan, start, scan->at - 1 - start);
 }
 
 /*
- * Refuses 01, 1-2, 1., TRUE, NaN and text without quotes.  Fractions and exponents are left to
- * json-c: no setting has any.
+ * Refuses 01, 1-2, 1., TRUE, NaN and text without quotes.  Leaves fractions and
+ * exponents to json-c, since no setting has any.
  */
 static int scan_plain(struct scan *scan)
 {
@@ -209,7 +209,7 @@ static int scan_next(struct scan *scan)
 		return beest_fail(EBADMSG, byte > ' ' && byte < 0x7f ? "unexpected '%c'" :
 				  "unexpected byte 0x%02x", byte);
 
-	/* A surplus comma is the commonest mistake, and json-c's sentence does not name it. */
+	/* A trailing comma is the commonest mistake, and json-c's message does not name it. */
 	scan->at++;
 	if (scan->before == ',' && (byte == '}' || byte == ']'))
 		return beest_fail(EBADMSG, "a comma before '%c'", byte);
@@ -249,9 +249,9 @@ static int scan_text(struct beest_json *json)
 /* ------------------------------------------------------------ parsing --- */
 
 /*
- * json-c sees the end by the NUL, so the length counts it.  What its strict mode refuses is told
- * by the scan, but for numbers of 64 bits and more, which json-c since 0.17 refuses there without
- * a word of the setting.
+ * The length counts the NUL, by which json-c recognizes the end.  Strict mode is off: the scan
+ * already refuses what it would refuse, except numbers beyond 64 bits, and for these json-c 0.17
+ * and later would not name the setting.
  */
 static int parse_text(struct beest_json *json)
 {
@@ -288,7 +288,7 @@ static struct beest_json_entry entry_of(const struct beest_json *json, const cha
 
 	if (name)
 		json_object_object_get_ex(json->lines, name, &line);
-	BEEST_INVARIANT(!name || line);		/* the scan and json-c see the same keys */
+	BEEST_INVARIANT(!name || line);		/* the scan and json-c find the same keys */
 	free(name);
 	entry.line = (unsigned int)json_object_get_int(line);
 	entry.text = entry.type == json_type_string ? json_object_get_string(value) :

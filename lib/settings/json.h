@@ -2,7 +2,7 @@
 /*
  * json.h - a settings file: an object of sections, each an object of values
  *
- * Owns the reading of the file and one grammar, RFC 8259, for every version of json-c.
+ * Owns reading the file, and accepts the same grammar, RFC 8259, with every version of json-c.
  * Knows nothing of options.
  */
 #ifndef BEEST_JSON_H
@@ -16,19 +16,19 @@
 
 struct beest_json;
 
-/* One section, or one value in it; the texts live as long as the file. */
+/* A section, or a value in it.  Its strings are valid until beest_json_close(). */
 struct beest_json_entry {
 	const char *section;
 	const char *key;	/* NULL: the section itself */
 	enum json_type type;
-	const char *text;	/* the value; integers beyond 64 bits become the nearest */
+	const char *text;	/* the value; json-c clamps an integer beyond 64 bits */
 	unsigned int line;
 };
 
 /*
  * -EBADMSG: not JSON, not an object, or a key given twice; -EFBIG: over 1 MiB;
- * -EISDIR, -EINVAL: not a regular file; errno of open(2) and read(2); -ENOMEM.  With
- * -EBADMSG the sentence begins with path and line, otherwise with the quoted path.
+ * -EISDIR, -EINVAL: not a regular file; errno of open(2) and read(2); -ENOMEM.  The sentence
+ * of -EBADMSG begins with path and line, that of others with the quoted path.
  */
 int beest_json_open(struct beest_json **json, const char *path);
 void beest_json_close(struct beest_json *json);
@@ -38,7 +38,7 @@ void beest_json_walk(const struct beest_json *json,
 		     void (*visit)(void *data, const struct beest_json_entry *entry),
 		     void *data);
 
-/* "the number 1.5", "an array", ...; the macro's text lives as long as the block. */
+/* "the number 1.5", "an array", ...; the macro's buffer lives until the end of the block. */
 #define BEEST_JSON_FOUND(entry) beest_json_found((entry), (char[128]){ 0 })
 const char *beest_json_found(const struct beest_json_entry *entry, char text[128]);
 

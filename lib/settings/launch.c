@@ -2,8 +2,8 @@
 /*
  * launch.c - options first, then the first launcher of the table that is present
  *
- * All ranks of a launcher see its variables, so the job id comes from these first: under
- * mpirun within Slurm, for one, only some ranks have a SLURM_STEP_ID.
+ * All ranks see their launcher's variables, so these give the job id before those of the batch
+ * system: under mpirun within Slurm, for example, only some ranks have a SLURM_STEP_ID.
  */
 #include "config.h"
 
@@ -27,18 +27,17 @@ struct job_id {
 struct launcher {
 	const char *name;
 	const char *rank;
-	const char *size;	/* NULL: in no variable at all */
-	const char *local;	/* the rank among those of the node; may be NULL */
-	const char *needs;	/* not this launcher without it; may be NULL */
-	bool alone;		/* a rank without a size is no error: the job may have none */
+	const char *size;	/* NULL: no variable has it */
+	const char *local;	/* the rank within the node; may be NULL */
+	const char *needs;	/* must be set, too; may be NULL */
+	bool alone;		/* a rank without a size is no error: the job may have no size */
 	struct job_id job[3];
 };
 
 /*
- * The launcher nearest to the program comes first, since the program inherits the
- * variables of the others, too: mpirun's daemons are Slurm tasks with a SLURM_PROCID.
- * Slurm's batch script also has rank 0 of N in its environment, but only a step runs N
- * times.
+ * The launcher nearest to the program comes first, since the program also inherits the variables
+ * of those around it: mpirun's daemons are Slurm tasks with a SLURM_PROCID.  Slurm's batch script
+ * also has rank 0 of N in its environment, but only a step, which has an id, runs N times.
  */
 static const struct launcher launchers[] = {
 	{ "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", .needs = "LOCAL_RANK",
@@ -63,7 +62,7 @@ static const struct launcher launchers[] = {
 	{ "Kubernetes", "JOB_COMPLETION_INDEX", .alone = true },
 };
 
-/* The allocation's: shared by all runs in it, but better than none. */
+/* Ids of the allocation: all runs in it share one, but that is better than none. */
 static const struct job_id batch_jobs[] = {
 	{ { "SLURM_JOB_ID", "?SLURM_RESTART_COUNT" } },
 	{ { "LSB_JOBID" } },
@@ -86,7 +85,7 @@ static bool is_present(const struct launcher *launcher)
 	return variable(launcher->rank) && (!launcher->needs || variable(launcher->needs));
 }
 
-/* False also for a malformed value. */
+/* False also when the value is malformed. */
 static bool rank_of(const struct launcher *launcher, int64_t *rank)
 {
 	return is_present(launcher) &&
@@ -106,7 +105,7 @@ static const struct launcher *find_launcher(void)
 #define ORIGIN_SIZE 384
 #define ENVIRONMENT "environment "
 
-/* Where each came from, as after "from"; "": nowhere. */
+/* The texts say where each value came from, as after "from"; "": not given. */
 struct reading {
 	struct beest_launch *launch;
 	const struct beest_options *options;
@@ -169,7 +168,7 @@ static int read_participants(struct reading *reading)
 	return 0;
 }
 
-/* The launcher's where no option gives it. */
+/* Takes the option's rank, else the launcher's. */
 static int read_rank(struct reading *reading)
 {
 	int64_t rank = reading->options->rank;
@@ -201,7 +200,7 @@ static int read_size(struct reading *reading)
 		return ret < 0 ? ret : count_up(&reading->launch->participants, size);
 	}
 
-	/* A rank given by an option needs no number of ranks; a launcher has one. */
+	/* A rank given by an option needs no size, but most launchers must give one. */
 	if (reading->options->rank != BEEST_AUTO || launcher->alone)
 		return 0;
 	return beest_fail(ENODATA, "rank %d (%s), but the number of ranks is unknown: %s%sset "
@@ -227,8 +226,9 @@ static int check_rank(struct reading *reading)
 }
 
 /*
- * Of the nearest launcher that says it: several may have started this process, and it is the
- * same rank for those.  A daemon's is of no use.  Ignores malformed values: nobody may need it.
+ * The local rank is that of the nearest launcher that gives one for the same rank: several
+ * launchers may have started this process.  One with another rank started only a daemon.
+ * Ignores malformed values, since the program may not need a local rank.
  */
 static int read_local(struct reading *reading)
 {
@@ -253,7 +253,7 @@ struct claim {
 	int64_t rank, size;
 };
 
-/* Ignores malformed values: the launcher is not needed. */
+/* Ignores malformed values: nothing depends on them. */
 static bool claim_of(const struct launcher *launcher, struct claim *claim)
 {
 	return rank_of(launcher, &claim->rank) && variable(launcher->size) &&
@@ -289,7 +289,7 @@ static void compare_launchers(struct reading *reading)
 
 #define SAFE "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._:@+-"
 
-/* Hashed where it does not fit a key; the hash is the same on every node. */
+/* Hashes an id that does not fit a key; the hash is the same on every node. */
 static bool read_job_id(struct reading *reading, const struct job_id *id)
 {
 	char *job = reading->launch->job;
@@ -318,7 +318,7 @@ static bool read_job_id(struct reading *reading, const struct job_id *id)
 	return i > 0;
 }
 
-/* Refuses what a key of Memcached cannot hold, and "/", which separates its parts. */
+/* Refuses bytes that no Memcached key can have, and "/", which separates the parts of a key. */
 static int check_job(const char *job)
 {
 	const char *at = beest_text_not_key(job);
@@ -390,7 +390,7 @@ static void describe_launch(const struct reading *reading)
 		beest_text_add(&text, ", no job id");
 }
 
-/* Options win; a launcher fills what they leave open. */
+/* Options win; a launcher gives the rest. */
 static int (*const reading_steps[])(struct reading *reading) = {
 	read_participants,
 	read_rank,

@@ -11,24 +11,28 @@
 #include "lib/settings/options.h"
 #include "lib/base/parse.h"
 
-/* Room in a 250-byte Memcached key; longer or unprintable ids are hashed. */
+/*
+ * Leaves room in a Memcached key of 250 bytes.  Ids of launchers that are longer, or have bytes
+ * unsafe in a key, are hashed.
+ */
 #define BEEST_JOB_MAX 64
-#define BEEST_JOB_NONE "-"		/* where nobody names one */
+#define BEEST_JOB_NONE "-"		/* no job id is known */
 
 struct beest_launch {
 	int rank;			/* -1: unknown */
-	int local_rank;			/* among those of the node; -1: unknown */
+	int local_rank;			/* within the node; -1: unknown */
 	struct beest_ids participants;	/* count 0: unknown */
 	char job[BEEST_JOB_MAX + 1];	/* safe in a key */
 	char source[384];		/* "rank 3 of 8 (from SLURM_PROCID), job 4711.0 (...)" */
-	char warning[256];		/* two launchers contradict each other; or "" */
+	char warning[256];		/* how two launchers contradict each other, or "" */
 };
 
 /*
- * -EINVAL or -ERANGE for a malformed value, naming the variable, and for a job id with
- * bytes no key can hold; -ENAMETOOLONG for a long one; -ENODATA when a launcher of ranks
- * gives a rank but no size; -ENOENT when the rank is not among the participants.  A rank
- * alone, or nothing at all, is not an error: names may be enough.
+ * -EINVAL, -ERANGE: a malformed value, with the name of its variable; -EINVAL, -ENAMETOOLONG: an
+ * option's job id that does not fit a key; -ENODATA: a launcher that should give rank and size
+ * gives a rank only; -ENOENT: the rank is not among the participants; -ENOMEM.  An option that
+ * gives a rank only is no error, nor is the lack of both: a program that only uses names needs
+ * neither.
  */
 int beest_launch_read(struct beest_launch *launch, const struct beest_options *options);
 void beest_launch_free(struct beest_launch *launch);

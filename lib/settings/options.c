@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options.c - one row an option, and the sources that fill them
+ * options.c - one row per option, and the sources that fill them
  *
  * A slot is one value: row * 3 + transport.  Rows that are not per transport use
  * the first of their three slots.
@@ -28,7 +28,10 @@
 #define FILE_VARIABLE "HARTEBEEST_CONF_PATH"
 #define VARIABLE_PREFIX "HARTEBEEST_"
 
-/* Keeps "environment " in front of the name in memory: the source of a value is a constant. */
+/*
+ * A name within the constant "environment NAME", which read_environment() takes as the source of
+ * the value.
+ */
 #define ENVIRONMENT "environment "
 #define ARGUMENT "argument"
 #define PRESET "preset"
@@ -118,7 +121,7 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "hop limit of the global routing header" },
 	{ "qp_attr.flow_label", QP(flow_label), .preset = "0", RANGE(0, 0xfffff),
 	  .help = "flow label of the global routing header" },
-	/* With the top bit set, the kernel puts a privileged key in its place. */
+	/* The top bit would select a privileged key instead. */
 	{ "qp_attr.qkey", QP(qkey), .preset = "0x11111111", RANGE(0, 0x7fffffff),
 	  .help = "queue key of datagrams" },
 	{ "qp_attr.access_flags", QP(access_flags), AUTO, RANGE(0, 0x1fffff),
@@ -204,7 +207,7 @@ static const void *value_at(const struct beest_options *options,
 	return (const char *)base + row->offset;
 }
 
-/* The sentence offers "auto" where it is a choice. */
+/* The sentence of a failure offers "auto" where that is allowed. */
 static int set_int(const struct beest_option *row, const char *text, void *value)
 {
 	int ret;
@@ -259,11 +262,11 @@ static int set_string(const struct beest_option *row, const char *text, void *va
 	return 0;
 }
 
-/* What a value of each type is in JSON, and how it goes from text to memory. */
+/* How a value of each type is written in JSON, and how it gets from text into memory. */
 static const struct {
 	enum json_type json;
 	const char *expected;
-	bool owned;		/* memory holds a string for free(3) */
+	bool owned;		/* stored as a string for free(3) */
 	int (*set)(const struct beest_option *row, const char *text, void *value);
 } types[] = {
 	[BEEST_OPTION_INT] = { json_type_int, "a whole number", false, set_int },
@@ -274,7 +277,7 @@ static const struct {
 	[BEEST_OPTION_SECRET] = { json_type_string, "text in quotes", true, set_string },
 };
 
-/* "": not given. */
+/* Writes "" for an option that is not given. */
 static void value_text(const struct beest_option *row, const void *value, char *text, size_t size)
 {
 	const int64_t *number = value;
@@ -296,7 +299,7 @@ static void value_text(const struct beest_option *row, const void *value, char *
 
 /* ------------------------------------------------- names, and nearest --- */
 
-/* What "section.key" or "section.rc:key" means. */
+/* The option and transports that "section.key" or "section.rc:key" names. */
 struct place {
 	const struct beest_option *row;
 	int first, last;	/* transports */
@@ -312,7 +315,7 @@ static const char *const prefixes[BEEST_TRANSPORTS + 1] = {
 
 #define NAME_SIZE 160
 
-/* BEEST_TRANSPORTS: none is named. */
+/* BEEST_TRANSPORTS: there is no prefix. */
 static int prefix_of(const char *text)
 {
 	int transport = BEEST_RC;
@@ -362,7 +365,7 @@ static const char *tail_of(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-/* For a typing error, the right key in the wrong section, or a key without "cap.". */
+/* Finds it despite a typing error, a wrong section or a missing "cap.". */
 static const struct beest_option *nearest_row(const char *plain)
 {
 	const struct beest_option *row, *best = NULL, *end = beest_option_rows + ROWS;
@@ -396,7 +399,7 @@ static const char *place_text(const struct place *place, char text[NAME_SIZE])
 #define HOMES 3
 #define HOMES_SIZE (HOMES * NAME_SIZE)
 
-/* "a.timeout, b.timeout or c.timeout", the options that end in @word; false: there are none. */
+/* Lists the options that end in @word: "a.timeout, b.timeout or c.timeout".  False: none. */
 static bool list_homes(const char *word, char *list)
 {
 	const char *homes[HOMES], *name;
@@ -436,11 +439,11 @@ static int fail_unknown(int err, const char *name)
 
 /* ------------------------------------------------- one source at a time - */
 
-/* What has been read so far. */
+/* beest_options_load() on its way from source to source. */
 struct reading {
 	struct beest_options *options;
-	struct beest_origin origin;	/* that is being read */
-	bool exact[SLOTS];		/* set by a key with a prefix, which wins over others */
+	struct beest_origin origin;	/* of the value that is being read */
+	bool exact[SLOTS];		/* set by a key with a prefix, which wins */
 	int ret;			/* the first failure; the rest is read nevertheless */
 	char sentence[BEEST_ERROR_SIZE];
 };
@@ -468,7 +471,7 @@ static void keep_failure(struct reading *reading, int ret)
 	beest_text_copy(reading->sentence, sizeof(reading->sentence), beest_error_text());
 }
 
-/* "rc:qp_type" can only say 2. */
+/* "rc:qp_type" can only be 2, and so on. */
 static int check_qp_type(const struct place *place, const char *text)
 {
 	static const int numbers[BEEST_TRANSPORTS] = { 2, 3, 4 };
@@ -527,7 +530,7 @@ static int read_presets(struct reading *reading)
 	return ret;
 }
 
-/* Secrets do not belong into files that people copy and show, nor into source code. */
+/* Secrets belong neither in files that people copy and show, nor in source code. */
 static int check_secret(const struct beest_option *row)
 {
 	if (row->type != BEEST_OPTION_SECRET)
@@ -548,8 +551,8 @@ static int check_type(const struct beest_option *row, const struct beest_json_en
 }
 
 /*
- * Only the first failure is reported, so later unknown keys need no sentence: the search for
- * the nearest name of each would take seconds in a large file.
+ * Only the first failure is reported, so later unknown keys need no sentence: finding the nearest
+ * name for each would take seconds with a large file.
  */
 static int set_entry(struct reading *reading, const struct beest_json_entry *entry)
 {
@@ -574,7 +577,7 @@ static int set_entry(struct reading *reading, const struct beest_json_entry *ent
 	return ret;
 }
 
-/* "qp_attr": { "rc:timeout": ... } where @name, which has a dot, says that option. */
+/* Shows "qp_attr.rc:timeout" as "qp_attr": { "rc:timeout": ... }.  False: not an option. */
 static bool show_in_json(const char *name, char form[HOMES_SIZE])
 {
 	char text[NAME_SIZE];
@@ -589,7 +592,7 @@ static bool show_in_json(const char *name, char form[HOMES_SIZE])
 	return true;
 }
 
-/* An option without its section also looks like a section. */
+/* An option outside its section also looks like a section. */
 static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
 {
 	char meant[HOMES_SIZE], section[NAME_SIZE], best[NAME_SIZE] = "";
@@ -632,7 +635,7 @@ static void read_file_entry(void *data, const struct beest_json_entry *entry)
 		keep_failure(reading, check_section(reading, entry));
 }
 
-/* @variable: the one that names the file; NULL: its path is fixed. */
+/* @variable: the environment variable that names the file; NULL: the path is fixed. */
 static void read_file(struct reading *reading, char **kept, const char *path,
 		      const char *variable)
 {
@@ -658,7 +661,7 @@ static void read_files(struct reading *reading, const char *system_file)
 {
 	const char *path = secure_getenv(FILE_VARIABLE);
 
-	/* Asks before opening: an absent file is not a failure and must leave no sentence. */
+	/* Checks before opening: an absent file is no failure and must leave no sentence. */
 	if (system_file && (access(system_file, F_OK) == 0 ||
 			    (errno != ENOENT && errno != ENOTDIR)))
 		read_file(reading, &reading->options->file[0], system_file, NULL);
@@ -692,7 +695,7 @@ static void read_environment(struct reading *reading)
 	}
 }
 
-/* Compares what follows the common beginning only. */
+/* Compares only what follows the common prefix. */
 static void check_variable(struct beest_text *sentence, const char *name)
 {
 	size_t i, common = strlen(VARIABLE_PREFIX);
@@ -760,7 +763,6 @@ static void read_arguments(struct reading *reading, const char *const *arguments
 
 /* ---------------------------------------------------------- interface --- */
 
-/* The only place that decides precedence: preset < JSON file < environment < argument. */
 int beest_options_load(struct beest_options *options, const char *const *presets,
 		       const char *system_file, const char *const *arguments)
 {

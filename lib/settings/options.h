@@ -4,7 +4,7 @@
  *
  * Owns the meaning of every key of hartebeest.json(5), of the HARTEBEEST_*
  * environment and of the arguments of hartebeest_open(3).  Knows nothing of
- * devices, servers or queue pairs: it fills a struct and is done.
+ * devices, servers or queue pairs: it only fills a struct.
  *
  * Precedence, decided in beest_options_load() and nowhere else:
  * preset < JSON file < environment < argument.
@@ -18,7 +18,7 @@
 
 #include "lib/base/parse.h"
 
-/* Stored for an integer option left to the library ("auto"). */
+/* The value of an integer option that is left to the library ("auto"). */
 #define BEEST_AUTO INT64_C(-1)
 
 /* Index into beest_options.qp; the order of the prefixes rc:, uc:, ud:. */
@@ -43,7 +43,7 @@ struct beest_qp_options {
 	int64_t max_send_sge;
 	int64_t max_recv_sge;
 	int64_t max_inline_data;	/* bytes */
-	int64_t path_mtu;		/* enum ibv_mtu, an upper limit; AUTO: active */
+	int64_t path_mtu;		/* enum ibv_mtu, an upper limit; AUTO: that of the port */
 	int64_t rq_psn;			/* AUTO: the peer's sq_psn */
 	int64_t sq_psn;			/* AUTO: random */
 	int64_t is_global;		/* 1: GRH even where not required */
@@ -64,10 +64,9 @@ struct beest_qp_options {
 	int64_t access_flags;		/* AUTO: all the device can do */
 };
 
-/* Where a value came from. */
 struct beest_origin {
 	const char *source;		/* "preset", "FILE", "environment NAME", "argument" */
-	unsigned int line;		/* of the file; 0: of none */
+	unsigned int line;		/* within the file; 0: not a file */
 };
 
 struct beest_options {
@@ -100,53 +99,53 @@ struct beest_options {
 	int64_t log_level;			/* log.level: BEEST_LOG_* */
 	char *log_file;				/* log.file; NULL: stderr */
 
-	struct beest_origin *origins;		/* one a slot */
-	char *file[2];				/* the JSON files that were read */
+	struct beest_origin *origins;		/* one per slot: see options.c */
+	char *file[2];				/* JSON files read, for origins; or NULL */
 	char unknown_environment[512];		/* sentence about unknown HARTEBEEST_*, or "" */
 };
 
 /*
- * @presets, @arguments: NULL-terminated "section.key=value" strings, or NULL.  The former stand
- * in for presets of the table.  @system_file: read when it exists; NULL for none.  The file that
+ * @presets, @arguments: NULL-terminated arrays of "section.key=value", or NULL.  @presets replace
+ * those of the table.  @system_file: read when it exists; NULL for none.  The file that
  * HARTEBEEST_CONF_PATH names is read after it and must exist.
  *
- * Reads all sources even when one of them fails, so that the log level of a later
- * source holds for the report of the failure.  Returns the first failure: -EINVAL
+ * Reads all sources even when one of them fails, so that the report of the failure follows
+ * the log level of a later source.  Returns the first failure: -EINVAL
  * (unknown key, bad value), -ERANGE, -ENOENT and other errno of open(2) and read(2),
  * -EBADMSG (not JSON), -EFBIG (file over 1 MiB), -ENOMEM.
- * @options is then still valid for beest_options_free() and holds what was good.
+ * Even then, @options holds the values that were good, for beest_options_free().
  */
 int beest_options_load(struct beest_options *options, const char *const *presets,
 		       const char *system_file, const char *const *arguments);
 void beest_options_free(struct beest_options *options);
 
 /*
- * The value as text, in the form in which it may be given, and where it came
- * from.  @name: "section.key" or "section.rc:key".  -ENOENT names the nearest.
- * Values go to @text (cut to fit); @source may be NULL.
+ * Writes the value to @text, in the form in which it may be given and cut to fit, and where it
+ * came from to @source, which may be NULL.  @name: "section.key" or "section.rc:key".  -ENOENT
+ * names the nearest option.
  */
 int beest_options_text(const struct beest_options *options, const char *name,
 		       char *text, size_t size, const char **source);
 
 /*
- * Puts the source and name of an option before the sentence of a failure that its
- * well-formed value led to: "environment HARTEBEEST_GID (device.gid): ...",
+ * Puts the source and name of an option before the sentence of a failure that its value caused,
+ * though well-formed: "environment HARTEBEEST_GID (device.gid): ...",
  * "FILE:3: device.gid: ...".  Returns @ret.
  */
 int beest_options_fail_prefix(const struct beest_options *options, int ret, const char *name);
 
 /*
- * Ends the sentence of a failure with the HARTEBEEST_ variables that are unknown: a misspelt
- * one may be the cause, and nobody reads a log that is silent.  Once.  Returns @ret.
+ * Adds the HARTEBEEST_ variables that are unknown to the sentence of a failure, once: a misspelt
+ * one may be the cause, and the log may be off.  Returns @ret.
  */
 int beest_options_hint(const struct beest_options *options, int ret);
 
-/* For tests, too: one row per option. */
+/* One row per option.  hartebeest(1) and tests read them, too. */
 enum beest_option_type {
 	BEEST_OPTION_INT,	/* JSON integer; base 10 or 0x in text */
 	BEEST_OPTION_DURATION,	/* JSON string "30s" */
 	BEEST_OPTION_STRING,
-	BEEST_OPTION_WORD,	/* one of a fixed list; stored is what it stands for */
+	BEEST_OPTION_WORD,	/* one of a fixed list; stored as the number it stands for */
 	BEEST_OPTION_SECRET,	/* from the environment only, and never shown */
 };
 
@@ -160,7 +159,7 @@ struct beest_option {
 	int64_t min, max;		/* ints and durations */
 	bool automatic;			/* the word "auto" is allowed and means BEEST_AUTO */
 	const struct beest_word *words;	/* BEEST_OPTION_WORD */
-	int (*check)(const char *text);	/* of a string, beyond not being empty; may be NULL */
+	int (*check)(const char *text);	/* of a string that is not empty; may be NULL */
 	const char *help;
 };
 
