@@ -9,13 +9,13 @@
 #include "lib/base/error.h"
 #include "lib/core/context.h"
 
-/* What a program asks for wrongly, or what happens to it, whatever the settings are. */
+/* Failures that settings do not cause: a mistake of the program, or an ordinary outcome. */
 static const int no_settings[] = {
 	EAGAIN, EBUSY, ECANCELED, EEXIST, EINVAL, EISCONN, EMSGSIZE, ENOENT, ENOMEM, ENOTCONN,
 	EOPNOTSUPP, ERANGE,
 };
 
-/* A misspelt variable may be why a wait, a publication or the opening of a device failed. */
+/* A misspelt variable may be why a wait, a publication or opening a device failed. */
 static void hint_at_settings(const struct hartebeest_context *hb, int ret)
 {
 	size_t i = 0;

@@ -2,9 +2,9 @@
 /*
  * call.h - how an exported function begins and ends
  *
- * Each checks its arguments, finds objects by name, delegates, and logs a failure once, as it
- * returns.  Owns the sentences about arguments, and when a misspelt variable is mentioned.
- * Knows nothing of what a function does.
+ * An exported function checks its arguments, finds objects by name, delegates, and logs a failure
+ * once, as it returns.  Owns the sentences about arguments, and decides when a sentence mentions
+ * a misspelt variable.  Knows nothing of what a function does.
  */
 #ifndef BEEST_CALL_H
 #define BEEST_CALL_H
@@ -16,14 +16,14 @@
 
 struct hartebeest_context;
 
-/* Last line: the failure is complete here and nowhere below.  @hb: NULL logs nothing. */
+/* Last line of a function, where a failure's sentence is complete.  Logs it unless @hb is NULL. */
 int beest_call_done(const struct hartebeest_context *hb, int ret);
 
-/* The same of a function that waits: a look that was asked for is no failure to report. */
+/* The same for a function that waits: logs neither a failed single look nor a cancelled wait. */
 int beest_call_waited(const struct hartebeest_context *hb, const struct beest_limit *limit,
 		      int ret);
 
-/* And of one that waits for whatever may come: that nothing came is none either. */
+/* The same for one that waits for whatever may come: does not log a timeout either. */
 int beest_call_idled(const struct hartebeest_context *hb, const struct beest_limit *limit,
 		     int ret);
 
@@ -31,23 +31,23 @@ int beest_call_idled(const struct hartebeest_context *hb, const struct beest_lim
 int beest_call_refuse(const struct hartebeest_context *hb, const char *function,
 		      const char *why);
 
-/* Refuses the first argument that is NULL; @names has their names, with commas between. */
+/* -EINVAL for the first argument that is NULL.  @names: of all, separated by commas. */
 int beest_call_check(const struct hartebeest_context *hb, const char *function,
 		     const char *names, const void *const *arguments, size_t count);
 
 /*
- * Around a step that opens the device, in what a program may call first: the sentence names
- * @function, since hartebeest_open() has succeeded without a device.
+ * Wraps a step that opens the device, in functions that a program may call first: the sentence
+ * of a failure names @function, since hartebeest_open() has succeeded without a device.
  */
 int beest_call_prefix(const char *function, int ret);
 
-/* How long the call may wait.  -EINVAL: a deadline that is none. */
+/* Sets how long the call may wait.  -EINVAL: the deadline is invalid. */
 int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 		     int64_t deadline, struct beest_limit *limit);
 
-/* These four know hb and, of a function that waits, deadline and limit. */
+/* These four use the variables hb and, in a function that waits, deadline and limit. */
 
-/* First line of a function that takes pointers: all that are needed. */
+/* First line of a function: the pointers that must not be NULL. */
 #define REQUIRE(...)									\
 	do {										\
 		const void *const arguments_[] = { __VA_ARGS__ };			\
@@ -57,7 +57,7 @@ int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 			return -EINVAL;							\
 	} while (0)
 
-/* The same of a function that waits until its deadline. */
+/* The same for a function that waits until its deadline. */
 #define REQUIRE_LIMIT(...)								\
 	do {										\
 		REQUIRE(__VA_ARGS__);							\
@@ -65,7 +65,7 @@ int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 			return -EINVAL;							\
 	} while (0)
 
-/* A step that the rest of the function needs. */
+/* A step without which the function fails. */
 #define TRY(step)									\
 	do {										\
 		int try_ = (step);							\
@@ -74,7 +74,7 @@ int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 			return beest_call_done(hb, try_);				\
 	} while (0)
 
-/* The same of a function that waits. */
+/* The same for a function that waits. */
 #define TRY_LIMIT(step)									\
 	do {										\
 		int try_ = (step);							\

@@ -2,11 +2,11 @@
 /*
  * compat.c - the original Hartebeest's C functions, over the public interface
  *
- * Owns nothing: default.c has their context, remote.c what they hand out of remote objects,
- * replaced.c the peers that restart.  Knows nothing that hartebeest.h does not offer, but
- * for tools of the lowest layer.
+ * Owns nothing: default.c has their context, remote.c the remote objects that they return, and
+ * replaced.c the peers that restart.  Uses hartebeest.h, tools of base/ and the
+ * options of the context.
  *
- * Threads: as the native functions, but init and exit belong to one thread.
+ * Threads: as for the native functions, but init and exit belong to one thread.
  */
 #include "config.h"
 
@@ -27,13 +27,13 @@
 
 /* ------------------------------------------------------------- context --- */
 
-/* What is not in the environment may come from a launcher or a file. */
+/* Looks in the environment first; a launcher or a file may have given the rest. */
 HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
 {
 	static struct {
 		const char *name;
 		int (*number)(const struct hartebeest_context *hb);
-		size_t option;		/* NULL number: where the text is */
+		size_t option;		/* offset of the text, where number is NULL */
 		char text[12];
 		bool is_missed;
 	} variables[] = {
@@ -71,7 +71,7 @@ HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
 	return text;
 }
 
-/* Not in a forked child, which inherits its parent's objects. */
+/* Does nothing in a forked child, which inherits its parent's objects. */
 static void __attribute__((destructor)) end_default(void)
 {
 	if (!beest_default_is_own())
@@ -85,9 +85,9 @@ static void __attribute__((destructor)) end_default(void)
 /* ---------------------------------------------------------------- names --- */
 
 /*
- * The original keeps regions and queue pairs within their protection domain; here a
- * name is "pd/name".  A slash in the first part is escaped, so that no two pairs have
- * the same name.
+ * The original has a namespace for regions and queue pairs in each protection domain, so their
+ * names here are "pd/name".  A slash in the first part is escaped, so that names differ when
+ * their parts differ.
  */
 #define SCOPED_SIZE 600
 #define SCOPED(pd, name) scoped_name((char[SCOPED_SIZE]){ 0 }, pd, name)
@@ -97,7 +97,7 @@ static const char *scoped_name(char *text, const char *pd, const char *name)
 	size_t used = 0;
 
 	if (!pd || !name)
-		return NULL;		/* the native function refuses and names it */
+		return NULL;		/* the native function refuses it and says which */
 
 	for (; *pd && used < 256; pd++) {
 		if (*pd == '/' || *pd == '%')
@@ -111,7 +111,7 @@ static const char *scoped_name(char *text, const char *pd, const char *name)
 
 /* ------------------------------------------------------------- messages --- */
 
-/* The context, for a function that talks to the server: a peer may have been replaced. */
+/* For functions that talk to servers: also checks whether a peer was replaced. */
 static struct hartebeest_context *exchange_context(void)
 {
 	struct hartebeest_context *hb = hartebeest_default_context();
@@ -204,7 +204,7 @@ HARTEBEEST_EXPORT bool hartebeest_connect_local_qp(const char *pd, const char *q
 	if (hartebeest_qp_connect(hb, name, remote_key, 0) < 0)
 		return false;
 
-	/* A datagram queue pair has an address for each datagram instead of one peer. */
+	/* A datagram queue pair has no single peer to follow. */
 	if (hartebeest_qp_get(hb, name, &found) == 0 && found->qp_type != IBV_QPT_UD)
 		beest_replaced_add(name, remote_key, found);
 	return true;
@@ -272,14 +272,14 @@ HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_qp(const char *memc_key)
 
 /* ------------------------------------------------------------ data path --- */
 
-/* For NULL, or what get_remote_qp() returned: that only looks like a queue pair. */
+/* Refuses NULL and the result of hartebeest_get_remote_qp(), which only looks like a queue pair. */
 static int fail_queue_pair(void)
 {
 	hartebeest_default_context();	/* sets the log level */
 	return beest_fail(EINVAL, "the queue pair does not belong to this process");
 }
 
-/* The original fills the RDMA fields only; atomics and datagrams take them for others. */
+/* The original sets the RDMA fields only, which atomics and datagrams would misread. */
 static int check_request(const struct ibv_qp *qp, size_t length, enum ibv_wr_opcode opcode)
 {
 	if (!qp || !qp->context)
@@ -341,7 +341,7 @@ hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local, void
 			    IBV_SEND_SIGNALED | IBV_SEND_INLINE);
 }
 
-/* Once a second it looks whether a completion can still come. */
+/* Checks once a second whether a completion can still come. */
 static int poll_patiently(struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	int64_t start = hartebeest_clock(), now = start, deadline = INT64_MAX;

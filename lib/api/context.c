@@ -2,8 +2,8 @@
 /*
  * context.c - exported functions of a context: settings, ranks, log, device, events
  *
- * hartebeest_open() has its failure logged by core/context.c.  Nobody logs those of rank,
- * size, participant, local rank, job, origin and option_get: they are questions.
+ * core/context.c logs a failure of hartebeest_open().  Those of rank, size, participant,
+ * local_rank, job, origin and option_get are not logged: these are questions.
  */
 #include "config.h"
 
@@ -43,7 +43,7 @@ HARTEBEEST_EXPORT const char *hartebeest_error(void)
 	return beest_error_text();
 }
 
-/* A misspelt variable may be why; no line of the log says so, since the program only asks. */
+/* Names misspelt variables, which may be why; a question logs nothing. */
 static int fail_unsaid(const struct hartebeest_context *hb, const char *sentence)
 {
 	return beest_options_hint(&hb->options, beest_fail(ENODATA, "%s", sentence));

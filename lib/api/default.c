@@ -20,9 +20,9 @@
 static struct {
 	pthread_mutex_t lock;
 	struct hartebeest_context *hb;	/* set once */
-	pid_t pid;			/* of the process that opened it */
-	struct beest_log log;		/* until it is there */
-	int failed;			/* why it could not be opened, until the next try */
+	pid_t pid;			/* of the process that opened it; 0: none has */
+	struct beest_log log;		/* until there is a context */
+	int failed;			/* errno of the last attempt to open it; 0: none failed */
 	char failure[BEEST_ERROR_SIZE];
 } own = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -49,8 +49,8 @@ bool beest_default_is_own(void)
 }
 
 /*
- * true and false say too little, so warnings and errors are logged by preset.  A program
- * that was written for the original may count on its 16 elements a request.
+ * Functions that only return true or false say too little, so warnings and errors are logged by
+ * preset.  Programs written for the original may rely on its 16 elements per request.
  */
 static const char *const presets[] = {
 	"log.level=warn", "qp_init_attr.cap.max_send_sge=16", "qp_init_attr.cap.max_recv_sge=16",
@@ -102,7 +102,7 @@ HARTEBEEST_EXPORT struct hartebeest_context *hartebeest_default_context(void)
 	return hb ? hb : open_once(false);
 }
 
-/* The same, but tries again after a failure. */
+/* Tries to open the context again after a failure. */
 HARTEBEEST_EXPORT void hartebeest_init(void)
 {
 	open_once(true);

@@ -2,9 +2,9 @@
 /*
  * default.h - the one context of the original's functions
  *
- * Owns it from the first call that needs it until the process ends, its presets, and what is
- * said when it cannot be opened: a failure is logged once, and is that of all later calls.
- * hartebeest_default_context() hands it out.  Knows nothing of what is done with it.
+ * Owns the context from the first call that needs it until the process ends, its presets, and the
+ * failure to open it, which is logged once and is that of all later calls until
+ * hartebeest_init().  hartebeest_default_context() returns it.  Knows nothing of its use.
  */
 #ifndef BEEST_DEFAULT_H
 #define BEEST_DEFAULT_H
@@ -14,18 +14,18 @@
 struct beest_log;
 
 /*
- * For failures of the original's interface alone: native functions log theirs.  True: @ret is
- * one.
+ * Logs a failure of the original's functions themselves, since native functions log their own.
+ * True: @ret is a failure.
  */
 bool beest_default_failed(int ret);
 
-/* Where lines go, whether there is a context or not. */
+/* The log of the context, or the one used until there is a context. */
 const struct beest_log *beest_default_log(void);
 
-/* True in the process that opened it: a forked child has its parent's. */
+/* False in a forked child, which has its parent's context. */
 bool beest_default_is_own(void);
 
-/* At normal exit, so that no peer finds the records of a process that is gone. */
+/* Called at normal exit, so that no peer finds records of a process that is gone. */
 void beest_default_close(void);
 
 #endif

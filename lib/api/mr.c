@@ -9,7 +9,7 @@
 #include "lib/core/handshake.h"
 #include "lib/verbs/mr.h"
 
-/* What precedes and follows each way to make a region. */
+/* mr_begin() and mr_end() are the first and last step of every way to make a region. */
 static int mr_begin(struct hartebeest_context *hb, const char *name, const char *pd_name,
 		    size_t length, struct ibv_pd **pd)
 {
@@ -33,7 +33,7 @@ static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
 	return 0;
 }
 
-/* @address is NULL for a buffer of the library's own. */
+/* @address: NULL for a buffer that the library allocates. */
 static int mr_create(struct hartebeest_context *hb, const char *name, const char *pd,
 		     void *address, size_t length, int access, struct ibv_mr **out)
 {

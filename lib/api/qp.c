@@ -90,7 +90,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const c
 	TRY(beest_qp_adopt(&hb->device, hb->options.qp, verbs, &qp));
 	TRY(beest_table_add(&hb->objects, name, &qp->node));
 
-	/* What the program chose for INIT is read back at once: it may not suit. */
+	/* Reads back at once what the program chose for INIT, since it may not suit. */
 	ret = beest_qp_state(qp, &state);
 	if (ret == 0 && state == IBV_QPS_INIT)
 		ret = beest_bringup_init(hb, qp);
@@ -280,7 +280,7 @@ HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
 	return 0;
 }
 
-/* Of a peer that did not answer, its presence may say why. */
+/* Adds why the peer did not answer, if its presence says so. */
 static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpoint *remote,
 			 char *text, size_t size)
 {
@@ -292,7 +292,7 @@ static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpo
 		snprintf(text + used, size - used, "; the peer is %s", who);
 }
 
-/* One that has a name, or a mesh's, as @room; NULL: it is not this context's. */
+/* A queue pair with a name, or one of a mesh, written to @room.  NULL: not of this context. */
 static const struct beest_qp *qp_by_number(const struct hartebeest_context *hb, uint32_t qp_num,
 					   struct beest_qp *room)
 {

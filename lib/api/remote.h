@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote.h - what the original hands out of remote objects: struct ibv_mr, struct ibv_qp
+ * remote.h - remote objects as the original returns them: struct ibv_mr, struct ibv_qp
  *
- * Owns a plain struct for each fetched key, with a few fields set: they look like objects of
- * verbs but are not.  Knows nothing of how they were fetched.
+ * Owns one such struct for each fetched key.  It looks like an object of verbs but is not: only a
+ * few fields are set.  Knows nothing of how it was fetched.
  */
 #ifndef BEEST_REMOTE_H
 #define BEEST_REMOTE_H
@@ -12,7 +12,7 @@
 
 #include "include/hartebeest.h"
 
-/* The struct of a key stays where it is, so that pointers handed out earlier see new values. */
+/* Updates the struct of a key in place, so that pointers returned earlier see the new values. */
 bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr);
 bool beest_remote_keep_qp(const char *key, const struct hartebeest_remote_qp *qp);
 

@@ -15,29 +15,32 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
-/* A check of the server sooner than this would find little and cost much. */
+/* More frequent checks would find little and cost much. */
 #define NOTICE_PAUSE (100 * BEEST_MS)
 
-/* A silent server makes one check last that long: the next call continues with the rest. */
+/* A silent server stops a check after this time; the next check continues with the rest. */
 #define NOTICE_TIME (250 * BEEST_MS)
 
-/* A connection that is made again when its peer is replaced. */
+/* A connection, which is made again when its peer is replaced. */
 struct following {
 	struct following *next;
-	const struct ibv_cq *send_cq, *recv_cq;	/* as of the last connect; atomic */
-	int64_t changed;	/* time when it was made again, or lost */
-	bool again;		/* it was made again: the next connect has nothing to do */
-	bool lost;		/* it could not be: ignored until the next connect */
-	bool awaited;		/* it was logged that a poll waits for it */
-	const char *key;	/* the peer's, behind the name */
+
+	/* Atomic. */
+	const struct ibv_cq *send_cq, *recv_cq;	/* of the last connect */
+	int64_t changed;	/* when it was made again, or lost */
+	bool again;		/* made again: the next connect has nothing to do */
+	bool lost;		/* could not be made again: ignored until the next connect */
+	bool awaited;		/* logged that a poll waits for it */
+
+	const char *key;	/* of the peer; stored behind the name */
 	char name[];
 };
 
 static pthread_mutex_t following_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct following *newest_following;	/* only grows */
-static struct following *unchecked;		/* not reached by the last check */
+static struct following *unchecked;		/* next check begins here; NULL: with the newest */
 static int64_t last_check;			/* when it ended, by hartebeest_clock() */
-static bool is_checking;			/* a thread does now */
+static bool is_checking;			/* a thread is doing so now */
 static bool in_doubt;
 
 static struct following *all_following(void)
@@ -45,7 +48,7 @@ static struct following *all_following(void)
 	return __atomic_load_n(&newest_following, __ATOMIC_ACQUIRE);
 }
 
-/* By its name: the program may have destroyed it, and made another one. */
+/* Looks it up by name: the program may have destroyed it, and made another one. */
 static bool is_connected(const struct following *following)
 {
 	struct ibv_qp *qp;
@@ -84,7 +87,7 @@ static void follow_all(void)
 	unchecked = following;
 }
 
-/* One thread at a time; a doubt that another one has stays until it can be cleared. */
+/* One thread checks at a time.  A doubt noted meanwhile stays for the next check. */
 void beest_replaced_check(void)
 {
 	bool doubt;
@@ -126,7 +129,7 @@ static void follow_queues(struct following *following, const struct ibv_qp *qp)
 	__atomic_store_n(&following->recv_cq, qp->recv_cq, __ATOMIC_RELAXED);
 }
 
-/* Without memory the connection is not followed, but works. */
+/* Without memory, the connection works but is not followed. */
 void beest_replaced_add(const char *name, const char *key, const struct ibv_qp *qp)
 {
 	struct following *following = find_following(name, key);
@@ -158,7 +161,7 @@ bool beest_replaced_again(const char *name, const char *key)
 	       is_connected(following);
 }
 
-/* The next one from @following on whose completions come to @cq. */
+/* The first connection from @following on whose completions come to @cq. */
 static struct following *polled_by(struct following *following, const struct ibv_cq *cq)
 {
 	while (following && __atomic_load_n(&following->send_cq, __ATOMIC_RELAXED) != cq &&
@@ -167,7 +170,7 @@ static struct following *polled_by(struct following *following, const struct ibv
 	return following;
 }
 
-/* Requests under way are gone with a former peer: no completion will come of them. */
+/* Requests under way were lost with the former peer, and never complete. */
 int beest_replaced_polled(const struct ibv_cq *cq, int64_t since)
 {
 	struct following *following = polled_by(all_following(), cq);
@@ -182,7 +185,7 @@ int beest_replaced_polled(const struct ibv_cq *cq, int64_t since)
 	return 0;
 }
 
-/* For a program that polls although it never connected, or whose peer died silently. */
+/* Helps where a program polls although it never connected, or a peer died silently. */
 void beest_replaced_tell(const struct ibv_cq *cq)
 {
 	static bool alone;

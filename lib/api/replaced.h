@@ -2,9 +2,8 @@
 /*
  * replaced.h - peers of the original's interface that were replaced
  *
- * The original cannot report that a peer restarted, so its functions check by themselves
- * whether one did, and connect to the new one.  Owns the list of connections that are
- * checked.  Never waits for a peer.
+ * The original's interface cannot report that a peer restarted, so its functions check for that
+ * and connect to the new peer.  Owns the list of connections to check.  Never waits for a peer.
  */
 #ifndef BEEST_REPLACED_H
 #define BEEST_REPLACED_H
@@ -15,23 +14,23 @@
 struct ibv_cq;
 struct ibv_qp;
 
-/* From now on @name is made again when another one than now is behind @key. */
+/* From now on, @name is connected again when another queue pair is stored under @key. */
 void beest_replaced_add(const char *name, const char *key, const struct ibv_qp *qp);
 
-/* True, once: it was made again already, so connecting it has nothing to do. */
+/* True, once: a check has connected @name again already, so connecting has nothing to do. */
 bool beest_replaced_again(const char *name, const char *key);
 
-/* Checks all of them; not again within a moment, unless a transfer failed since. */
+/* Checks all connections, unless it did so just now and no transfer has failed since. */
 void beest_replaced_check(void);
 
-/* A transfer failed: a peer may be gone. */
+/* Notes that a transfer failed, so a peer may be gone. */
 void beest_replaced_doubt(void);
 bool beest_replaced_is_doubted(void);
 
-/* -ECONNRESET: what was under way since @since and would have completed to @cq is gone. */
+/* -ECONNRESET: a peer was replaced since @since, and its requests that complete to @cq are lost. */
 int beest_replaced_polled(const struct ibv_cq *cq, int64_t since);
 
-/* Logs, once for each peer, that a poll of @cq waits for it. */
+/* Logs once that a poll of @cq goes on without completions, and which peer it waits for. */
 void beest_replaced_tell(const struct ibv_cq *cq);
 
 void beest_replaced_free(void);
