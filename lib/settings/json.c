@@ -132,8 +132,8 @@ static int scan_character(struct scan *scan)
 		return beest_fail(EBADMSG, "%s", strchr("\r\n", byte) ? "a string has no end" :
 				  "a string has a control character");
 	if (byte >= 0x80 && !step)
-		return beest_fail(EBADMSG, "a string has a byte 0x%02x that is not UTF-8, or a "
-				  "control character", byte);
+		return beest_fail(EBADMSG, "a string has byte 0x%02x, which is not UTF-8 or begins "
+				  "a control character", byte);
 	if (!strncmp(scan->at, "\\u0000", 6))
 		return beest_fail(EBADMSG, "a string has a NUL, \\u0000");
 	if (byte == '\\' && (scan->at[1] == '"' || scan->at[1] == '\\'))
@@ -162,7 +162,7 @@ static int scan_string(struct scan *scan)
 	if (scan->depth == 2 && !scan->section)
 		return 0;		/* its object has no key: json-c will refuse it */
 	if (escaped)
-		return beest_fail(EBADMSG, "a key is written without escapes");
+		return beest_fail(EBADMSG, "a key must be written without escapes");
 	return note_key(scan, start, scan->at - 1 - start);
 }
 
@@ -234,7 +234,7 @@ static int scan_text(struct beest_json *json)
 	if (!strncmp(scan.at, "\xef\xbb\xbf", 3))
 		ret = beest_fail(EBADMSG, "the file begins with a byte order mark");
 	else if (scan.at == end)
-		ret = beest_fail(EBADMSG, "the file is empty; the least is {}");
+		ret = beest_fail(EBADMSG, "the file is empty; write at least {}");
 	while (!ret && scan.at < end) {
 		first = *scan.at;
 		ret = scan_next(&scan);

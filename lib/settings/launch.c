@@ -163,7 +163,7 @@ static int read_participants(struct reading *reading)
 		return beest_options_fail_prefix(options, ret, "job.participants");
 	if (count != BEEST_AUTO && (size_t)count != ids->count)
 		return beest_fail(EINVAL, "%zu participant%s (%s), but their number is %" PRId64
-				  " (%s): both must say the same", ids->count,
+				  " (%s): they must agree", ids->count,
 				  ids->count == 1 ? "" : "s", reading->size, count, origin);
 	return 0;
 }
@@ -377,8 +377,8 @@ static void describe_launch(const struct reading *reading)
 		beest_text_add(&text, "rank %d (from %s), number of ranks unknown", launch->rank,
 			       reading->rank);
 	else if (reading->size[0])
-		beest_text_add(&text, "no rank of %zu (from %s)", launch->participants.count,
-			       reading->size);
+		beest_text_add(&text, "no rank, number of ranks %zu (from %s)",
+			       launch->participants.count, reading->size);
 	else
 		beest_text_add(&text, "no rank");
 	if (reading->local[0])

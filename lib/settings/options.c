@@ -106,7 +106,7 @@ const struct beest_option beest_option_rows[] = {
 	{ "qp_attr.max_rd_atomic", QP(max_rd_atomic), .preset = "16", RANGE(0, 255),
 	  .help = "reads and atomics under way at once, cut to what both ends have" },
 	{ "qp_attr.min_rnr_timer", QP(min_rnr_timer), .preset = "12", RANGE(0, 31),
-	  .help = "code of the wait asked of a sender that found no receive; 12: 0.64 ms" },
+	  .help = "code of the pause that a sender makes when no receive is posted; 12: 0.64 ms" },
 	{ "qp_attr.timeout", QP(timeout), .preset = "14", RANGE(0, 31),
 	  .help = "wait for an acknowledgement; 0: for ever" },
 	{ "qp_attr.retry_cnt", QP(retry_cnt), .preset = "7", RANGE(0, 7),
@@ -128,7 +128,7 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "enum ibv_access_flags; auto: all that transport and device allow" },
 
 	{ "mr.huge_pages", INT, AT(mr_huge_pages), .preset = "0", RANGE(0, 1),
-	  .help = "1: buffers of the library in huge pages" },
+	  .help = "1: put buffers of the library in huge pages of 2 MB" },
 
 	{ "device.name", VARIABLE("HARTEBEEST_DEVICE"), STRING, AT(device_name),
 	  .help = "device or device:port, such as mlx5_0:1; a list of them by local rank; "
@@ -184,7 +184,8 @@ const struct beest_option beest_option_rows[] = {
 	{ "log.level", VARIABLE("HARTEBEEST_LOG"), WORD(beest_log_words), AT(log_level),
 	  .preset = "none", .help = "none, error, warn, info or debug" },
 	{ "log.file", VARIABLE("HARTEBEEST_LOG_FILE"), STRING, AT(log_file),
-	  .help = "file for the lines, instead of stderr; with %h host, %p process id, %r rank" },
+	  .help = "file to log to instead of stderr; %h is the host, %p the process id, %r the "
+		  "rank" },
 };
 
 const size_t beest_option_count = BEEST_COUNT(beest_option_rows);

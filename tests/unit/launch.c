@@ -375,8 +375,8 @@ static void options_and_launcher_combine(void **state)
 static void half_of_the_options_may_do(void **state)
 {
 	(void)state;
-	reads("HARTEBEEST_NPARTICIPANTS=5", "no rank of 5 (from HARTEBEEST_NPARTICIPANTS), "
-	      "no job id");
+	reads("HARTEBEEST_NPARTICIPANTS=5",
+	      "no rank, number of ranks 5 (from HARTEBEEST_NPARTICIPANTS), no job id");
 	reads("HARTEBEEST_NID=4", "rank 4 (from HARTEBEEST_NID), number of ranks unknown, "
 	      "no job id");
 }
@@ -416,7 +416,7 @@ static void the_two_counts_must_agree(void **state)
 	(void)state;
 	refuses("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 HARTEBEEST_NPARTICIPANTS=3", EINVAL,
 		"4 participants (HARTEBEEST_PARTICIPANTS), but their number is 3 "
-		"(HARTEBEEST_NPARTICIPANTS): both must say the same");
+		"(HARTEBEEST_NPARTICIPANTS): they must agree");
 	reads("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0-3 HARTEBEEST_NPARTICIPANTS=4",
 	      "rank 0 of 4 (from HARTEBEEST_NID, HARTEBEEST_PARTICIPANTS), no job id");
 }

@@ -838,8 +838,8 @@ static void what_is_not_json_is_told(void **state)
 	static const struct {
 		const char *json, *sentence;
 	} cases[] = {
-		{ "", ":1: the file is empty; the least is {}" },
-		{ " \n\t", ":2: the file is empty; the least is {}" },
+		{ "", ":1: the file is empty; write at least {}" },
+		{ " \n\t", ":2: the file is empty; write at least {}" },
 		{ "[]", ":1: the file must be one object, { ... }" },
 		{ "7", ":1: the file must be one object, { ... }" },
 		{ "null", ":1: the file must be one object, { ... }" },
@@ -872,11 +872,11 @@ static void what_is_not_json_is_told(void **state)
 		{ "{ \"job\": { \"id\": \"abc", ":1: a string has no end" },
 		{ "{ \"job\": { \"id\": \"a\tb\" } }", ":1: a string has a control character" },
 		{ "{ \"job\": { \"id\": \"Z\xfcrich\" } }",
-		  ":1: a string has a byte 0xfc that is not UTF-8, or a control character" },
-		{ "{ \"job\": {\n \"i\xc3\": \"a\" } }", ":2: a string has a byte 0xc3 that is "
-		  "not UTF-8, or a control character" },
+		  ":1: a string has byte 0xfc, which is not UTF-8 or begins a control character" },
+		{ "{ \"job\": {\n \"i\xc3\": \"a\" } }", ":2: a string has byte 0xc3, which "
+		  "is not UTF-8 or begins a control character" },
 		{ "{ \"job\": { \"id\": \"a\xc2\x9b" "1m\" } }",
-		  ":1: a string has a byte 0xc2 that is not UTF-8, or a control character" },
+		  ":1: a string has byte 0xc2, which is not UTF-8 or begins a control character" },
 		{ "{ \"job\": { \"id\": \"a\\x\" } }",
 		  ":1: invalid string sequence" },
 		{ "{ \"job\": { \"id\": \"a\\u12g4\" } }",
@@ -884,7 +884,7 @@ static void what_is_not_json_is_told(void **state)
 		{ "{ \"job\": { \"id\": \"a\\u0000b\" } }",
 		  ":1: a string has a NUL, \\u0000" },
 		{ "{ \"qp_attr\": { \"ti\\u006deout\": 3 } }",
-		  ":1: a key is written without escapes" },
+		  ":1: a key must be written without escapes" },
 		{ "{ \"qp_attr\": { \"timeout\": 014 } }",
 		  ":1: 014 is not a JSON value; text needs double quotes" },
 		{ "{ \"qp_attr\": { \"timeout\": +14 } }",
