@@ -20,7 +20,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 		TRY(beest_fail(EINVAL, "completion queue '%s' cannot have %d entries", name,
 			       depth));
 	if (flags & ~HARTEBEEST_CQ_CHANNEL)
-		TRY(beest_fail(EINVAL, "%s(): flags 0x%" PRIx32 " are not known", __func__, flags));
+		TRY(beest_fail(EINVAL, "%s(): unknown flags 0x%" PRIx32, __func__, flags));
 	TRY(beest_table_name_available(&hb->objects, &beest_cq_kind, name));
 	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
 	TRY(beest_cq_create(&hb->device, depth ? depth : hb->options.cq_depth,
@@ -59,7 +59,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest_context *hb, const
 static int cq_require_channel(const struct beest_cq *cq)
 {
 	return cq->channel ? 0 : beest_fail(ENODATA, "completion queue '%s' has no channel: "
-					    "hartebeest_cq_create() makes one that is asked for "
+					    "hartebeest_cq_create() makes one if flags have "
 					    "HARTEBEEST_CQ_CHANNEL", cq->node.name);
 }
 

@@ -76,8 +76,8 @@ static void open_default(void)
 	hb->unconfirmed = true;
 	own.pid = getpid();
 	if (!secure_getenv("HARTEBEEST_CONF_PATH") && access(FORMER_FILE, F_OK) == 0)
-		beest_log(&hb->log, BEEST_LOG_WARN, FORMER_FILE " is not read, which the original "
-			  "did: set HARTEBEEST_CONF_PATH=" FORMER_FILE);
+		beest_log(&hb->log, BEEST_LOG_WARN, FORMER_FILE " is not read, although the "
+			  "original read it: set HARTEBEEST_CONF_PATH=" FORMER_FILE);
 	__atomic_store_n(&own.hb, hb, __ATOMIC_RELEASE);
 }
 

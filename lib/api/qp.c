@@ -338,7 +338,7 @@ HARTEBEEST_EXPORT int hartebeest_post_text(struct hartebeest_context *hb, struct
 	if (size == 0)
 		return beest_call_refuse(hb, __func__, "size is 0");
 	if (ret == 0)
-		return beest_call_refuse(hb, __func__, "ret is 0: the post was taken");
+		return beest_call_refuse(hb, __func__, "ret is 0: the post succeeded");
 	pthread_mutex_lock(&hb->objects.lock);
 	beest_posting_text(qp_by_number(hb, qp->qp_num, &room), qp, wr,
 			   ret < 0 ? -ret : ret, text, size);

@@ -178,10 +178,10 @@ int beest_replaced_polled(const struct ibv_cq *cq, int64_t since)
 	for (; following; following = polled_by(following->next, cq))
 		if (__atomic_load_n(&following->changed, __ATOMIC_RELAXED) >= since)
 			return beest_fail(ECONNRESET, "queue pair '%s': its peer '%s' was "
-					  "replaced, and what was under way is gone: %s",
-					  following->name, following->key, following->lost ?
-					  "it is connected to nobody" :
-					  "it is connected to the new one");
+					  "replaced, and requests under way are lost; the queue "
+					  "pair is now connected to %s", following->name,
+					  following->key, following->lost ? "nobody" :
+					  "the new peer");
 	return 0;
 }
 
@@ -195,14 +195,14 @@ void beest_replaced_tell(const struct ibv_cq *cq)
 	if (__atomic_exchange_n(following ? &following->awaited : &alone, true, __ATOMIC_RELAXED))
 		return;
 	if (!following) {
-		beest_log(beest_default_log(), BEEST_LOG_WARN, "polling goes on, but nothing came "
-			  "for a second: hartebeest_connect_local_qp() has connected no queue pair "
-			  "of this completion queue");
+		beest_log(beest_default_log(), BEEST_LOG_WARN, "still polling, but no completion "
+			  "came for a second: hartebeest_connect_local_qp() has connected no queue "
+			  "pair of this completion queue");
 		return;
 	}
 	hartebeest_peer_text(hartebeest_default_context(), following->key, peer, sizeof(peer));
-	beest_log(beest_default_log(), BEEST_LOG_WARN, "polling goes on, but nothing came for a "
-		  "second: queue pair '%s' is connected to '%s' (%s)", following->name,
+	beest_log(beest_default_log(), BEEST_LOG_WARN, "still polling, but no completion came for "
+		  "a second: queue pair '%s' is connected to '%s' (%s)", following->name,
 		  following->key, peer);
 }
 
