@@ -230,13 +230,13 @@ static int check_rank(struct reading *reading)
  * launchers may have started this process.  One with another rank started only a daemon.
  * Ignores malformed values, since the program may not need a local rank.
  */
-static int read_local(struct reading *reading)
+static void read_local(struct reading *reading)
 {
 	const struct launcher *each = reading->launcher;
 	int64_t our, its, local;
 
 	if (!each || !rank_of(each, &our))
-		return 0;
+		return;
 	for (; each < launchers + BEEST_COUNT(launchers) && !reading->local[0]; each++) {
 		if (!rank_of(each, &its) || its != our || !variable(each->local) ||
 		    beest_parse_int(variable(each->local), 0, INT32_MAX, &local) < 0)
@@ -244,7 +244,6 @@ static int read_local(struct reading *reading)
 		reading->launch->local_rank = (int)local;
 		strcpy(reading->local, each->local);
 	}
-	return 0;
 }
 
 /* ------------------------------------------------------ contradiction --- */
@@ -396,7 +395,6 @@ static int (*const reading_steps[])(struct reading *reading) = {
 	read_rank,
 	read_size,
 	check_rank,
-	read_local,
 	read_job,
 };
 
@@ -414,6 +412,7 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 		return ret;
 	}
 
+	read_local(&reading);
 	compare_launchers(&reading);
 	describe_launch(&reading);
 	return 0;
