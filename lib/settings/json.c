@@ -23,8 +23,10 @@
 #include "lib/base/text.h"
 #include "lib/settings/json.h"
 
+#define FILE_MAX (1024 * 1024)
+
 struct beest_json {
-	char *path;
+	const char *path;		/* the caller's, for sentences of beest_json_open() */
 	char *text;
 	size_t length;
 	struct json_object *root;
@@ -57,10 +59,10 @@ static int read_text(struct beest_json *json)
 		ret = fail_file(EISDIR, json->path, "a directory, not a file");
 	else if (!S_ISREG(status.st_mode))
 		ret = fail_file(EINVAL, json->path, "not a regular file");
-	got = ret < 0 ? 0 : beest_file_read(fd, json->text, BEEST_JSON_MAX + 1);
+	got = ret < 0 ? 0 : beest_file_read(fd, json->text, FILE_MAX + 1);
 	if (got < 0)
 		ret = fail_file((int)-got, json->path, strerror((int)-got));
-	else if (got > BEEST_JSON_MAX)
+	else if (got > FILE_MAX)
 		ret = fail_file(EFBIG, json->path, "larger than 1 MiB");
 	else
 		json->length = (size_t)got;
@@ -342,10 +344,10 @@ int beest_json_open(struct beest_json **json, const char *path)
 	if (!opened)
 		return fail_file(ENOMEM, path, "out of memory");
 
-	opened->path = strdup(path);
-	opened->text = calloc(1, BEEST_JSON_MAX + 2);
+	opened->path = path;
+	opened->text = calloc(1, FILE_MAX + 2);
 	opened->lines = json_object_new_object();
-	if (opened->path && opened->text && opened->lines)
+	if (opened->text && opened->lines)
 		ret = read_text(opened);
 	else
 		ret = fail_file(ENOMEM, path, "out of memory");
@@ -365,6 +367,5 @@ void beest_json_close(struct beest_json *json)
 	json_object_put(json->root);
 	json_object_put(json->lines);
 	free(json->text);
-	free(json->path);
 	free(json);
 }

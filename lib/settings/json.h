@@ -8,11 +8,7 @@
 #ifndef BEEST_JSON_H
 #define BEEST_JSON_H
 
-#include <stddef.h>
-
 #include <json-c/json_object.h>
-
-#define BEEST_JSON_MAX (1024 * 1024)
 
 struct beest_json;
 
