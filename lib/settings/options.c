@@ -195,16 +195,19 @@ const size_t beest_option_count = BEEST_COUNT(beest_option_rows);
 
 /* ------------------------------------------------------- one value ----- */
 
+/* @transport: BEEST_TRANSPORTS, none, gives the slot and value of RC. */
 static size_t slot_of(const struct beest_option *row, int transport)
 {
-	return (row - beest_option_rows) * BEEST_TRANSPORTS + transport;
+	return (row - beest_option_rows) * BEEST_TRANSPORTS + transport % BEEST_TRANSPORTS;
 }
 
 static const void *value_at(const struct beest_options *options,
 			    const struct beest_option *row, int transport)
 {
-	const void *base = row->per_transport ? (const void *)&options->qp[transport] : options;
+	const void *base = options;
 
+	if (row->per_transport)
+		base = &options->qp[transport % BEEST_TRANSPORTS];
 	return (const char *)base + row->offset;
 }
 
@@ -303,8 +306,7 @@ static void value_text(const struct beest_option *row, const void *value, char *
 /* The option and transports that "section.key" or "section.rc:key" names. */
 struct place {
 	const struct beest_option *row;
-	int first, last;	/* transports */
-	bool exact;		/* one transport was named */
+	int transport;		/* BEEST_TRANSPORTS: all that the row has */
 };
 
 static const char *const prefixes[BEEST_TRANSPORTS + 1] = {
@@ -337,11 +339,6 @@ static int split_name(const char *name, char plain[NAME_SIZE])
 	return transport;
 }
 
-static struct place place_of(const struct beest_option *row)
-{
-	return (struct place){ row, BEEST_RC, row->per_transport ? BEEST_UD : BEEST_RC, false };
-}
-
 static bool find_place(const char *name, struct place *place)
 {
 	const struct beest_option *row = beest_option_rows, *end = row + ROWS;
@@ -353,9 +350,7 @@ static bool find_place(const char *name, struct place *place)
 	if (row == end || (transport < BEEST_TRANSPORTS && !row->per_transport))
 		return false;
 
-	*place = place_of(row);
-	if (transport < BEEST_TRANSPORTS)
-		*place = (struct place){ row, transport, transport, true };
+	*place = (struct place){ row, transport };
 	return true;
 }
 
@@ -392,8 +387,8 @@ static const char *place_text(const struct place *place, char text[NAME_SIZE])
 	const char *name = place->row->name;
 	int section = (int)strcspn(name, ".") + 1;
 
-	snprintf(text, NAME_SIZE, "%.*s%s%s", section, name,
-		 place->exact ? prefixes[place->first] : "", name + section);
+	snprintf(text, NAME_SIZE, "%.*s%s%s", section, name, prefixes[place->transport],
+		 name + section);
 	return text;
 }
 
@@ -424,7 +419,7 @@ static bool list_homes(const char *word, char *list)
 static int fail_unknown(int err, const char *name)
 {
 	char plain[NAME_SIZE], homes[HOMES_SIZE], meant[NAME_SIZE];
-	struct place place = { .first = split_name(name, plain) };
+	struct place place = { .transport = split_name(name, plain) };
 
 	if (list_homes(name, homes))
 		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
@@ -433,7 +428,8 @@ static int fail_unknown(int err, const char *name)
 	if (!place.row)
 		return beest_fail(err, "unknown option %s", BEEST_QUOTE(name));
 
-	place.exact = place.row->per_transport;
+	if (!place.row->per_transport)
+		place.transport = BEEST_TRANSPORTS;
 	return beest_fail(err, "unknown option %s; the nearest is %s", BEEST_QUOTE(name),
 			  place_text(&place, meant));
 }
@@ -476,31 +472,33 @@ static void keep_failure(struct reading *reading, int ret)
 static int check_qp_type(const struct place *place, const char *text)
 {
 	static const int numbers[BEEST_TRANSPORTS] = { 2, 3, 4 };
+	int transport = place->transport;
 	int64_t number;
 
-	if (!place->exact || strcmp(tail_of(place->row->name), "qp_type") ||
-	    beest_parse_int(text, 0, INT64_MAX, &number) < 0 ||
-	    number == numbers[place->first])
+	if (transport == BEEST_TRANSPORTS || strcmp(tail_of(place->row->name), "qp_type") ||
+	    beest_parse_int(text, 0, INT64_MAX, &number) < 0 || number == numbers[transport])
 		return 0;
 	return beest_fail(EINVAL, "%s is not the type of %sqp_type, which is always %d", text,
-			  prefixes[place->first], numbers[place->first]);
+			  prefixes[transport], numbers[transport]);
 }
 
 static int set_place(struct reading *reading, const struct place *place, const char *text)
 {
-	int transport, ret = check_qp_type(place, text);
+	bool exact = place->transport < BEEST_TRANSPORTS;
+	int transport = place->transport % BEEST_TRANSPORTS, ret = check_qp_type(place, text);
+	int last = exact || !place->row->per_transport ? transport : BEEST_UD;
 	size_t slot;
 
-	for (transport = place->first; !ret && transport <= place->last; transport++) {
+	for (; !ret && transport <= last; transport++) {
 		slot = slot_of(place->row, transport);
 		BEEST_INVARIANT(slot < SLOTS);
-		if (reading->exact[slot] && !place->exact)
+		if (reading->exact[slot] && !exact)
 			continue;
 		ret = types[place->row->type].set(place->row, text,
 			(void *)value_at(reading->options, place->row, transport));
 		if (ret < 0)
 			break;
-		reading->exact[slot] = place->exact;
+		reading->exact[slot] = exact;
 		reading->options->origins[slot] = reading->origin;
 	}
 	return ret;
@@ -522,7 +520,7 @@ static int read_presets(struct reading *reading)
 	for (i = 0; i < SLOTS; i++)
 		options->origins[i] = reading->origin;
 	for (row = beest_option_rows; !ret && row < beest_option_rows + ROWS; row++) {
-		place = place_of(row);
+		place = (struct place){ row, BEEST_TRANSPORTS };
 		if (row->preset)
 			ret = set_place(reading, &place, row->preset);
 		else if (row->type == BEEST_OPTION_INT)
@@ -688,7 +686,7 @@ static void read_environment(struct reading *reading)
 			continue;
 
 		begin_source(reading, row->environment - strlen(ENVIRONMENT));
-		place = place_of(row);
+		place = (struct place){ row, BEEST_TRANSPORTS };
 		ret = set_place(reading, &place, text);
 		if (ret < 0)
 			fail_at(&reading->origin, ret, row->name);
@@ -805,7 +803,7 @@ int beest_options_fail_prefix(const struct beest_options *options, int ret, cons
 
 	if (!find_place(name, &place))
 		return ret;
-	return fail_at(&options->origins[slot_of(place.row, place.first)], ret, name);
+	return fail_at(&options->origins[slot_of(place.row, place.transport)], ret, name);
 }
 
 int beest_options_hint(const struct beest_options *options, int ret)
@@ -816,7 +814,6 @@ int beest_options_hint(const struct beest_options *options, int ret)
 	return ret;
 }
 
-/* A name without a prefix gives the RC value where the transports differ. */
 int beest_options_text(const struct beest_options *options, const char *name,
 		       char *text, size_t size, const char **source)
 {
@@ -825,8 +822,8 @@ int beest_options_text(const struct beest_options *options, const char *name,
 	if (!find_place(name, &place))
 		return fail_unknown(ENOENT, name);
 
-	value_text(place.row, value_at(options, place.row, place.first), text, size);
+	value_text(place.row, value_at(options, place.row, place.transport), text, size);
 	if (source)
-		*source = options->origins[slot_of(place.row, place.first)].source;
+		*source = options->origins[slot_of(place.row, place.transport)].source;
 	return 0;
 }
