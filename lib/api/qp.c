@@ -28,7 +28,6 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 
 	TRY(beest_table_name_available(&hb->objects, &beest_qp_kind, name));
 	TRY(beest_context_find_pd(hb, pd_name, &pd));
-	TRY(beest_context_need_device(hb));
 	TRY(beest_qp_create(&hb->device, pd, hb->options.qp, attr, &qp));
 	TRY(beest_table_add(&hb->objects, name, &qp->node));
 	beest_qp_warn_of_depth(qp, &hb->log);

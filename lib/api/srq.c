@@ -19,7 +19,6 @@ HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const
 	preset = &hb->options.qp[BEEST_RC];
 	TRY(beest_table_name_available(&hb->objects, &beest_srq_kind, name));
 	TRY(beest_context_find_pd(hb, pd, &domain));
-	TRY(beest_context_need_device(hb));
 	TRY(beest_srq_create(&hb->device, domain, max_wr ? max_wr : (uint32_t)preset->max_recv_wr,
 			     max_sge ? max_sge : (uint32_t)preset->max_recv_sge, &made));
 	TRY(beest_table_add(&hb->objects, name, made));
