@@ -29,7 +29,7 @@ struct following {
 	const struct ibv_cq *send_cq, *recv_cq;	/* of the last connect */
 	int64_t changed;	/* when it was made again, or lost */
 	bool again;		/* made again: the next connect has nothing to do */
-	bool lost;		/* could not be made again: ignored until the next connect */
+	bool lost;		/* not made again: ignored until the next connect */
 	bool awaited;		/* logged that a poll waits for it */
 
 	const char *key;	/* of the peer; stored behind the name */
@@ -65,6 +65,11 @@ static void follow(struct following *following)
 
 	ret = hartebeest_qp_follow(hartebeest_default_context(), following->name, following->key,
 				   &remote);
+	/* Native functions reset the queue pair, or connected it to another peer. */
+	if (ret == -ENOTCONN) {
+		__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
+		return;
+	}
 	lost = ret == -ENOENT || (ret < 0 && !is_connected(following));
 	if (ret == 1)
 		beest_remote_keep_qp(following->key, &remote);

@@ -1047,6 +1047,31 @@ static void polls_for_a_peer(void)
 	EXPECT(lines_with("still polling") == 1);
 }
 
+/* A queue pair that native functions took from its peer is no longer followed there. */
+static void changes_its_peer(void)
+{
+	static const char *const names[] = { "a", "b", "c" };
+	size_t i;
+
+	EXPECT(hartebeest_create_local_pd("pd"));
+	EXPECT(hartebeest_create_basiccq("cq"));
+	for (i = 0; i < BEEST_COUNT(names); i++) {
+		EXPECT(hartebeest_create_local_qp("pd", names[i], IBV_QPT_RC, "cq", "cq"));
+		EXPECT(hartebeest_memc_push_local_qp(names[i], "pd", names[i]));
+		EXPECT(hartebeest_memc_fetch_remote_qp(names[i]));
+	}
+	EXPECT(hartebeest_connect_local_qp("pd", "a", "b"));
+	pause_ms(110);
+	EXPECT(hartebeest_memc_push_general("checks"));	/* so the next call does not */
+	EXPECT(hartebeest_qp_reset(hartebeest_default_context(), "pd/a") == 0);
+	EXPECT(hartebeest_connect_local_qp("pd", "a", "c"));
+
+	fake_verbs.hook = take_time;
+	FAILS(hartebeest_rdma_poll("cq"));
+	SAYS("(option poll.timeout)");
+	EXPECT(lines_with("queue pair 'pd/a' is not connected to 'b'") == 1);
+}
+
 static void data_path(void **state)
 {
 	(void)state;
@@ -1057,6 +1082,7 @@ static void data_path(void **state)
 	write_json("{ \"poll\": { \"timeout\": \"10s\" } }");
 	alone(polls_for_nobody);
 	alone(polls_for_a_peer);
+	alone(changes_its_peer);
 }
 
 /* ---------------------------------------------------------------- settings --- */
