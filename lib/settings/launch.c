@@ -126,7 +126,7 @@ static void option_origin(const struct beest_options *options, const char *optio
 		snprintf(origin, ORIGIN_SIZE, "%s in %s", option, source);
 }
 
-/* --------------------------------------------------- rank and others --- */
+/* ------------------------------------------------------ rank and size --- */
 
 static int read_variable(const char *name, int64_t min, int64_t max, int64_t *number)
 {
@@ -246,7 +246,7 @@ static void read_local(struct reading *reading)
 	}
 }
 
-/* ------------------------------------------------------ contradiction --- */
+/* --------------------------------------------- contradicting launchers --- */
 
 struct claim {
 	int64_t rank, size;
@@ -261,7 +261,7 @@ static bool claim_of(const struct launcher *launcher, struct claim *claim)
 
 static void compare_launchers(struct reading *reading)
 {
-	const struct launcher *ours = reading->launcher, *theirs = ours;
+	const struct launcher *ours = reading->launcher, *theirs;
 	struct beest_launch *launch = reading->launch;
 	struct claim our, their;
 
@@ -271,7 +271,7 @@ static void compare_launchers(struct reading *reading)
 	    reading->options->nparticipants != BEEST_AUTO))
 		return;		/* no launcher was needed */
 
-	for (theirs++; theirs < launchers + BEEST_COUNT(launchers); theirs++) {
+	for (theirs = ours + 1; theirs < launchers + BEEST_COUNT(launchers); theirs++) {
 		if (!claim_of(theirs, &their) ||
 		    (our.rank == their.rank && our.size == their.size))
 			continue;

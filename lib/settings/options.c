@@ -193,7 +193,7 @@ const size_t beest_option_count = BEEST_COUNT(beest_option_rows);
 #define ROWS BEEST_COUNT(beest_option_rows)
 #define SLOTS (ROWS * BEEST_TRANSPORTS)
 
-/* ------------------------------------------------------- one value ----- */
+/* ------------------------------------------------------------- values --- */
 
 /* @transport: BEEST_TRANSPORTS, none, gives the slot and value of RC. */
 static size_t slot_of(const struct beest_option *row, int transport)
@@ -301,7 +301,7 @@ static void value_text(const struct beest_option *row, const void *value, char *
 		snprintf(text, size, "%" PRId64, *number);
 }
 
-/* ------------------------------------------------- names, and nearest --- */
+/* -------------------------------------------------------------- names --- */
 
 /* The option and transports that "section.key" or "section.rc:key" names. */
 struct place {
