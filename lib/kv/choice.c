@@ -3,8 +3,8 @@
  * choice.c - which server of the list holds a key
  *
  * A key belongs to the server with the highest mix64(fnv1a64(server text) ^
- * fnv1a64(key)), the greater text at a tie.  Every implementation that shares keys
- * with this one must choose alike.
+ * fnv1a64(key)); at a tie the greater text wins.  Every implementation that shares
+ * keys with this one must choose the same way.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "lib/base/hash.h"
 #include "lib/kv/choice.h"
 
-/* The finalizer of splitmix64: every bit in changes half of the bits out. */
+/* The finalizer of splitmix64: each input bit changes half of the output bits. */
 static uint64_t mix64(uint64_t x)
 {
 	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

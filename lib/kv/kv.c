@@ -2,9 +2,9 @@
 /*
  * kv.c - the servers, their idle connections, and requests to all of them at once
  *
- * What must be true of a request is checked in request.c, what a server does with it is
- * memcached.c's concern.  Idle connections lie in slots that are emptied and filled by
- * single atomic steps: no lock that another thread could hold across fork(2).
+ * request.c checks a request, and memcached.c carries it out on one server.  Idle
+ * connections are kept in slots that are emptied and filled by single atomic steps, since
+ * another thread could hold a lock across fork(2).
  */
 #include "config.h"
 
@@ -35,7 +35,7 @@ struct server {
 	struct beest_memcached_address addresses[ADDRESSES];
 	size_t address_count;
 	size_t current;		/* the address in use */
-	bool proven;		/* it has answered once: the address stays */
+	bool proven;		/* the server has answered there once: the address stays */
 	struct beest_memcached *idle[IDLE];
 };
 
@@ -48,7 +48,7 @@ struct beest_kv {
 
 /* -------------------------------------------------------------- addresses --- */
 
-/* A name's label tells where it led: "server node1:11211 (10.0.0.1): ...". */
+/* The label of a name includes its address: "server node1:11211 (10.0.0.1): ...". */
 static void address_add(struct beest_kv *kv, struct server *server, const char *host,
 			uint16_t port)
 {
@@ -106,9 +106,9 @@ static int server_open(struct beest_kv *kv, const struct beest_hostport *where)
 /* --------------------------------------------------------------- sessions --- */
 
 /*
- * libmemcached and a plain socket of probe.c alike: a signal that is handled would make them
- * wait too long or give up early.  One that ends the process may do so at once: a server that
- * drips can hold libmemcached up beyond any limit.
+ * A handled signal would make libmemcached, or the plain socket of probe.c, wait too long or
+ * give up early.  A signal that ends the process stays unblocked: a server that drips its
+ * answer can hold libmemcached up beyond any limit.
  */
 static void signals_block(sigset_t *before)
 {
@@ -124,7 +124,7 @@ static void signals_block(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
-/* What lay there, NULL: nothing that this process may use. */
+/* Takes the session out of @slot.  NULL: there is none that this process may use. */
 static struct beest_memcached *slot_empty(struct beest_memcached **slot)
 {
 	struct beest_memcached *session = NULL;
@@ -155,7 +155,7 @@ static const struct beest_memcached_address *server_address(const struct server 
 	return &server->addresses[__atomic_load_n(&server->current, __ATOMIC_RELAXED)];
 }
 
-/* A session for one caller alone. */
+/* A session for the exclusive use of one caller. */
 static int session_take(struct server *server, struct beest_memcached **session)
 {
 	size_t i;
@@ -185,10 +185,11 @@ static void session_keep(struct server *server, struct beest_memcached *session)
 }
 
 /*
- * Keeps a sound session for the next caller; returns what @ret, its last result, means.
- * A name may have several addresses of which not all lead to the server ("localhost"
- * is ::1 and 127.0.0.1): the next one is tried, unless another thread did so already.
- * Once the server has answered, its address stays and an alien answer is but a torn one.
+ * Keeps a sound session for the next caller.  Returns @ret, its last result, as the caller
+ * should see it.  Not all addresses of a name may lead to the server ("localhost" is ::1 and
+ * 127.0.0.1), so after a failure the next one is in turn, unless another thread has moved on
+ * already.  Once the server has answered, its address stays, and an answer that is not
+ * Memcached's can only be a torn one.
  */
 static int session_give(struct server *server, struct beest_memcached *session, int ret)
 {
@@ -201,7 +202,7 @@ static int session_give(struct server *server, struct beest_memcached *session, 
 	}
 
 	beest_memcached_free(session);
-	slots_drop(server);	/* a server that went away took them along */
+	slots_drop(server);	/* they are dead, too, if the server went away */
 	if (__atomic_load_n(&server->proven, __ATOMIC_RELAXED))
 		return ret == -EPROTO ? -ECONNRESET : ret;
 	__atomic_compare_exchange_n(&server->current, &used,
@@ -238,7 +239,7 @@ static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, 
 	return ret < 0 ? request_end(kv, request, ret) : 0;
 }
 
-/* The last failure is returned, since its sentence is the one that is kept. */
+/* Returns the last failure, since its sentence is the thread's. */
 int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
 		 int64_t deadline)
 {

@@ -16,7 +16,7 @@
 #define PASSWORD_MAX 1023
 #define FILE_OPTION "exchange.password_file"
 
-/* Only said: on some clusters every file of a share has such a mode. */
+/* Not an error: on some clusters every file of a share has such a mode. */
 static void mode_warn(const char *path, int fd, const struct beest_log *log)
 {
 	struct stat status;
@@ -26,7 +26,7 @@ static void mode_warn(const char *path, int fd, const struct beest_log *log)
 			  "or write it (mode %03o)", path, (unsigned int)status.st_mode & 0777);
 }
 
-/* The first line, without its end. */
+/* Keeps the first line, without its end. */
 static int password_check(const char *path, char *bytes, ssize_t size)
 {
 	size_t length;

@@ -2,8 +2,8 @@
 /*
  * login.h - user and password for servers that demand them
  *
- * Owns the reading of the password's file and its wiping.  Knows nothing of servers:
- * it fills a struct.
+ * Owns the reading of the password file and the wiping of the password.  Knows nothing of
+ * servers.
  */
 #ifndef BEEST_LOGIN_H
 #define BEEST_LOGIN_H
@@ -16,14 +16,15 @@ struct beest_login {
 };
 
 /*
- * From what exchange.user and exchange.password_file say, else exchange.password; each
- * may be NULL.  A file that others may read is a warning.  -EINVAL: one without the other,
- * an empty password, a NUL in it or more than 1023 bytes; errno of open(2) and read(2).
+ * Takes the values of exchange.user, exchange.password_file and, without a file,
+ * exchange.password; each may be NULL.  Warns if others may read or write the file.
+ * -EINVAL: a user without a password or the reverse, or the file's first line is empty,
+ * contains NUL or has more than 1023 bytes; errno of open(2) and read(2); -ENOMEM.
  */
 int beest_login_read(struct beest_login *login, const char *user, const char *password_file,
 		     const char *password, const struct beest_log *log);
 
-/* Overwrites both; accepts an empty one. */
+/* Wipes and frees both; accepts an empty login. */
 void beest_login_free(struct beest_login *login);
 
 #endif

@@ -2,9 +2,10 @@
 /*
  * memcached.c - libmemcached with care
  *
- * What it does by itself: hang for ever when two signals come during a get (1.1.0
- * to 1.1.4), read a late answer as the next one's, try a failed server no more for
- * seconds, and say NOT FOUND for many a failure.  Hence the rules of memcached.h.
+ * Left alone, libmemcached hangs for ever when two signals arrive during a get (1.1.0
+ * to 1.1.4), takes a late answer for the next request's, does not try a failed server
+ * again for seconds, and reports many failures as NOT FOUND.  Hence the rules of
+ * memcached.h.
  */
 #include "config.h"
 
@@ -22,7 +23,7 @@
 /* No read or write of an attempt takes longer than this, whatever the deadline. */
 #define ATTEMPT_MS 1000
 
-/* An idle connection that was answered within this time most likely still lives. */
+/* An idle connection that brought an answer within this time most likely still works. */
 #define LAZY_TIME (100 * BEEST_MS)
 
 #define CLOSED "the connection was closed (a server with too many connections, or one " \
@@ -32,15 +33,15 @@
 #define TOO_LONG "an answer with a value that is longer than any can be"
 
 /*
- * libmemcached copies the key of an answer without looking at its length: behind its place there
- * has to be room for a whole line, which has less than 512 bytes.
+ * libmemcached copies the key of an answer without checking its length.  So the result is
+ * followed by room for a whole line, which has less than 512 bytes.
  */
 struct beest_memcached_answer {
 	memcached_result_st result;
 	char line[512];
 };
 
-/* What a code of libmemcached means. */
+/* The meanings of libmemcached's codes. */
 static const struct meaning {
 	int code;
 	int err;
@@ -75,7 +76,7 @@ static const struct meaning {
 	{ MEMCACHED_MEMORY_ALLOCATION_FAILURE, ENOMEM, NO_MEMORY },
 };
 
-/* Where libmemcached kept errno, it is the better witness. */
+/* libmemcached's saved errno, when set, is more precise. */
 static const struct meaning errnos[] = {
 	{ ECONNREFUSED, ECONNREFUSED, "connection refused: no memcached listens there" },
 	{ ENOENT, ECONNREFUSED, "no such socket" },
@@ -132,7 +133,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	const char *message = "";
 	const struct meaning *row;
 
-	/* what memcached_last_error_message() of libmemcached 1.0.16 leaves out */
+	/* memcached_last_error_message() of libmemcached 1.0.16 omits this text */
 	if (rc == MEMCACHED_CLIENT_ERROR)
 		message = memcached_server_error(
 			memcached_server_instance_by_position(session->handle, 0));
@@ -145,7 +146,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 		return session_fail(session, EAFNOSUPPORT, "the libmemcached of this host cannot "
 				    "use an IPv6 address: give the IPv4 address or install "
 				    "libmemcached 1.1");
-	/* libmemcached 1.1 takes the answer "unknown command" for this; 1.0 goes on */
+	/* libmemcached 1.1 turns the answer "unknown command" into this code; 1.0 goes on */
 	if (rc == MEMCACHED_UNKNOWN_READ_FAILURE && !session->answered && session->login)
 		return session_fail(session, EACCES, "it knows no login (memcached without -S): "
 				    "leave exchange.user out");
@@ -155,7 +156,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 
 	row = meaning_find(errnos, BEEST_COUNT(errnos),
 			   memcached_last_error_errno(session->handle));
-	/* of several keys the second one finds no connection, and what the first one met is lost */
+	/* with several keys, the second finds no connection, and the first one's failure is lost */
 	session->request->unexplained = !row && (rc == MEMCACHED_SERVER_TEMPORARILY_DISABLED ||
 						 rc == MEMCACHED_SERVER_MARKED_DEAD);
 	if (!row)
@@ -163,7 +164,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (!row)
 		return session_fail(session, EPROTO, "an answer that is not Memcached's: does "
 				    "another service listen there?");
-	/* what was asked over a new connection shows that there is one */
+	/* keys were sent over a new connection, so it was established */
 	if (row->err == EHOSTDOWN && session->asked && session->request->fresh)
 		return session_fail(session, EHOSTDOWN, BEEST_KV_SILENT);
 
@@ -171,8 +172,8 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 }
 
 /*
- * @rc as a result, where @benign with no failure behind it means @benign_err.
- * libmemcached says NOT FOUND for failures too, and keeps the truth elsewhere.
+ * Turns @rc into a result.  @benign means -@benign_err unless there is a failure behind it:
+ * libmemcached also reports failures as NOT FOUND, and keeps the real code as its last error.
  */
 static int code_judge(struct beest_memcached *session, memcached_return_t rc,
 		      memcached_return_t benign, int benign_err)
@@ -227,7 +228,10 @@ static void handle_free(const memcached_st *handle, void *block, void *memory)
 	beest_memory_free(memory, block);
 }
 
-/* Or a length of 2^64 - 2, and the line end, would be written into no memory at all. */
+/*
+ * Gives the result a buffer.  Without one, a claimed length of 2^64 - 2 plus the line end would
+ * wrap to 0, and libmemcached would write without having allocated anything.
+ */
 static bool answer_prepare(memcached_result_st *answer)
 {
 	return memcached_success(memcached_result_set_value(answer, "", 1));
@@ -294,8 +298,8 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 }
 
 /*
- * libmemcached before 1.1.3 counts answers below none when a server says more than it was asked.
- * Then it would read four thousand million answers before it says "quit".
+ * libmemcached before 1.1.3 lets its count of due answers wrap below 0 when a server sends more
+ * than it was asked for.  It would then read four thousand million answers before it says "quit".
  */
 static bool answers_miscounted(const struct beest_memcached *session)
 {
@@ -304,7 +308,7 @@ static bool answers_miscounted(const struct beest_memcached *session)
 			memcached_server_instance_by_position(session->handle, 0)) > INT32_MAX;
 }
 
-/* The memory of a session that cannot be freed stays reachable for the sake of leak checkers. */
+/* A session that cannot be freed stays reachable, so that leak checkers do not report it. */
 void beest_memcached_free(struct beest_memcached *session)
 {
 	static struct beest_memcached *forgotten;
@@ -315,7 +319,7 @@ void beest_memcached_free(struct beest_memcached *session)
 	}
 	if (session->handle && session->login)
 		memcached_destroy_sasl_auth_data(session->handle);
-	/* it says "quit" and waits until the server hangs up, which a silent one never does */
+	/* libmemcached says "quit" and waits for the server to hang up; a silent one never does */
 	if (session->handle)
 		memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
 	memcached_free(session->handle);
@@ -325,18 +329,18 @@ void beest_memcached_free(struct beest_memcached *session)
 }
 
 /*
- * libmemcached 1.0.16 to 1.0.18 log in with what happens to lie on the stack behind the
- * name of the mechanism: zeros end it.
+ * libmemcached 1.0.16 to 1.0.18 do not terminate the name of the login mechanism, and send
+ * whatever follows it on the stack.  Zeros there end the name.
  */
 static __attribute__((noinline)) void stack_clear(void)
 {
 	char stack[64 * 1024];
 
 	memset(stack, 0, sizeof(stack));
-	__asm__ volatile("" : : "r"(stack) : "memory");	/* or it would be left out */
+	__asm__ volatile("" : : "r"(stack) : "memory");	/* keeps the memset from being removed */
 }
 
-/* A timeout of libmemcached holds for one read or write, not for the whole call. */
+/* libmemcached applies its timeout to each read or write, not to the whole call. */
 static void timeout_set(struct beest_memcached *session)
 {
 	int64_t left = beest_clock_left(session->deadline) / BEEST_MS;
@@ -350,13 +354,13 @@ static void timeout_set(struct beest_memcached *session)
 
 /* ----------------------------------------------------------------- writes --- */
 
-/* The next answer.  A key that is too long has overwritten what lies behind its place. */
+/* The next answer; NULL: none.  Restores the fields that an overlong key may have overwritten. */
 static memcached_result_st *answer_fetch(struct beest_memcached *session, memcached_return_t *rc)
 {
 	memcached_result_st *answer = &session->answer->result, *result;
 
 	timeout_set(session);
-	answer->count = 1;	/* at 0, every failure would be called NOT FOUND */
+	answer->count = 1;	/* at 0, libmemcached would report every failure as NOT FOUND */
 	result = memcached_fetch_result(session->handle, answer, rc);
 	answer->options.is_allocated = false;
 	answer->options.is_initialized = true;
@@ -388,8 +392,8 @@ static memcached_return_t write_issue(struct beest_memcached *session,
 }
 
 /*
- * Of a set or a delete libmemcached fills its buffer only, and forgets the answer with the next
- * command.  To fetch a result sends what is there, and reads just that answer.
+ * libmemcached only buffers a set or a delete, and drops its answer with the next command.
+ * Fetching a result sends the buffer and reads just that answer.
  */
 static memcached_return_t buffered_await(struct beest_memcached *session, enum beest_kv_verb verb)
 {
@@ -408,7 +412,7 @@ static memcached_return_t buffered_await(struct beest_memcached *session, enum b
 	return rc == MEMCACHED_END ? MEMCACHED_NOTFOUND : rc;
 }
 
-/* Its answer comes before the next write goes.  0, -ENOENT, -EEXIST, -EMSGSIZE, or a failure. */
+/* Sends a write and awaits its answer: 0, -ENOENT, -EEXIST, -EMSGSIZE, or a failure. */
 static int write_answered(struct beest_memcached *session, struct beest_kv_write *write)
 {
 	static const struct {
@@ -428,7 +432,7 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 		rc = MEMCACHED_NOTSTORED;
 	if (rc != MEMCACHED_SUCCESS)
 		write->number = 0;
-	/* libmemcached does not know the code that the binary protocol has for it */
+	/* libmemcached does not know the binary protocol's code for a value that is no number */
 	if (write->verb == BEEST_KV_INCR && rc == MEMCACHED_UNKNOWN_READ_FAILURE &&
 	    session->login && session->answered)
 		return session_fail(session, EBADMSG, NO_NUMBER);
@@ -443,9 +447,9 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 }
 
 /*
- * In the binary protocol, which a login means, quiet writes would shift the answers behind
- * them.  In the other one, any doubt means that of the writes before it some may be lost
- * while later ones would be carried out: libmemcached connects again without a word.
+ * A login means the binary protocol, in which quiet writes would shift the answers after them,
+ * so they are answered there.  In the text protocol any doubtful code is a failure: libmemcached
+ * reconnects silently, so earlier writes may be lost while later ones would be carried out.
  */
 static int write_quiet(struct beest_memcached *session, struct beest_kv_write *write)
 {
@@ -464,7 +468,7 @@ static int write_quiet(struct beest_memcached *session, struct beest_kv_write *w
 	    MEMCACHED_SUCCESS)
 		rc = MEMCACHED_FAILURE;
 	if (write->verb == BEEST_KV_INCR)
-		write->number = 0;	/* libmemcached has made it one that cannot be */
+		write->number = 0;	/* libmemcached has set it to an impossible value */
 	if (rc == MEMCACHED_SUCCESS || rc == MEMCACHED_BUFFERED)
 		return 0;
 	ret = code_fail(session, rc);
@@ -521,8 +525,8 @@ static int keys_ask(struct beest_memcached *session, size_t count)
 }
 
 /*
- * The place for an answer, NULL: nobody asked for it.  Answers come in the order of the
- * keys, absent ones left out.
+ * The place for an answer; NULL: its key was not asked for.  Answers come in the order of
+ * the keys, without those that are absent.
  */
 static struct beest_kv_value *value_place(struct beest_memcached *session,
 					  const memcached_result_st *result)
@@ -543,8 +547,9 @@ static struct beest_kv_value *value_place(struct beest_memcached *session,
 }
 
 /*
- * A long value comes in libmemcached's own memory: to copy a thousand ranks' roll takes as long
- * as to read it.  An empty one has a byte of its own: NULL means absent, or no memory.
+ * Takes a long value over in libmemcached's own memory, since copying the roll of a thousand
+ * ranks would take as long as reading it.  An empty value has a byte, too: NULL means no memory,
+ * and to the caller that the key is absent.
  */
 static void *value_take(memcached_result_st *answer)
 {
@@ -563,7 +568,7 @@ static void *value_take(memcached_result_st *answer)
 	return NULL;
 }
 
-/* 1: one more, 0: that was all. */
+/* 1: fetched one, 0: there are no more. */
 static int value_fetch(struct beest_memcached *session)
 {
 	memcached_result_st *result;
@@ -588,7 +593,7 @@ static int value_fetch(struct beest_memcached *session)
 	return 1;
 }
 
-/* The witness shows that it is a Memcached that answers, and that it took what came before. */
+/* The witness proves that a Memcached answers, and that it carried out the writes before. */
 static int keys_collect(struct beest_memcached *session)
 {
 	const struct beest_kv_request *request = session->request;
@@ -617,7 +622,7 @@ static int keys_collect(struct beest_memcached *session)
 
 /* --------------------------------------------------------------- requests --- */
 
-/* The writes, and then what shows that they were carried out. */
+/* Sends the writes, then asks for the proof that they were carried out. */
 static int request_go(struct beest_memcached *session)
 {
 	struct beest_kv_request *request = session->request;
@@ -642,9 +647,8 @@ static int request_go(struct beest_memcached *session)
 }
 
 /*
- * libmemcached may abort over what some service that is no Memcached answers to a command
- * other than get.  So before the first write of a new connection that is answered the witness
- * has to come.
+ * libmemcached may abort on a foreign service's answer to any command but get.  So a new
+ * connection has to bring the witness before its first answered write.
  */
 int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
 			 int64_t deadline)

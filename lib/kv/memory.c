@@ -8,8 +8,8 @@
 #include "lib/kv/memory.h"
 
 /*
- * A note of a failure takes somewhat more than 2 KiB.  A connection that has failed is given
- * up with its notes, so the blocks suffice for several threads that fail at once.
+ * libmemcached's note of a failure takes a little more than 2 KiB.  It is freed with the failed
+ * connection, so these blocks suffice for several threads that fail at once.
  */
 #define BLOCKS 16
 
@@ -48,7 +48,7 @@ void *beest_memory_new(struct beest_memory *memory, size_t size)
 	return block;
 }
 
-/* One of the reserve has room for all that the reserve can give. */
+/* A reserve block never moves: each has room for the largest size that the reserve serves. */
 void *beest_memory_resize(struct beest_memory *memory, void *block, size_t size)
 {
 	if (!block)

@@ -2,10 +2,10 @@
 /*
  * memory.h - the memory that libmemcached works with
  *
- * Owns two limits: nothing larger than a value may be asked for, whatever length a server
- * claims, and where the process is out of memory a few small blocks are left, since
- * libmemcached aborts where it finds no memory to note a failure.  Knows nothing of
- * libmemcached.
+ * Owns a limit and a reserve.  No block is larger than a value needs, whatever length a
+ * server claims.  A few small blocks are set aside for when the process is out of memory,
+ * since libmemcached aborts if it has no memory to note a failure.  Knows nothing of
+ * libmemcached's interface.
  */
 #ifndef BEEST_KV_MEMORY_H
 #define BEEST_KV_MEMORY_H
@@ -15,19 +15,19 @@
 
 #include "lib/kv/kv.h"
 
-/* libmemcached grows a value by whole KiB, and reads the line end into it. */
+/* libmemcached grows a value by whole KiB, and reads the line end into it, too. */
 #define BEEST_MEMORY_MAX (BEEST_VALUE_MAX + 64 * 1024)
 
-/* What is larger never is of the reserve, and whoever takes it over may call free(3). */
+/* Larger blocks never come from the reserve: a caller that takes one over may free(3) it. */
 #define BEEST_MEMORY_BLOCK 4096
 
-/* Of one connection, zero at first. */
+/* One for each connection, zero at first. */
 struct beest_memory {
-	bool claimed;		/* more than a value was asked for, and refused */
-	void *kept;		/* is never freed by the functions below */
+	bool claimed;		/* a block larger than any value was asked for, and refused */
+	void *kept;		/* beest_memory_free() does not free this block */
 };
 
-/* As malloc(3), realloc(3) and free(3), which may free what came from those. */
+/* Like malloc(3), realloc(3) and free(3); they also take blocks that came from those. */
 void *beest_memory_new(struct beest_memory *memory, size_t size);
 void *beest_memory_resize(struct beest_memory *memory, void *block, size_t size);
 void beest_memory_free(struct beest_memory *memory, void *block);

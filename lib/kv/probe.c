@@ -2,9 +2,9 @@
 /*
  * probe.c - see probe.h
  *
- * The first connection asks for "version" and "stats".  A server that closes it may be full
- * or may demand a login, which the text protocol cannot say: a second connection listens
- * before it asks in the binary protocol.
+ * The first connection asks for "version" and "stats" in the text protocol.  A server that
+ * closes it may be full or may demand a login, neither of which it may have said.  So a
+ * second connection first waits for a message, then asks in the binary protocol.
  */
 #include "config.h"
 
@@ -26,10 +26,10 @@
 
 #define PROBE_TIME (250 * BEEST_MS)
 #define LISTEN_TIME (40 * BEEST_MS)
-#define QUOTED 64		/* bytes of a foreign answer */
+#define QUOTED 64		/* bytes of a foreign answer, at most */
 
 #define QUESTION "version\r\nstats\r\nstats settings\r\n"
-#define ANSWERS 2		/* of them end in END */
+#define ANSWERS 2		/* of the three end in END: both stats */
 
 /* In the binary protocol. */
 #define BINARY_ANSWER 0x81
@@ -42,7 +42,7 @@ struct probe {
 	int64_t deadline;
 	int fd;
 	size_t used;
-	char answer[16 * 1024];	/* with a NUL behind it */
+	char answer[16 * 1024];	/* ends with NUL */
 };
 
 static int probe_fail(const struct probe *probe, int err, const char *phrase)
@@ -50,7 +50,10 @@ static int probe_fail(const struct probe *probe, int err, const char *phrase)
 	return beest_fail(err, "server %s: %s", probe->address->label, phrase);
 }
 
-/* The next connect, send (SO_SNDTIMEO) or recv (SO_RCVTIMEO) ends then with EAGAIN. */
+/*
+ * The next connect, send (SO_SNDTIMEO) or recv (SO_RCVTIMEO) fails at @deadline: with EAGAIN,
+ * but connect over TCP with EINPROGRESS.
+ */
 static void socket_limit(const struct probe *probe, int option, int64_t deadline)
 {
 	struct timeval left = { .tv_usec = beest_clock_left(deadline) / BEEST_US + 1 };
@@ -58,7 +61,7 @@ static void socket_limit(const struct probe *probe, int option, int64_t deadline
 	setsockopt(probe->fd, SOL_SOCKET, option, &left, sizeof(left));
 }
 
-/* @where: of an address that is numeric or a path, so that nobody is asked. */
+/* Fills @where.  The address is numeric or a path, so no name has to be resolved. */
 static int address_find(const struct beest_memcached_address *address,
 			struct sockaddr_storage *where, socklen_t *size)
 {
@@ -116,7 +119,7 @@ static int socket_connect(struct probe *probe)
 	return beest_memcached_refused(probe->address, errno);
 }
 
-/* 1: more came, 0: the connection is closed, -EAGAIN: silence until @deadline. */
+/* 1: more came, 0: the connection is closed, -EAGAIN: silence until @deadline, or no space. */
 static int answer_read(struct probe *probe, int64_t deadline)
 {
 	size_t space = sizeof(probe->answer) - 1 - probe->used;
@@ -183,7 +186,7 @@ static bool answer_is_complete(const struct probe *probe)
 	return ends >= ANSWERS;
 }
 
-/* "VERSION 1" and less is not enough to tell; whatever else differs is foreign. */
+/* An answer shorter than "VERSION " is judged by the bytes that have come. */
 static bool answer_is_foreign(const struct probe *probe)
 {
 	static const char good[] = "VERSION ";
@@ -192,12 +195,12 @@ static bool answer_is_foreign(const struct probe *probe)
 	return memcmp(probe->answer, good, known) != 0;
 }
 
-/* 1: the connection was closed before it said anything. */
+/* 1: the server closed the connection without an answer. */
 static int ask_text(struct probe *probe)
 {
 	int more;
 
-	send(probe->fd, QUESTION, strlen(QUESTION), MSG_NOSIGNAL);	/* what comes back tells */
+	send(probe->fd, QUESTION, strlen(QUESTION), MSG_NOSIGNAL);	/* a failure shows below */
 	do
 		more = answer_read(probe, probe->deadline);
 	while (more == 1 && !answer_is_foreign(probe) && !answer_is_complete(probe));
@@ -215,10 +218,10 @@ static int ask_text(struct probe *probe)
 	return 0;
 }
 
-/* 0: it demands a login, and there is one. */
+/* 0: it speaks the binary protocol, and there is a login. */
 static int ask_binary(struct probe *probe)
 {
-	static const uint8_t noop[24] = { 0x80, 0x0a };		/* a header, no more */
+	static const uint8_t noop[24] = { 0x80, 0x0a };		/* only a header */
 	const uint8_t *answer = (const uint8_t *)probe->answer;
 	int64_t listen = beest_clock_deadline(LISTEN_TIME);
 	int more;

@@ -10,7 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/kv/request.h"
 
-/* A CR LF in a key would end one command and begin another. */
+/* CR LF in a key would end one command and begin another. */
 static int key_check(const char *key)
 {
 	const char *bad = beest_text_not_key(key);
