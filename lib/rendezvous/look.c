@@ -12,36 +12,36 @@
 #include "lib/kv/request.h"
 #include "lib/rendezvous/look.h"
 
-/* To a server that failed, what nobody waits for is sent this much later, ... */
+/* A server that failed is sent what nobody waits for only after this pause, ... */
 #define AWAY_PAUSE BEEST_SECOND
-/* ... and each time after twice as long, up to: */
+/* ... which doubles with each further failure, up to: */
 #define AWAY_PAUSE_MAX (8 * BEEST_SECOND)
 
-/* A server is asked for its evictions at most so often. */
+/* The shortest time between two questions for a server's evictions. */
 #define PROBE_PAUSE BEEST_SECOND
 
-/* So many times a server may evict what was just stored until nothing helps. */
+/* A look fails after this many probes in a row that find evictions. */
 #define STRIKES_MAX 3
-/* Those that are longer ago than this do not count. */
+/* The count starts again if the last probe is longer ago than this. */
 #define STRIKE_TIME (10 * BEEST_SECOND)
 
-/* What nobody waits for costs at most so much. */
+/* The longest time to spend on what nobody waits for. */
 #define OFFER_TIME (250 * BEEST_MS)
 
-/* So many own records are looked for before a server has lost all. */
+/* Own records that are looked for, at most, before a server counts as having lost all. */
 #define WITNESSES_MAX 4
 
-/* How many items of this library memcached 1.6 holds in a megabyte. */
+/* The number of this library's items that memcached 1.6 holds in a megabyte. */
 #define ITEMS_PER_MB 4369
 
-/* One request to one server: leases, and what is wanted there. */
+/* One request to one server: its leases, the extras and the wants. */
 struct part {
 	struct beest_kv_request *request;	/* of the round */
 	struct beest_lease_plan plan;
 	struct beest_kv_write opening;		/* adds an epoch */
 	uint8_t epoch[BEEST_EPOCH_SIZE];
 	uint64_t number;
-	bool outdated;				/* the server has lost all of it since */
+	bool outdated;				/* the server has lost everything since */
 };
 
 struct round {
@@ -69,7 +69,7 @@ static void server_note(struct beest_registry *registry, const struct part *part
 		own->failed_by = part->number;
 		memcpy(own->why, part->request->why, sizeof(own->why));
 	}
-	/* That an old connection was closed says nothing of the server. */
+	/* A closed old connection says nothing about the server. */
 	if (failure < 0 && (failure != -ECONNRESET || part->request->fresh)) {
 		own->away_pause = !own->away_pause ? AWAY_PAUSE :
 				  BEEST_MIN(2 * own->away_pause, AWAY_PAUSE_MAX);
@@ -78,7 +78,7 @@ static void server_note(struct beest_registry *registry, const struct part *part
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* The last look of a wait is short: silence of a moment proves nothing after an answer. */
+/* The last look of a wait is short: brief silence soon after an answer proves nothing. */
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY])
 {
@@ -111,7 +111,7 @@ static bool server_is_away(struct beest_registry *registry, size_t server)
 
 /* --------------------------------------------------------- what a part asks for --- */
 
-/* What goes with a part besides leases. */
+/* Wants and extras go with a part besides its leases. */
 static bool part_has_want(const struct part *part, const struct beest_look_want *want)
 {
 	return want->key && want->server == part->plan.server;
@@ -122,7 +122,7 @@ static bool part_has_extra(const struct part *part, const struct beest_look_extr
 	return !extra->done && extra->server == part->plan.server;
 }
 
-/* Behind those of the leases. */
+/* Puts the extras behind the writes of the leases. */
 static void extras_add(struct part *part, const struct beest_look *look)
 {
 	struct beest_kv_request *request = part->request;
@@ -166,7 +166,7 @@ static void part_free(struct part *part)
 	beest_lease_plan_free(&part->plan);
 }
 
-/* Leases of a server that failed wait, unless somebody waits for that server anyway. */
+/* Skips a server that is away, unless somebody waits for it: its leases can wait. */
 static int part_plan(struct round *round, size_t server)
 {
 	struct part *part = &round->parts[round->count];
@@ -201,7 +201,7 @@ static int part_plan(struct round *round, size_t server)
 
 /* ------------------------------------------------------------------------ epochs --- */
 
-/* The write that adds an epoch, with @bytes to hold it. */
+/* Prepares the write that adds a new epoch; @bytes holds it. */
 static int epoch_write(const struct beest_registry *registry, uint8_t bytes[BEEST_EPOCH_SIZE],
 		       struct beest_kv_write *write)
 {
@@ -227,7 +227,7 @@ bool beest_look_epoch(struct beest_registry *registry, size_t server,
 	return known;
 }
 
-/* What request @number has read.  -EPROTO for what is no epoch. */
+/* Judges the epoch that request @number read.  -EPROTO: it is not an epoch. */
 static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t number,
 		       const struct beest_kv_value *value, bool *outdated)
 {
@@ -251,7 +251,7 @@ static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t 
 	return 0;
 }
 
-/* -ENODATA where there is nothing. */
+/* -ENODATA: the key is absent. */
 static int key_read(struct beest_registry *registry, size_t server, const char *key,
 		    int64_t deadline, struct beest_kv_value *value)
 {
@@ -262,7 +262,7 @@ static int key_read(struct beest_registry *registry, size_t server, const char *
 	return beest_kv_run(registry->kv, &request, 1, deadline);
 }
 
-/* Another process may have stored its own record there since all was lost. */
+/* Another process may have stored its record there since the server lost everything. */
 static bool value_is_own(const struct beest_registry *registry, const char *key,
 			 const struct beest_kv_value *value)
 {
@@ -274,7 +274,7 @@ static bool value_is_own(const struct beest_registry *registry, const char *key,
 					beest_registry_incarnation(registry));
 }
 
-/* Where the epoch was evicted and not all else is lost, it is added again as it was. */
+/* Does the server still have an own record?  Then only the epoch was evicted and stays valid. */
 static bool epoch_still_counts(struct beest_registry *registry, size_t server, int64_t deadline)
 {
 	struct beest_kv_value value = { NULL, 0 };
@@ -293,9 +293,9 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server, i
 }
 
 /*
- * A new connection has brought no epoch: the server has lost it, or is none.  Adds it with
- * an answer, which tells why where that fails, and learns it before anything else goes
- * there: messages of before are lost then, later ones are not.
+ * A new connection has brought no epoch: the server has lost it, or is no Memcached.  Adds it
+ * by an answered write, so that a failure tells its cause, and learns it before anything else
+ * is sent there: earlier messages are lost then, later ones are not.
  */
 static int epoch_mend(struct beest_registry *registry, size_t server, int64_t deadline)
 {
@@ -358,8 +358,8 @@ static int server_too_small(struct beest_registry *registry, size_t server,
 }
 
 /*
- * A record that should be there is not.  A server that evicts is reported at once; where it
- * goes on like that, ranks would evict each other's records for ever.
+ * A record that should be there is missing.  If the server evicts, this is logged at once.  If
+ * it goes on evicting, the look fails: ranks would evict each other's records for ever.
  */
 static int server_lost_some(struct beest_registry *registry, size_t server)
 {
@@ -400,7 +400,7 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 
 /* --------------------------------------------------------------------- one round --- */
 
-/* Of a request that failed, those whose answers had come. */
+/* If the request failed, only the extras whose answers had come are done. */
 static void extras_hand_over(const struct part *part, struct beest_look *look)
 {
 	const struct beest_kv_write *write = part->request->writes + part->plan.write_count;
@@ -427,15 +427,15 @@ static void part_hand_over(const struct part *part, struct beest_look *look)
 }
 
 /*
- * What another record of this context is too large for ends nobody's look: whoever has put it
- * there asks for that (beest_lease_take_refusal()).
+ * A record that is too large for the server does not fail the look, which may be for another
+ * record: the caller that put it asks for the refusal (beest_lease_take_refusal()).
  */
 static bool write_concerns_all(const struct beest_kv_write *write)
 {
 	return write->ret != -EEXIST && write->ret != -EMSGSIZE;
 }
 
-/* The request has ended with an answer, as far as it waits for one. */
+/* The request has succeeded; a lazy one may have done so without an answer. */
 static int part_judge(struct round *round, struct part *part)
 {
 	struct beest_registry *registry = round->registry;
@@ -464,8 +464,8 @@ static int part_judge(struct round *round, struct part *part)
 }
 
 /*
- * Writes only: who waits reads the same keys again and again.  A server that fails as it did
- * at the last look is left to the wait, which says so once a second.
+ * Logs only the writes, since a wait reads the same keys again and again.  A server that fails
+ * as it did at the last look is left to the wait, which logs the failure once a second.
  */
 static void part_log(struct beest_registry *registry, const struct part *part)
 {
@@ -537,7 +537,10 @@ static void part_end(struct round *round, struct part *part)
 	server_note(registry, part, ret);
 }
 
-/* Once more over a new connection, but for what was answered: the answer would be another one. */
+/*
+ * Runs the request once more over a new connection, without the extras that were answered: a
+ * second answer would differ.
+ */
 static void part_again(struct round *round, struct part *part)
 {
 	extras_hand_over(part, round->look);
@@ -552,8 +555,8 @@ static void part_again(struct round *round, struct part *part)
 }
 
 /*
- * A new connection that is closed at once says little, and so does one that was not made: a
- * question of our own says more.  It costs time where the server is silent.
+ * A new connection that is closed at once, or that could not be made, says little: a probe says
+ * more.  It takes time if the server is silent.
  */
 static bool part_wants_probe(const struct round *round, const struct part *part)
 {
@@ -566,8 +569,8 @@ static bool part_wants_probe(const struct round *round, const struct part *part)
 }
 
 /*
- * An old connection that brings no epoch may have been to a server that is gone.  A new
- * one says that the epoch has to be added.
+ * An old connection that brings no epoch may have been to a server that is gone, so the request
+ * runs again.  If a new connection brings none, the epoch has to be added.
  */
 static void part_mend(struct round *round, struct part *part)
 {
@@ -594,7 +597,7 @@ static void part_mend(struct round *round, struct part *part)
 		beest_request_spoil(request, ret);
 }
 
-/* All requests work at once. */
+/* Runs all requests at once. */
 static int round_run(struct round *round)
 {
 	struct beest_registry *registry = round->registry;
@@ -621,7 +624,7 @@ static int round_run(struct round *round)
 	return 0;
 }
 
-/* @only: one server, or all of them. */
+/* @only: the index of one server; SIZE_MAX: all servers. */
 static int round_take(struct beest_registry *registry, struct beest_look *look, size_t only)
 {
 	struct round round = { .registry = registry, .look = look };
@@ -648,7 +651,7 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 	}
 	free(round.parts);
 	free(round.requests);
-	/* This may have been the last look of the process: nobody else would mend it. */
+	/* This may be the last look of the process: none would store the newer version again. */
 	if (ret == 0 && round.ret == 0 && overtook)
 		round_take(registry, &mending, SIZE_MAX);
 
@@ -663,8 +666,8 @@ void beest_look_degraded(struct beest_registry *registry)
 }
 
 /*
- * Whoever sees a record of ours must be able to see who we are, so with several servers
- * the presence is answered before anything goes to another one.
+ * A process that sees one of our records must be able to see who we are.  So with several
+ * servers the presence is answered before anything goes to another server.
  */
 int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 {

@@ -2,17 +2,17 @@
 /*
  * look.h - one conversation with the servers
  *
- * Owns the loop that brings the servers to what the leases want: each look sends what is
- * not stored, asks each server for its epoch, and fetches what somebody waits for, in one
- * round trip for all of it.  Judges epochs and tells what is wrong with a server.  Knows
- * nothing of waiting and of what records say.
+ * Owns the step that brings the servers to what the leases want: each look sends what is
+ * not stored, asks each server for its epoch, and fetches what somebody waits for, all in
+ * one round trip.  Judges epochs and finds out what is wrong with a server.  Knows nothing
+ * of waiting or of what records say.
  */
 #ifndef BEEST_LOOK_H
 #define BEEST_LOOK_H
 
 #include "lib/rendezvous/registry.h"
 
-/* One value that is fetched; or, without a key, a server that must answer. */
+/* A value to fetch or, without a key, a server that must answer. */
 struct beest_look_want {
 	const char *key;
 	size_t server;
@@ -22,15 +22,15 @@ struct beest_look_want {
 };
 
 enum {
-	BEEST_LOOK_CHECK = 1,		/* looks at some leases in turn, too */
+	BEEST_LOOK_CHECK = 1,		/* also reads some leases in turn */
 	BEEST_LOOK_OFFER = 2,		/* need not wait for answers; wants have no keys */
 };
 
-/* A write that goes along, of something that is no lease. */
+/* A write that goes along with the look and belongs to no lease. */
 struct beest_look_extra {
 	size_t server;
 	struct beest_kv_write write;
-	bool done;			/* out: its result is in it, and it is not sent again */
+	bool done;			/* out: write has its result, and is not sent again */
 };
 
 struct beest_look {
@@ -43,30 +43,30 @@ struct beest_look {
 };
 
 /*
- * 0, or the failure of one server, whose sentence is the thread's; what others answered
- * is there all the same.  -ENOSPC: the server cannot hold this job, and evicts it again and
- * again.
+ * 0, or the failure of one server, with its sentence; the answers of other servers are there
+ * all the same.  -ENOSPC: the server is too small for this job and evicts its records again
+ * and again.
  */
 int beest_look_take(struct beest_registry *registry, struct beest_look *look);
 
 /*
- * One write and what is wanted on its server, best effort: a quarter of a second at most,
- * and without waiting for an answer where the connection is known to be good.
+ * Sends one write and the leases of its server, best effort: for at most 250 ms, and without
+ * waiting for an answer if the connection is known to be good.
  */
 void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra);
 
 /*
- * What a server failed with at the last look, with the sentence; 0: it answers, or was
- * silent for a moment only; 1: the same, but it has failed after request number @since.
+ * The error of a server at the last look, and its sentence.  0: the server answers, or was
+ * only briefly silent; 1: the same, but a request after number @since failed.
  */
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY]);
 
-/* What is known of a server's epoch; false: nothing. */
+/* The epoch of a server; false: not known. */
 bool beest_look_epoch(struct beest_registry *registry, size_t server,
 		      uint8_t bytes[BEEST_EPOCH_SIZE]);
 
-/* One of several servers is away, as the sentence says: reported once. */
+/* Logs once that a server failed, with the thread's sentence, and that others are not affected. */
 void beest_look_degraded(struct beest_registry *registry);
 
 void beest_look_free(struct beest_look_want *wants, size_t count);

@@ -13,27 +13,27 @@
 #include "lib/rendezvous/wait.h"
 
 /*
- * Presence, list of servers and news are read after so much waiting, once more soon after,
- * since others may have written there meanwhile, and then each second.  Many ranks wait
- * longer for each other, and must not all write at once.
+ * Presence, list of servers and news are first read after WATCH_FIRST plus WATCH_RANK per rank:
+ * many ranks wait longer for each other, and must not all write at once.  They are read once
+ * more soon after, since others may have written there meanwhile, and then every WATCH_EACH.
  */
 #define WATCH_FIRST (20 * BEEST_MS)
 #define WATCH_RANK BEEST_MS
 #define WATCH_EACH BEEST_SECOND
 
-/* An author that has left is waited for so long. */
+/* How long to wait for the return of an author that has left. */
 #define RETURN_TIME BEEST_SECOND
 
-/* So many records that came are asked for again in each look. */
+/* Records that came and are read again in each look, at most. */
 #define RECHECK_MAX 8
 
-/* So many are named in a sentence; keys are long. */
+/* Missing records that a sentence names, at most: keys are long. */
 #define NAMED_MAX 3
 
 /* Room for a name and a key. */
 #define WANTED_SIZE (2 * BEEST_KEY_MAX + 64)
 
-/* What a look reads besides: presence, news, who failed, and the list of each server. */
+/* Keys that a watching look reads, too: presence, news, failure; then each server's list. */
 #define WATCHED_FIXED 3
 
 struct waiting {
@@ -43,17 +43,17 @@ struct waiting {
 	const struct beest_limit *limit;
 	int64_t watch_at, watch_pause;
 	struct beest_look_want *wants;
-	size_t *get_of;			/* of the wants, in their order */
-	size_t asked;			/* wants that are gets; what is watched follows */
-	size_t watched_end;		/* servers that must take own records follow */
+	size_t *get_of;			/* the index of the get that each want is for */
+	size_t asked;			/* wants for gets; the watched ones follow */
+	size_t watched_end;		/* servers that must store own records follow */
 	size_t count;
-	size_t turn;			/* where asking again goes on */
+	size_t turn;			/* the get at which rechecking goes on */
 	bool watching;
 	bool progress;
-	bool failing;			/* a server that is needed, at the last look */
-	bool last;			/* no look comes after this one once the time is over */
+	bool failing;			/* a needed server failed at the last look */
+	bool last;			/* no look follows this one if no time is left after it */
 	uint8_t news[BEEST_EPOCH_SIZE];
-	bool has_news;			/* and nobody is left of whom they may be */
+	bool has_news;			/* news was read, and judged for all known authors */
 	unsigned int looks;
 };
 
@@ -103,7 +103,7 @@ static void gather_get(struct waiting *w, size_t i)
 	want_add(w, w->wait->gets[i].key, w->wait->gets[i].server);
 }
 
-/* A confirmation holds for the moment it was read: some are read again until all are there. */
+/* A confirmation holds only for the moment it was read: some are read again until all are there. */
 static void gather_again(struct waiting *w)
 {
 	const struct beest_wait *wait = w->wait;
@@ -120,8 +120,8 @@ static void gather_again(struct waiting *w)
 }
 
 /*
- * Who only waits has stored nothing yet.  Without a presence nobody could tell that it has
- * another list, or a rank that runs twice.
+ * A rank that only waits has stored nothing yet.  Without its presence, others could not detect
+ * a different list of servers or a duplicate rank.
  */
 static void gather_watched(struct waiting *w)
 {
@@ -155,7 +155,7 @@ static void gather(struct waiting *w)
 	if (pending)
 		gather_again(w);
 	w->asked = w->count;
-	/* Who only waits for what another thread is storing has nothing to ask eagerly. */
+	/* A wait for nothing but own records, stored by another thread, has no reason to hurry. */
 	w->backoff.keys = w->count ? w->count : SIZE_MAX;
 	w->watching = beest_clock_now() >= w->watch_at;
 	if (w->watching)
@@ -177,7 +177,7 @@ static void get_note(struct beest_wait_get *get, int seen, const char *trouble)
 	beest_text_copy(get->trouble, sizeof(get->trouble), trouble);
 }
 
-/* The news may be of an author who was not known when they were read. */
+/* The news may be about an author that was not known when it was judged. */
 static int get_see(struct waiting *w, struct beest_wait_get *get,
 		   const struct beest_record *record)
 {
@@ -192,7 +192,7 @@ static int get_see(struct waiting *w, struct beest_wait_get *get,
 	return ret;
 }
 
-/* 0, or what ends the wait. */
+/* 0, or the error that ends the wait. */
 static int get_judge(struct waiting *w, struct beest_wait_get *get,
 		     const struct beest_kv_value *value)
 {
@@ -206,7 +206,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	}
 	ret = beest_record_decode(w->registry->seal, value->bytes, value->size, get->kind, get->key,
 				  &record);
-	if (ret == -ENOMEM || ret == -EIO)	/* says nothing of the record */
+	if (ret == -ENOMEM || ret == -EIO)	/* says nothing about the record */
 		return ret;
 	if (ret < 0) {			/* a living peer may still replace it */
 		if (get->seen != ret && !w->limit->once)
@@ -217,7 +217,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	}
 
 	ret = get_see(w, get, &record);
-	if (ret == -EBADMSG)		/* of the decoder, which knows no names */
+	if (ret == -EBADMSG)		/* from a decoder, which knows no names */
 		return beest_fail_prefix(ret, "%s '%s' (key %s)", beest_record_noun(get->kind),
 					 get->name, get->key);
 	if (ret < 0)
@@ -243,9 +243,9 @@ static int judge_gets(struct waiting *w)
 	return ret;
 }
 
-/* --------------------------------------------------------------- who is gone --- */
+/* ---------------------------------------------------------- authors that are gone --- */
 
-/* Whoever leaves may be about to come back, and each time that it does so anew. */
+/* An author that leaves may be about to come back.  RETURN_TIME counts for each one that leaves. */
 static bool author_may_return(struct beest_wait_get *get)
 {
 	int64_t now = beest_clock_now();
@@ -258,7 +258,7 @@ static bool author_may_return(struct beest_wait_get *get)
 	return now - get->leaving_at < RETURN_TIME;
 }
 
-/* 0: the wait goes on without it.  The failure of a rank ends the waits of all. */
+/* 0: the wait goes on without this record.  The failure of a rank ends every wait. */
 static int get_give_up(struct beest_wait_get *get, int ret)
 {
 	if (!get->left || (ret == -ECONNABORTED && get->rank >= 0))
@@ -269,7 +269,7 @@ static int get_give_up(struct beest_wait_get *get, int ret)
 	return 0;
 }
 
-/* Left or failed: 0, or what ends the wait. */
+/* Has the author left or failed?  0, or the error that ends the wait. */
 static int author_judge(struct beest_wait_get *get, const struct beest_presence_query *query)
 {
 	int ret = query->ret > 0 ? beest_presence_ended(get->rank, &query->body) : 0;
@@ -280,7 +280,7 @@ static int author_judge(struct beest_wait_get *get, const struct beest_presence_
 	return get_give_up(get, ret);
 }
 
-/* Somebody has left or failed since the last look: was it somebody we wait for? */
+/* Somebody has left or failed since the news was last judged: an author we wait for? */
 static int judge_news(struct waiting *w)
 {
 	struct beest_presence_query *queries = calloc(w->wait->count + 1, sizeof(*queries));
@@ -352,7 +352,7 @@ static bool all_there(const struct waiting *w)
 	return true;
 }
 
-/* Did any server that somebody waits for stay silent? */
+/* Did any server that this wait needs fail? */
 static bool needed_failed(const struct waiting *w)
 {
 	size_t i;
@@ -364,7 +364,7 @@ static bool needed_failed(const struct waiting *w)
 	return false;
 }
 
-/* What failed is told once, and that it has ended. */
+/* Logs once that a server fails, and once that the servers answer again. */
 static void note_look(struct waiting *w, int ret)
 {
 	const struct beest_log *log = w->registry->log;
@@ -383,7 +383,7 @@ static void note_look(struct waiting *w, int ret)
 	w->failing = failing;
 }
 
-/* Behind what a server failed with: for the sake of what.  The first suffices. */
+/* Names the first record that is still wanted, for the end of a sentence about a server. */
 static void wanted_say(const struct waiting *w, char *text, size_t size)
 {
 	const struct beest_wait *wait = w->wait;
@@ -402,7 +402,7 @@ static void wanted_say(const struct waiting *w, char *text, size_t size)
 			snprintf(text, size, "; to be stored: key %s", wait->own_keys[i]);
 }
 
-/* The thread's sentence, and for the sake of what. */
+/* Fails with the thread's sentence, and says what was wanted. */
 static int wanted_fail(const struct waiting *w, int ret)
 {
 	char wanted[WANTED_SIZE];
@@ -438,8 +438,8 @@ static int wait_judge(struct waiting *w)
 }
 
 /*
- * For whoever follows a bring-up: what changed, and each second what is missing.  Of one look
- * there is no line: a program may ask for a thousand peers in turn.
+ * Shows the progress of a bring-up: what changed and, each second, what is missing.  A wait of
+ * one look logs nothing, since a program may ask for a thousand peers in turn.
  */
 static void look_log(const struct waiting *w)
 {
@@ -532,7 +532,7 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 	       -beest_limit_errno(wait->limit);
 }
 
-/* What a server that is needed does not answer is the reason for all else. */
+/* The failure of a server that a missing record needs; it explains everything else. */
 static int server_failure(const struct waiting *w, char why[BEEST_KV_WHY])
 {
 	const struct beest_wait *wait = w->wait;
@@ -550,7 +550,7 @@ static int server_failure(const struct waiting *w, char why[BEEST_KV_WHY])
 	return ret;
 }
 
-/* Of the first own record that is not stored. */
+/* The server of the first own record that is not stored. */
 static size_t own_server(const struct waiting *w)
 {
 	size_t i;
@@ -561,7 +561,7 @@ static size_t own_server(const struct waiting *w)
 	return w->wait->own_count ? beest_kv_server_of(w->registry->kv, w->wait->own_keys[i]) : 0;
 }
 
-/* Two that publish under one key overwrite each other, and no peer finds both. */
+/* Two processes that publish under one key overwrite each other, and no peer finds both. */
 static void rivals_say(const struct waiting *w, struct beest_text *text)
 {
 	const struct beest_wait *wait = w->wait;
@@ -575,7 +575,7 @@ static void rivals_say(const struct waiting *w, struct beest_text *text)
 		}
 }
 
-/* What else may be the reason why nothing came. */
+/* Adds other possible reasons why nothing came. */
 static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
 			   struct beest_text *text)
 {
@@ -602,8 +602,8 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 }
 
 /*
- * First the absent, then what is not accepted, which often waits for them, then what is no
- * record.  The first one has the error.
+ * Names absent records first, then those that are not accepted, which often wait for the absent
+ * ones, then malformed ones.  The first one gives the error.
  */
 static int wait_expired(struct waiting *w)
 {
