@@ -2,8 +2,8 @@
 /*
  * epoch.h - has a server lost what it had?
  *
- * Owns the 16 random bytes that whoever comes first adds to a server, and that nobody
- * ever sets: as long as they are the same, the server has lost nothing but what it
+ * Owns the 16 random bytes that the first process adds to a server and that no process
+ * ever sets.  As long as they stay the same, the server has lost nothing but what it
  * evicted.  Pure.  Knows nothing of requests.
  */
 #ifndef BEEST_EPOCH_H
@@ -21,18 +21,18 @@
 struct beest_epoch {
 	bool known;
 	uint8_t bytes[BEEST_EPOCH_SIZE];
-	uint64_t learned;		/* how many requests had begun by then */
+	uint64_t learned;		/* number of requests begun when it was learned */
 };
 
 enum beest_epoch_verdict {
 	BEEST_EPOCH_SAME,
 	BEEST_EPOCH_FIRST,		/* learned now, nothing was stored before */
 	BEEST_EPOCH_CHANGED,		/* learned now: what was stored before is lost */
-	BEEST_EPOCH_OUTDATED,		/* the request began before the present one was learned */
-	BEEST_EPOCH_ALIEN,		/* no epoch at all */
+	BEEST_EPOCH_OUTDATED,		/* the request began before the known one was learned */
+	BEEST_EPOCH_ALIEN,		/* not an epoch */
 };
 
-/* What request @number has read, when @begun requests had begun. */
+/* Judges what request @number has read; @begun: number of requests begun so far. */
 enum beest_epoch_verdict beest_epoch_judge(struct beest_epoch *epoch,
 					   const struct beest_kv_value *value, uint64_t number,
 					   uint64_t begun);

@@ -14,26 +14,26 @@
 /* A power of two.  A rank of a large job has about one lease for each peer. */
 #define BUCKETS 1024
 
-/* So many of a batch are read back: the error of a quiet write shows nowhere else. */
+/* Records of a batch to read back, at most: nothing else shows the error of a quiet write. */
 #define READ_BACK_MAX 8
 
-/* So many are looked at in turn, to find what a server evicted. */
+/* Records that a checking look reads in turn, at most, to find what a server evicted. */
 #define TURN_MAX 4
 
-/* A write on a connection that failed may be carried out this much later. */
+/* A write on a failed connection may be carried out up to this much later. */
 #define LATE (20 * BEEST_MS)
 
-/* What a closed record of a queue pair has to live: its peer may be about to read it. */
+/* How long a tombstone lives, in seconds: the peer may be about to read it. */
 #define TOMBSTONE_TTL 60
 
 enum state { DIRTY, CLEAN, LOST, DOOMED };
 
 enum ending { DELETED, CLOSED, LEFT };
 
-/* What a kind needs. */
+/* What each kind of record needs. */
 static const struct row {
 	enum beest_record_kind kind;
-	bool in_turn;		/* looked at in turn, and renewed; else its owner does */
+	bool in_turn;		/* read in turn and renewed here; else its owner does that */
 	bool taken;		/* a reader may delete it, so that absence is no loss */
 	bool answered;		/* each write waits for its answer */
 	bool read_back;		/* reading it shows whether the write was carried out */
@@ -49,9 +49,9 @@ static const struct row {
 	{ BEEST_KIND_REQUEST, true, false, false, true, DELETED },
 };
 
-/* A key and bytes that never change: a request may use them while the lease goes on. */
+/* A key and bytes that never change, so that a request may use them while the lease changes. */
 struct beest_lease_copy {
-	unsigned int users, writers;	/* of plans; writers: those that store it */
+	unsigned int users, writers;	/* the lease and plans; the plans that write it */
 	const struct row *row;
 	int64_t ttl;		/* seconds */
 	uint8_t flags;
@@ -69,16 +69,16 @@ struct lease {
 	uint64_t note;		/* of its owner; 0: none */
 	struct beest_lease_copy *copy;
 	enum state state;
-	bool sent;		/* this version is on its way, or there */
-	bool offered;		/* some version may be there */
+	bool sent;		/* this version is on its way or stored */
+	bool offered;		/* the server may have some version */
 	bool superseded;	/* another process's record is there, ... */
-	bool contested;		/* ... or was so once */
+	bool contested;		/* ... or once was */
 	bool refused;		/* this version is too large for the server: never sent again */
-	bool checked;		/* DOOMED: it was still ours, ... */
-	bool gone;		/* ... or a closed one was no longer there, nor was another's */
+	bool checked;		/* DOOMED: was read, and is ours ... */
+	bool gone;		/* ... or absent: a tombstone is added, not set */
 	int64_t stored;		/* when it was stored last; 0: never */
 	uint64_t stored_by;	/* number of that request */
-	int64_t look_at;	/* when it is to be read back; INT64_MAX: in turn only */
+	int64_t look_at;	/* when to read it back; INT64_MAX: in turn only */
 };
 
 struct beest_leases {
@@ -86,15 +86,16 @@ struct beest_leases {
 	struct beest_seal *seal;
 	int64_t ttl;
 
-	pthread_mutex_t lock;		/* of all below */
+	pthread_mutex_t lock;		/* of everything below */
 	struct lease *buckets[BUCKETS];
 	size_t count;
 	/*
-	 * First what is not CLEAN, as it became so; that is all that most looks walk.  Then
-	 * the others, those first that were stored or looked at in turn longest ago.
+	 * First the leases that are not CLEAN, in the order in which they became so: most
+	 * looks walk only these.  Then the CLEAN ones, in the order in which they were last
+	 * stored or read in turn.
 	 */
 	struct lease *first, *last;
-	struct lease *clean;		/* the first of these; NULL: none is */
+	struct lease *clean;		/* the first CLEAN one; NULL: there is none */
 };
 
 /* ----------------------------------------------------------------- open, close --- */
@@ -185,7 +186,7 @@ static void lease_unlink(struct beest_leases *leases, struct lease *lease)
 	*(lease->behind ? &lease->behind->before : &leases->last) = lease->before;
 }
 
-/* As the last one of its part of the list. */
+/* Puts it at the end of its part of the list. */
 static void lease_link(struct beest_leases *leases, struct lease *lease)
 {
 	lease->behind = lease->state == CLEAN ? NULL : leases->clean;
@@ -217,7 +218,7 @@ static void lease_remove(struct beest_leases *leases, struct lease *lease)
 	free(lease);
 }
 
-/* Nobody reads it any more, by a server's clock that counts whole seconds. */
+/* Has a message expired?  Servers count whole seconds, so allow one. */
 static bool lease_is_expired(const struct lease *lease, int64_t now)
 {
 	return lease->copy->row->taken && lease->copy->ttl && lease->stored &&
@@ -230,7 +231,7 @@ static bool lease_is_due(const struct lease *lease, int64_t now)
 	       now - lease->stored > lease->copy->ttl * BEEST_SECOND / 3;
 }
 
-/* Messages that no server has any more, before there are many. */
+/* Removes expired messages, so that they do not pile up. */
 static void expired_remove(struct beest_leases *leases)
 {
 	struct lease *lease, *behind;
@@ -243,7 +244,7 @@ static void expired_remove(struct beest_leases *leases)
 	}
 }
 
-/* With @copy as its own; NULL: no memory. */
+/* Takes @copy over; NULL: no memory. */
 static struct lease *lease_add(struct beest_leases *leases, size_t server,
 			       struct beest_lease_copy *copy, enum state state)
 {
@@ -289,6 +290,7 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	return copy;
 }
 
+/* Returns the copy to release: the former one, if any, or @copy if there is no memory. */
 static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 					      const struct beest_lease_wanted *wanted,
 					      struct beest_lease_copy *copy)
@@ -437,8 +439,8 @@ void beest_lease_forget(struct beest_leases *leases, const char *key)
 }
 
 /*
- * Of a queue pair that is connected, whose peer may confirm by it: a closed record, which
- * stays for a while.  NULL: of any other, or no memory.
+ * Makes the tombstone of a connected queue pair, by which its peer may still confirm.  NULL: any
+ * other record, or no memory.
  */
 static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
 					    const struct beest_lease_copy *copy)
@@ -466,7 +468,7 @@ static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
 	return closed;
 }
 
-/* What no server can have, what is another's by now, and what outlives its author: forgotten. */
+/* Forgets a record that no server has, that another process replaced, or that is to stay. */
 static void lease_doom(struct beest_leases *leases, struct lease *lease)
 {
 	struct beest_lease_copy *closed;
@@ -528,8 +530,8 @@ static bool copy_is_closed(const struct beest_lease_copy *copy)
 }
 
 /*
- * DOOMED, and not there.  Nothing has to be taken away, but a peer that follows a queue pair
- * still has to be told that it is gone.
+ * A DOOMED record is absent.  There is nothing to remove, but a peer that follows a queue pair
+ * must still learn that it is gone.
  */
 static void lease_missed(struct beest_leases *leases, struct lease *lease)
 {
@@ -559,7 +561,7 @@ void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t numbe
 	pthread_mutex_unlock(&leases->lock);
 }
 
-/* One that is on its way may have come there after all else was lost. */
+/* Must be CLEAN: one on its way may have come there after the server lost everything. */
 static bool lease_is_witness(const struct lease *lease, size_t server)
 {
 	return lease->server == server && lease->state == CLEAN && lease->stored &&
@@ -596,8 +598,8 @@ static unsigned int writers_of(const struct beest_lease_copy *copy)
 }
 
 /*
- * What has to be seen: the result of a write, or whose record is to be taken away.  A write
- * that nobody waited for is read back whatever the kind, but not ahead of another thread's.
+ * Must it be read, to see the result of a write, or whose record would be removed?  A write whose
+ * answer nobody awaited is read back whatever the kind, but not while another plan writes it.
  */
 static bool lease_is_unseen(const struct lease *lease)
 {
@@ -663,8 +665,8 @@ static void plan_read(struct beest_lease_plan *plan, struct lease *lease)
 }
 
 /*
- * Of those that were written only some are read back, the last one among them.  Who is
- * doomed is read in any case.
+ * Reads back a few of the records just written, always including the last.  Doomed records are
+ * always read.
  */
 static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *plan)
 {
@@ -693,8 +695,8 @@ static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *
 }
 
 /*
- * What is due, or may have come late; and, of the others, some that may have been evicted or
- * replaced, which go to the end of the list.
+ * Reads a few CLEAN records in turn, which may have been evicted or replaced; they go to the end
+ * of the list.  Also reads those that are due, or that a late write may have changed.
  */
 static void plan_check(struct beest_leases *leases, struct beest_lease_plan *plan)
 {
@@ -747,7 +749,7 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 
 /* ----------------------------------------------------------------- the answers --- */
 
-/* The lease that sent it, unless it is gone or has another version by now. */
+/* The lease that @copy belongs to; NULL: it is gone, or has another version by now. */
 static struct lease *lease_of(struct beest_leases *leases, const struct beest_lease_copy *copy)
 {
 	struct lease *lease = lease_find(leases, copy->key);
@@ -756,9 +758,9 @@ static struct lease *lease_of(struct beest_leases *leases, const struct beest_le
 }
 
 /*
- * A later version may have been stored before this one: it is sent again.  What was
- * destroyed while it was on its way may be there now, and has to go; without memory it stays
- * until its time to live is over.
+ * An outdated version was written.  It may have replaced the newer one, which is sent again.
+ * If the lease was removed meanwhile, the record may be on the server and has to go; without
+ * memory it stays until it expires.
  */
 static void write_outdated(struct beest_leases *leases, struct beest_lease_plan *plan, size_t i)
 {
@@ -768,7 +770,7 @@ static void write_outdated(struct beest_leases *leases, struct beest_lease_plan 
 	if (copy->row->taken)
 		return;
 	if (lease && lease->state != CLEAN) {
-		/* That one's answer may be of a moment before this write, and its look the last. */
+		/* The newer version's answer may predate this write, and its look be the last. */
 		plan->overtook |= lease->sent;
 		lease->checked = lease->sent = false;
 	} else if (lease && !lease->superseded) {
@@ -825,7 +827,7 @@ static bool is_stored_meanwhile(const struct lease *lease, const struct beest_le
 	return lease->stored_by > number || writers_of(lease->copy) > own;
 }
 
-/* Renewed only after it was seen, lest another's record be replaced. */
+/* A record is renewed only after it was seen, so as not to replace another process's. */
 static void lease_see(struct beest_leases *leases, struct lease *lease, enum sight sight,
 		      uint64_t number)
 {
@@ -866,7 +868,7 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 		if (!lease) {
 			write_outdated(leases, plan, i);
 		} else if (!lease->sent) {
-			continue;	/* the reading has shown more */
+			continue;	/* reading it back has shown more */
 		} else if (known && write->ret == -EMSGSIZE) {
 			lease->refused = true;
 		} else if (!known || (write->ret < 0 && write->ret != -EEXIST)) {
