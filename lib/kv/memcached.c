@@ -195,8 +195,6 @@ static int code_judge(struct beest_memcached *session, memcached_return_t rc,
 #define memcached_destroy_sasl_auth_data(memc) ((void)(memc))
 #endif
 
-/* ---------------------------------------------------------------- memory --- */
-
 static void *handle_malloc(const memcached_st *handle, const size_t size, void *memory)
 {
 	(void)handle;

@@ -651,7 +651,7 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 	}
 	free(round.parts);
 	free(round.requests);
-	/* This may be the last look of the process: none would store the newer version again. */
+	/* This may be the process's last look: no other would store the newer version again. */
 	if (ret == 0 && round.ret == 0 && overtook)
 		round_take(registry, &mending, SIZE_MAX);
 
