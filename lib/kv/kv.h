@@ -47,7 +47,7 @@ const char *beest_kv_text(const struct beest_kv *kv, size_t server);
 /*
  * The errors of a request, each with a sentence that names the server or the key:
  *
- * -ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -ECONNRESET: cannot connect
+ * -ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -ECONNRESET: no connection, or it was lost
  * -EHOSTDOWN       connected or connecting, but no answer
  * -EUSERS          too many connections
  * -ENOBUFS         the server is out of memory
