@@ -28,7 +28,8 @@
 
 enum state { DIRTY, CLEAN, LOST, DOOMED };
 
-enum ending { DELETED, CLOSED, LEFT };
+/* What becomes of a record at the end; one that is kept expires on its server. */
+enum ending { DELETED, CLOSED, KEPT };
 
 /* What each kind of record needs. */
 static const struct row {
@@ -39,13 +40,13 @@ static const struct row {
 	bool read_back;		/* reading it shows whether the write was carried out */
 	enum ending ending;
 } rows[] = {
-	{ BEEST_KIND_RANK, false, false, false, false, LEFT },
+	{ BEEST_KIND_RANK, false, false, false, false, KEPT },
 	{ BEEST_KIND_QP, true, false, false, true, CLOSED },
 	{ BEEST_KIND_MR, true, false, false, true, DELETED },
-	{ BEEST_KIND_BARRIER, true, false, false, false, LEFT },
-	{ BEEST_KIND_GATE, true, false, false, true, LEFT },
-	{ BEEST_KIND_MESSAGE, false, true, true, false, LEFT },
-	{ BEEST_KIND_LISTENER, true, false, false, true, LEFT },
+	{ BEEST_KIND_BARRIER, true, false, false, false, KEPT },
+	{ BEEST_KIND_GATE, true, false, false, true, KEPT },
+	{ BEEST_KIND_MESSAGE, false, true, true, false, KEPT },
+	{ BEEST_KIND_LISTENER, true, false, false, true, KEPT },
 	{ BEEST_KIND_REQUEST, true, false, false, true, DELETED },
 };
 
@@ -473,7 +474,7 @@ static void lease_doom(struct beest_leases *leases, struct lease *lease)
 {
 	struct beest_lease_copy *closed;
 
-	if (lease->superseded || !lease->offered || lease->copy->row->ending == LEFT) {
+	if (lease->superseded || !lease->offered || lease->copy->row->ending == KEPT) {
 		lease_remove(leases, lease);
 		return;
 	}
@@ -494,7 +495,7 @@ static void leases_doom(struct beest_leases *leases, bool all, uint64_t serial)
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
 		if (lease->state != DOOMED &&
-		    (all ? lease->copy->row->ending != LEFT : lease->serial == serial))
+		    (all ? lease->copy->row->ending != KEPT : lease->serial == serial))
 			lease_doom(leases, lease);
 	}
 	pthread_mutex_unlock(&leases->lock);
