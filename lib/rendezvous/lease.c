@@ -35,19 +35,18 @@ enum ending { DELETED, CLOSED, KEPT };
 static const struct row {
 	enum beest_record_kind kind;
 	bool in_turn;		/* read in turn and renewed here; else its owner does that */
-	bool taken;		/* a reader may delete it, so that absence is no loss */
-	bool answered;		/* each write waits for its answer */
+	bool taken;		/* readers may delete it: absence is no loss, writes are answered */
 	bool read_back;		/* reading it shows whether the write was carried out */
 	enum ending ending;
 } rows[] = {
-	{ BEEST_KIND_RANK, false, false, false, false, KEPT },
-	{ BEEST_KIND_QP, true, false, false, true, CLOSED },
-	{ BEEST_KIND_MR, true, false, false, true, DELETED },
-	{ BEEST_KIND_BARRIER, true, false, false, false, KEPT },
-	{ BEEST_KIND_GATE, true, false, false, true, KEPT },
-	{ BEEST_KIND_MESSAGE, false, true, true, false, KEPT },
-	{ BEEST_KIND_LISTENER, true, false, false, true, KEPT },
-	{ BEEST_KIND_REQUEST, true, false, false, true, DELETED },
+	{ BEEST_KIND_RANK, false, false, false, KEPT },
+	{ BEEST_KIND_QP, true, false, true, CLOSED },
+	{ BEEST_KIND_MR, true, false, true, DELETED },
+	{ BEEST_KIND_BARRIER, true, false, false, KEPT },
+	{ BEEST_KIND_GATE, true, false, true, KEPT },
+	{ BEEST_KIND_MESSAGE, false, true, false, KEPT },
+	{ BEEST_KIND_LISTENER, true, false, true, KEPT },
+	{ BEEST_KIND_REQUEST, true, false, true, DELETED },
 };
 
 /* A key and bytes that never change, so that a request may use them while the lease changes. */
@@ -608,7 +607,7 @@ static bool lease_is_unseen(const struct lease *lease)
 		return false;
 
 	return lease->state == DOOMED ? !lease->checked :
-	       lease->state != CLEAN && !lease->copy->row->answered &&
+	       lease->state != CLEAN && !lease->copy->row->taken &&
 	       (lease->copy->row->read_back || lease->sent);
 }
 
@@ -653,7 +652,7 @@ static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 	plan->written[plan->write_count] = copy;
 	plan->writes[plan->write_count++] = (struct beest_kv_write){
 		.verb = verb, .key = copy->key, .value = copy->bytes, .size = copy->size,
-		.ttl = copy->ttl, .answered = copy->row->answered,
+		.ttl = copy->ttl, .answered = copy->row->taken,
 	};
 	lease->sent = true;
 	lease->offered = true;
