@@ -700,14 +700,12 @@ static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *
  */
 static void plan_check(struct beest_leases *leases, struct beest_lease_plan *plan)
 {
-	struct lease *lease, *behind = leases->clean, *end = leases->last;
+	struct lease *lease = NULL, *behind = leases->clean, *end = leases->last;
 	int64_t now = beest_clock_now();
 	size_t turns = 0;
 
-	do {
+	while (behind && lease != end) {
 		lease = behind;
-		if (!lease)
-			break;
 		behind = lease->behind;
 		if (lease->server != plan->server || lease->superseded ||
 		    !lease->copy->row->in_turn)
@@ -719,7 +717,7 @@ static void plan_check(struct beest_leases *leases, struct beest_lease_plan *pla
 			continue;
 		}
 		plan_read(plan, lease);
-	} while (lease != end);
+	}
 }
 
 int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, size_t spare,
