@@ -486,7 +486,8 @@ static void lease_doom(struct beest_leases *leases, struct lease *lease)
 	lease->checked = lease->gone = false;
 }
 
-static void leases_doom(struct beest_leases *leases, bool all, uint64_t serial)
+/* @serial: 0: all but those that are kept. */
+static void leases_doom(struct beest_leases *leases, uint64_t serial)
 {
 	struct lease *lease, *behind;
 
@@ -494,7 +495,7 @@ static void leases_doom(struct beest_leases *leases, bool all, uint64_t serial)
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
 		if (lease->state != DOOMED &&
-		    (all ? lease->copy->row->ending != KEPT : lease->serial == serial))
+		    (serial ? lease->serial == serial : lease->copy->row->ending != KEPT))
 			lease_doom(leases, lease);
 	}
 	pthread_mutex_unlock(&leases->lock);
@@ -503,12 +504,12 @@ static void leases_doom(struct beest_leases *leases, bool all, uint64_t serial)
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
 {
 	if (serial)
-		leases_doom(leases, false, serial);
+		leases_doom(leases, serial);
 }
 
 void beest_lease_doom_all(struct beest_leases *leases)
 {
-	leases_doom(leases, true, 0);
+	leases_doom(leases, 0);
 }
 
 size_t beest_lease_count(struct beest_leases *leases, bool doomed)
