@@ -562,13 +562,7 @@ void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t numbe
 	pthread_mutex_unlock(&leases->lock);
 }
 
-/* Must be CLEAN: one on its way may have come there after the server lost everything. */
-static bool lease_is_witness(const struct lease *lease, size_t server)
-{
-	return lease->server == server && lease->state == CLEAN && lease->stored &&
-	       !lease->superseded && !lease->copy->row->taken;
-}
-
+/* Only CLEAN ones: one on its way may have come there after the server lost everything. */
 bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
 			 char key[BEEST_KEY_MAX + 1])
 {
@@ -576,7 +570,8 @@ bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
 
 	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->last; lease; lease = lease->before)
-		if (lease_is_witness(lease, server) && nth-- == 0)
+		if (lease->server == server && lease->state == CLEAN && lease->stored &&
+		    !lease->superseded && !lease->copy->row->taken && nth-- == 0)
 			break;
 	if (lease)
 		strcpy(key, lease->copy->key);
