@@ -2,17 +2,20 @@
 /*
  * hartebeest-c.h - the C functions of the original Hartebeest
  *
- * For programs written against it: they compile and run unchanged, linked with
+ * For programs written for the original: they compile and run unchanged, linked with
  * -lhartebeest.  New code uses hartebeest.h, which tells more than true or false.
  *
- * One default context for the process, made by hartebeest_init() or by the first
- * call.  true is success; after false, hartebeest_error() in hartebeest.h has the
- * reason, and a line with it goes to stderr unless the option log.level (HARTEBEEST_LOG)
- * is none.
+ * The process has one default context, made by hartebeest_init() or by the first call of
+ * any other function.  true means success.  After false, hartebeest_error() of
+ * hartebeest.h gives the reason, and a line with it goes to stderr unless the option
+ * log.level (HARTEBEEST_LOG) is none.
  *
- * Where the original waited for ever, these wait to a deadline: the fetches and
- * wait_general() for the option exchange.timeout (preset 30 s), the polls for
- * poll.timeout (preset 1 h).
+ * The original waited for ever; these functions wait up to a deadline: the fetches and
+ * hartebeest_memc_wait_general() for the option exchange.timeout (preset 30 s), the polls
+ * for poll.timeout (preset 1 h).
+ *
+ * Threads: as in hartebeest.h.  No other thread may use these functions while the process
+ * exits.
  */
 #ifndef HARTEBEEST_C_H
 #define HARTEBEEST_C_H
@@ -34,22 +37,30 @@ struct hartebeest_context;	/* hartebeest.h */
 /**
  * hartebeest_init() - read the settings
  *
- * A failure is logged, and is that of all other functions until this one is called again.
+ * If that fails, the failure is logged, and all other functions fail for the same reason
+ * until this one is called again.
  */
 void hartebeest_init(void);
 
 /**
  * hartebeest_default_context() - the default context, for functions of hartebeest.h
  *
- * Never to be closed.  NULL when it cannot be opened.  Since: 0.1
+ * Must not be closed: the library closes it when the process exits.  NULL when it cannot
+ * be opened.  Since: 0.1
  */
 struct hartebeest_context *hartebeest_default_context(void);
 
 /**
  * hartebeest_get_sysvar() - the value of HARTEBEEST_NID and the like
  *
- * HARTEBEEST_NID and HARTEBEEST_NPARTICIPANTS also when a launcher said them.  NULL when
- * unset, which is logged once for those that the original demanded.  Owned by the library.
+ * The environment variable @name, which begins with HARTEBEEST_.  If HARTEBEEST_NID or
+ * HARTEBEEST_NPARTICIPANTS is not set, the value may come from a launcher or a settings
+ * file; that of HARTEBEEST_PARTICIPANTS and HARTEBEEST_EXC_IP_PORT from a settings file.
+ * If one of these four has no value, which the original demanded, that is logged once for
+ * each.
+ *
+ * Returns NULL if there is no value.  The text is owned by the library or the
+ * environment.
  */
 char *hartebeest_get_sysvar(const char *name);
 
@@ -68,7 +79,7 @@ bool hartebeest_create_local_pd(const char *pd);
 /**
  * hartebeest_create_local_mr() - make a zeroed buffer and its region
  *
- * The buffer belongs to the library; see ibv_mr.addr.
+ * The library owns the buffer, of @length bytes, which begins at ibv_mr.addr.
  */
 bool hartebeest_create_local_mr(const char *pd, const char *mr, size_t length, int access);
 
@@ -78,7 +89,7 @@ bool hartebeest_memc_push_local_mr(const char *memc_key, const char *pd, const c
 /**
  * hartebeest_memc_fetch_remote_mr() - wait for a region of the peer
  *
- * A second fetch brings what is there now.
+ * Another fetch of the same key asks the server again.
  */
 bool hartebeest_memc_fetch_remote_mr(const char *memc_key);
 
@@ -92,7 +103,7 @@ bool hartebeest_create_local_qp(const char *pd, const char *qp, enum ibv_qp_type
 /** hartebeest_init_local_qp() - take a queue pair from RESET to INIT */
 bool hartebeest_init_local_qp(const char *pd, const char *qp);
 
-/** hartebeest_connect_local_qp() - take a queue pair to RTS against a fetched one */
+/** hartebeest_connect_local_qp() - take a queue pair to RTS, connected to a fetched one */
 bool hartebeest_connect_local_qp(const char *pd, const char *qp, const char *remote_key);
 
 /** hartebeest_memc_push_local_qp() - let others find a queue pair */
@@ -104,14 +115,14 @@ bool hartebeest_memc_fetch_remote_qp(const char *memc_key);
 /**
  * hartebeest_rdma_post_single_fast() - post one signalled request
  *
- * wr_id comes back in the completion.  opcode: a write, a read or a send, with immediate
- * data 0 where it has some.
+ * @opcode: a write, a read or a send; immediate data, if the opcode has some, are 0
+ * @wr_id:  comes back in the completion
  */
 bool hartebeest_rdma_post_single_fast(struct ibv_qp *qp, void *local, void *remote,
 				      size_t length, enum ibv_wr_opcode opcode,
 				      uint32_t lkey, uint32_t rkey, uint64_t wr_id);
 
-/** hartebeest_rdma_post_single_signaled_inline() - post one that carries its data */
+/** hartebeest_rdma_post_single_signaled_inline() - the same, with the data in the request */
 bool hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local,
 						 void *remote, size_t length,
 						 enum ibv_wr_opcode opcode, uint32_t lkey,
@@ -120,8 +131,8 @@ bool hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local,
 /**
  * hartebeest_rdma_poll() - wait for one completion on a completion queue
  *
- * False when it is a failure, and when the peer of a queue pair that uses the queue was
- * replaced meanwhile, so that none may come.
+ * Returns false if the completion is a failure, or if the peer of a queue pair that uses
+ * the queue was replaced meanwhile, so that no completion may come.
  */
 bool hartebeest_rdma_poll(const char *cq);
 
@@ -131,7 +142,10 @@ bool hartebeest_rdma_send_poll(struct ibv_qp *qp);
 /** hartebeest_rdma_recv_poll() - wait for one completion of a queue pair's receives */
 bool hartebeest_rdma_recv_poll(struct ibv_qp *qp);
 
-/* These are NULL when there is none, and owned by the library. */
+/*
+ * The functions below return NULL if there is no such object.  The library owns what they
+ * return.
+ */
 
 /** hartebeest_get_local_pd() - find a protection domain by its name */
 struct ibv_pd *hartebeest_get_local_pd(const char *pd);
@@ -143,14 +157,15 @@ struct ibv_mr *hartebeest_get_local_mr(const char *pd, const char *mr);
 struct ibv_qp *hartebeest_get_local_qp(const char *pd, const char *qp);
 
 /*
- * What the last fetch brought is no object of this process: no verbs call takes it.  A later
- * fetch of the same key refreshes it in place.
+ * The next two return what the last fetch brought, in host byte order.  It is no object
+ * of this process, so it must not be passed to a verbs call.  A later fetch of the same
+ * key updates it in place.
  */
 
-/** hartebeest_get_remote_mr() - a fetched region: addr, length and rkey */
+/** hartebeest_get_remote_mr() - a fetched region, with addr, length and rkey set */
 struct ibv_mr *hartebeest_get_remote_mr(const char *memc_key);
 
-/** hartebeest_get_remote_qp() - a fetched queue pair: qp_num and qp_type */
+/** hartebeest_get_remote_qp() - a fetched queue pair, with qp_num and qp_type set */
 struct ibv_qp *hartebeest_get_remote_qp(const char *memc_key);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
 /*
  * hartebeest-clock.h - the clock of all deadlines
  *
- * Included by hartebeest.h, which says what a deadline may be, and hartebeest-post.h.
+ * hartebeest.h, which explains deadlines, and hartebeest-post.h include it.
  */
 #ifndef HARTEBEEST_CLOCK_H
 #define HARTEBEEST_CLOCK_H
@@ -19,16 +19,16 @@ extern "C" {
 #endif
 
 /*
- * A deadline: one look, and no line in the log.  -EAGAIN: not there yet; an error of the server
- * comes as it is.
+ * A deadline that allows one look and logs no failure.  -EAGAIN: not there yet; a
+ * server's error is returned as it is.
  */
 #define HARTEBEEST_ONCE (-1L)
 
 /**
  * hartebeest_clock() - nanoseconds of CLOCK_MONOTONIC
  *
- * Where <time.h> has no such clock (-std=c99, -std=c11),
- * the library's own function is called.
+ * Calls the library's exported function if <time.h> does not have that clock (-std=c99,
+ * -std=c11).
  */
 #ifndef CLOCK_MONOTONIC
 int64_t hartebeest_clock(void);

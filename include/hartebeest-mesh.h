@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hartebeest-mesh.h - every rank connected to every other by one call
+ * hartebeest-mesh.h - connect every rank to every other by one call
  *
  * A mesh makes its own queue pairs, tells all ranks of them in one exchange, connects
  * them, and returns when every rank has done so.  See hartebeest_mesh(3).
+ *
+ * Threads.  Several threads may connect different meshes at once.  For one mesh, several
+ * threads may call the functions that only ask (qp, cq, pd, region, address, stats) at
+ * once, but none of these while hartebeest_mesh_repair() or hartebeest_mesh_close() runs.
+ * The other functions are for one thread at a time.
  */
 #ifndef HARTEBEEST_MESH_H
 #define HARTEBEEST_MESH_H
@@ -16,40 +21,41 @@ extern "C" {
 
 struct hartebeest_mesh;
 
-/* What a mesh shall be; zero is the preset of each field. */
+/* The attributes of a mesh; zero is the preset of each field. */
 struct hartebeest_mesh_attr {
-	size_t size;			/* of this struct, set by the preset */
-	const char *pd;			/* name; NULL: a protection domain of the mesh's own */
-	const char *cq;			/* name; NULL: one queue of the mesh's own for all */
-	const char *const *regions;	/* names of own regions, of pd, that all ranks get */
+	size_t size;			/* of this struct; the preset function sets it */
+	const char *pd;			/* name; NULL: the mesh makes its own protection domain */
+	const char *cq;			/* name; NULL: the mesh makes one queue for all */
+	const char *const *regions;	/* names of local regions, of pd, that all ranks get */
 	uint32_t region_count;		/* the same on all ranks, at most 64 */
 	uint32_t qps_per_peer;		/* the same on all ranks; 0: 1; UD: not used */
-	const int32_t *ranks;		/* ids of those who take part, ascending; NULL: all */
+	const int32_t *ranks;		/* ids of the ranks that take part, ascending; NULL: all */
 	uint32_t rank_count;
-	const int32_t *peers;		/* ids of whom to connect to, ascending; NULL: all others */
-	uint32_t peer_count;		/* each must name this rank, too */
+	const int32_t *peers;		/* ids to connect to, ascending; NULL: all other ranks */
+	uint32_t peer_count;		/* each peer must name this rank, too */
 	enum ibv_qp_type type;		/* 0: RC */
 	struct ibv_qp_cap cap;		/* 0: 16 requests, 1 element, no inline data */
-	uint32_t threads;		/* that connect beside the caller's; 0: none */
-	int32_t own_rank;		/* with gather: this rank's place in its order */
+	uint32_t threads;		/* further threads that connect; 0: only the caller's */
+	int32_t own_rank;		/* with gather: this rank's place in ranks, from 0 */
 	/*
-	 * The program's own exchange instead of Memcached: stores @length bytes of each of
-	 * rank_count ranks to @all, in the order of ranks, as MPI_Allgather does.  Returns 0
-	 * or a negative errno.  Called by the caller's thread, the same number of times on
-	 * all ranks.
+	 * The program's own exchange, used instead of Memcached.  Like MPI_Allgather, it
+	 * stores the @length bytes of each of the rank_count ranks to @all, in the order
+	 * of ranks, and returns 0 or a negative errno.  Called by the caller's thread,
+	 * the same number of times on all ranks.
 	 */
 	int (*gather)(void *data, const void *mine, void *all, size_t length);
 	void *gather_data;
 	/*
-	 * Called for each queue pair in INIT, to post its receives; 0 or a negative errno.
-	 * The rank that it is for; UD: -1.
+	 * Called for each queue pair in INIT, to post its receives; returns 0 or a
+	 * negative errno.  @rank: of the peer; UD: -1.
 	 */
 	int (*refill)(void *data, int rank, struct ibv_qp *qp);
 	void *refill_data;
 	/*
-	 * Called each second while ranks are missing: "512 of 1024 are here; missing: 3, 77, 78
-	 * and 509 more", or "... are connected; ...".  Costs a request for the records of all, so
-	 * one rank of many should ask for it.  Not with gather.
+	 * Called each second while ranks are missing, with a text such as "512 of 1024
+	 * are here; missing: 3, 77, 78 and 509 more", or "... are connected; ...".  Each
+	 * time it costs a request for the records of all ranks, so only one rank of many
+	 * should set it.  Not called with gather.
 	 */
 	void (*progress)(void *data, const char *text);
 	void *progress_data;
@@ -63,9 +69,9 @@ static inline void hartebeest_mesh_attr_preset(struct hartebeest_mesh_attr *attr
 }
 
 /*
- * What a phase took.  Requests to servers are those of whichever thread of the context, each
- * usually one round trip, whatever it asks for; bytes those of the values that went either
- * way.  With gather both are 0.
+ * What a phase took.  Requests to servers are those of all threads of the context; each
+ * usually takes one round trip, whatever it asks for.  Bytes are those of the values, in
+ * both directions.  With gather both are 0.
  */
 struct hartebeest_mesh_phase {
 	int64_t time;				/* ns */
@@ -73,13 +79,13 @@ struct hartebeest_mesh_phase {
 	uint64_t bytes;
 };
 
-/* What the last bring-up or repair took, in the order of its phases. */
+/* What the last bring-up or repair took, phase by phase in their order. */
 struct hartebeest_mesh_stats {
-	struct hartebeest_mesh_phase create;	/* queue pairs made and brought to INIT */
-	struct hartebeest_mesh_phase publish;	/* the request that brought this rank's record */
-	struct hartebeest_mesh_phase wait;	/* until all had come */
-	struct hartebeest_mesh_phase fetch;	/* what had not come along with the answers */
-	struct hartebeest_mesh_phase rtr;	/* with UD, address handles, too */
+	struct hartebeest_mesh_phase create;	/* queue pairs were made and brought to INIT */
+	struct hartebeest_mesh_phase publish;	/* the request that stored this rank's record */
+	struct hartebeest_mesh_phase wait;	/* until all ranks had come */
+	struct hartebeest_mesh_phase fetch;	/* data that had not come with those answers */
+	struct hartebeest_mesh_phase rtr;	/* transition to RTR; UD: address handles, too */
 	struct hartebeest_mesh_phase rts;
 	struct hartebeest_mesh_phase confirm;	/* until all ranks had connected */
 	int64_t total;				/* ns */
@@ -89,27 +95,27 @@ struct hartebeest_mesh_stats {
 
 /**
  * hartebeest_mesh_connect() - connect all ranks of a job to each other
- * @name:     of the mesh, the same on all ranks; safe in a key
+ * @name:     of the mesh, the same on all ranks; restricted as a key is
  * @attr:     NULL: presets
- * @mesh:     the mesh, until hartebeest_mesh_close() or hartebeest_close()
- * @deadline: as in hartebeest.h, but for HARTEBEEST_ONCE: ranks cannot meet in one look
+ * @mesh:     receives the mesh, which is valid until hartebeest_mesh_close() or
+ *            hartebeest_close()
+ * @deadline: as in hartebeest.h, but not HARTEBEEST_ONCE: ranks cannot meet in one look
  *
- * Collective.  Returns when every rank is connected to every other.  A rank that is killed
- * and started again meanwhile takes its place.  On failure nothing of the mesh is left on
- * this rank; others may have succeeded by then, and learn of it by their next
- * hartebeest_mesh_barrier().
+ * Collective.  Returns when every rank is connected to every other.  A rank that is
+ * killed and started again meanwhile takes its place.  On failure nothing of the mesh is
+ * left on this rank.  Other ranks may have succeeded by then, and learn of the failure by
+ * their next hartebeest_mesh_barrier().
  *
- * Thread-safe for different meshes.
- *
- * Returns 0, -EINVAL (a field of attr, which the sentence names; HARTEBEEST_ONCE), -E2BIG (a
- * field that this version does not know), -EOPNOTSUPP (the type), -EEXIST (the name),
- * -ENOENT (pd, cq or a region), -ENODATA (rank or number of ranks unknown), -ERANGE (a
- * completion queue cannot hold what all queue pairs may have under way), -EPROTO (ranks
- * differ in attr, a peer does not name this rank, or RoCE version, partition and so on
- * differ), -ETIMEDOUT (names the ranks that did not come), -EMSGSIZE (too many ranks or
- * regions for a record of 1 MB), -ECONNABORTED (a rank said that it failed), -ESTALE (a rank
- * was started again, and others are through without its new process), or the errno of a verbs
- * call, of the server, of gather() or of refill().
+ * Returns 0, -EINVAL (a field of @attr, which the sentence names; HARTEBEEST_ONCE),
+ * -E2BIG (a field that this version does not know), -EOPNOTSUPP (the type), -EEXIST (the
+ * name), -ENOENT (pd, cq or a region), -ENODATA (rank or number of ranks unknown),
+ * -ERANGE (no completion queue can hold the completions of all queue pairs), -EPROTO
+ * (ranks differ in @attr, a peer does not name this rank, or ports differ in RoCE
+ * version, partition and so on), -ETIMEDOUT (names the ranks that did not come),
+ * -EMSGSIZE (too many ranks or regions for a record of 1 MB), -ECONNABORTED (a rank said
+ * that it failed), -ESTALE (a rank was started again, but others have finished without
+ * its new process), or the errno of a verbs call, of the server, of gather() or of
+ * refill().
  *
  * Since: 0.1
  */
@@ -122,8 +128,8 @@ int hartebeest_mesh_connect(struct hartebeest_context *hb, const char *name,
  * @rank:  its id
  * @index: 0 to qps_per_peer - 1; UD has one queue pair for all
  *
- * No lock, no wait.  Returns NULL for the own rank, for one that is not in the mesh, and for
- * one that is not among attr->peers.
+ * Takes no lock and does not wait.  Returns NULL for the local rank, for a rank that is
+ * not in the mesh, and for one that is not among attr->peers.
  *
  * Since: 0.1
  */
@@ -144,11 +150,12 @@ struct ibv_cq *hartebeest_mesh_cq(const struct hartebeest_mesh *mesh);
 struct ibv_pd *hartebeest_mesh_pd(const struct hartebeest_mesh *mesh);
 
 /**
- * hartebeest_mesh_region() - a region that a rank offered
- * @index: in the order of its attr->regions
+ * hartebeest_mesh_region() - a region that a rank offers
+ * @rank:   its id; may be the local rank
+ * @index:  in the order of that rank's attr->regions
+ * @region: filled on success
  *
- * The own rank's are found as well.  Returns 0, -EINVAL (NULL), -ENOENT (no such rank or
- * region).
+ * Returns 0, -EINVAL (NULL), -ENOENT (no such rank or region).
  *
  * Since: 0.1
  */
@@ -156,9 +163,11 @@ int hartebeest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int ind
 			   struct hartebeest_remote_mr *region);
 
 /**
- * hartebeest_mesh_address() - where a UD mesh sends to reach a rank
+ * hartebeest_mesh_address() - the address to which a UD mesh sends to reach a rank
+ * @rank:    its id
+ * @address: filled on success
  *
- * Returns 0, -EINVAL (NULL), -ENOENT (no such rank), -EOPNOTSUPP (no UD mesh).
+ * Returns 0, -EINVAL (NULL), -ENOENT (no such rank), -EOPNOTSUPP (not a UD mesh).
  *
  * Since: 0.1
  */
@@ -168,8 +177,8 @@ int hartebeest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 /**
  * hartebeest_mesh_barrier() - wait until all ranks of the mesh have come
  *
- * Collective; by the servers, or by gather().  Returns 0 or the errors of
- * hartebeest_barrier(3).
+ * Collective.  Uses the servers, or gather() if the mesh has one.  Returns 0 or the
+ * errors of hartebeest_barrier(3).
  *
  * Since: 0.1
  */
@@ -178,18 +187,18 @@ int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
 /**
  * hartebeest_mesh_repair() - take ranks that were started again into a mesh
  *
- * Collective among the ranks that live, while those that were started again call
- * hartebeest_mesh_connect() with the same name and attr.  Only queue pairs to these are
- * connected again.  HARTEBEEST_ONCE is refused, as there.
+ * Collective among the surviving ranks, while those that were started again call
+ * hartebeest_mesh_connect() with the same name and attr.  Only queue pairs to the latter
+ * are connected again.  HARTEBEEST_ONCE is refused, as there.
  *
- * Returns how many ranks were replaced, or the errors of hartebeest_mesh_connect();
- * -EOPNOTSUPP with gather().
+ * Returns the number of ranks that were replaced, or the errors of
+ * hartebeest_mesh_connect(); -EOPNOTSUPP with gather().
  *
  * Since: 0.1
  */
 int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline);
 
-/* C++ takes the function's name for the constructor of the struct, as with stat(2). */
+/* In C++ the function has the name of the struct's constructor, as with stat(2). */
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -210,7 +219,7 @@ int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
 #endif
 
 /**
- * hartebeest_mesh_close() - destroy the queue pairs of a mesh, and what it made for them
+ * hartebeest_mesh_close() - destroy a mesh: its queue pairs and what it made for them
  *
  * Not collective.  NULL is ignored.
  *

@@ -3,29 +3,30 @@
  * hartebeest-post.h - post and poll, inline
  *
  * Thin helpers over ibv_post_send(3), ibv_post_recv(3), ibv_post_srq_recv(3) and
- * ibv_poll_cq(3): no look-up, no lock, no log, no allocation, and nothing of a hartebeest
- * context.  They work on any queue pair, however it was connected.
+ * ibv_poll_cq(3).  They look nothing up, take no lock, log nothing and allocate nothing.
+ * They need no hartebeest context, and work on any queue pair, however it was connected.
  *
  * All return 0 (polls: the number of completions) or a negative errno: that of
- * ibv_post_send(3), most often -ENOMEM (send queue full), -EINVAL (state, flags,
- * too long for inline) or -EIO; hartebeest_error(3) is not set here.
+ * ibv_post_send(3), most often -ENOMEM (send queue full), -EINVAL (state, flags, too long
+ * for inline) or -EIO.  They do not set hartebeest_error(3); hartebeest_post_text(3)
+ * explains a refusal.
  *
  * Common arguments:
  *   local    address in this process, inside the memory region of lkey
  *   length   bytes, at most the port's max_msg_sz
- *   lkey     ibv_mr.lkey of the local region; not looked at with IBV_SEND_INLINE
+ *   lkey     ibv_mr.lkey of the local region; ignored with IBV_SEND_INLINE
  *   remote   address in the peer's process, inside the region of rkey
  *   rkey     ibv_mr.rkey of the peer's region (hartebeest_mr_fetch(3))
  *   wr_id    comes back in ibv_wc.wr_id
  *   flags    enum ibv_send_flags: IBV_SEND_SIGNALED for a completion on success,
  *            IBV_SEND_INLINE, IBV_SEND_FENCE, IBV_SEND_SOLICITED
- *   imm      32 bits for the peer, in host byte order: they travel big-endian, and
- *            hartebeest_wc_imm() takes them back
+ *   imm      32 bits for the peer, in host byte order.  They travel big-endian, and
+ *            hartebeest_wc_imm() converts them back
  *
- * Threads: as the verbs themselves, all of this may be called concurrently.
+ * Threads: all functions may be called concurrently, as the verbs themselves.
  *
- * The functions are static inline here; libhartebeest also exports each of them
- * for callers who cannot use a header (dlsym, Fortran).
+ * The functions are static inline here.  libhartebeest also exports each of them, for
+ * callers that cannot use a header (dlsym, Fortran).
  */
 #ifndef HARTEBEEST_POST_H
 #define HARTEBEEST_POST_H
@@ -42,21 +43,21 @@
 extern "C" {
 #endif
 
-/* Host to network byte order and back, without <arpa/inet.h> and all it declares. */
+/* Converts between host and network byte order without <arpa/inet.h> and all it declares. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define HARTEBEEST_BE32(value) __builtin_bswap32(value)
 #else
 #define HARTEBEEST_BE32(value) (value)
 #endif
 
-/* A cast that -Wold-style-cast leaves alone. */
+/* A cast that -Wold-style-cast accepts. */
 #ifdef __cplusplus
 #define HARTEBEEST_NUMBER(pointer) reinterpret_cast<uintptr_t>(pointer)
 #else
 #define HARTEBEEST_NUMBER(pointer) ((uintptr_t)(pointer))
 #endif
 
-/** hartebeest_post_wr() - post one work request of one element: the building block */
+/** hartebeest_post_wr() - post one work request of one element, the building block */
 HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
 					 const void *local, uint32_t length, uint32_t lkey)
 {
@@ -75,10 +76,10 @@ HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *
 }
 
 /**
- * hartebeest_post_rdma() - a one-sided operation, with its opcode
+ * hartebeest_post_rdma() - post a one-sided operation, given its opcode
  *
- * The fields that an opcode does not use are left alone:
- * clearing a whole struct ibv_send_wr would double the cost of a post.
+ * Sets only the fields that the opcode uses: clearing a whole struct ibv_send_wr would
+ * double the cost of a post.
  */
 HARTEBEEST_INLINE int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode,
 					   const void *local, uint32_t length, uint32_t lkey,
@@ -108,7 +109,7 @@ HARTEBEEST_INLINE int hartebeest_post_write(struct ibv_qp *qp, const void *local
 /**
  * hartebeest_post_read() - RDMA READ from remote to local (RC)
  *
- * The local region needs LOCAL_WRITE.
+ * The local region needs IBV_ACCESS_LOCAL_WRITE.
  */
 HARTEBEEST_INLINE int hartebeest_post_read(struct ibv_qp *qp, void *local,
 					   uint32_t length, uint32_t lkey,
@@ -119,7 +120,7 @@ HARTEBEEST_INLINE int hartebeest_post_read(struct ibv_qp *qp, void *local,
 				    remote, rkey, wr_id, flags);
 }
 
-/** hartebeest_post_write_imm() - RDMA WRITE that consumes a receive and hands it imm */
+/** hartebeest_post_write_imm() - RDMA WRITE that consumes a peer's receive to deliver imm */
 HARTEBEEST_INLINE int hartebeest_post_write_imm(struct ibv_qp *qp, const void *local,
 						uint32_t length, uint32_t lkey,
 						uint64_t remote, uint32_t rkey,
@@ -167,8 +168,9 @@ HARTEBEEST_INLINE int hartebeest_post_send_imm(struct ibv_qp *qp, const void *lo
 /**
  * hartebeest_post_send_ud() - SEND to one of many peers of a UD queue pair
  *
- * ah, qp_num and qkey come from hartebeest_qp_address(3).  length is at most the path MTU in
- * bytes.  The receiver finds 40 bytes (a GRH, or nothing of meaning) before the data.
+ * ah, qp_num and qkey come from hartebeest_qp_address(3).  length is at most the path MTU
+ * in bytes.  In the receiver's buffer the data follow 40 bytes that hold a GRH or are
+ * undefined.
  */
 HARTEBEEST_INLINE int hartebeest_post_send_ud(struct ibv_qp *qp, const void *local,
 					      uint32_t length, uint32_t lkey,
@@ -190,9 +192,9 @@ HARTEBEEST_INLINE int hartebeest_post_send_ud(struct ibv_qp *qp, const void *loc
 /**
  * hartebeest_post_fetch_add() - add to the 8 bytes at remote, atomically (RC)
  *
- * remote is a multiple of 8; the value before the operation arrives at local.  Both regions
- * need their access bits (REMOTE_ATOMIC there, LOCAL_WRITE here).  Operands are in host byte
- * order, and both ends must share it.
+ * remote must be a multiple of 8.  The value before the operation is stored at local.
+ * The remote region needs IBV_ACCESS_REMOTE_ATOMIC, the local one IBV_ACCESS_LOCAL_WRITE.
+ * Operands are in host byte order, which must be the same at both ends.
  */
 HARTEBEEST_INLINE int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *local,
 						uint32_t lkey, uint64_t remote,
@@ -214,7 +216,8 @@ HARTEBEEST_INLINE int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *loc
 /**
  * hartebeest_post_compare_swap() - store swap at remote if it equals compare (RC)
  *
- * As hartebeest_post_fetch_add(); after a swap local equals compare, too.
+ * Otherwise as hartebeest_post_fetch_add().  If the swap took place, the value stored at
+ * local equals compare.
  */
 HARTEBEEST_INLINE int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local,
 						   uint32_t lkey, uint64_t remote,
@@ -237,7 +240,7 @@ HARTEBEEST_INLINE int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *
 /**
  * hartebeest_post_recv() - make room for one message
  *
- * Allowed from the state INIT on.  length 0: imm only.
+ * Allowed in the state INIT and later ones.  With length 0 the receive takes imm only.
  */
 HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 					   uint32_t length, uint32_t lkey, uint64_t wr_id)
@@ -260,7 +263,7 @@ HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 /**
  * hartebeest_post_srq_recv() - make room for one message in a shared receive queue
  *
- * Of hartebeest_srq_create(3), in whatever state its queue pairs are.
+ * srq is from hartebeest_srq_create(3).  The state of its queue pairs does not matter.
  */
 HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 					       uint32_t length, uint32_t lkey,
@@ -284,9 +287,9 @@ HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 /**
  * hartebeest_poll() - take completions
  *
- * Takes up to count of them.  Returns how many, 0 when there is none, -EIO
- * when the queue itself is broken.  Look at wc[i].status: a completion may be a
- * failure, which hartebeest_completion_text(3) puts into words.
+ * Takes up to count of them.  Returns their number, 0 when there is none, or -EIO when
+ * the queue itself is broken.  Check wc[i].status: a completion may be a failure, which
+ * hartebeest_completion_text(3) puts into words.
  */
 HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
@@ -298,10 +301,10 @@ HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_w
 /**
  * hartebeest_poll_until() - spin until something completes
  *
- * Spins until at least one completion is there and takes up to count; -ETIMEDOUT
- * once hartebeest_clock() has passed until, e.g. hartebeest_clock() + 1000000 for a
- * millisecond; 0 has always passed.  The clock is read only every 64 empty polls: that keeps the
- * delay of a hit at that of a bare loop.
+ * Spins until there is at least one completion, and takes up to count.  Returns as
+ * hartebeest_poll(), or -ETIMEDOUT once hartebeest_clock() has passed until.  For a
+ * millisecond, until is hartebeest_clock() + 1000000; 0 has always passed.  The clock is
+ * read only once in 64 empty polls, so a completion is noticed as soon as in a bare loop.
  */
 HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc,
 					    int64_t until)
@@ -322,7 +325,7 @@ HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct
 /**
  * hartebeest_wc_imm() - the immediate value of a completion, in host byte order
  *
- * The completion has IBV_WC_WITH_IMM.
+ * The completion must have IBV_WC_WITH_IMM in its wc_flags.
  */
 HARTEBEEST_INLINE uint32_t hartebeest_wc_imm(const struct ibv_wc *wc)
 {

@@ -3,19 +3,19 @@
  * hartebeest-raii.hh - hartebeest.h and hartebeest-mesh.h as C++ values that clean up, header
  * only, C++11
  *
- * A context and what it holds are values that can be moved and not copied.  Each ends
- * with its last owner, and keeps alive what it stands on: the order in which a program
- * drops them does not matter.  get() is the verbs object, or the context for all
- * functions that are not here; names and keys are as in C.
+ * A context and its objects are values that can be moved but not copied.  Each is
+ * destroyed with its last owner, and keeps alive what it depends on, so a program may
+ * drop them in any order.  get() returns the verbs object or, of a context, the handle
+ * for all C functions that have no method here.  Names and keys are as in C.
  *
- * Failures are exceptions of the class error: what() is the sentence of
- * hartebeest_error(), number() the positive errno, which code() holds too.  What takes a
- * deadline returns true, or with HARTEBEEST_ONCE false when what it looks for is not there
- * (-EAGAIN); trouble with a server is an exception then, too.
- * Destructors throw nothing: what they cannot do is a line of the log.
+ * Failures are exceptions of class error: what() is the sentence of hartebeest_error(),
+ * number() the positive errno, which code() holds, too.  A method that takes a deadline
+ * returns true; with HARTEBEEST_ONCE it returns false if what it looks for is not there
+ * yet (-EAGAIN), but throws if a server fails.  Destructors throw nothing: a failure in
+ * one is only logged.
  *
- * A value that was moved from may be assigned to or destroyed, and nothing else.
- * Threads: as in C; one value belongs to one thread at a time.
+ * A value that was moved from may only be assigned to or destroyed.  Threads: as in C;
+ * one value belongs to one thread at a time.
  */
 #ifndef HARTEBEEST_RAII_HH
 #define HARTEBEEST_RAII_HH
@@ -48,10 +48,10 @@ public:
 	int number() const noexcept { return code().value(); }
 
 private:
-	std::runtime_error sentence;	/* whose copies do not throw */
+	std::runtime_error sentence;	/* copying it does not throw */
 };
 
-/* For any function of hartebeest.h: its result, or an exception. */
+/* For any function of hartebeest.h: returns its result, or throws. */
 inline int check(int ret)
 {
 	if (ret < 0)
@@ -67,7 +67,7 @@ inline int check(int ret, const std::string &what)
 	return ret;
 }
 
-/* For a call with a deadline: false is -EAGAIN, which only HARTEBEEST_ONCE brings. */
+/* For a call with a deadline.  false: -EAGAIN, which only HARTEBEEST_ONCE causes. */
 inline bool check_once(int ret)
 {
 	return ret != -EAGAIN && check(ret) >= 0;
@@ -77,7 +77,7 @@ inline bool check_once(int ret)
 
 namespace detail {
 
-/* A context, closed by its last owner. */
+/* A context that its last owner closes. */
 struct context_state {
 	struct hartebeest_context *hb;
 	bool is_borrowed;
@@ -100,7 +100,7 @@ struct context_state {
 
 typedef std::vector<std::shared_ptr<const void>> parents;
 
-/* An object, destroyed by its name before the parents on which it stands. */
+/* An object, destroyed by its name before the parents that it depends on. */
 struct object_state {
 	struct hartebeest_context *hb;
 	std::string name;
@@ -120,7 +120,7 @@ struct object_state {
 
 } /* namespace detail */
 
-/* What all objects with a name have in common; Verbs is a struct ibv_*. */
+/* The base of all named objects; Verbs is a struct ibv_*. */
 template <class Verbs>
 class object {
 public:
@@ -128,7 +128,7 @@ public:
 	Verbs *operator->() const { return verbs; }
 	const std::string &name() const { return state->name; }
 
-	/* Whoever holds it keeps the object, and what that stands on. */
+	/* Holding it keeps alive the object and what that depends on. */
 	std::shared_ptr<const void> owner() const { return state; }
 	struct hartebeest_context *context_handle() const { return state->hb; }
 
@@ -162,16 +162,18 @@ protected:
 
 class context {
 public:
-	/* "section.key=value", as for hartebeest_open(). */
+	/*
+	 * @options: "section.key=value" strings, as for hartebeest_open()
+	 */
 	explicit context(const std::vector<std::string> &options = std::vector<std::string>())
 		: state(hold(opened(options))) {}
 
-	/* On a device that the program has opened, and closes later; port 0: chosen. */
+	/* On a device that the program has opened, and closes later; @port 0: choose one. */
 	explicit context(struct ibv_context *verbs, int port = 0,
 			 const std::vector<std::string> &options = std::vector<std::string>())
 		: state(hold(opened(options, verbs, port))) {}
 
-	/* One that is closed by others, such as hartebeest_default_context(). */
+	/* A context that others close, such as hartebeest_default_context(). */
 	static context borrow(struct hartebeest_context *hb)
 	{
 		return context(std::make_shared<detail::context_state>(hb, true));
@@ -190,7 +192,7 @@ public:
 	std::string job() const { return hartebeest_job(get()); }
 	std::string origin() const { return hartebeest_origin(get(), nullptr); }
 
-	/* The device, opened if it was not yet. */
+	/* The device, which is opened if necessary. */
 	struct ibv_context *verbs() const
 	{
 		struct ibv_context *device;
@@ -217,7 +219,9 @@ public:
 		return text;
 	}
 
-	/* @write must not throw; an empty one: lines go to stderr or a file again. */
+	/*
+	 * @write must not throw; if empty, lines go to stderr or a file again.
+	 */
 	void log(int level, std::function<void(int, const char *)> write)
 	{
 		check(hartebeest_log_set(get(), level, write ? write_line : nullptr, state.get()));
@@ -233,11 +237,14 @@ public:
 		return text;
 	}
 
-	/* From any thread: ends waits in progress and to come, until cancel_clear(). */
+	/*
+	 * Ends current and later waits, until cancel_clear().  May be called from any
+	 * thread.
+	 */
 	void cancel() const noexcept { hartebeest_cancel(get()); }
 	void cancel_clear() const noexcept { hartebeest_cancel_clear(get()); }
 
-	/* Tells those who wait for this process that it has given up. */
+	/* Tells the processes that wait for this one that it has given up. */
 	void fail(const std::string &text) const { check(hartebeest_fail(get(), text.c_str())); }
 
 	/* ------------------------------------------------------- messages --- */
@@ -248,7 +255,7 @@ public:
 						      deadline));
 	}
 
-	/* A message of any length; @text is untouched when this is false. */
+	/* Waits for a message of any length.  false: @text is unchanged. */
 	bool wait(const std::string &peer_key, std::string &text, int64_t deadline = 0) const
 	{
 		struct hartebeest_message message;
@@ -327,7 +334,7 @@ public:
 		check(hartebeest_service_leave(get(), service.c_str(), &request));
 	}
 
-	/* No longer listens. */
+	/* Stops listening. */
 	void leave(const std::string &service) const
 	{
 		check(hartebeest_service_leave(get(), service.c_str(), nullptr));
@@ -370,7 +377,7 @@ private:
 		return hb;
 	}
 
-	/* While the first one is being set, there is none yet. */
+	/* A line may come while log() sets the first function, before it is stored here. */
 	static void write_line(void *data, int level, const char *text)
 	{
 		const detail::context_state *to = static_cast<detail::context_state *>(data);
@@ -388,7 +395,7 @@ public:
 		: object(made(context.get(), name), context.get(), name, hartebeest_pd_destroy,
 			 { context.owner() }) {}
 
-	/* A name for the program's own, which is never destroyed here. */
+	/* Names the program's own object, which is never destroyed here. */
 	static protection_domain adopt(const context &context, const std::string &name,
 				       struct ibv_pd *pd)
 	{
@@ -411,7 +418,7 @@ private:
 
 class completion_queue : public object<struct ibv_cq> {
 public:
-	/* HARTEBEEST_CQ_CHANNEL in @flags is for wait() and fd(); @depth 0: the option. */
+	/* wait() and fd() need HARTEBEEST_CQ_CHANNEL in @flags.  @depth 0: of the option. */
 	completion_queue(const context &context, const std::string &name, int depth = 0,
 			 uint32_t flags = 0)
 		: completion_queue(context, name, made(context.get(), name, depth, flags)) {}
@@ -425,7 +432,10 @@ public:
 
 	int fd() const { return check(hartebeest_cq_fd(context_handle(), c_name())); }
 
-	/* How many were taken; 0 with HARTEBEEST_ONCE: the queue is empty, and armed. */
+	/*
+	 * Returns the number taken; 0 with HARTEBEEST_ONCE if the queue is empty, and
+	 * armed then.
+	 */
 	int wait(struct ibv_wc *wc, int count, int64_t deadline = 0) const
 	{
 		const int ret = hartebeest_cq_wait(context_handle(), get(), count, wc, deadline);
@@ -449,7 +459,9 @@ private:
 
 class shared_receive_queue : public object<struct ibv_srq> {
 public:
-	/* 0: the options of queue pairs. */
+	/*
+	 * @max_wr, @max_sge: 0: the options for receives of queue pairs
+	 */
 	shared_receive_queue(const protection_domain &pd, const std::string &name,
 			     uint32_t max_wr = 0, uint32_t max_sge = 0)
 		: object(made(pd, name, max_wr, max_sge), pd.context_handle(), name,
@@ -479,13 +491,13 @@ private:
 
 class memory_region : public object<struct ibv_mr> {
 public:
-	/* A zeroed buffer of the library's. */
+	/* Registers a zeroed buffer that the library allocates. */
 	memory_region(const protection_domain &pd, const std::string &name, size_t length,
 		      int access)
 		: object(made(pd, name, length, access), pd.context_handle(), name,
 			 hartebeest_mr_destroy, { pd.owner() }) {}
 
-	/* Memory of the program's, which outlives the region. */
+	/* Registers the program's memory, which must outlive the region. */
 	memory_region(const protection_domain &pd, const std::string &name, void *address,
 		      size_t length, int access)
 		: object(made(pd, name, address, length, access), pd.context_handle(), name,
@@ -541,7 +553,7 @@ private:
 
 class queue_pair : public object<struct ibv_qp> {
 public:
-	/* In RESET; the type's preset is the option's, and so is that of each size that is 0. */
+	/* In RESET.  The preset type and each size of 0 come from the options. */
 	queue_pair(const protection_domain &pd, const std::string &name,
 		   const completion_queue &send, const completion_queue &recv,
 		   enum ibv_qp_type type = HARTEBEEST_QPT_PRESET,
@@ -549,7 +561,7 @@ public:
 		: object(made(pd, name, send, recv, type, cap), pd.context_handle(), name,
 			 hartebeest_qp_destroy, { pd.owner(), send.owner(), recv.owner() }) {}
 
-	/* With receives that it shares with others. */
+	/* Takes its receives from @srq, which other queue pairs may share. */
 	queue_pair(const protection_domain &pd, const std::string &name,
 		   const completion_queue &send, const completion_queue &recv,
 		   const shared_receive_queue &srq, enum ibv_qp_type type,
@@ -574,9 +586,9 @@ public:
 	}
 
 	/*
-	 * Who posts the receives, in the state INIT, again whenever the queue pair had to go
-	 * through RESET: returns 0, or a negative errno that fails the transition, as
-	 * -ECANCELED does for what it throws.
+	 * @post posts the receives in the state INIT, again whenever the queue pair had
+	 * to go through RESET.  It returns 0, or a negative errno that fails the
+	 * transition.  If it throws, the transition fails with -ECANCELED.
 	 */
 	void refill(std::function<int(struct ibv_qp *)> post)
 	{
@@ -613,7 +625,7 @@ public:
 							  peer_key.c_str(), deadline));
 	}
 
-	/* true: the peer was replaced, and this is connected to the new one. */
+	/* true: the peer was replaced, and this queue pair is connected to the new one. */
 	bool follow(const std::string &peer_key)
 	{
 		return check(hartebeest_qp_follow(context_handle(), c_name(), peer_key.c_str(),
@@ -668,7 +680,7 @@ private:
 		return qp;
 	}
 
-	/* C code calls it, through which no exception may pass. */
+	/* C code calls it, so no exception may leave it. */
 	static int post_receives(void *data, struct ibv_qp *qp)
 	{
 		try {
@@ -682,8 +694,8 @@ private:
 /* ---------------------------------------------------------------- pairs --- */
 
 /*
- * Many queue pairs to their peers at once, by hartebeest_pairs_connect().  Holds copies
- * of all texts, and of the queue pairs and regions their owners.
+ * Connects many queue pairs to their peers at once, by hartebeest_pairs_connect().  Holds
+ * copies of all texts, and owners of the queue pairs and regions.
  */
 class pair_list {
 public:
@@ -693,7 +705,9 @@ public:
 	pair_list(pair_list &&) = default;
 	pair_list &operator=(pair_list &&) = default;
 
-	/* @room: how many regions of the peer are wanted. */
+	/*
+	 * @room: number of the peer's regions to receive.
+	 */
 	void add(const queue_pair &qp, const std::string &key, const std::string &peer_key,
 		 uint32_t room = 0)
 	{
@@ -723,18 +737,21 @@ public:
 		owners.push_back(region.owner());
 	}
 
-	/* Throws the first failure, after all were tried; again: it goes on where it was. */
+	/* Tries all pairs, then throws the first failure.  Another call continues. */
 	bool connect(int64_t deadline = 0)
 	{
 		return check_once(hartebeest_pairs_connect(hb, pairs.data(), pairs.size(),
 							   deadline));
 	}
 
-	/* After connect(): result, reason, peer and count of each. */
+	/* After connect(): result, reason, peer and count of each pair. */
 	size_t size() const { return pairs.size(); }
 	const struct hartebeest_pair &operator[](size_t index) const { return pairs[index]; }
 
-	/* The peer's region, in the order in which it offered them. */
+	/*
+	 * A region of the peer.  @number: in the order in which the peer offered them,
+	 * from 0.
+	 */
 	const struct hartebeest_remote_mr &region(size_t index, size_t number = 0) const
 	{
 		if (number >= pairs.at(index).count || number >= rooms[index].size())
@@ -762,7 +779,7 @@ private:
 
 namespace detail {
 
-/* Ranks: all of them, unless some are named, or none. */
+/* A list of ranks: all of them until name() is called, which may name none. */
 class rank_list {
 public:
 	void name(const std::vector<int32_t> &named)
@@ -771,7 +788,7 @@ public:
 		ids = named;
 	}
 
-	/* As C takes them: null is all. */
+	/* In the form of the C interface: null means all. */
 	const int32_t *data() const
 	{
 		static const int32_t none = 0;
@@ -789,8 +806,9 @@ private:
 } /* namespace detail */
 
 /*
- * What a mesh shall be.  The members of attr that are no names, such as qps_per_peer, type,
- * cap and own_rank, are set there; the rest by these functions, which hold copies.
+ * The attributes of a mesh.  Set the plain members of attr, such as qps_per_peer, type,
+ * cap and own_rank, directly.  Set names, lists and functions by the methods, which keep
+ * copies.
  */
 class mesh_request {
 public:
@@ -810,17 +828,17 @@ public:
 		owners.push_back(object.owner());
 	}
 
-	/* All ranks get it, in the order of these calls. */
+	/* Offers a region to all ranks, in the order of these calls. */
 	void offer(const memory_region &region)
 	{
 		regions.push_back(region.name());
 		owners.push_back(region.owner());
 	}
 
-	/* Ids of those who take part, ascending. */
+	/* Ids of the ranks that take part, ascending. */
 	void among(const std::vector<int32_t> &ids) { ranks.name(ids); }
 
-	/* Ids of those to connect to, ascending, or none; each must name this rank, too. */
+	/* Ids to connect to, ascending; may be empty.  Each peer must name this rank, too. */
 	void connect_to(const std::vector<int32_t> &ids) { peers.name(ids); }
 
 	/* Called each second while ranks are missing; must not throw. */
@@ -829,13 +847,15 @@ public:
 		tell_progress = std::move(tell);
 	}
 
-	/* The program's own exchange instead of Memcached, among attr.rank_count ranks. */
+	/* The program's own exchange, instead of Memcached, among attr.rank_count ranks. */
 	void gather(std::function<int(const void *mine, void *all, size_t length)> exchange)
 	{
 		gather_all = std::move(exchange);
 	}
 
-	/* Who posts the receives of each queue pair; rank -1: UD. */
+	/*
+	 * @post posts the receives of each queue pair.  rank -1: UD.
+	 */
 	void refill(std::function<int(int rank, struct ibv_qp *qp)> post)
 	{
 		post_receives = std::move(post);
@@ -853,7 +873,7 @@ private:
 	std::function<int(int, struct ibv_qp *)> post_receives;
 };
 
-/* All ranks connected to each other, by hartebeest_mesh_connect(). */
+/* Ranks connected to each other by hartebeest_mesh_connect(). */
 class mesh {
 public:
 	/* Collective. */
@@ -903,7 +923,10 @@ public:
 
 	struct hartebeest_mesh *get() const { return held->handle; }
 
-	/* Null: the own rank, and one that is not in the mesh. */
+	/*
+	 * Null for the local rank, for one that is not in the mesh, and for one that is
+	 * not a peer.
+	 */
 	struct ibv_qp *qp(int rank, int index = 0) const
 	{
 		return hartebeest_mesh_qp(get(), rank, index);
@@ -934,7 +957,7 @@ public:
 		return check_once(hartebeest_mesh_barrier(get(), deadline));
 	}
 
-	/* How many ranks were replaced. */
+	/* Returns the number of ranks replaced. */
 	int repair(int64_t deadline = 0) { return check(hartebeest_mesh_repair(get(), deadline)); }
 
 	struct hartebeest_mesh_stats stats() const
@@ -946,7 +969,7 @@ public:
 	}
 
 private:
-	/* Stays where it is while the mesh calls back. */
+	/* Must not move: the mesh's callbacks get its address. */
 	struct state {
 		std::shared_ptr<const void> owner;
 		mesh_request request;
@@ -967,7 +990,7 @@ private:
 		static_cast<state *>(data)->request.tell_progress(text);
 	}
 
-	/* C code calls them, through which no exception may pass. */
+	/* C code calls them, so no exception may leave them. */
 	static int gather(void *data, const void *mine, void *all, size_t length)
 	{
 		try {

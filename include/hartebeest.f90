@@ -2,15 +2,15 @@
 !
 ! hartebeest.f90 - libhartebeest for Fortran 2003, with c_sizeof() of 2008
 !
-! Compile it along with the program: files of modules are not portable among compilers.
+! Compile it along with the program: compilers cannot read each other's module files.
 ! Names and rules are those of hartebeest(3), hartebeest_mesh(3) and hartebeest_post(3), and
-! arguments have the names that they have in C.  Where C takes NULL, pass c_null_ptr.
-! struct ibv_* pointers are type(c_ptr); what Fortran reads of them are the types ibv_*
-! below, by c_f_pointer().  C's unsigned integers are integers of their size here: of a
-! small one, iand(int(value), 255) is the value.
+! arguments have their names in C.  Where C takes NULL, pass c_null_ptr.  A pointer to a struct
+! ibv_* is a type(c_ptr); for those that Fortran reads, types ibv_* below describe the struct,
+! for c_f_pointer().  C's unsigned integers are signed integers of the same size here: for a
+! single byte, iand(int(value), 255) is the unsigned value.
 !
-! hartebeest_c_string() makes a C string, which must stay as long as C may read it;
-! hartebeest_text() and hartebeest_fortran_string() make Fortran strings of C's.
+! hartebeest_c_string() makes a C string, which must exist as long as C may read it.
+! hartebeest_text() and hartebeest_fortran_string() make Fortran strings from C strings.
 ! hartebeest_error_text() is hartebeest_error(3).
 module hartebeest
   use, intrinsic :: iso_c_binding
@@ -27,7 +27,7 @@ module hartebeest
        ibv_send_solicited = 4, ibv_send_inline = 8
   integer(c_int), parameter :: ibv_wr_rdma_write = 0, ibv_wr_rdma_read = 4
 
-  ! enum ibv_wc_status, enum ibv_wc_opcode, enum ibv_wc_flags, of a completion
+  ! enum ibv_wc_status, enum ibv_wc_opcode and enum ibv_wc_flags, for completions
   integer(c_int), parameter :: ibv_wc_success = 0, ibv_wc_wr_flush_err = 5, &
        ibv_wc_retry_exc_err = 12
   integer(c_int), parameter :: ibv_wc_send = 0, ibv_wc_rdma_write = 1, ibv_wc_rdma_read = 2, &
@@ -35,7 +35,7 @@ module hartebeest
        ibv_wc_recv_rdma_with_imm = 129
   integer(c_int), parameter :: ibv_wc_grh = 1, ibv_wc_with_imm = 2
 
-  ! Deadlines: a time of hartebeest_clock(), or exchange.timeout from now, or one look
+  ! Deadlines, besides times of hartebeest_clock(): exchange.timeout from now; one look
   integer(c_int64_t), parameter :: hartebeest_preset = 0, hartebeest_once = -1
 
   integer(c_int32_t), parameter :: hartebeest_cq_channel = 1
@@ -44,14 +44,14 @@ module hartebeest
 
   ! --------------------------------------------------------------- types of verbs
 
-  ! The beginning of struct ibv_mr, for c_f_pointer() on what hartebeest_mr_create() gives
+  ! The beginning of struct ibv_mr, for c_f_pointer() of what hartebeest_mr_create() returns
   type, bind(c) :: ibv_mr
      type(c_ptr) :: context, pd, addr
      integer(c_size_t) :: length
      integer(c_int32_t) :: handle, lkey, rkey
   end type ibv_mr
 
-  ! imm_data: hartebeest_wc_imm() has it in host byte order
+  ! imm_data is in network byte order: hartebeest_wc_imm() converts it
   type, bind(c) :: ibv_wc
      integer(c_int64_t) :: wr_id
      integer(c_int) :: status, opcode
@@ -68,7 +68,7 @@ module hartebeest
 
   ! ------------------------------------------------------- types of the library
 
-  ! GIDs and IP addresses, here and below: 16 bytes in network order
+  ! GIDs and IP addresses, here and below, are 16 bytes in network byte order
   type, bind(c) :: hartebeest_path
      character(kind=c_char) :: device(64)
      integer(c_int64_t) :: sgid(2), dgid(2)
@@ -87,7 +87,7 @@ module hartebeest
      integer(c_int64_t) :: reserved(4)
   end type hartebeest_event
 
-  ! hartebeest_qp_request_preset() first; texts are C strings that must stay, by c_loc()
+  ! Call hartebeest_qp_request_preset() first.  Texts are c_loc() of C strings that must stay
   type, bind(c) :: hartebeest_qp_request
      integer(c_size_t) :: size
      type(c_ptr) :: pd, send_cq, recv_cq, srq, qp_context
@@ -116,7 +116,7 @@ module hartebeest
      integer(c_int64_t) :: reserved(2)
   end type hartebeest_address
 
-  ! hartebeest_pair_preset() first; texts as above
+  ! Call hartebeest_pair_preset() first.  Texts as above
   type, bind(c) :: hartebeest_pair
      integer(c_size_t) :: size
      type(c_ptr) :: qp, key, peer_key, offer, regions
@@ -125,7 +125,7 @@ module hartebeest
      character(kind=c_char) :: reason(512)
   end type hartebeest_pair
 
-  ! hartebeest_message_preset() first
+  ! Call hartebeest_message_preset() first
   type, bind(c) :: hartebeest_message
      integer(c_size_t) :: size
      type(c_ptr) :: peer_key, buffer
@@ -140,7 +140,7 @@ module hartebeest
      integer(c_int64_t) :: reserved(4)
   end type hartebeest_request
 
-  ! hartebeest_mesh_attr_preset() first
+  ! Call hartebeest_mesh_attr_preset() first
   type, bind(c) :: hartebeest_mesh_attr
      integer(c_size_t) :: size
      type(c_ptr) :: pd, cq, regions
@@ -174,7 +174,7 @@ module hartebeest
   interface
      ! ---------------------------------------------------- hartebeest.h
 
-     ! options: c_null_ptr, or an array of type(c_ptr) to C strings, the last c_null_ptr
+     ! options: c_null_ptr, or an array of type(c_ptr) to C strings that ends with c_null_ptr
      function hartebeest_open(hb, options) bind(c)
        import
        type(c_ptr), intent(out) :: hb
@@ -1007,7 +1007,7 @@ contains
     string = trim(text) // c_null_char
   end function hartebeest_c_string
 
-  ! A text that ends with a null byte, such as reason of a pair.
+  ! The text up to the first null byte, for instance the reason of a pair.
   function hartebeest_fortran_string(bytes) result(text)
     character(kind=c_char), intent(in) :: bytes(:)
     character(len=:), allocatable :: text
@@ -1020,7 +1020,7 @@ contains
     end do
   end function hartebeest_fortran_string
 
-  ! What hartebeest_job() and others return, of 4096 bytes at most; '' for c_null_ptr.
+  ! What hartebeest_job() and others return, up to 4096 bytes; '' for c_null_ptr.
   function hartebeest_text(string) result(text)
     type(c_ptr), intent(in) :: string
     character(len=:), allocatable :: text

@@ -2,15 +2,16 @@
 /*
  * hartebeest.hh - the C++ classes of the original Hartebeest, header only, C++11
  *
- * For programs written against it: they compile and run unchanged, linked with
- * -lhartebeest.  All its headers are this one.  Everything is done by hartebeest-c.h,
- * whose rules hold here too: one default context for the process, true is success, and
- * after false the reason is in hartebeest_error() (hartebeest.h) and in a line on stderr.
- * Classes of its own for new programs are in hartebeest-raii.hh.
+ * For programs written for the original: they compile and run unchanged, linked with
+ * -lhartebeest.  This header replaces all of the original's.  The functions of
+ * hartebeest-c.h do the work, and their rules hold here, too: the process has one default
+ * context, true means success, and after false the reason is in hartebeest_error()
+ * (hartebeest.h) and in a line on stderr.  For new programs hartebeest-raii.hh has
+ * classes of its own.
  *
- * What the core creates and fetches belongs to it and lives as long as the process.  All
- * functions may be called by many threads at once, but get_resrc_map() gives a map that
- * others change.
+ * The core owns what it creates and fetches; these objects live as long as the process.
+ * Many threads may call all functions at once, but get_resrc_map() returns a map that
+ * others may be changing.
  */
 #ifndef HARTEBEEST_HH
 #define HARTEBEEST_HH
@@ -63,7 +64,7 @@ enum EncodedRetCodes {
 	COMPOUND
 };
 
-/* aux_str says the code in words; of a failure here it is hartebeest_error(). */
+/* aux_str is the code in words; after a failure in this header, it is hartebeest_error(). */
 struct Retcode {
 	uint32_t ret_code;
 	std::string aux_str;
@@ -112,7 +113,7 @@ typedef hartebeest::Retcode hb_retcode;
 
 namespace hartebeest {
 
-/* @good, or @bad with the sentence of what just failed. */
+/* Returns @good, or @bad with the sentence of the call that has just failed. */
 inline hb_retcode retcode_of(bool done, uint32_t good, uint32_t bad)
 {
 	return done ? hb_retcode(good) : hb_retcode(bad, hartebeest_error());
@@ -120,7 +121,7 @@ inline hb_retcode retcode_of(bool done, uint32_t good, uint32_t bad)
 
 /* --------------------------------------------------------------- logger --- */
 
-/* A line by a format string of fmt: {}, {0}, {:04x}, {:.2f}, {:>8}, and {{ for a brace. */
+/* Formats a line as fmt does: {}, {0}, {:04x}, {:.2f}, {:>8}, and {{ for a brace. */
 class Line {
 public:
 	template <class... Values>
@@ -148,7 +149,9 @@ public:
 	}
 
 private:
-	/* @inside the braces: a number, which counts up by itself, and after ':' the form. */
+	/*
+	 * @inside: a number (by default the next one) and, after ':', the form.
+	 */
 	template <class... Values>
 	static std::string field(const std::string &inside, size_t &next, const Values &...values)
 	{
@@ -172,7 +175,10 @@ private:
 		return which ? nth(which - 1, form, values...) : formed(form, value);
 	}
 
-	/* The stream's state is the form: [[fill]align][sign][#][0][width][.precision][type]. */
+	/*
+	 * Sets the stream's state by @form:
+	 * [[fill]align][sign][#][0][width][.precision][type].
+	 */
 	template <class Value>
 	static std::string formed(const std::string &form, const Value &value)
 	{
@@ -229,7 +235,7 @@ private:
 		text << value;
 	}
 
-	/* Bytes are numbers, as in fmt, unless they are plain char. */
+	/* As in fmt, bytes are numbers unless they are plain char. */
 	static void put(std::ostream &text, char type, unsigned char value)
 	{
 		put(text, type, static_cast<unsigned int>(value));
@@ -258,8 +264,9 @@ private:
 };
 
 /*
- * What HB_CLOGGER has of spdlog's logger: lines on stdout, "[HB:info] text".  Levels are
- * spdlog's numbers, 0 trace to 5 critical and 6 for nothing; the preset is 2, info.
+ * The part of spdlog's logger that HB_CLOGGER offers: it writes lines to stdout, such as
+ * "[HB:info] text".  Levels are spdlog's numbers, from 0 (trace) to 5 (critical), and 6
+ * for no lines; the preset is 2 (info).
  */
 class Logger {
 public:
@@ -296,7 +303,7 @@ public:
 			write(level, Line::of(format, value, values...));
 	}
 
-	/* A text alone is no format. */
+	/* A text without values is not taken as a format. */
 	template <class Text>
 	void log(int level, const Text &text)
 	{
@@ -340,7 +347,7 @@ private:
 
 } /* namespace hartebeest */
 
-/* A program may define it before, as its own spdlog logger. */
+/* A program may define it before, for instance as its own spdlog logger. */
 #ifndef HB_CLOGGER
 #define HB_CLOGGER hartebeest::ConsoleLogger::get_instance().get_logger()
 #endif
@@ -349,10 +356,10 @@ namespace hartebeest {
 
 /* --------------------------------------------------------- names, memory --- */
 
-/* Bytes of a name; a name here may be longer than the original's 128. */
+/* Bytes of a name.  The original allowed 128. */
 const uint32_t NAME_STR_MAX = 255;
 
-/* Zeroed; nullptr without memory. */
+/* A zeroed buffer of @length bytes for free_buffer(); nullptr if there is no memory. */
 inline uint8_t *alloc_buffer(size_t length, int alignment = 64)
 {
 	void *buffer = nullptr;
@@ -364,7 +371,7 @@ inline uint8_t *alloc_buffer(size_t length, int alignment = 64)
 
 inline void free_buffer(uint8_t *buffer) { std::free(buffer); }
 
-/* Objects by name.  Owns those that the core put there, and no others. */
+/* Objects by name.  Owns those that the core stored, and no others. */
 template <class T>
 class ResourceCache {
 public:
@@ -410,7 +417,10 @@ public:
 					 reinterpret_cast<uintptr_t>(object.second));
 	}
 
-	/* The one of this name for what the library has under it; nullptr for nullptr. */
+	/*
+	 * The object of this name, made or updated for @verbs; nullptr if @verbs is
+	 * nullptr.
+	 */
 	template <class Verbs, class... More>
 	T *obtain(const char *key, Verbs *verbs, const More &...more)
 	{
@@ -470,8 +480,8 @@ enum { PDEF_CQ_ATTR, PDEF_QP_INIT_ATTR, PDEF_QP_ATTR };
 enum { SYSVAR_PARTICIPANTS, SYSVAR_NID, SYSVAR_EXEC_IP_PORT, SYSVAR_CONF_PATH };
 
 /*
- * The settings of the default context, wherever they come from.  The file is that of
- * HARTEBEEST_CONF_PATH, not the one that the constructor names.
+ * The settings of the default context, from all their sources.  The settings file is the
+ * one that HARTEBEEST_CONF_PATH names; the constructor's argument is ignored.
  */
 class ConfigLoader {
 public:
@@ -483,7 +493,7 @@ public:
 		return loader;
 	}
 
-	/* CONF_PATH may be missing, and a launcher may say the others. */
+	/* CONF_PATH may be missing, and a launcher may give the others. */
 	hb_retcode init_sysvars()
 	{
 		const bool is_known = get_sysvar("HARTEBEEST_NID") &&
@@ -501,8 +511,8 @@ public:
 	char *get_sysvar(const char *name) { return hartebeest_get_sysvar(name); }
 
 	/*
-	 * "cq_depth", "rc:path_mtu", or "path_mtu" for RC; -1 is auto, nullptr no such key.
-	 * A copy: what is written there changes no setting.
+	 * The value of "cq_depth", "rc:path_mtu", or "path_mtu" for RC; -1: auto.
+	 * nullptr: no such key.  It is a copy: writing to it changes no setting.
 	 */
 	int *get_attr(const char *key)
 	{
@@ -583,7 +593,7 @@ private:
 
 	bool read_attr() { return context && ibv_query_device(context, &attr) == 0; }
 
-	/* The library's, which closes it. */
+	/* Takes the library's device, which the library closes. */
 	bool borrow()
 	{
 		struct ibv_port_attr port_attr;
@@ -642,7 +652,7 @@ private:
 
 /* -------------------------------------------------------------- objects --- */
 
-/* "name:1f:20", numbers in hexadecimal, and back. */
+/* Writes and reads "name:1f:20", a name and numbers in hexadecimal. */
 class Flat {
 public:
 	explicit Flat(const std::string &first) : text(first) {}
@@ -653,7 +663,7 @@ public:
 		return *this;
 	}
 
-	/* The last number, which is taken off. */
+	/* Removes the last number and returns it. */
 	unsigned long long pop()
 	{
 		const size_t colon = text.rfind(':');
@@ -671,12 +681,15 @@ private:
 
 enum MrType { MR_TYPE_UNKNOWN, MR_TYPE_LOCAL, MR_TYPE_REMOTE };
 
-/* Of a remote region get_mr() has addr, length and rkey, and addr is the peer's. */
+/*
+ * A memory region.  For a remote one, get_mr() has addr, length and rkey, and addr is the
+ * peer's.
+ */
 class Mr {
 public:
 	explicit Mr(size_t length) : Mr("ANONYMOUS-MR", length) {}
 
-	/* A buffer, without a region yet: set_mr() gives it one. */
+	/* Allocates a buffer without a region, which set_mr() adds. */
 	Mr(const char *key, size_t length)
 		: name(key), type(length ? MR_TYPE_LOCAL : MR_TYPE_UNKNOWN),
 		  own(length ? alloc_buffer(length) : nullptr), mr(nullptr), copy(),
@@ -770,7 +783,7 @@ public:
 		return global;
 	}
 
-	/* "" for a queue that hartebeest_create_basiccq() did not make. */
+	/* Returns "" for a queue that hartebeest_create_basiccq() did not make. */
 	std::string name_of(const struct ibv_cq *cq)
 	{
 		const BasicCq *found =
@@ -784,10 +797,13 @@ enum QpType { QP_TYPE_UNKNOWN, QP_TYPE_LOCAL, QP_TYPE_REMOTE };
 
 class Pd;
 
-/* Of a remote queue pair get_qp() has qp_num and qp_type. */
+/* A queue pair.  For a remote one, get_qp() has qp_num and qp_type. */
 class Qp {
 public:
-	/* In @pd, with queues of create_basiccq(); without a domain, nothing is made. */
+	/*
+	 * Creates it in @pd, with queues of create_basiccq(); if @pd is nullptr, makes
+	 * nothing.
+	 */
 	Qp(const char *key, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
 	   struct ibv_cq *recv);
 
@@ -799,7 +815,7 @@ public:
 	struct ibv_qp *get_qp() { return qp; }
 	const char *get_name() const { return name.c_str(); }
 
-	/* enum ibv_qp_state, as the device has it. */
+	/* The enum ibv_qp_state that the device reports. */
 	int query_state()
 	{
 		struct ibv_qp_init_attr init;
@@ -816,7 +832,7 @@ public:
 				  QP_TRANSITION_2_INIT_OK, QP_TRANSITION_2_INIT_ERR);
 	}
 
-	/* To RTS at once: the two agree on both steps before the first. */
+	/* Goes to RTS at once: both ends agree on RTR and RTS before RTR. */
 	hb_retcode transit_rtr(Qp *remote)
 	{
 		const char *key = remote ? remote->get_name() : nullptr;
@@ -831,7 +847,10 @@ public:
 								 QP_TRANSITION_2_RTS_ERR);
 	}
 
-	/* Port and LID of this end; 0 of a fetched one, whose path the library finds. */
+	/*
+	 * Port and LID of this end.  0 for a fetched queue pair, whose path the library
+	 * finds.
+	 */
 	uint8_t get_pid() { return is_local() ? hca().get_device_pid() : pid; }
 	uint16_t get_plid() { return is_local() ? hca().get_device_plid() : plid; }
 
@@ -868,7 +887,9 @@ private:
 	uint8_t pid;
 	uint16_t plid;
 
-	/* @pd "": a fetched one. */
+	/*
+	 * @pd "": the queue pair was fetched.
+	 */
 	Qp(const char *key, struct ibv_qp *made, const std::string &pd)
 		: name(key), pd_name(pd),
 		  pos_type(pd.empty() ? QP_TYPE_REMOTE : QP_TYPE_LOCAL),
@@ -911,7 +932,7 @@ public:
 	ResourceCache<Mr> &get_mr_cache() { return mr_cache; }
 	ResourceCache<Qp> &get_qp_cache() { return qp_cache; }
 
-	/* What the library has under this name, though C functions made it. */
+	/* Finds what the library has under this name, even if a C function made it. */
 	Mr *get_mr(const char *key)
 	{
 		return mr_cache.obtain(key, hartebeest_get_local_mr(get_name(), key),
@@ -964,7 +985,7 @@ public:
 	virtual hb_retcode get(const char *key, std::string &value) = 0;
 };
 
-/* What stands before a key, for prefix_set() and prefix_get(). */
+/* Prefixes of keys, for prefix_set() and prefix_get(). */
 enum {
 	HB_MEMC_KEY_PREF_INIT,
 	HB_MEMC_KEY_PREF_MRINFO,
@@ -974,8 +995,8 @@ enum {
 };
 
 /*
- * Texts under keys: messages, as those of memc_push_general().  get() looks once; nothing
- * is logged when nothing is there, so that a program may ask again and again.
+ * Texts under keys, as messages like those of memc_push_general().  get() looks once, and
+ * does not log that nothing is there, so that a program may ask repeatedly.
  */
 class Exchanger : public MemcHandle {
 public:
@@ -1044,7 +1065,7 @@ private:
 
 /* ----------------------------------------------------------------- core --- */
 
-/* All cores are one: they share the default context and what it has. */
+/* All cores share the default context and its objects. */
 class HartebeestCore {
 public:
 	HartebeestCore() { hartebeest_init(); }
@@ -1058,12 +1079,12 @@ public:
 	HartebeestCore(const HartebeestCore &) = delete;
 	HartebeestCore &operator=(const HartebeestCore &) = delete;
 
-	/* get_instance() has done it. */
+	/* Nothing is left to do: the constructor has called hartebeest_init(). */
 	void init() {}
 
 	char *get_sysvar(const char *name) { return hartebeest_get_sysvar(name); }
 
-	/* -1 when neither HARTEBEEST_NID nor a launcher says it. */
+	/* -1 if neither HARTEBEEST_NID nor a launcher gives it. */
 	int get_nid()
 	{
 		const char *nid = hartebeest_get_sysvar("HARTEBEEST_NID");
@@ -1115,7 +1136,7 @@ public:
 		return hartebeest_connect_local_qp(pd, qp, remote_key);
 	}
 
-	/* nullptr when there is none. */
+	/* nullptr if there is none. */
 	Pd *get_local_pd(const char *pd)
 	{
 		return PdCache::get_instance().obtain(pd, hartebeest_get_local_pd(pd));
@@ -1150,7 +1171,7 @@ public:
 	bool memc_fetch_remote_mr(const char *key) { return hartebeest_memc_fetch_remote_mr(key); }
 	bool memc_fetch_remote_qp(const char *key) { return hartebeest_memc_fetch_remote_qp(key); }
 
-	/* nullptr when it was not fetched. */
+	/* nullptr if it was not fetched. */
 	Mr *get_remote_mr(const char *key)
 	{
 		return remote_mrs.obtain(key, hartebeest_get_remote_mr(key), MR_TYPE_REMOTE);
