@@ -162,9 +162,7 @@ protected:
 
 class context {
 public:
-	/*
-	 * @options: "section.key=value" strings, as for hartebeest_open()
-	 */
+	/* @options: "section.key=value" strings, as for hartebeest_open() */
 	explicit context(const std::vector<std::string> &options = std::vector<std::string>())
 		: state(hold(opened(options))) {}
 
@@ -219,9 +217,7 @@ public:
 		return text;
 	}
 
-	/*
-	 * @write must not throw; if empty, lines go to stderr or a file again.
-	 */
+	/* @write must not throw; if empty, lines go to stderr or a file again. */
 	void log(int level, std::function<void(int, const char *)> write)
 	{
 		check(hartebeest_log_set(get(), level, write ? write_line : nullptr, state.get()));
@@ -237,10 +233,7 @@ public:
 		return text;
 	}
 
-	/*
-	 * Ends current and later waits, until cancel_clear().  May be called from any
-	 * thread.
-	 */
+	/* Ends current and later waits, until cancel_clear().  For any thread. */
 	void cancel() const noexcept { hartebeest_cancel(get()); }
 	void cancel_clear() const noexcept { hartebeest_cancel_clear(get()); }
 
@@ -433,8 +426,8 @@ public:
 	int fd() const { return check(hartebeest_cq_fd(context_handle(), c_name())); }
 
 	/*
-	 * Returns the number taken; 0 with HARTEBEEST_ONCE if the queue is empty, and
-	 * armed then.
+	 * Returns the number taken; with HARTEBEEST_ONCE 0 if the queue is empty, and now
+	 * armed.
 	 */
 	int wait(struct ibv_wc *wc, int count, int64_t deadline = 0) const
 	{
@@ -459,9 +452,7 @@ private:
 
 class shared_receive_queue : public object<struct ibv_srq> {
 public:
-	/*
-	 * @max_wr, @max_sge: 0: the options for receives of queue pairs
-	 */
+	/* @max_wr and @max_sge of 0 come from the options for receives of queue pairs. */
 	shared_receive_queue(const protection_domain &pd, const std::string &name,
 			     uint32_t max_wr = 0, uint32_t max_sge = 0)
 		: object(made(pd, name, max_wr, max_sge), pd.context_handle(), name,
@@ -705,9 +696,7 @@ public:
 	pair_list(pair_list &&) = default;
 	pair_list &operator=(pair_list &&) = default;
 
-	/*
-	 * @room: number of the peer's regions to receive.
-	 */
+	/* @room: number of the peer's regions to receive. */
 	void add(const queue_pair &qp, const std::string &key, const std::string &peer_key,
 		 uint32_t room = 0)
 	{
@@ -749,8 +738,8 @@ public:
 	const struct hartebeest_pair &operator[](size_t index) const { return pairs[index]; }
 
 	/*
-	 * A region of the peer.  @number: in the order in which the peer offered them,
-	 * from 0.
+	 * A region of the peer; they are numbered from 0, in the order in which it
+	 * offered them.
 	 */
 	const struct hartebeest_remote_mr &region(size_t index, size_t number = 0) const
 	{
@@ -853,9 +842,7 @@ public:
 		gather_all = std::move(exchange);
 	}
 
-	/*
-	 * @post posts the receives of each queue pair.  rank -1: UD.
-	 */
+	/* @post posts the receives of each queue pair.  rank -1: UD. */
 	void refill(std::function<int(int rank, struct ibv_qp *qp)> post)
 	{
 		post_receives = std::move(post);
@@ -924,8 +911,8 @@ public:
 	struct hartebeest_mesh *get() const { return held->handle; }
 
 	/*
-	 * Null for the local rank, for one that is not in the mesh, and for one that is
-	 * not a peer.
+	 * Null for the local rank, a rank that is not in the mesh, and one that is not a
+	 * peer.
 	 */
 	struct ibv_qp *qp(int rank, int index = 0) const
 	{

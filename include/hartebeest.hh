@@ -149,9 +149,7 @@ public:
 	}
 
 private:
-	/*
-	 * @inside: a number (by default the next one) and, after ':', the form.
-	 */
+	/* @inside: a number (by default the next one) and, after ':', the form. */
 	template <class... Values>
 	static std::string field(const std::string &inside, size_t &next, const Values &...values)
 	{
@@ -175,10 +173,7 @@ private:
 		return which ? nth(which - 1, form, values...) : formed(form, value);
 	}
 
-	/*
-	 * Sets the stream's state by @form:
-	 * [[fill]align][sign][#][0][width][.precision][type].
-	 */
+	/* Applies @form, [[fill]align][sign][#][0][width][.precision][type], to a stream. */
 	template <class Value>
 	static std::string formed(const std::string &form, const Value &value)
 	{
@@ -417,10 +412,7 @@ public:
 					 reinterpret_cast<uintptr_t>(object.second));
 	}
 
-	/*
-	 * The object of this name, made or updated for @verbs; nullptr if @verbs is
-	 * nullptr.
-	 */
+	/* The object of this name, made or updated for @verbs; nullptr for nullptr. */
 	template <class Verbs, class... More>
 	T *obtain(const char *key, Verbs *verbs, const More &...more)
 	{
@@ -800,10 +792,7 @@ class Pd;
 /* A queue pair.  For a remote one, get_qp() has qp_num and qp_type. */
 class Qp {
 public:
-	/*
-	 * Creates it in @pd, with queues of create_basiccq(); if @pd is nullptr, makes
-	 * nothing.
-	 */
+	/* Creates it in @pd, with queues of create_basiccq().  @pd nullptr: makes nothing. */
 	Qp(const char *key, enum ibv_qp_type type, Pd *pd, struct ibv_cq *send,
 	   struct ibv_cq *recv);
 
@@ -847,10 +836,7 @@ public:
 								 QP_TRANSITION_2_RTS_ERR);
 	}
 
-	/*
-	 * Port and LID of this end.  0 for a fetched queue pair, whose path the library
-	 * finds.
-	 */
+	/* Port and LID of this end; 0 for a fetched one, whose path the library finds. */
 	uint8_t get_pid() { return is_local() ? hca().get_device_pid() : pid; }
 	uint16_t get_plid() { return is_local() ? hca().get_device_plid() : plid; }
 
@@ -887,9 +873,7 @@ private:
 	uint8_t pid;
 	uint16_t plid;
 
-	/*
-	 * @pd "": the queue pair was fetched.
-	 */
+	/* @pd "": the queue pair was fetched. */
 	Qp(const char *key, struct ibv_qp *made, const std::string &pd)
 		: name(key), pd_name(pd),
 		  pos_type(pd.empty() ? QP_TYPE_REMOTE : QP_TYPE_LOCAL),
