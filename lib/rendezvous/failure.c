@@ -11,11 +11,11 @@
 #include "lib/base/text.h"
 #include "lib/rendezvous/wait.h"
 
-/* Who gives up asks for those who are there, and then waits for its servers. */
+/* A rank that gives up first asks which ranks are there, and then stores the records. */
 #define ASK_TIME (250 * BEEST_MS)
 #define SAY_TIME (500 * BEEST_MS)
 
-/* How long others may read it, seconds. */
+/* Time to live of the record, in seconds. */
 #define FAILURE_TTL 600
 
 void beest_failure_open(struct beest_registry *registry)
@@ -28,7 +28,10 @@ void beest_failure_open(struct beest_registry *registry)
 
 /* ------------------------------------------------------------------- giving up --- */
 
-/* Whose presence is stored now, as far as a server answers; returns how many bytes. */
+/*
+ * Collects the incarnations whose presence is stored now, as far as servers answer.
+ * Returns the number of bytes.
+ */
 static size_t witnesses_find(struct beest_registry *registry, uint8_t *marks)
 {
 	static const struct beest_incarnation anybody;
@@ -77,7 +80,10 @@ static int failure_put(struct beest_registry *registry)
 	return ret;
 }
 
-/* Whoever waits for this process hears it by the news; what a rank says is for all. */
+/*
+ * Processes that wait for this one learn of it by the news.  The failure of a rank
+ * concerns all ranks, so a rank also writes a record for all.
+ */
 int beest_failure_say(struct beest_registry *registry, const char *text)
 {
 	struct beest_rank_body *self = &registry->presence.self;
@@ -107,7 +113,7 @@ int beest_failure_say(struct beest_registry *registry, const char *text)
 
 /* --------------------------------------------------------------------- hearing --- */
 
-/* Was this context there when it was written? */
+/* Was this context there when the record was written? */
 static bool is_witness(const struct beest_record *record, const struct beest_rank_body *body,
 		       const struct beest_incarnation *own)
 {
@@ -121,7 +127,7 @@ static bool is_witness(const struct beest_record *record, const struct beest_ran
 	return false;
 }
 
-/* A process that took the place of one that failed has nothing to do with that. */
+/* The failure of a former process with this rank does not concern its successor. */
 static void failure_delete(struct beest_registry *registry)
 {
 	struct beest_look_extra extra = {

@@ -2,10 +2,11 @@
 /*
  * failure.h - who has given up, and why
  *
- * Whoever gives up says so in its presence, which is read by those who know it, and under
- * one key of the job, which all read that wait.  What is stored there may be of a former
- * run: it counts for whom it names, which are those who were there when it was written, and
- * for whoever has looked there before.
+ * A rank that gives up says so in its presence, for those that know it, and under one key
+ * of the job, which all waiting ranks read.  The record under that key may be a leftover
+ * of a former run.  So it counts only for the processes that it names, which were there
+ * when it was written, and for a process that has found another record, or none, at its
+ * first look.
  *
  * Owns that key and its record.  Knows nothing of what is waited for.
  */
@@ -27,19 +28,19 @@ struct beest_failure {
 	size_t server;
 	/* under the registry's lock */
 	bool looked;
-	struct beest_incarnation found;		/* at the first look; zeros: nobody */
+	struct beest_incarnation found;		/* author at the first look; zeros: none */
 };
 
 void beest_failure_open(struct beest_registry *registry);
 
 /*
- * Tells all who wait, now and later, or without a rank those who wait for what this process has
- * published: a second at most.  A text that is longer than BEEST_REASON_MAX - 1 is cut.  Errors of
- * beest_wait_run().
+ * Tells all ranks that wait, now or later; without a rank, only those that wait for what
+ * this process has published.  Takes a second at most.  Of @text less than
+ * BEEST_REASON_MAX bytes are kept.  Errors of beest_wait_run().
  */
 int beest_failure_say(struct beest_registry *registry, const char *text);
 
-/* What was read there.  -ECONNABORTED: a rank of this run has failed. */
+/* Judges what was read there.  -ECONNABORTED: a rank of this run has failed. */
 int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_value *value);
 
 #endif

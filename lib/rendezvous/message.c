@@ -32,7 +32,7 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 #define MESSAGE_SIZE_MIN (offsetof(struct hartebeest_message, result) + sizeof(int32_t))
 
 struct many {
-	struct beest_wait_get *gets;	/* of those that are asked for */
+	struct beest_wait_get *gets;	/* of the messages that are asked for */
 	char (*keys)[BEEST_KEY_MAX + 1];
 	size_t asked, here, need;
 };
@@ -64,7 +64,7 @@ static int many_each(void *data)
 	return here >= many->need;
 }
 
-/* @i: its place in the caller's array. */
+/* @i: place of @message in the caller's array. */
 static int many_ask(struct many *many, const struct beest_registry *registry,
 		    struct hartebeest_message *message, size_t i)
 {
@@ -83,7 +83,7 @@ static int many_ask(struct many *many, const struct beest_registry *registry,
 	return beest_registry_key(registry, BEEST_KIND_MESSAGE, message->peer_key, key);
 }
 
-/* Every size first: the library steps through the array by it. */
+/* Checks each size before other fields: the size of the first element is the step. */
 static int many_fill(struct many *many, const struct beest_registry *registry,
 		     struct hartebeest_message *first, size_t count)
 {
@@ -166,7 +166,6 @@ int beest_message_wait(struct beest_registry *registry, const char *name, void *
 
 /* --------------------------------------------------------------------------- gone --- */
 
-/* -ENOENT on a retry is success: the earlier attempt may have deleted it. */
 int beest_message_delete(struct beest_registry *registry, const char *name,
 			 const struct beest_limit *limit)
 {

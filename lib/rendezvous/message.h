@@ -2,7 +2,7 @@
 /*
  * message.h - keyed messages
  *
- * Owns their limits.  Knows nothing of what they say.
+ * Owns their limits.  Knows nothing of their content.
  */
 #ifndef BEEST_MESSAGE_H
 #define BEEST_MESSAGE_H
@@ -20,11 +20,11 @@ int beest_message_push(struct beest_registry *registry, const char *key, const v
 int beest_message_wait(struct beest_registry *registry, const char *key, void *buffer,
 		       size_t size, size_t *length, const struct beest_limit *limit);
 
-/* Promises what hartebeest_msgs_wait() does in hartebeest.h. */
+/* Has the contract of hartebeest_msgs_wait() in hartebeest.h. */
 int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_message *first,
 			    size_t count, size_t need, const struct beest_limit *limit);
 
-/* -ENOENT when there is none. */
+/* -ENOENT: there is no such message. */
 int beest_message_delete(struct beest_registry *registry, const char *key,
 			 const struct beest_limit *limit);
 

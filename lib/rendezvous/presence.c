@@ -19,19 +19,19 @@
 #include "lib/base/text.h"
 #include "lib/rendezvous/look.h"
 
-/* How long others may read what has become of a rank, seconds; 0: the option's. */
+/* Time to live of the presence in each state, in seconds; 0: of the option exchange.ttl. */
 static const int64_t state_ttl[] = {
 	[BEEST_RANK_ALIVE] = 0,
 	[BEEST_RANK_LEFT] = 60,
 	[BEEST_RANK_FAILED] = 600,
 };
 
-/* What only a sentence needs costs at most so much. */
+/* The time that a look may take when only a sentence needs it. */
 #define TEXT_TIME (250 * BEEST_MS)
 
 /* ------------------------------------------------------------------ who we are --- */
 
-/* Host names are for sentences; whatever is odd in one must not spoil the record. */
+/* Host names are only for sentences, so an odd byte in one must not spoil the record. */
 static void host_read(char host[BEEST_HOST_MAX])
 {
 	size_t i;
@@ -54,7 +54,7 @@ static int incarnation_draw(struct beest_incarnation *incarnation)
 	return ret < 0 ? beest_fail(-ret, "no random bits for an incarnation") : 0;
 }
 
-/* The same for all ranks of a job, whatever the byte order of their hosts. */
+/* The same for all ranks of a job, whatever the byte order of their hosts; 0: unknown. */
 static uint64_t participants_digest(const struct beest_ids *ranks)
 {
 	uint64_t digest = BEEST_HASH_FNV;
@@ -168,7 +168,7 @@ int beest_presence_leave(struct beest_registry *registry)
 	return beest_presence_put(registry);
 }
 
-/* Nobody else's, and not what it was before. */
+/* The value differs from that of all other contexts, and from this one's earlier value. */
 void beest_presence_news(const struct beest_registry *registry, struct beest_incarnation *news,
 			 struct beest_look_extra *extra)
 {
@@ -186,8 +186,8 @@ void beest_presence_news(const struct beest_registry *registry, struct beest_inc
 }
 
 /*
- * A server may carry out what a process sent before it was killed after the first request
- * of the process that took its place.
+ * A server may carry out a killed process's last request after the first request of its
+ * successor.  So the author of a presence that says alive may be dead.
  */
 static bool is_dead(const struct beest_incarnation *incarnation, uint32_t pid,
 		    const struct beest_incarnation *own)
@@ -196,7 +196,7 @@ static bool is_dead(const struct beest_incarnation *incarnation, uint32_t pid,
 	       kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
-/* It is put again so that the other process is told, too. */
+/* Stores the own presence again, so that the other process finds out, too. */
 static int presence_twice(struct beest_registry *registry, const struct beest_rank_body *other)
 {
 	const struct beest_presence *presence = &registry->presence;
@@ -210,7 +210,7 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 			  presence->self.host, other->pid, other->host, presence->key);
 }
 
-/* With it, what says that this rank has failed, if it has. */
+/* Also renews the record of this rank's failure, if there is one. */
 static int presence_renew(struct beest_registry *registry)
 {
 	const struct beest_presence *presence = &registry->presence;
@@ -332,7 +332,7 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 	free(keys);
 }
 
-/* What has become of the process that a presence is of; "": it may be alive. */
+/* What has become of the author of a presence; "": it may be alive. */
 static const char *fate_text(const struct beest_registry *registry,
 			     const struct beest_presence_query *query)
 {

@@ -2,9 +2,9 @@
 /*
  * presence.h - who takes part, and whether they still do
  *
- * Owns this context's rank record, what it says of others' ranks, and the news: one key
- * of the job that changes whenever somebody leaves or fails.  Knows nothing of queue
- * pairs.
+ * Owns this context's rank record (its presence), judges those of other ranks, and owns
+ * the news: one key of the job that changes whenever somebody leaves or fails.  Knows
+ * nothing of queue pairs.
  */
 #ifndef BEEST_PRESENCE_H
 #define BEEST_PRESENCE_H
@@ -33,30 +33,30 @@ struct beest_presence {
 int beest_presence_open(struct beest_registry *registry,
 			const struct beest_registry_config *config);
 
-/* Wanted on its server from now on; with the device once it is known. */
+/* Puts the own presence, with the device if one is known. */
 int beest_presence_put(struct beest_registry *registry);
 
-/* Has it been put in this process? */
+/* Has the own presence been put? */
 bool beest_presence_is_put(struct beest_registry *registry);
 
-/* Before any other record of this context: puts it unless that was done. */
+/* Puts the own presence unless that was done.  Must precede any other record of this context. */
 int beest_presence_announce(struct beest_registry *registry);
 
-/* "mlx5_0:1", for the sentences of others. */
+/* Adds "mlx5_0:1" to the own presence, for the sentences of others. */
 void beest_presence_set_device(struct beest_registry *registry, const char *device);
 
-/* Says at the end that this rank has left, unless it has failed: wanted from now on. */
+/* Puts the own presence for the last time: this rank has left, or has failed before. */
 int beest_presence_leave(struct beest_registry *registry);
 
-/* The write by which others hear that it has; @news holds its bytes. */
+/* Makes the write that tells others that this rank has left or failed.  @news holds its bytes. */
 struct beest_look_extra;
 void beest_presence_news(const struct beest_registry *registry, struct beest_incarnation *news,
 			 struct beest_look_extra *extra);
 
-/* What was read under the own key.  -EADDRINUSE: another living process has this rank. */
+/* Judges what was read under the own key.  -EADDRINUSE: another living process has this rank. */
 int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value);
 
-/* A presence: errors of beest_record_decode(), or -ENOENT where there is none. */
+/* Decodes a presence.  -ENOENT: there is none; or errors of beest_record_decode(). */
 int beest_presence_read(struct beest_seal *seal, const struct beest_kv_value *value,
 			const char *key, struct beest_record *record,
 			struct beest_rank_body *body);
@@ -66,38 +66,39 @@ int beest_presence_read(struct beest_seal *seal, const struct beest_kv_value *va
 const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body,
 				char text[BEEST_PRESENCE_TEXT]);
 
-/* Who was the author of a record, and what does the presence of its rank say now? */
+/* Asks who the author of a record was, and what the presence of its rank says now. */
 struct beest_presence_query {
 	int32_t rank;
 	const struct beest_incarnation *incarnation;
 	/*
-	 * out: 1: @body is that very incarnation's; 0: nobody knows; -ESTALE: another process
-	 * has that rank now, @now, and @body is its own.
+	 * out: 1: @body is the author's; 0: not known; -ESTALE: another process, @now,
+	 * has that rank, and @body is its own.
 	 */
 	int ret;
-	bool answered;			/* a server was asked, and has said so */
+	bool answered;			/* a server has answered the question */
 	struct beest_incarnation now;
 	struct beest_rank_body body;
 };
 
-/* One look for all of them.  What is not answered by @deadline is not known. */
+/* Answers all queries by one look.  What no server answers by @deadline is not known. */
 void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
 			  size_t count, int64_t deadline);
 
 /*
- * The author of a record as a sentence names it, with what its presence says: "rank 3 on cn08,
- * pid 17, mlx5_0:1, which has left".  That its process is dead is known of those of this host.
+ * Names the author of a record for a sentence, with what its presence says: "rank 3 on
+ * cn08, pid 17, mlx5_0:1, which has left".  Only of a process of this host can it say
+ * that it is dead.
  */
 const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
 				  const struct beest_incarnation *incarnation,
 				  char text[BEEST_PRESENCE_TEXT]);
 
-/* The same; true: what it says is that the author has come to its end. */
+/* The same.  true: the text says that the author is gone. */
 bool beest_presence_is_over(struct beest_registry *registry, int32_t rank,
 			    const struct beest_incarnation *incarnation,
 			    char text[BEEST_PRESENCE_TEXT]);
 
-/* -ESHUTDOWN or -ECONNABORTED when that incarnation has left or failed, else 0. */
+/* -ESHUTDOWN or -ECONNABORTED if that presence says that the rank has left or failed, else 0. */
 int beest_presence_ended(int32_t rank, const struct beest_rank_body *body);
 
 #endif

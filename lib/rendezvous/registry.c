@@ -14,18 +14,19 @@
 #include "lib/rendezvous/look.h"
 #include "lib/rendezvous/wait.h"
 
-/* The end of a process must not hang on a server that is silent. */
+/* A closing process must not hang on a silent server. */
 #define CLOSE_TIME BEEST_SECOND
 
 /*
- * First whether it is still ours, then it goes; and one more where a connection was closed, or a
- * server that had failed a moment ago was not asked at first.
+ * One trip asks whether the records are still ours, and the next removes them.  A third
+ * is needed if a connection was closed, or if the first left out a server that had just
+ * failed.
  */
 #define TRIPS 3
 
 /* ---------------------------------------------------------------- open and close --- */
 
-/* What Memcached forbids in a key, in the user's own words: the name. */
+/* Finds what Memcached forbids in a key.  The sentence quotes the user's word, not the key. */
 static int word_check(const char *what, const char *word)
 {
 	const char *bad = beest_text_not_key(word);
@@ -122,7 +123,7 @@ int beest_registry_open(struct beest_registry **registryp,
 	return 0;
 }
 
-/* In the first trip whether the records are still ours, then all that ends. */
+/* The first trip asks whether the records are still ours; the others send all that ends. */
 static void registry_end(struct beest_registry *registry)
 {
 	struct beest_look_extra extras[registry->server_count + 1];
@@ -192,7 +193,7 @@ int beest_registry_key(const struct beest_registry *registry, enum beest_record_
 
 /* ------------------------------------------------------------ what is published --- */
 
-/* Another thread may draw for the same object. */
+/* Another thread may draw a serial for the same object at the same time. */
 static uint64_t serial_draw(struct beest_registry *registry, uint64_t *serial)
 {
 	uint64_t drawn, known = __atomic_load_n(serial, __ATOMIC_RELAXED);
@@ -285,7 +286,7 @@ int beest_registry_put(struct beest_registry *registry,
 	return ret;
 }
 
-/* As the sentence of a wait in vain says it. */
+/* Makes a sentence like that of a wait in vain. */
 static int delete_fail(const char *key, const struct beest_limit *limit, int ret)
 {
 	beest_fail(-ret, "%s; to be deleted: key %s", beest_error_text(), key);
@@ -296,8 +297,8 @@ static int delete_fail(const char *key, const struct beest_limit *limit, int ret
 }
 
 /*
- * One write with an answer, repeated while that may help.  -ENOENT on a retry is success: the
- * earlier attempt may have deleted it.
+ * Repeats a write with an answer while that may help.  -ENOENT on a retry is success: an
+ * earlier attempt may have deleted the record.
  */
 int beest_registry_delete(struct beest_registry *registry, const char *key,
 			  const struct beest_limit *limit)

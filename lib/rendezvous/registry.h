@@ -2,11 +2,11 @@
 /*
  * registry.h - what one context keeps on the servers
  *
- * Owns who this context is, what is known of each server, and all other parts of this
- * room.  Records are put into the table of leases without a word to a server; a look
- * carries them there.  Knows nothing of verbs.
+ * Owns the identity of this context, what is known of each server, and all other parts of
+ * this room.  Putting a record only adds it to the table of leases; a look sends it to
+ * its server.  Knows nothing of verbs.
  *
- * May be used by many threads: no lock is held while somebody talks to a server.
+ * Many threads may use it: no lock is held while a thread talks to a server.
  */
 #ifndef BEEST_REGISTRY_H
 #define BEEST_REGISTRY_H
@@ -38,8 +38,8 @@ struct beest_registry_config {
 	int rank;			/* -1: unknown */
 	const struct beest_ids *ranks;	/* of the job, outlive the registry; count 0: unknown */
 	int64_t ttl;			/* ns */
-	struct beest_seal *seal;	/* taken over when that succeeds; NULL: none */
-	/* Asked after each look in vain; a negative errno ends the wait.  May be NULL. */
+	struct beest_seal *seal;	/* taken over if the opening succeeds; NULL: none */
+	/* Called after each look in vain; a negative errno ends the wait.  May be NULL. */
 	int (*interrupt)(void *data);
 	void *data;
 	const struct beest_log *log;	/* outlives the registry */
@@ -48,15 +48,15 @@ struct beest_registry_config {
 /* What is known of one server. */
 struct beest_registry_server {
 	struct beest_epoch epoch;
-	int failure;			/* at the last look; 0: it has answered */
-	int64_t answered;		/* when it did so last */
-	uint64_t answered_by, failed_by;	/* which request was the last to; 0: none */
-	char why[BEEST_KV_WHY];		/* it failed last */
-	int64_t away_until, away_pause;	/* what nobody waits for is not sent before that */
-	int64_t probed;			/* when it was asked for its evictions */
+	int failure;			/* result of the last look; 0: the server answered */
+	int64_t answered;		/* when it last answered */
+	uint64_t answered_by, failed_by;	/* numbers of those requests; 0: none */
+	char why[BEEST_KV_WHY];		/* the sentence of its last failure */
+	int64_t away_until, away_pause;	/* until then only what somebody waits for is sent */
+	int64_t probed;			/* when it was last asked for its evictions */
 	uint64_t evictions;		/* 0: none known */
-	unsigned int strikes;		/* how often it evicted what was just stored */
-	bool listed;			/* the own settings were put there; atomic */
+	unsigned int strikes;		/* how often it evicted a record just stored */
+	bool listed;			/* own settings are stored there; atomic */
 };
 
 struct beest_registry {
@@ -68,30 +68,30 @@ struct beest_registry {
 	char epoch_key[BEEST_KEY_MAX + 1];	/* the same on every server */
 	int (*interrupt)(void *data);
 	void *data;
-	const struct beest_ids *ranks;	/* outlive it; NULL: unknown */
+	const struct beest_ids *ranks;	/* outlive the registry; NULL: unknown */
 	int size;			/* number of ranks; 0: unknown */
-	uint64_t requests;		/* numbered; atomic */
-	uint64_t bytes;			/* of values that went either way; atomic */
+	uint64_t requests;		/* number of the last request; atomic */
+	uint64_t bytes;			/* of values, in both directions; atomic */
 	uint64_t serials;		/* drawn so far; atomic */
-	bool degraded;			/* it was told that a server is away; atomic */
+	bool degraded;			/* the log says that a server is away; atomic */
 	struct beest_presence presence;
 	struct beest_serverlist serverlist;
 	struct beest_failure failure;
 
-	pthread_mutex_t lock;		/* of what is known of servers and others */
+	pthread_mutex_t lock;		/* covers what is known of servers and other ranks */
 	char suspicion[BEEST_REASON_MAX + BEEST_PRESENCE_TEXT];	/* "": none */
 	struct beest_registry_server *servers;
 	size_t server_count;
 };
 
-/* Draws the incarnation; sends nothing.  Errors of beest_kv_open(). */
+/* Draws the incarnation and sends nothing.  Errors of beest_kv_open(). */
 int beest_registry_open(struct beest_registry **registry,
 			const struct beest_registry_config *config);
 
 /*
- * Takes away what is still this context's own of queue pairs and regions, says that this
- * rank has left, and frees.  Barriers, messages and listeners stay until their time to live ends.
- * A server that is silent costs a second at most.
+ * Withdraws the records of queue pairs and regions that are still this context's own,
+ * says that this rank has left, and frees.  Barriers, messages and listeners stay until
+ * their time to live ends.  Waits at most a second for a server that is silent.
  */
 void beest_registry_close(struct beest_registry *registry);
 
@@ -102,8 +102,9 @@ beest_registry_incarnation(const struct beest_registry *registry)
 }
 
 /*
- * "hb1/JOB/WORD/NAME".  -EINVAL for a name that no key can hold (empty, blank, control or
- * non-ASCII byte: says which), -ENAMETOOLONG.
+ * Makes the key "hb1/JOB/WORD/NAME".  -EINVAL: @name is empty or has a byte that no key
+ * can hold (a blank, a control character or one beyond ASCII), which the sentence gives;
+ * -ENAMETOOLONG.
  */
 int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
 		       const char *name, char key[BEEST_KEY_MAX + 1]);
@@ -116,42 +117,48 @@ struct beest_registry_record {
 	uint8_t flags;
 	const void *body;
 	size_t size;
-	uint64_t *serial;	/* of an object, drawn here; NULL: it goes with none */
-	int64_t ttl;		/* seconds; 0: the option's */
-	bool stored;		/* it is there already */
-	bool calm;		/* where the same was put before nothing is sent */
+	uint64_t *serial;	/* of the object it belongs to, drawn if 0; NULL: none */
+	int64_t ttl;		/* seconds; 0: of the option exchange.ttl */
+	bool stored;		/* the server has it already */
+	bool calm;		/* send nothing if the same was put before */
 };
 
-/* Its bytes, for free(3); how many they are, or -EMSGSIZE, -ENOMEM. */
+/*
+ * Encodes a record.  Returns the number of @bytes, which are for free(3), or -EMSGSIZE or
+ * -ENOMEM.
+ */
 int beest_registry_encode(const struct beest_registry *registry,
 			  const struct beest_registry_record *record, uint8_t **bytes);
 
-/* Wanted from now on; the next look sends it. */
+/* Puts a record into the table of leases; the next look sends it. */
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record);
 
-/* The same, and waits until a server has it. */
+/* Puts a record and waits until its server has it. */
 int beest_registry_publish(struct beest_registry *registry,
 			   const struct beest_registry_record *record,
 			   const struct beest_limit *limit);
 
 /*
- * Sends what is wanted on the server of @key, best effort: a quarter of a second at most,
- * and without waiting for an answer where the connection is known to be good.
+ * Tries to send what the server of @key does not have yet: for a quarter of a second at
+ * most, and without waiting for an answer where the connection is known to be good.
  */
 void beest_registry_offer(struct beest_registry *registry, const char *key);
 
-/* Deletes a key, whoever's record is there.  -ENOENT when nothing was. */
+/* Deletes the record of a key, whoever wrote it.  -ENOENT: there was none. */
 int beest_registry_delete(struct beest_registry *registry, const char *key,
 			  const struct beest_limit *limit);
 
 /*
- * Takes away what goes with an object; a second at most.  A server that failed a moment ago is
- * left to a later look, unless it is @server; SIZE_MAX: none.
+ * Withdraws the records of the object with this serial; waits a second at most.  A server
+ * that has just failed is left to a later look, unless it is @server (SIZE_MAX: none).
  */
 void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, size_t server);
 
-/* "@who had @what": whoever waits in vain will want to know; and for its sentence. */
+/*
+ * Notes "@who had @what", which may be why a wait ends in vain; the second function adds
+ * the note to the sentence of such a wait.
+ */
 void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what);
 void beest_registry_suspicion(struct beest_registry *registry, struct beest_text *text);
 

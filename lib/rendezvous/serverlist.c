@@ -11,10 +11,10 @@
 #include "lib/base/text.h"
 #include "lib/rendezvous/look.h"
 
-/* How long others may read it, seconds: whoever still waits puts it again. */
+/* Time to live of the record, in seconds: a rank that still waits stores it again. */
 #define LIST_TTL 60
 
-/* What differs between two ranks that use the same server; the row is part of a record. */
+/* What differs between two ranks that use the same server.  Stored in a record's flags. */
 enum { NOTHING, SERVERS, PARTICIPANTS, SECRET };
 
 static const struct difference {
@@ -52,8 +52,8 @@ static const char *author_say(int32_t rank, const struct beest_rank_body *body,
 }
 
 /*
- * Puts the own presence under the plain name, best effort: a look that comes later shows
- * whether it is there.  @difference: somebody was found, @other, whose settings differ.
+ * Tries to store the own presence under the plain name; a later look shows whether it is
+ * there.  @difference: NOTHING, or how the settings of @other differ from the own ones.
  */
 static void serverlist_put(struct beest_registry *registry, size_t server, uint8_t difference,
 			   const char *other)
@@ -86,15 +86,18 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 	__atomic_store_n(&registry->servers[server].listed, extra.done, __ATOMIC_RELAXED);
 }
 
-/* What was found, as it concerns this rank. */
+/* What was found, from the view of this rank. */
 struct meeting {
-	bool found;			/* a presence, if only one that cannot be opened */
-	uint8_t differs, said;		/* from the own settings; between two others */
+	bool found;			/* a presence, even if it cannot be opened */
+	uint8_t differs, said;		/* author from own settings; author from @other */
 	char who[BEEST_REASON_MAX];
-	char other[BEEST_REASON_MAX];	/* the one of whom that is said */
+	char other[BEEST_REASON_MAX];	/* the rank that the author differs from */
 };
 
-/* Where secrets differ, the author's name is mostly sealed; what is not may be a lie. */
+/*
+ * If the secret differs, the author's name is mostly sealed.  If it is not sealed, it may
+ * be forged.
+ */
 static void stranger_meet(const char *key, const struct beest_kv_value *value,
 			  struct meeting *meeting)
 {
@@ -133,9 +136,10 @@ static void serverlist_meet(struct beest_registry *registry, const struct beest_
 }
 
 /*
- * What is there before the own presence was put may be a leftover.  Where other settings are
- * found later, the own presence is put again and says whose they are: so the other one is
- * told, and all those, too, whose settings are the own ones.
+ * A record found before the own presence was stored may be a leftover, and only raises a
+ * suspicion.  If a later one has other settings, the own presence is stored again and
+ * names its author: that tells the author, and also the ranks with the same settings as
+ * this one.
  */
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			   const struct beest_kv_value *value)
@@ -145,7 +149,7 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	char self[BEEST_REASON_MAX];
 	const struct difference *difference;
 	struct meeting meeting;
-	bool between;			/* two others */
+	bool between;			/* a difference between two other ranks */
 
 	if (!beest_presence_is_put(registry))
 		return 0;

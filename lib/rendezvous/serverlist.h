@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * serverlist.h - do all ranks name the same servers, count the same ranks, share a secret?
+ * serverlist.h - do all ranks agree on servers, participants and secret?
  *
- * Ranks with different lists look for the same key on different servers and wait for each
- * other in vain.  So a rank that has waited for a while puts its presence under one plain
- * name on each server of its list, whoever's is there.  What it finds before that may be
- * a leftover; what it finds later was written by a process that is alive.
+ * Ranks with different lists look for the same key on different servers, and wait for
+ * each other in vain.  So a rank that has waited for a while stores its presence under
+ * one plain name on each server of its list, replacing what is there.  What it finds
+ * before that may be a leftover; what it finds later was written by a living process.
  *
- * Owns that key and what was seen there.  Lists without a common server cannot be told.
+ * Owns that key and what was seen there.  Cannot detect different lists that have no
+ * server in common.
  */
 #ifndef BEEST_SERVERLIST_H
 #define BEEST_SERVERLIST_H
@@ -20,14 +21,17 @@
 
 struct beest_registry;
 
-/* The last part of the key; no rank is called so. */
+/* The last part of the key.  No rank has this name. */
 #define BEEST_SERVERLIST_NAME "servers"
 
 struct beest_serverlist {
 	char key[BEEST_KEY_MAX + 1];
 };
 
-/* What was read there.  -EPROTO: a living process has another list, other ranks or secret. */
+/*
+ * Judges what was read there.  -EPROTO: a living process has another list, other
+ * participants or another secret.
+ */
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 			   const struct beest_kv_value *value);
 
