@@ -12,8 +12,8 @@
  *        6     16  incarnation of the author
  *       22      4  rank of the author, two's complement, -1: unknown
  *
- * The body follows, and then the CRC-32 (IEEE 802.3, as zlib's) of the key and of all
- * bytes before it.  lib/seal/ has what is around that where the job has a secret.
+ * The body follows, and then the CRC-32 (IEEE 802.3, as in zlib) of the key and of all
+ * bytes before it.  lib/seal/ describes the bytes around a sealed record.
  */
 #include "config.h"
 
@@ -89,7 +89,7 @@ const char *beest_record_noun(enum beest_record_kind kind)
 
 /* ---------------------------------------------------------------- the envelope --- */
 
-/* As it is stored: big-endian. */
+/* The result is big-endian, as it is stored. */
 static uint32_t record_checksum(const char *key, const uint8_t *bytes, size_t size)
 {
 	return htobe32(beest_hash_crc32(beest_hash_crc32(0, key, strlen(key)), bytes, size));
@@ -100,13 +100,13 @@ size_t beest_record_overhead(const struct beest_seal *seal)
 	return seal ? BEEST_RECORD_OVERHEAD + BEEST_SEAL_OVERHEAD : BEEST_RECORD_OVERHEAD;
 }
 
-/* Where the header is. */
+/* Offset of the header. */
 static size_t record_begin(const struct beest_seal *seal)
 {
 	return seal ? BEEST_SEAL_HEAD : 0;
 }
 
-/* The last step: what holds all bytes before together, and hides them. */
+/* Appends the checksum, and seals the record if there is a seal.  @size: of all of it. */
 static int record_finish(struct beest_seal *seal, const char *key, uint8_t *bytes, size_t size)
 {
 	uint8_t *plain = bytes + record_begin(seal);
@@ -145,7 +145,7 @@ int beest_record_encode(struct beest_seal *seal, const struct beest_record *reco
 	return ret < 0 ? ret : (int)size;
 }
 
-/* The version before all else: another one may have another layout. */
+/* Checks the version before what depends on it: another one may have another layout. */
 static int record_check(const struct header *header, const uint8_t *bytes, size_t size,
 			enum beest_record_kind kind, const char *key)
 {
@@ -194,7 +194,7 @@ static int plain_decode(const uint8_t *bytes, size_t size, enum beest_record_kin
 	return 0;
 }
 
-/* Anybody can write what is not sealed. */
+/* Anybody can write an unsealed record, so it is refused where the job has a secret. */
 static int unsealed_decode(const struct beest_seal *seal, const uint8_t *bytes, size_t size,
 			   enum beest_record_kind kind, const char *key,
 			   struct beest_record *record)
@@ -314,12 +314,12 @@ int beest_record_qp_encode(const struct beest_qp_body *body,
 }
 
 /*
- * The flags of enum ibv_access_flags up to IBV_ACCESS_FLUSH_PERSISTENT, and those that a device
- * may ignore, of which more may come.
+ * The flags of enum ibv_access_flags up to IBV_ACCESS_FLUSH_PERSISTENT, and the range of
+ * those that a device may ignore, which may grow.
  */
 #define ACCESS_KNOWN (0x3ffu | 0x3ff00000u)
 
-/* A record may be well formed and still say what no region can be. */
+/* A well-formed record may have values that no region can have. */
 static int region_check(const struct hartebeest_remote_mr *region)
 {
 	if (region->length == 0)
@@ -335,7 +335,7 @@ static int region_check(const struct hartebeest_remote_mr *region)
 	return 0;
 }
 
-/* RoCE has its packets sent to the address in the GID. */
+/* On RoCE, packets are sent to the address in the GID. */
 static int gid_check(const struct beest_endpoint *end)
 {
 	if (end->link_layer != IBV_LINK_LAYER_ETHERNET || !beest_ipaddr_nobody(&end->gid))
@@ -345,7 +345,7 @@ static int gid_check(const struct beest_endpoint *end)
 			  BEEST_IP_TEXT(&end->gid));
 }
 
-/* A record may be well formed and still say what no queue pair can be. */
+/* A well-formed record may have values that no queue pair can have. */
 static int endpoint_check(const struct beest_endpoint *end)
 {
 	const struct {
@@ -370,7 +370,7 @@ static int endpoint_check(const struct beest_endpoint *end)
 	return gid_check(end);
 }
 
-/* Decodes the next part of a body. */
+/* Decodes the part of a body that begins at offset @at. */
 static int body_decode(const struct beest_codec_layout *layout, const struct beest_record *record,
 		       size_t at, void *body)
 {
@@ -392,7 +392,7 @@ static int region_decode(const uint8_t *bytes, size_t size, struct hartebeest_re
 	return ret;
 }
 
-/* Where region @i is. */
+/* Offset of region @i in the body. */
 static size_t qp_region_at(const struct beest_record *record, size_t i)
 {
 	return beest_codec_size(&qp_layout) + (record->flags & BEEST_RECORD_IP ? IP_SIZE : 0) +
@@ -455,7 +455,7 @@ int beest_record_mr_decode(const struct beest_record *record,
 
 /* ------------------------------------------------------------------------ texts --- */
 
-/* A byte with the length, then so many bytes. */
+/* Writes a byte with the length and then the text, cut to room - 1 bytes. */
 static int text_write(const char *text, size_t room, uint8_t *bytes)
 {
 	size_t length = strnlen(text, room - 1);
@@ -466,7 +466,7 @@ static int text_write(const char *text, size_t room, uint8_t *bytes)
 	return (int)length + 1;
 }
 
-/* Texts of others go to terminals and logs. */
+/* Texts of other processes go to terminals and logs, so they are cleaned. */
 static int text_read(const struct beest_record *record, size_t *at, char *text, size_t room)
 {
 	size_t length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
@@ -495,7 +495,7 @@ static const struct beest_codec_field rank_rows[] = {
 };
 static const struct beest_codec_layout rank_layout = BEEST_CODEC_LAYOUT(rank_rows);
 
-/* The texts behind the fields. */
+/* The texts that follow the fields. */
 static const struct rank_text {
 	size_t offset, room;
 } rank_texts[] = {

@@ -2,13 +2,13 @@
 /*
  * record.h - the wire form of what is published
  *
- * Owns the layouts of hartebeest-exchange(7).  Pure: bytes in, struct out, and back.
- * Knows nothing of Memcached and of waiting.
+ * Owns the layouts of hartebeest-exchange(7).  Pure: it converts bytes to structs and
+ * back.  Knows nothing of Memcached or of waiting.
  *
- * A record is a header, a body that depends on its kind, and a checksum over its key and
- * all of this.  All integers are big-endian.  Where the job has a secret, all of that is
- * sealed: here, and nowhere else.  Decoding accepts hostile bytes: any input yields a record
- * or a reasoned refusal.
+ * A record is a header, a body that depends on its kind, and a checksum over the key, the
+ * header and the body.  All integers are big-endian.  Where the job has a secret, the
+ * whole record is sealed, which no other file does.  Decoding accepts hostile bytes: any
+ * input gives a record or a refusal with its reason.
  */
 #ifndef BEEST_RECORD_H
 #define BEEST_RECORD_H
@@ -27,20 +27,20 @@
 #define BEEST_RECORD_CHECKSUM 4
 #define BEEST_RECORD_OVERHEAD (BEEST_RECORD_HEADER + BEEST_RECORD_CHECKSUM)
 
-/* Of a record without a body, sealed or not. */
+/* The size of a record without a body, sealed or not. */
 #define BEEST_RECORD_EMPTY_MAX (BEEST_RECORD_OVERHEAD + BEEST_SEAL_OVERHEAD)
 
-/* The letter is part of the record; the word is part of the key: hb1/JOB/WORD/NAME. */
+/* The letter is part of the record, the word part of the key: hb1/JOB/WORD/NAME. */
 enum beest_record_kind {
-	BEEST_KIND_ANY = 0,		/* to decode whatever is well formed */
+	BEEST_KIND_ANY = 0,		/* for decoding: any kind */
 	BEEST_KIND_RANK = 'r',		/* "rank": a process that takes part */
 	BEEST_KIND_MR = 'm',		/* "mr": a memory region */
 	BEEST_KIND_QP = 'q',		/* "qp": a queue pair, and whom it is connected to */
 	BEEST_KIND_MESSAGE = 's',	/* "msg" */
 	BEEST_KIND_BARRIER = 'b',	/* "barrier": a rank has come */
-	BEEST_KIND_GATE = 'g',		/* "barrier", too: all have */
+	BEEST_KIND_GATE = 'g',		/* "barrier", too: all ranks have come */
 	BEEST_KIND_LISTENER = 'l',	/* "service": a process that serves */
-	BEEST_KIND_REQUEST = 'c',	/* "service", too: one that wants to be served */
+	BEEST_KIND_REQUEST = 'c',	/* "service", too: a client's request */
 };
 
 /* In keys: "qp"; in sentences: "queue pair". */
@@ -48,10 +48,10 @@ const char *beest_record_word(enum beest_record_kind kind);
 const char *beest_record_noun(enum beest_record_kind kind);
 
 enum {
-	BEEST_RECORD_CLOSED = 1,	/* qp: it is gone; what it says was true until then;
-					   request: there is none, nor will there be */
-	BEEST_RECORD_ECHO = 2,		/* qp: it is connected to somebody */
-	BEEST_RECORD_IP = 4,		/* qp: an IP address that is not the GID */
+	BEEST_RECORD_CLOSED = 1,	/* qp: destroyed; the rest was true until then;
+					   request: none, and there never will be one */
+	BEEST_RECORD_ECHO = 2,		/* qp: it is connected to a peer */
+	BEEST_RECORD_IP = 4,		/* qp: its IP address differs from its GID */
 };
 
 struct beest_record {
@@ -59,34 +59,40 @@ struct beest_record {
 	uint8_t flags;
 	struct beest_incarnation incarnation;	/* of its author */
 	int32_t rank;				/* -1: unknown */
-	const uint8_t *body;			/* within the bytes that were decoded */
+	const uint8_t *body;			/* points into the bytes that were decoded */
 	size_t size;
 };
 
-/* What a record has around its body.  @seal, here and below: NULL where nothing is sealed. */
+/*
+ * The number of bytes that a record has besides its body.  @seal, here and below: NULL if
+ * the job has no secret.
+ */
 size_t beest_record_overhead(const struct beest_seal *seal);
 
-/* Returns the bytes written, or -EMSGSIZE when @room is too small; errors of the seal. */
+/* Returns the number of bytes written; -EMSGSIZE: @room is too small; or errors of the seal. */
 int beest_record_encode(struct beest_seal *seal, const struct beest_record *record,
 			const char *key, uint8_t *bytes, size_t room);
 
 /*
- * Opens what is sealed in place, so that it can be decoded once only.
- * -EBADMSG: not a record, cut short, forged or damaged, which a record of another key is,
- * too; -EPROTONOSUPPORT: another version; -ENOKEY: it is sealed, and @seal is NULL;
- * -EKEYREJECTED: it is well formed and not sealed, or with another secret; -ENOMEM, -EIO: this
- * process cannot open it now.
+ * Opens a sealed record in place, so the bytes can be decoded only once.  The body of
+ * @record points into @bytes.
+ *
+ * -EBADMSG          not a record, cut short, forged or damaged, or of another key or kind
+ * -EPROTONOSUPPORT  another version
+ * -ENOKEY           sealed, but @seal is NULL
+ * -EKEYREJECTED     well formed, but not sealed, or sealed with another secret
+ * -ENOMEM, -EIO     this process cannot open it now
  */
 int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
 			enum beest_record_kind kind, const char *key,
 			struct beest_record *record);
 
-/* Makes the encoded record of a queue pair say that it is closed.  As the other two. */
+/* Sets BEEST_RECORD_CLOSED in an encoded record.  Errors of encoding and of opening. */
 int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key);
 
 /* ------------------------------------------------------------------------ bodies --- */
 
-/* A body may be longer than this version knows: the rest is ignored. */
+/* A body may be longer than this version knows; the rest is ignored. */
 #define BEEST_BODY_MAX 512
 
 #define BEEST_REGION_SIZE 24
@@ -100,12 +106,12 @@ struct beest_echo {
 struct beest_qp_body {
 	struct beest_endpoint endpoint;	/* incarnation and rank are the header's */
 	struct beest_echo echo;		/* with BEEST_RECORD_ECHO */
-	uint8_t regions;		/* how many it offers, which follow in the record */
+	uint8_t regions;		/* number it offers; they follow in the record */
 };
 
 #define BEEST_QP_BODY_MAX (BEEST_BODY_MAX + UINT8_MAX * BEEST_REGION_SIZE)
 
-/* Of a rank. */
+/* The state of a rank. */
 enum beest_rank_state {
 	BEEST_RANK_ALIVE,
 	BEEST_RANK_LEFT,
@@ -117,7 +123,7 @@ enum beest_rank_state {
 #define BEEST_REASON_MAX 201
 
 struct beest_rank_body {
-	uint64_t time;			/* seconds since 1970, never compared with a clock */
+	uint64_t time;			/* seconds since 1970; never compared with a clock */
 	uint64_t participants;		/* digest of the ids, 0: unknown */
 	uint64_t servers;		/* digest of the list of servers */
 	uint32_t pid;
@@ -128,35 +134,35 @@ struct beest_rank_body {
 	char reason[BEEST_REASON_MAX];	/* why it failed */
 };
 
-/* A rank at a barrier, and the gate that opens it. */
+/* A rank at a barrier; also the gate that opens it. */
 struct beest_barrier_body {
 	uint64_t pass;			/* from 1 */
-	uint64_t roll;			/* digest of the roll, 0: none yet */
+	uint64_t roll;			/* digest of the roll; 0: none yet */
 	uint64_t name;			/* hash of the barrier's name */
 };
 
 /*
- * Who listens, and which requests it has had: all before next, and next + i for each bit i
- * of taken.  None before first stands.
+ * A listener, and which requests it has had: all before next, and next + i for each bit i
+ * of taken.  No request before first is stored any more.
  */
 struct beest_listener_body {
-	uint64_t epoch;			/* of the server, in which the numbers count */
+	uint64_t epoch;			/* of the server; numbers begin again in each */
 	uint64_t first, next, taken;
-	uint64_t since;			/* s since 1970; more than whom it replaced */
+	uint64_t since;			/* seconds since 1970; later than its predecessor's */
 };
 
 #define BEEST_REQUEST_DATA 1024
 
 struct beest_request_body {
-	uint64_t past_epoch, past_number;	/* where it stood before; 0: nowhere */
-	uint32_t id;				/* counts the requests of one context */
+	uint64_t past_epoch, past_number;	/* where it was stored before; 0: nowhere */
+	uint32_t id;				/* number among the requests of its context */
 	uint32_t pid;
 	uint16_t length;
 	char host[BEEST_HOST_MAX];
-	uint8_t data[BEEST_REQUEST_DATA];	/* only @length bytes are stored */
+	uint8_t data[BEEST_REQUEST_DATA];	/* only length bytes are stored */
 };
 
-/* Each sets @flags to what the header must have and returns the size of the body. */
+/* Each returns the size of the body.  @flags receives the flags for the header. */
 int beest_record_qp_encode(const struct beest_qp_body *body,
 			   const struct hartebeest_remote_mr *regions, uint8_t *flags,
 			   uint8_t bytes[BEEST_QP_BODY_MAX]);
@@ -173,10 +179,10 @@ int beest_record_listener_encode(const struct beest_listener_body *body,
 int beest_record_request_encode(const struct beest_request_body *body,
 				uint8_t bytes[BEEST_REQUEST_MAX]);
 
-/* -EBADMSG: too short, or a value that cannot be, which the sentence names. */
+/* -EBADMSG: too short, or an impossible value, which the sentence names. */
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body);
 
-/* One of the regions of what was decoded before. */
+/* Region @i of a record that beest_record_qp_decode() has accepted. */
 void beest_record_qp_region(const struct beest_record *record, size_t i,
 			    struct hartebeest_remote_mr *region);
 
@@ -191,14 +197,15 @@ int beest_record_request_decode(const struct beest_record *record,
 				struct beest_request_body *body);
 
 /*
- * What a rank brings to a mesh; the same size for all ranks.  Its queue pairs are numbered
- * from the endpoint's number and sequence number on, towards the ranks that follow its own
- * in turn; where a device gave them other numbers, a list has these.
+ * What a rank brings to a mesh; it has the same size for all ranks.  Its queue pairs have
+ * numbers in a row, as have their first sequence numbers, from those of the endpoint on,
+ * towards the ranks that follow its own in turn.  If the device gave other numbers, a
+ * list has them.
  */
 struct beest_mesh_body {
 	struct beest_endpoint endpoint;
 	uint64_t form;			/* digest of what all ranks must ask for alike */
-	uint64_t list;			/* digest of the list of numbers; 0: there is none */
+	uint64_t list;			/* digest of the list of numbers; 0: no list */
 };
 
 #define BEEST_MESH_REGIONS 64
@@ -208,10 +215,10 @@ void beest_record_mesh_encode(const struct beest_mesh_body *body,
 			      const struct hartebeest_remote_mr *regions, size_t count,
 			      uint8_t *bytes);
 
-/* incarnation and rank of the endpoint are the caller's to fill.  -EBADMSG. */
+/* The caller fills in incarnation and rank of the endpoint.  -EBADMSG. */
 int beest_record_mesh_decode(const uint8_t *bytes, size_t size, struct beest_mesh_body *body);
 
-/* Region @i of what was decoded before. */
+/* Region @i of a rank's bytes, which must have all regions.  -EBADMSG: an impossible value. */
 int beest_record_mesh_region(const uint8_t *bytes, size_t i,
 			     struct hartebeest_remote_mr *region);
 
