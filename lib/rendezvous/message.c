@@ -134,8 +134,8 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 	int ret;
 
 	if (need > count)
-		return beest_fail(EINVAL, "need is %zu, but count is %zu: so many messages cannot "
-				  "come", need, count);
+		return beest_fail(EINVAL, "need is %zu, but only %zu messages are asked for", need,
+				  count);
 	many.gets = calloc(count + 1, sizeof(*many.gets));
 	many.keys = calloc(count + 1, sizeof(*many.keys));
 	if (many.gets && many.keys)

@@ -134,8 +134,8 @@ int beest_record_encode(struct beest_seal *seal, const struct beest_record *reco
 	int ret;
 
 	if (record->size > INT32_MAX - BEEST_RECORD_EMPTY_MAX || size > room)
-		return beest_fail(EMSGSIZE, "a record with a body of %zu bytes in a buffer of %zu",
-				  record->size, room);
+		return beest_fail(EMSGSIZE, "a record with a body of %zu bytes does not fit into "
+				  "%zu bytes", record->size, room);
 
 	beest_codec_encode(&header_layout, &header, plain, BEEST_RECORD_HEADER);
 	if (record->size)
@@ -218,7 +218,7 @@ int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
 	if (!beest_seal_is_on(bytes, size))
 		return unsealed_decode(seal, bytes, size, kind, key, record);
 	if (!seal)
-		return beest_fail(ENOKEY, "a sealed record, and this process has no secret: set "
+		return beest_fail(ENOKEY, "a sealed record, but this process has no secret: set "
 				  "HARTEBEEST_SECRET_FILE (exchange.secret_file)");
 	ret = beest_seal_decrypt(seal, key, bytes, size);
 
@@ -338,11 +338,13 @@ static int region_check(const struct hartebeest_remote_mr *region)
 /* On RoCE, packets are sent to the address in the GID. */
 static int gid_check(const struct beest_endpoint *end)
 {
-	if (end->link_layer != IBV_LINK_LAYER_ETHERNET || !beest_ipaddr_nobody(&end->gid))
+	const char *why = beest_ipaddr_nobody(&end->gid);
+
+	if (end->link_layer != IBV_LINK_LAYER_ETHERNET || !why)
 		return 0;
 
-	return beest_fail(EBADMSG, "the record has the address %s, which no host has for others",
-			  BEEST_IP_TEXT(&end->gid));
+	return beest_fail(EBADMSG, "the record has the address %s, %s", BEEST_IP_TEXT(&end->gid),
+			  why);
 }
 
 /* A well-formed record may have values that no queue pair can have. */
@@ -406,8 +408,8 @@ static int qp_regions_check(const struct beest_record *record, size_t count)
 	int ret = 0;
 
 	if (record->size < qp_region_at(record, count))
-		return beest_fail(EBADMSG, "the record offers %zu regions and has not all of them",
-				  count);
+		return beest_fail(EBADMSG, "the record offers %zu regions, but does not have all "
+				  "of them", count);
 	for (i = 0; i < count && ret == 0; i++)
 		ret = region_decode(record->body + qp_region_at(record, i), BEEST_REGION_SIZE,
 				    &region);
@@ -606,8 +608,8 @@ int beest_record_request_decode(const struct beest_record *record,
 	if (ret < 0)
 		return ret;
 	if (body->length > BEEST_REQUEST_DATA || body->length > record->size - at)
-		return beest_fail(EBADMSG, "the request has %d bytes of data, and says %d",
-				  (int)(record->size - at), body->length);
+		return beest_fail(EBADMSG, "the request says that it has %d bytes of data, but "
+				  "has %d", body->length, (int)(record->size - at));
 	memcpy(body->data, record->body + at, body->length);
 
 	return 0;

@@ -387,7 +387,7 @@ void beest_registry_suspect(struct beest_registry *registry, const char *who, co
 	snprintf(registry->suspicion, sizeof(registry->suspicion), "%s had %s", who, what);
 	pthread_mutex_unlock(&registry->lock);
 	beest_log(registry->log, BEEST_LOG_INFO,
-		  "%s had %s; that was a former run, or is a mistake", who, what);
+		  "%s had %s; this is left from a former run, or a mistake", who, what);
 }
 
 void beest_registry_suspicion(struct beest_registry *registry, struct beest_text *text)

@@ -22,7 +22,7 @@ static const struct difference {
 	const char *remedy;
 } differences[] = {
 	[SERVERS] = { "another list of servers", "HARTEBEEST_EXC_IP_PORT (exchange.servers) must "
-		      "say the same in the same words everywhere" },
+		      "be the same, word for word, everywhere" },
 	[PARTICIPANTS] = { "other participants", "HARTEBEEST_PARTICIPANTS (job.participants) must "
 			   "be the same everywhere" },
 	[SECRET] = { "another secret or none", "HARTEBEEST_SECRET_FILE (exchange.secret_file) "
@@ -172,7 +172,7 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	author_say(registry->presence.rank, &registry->presence.self, self);
 
 	return beest_fail(EPROTO,
-			  "%s and %s, who meet on server %s, have different settings: %s; %s",
+			  "%s and %s, which both use server %s, have different settings: %s; %s",
 			  between ? meeting.who : self, between ? meeting.other : meeting.who,
 			  beest_kv_text(registry->kv, server), difference->what,
 			  difference->remedy);

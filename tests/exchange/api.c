@@ -1777,7 +1777,7 @@ static void many_messages(void **state)
 	assert_string_equal(buffers[0], "zero");
 
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 5, 0), -EINVAL);
-	assert_error_is("need is 5, but count is 4: so many messages cannot come");
+	assert_error_is("need is 5, but only 4 messages are asked for");
 	messages[2].size = 8;
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), -EINVAL);
 	assert_error_has("message 2 has the size 8: hartebeest_message_preset() was not called");

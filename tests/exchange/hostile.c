@@ -505,7 +505,7 @@ static void a_queue_pair_that_cannot_be(void **state)
 		{ 2, 1, 3, 0, "the RoCE version 3, which is not within 0..2" },
 		{ 3, 1, 0, 0, "the path MTU 0, which is not within 1..5" },
 		{ 3, 1, 6, 0, "the path MTU 6" },
-		{ 6, 1, 1, 0, "offers 1 regions and has not all of them" },
+		{ 6, 1, 1, 0, "offers 1 regions, but does not have all of them" },
 		{ 11, 4, 0, 0, "the queue pair number 0, which is not within 1..16777215" },
 		{ 11, 4, 0x1000000, 0, "the queue pair number 16777216" },
 		{ 15, 4, 0x1000000, 0, "the sequence number 16777216" },

@@ -651,7 +651,7 @@ static void a_region_that_is_offered_must_be_there(void **state)
 	bytes[AT_BODY + 6] = 2;
 	seal(bytes, size, "k");
 	assert_int_equal(qp_decode(bytes, size, &out), -EBADMSG);
-	assert_error_is("the record offers 2 regions and has not all of them");
+	assert_error_is("the record offers 2 regions, but does not have all of them");
 }
 
 /* ------------------------------------------------------------------- other bodies --- */

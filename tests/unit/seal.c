@@ -336,7 +336,7 @@ static void without_a_secret_a_sealed_record_is_named(void **state)
 	(void)state;
 	vector_bytes(bytes);
 	assert_int_equal(decode(NULL, KEY, bytes, HELLO_SIZE, text), -ENOKEY);
-	assert_error_is("a sealed record, and this process has no secret: set "
+	assert_error_is("a sealed record, but this process has no secret: set "
 			"HARTEBEEST_SECRET_FILE (exchange.secret_file)");
 }
 

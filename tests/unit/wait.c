@@ -521,7 +521,7 @@ static void another_list_of_servers(void **state)
 	registry_stage.servers = "a:1 b:1";
 	two = registry_make(1, 2);
 	both_are_told(-EPROTO, "another list of servers", 0, 2100 * BEEST_MS);
-	assert_non_null(strstr(waiters[0].error, "meet on server a:1"));
+	assert_non_null(strstr(waiters[0].error, "both use server a:1"));
 }
 
 static void other_participants(void **state)
@@ -560,8 +560,8 @@ static void other_secrets(void **state)
 	two = registry_make(1, 2);
 	both_are_told(-EPROTO, SECRETS_DIFFER, 0, 2100 * BEEST_MS);
 	assert_non_null(strstr(waiters[0].error, "rank 0 on "));
-	assert_non_null(strstr(waiters[0].error, " and a process whose name is sealed, who meet on "
-			       "server a:1, "));
+	assert_non_null(strstr(waiters[0].error, " and a process whose name is sealed, which both "
+			       "use server a:1, "));
 	assert_non_null(strstr(waiters[1].error, "rank 1 on "));
 	assert_null(strstr(waiters[0].error, SECRET_ONE));
 }
