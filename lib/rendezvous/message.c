@@ -164,7 +164,7 @@ int beest_message_wait(struct beest_registry *registry, const char *name, void *
 	return ret < 0 ? ret : message.result;
 }
 
-/* --------------------------------------------------------------------------- gone --- */
+/* ----------------------------------------------------------------------- deleting --- */
 
 int beest_message_delete(struct beest_registry *registry, const char *name,
 			 const struct beest_limit *limit)

@@ -72,8 +72,8 @@ static uint64_t participants_digest(const struct beest_ids *ranks)
 }
 
 static int presence_key(const struct beest_registry *registry, int32_t rank,
-		       const struct beest_incarnation *incarnation,
-		       char key[BEEST_KEY_MAX + 1])
+			const struct beest_incarnation *incarnation,
+			char key[BEEST_KEY_MAX + 1])
 {
 	char name[2 * BEEST_INCARNATION_SIZE + 1];
 	size_t i;
@@ -101,7 +101,7 @@ int beest_presence_open(struct beest_registry *registry,
 	ret = incarnation_draw(&presence->incarnation);
 	if (ret == 0)
 		ret = presence_key(registry, presence->rank, &presence->incarnation,
-					 presence->key);
+				   presence->key);
 	if (ret < 0)
 		return ret;
 

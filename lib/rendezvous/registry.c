@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -331,7 +330,7 @@ int beest_registry_delete(struct beest_registry *registry, const char *key,
 
 int beest_registry_publish(struct beest_registry *registry,
 			   const struct beest_registry_record *record,
-			const struct beest_limit *limit)
+			   const struct beest_limit *limit)
 {
 	struct beest_wait wait = {
 		.own_keys = &record->key, .own_count = 1, .limit = limit,
