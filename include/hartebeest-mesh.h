@@ -69,9 +69,9 @@ static inline void hartebeest_mesh_attr_preset(struct hartebeest_mesh_attr *attr
 }
 
 /*
- * What a phase took.  Requests to servers are those of all threads of the context; each
- * usually takes one round trip, whatever it asks for.  Bytes are those of the values, in
- * both directions.  With gather both are 0.
+ * The cost of one phase.  Requests to servers are those of all threads of the context;
+ * each usually takes one round trip, whatever it asks for.  Bytes are those of the
+ * values, in both directions.  With gather both are 0.
  */
 struct hartebeest_mesh_phase {
 	int64_t time;				/* ns */
@@ -79,7 +79,7 @@ struct hartebeest_mesh_phase {
 	uint64_t bytes;
 };
 
-/* What the last bring-up or repair took, phase by phase in their order. */
+/* The cost of the last bring-up or repair, in the order of its phases. */
 struct hartebeest_mesh_stats {
 	struct hartebeest_mesh_phase create;	/* queue pairs were made and brought to INIT */
 	struct hartebeest_mesh_phase publish;	/* the request that stored this rank's record */

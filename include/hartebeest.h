@@ -71,10 +71,10 @@
  * the resolving of a server's host name and, on RoCE, the transition to RTR, in which the
  * kernel may look for the peer's address for a second.
  *
- * What is stored under a key may be no record (-EBADMSG), a record of another version
- * (-EPROTONOSUPPORT), sealed while this process has no secret (-ENOKEY), or not sealed or
- * sealed with another secret (-EKEYREJECTED).  Every function that reads a peer's record
- * may return these.
+ * Every function that reads a peer's record may also return -EBADMSG (the value under the
+ * key is not a record), -EPROTONOSUPPORT (a record of another version), -ENOKEY (it is
+ * sealed, and this process has no secret) and -EKEYREJECTED (it is not sealed, or with
+ * another secret).
  *
  * Names of objects have 1 to 255 bytes without control characters.  Each kind has a name
  * space of its own in each context.  Keys, under which a process publishes, are printable
@@ -617,8 +617,8 @@ int hartebeest_mr_get(struct hartebeest_context *hb, const char *name, struct ib
 int hartebeest_mr_destroy(struct hartebeest_context *hb, const char *name);
 
 /*
- * What hartebeest_mr_fetch() brings: all that a peer needs to reach a region.  Integers
- * are in host byte order.
+ * A region of a peer, as hartebeest_mr_fetch() brings it: all that is needed to reach it.
+ * Integers are in host byte order.
  */
 struct hartebeest_remote_mr {
 	uint64_t address;	/* in the peer's address space */
@@ -672,8 +672,8 @@ int hartebeest_mr_fetch(struct hartebeest_context *hb, const char *peer_key,
 #endif
 
 /*
- * What hartebeest_qp_create() shall make.  Call hartebeest_qp_request_preset() first,
- * then fill it in.  New fields will be added at the end.
+ * A request for hartebeest_qp_create().  Call hartebeest_qp_request_preset() first, then
+ * fill it in.  New fields will be added at the end.
  */
 struct hartebeest_qp_request {
 	size_t size;			/* of the caller's struct: the preset sets it */
@@ -782,9 +782,8 @@ int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name, const
 			  int64_t deadline);
 
 /*
- * What is known of a fetched queue pair.  Integers are in host byte order, addresses in
- * network byte order.  hartebeest_peer_text() gives its rank, host and device as a
- * sentence.
+ * A fetched queue pair.  Integers are in host byte order, addresses in network byte
+ * order.  hartebeest_peer_text() gives its rank, host and device as a sentence.
  */
 struct hartebeest_remote_qp {
 	union ibv_gid gid;
@@ -962,7 +961,7 @@ int hartebeest_qp_reconnect(struct hartebeest_context *hb, const char *name,
 int hartebeest_qp_refill_set(struct hartebeest_context *hb, const char *name,
 			     int (*refill)(void *data, struct ibv_qp *qp), void *data);
 
-/* Where a UD message goes: the arguments of hartebeest_post_send_ud(). */
+/* The destination of a UD message: arguments of hartebeest_post_send_ud(). */
 struct hartebeest_address {
 	struct ibv_ah *ah;	/* owned by the context */
 	uint32_t qp_num;

@@ -332,7 +332,7 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 	free(keys);
 }
 
-/* What has become of the author of a presence; "": it may be alive. */
+/* The fate of the author of a presence; "": it may be alive. */
 static const char *fate_text(const struct beest_registry *registry,
 			     const struct beest_presence_query *query)
 {

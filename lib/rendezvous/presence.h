@@ -29,7 +29,7 @@ struct beest_presence {
 	char news_key[BEEST_KEY_MAX + 1];
 };
 
-/* Draws the incarnation and fills what is known from the start. */
+/* Draws the incarnation and fills in what is known from the start. */
 int beest_presence_open(struct beest_registry *registry,
 			const struct beest_registry_config *config);
 

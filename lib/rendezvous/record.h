@@ -197,7 +197,7 @@ int beest_record_request_decode(const struct beest_record *record,
 				struct beest_request_body *body);
 
 /*
- * What a rank brings to a mesh; it has the same size for all ranks.  Its queue pairs have
+ * A rank's contribution to a mesh, of the same size for all ranks.  Its queue pairs have
  * numbers in a row, as have their first sequence numbers, from those of the endpoint on,
  * towards the ranks that follow its own in turn.  If the device gave other numbers, a
  * list has them.

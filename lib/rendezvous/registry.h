@@ -45,7 +45,7 @@ struct beest_registry_config {
 	const struct beest_log *log;	/* outlives the registry */
 };
 
-/* What is known of one server. */
+/* The state of one server, as far as it is known. */
 struct beest_registry_server {
 	struct beest_epoch epoch;
 	int failure;			/* result of the last look; 0: the server answered */

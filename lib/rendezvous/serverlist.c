@@ -14,7 +14,7 @@
 /* Time to live of the record, in seconds: a rank that still waits stores it again. */
 #define LIST_TTL 60
 
-/* What differs between two ranks that use the same server.  Stored in a record's flags. */
+/* The difference between two ranks that use the same server.  Stored in a record's flags. */
 enum { NOTHING, SERVERS, PARTICIPANTS, SECRET };
 
 static const struct difference {
@@ -86,7 +86,7 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 	__atomic_store_n(&registry->servers[server].listed, extra.done, __ATOMIC_RELAXED);
 }
 
-/* What was found, from the view of this rank. */
+/* The record that was found, from the view of this rank. */
 struct meeting {
 	bool found;			/* a presence, even if it cannot be opened */
 	uint8_t differs, said;		/* author from own settings; author from @other */
