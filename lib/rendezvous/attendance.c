@@ -9,7 +9,7 @@
 #include "lib/base/text.h"
 #include "lib/rendezvous/attendance.h"
 
-/* Only who reads all records needs this. */
+/* Allocated late, since only the rank that reads all records needs it. */
 static int reading_start(struct beest_gathering *g)
 {
 	size_t i;
@@ -34,7 +34,7 @@ static int reading_start(struct beest_gathering *g)
 	return ret;
 }
 
-/* What is no record is as good as absent.  Once for each value: decoding opens a seal. */
+/* An invalid record counts as absent.  Once for each value, since decoding opens a seal. */
 static int attendance_decode(struct beest_gathering *g, size_t i)
 {
 	const struct beest_kv_value *value = &g->wants[i].value;
@@ -68,7 +68,7 @@ static void attendance_take(struct beest_gathering *g, size_t i)
 		beest_text_copy(rank->why, sizeof(rank->why), beest_error_text());
 }
 
-/* Does the gate let all pass who know that roll? */
+/* The roll of the gate that was read, if it is a second one; 0: it is not. */
 static uint64_t over_find(const struct beest_gathering *g)
 {
 	struct beest_barrier_body gate;
@@ -123,9 +123,9 @@ bool beest_attendance_complete(const struct beest_gathering *g, uint64_t digest)
 	return true;
 }
 
-/* -------------------------------------------------------------- who will not come --- */
+/* ------------------------------------------------------- ranks that will not come --- */
 
-/* Whoever started again is told by name at the gate of the roll call. */
+/* Closes the gate of the roll call, which names the newcomers, so that they give up. */
 static void newcomers_refuse(struct beest_gathering *g, const struct beest_incarnation *newcomers,
 			     size_t count)
 {
@@ -143,7 +143,7 @@ static void newcomers_refuse(struct beest_gathering *g, const struct beest_incar
 	g->wait.hurry = true;
 }
 
-/* 0, or why not all of those who are missing will come to this pass. */
+/* 0, or why some of the missing ranks will not come. */
 static int missing_judge_each(struct beest_gathering *g, const struct beest_presence_query *queries,
 			      size_t count, struct beest_incarnation *newcomers)
 {
@@ -186,7 +186,10 @@ static bool any_ended(const struct beest_presence_query *queries, size_t count)
 	return false;
 }
 
-/* Who came after the records were read may have passed since, and left or begun again. */
+/*
+ * Has the gate been opened since the records were read?  A rank that came after that may have
+ * passed by now, and then left or started again.
+ */
 static bool gate_has_come(struct beest_gathering *g)
 {
 	struct beest_look_want want = { .key = g->gate_key, .server = g->server };
@@ -232,7 +235,7 @@ int beest_attendance_judge(struct beest_gathering *g)
 	return ret;
 }
 
-/* ----------------------------------------------------------------- who is missing --- */
+/* ------------------------------------------------------------------ missing ranks --- */
 
 static bool is_missing(const struct beest_gathering *g, size_t i)
 {
@@ -243,7 +246,7 @@ static bool is_missing(const struct beest_gathering *g, size_t i)
 		 beest_attendance_called(g, i) : beest_attendance_here(g, i, g->body.roll));
 }
 
-/* Whoever knows another roll waits as well: for the one who is missing, or for its heir. */
+/* A rank that knows another roll waits, too: for the missing rank, or for that one's heir. */
 static bool waits_too(const struct beest_gathering *g, size_t i)
 {
 	return beest_gathering_calls_roll(g) && beest_attendance_called(g, i) &&
@@ -279,7 +282,7 @@ static void missing_report(struct beest_gathering *g)
 	free(missing);
 }
 
-/* A server that does not answer is told of elsewhere. */
+/* A server that does not answer is reported elsewhere. */
 void beest_attendance_report(struct beest_gathering *g)
 {
 	int64_t now = beest_clock_now();
@@ -291,11 +294,11 @@ void beest_attendance_report(struct beest_gathering *g)
 		missing_report(g);
 }
 
-/* ------------------------------------------------------------- what did not come --- */
+/* ----------------------------------------------------------------- a failed wait --- */
 
 #define NAMED_MAX 4
 
-/* Of a call that looks once, and may be repeated at any rate: so few are asked for. */
+/* A call that looks once may be repeated at any rate: it reads the records of few ranks only. */
 #define ONCE_MAX 32
 
 static void rank_say(struct beest_text *text, struct beest_gathering *g, size_t i)

@@ -12,7 +12,7 @@
 #include "lib/base/hash.h"
 #include "lib/rendezvous/barrier.h"
 
-/* The roll call in keys, where a barrier has its name. */
+/* Stands for the barrier's name in the keys of the roll call. */
 #define ROLL_NAME "-"
 
 void beest_roll_start(struct beest_roll *roll)
@@ -32,8 +32,8 @@ const struct beest_kind beest_barrier_kind = {
 };
 
 /*
- * The longest key is that of a later pass.  Five digits of a rank are as long as what else
- * comes last in a key.
+ * The longest key is that of a later pass.  It ends in a rank of at least five digits here, since
+ * the words "count" and "taker" are as long.
  */
 int beest_barrier_check(struct beest_registry *registry, const struct beest_ids *ranks,
 			const char *name)
@@ -57,7 +57,10 @@ int beest_barrier_check(struct beest_registry *registry, const struct beest_ids 
 	return 0;
 }
 
-/* Takes the turn of the one thread that calls the roll; 1: it is complete already. */
+/*
+ * Waits for its turn, since one thread at a time calls the roll.  0: this thread does now; 1: the
+ * roll is complete already.
+ */
 static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 {
 	struct beest_backoff backoff;
@@ -82,7 +85,7 @@ static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 	}
 }
 
-/* Nobody brings anything: the marks are incarnations. */
+/* Ranks bring nothing to a barrier, so the marks are incarnations. */
 static int roll_take(void *data, uint8_t *marks, uint64_t digest)
 {
 	struct beest_incarnation *taken = (struct beest_incarnation *)(void *)marks;
@@ -99,7 +102,7 @@ static int roll_take(void *data, uint8_t *marks, uint64_t digest)
 	return 0;
 }
 
-/* 1: it was a pass of this barrier, too; 0: all have come, but to different barriers. */
+/* 1: this was a pass of the barrier, too; 0: ranks have come to different barriers. */
 static int roll_call(struct beest_gather gather, struct beest_roll *roll, const char *name)
 {
 	const uint64_t own = beest_hash_text(name) | 1;

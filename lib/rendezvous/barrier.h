@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * barrier.h - until every rank is here
+ * barrier.h - wait until every rank is here
  *
- * Owns the roll call of a context and the passes of its barriers.  A context's first
- * barrier is its roll call; the digest of that names the run in the keys of all later
- * passes.  Knows nothing of how ranks come together: that is gather.h's.
+ * Owns the roll call of a context and the passes of its barriers.  The first barrier of a
+ * context is its roll call, whose digest names the run in the keys of all later passes.  How
+ * ranks come together is left to gather.h.
  */
 #ifndef BEEST_BARRIER_H
 #define BEEST_BARRIER_H
@@ -14,21 +14,21 @@
 #include "lib/base/table.h"
 #include "lib/rendezvous/gather.h"
 
-/* Of a context. */
+/* The roll call of a context. */
 struct beest_roll {
 	pthread_mutex_t lock;
-	bool calling;			/* a thread is at it */
+	bool calling;			/* a thread is in the roll call */
 	bool complete;
 	uint64_t digest, word;		/* as in the gate */
 	struct beest_gather_state state;
 	struct beest_incarnation *incarnations;	/* in the order of ranks */
-	struct beest_incarnation *former;	/* of the roll that was known before that one */
+	struct beest_incarnation *former;	/* of the roll known before that; may be NULL */
 };
 
 void beest_roll_start(struct beest_roll *roll);
 void beest_roll_end(struct beest_roll *roll);
 
-/* One by its name; its passes are counted here. */
+/* A barrier, by its name; counts its passes. */
 struct beest_barrier {
 	struct beest_node node;
 	uint64_t passes;
@@ -37,7 +37,7 @@ struct beest_barrier {
 
 extern const struct beest_kind beest_barrier_kind;
 
-/* Before there is one of that name: -EINVAL, or -ENAMETOOLONG for any of its keys. */
+/* Checks the name of a new barrier: -EINVAL; -ENAMETOOLONG: a key would be too long. */
 int beest_barrier_check(struct beest_registry *registry, const struct beest_ids *ranks,
 			const char *name);
 

@@ -10,7 +10,7 @@
 #define DIGEST_SIZE sizeof(uint64_t)
 #define POSITION_SIZE sizeof(uint32_t)
 
-/* What those who were called before say that they know; 0: nobody was. */
+/* The former roll that the first such rank names in its record; 0: there is none. */
 static uint64_t former_find(const struct beest_gathering *g)
 {
 	size_t i;
@@ -50,7 +50,7 @@ void beest_changes_tell(const struct beest_gathering *g, const uint8_t *marks,
 	}
 }
 
-/* Did it have all that is missing? */
+/* Are @marks those of the new roll now? */
 static bool changes_apply(const struct beest_gathering *g, const uint8_t *change,
 			  const uint8_t *end, uint8_t *marks)
 {
@@ -62,7 +62,7 @@ static bool changes_apply(const struct beest_gathering *g, const uint8_t *change
 			return false;
 		memcpy(&position, change, POSITION_SIZE);
 		position = be32toh(position);
-		/* Of this rank, a record of before this call was read. */
+		/* A change of this rank itself comes from its record of before this call. */
 		if (position >= g->count || position == g->own)
 			return false;
 		memcpy(beest_mark_at(g, marks, position), change + POSITION_SIZE, size);
@@ -78,7 +78,7 @@ void beest_changes_take(struct beest_gathering *g, const struct beest_record *re
 	const uint64_t former = g->call->blob_size ? htobe64(g->body.name) : 0;
 	uint8_t *marks;
 
-	/* Where each reads all records itself, no gate tells anything. */
+	/* With direct reading, gates tell no changes. */
 	if (beest_gathering_is_direct(g) || !former || g->gate.roll == g->held ||
 	    record->size < BEEST_BARRIER_SIZE + DIGEST_SIZE ||
 	    memcmp(changes, &former, DIGEST_SIZE) != 0)

@@ -7,14 +7,14 @@
 #include "lib/base/error.h"
 #include "lib/rendezvous/direct.h"
 
-/* Another rank's record, which this one reads without a gate. */
+/* A rank, and its record as this rank reads it. */
 struct beest_direct {
 	struct beest_gathering *g;
 	char key[BEEST_KEY_MAX + 1];
-	uint8_t *mark;			/* zero: not seen yet */
+	uint8_t *mark;			/* in g->marks; zero: not seen yet */
 };
 
-/* Has whoever says @body passed the roll call that this rank is in, and come to the next one? */
+/* Has the author of @body passed the roll call that this rank is in, and come to the next? */
 static bool direct_is_ahead(const struct beest_gathering *g,
 			    const struct beest_barrier_body *body)
 {
@@ -22,7 +22,7 @@ static bool direct_is_ahead(const struct beest_gathering *g,
 	       body->roll == g->body.roll;
 }
 
-/* 1: it has come, and where this rank knows of all, it knows of the very same. */
+/* 1: the rank has come or, if this rank knows the roll already, knows the same one. */
 static int see_direct(void *data, const struct beest_record *record)
 {
 	struct beest_direct *direct = data;
@@ -34,7 +34,7 @@ static int see_direct(void *data, const struct beest_record *record)
 	ret = beest_record_barrier_decode(record, &body);
 	if (ret < 0 || record->size < BEEST_BARRIER_SIZE + g->call->blob_size)
 		return ret;
-	/* All know of all: whoever comes again meanwhile does so to the next roll call. */
+	/* All know the roll.  A rank that comes now comes to the next roll call. */
 	if (g->gets[0].got)
 		return 1;
 	if (direct_is_ahead(g, &body))
@@ -49,7 +49,7 @@ static int see_direct(void *data, const struct beest_record *record)
 		beest_mark_fill(g, direct->mark, &record->incarnation, blob);
 		g->changed = true;
 	}
-	/* It knows of others than this rank does: was one of them replaced? */
+	/* It knows another roll than this rank does: was a rank replaced? */
 	g->doubt |= g->body.pass == BEEST_KNOWN && body.pass == BEEST_KNOWN &&
 		    body.roll != g->body.roll;
 
@@ -103,7 +103,7 @@ static void read_again(struct beest_gathering *g)
 	g->doubt = false;
 }
 
-/* What cannot be taken yet is read again, and tried again. */
+/* Hands the marks on.  If they cannot be taken yet, reads all records and tries again. */
 static int direct_take(struct beest_gathering *g)
 {
 	const uint64_t digest = beest_gathering_digest(g, g->marks);
@@ -122,8 +122,8 @@ static int direct_take(struct beest_gathering *g)
 }
 
 /*
- * All know of all.  The gate is for those who have not seen it yet when a record is
- * replaced: it need not be stored before this rank stores anything else.
+ * All know the roll.  The gate is for a rank that has yet to see so when one of the records is
+ * replaced, so it need not be stored before this rank stores something else.
  */
 static int direct_end(struct beest_gathering *g)
 {
@@ -143,7 +143,7 @@ static bool record_is_stored(const struct beest_gathering *g)
 
 int beest_direct_each(struct beest_gathering *g)
 {
-	/* All know of all, whoever has come again meanwhile. */
+	/* The gate says that all know the roll, even if a rank has come again since. */
 	if (g->gets[0].got ||
 	    (g->body.pass == BEEST_KNOWN && !g->changed && all_are_read(g) && record_is_stored(g)))
 		return direct_end(g);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct.h - a roll call of few ranks, in which each reads the records of all
+ * direct.h - a roll call of few ranks, in which each reads all records
  *
- * Nobody opens a gate that others wait for: a rank is done when all others have said that
- * they know the very same roll.
+ * No rank waits for another one to open a gate.  A rank is done when the records of all others
+ * say that they know the same roll.
  */
 #ifndef BEEST_DIRECT_H
 #define BEEST_DIRECT_H
 
 #include "lib/rendezvous/gathering.h"
 
-/* Waits for all records, beside the gate. */
+/* Adds the records of all other ranks to what is waited for. */
 int beest_direct_start(struct beest_gathering *g);
 
-/* After each look.  1: all know of all. */
+/* After each look.  1: all ranks know the roll. */
 int beest_direct_each(struct beest_gathering *g);
 
 #endif

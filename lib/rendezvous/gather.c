@@ -15,7 +15,7 @@
 #include "lib/rendezvous/direct.h"
 #include "lib/rendezvous/opening.h"
 
-/* A look besides the wait's own takes what is left of its time, and no more than this. */
+/* The most that a look besides those of the wait may take. */
 #define LOOK_MOST BEEST_SECOND
 
 int64_t beest_gather_deadline(const struct beest_gather *call)
@@ -25,7 +25,7 @@ int64_t beest_gather_deadline(const struct beest_gather *call)
 
 /* --------------------------------------------------------------------------- keys --- */
 
-/* What all keys of a gathering begin with. */
+/* The common beginning of all keys of a gathering. */
 static int keys_begin(const struct beest_gather *call, char base[BEEST_KEY_MAX + 1])
 {
 	char name[BEEST_KEY_MAX + 1], run[17] = "-";
@@ -99,7 +99,7 @@ static int keys_make(struct beest_gathering *g)
 
 /* -------------------------------------------------------------------------- marks --- */
 
-/* Does the gate name this very life of this rank, with what it brings? */
+/* Do @marks name this process, with what it brings now? */
 static bool marks_name_own(const struct beest_gathering *g, const uint8_t *marks)
 {
 	return beest_mark_is(g, marks + g->own * beest_gather_mark_size(g->call),
@@ -174,7 +174,7 @@ bool beest_gathering_decode(const struct beest_gathering *g, const char *key,
 	       beest_record_barrier_decode(record, body) == 0;
 }
 
-/* ------------------------------------------------------ a roll that another has made --- */
+/* -------------------------------------------------- a roll that another rank has made --- */
 
 static void stage_tell(const struct beest_gathering *g, enum beest_gather_stage stage)
 {
@@ -210,7 +210,7 @@ int beest_gathering_know(struct beest_gathering *g, uint64_t digest)
 	return ret < 0 ? ret : 0;
 }
 
-/* Has it all ranks, this very life of this one among them?  1, or 0. */
+/* 1: the record is the roll of the gate, and names this process.  Its marks are kept. */
 static int roll_judge(struct beest_gathering *g, struct beest_kv_value *value)
 {
 	size_t size = g->count * beest_gather_mark_size(g->call);
@@ -223,13 +223,13 @@ static int roll_judge(struct beest_gathering *g, struct beest_kv_value *value)
 		return 0;
 	marks = record.body + BEEST_BARRIER_SIZE;
 	if (record.size != BEEST_BARRIER_SIZE + size || !marks_name_own(g, marks)) {
-		/* A leftover, or others were called before this rank came: neither counts. */
+		/* A leftover of a former run, or a roll from before this process came. */
 		g->skipped = body.roll;
 		g->wait.asides[1] = NULL;
 		g->blind = true;
 		return 0;
 	}
-	/* Its own memory takes what it has of them: a copy of all costs more than the rest here. */
+	/* Reuses the value's buffer: another one for all marks would cost more than the rest. */
 	memmove(value->bytes, marks, size);
 	beest_gathering_keep(g, (uint8_t *)value->bytes, body.roll);
 	value->bytes = NULL;
@@ -256,7 +256,7 @@ static int roll_read(struct beest_gathering *g)
 	return beest_kv_transient(ret) ? 0 : ret;
 }
 
-/* The gate tells of a roll that this rank does not know yet. */
+/* Takes the roll that the gate names, unless this rank knows it or must not follow it. */
 static int roll_follow(struct beest_gathering *g)
 {
 	uint64_t roll = g->gate.roll;
@@ -271,8 +271,8 @@ static int roll_follow(struct beest_gathering *g)
 }
 
 /*
- * Did all know the roll that this rank has given up for that of an heir?  Who has seen that goes
- * on by it, and does not know of the heir.
+ * Did all ranks know the roll that this rank has given up since then for one with an heir?  The
+ * ranks that saw so have passed, and know nothing of the heir.
  */
 static bool roll_is_over(const struct beest_gathering *g, const struct beest_barrier_body *gate)
 {
@@ -316,7 +316,7 @@ static int see_gate(void *data, const struct beest_record *record)
 	return ret < 0 ? ret : beest_gathering_passes(data, &gate);
 }
 
-/* 0: the living say that they go on, but not without this very rank. */
+/* -ESTALE: the closed gate refuses this process; 0: it refuses others. */
 static int see_refusal(const struct beest_gathering *g, const struct beest_record *record)
 {
 	const uint8_t *named = record->body + BEEST_BARRIER_SIZE;
@@ -330,7 +330,7 @@ static int see_refusal(const struct beest_gathering *g, const struct beest_recor
 	return 0;
 }
 
-/* 1: all ranks know of all, this one among them. */
+/* 1: all ranks know the roll, including this one. */
 static int see_roll(void *data, const struct beest_record *record)
 {
 	struct beest_gathering *g = data;
@@ -343,7 +343,7 @@ static int see_roll(void *data, const struct beest_record *record)
 		return ret;
 	passes = gate.roll == g->body.roll && gate.pass == BEEST_KNOWN &&
 		 g->body.pass == BEEST_KNOWN;
-	/* It refuses newcomers, but not who is late to see it. */
+	/* A closed gate refuses newcomers, but lets a rank pass that only sees it late. */
 	if (record->flags & BEEST_RECORD_CLOSED && !passes && !roll_is_over(g, &gate))
 		return see_refusal(g, record);
 	g->gate = gate;
@@ -359,7 +359,10 @@ static int see_roll(void *data, const struct beest_record *record)
 
 /* -------------------------------------------------------------------- the whole --- */
 
-/* The roll is stored ahead of the gate, so whoever sees the gate has the roll already. */
+/*
+ * The roll is stored ahead of the gate, so it arrives with the gate at the latest, and is kept
+ * until then.  Then the counter says how long the wait may take.
+ */
 static int64_t asides_take(void *data, struct beest_look_want *asides, int64_t took)
 {
 	struct beest_gathering *g = data;
@@ -374,7 +377,7 @@ static int64_t asides_take(void *data, struct beest_look_want *asides, int64_t t
 	return beest_opening_expect(g, &asides[0].value, took);
 }
 
-/* The gate is what is waited for; beest_direct_start() adds all records. */
+/* Waits for the gate; beest_direct_start() adds all records. */
 static void gathering_wait(struct beest_gathering *g)
 {
 	const struct beest_gather *call = g->call;
@@ -391,7 +394,7 @@ static void gathering_wait(struct beest_gathering *g)
 	g->wait.aside = asides_take;
 	if (beest_gathering_counts(g))
 		g->wait.asides[0] = g->count_key;
-	/* Where there is a former one, each look would fetch that. */
+	/* Not where an old roll is stored there, which every look would fetch. */
 	if (g->wait.asides[0] && beest_gathering_calls_roll(g) && !g->passed)
 		g->wait.asides[1] = g->roll_key;
 	g->wait.data = g;
@@ -399,8 +402,8 @@ static void gathering_wait(struct beest_gathering *g)
 }
 
 /*
- * The record says which roll call this context has passed: a server may lose that one's gate
- * before somebody has seen it.
+ * The record says which roll call of this name the context passed last, since a server may lose
+ * that one's gate before every rank has seen it.
  */
 static void roll_call_begin(struct beest_gathering *g)
 {
@@ -430,7 +433,7 @@ static int gathering_start(struct beest_gathering *g)
 		g->body.pass = call->pass;
 		g->body.roll = call->run;
 	}
-	/* At a thousand ranks, room for the records of all would cost more than all else here. */
+	/* At a thousand ranks, room for all records would cost more than the rest of this. */
 	g->gets = calloc(beest_gathering_is_direct(g) ? g->count : 1, sizeof(*g->gets));
 	if (!g->gets)
 		return beest_fail(ENOMEM, "no memory for a gathering of %zu ranks", g->count);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather.h - all ranks come together, in a constant number of requests a rank
+ * gather.h - all ranks come together, at a constant number of requests for each rank
  *
- * Owns the records of ranks that come, the counter, the gate, and who reads all records.
- * Each rank puts a record and takes a number; the last one by the number reads all records
- * and puts the gate, one key that all others wait for.  Records decide, the number only
- * hints at who reads them.
+ * Owns the ranks' records, the counter, the gate, and the choice of the rank that reads all
+ * records.  Each rank puts a record and takes a number.  The rank with the last number reads
+ * all records and puts the gate, one key that all others wait for.  The records decide whether
+ * all have come; the number only hints at which rank should read them.
  *
- * A roll call takes two gates: the first names the roll, a record with the incarnations of
- * all ranks and what each brings, and every rank that finds its own there puts its record
- * again with a digest of them.  Whoever gathers equal digests of all ranks opens the second
- * gate.  So a leftover of a former run lets nobody pass.  The digest names the run in the keys
- * of later passes, which need one gate.
+ * A roll call has two gates.  The first names the roll: a record with the incarnations of all
+ * ranks and what each brings.  Every rank that finds itself there puts its record again, with
+ * the digest of the roll.  When all records have the same digest, a rank opens the second gate.
+ * So the leftovers of a former run let nobody pass.  From then on the digest names the run in
+ * the keys of later passes, which need only one gate.
  *
- * Knows nothing of what a rank brings, nor of threads: one gathering is one thread's.
+ * Does not know what a rank brings.  Takes no locks: a gathering belongs to one thread.
  */
 #ifndef BEEST_GATHER_H
 #define BEEST_GATHER_H
@@ -21,24 +21,27 @@
 #include "lib/base/parse.h"
 #include "lib/rendezvous/registry.h"
 
-/* What outlives a call in vain: one that is repeated goes on, and does not count twice. */
+/*
+ * Kept from call to call, zero at first.  After a call that failed, the next one continues the
+ * same pass, and does not count this rank twice.
+ */
 struct beest_gather_state {
-	bool added;			/* the counter */
-	uint64_t pass;			/* that this rank took a number for */
-	int64_t began, due;		/* the first call; 0: none yet */
-	uint64_t number;		/* the counter, as it was read last */
-	int64_t moved;			/* since when it has that number */
-	struct beest_barrier_body body;	/* that this rank said last in a roll call */
-	uint64_t given_up;		/* the roll that it knew before that one's; 0: none */
+	bool added;			/* the counter is there, and need not be added again */
+	uint64_t pass;			/* the last one that this rank took a number for */
+	int64_t began, due;		/* first call, 0: none yet; next try to open a late gate */
+	uint64_t number;		/* the counter, as last read */
+	int64_t moved;			/* when the counter last changed */
+	struct beest_barrier_body body;	/* this rank's last record in a roll call */
+	uint64_t given_up;		/* the roll it knew before that of @body; 0: none */
 };
 
-/* Up to so many ranks read the records of all faster than one of them could hand them out. */
+/* Up to this many ranks, reading all records is faster than having one rank hand them out. */
 #define BEEST_GATHER_DIRECT 16
 
-/* Of a roll call, until this rank knows the roll. */
+/* What this rank does in a roll call until it knows the roll. */
 enum beest_gather_stage {
-	BEEST_GATHER_WAITS,		/* its record is stored; others are missing yet */
-	BEEST_GATHER_READS,		/* what has not come along with the answers */
+	BEEST_GATHER_WAITS,		/* its record is stored; it waits for other ranks */
+	BEEST_GATHER_READS,		/* it reads what did not arrive while it waited */
 };
 
 struct beest_gather {
@@ -46,54 +49,59 @@ struct beest_gather {
 	const struct beest_ids *ranks;
 	int rank;
 	const char *name;
-	const char *title;		/* in sentences instead of it; NULL: the name */
+	const char *title;		/* replaces the name in sentences; NULL: the name */
 	uint64_t run;			/* the digest of the roll; 0: this is the roll call */
 	const struct beest_limit *limit;
 	struct beest_gather_state *state;
 
 	/* of a roll call */
 	/*
-	 * Said by each; out: 0 where not all said the same.  With a blob, it is the digest of the
-	 * former roll, 0: there is none.  Its gate is there yet, and the next one tells those who
-	 * know it what has changed since.
+	 * Every rank gives one; out: the common value, 0 where they differ.  A mesh gives the
+	 * digest of its former roll, 0 where it has none, so that the gate can tell a rank that
+	 * knows this roll what has changed since.
 	 */
 	uint64_t word;
-	const uint8_t *former_marks;	/* of that roll */
-	const void *blob;		/* that this rank brings; NULL: nobody brings anything */
-	size_t blob_size;		/* of every rank */
+	const uint8_t *former_marks;	/* of that former roll */
+	const void *blob;		/* what this rank brings; NULL: no rank brings anything */
+	size_t blob_size;		/* the same on every rank */
 	/*
-	 * Few ranks: each reads all records, and nobody hands them out.  The second gate is
-	 * only for those whom a record has escaped that was replaced meanwhile.
+	 * For few ranks: each reads all records, and nobody hands them out.  The second gate
+	 * is only for a rank that missed another one's record before it was replaced.
 	 */
 	bool direct;
-	/* A stage begins, or the same goes on.  May be NULL. */
+	/* A stage begins or continues.  May be NULL. */
 	void (*stage)(void *data, enum beest_gather_stage stage);
 	/*
-	 * About once a second: so many are here, or where @known, have said that they know of
-	 * all; the others are @missing.  Reads all records.  May be NULL.
+	 * About once a second: which ranks are missing, that is have not come or, where @known,
+	 * do not know the roll yet.  Costs a request for all records.  May be NULL.
 	 */
 	void (*progress)(void *data, bool known, const int *missing, size_t count);
 	/*
-	 * All have come, this rank among them: @marks are an incarnation and a blob of each.
-	 * Called before the others are told that it knows them, again when one of them was
-	 * replaced, and again soon after -EAGAIN; what else is negative ends the gathering.  At
-	 * 0, @marks are its own, for free(3).  NULL: others have passed with the roll that was
-	 * taken before the last one, and at 0 this rank does so, too.
+	 * All ranks have come, including this one; @marks has each one's incarnation and blob.
+	 * Called before this rank tells the others that it knows the roll, and again when a rank
+	 * was replaced.  Returns 0 when it has taken ownership of @marks, for free(3); -EAGAIN
+	 * to be called again soon; any other negative errno ends the gathering.
+	 *
+	 * @marks is NULL where others have passed with the roll that was taken before the last
+	 * one: 0 means that this rank returns to that roll and passes as well.
 	 */
 	int (*called)(void *data, uint8_t *marks, uint64_t digest);
 	/*
-	 * This rank is about to hand @marks out to the others, and more has changed than the
-	 * gate tells.  May be NULL.
+	 * This rank is about to store the roll of @marks, and the gate has no room for what has
+	 * changed, so that others will read the roll.  May be NULL.
 	 */
 	void (*opening)(void *data, const uint8_t *marks, uint64_t digest);
 	void *data;
-	uint64_t digest;		/* out: of the roll that all have passed with */
+	uint64_t digest;		/* out: of the roll with which all have passed */
 
 	/* of a later pass */
 	uint64_t pass;			/* from 1 */
-	/* Its gate refuses newcomers, and says @word still.  NULL: they may join later. */
+	/*
+	 * The name of the roll call, whose gate is closed to refuse newcomers, and keeps @word.
+	 * NULL: newcomers may join later, and are not refused.
+	 */
 	const char *roll;
-	const struct beest_incarnation *expected;	/* all that it named */
+	const struct beest_incarnation *expected;	/* of all ranks, from the roll */
 };
 
 static inline size_t beest_gather_mark_size(const struct beest_gather *gather)
@@ -102,16 +110,16 @@ static inline size_t beest_gather_mark_size(const struct beest_gather *gather)
 }
 
 /*
- * -ETIMEDOUT names the ranks that are missing; -EAGAIN: not all have come, and one look
- * was asked for; -ESTALE: a rank, or this one, was started again after the roll call;
- * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; or what called() returned.
+ * -ETIMEDOUT names the missing ranks; -EAGAIN: not all have come, and the limit allows one
+ * look only; -ESTALE: another rank, or this one, was started again after the roll call;
+ * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; or an errno of called().
  */
 int beest_gather_run(struct beest_gather *gather);
 
-/* Of a look besides those of the gathering: its own limit, and a second at most. */
+/* The deadline of a look besides those of the wait: within the limit, and at most a second. */
 int64_t beest_gather_deadline(const struct beest_gather *gather);
 
-/* A key of the gathering: "gate", or what its user keeps beside it. */
+/* A key of the gathering that ends in @last: "gate", or one of its user's own. */
 int beest_gather_key(const struct beest_gather *gather, const char *last,
 		     char key[BEEST_KEY_MAX + 1]);
 

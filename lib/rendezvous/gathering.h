@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gathering.h - one gathering while it runs: what gather.c and its parts have in common
+ * gathering.h - the state of a running gathering, which gather.c and its parts share
  *
- * Owns the state of a gathering, its keys and what it writes.  gather.c has the gate and the
- * roll as a rank follows them, attendance.c all records as they were read at once, opening.c
- * who opens the gate, changes.c what the gate says of the roll, and direct.c the roll that
- * each of few ranks makes itself.
+ * Owns the state of a gathering, its keys and what it writes.  gather.c follows the gate and
+ * the roll, opening.c decides which rank opens the gate, attendance.c reads the records of all
+ * ranks at once, changes.c tells in the gate what changed since a former roll, and direct.c
+ * is for few ranks, each of which makes the roll itself.
  *
- * Only these include it.
+ * Only these files include it.
  */
 #ifndef BEEST_GATHERING_H
 #define BEEST_GATHERING_H
@@ -17,25 +17,31 @@
 #include "lib/rendezvous/gather.h"
 #include "lib/rendezvous/wait.h"
 
-/* Passes of the roll call: all have come, all know of all. */
+/*
+ * The two passes of a roll call.  In a record: this rank has come; it knows the roll.  In a
+ * gate: all ranks have come; all know the roll.
+ */
 #define BEEST_CALLED 1
 #define BEEST_KNOWN 2
 
-/* Fewer ranks look so often that knowing how many have come saves them nothing. */
+/*
+ * With fewer ranks, nobody reads the counter while it waits: they look so often anyway that
+ * knowing how many ranks have come would save nothing.
+ */
 #define BEEST_HINT_FROM 17
 
-/* Who is missing is reported so often. */
+/* How often the missing ranks are reported. */
 #define BEEST_REPORT_EACH BEEST_SECOND
 
-/* A rank's record, as it was read last. */
+/* The record of a rank, as last read. */
 struct beest_attendance {
 	char key[BEEST_KEY_MAX + 1];
 	bool here;
-	int refused;			/* what is there is no record: its errno, ... */
+	int refused;			/* the value is not a valid record: its errno, ... */
 	char why[160];			/* ... and the sentence */
 	struct beest_incarnation incarnation;
 	struct beest_barrier_body body;
-	const uint8_t *blob;		/* within the value */
+	const uint8_t *blob;		/* points into the value that was read */
 };
 
 struct beest_gathering {
@@ -43,8 +49,8 @@ struct beest_gathering {
 	struct beest_registry *registry;
 	struct beest_gather_state *state;
 	size_t count;			/* of ranks */
-	size_t own;			/* position of this one */
-	struct beest_barrier_body body;	/* of the own record */
+	size_t own;			/* position of this rank */
+	struct beest_barrier_body body;	/* of this rank's record */
 
 	char keys_base[BEEST_KEY_MAX + 1];
 	char record_key[BEEST_KEY_MAX + 1];
@@ -55,35 +61,36 @@ struct beest_gathering {
 	size_t server;
 
 	struct beest_wait wait;
-	struct beest_wait_get *gets;	/* the gate; then, read directly, all other records */
-	struct beest_barrier_body gate;	/* of a roll call, as it was seen last */
-	uint64_t over;			/* the roll whose second gate was seen last; 0: none */
-	uint64_t passed;		/* that some rank here says that it has passed; 0: none */
-	struct beest_kv_value roll;	/* that came with it */
-	uint64_t held;			/* the roll whose marks were kept last; 0: none */
-	uint8_t *held_marks;		/* NULL: none, or called() has them */
-	uint64_t skipped;		/* one that is over, or does not have this rank */
+	struct beest_wait_get *gets;	/* the gate; with direct, then all other records */
+	struct beest_barrier_body gate;	/* of a roll call, as last seen */
+	/* Rolls are named by their digests; 0: none. */
+	uint64_t over;			/* its second gate was the last one seen */
+	uint64_t passed;		/* some rank here says that it has passed with it */
+	struct beest_kv_value roll;	/* the roll's record, fetched ahead of the gate */
+	uint64_t held;			/* its marks were kept last */
+	uint8_t *held_marks;		/* NULL: none, or called() has taken them */
+	uint64_t skipped;		/* not followed: it is over, or lacks this rank */
 
 	/* opening.c */
-	struct beest_look_extra extras[2];	/* the counter */
-	bool counted;			/* the number was taken, and looked at */
-	int64_t numbered;		/* when this rank took a number, or went on with one */
-	int64_t full_at;		/* since when all have come, by the counter; 0: not yet */
-	int64_t late;			/* the least pause between two tries */
-	int64_t patience;		/* a counter that rests so long is doubted */
+	struct beest_look_extra extras[2];	/* add the counter, increment it */
+	bool counted;			/* the number has arrived and was judged */
+	int64_t numbered;		/* when this rank took its number, or resumed with it */
+	int64_t full_at;		/* since when the counter says that all have come; 0: not */
+	int64_t late;			/* ns: when a gate is late; the least pause of tries */
+	int64_t patience;		/* ns: a counter that rests this long is not believed */
 	bool blind;			/* the counter is known to be wrong */
 
 	/* attendance.c: all records, in the order of ranks; NULL until they are read */
 	struct beest_attendance *all;
-	struct beest_look_want *wants;	/* for these; in a roll call, then the gate */
-	int64_t report_at;		/* who is missing */
+	struct beest_look_want *wants;	/* for the records; in a roll call, then the gate */
+	int64_t report_at;		/* when to report the missing ranks next */
 
 	/* direct.c */
-	struct beest_direct *direct;	/* for each of the gets */
-	uint8_t *marks;			/* as they were read so far */
-	bool changed;			/* another life of a rank, or other bytes that it brings */
-	int newcomer;			/* a rank that began again after all had come; -1: none */
-	bool doubt;			/* what was seen before may have changed */
+	struct beest_direct *direct;	/* one for each rank */
+	uint8_t *marks;			/* as read so far */
+	bool changed;			/* a mark is not the one read before */
+	int newcomer;			/* id of a rank restarted after all had come; -1: none */
+	bool doubt;			/* another rank knows another roll: read all again */
 };
 
 static inline bool beest_gathering_calls_roll(const struct beest_gathering *g)
@@ -91,13 +98,13 @@ static inline bool beest_gathering_calls_roll(const struct beest_gathering *g)
 	return !g->call->run;
 }
 
-/* Who comes last does not matter where all read all records. */
+/* Each rank reads all records, so nobody hands them out, and who comes last does not matter. */
 static inline bool beest_gathering_is_direct(const struct beest_gathering *g)
 {
 	return g->call->direct && beest_gathering_calls_roll(g);
 }
 
-/* Whoever comes says which roll call of this name it has passed. */
+/* A rank that comes to a roll call says in its record which one of that name it passed last. */
 static inline void beest_gathering_hear(struct beest_gathering *g,
 					const struct beest_barrier_body *body)
 {
@@ -106,8 +113,9 @@ static inline void beest_gathering_hear(struct beest_gathering *g,
 }
 
 /*
- * Does whoever says @body pass a roll call that is over, as soon as it sees the gate?  Counted for
- * the next one, it would pass with those who have come again, in place of its successor.
+ * Does @body belong to a roll call that is over?  Its author has yet to see the second gate, and
+ * will pass then.  If it were counted for the next roll call, it would pass that one, too, in the
+ * place of its own successor.
  */
 static inline bool beest_gathering_leaves(const struct beest_gathering *g,
 					  const struct beest_barrier_body *body)
@@ -115,20 +123,20 @@ static inline bool beest_gathering_leaves(const struct beest_gathering *g,
 	return body->pass == BEEST_KNOWN && (body->roll == g->over || body->roll == g->passed);
 }
 
-/* Is the gate that of this pass, or of a later one? */
+/* Is @gate the gate of this pass, or of a later one? */
 static inline bool beest_gathering_passes(const struct beest_gathering *g,
 					  const struct beest_barrier_body *gate)
 {
 	return gate->roll == g->body.roll && gate->pass >= g->body.pass;
 }
 
-/* Each look reads it, and not only a late one. */
+/* Does every look read the counter, rather than only those after the gate is late? */
 static inline bool beest_gathering_counts(const struct beest_gathering *g)
 {
 	return !beest_gathering_is_direct(g) && g->count >= BEEST_HINT_FROM;
 }
 
-/* A mark: the incarnation of a rank, and what it brings. */
+/* The mark of rank number @i in @marks: its incarnation, and what it brings. */
 static inline uint8_t *beest_mark_at(const struct beest_gathering *g, uint8_t *marks, size_t i)
 {
 	return marks + i * beest_gather_mark_size(g->call);
@@ -153,27 +161,33 @@ static inline bool beest_mark_is(const struct beest_gathering *g, const uint8_t 
 int beest_gathering_rank_key(const struct beest_gathering *g, size_t i,
 			     char key[BEEST_KEY_MAX + 1]);
 
-/* For what has not come along with the gate. */
+/* A look besides those of the wait, for what did not arrive with the gate. */
 int beest_gathering_look(struct beest_gathering *g, struct beest_look *look);
 
-/* Of all marks.  Never 0, which says that there is none. */
+/* The digest of the roll of @marks; never 0, which means none. */
 uint64_t beest_gathering_digest(const struct beest_gathering *g, const uint8_t *marks);
 
-/* They are this gathering's from here on; NULL: it keeps none. */
+/* Keeps @marks for called(), and frees those kept before.  Takes ownership; NULL: keeps none. */
 void beest_gathering_keep(struct beest_gathering *g, uint8_t *marks, uint64_t digest);
 
-/* Puts @record with @body, and after it what a rank brings, or all marks. */
+/* Puts @record, with @body followed by the @size bytes of @more. */
 int beest_gathering_put(struct beest_gathering *g, struct beest_registry_record *record,
 			const struct beest_barrier_body *body, const void *more, size_t size);
 
-/* Puts the gate, and after it what is said there of the roll. */
+/* Puts the gate: @body followed by @more, what changed since a former roll. */
 int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_body *body,
 			 const void *more, size_t size);
 
-/* The roll has changed: this rank knows it, and says so. */
+/*
+ * Hands the kept marks to called(), and puts this rank's record, which says that it knows the
+ * roll of @digest.  Does nothing yet where called() returns -EAGAIN.
+ */
 int beest_gathering_know(struct beest_gathering *g, uint64_t digest);
 
-/* Is what was read under that key a gate, or the roll?  Once for each value: it opens a seal. */
+/*
+ * Decodes the @value of @key as a gate or a roll, which have the same kind; false: it is neither.
+ * Once for each value, since decoding opens a seal.
+ */
 bool beest_gathering_decode(const struct beest_gathering *g, const char *key,
 			    const struct beest_kv_value *value, struct beest_record *record,
 			    struct beest_barrier_body *body);

@@ -13,18 +13,18 @@
 #include "lib/rendezvous/changes.h"
 #include "lib/rendezvous/opening.h"
 
-/* Who waits for one that opens the gate looks for a third of the time at most. */
+/* Pause for twice as long as a look takes, so that looks take a third of the time at most. */
 #define LOOK_PAUSE 2
 
-/* A gate that is late: whoever is due first reads all records instead. */
+/* When a gate is late, so that the first rank that is due reads all records instead. */
 #define LATE_FIRST (50 * BEEST_MS)
 #define LATE_RANK (500 * BEEST_US)
 #define LATE_MOST BEEST_SECOND
-#define TAKER_TTL 2
+#define TAKER_TTL 2			/* seconds */
 
 /* -------------------------------------------------------------------- the number --- */
 
-/* The counter hints at who comes last: added where it is not there, then counted up. */
+/* Adds the counter where it is absent, then increments it. */
 void beest_opening_number(struct beest_gathering *g)
 {
 	g->extras[0] = (struct beest_look_extra){
@@ -48,13 +48,13 @@ void beest_opening_number(struct beest_gathering *g)
 }
 
 /*
- * Those who have come since this rank did hint at how long the others will take.  A few hint at
- * little, since their answers wait for the requests of all others: nobody expects to wait
- * longer than it has waited.  A leftover of a former run makes this wrong, and some pauses
- * longer or shorter.
+ * The number of ranks that have come hints at how long the others will take.  The first few hint
+ * at little, since their answers wait for the requests of all others; so a rank never expects to
+ * wait longer than it has waited already.  A counter left by a former run makes the estimate
+ * wrong, and some pauses longer or shorter.
  *
- * When all have come, one of them reads what all brought, and makes what is handed out.  Where a
- * look takes long by then, it is the looks of those who wait that hold that one up.
+ * When all have come, one rank reads all records and makes the roll.  If looks take long then,
+ * the looks of the waiting ranks are what holds that rank up.
  */
 int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value,
 			     int64_t took)
@@ -84,7 +84,7 @@ int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_va
 
 /* ---------------------------------------------------------------------- the gate --- */
 
-/* All who wait ask for the gate again and again, so it does not have the roll itself. */
+/* The waiting ranks read the gate again and again, so the roll has a key of its own. */
 static int roll_put(struct beest_gathering *g, uint64_t digest, const uint8_t *marks)
 {
 	struct beest_barrier_body body = {
@@ -98,7 +98,7 @@ static int roll_put(struct beest_gathering *g, uint64_t digest, const uint8_t *m
 	return beest_gathering_put(g, &record, &body, marks, size);
 }
 
-/* What all have said; 0: not the same. */
+/* What all ranks gave; 0: it differs. */
 static uint64_t common_word(const struct beest_gathering *g)
 {
 	size_t i;
@@ -110,7 +110,10 @@ static uint64_t common_word(const struct beest_gathering *g)
 	return g->body.name;
 }
 
-/* The first gate says that all have come, the second that all know of all. */
+/*
+ * Opens the first gate when all have come, storing the roll ahead of it, or the second one when
+ * all know that roll.
+ */
 static int roll_open(struct beest_gathering *g)
 {
 	struct beest_barrier_body gate = { .pass = BEEST_CALLED };
@@ -132,7 +135,7 @@ static int roll_open(struct beest_gathering *g)
 			gate.pass = BEEST_KNOWN;
 			gate.name = common_word(g);
 		}
-		/* The same first gate again would open nothing. */
+		/* The kept roll is stored already, and its first gate again would open nothing. */
 		fresh = gate.roll != g->held;
 		if (fresh && g->call->opening && !changes.size)
 			g->call->opening(g->call->data, marks, gate.roll);
@@ -149,7 +152,10 @@ static int roll_open(struct beest_gathering *g)
 	return ret;
 }
 
-/* That others have passed, and a server lost while this rank had not seen it; or NULL. */
+/*
+ * A record that names a second gate which others have passed, and which a server has lost before
+ * the author of the record saw it; NULL: none.
+ */
 static const struct beest_attendance *gate_find_lost(const struct beest_gathering *g)
 {
 	const struct beest_attendance *rank;
@@ -176,7 +182,7 @@ static int gate_open(struct beest_gathering *g)
 
 /* ------------------------------------------------------------------- a late gate --- */
 
-/* Did another rank open it a moment ago?  Then the next look reads it. */
+/* Has another rank opened the gate a moment ago?  Then the next look of the wait reads it. */
 static bool gate_is_open(struct beest_gathering *g, const struct beest_kv_value *value)
 {
 	struct beest_barrier_body gate;
@@ -192,8 +198,8 @@ static bool gate_is_open(struct beest_gathering *g, const struct beest_kv_value 
 }
 
 /*
- * Only one rank at a time reads all records: whose incarnation is stored under the key of
- * the taker, which nobody sets.
+ * Only one rank at a time reads all records: the one whose incarnation is under the taker's
+ * key, which is only ever added and deleted.  Reads the gate as well; true: it is this rank.
  */
 static bool gate_is_mine(struct beest_gathering *g, bool *open)
 {
@@ -243,8 +249,8 @@ static void taker_delete(struct beest_gathering *g)
 }
 
 /*
- * All have come, and no number said so: a server lost the counter, or had it from a former
- * run.  Ahead of the gate nobody counts for the next pass, for which it begins anew.
+ * All have come, but the counter did not say so: a server lost it, or it is left from a former
+ * run.  Sets it to 0 for the next pass, for which no rank takes a number before the gate opens.
  */
 static void counter_restart(struct beest_gathering *g)
 {
@@ -254,7 +260,7 @@ static void counter_restart(struct beest_gathering *g)
 	});
 }
 
-/* Reads all records, and opens the gate or says who will not come. */
+/* Reads all records, and opens the gate, or fails because a missing rank will not come. */
 static int gate_verify(struct beest_gathering *g, bool blind)
 {
 	int ret;
@@ -270,7 +276,7 @@ static int gate_verify(struct beest_gathering *g, bool blind)
 	return gate_open(g);
 }
 
-/* What a server does not answer, the wait's own look tells. */
+/* A server that does not answer is left for the wait's own look to report. */
 static int gate_take(struct beest_gathering *g, bool blind, bool open)
 {
 	char sentence[BEEST_ERROR_SIZE];
@@ -286,7 +292,7 @@ static int gate_take(struct beest_gathering *g, bool blind, bool open)
 	return beest_fail(-ret, "%s", sentence);
 }
 
-/* At most one of those who find that all have come looks at all records. */
+/* Of the ranks that find that all have come, at most one reads all records. */
 static int gate_contend(struct beest_gathering *g, bool blind)
 {
 	bool open;
@@ -294,7 +300,10 @@ static int gate_contend(struct beest_gathering *g, bool blind)
 	return gate_is_mine(g, &open) ? gate_take(g, blind, open) : 0;
 }
 
-/* Nobody knows when the last one came, but after a while somebody has to look. */
+/*
+ * The gate is late.  Reads all records if the counter has said for a while that all have come,
+ * or cannot be believed.
+ */
 static int gate_late(struct beest_gathering *g)
 {
 	int64_t now = beest_clock_now(), elapsed = now - g->state->began;
@@ -310,7 +319,7 @@ static int gate_late(struct beest_gathering *g)
 	return gate_contend(g, blind);
 }
 
-/* Has this rank just come, and is it the last one? */
+/* This rank's number has arrived: opens the gate if it is the last one. */
 static int number_answered(struct beest_gathering *g)
 {
 	const struct beest_kv_write *count = &g->extras[1].write;
@@ -338,7 +347,7 @@ int beest_opening_take(struct beest_gathering *g)
 
 	if (!look.extra_count || beest_gathering_counts(g) || g->call->limit->once ||
 	    !beest_limit_left(g->call->limit))
-		return 0;		/* one look that is asked for has both */
+		return 0;		/* a single look must ask for both */
 	beest_look_take(g->registry, &look);
 
 	return g->extras[1].done ? number_answered(g) : 0;

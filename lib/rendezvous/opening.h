@@ -2,9 +2,9 @@
 /*
  * opening.h - which rank opens the gate
  *
- * Each rank takes a number, and the last one by the number reads all records and opens the
- * gate.  The number only hints: when a gate is late, whoever is due first takes the taker's
- * key and does so instead.
+ * Each rank takes a number.  The one with the last number reads all records and opens the gate.
+ * The number only hints: when the gate is late, the first rank that is due adds the key of the
+ * taker, and reads the records instead.
  */
 #ifndef BEEST_OPENING_H
 #define BEEST_OPENING_H
@@ -15,22 +15,23 @@
 void beest_opening_number(struct beest_gathering *g);
 
 /*
- * Takes it ahead of the wait where its answer tells the last rank: that one need not look for a
- * gate which it opens itself.  What a server does not answer, the wait tells.
+ * Takes the number ahead of the wait where its answer tells which rank is the last: that rank
+ * need not look for a gate that it opens itself.  A server that does not answer is left for the
+ * wait to report.
  */
 int beest_opening_take(struct beest_gathering *g);
 
 /*
- * How long the others will take, by the counter's @value and by how long a look @took; 0: nothing
- * is known.
+ * How many ns the other ranks will probably take, by the counter's @value and by the ns that a
+ * look @took; 0: unknown.
  */
 int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value,
 			     int64_t took);
 
-/* After each look: opens the gate where that is this rank's to do. */
+/* After each look: opens the gate if that is up to this rank. */
 int beest_opening_each(struct beest_gathering *g);
 
-/* When to look as if nobody else would, from now on. */
+/* Decides when the gate counts as late, from now on or from the first call for this pass. */
 void beest_opening_times(struct beest_gathering *g);
 
 #endif
