@@ -15,7 +15,7 @@
 #include "lib/verbs/cq.h"
 #include "lib/verbs/pd.h"
 
-/* Where the program does not say: small, since a queue pair costs by its size. */
+/* Presets are small, since a larger queue pair takes longer to create. */
 #define PRESET_REQUESTS 16
 #define PRESET_ELEMENTS 1
 
@@ -39,7 +39,7 @@ static int pd_find(struct beest_fabric *fabric, const char *name)
 	return ret;
 }
 
-/* One queue for all: what each queue pair may have under way must fit into it. */
+/* All queue pairs share one completion queue, with room for all they may have under way. */
 static int cq_find(struct beest_fabric *fabric, const char *name, uint64_t depth)
 {
 	const struct beest_device *device = &fabric->hb->device;
@@ -74,7 +74,10 @@ static void init_attr_fill(const struct hartebeest_mesh_attr *attr, struct ibv_q
 	init->cap.max_recv_sge = attr->cap.max_recv_sge ? attr->cap.max_recv_sge : PRESET_ELEMENTS;
 }
 
-/* The options' inline data would make each queue pair dear: nobody asked for it here. */
+/*
+ * Takes no inline data from the options: nobody asked for it here, and it would make every queue
+ * pair expensive.
+ */
 static int model_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 {
 	struct beest_qp_options *all = fabric->hb->options.qp;
@@ -97,8 +100,8 @@ static int model_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init
 }
 
 /*
- * One queue pair after the other is worked at through the same copy of the model, which all of
- * them are like but for what is set here.
+ * Makes @qp, a copy of the model, stand for queue pair number @turn.  What is set here is all
+ * that differs between them, so one copy serves for one queue pair after the other.
  */
 static void qp_turn_to(const struct beest_fabric *fabric, size_t turn, struct beest_qp *qp)
 {
@@ -111,7 +114,7 @@ static void qp_turn_to(const struct beest_fabric *fabric, size_t turn, struct be
 	qp->peer_key[0] = '\0';
 }
 
-/* The rank that the queue pairs from @turn on are for. */
+/* The position of the rank that queue pair number @turn is for. */
 static size_t turn_position(const struct beest_fabric *fabric, size_t turn)
 {
 	size_t i = turn / fabric->per_peer;
@@ -213,7 +216,7 @@ void beest_fabric_end(struct beest_fabric *fabric)
 
 /* ------------------------------------------------------------------------ numbers --- */
 
-/* Whom each rank has chosen is not known to the others. */
+/* Where ranks choose their peers, the others do not know the order. */
 bool beest_fabric_is_in_row(const struct beest_fabric *fabric)
 {
 	size_t turn;
@@ -236,12 +239,12 @@ size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t 
 	return ((to + count - from) % count - 1) * fabric->per_peer;
 }
 
-/* The place of @position among the peers; peer_count: it is none. */
+/* The index among the peers of the rank at @position; peer_count: it is no peer. */
 static size_t peer_index(const struct beest_fabric *fabric, size_t position)
 {
 	size_t low = 0, high = fabric->peer_count, middle, count = fabric->ranks->count;
 
-	if (!fabric->peers)	/* the own one is the last of all */
+	if (!fabric->peers)	/* then this rank comes last, at peer_count */
 		return (position + count - fabric->own - 1) % count;
 	while (low < high) {
 		middle = low + (high - low) / 2;
@@ -274,7 +277,7 @@ struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t positio
 
 /* --------------------------------------------------------------------- connecting --- */
 
-/* The end at the peer of its queue pair @index for this rank. */
+/* The remote end of the connection number @index to @peer. */
 static struct beest_endpoint remote_of(const struct beest_fabric *fabric,
 				       const struct beest_fabric_peer *peer, uint32_t index)
 {
@@ -288,7 +291,7 @@ static struct beest_endpoint remote_of(const struct beest_fabric *fabric,
 	return remote;
 }
 
-/* As printf(3)'s "rank %d", which took a third of the instructions of a connection. */
+/* Writes "rank %d".  printf(3) took a third of the instructions of a connection. */
 static void peer_say(int rank, char who[24])
 {
 	char digits[12], *at = digits + sizeof(digits);
@@ -301,7 +304,7 @@ static void peer_say(int rank, char who[24])
 	memcpy(who + 5, at, (size_t)(digits + sizeof(digits) - at));
 }
 
-/* What it is connected to only the device knows for sure. */
+/* Only the device knows for sure which number the queue pair is connected to. */
 bool beest_fabric_find(const struct beest_fabric *fabric, uint32_t qp_num, struct beest_qp *qp,
 		       size_t *position)
 {
@@ -350,7 +353,7 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 	return ret < 0 ? ret : beest_qp_connect(qp, who, &remote, limit, ready);
 }
 
-/* Where the clock is a system call, it would cost as much as a step does. */
+/* Only a sample is timed: where the clock is a system call, it costs as much as a step. */
 #define TIMED_EACH 16
 
 static int qp_connect_timed(struct beest_fabric *fabric, const struct beest_fabric_peer *peer,
@@ -367,13 +370,13 @@ static int qp_connect_timed(struct beest_fabric *fabric, const struct beest_fabr
 	return ret;
 }
 
-/* Threads that take one peer after the other. */
+/* The threads that connect, each taking the next peer when it is done with one. */
 struct crowd {
 	struct beest_fabric *fabric;
 	const struct beest_fabric_peer *peers;
 	size_t count, next;		/* next: atomic */
 	const struct beest_limit *limit;
-	pthread_mutex_t lock;		/* of the first failure */
+	pthread_mutex_t lock;		/* covers the first failure: */
 	int ret;
 	size_t culprit;
 	char why[BEEST_ERROR_SIZE];
@@ -426,7 +429,7 @@ int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_
 
 	fabric->rtr_time = fabric->rts_time = 0;
 	pthread_mutex_init(&crowd.lock, NULL);
-	/* Threads only save time: what none can be had for, the caller does. */
+	/* Threads only save time: without them, the calling thread does all. */
 	for (i = 0; threads && i < wanted; i++)
 		if (pthread_create(&threads[i], NULL, crowd_work, &crowd) != 0)
 			break;

@@ -2,8 +2,8 @@
 /*
  * fabric.h - the queue pairs of a mesh
  *
- * Owns a queue pair, or several, to each rank: made alike, and connected when handed what
- * the other rank brought.  Knows nothing of how ranks come together, nor of Memcached.
+ * Owns one or more queue pairs for each peer.  Makes them all alike, and connects them when it
+ * gets what the peer brought.  Knows nothing of how ranks come together, nor of Memcached.
  */
 #ifndef BEEST_FABRIC_H
 #define BEEST_FABRIC_H
@@ -20,7 +20,7 @@ struct beest_fabric {
 	const char *name;		/* of the mesh, for sentences */
 	const struct beest_ids *ranks;
 	size_t own;			/* position of this rank */
-	size_t *peers;			/* positions, ascending; NULL: all, from own + 1 on */
+	size_t *peers;			/* positions, ascending; NULL: all, from own + 1 round */
 	size_t peer_count;
 	uint32_t per_peer;
 	uint32_t threads;
@@ -30,47 +30,50 @@ struct beest_fabric {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	bool own_pd, own_cq;
-	struct beest_qp *model;		/* the first one; the others are like it */
-	struct ibv_qp **qps;		/* per_peer for each peer, in turn */
-	size_t count;
-	int64_t rtr_time, rts_time;	/* of a sample of connections; atomic */
+	struct beest_qp *model;		/* the first queue pair, with what all have in common */
+	struct ibv_qp **qps;		/* per_peer for each peer, in the order of peers */
+	size_t count;			/* of qps */
+	int64_t rtr_time, rts_time;	/* ns that a sample of connections took; atomic */
 };
 
-/* Makes all of it and takes the queue pairs to INIT.  Errors of hartebeest_mesh_connect(). */
+/* Makes the queue pairs and takes them to INIT.  Errors of hartebeest_mesh_connect(). */
 int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_attr *attr);
 void beest_fabric_end(struct beest_fabric *fabric);
 
-/* Whether the numbers that others need are in a row in the order of ranks. */
+/*
+ * Do the numbers of the queue pairs rise by one, in an order that the other ranks can tell?  Then
+ * the first number tells them all.
+ */
 bool beest_fabric_is_in_row(const struct beest_fabric *fabric);
 
 bool beest_fabric_has_peer(const struct beest_fabric *fabric, size_t position);
 
-/* The place of the first queue pair of rank @from for rank @to, where all are peers. */
+/* The index of the first queue pair of rank @from for rank @to, where all ranks are peers. */
 size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t to);
 
 /* What a rank brought. */
 struct beest_fabric_peer {
 	size_t position;
-	struct beest_endpoint endpoint;	/* the number and sequence number of its first one */
-	const uint32_t *numbers;	/* of those for this rank; NULL: in a row */
-	size_t turn;			/* the place of its first one for this rank */
+	struct beest_endpoint endpoint;	/* with the numbers of the peer's first queue pair */
+	const uint32_t *numbers;	/* of its queue pairs for this rank; NULL: in a row */
+	size_t turn;			/* index at the peer of its first one for this rank */
 };
 
 /*
- * Connects to all of @peers; those that are connected already go through RESET.  The
- * sentence of a failure names both ends, and @culprit is the position of the peer.
+ * Connects to all of @peers.  Queue pairs that were connected before go through RESET.  The
+ * sentence of a failure names both ends, and @culprit is then the position of the peer.
  */
 int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
 			 size_t count, const struct beest_limit *limit, size_t *culprit);
 
 /*
- * The queue pair with that number, as if it had a name; its peer is "rank N", of UD: nobody.
- * False: there is none.
+ * Fills @qp with the queue pair of that number, and @position with that of its peer.  The peer's
+ * key is "rank N", or "" with UD.  False: there is no such queue pair.
  */
 bool beest_fabric_find(const struct beest_fabric *fabric, uint32_t qp_num, struct beest_qp *qp,
 		       size_t *position);
 
-/* The queue pair to the rank at @position; NULL: there is none. */
+/* Queue pair number @index to the rank at @position; NULL: there is none. */
 struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t position,
 			       uint32_t index);
 

@@ -52,7 +52,7 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 	return what ? beest_fail(EINVAL, "struct hartebeest_mesh_attr: %s", what) : 0;
 }
 
-/* The ids of those who take part, and the own one. */
+/* Takes the ids of all ranks, and finds the id and the position of this one. */
 static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
 {
 	const struct beest_launch *launch = &mesh->fabric.hb->launch;
@@ -80,7 +80,7 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	return 0;
 }
 
-/* Whom this rank connects to, where it does not connect to all. */
+/* Takes the positions of the peers, where this rank does not connect to all. */
 static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
 {
 	size_t *peers = attr->peers ? calloc(attr->peer_count + 1, sizeof(*peers)) : NULL;
@@ -106,7 +106,7 @@ static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	return 0;
 }
 
-/* The queue pairs of a mesh reach no region of another protection domain than theirs. */
+/* Queue pairs only reach regions of their own protection domain. */
 static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
 {
 	struct ibv_pd *pd = NULL;
@@ -258,7 +258,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	if (mesh->gather)
 		return beest_fail(EOPNOTSUPP, "mesh '%s' was made by the program's own exchange "
 				  "and cannot be repaired", mesh->node.name);
-	/* No gate of before has this generation, so nobody passes by one. */
+	/* Another generation gives the roll another digest, so no earlier gate lets a rank pass. */
 	mesh->body.endpoint.generation++;
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 	memset(&mesh->roll, 0, sizeof(mesh->roll));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mesh.h - every rank connected to every other
+ * mesh.h - a mesh, which connects every rank to every other
  *
- * Owns what ranks of a mesh tell each other, the order of steps, and what is kept of them.
- * The ranks come together by rendezvous/gather, or by the program's own exchange.  Knows
- * nothing of attributes of queue pairs: these are fabric's.
+ * Owns the state of a mesh, checks what the program asks for, and knows the order of steps.  The
+ * ranks come together by the servers (meshroll) or by the program's own exchange (meshown).
+ * Knows nothing of the attributes of queue pairs, which are fabric's.
  */
 #ifndef BEEST_MESH_H
 #define BEEST_MESH_H
@@ -13,12 +13,15 @@
 #include "lib/core/fabric.h"
 #include "lib/rendezvous/gather.h"
 
-/* Why ranks that have come cannot be connected: one may be the leftover of a former run. */
+/*
+ * Why a rank that has come could not be connected.  Its record may be a leftover that a new
+ * process is about to replace, so the failure is not final at once.
+ */
 struct beest_mesh_trouble {
 	int ret;			/* 0: none */
-	int64_t since;
-	uint64_t marks;			/* digest of what all brought */
-	size_t culprit;			/* position */
+	int64_t since;			/* when it began, or when that rank was last checked */
+	uint64_t marks;			/* digest of the roll that failed */
+	size_t culprit;			/* position of the rank */
 	char why[BEEST_ERROR_SIZE];
 };
 
@@ -33,31 +36,33 @@ struct hartebeest_mesh {
 	void (*progress)(void *data, const char *text);
 	void *progress_data;
 
-	struct beest_mesh_body body;	/* what this rank brings, */
+	/* What this rank brings: fields, and encoded. */
+	struct beest_mesh_body body;
 	struct hartebeest_remote_mr regions[BEEST_MESH_REGIONS];
 	size_t region_count;
-	uint8_t *blob;			/* and the same in bytes */
+	uint8_t *blob;			/* body and regions, encoded */
 	size_t blob_size;
-	uint8_t *list;			/* of numbers, in bytes; NULL: in a row */
+	uint8_t *list;			/* of queue pair numbers, encoded; NULL: in a row */
 	size_t list_size;
 
-	uint8_t *marks;			/* of all, as they are connected; NULL: not yet */
-	uint8_t *called;		/* as they were before the first change; NULL: as marks */
-	size_t replaced;		/* position of one when marks changed; or none of them */
+	uint8_t *marks;			/* of all ranks, as connected; NULL: not yet */
+	uint8_t *called;		/* of the last complete roll; NULL: that is marks */
+	size_t replaced;		/* position of a rank that the last change of marks
+					   replaced; ranks.count: none */
 	struct beest_mesh_trouble trouble;
-	struct beest_gather_state roll, state;
-	struct beest_incarnation *incarnations;
-	uint64_t digest;		/* of the last roll; 0: none, or a repair failed since */
-	uint64_t passes;
+	struct beest_gather_state roll, state;	/* of bring-ups; of barriers */
+	struct beest_incarnation *incarnations;	/* in the order of ranks, from the roll */
+	uint64_t digest;		/* of the last roll; 0: none, or a repair has failed */
+	uint64_t passes;		/* of barriers since the last bring-up */
 	struct hartebeest_mesh_stats stats;
-	struct hartebeest_mesh_phase *phase;	/* of stats, that runs now; NULL: none */
-	struct hartebeest_mesh_phase begun;	/* the clock and counters when it began */
+	struct hartebeest_mesh_phase *phase;	/* the one of stats that runs now; NULL: none */
+	struct hartebeest_mesh_phase begun;	/* clock and counters when it began */
 	const struct beest_registry *registry;	/* whose requests count; NULL: none yet */
 };
 
 extern const struct beest_kind beest_mesh_kind;
 
-/* These have the contracts of their public functions. */
+/* These have the contracts of the public functions of the same name. */
 int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 		       const struct hartebeest_mesh_attr *attr, struct hartebeest_mesh **mesh,
 		       const struct beest_limit *limit);
@@ -65,8 +70,8 @@ int beest_mesh_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *l
 int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 
 /*
- * The queue pair of a mesh with that number, as if it had the name of the mesh; false: no mesh
- * has it.  Under the lock of the context's objects.
+ * Fills @qp with the queue pair of that number, under the name of its mesh; false: no mesh has
+ * it.  The caller holds the lock of the context's objects.
  */
 bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 			struct beest_qp *qp);

@@ -11,10 +11,10 @@
 #include "lib/core/meshlist.h"
 #include "lib/rendezvous/look.h"
 
-/* So many lists, of those who are new to a mesh, are no longer than a row or two. */
+/* Up to this many lists of newcomers cost no more to read than a row or two. */
 #define LISTS_FEW 8
 
-/* Seconds that a row stays: whoever comes later reads lists. */
+/* Seconds that a row lives.  A rank that comes later reads lists. */
 #define ROW_TTL 60
 
 static int list_key(const struct beest_gather *gather, const char *word, int rank,
@@ -27,7 +27,7 @@ static int list_key(const struct beest_gather *gather, const char *word, int ran
 	return beest_gather_key(gather, last, key);
 }
 
-/* Of all keys of a mesh, so that whoever sees a rank's record finds its list, too. */
+/* All keys of a mesh are on one server, so whoever reads a rank's record finds its list. */
 static int gate_server(const struct beest_gather *gather, size_t *server)
 {
 	char key[BEEST_KEY_MAX + 1];
@@ -67,7 +67,7 @@ static bool want_decode(const struct beest_gather *gather, const struct beest_lo
 				   BEEST_KIND_BARRIER, want->key, record) == 0;
 }
 
-/* @want: of the first whose list is wanted; the others follow. */
+/* @want is that of the first newcomer with a list; those of the others follow. */
 static int lists_judge(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 		       struct beest_newcomers *new, const struct beest_look_want *want)
 {
@@ -131,7 +131,7 @@ static size_t lists_count(const struct beest_newcomers *new)
 
 #define DIGEST_SIZE sizeof(uint64_t)
 
-/* The digest of the roll, big-endian, and a row. */
+/* The body of a row's record: the digest of the roll, big-endian, and the row. */
 static size_t row_bytes(const struct hartebeest_mesh *mesh)
 {
 	return DIGEST_SIZE + beest_meshmark_row_size(mesh);
@@ -142,7 +142,7 @@ struct row {
 	uint8_t *bytes;
 };
 
-/* No lease: whoever does not find its row reads lists. */
+/* Prepares the write of a row.  It has no lease: a rank that misses its row reads lists. */
 static int row_make(const struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 		    uint8_t *body, size_t i, struct row *row, struct beest_look_extra *extra)
 {
@@ -201,14 +201,14 @@ void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather
 	struct beest_newcomers all;
 
 	if (mesh->fabric.peers)
-		return;		/* whose lists are short, and read by few */
+		return;		/* with chosen peers, lists are short and read by few */
 	if (beest_meshmark_find(mesh, marks, true, &all) == 0 && lists_count(&all) &&
 	    lists_read(mesh, gather, &all) > 0)
 		rows_put(mesh, gather, digest, &all);
 	beest_meshmark_forget(&all);
 }
 
-/* 1: the own row is there, and of this very roll. */
+/* 1: took the row of this rank; 0: there is none for this roll. */
 static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 		     uint64_t digest, struct beest_newcomers *new)
 {

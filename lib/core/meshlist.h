@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meshlist.h - numbers of queue pairs that are not in a row, by the servers
+ * meshlist.h - by the servers, the numbers of queue pairs that are not in a row
  *
- * Owns the list that a rank puts beside its record, and the rows: whoever hands out the roll
- * reads the lists of all and puts one row for each rank, so that nobody else has to read N
- * lists of N numbers.  A row is a short cut that may be missing; lists decide.  Knows
- * nothing of what lists and rows say: that is meshmark's.
+ * Owns the list that a rank puts beside its record, and the rows.  The rank that hands out the
+ * roll reads the lists of all and puts one row for each rank, so that no other rank has to read
+ * N lists of N numbers.  A row is a shortcut and may be missing; lists decide.  Does not know
+ * what lists and rows say, which is meshmark's.
  */
 #ifndef BEEST_MESHLIST_H
 #define BEEST_MESHLIST_H
 
 #include "lib/core/meshmark.h"
 
+/* Puts the list of this rank, if it has one. */
 int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_gather *gather);
 
-/* Best effort.  The digest is that of the roll. */
+/* Puts the rows of all ranks, best effort.  @digest is that of the roll of @marks. */
 void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 			 const uint8_t *marks, uint64_t digest);
 
-/* 1: the numbers of all newcomers are there; 0: not yet.  -EPROTO as of beest_meshmark_list(). */
+/*
+ * Reads the numbers of all newcomers.  1: done; 0: some are not there yet; -EPROTO as from
+ * beest_meshmark_list().
+ */
 int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
 			 uint64_t digest, struct beest_newcomers *new);
 

@@ -11,9 +11,10 @@
 #include "lib/core/meshmark.h"
 #include "lib/core/meshphase.h"
 
-/* A record of Memcached has 1 MB at most, and the roll has what all ranks bring. */
+/* The roll, which has the marks of all ranks, must fit into a Memcached value of 1 MB. */
 #define ROLL_MAX (1000 * 1000)
 
+/* A digest of what all ranks must ask for alike. */
 static uint64_t form_of(const struct hartebeest_mesh *mesh)
 {
 	uint32_t numbers[] = {
@@ -34,7 +35,10 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
 	return form;
 }
 
-/* Where ranks choose their peers, how many and which they are comes before the numbers. */
+/*
+ * The words of a list for so many peers.  Where ranks choose their peers, the number of peers
+ * and their ids come before the queue pair numbers.
+ */
 static size_t list_words(const struct hartebeest_mesh *mesh, size_t peers)
 {
 	return (mesh->fabric.peers ? 1 + peers : 0) + peers * mesh->fabric.per_peer;
@@ -71,7 +75,6 @@ static int list_make(struct hartebeest_mesh *mesh)
 	return 0;
 }
 
-/* What this rank brings. */
 int beest_meshmark_make(struct hartebeest_mesh *mesh)
 {
 	size_t count = mesh->ranks.count;
@@ -126,7 +129,7 @@ static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks,
 	return beest_meshmark_same(mesh, i, body->form);
 }
 
-/* Has rank number @i the very same queue pairs?  A repair changes the generation alone. */
+/* Has rank number @i the same queue pairs in both?  A repair changes its generation only. */
 static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
 		     const uint8_t *now)
 {
@@ -134,7 +137,7 @@ static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t
 	const uint8_t *is = now + i * beest_meshmark_size(mesh);
 	struct beest_mesh_body a, b;
 
-	/* Of a thousand ranks, most take no more than this. */
+	/* Enough for most of a thousand ranks. */
 	if (memcmp(was, is, beest_meshmark_size(mesh)) == 0)
 		return true;
 
@@ -204,7 +207,7 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 	return ret;
 }
 
-/* How many words a list has, as its head says. */
+/* How many words a list has, by its head; SIZE_MAX: an impossible number. */
 static size_t list_length(const struct hartebeest_mesh *mesh, const uint8_t *bytes, size_t size)
 {
 	size_t peers = mesh->ranks.count - 1;
@@ -218,7 +221,7 @@ static size_t list_length(const struct hartebeest_mesh *mesh, const uint8_t *byt
 	return peers < mesh->ranks.count ? list_words(mesh, peers) : SIZE_MAX;
 }
 
-/* Where in its list the numbers for this rank begin. */
+/* Finds the numbers for this rank in the list of a rank that chooses its peers. */
 static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *words,
 			 struct beest_fabric_peer *peer)
 {
@@ -293,7 +296,7 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 	memcpy(words, bytes, size);
 	for (i = 0; i < size / sizeof(*words); i++)
 		words[i] = ntohl(words[i]);
-	new->lists[0] = words;		/* to be freed with them */
+	new->lists[0] = words;		/* for beest_meshmark_forget() to free */
 	for (k = 0; k < new->count; k++)
 		if (new->digests[k])
 			new->peers[k].numbers = words +
@@ -302,7 +305,10 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 	return 1;
 }
 
-/* Each queue pair takes both steps in turn: RTS gets its part of the time of both. */
+/*
+ * Queue pairs take RTR and RTS one after the other, so the time of both is divided in the
+ * proportion that the sample took.
+ */
 static void rts_split(struct hartebeest_mesh *mesh, int64_t before)
 {
 	const struct beest_fabric *fabric = &mesh->fabric;
@@ -331,7 +337,7 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 	if (ret < 0)
 		return ret;
 	mesh->replaced = new->first;
-	/* Until the roll is complete, a repair begins where the last complete one was. */
+	/* Keeps the marks of the last complete roll until this one is complete. */
 	if (mesh->called)
 		free(mesh->marks);
 	else

@@ -1,58 +1,60 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meshmark.h - what each rank of a mesh brings
+ * meshmark.h - the mark that each rank brings to a mesh
  *
- * Owns the bytes that this rank brings, finds those in what all have brought who are not
- * connected yet, and connects them.  Knows nothing of how the bytes get from rank to rank.
+ * Owns the bytes that this rank brings.  Finds the ranks that are not connected yet in the marks
+ * of all, and connects them.  Does not know how marks get from rank to rank.
  */
 #ifndef BEEST_MESHMARK_H
 #define BEEST_MESHMARK_H
 
 #include "lib/core/mesh.h"
 
-/* Fills mesh->blob and mesh->list, and makes room for what others bring. */
+/* Fills mesh->body, blob and list, and allocates mesh->incarnations. */
 int beest_meshmark_make(struct hartebeest_mesh *mesh);
 
-/* Bytes of a mark, which is an incarnation and a blob. */
+/* The bytes of a mark, which is an incarnation and a blob. */
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 
-/* -EPROTO: rank number @i, which has said this form, asks for another mesh. */
+/* -EPROTO: rank number @i, whose mark has this @form, asks for a different mesh. */
 int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form);
 
-/* Those who have to be connected, and the digests of their lists. */
+/* Ranks to connect to, and their lists of queue pair numbers. */
 struct beest_newcomers {
 	struct beest_fabric_peer *peers;
-	uint64_t *digests;
-	uint32_t **lists;		/* NULL: not known yet */
+	uint64_t *digests;		/* of the list of each; 0: its numbers are in a row */
+	uint32_t **lists;		/* in host byte order; NULL: not known yet */
 	size_t count;
-	size_t first;			/* position, be it a peer or not; or none of them */
+	size_t first;			/* lowest position of a new rank, even if it is no peer;
+					   ranks.count: none */
 };
 
 /*
- * Who of @marks is not connected yet, or @all of them, this rank among them.  -EPROTO: a
- * rank asks for another mesh, -EBADMSG; mesh->trouble.culprit is the position of that rank.
+ * Finds the peers in @marks that are not connected yet, or @all ranks including this one.
+ * -EPROTO: a rank asks for a different mesh; -EBADMSG: its mark is damaged.  Then
+ * mesh->trouble.culprit is its position.
  */
 int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
 			struct beest_newcomers *new);
 void beest_meshmark_forget(struct beest_newcomers *new);
 
 /*
- * The roll is complete: mesh->incarnations are its ranks'.  Returns how many have another life
- * than in the one before.
+ * Call it when all ranks have passed with mesh->marks: takes mesh->incarnations from these, and
+ * returns how many ranks were replaced since the last complete roll.
  */
 size_t beest_meshmark_complete(struct hartebeest_mesh *mesh);
 
 /*
- * 1: these bytes begin with the list that newcomer @k has told the digest of; 0: they do not.
- * -EPROTO: it does not name this rank as a peer.
+ * Takes the list of newcomer number @k from the beginning of @bytes.  1: done; 0: these are not
+ * the bytes of its digest; -EPROTO: it does not name this rank as a peer.
  */
 int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
 			const uint8_t *bytes, size_t size);
 
 /*
- * A row has the numbers that each rank's list has for one rank, in the order of ranks.  It is
- * filled for the rank at @position from the lists of @all; the own one is taken instead of
- * lists, 0: there is no memory for it.
+ * A row has all queue pair numbers that one rank needs: in the order of ranks, those that each
+ * rank's list has for it.  beest_meshmark_row_fill() makes the row of the rank at @position from
+ * the lists of @all.  beest_meshmark_row() takes the own row in the place of lists; 0: no memory.
  */
 size_t beest_meshmark_row_size(const struct hartebeest_mesh *mesh);
 void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct beest_newcomers *all,
@@ -60,7 +62,10 @@ void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct be
 int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
 		       const uint8_t *bytes);
 
-/* Connects to all of them, and at 0 takes @marks over.  Failures as of beest_meshmark_find(). */
+/*
+ * Connects to all newcomers; at 0, @marks belong to the mesh.  A failure sets
+ * mesh->trouble.culprit.
+ */
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit);
 

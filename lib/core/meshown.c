@@ -15,16 +15,19 @@
 #include "lib/core/meshphase.h"
 
 /*
- * What each rank says of itself, big-endian: it always takes part, and says so when it has
- * failed, since nobody may hang in the program's exchange.
+ * What each rank says of itself, big-endian.  A rank that has failed says so here, since it must
+ * take part lest the others hang in the program's exchange.
  */
 struct status {
-	uint32_t error;
+	uint32_t error;			/* 0, or the errno with which it failed */
 	uint32_t listed;		/* bytes of its list */
 	uint64_t form;
 };
 
-/* Of @count ranks; to be freed.  Returns @failed with its sentence where this rank has failed. */
+/*
+ * Exchanges the statuses of @count ranks; @all is for the caller to free in any case.  Where this
+ * rank has failed, returns @failed with its sentence.
+ */
 static int statuses_exchange(int (*gather)(void *, const void *, void *, size_t), void *data,
 			     size_t count, int failed, struct status *own, struct status **all)
 {
@@ -54,7 +57,7 @@ int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed)
 	return ret;
 }
 
-/* All ranks' words; the bytes of the longest list.  @failed as above. */
+/* Fails if a rank has failed or differs, this one first.  Returns the bytes of the longest list. */
 static int status_gather(struct hartebeest_mesh *mesh, int failed)
 {
 	struct status own = {
@@ -81,7 +84,7 @@ static int status_gather(struct hartebeest_mesh *mesh, int failed)
 	return ret < 0 ? ret : (int)listed;
 }
 
-/* The bytes of each rank: its mark, and room for a list of so many bytes. */
+/* Exchanges marks and lists: @step bytes from each rank, with room for @listed bytes of list. */
 static int marks_gather(struct hartebeest_mesh *mesh, const struct beest_incarnation *incarnation,
 			size_t listed, uint8_t **all, size_t *step)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meshphase.h - what each phase of a bring-up takes
+ * meshphase.h - how much time and how many requests each phase of a bring-up takes
  *
- * Owns the statistics of a mesh: reads the clock and the counters of the registry where one
- * phase ends and the next begins.  Knows nothing of what happens in a phase.
+ * Owns the statistics of a mesh.  Reads the clock and the registry's counters where one phase
+ * ends and the next begins.  Knows nothing of what happens in a phase.
  */
 #ifndef BEEST_MESHPHASE_H
 #define BEEST_MESHPHASE_H
 
 #include "lib/core/mesh.h"
 
-/* The phase before ends here.  @phase is one of mesh->stats; NULL: none. */
+/* Ends the running phase and begins @phase, one of mesh->stats; NULL: none. */
 void beest_meshphase_enter(struct hartebeest_mesh *mesh, struct hartebeest_mesh_phase *phase);
 
-/* Requests of its registry count from here on. */
+/* From here on, requests of the context's registry count. */
 void beest_meshphase_count(struct hartebeest_mesh *mesh);
 
 #endif

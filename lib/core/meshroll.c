@@ -15,16 +15,19 @@
 #include "lib/core/meshphase.h"
 #include "lib/core/meshroll.h"
 
-/* Ranks of one run start within so much: until then, who does not fit may be replaced. */
+/*
+ * The processes of a run start within this time of each other.  For as long, a mark that does
+ * not fit may be a leftover, and its rank may still replace it.
+ */
 #define LEFTOVER_TIME (2 * BEEST_SECOND)
 
-/* One bring-up by the servers. */
+/* A bring-up or repair by the servers. */
 struct bringup {
 	struct hartebeest_mesh *mesh;
 	struct beest_gather gather;
 };
 
-/* Does the one who does not fit live, and not make way for another process? */
+/* Is the culprit alive, so that no other process will take its place? */
 static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 {
 	const struct hartebeest_mesh *mesh = bringup->mesh;
@@ -41,7 +44,7 @@ static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 	return query.ret > 0 && query.body.state == BEEST_RANK_ALIVE;
 }
 
-/* -EAGAIN: what failed may change yet. */
+/* Notes why the marks could not be connected.  -EAGAIN: that may change; else @ret is final. */
 static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64_t digest,
 			   int ret)
 {
@@ -83,7 +86,7 @@ static int meshroll_called(void *data, uint8_t *marks, uint64_t digest)
 	struct hartebeest_mesh *mesh = bringup->mesh;
 	int ret;
 
-	/* One may have repaired again, and have the very same queue pairs. */
+	/* The last roll replaced nobody: a rank repaired again, and has the same queue pairs. */
 	if (!marks && mesh->replaced == mesh->ranks.count)
 		return 0;
 	if (!marks)
@@ -154,7 +157,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 
 	beest_meshphase_enter(mesh, &mesh->stats.publish);
 	ret = beest_context_need_registry(mesh->fabric.hb, mesh->key_name);
-	if (ret == 0)		/* later sentences would be about what the name is a part of */
+	if (ret == 0)		/* here, since later sentences would name the key, not the mesh */
 		ret = beest_registry_key(mesh->fabric.hb->registry, BEEST_KIND_BARRIER,
 					 mesh->fabric.name, key);
 	if (ret < 0)

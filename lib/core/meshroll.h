@@ -2,15 +2,15 @@
 /*
  * meshroll.h - the ranks of a mesh come together by the servers
  *
- * Owns the roll call of a mesh, the lists of numbers beside it, and what is done about a
- * record that may be a leftover.  Knows nothing of queue pairs.
+ * Owns the roll call of a mesh, and waits when a record that does not fit may be a leftover.
+ * Knows nothing of queue pairs.
  */
 #ifndef BEEST_MESHROLL_H
 #define BEEST_MESHROLL_H
 
 #include "lib/core/mesh.h"
 
-/* How many ranks have another life than in the last complete roll, or an error. */
+/* Returns how many ranks were replaced since the last complete roll, or an errno. */
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 
