@@ -116,7 +116,7 @@ static int learn(void *data, uint8_t *marks, uint64_t digest)
 static int library_gather(struct bench_rank *rank, struct beest_gather *gather)
 {
 	struct hartebeest_context *hb = rank->own;
-	struct beest_gather_state state = { .added = false };
+	struct beest_gather_state state = { .counter_added = false };
 	const struct anchor own = anchor_of(rank->rank);
 	struct beest_limit limit;
 	int ret = beest_context_need_registry(hb, gather->name);
@@ -135,7 +135,7 @@ static int library_gather(struct bench_rank *rank, struct beest_gather *gather)
 static int library_work(struct bench_rank *rank)
 {
 	struct beest_gather gather = {
-		.rank = rank->rank, .name = "anchors", .blob_size = BROUGHT, .called = learn,
+		.rank = rank->rank, .name = "anchors", .blob_size = BROUGHT, .take_roll = learn,
 		.direct = rank->pass->size <= BEEST_GATHER_DIRECT, .data = rank,
 	};
 	int ret = library_gather(rank, &gather);

@@ -142,7 +142,7 @@ static void mesh_dispose(struct beest_node *node)
 	free(mesh->blob);
 	free(mesh->list);
 	free(mesh->marks);
-	free(mesh->called);
+	free(mesh->complete_marks);
 	free(mesh->incarnations);
 }
 
@@ -261,8 +261,8 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	/* Another generation gives the roll another digest, so no earlier gate lets a rank pass. */
 	mesh->body.endpoint.generation++;
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
-	memset(&mesh->roll, 0, sizeof(mesh->roll));
-	mesh->roll.added = true;
+	memset(&mesh->roll_state, 0, sizeof(mesh->roll_state));
+	mesh->roll_state.counter_added = true;
 	mesh->trouble.ret = 0;
 	memset(&mesh->stats, 0, sizeof(mesh->stats));
 	ret = beest_meshroll_bringup(mesh, limit);
@@ -270,7 +270,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
 	mesh->passes = 0;
-	memset(&mesh->state, 0, sizeof(mesh->state));
+	memset(&mesh->barrier_state, 0, sizeof(mesh->barrier_state));
 
 	return ret;
 }

@@ -155,10 +155,11 @@ size_t beest_meshmark_complete(struct hartebeest_mesh *mesh)
 	for (i = 0; i < mesh->ranks.count; i++) {
 		memcpy(&mesh->incarnations[i], mesh->marks + i * beest_meshmark_size(mesh),
 		       BEEST_INCARNATION_SIZE);
-		count += mesh->called && !lives_on(mesh, i, mesh->called, mesh->marks);
+		count += mesh->complete_marks &&
+			 !lives_on(mesh, i, mesh->complete_marks, mesh->marks);
 	}
-	free(mesh->called);
-	mesh->called = NULL;
+	free(mesh->complete_marks);
+	mesh->complete_marks = NULL;
 
 	return count;
 }
@@ -338,10 +339,10 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 		return ret;
 	mesh->replaced = new->first;
 	/* Keeps the marks of the last complete roll until this one is complete. */
-	if (mesh->called)
+	if (mesh->complete_marks)
 		free(mesh->marks);
 	else
-		mesh->called = mesh->marks;
+		mesh->complete_marks = mesh->marks;
 	mesh->marks = marks;
 
 	return 0;

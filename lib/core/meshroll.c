@@ -63,7 +63,7 @@ static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64
 	return culprit_lives(bringup, marks) ? beest_fail(-ret, "%s", trouble->why) : -EAGAIN;
 }
 
-static int meshroll_take(struct bringup *bringup, uint8_t *marks, uint64_t digest)
+static int newcomers_connect(struct bringup *bringup, uint8_t *marks, uint64_t digest)
 {
 	struct beest_newcomers new;
 	int ret;
@@ -80,7 +80,7 @@ static int meshroll_take(struct bringup *bringup, uint8_t *marks, uint64_t diges
 	return ret;
 }
 
-static int meshroll_called(void *data, uint8_t *marks, uint64_t digest)
+static int meshroll_take_roll(void *data, uint8_t *marks, uint64_t digest)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
@@ -96,7 +96,7 @@ static int meshroll_called(void *data, uint8_t *marks, uint64_t digest)
 	    mesh->trouble.marks == digest)
 		return -EAGAIN;
 	beest_meshphase_enter(mesh, &mesh->stats.fetch);
-	ret = meshroll_take(bringup, marks, digest);
+	ret = newcomers_connect(bringup, marks, digest);
 	if (ret < 0 && ret != -EAGAIN)
 		return meshroll_failed(bringup, marks, digest, ret);
 	if (ret == 0)
@@ -164,14 +164,14 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 		return ret;
 	beest_meshphase_count(mesh);
 	gather_fill(mesh, limit, gather);
-	gather->state = &mesh->roll;
-	gather->word = mesh->digest;
+	gather->state = &mesh->roll_state;
+	gather->tag = mesh->digest;
 	gather->former_marks = mesh->marks;
 	gather->blob = mesh->blob;
 	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= BEEST_GATHER_DIRECT;
 	gather->stage = meshroll_stage;
-	gather->called = meshroll_called;
+	gather->take_roll = meshroll_take_roll;
 	gather->opening = meshroll_opening;
 	gather->progress = mesh->progress ? meshroll_progress : NULL;
 	gather->data = &bringup;
@@ -202,7 +202,7 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 	gather.run = mesh->digest;
 	gather.expected = mesh->incarnations;
 	gather.pass = mesh->passes + 1;
-	gather.state = &mesh->state;
+	gather.state = &mesh->barrier_state;
 	ret = beest_gather_run(&gather);
 	if (ret == 0)
 		mesh->passes++;

@@ -47,7 +47,7 @@ static int attendance_decode(struct beest_gathering *g, size_t i)
 	if (ret == 0)
 		ret = beest_record_barrier_decode(&record, &rank->body);
 	if (ret == 0)
-		beest_gathering_hear(g, &rank->body);
+		beest_gathering_note_passed(g, &rank->body);
 	if (ret == 0 && record.size < BEEST_BARRIER_SIZE + g->call->blob_size)
 		return beest_fail(EBADMSG, "the record is shorter than those of the others");
 	if (ret == 0) {
@@ -69,13 +69,13 @@ static void attendance_take(struct beest_gathering *g, size_t i)
 }
 
 /* The roll of the gate that was read, if it is a second one; 0: it is not. */
-static uint64_t over_find(const struct beest_gathering *g)
+static uint64_t second_gate_roll(const struct beest_gathering *g)
 {
 	struct beest_barrier_body gate;
 	struct beest_record record;
 
 	return beest_gathering_decode(g, g->gate_key, &g->wants[g->count].value, &record, &gate) &&
-	       gate.pass == BEEST_KNOWN ? gate.roll : 0;
+	       gate.pass == BEEST_PASS_KNOWN ? gate.roll : 0;
 }
 
 int beest_attendance_read(struct beest_gathering *g)
@@ -94,14 +94,14 @@ int beest_attendance_read(struct beest_gathering *g)
 	ret = beest_gathering_look(g, &look);
 	for (i = 0; i < g->count && ret == 0; i++)
 		attendance_take(g, i);
-	g->over = over_find(g);
+	g->finished_roll = second_gate_roll(g);
 
 	return ret;
 }
 
-bool beest_attendance_called(const struct beest_gathering *g, size_t i)
+bool beest_attendance_has_come(const struct beest_gathering *g, size_t i)
 {
-	return g->all[i].here && !beest_gathering_leaves(g, &g->all[i].body);
+	return g->all[i].here && !beest_gathering_is_behind(g, &g->all[i].body);
 }
 
 bool beest_attendance_here(const struct beest_gathering *g, size_t i, uint64_t digest)
@@ -129,9 +129,9 @@ bool beest_attendance_complete(const struct beest_gathering *g, uint64_t digest)
 static void newcomers_refuse(struct beest_gathering *g, const struct beest_incarnation *newcomers,
 			     size_t count)
 {
-	const struct beest_gather roll = { .registry = g->registry, .name = g->call->roll };
+	const struct beest_gather roll = { .registry = g->registry, .name = g->call->roll_name };
 	struct beest_barrier_body body = {
-		.pass = BEEST_KNOWN, .roll = g->body.roll, .name = g->call->word,
+		.pass = BEEST_PASS_KNOWN, .roll = g->body.roll, .name = g->call->tag,
 	};
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
@@ -163,7 +163,7 @@ static int missing_judge_each(struct beest_gathering *g, const struct beest_pres
 	if (!first || ret < 0)
 		return ret;
 
-	if (g->call->roll)
+	if (g->call->roll_name)
 		newcomers_refuse(g, newcomers, restarted);
 	beest_presence_text(first->rank, &first->body, who);
 	if (restarted == 1)
@@ -242,15 +242,15 @@ static bool is_missing(const struct beest_gathering *g, size_t i)
 	if (i == g->own)
 		return false;
 
-	return !(beest_gathering_calls_roll(g) && g->body.pass == BEEST_CALLED ?
-		 beest_attendance_called(g, i) : beest_attendance_here(g, i, g->body.roll));
+	return !(beest_gathering_calls_roll(g) && g->body.pass == BEEST_PASS_COME ?
+		 beest_attendance_has_come(g, i) : beest_attendance_here(g, i, g->body.roll));
 }
 
 /* A rank that knows another roll waits, too: for the missing rank, or for that one's heir. */
 static bool waits_too(const struct beest_gathering *g, size_t i)
 {
-	return beest_gathering_calls_roll(g) && beest_attendance_called(g, i) &&
-	       g->all[i].body.pass == BEEST_KNOWN;
+	return beest_gathering_calls_roll(g) && beest_attendance_has_come(g, i) &&
+	       g->all[i].body.pass == BEEST_PASS_KNOWN;
 }
 
 static bool is_absent(const struct beest_gathering *g, size_t i)
@@ -278,7 +278,7 @@ static void missing_report(struct beest_gathering *g)
 		if (strictly ? is_absent(g, i) : is_missing(g, i))
 			missing[count++] = g->call->ranks->id[i];
 	if (missing && count)
-		g->call->progress(g->call->data, g->body.pass == BEEST_KNOWN, missing, count);
+		g->call->progress(g->call->data, g->body.pass == BEEST_PASS_KNOWN, missing, count);
 	free(missing);
 }
 
@@ -301,7 +301,7 @@ void beest_attendance_report(struct beest_gathering *g)
 /* A call that looks once may be repeated at any rate: it reads the records of few ranks only. */
 #define ONCE_MAX 32
 
-static void rank_say(struct beest_text *text, struct beest_gathering *g, size_t i)
+static void missing_describe(struct beest_text *text, struct beest_gathering *g, size_t i)
 {
 	const struct beest_attendance *rank = &g->all[i];
 	int id = g->call->ranks->id[i];
@@ -340,7 +340,7 @@ int beest_attendance_expired(struct beest_gathering *g)
 		refused = refused ? refused : g->all[i].refused;
 		if (count++ < NAMED_MAX) {
 			beest_text_add(&list, "%s", count > 1 ? ", " : "");
-			rank_say(&list, g, i);
+			missing_describe(&list, g, i);
 		}
 	}
 	if (count > NAMED_MAX)

@@ -14,7 +14,7 @@
 int beest_attendance_read(struct beest_gathering *g);
 
 /* Has rank number @i come to this roll call, and not to one that is over? */
-bool beest_attendance_called(const struct beest_gathering *g, size_t i);
+bool beest_attendance_has_come(const struct beest_gathering *g, size_t i);
 
 /* Has rank number @i come to this pass?  In a roll call: does its record name roll @digest? */
 bool beest_attendance_here(const struct beest_gathering *g, size_t i, uint64_t digest);

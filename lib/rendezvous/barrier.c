@@ -110,19 +110,19 @@ static int roll_call(struct beest_gather gather, struct beest_roll *roll, const 
 
 	gather.name = ROLL_NAME;
 	gather.title = name;
-	gather.word = own;
+	gather.tag = own;
 	gather.state = &roll->state;
-	gather.called = roll_take;
+	gather.take_roll = roll_take;
 	gather.data = roll;
 	ret = beest_gather_run(&gather);
 	pthread_mutex_lock(&roll->lock);
 	roll->calling = false;
 	roll->complete = ret == 0;
 	roll->digest = gather.digest;
-	roll->word = gather.word;
+	roll->tag = gather.tag;
 	pthread_mutex_unlock(&roll->lock);
 
-	return ret == 0 ? gather.word == own : ret;
+	return ret == 0 ? gather.tag == own : ret;
 }
 
 static int later_pass(struct beest_gather gather, const struct beest_roll *roll,
@@ -130,8 +130,8 @@ static int later_pass(struct beest_gather gather, const struct beest_roll *roll,
 {
 	gather.name = barrier->node.name;
 	gather.run = roll->digest;
-	gather.roll = ROLL_NAME;
-	gather.word = roll->word;
+	gather.roll_name = ROLL_NAME;
+	gather.tag = roll->tag;
 	gather.expected = roll->incarnations;
 	gather.pass = barrier->passes + 1;
 	gather.state = &barrier->state;

@@ -19,7 +19,7 @@ struct beest_roll {
 	pthread_mutex_t lock;
 	bool calling;			/* a thread is in the roll call */
 	bool complete;
-	uint64_t digest, word;		/* as in the gate */
+	uint64_t digest, tag;		/* as in the gate */
 	struct beest_gather_state state;
 	struct beest_incarnation *incarnations;	/* in the order of ranks */
 	struct beest_incarnation *former;	/* of the roll known before that; may be NULL */

@@ -79,7 +79,7 @@ void beest_changes_take(struct beest_gathering *g, const struct beest_record *re
 	uint8_t *marks;
 
 	/* With direct reading, gates tell no changes. */
-	if (beest_gathering_is_direct(g) || !former || g->gate.roll == g->held ||
+	if (beest_gathering_is_direct(g) || !former || g->gate.roll == g->kept_roll ||
 	    record->size < BEEST_BARRIER_SIZE + DIGEST_SIZE ||
 	    memcmp(changes, &former, DIGEST_SIZE) != 0)
 		return;

@@ -18,7 +18,7 @@ struct beest_direct {
 static bool direct_is_ahead(const struct beest_gathering *g,
 			    const struct beest_barrier_body *body)
 {
-	return g->body.pass == BEEST_KNOWN && body->pass == BEEST_CALLED &&
+	return g->body.pass == BEEST_PASS_KNOWN && body->pass == BEEST_PASS_COME &&
 	       body->roll == g->body.roll;
 }
 
@@ -39,21 +39,21 @@ static int see_direct(void *data, const struct beest_record *record)
 		return 1;
 	if (direct_is_ahead(g, &body))
 		return 1;
-	beest_gathering_hear(g, &body);
-	if (beest_gathering_leaves(g, &body))
+	beest_gathering_note_passed(g, &body);
+	if (beest_gathering_is_behind(g, &body))
 		return 0;
 	if (!beest_mark_is(g, direct->mark, &record->incarnation, blob)) {
-		if (g->body.pass == BEEST_KNOWN &&
+		if (g->body.pass == BEEST_PASS_KNOWN &&
 		    memcmp(direct->mark, &record->incarnation, BEEST_INCARNATION_SIZE) != 0)
 			g->newcomer = g->call->ranks->id[direct - g->direct];
 		beest_mark_fill(g, direct->mark, &record->incarnation, blob);
 		g->changed = true;
 	}
 	/* It knows another roll than this rank does: was a rank replaced? */
-	g->doubt |= g->body.pass == BEEST_KNOWN && body.pass == BEEST_KNOWN &&
+	g->doubt |= g->body.pass == BEEST_PASS_KNOWN && body.pass == BEEST_PASS_KNOWN &&
 		    body.roll != g->body.roll;
 
-	return g->body.pass != BEEST_KNOWN || body.roll == g->body.roll;
+	return g->body.pass != BEEST_PASS_KNOWN || body.roll == g->body.roll;
 }
 
 int beest_direct_start(struct beest_gathering *g)
@@ -127,7 +127,7 @@ static int direct_take(struct beest_gathering *g)
  */
 static int direct_end(struct beest_gathering *g)
 {
-	struct beest_barrier_body gate = { .pass = BEEST_KNOWN, .roll = g->body.roll };
+	struct beest_barrier_body gate = { .pass = BEEST_PASS_KNOWN, .roll = g->body.roll };
 	int ret;
 
 	g->call->digest = g->body.roll;
@@ -145,9 +145,10 @@ int beest_direct_each(struct beest_gathering *g)
 {
 	/* The gate says that all know the roll, even if a rank has come again since. */
 	if (g->gets[0].got ||
-	    (g->body.pass == BEEST_KNOWN && !g->changed && all_are_read(g) && record_is_stored(g)))
+	    (g->body.pass == BEEST_PASS_KNOWN && !g->changed && all_are_read(g) &&
+	     record_is_stored(g)))
 		return direct_end(g);
-	if (g->body.pass == BEEST_KNOWN ? g->changed : all_are_read(g))
+	if (g->body.pass == BEEST_PASS_KNOWN ? g->changed : all_are_read(g))
 		return direct_take(g);
 	if (g->doubt)
 		read_again(g);

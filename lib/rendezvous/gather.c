@@ -114,9 +114,9 @@ uint64_t beest_gathering_digest(const struct beest_gathering *g, const uint8_t *
 
 void beest_gathering_keep(struct beest_gathering *g, uint8_t *marks, uint64_t digest)
 {
-	free(g->held_marks);
-	g->held_marks = marks;
-	g->held = digest;
+	free(g->kept_marks);
+	g->kept_marks = marks;
+	g->kept_roll = digest;
 	g->wait.asides[1] = NULL;
 }
 
@@ -148,8 +148,8 @@ static int record_put(struct beest_gathering *g)
 		.kind = BEEST_KIND_BARRIER, .key = g->record_key, .placed_as = g->gate_key,
 	};
 
-	if (g->state->pass != g->body.pass && !beest_gathering_is_direct(g))
-		beest_opening_number(g);
+	if (g->state->numbered_pass != g->body.pass && !beest_gathering_is_direct(g))
+		beest_opening_number_prepare(g);
 
 	return beest_gathering_put(g, &record, &g->body, g->call->blob, g->call->blob_size);
 }
@@ -178,7 +178,7 @@ bool beest_gathering_decode(const struct beest_gathering *g, const char *key,
 
 static void stage_tell(const struct beest_gathering *g, enum beest_gather_stage stage)
 {
-	if (g->call->stage && g->body.pass != BEEST_KNOWN)
+	if (g->call->stage && g->body.pass != BEEST_PASS_KNOWN)
 		g->call->stage(g->call->data, stage);
 }
 
@@ -195,15 +195,15 @@ int beest_gathering_look(struct beest_gathering *g, struct beest_look *look)
 
 int beest_gathering_know(struct beest_gathering *g, uint64_t digest)
 {
-	int ret = g->call->called(g->call->data, g->held_marks, digest);
+	int ret = g->call->take_roll(g->call->data, g->kept_marks, digest);
 
 	if (ret < 0)
 		return ret == -EAGAIN ? 0 : ret;
-	if (g->body.pass == BEEST_KNOWN && g->body.roll != digest)
-		g->state->given_up = g->body.roll;
-	g->held_marks = NULL;
+	if (g->body.pass == BEEST_PASS_KNOWN && g->body.roll != digest)
+		g->state->given_up_roll = g->body.roll;
+	g->kept_marks = NULL;
 	g->body.roll = digest;
-	g->body.pass = BEEST_KNOWN;
+	g->body.pass = BEEST_PASS_KNOWN;
 	g->wait.hurry = true;
 	ret = record_put(g);
 
@@ -224,9 +224,9 @@ static int roll_judge(struct beest_gathering *g, struct beest_kv_value *value)
 	marks = record.body + BEEST_BARRIER_SIZE;
 	if (record.size != BEEST_BARRIER_SIZE + size || !marks_name_own(g, marks)) {
 		/* A leftover of a former run, or a roll from before this process came. */
-		g->skipped = body.roll;
+		g->skipped_roll = body.roll;
 		g->wait.asides[1] = NULL;
-		g->blind = true;
+		g->counter_is_wrong = true;
 		return 0;
 	}
 	/* Reuses the value's buffer: another one for all marks would cost more than the rest. */
@@ -245,8 +245,8 @@ static int roll_read(struct beest_gathering *g)
 	};
 	int ret;
 
-	ret = roll_judge(g, &g->roll);
-	if (ret != 0 || g->skipped == g->gate.roll)
+	ret = roll_judge(g, &g->roll_value);
+	if (ret != 0 || g->skipped_roll == g->gate.roll)
 		return ret;
 	ret = beest_gathering_look(g, &look);
 	if (ret == 0)
@@ -262,9 +262,9 @@ static int roll_follow(struct beest_gathering *g)
 	uint64_t roll = g->gate.roll;
 	int ret = 1;
 
-	if (!roll || roll == g->body.roll || roll == g->skipped)
+	if (!roll || roll == g->body.roll || roll == g->skipped_roll)
 		return 0;
-	if (roll != g->held)
+	if (roll != g->kept_roll)
 		ret = roll_read(g);
 
 	return ret > 0 ? beest_gathering_know(g, roll) : ret;
@@ -276,8 +276,8 @@ static int roll_follow(struct beest_gathering *g)
  */
 static bool roll_is_over(const struct beest_gathering *g, const struct beest_barrier_body *gate)
 {
-	return g->state->given_up && gate->roll == g->state->given_up &&
-	       gate->pass == BEEST_KNOWN;
+	return g->state->given_up_roll && gate->roll == g->state->given_up_roll &&
+	       gate->pass == BEEST_PASS_KNOWN;
 }
 
 static int roll_return(struct beest_gathering *g)
@@ -341,17 +341,17 @@ static int see_roll(void *data, const struct beest_record *record)
 	ret = beest_record_barrier_decode(record, &gate);
 	if (ret < 0)
 		return ret;
-	passes = gate.roll == g->body.roll && gate.pass == BEEST_KNOWN &&
-		 g->body.pass == BEEST_KNOWN;
+	passes = gate.roll == g->body.roll && gate.pass == BEEST_PASS_KNOWN &&
+		 g->body.pass == BEEST_PASS_KNOWN;
 	/* A closed gate refuses newcomers, but lets a rank pass that only sees it late. */
 	if (record->flags & BEEST_RECORD_CLOSED && !passes && !roll_is_over(g, &gate))
 		return see_refusal(g, record);
 	g->gate = gate;
-	g->over = gate.pass == BEEST_KNOWN ? gate.roll : 0;
+	g->finished_roll = gate.pass == BEEST_PASS_KNOWN ? gate.roll : 0;
 	beest_changes_take(g, record);
 	if (!passes)
 		return 0;
-	g->call->word = gate.name;
+	g->call->tag = gate.name;
 	g->call->digest = gate.roll;
 
 	return 1;
@@ -368,8 +368,8 @@ static int64_t asides_take(void *data, struct beest_look_want *asides, int64_t t
 	struct beest_gathering *g = data;
 
 	if (asides[1].value.bytes) {
-		beest_kv_values_free(&g->roll, 1);
-		g->roll = asides[1].value;
+		beest_kv_values_free(&g->roll_value, 1);
+		g->roll_value = asides[1].value;
 		asides[1].value.bytes = NULL;
 		g->wait.asides[1] = NULL;
 	}
@@ -392,10 +392,10 @@ static void gathering_wait(struct beest_gathering *g)
 	g->wait.count = 1;
 	g->wait.each = gather_each;
 	g->wait.aside = asides_take;
-	if (beest_gathering_counts(g))
+	if (beest_gathering_watches_counter(g))
 		g->wait.asides[0] = g->count_key;
 	/* Not where an old roll is stored there, which every look would fetch. */
-	if (g->wait.asides[0] && beest_gathering_calls_roll(g) && !g->passed)
+	if (g->wait.asides[0] && beest_gathering_calls_roll(g) && !g->passed_roll)
 		g->wait.asides[1] = g->roll_key;
 	g->wait.data = g;
 	g->wait.limit = call->limit;
@@ -407,11 +407,11 @@ static void gathering_wait(struct beest_gathering *g)
  */
 static void roll_call_begin(struct beest_gathering *g)
 {
-	g->passed = g->skipped = beest_lease_noted(g->registry->leases, g->record_key);
-	g->body.name = g->call->word;
+	g->passed_roll = g->skipped_roll = beest_lease_noted(g->registry->leases, g->record_key);
+	g->body.name = g->call->tag;
 	if (!g->body.pass) {
-		g->body.pass = BEEST_CALLED;
-		g->body.roll = g->passed;
+		g->body.pass = BEEST_PASS_COME;
+		g->body.roll = g->passed_roll;
 	}
 }
 
@@ -424,7 +424,7 @@ static int gathering_start(struct beest_gathering *g)
 	if (ret < 0)
 		return ret;
 
-	beest_opening_times(g);
+	beest_opening_start(g);
 	g->report_at = beest_clock_now() + BEEST_REPORT_EACH;
 	g->body = g->state->body;
 	if (beest_gathering_calls_roll(g)) {
@@ -450,11 +450,11 @@ static void gathering_end(struct beest_gathering *g, int ret)
 			beest_lease_note(g->registry->leases, g->record_key, g->body.roll);
 	}
 	if (ret == 0)
-		g->state->began = 0;
+		g->state->began_at = 0;
 	if (g->wants)
 		beest_look_free(g->wants, g->count + 1);
-	beest_kv_values_free(&g->roll, 1);
-	free(g->held_marks);
+	beest_kv_values_free(&g->roll_value, 1);
+	free(g->kept_marks);
 	free(g->wants);
 	free(g->all);
 	free(g->marks);
@@ -474,7 +474,7 @@ int beest_gather_run(struct beest_gather *call)
 	if (ret == 0)
 		ret = record_put(&g);
 	if (ret == 0)
-		ret = beest_opening_take(&g);
+		ret = beest_opening_number_take(&g);
 	if (ret == 0)
 		ret = beest_wait_run(call->registry, &g.wait);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)

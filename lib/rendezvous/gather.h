@@ -26,13 +26,14 @@
  * same pass, and does not count this rank twice.
  */
 struct beest_gather_state {
-	bool added;			/* the counter is there, and need not be added again */
-	uint64_t pass;			/* the last one that this rank took a number for */
-	int64_t began, due;		/* first call, 0: none yet; next try to open a late gate */
+	bool counter_added;		/* it is there, and need not be added again */
+	uint64_t numbered_pass;		/* the last pass that this rank took a number for */
+	int64_t began_at;		/* the first call for this pass; 0: none yet */
+	int64_t due_at;			/* when this rank may next try to open a late gate */
 	uint64_t number;		/* the counter, as last read */
-	int64_t moved;			/* when the counter last changed */
+	int64_t moved_at;		/* when the counter last changed */
 	struct beest_barrier_body body;	/* this rank's last record in a roll call */
-	uint64_t given_up;		/* the roll it knew before that of @body; 0: none */
+	uint64_t given_up_roll;		/* the roll it knew before that of @body; 0: none */
 };
 
 /* Up to this many ranks, reading all records is faster than having one rank hand them out. */
@@ -56,11 +57,11 @@ struct beest_gather {
 
 	/* of a roll call */
 	/*
-	 * Every rank gives one; out: the common value, 0 where they differ.  A mesh gives the
+	 * Every rank gives one; out: the common one, 0 where they differ.  A mesh gives the
 	 * digest of its former roll, 0 where it has none, so that the gate can tell a rank that
 	 * knows this roll what has changed since.
 	 */
-	uint64_t word;
+	uint64_t tag;
 	const uint8_t *former_marks;	/* of that former roll */
 	const void *blob;		/* what this rank brings; NULL: no rank brings anything */
 	size_t blob_size;		/* the same on every rank */
@@ -85,7 +86,7 @@ struct beest_gather {
 	 * @marks is NULL where others have passed with the roll that was taken before the last
 	 * one: 0 means that this rank returns to that roll and passes as well.
 	 */
-	int (*called)(void *data, uint8_t *marks, uint64_t digest);
+	int (*take_roll)(void *data, uint8_t *marks, uint64_t digest);
 	/*
 	 * This rank is about to store the roll of @marks, and the gate has no room for what has
 	 * changed, so that others will read the roll.  May be NULL.
@@ -97,10 +98,10 @@ struct beest_gather {
 	/* of a later pass */
 	uint64_t pass;			/* from 1 */
 	/*
-	 * The name of the roll call, whose gate is closed to refuse newcomers, and keeps @word.
+	 * The name of the roll call, whose gate is closed to refuse newcomers, and keeps @tag.
 	 * NULL: newcomers may join later, and are not refused.
 	 */
-	const char *roll;
+	const char *roll_name;
 	const struct beest_incarnation *expected;	/* of all ranks, from the roll */
 };
 
@@ -112,7 +113,7 @@ static inline size_t beest_gather_mark_size(const struct beest_gather *gather)
 /*
  * -ETIMEDOUT names the missing ranks; -EAGAIN: not all have come, and the limit allows one
  * look only; -ESTALE: another rank, or this one, was started again after the roll call;
- * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; or an errno of called().
+ * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; or an errno of take_roll().
  */
 int beest_gather_run(struct beest_gather *gather);
 

@@ -21,8 +21,8 @@
  * The two passes of a roll call.  In a record: this rank has come; it knows the roll.  In a
  * gate: all ranks have come; all know the roll.
  */
-#define BEEST_CALLED 1
-#define BEEST_KNOWN 2
+#define BEEST_PASS_COME 1
+#define BEEST_PASS_KNOWN 2
 
 /*
  * With fewer ranks, nobody reads the counter while it waits: they look so often anyway that
@@ -64,21 +64,21 @@ struct beest_gathering {
 	struct beest_wait_get *gets;	/* the gate; with direct, then all other records */
 	struct beest_barrier_body gate;	/* of a roll call, as last seen */
 	/* Rolls are named by their digests; 0: none. */
-	uint64_t over;			/* its second gate was the last one seen */
-	uint64_t passed;		/* some rank here says that it has passed with it */
-	struct beest_kv_value roll;	/* the roll's record, fetched ahead of the gate */
-	uint64_t held;			/* its marks were kept last */
-	uint8_t *held_marks;		/* NULL: none, or called() has taken them */
-	uint64_t skipped;		/* not followed: it is over, or lacks this rank */
+	uint64_t finished_roll;		/* the roll of the second gate seen last */
+	uint64_t passed_roll;		/* the one that some rank here says it has passed with */
+	uint64_t skipped_roll;		/* one not to follow: it is over, or lacks this rank */
+	uint64_t kept_roll;		/* the one whose marks were kept last */
+	uint8_t *kept_marks;		/* NULL: none, or take_roll() has taken them */
+	struct beest_kv_value roll_value;	/* the roll's record, if it arrived with the gate */
 
 	/* opening.c */
 	struct beest_look_extra extras[2];	/* add the counter, increment it */
 	bool counted;			/* the number has arrived and was judged */
-	int64_t numbered;		/* when this rank took its number, or resumed with it */
+	int64_t numbered_at;		/* when this rank took its number, or resumed with it */
 	int64_t full_at;		/* since when the counter says that all have come; 0: not */
-	int64_t late;			/* ns: when a gate is late; the least pause of tries */
+	int64_t late_after;		/* ns: when a gate is late; the least pause of tries */
 	int64_t patience;		/* ns: a counter that rests this long is not believed */
-	bool blind;			/* the counter is known to be wrong */
+	bool counter_is_wrong;		/* known from a roll that this rank must not follow */
 
 	/* attendance.c: all records, in the order of ranks; NULL until they are read */
 	struct beest_attendance *all;
@@ -105,11 +105,11 @@ static inline bool beest_gathering_is_direct(const struct beest_gathering *g)
 }
 
 /* A rank that comes to a roll call says in its record which one of that name it passed last. */
-static inline void beest_gathering_hear(struct beest_gathering *g,
+static inline void beest_gathering_note_passed(struct beest_gathering *g,
 					const struct beest_barrier_body *body)
 {
-	if (beest_gathering_calls_roll(g) && body->pass == BEEST_CALLED && body->roll)
-		g->passed = body->roll;
+	if (beest_gathering_calls_roll(g) && body->pass == BEEST_PASS_COME && body->roll)
+		g->passed_roll = body->roll;
 }
 
 /*
@@ -117,10 +117,11 @@ static inline void beest_gathering_hear(struct beest_gathering *g,
  * will pass then.  If it were counted for the next roll call, it would pass that one, too, in the
  * place of its own successor.
  */
-static inline bool beest_gathering_leaves(const struct beest_gathering *g,
+static inline bool beest_gathering_is_behind(const struct beest_gathering *g,
 					  const struct beest_barrier_body *body)
 {
-	return body->pass == BEEST_KNOWN && (body->roll == g->over || body->roll == g->passed);
+	return body->pass == BEEST_PASS_KNOWN &&
+	       (body->roll == g->finished_roll || body->roll == g->passed_roll);
 }
 
 /* Is @gate the gate of this pass, or of a later one? */
@@ -131,7 +132,7 @@ static inline bool beest_gathering_passes(const struct beest_gathering *g,
 }
 
 /* Does every look read the counter, rather than only those after the gate is late? */
-static inline bool beest_gathering_counts(const struct beest_gathering *g)
+static inline bool beest_gathering_watches_counter(const struct beest_gathering *g)
 {
 	return !beest_gathering_is_direct(g) && g->count >= BEEST_HINT_FROM;
 }
@@ -167,7 +168,7 @@ int beest_gathering_look(struct beest_gathering *g, struct beest_look *look);
 /* The digest of the roll of @marks; never 0, which means none. */
 uint64_t beest_gathering_digest(const struct beest_gathering *g, const uint8_t *marks);
 
-/* Keeps @marks for called(), and frees those kept before.  Takes ownership; NULL: keeps none. */
+/* Keeps @marks for take_roll(), and frees those kept before.  Takes ownership; NULL: keeps none. */
 void beest_gathering_keep(struct beest_gathering *g, uint8_t *marks, uint64_t digest);
 
 /* Puts @record, with @body followed by the @size bytes of @more. */
@@ -179,8 +180,8 @@ int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_b
 			 const void *more, size_t size);
 
 /*
- * Hands the kept marks to called(), and puts this rank's record, which says that it knows the
- * roll of @digest.  Does nothing yet where called() returns -EAGAIN.
+ * Hands the kept marks to take_roll(), and puts this rank's record, which says that it knows the
+ * roll of @digest.  Does nothing yet where take_roll() returns -EAGAIN.
  */
 int beest_gathering_know(struct beest_gathering *g, uint64_t digest);
 

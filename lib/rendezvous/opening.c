@@ -25,7 +25,7 @@
 /* -------------------------------------------------------------------- the number --- */
 
 /* Adds the counter where it is absent, then increments it. */
-void beest_opening_number(struct beest_gathering *g)
+void beest_opening_number_prepare(struct beest_gathering *g)
 {
 	g->extras[0] = (struct beest_look_extra){
 		.server = g->server,
@@ -38,13 +38,13 @@ void beest_opening_number(struct beest_gathering *g)
 		.server = g->server,
 		.write = {
 			.verb = BEEST_KV_INCR, .key = g->count_key,
-			.answered = !beest_gathering_counts(g),
+			.answered = !beest_gathering_watches_counter(g),
 		},
 	};
-	g->wait.extras = g->extras + g->state->added;
-	g->wait.extra_count = 2 - g->state->added;
+	g->wait.extras = g->extras + g->state->counter_added;
+	g->wait.extra_count = 2 - g->state->counter_added;
 	g->counted = false;
-	g->numbered = beest_clock_now();
+	g->numbered_at = beest_clock_now();
 }
 
 /*
@@ -59,7 +59,7 @@ void beest_opening_number(struct beest_gathering *g)
 int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value,
 			     int64_t took)
 {
-	int64_t now = beest_clock_now(), elapsed = now - g->numbered, left;
+	int64_t now = beest_clock_now(), elapsed = now - g->numbered_at, left;
 	char text[24] = "";		/* a value has no NUL at its end */
 	uint64_t number = 0;
 
@@ -68,7 +68,7 @@ int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_va
 		sscanf(text, "%" SCNu64, &number);
 	}
 	if (number != g->state->number)
-		g->state->moved = now;
+		g->state->moved_at = now;
 	g->state->number = number;
 	if (!number || number % g->count)
 		g->full_at = 0;
@@ -88,7 +88,7 @@ int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_va
 static int roll_put(struct beest_gathering *g, uint64_t digest, const uint8_t *marks)
 {
 	struct beest_barrier_body body = {
-		.pass = BEEST_CALLED, .roll = digest, .name = g->body.name,
+		.pass = BEEST_PASS_COME, .roll = digest, .name = g->body.name,
 	};
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_GATE, .key = g->roll_key, .placed_as = g->gate_key,
@@ -99,7 +99,7 @@ static int roll_put(struct beest_gathering *g, uint64_t digest, const uint8_t *m
 }
 
 /* What all ranks gave; 0: it differs. */
-static uint64_t common_word(const struct beest_gathering *g)
+static uint64_t common_tag(const struct beest_gathering *g)
 {
 	size_t i;
 
@@ -116,7 +116,7 @@ static uint64_t common_word(const struct beest_gathering *g)
  */
 static int roll_open(struct beest_gathering *g)
 {
-	struct beest_barrier_body gate = { .pass = BEEST_CALLED };
+	struct beest_barrier_body gate = { .pass = BEEST_PASS_COME };
 	struct beest_changes changes;
 	uint8_t *marks = malloc(g->count * beest_gather_mark_size(g->call));
 	bool fresh = false;
@@ -125,25 +125,25 @@ static int roll_open(struct beest_gathering *g)
 
 	if (!marks)
 		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks", g->count);
-	for (i = 0; i < g->count && beest_attendance_called(g, i); i++)
+	for (i = 0; i < g->count && beest_attendance_has_come(g, i); i++)
 		beest_mark_fill(g, beest_mark_at(g, marks, i), &g->all[i].incarnation,
 				g->all[i].blob);
 	if (i == g->count) {
 		gate.roll = beest_gathering_digest(g, marks);
 		beest_changes_tell(g, marks, &changes);
 		if (beest_attendance_complete(g, gate.roll)) {
-			gate.pass = BEEST_KNOWN;
-			gate.name = common_word(g);
+			gate.pass = BEEST_PASS_KNOWN;
+			gate.name = common_tag(g);
 		}
 		/* The kept roll is stored already, and its first gate again would open nothing. */
-		fresh = gate.roll != g->held;
+		fresh = gate.roll != g->kept_roll;
 		if (fresh && g->call->opening && !changes.size)
 			g->call->opening(g->call->data, marks, gate.roll);
 		if (fresh)
 			ret = roll_put(g, gate.roll, marks);
 		if (fresh)
 			beest_gathering_keep(g, marks, gate.roll);
-		if (ret == 0 && (gate.pass == BEEST_KNOWN || gate.roll != g->gate.roll))
+		if (ret == 0 && (gate.pass == BEEST_PASS_KNOWN || gate.roll != g->gate.roll))
 			ret = beest_gathering_open(g, &gate, changes.bytes, changes.size);
 	}
 	if (!fresh)
@@ -161,8 +161,8 @@ static const struct beest_attendance *gate_find_lost(const struct beest_gatherin
 	const struct beest_attendance *rank;
 
 	for (rank = g->all; rank < g->all + g->count; rank++)
-		if (rank->here && rank->body.roll != g->over &&
-		    beest_gathering_leaves(g, &rank->body))
+		if (rank->here && rank->body.roll != g->finished_roll &&
+		    beest_gathering_is_behind(g, &rank->body))
 			return rank;
 
 	return NULL;
@@ -191,17 +191,17 @@ static bool gate_is_open(struct beest_gathering *g, const struct beest_kv_value 
 	if (!beest_gathering_decode(g, g->gate_key, value, &record, &gate) ||
 	    record.flags & BEEST_RECORD_CLOSED)
 		return false;
-	if (!beest_gathering_calls_roll(g) || g->body.pass == BEEST_KNOWN)
+	if (!beest_gathering_calls_roll(g) || g->body.pass == BEEST_PASS_KNOWN)
 		return beest_gathering_passes(g, &gate);
 
-	return gate.roll != g->gate.roll && gate.roll != g->skipped;
+	return gate.roll != g->gate.roll && gate.roll != g->skipped_roll;
 }
 
 /*
  * Only one rank at a time reads all records: the one whose incarnation is under the taker's
  * key, which is only ever added and deleted.  Reads the gate as well; true: it is this rank.
  */
-static bool gate_is_mine(struct beest_gathering *g, bool *open)
+static bool taker_claim(struct beest_gathering *g, bool *open)
 {
 	struct beest_look_want wants[] = {
 		{ .key = g->taker_key, .server = g->server },
@@ -261,7 +261,7 @@ static void counter_restart(struct beest_gathering *g)
 }
 
 /* Reads all records, and opens the gate, or fails because a missing rank will not come. */
-static int gate_verify(struct beest_gathering *g, bool blind)
+static int gate_verify(struct beest_gathering *g, bool counter_is_wrong)
 {
 	int ret;
 
@@ -270,20 +270,20 @@ static int gate_verify(struct beest_gathering *g, bool blind)
 		return ret;
 	if (!beest_gathering_calls_roll(g) && !beest_attendance_complete(g, 0))
 		return beest_attendance_judge(g);
-	if (!beest_gathering_calls_roll(g) && blind)
+	if (!beest_gathering_calls_roll(g) && counter_is_wrong)
 		counter_restart(g);
 
 	return gate_open(g);
 }
 
 /* A server that does not answer is left for the wait's own look to report. */
-static int gate_take(struct beest_gathering *g, bool blind, bool open)
+static int gate_take(struct beest_gathering *g, bool counter_is_wrong, bool open)
 {
 	char sentence[BEEST_ERROR_SIZE];
 	int ret;
 
 	g->wait.hurry |= open;
-	ret = open ? 0 : gate_verify(g, blind);
+	ret = open ? 0 : gate_verify(g, counter_is_wrong);
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	taker_delete(g);
 	if (ret == 0 || beest_kv_transient(ret))
@@ -293,11 +293,11 @@ static int gate_take(struct beest_gathering *g, bool blind, bool open)
 }
 
 /* Of the ranks that find that all have come, at most one reads all records. */
-static int gate_contend(struct beest_gathering *g, bool blind)
+static int gate_contend(struct beest_gathering *g, bool counter_is_wrong)
 {
 	bool open;
 
-	return gate_is_mine(g, &open) ? gate_take(g, blind, open) : 0;
+	return taker_claim(g, &open) ? gate_take(g, counter_is_wrong, open) : 0;
 }
 
 /*
@@ -306,17 +306,17 @@ static int gate_contend(struct beest_gathering *g, bool blind)
  */
 static int gate_late(struct beest_gathering *g)
 {
-	int64_t now = beest_clock_now(), elapsed = now - g->state->began;
-	bool blind = g->blind || now - g->state->moved >= g->patience;
+	int64_t now = beest_clock_now(), elapsed = now - g->state->began_at;
+	bool counter_is_wrong = g->counter_is_wrong || now - g->state->moved_at >= g->patience;
 
-	if (now < g->state->due)
+	if (now < g->state->due_at)
 		return 0;
 	g->wait.asides[0] = g->count_key;
-	if (!blind && (!g->full_at || now - g->full_at < g->late))
+	if (!counter_is_wrong && (!g->full_at || now - g->full_at < g->late_after))
 		return 0;
-	g->state->due = now + BEEST_MIN(BEEST_MAX(elapsed / 4, g->late), LATE_MOST);
+	g->state->due_at = now + BEEST_MIN(BEEST_MAX(elapsed / 4, g->late_after), LATE_MOST);
 
-	return gate_contend(g, blind);
+	return gate_contend(g, counter_is_wrong);
 }
 
 /* This rank's number has arrived: opens the gate if it is the last one. */
@@ -325,9 +325,9 @@ static int number_answered(struct beest_gathering *g)
 	const struct beest_kv_write *count = &g->extras[1].write;
 	int ret;
 
-	g->counted = g->state->added = true;
-	g->state->pass = g->body.pass;
-	if (beest_gathering_counts(g))
+	g->counted = g->state->counter_added = true;
+	g->state->numbered_pass = g->body.pass;
+	if (beest_gathering_watches_counter(g))
 		return g->full_at ? gate_contend(g, false) : gate_late(g);
 	if (count->ret < 0 || !count->number || count->number % g->count != 0)
 		return gate_late(g);
@@ -338,14 +338,14 @@ static int number_answered(struct beest_gathering *g)
 	return beest_kv_transient(ret) ? 0 : ret;
 }
 
-int beest_opening_take(struct beest_gathering *g)
+int beest_opening_number_take(struct beest_gathering *g)
 {
 	struct beest_look look = {
 		.extras = g->wait.extras, .extra_count = g->wait.extra_count,
 		.deadline = beest_gather_deadline(g->call),
 	};
 
-	if (!look.extra_count || beest_gathering_counts(g) || g->call->limit->once ||
+	if (!look.extra_count || beest_gathering_watches_counter(g) || g->call->limit->once ||
 	    !beest_limit_left(g->call->limit))
 		return 0;		/* a single look must ask for both */
 	beest_look_take(g->registry, &look);
@@ -358,15 +358,15 @@ int beest_opening_each(struct beest_gathering *g)
 	return g->counted || !g->extras[1].done ? gate_late(g) : number_answered(g);
 }
 
-void beest_opening_times(struct beest_gathering *g)
+void beest_opening_start(struct beest_gathering *g)
 {
 	int64_t now = beest_clock_now();
 
-	g->late = LATE_FIRST + (int64_t)g->count * LATE_RANK;
-	if (!g->state->began) {
-		g->state->began = g->state->moved = now;
-		g->state->due = now + g->late;
+	g->late_after = LATE_FIRST + (int64_t)g->count * LATE_RANK;
+	if (!g->state->began_at) {
+		g->state->began_at = g->state->moved_at = now;
+		g->state->due_at = now + g->late_after;
 	}
-	g->numbered = now;
+	g->numbered_at = now;
 	g->patience = BEEST_MIN(beest_limit_span(g->call->limit) / 4, LATE_MOST);
 }

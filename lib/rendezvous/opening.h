@@ -12,14 +12,14 @@
 #include "lib/rendezvous/gathering.h"
 
 /* Takes a number with the next look. */
-void beest_opening_number(struct beest_gathering *g);
+void beest_opening_number_prepare(struct beest_gathering *g);
 
 /*
  * Takes the number ahead of the wait where its answer tells which rank is the last: that rank
  * need not look for a gate that it opens itself.  A server that does not answer is left for the
  * wait to report.
  */
-int beest_opening_take(struct beest_gathering *g);
+int beest_opening_number_take(struct beest_gathering *g);
 
 /*
  * How many ns the other ranks will probably take, by the counter's @value and by the ns that a
@@ -32,6 +32,6 @@ int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_va
 int beest_opening_each(struct beest_gathering *g);
 
 /* Decides when the gate counts as late, from now on or from the first call for this pass. */
-void beest_opening_times(struct beest_gathering *g);
+void beest_opening_start(struct beest_gathering *g);
 
 #endif

@@ -333,9 +333,9 @@ static void who_comes_first_expects_little(void **state)
 		{ "1", waited }, { "31", waited }, { "48", waited / 48 * 16 }, { "64", 2 * took },
 		{ "65", waited }, { "", 0 }, { "no number", 0 },
 	};
-	struct beest_gather_state kept = { .moved = 0 };
+	struct beest_gather_state kept = { .moved_at = 0 };
 	struct beest_gathering g = {
-		.count = 64, .numbered = beest_clock_now() - waited, .state = &kept,
+		.count = 64, .numbered_at = beest_clock_now() - waited, .state = &kept,
 	};
 	struct beest_kv_value value;
 	size_t i;
