@@ -100,51 +100,51 @@ static int model_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init
 }
 
 /*
- * Makes @qp, a copy of the model, stand for queue pair number @turn.  What is set here is all
+ * Makes @qp, a copy of the model, stand for the queue pair in @slot.  What is set here is all
  * that differs between them, so one copy serves for one queue pair after the other.
  */
-static void qp_turn_to(const struct beest_fabric *fabric, size_t turn, struct beest_qp *qp)
+static void qp_select(const struct beest_fabric *fabric, size_t slot, struct beest_qp *qp)
 {
 	uint32_t psn = fabric->model->local.endpoint.psn;
 
-	qp->qp = fabric->qps[turn];
+	qp->qp = fabric->qps[slot];
 	qp->local.endpoint.qp_num = qp->qp->qp_num;
 	if (qp->local.options->sq_psn == BEEST_AUTO)
-		qp->local.endpoint.psn = (psn + (uint32_t)turn) & PSN_MASK;
+		qp->local.endpoint.psn = (psn + (uint32_t)slot) & PSN_MASK;
 	qp->peer_key[0] = '\0';
 }
 
-/* The position of the rank that queue pair number @turn is for. */
-static size_t turn_position(const struct beest_fabric *fabric, size_t turn)
+/* The position of the rank that the queue pair in @slot is for. */
+static size_t slot_position(const struct beest_fabric *fabric, size_t slot)
 {
-	size_t i = turn / fabric->per_peer;
+	size_t i = slot / fabric->per_peer;
 
 	return fabric->peers ? fabric->peers[i] : (fabric->own + 1 + i) % fabric->ranks->count;
 }
 
-static int qp_fill(const struct beest_fabric *fabric, size_t turn)
+static int qp_fill(const struct beest_fabric *fabric, size_t slot)
 {
 	int rank, ret;
 
 	if (!fabric->refill || (!fabric->peer_count && !fabric_is_datagram(fabric)))
 		return 0;
-	rank = fabric_is_datagram(fabric) ? -1 : fabric->ranks->id[turn_position(fabric, turn)];
-	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[turn]);
+	rank = fabric_is_datagram(fabric) ? -1 : fabric->ranks->id[slot_position(fabric, slot)];
+	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[slot]);
 
 	return ret >= 0 ? 0 : beest_fail_errno(ret, "the refill function of mesh '%s' failed for "
 					       "rank %d", fabric->name, rank);
 }
 
-static int qp_make(struct beest_fabric *fabric, size_t turn, struct ibv_qp_init_attr *init,
+static int qp_make(struct beest_fabric *fabric, size_t slot, struct ibv_qp_init_attr *init,
 		   struct beest_qp *qp)
 {
 	errno = 0;
-	fabric->qps[turn] = ibv_create_qp(fabric->pd, init);
-	if (!fabric->qps[turn])
+	fabric->qps[slot] = ibv_create_qp(fabric->pd, init);
+	if (!fabric->qps[slot])
 		return beest_fail_errno(beest_error_errno(),
 					"%s: cannot create queue pair %zu of %zu",
-					fabric->model->local.label, turn + 1, fabric->count);
-	qp_turn_to(fabric, turn, qp);
+					fabric->model->local.label, slot + 1, fabric->count);
+	qp_select(fabric, slot, qp);
 
 	return beest_qp_init_again(qp);
 }
@@ -152,7 +152,7 @@ static int qp_make(struct beest_fabric *fabric, size_t turn, struct ibv_qp_init_
 static int qps_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 {
 	struct beest_qp qp;
-	size_t turn;
+	size_t slot;
 	int ret;
 
 	ret = model_make(fabric, init);
@@ -160,10 +160,10 @@ static int qps_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 		ret = beest_qp_init(fabric->model, &fabric->hb->port);
 	if (ret == 0)
 		qp = *fabric->model;
-	for (turn = 1; turn < fabric->count && ret == 0; turn++)
-		ret = qp_make(fabric, turn, init, &qp);
-	for (turn = 0; turn < fabric->count && ret == 0; turn++)
-		ret = qp_fill(fabric, turn);
+	for (slot = 1; slot < fabric->count && ret == 0; slot++)
+		ret = qp_make(fabric, slot, init, &qp);
+	for (slot = 0; slot < fabric->count && ret == 0; slot++)
+		ret = qp_fill(fabric, slot);
 
 	return ret;
 }
@@ -199,11 +199,11 @@ int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_
 
 void beest_fabric_end(struct beest_fabric *fabric)
 {
-	size_t turn;
+	size_t slot;
 
-	for (turn = 1; turn < fabric->count && fabric->qps; turn++)
-		if (fabric->qps[turn])
-			ibv_destroy_qp(fabric->qps[turn]);
+	for (slot = 1; slot < fabric->count && fabric->qps; slot++)
+		if (fabric->qps[slot])
+			ibv_destroy_qp(fabric->qps[slot]);
 	if (fabric->model)
 		beest_table_free(&fabric->model->node);
 	free(fabric->qps);
@@ -219,18 +219,18 @@ void beest_fabric_end(struct beest_fabric *fabric)
 /* Where ranks choose their peers, the others do not know the order. */
 bool beest_fabric_is_in_row(const struct beest_fabric *fabric)
 {
-	size_t turn;
+	size_t slot;
 
 	if (fabric->peers && !fabric_is_datagram(fabric))
 		return false;
-	for (turn = 1; turn < fabric->count; turn++)
-		if (fabric->qps[turn]->qp_num != fabric->qps[0]->qp_num + turn)
+	for (slot = 1; slot < fabric->count; slot++)
+		if (fabric->qps[slot]->qp_num != fabric->qps[0]->qp_num + slot)
 			return false;
 
 	return true;
 }
 
-size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t to)
+size_t beest_fabric_slot(const struct beest_fabric *fabric, size_t from, size_t to)
 {
 	size_t count = fabric->ranks->count;
 
@@ -282,17 +282,17 @@ static struct beest_endpoint remote_of(const struct beest_fabric *fabric,
 				       const struct beest_fabric_peer *peer, uint32_t index)
 {
 	struct beest_endpoint remote = peer->endpoint;
-	size_t turn = peer->turn + index;
+	size_t slot = peer->slot + index;
 
-	remote.qp_num = peer->numbers ? peer->numbers[index] : remote.qp_num + (uint32_t)turn;
+	remote.qp_num = peer->numbers ? peer->numbers[index] : remote.qp_num + (uint32_t)slot;
 	if (fabric->model->local.options->sq_psn == BEEST_AUTO)
-		remote.psn = (remote.psn + (uint32_t)turn) & PSN_MASK;
+		remote.psn = (remote.psn + (uint32_t)slot) & PSN_MASK;
 
 	return remote;
 }
 
 /* Writes "rank %d".  printf(3) took a third of the instructions of a connection. */
-static void peer_say(int rank, char who[24])
+static void peer_label(int rank, char who[24])
 {
 	char digits[12], *at = digits + sizeof(digits);
 
@@ -310,18 +310,18 @@ bool beest_fabric_find(const struct beest_fabric *fabric, uint32_t qp_num, struc
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	size_t turn = 0;
+	size_t slot = 0;
 
-	while (turn < fabric->count && fabric->qps[turn]->qp_num != qp_num)
-		turn++;
-	if (turn == fabric->count)
+	while (slot < fabric->count && fabric->qps[slot]->qp_num != qp_num)
+		slot++;
+	if (slot == fabric->count)
 		return false;
 
 	*qp = *fabric->model;
-	qp_turn_to(fabric, turn, qp);
-	*position = turn_position(fabric, turn);
+	qp_select(fabric, slot, qp);
+	*position = slot_position(fabric, slot);
 	if (!fabric_is_datagram(fabric))
-		peer_say(fabric->ranks->id[*position], qp->peer_key);
+		peer_label(fabric->ranks->id[*position], qp->peer_key);
 	if (ibv_query_qp(qp->qp, &attr, IBV_QP_DEST_QPN, &init) == 0)
 		qp->remote.qp_num = attr.dest_qp_num;
 
@@ -333,21 +333,21 @@ static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_pee
 		      int64_t *ready)
 {
 	const struct beest_endpoint remote = remote_of(fabric, peer, index);
-	size_t turn = peer_index(fabric, peer->position) * fabric->per_peer + index;
+	size_t slot = peer_index(fabric, peer->position) * fabric->per_peer + index;
 	char who[24];
 	int ret = 0;
 
-	peer_say(fabric->ranks->id[peer->position], who);
+	peer_label(fabric->ranks->id[peer->position], who);
 	if (fabric_is_datagram(fabric))
 		return beest_qp_connect(fabric->model, who, &remote, limit, NULL);
 
-	qp_turn_to(fabric, turn, qp);
+	qp_select(fabric, slot, qp);
 	if (qp->qp->state != IBV_QPS_INIT) {
 		ret = beest_qp_reset(qp);
 		if (ret == 0)
 			ret = beest_qp_init_again(qp);
 		if (ret == 0)
-			ret = qp_fill(fabric, turn);
+			ret = qp_fill(fabric, slot);
 	}
 
 	return ret < 0 ? ret : beest_qp_connect(qp, who, &remote, limit, ready);
@@ -371,7 +371,7 @@ static int qp_connect_timed(struct beest_fabric *fabric, const struct beest_fabr
 }
 
 /* The threads that connect, each taking the next peer when it is done with one. */
-struct crowd {
+struct workers {
 	struct beest_fabric *fabric;
 	const struct beest_fabric_peer *peers;
 	size_t count, next;		/* next: atomic */
@@ -382,36 +382,36 @@ struct crowd {
 	char why[BEEST_ERROR_SIZE];
 };
 
-static void crowd_fail(struct crowd *crowd, size_t i, int ret)
+static void workers_fail(struct workers *workers, size_t i, int ret)
 {
-	pthread_mutex_lock(&crowd->lock);
-	if (crowd->ret == 0) {
-		crowd->ret = ret;
-		crowd->culprit = crowd->peers[i].position;
-		beest_text_copy(crowd->why, sizeof(crowd->why), beest_error_text());
+	pthread_mutex_lock(&workers->lock);
+	if (workers->ret == 0) {
+		workers->ret = ret;
+		workers->culprit = workers->peers[i].position;
+		beest_text_copy(workers->why, sizeof(workers->why), beest_error_text());
 	}
-	pthread_mutex_unlock(&crowd->lock);
-	__atomic_store_n(&crowd->next, crowd->count, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&workers->lock);
+	__atomic_store_n(&workers->next, workers->count, __ATOMIC_RELAXED);
 }
 
-static void *crowd_work(void *data)
+static void *worker_run(void *data)
 {
-	struct crowd *crowd = data;
-	uint32_t index, each = fabric_is_datagram(crowd->fabric) ? 1 : crowd->fabric->per_peer;
-	struct beest_qp qp = *crowd->fabric->model;
+	struct workers *workers = data;
+	uint32_t index, each = fabric_is_datagram(workers->fabric) ? 1 : workers->fabric->per_peer;
+	struct beest_qp qp = *workers->fabric->model;
 	bool timed;
 	size_t i;
 	int ret;
 
-	while ((i = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED)) < crowd->count) {
-		timed = i % TIMED_EACH == 0 || i + 1 == crowd->count;
-		ret = timed ? qp_connect_timed(crowd->fabric, &crowd->peers[i], crowd->limit,
+	while ((i = __atomic_fetch_add(&workers->next, 1, __ATOMIC_RELAXED)) < workers->count) {
+		timed = i % TIMED_EACH == 0 || i + 1 == workers->count;
+		ret = timed ? qp_connect_timed(workers->fabric, &workers->peers[i], workers->limit,
 					       &qp) : 0;
 		for (index = timed; index < each && ret == 0; index++)
-			ret = qp_connect(crowd->fabric, &crowd->peers[i], index, crowd->limit,
+			ret = qp_connect(workers->fabric, &workers->peers[i], index, workers->limit,
 					 &qp, NULL);
 		if (ret < 0)
-			crowd_fail(crowd, i, ret);
+			workers_fail(workers, i, ret);
 	}
 
 	return NULL;
@@ -420,7 +420,7 @@ static void *crowd_work(void *data)
 int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
 			 size_t count, const struct beest_limit *limit, size_t *culprit)
 {
-	struct crowd crowd = {
+	struct workers workers = {
 		.fabric = fabric, .peers = peers, .count = count, .limit = limit,
 	};
 	uint32_t i, wanted = fabric_is_datagram(fabric) ? 0 :
@@ -428,18 +428,18 @@ int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_
 	pthread_t *threads = wanted ? calloc(wanted, sizeof(*threads)) : NULL;
 
 	fabric->rtr_time = fabric->rts_time = 0;
-	pthread_mutex_init(&crowd.lock, NULL);
+	pthread_mutex_init(&workers.lock, NULL);
 	/* Threads only save time: without them, the calling thread does all. */
 	for (i = 0; threads && i < wanted; i++)
-		if (pthread_create(&threads[i], NULL, crowd_work, &crowd) != 0)
+		if (pthread_create(&threads[i], NULL, worker_run, &workers) != 0)
 			break;
-	crowd_work(&crowd);
+	worker_run(&workers);
 	while (threads && i > 0)
 		pthread_join(threads[--i], NULL);
 	free(threads);
-	pthread_mutex_destroy(&crowd.lock);
+	pthread_mutex_destroy(&workers.lock);
 
-	*culprit = crowd.culprit;
+	*culprit = workers.culprit;
 
-	return crowd.ret < 0 ? beest_fail(-crowd.ret, "%s", crowd.why) : 0;
+	return workers.ret < 0 ? beest_fail(-workers.ret, "%s", workers.why) : 0;
 }

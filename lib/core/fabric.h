@@ -31,7 +31,7 @@ struct beest_fabric {
 	struct ibv_cq *cq;
 	bool own_pd, own_cq;
 	struct beest_qp *model;		/* the first queue pair, with what all have in common */
-	struct ibv_qp **qps;		/* per_peer for each peer, in the order of peers */
+	struct ibv_qp **qps;		/* a slot each: per_peer for each peer, in their order */
 	size_t count;			/* of qps */
 	int64_t rtr_time, rts_time;	/* ns that a sample of connections took; atomic */
 };
@@ -48,15 +48,15 @@ bool beest_fabric_is_in_row(const struct beest_fabric *fabric);
 
 bool beest_fabric_has_peer(const struct beest_fabric *fabric, size_t position);
 
-/* The index of the first queue pair of rank @from for rank @to, where all ranks are peers. */
-size_t beest_fabric_turn(const struct beest_fabric *fabric, size_t from, size_t to);
+/* The slot of the first queue pair of rank @from for rank @to, where all ranks are peers. */
+size_t beest_fabric_slot(const struct beest_fabric *fabric, size_t from, size_t to);
 
 /* What a rank brought. */
 struct beest_fabric_peer {
 	size_t position;
 	struct beest_endpoint endpoint;	/* with the numbers of the peer's first queue pair */
 	const uint32_t *numbers;	/* of its queue pairs for this rank; NULL: in a row */
-	size_t turn;			/* index at the peer of its first one for this rank */
+	size_t slot;			/* at the peer, of its first one for this rank */
 };
 
 /*

@@ -199,7 +199,7 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 		if (ret < 0 || (!all && !beest_fabric_has_peer(&mesh->fabric, i)))
 			continue;
 		new->peers[new->count].position = i;
-		new->peers[new->count].turn = beest_fabric_turn(&mesh->fabric, i,
+		new->peers[new->count].slot = beest_fabric_slot(&mesh->fabric, i,
 								mesh->fabric.own);
 		new->peers[new->count].endpoint = body.endpoint;
 		new->digests[new->count++] = body.list;
@@ -234,8 +234,8 @@ static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *wor
 		return beest_fail(EPROTO, "rank %d has rank %d among its peers, but rank %d does "
 				  "not have rank %d among its own", mesh->rank, peer->endpoint.rank,
 				  peer->endpoint.rank, mesh->rank);
-	peer->turn = (size_t)i * mesh->fabric.per_peer;
-	peer->numbers = words + 1 + count + peer->turn;
+	peer->slot = (size_t)i * mesh->fabric.per_peer;
+	peer->numbers = words + 1 + count + peer->slot;
 
 	return 1;
 }
@@ -260,7 +260,7 @@ int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *ne
 	if (mesh->fabric.peers)
 		return peer_find_own(mesh, words, &new->peers[k]);
 	if (new->peers[k].position != mesh->fabric.own)
-		new->peers[k].numbers = words + new->peers[k].turn;
+		new->peers[k].numbers = words + new->peers[k].slot;
 
 	return 1;
 }
@@ -279,7 +279,7 @@ void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct be
 
 	for (i = 0; i < all->count; i++)
 		for (index = 0; index < fabric->per_peer; index++) {
-			place = beest_fabric_turn(fabric, i, position) + index;
+			place = beest_fabric_slot(fabric, i, position) + index;
 			number = i != position && all->lists[i] ? htonl(all->lists[i][place]) : 0;
 			memcpy(bytes, &number, sizeof(number));
 			bytes += sizeof(number);
