@@ -276,12 +276,18 @@ static int gate_verify(struct beest_gathering *g, bool counter_is_wrong)
 	return gate_open(g);
 }
 
-/* A server that does not answer is left for the wait's own look to report. */
-static int gate_take(struct beest_gathering *g, bool counter_is_wrong, bool open)
+/*
+ * Of the ranks that find that all have come, at most one reads all records.  A server that does
+ * not answer is left for the wait's own look to report.
+ */
+static int gate_open_as_taker(struct beest_gathering *g, bool counter_is_wrong)
 {
 	char sentence[BEEST_ERROR_SIZE];
+	bool open;
 	int ret;
 
+	if (!taker_claim(g, &open))
+		return 0;
 	g->wait.hurry |= open;
 	ret = open ? 0 : gate_verify(g, counter_is_wrong);
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
@@ -290,14 +296,6 @@ static int gate_take(struct beest_gathering *g, bool counter_is_wrong, bool open
 		return 0;
 
 	return beest_fail(-ret, "%s", sentence);
-}
-
-/* Of the ranks that find that all have come, at most one reads all records. */
-static int gate_contend(struct beest_gathering *g, bool counter_is_wrong)
-{
-	bool open;
-
-	return taker_claim(g, &open) ? gate_take(g, counter_is_wrong, open) : 0;
 }
 
 /*
@@ -316,7 +314,7 @@ static int gate_late(struct beest_gathering *g)
 		return 0;
 	g->state->due_at = now + BEEST_MIN(BEEST_MAX(elapsed / 4, g->late_after), LATE_MOST);
 
-	return gate_contend(g, counter_is_wrong);
+	return gate_open_as_taker(g, counter_is_wrong);
 }
 
 /* This rank's number has arrived: opens the gate if it is the last one. */
@@ -328,7 +326,7 @@ static int number_answered(struct beest_gathering *g)
 	g->counted = g->state->counter_added = true;
 	g->state->numbered_pass = g->body.pass;
 	if (beest_gathering_watches_counter(g))
-		return g->full_at ? gate_contend(g, false) : gate_late(g);
+		return g->full_at ? gate_open_as_taker(g, false) : gate_late(g);
 	if (count->ret < 0 || !count->number || count->number % g->count != 0)
 		return gate_late(g);
 	ret = beest_attendance_read(g);
