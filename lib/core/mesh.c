@@ -72,8 +72,8 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 				    launch->participants.id[i];
 	mesh->rank = attr->gather ? mesh->ranks.id[attr->own_rank] : launch->rank;
 	if (beest_parse_ids_position(&mesh->ranks, mesh->rank) < 0)
-		return beest_fail(EINVAL, "struct hartebeest_mesh_attr: ranks do not have the own "
-				  "rank %d", mesh->rank);
+		return beest_fail(EINVAL, "struct hartebeest_mesh_attr: ranks do not include rank "
+				  "%d, this process", mesh->rank);
 	mesh->fabric.ranks = &mesh->ranks;
 	mesh->fabric.own = (size_t)beest_parse_ids_position(&mesh->ranks, mesh->rank);
 
@@ -96,7 +96,7 @@ static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 		if (position < 0 || position == (int)mesh->fabric.own)
 			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: peers name rank %"
 					  PRId32 ", which is %s", attr->peers[i], position < 0 ?
-					  "not in the mesh" : "the own one");
+					  "not in the mesh" : "this process");
 		peers[i] = (size_t)position;
 		if (i && peers[i] <= peers[i - 1])
 			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: peers are not in "
@@ -325,8 +325,8 @@ int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 	int ret;
 
 	if (mesh->fabric.model->local.transport != BEEST_UD)
-		return beest_fail(EOPNOTSUPP, "mesh '%s' is not of UD: hartebeest_mesh_qp() has a "
-				  "queue pair for each rank", mesh->node.name);
+		return beest_fail(EOPNOTSUPP, "mesh '%s' is not UD: it has a queue pair for each "
+				  "rank, which hartebeest_mesh_qp() returns", mesh->node.name);
 	snprintf(key, sizeof(key), "rank %d", rank);
 	ret = beest_qp_address(mesh->fabric.model, key, &found);
 	if (ret < 0)

@@ -82,8 +82,8 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 
 	mesh->blob_size = beest_record_mesh_size(mesh->region_count);
 	if (count * (mesh->blob_size + BEEST_INCARNATION_SIZE) > ROLL_MAX && !mesh->gather)
-		return beest_fail(EMSGSIZE, "%zu ranks with %zu regions each bring %zu bytes, and "
-				  "a record of Memcached has 1 MB", count, mesh->region_count,
+		return beest_fail(EMSGSIZE, "%zu ranks with %zu regions each bring %zu bytes, but "
+				  "a Memcached value holds at most 1 MB", count, mesh->region_count,
 				  count * (mesh->blob_size + BEEST_INCARNATION_SIZE));
 	mesh->blob = malloc(mesh->blob_size);
 	mesh->incarnations = calloc(count, sizeof(*mesh->incarnations));
@@ -188,7 +188,7 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 	new->digests = calloc(count, sizeof(*new->digests));
 	new->lists = calloc(count, sizeof(*new->lists));
 	if (!new->peers || !new->digests || !new->lists)
-		return beest_fail(ENOMEM, "no memory for the ends of %zu ranks", count);
+		return beest_fail(ENOMEM, "no memory to connect %zu ranks", count);
 	for (i = 0; i < count && ret == 0; i++) {
 		if (!all && (i == mesh->fabric.own ||
 			     (mesh->marks && lives_on(mesh, i, mesh->marks, marks))))

@@ -91,7 +91,7 @@ static int meshroll_take_roll(void *data, uint8_t *marks, uint64_t digest)
 		return 0;
 	if (!marks)
 		return beest_fail(ESTALE, "rank %d was started again while others connected to "
-				  "the process before it", mesh->ranks.id[mesh->replaced]);
+				  "its former process", mesh->ranks.id[mesh->replaced]);
 	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
 	    mesh->trouble.marks == digest)
 		return -EAGAIN;

@@ -329,7 +329,7 @@ int beest_attendance_expired(struct beest_gathering *g)
 
 	if (once && g->count > ONCE_MAX)
 		return beest_fail(EAGAIN, "not all of %zu ranks are here; a call with a deadline "
-				  "says who is missing", g->count);
+				  "names the missing ones", g->count);
 	ret = beest_attendance_read(g);
 	if (ret < 0)
 		return ret;

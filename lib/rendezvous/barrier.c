@@ -80,7 +80,8 @@ static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 			return -ECANCELED;
 		if (!beest_limit_left(limit))
 			return beest_fail(beest_limit_errno(limit),
-					  "another thread is still in the roll call");
+					  "another thread is still in this context's first "
+					  "barrier");
 		beest_clock_backoff_sleep(&backoff, limit->end);
 	}
 }

@@ -907,7 +907,7 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 	int number;
 
 	if (op == MESSAGE || op == PAIRS || op == SERVE || somebody_just_came() ||
-	    strstr(sentence, "another thread is still in the roll call") ||
+	    strstr(sentence, "another thread is still in this context's first barrier") ||
 	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir() &&
 	     strstr(sentence, " was started again meanwhile")))
 		return;
