@@ -106,7 +106,7 @@ static inline bool beest_gathering_is_direct(const struct beest_gathering *g)
 
 /* A rank that comes to a roll call says in its record which one of that name it passed last. */
 static inline void beest_gathering_note_passed(struct beest_gathering *g,
-					const struct beest_barrier_body *body)
+					       const struct beest_barrier_body *body)
 {
 	if (beest_gathering_calls_roll(g) && body->pass == BEEST_PASS_COME && body->roll)
 		g->passed_roll = body->roll;
@@ -118,7 +118,7 @@ static inline void beest_gathering_note_passed(struct beest_gathering *g,
  * place of its own successor.
  */
 static inline bool beest_gathering_is_behind(const struct beest_gathering *g,
-					  const struct beest_barrier_body *body)
+					     const struct beest_barrier_body *body)
 {
 	return body->pass == BEEST_PASS_KNOWN &&
 	       (body->roll == g->finished_roll || body->roll == g->passed_roll);

@@ -54,7 +54,7 @@ void beest_opening_number_prepare(struct beest_gathering *g)
  * wrong, and some pauses longer or shorter.
  *
  * When all have come, one rank reads all records and makes the roll.  If looks take long then,
- * the looks of the waiting ranks are what holds that rank up.
+ * those of the waiting ranks are holding that rank up.
  */
 int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value,
 			     int64_t took)
