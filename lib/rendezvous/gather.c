@@ -271,8 +271,8 @@ static int roll_follow(struct beest_gathering *g)
 }
 
 /*
- * Did all ranks know the roll that this rank has given up since then for one with an heir?  The
- * ranks that saw so have passed, and know nothing of the heir.
+ * Does @gate say that all ranks know the roll which this rank has given up for one with an heir?
+ * A rank that saw so has passed with that roll, and knows nothing of the heir.
  */
 static bool roll_is_over(const struct beest_gathering *g, const struct beest_barrier_body *gate)
 {

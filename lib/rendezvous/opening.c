@@ -16,7 +16,10 @@
 /* Pause for twice as long as a look takes, so that looks take a third of the time at most. */
 #define LOOK_PAUSE 2
 
-/* When a gate is late, so that the first rank that is due reads all records instead. */
+/*
+ * A gate is late after LATE_FIRST and LATE_RANK for each rank: then the first rank that is due
+ * reads all records instead.  Tries are at most LATE_MOST apart.
+ */
 #define LATE_FIRST (50 * BEEST_MS)
 #define LATE_RANK (500 * BEEST_US)
 #define LATE_MOST BEEST_SECOND
@@ -98,7 +101,7 @@ static int roll_put(struct beest_gathering *g, uint64_t digest, const uint8_t *m
 	return beest_gathering_put(g, &record, &body, marks, size);
 }
 
-/* What all ranks gave; 0: it differs. */
+/* The tag that all ranks gave; 0: they differ. */
 static uint64_t common_tag(const struct beest_gathering *g)
 {
 	size_t i;
