@@ -136,17 +136,12 @@ static int direct_end(struct beest_gathering *g)
 	return ret < 0 ? ret : 1;
 }
 
-static bool record_is_stored(const struct beest_gathering *g)
-{
-	return beest_lease_is_settled(g->registry->leases, g->record_key);
-}
-
 int beest_direct_each(struct beest_gathering *g)
 {
 	/* The gate says that all know the roll, even if a rank has come again since. */
 	if (g->gets[0].got ||
 	    (g->body.pass == BEEST_PASS_KNOWN && !g->changed && all_are_read(g) &&
-	     record_is_stored(g)))
+	     beest_lease_is_settled(g->registry->leases, g->record_key)))
 		return direct_end(g);
 	if (g->body.pass == BEEST_PASS_KNOWN ? g->changed : all_are_read(g))
 		return direct_take(g);
