@@ -131,8 +131,10 @@ static int qp_fill(const struct beest_fabric *fabric, size_t slot)
 	rank = fabric_is_datagram(fabric) ? -1 : fabric->ranks->id[slot_position(fabric, slot)];
 	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[slot]);
 
-	return ret >= 0 ? 0 : beest_fail_errno(ret, "the refill function of mesh '%s' failed for "
-					       "rank %d", fabric->name, rank);
+	return ret >= 0 ? 0 : rank < 0 ?
+	       beest_fail_errno(ret, "the refill function of mesh '%s' failed", fabric->name) :
+	       beest_fail_errno(ret, "the refill function of mesh '%s' failed for rank %d",
+				fabric->name, rank);
 }
 
 static int qp_make(struct beest_fabric *fabric, size_t slot, struct ibv_qp_init_attr *init,
