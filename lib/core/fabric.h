@@ -20,7 +20,8 @@ struct beest_fabric {
 	const char *name;		/* of the mesh, for sentences */
 	const struct beest_ids *ranks;
 	size_t own;			/* position of this rank */
-	size_t *peers;			/* positions, ascending; NULL: all, from own + 1 round */
+	/* Positions, ascending; NULL: all other ranks, from own + 1 up and then from 0. */
+	size_t *peers;
 	size_t peer_count;
 	uint32_t per_peer;
 	uint32_t threads;
@@ -51,7 +52,7 @@ bool beest_fabric_has_peer(const struct beest_fabric *fabric, size_t position);
 /* The slot of the first queue pair of rank @from for rank @to, where all ranks are peers. */
 size_t beest_fabric_slot(const struct beest_fabric *fabric, size_t from, size_t to);
 
-/* What a rank brought. */
+/* A peer to connect to, and what it brought. */
 struct beest_fabric_peer {
 	size_t position;
 	struct beest_endpoint endpoint;	/* with the numbers of the peer's first queue pair */

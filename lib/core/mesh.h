@@ -36,7 +36,7 @@ struct hartebeest_mesh {
 	void (*progress)(void *data, const char *text);
 	void *progress_data;
 
-	/* What this rank brings: fields, and encoded. */
+	/* What this rank brings, as fields and encoded. */
 	struct beest_mesh_body body;
 	struct hartebeest_remote_mr regions[BEEST_MESH_REGIONS];
 	size_t region_count;
@@ -46,11 +46,11 @@ struct hartebeest_mesh {
 	size_t list_size;
 
 	uint8_t *marks;			/* of all ranks, as connected; NULL: not yet */
-	uint8_t *complete_marks;	/* of the last complete roll; NULL: that is marks */
+	uint8_t *complete_marks;	/* as of the last complete roll; NULL: the same as marks */
 	size_t replaced;		/* position of a rank that the last change of marks
 					   replaced; ranks.count: none */
 	struct beest_mesh_trouble trouble;
-	struct beest_gather_state roll_state, barrier_state;
+	struct beest_gather_state roll_state, barrier_state;	/* kept from call to call */
 	struct beest_incarnation *incarnations;	/* in the order of ranks, from the roll */
 	uint64_t digest;		/* of the last roll; 0: none, or a repair has failed */
 	uint64_t passes;		/* of barriers since the last bring-up */

@@ -27,7 +27,7 @@ static int list_key(const struct beest_gather *gather, const char *word, int ran
 	return beest_gather_key(gather, last, key);
 }
 
-/* All keys of a mesh are on one server, so whoever reads a rank's record finds its list. */
+/* All keys of a mesh are on one server, so a rank's list is there when its record is. */
 static int gate_server(const struct beest_gather *gather, size_t *server)
 {
 	char key[BEEST_KEY_MAX + 1];

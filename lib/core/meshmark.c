@@ -36,8 +36,8 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
 }
 
 /*
- * The words of a list for so many peers.  Where ranks choose their peers, the number of peers
- * and their ids come before the queue pair numbers.
+ * How many 4-byte words the list of a rank with @peers peers has.  Where ranks choose their peers,
+ * the number of peers and their ids come before the queue pair numbers.
  */
 static size_t list_words(const struct hartebeest_mesh *mesh, size_t peers)
 {

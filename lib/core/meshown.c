@@ -15,8 +15,8 @@
 #include "lib/core/meshphase.h"
 
 /*
- * What each rank says of itself, big-endian.  A rank that has failed says so here, since it must
- * take part lest the others hang in the program's exchange.
+ * The status of a rank, big-endian.  A rank that has failed says so here, since it must take part
+ * lest the others hang in the program's exchange.
  */
 struct status {
 	uint32_t error;			/* 0, or the errno with which it failed */

@@ -10,7 +10,7 @@
 
 #include "lib/rendezvous/gathering.h"
 
-/* Adds the records of all other ranks to what is waited for. */
+/* Makes the wait look for the records of all other ranks, too. */
 int beest_direct_start(struct beest_gathering *g);
 
 /* After each look.  1: all ranks know the roll. */

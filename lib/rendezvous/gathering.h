@@ -98,7 +98,7 @@ static inline bool beest_gathering_calls_roll(const struct beest_gathering *g)
 	return !g->call->run;
 }
 
-/* Each rank reads all records, so nobody hands them out, and who comes last does not matter. */
+/* Does each rank read all records, so that it does not matter which one comes last? */
 static inline bool beest_gathering_is_direct(const struct beest_gathering *g)
 {
 	return g->call->direct && beest_gathering_calls_roll(g);
