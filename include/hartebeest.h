@@ -1140,17 +1140,17 @@ static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
  *
  * Every pair is tried whatever becomes of the others, and has its own result.  Another
  * call with the same pairs continues where the last one ended.  If a peer is replaced
- * meanwhile, its pair is connected again.  A UD queue pair may be in several pairs.  It
- * has an address handle for each peer afterwards (hartebeest_qp_address()), and is not
- * confirmed.
+ * meanwhile, its pair is connected again.  A UD queue pair may be in several pairs; those
+ * with the same own key must offer the same regions.  It has an address handle for each
+ * peer afterwards (hartebeest_qp_address()), and is not confirmed.
  *
  * Returns 0, or the first failed result: -ENOENT (no such queue pair or region),
  * -ETIMEDOUT, -EAGAIN (with HARTEBEEST_ONCE, if no pair fails otherwise), -EMSGSIZE (the
  * peer offers more regions than there is room for; it is connected and confirmed, and the
  * room is filled), -ESHUTDOWN (the peer has left), or as hartebeest_qp_connect() and
- * hartebeest_qp_confirm().  No pair is tried after -EINVAL (a field is missing, or two
- * pairs share a queue pair or an own key) and -E2BIG (a field that this version does not
- * know).
+ * hartebeest_qp_confirm().  No pair is tried after -EINVAL (a field is missing, two pairs
+ * share a queue pair or an own key, or offer different regions under one) and -E2BIG (a
+ * field that this version does not know).
  *
  * Since: 0.1
  */

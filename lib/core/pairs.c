@@ -74,35 +74,67 @@ static int pair_check(const struct hartebeest_pair *pair, size_t i)
 	return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool pairing_is_datagram(const struct pairing *pairing)
 {
 	return pairing->qp && pairing->qp->local.transport == BEEST_UD;
 }
 
+static bool offers_are_equal(const struct hartebeest_pair *a, const struct hartebeest_pair *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < a->offered && i < b->offered; i++)
+		if (!a->offer[i] || !b->offer[i] || strcmp(a->offer[i], b->offer[i]) != 0)
+			return false;
+
+	return a->offered == b->offered;
+}
+
+/* One of the two names of a pair, by which pairs are sorted. */
+struct named {
+	const char *name;
+	const struct pairing *pairing;
+};
+
+static int named_compare(const void *a, const void *b)
+{
+	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
 /*
- * A UD queue pair, and so its own key, may be in many pairs.  Any other queue pair, and any
- * other own key, is in one.  @at: offset of the name in struct hartebeest_pair.
+ * A UD queue pair may be in many pairs, under one key or several.  What it offers under one key
+ * is a single record.  Any other queue pair, and its own key, is in one pair.
  */
+static int namesakes_check(const struct named *a, const struct named *b, const char *what)
+{
+	const struct hartebeest_pair *first = a->pairing->pair, *second = b->pairing->pair;
+
+	if (a->pairing->qp != b->pairing->qp || !pairing_is_datagram(a->pairing))
+		return beest_fail(EINVAL, "two pairs have the %s '%s'", what, a->name);
+	if (strcmp(first->key, second->key) == 0 && !offers_are_equal(first, second))
+		return beest_fail(EINVAL, "two pairs of queue pair '%s' offer different regions "
+				  "under the own key '%s'", first->qp, first->key);
+
+	return 0;
+}
+
+/* @at: offset of the name in struct hartebeest_pair. */
 static int names_check(const struct pairs *pairs, size_t at, const char *what)
 {
-	const char **names = calloc(pairs->count, sizeof(*names));
-	size_t i, count = 0;
+	struct named *names = calloc(pairs->count, sizeof(*names));
+	size_t i;
 	int ret = 0;
 
 	if (!names)
 		return beest_fail(ENOMEM, "no memory for %zu pairs", pairs->count);
 	for (i = 0; i < pairs->count; i++)
-		if (!pairing_is_datagram(&pairs->list[i]))
-			names[count++] = *(const char **)((char *)pairs->list[i].pair + at);
-	qsort(names, count, sizeof(*names), compare_names);
-	for (i = 1; i < count && ret == 0; i++)
-		if (strcmp(names[i - 1], names[i]) == 0)
-			ret = beest_fail(EINVAL, "two pairs have the %s '%s'", what, names[i]);
+		names[i] = (struct named){
+			*(const char **)((char *)pairs->list[i].pair + at), &pairs->list[i],
+		};
+	qsort(names, pairs->count, sizeof(*names), named_compare);
+	for (i = 1; i < pairs->count && ret == 0; i++)
+		if (strcmp(names[i - 1].name, names[i].name) == 0)
+			ret = namesakes_check(&names[i - 1], &names[i], what);
 	free(names);
 
 	return ret;

@@ -853,6 +853,30 @@ static void nonsense(void **state)
 	assert_int_equal(fake_kv.requests, 0);
 }
 
+/* All pairs of a datagram queue pair share one record, which cannot offer this and that. */
+static void datagrams_that_offer_otherwise(void **state)
+{
+	struct hartebeest_pair *pairs = party[0].pairs;
+
+	(void)state;
+	party_open(0, 0, 3, NULL);
+	party_offer(party_pair(&party[0], 1, IBV_QPT_UD), 2);
+	pairs[1] = pairs[0];
+	pairs[1].peer_key = "2/0";
+	assert_int_equal(try(2, HARTEBEEST_ONCE), -EAGAIN);
+	pairs[1].offered = 1;
+	assert_int_equal(try(2, HARTEBEEST_ONCE), -EINVAL);
+	assert_error_has("two pairs of queue pair 'q0-1' offer different regions under the own "
+			 "key '0/1'");
+	pairs[1].key = "another";
+	assert_int_equal(try(2, HARTEBEEST_ONCE), -EAGAIN);
+
+	party_pair(&party[0], 2, IBV_QPT_RC);
+	pairs[1].key = pairs[0].key;
+	assert_int_equal(try(2, HARTEBEEST_ONCE), -EINVAL);
+	assert_error_has("two pairs have the own key '0/1'");
+}
+
 /* A caller that was compiled with a later version's longer struct. */
 static void a_longer_struct(void **state)
 {
@@ -1029,6 +1053,8 @@ int main(void)
 						party_teardown),
 		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(datagrams_at_once, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(datagrams_that_offer_otherwise, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(asking_again, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(asking_again_under_a_seal, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(regions, setup, party_teardown),
