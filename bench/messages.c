@@ -96,19 +96,22 @@ static int library_work(struct bench_rank *rank)
 	struct hartebeest_message messages[rank->pass->size];
 	struct key keys[rank->pass->size];
 	char *own = received(rank, rank->rank);
+	size_t count = 0;
 	int i, ret;
 
 	message_fill(rank->pass, rank->rank, own);
 	ret = hartebeest_msg_push(rank->own, message_key(rank, rank->rank).text, own, LENGTH, 0);
 	for (i = 0; i < rank->pass->size; i++) {
-		keys[i] = message_key(rank, i);
-		hartebeest_message_preset(&messages[i]);
-		messages[i].peer_key = keys[i].text;
-		messages[i].buffer = received(rank, i);
-		messages[i].room = LENGTH;
+		if (i == rank->rank)
+			continue;
+		keys[count] = message_key(rank, i);
+		hartebeest_message_preset(&messages[count]);
+		messages[count].peer_key = keys[count].text;
+		messages[count].buffer = received(rank, i);
+		messages[count++].room = LENGTH;
 	}
 	if (ret == 0)
-		ret = hartebeest_msgs_wait(rank->own, messages, (size_t)rank->pass->size, 0, 0);
+		ret = hartebeest_msgs_wait(rank->own, messages, count, 0, 0);
 	return ours_result(rank, ret < 0 ? ret : 0);
 }
 
@@ -172,11 +175,13 @@ static int raw_work(struct bench_rank *rank)
 	struct raw *raw = rank->device;
 	bool *here = calloc((size_t)rank->pass->size, sizeof(*here));
 	int64_t start = bench_clock();
-	int ret, left = rank->pass->size;
+	int ret, left = rank->pass->size - 1;
 	size_t length = (size_t)sprintf(raw->text, "set %s 0 0 %d\r\n",
 					message_key(rank, rank->rank).text, LENGTH);
 
 	message_fill(rank->pass, rank->rank, raw->text + length);
+	memcpy(received(rank, rank->rank), raw->text + length, LENGTH);
+	here[rank->rank] = true;
 	memcpy(raw->text + length + LENGTH, "\r\n", 2);
 	ret = raw_talk(rank, length + LENGTH + 2, 1);
 	while (ret >= 0 && left) {

@@ -15,18 +15,19 @@ int beest_sized_check(const char *what, size_t i, const void *request, size_t st
 	char number[24] = "";
 	size_t size, at;
 
+	memcpy(&size, request, sizeof(size));
+	for (at = known; size == step && at < step && !bytes[at]; at++)
+		;
+	if (size == step && step >= least && at >= step)
+		return 0;
+
 	if (i != BEEST_SIZED_ALONE)
 		snprintf(number, sizeof(number), " %zu", i);
-	memcpy(&size, request, sizeof(size));
 	if (size != step || step < least)
 		return beest_fail(EINVAL, "%s%s has the size %zu: hartebeest_%s_preset() was not "
 				  "called%s", what, number, size, what,
 				  size == step ? "" : ", or the first one has another size");
-	for (at = known; at < step; at++)
-		if (bytes[at])
-			return beest_fail(E2BIG, "%s%s asks for something that this version of "
-					  "the library does not know, or hartebeest_%s_preset() "
-					  "was not called", what, number, what);
 
-	return 0;
+	return beest_fail(E2BIG, "%s%s asks for something that this version of the library does "
+			  "not know, or hartebeest_%s_preset() was not called", what, number, what);
 }
