@@ -22,8 +22,9 @@ static void mode_warn(const char *path, int fd, const struct beest_log *log)
 	struct stat status;
 
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_mode & 077)
-		beest_log(log, BEEST_LOG_WARN, FILE_OPTION " %s: others than its owner may read "
-			  "or write it (mode %03o)", path, (unsigned int)status.st_mode & 0777);
+		beest_log(log, BEEST_LOG_WARN, FILE_OPTION " %s: users other than its owner may "
+			  "read or write it (mode %03o)", path,
+			  (unsigned int)status.st_mode & 0777);
 }
 
 /* Keeps the first line, without its end. */

@@ -29,8 +29,8 @@
 #define CLOSED "the connection was closed (a server with too many connections, or one " \
 	"that demands a SASL login, does that too)"
 #define NO_MEMORY "this process is out of memory"
-#define NO_NUMBER "a counter has a value that is no number"
-#define TOO_LONG "an answer with a value that is longer than any can be"
+#define NO_NUMBER "the value of a counter is not a number"
+#define TOO_LONG "an answer with an impossibly long value"
 
 /*
  * libmemcached copies the key of an answer without checking its length.  So the result is
@@ -66,7 +66,7 @@ static const struct meaning {
 	{ MEMCACHED_NOTSTORED, ENOBUFS, "it did not store the value" },
 	{ MEMCACHED_SERVER_ERROR, ENOBUFS, "it reports an internal error" },
 	{ MEMCACHED_E2BIG, EMSGSIZE, BEEST_KV_TOO_LARGE },
-	{ MEMCACHED_AUTH_PROBLEM, EACCES, "no way to log in that both ends know: is the "
+	{ MEMCACHED_AUTH_PROBLEM, EACCES, "no login mechanism that both ends support: is the "
 		"PLAIN module of Cyrus SASL installed here?" },
 	{ MEMCACHED_AUTH_FAILURE, EACCES, "the login was refused: wrong user or password" },
 	{ MEMCACHED_AUTH_CONTINUE, EACCES, "the login was not completed" },
@@ -148,8 +148,8 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 				    "libmemcached 1.1");
 	/* libmemcached 1.1 turns the answer "unknown command" into this code; 1.0 goes on */
 	if (rc == MEMCACHED_UNKNOWN_READ_FAILURE && !session->answered && session->login)
-		return session_fail(session, EACCES, "it knows no login (memcached without -S): "
-				    "leave exchange.user out");
+		return session_fail(session, EACCES, "it does not support logins (memcached "
+				    "without -S): leave exchange.user unset");
 
 	if (session->memory.claimed)
 		return session_fail(session, EPROTO, TOO_LONG);

@@ -143,7 +143,7 @@ static int foreign_fail(const struct probe *probe)
 
 	beest_text_clean(quoted, sizeof(quoted), probe->answer, BEEST_MIN(probe->used, QUOTED));
 
-	return beest_fail(EPROTO, "server %s: no Memcached: it says '%s'%s",
+	return beest_fail(EPROTO, "server %s: not a Memcached: it says '%s'%s",
 			  probe->address->label, quoted, probe->used > QUOTED ? "..." : "");
 }
 

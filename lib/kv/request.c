@@ -21,8 +21,8 @@ static int key_check(const char *key)
 		return beest_fail(EINVAL, "key %s: byte %td is 0x%02x, which Memcached forbids",
 				  BEEST_QUOTE(key), bad - key + 1, (uint8_t)*bad);
 	if (strlen(key) > BEEST_KEY_MAX)
-		return beest_fail(EINVAL, "key %s: byte %d is one more than Memcached takes",
-				  BEEST_QUOTE(key), BEEST_KEY_MAX + 1);
+		return beest_fail(EINVAL, "key %s is longer than the %d bytes that Memcached takes",
+				  BEEST_QUOTE(key), BEEST_KEY_MAX);
 
 	return 0;
 }
@@ -33,7 +33,7 @@ static int write_check(const struct beest_kv_write *write)
 
 	if (ret == 0 && write->size > BEEST_VALUE_MAX)
 		return beest_fail(EMSGSIZE,
-				  "key '%s': a value of %zu bytes, at most %d are possible",
+				  "key '%s': the value has %zu bytes, at most %d are possible",
 				  write->key, write->size, BEEST_VALUE_MAX);
 
 	return ret;

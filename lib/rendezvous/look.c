@@ -240,7 +240,7 @@ static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t 
 	*outdated = verdict == BEEST_EPOCH_OUTDATED;
 
 	if (verdict == BEEST_EPOCH_ALIEN)
-		return beest_fail(EPROTO, "server %s: what is stored under %s is no epoch",
+		return beest_fail(EPROTO, "server %s: the value under %s is not an epoch",
 				  beest_kv_text(registry->kv, server), registry->epoch_key);
 	if (verdict == BEEST_EPOCH_CHANGED) {
 		beest_log(registry->log, BEEST_LOG_WARN, "server %s has lost what it had: "
@@ -590,7 +590,7 @@ static void part_mend(struct round *round, struct part *part)
 			ret = request->ret;
 		}
 		if (ret == -ENODATA)
-			ret = beest_fail(ENOBUFS, "server %s loses at once what it stores",
+			ret = beest_fail(ENOBUFS, "server %s loses whatever it stores at once",
 					 beest_kv_text(registry->kv, request->server));
 	}
 	if (ret < 0)

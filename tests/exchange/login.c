@@ -290,7 +290,8 @@ static void a_login_nobody_asked_for(void **state)
 	if (hartebeest_msg_push(hb, "m", NULL, 0, 0) == 0)
 		works();
 	else
-		is_refused(EACCES, "user '" USER "': it knows no login (memcached without -S)");
+		is_refused(EACCES, "user '" USER "': it does not support logins (memcached "
+			   "without -S)");
 	cache_end(cache);
 	cache = demanding;
 }
@@ -342,7 +343,7 @@ static void a_file_for_all_to_read(void **state)
 	setenv("HARTEBEEST_EXC_PASSWORD_FILE", path_of("open"), 1);
 	open_context(NULL);
 	works();
-	assert_non_null(strstr(said, "others than its owner may read or write it (mode 644)"));
+	assert_non_null(strstr(said, "users other than its owner may read or write it (mode 644)"));
 }
 
 /* ------------------------------------------------------- the binary protocol --- */

@@ -196,7 +196,7 @@ static void alien(void **state)
 	make();
 	fake_kv_put(registry_server, "hb1/job/epoch", "what?", 5, 0);
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), -EPROTO);
-	assert_error_is("server a:1: what is stored under hb1/job/epoch is no epoch");
+	assert_error_is("server a:1: the value under hb1/job/epoch is not an epoch");
 	assert_int_equal(fake_kv.servers[0].items, 3);
 	assert_null(strstr(registry_stage.log, "lost"));
 	fake_kv_put(registry_server, "hb1/job/epoch", former, BEEST_EPOCH_SIZE, 0);
