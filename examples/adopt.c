@@ -4,7 +4,7 @@
  *
  *	hartebeest run -n 2 -- ./adopt
  *
- * On two hosts start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ * On two hosts, start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
  *
  * It is examples/pingpong-socket.c without choosing a GID, without sockets and without
@@ -14,7 +14,7 @@
 
 #include "pingpong.h"
 
-/* Called in INIT, again whenever the queue pair had to go through RESET. */
+/* Called in INIT, and again whenever the queue pair had to go through RESET. */
 static int refill(void *data, struct ibv_qp *qp)
 {
 	(void)qp;

@@ -4,12 +4,12 @@
  *
  *	hartebeest run -n 4 -- ./atomics
  *
- * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
- * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
+ * On several hosts, start it with srun or mpirun, or by hand with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on.  HARTEBEEST_EXC_IP_PORT=host:port names a Memcached server.
  *
- * The first rank owns the memory and has a queue pair for each rank, for itself as well, since
- * atomics of the device are atomic among each other, and not with its processor's.  All ranks
- * draw tickets by FETCH AND ADD, and change an account under a lock by COMPARE AND SWAP.
+ * The first rank owns the memory and has a queue pair to each rank, including itself, since
+ * atomics of the device are atomic among each other, but not with those of the processor.  All
+ * ranks draw tickets by FETCH AND ADD, and change an account under a lock by COMPARE AND SWAP.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -24,18 +24,18 @@
 #define DEPOSITS 20
 #define PATIENCE INT64_C(60000000000)	/* ns */
 
-/* Aligned words of 64 bits, as atomics want them. */
+/* Aligned words of 64 bits, as atomics require. */
 struct shared {
-	uint64_t tickets;	/* drawn until now */
+	uint64_t tickets;	/* drawn so far */
 	uint64_t lock;		/* 0, or the number of its holder */
-	uint64_t account;	/* for whoever holds the lock */
+	uint64_t account;	/* protected by the lock */
 };
 
 static struct {
 	struct hartebeest_context *hb;
 	int rank, owner;
 	struct ibv_cq *cq;
-	struct ibv_mr *mr;		/* where what was read arrives */
+	struct ibv_mr *mr;		/* receives the results */
 	uint64_t *word;			/* its memory */
 	struct ibv_qp *qp;
 	struct hartebeest_remote_mr shared;
@@ -66,7 +66,7 @@ struct ends {
 	char key[32], peer_key[32];
 };
 
-/* Every rank has a queue pair to the owner, who has one for each of them besides. */
+/* Every rank has a queue pair to the owner, which also has one to each of them. */
 static void connect(void)
 {
 	static const char *const offer[] = { "shared" };
@@ -104,7 +104,7 @@ static uint64_t address_of(size_t offset)
 	return self.shared.address + offset;
 }
 
-/* Once what was posted has completed: the word as it was there before. */
+/* Waits for the request, and returns the word as it was before the operation. */
 static uint64_t complete(int ret)
 {
 	struct ibv_wc wc;
@@ -151,8 +151,8 @@ static void write_word(size_t offset, uint64_t value)
 }
 
 /*
- * A lock whose holder dies stays locked: its number in the word tells the others whom to look
- * after, by hartebeest_qp_follow() or a presence of the program's own.
+ * A lock whose holder dies stays locked.  The word has the holder's number, so the others can
+ * check whether it is alive, by hartebeest_qp_follow() or by means of the program itself.
  */
 static void deposit(uint64_t amount)
 {
@@ -201,7 +201,7 @@ int main(void)
 	printf("rank %d: %" PRIu64 " tickets were drawn, %" PRIu64 " are in the account\n",
 	       self.rank, read_word(offsetof(struct shared, tickets)),
 	       read_word(offsetof(struct shared, account)));
-	/* Whoever leaves first takes its memory along: wait for each other. */
+	/* A rank that leaves takes its memory with it: wait for each other. */
 	try(hartebeest_barrier(self.hb, "read", 0));
 	try(hartebeest_close(self.hb));
 	return EXIT_SUCCESS;

@@ -2,8 +2,8 @@
 /*
  * core.cc - a C++ program as it is written for the original Hartebeest
  *
- * Only what hartebeest.hh offers: node 0 writes a string into node 1's buffer; node 1
- * polls its memory until the string is there and then acknowledges through Memcached.
+ * It uses only hartebeest.hh.  Node 0 writes a string into node 1's buffer.  Node 1 polls its
+ * memory until the string is there and then acknowledges it through Memcached.
  */
 #include <chrono>
 #include <cstring>

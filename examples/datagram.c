@@ -4,11 +4,11 @@
  *
  *	hartebeest run -n 4 -- ./datagram
  *
- * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
- * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
+ * On several hosts, start it with srun or mpirun, or by hand with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on.  HARTEBEEST_EXC_IP_PORT=host:port names a Memcached server.
  *
- * Each rank greets all others.  A datagram may get lost, so everybody goes on greeting until
- * a barrier, at which ranks arrive once they have heard all others, lets all through.
+ * Each rank greets all others.  A datagram may get lost, so every rank continues to greet until
+ * the barrier opens.  Ranks come to the barrier once they have heard all others.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct arrival {
 	struct greeting greeting;
 };
 
-/* The region: what is sent, and where others' arrive. */
+/* The region: the own greeting, and room for those of others. */
 struct memory {
 	struct greeting own;
 	struct arrival arrivals[RECEIVES];
@@ -50,7 +50,7 @@ static struct {
 		char key[16];
 		struct hartebeest_address address;
 	} *peer;
-	int pending;			/* datagrams on their way out */
+	int pending;			/* sends not completed yet */
 } self;
 
 static int try(int ret)
@@ -99,7 +99,7 @@ static void create(void)
 	try(hartebeest_qp_refill_set(self.hb, "qp", refill, NULL));
 }
 
-/* All ranks but the own one. */
+/* All ranks except this one. */
 static void find_peers(void)
 {
 	int i, rank, size = try(hartebeest_size(self.hb));
@@ -117,7 +117,7 @@ static void find_peers(void)
 	}
 }
 
-/* One queue pair and one own key in all pairs; an address of each peer comes of it. */
+/* All pairs share one queue pair and one local key, and each gives an address of its peer. */
 static void connect(void)
 {
 	struct hartebeest_pair *pairs = calloc((size_t)self.peers + 1, sizeof(*pairs));
@@ -166,7 +166,7 @@ static void hear(const struct greeting *greeting)
 			printf("rank %d hears: %s\n", self.rank, greeting->text);
 }
 
-/* For a moment: what has left, and what has arrived, whose receive is posted again. */
+/* Takes completions for a moment, and posts the receive of each arrival again. */
 static void listen(void)
 {
 	int64_t until = hartebeest_clock() + PAUSE;
@@ -187,7 +187,7 @@ static void listen(void)
 	}
 }
 
-/* The barrier is looked at, not waited for: whoever has not heard this rank needs it. */
+/* Does not wait at the barrier: a rank that has not heard this one still needs its greetings. */
 static int all_have_heard_all(void)
 {
 	int i, ret;

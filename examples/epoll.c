@@ -4,9 +4,9 @@
  *
  *	hartebeest run -n 2 -- ./epoll
  *
- * On two hosts start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ * On two hosts, start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.  Each rank sends a tick whenever
- * its timer runs out, and prints those of the other.  A tick is an immediate value, which
+ * its timer expires, and prints the ticks of the other.  A tick is an immediate value, which
  * needs no memory.
  */
 #include <stdio.h>
@@ -35,7 +35,7 @@ static int try(int ret)
 	exit(EXIT_FAILURE);
 }
 
-/* Called in INIT, again whenever the queue pair had to go through RESET. */
+/* Called in INIT, and again whenever the queue pair had to go through RESET. */
 static int refill(void *data, struct ibv_qp *own)
 {
 	int i, ret = 0;
@@ -67,7 +67,7 @@ static void connect(int rank)
 	try(hartebeest_pairs_connect(hb, &pair, 1, 0));
 }
 
-/* All that has completed: only an empty queue makes its descriptor readable again. */
+/* Takes all completions: only an empty queue makes its descriptor readable again. */
 static void take_completions(void)
 {
 	char text[512];

@@ -5,8 +5,8 @@
  *	mpicc -o mpi-mesh mpi-mesh.c $(pkg-config --cflags --libs libhartebeest)
  *	mpirun -n 4 ./mpi-mesh
  *
- * MPI_Allgather() takes the place of Memcached.  Each rank writes its number into the next
- * one's memory.
+ * MPI_Allgather() replaces Memcached.  Each rank writes its number into the memory of the
+ * next.
  */
 #include <errno.h>
 #include <mpi.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mpi.c - MPI launches, libhartebeest connects queue pairs of its own beside MPI's
+ * mpi.c - an MPI program that connects queue pairs of its own with libhartebeest
  *
  *	mpicc -o mpi mpi.c $(pkg-config --cflags --libs libhartebeest)
  *	HARTEBEEST_EXC_IP_PORT=host:port mpirun -n 4 ./mpi
  *
  * Each rank writes its number into the memory of the next, in a ring.  Without a verbs
- * device the ranks exchange messages instead.
+ * device, the ranks exchange messages instead.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void try(int ret)
 	MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-/* MPI knows rank and size of any launcher; a job of its own keeps other runs apart. */
+/* MPI knows rank and size under any launcher; a new job id separates this run from others. */
 static struct hartebeest_context *open_as_mpi_says(void)
 {
 	char own[32], all[32], job[48] = "";
@@ -51,7 +51,7 @@ static struct hartebeest_context *open_as_mpi_says(void)
 	return hb;
 }
 
-/* One queue pair; what is written over it goes into the memory that its peer offers. */
+/* One queue pair, for writes into the memory that its peer offers. */
 static void prepare(struct hartebeest_context *hb, struct hartebeest_pair *pair,
 		    const char *name, const char *own_key, const char *peer_key)
 {

@@ -2,9 +2,9 @@
 /*
  * original.c - a program as it is written for the original Hartebeest
  *
- * Only functions of hartebeest-c.h, in the original's order: node 0 writes a string
- * into node 1's buffer; node 1 polls its memory until the string is there and then
- * acknowledges through Memcached.
+ * It uses only functions of hartebeest-c.h, in the original's order.  Node 0 writes a string
+ * into node 1's buffer.  Node 1 polls its memory until the string is there and then
+ * acknowledges it through Memcached.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pair.c - everything two processes do with each other, told step by step
+ * pair.c - everything two processes do with each other, step by step
  *
  *	hartebeest run -n 2 -- ./pair
  *
- * On two hosts start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ * On two hosts, start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.  Each rank writes into the
  * other's memory, reads from it, and sends it a message; contents are checked.
  */
@@ -50,7 +50,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 	fflush(stdout);
 }
 
-/* An example may give up; the library never does that for its user. */
+/* An example may exit; the library never does that for its user. */
 static int try(int ret)
 {
 	if (ret >= 0)
@@ -60,7 +60,7 @@ static int try(int ret)
 	exit(EXIT_FAILURE);
 }
 
-/* hartebeest-post.h has no sentence, but its errno. */
+/* Functions of hartebeest-post.h set no sentence; they only return an errno. */
 static void posted(int ret)
 {
 	if (ret == 0)
@@ -82,7 +82,7 @@ static char *part(int offset)
 	return (char *)self.mr->addr + offset;
 }
 
-/* Called in INIT, again whenever the queue pair had to go through RESET. */
+/* Called in INIT, and again whenever the queue pair had to go through RESET. */
 static int post_receive(void *data, struct ibv_qp *qp)
 {
 	(void)data;
@@ -105,7 +105,7 @@ static void create(void)
 	try(hartebeest_qp_refill_set(self.hb, "qp", post_receive, NULL));
 }
 
-/* Publishes queue pair and region, finds the peer's, connects, and is confirmed. */
+/* Publishes queue pair and region, finds those of the peer, connects, and is confirmed. */
 static void connect(void)
 {
 	const char *offer[] = { "mr" };
@@ -146,7 +146,7 @@ static void complete(uint64_t wr_id)
 	exit(EXIT_FAILURE);
 }
 
-/* What @rank has in its memory; every byte tells the rank and its place. */
+/* The contents of the memory of @rank; each byte depends on the rank and on its place. */
 static void fill(char *bytes, int rank)
 {
 	int i;
@@ -186,7 +186,7 @@ static void transfer(void)
 	say("WRITE %d bytes in %" PRId64 " us, READ %d bytes in %" PRId64 " us: contents right",
 	    LENGTH, (wrote - start) / 1000, LENGTH, (read - wrote) / 1000);
 
-	/* Unsignalled: its completion cannot be taken for that of the receive. */
+	/* Unsignalled, so that its completion cannot be mistaken for that of the receive. */
 	posted(hartebeest_post_send(self.qp, part(OWN), LENGTH, lkey, 3, 0));
 	complete(RECEIVED);
 	check("SEND", part(RECEIVED));
@@ -207,7 +207,7 @@ int main(void)
 	connect();
 	transfer();
 
-	/* Whoever leaves first takes its memory along: wait for each other. */
+	/* A rank that leaves takes its memory with it: wait for each other. */
 	try(hartebeest_barrier(self.hb, "done", 0));
 	hartebeest_close(self.hb);
 	return EXIT_SUCCESS;

@@ -5,9 +5,9 @@
  *	pingpong-socket 18515		on one host
  *	pingpong-socket 18515 HOST	on another
  *
- * The usual way, and what can be told about it: which entry of the GID table, what has to
- * travel, three transitions, and a last message over the socket, since nobody may send
- * before the other end is ready.  examples/adopt.c is the same program without all that.
+ * The usual way, with all its steps: the choice of an entry of the GID table, the exchange of
+ * numbers, three transitions, and a last message over the socket, since neither end may send
+ * before the other is ready.  examples/adopt.c is the same program without all that.
  */
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -19,7 +19,7 @@
 
 #define PORT 1			/* of the device */
 
-/* What one end has to know of the other. */
+/* What one end must know about the other. */
 struct endpoint {
 	union ibv_gid gid;
 	uint32_t qp_num, psn;
@@ -30,7 +30,7 @@ struct endpoint {
 static struct ibv_port_attr port;
 static int sgid_index;
 
-/* ------------------------------------------------------------- own end --- */
+/* ----------------------------------------------------------- local end --- */
 
 /* RoCE: the last entry with an IPv4 address, which is version 2 on most devices. */
 static void choose_gid(struct pingpong *self, union ibv_gid *gid)
@@ -85,7 +85,7 @@ static int accept_one(const char *service)
 	return fd;
 }
 
-/* The other end may not listen yet. */
+/* Tries for 10 s, since the other end may not listen yet. */
 static int connect_to(const char *host, const char *service)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list, *each;
@@ -108,7 +108,7 @@ static int connect_to(const char *host, const char *service)
 	return -1;
 }
 
-/* A struct as it lies in memory: fine as long as both hosts are alike. */
+/* Sends a struct as it is in memory, which works if both hosts have the same layout. */
 static void exchange(int fd, const void *own, void *its, size_t size)
 {
 	size_t got = 0;
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	to_rts(&self, &own, &its);
 	exchange(fd, &ready, &its_ready, 1);
 	play(&self, argc == 3);
-	exchange(fd, &ready, &its_ready, 1);	/* the last acknowledgement is on its way */
+	exchange(fd, &ready, &its_ready, 1);	/* lets the last acknowledgement arrive */
 	close(fd);
 	destroy(&self);
 	return EXIT_SUCCESS;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pingpong.h - a program that makes everything by its own verbs calls
+ * pingpong.h - a program that makes all objects by its own verbs calls
  *
- * What examples/pingpong-socket.c and examples/adopt.c have in common: device, domain,
- * queue, region and queue pair, and messages to and fro.  They differ in how the two ends
- * find each other.
+ * The common part of examples/pingpong-socket.c and examples/adopt.c: device, protection domain,
+ * completion queue, region and queue pair, and messages to and fro.  The programs differ in how
+ * the two ends find each other.
  */
 #ifndef PINGPONG_H
 #define PINGPONG_H
@@ -105,7 +105,7 @@ static void post_send(struct pingpong *self)
 	need(ibv_post_send(self->qp, &wr, &bad) == 0, "send");
 }
 
-/* Until so many have completed since the beginning: one may come before it is waited for. */
+/* Waits for these totals since the start: a completion may come before it is waited for. */
 static void wait_until(struct pingpong *self, int sends, int receives)
 {
 	struct ibv_wc wc;
@@ -127,7 +127,7 @@ static void wait_until(struct pingpong *self, int sends, int receives)
 	}
 }
 
-/* One receive is posted before the two ends are connected, then always one ahead. */
+/* One receive is posted before the two ends are connected, and then always one ahead. */
 static void play(struct pingpong *self, int begins)
 {
 	struct timespec start, end;

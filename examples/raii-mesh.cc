@@ -4,8 +4,8 @@
  *
  *	hartebeest run -n 4 -- ./raii-mesh
  *
- * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
- * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
+ * On several hosts, start it with srun or mpirun, or by hand with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on.  HARTEBEEST_EXC_IP_PORT=host:port names a Memcached server.
  *
  * Each rank writes the square of its id into its slot of every other rank's inbox.
  */

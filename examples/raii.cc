@@ -4,7 +4,7 @@
  *
  *	hartebeest run -n 2 -- ./raii
  *
- * On two hosts start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ * On two hosts, start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
  */
 #include <cstdio>

@@ -4,10 +4,10 @@
  *
  *	hartebeest run -n 2 -- ./reconnect [END]
  *
- * To kill one, start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
+ * To kill one end, start it twice, with HARTEBEEST_NID=0 and 1, HARTEBEEST_PARTICIPANTS=0,1 and
  * HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.  The two count together, ten times
- * a second, to END (100).  Kill one of them whenever you like, by SIGKILL too, and start it
- * again: it goes on counting where the other one is.
+ * a second, to END (100).  Kill one of them at any time, even by SIGKILL, and start it
+ * again: it continues from the other one's number.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +24,9 @@ static struct {
 	char me[24], peer[24];		/* keys */
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	uint32_t *numbers;		/* its memory: own number, received number */
+	uint32_t *numbers;		/* its memory: local number, received number */
 	struct ibv_qp *qp;
-	uint64_t life;			/* of the queue pair: completions of former ones are late */
+	uint64_t life;			/* of the queue pair; others are in late completions */
 } self;
 
 static int try(int ret)
@@ -44,7 +44,7 @@ static int post_receive(void *data, struct ibv_qp *qp)
 				    self.life);
 }
 
-/* Called in INIT, again whenever the queue pair had to go through RESET, which drops it. */
+/* Called in INIT, and again after each RESET, which drops posted receives. */
 static int refill(void *data, struct ibv_qp *qp)
 {
 	self.life++;
@@ -69,8 +69,8 @@ static void create(void)
 }
 
 /*
- * At the start, and whenever the peer is gone: a broken queue pair goes through RESET, and the
- * call waits for whoever comes under the peer's key.
+ * Called at the start, and whenever the peer is gone.  A broken queue pair goes through RESET, and
+ * the call waits for a new process under the peer's key.
  */
 static void connect(void)
 {
@@ -86,7 +86,7 @@ static void connect(void)
 	printf("connected to %s\n", who);
 }
 
-/* 0: the peer is gone, or another one by now. */
+/* 0: the peer is gone, or has been replaced. */
 static int exchange(void)
 {
 	int sent = 0, came = 0, ret;
@@ -113,7 +113,7 @@ static int exchange(void)
 
 int main(int argc, char **argv)
 {
-	/* Seven tries of 0.5 s tell that nobody is there; Soft-RoCE takes 7 as endless. */
+	/* Notices a dead peer after seven tries of 0.5 s; Soft-RoCE treats 7 as endless. */
 	const char *options[] = { "qp_attr.retry_cnt=6", "qp_attr.timeout=17", NULL };
 	uint32_t end = argc > 1 ? (uint32_t)atoi(argv[1]) : 100;
 	int rank;
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 		printf("%u\n", ++self.numbers[0]);
 		usleep(100000);
 	}
-	/* Whoever leaves first may take its last answer along: wait for each other. */
+	/* A rank that leaves too early may take its last answer with it: wait for each other. */
 	try(hartebeest_barrier(self.hb, "done", 0));
 	try(hartebeest_close(self.hb));
 	return EXIT_SUCCESS;

@@ -9,10 +9,10 @@
  *	get KEY            prints it
  *	sleep SECONDS
  *
- * Both need HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server, and neither a rank.
+ * Both need HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server; neither needs a rank.
  * The server owns the table and does nothing while clients use it: they find a key by READ
  * and COMPARE AND SWAP, and add by FETCH AND ADD.  Kill the server, start it again, and the
- * clients go on with the new one; the table is empty then.
+ * clients continue with the new one, whose table is empty.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -43,7 +43,7 @@ struct slot {
 static struct {
 	struct hartebeest_context *hb;
 	struct ibv_cq *cq;
-	struct ibv_mr *mr;		/* the server's table, or where a client's data land */
+	struct ibv_mr *mr;		/* the server's table, or a client's buffer */
 } self;
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
@@ -57,7 +57,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 	fflush(stdout);
 }
 
-/* An example may give up; the library never does that for its user. */
+/* An example may exit; the library never does that for its user. */
 static int try(int ret)
 {
 	if (ret >= 0)
@@ -67,7 +67,7 @@ static int try(int ret)
 	exit(EXIT_FAILURE);
 }
 
-/* Seven tries of 0.5 s tell that nobody is there; Soft-RoCE takes a count of 7 as endless. */
+/* Notices a dead peer after seven tries of 0.5 s; Soft-RoCE treats a count of 7 as endless. */
 static void start(size_t bytes, int access)
 {
 	const char *options[] = { "qp_attr.retry_cnt=6", "qp_attr.timeout=17", NULL };
@@ -103,7 +103,7 @@ static struct client {
 	struct hartebeest_pair pair;
 	char name[24];
 	struct ibv_qp *qp;
-	int64_t since;			/* it asked, or was looked after */
+	int64_t since;			/* it asked, or was last checked */
 	int pinged;
 } clients[CLIENTS];
 
@@ -148,7 +148,7 @@ static void welcome(const struct hartebeest_request *request)
 	client->pinged = 0;
 }
 
-/* All that have asked at once, in one look: nobody waits for one that has crashed. */
+/* Connects all clients that have asked, in one look, so that none waits for a crashed one. */
 static void connect_asking(void)
 {
 	static struct hartebeest_pair pairs[CLIENTS];
@@ -173,8 +173,8 @@ static void connect_asking(void)
 }
 
 /*
- * Whoever leaves says so.  Whoever crashes does not answer: a WRITE of nothing needs no
- * memory at the other end, and fails when nobody is there.
+ * A client that leaves says so.  A client that has crashed does not answer: an empty WRITE needs
+ * no memory at the other end, and fails if the client is gone.
  */
 static void look_after(void)
 {
@@ -223,7 +223,7 @@ static void serve(void)
 			welcome(&request);
 			continue;
 		}
-		/* What else there may be passes: a server that does not answer just now. */
+		/* All other failures pass, such as a server that does not answer for a while. */
 		if (ret == -EADDRINUSE || ret == -EIO || ret == -ENETDOWN)
 			try(ret);
 		connect_asking();
@@ -251,8 +251,8 @@ static void ask(void)
 }
 
 /*
- * Again whenever the server is another one by now: its table comes along.  One that gave
- * this client up is asked anew.
+ * Called again whenever the server was replaced, and then gets the new table.  If the server gave
+ * this client up, it makes a new request.
  */
 static void join(void)
 {
@@ -291,7 +291,7 @@ static int post(enum operation operation, size_t slot, uint64_t number)
 	       wc.status == IBV_WC_SUCCESS;
 }
 
-/* An ADD that failed may have been carried out: whoever cannot bear that adds by CLAIMs. */
+/* An ADD that failed may still have been carried out; a program that needs better uses CLAIMs. */
 static const struct slot *carry_out(enum operation operation, size_t slot, uint64_t number)
 {
 	while (!post(operation, slot, number)) {
@@ -311,7 +311,7 @@ static uint64_t key_of(const char *text)
 	return key;
 }
 
-/* The slot of a key, which may be claimed; SLOTS: there is none. */
+/* The slot of a key, claimed if @claims; SLOTS: there is none. */
 static size_t find(uint64_t key, int claims)
 {
 	size_t slot = key * UINT64_C(0x9e3779b97f4a7c15) % SLOTS, steps;
@@ -322,7 +322,7 @@ static size_t find(uint64_t key, int claims)
 		if (!found && !claims)
 			break;
 		if (!found)
-			found = carry_out(CLAIM, slot, key)->key;	/* what was there */
+			found = carry_out(CLAIM, slot, key)->key;	/* the key there before */
 		if (!found || found == key)
 			return slot;
 	}
@@ -350,7 +350,7 @@ static void get(const char *text)
 		say("%s is not there", text);
 }
 
-/* How many of the words are the first request; 0: they are none. */
+/* How many words the first request has; 0: it is not a request. */
 static int words_of(int count, char **words)
 {
 	bool adds = count > 2 && strcmp(words[0], "add") == 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * srq.c - one rank takes messages of all others from one receive queue
+ * srq.c - one rank takes the messages of all others from one receive queue
  *
  *	hartebeest run -n 4 -- ./srq
  *
- * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
- * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
+ * On several hosts, start it with srun or mpirun, or by hand with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on.  HARTEBEEST_EXC_IP_PORT=host:port names a Memcached server.
  *
- * Rank 0 has a queue pair to each of the others, but only as many receives posted as it can
- * digest: they are shared, and none lies idle for a rank that is silent.
+ * Rank 0 has a queue pair to each of the others, but posts only as many receives as it can
+ * process: they are shared, and none is wasted on a rank that is silent.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,13 +4,13 @@
  *
  *	hartebeest run -n 4 -- ./stencil
  *
- * On several hosts, srun or mpirun starts it, or you do with HARTEBEEST_PARTICIPANTS=0-3 and
- * HARTEBEEST_NID=0 and so on; all with HARTEBEEST_EXC_IP_PORT=host:port of a Memcached server.
+ * On several hosts, start it with srun or mpirun, or by hand with HARTEBEEST_PARTICIPANTS=0-3 and
+ * HARTEBEEST_NID=0 and so on.  HARTEBEEST_EXC_IP_PORT=host:port names a Memcached server.
  *
- * In each step a cell becomes the mean of the four around it.  The field has no border: what
- * leaves it on the right comes in on the left.  So every rank has four neighbours, be there
- * one rank or a thousand, and some of them may be the rank itself.  In the end each rank
- * computes the whole field alone, and compares its tile.
+ * In each step a cell becomes the mean of the four around it.  The field has no border: its
+ * right edge touches its left edge, and its top the bottom.  So every rank has four neighbours,
+ * whether there are one rank or a thousand, and some of them may be the rank itself.  In the
+ * end, each rank computes the whole field alone, and compares its tile.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -29,10 +29,10 @@ enum { LEFT, RIGHT, UP, DOWN, DIRECTIONS };
 static const char *const names[] = { "left", "right", "up", "down" };
 static const int opposite[] = { RIGHT, LEFT, DOWN, UP };
 
-/* Each half serves every other step: a neighbour may be one step ahead, but not two. */
+/* The halves serve alternate steps: a neighbour may be one step ahead, but not two. */
 struct edges {
-	double out[2][DIRECTIONS][SIDE];	/* own edges */
-	double in[2][DIRECTIONS][SIDE];		/* the neighbours', who write here */
+	double out[2][DIRECTIONS][SIDE];	/* local edges */
+	double in[2][DIRECTIONS][SIDE];		/* written by the neighbours */
 };
 
 static struct {
@@ -48,7 +48,7 @@ static struct {
 
 static double tile[SIDE][SIDE], next_tile[SIDE][SIDE];
 
-/* An example may give up; the library never does that for its user. */
+/* An example may exit; the library never does that for its user. */
 static int try(int ret)
 {
 	if (ret >= 0)
@@ -57,7 +57,7 @@ static int try(int ret)
 	exit(EXIT_FAILURE);
 }
 
-/* As square as the number of ranks allows. */
+/* Makes the grid as square as the number of ranks allows. */
 static void find_place(void)
 {
 	int size = try(hartebeest_size(self.hb)), rank = try(hartebeest_rank(self.hb));
@@ -81,7 +81,7 @@ static int neighbour(int direction)
 
 /* ---------------------------------------------------------------- connecting --- */
 
-/* A write that announces itself takes a receive, though no memory: two steps' worth. */
+/* A WRITE with immediate data consumes a receive, but no memory.  Posts two, for two steps. */
 static int refill(void *data, struct ibv_qp *qp)
 {
 	struct ibv_qp **place = data;
@@ -110,7 +110,7 @@ static void create(void)
 	}
 }
 
-/* All four in one call, which asks the server for all at once. */
+/* Connects all four in one call, which asks the server for all at once. */
 static void connect(void)
 {
 	static const char *const offer[] = { "edges" };
@@ -158,7 +158,7 @@ static void send_edge(int direction, int step)
 	exit(EXIT_FAILURE);
 }
 
-/* One completion: a write of ours, or one of a neighbour, whose receive is posted again. */
+/* Takes one completion: a local write, or a neighbour's, whose receive is posted again. */
 static void take_completion(void)
 {
 	struct ibv_wc wc;
@@ -221,7 +221,7 @@ static void start_tile(void)
 			tile[y][x] = first_value(left + x, top + y);
 }
 
-/* How many rows of the own tile differ from the field that one process computes. */
+/* How many rows of the local tile differ from the field that one process computes. */
 static int compare(void)
 {
 	int w = self.width * SIDE, h = self.height * SIDE, step, x, y, wrong = 0;
@@ -273,7 +273,7 @@ int main(void)
 	wrong = compare();
 	printf("tile %d of %d x %d: %d steps, %d of %d rows are wrong\n", self.position, self.width,
 	       self.height, STEPS, wrong, SIDE);
-	/* Whoever leaves first takes its memory along: wait for each other. */
+	/* A rank that leaves takes its memory with it: wait for each other. */
 	try(hartebeest_barrier(self.hb, "done", 0));
 	try(hartebeest_close(self.hb));
 	return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
