@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
@@ -29,6 +30,9 @@
 
 #define IDLE 32
 #define ADDRESSES 8
+
+/* How long the program's signal handlers count as known: four system calls read them. */
+#define SIGNALS_TIME BEEST_MS
 
 struct server {
 	char *text;		/* as configured */
@@ -110,18 +114,29 @@ static int server_open(struct beest_kv *kv, const struct beest_hostport *where)
  * give up early.  A signal that ends the process stays unblocked: a server that drips its
  * answer can hold libmemcached up beyond any limit.
  */
-static void signals_block(sigset_t *before)
+static void signals_read(struct beest_kv_signals *signals)
 {
 	static const int endings[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
 	struct sigaction action;
-	sigset_t set;
 	size_t i;
 
-	sigfillset(&set);
+	sigfillset(&signals->blocked);
 	for (i = 0; i < BEEST_COUNT(endings); i++)
 		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL)
-			sigdelset(&set, endings[i]);
-	pthread_sigmask(SIG_BLOCK, &set, before);
+			sigdelset(&signals->blocked, endings[i]);
+}
+
+static void signals_block(struct beest_kv_signals *signals, sigset_t *before)
+{
+	struct beest_kv_signals own = { .read_at = 0 };
+	int64_t now = beest_clock_now();
+
+	signals = signals ? signals : &own;
+	if (!signals->read_at || now - signals->read_at >= SIGNALS_TIME) {
+		signals_read(signals);
+		signals->read_at = now;
+	}
+	pthread_sigmask(SIG_BLOCK, &signals->blocked, before);
 }
 
 /* Takes the session out of @slot.  NULL: there is none that this process may use. */
@@ -241,13 +256,13 @@ static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, 
 
 /* Returns the last failure, since its sentence is the thread's. */
 int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
-		 int64_t deadline)
+		 int64_t deadline, struct beest_kv_signals *signals)
 {
 	int ret, result = 0;
 	sigset_t before;
 	size_t i;
 
-	signals_block(&before);
+	signals_block(signals, &before);
 	for (i = 0; i < count; i++) {
 		ret = request_begin(kv, &requests[i], deadline);
 		result = ret < 0 ? ret : result;
@@ -268,7 +283,7 @@ int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *st
 	sigset_t before;
 	int ret;
 
-	signals_block(&before);
+	signals_block(NULL, &before);
 	ret = beest_probe(server_address(&kv->servers[server]), stats);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 
@@ -316,7 +331,7 @@ void beest_kv_close(struct beest_kv *kv)
 	if (!kv)
 		return;
 
-	signals_block(&before);
+	signals_block(NULL, &before);
 	while (kv->count > 0) {
 		slots_drop(&kv->servers[--kv->count]);
 		free(kv->servers[kv->count].text);

@@ -14,6 +14,7 @@
 #ifndef BEEST_KV_H
 #define BEEST_KV_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -144,14 +145,24 @@ struct beest_kv_request {
 };
 
 /*
+ * The signals that a series of requests blocks, zero before the first one.  They depend on the
+ * program's handlers: what is older than a millisecond is read again.
+ */
+struct beest_kv_signals {
+	int64_t read_at;		/* 0: never */
+	sigset_t blocked;
+};
+
+/*
  * Runs @count requests on all servers at once: each request is sent before the first answer is
  * awaited, except that requests with answered writes run one after the other.  @deadline covers
  * the whole run, and no single wait lasts longer than a second.  Returns 0 or the ret of a
  * request that failed, with its sentence.  A failed request keeps no values.  Its writes that
- * are not done may have been carried out, or may be later: the caller repeats them.
+ * are not done may have been carried out, or may be later: the caller repeats them.  @signals:
+ * of the series, if it is one; may be NULL.
  */
 int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
-		 int64_t deadline);
+		 int64_t deadline, struct beest_kv_signals *signals);
 
 void beest_kv_values_free(struct beest_kv_value *values, size_t count);
 

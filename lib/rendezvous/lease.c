@@ -607,17 +607,20 @@ static bool lease_is_unseen(const struct lease *lease)
 	       (lease->copy->row->read_back || lease->sent);
 }
 
+/* All four arrays are one block. */
 static int plan_allocate(struct beest_lease_plan *plan, size_t leases, size_t spare)
 {
-	plan->writes = calloc(leases + spare + 1, sizeof(*plan->writes));
-	plan->keys = calloc(leases + spare + 1, sizeof(*plan->keys));
-	plan->written = calloc(leases + 1, sizeof(*plan->written));
-	plan->read = calloc(leases + 1, sizeof(*plan->read));
-	if (plan->writes && plan->keys && plan->written && plan->read)
-		return 0;
+	size_t room = leases + spare + 1;
 
-	beest_lease_plan_free(plan);
-	return beest_fail(ENOMEM, "no memory for a request of %zu records", leases);
+	plan->writes = calloc(1, room * (sizeof(*plan->writes) + sizeof(*plan->keys)) +
+				 (leases + 1) * (sizeof(*plan->written) + sizeof(*plan->read)));
+	if (!plan->writes)
+		return beest_fail(ENOMEM, "no memory for a request of %zu records", leases);
+	plan->keys = (const char **)(plan->writes + room);
+	plan->written = (struct beest_lease_copy **)(plan->keys + room);
+	plan->read = plan->written + leases + 1;
+
+	return 0;
 }
 
 void beest_lease_plan_free(struct beest_lease_plan *plan)
@@ -631,9 +634,6 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 	for (i = 1; i < plan->key_count; i++)
 		copy_release(plan->read[i]);
 	free(plan->writes);
-	free(plan->keys);
-	free(plan->written);
-	free(plan->read);
 	memset(plan, 0, sizeof(*plan));
 }
 

@@ -48,7 +48,7 @@ struct round {
 	struct beest_registry *registry;
 	struct beest_look *look;
 	struct part *parts;
-	struct beest_kv_request *requests;	/* one a part */
+	struct beest_kv_request *requests;	/* one a part, behind these in one block */
 	size_t count;
 	int ret;				/* the last failure, and its sentence */
 	char why[BEEST_KV_WHY];
@@ -259,7 +259,7 @@ static int key_read(struct beest_registry *registry, size_t server, const char *
 		.server = server, .keys = &key, .key_count = 1, .values = value,
 	};
 
-	return beest_kv_run(registry->kv, &request, 1, deadline);
+	return beest_kv_run(registry->kv, &request, 1, deadline, NULL);
 }
 
 /* Another process may have stored its record there since the server lost everything. */
@@ -320,7 +320,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	if (beest_look_epoch(registry, server, known) &&
 	    epoch_still_counts(registry, server, deadline))
 		write.value = known;
-	ret = beest_kv_run(registry->kv, &request, 1, deadline);
+	ret = beest_kv_run(registry->kv, &request, 1, deadline, NULL);
 	if (ret == 0)
 		ret = write.ret == -EEXIST ? 0 : write.ret;
 	number = __atomic_add_fetch(&registry->requests, 1, __ATOMIC_RELAXED);
@@ -551,7 +551,7 @@ static void part_again(struct round *round, struct part *part)
 	beest_log(round->registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s, once more "
 		  "over a new connection", part->number,
 		  beest_kv_text(round->registry->kv, part->request->server));
-	beest_kv_run(round->registry->kv, part->request, 1, round->look->deadline);
+	beest_kv_run(round->registry->kv, part->request, 1, round->look->deadline, NULL);
 }
 
 /*
@@ -615,7 +615,8 @@ static int round_run(struct round *round)
 	if (ret < 0)
 		return ret;
 
-	beest_kv_run(registry->kv, round->requests, round->count, round->look->deadline);
+	beest_kv_run(registry->kv, round->requests, round->count, round->look->deadline,
+		     round->look->signals);
 	for (i = 0; i < round->count; i++) {
 		part_mend(round, &round->parts[i]);
 		part_end(round, &round->parts[i]);
@@ -633,9 +634,9 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 	bool overtook = false;
 	int ret = 0;
 
-	round.parts = calloc(room, sizeof(*round.parts));
-	round.requests = calloc(room, sizeof(*round.requests));
-	if (!round.parts || !round.requests)
+	round.parts = calloc(room, sizeof(*round.parts) + sizeof(*round.requests));
+	round.requests = (struct beest_kv_request *)(round.parts + room);
+	if (!round.parts)
 		ret = beest_fail(ENOMEM, "no memory for a request");
 	for (i = 0; i < room && ret == 0; i++)
 		if (only == SIZE_MAX || only == i)
@@ -650,7 +651,6 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 		part_free(&round.parts[i]);
 	}
 	free(round.parts);
-	free(round.requests);
 	/* This may be the process's last look: no other would store the newer version again. */
 	if (ret == 0 && round.ret == 0 && overtook)
 		round_take(registry, &mending, SIZE_MAX);

@@ -40,6 +40,7 @@ struct beest_look {
 	size_t extra_count;
 	unsigned int flags;
 	int64_t deadline;
+	struct beest_kv_signals *signals;	/* of a series of looks; may be NULL */
 };
 
 /*

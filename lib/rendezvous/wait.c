@@ -55,6 +55,7 @@ struct waiting {
 	uint8_t news[BEEST_EPOCH_SIZE];
 	bool has_news;			/* news was read, and judged for all known authors */
 	unsigned int looks;
+	struct beest_kv_signals signals;
 };
 
 /* ------------------------------------------------------------------ begin and end --- */
@@ -473,6 +474,7 @@ static int wait_look(struct waiting *w)
 		.extras = w->wait->extras,
 		.extra_count = w->wait->extra_count,
 		.deadline = beest_limit_look(w->limit),
+		.signals = &w->signals,
 	};
 	int64_t began = beest_clock_now();
 	int ret;

@@ -619,7 +619,7 @@ static int request_at(size_t server, unsigned int flags, struct beest_kv_write *
 
 	for (i = 0; i < count; i++)
 		writes[i].answered = flags & ANSWERED || writes[i].verb == BEEST_KV_INCR;
-	ret = beest_kv_run(exchange, &request, 1, deadline);
+	ret = beest_kv_run(exchange, &request, 1, deadline, NULL);
 	assert_int_equal(request.ret, ret);
 	for (i = 0; ret < 0 && i < key_count; i++)
 		assert_null(values[i].bytes);
@@ -840,7 +840,7 @@ static void closing_on_a_stopped_server(void **state)
 	do {
 		assert_true(tries++ < 60);
 		memset(values, 0, sizeof(values));
-		ret = beest_kv_run(exchange, requests, BEEST_COUNT(requests), soon());
+		ret = beest_kv_run(exchange, requests, BEEST_COUNT(requests), soon(), NULL);
 		beest_kv_values_free(values, BEEST_COUNT(values));
 	} while (ret < 0);
 	cache_stop(cache);
@@ -1095,10 +1095,10 @@ static void two_servers_at_once(void **state)
 			.server = (size_t)i, .opening = &opening, .keys = keys, .key_count = 1,
 			.values = &values[i],
 		};
-	assert_int_equal(beest_kv_run(exchange, requests, 2, soon()), 0);
+	assert_int_equal(beest_kv_run(exchange, requests, 2, soon(), NULL), 0);
 	beest_kv_values_free(values, 2);
 	cache_kill(pair.caches[0]);
-	assert_true(beest_kv_run(exchange, requests, 2, soon()) < 0);
+	assert_true(beest_kv_run(exchange, requests, 2, soon(), NULL) < 0);
 	assert_error_has(pair.endpoints[0].text);
 	assert_true(requests[0].ret < 0);
 	assert_null(values[0].bytes);

@@ -522,7 +522,7 @@ static void the_probe_tells_that_a_login_is_missing(void **state)
 	struct beest_kv_stats stats;
 
 	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
-	assert_true(beest_kv_transient(beest_kv_run(exchange, &request, 1, soon())));
+	assert_true(beest_kv_transient(beest_kv_run(exchange, &request, 1, soon(), NULL)));
 	assert_int_equal(probe_in_the_end(&stats), -EACCES);
 	assert_error_has("login missing: the server demands one");
 	teardown(state);

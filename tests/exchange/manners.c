@@ -553,7 +553,7 @@ static int request(struct beest_kv *kv, unsigned int flags, enum beest_kv_verb v
 		.lazy = flags & LAZY, .writes = &write, .write_count = 1, .opening = &opening,
 		.keys = keys, .key_count = 2, .values = values,
 	};
-	int ret = beest_kv_run(kv, &wanted, 1, beest_clock_deadline(limit_ms * BEEST_MS));
+	int ret = beest_kv_run(kv, &wanted, 1, beest_clock_deadline(limit_ms * BEEST_MS), NULL);
 
 	if (ret == 0)
 		beest_kv_values_free(values, 2);

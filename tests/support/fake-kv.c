@@ -560,12 +560,13 @@ static void latency_sleep(int trips, bool failed)
 }
 
 int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
-		 int64_t deadline)
+		 int64_t deadline, struct beest_kv_signals *signals)
 {
 	int result = 0, waits = 0;
 	bool read = false, silent = false;
 	size_t i;
 
+	(void)signals;
 	fake_kv.runs++;
 	for (i = 0; i < count; i++) {
 		struct trip trip = {

@@ -43,7 +43,7 @@ static int ask(const struct kv_stage *stage, unsigned int flags, struct beest_kv
 		.lazy = flags & LAZY, .writes = writes, .write_count = write_count,
 		.opening = &opening, .keys = keys, .key_count = count, .values = values,
 	};
-	ret = beest_kv_run(stage->kv, &request, 1, beest_clock_deadline(60 * BEEST_SECOND));
+	ret = beest_kv_run(stage->kv, &request, 1, beest_clock_deadline(60 * BEEST_SECOND), NULL);
 	assert_int_equal(request.ret, ret);
 	return ret;
 }
@@ -329,7 +329,7 @@ static void several_requests(const struct kv_stage *stage)
 
 	answered[0].answered = true;
 	assert_int_equal(beest_kv_run(stage->kv, requests, 3,
-				      beest_clock_deadline(60 * BEEST_SECOND)), -EINVAL);
+				      beest_clock_deadline(60 * BEEST_SECOND), NULL), -EINVAL);
 	assert_int_equal(requests[0].ret, 0);
 	assert_int_equal(requests[1].ret, -EINVAL);
 	assert_int_equal(requests[2].ret, 0);
@@ -338,7 +338,7 @@ static void several_requests(const struct kv_stage *stage)
 	beest_kv_values_free(got[0], 2);
 	assert_int_equal(READ("epoch", "b"), 0);
 	value_is(1, "2");
-	assert_int_equal(beest_kv_run(stage->kv, NULL, 0, 0), 0);
+	assert_int_equal(beest_kv_run(stage->kv, NULL, 0, 0, NULL), 0);
 }
 
 static void refused_before_they_are_sent(const struct kv_stage *stage)

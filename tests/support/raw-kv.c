@@ -15,7 +15,7 @@ static int write_run(struct beest_kv *kv, struct beest_kv_write write, int64_t d
 	int ret;
 
 	write.answered = true;
-	ret = beest_kv_run(kv, &request, 1, deadline);
+	ret = beest_kv_run(kv, &request, 1, deadline, NULL);
 
 	return ret < 0 ? ret : write.ret;
 }
@@ -61,7 +61,7 @@ int raw_kv_get(struct beest_kv *kv, const char *const *keys, size_t count,
 		abort();
 	asked[0] = witness.key;
 	memcpy(asked + 1, keys, count * sizeof(*keys));
-	ret = beest_kv_run(kv, &request, 1, deadline);
+	ret = beest_kv_run(kv, &request, 1, deadline, NULL);
 	memcpy(values, got + 1, count * sizeof(*values));
 	beest_kv_values_free(got, 1);
 	free(asked);

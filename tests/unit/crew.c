@@ -153,7 +153,7 @@ static void take_part(void *data)
 	beest_clock_backoff_start(&backoff, MANY);
 	backoff.keys = 2;
 	while (!rank->seen) {
-		assert_int_equal(beest_kv_run(kv, &request, 1, INT64_MAX), 0);
+		assert_int_equal(beest_kv_run(kv, &request, 1, INT64_MAX, NULL), 0);
 		request.write_count = 0;
 		rank->seen = values[1].size;
 		beest_kv_values_free(values, 2);

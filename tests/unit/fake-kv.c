@@ -126,7 +126,7 @@ static int ask(unsigned int flags, size_t write_count, size_t key_count)
 		.lazy = flags & LAZY, .writes = writes, .write_count = write_count,
 		.opening = &opening, .keys = keys, .key_count = key_count, .values = values,
 	};
-	ret = beest_kv_run(kv, &request, 1, beest_clock_deadline(BEEST_SECOND));
+	ret = beest_kv_run(kv, &request, 1, beest_clock_deadline(BEEST_SECOND), NULL);
 	beest_kv_values_free(values, key_count);
 	return ret;
 }
@@ -184,7 +184,7 @@ static void counts_servers_side_by_side(void **state)
 			.server = (size_t)i, .opening = &opening, .keys = keys, .key_count = 1,
 			.values = &got[i],
 		};
-	assert_int_equal(beest_kv_run(two, requests, 2, 0), 0);
+	assert_int_equal(beest_kv_run(two, requests, 2, 0, NULL), 0);
 	beest_kv_values_free(got, 2);
 	beest_kv_close(two);
 	assert_int_equal(server->commands, 2);
