@@ -16,14 +16,32 @@
 /* Converts an integer from host order to big-endian or back: the step is the same. */
 static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
-	size_t i, size = field->size;
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
 
-	if (field->type == BEEST_CODEC_BYTES || BYTE_ORDER == BIG_ENDIAN) {
-		memcpy(to, from, size);
-		return;
+	switch (field->type == BEEST_CODEC_UINT ? field->size : 0) {
+	case 1:
+		*to = *from;
+		break;
+	case 2:
+		memcpy(&two, from, sizeof(two));
+		two = htobe16(two);
+		memcpy(to, &two, sizeof(two));
+		break;
+	case 4:
+		memcpy(&four, from, sizeof(four));
+		four = htobe32(four);
+		memcpy(to, &four, sizeof(four));
+		break;
+	case 8:
+		memcpy(&eight, from, sizeof(eight));
+		eight = htobe64(eight);
+		memcpy(to, &eight, sizeof(eight));
+		break;
+	default:
+		memcpy(to, from, field->size);
 	}
-	for (i = 0; i < size; i++)
-		to[i] = from[size - 1 - i];
 }
 
 size_t beest_codec_size(const struct beest_codec_layout *layout)
