@@ -2,9 +2,9 @@
 /*
  * api.c - two ends find each other through a real Memcached server
  *
- * The device is a fake that enforces the kernel's rules and remembers what it was
- * told; everything else is as in production.  Ends that wait for each other run in
- * threads; what they were told is judged by the test's own thread.
+ * The device is a fake that enforces the kernel's rules and records the attributes it was
+ * given; everything else is as in production.  Ends that wait for each other run in threads;
+ * the test's own thread judges the results.
  */
 #include "config.h"
 
@@ -38,13 +38,13 @@
 #define PATIENCE (RANK_PATIENCE_S * BEEST_SECOND)
 #define PATIENCE_TEXT "60 s"
 
-/* For calls that do not wait for the limit: one that does outlasts the test. */
+/* For calls that return before the limit: one that waits for it outlasts the test. */
 #define ENDLESS "exchange.timeout=1h"
 #define MESSAGE_MAX (1024 * 1024 - 2048)
 
 static struct cache *cache;
 static char servers[300];
-static char job[32];			/* of its own for each test */
+static char job[32];			/* a new one for each test */
 static const char *further;		/* one more option; NULL: none */
 
 /* -------------------------------------------------------------- one end --- */
@@ -111,7 +111,7 @@ static void leave(struct side *side)
 	memset(side, 0, sizeof(*side));
 }
 
-/* What both do; the errors are of the thread that ran it. */
+/* The steps of either end.  The errors belong to the thread that ran the step. */
 static int publish(struct side *side)
 {
 	return hartebeest_qp_publish(side->hb, "qp", side->own, 0);
@@ -187,7 +187,7 @@ static void together(int (*work)(struct side *side))
 	finishes(&b);
 }
 
-/* ---------------------------------------------------------- what it came to --- */
+/* ------------------------------------------------------------- the outcome --- */
 
 static const struct fake_modify *step_to(const struct ibv_qp *qp, enum ibv_qp_state to)
 {
@@ -213,7 +213,7 @@ static const struct beest_local *end_of(const struct side *side)
 	return &BEEST_CONTAINER(node, struct beest_qp, node)->local;
 }
 
-/* The attributes of one end's RTR say of the other what is true of it. */
+/* The attributes of @from's RTR and RTS describe @to. */
 static void points_to(const struct side *from, const struct side *to)
 {
 	const struct ibv_qp_attr *rtr = &step_to(from->qp, IBV_QPS_RTR)->attr;
@@ -292,7 +292,7 @@ static int teardown(void **state)
 	return fake_verbs.open;
 }
 
-/* The same with a secret of the job. */
+/* The same tests with a secret for the job. */
 static char secret_file[] = "/tmp/hartebeest-api-XXXXXX";
 
 static int sealed_group_setup(void **state)
@@ -311,7 +311,7 @@ static int sealed_group_teardown(void **state)
 	return group_teardown(state);
 }
 
-/* The server, without the library's help. */
+/* A connection to the server without the library's records. */
 static struct beest_kv *raw(void)
 {
 	struct beest_kv *exchange = NULL;
@@ -335,7 +335,7 @@ static void raw_put(const char *kind, const char *name, const void *bytes, size_
 	beest_kv_close(exchange);
 }
 
-/* The bytes under a key, for free(3); NULL: none. */
+/* The value of a key, which the caller frees; NULL: none. */
 static uint8_t *raw_get(const char *kind, const char *name, size_t *size)
 {
 	struct beest_kv *exchange = raw();
@@ -372,7 +372,7 @@ static bool is_connected(const char *name)
 	return connected;
 }
 
-/* What the presence of a rank says. */
+/* The state in the presence of a rank. */
 static int rank_state(int rank)
 {
 	struct beest_rank_body body;
@@ -401,13 +401,13 @@ static void reliable_connection(void **state)
 	are_connected();
 	assert_int_equal(a.refills, 1);
 	assert_int_equal(b.refills, 1);
-	together(confirm);			/* again is no harm */
+	together(confirm);			/* repeating it is harmless */
 	are_connected();
 }
 
 /*
- * A program that makes everything by its own calls is connected by name, reconnects, and
- * destroys its own.
+ * A program that made all objects by verbs calls adopts them: its queue pair is connected by
+ * name and reconnected, and the program destroys it.
  */
 struct own {
 	struct ibv_context *verbs;
@@ -478,7 +478,7 @@ static void adopted_connection(void **state)
 	together(reconnect);
 	are_connected();
 	assert_true(a.refills >= 2);
-	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);	/* forgotten, and taken back */
+	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);	/* forgotten, record deleted */
 	assert_false(is_published("qp", b.own));
 	assert_int_equal(b.qp->state, IBV_QPS_RTS);
 	leave_own(&mine, &a);
@@ -540,7 +540,7 @@ static void what_is_told_of_the_peer(void **state)
 	assert_int_equal(hartebeest_peer_text(a.hb, "c/qp", text, sizeof(text)), -ENOENT);
 }
 
-/* The peer is a process of its own, which lives until @hold is closed and takes nothing back. */
+/* The peer is a process, which lives until @hold is closed and deletes none of its records. */
 static pid_t connected_to_a_child(int *hold)
 {
 	int ends[2];
@@ -571,7 +571,7 @@ static const char *completion_text(enum ibv_wc_status status)
 	return text;
 }
 
-/* A completion says that the peer has come to its end, where that can be known. */
+/* The text of a completion says that the peer is dead, where the library can know it. */
 static void completions_tell_of_a_dead_peer(void **state)
 {
 	char host[64], alive[128], expected[512];
@@ -595,7 +595,7 @@ static void completions_tell_of_a_dead_peer(void **state)
 	assert_non_null(strstr(completion_text(IBV_WC_RESP_TIMEOUT_ERR), expected));
 	assert_null(strstr(completion_text(IBV_WC_REM_ACCESS_ERR), "; the peer is"));
 
-	/* Another process takes its rank, and leaves. */
+	/* Another process takes over the peer's rank. */
 	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&b), 0);
 	snprintf(expected, sizeof(expected), "%s; the peer is rank 1, which is another process now",
@@ -615,7 +615,7 @@ static void completions_tell_of_a_peer_that_has_left(void **state)
 	assert_non_null(strstr(completion_text(IBV_WC_RETRY_EXC_ERR), left));
 }
 
-/* Publishing takes a queue pair to INIT, and leaves it where it is beyond. */
+/* Publishing takes a queue pair to INIT, but never back from a later state. */
 static void publish_takes_to_init(void **state)
 {
 	uint32_t psn;
@@ -637,7 +637,7 @@ static void publish_takes_to_init(void **state)
 	are_connected();
 }
 
-/* Connecting twice is refused, and the connection stands as before. */
+/* Connecting twice is refused, and the connection is unaffected. */
 static void connected_already(void **state)
 {
 	(void)state;
@@ -692,7 +692,7 @@ static void many_queue_pairs(void **state)
 	}
 }
 
-/* Threads of one process, each with a queue pair of its own, in one context. */
+/* Threads share one context; each has a queue pair of its own. */
 struct worker {
 	struct side *side;
 	int number, ret;
@@ -711,7 +711,7 @@ static void *work_alone(void *data)
 	snprintf(peer, sizeof(peer), "%d/%d", !worker->side->rank, worker->number);
 	worker->ret = qp_make(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) ||
 		      hartebeest_qp_publish(hb, name, own, 0) ||
-		      hartebeest_qp_fetch(hb, worker->side->peer, NULL, 0) ||	/* all the same */
+		      hartebeest_qp_fetch(hb, worker->side->peer, NULL, 0) ||	/* shared */
 		      hartebeest_qp_fetch(hb, peer, NULL, 0) ||
 		      hartebeest_qp_connect(hb, name, peer, 0) ||
 		      hartebeest_qp_confirm(hb, name, peer, 0);
@@ -795,7 +795,7 @@ static void datagrams_to_many(void **state)
 	assert_ptr_not_equal(first.ah, second.ah);
 	assert_int_equal(fake_verbs.ahs, 2);
 
-	/* The peer made a new one under its old key. */
+	/* The peer made a new queue pair under its old key. */
 	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
 	assert_int_equal(qp_make(b.hb, "qp", "pd", IBV_QPT_UD, "cq", "cq", &b.qp), 0);
 	assert_int_equal(publish(&b), 0);
@@ -850,7 +850,7 @@ static void transports_differ(void **state)
 	assert_int_equal(confirm(&a), -ENOTCONN);
 	assert_error_is("queue pair 'qp' is not connected to 'b/qp'");
 
-	/* Another queue pair of the peer, of the right kind: everything still works. */
+	/* The peer publishes another queue pair of the right kind: everything still works. */
 	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);
 	assert_int_equal(qp_make(b.hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &b.qp), 0);
 	assert_int_equal(publish(&b), 0);
@@ -873,7 +873,7 @@ static void nothing_was_fetched(void **state)
 	assert_int_equal(confirm(&b), -ENOTCONN);
 }
 
-/* A step that the device refuses: the state is what was reached, a reset helps. */
+/* The device refuses a step: the state is the last one reached, and a reset helps. */
 static void the_device_refuses(void **state)
 {
 	(void)state;
@@ -901,7 +901,7 @@ static void the_device_refuses(void **state)
 
 /* ------------------------------------------------------------ confirmation --- */
 
-/* It connects and then only serves one-sided reads: no further call of the library. */
+/* The peer connects and then only serves one-sided reads: it calls the library no more. */
 static void a_passive_peer_is_confirmed(void **state)
 {
 	(void)state;
@@ -914,7 +914,7 @@ static void a_passive_peer_is_confirmed(void **state)
 	are_connected();
 }
 
-/* What connect could not send to a server that was away, following sends. */
+/* The server was away during connect: hartebeest_qp_follow() stores the record. */
 static void following_sends_what_is_owed(void **state)
 {
 	(void)state;
@@ -949,14 +949,14 @@ static void a_peer_that_never_comes(void **state)
 	assert_error_has(sentence);
 	assert_true(beest_clock_now() - start_time >= 2 * PATIENCE);
 
-	/* It comes late: nothing is lost. */
+	/* The peer comes late: nothing is lost. */
 	assert_int_equal(fetch(&b), 0);
 	assert_int_equal(connect_qp(&b), 0);
 	together(confirm);
 	are_connected();
 }
 
-/* A process that publishes and dies without taking its record back. */
+/* A process that publishes and dies without deleting its record. */
 static void publish_and_die(int type)
 {
 	struct side side;
@@ -970,8 +970,8 @@ static void publish_and_die(int type)
 }
 
 /*
- * The record of a former run is there first, and nothing tells it from the peer's
- * but that it does not confirm.
+ * The record of a former run is there first.  The only difference from the peer's is that its
+ * author never confirms.
  */
 static void a_record_of_a_former_run(void **state)
 {
@@ -1011,7 +1011,7 @@ static void a_former_run_of_another_transport(void **state)
 	are_connected();
 }
 
-/* Both see only the other's former life first. */
+/* At first each end sees only the other's former run. */
 static void former_runs_of_both(void **state)
 {
 	struct side former;
@@ -1020,7 +1020,7 @@ static void former_runs_of_both(void **state)
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);
 	together(introduce_and_confirm);
-	former = a;			/* lives on, but nobody asks it any more */
+	former = a;			/* lives on, but nobody uses it any more */
 	memset(&a, 0, sizeof(a));
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&a), 0);
@@ -1031,12 +1031,12 @@ static void former_runs_of_both(void **state)
 	finishes(&b);
 	are_connected();
 	hartebeest_close(former.hb);
-	together(confirm);		/* the former one took nothing away but its own */
+	together(confirm);		/* the former context deleted its own records only */
 }
 
 /*
- * With sequence numbers by option, a process that starts anew gets the very numbers of
- * its former life.  Only the incarnation tells the two apart.
+ * With sequence numbers fixed by an option, a process that starts again gets the numbers of
+ * its former run.  Only the incarnation differs.
  */
 #define FIXED "qp_attr.sq_psn=3185"
 
@@ -1045,7 +1045,7 @@ static void former_run_with_the_same_numbers(void **state)
 	(void)state;
 	further = FIXED;
 	publish_and_die(IBV_QPT_RC);
-	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);	/* as the child did */
+	assert_int_equal(make(&b, 1, IBV_QPT_RC), 0);	/* gets the child's numbers */
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(introduce(&a), 0);
 	assert_int_equal(step_to(a.qp, IBV_QPS_RTR)->attr.dest_qp_num, b.qp->qp_num);
@@ -1054,10 +1054,10 @@ static void former_run_with_the_same_numbers(void **state)
 	finishes(&a);
 	finishes(&b);
 	are_connected();
-	assert_int_equal(a.refills, 2);		/* connected anew, to the living one */
+	assert_int_equal(a.refills, 2);		/* connected again, to the living process */
 }
 
-/* What the peer confirmed was the former life's queue pair of the same number. */
+/* The peer confirmed a queue pair of the same number in the former run. */
 static void confirmed_to_the_former_run(void **state)
 {
 	pid_t child;
@@ -1078,7 +1078,7 @@ static void confirmed_to_the_former_run(void **state)
 	assert_int_equal(step_to(b.qp, IBV_QPS_RTR)->attr.dest_qp_num, a.qp->qp_num);
 	assert_int_equal(introduce(&a), 0);
 	assert_int_equal(IN_VAIN(confirm(&a)), -ETIMEDOUT);
-	together(confirm);			/* the peer sees the new one, and follows */
+	together(confirm);			/* the peer finds the new record */
 	are_connected();
 }
 
@@ -1140,8 +1140,8 @@ static void both_with_fixed_psn(void)
 }
 
 /*
- * Sequence numbers of migrated settings are the same in every life of a queue pair: the
- * peer's confirmation of the former life must not pass for one of this.
+ * With fixed sequence numbers in the settings, each life of a queue pair has the same number:
+ * the peer's confirmation of the former life must not count for this one.
  */
 static void a_fixed_sequence_number_confirms_nothing(void **state)
 {
@@ -1149,12 +1149,12 @@ static void a_fixed_sequence_number_confirms_nothing(void **state)
 	both_with_fixed_psn();
 	together(introduce_and_confirm);
 	are_connected();
-	assert_int_equal(IN_VAIN(reconnect(&a)), -ETIMEDOUT);	/* b knows nothing of it */
+	assert_int_equal(IN_VAIN(reconnect(&a)), -ETIMEDOUT);	/* b still has the old life */
 	together(reconnect);
 	are_connected();
 }
 
-/* The device gives the new queue pair the old one's number; the peer knows nothing of it. */
+/* The device reuses the old queue pair's number; the peer knows nothing of the new one. */
 static void a_number_used_again_confirms_nothing(void **state)
 {
 	(void)state;
@@ -1180,7 +1180,7 @@ static void connect_both(void)
 	assert_int_equal(connect_qp(&b), 0);
 }
 
-/* It is connected: that is enough. */
+/* The peer is connected, which is enough: it need not ask for a confirmation itself. */
 static void a_peer_need_not_confirm(void **state)
 {
 	(void)state;
@@ -1190,7 +1190,7 @@ static void a_peer_need_not_confirm(void **state)
 	assert_int_equal(confirm(&a), 0);
 }
 
-/* The key is the new one's by now, and so is what stands under it. */
+/* The new queue pair was published under the old one's key and owns the record now. */
 static void the_old_one_leaves_the_new_one_alone(void **state)
 {
 	(void)state;
@@ -1208,7 +1208,7 @@ static void the_old_one_leaves_the_new_one_alone(void **state)
 	assert_int_equal(confirm(&b), 0);
 }
 
-/* Its confirmation is true of the life before, whose record it has replaced. */
+/* Its confirmation belonged to the former life, and publishing has replaced that record. */
 static void who_was_reset_is_not_confirmed(void **state)
 {
 	(void)state;
@@ -1224,7 +1224,7 @@ static void who_was_reset_is_not_confirmed(void **state)
 	are_connected();
 }
 
-/* Connected first, and then published; and again, under another key. */
+/* Connected first and published later; then published again, under another key. */
 static void a_key_that_comes_late(void **state)
 {
 	(void)state;
@@ -1246,7 +1246,7 @@ static void a_key_that_comes_late(void **state)
 
 #define RING 4
 
-/* Each connects to both its neighbours, and then each confirms the next one first. */
+/* Each rank connects to both neighbours, then confirms the next one first. */
 static void *join_ring(void *data)
 {
 	struct side *side = data;
@@ -1289,7 +1289,7 @@ static void confirmations_in_a_ring(void **state)
 		leave(&sides[i]);
 }
 
-/* The sequence number drawn by INIT is one that the peer is told. */
+/* INIT draws a sequence number, and the peer learns that one. */
 static void reset_and_init(void **state)
 {
 	(void)state;
@@ -1305,7 +1305,7 @@ static void reset_and_init(void **state)
 	are_connected();
 }
 
-/* The end that restarted does what it did at its first start. */
+/* The end that restarted repeats the steps of its first start. */
 static void one_side_restarts(void **state)
 {
 	int late;
@@ -1333,7 +1333,7 @@ static void one_side_restarts(void **state)
 	}
 }
 
-/* It restarts while the other waits for its confirmation, and again. */
+/* The peer restarts several times while this end waits for its confirmation. */
 static void restarts_during_the_confirmation(void **state)
 {
 	int i;
@@ -1355,7 +1355,7 @@ static void restarts_during_the_confirmation(void **state)
 	are_connected();
 }
 
-/* INIT draws a new number: what was published before would mislead the peer. */
+/* INIT draws a new sequence number, so connect must publish the record again. */
 static void reset_and_connect(void **state)
 {
 	(void)state;
@@ -1368,7 +1368,7 @@ static void reset_and_connect(void **state)
 	assert_int_equal(a.refills, 2);
 }
 
-/* A refill that fails while a confirmation follows the peer's new record. */
+/* The refill fails while a confirmation connects to the peer's new record. */
 static int fail_second_refill(void *data, struct ibv_qp *qp)
 {
 	struct side *side = data;
@@ -1400,7 +1400,7 @@ static void refill_fails_in_a_confirmation(void **state)
 
 /* --------------------------------------------------------- memory regions --- */
 
-/* One look, and whoever looks waits for nobody. */
+/* hartebeest_qp_follow() takes one look and never waits. */
 static void following_a_peer(void **state)
 {
 	struct hartebeest_remote_qp remote;
@@ -1446,7 +1446,7 @@ static void memory_regions(void **state)
 	assert_int_equal(remote.rkey, b.mr->rkey);
 	assert_int_equal(remote.access, RW);
 
-	/* What is there now, and not what once was. */
+	/* A fetch returns the present region, not the former one. */
 	assert_int_equal(hartebeest_mr_register(b.hb, "other", "pd", memory, 100, 0, &other), 0);
 	assert_int_equal(hartebeest_mr_publish(b.hb, "other", "b/mr", 0), 0);
 	assert_int_equal(hartebeest_mr_fetch(a.hb, "b/mr", &remote, 0), 0);
@@ -1457,7 +1457,7 @@ static void memory_regions(void **state)
 	assert_int_equal(hartebeest_mr_publish(b.hb, "none", "b/mr", 0), -ENOENT);
 }
 
-/* A queue pair and a region under one key are two things. */
+/* Queue pairs, regions and messages under one key are separate records. */
 static void kinds_do_not_share_keys(void **state)
 {
 	struct hartebeest_remote_mr remote;
@@ -1489,7 +1489,7 @@ static void close_takes_back(void **state)
 	assert_false(is_published("mr", "a/mr"));
 	assert_int_equal(rank_state(0), BEEST_RANK_LEFT);
 	assert_true(is_published("msg", "letter"));
-	assert_true(is_published("qp", "shared"));	/* another's by now */
+	assert_true(is_published("qp", "shared"));	/* replaced by the other context */
 }
 
 static void destroy_takes_back(void **state)
@@ -1508,13 +1508,13 @@ static void destroy_takes_back(void **state)
 
 	assert_int_equal(hartebeest_mr_destroy(a.hb, "mr"), 0);
 	assert_false(is_published("mr", "a/mr"));
-	assert_true(is_published("mr", "shared"));		/* another's by now */
-	assert_true(is_published("mr", "handed-over"));		/* another region's */
+	assert_true(is_published("mr", "shared"));		/* the other context's by now */
+	assert_true(is_published("mr", "handed-over"));		/* the other region's by now */
 	assert_true(is_published("qp", "a/qp"));
 
 	fake_verbs_fail("ibv_destroy_qp", 1, EBUSY);
 	assert_int_equal(hartebeest_qp_destroy(a.hb, "qp"), -EBUSY);
-	assert_true(is_published("qp", "a/qp"));		/* it is still there */
+	assert_true(is_published("qp", "a/qp"));		/* the queue pair still exists */
 	assert_int_equal(hartebeest_qp_destroy(a.hb, "qp"), 0);
 	assert_false(is_published("qp", "a/qp"));
 	assert_false(is_published("qp", "second"));
@@ -1523,7 +1523,7 @@ static void destroy_takes_back(void **state)
 	assert_false(is_published("mr", "handed-over"));
 }
 
-/* What was taken back is not put back when the server restarts, the rest is. */
+/* When the server restarts, records of destroyed objects are not stored again; others are. */
 static void what_was_destroyed_stays_away(void **state)
 {
 	(void)state;
@@ -1579,13 +1579,13 @@ static void garbage(void **state)
 	raw_put("qp", "b/qp", "garbage", 7);
 	start_time = beest_clock_now();
 	assert_int_equal(IN_VAIN(fetch(&a)), -EBADMSG);
-	assert_true(beest_clock_now() - start_time >= PATIENCE);	/* it might go */
+	assert_true(beest_clock_now() - start_time >= PATIENCE);	/* until the limit */
 	assert_error_has("queue pair 'b/qp' (key hb1/");
 	assert_error_has("7 bytes are too few for a record");
 	raw_put("qp", "b/qp", "", 0);
 	start(&a, fetch);
 	pause_ms(30);
-	assert_int_equal(publish(&b), 0);		/* and so it does */
+	assert_int_equal(publish(&b), 0);		/* replaces it in time */
 	finishes(&a);
 }
 
@@ -1618,7 +1618,7 @@ static void a_changed_byte(void **state)
 	free(bytes);
 }
 
-/* A record that somebody else might have put. */
+/* Stores a record as another process might. */
 static void put_record(struct beest_record *record, const char *name, const uint8_t *body,
 		       int size)
 {
@@ -1634,7 +1634,7 @@ static void put_record(struct beest_record *record, const char *name, const uint
 	raw_put(beest_record_word(record->kind), name, bytes, (size_t)size);
 }
 
-/* Well formed, and still what no queue pair can be. */
+/* Stores a well-formed record with numbers that no queue pair can have. */
 static void put_endpoint(const struct beest_endpoint *endpoint)
 {
 	struct beest_record record = { .kind = BEEST_KIND_QP, .rank = 1 };
@@ -1644,7 +1644,7 @@ static void put_endpoint(const struct beest_endpoint *endpoint)
 	put_record(&record, "b/qp", body, beest_record_qp_encode(&qp, NULL, &record.flags, body));
 }
 
-/* Within a container, host name and process id are those of the process before. */
+/* In a container the successor may have the host name and process id of its predecessor. */
 static void a_process_of_the_same_number(void **state)
 {
 	struct beest_record record = {
@@ -1718,11 +1718,11 @@ static void messages(void **state)
 	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 16, &length, 0), 0);
 	assert_int_equal(length, 6);
 	assert_string_equal(buffer, "hello");
-	/* It stays. */
+	/* Waiting leaves the message in place. */
 	assert_int_equal(hartebeest_msg_wait(a.hb, "m", buffer, 6, NULL, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length, 0), 0);
 
-	/* Replaces. */
+	/* A second push replaces it. */
 	assert_int_equal(hartebeest_msg_push(a.hb, "m", "\0x", 2, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(b.hb, "m", buffer, 16, &length, 0), 0);
 	assert_int_equal(length, 2);
@@ -1733,7 +1733,7 @@ static void messages(void **state)
 	assert_error_has("no message 'm'");
 }
 
-/* Four messages of which the third is too long; which of them are here? */
+/* Waits for four messages, of which two are here and the third is too long for its buffer. */
 static void many_messages(void **state)
 {
 	static const char *const keys[] = { "m0", "m1", "m2", "m3" };
@@ -1752,7 +1752,7 @@ static void many_messages(void **state)
 	assert_int_equal(hartebeest_msg_push(b.hb, "m0", "zero", 5, 0), 0);
 	assert_int_equal(hartebeest_msg_push(b.hb, "m2", "far too long", 13, 0), 0);
 	while ((ret = hartebeest_msgs_wait(a.hb, messages, 4, 0, HARTEBEEST_ONCE)) == -EHOSTDOWN)
-		;		/* a busy machine's server may take longer than a look does */
+		;		/* on a busy machine the server may take longer than one look */
 	assert_int_equal(ret, -EAGAIN);
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 2, 0), 2);
 	assert_string_equal(buffers[0], "zero");
@@ -1773,7 +1773,7 @@ static void many_messages(void **state)
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 0, 0), 4);
 	assert_string_equal(buffers[1], "one");
 	assert_string_equal(buffers[3], "three");
-	/* It was here: not asked for again. */
+	/* It was here already, so it is not fetched again. */
 	assert_string_equal(buffers[0], "zero");
 
 	assert_int_equal(hartebeest_msgs_wait(a.hb, messages, 4, 5, 0), -EINVAL);
@@ -1828,7 +1828,7 @@ static void messages_too_large(void **state)
 	assert_int_equal(back[0], 0);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, 1, NULL, 0), -EMSGSIZE);
 	assert_int_equal(hartebeest_msg_wait(a.hb, "m", back, MESSAGE_MAX, &length, 0), 0);
-	assert_memory_equal(back, large, MESSAGE_MAX);		/* the former one is still there */
+	assert_memory_equal(back, large, MESSAGE_MAX);		/* the former message */
 	free(large);
 	free(back);
 }
@@ -1870,7 +1870,7 @@ static void jobs_do_not_meet(void **state)
 	assert_int_equal(hartebeest_msg_delete(a.hb, "m", 0), 0);
 }
 
-/* Same server, same names, same ranks, at once: each pair finds its own peer. */
+/* Two jobs use the same server, names and ranks at once: each end finds its own peer. */
 static void two_jobs_side_by_side(void **state)
 {
 	struct side c, d;
@@ -1933,8 +1933,8 @@ struct party {
 	struct hartebeest_context *hb;
 	int rank, passes, delay_ms, ret;
 	bool close;
-	int *arrived;			/* of all ranks together */
-	int early;			/* passes before all were there */
+	int *arrived;			/* shared: arrivals of all ranks */
+	int early;			/* passes that opened before all had arrived */
 	pthread_t thread;
 	char error[1024];
 };
@@ -1980,7 +1980,7 @@ static void open_parties(struct party *parties, int count)
 	}
 }
 
-/* What a record of the roll call says; zeros: none is there. */
+/* The body of a record of the roll call; all zeros: there is no record. */
 static struct beest_barrier_body roll_record(enum beest_record_kind kind, const char *last)
 {
 	struct beest_barrier_body body = { .roll = 0 };
@@ -2000,7 +2000,7 @@ static struct beest_barrier_body roll_record(enum beest_record_kind kind, const 
 	return body;
 }
 
-/* Do the first @count ranks all know of the newest roll that is not over, or of none? */
+/* Do the first @count ranks all know the newest roll that is not over, or no roll at all? */
 static bool roll_is_known(int count)
 {
 	struct beest_barrier_body gate = roll_record(BEEST_KIND_GATE, "gate");
@@ -2016,7 +2016,7 @@ static bool roll_is_known(int count)
 	return true;
 }
 
-/* Not before all who come have come, and know it: each skips its own time. */
+/* Each thread skips its own time, so waits until all have come and know the roll. */
 static void hurry_when_waiting(int threads, int count)
 {
 	while (fake_clock_waiting() < threads || !roll_is_known(count))
@@ -2024,7 +2024,7 @@ static void hurry_when_waiting(int threads, int count)
 	fake_clock_hurry();
 }
 
-/* Fewer than RANKS wait in vain. */
+/* With fewer than RANKS ranks all wait in vain. */
 static void attend_all(struct party *parties, int count)
 {
 	int i, arrived = 0, waiting = fake_clock_waiting();
@@ -2074,7 +2074,7 @@ static void barrier_again_and_again(void **state)
 	close_parties(parties, RANKS);
 }
 
-/* Records of the same pass of the same barrier lie there from run to run. */
+/* Each run finds the former run's records of the same pass of the same barrier. */
 static void barrier_with_leftovers(void **state)
 {
 	struct party parties[RANKS];
@@ -2125,13 +2125,13 @@ static void barrier_names_who_is_missing(void **state)
 			 job);
 		assert_string_equal(parties[i].error, sentence);
 	}
-	attend_all(parties, RANKS);		/* it came late: try again */
+	attend_all(parties, RANKS);		/* the last rank came late: try again */
 	all_passed(parties);
 	attend_all(parties, RANKS);
 	all_passed(parties);
 	close_parties(parties, RANKS);
 
-	open_parties(parties, RANKS);	/* now with a record of its former life */
+	open_parties(parties, RANKS);	/* now with the records of the former run */
 	attend_all(parties, RANKS);
 	all_passed(parties);
 	close_parties(parties, RANKS);
@@ -2148,7 +2148,7 @@ static void barrier_names_who_is_missing(void **state)
 	close_parties(parties, RANKS);
 }
 
-/* Without the test's own rank and job. */
+/* Opens a context without the test's rank and job. */
 static void open_lone(const char *first, const char *second)
 {
 	const struct rank_settings settings = { .servers = servers, .more = { first, second } };
@@ -2156,7 +2156,7 @@ static void open_lone(const char *first, const char *second)
 	assert_int_equal(rank_open(&a.hb, &settings), 0);
 }
 
-/* In the middle of a barrier, before it, and for a message that never comes. */
+/* A rank fails while others are in a barrier, about to enter one, or waiting for a message. */
 static void a_rank_that_fails(void **state)
 {
 	struct party parties[RANKS];
@@ -2249,7 +2249,7 @@ static void wrong_server(void **state)
 	assert_true(beest_clock_now() - start_time >= PATIENCE);
 	assert_int_equal(IN_VAIN(publish(&a)), -ECONNREFUSED);
 	assert_error_has(closed.text);
-	assert_int_equal(a.qp->state, IBV_QPS_INIT);	/* what needs no server works */
+	assert_int_equal(a.qp->state, IBV_QPS_INIT);	/* INIT needs no server */
 }
 
 static void a_server_that_is_silent(void **state)
@@ -2266,7 +2266,7 @@ static void a_server_that_is_silent(void **state)
 	are_connected();
 }
 
-/* Records that the server lost come back by themselves. */
+/* Records that the server lost are stored again without a call by the program. */
 static void a_server_that_restarts(void **state)
 {
 	(void)state;
@@ -2288,8 +2288,8 @@ static void a_server_that_restarts(void **state)
 /* ------------------------------------------------------------------- sealed records --- */
 
 /*
- * Whoever writes to the server brings back what the peer's former life has stored: it opens,
- * and is not confirmed, since its echo names nobody who is there.
+ * An attacker who can write to the server restores a record of the peer's former run: it
+ * opens, but is not taken for a confirmation, since its echo names a dead incarnation.
  */
 static void a_record_that_is_brought_back(void **state)
 {
@@ -2320,7 +2320,7 @@ static void a_record_that_is_brought_back(void **state)
 	are_connected();
 }
 
-/* A rightful record of one key under another, and one without a seal. */
+/* A genuine record stored under another key, and a record without a seal. */
 static void a_record_that_is_forged(void **state)
 {
 	struct beest_endpoint endpoint = { .qp_type = IBV_QPT_RC, .link_layer = 2, .roce = 2,
@@ -2343,7 +2343,7 @@ static void a_record_that_is_forged(void **state)
 	are_connected();
 }
 
-/* No value of a whole bring-up has anything in it that the other end is told. */
+/* No sealed value of a bring-up shows any of the numbers that it carries. */
 static void a_server_that_is_read(void **state)
 {
 	const struct beest_endpoint *endpoint;
@@ -2380,7 +2380,7 @@ static void keep_warning(void *data, int level, const char *line)
 	snprintf(warnings + used, sizeof(warnings) - used, "%s\n", line);
 }
 
-/* Whether the log warns of the secret when a rank of that job stores something. */
+/* Does a rank of that job warn of the secret when it stores something? */
 static bool secret_is_warned_of(const char *job_id)
 {
 	const struct rank_settings settings = { .servers = servers, .job = job_id };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.c - hartebeest(1) as it was built, beside real servers: run, msg, keys and
- * doctor
+ * command.c - hartebeest(1) as it was built, with real servers: run, msg, keys and doctor
  *
- * Through pipes and a pseudo terminal, without a device.
+ * The tests talk to it through pipes and a pseudo-terminal, without a device.
  */
 #include "config.h"
 
@@ -72,14 +71,14 @@ static void begin(const char *const *words)
 	talk_begin(&talk);
 }
 
-/* Ctrl-C at the terminal of a command. */
+/* Types Ctrl-C at the terminal of a command. */
 static void press_interrupt(void)
 {
 	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
 	talk_end(&talk);
 }
 
-/* It ends by that signal, without a word. */
+/* The command died of SIGINT, without an error message. */
 static void is_interrupted(void)
 {
 	assert_int_equal(talk.status, 128 + SIGINT);
@@ -92,7 +91,7 @@ static void interrupt(void)
 	is_interrupted();
 }
 
-/* The one JSON object that was printed, and nothing beside it, has @key; NULL: any. */
+/* Standard output is a single JSON object with @key; NULL: with any. */
 static void is_object_with(const char *key)
 {
 	struct json_tokener *parser = json_tokener_new();
@@ -106,7 +105,7 @@ static void is_object_with(const char *key)
 	json_tokener_free(parser);
 }
 
-/* A file of the test's own folder. */
+/* The path of a file in the test's own folder. */
 static const char *file(const char *name)
 {
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -124,13 +123,13 @@ static bool is_there(const char *name)
 	return there;
 }
 
-/* What a private server leaves in its place: nothing. */
+/* A private server leaves nothing behind. */
 static void nothing_is_left(void)
 {
 	assert_false(is_there("hartebeest-*"));
 }
 
-/* Whoever was killed could not wait for that. */
+/* A run that was killed could not clean up; its children do, a little later. */
 static void nothing_is_left_soon(void)
 {
 	int tries;
@@ -140,7 +139,7 @@ static void nothing_is_left_soon(void)
 	nothing_is_left();
 }
 
-/* The number that a process wrote to a file of that name, once it is there. */
+/* Waits until the file @name holds a process id, and returns it. */
 static pid_t pid_in(const char *name)
 {
 	int pid = 0, tries;
@@ -198,7 +197,7 @@ static void a_server_and_a_job_that_are_named(void **state)
 	assert_string_equal(talk.out, expected);
 }
 
-/* What a settings file says of ranks is another job's. */
+/* Settings about ranks in a file belong to another job, so run overrides them. */
 static void over_a_settings_file(void **state)
 {
 	FILE *settings = fopen(file("settings"), "w");
@@ -215,7 +214,7 @@ static void over_a_settings_file(void **state)
 	unlink(file("settings"));
 }
 
-/* Descriptors, limits and signals are those of run itself. */
+/* Ranks inherit descriptors, limits and signals of run. */
 static void what_ranks_inherit(void **state)
 {
 	char *second;
@@ -235,7 +234,7 @@ static void what_ranks_inherit(void **state)
 			 128 + SIGPIPE);
 }
 
-/* No more descriptors than for a few: of the others nothing is said. */
+/* Descriptors suffice for a few ranks only.  The output omits ranks that never began. */
 static void ranks_that_cannot_begin(void **state)
 {
 	(void)state;
@@ -259,7 +258,7 @@ static void ranks_that_meet(void **state)
 	nothing_is_left();
 }
 
-/* What became of the last system call is no reason. */
+/* The sentence names no errno: that of the last system call is not the reason. */
 static void nobody_reads_to_the_end(void **state)
 {
 	(void)state;
@@ -293,7 +292,7 @@ static void the_worst_status(void **state)
 	nothing_is_left();
 }
 
-/* Long after the first failure was seen, another rank says why it fails. */
+/* Another rank gives its own reason long after the first failure was seen. */
 static void each_has_its_reason(void **state)
 {
 	(void)state;
@@ -317,7 +316,7 @@ static void who_does_not_want_to_end(void **state)
 	unlink(file("deaf"));
 }
 
-/* Whatever status it gives to SIGTERM. */
+/* The rank turns SIGTERM into a status of its own, which does not count. */
 static void who_ends_in_a_way_of_its_own(void **state)
 {
 	(void)state;
@@ -340,14 +339,14 @@ static void lines_of_all_lengths(void **state)
 	memset(line, 'x', 40000);
 	line[40000] = '\0';
 	assert_int_equal(RUN("run", "-pn", "1", "--", "echo", line), 0);
-	assert_int_equal(talk.used[0], 40003);		/* two more breaks */
+	assert_int_equal(talk.used[0], 40003);		/* broken twice */
 	free(line);
 	talk.input = "to rank 0";
 	assert_int_equal(RUN("run", "-n", "2", "--", "cat"), 0);
 	assert_string_equal(talk.out, "0: to rank 0\n");
 }
 
-/* A grandchild that holds the streams open. */
+/* A grandchild holds the streams open. */
 static void who_stays(void **state)
 {
 	(void)state;
@@ -396,7 +395,7 @@ static void no_orphan_of_a_killed_run(void **state)
 	nothing_is_left_soon();
 }
 
-/* A memcached that never listens. */
+/* The memcached never listens. */
 static void asked_to_end_before_it_began(void **state)
 {
 	FILE *slow = fopen(file("memcached"), "w");
@@ -437,7 +436,7 @@ static void asked_to_end(void **state)
 	nothing_is_left();
 }
 
-/* Ranks that write without a pause leave nothing to wait for. */
+/* Ranks that write without a pause must not keep run from ending. */
 static void asked_to_end_amid_lines(void **state)
 {
 	(void)state;
@@ -452,7 +451,7 @@ static void asked_to_end_amid_lines(void **state)
 	nothing_is_left();
 }
 
-/* They were ended without a failure of their own. */
+/* The ranks end because of their server, without a failure of their own. */
 static void ranks_without_their_server(void **state)
 {
 	FILE *server = fopen(file("memcached"), "w");
@@ -473,7 +472,10 @@ static void ranks_without_their_server(void **state)
 
 #define LARGE 200000
 
-/* As a rank: writes all into a larger pipe while nobody reads, and is gone when somebody does. */
+/*
+ * As a rank: enlarges the pipe, fills it while the reader is stopped, and exits before the reader
+ * goes on.
+ */
 static int write_at_once(void)
 {
 	static char lines[LARGE];
@@ -522,7 +524,7 @@ static void interrupted_at_the_terminal(void **state)
 	nothing_is_left_soon();
 }
 
-/* By a status of its own, the shell would take the next command. */
+/* The command must die of the signal: after a mere status the shell would go on. */
 static void a_script_that_is_interrupted(void **state)
 {
 	(void)state;
@@ -646,7 +648,7 @@ static void wrong_ways_to_talk(void **state)
 	SAYS("barrier\t");
 }
 
-/* Scripts meet again and again, each time by other processes. */
+/* Scripts meet at one barrier again and again, each time in new processes. */
 static void barriers_of_scripts(void **state)
 {
 	(void)state;
@@ -674,7 +676,7 @@ static void a_wait_at_the_terminal(void **state)
 	assert_int_equal(talk.status, 128 + SIGINT);
 }
 
-/* Whoever called it ignores the signal, as nohup(1) does. */
+/* The caller ignores the signal, as nohup(1) does. */
 static void a_wait_that_goes_on(void **state)
 {
 	static struct talk other;
@@ -749,7 +751,7 @@ static void words_in_zsh(void **state)
 
 static struct talk waiting;
 
-/* A rank that is there, or a process without rank (NULL): it waits for what never comes. */
+/* Begins a process that waits for a message that never comes; @number NULL: without a rank. */
 static void begin_rank(struct talk *rank, const char *number, const char *size)
 {
 	memset(rank, 0, sizeof(*rank));
@@ -764,7 +766,7 @@ static void begin_rank(struct talk *rank, const char *number, const char *size)
 	unsetenv("HARTEBEEST_NPARTICIPANTS");
 }
 
-/* Until standard output has @text.  A server on a busy machine may be late (3). */
+/* Repeats keys until it prints @text.  On a busy machine a server may be late (status 3). */
 static void until_keys_say(const char *text)
 {
 	int tries = 0;
@@ -782,7 +784,7 @@ static void keys_of_the_living_and_the_dead(void **state)
 	setenv("HARTEBEEST_JOB", "living", 1);
 	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
 	begin_rank(&waiting, "7", "9");
-	/* Its age is not told of one that was stored while the server listed its keys. */
+	/* The age is missing when the record was stored while the server listed its keys. */
 	until_keys_say(", one of 9, ");
 	SAYS("rank/7 ");
 	SAYS("job living\n");
@@ -813,7 +815,7 @@ static void keys_of_the_living_and_the_dead(void **state)
 	assert_int_equal(RUN("msg", "wait", "greeting", "-t", "0"), 3);
 }
 
-/* "hb1/strange/msg/a", and in a line of its own "delete hb1/strange/msg/greeting". */
+/* The base64 key is "hb1/strange/msg/a", a line end, and "delete hb1/strange/msg/greeting". */
 static void keys_that_are_commands(void **state)
 {
 	static const char store[] = "ms aGIxL3N0cmFuZ2UvbXNnL2ENCmRlbGV0ZSBoYjEvc3RyYW5nZS9tc2"
@@ -844,7 +846,7 @@ static void clean_by_force(void **state)
 }
 
 #ifdef HAVE_CRYPTO
-/* A secret of so many equal letters, in a file that others may not read. */
+/* Writes a secret of 32 times @letter to a file that only its owner may read. */
 static void use_secret(char letter)
 {
 	char bytes[32];
@@ -863,7 +865,7 @@ static int drop_secret(void **state)
 	return unsetenv("HARTEBEEST_SECRET_FILE");
 }
 
-/* With the secret, a sealed job is listed as any other; without it, nobody knows who lives. */
+/* With the secret a sealed job is listed as any other; without it, nobody knows who is alive. */
 static void keys_of_a_sealed_job(void **state)
 {
 	(void)state;
@@ -893,7 +895,10 @@ static void keys_of_a_sealed_job(void **state)
 }
 #endif
 
-/* A rank that has stored something and looks at nothing: it would see whom it disagrees with. */
+/*
+ * A rank that has stored something and then takes no look: a look would show it the
+ * disagreement.
+ */
 static struct hartebeest_context *be_rank(const char *number, const char *size)
 {
 	struct hartebeest_context *hb;
@@ -946,7 +951,7 @@ static void ranks_that_do_not_know(void **state)
 	talk_end(&waiting), talk_end(&other);
 }
 
-/* As before 1.4.31, and one that lists nothing. */
+/* One server lists as before memcached 1.4.31, the other refuses to list. */
 static void servers_that_list_otherwise(void **state)
 {
 	struct cache *old, *shut;
@@ -958,7 +963,7 @@ static void servers_that_list_otherwise(void **state)
 	shut = cache_start((const char *const[]){ "-X", NULL });
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(old)->text, 1);
 	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
-	/* This one lists what its maintenance has already moved to the cold items. */
+	/* It lists only items that its maintenance has moved to the cold queue. */
 	until_keys_say("msg/greeting");
 	assert_int_equal(talk.status, 1);
 	assert_null(strstr(strstr(talk.out, "msg/greeting") + 1, "msg/greeting"));
@@ -971,7 +976,7 @@ static void servers_that_list_otherwise(void **state)
 	cache_end(shut);
 }
 
-/* Since 1.6.43. */
+/* Memcached says OK first since 1.6.43. */
 static void a_server_that_says_ok_first(void **state)
 {
 	static const char list[] = "STAT time 1000\r\nEND\r\nOK\r\n"
@@ -1031,7 +1036,7 @@ static void a_server_in_good_health(void **state)
 	SAYS("\"round_trip_ns\": ");
 }
 
-/* What a server of 128 connections says of itself, without waiting for the question. */
+/* Servers that answer as a full one does, before they are asked. */
 static void servers_that_are_full(void **state)
 {
 	static const char few[] = "VERSION 1.6.18\r\nSTAT curr_connections 120\r\n"
@@ -1064,7 +1069,7 @@ static void servers_that_are_full(void **state)
 	fake_end(third);
 }
 
-/* Messages of 64 KiB into a server of 2 MB, with two slots a class for the least. */
+/* Messages of 64 KiB into a server of 2 MB, which must evict some. */
 static void a_server_that_evicts(void **state)
 {
 	struct cache *small = cache_start((const char *const[]){ "-m", "2", NULL });
@@ -1126,7 +1131,7 @@ static void wrong_ways_to_ask(void **state)
 
 /* ------------------------------------------------------------ each of them --- */
 
-/* One object, whether it went well or not. */
+/* Each command prints one object, on success and on failure. */
 static void objects_of_each(void **state)
 {
 	static const struct each {
@@ -1169,7 +1174,7 @@ static void objects_of_each(void **state)
 	}
 }
 
-/* It gives a server up after three seconds, which may be over before it is interrupted. */
+/* doctor gives a server up after three seconds, perhaps before it is interrupted. */
 static void interrupt_doctor(const char *server)
 {
 	char shown[400];
@@ -1185,7 +1190,7 @@ static void interrupt_doctor(const char *server)
 	is_interrupted();
 }
 
-/* What takes longer than a second says so on a terminal, and ends by Ctrl-C at once. */
+/* A wait of more than a second is shown on a terminal, and Ctrl-C ends it at once. */
 static void waits_for_a_silent_server(void **state)
 {
 	struct fake *silent = fake_start(NULL, 0);
@@ -1223,7 +1228,7 @@ static void waits_for_a_silent_server(void **state)
 	fake_end(silent);
 }
 
-/* No file that is opened later takes the place of standard output. */
+/* A file that is opened later must not become standard output. */
 static void streams_that_are_closed(void **state)
 {
 	(void)state;
@@ -1241,7 +1246,10 @@ static void streams_that_are_closed(void **state)
 	assert_string_equal(talk.out, "job command\n");
 }
 
-/* A picture's file is found wanting before anything is measured, and kept where nothing is. */
+/*
+ * A path that cannot be written is refused before anything is measured; an old picture is kept
+ * when nothing was measured.
+ */
 static void files_of_a_picture(void **state)
 {
 	char text[16] = "";
@@ -1270,7 +1278,7 @@ static void files_of_a_picture(void **state)
 	assert_false(is_there("new.svg"));
 }
 
-/* Neither a home, a folder that is there, nor a language. */
+/* There is no home, the working folder is gone, and the language is unknown. */
 static void surroundings_that_lack(void **state)
 {
 	(void)state;

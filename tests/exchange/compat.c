@@ -2,8 +2,8 @@
 /*
  * compat.c - the original's C functions, as its programs use them
  *
- * There is one default context a process, so each scenario is a child of its own: it
- * reports by its exit status, and what it printed is read afterwards.
+ * A process has one default context, so each scenario runs in a child.  The child reports
+ * by its exit status; the parent reads afterwards what it printed.
  */
 #include "config.h"
 
@@ -53,7 +53,7 @@ static off_t told_so_far(void)
 	return fstat(2, &status) == 0 ? status.st_size : -1;
 }
 
-/* A new line on stderr, and the last one is the sentence of hartebeest_error(). */
+/* stderr has grown, and its last line is the sentence of hartebeest_error(). */
 static void was_told(off_t before, const char *call, int line)
 {
 	char wanted[1200], told[4096] = "";
@@ -68,7 +68,7 @@ static void was_told(off_t before, const char *call, int line)
 	broken(call, line);
 }
 
-/* false or NULL, and a line. */
+/* The call returns false or NULL and prints a line. */
 #define FAILS(call)								\
 	do {									\
 		off_t told_before = told_so_far();				\
@@ -77,7 +77,7 @@ static void was_told(off_t before, const char *call, int line)
 		was_told(told_before, "was not told: " #call, __LINE__);		\
 	} while (0)
 
-/* false or NULL, and no line: the failure is one that was told. */
+/* The call returns false or NULL and prints nothing: this failure was reported before. */
 #define FAILS_AGAIN(call)							\
 	do {									\
 		off_t told_before = told_so_far();				\
@@ -88,7 +88,7 @@ static void was_told(off_t before, const char *call, int line)
 
 #define SAYS(text) EXPECT(strstr(hartebeest_error(), text))
 
-/* How many lines on stderr have @text in them. */
+/* Counts the lines on stderr that contain @text. */
 static int lines_with(const char *text)
 {
 	static char told[65536];
@@ -124,7 +124,7 @@ static int temporary(const char *name)
 	return fd;
 }
 
-/* The fake's device of that number is the child's, with an address of its own. */
+/* The child gets a rank, and its device an address of its own. */
 static void become_rank(int rank)
 {
 	struct fake_port *port = &fake_verbs.devices[0].ports[0];
@@ -149,10 +149,10 @@ static void run(struct child *child, int rank, void (*scenario)(void))
 	dup2(child->err, 2);
 	become_rank(rank);
 	scenario();
-	exit(0);			/* as a program ends: the default context with it */
+	exit(0);			/* the default context ends with the program */
 }
 
-/* What it wrote there, for free(3). */
+/* All that was written to @fd; the caller frees it. */
 static char *content(int fd)
 {
 	char *text = calloc(1, 65536);
@@ -162,7 +162,7 @@ static char *content(int fd)
 	return text;
 }
 
-/* Ended well, with nothing on stdout; returns stderr, for free(3). */
+/* Checks a good end and an empty stdout; returns stderr, which the caller frees. */
 static char *ended(struct child *child)
 {
 	int status = -1;
@@ -256,7 +256,7 @@ static int rank_of(void)
 	return atoi(hartebeest_get_sysvar("HARTEBEEST_NID"));
 }
 
-/* "qp-0", by turns in two buffers. */
+/* "qp-0", in one of two buffers by turns. */
 static const char *key(const char *what, int rank)
 {
 	static char texts[2][32];
@@ -367,7 +367,7 @@ static uint8_t *in_the_server(const char *kind, const char *name, size_t *size)
 	return (uint8_t *)end + 2;
 }
 
-/* For who looks for it: a queue pair that is closed is not, though its record stays a while. */
+/* A closed queue pair's record stays for a while, but does not count as published. */
 static bool is_published(const char *kind, const char *name)
 {
 	size_t size;
@@ -376,7 +376,7 @@ static bool is_published(const char *kind, const char *name)
 	return bytes && !(wire_flags(bytes) & BEEST_RECORD_CLOSED);
 }
 
-/* What the presence of a rank says. */
+/* The state in the presence of a rank. */
 static int rank_state(int rank)
 {
 	struct beest_rank_body body;
@@ -403,7 +403,7 @@ static void flow(void **state)
 	run(&children[1], 1, original_flow);
 	ended_silently(&children[0]);
 	ended_silently(&children[1]);
-	assert_false(is_published("qp", "qp-0"));	/* taken back at exit */
+	assert_false(is_published("qp", "qp-0"));	/* deleted at exit */
 	assert_false(is_published("qp", "qp-1"));
 	assert_false(is_published("mr", "mr-1"));
 	assert_int_equal(rank_state(0), BEEST_RANK_LEFT);
@@ -450,7 +450,7 @@ static void unknown_names(void)
 	SAYS("hartebeest_qp_fetch() was not called");
 	qp = hartebeest_get_local_qp("pd", "qp");
 	EXPECT(qp && qp->state == IBV_QPS_INIT);
-	EXPECT(hartebeest_memc_push_local_qp("key", "pd", "qp"));	/* all still works */
+	EXPECT(hartebeest_memc_push_local_qp("key", "pd", "qp"));	/* everything still works */
 }
 
 static void null_names(void)
@@ -512,7 +512,7 @@ static void null_getter_before_anything(void)
 	FAILS(hartebeest_get_remote_mr("key"));
 }
 
-/* A program may leave out hartebeest_init(): the first call does it. */
+/* A program may leave out hartebeest_init(): the first call does its work. */
 static void without_init(void)
 {
 	EXPECT(hartebeest_memc_push_general("m"));
@@ -600,7 +600,7 @@ static void foreign_rank(void)
 	SAYS("2");
 }
 
-/* One line, whoever gives the level, and none when other calls fail for the same reason. */
+/* One line, wherever the level was set, and none when later calls fail for the same reason. */
 static void one_line_for_all(void)
 {
 	static const char *const levels[] = { NULL, "error", "debug" };
@@ -620,7 +620,7 @@ static void one_line_for_all(void)
 	}
 }
 
-/* Once the settings are good, the next hartebeest_init() takes them. */
+/* Once the settings are good, the next hartebeest_init() uses them. */
 static void repaired(void)
 {
 	setenv("HARTEBEEST_GID", "bad", 1);
@@ -646,7 +646,7 @@ static void no_device(void)
 	fake_verbs.device_count = 0;
 	FAILS(hartebeest_create_local_pd("pd"));
 	FAILS(hartebeest_create_basiccq("cq"));
-	EXPECT(hartebeest_memc_push_general("key"));	/* needs none */
+	EXPECT(hartebeest_memc_push_general("key"));	/* needs no device */
 	EXPECT(hartebeest_memc_wait_general("key"));
 }
 
@@ -665,7 +665,7 @@ static void bad_settings(void **state)
 
 /* ---------------------------------------------- settings of the original's programs --- */
 
-/* What the original took, and what is said where it is refused here. */
+/* Settings that the original accepted, and the reason why they are refused here. */
 static const struct habit {
 	const char *variable, *value;	/* HARTEBEEST_CONF_PATH: the content of the file */
 	const char *reason;
@@ -695,7 +695,7 @@ static void keep_a_habit(void)
 	EXPECT(lines_with(habit->reason) == 1);
 }
 
-/* run() gives the child its number. */
+/* Set in the child, since run() sets HARTEBEEST_NID. */
 static void keep_a_habit_of_rank(void)
 {
 	setenv(habit->variable, habit->value, 1);
@@ -760,7 +760,7 @@ static void have_sixteen_elements(void)
 	has_elements("qp_init_attr.ud:cap.max_send_sge", "16");
 }
 
-/* Whatever says it wins. */
+/* A setting overrides the original's preset of 16. */
 static void have_four_elements(void)
 {
 	has_elements("qp_init_attr.rc:cap.max_send_sge", "4");
@@ -865,14 +865,14 @@ static void fetch_twice(void)
 	number = qp->qp_num;
 	EXPECT(hartebeest_memc_push_general("next"));
 	EXPECT(hartebeest_memc_wait_general("second"));
-	EXPECT(mr->length == 4096);			/* not without being asked */
+	EXPECT(mr->length == 4096);			/* unchanged until it is fetched again */
 	EXPECT(hartebeest_memc_fetch_remote_mr("key"));
 	EXPECT(hartebeest_memc_fetch_remote_qp("key"));
 	EXPECT(hartebeest_get_remote_mr("key") == mr);
 	EXPECT(hartebeest_get_remote_qp("key") == qp);
 	EXPECT(mr->length == 8192 && mr->rkey != before.rkey && mr->addr != before.addr);
 	EXPECT(qp->qp_type == IBV_QPT_UC && qp->qp_num != number);
-	FAILS(hartebeest_rdma_send_poll(qp));		/* looks like one and is none */
+	FAILS(hartebeest_rdma_send_poll(qp));		/* looks like a queue pair and is none */
 	FAILS(hartebeest_rdma_post_single_fast(qp, mr, mr->addr, 1, IBV_WR_SEND, 0, 0, 0));
 	EXPECT(hartebeest_memc_push_general("end"));
 }
@@ -890,7 +890,7 @@ static void a_second_fetch_is_fresh(void **state)
 
 /* ------------------------------------------------------------- data path --- */
 
-/* Ready to send, without a peer. */
+/* A queue pair in RTS, without a peer. */
 static struct ibv_qp *ready_qp(void)
 {
 	struct ibv_qp *qp;
@@ -936,7 +936,7 @@ static void posts(void)
 							  99));
 	SAYS("posting 257 bytes to QP ");
 	SAYS("too long to be sent inline?");
-	if (beyond) {			/* where a size has more than 32 bits */
+	if (beyond) {			/* where size_t has more than 32 bits */
 		FAILS(hartebeest_rdma_post_single_fast(qp, data, data, beyond, IBV_WR_SEND, 1, 2,
 						       3));
 		SAYS("a request of 4294967296 bytes is more than one work request can carry");
@@ -950,7 +950,7 @@ static void posts(void)
 	FAILS(hartebeest_rdma_post_single_fast(qp, data, data, 5, IBV_WR_SEND, 1, 2, 3));
 }
 
-/* Its address would be taken from what the original never set. */
+/* The original never set the address handle, so a datagram is refused. */
 static void posts_no_datagram(void)
 {
 	struct ibv_qp *qp;
@@ -992,7 +992,7 @@ static void polls(void)
 	complete(qp->recv_cq, qp->qp_num, IBV_WC_SUCCESS);
 	complete(qp->recv_cq, qp->qp_num, IBV_WC_SUCCESS);
 	EXPECT(hartebeest_rdma_send_poll(qp));
-	EXPECT(hartebeest_rdma_recv_poll(qp));		/* one each */
+	EXPECT(hartebeest_rdma_recv_poll(qp));		/* each poll took one completion */
 	EXPECT(hartebeest_rdma_poll("recv"));
 	FAILS(hartebeest_rdma_poll("recv"));
 
@@ -1010,14 +1010,14 @@ static void polls(void)
 	EXPECT(hartebeest_rdma_send_poll(qp));
 }
 
-/* Each look at the queue takes time, so that a second passes in some of them. */
+/* Each poll takes 20 ms, so that a second passes. */
 static void take_time(const char *function)
 {
 	if (strcmp(function, "ibv_poll_cq") == 0)
 		fake_clock_skip(20 * BEEST_MS);
 }
 
-/* Says once, after a second, what it waits for. */
+/* The poll says once, after a second, what it waits for. */
 static void polls_for_nobody(void)
 {
 	make_all();
@@ -1047,7 +1047,7 @@ static void polls_for_a_peer(void)
 	EXPECT(lines_with("still polling") == 1);
 }
 
-/* A queue pair that native functions took from its peer is no longer followed there. */
+/* Native functions reconnect the queue pair elsewhere: its former peer is no longer followed. */
 static void changes_its_peer(void)
 {
 	static const char *const names[] = { "a", "b", "c" };
@@ -1062,7 +1062,7 @@ static void changes_its_peer(void)
 	}
 	EXPECT(hartebeest_connect_local_qp("pd", "a", "b"));
 	pause_ms(110);
-	EXPECT(hartebeest_memc_push_general("checks"));	/* so the next call does not */
+	EXPECT(hartebeest_memc_push_general("checks"));	/* so that the next call does not check */
 	EXPECT(hartebeest_qp_reset(hartebeest_default_context(), "pd/a") == 0);
 	EXPECT(hartebeest_connect_local_qp("pd", "a", "c"));
 
@@ -1104,7 +1104,7 @@ static void variables(void)
 	EXPECT(!hartebeest_get_sysvar(""));
 	EXPECT(!hartebeest_get_sysvar(NULL));
 	setenv("HOME", "/root", 1);
-	EXPECT(!hartebeest_get_sysvar("HOME"));		/* the original had its own only */
+	EXPECT(!hartebeest_get_sysvar("HOME"));		/* not a variable of its own */
 }
 
 static void launched_by_slurm(void)
@@ -1139,7 +1139,7 @@ static void launched_by_nobody(void)
 	FAILS_AGAIN(hartebeest_get_sysvar("HARTEBEEST_NPARTICIPANTS"));
 	FAILS_AGAIN(hartebeest_get_sysvar("HARTEBEEST_PARTICIPANTS"));
 	FAILS_AGAIN(hartebeest_get_sysvar("HARTEBEEST_CONF_PATH"));
-	EXPECT(hartebeest_memc_push_general("m"));	/* names alone are enough */
+	EXPECT(hartebeest_memc_push_general("m"));	/* messages need no rank */
 }
 
 static void system_variables(void **state)
@@ -1212,7 +1212,7 @@ static void message(void **state)
 {
 	(void)state;
 	alone(message_functions);
-	assert_true(is_published("msg", "m"));	/* stays for those who come late */
+	assert_true(is_published("msg", "m"));	/* stays for ranks that come late */
 }
 
 /* ------------------------------------------------------ the end of a process --- */
@@ -1227,7 +1227,7 @@ static void publish_all(void)
 static void publish_and_die(void)
 {
 	publish_all();
-	_exit(0);			/* as by SIGKILL: nothing is taken back */
+	_exit(0);			/* as by SIGKILL: deletes no record */
 }
 
 static void a_normal_end_takes_back(void **state)
@@ -1253,7 +1253,7 @@ static void come_late(void)
 	EXPECT(hartebeest_memc_wait_general("done"));
 }
 
-/* It names whoever has that rank now. */
+/* The sentence names the process that has the rank now. */
 static void is_of_a_process_that_is_gone(const char *name)
 {
 	char wanted[160], host[64];
@@ -1277,7 +1277,7 @@ static void meet_the_late_one(void)
 	EXPECT(hartebeest_memc_push_general("done"));
 }
 
-/* Of a process whose rank another has now, nothing is taken. */
+/* Records of a dead process whose rank another process has are refused. */
 static void leftovers_are_refused(void **state)
 {
 	struct child dead, late, other;
@@ -1307,7 +1307,7 @@ static void first_life(void)
 
 static void second_life(void)
 {
-	EXPECT(hartebeest_create_local_pd("other"));	/* for other numbers than before */
+	EXPECT(hartebeest_create_local_pd("other"));	/* so that numbers differ */
 	EXPECT(hartebeest_create_basiccq("other"));
 	EXPECT(hartebeest_create_local_qp("other", "qp", IBV_QPT_RC, "other", "other"));
 	make_all();
@@ -1327,7 +1327,10 @@ static uint32_t own_peer(void)
 	return last_step(own_qp(), IBV_QPS_RTR)->dest_qp_num;
 }
 
-/* What a call prints that has nothing to do with the queue pair, but looks once in 100 ms. */
+/*
+ * The size of what a call prints that does not concern the queue pair.  Such a call looks at the
+ * peer if the last look is 100 ms old.
+ */
 static off_t told_by_the_next_look(void)
 {
 	off_t before = told_so_far();
@@ -1337,7 +1340,7 @@ static off_t told_by_the_next_look(void)
 	return told_so_far() - before;
 }
 
-/* At its next call, whichever; later where a slow server answers none of its looks. */
+/* Any next call connects to the new peer; a later one, where a slow server answered no look. */
 static void outlive(void)
 {
 	uint32_t former, psn;
@@ -1352,16 +1355,16 @@ static void outlive(void)
 		told_by_the_next_look();
 
 	EXPECT(own_peer() == hartebeest_get_remote_qp("qp-1")->qp_num);
-	/* the other has it from the record */
+	/* the new peer has read it in the record */
 	EXPECT(last_step(own_qp(), IBV_QPS_RTS)->sq_psn == psn);
 	EXPECT(own_qp()->state == IBV_QPS_RTS);
 	EXPECT(hartebeest_memc_fetch_remote_qp("qp-1"));
 	EXPECT(hartebeest_connect_local_qp("pd", "qp", "qp-1"));	/* done already */
-	FAILS(hartebeest_connect_local_qp("pd", "qp", "qp-1"));		/* and once only */
+	FAILS(hartebeest_connect_local_qp("pd", "qp", "qp-1"));		/* but accepted once only */
 	EXPECT(hartebeest_memc_push_general("done"));
 }
 
-/* What was connected again is no reason to leave the next one of that name unconnected. */
+/* A reconnection must not keep the next queue pair of that name from being connected. */
 static void outlive_and_make_again(void)
 {
 	struct hartebeest_context *hb = hartebeest_default_context();
@@ -1383,8 +1386,8 @@ static void outlive_and_make_again(void)
 }
 
 /*
- * A request that failed is a reason to look, before the next one is posted; again where that
- * look had no answer.
+ * A failed request makes the next post look at the peer first.  Repeated where a look had no
+ * answer.
  */
 static void outlive_by_a_failure(void)
 {
@@ -1415,7 +1418,7 @@ static void outlive_by_a_failure(void)
 	EXPECT(hartebeest_memc_push_general("done"));
 }
 
-/* The requests that were under way are gone: waiting on would be for ever. */
+/* Requests under way are lost, so a poll that waited on would never end. */
 static void outlive_by_a_poll(void)
 {
 	struct ibv_mr *mr;
@@ -1447,7 +1450,10 @@ static void outlive_by_a_poll(void)
 
 #define MANY 40
 
-/* A look in vain at each of them would take a quarter of a second, and a new connection. */
+/*
+ * If each queue pair caused a look of its own at a stopped server, each would take a quarter of a
+ * second and a new connection.
+ */
 static void look_at_many(void)
 {
 	char number[16];
@@ -1472,7 +1478,7 @@ static void look_at_many(void)
 	EXPECT(cache_stat(cache, "total_connections") - before < MANY / 2);
 }
 
-/* What cannot be connected again is told, and then left alone. */
+/* A queue pair that cannot be reconnected is reported once and then left alone. */
 static void outlive_disconnected(void)
 {
 	off_t told = 0;
@@ -1482,7 +1488,7 @@ static void outlive_disconnected(void)
 	EXPECT(hartebeest_memc_push_general("up"));
 	while (!is_published("msg", "again"))
 		pause_ms(1);
-	fake_verbs_fail("ibv_modify_qp", 3, EIO);	/* RESET, INIT, RTR */
+	fake_verbs_fail("ibv_modify_qp", 3, EIO);	/* RESET and INIT pass, RTR fails */
 	while (own_qp()->state == IBV_QPS_RTS)
 		told = told_by_the_next_look();
 	EXPECT(told > 0);
@@ -1493,7 +1499,7 @@ static void outlive_disconnected(void)
 	EXPECT(hartebeest_memc_push_general("done"));
 }
 
-/* Connected again at one look, and in vain at the next: the second is what counts. */
+/* One look reconnects the queue pair, the next one fails to: the second result counts. */
 static void connect_after_both(void)
 {
 	static const char *const names[] = { "x", "y", "z", "w" };
@@ -1536,7 +1542,7 @@ static void be_silent_with_datagrams(void)
 	EXPECT(hartebeest_memc_push_local_qp("ud", "pd", "ud"));
 	EXPECT(hartebeest_memc_fetch_remote_qp("ud"));
 	EXPECT(hartebeest_connect_local_qp("pd", "ud", "ud"));
-	pause_ms(150);				/* longer than from look to look */
+	pause_ms(150);				/* longer than the 100 ms between two looks */
 	EXPECT(hartebeest_memc_push_general("anything"));
 }
 
@@ -1612,7 +1618,7 @@ static void fork_and_exit(void)
 	EXPECT(hartebeest_memc_push_local_qp("qp", "pd", "qp"));
 	child = fork();
 	if (child == 0)
-		exit(0);		/* its end is not its parent's */
+		exit(0);		/* the child's exit must not close the parent's context */
 	EXPECT(waitpid(child, &status, 0) == child && status == 0);
 	EXPECT(hartebeest_memc_fetch_remote_qp("qp"));
 	qp = hartebeest_get_local_qp("pd", "qp");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * core.cc - every public thing of hartebeest.hh, in two processes
+ * core.cc - everything public in hartebeest.hh, used by two processes
  *
- * The device is the fake, which completes a write and moves no bytes; a real Memcached
- * server stands between the two.  What the original's four test programs use is here.
+ * The device is the fake, which completes a write and moves no bytes.  Between the processes is
+ * a real Memcached server.  All that the original's four test programs use is covered.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -42,7 +42,7 @@ static void create(const char *own)
 	EXPECT(CORE.get_local_qp("pd", own)->get_qp()->qp_type == IBV_QPT_RC);
 }
 
-/* By the objects themselves, beside the core. */
+/* The classes without the core. */
 static void objects(const char *own)
 {
 	hartebeest::Pd *pd = HB_PD_CACHE.get_resrc("pd");
@@ -85,7 +85,7 @@ static void objects(const char *own)
 	EXPECT(hartebeest::Pd("another", hca).get_pd() && CORE.get_local_pd("another")->get_pd());
 }
 
-/* What C functions made is there, too. */
+/* The core finds objects that C functions made. */
 static void made_in_c()
 {
 	EXPECT(hartebeest_create_local_pd("in C"));
@@ -93,7 +93,7 @@ static void made_in_c()
 	EXPECT(CORE.get_local_mr("in C", "mr")->get_mr()->length == 128);
 }
 
-/* The texts that the original exchanged. */
+/* The texts that the original's processes exchanged. */
 static void flat(const char *own)
 {
 	hartebeest::Mr *mr = CORE.get_local_mr("pd", own);
@@ -114,7 +114,7 @@ static void flat(const char *own)
 	EXPECT(other_mr.get_mr()->addr == nullptr);
 }
 
-/* A region of the program's own: it goes with its object. */
+/* The program registers a region itself; the object deregisters it. */
 static void own_region()
 {
 	const int regions = fake_verbs.mrs;
@@ -134,7 +134,7 @@ static void own_region()
 	hartebeest::free_buffer(buffer);
 }
 
-/* A device that the program opens itself. */
+/* The program opens a device itself. */
 static void own_device()
 {
 	const int contexts = fake_verbs.contexts;
@@ -191,7 +191,7 @@ static void retcodes()
 	EXPECT(hb_retcode(7, "text").aux_str == "text" && hb_retcode(1000).aux_str == "undefined");
 }
 
-/* As in the original's memc-test, and more than one look's room. */
+/* As in the original's memc-test, and a text longer than one look has room for. */
 static void texts(const char *own)
 {
 	const std::string long_text(10000, 'x');
@@ -266,7 +266,7 @@ static void transfer(const char *own, const char *other)
 	EXPECT(CORE.rdma_recv_poll(qp));
 }
 
-/* Both tell that they are done, and wait for each other. */
+/* Both say that they are done, and wait for each other. */
 static void messages(const char *own, const char *other)
 {
 	EXPECT(CORE.memc_push_general(own));
@@ -315,7 +315,7 @@ static void says(const std::string &wanted, const Values &...values)
 	wrong_lines++;
 }
 
-/* The logger writes where the original's did, and what fmt would. */
+/* The logger writes to the original's stream, formatted as fmt would. */
 static int logs()
 {
 	const uint8_t byte = 7;
@@ -323,7 +323,7 @@ static int logs()
 
 	says("one and 0xff, 16", "{} and 0x{:x}, {}", "one", 255, 16);
 	says("no end {", "no end {");
-	says("{} {{}}", "{} {{}}");			/* a text alone is no format */
+	says("{} {{}}", "{} {{}}");			/* without arguments, not a format */
 	says("002a 3.14 {} {7}", "{:04x} {:.2f} {{}} {{{}}}", 42, 3.14159, 7);
 	says("true 1 7 0x07 A 65", "{} {:d} {} {:#04x} {} {:d}", true, true, byte, byte, 'A', 'A');
 	says("b a", "{1} {0}", "a", "b");

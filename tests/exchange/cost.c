@@ -2,9 +2,9 @@
 /*
  * cost.c - round trips, keys, verbs calls, items and bytes of each call, counted exactly
  *
- * Without a clock: servers made of lists answer at once, and so do the peers.  The same
- * steps then go to a real memcached, whose own counters must say the same.  A row of the
- * budget that grows is a decision, not an accident.
+ * No clock is read: fake servers and peers answer at once.  The same steps then go to a real
+ * memcached, whose own counters must agree (tests/exchange/count).  Let no row of the budget
+ * grow by accident.
  */
 #include "config.h"
 
@@ -43,7 +43,7 @@ static int teardown(void **state)
 	return fake_verbs.open;
 }
 
-/* What was done since the last question. */
+/* Checks what was spent since the last check. */
 static void spent(const char *what, uint64_t trips, uint64_t commands, uint64_t keys)
 {
 	if (fake_kv.round_trips != trips || fake_kv.commands != commands || fake_kv.keys != keys)
@@ -57,7 +57,7 @@ static void spent(const char *what, uint64_t trips, uint64_t commands, uint64_t 
 
 /* --------------------------------------------------------------------- single steps --- */
 
-/* Presence, record, epoch added; epoch and record read. */
+/* Presence, record and epoch are written; epoch and record are read back. */
 static void first_publication(void **state)
 {
 	(void)state;
@@ -73,7 +73,7 @@ static void first_publication(void **state)
 	spent("again", 1, 2, 3);
 }
 
-/* Over the connection that there is: the message alone. */
+/* With a connection open, only the message is written. */
 static void messages(void **state)
 {
 	char text[8];
@@ -142,7 +142,7 @@ static void connecting(void **state)
 	spent("mr_fetch from a peer that has confirmed", 1, 1, 2);
 }
 
-/* Over a connection that nobody has used for a while it also waits, once. */
+/* On a connection that was idle for a while, connect also waits for the answer, once. */
 static void connecting_late(void **state)
 {
 	(void)state;
@@ -157,7 +157,7 @@ static void connecting_late(void **state)
 
 /* ---------------------------------------------------------------------- at the end --- */
 
-/* First whether they are still ours, then all in one write; with news and presence. */
+/* A look reads which records are still ours; one write deletes all, with news and presence. */
 static void closing(void **state)
 {
 	static const int counts[] = { 1, 16, 200 };
@@ -200,7 +200,7 @@ static int query_calls(void)
 	return sum;
 }
 
-/* The choice of the port is made once. */
+/* The port is chosen only once. */
 static void init_after_the_first(void **state)
 {
 	char name[16];
@@ -249,7 +249,7 @@ static void connect_both(void)
 	assert_int_equal(party[1].ret, 0);
 }
 
-/* One item an end, in one slab class of memcached up to keys of 60 bytes. */
+/* One item an end, in one slab class of memcached while keys are at most 60 bytes long. */
 static void items_of_a_pair(void **state)
 {
 	char key[2][64];
@@ -286,7 +286,7 @@ static void barrier_run(void *data)
 	barrier_ret[member->rank] = hartebeest_barrier(member->hb, "b", 0);
 }
 
-/* N + 3 keys however many passes, beside the roll call's. */
+/* Beside the roll call's keys there are N + 3, however many passes. */
 static void items_of_barriers(void **state)
 {
 	struct tally tally = { .part = "/barrier/" };
@@ -309,7 +309,7 @@ static void items_of_barriers(void **state)
 	}
 }
 
-/* A later pass: a number each, all records for the last one, and the gate. */
+/* A later pass: each rank takes a number, the last one reads all records, all read the gate. */
 static void passes(void **state)
 {
 	int pass, i;

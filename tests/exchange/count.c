@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * count.c - a real memcached has counted what tests/exchange/cost counts with lists
+ * count.c - a real memcached counts the same as tests/exchange/cost does with fake servers
  *
- * Sets and additions, keys that were asked for, and items.  The library's clock runs a
- * thousand times slower here, so that nothing is done for time that has passed.
+ * It counts sets and adds, keys that were asked for, and items.  The library's clock runs a
+ * thousand times slower here, so that nothing is done because time has passed.
  */
 #include "config.h"
 
@@ -128,7 +128,7 @@ static const struct step {
 	{ "qp_fetch", qp_fetch, 0, 2, 6 },
 };
 
-/* What the server has counted since; a write without an answer may be on its way still. */
+/* What the server counted since @since.  A write without an answer may still be on its way. */
 static long counted(const char *name, long since, long expected)
 {
 	long count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.c - asynchronous events: read by the program, and while waiting
+ * event.c - asynchronous events: read by the program, and reported while it waits
  *
- * The fake raises them; a real Memcached is there to wait for.
+ * The fake device raises them; a real Memcached is there to wait for.
  */
 #include "config.h"
 
@@ -95,7 +95,7 @@ static void port_is(enum ibv_port_state state)
 	__atomic_store_n(&fake_verbs.devices[0].ports[0].state, state, __ATOMIC_RELAXED);
 }
 
-/* After 50 ms, from another thread: as a cable is pulled while somebody waits. */
+/* Raises the event after 50 ms in another thread, as if a cable was pulled during a wait. */
 static void *pull(void *data)
 {
 	pause_ms(50);
@@ -148,12 +148,12 @@ static void events_come_in_order(void **state)
 			    "(QP_FATAL)");
 	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_int_equal(event.port, 2);
-	assert_int_equal(event.fatal, 0);	/* another's port */
+	assert_int_equal(event.fatal, 0);	/* a port not in use */
 	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -EAGAIN);
 	assert_int_equal(fake_verbs.acked_events, 3);
 }
 
-/* One queue that overflows must not push out what others have said. */
+/* Events of one overflowing queue must not displace other events. */
 static void repeats_are_folded(void **state)
 {
 	struct ibv_async_event raw = { .event_type = IBV_EVENT_CQ_ERR }, fatal = raw;
@@ -169,7 +169,7 @@ static void repeats_are_folded(void **state)
 	for (i = 0; i < 70; i++) {
 		raw.element.cq = i % 2 ? &foreign : cq;
 		fake_verbs_raise(&raw);
-		/* As somebody who waits does; a server on a busy machine may answer late. */
+		/* A wait reads events, too.  A server on a busy machine may answer late. */
 		if (i % 7 == 6)
 			assert_true(hartebeest_msg_wait(hb, "never", NULL, 0, NULL,
 							HARTEBEEST_ONCE) < 0);
@@ -186,7 +186,7 @@ static void repeats_are_folded(void **state)
 	assert_non_null(strstr(said, "4 completion queue 'cq'"));
 	assert_null(strstr(strstr(said, "4 completion queue 'cq'") + 1, "4 completion queue 'cq'"));
 
-	raise_port(IBV_EVENT_PORT_ERR, 1);	/* what differs in between keeps its place */
+	raise_port(IBV_EVENT_PORT_ERR, 1);	/* other events between: kept */
 	raise_port(IBV_EVENT_PORT_ACTIVE, 1);
 	raise_port(IBV_EVENT_PORT_ERR, 1);
 	for (i = 0; i < 3; i++)
@@ -201,7 +201,7 @@ static bool is_readable(int fd)
 	return poll(&waiting, 1, 0) == 1;
 }
 
-/* Also when the event was read by a wait before. */
+/* The descriptor is readable, even if a wait has read the event from the device. */
 static void the_descriptor(void **state)
 {
 	struct hartebeest_event event;
@@ -244,7 +244,7 @@ static void left_to_the_program(void **state)
 	assert_int_equal(fake_verbs.acked_events, 0);
 }
 
-/* Asking for events may be what opens the device, and so what fails without one. */
+/* Asking for events may be the first use of the device, and so fail without one. */
 static void no_device(void **state)
 {
 	const struct rank_settings settings = { .servers = cache_hostport(cache)->text };
@@ -281,7 +281,7 @@ static int wait_mr(void)
 	return hartebeest_mr_fetch(hb, "never", &mr, 0);
 }
 
-/* A peer that is there, and never confirms: itself under another key. */
+/* The context connects to itself, under another key: a peer that is there and never confirms. */
 static int connect_to_itself(void)
 {
 	int ret;
@@ -328,7 +328,7 @@ static void a_port_that_goes_down(void **state)
 	(void)state;
 	all_waits_end(pull, ENETDOWN, "port fake0:1 went down while waiting, and is down");
 	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL, 0), -ENETDOWN);
-	/* Nothing is lost. */
+	/* The wait did not consume the event. */
 	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
 	assert_int_equal(event.type, IBV_EVENT_PORT_ERR);
 	assert_int_equal(event.fatal, 1);
@@ -346,7 +346,7 @@ static void a_device_that_dies(void **state)
 static void a_port_that_comes_back(void **state)
 {
 	(void)state;
-	raise_port(IBV_EVENT_PORT_ERR, 1);		/* and is up again by now */
+	raise_port(IBV_EVENT_PORT_ERR, 1);		/* the fake's port is up again */
 	raise_port(IBV_EVENT_LID_CHANGE, 1);
 	raise_port(IBV_EVENT_PORT_ERR, 2);
 	assert_int_equal(IN_VAIN(wait_msg()), -ETIMEDOUT);
@@ -360,7 +360,7 @@ static void a_port_that_comes_back(void **state)
 	assert_int_equal(IN_VAIN(wait_msg()), -ETIMEDOUT);
 }
 
-/* hartebeest_qp_follow() waits for nobody, and tells of the own device all the same. */
+/* hartebeest_qp_follow() does not wait, but reports a failure of the local device. */
 static void a_look_at_a_peer(void **state)
 {
 	(void)state;

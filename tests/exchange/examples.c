@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * examples.c - the examples that need no device, as two processes
- */
+/* examples.c - the examples that need no device, run as two processes */
 #include "config.h"
 
 #include "tests/support/memcached.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * faults.c - whatever happens to servers and ranks, a bring-up succeeds
+ * faults.c - a bring-up succeeds despite faults of servers and ranks
  *
- * Tables of faults against tables of steps, with real Memcached servers and the fake
- * device.  Ranks that only suffer are threads, ranks that are killed are processes.
- * Servers are handled by the main thread alone: they die with the thread that
- * started them.
+ * Tables of faults meet tables of steps, with real Memcached servers and the fake device.
+ * Ranks that only suffer are threads; ranks that are killed are processes.  Only the main
+ * thread handles servers, since a server dies with the thread that started it.
  */
 #include "config.h"
 
@@ -32,7 +31,7 @@
 static struct cache *caches[SERVERS_MAX];
 static int cache_count;
 static char servers[1200];
-static char job[32];			/* of its own for each bring-up */
+static char job[32];			/* a new one for each bring-up */
 
 static void servers_start(int count)
 {
@@ -86,11 +85,11 @@ static void came_through(struct bringup *bringup, const char *where)
 struct fault {
 	const char *name;
 	void (*begin)(struct cache *cache);
-	int ms;				/* how long it lasts */
+	int ms;				/* how long the fault lasts */
 	void (*end)(struct cache *cache);
 };
 
-/* A server that is killed and back at once is found by broken connections only. */
+/* If a killed server is back at once, only broken connections reveal it. */
 static const struct fault faults[] = {
 	{ "stopped for 300 ms", cache_stop, 300, cache_resume },
 	{ "killed, empty again", cache_kill, 0, cache_restart },
@@ -105,7 +104,7 @@ static void suffer(const struct fault *fault, struct cache *cache, struct bringu
 	fault->end(cache);
 }
 
-/* Rank 0 takes @step while the fault lasts; rank 1 is about there or waits for it. */
+/* Rank 0 takes @step during the fault; rank 1 is at about that step or waits for rank 0. */
 static void fault_at(const struct fault *fault, struct cache *cache, int step, int ahead_ms)
 {
 	struct bringup *bringup = new_bringup(2);
@@ -138,8 +137,8 @@ static void a_server_fails_at_every_step(void **state)
 }
 
 /*
- * Nobody gets past the barrier before the fault is over: what a rank that has passed, and
- * waits no more, had on a server that loses all, nobody puts back.
+ * Holds rank 0 before the barrier until the fault is over.  A rank that has passed the barrier no
+ * longer waits, so it would not store its records again on a server that lost them.
  */
 static void hold_before_the_end(struct bringup *bringup)
 {
@@ -154,7 +153,7 @@ static void restart_and_let_go(struct bringup *bringup)
 	bringup_let_go(bringup);
 }
 
-/* The step's own requests are cut in two: the server goes while they are under way. */
+/* The server is killed while requests of the steps are under way. */
 static void a_server_fails_within_the_steps(void **state)
 {
 	struct bringup_crowd crowd;
@@ -192,7 +191,7 @@ static void one_of_several_servers_restarts(void **state)
 	}
 }
 
-/* The text of the server that has this message. */
+/* The name of the server that has this message. */
 static const char *home_of(const char *name)
 {
 	struct beest_hostport list[SERVERS_MAX];
@@ -210,7 +209,7 @@ static const char *home_of(const char *name)
 	return text;
 }
 
-/* It stays away: whoever needs a key of it is told which one is dead, in time. */
+/* The server stays dead: a call that needs a key there names it and ends in time. */
 static void a_server_that_stays_dead_is_named(void **state)
 {
 	struct bringup_member member;
@@ -230,7 +229,7 @@ static void a_server_that_stays_dead_is_named(void **state)
 		do
 			snprintf(name, sizeof(name), "m%d", i++);
 		while (strcmp(home_of(name), cache_hostport(caches[count - 1])->text));
-		/* nothing is to be stored yet: keys alone are asked for */
+		/* nothing to store yet: the look only reads */
 		assert_int_equal(IN_VAIN(hartebeest_msg_wait(member.hb, name, NULL, 0, NULL, 0)),
 				 -ECONNREFUSED);
 		assert_error_has("no memcached listens there");
@@ -245,7 +244,7 @@ static void a_server_that_stays_dead_is_named(void **state)
 	}
 }
 
-/* Whoever pushed it hears that; other calls of the same context are not to blame. */
+/* The push of the message fails; other calls of the same context are not affected. */
 static void a_message_too_large_for_the_server(void **state)
 {
 	static const char *const small[] = { "-I", "512k", NULL };
@@ -266,7 +265,7 @@ static void a_message_too_large_for_the_server(void **state)
 			 "hb1/large/msg/m");
 	while ((ret = hartebeest_msg_push(hb, "m", large, sizeof(large), HARTEBEEST_ONCE)) ==
 	       -EHOSTDOWN)
-		;		/* a quarter of a second may not suffice */
+		;		/* one look may be too short on a busy machine */
 	assert_int_equal(ret, -EMSGSIZE);
 	while ((ret = hartebeest_msg_wait(hb, "m", NULL, 0, NULL, HARTEBEEST_ONCE)) == -EHOSTDOWN)
 		;
@@ -281,7 +280,7 @@ static void a_message_too_large_for_the_server(void **state)
 
 /* --------------------------------------------------------------- many ranks --- */
 
-/* Each with every other; the server restarts when about so much of the way is done. */
+/* Each rank connects to every other.  The server restarts after about @quarter / 4 of the steps. */
 static void restart_in_a_crowd(int quarter)
 {
 	struct bringup *bringup = new_bringup(BRINGUP_RANKS);
@@ -332,8 +331,8 @@ static void sixteen_ranks_survive_restarts_in_a_row(void **state)
 #define NEVER (BRINGUP_STEPS + 1)
 
 /*
- * A rank as a process: brings itself up, connects again to whoever was killed
- * meanwhile, and meets the others.  The parent says by "go" that nobody dies any more.
+ * A rank as a process: brings itself up, connects again to a rank that was killed meanwhile, and
+ * meets the others.  The parent sets go when it will kill nobody any more.
  */
 static int be_rank(struct bringup_member *member)
 {
@@ -384,7 +383,7 @@ static int status_of(pid_t pid)
 	return status;
 }
 
-/* Until @pid is no more, or both ranks have come as far as they can alone. */
+/* Waits until @pid has died, or until both ranks have come as far as they can alone. */
 static bool has_died(struct bringup *bringup, pid_t pid)
 {
 	while (__atomic_load_n(&bringup->arrived, __ATOMIC_ACQUIRE) < 2) {
@@ -395,7 +394,7 @@ static bool has_died(struct bringup *bringup, pid_t pid)
 	return false;
 }
 
-/* Rank 1 is dead: it starts again, and both go to the end. */
+/* Rank 1 is dead: starts it again, and both must finish. */
 static void start_again(struct bringup *bringup, pid_t other, const char *where)
 {
 	pid_t pid;
@@ -456,10 +455,10 @@ static void a_rank_is_killed_in_every_verbs_call(void **state)
 		assert_int_equal(status_of(pids[0]), 0);
 		came_through(bringup, where);
 	}
-	assert_true(call > 15);		/* it did take that many */
+	assert_true(call > 15);		/* the bring-up made that many calls */
 }
 
-/* In the middle of requests to the server, too. */
+/* The kill may hit requests to the server, too. */
 static void a_rank_is_killed_at_any_moment(void **state)
 {
 	struct bringup *bringup;
@@ -494,7 +493,7 @@ static void run_to_the_end(struct bringup *bringup, const char *where)
 	came_through(bringup, where);
 }
 
-/* All of a run is killed at a step, or at its end, and nothing is cleared away. */
+/* All ranks of a run are killed at a step, or at the end, and leave their records. */
 static void leave_leftovers(int step)
 {
 	struct bringup *bringup = new_bringup(2);
@@ -526,7 +525,7 @@ static void a_run_over_the_leftovers_of_a_killed_one(void **state)
 
 /* ------------------------------------------------------ jobs beside each other --- */
 
-/* Both use the same names, and the server restarts on top of it. */
+/* Both jobs use the same names, and the server restarts, too. */
 static void two_jobs_side_by_side(void **state)
 {
 	struct bringup *bringup[2];
@@ -583,7 +582,7 @@ static void late_ranks_are_waited_for(void **state)
 	}
 }
 
-/* Alone, up to a step that needs rank 1, and what is said of it then. */
+/* A lone rank comes to a step that needs rank 1: the parts of the sentence. */
 static const struct {
 	const char *step, *rank, *key;
 } absences[] = {

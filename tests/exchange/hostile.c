@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hostile.c - whatever stands under a key is refused with a reason
+ * hostile.c - a bad value under any key is refused with a reason
  *
- * One table of what may stand there, against every function that reads a key.  The
- * bytes are made here by hand, not by lib/rendezvous/record.
+ * Each value of one table is read by each function that reads a key.  The bytes are made by
+ * hand, not by lib/rendezvous/record.
  */
 #include "config.h"
 
@@ -31,7 +31,7 @@ static struct cache *cache;
 static char job[32];
 static struct hartebeest_context *hb;
 
-/* ---------------------------------------------------------- a sound record --- */
+/* ---------------------------------------------------------- a valid record --- */
 
 struct value {
 	char key[128];
@@ -74,7 +74,7 @@ static void compose(struct value *value, char kind, const uint8_t *body, size_t 
 	seal(value);
 }
 
-/* ------------------------------------------------------- what is done to it --- */
+/* -------------------------------------------------- ways to spoil the record --- */
 
 static void text(struct value *value, const char *words)
 {
@@ -154,7 +154,7 @@ static void be_of_version_2(struct value *value)
 	seal(value);
 }
 
-/* Version is looked at before all else but the letters. */
+/* The version is checked before everything but the magic letters. */
 static void be_of_version_9_and_short(struct value *value)
 {
 	value->bytes[3] = 9;
@@ -204,7 +204,7 @@ static void have_a_changed_last_byte(struct value *value)
 	value->bytes[value->size - CHECKSUM - 1] ^= 0x10;
 }
 
-/* As one that was copied: all of it is sound, under its own key. */
+/* A copy of a record that is valid under another key. */
 static void be_of_another_key(struct value *value)
 {
 	char key[sizeof(value->key)];
@@ -278,7 +278,7 @@ static const struct hostility {
 	{ be_of_no_kind, EBADMSG, "record of kind unknown, " },
 };
 
-/* ------------------------------------------------------------- who reads it --- */
+/* ----------------------------------------------------------------- the readers --- */
 
 static int fetch_mr(void)
 {
@@ -307,7 +307,7 @@ static int confirm(void)
 	return hartebeest_qp_confirm(hb, "to1", "1-0", 0);
 }
 
-/* @name and @size of a body that is as long as it must be. */
+/* @name: of the record; @size: the shortest complete body. */
 static const struct reader {
 	int (*read)(void);
 	const char *word, *name;
@@ -325,7 +325,7 @@ static const struct reader {
 
 #define QP_READER (&readers[1])
 
-/* The presence of rank 1, which fetch_mr() reads, too. */
+/* The presence of rank 1, which fetch_mr() reads as well. */
 static const struct reader presence = { NULL, "rank", "1", 'r', 36, false };
 
 static void fill_qp(uint8_t *body)
@@ -377,7 +377,7 @@ static void take_away(const struct value *value)
 	beest_kv_close(exchange);
 }
 
-/* Refused with errno, sentence, key. */
+/* The read fails with @err and a sentence with @sentence and the key. */
 static void refuses(const struct reader *reader, const struct value *value, int err,
 		    const char *sentence)
 {
@@ -389,7 +389,7 @@ static void refuses(const struct reader *reader, const struct value *value, int 
 	assert_error_has(value->key);
 }
 
-/* And it was waited for something better. */
+/* refuses(), and the read waited until its limit for a better value. */
 static void is_refused(const struct reader *reader, const struct value *value, int err,
 		       const char *sentence)
 {
@@ -412,7 +412,7 @@ static int leave(void **state)
 	return fake_verbs.open;
 }
 
-/* Rank 0 of two, connected to what rank 1 has published, and rank 1 is gone again. */
+/* Rank 0 of two is connected to what rank 1 published; rank 1 has left. */
 static int connected(void **state)
 {
 	struct bringup_member member = { .rank = 0, .last = bringup_step("qp_publish") };
@@ -452,7 +452,7 @@ static void every_reader_refuses_it(void **state)
 	}
 }
 
-/* The confirmation says besides what it was for. */
+/* A failed confirmation also says what it was for. */
 static void a_confirmation_refuses_a_spoilt_card(void **state)
 {
 	struct value value;
@@ -470,7 +470,7 @@ static void a_confirmation_refuses_a_spoilt_card(void **state)
 	}
 }
 
-/* A sound record with a body that ends too early. */
+/* Valid records whose body is too short. */
 static void short_bodies(void **state)
 {
 	struct value value;
@@ -491,7 +491,7 @@ static void short_bodies(void **state)
 	}
 }
 
-/* A sound record that says what no queue pair can be, and parts that are not there. */
+/* Valid records with numbers that no queue pair can have, or with parts missing. */
 static void a_queue_pair_that_cannot_be(void **state)
 {
 	static const struct {
@@ -527,7 +527,7 @@ static void a_queue_pair_that_cannot_be(void **state)
 	}
 }
 
-/* What this version knows is read, the rest passed over; and so are flags. */
+/* Unknown bytes at the end of a body and unknown flags are ignored. */
 static void longer_bodies_are_read(void **state)
 {
 	struct value value;
@@ -545,7 +545,7 @@ static void longer_bodies_are_read(void **state)
 	}
 }
 
-/* Who the author is cannot be told, which is no reason to refuse what it has published. */
+/* A region is fetched even if its author cannot be identified. */
 static void a_spoilt_presence(void **state)
 {
 	struct value value;
@@ -554,7 +554,7 @@ static void a_spoilt_presence(void **state)
 	(void)state;
 	for (j = 0; j < BEEST_COUNT(hostilities); j++) {
 		sound_value(&readers[0], &value);
-		value.bytes[6] = (uint8_t)j;		/* one that was not asked for yet */
+		value.bytes[6] = (uint8_t)j;		/* an incarnation not looked up before */
 		seal(&value);
 		put_value(&value);
 		sound_value(&presence, &value);
@@ -568,7 +568,7 @@ static void a_spoilt_presence(void **state)
 	}
 }
 
-/* Any value at all is refused or read, never more. */
+/* Any value at all is refused, without harm. */
 static void random_bytes(void **state)
 {
 	uint32_t number = 12345;

@@ -21,7 +21,7 @@
 
 #define TTL 600
 
-static struct cache *cache;		/* of the test that runs */
+static struct cache *cache;		/* of the running test */
 static struct fake *fake;
 static struct beest_kv *exchange;
 
@@ -110,7 +110,7 @@ static int operate(int operation, const char *key, int64_t deadline)
 	}
 }
 
-/* How it ends where an answer may be late, unless that is what is expected. */
+/* Repeats an operation that got no answer in time, unless that is the expected result. */
 static int operate_until(int operation, const char *key, int err)
 {
 	int ret;
@@ -121,7 +121,7 @@ static int operate_until(int operation, const char *key, int err)
 	return ret;
 }
 
-/* All four end with @err and name the server. */
+/* All four operations end with @err and name the server. */
 static void all_fail_with(int err, const char *server)
 {
 	int operation;
@@ -151,7 +151,7 @@ static void values_come_back(void **state)
 	assert_string_equal(get(key), "new");
 }
 
-/* Every third key exists; asked for in a stride, each value must meet its key. */
+/* Every third key exists.  Keys are asked for in another order, and must get their own values. */
 static void many_keys_meet_their_values(void **state)
 {
 	enum { MANY = 1000, LONG = 250 };
@@ -185,7 +185,7 @@ static void many_keys_meet_their_values(void **state)
 	beest_kv_values_free(values, MANY + 1);
 }
 
-/* "localhost" is ::1 first on many a host, where nobody listens. */
+/* On many hosts "localhost" is ::1 first, where nobody listens. */
 static void names_are_resolved(void **state)
 {
 	struct beest_hostport endpoint = { .host = "localhost" };
@@ -274,7 +274,7 @@ static void one_second_is_enough_for_an_attempt(void **state)
 	assert_in_range(beest_clock_now() - begin, 900 * BEEST_MS, 10 * BEEST_SECOND);
 }
 
-/* A connection that the server has counted, or refused. */
+/* Returns when the server has counted the connection or refused it. */
 static int connect_counted(void)
 {
 	struct pollfd pollfd = { .fd = cache_connect(cache), .events = POLLIN };
@@ -284,7 +284,7 @@ static int connect_counted(void)
 	return pollfd.fd;
 }
 
-/* A server that refuses a value has forgotten the old one: so do not send it. */
+/* A server that refuses a value drops the old one, so the library must not send it. */
 static void large_value_is_refused_here(void **state)
 {
 	static char value[BEEST_VALUE_MAX + 1];
@@ -336,7 +336,7 @@ static void strange_answers(void **state)
 	}
 }
 
-/* What goes before is answered well, or not at all: a failed read is never "absent". */
+/* A read that fails half-way is an error, never "absent". */
 static void a_failed_get_is_not_absence(void **state)
 {
 	static const struct {
@@ -361,7 +361,7 @@ static void a_failed_get_is_not_absence(void **state)
 	}
 }
 
-/* A server that spoke Memcached before and dies within an answer comes back. */
+/* The server spoke Memcached before: an answer that is cut off is a transient error. */
 static void a_torn_answer_is_transient(void **state)
 {
 	(void)state;
@@ -400,7 +400,7 @@ static void tick(int signal)
 	ticks++;
 }
 
-/* The first tick after @first_ms, more every @then_ms; 0: no more. */
+/* The first tick comes after @first_ms, more follow every @then_ms; 0: no more. */
 static void set_timer(int first_ms, int then_ms)
 {
 	struct itimerval timer = {
@@ -410,7 +410,7 @@ static void set_timer(int first_ms, int then_ms)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* Ends what would never end by a third signal after 8 s. */
+/* If two ticks leave the operation waiting for ever, a third one ends it after 8 s. */
 static void tick_twice(int signal)
 {
 	tick(signal);
@@ -420,7 +420,7 @@ static void tick_twice(int signal)
 		set_timer(8000, 0);
 }
 
-/* libmemcached 1.1 waits for ever then: it counts the time before the first one twice. */
+/* libmemcached 1.1 would wait for ever: it counts the time before the first signal twice. */
 static void two_signals_do_not_matter(void **state)
 {
 	struct sigaction action = { .sa_handler = tick_twice };
@@ -469,7 +469,7 @@ static int pair_teardown(void **state)
 	return 0;
 }
 
-/* 0 or 1: where the key goes. */
+/* The index of the key's server, 0 or 1. */
 static int home_of(const char *key)
 {
 	return (int)beest_kv_server_of(exchange, key);
@@ -495,7 +495,7 @@ static void two_servers_share_the_keys(void **state)
 	}
 }
 
-/* All of them at one server: once in 2^59. */
+/* The chance that all 60 keys have one server is 1 in 2^59. */
 static void a_dead_one_is_named_and_not_replaced(void **state)
 {
 	char key[16];
@@ -511,7 +511,7 @@ static void a_dead_one_is_named_and_not_replaced(void **state)
 	}
 }
 
-/* The order of the list is of no account; the address a name led to neither. */
+/* The server of a key depends neither on the list's order nor on resolved addresses. */
 static void lists_agree_in_any_order(void **state)
 {
 	const struct beest_hostport list[] = {
@@ -539,7 +539,7 @@ static void lists_agree_in_any_order(void **state)
 		snprintf(key, sizeof(key), "key%d", i);
 		home = raw_kv_server(one, key);
 		assert_string_equal(home, raw_kv_server(other, key));
-		if (strcmp(home, "c:1"))	/* only the keys of the third move */
+		if (strcmp(home, "c:1"))	/* only keys of the third server move */
 			assert_string_equal(home, raw_kv_server(fewer, key));
 	}
 	beest_kv_close(one);
@@ -547,7 +547,7 @@ static void lists_agree_in_any_order(void **state)
 	beest_kv_close(fewer);
 }
 
-/* The choice is part of the wire form: other programs choose alike. */
+/* The choice is part of the wire form: other programs must choose the same server. */
 static void the_choice_is_fixed(void **state)
 {
 	const struct beest_hostport list[] = {
@@ -582,7 +582,7 @@ static void stage_pause(int seconds)
 	pause_ms(seconds * 1000);
 }
 
-/* The fake of unit tests is held to the same table. */
+/* The fake of the unit tests passes the same table. */
 static void requests_do_as_the_fake_says(void **state)
 {
 	struct kv_stage stage = { NULL, stage_restart, stage_pause };
@@ -601,10 +601,10 @@ static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1,
 };
 
-/* Sets @count keys, quietly or not, and reads @keys; the values are for the caller to free. */
-/* All writes are answered; or the request is lazy. */
+/* Flags of a request: all its writes are answered; it is lazy. */
 enum { ANSWERED = 1, LAZY = 2 };
 
+/* Makes @count writes and reads @keys; the caller frees the values. */
 static int request_at(size_t server, unsigned int flags, struct beest_kv_write *writes,
 		      size_t count, const char *const *keys, size_t key_count,
 		      struct beest_kv_value *values, int64_t deadline)
@@ -626,7 +626,7 @@ static int request_at(size_t server, unsigned int flags, struct beest_kv_write *
 	return ret;
 }
 
-/* One set, then [epoch, the key]; 0 also if another value came back: *same tells. */
+/* Sets @key, and reads the epoch and @key; *same: was the value just set read back? */
 static int exchange_value(const char *key, const char *value, bool *same, int64_t deadline)
 {
 	struct beest_kv_write write = {
@@ -652,7 +652,7 @@ static int exchange_k(int64_t deadline)
 	return ret;
 }
 
-/* A probe takes a quarter of a second: a busy machine's server may need another one. */
+/* A probe ends after a quarter of a second, which a busy machine's server may exceed. */
 static void assert_probe(int wanted, struct beest_kv_stats *stats)
 {
 	static struct beest_kv_stats unused;
@@ -666,7 +666,7 @@ static void assert_probe(int wanted, struct beest_kv_stats *stats)
 
 #define BYTES(text) (text), sizeof(text) - 1
 
-/* The first request must harm nobody, and what is there must be said. */
+/* The first request must do no harm, and the sentence must quote what answered. */
 static void foreign_services(void **state)
 {
 	static const char zeros[512];
@@ -723,7 +723,7 @@ static void foreign_services(void **state)
 	}
 }
 
-/* A counter is asked for only after the witness has come. */
+/* A counter is changed only after the server has proved to be a Memcached. */
 static void foreign_services_are_not_counted_with(void **state)
 {
 	static const struct fake_service services[] = {
@@ -745,7 +745,7 @@ static void foreign_services_are_not_counted_with(void **state)
 	}
 }
 
-/* The limit holds for all values together. */
+/* The deadline holds for all values together. */
 static void a_dripping_server_is_left(void **state)
 {
 	enum { MANY = 600 };
@@ -781,7 +781,7 @@ static void requests_to_nobody(void **state)
 	assert_error_has("no memcached listens there");
 }
 
-/* The kernel takes connections, nobody reads them. */
+/* The kernel accepts connections, but nobody reads them. */
 static void requests_that_nobody_accepts(void **state)
 {
 	(void)state;
@@ -793,7 +793,7 @@ static void requests_that_nobody_accepts(void **state)
 	assert_error_has("silent");
 }
 
-/* One attempt is given up after a second, which a busy machine may take. */
+/* An attempt is given up after a second, which a busy machine may exceed. */
 static void exchange_in_the_end(void)
 {
 	int tries = 0;
@@ -819,7 +819,7 @@ static void requests_to_a_stopped_server(void **state)
 	exchange_in_the_end();
 }
 
-/* Idle connections say goodbye, one after the other; none waits for what will not come. */
+/* Closing says goodbye on each idle connection, but never waits for an answer. */
 static void closing_on_a_stopped_server(void **state)
 {
 	static const char *const keys[] = { "k" };
@@ -847,10 +847,10 @@ static void closing_on_a_stopped_server(void **state)
 	begin = beest_clock_now();
 	beest_kv_close(exchange);
 	exchange = NULL;
-	assert_in_range(beest_clock_now() - begin, 0, 4 * BEEST_SECOND);	/* not 8 */
+	assert_in_range(beest_clock_now() - begin, 0, 4 * BEEST_SECOND);	/* not 8 s */
 }
 
-/* The answer to a request that was given up must not answer the next one. */
+/* A late answer to a request that was given up must not answer the next request. */
 static void late_answers_of_requests(void **state)
 {
 	char value[16];
@@ -868,7 +868,7 @@ static void late_answers_of_requests(void **state)
 	}
 }
 
-/* A quiet set that finds no room shows only in what is read. */
+/* An unanswered set that found no room shows only when the key is read back. */
 static void requests_to_a_full_server(void **state)
 {
 	static const char *const arguments[] = { "-M", "-m", "3", NULL };
@@ -881,7 +881,7 @@ static void requests_to_a_full_server(void **state)
 	size_t i;
 
 	(void)state;
-	if (!cache_since(6))		/* it takes the value for commands, and hangs up */
+	if (!cache_since(6))		/* it takes the value for commands and hangs up */
 		skip();
 	start(arguments);
 	for (i = 0; i < 40; i++) {
@@ -979,7 +979,7 @@ static void signals_do_not_disturb_requests(void **state)
 			assert_probe(0, NULL);
 	}
 
-	set_timer(10, 10);	/* libmemcached 1.0.16 gives up early then */
+	set_timer(10, 10);	/* libmemcached 1.0.16 then gives up early */
 	cache_stop(cache);
 	begin = beest_clock_now();
 	assert_int_equal(exchange_k(begin + 300 * BEEST_MS), -EHOSTDOWN);
@@ -988,7 +988,7 @@ static void signals_do_not_disturb_requests(void **state)
 	signal(SIGALRM, SIG_IGN);	/* valgrind delivers late */
 }
 
-/* Writes and reads a key that nobody else writes; returns how often another's value came. */
+/* Writes and reads a key of its own; returns how often that failed or gave another's value. */
 static int requests_mixed_up(const char *me, int rounds)
 {
 	char value[48];
@@ -1047,7 +1047,7 @@ static void threads_of_requests_do_not_meet(void **state)
 		pthread_join(threads[i], &wrong);
 		assert_null(wrong);
 	}
-	/* about one each: an idle one may be overlooked in the moment it is given back */
+	/* about one each: a connection just being given back may be missed */
 	assert_in_range(cache_stat(cache, "total_connections"), before + 2, before + 33);
 }
 
@@ -1064,7 +1064,7 @@ static int set_answered(void)
 	return ret;
 }
 
-/* It is kept: to switch between writes of both kinds would connect again each time. */
+/* Requests with answered and with unanswered writes share one connection. */
 static void one_connection_is_enough(void **state)
 {
 	int64_t end = soon();
@@ -1077,7 +1077,7 @@ static void one_connection_is_enough(void **state)
 		assert_int_equal(exchange_k(soon()), 0);
 		assert_int_equal(set_answered(), 0);
 	}
-	/* One that a signal broke is closed, which the server learns in its own time. */
+	/* A connection that a signal broke is closed; the server notices later. */
 	while (cache_stat(cache, "curr_connections") != before + 1)
 		assert_true(beest_clock_left(end) > 0);
 }
