@@ -2,8 +2,8 @@
 /*
  * login.c - servers that demand a user and a password (SASL)
  *
- * A real "memcached -S" with a user database of the test's own.  What a login changes,
- * beside being let in, is the protocol: binary instead of text.
+ * A real "memcached -S" with a user database of the test's own.  A login also changes the
+ * protocol: binary instead of text.
  */
 #include "config.h"
 
@@ -156,7 +156,7 @@ static void open_context(const char *const *more)
 	hartebeest_log_set(hb, HARTEBEEST_LOG_DEBUG, note, NULL);
 }
 
-/* The password is in no sentence, line or option. */
+/* The password appears in no sentence, log line or option. */
 static void nothing_is_shown(void)
 {
 	char text[256];
@@ -182,7 +182,7 @@ static void works(void)
 	nothing_is_shown();
 }
 
-/* At once: no other attempt would end differently, and the limit outlasts the test. */
+/* Refused at once, since no other attempt would end differently; the limit outlasts the test. */
 static void is_refused(int err, const char *sentence)
 {
 	assert_int_equal(hartebeest_msg_push(hb, "m", "x", 1, 0), -err);
@@ -277,7 +277,7 @@ static void half_a_login(void **state)
 	is_refused(EINVAL, "a password without a user: set HARTEBEEST_EXC_USER");
 }
 
-/* Libmemcached 1.0 lets whoever comes to a server without -S go on, 1.1 does not. */
+/* At a server without -S, libmemcached 1.0 goes on without a login, 1.1 does not. */
 static void a_login_nobody_asked_for(void **state)
 {
 	struct cache *demanding = cache;
@@ -370,7 +370,7 @@ static void add_and_delete_tell_what_was(void **state)
 	assert_error_has("byte 2 is 0x20");
 }
 
-/* Nothing ends a value but its length. */
+/* A value may contain any bytes: only its length ends it. */
 static void values_come_back(void **state)
 {
 	static uint8_t bytes[BEEST_VALUE_MAX];
@@ -433,7 +433,7 @@ static int get_in_the_end(const char *key, struct beest_kv_value *value)
 	return ret;
 }
 
-/* What text and binary protocol call the same things must mean the same. */
+/* Equal failures have the same errno in the text and the binary protocol. */
 static void trouble_is_told_apart(void **state)
 {
 	struct beest_kv_value value;
@@ -458,7 +458,7 @@ static void trouble_is_told_apart(void **state)
 	assert_null(value.bytes);
 }
 
-/* The whole of a bring-up: records put back by "add" included. */
+/* All that a bring-up does, including records stored again by "add". */
 static void a_restart_in_a_wait(void **state)
 {
 	(void)state;
@@ -501,7 +501,7 @@ static void requests_do_as_without_login(void **state)
 	}
 }
 
-/* One that looks up its own name may take longer than a probe, too. */
+/* A server that looks up its own name may take longer than a probe. */
 static int probe_in_the_end(struct beest_kv_stats *stats)
 {
 	int64_t end = beest_clock_deadline(600 * BEEST_SECOND);

@@ -2,10 +2,10 @@
 /*
  * manners.c - no service at the configured port ends the process or holds it up
  *
- * A table of bad manners, each shown at every point of two dialogues: that of a program that
- * pushes messages and uses a service, and one of all the requests that lib/kv/ can make.  Up to
- * that point the fake server is a good Memcached, so that it also turns hostile late.  Each
- * case is a process of its own with a server of its own: one that dies is counted and named.
+ * Each of a table of bad manners is shown at every point of two dialogues: that of a program
+ * that pushes messages and uses a service, and one with every kind of request of lib/kv/.  Up
+ * to that point the fake server is a good Memcached, so that it also turns hostile late.  Each
+ * case is a process with a server of its own: a case that dies is counted and named.
  */
 #include "config.h"
 
@@ -30,19 +30,19 @@
 /* ---------------------------------------------------------------- the manners --- */
 
 enum {
-	STAY = 0,		/* and says it again to whatever comes */
-	CLOSE = 1,		/* closes the connection behind it */
-	GOOD_AFTER = 2,		/* the good answer follows */
-	GOOD_BEFORE = 4,	/* it follows the good answer */
-	CUT = 8,		/* the good answer up to byte @cut */
+	STAY = 0,		/* keeps the connection and repeats itself */
+	CLOSE = 1,		/* then closes the connection */
+	GOOD_AFTER = 2,		/* then the good answer follows */
+	GOOD_BEFORE = 4,	/* the good answer comes first */
+	CUT = 8,		/* only @cut bytes of the good answer */
 	DRIP = 16,		/* byte by byte, with pauses */
-	MEMCACHED = 32,		/* what it says could be a Memcached's: no foreign service */
+	MEMCACHED = 32,		/* a Memcached could say it, so it shows no foreign service */
 };
 
 struct manner {
 	const char *name;
 	int how;
-	const char *bytes;	/* "@" in it stands for the first key of the request */
+	const char *bytes;	/* "@" in it is replaced by the first key of the request */
 	size_t size;
 	size_t cut;
 };
@@ -68,7 +68,7 @@ static const struct manner manners[] = {
 	ROW("TLS alert", CLOSE, "\x15\x03\x01\0\x02\x02\x28"),
 	ROW("telnet", STAY, "\xff\xfd\x18\xff\xfd\x20login: "),
 	ROW("time of day", CLOSE, "61366 26-11-22 07:14:02 00 0 0 123.4 UTC(NIST) *\r\n"),
-	/* words of Memcached at the wrong place */
+	/* words of Memcached in the wrong place */
 	ROW("OK", STAY, "OK\r\n"),
 	ROW("END", STAY | MEMCACHED, "END\r\n"),
 	ROW("STORED", STAY | MEMCACHED, "STORED\r\n"),
@@ -97,7 +97,7 @@ static const struct manner manners[] = {
 	ROW("STORED behind each answer", GOOD_BEFORE | MEMCACHED, "STORED\r\n"),
 	ROW("VALUE behind the end", GOOD_BEFORE | MEMCACHED, "VALUE @ 0 1\r\nx\r\n"),
 	ROW("ERROR behind each answer", GOOD_BEFORE | MEMCACHED, "ERROR\r\n"),
-	/* values that cannot be */
+	/* impossible values */
 	ROW("VALUE of another key", STAY, "VALUE other 0 1\r\nx\r\nEND\r\n"),
 	ROW("VALUE twice", STAY | MEMCACHED, "VALUE @ 0 1\r\nx\r\nVALUE @ 0 1\r\ny\r\nEND\r\n"),
 	ROW("VALUE alone", STAY, "VALUE\r\n"),
@@ -145,15 +145,15 @@ static const struct manner manners[] = {
 	ROW("drips a greeting", DRIP, "220 hello\r\n"),
 };
 
-/* Of one case; the process of the test reads it. */
+/* The result of a case, which the test's process reads. */
 struct result {
 	int ret, answers, step;
 	char error[BEEST_ERROR_SIZE];
 	/*
-	 * libmemcached asserts that a set, add or incr is not answered by another good word, and
-	 * in answers to these and to delete it copies a key of any length to where 250 bytes
-	 * have room.  So a Memcached that turns hostile can end the process, as SECURITY.md
-	 * says; no other service can.
+	 * libmemcached asserts that a set, add or incr is not answered by another good word.  In
+	 * answers to these and to delete it copies a key of any length into a buffer of 250 bytes.
+	 * So a Memcached that turns hostile can end the process, as SECURITY.md says; no other
+	 * service can.
 	 */
 	bool excused, overflows;
 };
@@ -173,10 +173,10 @@ struct item {
 struct connection {
 	char in[64 * 1024];
 	size_t used;
-	char out[64 * 1024];		/* what is still to drip */
+	char out[64 * 1024];		/* bytes still to drip */
 	size_t left;
-	bool hung_up;			/* once all is said */
-	bool proven;			/* a value that was asked for has been said */
+	bool hung_up;			/* closed once all is sent */
+	bool proven;			/* a requested value has been sent */
 	bool written;			/* the answer is to a write */
 };
 
@@ -188,10 +188,10 @@ struct server {
 	struct result *result;
 	struct pollfd polls[CONNECTIONS + 1];
 
-	const struct manner *manner;	/* NULL: it is good all the time */
-	int point;			/* the answer that is the first bad one; 0: a greeting */
-	bool once;			/* and the only one */
-	int answers;			/* until now */
+	const struct manner *manner;	/* NULL: it is always good */
+	int point;			/* the first bad answer; 0: a greeting */
+	bool once;			/* and the only bad one */
+	int answers;			/* so far */
 };
 
 static void connection_end(struct server *server, int i)
@@ -238,7 +238,7 @@ static void prove(struct server *server, int i, const char *said)
 					  strncmp(said, "VALUE other", 11);
 }
 
-/* What it says too much it says in answer to the next command, whatever that will be. */
+/* Bytes beyond an answer become the answer to the next command, which may be a write. */
 static void excuse(struct server *server, int i)
 {
 	const struct connection *at = server->connections[i];
@@ -247,7 +247,7 @@ static void excuse(struct server *server, int i)
 	server->result->overflows |= at->written && strstr(server->manner->name, "a key of ");
 }
 
-/* One answer, good or as the manner wants it. */
+/* One answer, good or by the manner. */
 static void answer(struct server *server, int i, const char *key, const char *bytes, size_t size)
 {
 	const struct manner *manner = server->manner;
@@ -317,7 +317,7 @@ static void serve_word(struct server *server, int i, const char *key, const char
 		answer(server, i, key, word, strlen(word));
 }
 
-/* Returns the bytes taken of @data. */
+/* Returns the number of bytes taken of @data. */
 static size_t serve_store(struct server *server, int i, bool add, const char *key,
 			  const char *data, size_t size, bool quiet)
 {
@@ -362,7 +362,7 @@ static void serve_increment(struct server *server, int i, const char *key, unsig
 	server->connections[i]->written = false;
 }
 
-/* What belongs to one command leaves the buffer; false: it is not there yet. */
+/* Serves one command and removes it from the buffer; false: it is incomplete. */
 static bool serve_one(struct server *server, int i)
 {
 	struct connection *at = server->connections[i];
@@ -480,7 +480,7 @@ static void *serve(void *data)
 	return NULL;
 }
 
-/* Listens before this returns; ends with the process.  Signals are for the client alone. */
+/* Listens before it returns; ends with the process.  Only the client takes signals. */
 static void server_start(struct server *server)
 {
 	sigset_t all, before;
@@ -499,12 +499,12 @@ static void server_start(struct server *server)
 
 #define STORIES 2
 
-/* A server with manners answers in the end, however busy the machine. */
+/* A good server gets a limit that it meets however busy the machine is. */
 #define LIMIT_MS 40
 #define GOOD_LIMIT_MS 30000
 #define DRIP_LIMIT_MS 400
 
-static int limit_ms;			/* of each step of this process */
+static int limit_ms;			/* for each step of this process */
 
 static int program(const char *where, struct result *result)
 {
@@ -534,7 +534,7 @@ static int program(const char *where, struct result *result)
 	return ret;
 }
 
-/* The write is answered; or the request is lazy. */
+/* Flags of a request: its write is answered; it is lazy. */
 enum { ANSWERED = 1, LAZY = 2 };
 
 static int request(struct beest_kv *kv, unsigned int flags, enum beest_kv_verb verb,
@@ -584,7 +584,7 @@ static int requests(const struct beest_hostport *where, struct result *result)
 
 /* ---------------------------------------------------------------------- a case --- */
 
-#define CROWD CROWD_MAX	/* cases at a time: most of a case is waiting */
+#define CROWD CROWD_MAX	/* cases at a time, most of which are waiting */
 #define HELD_UP_S 60
 
 struct trial {
@@ -626,8 +626,8 @@ static void trial_begin(struct trial *trial)
 static int tried, misbehaved, excused, held_up;
 
 /*
- * libmemcached before 1.1.3 reads on for minutes behind a NOT_FOUND that nobody asked for, within
- * one call, as SECURITY.md says.  It writes its version with three digits: 0x01000016 is 1.0.16.
+ * libmemcached before 1.1.3 reads on for minutes, within one call, after a NOT_FOUND that answers
+ * nothing, as SECURITY.md says.  Its version has three digits for each part: 0x01000016 is 1.0.16.
  */
 static bool reads_on(const struct trial *trial)
 {
@@ -635,14 +635,14 @@ static bool reads_on(const struct trial *trial)
 	       !strcmp(trial->manner->name, "NOT_FOUND");
 }
 
-/* Some ends are the service's or the message's own: nobody is there. */
+/* Some failures concern the service or the message, so their sentences name no server. */
 static bool names_nothing(const struct result *result)
 {
 	return !strstr(result->error, "127.0.0.1") && result->ret != -ENOENT &&
 	       result->ret != -ETIMEDOUT && result->ret != -ESTALE;
 }
 
-/* What is wrong, or NULL. */
+/* What went wrong, or NULL. */
 static const char *trial_wrong(const struct trial *trial, int status)
 {
 	const struct result *result = trial->result;
@@ -674,7 +674,7 @@ static const char *trial_wrong(const struct trial *trial, int status)
 	return NULL;
 }
 
-static const char *only;	/* the manner that is tried alone, and told of; NULL: all */
+static const char *only;	/* the only manner tried, with each case printed; NULL: all */
 static int stride;
 
 static int trial_judge(const struct trial *trial, int status)
@@ -719,7 +719,7 @@ static void trial_add(const struct manner *manner, int story, int point, bool on
 	crowd.pid[place] = trial->pid;
 }
 
-/* How many answers a good server gives in a story. */
+/* The number of answers that a good server gives in a story. */
 static int story_length(int story)
 {
 	int before = misbehaved;
@@ -754,7 +754,10 @@ static void every_manner_at_every_point(void **state)
 	assert_int_equal(misbehaved, 0);
 }
 
-/* Nothing shuts libmemcached's socket within a value, but a signal that ends the process may. */
+/*
+ * Nothing shuts libmemcached's socket in the middle of a value, but a signal can end the
+ * process.
+ */
 static void a_drip_within_a_value_can_be_ended(void **state)
 {
 	static const struct manner drip = ROW("drips a value", DRIP, "VALUE @ 0 9999\r\n" X256 X256

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * raii.cc - the classes of hartebeest-raii.hh, in two processes
+ * raii.cc - the classes of hartebeest-raii.hh, used by two processes
  *
- * The device is the fake, which completes a write and moves no bytes; a real Memcached
- * server stands between the two.  What is counted is what stays open.
+ * The device is the fake, which completes a write and moves no bytes.  Between the processes is
+ * a real Memcached server.  The tests count what stays open.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +41,7 @@ static_assert(!std::is_copy_constructible<pair_list>::value, "one owner");
 static_assert(std::is_move_assignable<pair_list>::value, "as the others");
 static_assert(std::is_nothrow_move_constructible<mesh>::value, "as in a vector");
 
-/* The errno of what @call throws, 0 when it does not, with the sentence. */
+/* The errno that @call throws with a sentence like @sentence; 0: it does not throw. */
 template <class Call>
 static int thrown(const Call &call, const char *sentence)
 {
@@ -55,7 +55,7 @@ static int thrown(const Call &call, const char *sentence)
 	return 0;
 }
 
-/* The same, again while a busy machine's server takes longer than a look does. */
+/* thrown(), repeated while the server on a busy machine takes longer than one look. */
 template <class Call>
 static int thrown_in_the_end(const Call &call, const char *sentence)
 {
@@ -89,7 +89,7 @@ static void failures()
 	}
 }
 
-/* What failed to be made takes nothing away that has its name. */
+/* A constructor that fails must not destroy the object that has the name. */
 static void a_name_that_is_taken()
 {
 	const context own;
@@ -107,7 +107,7 @@ static void a_name_that_is_taken()
 	EXPECT(fake_verbs.mrs == 1 && mr->length == 64);
 }
 
-/* Parents that are dropped first stay until their children have gone. */
+/* Parents that are destroyed first stay until their children are gone. */
 static void any_order()
 {
 	std::unique_ptr<context> own(new context);
@@ -206,7 +206,7 @@ static void lines()
 	EXPECT(line.compare(0, 13, "3log level 99") == 0);
 }
 
-/* The original's context, which its own end closes. */
+/* The default context, which only its own end closes. */
 static void borrowed()
 {
 	int lines = 0;
@@ -304,7 +304,7 @@ static void meshes(const context &own)
 	EXPECT(fake_verbs.qps == 0 && fake_verbs.mrs == 0 && fake_verbs.cqs == 0);
 }
 
-/* No peers are not the same as all of them. */
+/* An empty list of peers does not mean all ranks. */
 static void mesh_of_strangers(const context &own)
 {
 	mesh_request request;
@@ -315,7 +315,7 @@ static void mesh_of_strangers(const context &own)
 	EXPECT(thrown([&] { mesh(own, "nobody", request); }, "rank_count is 0") == EINVAL);
 }
 
-/* Alone, by an exchange of the program's own. */
+/* A mesh of one rank, by a gather() of the program's own. */
 static void gathered_mesh(const context &own)
 {
 	mesh_request request;
@@ -366,7 +366,7 @@ static void cancelled(const context &own)
 				 "nobody") == 0);
 }
 
-/* The last that it does: the other learns of it from its wait. */
+/* The last act of rank 0: the other rank's wait reports it. */
 static void given_up(const context &own)
 {
 	std::string text;

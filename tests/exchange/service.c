@@ -2,8 +2,7 @@
 /*
  * service.c - a server and two hundred clients over a real memcached
  *
- * All are processes of their own, with the fake device.  What they have seen is counted in
- * memory that they share.
+ * All are processes with the fake device.  Shared memory has counters of what they have seen.
  */
 #include "config.h"
 
@@ -33,11 +32,11 @@
 
 static struct cache *cache;
 
-/* Counters are atomic. */
+/* Atomic counters. */
 static struct seen {
-	int here, gone;			/* clients that are connected, or were killed */
+	int here, gone;			/* clients that are connected; that crashed */
 	int followed;			/* clients that found the new server */
-	int served, again, left;	/* as the present server sees it */
+	int served, again, left;	/* as seen by the present server */
 	int stop_clients, stop_server;
 } *seen;
 
@@ -152,7 +151,7 @@ static int serve(void)
 	EXPECT(hartebeest_service_listen(hb, "crowd", soon()) == 0);
 	while (!LOAD(seen->stop_server)) {
 		ret = hartebeest_service_accept(hb, "crowd", &request, HARTEBEEST_ONCE);
-		EXPECT(ret != -EADDRINUSE && ret != -ENOTCONN);	/* servers may be away */
+		EXPECT(ret != -EADDRINUSE && ret != -ENOTCONN);	/* memcached may be away */
 		if (ret == 0) {
 			serve_one(hb, &request);
 			continue;
@@ -217,7 +216,7 @@ static void follow(struct client *client)
 		pause_ms(20);
 }
 
-/* A third crashes, before or after it is connected; a third leaves and returns. */
+/* A third of the clients crash, before or after they connect; a third leave and return. */
 static int be_client(int number)
 {
 	struct client client;
@@ -247,7 +246,7 @@ static pid_t start(int (*function)(int number), int number)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);	/* a test that fails leaves nobody */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);	/* nobody outlives a test that fails */
 		exit(function(number));
 	}
 	assert_true(pid > 0);
@@ -299,7 +298,7 @@ static void start_crowd(pid_t *pids, int clients)
 		pids[i] = start(be_client, i);
 }
 
-/* Connections, those who returned included. */
+/* All connections, including those of clients that returned. */
 static int meetings(int clients)
 {
 	return clients - share(clients, 6, 0) + share(clients, 3, 1);
@@ -346,7 +345,7 @@ static void a_crowd(void **state)
 	end_server(server);
 }
 
-/* Whatever has been asked until then: nobody is forgotten, and nobody served twice. */
+/* Every request made before or after the restart is served, and no connection twice. */
 static void a_memcached_that_is_restarted(void **state)
 {
 	enum { FEW = 30 };
@@ -379,7 +378,7 @@ static void two_services(void **state)
 	assert_int_equal(request.data[0], 'x');
 	while ((ret = hartebeest_service_accept(hb, "other", &request, HARTEBEEST_ONCE)) ==
 	       -EHOSTDOWN)
-		;		/* a busy machine's server may take longer than a look does */
+		;		/* on a busy machine the server may take longer than one look */
 	assert_int_equal(ret, -EAGAIN);
 	assert_int_equal(LOAD(seen->served), 1);
 	hartebeest_close(hb);

@@ -2,8 +2,8 @@
 /*
  * stencil.c - 64 ranks, each with its four neighbours in one call, over a real memcached
  *
- * Ranks are threads with contexts of their own, over the fake device.  They form a torus of
- * 8 x 8, and each offers a neighbour two regions whose lengths say whose they are.
+ * Ranks are threads with contexts of their own over the fake device.  They form a torus of
+ * 8 x 8.  Each offers each neighbour two regions whose lengths identify the rank.
  */
 #include "config.h"
 
@@ -24,13 +24,13 @@
 #define RANKS (SIDE * SIDE)
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-/* Has all its neighbours within the grid. */
+/* A rank with all its neighbours inside the grid. */
 #define CHOSEN 27
 
 static struct cache *cache;
 static char job[32];
 
-/* In this order the opposite of way k is (k + 2) % 4. */
+/* The opposite of way k is (k + 2) % 4. */
 static const int ways[4][2] = { { 0, 1 }, { 1, 0 }, { 0, -1 }, { -1, 0 } };
 
 static struct rank {
@@ -41,7 +41,7 @@ static struct rank {
 	struct hartebeest_pair pairs[4];
 	struct hartebeest_remote_mr regions[4][2];
 	struct ibv_qp *qp[4];
-	char names[4][2][24];			/* own and peer's key; the own is the name, too */
+	char names[4][2][24];			/* own key, which is also the name; peer's key */
 	char error[1024];
 } ranks[RANKS];
 
@@ -142,7 +142,7 @@ static int teardown(void **state)
 
 /* ------------------------------------------------------------------------- helpers --- */
 
-/* Both devices were told of each other, and the peer's regions are the peer's. */
+/* Each device was told of the other, and the regions are the peer's. */
 static void assert_link(int number, int way)
 {
 	const struct rank *rank = &ranks[number], *peer = &ranks[neighbour(number, way)];
@@ -189,7 +189,7 @@ static void all_come(void **state)
 	assert_all_linked();
 }
 
-/* Are all links there but those to the one that is missing? */
+/* Are all links there except those to the missing rank? */
 static bool others_are_linked(void)
 {
 	int i, way;
@@ -201,7 +201,7 @@ static bool others_are_linked(void)
 	return true;
 }
 
-/* In calls of a moment each, until there is nothing left to come. */
+/* The ranks call for a moment each, until only the links to the missing rank are missing. */
 static void one_is_missing(void **state)
 {
 	const struct hartebeest_pair *pair;
@@ -225,14 +225,14 @@ static void one_is_missing(void **state)
 		assert_non_null(strstr(ranks[i].error, pair->reason));
 	}
 
-	for (i = 0; i < RANKS; i++)		/* it came late: they go on */
+	for (i = 0; i < RANKS; i++)		/* the rank came late: all call again */
 		rank_start(i, 0);
 	for (i = 0; i < RANKS; i++)
 		rank_join(i);
 	assert_all_linked();
 }
 
-/* A process of its own, which ends without a word once all its neighbours are linked to it. */
+/* The chosen rank as a process, which dies silently once all its neighbours are linked to it. */
 static pid_t chosen_begin(void)
 {
 	pid_t pid = fork();
@@ -245,7 +245,7 @@ static pid_t chosen_begin(void)
 	return pid;
 }
 
-/* Two steps away from the chosen one: while it is missing, its neighbour waits. */
+/* Ranks two steps away from the chosen one: until they come, its neighbours have to wait. */
 static bool is_held(int number)
 {
 	int way;

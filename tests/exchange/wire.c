@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire.c - live records, read by a program that knows the manual page alone
+ * wire.c - live records, read by a program that knows only the manual page
  *
- * Two ranks bring each other up; tests/support/read-records fetches what they published
- * from the servers by itself, and every field is compared with what it must be: once over
- * RoCE, once over InfiniBand, where the IP address of a port is not its GID, and once with a
- * secret, with which all records are sealed.
+ * Two ranks bring each other up.  tests/support/read-records then fetches their records from
+ * the servers by itself, and every field is compared with the expected value: over RoCE; over
+ * InfiniBand, where the IP address of a port is not its GID; and with a secret, which seals all
+ * records.
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@ static char secret[] = "/tmp/hartebeest-wire-XXXXXX";
 static bool sealed;
 static char output[16384];
 
-/* The reader's output; it must succeed. */
+/* Runs the reader, which must succeed, and keeps its output. */
 static void read_records(const char *arguments)
 {
 	char command[2048];
@@ -56,7 +56,7 @@ static void read_records(const char *arguments)
 		fail_msg("%s\n%s", command, output);
 }
 
-/* "name=value" in the line that begins with @record. */
+/* "name=value" is in the line that begins with @record. */
 static void field_is(const char *record, const char *name, const char *expected)
 {
 	char wanted[320];
@@ -100,7 +100,7 @@ static void author_is(const char *record, int rank)
 	number_is(record, "rank", (uint64_t)rank);
 }
 
-/* FNV-1a over the incarnations of all ranks, lowest bit set, as the page has it. */
+/* FNV-1a over the incarnations of all ranks, with the lowest bit set, as the page says. */
 static uint64_t roll_digest(void)
 {
 	uint64_t digest = BEEST_HASH_FNV;
@@ -124,9 +124,9 @@ static void fetch(const char *names)
 	read_records(arguments);
 }
 
-/* ------------------------------------------------------------- what two ranks leave --- */
+/* -------------------------------------------------------- what two ranks leave behind --- */
 
-/* Two regions for the peer. */
+/* Connects a queue pair and offers two regions to the peer. */
 static int connect_by_the_call(struct bringup_member *member)
 {
 	static const char *const offer[] = { "mr", "more" };
@@ -166,7 +166,7 @@ static void *go_on(void *data)
 	return NULL;
 }
 
-/* ---------------------------------------------------------------------- as it is read --- */
+/* ---------------------------------------------------------------- reading the records --- */
 
 static void a_rank_can_be_read(void **state)
 {
@@ -200,7 +200,7 @@ static void region_number_is(const char *line, const char *field, const char *wh
 	number_is(line, name, number);
 }
 
-/* @which: of the regions of a queue pair. */
+/* @which: the number of a region in a queue pair's record; empty: a region's own record. */
 static void region_is(const char *line, const char *which, int rank, const char *name)
 {
 	struct ibv_mr *mr = NULL;
@@ -305,7 +305,7 @@ static void barrier_is(const char *line, uint64_t name)
 	number_is(line, "name", name);
 }
 
-/* A request that is repeated counts once more: the number only hints. */
+/* A repeated request counts again, so the counter only hints. */
 static void number_is_at_least(const char *record, const char *name, unsigned long least)
 {
 	const char *line = strstr(output, record), *found;
@@ -385,7 +385,7 @@ static void an_epoch_can_be_read(void **state)
 	number_is("\nnews", "absent", 1);
 }
 
-/* On each of the three servers, as the page tells which one. */
+/* Written on each of the three servers, chosen by the rule of the page. */
 static void the_page_is_enough_to_write(void **state)
 {
 	char arguments[1600], name[16], text[64];
@@ -405,7 +405,7 @@ static void the_page_is_enough_to_write(void **state)
 	}
 }
 
-/* The reader knows nothing but the page, so the page's examples are as the page says. */
+/* The reader knows only the page, so the examples agree with the page's own rules. */
 static void the_pages_own_examples_can_be_read(void **state)
 {
 	(void)state;
@@ -429,7 +429,10 @@ static void the_pages_own_examples_can_be_read(void **state)
 		 "000102030405060708090a0b0c0d0e0f,101112131415161718191a1b1c1d1e1f");
 }
 
-/* Who leaves says so, closes what its peers were connected to, and takes the rest away. */
+/*
+ * A rank that leaves says so, closes the records its peers were connected to, and deletes the
+ * rest.
+ */
 static void an_end_can_be_read(void **state)
 {
 	struct beest_endpoint gone = qp_of(1, "to0")->local.endpoint;
@@ -493,7 +496,7 @@ static int group_setup(void **state)
 	return wrong || crowd_go_on();
 }
 
-/* That of the page's example. */
+/* The secret of the page's example. */
 static void secret_write(void)
 {
 	int fd = mkstemp(secret);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bringup.c - bring-ups in a row leave nothing behind
+ * bringup.c - repeated bring-ups leave nothing behind
  *
- *	bringup SECONDS
+ * 	bringup SECONDS
  *
- * The same job comes up and goes again and again.  Its keys are the same each time, so the
- * server must not have more records after a run than after the ones before, and the process
- * not more descriptors, threads or memory.
+ * The same job comes up and ends again and again.  Its keys are the same each time, so the
+ * server must not have more records after a run than before, and the process not more
+ * descriptors, threads or memory.
  */
 #include "config.h"
 
@@ -20,9 +20,9 @@
 #include "tests/support/memcached.h"
 
 #define RANKS 8
-#define FIRST_RUNS 50			/* in which what is kept for good comes into being */
+#define FIRST_RUNS 50			/* during these, lasting structures are set up */
 
-/* Ends the program when the ranks are not connected as they should be. */
+/* Ends the program unless the ranks are connected as they should be. */
 static void bring_up(const struct cache *cache)
 {
 	struct bringup *bringup = bringup_new(cache_hostport(cache)->text, "soak", RANKS);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * devices.c - bring-ups in a row leave nothing in a real device
+ * devices.c - repeated bring-ups leave nothing in a real device
  *
- *	devices [COUNT]
+ * 	devices [COUNT]
  *
- * Eight processes connect each to each, write into each other's memory and close, COUNT times (50),
- * and live on.  What the kernel has of verbs objects, by rdma(8), must be the same after each
- * bring-up; and in the end, compared with the first ones, no process may have more descriptors,
- * threads or memory, nor the server an item more for each.
+ * Eight processes connect each to each, write into each other's memory and close, COUNT times
+ * (50).  The processes themselves live on.  After each bring-up the kernel must have the same
+ * verbs objects as before, by rdma(8).  In the end, compared with the first bring-ups, no process
+ * may have more descriptors, threads or memory, nor the server one more item for each bring-up.
  */
 #include "config.h"
 
@@ -26,15 +26,15 @@
 #include "tests/support/rank.h"
 
 #define RANKS 8
-#define FIRST_RUNS 3			/* in which what is kept for good comes into being */
-#define ITEMS_SLACK (3 * RANKS)		/* keys of waits that take long come in some runs only */
+#define FIRST_RUNS 3			/* during these, lasting structures are set up */
+#define ITEMS_SLACK (3 * RANKS)		/* long waits, in some runs only, add keys */
 #define PATIENCE_MS 10000
 
 static struct cache *cache;
 static pthread_barrier_t *meeting;	/* shared by the processes */
 static int count = 50;
 
-/* What the kernel has, one line a device; the caller frees it. */
+/* The kernel's verbs objects, one line for each device; the caller frees the text. */
 static char *resources(void)
 {
 	FILE *file = popen("rdma resource show", "r");
@@ -102,9 +102,9 @@ static void rank_connect(struct rank *own, int rank)
 }
 
 /*
- * The first barrier of a context has the same keys each time; those of later ones name the run,
- * and stay for their time to live.  Byte @rank of each region is written by that rank, from
- * byte RANKS of its own.
+ * Rank @rank writes byte RANKS of its own region into byte @rank of each other one.  The barrier is
+ * the context's first, which has the same keys each time; keys of later barriers name the run and
+ * stay for their time to live.
  */
 static void rank_write(struct rank *own, int rank, int run)
 {
@@ -138,7 +138,7 @@ static void bring_up(int rank, int run)
 	EXPECT(hartebeest_close(own.hb) == 0);
 }
 
-/* A device may take a moment to forget, and nobody makes anything meanwhile. */
+/* A device may take a moment to free objects.  Nobody makes any meanwhile. */
 static void compare_resources(const char *before, int run)
 {
 	char *now = resources();

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * injection.c - every call of the library into another one fails, one after the other
+ * injection.c - every call of the library into another library fails in turn
  *
- *	injection [FUNCTION]
+ * 	injection [FUNCTION]
  *
- * A bring-up of two contexts in one thread, over fakes of device and rdma_cm and a real Memcached,
- * with records that are sealed; and one by the functions of hartebeest-c.h.  The n-th call of
- * memory, file, socket, thread, libibverbs, librdmacm, libmemcached, json-c or libcrypto fails:
- * once, from there on for ever, and once with the step that failed taken again.  Each is a process
- * of its own.  It must come to its end, each step that fails must say why, nothing may stay open,
- * and what is taken again must succeed.
+ * There are two bring-ups over a fake device, a fake rdma_cm and a real Memcached, with sealed
+ * records: one of two contexts in one thread, and one by the functions of hartebeest-c.h.  The
+ * n-th call of memory, file, socket, thread, libibverbs, librdmacm, libmemcached, json-c or
+ * libcrypto fails: once; from then on for ever; and once, with the step that failed taken again.
+ * Each case is a process.  It must come to its end, each step that fails must say why, nothing may
+ * stay open, and a step that is taken again must succeed.
  *
- * Only the library's own calls count: it was linked with its references to these functions turned
- * to the ones below (Makefile.am).
+ * Only the library's own calls count: Makefile.am links its references to these functions to the
+ * wrappers below.
  */
 #include "config.h"
 
@@ -63,11 +63,11 @@ enum mode { ONCE, FOR_EVER, AGAIN, MODES };
 
 static const char *const modes[] = { "once", "for ever", "once, and again" };
 
-/* Of one process, shared with the test. */
+/* The outcome of one process, shared with the test. */
 struct outcome {
-	long calls;			/* until now */
-	char function[48];		/* that was the first to fail */
-	char step[32];			/* that was taken last */
+	long calls;			/* so far */
+	char function[48];		/* the first that failed */
+	char step[32];			/* taken last */
 	char wrong[1200];
 	long blocks;			/* of memory that the library has not freed */
 	int objects, descriptors;
@@ -80,12 +80,12 @@ static struct {
 	struct outcome *outcome;
 } plan;
 
-/* Within a step of the one thread whose calls count. */
+/* True within a step of the one thread whose calls count. */
 static __thread bool armed;
 
-static const char *only;		/* the one function that fails, or NULL */
+static const char *only;		/* the only function that fails, or NULL */
 
-/* --------------------------------------------------------------- what fails --- */
+/* ---------------------------------------------------------- functions that fail --- */
 
 static bool fails(const char *function)
 {
@@ -101,7 +101,7 @@ static bool fails(const char *function)
 	return true;
 }
 
-/* The library's references to @name lead here. */
+/* The linker turns the library's references to @name to this wrapper. */
 #define FAILING(type, name, parameters, arguments, failure) \
 	type __wrap_##name parameters; \
 	type __wrap_##name parameters \
@@ -113,7 +113,7 @@ static bool fails(const char *function)
 	}
 #define WITH(error, value) errno = error; return value
 
-/* Threads of the library count as well. */
+/* Blocks of the library's threads count as well. */
 static void *counted(void *block)
 {
 	__atomic_add_fetch(&plan.outcome->blocks, block != NULL, __ATOMIC_RELAXED);
@@ -226,7 +226,7 @@ FAILING(memcached_return_t, memcached_behavior_set, (memcached_st *handle,
 FAILING(memcached_return_t, memcached_set_memory_allocators, (memcached_st *handle,
 	memcached_malloc_fn new, memcached_free_fn old, memcached_realloc_fn resize,
 	memcached_calloc_fn zeroed, void *data), (handle, new, old, resize, zeroed, data),
-	plan.outcome->blocks--;		/* its free() is not the library's then */
+	plan.outcome->blocks--;		/* the library does not free() it */
 	return MEMCACHED_FAILURE)
 FAILING(memcached_return_t, memcached_result_set_value, (memcached_result_st *result,
 	const char *value, size_t length), (result, value, length),
@@ -259,7 +259,7 @@ FAILING(struct json_object *, json_tokener_parse_ex, (struct json_tokener *token
 FAILING(struct json_object *, json_object_new_object, (void), (), return NULL)
 FAILING(struct json_object *, json_object_new_int, (int32_t value), (value), return NULL)
 
-/* ----------------------------------------------------------- memory, counted --- */
+/* ----------------------------------------------------------- counted memory --- */
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -311,7 +311,7 @@ void __wrap_free(void *block)
 	free(block);
 }
 
-/* Made by malloc(3), and freed by the library's function. */
+/* libmemcached allocates it, and the library frees it by memcached_free(). */
 memcached_st *__wrap_memcached_create(memcached_st *handle)
 {
 	return fails("memcached_create") ? NULL : counted(memcached_create(handle));
@@ -327,8 +327,8 @@ static char job[32];
 static char secret_file[64];		/* an option; any file that others may not read will do */
 
 /*
- * Both in turn, as each waits for the other; with @leave, one that has come through goes no
- * more, as it would wait for the next time.
+ * Takes a step for both ranks in turn until both are through, since each waits for the other.  With
+ * @leave, a rank that is through is not called again: it would wait for the next time.
  */
 static int in_turn(int (*take)(int i), bool leave)
 {
@@ -408,7 +408,7 @@ static int connect_qp(int i)
 	return ret == -EISCONN ? 0 : ret;
 }
 
-/* What the first has to say no more, the second may still wait for. */
+/* The first rank's part may be done, while the second still waits for it. */
 static int pair_once(int i)
 {
 	struct hartebeest_pair pair;
@@ -446,7 +446,7 @@ static int delete_msg(int i)
 {
 	int ret = hartebeest_msg_delete(side[i], i ? "m0" : "m1", 0);
 
-	return ret == -ENOENT ? 0 : ret;	/* a failed attempt may have done it */
+	return ret == -ENOENT ? 0 : ret;	/* the failed attempt may have deleted it */
 }
 
 static int listen_for(int i)
@@ -490,12 +490,12 @@ static int withdraw(int i)
 	return hartebeest_mr_destroy(side[i], "mr");
 }
 
-/* Both have to wait there at once: the second does in a thread of its own, which counts nothing. */
+/* Both ranks must wait at once: the second does in a thread, whose calls do not count. */
 static struct {
 	pthread_t thread;
 	bool runs;
 	int ret;
-	char error[1200];		/* of its thread */
+	char error[1200];		/* the sentence of its thread */
 	struct hartebeest_mesh *mesh;
 } second;
 
@@ -522,7 +522,7 @@ static void second_end(void)
 	second.runs = false;
 }
 
-/* Where the first comes again, so does the second, which may have come through. */
+/* If the first rank tries again, so does the second, which may have come through already. */
 static int meet_in_mesh(int i)
 {
 	struct hartebeest_mesh *mesh;
@@ -568,13 +568,13 @@ static void native_end(void)
 
 /* ------------------------------------------------------------- hartebeest-c.h --- */
 
-/* Two queue pairs of the one context there is: "0" and "1" are names and keys. */
+/* Two queue pairs of the default context; "0" and "1" are names and keys. */
 static const char *own_name(int i)
 {
 	return i ? "1" : "0";
 }
 
-/* What they return, with an errno whose sentence is hartebeest_error(). */
+/* The errno of a bool function's failure, whose sentence is hartebeest_error(); 0: success. */
 static int told(bool good)
 {
 	return good ? 0 : -EIO;
@@ -635,7 +635,7 @@ static int c_fetch_qp(int i)
 	return told(hartebeest_memc_fetch_remote_qp(own_name(!i)));
 }
 
-/* Half-way to RTS nothing but what the sentence advises helps. */
+/* A queue pair stuck half-way to RTS needs what the sentence advises. */
 static int c_connect(int i)
 {
 	bool good = hartebeest_connect_local_qp("pd", own_name(i), own_name(!i));
@@ -695,7 +695,7 @@ static const struct step original[] = {
 	{ "get_", c_look_up }, { "rdma_post_single_fast", c_transfer }, { NULL, NULL },
 };
 
-/* What the process leaves is judged when the destructor of the library's has run. */
+/* The library's destructor closes the default context; what_stays() runs after it. */
 static void original_end(void)
 {
 }
@@ -720,8 +720,8 @@ static int step_take(const struct step *step, int i)
 }
 
 /*
- * A step that failed is taken again in that mode; else the rest is left out.  What fails for ever
- * has a limit that a slow machine may reach before.
+ * In mode AGAIN, a step that failed is taken again; otherwise the rest is left out.  In mode
+ * FOR_EVER waits have a short limit, which a slow machine may reach before any failure.
  */
 static void bring_up(const struct flavour *flavour)
 {
@@ -751,7 +751,7 @@ static void bring_up(const struct flavour *flavour)
 	flavour->end();
 }
 
-/* ---------------------------------------------------------------- a process each --- */
+/* ------------------------------------------------------------ one process each --- */
 
 #define HELD_UP_S (2 * RANK_PATIENCE_S)
 
@@ -766,7 +766,7 @@ static int descriptors(void)
 
 static int descriptors_before;
 
-/* After the library's own destructor, which ends the default context. */
+/* Runs after the library's own destructor, which ends the default context. */
 static void __attribute__((destructor(101))) what_stays(void)
 {
 	armed = false;
@@ -790,13 +790,13 @@ static void run(const struct flavour *flavour, struct outcome *outcome, long nth
 	plan.nth = nth;
 	plan.mode = mode;
 	plan.outcome = outcome;
-	fake_verbs_raise(&none);		/* opens what all its contexts share */
+	fake_verbs_raise(&none);		/* opens shared descriptors */
 	descriptors_before = descriptors();
 	bring_up(flavour);
 	exit(0);
 }
 
-/* 1: it misbehaved, which is said. */
+/* Returns 1 and prints why if the process misbehaved. */
 static int judge(const struct flavour *flavour, const struct outcome *outcome, long nth,
 		 enum mode mode, int status)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kills.c - whoever is killed and whenever, all ranks find each other again
+ * kills.c - all ranks find each other again, whoever is killed and whenever
  *
- *	kills SECONDS [SEED]
+ * 	kills SECONDS [SEED]
  *
  * Eight processes connect each to each, time after time.  Meanwhile ranks and the server are
- * killed and started again, at moments drawn from a seed, which is printed.  In the end both
- * ends of each pair must have each other's sequence numbers, and the server no more items
- * than eight ranks can leave; and no rank may keep a verbs object.
+ * killed and started again at moments drawn from a seed, which is printed.  In the end both
+ * ends of each pair must have each other's sequence numbers, the server must have no more items
+ * than eight ranks can leave, and no rank may keep a verbs object.
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@
 /* Records of queue pairs and ranks, lists of servers, news, and the epoch. */
 #define ITEMS_MAX (RANKS * (RANKS - 1) + RANKS + 8)
 
-/* What the processes say of themselves. */
+/* The board on which each process reports its state. */
 static struct board {
 	struct {
 		bool here;		/* its pairs are connected */
@@ -105,7 +105,7 @@ static void rank_tells(int rank)
 	__atomic_store_n(&board->ranks[rank].here, true, __ATOMIC_SEQ_CST);
 }
 
-/* Connects, then to whomever takes a peer's place. */
+/* Connects to all peers, then again to any process that replaces one. */
 static void rank_run(int rank)
 {
 	const struct rank_settings settings = {
@@ -131,7 +131,7 @@ static void rank_run(int rank)
 	_exit(fake_verbs.open != 0);
 }
 
-/* -------------------------------------------------------------------- what befalls --- */
+/* ------------------------------------------------------------ kills and restarts --- */
 
 static void start(int rank)
 {
@@ -170,9 +170,9 @@ static void befall(void)
 	}
 }
 
-/* ------------------------------------------------------------------------- the end --- */
+/* ---------------------------------------------------------------------- the end --- */
 
-/* What is not as it should be; NULL: all is. */
+/* The first thing that is wrong; NULL: nothing. */
 static const char *wrong(void)
 {
 	static char text[640];
