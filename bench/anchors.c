@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * anchors.c - the exchange alone: what N ranks bring, each learns of each other
+ * anchors.c - the exchange alone: N ranks, of which each learns what all others brought
  *
- * No queue pair is made, and nothing is confirmed: the clock stops when a rank holds what
- * all others brought, as many bytes as a rank of a mesh with one region.
+ * No queue pair is made, and nothing is confirmed.  A rank is done when it holds the bytes of
+ * all others, as many as a rank of a mesh with one region brings.
  *
- *	library		the gathering of hartebeest_mesh_connect(), up to where it has the roll
- *	original	a key for each pair and one for the region, asked for one by one
- *	raw records	sockets to the same server: a record a rank, a number, and a roll of all
- *			that the last one by the number writes
- *	socket star	TCP connections to rank 0, which hands out all
- *	PMIx		put, commit, fence with data, get; a process a rank under mpirun
+ * 	library		the gathering of hartebeest_mesh_connect(), up to the roll
+ * 	original	a key for each pair and one for the region, asked for one by one
+ * 	raw records	sockets to the same server: a record a rank, a counter, and a roll that
+ * 			the rank with the last number writes
+ * 	socket star	TCP connections to rank 0, which hands out everything
+ * 	PMIx		put, commit, fence with data, get; a process a rank under mpirun
  */
 #include "config.h"
 
@@ -28,14 +28,14 @@
 #include "lib/core/context.h"
 #include "lib/rendezvous/gather.h"
 
-/* What a queue pair's record would be, and a region's. */
+/* The size of a queue pair's record, and of a region's. */
 #define END 74
 #define REGION 24
 #define BROUGHT (END + REGION)
 
-/* ---------------------------------------------------------- what came of it --- */
+/* ---------------------------------------------------------- what was learnt --- */
 
-/* Of all ranks, as each of them learnt it. */
+/* What one rank brings.  pass->data has, for each rank, those of all ranks as it learnt them. */
 struct anchor {
 	char bytes[BROUGHT];
 };
@@ -58,7 +58,7 @@ static struct anchor *learnt(const struct bench_rank *rank, int peer)
 	       peer;
 }
 
-/* Letters, since raw_talk() counts lines: the rank, and one that differs from place to place. */
+/* Letters, since raw_talk() counts lines: a bit of the rank chooses one of two for each byte. */
 static struct anchor anchor_of(int rank)
 {
 	struct anchor anchor;
@@ -90,7 +90,7 @@ static const char *anchors_wrong(struct bench_pass *pass)
 
 /* ------------------------------------------------------------------ the library --- */
 
-/* The connection is made by a message that nobody waits for. */
+/* A message that nobody waits for makes the connection. */
 static int library_open(struct bench_rank *rank)
 {
 	char name[32];
@@ -191,7 +191,7 @@ static int records_open(struct bench_rank *rank)
 						 rank->pass->job), 1);
 }
 
-/* "VALUE key flags size", a line end, @size bytes and a line end, for each of @count. */
+/* Copies the bytes of @count values from "VALUE key flags size\r\n<size bytes>\r\n...". */
 static int values_take(const char *text, struct anchor *to, size_t size, int count)
 {
 	const char *bytes;
@@ -207,7 +207,7 @@ static int values_take(const char *text, struct anchor *to, size_t size, int cou
 	return 0;
 }
 
-/* The last one by the number hands out all. */
+/* The rank with the last number writes the roll of all. */
 static int roll_write(struct bench_rank *rank)
 {
 	size_t size = (size_t)rank->pass->size * sizeof(struct anchor), length;

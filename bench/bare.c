@@ -12,7 +12,7 @@
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/* The last entry with an IPv4 address is the one of RoCE v2; else the first entry. */
+/* The GID of RoCE v2 is the last entry with an IPv4 address; without one, the first entry. */
 static void find_gid(struct bare_port *port, int count)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };

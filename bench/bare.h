@@ -2,8 +2,8 @@
 /*
  * bare.h - a queue pair by verbs calls alone, for the sides without the library
  *
- * Owns the attributes of the three transitions.  Knows nothing of how the two ends learn
- * of each other.
+ * Owns the attributes of the three transitions.  Does not know how the two ends learn of each
+ * other.
  */
 #ifndef BENCH_BARE_H
 #define BENCH_BARE_H
@@ -11,7 +11,7 @@
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
-/* A port, opened once, and how it is reached. */
+/* An open port and its address. */
 struct bare_port {
 	struct ibv_context *verbs;
 	uint8_t number;
@@ -32,14 +32,14 @@ struct bare_end {
 /* @name is "mlx5_0:1"; NULL: port 1 of the first device.  0 or a negative errno. */
 int bare_open(struct bare_port *port, const char *name);
 
-/* The library's presets, so that all sides ask the device for the same. */
+/* The library's presets, so that all sides make the same queue pairs. */
 struct ibv_qp_init_attr bare_init_attr(struct ibv_cq *cq);
 
-/* In INIT; NULL on failure. */
+/* A queue pair in INIT; NULL on failure. */
 struct ibv_qp *bare_create(const struct bare_port *port, struct ibv_pd *pd,
 			   struct ibv_cq *cq, struct bare_end *end);
 
-/* To RTS. */
+/* Takes a queue pair from INIT to RTS. */
 int bare_connect(const struct bare_port *port, struct ibv_qp *qp, const struct bare_end *own,
 		 const struct bare_end *peer);
 

@@ -2,8 +2,8 @@
 /*
  * barrier.c - N ranks meet again and again
  *
- * The first passes are taken before the clock: the library's first barrier of a job does
- * more than later ones.  Figures are for one pass.
+ * The first passes are not measured: the library's first barrier of a job does more than later
+ * ones.  Figures are for one pass.
  */
 #include "config.h"
 
@@ -53,9 +53,9 @@ static int sockets_work(struct bench_rank *rank)
 /* ------------------------------------------------------------- raw memcached --- */
 
 /*
- * What any barrier through a server costs at least: each rank stores a record and takes a
- * number in one write; the last one reads all records and opens a gate, which the others
- * look for with the library's pauses.
+ * The least that a barrier through a server costs.  Each rank stores a record and takes a
+ * number in one write.  The last rank reads all records and opens a gate; the others look for
+ * the gate with the library's pauses.
  */
 static int gate_open(struct bench_rank *rank)
 {

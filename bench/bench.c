@@ -18,25 +18,25 @@
 #include "tests/support/memcached.h"
 
 #define ROUNDS_MAX 101
-#define ROUNDS_MIN 3		/* but 1 where a round takes long */
+#define ROUNDS_MIN 3		/* but 1 if a round takes long */
 #define RESULTS 256
 #define BUSY_MAX 64
 #define STACK 262144
 #define SECOND 1000000000.0
-#define GAVE_UP 1e9		/* as the value of a goal */
+#define GAVE_UP 1e9		/* a value worse than any goal */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct settings {
 	int rounds, seconds, limit, busy;
-	const char *ways;		/* a part of their names, separated by commas; NULL: all */
+	const char *ways;		/* parts of their names, separated by commas; NULL: all */
 } settings = { 31, 10, 120, 0, NULL };
 
-/* One side at one size, with so many busy loops beside it. */
+/* One side at one size, with @busy busy loops beside it. */
 struct result {
 	const struct bench_side *side;
 	int size, busy, rounds;
 	bool gave_up;
-	double figures[BENCH_FIGURES][ROUNDS_MAX];	/* in ascending order at last */
+	double figures[BENCH_FIGURES][ROUNDS_MAX];	/* sorted in the end */
 };
 
 static struct result results[RESULTS];
@@ -81,7 +81,7 @@ int bench_peers(int size)
 	return size > 1 ? size - 1 : 1;
 }
 
-/* All ranks and the caller meet here, in this order. */
+/* All ranks and the caller meet in this order. */
 enum meeting { OPENED, GO, DONE, PROVED, CHECKED, MEETINGS };
 
 /* Shared with ranks that are processes. */
@@ -165,11 +165,11 @@ static double server_cpu(const struct bench_pass *pass)
 	return sum;
 }
 
-/* Flushed items count as bytes until somebody needs their room. */
+/* Flushed items would count as bytes until others need their room. */
 static void restart_server(int i)
 {
 	cache_restart(servers[i]);
-	server_pids[i] = (pid_t)cache_stat(servers[i], "pid");	/* it names its own process */
+	server_pids[i] = (pid_t)cache_stat(servers[i], "pid");	/* memcached reports its own pid */
 }
 
 long bench_server_stat(const struct bench_pass *pass, int i, const char *name)
@@ -205,7 +205,7 @@ static double server_keys(const struct bench_pass *pass)
 	return keys;
 }
 
-/* The CPU last here and first in note_usage(): asking for the counters costs some. */
+/* Asking for counters costs CPU: this reads the CPU time last, note_usage() reads it first. */
 static struct usage server_usage(const struct bench_pass *pass)
 {
 	struct usage usage;
@@ -241,7 +241,7 @@ static void note_ranks(struct bench_pass *pass)
 	pass->figures[BENCH_RANK_CPU] = (double)cpu / 1e6 / pass->count / repeats;
 }
 
-/* Of the rank that failed first: others failed because it did. */
+/* Reports the rank that failed first, since others failed because of it. */
 static int first_failure(struct bench_pass *pass)
 {
 	const struct bench_rank *rank, *first = NULL;
@@ -394,7 +394,7 @@ static bool is_left_out(const struct bench_side *side, int size, int busy)
 	return false;
 }
 
-/* Zero, and the same for processes that are forked later. */
+/* Zeroed memory, shared with processes that are forked later. */
 static void *map_shared(size_t size)
 {
 	void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -458,7 +458,7 @@ static void note_failure(struct result *result, const struct bench_pass *pass, d
 	status |= ret == -EBADMSG;
 }
 
-/* A rank that crashed leaves the others waiting: the alarm ends all of them. */
+/* A rank that crashed leaves the others waiting; the alarm then ends the bench. */
 static void take_turn(const struct bench *bench, struct result *result)
 {
 	struct arena *arena = arena_new(bench, result);
@@ -511,14 +511,14 @@ static struct result *add_results(const struct bench *bench, int size, int busy,
 	return first;
 }
 
-/* Its first pass finds the neighbours of the network and such: not counted. */
+/* The first pass finds the network's neighbours, so it is not counted. */
 static void warm_up(const struct bench *bench, struct result *result)
 {
 	take_turn(bench, result);
 	result->rounds = 0;
 }
 
-/* Who begins changes from round to round. */
+/* The sides take turns; another one begins each round. */
 static void measure_size(const struct bench *bench, int size, int busy)
 {
 	size_t i, at, count;
@@ -604,7 +604,7 @@ static void print_head(const struct bench *bench)
 static const char *const figure_units[BENCH_FIGURES] = { "ms", "ms of server CPU", "keys",
 							 "ms of a rank's CPU" };
 
-/* A side that gave up took forever. */
+/* The value of a goal; a side that gave up never reaches it. */
 static double reached(const struct result *side, const struct result *against,
 		      enum bench_figure figure)
 {
@@ -780,7 +780,7 @@ static void read_options(int argc, char **argv)
 	}
 }
 
-/* Two ends of a connection for each rank, and more. */
+/* Each rank may need both ends of a connection, and more. */
 static void raise_limits(void)
 {
 	struct rlimit files;

@@ -2,8 +2,8 @@
 /*
  * cm.c - bench/connect's side by rdma_cm
  *
- * Rank 0 listens.  Both ends have one event channel and one table of what each event
- * leads to, so that all connections advance at once.
+ * Rank 0 listens.  Each end has one event channel and one table that maps events to the next
+ * step, so all connections advance at once.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 
 #define RESOLVE_MS 5000
 
-/* rdma_cm needs an IP address: the port's GID has one on RoCE. */
+/* rdma_cm needs an IP address; on RoCE the port's GID contains one. */
 static struct sockaddr_in own_address(const struct live *live)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
@@ -49,7 +49,10 @@ const char *cm_missing(void)
 	return NULL;
 }
 
-/* PD and CQ stand on librdmacm's own context, which an id has only once it is bound. */
+/*
+ * PD and CQ need librdmacm's own context of the device.  An id has it only once bound, so it is
+ * looked up by name.
+ */
 static struct ibv_context *own_verbs(const struct live *live)
 {
 	struct ibv_context **all = rdma_get_devices(NULL), **at;
@@ -84,7 +87,7 @@ int cm_open(struct bench_rank *rank)
 
 /* ------------------------------------------------------------------- events --- */
 
-/* The index of a connection travels with the request: requests may overtake each other. */
+/* Requests may overtake each other, so each carries the index of its connection. */
 static int index_of(const struct live *live, const struct rdma_cm_id *id)
 {
 	return (int)((struct rdma_cm_id *const *)id->context - live->ids);
@@ -133,7 +136,7 @@ static int accept_connection(struct live *live, const struct rdma_cm_event *even
 	return rdma_accept(event->id, &param) == 0 ? 0 : -errno;
 }
 
-/* 1: one more is established. */
+/* Takes the next step of a connection; returns 1 when it is established. */
 static int advance(struct bench_rank *rank, const struct rdma_cm_event *event)
 {
 	struct live *live = rank->device;

@@ -3,8 +3,8 @@
  * cmtime.c - bench/connect's side by cmtime(1) of rdma-core, which measures rdma_cm
  *
  * A server at rank 0's port and a client at rank 1's.  cmtime takes each step for all
- * connections before the next one: what counts is the time of all steps up to the last
- * connection, as the client says.
+ * connections before the next step.  The client prints the time of each step; their sum
+ * counts.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ const char *cmtime_missing(void)
 	return system("command -v cmtime >/dev/null 2>&1") == 0 ? NULL : "cmtime: not installed";
 }
 
-/* Where rdma_cm finds the port: an IPv4 address, which the GID of RoCE has. */
+/* rdma_cm finds the port by the IPv4 address in its RoCE GID. */
 static int port_address(int rank, char address[INET_ADDRSTRLEN])
 {
 	const char *port = ranks_port(rank) ? ranks_port(rank) : ranks_port(0);
@@ -36,7 +36,7 @@ static int port_address(int rank, char address[INET_ADDRSTRLEN])
 	return 0;
 }
 
-/* ms of one line, "create id : 0.35 ..."; since rdma-core 51 one line has all, in us. */
+/* ms of one line, "create id : 0.35 ...".  Since rdma-core 51 one line has the total, in us. */
 static double line_ms(const char *line, bool *all)
 {
 	static const char *const steps[] = { "create id ", "bind addr ", "resolve addr ",
@@ -64,7 +64,7 @@ int cmtime_programs(struct bench_pass *pass)
 
 	if (port_address(0, server) < 0 || port_address(1, client) < 0)
 		return -ENODEV;
-	/* The server says nothing once it listens, and does not always end: DREQs get lost. */
+	/* The server prints nothing useful, and may never end since DREQs get lost. */
 	snprintf(command, sizeof(command),
 		 "exec 2>&1; cmtime -b %s -c %d -p 7473 >/dev/null & server=$!\n"
 		 "for i in 1 2 3 4 5 6 7 8 9; do\n"

@@ -2,17 +2,17 @@
 /*
  * connect.c - Q connections between two processes, on a real device
  *
- * The clock runs from the first queue pair's creation to the last one's RTS at both ends,
- * of which both know.  Device, PD, CQ and the connection to the server are there before.
- * Afterwards each queue pair carries a message each way, which is compared.
+ * The clock runs from the first queue pair's creation until both ends know that all are in RTS
+ * at both ends.  Device, PD, CQ and the connection to the server exist before.  Afterwards each
+ * queue pair carries a message each way, which is compared.
  *
- *	mesh call	the library's call for all ranks at once, with Q queue pairs between the two
- *	4 threads	the same, where four threads take the queue pairs to RTR
- *	pairs call	its call for many queue pairs at once
- *	single steps	its functions for one queue pair
- *	bare verbs	ibv_create_qp(3) and ibv_modify_qp(3), all numbers over one socket
- *	rdma_cm		event driven, all connections at once, shared PD and CQ
- *	cmtime		rdma-core's own measurement of rdma_cm, where it is installed
+ * 	mesh call	the library's call for all ranks at once, with Q queue pairs between the two
+ * 	4 threads	the same, where four threads take the queue pairs to RTR
+ * 	pairs call	the library's call for many queue pairs at once
+ * 	single steps	the library's functions for one queue pair
+ * 	bare verbs	ibv_create_qp(3) and ibv_modify_qp(3), all numbers over one socket
+ * 	rdma_cm		event driven, all connections at once, shared PD and CQ
+ * 	cmtime		rdma-core's own measurement of rdma_cm, where it is installed
  */
 #include "config.h"
 
@@ -75,7 +75,7 @@ static void discard(struct bench_pass *pass)
 	free(ends);
 }
 
-/* Each on a port of its own as far as there are. */
+/* Each rank takes a port of its own; without a second port both share the first. */
 struct live *live_new(struct bench_rank *rank)
 {
 	size_t count = (size_t)rank->pass->size;
@@ -158,7 +158,7 @@ static int await_completions(struct bench_rank *rank, int count)
 	return 0;
 }
 
-/* Receives first, at both ends. */
+/* Both ends post all receives before either sends. */
 static int prove(struct bench_rank *rank)
 {
 	struct live *live = rank->device;
@@ -211,7 +211,7 @@ static int library_open(struct bench_rank *rank)
 	if (ret == 0)
 		ret = hartebeest_mr_register(rank->own, "mr", "pd", live->buffer, size, ACCESS,
 					     &live->mr);
-	/* The connection to the server is made by a publication that nobody asks for. */
+	/* A publication that nobody fetches makes the connection to the server. */
 	if (ret == 0)
 		ret = hartebeest_mr_publish(rank->own, "mr", pair_key(rank->rank, -1).text, 0);
 	ret = ours_result(rank, ret);
@@ -296,7 +296,7 @@ static int by_mesh_with(struct bench_rank *rank, uint32_t threads)
 	attr.cq = "cq";
 	attr.qps_per_peer = (uint32_t)rank->pass->size;
 	attr.threads = threads;
-	attr.cap = bare_init_attr(live->cq).cap;	/* as all sides */
+	attr.cap = bare_init_attr(live->cq).cap;	/* as on all sides */
 	ret = ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, &mesh, 0));
 	for (i = 0; i < rank->pass->size && ret == 0; i++)
 		live->qps[i] = hartebeest_mesh_qp(mesh, !rank->rank, i);
@@ -358,7 +358,7 @@ static int bare_work(struct bench_rank *rank)
 	return ret < 0 ? ret : live_meet(live);
 }
 
-/* The process ends, and with it its objects. */
+/* The objects end with the process. */
 static void leave(struct bench_rank *rank)
 {
 	(void)rank;

@@ -2,14 +2,14 @@
 /*
  * data.c - the data path: writes of two processes over one queue pair, on a real device
  *
- * Small writes go to and fro, each waiting for the other's, which it sees in its memory;
- * large ones go one way, as many at a time as the queue has room for.  What is written last
- * is compared at the other end.  How the queue pair was connected is the same for the
- * first two sides, which differ in two functions only.
+ * Small writes go to and fro: each process waits until it sees the other's write in its
+ * memory.  Large writes go one way, as many at a time as the queue has room for.  The last
+ * bytes written are compared at the other end.  The first two sides connect in the same way
+ * and differ in two functions only.
  *
- *	helpers		hartebeest_post_write() and hartebeest_poll_until()
- *	bare loop	ibv_post_send(3) and ibv_poll_cq(3)
- *	perftest	ib_write_lat(1) and ib_write_bw(1), by the averages they print
+ * 	helpers		hartebeest_post_write() and hartebeest_poll_until()
+ * 	bare loop	ibv_post_send(3) and ibv_poll_cq(3)
+ * 	perftest	ib_write_lat(1) and ib_write_bw(1), by the averages they print
  */
 #include "config.h"
 
@@ -24,13 +24,13 @@
 #include "tests/support/ranks.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-#define SMALL 64		/* up to so many bytes go to and fro, inline */
+#define SMALL 64		/* writes up to this many bytes go to and fro, inline */
 #define LARGEST (1 << 20)
 #define TURNS 200
 #define LARGE_WRITES 300
 #define WINDOW 128		/* of bare_init_attr(), and the preset of ib_write_bw */
 
-/* What the two processes have in common. */
+/* Shared by the two processes. */
 struct hall {
 	int arrived;		/* atomic */
 	struct {
@@ -51,7 +51,7 @@ struct node {
 	uint8_t inbox[LARGEST], outbox[LARGEST];
 };
 
-/* What the two sides do in their own way: 0, or how many completions, or a negative errno. */
+/* The functions in which the two sides differ: 0, a count of completions, or a negative errno. */
 struct way {
 	int (*write)(const struct node *node, uint32_t length, unsigned int flags);
 	int (*complete)(const struct bench_rank *rank, struct ibv_wc *wc);
@@ -123,7 +123,7 @@ static int node_open(struct bench_rank *rank)
 	       other_come(rank, 2);
 }
 
-/* The process ends, and with it its objects. */
+/* The objects end with the process. */
 static void leave(struct bench_rank *rank)
 {
 	(void)rank;
@@ -142,7 +142,7 @@ static int await_completion(struct bench_rank *rank, const struct way *way)
 	       bench_fail(rank, -EBADMSG, "completion: %s", ibv_wc_status_str(wc.status));
 }
 
-/* What a turn writes: its number, in the last byte. */
+/* A turn writes its number into the last byte. */
 static uint8_t turn_mark(int turn)
 {
 	return (uint8_t)(1 + turn % 255);
@@ -200,7 +200,7 @@ static int run(struct bench_rank *rank, const struct way *way)
 	return ret;
 }
 
-/* The last turn's own byte was waited for; large writes are compared byte by byte. */
+/* The last turn was seen to arrive; large writes are compared byte by byte. */
 static int prove(struct bench_rank *rank)
 {
 	struct node *node = rank->device;
@@ -283,7 +283,7 @@ static int port_options(int rank, char *text, size_t size)
 	return 0;
 }
 
-/* ms of all: ib_write_lat says us one way, ib_write_bw MiB/s, each after other columns. */
+/* Total ms.  Among other columns ib_write_lat prints us for one way, ib_write_bw MiB/s. */
 static double line_ms(const struct bench_pass *pass, int count, const char *line)
 {
 	double column[4];
@@ -343,7 +343,7 @@ static const struct bench_side sides[] = {
 	{ .name = NULL }
 };
 
-/* The instructions are counted by bench/post; this is noise, and what nobody counted. */
+/* bench/post counts the instructions.  The margins are for noise, and for what it cannot count. */
 static const struct bench_goal goals[] = {
 	{ HELPERS, BENCH_TIME, BARE, 1, LARGEST, 0, 1.05, "helpers: as a bare loop" },
 	{ HELPERS, BENCH_TIME, PERFTEST, 1, LARGEST, 0, 1.1, "helpers: as perftest" },

@@ -2,18 +2,18 @@
 /*
  * exchange.c - a full mesh of N ranks: each makes a queue pair to each other rank
  *
- * The clock runs from creating the queue pairs to their confirmation.  Besides, each rank
- * learns one memory region of each other rank.  The device is a stub, the same for all.
+ * The clock runs from creating the queue pairs to their confirmation.  Each rank also learns
+ * one memory region of each other rank.  The device is a stub, the same for all sides.
  *
- *	mesh call	the library's call for all ranks at once
- *	until connected	the same, where the clock stops before the confirmation
- *	mixed numbers	the mesh call, where a rank's queue pairs have no consecutive numbers
- *	pairs call	its call for many queue pairs
- *	single steps	its functions for one queue pair, from create to confirm
- *	original	one key a queue pair and region, asked for one by one, no confirmation
- *	with ready keys	the same, and a key a pair that says "connected", as users wrote it
- *	socket star	TCP connections to rank 0, which hands out all; a second time for "ready"
- *	PMIx		put, commit, fence with data, get, fence; a process a rank under mpirun
+ * 	mesh call	the library's call for all ranks at once
+ * 	until connected	the same, but the clock stops before the confirmation
+ * 	mixed numbers	the mesh call, with ranks whose queue pairs have no consecutive numbers
+ * 	pairs call	the library's call for many queue pairs
+ * 	single steps	the library's functions for one queue pair, from create to confirm
+ * 	original	one key a queue pair and region, asked for one by one, no confirmation
+ * 	with ready keys	the same, and a key a pair that says "connected", as users wrote it
+ * 	socket star	TCP connections to rank 0, which hands out everything; again for "ready"
+ * 	PMIx		put, commit, fence with data, get, fence; a process a rank under mpirun
  */
 #include "config.h"
 
@@ -35,7 +35,7 @@
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 #define REGION 4096
 
-/* ---------------------------------------------------------- what came of it --- */
+/* ---------------------------------------------------------- what was learnt --- */
 
 struct region {
 	uint64_t address, length;
@@ -46,7 +46,7 @@ struct region {
 struct mesh {
 	struct ibv_qp **qps;
 	struct region *learnt;
-	struct region *own;		/* one a rank */
+	struct region *own;		/* one for each rank */
 };
 
 static void mesh_prepare(struct bench_pass *pass)
@@ -153,7 +153,7 @@ static int library_open(struct bench_rank *rank)
 							     &mr));
 	if (ret == 0)
 		*mesh_own(rank) = (struct region){ (uintptr_t)mr->addr, mr->length, mr->rkey };
-	/* The connection is made by a publication that nobody asks for. */
+	/* A publication that nobody fetches makes the connection. */
 	return ret < 0 ? ret : ours_result(rank, hartebeest_mr_publish(rank->own, "mr",
 						  rank_key("opening", rank->rank).text, 0));
 }
@@ -239,7 +239,7 @@ static int create_and_add(struct bench_rank *rank, int peer)
 						      "cq", mesh_qp(rank, peer)));
 }
 
-/* Pairs are in order of ranks, without the own one. */
+/* Pairs are in the order of ranks, without the own rank. */
 static int learn_region(struct bench_rank *rank, int peer)
 {
 	const struct ours_call *call = rank->device;
@@ -295,7 +295,7 @@ static int by_mesh(struct bench_rank *rank)
 	return ret;
 }
 
-/* The original's way confirms nothing. */
+/* To compare with the original's way, which confirms nothing. */
 static int until_connected(struct bench_rank *rank)
 {
 	struct hartebeest_mesh_stats stats = { .total = 0 };
@@ -324,7 +324,7 @@ struct device {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	struct bare_end *ends;		/* the own one for each peer */
+	struct bare_end *ends;		/* the own end for each peer */
 	char buffer[REGION];
 };
 
@@ -467,7 +467,7 @@ static void sockets_close(struct bench_rank *rank)
 	device_close(rank);
 }
 
-/* From one row a sender to one row a receiver. */
+/* From a row for each sender to a row for each receiver. */
 static void transpose(const struct bare_end *from, struct bare_end *to, size_t size)
 {
 	size_t a, b;

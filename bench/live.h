@@ -2,8 +2,8 @@
 /*
  * live.h - one of the two ends of bench/connect, on a real device
  *
- * Owns what the sides have in common: the socket between the two processes, the queue
- * pairs that are to be connected, and the buffer of the proof.
+ * Owns what all sides need: the socket between the two processes, the queue pairs to be
+ * connected, and the buffer of the proof.
  */
 #ifndef BENCH_LIVE_H
 #define BENCH_LIVE_H
@@ -38,17 +38,17 @@ struct live {
 #endif
 };
 
-/* To rank->device; with the queue pairs' number as the pass says. */
+/* Stores a new end in rank->device, with room for as many queue pairs as the pass wants. */
 struct live *live_new(struct bench_rank *rank);
 
 /* All bytes, or a negative errno. */
 int live_send(struct live *live, const void *bytes, size_t size);
 int live_receive(struct live *live, void *bytes, size_t size);
 
-/* A byte to and fro: both are here. */
+/* Exchanges a byte each way, so both are here. */
 int live_meet(struct live *live);
 
-/* PD, CQ and region on @verbs. */
+/* Makes PD, CQ and region on @verbs. */
 int live_objects(struct bench_rank *rank, struct ibv_context *verbs);
 
 int cmtime_programs(struct bench_pass *pass);

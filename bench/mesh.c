@@ -2,15 +2,14 @@
 /*
  * mesh.c - all queue pairs between N processes, on a real device
  *
- * The clock runs from the first queue pair's creation until the last process has connected
- * its last one.  Device, GID, PD, CQ, region and the connection to the server are there
- * before.
+ * The clock runs from the first queue pair's creation until the last process has connected its
+ * last one.  Device, GID, PD, CQ, region and the connection to the server exist before.
  * Afterwards each process writes a word into the memory of every other and reads it back.
  *
- *	mesh call	the library's call for all ranks at once, with its confirmation
- *	original	one key a queue pair and region, asked for one by one, no confirmation
- *	bare verbs	ibv_create_qp(3) and ibv_modify_qp(3); numbers go through shared memory,
- *			and nobody ends before all are connected
+ * 	mesh call	the library's call for all ranks at once, with its confirmation
+ * 	original	one key a queue pair and region, asked for one by one, no confirmation
+ * 	bare verbs	ibv_create_qp(3) and ibv_modify_qp(3); numbers go through shared memory,
+ * 			and nobody ends before all are connected
  */
 #include "config.h"
 
@@ -38,14 +37,14 @@ struct region {
 	uint32_t rkey;
 };
 
-/* What the processes have in common. */
+/* Shared by the processes. */
 struct hall {
-	int arrived;			/* atomic: how often somebody came */
+	int arrived;			/* atomic: arrivals of all, at all meetings */
 	struct bare_end ends[RANKS_MAX][RANKS_MAX];	/* of the row's rank, for the column's */
 	struct region regions[RANKS_MAX];
 };
 
-/* What a process has. */
+/* The objects of one process. */
 struct node {
 	struct bare_port port;
 	struct ibv_pd *pd;
@@ -59,7 +58,7 @@ struct node {
 	} words;
 };
 
-/* On the ports of this machine in turn. */
+/* Ranks take the ports of this machine in turn. */
 static const char *port_name(const struct bench_rank *rank)
 {
 	int count = 0;
@@ -86,7 +85,7 @@ static uint64_t word_of(int from, int to)
 	return 0x68617274 + (uint64_t)from * 1000 + (uint64_t)to;
 }
 
-/* The read comes after the write, since both take the same queue pair. */
+/* Both requests use one queue pair, so the read comes after the write. */
 static int post_word(struct bench_rank *rank, int peer)
 {
 	struct node *node = rank->device;
@@ -157,7 +156,7 @@ static int library_open(struct bench_rank *rank)
 	if (ret == 0)
 		ret = hartebeest_mr_register(rank->own, "mr", "pd", &node->words,
 					     sizeof(node->words), ACCESS, &node->mr);
-	/* A publication that nobody asks for chooses the GID and makes the connection. */
+	/* A publication that nobody fetches chooses the GID and makes the connection. */
 	if (ret == 0)
 		ret = qp_make(rank->own, "first", "pd", IBV_QPT_RC, "cq", "cq", NULL);
 	if (ret == 0)
@@ -190,7 +189,7 @@ static int library_work(struct bench_rank *rank)
 	attr.cq = "cq";
 	attr.regions = offer;
 	attr.region_count = 1;
-	attr.cap = bare_init_attr(node->cq).cap;	/* as all sides */
+	attr.cap = bare_init_attr(node->cq).cap;	/* as on all sides */
 	ret = ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, &mesh, 0));
 	for (peer = 0; peer < rank->pass->size && ret == 0; peer++)
 		if (peer != rank->rank)
@@ -234,7 +233,7 @@ static int device_connect(struct bench_rank *rank, int peer, const struct bare_e
 	return ret < 0 ? bench_fail(rank, ret, "transition: %s", strerror(-ret)) : 0;
 }
 
-/* Everybody has come so often. */
+/* Waits until everybody has come @times times. */
 static int hall_meet(struct bench_rank *rank, int times)
 {
 	struct hall *hall = rank->pass->data;
@@ -271,7 +270,7 @@ static int bare_work(struct bench_rank *rank)
 	return ret < 0 ? ret : hall_meet(rank, 2);
 }
 
-/* The process ends, and with it its objects. */
+/* The objects end with the process. */
 static void leave(struct bench_rank *rank)
 {
 	(void)rank;

@@ -2,10 +2,10 @@
 /*
  * messages.c - each of N ranks has 64 bytes that all others want
  *
- *	messages	the library's: one pushed, the others waited for
- *	key by key	plain libmemcached: one set, the others asked for one by one
- *	raw memcached	its protocol over a socket: one set, all missing ones in one get
- *	socket star	TCP connections to rank 0, which hands out all
+ * 	messages	the library's: one pushed, the others waited for
+ * 	key by key	plain libmemcached: one set, the others asked for one by one
+ * 	raw memcached	its protocol over a socket: one set, all missing ones in one get
+ * 	socket star	TCP connections to rank 0, which hands out everything
  */
 #include "config.h"
 
@@ -34,14 +34,14 @@ static struct key message_key(const struct bench_rank *rank, int from)
 	return key;
 }
 
-/* No two passes and ranks have the same. */
+/* Each pass and rank has a text of its own. */
 static void message_fill(const struct bench_pass *pass, int rank, char message[LENGTH])
 {
 	memset(message, 'x', LENGTH);
 	snprintf(message, LENGTH, "%s from %d", pass->job, rank);
 }
 
-/* What rank r has of rank s is at (r * size + s) * LENGTH. */
+/* Rank r's copy of rank s's message is at (r * size + s) * LENGTH. */
 static void prepare(struct bench_pass *pass)
 {
 	pass->data = calloc((size_t)pass->size * (size_t)pass->size, LENGTH);
@@ -145,7 +145,7 @@ static int sockets_work(struct bench_rank *rank)
 	return ret;
 }
 
-/* Those that are missing, in one request; how many came. */
+/* Asks for all missing messages in one request; returns how many came. */
 static int raw_look(struct bench_rank *rank, bool *here)
 {
 	struct raw *raw = rank->device;

@@ -2,8 +2,8 @@
 /*
  * ours.h - the library's sides: a context for each rank
  *
- * A context connects to the server as it first needs it, so each bench does a thing of
- * its own kind before the clock starts.
+ * A context connects to the server at its first use.  So each bench does something of its own
+ * kind before the clock starts.
  */
 #ifndef BENCH_OURS_H
 #define BENCH_OURS_H
@@ -13,28 +13,28 @@
 
 #define OURS_NAME 64	/* room for a key */
 
-/* The context goes to rank->own. */
+/* Stores the context in rank->own. */
 int ours_open(struct bench_rank *rank);
 void ours_close(struct bench_rank *rank);
 
-/* Keeps the library's sentence when @ret is negative.  Returns @ret. */
+/* Keeps the library's sentence if @ret is negative.  Returns @ret. */
 int ours_result(struct bench_rank *rank, int ret);
 
-/* What one call for many queue pairs takes.  Names live in it. */
+/* The arguments of one call for many queue pairs.  Owns the names. */
 struct ours_call {
 	struct hartebeest_pair *pairs;
-	struct hartebeest_remote_mr *regions;	/* one a pair, where one is offered */
+	struct hartebeest_remote_mr *regions;	/* one for each pair, used if the peer offers one */
 	char (*names)[2][OURS_NAME];
 	size_t count;
 };
 
-/* Room for @count pairs; never fails.  ours_call_end() frees it. */
+/* Makes room for @count pairs; aborts without memory.  ours_call_end() frees it. */
 void ours_call_begin(struct ours_call *call, size_t count);
 void ours_call_end(struct ours_call *call);
 
 /*
- * One more: the queue pair @own, published under its name, to the peer's @theirs.
- * @offer: the own region that comes along; NULL: none
+ * Adds the queue pair @own, published under its name, to be connected to the peer's @theirs.
+ * @offer: the local region that goes with it; NULL: none
  */
 void ours_call_add(struct ours_call *call, const char *own, const char *theirs,
 		   const char *const *offer);

@@ -2,13 +2,13 @@
 /*
  * pmix.c - one rank of the sides that use PMIx; started by mpirun
  *
- *	pmix mesh		queue pairs to all other ranks, by put, commit, fence, get
- *	pmix anchors SIZE	the same exchange of so many bytes, without queue pairs
- *	pmix barrier PASSES	PMIx_Fence
- *	pmix start		from nothing until it holds a message of each other rank
+ * 	pmix mesh		queue pairs to all other ranks, by put, commit, fence, get
+ * 	pmix anchors SIZE	the same exchange of SIZE bytes, without queue pairs
+ * 	pmix barrier PASSES	PMIx_Fence
+ * 	pmix start		from nothing until it holds a message of each other rank
  *
- * Prints "start end" in nanoseconds of bench_clock().  "start" begins with exec(2), whose
- * time only the caller knows: it prints 0 there.
+ * Prints "start end" in nanoseconds of bench_clock().  "pmix start" prints 0 as its start,
+ * since the clock runs from exec(2), whose time only the caller knows.
  */
 #include "config.h"
 
@@ -75,7 +75,7 @@ static void find_size(void)
 
 /* ---------------------------------------------------------------------- mesh --- */
 
-/* One key a rank: who it is, and an end for each other rank. */
+/* The value of a rank's one key: who it is, and an end for each other rank. */
 struct blob {
 	uint32_t rank;
 	uint32_t rkey;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * post.c - what posting and polling cost in instructions, counted and not timed
+ * post.c - what posting and polling cost in instructions, which are counted, not timed
  *
- * Four ways to do the same against a device that does nothing: by hand, by hand with care,
- * by the inline helpers of hartebeest-post.h, and by the symbols that libhartebeest exports.
- * Without care, errors keep the sign of verbs and the length is not 0; the helpers see to
- * both.  The program runs itself under valgrind, twice for each way with another number of
- * calls: the difference is what the calls cost.  What the loop and the device cost alone is
- * subtracted.  Ends with 1 when an inline helper costs more than what it does by hand, or
- * a symbol more than LIMIT over its inline function; with 77 where there is no valgrind.
+ * Four ways to do the same with a device that does nothing: by hand; by hand with care; by the
+ * inline helpers of hartebeest-post.h; and by the symbols that libhartebeest exports.  Without
+ * care, errors keep the sign of verbs, and an empty message has an element; the helpers see to
+ * both.  The program runs itself under valgrind, twice for each way, with different numbers of
+ * calls: the difference is what the calls cost.  The cost of the loop and of the device is
+ * subtracted.  Ends with 1 when an inline helper costs more than careful code by hand, or a
+ * symbol more than LIMIT over its inline function; with 77 where there is no valgrind.
  */
 #include "config.h"
 
@@ -19,14 +19,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As in a program that is built without a stack protector: none of the three has one. */
+/* As in a program built without a stack protector: none of the ways has one. */
 #define HARTEBEEST_INLINE static inline BEEST_UNPROTECTED
 #include "hartebeest-post.h"
 
 #define LIMIT 14
 #define CALLS 1000
 
-/* The names of the header are its inline functions: the symbols go by others here. */
+/* The header's names are its inline functions, so the symbols have other names here. */
 int exported_write(struct ibv_qp *qp, const void *local, uint32_t length, uint32_t lkey,
 		 uint64_t remote, uint32_t rkey, uint64_t wr_id,
 		 unsigned int flags) __asm__("hartebeest_post_write");
@@ -65,7 +65,7 @@ static struct ibv_context context = {
 static struct ibv_qp pair = { .context = &context };
 static struct ibv_cq queue = { .context = &context };
 
-/* Not known when this is compiled, as in a program. */
+/* Set at run time, so that the compiler does not know the values, as in a program. */
 static struct {
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
@@ -88,7 +88,7 @@ static void prepare(void)
 
 /* ------------------------------------------------------------ by hand --- */
 
-/* @careful: a negative errno, and no element for an empty message, as the helpers have it. */
+/* @careful: a negative errno, and no element for an empty message, as in the helpers. */
 #define BY_HAND BEEST_UNPROTECTED static inline __attribute__((always_inline)) int
 
 BY_HAND by_hand_post(struct ibv_qp *qp, struct ibv_send_wr *wr, uint32_t length, uint64_t wr_id,
@@ -212,7 +212,7 @@ WAYS(symbol, exported_write, exported_send, exported_fetch_add, exported_recv, e
 
 /* ------------------------------------------------------------- counting --- */
 
-/* What the loop, the call of a way and the device cost without any of them. */
+/* The cost of the loop, of calling a way and of the device. */
 static int nothing(uint64_t wr_id)
 {
 	(void)wr_id;
@@ -232,7 +232,7 @@ static const struct {
 };
 enum { ROWS_COUNT = sizeof(rows) / sizeof(rows[0]) };
 
-/* As the process under valgrind. */
+/* Run in the process under valgrind. */
 static int repeat(int row, int way, int calls)
 {
 	int (*volatile chosen)(uint64_t wr_id) = row < 0 ? nothing : rows[row].once[way];
@@ -245,7 +245,7 @@ static int repeat(int row, int way, int calls)
 	return sum;
 }
 
-/* Instructions of the whole process; -1: valgrind does not work here. */
+/* The instructions of the whole process; -1: valgrind does not work here. */
 static long count_all(const char *program, int row, int way, int calls)
 {
 	char command[4352], line[256];
@@ -283,7 +283,7 @@ static void report(const char *program, int row, long idle, long counted[WAYS_CO
 	fflush(stdout);
 }
 
-/* Is @way of a row at most @limit above @against? */
+/* Does @way of a row cost at most @limit more than @against? */
 static bool compare(int row, const long counted[WAYS_COUNT], enum way way, enum way against,
 		    long limit)
 {

@@ -2,7 +2,7 @@
 /*
  * raw.h - Memcached's text protocol over a socket, with no client library
  *
- * Shows what a way through a server costs at least.  Requests are written by the caller.
+ * Shows the least that a way through a server costs.  The caller writes the requests.
  */
 #ifndef BENCH_RAW_H
 #define BENCH_RAW_H
@@ -12,20 +12,20 @@
 struct raw {
 	int fd;
 	char *text;		/* requests, then answers */
-	size_t room;		/* 256 bytes a rank, and more */
+	size_t room;		/* at least 256 bytes a rank */
 };
 
-/* The connection goes to rank->device. */
+/* Stores the connection in rank->device. */
 int raw_open(struct bench_rank *rank);
 void raw_close(struct bench_rank *rank);
 
-/* Sends @length bytes of text, reads until there are @lines, or END. */
+/* Sends @length bytes of text and reads until there are @lines lines, or END. */
 int raw_talk(struct bench_rank *rank, size_t length, int lines);
 
-/* Looks for a value with the library's pauses, until the answer with it is in raw->text. */
+/* Looks for a value with the library's pauses, until raw->text has the answer with it. */
 int raw_await(struct bench_rank *rank, const char *key);
 
-/* The library's pause: a sixteenth of the time since @start, 50 us to 5 ms. */
+/* The library's pause: a sixteenth of the time since @start, between 50 us and 5 ms. */
 void raw_pause(int64_t start);
 
 #endif

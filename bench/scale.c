@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scale.c - what 1024 ranks take, and what it costs to put one of them in another's place
+ * scale.c - what 1024 ranks take, and what it costs to replace one of them
  *
- * Each rank is a thread, the device a stub.  Sides are the bring-up of a mesh and the
- * repair after one rank was started again, over one server and over four.  Once all are
- * connected, and after the clock, the bench reads what the ranks have: bytes of the heap,
+ * Each rank is a thread, and the device is a stub.  The sides are the bring-up of a mesh and
+ * its repair after one rank started again, over one server and over four.  Once all are
+ * connected, and after the clock, the bench reads what the ranks take: bytes of the heap,
  * descriptors, items and connections of the servers.
  */
 #include "config.h"
@@ -50,14 +50,14 @@ static const struct {
 
 #define PHASES (sizeof(phases) / sizeof(phases[0]))
 
-/* The last pass of each side: the same each time, but for what is under way. */
+/* The last pass of each side.  All passes have the same usage, except for requests under way. */
 static struct {
 	const struct bench_side *side;
 	int ranks;
 	struct usage before, all;
 	double device;			/* bytes of the stub's queue pairs, all ranks */
 	struct {
-		double ms, requests, bytes;	/* mean of all ranks */
+		double ms, requests, bytes;	/* means of all ranks */
 	} phases[PHASES];
 } notes[8];
 
@@ -75,7 +75,7 @@ static double heap_bytes(void)
 static double open_files(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
-	double count = -3;		/* its own one, and two names that are none */
+	double count = -3;		/* ".", ".." and opendir's descriptor */
 
 	if (!folder)
 		return 0;
@@ -173,9 +173,9 @@ static void print_phases(void)
 	printf("\n");
 }
 
-/* ------------------------------------------------------------------ contents, compared --- */
+/* ---------------------------------------------------------------- comparing contents --- */
 
-/* Of all ranks, in their order. */
+/* The meshes of all ranks, in their order. */
 static void prepare(struct bench_pass *pass)
 {
 	pass->data = calloc((size_t)pass->size, sizeof(struct hartebeest_mesh *));
@@ -252,7 +252,7 @@ static bool is_replaced(const struct bench_rank *rank)
 	return rank->rank == rank->pass->size / 2;
 }
 
-/* A whole mesh; and one rank of it has gone and is here again. */
+/* Connects a whole mesh, closes one of its ranks and opens it again. */
 static int repair_open(struct bench_rank *rank)
 {
 	int ret = rank_open(rank);

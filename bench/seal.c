@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seal.c - what a secret costs a record, in the processor's time of both sides
+ * seal.c - the CPU time that a secret costs for a record, on both sides
  *
- * Records of several sizes are encoded and decoded again and again, plain and sealed, in
- * turns.  A figure is the least of all rounds: it is the same work each time, and all else
- * that a machine does comes on top.  Ends with 1 when what sealing adds to a record of a queue
- * pair is more than LIMIT on either side, with 77 where the library cannot seal.
+ * Records of several sizes are encoded and decoded again and again, plain and sealed by turns.
+ * A figure is the least of all rounds, since a round does the same work each time and other
+ * load of the machine only adds to it.  Ends with 1 when sealing adds more than LIMIT to a
+ * record of a queue pair on either side, with 77 where the library cannot seal.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 #define KEY "hb1/bench/qp/node17:3-node18:5"
 #define LIMIT 2000.0		/* ns */
 #define ROUNDS 15
-#define ROUND_BYTES (4 << 20)	/* and at most so many records: */
+#define ROUND_BYTES (4 << 20)	/* and at most ROUND_RECORDS records */
 #define ROUND_RECORDS 4000
 
 enum side { ENCODE, DECODE, SIDES };
@@ -56,7 +56,7 @@ static void demand(int ret)
 	exit(2);
 }
 
-/* ns a record.  What is decoded is copied before, as it comes from a server; plain, too. */
+/* ns a record.  A record is copied before it is decoded, as from a server, sealed or plain. */
 static double measure(struct beest_seal *seal, enum side side, size_t size, int count)
 {
 	size_t room = size + BEEST_RECORD_EMPTY_MAX;

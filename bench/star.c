@@ -13,10 +13,10 @@
 
 #include "bench/star.h"
 
-/* Rank 0's own, found by the others through rank 0's entry of the pass. */
+/* Others find rank 0's star through its entry in the pass. */
 struct star {
 	int listener;
-	int *fds;		/* rank 0: of each rank; others: one */
+	int *fds;		/* rank 0: one for each rank; others: one */
 	struct sockaddr_in address;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* start-ours.c - one of two ranks of bench/start: RANK SERVER JOB; prints when it is done */
+/* start-ours.c - one of two ranks of bench/start: RANK SERVER JOB; prints its end */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start.c - two programs are started: how long until each holds the other's message
+ * start.c - how long until two programs have started and hold each other's message
  *
- * The clock runs from before the first fork(2) to the later of both messages: loading,
- * opening and connecting are in it, closing is not.
+ * The clock runs from before the first fork(2) until the later message has arrived.  Loading,
+ * opening and connecting are measured, closing is not.
  */
 #include "config.h"
 
@@ -73,7 +73,7 @@ static int plain_programs(struct bench_pass *pass)
 	return two(pass, "start-plain");
 }
 
-/* Its ranks print 0 as their start. */
+/* The ranks of PMIx print 0 as their start. */
 static int pmix_programs(struct bench_pass *pass)
 {
 	double begin = (double)bench_clock() / 1e6;

@@ -2,9 +2,9 @@
 /*
  * stub.c - see stub.h
  *
- * Linked ahead of libibverbs.  verbs.h turns some names into macros, so those functions
- * are defined under their assembler names.  The context has no struct verbs_context
- * around it, so that the inline functions of verbs.h call these symbols too.
+ * Linked ahead of libibverbs.  verbs.h turns some names into macros, so those functions are
+ * defined under their assembler names.  The context is not inside a struct verbs_context, so
+ * that the inline functions of verbs.h call these symbols, too.
  */
 #include "config.h"
 
@@ -36,8 +36,8 @@ static uint32_t next_serial(void)
 }
 
 /*
- * Queue pairs of a process have consecutive numbers while it has the device to itself:
- * each rank, which is a thread, takes a block of them.
+ * A process that has the device to itself gets consecutive numbers for its queue pairs.  Ranks are
+ * threads here, so each takes a block of numbers.
  */
 #define BLOCK 1024
 static __thread bool mixes_numbers;
@@ -85,13 +85,13 @@ static void open_events(void)
 	context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
-/* All contexts are one.  It never has an event. */
+/* There is one context.  It never has an event. */
 struct ibv_context *ibv_open_device(struct ibv_device *of)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	(void)of;
-	used = BLOCK;		/* as a new process would, whose numbers are in a row again */
+	used = BLOCK;		/* a new block, as in a new process */
 	pthread_once(&once, open_events);
 	return &context;
 }
@@ -125,7 +125,7 @@ int ibv_get_async_event(struct ibv_context *verbs, struct ibv_async_event *event
 int stub_query_port(struct ibv_context *, uint8_t, struct ibv_port_attr *)
 	__asm__("ibv_query_port");
 
-/* InfiniBand: its addresses need no network interface. */
+/* InfiniBand, whose addresses need no network interface. */
 int stub_query_port(struct ibv_context *verbs, uint8_t port, struct ibv_port_attr *attr)
 {
 	(void)verbs, (void)port;
@@ -158,7 +158,7 @@ struct stub_gid_entry {
 	uint32_t index, port, type, interface;
 };
 
-/* Looked up at run time, by lib/verbs/newer.c. */
+/* lib/verbs/newer.c looks it up at run time. */
 __attribute__((visibility("default")))
 int stub_query_gid_ex(struct ibv_context *, uint32_t, uint32_t, struct stub_gid_entry *,
 		      uint32_t, size_t) __asm__("_ibv_query_gid_ex");

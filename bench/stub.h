@@ -2,8 +2,8 @@
 /*
  * stub.h - a verbs device that costs next to nothing, the same for every side
  *
- * Owns nothing but memory.  It has no locks and checks nothing.  Each queue pair keeps
- * what it was told, so that a bench can compare the two ends.
+ * Owns nothing but memory.  It has no locks and checks nothing.  Each queue pair keeps the
+ * attributes it was given, so that a bench can compare the two ends.
  */
 #ifndef BENCH_STUB_H
 #define BENCH_STUB_H
@@ -15,14 +15,14 @@
 #define STUB_LID 7
 
 struct stub_qp {
-	struct ibv_qp qp;		/* first, since a pointer to it is handed out */
+	struct ibv_qp qp;		/* first, since verbs callers hold a pointer to it */
 	uint32_t dest_qp_num, rq_psn, sq_psn;
 };
 
-/* From now on the queue pairs of this thread have numbers as if others made some between. */
+/* From now on this thread's queue pairs have numbers with gaps, as if others made some between. */
 void stub_mix_numbers(void);
 
-/* Is @one in RTS, and were its device told number and sequence number of @other? */
+/* Is @one in RTS, and was its device given the numbers of @other? */
 bool stub_joined(const struct ibv_qp *one, const struct ibv_qp *other);
 
 #endif

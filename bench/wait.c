@@ -2,8 +2,8 @@
 /*
  * wait.c - one rank waits for a key that another sets later
  *
- * The column "ms" is the delay from setting to having it; the CPU is the waiter's and the
- * server's for the whole wait.
+ * The column "ms" is the delay from setting the key to having it.  The CPU time is that of the
+ * waiter and the server for the whole wait.
  */
 #include "config.h"
 
@@ -33,7 +33,7 @@ static struct key late_key(const struct bench_rank *rank)
 	return key;
 }
 
-/* The setter's clock starts when it sets; the waiter's start does not count. */
+/* The setter starts the clock when it sets the key; the waiter's start does not count. */
 static void let_time_pass(struct bench_rank *rank)
 {
 	struct timespec left = { rank->pass->size / 1000, rank->pass->size % 1000 * 1000000 };
