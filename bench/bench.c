@@ -367,7 +367,7 @@ static int run_pass(struct bench_pass *pass)
 
 /* ----------------------------------------------------------------- rounds --- */
 
-static bool way_is_wanted(const char *name)
+static bool way_is_wanted(const struct bench_side *side)
 {
 	const char *way = settings.ways, *end;
 	char part[64];
@@ -375,17 +375,17 @@ static bool way_is_wanted(const char *name)
 	for (; way; way = *end ? end + 1 : NULL) {
 		end = way + strcspn(way, ",");
 		snprintf(part, sizeof(part), "%.*s", (int)(end - way), way);
-		if (strstr(name, part))
+		if (strstr(side->name, part))
 			return true;
 	}
-	return !settings.ways;
+	return !settings.ways && !side->named;
 }
 
 static bool is_left_out(const struct bench_side *side, int size, int busy)
 {
 	size_t i;
 
-	if (!way_is_wanted(side->name) || (side->largest && size > side->largest) ||
+	if (!way_is_wanted(side) || (side->largest && size > side->largest) ||
 	    (side->missing && side->missing()))
 		return true;
 	for (i = 0; i < result_count; i++)

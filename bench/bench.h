@@ -84,6 +84,7 @@ struct bench_side {
 	const char *(*missing)(void);
 	int largest;		/* the largest size measured; 0: no limit */
 	int servers;		/* up to BENCH_SERVERS; 0: one */
+	bool named;		/* takes long: measured only when -w names it */
 };
 
 /* The median of @side must be at most @limit times that of @against; NULL: at most @limit. */

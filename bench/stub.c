@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include "bench/stub.h"
 
@@ -59,6 +60,39 @@ static uint32_t next_number(void)
 		used = 0;
 	}
 	return block + used++;
+}
+
+/* -------------------------------------------------------------------- time --- */
+
+/* ns of processor time, measured on Soft-RoCE.  RTR waits for its address besides. */
+#define CREATE_TIME 122000
+#define RTR_TIME 30000
+#define CHANGE_TIME 6000
+
+static bool takes_time;
+
+void stub_take_time(bool like_a_device)
+{
+	takes_time = like_a_device;
+}
+
+static int64_t thread_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void spend(int64_t time)
+{
+	int64_t begin;
+
+	if (!takes_time)
+		return;
+	begin = thread_time();
+	while (thread_time() - begin < time)
+		;
 }
 
 /* ------------------------------------------------------------------ device --- */
@@ -289,6 +323,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	MAKE(struct stub_qp, stub);
 
+	spend(CREATE_TIME);
 	stub->qp.context = pd->context;
 	stub->qp.pd = pd;
 	stub->qp.send_cq = attr->send_cq;
@@ -310,8 +345,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct stub_qp *stub = (struct stub_qp *)qp;
 
-	if (mask & IBV_QP_STATE)
+	if (mask & IBV_QP_STATE) {
+		spend(attr->qp_state == IBV_QPS_RTR ? RTR_TIME : CHANGE_TIME);
 		qp->state = attr->qp_state;
+	}
 	if (mask & IBV_QP_DEST_QPN)
 		stub->dest_qp_num = attr->dest_qp_num;
 	if (mask & IBV_QP_RQ_PSN)

@@ -22,6 +22,12 @@ struct stub_qp {
 /* From now on this thread's queue pairs have numbers with gaps, as if others made some between. */
 void stub_mix_numbers(void);
 
+/*
+ * From now on, or no longer, making and changing a queue pair takes the processor time that
+ * Soft-RoCE takes for it.
+ */
+void stub_take_time(bool like_a_device);
+
 /* Is @one in RTS, and was its device given the numbers of @other? */
 bool stub_joined(const struct ibv_qp *one, const struct ibv_qp *other);
 
