@@ -199,12 +199,23 @@ static void crash(void)
 	kill(getpid(), SIGKILL);
 }
 
+/* With the signal of tests/support/timer blocked, which is for the library, not for sleepers. */
+static void rest_ms(long ms)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pause_ms(ms);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 static void follow(struct client *client)
 {
 	int ret;
 
 	do {
-		pause_ms(50);
+		rest_ms(50);
 		ret = hartebeest_qp_follow(client->hb, "qp", client->request.peer_key, NULL);
 	} while (ret == 0 && !LOAD(seen->stop_clients));
 	if (ret == 0)
@@ -213,7 +224,7 @@ static void follow(struct client *client)
 	EXPECT(hartebeest_qp_confirm(client->hb, "qp", client->request.peer_key, soon()) == 0);
 	ADD(seen->followed);
 	while (!LOAD(seen->stop_clients))
-		pause_ms(20);
+		rest_ms(20);
 }
 
 /* A third of the clients crash, before or after they connect; a third leave and return. */
