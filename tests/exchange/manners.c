@@ -455,6 +455,18 @@ static void serve_accept(struct server *server)
 	}
 }
 
+/* Has the server something to do before the next byte comes? */
+static bool is_busy(const struct server *server)
+{
+	int i;
+
+	for (i = 0; i < CONNECTIONS; i++)
+		if (server->connections[i] &&
+		    (server->connections[i]->left || server->connections[i]->hung_up))
+			return true;
+	return false;
+}
+
 static void *serve(void *data)
 {
 	struct server *server = data;
@@ -464,7 +476,7 @@ static void *serve(void *data)
 	for (i = 0; i < CONNECTIONS; i++)
 		server->polls[i].fd = -1;
 	for (;;) {
-		poll(server->polls, CONNECTIONS + 1, DRIP_MS);
+		poll(server->polls, CONNECTIONS + 1, is_busy(server) ? DRIP_MS : -1);
 		for (i = 0; i < CONNECTIONS; i++) {
 			if (!server->connections[i])
 				continue;
