@@ -147,7 +147,7 @@ static bool fail_unknown(struct args *args, const char *word)
 	return args_fail(args, "unknown option %s", BEEST_QUOTE(name));
 }
 
-/* --name, --name=VALUE.  Takes the next word where it needs one. */
+/* --name, --name=VALUE.  Takes the next word if the option needs one. */
 static bool take_long(struct args *args, char *word, char ***rest)
 {
 	size_t length = strcspn(word, "=");
@@ -171,7 +171,7 @@ static bool take_long(struct args *args, char *word, char ***rest)
 	return true;
 }
 
-/* -t, -tVALUE, -ab.  Takes the next word where it needs one. */
+/* -t, -tVALUE, -ab.  Takes the next word if the option needs one. */
 static bool take_letters(struct args *args, const char *word, char ***rest)
 {
 	const struct args_option *option;

@@ -3,8 +3,8 @@
  * args.h - options of a command line, by table
  *
  * Owns their grammar: --name VALUE, --name=VALUE, -n VALUE, -nVALUE, flags together as -ab,
- * and "--", behind which all are operands.  Values go where the table says.  Knows nothing of
- * subcommands.
+ * and "--", after which all words are operands.  Stores each value where the table says.
+ * Knows nothing of subcommands.
  */
 #ifndef TOOLS_ARGS_H
 #define TOOLS_ARGS_H
@@ -18,12 +18,12 @@ enum args_kind {
 	ARGS_INT,		/* int64_t; also 0x10 */
 	ARGS_TIME,		/* int64_t, nanoseconds: "5s", "200ms" */
 	ARGS_TEXT,		/* const char * */
-	ARGS_LIST,		/* struct args_list: may be given again and again */
+	ARGS_LIST,		/* struct args_list: may be repeated */
 };
 
 #define ARGS_LIST_MAX 63
 
-/* As many operands as anybody gives. */
+/* For commands that take any number of operands. */
 #define ARGS_WORDS_MAX 1000000
 
 /* Ended by NULL. */
@@ -34,10 +34,10 @@ struct args_list {
 
 struct args_option {
 	const char *name;		/* "timeout": given as --timeout */
-	char letter;			/* 't': given as -t, too; 0: has none */
+	char letter;			/* 't': given as -t, too; 0: none */
 	enum args_kind kind;
 	void *to;			/* holds the preset until the option is given */
-	const char *value;		/* as help shows it: "TIME"; NULL: a flag */
+	const char *value;		/* its name in the help: "TIME"; NULL: a flag */
 	const char *help;		/* one line */
 	int64_t min, max;		/* ARGS_INT, ARGS_TIME */
 	const char *const *words;	/* ARGS_TEXT: one of these, ended by NULL; NULL: any */
@@ -45,7 +45,7 @@ struct args_option {
 
 struct args {
 	const struct args_option *const *tables;	/* ended by NULL */
-	bool first_ends;	/* what follows the first operand is operands, options too */
+	bool first_ends;	/* all words after the first operand are operands */
 	/* out */
 	char **operands;	/* within argv, ended by NULL */
 	int count;
@@ -53,12 +53,12 @@ struct args {
 };
 
 /*
- * @argv: ended by NULL, without the command's name; it is put into another order.  Returns
- * false with a sentence in @why.
+ * @argv: ended by NULL, without the command's name; operands are moved to its front.
+ * Returns false with a sentence in @why.
  */
 bool args_parse(struct args *args, int argc, char **argv);
 
-/* The option that @word would be, "--name", "--name=VALUE" or "-n"; NULL: none. */
+/* Finds the option of a word "--name", "--name=VALUE" or "-n"; NULL: none. */
 const struct args_option *args_find(const struct args_option *const *tables, const char *word);
 
 /* "-t, --timeout TIME". */

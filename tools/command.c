@@ -45,7 +45,7 @@ static const struct args_option object_options[] = {
 
 #define TABLES 5
 
-/* All options that @command takes. */
+/* Collects the tables of all options that @command takes, ended by NULL. */
 static void option_tables(const struct command *command,
 			  const struct args_option *tables[TABLES])
 {
@@ -63,7 +63,7 @@ static void option_tables(const struct command *command,
 
 /* ------------------------------------------------------------ finding --- */
 
-/* The row after @at, NULL at the end: of the program for a NULL @parent, else of its verbs. */
+/* Row @at of the verbs of @parent, or of all commands if that is NULL.  NULL: the end. */
 static const struct command *command_next(const struct command *parent, int at)
 {
 	if (!parent)
@@ -156,7 +156,7 @@ static void show_command(const struct command *command, const char *name)
 
 /* --------------------------------------------------------- completion --- */
 
-/* "WORD<tab>HELP": the shell takes what fits to what was typed. */
+/* "WORD<tab>HELP".  The shell selects the words that match what was typed. */
 static void offer(const char *word, const char *help)
 {
 	printf("%s\t%s\n", word, help);
@@ -175,7 +175,7 @@ static void offer_options(const struct args_option *const *tables)
 	}
 }
 
-/* @before: what the shell takes for the same word: "--type=". */
+/* @before: what the shell counts as part of the same word: "--type=". */
 static void offer_words(const struct args_option *option, const char *before, size_t length)
 {
 	const char *const *word;
@@ -193,7 +193,7 @@ static void offer_commands(const struct command *parent)
 		offer(command->name, command->help);
 }
 
-/* The option whose value the last of @words is, after "--type" or behind "--type="; NULL. */
+/* The option whose value the last word is, after "--type" or in "--type=VALUE"; NULL: none. */
 static const struct args_option *option_open(const struct args_option *const *tables, int count,
 					     char **words)
 {
@@ -206,7 +206,10 @@ static const struct args_option *option_open(const struct args_option *const *ta
 	return option && option->kind != ARGS_FLAG ? option : NULL;
 }
 
-/* bash parts "--type=rc" into three words, of which the last two are the value here. */
+/*
+ * bash splits "--type=rc" into three words.  Makes the last word the value and the word before
+ * it the option.  Returns the new count.
+ */
 static int join_words(int count, char **words)
 {
 	if (count > 1 && !strcmp(words[count - 1], "=")) {
@@ -219,8 +222,8 @@ static int join_words(int count, char **words)
 }
 
 /*
- * hartebeest --complete WORD...: what may stand in the place of the last word.  Nothing where
- * the shell knows better, as for names of files.
+ * hartebeest --complete WORD...: prints what could replace the last word.  Prints nothing where
+ * the shell knows better, as for file names.
  */
 static int complete(int count, char **words)
 {
@@ -252,7 +255,7 @@ static int complete(int count, char **words)
 
 /* ------------------------------------------------------------ running --- */
 
-/* Help and the like have been printed. */
+/* Ends a command that printed help or the like.  Returns the exit status. */
 static int end_text(const char *name)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -262,7 +265,7 @@ static int end_text(const char *name)
 	return STATUS_FAILED;
 }
 
-/* Behind the reason. */
+/* Follows the reason on standard error. */
 static int refer_to_help(const char *name)
 {
 	fprintf(stderr, "Try 'hartebeest%s%s --help'.\n", *name ? " " : "", name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor.c - hartebeest doctor: will it work here, and if not, what is to be done?
+ * doctor.c - hartebeest doctor: will it work here, and if not, what must be done?
  *
- * Owns the checks of the kernel, its device nodes and its networks, and their order.  What it
- * looks at may be missing altogether: each check says so and the next one goes on.
+ * Owns the checks of the kernel, its device nodes and its networks, and their order.  Anything
+ * may be missing altogether: a check reports that, and the next one goes on.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 
 #define LABEL 12
 
-/* Packets of RoCE have at most so much around their payload. */
+/* Bytes around the payload of a RoCE packet, at most. */
 #define ROCE_OVERHEAD 74
 
 static int64_t ranks;
@@ -39,7 +39,7 @@ static const struct args_option options[] = {
 
 /* -------------------------------------------------------------- kernel --- */
 
-/* How many entries a folder has; 0 also where there is none. */
+/* The number of entries that begin with @prefix; 0 also if there is no such folder. */
 static int count_entries(const char *path, const char *prefix)
 {
 	const struct dirent *entry;
@@ -188,7 +188,7 @@ static void check_address(struct out *out, const struct ports_port *port,
 	}
 }
 
-/* @is_known: why a device cannot be opened was said before, and is no second failure. */
+/* @is_known: why devices cannot be opened was reported before, so it is no second failure. */
 static void check_port(struct out *out, const struct ports_port *port, const struct ifaddrs *list,
 		       bool is_known)
 {
@@ -213,7 +213,7 @@ static void check_port(struct out *out, const struct ports_port *port, const str
 /* ------------------------------------------- two ports in one network --- */
 
 struct network {
-	uint32_t number;		/* an address and the mask, in network byte order */
+	uint32_t number;		/* the address under its mask, in network byte order */
 	char netdev[IF_NAMESIZE];
 };
 
@@ -222,7 +222,7 @@ static uint32_t ipv4_of(const struct sockaddr *address)
 	return ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr;
 }
 
-/* An interface may have several addresses of one network. */
+/* An interface may have several addresses in one network, which is added once. */
 static int network_add(struct network *networks, int found, const struct ifaddrs *from)
 {
 	uint32_t number = ipv4_of(from->ifa_addr) & ipv4_of(from->ifa_netmask);
@@ -259,7 +259,7 @@ static int networks_of(const struct ports_port *ports, int count, const struct i
 	return found;
 }
 
-/* The greater one of "all" and the interface holds for these three. */
+/* For arp_ignore and rp_filter the greater value of "all" and of the interface applies. */
 static int ipv4_setting(const char *netdev, const char *name)
 {
 	char all[8], own[8];
@@ -319,7 +319,7 @@ static void check_ports(struct out *out)
 	freeifaddrs(list);
 }
 
-/* What failed before is the cause: it is no second failure. */
+/* A failure that was reported before is the cause, so this is no second failure. */
 static void check_choice(struct out *out, struct hartebeest_context *hb)
 {
 	char text[4096];

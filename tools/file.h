@@ -2,8 +2,8 @@
 /*
  * file.h - files and folders of the kernel: /proc, /sys, /dev
  *
- * Owns where they are: tests have a kernel of their own below some folder.  Knows nothing of
- * what they mean.
+ * Owns their place: tests put files of their own below another root.  Knows nothing of what
+ * the files mean.
  */
 #ifndef TOOLS_FILE_H
 #define TOOLS_FILE_H
@@ -15,13 +15,13 @@
 
 #include "lib/base/macro.h"
 
-/* What all paths begin with: "". */
+/* Precedes all paths; "" except in tests. */
 extern const char *file_root;
 
-/* The first line, without newline.  False: there is none, and *line is "". */
+/* Reads the first line, without newline.  False: there is none, and @line is "". */
 bool file_line(char *line, size_t size, const char *path, ...) BEEST_PRINTF(3, 4);
 
-/* As fopen(3) for reading, opendir(3) and access(2), whose errno they leave. */
+/* As fopen(3) for reading, opendir(3) and access(2), with their errno. */
 FILE *file_open(const char *path);
 DIR *file_folder(const char *path);
 bool file_may(const char *path, int mode);

@@ -10,14 +10,14 @@
 #include "lib/base/macro.h"
 #include "tools/heat.h"
 
-/* From best to worst, for the eye without colours, and colours of 256 that get lighter. */
+/* From best to worst: shapes that get denser, and terminal colours that get lighter. */
 static const char shapes[] = ".:-=+*#%@";
 static const int shades[] = { 54, 60, 61, 31, 37, 36, 71, 149, 226 };
 
 #define LEVELS ((int)sizeof(shapes) - 1)
 #define DARK 5				/* levels below this need white letters */
 
-/* The same from dark to light in 16 steps, even to the eye. */
+/* The same colours in 16 steps (viridis), from dark to light, evenly to the eye. */
 static const char *const svg_colors[] = {
 	"#440154", "#481a6c", "#472f7d", "#414487", "#39568c", "#31688e", "#2a788e", "#23888e",
 	"#1f988b", "#22a884", "#35b779", "#54c568", "#7ad151", "#a5db36", "#d2e21b", "#fde725",
@@ -55,7 +55,7 @@ static int64_t value_at(const struct heat *heat, int from, int to)
 	return heat->values[(size_t)from * (size_t)heat->matrix->count + (size_t)to];
 }
 
-/* Three digits or more. */
+/* With three digits or more. */
 static const char *number(const struct heat *heat, double value, char text[24])
 {
 	double shown = value * heat->factor;
@@ -66,7 +66,7 @@ static const char *number(const struct heat *heat, double value, char text[24])
 
 /* ------------------------------------------------------------- terminal --- */
 
-/* @shape in the colours of a level. */
+/* Writes @shape in the colours of a level. */
 static void write_shade(FILE *to, bool color, int level, const char *shape)
 {
 	if (color)
@@ -144,7 +144,7 @@ static int64_t worse(const struct heat *heat, int64_t a, int64_t b)
 	return heat->rates ? BEEST_MIN(a, b) : BEEST_MAX(a, b);
 }
 
-/* The worst of @bin rows and columns. */
+/* The worst of @bin rows and @bin columns. */
 static int64_t bin_value(const struct heat *heat, int from, int to, int bin)
 {
 	int count = heat->matrix->count, i, j;
@@ -188,7 +188,7 @@ void heat_map(const struct heat *heat, FILE *to, bool color, int columns)
 #define SVG_BARS 120			/* how late each rank came */
 #define SVG_GAP 60
 
-/* What was said by a peer goes into no markup. */
+/* Escapes text of other processes, which must not become markup. */
 static void write_text(FILE *to, const char *text)
 {
 	for (; *text; text++) {
@@ -205,7 +205,7 @@ static void write_text(FILE *to, const char *text)
 	}
 }
 
-/* All cells of one colour are one path: neighbours in a row are one stroke. */
+/* Draws all cells of a colour as one path, and neighbours in a row as one stroke. */
 static void svg_level(const struct heat *heat, FILE *to, int level)
 {
 	int count = heat->matrix->count, from, at, run;
@@ -230,7 +230,7 @@ static void svg_level(const struct heat *heat, FILE *to, int level)
 		fputs("\"/>\n", to);
 }
 
-/* A cross with its reason, and a ring around what takes more than twice the usual. */
+/* Draws a cross with its reason for a failed pair, and a ring around a slow one. */
 static void svg_marks(const struct heat *heat, FILE *to)
 {
 	const struct matrix *matrix = heat->matrix;
@@ -301,7 +301,7 @@ static void svg_legend(const struct heat *heat, FILE *to, double left, const cha
 		heat->rates ? "" : ", ring: slow for its like");
 }
 
-/* As many labels as can be read. */
+/* Leaves labels out where they would overlap. */
 static void svg_labels(const struct matrix *matrix, FILE *to, double left, bool hosts)
 {
 	int i, step = (int)(13 * matrix->count / SVG_SIDE) + 1;
@@ -319,7 +319,7 @@ static void svg_labels(const struct matrix *matrix, FILE *to, double left, bool 
 	}
 }
 
-/* Beside each row: how much later than the first its rank came. */
+/* A bar beside each row: how much later than the first rank its rank came. */
 static void svg_late(const struct matrix *matrix, FILE *to, double left)
 {
 	double scale = SVG_SIDE / matrix->count, longest = 1e6;

@@ -5,7 +5,7 @@
 #include "lib/base/macro.h"
 #include "tools/histogram.h"
 
-/* Each power of two from 2^7 on has 64 buckets. */
+/* Each power of two from 2^7 on is divided into 64 buckets. */
 static int bucket_of(int64_t value)
 {
 	int power;
@@ -16,7 +16,7 @@ static int bucket_of(int64_t value)
 	return HISTOGRAM_EXACT + (power - 7) * 64 + (int)(value >> (power - 6)) - 64;
 }
 
-/* The middle of it. */
+/* The middle of a bucket. */
 static int64_t bucket_value(int bucket)
 {
 	int power, part;

@@ -2,8 +2,8 @@
 /*
  * histogram.h - any number of times in constant memory, and their percentiles
  *
- * Owns the buckets: exact below 128 ns, above that within a hundredth of the value.  The
- * least and the greatest are exact.  Knows nothing of what was timed.
+ * Owns the buckets: exact below 128 ns, and above that to one percent of the value.  The
+ * least and the greatest value are exact.  Knows nothing of what was timed.
  */
 #ifndef TOOLS_HISTOGRAM_H
 #define TOOLS_HISTOGRAM_H
@@ -23,7 +23,7 @@ struct histogram {
 /* @value: 0 or more. */
 void histogram_add(struct histogram *histogram, int64_t value);
 
-/* The least value that @share ten thousandths are not above; 5000: the median.  0: empty. */
+/* The value that @share ten-thousandths do not exceed; 5000: the median.  0: it is empty. */
 int64_t histogram_percentile(const struct histogram *histogram, int share);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * info.c - hartebeest info: what is here, what the library would choose, and why
+ * info.c - hartebeest info: which devices there are, what the library would choose, and why
  *
  * Owns the order of the parts.  Asks no server and touches no peer.
  */
@@ -27,7 +27,7 @@ static bool wants_options;
 
 /* ---------------------------------------------------------- versions --- */
 
-/* Of a file "/usr/lib/libibverbs.so.1.14.44.0": what it is really called. */
+/* Notes the name behind symbolic links, "libibverbs.so.1.14.44.0", of the libraries below. */
 static void note_library(struct out *out, const char *path, struct beest_text *list)
 {
 	static const char *const wanted[] = { "libibverbs.", "librdmacm.", "libmemcached.",
@@ -169,7 +169,10 @@ static void show_port(struct out *out, const struct ports_port *port)
 
 /* -------------------------------------------------------------- gids --- */
 
-/* "index 3: ..." or "GID index 3: ..." of the sentence about a choice; -1: another piece. */
+/*
+ * The index in a piece "index 3: ..." or "GID index 3: ..." of the sentence about a choice, and
+ * in *rest what follows it.  -1: another piece.
+ */
 static int piece_index(const char *piece, const char **rest)
 {
 	int index, length = 0;
@@ -181,7 +184,7 @@ static int piece_index(const char *piece, const char **rest)
 	return index;
 }
 
-/* The pieces of the sentence about a choice, one a line; calls @show for each. */
+/* Calls @show for each piece of the sentence about a choice. */
 static void each_piece(char *text, struct out *out, struct json_object *object,
 		       void (*show)(struct out *out, struct json_object *object, char *piece))
 {
@@ -216,7 +219,7 @@ static void show_gid(struct out *out, struct json_object *array, char *piece)
 		out_line(out, chosen ? OUT_OK : OUT_NOTE, label, "%s", rest);
 }
 
-/* What would be chosen at this port, and what would not. */
+/* Shows each GID of this port, and which one would be chosen. */
 static void show_gids(struct out *out, const struct ports_port *port)
 {
 	char name[100], text[CHOICE_SIZE];
@@ -239,7 +242,7 @@ static void show_gids(struct out *out, const struct ports_port *port)
 	session_close(hb);
 }
 
-/* Returns how many there are. */
+/* Returns the number of ports, or a negative errno. */
 static int show_ports(struct out *out)
 {
 	struct ports_port *list;
@@ -257,7 +260,7 @@ static int show_ports(struct out *out)
 
 /* ------------------------------------------------------------ choice --- */
 
-/* The object has the whole sentence as "chosen". */
+/* The object has the whole sentence as "chosen", and only the port as a check. */
 static void show_choice_piece(struct out *out, struct json_object *object, char *piece)
 {
 	const char *rest;

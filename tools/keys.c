@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keys.c - hartebeest keys: what is stored on the servers for a job
+ * keys.c - hartebeest keys: lists the keys of a job on the servers, or removes them
  *
- * Owns the list for people, and the removal of what a dead job left.
+ * Owns the lists for people, and the judgement whether a job is dead.
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@ static const struct args_option options[] = {
 
 /* ------------------------------------------------------------ all jobs --- */
 
-/* Of a key "hb1/JOB/...". */
+/* The length of JOB in a key "hb1/JOB/...". */
 static size_t job_length(const struct records_record *record)
 {
 	return strcspn(record->key + strlen(PREFIX), "/");
@@ -99,7 +99,7 @@ static void show_record(struct out *out, const struct records *records,
 	}
 	if (out->json)
 		return;
-	/* The one under a plain name has a time to live of its own. */
+	/* The record under a plain name has another time to live, so its age is unknown. */
 	if (record->left >= 0 && record->left <= records->ttl &&
 	    strcmp(record->name, "rank/servers"))
 		snprintf(left, sizeof(left), ", %" PRId64 " s old", records->ttl - record->left);
@@ -125,7 +125,7 @@ static void show_costs(struct out *out, const struct records *records)
 	}
 }
 
-/* Nobody of the job is there any more, as far as the servers know. */
+/* Is the job over, as far as the servers know?  If it may not be, *why is the reason. */
 static bool is_dead(const struct records *records, const char **why)
 {
 	const struct records_record *each;
@@ -152,7 +152,7 @@ static bool is_dead(const struct records *records, const char **why)
 	return !*why;
 }
 
-/* Returns how many, or a negative errno. */
+/* Returns the number of keys removed, or a negative errno. */
 static int remove_from(const struct records *records, int server)
 {
 	struct store *store = NULL;

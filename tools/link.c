@@ -13,7 +13,7 @@
 #include "tools/link.h"
 #include "tools/ports.h"
 
-/* For a completion or an echo; what UC and UD lose does not come later. */
+/* How long to wait for a completion or an echo.  What UC and UD lose does not come later. */
 #define PATIENCE (5 * BEEST_SECOND)
 #define PATIENCE_LOSSY BEEST_SECOND
 
@@ -115,7 +115,7 @@ static int connect_qp(struct link *link, int64_t deadline)
 	return ret;
 }
 
-/* The region of a former process would be found before the confirmation. */
+/* Goes before the fetch of the region, which might find a former process's. */
 static int confirm(struct link *link, int64_t deadline)
 {
 	if (link->pinger.plan->type == IBV_QPT_UD) {

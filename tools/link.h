@@ -23,17 +23,17 @@ struct link {
 	const struct meeting *meeting;	/* its plan and its keys */
 	/* out */
 	struct pinger pinger;		/* ready once the link is up */
-	char who[256];			/* the other end, as far as known */
+	char who[256];			/* the other end: as in the meeting, then as fetched */
 	char note[512];			/* what the last step found */
 };
 
-/* All steps until the other end is connected, too.  Returns 0 or a status. */
+/* Takes all steps until both ends are connected.  Returns a status. */
 int link_up(struct link *link, struct steps *steps, int64_t deadline);
 
-/* In whatever state it is. */
+/* Destroys its objects, whichever were created. */
 void link_down(struct link *link);
 
-/* The largest message of this plan here; 0: the device was not opened. */
+/* The largest message that this plan can send here, in bytes; 0: unknown. */
 uint32_t link_largest(const struct link *link);
 
 #endif

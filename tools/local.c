@@ -28,7 +28,7 @@ static void set_numbers(const struct variable *variables, size_t count)
 	}
 }
 
-/* Programs that know torchrun's variables take these; the local rank comes from there. */
+/* Programs may know torchrun's variables, and the library takes the local rank from them. */
 void local_rank(int rank)
 {
 	const struct variable variables[] = {
@@ -38,7 +38,7 @@ void local_rank(int rank)
 	set_numbers(variables, BEEST_COUNT(variables));
 }
 
-/* The list as well as the number: a settings file may have either. */
+/* Sets both the list and the number of participants, as a settings file may have either. */
 static void set_count(int count)
 {
 	const struct variable variables[] = {

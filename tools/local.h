@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local.h - what makes processes of this machine the ranks of one job
+ * local.h - makes processes of this machine the ranks of one job
  *
- * Owns the variables of their environment, and a private server where none is named.  Knows
+ * Owns the variables of their environment, and a private server if no server is named.  Knows
  * nothing of how they are started.
  */
 #ifndef TOOLS_LOCAL_H
@@ -15,20 +15,21 @@
 
 struct local {
 	/* in */
-	const char *name;		/* the job is called after it */
+	const char *name;		/* the beginning of the job's name */
 	int count;			/* of ranks */
-	bool is_new;			/* a job of its own, even where one is named */
+	bool is_new;			/* always a new job, even if one is named */
 	/* out */
-	struct server server;		/* pid 0: it is another's */
+	struct server server;		/* pid 0: another server was named */
 };
 
 /*
- * Puts what all ranks share into the environment of this process, over what settings files
- * say.  Returns a status, after saying why it is not STATUS_GOOD.  For local_end() then.
+ * Sets what all ranks share in the environment of this process, which overrides settings
+ * files.  Returns a status, after reporting why it is not STATUS_GOOD.  @local is for
+ * local_end() after STATUS_GOOD.
  */
 int local_begin(struct out *out, struct local *local);
 
-/* And what @rank has for itself: for its process. */
+/* Sets what only @rank has, in the environment of its process. */
 void local_rank(int rank);
 
 void local_end(struct local *local);

@@ -8,8 +8,8 @@
 #include "tools/command.h"
 
 /*
- * A stream that was closed is one that cannot be used: else the next file that is opened would
- * take its number, and a device or a server get what is printed.
+ * Fills the descriptors of closed streams with one that cannot be used.  Otherwise the next
+ * file to be opened would take such a number, and output would go to a device or a server.
  */
 static void keep_closed_streams_closed(void)
 {

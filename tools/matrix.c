@@ -10,7 +10,7 @@
 #include "tools/matrix.h"
 #include "tools/out.h"
 
-/* A gap between near and far is at least this wide, in tenths. */
+/* Far pairs take at least this many times as long as near ones, in tenths. */
 #define GAP 15
 
 const char *const matrix_phases[MATRIX_PHASES] = {
@@ -144,7 +144,7 @@ static void failures_read(struct matrix *matrix, int row, struct json_object *ob
 	}
 }
 
-/* Another process wrote it: no bytes that may do harm on a terminal. */
+/* Another process wrote the name, so bytes that may do harm on a terminal are replaced. */
 static void host_read(char host[64], const char *text)
 {
 	size_t i;
@@ -206,7 +206,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of pairs of any groups (NULL), of the @same one, or of two. */
+/* Of pairs in the @same group, or in different ones; @group NULL: of all pairs. */
 static int64_t share_of(const struct matrix *matrix, const int64_t *values, const int *group,
 			bool same, int share)
 {
@@ -235,7 +235,7 @@ int64_t matrix_between(const struct matrix *matrix, const int *group, bool same)
 	return share_of(matrix, matrix->times, group, same, 5000);
 }
 
-/* All pass the gate of the exchange at about the same moment: who waited least came last. */
+/* All ranks pass the gate at about the same time, so the rank that waited least came last. */
 static int64_t waited(const struct matrix_row *row)
 {
 	return row->phases[MATRIX_CREATE] + row->phases[MATRIX_PUBLISH] +
@@ -253,7 +253,7 @@ int64_t matrix_late(const struct matrix *matrix, int row)
 	return longest - waited(&matrix->rows[row]);
 }
 
-/* Ranks that @limit connects, by any chain; returns how many sets that are. */
+/* Joins ranks that a chain of times up to @limit connects.  Returns the number of sets. */
 static int join(const struct matrix *matrix, int64_t limit, int *group)
 {
 	int *stack = calloc((size_t)matrix->count + 1, sizeof(*stack));
@@ -284,8 +284,8 @@ static int join(const struct matrix *matrix, int64_t limit, int *group)
 }
 
 /*
- * Where the sorted numbers have their widest gap, with a twentieth of them or more on each
- * side: a few slow pairs make no group.  MATRIX_NONE: they have none.
+ * The last time before the widest gap of the sorted times, with a twentieth of them or more on
+ * each side, since a few slow pairs do not make a group.  MATRIX_NONE: there is no gap.
  */
 static int64_t widest_gap(const struct matrix *matrix)
 {
@@ -309,7 +309,7 @@ static int64_t widest_gap(const struct matrix *matrix)
 	return limit;
 }
 
-/* Not one alone: that is a rank with slow pairs. */
+/* Each needs two members: one rank alone is a rank with slow pairs. */
 static bool are_groups(const struct matrix *matrix, const int *group, int count)
 {
 	int i, g, members;
@@ -354,7 +354,7 @@ static bool comes_before(const struct matrix_pair *a, const struct matrix_pair *
 	return pair_factor(a) > pair_factor(b);
 }
 
-/* Keeps the @most worst, in order.  Returns how many were offered until now. */
+/* Keeps the @most worst pairs, in order.  Returns the number offered so far. */
 static int offer(struct matrix_pair *pairs, int most, int count, const struct matrix_pair *pair)
 {
 	int at = BEEST_MIN(count, most);

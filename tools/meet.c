@@ -14,10 +14,10 @@
 #define SERVICE "ping"
 #define TOLD "told "
 
-/* So long an end that asks waits before it listens again: many may have come at once. */
+/* How long an end asks before it listens again: several may have come at once. */
 #define ASK_TIME (3 * BEEST_SECOND)
 
-/* For what is said while leaving. */
+/* For the last message of an end that leaves. */
 #define LEAVE_TIME BEEST_SECOND
 
 /* -------------------------------------------------------------- plans --- */
@@ -30,7 +30,7 @@ static int push_plan(struct meet *meet, const char *key, int64_t deadline)
 	return hartebeest_msg_push(meet->hb, key, text, strlen(text), deadline);
 }
 
-/* Both ends come to the same result. */
+/* Merges the plans of both ends, which come to the same result.  Returns 1 or -EINVAL. */
 static int agree(struct meet *meet, struct meeting *meeting, const char *text)
 {
 	struct plan other;
@@ -59,7 +59,7 @@ static int wait_plan(struct meet *meet, struct meeting *meeting, int64_t deadlin
 
 /* -------------------------------------------------------------- ranks --- */
 
-/* The rank at position @index of all that this one meets; false: there is none. */
+/* The @index-th of the ranks that this rank meets; false: there are fewer. */
 static bool rank_at(const struct meet *meet, int index, struct meeting *meeting)
 {
 	int own = hartebeest_rank(meet->hb), first = hartebeest_participant(meet->hb, 0);
@@ -76,7 +76,7 @@ static bool rank_at(const struct meet *meet, int index, struct meeting *meeting)
 	return true;
 }
 
-/* Plans replace what a former run has left, so that the barrier makes them valid. */
+/* Plans replace those of a former run.  After the barrier all plans are of this run. */
 static int begin_ranks(struct meet *meet, int64_t deadline)
 {
 	struct meeting meeting;
@@ -142,7 +142,7 @@ static int ask(struct meet *meet, struct meeting *meeting, int64_t deadline)
 	return wait_plan(meet, meeting, deadline);
 }
 
-/* Whoever is robbed of the service asks the robber. */
+/* An end that loses the service to another becomes that listener's client. */
 static int meet_anybody(struct meet *meet, struct meeting *meeting, int64_t deadline)
 {
 	int64_t until;

@@ -2,14 +2,14 @@
 /*
  * meet.h - how the two ends of a ping find each other
  *
- * Owns the four ways, who measures and who answers, and the exchange of plans.  Knows
- * nothing of queue pairs but the keys under which they will be.
+ * Owns the four ways, which end measures and which answers, and the exchange of plans.  Knows
+ * nothing of queue pairs but the keys for their records.
  *
- *   ranks    a launcher has numbered the processes: the first pings each other one
- *   anybody  whoever calls last listens, and the one that listened before asks it: so two
- *            meet though neither knows which is first, and what a crash leaves is no matter
- *   listen   serves whoever asks under a name
- *   ask      asks whoever listens under a name
+ *   ranks    a launcher has numbered the processes: the first rank pings each other rank
+ *   anybody  the last to come listens, and the listener before it becomes its client: so two
+ *            meet though neither knows which is first, and what a crash leaves does no harm
+ *   listen   serves all clients that ask for a name
+ *   ask      is a client of the listener of a name
  */
 #ifndef TOOLS_MEET_H
 #define TOOLS_MEET_H
@@ -40,30 +40,30 @@ struct meet {
 
 struct meeting {
 	struct plan plan;		/* what both ends do */
-	bool measures;			/* the other end answers */
+	bool measures;			/* this end does, and the other answers */
 	char key[HARTEBEEST_SERVICE_KEY];	/* of this end's objects and messages */
 	char peer_key[HARTEBEEST_SERVICE_KEY];
-	struct hartebeest_request request;	/* key "": there is none */
+	struct hartebeest_request request;	/* key "": none */
 	char who[160];			/* the other end */
-	char why[PLAN_TEXT];		/* to -EINVAL: the plans do not go together */
+	char why[PLAN_TEXT];		/* for -EINVAL: why the plans do not agree */
 };
 
-/* The first exchange with the servers.  Returns 0 or a negative errno of the library. */
+/* Makes this end known on the servers.  Returns 0 or a negative errno of the library. */
 int meet_begin(struct meet *meet, int64_t deadline);
 
 /*
- * The next meeting: 1, 0: there is none any more (MEET_RANKS), or a negative errno; with
- * -EINVAL the meeting took place, and its why is set.
+ * Waits for the next meeting.  Returns 1, 0 if there are no more (MEET_RANKS), or a negative
+ * errno.  If the two met but their plans do not agree, that is -EINVAL and why is set.
  */
 int meet_next(struct meet *meet, struct meeting *meeting, int64_t deadline);
 
-/* The other end may go: it gets @text by meet_told().  Also after hartebeest_cancel(). */
+/* Lets the other end go, which gets @text by meet_told().  Works after hartebeest_cancel(). */
 void meet_tell(struct meet *meet, const struct meeting *meeting, const char *text);
 
-/* Looks once: 1, or 0. */
+/* Looks once.  Returns 1 with what the other end told, or 0. */
 int meet_told(struct meet *meet, const struct meeting *meeting, char *text, size_t size);
 
-/* Nothing of it is left on the server. */
+/* Ends a meeting, and leaves nothing of it on the servers. */
 void meet_part(struct meet *meet, struct meeting *meeting);
 
 #endif

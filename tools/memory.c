@@ -13,10 +13,10 @@
 #include "tools/file.h"
 #include "tools/memory.h"
 
-/* Less than this is a limit that some distribution presets, not one that somebody chose. */
+/* A limit below this is a distribution's preset, not somebody's choice. */
 #define SMALL (UINT64_C(64) << 20)
 
-/* CAP_IPC_LOCK: the limit does not hold. */
+/* The bit of CAP_IPC_LOCK, with which the limit does not apply. */
 #define MAY_LOCK (UINT64_C(1) << 14)
 
 static bool may_lock_anything(void)
@@ -33,7 +33,7 @@ static bool may_lock_anything(void)
 	return set & MAY_LOCK;
 }
 
-/* Where the limit is set depends on who started this process. */
+/* The place of the limit depends on what started this process. */
 static const char *limit_cure(void)
 {
 	if (getenv("SLURM_JOB_ID"))
@@ -68,7 +68,7 @@ static void show_limit(struct out *out)
 	}
 }
 
-/* Since 5.12 the kernel copies pinned pages for the child. */
+/* Since 5.12, fork(2) copies pinned pages for the child, so that the parent keeps its own. */
 static bool kernel_copies(void)
 {
 	struct utsname machine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.h - how much this process may lock, and whether it may fork
+ * memory.h - how much memory this process may lock, and whether it may fork
  *
  * Owns both judgements and their cures.  Knows nothing of devices.
  */
@@ -9,7 +9,7 @@
 
 #include "tools/out.h"
 
-/* Two lines of the present part. */
+/* Two lines of the current part. */
 void memory_lines(struct out *out);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * mesh.c - hartebeest mesh: every rank connected to every other, measured and shown
  *
- * Owns the options, and the ranks of --local.  The measuring is survey.c's, what is said of
- * it verdict.c's.
+ * Owns the options, and the ranks of --local.  survey.c measures, and verdict.c shows the
+ * results.
  */
 #include "config.h"
 
@@ -84,7 +84,7 @@ static int run_rank(struct out *out)
 
 /* ----------------------------------------------------------- ranks here --- */
 
-/* What the first rank says is enough; a child ends with it. */
+/* Runs in a child, without output: that of the first rank is enough.  A child ends with it. */
 static int run_child(struct out *out, int rank, pid_t parent)
 {
 	int null = open("/dev/null", O_WRONLY);

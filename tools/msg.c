@@ -2,7 +2,7 @@
 /*
  * msg.c - hartebeest msg: messages and barriers for shell scripts
  *
- * Owns the way of a payload from an argument or standard input, and to standard output.
+ * Owns the ways of a payload: from an argument or standard input, and to standard output.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #include "tools/command.h"
 #include "tools/session.h"
 
-/* One more than the library takes: it then says what is wrong.  So a NUL is behind the rest. */
+/* A byte more than the library accepts, so that it reports what is longer; and for a NUL. */
 #define PAYLOAD_MAX (1024 * 1024 - 2048 + 1)
 
 static int64_t timeout = -1;
@@ -33,7 +33,7 @@ static int64_t deadline(void)
 	return timeout < 0 ? 0 : timeout == 0 ? HARTEBEEST_ONCE : hartebeest_clock() + timeout;
 }
 
-/* What each verb ends with: @ret is what became of its wait. */
+/* Ends each verb.  @ret: what the library's call returned.  Returns a status. */
 static int close_after(struct out *out, struct hartebeest_context *hb, int ret)
 {
 	out_waiting_end(out);
@@ -44,7 +44,7 @@ static int close_after(struct out *out, struct hartebeest_context *hb, int ret)
 
 /* ---------------------------------------------------------------- push --- */
 
-/* What standard input has, up to its end.  Negative: it said why. */
+/* Reads standard input to its end.  Returns the length, or below 0 after reporting why. */
 static ssize_t read_input(struct out *out)
 {
 	ssize_t length = beest_file_read(STDIN_FILENO, payload, sizeof(payload));
@@ -76,7 +76,7 @@ static int push(struct out *out, int count, char **operands)
 
 /* ---------------------------------------------------------------- wait --- */
 
-/* Bytes that are no text would make the object unreadable: then two hexadecimal digits each. */
+/* Adds the payload as "text", or as hexadecimal digits if other bytes would break the JSON. */
 static void add_payload(struct out *out, size_t length)
 {
 	char *hex = malloc(2 * length + 1);
@@ -97,7 +97,7 @@ static void add_payload(struct out *out, size_t length)
 	free(hex);
 }
 
-/* As it is; a terminal gets the newline that a message need not have. */
+/* Writes the payload unchanged.  A terminal gets a newline in addition if none is there. */
 static void write_payload(struct out *out, size_t length)
 {
 	fwrite(payload, 1, length, stdout);

@@ -15,13 +15,13 @@
 #define NAME_SIZE 80
 #define VALUE_SIZE 512
 #define LABEL 30
-#define LABEL_NONE 12		/* as in the parts of info above it */
+#define LABEL_NONE 12		/* as in the other parts of 'hartebeest info' */
 
 static const char *const prefixes[BEEST_TRANSPORTS] = { "rc:", "uc:", "ud:" };
 
 /* ------------------------------------------------------------ meaning --- */
 
-/* 4.096 us * 2^code, which is how often a lost packet is asked for again. */
+/* 4.096 us * 2^code: how long to wait for an acknowledgement; 0: for ever. */
 static void timeout_text(const struct hartebeest_context *hb, int64_t code, char *text,
 			 size_t size)
 {
@@ -37,7 +37,7 @@ static void timeout_text(const struct hartebeest_context *hb, int64_t code, char
 		 retries, ms * (atoi(retries) + 1) / 1000);
 }
 
-/* Of min_rnr_timer, in 10 us; by its code. */
+/* The value of min_rnr_timer by its code, in units of 10 us. */
 static void rnr_text(const struct hartebeest_context *hb, int64_t code, char *text, size_t size)
 {
 	static const int units[] = {
@@ -63,7 +63,7 @@ static void type_text(const struct hartebeest_context *hb, int64_t code, char *t
 	snprintf(text, size, "%s", code >= 2 && code <= 4 ? names[code] : "");
 }
 
-/* Codes that nobody knows by heart. */
+/* Settings whose codes need an explanation. */
 static const struct meaning {
 	const char *name;
 	void (*text)(const struct hartebeest_context *hb, int64_t code, char *text, size_t size);
@@ -116,7 +116,7 @@ static const char *range_of(const struct beest_option *row, char *buffer, size_t
 
 /* ---------------------------------------------------------------- rows --- */
 
-/* One value of a row.  @name is "section.rc:key" where transports differ. */
+/* One value of a row.  Its name is "section.rc:key" if values differ by transport. */
 struct setting {
 	const struct beest_option *row;
 	char name[NAME_SIZE], value[VALUE_SIZE];
@@ -137,7 +137,10 @@ static void setting_read(const struct hartebeest_context *hb, const struct beest
 		snprintf(setting->value, sizeof(setting->value), "(not shown)");
 }
 
-/* Values of a row that differ; one, without prefix, where all are alike. */
+/*
+ * Reads a row for each transport; returns the number of settings.  If all are alike, that is
+ * one, with a name without prefix.
+ */
 static int settings_read(const struct hartebeest_context *hb, const struct beest_option *row,
 			 struct setting settings[BEEST_TRANSPORTS])
 {

@@ -2,8 +2,8 @@
 /*
  * options.h - the settings of the library, for people
  *
- * Owns what their numbers mean.  Knows the library's table of options, and nothing of
- * their use.
+ * Owns the meaning of their numbers in words.  Knows the library's table of options, but not
+ * how options are used.
  */
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
@@ -12,13 +12,13 @@
 
 #include "tools/out.h"
 
-/* What somebody has set, and variables that nobody knows: a part. */
+/* A part: the settings that are not preset, and a warning for unknown variables. */
 void options_show_given(struct out *out, const struct hartebeest_context *hb);
 
-/* All of them: a part a section. */
+/* All settings, with a part for each section. */
 void options_show_all(struct out *out, const struct hartebeest_context *hb);
 
-/* A warning for unknown HARTEBEEST_ variables, each with the nearest known one. */
+/* Warns of unknown HARTEBEEST_ variables, each with the nearest known one. */
 void options_unknown_line(struct out *out);
 
 #endif

@@ -21,9 +21,9 @@
 #define TEXT_SIZE 4096
 #define INDENT 2
 #define COLUMNS_MIN 40
-#define TEXT_COLUMNS_MIN 24		/* beside a label; else further lines stand below that */
+#define TEXT_COLUMNS_MIN 24	/* beside a label; with fewer, text continues below the label */
 
-/* The words are four columns wide: the mark is a shape, not a colour alone. */
+/* Marks are four columns wide, and words, so that nobody depends on the colour. */
 static const struct level {
 	const char *mark, *color, *name;
 } levels[OUT_LEVELS] = {
@@ -82,7 +82,7 @@ static int columns_of(const char *text, size_t length)
 	return columns;
 }
 
-/* Breaks between words, and begins each further line @indent columns in. */
+/* Breaks lines between words.  @at: columns already written; @indent: those of further lines. */
 static void write_broken(const struct out *out, const char *text, int at, int indent)
 {
 	size_t word;
@@ -128,7 +128,7 @@ static int terminal_columns(int fd)
 void out_start(struct out *out, const char *command, bool json)
 {
 	memset(out, 0, sizeof(*out));
-	setvbuf(stdout, NULL, _IOLBF, 0);	/* each line at once, through a pipe, too */
+	setvbuf(stdout, NULL, _IOLBF, 0);	/* each line at once, even into a pipe */
 	out->command = command;
 	out->since = hartebeest_clock();
 	out->columns = terminal_columns(STDOUT_FILENO);
@@ -137,7 +137,7 @@ void out_start(struct out *out, const char *command, bool json)
 		out->json = json_object_new_object();
 }
 
-/* Set by the timer of out_waiting(), which has shown its line. */
+/* Set by the timer of out_waiting() when it has written its line. */
 static volatile sig_atomic_t waiting_shown;
 
 static void clear_progress(struct out *out)
@@ -260,7 +260,7 @@ void out_progress(struct out *out, const char *format, ...)
 	out->progress = true;
 }
 
-/* What the timer shows; its handler may only write(2). */
+/* What the timer shows, ready to be written: its handler may only call write(2). */
 static char waiting[256];
 static int waiting_columns, waiting_seconds;
 static struct sigaction before_waiting;
@@ -318,7 +318,7 @@ void out_waiting(struct out *out, const char *format, ...)
 	set_timer(1);
 }
 
-/* A signal of the timer may be under way: ignored, it is lost before it could end the program. */
+/* A last signal of the timer may be pending: SIG_IGN discards it before it ends the program. */
 void out_waiting_end(struct out *out)
 {
 	if (!waiting_columns)
@@ -330,7 +330,7 @@ void out_waiting_end(struct out *out)
 	clear_progress(out);
 }
 
-/* json-c before 0.13 writes "\/" for "/", which is as good. */
+/* json-c before 0.13 writes "\/" for "/", which means the same. */
 static int object_form(void)
 {
 	int form = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
@@ -343,7 +343,7 @@ static int object_form(void)
 
 int out_end(struct out *out, int status)
 {
-	const char *why = "not all could be written";	/* for the error of an earlier write */
+	const char *why = "not all could be written";	/* after an earlier write failed */
 
 	clear_progress(out);
 	if (out->json) {

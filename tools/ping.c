@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ping.c - hartebeest ping: do two processes reach each other, and how fast
+ * ping.c - hartebeest ping: can two processes reach each other, and how fast?
  *
- * Owns the options, the order of things, and what is said.  Which end is which is meet.c's,
- * bringing up is link.c's, the pings themselves are pinger.c's.
+ * Owns the options, the order of steps, and the output.  meet.c decides which end measures,
+ * link.c connects the two, and pinger.c pings.
  */
 #include "config.h"
 
@@ -24,14 +24,14 @@
 
 #define LABEL 10
 
-/* So long whoever serves waits for one that may have crashed since it asked. */
+/* How long an end that serves waits for a peer, which may have crashed since it asked. */
 #define GHOST_TIME (5 * BEEST_SECOND)
 
-/* How often the other end is looked after while it is silent. */
+/* How often to check for the other end's result, and whether it is still there. */
 #define SILENCE (50 * BEEST_MS)
 #define LOOK_AFTER BEEST_SECOND
 
-/* Options; PLAN_OPEN: not given. */
+/* Options; PLAN_OPEN and NULL: not given. */
 static const char *type_word, *op_word;
 static int64_t wanted_size = PLAN_OPEN, wanted_sweep = PLAN_OPEN, wanted_count = PLAN_OPEN;
 static int64_t wanted_duration = PLAN_OPEN, wanted_interval = PLAN_OPEN;
@@ -43,8 +43,8 @@ struct ping {
 	struct meet meet;
 	int64_t timeout;		/* exchange.timeout */
 	struct steps steps;
-	struct json_object *object;	/* of the present meeting */
-	char summary[600];		/* what the other end is told of it */
+	struct json_object *object;	/* of the current meeting */
+	char summary[600];		/* of its result, for the other end */
 };
 
 /* ------------------------------------------------------------- results --- */
@@ -59,7 +59,7 @@ static const struct share {
 	{ "99.9%", "p999_ns", 9990 },
 };
 
-/* In microseconds, three digits or more. */
+/* Adds microseconds, with three digits or more. */
 static void add_time(struct beest_text *line, int64_t ns)
 {
 	double us = (double)ns / 1000;
@@ -118,7 +118,7 @@ static void row_object(struct ping *ping, uint32_t size, const struct pinger_res
 	}
 }
 
-/* What all sizes came to. */
+/* The counts of all sizes together. */
 struct sum {
 	int64_t sent, lost, wrong;
 };
@@ -168,7 +168,7 @@ static void show_progress(void *data, const struct pinger_result *result)
 		     steps_time(histogram_percentile(&result->times, 5000), time), result->lost);
 }
 
-/* One size: its row is shown whatever ended it. */
+/* Measures one size, and shows its row even after a failure. */
 static int measure_size(struct ping *ping, struct link *link, uint32_t size, struct sum *sum)
 {
 	static struct pinger_result result;
@@ -183,7 +183,7 @@ static int measure_size(struct ping *ping, struct link *link, uint32_t size, str
 	return ret;
 }
 
-/* Where a sweep goes further than a message can, it ends there. */
+/* A sweep ends at the largest message that can be sent here. */
 static int measure_sizes(struct ping *ping, struct link *link, struct sum *sum)
 {
 	const struct plan *plan = link->pinger.plan;
@@ -255,7 +255,7 @@ static int measure_and_tell(struct ping *ping, const struct meeting *meeting, st
 
 /* ------------------------------------------------------------- answering --- */
 
-/* Is the other end still there?  Returns 0 or a negative errno with a sentence in the link. */
+/* Is the other end still there?  Returns 0, or a negative errno with a sentence in the pinger. */
 static int look_after(struct ping *ping, const struct meeting *meeting, struct link *link,
 		      int64_t silent)
 {
@@ -285,7 +285,7 @@ static int answer_some(struct link *link)
 	return session_signal() ? -ECANCELED : 0;
 }
 
-/* Until the other end says that it is done: then 1, and what it says is in @told. */
+/* Answers until the other end reports its result: then returns 1 with that in @told. */
 static int answer_all(struct ping *ping, const struct meeting *meeting, struct link *link,
 		      char *told, size_t size)
 {
@@ -348,7 +348,7 @@ static int meeting_failed(struct ping *ping, const struct meeting *meeting, int 
 	return steps_bad(&ping->steps, ret, hartebeest_error(), cures[ping->meet.way]);
 }
 
-/* Somebody who is listened to may wait for ever; whoever came may have crashed by now. */
+/* The first rank pings the others in turn, so these wait.  A client may have crashed by now. */
 static int64_t link_deadline(const struct ping *ping, const struct meeting *meeting)
 {
 	if (ping->meet.way == MEET_RANKS && !meeting->measures && hartebeest_size(ping->hb) > 2)
@@ -383,8 +383,8 @@ static int hold_meeting(struct ping *ping, const struct meeting *meeting, bool *
 }
 
 /*
- * Whether others are to be met: one that listens goes on whatever this one wanted, and
- * whoever met somebody that is not there any more looks for another.
+ * Are there other peers to meet?  A listener goes on whatever its last client wanted, and an end
+ * whose peer has gone looks for another.  @met: what meet_next() returned.
  */
 static bool goes_on(const struct ping *ping, int met, bool up)
 {
@@ -401,7 +401,7 @@ static bool goes_on(const struct ping *ping, int met, bool up)
 	return false;
 }
 
-/* 1: there may be more, 0: this was the last one; *up: two ends were connected. */
+/* Returns 1: there may be more, 0: this was the last.  *up: the two ends were connected. */
 static int one_meeting(struct ping *ping, int *status, bool *up)
 {
 	int64_t deadline = ping->meet.way == MEET_LISTEN ? INT64_MAX
@@ -430,7 +430,7 @@ static int one_meeting(struct ping *ping, int *status, bool *up)
 	return !session_signal() && goes_on(ping, ret, *up);
 }
 
-/* One that was passed over, since nobody was there any more, does not count. */
+/* The status of a meeting whose peer had gone does not count, unless it was the last. */
 static int all_meetings(struct ping *ping)
 {
 	int status, worst = STATUS_GOOD, more;

@@ -15,19 +15,19 @@
 #include "tools/pinger.h"
 #include "tools/session.h"
 
-/* The kernel's header of a datagram comes before its data. */
+/* Bytes of the GRH, which precedes the data of a received datagram. */
 #define GRH 40
-#define AHEAD (2 * 1024 * 1024)		/* bytes under way, unless four messages are more */
-#define FIRST (100 * BEEST_MS)		/* between two first pings that may be lost */
+#define AHEAD (2 * 1024 * 1024)		/* bytes outstanding, unless four messages are more */
+#define FIRST (100 * BEEST_MS)		/* until a first ping counts as lost */
 #define SPIN (50 * BEEST_US)		/* until other processes may run */
 
-/* The immediate value of a message: its number, and whether its echo shall be empty. */
+/* The immediate value of a message: its number, and whether its echo should be empty. */
 #define BRIEF 0x80000000u
 #define NUMBER 0x7fffffffu
 
 /* ---------------------------------------------------------- the buffer --- */
 
-/* Slots for what is received, then what is sent, then what is read back. */
+/* A slot for each receive, then one for data to send and one for data read back. */
 
 static size_t slot_size(const struct plan *plan)
 {
@@ -64,7 +64,7 @@ static void *back_data(const struct pinger *pinger)
 	return slot_data(pinger, (uint64_t)pinger_window(pinger->plan) + 1);
 }
 
-/* Every byte depends on the ping and on its place. */
+/* Every byte depends on the ping's number and on the byte's place. */
 static uint64_t data_word(uint32_t number, size_t index)
 {
 	return (number + 1) * UINT64_C(0x9e3779b97f4a7c15) ^
@@ -105,7 +105,7 @@ static int post_failed(struct pinger *pinger, const struct ibv_send_wr *wr, int 
 	return ret;
 }
 
-/* To the first slot there, unless it is a send. */
+/* Posts a request, which the caller has addressed, with local data. */
 static int post_request(struct pinger *pinger, struct ibv_send_wr *wr, void *data, uint32_t size)
 {
 	wr->wr_id = pinger->number;
@@ -124,7 +124,7 @@ static int post_rdma(struct pinger *pinger, enum ibv_wr_opcode opcode, void *dat
 	return post_request(pinger, &wr, data, size);
 }
 
-/* A message with a number; a write goes to the slot of that number. */
+/* Posts a message with its number as immediate data.  A write goes to the number's slot. */
 static int post_message(struct pinger *pinger, enum ibv_wr_opcode opcode, void *data,
 			uint32_t size, uint32_t imm)
 {
@@ -143,7 +143,7 @@ static int post_message(struct pinger *pinger, enum ibv_wr_opcode opcode, void *
 	return post_request(pinger, &wr, data, size);
 }
 
-/* A datagram's header lies before the data, so that these begin at the same place always. */
+/* A datagram's header goes before the data, which thus always begin at the same place. */
 static int post_slot(const struct pinger *pinger, struct ibv_qp *qp, uint64_t slot)
 {
 	uint32_t header = pinger->plan->type == IBV_QPT_UD ? GRH : 0;
@@ -166,7 +166,7 @@ int pinger_refill(const struct pinger *pinger, struct ibv_qp *qp)
 	return ret;
 }
 
-/* That of a request is why receives were flushed. */
+/* Receives are flushed when a request fails, so the request's completion tells the cause. */
 static int completion_failed(struct pinger *pinger, const struct ibv_wc *wc)
 {
 	struct ibv_wc cause = *wc;
@@ -178,9 +178,9 @@ static int completion_failed(struct pinger *pinger, const struct ibv_wc *wc)
 }
 
 /*
- * The next completion: 1; 0: none until @until.  Two ends on one machine may have fewer
- * processors than they and the kernel need.  In a mesh a queue pair that failed leaves
- * completions, which count for none.
+ * Returns 1 with the next completion, or 0 if none came until @until.  Yields between polls:
+ * two ends on one machine may have fewer processors than they and the kernel need.  Skips
+ * completions that a failed queue pair of a mesh left in the queue.
  */
 static int next_completion(struct pinger *pinger, struct ibv_cq *cq, struct ibv_wc *wc,
 			   int64_t until)
@@ -214,7 +214,7 @@ static int no_answer(struct pinger *pinger, const char *what)
 	return -ETIMEDOUT;
 }
 
-/* Until at most @most requests are under way. */
+/* Waits until at most @most requests are outstanding. */
 static int wait_sent(struct pinger *pinger, int most)
 {
 	int64_t until = hartebeest_clock() + pinger->patience;
@@ -239,7 +239,7 @@ static int do_rdma(struct pinger *pinger, enum ibv_wr_opcode opcode, void *data,
 	return ret == 0 ? wait_sent(pinger, 0) : ret;
 }
 
-/* Returns 1: right, 0: wrong. */
+/* Returns 1: the data are right, 0: they are wrong. */
 static int ping_rdma(struct pinger *pinger, uint32_t size, int64_t *time)
 {
 	bool reads = pinger->plan->op == PLAN_READ;
@@ -256,7 +256,7 @@ static int ping_rdma(struct pinger *pinger, uint32_t size, int64_t *time)
 	return ret < 0 ? ret : data_is(back_data(pinger), size, pinger->number);
 }
 
-/* The word there is what this end has made of it until now. */
+/* Only this end changes the remote word, so it knows what the word should be. */
 static int ping_atomic(struct pinger *pinger, int64_t *time)
 {
 	bool adds = pinger->plan->op == PLAN_FETCH_ADD;
@@ -294,7 +294,7 @@ static enum ibv_wr_opcode message_opcode(const struct pinger *pinger)
 	return pinger->plan->op == PLAN_SEND ? IBV_WR_SEND_WITH_IMM : IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* Of an echo that came too late, which was counted as lost, only the receive is used again. */
+/* A late echo was already counted as lost: its receive is posted again, and it is skipped. */
 static int ping_echo(struct pinger *pinger, uint32_t size, int64_t *time)
 {
 	uint32_t number = pinger->number & NUMBER, came = ~number;
@@ -321,7 +321,7 @@ static int ping_echo(struct pinger *pinger, uint32_t size, int64_t *time)
 	return ret < 0 ? ret : right;
 }
 
-/* What came by a write lies in the slot of its number, whichever receive it took. */
+/* Data of a write are in the slot of its number, whichever receive it consumed. */
 static int answer(struct pinger *pinger, const struct ibv_wc *wc)
 {
 	uint32_t imm = hartebeest_wc_imm(wc), size = wc->byte_len;
@@ -366,7 +366,7 @@ static int ping_once(struct pinger *pinger, uint32_t size, int64_t *time)
 	return ping_atomic(pinger, time);
 }
 
-/* Interrupted by signals. */
+/* May return early after a signal. */
 static void pause_until(int64_t instant)
 {
 	int64_t left = instant - hartebeest_clock();
@@ -376,7 +376,7 @@ static void pause_until(int64_t instant)
 		nanosleep(&time, NULL);
 }
 
-/* Messages of RC are never lost. */
+/* RC never loses a message, so a missing echo is a failure there. */
 static int count_ping(struct pinger *pinger, struct pinger_result *result, int ret, int64_t time)
 {
 	if (ret == -EAGAIN && pinger->plan->type == IBV_QPT_RC)
@@ -411,7 +411,7 @@ static int measure_times(struct pinger *pinger, uint32_t size, struct pinger_res
 	return ret;
 }
 
-/* One message more, for its share of the line rate. */
+/* Posts one more message, without waiting for its completion or echo. */
 static int send_ahead(struct pinger *pinger, uint32_t size)
 {
 	int ret = wait_sent(pinger, pinger_window(pinger->plan) - 1);
@@ -428,7 +428,7 @@ static int send_ahead(struct pinger *pinger, uint32_t size)
 			 size);
 }
 
-/* 1: a message has arrived, 0: a late echo. */
+/* Waits for an arrival.  Returns 1, or 0 for a late echo of an earlier ping. */
 static int take_ahead(struct pinger *pinger)
 {
 	bool echo = plan_is_echo(pinger->plan);
@@ -447,8 +447,8 @@ static int take_ahead(struct pinger *pinger)
 }
 
 /*
- * As many messages under way as the window holds.  One that is lost stops the rest, so
- * that UC and UD may fail here: then there is no rate.
+ * Keeps the window full of outstanding messages.  A lost message stops the measurement,
+ * which over UC and UD is not a failure.
  */
 static int measure_rate(struct pinger *pinger, uint32_t size, struct pinger_result *result)
 {
@@ -474,7 +474,7 @@ static int measure_rate(struct pinger *pinger, uint32_t size, struct pinger_resu
 	return ret < 0 ? ret : wait_sent(pinger, 0);
 }
 
-/* Atomic operations begin at 0. */
+/* Sets the remote word to 0, where atomic operations begin. */
 static int clear_word(struct pinger *pinger)
 {
 	static const uint64_t nothing;

@@ -2,13 +2,13 @@
 /*
  * pinger.h - pings over a connected queue pair, and the other end's answers
  *
- * Owns the parts of the two buffers, what a ping carries and whether it came back right.
- * Knows nothing of how the queue pair was connected, and prints nothing.
+ * Owns the layout of the region, the data of a ping, and the check whether it came back
+ * right.  Knows nothing of how the queue pair was connected, and prints nothing.
  *
- * Where the device of the other end does the work (write, read, atomics of RC), a ping
- * lasts until its completion, and what was written is read back, or what is read was
- * written before; that is not timed.  Else the other end sends each message back, by
- * pinger_answer(), and a ping lasts until the echo is here.
+ * If the other end's device does the work (write, read and atomics over RC), a ping lasts
+ * until its completion.  The check needs another transfer, which is not timed: what was
+ * written is read back, and what is read was written before.  Otherwise the other end sends
+ * each message back by pinger_answer(), and a ping lasts until its echo arrives.
  */
 #ifndef TOOLS_PINGER_H
 #define TOOLS_PINGER_H
@@ -25,21 +25,21 @@ struct pinger {
 	struct hartebeest_context *hb;
 	const struct plan *plan;
 	struct ibv_qp *qp;
-	struct ibv_cq *send_cq;		/* of others, too, that have nothing under way */
+	struct ibv_cq *send_cq;		/* may be shared with idle queue pairs */
 	struct ibv_cq *recv_cq;		/* where the other end answers */
 	struct ibv_mr *mr;		/* of pinger_bytes() */
 	struct hartebeest_remote_mr there;	/* the other end's */
 	struct hartebeest_address address;	/* UD */
 	int64_t patience;		/* ns, for a completion or an echo */
 	/* out */
-	char why[600];			/* to a negative result */
+	char why[600];			/* the sentence for a negative errno */
 	/* kept by pinger.c */
 	uint32_t number;		/* of the last ping */
-	uint64_t sum;			/* the other end's word, for atomics */
+	uint64_t sum;			/* what the other end's word should be, for atomics */
 	int sending;			/* requests without completion */
 };
 
-/* What pings of one size came to. */
+/* The result of all pings of one size. */
 struct pinger_result {
 	struct histogram times;		/* ns of a round trip */
 	int64_t sent, lost, wrong;
@@ -47,34 +47,39 @@ struct pinger_result {
 	int64_t messages;		/* per second */
 };
 
-/* Messages that may be under way, receives, and bytes of the region, for such a plan. */
+/* Messages that may be outstanding, which is also the number of receives. */
 int pinger_window(const struct plan *plan);
+
+/* The size of the region. */
 size_t pinger_bytes(const struct plan *plan);
 
-/* All receives of the other end or of this one; in INIT. */
+/* Posts all receives, at either end, to a queue pair in INIT. */
 int pinger_refill(const struct pinger *pinger, struct ibv_qp *qp);
 
 /*
- * The first ping, which is not counted.  Of UC and UD the other end may not be ready yet:
- * it is repeated until @until.  Returns the time it took, or as pinger_measure().
+ * The first ping, which is not counted.  Over UC and UD it is repeated until @until, since the
+ * other end may not be ready yet.  Returns its time in ns, or an error as pinger_measure().
  */
 int64_t pinger_first(struct pinger *pinger, int64_t until);
 
 /*
- * Pings of @size bytes as planned; @seen, if not NULL, is called after each.  What was
- * measured until a failure is in @result.  Returns 0, -ECANCELED after session_signal(), or a
- * negative errno with a sentence.
+ * Pings with @size bytes as planned.  @seen is called after each ping, unless NULL.  After a
+ * failure @result has what was measured before.  Returns 0, -ECANCELED if session_signal() is
+ * set, or a negative errno with a sentence.
  */
 int pinger_measure(struct pinger *pinger, uint32_t size, struct pinger_result *result,
 		   void (*seen)(void *data, const struct pinger_result *result), void *data);
 
 /*
- * The other end: sends one message back, or waits @idle in vain.  Returns 1, 0, or a
+ * At the other end: sends one message back.  Returns 1, 0 if none came for @idle ns, or a
  * negative errno with a sentence.
  */
 int pinger_answer(struct pinger *pinger, int64_t idle);
 
-/* Of RC: is the other end's device there?  It needs no memory of it.  As pinger_measure(). */
+/*
+ * RC only: does the other end's device still answer?  Writes 0 bytes, for which it needs no
+ * memory there.  Returns as pinger_measure().
+ */
 int pinger_touch(struct pinger *pinger);
 
 #endif

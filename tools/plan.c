@@ -25,7 +25,7 @@ static const bool carried[3][5] = {
 static const struct field {
 	const char *option;
 	size_t offset;
-	int64_t min, max;		/* what a message may bring, besides PLAN_OPEN */
+	int64_t min, max;		/* limits in a message; PLAN_OPEN is allowed, too */
 } fields[] = {
 #define FIELD(option, member, min, max) { option, offsetof(struct plan, member), min, max }
 	FIELD("--type", type, IBV_QPT_RC, IBV_QPT_UD),

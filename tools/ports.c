@@ -15,7 +15,7 @@
 
 /* ----------------------------------------------------------- reading --- */
 
-/* The library's own reading: it knows old kernels, and IPoIB. */
+/* Reads GIDs as the library does, which knows old kernels and IPoIB. */
 static void read_gids(struct ibv_context *verbs, struct ports_port *port)
 {
 	struct beest_device device = { .verbs = verbs, .attr = port->limits,
@@ -50,7 +50,7 @@ static void read_port(struct ibv_context *verbs, struct ports_port *port)
 	read_gids(verbs, port);
 }
 
-/* Appends to a list that grows. */
+/* Appends a copy of @as.  Returns it; NULL: no memory. */
 static struct ports_port *add_port(struct ports_port **list, int *count,
 				   const struct ports_port *as)
 {
@@ -100,7 +100,7 @@ int ports_list(struct ports_port **list)
 	*list = NULL;
 	errno = 0;
 	devices = ibv_get_device_list(&number);
-	if (!devices)		/* rdma-core 22 sets it to -38 where the kernel has none */
+	if (!devices)		/* rdma-core 22 sets errno to -38 where the kernel lacks verbs */
 		return errno ? -abs(errno) : -EIO;
 
 	for (i = 0; i < number; i++)
@@ -143,7 +143,7 @@ bool ports_active(const struct ports_port *port)
 
 int64_t ports_rate(const struct ports_port *port)
 {
-	/* Mbit/s of a lane, by the bit that is set. */
+	/* Mbit/s of a lane and the number of lanes, by the bit that is set. */
 	static const int speeds[] = { 2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000 };
 	static const int widths[] = { 1, 4, 8, 12, 2 };
 	int speed = ffs(port->attr.active_speed), width = ffs(port->attr.active_width);

@@ -2,7 +2,7 @@
 /*
  * ports.h - every port of every verbs device of this machine, in words
  *
- * Owns what libibverbs and sysfs say of a port.  Knows nothing of which one is chosen.
+ * Owns what libibverbs and sysfs know of a port.  Knows nothing of which port is chosen.
  */
 #ifndef TOOLS_PORTS_H
 #define TOOLS_PORTS_H
@@ -19,19 +19,19 @@ struct ports_port {
 	int port;
 	struct ibv_device_attr limits;
 	struct ibv_port_attr attr;
-	char netdev[64];		/* "": none is known */
-	int numa;			/* -1: unknown, or there is one node only */
+	char netdev[64];		/* "": unknown */
+	int numa;			/* -1: unknown, or the machine has one node only */
 	uint16_t pkeys[8];		/* the first that are not 0, in host byte order */
 	int pkey_count;
 	bool ethernet;
 	struct beest_gid_entry *gids;
 	int gid_count;
-	int error;			/* errno of opening or asking; the rest is unknown then */
+	int error;			/* errno of opening or a query; the rest is unknown then */
 };
 
 /*
- * Returns how many are in *list, which is for ports_free(); or the negative errno
- * of ibv_get_device_list(3).  A device that cannot be opened is there as port 0.
+ * Returns the number of ports in *list, which is for ports_free(), or the negative errno
+ * of ibv_get_device_list(3).  A device that cannot be opened is listed as port 0.
  */
 int ports_list(struct ports_port **list);
 void ports_free(struct ports_port *list, int count);
@@ -43,14 +43,14 @@ bool ports_active(const struct ports_port *port);
 /* In Mbit/s; 0: unknown. */
 int64_t ports_rate(const struct ports_port *port);
 
-/* What people can do about a port that is not active. */
+/* What to do about a port that is not active. */
 #define PORTS_CURE 256
 const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE]);
 
-/* Where there is no device at all. */
+/* What to do where there is no device at all. */
 extern const char ports_none_cure[];
 
-/* In bytes, of enum ibv_mtu. */
+/* Converts to bytes; 0: unknown. */
 int ports_mtu(enum ibv_mtu mtu);
 
 #endif

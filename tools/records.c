@@ -21,7 +21,7 @@
 #define NAME_SIZE 100
 #define PATIENCE (10 * BEEST_SECOND)
 
-/* Renewed each third of its time to live; a look may be a minute late. */
+/* Presences are renewed after a third of their time to live, or this many seconds later. */
 #define LATE 60
 
 /* ------------------------------------------------------------- reading --- */
@@ -55,7 +55,7 @@ static void add_key(void *data, const char *key, int64_t left)
 	records->count++;
 }
 
-/* By key; those on every server by server. */
+/* By key, and keys that several servers have by server. */
 static int compare(const void *a, const void *b)
 {
 	const struct records_record *first = a, *second = b;
@@ -97,7 +97,7 @@ static int read_server(struct records *records, int server, const char *prefix, 
 
 /* ---------------------------------------------------------------- life --- */
 
-/* Whether a process of this very machine runs can be asked. */
+/* Is the author a process of this machine, so that kill(2) shows whether it runs? */
 static bool is_of_this_place(const struct beest_incarnation *author)
 {
 	struct beest_incarnation own;
@@ -146,7 +146,7 @@ static int read_settings(struct out *out, struct hartebeest_context *hb, struct 
 	return STATUS_GOOD;
 }
 
-/* Records of a job are opened with its secret, where these settings have one. */
+/* Records of a job are opened with its secret, if these settings have one. */
 static int read_secret(struct out *out, struct hartebeest_context *hb, const char *job,
 		       struct records *records)
 {
@@ -227,7 +227,7 @@ void records_free(struct records *records)
 
 /* --------------------------------------------------------------- words --- */
 
-/* The presence of an author; NULL: it has none. */
+/* The presence of an author; NULL: none. */
 static const struct records_record *presence_of(const struct records *records,
 						const struct beest_incarnation *author)
 {
@@ -240,7 +240,7 @@ static const struct records_record *presence_of(const struct records *records,
 	return NULL;
 }
 
-/* "rank 3", "pid 17 on cn08".  @rank: as the record has it, -1: it does not. */
+/* "rank 3", "pid 17 on cn08".  @rank: from the author's record; -1: unknown. */
 static void add_author(struct beest_text *text, const struct records *records,
 		       const struct beest_incarnation *author, int32_t rank)
 {
@@ -387,10 +387,10 @@ static const struct kind {
 	{ BEEST_KIND_REQUEST, add_request },
 };
 
-/* What is no record, by how its name begins and ends. */
+/* Keys whose values are not records, by how their names begin and end. */
 static const struct plain {
 	const char *begin, *end, *words;
-	bool is_number;			/* the value is shown, too */
+	bool is_number;			/* a counter, whose value is shown */
 } plains[] = {
 	{ "barrier/", "/count", "have come, all passes counted", true },
 	{ "barrier/", "/taker", "who reads all records, as the gate is late", false },
@@ -465,7 +465,7 @@ void records_text(const struct records *records, const struct records_record *re
 
 /* ------------------------------------------------------------ agreement --- */
 
-/* "rank 3 on cn08", or "pid 17 on cn08" of a process that has no rank. */
+/* "rank 3 on cn08", or "pid 17 on cn08" for a process without a rank. */
 static const char *name_of(const struct records_record *record, char name[NAME_SIZE])
 {
 	if (record->record.rank >= 0)
@@ -505,7 +505,7 @@ static void check_servers(struct out *out, const struct records_record *first,
 	out_cure(out, "give both the same HARTEBEEST_EXC_IP_PORT");
 }
 
-/* Only some may know who takes part: a script that pushes a message need not. */
+/* Some processes do not know the participants, such as a script that pushes a message. */
 void records_check(struct out *out, const struct records *records)
 {
 	const struct records_record *first = NULL, *counted = NULL, *each;

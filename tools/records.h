@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * records.h - what is stored on the servers for a job, decoded
+ * records.h - the keys that the servers have for a job, with decoded records
  *
- * Owns the reading, the words for a record, and the judgement whether a rank is alive.  Knows
+ * Owns reading them, the text for a record, and the judgement whether a rank is alive.  Knows
  * the form of records from lib/rendezvous/record.h.
  */
 #ifndef TOOLS_RECORDS_H
@@ -16,19 +16,19 @@
 #include "tools/store.h"
 
 struct records_record {
-	char *key;			/* all of it, "hb1/JOB/rank/0" */
+	char *key;			/* the whole key, "hb1/JOB/rank/0" */
 	const char *name;		/* within key: "rank/0" */
-	int server;			/* of struct records */
+	int server;			/* index in servers of struct records */
 	int64_t left;			/* seconds until it expires; -1: never */
 	uint8_t *bytes;
 	size_t size;
 	int ret;			/* of decoding it */
 	struct beest_record record;
-	bool is_unopened;		/* it is sealed, and not by the secret of these settings */
+	bool is_unopened;		/* sealed, and could not be opened with these settings */
 	/* of presences, "rank/..." */
 	bool is_presence;
 	struct beest_rank_body rank;
-	bool is_alive;			/* as far as known: it was renewed, and its process runs */
+	bool is_alive;			/* its process runs, or on another host: renewed in time */
 	const char *life;		/* "present", "has left" */
 };
 
@@ -40,23 +40,24 @@ struct records {
 	struct beest_hostport *servers;
 	struct beest_seal *seal;	/* NULL: these settings have no secret */
 	struct store_listing listings[RECORDS_SERVERS];
-	struct records_record *list;	/* by key */
+	struct records_record *list;	/* sorted by key, then by server */
 	size_t count;
 };
 
 /*
- * @job: NULL: keys of all jobs, without reading them.  Returns a status, after saying why it
- * is not STATUS_GOOD.  For records_free() in either case.
+ * Reads the records of @job; NULL: lists the keys of all jobs, without their values.  Returns a
+ * status, after reporting why it is not STATUS_GOOD.  Free @records by records_free() in any
+ * case.
  */
 int records_read(struct out *out, struct hartebeest_context *hb, const char *job,
 		 struct records *records);
 void records_free(struct records *records);
 
-/* What the record says, as "RC at 10.0.0.1 qp 17, connected to rank 1". */
+/* Describes the record, as "RC qp 17, ..., connected to qp 18 of rank 1". */
 void records_text(const struct records *records, const struct records_record *record,
 		  char *text, size_t size);
 
-/* Warnings where presences disagree about who takes part or which servers there are. */
+/* Warns where presences disagree about the participants or the servers. */
 void records_check(struct out *out, const struct records *records);
 
 #endif

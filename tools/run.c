@@ -2,9 +2,9 @@
 /*
  * run.c - hartebeest run: the ranks of a job as processes of this machine
  *
- * Owns them from fork to the last status: their environment, their lines, and that they end
- * together.  They stay in the terminal's group, so that Ctrl-C reaches them, and end with
- * this process, however that ends.  What they start themselves may outlive them.
+ * Owns the ranks from fork to the last status: their environment, their output, and their
+ * common end.  They stay in the terminal's process group, so that Ctrl-C reaches them, and end
+ * with this process, however that ends.  Processes that they start themselves may outlive them.
  */
 #include "config.h"
 
@@ -29,10 +29,10 @@
 #define RANKS_MAX 4096
 #define LINE_SIZE 16384
 
-/* From the first request to end until SIGKILL. */
+/* From the first signal to end until SIGKILL. */
 #define PATIENCE (5 * BEEST_SECOND)
 
-/* Where all ranks fail, so many are named. */
+/* At most so many failed ranks are named. */
 #define FAILURES_MAX 10
 
 static int64_t number, grace = 3 * BEEST_SECOND;
@@ -49,16 +49,16 @@ static const struct args_option options[] = {
 
 /* One of the two streams of a rank. */
 struct stream {
-	int fd;				/* -1: it has ended */
+	int fd;				/* -1: the stream has ended */
 	size_t used;
 	char line[LINE_SIZE];
 };
 
 struct rank {
-	pid_t pid;			/* 0: it has ended, or did not begin */
+	pid_t pid;			/* 0: it has ended, or was not started */
 	bool began;
 	int status, signal;		/* it exited with status, or died of signal */
-	bool told;			/* this program sent it a signal to end */
+	bool told;			/* this process sent it a signal to end */
 	int64_t ended;
 	struct stream streams[2];
 };
@@ -69,13 +69,13 @@ struct job {
 	struct rank *ranks;
 	int count, running, failures;
 	int64_t began;
-	/* When SIGTERM and SIGKILL are due; 0: not yet, INT64_MAX: not any more. */
+	/* When SIGTERM and SIGKILL are due; 0: not decided, INT64_MAX: sent. */
 	int64_t end_at, kill_at;
 };
 
 /* ------------------------------------------------------------- signals --- */
 
-/* Set by handlers, for the loop, which is interrupted by no other time. */
+/* Set by handlers for the loop in watch(), and only while that waits. */
 static volatile sig_atomic_t asked, asked_again, from_terminal;
 
 static void note_end(int signal_number, siginfo_t *info, void *context)
@@ -99,14 +99,14 @@ static const struct watched {
 	{ SIGCHLD, note_child }, { SIGPIPE, NULL },
 };
 
-/* What this process was started with, and so what each rank is to have. */
+/* What this process was started with, which each rank gets back. */
 static struct {
 	struct sigaction actions[BEEST_COUNT(watched)];
 	sigset_t unblocked;
 	struct rlimit files;
 } before;
 
-/* Blocked but while poll(2) waits.  What nohup(1) or a shell has ignored stays so. */
+/* Signals are blocked except while ppoll(2) waits.  Ignored ones stay so, as under nohup(1). */
 static void watch_signals(void)
 {
 	struct sigaction action;
@@ -150,7 +150,7 @@ static void signal_ranks(struct job *job, int signal_number)
 	}
 }
 
-/* The ranks are to end; SIGKILL comes if they do not. */
+/* Asks the ranks to end; SIGKILL follows if they do not.  @signal_number: 0: they have it. */
 static void end_ranks(struct job *job, int signal_number)
 {
 	job->end_at = INT64_MAX;
@@ -160,7 +160,7 @@ static void end_ranks(struct job *job, int signal_number)
 		job->kill_at = beest_clock_deadline(PATIENCE);
 }
 
-/* The others may have reasons of their own to say before they end. */
+/* Gives the other ranks time to end by themselves and report their own reasons. */
 static void end_ranks_soon(struct job *job)
 {
 	if (!job->end_at)
@@ -169,7 +169,7 @@ static void end_ranks_soon(struct job *job)
 
 /* --------------------------------------------------------------- lines --- */
 
-/* Where ranks may write an object, theirs must not stand in its way. */
+/* With --json, standard output is for the object, so lines of ranks go to standard error. */
 static FILE *stream_file(const struct job *job, int stream)
 {
 	return stream || job->out->json ? stderr : stdout;
@@ -190,7 +190,7 @@ static void write_line(struct job *job, int rank, int stream, const char *line, 
 		putc('\n', file);
 }
 
-/* Whole lines, and whatever is too long for one. */
+/* Writes whole lines, and parts of lines that are too long; @all: also the rest. */
 static void flush_stream(struct job *job, int rank, int stream, bool all)
 {
 	struct stream *from = &job->ranks[rank].streams[stream];
@@ -211,7 +211,7 @@ static void flush_stream(struct job *job, int rank, int stream, bool all)
 	fflush(stream_file(job, stream));
 }
 
-/* What is there now, or the end: one that never pauses would be all. */
+/* Reads no more than is there now, so that a rank that never pauses does not block the rest. */
 static void read_stream(struct job *job, int rank, int stream)
 {
 	struct stream *from = &job->ranks[rank].streams[stream];
@@ -238,7 +238,7 @@ static void read_stream(struct job *job, int rank, int stream)
 
 /* ------------------------------------------------------------ starting --- */
 
-/* In the rank's process. */
+/* Runs in the rank's process. */
 static void run_rank(int rank, char **words, const int to[2], pid_t parent)
 {
 	int err, null = rank ? open("/dev/null", O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
@@ -296,7 +296,7 @@ static int start_rank(struct job *job, int rank, char **words)
 	return 0;
 }
 
-/* Two descriptors a rank; the preset limit may be for a few hundred ranks only. */
+/* A rank needs two descriptors here, for which the preset limit may be too low. */
 static void raise_limit(void)
 {
 	struct rlimit limit;
@@ -322,13 +322,13 @@ static struct rank *rank_of(struct job *job, pid_t pid)
 	return NULL;
 }
 
-/* As shells have it. */
+/* As shells report it. */
 static int status_of(const struct rank *rank)
 {
 	return rank->signal ? 128 + rank->signal : rank->status;
 }
 
-/* "; the others may go on for 3s", behind the first failure. */
+/* "; the others may go on for 3s", after the sentence about the first failure. */
 static const char *outlook(const struct job *job, char text[80])
 {
 	text[0] = '\0';
@@ -339,7 +339,7 @@ static const char *outlook(const struct job *job, char text[80])
 	return text;
 }
 
-/* Who was ended because of another has not failed. */
+/* Reports a failed rank.  A rank that was told to end has not failed. */
 static void judge(struct job *job, const struct rank *rank)
 {
 	int index = (int)(rank - job->ranks);
@@ -387,7 +387,7 @@ static void reap(struct job *job)
 	}
 }
 
-/* Of the terminal's group every rank has it already. */
+/* A signal from the terminal reached every rank by itself. */
 static void pass_signal_on(struct job *job)
 {
 	static int passed;
@@ -424,10 +424,10 @@ static void poll_streams(struct job *job, struct pollfd *polled)
 		polled[i].fd = job->ranks[i / 2].streams[i % 2].fd;
 		polled[i].events = POLLIN;
 	}
-	/* A tick only where a signal is due some time. */
+	/* Wakes up regularly only if a signal will be due. */
 	ready = ppoll(polled, 2 * (nfds_t)job->count, job->end_at ? &tick : NULL,
 		      &before.unblocked);
-	if (ready > 0)		/* then it lets no signal in */
+	if (ready > 0)		/* then it may not have delivered a pending signal */
 		ppoll(NULL, 0, &(struct timespec){ 0, 0 }, &before.unblocked);
 	for (i = 0; ready > 0 && i < job->count; i++)
 		for (stream = 0; stream < 2; stream++)
@@ -435,7 +435,7 @@ static void poll_streams(struct job *job, struct pollfd *polled)
 				read_stream(job, i, stream);
 }
 
-/* A rank's child may hold its streams open: when all ranks have ended nobody waits for that. */
+/* When all ranks have ended, does not wait for their children, which may hold streams open. */
 static void watch(struct job *job, struct pollfd *polled)
 {
 	int i, stream;
@@ -456,7 +456,7 @@ static void watch(struct job *job, struct pollfd *polled)
 	}
 }
 
-/* As judge() sees it. */
+/* As in judge(). */
 static bool was_ended(const struct rank *rank)
 {
 	return rank->told && status_of(rank);

@@ -22,16 +22,16 @@
 #define CONNECTIONS_MIN 1024
 #define CONNECTIONS_A_RANK 8
 
-/* Below TMPDIR. */
+/* In TMPDIR. */
 #define FOLDER "/hartebeest-XXXXXX"
 #define SOCKET "/memcached"
 
-/* By this status the child says that memcached itself cannot be started. */
+/* The guard's exit status if memcached cannot be executed. */
 #define NOT_THERE 127
 
 /* ----------------------------------------------------------- memcached --- */
 
-/* In the server's process. */
+/* Runs in the server's process. */
 static void run_server(const struct server *server, int ranks, pid_t parent)
 {
 	char connections[16];
@@ -42,7 +42,7 @@ static void run_server(const struct server *server, int ranks, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	/* No user but root is asked for one. */
+	/* memcached wants -u from root only; for others the NULL ends the list there. */
 	execlp("memcached", "memcached", "-s", server->socket, "-a", "0600", "-t", "2", "-c",
 	       connections, user ? "-u" : NULL, user, NULL);
 	_exit(NOT_THERE);
@@ -52,8 +52,8 @@ static void run_server(const struct server *server, int ranks, pid_t parent)
 
 /*
  * The guard is a process between this one and memcached.  It waits until memcached ends, or
- * until nobody holds the other end of its pipe, and then removes the folder.  So nothing
- * stays behind, even when a signal ends this process at once.
+ * until nobody holds the other end of its pipe, and then removes the folder.  So nothing is
+ * left behind, even when a signal ends this process at once.
  */
 
 static void note_child(int number)
@@ -61,7 +61,7 @@ static void note_child(int number)
 	(void)number;
 }
 
-/* All signals stay blocked but SIGCHLD while poll(2) waits.  Returns the exit status. */
+/* All signals are blocked, except SIGCHLD while ppoll(2) waits.  Returns the exit status. */
 static int guard_wait(pid_t pid, int pipe)
 {
 	struct pollfd polled = { .fd = pipe };
@@ -81,7 +81,7 @@ static int guard_wait(pid_t pid, int pipe)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* In the guard's process, with all signals blocked.  Does not return. */
+/* Runs in the guard's process, with all signals blocked.  Does not return. */
 static void guard(const struct server *server, int ranks, int pipe, const sigset_t *unblocked)
 {
 	struct sigaction action;
@@ -105,7 +105,7 @@ static void guard(const struct server *server, int ranks, int pipe, const sigset
 	_exit(status);
 }
 
-/* No signal comes between the folder and the guard that removes it. */
+/* Blocks signals from before the folder is made until the guard that removes it runs. */
 static int start_guard(struct server *server, int ranks)
 {
 	int pipe[2], ret = 0;

@@ -17,11 +17,11 @@
 #define LABEL 12
 #define PATIENCE (3 * BEEST_SECOND)
 
-/* What records, with what Memcached adds to each, take: of a rank, and of a pair of ranks. */
+/* Memory for the records of a rank in a mesh, and of each pair of ranks, with overhead. */
 #define RANK_BYTES 2048
 #define PAIR_BYTES 512
 
-/* A rank has one connection, two while it waits; some are for others. */
+/* A rank has one connection, and two while it waits.  A few more are for other clients. */
 #define RANK_CONNECTIONS 2
 #define SPARE_CONNECTIONS 16
 #define ITEM_SIZE (INT64_C(1) << 20)
@@ -148,7 +148,7 @@ static int ask_server(const struct beest_hostport *server, char *version, size_t
 
 	if (ret == 0)
 		ret = store_version(store, version, size);
-	/* Settings first: "evictions on" is no number of them. */
+	/* Settings come first: their "evictions on" is not the number of evictions. */
 	if (ret == 0) {
 		*time = store_time(store);
 		ret = store_stats(store, "settings", note_fact, facts);
@@ -184,7 +184,7 @@ static int check_server(struct out *out, const struct beest_hostport *server, in
 	return 0;
 }
 
-/* Who is there, and whether they see the same job. */
+/* Counts the ranks that are present, and checks that they agree. */
 static void check_ranks(struct out *out, struct hartebeest_context *hb)
 {
 	struct records records;

@@ -29,7 +29,7 @@ static void note_signal(int number)
 	hartebeest_cancel(session);
 }
 
-/* A second one ends the program at once.  One that was ignored before stays so: nohup(1). */
+/* A second signal ends the program at once.  Ignored signals stay ignored, as by nohup(1). */
 static void watch_signals(void (*handler)(int))
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };

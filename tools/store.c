@@ -23,7 +23,7 @@
 #include "tools/store.h"
 
 #define LINE_SIZE 2048
-#define PART (100 * BEEST_MS)		/* of a wait */
+#define PART (100 * BEEST_MS)		/* the longest poll(2) of a wait */
 #define VALUE_MAX (64 * 1024 * 1024)
 
 struct store {
@@ -31,7 +31,7 @@ struct store {
 	char text[300];
 	int64_t patience, deadline, time;
 	uint64_t bytes;			/* received */
-	size_t start, end;		/* what of buffer was not read yet */
+	size_t start, end;		/* the unread part of buffer */
 	char buffer[64 * 1024];
 };
 
@@ -54,7 +54,7 @@ int64_t store_time(const struct store *store)
 
 /* -------------------------------------------------------------- socket --- */
 
-/* A signal that comes right before poll(2) ends nothing: hence in parts. */
+/* Waits in parts, since a signal just before poll(2) does not interrupt it. */
 static int await(const struct store *store, short events)
 {
 	struct pollfd polled = { .fd = store->fd, .events = events };
@@ -203,7 +203,7 @@ static int receive(struct store *store)
 	return 0;
 }
 
-/* Without its end.  A line that is too long is no Memcached's. */
+/* Reads a line without its end.  Memcached sends no line of LINE_SIZE bytes or more. */
 static int read_line(struct store *store, char line[LINE_SIZE])
 {
 	size_t length;
@@ -249,7 +249,7 @@ static bool begins(const char *line, const char *with)
 	return !strncmp(line, with, strlen(with));
 }
 
-/* A line that is none of the answers that belong to a command. */
+/* Fails with what a line means that is not an answer to the command. */
 static int unexpected(const struct store *store, const char *line)
 {
 	if (begins(line, "CLIENT_ERROR unauth") || begins(line, "ERROR authenticat"))
@@ -316,7 +316,7 @@ int store_get(struct store *store, const char *key, uint8_t **value, size_t *siz
 	*value = malloc(*size + 1);
 	ret = *value ? read_bytes(store, *value, *size) : -ENOMEM;
 	if (ret == 0)
-		ret = read_line(store, line);		/* behind the value */
+		ret = read_line(store, line);		/* the end of the value's line */
 	if (ret == 0)
 		ret = read_line(store, line);		/* END */
 	if (ret < 0) {
@@ -347,10 +347,10 @@ struct listing {
 	void (*each)(void *data, const char *key, int64_t left);
 	void *data;
 	int64_t now;			/* of the server's clock */
-	int classes[256], class_count;	/* of slabs, for cachedump */
+	int classes[256], class_count;	/* slab classes, for cachedump */
 };
 
-/* %2F and the like, in place. */
+/* Decodes %2F and the like, in place. */
 static void unescape(char *key)
 {
 	char *to = key;
@@ -367,7 +367,7 @@ static void unescape(char *key)
 	*to = '\0';
 }
 
-/* Binary keys of others may have any byte, and would be commands in a get. */
+/* Skips binary keys of other users: they may contain any byte, and so commands. */
 static void list_one(struct listing *listing, char *key, int64_t expires)
 {
 	listing->result->keys++;
@@ -403,11 +403,11 @@ static int list_by_metadump(struct listing *listing, const char *command)
 		if (begins(line, "key="))
 			take_metadump(listing, line);
 		else if (!strcmp(line, "OK"))
-			continue;		/* since 1.6.43, ahead of all */
+			continue;		/* the first line since 1.6.43 */
 		else if (!strcmp(line, "END"))
 			return 0;
 		else if (begins(line, "BUSY") && beest_clock_left(end)) {
-			poll(NULL, 0, 50);	/* somebody else lists */
+			poll(NULL, 0, 50);	/* another client is listing */
 			ret = send_command(listing->store, "%s\r\n", command);
 		} else if (begins(line, "BUSY"))
 			return store_fail(listing->store, EBUSY, "somebody else lists keys");
@@ -442,7 +442,7 @@ static void take_cachedump(struct listing *listing, char *line)
 	list_one(listing, key, expires ? strtoll(expires + 2, NULL, 10) : -1);
 }
 
-/* All that servers before 1.4.31 have: 2 MB of each class at most. */
+/* Servers before 1.4.31 have nothing better: it lists at most 2 MB of each slab class. */
 static int list_by_cachedump(struct listing *listing)
 {
 	char line[LINE_SIZE];

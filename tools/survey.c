@@ -13,23 +13,23 @@
 #include "tools/survey.h"
 
 #define NAME "mesh"
-#define THREADS 4		/* that connect: the kernel sleeps in each transition of RoCE */
+#define THREADS 4		/* to connect, as the kernel sleeps in each transition on RoCE */
 
-/* Of the bandwidth of one pair. */
+/* Message size and duration to measure the bandwidth of a pair. */
 #define RATE_SIZE 65536
 #define RATE_TIME (50 * BEEST_MS)
 
-/* So long the reports of the others are waited for once the bring-up failed. */
+/* How long to wait for the reports of the others once the bring-up failed. */
 #define REPORT_TIME (3 * BEEST_SECOND)
 
 /* -------------------------------------------------------------- reporting --- */
 
-/* A report of a former run would be taken for one of this. */
 static void name_report(char name[40], int rank)
 {
 	snprintf(name, 40, NAME "-report-%d", rank);
 }
 
+/* Deletes what a former run left, which would be taken for a report of this run. */
 static int clear_report(struct survey *survey)
 {
 	char name[40];
@@ -81,7 +81,7 @@ static void read_report(struct survey *survey, int row, const char *text)
 	json_object_put(object);
 }
 
-/* One at a time: a report may be long, and there may be many. */
+/* Reads one report at a time, since they may be long and many. */
 static void collect(struct survey *survey, int64_t deadline)
 {
 	size_t room = 8192 + 400 * (size_t)survey->matrix.count, length;
@@ -172,7 +172,7 @@ static int measure_rate(struct pinger *pinger, const struct plan *plan, int64_t 
 	return ret;
 }
 
-/* One pair; a failure is its own only. */
+/* Measures one pair.  A failure is noted for this pair and stops nothing. */
 static void measure_pair(struct survey *survey, int to)
 {
 	static struct pinger_result result;
@@ -247,7 +247,7 @@ void survey_free(struct survey *survey)
 	matrix_free(&survey->matrix);
 }
 
-/* What stopped the others is the better reason, often. */
+/* The reports of the others often have a better reason than the own error. */
 static void tell_failure(struct survey *survey)
 {
 	char why[600];

@@ -2,11 +2,11 @@
 /*
  * survey.h - every rank connected to every other, and each pair measured
  *
- * Owns the bring-up, the rounds of measuring and the collecting of what each rank found.
- * Knows nothing of how that is judged or shown.
+ * Owns the bring-up, the rounds of measuring, and the collection of each rank's results.
+ * Knows nothing of how they are judged or shown.
  *
- * In round k each rank writes to the k-th after it, so that each is the source and the
- * target of one other at a time.
+ * In round k each rank writes to the k-th rank after it, so that each is the source for one
+ * other rank, and the target of one, at a time.
  */
 #ifndef TOOLS_SURVEY_H
 #define TOOLS_SURVEY_H
@@ -24,9 +24,9 @@ struct survey {
 	int64_t count, size;		/* pings of each pair, bytes of one */
 	bool wants_rates;
 	/* out */
-	struct matrix matrix;		/* of all at the first rank, else of this one */
+	struct matrix matrix;		/* all rows at the first rank, else only the own row */
 	struct hartebeest_mesh_stats stats;
-	bool is_first;			/* this rank is, which collects and shows */
+	bool is_first;			/* this is the first rank, which collects and shows */
 	/* kept by survey.c */
 	struct hartebeest_mesh *mesh;
 	struct ibv_mr *mr;
@@ -35,13 +35,14 @@ struct survey {
 	int64_t timeout;
 };
 
-/* False: so many ranks are too many, or there is no memory.  For survey_free() then. */
+/* False: too many ranks, or no memory; survey_free() is due in any case. */
 bool survey_start(struct survey *survey);
 void survey_free(struct survey *survey);
 
 /*
- * 0: the matrix has all that was found; pairs that failed are found, too.  Else a negative
- * errno: the mesh could not be brought up, and rows of the matrix have the reasons.
+ * Returns 0: the matrix has all results, which may include pairs and ranks that failed.  Or a
+ * negative errno: the mesh could not be brought up, and rows of the matrix have the reasons; or
+ * -ECANCELED: a signal asked this process to end.
  */
 int survey_run(struct survey *survey);
 

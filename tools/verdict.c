@@ -16,7 +16,7 @@
 #include "tools/verdict.h"
 
 #define LABEL 10
-#define LIST_MAX 10		/* pairs that are named */
+#define LIST_MAX 10		/* pairs in a list */
 
 /* ---------------------------------------------------------------- showing --- */
 
@@ -47,7 +47,7 @@ int verdict_open_svg(struct verdict *verdict)
 	return verdict->svg ? STATUS_GOOD : svg_failed(verdict);
 }
 
-/* A device or a pipe has nothing to be cut: EINVAL. */
+/* EINVAL: a device or a pipe, which cannot be truncated. */
 static int write_svg(struct verdict *verdict, const struct heat *times, const struct heat *rates)
 {
 	FILE *file = verdict->svg;
@@ -160,7 +160,7 @@ static void show_slow(const struct verdict *verdict, const int *group)
 			 "and for other load", count);
 }
 
-/* Returns how many pairs failed. */
+/* Returns the number of failed pairs. */
 static int show_failures(const struct verdict *verdict)
 {
 	const struct matrix *matrix = verdict->matrix;
@@ -189,7 +189,7 @@ static int show_failures(const struct verdict *verdict)
 	return failed;
 }
 
-/* Returns how many ranks have nothing to show. */
+/* Returns the number of ranks that failed or did not report. */
 static int show_errors(const struct verdict *verdict)
 {
 	const struct matrix_row *row = verdict->matrix->rows;
@@ -208,7 +208,7 @@ static int show_errors(const struct verdict *verdict)
 	return count;
 }
 
-/* Of a rank that did not report nothing is known. */
+/* Pairs of a rank that did not report are neither working nor failed, but unknown. */
 static void show_summary(const struct verdict *verdict, int failed)
 {
 	const struct matrix *matrix = verdict->matrix;
@@ -239,7 +239,7 @@ static const char *change_text(int64_t ns, char text[STEPS_TIME])
 	return ns == MATRIX_FAILED ? "failed" : steps_time(ns, text);
 }
 
-/* Slower pairs and new failures fail the command; returns the status. */
+/* Returns the status: slower pairs and new failures fail the command. */
 static int show_changes(const struct verdict *verdict)
 {
 	const struct matrix *matrix = verdict->matrix;

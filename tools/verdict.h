@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verdict.h - what hartebeest mesh says of what it found
+ * verdict.h - the output of hartebeest mesh
  *
- * Owns the lines, and the order of the parts.  The judgement is matrix.h's, the pictures are
- * heat.h's.
+ * Owns the lines, and the order of the parts.  matrix.h judges, and heat.h draws.
  */
 #ifndef TOOLS_VERDICT_H
 #define TOOLS_VERDICT_H
@@ -22,20 +21,23 @@ struct verdict {
 	/* kept by verdict.c */
 	struct matrix old;
 	FILE *svg;			/* open until the picture is written */
-	bool svg_is_new;		/* it was not there before */
+	bool svg_is_new;		/* the file was not there before */
 };
 
-/* Before the mesh is brought up.  Each returns a status, after saying why it is not STATUS_GOOD. */
+/*
+ * For errors that should show before the mesh is brought up.  Each returns a status, after
+ * reporting why it is not STATUS_GOOD.
+ */
 int verdict_read_old(struct verdict *verdict);
 int verdict_open_svg(struct verdict *verdict);
 
-/* Where no picture was written, its file is as it was before. */
+/* If no picture was written, its file is left as it was before. */
 void verdict_free(struct verdict *verdict);
 
-/* All that was found.  Returns the status for it. */
+/* Shows all results.  Returns the status for them. */
 int verdict_show(struct verdict *verdict);
 
-/* Why the mesh could not be brought up. */
+/* Shows why the mesh could not be brought up. */
 void verdict_show_errors(const struct verdict *verdict);
 
 #endif
