@@ -82,17 +82,6 @@ static const struct command *command_find(const struct command *parent, const ch
 	return NULL;
 }
 
-static void command_nearest(const struct command *parent, const char *name,
-			    struct beest_nearest *nearest)
-{
-	const struct command *command;
-	int i;
-
-	beest_nearest_start(nearest, name);
-	for (i = 0; (command = command_next(parent, i)); i++)
-		beest_nearest_offer(nearest, command->name);
-}
-
 /* --------------------------------------------------------------- help --- */
 
 static void show_commands(const struct command *parent)
@@ -156,23 +145,15 @@ static void show_command(const struct command *command, const char *name)
 
 /* --------------------------------------------------------- completion --- */
 
-/* "WORD<tab>HELP".  The shell selects the words that match what was typed. */
-static void offer(const char *word, const char *help)
-{
-	printf("%s\t%s\n", word, help);
-}
+/* Each offer is a line "WORD<tab>HELP".  The shell selects those that match what was typed. */
 
 static void offer_options(const struct args_option *const *tables)
 {
 	const struct args_option *option;
-	char word[80];
 
-	for (; *tables; tables++) {
-		for (option = *tables; option->name; option++) {
-			snprintf(word, sizeof(word), "--%s", option->name);
-			offer(word, option->help);
-		}
-	}
+	for (; *tables; tables++)
+		for (option = *tables; option->name; option++)
+			printf("--%s\t%s\n", option->name, option->help);
 }
 
 /* @before: what the shell counts as part of the same word: "--type=". */
@@ -190,7 +171,7 @@ static void offer_commands(const struct command *parent)
 	int i;
 
 	for (i = 0; (command = command_next(parent, i)); i++)
-		offer(command->name, command->help);
+		printf("%s\t%s\n", command->name, command->help);
 }
 
 /* The option whose value the last word is, after "--type" or in "--type=VALUE"; NULL: none. */
@@ -278,12 +259,6 @@ static int usage(const char *name, const char *why)
 	return refer_to_help(name);
 }
 
-static const char *count_wrong(const struct command *command, int count)
-{
-	return count < command->least ? "an argument is missing"
-	       : count > command->most ? "too many arguments" : NULL;
-}
-
 static int run(const struct command *command, const char *name, int count, char **operands)
 {
 	struct out out;
@@ -312,7 +287,9 @@ static int parse_and_run(const struct command *command, const char *name, int ar
 		return end_text(name);
 	}
 
-	wrong = command->verbs ? "a command is missing" : count_wrong(command, args.count);
+	wrong = command->verbs ? "a command is missing"
+		: args.count < command->least ? "an argument is missing"
+		: args.count > command->most ? "too many arguments" : NULL;
 	if (!wrong)
 		return run(command, name, args.count, args.operands);
 	snprintf(why, sizeof(why), "%s%s%s", wrong, command->operands ? ": " : "",
@@ -322,10 +299,14 @@ static int parse_and_run(const struct command *command, const char *name, int ar
 
 static int unknown(const struct command *parent, const char *name, const char *word)
 {
+	const struct command *command;
 	struct beest_nearest nearest;
 	char why[300];
+	int i;
 
-	command_nearest(parent, word, &nearest);
+	beest_nearest_start(&nearest, word);
+	for (i = 0; (command = command_next(parent, i)); i++)
+		beest_nearest_offer(&nearest, command->name);
 	if (nearest.best)
 		snprintf(why, sizeof(why), "unknown command %s, the nearest is %s",
 			 BEEST_QUOTE(word), nearest.best);
