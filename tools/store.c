@@ -29,7 +29,7 @@
 struct store {
 	int fd;
 	char text[300];
-	int64_t patience, deadline, time;
+	int64_t patience, deadline;
 	uint64_t bytes;			/* received */
 	size_t start, end;		/* the unread part of buffer */
 	char buffer[64 * 1024];
@@ -45,11 +45,6 @@ static int BEEST_PRINTF(3, 4) store_fail(const struct store *store, int err, con
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
 	return beest_fail(err, "%s: %s", store->text, reason);
-}
-
-int64_t store_time(const struct store *store)
-{
-	return store->time;
 }
 
 /* -------------------------------------------------------------- socket --- */
@@ -165,7 +160,6 @@ static int BEEST_PRINTF(2, 3) send_command(struct store *store, const char *form
 	va_start(args, format);
 	length = (size_t)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	store->time = beest_clock_now();
 	store->deadline = beest_clock_deadline(store->patience);
 	while (sent < length) {
 		ready = await(store, POLLOUT);
@@ -274,7 +268,6 @@ int store_version(struct store *store, char *version, size_t size)
 		return ret;
 	if (!begins(line, "VERSION "))
 		return unexpected(store, line);
-	store->time = beest_clock_now() - store->time;
 	snprintf(version, size, "%s", line + strlen("VERSION "));
 	return 0;
 }

@@ -26,9 +26,6 @@ struct store;
 int store_open(struct store **store, const struct beest_hostport *server, int64_t patience);
 void store_close(struct store *store);	/* accepts NULL */
 
-/* The round trip of store_version(), in ns. */
-int64_t store_time(const struct store *store);
-
 /* The version of the server, "1.6.18". */
 int store_version(struct store *store, char *version, size_t size);
 
