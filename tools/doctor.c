@@ -315,7 +315,7 @@ static void check_ports(struct out *out)
 		check_port(out, &ports[i], list, is_known);
 	if (count > 0)
 		check_networks(out, ports, count, list);
-	ports_free(ports, count);
+	free(ports);
 	freeifaddrs(list);
 }
 

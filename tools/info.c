@@ -254,7 +254,7 @@ static int show_ports(struct out *out)
 		if (ports_active(&list[i]))
 			show_gids(out, &list[i]);
 	}
-	ports_free(list, count);
+	free(list);
 	return count;
 }
 

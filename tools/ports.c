@@ -15,16 +15,17 @@
 
 /* ----------------------------------------------------------- reading --- */
 
-/* Reads GIDs as the library does, which knows old kernels and IPoIB. */
-static void read_gids(struct ibv_context *verbs, struct ports_port *port)
+/* Takes it from the GIDs as the library reads them, which knows old kernels and IPoIB. */
+static void read_netdev(struct ibv_context *verbs, struct ports_port *port)
 {
 	struct beest_device device = { .verbs = verbs, .attr = port->limits,
 				       .port = (uint8_t)port->port, .ethernet = port->ethernet };
-	int i;
+	struct beest_gid_entry *gids = NULL;
+	int i, count = beest_gidtable_entries(&device, &gids);
 
-	port->gid_count = beest_gidtable_entries(&device, &port->gids);
-	for (i = 0; i < port->gid_count && !port->netdev[0]; i++)
-		snprintf(port->netdev, sizeof(port->netdev), "%s", port->gids[i].netdev);
+	for (i = 0; i < count && !port->netdev[0]; i++)
+		snprintf(port->netdev, sizeof(port->netdev), "%s", gids[i].netdev);
+	free(gids);
 }
 
 static void read_pkeys(struct ibv_context *verbs, struct ports_port *port)
@@ -47,7 +48,7 @@ static void read_port(struct ibv_context *verbs, struct ports_port *port)
 
 	port->ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	read_pkeys(verbs, port);
-	read_gids(verbs, port);
+	read_netdev(verbs, port);
 }
 
 /* Appends a copy of @as.  Returns it; NULL: no memory. */
@@ -107,15 +108,6 @@ int ports_list(struct ports_port **list)
 		add_device(list, &count, devices[i]);
 	ibv_free_device_list(devices);
 	return count;
-}
-
-void ports_free(struct ports_port *list, int count)
-{
-	int i;
-
-	for (i = 0; i < count; i++)
-		free(list[i].gids);
-	free(list);
 }
 
 /* ------------------------------------------------------------- words --- */

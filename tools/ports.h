@@ -12,8 +12,6 @@
 
 #include <infiniband/verbs.h>
 
-#include "lib/verbs/gid.h"
-
 struct ports_port {
 	char device[64];
 	int port;
@@ -24,17 +22,14 @@ struct ports_port {
 	uint16_t pkeys[8];		/* the first that are not 0, in host byte order */
 	int pkey_count;
 	bool ethernet;
-	struct beest_gid_entry *gids;
-	int gid_count;
 	int error;			/* errno of opening or a query; the rest is unknown then */
 };
 
 /*
- * Returns the number of ports in *list, which is for ports_free(), or the negative errno
+ * Returns the number of ports in *list, which is for free(3), or the negative errno
  * of ibv_get_device_list(3).  A device that cannot be opened is listed as port 0.
  */
 int ports_list(struct ports_port **list);
-void ports_free(struct ports_port *list, int count);
 
 /* "active", "down", "initializing". */
 const char *ports_state(const struct ports_port *port);
