@@ -3,51 +3,48 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
-#include "lib/base/macro.h"
 #include "tools/command.h"
 #include "tools/local.h"
 #include "tools/session.h"
 
-struct variable {
-	const char *name;
-	int value;
-};
-
-static void set_numbers(const struct variable *variables, size_t count)
+static void set_number(const char *name, int value)
 {
 	char text[16];
-	size_t i;
 
-	for (i = 0; i < count; i++) {
-		snprintf(text, sizeof(text), "%d", variables[i].value);
-		setenv(variables[i].name, text, 1);
-	}
+	snprintf(text, sizeof(text), "%d", value);
+	setenv(name, text, 1);
 }
 
 /* Programs may know torchrun's variables, and the library takes the local rank from them. */
-void local_rank(int rank)
+static void set_rank(int rank)
 {
-	const struct variable variables[] = {
-		{ "HARTEBEEST_NID", rank }, { "RANK", rank }, { "LOCAL_RANK", rank },
-	};
+	set_number("HARTEBEEST_NID", rank);
+	set_number("RANK", rank);
+	set_number("LOCAL_RANK", rank);
+}
 
-	set_numbers(variables, BEEST_COUNT(variables));
+void local_rank(int rank, pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(STATUS_FAILED);
+	set_rank(rank);
 }
 
 /* Sets both the list and the number of participants, as a settings file may have either. */
 static void set_count(int count)
 {
-	const struct variable variables[] = {
-		{ "HARTEBEEST_NPARTICIPANTS", count }, { "WORLD_SIZE", count },
-		{ "LOCAL_WORLD_SIZE", count },
-	};
 	char list[32];
 
-	set_numbers(variables, BEEST_COUNT(variables));
+	set_number("HARTEBEEST_NPARTICIPANTS", count);
+	set_number("WORLD_SIZE", count);
+	set_number("LOCAL_WORLD_SIZE", count);
 	snprintf(list, sizeof(list), "0-%d", count - 1);
 	setenv("HARTEBEEST_PARTICIPANTS", list, 1);
 }
@@ -67,7 +64,7 @@ int local_begin(struct out *out, struct local *local)
 	struct hartebeest_context *hb;
 	int status;
 
-	local_rank(0);
+	set_rank(0);
 	set_count(local->count);
 	status = session_open(out, &hb);
 	if (status != STATUS_GOOD)

@@ -29,8 +29,8 @@ struct local {
  */
 int local_begin(struct out *out, struct local *local);
 
-/* Sets what only @rank has, in the environment of its process. */
-void local_rank(int rank);
+/* Makes this process @rank: sets its variables, and has it killed when @parent ends. */
+void local_rank(int rank, pid_t parent);
 
 void local_end(struct local *local);
 

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,16 +83,13 @@ static int run_rank(struct out *out)
 
 /* ----------------------------------------------------------- ranks here --- */
 
-/* Runs in a child, without output: that of the first rank is enough.  A child ends with it. */
+/* Runs in a child, without output: that of the first rank is enough. */
 static int run_child(struct out *out, int rank, pid_t parent)
 {
 	int null = open("/dev/null", O_WRONLY);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(STATUS_FAILED);
+	local_rank(rank, parent);
 	dup2(null, STDOUT_FILENO);
-	local_rank(rank);
 	_exit(run_rank(out));
 }
 

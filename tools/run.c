@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -243,12 +242,9 @@ static void run_rank(int rank, char **words, const int to[2], pid_t parent)
 {
 	int err, null = rank ? open("/dev/null", O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
+	local_rank(rank, parent);
 	unwatch_signals();
 	setrlimit(RLIMIT_NOFILE, &before.files);
-	local_rank(rank);
 	dup2(null, STDIN_FILENO);
 	dup2(to[0], STDOUT_FILENO);
 	dup2(to[1], STDERR_FILENO);
