@@ -52,7 +52,7 @@ int heat_level(const struct heat *heat, int64_t value, int levels)
 
 static int64_t value_at(const struct heat *heat, int from, int to)
 {
-	return heat->values[(size_t)from * (size_t)heat->matrix->count + (size_t)to];
+	return heat->values[matrix_cell(heat->matrix, from, to)];
 }
 
 /* With three digits or more. */
@@ -245,8 +245,7 @@ static void svg_marks(const struct heat *heat, FILE *to)
 			fprintf(to, "<path class=\"x\" d=\"M%d.2 %d.2l.6 .6m0-.6l-.6 .6\"><title>"
 				"%d to %d: ", at, from, matrix->rows[from].rank,
 				matrix->rows[at].rank);
-			write_text(to, matrix->why[(size_t)from * (size_t)matrix->count +
-						   (size_t)at]);
+			write_text(to, matrix->why[matrix_cell(matrix, from, at)]);
 			fputs("</title></path>\n", to);
 		}
 	}

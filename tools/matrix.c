@@ -10,8 +10,8 @@
 #include "tools/matrix.h"
 #include "tools/out.h"
 
-/* Far pairs take at least this many times as long as near ones, in tenths. */
-#define GAP 15
+/* Far pairs take at least this many times as long as near ones. */
+#define GAP 1.5
 
 const char *const matrix_phases[MATRIX_PHASES] = {
 	"create", "publish", "wait", "fetch", "RTR", "RTS", "confirm",
@@ -50,14 +50,9 @@ void matrix_free(struct matrix *matrix)
 	memset(matrix, 0, sizeof(*matrix));
 }
 
-static size_t cell_of(const struct matrix *matrix, int from, int to)
-{
-	return (size_t)from * (size_t)matrix->count + (size_t)to;
-}
-
 void matrix_fail(struct matrix *matrix, int from, int to, const char *why)
 {
-	size_t cell = cell_of(matrix, from, to);
+	size_t cell = matrix_cell(matrix, from, to);
 
 	free(matrix->why[cell]);
 	matrix->why[cell] = strdup(why);
@@ -81,7 +76,7 @@ struct json_object *matrix_row_object(const struct matrix *matrix, int row)
 {
 	const struct matrix_row *from = &matrix->rows[row];
 	struct json_object *object = json_object_new_object(), *phases, *item;
-	size_t first = cell_of(matrix, row, 0);
+	size_t first = matrix_cell(matrix, row, 0);
 	int i;
 
 	out_json_int(object, "rank", from->rank);
@@ -161,7 +156,7 @@ bool matrix_row_read(struct matrix *matrix, int row, struct json_object *object)
 			   *error = member(object, "error", json_type_string),
 			   *phases = member(object, "phases_ns", json_type_object), *phase;
 	struct matrix_row *to = &matrix->rows[row];
-	size_t first = cell_of(matrix, row, 0);
+	size_t first = matrix_cell(matrix, row, 0);
 	int i;
 
 	if (!rank || !host || !phases ||
@@ -206,21 +201,29 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of pairs in the @same group, or in different ones; @group NULL: of all pairs. */
+/* Of pairs in the @same group, or in different ones; @group NULL: of all.  For free(3). */
+static int64_t *sorted_values(const struct matrix *matrix, const int64_t *values,
+			      const int *group, bool same, size_t *count)
+{
+	size_t size = (size_t)matrix->count, i;
+	int64_t *sorted = calloc(size * size + 1, sizeof(*sorted));
+
+	*count = 0;
+	for (i = 0; sorted && i < size * size; i++)
+		if (values[i] >= 0 && (!group || (group[i / size] == group[i % size]) == same))
+			sorted[(*count)++] = values[i];
+	if (*count)
+		qsort(sorted, *count, sizeof(*sorted), compare_numbers);
+	return sorted;
+}
+
 static int64_t share_of(const struct matrix *matrix, const int64_t *values, const int *group,
 			bool same, int share)
 {
-	size_t cells = (size_t)matrix->count * (size_t)matrix->count, count = 0, i;
-	int64_t *sorted = calloc(cells + 1, sizeof(*sorted)), found = MATRIX_NONE;
-	size_t size = (size_t)matrix->count;
+	size_t count;
+	int64_t *sorted = sorted_values(matrix, values, group, same, &count);
+	int64_t found = count ? sorted[(count - 1) * (size_t)share / 10000] : MATRIX_NONE;
 
-	for (i = 0; sorted && i < cells; i++)
-		if (values[i] >= 0 && (!group || (group[i / size] == group[i % size]) == same))
-			sorted[count++] = values[i];
-	if (count) {
-		qsort(sorted, count, sizeof(*sorted), compare_numbers);
-		found = sorted[(count - 1) * (size_t)share / 10000];
-	}
 	free(sorted);
 	return found;
 }
@@ -269,8 +272,8 @@ static int join(const struct matrix *matrix, int64_t limit, int *group)
 		for (stack[0] = i, top = 1; top > 0;) {
 			from = stack[--top];
 			for (to = 0; to < matrix->count; to++) {
-				there = matrix->times[cell_of(matrix, from, to)];
-				back = matrix->times[cell_of(matrix, to, from)];
+				there = matrix->times[matrix_cell(matrix, from, to)];
+				back = matrix->times[matrix_cell(matrix, to, from)];
 				if (group[to] >= 0 || ((there < 0 || there > limit) &&
 						       (back < 0 || back > limit)))
 					continue;
@@ -289,17 +292,13 @@ static int join(const struct matrix *matrix, int64_t limit, int *group)
  */
 static int64_t widest_gap(const struct matrix *matrix)
 {
-	size_t cells = (size_t)matrix->count * (size_t)matrix->count, count = 0, i;
-	int64_t *sorted = calloc(cells + 1, sizeof(*sorted)), limit = MATRIX_NONE;
-	double widest = GAP / 10.0, gap;
+	size_t count, i;
+	int64_t *sorted = sorted_values(matrix, matrix->times, NULL, false, &count);
+	int64_t limit = MATRIX_NONE;
+	double widest = GAP, gap;
 
-	for (i = 0; sorted && i < cells; i++)
-		if (matrix->times[i] > 0)
-			sorted[count++] = matrix->times[i];
-	if (count)
-		qsort(sorted, count, sizeof(*sorted), compare_numbers);
 	for (i = count / 20; i + 1 < count - count / 20; i++) {
-		gap = (double)sorted[i + 1] / (double)sorted[i];
+		gap = (double)sorted[i + 1] / (double)BEEST_MAX(sorted[i], 1);
 		if (gap >= widest) {
 			widest = gap;
 			limit = sorted[i];
@@ -378,7 +377,7 @@ int matrix_slow(const struct matrix *matrix, const int *group, struct matrix_pai
 
 	for (pair.from = 0; pair.from < matrix->count; pair.from++) {
 		for (pair.to = 0; pair.to < matrix->count; pair.to++) {
-			pair.now = matrix->times[cell_of(matrix, pair.from, pair.to)];
+			pair.now = matrix->times[matrix_cell(matrix, pair.from, pair.to)];
 			pair.usual = usual[group[pair.from] == group[pair.to]];
 			if (pair.usual > 0 && pair.now > 2 * pair.usual)
 				count = offer(pairs, most, count, &pair);
@@ -418,8 +417,8 @@ int matrix_changes(const struct matrix *matrix, const struct matrix *old,
 			to = position(old, matrix->rows[pair.to].rank);
 			if (to < 0)
 				continue;
-			pair.now = matrix->times[cell_of(matrix, pair.from, pair.to)];
-			pair.usual = old->times[cell_of(old, from, to)];
+			pair.now = matrix->times[matrix_cell(matrix, pair.from, pair.to)];
+			pair.usual = old->times[matrix_cell(old, from, to)];
 			if (changed(&pair))
 				count = offer(pairs, most, count, &pair);
 		}

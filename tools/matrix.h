@@ -44,10 +44,16 @@ struct matrix_row {
 struct matrix {
 	int count;
 	struct matrix_row *rows;	/* by position among the ranks */
-	int64_t *times;			/* ns, at from * count + to */
+	int64_t *times;			/* ns, by matrix_cell() */
 	int64_t *rates;			/* bytes per second */
 	char **why;			/* NULL but for MATRIX_FAILED */
 };
+
+/* The index of a pair in times, rates and why. */
+static inline size_t matrix_cell(const struct matrix *matrix, int from, int to)
+{
+	return (size_t)from * (size_t)matrix->count + (size_t)to;
+}
 
 /* Sets all numbers to MATRIX_NONE.  False: no memory. */
 bool matrix_make(struct matrix *matrix, int count);

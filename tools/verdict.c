@@ -164,17 +164,17 @@ static void show_slow(const struct verdict *verdict, const int *group)
 static int show_failures(const struct verdict *verdict)
 {
 	const struct matrix *matrix = verdict->matrix;
-	size_t count = (size_t)matrix->count, cell;
 	int failed = 0, from, to;
+	size_t cell;
 	const char *back;
 	char label[40];
 
 	for (from = 0; from < matrix->count; from++) {
 		for (to = 0; to < matrix->count; to++) {
-			cell = (size_t)from * count + (size_t)to;
+			cell = matrix_cell(matrix, from, to);
 			if (matrix->times[cell] != MATRIX_FAILED || failed++ >= LIST_MAX)
 				continue;
-			back = matrix->times[(size_t)to * count + (size_t)from] >= 0
+			back = matrix->times[matrix_cell(matrix, to, from)] >= 0
 			       ? "the way back works: one direction only" : "";
 			snprintf(label, sizeof(label), "%d -> %d", matrix->rows[from].rank,
 				 matrix->rows[to].rank);
