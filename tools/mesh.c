@@ -59,7 +59,7 @@ static int with_context(struct survey *survey, struct verdict *verdict)
 		status = survey_and_show(survey, verdict);
 	else
 		out_error(survey->out, "%d ranks are too many for one picture", size);
-	survey_free(survey);
+	matrix_free(&survey->matrix);
 	return status;
 }
 

@@ -176,7 +176,7 @@ static int measure_rate(struct pinger *pinger, const struct plan *plan, int64_t 
 static void measure_pair(struct survey *survey, int to)
 {
 	static struct pinger_result result;
-	size_t cell = (size_t)survey->own * (size_t)survey->matrix.count + (size_t)to;
+	size_t cell = matrix_cell(&survey->matrix, survey->own, to);
 	int rank = hartebeest_participant(survey->hb, to), ret;
 	struct pinger pinger = {
 		.hb = survey->hb, .plan = &survey->plan, .mr = survey->mr,
@@ -240,11 +240,6 @@ bool survey_start(struct survey *survey)
 	survey->timeout = session_duration(survey->hb, "exchange.timeout");
 	make_plan(survey);
 	return true;
-}
-
-void survey_free(struct survey *survey)
-{
-	matrix_free(&survey->matrix);
 }
 
 /* The reports of the others often have a better reason than the own error. */

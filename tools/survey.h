@@ -35,9 +35,8 @@ struct survey {
 	int64_t timeout;
 };
 
-/* False: too many ranks, or no memory; survey_free() is due in any case. */
+/* False: too many ranks, or no memory.  Its matrix is for matrix_free() in any case. */
 bool survey_start(struct survey *survey);
-void survey_free(struct survey *survey);
 
 /*
  * Returns 0: the matrix has all results, which may include pairs and ranks that failed.  Or a
