@@ -31,10 +31,12 @@
 #define SILENCE (50 * BEEST_MS)
 #define LOOK_AFTER BEEST_SECOND
 
-/* Options; PLAN_OPEN and NULL: not given. */
+/* Options.  NULL: not given. */
 static const char *type_word, *op_word;
-static int64_t wanted_size = PLAN_OPEN, wanted_sweep = PLAN_OPEN, wanted_count = PLAN_OPEN;
-static int64_t wanted_duration = PLAN_OPEN, wanted_interval = PLAN_OPEN;
+static struct plan wanted = {
+	.first = PLAN_OPEN, .last = PLAN_OPEN, .count = PLAN_OPEN, .duration = PLAN_OPEN,
+	.interval = PLAN_OPEN,
+};
 static bool wants_bandwidth, wants_to_listen;
 
 struct ping {
@@ -450,14 +452,9 @@ static bool make_plan(struct ping *ping, char *why, size_t size)
 {
 	struct plan *plan = &ping->meet.plan, check;
 
-	plan_start(plan);
+	*plan = wanted;
 	plan->type = plan_word(plan_types, type_word);
 	plan->op = plan_word(plan_ops, op_word);
-	plan->first = wanted_size;
-	plan->last = wanted_sweep;
-	plan->count = wanted_count;
-	plan->duration = wanted_duration;
-	plan->interval = wanted_interval;
 	plan->bandwidth = wants_bandwidth ? 1 : PLAN_OPEN;
 	check = *plan;
 	return plan_finish(&check, why, size);
@@ -551,15 +548,15 @@ static const struct args_option options[] = {
 	  .help = "transport, preset rc" },
 	{ "op", 'O', ARGS_TEXT, &op_word, .value = "OP", .words = plan_ops,
 	  .help = "what a ping is, preset write, send for ud" },
-	{ "size", 's', ARGS_INT, &wanted_size, .value = "BYTES", .min = 0, .max = PLAN_LAST_MAX,
+	{ "size", 's', ARGS_INT, &wanted.first, .value = "BYTES", .min = 0, .max = PLAN_LAST_MAX,
 	  .help = "of a message, preset 8" },
-	{ "sweep", 'a', ARGS_INT, &wanted_sweep, .value = "BYTES", .min = 1, .max = PLAN_LAST_MAX,
+	{ "sweep", 'a', ARGS_INT, &wanted.last, .value = "BYTES", .min = 1, .max = PLAN_LAST_MAX,
 	  .help = "sizes from --size on, doubled up to this" },
-	{ "count", 'c', ARGS_INT, &wanted_count, .value = "N", .min = 1,
+	{ "count", 'c', ARGS_INT, &wanted.count, .value = "N", .min = 1,
 	  .max = PLAN_COUNT_MAX, .help = "pings of each size, preset 1000" },
-	{ "duration", 'w', ARGS_TIME, &wanted_duration, .value = "TIME", .min = 1,
+	{ "duration", 'w', ARGS_TIME, &wanted.duration, .value = "TIME", .min = 1,
 	  .max = PLAN_TIME_MAX, .help = "pings of each size end after TIME" },
-	{ "interval", 'i', ARGS_TIME, &wanted_interval, .value = "TIME", .min = 0,
+	{ "interval", 'i', ARGS_TIME, &wanted.interval, .value = "TIME", .min = 0,
 	  .max = PLAN_TIME_MAX, .help = "between the beginnings of two pings, preset 0" },
 	{ "bw", 'b', ARGS_FLAG, &wants_bandwidth, .help = "measure bandwidth, too" },
 	{ "listen", 'l', ARGS_FLAG, &wants_to_listen,
