@@ -202,8 +202,8 @@ static int measure_all(struct survey *survey)
 
 	for (round = 1; round < count && ret == 0; round++) {
 		if (survey->is_first) {
-			out_progress(survey->out, "round %d of %d", round, count - 1);
 			out_waiting(survey->out, "round %d of %d", round, count - 1);
+			out_progress(survey->out, "round %d of %d", round, count - 1);
 		}
 		measure_pair(survey, (survey->own + round) % count);
 		ret = hartebeest_mesh_barrier(survey->mesh, hartebeest_clock() + survey->timeout);
