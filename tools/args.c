@@ -77,7 +77,7 @@ static bool set_list(const struct args_option *option, const char *text)
 	struct args_list *list = option->to;
 
 	if (list->count == ARGS_LIST_MAX) {
-		beest_fail(E2BIG, "may be given %d times", ARGS_LIST_MAX);
+		beest_fail(E2BIG, "may be given at most %d times", ARGS_LIST_MAX);
 		return false;
 	}
 	list->text[list->count++] = text;

@@ -97,8 +97,9 @@ static void show_program(void)
 {
 	printf("Usage: hartebeest COMMAND [OPTION...] [ARGUMENT...]\n\n");
 	show_commands(NULL);
-	printf("\nhartebeest COMMAND --help tells of each, hartebeest(1) of all; --version.\n"
-	       "Exit status: 0 good, 1 failed, 2 wrong usage, 3 time is up.\n");
+	printf("\n'hartebeest COMMAND --help' explains a command, hartebeest(1) all of them.\n"
+	       "'hartebeest --version' shows the version.\n"
+	       "Exit status: 0 success, 1 failure, 2 wrong usage, 3 timeout.\n");
 }
 
 static void show_words(const struct args_option *option)

@@ -33,7 +33,7 @@ static int64_t ranks;
 
 static const struct args_option options[] = {
 	{ "ranks", 'r', ARGS_INT, &ranks, .value = "N", .min = 1, .max = 1000000,
-	  .help = "will the server do for so many ranks?" },
+	  .help = "check that the servers suffice for N ranks" },
 	{ .name = NULL },
 };
 
@@ -84,7 +84,7 @@ static void check_node(struct out *out, const char *name)
 		out_line(out, OUT_FAILURE, "node", "%s of %s is missing: /sys shows the device, "
 			 "/dev does not, as in a container", path, device);
 		out_cure(out, "start the container with --device=%s (and --device="
-			 "/dev/infiniband/rdma_cm), or as Kubernetes with an RDMA device plugin",
+			 "/dev/infiniband/rdma_cm), or use a device plugin for RDMA in Kubernetes",
 			 path);
 	} else if (!file_may(path, R_OK | W_OK)) {
 		out_line(out, OUT_FAILURE, "node", "%s of %s: %s", path, device, strerror(errno));
@@ -146,7 +146,7 @@ static void check_mtu(struct out *out, const struct ports_port *port)
 		return;
 	if (netdev < mtu + ROCE_OVERHEAD) {
 		out_line(out, OUT_WARNING, "mtu",
-			 "%s:%d sends %d bytes a packet, %s takes %ld in all",
+			 "%s:%d sends %d bytes a packet, but %s takes only %ld in all",
 			 port->device, port->port, mtu, port->netdev, netdev);
 		out_cure(out, "ip link set %s mtu %d, on all nodes and switches; or a smaller "
 			 "qp_attr.path_mtu", port->netdev,
@@ -177,14 +177,14 @@ static void check_address(struct out *out, const struct ports_port *port,
 	if (!port->netdev[0] || has_address(list, port->netdev))
 		return;
 	if (port->ethernet) {
-		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address: the GID is "
-			 "then a link-local one, which no router passes on", port->netdev,
+		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address, so its GID "
+			 "is link-local, which routers do not forward", port->netdev,
 			 port->device, port->port);
-		out_cure(out, "ip address add ADDRESS/24 dev %s, where peers are behind a router",
+		out_cure(out, "ip address add ADDRESS/24 dev %s, if peers are behind a router",
 			 port->netdev);
 	} else {
 		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address (IPoIB): "
-			 "only rdma_cm wants one", port->netdev, port->device, port->port);
+			 "only rdma_cm needs one", port->netdev, port->device, port->port);
 	}
 }
 
@@ -284,7 +284,7 @@ static void check_pair(struct out *out, const struct network *a, const struct ne
 	out_line(out, OUT_WARNING, "network", "%s and %s are in one network: %s%s%s", a->netdev,
 		 b->netdev, answers ? "one answers ARP for the other" : "",
 		 answers && drops ? ", and " : "",
-		 drops ? "rp_filter=1 drops what comes by the other" : "");
+		 drops ? "rp_filter=1 drops what arrives at the other" : "");
 	out_cure(out, "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 "
 		 "net.ipv4.conf.all.rp_filter=2; or a network of its own for each");
 }

@@ -297,7 +297,7 @@ static void svg_legend(const struct heat *heat, FILE *to, double left, const cha
 		SVG_TOP + SVG_SIDE + 28, number(heat, heat->low, best), heat->unit,
 		left + 76 + 12 * SVG_LEVELS, SVG_TOP + SVG_SIDE + 28,
 		number(heat, heat->high, worst), heat->unit,
-		heat->rates ? "" : ", ring: slow for its like");
+		heat->rates ? "" : ", ring: unusually slow");
 }
 
 /* Leaves labels out where they would overlap. */

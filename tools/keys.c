@@ -28,7 +28,7 @@ static const struct args_option options[] = {
 	{ "all", 'a', ARGS_FLAG, &all_jobs, .help = "all jobs, one line each" },
 	{ "clean", 0, ARGS_FLAG, &clean, .help = "remove what a dead job has left" },
 	{ "force", 0, ARGS_FLAG, &force,
-	  .help = "remove it though the job may be alive: its waits fail then" },
+	  .help = "remove it even if the job may be alive: its waits then fail" },
 	{ .name = NULL },
 };
 
@@ -71,7 +71,7 @@ static int list_jobs(struct out *out, const struct records *records)
 				 end - i == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
 	}
 	if (!records->count && !out->json)
-		out_line(out, OUT_NOTE, "none", "no job has anything on %s",
+		out_line(out, OUT_NOTE, "none", "no job has keys on %s",
 			 records->server_count > 1 ? "these servers" : "this server");
 	return STATUS_GOOD;
 }
@@ -119,9 +119,9 @@ static void show_costs(struct out *out, const struct records *records)
 			 (double)listing->time / BEEST_MS, listing->bytes / 1000);
 		if (!listing->cut)
 			continue;
-		out_line(out, OUT_WARNING, "cut", "%s lists no more than 2 MB of keys of a kind",
-			 records->servers[i].text);
-		out_cure(out, "memcached since 1.4.31 lists all");
+		out_line(out, OUT_WARNING, "cut", "%s lists at most 2 MB of keys of each size "
+			 "class", records->servers[i].text);
+		out_cure(out, "memcached 1.4.31 or later lists all keys");
 	}
 }
 
@@ -193,15 +193,15 @@ static int clean_job(struct out *out, const struct records *records, const char 
 	const char *why;
 
 	if (!records->count && !force) {
-		out_error(out, "job %s has nothing here; 'hartebeest keys --all' lists the jobs "
-			  "that have", job);
+		out_error(out, "job %s has no keys here; 'hartebeest keys --all' lists the jobs "
+			  "that have some", job);
 		return STATUS_FAILED;
 	}
 	if (is_dead(records, &why) || force)
 		return remove_all(out, records);
 
-	out_error(out, "job %s may be alive: %s; 'hartebeest keys --clean --force' removes all the "
-		  "same, and its waits fail then", job, why);
+	out_error(out, "job %s may be alive: %s; 'hartebeest keys --clean --force' removes it "
+		  "anyway, and its waits then fail", job, why);
 	return STATUS_FAILED;
 }
 
@@ -217,8 +217,8 @@ static int list_job(struct out *out, const struct records *records, const char *
 	for (i = 0; i < records->count; i++)
 		show_record(out, records, &records->list[i], array);
 	if (!records->count && !out->json)
-		out_line(out, OUT_NOTE, "none", "this job has nothing here; "
-			 "'hartebeest keys --all' lists the jobs that have");
+		out_line(out, OUT_NOTE, "none", "this job has no keys here; "
+			 "'hartebeest keys --all' lists the jobs that have some");
 	records_check(out, records);
 	show_costs(out, records);
 	return out->counts[OUT_WARNING] ? STATUS_FAILED : STATUS_GOOD;
@@ -242,8 +242,8 @@ static int keys(struct out *out, int count, char **operands)
 		out_error(out, "--force goes with --clean only");
 		status = STATUS_MISUSED;
 	} else if (!*job || beest_text_not_key(job) || strchr(job, '/') || strlen(job) > 64) {
-		out_error(out, "no job can be called %s: up to 64 printable characters but '/' and "
-			  "blanks", BEEST_QUOTE(job));
+		out_error(out, "a job cannot be called %s: use up to 64 printable characters "
+			  "without '/' and blanks", BEEST_QUOTE(job));
 		status = STATUS_MISUSED;
 	} else {
 		status = records_read(out, hb, all_jobs ? NULL : job, &records);

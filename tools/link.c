@@ -146,7 +146,7 @@ static const struct link_step {
 	{ "publish", publish, "'hartebeest doctor' looks at the servers" },
 	{ "fetch", fetch, "the other end did not get as far as 'publish': see what it says" },
 	{ "connect", connect_qp, "'hartebeest info' at both ends: link layer, RoCE version, P_Key "
-	  "and MTU must go together" },
+	  "and MTU must match" },
 	{ "confirm", confirm, "the other end did not get past 'connect': see what it says" },
 	{ "region", fetch_region, "the other end has left: see what it says" },
 };

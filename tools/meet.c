@@ -137,7 +137,7 @@ static int ask(struct meet *meet, struct meeting *meeting, int64_t deadline)
 	if (ret < 0)
 		return ret;
 	take_request(meeting);
-	snprintf(meeting->who, sizeof(meeting->who), "whoever listens");
+	snprintf(meeting->who, sizeof(meeting->who), "the listener");
 	meeting->measures = true;
 	return wait_plan(meet, meeting, deadline);
 }

@@ -149,15 +149,15 @@ static int mesh(struct out *out, int count, char **operands)
 
 static const struct args_option options[] = {
 	{ "local", 'n', ARGS_INT, &local_ranks, .value = "N", .min = 2, .max = LOCAL_MAX,
-	  .help = "N ranks on this machine" },
+	  .help = "start N ranks on this machine" },
 	{ "count", 'c', ARGS_INT, &ping_count, .value = "N", .min = 1, .max = 1000000,
 	  .help = "pings of each pair, preset 100" },
 	{ "size", 's', ARGS_INT, &ping_size, .value = "BYTES", .min = 0, .max = PLAN_LAST_MAX,
 	  .help = "of a ping, preset 8" },
 	{ "bw", 'b', ARGS_FLAG, &wants_rates, .help = "measure bandwidth, too" },
-	{ "svg", 0, ARGS_TEXT, &svg_path, .value = "FILE", .help = "write the picture there" },
+	{ "svg", 0, ARGS_TEXT, &svg_path, .value = "FILE", .help = "write the picture to FILE" },
 	{ "diff", 0, ARGS_TEXT, &old_path, .value = "FILE",
-	  .help = "what changed since that --json was written" },
+	  .help = "show what changed since FILE, written by --json" },
 	{ .name = NULL },
 };
 
@@ -166,7 +166,7 @@ const struct command mesh_command = {
 	.help = "Connects every rank to every other, and shows which pairs are slow or fail.",
 	.options = options,
 	.run = mesh,
-	.more = "Start it by mpirun, srun or 'hartebeest run', a rank a host; the first rank\n"
-		"shows what all found.  Exit status 1: a pair failed, or with --diff became\n"
-		"slower.\n",
+	.more = "Start it by mpirun, srun or 'hartebeest run', one rank per host; the first\n"
+		"rank shows the results of all.  Exit status 1: a pair failed, or with --diff\n"
+		"became slower.\n",
 };

@@ -24,7 +24,7 @@ static unsigned char payload[PAYLOAD_MAX];
 
 static const struct args_option options[] = {
 	{ "timeout", 't', ARGS_TIME, &timeout, .value = "TIME", .max = 30 * BEEST_DAY,
-	  .help = "wait so long for server and peer, as 5s; 0: one look; preset 30s" },
+	  .help = "how long to wait for server and peer, as 5s; 0: one look; preset 30s" },
 	{ .name = NULL },
 };
 
@@ -68,7 +68,7 @@ static int push(struct out *out, int count, char **operands)
 	if (status != STATUS_GOOD)
 		return status;
 
-	out_waiting(out, "leaving message %s", operands[0]);
+	out_waiting(out, "storing message %s", operands[0]);
 	out_json_int(out->json, "length", length);
 	return close_after(out, hb, hartebeest_msg_push(hb, operands[0], data, (size_t)length,
 							deadline()));
@@ -156,7 +156,7 @@ static int barrier(struct out *out, int count, char **operands)
 
 static const struct command verbs[] = {
 	{ .name = "push", .operands = "KEY [VALUE|-]", .least = 1, .most = 2, .run = push,
-	  .help = "Leaves a message under a key; without VALUE, what standard input has.",
+	  .help = "Stores a message under a key; without VALUE, from standard input.",
 	  .options = options },
 	{ .name = "wait", .operands = "KEY", .least = 1, .most = 1, .run = wait_for,
 	  .help = "Waits for the message of a key and writes it to standard output.",
@@ -175,5 +175,5 @@ const struct command msg_command = {
 	.help = "Messages and barriers by way of the Memcached server, for shell scripts.",
 	.verbs = verbs,
 	.more = "Messages stay until they are deleted, or for exchange.ttl (a day).  Exit\n"
-		"status 3: time is up.\n",
+		"status 3: timeout.\n",
 };

@@ -133,7 +133,7 @@ static int show_sum(struct ping *ping, const struct sum *sum)
 		 PRId64 " wrong", sum->sent, sum->lost, sum->wrong);
 	if (sum->wrong) {
 		out_line(ping->out, OUT_FAILURE, "data", "%" PRId64 " of %" PRId64 " came back "
-			 "with other bytes than were sent", sum->wrong, back);
+			 "with wrong bytes", sum->wrong, back);
 		out_cure(ping->out, "a device, its firmware or memory is broken: try other ports");
 	} else if (back) {
 		out_line(ping->out, OUT_OK, "data", "%" PRId64 " of %" PRId64 " came back, each "
@@ -143,7 +143,7 @@ static int show_sum(struct ping *ping, const struct sum *sum)
 	}
 	if (sum->lost) {
 		out_line(ping->out, back ? OUT_WARNING : OUT_FAILURE, "lost", "%" PRId64 " of %"
-			 PRId64 ": UC and UD do not repeat what is lost", sum->lost, sum->sent);
+			 PRId64 ": UC and UD do not retransmit", sum->lost, sum->sent);
 		out_cure(ping->out, "look for drops and errors in the counters of both ports and "
 			 "of the switch; flow control (PFC) for RoCE");
 	}
@@ -547,7 +547,7 @@ static const struct args_option options[] = {
 	{ "type", 't', ARGS_TEXT, &type_word, .value = "TYPE", .words = plan_types,
 	  .help = "transport, preset rc" },
 	{ "op", 'O', ARGS_TEXT, &op_word, .value = "OP", .words = plan_ops,
-	  .help = "what a ping is, preset write, send for ud" },
+	  .help = "operation of a ping, preset write, or send for ud" },
 	{ "size", 's', ARGS_INT, &wanted.first, .value = "BYTES", .min = 0, .max = PLAN_LAST_MAX,
 	  .help = "of a message, preset 8" },
 	{ "sweep", 'a', ARGS_INT, &wanted.last, .value = "BYTES", .min = 1, .max = PLAN_LAST_MAX,
@@ -560,7 +560,7 @@ static const struct args_option options[] = {
 	  .max = PLAN_TIME_MAX, .help = "between the beginnings of two pings, preset 0" },
 	{ "bw", 'b', ARGS_FLAG, &wants_bandwidth, .help = "measure bandwidth, too" },
 	{ "listen", 'l', ARGS_FLAG, &wants_to_listen,
-	  .help = "answer whoever pings NAME, preset this host's name" },
+	  .help = "answer pings to NAME, preset this host's name" },
 	{ .name = NULL },
 };
 

@@ -113,10 +113,10 @@ bool plan_finish(struct plan *plan, char *why, size_t size)
 			 plan_name(plan, name), plan_ops[plan->op],
 			 plan->op == PLAN_WRITE ? "rc or uc" : "rc");
 	else if (atomic && (plan->first != 8 || plan->last != 8))
-		snprintf(why, size, "an atomic operation is on 8 bytes: --op %s takes no --size "
+		snprintf(why, size, "an atomic operation has 8 bytes: --op %s takes no --size "
 			 "and no --sweep", plan_ops[plan->op]);
 	else if (plan->first > plan->last)
-		snprintf(why, size, "--size is beyond the largest of --sweep");
+		snprintf(why, size, "--size is larger than --sweep");
 	else
 		return true;
 	return false;

@@ -169,16 +169,16 @@ const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE])
 		snprintf(cure, PORTS_CURE, "give this user /dev/infiniband/uverbs*: udev rules of "
 			 "rdma-core make them 0666");
 	else if (port->error)
-		snprintf(cure, PORTS_CURE, "look at dmesg for %s", port->device);
+		snprintf(cure, PORTS_CURE, "see dmesg for %s", port->device);
 	else if (!port->ethernet && port->attr.state != IBV_PORT_DOWN)
 		snprintf(cure, PORTS_CURE, "a subnet manager must run on this network: 'sminfo', "
 			 "'systemctl start opensm'");
 	else if (port->ethernet)
-		snprintf(cure, PORTS_CURE, "ip link set %s up; then look at cable and switch%s%s%s",
+		snprintf(cure, PORTS_CURE, "ip link set %s up; then check cable and switch%s%s%s",
 			 netdev, physical ? " (" : "", physical ? physical : "",
 			 physical ? ")" : "");
 	else
-		snprintf(cure, PORTS_CURE, "look at cable and switch%s%s%s", physical ? " (" : "",
+		snprintf(cure, PORTS_CURE, "check cable and switch%s%s%s", physical ? " (" : "",
 			 physical ? physical : "", physical ? ")" : "");
 	return cure;
 }

@@ -139,7 +139,7 @@ static int read_settings(struct out *out, struct hartebeest_context *hb, struct 
 	}
 	if (beest_parse_hostports(servers, &records->servers, &count) < 0 ||
 	    count > RECORDS_SERVERS) {
-		out_error(out, "at most %d servers can be looked at", RECORDS_SERVERS);
+		out_error(out, "at most %d servers can be listed", RECORDS_SERVERS);
 		return STATUS_FAILED;
 	}
 	records->server_count = (int)count;
@@ -170,13 +170,14 @@ static int read_secret(struct out *out, struct hartebeest_context *hb, const cha
 static void server_failed(struct out *out, int ret)
 {
 	if (ret == -EACCES || ret == -EPERM || ret == -EOPNOTSUPP)
-		out_error(out, "%s; such a server does not let keys be listed", beest_error_text());
+		out_error(out, "%s; this server does not allow keys to be listed",
+			  beest_error_text());
 	else if (ret == -ENOMEM)
 		out_error(out, "out of memory");
 	else if (ret == -ECANCELED)
 		return;
 	else
-		out_error(out, "%s; 'hartebeest doctor' looks closer", beest_error_text());
+		out_error(out, "%s; 'hartebeest doctor' shows more", beest_error_text());
 }
 
 int records_read(struct out *out, struct hartebeest_context *hb, const char *job,
@@ -249,7 +250,7 @@ static void add_author(struct beest_text *text, const struct records *records,
 	if (!presence && rank >= 0)
 		beest_text_add(text, "an earlier process of rank %d", rank);
 	else if (!presence)
-		beest_text_add(text, "a process that is not there");
+		beest_text_add(text, "a process that is gone");
 	else if (presence->record.rank >= 0)
 		beest_text_add(text, "rank %d", presence->record.rank);
 	else
@@ -392,8 +393,8 @@ static const struct plain {
 	const char *begin, *end, *words;
 	bool is_number;			/* a counter, whose value is shown */
 } plains[] = {
-	{ "barrier/", "/count", "have come, all passes counted", true },
-	{ "barrier/", "/taker", "who reads all records, as the gate is late", false },
+	{ "barrier/", "/count", "have come, in all passes", true },
+	{ "barrier/", "/taker", "the rank that reads all records, since the gate is late", false },
 	{ "service/", "/count", "have asked for the service", true },
 	{ "epoch", "epoch", "random bytes, which change when this server loses everything", false },
 	{ "news", "news", "random bytes, which change when a rank leaves or fails", false },
@@ -422,7 +423,7 @@ static void add_plain(struct beest_text *text, const struct records_record *reco
 		beest_text_add(text,
 			       "a record that is not sealed; ranks with the secret ignore it");
 	else
-		beest_text_add(text, "%zu bytes, no record", record->size);
+		beest_text_add(text, "%zu bytes, not a record", record->size);
 }
 
 static void add_sealed(struct beest_text *text, const struct records_record *record)

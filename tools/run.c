@@ -42,7 +42,7 @@ static const struct args_option options[] = {
 	  .help = "how many ranks" },
 	{ "plain", 'p', ARGS_FLAG, &plain, .help = "lines without the rank before them" },
 	{ "grace", 'g', ARGS_TIME, &grace, .value = "TIME", .min = 0, .max = BEEST_DAY,
-	  .help = "when a rank fails, the others may go on so long, preset 3s" },
+	  .help = "how long the others may go on when a rank fails, preset 3s" },
 	{ .name = NULL },
 };
 
@@ -510,7 +510,7 @@ static int run(struct out *out, int count, char **words)
 
 	(void)count;
 	if (!number) {
-		out_error(out, "how many ranks?  -n N says so");
+		out_error(out, "the number of ranks is missing: -n N");
 		return STATUS_MISUSED;
 	}
 	job.local = (struct local){ .name = "run", .count = job.count };

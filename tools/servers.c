@@ -65,10 +65,10 @@ static void check_connections(struct out *out, const struct facts *facts, int64_
 	}
 	if (most < wanted)
 		out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use, and %"
-			 PRId64 " ranks want up to %" PRId64, in_use, most, ranks, wanted);
+			 PRId64 " ranks need up to %" PRId64, in_use, most, ranks, wanted);
 	else
 		out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use: few "
-			 "are left for ranks that come", in_use, most);
+			 "are left for more ranks", in_use, most);
 	out_cure(out, "memcached -c %" PRId64, BEEST_MAX(wanted, 2 * spare));
 }
 
@@ -78,16 +78,16 @@ static void check_memory(struct out *out, const struct facts *facts, int64_t ran
 
 	if (facts->evictions) {
 		out_line(out, OUT_WARNING, "memory", "%" PRId64 " keys were evicted since it "
-			 "began: records may be lost", facts->evictions);
+			 "started: records may be lost", facts->evictions);
 		out_cure(out, "memcached -m %" PRId64 ", and no other use of this server",
 			 BEEST_MAX(facts->bytes_max >> 19, 128));
 	} else if (ranks > 0 && facts->bytes + mesh > facts->bytes_max) {
-		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB do not hold %" PRId64 " ranks",
-			 facts->bytes_max >> 20, ranks);
+		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB are too little for %" PRId64
+			 " ranks", facts->bytes_max >> 20, ranks);
 		out_cure(out, "memcached -m %" PRId64, ((facts->bytes + mesh) >> 19) + 64);
 	} else if (ranks > 0 && facts->bytes + pairs > facts->bytes_max) {
-		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB hold a mesh of %" PRId64
-			 " ranks, but not a record for each pair (%" PRId64 " MB)",
+		out_line(out, OUT_WARNING, "memory", "%" PRId64 " MB suffice for a mesh of %"
+			 PRId64 " ranks, but not for a record of each pair (%" PRId64 " MB)",
 			 facts->bytes_max >> 20, ranks, pairs >> 20);
 		out_cure(out, "hartebeest_mesh_connect(), or memcached -m %" PRId64,
 			 ((facts->bytes + pairs) >> 19) + 64);
@@ -98,7 +98,7 @@ static void check_memory(struct out *out, const struct facts *facts, int64_t ran
 	}
 	if (facts->item_size && facts->item_size < ITEM_SIZE) {
 		out_line(out, OUT_WARNING, "item size",
-			 "%" PRId64 " bytes: messages may have 1 MiB", facts->item_size);
+			 "%" PRId64 " bytes: messages may be 1 MiB long", facts->item_size);
 		out_cure(out, "memcached -I 1m");
 	}
 }
@@ -131,12 +131,12 @@ static void say_unreachable(struct out *out, int ret)
 	else if (ret == -EUSERS)
 		out_cure(out, "memcached -c N allows more: %d for each rank", RANK_CONNECTIONS);
 	else if (ret == -EHOSTDOWN)
-		out_cure(out, "look at its process there, and at its -c: memcached before 1.6 is "
-			 "silent when it has too few (%d for each rank)", RANK_CONNECTIONS);
+		out_cure(out, "check its process there, and its -c: memcached before 1.6 is silent "
+			 "when it has too few connections (%d for each rank)", RANK_CONNECTIONS);
 	else if (ret == -EPROTO)
 		out_cure(out, "HARTEBEEST_EXC_IP_PORT names the port of something else");
 	else
-		out_cure(out, "look at the name, the route and the firewall: 'nc -vz HOST PORT' "
+		out_cure(out, "check the name, the route and the firewall: 'nc -vz HOST PORT' "
 			 "from this node");
 }
 
@@ -219,7 +219,7 @@ void doctor_servers(struct out *out, struct hartebeest_context *hb, int64_t rank
 	if (!text[0]) {
 		out_line(out, OUT_WARNING, "server", "no Memcached server is named");
 		out_cure(out, "HARTEBEEST_EXC_IP_PORT=host:11211, the same on all nodes; "
-			 "'hartebeest run' has one of its own");
+			 "'hartebeest run' starts its own");
 		return;
 	}
 	if (beest_parse_hostports(text, &servers, &count) == 0)

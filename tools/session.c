@@ -16,7 +16,7 @@ static struct args_list settings;
 
 const struct args_option session_options[] = {
 	{ "option", 'o', ARGS_LIST, &settings, .value = "SECTION.KEY=VALUE",
-	  .help = "a setting as in hartebeest.json(5), again and again" },
+	  .help = "a setting as in hartebeest.json(5); may be repeated" },
 	{ .name = NULL },
 };
 

@@ -65,7 +65,7 @@ static int await(const struct store *store, short events)
 	if (ready > 0)
 		return 0;
 	if (events == POLLIN && !store->bytes)
-		return store_fail(store, EHOSTDOWN, "silent: it takes the connection and does not "
+		return store_fail(store, EHOSTDOWN, "silent: it takes connections but does not "
 				  "answer");
 	return store_fail(store, ETIMEDOUT, "no answer");
 }
@@ -206,14 +206,14 @@ static int read_line(struct store *store, char line[LINE_SIZE])
 
 	while (!(end = memchr(store->buffer + store->start, '\n', store->end - store->start))) {
 		if (store->end - store->start >= LINE_SIZE)
-			return store_fail(store, EPROTO, "no Memcached answers there");
+			return store_fail(store, EPROTO, "no Memcached server answers there");
 		ret = receive(store);
 		if (ret < 0)
 			return ret;
 	}
 	length = (size_t)(end - (store->buffer + store->start));
 	if (length >= LINE_SIZE)
-		return store_fail(store, EPROTO, "no Memcached answers there");
+		return store_fail(store, EPROTO, "no Memcached server answers there");
 	memcpy(line, store->buffer + store->start, length);
 	line[length - (length && line[length - 1] == '\r')] = '\0';
 	store->start += length + 1;
@@ -254,7 +254,8 @@ static int unexpected(const struct store *store, const char *line)
 		return store_fail(store, EPERM, "the server refuses: %.200s (memcached -X)", line);
 	if (begins(line, "ERROR") || begins(line, "CLIENT_ERROR") || begins(line, "SERVER_ERROR"))
 		return store_fail(store, EOPNOTSUPP, "the server refuses: %.200s", line);
-	return store_fail(store, EPROTO, "no Memcached answers there: %s", BEEST_QUOTE(line));
+	return store_fail(store, EPROTO, "no Memcached server answers there: %s",
+			  BEEST_QUOTE(line));
 }
 
 int store_version(struct store *store, char *version, size_t size)
@@ -403,7 +404,7 @@ static int list_by_metadump(struct listing *listing, const char *command)
 			poll(NULL, 0, 50);	/* another client is listing */
 			ret = send_command(listing->store, "%s\r\n", command);
 		} else if (begins(line, "BUSY"))
-			return store_fail(listing->store, EBUSY, "somebody else lists keys");
+			return store_fail(listing->store, EBUSY, "another client is listing keys");
 		else
 			return begins(line, "BADCLASS") ? -EOPNOTSUPP
 							: unexpected(listing->store, line);

@@ -93,7 +93,7 @@ static void collect(struct survey *survey, int64_t deadline)
 			continue;
 		survey->matrix.rows[i].rank = hartebeest_participant(survey->hb, i);
 		name_report(name, survey->matrix.rows[i].rank);
-		out_waiting(survey->out, "waiting for what rank %d found",
+		out_waiting(survey->out, "waiting for rank %d's results",
 			    survey->matrix.rows[i].rank);
 		ret = hartebeest_msg_wait(survey->hb, name, text, room, &length, deadline);
 		if (ret == 0) {

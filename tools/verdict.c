@@ -76,8 +76,8 @@ static void show_late(const struct verdict *verdict)
 		 steps_time(late, time));
 	if (late > BEEST_SECOND)
 		out_cure(verdict->out, "see how the launcher starts processes there, and whether "
-			 "files or names are slow to find");
-	out_line(verdict->out, OUT_OK, "bring-up", "%" PRIu64 " queue pair%s a rank in %s",
+			 "opening files or resolving names is slow");
+	out_line(verdict->out, OUT_OK, "bring-up", "%" PRIu64 " queue pair%s per rank in %s",
 		 verdict->survey->stats.qps, verdict->survey->stats.qps == 1 ? "" : "s",
 		 steps_time(verdict->survey->stats.total, total));
 }
@@ -175,7 +175,7 @@ static int show_failures(const struct verdict *verdict)
 			if (matrix->times[cell] != MATRIX_FAILED || failed++ >= LIST_MAX)
 				continue;
 			back = matrix->times[matrix_cell(matrix, to, from)] >= 0
-			       ? "the way back works: one direction only" : "";
+			       ? "the other direction works" : "";
 			snprintf(label, sizeof(label), "%d -> %d", matrix->rows[from].rank,
 				 matrix->rows[to].rank);
 			out_line(verdict->out, OUT_FAILURE, label, "%s to %s: %s",
@@ -257,7 +257,7 @@ static int show_changes(const struct verdict *verdict)
 		out_line(verdict->out, is_worse ? OUT_FAILURE : OUT_OK, label, "%s before, %s now",
 			 change_text(pairs[i].usual, then), change_text(pairs[i].now, now));
 		if (is_worse)
-			out_cure(verdict->out, "look at what was changed at %s and %s",
+			out_cure(verdict->out, "see what was changed on %s and %s",
 				 matrix->rows[pairs[i].from].host, matrix->rows[pairs[i].to].host);
 	}
 	if (count > LIST_MAX)

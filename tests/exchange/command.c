@@ -542,7 +542,8 @@ static void wrong_ways_to_run(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "true"), 2);
-	COMPLAINS("hartebeest run: how many ranks?  -n N says so\nTry 'hartebeest run --help'.\n");
+	COMPLAINS("hartebeest run: the number of ranks is missing: -n N\n"
+		  "Try 'hartebeest run --help'.\n");
 	assert_int_equal(RUN("run", "-n", "2"), 2);
 	COMPLAINS("an argument is missing: PROGRAM [ARGUMENT...]");
 	assert_int_equal(RUN("run", "-n", "0", "true"), 2);
@@ -641,7 +642,7 @@ static void wrong_ways_to_talk(void **state)
 	assert_int_equal(RUN("msg", "barrier"), 1);
 	COMPLAINS("HARTEBEEST_NID");
 	assert_int_equal(RUN("msg", "--help"), 0);
-	SAYS("push       Leaves a message");
+	SAYS("push       Stores a message");
 	assert_int_equal(RUN("--complete", "msg", "push", "--t"), 0);
 	SAYS("--timeout\t");
 	assert_int_equal(RUN("--complete", "msg", ""), 0);
@@ -800,7 +801,7 @@ static void keys_of_the_living_and_the_dead(void **state)
 	SAYS("message of 1 byte; ");
 	assert_int_equal(RUN("keys", "--clean"), 1);
 	COMPLAINS("job living may be alive: a rank of it is present; 'hartebeest keys --clean "
-		  "--force' removes all the same");
+		  "--force' removes it anyway");
 	assert_int_equal(RUN("keys", "--json"), 0);
 	SAYS("\"state\": \"present\"");
 
@@ -811,7 +812,7 @@ static void keys_of_the_living_and_the_dead(void **state)
 	assert_int_equal(RUN("keys", "--clean"), 0);
 	SAYS("removed ");
 	assert_int_equal(RUN("keys"), 0);
-	SAYS("this job has nothing here");
+	SAYS("this job has no keys here");
 	assert_int_equal(RUN("msg", "wait", "greeting", "-t", "0"), 3);
 }
 
@@ -971,7 +972,7 @@ static void servers_that_list_otherwise(void **state)
 	SAYS("  WARN  cut ");
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(shut)->text, 1);
 	assert_int_equal(RUN("keys"), 1);
-	COMPLAINS("such a server does not let keys be listed");
+	COMPLAINS("this server does not allow keys to be listed");
 	cache_end(old);
 	cache_end(shut);
 }
@@ -995,7 +996,7 @@ static void wrong_ways_to_list(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("keys", "a/b"), 2);
-	COMPLAINS("no job can be called 'a/b': ");
+	COMPLAINS("a job cannot be called 'a/b': ");
 	assert_int_equal(RUN("keys", ""), 2);
 	assert_int_equal(RUN("keys", "a", "b"), 2);
 	assert_int_equal(RUN("keys", "--all", "--clean"), 2);
@@ -1003,7 +1004,7 @@ static void wrong_ways_to_list(void **state)
 	assert_int_equal(RUN("keys", "--force"), 2);
 	COMPLAINS("--force goes with --clean only");
 	assert_int_equal(RUN("keys", "--clean", "unheard-of"), 1);
-	COMPLAINS("job unheard-of has nothing here; 'hartebeest keys --all' lists the jobs that "
+	COMPLAINS("job unheard-of has no keys here; 'hartebeest keys --all' lists the jobs that "
 		  "have");
 	assert_int_equal(RUN("keys", "--clean", "--force", "unheard-of"), 0);
 	assert_string_equal(talk.out, "removed 0 keys\n");
@@ -1025,8 +1026,9 @@ static void a_server_in_good_health(void **state)
 	SAYS("clocks        need not agree");
 	assert_true(RUN("doctor", "--ranks", "100000") <= 1);
 	SAYS("  WARN  connections   ");
-	SAYS(" in use, and 100000 ranks want up to 200016\n        -> memcached -c 200016\n");
-	SAYS("  WARN  memory        64 MB do not hold 100000 ranks\n        -> memcached -m ");
+	SAYS(" in use, and 100000 ranks need up to 200016\n        -> memcached -c 200016\n");
+	SAYS("  WARN  memory        64 MB are too little for 100000 ranks\n"
+	     "        -> memcached -m ");
 	setenv("HARTEBEEST_TIMOUT", "5s", 1);
 	assert_true(RUN("doctor") <= 1);
 	SAYS("  WARN  variables     unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
@@ -1053,14 +1055,14 @@ static void servers_that_are_full(void **state)
 	(void)state;
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(third)->text, 1);
 	assert_true(RUN("doctor") <= 1);
-	SAYS("  WARN  memory        7 keys were evicted since it began: records may be lost\n"
+	SAYS("  WARN  memory        7 keys were evicted since it started: records may be lost\n"
 	     "        -> ");
-	SAYS("  WARN  item size     1024 bytes: messages may have 1 MiB\n        -> ");
+	SAYS("  WARN  item size     1024 bytes: messages may be 1 MiB long\n        -> ");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(first)->text, 1);
 	assert_true(RUN("doctor") <= 1);
-	SAYS("120 of 128 in use: few are left for ranks that come\n        -> memcached -c 272\n");
+	SAYS("120 of 128 in use: few are left for more ranks\n        -> memcached -c 272\n");
 	assert_true(RUN("doctor", "-r", "100") <= 1);
-	SAYS("120 of 128 in use, and 100 ranks want up to 216\n        -> memcached -c 272\n");
+	SAYS("120 of 128 in use, and 100 ranks need up to 216\n        -> memcached -c 272\n");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(second)->text, 1);
 	assert_int_equal(RUN("doctor"), 1);
 	SAYS(": all its connections are in use\n        -> memcached -c N allows more");
@@ -1080,7 +1082,7 @@ static void a_server_that_evicts(void **state)
 			      "/dev/zero | $0 msg push m$i || exit; done", tool), 0);
 	assert_true(RUN("doctor") <= 1);
 	SAYS("  WARN  memory        ");
-	SAYS(" keys were evicted since it began: records may be lost\n        -> ");
+	SAYS(" keys were evicted since it started: records may be lost\n        -> ");
 	cache_end(small);
 }
 
@@ -1102,12 +1104,12 @@ static void servers_in_bad_health(void **state)
 	SAYS(": Connection refused\n        -> start memcached there");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(other)->text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	SAYS("no Memcached answers there: 'HTTP/1.1 400 Bad Request'\n        -> "
+	SAYS("no Memcached server answers there: 'HTTP/1.1 400 Bad Request'\n        -> "
 	     "HARTEBEEST_EXC_IP_PORT names the port of something else");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(silent)->text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	SAYS(": silent: it takes the connection and does not answer\n"
-	     "        -> look at its process there, and at its -c: ");
+	SAYS(": silent: it takes connections but does not answer\n"
+	     "        -> check its process there, and its -c: ");
 	fake_end(other);
 	fake_end(silent);
 }
@@ -1214,7 +1216,7 @@ static void waits_for_a_silent_server(void **state)
 	interrupt();
 	interrupt_doctor(server);
 	BEGIN("msg", "push", "a", "b");
-	talk_until(&talk, "leaving message a 1 s ");
+	talk_until(&talk, "storing message a 1 s ");
 	interrupt();
 	BEGIN("msg", "delete", "a");
 	talk_until(&talk, "deleting message a 1 s ");

@@ -311,7 +311,7 @@ static void a_mesh_interrupted_at_its_end(void **state)
 	setenv("HARTEBEEST_NID", "0", 1);
 	begin_on_terminal((const char *const[]){ tool, "mesh", "-c", "5", "-o",
 						 "exchange.timeout=1h", NULL });
-	talk_until(&talk, "waiting for what rank 1 found 1 s ");
+	talk_until(&talk, "waiting for rank 1's results 1 s ");
 	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
 	ends_by(SIGINT);
 	kill(silent, SIGKILL);

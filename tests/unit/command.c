@@ -377,7 +377,8 @@ static void a_network_below(void **state)
 	(void)state;
 	kernel_has("/sys/class/net/eth0/mtu", "1000\n");
 	RUN("doctor");
-	SAYS("  WARN  mtu           fake0:1 sends 1024 bytes a packet, eth0 takes 1000 in all\n"
+	SAYS("  WARN  mtu           fake0:1 sends 1024 bytes a packet, but eth0 takes only 1000 "
+	     "in all\n"
 	     "        -> ip link set eth0 mtu 4200, ");
 	kernel_has("/sys/class/net/eth0/mtu", "1500\n");
 	RUN("doctor");
@@ -388,12 +389,12 @@ static void a_network_below(void **state)
 	memset(&port->gids[2], 0, 2 * sizeof(port->gids[2]));
 	RUN("doctor");
 	SAYS("  OK    mtu           fake0:1 sends 4096 bytes a packet, eth0 takes 9000\n");
-	SAYS("  --    address       eth0 of fake0:1 has no IPv4 address: the GID is then a "
-	     "link-local ");
+	SAYS("  --    address       eth0 of fake0:1 has no IPv4 address, so its GID is "
+	     "link-local, ");
 	fake_verbs_infiniband();
 	network_is(&fake_verbs.devices[0], "ib7");
 	RUN("doctor");
-	SAYS("  --    address       ib7 of fake0:1 has no IPv4 address (IPoIB): only rdma_cm wants "
+	SAYS("  --    address       ib7 of fake0:1 has no IPv4 address (IPoIB): only rdma_cm needs "
 	     "one\n");
 }
 
@@ -413,10 +414,10 @@ static void two_ports_in_one_network(void **state)
 	     "        -> sysctl -w net.ipv4.conf.all.arp_ignore=1 ");
 	kernel_has(files[1], "1\n");
 	RUN("doctor");
-	SAYS("one answers ARP for the other, and rp_filter=1 drops what comes by the other\n");
+	SAYS("one answers ARP for the other, and rp_filter=1 drops what arrives at the other\n");
 	kernel_has(files[0], "1\n");
 	RUN("doctor");
-	SAYS("are in one network: rp_filter=1 drops what comes by the other\n");
+	SAYS("are in one network: rp_filter=1 drops what arrives at the other\n");
 	kernel_has(files[1], "2\n");
 	RUN("doctor");
 	SAYS("  OK    network       eth7 and eth0 are in one network, and each answers for "

@@ -221,9 +221,9 @@ static void wrong_arguments(void **state)
 	assert_int_equal(RUN("-t", "uc", "-O", "fetch-add"), STATUS_USAGE);
 	REFUSES("there is no UC fetch-add: --op fetch-add needs --type rc");
 	assert_int_equal(RUN("-O", "compare-swap", "-s", "16"), STATUS_USAGE);
-	REFUSES("an atomic operation is on 8 bytes: --op compare-swap takes no --size");
+	REFUSES("an atomic operation has 8 bytes: --op compare-swap takes no --size");
 	assert_int_equal(RUN("-s", "64", "-a", "32"), STATUS_USAGE);
-	REFUSES("--size is beyond the largest of --sweep");
+	REFUSES("--size is larger than --sweep");
 	assert_int_equal(RUN("-s", "-1"), STATUS_USAGE);
 	assert_int_equal(RUN("-s", "1073741825"), STATUS_USAGE);
 	assert_int_equal(RUN("-s", "8k"), STATUS_USAGE);
