@@ -75,7 +75,8 @@ static void numbers_object(struct json_object *row, const char *key, const int64
 struct json_object *matrix_row_object(const struct matrix *matrix, int row)
 {
 	const struct matrix_row *from = &matrix->rows[row];
-	struct json_object *object = json_object_new_object(), *phases, *item;
+	struct json_object *object = json_object_new_object(), *item;
+	struct json_object *phases = json_object_new_object();
 	size_t first = matrix_cell(matrix, row, 0);
 	int i;
 
@@ -83,9 +84,9 @@ struct json_object *matrix_row_object(const struct matrix *matrix, int row)
 	out_json_text(object, "host", from->host);
 	if (from->error)
 		out_json_text(object, "error", from->error);
-	phases = out_json_object(object, "phases_ns");
 	for (i = 0; i < MATRIX_PHASES; i++)
 		out_json_int(phases, matrix_phases[i], from->phases[i]);
+	json_object_object_add(object, "phases_ns", phases);
 	numbers_object(object, "times_ns", matrix->times + first, matrix->count);
 	numbers_object(object, "bytes_per_s", matrix->rates + first, matrix->count);
 	for (i = 0; i < matrix->count; i++) {

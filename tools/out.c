@@ -292,18 +292,9 @@ static void set_timer(int seconds)
 	setitimer(ITIMER_REAL, &every, NULL);
 }
 
-static void handle_timer(struct sigaction *before)
-{
-	struct sigaction action;
-
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = show_waiting;
-	action.sa_flags = SA_RESTART;
-	sigaction(SIGALRM, &action, before);
-}
-
 void out_waiting(struct out *out, const char *format, ...)
 {
+	struct sigaction action;
 	char text[TEXT_SIZE];
 
 	out_waiting_end(out);
@@ -314,7 +305,10 @@ void out_waiting(struct out *out, const char *format, ...)
 	snprintf(waiting, sizeof(waiting), "\r\033[K%.*s", BEEST_MIN(waiting_columns - 12, 200),
 		 text);
 	waiting_seconds = 0;
-	handle_timer(&before_waiting);
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = show_waiting;
+	action.sa_flags = SA_RESTART;
+	sigaction(SIGALRM, &action, &before_waiting);
 	set_timer(1);
 }
 
@@ -383,17 +377,6 @@ void out_json_bool(struct json_object *object, const char *key, bool value)
 {
 	if (object)
 		json_object_object_add(object, key, json_object_new_boolean(value));
-}
-
-struct json_object *out_json_object(struct json_object *object, const char *key)
-{
-	struct json_object *inner = NULL;
-
-	if (object && !json_object_object_get_ex(object, key, &inner)) {
-		inner = json_object_new_object();
-		json_object_object_add(object, key, inner);
-	}
-	return inner;
 }
 
 struct json_object *out_json_array(struct json_object *object, const char *key)

@@ -100,8 +100,7 @@ void out_json_text(struct json_object *object, const char *key, const char *text
 void out_json_int(struct json_object *object, const char *key, int64_t value);
 void out_json_bool(struct json_object *object, const char *key, bool value);
 
-/* The object or array under @key, created if missing; the third appends an object to @array. */
-struct json_object *out_json_object(struct json_object *object, const char *key);
+/* The array under @key, created if missing, and a new object at the end of an array. */
 struct json_object *out_json_array(struct json_object *object, const char *key);
 struct json_object *out_json_item(struct json_object *array);
 
