@@ -59,7 +59,10 @@ static void check_modules(struct out *out)
 
 	if (!devices) {
 		out_line(out, OUT_FAILURE, "kernel", "no driver has an RDMA device");
-		out_cure(out, "%s", ports_none_cure);
+		out_cure(out, "load the adapter's driver (modprobe mlx5_ib, irdma, bnxt_re, ...); "
+			 "without an adapter Soft-RoCE makes a device of a network interface: "
+			 "modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0 "
+			 "(hartebeest(7), Soft-RoCE)");
 		return;
 	}
 	if (!count_entries("/sys/class/infiniband_verbs", "uverbs")) {

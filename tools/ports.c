@@ -112,11 +112,6 @@ int ports_list(struct ports_port **list)
 
 /* ------------------------------------------------------------- words --- */
 
-const char ports_none_cure[] =
-	"load the adapter's driver (modprobe mlx5_ib, irdma, bnxt_re, ...); without an adapter "
-	"Soft-RoCE makes a device of a network interface: modprobe rdma_rxe; rdma link add rxe0 "
-	"type rxe netdev eth0 (hartebeest(7), Soft-RoCE)";
-
 const char *ports_state(const struct ports_port *port)
 {
 	static const char *const states[] = {

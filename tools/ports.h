@@ -42,9 +42,6 @@ int64_t ports_rate(const struct ports_port *port);
 #define PORTS_CURE 256
 const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE]);
 
-/* What to do where there is no device at all. */
-extern const char ports_none_cure[];
-
 /* Converts to bytes; 0: unknown. */
 int ports_mtu(enum ibv_mtu mtu);
 
