@@ -27,38 +27,31 @@ static bool wants_options;
 
 /* ---------------------------------------------------------- versions --- */
 
-/* Notes the name behind symbolic links, "libibverbs.so.1.14.44.0", of the libraries below. */
-static void note_library(struct out *out, const char *path, struct beest_text *list)
-{
-	static const char *const wanted[] = { "libibverbs.", "librdmacm.", "libmemcached.",
-					      "libjson-c." };
-	char *real = realpath(path, NULL);
-	const char *name = real ? strrchr(real, '/') : NULL;
-	size_t i;
-
-	for (i = 0; name && i < BEEST_COUNT(wanted); i++) {
-		if (strncmp(name + 1, wanted[i], strlen(wanted[i])))
-			continue;
-		beest_text_add(list, "%s%s", list->used ? ", " : "", name + 1);
-		if (out->json)
-			json_object_array_add(out_json_array(out->json, "libraries"),
-					      json_object_new_string(name + 1));
-	}
-	free(real);
-}
-
 struct loaded {
 	struct out *out;
 	struct beest_text list;
 };
 
-static int see_library(struct dl_phdr_info *info, size_t size, void *data)
+/* Notes the name behind symbolic links, "libibverbs.so.1.14.44.0", of the libraries below. */
+static int note_library(struct dl_phdr_info *info, size_t size, void *data)
 {
+	static const char *const wanted[] = { "libibverbs.", "librdmacm.", "libmemcached.",
+					      "libjson-c." };
+	char *real = info->dlpi_name[0] == '/' ? realpath(info->dlpi_name, NULL) : NULL;
+	const char *name = real ? strrchr(real, '/') + 1 : NULL;
 	struct loaded *loaded = data;
+	size_t i;
 
 	(void)size;
-	if (info->dlpi_name[0] == '/')
-		note_library(loaded->out, info->dlpi_name, &loaded->list);
+	for (i = 0; name && i < BEEST_COUNT(wanted); i++) {
+		if (strncmp(name, wanted[i], strlen(wanted[i])))
+			continue;
+		beest_text_add(&loaded->list, "%s%s", loaded->list.used ? ", " : "", name);
+		if (loaded->out->json)
+			json_object_array_add(out_json_array(loaded->out->json, "libraries"),
+					      json_object_new_string(name));
+	}
+	free(real);
 	return 0;
 }
 
@@ -70,7 +63,7 @@ static void show_versions(struct out *out)
 
 	uname(&machine);
 	beest_text_start(&loaded.list, text, sizeof(text));
-	dl_iterate_phdr(see_library, &loaded);
+	dl_iterate_phdr(note_library, &loaded);
 	out_title(out, LABEL, "hartebeest " PACKAGE_VERSION);
 	out_line(out, OUT_NOTE, "kernel", "%s %s on %s", machine.sysname, machine.release,
 		 machine.nodename);
