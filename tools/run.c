@@ -55,10 +55,9 @@ struct stream {
 
 struct rank {
 	pid_t pid;			/* 0: it has ended, or was not started */
-	bool began;
 	int status, signal;		/* it exited with status, or died of signal */
 	bool told;			/* this process sent it a signal to end */
-	int64_t ended;
+	int64_t ended;			/* 0: it runs, or was not started */
 	struct stream streams[2];
 };
 
@@ -287,7 +286,6 @@ static int start_rank(struct job *job, int rank, char **words)
 		end_ranks(job, SIGTERM);
 		return -1;
 	}
-	started->began = true;
 	job->running++;
 	return 0;
 }
@@ -475,7 +473,7 @@ static int worst(const struct job *job)
 	struct json_object *array = out_json_array(job->out->json, "ranks");
 	int i, status = STATUS_GOOD;
 
-	for (i = 0; i < job->count && job->ranks[i].began; i++) {
+	for (i = 0; i < job->count && job->ranks[i].ended; i++) {
 		rank_object(job, i, array);
 		status = BEEST_MAX(status, was_ended(&job->ranks[i]) ? STATUS_FAILED
 				   : status_of(&job->ranks[i]));
