@@ -266,7 +266,7 @@ const struct command keys_command = {
 	.run = keys,
 	.more = "JOB: preset to that of HARTEBEEST_JOB or the launcher.  The server walks over\n"
 		"all its keys: about 0.4 s and 20 MB where it has 200 000.  Exit status 1: ranks\n"
-		"disagree, or there is nothing to clean.\n\n"
+		"disagree, there is nothing to clean, or the job may be alive.\n\n"
 		"  rank/N, qp/..., mr/...  what a rank has published: itself, queue pairs, "
 		"regions\n"
 		"  msg/..., barrier/...    messages until they expire; who came to a barrier\n"
