@@ -10,7 +10,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
-#include <inttypes.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>

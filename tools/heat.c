@@ -2,7 +2,6 @@
 /* heat.c - see heat.h */
 #include "config.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,6 @@
  */
 #include "config.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,13 +2,11 @@
 /* link.c - see link.h */
 #include "config.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "tools/link.h"
 #include "tools/ports.h"

@@ -2,7 +2,6 @@
 /* matrix.c - see matrix.h */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

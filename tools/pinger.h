@@ -13,8 +13,6 @@
 #ifndef TOOLS_PINGER_H
 #define TOOLS_PINGER_H
 
-#include <stdbool.h>
-
 #include <hartebeest.h>
 
 #include "tools/histogram.h"

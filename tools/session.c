@@ -2,7 +2,6 @@
 /* session.c - see session.h */
 #include "config.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
