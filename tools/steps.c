@@ -69,7 +69,6 @@ int steps_bad(struct steps *steps, int ret, const char *why, const char *cure)
 		return STATUS_FAILED;
 	}
 	out_line(steps->out, OUT_FAILURE, steps->name, "%8s  %s", time, why);
-	if (cure)
-		out_cure(steps->out, "%s", cure);
+	out_cure(steps->out, "%s", cure);
 	return ret == -ETIMEDOUT || ret == -EAGAIN ? STATUS_TIMEOUT : STATUS_FAILED;
 }

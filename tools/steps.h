@@ -23,7 +23,7 @@ void steps_begin(struct steps *steps, const char *name);
 /* The step is done, with this result. */
 void steps_good(struct steps *steps, const char *format, ...) BEEST_PRINTF(2, 3);
 
-/* The step failed, @ret < 0, for this reason; @cure may be NULL.  Returns a status. */
+/* The step failed, @ret < 0, for this reason.  Returns a status. */
 int steps_bad(struct steps *steps, int ret, const char *why, const char *cure);
 
 /* "12.3 ms": three digits, in the unit that fits. */
