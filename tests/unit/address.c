@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * address.c - this end's address from its choice to the device, on the fake layers
+ * address.c - the local address, from its choice until the device uses it, on the fake layers
  *
- * The choice in words, the IP that is published, a GID whose index moves, several
- * contexts on several ports, and the way to a peer by rdma_cm: what the device is told
- * is compared field by field.
+ * Covers the choice in words, the published IP address, a GID whose index moves, several
+ * contexts on several ports, and the path to a peer by rdma_cm.  What the device receives is
+ * compared field by field.
  */
 #include "config.h"
 
@@ -88,7 +88,7 @@ static void gid_is(const uint8_t raw[16], const char *text)
 	assert_string_equal(is, text);
 }
 
-/* The other end, as @qp would find it, at @gid and with the IP address @ip. */
+/* The remote end as @qp would find it, with @gid and the IP address @ip. */
 static struct beest_endpoint peer_of(const struct beest_qp *qp, const char *gid, const char *ip)
 {
 	struct beest_endpoint peer = qp->local.endpoint;
@@ -113,7 +113,7 @@ static int connect_roce(struct beest_qp *qp)
 	return connect_to(qp, "::ffff:10.0.0.2", "::ffff:10.0.0.2");
 }
 
-/* How often RTR was asked for, and the last address it was asked with. */
+/* How often RTR was tried; @ah gets the address of the last try. */
 static int rtr_tries(struct ibv_ah_attr *ah)
 {
 	const struct fake_modify *each;
@@ -153,7 +153,7 @@ static void choice_in_words(void **state)
 	assert_int_equal(hartebeest_device_text(hb, NULL, 30), -EINVAL);
 	assert_int_equal(hartebeest_device_text(NULL, small, sizeof(small)), -EINVAL);
 
-	/* What was tried and failed is told, too. */
+	/* The reason also names a GID that was tried and failed. */
 	port_of(1, 1)->gids[3].ah_error = ENETUNREACH;
 	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), 0);
 	assert_non_null(strstr(text, "index 3: ::ffff:10.0.0.1, RoCE v2, eth0 (tried and failed: "
@@ -212,7 +212,7 @@ static void by_address(void **state)
 	infiniband_port(2, "fe80::9", "ib0", "10.1.0.9");
 	opened_by_address("10.0.0.1", "fake0:1", 3);
 	opened_by_address("fd00::1", "fake1:1", 4);
-	opened_by_address("10.1.0.9", "fake2:1", 0);	/* InfiniBand, through IPoIB */
+	opened_by_address("10.1.0.9", "fake2:1", 0);	/* InfiniBand, by its IPoIB address */
 
 	open_with("device.addr=10.1.0.8", NULL);
 	assert_int_equal(hartebeest_port_num(hb), -ENODATA);
@@ -254,10 +254,10 @@ static void the_published_ip(void **state)
 	published("device.family=ipv6", "fd00::1");
 	published("device.addr=fd00::1", "fd00::1");
 
-	/* A link-local GID is not what others find: the interface has better. */
+	/* Peers cannot find a link-local GID: the interface's other address is published. */
 	published("device.gid=index:1", "::ffff:10.0.0.1");
 
-	/* Unless it has nothing else. */
+	/* Unless the interface has only link-local addresses. */
 	memset(&port_of(0, 1)->gids[2], 0, 3 * sizeof(struct fake_gid));
 	published("device.gid=index:1", "fe80::a00:27ff:fe00:1");
 
@@ -283,7 +283,7 @@ static void swap_gids(int a, int b)
 	gids[b] = kept;
 }
 
-/* Between INIT and connect: another address stands at the old index, or none. */
+/* Between INIT and connect, the GID moves to another used index or to an empty one. */
 static void moved_before(void **state)
 {
 	const int targets[] = { 5, 0 };
@@ -312,7 +312,7 @@ static void moved_before(void **state)
 	}
 }
 
-/* The same address is there twice, once a RoCE version; and again on a VLAN. */
+/* Entries with the same GID on a VLAN, or as RoCE v1, are not taken for the one that moved. */
 static void the_right_one_of_equals(void **state)
 {
 	struct beest_qp *qp;
@@ -348,7 +348,7 @@ static void gone(void **state)
 	assert_int_equal(fake_verbs_last_modify(qp->qp)->attr.qp_state, IBV_QPS_INIT);
 }
 
-/* It moves while the kernel is asked. */
+/* The GID moves while the kernel handles @moving_call. */
 static int moves_left;
 static const char *moving_call;
 
@@ -376,7 +376,7 @@ static int connect_while_moving(const char *call, int type, int moves, int error
 	return connect_roce(*qp);
 }
 
-/* ENODATA is the fake's own answer, and rxe's, to an empty index. */
+/* The fake and rxe answer ENODATA for an empty index; other drivers answer differently. */
 static void moved_under_way(void **state)
 {
 	const int errors[] = { 0, EINVAL, ENODATA, ENODEV };
@@ -429,7 +429,7 @@ static void not_moved_not_tried(void **state)
 		hb = NULL;
 	}
 
-	/* Another failure has nothing to do with the table. */
+	/* Other errors do not depend on the GID table, so there is no second try. */
 	setup(NULL);
 	assert_int_equal(connect_while_moving("ibv_modify_qp", IBV_QPT_RC, 1, ETIMEDOUT, 1, &qp),
 			 -ETIMEDOUT);
@@ -459,7 +459,7 @@ static void address_handle_moved_under_way(void **state)
 			"argument");
 }
 
-/* Without a routing header there is no index to go wrong. */
+/* Without a GRH, no GID index is used that could be wrong. */
 static void infiniband_asks_no_table(void **state)
 {
 	struct beest_qp *qp;
@@ -535,7 +535,7 @@ static void roce_by_rdmacm(void **state)
 	struct beest_qp *qp;
 
 	(void)state;
-	fake_rdmacm.path.dlid = htobe16(0x7777);	/* means nothing on RoCE */
+	fake_rdmacm.path.dlid = htobe16(0x7777);	/* ignored on RoCE */
 	fake_rdmacm.path.sl = 3;
 	fake_rdmacm.path.traffic_class = 0x68;
 	fake_rdmacm.path.flow_label = htobe32(0x54321);
@@ -572,7 +572,7 @@ static void infiniband_by_rdmacm(void **state)
 	assert_ah_is(&ah, &wanted);
 	assert_int_equal(mtu_of(qp), IBV_MTU_2048);
 
-	/* Across a router. */
+	/* The peer is behind a router. */
 	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	set_gid(fake_rdmacm.path.dgid.raw, "fec0::beef");
@@ -632,7 +632,7 @@ static void ways_that_do_not_suit(void **state)
 	assert_int_equal(fake_verbs_last_modify(qp->qp)->attr.qp_state, IBV_QPS_INIT);
 	fake_rdmacm.address.status = 0;
 
-	/* A limited member of the same partition is in it. */
+	/* A limited member of the same partition fits. */
 	fake_rdmacm.device = 0;
 	fake_rdmacm.path.pkey = htobe16(0x7fff);
 	assert_int_equal(connect_to(qp, "fe80::beef", "::ffff:10.1.0.9"), 0);
@@ -651,7 +651,7 @@ static void each_peer_is_asked_for_once(void **state)
 	assert_int_equal(connect_to(qp, "::ffff:10.0.0.3", "::ffff:10.0.0.3"), 0);
 	assert_int_equal(fake_rdmacm.asked, 2);
 
-	/* A way that led nowhere is asked for anew. */
+	/* After a failure with the path, rdma_cm is asked again. */
 	fake_verbs_fail("ibv_create_ah", 1, EHOSTUNREACH);
 	assert_int_equal(connect_roce(qp), -EHOSTUNREACH);
 	assert_int_equal(connect_roce(qp), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adopt.c - objects that the program made: named, read back, left alone
+ * adopt.c - adopting objects of the program: they get names, are read back, and survive close
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 static struct hartebeest_context *hb;
 
-/* The program's own, on whatever device it has. */
+/* The program's own objects, on whichever device a test opens. */
 static struct {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
@@ -83,7 +83,7 @@ static int teardown(void **state)
 	return fake_verbs.open;
 }
 
-/* A context on a device that the program opened, and its objects there. */
+/* Opens a context on a device that the program opened, with the program's objects there. */
 static void open_on_own(enum ibv_qp_type type)
 {
 	own_make(open_device(0), type);
@@ -150,7 +150,7 @@ static void all_are_found_by_name(void **state)
 	assert_int_equal(hartebeest_qp_cap(hb, "qp", &cap), 0);
 	assert_int_equal(cap.max_send_sge, 2);
 
-	/* Objects of the library stand on them as on its own. */
+	/* The library's own objects can be made from adopted ones. */
 	assert_int_equal(hartebeest_mr_create(hb, "second", "pd", 64, RW, NULL), 0);
 	assert_int_equal(qp_make(hb, "second", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	close_all();
@@ -175,7 +175,7 @@ static void names_and_objects_are_taken_once(void **state)
 	assert_int_equal(hartebeest_pd_adopt(hb, "", own.pd), -EINVAL);
 	assert_int_equal(hartebeest_pd_adopt(hb, "x", NULL), -EINVAL);
 
-	/* Forgotten, it may have another name. */
+	/* After it was forgotten, it can be adopted under another name. */
 	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
 	assert_int_equal(hartebeest_qp_get(hb, "qp", &own.qp), -ENOENT);
 	assert_int_equal(hartebeest_qp_adopt(hb, "again", own.qp), 0);
@@ -226,7 +226,7 @@ static void take_to_init(uint16_t pkey_index, uint8_t port, unsigned int flags_o
 				       IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)), 0);
 }
 
-/* What the program chose is what peers are told, and what a second INIT asks for. */
+/* Peers receive the values that the program chose, and a second INIT repeats them. */
 static void from_init(void **state)
 {
 	const struct fake_modify *modify;
@@ -274,7 +274,7 @@ static void datagrams_from_init(void **state)
 	close_all();
 }
 
-/* Adopted in RESET, taken to INIT by the program: read back when it is used. */
+/* Adopted in RESET, then taken to INIT by the program: its state is read when it is used. */
 static void init_after_adopting(void **state)
 {
 	(void)state;
@@ -328,7 +328,7 @@ static void beyond_init(void **state)
 
 /* ---------------------------------------------------------------- closing --- */
 
-/* Nothing of it is touched: the program may have destroyed it before. */
+/* Close touches no adopted object: the program may have destroyed it already. */
 static void close_touches_nothing(void **state)
 {
 	(void)state;
@@ -342,7 +342,7 @@ static void close_touches_nothing(void **state)
 	assert_int_equal(ibv_close_device(own.verbs), 0);
 }
 
-/* The program's objects on a device that the library opened. */
+/* Adopts objects that the program made on a device that the library opened. */
 static void adopt_on_device_of_library(void)
 {
 	struct ibv_context *verbs;
@@ -353,7 +353,7 @@ static void adopt_on_device_of_library(void)
 	adopt_all();
 }
 
-/* There, what is adopted has to be given back first. */
+/* On the library's device, adopted objects must be given back before close. */
 static void close_under_adopted_objects(void **state)
 {
 	(void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * barrier.c - all pass or none does, whatever happens, and in how many requests
+ * barrier.c - all ranks pass or none does, whatever happens, and the requests that it costs
  *
- * Ranks are coroutines over servers made of lists, so a thousand of them and minutes of
- * waiting take no time.
+ * Ranks are coroutines over the fake servers, so neither a thousand ranks nor minutes of
+ * waiting take time.
  */
 #include "config.h"
 
@@ -23,19 +23,19 @@
 struct rank {
 	struct beest_registry *registry;
 	struct beest_roll roll;
-	struct beest_barrier *barrier[2];	/* by the name's last letter */
+	struct beest_barrier *barrier[2];	/* by the last letter of the name */
 	int rank, size;
-	const char *names;		/* of the passes: "aab" */
-	int64_t delay;			/* before the first one */
-	int64_t dies;			/* without a word, at the next look from then on */
-	bool stays;			/* after them, and looks after its records for a while */
-	bool polls_by_itself;		/* one look a call */
+	const char *names;		/* of the passes, for example "aab" */
+	int64_t delay;			/* before the first pass */
+	int64_t dies;			/* silently, at the first look from this instant on */
+	bool stays;			/* after the passes, to look after its records */
+	bool polls_by_itself;		/* one look in each call */
 
 	int ret;			/* of the last pass */
 	int passed;
 	char error[1024];
 	int64_t came, ended;
-	uint64_t keys[PASSES + 1];	/* without looks in vain */
+	uint64_t keys[PASSES + 1];	/* without the looks that only poll */
 	uint64_t polls[PASSES + 1];
 	bool reads_all[PASSES + 1];
 	int requests;
@@ -79,8 +79,8 @@ static void count_last(void)
 }
 
 /*
- * Whoever looks at a gate that is not there yet asks for it and the epoch alone, and where many
- * come, how many have come and for the roll.
+ * A rank that polls for a missing gate asks only for the gate and the epoch; in a large job also
+ * for the counter and the roll.
  */
 static void count_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
@@ -153,7 +153,7 @@ static void rank_pass(struct rank *rank, char name)
 	rank->passed += rank->ret == 0;
 }
 
-/* What a server has lost comes back only from somebody who looks. */
+/* A record that a server lost is stored again only when its rank looks. */
 static void rank_look_after(struct rank *rank)
 {
 	int i;
@@ -237,7 +237,7 @@ static void item_count(const char *key, const void *value, size_t size, void *da
 	barrier_items += strstr(key, "/barrier/") && strstr(key, (const char *)data);
 }
 
-/* Those who read all records have N keys more. */
+/* A rank that reads all records asks for N more keys. */
 static void cost_check(const struct rank *rank, int pass, uint64_t keys)
 {
 	uint64_t most = keys + (rank->reads_all[pass] ? 3 * ((uint64_t)rank->size + 8) : 0);
@@ -250,9 +250,9 @@ static void cost_check(const struct rank *rank, int pass, uint64_t keys)
 }
 
 /*
- * The first pass has the first publication in it, which is 4 keys more, and two phases; its looks
- * in vain are apart.  Many ask for the counter, too.  One of the readers of a phase is last by
- * the number.
+ * The first pass includes the first publication (4 keys more) and has two phases.  Looks that only
+ * poll are counted separately.  More than 16 ranks also ask for the counter.  In each phase one
+ * rank reads all records, and at most one more does because its number was the last.
  */
 static void many(int size)
 {
@@ -290,7 +290,7 @@ static void costs(void **state)
 	many(1024);
 }
 
-/* Each comes @gap after the one before; what they ask for is counted. */
+/* Each rank comes @gap after the one before; requests are counted. */
 static void come_in_turn(int size, int64_t gap)
 {
 	int i;
@@ -306,7 +306,7 @@ static void come_in_turn(int size, int64_t gap)
 	fake_kv.hook = NULL;
 }
 
-/* The first of them looks again about when the last one will have come. */
+/* The first ranks look again at about the time when the last one arrives. */
 static void many_in_turn(void **state)
 {
 	uint64_t polls = 0;
@@ -320,8 +320,8 @@ static void many_in_turn(void **state)
 }
 
 /*
- * The first ones of 64 would expect minutes, from answers that wait for the others' requests.  When
- * all have come, nobody looks for more than a third of the time.
+ * Of 64 ranks the first ones would expect to wait for minutes, since their answers wait for the
+ * requests of others.  When all have come, no rank expects more than a third of that time.
  */
 static void who_comes_first_expects_little(void **state)
 {
@@ -348,7 +348,7 @@ static void who_comes_first_expects_little(void **state)
 	}
 }
 
-/* While the counter moves, nobody doubts it: one rank reads all records, for either gate. */
+/* While the counter still moves, only one rank reads all records for each gate. */
 static void a_slow_start_is_no_doubt(void **state)
 {
 	(void)state;
@@ -359,7 +359,7 @@ static void a_slow_start_is_no_doubt(void **state)
 static bool held;
 static int read_by_held;
 
-/* Rank 0 would read all records after two seconds, and is held up until others have. */
+/* Rank 0 would read all records after two seconds, but is held up until others have read them. */
 static void hold_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	if (rank_of(kv) != &ranks[0])
@@ -372,7 +372,7 @@ static void hold_hook(struct beest_kv *kv, const struct beest_kv_request *reques
 	crew_pass(4 * BEEST_SECOND);
 }
 
-/* The gate came meanwhile. */
+/* The gate opened while it was held up. */
 static void who_is_late_to_read_sees_the_gate(void **state)
 {
 	(void)state;
@@ -385,7 +385,7 @@ static void who_is_late_to_read_sees_the_gate(void **state)
 	all_have(20, 1);
 	fake_kv.hook = NULL;
 	assert_true(held);
-	assert_int_equal(read_by_held, 1);	/* as the last one to know of all */
+	assert_int_equal(read_by_held, 1);	/* the last to learn of all */
 }
 
 static void pass_and_leave(void *data)
@@ -398,7 +398,7 @@ static void pass_and_leave(void *data)
 	rank_free(rank, false);
 }
 
-/* Who has read all records, and asks whether the last one still lives. */
+/* Holds up a rank that has read all records and asks whether rank 19 still lives. */
 static void asking_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	size_t i;
@@ -411,7 +411,7 @@ static void asking_hook(struct beest_kv *kv, const struct beest_kv_request *requ
 	}
 }
 
-/* It came meanwhile, opened the gate for all, and has left as the others have. */
+/* Meanwhile rank 19 came, opened the gate for all, and left like all others. */
 static void who_has_left_has_passed(void **state)
 {
 	int i;
@@ -477,8 +477,7 @@ static void leftovers_of_an_incomplete_run(void **state)
 	}
 }
 
-/* Who came one by one among leftovers knows of each other, and names the others only. */
-/* Who comes long after others have found that their settings differ can only suspect it. */
+/* A rank that comes long after others found different settings can only suspect a mismatch. */
 static void leftovers_have_other_settings(void **state)
 {
 	(void)state;
@@ -497,7 +496,7 @@ static void leftovers_have_other_settings(void **state)
 	assert_non_null(strstr(ranks[0].error, " (3 ranks) had other participants"));
 }
 
-/* Who was at the roll call is known, and is not "never seen". */
+/* A rank that took part in the roll call is known, so it is not reported as "never seen". */
 static void one_stays_away(void **state)
 {
 	(void)state;
@@ -512,6 +511,7 @@ static void one_stays_away(void **state)
 	ranks_free(true);
 }
 
+/* Ranks that come one by one among leftovers know each other, and name only the others. */
 static void leftovers_are_missing(void **state)
 {
 	int64_t delay;
@@ -574,7 +574,7 @@ static void killed_before_the_roll_call_is_complete(void **state)
 static int rounds_begun[ROUNDS], hold_at, requests_of_last;
 static int64_t hold_for;
 
-/* One process after the other has this rank; each comes to the same barrier, once. */
+/* One process after the other takes this rank; each comes to the same barrier once. */
 static void script_run(void *data)
 {
 	struct rank *rank = data;
@@ -622,7 +622,7 @@ static void scripts_held_up(int size, int64_t duration)
 	assert_in_range(hold_at, 3 * ROUNDS, 200);
 }
 
-/* Whoever has not seen the gate yet when the others come again passes by it all the same. */
+/* A rank that has not seen the gate when the next processes come still passes. */
 static void scripts(void **state)
 {
 	(void)state;
@@ -644,7 +644,10 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 		rank->dies = crew_now();
 }
 
-/* The others pass with its heir, or all are told.  True: it was through before. */
+/*
+ * The others pass with the heir, or all fail with -ESTALE.  True: it had passed before it
+ * died.
+ */
 static bool killed_once(void)
 {
 	bool stale, passed;
@@ -670,7 +673,7 @@ static bool killed_once(void)
 	return passed;
 }
 
-/* It is killed after each of its requests. */
+/* Rank 2 is killed after each of its requests in turn. */
 static void killed_at_any_time(void **state)
 {
 	static const int64_t delays[] = {
@@ -690,7 +693,7 @@ static void killed_at_any_time(void **state)
 	assert_in_range(dies_at, 5, 60);
 }
 
-/* It has put its record, and is killed while it waits for the others. */
+/* Rank 2 has stored its record, and is killed while it waits for the others. */
 static void killed_at_the_barrier(void **state)
 {
 	(void)state;
@@ -728,7 +731,7 @@ static void restarted_after_it(void **state)
 	}
 }
 
-/* Whose calls look once each know those who have come, too: a late one is not a new one. */
+/* Calls that look once also remember which ranks came: a late rank is not a new one. */
 static void one_look_a_call(void **state)
 {
 	int i;
@@ -748,7 +751,7 @@ static void one_look_a_call(void **state)
 	all_have(3, 3);
 }
 
-/* It comes again only when the others have waited for a while. */
+/* It comes back after the others have waited for a while. */
 static void restarted_later(void **state)
 {
 	int i;
@@ -770,7 +773,7 @@ static void restarted_later(void **state)
 	}
 }
 
-/* Both are told by one gate, and by name. */
+/* One gate names both to everybody. */
 static void two_restarted(void **state)
 {
 	int i;
@@ -811,7 +814,7 @@ static int64_t late_hold(const struct beest_kv *kv)
 	return rank_of(kv) == &ranks[1] && late_requests++ == hold_at ? 6 * BEEST_SECOND : 0;
 }
 
-/* A gate that refuses a newcomer lets those pass who have not seen it open. */
+/* A gate that refuses a newcomer still lets a rank pass that has not seen it open. */
 static void who_sees_a_refusal_first(void **state)
 {
 	int i;
@@ -838,7 +841,7 @@ static void who_sees_a_refusal_first(void **state)
 	fake_kv.hold = NULL;
 }
 
-static int64_t held_until;		/* rank 1; 0: it was not held up yet */
+static int64_t held_until;		/* of rank 1; 0: not held up yet */
 static bool also_held;			/* rank 0 */
 
 static int64_t both_hold(const struct beest_kv *kv)
@@ -871,8 +874,8 @@ static void killed_while(int64_t (*hold)(const struct beest_kv *))
 }
 
 /*
- * Rank 1 has seen that all know of all, and is held up before it tells the others.  Rank 2 is
- * killed meanwhile, and rank 0 knows its heir: it passes with rank 1 all the same.
+ * Rank 1 has seen that all know of all, and is held up before it tells the others.  Meanwhile
+ * rank 2 is killed, and rank 0 learns of its heir.  Rank 0 passes with rank 1 nevertheless.
  */
 static void killed_while_one_is_held_up(void **state)
 {
@@ -880,7 +883,7 @@ static void killed_while_one_is_held_up(void **state)
 	killed_while(late_hold);
 }
 
-/* The same, but rank 0 is held up, too, and finds the gate when it refuses the heir already. */
+/* The same, but rank 0 is held up too, and finds the gate when it is about to refuse the heir. */
 static void killed_while_two_are_held_up(void **state)
 {
 	(void)state;
@@ -893,7 +896,7 @@ static void leave(void *data)
 	rank_free(data, false);
 }
 
-/* The third rank ends while two wait for it: they are told at once, and why. */
+/* The third rank ends while two wait for it: both fail at once, with the reason. */
 static void third_ends(void (*end)(void *), int errno_wanted, const char *who, const char *why)
 {
 	int i;
@@ -980,7 +983,7 @@ static void early_restart_hook(struct beest_kv *kv, const struct beest_kv_reques
 	restart_hook(kv, request);
 }
 
-/* A few passes without the counter, and who comes last is known again. */
+/* After a few passes without the counter, the last rank to come is known again. */
 static void lost_counter(void **state)
 {
 	int i, n;
@@ -1077,7 +1080,7 @@ static void silent_hook(struct beest_kv *kv, const struct beest_kv_request *requ
 	silent_since = crew_now();
 }
 
-/* It answered before, and stops for good: that is what is said, and in time. */
+/* The server answered before, and then stops for good: the error says so, within the limit. */
 static void a_server_that_falls_silent(void **state)
 {
 	int i, n;
@@ -1090,14 +1093,17 @@ static void a_server_that_falls_silent(void **state)
 		silent_at = n;
 		fake_kv.hook = silent_hook;
 		ranks_make(4, "aa");
-		ranks[3].names = "a";		/* three wait for it in vain */
+		ranks[3].names = "a";		/* the other three wait for it in vain */
 		registry_run();
 		hit = server->silent;
 		fake_kv.hook = NULL;
 		server->silent = false;
 		for (i = 0; i < 3; i++) {
 			told = hit && ranks[i].ended > silent_since + BEEST_MS;
-			/* Silent only when asked who it is that was found missing. */
+			/*
+			 * Unless the server fell silent only when asked about the missing
+			 * rank.
+			 */
 			told &= !strstr(ranks[i].error, "1 of 4 did not come");
 			assert_int_equal(ranks[i].ret, told ? -EHOSTDOWN : -ETIMEDOUT);
 			assert_in_range(ranks[i].ended - ranks[i].came, BEEST_SECOND,
@@ -1121,7 +1127,7 @@ static void counter_visit(const char *key, const void *value, size_t size, void 
 	counted_most = atol(number) > counted_most ? atol(number) : counted_most;
 }
 
-/* The others' barriers go on, and each rank takes one number a phase. */
+/* Barriers on the other servers work, and each rank takes one number in each phase. */
 static void one_of_several_is_away(void **state)
 {
 	static const char *const names[] = { "a:1", "b:1", "c:1" };
@@ -1148,7 +1154,7 @@ static void one_of_several_is_away(void **state)
 		assert_int_equal(counted_most, passed ? 8 : 0);
 		ranks_free(true);
 	}
-	assert_int_equal(failed, 1);		/* the gate's own */
+	assert_int_equal(failed, 1);		/* the server of the gate itself */
 }
 
 /* --------------------------------------------------------------------- names --- */

@@ -86,7 +86,7 @@ static void test_bounds_grow_with_ranks(void **state)
 
 #define CAP (5 * BEEST_MS)
 
-/* A back-off that has been waiting so long that its pause is the cap. */
+/* A back-off that has waited so long that its pause has reached the cap. */
 static struct beest_backoff tired_backoff(uint32_t seed)
 {
 	struct beest_backoff backoff = {
@@ -104,13 +104,13 @@ static int64_t slept(struct beest_backoff *backoff, int64_t deadline)
 	return beest_clock_now() - before;
 }
 
-/* The linker's --wrap: what the library asked for, since the machine decides when it ends. */
+/* By the linker's --wrap: notes the span that was asked for, since real sleeps end late. */
 int __wrap_clock_nanosleep(clockid_t id, int flags, const struct timespec *until,
 			   struct timespec *left);
 int __real_clock_nanosleep(clockid_t id, int flags, const struct timespec *until,
 			   struct timespec *left);
 
-static int64_t asked;			/* from the moment of the call */
+static int64_t asked;			/* counted from the call */
 
 int __wrap_clock_nanosleep(clockid_t id, int flags, const struct timespec *until,
 			   struct timespec *left)
@@ -132,7 +132,7 @@ static void test_jitter_is_a_quarter(void **state)
 	}
 }
 
-/* What is expected to take longer is not looked for sooner, within the bounds of a pause. */
+/* A look waits until the answer is expected, within the bounds of a pause. */
 static void test_sleeps_as_long_as_expected(void **state)
 {
 	struct beest_backoff backoff;
@@ -202,7 +202,7 @@ static void test_signals_do_not_shorten(void **state)
 	assert_true(time >= CAP * 3 / 4);
 }
 
-/* -------------------------------------------------------- a clock of the test --- */
+/* ---------------------------------------------------- a clock set by the test --- */
 
 static int64_t set_now, sleeps;
 
@@ -243,7 +243,7 @@ static void test_clock_is_settable(void **state)
 	assert_true(beest_clock_left(1001 * BEEST_SECOND) == BEEST_SECOND);
 }
 
-/* Time that one sleep takes, @elapsed after the start and @since after the last progress. */
+/* How long one sleep takes, @elapsed after the start and @since after the last progress. */
 static int64_t pause_of(size_t keys, int64_t elapsed, int64_t since)
 {
 	struct beest_backoff backoff;
@@ -270,7 +270,7 @@ static void test_few_keys_are_asked_for_eagerly(void **state)
 	assert_int_equal(sleeps, 0);
 	assert_true(pause_of(33, 0, 0) >= 37 * BEEST_US);
 	assert_true(pause_of(32, 200 * BEEST_US, 200 * BEEST_US) >= 37 * BEEST_US);
-	/* elapsed counts from the start, whatever came meanwhile */
+	/* elapsed counts from the start, whatever progress there was */
 	assert_true(pause_of(32, late, 200 * BEEST_US) >= late / 16 * 3 / 4);
 	assert_int_equal(sleeps, 3);
 }
@@ -285,7 +285,7 @@ static void test_nobody_is_eager_unasked(void **state)
 	assert_int_equal(sleeps, 1);
 }
 
-/* A program takes its deadline a moment before the call, and longer ones by the second. */
+/* Programs compute a deadline shortly before the call: spans round up, long ones to seconds. */
 static void test_spans_are_rounded(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* codec.c - structs to bytes and back by rows, and nothing malformed accepted */
+/* codec.c - structs to bytes and back by rows; malformed bytes are refused */
 #include "config.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct sample {
 	uint8_t flag;
 };
 
-/* The wire has its own order. */
+/* Fields in the order of the wire, which differs from that of the struct. */
 static const struct beest_codec_field sample_rows[] = {
 	BEEST_CODEC_ROW(sample, number, UINT),
 	BEEST_CODEC_ROW(sample, raw, BYTES),
@@ -39,7 +39,7 @@ static const uint8_t expected[] = {
 	9, 0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4, 5, 6, 7, 8,
 };
 
-/* From memory of just that size, so that a checker sees every byte read too far. */
+/* Decodes from memory of exactly that size, so that a checker sees every byte read too far. */
 static int decode(const uint8_t *bytes, size_t size, struct sample *out)
 {
 	uint8_t *exact = malloc(size ? size : 1);
@@ -99,7 +99,7 @@ static void every_truncation_is_refused(void **state)
 	}
 }
 
-/* A newer version may have appended something. */
+/* A newer version may have appended fields. */
 static void more_bytes_are_ignored(void **state)
 {
 	uint8_t bytes[sizeof(expected) + 7];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.c - hartebeest(1) over the fake verbs: its words, its options, and info
+ * command.c - hartebeest(1) over the fake verbs: subcommands, options and info
  *
- * Each call is a process of its own, on pipes or on a pseudo terminal.
+ * Each call is a separate process, on pipes or on a pseudo terminal.
  */
 #include "config.h"
 
@@ -37,7 +37,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* The object that was printed; NULL fails the test. */
+/* The printed object; fails the test if there is none. */
 static struct json_object *object(void)
 {
 	struct json_object *parsed = json_tokener_parse(talk.out);
@@ -141,7 +141,7 @@ static void a_port(void **state)
 	assert_string_equal(talk.err, "");
 }
 
-/* An InfiniBand port that is chosen, and a RoCE port of another device that is down. */
+/* An active InfiniBand port, which is chosen, and a RoCE port of another device that is down. */
 static void two_kinds_of_ports(void **state)
 {
 	struct fake_device roce = fake_verbs.devices[0], *second;
@@ -168,7 +168,7 @@ static void two_kinds_of_ports(void **state)
 	assert_int_equal(RUN("info", "--json"), STATUS_GOOD);
 	SAYS("\"link\": \"infiniband\"");
 	SAYS("\"link\": \"ethernet\"");
-	assert_int_equal(RUN("doctor"), STATUS_FAILED);	/* there is no kernel below */
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);	/* no kernel below the fake */
 	SAYS("  OK    fake0:1       active, InfiniBand");
 	SAYS("  OK    fake1:1       active, RoCE");
 }
@@ -195,7 +195,10 @@ static void a_device_that_cannot_be_opened(void **state)
 	SAYS("  FAIL  none ");
 }
 
-/* Names of devices come from the kernel, GIDs from the network: nothing reaches the terminal. */
+/*
+ * Device names come from the kernel, GIDs from the network: control bytes must not get
+ * through.
+ */
 static void bytes_that_do_harm(void **state)
 {
 	(void)state;
@@ -244,7 +247,7 @@ static void no_port(void **state)
 	SAYS("memlock");
 }
 
-/* Without a kernel below, or with one that has no such device, there is one cause. */
+/* One cause is reported once, whether no device exists or the only one cannot be opened. */
 static void one_failure_of_one_cause(void **state)
 {
 	(void)state;
@@ -260,7 +263,7 @@ static void one_failure_of_one_cause(void **state)
 	SAYS("\n\n1 failure, ");
 }
 
-/* ------------------------------------------------ a kernel of the test's own --- */
+/* ------------------------------------------------- a kernel made by the test --- */
 
 static char kernel[] = "/tmp/hartebeest-kernel.XXXXXX";
 
@@ -398,7 +401,7 @@ static void a_network_below(void **state)
 	     "one\n");
 }
 
-/* What answers for the other, and what drops, is told apart. */
+/* The warning tells a port that answers ARP for the other from one that drops packets. */
 static void two_ports_in_one_network(void **state)
 {
 	static const char *const files[] = { "/proc/sys/net/ipv4/conf/all/arp_ignore",
@@ -467,7 +470,7 @@ static void as_an_object(void **state)
 	json_object_put(all);
 }
 
-/* The timer of out_waiting() never goes off here, however slow the machine is. */
+/* The timer of out_waiting() never fires here, however slow the machine is. */
 int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
 	      struct itimerval *restrict before)
 {
@@ -475,14 +478,14 @@ int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
 	return 0;
 }
 
-/* As if a second passed in each trial of a GID. */
+/* Pretends that each trial of a GID takes a second. */
 static void second_passes(const char *function)
 {
 	if (!strcmp(function, "ibv_create_ah"))
 		raise(SIGALRM);
 }
 
-/* What takes a second is named, with the time that it has taken, until it is done. */
+/* A step that takes a second is shown with its elapsed time until it is done. */
 static void a_line_of_progress(void **state)
 {
 	(void)state;
@@ -505,7 +508,7 @@ static void on_a_terminal(void **state)
 	SAYS("  OK    fake0:1");
 }
 
-/* Where little room is beside the labels, further lines begin below these. */
+/* If there is little room beside the labels, continuation lines begin below the labels. */
 static void on_the_narrowest_terminal(void **state)
 {
 	(void)state;
@@ -514,10 +517,10 @@ static void on_the_narrowest_terminal(void **state)
 	setenv("NO_COLOR", "1", 1);
 	assert_int_equal(RUN("info"), STATUS_GOOD);
 	SAYS("\n  --    none          all are preset;\r\n        'hartebeest info --options'\r\n");
-	assert_null(strchr(talk.out, '\033'));		/* nothing took a second */
+	assert_null(strchr(talk.out, '\033'));		/* no step took a second */
 }
 
-/* Nothing is wider than the terminal, and further lines stand below the text. */
+/* No line is wider than the terminal; continuation lines begin below the text. */
 static void on_a_narrow_terminal(void **state)
 {
 	char *line, *rest = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completion.c - every status in words, with both ends named
+ * completion.c - the text of every completion status, with both ends named
  */
 #include "config.h"
 
@@ -36,7 +36,7 @@ static int teardown(void **state)
 	return fake_verbs.open;
 }
 
-/* As hartebeest_qp_connect() does it, without a server between the two. */
+/* Does what hartebeest_qp_connect() does, but without a server. */
 static void connect_to(const char *name, const char *key, int rank)
 {
 	struct beest_endpoint remote = {
@@ -74,7 +74,7 @@ static void text_is(const struct ibv_wc *wc, const char *wanted)
 	assert_string_equal(text, wanted);
 }
 
-/* Those that users meet have a cause; the others at least the name of libibverbs. */
+/* A status that users meet has a cause; others have at least libibverbs' name. */
 static void every_status(void **state)
 {
 	static const char *const causes[] = {
@@ -112,7 +112,7 @@ static void every_status(void **state)
 	}
 }
 
-/* The peer is not to blame when this end has lost its address. */
+/* If this end lost its address, the peer is not blamed. */
 static void the_own_address_is_gone(void **state)
 {
 	static const enum ibv_wc_status blaming[] = {
@@ -175,7 +175,7 @@ static void both_ends_once_connected(void **state)
 		"connected to 'b/qp' (QP 99 of the peer)");
 }
 
-/* A datagram queue pair has many peers: none of them is to blame. */
+/* A datagram queue pair has many peers, so none of them is blamed. */
 static void datagrams_have_no_single_peer(void **state)
 {
 	struct ibv_qp *ud = NULL;
@@ -191,7 +191,7 @@ static void datagrams_have_no_single_peer(void **state)
 		"fake0:1");
 }
 
-/* The right one of many, and none that was destroyed. */
+/* Finds the right one of several queue pairs, and none that was destroyed. */
 static void the_queue_pair_by_number(void **state)
 {
 	struct ibv_qp *made[8];
@@ -229,7 +229,7 @@ static void cut_to_fit(void **state)
 	assert_string_equal(text, "");
 }
 
-/* The peer is told last, and is told even when both names are as long as can be. */
+/* The peer comes last, and is named even if both names have the maximal length. */
 static void the_longest_names(void **state)
 {
 	char text[1024], key[251], name[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* crew.c - coroutines over a clock that jumps, and over the servers made of lists */
+/* crew.c - coroutines over a clock that jumps, and over the fake servers */
 #include "config.h"
 
 #include <stdio.h>
@@ -75,12 +75,12 @@ static void members_start_members(void **state)
 	crew_start(recruit, NULL);
 	crew_run();
 	assert_true(crew_now() == before + 5 * BEEST_MS);
-	crew_run();			/* nobody */
+	crew_run();			/* no member */
 	assert_true(crew_now() == before + 5 * BEEST_MS);
 	assert_null(beest_clock_source);
 }
 
-/* The back-off of a member is that of the library. */
+/* Members use the library's back-off. */
 static void wait_long(void *data)
 {
 	struct beest_backoff backoff;
@@ -102,7 +102,7 @@ static int looks_of_two(void)
 	crew_start(wait_long, &looks[1]);
 	crew_run();
 	assert_true(looks[0] > 1000);
-	assert_int_not_equal(looks[0], looks[1]);		/* the jitter */
+	assert_int_not_equal(looks[0], looks[1]);		/* because of the jitter */
 	return looks[0];
 }
 
@@ -129,7 +129,7 @@ static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1,
 };
 
-/* Stores a key of its own, then waits for the key of its neighbour. */
+/* Stores its own key, then waits for the key of its neighbour. */
 static void take_part(void *data)
 {
 	struct rank *rank = data;

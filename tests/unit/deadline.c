@@ -2,8 +2,8 @@
 /*
  * deadline.c - every function that waits, with every kind of deadline
  *
- * One table of them, each of which waits in vain: for a peer that is not there, or for a
- * server that does not answer.  hartebeest_resolve() is in rdmacm.c.
+ * One table lists all of them.  Each waits in vain, for a peer that is absent or for a server that
+ * does not answer.  hartebeest_resolve() is tested in rdmacm.c.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 #define PRESET (10 * BEEST_SECOND)	/* exchange.timeout of a party */
 
 static struct hartebeest_context *hb;
-static struct hartebeest_mesh *lattice[2];	/* of both ranks, where one is needed */
+static struct hartebeest_mesh *lattice[2];	/* of both ranks, if a test needs a mesh */
 
 static int setup(void **state)
 {
@@ -38,7 +38,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* ----------------------------------------------------------------- what may wait --- */
+/* ----------------------------------------------------------- the calls that wait --- */
 
 static int call_qp_fetch(int64_t deadline)
 {
@@ -152,14 +152,14 @@ static int call_service_request(int64_t deadline)
 	return hartebeest_service_request(hb, "other", NULL, 0, &request, deadline);
 }
 
-/* Published again, since it was reset meanwhile. */
+/* Resetting makes it publish again. */
 static int call_qp_connect(int64_t deadline)
 {
 	assert_int_equal(hartebeest_qp_reset(hb, "q0-1"), 0);
 	return hartebeest_qp_connect(hb, "q0-1", "1/0", deadline);
 }
 
-/* Connected to a peer that has published and does not connect. */
+/* Connects to a peer that has published but does not connect. */
 static void connect_alone(void)
 {
 	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
@@ -171,14 +171,14 @@ static void connect_alone(void)
 static const struct waiter {
 	const char *name;
 	int (*call)(int64_t deadline);
-	const char *wanted;		/* in the sentence, also when the server is the trouble */
-	bool connected;			/* needs a queue pair that is */
+	const char *wanted;		/* part of the sentence, also if the server fails */
+	bool connected;			/* needs a connected queue pair */
 	bool meshed;			/* needs a mesh */
-	bool of_server;			/* waits for the server alone, which is silent */
+	bool of_server;			/* waits only for the server, which is silent */
 	bool of_device;			/* asks no server */
-	bool idle;			/* that nothing came is no line of the log */
-	bool surveys;			/* reads a counter as well, or who is missing */
-	bool meets;			/* all ranks, which takes more than one look */
+	bool idle;			/* finding nothing is not logged */
+	bool surveys;			/* also reads a counter, or who is missing */
+	bool meets;			/* needs all ranks, so more than one look */
 } waiters[] = {
 	{ .name = "qp_fetch", .wanted = "nobody", .call = call_qp_fetch },
 	{ .name = "mr_fetch", .wanted = "nobody", .call = call_mr_fetch },
@@ -280,7 +280,7 @@ static void expect(bool good, const char *what)
 	fail();
 }
 
-/* A program with many calls has to know which one it was. */
+/* A program with many calls must learn which one failed. */
 static void each_names_what_was_wanted(void **state)
 {
 	const struct waiter *waiter;
@@ -302,7 +302,7 @@ static void each_names_what_was_wanted(void **state)
 	}
 }
 
-/* An event is waited for by poll(2), which knows no clock of ours: it is short there. */
+/* Events are awaited by poll(2), which uses the real clock, so that wait is short. */
 static void each_ends_in_time(void **state)
 {
 	const struct waiter *waiter;
@@ -354,7 +354,7 @@ static void once_is_one_silent_look(void **state)
 		expect(hartebeest_error()[0] != '\0', "once");
 		if (waiter->of_server || waiter->of_device)
 			continue;
-		fake_kv_server("a:1")->error = ECONNREFUSED;	/* trouble has its own errno */
+		fake_kv_server("a:1")->error = ECONNREFUSED;	/* a failure keeps its errno */
 		crew_start(run_once, NULL);
 		registry_run();
 		fake_kv_server("a:1")->error = 0;
@@ -372,7 +372,7 @@ static void cancel_later(void *data)
 	hartebeest_cancel(hb);
 }
 
-/* All that looks goes on until it is told to stop, and hears that soon. */
+/* Every call that waits for ever ends soon after hartebeest_cancel(). */
 static void cancelled_in_progress(void **state)
 {
 	const struct waiter *waiter;
@@ -408,7 +408,7 @@ static void cancelled_before(void **state)
 		expect(run.ret == (waiter->of_server ? -EHOSTDOWN : -ETIMEDOUT), "cleared");
 	}
 
-	/* What is there is still found. */
+	/* A call that can succeed at once still does. */
 	hartebeest_cancel(hb);
 	assert_int_equal(hartebeest_msg_push(hb, "word", "x", 1, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(hb, "word", NULL, 0, NULL, 0), 0);
@@ -424,7 +424,7 @@ static void cancel_and_clear(void *data)
 	hartebeest_cancel_clear(hb);
 }
 
-/* Cleared before the waiting call has looked again. */
+/* The cancellation is cleared before the waiting call looks again. */
 static void cleared_at_once(void **state)
 {
 	(void)state;
@@ -434,7 +434,7 @@ static void cleared_at_once(void **state)
 	expect(run.ret == -ECANCELED, "cleared at once");
 }
 
-/* Threads in fact, with the clock of the machine. */
+/* Uses real threads and the real clock. */
 static void *event_thread(void *data)
 {
 	*(int *)data = call_event_get(INT64_MAX);
@@ -479,7 +479,7 @@ static void come_and_go(void *data)
 	member->count = (size_t)tries;
 }
 
-/* Each step of a barrier is taken by some call, though no call waits for it. */
+/* Successive calls advance a barrier step by step, though none of them waits. */
 static void barriers_without_waiting(void **state)
 {
 	int i;
@@ -498,7 +498,7 @@ static void barriers_without_waiting(void **state)
 	}
 }
 
-/* As a barrier does that waits. */
+/* HARTEBEEST_ONCE names the missing ranks like a barrier that waits. */
 static void a_barrier_once_names_who_is_missing(void **state)
 {
 	(void)state;
@@ -507,7 +507,7 @@ static void a_barrier_once_names_who_is_missing(void **state)
 			 "hb1/job/barrier/-/-/1, never seen)");
 }
 
-/* Their keys are longer in later passes: that is known before the first one. */
+/* The key of a later pass is longer; the first pass already checks for that. */
 static void names_of_barriers(void **state)
 {
 	const size_t most = 214 - sizeof("job") + 1;
@@ -526,7 +526,7 @@ static void names_of_barriers(void **state)
 			 -EAGAIN);
 }
 
-/* Who appears among a thousand? */
+/* One call finds the one message among a thousand keys. */
 static void a_thousand_possible_peers(void **state)
 {
 	static struct hartebeest_message messages[1000];

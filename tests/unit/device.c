@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device.c - choice of device and port, GID table, P_Key; and that nothing
- * stays open after a failure
+ * device.c - choice of device and port, GID table, P_Key; a failure leaves nothing open
  */
 #include "config.h"
 
@@ -21,7 +20,7 @@
 #include "tests/support/logged.h"
 #include "tests/support/unit.h"
 
-/* For nodes and sysfs: this machine may have its own. */
+/* Directory of device nodes and sysfs, since this machine may have its own. */
 static char machine[64];
 
 static struct beest_device device;
@@ -177,7 +176,7 @@ static void test_states(void **state)
 	fails(NULL, "auto", -ENETDOWN, "no port of any RDMA device can be used: port fake0:1");
 }
 
-/* The first that is up, whatever its link layer. */
+/* Chooses the first port that is up, whatever its link layer. */
 static void test_passed_over(void **state)
 {
 	(void)state;
@@ -205,7 +204,7 @@ static void test_no_devices(void **state)
 
 	assert_error_has("'hartebeest doctor' says what is missing, and Soft-RoCE makes");
 
-	fake_verbs_fail("ibv_get_device_list", 1, -ENOSYS);	/* negative, as it really is */
+	fake_verbs_fail("ibv_get_device_list", 1, -ENOSYS);	/* really negative */
 	fails(NULL, "auto", -ENODEV, "this machine has no RDMA device");
 	fake_verbs_fail("ibv_get_device_list", 1, ENOSYS);
 	fails(NULL, "auto", -ENODEV, "this machine has no RDMA device");
@@ -246,13 +245,13 @@ static void test_open_fails(void **state)
 		fails(NULL, "auto", errors[i].wanted, errors[i].sentence);
 	}
 
-	/* The errno of one device is not taken for that of the next. */
+	/* The errno of one device is not reported for the next. */
 	fake_verbs_add("fake1");
 	fake_verbs.devices[0].open_error = EACCES;
 	fails(NULL, "auto", -EACCES, "device fake1 cannot be opened: Input/output error");
 }
 
-/* Whoever is root may open anything. */
+/* Root may open anything, so the check runs as another user. */
 static bool in_another_process(bool (*check)(void))
 {
 	int status;
@@ -278,7 +277,7 @@ static bool open_finds_no_node(void)
 	       strstr(beest_error_text(), "/uverbs-fake0; a container needs it passed in");
 }
 
-/* libibverbs says ENOENT of all of them. */
+/* libibverbs reports ENOENT in each of these cases. */
 static void test_nodes(void **state)
 {
 	char path[128];
@@ -294,7 +293,7 @@ static void test_nodes(void **state)
 	make_node("uverbs-fake0");
 }
 
-/* What a container sees of the host's devices. */
+/* How a container sees the host's devices. */
 static void test_devices_of_the_kernel(void **state)
 {
 	char path[96], nodes[96];
@@ -345,7 +344,7 @@ static void test_soft_roce(void **state)
 	} rows[] = {
 		{ "rxe0", 0xffffff, true },
 		{ "my_link", 0xffffff, true },
-		{ "rxe0", 0, true },		/* old kernels */
+		{ "rxe0", 0, true },		/* as old kernels report it */
 		{ "rxe0", 0x02c9, false },
 		{ "mlx5_0", 0x02c9, false },
 		{ "hns_0", 0, false },
@@ -384,8 +383,8 @@ static void test_by_table(void **state)
 	opens(NULL, "netdev:eth1", "fake1:1");
 	opens(NULL, "gid:::ffff:10.0.1.1", "fake1:1");
 	opens(NULL, "index:3", "fake0:1");
-	opens(NULL, "index:7", "fake0:1");		/* refused when the GID is chosen */
-	opens("fake0:1", "ip:10.0.1.1", "fake0:1");	/* as well */
+	opens(NULL, "index:7", "fake0:1");		/* refused by the GID choice */
+	opens("fake0:1", "ip:10.0.1.1", "fake0:1");	/* likewise */
 	fails("fake0", "ip:10.0.1.1", -ENODATA, "port fake0:1: no GID fits ip:10.0.1.1: index 0");
 
 	fails(NULL, "ip:10.0.2.1", -ENODATA, "no port of any RDMA device can be used: "
@@ -476,7 +475,7 @@ static void reads_count(const char *function)
 	one_by_one += strcmp(function, "ibv_query_gid_ex") == 0;
 }
 
-/* A table of 1024 entries is one call, unless that call cannot be made. */
+/* A table of 1024 entries is read by one call, unless that call is not supported. */
 static void test_table_in_one_call(void **state)
 {
 	struct beest_gid_entry *entries;
@@ -509,7 +508,7 @@ static void test_table_without_interfaces(void **state)
 	fake_verbs_fail("getifaddrs", 1, ENOMEM);
 	assert_int_equal(beest_gidtable_entries(&device, &entries), 4);
 	assert_int_equal(entries[3].roce, BEEST_ROCE_V2);
-	assert_false(entries[3].netdev_down);		/* not known to be */
+	assert_false(entries[3].netdev_down);		/* unknown counts as up */
 	free(entries);
 }
 
@@ -528,7 +527,7 @@ static void test_port_query_fails(void **state)
 	assert_int_equal(beest_gidtable_entries(&device, &entries), -ENODEV);
 	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason),
 			 -ENODEV);
-	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), 0);	/* it has one */
+	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), 0);	/* read at open */
 
 	beest_device_close(&device);
 	fake_verbs_reset();
@@ -590,8 +589,8 @@ static void test_sysfs(void **state)
 
 	(void)state;
 	sparse(port_of(0));
-	port_of(0)->gids[7].gid = "fe80::7";		/* type cannot be read */
-	port_of(0)->gids[8].gid = "fe80::8";		/* type of a later kernel */
+	port_of(0)->gids[7].gid = "fe80::7";		/* its type cannot be read */
+	port_of(0)->gids[8].gid = "fe80::8";		/* a type of a later kernel */
 	write_file("ports/1/gid_attrs/types/3", "RoCE v2\n");
 	write_file("ports/1/gid_attrs/types/4", "IB/RoCE v1\n");
 	write_file("ports/1/gid_attrs/types/8", "RoCE v3\n");
@@ -608,7 +607,7 @@ static void test_sysfs(void **state)
 	free(entries);
 }
 
-/* An interface of another namespace is named, and nothing else is known of it. */
+/* An interface of another network namespace has a name, but nothing else is known of it. */
 static void test_sysfs_unknown_interface(void **state)
 {
 	struct beest_gid_entry *entries;
@@ -623,7 +622,7 @@ static void test_sysfs_unknown_interface(void **state)
 	free(entries);
 }
 
-/* Kernels before 4.5 have no gid_attrs: RoCE v1. */
+/* Kernels before 4.5 have no gid_attrs, so the GID is RoCE v1. */
 static void test_sysfs_of_old_kernel(void **state)
 {
 	struct beest_gid_entry *entries;
@@ -708,7 +707,7 @@ static void test_next_best(void **state)
 			 -ENODATA);
 	assert_error_has("(tried and failed: No such device)");
 
-	/* Once more: what failed before is not remembered. */
+	/* Earlier failures are not remembered. */
 	memset(&port_of(0)->gids[0].ah_error, 0, sizeof(int));
 	chooses(pd, "auto", 0);
 	assert_int_equal(fake_verbs.ahs, 0);
@@ -822,7 +821,7 @@ static void test_pkey_of_roce(void **state)
 
 /* ------------------------------------------------------------ failures --- */
 
-/* All that this module does, once; 0 when nothing failed. */
+/* Runs everything that this module does; 0: nothing failed. */
 static int everything(const char *name, const char *gid)
 {
 	struct beest_gid_policy policy = policy_of(gid);
@@ -850,7 +849,7 @@ static int everything(const char *name, const char *gid)
 	return ret;
 }
 
-/* Each call fails in turn: an errno with a sentence, or something else was found. */
+/* Each call fails in turn: the result is an errno with a sentence, or another choice. */
 static void walk(const char *name, const char *gid, void (*describe)(void), int least)
 {
 	int n, ret;
@@ -884,7 +883,7 @@ static void test_every_failure(void **state)
 	walk(NULL, "auto", fake_verbs_infiniband, 10);
 }
 
-/* Every call fails from the n-th on: nothing but a failure is left. */
+/* Each call fails every time: the result can only be a failure. */
 static void test_all_fail(void **state)
 {
 	(void)state;

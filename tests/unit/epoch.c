@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* epoch.c - when the bytes under one key mean that a server has lost what it had */
+/* epoch.c - when the epoch's bytes mean that a server lost its contents */
 #include "config.h"
 
 #include "lib/rendezvous/epoch.h"
@@ -33,7 +33,7 @@ static void learned_and_changed(void **state)
 	assert_int_equal(judge(1, 5, 5), BEEST_EPOCH_CHANGED);
 }
 
-/* An answer of before may be read after one that is newer. */
+/* An older answer may be read after a newer one. */
 static void requests_that_began_earlier(void **state)
 {
 	(void)state;
@@ -46,7 +46,7 @@ static void requests_that_began_earlier(void **state)
 	assert_int_equal(judge(1, 10, 12), BEEST_EPOCH_CHANGED);
 }
 
-/* The first one, however late its request is. */
+/* The first answer counts, however late its request began. */
 static void the_first(void **state)
 {
 	(void)state;

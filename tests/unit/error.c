@@ -8,7 +8,7 @@
 #include "lib/base/text.h"
 #include "tests/support/unit.h"
 
-/* First in the list below: the sentence outlives a test. */
+/* Must be the first test below: the sentence outlives a test. */
 static void test_empty_at_first(void **state)
 {
 	(void)state;
@@ -114,29 +114,29 @@ static void test_quote(void **state)
 	assert_string_equal(BEEST_QUOTE("Z\xc3\xbcrich"), "'Z\xc3\xbcrich'");
 }
 
-/* What is on the left must not reach a terminal or a log as it is. */
+/* The raw bytes must not reach a terminal or a log. */
 static const struct {
 	const char *raw, *clean;
 } harmful[] = {
 	{ "\n\r\t\x1b[2J\x7f", "\\x0a\\x0d\\x09\\x1b[2J\\x7f" },
 	{ "\x9b" "31m", "\\x9b31m" },				/* C1 as one byte */
 	{ "\xc2\x80\xc2\x9f\xc2\xa0", "\\xc2\\x80\\xc2\\x9f\xc2\xa0" },	/* C1 as UTF-8 */
-	{ "\xc3", "\\xc3" },					/* cut short */
+	{ "\xc3", "\\xc3" },					/* truncated */
 	{ "\xc3(", "\\xc3(" },
 	{ "\xe2\x82", "\\xe2\\x82" },
 	{ "\x80\xbf\xfe\xff", "\\x80\\xbf\\xfe\\xff" },
 	{ "\xc0\xaf\xc1\x81", "\\xc0\\xaf\\xc1\\x81" },		/* '/' and 'A' in two bytes */
 	{ "\xe0\x80\xaf", "\\xe0\\x80\\xaf" },
 	{ "\xf0\x80\x80\xaf", "\\xf0\\x80\\x80\\xaf" },
-	{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },			/* half of a pair */
-	{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" },		/* beyond the last */
+	{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },			/* half of a surrogate pair */
+	{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" },		/* beyond the last code point */
 	{ "\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80" },
-	/* line, direction */
+	/* line separator, direction override */
 		{ "\xe2\x80\xa8\xe2\x80\xae", "\\xe2\\x80\\xa8\\xe2\\x80\\xae" },
 	{ "\xe2\x82\xac \xf0\x9f\x90\x84 \xc3\xa9", "\xe2\x82\xac \xf0\x9f\x90\x84 \xc3\xa9" },
 };
 
-/* Wherever a text from outside goes, it goes through one function. */
+/* All text from outside goes through one function. */
 static void test_harmful_bytes(void **state)
 {
 	char quoted[BEEST_QUOTE_SIZE], sentence[BEEST_ERROR_SIZE];
@@ -176,7 +176,7 @@ static void test_clean_cuts_between_characters(void **state)
 	assert_string_equal(text, "a\\x00b");
 }
 
-/* Every length around the limit; control characters take four places each. */
+/* Every length around the limit; an escaped control character takes four bytes. */
 static void test_quote_cuts(void **state)
 {
 	char text[BEEST_QUOTE_SIZE * 2];

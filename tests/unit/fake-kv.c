@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fake-kv.c - the servers made of lists do what fake-kv.h says, and what real ones do */
+/* fake-kv.c - the fake servers do what fake-kv.h says, and what real ones do */
 #include "config.h"
 
 #include <stdio.h>
@@ -112,7 +112,7 @@ static struct beest_kv_write writes[] = {
 
 static const char *const keys[] = { "epoch", "a", "b", "c" };
 
-/* All writes are answered; or the request is lazy. */
+/* ANSWERED: all writes are answered.  LAZY: the request is lazy. */
 enum { ANSWERED = 1, LAZY = 2 };
 
 static int ask(unsigned int flags, size_t write_count, size_t key_count)
@@ -169,7 +169,7 @@ static void counts(void **state)
 	counted(4, 4, 5);
 }
 
-/* Servers are asked side by side. */
+/* Servers are asked in parallel. */
 static void counts_servers_side_by_side(void **state)
 {
 	struct beest_kv_request requests[2];
@@ -202,7 +202,7 @@ static void handles_share_the_content(void **state)
 	assert_int_equal(beest_kv_open(&other, list, 1, NULL), 0);
 	kv = other;
 	assert_int_equal(ask(0, 0, 2), 0);
-	assert_true(request.fresh);		/* its connections are its own */
+	assert_true(request.fresh);		/* each handle has its own connections */
 	kv = own;
 	beest_kv_close(other);
 	assert_memory_equal(fake_kv_get(server, "a", &size), "12", 2);
@@ -217,7 +217,7 @@ static bool is_there(const char *key)
 	return fake_kv_get(server, key, NULL);
 }
 
-/* Commands of the first request: set a, set b, set c, add epoch, mget. */
+/* The first request has five commands: set a, set b, set c, add epoch, mget. */
 static void the_nth_command_fails(void **state)
 {
 	static const char *const names[] = { "a", "b", "c", "epoch" };
@@ -262,7 +262,7 @@ static void the_nth_write_or_request_fails(void **state)
 	assert_false(is_there("c"));
 }
 
-/* The second set comes late, after a newer value of the same key. */
+/* The second set is applied late, over a newer value of the same key. */
 static void a_write_is_applied_late(void **state)
 {
 	(void)state;
@@ -324,7 +324,7 @@ static void memory_evicts_the_least_used(void **state)
 	(void)state;
 	assert_int_equal(ask(0, 2, 4), 0);
 	server->bytes_max = server->bytes;
-	assert_int_equal(ask(0, 0, 2), 0);		/* a was used, b was not */
+	assert_int_equal(ask(0, 0, 2), 0);		/* uses a, but not b */
 	fake_kv_put(server, "c", "4", 1, 0);
 	assert_true(is_there("a"));
 	assert_false(is_there("b"));
@@ -334,7 +334,7 @@ static void memory_evicts_the_least_used(void **state)
 	assert_int_equal(ask(0, 0, 1), -ENODATA);
 }
 
-/* A quiet set that is refused shows nowhere, but the old value is gone. */
+/* A refused quiet set reports nothing, but the old value is gone. */
 static void memory_refuses(void **state)
 {
 	(void)state;

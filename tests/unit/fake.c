@@ -2,8 +2,8 @@
 /*
  * fake.c - the fake verbs layer refuses what the kernel refuses
  *
- * Other tests rest on it, so its rules are stated a second time here, as the
- * tables of ibv_modify_qp(3) give them.
+ * Other tests rely on it, so its rules are stated here a second time, by the tables of
+ * ibv_modify_qp(3).
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ static struct ibv_qp *new_qp(enum ibv_qp_type type)
 	return ibv_create_qp(pd, &attr);
 }
 
-/* Values that every rule accepts. */
+/* Values that satisfy every rule. */
 static struct ibv_qp_attr good_attr(enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = {
@@ -167,7 +167,7 @@ static void test_masks(void **state)
 		}
 }
 
-/* From everywhere to ERR and RESET with the state alone, but RESET -> ERR. */
+/* Every state can go to ERR and RESET with the state alone, except RESET to ERR. */
 static void test_reset_and_error(void **state)
 {
 	static const enum ibv_qp_type all[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
@@ -214,7 +214,7 @@ static const int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DE
 static const int to_rts = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 			  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 
-/* A change to good values, and what it brings. */
+/* Changes one of the good values, and expects the error @wanted. */
 #define REFUSED(qp, to, mask, change, wanted)				\
 	do {								\
 		attr = good_attr(to);					\
@@ -372,7 +372,7 @@ static void test_failures(void **state)
 	assert_int_equal(errno, ENOSPC);
 	assert_int_equal(fake_verbs.fired, 1);
 	assert_int_equal(ibv_dealloc_pd(ibv_alloc_pd(verbs)), 0);
-	assert_int_equal(fake_verbs_calls("ibv_alloc_pd"), 4);	/* one of the setup */
+	assert_int_equal(fake_verbs_calls("ibv_alloc_pd"), 4);	/* one of them by setup() */
 
 	errno = 0;
 	fake_verbs_fail("*", 1, FAKE_NO_ERRNO);
@@ -419,9 +419,9 @@ static void test_interfaces(void **state)
 		ups += (entry->ifa_flags & 1) != 0;
 	}
 	freeifaddrs(list);
-	assert_int_equal(count, 3);		/* eth0, eth1 and one without address */
+	assert_int_equal(count, 3);		/* eth0, eth1 and one without an address */
 	assert_int_equal(ups, 1);
-	assert_int_equal(addresses, 5);		/* one a GID */
+	assert_int_equal(addresses, 5);		/* one for each GID */
 }
 
 /* ---------------------------------------------------------- post, poll --- */

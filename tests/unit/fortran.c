@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fortran.c - the types of hartebeest.f90 are the structs of the headers
+ * fortran.c - the types of hartebeest.f90 match the structs of the headers
  *
- * That the module has each function, with as many arguments, is seen by
- * scripts/check-symbols.
+ * scripts/check-symbols checks that the module has each function, with the right number of
+ * arguments.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "hartebeest.h"
 #include "tests/support/unit.h"
 
-/* fortran-types.f90 */
+/* defined in fortran-types.f90 */
 int fortran_layout(size_t *numbers, int room);
 void fortran_presets(struct hartebeest_pair *pair, struct hartebeest_message *message,
 		     struct hartebeest_mesh_attr *attr, struct hartebeest_qp_request *request);
@@ -77,7 +77,7 @@ static void types(void **state)
 	}
 }
 
-/* Whatever was there, but for what fills gaps. */
+/* Presets overwrite all members, whatever they held; only padding may keep its bytes. */
 static void presets(void **state)
 {
 	struct hartebeest_pair pair, its_pair;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gid.c - policies as text, and what they choose from GID tables as hosts have them
+ * gid.c - GID policies as text, and their choices from GID tables as hosts have them
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 
 #define ENTRIES 16
 
-/* index, GID, version, interface, down; a row without GID ends the table. */
+/* index, GID, version, interface, down; a row without a GID ends the table. */
 struct row {
 	int index;
 	const char *gid;
@@ -43,7 +43,7 @@ static const struct row bond[] = {
 	{ 0, NULL, 0, NULL, false },
 };
 
-/* In a container: entries of other namespaces are missing or without interface. */
+/* In a container: entries of other namespaces are missing or have no interface. */
 static const struct row container[] = {
 	{ 1, "fe80::1e34:daff:fe00:9", 2, "", false },
 	{ 3, "::ffff:10.1.1.1", 2, "", false },
@@ -65,7 +65,7 @@ static const struct row ipv6_only[] = {
 	{ 0, NULL, 0, NULL, false },
 };
 
-/* fe80::/10 is more than fe80. */
+/* fe80::/10 covers more than fe80::/16. */
 static const struct row far_link_local[] = {
 	{ 0, "febf::1", 2, "eth0", false },
 	{ 1, "2001:db8::9", 2, "eth0", false },
@@ -77,7 +77,7 @@ static const struct row infiniband[] = {
 	{ 0, NULL, 0, NULL, false },
 };
 
-/* Routed InfiniBand: a second prefix beside the default one. */
+/* Routed InfiniBand: a second prefix beside the default. */
 static const struct row routed[] = {
 	{ 0, "fe80::f452:1403:7b:cba1", 0, "ib0", true },
 	{ 1, "fec0:0:0:5:f452:1403:7b:cba1", 0, "", false },
@@ -92,7 +92,7 @@ static const struct row rxe[] = {
 	{ 0, NULL, 0, NULL, false },
 };
 
-/* Physical interfaces go before those of containers, even with a higher index. */
+/* Physical interfaces come before those of containers, even with a higher index. */
 static const struct row virtual[] = {
 	{ 0, "::ffff:172.17.0.1", 2, "docker0", false },
 	{ 1, "::ffff:10.88.0.1", 2, "cni-podman0", false },
@@ -140,7 +140,7 @@ static int family_of(const char *word)
 	       strcmp(word, "ipv4") == 0 ? AF_INET : AF_INET6;
 }
 
-/* The index that is chosen, or a negative errno. */
+/* The chosen index, or a negative errno. */
 static int choice(const struct row *rows, const char *gid, const char *roce,
 		  const char *family)
 {
@@ -205,10 +205,10 @@ static const struct {
 	{ ipv6_only, "auto", "v1", "auto", 4 },
 	{ far_link_local, "auto", "auto", "auto", 1 },
 	{ infiniband, "auto", "auto", "auto", 0 },
-	{ infiniband, "auto", "v2", "ipv4", 0 },	/* concern RoCE only */
+	{ infiniband, "auto", "v2", "ipv4", 0 },	/* both concern only RoCE */
 	{ infiniband, "netdev:ib0", "auto", "auto", 0 },
 	{ infiniband, "gid:fe80::f452:1403:7b:cba1", "auto", "auto", 0 },
-	{ routed, "auto", "auto", "auto", 0 },		/* though IPoIB is down */
+	{ routed, "auto", "auto", "auto", 0 },		/* although IPoIB is down */
 	{ routed, "index:4", "auto", "auto", 4 },
 	{ routed, "subnet:fec0::/16", "auto", "auto", 1 },
 	{ routed, "subnet:fec0:0:0:7::/64", "auto", "auto", 4 },
@@ -234,7 +234,7 @@ static void test_choices(void **state)
 	}
 }
 
-/* The order of a table means nothing. */
+/* The order of a table does not matter. */
 static void test_order(void **state)
 {
 	struct beest_gid_policy policy = { .rule = BEEST_GID_AUTO };
@@ -326,7 +326,7 @@ static void test_zero_is_no_gid(void **state)
 	assert_error_has("(empty)");
 }
 
-/* Each in turn is skipped: the order of preference, down to nothing. */
+/* Skips each choice in turn: shows the order of preference, until no GID is left. */
 static void test_skip(void **state)
 {
 	static const int order[] = { 5, 3, 1, 4, 2, 0 };
@@ -384,7 +384,7 @@ static void test_reasons(void **state)
 	assert_non_null(strstr(reason, "10.5.0.1, RoCE v2, eno1 (higher index)"));
 }
 
-/* A short buffer cuts, and shows that it did. */
+/* A short buffer truncates the reason visibly. */
 static void test_short_reason(void **state)
 {
 	char reason[1024], cut[1024];
@@ -406,7 +406,7 @@ static void test_short_reason(void **state)
 	assert_string_equal(cut, reason);
 }
 
-/* A table of 255 entries: the sentence is cut, not overrun. */
+/* With 255 entries, the sentence is truncated and the buffer not overrun. */
 static void test_big_table(void **state)
 {
 	static struct beest_gid_entry entries[255];
@@ -426,7 +426,7 @@ static void test_big_table(void **state)
 	assert_true(strlen(beest_error_text()) < BEEST_ERROR_SIZE - 1);
 }
 
-/* Soft-RoCE has 1024 entries, but no address handle can say more than 255. */
+/* Soft-RoCE has 1024 entries, but an address handle cannot name an index above 255. */
 static void test_far_index(void **state)
 {
 	struct beest_gid_policy policy = { .rule = BEEST_GID_AUTO };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heat.c - the judgement of hartebeest mesh and its pictures, of made-up numbers
+ * heat.c - the judgement of hartebeest mesh and its pictures, from invented numbers
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@ static void set(int from, int to, int64_t ns)
 	matrix.times[from * matrix.count + to] = ns;
 }
 
-/* @racks of equal size: 1 us inside, 3 us between, and a little noise. */
+/* @racks of equal size: 1 us inside, 3 us between them, and a little noise. */
 static void make(int count, int racks)
 {
 	uint32_t noise = 1;
@@ -104,7 +104,7 @@ static void two_racks(void **state)
 	assert_in_range(matrix_between(&matrix, group, false), 3 * US, 3 * US + 100);
 }
 
-/* One slow pair is no rack, and one slow rank is none either. */
+/* One slow pair does not make a rack, nor does one slow rank. */
 static void no_racks(void **state)
 {
 	struct matrix_pair pairs[3];
@@ -124,7 +124,7 @@ static void no_racks(void **state)
 	assert_int_equal(matrix_groups(&matrix, group), 1);
 }
 
-/* By what is usual for their like: far pairs are not slow. */
+/* Pairs are compared with similar pairs: a pair between racks is not slow for being far. */
 static void slow_pairs(void **state)
 {
 	struct matrix_pair pairs[2];
@@ -274,7 +274,7 @@ static void a_table(void **state)
 	has("\033[1;31m       X\033[0m");
 }
 
-/* Where nothing was measured there is no scale, and the legend has no numbers. */
+/* If nothing was measured, there is no scale, and the legend has no numbers. */
 static void a_table_of_failures(void **state)
 {
 	int from, to;
@@ -295,13 +295,13 @@ static void a_table_of_failures(void **state)
 	assert_null(strstr(shown, " us"));
 }
 
-/* Without the legend. */
+/* Looks only at the part before the legend. */
 static bool shows_failure(void)
 {
 	return strchr(shown, 'X') < strstr(shown, " us ");
 }
 
-/* A cell is the worst of its pairs, and a failure in it always shows. */
+/* A cell shows the worst of its pairs, and a failure always shows. */
 static void a_map(void **state)
 {
 	int lines = 0;
@@ -323,7 +323,7 @@ static void a_map(void **state)
 	assert_int_equal(lines, 34);
 }
 
-/* Noise of a tenth is no heat. */
+/* Noise of ten percent shows no heat. */
 static void noise(void **state)
 {
 	(void)state;
@@ -403,7 +403,7 @@ static void words_of_what_fails(void **state)
 	talk_says(&talk, "  FAIL  pairs       0 of 6 work\n");
 }
 
-/* However many others became faster. */
+/* One slower pair is found, however many others became faster. */
 static void a_pair_that_became_slower(void **state)
 {
 	struct json_object *all = as_object();
@@ -447,7 +447,7 @@ static void wrong_arguments(void **state)
 	talk_complains(&talk, "/dev/null is not what 'hartebeest mesh --json' writes");
 }
 
-/* It is the file's server that cannot be reached, and no private one was started. */
+/* The file's server is asked, which cannot be reached; no private server is started. */
 static void a_server_of_a_settings_file(void **state)
 {
 	char path[] = "/tmp/hartebeest-heat-XXXXXX";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * launch.c - every launcher's variables, and options that win over them
+ * launch.c - the variables of every launcher, and options that override them
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@ static int setup(void **state)
 	return clearenv();
 }
 
-/* "NAME=value NAME=value ..." */
+/* Sets "NAME=value NAME=value ..." */
 static void set_all(const char *variables)
 {
 	char copy[512], *pair, *equals, *rest;
@@ -139,7 +139,7 @@ static void every_launcher_is_read(void **state)
 	      "job 5.host (from PBS_JOBID)");
 }
 
-/* -1: none is known. */
+/* @wanted -1: none is known. */
 static void local_rank_is(const char *variables, int wanted)
 {
 	struct beest_launch launch;
@@ -173,7 +173,7 @@ static void every_launchers_local_rank_is_read(void **state)
 	      "TORCHELASTIC_RUN_ID)");
 }
 
-/* Slurm's --mpi=pmi2, Cray's PALS and Flux give PMI_RANK as well, and say in their own way. */
+/* Slurm's --mpi=pmi2, Cray's PALS and Flux set PMI_RANK too, but have their own local rank. */
 static void the_local_rank_may_be_another_launchers(void **state)
 {
 	(void)state;
@@ -181,14 +181,14 @@ static void the_local_rank_may_be_another_launchers(void **state)
 	local_rank_is("PMI_RANK=5 PMI_SIZE=8 PALS_RANKID=5 PALS_LOCAL_RANKID=1", 1);
 	local_rank_is("PMI_RANK=5 PMI_SIZE=8 FLUX_TASK_RANK=5 FLUX_JOB_SIZE=8 "
 		      "FLUX_TASK_LOCAL_ID=2", 2);
-	/* That of mpirun's daemon, which is another rank of Slurm. */
+	/* This variable is about mpirun's daemon, which is another Slurm rank. */
 	local_rank_is("OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 SLURM_LOCALID=0 " SRUN, -1);
-	/* It stays when an option renumbers the ranks, and malformed ones are nobody's fault. */
+	/* An option that renumbers ranks does not change it; a malformed one is ignored. */
 	local_rank_is("HARTEBEEST_NID=7 SLURM_LOCALID=1 " SRUN, 1);
 	local_rank_is("HARTEBEEST_NID=7 SLURM_LOCALID=x " SRUN, -1);
 }
 
-/* Their variables have common names, so one of them alone does not make a launcher. */
+/* The variables have common names, so one of them alone does not indicate a launcher. */
 static void torchrun_and_pytorch_are_read(void **state)
 {
 	(void)state;
@@ -198,7 +198,7 @@ static void torchrun_and_pytorch_are_read(void **state)
 	refuses("RANK=1 LOCAL_RANK=1", ENODATA, "rank 1 (RANK), but the number of ranks is "
 		"unknown: WORLD_SIZE is missing; set HARTEBEEST_PARTICIPANTS or "
 		"HARTEBEEST_NPARTICIPANTS");
-	/* srun starts one torchrun a node, which starts the ranks. */
+	/* srun starts one torchrun on each node, which starts the ranks. */
 	reads("RANK=9 WORLD_SIZE=16 LOCAL_RANK=1 HARTEBEEST_JOB=j", "rank 9 of 16 (from RANK, "
 	      "WORLD_SIZE), local rank 1 (from LOCAL_RANK), job j (from HARTEBEEST_JOB)");
 	warns("RANK=9 WORLD_SIZE=16 LOCAL_RANK=1 " SRUN, "torchrun says rank 9 of 16 (RANK, "
@@ -206,7 +206,7 @@ static void torchrun_and_pytorch_are_read(void **state)
 	      "torchrun is believed");
 }
 
-/* An indexed Job says who but not how many: its pods may need names only. */
+/* An indexed Job gives a rank but no size: its pods may only need names. */
 static void kubernetes_is_read(void **state)
 {
 	(void)state;
@@ -220,7 +220,7 @@ static void kubernetes_is_read(void **state)
 		"rank 4 is not among the participants 0-3 (HARTEBEEST_NPARTICIPANTS)");
 }
 
-/* In the order of the table, of which each agrees with the next. */
+/* In the order of the table.  All agree, so there is no warning. */
 static void the_first_of_the_table_is_taken(void **state)
 {
 	static const char *const pairs[][2] = {
@@ -248,7 +248,7 @@ static void the_first_of_the_table_is_taken(void **state)
 	}
 }
 
-/* Rank 0 of N is in the environment of the script, which runs once. */
+/* A batch script has the variables of rank 0 of N, but runs only once. */
 static void a_batch_script_is_no_launcher(void **state)
 {
 	(void)state;
@@ -256,7 +256,7 @@ static void a_batch_script_is_no_launcher(void **state)
 	      "no rank, job 4711 (from SLURM_JOB_ID)");
 }
 
-/* Only those of its ranks that a daemon started have a step. */
+/* Only the ranks that a daemon started have a step. */
 static void mpirun_within_slurm_has_one_job_for_all(void **state)
 {
 	(void)state;
@@ -312,7 +312,7 @@ static void a_contradiction_is_a_warning(void **state)
 	warns("PMI_RANK=3 PMI_SIZE=8 MV2_COMM_WORLD_RANK=2 MV2_COMM_WORLD_SIZE=8 " SRUN,
 	      "PMI says rank 3 of 8 (PMI_RANK, PMI_SIZE), but MVAPICH2 says rank 2 of 8 "
 	      "(MV2_COMM_WORLD_RANK, MV2_COMM_WORLD_SIZE); PMI is believed");
-	/* No launcher, malformed, or not asked. */
+	/* not a launcher; malformed; not asked */
 	warns("PMI_RANK=5 PMI_SIZE=16 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=8", "");
 	warns("PMI_RANK=5 PMI_SIZE=16 SLURM_PROCID=x SLURM_STEP_NUM_TASKS=8 SLURM_STEP_ID=0",
 	      "");
@@ -337,7 +337,7 @@ static void options_win(void **state)
 	beest_launch_free(&launch);
 }
 
-/* Not even looked at where nothing is asked of it. */
+/* A launcher is not even read if nothing is needed from it. */
 static void a_malformed_launcher_does_not_matter_then(void **state)
 {
 	(void)state;
@@ -453,7 +453,7 @@ static void batch_jobs_are_known(void **state)
 	job_is("JOB_ID", "6", "6");
 }
 
-/* Values of another FNV-1a: ranks of different builds must agree on them. */
+/* Values of another implementation of FNV-1a: ranks of different builds must agree. */
 static void unsafe_jobs_are_hashed(void **state)
 {
 	char text[256];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.c - what this process wants on a server gets there, stays there and goes
+ * lease.c - the records that a process wants on a server get there, stay, and go
  *
- * First the table alone, moved by scripts; then the table, the look and a server that
- * fails at every request in turn.
+ * First the table alone, driven by scripts; then table, look and a server that fails at each
+ * request in turn.
  */
 #include "config.h"
 
@@ -22,22 +22,22 @@
 /* ---------------------------------------------------------- the table by scripts --- */
 
 /*
- * Words of a script, parted by blanks:
+ * Words of a script, separated by blanks:
  *
- *	put		a new version; `echo` one that has an echo
- *	doom, end	its object is destroyed; the context is closed
- *	lose, lose!	the server's epoch has changed: request before, or this one, shows it
- *	insist, forget
- *	+N		so many seconds pass; ++N: milliseconds
- *	?settled, ?unsettled, ?gone
- *	l:PLAN=ANSWER	a look; c: one that checks, too
+ * 	put		a new version; `echo`: one that has an echo
+ * 	doom, end	its object is destroyed; the context is closed
+ * 	lose, lose!	the server's epoch has changed: the last or the current request shows it
+ * 	insist, forget
+ * 	+N		N seconds pass; ++N: milliseconds
+ * 	?settled, ?unsettled, ?gone
+ * 	l:PLAN=ANSWER	a look; c: one that also checks
  *
  * PLAN: S set, A add, D delete, g get; of a closed record T set, U add.  ANSWER:
  *
- *	=  what was stored   -  nothing   <  an older version of ours   x  another's record
- *	%  no record         !  the request fails      ~  nobody waits for an answer
- *	s, a and so on: the same as =, but for writes alone, where nothing was read
- *	#  the write is too large, and the request fails behind it
+ * 	=  what was stored   -  nothing   <  an older version of ours   x  another's record
+ * 	%  no record         !  the request fails      ~  nobody waits for an answer
+ * 	s, a and so on: the same as =, but after writes alone, when nothing was read
+ * 	#  the write is too large, and the rest of the request fails
  */
 struct script {
 	const char *name;
@@ -120,7 +120,7 @@ static struct beest_lease_plan plan;
 static char key[BEEST_KEY_MAX + 1];
 static uint64_t number;
 static unsigned int versions;
-static const char *where;		/* for what fails */
+static const char *where;		/* names the failing test */
 
 static void script_fail(const char *why, const char *what)
 {
@@ -174,7 +174,7 @@ static const char *plan_text(void)
 	return text;
 }
 
-/* One key at most is read. */
+/* At most one key is read. */
 static void look_answer(enum beest_record_kind kind, char answer)
 {
 	uint8_t bytes[128] = "no record";
@@ -288,7 +288,7 @@ static void two_threads_begin(struct beest_lease_plan *first)
 	assert_int_equal(beest_lease_plan(leases, 0, false, 0, first), 0);
 }
 
-/* Versions of two threads: who ends last need not be who was carried out last. */
+/* The request that ends last need not have been carried out last. */
 static void versions_that_cross(void **state)
 {
 	struct beest_lease_plan first;
@@ -298,7 +298,7 @@ static void versions_that_cross(void **state)
 	script_put(BEEST_KIND_QP, 0);
 	script_look(BEEST_KIND_QP, "l:Sg=", false);
 	script_ask("?settled");
-	beest_lease_done(leases, &first, 0, false, NULL, 1);	/* this one may have come later */
+	beest_lease_done(leases, &first, 0, false, NULL, 1);	/* may have been applied last */
 	script_ask("?unsettled");
 	script_look(BEEST_KIND_QP, "l:Sg=", false);
 	script_ask("?settled");
@@ -306,7 +306,7 @@ static void versions_that_cross(void **state)
 	beest_lease_close(leases);
 }
 
-/* The later one is still under way as the earlier one ends. */
+/* The later request is still under way when the earlier one ends. */
 static void versions_that_overlap(void **state)
 {
 	struct beest_kv_value values[2];
@@ -331,8 +331,9 @@ static void versions_that_overlap(void **state)
 }
 
 /*
- * What another process left there is seen by a request that another thread's write overtakes, or
- * is not looked for while that is under way: it replaces nothing, and the record is restored.
+ * Another process left a record under the key.  One thread's request reads it, but another thread
+ * overwrites it meanwhile, or does not read the key while that request is under way.  In neither
+ * case does the leftover count as a replacement: a lost record is restored.
  */
 static void a_leftover_is_seen_meanwhile(void **state)
 {
@@ -362,7 +363,7 @@ static void a_leftover_is_seen_meanwhile(void **state)
 	beest_lease_close(leases);
 }
 
-/* It goes with the key, whatever version is wanted there. */
+/* A note belongs to the key, whatever version is wanted there. */
 static void a_note(void **state)
 {
 	(void)state;
@@ -380,7 +381,7 @@ static void a_note(void **state)
 	beest_lease_close(leases);
 }
 
-/* What no server has any more must not pile up in a process that pushes for ever. */
+/* Expired messages must not pile up in a process that pushes for ever. */
 static void messages_that_expired(void **state)
 {
 	size_t i, most = 0;
@@ -395,12 +396,12 @@ static void messages_that_expired(void **state)
 		registry_stage.now += BEEST_SECOND;
 		most = BEEST_MAX(most, beest_lease_count(leases, false));
 	}
-	script_ask("?settled");			/* the last one is kept until it expires, too */
+	script_ask("?settled");			/* the last one is kept until it expires */
 	assert_in_range(most, TTL - 1, 3 * 1024);
 	beest_lease_close(leases);
 }
 
-/* Of many that were written some are read back, of many that are there some in turn. */
+/* Of many records just written, some are read back; of many stored ones, a few in turn. */
 static void many(void **state)
 {
 	struct beest_kv_value values[64];
@@ -417,7 +418,7 @@ static void many(void **state)
 	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &plan), 0);
 	assert_int_equal(plan.write_count, 40);
 	assert_int_equal(plan.key_count, 1 + 8);
-	assert_string_equal(plan.keys[8], key);			/* the last one */
+	assert_string_equal(plan.keys[8], key);			/* always includes the last */
 	for (i = 1; i < plan.key_count; i++) {
 		values[i].bytes = (uint8_t *)plan.writes[i < 8 ? i - 1 : 39].value;
 		values[i].size = plan.writes[i < 8 ? i - 1 : 39].size;
@@ -438,7 +439,7 @@ static void many(void **state)
 	assert_int_equal(beest_lease_plan(leases, 0, true, 0, &plan), 0);
 	keys = plan.key_count;
 	beest_lease_plan_free(&plan);
-	assert_int_equal(keys, 1 + 40);				/* all are due */
+	assert_int_equal(keys, 1 + 40);				/* all are due for renewal */
 	beest_lease_close(leases);
 }
 
@@ -450,7 +451,7 @@ static const enum beest_record_kind kinds[] = {
 	BEEST_KIND_QP, BEEST_KIND_MR, BEEST_KIND_MESSAGE,
 };
 
-/* What users do with records; each call must succeed, whatever fails once. */
+/* Does what users do with records.  Each call must succeed, whatever fails once. */
 static void life(void)
 {
 	size_t i;
@@ -511,7 +512,7 @@ static void whatever_fails_once(void **state)
 		}
 }
 
-/* The end must not leave anything either, when its answer is lost. */
+/* Close leaves nothing behind if one of its answers is lost. */
 static void whatever_fails_at_the_end(void **state)
 {
 	int64_t began;
@@ -532,7 +533,7 @@ static void whatever_fails_at_the_end(void **state)
 	assert_in_range(n, 3, 20);
 }
 
-/* Nor where a server has failed a moment before. */
+/* Nor if the server failed shortly before. */
 static void what_failed_before_the_end(void **state)
 {
 	struct beest_registry *reader;
@@ -572,7 +573,7 @@ static void restarts(void **state)
 	}
 }
 
-/* Somebody came first after the restart: that one's record is left alone. */
+/* Another process came first after the restart: its record is left alone. */
 static void what_another_has_stored_since(void **state)
 {
 	struct beest_registry *heir;
@@ -594,7 +595,7 @@ static void what_another_has_stored_since(void **state)
 	registry_close(heir);
 }
 
-/* Only a server that lost everything gets messages again. */
+/* Messages are restored only if the server lost everything. */
 static void a_message_that_was_taken(void **state)
 {
 	int i;
@@ -612,7 +613,7 @@ static void a_message_that_was_taken(void **state)
 	registry_close(registry);
 }
 
-/* Its answer came, and then the look that it was part of failed; its reader took it. */
+/* The message was stored and taken by its reader, although the look failed afterwards. */
 static void a_message_whose_look_fails_later(void **state)
 {
 	(void)state;
@@ -631,7 +632,7 @@ static void a_message_whose_look_fails_later(void **state)
 	registry_close(registry);
 }
 
-/* Stored in the look that finds the loss, and taken at once by its reader. */
+/* The message is stored by the look that finds the loss, and is taken at once. */
 static void a_message_in_the_look_that_learns_the_loss(void **state)
 {
 	(void)state;
@@ -650,7 +651,7 @@ static void a_message_in_the_look_that_learns_the_loss(void **state)
 	registry_close(registry);
 }
 
-/* As long as somebody waits now and then, nothing expires. */
+/* Nothing expires as long as the process waits now and then. */
 static void renewal(void **state)
 {
 	int i;
@@ -672,7 +673,7 @@ static void renewal(void **state)
 	registry_close(registry);
 }
 
-/* Of many records each is looked at in turn. */
+/* Many records are checked in turn, so each evicted one is noticed. */
 static void eviction(void **state)
 {
 	char name[8];
@@ -731,7 +732,7 @@ static void withdrawal(void **state)
 	registry_close(registry);
 }
 
-/* What one server has goes although another one is away. */
+/* Records are withdrawn from one server although the other is away. */
 static void withdrawal_from_one_of_two(void **state)
 {
 	struct fake_kv_server *b = fake_kv_server("b:1"), *at;
@@ -761,7 +762,7 @@ static void withdrawal_from_one_of_two(void **state)
 	registry_kill(registry);
 }
 
-/* A server, or what is between, has closed a connection that was idle for long. */
+/* A server or a firewall has closed a connection that was idle for long. */
 static void withdrawal_over_a_connection_that_was_closed(void **state)
 {
 	uint64_t mine = 0;
@@ -787,7 +788,7 @@ static void close_over_a_connection_that_was_closed(void **state)
 	assert_null(fake_kv_get(registry_server, registry_key(BEEST_KIND_MR, "x"), NULL));
 }
 
-/* Whoever waits for this rank has nothing else to go by. */
+/* A rank that waits for this one learns of its leaving only by these records. */
 static void leaving_over_a_connection_that_was_closed(void **state)
 {
 	struct beest_rank_body body;
@@ -814,7 +815,7 @@ static void leaving_over_a_connection_that_was_closed(void **state)
 static int hooked_at;
 static enum beest_record_kind hooked_kind;
 
-/* Between another thread's plan and its request. */
+/* Runs between another thread's plan and its request. */
 static void replace_and_look(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	(void)kv;
@@ -849,7 +850,7 @@ static void one_replaces_what_the_other_sends(void **state)
 		}
 }
 
-/* The other one destroys it while it is on its way. */
+/* Destroys the record while another thread sends it. */
 static void destroy_and_look(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	(void)kv;

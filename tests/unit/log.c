@@ -15,7 +15,7 @@
 #include "lib/base/log.h"
 #include "tests/support/unit.h"
 
-/* --- stderr, one packet for each write(2) --- */
+/*  stderr, one packet for each write(2) --- --- */
 
 #define ON_SINK(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
 
@@ -43,7 +43,7 @@ static int release_stderr(void **state)
 	return close(sink);
 }
 
-/* What the next write(2) wrote, "" when there was none; valid until the next call. */
+/* The last line written to stderr, "" if none was; valid until the next call. */
 static const char *written(void)
 {
 	static char line[4096];
@@ -54,8 +54,8 @@ static const char *written(void)
 }
 
 /*
- * "2026-11-22T03:15:17.123456Z HOST hartebeest[PID] rank RANK " and then @rest, which is
- * returned as it is in the line.
+ * Expects "2026-11-22T03:15:17.123456Z HOST hartebeest[PID] rank RANK " and then @rest; returns
+ * where @rest begins in the line.
  */
 static const char *assert_line(const char *line, const char *rank, const char *rest)
 {
@@ -65,7 +65,7 @@ static const char *assert_line(const char *line, const char *rank, const char *r
 	time_t at = timegm(&utc), now = time(NULL);
 
 	assert_non_null(end);
-	assert_in_range(at, now - 86400, now + 86400);	/* time(2) may lag, clocks are set */
+	assert_in_range(at, now - 86400, now + 86400);	/* time(2) may lag, and clocks are set */
 	assert_int_equal(end - line, strlen("2026-11-22T03:15:17."));
 	assert_int_equal(strspn(end, "0123456789"), 6);
 
@@ -103,7 +103,7 @@ static void test_an_unknown_rank_is_a_dash(void **state)
 	assert_line(written(), "-", "info: i\n");
 }
 
-/* Each process has its own id, whoever opened the log. */
+/* A child's lines have its own process id, although the parent opened the log. */
 static void test_a_forked_child_is_told_apart(void **state)
 {
 	const struct beest_log log = { .level = BEEST_LOG_DEBUG, .rank = 3 };
@@ -136,7 +136,7 @@ static void test_level_silences(void **state)
 	assert_string_equal(written(), "");
 }
 
-/* A peer's name must neither forge a line nor drive the terminal. */
+/* A peer's name must neither forge a line nor control the terminal. */
 static void test_controls_are_escaped(void **state)
 {
 	const struct beest_log log = { .level = BEEST_LOG_ERROR, .rank = 3 };
@@ -237,7 +237,7 @@ static void test_equal_choices_are_said_once(void **state)
 	assert_int_equal(beest_log_once(&log, BEEST_LOG_INFO, "MTU 1024"), BEEST_LOG_DEBUG);
 	assert_int_equal(beest_log_once(&log, BEEST_LOG_WARN, "MTU 4096"), BEEST_LOG_DEBUG);
 
-	/* Of too many, those that were not asked for the longest are forgotten. */
+	/* Beyond BEEST_LOG_SAID, the least recently used are forgotten. */
 	for (i = 0; i < BEEST_LOG_SAID - 1; i++) {
 		sprintf(text, "%d", i);
 		assert_int_equal(beest_log_once(&log, BEEST_LOG_INFO, text), BEEST_LOG_INFO);
@@ -245,7 +245,7 @@ static void test_equal_choices_are_said_once(void **state)
 	}
 	assert_int_equal(beest_log_once(&log, BEEST_LOG_INFO, "MTU 4096"), BEEST_LOG_INFO);
 
-	/* What nobody saw was not said. */
+	/* A line that was below the level does not count as said. */
 	log.level = BEEST_LOG_ERROR;
 	assert_int_equal(beest_log_once(&log, BEEST_LOG_INFO, "new"), BEEST_LOG_INFO);
 	log.level = BEEST_LOG_INFO;
@@ -290,7 +290,7 @@ static void test_a_file_instead_of_stderr(void **state)
 	assert_line(file_text(path), "3", "warn: w\n");
 	beest_log_close(&log);
 
-	/* What is there stays there. */
+	/* An existing file is appended to. */
 	assert_int_equal(beest_log_open(&log, pattern), 0);
 	beest_log(&log, BEEST_LOG_WARN, "again");
 	assert_non_null(strstr(file_text(path), "warn: w\n"));
@@ -303,7 +303,7 @@ static void test_a_file_instead_of_stderr(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* A program that closed one of the three would write its own output there. */
+/* If a program closed one of the three, its own output might later go to the log file. */
 static void test_a_file_is_none_of_the_three(void **state)
 {
 	struct beest_log log = { .level = BEEST_LOG_INFO, .rank = -1 };

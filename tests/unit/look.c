@@ -61,7 +61,7 @@ static int evict(const char *key)
 
 /* ------------------------------------------------------------- one server's epoch --- */
 
-/* Presence, record, epoch added; epoch and the last record read. */
+/* Commands: set presence, set record, add epoch; a get of epoch and record. */
 static void opening(void **state)
 {
 	(void)state;
@@ -79,7 +79,7 @@ static void opening(void **state)
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
 }
 
-/* Who comes later takes the epoch that is there, and never sets one. */
+/* A later process takes the existing epoch, and never sets one. */
 static void somebody_was_here_before(void **state)
 {
 	struct beest_registry *first;
@@ -95,7 +95,7 @@ static void somebody_was_here_before(void **state)
 	registry_kill(first);
 }
 
-/* Thirty days for it, whatever the others have. */
+/* An epoch lives for thirty days, whatever the time to live of records. */
 static void its_time_to_live(void **state)
 {
 	(void)state;
@@ -106,7 +106,7 @@ static void its_time_to_live(void **state)
 	assert_null(registry_said(registry, BEEST_KIND_QP, "x"));
 }
 
-/* The epoch alone was evicted: the known one is added again, and nothing is lost. */
+/* Only the epoch was evicted: the known one is added again, and nothing counts as lost. */
 static void evicted_alone(void **state)
 {
 	(void)state;
@@ -121,7 +121,7 @@ static void evicted_alone(void **state)
 	counted(1, 1, 2);
 }
 
-/* What the very request has stored vouches for nothing. */
+/* A record that this very request stored does not prove that the server kept anything. */
 static void all_is_lost_but_what_is_stored_now(void **state)
 {
 	(void)state;
@@ -141,7 +141,7 @@ static void all_is_lost_but_what_is_stored_now(void **state)
 	assert_non_null(strstr(registry_stage.log, "has lost what it had"));
 }
 
-/* Nor does what another process has stored under the same key since. */
+/* Nor does a record that another process stored under the same key. */
 static void all_is_lost_but_what_is_anothers(void **state)
 {
 	struct beest_registry *other;
@@ -158,7 +158,7 @@ static void all_is_lost_but_what_is_anothers(void **state)
 	registry_kill(other);
 }
 
-/* The old connection breaks; the new one brings no epoch. */
+/* The old connection breaks; over the new one, no epoch is found. */
 static void gone_and_back(void **state)
 {
 	(void)state;
@@ -176,7 +176,7 @@ static void gone_and_back(void **state)
 						   "the records again\n"));
 }
 
-/* An old connection that stays up although all is gone, as after flush_all. */
+/* All was deleted over a connection that stays up, as by flush_all. */
 static void emptied(void **state)
 {
 	(void)state;
@@ -204,7 +204,7 @@ static void alien(void **state)
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 }
 
-/* A server that stores nothing is an error, and no loss. */
+/* A server that stores nothing is an error, not a loss. */
 static void one_that_cannot_be_added(void **state)
 {
 	(void)state;
@@ -222,7 +222,7 @@ static void one_that_cannot_be_added(void **state)
 	assert_true(epoch_is_kept());
 }
 
-/* What is at that address is asked first: nothing is added to what is no Memcached. */
+/* The server is probed first: nothing is added to a server that is not a Memcached. */
 static void no_memcached(void **state)
 {
 	(void)state;
@@ -236,7 +236,7 @@ static void no_memcached(void **state)
 	assert_int_equal(fake_kv.probes, 1);
 }
 
-/* A message that is deleted goes without a look, and says as much of its server. */
+/* Deleting a message takes no look, but reports as much about its server. */
 static void one_write_to_a_server_that_is_gone(void **state)
 {
 	int64_t soon;
@@ -255,7 +255,7 @@ static void one_write_to_a_server_that_is_gone(void **state)
 	assert_null(strstr(beest_error_text(), "tried for"));
 }
 
-/* The same connection brings no epoch, so that all is asked once more. */
+/* No epoch is found over the same connection: the request runs again, without the deletion. */
 static void one_that_was_deleted_before_the_epoch_was_missed(void **state)
 {
 	(void)state;
@@ -271,7 +271,7 @@ static void one_that_was_deleted_before_the_epoch_was_missed(void **state)
 
 static int other_at;
 
-/* While the request that is under way has not ended, another thread's learns the loss. */
+/* While a request is under way, another thread's request learns of the loss. */
 static void learn_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	(void)kv;
@@ -308,7 +308,7 @@ static void learned_by_another_thread(void **state)
 	}
 }
 
-/* More than the other one reads back. */
+/* More records than are read back. */
 static const char many[] = "abcdefghijklmnopqrstuvw";
 
 static void slow_writer(void *data)
@@ -335,7 +335,7 @@ static void quick_learner(void *data)
 	assert_int_equal(beest_look_take(registry, &look), 0);
 }
 
-/* What the server did in its former life is read only after somebody knows of the new one. */
+/* An answer from before the restart is read after another thread learned of the new epoch. */
 static void an_answer_that_is_outdated(void **state)
 {
 	size_t i;
@@ -371,7 +371,7 @@ static void make_three(void)
 		all[i] = fake_kv_server(names[i]);
 }
 
-/* A name of a region that is kept there. */
+/* The name of a region that is kept there. */
 static const char *name_at(struct fake_kv_server *at)
 {
 	static char names[4][16];
@@ -422,7 +422,7 @@ static void presence_comes_first(void **state)
 	assert_int_equal(fake_kv.round_trips, 1);
 }
 
-/* What others have goes on; what nobody waits for is not even tried at each look. */
+/* The other servers go on; a server that nobody waits for is not even tried at each look. */
 static void one_is_away(void **state)
 {
 	struct fake_kv_server *away;
@@ -454,7 +454,7 @@ static void one_is_away(void **state)
 	}
 	assert_in_range(looks, 9, 11);
 	registry_put(registry, BEEST_KIND_MR, name_at(presence_home()), "more", NULL);
-	registry_stage.now += 1900 * BEEST_MS;		/* twice as long now */
+	registry_stage.now += 1900 * BEEST_MS;		/* the pause has doubled */
 	assert_int_equal(registry_look(registry, 0), 0);
 
 	away->error = 0;
@@ -463,7 +463,7 @@ static void one_is_away(void **state)
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, name_at(away)), "two");
 }
 
-/* Who waits for a key there does ask each time. */
+/* A caller that waits for a key there asks each time. */
 static void a_server_that_is_needed(void **state)
 {
 	struct beest_look_want wants[2];
@@ -490,7 +490,7 @@ static void a_server_that_is_needed(void **state)
 	beest_look_free(wants, 2);
 }
 
-/* The home of the presence is away: that must not stop the others, nor slow each look. */
+/* The presence's server is away: that must neither stop the others nor slow down each look. */
 static void the_presence_is_away(void **state)
 {
 	struct fake_kv_server *other;
@@ -522,7 +522,7 @@ static int look_for_long(int looks)
 	return ret;
 }
 
-/* Warned once, then an error that says what is needed. */
+/* First one warning, then an error that says what is needed. */
 static void it_evicts(void **state)
 {
 	char name[16];
@@ -543,7 +543,7 @@ static void it_evicts(void **state)
 	assert_true(fake_kv.commands < 300 * 20);
 }
 
-/* Evictions now and then cost others' records, not this job's. */
+/* Occasional evictions are of other jobs' records. */
 static void it_evicts_now_and_then(void **state)
 {
 	(void)state;
@@ -567,7 +567,7 @@ static void it_refuses(void **state)
 
 /* ------------------------------------------------------------------------- offers --- */
 
-/* Over a connection that is fresh nobody waits; the next look reads back. */
+/* Over a recently used connection, nobody waits for an answer; the next look reads back. */
 static void offers(void **state)
 {
 	(void)state;
@@ -596,7 +596,7 @@ static void an_offer_over_an_old_connection(void **state)
 	assert_true(beest_lease_is_settled(registry->leases, registry_key(BEEST_KIND_QP, "x")));
 }
 
-/* The kernel took it, and the server was gone already. */
+/* The kernel accepted the bytes, but the server was already gone. */
 static void an_offer_that_is_lost(void **state)
 {
 	(void)state;
@@ -628,7 +628,7 @@ static void an_offer_refused(void **state)
 
 /* ---------------------------------------------------------------------- memory --- */
 
-/* A look that finds nothing to do leaves nothing behind (the sanitizer counts). */
+/* A look that finds nothing to do leaks nothing (the sanitizer checks). */
 static void nothing_to_do(void **state)
 {
 	int i;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mesh.c - all ranks connected to each other, whatever happens to them on the way
+ * mesh.c - all ranks are connected to each other, whatever happens to them meanwhile
  *
- * Ranks are coroutines with contexts of their own, over the fake device and servers made
- * of lists.
+ * Ranks are coroutines with their own contexts, over the fake device and the fake servers.
  */
 #include "config.h"
 
@@ -30,12 +29,12 @@ static struct member {
 	struct hartebeest_mesh_attr attr;
 	struct hartebeest_mesh *mesh;
 	const char *name;
-	int64_t delay;			/* before it comes */
-	int64_t patience;		/* of its bring-ups; 0: that of all */
-	int64_t dies;			/* without a word, at the next look from then on */
+	int64_t delay;			/* before it starts */
+	int64_t patience;		/* of its bring-ups; 0: the common one */
+	int64_t dies;			/* silently, at the first look from this instant on */
 	bool repairs;			/* instead of connecting */
-	bool finds_out;			/* at a barrier, that it has to */
-	bool stays;			/* afterwards, and looks after its records for a while */
+	bool finds_out;			/* at a barrier, that it must repair */
+	bool stays;			/* afterwards, to look after its records */
 	int barriers;
 	bool ended;
 	int ret;
@@ -49,7 +48,7 @@ static int rank_dies(void *data)
 	return member->dies && crew_now() >= member->dies ? beest_fail(EINTR, "killed") : 0;
 }
 
-static int64_t patience;		/* of each bring-up; 0: the option's */
+static int64_t patience;		/* of each bring-up; 0: that of the option */
 
 static int setup(void **state)
 {
@@ -84,7 +83,7 @@ static void member_open(int slot, int rank, int size)
 	member->name = "m";
 }
 
-/* What a server has lost comes back only from somebody who looks. */
+/* A record that a server lost is stored again only when its rank looks. */
 static void look_after(const struct party_member *context)
 {
 	int i;
@@ -142,7 +141,7 @@ static void came(int slot)
 	assert_true(members[slot].ret >= 0);
 }
 
-/* Both queue pairs are in RTS, and each is told the number and first PSN of the other. */
+/* Both queue pairs are in RTS, and each knows the number and first PSN of the other. */
 static void assert_link(int a, int b, int index)
 {
 	struct ibv_qp *here = hartebeest_mesh_qp(members[a].mesh, party[b].rank, index);
@@ -228,7 +227,7 @@ static struct {
 	int64_t hold_for;
 } scripts;
 
-/* One process after the other has this rank; each connects the same mesh, once. */
+/* One process after the other takes this rank; each connects the same mesh once. */
 static void script_run(void *data)
 {
 	const int slot = (int)((struct member *)data - members);
@@ -273,7 +272,7 @@ static void scripts_held_up(int size, int64_t duration)
 	assert_in_range(at, 3 * ROUNDS, 200);
 }
 
-/* Whoever has not seen the gate yet when the others come again passes by it all the same. */
+/* A rank that has not seen the gate when the next processes come still passes. */
 static void meshes_of_scripts(void **state)
 {
 	(void)state;
@@ -322,7 +321,7 @@ static void alone(void **state)
 			"meet in one look");
 }
 
-/* A queue pair of a mesh has no name, but a mesh and a rank. */
+/* A queue pair of a mesh has no name, only a mesh and a rank. */
 static void completions_name_the_rank(void **state)
 {
 	struct ibv_wc wc = { .status = IBV_WC_RETRY_EXC_ERR };
@@ -360,7 +359,7 @@ static void completions_name_the_rank(void **state)
 	assert_non_null(strstr(text, "of a queue pair unknown to this context"));
 }
 
-/* A process that makes queue pairs beside it takes numbers out of the row. */
+/* Leaves gaps between the numbers, as if other processes made queue pairs, too. */
 static void numbers_scatter(const char *function)
 {
 	static uint32_t turn;
@@ -394,7 +393,7 @@ static void lists_count(struct beest_kv *kv, const struct beest_kv_request *requ
 	}
 }
 
-/* More ranks get one row each, and read lists only where it was lost. */
+/* More ranks than BEEST_GATHER_DIRECT get a row each, and read lists only if a row was lost. */
 static void rows_of_numbers(void **state)
 {
 	int lost, i;
@@ -427,13 +426,13 @@ static struct hartebeest_mesh_stats stats_of(int slot)
 	return stats;
 }
 
-/* What the servers were asked for is what the ranks say, each request in its phase. */
+/* The ranks' statistics add up to what the servers counted, each request in its phase. */
 static void requests_by_phase(void **state)
 {
 	static const struct {
 		int size;
 		bool scattered;
-		uint64_t fetch;		/* of each rank; one of many reads all records besides */
+		uint64_t fetch;		/* by each rank; one of many also reads all */
 	} rows[] = { { 1, false, 0 }, { 2, false, 0 }, { 8, true, 1 }, { 20, false, 0 },
 		     { 20, true, 1 } };
 	struct hartebeest_mesh_stats stats;
@@ -467,7 +466,7 @@ static void requests_by_phase(void **state)
 	}
 }
 
-/* INIT at two ranks, RTR at both, then RTS. */
+/* INIT takes no time at either rank, RTR 3 ms, and RTS 1 ms. */
 static void steps_last(const char *function)
 {
 	static const int64_t ms[] = { 0, 0, 3, 3, 1, 1 };
@@ -512,7 +511,7 @@ static void several_to_each_peer(void **state)
 	assert_mesh(5, 3);
 }
 
-/* Ranks 1, 3 and 5 of six. */
+/* Only ranks 1, 3 and 5 of six take part. */
 static void a_part_of_the_ranks(void **state)
 {
 	static const int32_t ids[] = { 1, 3, 5 };
@@ -530,7 +529,7 @@ static void a_part_of_the_ranks(void **state)
 	assert_mesh(3, 1);
 }
 
-/* Each rank has the one before and the one behind it as peers; the last one has none. */
+/* Each rank's peers are the ranks before and after it; the last rank has no peers. */
 static int32_t neighbours[RANKS][2];
 
 static void ring(int size)
@@ -660,7 +659,7 @@ static void receives_are_posted_first(void **state)
 		assert_int_equal(refilled[i], 3);
 }
 
-/* Two of one context, and one of them again under the same name. */
+/* A context makes a mesh, makes it again under the same name, and makes a second one. */
 static void several_meshes(void **state)
 {
 	int i;
@@ -686,7 +685,7 @@ static void several_meshes(void **state)
 
 static int lag_at, lags;
 
-/* Rank 0 is held up at one of its requests, for longer than the others take for a mesh. */
+/* Rank 0 is held up at one of its requests, for longer than the others need for a mesh. */
 static void lag_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	(void)request;
@@ -705,7 +704,7 @@ static void run_twice(void *data)
 	run(member);
 }
 
-/* Who is through makes the next mesh of that name, while another one is in the first still. */
+/* Ranks that are done make the next mesh of that name while rank 0 is still in the first. */
 static void one_is_late_to_see(void **state)
 {
 	static const int counts[] = { 2, 3, 20 };
@@ -748,7 +747,7 @@ static int64_t lost_hold(const struct beest_kv *kv)
 	return 30 * BEEST_MS;
 }
 
-/* Meanwhile the server is started again; it is there a moment later. */
+/* Meanwhile the server restarts; it can be reached again 10 ms later. */
 static void lost_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	struct fake_kv_server *server = fake_kv_server("a:1");
@@ -773,7 +772,10 @@ static void lost_run(void *data)
 	look_after(&party[member - members]);
 }
 
-/* By the records of those who have come to the next mesh, that one is not counted for it. */
+/*
+ * The gate of the first mesh is lost.  By the records of the ranks that already came to the next
+ * mesh, rank 0 does not count as present there.
+ */
 static void a_gate_is_lost(void **state)
 {
 	static const int counts[] = { 3, 20 };
@@ -821,7 +823,7 @@ static void a_rank_that_is_missing(void **state)
 	assert_mesh(4, 1);
 }
 
-/* As after any other failure that a setting may have led to. */
+/* The sentence names a misspelt variable, as for any failure that a setting may have caused. */
 static void a_misspelt_variable(void **state)
 {
 	(void)state;
@@ -845,7 +847,7 @@ static void tell(void *data, const char *text)
 	told_often++;
 }
 
-/* Few ranks, and more than read each other's records. */
+/* Tested with few ranks, and with more than read each other's records. */
 static void who_is_missing_is_told(void **state)
 {
 	static const int counts[] = { 4, 66 };
@@ -886,7 +888,7 @@ static void different_wishes(void **state)
 	assert_int_equal(members[2].ret, -EPROTO);
 }
 
-/* Rank 1 does not name rank 0, which has to be said by whoever finds it. */
+/* Rank 1 does not name rank 0 as a peer: rank 0, which finds out, must report it. */
 static void a_wish_of_one_side(void **state)
 {
 	int i;
@@ -999,7 +1001,7 @@ static void bad_input(void **state)
 	refused(member, "mesh_attr has the size 8: hartebeest_mesh_attr_preset() was not called");
 }
 
-/* Each verbs call fails once: the mesh is made, or nothing of it is left. */
+/* Each verbs call fails once: either the mesh is made, or nothing of it is left. */
 static void each_call_fails(void **state)
 {
 	int n, i;
@@ -1043,12 +1045,12 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 static void (*killer)(struct beest_kv *, const struct beest_kv_request *) = death_hook;
 static int64_t (*holder)(const struct beest_kv *);
 
-/* Up to 16 ranks read all records; of 20, one hands them out. */
+/* Up to 16 ranks each read all records; of 20, one rank reads and distributes them. */
 static const struct death {
 	int size;
-	int64_t comes;			/* later than the others: then it is who hands them out */
-	int64_t heir;			/* starts so much later; 0: nobody does */
-	bool scattered;			/* numbers of queue pairs */
+	int64_t comes;			/* after the others: then it distributes the records */
+	int64_t heir;			/* starts this much later; 0: there is none */
+	bool scattered;			/* queue pair numbers have gaps */
 } deaths[] = {
 	{ 16, 0, 20 * BEEST_MS, false }, { 16, 0, 500 * BEEST_MS, false },
 	{ 16, 9 * BEEST_MS, 0, false },
@@ -1057,13 +1059,13 @@ static const struct death {
 	{ 20, 9 * BEEST_MS, 0, false },
 }, *death;
 
-static bool in_a_ring;			/* each has its two neighbours for peers */
+static bool in_a_ring;			/* each rank's peers are its two neighbours */
 
 static void heir_run(void *data)
 {
 	(void)data;
 	crew_pass(death->heir);
-	members[VICTIM].dies = crew_now();	/* unless it is dead, or through */
+	members[VICTIM].dies = crew_now();	/* unless it has died or finished */
 	while (!members[VICTIM].ended)
 		crew_pass(BEEST_MS);
 	if (party[VICTIM].hb)
@@ -1077,7 +1079,7 @@ static void heir_run(void *data)
 	run(&members[death->size]);
 }
 
-/* Killed at request number dies_at.  True: it had made that request. */
+/* Kills the victim at request number dies_at.  True: it made that request. */
 static bool kill_one(void)
 {
 	fake_kv_reset();
@@ -1101,7 +1103,7 @@ static bool kill_one(void)
 	return requests > dies_at && members[VICTIM].ret < 0;
 }
 
-/* It died so late that the others were through without its heir, or they are connected to it. */
+/* The others finished without the heir, since the victim died so late, or are connected to it. */
 static void assert_survivors(void)
 {
 	bool met = members[death->size].ret == 0;
@@ -1116,7 +1118,7 @@ static void assert_survivors(void)
 	}
 }
 
-/* All or none of the others are connected; who is not was told who was missing. */
+/* All others are connected, or none is and each names the missing rank. */
 static void assert_bereaved(void)
 {
 	int i;
@@ -1133,7 +1135,7 @@ static void assert_bereaved(void)
 	}
 }
 
-/* Killed after each of its requests, and started again or not. */
+/* The victim is killed after each of its requests in turn, with and without an heir. */
 static void killed_at_any_time(void **state)
 {
 	bool died;
@@ -1152,7 +1154,7 @@ static void killed_at_any_time(void **state)
 	}
 }
 
-static int64_t slow;			/* what each later request takes */
+static int64_t slow;			/* duration of each later request */
 
 static int64_t late_hold(const struct beest_kv *kv)
 {
@@ -1169,7 +1171,7 @@ static void assert_reason(void)
 	assert_non_null(strstr(members[1].error, "; rank 2 was started again meanwhile"));
 }
 
-/* How often rank 1 waited in vain. */
+/* Returns how often rank 1 waited in vain. */
 static int killed_while_late(bool scattered)
 {
 	const struct death three = { 3, 0, 50 * BEEST_MS, scattered };
@@ -1193,9 +1195,9 @@ static int killed_while_late(bool scattered)
 }
 
 /*
- * Rank 0 knows of all, rank 2 too, and dies; rank 1, which was held up, knows its heir
- * alone.  Each has to learn what the others know.  What the next test is about happens here by
- * chance, in one or two of some 260 trials.
+ * Ranks 0 and 2 know of all, and then rank 2 dies.  Rank 1 was held up and knows only the heir.
+ * Each has to learn what the others know.  The case of the next test happens here by chance, in one
+ * or two of about 260 trials.
  */
 static void killed_while_one_is_late(void **state)
 {
@@ -1205,8 +1207,8 @@ static void killed_while_one_is_late(void **state)
 }
 
 /*
- * Rank 0 passes with the dead one, since it sees that rank 1 knows of all before that one
- * finds the heir.  Then rank 1 waits in vain, and says why.
+ * Rank 0 passes with the dead rank 2, since it sees that rank 1 knows of all before rank 1 finds
+ * the heir.  Then rank 1 waits in vain, and says why.
  */
 static void killed_while_one_is_slow(void **state)
 {
@@ -1225,8 +1227,8 @@ static void two_deaths_hook(struct beest_kv *kv, const struct beest_kv_request *
 }
 
 /*
- * Rank 3 is dead once it has come, rank 2 was started again, and rank 1 was held up so that it
- * knows the heir.  Rank 0, which may know the one before, waits for rank 3 alone.
+ * Rank 3 died after it had come, rank 2 was started again, and rank 1 was held up, so that it
+ * knows the heir.  Rank 0, which may know the heir's predecessor, waits only for rank 3.
  */
 static void assert_one_is_missing(void)
 {
@@ -1264,7 +1266,7 @@ static void killed_while_one_is_missing(void **state)
 	death = NULL;
 }
 
-static const struct beest_kv *reader;	/* who has read all records for the second time */
+static const struct beest_kv *reader;	/* has read all records for the second time */
 static int readings;
 
 static void reader_hook(struct beest_kv *kv, const struct beest_kv_request *request)
@@ -1284,8 +1286,9 @@ static int64_t reader_hold(const struct beest_kv *kv)
 }
 
 /*
- * Of more than 16 ranks, one reads that all know of all, and is held up before it says so.  Who
- * knows the heir by then is told as soon as that one has passed with the dead.
+ * Of more than 16 ranks, one reads the records.  It finds that all know of all, and is held up
+ * before it says so.  Ranks that know the heir by then fail as soon as the reader has passed with
+ * the dead rank.
  */
 static void reader_held_up(bool rings)
 {
@@ -1322,7 +1325,7 @@ static void killed_while_the_reader_is_held_up(void **state)
 	reader_held_up(false);
 }
 
-/* Who is no peer of it names it as well. */
+/* Ranks that are not its peers name it, too. */
 static void a_stranger_killed_while_the_reader_is_held_up(void **state)
 {
 	(void)state;
@@ -1341,8 +1344,8 @@ static void no_list_hook(struct beest_kv *kv, const struct beest_kv_request *req
 }
 
 /*
- * Rank 1 knows of all, and cannot connect to the heir of rank 2, whose list is lost: it passes by
- * the gate as soon as rank 0 has done so.
+ * Rank 1 knows of all, but cannot connect to the heir of rank 2, whose list is lost.  As soon as
+ * rank 0 has passed through the gate, rank 1 does, too.
  */
 static void a_gate_comes_behind_an_heir(void **state)
 {
@@ -1382,7 +1385,7 @@ static void lost_list_hook(struct beest_kv *kv, const struct beest_kv_request *r
 	death_hook(kv, request);
 }
 
-/* Who knows of all already, and finds no list of the heir's yet, has to ask again. */
+/* A rank that knows of all, but does not yet find the heir's list, has to ask again. */
 static void a_list_of_an_heir_is_late(void **state)
 {
 	static const struct death four = { 4, 0, 20 * BEEST_MS, true };
@@ -1413,7 +1416,7 @@ static void restart_hook(struct beest_kv *kv, const struct beest_kv_request *req
 		fake_kv_restart(fake_kv_server("a:1"));
 }
 
-/* At each of its requests the server loses all that it has, lists included. */
+/* The server loses everything, lists included, at each request in turn. */
 static void restarted_server(void **state)
 {
 	static const int counts[] = { 4, 20 };
@@ -1448,15 +1451,15 @@ static void restarted_server(void **state)
 
 static struct {
 	int size;
-	int slots[RANKS];		/* of the ranks */
-	int used;			/* slots, so far */
+	int slots[RANKS];		/* by rank */
+	int used;			/* slots so far */
 	int first, newcomers;		/* ranks that are replaced */
 	const struct shape *shape;	/* NULL: the usual one */
-	size_t rolls_read;		/* by those who were there before */
+	size_t rolls_read;		/* by ranks that were there before */
 	size_t rows_stored;
 } repair;
 
-/* A mesh of another kind, and what is true of any two of its ranks. */
+/* A mesh of another shape, and the check of a connection between two of its ranks. */
 struct shape {
 	void (*make)(struct hartebeest_mesh_attr *attr, int rank);
 	void (*assert_met)(int a, int b);
@@ -1502,7 +1505,7 @@ static void repair_open(int rank)
 		repair.shape->make(&members[slot].attr, rank);
 }
 
-/* These ranks die, and others take their places. */
+/* Kills @count ranks from @first on; new processes take their places. */
 static void repair_replace(int first, int count)
 {
 	int i;
@@ -1518,7 +1521,7 @@ static void repair_replace(int first, int count)
 	repair.rolls_read = repair.rows_stored = 0;
 }
 
-/* The newcomers connect, and the rest repairs the mesh. */
+/* Newcomers connect; all other ranks repair the mesh. */
 static void repair_go(void)
 {
 	int i;
@@ -1550,7 +1553,7 @@ static void repair_check(int rank, int replaced)
 			assert_met(repair.slots[rank], repair.slots[i]);
 }
 
-/* All have come, say how many were replaced, and are connected to each other. */
+/* All are connected; ranks that were there before report how many were replaced. */
 static void assert_repaired(int replaced)
 {
 	int i;
@@ -1605,7 +1608,7 @@ static void repaired(void **state)
 	}
 }
 
-/* A newcomer is not refused meanwhile: those who find it at a barrier are about to take it in. */
+/* Ranks that find a newcomer at a barrier do not refuse it, since they repair the mesh next. */
 static void repaired_after_a_barrier(void **state)
 {
 	static const int all[] = { 2, 4, 20 };
@@ -1625,8 +1628,9 @@ static void repaired_after_a_barrier(void **state)
 }
 
 /*
- * The gate says who is new, so that the others need not read the roll, nor a row of numbers;
- * of many it does not.  Who has stored a roll reads it once, to see that it is there.
+ * The gate names a few newcomers itself, so that the others need neither the roll nor a row of
+ * numbers; it does not name many.  A rank that stored a roll reads it once, to see that it is
+ * there.
  */
 static void few_are_told_at_the_gate(void **state)
 {
@@ -1652,7 +1656,7 @@ static void few_are_told_at_the_gate(void **state)
 	drop();
 }
 
-/* The others have waited for so long that one of them has read the record of the dead. */
+/* The others wait so long that one of them reads the record of the dead rank. */
 static void a_newcomer_is_late(void **state)
 {
 	(void)state;
@@ -1662,7 +1666,7 @@ static void a_newcomer_is_late(void **state)
 	fake_kv.hook = rolls_count;
 	repair_go();
 	assert_repaired(1);
-	assert_in_range(repair.rolls_read, 0, 12);	/* who stored one checks it now and then */
+	assert_in_range(repair.rolls_read, 0, 12);	/* its author checks it sometimes */
 	drop();
 }
 
@@ -1679,7 +1683,7 @@ static void nobody_was_replaced(void **state)
 	drop();
 }
 
-/* After a repair in vain ranks do not meet, and may repair the mesh again. */
+/* After a failed repair, the mesh has no barriers, but can be repaired again. */
 static void repaired_at_the_second_try(void **state)
 {
 	static const int all[] = { 4, 20 };
@@ -1710,7 +1714,7 @@ static void break_device(void *data)
 	fake_verbs_fail("ibv_modify_qp", 0, EIO);
 }
 
-/* What has failed once is not said of the next repair, to which somebody does not come. */
+/* An earlier failure is not repeated by a later repair, which waits for a rank in vain. */
 static void a_repair_after_a_failure(void **state)
 {
 	int i;
@@ -1757,7 +1761,7 @@ static void run_again(void *data)
 		run(member);
 }
 
-/* Nobody was started again, but one repairs again. */
+/* No rank was started again, but one repairs twice. */
 static void repaired_again_while_the_reader_is_held_up(void **state)
 {
 	int i;
@@ -1800,7 +1804,10 @@ static void second_heir_run(void *data)
 	run(repair_member(SECOND_VICTIM));
 }
 
-/* While rank 2 is replaced rank 3 dies, at any of its requests.  True: it was repaired before. */
+/*
+ * While rank 2 is replaced, rank 3 dies at its request number dies_at.  True: the mesh was repaired
+ * before that.
+ */
 static bool kill_a_second(int size)
 {
 	repair_start(size, size > 4);
@@ -1840,7 +1847,7 @@ static void two_die_one_after_the_other(void **state)
 	}
 }
 
-/* At each request of a repair the server loses all, or the answer, or the request. */
+/* At each request of a repair, the server loses everything, or the request or answer is lost. */
 static void each_request_of_a_repair(void **state)
 {
 	static const struct {
@@ -1906,7 +1913,7 @@ static void assert_neighbours(int a, int b)
 
 static const char *many_regions[64];
 
-/* So large that no mark fits into the gate. */
+/* Makes marks so large that none fits into the gate. */
 static void make_many_regions(struct hartebeest_mesh_attr *attr, int rank)
 {
 	int i;
@@ -1950,7 +1957,7 @@ static void repaired_in_any_shape(void **state)
 	repair.shape = NULL;
 }
 
-/* Rank 0 gives up at any time, and repairs again with others, who may be a repair ahead. */
+/* Rank 0 gives up at any time, and repairs again with others, which may be one repair ahead. */
 static void one_gives_up(void **state)
 {
 	static const int all[] = { 4, 20 };
@@ -1981,11 +1988,11 @@ static void one_gives_up(void **state)
 		}
 }
 
-/* What a gate may say that no rank has written; it is there for one look of anybody. */
+/* Gates that no rank has written; each can be seen in one look of any rank. */
 static const struct forgery {
-	uint32_t position;		/* of what it says has changed */
+	uint32_t position;		/* of the mark that it says has changed */
 	uint8_t flags;
-	bool stranger;			/* the roll before is another one */
+	bool stranger;			/* it names another previous roll */
 	int cut;			/* bytes from its end */
 } forgeries[] = {
 	{ 1, 0, false, 0 }, { 2, 0, false, 0 }, { 4, 0, false, 0 }, { 20, 0, false, 0 },
@@ -2042,7 +2049,7 @@ static void forge_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 			forge(request->keys[i]);
 }
 
-/* Another life of rank 2, which nobody has seen. */
+/* The mark of another life of rank 2, which nobody has seen. */
 static void forger_learn(void)
 {
 	const struct hartebeest_mesh *mesh = members[0].mesh;
@@ -2080,7 +2087,7 @@ static void a_forged_gate(void **state)
 static struct {
 	int size, arrived, left;
 	uint8_t bytes[RANKS][4096];
-	int fails;			/* the n-th call of it; 0: none */
+	int fails;			/* the n-th call; 0: none */
 } hall;
 
 static int all_gather(void *data, const void *mine, void *all, size_t length)
@@ -2149,7 +2156,7 @@ static void gathered(void **state)
 	assert_mesh(4, 1);
 }
 
-/* One that has no mesh at all says so, too: nobody waits for it. */
+/* A rank that cannot make a mesh at all says so, too, so nobody waits for it. */
 static void one_is_refused_and_nobody_hangs(void **state)
 {
 	static const int32_t stranger[] = { 7 };

@@ -2,8 +2,8 @@
 /*
  * near.c - device.name as a list, near:numa and near:pci, on a sysfs with eight adapters
  *
- * Two sockets, four PCI trees, two adapters in each; the process runs on the second socket
- * whatever the machine, since a list of all processors says so.
+ * There are two sockets and four PCI trees with two adapters each.  The process runs on the
+ * second socket on every machine, since its list of processors names all of them.
  */
 #include "config.h"
 
@@ -184,7 +184,7 @@ static void a_list_by_local_rank(void **state)
 			       "since no launcher gives a local rank\n"));
 }
 
-/* All entries are looked at, not only that whose turn it is. */
+/* All entries are checked, not only the one whose turn it is. */
 static void malformed_lists(void **state)
 {
 	(void)state;
@@ -199,7 +199,7 @@ static void malformed_lists(void **state)
 
 /* -------------------------------------------------------------- near:numa --- */
 
-/* Those of the own socket in turn, instead of the first for all. */
+/* Ranks take the adapters of their own socket in turn, instead of all using the first. */
 static void adapters_of_the_own_socket(void **state)
 {
 	int rank;
@@ -215,7 +215,7 @@ static void adapters_of_the_own_socket(void **state)
 	assert_non_null(strstr(logged, "6 using port mlx5_5:1, near:numa, at distance 10 like 3 "
 			       "others\n"));
 
-	/* What is down is passed over, by neighbours first. */
+	/* A port that is down is passed over, first in favour of its neighbours. */
 	take_down(4, 5);
 	opens("near:numa", 0, "mlx5_6:1");
 	opens("near:numa", 1, "mlx5_6:1");
@@ -230,7 +230,7 @@ static void adapters_of_the_own_socket(void **state)
 	      "down; port mlx5_5:1 is down");
 }
 
-/* A process that is bound to nothing is near to all. */
+/* A process that is not bound to a node is near to all nodes. */
 static void without_binding(void **state)
 {
 	(void)state;
@@ -254,7 +254,7 @@ static void a_node_that_nobody_says(void **state)
 	(void)state;
 	for (i = 4; i < 8; i++)
 		make_place(adapters[i].place, -1);
-	opens("near:numa", 0, "mlx5_0:1");	/* a distance that is known is better */
+	opens("near:numa", 0, "mlx5_0:1");	/* a known distance is better */
 }
 
 /* --------------------------------------------------------------- near:pci --- */
@@ -262,13 +262,13 @@ static void a_node_that_nobody_says(void **state)
 static void adapters_near_a_gpu(void **state)
 {
 	(void)state;
-	opens("near:pci:" GPU, 0, "mlx5_5:1");		/* the same bridge */
+	opens("near:pci:" GPU, 0, "mlx5_5:1");		/* below the same bridge */
 	assert_non_null(strstr(logged, "near:pci:" GPU ", at distance 2\n"));
 	opens("near:pci:0000:8a:00.0", 3, "mlx5_5:1");
 	take_down(5, 5);
-	opens("near:pci:" GPU, 3, "mlx5_4:1");		/* the same tree */
+	opens("near:pci:" GPU, 3, "mlx5_4:1");		/* in the same tree */
 	take_down(4, 4);
-	opens("near:pci:" GPU, 0, "mlx5_6:1");		/* the same socket */
+	opens("near:pci:" GPU, 0, "mlx5_6:1");		/* on the same socket */
 	opens("near:pci:" GPU, 1, "mlx5_7:1");
 	assert_non_null(strstr(logged, "at distance 1010 like 1 other;"));
 	take_down(6, 7);
@@ -305,7 +305,7 @@ static void a_soft_device(int i)
 	unlink(below(path));
 }
 
-/* Its place is that of its network interface, here of virtio. */
+/* A soft device is where its network interface is, here one of virtio. */
 static void by_network_interface(void **state)
 {
 	(void)state;
@@ -317,7 +317,7 @@ static void by_network_interface(void **state)
 	opens("near:numa", 0, "mlx5_2:1");
 	opens("near:numa", 1, "mlx5_4:1");
 
-	/* Kernels that have no parent there name it with the GID. */
+	/* Kernels without that file name the interface along with the GID. */
 	unlink(below("class/infiniband/mlx5_2/parent"));
 	write_file("class/infiniband/mlx5_2/ports/1/gid_attrs/ndevs/0", "eth9");
 	opens("near:numa", 5, "mlx5_2:1");

@@ -20,7 +20,7 @@ static const char *nearest_key(const char *word)
 	return nearest.best;
 }
 
-/* The distance where it can be seen: 99 at first, so that nothing is too far. */
+/* The distance of two words.  Starts at 99, so that no word is too far away. */
 static size_t distance(const char *a, const char *b)
 {
 	struct beest_nearest nearest = { a, NULL, 99 };
@@ -75,7 +75,7 @@ static void test_first_of_equals_wins(void **state)
 	assert_string_equal(nearest.best, "qp9");
 }
 
-/* A third of the word may change, no more. */
+/* At most a third of the word may differ. */
 static void test_far_words_are_no_help(void **state)
 {
 	(void)state;
@@ -86,7 +86,7 @@ static void test_far_words_are_no_help(void **state)
 	assert_null(nearest_key("xxxeout"));
 }
 
-/* Of a short word, one more byte may be missing at the end. */
+/* In a short word, one more byte may be missing at the end. */
 static void test_a_beginning_is_near(void **state)
 {
 	(void)state;

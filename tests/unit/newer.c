@@ -2,7 +2,7 @@
 /*
  * newer.c - a libibverbs as old as CentOS 7's: nothing newer is found at run time
  *
- * This program is linked with a dlsym(3) of its own.  All others find the fake's functions.
+ * This program is linked with its own dlsym(3).  All other tests find the fake's functions.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ void *__wrap_dlsym(void *handle, const char *name)
 	return NULL;
 }
 
-/* By the names of libibverbs, once. */
+/* Each function is looked up once, by its name in libibverbs. */
 static void looked_up_once(void **state)
 {
 	(void)state;
@@ -43,7 +43,7 @@ static void memory_of_a_device_is_refused(void **state)
 	assert_null(mr);
 }
 
-/* The layout that the kernel's numbers are handed over in. */
+/* The layout in which libibverbs returns the kernel's numbers. */
 static void as_libibverbs_has_it(void **state)
 {
 	(void)state;

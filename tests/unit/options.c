@@ -72,7 +72,7 @@ static int load_with(struct beest_options *options, const char *argument)
 	return beest_options_load(options, NULL, NULL, arguments);
 }
 
-/* The sentence may name the file as "FILE", its path being another each time. */
+/* Like assert_error_is(), but @wanted has "FILE" instead of the path, which varies. */
 static void assert_sentence(const char *wanted)
 {
 	char text[2 * BEEST_ERROR_SIZE] = "";
@@ -130,7 +130,7 @@ static bool has_way(const struct beest_option *row, enum way way)
 	return way != ENVIRONMENT || row->environment;
 }
 
-/* Integers go bare into JSON, all else in quotes. */
+/* Integers are written bare into JSON, all other values in quotes. */
 static void put_json(const struct beest_option *row, const char *value)
 {
 	bool bare = row->type == BEEST_OPTION_INT && strcmp(value, "auto");
@@ -207,7 +207,7 @@ static void accepts(const struct beest_option *row, const char *value)
 	}
 }
 
-/* And the preset stands as before. */
+/* The value is refused in every way, and the preset stays. */
 static void refuses(const struct beest_option *row, const char *value, int err)
 {
 	struct beest_options options;
@@ -253,7 +253,7 @@ static void walk_int(const struct beest_option *row)
 		accepts(row, "auto");
 }
 
-/* min and max print in other units than they are given in here. */
+/* min and max are printed in other units than given here. */
 static void walk_duration(const struct beest_option *row)
 {
 	struct beest_options options;
@@ -286,7 +286,7 @@ static void walk_word(const struct beest_option *row)
 	refuses(row, "", EINVAL);
 }
 
-/* Taken from the environment, never shown, and nowhere else is its place. */
+/* A secret is read only from the environment, and never shown. */
 static void walk_secret(const struct beest_option *row)
 {
 	struct beest_options options;
@@ -324,7 +324,7 @@ static void every_row_takes_its_range(void **state)
 		walks[beest_option_rows[i].type](&beest_option_rows[i]);
 }
 
-/* What is printed can be given, and says the same again. */
+/* A printed preset can be given as an argument, and means the same again. */
 static void every_preset_goes_round(void **state)
 {
 	struct beest_options options, again;
@@ -455,7 +455,7 @@ static void a_prefix_wins_in_any_order(void **state)
 	prefix_wins("{ \"qp_attr\": { \"timeout\": 5, \"rc:timeout\": 3 } }");
 }
 
-/* Only within one source: the argument is a higher one. */
+/* Within one source, the prefix wins; but an argument overrides a file. */
 static void a_higher_source_wins_over_a_prefix(void **state)
 {
 	struct beest_options options;
@@ -580,7 +580,10 @@ static void the_last_of_equal_arguments_wins(void **state)
 	beest_options_free(&options);
 }
 
-/* So that the level asked for holds for the report. */
+/*
+ * All sources are read before the first failure is reported, so log.level applies to the
+ * report.
+ */
 static void all_is_read_and_the_first_failure_told(void **state)
 {
 	const char *arguments[] = { "job.rank=x", "log.level=debug", "job.rank=y", NULL };
@@ -680,7 +683,7 @@ static void json_ranges_are_told(void **state)
 		     AT ":1: qp_attr.timeout: '-1' is out of range: 0 to 31");
 	refuses_json("{ \"qp_attr\": { \"timeout\": 4294967297 } }", ERANGE,
 		     AT ":1: qp_attr.timeout: '4294967297' is out of range: 0 to 31");
-	/* The nearest number, which is another one in older versions of json-c. */
+	/* json-c reads the nearest number, which differs between its versions. */
 	use_json("{ \"qp_attr\": { \"timeout\": 18446744073709551630 } }");
 	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -ERANGE);
 	assert_error_has("is out of range: 0 to 31");
@@ -715,7 +718,7 @@ static void unknown_keys_are_told(void **state)
 		     "'qp_attr.rc:timout'; the nearest is qp_attr.rc:timeout");
 	refuses_json("{ \"qp_attr\": { \"Timeout\": 1 } }", EINVAL,
 		     AT ":1: unknown option 'qp_attr.Timeout'; the nearest is qp_attr.timeout");
-	/* The right key in the wrong section, and half a key. */
+	/* A right key in a wrong section, and a part of a key. */
 	refuses_json("{ \"cq_attr\": { \"retry_cnt\": 1 } }", EINVAL,
 		     AT ":1: unknown option 'cq_attr.retry_cnt'; the nearest is "
 		     "qp_attr.retry_cnt");
@@ -738,7 +741,7 @@ static void unknown_keys_are_told(void **state)
 		     AT ":1: unknown section 'servers'; did you mean exchange.servers?");
 }
 
-/* The library's comparisons lead here, and are counted (Makefile.am). */
+/* The library's comparisons lead here by the linker's --wrap, and are counted. */
 int __real_strcmp(const char *a, const char *b);
 int __wrap_strcmp(const char *a, const char *b);
 int __real_strncmp(const char *a, const char *b, size_t size);
@@ -784,7 +787,7 @@ static void read_unknown(int count)
 	free(text);
 }
 
-/* No key is compared with those before it, and the nearest name is looked for once. */
+/* Each key costs the same, however many there are, and the nearest name is looked for once. */
 static void unknown_keys_take_their_share(void **state)
 {
 	long few, offers_of_few;
@@ -799,7 +802,7 @@ static void unknown_keys_take_their_share(void **state)
 	assert_int_equal(offers, offers_of_few);
 }
 
-/* As it is written in an argument, but not in JSON; and a transport in a wrong place. */
+/* Names that are right in an argument but not in JSON, and a misplaced transport. */
 static void misplaced_names_are_told(void **state)
 {
 	(void)state;
@@ -832,7 +835,7 @@ static void repeated_keys_are_told(void **state)
 
 /* -------------------------------------------------------- JSON: grammar --- */
 
-/* The same with every json-c, whatever it lets pass. */
+/* All versions of json-c lead to the same sentences, whatever they accept. */
 static void what_is_not_json_is_told(void **state)
 {
 	static const struct {
@@ -924,7 +927,7 @@ static void what_is_not_json_is_told(void **state)
 	}
 }
 
-/* What versions of json-c see differently here no setting takes, so that none is set. */
+/* Versions of json-c read these numbers differently, and no option takes one, so none is set. */
 static void fractions_are_refused(void **state)
 {
 	static const char *const numbers[] = {
@@ -1012,7 +1015,7 @@ static void a_directory_is_told(void **state)
 	rmdir(json_path);
 }
 
-/* And nobody waits for its writer. */
+/* The library does not wait for a writer. */
 static void a_fifo_is_told(void **state)
 {
 	(void)state;
@@ -1029,7 +1032,7 @@ static void an_unreadable_file_is_told(void **state)
 	(void)state;
 	use_json("{}");
 	assert_int_equal(chmod(json_path, 0), 0);
-	if (user == 0)		/* root reads everything, nobody does not */
+	if (user == 0)		/* root can read everything, nobody cannot */
 		assert_int_equal(seteuid(65534), 0);
 	ret = beest_options_load(&options, NULL, NULL, NULL);
 	assert_int_equal(seteuid(user), 0);
@@ -1148,7 +1151,7 @@ static void an_empty_variable_is_refused(void **state)
 
 /* ---------------------------------------------------------- arguments --- */
 
-/* At once, with the place that they come from, not at the first wait. */
+/* Bad servers are reported at once, with their source, not at the first wait. */
 static void bad_servers_are_told(void **state)
 {
 	struct beest_options options;
@@ -1193,7 +1196,7 @@ static void bad_arguments_are_told(void **state)
 			 "the nearest is qp_attr.timeout");
 }
 
-/* Misspelt, it still is one. */
+/* A misspelt password option still hides its value. */
 static void a_password_is_not_repeated(void **state)
 {
 	(void)state;

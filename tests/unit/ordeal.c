@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ordeal.c - what becomes of a context's first records, whatever happens to their requests
+ * ordeal.c - the fate of a context's first records, whatever happens to their requests
  *
  * A message of a context that has sent nothing yet takes a few requests.  Each pair of events
- * comes at each pair of them: a restart, a failure at each command, a write that is carried out
- * late, another rank, and a machine that stands still.  The call has to end, and to succeed as
- * long as there is time.  What is said of a failure names it.
+ * is tried at each pair of these requests: a restart, a failure at each command, a write that is
+ * applied late, another rank, and a machine that stands still.  The call has to end, and to
+ * succeed as long as there is time.  If it fails, the sentence names the failure.
  */
 #include "config.h"
 
@@ -27,14 +27,14 @@ struct event {
 	enum what what;
 	enum fake_kv_manner manner;
 	int error, command;
-	int at;				/* the request before which it comes, from 1 */
+	int at;				/* comes before this request, from 1 */
 };
 
 static struct event events[2];
 static struct beest_registry *one, *two;
 static const char *name;		/* of the message */
 static int request;
-static int stride, seconds;		/* each stride-th of the second events comes */
+static int stride, seconds;		/* only each stride-th of the second events is tried */
 
 static const char *event_text(const struct event *event)
 {
@@ -69,7 +69,7 @@ static void event_happen(const struct event *event, struct fake_kv_server *serve
 	case PAUSE:
 		registry_stage.now += BEEST_SECOND;
 		break;
-	case STANDSTILL:	/* past the limit; a socket's timeout is over at once then */
+	case STANDSTILL:	/* past the limit; then a socket's timeout is over at once */
 		registry_stage.now += 6 * TIMEOUT;
 		fake_kv_fail(FAKE_KV_REQUEST, 1, event->error, event->manner);
 		break;
@@ -88,7 +88,7 @@ static void hook(struct beest_kv *kv, const struct beest_kv_request *it)
 			event_happen(&events[i], fake_kv_server(beest_kv_text(kv, it->server)));
 }
 
-/* A server that is healthy again has all, once this rank has waited for a moment. */
+/* Once the server is healthy and the rank has waited for a moment, all records are there. */
 static void all_is_there(const char *where)
 {
 	int64_t soon = beest_clock_deadline(100 * BEEST_MS);
@@ -109,13 +109,13 @@ static bool has_standstill(void)
 	return events[0].what == STANDSTILL || events[1].what == STANDSTILL;
 }
 
-/* After a standstill there is time for one more look: one more event may spoil that. */
+/* After a standstill there is time for one more look, which another event may spoil. */
 static bool may_fail(void)
 {
 	return has_standstill() && events[0].what != NOTHING && events[1].what != NOTHING;
 }
 
-/* How many requests the call took. */
+/* Returns how many requests the call took. */
 static int endure(const char *servers)
 {
 	char where[400];
@@ -154,7 +154,7 @@ static bool has_manner(enum what what)
 	return what == FAILURE || what == STANDSTILL;
 }
 
-/* The next one after @event at the same request; false: that was the last. */
+/* The next event after @event at the same request; false: there are no more. */
 static bool event_next(struct event *event)
 {
 	static const int commands[WHATS] = { [FAILURE] = COMMANDS };
@@ -185,7 +185,7 @@ static struct event event_first(int at)
 	return (struct event){ .what = NOTHING, .error = errors[0], .command = 1, .at = at };
 }
 
-/* With each event at @at as the second one; false: the call takes fewer requests. */
+/* Tries each event at @at as the second one; false: the call takes fewer requests. */
 static bool endure_second(const char *servers, int at)
 {
 	events[1] = event_first(at);
@@ -217,7 +217,7 @@ static void one_server(void **state)
 	endure_all("a:1");
 }
 
-/* The message is where the presence is not. */
+/* The message is not on the server of the presence. */
 static void two_servers(void **state)
 {
 	(void)state;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pairs.c - many queue pairs to their peers in one call, whatever the peers do
+ * pairs.c - many queue pairs connect to their peers in one call, whatever the peers do
  *
- * Ranks are coroutines with contexts of their own, over the fake device and servers made
- * of lists.
+ * Ranks are coroutines with their own contexts, over the fake device and the fake servers.
  */
 #include "config.h"
 
@@ -44,7 +43,7 @@ static const struct fake_modify *told(const struct party_member *member, const c
 	return fake_verbs_last_modify(qp);
 }
 
-/* Both ends are in RTS, and each knows the other. */
+/* The queue pair is in RTS, connected to that peer. */
 static void assert_connected(const struct party_member *member, size_t i,
 			     const struct party_member *peer)
 {
@@ -91,7 +90,7 @@ static void all_came(size_t count)
 	}
 }
 
-/* A mesh of RC queue pairs with a region each. */
+/* Gives each pair of ranks RC queue pairs with a region each. */
 static void mesh(int size)
 {
 	int i, j;
@@ -104,7 +103,7 @@ static void mesh(int size)
 	}
 }
 
-/* The position of the pair of @rank to @peer. */
+/* The position of the pair to @peer among those of @rank. */
 static size_t to(int rank, int peer)
 {
 	return (size_t)(peer > rank ? peer - 1 : peer);
@@ -129,7 +128,7 @@ static void spent_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 	spent.requests += kv == spent.kv;
 }
 
-/* The peers are there already and confirm at once: the last rank's own share. */
+/* The peers are already there and confirm at once: counts the share of rank 0, the last. */
 static void costs_for(int n)
 {
 	int i;
@@ -187,7 +186,7 @@ static void a_mesh(void **state)
 				assert_peer(&party[i], to(i, j), &party[j], to(j, i));
 }
 
-/* 8 x 8, four neighbours each. */
+/* 8 x 8 ranks with four neighbours each. */
 static void a_stencil(void **state)
 {
 	static const int steps[4][2] = { { 0, 1 }, { 1, 0 }, { 0, -1 }, { -1, 0 } };
@@ -235,14 +234,14 @@ static void a_peer_that_is_missing(void **state)
 	assert_string_equal(party[0].error, "queue pair 'q0-2' and '2/0': after 3 s: no queue "
 			    "pair '2/0' (key hb1/job/qp/2/0) was published" HINT);
 
-	party[0].deadline = party[1].deadline = 0;		/* and on from there */
+	party[0].deadline = party[1].deadline = 0;		/* continues from there */
 	all_connect(3);
 	all_came(3);
 	assert_peer(&party[2], to(2, 0), &party[0], to(0, 2));
 	assert_peer(&party[1], to(1, 2), &party[2], to(2, 1));
 }
 
-/* What another program left under one key is the reason of one pair alone. */
+/* A foreign value under one key is the reason of one pair only. */
 static void a_record_that_is_none(void **state)
 {
 	(void)state;
@@ -259,8 +258,6 @@ static void a_record_that_is_none(void **state)
 			    "no queue pair '2/0' (key hb1/job/qp/2/0) was published");
 }
 
-/* What a program's log_set() collects. */
-
 static void said_in_order(const char *const *lines, size_t count)
 {
 	const char *at = logged;
@@ -273,7 +270,7 @@ static void said_in_order(const char *const *lines, size_t count)
 	}
 }
 
-/* Level debug says how far it came: states, requests with their keys, and what is missing. */
+/* Level debug shows the progress: states, requests with their keys, and what is missing. */
 static void a_failed_bringup_can_be_followed(void **state)
 {
 	static const char *const lines[] = {
@@ -296,11 +293,11 @@ static void a_failed_bringup_can_be_followed(void **state)
 	registry_run();
 	assert_int_equal(party[0].ret, -ETIMEDOUT);
 	said_in_order(lines, BEEST_COUNT(lines));
-	/* Each second one line, not one for each of thousands of looks. */
+	/* One line a second, not one for each of thousands of looks. */
 	assert_true(strlen(logged) < 4096);
 }
 
-/* Neither its retries nor its waits flood the log: some lines each second. */
+/* Neither retries nor waits flood the log: there are a few lines a second. */
 static void a_refusing_server_can_be_followed(void **state)
 {
 	static const char *const lines[] = {
@@ -322,7 +319,7 @@ static void a_refusing_server_can_be_followed(void **state)
 	assert_true(strlen(logged) < 4096);
 }
 
-/* One line with what was agreed, not one for each queue pair. */
+/* What was agreed is one line, not one for each queue pair. */
 static void what_is_agreed_is_said_once(void **state)
 {
 	size_t i, said = 0;
@@ -365,7 +362,7 @@ static void heir_connect(void *data)
 	party_connect(data);
 }
 
-/* Rank 1 has connected and is killed; rank 2 comes only after its heir. */
+/* Rank 1 has connected and is killed; rank 2 comes only after the heir of rank 1. */
 static void a_peer_that_is_replaced(void **state)
 {
 	(void)state;
@@ -386,14 +383,14 @@ static void close_later(void *data)
 	party_close(data);
 }
 
-/* Whoever confirmed and closed has done its part: its closed record confirms. */
+/* A peer that confirmed and closed has done its part: its closed record confirms. */
 static void a_peer_that_has_closed(void **state)
 {
 	(void)state;
 	mesh(3);
 	party[2].delay = BEEST_SECOND;
 	crew_start(party_connect, &party[0]);
-	party[1].count = 1;			/* it waits for rank 0 alone */
+	party[1].count = 1;			/* it waits only for rank 0 */
 	crew_start(party_connect, &party[1]);
 	party[0].count = 1;
 	registry_run();
@@ -401,7 +398,7 @@ static void a_peer_that_has_closed(void **state)
 	crew_start(close_later, &party[1]);
 	party[0].count = 2;
 	party[0].deadline = party[2].deadline = crew_now() + 8 * BEEST_SECOND;
-	party[2].pairs[to(2, 1)].peer_key = "1/0";	/* what is left of it */
+	party[2].pairs[to(2, 1)].peer_key = "1/0";	/* only the closed record is left */
 	crew_start(party_connect, &party[0]);
 	crew_start(party_connect, &party[2]);
 	registry_run();
@@ -412,7 +409,7 @@ static void a_peer_that_has_closed(void **state)
 	assert_non_null(strstr(party[2].pairs[to(2, 1)].reason, "its process has left"));
 }
 
-/* One that was seen, never connected and has left: nobody waits for it until the deadline. */
+/* A peer that published but left without connecting is not awaited until the deadline. */
 static void a_peer_that_leaves(void **state)
 {
 	(void)state;
@@ -447,7 +444,7 @@ static void come_and_go(void *data)
 	party_connect(data);
 }
 
-/* Nobody is given up who comes back, however often. */
+/* A peer that comes back is not given up, however often it does. */
 static void a_peer_that_comes_and_goes(void **state)
 {
 	(void)state;
@@ -460,7 +457,7 @@ static void a_peer_that_comes_and_goes(void **state)
 	assert_connected(&party[0], to(0, 1), &party[1]);
 }
 
-/* A device that refuses one of them. */
+/* One pair cannot be connected, since its queue pair does not exist. */
 static void one_that_cannot_be_connected(void **state)
 {
 	(void)state;
@@ -496,7 +493,7 @@ static void at_once_or_not(void **state)
 	assert_peer(&party[1], 0, &party[0], 0);
 }
 
-/* What will not come however often it is asked for is told before what may. */
+/* A pair that can never succeed is reported rather than one that still may. */
 static void once_and_never(void **state)
 {
 	struct hartebeest_pair *never;
@@ -520,7 +517,7 @@ static void connect_late(void *data)
 	party_connect(data);
 }
 
-/* Two processes under one key: whoever the peer does not take is told why. */
+/* Two processes use one key: the one that the peer does not choose learns why. */
 static void one_key_of_two(void **state)
 {
 	int i;
@@ -543,7 +540,7 @@ static void one_key_of_two(void **state)
 	assert_int_equal(party[2].ret, 0);
 }
 
-/* Who asks again and again sends nothing again: one request a call, which only reads. */
+/* Asking again sends nothing again: each call is one request, which only reads. */
 static void ask_again(const char *setting)
 {
 	int i;
@@ -581,7 +578,7 @@ static void asking_again(void **state)
 	ask_again(NULL);
 }
 
-/* No two seals of a record have the same bytes. */
+/* Each seal of a record has different bytes. */
 static void asking_again_under_a_seal(void **state)
 {
 #ifdef HAVE_CRYPTO
@@ -610,7 +607,7 @@ static void datagrams(void **state)
 	for (i = 0; i < 3; i++) {
 		party_open(i, i, 3, NULL);
 		party_pair(&party[i], (i + 1) % 3, IBV_QPT_UD);
-		party[i].pairs[1] = party[i].pairs[0];		/* the same, another peer */
+		party[i].pairs[1] = party[i].pairs[0];		/* the same, to another peer */
 		party[i].count = 2;
 		snprintf(party[i].names[0][1], 24, "ud%d", i);
 		snprintf(party[i].names[0][2], 24, "ud%d", (i + 1) % 3);
@@ -646,7 +643,7 @@ static bool is_stored(const char *server, const char *key)
 	return found > 0;
 }
 
-/* The peer is there, but cannot find this end: its record's server is away. */
+/* The peer is there, but cannot find this end, whose record belongs on a server that is away. */
 static void an_own_record_that_is_not_stored(void **state)
 {
 	const char *two = "exchange.servers=a:1,b:1", *up, *down;
@@ -684,7 +681,7 @@ static void an_own_record_that_is_not_stored(void **state)
 	fake_kv_server(down)->error = 0;
 }
 
-/* What a former process has left is not taken for a living peer's. */
+/* A former process's record is not taken for that of a living peer. */
 static void a_datagram_leftover(void **state)
 {
 	int i;
@@ -710,7 +707,7 @@ static void a_datagram_leftover(void **state)
 		assert_peer(&party[i], 0, &party[(i + 1) % 3], 0);
 }
 
-/* However seldom a program looks once. */
+/* Looks may be rare. */
 static void datagrams_at_once(void **state)
 {
 	int i;
@@ -749,7 +746,7 @@ static void regions(void **state)
 	}
 }
 
-/* All in the record of the queue pair: nothing else is written, and nothing else asked for. */
+/* Regions are part of the queue pair's record, so they need no further commands. */
 static void regions_cost_no_request(void **state)
 {
 	(void)state;
@@ -784,7 +781,7 @@ static void too_little_room(void **state)
 			       "offers 3 regions, but there is room for 2"));
 }
 
-/* Names of 255 bytes and long keys: the sentence is whole. */
+/* With a name of 255 bytes and a long key, the sentence is not cut. */
 static void long_names(void **state)
 {
 	char name[256], key[200];
@@ -833,7 +830,7 @@ static void nonsense(void **state)
 	pairs[1].key = pairs[0].key;
 	assert_int_equal(try(2, 0), -EINVAL);
 	assert_error_has("two pairs have the own key '0/1'");
-	pairs[0].qp = "unknown";		/* what is wrong at a glance comes first */
+	pairs[0].qp = "unknown";		/* errors that need no look-up come first */
 	assert_int_equal(try(2, 0), -EINVAL);
 	assert_error_has("two pairs have the own key '0/1'");
 	memcpy(pairs, good, sizeof(good));
@@ -853,7 +850,7 @@ static void nonsense(void **state)
 	assert_int_equal(fake_kv.requests, 0);
 }
 
-/* All pairs of a datagram queue pair share one record, which cannot offer this and that. */
+/* The pairs of a datagram queue pair share one record, so they must offer the same regions. */
 static void datagrams_that_offer_otherwise(void **state)
 {
 	struct hartebeest_pair *pairs = party[0].pairs;
@@ -877,7 +874,7 @@ static void datagrams_that_offer_otherwise(void **state)
 	assert_error_has("two pairs have the own key '0/1'");
 }
 
-/* A caller that was compiled with a later version's longer struct. */
+/* The caller was compiled with the longer struct of a later version. */
 static void a_longer_struct(void **state)
 {
 	struct {
@@ -901,9 +898,7 @@ static void a_longer_struct(void **state)
 						  HARTEBEEST_ONCE), -E2BIG);
 }
 
-/*
- * A peer that read of the next best address would give up, though nothing is wrong with it.
- */
+/* A peer that read of another address would give up, although nothing is wrong with that peer. */
 static void a_lost_address_is_not_published(void **state)
 {
 	struct ibv_async_event changed = { .event_type = IBV_EVENT_GID_CHANGE };
@@ -924,10 +919,10 @@ static void a_lost_address_is_not_published(void **state)
 	assert_true(size <= sizeof(before));
 	memcpy(before, now, size);
 
-	gids[2].gid = gids[3].gid = NULL;		/* those of IPv4 */
+	gids[2].gid = gids[3].gid = NULL;		/* the IPv4 entries */
 	changed.element.port_num = 1;
 	fake_verbs_raise(&changed);
-	for (i = 0; i < 2; i++) {			/* nor the next time */
+	for (i = 0; i < 2; i++) {			/* fails again the second time */
 		assert_int_equal(hartebeest_qp_reconnect(party[0].hb, "q0-1", "1/0", 0), -ENODATA);
 		assert_error_has("queue pair 'q0-1' and '1/0': the GID ::ffff:10.0.0.1 (RoCE v2) "
 				 "of this end is no longer in the table");
@@ -937,7 +932,7 @@ static void a_lost_address_is_not_published(void **state)
 	}
 }
 
-/* Of its first pair. */
+/* Of the first pair. */
 static uint32_t psn_sent(const struct party_member *member)
 {
 	enum ibv_qp_state state;
@@ -968,7 +963,10 @@ static void reconnect_alone(void *member)
 	snprintf(it->error, sizeof(it->error), "%s", hartebeest_error());
 }
 
-/* One end cannot repeat it alone, which its sentence says; connecting pairs follows by itself. */
+/*
+ * One end cannot reconnect alone, and its sentence says so.  A peer that connects pairs follows by
+ * itself.
+ */
 static void a_reconnection_that_nobody_answers(void **state)
 {
 	int i;
@@ -995,7 +993,10 @@ static void a_reconnection_that_nobody_answers(void **state)
 	}
 }
 
-/* What it has left is not to be used, however alive it was: its heir will store another. */
+/*
+ * A region of the dead process must not be used, however alive that one was: the heir will publish
+ * another.
+ */
 static void the_region_of_a_peer_that_was_replaced(void **state)
 {
 	static const int64_t pauses[] = { 0, 5 * BEEST_SECOND };
