@@ -15,7 +15,7 @@
 #include "lib/base/log.h"
 #include "tests/support/unit.h"
 
-/*  stderr, one packet for each write(2) --- --- */
+/* --- stderr, one packet for each write(2) --- */
 
 #define ON_SINK(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
 

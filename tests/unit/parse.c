@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* parse.c - what each grammar takes, what it refuses, and in which words */
+/* parse.c - what each grammar accepts, what it refuses, and the sentences */
 #include "config.h"
 
 #include <inttypes.h>
@@ -446,9 +446,9 @@ static void test_too_many_servers(void **state)
 	assert_error_is("1025 servers are listed: the limit is 1024");
 }
 
-/* --- any bytes at all --- */
+/* --- random bytes --- */
 
-/* Mostly bytes that get far into a grammar, some of any value. */
+/* Mostly bytes that get far into a grammar, and some of any value. */
 static const char *random_text(uint32_t *seed)
 {
 	static const char likely[] = "0123456789-,:[]%/.xabsmhdu ";
@@ -465,7 +465,7 @@ static const char *random_text(uint32_t *seed)
 	return text;
 }
 
-/* What is taken must mean the same when it is written out and taken again. */
+/* An accepted server must mean the same when its text is parsed again. */
 static void try_servers(const char *text)
 {
 	struct beest_hostport *list, *again;

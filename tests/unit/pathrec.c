@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* route.c - a path record read field by field, and addresses that are refused */
+/* pathrec.c - each field of a path record, and addresses that are refused */
 #include "config.h"
 
 #include "tests/support/unit.h"
@@ -9,7 +9,7 @@
 
 #include "lib/path/pathrec.h"
 
-/* Every field another value, bits set above each one's width. */
+/* Each field has a different value; bits beyond a field's width are set. */
 static const struct ibv_sa_path_rec record = {
 	.dgid.raw = { 0xfe, 0x80, [15] = 0x22 },
 	.sgid.raw = { 0xfe, 0x80, [15] = 0x11 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ping.c - what is pure of hartebeest ping, and its arguments
+ * ping.c - the pure parts of hartebeest ping, and its arguments
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ static void large_numbers_are_near(void **state)
 	}
 }
 
-/* One that is alone is its own percentile, whatever the width of its bucket. */
+/* A single number is its own percentile, whatever the width of its bucket. */
 static void one_number(void **state)
 {
 	(void)state;
@@ -69,7 +69,7 @@ static void one_number(void **state)
 	assert_int_equal(histogram_percentile(&histogram, 9990), 1234567891);
 }
 
-/* The worst of a thousand shows in 99.9 % only from the second on. */
+/* Of 1000 numbers, one outlier does not yet show at 99.9 %; two do. */
 static void the_worst(void **state)
 {
 	int i;
@@ -122,7 +122,7 @@ static void presets(void **state)
 	assert_int_equal(plan.count, 1000);
 }
 
-/* Whichever end says it; and both ends come to the same. */
+/* Either end may ask for a value, and both arrive at the same plan. */
 static void two_plans(void **state)
 {
 	struct plan one = open_plan(), other = open_plan(), merged, again;
@@ -236,7 +236,7 @@ static void wrong_arguments(void **state)
 	REFUSES("hartebeest ping: too many arguments: [NAME]");
 }
 
-/* It stops in the step that fails, and says what to do. */
+/* Stops at the step that fails, and says what to do. */
 static void stops_where_it_fails(void **state)
 {
 	(void)state;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * poison.c - somebody else writes into all records of a job that is at work
+ * poison.c - another program writes into all records of a job at work
  *
  * Four ranks connect, exchange, serve, meet, and make a mesh, while records and counters on the
- * server are changed between any two requests: sound in form, absurd in content.  What becomes of
- * the job is open, as SECURITY.md says; but each call ends, with a sentence where it fails, no
- * memory is touched that is not there, and nothing stays open.
+ * server are changed between any two requests: well formed, with absurd contents.  The job may
+ * fail, as SECURITY.md says.  But each call ends, with a sentence if it fails, no memory is
+ * accessed out of bounds, and nothing stays open.
  *
- *	poison [SEEDS [FIRST]]
+ * 	poison [SEEDS [FIRST]]
  */
 #include "config.h"
 
@@ -77,7 +77,7 @@ static void checksum_set(struct item *item)
 		item->bytes[end + (size_t)i] = (uint8_t)(sum >> (8 * (CHECKSUM - 1 - i)));
 }
 
-/* Of @size bytes at @at one, two, four or eight become what no program expects. */
+/* Replaces one, two, four or eight of the @size bytes at @at by an extreme number. */
 static void spoil_number(uint8_t *at, size_t size)
 {
 	static const uint8_t extremes[] = { 0x00, 0xff, 0x7f, 0x80, 0x01 };
@@ -112,7 +112,7 @@ static void spoil_record(struct item *item)
 	case 4:					/* kind, flags, incarnation, rank */
 		spoil_number(item->bytes + 4, HEADER - 4);
 		break;
-	case 5:					/* another one's */
+	case 5:					/* the bytes of another record */
 		i = roll((uint32_t)item_count);
 		if (items[i].size >= HEADER + CHECKSUM) {
 			memcpy(item->bytes, items[i].bytes, items[i].size);
@@ -170,7 +170,7 @@ static void poison(struct beest_kv *kv, const struct beest_kv_request *request)
 
 /* ------------------------------------------------------------------------- a rank --- */
 
-/* What failed has a sentence; what lasts beyond all limits is held up. */
+/* A call that fails must have a sentence, and no call may hang beyond its limit. */
 static int told(const char *call, int64_t began, int ret)
 {
 	calls++;

@@ -2,7 +2,7 @@
 /*
  * port.c - one choice for a port: what each INIT costs, and what makes it choose again
  *
- * Each call of verbs, getifaddrs(3) and poll(2) is counted by its name.
+ * Each call of verbs, getifaddrs(3) and poll(2) is recorded by name.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 /* ------------------------------------------------------------- counting --- */
 
 static bool counting;
-static char calls[4096];		/* their names, each with a blank behind */
+static char calls[4096];		/* their names, each with a space behind it */
 
 static void note_call(const char *function)
 {
@@ -34,7 +34,7 @@ static void note_call(const char *function)
 		strcat(strcat(calls, function), " ");
 }
 
-/* Instead of libc's: the library's own way to look for events. */
+/* Replaces libc's poll(2), by which the library looks for events. */
 int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	struct timespec left = { timeout / 1000, timeout % 1000 * 1000000L };
@@ -112,7 +112,7 @@ static struct beest_qp *find_qp(const char *name)
 	return BEEST_CONTAINER(node, struct beest_qp, node);
 }
 
-/* A new queue pair, whose INIT alone is counted. */
+/* Makes another queue pair; only the calls of its INIT are recorded. */
 static int init_another(struct beest_qp **qp)
 {
 	char name[16];
@@ -155,7 +155,7 @@ static int connect_to(struct beest_qp *qp, const char *ip)
 
 /* ------------------------------------------------------------- the price --- */
 
-/* One poll(2) of the event descriptor, one call of the device. */
+/* One poll(2) of the event descriptor, and one call of the device. */
 static void the_second_init_costs_one_call(void **state)
 {
 	struct beest_qp *first, *second;
@@ -191,7 +191,7 @@ static void the_same_on_infiniband(void **state)
 	assert_int_equal(qp->local.endpoint.lid, 7);
 }
 
-/* Transports may differ in their partition: each is looked for once. */
+/* Transports may have different partitions: each is looked up once. */
 static void partitions_of_all_transports(void **state)
 {
 	struct beest_port_pkey found;
@@ -220,7 +220,7 @@ static void partitions_of_all_transports(void **state)
 		assert_int_equal(beest_port_pkey(&hb->port, BEEST_UC, 0x8009, &found), -ENODATA);
 }
 
-/* The device is asked for a state only where the queue pair may have failed by itself. */
+/* The device is asked for the state only if the queue pair may have failed by itself. */
 static void a_connection_asks_no_state(void **state)
 {
 	struct beest_qp *qp;
@@ -262,7 +262,7 @@ static void an_event_of_the_port(void **state)
 	assert_int_equal(init_another(NULL), 0);
 	for (i = 0; i < BEEST_COUNT(types); i++) {
 		raise_event(types[i], 1);
-		if (i % 2)		/* it counts whoever read it */
+		if (i % 2)		/* an event counts whoever reads it */
 			assert_int_equal(hartebeest_event_get(hb, &event, 0), 1);
 		own_port()->active_mtu = i % 2 ? IBV_MTU_1024 : IBV_MTU_2048;
 		assert_int_equal(init_another(&qp), 0);
@@ -270,7 +270,7 @@ static void an_event_of_the_port(void **state)
 		assert_int_equal(qp->local.endpoint.mtu, own_port()->active_mtu);
 		init_costs("poll ibv_modify_qp ");
 	}
-	assert_int_equal(lines_of("GID index 3: "), 1);		/* the same each time */
+	assert_int_equal(lines_of("GID index 3: "), 1);		/* the same choice each time */
 }
 
 static void an_event_of_another_port(void **state)
@@ -361,7 +361,7 @@ static void without_events_one_entry_is_read(void **state)
 	assert_null(strstr(calls, "poll"));
 }
 
-/* An address handle has 8 bits for the index: it would name another entry. */
+/* An address handle has 8 bits for the index, so a larger one would name another entry. */
 static void a_gid_may_move_too_far(void **state)
 {
 	struct fake_gid *gids = own_port()->gids;
@@ -380,7 +380,7 @@ static void a_gid_may_move_too_far(void **state)
 	assert_int_equal(qp->local.sgid_index, 7);
 }
 
-/* InfiniBand: a LID that changed would be published. */
+/* On InfiniBand, all is read again: an old LID must not be published. */
 static void without_events_infiniband_reads_all(void **state)
 {
 	struct beest_qp *qp;
@@ -397,7 +397,7 @@ static void without_events_infiniband_reads_all(void **state)
 
 /* ------------------------------------------------------- the trial handle --- */
 
-/* Errors that do not speak of the GID: the call fails, and the next one is as the first. */
+/* An error that is not about the GID fails the call; the next call starts from scratch. */
 static void a_passing_failure_is_not_remembered(void **state)
 {
 	static const int errors[] = { EIO, ENOMEM, EAGAIN, EBUSY, EPERM };
@@ -447,7 +447,7 @@ static void a_failure_of_the_gid_chooses_the_next(void **state)
 #define LOST "the GID ::ffff:10.0.0.1 (RoCE v2) of this end is no longer in the table of port " \
 	"fake0:1: was its address removed?"
 
-/* Link-local IPv6 is all that is left, but that families differ helps nobody. */
+/* Only link-local IPv6 is left.  The error names the lost address, not differing families. */
 static void a_lost_address_is_named(void **state)
 {
 	struct fake_gid *gids = own_port()->gids;
@@ -466,7 +466,7 @@ static void a_lost_address_is_named(void **state)
 	assert_int_equal(connect_to(qp, "10.0.0.2"), -ENODATA);
 	assert_error_has(LOST);
 
-	gids[6].gid = "::ffff:10.0.0.1";		/* it is back, elsewhere */
+	gids[6].gid = "::ffff:10.0.0.1";		/* the address is back, at another index */
 	gids[6].roce = 2;
 	gids[6].netdev = "eth0";
 	raise_event(IBV_EVENT_GID_CHANGE, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * post-symbols.c - the tests of unit-post.c against the exported symbols
+ * post-symbols.c - the tests of post.c against the exported symbols
  *
- * The prototypes are written here by hand, as one who cannot include the header
- * would: what they say is the binary interface.
+ * The prototypes are written by hand, as by a caller that cannot include the header: they are the
+ * binary interface.
  */
 #include "config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * post.c - what the helpers of hartebeest-post.h hand to the device
+ * post.c - what the helpers of hartebeest-post.h pass to the device
  *
- * Compiled a second time by unit-post-symbols.c, there against the exported symbols.
+ * post-symbols.c includes this file, to test the exported symbols.
  */
 #include "config.h"
 
@@ -66,7 +66,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What every send has in common, as the last post left it. */
+/* Checks what all sends have in common, and returns the last one. */
 static const struct fake_wr *sent(enum ibv_wr_opcode opcode, uint32_t length)
 {
 	const struct fake_wr *wr = fake_verbs_posted(0);
@@ -95,7 +95,7 @@ static void to_remote(const struct fake_wr *wr)
 	assert_int_equal(wr->send.wr.rdma.rkey, RKEY);
 }
 
-/* Immediate data travels in network order, whatever the host's is. */
+/* Immediate data is sent in network byte order, whatever that of the host. */
 static void with_imm(const struct fake_wr *wr)
 {
 	static const uint8_t bytes[] = { 0xde, 0xad, 0xbe, 0xef };
@@ -233,7 +233,7 @@ static void post_compare_swap(void **state)
 	assert_int_equal(wr->send.wr.atomic.swap, UINT64_C(1) << 63);
 }
 
-/* The caller's own request: only list, elements and data are the helper's. */
+/* The request is the caller's; the helper sets only next, the elements and the data. */
 static void post_wr(void **state)
 {
 	struct ibv_send_wr wr;
@@ -272,7 +272,7 @@ static void post_recv(void **state)
 	}
 }
 
-/* With IBV_SEND_INLINE the data is taken at once and lkey is not looked at. */
+/* With IBV_SEND_INLINE, data is copied at once and lkey is ignored. */
 static void post_inline(void **state)
 {
 	const struct fake_wr *wr;
@@ -341,7 +341,7 @@ static int minus_one(struct ibv_qp *to, struct ibv_recv_wr *wr, struct ibv_recv_
 	return -1;
 }
 
-/* Some providers return a negative value: it stays one. */
+/* Some providers return a negative value: it is passed on. */
 static void negative_provider(void **state)
 {
 	(void)state;
@@ -395,7 +395,7 @@ static void poll_takes_up_to_count(void **state)
 	assert_int_equal(hartebeest_poll(qp->send_cq, 8, wc), 0);
 }
 
-/* ibv_poll_cq(3) promises nothing but "negative". */
+/* ibv_poll_cq(3) only says "negative". */
 static void poll_of_a_broken_queue(void **state)
 {
 	struct ibv_wc wc;
@@ -434,10 +434,10 @@ static void poll_until_the_deadline(void **state)
 	assert_int_equal(hartebeest_poll_until(qp->send_cq, 1, &wc, start + 20 * MS), -ETIMEDOUT);
 	end = hartebeest_clock();
 	assert_true(end - start >= 20 * MS);
-	assert_true(end - start < 2000 * MS);	/* valgrind, and a busy machine */
+	assert_true(end - start < 2000 * MS);	/* generous: valgrind, busy machine */
 }
 
-/* A deadline that has passed is no excuse for not looking. */
+/* Polls once even if the deadline has passed. */
 static void poll_until_looks_at_least_once(void **state)
 {
 	struct ibv_wc wc[4];

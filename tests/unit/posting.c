@@ -13,7 +13,7 @@
 static struct hartebeest_context *hb;
 static struct ibv_sge elements[3];
 static struct ibv_send_wr wr;
-static struct ibv_ah *const handle = (void *)&wr;	/* is not looked at */
+static struct ibv_ah *const handle = (void *)&wr;	/* never dereferenced */
 
 static int setup(void **state)
 {
@@ -37,7 +37,7 @@ static int teardown(void **state)
 	return fake_verbs.open;
 }
 
-/* In @state, which the library need not know of. */
+/* A queue pair in @state, of which the library need not know. */
 static struct ibv_qp *qp_in(enum ibv_qp_state state, enum ibv_qp_type type)
 {
 	struct ibv_qp *qp;
@@ -101,7 +101,7 @@ static void what_it_cannot_carry(void **state)
 	says(qp, &wr, -EINVAL, "did not accept a request of opcode 99: the device refuses it");
 }
 
-/* What just fits is not the reason. */
+/* A request that just fits is not blamed on the limit. */
 static void the_limits(void **state)
 {
 	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_RC);
@@ -164,7 +164,7 @@ static void full_queues(void **state)
 	says(qp, NULL, -ENOMEM, "its queue is full (");
 }
 
-/* One that the program made, and did not name. */
+/* A queue pair that the program made and did not name. */
 static void unnamed(void **state)
 {
 	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_RC);

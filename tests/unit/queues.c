@@ -68,7 +68,7 @@ static bool is_readable(void)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* What epoll(7) needs: an empty queue is armed, and a descriptor that was read is quiet. */
+/* As epoll(7) requires: an empty queue is armed, and an emptied one is not readable. */
 static void empty_means_armed(void **state)
 {
 	struct ibv_cq *cq = channel_cq();
@@ -90,7 +90,7 @@ static void empty_means_armed(void **state)
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, HARTEBEEST_ONCE), -EAGAIN);
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, HARTEBEEST_ONCE), -EAGAIN);
 	assert_error_is("completion queue 'cq' is empty");
-	assert_int_equal(fake_verbs_calls("ibv_req_notify_cq"), 4);	/* one an event */
+	assert_int_equal(fake_verbs_calls("ibv_req_notify_cq"), 4);	/* one for each event */
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, hartebeest_clock() - 1), -ETIMEDOUT);
 	assert_error_is("nothing completed on completion queue 'cq' within 0 s");
 	assert_string_equal(logged, "");
@@ -108,7 +108,7 @@ static void complete_before_arming(const char *function)
 	complete(late_cq, 7);
 }
 
-/* It makes no event: who slept now would sleep for ever. */
+/* A completion before arming makes no event: a wait that slept now would never end. */
 static void between_looking_and_arming(void **state)
 {
 	struct ibv_wc wc;
@@ -154,7 +154,7 @@ static void a_dead_device_ends_the_wait(void **state)
 	assert_error_has("device fake0 reported a fatal error");
 }
 
-/* What is there is taken all the same. */
+/* A completion that is there is returned even after a cancel. */
 static void a_cancel_ends_the_wait(void **state)
 {
 	struct ibv_cq *cq = channel_cq();
@@ -269,7 +269,7 @@ static void shared_receives(void **state)
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), 0);
 }
 
-/* The preset of receives, and no more than the device has. */
+/* Sizes are preset, and limited to what the device has. */
 static void sizes_of_a_shared_queue(void **state)
 {
 	struct ibv_device_attr *limits = &fake_verbs.devices[0].attr;
@@ -295,7 +295,7 @@ static int refill(void *data, struct ibv_qp *qp)
 	return refilled++, 0;
 }
 
-/* What it shares outlives its reset. */
+/* Shared receives survive the reset of a queue pair. */
 static void no_refill_of_a_shared_queue(void **state)
 {
 	struct ibv_srq *srq;
@@ -311,7 +311,7 @@ static void no_refill_of_a_shared_queue(void **state)
 
 /* ---------------------------------------------------------------- closing --- */
 
-/* The program's own queue pair stands on queue and domain of the context. */
+/* The program's own queue pair uses queues and domain of the context. */
 static void close_under_a_foreign_queue_pair(void **state)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
@@ -335,7 +335,7 @@ static void close_under_a_foreign_queue_pair(void **state)
 	assert_int_equal(fake_verbs.cqs, 1);
 	assert_int_equal(fake_verbs.contexts, 1);
 
-	/* Everything under the queue pair is there still. */
+	/* All that the queue pair uses still exists. */
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
 	assert_int_equal(ibv_destroy_cq(attr.send_cq), 0);
@@ -343,7 +343,7 @@ static void close_under_a_foreign_queue_pair(void **state)
 	fake_verbs_reset();
 }
 
-/* A device that is gone refuses everything: that keeps nothing open. */
+/* A dead device refuses everything, which does not keep it open. */
 static void close_of_a_dead_device(void **state)
 {
 	(void)state;

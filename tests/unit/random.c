@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* random.c - random bytes: from where, and what is done without it */
+/* random.c - where random bytes come from, and what happens without a source */
 #include "config.h"
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include "lib/base/random.h"
 #include "tests/support/unit.h"
 
-/* ------------------------------------------- instead of libc's syscall(2) --- */
+/* --------------------------------------------- replaces libc's syscall(2) --- */
 
 static int asked, refusal;
 static uint32_t drawn;
-static size_t most;			/* bytes of one answer */
+static size_t most;			/* bytes in one answer */
 
-/* Bytes that never come twice within one process. */
+/* Returns bytes that never repeat within one process. */
 long syscall(long number, ...)
 {
 	unsigned char *buffer;
@@ -71,7 +71,7 @@ static void numbers_differ(void **state)
 	assert_int_equal(asked, BEEST_COUNT(numbers));
 }
 
-/* An old kernel, early boot, and an answer that is cut short. */
+/* On an old kernel, at early boot, or after a short answer, /dev/urandom is read. */
 static void the_file_will_do(void **state)
 {
 	unsigned char one[32] = { 0 }, other[32] = { 0 };
@@ -88,7 +88,7 @@ static void the_file_will_do(void **state)
 	memset(one, 0, sizeof(one));
 	memset(other, 0, sizeof(other));
 	assert_int_equal(beest_random(one, sizeof(one)), 0);
-	assert_memory_not_equal(one + 8, other + 8, 24);	/* the rest is no zeros */
+	assert_memory_not_equal(one + 8, other + 8, 24);	/* the rest is not zero */
 }
 #endif
 
@@ -103,7 +103,7 @@ static void it_stays_in_its_buffer(void **state)
 	assert_int_equal(bytes[8], 0);
 }
 
-/* The next descriptor that open(2) would give. */
+/* The descriptor that the next open(2) would return. */
 static int next_descriptor(void)
 {
 	int fd = open("/dev/null", O_RDONLY);
@@ -123,7 +123,7 @@ static void nothing_stays_open(void **state)
 	assert_int_equal(next_descriptor(), before);
 }
 
-/* Neither call nor file: an error for a sequence number, not for a back-off. */
+/* With neither the system call nor a file, a sequence number fails, but a back-off does not. */
 static void without_descriptors(void **state)
 {
 	struct beest_backoff backoff;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolve.c - what is asked of rdma_cm, each of its failures, and what is kept
+ * rdmacm.c - questions to rdma_cm, each of its failures, and the paths that are kept
  *
- * Without librdmacm, that there is a sentence about it.
+ * Without librdmacm: the sentence that says so.
  */
 #include "config.h"
 
@@ -97,7 +97,7 @@ static void roce(void **state)
 	(void)state;
 	fake_rdmacm.path.slid = htobe16(3);
 	fake_rdmacm.port = 0;
-	fake_verbs.devices[0].ports[0].lmc = 2;		/* means nothing on RoCE */
+	fake_verbs.devices[0].ports[0].lmc = 2;		/* ignored on RoCE */
 	assert_int_equal(ask_within("10.0.0.1", "10.0.0.2", 5 * BEEST_SECOND, &route), 0);
 	assert_string_equal(route.device, "fake0");
 	assert_int_equal(route.port, 1);
@@ -143,7 +143,7 @@ static void ipv6(void **state)
 	assert_int_equal(from->sin6_scope_id, 0);
 	assert_int_equal(to->sin6_addr.s6_addr[15], 2);
 
-	/* Where the kernel may choose, nothing is bound. */
+	/* If the kernel may choose the source, no address is bound. */
 	fake_rdmacm_reset();
 	assert_int_equal(beest_rdmacm_resolve(&question, &route), 0);
 	assert_int_equal(fake_rdmacm.from.ss_family, 0);
@@ -206,7 +206,7 @@ static void every_failure(void **state)
 		fake_rdmacm.no_device = failures[i].cm.no_device;
 		route = before;
 		limit = 50 * BEEST_MS;
-		do	/* what has to come before the failure may take longer than that */
+		do	/* the steps before the failure may take longer than the limit */
 			ret = ask_within("10.0.0.1", "10.0.0.2", limit, &route);
 		while ((ret != failures[i].ret ||
 			!strstr(beest_error_text(), failures[i].sentence)) &&
@@ -231,7 +231,7 @@ static void no_path(void **state)
 	assert_error_has("the subnet manager knows no path");
 }
 
-/* After it, id->verbs is NULL: asking for the route would crash, which the fake does. */
+/* Without a device, id->verbs is NULL.  Asking for a route would crash, which the fake checks. */
 static void no_device_without_source(void **state)
 {
 	struct hartebeest_path route;
@@ -275,7 +275,7 @@ static void a_deadline_is_kept(void **state)
 	assert_true(beest_clock_now() - start >= 120 * BEEST_MS);
 }
 
-/* The kernel may miss the answer to ARP: it is asked again, with more time. */
+/* The kernel may miss an ARP answer, so it is asked again with a longer time-out. */
 static void asked_again_after_a_time_out(void **state)
 {
 	struct hartebeest_path route;
@@ -291,9 +291,9 @@ static void asked_again_after_a_time_out(void **state)
 	fake_rdmacm.asked = 0;
 	fake_rdmacm.late = 7;
 	assert_int_equal(ask_within("10.0.0.1", "10.0.0.2", 3 * BEEST_SECOND, &route), 0);
-	assert_in_range(fake_rdmacm.timeout_ms, 1, 3000);	/* and not 3200 */
+	assert_in_range(fake_rdmacm.timeout_ms, 1, 3000);	/* not 3200 */
 
-	/* Who said nothing is still being asked: that is no time to ask again. */
+	/* While there is no answer at all, the request is still running and is not repeated. */
 	fake_rdmacm.asked = 0;
 	fake_rdmacm.address.silent = true;
 	assert_int_equal(ask_within("10.0.0.1", "10.0.0.2", BEEST_SECOND, &route), -ETIMEDOUT);
@@ -315,7 +315,7 @@ static void loopback_is_never_asked(void **state)
 
 /* ------------------------------------------------------------ what is kept --- */
 
-/* @ip: NULL: the end has none. */
+/* @ip NULL: the end has none. */
 static struct beest_endpoint end(const char *ip)
 {
 	struct beest_endpoint made = {
@@ -330,7 +330,7 @@ static struct beest_endpoint end(const char *ip)
 static struct beest_pathcache cache;
 static struct hartebeest_path found;
 
-/* Of that service, within a minute. */
+/* For the service @tos, within a minute. */
 static int find_path(const struct beest_endpoint *local, const struct beest_endpoint *remote,
 		     uint8_t tos)
 {
@@ -350,7 +350,7 @@ static void asked_once(void **state)
 	assert_int_equal(found.mtu, IBV_MTU_1024);
 	assert_int_equal(fake_rdmacm.asked, 1);
 
-	/* Another peer, another service, another start: other paths. */
+	/* Another peer, service or source has another path. */
 	assert_int_equal(find_path(&own, &c, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 2);
 	assert_int_equal(find_path(&own, &b, 8), 0);
@@ -360,7 +360,7 @@ static void asked_once(void **state)
 	assert_int_equal(find_path(&own, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 4);
 
-	/* The subnet manager gave it another LID. */
+	/* The subnet manager gave the peer another LID. */
 	b.lid = 6;
 	assert_int_equal(find_path(&own, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 5);
@@ -371,7 +371,7 @@ static void asked_once(void **state)
 	assert_int_equal(find_path(&own, &b, 0), 0);
 	assert_int_equal(fake_rdmacm.asked, 6);
 
-	/* A failure is not kept. */
+	/* Failures are not kept. */
 	fake_rdmacm.address.status = -EHOSTUNREACH;
 	b.lid = 7;
 	assert_int_equal(find_path(&own, &b, 0), -EHOSTUNREACH);
@@ -428,14 +428,14 @@ static void resolve_in_public(void **state)
 	assert_int_equal(fake_rdmacm.timeout_ms, 100);
 	assert_int_equal(fake_rdmacm.from.ss_family, AF_INET);
 
-	/* The other family: the kernel chooses where to start. */
+	/* For the other address family, the kernel chooses the source. */
 	memset(&fake_rdmacm.from, 0, sizeof(fake_rdmacm.from));
 	assert_int_equal(hartebeest_resolve(hb, "fd00::2", &path, 0), 0);
 	assert_int_equal(fake_rdmacm.from.ss_family, 0);
 	assert_int_equal(hartebeest_resolve(hb, "::1", &path, 0), -EINVAL);
 	hartebeest_close(hb);
 
-	/* A device that was named starts at its own address; none named, nowhere. */
+	/* A named device is asked from its own address; without a name, from any. */
 	assert_int_equal(hartebeest_open(&hb, name), 0);
 	assert_int_equal(hartebeest_resolve(hb, "10.0.0.2", &path, 0), 0);
 	assert_int_equal(fake_rdmacm.from.ss_family, AF_INET);
@@ -447,7 +447,7 @@ static void resolve_in_public(void **state)
 	hartebeest_close(hb);
 }
 
-/* Silence, with each kind of deadline; a look lasts a quarter of a second at most. */
+/* Tests silence with each kind of deadline; a look lasts at most a quarter of a second. */
 static void resolve_by_deadline(void **state)
 {
 	const char *options[] = { "exchange.timeout=20ms", NULL };

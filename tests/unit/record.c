@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* record.c - the wire form: there and back, and nothing else accepted */
+/* record.c - the wire form: records come back as encoded, and nothing else is accepted */
 #include "config.h"
 
 #include <stdbool.h>
@@ -36,7 +36,7 @@ static const struct hartebeest_remote_mr region = {
 	.address = UINT64_C(0x7f0011223344), .length = 4096, .rkey = 0x1234, .access = 7,
 };
 
-/* RoCE v2, connected, its IP address is the GID, with one region. */
+/* RoCE v2, connected, with the IP address in the GID, and with one region. */
 static struct beest_qp_body qp_example(void)
 {
 	struct beest_qp_body body = {
@@ -120,8 +120,8 @@ static int body_of_message(uint8_t *flags, uint8_t *bytes)
 /* ------------------------------------------------------------------------- vectors --- */
 
 /*
- * Of rank 0 with the incarnation 00 01 ... 0f; made by another program.  All of them are
- * examples of hartebeest-exchange(7), too.
+ * Records of rank 0 with the incarnation 00 01 ... 0f, made by another program.  All of them are
+ * also examples of hartebeest-exchange(7).
  */
 static const struct vector {
 	const char *key;
@@ -174,7 +174,7 @@ static size_t vector_bytes(const struct vector *vector, uint8_t bytes[VECTOR_MAX
 	return size;
 }
 
-/* From memory of just that size, so that a checker sees every byte read too far. */
+/* Decodes from memory of exactly that size, so that a checker sees every byte read too far. */
 static int decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind,
 		  const char *key)
 {
@@ -193,7 +193,7 @@ static int decode(const uint8_t *bytes, size_t size, enum beest_record_kind kind
 	return ret;
 }
 
-/* A damage that its author covers with a right checksum. */
+/* Corrects the checksum of damaged bytes, as a malicious author would. */
 static void seal(uint8_t *bytes, size_t size, const char *key)
 {
 	uint32_t sum = beest_hash_crc32(beest_hash_crc32(0, key, strlen(key)), bytes, size - 4);
@@ -391,7 +391,7 @@ static void every_flipped_bit_is_refused(void **state)
 	}
 }
 
-/* Even without a right checksum: another version may have another one. */
+/* Even if the checksum is wrong, since another version may have a different checksum. */
 static void another_version_is_named(void **state)
 {
 	uint8_t bytes[VECTOR_MAX];
@@ -416,7 +416,7 @@ static void another_kind_is_named(void **state)
 	assert_error_has("kind unknown");
 }
 
-/* The checksum covers the key, which is not in the record. */
+/* The checksum covers the key, which is not part of the record. */
 static void a_record_of_another_key_is_refused(void **state)
 {
 	static const char *const others[] = {
@@ -519,7 +519,7 @@ static void endpoints_are_same(const struct beest_endpoint *a, const struct bees
 	assert_memory_equal(&a->ip, &b->ip, sizeof(a->ip));
 }
 
-/* Whether it is connected, has an IP address of its own, or offers regions. */
+/* Bits of @which: is connected, has a separate IP address, offers regions. */
 static struct beest_qp_body qp_variant(unsigned int which)
 {
 	struct beest_qp_body body = qp_example();
@@ -568,7 +568,7 @@ static void every_form_of_a_queue_pair_comes_back(void **state)
 	}
 }
 
-/* One item of the slab class that memcached has for it: see hartebeest-exchange(7). */
+/* The sizes of memcached's slab classes for one item: see hartebeest-exchange(7). */
 static void a_queue_pair_stays_small_on_a_server(void **state)
 {
 	char key[61];
@@ -601,7 +601,7 @@ static void a_queue_pair_can_be_closed(void **state)
 			 -EBADMSG);
 }
 
-/* The envelope is sound, but no queue pair can be like this. */
+/* The envelope is correct, but no queue pair can have these values. */
 static void impossible_values_are_named(void **state)
 {
 	static const struct {
@@ -675,7 +675,7 @@ static void regions_come_back(void **state)
 	assert_memory_equal(&out, &region, sizeof(out));
 }
 
-/* Nobody can have registered it, and what would be sent there goes astray. */
+/* Such a region cannot have been registered, and data sent to it would go astray. */
 static void impossible_regions_are_refused(void **state)
 {
 	static const struct {
@@ -715,7 +715,7 @@ static void impossible_regions_are_refused(void **state)
 	}
 }
 
-/* RoCE sends to the address in the GID.  InfiniBand has none there. */
+/* RoCE sends to the address in the GID.  A GID of InfiniBand is not an IP address. */
 static void addresses_of_nobody_are_refused(void **state)
 {
 	static const struct {
@@ -787,7 +787,7 @@ static void ranks_come_back(void **state)
 	ranks_are_same(&out, &in);
 }
 
-/* Sentences go to terminals: nothing from the network may steer one. */
+/* Sentences go to terminals, so no control character may come from the network. */
 static void control_characters_do_not_come_through(void **state)
 {
 	struct beest_rank_body in = rank_example, out;
@@ -804,12 +804,12 @@ static void control_characters_do_not_come_through(void **state)
 	assert_string_equal(out.device, "\\x7f\\x01");
 	assert_string_equal(out.reason, "a\\x09b \302\265 \\x9b");
 
-	bytes[34] = 0;		/* a NUL within the host name */
+	bytes[34] = 0;		/* a NUL in the host name */
 	assert_int_equal(beest_record_rank_decode(&record, &out), 0);
 	assert_string_equal(out.host, "\\x00o\\x1bde\\x0a1");
 }
 
-/* Each text has a byte with its length: the record, and the struct, must hold that. */
+/* Each text follows a byte with its length, which must fit into the record and the struct. */
 static void lying_lengths_are_refused(void **state)
 {
 	struct beest_rank_body out;
@@ -854,7 +854,7 @@ static void barriers_come_back(void **state)
 	assert_memory_equal(&out, &in, sizeof(in));
 }
 
-/* What each kind says of a body of this size, in memory of just that size. */
+/* Decodes a body as @kind, from memory of exactly that size. */
 static int body_decode(enum beest_record_kind kind, uint8_t flags, const uint8_t *bytes,
 		       size_t size)
 {
@@ -908,7 +908,7 @@ static void short_bodies_are_refused_and_longer_ones_accepted(void **state)
 	}
 }
 
-/* A rank's texts have their own lengths. */
+/* A rank's texts have their own lengths, so bytes may follow them. */
 static void a_longer_rank_is_accepted(void **state)
 {
 	uint8_t bytes[VECTOR_MAX] = { 0 };
@@ -919,7 +919,7 @@ static void a_longer_rank_is_accepted(void **state)
 	assert_int_equal(body_decode(BEEST_KIND_RANK, 0, bytes + AT_BODY, size + 40), 0);
 }
 
-/* Some bytes of a good record changed and sealed: whatever comes, no byte too far. */
+/* Changes some bytes of a good record and corrects the checksum: no byte is read too far. */
 static void hostile_records_do_no_harm(void **state)
 {
 	struct beest_record record;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replaced.c - who checks the peers of the original's interface, and when
+ * replaced.c - which thread checks the peers of the original's interface, and when
  *
- * The log's callback is called within a check, as another thread could be meanwhile.
+ * The log's callback runs during a check, and does what another thread could do meanwhile.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 static int checks;
 
-/* A transfer of another thread fails, and that thread checks, too. */
+/* A transfer of another thread fails, and that thread also checks. */
 static void doubt_within(void *data, int level, const char *text)
 {
 	(void)data;
@@ -27,7 +27,7 @@ static void doubt_within(void *data, int level, const char *text)
 	beest_replaced_check();
 }
 
-/* One that comes while a check goes on is for the next one. */
+/* A doubt that arises during a check is left to the next check. */
 static void a_doubt_is_not_lost(void **state)
 {
 	static struct ibv_qp qp = { .state = IBV_QPS_RTS };
@@ -48,7 +48,7 @@ static void a_doubt_is_not_lost(void **state)
 	assert_false(beest_replaced_is_doubted());
 }
 
-/* As a program does that destroys what these functions made, and makes it again. */
+/* A program may destroy what these functions made, and make it again. */
 static void a_name_is_used_again(void **state)
 {
 	static struct ibv_cq former_cq, cq;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resources.c - domains, queues, regions and queue pairs through the public
- * interface: making, finding, destroying, and RESET -> INIT
+ * resources.c - domains, queues, regions and queue pairs through the public interface:
+ * creating, finding, destroying, and RESET -> INIT
  */
 #include "config.h"
 
@@ -45,7 +45,7 @@ static int setup(void **state)
 	return hartebeest_open(&hb, NULL);
 }
 
-/* Whatever a test did, nothing is left when the context is closed. */
+/* Whatever a test did, nothing stays open after the context is closed. */
 static int teardown(void **state)
 {
 	(void)state;
@@ -84,7 +84,7 @@ static struct ibv_qp *make_qp(int type)
 	return qp;
 }
 
-/* What the library knows of its own end: the record it would publish. */
+/* The library's knowledge of the local end, from which it publishes. */
 static const struct beest_local *end_of(const char *name)
 {
 	struct beest_node *node;
@@ -133,7 +133,7 @@ static void a_device_that_is_not_there(void **state)
 	assert_int_equal(fake_verbs.open, 0);
 
 	fake_verbs_add("fake1");
-	assert_int_equal(hartebeest_pd_create(hb, "pd", &pd), 0);	/* it came meanwhile */
+	assert_int_equal(hartebeest_pd_create(hb, "pd", &pd), 0);	/* plugged in */
 	assert_non_null(pd);
 }
 
@@ -150,7 +150,7 @@ static void no_rank_no_size(void **state)
 	assert_int_equal(hartebeest_size(hb), 8);
 }
 
-/* An index is no rank. */
+/* Ranks are ids, not indexes. */
 static void ids_with_gaps(void **state)
 {
 	static const int ids[] = { 2, 3, 7, 100, 2147483647 };
@@ -205,7 +205,7 @@ static void a_failed_open_sets_nothing(void **state)
 	assert_error_has("cq_depth");
 }
 
-/* Values that only their meaning shows to be wrong: option and source stand before. */
+/* The value has the right type but no meaning: option and source come before the reason. */
 static void values_are_told_with_their_source(void **state)
 {
 	static const struct {
@@ -247,7 +247,7 @@ static void values_are_told_with_their_source(void **state)
 	}
 }
 
-/* A value that is refused after all have been read. */
+/* A value that is refused only after all have been read. */
 static void a_file_is_named_with_line_and_option(void **state)
 {
 	static const struct {
@@ -303,7 +303,7 @@ static void options_as_text(void **state)
 
 /* ---------------------------------------------------------------- names --- */
 
-/* Every way to give a name, and the sentence's noun. */
+/* Each function that takes a name, and the noun of its sentence. */
 static int create_pd(const char *name)
 {
 	return hartebeest_pd_create(hb, name, NULL);
@@ -385,7 +385,7 @@ static void a_name_is_used_once(void **state)
 	assert_int_equal(fake_verbs_calls("ibv_create_qp") + fake_verbs_calls("ibv_reg_mr"), calls);
 }
 
-/* One name space for each kind: a region may be called as its queue pair is. */
+/* Each kind has its own name space: a region and a queue pair may have the same name. */
 static void kinds_do_not_share_names(void **state)
 {
 	size_t i;
@@ -503,7 +503,7 @@ static void keep_line(void *data, int level, const char *text)
 	lines++;
 }
 
-/* One line in the log for every failure, and it is the sentence. */
+/* Each failure is logged in one line, with the sentence. */
 static void logged_once(int ret, int wanted)
 {
 	assert_int_equal(ret, wanted);
@@ -769,7 +769,7 @@ static void a_request(void **state)
 	assert_int_equal(request.cap.max_send_sge, 1000000);	/* untouched */
 }
 
-/* A newer program, an older one, and one that forgot the preset. */
+/* The caller is newer, older, or forgot the preset. */
 static void requests_of_other_sizes(void **state)
 {
 	struct { struct hartebeest_qp_request request; uint64_t later[2]; } request;
@@ -801,7 +801,7 @@ static int cqe_of(int depth)
 	return cqe;
 }
 
-/* The fake grants the next power of two less one. */
+/* The fake grants the next power of two minus one. */
 static void depth_of_a_completion_queue(void **state)
 {
 	(void)state;
@@ -837,7 +837,7 @@ static void sizes_are_cut(void **state)
 	assert_int_equal(cap.max_inline_data, 256);
 }
 
-/* What is told is what the device granted, not what was asked for. */
+/* Reports the sizes that the device granted, not those asked for. */
 static void granted_sizes_are_told(void **state)
 {
 	struct ibv_qp_cap cap;
@@ -867,7 +867,7 @@ static void sizes_are_per_transport(void **state)
 	assert_int_equal(cap.max_send_wr, 128);
 }
 
-/* 256, 128, 64, 32: until the device has no objection. */
+/* 256, 128, 64, 32 and so on, until the device accepts. */
 static void inline_data_is_halved(void **state)
 {
 	static const struct {
@@ -897,7 +897,7 @@ static void inline_data_is_halved(void **state)
 		}
 }
 
-/* Not every failure is about inline data. */
+/* A failure that is not about inline data does not halve it. */
 static void other_failures_are_no_reason_to_halve(void **state)
 {
 	struct ibv_qp *qp = NULL;
@@ -1042,7 +1042,7 @@ static void listen_for_warnings(void)
 	hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
 }
 
-/* One queue of the preset depth holds what one queue pair of preset sizes can do. */
+/* A queue of the preset depth is enough for one queue pair of preset sizes. */
 static void presets_fit_together(void **state)
 {
 	struct ibv_qp *qp;
@@ -1065,7 +1065,7 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives "
 			    "under way, but their completion queue has 255 entries: completions "
 			    "may be lost");
-	/* The same of another one is said once; of one made by ibv_qp_init_attr as well. */
+	/* The same warning is logged once; it also concerns queue pairs by ibv_qp_init_attr. */
 	assert_int_equal(create_qp("again"), 0);
 	assert_int_equal(warnings, 1);
 	memset(hb->said, 0, sizeof(hb->said));
@@ -1128,7 +1128,7 @@ static void busy(void **state)
 	make_qp(IBV_QPT_RC);				/* the names are free again */
 }
 
-/* The program's own queue pair has no name to be told. */
+/* The program's own queue pair has no name to report. */
 static void busy_with_what_has_no_name(void **state)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
@@ -1162,7 +1162,7 @@ static void a_failed_destroy_keeps_the_object(void **state)
 	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), -EBUSY);
 	assert_error_has("cannot destroy memory region 'mr': Device or resource busy");
 	assert_int_equal(hartebeest_mr_get(hb, "mr", &mr), 0);
-	memset(mr->addr, 1, mr->length);		/* its memory is still there */
+	memset(mr->addr, 1, mr->length);		/* its memory still exists */
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 }
 
@@ -1193,7 +1193,7 @@ static void close_goes_backwards(void **state)
 	assert_int_equal(fake_verbs.open, 0);
 }
 
-/* What is made anew after a destroy stands on what is older still. */
+/* An object made after a destroy may still use older ones. */
 static void close_after_a_mixture(void **state)
 {
 	(void)state;
@@ -1223,7 +1223,7 @@ static int destructors(void)
 	       fake_verbs_calls("ibv_close_device");
 }
 
-/* The objects are the parent's: to the kernel they are one and the same. */
+/* The child shares the parent's objects in the kernel, so it must destroy none. */
 static void close_in_a_forked_child(void **state)
 {
 	struct ibv_mr *mr = NULL;
@@ -1267,7 +1267,7 @@ static void a_buffer_of_whole_pages(void **state)
 	}
 }
 
-/* With or without huge pages on this machine: the buffer comes, or a warning too. */
+/* Whether or not the machine has huge pages, there is a buffer; without them, also a warning. */
 static void huge_pages_where_there_are_some(void **state)
 {
 	struct ibv_mr *mr = NULL;
@@ -1317,7 +1317,7 @@ static void memory_of_a_device(void **state)
 			"Operation not supported");
 }
 
-/* The symbol ibv_reg_mr_iova2, which verbs.h's macro would call, CentOS 7 has not. */
+/* Not by ibv_reg_mr_iova2, which the macro of verbs.h would call, but CentOS 7 lacks. */
 static void registered_by_the_old_symbol(void **state)
 {
 	(void)state;
@@ -1370,7 +1370,7 @@ static void registration_refused(void **state)
 	assert_error_has("access flags 0x8: Invalid argument; remote write and atomics need");
 	fake_verbs_fail("ibv_reg_mr", 1, FAKE_NO_ERRNO);
 	errno = ENOENT;
-	assert_int_equal(register_mr("mr"), -EIO);	/* not what errno said before */
+	assert_int_equal(register_mr("mr"), -EIO);	/* not the errno of an earlier call */
 }
 
 static void more_than_can_be_mapped(void **state)
@@ -1392,7 +1392,7 @@ static void more_than_can_be_mapped(void **state)
 	assert_error_is(sentence);
 }
 
-/* Pages of this process, from /proc. */
+/* The size of this process in pages, from /proc. */
 static long pages_in_use(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
@@ -1447,7 +1447,7 @@ static void init_roce(void **state)
 	assert_int_equal(end->max_init_rd_atomic, 16);
 	assert_int_equal(end->endpoint.grh_required, 0);
 	assert_string_equal(end->label, "fake0:1");
-	assert_int_equal(fake_verbs.ahs, 0);		/* the trial handle is gone */
+	assert_int_equal(fake_verbs.ahs, 0);		/* the trial handle is destroyed */
 }
 
 static void init_infiniband(void **state)
@@ -1481,7 +1481,7 @@ static void init_infiniband(void **state)
 	assert_int_equal(end->max_init_rd_atomic, 8);
 }
 
-/* An upper limit and no more: the port's own MTU may be lower. */
+/* The option is only an upper limit: the port's own MTU may be lower. */
 static void path_mtu_is_a_limit(void **state)
 {
 	(void)state;
@@ -1577,11 +1577,11 @@ static void no_gid_fits(void **state)
 	fake_verbs.devices[0].ports[0].gids[5] = (struct fake_gid){
 		.gid = "::ffff:10.9.9.9", .roce = 2, .netdev = "eth0"
 	};
-	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);	/* it came meanwhile */
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);	/* the address came meanwhile */
 	assert_int_equal(end_of("qp")->sgid_index, 5);
 }
 
-/* GID tables are reordered while a job runs, and the device says so. */
+/* GID tables may be reordered while a job runs; the device reports it. */
 static void the_gid_may_move(void **state)
 {
 	struct fake_gid *gids = fake_verbs.devices[0].ports[0].gids;
@@ -1603,7 +1603,7 @@ static void the_gid_may_move(void **state)
 	assert_int_equal(end_of("qp")->endpoint.mtu, IBV_MTU_4096);
 }
 
-/* In the sentences of events such names are cut, where they may be the same. */
+/* Event sentences truncate long names, which may then be equal. */
 static void events_of_queue_pairs_with_long_names(void **state)
 {
 	struct ibv_async_event raw = { .event_type = IBV_EVENT_QP_FATAL };
@@ -1651,7 +1651,7 @@ static void sequence_numbers_differ(void **state)
 			same += psn[i] == psn[j];
 		assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
 	}
-	assert_true(same <= 1);		/* one pair in 8000 runs is chance, two are not */
+	assert_true(same <= 1);		/* chance makes one pair in 8000 runs, not two */
 	assert_true(high != 0);
 }
 
@@ -1699,7 +1699,7 @@ static void refill_is_called_in_init(void **state)
 	assert_int_equal(refills.state, IBV_QPS_INIT);
 	assert_int_equal(fake_verbs_posted(0)->recv.wr_id, 9);
 
-	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);	/* is there: nothing to do */
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);	/* is in INIT: nothing to do */
 	assert_int_equal(refills.calls, 1);
 	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
@@ -1711,7 +1711,7 @@ static void refill_is_called_in_init(void **state)
 	assert_int_equal(refills.calls, 2);
 }
 
-/* A queue pair without receives is not in INIT as far as its user is concerned. */
+/* A queue pair without receives is useless in INIT. */
 static void a_failed_refill_fails_the_transition(void **state)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -1787,7 +1787,7 @@ static void failures_on_the_way_to_init(void **state)
 	assert_int_equal(hartebeest_qp_reset(hb, "qp"), -EIO);
 }
 
-/* Without a server, what needs none works, and what needs one says so. */
+/* Without a server, calls that need none work, and the others say so. */
 static void no_server_is_named(void **state)
 {
 	struct hartebeest_remote_mr mr;
@@ -1817,7 +1817,7 @@ static void no_server_is_named(void **state)
 
 #define UNKNOWN "; unknown environment variable HARTEBEEST_DEVCE, the nearest is HARTEBEEST_DEVICE"
 
-/* A misspelt one may be why it failed, and the log is silent by preset. */
+/* A misspelt variable may be the cause, and the log is silent by preset. */
 static void unknown_variables_end_sentences(void **state)
 {
 	const char *options[] = { "job.rank=x", NULL };
@@ -1840,7 +1840,7 @@ static void unknown_variables_end_sentences(void **state)
 	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
 			"(option exchange.servers); wanted: 'k'" UNKNOWN);
 
-	/* Though -EINVAL is mostly the program's. */
+	/* Although -EINVAL usually means a wrong call. */
 	setenv("HARTEBEEST_EXC_PASWORD", "xyzzy", 1);
 	open_with("exchange.servers=127.0.0.1:1", "exchange.user=u");
 	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EINVAL);
@@ -1850,7 +1850,7 @@ static void unknown_variables_end_sentences(void **state)
 	assert_null(strstr(strstr(hartebeest_error(), "HARTEBEEST_DEVCE") + 1, "HARTEBEEST_DEVCE"));
 	unsetenv("HARTEBEEST_EXC_PASWORD");
 
-	/* What no setting can change is not blamed on it. */
+	/* A failure that no setting can cause does not mention the variable. */
 	assert_int_equal(hartebeest_pd_get(hb, "pd", &pd), -ENOENT);
 	assert_null(strstr(hartebeest_error(), "HARTEBEEST_DEVCE"));
 	unsetenv("HARTEBEEST_DEVCE");
@@ -1914,7 +1914,7 @@ static const struct {
 	{ create_qp_attr, "qp2" }, { init_qp, "qp" }, { init_qp, "qp2" },
 };
 
-/* A step that failed succeeds when it is tried again; all others at once. */
+/* A failed step succeeds when repeated; all others succeed at once. */
 static int take_all_steps(void)
 {
 	int ret, failed = 0;
@@ -1955,10 +1955,10 @@ static void every_call_may_fail(void **state)
 			hb = NULL;
 			assert_int_equal(fake_verbs.open, 0);
 		}
-	assert_true(failed > 40);	/* the walk did reach them */
+	assert_true(failed > 40);	/* the walk reached them */
 }
 
-/* A failure in the middle, and nobody tries again. */
+/* A step fails, and the program gives up. */
 static void giving_up_in_the_middle(void **state)
 {
 	int n, ret, fired = 1;
@@ -1996,7 +1996,7 @@ static void *create_many(void *data)
 	return NULL;
 }
 
-/* Of several threads that want one name, one gets it; the device is opened once. */
+/* One of several threads gets a name that all want; the device is opened once. */
 static void threads_share_a_context(void **state)
 {
 	pthread_t threads[THREADS];
@@ -2015,7 +2015,7 @@ static void threads_share_a_context(void **state)
 	assert_int_equal(fake_verbs_calls("ibv_open_device"), 1);
 }
 
-/* While the first is being made, another is made under its name. */
+/* While the first object is being made, another gets its name. */
 static void overtake(const char *function)
 {
 	if (strcmp(function, "ibv_create_cq") != 0)

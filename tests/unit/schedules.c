@@ -2,30 +2,30 @@
 /*
  * schedules.c - what ranks promise each other, whatever the order of their requests
  *
- *	schedules			some hundred seeds, always the same
- *	schedules FIRST COUNT		these
- *	schedules SEED			this one, with each request on stderr
+ * 	schedules			a few hundred seeds, always the same
+ * 	schedules FIRST COUNT		these seeds
+ * 	schedules SEED			this seed, with each request on stderr
  *
- * From a seed comes a plan: how many ranks and servers, the steps that all ranks take alike, and
- * what befalls single requests of theirs.  Each plan is tried by a process of its own, over the
- * fake device and servers, so that it always has the same course.  What fails is printed; of a
- * single seed's plan as much is left out as leaves it failing.
+ * Each seed makes a plan: the number of ranks and servers, the steps that all ranks take, and the
+ * faults of single requests.  Each plan is tried in a separate process, over the fake device and
+ * servers, so that it always takes the same course.  Failures are printed.  A single seed's
+ * plan is reduced as far as it still fails.
  *
  * Owns the plans, their trials and the promises:
  * - nobody passes a barrier, or is connected, before all have come there;
- * - whoever is connected has the same numbers, keys and incarnations as the other end;
- * - each message comes, and is what was sent; each pair of neighbours is connected;
+ * - a connected rank has the same numbers, keys and incarnations as the other end;
+ * - each message arrives unchanged; each pair of neighbours is connected;
  * - a listener is given each client's request once, and they are connected;
  * - ranks that repair their mesh whenever others were started again come together;
  * - a run among the leftovers of one that was killed succeeds;
  * - without deaths all succeed, whoever is held up and whatever fails for a while;
  * - with a death the others succeed, or fail by their limit and say who did not come;
- * - what the last one leaves on the servers is what hartebeest-exchange(7) says.
+ * - the last rank leaves on the servers what hartebeest-exchange(7) says.
  *
- * Beyond the promises, and so in no plan: a server that loses what it had after a rank has left.
- * A rare fault is known, and excused where it is looked for: culprit_is_named().
- * Where a server fails, ranks look after their records until all are through.  Ranks may have a
- * second thread, which takes some of the steps while the first one takes the others.
+ * One case is beyond the promises, and so in no plan: a server that loses its contents after a
+ * rank has left.  A known, rare fault is excused in culprit_is_named().
+ * If a server fails, ranks look after their records until all are done.  A rank may have a second
+ * thread, which takes some of the steps while the first thread takes the others.
  */
 #include "config.h"
 
@@ -48,24 +48,24 @@
 #include "tests/support/registry.h"
 #include "tests/support/unit.h"
 
-#define SEEDS 300			/* of a call without arguments */
+#define SEEDS 300			/* without arguments */
 #define RANKS 40
 #define SERVERS 3
 #define STEPS 12
 #define EVENTS 12
 #define MESHES 2
 #define MEETINGS 200
-#define MEETS 4				/* one after the other, in a mesh that is not repaired */
-#define TRIES 8				/* of what fails when ranks die */
+#define MEETS 4				/* in a row, in a mesh that is not repaired */
+#define TRIES 8				/* after failures, when ranks die */
 #define MESSAGES 3			/* of a rank in a step */
 #define MESSAGE_MAX 3000
 #define THREADS 2			/* of a rank */
-#define COMING (4 * BEEST_SECOND)		/* a rank may take so long to be seen by all */
+#define COMING (4 * BEEST_SECOND)		/* until all others see a new rank, at most */
 #define WORK_MOST (15 * BEEST_SECOND)
-#define SLOWNESS (30 * BEEST_MS)		/* each request of a slow rank takes less */
-#define SECONDS 120			/* of the processor, for one trial */
+#define SLOWNESS (30 * BEEST_MS)		/* upper limit of a slow rank's requests */
+#define SECONDS 120			/* of real time, for one trial */
 
-/* Behind its limit a call takes a last look, and asks who is missing. */
+/* After its limit, a call looks a last time, and asks who is missing. */
 #define LAST_LOOKS (1500 * BEEST_MS)
 
 /* ------------------------------------------------------------------------ the plan --- */
@@ -74,21 +74,21 @@ enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, PAIRS, SERVE, WORK, TOGET
 
 struct step {
 	enum op op;
-	int name;			/* of a barrier or a mesh; messages: are they deleted?
-					   Work: is it long?  Service: is the last rank its
-					   listener, not the first? */
+	int name;			/* of a barrier or a mesh; else: messages are deleted,
+					   work is long, or the last rank is the listener
+					   of the service, not the first */
 	int thread;			/* that takes it */
 };
 
 enum what { HOLD, FAILURE, LATE, RESTART, EVICTION, AWAY, DEATH, END };
 
-/* Before a request of a rank. */
+/* Happens before a request of a rank. */
 struct event {
 	enum what what;
 	int rank;
-	int at;				/* the number of the request, of a death in the last life */
-	int64_t span;			/* of a hold or an absence, until late writes are carried
-					   out, or an heir comes; 0: nobody does */
+	int at;				/* number of the request; of a death: in the last life */
+	int64_t span;			/* of a hold or absence, until late writes are applied,
+					   or until an heir comes; 0: there is no heir */
 	int error, command;		/* of a failure */
 	enum fake_kv_manner manner;
 	int server, item;
@@ -98,12 +98,12 @@ struct plan {
 	uint64_t seed;
 	int size, servers;
 	int64_t limit;			/* of each call */
-	int64_t noise;			/* every request is held up for less than this, */
-	int slow;			/* and those of this rank for longer; -1: of nobody */
-	bool scattered;			/* numbers of queue pairs are in no row */
+	int64_t noise;			/* each request is held up for less than this */
+	int slow;			/* rank with slower requests; -1: none */
+	bool scattered;			/* queue pair numbers have gaps */
 	enum ibv_qp_type type;		/* of a mesh */
 	int per_peer;			/* queue pairs */
-	int reach;			/* ranks to either side that are its peers; 0: all are */
+	int reach;			/* how far away peers are; 0: all ranks are peers */
 	bool sealed;
 	struct step steps[STEPS];
 	int step_count;
@@ -121,7 +121,7 @@ static uint64_t mix(uint64_t x)
 
 static uint64_t dice;			/* of the plan */
 
-/* 0 to @below - 1 */
+/* From 0 to @below - 1. */
 static int draw(int below)
 {
 	dice = mix(dice);
@@ -145,7 +145,7 @@ static void step_add(struct plan *plan, enum op op, int name)
 		plan->steps[plan->step_count++] = (struct step){ op, name, 0 };
 }
 
-/* As a script does that calls hartebeest(1) again and again. */
+/* As in a script that calls hartebeest(1) repeatedly. */
 static void draw_script(struct plan *plan)
 {
 	enum op op = draw(2) ? BARRIER : MESH;
@@ -183,7 +183,7 @@ static void draw_program(struct plan *plan)
 	for (i = 0; i < count; i++) {
 		op = all[draw(BEEST_COUNT(all))];
 		step_add(plan, op, draw(2));
-		/* Before all are through nobody may take the keys for others. */
+		/* The keys must not be reused before all are done. */
 		if (op == PAIRS)
 			step_add(plan, BARRIER, draw(2));
 	}
@@ -222,8 +222,8 @@ static void draw_survivors(struct plan *plan)
 }
 
 /*
- * An heir begins with its life, while others may be ahead of it: no step of theirs may look to it
- * like one that they took before.
+ * An heir starts at the beginning of a life, while others may be further.  So their steps must not
+ * look to it like earlier ones: each mesh is made once, and none is repaired.
  */
 static void draw_heirs(struct plan *plan)
 {
@@ -258,8 +258,8 @@ static void draw_deaths(struct plan *plan)
 }
 
 /*
- * A barrier, a mesh or a service is one thread's.  So is a pair and the barrier behind it; what
- * else there is may be either's.
+ * A barrier, a mesh or a service belongs to one thread, and so do a pair and the barrier after it.
+ * All other steps may be taken by either thread.
  */
 static void draw_threads(struct plan *plan)
 {
@@ -275,7 +275,7 @@ static void draw_threads(struct plan *plan)
 			       step[1].name : draw(THREADS);
 }
 
-/* What is the same in all steps. */
+/* Draws what all steps have in common. */
 static void draw_form(struct plan *plan)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
@@ -290,7 +290,10 @@ static void draw_form(struct plan *plan)
 		draw_threads(plan);
 }
 
-/* Instead of work, and ahead of a barrier, lest a listener is asked for its next step already. */
+/*
+ * In place of work, before a barrier, so that no listener is asked for its next step too
+ * early.
+ */
 static void draw_services(struct plan *plan)
 {
 	int i;
@@ -414,10 +417,10 @@ static void plan_print(const struct plan *plan)
 
 /* -------------------------------------------------------------------- one trial --- */
 
-/* What one end of a mesh has of each other rank, by the verbs. */
+/* One end's view of its connection with another rank, by the verbs. */
 struct link {
 	uint32_t qp_num, psn;		/* own, for this peer */
-	uint32_t dest_qp_num, rq_psn;	/* as it was told */
+	uint32_t dest_qp_num, rq_psn;	/* of the peer, as set in RTR */
 	struct hartebeest_remote_mr region;
 	struct beest_incarnation incarnation;
 };
@@ -432,7 +435,7 @@ struct card {
 struct thread {
 	struct rank *rank;
 	int step;
-	int64_t began, held;		/* its step, and what it was held up since */
+	int64_t began, held;		/* of its step; how long it was held up since */
 	bool runs;
 };
 
@@ -440,9 +443,9 @@ static struct rank {
 	const struct beest_kv *kv;	/* NULL: no context */
 	struct thread threads[THREADS];
 	int life_begin;
-	int requests, of_life;		/* since the first, and in this life */
+	int requests, of_life;		/* in all lives, and in this one */
 	uint64_t traced;
-	bool dead;			/* finds that out when its call looks around */
+	bool dead;			/* noticed when its call looks next */
 	bool died, is_heir, begins_again;
 	int64_t heir_after;
 	bool failed, ended;
@@ -456,7 +459,7 @@ static bool traces;
 static char (*verdict)[2048];		/* "": no promise was broken */
 static uint64_t entropy;
 
-/* The bits of a trial are the same each time; the library's function is not linked. */
+/* Replaces the library's function: each trial draws the same bits every time. */
 int beest_random(void *buffer, size_t size)
 {
 	uint8_t *byte = buffer;
@@ -466,7 +469,7 @@ int beest_random(void *buffer, size_t size)
 	return 0;
 }
 
-/* The thread that runs, a member of the crew. */
+/* The running thread, a member of the crew. */
 static struct thread *here(void)
 {
 	struct thread *self = crew_data();
@@ -500,7 +503,7 @@ static void trace(const struct rank *rank, const char *format, ...)
 	fprintf(stderr, "\n");
 }
 
-/* The first counts, since what follows may follow from it; of the dead nothing does. */
+/* Only the first failure counts, since others may follow from it.  A dead rank has none. */
 static void broken(const struct rank *rank, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -539,7 +542,7 @@ static bool ranks_die(void)
 	return plan_has(DEATH, DEATH);
 }
 
-/* ------------------------------------------------------------ what befalls requests --- */
+/* --------------------------------------------------------------- faults of requests --- */
 
 static const char *const server_names[SERVERS] = { "a:1", "b:1", "c:1" };
 
@@ -553,8 +556,8 @@ static struct rank *rank_of(const struct beest_kv *kv)
 }
 
 /*
- * Which of the items there may be evicted: what nobody stores again is left, and so are requests,
- * whose numbers a listener may close before their clients have looked.
+ * Finds an item that may be evicted.  Records that nobody stores again may not, nor requests for
+ * a service, whose numbers a listener may close before their clients look.
  */
 struct eviction {
 	int item, count;
@@ -611,7 +614,7 @@ static int64_t noise_of(const struct rank *rank, int64_t most, int what)
 	return most ? (int64_t)(mix(plan.seed ^ mix(place)) % (uint64_t)most) : 0;
 }
 
-/* All are killed, as by a batch system, and nothing is left of the run but its records. */
+/* Kills all ranks, as a batch system does: only the run's records are left. */
 static void run_end(const struct event *event)
 {
 	struct rank *rank;
@@ -699,7 +702,7 @@ static int64_t hold(const struct beest_kv *kv)
 	return span;
 }
 
-/* What a rank asks again and again is a line once. */
+/* A request that a rank repeats is printed once. */
 static void trace_request(struct rank *rank, const struct beest_kv_request *request)
 {
 	struct beest_text text = BEEST_TEXT(1000);
@@ -737,7 +740,7 @@ static void hook(struct beest_kv *kv, const struct beest_kv_request *request)
 
 static int (*look_interrupt)(void *);	/* the library's own, of a context */
 
-/* The dead go no further; nor does anybody once a promise is broken. */
+/* Stops a dead rank, and all ranks once a promise is broken. */
 static int interrupt(void *data)
 {
 	const struct rank *rank = data;
@@ -748,7 +751,7 @@ static int interrupt(void *data)
 	return look_interrupt(party[number_of(rank)].hb);
 }
 
-/* ---------------------------------------------------------------- what has to be true --- */
+/* ------------------------------------------------------------------ what must be true --- */
 
 static void all_have_entered(const struct rank *rank)
 {
@@ -765,7 +768,7 @@ static bool is_same(const struct beest_incarnation *a, const struct beest_incarn
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* Both are through with the same step, as they are now. */
+/* Checks two ranks that are both through with the step. */
 static void links_match(const struct rank *rank, int own, int other)
 {
 	const int step = here()->step;
@@ -797,7 +800,7 @@ static void link_read(struct link *link, struct ibv_qp *qp)
 	link->rq_psn = attr.rq_psn;
 }
 
-/* What this rank has of others in its step, to be filled. */
+/* The rank's card for its step, to be filled with what it has of others. */
 static struct card *card_begin(struct rank *rank)
 {
 	struct card **card = &rank->cards[here()->step];
@@ -820,7 +823,7 @@ static bool is_peer(int one, int other)
 	return !plan.reach || BEEST_MIN(apart, plan.size - apart) <= plan.reach;
 }
 
-/* Of UD the numbers alone say who is connected. */
+/* UD: only the numbers tell who is connected. */
 static void mesh_link_read(struct link *link, const struct hartebeest_mesh *mesh, int peer)
 {
 	struct hartebeest_address address;
@@ -834,7 +837,7 @@ static void mesh_link_read(struct link *link, const struct hartebeest_mesh *mesh
 		link->dest_qp_num = address.qp_num;
 }
 
-/* Of the mesh of that step: what this rank has, compared with all who are through with it. */
+/* Compares what the rank has of the step's mesh with the ranks that are through with the step. */
 static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 {
 	struct card *card = card_begin(rank);
@@ -862,7 +865,7 @@ static bool has_just_come(struct rank *rank, int step)
 	return crew_now() - thread->began - thread->held < COMING;
 }
 
-/* Will it not come to that step, or has it had no time to do so? */
+/* True if the rank does not come to the step, or had no time to do so. */
 static bool is_missing(struct rank *rank, int step)
 {
 	return rank->dead || rank->died || rank->failed || !rank->entered[step] ||
@@ -870,8 +873,8 @@ static bool is_missing(struct rank *rank, int step)
 }
 
 /*
- * Who comes when the limit of others is almost over leaves them no time to see of each other; not
- * even a second, where it dies as the taker.
+ * A rank that comes shortly before the limit of others leaves them no time to notice; not even a
+ * second is enough if it dies as the taker.
  */
 static bool somebody_just_came(void)
 {
@@ -894,10 +897,10 @@ static bool somebody_has_heir(void)
 }
 
 /*
- * Who is named has to be missing.  Of up to 16 ranks of a mesh, one dies when it knows of all, and
- * has an heir before another one, held up, has said so: that one takes the heir for one of them,
- * waits in vain for those who are through with the dead one, and says why.  A thread that waits
- * for another one's roll call leaves it to that one to name somebody.
+ * A rank that is named must be missing.  One case is excused.  In a mesh of up to 16 ranks, one
+ * dies when it knows of all, and has an heir before another rank, held up, has said that it knows
+ * of all.  That rank takes the heir for the dead one, waits in vain for those that passed with the
+ * dead, and says why.  A thread that waits for another thread's roll call leaves the naming to it.
  */
 static void culprit_is_named(const struct rank *rank, const char *sentence)
 {
@@ -941,7 +944,7 @@ static void failure_judge(struct rank *rank, int ret)
 	snprintf(sentence, sizeof(sentence), "%s", hartebeest_error());
 	trace(rank, "failed (%s): %s", strerror(-ret), sentence);
 	rank->failed = true;
-	/* What was lost may be of those who are gone. */
+	/* The lost records may be of ranks that are gone. */
 	if (servers_fail() && ranks_die() && plan.steps[here()->step].op != TOGETHER)
 		return;
 	if ((!somebody_is_missing(rank) || plan.steps[here()->step].op == TOGETHER) &&
@@ -1043,7 +1046,7 @@ static int run_close(struct rank *rank, const struct step *step)
 	return 0;
 }
 
-/* Nobody asks the servers for anything meanwhile. */
+/* Asks the servers for nothing. */
 static int run_work(struct rank *rank, const struct step *step)
 {
 	int64_t span = noise_of(rank, step->name ? WORK_MOST : BEEST_SECOND, -here()->step);
@@ -1053,7 +1056,7 @@ static int run_work(struct rank *rank, const struct step *step)
 	return 0;
 }
 
-/* A pass of a mesh: who of its roll has come. */
+/* One pass of a mesh, and the ranks of its roll that have come. */
 static struct meeting {
 	uint64_t digest, pass;
 	bool came[RANKS];
@@ -1086,7 +1089,10 @@ static int meeting_hold(struct rank *rank, struct hartebeest_mesh *mesh)
 	return ret;
 }
 
-/* As a program does that outlives deaths: after a failure it repairs its mesh, and begins anew. */
+/*
+ * Does what a program that survives deaths does: after a failure it repairs its mesh, and
+ * begins again.
+ */
 static int run_together(struct rank *rank, const struct step *step)
 {
 	struct hartebeest_mesh **mesh = &rank->mesh[step->name];
@@ -1117,14 +1123,14 @@ static int run_together(struct rank *rank, const struct step *step)
 	return 0;
 }
 
-/* Has the other one come, so that what is between these two has to succeed? */
+/* True if the other rank has come, so that what the two exchange must succeed. */
 static bool may_rely_on(const struct rank *rank, int other)
 {
 	return !rank->is_heir && !is_missing(&ranks[other], here()->step) &&
 	       !(servers_fail() && ranks_die());
 }
 
-/* What one rank says to another in a step; returns its length. */
+/* The message from one rank to another in a step; returns its length. */
 static size_t message_fill(int step, int from, int to, char key[32], char text[MESSAGE_MAX])
 {
 	uint64_t word = mix(plan.seed + (uint64_t)((step * RANKS + from) * RANKS + to));
@@ -1136,7 +1142,7 @@ static size_t message_fill(int step, int from, int to, char key[32], char text[M
 	return length;
 }
 
-/* The @i-th neighbour of a rank, to either side. */
+/* The @i-th neighbour of a rank; negative: to the other side. */
 static int neighbour(const struct rank *rank, int i)
 {
 	return ((number_of(rank) + i) % plan.size + plan.size) % plan.size;
@@ -1163,9 +1169,9 @@ static int message_wait(const struct rank *rank, int from, bool removes)
 		return ret;
 	if (size != length || memcmp(got, text, size) != 0)
 		broken(rank, "the message of rank %d is not what that sent", from);
-	/* The dead notice nothing before this limit, and others wait for who takes their places. */
+	/* Dead ranks notice their death by this limit, and others wait for their heirs. */
 	ret = removes ? hartebeest_msg_delete(hb, key, crew_now() + plan.limit / 4) : 0;
-	/* The server has lost it since it was read. */
+	/* The server may have lost it since it was read. */
 	return ret == -ENOENT && servers_fail() ? 0 : ret;
 }
 
@@ -1198,7 +1204,7 @@ static void side_make(const struct rank *rank, struct side *side, struct hartebe
 	pair->room = 1;
 }
 
-/* To the neighbour on either side. */
+/* Sets the keys of the connection to a neighbour. */
 static void side_name(const struct rank *rank, struct side *side)
 {
 	const int own = number_of(rank), number = here()->step - rank->life_begin;
@@ -1217,7 +1223,7 @@ static void side_read(const struct rank *rank, const struct side *side)
 	link->region = side->region;
 }
 
-/* Both may be the same rank, which has one pair then. */
+/* Both neighbours may be the same rank; then there is one pair. */
 static int run_pairs(struct rank *rank, const struct step *step)
 {
 	const int own = number_of(rank), count = plan.size > 2 ? 2 : 1;
@@ -1246,7 +1252,7 @@ static int run_pairs(struct rank *rank, const struct step *step)
 	return 0;
 }
 
-/* Of a service, either end of one request. */
+/* Connects either end of a request for a service. */
 static int service_connect(struct rank *rank, const struct hartebeest_request *request, int peer,
 			   int64_t limit)
 {
@@ -1257,7 +1263,7 @@ static int service_connect(struct rank *rank, const struct hartebeest_request *r
 	memcpy(side.key, request->key, sizeof(side.key));
 	memcpy(side.peer_key, request->peer_key, sizeof(side.peer_key));
 	side_name_qp(rank, &side);
-	hartebeest_qp_destroy(party[number_of(rank)].hb, side.qp);	/* of one that died */
+	hartebeest_qp_destroy(party[number_of(rank)].hb, side.qp);	/* left by one that died */
 	side_make(rank, &side, &pair);
 	ret = hartebeest_pairs_connect(party[number_of(rank)].hb, &pair, 1, limit);
 	if (ret == 0)
@@ -1266,8 +1272,8 @@ static int service_connect(struct rank *rank, const struct hartebeest_request *r
 }
 
 /*
- * Who asks for a service says which process it is, and in which step: those of a run that was
- * killed ask, too, and so do those that were served and have not left.
+ * The data of a request: process and step of the client.  Others ask, too: ranks of a run that was
+ * killed, and clients that were served and have not left.
  */
 struct client {
 	int number, step;
@@ -1323,7 +1329,10 @@ static int service_ask(struct rank *rank, const char *name, int listener, int64_
 	ret = hartebeest_service_request(hb, name, &client, sizeof(client), &request, limit);
 	if (ret == 0)
 		ret = service_connect(rank, &request, listener, limit);
-	/* Who has left stores nothing again, though the listener may need it yet. */
+	/*
+	 * A client that has left stores nothing again, but the listener may still need its
+	 * records.
+	 */
 	if (ret == 0 && !servers_fail() && noise_of(rank, 2, -here()->step))
 		hartebeest_service_leave(hb, name, &request);
 	return ret;
@@ -1408,7 +1417,7 @@ static bool is_busy(const struct rank *rank, int begin, int end)
 	return !rank->ended && !rank->failed && i < end;
 }
 
-/* As a program that goes on to call the library, until all others are through, too. */
+/* Goes on calling the library, as a program would, until all others are done. */
 static void rank_linger(struct rank *rank, int steps)
 {
 	struct hartebeest_context *hb = party[number_of(rank)].hb;
@@ -1445,7 +1454,7 @@ static void step_run(struct rank *rank)
 	trace(rank, "ends it");
 }
 
-/* The steps of a thread until the end of a life. */
+/* Takes the steps of a thread until the end of a life. */
 static void thread_run(void *data)
 {
 	struct thread *self = data;
@@ -1482,7 +1491,7 @@ static void threads_run(struct rank *rank)
 		crew_pass(BEEST_MS);
 }
 
-/* True: and another life follows. */
+/* True: another life follows. */
 static bool life_run(struct rank *rank)
 {
 	bool last;
@@ -1497,7 +1506,7 @@ static bool life_run(struct rank *rank)
 	return !last && !rank->failed && !rank->dead && !(*verdict)[0];
 }
 
-/* Another process takes its rank, which begins with this life. */
+/* Another process takes the rank, and starts at the beginning of this life. */
 static void heir_begin(struct rank *rank)
 {
 	int i;
@@ -1533,7 +1542,7 @@ static void rank_run(void *data)
 
 /* ------------------------------------------------------------------- what is left --- */
 
-/* Where the last one has closed, and when all that lives for a minute is over. */
+/* Whether records may be left when all have closed, and after another minute. */
 static const struct left_row {
 	const char *word;
 	bool at_first, later;
@@ -1573,7 +1582,7 @@ static void leftovers_check(void)
 		fake_kv_visit(fake_kv_server(server_names[i]), left_judge, &ranks[0]);
 }
 
-/* As where several processes make queue pairs on a device. */
+/* Leaves gaps between the numbers, as if several processes made queue pairs. */
 static void numbers_scatter(const char *function)
 {
 	static uint32_t turn;
@@ -1594,7 +1603,7 @@ static void secret_make(void)
 	close(fd);
 }
 
-/* In a process of its own. */
+/* Runs in a separate process. */
 static void plan_try(void)
 {
 	int i;
@@ -1621,9 +1630,9 @@ static void plan_try(void)
 
 static struct crowd crowd;
 static char (*verdicts)[2048];
-static uint64_t seeds[CROWD_MAX];	/* that are tried */
+static uint64_t seeds[CROWD_MAX];	/* being tried */
 static uint64_t failures;
-static bool shrinking, failed;		/* what the last trial came to */
+static bool shrinking, failed;		/* the result of the last trial */
 
 static void trial_start(const struct plan *wanted)
 {
@@ -1653,7 +1662,7 @@ static bool fails(const struct plan *wanted)
 	return failed;
 }
 
-/* Each event and step is left out that is not needed, and so many ranks. */
+/* Drops every event and step that is not needed for the failure, and as many ranks. */
 static void plan_shrink(struct plan *least)
 {
 	static const int sizes[] = { 2, 3, 4, 16, 17, 20 };
@@ -1712,7 +1721,7 @@ static void trial_ended(int place, int status)
 	plan_print(&drawn);
 }
 
-/* One seed: with each request of what is left of its plan. */
+/* Reduces one seed's plan, and prints each request of the rest. */
 static int explain(uint64_t seed)
 {
 	struct plan least;

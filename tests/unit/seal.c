@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* seal.c - what is sealed: nobody reads it, nobody forges it, and everybody is told why not */
+/* seal.c - sealed records: nobody reads or forges them, and refusals say why */
 #include "config.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define FORGED "a sealed record that is forged, damaged, or of another key"
 
 /*
- * The message "hello" of hartebeest-exchange(7), with the nonce a0 ... ab; made by another
+ * The message "hello" of hartebeest-exchange(7), with the nonce a0 ... ab, made by another
  * program.
  */
 static const char hex[] =
@@ -71,7 +71,7 @@ static size_t hello_make(struct beest_seal *by, const char *key, uint8_t bytes[H
 	return (size_t)ret;
 }
 
-/* Of a copy with just that size, so that a checker sees every byte read too far. */
+/* Decodes a copy of exactly that size, so that a checker sees every byte read too far. */
 static int decode(struct beest_seal *by, const char *key, const uint8_t *bytes, size_t size,
 		  char text[8])
 {
@@ -98,7 +98,7 @@ static void hello_is(const uint8_t *bytes, size_t size)
 	assert_string_equal(text, "hello");
 }
 
-/* ------------------------------------------------------------------- what it looks like --- */
+/* --------------------------------------------------------------------------- the format --- */
 
 static void vector_bytes(uint8_t bytes[VECTOR_SIZE])
 {
@@ -135,7 +135,7 @@ static bool bytes_have(const uint8_t *bytes, size_t size, const void *wanted, si
 	return false;
 }
 
-/* Neither the message nor who wrote it; and not the same bytes twice. */
+/* Shows neither the message nor its author, and not the same bytes twice. */
 static void a_reader_of_the_server_learns_nothing(void **state)
 {
 	static const uint8_t incarnation[] = { 4, 5, 6, 7, 8 };
@@ -200,9 +200,9 @@ static void a_sealed_record_can_be_closed(void **state)
 	assert_int_equal(beest_record_close(seal, bytes, HELLO_SIZE, KEY), -EBADMSG);
 }
 
-/* ------------------------------------------------------------------------ what is refused --- */
+/* ------------------------------------------------------------------------------- refusals --- */
 
-/* Which reason a flipped bit has: the letters, the version, the check value, or all else. */
+/* The refusal of a flipped bit depends on its field: letters, version, check value, or others. */
 static int refusal_of(size_t at)
 {
 	return at < 3 ? -EBADMSG : at < 4 ? -EPROTONOSUPPORT : at < 8 ? -EKEYREJECTED : -EBADMSG;
@@ -245,7 +245,7 @@ static void every_truncation_is_refused(void **state)
 	assert_error_is("35 bytes are too few for a sealed record");
 }
 
-/* A record that is sealed by the right secret, and says less than a record says. */
+/* Bytes sealed with the right secret that are too short for a record, or none. */
 static void sealed_nonsense_is_refused(void **state)
 {
 	uint8_t bytes[HELLO_SIZE] = { 0 };
@@ -263,7 +263,7 @@ static void sealed_nonsense_is_refused(void **state)
 	assert_error_is("not a record of hartebeest");
 }
 
-/* Whoever writes to the server moves a rightful record of rank 1 to the place of rank 2's. */
+/* An attacker moves a genuine record of rank 1 to the key of rank 2. */
 static void a_record_of_another_key_is_refused(void **state)
 {
 	uint8_t bytes[HELLO_SIZE];
@@ -294,7 +294,7 @@ static void another_secret_is_named(void **state)
 	beest_seal_close(longer);
 }
 
-/* The same secret in another job is another key: what was said there does not count here. */
+/* The same secret makes a different key in another job, so records cannot be moved there. */
 static void another_job_is_another_key(void **state)
 {
 	struct beest_seal *other = seal_of(SECRET, "demo2");
@@ -365,7 +365,7 @@ static void *seal_and_open(void *data)
 	return (void *)good;
 }
 
-/* More of them than contexts are kept. */
+/* There are more threads than kept contexts. */
 static void many_threads_share_a_secret(void **state)
 {
 	static char keys[THREADS][32];
@@ -384,7 +384,7 @@ static void many_threads_share_a_secret(void **state)
 	}
 }
 
-/* Two processes that draw the same nonce would show the difference of what they say. */
+/* If two processes drew the same nonce, the difference of their texts would show. */
 static void a_forked_child_draws_other_nonces(void **state)
 {
 	uint8_t ours[HELLO_SIZE], theirs[HELLO_SIZE] = { 0 };
@@ -452,7 +452,7 @@ static void secret_is(const char *text, size_t size)
 	assert_int_equal(secret.bytes[0], 0);
 }
 
-/* Editors and `openssl rand -hex 32` end a file with an end of line, printf does not. */
+/* Editors and `openssl rand -hex 32` end a file with a newline, printf does not. */
 static void an_end_of_line_does_not_count(void **state)
 {
 	static const uint8_t binary[16] = { 0, '\n', 1, [15] = 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * service.c - clients that nobody listed, and who serves them
+ * service.c - clients that are on no list, and the process that serves them
  *
- * Clients and servers are coroutines with contexts of their own, over the fake device and
- * servers made of lists.
+ * Clients and servers are coroutines with their own contexts, over the fake device and the
+ * fake servers.
  */
 #include "config.h"
 
@@ -29,9 +29,9 @@
 #define ENDS (2 * CLIENTS + 8)
 
 static int stride;			/* of unit_stride() */
-static size_t crowd_size;		/* CLIENTS, or fewer where each is dear */
+static size_t crowd_size;		/* CLIENTS, or fewer if each is expensive */
 
-/* A process. */
+/* One process. */
 struct end {
 	struct hartebeest_context *hb;
 	struct hartebeest_request request;
@@ -44,8 +44,8 @@ static struct end ends[ENDS];
 static const char *servers;
 static const char *ttl;
 
-/* Linked with --wrap: lib/rendezvous/registry.o calls its own, all others this. */
-static int puts_fail;			/* so many of that kind find no memory for their lease */
+/* By the linker's --wrap, all callers outside of lib/rendezvous/registry.o come here. */
+static int puts_fail;			/* that many records of kind_fails find no memory */
 static enum beest_record_kind kind_fails;
 int __real_beest_registry_put(struct beest_registry *registry,
 			      const struct beest_registry_record *record);
@@ -85,7 +85,7 @@ static void must(int ret)
 	fail();
 }
 
-/* A context of a process of its own, without a rank. */
+/* Opens a context that looks like a separate process, without a rank. */
 static struct hartebeest_context *open_end(struct end *end)
 {
 	const char *const options[] = { servers, ttl, "job.id=job", "exchange.timeout=10s", NULL };
@@ -103,7 +103,7 @@ static void close_end(struct end *end)
 	end->hb = NULL;
 }
 
-/* As a process does that is killed. */
+/* Ends the context as if its process were killed. */
 static void kill_end(struct end *end)
 {
 	if (end->hb && end->hb->registry) {
@@ -133,7 +133,7 @@ static int64_t soon(int64_t ms)
 	return beest_clock_now() + ms * BEEST_MS;
 }
 
-/* Asks for the service "kv" and says @text. */
+/* Asks for the service "kv" with the data @text. */
 static struct hartebeest_request *ask(struct end *end, const char *text)
 {
 	if (!end->hb)
@@ -150,7 +150,7 @@ static struct end *listen_at(struct end *end)
 	return end;
 }
 
-/* What the next request says; "nobody": there is none within 5 s. */
+/* The data of the next request; "nobody" if none comes within 5 s. */
 static const char *accepted(struct end *end)
 {
 	static char text[HARTEBEEST_SERVICE_DATA + 1];
@@ -172,7 +172,7 @@ static size_t items_now(void)
 	return fake_kv_server("a:1")->items;
 }
 
-/* A client that waits for something looks after its records meanwhile. */
+/* A client that waits for something also looks after its records. */
 static void wait_in_vain(struct end *end)
 {
 	char byte[4];
@@ -180,7 +180,7 @@ static void wait_in_vain(struct end *end)
 	assert_true(hartebeest_msg_wait(end->hb, "nothing", byte, sizeof(byte), NULL, 0) < 0);
 }
 
-/* ------------------------------------------------------------------- who asks first --- */
+/* ------------------------------------------------------------------------- requests --- */
 
 static void asked_and_accepted(void **state)
 {
@@ -208,7 +208,7 @@ static void asked_and_accepted(void **state)
 	assert_error_has("nobody has asked for service 'kv'");
 }
 
-/* It stands whether anybody listens or not, and the oldest one comes first. */
+/* A request is stored whether or not anybody listens; the oldest is served first. */
 static void asked_before_anybody_listens(void **state)
 {
 	struct end *server = &ends[0];
@@ -310,7 +310,7 @@ static void two_services(void **state)
 			 -ETIMEDOUT);
 }
 
-/* ------------------------------------------------------------------- who listens last --- */
+/* -------------------------------------------------------------------------- listeners --- */
 
 static void the_last_listener_has_it(void **state)
 {
@@ -332,7 +332,7 @@ static void the_last_listener_has_it(void **state)
 	assert_int_equal(hartebeest_service_accept(first->hb, "kv", &first->request, soon(100)),
 			 -EADDRINUSE);
 
-	listen_at(first);		/* back again */
+	listen_at(first);		/* listens again */
 	assert_string_equal(accepted(first), "one");
 	assert_string_equal(accepted(first), "two");
 	assert_int_equal(first->request.again, 1);
@@ -355,7 +355,7 @@ static void listening_twice_changes_nothing(void **state)
 	NOBODY(server);
 }
 
-/* Nor where the server has evicted the record. */
+/* Nor if the server has evicted the listener's record. */
 static void listening_again_after_an_eviction(void **state)
 {
 	struct end *server = &ends[0];
@@ -369,7 +369,10 @@ static void listening_again_after_an_eviction(void **state)
 	NOBODY(server);
 }
 
-/* It is killed, and started again: all that stands comes again, and what is new. */
+/*
+ * After it was killed and started again, it gets the requests that are still stored, and new
+ * ones.
+ */
 static void a_listener_that_is_killed(void **state)
 {
 	struct end *server = &ends[0];
@@ -435,7 +438,7 @@ static void who_leaves_is_not_accepted(void **state)
 	assert_string_equal(accepted(server), "back");
 }
 
-/* What the server refused, no later one gets, although its client is there. */
+/* A request that the server refused is given to no later listener, although its client lives. */
 static void who_is_refused_stays_so(void **state)
 {
 	struct end *server = &ends[0];
@@ -455,7 +458,7 @@ static void who_is_refused_stays_so(void **state)
 	NOBODY(&ends[3]);
 }
 
-/* Nor when its client looks only after a while, as one that computes does. */
+/* Nor if the client looks only after a long while, since it computes. */
 static void who_is_refused_stays_so_for_long(void **state)
 {
 	struct end *server = &ends[0];
@@ -482,7 +485,7 @@ static const char *number_key_of(const struct hartebeest_request *request, uint6
 	return key;
 }
 
-/* Clients that were killed between the counter and the record. */
+/* Clients were killed after they drew a number and before they stored their record. */
 static void numbers_that_nobody_has(void **state)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
@@ -496,7 +499,7 @@ static void numbers_that_nobody_has(void **state)
 	fake_kv_put(home, "hb1/job/service/kv/count", "5", 1, 600);
 	ask(&ends[2], "6");
 	begin = beest_clock_now();
-	assert_string_equal(accepted(server), "6");	/* not held up */
+	assert_string_equal(accepted(server), "6");	/* without delay */
 	assert_true(beest_clock_now() - begin < 100 * BEEST_MS);
 	fake_kv_put(home, "hb1/job/service/kv/count", "105", 3, 600);
 	ask(&ends[3], "106");
@@ -505,7 +508,7 @@ static void numbers_that_nobody_has(void **state)
 	assert_true(beest_clock_now() - begin < 4 * BEEST_SECOND);
 	NOBODY(server);
 
-	/* what was passed over, nobody can have any more */
+	/* a number that was passed over is closed */
 	assert_non_null(fake_kv_get(home, number_key_of(&server->request, 50), NULL));
 	fake_kv_put(home, "hb1/job/service/kv/count", "49", 2, 600);
 	ask(&ends[4], "late");
@@ -542,7 +545,10 @@ static void accept_both(void *data)
 	assert_string_equal(accepted(data), "slow");
 }
 
-/* Its number is closed by then, and the next one is free, but the listener is through with it. */
+/*
+ * The listener closes its number meanwhile, and has also passed the next one: it draws a
+ * third.
+ */
 static void a_client_that_is_held_up(void **state)
 {
 	(void)state;
@@ -556,7 +562,7 @@ static void a_client_that_is_held_up(void **state)
 	assert_true(ends[1].request.number > ends[2].request.number);
 }
 
-/* The counter only hints. */
+/* The counter is only a hint. */
 static void a_counter_that_is_lost(void **state)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
@@ -586,7 +592,7 @@ static void a_counter_that_is_lost(void **state)
 	assert_string_equal(accepted(server), "last");
 }
 
-/* A listener that cannot close a number asks with pauses, whatever the server fails with. */
+/* While a number cannot be closed, the listener pauses between looks, whatever the failure. */
 static void a_number_that_cannot_be_closed(void **state)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
@@ -617,7 +623,7 @@ static void a_number_that_cannot_be_closed(void **state)
 	}
 }
 
-/* Those that are closed one after the other cost no pause. */
+/* Numbers that are closed one after the other cost no pauses. */
 static void a_long_gap(void **state)
 {
 	struct end *server = &ends[0];
@@ -664,7 +670,7 @@ static void a_foreign_record(void **state)
 
 /* ------------------------------------------------------------------------ a lost server --- */
 
-/* Whoever waits asks again; the listener has had it. */
+/* A waiting client asks again; the listener knows which requests it had. */
 static void the_server_is_restarted(void **state)
 {
 	struct end *server = &ends[0];
@@ -682,7 +688,7 @@ static void the_server_is_restarted(void **state)
 	assert_string_equal(accepted(server), "two");
 	NOBODY(server);
 
-	kill_end(server);		/* the next one gets all that stand */
+	kill_end(server);		/* the next listener gets all that are stored */
 	listen_at(server);
 	assert_string_equal(accepted(server), "three");
 	assert_int_equal(server->request.again, 1);
@@ -698,7 +704,7 @@ static void the_server_is_restarted(void **state)
 	NOBODY(&ends[4]);
 }
 
-/* What this one has had before the restart, and passes over, the next one gets nevertheless. */
+/* A new listener gets a request that the old one had before the restart and passed over. */
 static void had_before_the_restart(void **state)
 {
 	struct end *server = &ends[0];
@@ -720,7 +726,7 @@ static void had_before_the_restart(void **state)
 	NOBODY(server);
 }
 
-/* A wait ends in time, however many requests of its process have to be made again. */
+/* A wait ends in time, however many requests its process must make again. */
 static void many_requests_and_a_restart(void **state)
 {
 	struct end *client = &ends[1];
@@ -745,7 +751,7 @@ static void many_requests_and_a_restart(void **state)
 	NOBODY(&ends[0]);
 }
 
-/* What it had when it listened the first time does not hide what it had later. */
+/* What a context had as an earlier listener does not hide what it had later. */
 static void two_listeners_and_a_restart(void **state)
 {
 	struct end *first = &ends[0], *second = &ends[1];
@@ -762,8 +768,8 @@ static void two_listeners_and_a_restart(void **state)
 }
 
 /*
- * What the listener closes may be the first that an empty server gets.  It says nothing of
- * the request that was there, and whose client asks again.
+ * A closed number may be the first record on an empty server.  It says nothing about the request
+ * that was there, whose client asks again.
  */
 static void closed_on_an_empty_server(void **state)
 {
@@ -788,9 +794,12 @@ static void closed_on_an_empty_server(void **state)
 	NOBODY(server);
 }
 
-/* ------------------------------------------------------------------------ sad servers --- */
+/* ------------------------------------------------------------------ servers that fail --- */
 
-/* Whatever happens to one command, a request is had once, and its client is told the truth. */
+/*
+ * Whatever happens to one command, a request is accepted once, and its client is told the
+ * truth.
+ */
 static void every_command_fails_once(void **state)
 {
 	static const enum fake_kv_manner manners[] = {
@@ -825,8 +834,8 @@ static void publish(struct end *end, const char *key)
 }
 
 /*
- * The same where a server has lost everything, and its clients ask again.  It is so slow that
- * nobody tries anything twice at a time.
+ * The same after a server lost everything and its clients ask again.  The server is so slow that
+ * each look tries a request at most once.
  */
 static void every_command_fails_once_after_a_restart(void **state)
 {
@@ -859,7 +868,7 @@ static void every_command_fails_once_after_a_restart(void **state)
 		}
 }
 
-/* Who was told of a failure has asked for nothing. */
+/* A client whose request failed has not asked for anything. */
 static void a_request_that_failed(void **state)
 {
 	struct end *server = &ends[0], *client = &ends[1];
@@ -881,7 +890,7 @@ static void a_request_that_failed(void **state)
 	assert_in_range(failed, 2, 9);
 }
 
-/* A request that is claimed is stored, but no answer comes. */
+/* A request with a new number is stored, but its answer is lost. */
 static void claim_unanswered(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	size_t i;
@@ -894,7 +903,7 @@ static void claim_unanswered(struct beest_kv *kv, const struct beest_kv_request 
 			fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_LOST);
 }
 
-/* A client that does not know whether it has asked again takes that away, too. */
+/* A client that does not know whether it has asked again deletes that request, too. */
 static void closed_while_its_request_moves(void **state)
 {
 	struct end *server = &ends[0], *client = &ends[1];
@@ -913,7 +922,7 @@ static void closed_while_its_request_moves(void **state)
 
 static int64_t back_at;
 
-/* From the failure until then the server is away for the client alone. */
+/* From the failure until back_at, only the client cannot reach the server. */
 static void away_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
@@ -939,7 +948,7 @@ static void request_one(void *data)
 	end->ret = hartebeest_service_request(end->hb, "kv", "x", 1, &end->request, soon(200000));
 }
 
-/* Meanwhile the listener may have had the request, or closed its number and forgotten that. */
+/* The listener may have accepted the request meanwhile, or closed its number and forgotten it. */
 static void an_answer_that_does_not_come(void **state)
 {
 	static const enum fake_kv_manner manners[] = { FAKE_KV_REFUSED, FAKE_KV_LOST };
@@ -1001,7 +1010,7 @@ static void visit_key(const char *key, const void *value, size_t size, void *dat
 	*count += strstr(key, "/service/kv/") != NULL;
 }
 
-/* All of a service is on one of them; what happens to the others does not matter. */
+/* All records of a service are on one server; the others do not matter. */
 static void several_servers(void **state)
 {
 	static const char *const texts[] = { "a:1", "b:1", "c:1" };
@@ -1027,7 +1036,7 @@ static void several_servers(void **state)
 	assert_string_equal(accepted(&ends[0]), "y");
 }
 
-/* What a server evicts comes back with whoever waits. */
+/* Evicted records are stored again by the waits of their processes. */
 static void evicted_records(void **state)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
@@ -1057,7 +1066,7 @@ static void count_line(void *data, int level, const char *text)
 	lines += level <= HARTEBEEST_LOG_INFO;
 }
 
-/* Who polls is one request a look, and silent. */
+/* Polling is one request for each look, and logs nothing. */
 static void looking_once(void **state)
 {
 	struct end *server = &ends[0];
@@ -1085,7 +1094,7 @@ static void looking_once(void **state)
 			 -EINVAL);
 }
 
-/* Neither depends on how many there are. */
+/* The costs do not depend on the number of clients. */
 static void what_it_costs(void **state)
 {
 	uint64_t trips = 0, most = 0;
@@ -1112,7 +1121,7 @@ static void what_it_costs(void **state)
 
 /* --------------------------------------------------------------------------- a crowd --- */
 
-/* What a server knows of a client. */
+/* A server's knowledge of a client. */
 struct served {
 	struct hartebeest_request request;
 	struct hartebeest_pair pair;
@@ -1127,8 +1136,8 @@ static struct {
 } serving;
 
 static struct {
-	size_t here, gone;		/* clients that are connected, and that have ended */
-	int64_t longest;		/* that one waited to be served */
+	size_t here, gone;		/* clients that are connected, clients that have ended */
+	int64_t longest;		/* time until a client was served */
 } crowd;
 
 static void preset_pair(struct hartebeest_pair *pair, const char *qp,
@@ -1152,7 +1161,7 @@ static void serve_one(struct end *end, const struct hartebeest_request *request)
 	serving.again += request->again;
 }
 
-/* Who is not connected yet, in one call that waits for nobody. */
+/* Tries all clients that are not connected yet in one call, which does not wait. */
 static void connect_pending(struct end *end)
 {
 	static struct hartebeest_pair pairs[ENDS];
@@ -1220,7 +1229,7 @@ static void come(struct end *end)
 	crowd.here++;
 }
 
-/* A third crashes, before or after it is connected; a third leaves and returns. */
+/* A third of the clients crash, before or after connecting; a third leave and come back. */
 static void be_client(void *data)
 {
 	struct end *end = data;
@@ -1243,7 +1252,7 @@ static void be_client(void *data)
 	crowd.gone++;
 }
 
-/* Stays until all have come that will. */
+/* Stops the server once all clients have ended. */
 static void stop_serving(void *data)
 {
 	const size_t *clients = data;
@@ -1283,7 +1292,7 @@ static void a_crowd_comes(int64_t pause)
 	assert_int_equal(serving.again, 0);
 }
 
-/* Two clients of one server, who waits for both. */
+/* Two clients of one server, which waits for both. */
 static struct hartebeest_pair two[2];
 
 static void connect_two(void *data)
@@ -1311,7 +1320,7 @@ static void give_up(void *data)
 	must(hartebeest_fail(end->hb, "no more"));
 }
 
-/* Whoever has no rank ends only the waits for what it has published. */
+/* A client without a rank ends only the waits for its own records. */
 static void a_client_that_gives_up(void **state)
 {
 	static const char *const names[] = { "q0", "q1" };
@@ -1340,7 +1349,7 @@ static void a_client_that_gives_up(void **state)
 	assert_int_equal(clients[1].ret, 0);
 }
 
-/* Each client finds that its server was replaced, and connects to the new one. */
+/* Each client notices that its server was replaced, and connects to the new one. */
 static void follow_server(void *data)
 {
 	struct end *end = data;
@@ -1361,7 +1370,7 @@ static void a_crowd(void **state)
 
 	(void)state;
 	a_crowd_comes(BEEST_MS);
-	assert_true(crowd.longest < BEEST_SECOND);	/* nobody was held up */
+	assert_true(crowd.longest < BEEST_SECOND);	/* no client was held up */
 
 	kill_end(server);
 	memset(&crowd, 0, sizeof(crowd));
@@ -1377,7 +1386,7 @@ static void a_crowd(void **state)
 	registry_run();
 	assert_int_equal(crowd.gone, living);
 	assert_int_equal(serving.again, crowd_size);
-	/* Those who crashed are not known to have. */
+	/* The server cannot know that some have crashed. */
 	assert_int_equal(serving.count, crowd_size);
 }
 
@@ -1395,7 +1404,7 @@ static void server_restart(void *data)
 	fake_kv_restart(fake_kv_server("a:1"));
 }
 
-/* All is lost while they come, or, in a small crowd, once they are here. */
+/* The server restarts while they come or, in a small crowd, when all are here. */
 static void a_crowd_and_a_restart(void **state)
 {
 	(void)state;
@@ -1403,7 +1412,7 @@ static void a_crowd_and_a_restart(void **state)
 	a_crowd_comes(BEEST_MS);
 }
 
-/* Its number is closed: the listener serves whoever asks next. */
+/* Its number is closed, so the listener serves the next request. */
 static void a_request_that_cannot_be_kept(void **state)
 {
 	struct end *server = &ends[0], *client = &ends[1];
@@ -1424,7 +1433,7 @@ static void a_request_that_cannot_be_kept(void **state)
 	NOBODY(server);
 }
 
-/* The next look keeps it, so that it comes back where the server evicts it. */
+/* The next look keeps it, so it is stored again after an eviction. */
 static void a_moved_request_that_cannot_be_kept(void **state)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
@@ -1445,7 +1454,7 @@ static void a_moved_request_that_cannot_be_kept(void **state)
 	NOBODY(server);
 }
 
-/* Whoever looks for this process later finds it. */
+/* Others find this process later. */
 static void a_presence_that_cannot_be_kept(void **state)
 {
 	struct end *end = &ends[0];
@@ -1460,7 +1469,7 @@ static void a_presence_that_cannot_be_kept(void **state)
 	assert_non_null(fake_kv_get(fake_kv_server("a:1"), end->hb->registry->presence.key, NULL));
 }
 
-/* The queue pair "qp" under that key. */
+/* Publishes the queue pair "qp" under @key. */
 static void enter(struct end *end, const char *key)
 {
 	open_end(end);
@@ -1473,7 +1482,7 @@ static void meet(struct end *end, const char *peer_key)
 	must(hartebeest_qp_connect(end->hb, "qp", peer_key, 0));
 }
 
-/* The peer is told by whatever this end does next. */
+/* The echo reaches the peer by the next call at this end. */
 static void an_echo_that_cannot_be_kept(void **state)
 {
 	struct end *one = &ends[0], *other = &ends[1], *heir = &ends[2];
@@ -1494,7 +1503,7 @@ static void an_echo_that_cannot_be_kept(void **state)
 	must(hartebeest_qp_confirm(heir->hb, "qp", "one", soon(1000)));
 }
 
-/* The server has failed for a moment, and answers when the client leaves. */
+/* The server fails for a moment, but works again when the client leaves. */
 static void leaving_after_a_failure(void **state)
 {
 	struct fake_kv_server *home = fake_kv_server("a:1");
@@ -1512,7 +1521,7 @@ static void leaving_after_a_failure(void **state)
 	NOBODY(server);
 }
 
-static int requests_of_first;		/* of the first listener, which is held up at its second */
+static int requests_of_first;		/* the first listener is held up at its second request */
 
 static int64_t hold_store(const struct beest_kv *kv)
 {
@@ -1540,7 +1549,10 @@ static void listen_meanwhile(void *data)
 	end->ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(1000));
 }
 
-/* "A service has one listener: the last process that called this function is it." */
+/*
+ * From the manual: "A service has one listener: the last process that called this function
+ * is it."
+ */
 static void a_listener_that_stores_late(void **state)
 {
 	(void)state;
@@ -1556,7 +1568,7 @@ static void a_listener_that_stores_late(void **state)
 	assert_int_equal(ends[0].ret, -EADDRINUSE);
 }
 
-/* Its client has seen that, and does not ask again on an empty server. */
+/* The client knows that it was refused, and does not ask again on an empty server. */
 static void who_is_refused_stays_so_after_a_restart(void **state)
 {
 	struct end *server = &ends[0];
@@ -1578,7 +1590,7 @@ static void who_is_refused_stays_so_after_a_restart(void **state)
 	must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
 }
 
-/* As a listener that has got so far, and was killed. */
+/* Stores the record of a listener that has come to @next and was killed. */
 static void forge_listener(uint64_t epoch, uint64_t next)
 {
 	static const char key[] = "hb1/job/service/kv/listener";
@@ -1592,7 +1604,7 @@ static void forge_listener(uint64_t epoch, uint64_t next)
 	fake_kv_put(fake_kv_server("a:1"), key, bytes, (size_t)size, 86400);
 }
 
-/* How far a listener was is known when it has ended, too: else nobody believes the counter. */
+/* A listener's position stays known when it ends; otherwise a large counter is not believed. */
 static void a_million_have_been_here(void **state)
 {
 	struct end *server = &ends[0];
@@ -1627,7 +1639,7 @@ static void forge_counter(const char *key, const void *value, size_t size, void 
 		snprintf(data, 256, "%s", key);
 }
 
-/* Whoever can write there could have the listener fill the server otherwise. */
+/* Otherwise, an attacker could make the listener fill the server. */
 static void a_counter_that_cannot_be(void **state)
 {
 	static const char *const numbers[] = { "18446744073709551614", "-1", "99999999999" };

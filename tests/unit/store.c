@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store.c - the plain conversation of hartebeest(1) with a server, and what it takes for text
+ * store.c - the simple conversation of hartebeest(1) with a server, and what counts as text
  */
 #include "config.h"
 
@@ -38,7 +38,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A list of many keys takes many questions.  The end of each answer comes somewhat later. */
+/* Long lists take many requests, each with its own time limit.  The answer ends a bit later. */
 static void each_question_has_its_time(void **state)
 {
 	const struct fake_service service = { .drip_ms = 30 };
@@ -76,7 +76,7 @@ static void a_server_without_connections(void **state)
 	fake_end(server);
 }
 
-/* Neither what a terminal may obey nor half a character; @length ends it. */
+/* Text has no terminal controls and no broken characters; @length ends it. */
 static void what_is_text(void **state)
 {
 	static const char *const texts[] = { "", "one\ttwo\r\n", "\xc3\xa4\xe2\x82\xac" };
@@ -94,7 +94,7 @@ static void what_is_text(void **state)
 	assert_true(out_is_text("a\0b", 1));
 }
 
-/* It may be of a function that has returned by the time of the next line. */
+/* The title's memory may be gone when the next line is printed. */
 static void a_title_that_is_no_more(void **state)
 {
 	char title[] = "to rank 1";

@@ -10,10 +10,10 @@
 
 struct thing {
 	struct beest_node node;
-	int refuse;		/* what its release returns */
+	int refuse;		/* its release returns this */
 };
 
-/* Names in the order in which destructors ran, as many as fit: "c b a ". */
+/* The names in the order in which destructors ran, as far as they fit: "c b a ". */
 static char destroyed[256];
 
 static size_t disposed;
@@ -48,7 +48,7 @@ static int add(const struct beest_kind *kind, const char *name, struct beest_nod
 	struct thing *thing = malloc(sizeof(*thing));
 	int ret;
 
-	memset(thing, 0xa5, sizeof(*thing));	/* nothing may rest on zeroes */
+	memset(thing, 0xa5, sizeof(*thing));	/* nothing may rely on zeros */
 	thing->refuse = 0;
 	thing->node.kind = kind;
 	thing->node.handle = thing;
@@ -238,7 +238,7 @@ static void test_grows(void **state)
 	assert_null(table.newest);
 }
 
-/* 1000 names into 1024 buckets: chance makes chains of five or six, no more. */
+/* 1000 names in 1024 buckets: chance makes chains of five or six, not more. */
 static void test_spreads(void **state)
 {
 	const struct beest_node *node;
@@ -286,7 +286,7 @@ static void test_clear_is_newest_first(void **state)
 	assert_string_equal(destroyed, "qp mr cq pd ");
 }
 
-/* Wherever it stood: first, in between, last. */
+/* It stays where it was: first, in the middle, last. */
 static void test_a_failed_destroy_keeps_place(void **state)
 {
 	static const char *const names[] = { "a", "b", "c" };
@@ -318,7 +318,7 @@ static void test_a_failed_destroy_keeps_place(void **state)
 	assert_int_equal(disposed, 3);
 }
 
-/* Only its memory goes: what it stands for is the program's. */
+/* Only the node's memory is freed: the object is the program's. */
 static void test_adopted(void **state)
 {
 	struct beest_node *node = added(&qp_kind, "a");
@@ -381,7 +381,7 @@ static void test_clear_hands_over_what_refuses(void **state)
 	assert_string_equal(refused, destroyed);
 }
 
-/* Through growth, whatever goes meanwhile. */
+/* Look-up by handle works while the table grows and nodes are removed. */
 static void test_handles(void **state)
 {
 	static char things[200];

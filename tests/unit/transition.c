@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * transition.c - what two ends agree on, every attribute that follows, every refusal
+ * transition.c - what two ends agree on, each attribute that follows, each refusal
  *
- * The masks are written down here a second time, from the kernel's qp_state_table,
- * and the fake device enforces its own third copy of them.
+ * The masks are written here a second time, from the kernel's qp_state_table.  The fake device
+ * enforces a third copy of them.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@ struct pair {
 	struct beest_local local;
 	struct beest_endpoint remote;
 	struct beest_connection path;
-	struct ibv_ah_attr ah;		/* what path.ah should be */
+	struct ibv_ah_attr ah;		/* the expected path.ah */
 };
 
 static void set_gid(struct beest_ipaddr *gid, const char *text)
@@ -130,7 +130,7 @@ static void agrees(struct pair *pair)
 	assert_ah_is(&pair->path.ah, &pair->ah);
 }
 
-/* A refusal leaves no doubt which two values clash, and touches nothing. */
+/* A refusal names the two values that clash, and changes nothing. */
 static void refuses(struct pair *pair, int ret, const char *sentence)
 {
 	struct beest_connection before;
@@ -214,7 +214,7 @@ static void other_prefix_without_flid_keeps_the_lid(void **state)
 	agrees(&pair);
 }
 
-/* Within one subnet these bytes are part of the prefix and no LID. */
+/* Within one subnet, these bytes are part of the prefix and not a LID. */
 static void same_prefix_has_no_flid(void **state)
 {
 	struct pair pair;
@@ -258,7 +258,7 @@ static void path_bits_beyond_the_lmc(void **state)
 		"has LMC 0: at most 0");
 }
 
-/* The peer's LMC is its own business. */
+/* The peer's LMC does not matter. */
 static void path_bits_ask_the_own_lmc(void **state)
 {
 	struct pair pair;
@@ -294,7 +294,7 @@ static void roce_always_has_a_grh(void **state)
 		}
 }
 
-/* LIDs and path bits are InfiniBand's: whatever stands there is not looked at. */
+/* LIDs and path bits only exist on InfiniBand; RoCE ignores them. */
 static void roce_has_no_lid(void **state)
 {
 	struct pair pair;
@@ -318,7 +318,7 @@ static void roce_over_ipv6(void **state)
 	agrees(&pair);
 }
 
-/* The original wrote the peer's port here; the kernel answers EINVAL. */
+/* The original passed the peer's port, which the kernel refuses with EINVAL. */
 static void port_is_the_own_one(void **state)
 {
 	struct pair pair;
@@ -336,7 +336,7 @@ static void port_is_the_own_one(void **state)
 	assert_int_equal(attr.ah_attr.port_num, 2);
 }
 
-/* The service level is what this end's administrator says, not the peer's. */
+/* The service level is set by the options of this end, not by the peer. */
 static void service_level_is_the_own_one(void **state)
 {
 	struct pair pair;
@@ -376,7 +376,7 @@ static void mtu_in_bytes(void **state)
 	assert_int_equal(beest_transition_mtu_bytes(IBV_MTU_4096), 4096);
 }
 
-/* Never more than wished for, than this device can, than the peer answers. */
+/* The least of the option, the limit of this device, and the limit of the peer. */
 static void reads_out_are_the_least_of_three(void **state)
 {
 	static const struct {
@@ -452,7 +452,7 @@ static void transports_differ(void **state)
 		}
 }
 
-/* A later version may know transports that this one does not. */
+/* A later version may have transports that this one does not know. */
 static void unknown_transport(void **state)
 {
 	struct pair pair;
@@ -514,7 +514,7 @@ static void address_families_differ(void **state)
 		"IPv4 at the peer (rank 3)");
 }
 
-/* Of two InfiniBand ports neither RoCE version nor family is asked. */
+/* Between InfiniBand ports, neither RoCE version nor address family matters. */
 static void infiniband_has_no_family(void **state)
 {
 	struct pair pair;
@@ -562,7 +562,6 @@ static void partitions(void **state)
 	}
 }
 
-/* The gravest first: nobody wants to hear of partitions when RC meets UD. */
 /* ----------------------------------------------------- a path of rdma_cm --- */
 
 static struct hartebeest_path some_route(const struct pair *pair)
@@ -619,7 +618,7 @@ static void a_route_replaces_the_address(void **state)
 	follows(&pair, &route);
 	assert_int_equal(pair.path.mtu, IBV_MTU_2048);
 
-	/* No hops: no header, unless a port demands one. */
+	/* Without hops there is no GRH, unless a port requires one. */
 	route.hop_limit = 0;
 	pair.ah.is_global = 0;
 	memset(&pair.ah.grh, 0, sizeof(pair.ah.grh));
@@ -628,10 +627,10 @@ static void a_route_replaces_the_address(void **state)
 	expect_route(&pair, &route);
 	pair.ah.dlid = 0x1234;
 	pair.ah.src_path_bits = 5;
-	pair.ah.grh.hop_limit = 64;		/* that of the options */
+	pair.ah.grh.hop_limit = 64;		/* the option's */
 	follows(&pair, &route);
 
-	/* A path record without MTU says nothing about it. */
+	/* A path record without MTU does not limit it. */
 	route.mtu = 0;
 	follows(&pair, &route);
 	assert_int_equal(pair.path.mtu, IBV_MTU_4096);
@@ -656,7 +655,7 @@ static void a_route_that_does_not_suit(void **state)
 	route.pkey = 0x8012;
 	assert_int_equal(beest_transition_apply_path(&pair.local, &route, 9, &pair.path), -EPROTO);
 	assert_memory_equal(&pair.path, &before, sizeof(before));
-	route.link_layer = IBV_LINK_LAYER_ETHERNET;		/* has no partitions */
+	route.link_layer = IBV_LINK_LAYER_ETHERNET;		/* RoCE has no partitions */
 	assert_int_equal(beest_transition_apply_path(&pair.local, &route, 9, &pair.path), 0);
 }
 
@@ -682,6 +681,7 @@ static void agreed_in_words(void **state)
 			    "path MTU 1024 (1024 here, 1024 at the peer)");
 }
 
+/* The worst disagreement first: partitions do not matter when RC meets UD. */
 static void order_of_complaints(void **state)
 {
 	struct pair pair;
@@ -747,7 +747,7 @@ static void masks_are_the_kernels(void **state)
 		}
 }
 
-/* @wanted: every field that is to differ from zero. */
+/* @wanted has every field that differs from zero. */
 static void attr_is(enum beest_transition step, const struct pair *pair,
 		    const struct ibv_qp_attr *wanted)
 {
@@ -773,7 +773,7 @@ static void init_attributes(void **state)
 		wanted.pkey_index = 5;
 		wanted.port_num = 1;
 		wanted.qp_access_flags = 7;
-		wanted.qkey = 0x0badcafe;	/* the own one */
+		wanted.qkey = 0x0badcafe;	/* this end's */
 		attr_is(BEEST_TO_INIT, &pair, &wanted);
 	}
 }
@@ -845,7 +845,7 @@ static void types_in_words(void **state)
 
 /* --------------------------------------------------------------- doing --- */
 
-/* A queue pair of the fake device, without the library's help. */
+/* Makes a queue pair of the fake device, without the library. */
 static struct ibv_qp *make_qp(int transport)
 {
 	struct ibv_qp_init_attr attr;
@@ -864,7 +864,7 @@ static struct ibv_qp *make_qp(int transport)
 	return qp;
 }
 
-/* The end that fits the fake device. */
+/* Adapts the local end to the fake device. */
 static void suit(struct pair *pair, int transport, bool is_infiniband)
 {
 	if (is_infiniband)

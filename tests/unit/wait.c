@@ -17,8 +17,8 @@ static struct beest_registry *one, *two;
 #define GETS 40
 static char keys[GETS][64], names[GETS][8];
 static struct beest_wait_get gets[GETS];
-static int seen[GETS];			/* how often */
-static int verdict[GETS];		/* what see() says */
+static int seen[GETS];			/* number of calls */
+static int verdict[GETS];		/* returned by see() */
 
 static int see(void *data, const struct beest_record *record)
 {
@@ -82,7 +82,7 @@ static void what_is_there(void **state)
 	fake_kv_count_again();
 	assert_int_equal(wait_for(2, 0, false), 0);
 	assert_int_equal(fake_kv.round_trips, 1);
-	assert_int_equal(fake_kv.keys, 4);		/* the epoch, added and read; both */
+	assert_int_equal(fake_kv.keys, 4);		/* the epoch, added and read; both keys */
 	assert_int_equal(seen[0], 1);
 }
 
@@ -100,7 +100,7 @@ static void the_preset_one(void **state)
 	assert_in_range(registry_stage.now - began, 3 * BEEST_SECOND, 3 * BEEST_SECOND + BEEST_MS);
 }
 
-/* One that is over still looks once. */
+/* A wait whose deadline has passed still looks once. */
 static void one_that_is_past(void **state)
 {
 	(void)state;
@@ -169,7 +169,7 @@ static void absent_first_and_refused_last(void **state)
 			 "hb1/job/qp/n3) was published and 6 more; server");
 }
 
-/* A limit of connections that was met before may be what keeps the peer away. */
+/* A limit of connections that the server hit before may be what keeps the peer away. */
 static void a_server_that_answers_again(void **state)
 {
 	(void)state;
@@ -184,7 +184,7 @@ static void a_server_that_answers_again(void **state)
 	assert_null(strstr(beest_error_text(), "meanwhile"));
 }
 
-/* A request that takes until the limit and beyond says nothing: one more follows. */
+/* A request that lasts beyond the limit proves nothing, so one more follows. */
 static void standstill_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	(void)kv;
@@ -208,7 +208,7 @@ static void a_machine_that_stood_still(void **state)
 					       0);
 }
 
-/* Silence of a moment does not outweigh an answer, but is told. */
+/* A moment of silence does not outweigh an answer, but is mentioned. */
 static void a_server_that_answers_half(void **state)
 {
 	(void)state;
@@ -218,7 +218,7 @@ static void a_server_that_answers_half(void **state)
 	assert_error_has("server a:1 answers; meanwhile it failed: server a:1: ");
 }
 
-/* Where a server evicts, what is absent may have been published. */
+/* If a server evicts, an absent record may have been published. */
 static void a_server_that_evicts(void **state)
 {
 	int64_t soon;
@@ -238,7 +238,7 @@ static void a_server_that_evicts(void **state)
 			 "here, too; HARTEBEEST_JOB");
 }
 
-/* What is no record, and a server that is silent, are the reason of those alone. */
+/* A foreign value, or a silent server, is the reason only of the keys that it concerns. */
 static void each_has_its_own_reason(void **state)
 {
 	struct beest_wait wait = { .gets = gets, .count = 3 };
@@ -292,7 +292,7 @@ static void one_server_of_two_is_silent(void **state)
 	assert_in_range(of_silent, 5, GETS - 5);
 }
 
-/* A living peer may still replace what is not well formed. */
+/* A living peer may still replace a malformed value. */
 static void what_is_no_record(void **state)
 {
 	int64_t soon;
@@ -352,7 +352,7 @@ static void eight_in_turn(void **state)
 		assert_true(i == 7 ? seen[i] == 1 : seen[i] > 2);
 }
 
-/* One that goes while others are awaited does not count any more. */
+/* A record that disappears while others are awaited no longer counts. */
 static void one_that_goes_again(void **state)
 {
 	(void)state;
@@ -386,7 +386,7 @@ static void interrupted(void **state)
 	assert_error_is("enough");
 	assert_int_equal(asked, 5);
 	publish(two, 0);
-	assert_int_equal(wait_for(1, 0, false), 0);		/* nobody asks for what is there */
+	assert_int_equal(wait_for(1, 0, false), 0);		/* not interrupted */
 	assert_int_equal(asked, 5);
 }
 
@@ -416,7 +416,7 @@ static void each_look(void **state)
 
 /* -------------------------------------------------------------- who else is there --- */
 
-/* A member that waits for n0, which never comes. */
+/* A crew member that waits for n0, which never comes. */
 struct waiter {
 	struct beest_registry *registry;
 	struct beest_wait_get get;
@@ -487,7 +487,7 @@ static void a_rank_that_runs_twice(void **state)
 	}
 }
 
-/* Two contexts of a process may share its rank. */
+/* Two contexts of one process may share a rank. */
 static void two_contexts(void **state)
 {
 	(void)state;
@@ -499,7 +499,7 @@ static void two_contexts(void **state)
 	both_are_told(-ETIMEDOUT, "no queue pair 'n0'", 0, 6 * BEEST_SECOND);
 }
 
-/* A former run's presence is replaced without a word where it has left. */
+/* The presence of a former run that has left is replaced silently. */
 static void an_heir(void **state)
 {
 	(void)state;
@@ -566,7 +566,7 @@ static void other_secrets(void **state)
 	assert_null(strstr(waiters[0].error, SECRET_ONE));
 }
 
-/* Who has none writes its name for all to read. */
+/* A rank without a secret stores its name readably. */
 static void one_without_a_secret(void **state)
 {
 	(void)state;
@@ -591,7 +591,7 @@ static void other_secrets_later(void **state)
 	both_are_told(-EPROTO, SECRETS_DIFFER, 4 * BEEST_SECOND, 3 * BEEST_SECOND);
 }
 
-/* Between ranks with the same secret nothing changes, and nothing of it is readable. */
+/* With a common secret, all works as without one, and nothing is readable. */
 static void the_same_secret(void **state)
 {
 	const char *key = registry_key(BEEST_KIND_QP, "n0");
@@ -611,7 +611,7 @@ static void the_same_secret(void **state)
 	assert_null(memmem(bytes, size, "body", 4));
 }
 
-/* Whoever writes to the server puts a well-formed record there, and then bytes of his own. */
+/* An attacker stores a well-formed record, and then bytes of his own. */
 static void what_is_forged_is_absent(void **state)
 {
 	const char *key = registry_key(BEEST_KIND_QP, "n0");
@@ -628,7 +628,7 @@ static void what_is_forged_is_absent(void **state)
 	assert_error_has("queue pair 'n0' (key hb1/job/qp/n0): a record that is not sealed: its "
 			 "author has no secret");
 
-	/* One that was sealed under another key. */
+	/* A record that was sealed under another key. */
 	assert_int_equal(registry_put(two, BEEST_KIND_QP, "n1", "", NULL), 0);
 	assert_int_equal(registry_look(two, 0), 0);
 	memcpy(bytes, fake_kv_get(registry_server, registry_key(BEEST_KIND_QP, "n1"),
@@ -640,7 +640,7 @@ static void what_is_forged_is_absent(void **state)
 	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: a sealed "
 			       "record that is forged"));
 
-	/* Its author may still replace it. */
+	/* The author may still replace it. */
 	assert_int_equal(registry_put(two, BEEST_KIND_QP, "n0", "body", NULL), 0);
 	assert_int_equal(registry_look(two, 0), 0);
 	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), 0);
@@ -652,7 +652,7 @@ static void what_is_forged_is_absent(void **state)
 static struct beest_registry *registries[HONEST + 1];
 static struct waiter crowd[HONEST + 1];
 
-/* One of eight has other settings: rank 3 knows of so many ranks, and has that secret. */
+/* One of eight has other settings: rank 3 assumes @size ranks and has @secret. */
 static void crowd_run(int size, const char *secret)
 {
 	const char *honest = registry_stage.secret;
@@ -674,7 +674,7 @@ static void crowd_run(int size, const char *secret)
 		registry_kill(registries[i]);
 }
 
-/* That one and all others are told, and by whom. */
+/* All ranks are told which rank differs. */
 static void bystanders_are_told(void **state)
 {
 	size_t i;
@@ -710,7 +710,7 @@ static void bystanders_of_another_secret_are_told(void **state)
 }
 #endif
 
-/* What a former run has left there is only suspicious. */
+/* A leftover of a former run is only suspicious. */
 static void a_leftover(void **state)
 {
 	(void)state;
@@ -776,13 +776,13 @@ static void the_author_leaves(void **state)
 	assert_int_equal(waiter->ret, -ESHUTDOWN);
 	assert_non_null(strstr(waiter->error, "rank 1 on "));
 	assert_non_null(strstr(waiter->error, "has left"));
-	/* it may come back, for a second */
+	/* For a second, it may come back. */
 	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 3000 * BEEST_MS);
 }
 
 static int questions;			/* for the presence of rank 1 */
 
-/* The first one is lost. */
+/* Loses the first question. */
 static void question_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	size_t i;
@@ -792,7 +792,7 @@ static void question_hook(struct beest_kv *kv, const struct beest_kv_request *re
 			fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_REFUSED);
 }
 
-/* The news have changed, but whose they are was not answered: it is asked once more. */
+/* The news have changed, but the look that asks whose they are fails, so it asks again. */
 static void whose_news_is_not_answered(void **state)
 {
 	struct waiter *waiter = waiter_whose_author_leaves();
@@ -808,7 +808,7 @@ static void whose_news_is_not_answered(void **state)
 	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 4000 * BEEST_MS);
 }
 
-/* Sees a record of rank 1 that does not suffice. */
+/* Sees an insufficient record of rank 1. */
 static int see_author(void *data, const struct beest_record *record)
 {
 	struct waiter *waiter = data;
@@ -839,7 +839,7 @@ static void only_wait(void *data)
 	waiter->ended = crew_now();
 }
 
-/* It had to leave its record behind, on a server that is away until the news are old. */
+/* Its record stays behind, on a server that is away until the news are old. */
 static void the_news_came_before_the_record(void **state)
 {
 	static const char *const servers[] = { "a:1", "b:1", "c:1" };
@@ -871,7 +871,7 @@ static void the_news_came_before_the_record(void **state)
 	assert_in_range(waiter.ended - waiter.began, 4 * BEEST_SECOND, 7 * BEEST_SECOND);
 }
 
-/* Without a rank it ends the waits for it alone. */
+/* Without a rank, only waits for its own records end. */
 static void the_author_fails(void **state)
 {
 	struct beest_registry *none;
@@ -898,7 +898,7 @@ static void the_author_fails(void **state)
 	assert_int_equal(waiters[1].ret, -ETIMEDOUT);
 }
 
-/* Of the same rank, but not of whom we know: its heir may come. */
+/* A process of the same rank has left, but not the author: the author's heir may come. */
 static void a_former_run_has_left(void **state)
 {
 	struct waiter *waiter;
@@ -918,7 +918,7 @@ static void a_former_run_has_left(void **state)
 
 /* ------------------------------------------------------------- a rank has given up --- */
 
-/* The longest delay of anything that is told, from when it is said. */
+/* The longest time from a rank's failure until others know of it. */
 #define TOLD (1100 * BEEST_MS)
 
 static int64_t said;
@@ -957,7 +957,7 @@ static void all_who_wait_are_told(void **state)
 		is_told(&waiters[i]);
 		assert_in_range(waiters[i].ended, said, said + TOLD);
 	}
-	for (i = 0; i < 2; i++)			/* and whenever they wait again */
+	for (i = 0; i < 2; i++)			/* and in all later waits */
 		waiter_start(i, i ? two : one, 0);
 	registry_run();
 	for (i = 0; i < 2; i++) {
@@ -966,7 +966,7 @@ static void all_who_wait_are_told(void **state)
 	}
 }
 
-/* Nobody knows how many ranks there are, so none are named: who waits is told all the same. */
+/* The number of ranks is unknown, so none are named; those that wait are told nevertheless. */
 static void some_who_wait_are_told(void **state)
 {
 	(void)state;
@@ -980,7 +980,7 @@ static void some_who_wait_are_told(void **state)
 	assert_in_range(waiters[0].ended, said, said + TOLD);
 }
 
-/* It had published when the other one gave up, and waits for the first time later. */
+/* A rank that had published before the failure waits for the first time much later. */
 static void who_waits_later_is_told(void **state)
 {
 	struct beest_registry *third;
@@ -999,7 +999,7 @@ static void who_waits_later_is_told(void **state)
 	assert_in_range(waiters[0].ended - waiters[0].began, 0, 100 * BEEST_MS);
 }
 
-/* A new run is not ended by a former one, which only its sentence names. */
+/* A former run's failure does not end a new run, but is mentioned in its sentence. */
 static void a_former_run_has_failed(void **state)
 {
 	struct beest_registry *third;
@@ -1021,7 +1021,7 @@ static void a_former_run_has_failed(void **state)
 	assert_non_null(strstr(waiters[0].error, "; rank 2 on "));
 	assert_non_null(strstr(waiters[0].error, " had failed: no luck"));
 
-	third = registry_make(2, 3);		/* who takes its place ends it */
+	third = registry_make(2, 3);		/* the heir ends that failure */
 	waiter_start(0, third, 0);
 	registry_run();
 	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
@@ -1033,7 +1033,7 @@ static void a_former_run_has_failed(void **state)
 	assert_null(strstr(waiters[0].error, "failed"));
 }
 
-/* One without rank says so, too, before they have looked. */
+/* Before others have looked, a process without a rank fails, too. */
 static void two_who_fail_one_after_the_other(void **state)
 {
 	struct beest_registry *third, *none;
@@ -1051,7 +1051,7 @@ static void two_who_fail_one_after_the_other(void **state)
 	is_told(&waiters[0]);
 }
 
-/* Nobody else knows whose run it is of. */
+/* Nobody else knows to which run a process without a rank belongs. */
 static void without_rank_only_its_own_are_told(void **state)
 {
 	struct beest_registry *none;
@@ -1089,7 +1089,7 @@ static bool failure_is_there(const char *key)
 	return fake_kv_get(registry_server, key, NULL);
 }
 
-/* As long as its context is open, and ten minutes longer. */
+/* The failure stays as long as its context is open, and for ten minutes more. */
 static void it_stands(void **state)
 {
 	struct waiter *waiter;
@@ -1115,7 +1115,7 @@ static void it_stands(void **state)
 	assert_false(failure_is_there("hb1/job/rank/1"));
 }
 
-/* Who looks and finds it gone stores it once more. */
+/* A look that finds the failure missing stores it again. */
 static void it_is_stored_again(void **state)
 {
 	struct waiter *waiter;
@@ -1137,7 +1137,7 @@ static void it_is_stored_again(void **state)
 	assert_non_null(strstr(waiter->error, "rank 1 on "));
 }
 
-/* Whatever fails once; and a server that is silent costs a second. */
+/* One failed command does not matter; a silent server costs a second. */
 static void telling_it_with_trouble(void **state)
 {
 	int64_t began;
@@ -1178,7 +1178,7 @@ static void news_hook(struct beest_kv *kv, const struct beest_kv_request *reques
 	}
 }
 
-/* However often it looks, and the presence only when the news have changed. */
+/* News are read once a second, however often it looks; the presence only when they change. */
 static void news_once_a_second(void **state)
 {
 	struct waiter *waiter;
