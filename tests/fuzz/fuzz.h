@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz.h - what the fuzz targets share
+ * fuzz.h - shared by the fuzz targets
  *
- * Owns the entry point's name and the check that prints what did not hold.
+ * Owns the name of the entry point, and the check that prints what did not hold.
  */
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
@@ -15,12 +15,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* libFuzzer prints and keeps the input of what aborts. */
+/* libFuzzer prints and keeps an input that aborts. */
 #define HOLDS(condition) \
 	((condition) ? (void)0 : (fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, \
 					  __LINE__, #condition), abort()))
 
-/* Cuts @size bytes into texts at newlines; the last one gets the rest.  For free(3). */
+/* Cuts @size bytes into texts at newlines; the last text gets the rest.  Free the result. */
 static inline char *fuzz_cut(const uint8_t *data, size_t size, char **texts, size_t count)
 {
 	char *copy = malloc(size + 1), *at = copy;

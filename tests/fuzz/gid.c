@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gid.c - policies for the GID, and the choice they make in any table */
+/* gid.c - GID policies, and their choices in any table */
 #include "config.h"
 
 #include "lib/base/error.h"
@@ -8,7 +8,7 @@
 
 #define ENTRIES 8
 
-/* Each entry is 20 bytes of the input: GID, index, version, interface. */
+/* Each entry is 20 bytes of input: GID, index, version, interface. */
 static size_t fill(struct beest_gid_entry *entries, const char *bytes)
 {
 	static const char *const names[] = { "", "eth0", "docker0", "ib0" };
@@ -45,7 +45,7 @@ static void choose(const struct beest_gid_policy *policy, const char *bytes)
 		HOLDS(entries[at].index == policy->index);
 }
 
-/* Lines: policy, a byte each for RoCE version and family; then the table. */
+/* Input lines: policy, a byte each for RoCE version and family, then the table. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };

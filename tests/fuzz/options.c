@@ -12,7 +12,7 @@
 
 #define ARGUMENTS 4
 
-/* Every option has a text that is cut to fit, whatever was given. */
+/* Every option has a text that is cut to fit, whatever its value. */
 static void are_readable(const struct beest_options *options)
 {
 	char name[128], text[64];
@@ -61,7 +61,7 @@ static void load_arguments(const uint8_t *data, size_t size)
 	free(copy);
 }
 
-/* A file begins with a brace; other bytes are arguments, one a line. */
+/* Input with a leading brace is a file; other input has an argument on each line. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	clearenv();

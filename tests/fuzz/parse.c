@@ -41,7 +41,7 @@ static void id_lists(const char *text)
 	beest_parse_ids_free(&ids);
 }
 
-/* The canonical text leads to the same server. */
+/* The canonical text must mean the same server. */
 static void is_canonical(const struct beest_hostport *endpoint)
 {
 	struct beest_hostport *again = NULL;
@@ -68,7 +68,7 @@ static void endpoints(const char *text)
 
 static void (*const parsers[])(const char *) = { integers, durations, id_lists, endpoints };
 
-/* The first byte says which; any other than a digit: all of them. */
+/* The first byte, '0' to '3', selects the parser; with any other byte, all parse the input. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text, *copy;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* record.c - any bytes under a key are a record or a refusal, and encode back */
+/* record.c - any bytes under a key are a record or refused, and encode back */
 #include "config.h"
 
 #include <infiniband/verbs.h>
@@ -12,7 +12,7 @@
 
 #define KEY "hb1/job/qp/name"
 
-/* The flags that a body decides on. */
+/* Flags that depend on the body. */
 #define BODY_FLAGS (BEEST_RECORD_ECHO | BEEST_RECORD_IP)
 
 union body {
@@ -22,7 +22,7 @@ union body {
 	struct beest_barrier_body barrier;
 };
 
-/* What a body says is the same after it was encoded: then its bytes are, too. */
+/* An encoded body decodes to the same values, so it encodes to the same bytes again. */
 static void qp_encodes_back(const struct beest_record *record)
 {
 	uint8_t once[BEEST_QP_BODY_MAX], twice[BEEST_QP_BODY_MAX];
@@ -75,7 +75,7 @@ static void rank_encodes_back(const struct beest_record *record)
 	texts_are_clean(body.reason, sizeof(body.reason));
 	again.body = bytes;
 	again.size = (size_t)beest_record_rank_encode(&body, bytes);
-	HOLDS(again.size <= sizeof(bytes));	/* more than it was, where bytes were escaped */
+	HOLDS(again.size <= sizeof(bytes));	/* longer than before if bytes were escaped */
 	HOLDS(beest_record_rank_decode(&again, &same) == 0);
 	HOLDS(!strcmp(same.host, body.host) && !strcmp(same.device, body.device));
 	HOLDS(!strcmp(same.reason, body.reason) && same.pid == body.pid);
@@ -97,7 +97,7 @@ static void plain_bodies_encode_back(const struct beest_record *record)
 	}
 }
 
-/* What was accepted is made of the same bytes when it is encoded again. */
+/* Encoding an accepted record again gives the same bytes. */
 static void encodes_back(const struct beest_record *record, const uint8_t *bytes, size_t size)
 {
 	uint8_t *again = malloc(size);
@@ -133,7 +133,7 @@ static void decode(uint8_t *bytes, size_t size)
 				   &record) == 0) >= accepted);
 }
 
-/* Chance does not find a sum: the second try has the right one. */
+/* Random bytes have no right checksum, so a second try corrects it. */
 static void correct_sum(uint8_t *bytes, size_t size)
 {
 	uint32_t sum = beest_hash_crc32(beest_hash_crc32(0, KEY, strlen(KEY)), bytes, size - 4);

@@ -2,8 +2,8 @@
 /*
  * seal.c - sealed records: what does not open is refused, and what opens is what was sealed
  *
- * The bytes are opened as they are.  Then they are sealed, so that what lies behind the tag is
- * hostile, too, and spoilt by one bit, by their length and by another key.
+ * First, the bytes are opened as they are.  Then they are sealed, so that hostile contents get
+ * behind the tag, and spoilt by one bit, by their length and by another key.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@ static uint8_t *copy_of(const uint8_t *bytes, size_t size, size_t before, size_t
 	return copy;
 }
 
-/* Of a copy, since what is sealed opens once only; @body holds the record's own bytes. */
+/* Decodes a copy, since opening decrypts in place; @body gets a copy of the record's body. */
 static int decode(struct beest_seal *with, const char *key, const uint8_t *bytes, size_t size,
 		  struct beest_record *record, uint8_t **body)
 {
@@ -51,7 +51,7 @@ static void is_refused(struct beest_seal *with, const char *key, const uint8_t *
 	HOLDS(decode(with, key, bytes, size, &record, &body) < 0);
 }
 
-/* Nobody who has no secret makes a record that counts. */
+/* Without the secret, nobody can make a record that is accepted. */
 static void open_as_it_is(const uint8_t *data, size_t size)
 {
 	struct beest_record record;
@@ -64,7 +64,7 @@ static void open_as_it_is(const uint8_t *data, size_t size)
 		is_refused(NULL, KEY, data, size);
 }
 
-/* Behind the seal the same holds as without one. */
+/* The contents of a seal must decode like the same bytes without a seal. */
 static void opens_to_the_same(const uint8_t *data, size_t size, const uint8_t *sealed)
 {
 	struct beest_record plain, opened;
@@ -72,7 +72,7 @@ static void opens_to_the_same(const uint8_t *data, size_t size, const uint8_t *s
 	int ret = decode(NULL, KEY, data, size, &plain, &ours);
 
 	if (beest_seal_is_on(data, size))
-		goto out;		/* without a secret, that is refused for another reason */
+		goto out;		/* without a secret, this is refused for another reason */
 	HOLDS(decode(seal, KEY, sealed, size + BEEST_SEAL_OVERHEAD, &opened, &theirs) == ret);
 	if (ret == 0)
 		HOLDS(opened.kind == plain.kind && opened.flags == plain.flags &&

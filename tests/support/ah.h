@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ah.h - the attributes of an address handle, field by field
+ * ah.h - the attributes of an address handle, compared field by field
  *
- * Not by memcmp(3): the struct has holes.
+ * memcmp(3) will not do, since the struct has padding.
  */
 #ifndef TESTS_AH_H
 #define TESTS_AH_H

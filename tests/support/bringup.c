@@ -114,7 +114,7 @@ static int create_qp(struct bringup_member *member, int peer)
 				    NULL);
 }
 
-/* The length of a region tells a rank from its former life. */
+/* The length of its region tells a rank from the process that had its number before. */
 static int create(struct bringup_member *member)
 {
 	uint64_t length = 1 + (uint64_t)member->rank + 16 * (uint64_t)(getpid() % 4096);
@@ -187,7 +187,7 @@ static int confirm(struct bringup_member *member)
 	return each_peer(member, confirm_qp);
 }
 
-/* After the confirmation: before it, a region may be that of a former run. */
+/* Comes after the confirmation: until then, a region may be that of a former run. */
 static int fetch_mr(struct bringup_member *member, int peer)
 {
 	struct hartebeest_remote_mr remote;
@@ -327,7 +327,7 @@ int bringup_rejoin(struct bringup_member *member)
 	return ret;
 }
 
-/* ------------------------------------------------------------- what came of it --- */
+/* --------------------------------------------------------------------- results --- */
 
 static const struct ibv_qp_attr *told(const struct ibv_qp *qp, enum ibv_qp_state to)
 {
@@ -349,7 +349,7 @@ static int note_end(struct bringup_member *member, int peer)
 	const struct ibv_qp_attr *rtr = told(qp, IBV_QPS_RTR), *rts = told(qp, IBV_QPS_RTS);
 
 	if (!rtr || !rts || qp->state != IBV_QPS_RTS)
-		return 0;		/* the zeros tell */
+		return 0;		/* zeros show that it is not connected */
 	end->qp_num = qp->qp_num;
 	end->sq_psn = rts->sq_psn;
 	end->dest_qp_num = rtr->dest_qp_num;
@@ -383,7 +383,7 @@ static const char *wrong_end(const struct bringup *bringup, int from, int to)
 	return wrong;
 }
 
-/* All of them: the first to be named is often the victim of another. */
+/* Lists all failures, since the first rank that is named is often the victim of another. */
 static void tell_failures(const struct bringup *bringup)
 {
 	size_t used = 0;

@@ -2,9 +2,9 @@
 /*
  * bringup.h - a bring-up of some ranks, step by step, so that a test can interfere
  *
- * Owns the steps, in one table, and what each rank's device was told in the end.
- * The ranks are threads or processes of the test; all they share is one block of
- * memory.  Knows nothing of servers beyond their addresses.
+ * Owns the steps, in one table, and the values that each rank's device finally got.  Ranks are
+ * threads or processes of the test, and share only one block of memory.  Knows nothing of
+ * servers except their addresses.
  */
 #ifndef TESTS_BRINGUP_H
 #define TESTS_BRINGUP_H
@@ -19,14 +19,14 @@
 #define BRINGUP_RANKS 16
 #define BRINGUP_STEPS 12
 
-/* In the order taken.  A queue pair for each other rank; a message and a region each. */
+/* In order.  Each rank has a queue pair for each other rank, a message and a region. */
 extern const char *const bringup_steps[BRINGUP_STEPS];
 
 int bringup_step(const char *name);		/* its position; the name must exist */
 
-/* What one end's device was told, and what one rank knows of another. */
+/* What one end's device was told, and what the rank knows of its peer. */
 struct bringup_end {
-	uint32_t qp_num, sq_psn;		/* its own */
+	uint32_t qp_num, sq_psn;		/* of this end */
 	uint32_t dest_qp_num, rq_psn;		/* of the peer, in RTR */
 	uint64_t length;			/* of the peer's region, as fetched */
 	char message[48];			/* the peer's, as fetched */
@@ -34,28 +34,28 @@ struct bringup_end {
 
 struct bringup_rank {
 	pid_t pid;
-	uint8_t process[8];			/* the incarnation's first half */
-	int at;					/* the step it takes or has ended at */
+	uint8_t process[8];			/* first half of the incarnation */
+	int at;					/* the step that it takes, or ended at */
 	int ret;
 	char error[1024];
 	uint64_t length;			/* of its own region */
 	struct bringup_end end[BRINGUP_RANKS];
 };
 
-/* All of it is zero at first, and shared with forked ranks. */
+/* Starts as zeros, and is shared with forked ranks. */
 struct bringup {
 	char server[1200];			/* exchange.servers */
 	char job[32];
 	int size;
 
-	/* One rank waits before a step, or after the last, until it may go. */
-	int hold_rank, hold_step;		/* rank -1: nobody, BRINGUP_RANKS: all */
-	bool deadly;				/* it is killed there instead */
+	/* One rank waits before a step, or after the last one, until it may go on. */
+	int hold_rank, hold_step;		/* rank -1: none, BRINGUP_RANKS: all */
+	bool deadly;				/* the rank is killed there instead */
 	int deadly_call;			/* or at this verbs call, from 1 */
 	int held, go;				/* atomic */
-	int arrived;				/* atomic, for the ranks' own use */
-	int passed;				/* atomic: steps taken by all ranks together */
-	int failed;				/* atomic: ranks that gave up */
+	int arrived;				/* atomic; for free use by the ranks */
+	int passed;				/* atomic: steps taken by all ranks in total */
+	int failed;				/* atomic: number of ranks that gave up */
 
 	struct bringup_rank rank[BRINGUP_RANKS];
 };
@@ -63,30 +63,30 @@ struct bringup {
 struct bringup *bringup_new(const char *server, const char *job, int size);
 void bringup_free(struct bringup *bringup);
 
-/* One rank's context, in the process or thread that runs it. */
+/* One rank's context, for the process or thread that runs it. */
 struct bringup_member {
 	struct bringup *bringup;
 	struct hartebeest_context *hb;
 	int rank;
-	int first, last;			/* steps to take; 0, 0: all */
+	int first, last;			/* the steps to take; 0, 0: all */
 };
 
-/* Takes the steps; 0, or what the failed one returned, which is noted too. */
+/* Takes the steps.  Returns 0 or the error of the failed step, and also notes it. */
 int bringup_take(struct bringup_member *member);
 
-/* Connects again to all whose process has changed. */
+/* Connects again to each rank whose process has changed. */
 int bringup_rejoin(struct bringup_member *member);
 
-/* Notes what the devices were told; while no other thread uses the fake device. */
+/* Notes what the devices were told.  No other thread may use the fake device meanwhile. */
 void bringup_note(struct bringup_member *member);
 
 /*
- * The sentence of what is wrong, NULL when every rank has come through and each end
- * is connected to the other one as it is now.
+ * A sentence that says what is wrong.  NULL if every rank is through and each end is connected to
+ * the other end as that is now.
  */
 const char *bringup_wrong(const struct bringup *bringup);
 
-/* All ranks as threads: from start to the joining of all; the contexts stay open. */
+/* Runs all ranks as threads, from start to join; the contexts stay open. */
 struct bringup_crowd {
 	struct bringup_member member[BRINGUP_RANKS];
 	pthread_t thread[BRINGUP_RANKS];
@@ -97,7 +97,7 @@ void bringup_join(struct bringup_crowd *crowd);
 void bringup_note_all(struct bringup_crowd *crowd);
 void bringup_leave(struct bringup_crowd *crowd);	/* closes all contexts */
 
-/* Wait until the held rank stands there, @passed steps were taken, or a rank failed. */
+/* Waits until the held rank has reached its step, @passed steps were taken, or a rank failed. */
 void bringup_await_held(struct bringup *bringup);
 void bringup_await_passed(struct bringup *bringup, int passed);
 void bringup_let_go(struct bringup *bringup);

@@ -1,7 +1,7 @@
-# complete.zsh FOLDER BIN TEXT - what zsh makes of a command line when Tab is pressed
+# complete.zsh FOLDER BIN TEXT - prints what zsh makes of a command line when Tab is pressed
 #
-# FOLDER has the completion, BIN the command.  The shell is an interactive one on a pseudo
-# terminal of its own; a key of its own then shows the line.
+# FOLDER has the completion, BIN the command.  An interactive shell runs on a pseudo terminal;
+# Ctrl-X is bound to a function that shows the line.
 zmodload zsh/zpty || exit
 zpty shell "TERM=dumb zsh -f -i" || exit
 zpty -w shell "fpath=($1 \$fpath); path=($2 \$path); autoload -Uz compinit; compinit -D -u; \

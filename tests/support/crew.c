@@ -2,7 +2,7 @@
 /*
  * crew.c - see crew.h
  *
- * Members that sleep lie in a heap, by instant and then by the order of going to sleep.
+ * Sleeping members are kept in a heap, ordered by instant and then by when they went to sleep.
  */
 #include "config.h"
 
@@ -16,18 +16,18 @@
 #include "tests/support/crew.h"
 
 #define STACK_SIZE (128 * 1024)
-#define GUARD_SIZE (64 * 1024)		/* a page, however large pages are */
+#define GUARD_SIZE (64 * 1024)		/* at least a page, however large pages are */
 #define MEMORY_SIZE (GUARD_SIZE + STACK_SIZE)
 
 /*
- * When the virtual clock begins: later than the uptime of any machine, so that nothing
- * expires when the real clock counts again after a run.
+ * The start of the virtual clock: later than the uptime of any machine, so that nothing
+ * expires when the real clock is used again after a run.
  */
 #define BEGINNING (INT64_C(100) * 365 * 86400 * BEEST_SECOND)
 
 /*
- * Where stacks go if the kernel has nothing against it.  The library mixes addresses of
- * its variables into the jitter, so they must be the same in every run.
+ * Where stacks are placed, if the kernel agrees.  The library mixes addresses of its variables
+ * into the jitter, so they must be the same in every run.
  */
 #define STACKS_AT ((uintptr_t)UINT64_C(0x200000000000))
 
@@ -52,7 +52,7 @@ void __asan_unpoison_memory_region(void const volatile *at, size_t size);
 #define TSAN 0
 #endif
 
-/* Places that contexts switch between: a member, or the test that called crew_run(). */
+/* Contexts that are switched between: a member, or the test that called crew_run(). */
 struct place {
 	ucontext_t context;
 	void *fake_stack;		/* AddressSanitizer's */
@@ -72,12 +72,12 @@ struct member {
 
 static struct crew {
 	struct place test;
-	struct member **heap;		/* of those that sleep or have not begun */
+	struct member **heap;		/* members that sleep or have not begun */
 	size_t count, space;
 	struct member *current;		/* NULL: the test runs */
 	int64_t now;
 	uint64_t order;
-	size_t started;			/* since nobody was there */
+	size_t started;			/* since there was no member */
 } crew = { .now = BEGINNING };
 
 void crew_need(void)
@@ -138,7 +138,7 @@ static struct member *heap_take(void)
 
 /* --------------------------------------------------------------- switching --- */
 
-/* AddressSanitizer wants to know the stack before and after each switch. */
+/* AddressSanitizer must learn of both stacks before and after each switch. */
 static void switch_announce(struct place *from, const struct place *to, bool for_good)
 {
 #if ASAN
@@ -200,7 +200,7 @@ static int64_t source_now(void)
 	return crew.now;
 }
 
-/* Outside of a member, as in a test's own preparation, time just passes. */
+/* Outside of members, for example in a test's preparation, time just passes. */
 static void source_sleep_until(int64_t instant)
 {
 	struct member *self = crew.current;

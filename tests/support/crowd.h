@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowd.h - trials that are processes, several at a time
+ * crowd.h - trials in processes, several at a time
  *
- * Owns which of them run, and waits for their ends.  Knows nothing of what is tried.
+ * Owns the processes, and waits for their ends.  Knows nothing of what is tried.
  */
 #ifndef TESTS_CROWD_H
 #define TESTS_CROWD_H
@@ -16,12 +16,12 @@
 #define CROWD_MAX 48
 
 struct crowd {
-	int size;				/* at a time */
-	void (*ended)(int place, int status);	/* is told of each */
+	int size;				/* at most so many at a time */
+	void (*ended)(int place, int status);	/* called for each */
 	pid_t pid[CROWD_MAX];			/* 0: the place is free */
 };
 
-/* Until at most @most are left. */
+/* Waits until at most @most are left. */
 static inline void crowd_reap(struct crowd *crowd, int most)
 {
 	int i, running = 0, status;
@@ -41,7 +41,7 @@ static inline void crowd_reap(struct crowd *crowd, int most)
 	}
 }
 
-/* A place for the next one, as soon as one is free. */
+/* Waits for a free place. */
 static inline int crowd_place(struct crowd *crowd)
 {
 	int i = 0;
@@ -52,7 +52,7 @@ static inline int crowd_place(struct crowd *crowd)
 	return i;
 }
 
-/* Memory that all see: zero, @size bytes for each place. */
+/* Shared memory of @size bytes for each place, all zeros. */
 static inline void *crowd_share(const struct crowd *crowd, size_t size)
 {
 	void *shared = mmap(NULL, (size_t)crowd->size * size, PROT_READ | PROT_WRITE,

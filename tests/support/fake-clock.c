@@ -10,16 +10,16 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* A wait of a minute looks four times, and asks a server that is silent three times. */
+/* So a wait of a minute looks four times, and asks a silent server three times. */
 #define SKIP (25 * SECOND)
 
 static bool hurried;			/* atomic, as are the next two */
 static int waiting;
-static int64_t common;			/* the skipped time that all threads see */
+static int64_t common;			/* skipped time that all threads see */
 static __thread int64_t skipped;	/* since the last fake_clock_settle() of this thread */
 static __thread bool has_paused;
 
-/* The linker's --wrap turns the library's calls into the first of each pair. */
+/* By the linker's --wrap, the library calls the first of each pair. */
 int __wrap_clock_gettime(clockid_t id, struct timespec *now);
 int __real_clock_gettime(clockid_t id, struct timespec *now);
 int __wrap_clock_nanosleep(clockid_t id, int flags, const struct timespec *until,
@@ -48,7 +48,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 	return ret;
 }
 
-/* The library sleeps in one place: until an instant of its own clock. */
+/* The library sleeps only here, until an instant of its own clock. */
 int __wrap_clock_nanosleep(clockid_t id, int flags, const struct timespec *until,
 			   struct timespec *left)
 {

@@ -2,10 +2,10 @@
 /*
  * fake-clock.h - a wait that must fail by its limit takes no time
  *
- * Owns the time that the library under test sees: the machine's, plus what a thread has
- * skipped.  A test gives each wait a generous limit, so that a slow machine changes
- * nothing, and skips the pauses of those waits that nobody will end.  Knows nothing of
- * what is waited for.  A program that uses it is linked with FAKE_CLOCK (Makefile.am).
+ * Owns the time that the tested library sees: the machine's, plus what a thread has skipped.
+ * A test gives each wait a generous limit, so that a slow machine does not matter, and skips the
+ * pauses of waits that nobody will end.  Knows nothing of what is waited for.  A program that
+ * uses it is linked with FAKE_CLOCK (Makefile.am).
  */
 #ifndef TESTS_FAKE_CLOCK_H
 #define TESTS_FAKE_CLOCK_H
@@ -13,30 +13,30 @@
 #include <errno.h>
 #include <stdint.h>
 
-/* Each thread's pauses end at once from here on, and each skips seconds of its own time. */
+/* From here on, each thread's pauses end at once, and each skips seconds of its own time. */
 void fake_clock_hurry(void);
 
 /*
- * Back to the machine's pace.  All threads see from here on what the calling one has
+ * Returns to the machine's pace.  From here on, all threads see what the calling thread has
  * skipped, so no other thread may be in the library at that moment.  Returns @ret.
  */
 int fake_clock_settle(int ret);
 
-/* This thread's time jumps: what a hook does to a loop that never pauses. */
+/* Skips time for this thread, for example in a hook, in a loop that never pauses. */
 void fake_clock_skip(int64_t ns);
 
 /*
- * How many threads have paused so far: one that has paused has sent what it had to send,
- * and waits.
+ * How many threads have paused so far.  A thread that has paused has sent all that it had to
+ * send, and waits.
  */
 int fake_clock_waiting(void);
 
-/* What @call returns when all its waits end by their limit, at a server that does not answer. */
+/* Calls @call, whose waits all end by their limit, with a server that does not answer. */
 #define IN_SILENCE(call) (fake_clock_hurry(), fake_clock_settle(call))
 
 /*
- * The same at a server that answers.  The look behind the limit has a quarter of a second, in
- * which a busy one may not come to it: then it is called again.
+ * The same with a server that answers.  The look after the limit has a quarter of a second, which
+ * may be too short for a busy server: then @call is repeated.
  */
 #define IN_VAIN(call)								\
 	({									\

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake-command.h - hartebeest(1) over the fake verbs, in a process of its own
+ * fake-command.h - hartebeest(1) over the fake verbs, in a separate process
  *
- * Owns how a test of it begins, and what a refusal looks like.  Knows nothing of what the
- * command does.
+ * Owns how such a test begins, and the form of a refusal.  Knows nothing of what the command
+ * does.
  */
 #ifndef TESTS_FAKE_COMMAND_H
 #define TESTS_FAKE_COMMAND_H
@@ -16,7 +16,7 @@
 #include "tests/support/unit.h"
 #include "tools/command.h"
 
-/* No environment, the preset device, and @talk on pipes. */
+/* Clears the environment, resets the device, and puts @talk on pipes. */
 static inline void fake_command_reset(struct talk *talk)
 {
 	clearenv();
@@ -25,7 +25,7 @@ static inline void fake_command_reset(struct talk *talk)
 	talk->program = command_main;
 }
 
-/* Fails the test where it did not say @text, or printed anything beside it. */
+/* Fails the test unless the command said @text on stderr and printed nothing else. */
 static inline void fake_command_refuses(const struct talk *talk, const char *text)
 {
 	talk_complains(talk, text);

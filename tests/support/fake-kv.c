@@ -31,12 +31,12 @@ struct fake_kv_item {
 struct fake_kv_late {
 	struct fake_kv_late *next;
 	struct fake_kv_server *server;
-	struct beest_kv_write write;		/* its key and value are copies */
+	struct beest_kv_write write;		/* with copies of key and value */
 };
 
 struct connection {
 	bool used;
-	uint64_t boot, renewal;		/* of the server and the fake when it was made */
+	uint64_t boot, renewal;		/* of the server and the fake, when it was made */
 	int64_t heard;
 };
 
@@ -45,7 +45,7 @@ struct beest_kv {
 	bool login;
 	struct beest_choice *choices;
 	struct fake_kv_server **servers;
-	struct connection *connections;		/* one a server */
+	struct connection *connections;		/* one for each server */
 };
 
 static void *must(void *memory)
@@ -119,7 +119,7 @@ static struct fake_kv_item *item_use(struct fake_kv_server *server, const char *
 	return item;
 }
 
-/* Makes room for @size more bytes; false: there is none. */
+/* Makes room for @size more bytes.  False: there is none. */
 static bool room_make(struct fake_kv_server *server, size_t size)
 {
 	if (!server->bytes_max)
@@ -131,7 +131,7 @@ static bool room_make(struct fake_kv_server *server, size_t size)
 	return server->bytes + size <= server->bytes_max;
 }
 
-/* As a real server: where there is no room the old value is gone nevertheless. */
+/* As on a real server, the old value is gone even if there is no room for the new one. */
 static int item_store(struct fake_kv_server *server, const struct beest_kv_write *write)
 {
 	struct fake_kv_item *item = item_find(server, write->key);
@@ -184,7 +184,7 @@ static int item_increment(struct fake_kv_server *server, struct beest_kv_write *
 	return 0;
 }
 
-/* What a real server answers to this write. */
+/* The result of this write on a real server. */
 static int write_apply(struct fake_kv_server *server, struct beest_kv_write *write)
 {
 	struct fake_kv_item *item;
@@ -237,7 +237,7 @@ void fake_kv_fail(enum fake_kv_unit unit, int nth, int error, enum fake_kv_manne
 	fake_kv.failures[i] = (struct fake_kv_failure){ nth ? nth : -1, unit, manner, error };
 }
 
-/* The failure that is due for one more of @unit; NULL: none. */
+/* Counts one more of @unit; returns the failure that is due, or NULL. */
 static const struct fake_kv_failure *failure_next(enum fake_kv_unit unit)
 {
 	struct fake_kv_failure *failure;
@@ -295,15 +295,15 @@ size_t fake_kv_apply_late(void)
 
 /* ---------------------------------------------------------------- requests --- */
 
-/* One request on its way. */
+/* A request on its way. */
 struct trip {
 	struct beest_kv *kv;
 	struct fake_kv_server *server;
 	struct beest_kv_request *request;
 	const struct fake_kv_failure *failure;	/* of the whole request */
-	bool late;				/* writes are kept from here on */
-	int waits;		/* round trips that nothing else can share */
-	bool read;		/* one round trip that all requests of a run share */
+	bool late;				/* from here on, writes are kept */
+	int waits;		/* round trips that cannot be shared */
+	bool read;		/* one round trip shared by all requests of a run */
 };
 
 static int trip_fail(const struct trip *trip, int error)
@@ -318,7 +318,7 @@ static void command_count(struct trip *trip, size_t keys)
 	trip->server->commands++;
 }
 
-/* -errno, beside those of write_apply(): this command ends its request. */
+/* -errno: this command ends its request, apart from any result of write_apply(). */
 static int command_broken(struct trip *trip, enum fake_kv_manner *manner, bool is_write)
 {
 	const struct fake_kv_failure *one = failure_next(FAKE_KV_COMMAND), *other = NULL;
@@ -333,7 +333,7 @@ static int command_broken(struct trip *trip, enum fake_kv_manner *manner, bool i
 	return trip_fail(trip, one->error);
 }
 
-/* *result: what the server answers, whoever reads it.  Returns the failure of the request. */
+/* *@result: the server's answer, whether or not it is read.  Returns the request's failure. */
 static int write_send(struct trip *trip, struct beest_kv_write *write, int *result)
 {
 	enum fake_kv_manner manner = FAKE_KV_REFUSED;
@@ -351,7 +351,7 @@ static int write_send(struct trip *trip, struct beest_kv_write *write, int *resu
 	return ret;
 }
 
-/* Answers that a real connection does not survive. */
+/* Answers after which a real connection is closed. */
 static bool is_fatal(int result)
 {
 	return result < 0 && result != -ENOENT && result != -EEXIST;
@@ -377,7 +377,7 @@ static int write_run(struct trip *trip, struct beest_kv_write *write)
 	return 0;
 }
 
-/* The rest of a request that is applied late goes after what failed. */
+/* The rest of a late request is applied after the write that failed. */
 static int writes_run(struct trip *trip)
 {
 	struct beest_kv_request *request = trip->request;
@@ -490,7 +490,7 @@ static int trip_go(struct trip *trip, struct connection *connection)
 	if (trip->server->error || trip->server->silent)
 		return trip_fail(trip, trip->server->silent ? EHOSTDOWN : trip->server->error);
 	if (broken && lazy && !beest_request_has_answers(trip->request))
-		return 0;		/* the kernel took it */
+		return 0;		/* the kernel accepted it */
 	if (broken)
 		return trip_fail(trip, ECONNRESET);
 	if (trip->failure && trip->failure->manner == FAKE_KV_REFUSED)
@@ -548,8 +548,8 @@ static void hook_call(struct beest_kv *kv, const struct beest_kv_request *reques
 }
 
 /*
- * The answers are those of the moment when the requests were sent.  What fails before it
- * has waited takes its time, too.
+ * Answers are those of the moment when the requests were sent.  A failure that waited for nothing
+ * takes its time, too.
  */
 static void latency_sleep(int trips, bool failed)
 {
@@ -600,7 +600,7 @@ struct fake_kv_server *fake_kv_server(const char *text)
 			break;
 	if (i == FAKE_KV_SERVERS)
 		abort();
-	if (!fake_kv.servers[i].text[0])	/* else @text may be that very one */
+	if (!fake_kv.servers[i].text[0])	/* else @text may be this very buffer */
 		snprintf(fake_kv.servers[i].text, sizeof(fake_kv.servers[i].text), "%s", text);
 	server_expire(&fake_kv.servers[i]);
 	return &fake_kv.servers[i];
@@ -670,7 +670,7 @@ int beest_kv_probe(struct beest_kv *kv, size_t index, struct beest_kv_stats *sta
 
 /* ---------------------------------------------------------------- steering --- */
 
-/* Handles that are open keep their servers. */
+/* Open handles keep their servers. */
 void fake_kv_reset(void)
 {
 	uint64_t renewal = fake_kv.renewal + 1;

@@ -9,7 +9,7 @@
 
 uint32_t fake_process;
 
-/* Of no process that lives here, so that no process id means anything. */
+/* Belongs to no process on this machine, so process ids mean nothing. */
 int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 {
 	uint32_t halves[2] = { ~fake_process, fake_process };

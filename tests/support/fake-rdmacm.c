@@ -16,7 +16,7 @@
 
 struct fake_rdmacm fake_rdmacm;
 
-/* The channel is a pipe: each byte in it is an event that waits. */
+/* The channel is a pipe: each byte in it is a pending event. */
 struct fake_channel {
 	struct rdma_event_channel channel;
 	int to;
@@ -72,7 +72,7 @@ static int fails(const struct fake_cm_end *end)
 
 static int out_of_order(void)
 {
-	errno = ENOTRECOVERABLE;	/* no test expects it */
+	errno = ENOTRECOVERABLE;	/* no test expects this errno */
 	return -1;
 }
 
@@ -115,7 +115,7 @@ static int raise_event(struct rdma_cm_id *id, const struct fake_cm_end *end,
 	return write(channel->to, "", 1) == 1 ? 0 : -1;
 }
 
-/* A channel that blocks would keep no deadline: it must not be asked. */
+/* Refuses a blocking channel, since that could not keep a deadline. */
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	char byte;

@@ -2,10 +2,10 @@
 /*
  * fake-verbs.c - see fake-verbs.h
  *
- * What verbs.h declares in different ways from release to release, or turns into a
- * macro, is defined here under its assembler name: ibv_query_port, ibv_reg_mr and
- * its variants, _ibv_query_gid_ex.  Contexts are of the old kind (no struct
- * verbs_context around them), so that the inlines of verbs.h call these symbols.
+ * Functions that verbs.h declares differently from release to release, or turns into macros,
+ * are defined here under their assembler names: ibv_query_port, ibv_reg_mr and its variants,
+ * _ibv_query_gid_ex.  Contexts are of the old kind (not within a struct verbs_context), so
+ * that the inlines of verbs.h call these symbols.
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@
 struct fake_verbs fake_verbs;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t serial;			/* QP numbers and keys */
+static uint32_t serial;			/* for QP numbers and keys */
 
 /* ------------------------------------------------------- calls, failures --- */
 
@@ -83,7 +83,7 @@ static int fires(struct fake_failure *failure, const char *function, bool any)
 	return failure->error;
 }
 
-/* Every function begins here; not 0: it is to fail with that. */
+/* Called first by every function.  Nonzero: the function has to fail with this error. */
 static int enter(const char *function, bool any)
 {
 	int error = 0;
@@ -105,7 +105,7 @@ static int called(const char *function)
 	return enter(function, true);
 }
 
-/* A walk over all failures leaves the way back alone. */
+/* "*" does not stand for destructors, so clean-up works while all failures are tried. */
 static int called_destructor(const char *function)
 {
 	return enter(function, false);
@@ -143,7 +143,7 @@ static int returned(int error)
 
 /* --------------------------------------------------------------- objects --- */
 
-/* First member of everything that is handed out. */
+/* First member of all objects that are handed out. */
 struct object {
 	struct object *next, **link;
 	void (*free)(struct object *object);
@@ -196,7 +196,7 @@ static void use(struct object *object, int by)
 	__atomic_add_fetch(&object->users, by, __ATOMIC_SEQ_CST);
 }
 
-/* The end of every destructor: the errno it returns. */
+/* Last step of every destructor; returns its errno. */
 static int destroyed(const char *function, struct object *object)
 {
 	int error = called_destructor(function);
@@ -209,7 +209,7 @@ static int destroyed(const char *function, struct object *object)
 	return 0;
 }
 
-/* As libibverbs has it: a device lives as long as a list or a context needs it. */
+/* As in libibverbs, a device lives as long as a list or a context needs it. */
 struct fake_ibdev {
 	struct ibv_device device;
 	const struct fake_device *described;
@@ -253,7 +253,7 @@ struct fake_cq {
 	struct ibv_wc *wcs;
 	size_t first, count;
 	bool armed;
-	unsigned int events, unacked;	/* to be read, read */
+	unsigned int events, unacked;	/* not yet read; read but not acknowledged */
 };
 
 struct fake_channel {
@@ -485,7 +485,7 @@ static void open_async(void)
 	async = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
 }
 
-/* Of the test, until its end: a context may outlive a reset by a moment. */
+/* Belongs to the test until its end, since a context may briefly outlive a reset. */
 static int async_fd(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -558,7 +558,7 @@ int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *attr)
 	return 0;
 }
 
-/* Another thread may raise one meanwhile. */
+/* Another thread may raise an event at the same time. */
 static bool take_event(struct ibv_async_event *event)
 {
 	bool taken;
@@ -615,7 +615,7 @@ static void gid_bytes(const char *text, uint8_t raw[16])
 int fake_query_port(struct ibv_context *, uint8_t, struct ibv_port_attr *)
 	__asm__("ibv_query_port");
 
-/* Member by member: binaries of old bring a shorter struct. */
+/* Fills member by member, since old binaries have a shorter struct. */
 int fake_query_port(struct ibv_context *verbs, uint8_t number, struct ibv_port_attr *attr)
 {
 	const struct fake_port *port = port_at(described(verbs), number);
@@ -641,7 +641,7 @@ int fake_query_port(struct ibv_context *verbs, uint8_t number, struct ibv_port_a
 	return 0;
 }
 
-/* An empty entry reads as zero here, but is ENODATA for ibv_query_gid_ex(3). */
+/* Returns zeros for an empty entry, for which ibv_query_gid_ex(3) fails with ENODATA. */
 int ibv_query_gid(struct ibv_context *verbs, uint8_t number, int index, union ibv_gid *gid)
 {
 	const struct fake_port *port = port_at(described(verbs), number);
@@ -657,7 +657,7 @@ int ibv_query_gid(struct ibv_context *verbs, uint8_t number, int index, union ib
 	return 0;
 }
 
-/* struct ibv_gid_entry, which came with rdma-core 32. */
+/* struct ibv_gid_entry, since rdma-core 32. */
 struct fake_gid_entry {
 	uint64_t gid[2];
 	uint32_t gid_index;
@@ -676,11 +676,11 @@ static void gid_entry_fill(const struct fake_port *port, uint32_t number, uint32
 	*entry = (struct fake_gid_entry){ .gid_index = index, .port_num = number,
 					  .gid_type = (uint32_t)gid->roce };
 	gid_bytes(gid->gid, (uint8_t *)entry->gid);
-	if (gid->roce && gid->netdev)	/* the kernel knows none for InfiniBand */
+	if (gid->roce && gid->netdev)	/* the kernel has none for InfiniBand */
 		entry->ndev_ifindex = index_of_netdev(gid->netdev);
 }
 
-/* Of those that lib/verbs/newer.c looks up at run time. */
+/* For functions that lib/verbs/newer.c looks up at run time. */
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int fake_query_gid_ex(struct ibv_context *, uint32_t, uint32_t, struct fake_gid_entry *,
@@ -707,7 +707,7 @@ int fake_query_gid_ex(struct ibv_context *verbs, uint32_t number, uint32_t index
 EXPORTED ssize_t fake_query_gid_table(struct ibv_context *, struct fake_gid_entry *, size_t,
 				      uint32_t, size_t) __asm__("_ibv_query_gid_table");
 
-/* What cannot be read is left out, as are empty ones. */
+/* Unreadable entries are left out, like empty ones. */
 ssize_t fake_query_gid_table(struct ibv_context *verbs, struct fake_gid_entry *entries,
 			     size_t count, uint32_t flags, size_t size)
 {
@@ -745,7 +745,7 @@ int ibv_query_pkey(struct ibv_context *verbs, uint8_t number, int index, __be16 
 
 /* ------------------------------------------------------------ interfaces --- */
 
-#define NETDEVS 1024		/* of different names: coroutines have small stacks */
+#define NETDEVS 1024		/* distinct names; must fit on a coroutine's stack */
 #define FIRST_IFINDEX 1000
 
 struct fake_netdevs {
@@ -793,7 +793,7 @@ struct fake_interface {
 	struct ifaddrs ifaddrs;
 	union {
 		struct sockaddr_ll link;
-		uint8_t room[sizeof(struct sockaddr_ll) + 12];	/* as glibc leaves */
+		uint8_t room[sizeof(struct sockaddr_ll) + 12];	/* as large as glibc's */
 		struct sockaddr_in v4;
 		struct sockaddr_in6 v6;
 	} address;
@@ -815,7 +815,7 @@ static struct fake_interface *new_interface(struct ifaddrs **list, const char *n
 	return interface;
 }
 
-/* IPoIB: four bytes of queue pair, then the GID of the port. */
+/* An IPoIB address is four bytes with the queue pair number and the GID of the port. */
 static void fill_interface(struct fake_interface *interface, const struct fake_gid *gid)
 {
 	struct sockaddr_ll *link = &interface->address.link;
@@ -830,7 +830,7 @@ static void fill_interface(struct fake_interface *interface, const struct fake_g
 	interface->ifaddrs.ifa_flags = gid->netdev_down ? 0 : IFF_UP | IFF_RUNNING;
 }
 
-/* Each IPv4 address is one of a network of 24 bits. */
+/* Each IPv4 address has a 24-bit network. */
 static void make_ipv4(struct fake_interface *interface)
 {
 	interface->mask.sin_family = AF_INET;
@@ -839,7 +839,7 @@ static void make_ipv4(struct fake_interface *interface)
 	interface->ifaddrs.ifa_netmask = (struct sockaddr *)&interface->mask;
 }
 
-/* Its addresses, one a GID: on RoCE each of them made one. */
+/* One address for each GID: on RoCE, the GIDs are made from addresses. */
 static void add_address(struct ifaddrs **list, const struct fake_gid *gid, const char *ip_text)
 {
 	const char *text = ip_text ? ip_text : gid->roce ? gid->gid : NULL;
@@ -931,7 +931,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return destroyed("ibv_dealloc_pd", pd_object(pd));
 }
 
-/* A region that others may write must be writable here; the kernel insists. */
+/* As the kernel requires, remote write access implies local write access. */
 static struct ibv_mr *reg_mr(const char *function, struct ibv_pd *pd, void *address,
 			     size_t length, unsigned int access)
 {
@@ -1048,7 +1048,7 @@ static uint32_t power_of_two(uint32_t least)
 	return power;
 }
 
-/* Grants the next power of two less one, as devices do: 128 becomes 255. */
+/* Grants the next power of two minus one, as devices do: 128 becomes 255. */
 struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *data,
 			     struct ibv_comp_channel *channel, int vector)
 {
@@ -1073,7 +1073,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *data,
 	return &cq->cq;
 }
 
-/* The real one waits for ever for events that nobody acknowledges. */
+/* The real one waits for ever if an event was not acknowledged. */
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	struct ibv_comp_channel *channel = cq->channel;
@@ -1138,7 +1138,7 @@ static int check_roce_address(const struct fake_gid *own, const uint8_t dgid[16]
 	return is_ipv4(sgid) == is_ipv4(dgid) ? 0 : EINVAL;
 }
 
-/* rdma_check_ah_attr() and rdma_fill_sgid_attr() of the kernel. */
+/* Like rdma_check_ah_attr() and rdma_fill_sgid_attr() of the kernel. */
 static int check_address(const struct fake_device *device, const struct ibv_ah_attr *ah)
 {
 	const struct fake_port *port = port_at(device, ah->port_num);
@@ -1189,7 +1189,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 
 /* ------------------------------------------------------------ queue pairs --- */
 
-/* The kernel's qp_state_table, one row a transition and a set of types. */
+/* The kernel's qp_state_table: a row for each transition and set of types. */
 enum {
 	RC = 1 << 0,
 	UC = 1 << 1,
@@ -1318,7 +1318,7 @@ static int check_mask(const struct fake_qp *qp, enum ibv_qp_state to, int mask)
 	return 0;
 }
 
-/* uverbs compares the port of the address with the one of INIT. */
+/* uverbs compares the port of the address with that of INIT. */
 static int check_av(const struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	if (!(mask & IBV_QP_AV))
@@ -1592,7 +1592,7 @@ static int req_notify_cq(struct ibv_cq *cq, int solicited)
 	return 0;
 }
 
-/* Which of the queues of a channel has an event to be read? */
+/* Finds a queue of the channel that has an unread event. */
 static struct fake_cq *take_cq_event(const struct ibv_comp_channel *channel)
 {
 	struct object *object;
@@ -1686,7 +1686,7 @@ static void complete_send(const struct fake_qp *qp, const struct ibv_send_wr *wr
 		complete(&qp->qp, false, wr->wr_id, completed_opcode(wr->opcode), status);
 }
 
-/* Bytes that do not fit are counted and not kept. */
+/* Bytes beyond FAKE_INLINE are counted but not kept. */
 static void gather(struct fake_wr *record, const struct ibv_send_wr *wr)
 {
 	size_t length, room;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake-verbs.h - a verbs layer made of structs, for tests without a device
+ * fake-verbs.h - a simulated verbs layer, for tests without a device
  *
- * tests/fake-verbs.o, linked ahead of libibverbs, answers every verbs call the
- * library makes from the description in the global below.  It enforces what the
- * kernel enforces (attribute masks, states, address vectors, limits, EBUSY), counts
- * what is open, can fail any call, and remembers what it was told.
+ * tests/support/libfake.a, linked before libibverbs, answers every verbs call of the library
+ * according to the global below.  It enforces what the kernel enforces (attribute masks, states,
+ * address vectors, limits, EBUSY), counts open objects, can fail any call, and records what it was
+ * told.
  *
  * It also answers getifaddrs(3): the interfaces are those of the GID tables.
  *
  * Usual course of a test:
  *
- *	fake_verbs_reset();				one RoCE device "fake0"
- *	fake_verbs.devices[0].ports[0].lmc = 2;		describe what is to differ
- *	fake_verbs_fail("ibv_create_cq", 1, ENOMEM);	arm a failure
- *	... call the library ...
- *	assert_int_equal(fake_verbs.open, 0);
+ * 	fake_verbs_reset();				one RoCE device "fake0"
+ * 	fake_verbs.devices[0].ports[0].lmc = 2;		describe what is different
+ * 	fake_verbs_fail("ibv_create_cq", 1, ENOMEM);	arm a failure
+ * 	... call the library ...
+ * 	assert_int_equal(fake_verbs.open, 0);
  */
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
@@ -37,7 +37,7 @@
 #define FAKE_INLINE 256
 #define FAKE_HISTORY 4096
 
-/* For fake_verbs_fail(): fail and leave errno alone, as old providers do. */
+/* For fake_verbs_fail(): fails without setting errno, as old providers do. */
 #define FAKE_NO_ERRNO INT_MIN
 
 /* ------------------------------------------------------ the description --- */
@@ -45,10 +45,10 @@
 struct fake_gid {
 	const char *gid;		/* "fe80::1", "::ffff:10.0.0.1"; NULL: empty entry */
 	int roce;			/* 1, 2; 0: InfiniBand */
-	const char *netdev;		/* NULL: the kernel does not say; InfiniBand: IPoIB */
-	bool netdev_down;		/* interface without IFF_UP and IFF_RUNNING */
+	const char *netdev;		/* NULL: unknown to the kernel; on InfiniBand: IPoIB */
+	bool netdev_down;		/* without IFF_UP and IFF_RUNNING */
 	int error;			/* reading fails with this errno */
-	int ah_error;			/* address handles and RTR from here fail with it */
+	int ah_error;			/* address handles and RTR from this GID fail with it */
 };
 
 struct fake_port {
@@ -62,7 +62,7 @@ struct fake_port {
 	struct fake_gid gids[FAKE_GIDS];
 	int pkey_count;			/* pkey_tbl_len */
 	uint16_t pkeys[FAKE_PKEYS];	/* host byte order */
-	/* IP of the interface of the GID at the same index; NULL: the GID if that is one. */
+	/* IP address of the interface of the GID with this index; NULL: the GID, if it is one. */
 	const char *ips[FAKE_GIDS];
 };
 
@@ -70,28 +70,28 @@ struct fake_device {
 	const char *name;
 	enum ibv_node_type node_type;
 	enum ibv_transport_type transport;
-	const char *ibdev_path;		/* sysfs folder; NULL: what the GID table says */
+	const char *ibdev_path;		/* sysfs folder; NULL: derived from the GID table */
 	struct ibv_device_attr attr;	/* limits, vendor_id, atomic_cap, phys_port_cnt */
-	uint32_t max_inline;		/* above it ibv_create_qp fails with inline_error */
+	uint32_t max_inline;		/* ibv_create_qp fails with inline_error above it */
 	int inline_error;
 	int open_error;			/* ibv_open_device fails with this errno */
 	struct fake_port ports[FAKE_PORTS];	/* ports[0] is port 1 */
 };
 
-/* --------------------------------------------------------- what was seen --- */
+/* ----------------------------------------------------------- the records --- */
 
 struct fake_modify {
 	uint32_t qp_num;
 	enum ibv_qp_state from;		/* before the call */
 	struct ibv_qp_attr attr;	/* as given */
 	int mask;
-	int ret;			/* what the caller got */
+	int ret;			/* returned to the caller */
 };
 
 struct fake_wr {
 	uint32_t qp_num;
-	bool receive;			/* then recv is set, else send */
-	struct ibv_send_wr send;	/* next and sg_list are not to be followed */
+	bool receive;			/* recv is set, else send */
+	struct ibv_send_wr send;	/* do not follow next and sg_list */
 	struct ibv_recv_wr recv;
 	struct ibv_sge sge[FAKE_SGES];
 	uint8_t bytes[FAKE_INLINE];	/* of IBV_SEND_INLINE, as they were when posted */
@@ -108,7 +108,7 @@ struct fake_verbs {
 	struct fake_device devices[FAKE_DEVICES];
 	int device_count;
 
-	/* Objects alive now; open is the sum of all. */
+	/* Living objects; open is the sum of all. */
 	int open;
 	int lists, contexts, pds, mrs, cqs, srqs, qps, ahs, channels;
 
@@ -120,16 +120,19 @@ struct fake_verbs {
 	bool complete_sends;	/* signaled sends complete at once with complete_status */
 	enum ibv_wc_status complete_status;
 
-	uint32_t next_qp_num;	/* of the next queue pair, as devices use numbers again; 0: new */
+	uint32_t next_qp_num;	/* of the next queue pair, as devices reuse numbers; 0: a new one */
 
 	struct ibv_async_event events[FAKE_EVENTS];	/* for ibv_get_async_event */
 	int event_count;
 	int acked_events;
 
-	/* Called on entry of every function, with its name: to change things under way. */
+	/*
+	 * Called first by every function, with its name, so that a test can change things
+	 * meanwhile.
+	 */
 	void (*hook)(const char *function);
 
-	/* kept by the functions below */
+	/* internal */
 	struct fake_failure failures[FAKE_FAILURES];
 	int fired;
 };
@@ -137,9 +140,9 @@ struct fake_verbs {
 extern struct fake_verbs fake_verbs;
 
 /*
- * Frees what a test left open, forgets everything, and describes one device
- * "fake0" with an active RoCE port 1: interface "eth0", MTU 1024, GIDs 0 and 1
- * link-local (v1, v2), 2 and 3 ::ffff:10.0.0.1 (v1, v2), P_Key 0xffff.
+ * Frees all that a test left open, resets everything, and describes one device "fake0" with an
+ * active RoCE port 1: interface "eth0", MTU 1024, GIDs 0 and 1 link-local (v1, v2), 2 and 3
+ * ::ffff:10.0.0.1 (v1, v2), P_Key 0xffff.
  */
 void fake_verbs_reset(void);
 
@@ -149,54 +152,53 @@ void fake_verbs_reset(void);
  */
 void fake_verbs_infiniband(void);
 
-/* One more device, a copy of the first under another name. */
+/* Adds a device, as a copy of the first one with another name. */
 struct fake_device *fake_verbs_add(const char *name);
 
 /* ---------------------------------------------------------- steering it --- */
 
 /*
- * The @nth call from now (1: the next; 0: every one) of @function fails with
- * @error: the errno, returned or set as that function does, or FAKE_NO_ERRNO.
- * "*" is any function but the destructors.  The names are those of the manual:
- * "ibv_query_port", "ibv_reg_mr", "ibv_query_gid_ex", "ibv_post_send",
- * "ibv_poll_cq", ...
+ * The @nth call from now (1: the next; 0: every one) of @function fails with @error: the errno,
+ * returned or set as that function does, or FAKE_NO_ERRNO.  "*" is any function except
+ * destructors.  Names are those of the manual: "ibv_query_port", "ibv_reg_mr",
+ * "ibv_query_gid_ex", "ibv_post_send", "ibv_poll_cq", ...
  */
 void fake_verbs_fail(const char *function, int nth, int error);
 
 /*
- * How many armed failures have happened.  To walk over all calls:
+ * How many armed failures have happened.  To try all calls:
  *
- *	for (n = 1; ; n++) {
- *		fake_verbs_reset();
- *		fake_verbs_fail("*", n, EIO);
- *		ret = ...;
- *		if (!fake_verbs.fired)
- *			break;
- *		... it must have failed, or made do; nothing may stay open ...
- *	}
+ * 	for (n = 1; ; n++) {
+ * 		fake_verbs_reset();
+ * 		fake_verbs_fail("*", n, EIO);
+ * 		ret = ...;
+ * 		if (!fake_verbs.fired)
+ * 			break;
+ * 		... it failed, or did without; nothing may stay open ...
+ * 	}
  */
 
-/* How often @function was called since the reset. */
+/* How many times @function was called since the reset. */
 int fake_verbs_calls(const char *function);
 
 /*
- * Appends to what ibv_get_async_event(3) hands out and makes async_fd readable.  All
- * contexts share both.
+ * Appends an event for ibv_get_async_event(3) and makes async_fd readable.  All contexts share
+ * both.
  */
 void fake_verbs_raise(const struct ibv_async_event *event);
 
-/* What was last told to this queue pair; NULL: nothing yet. */
+/* The last modification of this queue pair; NULL: none yet. */
 const struct fake_modify *fake_verbs_last_modify(const struct ibv_qp *qp);
 
-/* The @back-th last work request: 0 is the last; NULL when there are not as many. */
+/* The @back-th last work request, 0 being the last; NULL if there are fewer. */
 const struct fake_wr *fake_verbs_posted(size_t back);
 
-/* As a device would behind the caller's back: to ERR after a failed transfer. */
+/* Changes the state as a device would by itself: to ERR after a failed transfer. */
 void fake_verbs_set_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
 /*
- * Appends to what ibv_poll_cq(3) will hand out; every completion once.  An armed queue
- * with a channel makes an event of it and is armed no more.
+ * Appends a completion for ibv_poll_cq(3), which returns it once.  If the queue is armed and
+ * has a channel, this makes an event and disarms it.
  */
 void fake_verbs_complete(struct ibv_cq *cq, const struct ibv_wc *wc);
 

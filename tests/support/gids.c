@@ -19,9 +19,9 @@
 
 #define DEVICES "/sys/class/infiniband"
 #define PATIENCE INT64_C(60000000000)	/* ns */
-#define GAP 64				/* so many empty entries in a row are the end of a table */
+#define GAP 64				/* so many empty entries in a row end a table */
 
-/* GIDs, or addresses in the form of a GID. */
+/* GIDs, or addresses in the form of GIDs. */
 struct gids {
 	struct in6_addr gid[256];
 	size_t count;
@@ -58,7 +58,7 @@ static bool gids_have(const struct gids *gids, const struct in6_addr *gid)
 	return i < gids->count;
 }
 
-/* The kernel takes the first free entry: far behind those in use there is none of a thousand. */
+/* The kernel uses the first free entry, so no GID is far behind the others, of 1024 entries. */
 static void table_read(struct gids *table, const char *device)
 {
 	char file[32], line[64];
@@ -105,7 +105,7 @@ static void addresses_read(struct gids *addresses, const char *interface, bool *
 	freeifaddrs(all);
 }
 
-/* The kernel has a link-local GID of its own, and adds none while the interface is down. */
+/* The kernel has its own link-local GID, and adds no GIDs while the interface is down. */
 static bool device_has_settled(const char *device)
 {
 	struct gids table, addresses;

@@ -9,7 +9,7 @@
 
 #include "tests/support/holdings.h"
 
-#define MEMORY_SLACK 4096		/* KB: heaps of threads do not come out alike */
+#define MEMORY_SLACK 4096		/* KB: the heaps of threads vary */
 
 static long count_entries(const char *folder)
 {

@@ -3,7 +3,7 @@
  * holdings.h - what a process and its server hold, before and after
  *
  * Owns the counting, and the sentence about what has grown.  Knows nothing of what the process
- * did meanwhile.
+ * did in between.
  */
 #ifndef TESTS_HOLDINGS_H
 #define TESTS_HOLDINGS_H
@@ -18,7 +18,7 @@ struct holdings {
 
 struct holdings holdings_count(const struct cache *cache);
 
-/* Says on stderr what has grown, but for some memory; 0: nothing. */
+/* Reports growth on stderr, except a little memory; 0: nothing has grown. */
 int holdings_have_grown(const struct holdings *before, const struct holdings *now);
 
 #endif

@@ -15,19 +15,19 @@
 #define DELETE(k) { .verb = BEEST_KV_DELETE, .key = (k) }
 #define INCR(k) { .verb = BEEST_KV_INCR, .key = (k), .answered = true }
 
-/* All writes are answered; or the request is lazy. */
+/* ANSWERED: all writes are answered.  LAZY: the request is lazy. */
 enum { ANSWERED = 1, LAZY = 2 };
 
 static struct beest_kv_write opening = {
 	.verb = BEEST_KV_ADD, .key = "epoch", .value = "E", .size = 1, .ttl = TTL,
 };
 
-/* One request after another over the same variables. */
+/* All requests use the same variables. */
 static struct beest_kv_request request;
 static struct beest_kv_value values[8];
 static struct beest_kv_write *const none;
 
-/* @keys: NULL-terminated. */
+/* @keys ends with NULL. */
 static int ask(const struct kv_stage *stage, unsigned int flags, struct beest_kv_write *writes,
 	       size_t write_count, const char *const *keys)
 {
@@ -76,7 +76,7 @@ static void first_request(const struct kv_stage *stage)
 	value_is(3, "1");
 }
 
-/* The opening is for new connections only. */
+/* Only a new connection sends the opening. */
 static void later_requests(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { DELETE("epoch"), SET("a", "2") };
@@ -90,13 +90,13 @@ static void later_requests(const struct kv_stage *stage)
 	assert_int_equal(ASK(ANSWERED, writes, "epoch"), 0);
 	assert_false(request.fresh);
 	assert_true(request.answered);
-	value_is(0, NULL);				/* the answers say enough */
+	value_is(0, NULL);				/* the answers are enough */
 	assert_int_equal(writes[0].ret, -ENOENT);
 	assert_int_equal(ASK(0, writes, "a", "epoch"), 0);
 	value_is(0, "2");
 }
 
-/* The witness comes before any write that is answered, and the opening before the witness. */
+/* The witness comes before any answered write, and the opening before the witness. */
 static void first_answers(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { DELETE("epoch"), SET("a", "2"), SET("b", "3") };
@@ -147,7 +147,7 @@ static void answers_of_writes(const struct kv_stage *stage)
 	value_is(2, "");
 }
 
-/* Among quiet writes, over a new connection and over a used one. */
+/* Between quiet writes, over a new and over a used connection. */
 static void counting(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { INCR("n"), ADD("n", "0"), INCR("n"), SET("a", "1") };
@@ -176,7 +176,7 @@ static void counting_what_is_no_number(const struct kv_stage *stage)
 	assert_true(request.fresh);
 }
 
-/* No answer comes, whatever is there: the next one would be taken for it. */
+/* An unanswered incr has no answer at all, which could be taken for that of the next one. */
 static void counting_unanswered(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = {
@@ -208,7 +208,7 @@ static void no_witness(const struct kv_stage *stage)
 	value_is(1, "1");
 	assert_int_equal(READ("epoch", "a"), 0);
 	assert_false(request.fresh);
-	/* What came before it is told, and over a new connection nothing does. */
+	/* A write before the failure has its result; over a new connection, there is none. */
 	assert_int_equal(ASK(ANSWERED, writes, "nobody", "a"), -ENODATA);
 	assert_true(writes[0].done);
 	assert_int_equal(writes[0].ret, 0);
@@ -230,7 +230,7 @@ static void the_same_key_twice(const struct kv_stage *stage)
 	value_is(3, "1");
 }
 
-/* Where an answer came long ago a LAZY request is read like any other. */
+/* If the last answer came long ago, a lazy request is read like any other. */
 static void lazy_writes(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { SET("a", "1") };
@@ -253,7 +253,7 @@ static void lazy_writes(const struct kv_stage *stage)
 	value_is(1, "2");
 }
 
-/* What was not answered was not carried out in part. */
+/* A request without an answer was not carried out in part. */
 static void restart_is_all_or_nothing(const struct kv_stage *stage)
 {
 	enum { MANY = 256 };

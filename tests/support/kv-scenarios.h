@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kv-scenarios.h - what any key-value client and its server do, the fake as the real one
+ * kv-scenarios.h - how any key-value client and server behave, the fake like the real one
  *
- * Owns assertions only: tests/unit/fake-kv.c runs them over the fake, tests/exchange/kv.c
- * over a memcached, so the two are known to agree.
+ * Owns only assertions: tests/unit/fake-kv.c runs them with the fake, tests/exchange/kv.c
+ * with a memcached, so both are known to agree.
  */
 #ifndef TESTS_KV_SCENARIOS_H
 #define TESTS_KV_SCENARIOS_H
@@ -20,7 +20,7 @@ struct kv_stage {
 struct kv_scenario {
 	const char *name;
 	void (*run)(const struct kv_stage *stage);
-	int without_login;	/* with one every write is answered */
+	int without_login;	/* with a login, every write is answered */
 };
 
 /* Ends with a NULL name. */

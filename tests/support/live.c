@@ -40,9 +40,9 @@ void live_connect(struct live *live)
 	EXPECT(hartebeest_mr_fetch(live->hb, live->peer, &live->there, 0) == 0);
 }
 
-/* -------------------------------------------------------- a pair that begins again --- */
+/* ---------------------------------------------------------- a pair that reconnects --- */
 
-/* Where a message comes from, and where it is received. */
+/* The offsets in the buffer of the messages to be sent and received. */
 #define OWN 0
 #define RECEIVED (LIVE_BUFFER / 2)
 #define MESSAGE 3000
@@ -61,8 +61,8 @@ static int post_receive(void *data, struct ibv_qp *qp)
 }
 
 /*
- * A dead peer is noticed after (retries + 1) * 4.096 us * 2^timeout, here 0.9 s, for which a
- * living one does not keep silent on a busy machine.
+ * A dead peer is noticed after (retries + 1) * 4.096 us * 2^timeout, here 0.9 s.  A living peer
+ * answers faster even on a busy machine.
  */
 void live_begin(struct live *live, int rank)
 {
@@ -84,14 +84,14 @@ void live_talk(struct live *live)
 
 	EXPECT(hartebeest_post_send(live->qp, live_part(live, OWN), MESSAGE, live->mr->lkey, 42,
 				    0) == 0);
-	do {	/* what a failure flushed may still be there */
+	do {	/* a failure may have flushed receives */
 		EXPECT(hartebeest_poll_until(live->cq, 1, &wc, deadline) == 1);
 	} while (wc.status == IBV_WC_WR_FLUSH_ERR);
 	EXPECT(wc.status == IBV_WC_SUCCESS && wc.wr_id == 41);
 	EXPECT(live_is(live_part(live, RECEIVED), !live->rank, MESSAGE));
 }
 
-/* Whoever leaves first takes its memory along, so both leave together. */
+/* Both ranks leave together, since a rank that leaves takes its memory with it. */
 void live_close(struct live *live)
 {
 	EXPECT(hartebeest_barrier(live->hb, "leaving", 0) == 0);

@@ -2,8 +2,8 @@
 /*
  * live.h - one end of a pair on a real device, as most live tests begin
  *
- * Owns the usual objects of a rank: PD, CQ, a buffer, a queue pair, connected to
- * those of the other rank.  For use within ranks_run().
+ * Owns the usual objects of a rank: PD, CQ, a buffer, and a queue pair that is connected to that
+ * of the other rank.  For use within ranks_run().
  */
 #ifndef LIVE_H
 #define LIVE_H
@@ -19,7 +19,7 @@
 
 struct live {
 	int rank;
-	char me[64], peer[64];		/* keys of this end and the other */
+	char me[64], peer[64];		/* keys of this end and of the other */
 	struct hartebeest_context *hb;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
@@ -27,34 +27,34 @@ struct live {
 	struct hartebeest_remote_mr there;
 };
 
-/* Objects "pd", "cq", "mr", "qp"; INIT.  @options as for hartebeest_open(). */
+/* Makes "pd", "cq", "mr" and "qp", in INIT.  @options as for hartebeest_open(). */
 void live_open(struct live *live, int rank, int type, const char *const *options);
 
 /*
- * An RC queue pair that notices a dead peer within a second, and whose receives are posted
- * anew whenever it begins again in INIT.
+ * Makes an RC queue pair that notices a dead peer within a second, and whose receives are posted
+ * again at each INIT.
  */
 void live_begin(struct live *live, int rank);
 
-/* One message each way, which needs the receives and the right numbers at both ends. */
+/* Sends a message each way, which needs receives and matching numbers at both ends. */
 void live_talk(struct live *live);
 
-/* Publishes, fetches, connects; for RC and UC confirms. */
+/* Publishes, fetches and connects; RC and UC also confirm. */
 void live_connect(struct live *live);
 void live_close(struct live *live);
 
-/* The next completion, within a minute; must be a success with this wr_id. */
+/* The next completion, within a minute; it must be a success with this wr_id. */
 void live_complete(struct live *live, uint64_t wr_id, struct ibv_wc *wc);
 
-/* The state of the queue pair as the device tells it. */
+/* The state of the queue pair according to the device. */
 enum ibv_qp_state live_state(const struct live *live);
 
-/* What rank @rank has at byte @index. */
+/* The byte that rank @rank has at @index. */
 unsigned char live_byte(int rank, size_t index);
 void live_fill(void *bytes, int rank, size_t size);
 bool live_is(const void *bytes, int rank, size_t size);
 
-/* A memcached and two ranks; 0 when both succeeded. */
+/* Starts a memcached and two ranks; 0 if both succeeded. */
 int live_pair(int (*function)(int rank, void *data), void *data);
 
 #endif

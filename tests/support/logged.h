@@ -2,8 +2,8 @@
 /*
  * logged.h - what a context of this test has logged
  *
- * Owns the text: a line "LEVEL SENTENCE" for each, the oldest first; what is too much is lost.
- * The test empties it.
+ * Owns the text: a line "LEVEL SENTENCE" for each message, oldest first.  What does not fit is
+ * lost.  The test empties it.
  */
 #ifndef TESTS_LOGGED_H
 #define TESTS_LOGGED_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make.h - objects in one line, as tests want them */
+/* make.h - makes objects in one line, as tests want to */
 #ifndef TESTS_MAKE_H
 #define TESTS_MAKE_H
 

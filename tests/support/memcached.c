@@ -32,8 +32,8 @@
 #define ANSWER_MS 60000
 
 struct cache {
-	pid_t pid;				/* 0: does not run */
-	pid_t owner;				/* who started it */
+	pid_t pid;				/* 0: not running */
+	pid_t owner;				/* the process that started it */
 	struct beest_hostport endpoint;
 	int hold;				/* on its port */
 	const char *arguments[ARGUMENTS_MAX];
@@ -57,7 +57,7 @@ static void give_up(const char *format, ...)
 
 /* ---------------------------------------------------------------- sockets --- */
 
-/* connect(2) cannot be tried again after a signal. */
+/* connect(2) cannot be repeated after a signal, so signals are blocked. */
 static int connect_undisturbed(int fd, const struct sockaddr *address, socklen_t size)
 {
 	sigset_t all, before;
@@ -100,8 +100,8 @@ static int unix_connect(const char *path)
 }
 
 /*
- * Below the ports that outgoing connections get: there a connection may meet itself, and
- * a port that a killed server left free may be taken by anybody.
+ * Ports below the range of outgoing connections.  In that range, a connection may meet itself, and
+ * anybody may take the port of a killed server.
  */
 #define PORT_MIN 10000
 #define PORT_MAX 32000
@@ -117,8 +117,8 @@ static uint16_t random_port(void)
 }
 
 /*
- * Programs of tests run beside each other, and none may take the port of a server that
- * another one starts again soon.  An abstract name goes with its last descriptor.
+ * Test programs run in parallel, and none may take the port of a server that another one will
+ * soon restart.  An abstract name disappears with its last descriptor.
  */
 static int port_hold(uint16_t port)
 {
@@ -133,7 +133,7 @@ static int port_hold(uint16_t port)
 	return fd;
 }
 
-/* A socket bound to a free port of 127.0.0.1, which goes to @endpoint, and a hold on it. */
+/* A socket bound to a free port of 127.0.0.1, stored in @endpoint, and a hold on the port. */
 static int bind_held(struct beest_hostport *endpoint, int *hold)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
@@ -231,7 +231,7 @@ bool cache_since(int minor)
 	return found >= minor;
 }
 
-/* The signal survives the death of the test by assertion, signal or time-out. */
+/* The death signal works however the test dies: by assertion, signal or time-out. */
 static void run(struct cache *cache)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -262,7 +262,7 @@ static int ended(struct cache *cache)
 	return 1;
 }
 
-/* 1: it takes connections, 0: it ended before (another took the port, say). */
+/* 1: it accepts connections, 0: it ended before (perhaps since another took the port). */
 static int await(struct cache *cache)
 {
 	int ms, fd;
@@ -308,7 +308,7 @@ static struct cache *cache_new(void)
 	return cache;
 }
 
-/* memcached demands -u of root, and any other user must not be asked for one. */
+/* memcached demands -u from root, and other users must not give it. */
 static int arguments_begin(struct cache *cache)
 {
 	int n = 0;
@@ -366,7 +366,7 @@ struct cache *cache_start_unix(void)
 	return cache;
 }
 
-/* Is the state in that file, after the name in parentheses, one of @states? */
+/* True if the state in that file, after the name in parentheses, is one of @states. */
 static bool state_is(const char *stat_file, const char *states)
 {
 	char line[512] = "", *name_end;
@@ -398,8 +398,8 @@ static bool threads_are(pid_t pid, const char *states)
 }
 
 /*
- * kill(2) only asks, and each thread stops or ends by itself: one that still runs may
- * answer.  A forked rank is not the server's parent, so waitpid(2) does not wait for it.
+ * kill(2) only asks: each thread stops or ends by itself, and may still answer until then.
+ * waitpid(2) would not help a forked rank, which is not the server's parent.
  */
 static void signal_and_await(pid_t pid, int signal, const char *states)
 {
@@ -532,11 +532,11 @@ struct fake {
 	int dripped;
 	int incremented;
 	int fd;
-	int ends[2];		/* a pipe whose closing ends the thread */
+	int ends[2];		/* a pipe; closing it ends the thread */
 	pthread_t thread;
 };
 
-/* 1: something to read on @fd, 0: the end. */
+/* 1: @fd can be read, 0: the end. */
 static int awake(struct fake *fake, int fd)
 {
 	struct pollfd fds[] = {
@@ -566,7 +566,7 @@ static int say(int fd, const char *bytes, size_t size)
 	return !size || send(fd, bytes, size, MSG_NOSIGNAL) >= 0;
 }
 
-/* One value after another to the keys of a get, until the client has had enough. */
+/* Answers a get by one value after the other, until the client has had enough. */
 static void drip(struct fake *fake, int fd, char *request)
 {
 	char *key, *rest = NULL, line[400];

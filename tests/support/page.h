@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * page.h - the examples of hartebeest-exchange(7), as its source has them
+ * page.h - the examples of hartebeest-exchange(7), from its source
  *
- * Owns how an example looks there.  Knows nothing of what its bytes mean.
+ * Owns the form of an example.  Knows nothing of what its bytes mean.
  */
 #ifndef TESTS_PAGE_H
 #define TESTS_PAGE_H
@@ -27,7 +27,7 @@ static inline char *page_read(const char *path)
 	return page;
 }
 
-/* As roff writes it: with a backslash before each hyphen. */
+/* The form that roff needs: with a backslash before each hyphen. */
 static inline void page_roff(const char *text, char roff[BEEST_KEY_MAX])
 {
 	for (; *text; *roff++ = *text++)
@@ -36,7 +36,7 @@ static inline void page_roff(const char *text, char roff[BEEST_KEY_MAX])
 	*roff = '\0';
 }
 
-/* The bytes below the key, of lines like "0010  0a 0b 0c", as hex without blanks. */
+/* The bytes below the key, from lines like "0010  0a 0b 0c", as hex without spaces. */
 static inline void page_hex(const char *page, const char *key, char hex[PAGE_HEX])
 {
 	char line[BEEST_KEY_MAX], wanted[BEEST_KEY_MAX + 4];

@@ -2,8 +2,8 @@
 /*
  * party.h - contexts of many ranks in one thread, over the fake device and servers
  *
- * Owns the opening of each with a domain, a completion queue and what pairs need.  Each
- * looks like a process of its own.  Knows nothing of what is asserted.
+ * Owns opening them, each with a domain, a completion queue and what pairs need.  Each context
+ * looks like a separate process.  Knows nothing of what is asserted.
  */
 #ifndef TESTS_PARTY_H
 #define TESTS_PARTY_H
@@ -22,7 +22,7 @@
 struct party_member {
 	struct hartebeest_context *hb;
 	int rank;
-	size_t count;				/* of pairs */
+	size_t count;				/* number of pairs */
 	struct hartebeest_pair pairs[PARTY_PAIRS];
 	char names[PARTY_PAIRS][3][24];		/* queue pair, own key, peer's key */
 	struct hartebeest_remote_mr regions[PARTY_PAIRS][PARTY_REGIONS];
@@ -40,7 +40,7 @@ extern struct party_member party[PARTY_RANKS];
 void party_start(void);
 void party_end(void);
 
-/* The same of a test with a crew; what it has left open makes it fail. */
+/* The teardown of a test with a crew; fails if the test left objects open. */
 static inline int party_teardown(void **state)
 {
 	(void)state;
@@ -51,20 +51,20 @@ static inline int party_teardown(void **state)
 	return fake_verbs.open;
 }
 
-/* A context with "pd", "cq" and regions "mr0" to "mr3"; @settings: "name=value" or NULL. */
+/* Opens a context with "pd", "cq" and regions "mr0" to "mr3"; @settings: "name=value" or NULL. */
 struct party_member *party_open(int slot, int rank, int size, const char *setting);
 void party_close(struct party_member *member);
 
-/* As a process does that is killed. */
+/* Ends a context as if its process were killed. */
 void party_kill(struct party_member *member);
 
-/* One more pair of that type, to rank @peer: its name is "qRANK-PEER". */
+/* Adds a pair of that type, to rank @peer; its queue pair is "qRANK-PEER". */
 struct hartebeest_pair *party_pair(struct party_member *member, int peer, int type);
 
-/* Offers the first regions, and has room for as many. */
+/* The pair offers the first @count regions, and has room for as many. */
 void party_offer(struct hartebeest_pair *pair, uint32_t count);
 
-/* hartebeest_pairs_connect() of all its pairs; a member of a crew. */
+/* Runs hartebeest_pairs_connect() for all its pairs; a member of a crew. */
 void party_connect(void *member);
 
 /* The registry's key-value handle, for hooks. */

@@ -2,7 +2,7 @@
 /*
  * pause.h - a test lets time pass
  *
- * The whole of it, however often a timer (tests/timer.h) interrupts the sleep.
+ * The sleep has its full length, however often tests/support/timer.h interrupts it.
  */
 #ifndef TESTS_PAUSE_H
 #define TESTS_PAUSE_H

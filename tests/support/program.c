@@ -16,7 +16,7 @@
 struct program {
 	char path[4096];
 	const char *const (*arguments)[2];	/* of the ranks; NULL: none, or no more */
-	char output[2][64];		/* files of the ranks' standard output */
+	char output[2][64];		/* files with the ranks' standard output */
 };
 
 static int program_rank(int rank, void *data)

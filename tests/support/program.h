@@ -6,8 +6,8 @@
 #define TESTS_PROGRAM_H
 
 /*
- * Runs @path, from the build folder, as ranks 0 and 1 beside a Memcached server of their
- * own; asserts that both succeed and that each prints its text.
+ * Runs @path, relative to the build folder, as ranks 0 and 1 with their own Memcached server;
+ * asserts that both succeed and print the expected texts.
  */
 void program_run(const char *path, const char *expected_0, const char *expected_1);
 

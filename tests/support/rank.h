@@ -2,8 +2,8 @@
 /*
  * rank.h - opens one rank's context, as tests do
  *
- * Owns the options' spelling and the limit that a slow machine never reaches.  Knows
- * nothing of what the rank does, nor of the environment.
+ * Owns the spelling of options, and a limit that a slow machine never reaches.  Knows nothing of
+ * what the rank does, nor of the environment.
  */
 #ifndef TESTS_RANK_H
 #define TESTS_RANK_H
@@ -17,14 +17,14 @@
 struct rank_settings {
 	const char *servers;
 	const char *job;		/* NULL: not set */
-	int size;			/* 0: neither rank nor size are set */
+	int size;			/* 0: rank and size are not set */
 	int rank;
 	const char *timeout;		/* NULL: RANK_PATIENCE */
 	const char *device;		/* NULL: not set */
-	const char *more[RANK_MORE];	/* "key=value"; they override the ones above */
+	const char *more[RANK_MORE];	/* "key=value"; these override the ones above */
 };
 
-/* As hartebeest_open(). */
+/* Like hartebeest_open(). */
 int rank_open(struct hartebeest_context **hb, const struct rank_settings *settings);
 
 #endif

@@ -98,14 +98,14 @@ static pid_t start(const struct ranks *ranks, int rank, int (*function)(int, voi
 	if (pid != 0)
 		return pid;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* a test that fails leaves nobody */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* if the test fails, no rank stays */
 	set_environment(ranks, rank);
 	if (ranks->delay_ms[rank])
 		pause_ms(ranks->delay_ms[rank]);
 	exit(function(rank, data) ? 1 : 0);
 }
 
-/* True when the child ended well; @pid is 0 once it ended. */
+/* True if the child succeeded; @pid becomes 0 when it has ended. */
 static bool ended_well(pid_t *pid, int options)
 {
 	int status = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ranks.h - processes that are the ranks of one job
+ * ranks.h - processes as the ranks of one job
  *
- * Owns the forking, the environment of each rank, and the waiting with a deadline.
- * Knows nothing of what the ranks do.
+ * Owns forking, the environment of each rank, and waiting with a deadline.  Knows nothing of
+ * what the ranks do.
  */
 #ifndef RANKS_H
 #define RANKS_H
@@ -17,25 +17,24 @@
 struct ranks {
 	int count;
 	const char *server;		/* "127.0.0.1:port" */
-	const char *job;		/* HARTEBEEST_JOB; NULL: unset */
+	const char *job;		/* HARTEBEEST_JOB; NULL: not set */
 	int delay_ms[RANKS_MAX];	/* before the rank begins */
 };
 
 /*
- * Forks @ranks->count children, each with HARTEBEEST_NID and so on in its environment
- * and on a port of its own as far as there are, and runs @function in each.  A rank
- * succeeds by returning 0.  Returns how many did not; after ten minutes the rest is
- * killed and counted too.
+ * Forks @ranks->count children and runs @function in each, with HARTEBEEST_NID and so on in its
+ * environment, each on its own port if there are enough.  A rank succeeds by returning 0.  Returns
+ * how many did not; after ten minutes, the rest is killed and counted, too.
  */
 int ranks_run(const struct ranks *ranks, int (*function)(int rank, void *data), void *data);
 
-/* The active ports of this machine as "device:port"; NULL past the last. */
+/* The active ports of this machine as "device:port"; NULL beyond the last. */
 const char *ranks_port(int index);
 
-/* Exits with status 77 and a reason when the machine has no active port. */
+/* Exits with status 77 and a reason if the machine has no active port. */
 void ranks_need_device(void);
 
-/* In a rank: a condition that must hold, else the rank ends with both reasons. */
+/* In a rank: a condition that must hold; otherwise, the rank ends and prints both reasons. */
 #define EXPECT(condition) \
 	((condition) ? (void)0 : ranks_fail(#condition, __FILE__, __LINE__))
 void ranks_fail(const char *condition, const char *file, int line)

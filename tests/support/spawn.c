@@ -19,7 +19,7 @@
 
 #define PATIENCE_MS 120000
 #define WORDS 700
-#define SPAWNS 32		/* at once */
+#define SPAWNS 32		/* at a time */
 
 static struct cache *cache;
 static int started;			/* programs until now */
@@ -79,7 +79,7 @@ struct spawn *spawn_start(const char *path, int rank, const char *const *words)
 	if (spawn->pid != 0)
 		return spawn;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* a test that fails leaves nobody */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* if the test fails, nothing stays */
 	file = open(spawn->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	dup2(file, STDOUT_FILENO);
 	dup2(file, STDERR_FILENO);

@@ -37,7 +37,7 @@ static void run(const struct talk *talk)
 
 /* --------------------------------------------------------------- pipes --- */
 
-/* A file without a name, which is read from its start. */
+/* An unnamed file, at its start. */
 static int input_file(const char *text)
 {
 	FILE *file = tmpfile();
@@ -94,9 +94,9 @@ static void begin_on_terminal(struct talk *talk)
 		assert_int_equal(write(own, talk->input, strlen(talk->input)), strlen(talk->input));
 }
 
-/* ---------------------------------------------------------------- both --- */
+/* -------------------------------------------------- pipes and terminal --- */
 
-/* A terminal whose other end was closed fails with EIO. */
+/* A terminal whose other end was closed returns EIO. */
 static bool take(struct talk *talk, int stream)
 {
 	char *to = stream ? talk->err : talk->out;
@@ -203,7 +203,10 @@ static void build_folder(char *path, size_t size)
 		*strrchr(path, '/') = '\0';
 }
 
-/* What libtool's script in tools/ starts, by a dozen of other programs, where there is one. */
+/*
+ * The program behind libtool's script in tools/, if there is one: the script starts many
+ * others.
+ */
 const char *talk_tool(void)
 {
 	static char tool[4096];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * talk.h - a command in a process of its own, on pipes or on a pseudo terminal
+ * talk.h - a command in a separate process, on pipes or on a pseudo terminal
  *
- * Owns the process, its three streams and what it said.  Knows nothing of the command.
+ * Owns the process, its three streams and its output.  Knows nothing of the command.
  */
 #ifndef TESTS_TALK_H
 #define TESTS_TALK_H
@@ -16,37 +16,37 @@
 struct talk {
 	/* in */
 	int (*program)(int argc, char **argv);	/* NULL: words[0] is a path, for execv(3) */
-	const char *words[TALK_WORDS];		/* the command line, ended by NULL */
-	const char *input;			/* for standard input; NULL: there is none */
+	const char *words[TALK_WORDS];		/* the command line, which NULL ends */
+	const char *input;			/* standard input; NULL: none */
 	bool terminal;				/* all streams are one pseudo terminal */
-	int columns;				/* of it; 0: 80 */
+	int columns;				/* of the terminal; 0: 80 */
 	/* out */
 	int status;				/* exit status, or 128 + the signal */
-	char out[TALK_SIZE], err[TALK_SIZE];	/* on a terminal all is in out */
-	/* kept by talk.c */
+	char out[TALK_SIZE], err[TALK_SIZE];	/* on a terminal, all is in out */
+	/* internal */
 	pid_t pid;
 	int fd[2];
 	size_t used[2];
 };
 
-/* Begins it, and fails the test where that cannot be. */
+/* Starts the command; fails the test if that is impossible. */
 void talk_begin(struct talk *talk);
 
-/* Waits until standard output has @text; fails the test when it ends before. */
+/* Waits until standard output contains @text; fails the test if the command ends before. */
 void talk_until(struct talk *talk, const char *text);
 
 /* Waits until it ends. */
 void talk_end(struct talk *talk);
 
-/* Both, of a command line. */
+/* Starts a command line and waits for its end. */
 #define TALK(talk, ...) talk_words((talk), (const char *const[]){ __VA_ARGS__, NULL })
 int talk_words(struct talk *talk, const char *const *words);
 
-/* Fail the test where standard output, or standard error, has no @text. */
+/* Fails the test unless standard output, or standard error, contains @text. */
 void talk_says(const struct talk *talk, const char *text);
 void talk_complains(const struct talk *talk, const char *text);
 
-/* The path of hartebeest(1) as it was built. */
+/* The path of hartebeest(1) as built. */
 const char *talk_tool(void);
 
 #endif

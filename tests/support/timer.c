@@ -2,7 +2,7 @@
 /*
  * timer.c - see timer.h
  *
- * A timer of timer_create(2), since tests use alarm(2) and setitimer(2) themselves.
+ * Uses timer_create(2), since tests use alarm(2) and setitimer(2) themselves.
  */
 #include "config.h"
 
@@ -45,7 +45,7 @@ static void pass_on(const char *names, long size)
 	}
 }
 
-/* The kernel prefers the main thread, which passes it on to all others. */
+/* The kernel prefers the main thread, which passes the signal on to all others. */
 static void tick(int signal)
 {
 	char names[4096] __attribute__((aligned(8)));
@@ -79,7 +79,7 @@ static void begin(void)
 		abort();
 }
 
-/* Before main(), which may clear the environment.  A fork leaves timers behind. */
+/* Runs before main(), which may clear the environment.  Timers are not inherited by a fork. */
 __attribute__((constructor)) static void start(void)
 {
 	const char *ms = getenv("BEEST_TEST_TIMER_MS");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timer.h - interrupts a test program again and again, for runs that ask for it
+ * timer.h - interrupts a test program repeatedly, for runs that ask for it
  *
- * With BEEST_TEST_TIMER_MS in the environment a timer with a handler without SA_RESTART
- * runs from the start of the program on, in forked ranks too.  The signal reaches every
- * thread.  Nothing a test says may depend on it.
+ * With BEEST_TEST_TIMER_MS in the environment, a timer whose handler lacks SA_RESTART runs
+ * from the start of the program, also in forked ranks.  The signal reaches every thread.  No
+ * result of a test may depend on it.
  */
 #ifndef TESTS_TIMER_H
 #define TESTS_TIMER_H
@@ -17,10 +17,10 @@
 /* A test waits for its children however often it is interrupted. */
 #define waitpid(pid, status, options) TEMP_FAILURE_RETRY(waitpid(pid, status, options))
 
-/* Keeps this file in the program: it begins by itself. */
+/* Links this file into the program; it starts by itself. */
 void timer_need(void);
 
-/* Before exec(2): the new program must not die of a signal that is under way. */
+/* Call it before exec(2): the new program must not die of a pending signal. */
 void timer_leave(void);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * unit.h - what every unit test includes
  *
- * Owns the includes that cmocka.h needs before itself, and assertions about the
- * sentence of a failure.  Knows nothing of what is tested.
+ * Owns the includes that cmocka.h needs before itself, and assertions about the sentence of a
+ * failure.  Knows nothing of what is tested.
  */
 #ifndef BEEST_UNIT_H
 #define BEEST_UNIT_H
@@ -23,7 +23,7 @@
 #include "lib/base/limit.h"
 #include "lib/base/macro.h"
 
-/* Users read the sentence, so a test that knows all of it should say all of it. */
+/* Users read the sentence, so a test that can give all of it should. */
 #define assert_error_is(text) assert_string_equal(beest_error_text(), text)
 #define assert_error_has(text) unit_error_has(text, __FILE__, __LINE__)
 
@@ -35,7 +35,7 @@ static inline void unit_error_has(const char *text, const char *file, int line)
 	_fail(file, line);
 }
 
-/* So much from now; valid to the end of the block. */
+/* A limit of @timeout from now, valid to the end of the block. */
 #define UNIT_LIMIT(timeout) unit_limit((timeout), &(struct beest_limit){ 0 })
 
 static inline const struct beest_limit *unit_limit(int64_t timeout, struct beest_limit *limit)
@@ -44,7 +44,7 @@ static inline const struct beest_limit *unit_limit(int64_t timeout, struct beest
 	return limit;
 }
 
-/* Fills @buffer with @length times @byte and the NUL; returns it. */
+/* Fills @buffer with @length times @byte and a NUL; returns it. */
 static inline char *unit_repeat(char *buffer, char byte, size_t length)
 {
 	memset(buffer, byte, length);
@@ -53,9 +53,9 @@ static inline char *unit_repeat(char *buffer, char byte, size_t length)
 }
 
 /*
- * How far the steps of an exhaustive loop are apart: 1, or what BEEST_TEST_STRIDE says where
- * each of them is dear.  The tiers unit and exchange of scripts/check leave out none.  To be
- * asked before a test clears its environment.
+ * The step of an exhaustive loop: 1, or BEEST_TEST_STRIDE where steps are expensive.  The tiers
+ * unit and exchange of scripts/check leave out none.  Call it before the test clears its
+ * environment.
  */
 static inline int unit_stride(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire.h - what of a stored record a test reads without decoding it
+ * wire.h - parts of a stored record that a test reads without decoding it
  *
  * Owns offsets of hartebeest-exchange(7).  For records that are not sealed.
  */

@@ -7,7 +7,7 @@ module fortran_types
 
 contains
 
-  ! Of each type its size, and where its last member and some others stand.
+  ! For each type: its size, and the offsets of its last member and of some others.
   function fortran_layout(numbers, room) result(count) bind(c)
     integer(c_size_t), intent(out) :: numbers(*)
     integer(c_int), value :: room
@@ -81,7 +81,7 @@ contains
     end function offset
   end function fortran_layout
 
-  ! What the presets of Fortran leave in C's eyes.
+  ! The structs that Fortran's presets make, as C sees them.
   subroutine fortran_presets(pair, message, attr, request) bind(c)
     type(hartebeest_pair), intent(out) :: pair
     type(hartebeest_message), intent(out) :: message
