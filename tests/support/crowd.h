@@ -16,7 +16,7 @@
 #define CROWD_MAX 48
 
 struct crowd {
-	int size;				/* at most so many at a time */
+	int size;				/* at most this many at a time */
 	void (*ended)(int place, int status);	/* called for each */
 	pid_t pid[CROWD_MAX];			/* 0: the place is free */
 };

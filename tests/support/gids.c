@@ -19,7 +19,7 @@
 
 #define DEVICES "/sys/class/infiniband"
 #define PATIENCE INT64_C(60000000000)	/* ns */
-#define GAP 64				/* so many empty entries in a row end a table */
+#define GAP 64				/* this many empty entries in a row end a table */
 
 /* GIDs, or addresses in the form of GIDs. */
 struct gids {
@@ -58,7 +58,7 @@ static bool gids_have(const struct gids *gids, const struct in6_addr *gid)
 	return i < gids->count;
 }
 
-/* The kernel uses the first free entry, so no GID is far behind the others, of 1024 entries. */
+/* The kernel uses the first free entry, so no GID of the 1024 is far behind the others. */
 static void table_read(struct gids *table, const char *device)
 {
 	char file[32], line[64];

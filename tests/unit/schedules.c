@@ -62,7 +62,7 @@
 #define THREADS 2			/* of a rank */
 #define COMING (4 * BEEST_SECOND)		/* until all others see a new rank, at most */
 #define WORK_MOST (15 * BEEST_SECOND)
-#define SLOWNESS (30 * BEEST_MS)		/* upper limit of a slow rank's requests */
+#define SLOWNESS (30 * BEEST_MS)		/* a slow rank's requests are held up for less */
 #define SECONDS 120			/* of real time, for one trial */
 
 /* After its limit, a call looks a last time, and asks who is missing. */
