@@ -4,8 +4,10 @@
  *
  * Sleeping members are kept in a heap, ordered by instant and then by when they went to sleep.
  */
+#undef _FORTIFY_SOURCE			/* its longjmp(3) refuses to change stacks */
 #include "config.h"
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +54,11 @@ void __asan_unpoison_memory_region(void const volatile *at, size_t size);
 #define TSAN 0
 #endif
 
-/* Contexts that are switched between: a member, or the test that called crew_run(). */
+/* Where to continue: in a member, or in the test that called crew_run(). */
 struct place {
 	ucontext_t context;
+	jmp_buf jump;
+	bool begun;			/* continues at jump, not at context */
 	void *fake_stack;		/* AddressSanitizer's */
 	const void *bottom;
 	size_t size;
@@ -67,18 +71,19 @@ struct member {
 	char *stack;
 	int64_t due;
 	uint64_t order;
-	bool ended;
 };
 
 static struct crew {
-	struct place test;
+	struct place test, *left;	/* left: by the last switch */
 	struct member **heap;		/* members that sleep or have not begun */
 	size_t count, space;
 	struct member *current;		/* NULL: the test runs */
 	int64_t now;
 	uint64_t order;
 	size_t started;			/* since there was no member */
-} crew = { .now = BEGINNING };
+	char **stacks;			/* by the number of members started before */
+	size_t stack_count;
+} crew = { .test = { .begun = true }, .now = BEGINNING };
 
 void crew_need(void)
 {
@@ -138,50 +143,53 @@ static struct member *heap_take(void)
 
 /* --------------------------------------------------------------- switching --- */
 
-/* AddressSanitizer must learn of both stacks before and after each switch. */
-static void switch_announce(struct place *from, const struct place *to, bool for_good)
+static void place_arrive(struct place *self)
 {
 #if ASAN
-	__sanitizer_start_switch_fiber(for_good ? NULL : &from->fake_stack, to->bottom, to->size);
+	__sanitizer_finish_switch_fiber(self->fake_stack, &crew.left->bottom, &crew.left->size);
 #else
-	(void)from, (void)to, (void)for_good;
+	(void)self;
 #endif
 }
 
-static void switch_finish(struct place *self, struct place *came_from)
+/*
+ * Functions of ucontext.h make a system call for the signal mask, so longjmp(3) makes all switches
+ * but the first.  AddressSanitizer follows only swapcontext(3), and must learn of both stacks
+ * before and after each switch.
+ */
+static void place_switch(struct place *from, struct place *to, bool for_good)
 {
+	crew.left = from;
 #if ASAN
-	const void *bottom;
-	size_t size;
-
-	__sanitizer_finish_switch_fiber(self->fake_stack, &bottom, &size);
-	if (came_from == &crew.test) {
-		came_from->bottom = bottom;
-		came_from->size = size;
-	}
+	__sanitizer_start_switch_fiber(for_good ? NULL : &from->fake_stack, to->bottom, to->size);
+	swapcontext(&from->context, &to->context);
 #else
-	(void)self, (void)came_from;
+	(void)for_good;
+	if (_setjmp(from->jump) == 0) {
+		if (to->begun)
+			_longjmp(to->jump, 1);
+		to->begun = true;
+		setcontext(&to->context);
+	}
 #endif
+	place_arrive(from);
 }
 
 static void member_begin(void)
 {
 	struct member *self = crew.current;
 
-	switch_finish(&self->place, &crew.test);
+	place_arrive(&self->place);
 	self->function(self->data);
-	self->ended = true;
-	switch_announce(&self->place, &crew.test, true);
-	setcontext(&crew.test.context);
+	place_switch(&self->place, &crew.test, true);
 }
 
-static void member_resume(struct member *member)
+/* The member that is due first; its instant comes. */
+static struct member *member_next(void)
 {
-	crew.current = member;
-	switch_announce(&crew.test, &member->place, false);
-	swapcontext(&crew.test.context, &member->place.context);
-	switch_finish(&crew.test, &member->place);
-	crew.current = NULL;
+	crew.current = heap_take();
+	crew.now = crew.current->due > crew.now ? crew.current->due : crew.now;
+	return crew.current;
 }
 
 static void member_free(struct member *member)
@@ -189,7 +197,6 @@ static void member_free(struct member *member)
 #if ASAN
 	__asan_unpoison_memory_region(member->stack + GUARD_SIZE, STACK_SIZE);
 #endif
-	munmap(member->stack, MEMORY_SIZE);
 	free(member);
 }
 
@@ -203,7 +210,7 @@ static int64_t source_now(void)
 /* Outside of members, for example in a test's preparation, time just passes. */
 static void source_sleep_until(int64_t instant)
 {
-	struct member *self = crew.current;
+	struct member *self = crew.current, *next;
 
 	if (!self) {
 		crew.now = instant > crew.now ? instant : crew.now;
@@ -211,9 +218,9 @@ static void source_sleep_until(int64_t instant)
 	}
 	self->due = instant > crew.now ? instant : crew.now;
 	heap_add(self);
-	switch_announce(&self->place, &crew.test, false);
-	swapcontext(&self->place.context, &crew.test.context);
-	switch_finish(&self->place, &crew.test);
+	next = member_next();
+	if (next != self)
+		place_switch(&self->place, &next->place, false);
 }
 
 static const struct beest_clock_source source = { source_now, source_sleep_until };
@@ -248,15 +255,21 @@ void crew_clear(void)
 	beest_clock_source = NULL;
 }
 
-static char *stack_new(void)
+/* Stacks are kept for later members, which spares the kernel mapping and clearing them. */
+static char *stack_get(void)
 {
-	char *wanted = (char *)(STACKS_AT + crew.started++ * MEMORY_SIZE);
-	char *stack = mmap(wanted, MEMORY_SIZE, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *wanted = (char *)(STACKS_AT + crew.started * MEMORY_SIZE), *stack;
 
+	if (crew.started < crew.stack_count)
+		return crew.stacks[crew.started++];
+	stack = mmap(wanted, MEMORY_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (stack == MAP_FAILED || mprotect(stack, GUARD_SIZE, PROT_NONE) < 0)
 		abort();
-	return stack;
+	crew.stacks = realloc(crew.stacks, ++crew.stack_count * sizeof(*crew.stacks));
+	if (!crew.stacks)
+		abort();
+	return crew.stacks[crew.started++] = stack;
 }
 
 void crew_start(void (*function)(void *data), void *data)
@@ -268,7 +281,7 @@ void crew_start(void (*function)(void *data), void *data)
 		abort();
 	if (!crew.count && !crew.current)
 		crew.started = 0;
-	member->stack = stack_new();
+	member->stack = stack_get();
 	member->function = function;
 	member->data = data;
 	member->due = crew.now;
@@ -282,15 +295,11 @@ void crew_start(void (*function)(void *data), void *data)
 
 void crew_run(void)
 {
-	struct member *member;
-
 	beest_clock_source = &source;
 	while (crew.count) {
-		member = heap_take();
-		crew.now = member->due > crew.now ? member->due : crew.now;
-		member_resume(member);
-		if (member->ended)
-			member_free(member);
+		place_switch(&crew.test, &member_next()->place, false);
+		member_free(crew.current);	/* it has ended */
+		crew.current = NULL;
 	}
 	crew_clear();
 }
