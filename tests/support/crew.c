@@ -18,7 +18,11 @@
 #include "tests/support/crew.h"
 
 #define STACK_SIZE (128 * 1024)
-#define GUARD_SIZE (64 * 1024)		/* at least a page, however large pages are */
+/*
+ * At least a page, however large pages are.  Valgrind takes a jump of the stack pointer for a
+ * switch of stacks if it is longer than 2 MB: only addresses are spent, where there are enough.
+ */
+#define GUARD_SIZE (UINTPTR_MAX > UINT32_MAX ? 4 * 1024 * 1024 : 64 * 1024)
 #define MEMORY_SIZE (GUARD_SIZE + STACK_SIZE)
 
 /*
