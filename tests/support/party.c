@@ -19,6 +19,9 @@
 
 struct party_member party[PARTY_RANKS];
 
+/* Of the regions; mapping memory for each would cost more than the rest of a context. */
+static char memory[PARTY_RANKS][PARTY_REGIONS][PARTY_REGIONS * 4096];
+
 static const char *const region_names[PARTY_REGIONS] = { "mr0", "mr1", "mr2", "mr3" };
 
 void party_start(void)
@@ -67,8 +70,8 @@ struct party_member *party_open(int slot, int rank, int size, const char *settin
 	must(hartebeest_pd_create(member->hb, "pd", NULL));
 	must(hartebeest_cq_create(member->hb, "cq", 0, 0, NULL));
 	for (i = 0; i < PARTY_REGIONS; i++)
-		must(hartebeest_mr_create(member->hb, region_names[i], "pd", 4096 * (i + 1), ACCESS,
-					  NULL));
+		must(hartebeest_mr_register(member->hb, region_names[i], "pd", memory[slot][i],
+					    4096 * (i + 1), ACCESS, NULL));
 	return member;
 }
 
