@@ -57,10 +57,13 @@ static void *must(void *memory)
 
 /* ----------------------------------------------------------------- content --- */
 
+/* Keys differ mostly at their ends. */
 static struct fake_kv_item **bucket_of(struct fake_kv_server *server, const char *key)
 {
+	size_t length = strlen(key);
 	uint32_t hash = 5381;
 
+	key += length > 12 ? length - 12 : 0;
 	while (*key)
 		hash = hash * 33 ^ (uint8_t)*key++;
 	if (!server->buckets)

@@ -361,7 +361,8 @@ void fake_verbs_reset(void)
 
 	while (fake_verbs.event_count-- > 0)
 		async_count();
-	memset(&fake_verbs, 0, sizeof(fake_verbs));
+	memset(&fake_verbs.device_count, 0,
+	       sizeof(fake_verbs) - offsetof(struct fake_verbs, device_count));
 	memset(calls, 0, sizeof(calls));
 	serial = 0x100;
 	fake_verbs.devices[0] = roce;
@@ -793,7 +794,7 @@ static void find_netdevs(struct fake_netdevs *netdevs)
 	netdevs->count = 0;
 	for (d = 0; d < fake_verbs.device_count; d++)
 		for (p = 0; p < FAKE_PORTS; p++)
-			for (g = 0; g < FAKE_GIDS; g++)
+			for (g = 0; g < fake_verbs.devices[d].ports[p].gid_count; g++)
 				note_netdev(netdevs, &fake_verbs.devices[d].ports[p].gids[g]);
 }
 
@@ -896,7 +897,7 @@ static void add_addresses(struct ifaddrs **list)
 	for (d = 0; d < fake_verbs.device_count; d++) {
 		for (p = 0; p < FAKE_PORTS; p++) {
 			port = &fake_verbs.devices[d].ports[p];
-			for (g = 0; g < FAKE_GIDS; g++)
+			for (g = 0; g < port->gid_count; g++)
 				add_address(list, &port->gids[g], port->ips[g]);
 		}
 	}

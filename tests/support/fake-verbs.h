@@ -105,15 +105,16 @@ struct fake_failure {
 };
 
 struct fake_verbs {
+	/* A reset clears only the counts of these two. */
 	struct fake_device devices[FAKE_DEVICES];
+	struct fake_modify modified[FAKE_HISTORY];	/* a ring */
+
 	int device_count;
+	size_t modified_count;
 
 	/* Living objects; open is the sum of all. */
 	int open;
 	int lists, contexts, pds, mrs, cqs, srqs, qps, ahs, channels;
-
-	struct fake_modify modified[FAKE_HISTORY];	/* a ring */
-	size_t modified_count;
 
 	struct fake_wr posted[FAKE_WRS];		/* a ring */
 	size_t posted_count;

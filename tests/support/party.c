@@ -29,7 +29,6 @@ void party_start(void)
 	clearenv();
 	registry_start();
 	fake_verbs_reset();
-	memset(party, 0, sizeof(party));
 }
 
 void party_end(void)
