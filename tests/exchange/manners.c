@@ -184,9 +184,9 @@ struct server {
 	struct beest_hostport where;
 	int fd;
 	struct item items[ITEMS];
-	struct connection *connections[CONNECTIONS];
+	struct connection connections[CONNECTIONS];
 	struct result *result;
-	struct pollfd polls[CONNECTIONS + 1];
+	struct pollfd polls[CONNECTIONS + 1];	/* of the connections, and the listening socket */
 
 	const struct manner *manner;	/* NULL: it is always good */
 	int point;			/* the first bad answer; 0: a greeting */
@@ -197,14 +197,12 @@ struct server {
 static void connection_end(struct server *server, int i)
 {
 	close(server->polls[i].fd);
-	free(server->connections[i]);
-	server->connections[i] = NULL;
 	server->polls[i].fd = -1;
 }
 
 static void say(struct server *server, int i, const char *bytes, size_t size)
 {
-	struct connection *at = server->connections[i];
+	struct connection *at = &server->connections[i];
 
 	if (at->left || (server->manner && server->manner->how & DRIP &&
 			 server->answers >= server->point)) {
@@ -234,14 +232,14 @@ static void say_manner(struct server *server, int i, const char *key)
 
 static void prove(struct server *server, int i, const char *said)
 {
-	server->connections[i]->proven |= said && !strncmp(said, "VALUE ", 6) &&
+	server->connections[i].proven |= said && !strncmp(said, "VALUE ", 6) &&
 					  strncmp(said, "VALUE other", 11);
 }
 
 /* Bytes beyond an answer become the answer to the next command, which may be a write. */
 static void excuse(struct server *server, int i)
 {
-	const struct connection *at = server->connections[i];
+	const struct connection *at = &server->connections[i];
 
 	server->result->excused |= (at->written || server->manner->how & GOOD_BEFORE) && at->proven;
 	server->result->overflows |= at->written && strstr(server->manner->name, "a key of ");
@@ -270,7 +268,7 @@ static void answer(struct server *server, int i, const char *key, const char *by
 	if (manner->how & GOOD_AFTER)
 		say(server, i, bytes, size);
 	if (manner->how & CLOSE)
-		server->connections[i]->hung_up = true;
+		server->connections[i].hung_up = true;
 }
 
 static struct item *item_of(struct server *server, const char *key, bool make)
@@ -328,9 +326,9 @@ static size_t serve_store(struct server *server, int i, bool add, const char *ke
 		memcpy(item->bytes, data, size);
 		item->size = size;
 	}
-	server->connections[i]->written = true;
+	server->connections[i].written = true;
 	serve_word(server, i, key, add && there ? "NOT_STORED\r\n" : "STORED\r\n", quiet);
-	server->connections[i]->written = false;
+	server->connections[i].written = false;
 	return size + 2;
 }
 
@@ -341,9 +339,9 @@ static void serve_delete(struct server *server, int i, const char *key, bool qui
 
 	if (there)
 		item->size = SIZE_MAX;
-	server->connections[i]->written = true;
+	server->connections[i].written = true;
 	serve_word(server, i, key, there ? "DELETED\r\n" : "NOT_FOUND\r\n", quiet);
-	server->connections[i]->written = false;
+	server->connections[i].written = false;
 }
 
 static void serve_increment(struct server *server, int i, const char *key, unsigned long by)
@@ -357,15 +355,15 @@ static void serve_increment(struct server *server, int i, const char *key, unsig
 					     strtoul(item->bytes, NULL, 10) + by);
 		snprintf(text, sizeof(text), "%.20s\r\n", item->bytes);
 	}
-	server->connections[i]->written = true;
+	server->connections[i].written = true;
 	serve_word(server, i, key, text, false);
-	server->connections[i]->written = false;
+	server->connections[i].written = false;
 }
 
 /* Serves one command and removes it from the buffer; false: it is incomplete. */
 static bool serve_one(struct server *server, int i)
 {
-	struct connection *at = server->connections[i];
+	struct connection *at = &server->connections[i];
 	char line[32 * 1024], verb[16] = "", key[256] = "", *end;
 	unsigned long number = 0, ttl = 0;
 	size_t size = 0, length, taken;
@@ -412,7 +410,7 @@ static bool serve_one(struct server *server, int i)
 
 static void serve_drip(struct server *server, int i)
 {
-	struct connection *at = server->connections[i];
+	struct connection *at = &server->connections[i];
 
 	if (!at->left)
 		return;
@@ -424,7 +422,7 @@ static void serve_drip(struct server *server, int i)
 
 static void serve_input(struct server *server, int i)
 {
-	struct connection *at = server->connections[i];
+	struct connection *at = &server->connections[i];
 	ssize_t got = recv(server->polls[i].fd, at->in + at->used, sizeof(at->in) - at->used,
 			   MSG_DONTWAIT);
 
@@ -441,17 +439,18 @@ static void serve_accept(struct server *server)
 {
 	int i, fd = accept(server->fd, NULL, NULL);
 
-	for (i = 0; i < CONNECTIONS && server->connections[i]; i++)
+	for (i = 0; i < CONNECTIONS && server->polls[i].fd >= 0; i++)
 		;
 	if (fd < 0 || i == CONNECTIONS) {
 		close(fd);
 		return;
 	}
 	server->polls[i] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	server->connections[i] = calloc(1, sizeof(struct connection));
+	server->connections[i].used = server->connections[i].left = 0;
+	server->connections[i].hung_up = server->connections[i].proven = false;
 	if (server->manner && server->point == 0 && !(server->manner->how & CUT)) {
 		say_manner(server, i, NULL);
-		server->connections[i]->hung_up = server->manner->how & CLOSE;
+		server->connections[i].hung_up = server->manner->how & CLOSE;
 	}
 }
 
@@ -461,8 +460,8 @@ static bool is_busy(const struct server *server)
 	int i;
 
 	for (i = 0; i < CONNECTIONS; i++)
-		if (server->connections[i] &&
-		    (server->connections[i]->left || server->connections[i]->hung_up))
+		if (server->polls[i].fd >= 0 &&
+		    (server->connections[i].left || server->connections[i].hung_up))
 			return true;
 	return false;
 }
@@ -478,10 +477,10 @@ static void *serve(void *data)
 	for (;;) {
 		poll(server->polls, CONNECTIONS + 1, is_busy(server) ? DRIP_MS : -1);
 		for (i = 0; i < CONNECTIONS; i++) {
-			if (!server->connections[i])
+			if (server->polls[i].fd < 0)
 				continue;
 			serve_drip(server, i);
-			if (server->connections[i]->hung_up && !server->connections[i]->left)
+			if (server->connections[i].hung_up && !server->connections[i].left)
 				connection_end(server, i);
 			else if (server->polls[i].revents)
 				serve_input(server, i);
