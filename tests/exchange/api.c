@@ -915,7 +915,7 @@ static void a_passive_peer_is_confirmed(void **state)
 }
 
 /* The server was away during connect: hartebeest_qp_follow() stores the record. */
-static void following_sends_what_is_owed(void **state)
+static void following_stores_the_record(void **state)
 {
 	(void)state;
 	both(IBV_QPT_RC);
@@ -1209,7 +1209,7 @@ static void the_old_one_leaves_the_new_one_alone(void **state)
 }
 
 /* Its confirmation belonged to the former life, and publishing has replaced that record. */
-static void who_was_reset_is_not_confirmed(void **state)
+static void a_reset_peer_is_not_confirmed(void **state)
 {
 	(void)state;
 	both(IBV_QPT_RC);
@@ -1524,7 +1524,7 @@ static void destroy_takes_back(void **state)
 }
 
 /* When the server restarts, records of destroyed objects are not stored again; others are. */
-static void what_was_destroyed_stays_away(void **state)
+static void destroyed_objects_stay_deleted(void **state)
 {
 	(void)state;
 	both(IBV_QPT_RC);
@@ -1645,7 +1645,7 @@ static void put_endpoint(const struct beest_endpoint *endpoint)
 }
 
 /* In a container the successor may have the host name and process id of its predecessor. */
-static void a_process_of_the_same_number(void **state)
+static void a_successor_with_the_same_pid(void **state)
 {
 	struct beest_record record = {
 		.kind = BEEST_KIND_RANK, .rank = 1, .incarnation = { { 1 } },
@@ -2344,7 +2344,7 @@ static void a_record_that_is_forged(void **state)
 }
 
 /* No sealed value of a bring-up shows any of the numbers that it carries. */
-static void a_server_that_is_read(void **state)
+static void a_sealed_record_shows_no_numbers(void **state)
 {
 	const struct beest_endpoint *endpoint;
 	uint32_t rkey, psn;
@@ -2447,7 +2447,7 @@ int main(void)
 		TEST(nothing_was_fetched),
 		TEST(the_device_refuses),
 		TEST(a_passive_peer_is_confirmed),
-		TEST(following_sends_what_is_owed),
+		TEST(following_stores_the_record),
 		TEST(a_peer_that_never_comes),
 		TEST(a_record_of_a_former_run),
 		TEST(a_former_run_of_another_transport),
@@ -2460,7 +2460,7 @@ int main(void)
 		TEST(a_number_used_again_confirms_nothing),
 		TEST(a_peer_need_not_confirm),
 		TEST(the_old_one_leaves_the_new_one_alone),
-		TEST(who_was_reset_is_not_confirmed),
+		TEST(a_reset_peer_is_not_confirmed),
 		TEST(a_key_that_comes_late),
 		TEST(confirmations_in_a_ring),
 		TEST(reset_and_init),
@@ -2473,12 +2473,12 @@ int main(void)
 		TEST(kinds_do_not_share_keys),
 		TEST(close_takes_back),
 		TEST(destroy_takes_back),
-		TEST(what_was_destroyed_stays_away),
+		TEST(destroyed_objects_stay_deleted),
 		TEST(destroy_with_a_silent_server),
 		TEST(close_in_a_forked_child),
 		TEST(garbage),
 		TEST(a_changed_byte),
-		TEST(a_process_of_the_same_number),
+		TEST(a_successor_with_the_same_pid),
 		TEST(absurd_numbers),
 		TEST(messages),
 		TEST(many_messages),
@@ -2502,7 +2502,7 @@ int main(void)
 	const struct CMUnitTest sealed[] = {
 		TEST(a_record_that_is_brought_back),
 		TEST(a_record_that_is_forged),
-		TEST(a_server_that_is_read),
+		TEST(a_sealed_record_shows_no_numbers),
 		TEST(a_secret_wants_a_job_id),
 		TEST(a_secret_that_cannot_be_used),
 		TEST(reliable_connection),

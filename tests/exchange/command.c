@@ -198,7 +198,7 @@ static void a_server_and_a_job_that_are_named(void **state)
 }
 
 /* Settings about ranks in a file belong to another job, so run overrides them. */
-static void over_a_settings_file(void **state)
+static void run_overrides_a_settings_file(void **state)
 {
 	FILE *settings = fopen(file("settings"), "w");
 
@@ -306,7 +306,7 @@ static void each_has_its_reason(void **state)
 	unlink(file("failed"));
 }
 
-static void who_does_not_want_to_end(void **state)
+static void a_rank_that_ignores_sigterm(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "-n", "2", "-g", "1ms", "--", "sh", "-c",
@@ -317,7 +317,7 @@ static void who_does_not_want_to_end(void **state)
 }
 
 /* The rank turns SIGTERM into a status of its own, which does not count. */
-static void who_ends_in_a_way_of_its_own(void **state)
+static void a_rank_with_a_status_for_sigterm(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "-n", "2", "-g", "0", "--", "sh", "-c",
@@ -347,7 +347,7 @@ static void lines_of_all_lengths(void **state)
 }
 
 /* A grandchild holds the streams open. */
-static void who_stays(void **state)
+static void a_grandchild_that_stays(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("run", "-n", "1", "--", "sh", "-c",
@@ -953,7 +953,7 @@ static void ranks_that_do_not_know(void **state)
 }
 
 /* One server lists as before memcached 1.4.31, the other refuses to list. */
-static void servers_that_list_otherwise(void **state)
+static void servers_that_list_differently(void **state)
 {
 	struct cache *old, *shut;
 
@@ -1281,7 +1281,7 @@ static void files_of_a_picture(void **state)
 }
 
 /* There is no home, the working folder is gone, and the language is unknown. */
-static void surroundings_that_lack(void **state)
+static void a_poor_environment(void **state)
 {
 	(void)state;
 	assert_int_equal(TALK(&talk, "/bin/sh", "-c", "mkdir $1 && cd $1 && rmdir $1 && exec env "
@@ -1299,17 +1299,17 @@ int main(int argc, char **argv)
 #define BESIDE(name) cmocka_unit_test_setup(name, setup_server)
 		ALONE(ranks_and_their_environment),
 		BESIDE(a_server_and_a_job_that_are_named),
-		ALONE(over_a_settings_file),
+		ALONE(run_overrides_a_settings_file),
 		ALONE(what_ranks_inherit),
 		BESIDE(ranks_that_cannot_begin),
 		ALONE(ranks_that_meet),
 		ALONE(nobody_reads_to_the_end),
 		ALONE(the_worst_status),
 		ALONE(each_has_its_reason),
-		ALONE(who_does_not_want_to_end),
-		ALONE(who_ends_in_a_way_of_its_own),
+		ALONE(a_rank_that_ignores_sigterm),
+		ALONE(a_rank_with_a_status_for_sigterm),
 		ALONE(lines_of_all_lengths),
-		ALONE(who_stays),
+		ALONE(a_grandchild_that_stays),
 		ALONE(statuses_as_an_object),
 		ALONE(no_orphan_of_a_killed_run),
 		ALONE(asked_to_end_before_it_began),
@@ -1337,7 +1337,7 @@ int main(int argc, char **argv)
 #endif
 		BESIDE(ranks_that_disagree),
 		BESIDE(ranks_that_do_not_know),
-		BESIDE(servers_that_list_otherwise),
+		BESIDE(servers_that_list_differently),
 		BESIDE(a_server_that_says_ok_first),
 		BESIDE(wrong_ways_to_list),
 		BESIDE(a_server_in_good_health),
@@ -1349,7 +1349,7 @@ int main(int argc, char **argv)
 		ALONE(waits_for_a_silent_server),
 		BESIDE(streams_that_are_closed),
 		ALONE(files_of_a_picture),
-		BESIDE(surroundings_that_lack),
+		BESIDE(a_poor_environment),
 	};
 	int failed;
 

@@ -702,7 +702,7 @@ static void keep_a_habit_of_rank(void)
 	keep_a_habit();
 }
 
-static void habits_are_refused(void **state)
+static void settings_of_the_original_are_refused(void **state)
 {
 	size_t i;
 
@@ -811,7 +811,7 @@ static void log_info(void)
 	FAILS(hartebeest_get_local_pd("none"));
 }
 
-static void how_much_is_told(void **state)
+static void log_levels(void **state)
 {
 	struct child child;
 	char *err;
@@ -1640,10 +1640,10 @@ int main(void)
 		TEST(flow),
 		TEST(wrong_calls),
 		TEST(bad_settings),
-		TEST(habits_are_refused),
+		TEST(settings_of_the_original_are_refused),
 		TEST(the_file_of_the_working_directory),
 		TEST(elements_as_in_the_original),
-		TEST(how_much_is_told),
+		TEST(log_levels),
 		TEST(a_second_fetch_is_fresh),
 		TEST(data_path),
 		TEST(system_variables),

@@ -453,7 +453,7 @@ static void every_reader_refuses_it(void **state)
 }
 
 /* A failed confirmation also says what it was for. */
-static void a_confirmation_refuses_a_spoilt_card(void **state)
+static void a_confirmation_refuses_a_bad_record(void **state)
 {
 	struct value value;
 	size_t j;
@@ -492,7 +492,7 @@ static void short_bodies(void **state)
 }
 
 /* Valid records with numbers that no queue pair can have, or with parts missing. */
-static void a_queue_pair_that_cannot_be(void **state)
+static void impossible_queue_pairs(void **state)
 {
 	static const struct {
 		size_t at, size;
@@ -612,9 +612,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_reader_refuses_it),
-		TEST(a_confirmation_refuses_a_spoilt_card),
+		TEST(a_confirmation_refuses_a_bad_record),
 		TEST(short_bodies),
-		TEST(a_queue_pair_that_cannot_be),
+		TEST(impossible_queue_pairs),
 		TEST(longer_bodies_are_read),
 		TEST(a_spoilt_presence),
 		TEST(random_bytes),

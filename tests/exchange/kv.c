@@ -724,7 +724,7 @@ static void foreign_services(void **state)
 }
 
 /* A counter is changed only after the server has proved to be a Memcached. */
-static void foreign_services_are_not_counted_with(void **state)
+static void foreign_services_get_no_incr(void **state)
 {
 	static const struct fake_service services[] = {
 		{ NULL, 0, BYTES("OK\r\n"), 0, 0, 0 }, { NULL, 0, BYTES("END\r\n"), 0, 0, 0 },
@@ -1134,7 +1134,7 @@ int main(void)
 		ALONE(the_choice_is_fixed),
 		ALONE(requests_do_as_the_fake_says),
 		ALONE(foreign_services),
-		ALONE(foreign_services_are_not_counted_with),
+		ALONE(foreign_services_get_no_incr),
 		ALONE(a_dripping_server_is_left),
 		ALONE(requests_to_nobody),
 		ALONE(requests_that_nobody_accepts),

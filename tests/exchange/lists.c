@@ -192,7 +192,7 @@ static void names_both_ranks(const char *sentence, int self, int other)
 }
 
 /* Both are told long before the time-out, each by the other's presence. */
-static void different_lists_are_told(void **state)
+static void different_lists_are_reported(void **state)
 {
 	static const char *const lists[][2] = {
 		{ "0", "01" }, { "01", "0" }, { "01", "12" }, { "012", "01" },
@@ -375,7 +375,7 @@ static void one_is_killed(void **state)
 }
 
 /* Its record cannot be stored, which the log says once; all else goes on. */
-static void the_own_record_s_server_is_dead(void **state)
+static void the_server_of_the_own_record_is_dead(void **state)
 {
 	const char *found;
 	struct rank a;
@@ -412,7 +412,7 @@ static void a_wait_beside_a_dead_server(void **state)
 }
 
 /* What was lost with one server goes back to it though another is dead. */
-static void back_to_one_while_another_is_dead(void **state)
+static void records_return_while_another_server_is_dead(void **state)
 {
 	struct rank a;
 	char key[128], request[160], answer[1024];
@@ -574,13 +574,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(lists_of_all_lengths),
 		TEST(the_order_does_not_matter),
-		TEST(different_lists_are_told),
+		TEST(different_lists_are_reported),
 		TEST(one_server_of_two_names),
 		TEST(a_leftover_of_another_list),
 		TEST(one_is_killed),
-		TEST(the_own_record_s_server_is_dead),
+		TEST(the_server_of_the_own_record_is_dead),
 		TEST(a_wait_beside_a_dead_server),
-		TEST(back_to_one_while_another_is_dead),
+		TEST(records_return_while_another_server_is_dead),
 		TEST(host_name),
 		TEST(ipv6),
 		TEST(unix_socket),

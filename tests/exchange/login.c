@@ -357,7 +357,7 @@ static void open_exchange(void)
 	assert_null(login.password);
 }
 
-static void add_and_delete_tell_what_was(void **state)
+static void add_and_delete_report_what_was_there(void **state)
 {
 	(void)state;
 	open_exchange();
@@ -545,7 +545,7 @@ int main(void)
 		TEST(a_login_nobody_asked_for),
 		TEST(password_files),
 		TEST(a_file_for_all_to_read),
-		TEST(add_and_delete_tell_what_was),
+		TEST(add_and_delete_report_what_was_there),
 		TEST(values_come_back),
 		TEST(many_keys_meet_their_values),
 		TEST(trouble_is_told_apart),

@@ -237,7 +237,7 @@ static const struct beest_qp *qp_of(int rank, const char *name)
 	return BEEST_CONTAINER(node, struct beest_qp, node);
 }
 
-static void card_is(const char *line, const struct beest_endpoint *it)
+static void endpoint_is(const char *line, const struct beest_endpoint *it)
 {
 	number_is(line, "type", IBV_QPT_RC);
 	number_is(line, "link", infiniband ? IBV_LINK_LAYER_INFINIBAND :
@@ -281,7 +281,7 @@ static void a_queue_pair_can_be_read(void **state)
 			const char *line = rows[i][rank].line;
 
 			author_is(line, rank);
-			card_is(line, &qp_of(rank, rows[i][rank].name)->local.endpoint);
+			endpoint_is(line, &qp_of(rank, rows[i][rank].name)->local.endpoint);
 			echo_is(line, !rank, &qp_of(!rank, rows[i][!rank].name)->local.endpoint);
 			number_is(line, "closed", 0);
 			number_is(line, "regions", i ? 2 : 0);
@@ -440,7 +440,7 @@ static void an_end_can_be_read(void **state)
 	fetch("rank/1 qp/1-0 qp/pair1 mr/mr1 of/pair1/1 msg/hello1 barrier/-/-/1 news");
 	bytes_are("\nrank/1", "incarnation", author.bytes, sizeof(author));
 	number_is("\nrank/1", "state", 1);
-	card_is("\nqp/1-0", &gone);
+	endpoint_is("\nqp/1-0", &gone);
 	echo_is("\nqp/1-0", 0, &qp_of(0, "to1")->local.endpoint);
 	number_is("\nqp/1-0", "closed", 1);
 	number_is("\nqp/pair1", "closed", 1);
