@@ -64,7 +64,7 @@ static uint32_t next_number(void)
 
 /* -------------------------------------------------------------------- time --- */
 
-/* ns of processor time, measured on Soft-RoCE.  RTR waits for its address besides. */
+/* ns of CPU time, measured on Soft-RoCE, where RTR also waits for address resolution. */
 #define CREATE_TIME 122000
 #define RTR_TIME 30000
 #define CHANGE_TIME 6000

@@ -23,8 +23,8 @@ struct stub_qp {
 void stub_mix_numbers(void);
 
 /*
- * From now on, or no longer, making and changing a queue pair takes the processor time that
- * Soft-RoCE takes for it.
+ * With true, making and changing a queue pair takes as much CPU time as on Soft-RoCE; with
+ * false, next to none.
  */
 void stub_take_time(bool like_a_device);
 
