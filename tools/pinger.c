@@ -448,12 +448,12 @@ static int take_ahead(struct pinger *pinger)
 
 /*
  * Keeps the window full of outstanding messages.  A lost message stops the measurement,
- * which over UC and UD is not a failure.
+ * which over UC and UD is not a failure: the rate is that up to the last arrival.
  */
 static int measure_rate(struct pinger *pinger, uint32_t size, struct pinger_result *result)
 {
 	const struct plan *plan = pinger->plan;
-	int64_t start = hartebeest_clock(), sent = 0, arrived = 0, time;
+	int64_t start = hartebeest_clock(), last = start + 1, sent = 0, arrived = 0;
 	int64_t end = start + (plan->duration ? plan->duration : BEEST_SECOND);
 	int window = pinger_window(plan), ret = 0;
 
@@ -464,10 +464,12 @@ static int measure_rate(struct pinger *pinger, uint32_t size, struct pinger_resu
 		}
 		if (ret >= 0 && arrived < sent)
 			ret = take_ahead(pinger);
-		arrived += ret == 1;
+		if (ret == 1) {
+			arrived++;
+			last = hartebeest_clock();
+		}
 	}
-	time = hartebeest_clock() - start;
-	result->messages = (int64_t)((double)arrived * BEEST_SECOND / (double)time);
+	result->messages = (int64_t)((double)arrived * BEEST_SECOND / (double)(last - start));
 	result->rate = result->messages * size;
 	if (ret == -ETIMEDOUT && plan->type != IBV_QPT_RC)
 		ret = 0;
