@@ -323,7 +323,7 @@ static void many_in_turn(void **state)
  * Of 64 ranks the first ones would expect to wait for minutes, since their answers wait for the
  * requests of others.  When all have come, no rank expects more than a third of that time.
  */
-static void who_comes_first_expects_little(void **state)
+static void the_first_ranks_expect_little(void **state)
 {
 	const int64_t waited = 10 * BEEST_MS, took = 3 * BEEST_MS;
 	const struct {
@@ -373,7 +373,7 @@ static void hold_hook(struct beest_kv *kv, const struct beest_kv_request *reques
 }
 
 /* The gate opened while it was held up. */
-static void who_is_late_to_read_sees_the_gate(void **state)
+static void a_late_reader_sees_the_gate(void **state)
 {
 	(void)state;
 	held = false;
@@ -412,7 +412,7 @@ static void asking_hook(struct beest_kv *kv, const struct beest_kv_request *requ
 }
 
 /* Meanwhile rank 19 came, opened the gate for all, and left like all others. */
-static void who_has_left_has_passed(void **state)
+static void a_rank_that_left_has_passed(void **state)
 {
 	int i;
 
@@ -732,7 +732,7 @@ static void restarted_after_it(void **state)
 }
 
 /* Calls that look once also remember which ranks came: a late rank is not a new one. */
-static void one_look_a_call(void **state)
+static void single_looks_remember(void **state)
 {
 	int i;
 
@@ -815,7 +815,7 @@ static int64_t late_hold(const struct beest_kv *kv)
 }
 
 /* A gate that refuses a newcomer still lets a rank pass that has not seen it open. */
-static void who_sees_a_refusal_first(void **state)
+static void a_refusal_before_the_open_gate(void **state)
 {
 	int i;
 
@@ -1235,11 +1235,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(costs, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_in_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_comes_first_expects_little, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_first_ranks_expect_little, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_slow_start_is_no_doubt, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_is_late_to_read_sees_the_gate, setup,
+		cmocka_unit_test_setup_teardown(a_late_reader_sees_the_gate, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(who_has_left_has_passed, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_rank_that_left_has_passed, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_have_other_settings, setup, teardown),
@@ -1251,10 +1251,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_the_barrier, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_after_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_look_a_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(single_looks_remember, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_restarted, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_sees_a_refusal_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_refusal_before_the_open_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_held_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_two_are_held_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(left, setup, teardown),

@@ -47,7 +47,7 @@ static void step(void *data)
 	}
 }
 
-static void who_is_due_first_goes_on(void **state)
+static void the_member_due_first_goes_on(void **state)
 {
 	static int twos[] = { 2, 2, 2, 0 }, threes[] = { 3, 3, 0 };
 
@@ -186,7 +186,7 @@ static void a_thousand_meet(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(who_is_due_first_goes_on),
+		TEST(the_member_due_first_goes_on),
 		TEST(members_start_members),
 		TEST(hours_pass_at_once),
 		TEST(a_thousand_meet),

@@ -47,7 +47,7 @@ static void requests_that_began_earlier(void **state)
 }
 
 /* The first answer counts, however late its request began. */
-static void the_first(void **state)
+static void the_first_answer(void **state)
 {
 	(void)state;
 	assert_int_equal(judge(1, 5, 20), BEEST_EPOCH_FIRST);
@@ -55,7 +55,7 @@ static void the_first(void **state)
 	assert_int_equal(judge(2, 21, 21), BEEST_EPOCH_CHANGED);
 }
 
-static void what_is_no_epoch(void **state)
+static void malformed_epochs(void **state)
 {
 	static const size_t sizes[] = { 0, 1, BEEST_EPOCH_SIZE - 1, BEEST_EPOCH_SIZE + 1 };
 	struct beest_kv_value value = { bytes, 0 };
@@ -77,8 +77,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(learned_and_changed, setup),
 		cmocka_unit_test_setup(requests_that_began_earlier, setup),
-		cmocka_unit_test_setup(the_first, setup),
-		cmocka_unit_test_setup(what_is_no_epoch, setup),
+		cmocka_unit_test_setup(the_first_answer, setup),
+		cmocka_unit_test_setup(malformed_epochs, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,7 +158,7 @@ static void nothing_was_measured(void **state)
 	has("</svg>");
 }
 
-static void who_came_late(void **state)
+static void ranks_that_came_late(void **state)
 {
 	(void)state;
 	matrix.rows[3].phases[MATRIX_WAIT] = 1 * BEEST_MS;
@@ -200,7 +200,7 @@ static void there_and_back(void **state)
 	json_object_put(all);
 }
 
-static void what_changed(void **state)
+static void changes_since(void **state)
 {
 	struct json_object *all = as_object();
 	struct matrix old = { 0 };
@@ -472,9 +472,9 @@ int main(void)
 		TEST(no_racks),
 		TEST(slow_pairs),
 		TEST(nothing_was_measured),
-		TEST(who_came_late),
+		TEST(ranks_that_came_late),
 		TEST(there_and_back),
-		TEST(what_changed),
+		TEST(changes_since),
 		TEST(objects_that_are_none),
 		TEST(a_table),
 		TEST(a_table_of_failures),

@@ -338,7 +338,7 @@ static void options_win(void **state)
 }
 
 /* A launcher is not even read if nothing is needed from it. */
-static void a_malformed_launcher_does_not_matter_then(void **state)
+static void a_malformed_launcher_that_is_not_needed(void **state)
 {
 	(void)state;
 	reads("PMI_RANK=x HARTEBEEST_NID=1 HARTEBEEST_NPARTICIPANTS=2 HARTEBEEST_JOB=j",
@@ -525,7 +525,7 @@ int main(void)
 		TEST(malformed_variables_are_named),
 		TEST(a_contradiction_is_a_warning),
 		TEST(options_win),
-		TEST(a_malformed_launcher_does_not_matter_then),
+		TEST(a_malformed_launcher_that_is_not_needed),
 		TEST(arguments_and_files_are_named),
 		TEST(options_and_launcher_combine),
 		TEST(half_of_the_options_may_do),

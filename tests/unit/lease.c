@@ -534,7 +534,7 @@ static void whatever_fails_at_the_end(void **state)
 }
 
 /* Nor if the server failed shortly before. */
-static void what_failed_before_the_end(void **state)
+static void a_failure_before_the_end(void **state)
 {
 	struct beest_registry *reader;
 
@@ -574,7 +574,7 @@ static void restarts(void **state)
 }
 
 /* Another process came first after the restart: its record is left alone. */
-static void what_another_has_stored_since(void **state)
+static void a_record_of_another_since_the_restart(void **state)
 {
 	struct beest_registry *heir;
 
@@ -889,9 +889,9 @@ int main(void)
 		REGISTRY_TEST(many),
 		REGISTRY_TEST(whatever_fails_once),
 		REGISTRY_TEST(whatever_fails_at_the_end),
-		REGISTRY_TEST(what_failed_before_the_end),
+		REGISTRY_TEST(a_failure_before_the_end),
 		REGISTRY_TEST(restarts),
-		REGISTRY_TEST(what_another_has_stored_since),
+		REGISTRY_TEST(a_record_of_another_since_the_restart),
 		REGISTRY_TEST(a_message_that_was_taken),
 		REGISTRY_TEST(a_message_whose_look_fails_later),
 		REGISTRY_TEST(a_message_in_the_look_that_learns_the_loss),

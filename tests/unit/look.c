@@ -80,7 +80,7 @@ static void opening(void **state)
 }
 
 /* A later process takes the existing epoch, and never sets one. */
-static void somebody_was_here_before(void **state)
+static void an_existing_epoch(void **state)
 {
 	struct beest_registry *first;
 
@@ -96,7 +96,7 @@ static void somebody_was_here_before(void **state)
 }
 
 /* An epoch lives for thirty days, whatever the time to live of records. */
-static void its_time_to_live(void **state)
+static void the_time_to_live_of_an_epoch(void **state)
 {
 	(void)state;
 	registry_stage.ttl = 60 * BEEST_SECOND;
@@ -122,7 +122,7 @@ static void evicted_alone(void **state)
 }
 
 /* A record that this very request stored does not prove that the server kept anything. */
-static void all_is_lost_but_what_is_stored_now(void **state)
+static void all_lost_except_records_stored_now(void **state)
 {
 	(void)state;
 	make();
@@ -142,7 +142,7 @@ static void all_is_lost_but_what_is_stored_now(void **state)
 }
 
 /* Nor does a record that another process stored under the same key. */
-static void all_is_lost_but_what_is_anothers(void **state)
+static void all_lost_except_records_of_others(void **state)
 {
 	struct beest_registry *other;
 
@@ -205,7 +205,7 @@ static void alien(void **state)
 }
 
 /* A server that stores nothing is an error, not a loss. */
-static void one_that_cannot_be_added(void **state)
+static void an_epoch_that_cannot_be_added(void **state)
 {
 	(void)state;
 	make();
@@ -256,7 +256,7 @@ static void one_write_to_a_server_that_is_gone(void **state)
 }
 
 /* No epoch is found over the same connection: the request runs again, without the deletion. */
-static void one_that_was_deleted_before_the_epoch_was_missed(void **state)
+static void a_deletion_when_the_epoch_is_missing(void **state)
 {
 	(void)state;
 	make();
@@ -645,18 +645,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		REGISTRY_TEST(opening),
-		REGISTRY_TEST(somebody_was_here_before),
-		REGISTRY_TEST(its_time_to_live),
+		REGISTRY_TEST(an_existing_epoch),
+		REGISTRY_TEST(the_time_to_live_of_an_epoch),
 		REGISTRY_TEST(evicted_alone),
-		REGISTRY_TEST(all_is_lost_but_what_is_stored_now),
-		REGISTRY_TEST(all_is_lost_but_what_is_anothers),
+		REGISTRY_TEST(all_lost_except_records_stored_now),
+		REGISTRY_TEST(all_lost_except_records_of_others),
 		REGISTRY_TEST(gone_and_back),
 		REGISTRY_TEST(emptied),
 		REGISTRY_TEST(alien),
-		REGISTRY_TEST(one_that_cannot_be_added),
+		REGISTRY_TEST(an_epoch_that_cannot_be_added),
 		REGISTRY_TEST(no_memcached),
 		REGISTRY_TEST(one_write_to_a_server_that_is_gone),
-		REGISTRY_TEST(one_that_was_deleted_before_the_epoch_was_missed),
+		REGISTRY_TEST(a_deletion_when_the_epoch_is_missing),
 		REGISTRY_TEST(learned_by_another_thread),
 		REGISTRY_TEST(an_answer_that_is_outdated),
 		REGISTRY_TEST(presence_comes_first),

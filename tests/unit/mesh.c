@@ -848,7 +848,7 @@ static void tell(void *data, const char *text)
 }
 
 /* Tested with few ranks, and with more than read each other's records. */
-static void who_is_missing_is_told(void **state)
+static void missing_ranks_are_reported(void **state)
 {
 	static const int counts[] = { 4, 66 };
 	char expected[256];
@@ -2221,7 +2221,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_gate_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_rank_that_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_misspelt_variable, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_is_missing_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(missing_ranks_are_reported, setup, teardown),
 		cmocka_unit_test_setup_teardown(different_wishes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wish_of_one_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),

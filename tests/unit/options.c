@@ -551,7 +551,7 @@ static void the_system_file_may_be_absent(void **state)
 	beest_options_free(&options);
 }
 
-static void the_named_file_may_not(void **state)
+static void a_named_file_must_exist(void **state)
 {
 	struct beest_options options;
 
@@ -836,7 +836,7 @@ static void repeated_keys_are_told(void **state)
 /* -------------------------------------------------------- JSON: grammar --- */
 
 /* All versions of json-c lead to the same sentences, whatever they accept. */
-static void what_is_not_json_is_told(void **state)
+static void malformed_json_is_named(void **state)
 {
 	static const struct {
 		const char *json, *sentence;
@@ -1304,7 +1304,7 @@ int main(void)
 		TEST(presets_of_the_caller),
 		TEST(one_source_wins_over_another),
 		TEST(the_system_file_may_be_absent),
-		TEST(the_named_file_may_not),
+		TEST(a_named_file_must_exist),
 		TEST(the_last_of_equal_arguments_wins),
 		TEST(all_is_read_and_the_first_failure_told),
 		TEST(the_rest_of_a_file_with_a_bad_key_holds),
@@ -1315,7 +1315,7 @@ int main(void)
 		TEST(unknown_keys_take_their_share),
 		TEST(misplaced_names_are_told),
 		TEST(repeated_keys_are_told),
-		TEST(what_is_not_json_is_told),
+		TEST(malformed_json_is_named),
 		TEST(fractions_are_refused),
 		TEST(json_is_taken_in_every_dress),
 		TEST(deep_nesting_is_refused),

@@ -320,7 +320,7 @@ static void a_refusing_server_can_be_followed(void **state)
 }
 
 /* What was agreed is one line, not one for each queue pair. */
-static void what_is_agreed_is_said_once(void **state)
+static void agreements_are_logged_once(void **state)
 {
 	size_t i, said = 0;
 	const char *at;
@@ -1036,7 +1036,7 @@ int main(void)
 						party_teardown),
 		cmocka_unit_test_setup_teardown(a_refusing_server_can_be_followed, setup,
 						party_teardown),
-		cmocka_unit_test_setup_teardown(what_is_agreed_is_said_once, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(agreements_are_logged_once, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(the_region_of_a_peer_that_was_replaced, setup,

@@ -82,7 +82,7 @@ static void the_state(void **state)
 	says(qp, &wr, -EIO, "the device refuses it");
 }
 
-static void what_it_cannot_carry(void **state)
+static void unsupported_requests(void **state)
 {
 	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_UC);
 
@@ -201,7 +201,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_state, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_it_cannot_carry, setup, teardown),
+		cmocka_unit_test_setup_teardown(unsupported_requests, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(atomics, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),

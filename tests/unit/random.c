@@ -72,7 +72,7 @@ static void numbers_differ(void **state)
 }
 
 /* On an old kernel, at early boot, or after a short answer, /dev/urandom is read. */
-static void the_file_will_do(void **state)
+static void the_file_is_enough(void **state)
 {
 	unsigned char one[32] = { 0 }, other[32] = { 0 };
 
@@ -151,7 +151,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #ifdef SYS_getrandom
 		cmocka_unit_test_setup(numbers_differ, setup),
-		cmocka_unit_test_setup(the_file_will_do, setup),
+		cmocka_unit_test_setup(the_file_is_enough, setup),
 #endif
 		cmocka_unit_test_setup(it_stays_in_its_buffer, setup),
 		cmocka_unit_test_setup(nothing_stays_open, setup),

@@ -1129,7 +1129,7 @@ static void busy(void **state)
 }
 
 /* The program's own queue pair has no name to report. */
-static void busy_with_what_has_no_name(void **state)
+static void busy_with_an_unnamed_queue_pair(void **state)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
 	struct ibv_pd *pd = make_pd();
@@ -2087,7 +2087,7 @@ int main(void)
 		TEST(warns_of_a_shallow_completion_queue),
 		TEST(receives_of_a_shared_queue_do_not_count),
 		TEST(busy),
-		TEST(busy_with_what_has_no_name),
+		TEST(busy_with_an_unnamed_queue_pair),
 		TEST(a_failed_destroy_keeps_the_object),
 		TEST(close_goes_backwards),
 		TEST(close_after_a_mixture),

@@ -312,7 +312,7 @@ static void another_job_is_another_key(void **state)
 	beest_seal_close(other);
 }
 
-static void what_is_not_sealed_is_refused(void **state)
+static void unsealed_records_are_refused(void **state)
 {
 	uint8_t bytes[HELLO_SIZE];
 	size_t size = hello_make(NULL, KEY, bytes);
@@ -505,7 +505,7 @@ static void others_must_not_read_it(void **state)
 	assert_int_equal(beest_secret_read(&secret, path), 0);
 }
 
-static void it_must_be_a_file_of_ones_own(void **state)
+static void the_file_must_be_private(void **state)
 {
 	struct beest_secret secret;
 
@@ -519,7 +519,7 @@ static void it_must_be_a_file_of_ones_own(void **state)
 			 "its own");
 }
 
-static void what_is_no_file_is_named(void **state)
+static void irregular_files_are_named(void **state)
 {
 	struct beest_secret secret;
 
@@ -567,7 +567,7 @@ int main(void)
 		TEST(a_record_of_another_key_is_refused),
 		TEST(another_secret_is_named),
 		TEST(another_job_is_another_key),
-		TEST(what_is_not_sealed_is_refused),
+		TEST(unsealed_records_are_refused),
 		TEST(without_a_secret_a_sealed_record_is_named),
 		TEST(many_threads_share_a_secret),
 		TEST(a_forked_child_draws_other_nonces),
@@ -580,8 +580,8 @@ int main(void)
 		FILE_TEST(an_end_of_line_does_not_count),
 		FILE_TEST(a_secret_has_a_size),
 		FILE_TEST(others_must_not_read_it),
-		FILE_TEST(it_must_be_a_file_of_ones_own),
-		FILE_TEST(what_is_no_file_is_named),
+		FILE_TEST(the_file_must_be_private),
+		FILE_TEST(irregular_files_are_named),
 	};
 	int failed = cmocka_run_group_tests_name("file", files, NULL, NULL);
 

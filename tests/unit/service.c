@@ -420,7 +420,7 @@ static void a_listener_that_stops(void **state)
 
 /* --------------------------------------------------------------------------- leaving --- */
 
-static void who_leaves_is_not_accepted(void **state)
+static void a_client_that_left_is_not_accepted(void **state)
 {
 	struct end *server = &ends[0];
 
@@ -439,7 +439,7 @@ static void who_leaves_is_not_accepted(void **state)
 }
 
 /* A request that the server refused is given to no later listener, although its client lives. */
-static void who_is_refused_stays_so(void **state)
+static void refused_by_later_listeners(void **state)
 {
 	struct end *server = &ends[0];
 	struct hartebeest_request refused;
@@ -459,7 +459,7 @@ static void who_is_refused_stays_so(void **state)
 }
 
 /* Nor if the client looks only after a long while, since it computes. */
-static void who_is_refused_stays_so_for_long(void **state)
+static void refused_after_a_long_while(void **state)
 {
 	struct end *server = &ends[0];
 
@@ -1095,7 +1095,7 @@ static void looking_once(void **state)
 }
 
 /* The costs do not depend on the number of clients. */
-static void what_it_costs(void **state)
+static void costs_of_a_request(void **state)
 {
 	uint64_t trips = 0, most = 0;
 	int i;
@@ -1569,7 +1569,7 @@ static void a_listener_that_stores_late(void **state)
 }
 
 /* The client knows that it was refused, and does not ask again on an empty server. */
-static void who_is_refused_stays_so_after_a_restart(void **state)
+static void refused_after_a_restart(void **state)
 {
 	struct end *server = &ends[0];
 
@@ -1674,9 +1674,9 @@ int main(void)
 		TEST(listening_again_after_an_eviction),
 		TEST(a_listener_that_is_killed),
 		TEST(a_listener_that_stops),
-		TEST(who_leaves_is_not_accepted),
-		TEST(who_is_refused_stays_so),
-		TEST(who_is_refused_stays_so_for_long),
+		TEST(a_client_that_left_is_not_accepted),
+		TEST(refused_by_later_listeners),
+		TEST(refused_after_a_long_while),
 		TEST(numbers_that_nobody_has),
 		TEST(a_client_that_is_held_up),
 		TEST(a_counter_that_is_lost),
@@ -1701,10 +1701,10 @@ int main(void)
 		TEST(several_servers),
 		TEST(evicted_records),
 		TEST(looking_once),
-		TEST(what_it_costs),
+		TEST(costs_of_a_request),
 		TEST(a_client_that_gives_up),
 		TEST(a_million_have_been_here),
-		TEST(who_is_refused_stays_so_after_a_restart),
+		TEST(refused_after_a_restart),
 		TEST(a_listener_that_stores_late),
 		TEST(leaving_after_a_failure),
 		TEST(a_crowd),

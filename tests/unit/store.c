@@ -77,7 +77,7 @@ static void a_server_without_connections(void **state)
 }
 
 /* Text has no terminal controls and no broken characters; @length ends it. */
-static void what_is_text(void **state)
+static void text_or_not(void **state)
 {
 	static const char *const texts[] = { "", "one\ttwo\r\n", "\xc3\xa4\xe2\x82\xac" };
 	static const char *const others[] = {
@@ -95,7 +95,7 @@ static void what_is_text(void **state)
 }
 
 /* The title's memory may be gone when the next line is printed. */
-static void a_title_that_is_no_more(void **state)
+static void a_title_whose_memory_is_gone(void **state)
 {
 	char title[] = "to rank 1";
 	struct json_object *part;
@@ -116,8 +116,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_question_has_its_time),
 		cmocka_unit_test(a_server_without_connections),
-		cmocka_unit_test(what_is_text),
-		cmocka_unit_test(a_title_that_is_no_more),
+		cmocka_unit_test(text_or_not),
+		cmocka_unit_test(a_title_whose_memory_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -73,7 +73,7 @@ static int wait_for(size_t count, int64_t deadline, bool once)
 
 /* ----------------------------------------------------------------------- deadlines --- */
 
-static void what_is_there(void **state)
+static void present_records(void **state)
 {
 	(void)state;
 	make();
@@ -86,7 +86,7 @@ static void what_is_there(void **state)
 	assert_int_equal(seen[0], 1);
 }
 
-static void the_preset_one(void **state)
+static void the_preset_timeout(void **state)
 {
 	int64_t began;
 
@@ -101,7 +101,7 @@ static void the_preset_one(void **state)
 }
 
 /* A wait whose deadline has passed still looks once. */
-static void one_that_is_past(void **state)
+static void a_past_deadline(void **state)
 {
 	(void)state;
 	make();
@@ -293,7 +293,7 @@ static void one_server_of_two_is_silent(void **state)
 }
 
 /* A living peer may still replace a malformed value. */
-static void what_is_no_record(void **state)
+static void malformed_records(void **state)
 {
 	int64_t soon;
 
@@ -309,7 +309,7 @@ static void what_is_no_record(void **state)
 	assert_int_equal(wait_for(1, 0, false), 0);
 }
 
-static void what_see_refuses(void **state)
+static void refused_by_see(void **state)
 {
 	(void)state;
 	make();
@@ -353,7 +353,7 @@ static void eight_in_turn(void **state)
 }
 
 /* A record that disappears while others are awaited no longer counts. */
-static void one_that_goes_again(void **state)
+static void a_record_that_disappears(void **state)
 {
 	(void)state;
 	make();
@@ -612,7 +612,7 @@ static void the_same_secret(void **state)
 }
 
 /* An attacker stores a well-formed record, and then bytes of his own. */
-static void what_is_forged_is_absent(void **state)
+static void forged_records_are_ignored(void **state)
 {
 	const char *key = registry_key(BEEST_KIND_QP, "n0");
 	struct beest_record record = { .kind = BEEST_KIND_QP, .rank = 1 };
@@ -793,7 +793,7 @@ static void question_hook(struct beest_kv *kv, const struct beest_kv_request *re
 }
 
 /* The news have changed, but the look that asks whose they are fails, so it asks again. */
-static void whose_news_is_not_answered(void **state)
+static void the_author_of_news_is_asked_again(void **state)
 {
 	struct waiter *waiter = waiter_whose_author_leaves();
 
@@ -938,7 +938,7 @@ static void is_told(const struct waiter *waiter)
 	assert_non_null(strstr(waiter->error, " has failed: no luck"));
 }
 
-static void all_who_wait_are_told(void **state)
+static void all_waits_are_told(void **state)
 {
 	struct beest_registry *third;
 	size_t i;
@@ -967,7 +967,7 @@ static void all_who_wait_are_told(void **state)
 }
 
 /* The number of ranks is unknown, so none are named; those that wait are told nevertheless. */
-static void some_who_wait_are_told(void **state)
+static void waits_without_a_size_are_told(void **state)
 {
 	(void)state;
 	crew_need();
@@ -981,7 +981,7 @@ static void some_who_wait_are_told(void **state)
 }
 
 /* A rank that had published before the failure waits for the first time much later. */
-static void who_waits_later_is_told(void **state)
+static void a_later_wait_is_told(void **state)
 {
 	struct beest_registry *third;
 
@@ -1034,7 +1034,7 @@ static void a_former_run_has_failed(void **state)
 }
 
 /* Before others have looked, a process without a rank fails, too. */
-static void two_who_fail_one_after_the_other(void **state)
+static void two_failures_in_turn(void **state)
 {
 	struct beest_registry *third, *none;
 
@@ -1090,7 +1090,7 @@ static bool failure_is_there(const char *key)
 }
 
 /* The failure stays as long as its context is open, and for ten minutes more. */
-static void it_stands(void **state)
+static void a_failure_stays(void **state)
 {
 	struct waiter *waiter;
 	char text[300];
@@ -1116,7 +1116,7 @@ static void it_stands(void **state)
 }
 
 /* A look that finds the failure missing stores it again. */
-static void it_is_stored_again(void **state)
+static void a_failure_is_stored_again(void **state)
 {
 	struct waiter *waiter;
 
@@ -1138,7 +1138,7 @@ static void it_is_stored_again(void **state)
 }
 
 /* One failed command does not matter; a silent server costs a second. */
-static void telling_it_with_trouble(void **state)
+static void failing_with_a_failing_server(void **state)
 {
 	int64_t began;
 	int n;
@@ -1204,9 +1204,9 @@ static void news_once_a_second(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH(what_is_there),
-		WITH(the_preset_one),
-		WITH(one_that_is_past),
+		WITH(present_records),
+		WITH(the_preset_timeout),
+		WITH(a_past_deadline),
 		WITH(once),
 		WITH(a_server_that_is_silent),
 		WITH(absent_first_and_refused_last),
@@ -1216,10 +1216,10 @@ int main(void)
 		WITH(a_server_that_evicts),
 		WITH(each_has_its_own_reason),
 		WITH(one_server_of_two_is_silent),
-		WITH(what_is_no_record),
-		WITH(what_see_refuses),
+		WITH(malformed_records),
+		WITH(refused_by_see),
 		WITH(eight_in_turn),
-		WITH(one_that_goes_again),
+		WITH(a_record_that_disappears),
 		WITH(interrupted),
 		WITH(each_look),
 		WITH(a_rank_that_runs_twice),
@@ -1233,7 +1233,7 @@ int main(void)
 		WITH(one_without_a_secret),
 		WITH(other_secrets_later),
 		WITH(the_same_secret),
-		WITH(what_is_forged_is_absent),
+		WITH(forged_records_are_ignored),
 #endif
 		WITH(bystanders_are_told),
 #ifdef HAVE_CRYPTO
@@ -1241,20 +1241,20 @@ int main(void)
 #endif
 		WITH(a_leftover),
 		WITH(the_author_leaves),
-		WITH(whose_news_is_not_answered),
+		WITH(the_author_of_news_is_asked_again),
 		WITH(the_news_came_before_the_record),
 		WITH(the_author_fails),
 		WITH(a_former_run_has_left),
-		WITH(all_who_wait_are_told),
-		WITH(some_who_wait_are_told),
-		WITH(who_waits_later_is_told),
+		WITH(all_waits_are_told),
+		WITH(waits_without_a_size_are_told),
+		WITH(a_later_wait_is_told),
 		WITH(a_former_run_has_failed),
-		WITH(two_who_fail_one_after_the_other),
+		WITH(two_failures_in_turn),
 		WITH(without_rank_only_its_own_are_told),
 		WITH(own_waits_go_on),
-		WITH(it_stands),
-		WITH(it_is_stored_again),
-		WITH(telling_it_with_trouble),
+		WITH(a_failure_stays),
+		WITH(a_failure_is_stored_again),
+		WITH(failing_with_a_failing_server),
 		WITH(news_once_a_second),
 	};
 
