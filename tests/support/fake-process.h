@@ -3,7 +3,7 @@
  * fake-process.h - contexts of one process that look like those of many
  *
  * tests/support/libfakekv.a, linked before lib/libbeest.la, defines the only function of
- * lib/base/process.h.  A test sets the number before it opens a context.
+ * lib/base/process.h, and getpid(2).  A test sets the number before it opens a context.
  */
 #ifndef FAKE_PROCESS_H
 #define FAKE_PROCESS_H
