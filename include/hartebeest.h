@@ -1164,7 +1164,8 @@ int hartebeest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pa
  * @data:   @length bytes; may be NULL if @length is 0
  * @length: at most 1046528 (1 MiB less 2 KiB)
  *
- * Replaces an earlier message.  Needs no device.
+ * Replaces an earlier message.  Needs no device.  A push that fails is given up: the context
+ * does not store the message later.
  *
  * Since: 0.1
  */

@@ -23,8 +23,14 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 		return beest_fail(EMSGSIZE, "message '%s' has %zu bytes; at most %d fit into a "
 				  "Memcached value", name, size, BEEST_MESSAGE_MAX);
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
+	if (ret < 0)
+		return ret;
+	ret = beest_registry_publish(registry, &record, limit);
+	/* Stored at a later look, it could replace what another process has pushed since. */
+	if (ret < 0)
+		beest_lease_forget(registry->leases, key);
 
-	return ret < 0 ? ret : beest_registry_publish(registry, &record, limit);
+	return ret;
 }
 
 /* ------------------------------------------------------------------------ waiting --- */

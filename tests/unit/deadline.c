@@ -557,6 +557,31 @@ static void a_thousand_possible_peers(void **state)
 	assert_true(crew_now() - began < 1100 * FAKE_KV_LATENCY);
 }
 
+/*
+ * Stored later, it would replace a message that another process has pushed since; and each look
+ * that tried to store it would fail with the server's error, whatever it reads.
+ */
+static void a_failed_push_stays_failed(void **state)
+{
+	static const int errors[] = { ECONNREFUSED, ENOBUFS };
+	char word[8];
+	size_t i;
+
+	(void)state;
+	assert_int_equal(hartebeest_msg_push(hb, "opens", "x", 1, 0), 0);
+	for (i = 0; i < BEEST_COUNT(errors); i++) {
+		fake_kv_server("a:1")->error = errors[i];
+		assert_int_equal(hartebeest_msg_push(hb, "word", "old", 4, crew_now() + 1),
+				 -errors[i]);
+		fake_kv_server("a:1")->error = 0;
+		assert_int_equal(hartebeest_msg_push(party[1].hb, "word", "new", 4, 0), 0);
+		assert_int_equal(hartebeest_msg_wait(hb, "nobody", NULL, 0, NULL,
+						     crew_now() + 3 * BEEST_SECOND), -ETIMEDOUT);
+		assert_int_equal(hartebeest_msg_wait(hb, "word", word, sizeof(word), NULL, 0), 0);
+		assert_string_equal(word, "new");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -573,6 +598,7 @@ int main(void)
 						party_teardown),
 		cmocka_unit_test_setup_teardown(names_of_barriers, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_failed_push_stays_failed, setup, party_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
