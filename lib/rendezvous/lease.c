@@ -427,15 +427,26 @@ uint64_t beest_lease_noted(struct beest_leases *leases, const char *key)
 	return number;
 }
 
-void beest_lease_forget(struct beest_leases *leases, const char *key)
+void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t serial)
 {
 	struct lease *lease;
 
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	if (lease)
+	if (lease && (!serial || lease->serial == serial))
 		lease_remove(leases, lease);
 	pthread_mutex_unlock(&leases->lock);
+}
+
+bool beest_lease_is_there(struct beest_leases *leases, const char *key)
+{
+	bool there;
+
+	pthread_mutex_lock(&leases->lock);
+	there = lease_find(leases, key) != NULL;
+	pthread_mutex_unlock(&leases->lock);
+
+	return there;
 }
 
 /*

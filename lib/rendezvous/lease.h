@@ -79,8 +79,11 @@ void beest_lease_insist(struct beest_leases *leases, const char *key);
 void beest_lease_note(struct beest_leases *leases, const char *key, uint64_t number);
 uint64_t beest_lease_noted(struct beest_leases *leases, const char *key);
 
-/* Forgets the record of @key at once, whatever its server has. */
-void beest_lease_forget(struct beest_leases *leases, const char *key);
+/* Forgets the record of @key at once, whatever its server has.  @serial: only that one; 0: any. */
+void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t serial);
+
+/* Is there a record of @key? */
+bool beest_lease_is_there(struct beest_leases *leases, const char *key);
 
 /* Dooms all records of an object; it has none if @serial is 0. */
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial);

@@ -14,8 +14,10 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 		       size_t size, const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
+	uint64_t serial = 0;
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_MESSAGE, .key = key, .body = data, .size = size,
+		.serial = &serial,
 	};
 	int ret;
 
@@ -25,10 +27,13 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
 	if (ret < 0)
 		return ret;
-	ret = beest_registry_publish(registry, &record, limit);
+	/* Again if another thread's push replaced this one meanwhile, failed and was given up. */
+	do
+		ret = beest_registry_publish(registry, &record, limit);
+	while (ret == 0 && !beest_lease_is_there(registry->leases, key));
 	/* Stored at a later look, it could replace what another process has pushed since. */
 	if (ret < 0)
-		beest_lease_forget(registry->leases, key);
+		beest_lease_forget(registry->leases, key, serial);
 
 	return ret;
 }

@@ -311,7 +311,7 @@ int beest_registry_delete(struct beest_registry *registry, const char *key,
 	struct beest_backoff backoff;
 	int ret;
 
-	beest_lease_forget(registry->leases, key);
+	beest_lease_forget(registry->leases, key, 0);
 	beest_clock_backoff_start(&backoff, registry->size);
 	for (;; again = true) {
 		last = beest_limit_is_short(limit);

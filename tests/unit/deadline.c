@@ -582,6 +582,48 @@ static void a_failed_push_stays_failed(void **state)
 	}
 }
 
+static void heal_later(void *data)
+{
+	(void)data;
+	crew_pass(3 * BEEST_SECOND);
+	fake_kv_server("a:1")->error = 0;
+}
+
+static int64_t ends[2];
+static int returned[2];
+
+static void push_until(void *data)
+{
+	int64_t *end = data;
+
+	returned[end - ends] = hartebeest_msg_push(hb, "word", end == ends ? "a" : "b", 2, *end);
+}
+
+/* One thread's push fails after another's has begun, or before: that one is stored all the same. */
+static void a_failed_push_beside_another(void **state)
+{
+	char word[8];
+	size_t first;
+
+	(void)state;
+	assert_int_equal(hartebeest_msg_push(hb, "opens", "x", 1, 0), 0);
+	for (first = 0; first < 2; first++) {
+		fake_kv_server("a:1")->error = ECONNREFUSED;
+		ends[0] = crew_now() + BEEST_SECOND;
+		ends[1] = crew_now() + 9 * BEEST_SECOND;
+		crew_start(push_until, &ends[first]);
+		crew_start(push_until, &ends[!first]);
+		crew_start(heal_later, NULL);
+		registry_run();
+		assert_int_equal(returned[0], -ECONNREFUSED);
+		assert_int_equal(returned[1], 0);
+		assert_int_equal(hartebeest_msg_wait(party[1].hb, "word", word, sizeof(word), NULL,
+						     HARTEBEEST_ONCE), 0);
+		assert_string_equal(word, "b");
+		assert_int_equal(hartebeest_msg_delete(hb, "word", 0), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -599,6 +641,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_of_barriers, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_failed_push_stays_failed, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_failed_push_beside_another, setup,
+						party_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

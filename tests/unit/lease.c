@@ -243,7 +243,7 @@ static void script_word(const struct script *script, const char *word)
 	} else if (!strcmp(word, "insist")) {
 		beest_lease_insist(leases, key);
 	} else if (!strcmp(word, "forget")) {
-		beest_lease_forget(leases, key);
+		beest_lease_forget(leases, key, 0);
 	} else if (!strncmp(word, "++", 2)) {
 		registry_stage.now += atoi(word + 2) * BEEST_MS;
 	} else if (*word == '+') {
@@ -376,7 +376,7 @@ static void a_note(void **state)
 	beest_lease_note(leases, key, 7);
 	script_put(BEEST_KIND_QP, 0);
 	assert_int_equal(beest_lease_noted(leases, key), 7);
-	beest_lease_forget(leases, key);
+	beest_lease_forget(leases, key, 0);
 	assert_int_equal(beest_lease_noted(leases, key), 0);
 	beest_lease_close(leases);
 }
