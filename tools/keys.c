@@ -131,7 +131,8 @@ static bool is_dead(const struct records *records, const char **why)
 	size_t i, presences = 0;
 
 	*why = NULL;
-	for (each = records->list; each < records->list + records->count; each++) {
+	for (i = 0; i < records->count; i++) {
+		each = &records->list[i];
 		presences += each->is_presence;
 		if (each->is_alive)
 			*why = "a rank of it is present";

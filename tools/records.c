@@ -233,11 +233,14 @@ static const struct records_record *presence_of(const struct records *records,
 						const struct beest_incarnation *author)
 {
 	const struct records_record *each;
+	size_t i;
 
-	for (each = records->list; each < records->list + records->count; each++)
+	for (i = 0; i < records->count; i++) {
+		each = &records->list[i];
 		if (each->is_presence && strcmp(each->name, "rank/servers") &&
 		    beest_process_is_context(&each->record.incarnation, author))
 			return each;
+	}
 	return NULL;
 }
 
@@ -510,8 +513,10 @@ static void check_servers(struct out *out, const struct records_record *first,
 void records_check(struct out *out, const struct records *records)
 {
 	const struct records_record *first = NULL, *counted = NULL, *each;
+	size_t i;
 
-	for (each = records->list; each < records->list + records->count; each++) {
+	for (i = 0; i < records->count; i++) {
+		each = &records->list[i];
 		if (!each->is_alive)
 			continue;
 		if (!first)

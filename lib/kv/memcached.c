@@ -477,10 +477,12 @@ static int write_quiet(struct beest_memcached *session, struct beest_kv_write *w
 static int writes_carry_out(struct beest_memcached *session)
 {
 	struct beest_kv_request *request = session->request;
-	struct beest_kv_write *write = request->writes;
+	struct beest_kv_write *write;
 	int ret = 0;
+	size_t i;
 
-	for (; write < request->writes + request->write_count && ret == 0; write++) {
+	for (i = 0; i < request->write_count && ret == 0; i++) {
+		write = &request->writes[i];
 		if (write->answered) {
 			write->ret = write_answered(session, write);
 			write->done = session->sound;

@@ -66,13 +66,15 @@ int beest_request_prepare(struct beest_kv_request *request)
 
 void beest_request_spoil(struct beest_kv_request *request, int ret)
 {
-	struct beest_kv_write *write = request->writes;
+	struct beest_kv_write *write;
+	size_t i;
 
 	beest_kv_values_free(request->values, request->key_count);
 	request->answered = false;
 	request->ret = ret;
 	beest_text_copy(request->why, sizeof(request->why), ret < 0 ? beest_error_text() : "");
-	for (; write < request->writes + request->write_count; write++) {
+	for (i = 0; i < request->write_count; i++) {
+		write = &request->writes[i];
 		if (write->done)
 			continue;
 		write->ret = write->answered ? ret : 0;
