@@ -17,7 +17,7 @@
 #include <infiniband/verbs.h>
 
 #define SIZE 1024		/* bytes of a message */
-#define ROUNDS 1000
+#define ROUNDS 200
 
 struct pingpong {
 	struct ibv_context *verbs;

@@ -372,7 +372,7 @@ static void beside_others(void **state)
 	(void)state;
 	snprintf(device, sizeof(device), "%.63s", ranks_port(0));
 	*strchrnul(device, ':') = '\0';
-	succeeds(RUN("run", "-n", "2", "--", tool, "ping", "-c", "200", "-b", "-w", "2s", "-s",
+	succeeds(RUN("run", "-n", "2", "--", tool, "ping", "-c", "200", "-b", "-w", "200ms", "-s",
 		     "1024", "-O", "send"));
 	printf("hartebeest ping\n%s", talk.out);
 	beside(pingpong, (const char *[]){ pingpong, "-d", device, "-g", "1", "-n", "200", "-s",

@@ -77,8 +77,8 @@ static void pair(void **state)
 static void adopt(void **state)
 {
 	(void)state;
-	program_run("examples/adopt", "1000 round trips of 1024 bytes, ",
-		    "1000 round trips of 1024 bytes, ");
+	program_run("examples/adopt", "200 round trips of 1024 bytes, ",
+		    "200 round trips of 1024 bytes, ");
 }
 
 /* What examples/adopt came from: as long as that works, their difference says something. */
@@ -96,7 +96,7 @@ static void pingpong_socket(void **state)
 	close(fd);
 	snprintf(port, sizeof(port), "%u", ntohs(any.sin_port));
 	program_run_with("examples/pingpong-socket", arguments,
-			 "1000 round trips of 1024 bytes, ", "1000 round trips of 1024 bytes, ");
+			 "200 round trips of 1024 bytes, ", "200 round trips of 1024 bytes, ");
 }
 
 static void stencil(void **state)

@@ -44,7 +44,7 @@ static void together(struct live *live, const char *where)
 
 /* ---------------------------------------------------------------- bad weather --- */
 
-#define ROUNDS 20
+#define ROUNDS 8
 #define PIECE 8000			/* several packets */
 #define WRITTEN (LIVE_BUFFER / 4)
 #define READ (LIVE_BUFFER / 2)
