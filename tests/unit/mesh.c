@@ -1254,7 +1254,7 @@ static void killed_while_one_is_missing(void **state)
 	killer = two_deaths_hook;
 	holder = late_hold;
 	for (lag_at = 2; lag_at < 5; lag_at++)
-		for (dies_at = 0, died = true; died; dies_at++) {
+		for (dies_at = 0, died = true; died; dies_at += stride) {
 			lags = asked = 0;
 			died = kill_one();
 			if (members[0].ret)
@@ -1359,7 +1359,7 @@ static void a_gate_comes_behind_an_heir(void **state)
 	killer = no_list_hook;
 	slow = 2 * BEEST_MS;
 	for (lag_at = 0; lag_at < 8; lag_at++)
-		for (dies_at = 0, died = true; died; dies_at++) {
+		for (dies_at = 0, died = true; died; dies_at += stride) {
 			lags = 0;
 			died = kill_one();
 			if (members[0].mesh && !members[1].mesh)
