@@ -12,11 +12,14 @@
 
 static char asked[256];
 
+void *__real_dlsym(void *handle, const char *name);
 void *__wrap_dlsym(void *handle, const char *name);
 
+/* A sanitizer in this program looks functions up as well. */
 void *__wrap_dlsym(void *handle, const char *name)
 {
-	(void)handle;
+	if (!strstr(name, "ibv_"))
+		return __real_dlsym(handle, name);
 	strcat(strcat(asked, name), " ");
 	return NULL;
 }
