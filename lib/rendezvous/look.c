@@ -635,9 +635,10 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 	int ret = 0;
 
 	round.parts = calloc(room, sizeof(*round.parts) + sizeof(*round.requests));
-	round.requests = (struct beest_kv_request *)(round.parts + room);
 	if (!round.parts)
 		ret = beest_fail(ENOMEM, "no memory for a request");
+	else
+		round.requests = (struct beest_kv_request *)(round.parts + room);
 	for (i = 0; i < room && ret == 0; i++)
 		if (only == SIZE_MAX || only == i)
 			ret = part_plan(&round, i);
