@@ -235,15 +235,18 @@ static bool answer_prepare(memcached_result_st *answer)
 	return memcached_success(memcached_result_set_value(answer, "", 1));
 }
 
+/* The answer has its memory before any request: one that failed for want of it could be done. */
 static bool handle_create(struct beest_memcached *session)
 {
-	session->answer = malloc(sizeof(*session->answer));
+	session->answer = calloc(1, sizeof(*session->answer));
 	session->memory.kept = session->answer;
 	session->handle = session->answer ? memcached_create(NULL) : NULL;
 
 	return session->handle &&
 		memcached_success(memcached_set_memory_allocators(session->handle, handle_malloc,
 				  handle_free, handle_realloc, handle_calloc, &session->memory)) &&
+		memcached_result_create(session->handle, &session->answer->result) &&
+		answer_prepare(&session->answer->result) &&
 		answer_prepare(&session->handle->result);
 }
 
@@ -320,6 +323,8 @@ void beest_memcached_free(struct beest_memcached *session)
 	/* libmemcached says "quit" and waits for the server to hang up; a silent one never does */
 	if (session->handle)
 		memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
+	if (session->answer)
+		memcached_result_free(&session->answer->result);
 	memcached_free(session->handle);
 	free(session->answer);
 	free(session->lengths);
@@ -395,13 +400,9 @@ static memcached_return_t write_issue(struct beest_memcached *session,
  */
 static memcached_return_t buffered_await(struct beest_memcached *session, enum beest_kv_verb verb)
 {
-	memcached_result_st *answer = &session->answer->result;
-	memcached_return_t rc = MEMCACHED_MEMORY_ALLOCATION_FAILURE;
+	memcached_return_t rc;
 
-	memcached_result_create(session->handle, answer);
-	if (answer_prepare(answer))
-		answer_fetch(session, &rc);
-	memcached_result_free(answer);
+	answer_fetch(session, &rc);
 	if (rc == (verb == BEEST_KV_SET ? MEMCACHED_STORED : MEMCACHED_DELETED))
 		return MEMCACHED_SUCCESS;
 	if (rc == MEMCACHED_SUCCESS)		/* a value that nobody asked for */
@@ -597,16 +598,11 @@ static int value_fetch(struct beest_memcached *session)
 static int keys_collect(struct beest_memcached *session)
 {
 	const struct beest_kv_request *request = session->request;
-	memcached_result_st *answer = &session->answer->result;
 	int ret;
 
-	memcached_result_create(session->handle, answer);
-	if (!answer_prepare(answer))
-		return session_fail(session, ENOMEM, NO_MEMORY);
 	do
 		ret = value_fetch(session);
 	while (ret > 0);
-	memcached_result_free(answer);
 	session->asked = 0;
 	if (ret < 0)
 		return ret;
