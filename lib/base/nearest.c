@@ -14,7 +14,12 @@
 /* No name is longer, and each cost for words of this length fits in a byte. */
 #define WORD_MAX 255
 
-/* Both words have at most WORD_MAX bytes. */
+static char lower(char byte)
+{
+	return byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte;
+}
+
+/* Ignores case.  Both words have at most WORD_MAX bytes. */
 static size_t edit_distance(const char *a, const char *b)
 {
 	/* rows[i % 3] has the cost of turning the first i bytes of @a into each prefix of @b. */
@@ -30,10 +35,11 @@ static size_t edit_distance(const char *a, const char *b)
 			best = row[j - 1] + 1u;
 			if (i > 0) {
 				best = BEEST_MIN(best, last[j] + 1u);
-				best = BEEST_MIN(best,
-						 last[j - 1] + (size_t)(a[i - 1] != b[j - 1]));
+				best = BEEST_MIN(best, last[j - 1] + (size_t)(lower(a[i - 1]) !=
+									      lower(b[j - 1])));
 			}
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+			if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+			    lower(a[i - 2]) == lower(b[j - 1]))
 				best = BEEST_MIN(best, before[j - 2] + 1u);
 			row[j] = best;
 		}

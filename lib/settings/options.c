@@ -708,7 +708,7 @@ static void check_variable(struct beest_text *sentence, const char *name)
 
 	if (!nearest.best)
 		beest_text_item(sentence, "unknown environment variable %s", name);
-	else if (nearest.distance)
+	else if (strcmp(nearest.best, name + common))
 		beest_text_item(sentence, "unknown environment variable %s, the nearest is "
 				VARIABLE_PREFIX "%s", name, nearest.best);
 }

@@ -39,6 +39,7 @@ static void test_each_slip_costs_one(void **state)
 	assert_int_equal(distance("tiemout", "timeout"), 1);
 	assert_int_equal(distance("itmeout", "timeout"), 1);
 	assert_int_equal(distance("timeotu", "timeout"), 1);
+	assert_int_equal(distance("TimeOTu", "timeout"), 1);
 }
 
 static void test_distances(void **state)

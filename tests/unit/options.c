@@ -1110,6 +1110,13 @@ static void unknown_variables_are_told(void **state)
 			    "HARTEBEEST_NDI, the nearest is HARTEBEEST_NID");
 	beest_options_free(&options);
 
+	setenv("HARTEBEEST_nid", "3", 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
+	assert_non_null(strstr(options.unknown_environment, "HARTEBEEST_nid, the nearest is "
+			       "HARTEBEEST_NID"));
+	beest_options_free(&options);
+	unsetenv("HARTEBEEST_nid");
+
 	setenv("HARTEBEEST_COLOUR", "", 1);
 	setenv("HARTEBEES_NID", "another prefix", 1);
 	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
