@@ -236,7 +236,7 @@ static int scan_text(struct beest_json *json)
 	if (!strncmp(scan.at, "\xef\xbb\xbf", 3))
 		ret = beest_fail(EBADMSG, "the file begins with a byte order mark");
 	else if (scan.at == end)
-		ret = beest_fail(EBADMSG, "the file is empty; write at least {}");
+		return beest_fail(EBADMSG, "%s: the file is empty; write at least {}", json->path);
 	while (!ret && scan.at < end) {
 		first = *scan.at;
 		ret = scan_next(&scan);

@@ -24,7 +24,8 @@ struct beest_json_entry {
 /*
  * -EBADMSG: not JSON, not an object, or a key given twice; -EFBIG: over 1 MiB;
  * -EISDIR, -EINVAL: not a regular file; errno of open(2) and read(2); -ENOMEM.  The sentence
- * of -EBADMSG begins with path and line, that of others with the quoted path.
+ * of -EBADMSG begins with the path and, unless the file is empty, the line; that of others with
+ * the quoted path.
  */
 int beest_json_open(struct beest_json **json, const char *path);
 void beest_json_close(struct beest_json *json);

@@ -841,8 +841,8 @@ static void malformed_json_is_named(void **state)
 	static const struct {
 		const char *json, *sentence;
 	} cases[] = {
-		{ "", ":1: the file is empty; write at least {}" },
-		{ " \n\t", ":2: the file is empty; write at least {}" },
+		{ "", ": the file is empty; write at least {}" },
+		{ " \n\t", ": the file is empty; write at least {}" },
 		{ "[]", ":1: the file must be one object, { ... }" },
 		{ "7", ":1: the file must be one object, { ... }" },
 		{ "null", ":1: the file must be one object, { ... }" },
