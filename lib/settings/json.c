@@ -3,7 +3,8 @@
  * json.c - read, scan, parse, walk
  *
  * json-c parses.  A scan before it refuses what some versions of json-c accept, and notes the
- * line of each key, since json-c reports neither lines nor repeated keys.
+ * line of each key, since json-c reports neither lines nor repeated keys.  It also notes each
+ * number as the file has it, since json-c clamps those beyond 64 bits.
  */
 #include "config.h"
 
@@ -30,7 +31,8 @@ struct beest_json {
 	char *text;
 	size_t length;
 	struct json_object *root;
-	struct json_object *lines;	/* where "section" or "section.key" is */
+	/* "section" or "section.key": [ its line, its value as text if that is not a string ] */
+	struct json_object *notes;
 };
 
 /* ------------------------------------------------------------ reading --- */
@@ -84,6 +86,7 @@ struct scan {
 	int depth;
 	char before;			/* first byte of the previous token; 0: none */
 	char *section;			/* the last key of depth 1; NULL: none yet */
+	struct json_object *note;	/* of the last key; NULL: none yet */
 };
 
 /* "section.key", or "key" without a section, for free(3).  NULL: out of memory. */
@@ -100,17 +103,21 @@ static char *full_name(const char *section, const char *key, size_t length)
 
 static int note_key(struct scan *scan, const char *key, size_t length)
 {
-	struct json_object *lines = scan->json->lines, *first;
+	struct json_object *notes = scan->json->notes, *first;
 	char *name = full_name(scan->depth > 1 ? scan->section : NULL, key, length);
 	int ret = 0;
 
 	if (!name)
 		return -ENOMEM;
-	if (json_object_object_get_ex(lines, name, &first))
+	if (json_object_object_get_ex(notes, name, &first)) {
 		ret = beest_fail(EBADMSG, "%s is given twice, first in line %d", name,
-				 json_object_get_int(first));
-	else
-		json_object_object_add(lines, name, json_object_new_int((int)scan->line));
+				 json_object_get_int(json_object_array_get_idx(first, 0)));
+	} else {
+		scan->note = json_object_new_array();
+		if (scan->note)
+			json_object_array_add(scan->note, json_object_new_int((int)scan->line));
+		json_object_object_add(notes, name, scan->note);
+	}
 
 	if (scan->depth == 1) {
 		free(scan->section);
@@ -187,6 +194,9 @@ static int scan_plain(struct scan *scan)
 	if (!good)
 		return beest_fail(EBADMSG, "%.*s is not a JSON value; text needs double quotes",
 				  length > 30 ? 30 : (int)length, scan->at);
+	if (scan->before == ':' && scan->depth <= 2 && scan->note)
+		json_object_array_add(scan->note,
+				      json_object_new_string_len(scan->at, (int)length));
 	scan->at += length;
 	return 0;
 }
@@ -286,15 +296,17 @@ static struct beest_json_entry entry_of(const struct beest_json *json, const cha
 {
 	struct beest_json_entry entry = { section, key, json_object_get_type(value), NULL, 0 };
 	char *name = key ? full_name(section, key, strlen(key)) : strdup(section);
-	struct json_object *line = NULL;
+	struct json_object *note = NULL;
 
 	if (name)
-		json_object_object_get_ex(json->lines, name, &line);
-	BEEST_INVARIANT(!name || line);		/* the scan and json-c find the same keys */
+		json_object_object_get_ex(json->notes, name, &note);
+	BEEST_INVARIANT(!name || note);		/* the scan and json-c find the same keys */
 	free(name);
-	entry.line = (unsigned int)json_object_get_int(line);
-	entry.text = entry.type == json_type_string ? json_object_get_string(value) :
-		     json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOZERO);
+	if (note)
+		entry.line = (unsigned int)json_object_get_int(json_object_array_get_idx(note, 0));
+	if (note && entry.type != json_type_string)
+		value = json_object_array_get_idx(note, 1);
+	entry.text = value ? json_object_get_string(value) : "";
 	return entry;
 }
 
@@ -346,8 +358,8 @@ int beest_json_open(struct beest_json **json, const char *path)
 
 	opened->path = path;
 	opened->text = calloc(1, FILE_MAX + 2);
-	opened->lines = json_object_new_object();
-	if (opened->text && opened->lines)
+	opened->notes = json_object_new_object();
+	if (opened->text && opened->notes)
 		ret = read_text(opened);
 	else
 		ret = fail_file(ENOMEM, path, "out of memory");
@@ -365,7 +377,7 @@ int beest_json_open(struct beest_json **json, const char *path)
 void beest_json_close(struct beest_json *json)
 {
 	json_object_put(json->root);
-	json_object_put(json->lines);
+	json_object_put(json->notes);
 	free(json->text);
 	free(json);
 }

@@ -17,7 +17,7 @@ struct beest_json_entry {
 	const char *section;
 	const char *key;	/* NULL: the section itself */
 	enum json_type type;
-	const char *text;	/* the value; json-c clamps an integer beyond 64 bits */
+	const char *text;	/* the value as the file has it, or a decoded string */
 	unsigned int line;
 };
 
