@@ -339,7 +339,10 @@ static int parse_host(const char *server, struct beest_hostport *endpoint)
 	char host[HOST_SIZE];
 	int ret = 0;
 
-	if (v6 ? length >= HOST_SIZE || *rest++ != ']' : *rest && strchr(rest + 1, ':'))
+	if (!v6 && *rest && strchr(rest + 1, ':'))
+		return fail_server(server, "has more than one colon: give no weight after the "
+				   "port, and put an IPv6 address in brackets, as in [::1]:11211");
+	if (v6 && (length >= HOST_SIZE || *rest++ != ']'))
 		return fail_server(server, NOT_IPV6);
 	if (length >= HOST_SIZE)
 		return beest_fail(EINVAL, "server %s has a name of %zu bytes: the limit is %zu",

@@ -404,8 +404,13 @@ static void test_server_sentences(void **state)
 	refuses_servers("a\r\nflush_all");
 	assert_error_is("server 'a\\x0d\\x0aflush_all' has a blank or control character");
 	refuses_servers("fe80::1");
-	assert_error_is("server 'fe80::1' is not an IPv6 address in brackets, as in "
-			"[::1]:11211");
+	assert_error_is("server 'fe80::1' has more than one colon: give no weight after the port, "
+			"and put an IPv6 address in brackets, as in [::1]:11211");
+	refuses_servers("127.0.0.1:11211:3");
+	assert_error_has("server '127.0.0.1:11211:3' has more than one colon: give no weight ");
+	refuses_servers("[::1]:11211:3");
+	assert_error_is("the port of server '[::1]:11211:3': '11211:3' is not a number from 1 to "
+			"65535");
 	refuses_servers("http://h:1");
 	assert_error_is("server 'http://h:1' is a URL, not host, host:port, [IPv6]:port or the "
 			"absolute path of a socket");
