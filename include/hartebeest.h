@@ -802,7 +802,7 @@ struct hartebeest_remote_qp {
  * hartebeest_peer_text() - who is behind a peer's key, as a sentence
  * @peer_key: as given to hartebeest_qp_fetch()
  * @text:     receives "rank 3 on cn08, pid 17, mlx5_0:1", cut to fit
- * @size:     bytes of @text
+ * @size:     bytes of @text, at least 1
  *
  * Asks the server, for a quarter of a second at most.  If the server does not answer, the
  * text names the rank alone; if another process has that rank now, it says so instead of

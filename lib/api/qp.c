@@ -272,6 +272,8 @@ HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
 	struct beest_endpoint remote;
 
 	REQUIRE(hb, peer_key, text);
+	if (size == 0)
+		return beest_call_refuse(hb, __func__, "size is 0");
 	TRY(beest_bringup_peer(hb, peer_key, &remote));
 	TRY(beest_context_need_registry(hb, peer_key));
 	snprintf(text, size, "%s", beest_presence_author(hb->registry, remote.rank,

@@ -599,6 +599,7 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_completion_text(hb, NULL, text, 8), "wc is NULL");
 	REFUSED(hartebeest_completion_text(hb, &wc, NULL, 8), "text is NULL");
 	REFUSED(hartebeest_completion_text(hb, &wc, text, 0), "size is 0");
+	REFUSED(hartebeest_peer_text(hb, "key", text, 0), "size is 0");
 	REFUSED(hartebeest_msg_push(hb, NULL, NULL, 0, 0), "key is NULL");
 	REFUSED(hartebeest_msg_push(hb, "k", NULL, 1, 0), "data is NULL");
 	REFUSED(hartebeest_msg_wait(hb, NULL, NULL, 0, NULL, 0), "key is NULL");
