@@ -79,7 +79,7 @@
  * Names of objects have 1 to 255 bytes without control characters.  Each kind has a name
  * space of its own in each context.  Keys, under which a process publishes, are printable
  * ASCII without blanks.  Together with the job id a key has at most 242 bytes, the key of
- * a message 241, and the name of a barrier 214.
+ * a message 241, and the name of a barrier 214; without a job id, each has one byte less.
  *
  * Structs.  A struct that the caller fills in begins with its size, which a preset
  * function sets.  Zero in a field asks for nothing, and new fields are added at the end,
