@@ -12,6 +12,7 @@
 #include <libmemcached/memcached.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -107,12 +108,25 @@ static const struct meaning *meaning_find(const struct meaning *rows, size_t cou
 	return NULL;
 }
 
+/* connect(2) refuses any file that is not a socket as it refuses a socket without a server. */
+static const char *row_phrase(const struct meaning *row,
+			      const struct beest_memcached_address *address)
+{
+	struct stat status;
+
+	if (row->code != ECONNREFUSED || address->port || stat(address->host, &status) < 0 ||
+	    S_ISSOCK(status.st_mode))
+		return row->phrase;
+
+	return S_ISDIR(status.st_mode) ? "a directory, not a socket" : "a file, not a socket";
+}
+
 int beest_memcached_refused(const struct beest_memcached_address *address, int error)
 {
 	const struct meaning *row = meaning_find(errnos, BEEST_COUNT(errnos), error);
 
 	return beest_fail(row ? row->err : ECONNRESET, "server %s: %s", address->label,
-			  row ? row->phrase : strerror(error));
+			  row ? row_phrase(row, address) : strerror(error));
 }
 
 static int session_fail(struct beest_memcached *session, int err, const char *phrase)
@@ -168,7 +182,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (row->err == EHOSTDOWN && session->asked && session->request->fresh)
 		return session_fail(session, EHOSTDOWN, BEEST_KV_SILENT);
 
-	return session_fail(session, row->err, row->phrase);
+	return session_fail(session, row->err, row_phrase(row, address));
 }
 
 /*

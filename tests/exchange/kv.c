@@ -781,6 +781,30 @@ static void requests_to_nobody(void **state)
 	assert_error_has("no memcached listens there");
 }
 
+static void requests_to_what_is_no_socket(void **state)
+{
+	static const struct {
+		const char *path, *sentence;
+	} rows[] = {
+		{ "/tmp", "server /tmp: a directory, not a socket" },
+		{ "/dev/null", "server /dev/null: a file, not a socket" },
+	};
+	struct beest_hostport endpoint = { .port = 0 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		strcpy(endpoint.host, rows[i].path);
+		strcpy(endpoint.text, rows[i].path);
+		open_at(&endpoint);
+		assert_int_equal(exchange_k(soon()), -ECONNREFUSED);
+		assert_error_is(rows[i].sentence);
+		assert_probe(-ECONNREFUSED, NULL);
+		assert_error_is(rows[i].sentence);
+		teardown(state);
+	}
+}
+
 /* The kernel accepts connections, but nobody reads them. */
 static void requests_that_nobody_accepts(void **state)
 {
@@ -1144,6 +1168,7 @@ int main(void)
 		ALONE(requests_to_a_full_server),
 		ALONE(probe_sees_evictions),
 		ALONE(requests_to_a_server_full_of_connections),
+		ALONE(requests_to_what_is_no_socket),
 		ALONE(requests_over_a_unix_socket),
 		WITH(signals_do_not_disturb_requests),
 		WITH(a_child_has_request_connections_of_its_own),
