@@ -119,7 +119,7 @@ static int library_gather(struct bench_rank *rank, struct beest_gather *gather)
 	struct beest_gather_state state = { .counter_added = false };
 	const struct anchor own = anchor_of(rank->rank);
 	struct beest_limit limit;
-	int ret = beest_context_need_registry(hb, gather->name);
+	int ret = beest_context_need_registry(hb, BEEST_KIND_BARRIER, gather->name);
 
 	if (ret < 0)
 		return ret;

@@ -17,7 +17,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const c
 	REQUIRE_LIMIT(hb, key);
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
-	TRY_LIMIT(beest_context_need_registry(hb, key));
+	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key));
 	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, key, data, length,
 								&limit));
 }
@@ -31,7 +31,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
 	REQUIRE_LIMIT(hb, peer_key);
 	if (!buffer && size)
 		return beest_call_refuse(hb, __func__, "buffer is NULL");
-	TRY_LIMIT(beest_context_need_registry(hb, peer_key));
+	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE, peer_key));
 	return beest_call_waited(hb, &limit, beest_message_wait(hb->registry, peer_key, buffer,
 								size, length, &limit));
 }
@@ -43,7 +43,8 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 	struct beest_limit limit;
 
 	REQUIRE_LIMIT(hb, messages);
-	TRY_LIMIT(beest_context_need_registry(hb, count ? messages->peer_key : NULL));
+	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE,
+					      count ? messages->peer_key : NULL));
 	return beest_call_waited(hb, &limit, beest_message_wait_many(hb->registry, messages, count,
 								     need, &limit));
 }
@@ -54,7 +55,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const
 	struct beest_limit limit;
 
 	REQUIRE_LIMIT(hb, key);
-	TRY_LIMIT(beest_context_need_registry(hb, key));
+	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key));
 	return beest_call_waited(hb, &limit, beest_message_delete(hb->registry, key, &limit));
 }
 
@@ -68,7 +69,7 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 	REQUIRE_LIMIT(hb, name);
 	TRY_LIMIT(rank);
 	TRY_LIMIT(hartebeest_size(hb));
-	TRY_LIMIT(beest_context_need_registry(hb, name));
+	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_BARRIER, name));
 	TRY_LIMIT(beest_barrier_check(hb->registry, &hb->launch.participants, name));
 	TRY_LIMIT(beest_table_obtain(&hb->objects, &beest_barrier_kind, name, &node));
 	return beest_call_waited(hb, &limit, beest_barrier_wait(hb->registry, &hb->roll,
@@ -81,6 +82,6 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 HARTEBEEST_EXPORT int hartebeest_fail(struct hartebeest_context *hb, const char *text)
 {
 	REQUIRE(hb, text);
-	TRY(beest_context_need_registry(hb, NULL));
+	TRY(beest_context_need_registry(hb, BEEST_KIND_ANY, NULL));
 	return beest_call_done(hb, beest_failure_say(hb->registry, text));
 }

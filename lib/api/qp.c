@@ -275,7 +275,7 @@ HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
 	if (size == 0)
 		return beest_call_refuse(hb, __func__, "size is 0");
 	TRY(beest_bringup_peer(hb, peer_key, &remote));
-	TRY(beest_context_need_registry(hb, peer_key));
+	TRY(beest_context_need_registry(hb, BEEST_KIND_QP, peer_key));
 	snprintf(text, size, "%s", beest_presence_author(hb->registry, remote.rank,
 							 &remote.incarnation, who));
 	return 0;
@@ -288,7 +288,7 @@ static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpo
 	char who[BEEST_PRESENCE_TEXT];
 	size_t used = strlen(text);
 
-	if (beest_context_need_registry(hb, NULL) == 0 &&
+	if (beest_context_need_registry(hb, BEEST_KIND_ANY, NULL) == 0 &&
 	    beest_presence_is_over(hb->registry, remote->rank, &remote->incarnation, who))
 		snprintf(text + used, size - used, "; the peer is %s", who);
 }

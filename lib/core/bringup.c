@@ -104,7 +104,7 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 
 	ret = beest_bringup_peer(hb, key, &remote);
 	if (ret == 0)
-		ret = beest_context_need_registry(hb, key);
+		ret = beest_context_need_registry(hb, BEEST_KIND_QP, key);
 	if (ret == 0)
 		ret = qp_leave_reset(hb, qp);
 	if (ret == 0 && qp->key[0] && qp->published != qp->local.endpoint.generation)
@@ -183,7 +183,7 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0 && beest_port_check_former(qp->port, &qp->local.endpoint, &qp->remote) < 0)
 		return beest_fail_prefix(-ENODATA, "queue pair '%s' and '%s'", qp->node.name, key);
 	if (ret == 0)
-		ret = beest_context_need_registry(hb, key);
+		ret = beest_context_need_registry(hb, BEEST_KIND_QP, key);
 	if (ret == 0)
 		ret = beest_handshake_put(hb, qp, qp->key);
 	if (ret == 0)

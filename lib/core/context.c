@@ -361,7 +361,8 @@ static int open_registry(struct hartebeest_context *hb)
 	return ret;
 }
 
-int beest_context_need_registry(struct hartebeest_context *hb, const char *wanted)
+int beest_context_need_registry(struct hartebeest_context *hb, enum beest_record_kind kind,
+				const char *wanted)
 {
 	int ret;
 
@@ -372,7 +373,8 @@ int beest_context_need_registry(struct hartebeest_context *hb, const char *wante
 	pthread_mutex_lock(&hb->opening);
 	ret = open_registry(hb);
 	if (ret < 0 && wanted)
-		beest_fail(-ret, "%s; wanted: '%s'", beest_error_text(), wanted);
+		beest_fail(-ret, "%s; wanted: %s '%s'", beest_error_text(),
+			   beest_record_noun(kind), wanted);
 	beest_options_hint(&hb->options, ret);	/* for any errno, unlike api/call */
 	pthread_mutex_unlock(&hb->opening);
 	if (ret == 0 && beest_context_has_device(hb))

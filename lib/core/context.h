@@ -76,10 +76,11 @@ int beest_context_interrupt(void *context);
 
 /*
  * Opens the registry at the first call.  hb->registry can be used afterwards.
- * -EDESTADDRREQ: no server is named; -EPERM: in a forked child.  @wanted: the name that
- * needs the registry, which the sentence of a failure quotes; NULL: none.
+ * -EDESTADDRREQ: no server is named; -EPERM: in a forked child.  @kind and @wanted: what
+ * needs the registry, for the sentence of a failure; NULL: the caller says so.
  */
-int beest_context_need_registry(struct hartebeest_context *hb, const char *wanted);
+int beest_context_need_registry(struct hartebeest_context *hb, enum beest_record_kind kind,
+				const char *wanted);
 
 /* Each finds an object by its name.  The sentence of -ENOENT has the nearest name. */
 int beest_context_find_cq(struct hartebeest_context *hb, const char *name, struct beest_cq **cq);

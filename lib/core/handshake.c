@@ -86,7 +86,7 @@ static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
 	};
 	int ret;
 
-	ret = beest_context_need_registry(fetch->hb, fetch->key);
+	ret = beest_context_need_registry(fetch->hb, kind, fetch->key);
 	if (ret == 0)
 		ret = beest_registry_key(fetch->hb->registry, kind, fetch->key, key);
 	if (ret == 0)
@@ -118,7 +118,7 @@ int beest_handshake_mr_publish(struct hartebeest_context *hb, struct beest_mr *m
 	struct hartebeest_remote_mr region;
 	int ret;
 
-	ret = beest_context_need_registry(hb, name);
+	ret = beest_context_need_registry(hb, BEEST_KIND_MR, name);
 	if (ret == 0)
 		ret = beest_registry_key(hb->registry, BEEST_KIND_MR, name, key);
 	if (ret < 0)
@@ -208,7 +208,7 @@ int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, 
 	};
 	int ret;
 
-	ret = beest_context_need_registry(hb, name);
+	ret = beest_context_need_registry(hb, BEEST_KIND_QP, name);
 	if (ret == 0)
 		ret = beest_registry_key(hb->registry, BEEST_KIND_QP, name, key);
 	if (ret == 0)
@@ -409,7 +409,7 @@ int beest_handshake_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 	};
 	int ret;
 
-	ret = beest_context_need_registry(hb, peer_key);
+	ret = beest_context_need_registry(hb, BEEST_KIND_QP, peer_key);
 	if (ret < 0)
 		return ret;
 	ret = beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key);
@@ -456,7 +456,7 @@ int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 	struct beest_wait wait = { .gets = &get, .count = 1, .limit = limit };
 	int ret;
 
-	ret = beest_context_need_registry(hb, peer_key);
+	ret = beest_context_need_registry(hb, BEEST_KIND_QP, peer_key);
 	if (ret == 0)
 		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, limit);
 	if (ret == 0) {

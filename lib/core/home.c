@@ -51,7 +51,7 @@ int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, cons
 				  BEEST_HOME_NAME_MAX);
 
 	strcpy(home->service, name);
-	ret = beest_context_need_registry(hb, name);
+	ret = beest_context_need_registry(hb, BEEST_KIND_LISTENER, name);
 	if (ret < 0)
 		return ret;
 	home->registry = hb->registry;

@@ -156,7 +156,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.publish);
-	ret = beest_context_need_registry(mesh->fabric.hb, mesh->key_name);
+	ret = beest_context_need_registry(mesh->fabric.hb, BEEST_KIND_ANY, NULL);
 	if (ret == 0)		/* here, since later sentences would name the key, not the mesh */
 		ret = beest_registry_key(mesh->fabric.hb->registry, BEEST_KIND_BARRIER,
 					 mesh->fabric.name, key);
@@ -195,7 +195,7 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 	if (!mesh->digest)
 		return beest_fail(ESTALE, "it was not repaired: call hartebeest_mesh_repair() "
 				  "again");
-	ret = beest_context_need_registry(mesh->fabric.hb, mesh->key_name);
+	ret = beest_context_need_registry(mesh->fabric.hb, BEEST_KIND_ANY, NULL);
 	if (ret < 0)
 		return ret;
 	gather_fill(mesh, limit, &gather);

@@ -494,7 +494,7 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 
 	ret = pairs_open(&pairs, first, count);
 	if (ret == 0)
-		ret = beest_context_need_registry(hb, first->peer_key);
+		ret = beest_context_need_registry(hb, BEEST_KIND_QP, first->peer_key);
 	if (ret == 0)
 		ret = pairs_run(&pairs);
 	free(pairs.list);

@@ -526,7 +526,8 @@ static void nobody_there(void **state)
 	} rows[] = {
 		{ "/nowhere/at/all", ECONNREFUSED, "; to be stored: key hb1/",
 		  "; wanted: message 'm'" },
-		{ "no-such-host.invalid:1", EADDRNOTAVAIL, "; wanted: 'm'", "; wanted: 'm'" },
+		{ "no-such-host.invalid:1", EADDRNOTAVAIL, "; wanted: message 'm'",
+		  "; wanted: message 'm'" },
 	};
 	struct rank a;
 	size_t i;

@@ -103,7 +103,7 @@ static void run(void *data)
 
 	crew_pass(member->delay);
 	member->ended = false;
-	if (beest_context_need_registry(context->hb, NULL) == 0 && member->dies) {
+	if (beest_context_need_registry(context->hb, BEEST_KIND_ANY, NULL) == 0 && member->dies) {
 		context->hb->registry->interrupt = rank_dies;
 		context->hb->registry->data = member;
 	}
@@ -2032,7 +2032,7 @@ static void forge(const char *key)
 	};
 	int ret;
 
-	assert_int_equal(beest_context_need_registry(party[0].hb, NULL), 0);
+	assert_int_equal(beest_context_need_registry(party[0].hb, BEEST_KIND_ANY, NULL), 0);
 	ret = beest_registry_encode(party[0].hb->registry, &record, &bytes);
 	assert_true(ret > 0);
 	fake_kv_put(fake_kv_server("a:1"), key, bytes, (size_t)ret, 60);

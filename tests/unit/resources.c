@@ -1799,11 +1799,15 @@ static void no_server_is_named(void **state)
 	create_mr("mr");
 	assert_int_equal(hartebeest_mr_publish(hb, "mr", "k", 0), -EDESTADDRREQ);
 	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
-			"(option exchange.servers); wanted: 'k'");
+			"(option exchange.servers); wanted: region 'k'");
 	assert_int_equal(hartebeest_mr_fetch(hb, "k", &mr, 0), -EDESTADDRREQ);
+	assert_error_has("; wanted: region 'k'");
 	assert_int_equal(hartebeest_qp_publish(hb, "qp", "k", 0), -EDESTADDRREQ);
+	assert_error_has("; wanted: queue pair 'k'");
 	assert_int_equal(hartebeest_qp_fetch(hb, "k", NULL, 0), -EDESTADDRREQ);
+	assert_error_has("; wanted: queue pair 'k'");
 	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EDESTADDRREQ);
+	assert_error_has("; wanted: message 'k'");
 	assert_int_equal(hartebeest_msg_wait(hb, "k", text, 8, NULL, 0), -EDESTADDRREQ);
 	assert_int_equal(hartebeest_msg_delete(hb, "k", 0), -EDESTADDRREQ);
 	assert_int_equal(hartebeest_qp_connect(hb, "qp", "k", 0), -ENOENT);
@@ -1839,7 +1843,7 @@ static void unknown_variables_end_sentences(void **state)
 	assert_error_has(UNKNOWN);
 	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EDESTADDRREQ);
 	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
-			"(option exchange.servers); wanted: 'k'" UNKNOWN);
+			"(option exchange.servers); wanted: message 'k'" UNKNOWN);
 
 	/* Although -EINVAL usually means a wrong call. */
 	setenv("HARTEBEEST_EXC_PASWORD", "xyzzy", 1);

@@ -1385,7 +1385,7 @@ static void rank_open(struct rank *rank)
 	struct hartebeest_context *hb;
 
 	hb = party_open(number, number, plan.size, lists[plan.servers - 1])->hb;
-	if (beest_context_need_registry(hb, NULL) < 0)
+	if (beest_context_need_registry(hb, BEEST_KIND_ANY, NULL) < 0)
 		abort();
 	look_interrupt = hb->registry->interrupt;
 	hb->registry->interrupt = interrupt;
