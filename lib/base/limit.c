@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <poll.h>
+#include <stdio.h>
 
 #include "lib/base/error.h"
 #include "lib/base/limit.h"
@@ -25,6 +26,22 @@ void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *can
 int64_t beest_limit_span(const struct beest_limit *limit)
 {
 	return BEEST_MAX(limit->end - limit->began, 0);
+}
+
+/* A span below that would be shown as 0. */
+#define SPAN_MIN (BEEST_MS / 2)
+
+const char *beest_limit_text(const struct beest_limit *limit, const char *verb, char text[48])
+{
+	int64_t span = beest_limit_span(limit);
+
+	if (limit->once)
+		return "";
+	if (span < SPAN_MIN)
+		return "the deadline had passed: ";
+	snprintf(text, 48, "%s %s: ", verb, BEEST_SPAN(span));
+
+	return text;
 }
 
 int64_t beest_limit_left(const struct beest_limit *limit)

@@ -34,6 +34,14 @@ void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *can
 /* Its whole length, counted from the start of the call; 0 for a single look. */
 int64_t beest_limit_span(const struct beest_limit *limit);
 
+/*
+ * The beginning of a sentence about a wait in vain: "after 30 s: ", or with another @verb; "the
+ * deadline had passed: " if it had when the call began; "" for a single look.  The macro's buffer
+ * lives until the end of the block.
+ */
+#define BEEST_LIMIT_TEXT(limit, verb) beest_limit_text((limit), (verb), (char[48]){ 0 })
+const char *beest_limit_text(const struct beest_limit *limit, const char *verb, char text[48]);
+
 /* The time left of it, never negative. */
 int64_t beest_limit_left(const struct beest_limit *limit);
 

@@ -442,14 +442,13 @@ static int pairs_result(const struct pairs *pairs)
 	const struct beest_limit *limit = pairs->wait.limit;
 	const struct beest_text *hints = pairs->wait.hints;
 	const struct hartebeest_pair *pair = pairs_find_failed(pairs);
-	char after[48] = "";
+	const char *after;
 	bool in_vain;
 
 	if (!pair)
 		return 0;
-	if (pairs->wait.expired && !limit->once)
-		snprintf(after, sizeof(after), "%s %s: ", beest_kv_transient(pair->result) ?
-			 "tried for" : "after", BEEST_SPAN(beest_limit_span(limit)));
+	after = !pairs->wait.expired ? "" :
+		BEEST_LIMIT_TEXT(limit, beest_kv_transient(pair->result) ? "tried for" : "after");
 
 	in_vain = hints->used && pair->result == -beest_limit_errno(limit);
 

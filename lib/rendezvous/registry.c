@@ -288,11 +288,8 @@ int beest_registry_put(struct beest_registry *registry,
 /* Makes a sentence like that of a wait in vain. */
 static int delete_fail(const char *key, const struct beest_limit *limit, int ret)
 {
-	beest_fail(-ret, "%s; to be deleted: key %s", beest_error_text(), key);
-	if (limit->once || !beest_kv_transient(ret))
-		return ret;
-
-	return beest_fail_prefix(ret, "tried for %s", BEEST_SPAN(beest_limit_span(limit)));
+	return beest_fail(-ret, "%s%s; to be deleted: key %s", beest_kv_transient(ret) ?
+			  BEEST_LIMIT_TEXT(limit, "tried for") : "", beest_error_text(), key);
 }
 
 /*

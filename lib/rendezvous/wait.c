@@ -373,7 +373,7 @@ static void note_look(struct waiting *w, int ret)
 
 	if (ret < 0 && !failing)
 		beest_look_degraded(w->registry);
-	if (failing && !w->failing && !w->limit->once)
+	if (failing && !w->failing && beest_limit_left(w->limit))
 		beest_log(log, BEEST_LOG_WARN, "%s; trying again%s%s", beest_error_text(),
 			  forever ? "" : " for up to ",
 			  forever ? "" : BEEST_SPAN(beest_limit_left(w->limit)));
@@ -611,7 +611,7 @@ static int wait_expired(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *get, *first = NULL;
-	char after[48] = "", why[BEEST_KV_WHY], more[48] = "";
+	char why[BEEST_KV_WHY], more[48] = "";
 	char wanted[WANTED_SIZE];
 	int class, failed, ret = -beest_limit_errno(w->limit);
 	struct beest_text list = BEEST_TEXT(700), own = BEEST_TEXT(600);
@@ -619,13 +619,11 @@ static int wait_expired(struct waiting *w)
 	size_t i, missing = 0;
 
 	wait->expired = true;
-	if (!w->limit->once)
-		beest_text_copy(after, sizeof(after), BEEST_SPAN(beest_limit_span(w->limit)));
 	wanted_say(w, wanted, sizeof(wanted));
 	failed = server_failure(w, why);
 	if (failed < 0)
-		return beest_fail(-failed, "%s%s%s%s%s", *after ? "tried for " : "", after,
-				  *after ? ": " : "", why, wanted);
+		return beest_fail(-failed, "%s%s%s", BEEST_LIMIT_TEXT(w->limit, "tried for"), why,
+				  wanted);
 
 	for (class = 0; class < 3; class++)
 		for (i = 0; i < wait->count; i++) {
@@ -642,10 +640,9 @@ static int wait_expired(struct waiting *w)
 		snprintf(more, sizeof(more), " and %zu more", missing - NAMED_MAX);
 	suspicions_say(w, first, hints);
 
-	return beest_fail(-ret, "%s%s%s%s%s%s; %s", *after ? "after " : "", after,
-			  *after ? ": " : "", first ? list.buffer :
-			  "not all own records are stored", more, first ? "" : wanted,
-			  hints->buffer);
+	return beest_fail(-ret, "%s%s%s%s; %s", BEEST_LIMIT_TEXT(w->limit, "after"),
+			  first ? list.buffer : "not all own records are stored", more,
+			  first ? "" : wanted, hints->buffer);
 }
 
 static bool wait_pause(struct waiting *w)

@@ -130,9 +130,9 @@ int beest_cq_wait(struct beest_cq *cq, int count, struct ibv_wc *wc,
 		if (limit->once)
 			return beest_fail(EAGAIN, "completion queue '%s' is empty", cq->node.name);
 		if (!beest_limit_left(limit))
-			return beest_fail(ETIMEDOUT, "nothing completed on completion queue '%s' "
-					  "within %s", cq->node.name,
-					  BEEST_SPAN(beest_limit_span(limit)));
+			return beest_fail(ETIMEDOUT, "%snothing completed on completion queue "
+					  "'%s'", BEEST_LIMIT_TEXT(limit, "after"),
+					  cq->node.name);
 		beest_limit_poll(limit, cq->channel->fd);
 	}
 }

@@ -290,8 +290,8 @@ int beest_events_get(struct beest_events *events, struct hartebeest_event *event
 		if (limit->once)
 			return beest_fail(EAGAIN, "no event is pending");
 		if (!beest_limit_left(limit))
-			return beest_fail(ETIMEDOUT, "no event came within %s",
-					  BEEST_SPAN(beest_limit_span(limit)));
+			return beest_fail(ETIMEDOUT, "%sno event came",
+					  BEEST_LIMIT_TEXT(limit, "after"));
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;
 		beest_limit_poll(limit, fd);

@@ -253,6 +253,9 @@ static void one_write_to_a_server_that_is_gone(void **state)
 	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/x",
 					       REGISTRY_LIMIT(HARTEBEEST_ONCE)), -ECONNREFUSED);
 	assert_null(strstr(beest_error_text(), "tried for"));
+	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/x", REGISTRY_LIMIT(1)),
+			 -ECONNREFUSED);
+	assert_error_has("the deadline had passed: server a:1");
 }
 
 /* No epoch is found over the same connection: the request runs again, without the deletion. */

@@ -92,7 +92,7 @@ static void empty_means_armed(void **state)
 	assert_error_is("completion queue 'cq' is empty");
 	assert_int_equal(fake_verbs_calls("ibv_req_notify_cq"), 4);	/* one for each event */
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 4, wc, hartebeest_clock() - 1), -ETIMEDOUT);
-	assert_error_is("nothing completed on completion queue 'cq' within 0 s");
+	assert_error_is("the deadline had passed: nothing completed on completion queue 'cq'");
 	assert_string_equal(logged, "");
 	assert_int_equal(hartebeest_cq_destroy(hb, "cq"), 0);
 	assert_int_equal(fake_verbs.channels, 0);

@@ -109,7 +109,8 @@ static void a_past_deadline(void **state)
 	registry_stage.now += 100 * BEEST_SECOND;
 	assert_int_equal(wait_for(1, 1, false), 0);
 	assert_int_equal(wait_for(2, 1, false), -ETIMEDOUT);
-	assert_error_has("no queue pair 'n1' (key hb1/job/qp/n1) was published");
+	assert_error_has("the deadline had passed: no queue pair 'n1' (key hb1/job/qp/n1) was "
+			 "published");
 	assert_int_equal(seen[0], 2);
 }
 
