@@ -319,8 +319,9 @@ int beest_registry_delete(struct beest_registry *registry, const char *key,
 			return again ? 0 : ret;
 		if (!beest_kv_transient(ret) || (last && !beest_limit_left(limit)))
 			return ret < 0 ? delete_fail(key, limit, ret) : ret;
-		if (beest_limit_check(limit) < 0)
-			return -ECANCELED;
+		ret = beest_limit_check(limit);
+		if (ret < 0)
+			return delete_fail(key, limit, ret);
 		beest_clock_backoff_sleep(&backoff, limit->end);
 	}
 }

@@ -388,6 +388,7 @@ static void cancelled_in_progress(void **state)
 		expect(run.took >= 2 * BEEST_SECOND && run.took < 3 * BEEST_SECOND, "cancelled");
 		expect(!strstr(logged, "cancel"), "cancelled");
 		assert_error_has("hartebeest_cancel() ended the call");
+		expect(strstr(hartebeest_error(), waiter->wanted) != NULL, "what was wanted");
 	}
 }
 
