@@ -351,11 +351,9 @@ int beest_attendance_expired(struct beest_gathering *g)
 	if (!count)
 		return beest_fail(beest_limit_errno(g->call->limit), "every rank is here by now: "
 				  "call again");
-	if (once)
-		return beest_fail(EAGAIN, "%zu of %zu are not here yet: %s", count, g->count,
-				  list.buffer);
 
-	return beest_fail(refused ? -refused : ETIMEDOUT, "%zu of %zu did not come within %s: %s",
-			  count, g->count, BEEST_SPAN(beest_limit_span(g->call->limit)),
-			  list.buffer);
+	return beest_fail(once ? EAGAIN : refused ? -refused : ETIMEDOUT,
+			  "%s%zu of %zu ranks %s not here: %s",
+			  BEEST_LIMIT_TEXT(g->call->limit, "after"), count, g->count,
+			  count == 1 ? "is" : "are", list.buffer);
 }

@@ -2120,8 +2120,8 @@ static void barrier_names_who_is_missing(void **state)
 	attend_all(parties, RANKS - 1);
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
-		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: 1 of 4 did not come "
-			 "within 60 s: rank 3 (key hb1/%s/barrier/-/-/3, never seen)",
+		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after 60 s: 1 of 4 "
+			 "ranks is not here: rank 3 (key hb1/%s/barrier/-/-/3, never seen)",
 			 job);
 		assert_string_equal(parties[i].error, sentence);
 	}
@@ -2139,8 +2139,8 @@ static void barrier_names_who_is_missing(void **state)
 	attend_all(parties, RANKS - 1);
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
-		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: 1 of 4 did not come "
-			 "within 60 s: rank 3 (key hb1/%s/barrier/-/-/3, last seen "
+		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after 60 s: 1 of 4 "
+			 "ranks is not here: rank 3 (key hb1/%s/barrier/-/-/3, last seen "
 			 "as rank 3 on %s, pid %d, which has left)", job, host,
 			 (int)getpid());
 		assert_string_equal(parties[i].error, sentence);

@@ -815,8 +815,8 @@ static void a_rank_that_is_missing(void **state)
 	registry_run();
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(members[i].ret, -ETIMEDOUT);
-		assert_non_null(strstr(members[i].error, "mesh 'm': 1 of 4 did not come within 10 "
-				       "s: rank 3 (key hb1/job/barrier/-/mesh/m/3, never seen)"));
+		assert_non_null(strstr(members[i].error, "mesh 'm': after 10 s: 1 of 4 ranks is not "
+				       "here: rank 3 (key hb1/job/barrier/-/mesh/m/3, never seen)"));
 	}
 	start(4);
 	registry_run();
@@ -1167,7 +1167,7 @@ static void assert_reason(void)
 {
 	came(0);
 	assert_int_equal(members[1].ret, -ETIMEDOUT);
-	assert_non_null(strstr(members[1].error, "1 of 3 did not come"));
+	assert_non_null(strstr(members[1].error, "1 of 3 ranks is not here"));
 	assert_non_null(strstr(members[1].error, "; rank 2 was started again meanwhile"));
 }
 
@@ -1238,7 +1238,7 @@ static void assert_one_is_missing(void)
 		if (i == VICTIM || i == SECOND_VICTIM)
 			continue;
 		assert_int_equal(members[i].ret, -ETIMEDOUT);
-		assert_non_null(strstr(members[i].error, "1 of 4 did not come"));
+		assert_non_null(strstr(members[i].error, "1 of 4 ranks is not here"));
 		assert_non_null(strstr(members[i].error, ": rank 3 (key "));
 	}
 }
