@@ -319,13 +319,22 @@ static void missing_describe(struct beest_text *text, struct beest_gathering *g,
 			       rank->refused ? rank->why : "");
 }
 
+/* Adds what may be the reason.  @unseen: a missing rank was never seen. */
+static void reasons_add(struct beest_text *text, const struct beest_gathering *g, bool unseen)
+{
+	beest_text_item(text, "server %s answers", beest_kv_text(g->registry->kv, g->server));
+	if (g->newcomer >= 0)
+		beest_text_item(text, "rank %d was started again meanwhile", g->newcomer);
+	beest_registry_suspicion(g->registry, unseen ? "all ranks" : NULL, text);
+}
+
 int beest_attendance_expired(struct beest_gathering *g)
 {
 	size_t i, count = 0;
 	const bool once = g->call->limit->once;
-	bool strictly;
+	bool strictly, unseen = false;
 	int ret, refused = 0;
-	struct beest_text list = BEEST_TEXT(950);
+	struct beest_text list = BEEST_TEXT(700), reasons = BEEST_TEXT(500);
 
 	if (once && g->count > ONCE_MAX)
 		return beest_fail(EAGAIN, "not all of %zu ranks are here; a call with a deadline "
@@ -338,6 +347,7 @@ int beest_attendance_expired(struct beest_gathering *g)
 		if (strictly ? !is_absent(g, i) : !is_missing(g, i))
 			continue;
 		refused = refused ? refused : g->all[i].refused;
+		unseen |= !g->all[i].here && !g->all[i].refused && !g->call->expected;
 		if (count++ < NAMED_MAX) {
 			beest_text_add(&list, "%s", count > 1 ? ", " : "");
 			missing_describe(&list, g, i);
@@ -345,15 +355,13 @@ int beest_attendance_expired(struct beest_gathering *g)
 	}
 	if (count > NAMED_MAX)
 		beest_text_add(&list, " and %zu more", count - NAMED_MAX);
-	if (g->newcomer >= 0)
-		beest_text_item(&list, "rank %d was started again meanwhile", g->newcomer);
-	beest_registry_suspicion(g->registry, &list);
 	if (!count)
 		return beest_fail(beest_limit_errno(g->call->limit), "every rank is here by now: "
 				  "call again");
+	reasons_add(&reasons, g, unseen);
 
 	return beest_fail(once ? EAGAIN : refused ? -refused : ETIMEDOUT,
-			  "%s%zu of %zu ranks %s not here: %s",
+			  "%s%zu of %zu ranks %s not here: %s; %s",
 			  BEEST_LIMIT_TEXT(g->call->limit, "after"), count, g->count,
-			  count == 1 ? "is" : "are", list.buffer);
+			  count == 1 ? "is" : "are", list.buffer, reasons.buffer);
 }

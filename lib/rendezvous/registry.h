@@ -157,9 +157,11 @@ void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, s
 
 /*
  * Notes "@who had @what", which may be why a wait ends in vain; the second function adds
- * the note to the sentence of such a wait.
+ * the note to the sentence of such a wait.  @sides: "both sides" or "all ranks", if these may
+ * have different jobs or servers; else NULL.
  */
 void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what);
-void beest_registry_suspicion(struct beest_registry *registry, struct beest_text *text);
+void beest_registry_suspicion(struct beest_registry *registry, const char *sides,
+			      struct beest_text *text);
 
 #endif

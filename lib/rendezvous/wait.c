@@ -596,11 +596,7 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 				"missing here, too", evictions, evictions == 1 ? "" : "s");
 	if (beest_look_trouble(registry, server, w->wait->since, said))
 		beest_text_item(text, "meanwhile it failed: %s", said);
-	beest_registry_suspicion(registry, text);
-	if (first && first->seen == 0)
-		beest_text_item(text, "HARTEBEEST_JOB (here %s) and the servers must be the same "
-				"on both sides",
-				strcmp(registry->job, "-") ? registry->job : "not set");
+	beest_registry_suspicion(registry, first && first->seen == 0 ? "both sides" : NULL, text);
 }
 
 /*

@@ -2111,7 +2111,7 @@ static void barrier_and_close(void **state)
 static void barrier_names_who_is_missing(void **state)
 {
 	struct party parties[RANKS];
-	char sentence[512], host[64];
+	char sentence[1024], host[64];
 	int i;
 
 	(void)state;
@@ -2121,8 +2121,9 @@ static void barrier_names_who_is_missing(void **state)
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
 		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after 60 s: 1 of 4 "
-			 "ranks is not here: rank 3 (key hb1/%s/barrier/-/-/3, never seen)",
-			 job);
+			 "ranks is not here: rank 3 (key hb1/%s/barrier/-/-/3, never seen); "
+			 "server %s answers; HARTEBEEST_JOB (here %s) and the servers must be the "
+			 "same on all ranks", job, servers, job);
 		assert_string_equal(parties[i].error, sentence);
 	}
 	attend_all(parties, RANKS);		/* the last rank came late: try again */
@@ -2141,8 +2142,8 @@ static void barrier_names_who_is_missing(void **state)
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
 		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after 60 s: 1 of 4 "
 			 "ranks is not here: rank 3 (key hb1/%s/barrier/-/-/3, last seen "
-			 "as rank 3 on %s, pid %d, which has left)", job, host,
-			 (int)getpid());
+			 "as rank 3 on %s, pid %d, which has left); server %s answers", job, host,
+			 (int)getpid(), servers);
 		assert_string_equal(parties[i].error, sentence);
 	}
 	close_parties(parties, RANKS);

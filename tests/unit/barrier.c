@@ -494,6 +494,7 @@ static void leftovers_have_other_settings(void **state)
 	assert_non_null(strstr(ranks[0].error, "after 3 s: 1 of 2 ranks is not here: rank 1 "));
 	assert_non_null(strstr(ranks[0].error, "; rank 1 on "));
 	assert_non_null(strstr(ranks[0].error, " (3 ranks) had other participants"));
+	assert_non_null(strstr(ranks[0].error, "; server a:1 answers; "));
 }
 
 /* A rank that took part in the roll call is known, so it is not reported as "never seen". */

@@ -330,7 +330,8 @@ static void each_ends_in_time(void **state)
 		wait_with(waiter, crew_now() - 5);
 		expect(run.ret == failure, "past");
 		expect(run.took < BEEST_MS, "past");
-		expect(waiter->idle || strstr(hartebeest_error(), "the deadline had passed: "), "past");
+		expect(waiter->idle || strstr(hartebeest_error(), "the deadline had passed: "),
+		       "past");
 		expect((logged[0] == '\0') == waiter->idle, "past");
 		wait_with(waiter, -2);
 		expect(run.ret == -EINVAL && run.requests == 0, "invalid");
