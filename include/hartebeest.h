@@ -60,7 +60,8 @@
  *
  * At the deadline the call returns -ETIMEDOUT, and the sentence names what did not come.
  * If a server fails in a way that may pass, the library retries until the deadline, and
- * returns the server's errno only if the failure lasts that long.
+ * returns the server's errno only if the failure lasts that long.  A server that does not
+ * answer may hold the call up for a quarter of a second longer: the last look gets that time.
  *
  * With HARTEBEEST_ONCE nothing is retried.  -EAGAIN means that the server answered, but
  * what the call looked for is not there yet.  A failing server's own errno is returned,

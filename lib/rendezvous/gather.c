@@ -287,12 +287,15 @@ static int roll_return(struct beest_gathering *g)
 	return beest_gathering_know(g, g->gate.roll);
 }
 
+/* A server that does not answer is left for the wait: further looks would prolong the call. */
 static int gather_each(void *data)
 {
 	struct beest_gathering *g = data;
 	int ret = 0;
 
 	stage_tell(g, BEEST_GATHER_WAITS);
+	if (g->wait.failing)
+		return 0;
 	beest_attendance_report(g);
 	if (roll_is_over(g, &g->gate))
 		return roll_return(g);

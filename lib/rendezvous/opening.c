@@ -346,8 +346,8 @@ int beest_opening_number_take(struct beest_gathering *g)
 		.deadline = beest_gather_deadline(g->call),
 	};
 
-	if (!look.extra_count || beest_gathering_watches_counter(g) || g->call->limit->once ||
-	    !beest_limit_left(g->call->limit))
+	if (!look.extra_count || beest_gathering_watches_counter(g) ||
+	    beest_limit_is_short(g->call->limit))
 		return 0;		/* a single look must ask for both */
 	beest_look_take(g->registry, &look);
 

@@ -50,7 +50,6 @@ struct waiting {
 	size_t turn;			/* the get at which rechecking goes on */
 	bool watching;
 	bool progress;
-	bool failing;			/* a needed server failed at the last look */
 	bool last;			/* no look follows this one if no time is left after it */
 	uint8_t news[BEEST_EPOCH_SIZE];
 	bool has_news;			/* news was read, and judged for all known authors */
@@ -67,7 +66,7 @@ static int waiting_start(struct waiting *w)
 			 wait->own_count;
 	struct beest_wait_get *get;
 
-	wait->expired = false;
+	wait->expired = wait->failing = false;
 	w->limit = wait->limit;
 	wait->since = __atomic_load_n(&w->registry->requests, __ATOMIC_RELAXED);
 	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
@@ -373,15 +372,15 @@ static void note_look(struct waiting *w, int ret)
 
 	if (ret < 0 && !failing)
 		beest_look_degraded(w->registry);
-	if (failing && !w->failing && beest_limit_left(w->limit))
+	if (failing && !w->wait->failing && beest_limit_left(w->limit))
 		beest_log(log, BEEST_LOG_WARN, "%s; trying again%s%s", beest_error_text(),
 			  forever ? "" : " for up to ",
 			  forever ? "" : BEEST_SPAN(beest_limit_left(w->limit)));
 	else if (failing && w->watching)
 		beest_log(log, BEEST_LOG_DEBUG, "look %u: %s", w->looks + 1, beest_error_text());
-	if (!failing && w->failing)
+	if (!failing && w->wait->failing)
 		beest_log(log, BEEST_LOG_INFO, "the servers answer again");
-	w->failing = failing;
+	w->wait->failing = failing;
 }
 
 /* Names the first record that is still wanted, for the end of a sentence about a server. */
@@ -451,7 +450,7 @@ static void look_log(const struct waiting *w)
 	size_t i, there = 0, stored = 0;
 
 	if (log->level < BEEST_LOG_DEBUG || w->limit->once ||
-	    (w->looks > 1 && !w->progress && (!w->watching || w->failing)))
+	    (w->looks > 1 && !w->progress && (!w->watching || w->wait->failing)))
 		return;
 	said[0] = '\0';
 	for (i = 0; i < wait->count; i++) {

@@ -79,6 +79,7 @@ struct beest_wait {
 
 	/* Kept by the wait. */
 	uint64_t since;			/* the number of the last request before the wait */
+	bool failing;			/* a needed server failed at the last look */
 	bool expired;			/* the limit ended the wait */
 };
 

@@ -15,6 +15,8 @@
 
 #include "hartebeest-mesh.h"
 #include "lib/base/clock.h"
+#include "lib/base/limit.h"
+#include "lib/base/macro.h"
 #include "tests/support/crew.h"
 #include "tests/support/logged.h"
 #include "tests/support/party.h"
@@ -365,6 +367,30 @@ static void once_is_one_silent_look(void **state)
 	}
 }
 
+/* A server that does not answer holds a call up for one look beyond its limit, not for several. */
+static void a_silent_server_is_left_in_time(void **state)
+{
+	static const int64_t limits[] = { -1, 0, 100 * BEEST_MS, 2 * BEEST_SECOND };
+	const struct waiter *waiter;
+	size_t i;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++)
+		for (i = 0; i < BEEST_COUNT(limits) && !waiter->of_device; i++) {
+			if (limits[i] < 0 && waiter->meets)
+				continue;
+			prepare(waiter);
+			fake_kv_server("a:1")->silent = true;
+			run.waiter = waiter;
+			run.deadline = limits[i] < 0 ? HARTEBEEST_ONCE : crew_now() + limits[i];
+			crew_start(run_once, NULL);
+			registry_run();
+			fake_kv_server("a:1")->silent = false;
+			expect(run.ret == -EHOSTDOWN, "silent");
+			expect(run.took <= BEEST_MAX(limits[i], 0) + BEEST_LIMIT_LOOK, "silent");
+		}
+}
+
 /* ------------------------------------------------------------------- cancelled --- */
 
 static void cancel_later(void *data)
@@ -633,6 +659,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_names_what_was_wanted, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(each_ends_in_time, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(once_is_one_silent_look, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_silent_server_is_left_in_time, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(cancelled_in_progress, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(cancelled_before, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(cleared_at_once, setup, party_teardown),
