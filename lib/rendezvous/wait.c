@@ -576,21 +576,38 @@ static void rivals_say(const struct waiting *w, struct beest_text *text)
 		}
 }
 
+/*
+ * How many records the server of @get has evicted, as far as is known.  It is asked only for the
+ * sake of a message, since an author restores other records, and notices that they were missing.
+ */
+static uint64_t evictions_find(const struct waiting *w, const struct beest_wait_get *get)
+{
+	struct beest_registry *registry = w->registry;
+	struct beest_kv_stats stats;
+	uint64_t evictions;
+
+	if (get->kind == BEEST_KIND_MESSAGE && !w->limit->once &&
+	    beest_kv_probe(registry->kv, get->server, &stats) == 0)
+		return stats.evictions;
+	pthread_mutex_lock(&registry->lock);
+	evictions = registry->servers[get->server].evictions;
+	pthread_mutex_unlock(&registry->lock);
+
+	return evictions;
+}
+
 /* Adds other possible reasons why nothing came. */
 static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
 			   struct beest_text *text)
 {
 	struct beest_registry *registry = w->registry;
 	size_t server = first ? first->server : own_server(w);
-	uint64_t evictions;
+	uint64_t evictions = first && first->seen == 0 ? evictions_find(w, first) : 0;
 	char said[BEEST_KV_WHY];
 
-	pthread_mutex_lock(&registry->lock);
-	evictions = registry->servers[server].evictions;
-	pthread_mutex_unlock(&registry->lock);
 	rivals_say(w, text);
 	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
-	if (first && first->seen == 0 && evictions)
+	if (evictions)
 		beest_text_item(text, "it has evicted %" PRIu64 " record%s, perhaps what is "
 				"missing here, too", evictions, evictions == 1 ? "" : "s");
 	if (beest_look_trouble(registry, server, w->wait->since, said))

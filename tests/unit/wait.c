@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/rendezvous/message.h"
 #include "tests/support/crew.h"
 #include "tests/support/registry.h"
 #include "tests/support/unit.h"
@@ -237,6 +238,26 @@ static void a_server_that_evicts(void **state)
 	assert_int_equal(wait_for(1, soon, false), -ETIMEDOUT);
 	assert_error_has("server a:1 answers; it has evicted 2 records, perhaps what is missing "
 			 "here, too; HARTEBEEST_JOB");
+}
+
+/* Nobody stores an evicted message again, so the server is asked at the end of the wait. */
+static void a_server_that_has_evicted_a_message(void **state)
+{
+	const char *key = registry_key(BEEST_KIND_MESSAGE, "m");
+
+	(void)state;
+	make();
+	assert_int_equal(registry_publish(two, BEEST_KIND_MESSAGE, "m", "text"), 0);
+	assert_true(fake_kv_evict(registry_server, key));
+	assert_int_equal(beest_message_wait(one, "m", NULL, 0, NULL,
+					    REGISTRY_LIMIT(HARTEBEEST_ONCE)), -EAGAIN);
+	assert_int_equal(fake_kv.probes, 0);
+	assert_int_equal(beest_message_wait(one, "m", NULL, 0, NULL,
+					    REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND))),
+			 -ETIMEDOUT);
+	assert_int_equal(fake_kv.probes, 1);
+	assert_error_has("no message 'm' (key hb1/job/msg/m) was published; server a:1 answers; it "
+			 "has evicted 1 record, perhaps what is missing here, too; ");
 }
 
 /* A foreign value, or a silent server, is the reason only of the keys that it concerns. */
@@ -1215,6 +1236,7 @@ int main(void)
 		WITH(a_machine_that_stood_still),
 		WITH(a_server_that_answers_half),
 		WITH(a_server_that_evicts),
+		WITH(a_server_that_has_evicted_a_message),
 		WITH(each_has_its_own_reason),
 		WITH(one_server_of_two_is_silent),
 		WITH(malformed_records),
