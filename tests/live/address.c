@@ -2,9 +2,9 @@
 /*
  * address.c - every way to choose an address, and both resolvers, on real devices
  *
- * Two contexts in one process, one on each of two ports, connect to each other; what
- * the device then holds is compared with what was to be chosen, and data goes both
- * ways.  Needs the virtual machine of tests/vm: addresses and MTUs are changed here.
+ * Two contexts in one process, each on its own port, connect to each other.  The tests compare
+ * what the device then holds with the expected choice, and send data both ways.  They change
+ * addresses and MTUs, so they need the virtual machine of tests/vm.
  */
 #include "config.h"
 
@@ -43,7 +43,7 @@ static void run(const char *command)
 		fail_msg("failed: %s", command);
 }
 
-/* As tests/vm/init does for its own two: local traffic must take the wire. */
+/* Adds two addresses whose traffic takes the wire, not lo, as tests/vm/init does for its own. */
 static void add_pair(const char *family, const char *one, const char *two, int bits)
 {
 	static int table = 200;
@@ -200,8 +200,8 @@ static void close_both(struct end ends[2])
 
 struct way {
 	const char *name;
-	const char *options[2][OPTIONS];	/* of the end on v0, and of that on v1 */
-	const char *gids[2];			/* that must have been taken */
+	const char *options[2][OPTIONS];	/* of the end on v0, of the end on v1 */
+	const char *gids[2];			/* that must be chosen */
 	int traffic_class;
 };
 
@@ -256,7 +256,7 @@ static void same_gid(const union ibv_gid *gid, const char *text)
 	fail_msg("GID %s, not %s", is, text);
 }
 
-/* What the device holds, not what the library believes. */
+/* Checks what the device holds, not what the library believes. */
 static void check_device(struct end *end, const char *own, const char *peer, int traffic_class)
 {
 	struct ibv_qp_init_attr init;
@@ -346,7 +346,7 @@ static void wrong_choices(void **state)
 			fail_msg("told: %s", hartebeest_error());
 		assert_non_null(strstr(end.log, wrong[i].sentence));
 		hartebeest_close(end.hb);
-		open_end(&end, 1, options);	/* serials go in pairs */
+		open_end(&end, 1, options);	/* open_end() counts ends in pairs */
 		hartebeest_close(end.hb);
 	}
 }
@@ -371,7 +371,7 @@ static void begin_moving(struct end ends[2])
 	}
 }
 
-/* Published, then the address goes to another index, and its old one to another address. */
+/* After the publication, the address moves, and another one takes its index. */
 static void address_that_moves(void **state)
 {
 	struct end ends[2];
@@ -423,7 +423,7 @@ static void address_that_goes(void **state)
 	assert_error_has("::ffff:10.98.0.1 (RoCE v2) of this end is no longer in the table of port "
 			 "rxe0:1");
 
-	/* It comes back: the queue pair is still in INIT and goes on. */
+	/* The address comes back: the queue pair, still in INIT, can connect. */
 	run("ip addr add 10.98.0.1/24 dev v0");
 	gids_settle();
 	WORKS(hartebeest_qp_connect(ends[0].hb, "qp", ends[0].peer, 0));
@@ -572,7 +572,7 @@ static void resolve(void **state)
 }
 
 #ifdef HAVE_RDMACM
-/* In a process that has not asked before: librdmacm keeps what it opened. */
+/* Runs in a process that has not used librdmacm yet, since librdmacm keeps its device open. */
 static int ask_without_ucm(void)
 {
 	const char *options[] = { "device.addr=10.9.0.1", NULL };
@@ -608,7 +608,7 @@ static void without_rdma_ucm(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* A peer that published and then lost its address. */
+/* The peer loses its address after it has published. */
 static void peer_that_went(void **state)
 {
 	const char *const options[2][OPTIONS] = {
@@ -666,7 +666,7 @@ static void datagrams(void **state)
 					       hartebeest_clock() +
 					       RANK_PATIENCE_S * BEEST_SECOND), 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	assert_int_equal(wc.byte_len, 1040);		/* GRH before it */
+	assert_int_equal(wc.byte_len, 1040);		/* with the GRH before it */
 	assert_int_equal(((char *)ends[1].mr->addr)[40], 99);
 	close_both(ends);
 }

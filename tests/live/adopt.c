@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adopt.c - a program that makes everything by its own verbs calls, connected by name
+ * adopt.c - a program makes all objects by its own verbs calls, and connects them by name
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 
 #define SIZE 4096
 
-/* What such a program has without this library. */
+/* The objects that the program itself makes. */
 struct own {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
@@ -22,12 +22,12 @@ struct own {
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
-	char memory[2 * SIZE];		/* what it has, what the peer writes */
+	char memory[2 * SIZE];		/* own bytes, then those that the peer writes */
 };
 
-static struct own own;			/* of this rank, which is a process */
+static struct own own;			/* each rank is a process */
 
-/* The later call where the provider has it, the earlier one else. */
+/* Uses ibv_create_qp_ex() where the provider has it, otherwise ibv_create_qp(). */
 static struct ibv_qp *create_qp(bool shared)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -56,7 +56,7 @@ static void own_make(int rank, struct ibv_context *verbs, bool shared)
 	live_fill(own.memory, rank, SIZE);
 }
 
-/* The kernel would refuse any of it if the library had taken or kept something. */
+/* The kernel would refuse these calls if the library had destroyed an object, or still used it. */
 static void own_destroy(void)
 {
 	EXPECT(ibv_destroy_qp(own.qp) == 0);
@@ -140,7 +140,7 @@ static void adopt(struct hartebeest_context *hb)
 	EXPECT(hartebeest_qp_adopt(hb, "mine", own.qp) == 0);
 }
 
-/* Connected by name, reconnected, and nothing of it touched by close. */
+/* Connects by name and reconnects; close leaves the program's objects alone. */
 static int own_rank(int rank, void *data)
 {
 	struct ibv_context *verbs = open_first_active();
@@ -200,7 +200,7 @@ static int init_rank(int rank, void *data)
 	return 0;
 }
 
-/* On the device that the library opened: what is not given back keeps it open. */
+/* Uses the device that the library opened: objects still adopted at close keep it open. */
 static int mixed_rank(int rank, void *data)
 {
 	struct ibv_context *verbs;
@@ -230,7 +230,7 @@ static int mixed_rank(int rank, void *data)
 	return 0;
 }
 
-/* The program's queue pair on queue and domain of the context, and never adopted. */
+/* The program's queue pair uses objects of the context, and is never adopted. */
 static int foreign_rank(int rank, void *data)
 {
 	struct ibv_qp_init_attr attr = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.c - hartebeest info, doctor and mesh as they were built, on a real device; and
- * hartebeest ping beside what others measure with, where that is installed
+ * command.c - the built hartebeest info, doctor and mesh on a real device; and hartebeest ping
+ * beside other measuring programs, where they are installed
  */
 #include "config.h"
 
@@ -80,7 +80,7 @@ static void doctor_finds(int status, const char *command, const char *line)
 
 #define NOBODY "cd /; exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all "
 
-/* What stands in the way is put there, in a machine that nobody else has. */
+/* Obstacles are made only in the tests' own virtual machine. */
 static void what_doctor_finds(void **state)
 {
 	(void)state;
@@ -139,7 +139,7 @@ static void by_a_launcher(void **state)
 	assert_null(strstr(talk.out, "1: "));
 }
 
-/* Processes with the variables of srun, as a cluster without it has none. */
+/* Sets the variables of srun by hand, so that Slurm is not needed. */
 static void by_the_variables_of_slurm(void **state)
 {
 	static const char script[] =
@@ -157,7 +157,7 @@ static void by_the_variables_of_slurm(void **state)
 	cache_end(cache);
 }
 
-/* A pair that was ten thousand times as fast before is slower now. */
+/* The earlier report is changed to say 1 ns for one pair, so this pair is slower now. */
 static void since_another_time(void **state)
 {
 	struct json_object *all, *rows, *row, *times;
@@ -183,7 +183,7 @@ static void since_another_time(void **state)
 	SAYS("  FAIL  0 -> 1      1 ns before, ");
 }
 
-/* The other rank never comes. */
+/* Rank 0 of 2; rank 1 never comes. */
 static void first_of_two(struct cache *cache)
 {
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
@@ -220,7 +220,7 @@ static void begin_on_terminal(const char *const *words)
 	talk_begin(&talk);
 }
 
-/* By that signal, without a judgement of what was not asked. */
+/* The command ends by the signal @number, without judging pairs that it did not measure. */
 static void ends_by(int number)
 {
 	talk_end(&talk);
@@ -244,7 +244,7 @@ static void no_server_is_left(void)
 	assert_int_equal(ret, GLOB_NOMATCH);
 }
 
-/* The ranks are of the terminal, and of this command when that alone is asked to end. */
+/* Ctrl-C reaches the ranks through the terminal; a signal to the command alone must, too. */
 static void a_mesh_interrupted(void **state)
 {
 	static const int numbers[] = { SIGINT, SIGTERM };
@@ -266,7 +266,7 @@ static void a_mesh_interrupted(void **state)
 	unsetenv("TMPDIR");
 }
 
-/* A rank that takes part in a mesh of the command, and never says what it found. */
+/* A rank that joins the command's mesh, and never reports its results. */
 static void be_silent(void)
 {
 	static const char *const regions[] = { "mesh" };
@@ -294,7 +294,7 @@ static void be_silent(void)
 	_exit(1);
 }
 
-/* All is measured, and one report is missing. */
+/* All pairs are measured, but one rank's report is missing. */
 static void a_mesh_interrupted_at_its_end(void **state)
 {
 	struct cache *cache = cache_start(NULL);
@@ -320,7 +320,7 @@ static void a_mesh_interrupted_at_its_end(void **state)
 	cache_end(cache);
 }
 
-/* While the others of the mesh are still missing, and the other end of a ping. */
+/* While the other ranks of a mesh, or the other end of a ping, are still missing. */
 static void a_bring_up_interrupted(void **state)
 {
 	struct cache *cache = cache_start(NULL);
@@ -342,7 +342,7 @@ static void a_bring_up_interrupted(void **state)
 
 /* -------------------------------------------------------------- beside --- */
 
-/* The client's words until the server listens. */
+/* Runs the client again until the server listens. */
 static void beside(const char *program, const char *const *server, const char *const *client)
 {
 	int i, tries = 0;
@@ -362,7 +362,7 @@ static void beside(const char *program, const char *const *server, const char *c
 	assert_int_equal(talk.status, 0);
 }
 
-/* Nothing is asserted of times: all run, and whoever reads the log compares. */
+/* Asserts no times: every program must run, and a reader of the log can compare them. */
 static void beside_others(void **state)
 {
 	static const char pingpong[] = "/usr/bin/ibv_rc_pingpong", rping[] = "/usr/bin/rping";

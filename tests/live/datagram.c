@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* datagram.c - UC and UD on a real device: data both ways, not state alone */
+/* datagram.c - UC and UD on a real device, with data both ways */
 #include "config.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define LANDED 16384
 #define SIZE 5000
 #define UD_SIZE 900		/* one packet: at most the path MTU */
-#define GRH 40			/* room before what a UD queue pair receives */
+#define GRH 40			/* bytes before the data that a UD queue pair receives */
 
 static char *part(const struct live *live, size_t offset)
 {
@@ -30,7 +30,7 @@ static int uc_rank(int rank, void *data)
 	EXPECT(hartebeest_post_recv(live.qp, part(&live, 0), 0, 0, 31) == 0);
 	live_connect(&live);
 
-	/* The immediate value tells the other end that all of the data is there. */
+	/* The immediate value tells the other end that all data has arrived. */
 	EXPECT(hartebeest_post_write_imm(live.qp, part(&live, OWN), SIZE, live.mr->lkey,
 					 live.there.address + LANDED, live.there.rkey, 77, 32,
 					 0) == 0);

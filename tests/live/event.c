@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.c - the port of a real device goes down while somebody waits
+ * event.c - the port of a real device goes down while a call waits
  *
- * Pulls the interface below rxe0 down and up again: only in the tests' own virtual
- * machine, where that is v0.
+ * Takes v0, the interface below rxe0, down and up again, so it runs only in the tests' own
+ * virtual machine.
  */
 #include "config.h"
 
@@ -53,7 +53,7 @@ static struct hartebeest_context *open_at_rxe0(const char *timeout)
 	return hb;
 }
 
-/* The next event of that type; others may come between. */
+/* Waits for an event of @type; events of other types may come first. */
 static void comes(struct hartebeest_context *hb, enum ibv_event_type type, int fatal)
 {
 	int64_t deadline = hartebeest_clock() + RANK_PATIENCE_S * SECOND;
@@ -75,7 +75,7 @@ static void a_port_that_goes_down(void **state)
 
 	(void)state;
 	while (hartebeest_event_get(hb, &event, HARTEBEEST_ONCE) > 0)
-		;			/* of the machine's start */
+		;			/* events from the machine's start */
 	pthread_create(&thread, NULL, pull, NULL);
 	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL, 0), -ENETDOWN);
 	assert_non_null(strstr(hartebeest_error(),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * examples.c - the examples as two processes, and what they print
+ * examples.c - runs each example as two processes, and checks their output
  *
  * examples/original stands for programs written for the original Hartebeest.
  */
@@ -81,7 +81,7 @@ static void adopt(void **state)
 		    "200 round trips of 1024 bytes, ");
 }
 
-/* What examples/adopt came from: as long as that works, their difference says something. */
+/* examples/adopt was made from this one, so comparing the two is useful only if both work. */
 static void pingpong_socket(void **state)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
@@ -120,7 +120,7 @@ static void datagram(void **state)
 		    "rank 1 hears: hello from rank 0\n");
 }
 
-/* Either end is killed in turn, and goes on where the other one is. */
+/* Kills each end in turn; the new process continues from the number that the other end has. */
 static void reconnect(void **state)
 {
 	static const char *const end[] = { "60", NULL };

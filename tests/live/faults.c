@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * faults.c - what goes wrong on a real device, and the sentence about it
+ * faults.c - failures on a real device, and the sentences about them
  *
- * Devices, ports, addresses and memory that are not there; and requests that the peer
- * refuses, whose completion becomes a sentence with both ends in it.
+ * Devices, ports, addresses and memory that do not exist; and requests that the peer refuses,
+ * whose completions become sentences that name both ends.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 struct wrong {
 	const char *option;
 	int err;
-	const char *names;		/* the culprit, in the sentence */
+	const char *names;		/* the culprit, which the sentence names */
 };
 
 static const struct wrong wrong_rows[] = {
@@ -78,7 +78,7 @@ static void wrong_port(void **state)
 	hartebeest_close(hb);
 }
 
-/* After each refusal, what was there before still works. */
+/* The objects made before a refusal still work after it. */
 static void wrong_memory(void **state)
 {
 	void *readonly = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -109,7 +109,7 @@ static void wrong_memory(void **state)
 
 struct refused {
 	size_t offset;			/* beyond the peer's buffer, or 0 */
-	uint32_t rkey;			/* added to the right one */
+	uint32_t rkey;			/* added to the correct rkey */
 	bool small_receive;
 	enum ibv_wc_status status;
 	const char *says;
@@ -157,7 +157,7 @@ static int refused_rank(int rank, void *data)
 	if (refused->small_receive)
 		EXPECT(hartebeest_post_recv(live.qp, live.mr->addr, 10, live.mr->lkey, 52) == 0);
 	live_connect(&live);
-	/* A refused request moves the other end to the error state: not before it is through. */
+	/* A refused request moves the peer to ERR, so the peer must have connected before. */
 	EXPECT(hartebeest_barrier(live.hb, "connected", 0) == 0);
 	if (rank == 0) {
 		EXPECT(post_refused(&live, refused) == 0);
@@ -176,7 +176,7 @@ static void refused_requests(void **state)
 		assert_int_equal(live_pair(refused_rank, (void *)&refused_rows[i]), 0);
 }
 
-/* Transports that differ are found before the device is touched. */
+/* Transports that differ are found before the queue pair leaves INIT. */
 static int mismatch_rank(int rank, void *data)
 {
 	struct live live;

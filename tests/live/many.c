@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* many.c - 64 queue pairs between two processes, each with data of its own */
+/* many.c - 64 queue pairs between two processes, each with its own data */
 #include "config.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void connect_one(struct live *live, int i)
 	EXPECT(hartebeest_qp_confirm(live->hb, ends[i].name, ends[i].peer, 0) == 0);
 }
 
-/* Slice i of the upper half comes over queue pair i and no other. */
+/* Queue pair @i, and no other, writes slice @i of the upper half of the peer's buffer. */
 static void write_slice(struct live *live, int i)
 {
 	char *own = (char *)live->mr->addr + i * SLICE;

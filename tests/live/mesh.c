@@ -2,8 +2,8 @@
 /*
  * mesh.c - processes that are all connected to each other, with data over every link
  *
- * RC with several queue pairs a peer, UD, a program's own exchange over pipes, and a rank
- * that is killed and taken in again.
+ * RC with several queue pairs for each peer, UD, a program's own exchange through shared memory,
+ * and a rank that is killed and started again.
  */
 #include "config.h"
 
@@ -68,13 +68,13 @@ static void complete(struct node *node, uint64_t wr_id)
 	EXPECT(wc.wr_id == wr_id);
 }
 
-/* What rank @from writes over its queue pair @index to rank @to. */
+/* Fills in what rank @from writes over its queue pair @index to rank @to. */
 static void fill(unsigned char *bytes, int from, int to, int index)
 {
 	memset(bytes, 1 + from * 17 + to * 5 + index * 3, SLOT);
 }
 
-/* Every link of this rank carries a slot of its own. */
+/* Writes another slot over every link of this rank. */
 static void write_all(struct node *node)
 {
 	struct hartebeest_remote_mr there;
@@ -136,7 +136,7 @@ static int rc_rank(int rank, void *data)
 	return 0;
 }
 
-/* Each sends its number to all others, and gets all of theirs. */
+/* Each rank sends a letter to all others, and receives theirs. */
 static int ud_rank(int rank, void *data)
 {
 	struct hartebeest_address address;
@@ -179,7 +179,7 @@ static int ud_rank(int rank, void *data)
 
 /* ------------------------------------------------------------- a program's own exchange --- */
 
-/* Shared by all ranks: a board that each writes to, and a count of who has written. */
+/* Shared by all ranks: each rank's bytes, and a count of arrivals, two a rank and round. */
 static struct hall {
 	char bytes[RANKS][4096];
 	int arrived;
@@ -194,7 +194,7 @@ static int hall_gather(void *data, const void *mine, void *all, size_t length)
 	struct visit *visit = data;
 	int i;
 
-	/* Everybody has read what stood there before, by the arrivals of the round after it. */
+	/* No rank still reads the old bytes: the second wait of the last round ensured that. */
 	memcpy(hall->bytes[visit->rank], mine, length);
 	__atomic_add_fetch(&hall->arrived, 1, __ATOMIC_SEQ_CST);
 	visit->round++;
@@ -226,7 +226,7 @@ static int gather_rank(int rank, void *data)
 	return 0;
 }
 
-/* --------------------------------------------------------------------- who comes again --- */
+/* ------------------------------------------------------------ a rank that comes again --- */
 
 #define MORTAL 2
 
@@ -238,7 +238,7 @@ static void repair_and_exchange(struct node *node)
 	exchange(node);
 }
 
-/* Its first life ends without a word. */
+/* The first process of this rank is killed. */
 static int mortal_rank(struct node *node)
 {
 	pid_t first = fork();

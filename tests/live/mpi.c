@@ -2,13 +2,13 @@
 /*
  * mpi.c - the examples of MPI and hartebeest mesh under a real mpirun, on a real device
  *
- * With Open MPI and with MPICH, as Debian has them beside each other, or with the one that
- * mpicc and mpirun are.  The examples are compiled here: the library's build needs no MPI.
+ * Uses Open MPI and MPICH, which Debian installs side by side, or the one that mpicc and mpirun
+ * belong to.  The test compiles the examples itself, since the library's build needs no MPI.
  *
- *	mpi compile	compiles them, and that is all
+ *	mpi compile	only compiles them
  *
- * BEEST_TEST_MPI names a folder for them.  What is there already is not compiled again: an
- * emulated processor takes its time for that.
+ * BEEST_TEST_MPI names a folder for the compiled examples.  Programs that it already has are not
+ * compiled again, which would take long on an emulated processor.
  */
 #include "config.h"
 
@@ -23,14 +23,14 @@
 #include "tests/support/talk.h"
 #include "tests/support/unit.h"
 
-#define SECONDS 200		/* a deadlock ends then */
+#define SECONDS 200		/* limit of a run; ends a deadlock */
 
 enum { OPENMPI, MPICH };
 
-/* With a name of its own, or with the common one where its version is this one's. */
+/* Commands have the suffix, or are the plain ones if mpirun --version contains the version. */
 static const struct mpi {
 	const char *suffix, *version, *options;
-	int size;			/* ranks: those of MPICH spin */
+	int size;			/* ranks; those of MPICH spin while they wait */
 } mpis[] = {
 	[OPENMPI] = { "openmpi", "Open", "--oversubscribe --mca pml ob1 --mca btl self,vader", 3 },
 	[MPICH] = { "mpich", "HYDRA", "", 2 },
@@ -50,7 +50,7 @@ static bool mpi_works(const char *suffix, const char *version)
 	return system(command) == 0;
 }
 
-/* Skips the test where it is not installed. */
+/* If this MPI is not installed, the test is skipped. */
 static int mpi_choose(void **state)
 {
 	char suffix[16];
@@ -70,7 +70,7 @@ static void mpi_need(void)
 
 static struct cache *cache;
 static char own_folder[] = "/tmp/live-mpi-XXXXXX";
-static const char *folder;		/* of the examples */
+static const char *folder;		/* of the compiled examples */
 
 static int setup(void **state)
 {
@@ -78,7 +78,7 @@ static int setup(void **state)
 	cache = cache_start(NULL);
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
 	setenv("HARTEBEEST_TIMEOUT", "60s", 1);
-	/* Shared memory is MPICH's own way, too: the device is there for the examples. */
+	/* MPICH itself uses shared memory, too, and leaves the device to the examples. */
 	setenv("UCX_TLS", "self,sm", 1);
 	setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
 	setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
@@ -121,7 +121,7 @@ static int compile(const char *name)
 	return system(command);
 }
 
-/* Every rank reads what the one before it wrote. */
+/* Each rank must read what the rank before it wrote. */
 static void run(const char *name, int size)
 {
 	char command[1024], output[16384], line[64];
@@ -165,7 +165,7 @@ static void by_its_own_gather(void **state)
 	run("mpi-mesh", mpi->size);
 }
 
-/* hartebeest(1) is no program of MPI: mpirun only gives it a rank. */
+/* hartebeest(1) does not call MPI; mpirun only gives it a rank. */
 static void a_mesh(void **state)
 {
 	static struct talk talk;
@@ -178,7 +178,7 @@ static void a_mesh(void **state)
 	if (TALK(&talk, "/bin/sh", "-c", command) != 0)
 		fail_msg("mpirun ended with %d:\n%s%s", talk.status, talk.out, talk.err);
 	talk_says(&talk, "mesh of 3 ranks");
-	/* mpirun brings a terminal, and so colour. */
+	/* mpirun provides a terminal, so the words before this are coloured. */
 	talk_says(&talk, "pairs       6 of 6 work");
 }
 

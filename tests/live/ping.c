@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ping.c - hartebeest ping as it was built, on a real device
+ * ping.c - the built hartebeest ping on a real device
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ static char port_0[100], port_1[100];
 static struct talk here, there;
 static struct cache *cache;
 
-/* Two ports where there are two. */
+/* Two different ports if the machine has two. */
 static void find_ports(void)
 {
 	snprintf(port_0, sizeof(port_0), "device.name=%s", ranks_port(0));
@@ -150,7 +150,7 @@ static void nobody_comes(void **state)
 
 /* ----------------------------------------------------------- listening --- */
 
-/* One that asks for what the listener refuses does not end it. */
+/* A client that the listener refuses does not end it. */
 static void one_listens(void **state)
 {
 	(void)state;
@@ -169,7 +169,7 @@ static void one_listens(void **state)
 	talk_says(&there, "5 pings, 0 lost, 0 wrong");
 }
 
-/* What a client leaves that was killed holds up nobody for long. */
+/* The leftovers of a killed client do not delay others for long. */
 static void one_that_was_killed(void **state)
 {
 	(void)state;
@@ -188,7 +188,7 @@ static void one_that_was_killed(void **state)
 
 /* -------------------------------------------------------------- ending --- */
 
-/* @signal to whichever measures; the other gets to know. */
+/* Interrupts the end that measures; the other end learns of it. */
 static void one_is_told_to_end(void **state)
 {
 	struct talk *measures, *answers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queues.c - sleeping for completions with epoll(7), receives that queue pairs share, and
- * the adapter that is near
+ * queues.c - waiting for completions with epoll(7), shared receive queues, and the choice of a
+ * near adapter
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "tests/support/unit.h"
 
 #define QPS 3			/* to the other rank */
-#define MESSAGES 40		/* on each */
+#define MESSAGES 40		/* on each queue pair */
 #define SIZE 64
 
 struct end {
@@ -108,7 +108,7 @@ static bool all_received(const int received[QPS])
 	return true;
 }
 
-/* What a server does: epoll(7) until there is something, then all that there is. */
+/* Works like a server: sleeps in epoll(7), then takes all completions. */
 static int epoll_rank(int rank, void *data)
 {
 	struct epoll_event wanted = { .events = EPOLLIN }, got;
@@ -130,7 +130,7 @@ static int epoll_rank(int rank, void *data)
 			for (i = 0; i < ret; i++)
 				end_take(&end, &wc[i], received);
 		EXPECT(ret == -EAGAIN);
-		/* Never long: an event that was missed would end it at the limit. */
+		/* Events come soon: after a missed one, this returns 0 at the limit. */
 		if (!all_received(received)) {
 			EXPECT(epoll_wait(epoll, &got, 1, 20000) == 1);
 			sleeps++;
@@ -143,7 +143,7 @@ static int epoll_rank(int rank, void *data)
 	return 0;
 }
 
-/* The same by hartebeest_cq_wait() alone. */
+/* The same with hartebeest_cq_wait() alone. */
 static int wait_rank(int rank, void *data)
 {
 	int i, ret, received[QPS] = { 0 };
@@ -170,7 +170,7 @@ static int wait_rank(int rank, void *data)
 
 /* ------------------------------------------------------------------ near --- */
 
-/* Has any verbs device a place in sysfs, itself or by its network interface? */
+/* Does a verbs device have a place in sysfs, itself or through its network interface? */
 static bool any_has_place(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL), **each;

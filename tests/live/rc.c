@@ -2,8 +2,8 @@
 /*
  * rc.c - reliable connections on a real device: every operation, both ways
  *
- * Contents of memory are checked after each, and the attributes that were agreed
- * are read back from the device.
+ * Checks the contents of memory after each operation, and reads back from the device the
+ * attributes on which both ends agreed.
  */
 #include "config.h"
 
@@ -75,7 +75,7 @@ static int inline_rank(int rank, void *data)
 	EXPECT(hartebeest_post_write(live.qp, bytes, sizeof(bytes), 0,
 				     live.there.address + LANDED, live.there.rkey, 12,
 				     IBV_SEND_SIGNALED | IBV_SEND_INLINE) == 0);
-	memset(bytes, 0, sizeof(bytes));	/* inline: taken at once */
+	memset(bytes, 0, sizeof(bytes));	/* inline data was copied by the call */
 	live_complete(&live, 12, &wc);
 	EXPECT(hartebeest_barrier(live.hb, "written", 0) == 0);
 	EXPECT(live_is(part(&live, LANDED), !rank, sizeof(bytes)));
@@ -100,7 +100,7 @@ static int read_rank(int rank, void *data)
 	return 0;
 }
 
-/* Both ranks add to a word of rank 0 and swap a word of rank 1. */
+/* Each rank adds to a word of the other rank, then swaps it. */
 static int atomic_rank(int rank, void *data)
 {
 	struct ibv_wc wc;
@@ -130,7 +130,7 @@ static int atomic_rank(int rank, void *data)
 	EXPECT(hartebeest_barrier(live.hb, "swapped", 0) == 0);
 	EXPECT(words[0] == 5);
 
-	/* A comparison that fails stores nothing and brings what is there. */
+	/* A comparison that fails stores nothing, and returns the current value. */
 	EXPECT(hartebeest_post_compare_swap(live.qp, &words[1], live.mr->lkey,
 					    live.there.address + WORDS, live.there.rkey, 6, 9,
 					    16, IBV_SEND_SIGNALED) == 0);

@@ -2,8 +2,7 @@
 /*
  * restart.c - leftovers, late ranks, failures and restarts on a real device
  *
- * Keys carry no job id here, so that what one life leaves behind is in the way of the
- * next.
+ * Keys contain no job here, so the records that one process leaves get in the way of the next.
  */
 #include "config.h"
 
@@ -37,7 +36,7 @@ static int leave_rank(int rank, void *data)
 	live_begin(&live, rank);
 	live_connect(&live);
 	EXPECT(hartebeest_barrier(live.hb, "leaving", 0) == 0);
-	_exit(0);		/* takes nothing back, as if killed */
+	_exit(0);		/* deletes no record, as if killed */
 }
 
 static int talk_rank(int rank, void *data)
@@ -52,7 +51,7 @@ static int talk_rank(int rank, void *data)
 	return 0;
 }
 
-/* Either rank comes a second late and finds the other deceived by the leftovers. */
+/* Either rank may come a second late, after leftovers have misled the other one. */
 static void leftovers(void **state)
 {
 	struct cache *cache = cache_start(NULL);

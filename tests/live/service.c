@@ -3,7 +3,7 @@
  * service.c - examples/service on a real device: a server and clients that come, crash and
  * return
  *
- * All are processes of their own.  What they print tells what they saw.
+ * Each is a process, whose output tells what it saw.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 #define CLIENTS 4
 #define ADDITIONS 100
 
-/* All add to the same counter at once, and to one of their own. */
+/* All clients add to one counter at once, and each to a counter of its own. */
 static void four_clients(void **state)
 {
 	static const char *const own[CLIENTS] = { "a", "b", "c", "d" };
@@ -59,7 +59,7 @@ static void four_clients(void **state)
 	spawn_end(server, SIGTERM);
 }
 
-/* Nobody else is held up; who comes back is served again. */
+/* A crash delays no other client, and a client that comes back is served again. */
 static void a_client_that_crashes(void **state)
 {
 	struct spawn *server = START("serve"), *other, *client = START("add", "x", "1",
@@ -80,8 +80,8 @@ static void a_client_that_crashes(void **state)
 }
 
 /*
- * Soft-RoCE sends by the former route after a queue pair went through RESET: a server that
- * comes back with another address would have to be asked anew.
+ * Soft-RoCE keeps a queue pair's old route even after RESET.  If the server came back with another
+ * address, its clients would have to send new requests.
  */
 static struct spawn *serve_at_the_same_port(void)
 {
@@ -93,7 +93,7 @@ static struct spawn *serve_at_the_same_port(void)
 	return server;
 }
 
-/* The clients go on with the new one, and with its table. */
+/* The clients continue with the new server and its table. */
 static void a_server_that_is_restarted(void **state)
 {
 	struct spawn *server = serve_at_the_same_port(), *clients[CLIENTS];

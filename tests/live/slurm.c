@@ -2,9 +2,9 @@
 /*
  * slurm.c - hartebeest(1) under a real srun, on a real device
  *
- * Owns a cluster of one node: munged, slurmctld and slurmd, which listen at the address of
- * this host's name only, and keep all that they have in one folder.  What this machine has of
- * Slurm's own settings is not read.
+ * Owns a cluster of one node: munged, slurmctld and slurmd.  They listen only at the address of
+ * this host's name, and keep all their files in one folder.  Slurm settings of this machine are
+ * not read.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 #include "tests/support/ranks.h"
 #include "tests/support/talk.h"
 
-#define TRIES 1200		/* of 0.1 s: until a daemon is ready */
+#define TRIES 1200		/* of 0.1 s each, until a daemon must be ready */
 
 static const char *tool;
 static char folder[] = "/tmp/hartebeest-slurm-XXXXXX";
@@ -69,7 +69,7 @@ static FILE *settings(const char *name)
 	return file;
 }
 
-/* Control groups of version 1 are used only where something asks for them: nothing does. */
+/* slurmd uses control groups of version 1 only if a setting asks for them; none does. */
 static void write_settings(void)
 {
 	char path[64], host[64] = "";
@@ -100,7 +100,7 @@ static void write_settings(void)
 	setenv("SLURM_CONF", path, 1);
 }
 
-/* Its words go to a file of its name. */
+/* Starts a daemon; its output goes to a file of its name. */
 static pid_t begin(const char *const *words)
 {
 	pid_t pid;
@@ -132,7 +132,7 @@ static bool one_has_ended(void)
 	return false;
 }
 
-/* Until the @command succeeds. */
+/* Waits until @command succeeds; fails if a daemon ends. */
 static void await(const char *command)
 {
 	int tries = 0;
@@ -147,7 +147,7 @@ static void await(const char *command)
 	}
 }
 
-/* munged wants its folder to be one that everybody may enter. */
+/* munged requires that everybody may enter its folder. */
 static void start_cluster(void)
 {
 	chmod(folder, 0711);
@@ -162,7 +162,7 @@ static void start_cluster(void)
 	await("sinfo -h -o %T 2>/dev/null | grep -q idle");
 }
 
-/* The one that the others ask goes last. */
+/* munged, which the others need, ends last. */
 static void end_cluster(void)
 {
 	int i;
@@ -230,7 +230,7 @@ static void a_ping_by_ranks(void **state)
 	SAYS("  OK    data        5 of 5 came back");
 }
 
-/* As the manual's job script; each step is a job of its own. */
+/* Like the job script in the manual; each step is a job of its own. */
 static void barriers_of_a_step(void **state)
 {
 	(void)state;

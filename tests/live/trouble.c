@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trouble.c - what happens to a wire, a port and an address under a living connection
+ * trouble.c - faults of the wire, port, address or device under a living connection
  *
- * Bad weather must change no byte, and a queue pair can be reconnected in it.  What breaks a
- * connection ends in a sentence that names the reason, and where the reason has gone,
- * reconnecting works.  Only in the tests' own
- * virtual machine, whose interfaces are v0 below rxe0, of rank 0, and v1 below rxe1.
+ * Bad weather, such as delays and losses, must change no byte, and a queue pair can reconnect in
+ * it.  A broken connection gives a sentence with the reason, and can be reconnected once the
+ * reason is gone.  Runs only in the tests' own virtual machine, where rank 0 has rxe0 above v0,
+ * and rank 1 has rxe1 above v1.
  */
 #include "config.h"
 
@@ -49,7 +49,7 @@ static void together(struct live *live, const char *where)
 #define WRITTEN (LIVE_BUFFER / 4)
 #define READ (LIVE_BUFFER / 2)
 
-/* Each round has other contents; read back, since a lost write would leave those before. */
+/* Each round writes other bytes and reads them back: a lost write would leave the old ones. */
 static void write_and_read(struct live *live)
 {
 	char *bytes = live->mr->addr;
@@ -75,7 +75,7 @@ static void write_and_read(struct live *live)
 
 static int weathered_rank(int rank, void *data)
 {
-	/* Soft-RoCE takes 7 as infinite: a slow machine changes no result. */
+	/* For Soft-RoCE, 7 retries are infinite, so a slow machine changes no result. */
 	static const char *const patient[] = {
 		"qp_attr.retry_cnt=7", "qp_attr.timeout=12", NULL,
 	};
@@ -117,8 +117,8 @@ static void bad_weather(void **state)
 
 struct trouble {
 	const char *begin, *end;	/* commands of rank 0 */
-	const char *told;		/* of its completion */
-	int err;			/* of reconnecting meanwhile */
+	const char *told;		/* by the text of its completion */
+	int err;			/* of reconnecting before the end */
 	const char *says;
 };
 
@@ -133,9 +133,9 @@ static const struct trouble troubles[] = {
 	  "reconnect (hartebeest_qp_reconnect()) or follow" },
 };
 
-#define IN_VAIN (5 * INT64_C(1000000000))	/* ns; nothing is awaited that could come */
+#define IN_VAIN (5 * INT64_C(1000000000))	/* ns; short, since reconnecting must fail */
 
-/* Rank 0 writes until that fails. */
+/* Rank 0 writes until a write fails. */
 static void write_in_vain(struct live *live, const char *told)
 {
 	char text[768];
@@ -152,7 +152,7 @@ static void write_in_vain(struct live *live, const char *told)
 	EXPECT(strstr(text, told) != NULL);
 }
 
-/* A wait ends when the own port goes down, and may be begun again. */
+/* A wait ends when the local port goes down, and may be repeated. */
 static void await_repair(struct live *live)
 {
 	int ret;
@@ -192,7 +192,7 @@ static int troubled_rank(int rank, void *data)
 	return 0;
 }
 
-/* Another address of the same family, such as other tests leave there, would do as well. */
+/* Other IPv4 addresses, such as other tests leave, would replace one that is removed. */
 static void leave_one_address(void)
 {
 	run("for a in $(ip -o -4 address show dev v0 | sed -n 's/.* inet \\([^ ]*\\).*/\\1/p'); do "
@@ -213,8 +213,8 @@ static void broken_connections(void **state)
 /* ---------------------------------------------------------------- a device that goes --- */
 
 /*
- * Linux 6.1 removes a Soft-RoCE device when its last user has closed it, and lets them go on
- * until then.  So nothing may keep it open.
+ * Linux 6.1 removes a Soft-RoCE device when its last user has closed it; until then, all users can
+ * go on.  So the library must not keep the device open.
  */
 static int bereft_rank(int rank, void *data)
 {
@@ -226,7 +226,7 @@ static int bereft_rank(int rank, void *data)
 	together(&live, "connected");
 	if (rank == 0) {
 		run("rdma link del rxe0 & echo $! > /tmp/removal");
-		pause_ms(200);		/* to be begun; later will do as well */
+		pause_ms(200);		/* the removal should begin; a late one does no harm */
 	}
 	together(&live, "removing");
 	live_talk(&live);
@@ -261,7 +261,7 @@ static void a_device_that_goes(void **state)
 
 /* ------------------------------------------------------------------- little memory --- */
 
-/* As anybody with little more locked memory than a connection needs. */
+/* Runs as nobody, with little more locked memory than a connection needs. */
 static int ordinary_rank(int rank, void *data)
 {
 	const struct rlimit limit = { 4 * LIVE_BUFFER, 4 * LIVE_BUFFER };
