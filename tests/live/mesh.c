@@ -57,13 +57,9 @@ static void node_open(struct node *node, int rank)
 static void complete(struct node *node, uint64_t wr_id)
 {
 	struct ibv_wc wc;
-	int64_t end = hartebeest_clock() + LIVE_PATIENCE;
-	int ret;
 
-	do
-		ret = ibv_poll_cq(hartebeest_mesh_cq(node->mesh), 1, &wc);
-	while (ret == 0 && hartebeest_clock() < end);
-	EXPECT(ret == 1);
+	EXPECT(hartebeest_poll_until(hartebeest_mesh_cq(node->mesh), 1, &wc,
+				     hartebeest_clock() + LIVE_PATIENCE) == 1);
 	EXPECT(wc.status == IBV_WC_SUCCESS);
 	EXPECT(wc.wr_id == wr_id);
 }
