@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes configure from a clone; not needed for a release tarball.
+# Makes configure in a clone; a release tarball already has it.
 set -e
 cd "$(dirname "$0")"
 mkdir -p build-aux m4
