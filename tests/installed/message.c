@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message.c - a rank of two that exchange a message through Memcached
+ * message.c - one of two ranks that exchange a message through Memcached
  *
  * Settings come from the environment, as a launcher would set them.
  */

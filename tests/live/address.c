@@ -25,7 +25,7 @@
 #include "tests/support/ranks.h"
 #include "tests/support/unit.h"
 
-#define SIZE 20000		/* several packets of any MTU */
+#define SIZE 20000		/* several packets at any MTU */
 #define HALF 32768
 #define OPTIONS 6
 
@@ -496,7 +496,7 @@ struct question {
 	const char *options[2];
 	const char *ip;
 	int ret;
-	const char *sentence;		/* or the local GID */
+	const char *sentence;		/* of the error; if @ret is 0, the local GID */
 };
 
 static const struct question questions[] = {

@@ -164,7 +164,7 @@ static int own_rank(int rank, void *data)
 	return 0;
 }
 
-/* The program's own INIT, flags and receives stay. */
+/* The library must keep the program's INIT, access flags and posted receives. */
 static int init_rank(int rank, void *data)
 {
 	struct ibv_qp_attr attr = {

@@ -320,7 +320,7 @@ static void a_mesh_interrupted_at_its_end(void **state)
 	cache_end(cache);
 }
 
-/* While the other ranks of a mesh, or the other end of a ping, are still missing. */
+/* Interrupts a mesh while a rank is missing, and a ping while its other end is missing. */
 static void a_bring_up_interrupted(void **state)
 {
 	struct cache *cache = cache_start(NULL);

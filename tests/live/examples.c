@@ -2,7 +2,7 @@
 /*
  * examples.c - runs each example as two processes, and checks their output
  *
- * examples/original stands for programs written for the original Hartebeest.
+ * examples/original represents programs written for the original Hartebeest.
  */
 #include "config.h"
 

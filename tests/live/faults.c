@@ -108,7 +108,7 @@ static void wrong_memory(void **state)
 /* ------------------------------------------------------- refused requests --- */
 
 struct refused {
-	size_t offset;			/* beyond the peer's buffer, or 0 */
+	size_t offset;			/* added to the address of the peer's buffer */
 	uint32_t rkey;			/* added to the correct rkey */
 	bool small_receive;
 	enum ibv_wc_status status;

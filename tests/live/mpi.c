@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mpi.c - the examples of MPI and hartebeest mesh under a real mpirun, on a real device
+ * mpi.c - the MPI examples and hartebeest mesh under a real mpirun, on a real device
  *
  * Uses Open MPI and MPICH, which Debian installs side by side, or the one that mpicc and mpirun
  * belong to.  The test compiles the examples itself, since the library's build needs no MPI.

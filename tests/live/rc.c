@@ -13,10 +13,10 @@
 #include "tests/support/live.h"
 #include "tests/support/unit.h"
 
-/* Parts of the buffer. */
+/* Offsets in the buffer. */
 #define OWN 0
-#define LANDED 16384		/* what the peer writes or sends */
-#define FETCHED 32768		/* what is read from the peer */
+#define LANDED 16384		/* written or sent by the peer */
+#define FETCHED 32768		/* read from the peer */
 #define WORDS 49152		/* for atomics */
 #define SIZE 10000		/* several packets, not a multiple of the MTU */
 
@@ -215,14 +215,14 @@ static int agreed_rank(int rank, void *data)
 	EXPECT(attr.rq_psn == remote.psn);
 	EXPECT(attr.timeout == (rank == 0 ? 15 : 14));
 	EXPECT(attr.retry_cnt == (rank == 0 ? 7 : 5));
-	EXPECT(rank == 1 || attr.max_rd_atomic == 4);	/* rxe rounds up to 2^n */
+	EXPECT(rank == 1 || attr.max_rd_atomic == 4);	/* rxe rounds up to a power of 2 */
 	EXPECT(remote.rank == !rank);
 	EXPECT(remote.qp_type == IBV_QPT_RC);
 	live_close(&live);
 	return 0;
 }
 
-/* One cmocka test for each of the functions above. */
+/* Runs one of the functions above as a cmocka test. */
 static void run_pair(void **state)
 {
 	int (*const *function)(int rank, void *data) = *state;

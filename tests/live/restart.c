@@ -2,7 +2,7 @@
 /*
  * restart.c - leftovers, late ranks, failures and restarts on a real device
  *
- * Keys contain no job here, so the records that one process leaves get in the way of the next.
+ * Keys have no job id here, so the records that one process leaves get in the way of the next.
  */
 #include "config.h"
 
