@@ -308,7 +308,7 @@ static void every_way(void **state)
 	write_across(&ends[1], &ends[0], 71);
 	WORKS(hartebeest_device_text(ends[0].hb, text, sizeof(text)));
 	if (!strstr(text, way->gids[0]) || !strstr(text, "port rxe0:1 (Soft-RoCE)"))
-		fail_msg("told: %s", text);
+		fail_msg("reported: %s", text);
 	close_both(ends);
 }
 
@@ -343,7 +343,7 @@ static void wrong_choices(void **state)
 		assert_int_equal(hartebeest_device_text(end.hb, text, sizeof(text)),
 				 wrong[i].ret);
 		if (!strstr(hartebeest_error(), wrong[i].sentence))
-			fail_msg("told: %s", hartebeest_error());
+			fail_msg("reported: %s", hartebeest_error());
 		assert_non_null(strstr(end.log, wrong[i].sentence));
 		hartebeest_close(end.hb);
 		open_end(&end, 1, options);	/* open_end() counts ends in pairs */
@@ -543,7 +543,7 @@ static void ask(const struct question *question)
 	if (ret == 0)
 		same_gid(&path.sgid, question->sentence);
 	else if (!strstr(hartebeest_error(), question->sentence))
-		fail_msg("%s: told: %s", question->ip, hartebeest_error());
+		fail_msg("%s: reported: %s", question->ip, hartebeest_error());
 	if (ret == 0) {
 		assert_int_equal(path.port, 1);
 		assert_int_equal(path.link_layer, IBV_LINK_LAYER_ETHERNET);
@@ -585,7 +585,7 @@ static int ask_without_ucm(void)
 		return 1;
 	if (hartebeest_resolve(hb, "10.9.0.2", &path, 0) != -EOPNOTSUPP ||
 	    !strstr(hartebeest_error(), "is the module rdma_ucm loaded")) {
-		fprintf(stderr, "told: %s\n", hartebeest_error());
+		fprintf(stderr, "reported: %s\n", hartebeest_error());
 		return 2;
 	}
 	hartebeest_close(hb);
