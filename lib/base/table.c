@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* table.c - a chained hash over names, threaded by a list in order of creation */
+/* table.c - trees of tsearch(3) by name and by handle, and a list in order of creation */
 #include "config.h"
 
+#include <search.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
-#include "lib/base/hash.h"
 #include "lib/base/nearest.h"
 #include "lib/base/table.h"
 #include "lib/base/text.h"
 
 #define NAME_MAX_BYTES 255
-#define FIRST_SIZE 16
 
 void *beest_table_new(const struct beest_kind *kind)
 {
@@ -39,7 +39,7 @@ void *beest_table_wrap(const struct beest_kind *kind, void *handle)
 	return node;
 }
 
-int beest_table_free(struct beest_node *node)
+static int node_release(struct beest_node *node)
 {
 	const struct beest_kind *kind = node->kind;
 	int ret = kind->release && !node->adopted ? kind->release(node) : 0;
@@ -48,10 +48,23 @@ int beest_table_free(struct beest_node *node)
 		return beest_fail(-ret, "cannot destroy %s '%s': %s%s%s", kind->noun, node->name,
 				  strerror(-ret), ret == -EBUSY && kind->users ? "; " : "",
 				  ret == -EBUSY && kind->users ? kind->users : "");
-	if (kind->dispose)
-		kind->dispose(node);
-	free(node);
 	return 0;
+}
+
+static void node_free(struct beest_node *node)
+{
+	if (node->kind->dispose)
+		node->kind->dispose(node);
+	free(node);
+}
+
+int beest_table_free(struct beest_node *node)
+{
+	int ret = node_release(node);
+
+	if (ret == 0)
+		node_free(node);
+	return ret;
 }
 
 static int name_check(const char *noun, const char *name)
@@ -72,109 +85,69 @@ static int name_check(const char *noun, const char *name)
 	return 0;
 }
 
-static struct beest_node **bucket_of(const struct beest_table *table, uint32_t hash)
+static int compare_names(const void *a, const void *b)
 {
-	return &table->buckets[hash & (table->size - 1)];
+	const struct beest_node *one = a, *other = b;
+	int order = strcmp(one->name, other->name);
+
+	return order ? order : (one->kind > other->kind) - (one->kind < other->kind);
+}
+
+static int compare_handles(const void *a, const void *b)
+{
+	const struct beest_node *one = a, *other = b;
+
+	return (one->handle > other->handle) - (one->handle < other->handle);
+}
+
+/*
+ * The order of the tree by handle.  The program may have destroyed an adopted object, whose
+ * address another object has by now.
+ */
+static int compare_holders(const void *a, const void *b)
+{
+	int order = compare_handles(a, b);
+
+	return order ? order : compare_names(a, b);
+}
+
+static struct beest_node *node_find(struct beest_table *table, void *const *tree,
+				    const struct beest_node *like,
+				    int (*compare)(const void *a, const void *b))
+{
+	struct beest_node **found;
+
+	pthread_mutex_lock(&table->lock);
+	found = tfind(like, tree, compare);
+	pthread_mutex_unlock(&table->lock);
+	return found ? *found : NULL;
 }
 
 struct beest_node *beest_table_look(struct beest_table *table, const struct beest_kind *kind,
 				    const char *name)
 {
-	uint32_t hash = (uint32_t)beest_hash_text(name);
-	struct beest_node *node;
+	const struct beest_node like = { .kind = kind, .name = (char *)name };
 
-	pthread_mutex_lock(&table->lock);
-	for (node = table->size ? *bucket_of(table, hash) : NULL; node; node = node->chain)
-		if (node->hash == hash && node->kind == kind && !strcmp(node->name, name))
-			break;
-	pthread_mutex_unlock(&table->lock);
-	return node;
-}
-
-/* In the second half of the buckets. */
-static struct beest_node **holders_of(const struct beest_table *table, const void *handle)
-{
-	size_t hash = (size_t)beest_hash_fnv(BEEST_HASH_FNV, &handle, sizeof(handle));
-
-	return &table->buckets[table->size + (hash & (table->size - 1))];
+	return node_find(table, &table->names, &like, compare_names);
 }
 
 struct beest_node *beest_table_holder(struct beest_table *table, const void *handle)
 {
-	struct beest_node *node = NULL;
+	const struct beest_node like = { .handle = (void *)handle };
 
-	pthread_mutex_lock(&table->lock);
-	if (handle && table->size)
-		for (node = *holders_of(table, handle); node; node = node->holders)
-			if (node->handle == handle)
-				break;
-	pthread_mutex_unlock(&table->lock);
-	return node;
+	return node_find(table, &table->holders, &like, compare_handles);
 }
 
-static void chain_node(struct beest_table *table, struct beest_node *node)
+static void node_unlink(struct beest_table *table, struct beest_node *node)
 {
-	struct beest_node **bucket = bucket_of(table, node->hash);
+	struct beest_node **link = node->newer ? &node->newer->older : &table->newest;
 
-	node->chain = *bucket;
-	*bucket = node;
-	if (!node->handle)
-		return;
-	bucket = holders_of(table, node->handle);
-	node->holders = *bucket;
-	*bucket = node;
-}
-
-/* The pointer to @node in its newer neighbour or, for the newest, in the table. */
-static struct beest_node **link_to(struct beest_table *table, struct beest_node *node)
-{
-	return node->newer ? &node->newer->older : &table->newest;
-}
-
-static void unlink_node(struct beest_table *table, struct beest_node *node)
-{
-	struct beest_node **at = bucket_of(table, node->hash);
-
-	BEEST_INVARIANT(*link_to(table, node) == node);
-	while (*at != node)
-		at = &(*at)->chain;
-	*at = node->chain;
-	if (node->handle) {
-		for (at = holders_of(table, node->handle); *at != node; at = &(*at)->holders)
-			;
-		*at = node->holders;
-	}
-	*link_to(table, node) = node->older;
+	BEEST_INVARIANT(*link == node);
+	*link = node->older;
 	if (node->older)
 		node->older->newer = node->newer;
-	table->count--;
-}
-
-/* Links @node between the neighbours that it names: new ones, or those before unlink_node(). */
-static void link_node(struct beest_table *table, struct beest_node *node)
-{
-	chain_node(table, node);
-	*link_to(table, node) = node;
-	if (node->older)
-		node->older->newer = node;
-	table->count++;
-}
-
-static int table_grow(struct beest_table *table)
-{
-	size_t size = table->size ? 2 * table->size : FIRST_SIZE;
-	struct beest_node **buckets = calloc(2 * size, sizeof(struct beest_node *));
-	struct beest_node *node;
-
-	if (!buckets)
-		return beest_fail(ENOMEM, "no memory for a table of %zu names", size);
-
-	free(table->buckets);
-	table->buckets = buckets;
-	table->size = size;
-	for (node = table->newest; node; node = node->older)
-		chain_node(table, node);
-	return 0;
+	tdelete(node, &table->names, compare_names);
+	tdelete(node, &table->holders, compare_holders);
 }
 
 int beest_table_name_available(struct beest_table *table, const struct beest_kind *kind,
@@ -187,25 +160,26 @@ int beest_table_name_available(struct beest_table *table, const struct beest_kin
 	return ret;
 }
 
-/* Takes all steps that can fail before it changes the node. */
 static int node_add(struct beest_table *table, const char *name, struct beest_node *node)
 {
 	int ret = beest_table_name_available(table, node->kind, name);
-	char *copy;
 
-	if (ret == 0 && table->count == table->size)
-		ret = table_grow(table);
 	if (ret < 0)
 		return ret;
-	copy = strdup(name);
-	if (!copy)
+	node->name = strdup(name);
+	if (!node->name || !tsearch(node, &table->names, compare_names) ||
+	    (node->handle && !tsearch(node, &table->holders, compare_holders))) {
+		if (node->name)
+			tdelete(node, &table->names, compare_names);
+		free(node->name);
+		node->name = NULL;
 		return beest_fail(ENOMEM, "no memory for the name '%s'", name);
-
-	node->name = copy;
-	node->hash = (uint32_t)beest_hash_text(name);
+	}
 	node->older = table->newest;
 	node->newer = NULL;
-	link_node(table, node);
+	if (node->older)
+		node->older->newer = node;
+	table->newest = node;
 	return 0;
 }
 
@@ -287,21 +261,19 @@ struct beest_node *beest_table_user(struct beest_table *table, const void *handl
 	return user;
 }
 
-/* Unlinks the node before it is freed, and frees the name last, since a sentence may use it. */
+/* Frees the name last, since a sentence may use it. */
 static int node_destroy(struct beest_table *table, struct beest_node *node)
 {
 	const struct beest_node *user;
 	char *name = node->name;
-	int ret;
+	int ret = node_release(node);
 
-	unlink_node(table, node);
-	ret = beest_table_free(node);
 	if (ret == 0) {
+		node_unlink(table, node);
+		node_free(node);
 		free(name);
 		return 0;
 	}
-
-	link_node(table, node);
 	user = ret == -EBUSY ? beest_table_user(table, node->handle) : NULL;
 	return !user ? ret : beest_fail(EBUSY, "%s: %s '%s'", beest_error_text(),
 					user->kind->noun, user->name);
@@ -330,14 +302,11 @@ void beest_table_clear(struct beest_table *table,
 	pthread_mutex_lock(&table->lock);
 	while ((node = table->newest)) {
 		name = node->name;
-		unlink_node(table, node);
+		node_unlink(table, node);
 		ret = beest_table_free(node);
 		if (ret < 0 && refused)
 			refused(data, node, ret);
 		free(name);
 	}
-	free(table->buckets);
-	table->buckets = NULL;
-	table->size = 0;
 	pthread_mutex_unlock(&table->lock);
 }

@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct beest_node;
 
@@ -34,8 +33,6 @@ struct beest_kind {
 struct beest_node {
 	const struct beest_kind *kind;
 	char *name;				/* owned by the table */
-	uint32_t hash;				/* of the name */
-	struct beest_node *chain, *holders;	/* same bucket, by name and by handle */
 	struct beest_node *older, *newer;	/* order of creation */
 
 	/* The maker sets these.  Handles are only compared; the kind alone follows its own. */
@@ -46,9 +43,7 @@ struct beest_node {
 
 struct beest_table {
 	pthread_mutex_t lock;
-	struct beest_node **buckets;		/* 2 * size: by name, then by handle */
-	size_t size;				/* a power of two, or 0 */
-	size_t count;
+	void *names, *holders;			/* trees of tsearch(3); those with a handle */
 	struct beest_node *newest;
 };
 
@@ -87,13 +82,13 @@ struct beest_node *beest_table_find(struct beest_table *table, const struct bees
 				    const char *name);
 
 /*
- * Removes and destroys an object.  A failure puts it back, with a sentence that says why and
+ * Removes and destroys an object.  A failure leaves it there, with a sentence that says why and
  * which object still uses it.  -ENOENT: there is none, with a sentence as above.
  */
 int beest_table_destroy(struct beest_table *table, const struct beest_kind *kind,
 			const char *name);
 
-/* The newest object that has, or that needs, @handle; NULL: none. */
+/* An object that has @handle, and the newest one that needs it; NULL: none. */
 struct beest_node *beest_table_holder(struct beest_table *table, const void *handle);
 struct beest_node *beest_table_user(struct beest_table *table, const void *handle);
 
