@@ -8,7 +8,7 @@
 #include "config.h"
 
 #include <endian.h>
-#include <string.h>
+#include <stdbool.h>
 
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
@@ -16,32 +16,11 @@
 /* Converts an integer from host order to big-endian or back: the step is the same. */
 static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
-	uint16_t two;
-	uint32_t four;
-	uint64_t eight;
+	bool reversed = field->type == BEEST_CODEC_UINT && BYTE_ORDER == LITTLE_ENDIAN;
+	size_t i;
 
-	switch (field->type == BEEST_CODEC_UINT ? field->size : 0) {
-	case 1:
-		*to = *from;
-		break;
-	case 2:
-		memcpy(&two, from, sizeof(two));
-		two = htobe16(two);
-		memcpy(to, &two, sizeof(two));
-		break;
-	case 4:
-		memcpy(&four, from, sizeof(four));
-		four = htobe32(four);
-		memcpy(to, &four, sizeof(four));
-		break;
-	case 8:
-		memcpy(&eight, from, sizeof(eight));
-		eight = htobe64(eight);
-		memcpy(to, &eight, sizeof(eight));
-		break;
-	default:
-		memcpy(to, from, field->size);
-	}
+	for (i = 0; i < field->size; i++)
+		to[i] = from[reversed ? field->size - 1 - i : i];
 }
 
 size_t beest_codec_size(const struct beest_codec_layout *layout)
