@@ -2,16 +2,17 @@
 /*
  * local.h - makes processes of this machine the ranks of one job
  *
- * Owns the variables of their environment, and a private server if no server is named.  Knows
- * nothing of how they are started.
+ * Owns the variables of their environment, and a private Memcached server if no server is named.
+ * The server, its socket and the socket's folder, which no other user can enter, end with this
+ * process, however that ends.  Knows nothing of how ranks are started.
  */
 #ifndef TOOLS_LOCAL_H
 #define TOOLS_LOCAL_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "tools/out.h"
-#include "tools/server.h"
 
 struct local {
 	/* in */
@@ -19,7 +20,11 @@ struct local {
 	int count;			/* of ranks */
 	bool is_new;			/* always a new job, even if one is named */
 	/* out */
-	struct server server;		/* pid 0: another server was named */
+	pid_t server;			/* a process that ends with the private server; 0: none */
+	/* kept by local.c */
+	int pipe;			/* the server runs while it is open */
+	char folder[96];		/* "": none */
+	char socket[108];		/* as long as a socket's path may be */
 };
 
 /*
@@ -32,6 +37,7 @@ int local_begin(struct out *out, struct local *local);
 /* Makes this process @rank: sets its variables, and has it killed when @parent ends. */
 void local_rank(int rank, pid_t parent);
 
+/* Also ends one that did not begin. */
 void local_end(struct local *local);
 
 #endif

@@ -360,8 +360,8 @@ static void reap(struct job *job)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == job->local.server.pid) {
-			job->local.server.pid = 0;
+		if (pid == job->local.server) {
+			job->local.server = 0;
 			out_error(job->out, "the private memcached ended");
 			end_ranks_soon(job);
 		}
