@@ -209,37 +209,6 @@ static int code_judge(struct beest_memcached *session, memcached_return_t rc,
 #define memcached_destroy_sasl_auth_data(memc) ((void)(memc))
 #endif
 
-static void *handle_malloc(const memcached_st *handle, const size_t size, void *memory)
-{
-	(void)handle;
-	return beest_memory_new(memory, size);
-}
-
-static void *handle_calloc(const memcached_st *handle, size_t count, const size_t size,
-			   void *memory)
-{
-	void *block = NULL;
-
-	(void)handle;
-	if (!size || count <= SIZE_MAX / size)
-		block = beest_memory_new(memory, count * size);
-
-	return block ? memset(block, 0, count * size) : NULL;
-}
-
-static void *handle_realloc(const memcached_st *handle, void *block, const size_t size,
-			    void *memory)
-{
-	(void)handle;
-	return beest_memory_resize(memory, block, size);
-}
-
-static void handle_free(const memcached_st *handle, void *block, void *memory)
-{
-	(void)handle;
-	beest_memory_free(memory, block);
-}
-
 /*
  * Gives the result a buffer.  Without one, a claimed length of 2^64 - 2 plus the line end would
  * wrap to 0, and libmemcached would write without having allocated anything.
@@ -257,8 +226,7 @@ static bool handle_create(struct beest_memcached *session)
 	session->handle = session->answer ? memcached_create(NULL) : NULL;
 
 	return session->handle &&
-		memcached_success(memcached_set_memory_allocators(session->handle, handle_malloc,
-				  handle_free, handle_realloc, handle_calloc, &session->memory)) &&
+		beest_memory_set(session->handle, &session->memory) &&
 		memcached_result_create(session->handle, &session->answer->result) &&
 		answer_prepare(&session->answer->result) &&
 		answer_prepare(&session->handle->result);

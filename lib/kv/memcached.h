@@ -4,7 +4,7 @@
  *
  * Owns a libmemcached handle, its timeouts and the meaning of its codes.  A session serves
  * one caller at a time, who has blocked signals, and only in the process that made it.
- * memcached.c alone knows libmemcached: another client library would fit in here.
+ * memcached.c and memory.c alone know libmemcached: another client library would fit in here.
  */
 #ifndef BEEST_MEMCACHED_H
 #define BEEST_MEMCACHED_H

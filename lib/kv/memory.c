@@ -2,8 +2,9 @@
 /* memory.c - see memory.h */
 #include "config.h"
 
-#include <stdint.h>
+#include <libmemcached/memcached.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/kv/memory.h"
 
@@ -34,25 +35,38 @@ static bool reserve_has(const void *block)
 	return (uintptr_t)block - (uintptr_t)blocks < sizeof(blocks);
 }
 
-void *beest_memory_new(struct beest_memory *memory, size_t size)
+static void *memory_malloc(const memcached_st *handle, const size_t size, void *of)
+{
+	struct beest_memory *memory = of;
+	void *block;
+
+	(void)handle;
+	if (size > BEEST_MEMORY_MAX) {
+		memory->claimed = true;
+		return NULL;
+	}
+	block = malloc(size);
+
+	return block ? block : reserve_take(size);
+}
+
+static void *memory_calloc(const memcached_st *handle, size_t count, const size_t size, void *of)
 {
 	void *block = NULL;
 
-	if (size > BEEST_MEMORY_MAX)
-		memory->claimed = true;
-	else
-		block = malloc(size);
-	if (!block && size <= BEEST_MEMORY_MAX)
-		block = reserve_take(size);
+	if (!size || count <= SIZE_MAX / size)
+		block = memory_malloc(handle, count * size, of);
 
-	return block;
+	return block ? memset(block, 0, count * size) : NULL;
 }
 
 /* A reserve block never moves: each has room for the largest size that the reserve serves. */
-void *beest_memory_resize(struct beest_memory *memory, void *block, size_t size)
+static void *memory_realloc(const memcached_st *handle, void *block, const size_t size, void *of)
 {
+	struct beest_memory *memory = of;
+
 	if (!block)
-		return beest_memory_new(memory, size);
+		return memory_malloc(handle, size, of);
 	if (size > BEEST_MEMORY_MAX) {
 		memory->claimed = true;
 		return NULL;
@@ -63,12 +77,20 @@ void *beest_memory_resize(struct beest_memory *memory, void *block, size_t size)
 	return size <= BEEST_MEMORY_BLOCK ? block : NULL;
 }
 
-void beest_memory_free(struct beest_memory *memory, void *block)
+static void memory_free(const memcached_st *handle, void *block, void *of)
 {
 	size_t i = ((uintptr_t)block - (uintptr_t)blocks) / sizeof(blocks[0]);
+	const struct beest_memory *memory = of;
 
+	(void)handle;
 	if (reserve_has(block))
 		__atomic_store_n(&taken[i], false, __ATOMIC_RELEASE);
 	else if (block != memory->kept)
 		free(block);
+}
+
+bool beest_memory_set(memcached_st *handle, struct beest_memory *memory)
+{
+	return memcached_success(memcached_set_memory_allocators(handle, memory_malloc,
+				 memory_free, memory_realloc, memory_calloc, memory));
 }

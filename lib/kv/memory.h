@@ -4,8 +4,7 @@
  *
  * Owns a limit and a reserve.  No block is larger than a value needs, whatever length a
  * server claims.  A few small blocks are set aside for when the process is out of memory,
- * since libmemcached aborts if it has no memory to note a failure.  Knows nothing of
- * libmemcached's interface.
+ * since libmemcached aborts if it has no memory to note a failure.
  */
 #ifndef BEEST_KV_MEMORY_H
 #define BEEST_KV_MEMORY_H
@@ -24,12 +23,12 @@
 /* One for each connection, zero at first. */
 struct beest_memory {
 	bool claimed;		/* a block larger than any value was asked for, and refused */
-	void *kept;		/* beest_memory_free() does not free this block */
+	void *kept;		/* libmemcached cannot free this block */
 };
 
-/* Like malloc(3), realloc(3) and free(3); they also take blocks that came from those. */
-void *beest_memory_new(struct beest_memory *memory, size_t size);
-void *beest_memory_resize(struct beest_memory *memory, void *block, size_t size);
-void beest_memory_free(struct beest_memory *memory, void *block);
+struct memcached_st;
+
+/* From now on, @handle takes its blocks from malloc(3) within these limits.  False: refused. */
+bool beest_memory_set(struct memcached_st *handle, struct beest_memory *memory);
 
 #endif
