@@ -134,9 +134,9 @@ static int session_fail(struct beest_memcached *session, int err, const char *ph
 	const char *label = session->address->label;
 
 	session->sound = false;
-	if (err == EACCES && session->login)
+	if (err == EACCES && session->address->login)
 		return beest_fail(EACCES, "server %s, user '%s': %s", label,
-				  session->login->user, phrase);
+				  session->address->login->user, phrase);
 
 	return beest_fail(err, "server %s: %s", label, phrase);
 }
@@ -161,7 +161,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 				    "use an IPv6 address: give the IPv4 address or install "
 				    "libmemcached 1.1");
 	/* libmemcached 1.1 turns the answer "unknown command" into this code; 1.0 goes on */
-	if (rc == MEMCACHED_UNKNOWN_READ_FAILURE && !session->answered && session->login)
+	if (rc == MEMCACHED_UNKNOWN_READ_FAILURE && !session->answered && session->address->login)
 		return session_fail(session, EACCES, "it does not support logins (memcached "
 				    "without -S): leave exchange.user unset");
 
@@ -236,7 +236,7 @@ static bool handle_create(struct beest_memcached *session)
 static bool handle_configure(const struct beest_memcached *session)
 {
 	const struct beest_memcached_address *address = session->address;
-	const struct beest_login *login = session->login;
+	const struct beest_login *login = address->login;
 	const struct {
 		memcached_behavior_t behavior;
 		bool wanted;
@@ -270,7 +270,6 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 		return NULL;
 
 	session->address = address;
-	session->login = address->login;
 	session->pid = getpid();
 	session->sound = true;
 	if (handle_create(session) && handle_configure(session))
@@ -300,7 +299,7 @@ void beest_memcached_free(struct beest_memcached *session)
 		session->next = __atomic_exchange_n(&forgotten, session, __ATOMIC_RELAXED);
 		return;
 	}
-	if (session->handle && session->login)
+	if (session->handle && session->address->login)
 		memcached_destroy_sasl_auth_data(session->handle);
 	/* libmemcached says "quit" and waits for the server to hang up; a silent one never does */
 	if (session->handle)
@@ -331,7 +330,7 @@ static void timeout_set(struct beest_memcached *session)
 	int64_t left = beest_clock_left(session->deadline) / BEEST_MS;
 	uint64_t ms = left < 1 ? 1 : (uint64_t)BEEST_MIN(left, ATTEMPT_MS);
 
-	if (session->login)
+	if (session->address->login)
 		stack_clear();
 	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, ms);
 	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, ms);
@@ -415,7 +414,7 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 		write->number = 0;
 	/* libmemcached does not know the binary protocol's code for a value that is no number */
 	if (write->verb == BEEST_KV_INCR && rc == MEMCACHED_UNKNOWN_READ_FAILURE &&
-	    session->login && session->answered)
+	    session->address->login && session->answered)
 		return session_fail(session, EBADMSG, NO_NUMBER);
 
 	if (rc == MEMCACHED_E2BIG) {
@@ -437,7 +436,7 @@ static int write_quiet(struct beest_memcached *session, struct beest_kv_write *w
 	memcached_return_t rc;
 	int ret;
 
-	if (session->login) {
+	if (session->address->login) {
 		ret = write_answered(session, write);
 		return session->sound && ret != -EMSGSIZE ? 0 : ret;
 	}

@@ -27,7 +27,6 @@ struct beest_memcached_address {
 
 struct beest_memcached {
 	const struct beest_memcached_address *address;
-	const struct beest_login *login;	/* of the address */
 	pid_t pid;		/* of the process that made it */
 	bool sound;		/* no failure yet: after one, a late answer may come */
 
