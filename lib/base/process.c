@@ -2,7 +2,6 @@
 /* process.c - see process.h */
 #include "config.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,15 +23,11 @@ static uint32_t place_hash(void)
 		char boot[40], host[64];
 	} all;
 	struct stat status;
-	int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
 
 	memset(&all, 0, sizeof(all));
 	if (stat(NAME_SPACE, &status) == 0)
 		all.name_space = status.st_ino;
-	if (fd >= 0) {
-		beest_file_read(fd, all.boot, sizeof(all.boot));
-		close(fd);
-	}
+	beest_file_line(BOOT_ID, all.boot, sizeof(all.boot));
 	if (gethostname(all.host, sizeof(all.host)) < 0)
 		all.host[0] = '\0';
 
