@@ -19,11 +19,6 @@ const char *beest_endpoint_roce_text(enum beest_roce roce)
 	return (size_t)roce < BEEST_COUNT(texts) ? texts[roce] : "unknown RoCE version";
 }
 
-const char *beest_endpoint_family_text(const struct beest_ipaddr *gid)
-{
-	return beest_ipaddr_is_ipv4(gid) ? "IPv4" : "IPv6";
-}
-
 const char *beest_endpoint_peer_text(const struct beest_endpoint *remote, char text[32])
 {
 	if (remote->rank < 0)

@@ -54,7 +54,4 @@ const char *beest_endpoint_peer_text(const struct beest_endpoint *remote, char t
 /* "InfiniBand", "RoCE v1", "RoCE v2". */
 const char *beest_endpoint_roce_text(enum beest_roce roce);
 
-/* "IPv4" or "IPv6": the family of a RoCE GID. */
-const char *beest_endpoint_family_text(const struct beest_ipaddr *gid);
-
 #endif

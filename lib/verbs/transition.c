@@ -55,6 +55,11 @@ static const char *link_layer_text(uint8_t link_layer)
 	return link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand";
 }
 
+static const char *family_text(const struct beest_ipaddr *gid)
+{
+	return beest_ipaddr_is_ipv4(gid) ? "IPv4" : "IPv6";
+}
+
 int beest_transition_mtu_bytes(int mtu)
 {
 	return 128 << mtu;
@@ -101,8 +106,7 @@ static int agree_on_roce(const struct beest_local *local, const struct beest_end
 				      beest_endpoint_roce_text(remote->roce));
 	if (beest_ipaddr_is_ipv4(&own->gid) != beest_ipaddr_is_ipv4(&remote->gid))
 		return fail_differing(EPROTO, "the address family of the GID", local,
-				      beest_endpoint_family_text(&own->gid), remote,
-				      beest_endpoint_family_text(&remote->gid));
+				      family_text(&own->gid), remote, family_text(&remote->gid));
 	return 0;
 }
 
