@@ -21,7 +21,6 @@
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/bare.h"
 #include "bench/bench.h"

@@ -10,7 +10,6 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <pthread.h>
 #include <stdlib.h>

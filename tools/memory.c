@@ -4,11 +4,8 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
-
-#include <infiniband/verbs.h>
 
 #include "tools/file.h"
 #include "tools/memory.h"

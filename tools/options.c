@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
 #include "lib/settings/options.h"

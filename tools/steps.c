@@ -7,7 +7,6 @@
 
 #include <hartebeest.h>
 
-#include "lib/base/clock.h"
 #include "tools/command.h"
 #include "tools/steps.h"
 

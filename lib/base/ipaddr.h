@@ -10,7 +10,6 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* In network byte order, like union ibv_gid; IPv4 is ::ffff:a.b.c.d. */

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "tests/support/fake-rdmacm.h"
-#include "tests/support/fake-verbs.h"
 
 struct fake_rdmacm fake_rdmacm;
 

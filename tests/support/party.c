@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/core/context.h"
 #include "tests/support/crew.h"
 #include "tests/support/fake-process.h"
