@@ -529,15 +529,6 @@ static int read_presets(struct reading *reading)
 	return ret;
 }
 
-/* Secrets belong neither in files that people copy and show, nor in source code. */
-static int check_secret(const struct beest_option *row)
-{
-	if (row->type != BEEST_OPTION_SECRET)
-		return 0;
-	return beest_fail(EINVAL, "is read from environment %s only; a separate file is better: "
-			  "%s_file", row->environment, row->name);
-}
-
 /* --------------------------------------------------------------- file --- */
 
 static int check_type(const struct beest_option *row, const struct beest_json_entry *entry)
@@ -549,31 +540,37 @@ static int check_type(const struct beest_option *row, const struct beest_json_en
 			  types[row->type].expected, row->automatic ? " or \"auto\"" : "");
 }
 
-/*
- * Only the first failure is reported, so later unknown keys need no sentence: finding the nearest
- * name for each would take seconds with a large file.
- */
-static int set_entry(struct reading *reading, const struct beest_json_entry *entry)
+static int fail_in_source(const struct beest_origin *origin, int ret)
 {
-	char name[NAME_SIZE];
-	struct place place;
-	int ret;
+	if (origin->line)
+		return beest_fail_prefix(ret, "%s:%u", origin->source, origin->line);
+	return beest_fail_prefix(ret, "%s", origin->source);
+}
 
-	reading->origin.line = entry->line;
-	snprintf(name, sizeof(name), "%s.%s", entry->section, entry->key);
+/*
+ * Sets what a key of the file, @entry, or an argument, NULL, names.  Only the first failure is
+ * reported, so later unknown names need no sentence: finding the nearest name for each would take
+ * seconds with a large file.
+ */
+static int set_named(struct reading *reading, const char *name, const char *text,
+		     const struct beest_json_entry *entry)
+{
+	struct place place;
+	int ret = 0;
+
 	if (!find_place(name, &place))
 		return reading->ret < 0 ? reading->ret :
-		       beest_fail_prefix(fail_unknown(EINVAL, name), "%s:%u",
-					 reading->origin.source, entry->line);
+		       fail_in_source(&reading->origin, fail_unknown(EINVAL, name));
 
-	ret = check_secret(place.row);
-	if (!ret)
+	/* Secrets belong neither in files that people copy and show, nor in source code. */
+	if (place.row->type == BEEST_OPTION_SECRET)
+		ret = beest_fail(EINVAL, "is read from environment %s only; a separate file is "
+				 "better: %s_file", place.row->environment, place.row->name);
+	else if (entry)
 		ret = check_type(place.row, entry);
 	if (!ret)
-		ret = set_place(reading, &place, entry->text);
-	if (ret < 0)
-		fail_at(&reading->origin, ret, name);
-	return ret;
+		ret = set_place(reading, &place, text);
+	return ret < 0 ? fail_at(&reading->origin, ret, name) : 0;
 }
 
 /* Shows "qp_attr.rc:timeout" as "qp_attr": { "rc:timeout": ... }.  False: not an option. */
@@ -621,15 +618,18 @@ static int check_section(const struct reading *reading, const struct beest_json_
 	else
 		ret = beest_fail(EINVAL, "unknown section %s%s%s", BEEST_QUOTE(entry->section),
 				 best[0] ? "; the nearest is " : "", best);
-	return beest_fail_prefix(ret, "%s:%u", reading->origin.source, entry->line);
+	return fail_in_source(&reading->origin, ret);
 }
 
 static void read_file_entry(void *data, const struct beest_json_entry *entry)
 {
 	struct reading *reading = data;
+	char name[NAME_SIZE];
 
+	reading->origin.line = entry->line;
+	snprintf(name, sizeof(name), "%s.%s", entry->section, entry->key ? entry->key : "");
 	if (entry->key)
-		keep_failure(reading, set_entry(reading, entry));
+		keep_failure(reading, set_named(reading, name, entry->text, entry));
 	else if (reading->ret == 0)
 		keep_failure(reading, check_section(reading, entry));
 }
@@ -735,23 +735,12 @@ static int set_argument(struct reading *reading, const char *argument)
 {
 	const char *equals = strchr(argument, '=');
 	char name[NAME_SIZE];
-	struct place place;
-	int ret;
 
 	if (!equals)
 		return beest_fail(EINVAL, "argument %s: section.key=value expected",
 				  BEEST_QUOTE(argument));
-
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - argument), argument);
-	if (!find_place(name, &place))		/* without the value: it may be a password */
-		return beest_fail_prefix(fail_unknown(EINVAL, name), "argument");
-
-	ret = check_secret(place.row);
-	if (!ret)
-		ret = set_place(reading, &place, equals + 1);
-	if (ret < 0)
-		fail_at(&reading->origin, ret, name);
-	return ret;
+	return set_named(reading, name, equals + 1, NULL);
 }
 
 static void read_arguments(struct reading *reading, const char *const *arguments)
