@@ -270,19 +270,10 @@ int beest_parse_ids_position(const struct beest_ids *ids, int id)
 #define NOT_IPV6 "is not an IPv6 address in brackets, as in [::1]:11211"
 
 /* ASCII only: how getaddrinfo(3) reads other bytes depends on the locale. */
-static bool host_byte(char c)
-{
-	return digit_value(c) < 10 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		(c && strchr(".-_", c));
-}
-
 static bool is_host(const char *host)
 {
-	const char *at = host;
-
-	while (host_byte(*at))
-		at++;
-	return at != host && !*at;
+	return *host && !host[strspn(host, "0123456789abcdefghijklmnopqrstuvwxyz"
+				     "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_")];
 }
 
 static int fail_server(const char *server, const char *wrong)

@@ -8,7 +8,6 @@
 #include "config.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,18 +75,15 @@ static int parse_subnet(const char *text, struct beest_gid_policy *policy)
 
 static int parse_netdev(const char *text, struct beest_gid_policy *policy)
 {
-	size_t i;
+	size_t length = strlen(text);
 
-	for (i = 0; text[i]; i++)
-		if (text[i] == '/' || !isgraph((unsigned char)text[i]))
-			break;
-
-	if (i == 0 || i >= sizeof(policy->netdev) || text[i])
+	if (length == 0 || length >= sizeof(policy->netdev) || strchr(text, '/') ||
+	    beest_text_not_key(text))
 		return beest_fail(EINVAL, "%s is not a network interface: 1 to %zu bytes "
 				  "without blanks or slashes", BEEST_QUOTE(text),
 				  sizeof(policy->netdev) - 1);
 
-	memcpy(policy->netdev, text, i + 1);
+	strcpy(policy->netdev, text);
 	return 0;
 }
 
