@@ -90,16 +90,6 @@ static const char *anchors_wrong(struct bench_pass *pass)
 
 /* ------------------------------------------------------------------ the library --- */
 
-/* A message that nobody waits for makes the connection. */
-static int library_open(struct bench_rank *rank)
-{
-	char name[32];
-	int ret = ours_open(rank);
-
-	snprintf(name, sizeof(name), "opening%d", rank->rank);
-	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, name, "", 0, 0));
-}
-
 static int learn(void *data, uint8_t *marks, uint64_t digest)
 {
 	struct bench_rank *rank = data;
@@ -283,7 +273,7 @@ static int pmix_programs(struct bench_pass *pass)
 #define PMIX "PMIx"
 
 static const struct bench_side sides[] = {
-	{ .name = LIBRARY, .open = library_open, .work = library_work, .close = ours_close },
+	{ .name = LIBRARY, .open = ours_open_connected, .work = library_work, .close = ours_close },
 	{ .name = ORIGINAL, .open = plain_open, .work = original_work, .close = plain_close },
 	{ .name = RECORDS, .open = records_open, .work = records_work, .close = raw_close },
 	{ .name = SOCKETS, .open = star_open, .work = sockets_work, .close = star_close },

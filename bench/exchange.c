@@ -28,11 +28,9 @@
 #include "bench/plain.h"
 #include "bench/star.h"
 #include "bench/stub.h"
-#include "hartebeest-mesh.h"
 #include "tests/support/make.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-#define REGION 4096
 
 /* ---------------------------------------------------------- what was learnt --- */
 
@@ -144,12 +142,7 @@ static int library_open(struct bench_rank *rank)
 	int ret = ours_open(rank);
 
 	if (ret == 0)
-		ret = ours_result(rank, hartebeest_pd_create(rank->own, "pd", NULL));
-	if (ret == 0)
-		ret = ours_result(rank, hartebeest_cq_create(rank->own, "cq", 4096, 0, NULL));
-	if (ret == 0)
-		ret = ours_result(rank, hartebeest_mr_create(rank->own, "mr", "pd", REGION, ACCESS,
-							     &mr));
+		ret = ours_objects(rank, &mr);
 	if (ret == 0)
 		*mesh_own(rank) = (struct region){ (uintptr_t)mr->addr, mr->length, mr->rkey };
 	/* A publication that nobody fetches makes the connection. */
@@ -259,53 +252,34 @@ static int by_call(struct bench_rank *rank)
 	return ret < 0 ? ret : bench_each_peer(rank, learn_region);
 }
 
-static int learn_from_mesh(struct bench_rank *rank, struct hartebeest_mesh *mesh, int peer)
+static int learn_from_mesh(struct bench_rank *rank, int peer)
 {
 	struct hartebeest_remote_mr mr;
-	int ret = ours_result(rank, hartebeest_mesh_region(mesh, peer, 0, &mr));
+	int ret = ours_result(rank, hartebeest_mesh_region(rank->device, peer, 0, &mr));
 
-	*mesh_qp(rank, peer) = hartebeest_mesh_qp(mesh, peer, 0);
+	*mesh_qp(rank, peer) = hartebeest_mesh_qp(rank->device, peer, 0);
 	if (ret == 0)
 		*mesh_learnt(rank, peer) = (struct region){ mr.address, mr.length, mr.rkey };
 	return ret;
 }
 
-static int connect_mesh(struct bench_rank *rank, struct hartebeest_mesh **mesh)
-{
-	static const char *const offer[] = { "mr" };
-	struct hartebeest_mesh_attr attr;
-
-	hartebeest_mesh_attr_preset(&attr);
-	attr.pd = "pd";
-	attr.cq = "cq";
-	attr.regions = offer;
-	attr.region_count = 1;
-	return ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, mesh, 0));
-}
-
 static int by_mesh(struct bench_rank *rank)
 {
 	struct hartebeest_mesh *mesh;
-	int peer, ret = connect_mesh(rank, &mesh);
+	int ret = ours_mesh(rank, (struct ibv_qp_cap){ 0 }, &mesh);
 
-	for (peer = 0; peer < rank->pass->size && ret == 0; peer++)
-		if (peer != rank->rank)
-			ret = learn_from_mesh(rank, mesh, peer);
-	return ret;
+	rank->device = mesh;
+	return ret < 0 ? ret : bench_each_peer(rank, learn_from_mesh);
 }
 
 /* To compare with the original's way, which confirms nothing. */
 static int until_connected(struct bench_rank *rank)
 {
 	struct hartebeest_mesh_stats stats = { .total = 0 };
-	struct hartebeest_mesh *mesh;
-	int peer, ret = connect_mesh(rank, &mesh);
+	int ret = by_mesh(rank);
 
 	if (ret == 0)
-		ret = ours_result(rank, hartebeest_mesh_stats(mesh, &stats));
-	for (peer = 0; peer < rank->pass->size && ret == 0; peer++)
-		if (peer != rank->rank)
-			ret = learn_from_mesh(rank, mesh, peer);
+		ret = ours_result(rank, hartebeest_mesh_stats(rank->device, &stats));
 	rank->end = bench_clock() - stats.confirm.time;
 	return ret;
 }
@@ -324,7 +298,7 @@ struct device {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct bare_end *ends;		/* the own end for each peer */
-	char buffer[REGION];
+	char buffer[OURS_REGION];
 };
 
 static int device_open(struct bench_rank *rank)
@@ -337,7 +311,7 @@ static int device_open(struct bench_rank *rank)
 		return bench_fail(rank, -ENODEV, "no device");
 	device->pd = ibv_alloc_pd(device->port.verbs);
 	device->cq = ibv_create_cq(device->port.verbs, 4096, NULL, NULL, 0);
-	device->mr = (ibv_reg_mr)(device->pd, device->buffer, REGION, ACCESS);
+	device->mr = (ibv_reg_mr)(device->pd, device->buffer, OURS_REGION, ACCESS);
 	*mesh_own(rank) = (struct region){ (uintptr_t)device->mr->addr, device->mr->length,
 					   device->mr->rkey };
 	return 0;

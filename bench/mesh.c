@@ -24,7 +24,6 @@
 #include "bench/bench.h"
 #include "bench/ours.h"
 #include "bench/plain.h"
-#include "hartebeest-mesh.h"
 #include "hartebeest-post.h"
 #include "tests/support/make.h"
 #include "tests/support/ranks.h"
@@ -178,19 +177,11 @@ static int take_from_mesh(struct bench_rank *rank, struct hartebeest_mesh *mesh,
 
 static int library_work(struct bench_rank *rank)
 {
-	static const char *const offer[] = { "mr" };
 	struct node *node = rank->device;
-	struct hartebeest_mesh_attr attr;
 	struct hartebeest_mesh *mesh;
 	int peer, ret;
 
-	hartebeest_mesh_attr_preset(&attr);
-	attr.pd = "pd";
-	attr.cq = "cq";
-	attr.regions = offer;
-	attr.region_count = 1;
-	attr.cap = bare_init_attr(node->cq).cap;	/* as on all sides */
-	ret = ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, &mesh, 0));
+	ret = ours_mesh(rank, bare_init_attr(node->cq).cap, &mesh);	/* cap as on all sides */
 	for (peer = 0; peer < rank->pass->size && ret == 0; peer++)
 		if (peer != rank->rank)
 			ret = take_from_mesh(rank, mesh, peer);
@@ -278,18 +269,6 @@ static void leave(struct bench_rank *rank)
 
 /* ------------------------------------------------------------ original's way --- */
 
-struct key {
-	char text[OURS_NAME];
-};
-
-static struct key original_key(const struct bench_rank *rank, const char *kind, int from, int to)
-{
-	struct key key;
-
-	snprintf(key.text, sizeof(key.text), "%s-%s-%d-%d", rank->pass->job, kind, from, to);
-	return key;
-}
-
 static int original_open(struct bench_rank *rank)
 {
 	int ret = plain_open(rank);
@@ -302,14 +281,14 @@ static int create_and_set(struct bench_rank *rank, int peer)
 	struct node *node = rank->device;
 	int ret = device_create(rank, peer);
 
-	return ret < 0 ? ret : plain_set(rank, original_key(rank, "qp", rank->rank, peer).text,
+	return ret < 0 ? ret : plain_set(rank, plain_key(rank, "qp", rank->rank, peer).text,
 					 &node->ends[peer], sizeof(node->ends[peer]));
 }
 
 static int wait_and_connect(struct bench_rank *rank, int peer)
 {
 	struct bare_end end;
-	int ret = plain_wait(rank, original_key(rank, "qp", peer, rank->rank).text, &end,
+	int ret = plain_wait(rank, plain_key(rank, "qp", peer, rank->rank).text, &end,
 			     sizeof(end));
 
 	return ret < 0 ? ret : device_connect(rank, peer, &end);
@@ -319,14 +298,14 @@ static int wait_region(struct bench_rank *rank, int peer)
 {
 	struct node *node = rank->device;
 
-	return plain_wait(rank, original_key(rank, "mr", peer, 0).text, &node->learnt[peer],
+	return plain_wait(rank, plain_key(rank, "mr", peer, 0).text, &node->learnt[peer],
 			  sizeof(struct region));
 }
 
 static int original_work(struct bench_rank *rank)
 {
 	struct node *node = rank->device;
-	int ret = plain_set(rank, original_key(rank, "mr", rank->rank, 0).text, &node->own,
+	int ret = plain_set(rank, plain_key(rank, "mr", rank->rank, 0).text, &node->own,
 			    sizeof(node->own));
 
 	if (ret == 0)

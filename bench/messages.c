@@ -82,15 +82,6 @@ static const char *wrong(struct bench_pass *pass)
 
 /* ------------------------------------------------------------- the library --- */
 
-static int library_open(struct bench_rank *rank)
-{
-	char key[OURS_NAME];
-	int ret = ours_open(rank);
-
-	snprintf(key, sizeof(key), "opening%d", rank->rank);
-	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0, 0));
-}
-
 static int library_work(struct bench_rank *rank)
 {
 	struct hartebeest_message messages[rank->pass->size];
@@ -202,7 +193,7 @@ static int raw_work(struct bench_rank *rank)
 #define SOCKETS "socket star"
 
 static const struct bench_side sides[] = {
-	{ .name = OURS, .open = library_open, .work = library_work, .close = ours_close },
+	{ .name = OURS, .open = ours_open_connected, .work = library_work, .close = ours_close },
 	{ .name = PLAIN, .open = plain_open, .work = plain_work, .close = plain_close },
 	{ .name = RAW, .open = raw_open, .work = raw_work, .close = raw_close },
 	{ .name = SOCKETS, .open = star_open, .work = sockets_work, .close = star_close },

@@ -30,6 +30,41 @@ int ours_open(struct bench_rank *rank)
 	return ours_result(rank, ret);
 }
 
+int ours_open_connected(struct bench_rank *rank)
+{
+	char key[OURS_NAME];
+	int ret = ours_open(rank);
+
+	snprintf(key, sizeof(key), "opening%d", rank->rank);
+	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0, 0));
+}
+
+int ours_objects(struct bench_rank *rank, struct ibv_mr **mr)
+{
+	int ret = hartebeest_pd_create(rank->own, "pd", NULL);
+
+	if (ret == 0)
+		ret = hartebeest_cq_create(rank->own, "cq", 4096, 0, NULL);
+	if (ret == 0)
+		ret = hartebeest_mr_create(rank->own, "mr", "pd", OURS_REGION,
+					   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, mr);
+	return ours_result(rank, ret);
+}
+
+int ours_mesh(struct bench_rank *rank, struct ibv_qp_cap cap, struct hartebeest_mesh **mesh)
+{
+	static const char *const offer[] = { "mr" };
+	struct hartebeest_mesh_attr attr;
+
+	hartebeest_mesh_attr_preset(&attr);
+	attr.pd = "pd";
+	attr.cq = "cq";
+	attr.regions = offer;
+	attr.region_count = 1;
+	attr.cap = cap;
+	return ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, mesh, 0));
+}
+
 void ours_close(struct bench_rank *rank)
 {
 	hartebeest_close(rank->own);

@@ -9,13 +9,23 @@
 #define BENCH_OURS_H
 
 #include "bench/bench.h"
-#include "hartebeest.h"
+#include "hartebeest-mesh.h"
 
 #define OURS_NAME 64	/* room for a key */
 
 /* Stores the context in rank->own. */
 int ours_open(struct bench_rank *rank);
 void ours_close(struct bench_rank *rank);
+
+/* The same, connected to the server by a message that nobody waits for. */
+int ours_open_connected(struct bench_rank *rank);
+
+/* Makes "pd", "cq" and the region "mr"; @mr may be NULL. */
+#define OURS_REGION 4096
+int ours_objects(struct bench_rank *rank, struct ibv_mr **mr);
+
+/* Connects a mesh with these names, which offers the region.  @cap: zero: presets */
+int ours_mesh(struct bench_rank *rank, struct ibv_qp_cap cap, struct hartebeest_mesh **mesh);
 
 /* Keeps the library's sentence if @ret is negative.  Returns @ret. */
 int ours_result(struct bench_rank *rank, int ret);

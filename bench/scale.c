@@ -22,10 +22,6 @@
 #include "bench/bench.h"
 #include "bench/ours.h"
 #include "bench/stub.h"
-#include "hartebeest-mesh.h"
-
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-#define REGION 4096
 
 /* ----------------------------------------------------------------- what they take --- */
 
@@ -225,28 +221,12 @@ static int rank_open(struct bench_rank *rank)
 {
 	int ret = ours_open(rank);
 
-	if (ret == 0)
-		ret = ours_result(rank, hartebeest_pd_create(rank->own, "pd", NULL));
-	if (ret == 0)
-		ret = ours_result(rank, hartebeest_cq_create(rank->own, "cq", 4096, 0, NULL));
-	if (ret == 0)
-		ret = ours_result(rank, hartebeest_mr_create(rank->own, "mr", "pd", REGION, ACCESS,
-							     NULL));
-	return ret;
+	return ret < 0 ? ret : ours_objects(rank, NULL);
 }
 
 static int connect_mesh(struct bench_rank *rank)
 {
-	static const char *const offer[] = { "mr" };
-	struct hartebeest_mesh_attr attr;
-
-	hartebeest_mesh_attr_preset(&attr);
-	attr.pd = "pd";
-	attr.cq = "cq";
-	attr.regions = offer;
-	attr.region_count = 1;
-	return ours_result(rank, hartebeest_mesh_connect(rank->own, "mesh", &attr, mesh_of(rank),
-							 0));
+	return ours_mesh(rank, (struct ibv_qp_cap){ 0 }, mesh_of(rank));
 }
 
 static bool is_replaced(const struct bench_rank *rank)

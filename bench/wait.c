@@ -49,15 +49,6 @@ static int check(struct bench_rank *rank, int ret, const char *found)
 	return ret < 0 || strcmp(found, value) == 0 ? ret : -EBADMSG;
 }
 
-static int library_open(struct bench_rank *rank)
-{
-	char key[OURS_NAME];
-	int ret = ours_open(rank);
-
-	snprintf(key, sizeof(key), "opening%d", rank->rank);
-	return ret < 0 ? ret : ours_result(rank, hartebeest_msg_push(rank->own, key, NULL, 0, 0));
-}
-
 static int library_work(struct bench_rank *rank)
 {
 	struct key key = late_key(rank);
@@ -90,7 +81,7 @@ static int plain_work(struct bench_rank *rank)
 #define PLAIN "sleep(0) polling"
 
 static const struct bench_side sides[] = {
-	{ .name = OURS, .open = library_open, .work = library_work, .close = ours_close },
+	{ .name = OURS, .open = ours_open_connected, .work = library_work, .close = ours_close },
 	{ .name = PLAIN, .open = plain_open, .work = plain_work, .close = plain_close },
 	{ .name = NULL }
 };
