@@ -8,7 +8,7 @@
 #include "config.h"
 
 #include <endian.h>
-#include <stdbool.h>
+#include <string.h>
 
 #include "lib/base/codec.h"
 #include "lib/base/error.h"
@@ -16,11 +16,14 @@
 /* Converts an integer from host order to big-endian or back: the step is the same. */
 static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
-	bool reversed = field->type == BEEST_CODEC_UINT && BYTE_ORDER == LITTLE_ENDIAN;
 	size_t i;
 
+	if (field->type != BEEST_CODEC_UINT || BYTE_ORDER == BIG_ENDIAN) {
+		memcpy(to, from, field->size);
+		return;
+	}
 	for (i = 0; i < field->size; i++)
-		to[i] = from[reversed ? field->size - 1 - i : i];
+		to[i] = from[field->size - 1 - i];
 }
 
 size_t beest_codec_size(const struct beest_codec_layout *layout)
