@@ -113,7 +113,7 @@ static void fault_at(const struct fault *fault, struct cache *cache, int step, i
 	char where[128];
 
 	snprintf(where, sizeof(where), "server %s at %s, the other %d ms ahead", fault->name,
-		 bringup_steps[step], ahead_ms);
+		 bringup_step_name(step), ahead_ms);
 	bringup->hold_rank = 0;
 	bringup->hold_step = step;
 	bringup_start(&crowd, bringup);
@@ -424,7 +424,7 @@ static void a_rank_is_killed_at_every_step(void **state)
 		pids[0] = fork_rank(bringup, 0);
 		pids[1] = fork_rank(bringup, 1);
 		assert_int_equal(status_of(pids[1]), SIGKILL);
-		snprintf(where, sizeof(where), "rank killed before %s", bringup_steps[step]);
+		snprintf(where, sizeof(where), "rank killed before %s", bringup_step_name(step));
 		start_again(bringup, pids[0], where);
 	}
 }

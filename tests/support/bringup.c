@@ -134,11 +134,6 @@ static int init_qp(struct bringup_member *member, int peer)
 	return hartebeest_qp_init(member->hb, qp_name(peer).text);
 }
 
-static int init(struct bringup_member *member)
-{
-	return each_peer(member, init_qp);
-}
-
 static int mr_publish(struct bringup_member *member)
 {
 	return hartebeest_mr_publish(member->hb, "mr", numbered("mr", member->rank).text, 0);
@@ -150,19 +145,9 @@ static int publish_qp(struct bringup_member *member, int peer)
 				     qp_key(member->rank, peer).text, 0);
 }
 
-static int qp_publish(struct bringup_member *member)
-{
-	return each_peer(member, publish_qp);
-}
-
 static int fetch_qp(struct bringup_member *member, int peer)
 {
 	return hartebeest_qp_fetch(member->hb, qp_key(peer, member->rank).text, NULL, 0);
-}
-
-static int qp_fetch(struct bringup_member *member)
-{
-	return each_peer(member, fetch_qp);
 }
 
 static int connect_qp(struct bringup_member *member, int peer)
@@ -171,20 +156,10 @@ static int connect_qp(struct bringup_member *member, int peer)
 				     qp_key(peer, member->rank).text, 0);
 }
 
-static int connect_all(struct bringup_member *member)
-{
-	return each_peer(member, connect_qp);
-}
-
 static int confirm_qp(struct bringup_member *member, int peer)
 {
 	return hartebeest_qp_confirm(member->hb, qp_name(peer).text,
 				     qp_key(peer, member->rank).text, 0);
-}
-
-static int confirm(struct bringup_member *member)
-{
-	return each_peer(member, confirm_qp);
 }
 
 /* Comes after the confirmation: until then, a region may be that of a former run. */
@@ -199,11 +174,6 @@ static int fetch_mr(struct bringup_member *member, int peer)
 	return ret;
 }
 
-static int mr_fetch(struct bringup_member *member)
-{
-	return each_peer(member, fetch_mr);
-}
-
 static int take_message(struct bringup_member *member, int peer)
 {
 	char *message = own(member)->end[peer].message;
@@ -212,31 +182,41 @@ static int take_message(struct bringup_member *member, int peer)
 				   sizeof(own(member)->end[peer].message), NULL, 0);
 }
 
-static int msg_wait(struct bringup_member *member)
-{
-	return each_peer(member, take_message);
-}
-
 static int barrier(struct bringup_member *member)
 {
 	return hartebeest_barrier(member->hb, "all", 0);
 }
 
-static int (*const work[BRINGUP_STEPS])(struct bringup_member *) = {
-	open_context, push, create, init, mr_publish, qp_publish, qp_fetch, connect_all,
-	confirm, mr_fetch, msg_wait, barrier,
+static const struct {
+	const char *name;
+	int (*take)(struct bringup_member *member);
+	each_fn *each;			/* instead, for each peer */
+} steps[BRINGUP_STEPS] = {
+	{ "open", .take = open_context },
+	{ "msg_push", .take = push },
+	{ "create", .take = create },
+	{ "init", .each = init_qp },
+	{ "mr_publish", .take = mr_publish },
+	{ "qp_publish", .each = publish_qp },
+	{ "qp_fetch", .each = fetch_qp },
+	{ "connect", .each = connect_qp },
+	{ "confirm", .each = confirm_qp },
+	{ "mr_fetch", .each = fetch_mr },
+	{ "msg_wait", .each = take_message },
+	{ "barrier", .take = barrier },
 };
-const char *const bringup_steps[BRINGUP_STEPS] = {
-	"open", "msg_push", "create", "init", "mr_publish", "qp_publish", "qp_fetch", "connect",
-	"confirm", "mr_fetch", "msg_wait", "barrier",
-};
+
+const char *bringup_step_name(int step)
+{
+	return steps[step].name;
+}
 
 int bringup_step(const char *name)
 {
 	int i;
 
 	for (i = 0; i < BRINGUP_STEPS; i++)
-		if (!strcmp(bringup_steps[i], name))
+		if (!strcmp(steps[i].name, name))
 			return i;
 	abort();
 }
@@ -287,7 +267,8 @@ int bringup_take(struct bringup_member *member)
 		if (holds && bringup->hold_step == step)
 			hold(bringup);
 		own(member)->at = step;
-		ret = work[step](member);
+		ret = steps[step].each ? each_peer(member, steps[step].each) :
+					 steps[step].take(member);
 		__atomic_add_fetch(&bringup->passed, 1, __ATOMIC_RELEASE);
 	}
 	if (ret == 0 && holds && bringup->hold_step == step)
@@ -393,7 +374,7 @@ static void tell_failures(const struct bringup *bringup)
 		if (bringup->rank[rank].ret)
 			used += (size_t)snprintf(wrong + used, sizeof(wrong) - used,
 						 "rank %d at %s: %d, %s\n", rank,
-						 bringup_steps[bringup->rank[rank].at],
+						 steps[bringup->rank[rank].at].name,
 						 bringup->rank[rank].ret,
 						 bringup->rank[rank].error);
 }

@@ -20,8 +20,7 @@
 #define BRINGUP_STEPS 12
 
 /* In order.  Each rank has a queue pair for each other rank, a message and a region. */
-extern const char *const bringup_steps[BRINGUP_STEPS];
-
+const char *bringup_step_name(int step);
 int bringup_step(const char *name);		/* its position; the name must exist */
 
 /* What one end's device was told, and what the rank knows of its peer. */
