@@ -10,6 +10,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
+#include "tests/support/talk.h"
 #include "tests/support/unit.h"
 
 struct program {
@@ -43,18 +44,6 @@ static void read_output(const char *path, char *text, size_t size)
 	unlink(path);
 }
 
-/* Tests are two folders deep in the build folder. */
-static void find_program(const char *path, char *found, size_t size)
-{
-	char own[4096] = "";
-	int i;
-
-	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
-	for (i = 0; i < 3; i++)
-		*strrchr(own, '/') = '\0';
-	assert_true(snprintf(found, size, "%s/%s", own, path) < (int)size);
-}
-
 void program_run_with(const char *path, const char *const arguments[2][2],
 		      const char *expected_0, const char *expected_1)
 {
@@ -62,10 +51,11 @@ void program_run_with(const char *path, const char *const arguments[2][2],
 	struct ranks ranks = { .count = 2, .server = cache_hostport(cache)->text,
 			       .job = "examples" };
 	struct program program = { .arguments = arguments };
-	char text[8192];
+	char text[8192], build[3072];
 	int rank, failed;
 
-	find_program(path, program.path, sizeof(program.path));
+	talk_build_folder(build, sizeof(build));
+	snprintf(program.path, sizeof(program.path), "%s/%s", build, path);
 	for (rank = 0; rank < 2; rank++)
 		snprintf(program.output[rank], sizeof(program.output[rank]),
 			 "/tmp/hartebeest-%d-rank-%d", getpid(), rank);

@@ -191,8 +191,8 @@ void talk_complains(const struct talk *talk, const char *text)
 		fail_msg("standard error has no '%s':\n%s%s", text, talk->out, talk->err);
 }
 
-/* Tests are two folders deep in the build folder. */
-static void build_folder(char *path, size_t size)
+/* Tests are two folders deep. */
+void talk_build_folder(char *path, size_t size)
 {
 	ssize_t length = readlink("/proc/self/exe", path, size - 1);
 	int i;
@@ -213,7 +213,7 @@ const char *talk_tool(void)
 	const char *path = getenv("LD_LIBRARY_PATH");
 	char build[3072], libraries[8192];
 
-	build_folder(build, sizeof(build));
+	talk_build_folder(build, sizeof(build));
 	snprintf(tool, sizeof(tool), "%s/tools/.libs/hartebeest", build);
 	if (access(tool, X_OK) != 0) {
 		snprintf(tool, sizeof(tool), "%s/tools/hartebeest", build);
