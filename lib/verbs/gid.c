@@ -144,8 +144,7 @@ int beest_gid_policy_parse(const char *gid, enum beest_roce roce, int family,
 
 int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)
 {
-	struct beest_gid_policy local = *policy;
-	int ret;
+	char text[BEEST_QUOTE_SIZE];		/* longer than any address: a cut text is none */
 
 	if (!addr)
 		return 0;
@@ -153,14 +152,8 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)
 		return beest_fail(EINVAL, "device.gid (HARTEBEEST_GID) chooses a GID, too: give "
 				  "one of them");
 
-	ret = parse_ip(addr, &local);
-	if (ret < 0)
-		return ret;
-
-	local.rule = BEEST_GID_IP;
-	snprintf(local.text, sizeof(local.text), "ip:%s", addr);
-	*policy = local;
-	return 0;
+	snprintf(text, sizeof(text), "ip:%s", addr);
+	return beest_gid_policy_parse(text, policy->roce, policy->family, policy);
 }
 
 /* ----------------------------------------------------------- refusals --- */
