@@ -160,7 +160,7 @@ static int read_secret(struct out *out, struct hartebeest_context *hb, const cha
 	ret = beest_secret_read(&secret, path);
 	if (ret == 0)
 		ret = beest_seal_open(&records->seal, secret.bytes, secret.size, job);
-	beest_secret_wipe(&secret);
+	beest_text_clear(&secret, sizeof(secret));
 	if (ret == 0)
 		return STATUS_GOOD;
 	out_error(out, "HARTEBEEST_SECRET_FILE (exchange.secret_file): %s", beest_error_text());

@@ -307,7 +307,7 @@ static int read_secret(struct hartebeest_context *hb, struct beest_seal **seal)
 	ret = beest_secret_read(&secret, path);
 	if (ret == 0)
 		ret = beest_seal_open(seal, secret.bytes, secret.size, hb->launch.job);
-	beest_secret_wipe(&secret);
+	beest_text_clear(&secret, sizeof(secret));
 	if (ret < 0)
 		return beest_options_fail_prefix(&hb->options, ret, "exchange.secret_file");
 

@@ -8,7 +8,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "lib/base/text.h"
 #include "lib/seal/secret.h"
 
 /* Checks the open file, which nobody can replace meanwhile, rather than the path. */
@@ -66,9 +65,4 @@ int beest_secret_read(struct beest_secret *secret, const char *path)
 	close(fd);
 
 	return ret;
-}
-
-void beest_secret_wipe(struct beest_secret *secret)
-{
-	beest_text_clear(secret, sizeof(*secret));
 }

@@ -15,6 +15,7 @@
 #define BEEST_SECRET_MIN 16
 #define BEEST_SECRET_MAX 1024
 
+/* For beest_text_clear(), once it is no longer needed. */
 struct beest_secret {
 	size_t size;
 	uint8_t bytes[BEEST_SECRET_MAX + 3];	/* + \r\n, and 1 to detect a longer file */
@@ -26,8 +27,5 @@ struct beest_secret {
  * long; or the errno of open(2), fstat(2) or read(2).  The sentence names the file.
  */
 int beest_secret_read(struct beest_secret *secret, const char *path);
-
-/* Overwrites all of it. */
-void beest_secret_wipe(struct beest_secret *secret);
 
 #endif

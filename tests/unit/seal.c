@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/text.h"
 #include "lib/rendezvous/record.h"
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"
@@ -447,7 +448,7 @@ static void secret_is(const char *text, size_t size)
 	assert_int_equal(read_back(text, strlen(text), &secret), 0);
 	assert_int_equal(secret.size, size);
 	assert_memory_equal(secret.bytes, text, size);
-	beest_secret_wipe(&secret);
+	beest_text_clear(&secret, sizeof(secret));
 	assert_int_equal(secret.size, 0);
 	assert_int_equal(secret.bytes[0], 0);
 }
