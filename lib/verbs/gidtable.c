@@ -72,8 +72,8 @@ static bool verbs_take(const struct beest_newer_gid *found, const struct ifaddrs
 	return true;
 }
 
-bool beest_gid_read_verbs(const struct beest_device *device, int index,
-			  const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
+static bool verbs_read(const struct beest_device *device, int index,
+		       const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
 {
 	struct beest_newer_gid found;
 
@@ -122,8 +122,8 @@ static bool sysfs_read_type(const struct beest_device *device, int index, enum b
 	return *roce == BEEST_ROCE_V2 || strcmp(line, "IB/RoCE v1") == 0;
 }
 
-bool beest_gid_read_sysfs(const struct beest_device *device, int index,
-			  const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
+static bool sysfs_read(const struct beest_device *device, int index,
+		       const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
 {
 	char netdev[IF_NAMESIZE];
 	union ibv_gid gid;
@@ -141,6 +141,17 @@ bool beest_gid_read_sysfs(const struct beest_device *device, int index,
 }
 
 /* --------------------------------------------------------------- table --- */
+
+/* @interfaces: NULL when unknown; an interface missing there is not reported as down. */
+static bool entry_read(const struct beest_device *device, int index,
+		       const struct ifaddrs *interfaces, struct beest_gid_entry *entry)
+{
+	memset(entry, 0, sizeof(*entry));
+	entry->index = index;
+	if (beest_newer()->query_gid)
+		return verbs_read(device, index, interfaces, entry);
+	return sysfs_read(device, index, interfaces, entry);
+}
 
 /* False: @entry is empty.  Otherwise adds the IPoIB interface of an InfiniBand entry. */
 static bool entry_finish(const struct beest_device *device, const struct ifaddrs *interfaces,
@@ -178,22 +189,18 @@ static int table_query(const struct beest_device *device, int length,
 	return got < 0 ? -1 : count;
 }
 
-static int table_walk(const struct beest_device *device, beest_gid_read *source, int length,
+static int table_walk(const struct beest_device *device, int length,
 		      const struct ifaddrs *interfaces, struct beest_gid_entry *entries)
 {
 	int i, count = 0;
 
-	for (i = 0; i < length; i++) {
-		memset(&entries[count], 0, sizeof(*entries));
-		entries[count].index = i;
-		count += source(device, i, interfaces, &entries[count]) &&
+	for (i = 0; i < length; i++)
+		count += entry_read(device, i, interfaces, &entries[count]) &&
 			 entry_finish(device, interfaces, &entries[count]);
-	}
 	return count;
 }
 
-int beest_gidtable_read(const struct beest_device *device, beest_gid_read *source,
-			struct beest_gid_entry **entries)
+int beest_gidtable_entries(const struct beest_device *device, struct beest_gid_entry **entries)
 {
 	struct ifaddrs *interfaces = NULL;
 	struct ibv_port_attr attr;
@@ -208,29 +215,17 @@ int beest_gidtable_read(const struct beest_device *device, beest_gid_read *sourc
 	if (getifaddrs(&interfaces) != 0)
 		interfaces = NULL;
 
-	if (source == beest_gid_read_verbs && beest_newer()->query_gids)
+	if (beest_newer()->query_gids)
 		count = table_query(device, attr.gid_tbl_len, interfaces, *entries);
 	if (count < 0)
-		count = table_walk(device, source, attr.gid_tbl_len, interfaces, *entries);
+		count = table_walk(device, attr.gid_tbl_len, interfaces, *entries);
 	if (interfaces)
 		freeifaddrs(interfaces);
 	return count;
 }
 
-static beest_gid_read *best_source(void)
-{
-	return beest_newer()->query_gid ? beest_gid_read_verbs : beest_gid_read_sysfs;
-}
-
-int beest_gidtable_entries(const struct beest_device *device, struct beest_gid_entry **entries)
-{
-	return beest_gidtable_read(device, best_source(), entries);
-}
-
 bool beest_gidtable_at(const struct beest_device *device, int index,
 		       struct beest_gid_entry *entry)
 {
-	memset(entry, 0, sizeof(*entry));
-	entry->index = index;
-	return best_source()(device, index, NULL, entry);
+	return entry_read(device, index, NULL, entry);
 }
