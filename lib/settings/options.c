@@ -364,20 +364,16 @@ static const char *tail_of(const char *name)
 /* Finds it despite a typing error, a wrong section or a missing "cap.". */
 static const struct beest_option *nearest_row(const char *plain)
 {
-	const struct beest_option *row, *best = NULL, *end = beest_option_rows + ROWS;
+	const struct beest_option *row, *best = NULL;
 	struct beest_nearest nearest;
+	int tails;
 
-	beest_nearest_start(&nearest, plain);
-	for (row = beest_option_rows; row < end; row++)
-		if (beest_nearest_offer(&nearest, row->name))
-			best = row;
-	if (best)
-		return best;
-
-	beest_nearest_start(&nearest, tail_of(plain));
-	for (row = beest_option_rows; row < end; row++)
-		if (beest_nearest_offer(&nearest, tail_of(row->name)))
-			best = row;
+	for (tails = 0; tails < 2 && !best; tails++) {
+		beest_nearest_start(&nearest, tails ? tail_of(plain) : plain);
+		for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
+			if (beest_nearest_offer(&nearest, tails ? tail_of(row->name) : row->name))
+				best = row;
+	}
 	return best;
 }
 
