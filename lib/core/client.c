@@ -345,7 +345,8 @@ static bool standing_has_to_move(struct beest_standing *standing)
 
 	if (beest_home_epoch(home) != standing->request.epoch)
 		return !standing->refused;
-	standing->refused = beest_lease_is_contested(home->registry->leases, standing->claim.key);
+	standing->refused = beest_lease_is(home->registry->leases, standing->claim.key,
+					   BEEST_LEASE_CONTESTED);
 
 	return false;
 }

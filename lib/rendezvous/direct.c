@@ -141,7 +141,7 @@ int beest_direct_each(struct beest_gathering *g)
 	/* The gate says that all know the roll, even if a rank has come again since. */
 	if (g->gets[0].got ||
 	    (g->body.pass == BEEST_PASS_KNOWN && !g->changed && all_are_read(g) &&
-	     beest_lease_is_settled(g->registry->leases, g->record_key)))
+	     beest_lease_is(g->registry->leases, g->record_key, BEEST_LEASE_SETTLED)))
 		return direct_end(g);
 	if (g->body.pass == BEEST_PASS_KNOWN ? g->changed : all_are_read(g))
 		return direct_take(g);

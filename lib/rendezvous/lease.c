@@ -349,45 +349,21 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 	return has;
 }
 
-bool beest_lease_is_settled(struct beest_leases *leases, const char *key)
+bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lease_fact fact)
 {
 	const struct lease *lease;
-	bool settled;
+	unsigned int facts = BEEST_LEASE_SETTLED;
 
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	settled = !lease || lease->state == CLEAN || lease->refused;
+	if (lease)
+		facts = BEEST_LEASE_THERE |
+			(lease->state == CLEAN || lease->refused ? BEEST_LEASE_SETTLED : 0) |
+			(lease->contested ? BEEST_LEASE_CONTESTED : 0) |
+			(lease->refused ? BEEST_LEASE_REFUSED : 0);
 	pthread_mutex_unlock(&leases->lock);
 
-	return settled;
-}
-
-bool beest_lease_take_refusal(struct beest_leases *leases, const char *key)
-{
-	struct lease *lease;
-	bool refused;
-
-	pthread_mutex_lock(&leases->lock);
-	lease = lease_find(leases, key);
-	refused = lease && lease->refused;
-	if (refused)
-		lease_remove(leases, lease);
-	pthread_mutex_unlock(&leases->lock);
-
-	return refused;
-}
-
-bool beest_lease_is_contested(struct beest_leases *leases, const char *key)
-{
-	const struct lease *lease;
-	bool contested;
-
-	pthread_mutex_lock(&leases->lock);
-	lease = lease_find(leases, key);
-	contested = lease && lease->contested;
-	pthread_mutex_unlock(&leases->lock);
-
-	return contested;
+	return facts & fact;
 }
 
 void beest_lease_insist(struct beest_leases *leases, const char *key)
@@ -436,17 +412,6 @@ void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t s
 	if (lease && (!serial || lease->serial == serial))
 		lease_remove(leases, lease);
 	pthread_mutex_unlock(&leases->lock);
-}
-
-bool beest_lease_is_there(struct beest_leases *leases, const char *key)
-{
-	bool there;
-
-	pthread_mutex_lock(&leases->lock);
-	there = lease_find(leases, key) != NULL;
-	pthread_mutex_unlock(&leases->lock);
-
-	return there;
 }
 
 /*

@@ -60,17 +60,15 @@ int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted
 /* Has a record with the same serial and digest been put there?  The bytes may differ. */
 bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
 
-/* Is the record of @key stored, replaced by another process's, refused for good, or none? */
-bool beest_lease_is_settled(struct beest_leases *leases, const char *key);
+/* What may be true of the record of a key; SETTLED without one, too. */
+enum beest_lease_fact {
+	BEEST_LEASE_THERE = 1,		/* there is a record */
+	BEEST_LEASE_SETTLED = 2,	/* stored, replaced by another process's, or refused */
+	BEEST_LEASE_CONTESTED = 4,	/* another process's has been seen there since */
+	BEEST_LEASE_REFUSED = 8,	/* too large for the server: never sent again */
+};
 
-/* Has another process's record been seen there since this context has had one? */
-bool beest_lease_is_contested(struct beest_leases *leases, const char *key);
-
-/*
- * Has the server refused the record of @key for good, as too large?  It is not sent again, and
- * is forgotten once this returns true.
- */
-bool beest_lease_take_refusal(struct beest_leases *leases, const char *key);
+bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lease_fact fact);
 
 /* Has the next look store the record again: another process's may be there, wrongly. */
 void beest_lease_insist(struct beest_leases *leases, const char *key);
@@ -81,9 +79,6 @@ uint64_t beest_lease_noted(struct beest_leases *leases, const char *key);
 
 /* Forgets the record of @key at once, whatever its server has.  @serial: only that one; 0: any. */
 void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t serial);
-
-/* Is there a record of @key? */
-bool beest_lease_is_there(struct beest_leases *leases, const char *key);
 
 /* Dooms all records of an object; it has none if @serial is 0. */
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial);

@@ -428,7 +428,7 @@ static void part_hand_over(const struct part *part, struct beest_look *look)
 
 /*
  * A record that is too large for the server does not fail the look, which may be for another
- * record: the caller that put it asks for the refusal (beest_lease_take_refusal()).
+ * record: the caller that put it asks for the refusal (BEEST_LEASE_REFUSED).
  */
 static bool write_concerns_all(const struct beest_kv_write *write)
 {
@@ -682,7 +682,7 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 		look->wants[i].value = (struct beest_kv_value){ NULL, 0 };
 	}
 	if (registry->server_count > 1 && !server_is_away(registry, presence->server) &&
-	    !beest_lease_is_settled(registry->leases, presence->key) &&
+	    !beest_lease_is(registry->leases, presence->key, BEEST_LEASE_SETTLED) &&
 	    round_take(registry, &first, presence->server) < 0)
 		beest_look_degraded(registry);
 

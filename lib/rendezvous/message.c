@@ -30,7 +30,7 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 	/* Again if another thread's push replaced this one meanwhile, failed and was given up. */
 	do
 		ret = beest_registry_publish(registry, &record, limit);
-	while (ret == 0 && !beest_lease_is_there(registry->leases, key));
+	while (ret == 0 && !beest_lease_is(registry->leases, key, BEEST_LEASE_THERE));
 	/* Stored at a later look, it could replace what another process has pushed since. */
 	if (ret < 0)
 		beest_lease_forget(registry->leases, key, serial);

@@ -338,11 +338,13 @@ int beest_registry_publish(struct beest_registry *registry,
 	ret = beest_registry_put(registry, record);
 	if (ret == 0)
 		ret = beest_wait_run(registry, &wait);
-	if (ret == 0 && beest_lease_take_refusal(registry->leases, record->key))
+	if (ret == 0 && beest_lease_is(registry->leases, record->key, BEEST_LEASE_REFUSED)) {
+		beest_lease_forget(registry->leases, record->key, *record->serial);
 		return beest_fail(EMSGSIZE, "server %s: %s; to be stored: key %s",
 				  beest_kv_text(registry->kv,
 						beest_kv_server_of(registry->kv, record->key)),
 				  BEEST_KV_TOO_LARGE, record->key);
+	}
 
 	return ret;
 }

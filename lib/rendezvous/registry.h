@@ -134,7 +134,7 @@ int beest_registry_encode(const struct beest_registry *registry,
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record);
 
-/* Puts a record and waits until its server has it. */
+/* Puts the record of an object and waits until its server has it. */
 int beest_registry_publish(struct beest_registry *registry,
 			   const struct beest_registry_record *record,
 			   const struct beest_limit *limit);

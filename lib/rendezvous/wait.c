@@ -139,7 +139,7 @@ static void gather_watched(struct waiting *w)
 
 static bool own_is_stored(const struct waiting *w, size_t i)
 {
-	return beest_lease_is_settled(w->registry->leases, w->wait->own_keys[i]);
+	return beest_lease_is(w->registry->leases, w->wait->own_keys[i], BEEST_LEASE_SETTLED);
 }
 
 static void gather(struct waiting *w)
@@ -569,7 +569,8 @@ static void rivals_say(const struct waiting *w, struct beest_text *text)
 	size_t i;
 
 	for (i = 0; i < wait->own_count; i++)
-		if (beest_lease_is_contested(w->registry->leases, wait->own_keys[i])) {
+		if (beest_lease_is(w->registry->leases, wait->own_keys[i],
+				   BEEST_LEASE_CONTESTED)) {
 			beest_text_item(text, "another process publishes its own record under key "
 					"%s, too", wait->own_keys[i]);
 			return;

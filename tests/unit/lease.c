@@ -221,7 +221,7 @@ static void script_look(enum beest_record_kind kind, const char *word, bool echo
 static void script_ask(const char *word)
 {
 	bool gone = beest_lease_count(leases, false) == 0;
-	bool settled = beest_lease_is_settled(leases, key);
+	bool settled = beest_lease_is(leases, key, BEEST_LEASE_SETTLED);
 
 	if (strcmp(word, "?gone") == 0 ? !gone : gone || settled != !strcmp(word, "?settled"))
 		script_fail("it is not so:", word);

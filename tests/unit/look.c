@@ -581,10 +581,12 @@ static void offers(void **state)
 	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
 	counted(0, 1, 1);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
-	assert_false(beest_lease_is_settled(registry->leases, registry_key(BEEST_KIND_QP, "x")));
+	assert_false(beest_lease_is(registry->leases, registry_key(BEEST_KIND_QP, "x"),
+				   BEEST_LEASE_SETTLED));
 	assert_int_equal(registry_look(registry, 0), 0);
 	counted(1, 1, 2);
-	assert_true(beest_lease_is_settled(registry->leases, registry_key(BEEST_KIND_QP, "x")));
+	assert_true(beest_lease_is(registry->leases, registry_key(BEEST_KIND_QP, "x"),
+				   BEEST_LEASE_SETTLED));
 }
 
 static void an_offer_over_an_old_connection(void **state)
@@ -596,7 +598,8 @@ static void an_offer_over_an_old_connection(void **state)
 	fake_kv_count_again();
 	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
 	counted(1, 2, 3);
-	assert_true(beest_lease_is_settled(registry->leases, registry_key(BEEST_KIND_QP, "x")));
+	assert_true(beest_lease_is(registry->leases, registry_key(BEEST_KIND_QP, "x"),
+				   BEEST_LEASE_SETTLED));
 }
 
 /* The kernel accepted the bytes, but the server was already gone. */
