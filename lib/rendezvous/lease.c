@@ -20,9 +20,6 @@
 /* Records that a checking look reads in turn, at most, to find what a server evicted. */
 #define TURN_MAX 4
 
-/* A write on a failed connection may be carried out up to this much later. */
-#define LATE (20 * BEEST_MS)
-
 /* How long a tombstone lives, in seconds: the peer may be about to read it. */
 #define TOMBSTONE_TTL 60
 
@@ -78,7 +75,6 @@ struct lease {
 	bool gone;		/* ... or absent: a tombstone is added, not set */
 	int64_t stored;		/* when it was stored last; 0: never */
 	uint64_t stored_by;	/* number of that request */
-	int64_t look_at;	/* when to read it back; INT64_MAX: in turn only */
 };
 
 struct beest_leases {
@@ -260,7 +256,6 @@ static struct lease *lease_add(struct beest_leases *leases, size_t server,
 	lease->copy = copy;
 	lease->server = server;
 	lease->state = state;
-	lease->look_at = INT64_MAX;
 	lease_link(leases, lease);
 
 	return lease;
@@ -308,7 +303,6 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	lease->superseded = false;
 	lease->refused = false;
 	lease->checked = lease->gone = false;
-	lease->look_at = INT64_MAX;
 	lease_set_state(leases, lease, wanted->stored ? CLEAN : DIRTY);
 	if (wanted->stored) {
 		lease->stored = beest_clock_now();
@@ -668,7 +662,7 @@ static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *
 
 /*
  * Reads a few CLEAN records in turn, which may have been evicted or replaced; they go to the end
- * of the list.  Also reads those that are due, or that a late write may have changed.
+ * of the list.  Also reads those that are due.
  */
 static void plan_check(struct beest_leases *leases, struct beest_lease_plan *plan)
 {
@@ -685,7 +679,7 @@ static void plan_check(struct beest_leases *leases, struct beest_lease_plan *pla
 		if (turns++ < TURN_MAX) {
 			lease_unlink(leases, lease);
 			lease_link(leases, lease);
-		} else if (now < lease->look_at && !lease_is_due(lease, now)) {
+		} else if (!lease_is_due(lease, now)) {
 			continue;
 		}
 		plan_read(plan, lease);
@@ -801,10 +795,6 @@ static bool is_stored_meanwhile(const struct lease *lease, const struct beest_le
 static void lease_see(struct beest_leases *leases, struct lease *lease, enum sight sight,
 		      uint64_t number)
 {
-	int64_t now = beest_clock_now();
-
-	if (now >= lease->look_at)
-		lease->look_at = INT64_MAX;
 	if (lease->state == DOOMED && sight == ABSENT) {
 		lease_missed(leases, lease);
 	} else if (lease->state == DOOMED) {
@@ -817,7 +807,8 @@ static void lease_see(struct beest_leases *leases, struct lease *lease, enum sig
 	} else if (sight == ANOTHERS) {
 		lease->superseded = lease->contested = true;
 		lease_set_state(leases, lease, CLEAN);
-	} else if (sight == OLDER || (lease->state == CLEAN && lease_is_due(lease, now))) {
+	} else if (sight == OLDER ||
+		   (lease->state == CLEAN && lease_is_due(lease, beest_clock_now()))) {
 		lease_set_state(leases, lease, DIRTY);
 	} else if (lease->sent) {
 		write_stored(leases, lease, number);
@@ -843,7 +834,6 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			lease->refused = true;
 		} else if (!known || (write->ret < 0 && write->ret != -EEXIST)) {
 			lease->sent = false;
-			lease->look_at = beest_clock_now() + LATE;
 		} else if (stored || write->answered) {
 			write_stored(leases, lease, number);
 		}

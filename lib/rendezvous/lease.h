@@ -60,11 +60,11 @@ int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted
 /* Has a record with the same serial and digest been put there?  The bytes may differ. */
 bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
 
-/* What may be true of the record of a key; SETTLED without one, too. */
+/* What may be true of the record of a key; SETTLED also without one. */
 enum beest_lease_fact {
 	BEEST_LEASE_THERE = 1,		/* there is a record */
 	BEEST_LEASE_SETTLED = 2,	/* stored, replaced by another process's, or refused */
-	BEEST_LEASE_CONTESTED = 4,	/* another process's has been seen there since */
+	BEEST_LEASE_CONTESTED = 4,	/* another process's was seen there once */
 	BEEST_LEASE_REFUSED = 8,	/* too large for the server: never sent again */
 };
 
