@@ -143,7 +143,6 @@ static void mesh_dispose(struct beest_node *node)
 	free(mesh->list);
 	free(mesh->marks);
 	free(mesh->complete_marks);
-	free(mesh->incarnations);
 }
 
 const struct beest_kind beest_mesh_kind = {

@@ -51,7 +51,6 @@ struct hartebeest_mesh {
 					   replaced; ranks.count: none */
 	struct beest_mesh_trouble trouble;
 	struct beest_gather_state roll_state, barrier_state;	/* kept from call to call */
-	struct beest_incarnation *incarnations;	/* in the order of ranks, from the roll */
 	uint64_t digest;		/* of the last roll; 0: none, or a repair has failed */
 	uint64_t passes;		/* of barriers since the last bring-up */
 	struct hartebeest_mesh_stats stats;

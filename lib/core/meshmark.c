@@ -86,8 +86,7 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 				  "a Memcached value holds at most 1 MB", count, mesh->region_count,
 				  count * (mesh->blob_size + BEEST_INCARNATION_SIZE));
 	mesh->blob = malloc(mesh->blob_size);
-	mesh->incarnations = calloc(count, sizeof(*mesh->incarnations));
-	if (!mesh->blob || !mesh->incarnations)
+	if (!mesh->blob)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", count);
 	mesh->body.endpoint = mesh->fabric.model->local.endpoint;
 	mesh->body.form = form_of(mesh);
@@ -152,12 +151,8 @@ size_t beest_meshmark_complete(struct hartebeest_mesh *mesh)
 {
 	size_t i, count = 0;
 
-	for (i = 0; i < mesh->ranks.count; i++) {
-		memcpy(&mesh->incarnations[i], mesh->marks + i * beest_meshmark_size(mesh),
-		       BEEST_INCARNATION_SIZE);
-		count += mesh->complete_marks &&
-			 !lives_on(mesh, i, mesh->complete_marks, mesh->marks);
-	}
+	for (i = 0; i < mesh->ranks.count && mesh->complete_marks; i++)
+		count += !lives_on(mesh, i, mesh->complete_marks, mesh->marks);
 	free(mesh->complete_marks);
 	mesh->complete_marks = NULL;
 

@@ -10,7 +10,7 @@
 
 #include "lib/core/mesh.h"
 
-/* Fills mesh->body, blob and list, and allocates mesh->incarnations. */
+/* Fills mesh->body, blob and list. */
 int beest_meshmark_make(struct hartebeest_mesh *mesh);
 
 /* The bytes of a mark, which is an incarnation and a blob. */
@@ -39,8 +39,8 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 void beest_meshmark_forget(struct beest_newcomers *new);
 
 /*
- * Call it when all ranks have passed with mesh->marks: takes mesh->incarnations from these, and
- * returns how many ranks were replaced since the last complete roll.
+ * Call it when all ranks have passed with mesh->marks.  Returns how many of them were replaced
+ * since the last complete roll.
  */
 size_t beest_meshmark_complete(struct hartebeest_mesh *mesh);
 

@@ -146,6 +146,8 @@ static void gather_fill(const struct hartebeest_mesh *mesh, const struct beest_l
 	gather->rank = mesh->rank;
 	gather->name = mesh->key_name;
 	gather->limit = limit;
+	gather->marks = mesh->marks;
+	gather->blob_size = mesh->blob_size;
 }
 
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
@@ -166,9 +168,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	gather_fill(mesh, limit, gather);
 	gather->state = &mesh->roll_state;
 	gather->tag = mesh->digest;
-	gather->former_marks = mesh->marks;
 	gather->blob = mesh->blob;
-	gather->blob_size = mesh->blob_size;
 	gather->direct = mesh->ranks.count <= BEEST_GATHER_DIRECT;
 	gather->stage = meshroll_stage;
 	gather->take_roll = meshroll_take_roll;
@@ -200,7 +200,6 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 		return ret;
 	gather_fill(mesh, limit, &gather);
 	gather.run = mesh->digest;
-	gather.expected = mesh->incarnations;
 	gather.pass = mesh->passes + 1;
 	gather.state = &mesh->barrier_state;
 	ret = beest_gather_run(&gather);

@@ -48,7 +48,7 @@ static int attendance_decode(struct beest_gathering *g, size_t i)
 		ret = beest_record_barrier_decode(&record, &rank->body);
 	if (ret == 0)
 		beest_gathering_note_passed(g, &rank->body);
-	if (ret == 0 && record.size < BEEST_BARRIER_SIZE + g->call->blob_size)
+	if (ret == 0 && g->call->blob && record.size < BEEST_BARRIER_SIZE + g->call->blob_size)
 		return beest_fail(EBADMSG, "the record is shorter than those of the others");
 	if (ret == 0) {
 		rank->incarnation = record.incarnation;
@@ -124,6 +124,12 @@ bool beest_attendance_complete(const struct beest_gathering *g, uint64_t digest)
 }
 
 /* ------------------------------------------------------- ranks that will not come --- */
+
+/* Rank number @i as it was in the roll call. */
+static const struct beest_incarnation *rank_expected(const struct beest_gathering *g, size_t i)
+{
+	return (const void *)(g->call->marks + i * beest_gather_mark_size(g->call));
+}
 
 /* Closes the gate of the roll call, which names the newcomers, so that they give up. */
 static void newcomers_refuse(struct beest_gathering *g, const struct beest_incarnation *newcomers,
@@ -220,7 +226,7 @@ int beest_attendance_judge(struct beest_gathering *g)
 		if (beest_attendance_here(g, i, 0))
 			continue;
 		queries[count].rank = g->call->ranks->id[i];
-		queries[count++].incarnation = &g->call->expected[i];
+		queries[count++].incarnation = rank_expected(g, i);
 	}
 	if (queries && newcomers) {
 		beest_presence_query(g->registry, queries, count, beest_gather_deadline(g->call));
@@ -310,9 +316,9 @@ static void missing_describe(struct beest_text *text, struct beest_gathering *g,
 	if (rank->here)
 		beest_text_add(text, "rank %d (key %s, last seen as %s)", id, rank->key,
 			       beest_presence_author(g->registry, id, &rank->incarnation, who));
-	else if (g->call->expected && !rank->refused && !g->call->limit->once)
+	else if (!beest_gathering_calls_roll(g) && !rank->refused && !g->call->limit->once)
 		beest_text_add(text, "rank %d (key %s, not there; it began as %s)", id, rank->key,
-			       beest_presence_author(g->registry, id, &g->call->expected[i], who));
+			       beest_presence_author(g->registry, id, rank_expected(g, i), who));
 	else
 		beest_text_add(text, "rank %d (key %s%s%s)", id, rank->key,
 			       rank->refused ? ": " : ", never seen",
@@ -347,7 +353,7 @@ int beest_attendance_expired(struct beest_gathering *g)
 		if (strictly ? !is_absent(g, i) : !is_missing(g, i))
 			continue;
 		refused = refused ? refused : g->all[i].refused;
-		unseen |= !g->all[i].here && !g->all[i].refused && !g->call->expected;
+		unseen |= !g->all[i].here && !g->all[i].refused && beest_gathering_calls_roll(g);
 		if (count++ < NAMED_MAX) {
 			beest_text_add(&list, "%s", count > 1 ? ", " : "");
 			missing_describe(&list, g, i);

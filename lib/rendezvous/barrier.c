@@ -22,7 +22,7 @@ void beest_roll_start(struct beest_roll *roll)
 
 void beest_roll_end(struct beest_roll *roll)
 {
-	free(roll->incarnations);
+	free(roll->marks);
 	free(roll->former);
 	pthread_mutex_destroy(&roll->lock);
 }
@@ -86,19 +86,17 @@ static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 	}
 }
 
-/* Ranks bring nothing to a barrier, so the marks are incarnations. */
 static int roll_take(void *data, uint8_t *marks, uint64_t digest)
 {
-	struct beest_incarnation *taken = (struct beest_incarnation *)(void *)marks;
 	struct beest_roll *roll = data;
 
 	(void)digest;
 	if (marks)
 		free(roll->former);
 	else
-		taken = roll->former;
-	roll->former = roll->incarnations;
-	roll->incarnations = taken;
+		marks = roll->former;
+	roll->former = roll->marks;
+	roll->marks = marks;
 
 	return 0;
 }
@@ -133,7 +131,7 @@ static int later_pass(struct beest_gather gather, const struct beest_roll *roll,
 	gather.run = roll->digest;
 	gather.roll_name = ROLL_NAME;
 	gather.tag = roll->tag;
-	gather.expected = roll->incarnations;
+	gather.marks = roll->marks;
 	gather.pass = barrier->passes + 1;
 	gather.state = &barrier->state;
 

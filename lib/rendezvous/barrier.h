@@ -21,8 +21,8 @@ struct beest_roll {
 	bool complete;
 	uint64_t digest, tag;		/* as in the gate */
 	struct beest_gather_state state;
-	struct beest_incarnation *incarnations;	/* in the order of ranks */
-	struct beest_incarnation *former;	/* of the roll known before that; may be NULL */
+	uint8_t *marks;			/* of all ranks, which bring nothing to a barrier */
+	uint8_t *former;		/* of the roll known before that; may be NULL */
 };
 
 void beest_roll_start(struct beest_roll *roll);

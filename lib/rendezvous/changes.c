@@ -34,7 +34,7 @@ static void change_add(struct beest_changes *changes, size_t i, const uint8_t *m
 void beest_changes_tell(const struct beest_gathering *g, const uint8_t *marks,
 			struct beest_changes *changes)
 {
-	const uint64_t former = g->call->blob_size ? former_find(g) : 0, wire = htobe64(former);
+	const uint64_t former = g->call->blob ? former_find(g) : 0, wire = htobe64(former);
 	const size_t size = beest_gather_mark_size(g->call);
 	size_t i;
 
@@ -75,7 +75,7 @@ void beest_changes_take(struct beest_gathering *g, const struct beest_record *re
 {
 	const uint8_t *changes = record->body + BEEST_BARRIER_SIZE;
 	const size_t size = g->count * beest_gather_mark_size(g->call);
-	const uint64_t former = g->call->blob_size ? htobe64(g->body.name) : 0;
+	const uint64_t former = g->call->blob ? htobe64(g->body.name) : 0;
 	uint8_t *marks;
 
 	/* With direct reading, gates tell no changes. */
@@ -86,7 +86,7 @@ void beest_changes_take(struct beest_gathering *g, const struct beest_record *re
 	marks = malloc(size);
 	if (!marks)
 		return;
-	memcpy(marks, g->call->former_marks, size);
+	memcpy(marks, g->call->marks, size);
 	if (changes_apply(g, changes + DIGEST_SIZE, record->body + record->size, marks))
 		beest_gathering_keep(g, marks, g->gate.roll);
 	else

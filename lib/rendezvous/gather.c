@@ -151,7 +151,8 @@ static int record_put(struct beest_gathering *g)
 	if (g->state->numbered_pass != g->body.pass && !beest_gathering_is_direct(g))
 		beest_opening_number_prepare(g);
 
-	return beest_gathering_put(g, &record, &g->body, g->call->blob, g->call->blob_size);
+	return beest_gathering_put(g, &record, &g->body, g->call->blob,
+				   g->call->blob ? g->call->blob_size : 0);
 }
 
 int beest_gathering_open(struct beest_gathering *g, const struct beest_barrier_body *body,

@@ -54,6 +54,8 @@ struct beest_gather {
 	uint64_t run;			/* the digest of the roll; 0: this is the roll call */
 	const struct beest_limit *limit;
 	struct beest_gather_state *state;
+	const uint8_t *marks;		/* of all ranks, from the roll passed last; NULL: none */
+	size_t blob_size;		/* of each mark; the same on every rank */
 
 	/* of a roll call */
 	/*
@@ -62,9 +64,7 @@ struct beest_gather {
 	 * knows this roll what has changed since.
 	 */
 	uint64_t tag;
-	const uint8_t *former_marks;	/* of that former roll */
 	const void *blob;		/* what this rank brings; NULL: no rank brings anything */
-	size_t blob_size;		/* the same on every rank */
 	/*
 	 * For few ranks: each reads all records, and nobody hands them out.  The second gate
 	 * is only for a rank that missed another one's record before it was replaced.
@@ -102,7 +102,6 @@ struct beest_gather {
 	 * NULL: newcomers may join later, and are not refused.
 	 */
 	const char *roll_name;
-	const struct beest_incarnation *expected;	/* of all ranks, from the roll */
 };
 
 static inline size_t beest_gather_mark_size(const struct beest_gather *gather)

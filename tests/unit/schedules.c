@@ -849,7 +849,8 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 			continue;
 		if (is_peer(own, i))
 			mesh_link_read(&card->links[i], mesh, i);
-		card->links[i].incarnation = mesh->incarnations[i];
+		memcpy(&card->links[i].incarnation, mesh->marks + (size_t)i *
+		       (BEEST_INCARNATION_SIZE + mesh->blob_size), BEEST_INCARNATION_SIZE);
 		hartebeest_mesh_region(mesh, i, 0, &card->links[i].region);
 	}
 	for (i = 0; i < plan.size; i++)
