@@ -126,7 +126,6 @@ static int context_discard(struct hartebeest_context *hb)
 	if (hb->registry)
 		beest_client_settle(&hb->client);
 	beest_registry_close(hb->registry);
-	beest_authors_end(&hb->authors);
 	beest_roll_end(&hb->roll);
 	beest_client_end(&hb->client);
 	if (hb->device_open) {
@@ -212,7 +211,6 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *prese
 	hb->log.rank = -1;
 	hb->log.said = hb->said;
 	beest_pathcache_start(&hb->pathcache);
-	beest_authors_start(&hb->authors);
 	beest_roll_start(&hb->roll);
 	beest_client_start(&hb->client);
 	ret = beest_options_hint(&hb->options, read_settings(hb, presets, arguments));

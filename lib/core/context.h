@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "lib/core/authors.h"
 #include "lib/core/client.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/registry.h"
@@ -45,7 +44,6 @@ struct hartebeest_context {
 	struct beest_events events;	/* valid while device_open */
 	struct beest_port port;		/* valid while device_open */
 	struct beest_registry *registry;
-	struct beest_authors authors;
 	bool unconfirmed;		/* never confirms: opened by the original's interface */
 	struct beest_roll roll;		/* of the barriers */
 	struct beest_client client;	/* requests for services */

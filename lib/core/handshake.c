@@ -40,9 +40,9 @@ static int author_is_gone(struct fetch *fetch)
 	};
 	char text[BEEST_PRESENCE_TEXT];
 
-	if (fetch->rank < 0 || beest_authors_know(&hb->authors, &fetch->author))
+	if (fetch->rank < 0 || beest_presence_is_known(hb->registry, &fetch->author))
 		return 0;
-	beest_authors_ask(&hb->authors, hb->registry, &query, 1);
+	beest_presence_ask(hb->registry, &query, 1);
 	if (query.ret != -ESTALE)
 		return 0;
 
@@ -297,7 +297,7 @@ static int connect_replacement(struct beest_handshake *handshake)
 		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
 		  BEEST_PEER_TEXT(remote), handshake->peer_key, remote->qp_num);
 	if (!beest_process_is_context(&qp->remote.incarnation, &remote->incarnation))
-		beest_authors_forget(&handshake->hb->authors, &qp->remote.incarnation);
+		beest_presence_forget(handshake->hb->registry, &qp->remote.incarnation);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
 		ret = beest_qp_init_again(qp);
@@ -367,7 +367,7 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 
 	if (!echo_is_ours(handshake))
 		return 0;
-	beest_authors_note(&handshake->hb->authors, &record->incarnation);
+	beest_presence_note(handshake->hb->registry, &record->incarnation);
 
 	return 1;
 }

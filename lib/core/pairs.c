@@ -237,7 +237,7 @@ static int pair_see(void *data, const struct beest_record *record)
 
 	pairing->record = *record;
 	pairing->unknown = pairing_is_datagram(pairing) && record->rank >= 0 &&
-			   !beest_authors_know(&pairing->handshake.hb->authors,
+			   !beest_presence_is_known(pairing->handshake.hb->registry,
 					       &record->incarnation);
 
 	return pairing->unknown ? 0 : pair_advance(pairing);
@@ -280,7 +280,7 @@ static int pairs_each(void *data)
 		queries[count++].incarnation = &pairing->record.incarnation;
 	}
 	if (queries)
-		beest_authors_ask(&pairs->hb->authors, pairs->hb->registry, queries, count);
+		beest_presence_ask(pairs->hb->registry, queries, count);
 	for (i = count = 0; i < pairs->count; i++) {
 		pairing = &pairs->list[i];
 		if (pairing->unknown && queries)

@@ -332,6 +332,65 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 	free(keys);
 }
 
+/* ------------------------------------------------- authors known to be alive --- */
+
+/* As long as a look for their presence may take, since it decides whether a record is used. */
+#define ALIVE_TIME BEEST_SECOND
+
+static struct beest_presence_alive *alive_row(struct beest_registry *registry,
+					      const struct beest_incarnation *incarnation)
+{
+	return &registry->alive[incarnation->bytes[BEEST_INCARNATION_SIZE - 1]];
+}
+
+void beest_presence_note(struct beest_registry *registry,
+			 const struct beest_incarnation *incarnation)
+{
+	pthread_mutex_lock(&registry->lock);
+	*alive_row(registry, incarnation) = (struct beest_presence_alive){
+		*incarnation, beest_clock_deadline(ALIVE_TIME),
+	};
+	pthread_mutex_unlock(&registry->lock);
+}
+
+void beest_presence_forget(struct beest_registry *registry,
+			   const struct beest_incarnation *incarnation)
+{
+	struct beest_presence_alive *row = alive_row(registry, incarnation);
+
+	pthread_mutex_lock(&registry->lock);
+	if (beest_process_is_context(&row->incarnation, incarnation))
+		row->until = 0;
+	pthread_mutex_unlock(&registry->lock);
+}
+
+bool beest_presence_is_known(struct beest_registry *registry,
+			     const struct beest_incarnation *incarnation)
+{
+	const struct beest_presence_alive *row = alive_row(registry, incarnation);
+	bool known;
+
+	pthread_mutex_lock(&registry->lock);
+	known = beest_process_is_context(&row->incarnation, incarnation) &&
+		beest_clock_now() < row->until;
+	pthread_mutex_unlock(&registry->lock);
+
+	return known;
+}
+
+void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
+			size_t count)
+{
+	size_t i;
+
+	beest_presence_query(registry, queries, count, beest_clock_deadline(ALIVE_TIME));
+	for (i = 0; i < count; i++)
+		if (queries[i].ret != -ESTALE)
+			beest_presence_note(registry, queries[i].incarnation);
+}
+
+/* ----------------------------------------------------------------- for sentences --- */
+
 /* The fate of the author of a presence; "": it may be alive. */
 static const char *fate_text(const struct beest_registry *registry,
 			     const struct beest_presence_query *query)

@@ -2,9 +2,9 @@
 /*
  * presence.h - who takes part, and whether they still do
  *
- * Owns this context's rank record (its presence), judges those of other ranks, and owns
- * the news: one key of the job that changes whenever somebody leaves or fails.  Knows
- * nothing of queue pairs.
+ * Owns this context's rank record (its presence), judges those of other ranks, remembers
+ * which authors are alive, and owns the news: one key of the job that changes whenever
+ * somebody leaves or fails.  Knows nothing of queue pairs.
  */
 #ifndef BEEST_PRESENCE_H
 #define BEEST_PRESENCE_H
@@ -83,6 +83,33 @@ struct beest_presence_query {
 /* Answers all queries by one look.  What no server answers by @deadline is not known. */
 void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
 			  size_t count, int64_t deadline);
+
+/*
+ * A small cache of authors that confirmed a queue pair, or whose presence was read, a moment ago.
+ * Each counts as alive for a second, since another process may take its place at any time.  The
+ * cache may forget any of them, which costs another question.
+ */
+#define BEEST_PRESENCE_CACHE 256	/* by the last byte of the incarnation, which is random */
+struct beest_presence_alive {
+	struct beest_incarnation incarnation;
+	int64_t until;			/* of beest_clock_now() */
+};
+
+void beest_presence_note(struct beest_registry *registry,
+			 const struct beest_incarnation *incarnation);
+
+/* Another process has taken its place. */
+void beest_presence_forget(struct beest_registry *registry,
+			   const struct beest_incarnation *incarnation);
+bool beest_presence_is_known(struct beest_registry *registry,
+			     const struct beest_incarnation *incarnation);
+
+/*
+ * As beest_presence_query(), for a second.  Notes as alive all authors whose rank no other process
+ * has, also those whose server did not answer: silence is no evidence against them.
+ */
+void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
+			size_t count);
 
 /*
  * Names the author of a record for a sentence, with what its presence says: "rank 3 on

@@ -79,6 +79,7 @@ struct beest_registry {
 	struct beest_failure failure;
 
 	pthread_mutex_t lock;		/* covers what is known of servers and other ranks */
+	struct beest_presence_alive alive[BEEST_PRESENCE_CACHE];
 	char suspicion[BEEST_REASON_MAX + BEEST_PRESENCE_TEXT];	/* "": none */
 	struct beest_registry_server *servers;
 	size_t server_count;
