@@ -1,15 +1,15 @@
-# lib.sh - what scripts/demo and scripts/check share: packages, build, compiler cache, device
+# lib.sh - shared by the scripts that build: packages, build folder, compiler cache, verbs device
 #
-# Sourced, not run.  Owns the build folder and the installing of packages; knows
-# nothing of what is run afterwards.  bash 4.2 (CentOS 7) is enough.
+# Sourced, not run.  Owns the build folders and installs packages; knows nothing of what runs
+# afterwards.  bash 4.2 (CentOS 7) is enough.
 
 set -euo pipefail
-# Debian's sh runs configure and libtool in half the time that bash, their own choice, takes.
+# configure and libtool would choose bash, which takes twice as long as Debian's sh.
 export CONFIG_SHELL=/bin/sh
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${BEEST_BUILD:-$top/build}
 logs=$build/logs
-news=			# "yes" when packages were installed, so that configure may find more
+news=			# "yes" after packages were installed: configure may find more now
 
 say() { printf '== %s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
@@ -18,7 +18,8 @@ as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# Runs a command quietly; its output is shown when it fails.
+# quietly NAME COMMAND...: writes the output of COMMAND to $logs/NAME.log; if COMMAND fails, shows
+# the last lines and exits
 quietly() {
 	local log=$logs/$1.log
 	shift
@@ -28,13 +29,15 @@ quietly() {
 	die "failed: $* (all of it in $log)"
 }
 
-# packages_of COLUMN PURPOSE...: of scripts/packages; column 2 is apt's, 3 dnf's and yum's.
+# packages_of COLUMN PURPOSE...: prints the packages of these purposes in scripts/packages; column 2
+# is for apt, 3 for dnf and yum
 packages_of() {
 	awk -v column="$1" -v purposes=" ${*:2} " \
 		'!/^#/ && $column != "-" && index(purposes, " " $1 " ") { print $column }' \
 		"$top/scripts/packages" | tr ',' '\n'
 }
 
+# missing_debs PACKAGE...: prints those that are not installed
 missing_debs() {
 	local package
 	for package in "$@"; do
@@ -43,8 +46,8 @@ missing_debs() {
 	done
 }
 
-# Waits while another process works with apt: of its locks, DPkg::Lock::Timeout covers
-# dpkg's but not those of the lists and of the downloaded packages.
+# Waits while another process uses apt.  DPkg::Lock::Timeout is not enough: it covers dpkg's locks,
+# but not those of the package lists and the downloaded packages.
 apt_get() {
 	local log=$logs/apt-$1.log limit=$((SECONDS + 600))
 	mkdir -p "$logs"
@@ -68,7 +71,7 @@ apt_install() {
 	apt_get install -y --no-install-recommends $missing
 }
 
-# prepare PURPOSE...: installs what these need and this machine lacks.
+# prepare PURPOSE...: installs the packages of these purposes that are missing
 prepare() {
 	if command -v apt-get >/dev/null; then
 		apt_install $(packages_of 2 "$@")
@@ -81,8 +84,9 @@ prepare() {
 	fi
 }
 
-# What was compiled once, in this folder or in another clone, is there again; a debugger may
-# find the other clone's name in it.  The folder is named since debhelper changes HOME.
+# Compiles through ccache, if it is installed, so that folders and clones share compiled files.  A
+# debugger may therefore find another clone's name in them.  CCACHE_DIR is set, since debhelper
+# changes HOME.
 use_ccache() {
 	local cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
 	local folder=${CCACHE_DIR:-${cache:+$cache/ccache}}
@@ -95,13 +99,15 @@ have_device() {
 	"$top/tests/vm/device" >/dev/null 2>&1
 }
 
-# Is FOLDER configured as it is to be, with what this machine has now?
+# is_configured FOLDER ARGUMENTS: was FOLDER configured with these arguments, by the current
+# configure, and with the packages that are installed now?
 is_configured() {
 	[ -f "$1/config.status" ] && [ ! "$top/configure" -nt "$1/config.status" ] &&
 		[ -z "$news" ] && [ "$(cat "$1/configured" 2>/dev/null)" = "$2" ]
 }
 
-# build_in FOLDER [configure argument...]: configured once, then only made: $goals, or all.
+# build_in FOLDER [configure argument...]: configures FOLDER if needed, and makes $goals, by default
+# all
 build_in() {
 	local folder=$1
 	shift
@@ -111,7 +117,7 @@ build_in() {
 	   [ "$top/Makefile.am" -nt "$top/Makefile.in" ]; then
 		quietly autogen "$top/autogen.sh"
 	fi
-	# A header, page or example may have come; make sees to the rest.
+	# Lists new headers, pages and examples; make itself notices all other changes.
 	[ ! -w "$top" ] || "$top/scripts/make-lists"
 	mkdir -p "$folder"
 	if ! is_configured "$folder" "$*"; then
