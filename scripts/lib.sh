@@ -26,7 +26,7 @@ quietly() {
 	mkdir -p "$logs"
 	"$@" >"$log" 2>&1 </dev/null && return 0
 	tail -n 60 "$log" >&2
-	die "failed: $* (all of it in $log)"
+	die "failed: $* (full output: $log)"
 }
 
 # packages_of COLUMN PURPOSE...: prints the packages of these purposes in scripts/packages; column 2
@@ -55,7 +55,7 @@ apt_get() {
 	      -o DPkg::Lock::Timeout=600 "$@" >"$log" 2>&1 </dev/null; do
 		if ! grep -q '^E: Could not get lock' "$log" || [ $SECONDS -ge $limit ]; then
 			tail -n 60 "$log" >&2
-			die "failed: apt-get $* (all of it in $log)"
+			die "failed: apt-get $* (full output: $log)"
 		fi
 		sleep 2
 	done
