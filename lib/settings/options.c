@@ -623,11 +623,12 @@ static void read_file_entry(void *data, const struct beest_json_entry *entry)
 	char name[NAME_SIZE];
 
 	reading->origin.line = entry->line;
-	snprintf(name, sizeof(name), "%s.%s", entry->section, entry->key ? entry->key : "");
-	if (entry->key)
+	if (entry->key) {
+		snprintf(name, sizeof(name), "%s.%s", entry->section, entry->key);
 		keep_failure(reading, set_named(reading, name, entry->text, entry));
-	else if (reading->ret == 0)
+	} else if (reading->ret == 0) {
 		keep_failure(reading, check_section(reading, entry));
+	}
 }
 
 /* @variable: the environment variable that names the file; NULL: the path is fixed. */
