@@ -57,13 +57,16 @@ static void count_call(const char *function)
 
 int fake_verbs_calls(const char *function)
 {
+	int count = 0;
 	size_t i;
 
+	pthread_mutex_lock(&lock);
 	for (i = 0; i < COUNT(calls) && calls[i].function; i++)
 		if (strcmp(calls[i].function, function) == 0)
-			return calls[i].count;
+			count = calls[i].count;
+	pthread_mutex_unlock(&lock);
 
-	return 0;
+	return count;
 }
 
 static int fires(struct fake_failure *failure, const char *function, bool any)
