@@ -3,19 +3,21 @@
  * hartebeest-c.h - the C functions of the original Hartebeest
  *
  * For programs written for the original: they compile and run unchanged, linked with
- * -lhartebeest.  New code uses hartebeest.h, which tells more than true or false.
+ * -lhartebeest.  New code should use hartebeest.h, whose functions return an errno instead of
+ * true or false.
  *
  * The process has one default context, made by hartebeest_init() or by the first call of
  * any other function.  true means success.  After false, hartebeest_error() of
  * hartebeest.h gives the reason, and a line with it goes to stderr unless the option
  * log.level (HARTEBEEST_LOG) is none.
  *
- * The original waited for ever; these functions wait up to a deadline: the fetches and
- * hartebeest_memc_wait_general() for the option exchange.timeout (preset 30 s), the polls
- * for poll.timeout (preset 1 h).
+ * The original waited for ever; these functions wait up to a deadline: the fetches for the
+ * option fetch.timeout (default 1 h), the polls for poll.timeout (default 1 h).
+ * hartebeest_memc_wait_general(), which gave up in the original, too, waits for
+ * exchange.timeout (default 30 s).
  *
- * Threads: as in hartebeest.h.  No other thread may use these functions while the process
- * exits.
+ * Threads: as in hartebeest.h, also while the process exits.  At exit, records are withdrawn,
+ * and nothing is destroyed: detached threads may use regions and queue pairs to the last.
  */
 #ifndef HARTEBEEST_C_H
 #define HARTEBEEST_C_H
@@ -45,8 +47,8 @@ void hartebeest_init(void);
 /**
  * hartebeest_default_context() - the default context, for functions of hartebeest.h
  *
- * Must not be closed: the library closes it when the process exits.  NULL when it cannot
- * be opened.  Since: 0.1
+ * Must not be closed: the library withdraws its records when the process exits.  NULL when it
+ * cannot be opened.  Since: 0.1
  */
 struct hartebeest_context *hartebeest_default_context(void);
 
@@ -70,7 +72,14 @@ bool hartebeest_memc_push_general(const char *key);
 /** hartebeest_memc_wait_general() - wait for a message without content */
 bool hartebeest_memc_wait_general(const char *key);
 
-/** hartebeest_memc_del_general() - delete a message without content */
+/**
+ * hartebeest_memc_del_general() - delete a message, and withdraw what was published there
+ *
+ * Withdraws only queue pairs and regions that this process has published under @key.  They
+ * stay connected and registered, and are not published again unless they are pushed again.
+ *
+ * Also returns false if nothing was there.
+ */
 bool hartebeest_memc_del_general(const char *key);
 
 /** hartebeest_create_local_pd() - make a protection domain */
@@ -93,7 +102,11 @@ bool hartebeest_memc_push_local_mr(const char *memc_key, const char *pd, const c
  */
 bool hartebeest_memc_fetch_remote_mr(const char *memc_key);
 
-/** hartebeest_create_basiccq() - make a completion queue */
+/**
+ * hartebeest_create_basiccq() - make a completion queue
+ *
+ * It has room for the requests of a queue pair, even if cq_attr.cq_depth is less.
+ */
 bool hartebeest_create_basiccq(const char *cq);
 
 /** hartebeest_create_local_qp() - make a queue pair */

@@ -14,15 +14,14 @@
 extern "C" {
 #endif
 
-#ifndef HARTEBEEST_INLINE
-#define HARTEBEEST_INLINE static inline
+#ifndef HARTEBEEST_INLINE_
+#define HARTEBEEST_INLINE_ static inline
 #endif
 
-/*
- * A deadline that allows one look and logs no failure.  -EAGAIN: not there yet; a
- * server's error is returned as it is.
- */
-#define HARTEBEEST_ONCE (-1L)
+/* Deadlines, besides times of hartebeest_clock(); hartebeest.h explains them. */
+#define HARTEBEEST_DEFAULT 0			/* the option exchange.timeout from now */
+#define HARTEBEEST_FOREVER __INT64_MAX__	/* none */
+#define HARTEBEEST_ONCE (-1L)			/* one look, which logs no failure */
 
 /**
  * hartebeest_clock() - nanoseconds of CLOCK_MONOTONIC
@@ -33,7 +32,7 @@ extern "C" {
 #ifndef CLOCK_MONOTONIC
 int64_t hartebeest_clock(void);
 #else
-HARTEBEEST_INLINE int64_t hartebeest_clock(void)
+HARTEBEEST_INLINE_ int64_t hartebeest_clock(void)
 {
 	struct timespec now;
 	int64_t seconds;

@@ -21,9 +21,9 @@ extern "C" {
 
 struct hartebeest_mesh;
 
-/* The attributes of a mesh; zero is the preset of each field. */
+/* The attributes of a mesh; zero is the default of each field. */
 struct hartebeest_mesh_attr {
-	size_t size;			/* of this struct; the preset function sets it */
+	size_t size;			/* of this struct; the init function sets it */
 	const char *pd;			/* name; NULL: the mesh makes its own protection domain */
 	const char *cq;			/* name; NULL: the mesh makes one queue for all */
 	const char *const *regions;	/* names of local regions, of pd, that all ranks get */
@@ -36,33 +36,36 @@ struct hartebeest_mesh_attr {
 	enum ibv_qp_type type;		/* 0: RC */
 	struct ibv_qp_cap cap;		/* 0: 16 requests, 1 element, no inline data */
 	uint32_t threads;		/* further threads that connect; 0: only the caller's */
-	int32_t own_rank;		/* with gather: this rank's place in ranks, from 0 */
+	int32_t own_rank;		/* with gather: the id of this rank */
 	/*
 	 * The program's own exchange, used instead of Memcached.  Like MPI_Allgather, it
 	 * stores the @length bytes of each of the rank_count ranks to @all, in the order
 	 * of ranks, and returns 0 or a negative errno.  Called by the caller's thread,
-	 * the same number of times on all ranks.
+	 * the same number of times on all ranks.  May not use the mesh, nor throw.
 	 */
 	int (*gather)(void *data, const void *mine, void *all, size_t length);
 	void *gather_data;
 	/*
 	 * Called for each queue pair in INIT, to post its receives; returns 0 or a
-	 * negative errno.  @rank: of the peer; UD: -1.
+	 * negative errno.  @rank: of the peer; UD: -1.  Called by the caller's thread
+	 * alone, whatever threads connect.  May post, and find objects by name; must not
+	 * change or destroy the mesh, its queues or regions, nor throw.
 	 */
 	int (*refill)(void *data, int rank, struct ibv_qp *qp);
 	void *refill_data;
 	/*
 	 * Called each second while ranks are missing, with a text such as "512 of 1024
-	 * are here; missing: 3, 77, 78 and 509 more", or "... are connected; ...".  Each
-	 * time it costs a request for the records of all ranks, so only one rank of many
-	 * should set it.  Not called with gather.
+	 * have arrived; missing: 3, 77, 78 and 509 more", or "... are connected; ...".
+	 * Each time it costs a request for the records of all ranks, so only one rank of
+	 * many should set it.  Not called with gather.  Called by the caller's thread.  May not
+	 * use the mesh, nor throw.
 	 */
 	void (*progress)(void *data, const char *text);
 	void *progress_data;
 };
 
-/** hartebeest_mesh_attr_preset() - set every field to its preset */
-static inline void hartebeest_mesh_attr_preset(struct hartebeest_mesh_attr *attr)
+/** hartebeest_mesh_attr_init() - set every field to its default */
+static inline void hartebeest_mesh_attr_init(struct hartebeest_mesh_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
@@ -83,8 +86,8 @@ struct hartebeest_mesh_phase {
 struct hartebeest_mesh_stats {
 	struct hartebeest_mesh_phase create;	/* queue pairs were made and brought to INIT */
 	struct hartebeest_mesh_phase publish;	/* the request that stored this rank's record */
-	struct hartebeest_mesh_phase wait;	/* until all ranks had come */
-	struct hartebeest_mesh_phase fetch;	/* data that had not come with those answers */
+	struct hartebeest_mesh_phase wait;	/* until all ranks had arrived */
+	struct hartebeest_mesh_phase fetch;	/* data that was not in those answers */
 	struct hartebeest_mesh_phase rtr;	/* transition to RTR; UD: address handles, too */
 	struct hartebeest_mesh_phase rts;
 	struct hartebeest_mesh_phase confirm;	/* until all ranks had connected */
@@ -96,7 +99,7 @@ struct hartebeest_mesh_stats {
 /**
  * hartebeest_mesh_connect() - connect all ranks of a job to each other
  * @name:     of the mesh, the same on all ranks; restricted as a key is
- * @attr:     NULL: presets
+ * @attr:     NULL: defaults
  * @mesh:     receives the mesh, which is valid until hartebeest_mesh_close() or
  *            hartebeest_close()
  * @deadline: as in hartebeest.h, but not HARTEBEEST_ONCE: ranks cannot meet in one look
@@ -111,11 +114,11 @@ struct hartebeest_mesh_stats {
  * name), -ENOENT (pd, cq or a region), -ENODATA (rank or number of ranks unknown),
  * -ERANGE (no completion queue can hold the completions of all queue pairs), -EPROTO
  * (ranks differ in @attr, a peer does not name this rank, or ports differ in RoCE
- * version, partition and so on), -ETIMEDOUT (names the ranks that did not come),
+ * version, partition and so on), -ETIMEDOUT (the sentence names the missing ranks),
  * -EMSGSIZE (too many ranks or regions for a record of 1 MB), -ECONNABORTED (a rank said
- * that it failed), -ESTALE (a rank was started again, but others have finished without
- * its new process), or the errno of a verbs call, of the server, of gather() or of
- * refill().
+ * that it failed), -ESHUTDOWN (a rank left before it was connected), -ESTALE (a rank was
+ * started again, but others have finished without its new process), or the errno of a
+ * verbs call, of the server, of gather() or of refill().
  *
  * Since: 0.1
  */
@@ -128,8 +131,9 @@ int hartebeest_mesh_connect(struct hartebeest_context *hb, const char *name,
  * @rank:  its id
  * @index: 0 to qps_per_peer - 1; UD has one queue pair for all
  *
- * Takes no lock and does not wait.  Returns NULL for the local rank, for a rank that is
- * not in the mesh, and for one that is not among attr->peers.
+ * Takes no lock and does not wait, so it may be called for each message.  Returns NULL, and
+ * sets hartebeest_error(3), for the local rank, for a rank that is not in the mesh, and for
+ * one that is not among attr->peers.
  *
  * Since: 0.1
  */
@@ -163,7 +167,7 @@ int hartebeest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int ind
 			   struct hartebeest_remote_mr *region);
 
 /**
- * hartebeest_mesh_address() - the address to which a UD mesh sends to reach a rank
+ * hartebeest_mesh_ud_address() - the address to which a UD mesh sends to reach a rank
  * @rank:    its id
  * @address: filled on success
  *
@@ -171,11 +175,11 @@ int hartebeest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int ind
  *
  * Since: 0.1
  */
-int hartebeest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
-			    struct hartebeest_address *address);
+int hartebeest_mesh_ud_address(const struct hartebeest_mesh *mesh, int rank,
+			       struct hartebeest_ud_address *address);
 
 /**
- * hartebeest_mesh_barrier() - wait until all ranks of the mesh have come
+ * hartebeest_mesh_barrier() - wait until all ranks of the mesh have called it
  *
  * Collective.  Uses the servers, or gather() if the mesh has one.  Returns 0 or the
  * errors of hartebeest_barrier(3).
@@ -221,11 +225,11 @@ int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
 /**
  * hartebeest_mesh_close() - destroy a mesh: its queue pairs and what it made for them
  *
- * Not collective.  NULL is ignored.
+ * Not collective.  NULL is ignored.  Returns 0, or as hartebeest_qp_destroy(3).
  *
  * Since: 0.1
  */
-void hartebeest_mesh_close(struct hartebeest_mesh *mesh);
+int hartebeest_mesh_close(struct hartebeest_mesh *mesh);
 
 #ifdef __cplusplus
 }

@@ -45,27 +45,27 @@ extern "C" {
 
 /* Converts between host and network byte order without <arpa/inet.h> and all it declares. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define HARTEBEEST_BE32(value) __builtin_bswap32(value)
+#define HARTEBEEST_BE32_(value) __builtin_bswap32(value)
 #else
-#define HARTEBEEST_BE32(value) (value)
+#define HARTEBEEST_BE32_(value) (value)
 #endif
 
 /* A cast that -Wold-style-cast accepts. */
 #ifdef __cplusplus
-#define HARTEBEEST_NUMBER(pointer) reinterpret_cast<uintptr_t>(pointer)
+#define HARTEBEEST_NUMBER_(pointer) reinterpret_cast<uintptr_t>(pointer)
 #else
-#define HARTEBEEST_NUMBER(pointer) ((uintptr_t)(pointer))
+#define HARTEBEEST_NUMBER_(pointer) ((uintptr_t)(pointer))
 #endif
 
 /** hartebeest_post_wr() - post one work request of one element, the building block */
-HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
+HARTEBEEST_INLINE_ int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
 					 const void *local, uint32_t length, uint32_t lkey)
 {
 	struct ibv_send_wr *bad;
 	struct ibv_sge sge;
 	int ret;
 
-	sge.addr = HARTEBEEST_NUMBER(local);
+	sge.addr = HARTEBEEST_NUMBER_(local);
 	sge.length = length;
 	sge.lkey = lkey;
 	wr->next = NULL;
@@ -81,7 +81,7 @@ HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *
  * Sets only the fields that the opcode uses: clearing a whole struct ibv_send_wr would
  * double the cost of a post.
  */
-HARTEBEEST_INLINE int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode,
+HARTEBEEST_INLINE_ int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode,
 					   const void *local, uint32_t length, uint32_t lkey,
 					   uint64_t remote, uint32_t rkey,
 					   uint64_t wr_id, unsigned int flags)
@@ -97,7 +97,7 @@ HARTEBEEST_INLINE int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode
 }
 
 /** hartebeest_post_write() - RDMA WRITE from local to remote (RC and UC) */
-HARTEBEEST_INLINE int hartebeest_post_write(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE_ int hartebeest_post_write(struct ibv_qp *qp, const void *local,
 					    uint32_t length, uint32_t lkey,
 					    uint64_t remote, uint32_t rkey,
 					    uint64_t wr_id, unsigned int flags)
@@ -111,7 +111,7 @@ HARTEBEEST_INLINE int hartebeest_post_write(struct ibv_qp *qp, const void *local
  *
  * The local region needs IBV_ACCESS_LOCAL_WRITE.
  */
-HARTEBEEST_INLINE int hartebeest_post_read(struct ibv_qp *qp, void *local,
+HARTEBEEST_INLINE_ int hartebeest_post_read(struct ibv_qp *qp, void *local,
 					   uint32_t length, uint32_t lkey,
 					   uint64_t remote, uint32_t rkey,
 					   uint64_t wr_id, unsigned int flags)
@@ -121,7 +121,7 @@ HARTEBEEST_INLINE int hartebeest_post_read(struct ibv_qp *qp, void *local,
 }
 
 /** hartebeest_post_write_imm() - RDMA WRITE that consumes a peer's receive to deliver imm */
-HARTEBEEST_INLINE int hartebeest_post_write_imm(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE_ int hartebeest_post_write_imm(struct ibv_qp *qp, const void *local,
 						uint32_t length, uint32_t lkey,
 						uint64_t remote, uint32_t rkey,
 						uint32_t imm, uint64_t wr_id,
@@ -132,14 +132,14 @@ HARTEBEEST_INLINE int hartebeest_post_write_imm(struct ibv_qp *qp, const void *l
 	wr.wr_id = wr_id;
 	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr.send_flags = flags;
-	wr.imm_data = HARTEBEEST_BE32(imm);
+	wr.imm_data = HARTEBEEST_BE32_(imm);
 	wr.wr.rdma.remote_addr = remote;
 	wr.wr.rdma.rkey = rkey;
 	return hartebeest_post_wr(qp, &wr, local, length, lkey);
 }
 
 /** hartebeest_post_send() - SEND into a receive that the peer has posted (RC and UC) */
-HARTEBEEST_INLINE int hartebeest_post_send(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE_ int hartebeest_post_send(struct ibv_qp *qp, const void *local,
 					   uint32_t length, uint32_t lkey,
 					   uint64_t wr_id, unsigned int flags)
 {
@@ -152,7 +152,7 @@ HARTEBEEST_INLINE int hartebeest_post_send(struct ibv_qp *qp, const void *local,
 }
 
 /** hartebeest_post_send_imm() - SEND with 32 bits for the peer (RC and UC) */
-HARTEBEEST_INLINE int hartebeest_post_send_imm(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE_ int hartebeest_post_send_imm(struct ibv_qp *qp, const void *local,
 					       uint32_t length, uint32_t lkey, uint32_t imm,
 					       uint64_t wr_id, unsigned int flags)
 {
@@ -161,18 +161,18 @@ HARTEBEEST_INLINE int hartebeest_post_send_imm(struct ibv_qp *qp, const void *lo
 	wr.wr_id = wr_id;
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
 	wr.send_flags = flags;
-	wr.imm_data = HARTEBEEST_BE32(imm);
+	wr.imm_data = HARTEBEEST_BE32_(imm);
 	return hartebeest_post_wr(qp, &wr, local, length, lkey);
 }
 
 /**
  * hartebeest_post_send_ud() - SEND to one of many peers of a UD queue pair
  *
- * ah, qp_num and qkey come from hartebeest_qp_address(3).  length is at most the path MTU
+ * ah, qp_num and qkey come from hartebeest_qp_ud_address(3).  length is at most the path MTU
  * in bytes.  In the receiver's buffer the data follow 40 bytes that hold a GRH or are
  * undefined.
  */
-HARTEBEEST_INLINE int hartebeest_post_send_ud(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE_ int hartebeest_post_send_ud(struct ibv_qp *qp, const void *local,
 					      uint32_t length, uint32_t lkey,
 					      struct ibv_ah *ah, uint32_t qp_num,
 					      uint32_t qkey, uint64_t wr_id,
@@ -196,7 +196,7 @@ HARTEBEEST_INLINE int hartebeest_post_send_ud(struct ibv_qp *qp, const void *loc
  * The remote region needs IBV_ACCESS_REMOTE_ATOMIC, the local one IBV_ACCESS_LOCAL_WRITE.
  * Operands are in host byte order, which must be the same at both ends.
  */
-HARTEBEEST_INLINE int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *local,
+HARTEBEEST_INLINE_ int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *local,
 						uint32_t lkey, uint64_t remote,
 						uint32_t rkey, uint64_t add,
 						uint64_t wr_id, unsigned int flags)
@@ -219,7 +219,7 @@ HARTEBEEST_INLINE int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *loc
  * Otherwise as hartebeest_post_fetch_add().  If the swap took place, the value stored at
  * local equals compare.
  */
-HARTEBEEST_INLINE int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local,
+HARTEBEEST_INLINE_ int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local,
 						   uint32_t lkey, uint64_t remote,
 						   uint32_t rkey, uint64_t compare,
 						   uint64_t swap, uint64_t wr_id,
@@ -242,14 +242,14 @@ HARTEBEEST_INLINE int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *
  *
  * Allowed in the state INIT and later ones.  With length 0 the receive takes imm only.
  */
-HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
+HARTEBEEST_INLINE_ int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 					   uint32_t length, uint32_t lkey, uint64_t wr_id)
 {
 	struct ibv_recv_wr wr, *bad;
 	struct ibv_sge sge;
 	int ret;
 
-	sge.addr = HARTEBEEST_NUMBER(local);
+	sge.addr = HARTEBEEST_NUMBER_(local);
 	sge.length = length;
 	sge.lkey = lkey;
 	wr.wr_id = wr_id;
@@ -265,7 +265,7 @@ HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
  *
  * srq is from hartebeest_srq_create(3).  The state of its queue pairs does not matter.
  */
-HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
+HARTEBEEST_INLINE_ int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 					       uint32_t length, uint32_t lkey,
 					       uint64_t wr_id)
 {
@@ -273,7 +273,7 @@ HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 	struct ibv_sge sge;
 	int ret;
 
-	sge.addr = HARTEBEEST_NUMBER(local);
+	sge.addr = HARTEBEEST_NUMBER_(local);
 	sge.length = length;
 	sge.lkey = lkey;
 	wr.wr_id = wr_id;
@@ -291,7 +291,7 @@ HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
  * the queue itself is broken.  Check wc[i].status: a completion may be a failure, which
  * hartebeest_completion_text(3) puts into words.
  */
-HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+HARTEBEEST_INLINE_ int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
 	int ret = ibv_poll_cq(cq, count, wc);
 
@@ -301,25 +301,35 @@ HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_w
 /**
  * hartebeest_poll_until() - spin until something completes
  *
- * Spins until there is at least one completion, and takes up to count.  Returns as
- * hartebeest_poll(), or -ETIMEDOUT once hartebeest_clock() has passed until.  For a
- * millisecond, until is hartebeest_clock() + 1000000; 0 has always passed.  The clock is
- * read only once in 64 empty polls, so a completion is noticed as soon as in a bare loop.
+ * Spins until there is at least one completion, and takes up to count.  The deadline is
+ * as in hartebeest.h: for a millisecond, hartebeest_clock() + 1000000.  HARTEBEEST_DEFAULT
+ * is always 30 seconds, since there is no context whose options could differ.  The clock
+ * is read only once in 64 empty polls, so a completion is noticed as soon as in a bare loop.
+ *
+ * Returns as hartebeest_poll(), -ETIMEDOUT (hartebeest_post_text(3) gives usual reasons),
+ * -EAGAIN (HARTEBEEST_ONCE), or -EINVAL (any other negative deadline).
  */
-HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc,
-					    int64_t until)
+HARTEBEEST_INLINE_ int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc,
+					     int64_t deadline)
 {
+	int64_t end = deadline;
 	int ret, spins;
 
+	if (deadline < HARTEBEEST_ONCE)
+		return -EINVAL;
+	if (deadline == HARTEBEEST_DEFAULT) {
+		end = 30;
+		end = hartebeest_clock() + end * 1000000000;
+	}
 	do {
 		for (spins = 0; spins < 64; spins++) {
 			ret = hartebeest_poll(cq, count, wc);
 			if (ret)
 				return ret;
 		}
-	} while (hartebeest_clock() < until);
+	} while (hartebeest_clock() < end);
 
-	return -ETIMEDOUT;
+	return deadline == HARTEBEEST_ONCE ? -EAGAIN : -ETIMEDOUT;
 }
 
 /**
@@ -327,9 +337,9 @@ HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct
  *
  * The completion must have IBV_WC_WITH_IMM in its wc_flags.
  */
-HARTEBEEST_INLINE uint32_t hartebeest_wc_imm(const struct ibv_wc *wc)
+HARTEBEEST_INLINE_ uint32_t hartebeest_wc_imm(const struct ibv_wc *wc)
 {
-	return HARTEBEEST_BE32(wc->imm_data);
+	return HARTEBEEST_BE32_(wc->imm_data);
 }
 
 #ifdef __cplusplus

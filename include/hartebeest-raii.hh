@@ -20,6 +20,7 @@
 #ifndef HARTEBEEST_RAII_HH
 #define HARTEBEEST_RAII_HH
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -186,6 +188,7 @@ public:
 	int rank() const { return check(hartebeest_rank(get())); }
 	int size() const { return check(hartebeest_size(get())); }
 	int participant(int index) const { return check(hartebeest_participant(get(), index)); }
+	int position(int rank) const { return check(hartebeest_position(get(), rank)); }
 	int local_rank() const { return check(hartebeest_local_rank(get())); }
 	std::string job() const { return hartebeest_job(get()); }
 	std::string origin() const { return hartebeest_origin(get(), nullptr); }
@@ -203,18 +206,16 @@ public:
 
 	std::string device_text() const
 	{
-		char text[4096];
-
-		check(hartebeest_device_text(get(), text, sizeof(text)));
-		return text;
+		return written([this](char *text, size_t size) {
+			return hartebeest_device_text(get(), text, size);
+		});
 	}
 
 	std::string option(const std::string &name) const
 	{
-		char text[1024];
-
-		check(hartebeest_option_get(get(), name.c_str(), text, sizeof(text), nullptr));
-		return text;
+		return written([&](char *text, size_t size) {
+			return hartebeest_option_get(get(), name.c_str(), text, size, nullptr);
+		});
 	}
 
 	/* @write must not throw; if empty, lines go to stderr or a file again. */
@@ -227,10 +228,9 @@ public:
 
 	std::string completion_text(const struct ibv_wc &wc) const
 	{
-		char text[768];
-
-		check(hartebeest_completion_text(get(), &wc, text, sizeof(text)));
-		return text;
+		return written([&](char *text, size_t size) {
+			return hartebeest_completion_text(get(), &wc, text, size);
+		});
 	}
 
 	/* Ends current and later waits, until cancel_clear().  For any thread. */
@@ -248,19 +248,26 @@ public:
 						      deadline));
 	}
 
+	bool push(const std::string &key, const std::string &text,
+		  const struct hartebeest_msg_attr &attr, int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_msg_push_attr(get(), key.c_str(), text.data(),
+							   text.size(), &attr, deadline));
+	}
+
 	/* Waits for a message of any length.  false: @text is unchanged. */
 	bool wait(const std::string &peer_key, std::string &text, int64_t deadline = 0) const
 	{
 		struct hartebeest_message message;
 		std::string room(4096, '\0');
 
-		hartebeest_message_preset(&message);
+		hartebeest_message_init(&message);
 		message.peer_key = peer_key.c_str();
 		do {
 			room.resize(message.length > room.size() ? message.length : room.size());
 			message.buffer = &room[0];
 			message.room = room.size();
-			message.here = 0;
+			message.arrived = 0;
 			if (!check_once(hartebeest_msgs_wait(get(), &message, 1, 1, deadline)))
 				return false;
 		} while (message.result == -EMSGSIZE);
@@ -279,6 +286,30 @@ public:
 		return check_once(hartebeest_barrier(get(), name.c_str(), deadline));
 	}
 
+	/* The sum; 0: not within one look. */
+	uint64_t counter_add(const std::string &key, uint32_t add, int64_t deadline = 0) const
+	{
+		uint64_t value = 0;
+
+		check_once(hartebeest_counter_add(get(), key.c_str(), add, &value, deadline));
+		return value;
+	}
+
+	/* The values of all ranks, in their order.  false: not within one look. */
+	template <typename value_type>
+	bool gather(const std::string &name, const value_type &value,
+		    std::vector<value_type> &all, int64_t deadline = 0) const
+	{
+		std::vector<value_type> found(static_cast<size_t>(size()));
+
+		static_assert(std::is_trivial<value_type>::value, "bytes are sent");
+		if (!check_once(hartebeest_gather(get(), name.c_str(), &value, sizeof(value),
+						  found.data(), deadline)))
+			return false;
+		all = std::move(found);
+		return true;
+	}
+
 	/* ---------------------------------------------------------- peers --- */
 
 	bool fetch(const std::string &peer_key, struct hartebeest_remote_mr &mr,
@@ -293,12 +324,28 @@ public:
 		return check_once(hartebeest_qp_fetch(get(), peer_key.c_str(), &qp, deadline));
 	}
 
-	std::string peer_text(const std::string &peer_key) const
+	std::string peer_text(const std::string &peer_key, int64_t deadline = 0) const
 	{
-		char text[512];
+		return written([&](char *text, size_t size) {
+			return hartebeest_peer_text(get(), peer_key.c_str(), text, size, deadline);
+		});
+	}
 
-		check(hartebeest_peer_text(get(), peer_key.c_str(), text, sizeof(text)));
-		return text;
+	/* The regions that a fetched peer offers. */
+	std::vector<struct hartebeest_remote_mr> peer_regions(const std::string &peer_key) const
+	{
+		std::vector<struct hartebeest_remote_mr> found(HARTEBEEST_PAIR_REGIONS);
+
+		found.resize(static_cast<size_t>(check(hartebeest_peer_regions(
+			get(), peer_key.c_str(), found.data(), found.size()))));
+		return found;
+	}
+
+	/* Confirms the newest queue pair that is connected to this peer. */
+	bool confirm(const std::string &peer_key, int64_t deadline = 0) const
+	{
+		return check_once(hartebeest_qp_confirm(get(), nullptr, peer_key.c_str(),
+							deadline));
 	}
 
 	/* ------------------------------------------------------- services --- */
@@ -308,29 +355,28 @@ public:
 		return check_once(hartebeest_service_listen(get(), service.c_str(), deadline));
 	}
 
-	bool accept(const std::string &service, struct hartebeest_request &request,
+	bool accept(const std::string &service, struct hartebeest_client &client,
 		    int64_t deadline = 0) const
 	{
-		return check_once(hartebeest_service_accept(get(), service.c_str(), &request,
+		return check_once(hartebeest_service_accept(get(), service.c_str(), &client,
 							    deadline));
 	}
 
 	bool request(const std::string &service, const std::string &data,
-		     struct hartebeest_request &request, int64_t deadline = 0) const
+		     struct hartebeest_client &client, int64_t deadline = 0) const
 	{
 		return check_once(hartebeest_service_request(get(), service.c_str(), data.data(),
-							     data.size(), &request, deadline));
+							     data.size(), &client, deadline));
 	}
 
-	void leave(const std::string &service, const struct hartebeest_request &request) const
+	void leave(const std::string &service, const struct hartebeest_client &client) const
 	{
-		check(hartebeest_service_leave(get(), service.c_str(), &request));
+		check(hartebeest_service_leave(get(), service.c_str(), &client));
 	}
 
-	/* Stops listening. */
-	void leave(const std::string &service) const
+	void close_service(const std::string &service) const
 	{
-		check(hartebeest_service_leave(get(), service.c_str(), nullptr));
+		check(hartebeest_service_close(get(), service.c_str()));
 	}
 
 private:
@@ -341,6 +387,22 @@ private:
 	static std::shared_ptr<detail::context_state> hold(struct hartebeest_context *hb)
 	{
 		return std::make_shared<detail::context_state>(hb, false);
+	}
+
+	/* @write: works as snprintf(3); the text may be another one when asked for again. */
+	template <class Write>
+	static std::string written(const Write &write)
+	{
+		std::string text(512, '\0');
+		size_t length = static_cast<size_t>(check(write(&text[0], text.size())));
+
+		if (length >= text.size()) {
+			text.resize(length + 1);
+			length = static_cast<size_t>(check(write(&text[0], text.size())));
+			length = std::min(length, text.size() - 1);
+		}
+		text.resize(length);
+		return text;
 	}
 
 	static std::vector<const char *> listed(const std::vector<std::string> &options)
@@ -412,9 +474,13 @@ private:
 class completion_queue : public object<struct ibv_cq> {
 public:
 	/* wait() and fd() need HARTEBEEST_CQ_CHANNEL in @flags.  @depth 0: of the option. */
-	completion_queue(const context &context, const std::string &name, int depth = 0,
+	completion_queue(const context &context, const std::string &name, uint32_t depth = 0,
 			 uint32_t flags = 0)
 		: completion_queue(context, name, made(context.get(), name, depth, flags)) {}
+
+	completion_queue(const context &context, const std::string &name,
+			 const struct hartebeest_cq_attr &attr)
+		: completion_queue(context, name, made(context.get(), name, attr)) {}
 
 	static completion_queue adopt(const context &context, const std::string &name,
 				      struct ibv_cq *cq)
@@ -441,11 +507,22 @@ private:
 		: object(cq, context.get(), name, hartebeest_cq_destroy, { context.owner() }) {}
 
 	static struct ibv_cq *made(struct hartebeest_context *hb, const std::string &name,
-				   int depth, uint32_t flags)
+				   uint32_t depth, uint32_t flags)
+	{
+		struct hartebeest_cq_attr attr;
+
+		hartebeest_cq_attr_init(&attr);
+		attr.depth = depth;
+		attr.flags = flags;
+		return made(hb, name, attr);
+	}
+
+	static struct ibv_cq *made(struct hartebeest_context *hb, const std::string &name,
+				   const struct hartebeest_cq_attr &attr)
 	{
 		struct ibv_cq *cq;
 
-		check(hartebeest_cq_create(hb, name.c_str(), depth, flags, &cq));
+		check(hartebeest_cq_create(hb, name.c_str(), &attr, &cq));
 		return cq;
 	}
 };
@@ -472,10 +549,14 @@ private:
 	static struct ibv_srq *made(const protection_domain &pd, const std::string &name,
 				    uint32_t max_wr, uint32_t max_sge)
 	{
+		struct hartebeest_srq_attr attr;
 		struct ibv_srq *srq;
 
-		check(hartebeest_srq_create(pd.context_handle(), name.c_str(), pd.name().c_str(),
-					    max_wr, max_sge, &srq));
+		hartebeest_srq_attr_init(&attr);
+		attr.pd = pd.name().c_str();
+		attr.max_wr = max_wr;
+		attr.max_sge = max_sge;
+		check(hartebeest_srq_create(pd.context_handle(), name.c_str(), &attr, &srq));
 		return srq;
 	}
 };
@@ -485,14 +566,14 @@ public:
 	/* Registers a zeroed buffer that the library allocates. */
 	memory_region(const protection_domain &pd, const std::string &name, size_t length,
 		      int access)
-		: object(made(pd, name, length, access), pd.context_handle(), name,
-			 hartebeest_mr_destroy, { pd.owner() }) {}
+		: object(made(pd, name, hartebeest_mr_create, nullptr, length, access),
+			 pd.context_handle(), name, hartebeest_mr_destroy, { pd.owner() }) {}
 
 	/* Registers the program's memory, which must outlive the region. */
 	memory_region(const protection_domain &pd, const std::string &name, void *address,
 		      size_t length, int access)
-		: object(made(pd, name, address, length, access), pd.context_handle(), name,
-			 hartebeest_mr_destroy, { pd.owner() }) {}
+		: object(made(pd, name, hartebeest_mr_register, address, length, access),
+			 pd.context_handle(), name, hartebeest_mr_destroy, { pd.owner() }) {}
 
 	static memory_region adopt(const context &context, const std::string &name,
 				   struct ibv_mr *mr, int access)
@@ -522,32 +603,28 @@ private:
 		: object(mr, context.get(), name, hartebeest_mr_destroy, { context.owner() }) {}
 
 	static struct ibv_mr *made(const protection_domain &pd, const std::string &name,
+				   decltype(hartebeest_mr_create) *make, void *address,
 				   size_t length, int access)
 	{
+		struct hartebeest_mr_attr attr;
 		struct ibv_mr *mr;
 
-		check(hartebeest_mr_create(pd.context_handle(), name.c_str(), pd.name().c_str(),
-					   length, access, &mr));
-		return mr;
-	}
-
-	static struct ibv_mr *made(const protection_domain &pd, const std::string &name,
-				   void *address, size_t length, int access)
-	{
-		struct ibv_mr *mr;
-
-		check(hartebeest_mr_register(pd.context_handle(), name.c_str(), pd.name().c_str(),
-					     address, length, access, &mr));
+		hartebeest_mr_attr_init(&attr);
+		attr.pd = pd.name().c_str();
+		attr.address = address;
+		attr.length = length;
+		attr.access = access;
+		check(make(pd.context_handle(), name.c_str(), &attr, &mr));
 		return mr;
 	}
 };
 
 class queue_pair : public object<struct ibv_qp> {
 public:
-	/* In RESET.  The preset type and each size of 0 come from the options. */
+	/* In RESET.  The default type and each size of 0 come from the options. */
 	queue_pair(const protection_domain &pd, const std::string &name,
 		   const completion_queue &send, const completion_queue &recv,
-		   enum ibv_qp_type type = HARTEBEEST_QPT_PRESET,
+		   enum ibv_qp_type type = HARTEBEEST_QPT_DEFAULT,
 		   const struct ibv_qp_cap &cap = ibv_qp_cap())
 		: object(made(pd, name, send, recv, type, cap), pd.context_handle(), name,
 			 hartebeest_qp_destroy, { pd.owner(), send.owner(), recv.owner() }) {}
@@ -617,18 +694,19 @@ public:
 	}
 
 	/* true: the peer was replaced, and this queue pair is connected to the new one. */
-	bool follow(const std::string &peer_key)
+	bool follow(const std::string &peer_key, int64_t deadline = 0)
 	{
 		return check(hartebeest_qp_follow(context_handle(), c_name(), peer_key.c_str(),
-						  nullptr)) == 1;
+						  nullptr, deadline)) == 1;
 	}
 
 	/* UD: where a message to this peer goes. */
-	struct hartebeest_address address(const std::string &peer_key) const
+	struct hartebeest_ud_address address(const std::string &peer_key) const
 	{
-		struct hartebeest_address found;
+		struct hartebeest_ud_address found;
 
-		check(hartebeest_qp_address(context_handle(), c_name(), peer_key.c_str(), &found));
+		check(hartebeest_qp_ud_address(context_handle(), c_name(), peer_key.c_str(),
+					       &found));
 		return found;
 	}
 
@@ -640,16 +718,16 @@ private:
 				   const completion_queue &send, const completion_queue &recv,
 				   enum ibv_qp_type type, const struct ibv_qp_cap &cap)
 	{
-		struct hartebeest_qp_request request;
+		struct hartebeest_qp_attr attr;
 		struct ibv_qp *qp;
 
-		hartebeest_qp_request_preset(&request);
-		request.pd = pd.name().c_str();
-		request.send_cq = send.name().c_str();
-		request.recv_cq = recv.name().c_str();
-		request.type = type;
-		request.cap = cap;
-		check(hartebeest_qp_create(pd.context_handle(), name.c_str(), &request, &qp));
+		hartebeest_qp_attr_init(&attr);
+		attr.pd = pd.name().c_str();
+		attr.send_cq = send.name().c_str();
+		attr.recv_cq = recv.name().c_str();
+		attr.type = type;
+		attr.cap = cap;
+		check(hartebeest_qp_create(pd.context_handle(), name.c_str(), &attr, &qp));
 		return qp;
 	}
 
@@ -666,7 +744,7 @@ private:
 		attr.srq = srq.get();
 		attr.qp_type = type;
 		attr.cap = cap;
-		check(hartebeest_qp_create_attr(pd.context_handle(), name.c_str(),
+		check(hartebeest_qp_create_verbs(pd.context_handle(), name.c_str(),
 						pd.name().c_str(), &attr, &qp));
 		return qp;
 	}
@@ -702,13 +780,13 @@ public:
 	{
 		struct hartebeest_pair pair;
 
-		hartebeest_pair_preset(&pair);
+		hartebeest_pair_init(&pair);
 		pair.qp = keep(qp.name());
 		pair.key = keep(key);
 		pair.peer_key = keep(peer_key);
 		rooms.emplace_back(room);
 		pair.regions = rooms.back().data();
-		pair.room = room;
+		pair.region_room = room;
 		offers.emplace_back();
 		owners.push_back(qp.owner());
 		pairs.push_back(pair);
@@ -718,11 +796,11 @@ public:
 	void offer(const memory_region &region)
 	{
 		if (pairs.empty())
-			throw error(EINVAL, "region '" + region.name() + "' is offered to nobody: "
-				    "add() a pair before");
+			throw error(EINVAL, "region '" + region.name() + "' is offered to no "
+				    "peer: add() a pair first");
 		offers.back().push_back(keep(region.name()));
 		pairs.back().offer = offers.back().data();
-		pairs.back().offered++;
+		pairs.back().offer_count++;
 		owners.push_back(region.owner());
 	}
 
@@ -733,7 +811,7 @@ public:
 							   deadline));
 	}
 
-	/* After connect(): result, reason, peer and count of each pair. */
+	/* After connect(): result, reason, peer and region_count of each pair. */
 	size_t size() const { return pairs.size(); }
 	const struct hartebeest_pair &operator[](size_t index) const { return pairs[index]; }
 
@@ -743,7 +821,7 @@ public:
 	 */
 	const struct hartebeest_remote_mr &region(size_t index, size_t number = 0) const
 	{
-		if (number >= pairs.at(index).count || number >= rooms[index].size())
+		if (number >= pairs.at(index).region_count || number >= rooms[index].size())
 			throw error(ENOENT, "the peer '" + std::string(pairs[index].peer_key) +
 				    "' offers no region " + std::to_string(number));
 		return rooms[index][number];
@@ -799,11 +877,11 @@ private:
  * cap and own_rank, directly.  Set names, lists and functions by the methods, which keep
  * copies.
  */
-class mesh_request {
+class mesh_attr {
 public:
 	struct hartebeest_mesh_attr attr;
 
-	mesh_request() : attr() { hartebeest_mesh_attr_preset(&attr); }
+	mesh_attr() : attr() { hartebeest_mesh_attr_init(&attr); }
 
 	void use(const protection_domain &object)
 	{
@@ -865,7 +943,7 @@ class mesh {
 public:
 	/* Collective. */
 	mesh(const context &context, const std::string &name,
-	     const mesh_request &request = mesh_request(), int64_t deadline = 0)
+	     const mesh_attr &request = mesh_attr(), int64_t deadline = 0)
 		: held(new state(context.owner(), request))
 	{
 		std::vector<const char *> regions;
@@ -931,11 +1009,11 @@ public:
 	}
 
 	/* UD: where a message to this rank goes. */
-	struct hartebeest_address address(int rank) const
+	struct hartebeest_ud_address address(int rank) const
 	{
-		struct hartebeest_address found;
+		struct hartebeest_ud_address found;
 
-		check(hartebeest_mesh_address(get(), rank, &found));
+		check(hartebeest_mesh_ud_address(get(), rank, &found));
 		return found;
 	}
 
@@ -959,10 +1037,10 @@ private:
 	/* Must not move: the mesh's callbacks get its address. */
 	struct state {
 		std::shared_ptr<const void> owner;
-		mesh_request request;
+		mesh_attr request;
 		struct hartebeest_mesh *handle;
 
-		state(std::shared_ptr<const void> keeper, const mesh_request &wanted)
+		state(std::shared_ptr<const void> keeper, const mesh_attr &wanted)
 			: owner(std::move(keeper)), request(wanted), handle(nullptr) {}
 		state(const state &) = delete;
 		state &operator=(const state &) = delete;

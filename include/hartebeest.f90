@@ -18,7 +18,7 @@ module hartebeest
 
   ! enum ibv_qp_type, enum ibv_access_flags
   integer(c_int), parameter :: ibv_qpt_rc = 2, ibv_qpt_uc = 3, ibv_qpt_ud = 4, &
-       hartebeest_qpt_preset = 0
+       hartebeest_qpt_default = 0
   integer(c_int), parameter :: ibv_access_local_write = 1, ibv_access_remote_write = 2, &
        ibv_access_remote_read = 4, ibv_access_remote_atomic = 8
 
@@ -35,10 +35,12 @@ module hartebeest
        ibv_wc_recv_rdma_with_imm = 129
   integer(c_int), parameter :: ibv_wc_grh = 1, ibv_wc_with_imm = 2
 
-  ! Deadlines, besides times of hartebeest_clock(): exchange.timeout from now; one look
-  integer(c_int64_t), parameter :: hartebeest_preset = 0, hartebeest_once = -1
+  ! Deadlines, besides times of hartebeest_clock(): exchange.timeout from now; none; one look
+  integer(c_int64_t), parameter :: hartebeest_default = 0, &
+       hartebeest_forever = huge(0_c_int64_t), hartebeest_once = -1
 
   integer(c_int32_t), parameter :: hartebeest_cq_channel = 1
+  integer(c_int64_t), parameter :: hartebeest_msg_once = 1
   integer(c_int), parameter :: hartebeest_log_none = 0, hartebeest_log_error = 3, &
        hartebeest_log_warn = 4, hartebeest_log_info = 6, hartebeest_log_debug = 7
 
@@ -87,14 +89,35 @@ module hartebeest
      integer(c_int64_t) :: reserved(4)
   end type hartebeest_event
 
-  ! Call hartebeest_qp_request_preset() first.  Texts are c_loc() of C strings that must stay
-  type, bind(c) :: hartebeest_qp_request
+  ! Call hartebeest_cq_attr_init(), and so on, first
+  type, bind(c) :: hartebeest_cq_attr
+     integer(c_size_t) :: size
+     integer(c_int32_t) :: depth, flags, comp_vector
+     type(c_ptr) :: channel, cq_context
+  end type hartebeest_cq_attr
+
+  type, bind(c) :: hartebeest_srq_attr
+     integer(c_size_t) :: size
+     type(c_ptr) :: pd, srq_context
+     integer(c_int32_t) :: max_wr, max_sge
+  end type hartebeest_srq_attr
+
+  type, bind(c) :: hartebeest_mr_attr
+     integer(c_size_t) :: size
+     type(c_ptr) :: pd, address
+     integer(c_size_t) :: length
+     integer(c_int32_t) :: access, dmabuf_fd
+     integer(c_int64_t) :: dmabuf_offset, dmabuf_iova
+  end type hartebeest_mr_attr
+
+  ! Call hartebeest_qp_attr_init() first.  Texts are c_loc() of C strings that must stay
+  type, bind(c) :: hartebeest_qp_attr
      integer(c_size_t) :: size
      type(c_ptr) :: pd, send_cq, recv_cq, srq, qp_context
      type(ibv_qp_cap) :: cap
      integer(c_int) :: type
      integer(c_int32_t) :: sq_sig_all
-  end type hartebeest_qp_request
+  end type hartebeest_qp_attr
 
   type, bind(c) :: hartebeest_remote_mr
      integer(c_int64_t) :: address, length
@@ -103,44 +126,50 @@ module hartebeest
   end type hartebeest_remote_mr
 
   type, bind(c) :: hartebeest_remote_qp
-     integer(c_int64_t) :: gid(2), address(2)
+     integer(c_int64_t) :: gid(2), ip(2)
      integer(c_int32_t) :: qp_type, qp_num, psn, qkey
      integer(c_int16_t) :: lid, pkey
      integer(c_int32_t) :: rank
      integer(c_int64_t) :: reserved(4)
   end type hartebeest_remote_qp
 
-  type, bind(c) :: hartebeest_address
+  type, bind(c) :: hartebeest_ud_address
      type(c_ptr) :: ah
      integer(c_int32_t) :: qp_num, qkey
      integer(c_int64_t) :: reserved(2)
-  end type hartebeest_address
+  end type hartebeest_ud_address
 
-  ! Call hartebeest_pair_preset() first.  Texts as above
+  ! Call hartebeest_pair_init() first.  Texts as above
   type, bind(c) :: hartebeest_pair
      integer(c_size_t) :: size
      type(c_ptr) :: qp, key, peer_key, offer, regions
-     integer(c_int32_t) :: offered, room, count, result
+     integer(c_int32_t) :: offer_count, region_room, region_count, result
      type(hartebeest_remote_qp) :: peer
      character(kind=c_char) :: reason(512)
   end type hartebeest_pair
 
-  ! Call hartebeest_message_preset() first
+  ! Call hartebeest_msg_attr_init() first.  ttl in ns
+  type, bind(c) :: hartebeest_msg_attr
+     integer(c_size_t) :: size
+     integer(c_int64_t) :: ttl, flags
+  end type hartebeest_msg_attr
+
+  ! Call hartebeest_message_init() first
   type, bind(c) :: hartebeest_message
      integer(c_size_t) :: size
      type(c_ptr) :: peer_key, buffer
      integer(c_size_t) :: room, length
-     integer(c_int32_t) :: here, result
+     integer(c_int32_t) :: arrived, result
   end type hartebeest_message
 
-  type, bind(c) :: hartebeest_request
-     integer(c_int64_t) :: number, epoch
+  type, bind(c) :: hartebeest_client
+     integer(c_int64_t) :: number, context
      integer(c_int32_t) :: rank, pid, again, length
      character(kind=c_char) :: host(64), key(128), peer_key(128), data(1024)
      integer(c_int64_t) :: reserved(4)
-  end type hartebeest_request
+  end type hartebeest_client
 
-  ! Call hartebeest_mesh_attr_preset() first
+  ! Call hartebeest_mesh_attr_init() first
   type, bind(c) :: hartebeest_mesh_attr
      integer(c_size_t) :: size
      type(c_ptr) :: pd, cq, regions
@@ -181,6 +210,11 @@ module hartebeest
        type(c_ptr), value :: options
        integer(c_int) :: hartebeest_open
      end function hartebeest_open
+
+     function hartebeest_version() bind(c)
+       import
+       integer(c_int) :: hartebeest_version
+     end function hartebeest_version
 
      function hartebeest_open_verbs(hb, options, verbs, port) bind(c)
        import
@@ -229,6 +263,13 @@ module hartebeest
        integer(c_int), value :: index
        integer(c_int) :: hartebeest_participant
      end function hartebeest_participant
+
+     function hartebeest_position(hb, rank) bind(c)
+       import
+       type(c_ptr), value :: hb
+       integer(c_int), value :: rank
+       integer(c_int) :: hartebeest_position
+     end function hartebeest_position
 
      function hartebeest_local_rank(hb) bind(c)
        import
@@ -335,12 +376,11 @@ module hartebeest
        integer(c_int) :: hartebeest_pd_destroy
      end function hartebeest_pd_destroy
 
-     function hartebeest_cq_create(hb, name, depth, flags, cq) bind(c)
+     function hartebeest_cq_create(hb, name, attr, cq) bind(c)
        import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
-       integer(c_int), value :: depth
-       integer(c_int32_t), value :: flags
+       type(hartebeest_cq_attr), intent(in) :: attr
        type(c_ptr), intent(out) :: cq
        integer(c_int) :: hartebeest_cq_create
      end function hartebeest_cq_create
@@ -376,11 +416,11 @@ module hartebeest
        integer(c_int) :: hartebeest_cq_wait
      end function hartebeest_cq_wait
 
-     function hartebeest_srq_create(hb, name, pd, max_wr, max_sge, srq) bind(c)
+     function hartebeest_srq_create(hb, name, attr, srq) bind(c)
        import
        type(c_ptr), value :: hb
-       character(kind=c_char), intent(in) :: name(*), pd(*)
-       integer(c_int32_t), value :: max_wr, max_sge
+       character(kind=c_char), intent(in) :: name(*)
+       type(hartebeest_srq_attr), intent(in) :: attr
        type(c_ptr), intent(out) :: srq
        integer(c_int) :: hartebeest_srq_create
      end function hartebeest_srq_create
@@ -400,34 +440,29 @@ module hartebeest
        integer(c_int) :: hartebeest_srq_destroy
      end function hartebeest_srq_destroy
 
-     function hartebeest_mr_create(hb, name, pd, length, access, mr) bind(c)
+     function hartebeest_mr_create(hb, name, attr, mr) bind(c)
        import
        type(c_ptr), value :: hb
-       character(kind=c_char), intent(in) :: name(*), pd(*)
-       integer(c_size_t), value :: length
-       integer(c_int), value :: access
+       character(kind=c_char), intent(in) :: name(*)
+       type(hartebeest_mr_attr), intent(in) :: attr
        type(c_ptr), intent(out) :: mr
        integer(c_int) :: hartebeest_mr_create
      end function hartebeest_mr_create
 
-     function hartebeest_mr_register(hb, name, pd, address, length, access, mr) bind(c)
+     function hartebeest_mr_register(hb, name, attr, mr) bind(c)
        import
-       type(c_ptr), value :: hb, address
-       character(kind=c_char), intent(in) :: name(*), pd(*)
-       integer(c_size_t), value :: length
-       integer(c_int), value :: access
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: name(*)
+       type(hartebeest_mr_attr), intent(in) :: attr
        type(c_ptr), intent(out) :: mr
        integer(c_int) :: hartebeest_mr_register
      end function hartebeest_mr_register
 
-     function hartebeest_mr_register_dmabuf(hb, name, pd, fd, offset, length, iova, &
-          access, mr) bind(c)
+     function hartebeest_mr_register_dmabuf(hb, name, attr, mr) bind(c)
        import
        type(c_ptr), value :: hb
-       character(kind=c_char), intent(in) :: name(*), pd(*)
-       integer(c_int), value :: fd, access
-       integer(c_int64_t), value :: offset, iova
-       integer(c_size_t), value :: length
+       character(kind=c_char), intent(in) :: name(*)
+       type(hartebeest_mr_attr), intent(in) :: attr
        type(c_ptr), intent(out) :: mr
        integer(c_int) :: hartebeest_mr_register_dmabuf
      end function hartebeest_mr_register_dmabuf
@@ -464,23 +499,23 @@ module hartebeest
        integer(c_int) :: hartebeest_mr_fetch
      end function hartebeest_mr_fetch
 
-     function hartebeest_qp_create(hb, name, request, qp) bind(c)
+     function hartebeest_qp_create(hb, name, attr, qp) bind(c)
        import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
-       type(hartebeest_qp_request), intent(inout) :: request
+       type(hartebeest_qp_attr), intent(inout) :: attr
        type(c_ptr), intent(out) :: qp
        integer(c_int) :: hartebeest_qp_create
      end function hartebeest_qp_create
 
      ! attr: a struct ibv_qp_init_attr that C code has filled
-     function hartebeest_qp_create_attr(hb, name, pd, attr, qp) bind(c)
+     function hartebeest_qp_create_verbs(hb, name, pd, attr, qp) bind(c)
        import
        type(c_ptr), value :: hb, attr
        character(kind=c_char), intent(in) :: name(*), pd(*)
        type(c_ptr), intent(out) :: qp
-       integer(c_int) :: hartebeest_qp_create_attr
-     end function hartebeest_qp_create_attr
+       integer(c_int) :: hartebeest_qp_create_verbs
+     end function hartebeest_qp_create_verbs
 
      function hartebeest_qp_get(hb, name, qp) bind(c)
        import
@@ -520,14 +555,24 @@ module hartebeest
        integer(c_int) :: hartebeest_qp_publish
      end function hartebeest_qp_publish
 
-     function hartebeest_peer_text(hb, peer_key, text, size) bind(c)
+     function hartebeest_peer_text(hb, peer_key, text, size, deadline) bind(c)
        import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: peer_key(*)
        character(kind=c_char), intent(inout) :: text(*)
        integer(c_size_t), value :: size
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_peer_text
      end function hartebeest_peer_text
+
+     ! regions: c_null_ptr, or c_loc() of an array of type(hartebeest_remote_mr)
+     function hartebeest_peer_regions(hb, peer_key, regions, count) bind(c)
+       import
+       type(c_ptr), value :: hb, regions
+       character(kind=c_char), intent(in) :: peer_key(*)
+       integer(c_size_t), value :: count
+       integer(c_int) :: hartebeest_peer_regions
+     end function hartebeest_peer_regions
 
      ! remote: c_null_ptr, or c_loc() of a type(hartebeest_remote_qp)
      function hartebeest_qp_fetch(hb, peer_key, remote, deadline) bind(c)
@@ -555,10 +600,11 @@ module hartebeest
      end function hartebeest_qp_confirm
 
      ! remote: as above
-     function hartebeest_qp_follow(hb, name, peer_key, remote) bind(c)
+     function hartebeest_qp_follow(hb, name, peer_key, remote, deadline) bind(c)
        import
        type(c_ptr), value :: hb, remote
        character(kind=c_char), intent(in) :: name(*), peer_key(*)
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_qp_follow
      end function hartebeest_qp_follow
 
@@ -586,13 +632,13 @@ module hartebeest
        integer(c_int) :: hartebeest_qp_refill_set
      end function hartebeest_qp_refill_set
 
-     function hartebeest_qp_address(hb, name, peer_key, address) bind(c)
+     function hartebeest_qp_ud_address(hb, name, peer_key, address) bind(c)
        import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*), peer_key(*)
-       type(hartebeest_address), intent(out) :: address
-       integer(c_int) :: hartebeest_qp_address
-     end function hartebeest_qp_address
+       type(hartebeest_ud_address), intent(out) :: address
+       integer(c_int) :: hartebeest_qp_ud_address
+     end function hartebeest_qp_ud_address
 
      function hartebeest_completion_text(hb, wc, text, size) bind(c)
        import
@@ -667,6 +713,16 @@ module hartebeest
        integer(c_int) :: hartebeest_msg_push
      end function hartebeest_msg_push
 
+     function hartebeest_msg_push_attr(hb, key, data, length, attr, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb, data
+       character(kind=c_char), intent(in) :: key(*)
+       integer(c_size_t), value :: length
+       type(hartebeest_msg_attr), intent(in) :: attr
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_msg_push_attr
+     end function hartebeest_msg_push_attr
+
      function hartebeest_msg_wait(hb, peer_key, buffer, size, length, deadline) bind(c)
        import
        type(c_ptr), value :: hb, buffer
@@ -702,6 +758,26 @@ module hartebeest
        integer(c_int) :: hartebeest_barrier
      end function hartebeest_barrier
 
+     ! value, all: c_loc() of size bytes, and of as many for each rank
+     function hartebeest_gather(hb, name, value, size, all, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb, value, all
+       character(kind=c_char), intent(in) :: name(*)
+       integer(c_size_t), value :: size
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_gather
+     end function hartebeest_gather
+
+     function hartebeest_counter_add(hb, key, add, value, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: key(*)
+       integer(c_int32_t), value :: add
+       integer(c_int64_t), intent(out) :: value
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_counter_add
+     end function hartebeest_counter_add
+
      function hartebeest_fail(hb, text) bind(c)
        import
        type(c_ptr), value :: hb
@@ -717,33 +793,40 @@ module hartebeest
        integer(c_int) :: hartebeest_service_listen
      end function hartebeest_service_listen
 
-     function hartebeest_service_accept(hb, service, request, deadline) bind(c)
+     function hartebeest_service_accept(hb, service, client, deadline) bind(c)
        import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: service(*)
-       type(hartebeest_request), intent(inout) :: request
+       type(hartebeest_client), intent(inout) :: client
        integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_service_accept
      end function hartebeest_service_accept
 
-     function hartebeest_service_request(hb, service, data, length, request, &
+     function hartebeest_service_request(hb, service, data, length, client, &
           deadline) bind(c)
        import
        type(c_ptr), value :: hb, data
        character(kind=c_char), intent(in) :: service(*)
        integer(c_size_t), value :: length
-       type(hartebeest_request), intent(inout) :: request
+       type(hartebeest_client), intent(inout) :: client
        integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_service_request
      end function hartebeest_service_request
 
-     function hartebeest_service_leave(hb, service, request) bind(c)
+     function hartebeest_service_leave(hb, service, client) bind(c)
        import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: service(*)
-       type(hartebeest_request), intent(in) :: request
+       type(hartebeest_client), intent(in) :: client
        integer(c_int) :: hartebeest_service_leave
      end function hartebeest_service_leave
+
+     function hartebeest_service_close(hb, service) bind(c)
+       import
+       type(c_ptr), value :: hb
+       character(kind=c_char), intent(in) :: service(*)
+       integer(c_int) :: hartebeest_service_close
+     end function hartebeest_service_close
 
      ! ----------------------------------------------- hartebeest-mesh.h
 
@@ -784,13 +867,13 @@ module hartebeest
        integer(c_int) :: hartebeest_mesh_region
      end function hartebeest_mesh_region
 
-     function hartebeest_mesh_address(mesh, rank, address) bind(c)
+     function hartebeest_mesh_ud_address(mesh, rank, address) bind(c)
        import
        type(c_ptr), value :: mesh
        integer(c_int), value :: rank
-       type(hartebeest_address), intent(out) :: address
-       integer(c_int) :: hartebeest_mesh_address
-     end function hartebeest_mesh_address
+       type(hartebeest_ud_address), intent(out) :: address
+       integer(c_int) :: hartebeest_mesh_ud_address
+     end function hartebeest_mesh_ud_address
 
      function hartebeest_mesh_barrier(mesh, deadline) bind(c)
        import
@@ -813,10 +896,11 @@ module hartebeest
        integer(c_int) :: hartebeest_mesh_stats
      end function hartebeest_mesh_stats
 
-     subroutine hartebeest_mesh_close(mesh) bind(c)
+     function hartebeest_mesh_close(mesh) bind(c)
        import
        type(c_ptr), value :: mesh
-     end subroutine hartebeest_mesh_close
+       integer(c_int) :: hartebeest_mesh_close
+     end function hartebeest_mesh_close
 
      ! ---------------------------------------------- hartebeest-clock.h
 
@@ -947,12 +1031,12 @@ module hartebeest
        integer(c_int) :: hartebeest_poll
      end function hartebeest_poll
 
-     function hartebeest_poll_until(cq, count, wc, until) bind(c)
+     function hartebeest_poll_until(cq, count, wc, deadline) bind(c)
        import
        type(c_ptr), value :: cq
        integer(c_int), value :: count
        type(ibv_wc), intent(inout) :: wc(*)
-       integer(c_int64_t), value :: until
+       integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_poll_until
      end function hartebeest_poll_until
 
@@ -965,33 +1049,60 @@ module hartebeest
 
 contains
 
-  subroutine hartebeest_qp_request_preset(request)
-    type(hartebeest_qp_request), intent(out) :: request
+  subroutine hartebeest_cq_attr_init(attr)
+    type(hartebeest_cq_attr), intent(out) :: attr
 
-    request = transfer(zeros(c_sizeof(request)), request)
-    request%size = c_sizeof(request)
-  end subroutine hartebeest_qp_request_preset
+    attr = transfer(zeros(c_sizeof(attr)), attr)
+    attr%size = c_sizeof(attr)
+  end subroutine hartebeest_cq_attr_init
 
-  subroutine hartebeest_pair_preset(pair)
+  subroutine hartebeest_srq_attr_init(attr)
+    type(hartebeest_srq_attr), intent(out) :: attr
+
+    attr = transfer(zeros(c_sizeof(attr)), attr)
+    attr%size = c_sizeof(attr)
+  end subroutine hartebeest_srq_attr_init
+
+  subroutine hartebeest_mr_attr_init(attr)
+    type(hartebeest_mr_attr), intent(out) :: attr
+
+    attr = transfer(zeros(c_sizeof(attr)), attr)
+    attr%size = c_sizeof(attr)
+  end subroutine hartebeest_mr_attr_init
+
+  subroutine hartebeest_qp_attr_init(attr)
+    type(hartebeest_qp_attr), intent(out) :: attr
+
+    attr = transfer(zeros(c_sizeof(attr)), attr)
+    attr%size = c_sizeof(attr)
+  end subroutine hartebeest_qp_attr_init
+
+  subroutine hartebeest_pair_init(pair)
     type(hartebeest_pair), intent(out) :: pair
 
     pair = transfer(zeros(c_sizeof(pair)), pair)
     pair%size = c_sizeof(pair)
-  end subroutine hartebeest_pair_preset
+  end subroutine hartebeest_pair_init
 
-  subroutine hartebeest_message_preset(message)
+  subroutine hartebeest_msg_attr_init(attr)
+    type(hartebeest_msg_attr), intent(out) :: attr
+
+    attr = hartebeest_msg_attr(c_sizeof(attr), 0, 0)
+  end subroutine hartebeest_msg_attr_init
+
+  subroutine hartebeest_message_init(message)
     type(hartebeest_message), intent(out) :: message
 
     message = transfer(zeros(c_sizeof(message)), message)
     message%size = c_sizeof(message)
-  end subroutine hartebeest_message_preset
+  end subroutine hartebeest_message_init
 
-  subroutine hartebeest_mesh_attr_preset(attr)
+  subroutine hartebeest_mesh_attr_init(attr)
     type(hartebeest_mesh_attr), intent(out) :: attr
 
     attr = transfer(zeros(c_sizeof(attr)), attr)
     attr%size = c_sizeof(attr)
-  end subroutine hartebeest_mesh_attr_preset
+  end subroutine hartebeest_mesh_attr_init
 
   pure function zeros(count)
     integer(c_size_t), intent(in) :: count

@@ -17,16 +17,17 @@
  *   -ENODEV           no RDMA device, or none of that name
  *   -ENXIO            no such port
  *   -ENETDOWN         port not active
- *   -EACCES, -ENOENT  device node not accessible
- *   -EPROTONOSUPPORT  iWARP, which cannot be connected by hand
+ *   -EACCES, -EPERM, -ENOENT  device node not accessible
+ *   -EDQUOT           the rdma cgroup allows no more objects of the device
+ *   -EPROTONOSUPPORT  neither InfiniBand nor RoCE: iWARP, usNIC or EFA
  *   -ENODATA          no port has the GID that device.gid or device.addr asks for
  *
  * and one that uses the server
  *
  *   -EDESTADDRREQ     no server is named: set HARTEBEEST_EXC_IP_PORT
- *   -EADDRNOTAVAIL    a server's name does not resolve
+ *   -EADDRNOTAVAIL    a server's name is not resolved
  *   -ECONNREFUSED, -ECONNRESET, -EHOSTUNREACH, -ENETUNREACH  cannot connect
- *   -EAFNOSUPPORT     an IPv6 address, and libmemcached here cannot use IPv6
+ *   -EAFNOSUPPORT     an IPv6 address, which this libmemcached cannot use
  *   -EHOSTDOWN        connected, but no answer
  *   -EUSERS           too many connections
  *   -EMFILE, -ENFILE  no file descriptor left
@@ -37,13 +38,13 @@
  *   -ENOSPC           the server evicts this job's records
  *   -EMSGSIZE         value too large
  *   -ENAMETOOLONG     hb1/JOB/KIND/KEY is longer than 250 bytes
- *   -EADDRINUSE       another process runs under this rank (calls that wait only)
+ *   -EADDRINUSE       another process runs under this rank
  *
- * Names of servers, login and secret are read when a context first uses the server, not
- * by hartebeest_open().  So that first use may also return
+ * The library resolves names of servers, and reads login and secret, when a context first
+ * uses the server, not in hartebeest_open().  So that first use may also return
  *
- *   -EINVAL, -ERANGE  malformed exchange.servers; a user without password, or the reverse;
- *                     a secret that has not 16 to 1024 bytes
+ *   -EINVAL           a user without password, or the reverse; a secret that does not have
+ *                     16 to 1024 bytes
  *   -EPERM            the secret's file belongs to another user, or others may read it
  *   -ENOSYS           a login, but libmemcached has no SASL; a secret, but this build has
  *                     no libcrypto
@@ -53,12 +54,12 @@
  * Deadlines.  A call that may wait for a peer or a server takes one deadline for the
  * whole call:
  *
- *   0                 the option exchange.timeout (preset 30 s) from now
- *   a time            of hartebeest_clock(); one that has passed allows one look
- *   INT64_MAX         never
- *   HARTEBEEST_ONCE   one look, which takes at most a quarter of a second per server
+ *   HARTEBEEST_DEFAULT  0: the option exchange.timeout (default 30 s) from now
+ *   a time              of hartebeest_clock(); one that has passed allows one look
+ *   HARTEBEEST_FOREVER  INT64_MAX: no deadline
+ *   HARTEBEEST_ONCE     one look, which takes at most a quarter of a second per server
  *
- * At the deadline the call returns -ETIMEDOUT, and the sentence names what did not come.
+ * At the deadline the call returns -ETIMEDOUT, and the sentence names what did not arrive.
  * If a server fails in a way that may pass, the library retries until the deadline, and
  * returns the server's errno only if the failure lasts that long.  A server that does not
  * answer may hold the call up for a quarter of a second longer: the last look gets that time.
@@ -68,9 +69,9 @@
  * such as -ECONNREFUSED or -EHOSTDOWN; a program that polls may call again after that,
  * too.  No failure of such a call is logged.  Any other negative deadline is -EINVAL.
  *
- * hartebeest_cancel() ends any wait with -ECANCELED.  The library cannot end two waits:
- * the resolving of a server's host name and, on RoCE, the transition to RTR, in which the
- * kernel may look for the peer's address for a second.
+ * hartebeest_cancel() ends any wait with -ECANCELED.  The library cannot end one wait: on
+ * RoCE, the transition to RTR, in which the kernel may look for the peer's address for a
+ * second.
  *
  * Every function that reads a peer's record may also return -EBADMSG (the value under the
  * key is not a record), -EPROTONOSUPPORT (a record of another version), -ENOKEY (it is
@@ -82,7 +83,11 @@
  * ASCII without blanks.  Together with the job id a key has at most 242 bytes, the key of
  * a message 241, and the name of a barrier 214; without a job id, each has one byte less.
  *
- * Structs.  A struct that the caller fills in begins with its size, which a preset
+ * Texts.  A function that writes a sentence to @text, which has @size bytes, works as
+ * snprintf(3): it cuts the sentence to fit, and returns its whole length, so that a result
+ * of @size or more means that it was cut.  With a @size of 0, @text may be NULL.
+ *
+ * Structs.  A struct that the caller fills in begins with its size, which an init
  * function sets.  Zero in a field asks for nothing, and new fields are added at the end,
  * so old programs work with new libraries and new programs with old ones.  If a new
  * program asks an old library for something it does not know, the call returns -E2BIG.  A
@@ -91,7 +96,13 @@
  *
  * Threads.  Many threads may use a context at once, but one queue pair, and one barrier,
  * only by one thread at a time.  An object must not be destroyed while another thread
- * uses it.
+ * uses it.  If several threads destroy the same name, one succeeds, and the others get
+ * -ENOENT.
+ *
+ * Callbacks.  The library calls a function of the program only within a call of the program,
+ * and on its thread; only log lines may also come from threads of a mesh.  The function must
+ * return: no C++ exception, no longjmp(3), no pthread_exit(3).  It must not destroy an object
+ * that the call uses, nor close the context.  Each prototype says which calls it may make.
  *
  * Fork.  A child must not use its parent's context.  There, calls that use the server
  * return -EPERM, and hartebeest_close() only forgets the context.
@@ -112,6 +123,28 @@ extern "C" {
 
 struct hartebeest_context;
 
+/* ------------------------------------------------------------ version --- */
+
+/* The version of this header.  "#if HARTEBEEST_VERSION >= HARTEBEEST_VERSION_OF(0, 2, 0)" works. */
+#define HARTEBEEST_VERSION_MAJOR 0
+#define HARTEBEEST_VERSION_MINOR 1
+#define HARTEBEEST_VERSION_PATCH 0
+#define HARTEBEEST_VERSION_OF(major, minor, patch) ((major) * 65536 + (minor) * 256 + (patch))
+#define HARTEBEEST_VERSION HARTEBEEST_VERSION_OF(HARTEBEEST_VERSION_MAJOR, \
+						 HARTEBEEST_VERSION_MINOR, \
+						 HARTEBEEST_VERSION_PATCH)
+
+/**
+ * hartebeest_version() - the version of the library that runs
+ *
+ * It may be later than HARTEBEEST_VERSION, with which the program was compiled.
+ *
+ * Returns the version in the form of HARTEBEEST_VERSION_OF().
+ *
+ * Since: 0.1
+ */
+int hartebeest_version(void);
+
 /* ------------------------------------------------------------ context --- */
 
 /**
@@ -119,7 +152,7 @@ struct hartebeest_context;
  * @hbp:     receives the context, for hartebeest_close()
  * @options: NULL-terminated array of "section.key=value" strings, or NULL
  *
- * A later source overrides an earlier one: presets, /etc/hartebeest.json, the file that
+ * A later source overrides an earlier one: defaults, /etc/hartebeest.json, the file that
  * HARTEBEEST_CONF_PATH names, environment, @options.  Touches neither device nor network:
  * the first resource opens the port, and the first exchange connects to the server.
  *
@@ -162,7 +195,7 @@ int hartebeest_open_verbs(struct hartebeest_context **hbp, const char *const *op
  * one minute, the record of a queue pair that was connected says that it is closed, so
  * its peer can still confirm, and the rank's record says that the rank has left.
  * Messages and barriers stay until their time to live ends, since a peer may be about to
- * read them.  Waits about a second at most for a server that does not answer.
+ * read them.  Waits about a second at most, however many servers do not answer.
  *
  * Returns 0, or -EBUSY when an object that the program made itself still uses an object
  * of the context.  The context is gone even then, but the objects in use, which the
@@ -240,6 +273,19 @@ int hartebeest_size(const struct hartebeest_context *hb);
 int hartebeest_participant(const struct hartebeest_context *hb, int index);
 
 /**
+ * hartebeest_position() - the position of a rank among all, from 0
+ * @rank: an id, such as hartebeest_rank()
+ *
+ * The reverse of hartebeest_participant(): the rank's place in arrays that have one for each.
+ *
+ * Returns the position, -ENOENT if no participant has that id, or -ENODATA if the participants
+ * are not known.
+ *
+ * Since: 0.1
+ */
+int hartebeest_position(const struct hartebeest_context *hb, int rank);
+
+/**
  * hartebeest_local_rank() - this process's number among those of its node
  *
  * Returns the number, or -ENODATA if no launcher gives one.
@@ -259,8 +305,8 @@ const char *hartebeest_job(const struct hartebeest_context *hb);
 
 /**
  * hartebeest_origin() - rank, size and job, each with its source
- * @warning: receives a text about contradictions between two launchers, "" if they agree;
- *           may be NULL
+ * @warning: receives a text about contradictions between two launchers, and about a job id
+ *           that several runs may have, "" if there is nothing to say; may be NULL
  *
  * For example "rank 3 of 8 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), local rank 1 (from
  * SLURM_LOCALID), job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)".  The context owns both
@@ -289,14 +335,13 @@ int hartebeest_port_num(struct hartebeest_context *hb);
 
 /**
  * hartebeest_device_text() - which port, GID, P_Key and IP address are chosen, and why
- * @text: receives the choice, its reason, and why all others were refused; cut to fit
- * @size: bytes of @text, at least 4
+ * @text: receives the choice, its reason, and why all others were refused
  *
  * Chooses as hartebeest_qp_init() does for RC, from the current tables.  Opens the device
  * if necessary.
  *
- * Returns 0, -EINVAL (@size below 4), or the error of a choice that fails: -ENODATA, with
- * all refusals in hartebeest_error().
+ * Returns the length of the text, or the error of a choice that fails: -ENODATA, with all
+ * refusals in hartebeest_error().
  *
  * Since: 0.1
  */
@@ -348,12 +393,12 @@ int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,
 /**
  * hartebeest_option_get() - the value of an option as text, and its source
  * @name:   "section.key" or "section.rc:key", as in hartebeest.json(5)
- * @text:   receives the value, cut to fit; "" if the option has none
- * @size:   bytes of @text, at least 1
- * @source: receives "preset", a file name, "environment NAME" or "argument"; owned by the
+ * @text:   receives the value; "" if the option has none
+ * @source: receives "default", a file name, "environment NAME" or "argument"; owned by the
  *          context; may be NULL
  *
- * Returns 0, or -ENOENT (no such option; the sentence names the nearest).
+ * Returns the length of the value, or -ENOENT (no such option; the sentence names the
+ * nearest).
  *
  * Since: 0.1
  */
@@ -371,13 +416,20 @@ enum hartebeest_log_level {
 
 /**
  * hartebeest_log_set() - choose where log lines go, and from which level on
+ * @hb:    NULL: for each context that is opened later, with the lines of a
+ *         hartebeest_open() that fails; the option log.level does not count then
  * @level: enum hartebeest_log_level; lines above it are not made
- * @write: called by any thread with the bare sentence, without newline; NULL: lines go to
- *         the file of the option log.file, else to stderr, as "TIME HOST hartebeest[PID]
- *         rank RANK LEVEL: SENTENCE"
+ * @write: called on any thread, and on several at once, with the bare sentence, without
+ *         newline.  The thread may hold locks of the library, so @write must call none of
+ *         its functions except hartebeest_clock(), and must return: no exception, no
+ *         longjmp(3).  NULL: lines go to the file of the option log.file, else to stderr,
+ *         as "TIME HOST hartebeest[PID] rank RANK LEVEL: SENTENCE"
  * @data:  passed to @write
  *
- * Affects later lines only.  Must not be called while another thread uses the context.
+ * Affects later lines only.  Must not be called while another thread uses the context, or,
+ * if @hb is NULL, opens one.  If both @hb and @write are NULL, the settings count again.
+ *
+ * Returns 0, or -EINVAL (@level).
  *
  * Since: 0.1
  */
@@ -404,8 +456,8 @@ struct hartebeest_event {
  * for a peer also read them (hartebeest_qp_fetch(), hartebeest_qp_confirm(),
  * hartebeest_mr_fetch(), hartebeest_msg_wait(), hartebeest_barrier()): such a call fails
  * with -EIO when the device reports a fatal error, and with -ENETDOWN when the port of
- * this context went down and is not back.  The last 64 events are kept for this function.
- * An event that repeats before it was fetched counts once.
+ * this context has gone down and is not back.  The last 64 events are kept for this function.
+ * An event that repeats before it is fetched counts once.
  *
  * Returns 1 when @event was filled; -ETIMEDOUT or -EAGAIN (HARTEBEEST_ONCE) when there
  * was none, neither of which is logged; -EOPNOTSUPP with the option device.events=0;
@@ -460,18 +512,43 @@ int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name);
 /* A completion channel that serves this queue alone, for hartebeest_cq_wait(). */
 #define HARTEBEEST_CQ_CHANNEL 1u
 
+/*
+ * The attributes of a completion queue to create.  Call hartebeest_cq_attr_init() first,
+ * then fill in what is to differ.  New fields will be added at the end.
+ */
+struct hartebeest_cq_attr {
+	size_t size;			/* of the caller's struct: the init function sets it */
+	uint32_t depth;			/* entries; 0: option cq_attr.cq_depth */
+	uint32_t flags;			/* 0 or HARTEBEEST_CQ_CHANNEL */
+	uint32_t comp_vector;		/* as in ibv_create_cq(3): which interrupt is raised */
+	struct ibv_comp_channel *channel;	/* the program's own; NULL: none */
+	void *cq_context;		/* as in ibv_create_cq(3) */
+};
+
+/** hartebeest_cq_attr_init() - set size, and every other field to zero */
+static inline void hartebeest_cq_attr_init(struct hartebeest_cq_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+}
+
 /**
  * hartebeest_cq_create() - create a completion queue
- * @depth: entries; 0: the option cq_attr.cq_depth; reduced to what the device supports
- * @flags: 0 or HARTEBEEST_CQ_CHANNEL
- * @cq:    may be NULL; owned by the context; cq->cqe is the number of entries granted
+ * @attr: what to make; NULL: every field is zero
+ * @cq:   may be NULL; owned by the context; cq->cqe is the number of entries granted
  *
- * Returns 0, -EEXIST, or the errno of ibv_create_cq(3) or ibv_create_comp_channel(3).
+ * The depth is reduced to what the device supports.  A queue that uses the program's own
+ * channel is not for hartebeest_cq_wait(): the program reads its events itself.
+ *
+ * Returns 0, -EEXIST, -EINVAL (the device has no such comp_vector; attr->channel besides
+ * HARTEBEEST_CQ_CHANNEL; the init function was not called), -E2BIG (a field or flag that
+ * this version does not know), or the errno of ibv_create_cq(3) or
+ * ibv_create_comp_channel(3).
  *
  * Since: 0.1
  */
-int hartebeest_cq_create(struct hartebeest_context *hb, const char *name, int depth,
-			 uint32_t flags, struct ibv_cq **cq);
+int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,
+			 const struct hartebeest_cq_attr *attr, struct ibv_cq **cq);
 
 /**
  * hartebeest_cq_get() - find a completion queue by its name
@@ -513,7 +590,8 @@ int hartebeest_cq_fd(struct hartebeest_context *hb, const char *name);
  *
  * Returns the number taken; -EAGAIN (HARTEBEEST_ONCE) or -ETIMEDOUT, neither of which is
  * logged; -ENODATA (no channel), -ENOENT (a queue that this context does not know), -EIO
- * (the queue failed), or the errno of ibv_req_notify_cq(3).
+ * (the queue failed), -EIO or -ENETDOWN (of the device: see hartebeest_event_get()), or the
+ * errno of ibv_req_notify_cq(3).
  *
  * Since: 0.1
  */
@@ -522,25 +600,42 @@ int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *cq, int cou
 
 /* ------------------------------------------------- shared receive queue --- */
 
+/*
+ * The attributes of a shared receive queue to create.  Call hartebeest_srq_attr_init()
+ * first, then fill them in.  New fields will be added at the end.
+ */
+struct hartebeest_srq_attr {
+	size_t size;			/* of the caller's struct: the init function sets it */
+	const char *pd;			/* name of its protection domain */
+	void *srq_context;		/* as in ibv_create_srq(3) */
+	uint32_t max_wr;		/* receives; 0: option qp_init_attr.cap.max_recv_wr */
+	uint32_t max_sge;		/* elements; 0: option qp_init_attr.cap.max_recv_sge */
+};
+
+/** hartebeest_srq_attr_init() - set size, and every other field to zero */
+static inline void hartebeest_srq_attr_init(struct hartebeest_srq_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+}
+
 /**
  * hartebeest_srq_create() - create a receive queue that several queue pairs share
- * @pd:      name of the protection domain
- * @max_wr:  receives; 0: the option qp_init_attr.cap.max_recv_wr; reduced to what the
- *           device supports
- * @max_sge: elements of each; 0: the option qp_init_attr.cap.max_recv_sge; reduced
- *           likewise
- * @srq:     may be NULL; owned by the context; for hartebeest_post_srq_recv()
+ * @attr: what to make; pd is required, and both sizes are reduced to what the device
+ *        supports
+ * @srq:  may be NULL; owned by the context; for hartebeest_post_srq_recv()
  *
- * A queue pair uses it if its struct hartebeest_qp_request names it.  Receives posted to
+ * A queue pair uses it if its struct hartebeest_qp_attr names it.  Receives posted to
  * it stay when such a queue pair is reset, so the refill function of the queue pair is
  * not called.
  *
- * Returns 0, -EEXIST, -ENOENT (no such PD), or the errno of ibv_create_srq(3).
+ * Returns 0, -EEXIST, -ENOENT (no such PD), -EINVAL (the init function was not called),
+ * -E2BIG (a field that this version does not know), or the errno of ibv_create_srq(3).
  *
  * Since: 0.1
  */
-int hartebeest_srq_create(struct hartebeest_context *hb, const char *name, const char *pd,
-			  uint32_t max_wr, uint32_t max_sge, struct ibv_srq **srq);
+int hartebeest_srq_create(struct hartebeest_context *hb, const char *name,
+			  const struct hartebeest_srq_attr *attr, struct ibv_srq **srq);
 
 /**
  * hartebeest_srq_get() - find a shared receive queue by its name
@@ -558,38 +653,62 @@ int hartebeest_srq_destroy(struct hartebeest_context *hb, const char *name);
 
 /* ------------------------------------------------------ memory region --- */
 
+/*
+ * The attributes of a memory region.  Call hartebeest_mr_attr_init() first, then fill them
+ * in.  New fields will be added at the end.
+ */
+struct hartebeest_mr_attr {
+	size_t size;			/* of the caller's struct: the init function sets it */
+	const char *pd;			/* name of its protection domain */
+	void *address;			/* of the program's memory: hartebeest_mr_register() */
+	size_t length;			/* bytes, more than 0 */
+	int32_t access;			/* enum ibv_access_flags */
+	int32_t dmabuf_fd;		/* these for hartebeest_mr_register_dmabuf() alone, as */
+	uint64_t dmabuf_offset;		/* the arguments of ibv_reg_dmabuf_mr(3) */
+	uint64_t dmabuf_iova;
+};
+
+/** hartebeest_mr_attr_init() - set size, and every other field to zero */
+static inline void hartebeest_mr_attr_init(struct hartebeest_mr_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+}
+
 /**
  * hartebeest_mr_create() - allocate and register a zeroed, page-aligned buffer
- * @pd:     name of the protection domain
- * @length: bytes, more than 0; the buffer is rounded up to whole pages, so that no other
- *          data shares them
- * @access: enum ibv_access_flags
- * @mr:     may be NULL; (*mr)->addr is the buffer; owned by the context
+ * @attr: pd and length are required, and address is NULL
+ * @mr:   may be NULL; (*mr)->addr is the buffer; owned by the context
  *
- * With the option mr.huge_pages=1 the buffer is on huge pages if the system has some.
+ * The buffer is rounded up to whole pages, so that no other data shares them.  With the
+ * option mr.huge_pages=1 it is on huge pages if the system has some; with RDMAV_FORK_SAFE,
+ * the region then covers whole ones, and may be longer than attr->length.
  *
- * Returns 0, -EEXIST, -ENOENT (no such PD), or the errno of ibv_reg_mr(3); the sentence
- * of -ENOMEM gives the limit on locked memory.
+ * Returns 0, -EEXIST, -ENOENT (no such PD), -EINVAL (a field is missing or for another
+ * function; the init function was not called), -E2BIG (a field that this version does not
+ * know), or the errno of ibv_reg_mr(3); the sentence of -ENOMEM gives the limit on locked
+ * memory.
  *
  * Since: 0.1
  */
-int hartebeest_mr_create(struct hartebeest_context *hb, const char *name, const char *pd,
-			 size_t length, int access, struct ibv_mr **mr);
+int hartebeest_mr_create(struct hartebeest_context *hb, const char *name,
+			 const struct hartebeest_mr_attr *attr, struct ibv_mr **mr);
 
 /**
  * hartebeest_mr_register() - register memory of the caller
- * @address: start of the memory, which stays the caller's and must outlive the region
+ * @attr: address, too, is required; the memory stays the caller's, and must outlive the
+ *        region
  *
  * Otherwise as hartebeest_mr_create().  -EFAULT: not mapped, or read-only.
  *
  * Since: 0.1
  */
-int hartebeest_mr_register(struct hartebeest_context *hb, const char *name, const char *pd,
-			   void *address, size_t length, int access, struct ibv_mr **mr);
+int hartebeest_mr_register(struct hartebeest_context *hb, const char *name,
+			   const struct hartebeest_mr_attr *attr, struct ibv_mr **mr);
 
 /**
  * hartebeest_mr_register_dmabuf() - register memory of a device
- * @fd, @offset, @length, @iova: as for ibv_reg_dmabuf_mr(3)
+ * @attr: with the fields dmabuf_fd, dmabuf_offset and dmabuf_iova; address is NULL
  *
  * Otherwise as hartebeest_mr_create().  -EOPNOTSUPP: the device does not support it;
  * -ENOSYS: libibverbs is older than 34.
@@ -597,8 +716,8 @@ int hartebeest_mr_register(struct hartebeest_context *hb, const char *name, cons
  * Since: 0.1
  */
 int hartebeest_mr_register_dmabuf(struct hartebeest_context *hb, const char *name,
-				  const char *pd, int fd, uint64_t offset, size_t length,
-				  uint64_t iova, int access, struct ibv_mr **mr);
+				  const struct hartebeest_mr_attr *attr,
+				  struct ibv_mr **mr);
 
 /**
  * hartebeest_mr_get() - find a memory region by its name
@@ -618,7 +737,7 @@ int hartebeest_mr_get(struct hartebeest_context *hb, const char *name, struct ib
 int hartebeest_mr_destroy(struct hartebeest_context *hb, const char *name);
 
 /*
- * A region of a peer, as hartebeest_mr_fetch() brings it: all that is needed to reach it.
+ * A peer's region, as hartebeest_mr_fetch() returns it: everything needed to access it.
  * Integers are in host byte order.
  */
 struct hartebeest_remote_mr {
@@ -637,7 +756,7 @@ struct hartebeest_remote_mr {
  * Replaces what was stored under the key.  The record stays until the region is destroyed
  * or hartebeest_close().
  *
- * Returns 0 or -ENOENT.
+ * Returns 0, -ENOENT, or -ETIMEDOUT (the server did not take the record).
  *
  * Since: 0.1
  */
@@ -650,8 +769,8 @@ int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name, const
  * @mr:       filled on success
  *
  * Each call asks the server again, and ignores a record whose author's rank now belongs
- * to another process.  Before hartebeest_qp_confirm() the region may still be that of a
- * former process.  So fetch it after that call, and again after hartebeest_qp_reconnect()
+ * to another process.  Before hartebeest_qp_confirm() the region may still be that of an
+ * earlier process.  So fetch it after that call, and again after hartebeest_qp_reconnect()
  * and when hartebeest_qp_follow() returned 1.
  *
  * Returns 0, -ETIMEDOUT, -EBADMSG (not a record, or one with impossible values),
@@ -667,54 +786,54 @@ int hartebeest_mr_fetch(struct hartebeest_context *hb, const char *peer_key,
 
 /* The type that the option qp_init_attr.qp_type gives.  In C++ a bare 0 is no enum. */
 #ifdef __cplusplus
-#define HARTEBEEST_QPT_PRESET static_cast<enum ibv_qp_type>(0)
+#define HARTEBEEST_QPT_DEFAULT static_cast<enum ibv_qp_type>(0)
 #else
-#define HARTEBEEST_QPT_PRESET ((enum ibv_qp_type)0)
+#define HARTEBEEST_QPT_DEFAULT ((enum ibv_qp_type)0)
 #endif
 
 /*
- * A request for hartebeest_qp_create().  Call hartebeest_qp_request_preset() first, then
- * fill it in.  New fields will be added at the end.
+ * The attributes of a queue pair to create.  Call hartebeest_qp_attr_init() first, then
+ * fill them in.  New fields will be added at the end.
  */
-struct hartebeest_qp_request {
-	size_t size;			/* of the caller's struct: the preset sets it */
+struct hartebeest_qp_attr {
+	size_t size;			/* of the caller's struct: the init function sets it */
 	const char *pd;			/* name of its protection domain */
 	const char *send_cq;		/* names of its completion queues */
 	const char *recv_cq;		/* NULL: send_cq */
 	const char *srq;		/* name of a shared receive queue; NULL: none */
 	void *qp_context;		/* as in ibv_create_qp(3) */
 	struct ibv_qp_cap cap;		/* fields of 0 come from the options; out: granted */
-	enum ibv_qp_type type;		/* HARTEBEEST_QPT_PRESET: option qp_init_attr.qp_type */
+	enum ibv_qp_type type;		/* HARTEBEEST_QPT_DEFAULT: option qp_init_attr.qp_type */
 	int32_t sq_sig_all;		/* 1: each send request makes a completion */
 };
 
-/** hartebeest_qp_request_preset() - set size, and every other field to zero */
-static inline void hartebeest_qp_request_preset(struct hartebeest_qp_request *request)
+/** hartebeest_qp_attr_init() - set size, and every other field to zero */
+static inline void hartebeest_qp_attr_init(struct hartebeest_qp_attr *attr)
 {
-	memset(request, 0, sizeof(*request));
-	request->size = sizeof(*request);
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
 }
 
 /**
  * hartebeest_qp_create() - create a queue pair in the state RESET
- * @request: what to make; pd and send_cq are required
- * @qp:      may be NULL; owned by the context
+ * @attr: what to make; pd and send_cq are required
+ * @qp:   may be NULL; owned by the context
  *
- * Sizes come from @request or from the options qp_init_attr.cap.*, and are reduced to
+ * Sizes come from @attr or from the options qp_init_attr.cap.*, and are reduced to
  * what the device supports; inline data is halved until the device accepts it.  The sizes
- * granted are in @request->cap, and can be read later by hartebeest_qp_cap().
+ * granted are in @attr->cap, and can be read later by hartebeest_qp_cap().
  *
  * Returns 0, -EEXIST, -ENOENT (no PD or queue of that name), -EOPNOTSUPP (type is not
- * IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD), -EINVAL (the preset was not called), -E2BIG (a
+ * IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD), -EINVAL (the init function was not called), -E2BIG (a
  * field that this version does not know), or the errno of ibv_create_qp(3).
  *
  * Since: 0.1
  */
 int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
-			 struct hartebeest_qp_request *request, struct ibv_qp **qp);
+			 struct hartebeest_qp_attr *attr, struct ibv_qp **qp);
 
 /**
- * hartebeest_qp_create_attr() - create a queue pair from a filled struct ibv_qp_init_attr
+ * hartebeest_qp_create_verbs() - create a queue pair from a filled struct ibv_qp_init_attr
  * @pd:   name of the protection domain
  * @attr: queues, SRQ, type and so on as for ibv_create_qp(3); sizes of 0 in attr->cap
  *        come from the options; on success attr->cap has the sizes granted
@@ -723,9 +842,9 @@ int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
  *
  * Since: 0.1
  */
-int hartebeest_qp_create_attr(struct hartebeest_context *hb, const char *name,
-			      const char *pd, struct ibv_qp_init_attr *attr,
-			      struct ibv_qp **qp);
+int hartebeest_qp_create_verbs(struct hartebeest_context *hb, const char *name,
+			       const char *pd, struct ibv_qp_init_attr *attr,
+			       struct ibv_qp **qp);
 
 /**
  * hartebeest_qp_get() - find a queue pair by its name
@@ -745,7 +864,8 @@ int hartebeest_qp_cap(struct hartebeest_context *hb, const char *name,
 /**
  * hartebeest_qp_destroy() - destroy a queue pair
  *
- * Takes back what was published of it.
+ * Takes back what was published of it.  A closed record stays for a minute, so that its
+ * peer can still confirm, or learns why there will be no connection.
  *
  * Returns 0, -ENOENT or the errno of ibv_destroy_qp(3).  Since: 0.1
  */
@@ -771,11 +891,14 @@ int hartebeest_qp_init(struct hartebeest_context *hb, const char *name);
  * @key: under which the peer fetches it
  *
  * Takes a queue pair in RESET to INIT first, since its sequence number is part of the
- * record.  The record stays until the queue pair is destroyed or hartebeest_close().  If
+ * record.  Takes a UD queue pair to RTS, so that a server can answer clients that it does not
+ * know in advance: ibv_create_ah_from_wc(3) makes an address handle to a client that has sent
+ * something.  The record stays until the queue pair is destroyed or hartebeest_close().  If
  * called with several keys, hartebeest_qp_connect() and hartebeest_qp_reconnect() publish
  * again under the last one only.
  *
- * Returns 0, -ENOENT, or as hartebeest_qp_init().
+ * Returns 0, -ENOENT, -ETIMEDOUT (the server did not take the record), or as
+ * hartebeest_qp_init().
  *
  * Since: 0.1
  */
@@ -788,7 +911,7 @@ int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name, const
  */
 struct hartebeest_remote_qp {
 	union ibv_gid gid;
-	union ibv_gid address;	/* IP address of its port, IPv4 as ::ffff:a.b.c.d; zero: none */
+	union ibv_gid ip;	/* IP address of its port, IPv4 as ::ffff:a.b.c.d; zero: none */
 	uint32_t qp_type;	/* enum ibv_qp_type */
 	uint32_t qp_num;
 	uint32_t psn;		/* sequence number of its first packet */
@@ -802,19 +925,19 @@ struct hartebeest_remote_qp {
 /**
  * hartebeest_peer_text() - who is behind a peer's key, as a sentence
  * @peer_key: as given to hartebeest_qp_fetch()
- * @text:     receives "rank 3 on cn08, pid 17, mlx5_0:1", cut to fit
- * @size:     bytes of @text, at least 1
+ * @text:     receives "rank 3 on cn08, pid 17, mlx5_0:1"
  *
- * Asks the server, for a quarter of a second at most.  If the server does not answer, the
- * text names the rank alone; if another process has that rank now, it says so instead of
- * naming host and device.
+ * Asks the server.  If the peer has left or failed, or was a process of this host and is
+ * dead, the text says so, and so do later texts of hartebeest_completion_text().  If the
+ * server does not answer, the text names the rank alone; if another process has that rank
+ * now, it says so instead of naming host and device.
  *
- * Returns 0, -ENOENT (never fetched) or -EINVAL.
+ * Returns the length of the text in all these cases, -ENOENT (never fetched) or -EINVAL.
  *
  * Since: 0.1
  */
 int hartebeest_peer_text(struct hartebeest_context *hb, const char *peer_key, char *text,
-			 size_t size);
+			 size_t size, int64_t deadline);
 
 /**
  * hartebeest_qp_fetch() - wait for a queue pair that a peer publishes
@@ -822,12 +945,14 @@ int hartebeest_peer_text(struct hartebeest_context *hb, const char *peer_key, ch
  * @remote:   filled on success; may be NULL
  *
  * Each call asks the server again, and keeps what it found under the key, for
- * hartebeest_qp_connect().  A record of an RC or UC queue pair may be a leftover of a
- * former process, which hartebeest_qp_confirm() finds out.  Nobody confirms UD, so a UD
- * record is ignored if its author's rank now belongs to another process.
+ * hartebeest_qp_connect().  A record of an RC or UC queue pair may be a leftover of an
+ * earlier process, which hartebeest_qp_confirm() finds out.  UD is not confirmed, so a UD
+ * record is ignored if its author's rank now belongs to another process.  A peer that
+ * could not connect to a queue pair of this context, and has closed, ends the wait.
  *
  * Returns 0, -ETIMEDOUT, -EBADMSG, -EPROTONOSUPPORT, -EIO or -ENETDOWN, as
- * hartebeest_mr_fetch().
+ * hartebeest_mr_fetch(), -ECONNABORTED (the peer gave up; the sentence says why), or, if
+ * both ends disagree, as hartebeest_qp_connect().
  *
  * Since: 0.1
  */
@@ -835,31 +960,50 @@ int hartebeest_qp_fetch(struct hartebeest_context *hb, const char *peer_key,
 			struct hartebeest_remote_qp *remote, int64_t deadline);
 
 /**
- * hartebeest_qp_connect() - take a queue pair to RTS, connected to a fetched peer
+ * hartebeest_peer_regions() - the regions that a fetched peer offers
+ * @peer_key: as given to hartebeest_qp_fetch() or hartebeest_pairs_connect()
+ * @regions:  receives the first @count of them; may be NULL if @count is 0
+ *
+ * They are those of the peer's record as it was last fetched: what the peer offers in
+ * hartebeest_pairs_connect(), or, if this end called that, as many as its pair had room for.
+ * Asks no server.  None are known after hartebeest_qp_follow() and hartebeest_qp_reconnect()
+ * until the peer is fetched again.
+ *
+ * Returns how many regions there are, or -ENOENT (never fetched).
+ *
+ * Since: 0.1
+ */
+int hartebeest_peer_regions(struct hartebeest_context *hb, const char *peer_key,
+			    struct hartebeest_remote_mr *regions, size_t count);
+
+/**
+ * hartebeest_qp_connect() - take a queue pair to RTS, connected to a peer
  * @name:     of the local queue pair, in RESET or INIT
  * @peer_key: of the peer, as given to hartebeest_qp_fetch()
  *
- * Both ends call this, and neither waits for the other.  Before a program sends the first
- * message, it calls hartebeest_qp_confirm() (or a barrier) to be sure that the peer is
- * connected.  Path MTU, outstanding reads and atomics, partition and addresses are agreed
- * on from the two records before the device is touched.  If the call fails, the queue
- * pair stays in the state that it had reached.  A queue pair that was reset since it was
- * published is published again.
+ * Connects to the peer as it was last fetched under the key; if it never was, fetches it
+ * first, and waits for that.  Both ends call this, and neither waits for the other.  Before a
+ * program sends the first message, it calls hartebeest_qp_confirm() (or a barrier) to be sure
+ * that the peer is connected.  Path MTU, outstanding reads and atomics, partition and
+ * addresses are agreed on from the two records before the device is touched.  If the call
+ * fails, the queue pair stays in the state that it had reached.  A queue pair that was reset
+ * since it was published is published again.
  *
  * The local GID is looked up again: if its index has changed, the new index is used.
  *
  * A UD queue pair goes to RTS, and gets an address handle for this peer
- * (hartebeest_qp_address()).  The function may be called again for further peers.
+ * (hartebeest_qp_ud_address()).  The function may be called again for further peers.
  *
  * With device.resolver=rdmacm the path record to the peer's published IP address gives
  * GIDs, SL, MTU, LID, source path bits, hop limit, traffic class, flow label and rate.
  * It is asked for once per peer.  The options of SL, path bits, flow label and rate have
  * no effect then.
  *
- * Returns 0, -ENOENT (either name unknown), -EISCONN (already connected), -EINVAL
- * (src_path_bits beyond the port's LMC), -EPROTOTYPE (transport or link layer differ),
- * -EPROTO (another disagreement: RoCE version, partition, sequence number), -ENODATA (the
- * local GID is gone), the errno of ibv_modify_qp(3), or with rdmacm the errors of
+ * Returns 0, -ENOENT (no such queue pair), -EISCONN (already connected), -EINVAL
+ * (src_path_bits beyond the port's LMC; published under @peer_key itself), -EPROTOTYPE
+ * (transport or link layer differ), -EPROTO (another disagreement: RoCE version, partition,
+ * subnet, sequence number), -ENODATA (the local GID is gone), the errno of ibv_modify_qp(3),
+ * as hartebeest_qp_fetch() if the peer was not fetched before, or with rdmacm the errors of
  * hartebeest_resolve() and -EXDEV (the path leaves by another port).
  *
  * Since: 0.1
@@ -869,13 +1013,13 @@ int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
 
 /**
  * hartebeest_qp_confirm() - wait until the peer is connected to this queue pair
+ * @name:     of the local queue pair; NULL: the newest that is connected to @peer_key
  * @peer_key: to which @name is connected
  *
  * Succeeds when the peer's record says that it is in RTR or later for this very queue
- * pair of this very process.  A record of a former run cannot say that.  If the peer has
+ * pair of this very process.  A record of an earlier run cannot say that.  If the peer has
  * restarted meanwhile, the local queue pair goes back to RESET and connects to the new
- * one.  If that fails, it is connected to nobody, and hartebeest_qp_reconnect() tries
- * again.
+ * one.  If that fails, it is not connected, and hartebeest_qp_reconnect() tries again.
  *
  * Both ends must have published and connected.  hartebeest_qp_connect() tells the peer;
  * if the server did not answer just then, the next call that publishes, waits or follows
@@ -883,9 +1027,9 @@ int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
  *
  * Returns 0, -ENOENT, -ENOTCONN (not connected to this key, or never published),
  * -EOPNOTSUPP (UD has no single peer: use hartebeest_barrier()), -ETIMEDOUT, -ESHUTDOWN
- * or -ECONNABORTED (the peer's process has left or failed), -EBADMSG, -EPROTONOSUPPORT,
- * -EIO or -ENETDOWN as hartebeest_qp_fetch(), the error of the refill function, or as
- * hartebeest_qp_connect().
+ * or -ECONNABORTED (the peer's process has left, failed, or could not connect to this
+ * queue pair), -EBADMSG, -EPROTONOSUPPORT, -EIO or -ENETDOWN as hartebeest_qp_fetch(), the
+ * error of the refill function, or as hartebeest_qp_connect().
  *
  * Since: 0.1
  */
@@ -897,14 +1041,14 @@ int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
  * @peer_key: to which @name is connected
  * @remote:   filled if the peer was replaced; may be NULL
  *
- * Looks once at the record under @peer_key, for a quarter of a second at most, and does
- * not wait for the peer.  If a peer that restarted has published another queue pair
- * there, the local one goes through RESET and connects to it, keeping the sequence number
+ * Waits until a peer that restarted has published another queue pair under @peer_key.  With
+ * HARTEBEEST_ONCE it looks once, as a program does between other work.  The local queue
+ * pair then goes through RESET and connects to the new one, keeping the sequence number
  * that it has already published.  To learn whether the new peer is connected too, call
- * hartebeest_qp_confirm().  If connecting fails, the queue pair is connected to nobody.
+ * hartebeest_qp_confirm().  If connecting fails, the queue pair is not connected.
  *
- * Returns 1 if the peer was replaced; 0 if it was not, if nothing is stored there, or if
- * the server does not answer; -ESHUTDOWN (within the last minute the peer has closed its
+ * Returns 1 if the peer was replaced; 0 if by the deadline it was not, if nothing is stored
+ * there, or if the server does not answer; -ESHUTDOWN (within the last minute the peer closed its
  * queue pair and left), -EIO or -ENETDOWN (of the device: see hartebeest_event_get()),
  * -ENOENT (no such queue pair), -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD),
  * -EBADMSG (a record with values that no queue pair can have), -EACCES or -EPROTO (the
@@ -914,7 +1058,8 @@ int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
  * Since: 0.1
  */
 int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
-			 const char *peer_key, struct hartebeest_remote_qp *remote);
+			 const char *peer_key, struct hartebeest_remote_qp *remote,
+			 int64_t deadline);
 
 /**
  * hartebeest_qp_reset() - take a queue pair from any state to RESET
@@ -937,8 +1082,8 @@ int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name);
  * start.  Each call begins from the start; to continue after -EAGAIN or -ETIMEDOUT, call
  * hartebeest_pairs_connect().
  *
- * Returns 0, -ENOTCONN (never published), -EOPNOTSUPP (UD), or as the functions it stands
- * for.
+ * Returns 0, -ENOTCONN (never published), -EOPNOTSUPP (UD), or as the functions that do
+ * these steps.
  *
  * Since: 0.1
  */
@@ -948,7 +1093,10 @@ int hartebeest_qp_reconnect(struct hartebeest_context *hb, const char *name,
 /**
  * hartebeest_qp_refill_set() - set the function that posts a queue pair's receives
  * @refill: called whenever the queue pair gets to the state INIT; posts receives and
- *          returns 0, or a negative errno that fails the transition; NULL: none
+ *          returns 0, or a negative errno that fails the transition; NULL: none.  Runs on the
+ *          thread of the call that initializes, publishes, connects, confirms or follows, and
+ *          no lock is held: it may post, and find objects by name, but must not change or
+ *          destroy this queue pair, its queues or regions, nor throw
  * @data:   passed to @refill
  *
  * RESET drops posted receives.  hartebeest_qp_confirm() and hartebeest_qp_reconnect() may
@@ -963,7 +1111,7 @@ int hartebeest_qp_refill_set(struct hartebeest_context *hb, const char *name,
 			     int (*refill)(void *data, struct ibv_qp *qp), void *data);
 
 /* The destination of a UD message: arguments of hartebeest_post_send_ud(). */
-struct hartebeest_address {
+struct hartebeest_ud_address {
 	struct ibv_ah *ah;	/* owned by the context */
 	uint32_t qp_num;
 	uint32_t qkey;
@@ -971,27 +1119,25 @@ struct hartebeest_address {
 };
 
 /**
- * hartebeest_qp_address() - the address of a peer of a connected UD queue pair
+ * hartebeest_qp_ud_address() - the address of a peer of a connected UD queue pair
  *
  * Returns 0, -ENOENT, or -ENOTCONN before hartebeest_qp_connect().
  *
  * Since: 0.1
  */
-int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
-			  const char *peer_key, struct hartebeest_address *address);
+int hartebeest_qp_ud_address(struct hartebeest_context *hb, const char *name,
+			     const char *peer_key, struct hartebeest_ud_address *address);
 
 /**
  * hartebeest_completion_text() - a completion as a sentence that names both ends
  * @wc:   from ibv_poll_cq(3) or hartebeest_poll()
- * @text: receives status and its usual meaning, vendor error, wr_id, queue pair and peer;
- *        cut to fit
- * @size: bytes of @text
+ * @text: receives status and its usual meaning, vendor error, wr_id, queue pair and peer
  *
- * If the peer did not answer, the servers are asked about its rank, for 250 ms at most.
- * The text then says whether the peer has left or failed, whether another process has its
- * rank now, or whether it was a process of this host and is dead.
+ * Asks no server.  If the peer did not answer, and a wait or hartebeest_peer_text() has found
+ * earlier that it has left, failed or died, or that another process has its rank, the text says
+ * so.
  *
- * Returns 0.
+ * Returns the length of the text.
  *
  * Since: 0.1
  */
@@ -1062,33 +1208,34 @@ int hartebeest_mr_adopt(struct hartebeest_context *hb, const char *name, struct 
  * One that the program has taken to INIT must be on the context's port.  Its access
  * flags, P_Key and Q_Key are read back and kept, also after hartebeest_qp_reset().
  *
- * One beyond INIT only gets a name, for hartebeest_completion_text() and events.  All
+ * A UD queue pair in RTS is taken over likewise, and can be published, and connected to peers.
+ * Any other beyond INIT only gets a name, for hartebeest_completion_text() and events.  All
  * functions that would connect it return -EISCONN until hartebeest_qp_reset(), since its
  * first sequence number cannot be read back.
  *
  * hartebeest_qp_destroy() forgets the queue pair, and takes back what was published of
  * it.  Call that, or hartebeest_close(), before ibv_destroy_qp(3).
  *
- * Returns 0, as hartebeest_pd_adopt(), -EOPNOTSUPP (another transport), -EINVAL (in INIT
- * on another port), or as hartebeest_qp_init().
+ * Returns 0, as hartebeest_pd_adopt(), -EOPNOTSUPP (another transport), -EINVAL (the program
+ * took it to another port), or as hartebeest_qp_init().
  *
  * Since: 0.1
  */
 int hartebeest_qp_adopt(struct hartebeest_context *hb, const char *name, struct ibv_qp *qp);
 
 /**
- * hartebeest_post_text() - why a post was refused, as a sentence
+ * hartebeest_post_text() - why a post was refused, or nothing completes, as a sentence
  * @qp:   any queue pair of this process
- * @wr:   the request that was refused; NULL: a receive, or not known
- * @ret:  what hartebeest_post_write(), ibv_post_send(3) or the like returned
- * @text: receives queue pair, request and the likely reason (its state, a full queue, or
- *        a request that it cannot carry); cut to fit
- * @size: bytes of @text
+ * @wr:   the request that was posted; NULL: a receive, or not known
+ * @ret:  what hartebeest_post_write(), ibv_post_send(3) or the like returned, or the
+ *        -ETIMEDOUT of hartebeest_poll_until()
+ * @text: receives queue pair, request and the likely reason (its state, a full queue, a
+ *        request that it cannot carry, a small completion queue)
  *
  * To stay fast, a post itself returns only an errno.  This asks the device for the state
  * of the queue pair.
  *
- * Returns 0, or -EINVAL (@ret is 0).
+ * Returns the length of the text, or -EINVAL (@ret is 0).
  *
  * Since: 0.1
  */
@@ -1102,26 +1249,26 @@ int hartebeest_post_text(struct hartebeest_context *hb, struct ibv_qp *qp,
 
 /*
  * One queue pair and its peer, for hartebeest_pairs_connect().  Call
- * hartebeest_pair_preset() first, then fill it in.  New fields will be added at the end.
+ * hartebeest_pair_init() first, then fill it in.  New fields will be added at the end.
  */
 struct hartebeest_pair {
-	size_t size;			/* of the caller's struct: the preset sets it */
+	size_t size;			/* of the caller's struct: the init function sets it */
 	const char *qp;			/* name of the local queue pair */
 	const char *key;		/* under which it is published */
 	const char *peer_key;		/* under which the peer publishes its queue pair */
 	const char *const *offer;	/* names of local regions that the peer gets */
 	struct hartebeest_remote_mr *regions;	/* receives the peer's regions, in its order */
-	uint32_t offered;		/* names in offer, at most 255 */
-	uint32_t room;			/* elements of regions */
+	uint32_t offer_count;		/* names in offer, at most 255 */
+	uint32_t region_room;		/* elements of regions */
 	/* out */
-	uint32_t count;			/* number of regions that the peer offers */
+	uint32_t region_count;		/* number of regions that the peer offers */
 	int32_t result;			/* of this pair alone: 0 or a negative errno */
 	struct hartebeest_remote_qp peer;
 	char reason[512];		/* the sentence for result; "" if it is 0 */
 };
 
-/** hartebeest_pair_preset() - set size, and every other field to zero */
-static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
+/** hartebeest_pair_init() - set size, and every other field to zero */
+static inline void hartebeest_pair_init(struct hartebeest_pair *pair)
 {
 	memset(pair, 0, sizeof(*pair));
 	pair->size = sizeof(*pair);
@@ -1129,12 +1276,12 @@ static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
 
 /**
  * hartebeest_pairs_connect() - connect many queue pairs to their peers in one call
- * @pairs: an array; call hartebeest_pair_preset() for each element first
+ * @pairs: an array; call hartebeest_pair_init() for each element first
  * @count: number of elements
  *
  * Publishes all queue pairs, fetches all peers, connects each pair as its peer appears,
  * and waits until all have confirmed.  The regions of offer travel in the same records.
- * The peers may call this or the single steps, in any order and at any time: nobody needs
+ * The peers may call this or the single steps, in any order and at any time: neither needs
  * to have published before.  A queue pair may be in any state.  One that is connected to
  * its peer is only confirmed again; one in an error state, or connected to another peer,
  * goes through RESET first.
@@ -1142,16 +1289,18 @@ static inline void hartebeest_pair_preset(struct hartebeest_pair *pair)
  * Every pair is tried whatever becomes of the others, and has its own result.  Another
  * call with the same pairs continues where the last one ended.  If a peer is replaced
  * meanwhile, its pair is connected again.  A UD queue pair may be in several pairs; those
- * with the same own key must offer the same regions.  It has an address handle for each
- * peer afterwards (hartebeest_qp_address()), and is not confirmed.
+ * with the same key must offer the same regions.  It has an address handle for each
+ * peer afterwards (hartebeest_qp_ud_address()), and is not confirmed.
  *
  * Returns 0, or the first failed result: -ENOENT (no such queue pair or region),
  * -ETIMEDOUT, -EAGAIN (with HARTEBEEST_ONCE, if no pair fails otherwise), -EMSGSIZE (the
  * peer offers more regions than there is room for; it is connected and confirmed, and the
  * room is filled), -ESHUTDOWN (the peer has left), or as hartebeest_qp_connect() and
  * hartebeest_qp_confirm().  No pair is tried after -EINVAL (a field is missing, two pairs
- * share a queue pair or an own key, or offer different regions under one) and -E2BIG (a
- * field that this version does not know).
+ * share a queue pair or a key, or offer different regions under one key), -E2BIG (a field
+ * that this version does not know) and errors of the settings.  Each pair then has that
+ * result and its sentence, except after an invalid argument, and except a pair that was not
+ * initialized and those that follow it.
  *
  * Since: 0.1
  */
@@ -1166,12 +1315,55 @@ int hartebeest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pa
  * @length: at most 1046528 (1 MiB less 2 KiB)
  *
  * Replaces an earlier message.  Needs no device.  A push that fails is given up: the context
- * does not store the message later.
+ * does not store the message later.  A message outlives its reader, its author and the run,
+ * for the time of the option exchange.ttl, and until then the context keeps a copy, unless it
+ * finds that a reader has deleted the message.  hartebeest_msg_push_attr() gives a message a
+ * life of its own.
+ *
+ * Returns 0, -EMSGSIZE (@length), or -ETIMEDOUT (the server did not take the message).
  *
  * Since: 0.1
  */
 int hartebeest_msg_push(struct hartebeest_context *hb, const char *key, const void *data,
 			size_t length, int64_t deadline);
+
+/* The message is for one reader, whose wait deletes it. */
+#define HARTEBEEST_MSG_ONCE 1u
+
+/*
+ * The life of a message.  Call hartebeest_msg_attr_init() first, then fill it in.  New fields
+ * will be added at the end.
+ */
+struct hartebeest_msg_attr {
+	size_t size;		/* of the caller's struct: the init function sets it */
+	int64_t ttl;		/* ns, at most 30 days, and up to 2 s longer; 0: exchange.ttl */
+	uint64_t flags;		/* 0 or HARTEBEEST_MSG_ONCE */
+};
+
+/** hartebeest_msg_attr_init() - set size, and every other field to zero */
+static inline void hartebeest_msg_attr_init(struct hartebeest_msg_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+}
+
+/**
+ * hartebeest_msg_push_attr() - leave a message that has a life of its own
+ * @attr: how long it lives, and for how many readers
+ *
+ * Otherwise as hartebeest_msg_push().  With HARTEBEEST_MSG_ONCE, the first reader whose buffer
+ * is large enough deletes the message as it reads it, and others do not get it; a wait without
+ * a buffer leaves it there.  The context keeps no copy, and does not store the message again if
+ * its server loses it, since it cannot know whether it had been read.
+ *
+ * Returns as hartebeest_msg_push(), -EINVAL (@attr was not initialized; a negative ttl), or
+ * -E2BIG (a field or flag that this version does not know).
+ *
+ * Since: 0.1
+ */
+int hartebeest_msg_push_attr(struct hartebeest_context *hb, const char *key, const void *data,
+			     size_t length, const struct hartebeest_msg_attr *attr,
+			     int64_t deadline);
 
 /**
  * hartebeest_msg_wait() - wait for a message
@@ -1180,11 +1372,14 @@ int hartebeest_msg_push(struct hartebeest_context *hb, const char *key, const vo
  * @size:     bytes of @buffer; 0 asks for no data and accepts any message
  * @length:   receives the full length of the message in bytes; may be NULL
  *
- * The message stays for others.
+ * The message stays for others, unless it was pushed with HARTEBEEST_MSG_ONCE.  Then this call
+ * deletes it, which takes one more round trip, and goes on waiting if another reader was
+ * faster.
  *
  * Returns 0, -ETIMEDOUT, -EIO or -ENETDOWN (of the device: see hartebeest_event_get()),
- * -EBADMSG, -EPROTONOSUPPORT, or -EMSGSIZE if @size is too small (@length is set then,
- * too; the buffer is not).
+ * -EBADMSG, -EPROTONOSUPPORT, -ESTALE (a message for one reader is gone, since its server failed
+ * as it was deleted), or -EMSGSIZE if @size is too small (@length is set then, too; the buffer
+ * is not).
  *
  * Since: 0.1
  */
@@ -1192,22 +1387,22 @@ int hartebeest_msg_wait(struct hartebeest_context *hb, const char *peer_key, voi
 			size_t size, size_t *length, int64_t deadline);
 
 /*
- * One message of hartebeest_msgs_wait().  Call hartebeest_message_preset() first, then
+ * One message of hartebeest_msgs_wait().  Call hartebeest_message_init() first, then
  * fill it in.  New fields will be added at the end.
  */
 struct hartebeest_message {
-	size_t size;		/* of the caller's struct: the preset sets it */
+	size_t size;		/* of the caller's struct: the init function sets it */
 	const char *peer_key;	/* under which it is pushed */
 	void *buffer;		/* receives it; may be NULL when room is 0 */
 	size_t room;		/* bytes of buffer; 0 asks for no data and accepts any message */
 	/* out */
 	size_t length;		/* full length in bytes */
-	int32_t here;		/* 1 when it came; it is not asked for again */
-	int32_t result;		/* 0, -EMSGSIZE (room is too small), -EAGAIN (not here) */
+	int32_t arrived;	/* 1 once it has; it is not asked for again */
+	int32_t result;		/* 0, -EMSGSIZE (room is too small), -EAGAIN (absent) */
 };
 
-/** hartebeest_message_preset() - set size, and every other field to zero */
-static inline void hartebeest_message_preset(struct hartebeest_message *message)
+/** hartebeest_message_init() - set size, and every other field to zero */
+static inline void hartebeest_message_init(struct hartebeest_message *message)
 {
 	memset(message, 0, sizeof(*message));
 	message->size = sizeof(*message);
@@ -1215,15 +1410,16 @@ static inline void hartebeest_message_preset(struct hartebeest_message *message)
 
 /**
  * hartebeest_msgs_wait() - wait for many messages at once
- * @messages: an array; call hartebeest_message_preset() for each element first
+ * @messages: an array; call hartebeest_message_init() for each element first
  * @count:    number of elements
- * @need:     number of messages that must be here; 0: all
+ * @need:     number of messages that must have arrived; 0: all
  *
- * Asks for all missing messages in one request at a time.  The messages stay for others.
- * Another call with the same array asks only for those that are not here.
+ * Each request asks for all missing messages.  Messages stay for others, except as in
+ * hartebeest_msg_wait().  Another call with the same array asks only for those that have not
+ * arrived.
  *
- * Returns the number of messages that are here; -ETIMEDOUT or -EAGAIN (HARTEBEEST_ONCE)
- * if it is less than @need (those that came are marked all the same); -EINVAL, -E2BIG, or
+ * Returns the number of messages that have arrived; -ETIMEDOUT or -EAGAIN (HARTEBEEST_ONCE)
+ * if it is less than @need (those that have arrived are marked); -EINVAL, -E2BIG, or
  * as hartebeest_msg_wait(), but a buffer that is too small only shows in its message's
  * result.
  *
@@ -1240,10 +1436,10 @@ int hartebeest_msgs_wait(struct hartebeest_context *hb, struct hartebeest_messag
 int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_t deadline);
 
 /**
- * hartebeest_barrier() - wait until every rank of the job is here
+ * hartebeest_barrier() - wait until every rank of the job has called it
  * @name: the same on all ranks; may be used any number of times
  *
- * Leftovers of a former run do not count.  A call after -ETIMEDOUT or -EAGAIN continues
+ * Leftovers of an earlier run do not count.  A call after -ETIMEDOUT or -EAGAIN continues
  * the same pass.
  *
  * Returns 0, -ENODATA (rank or size unknown), -EBADMSG or -EPROTONOSUPPORT (what is
@@ -1258,14 +1454,62 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
 int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t deadline);
 
 /**
+ * hartebeest_gather() - bring together a value of each rank
+ * @name:  as for hartebeest_barrier(); a gather is also a pass of the barrier of that name
+ * @value: @size bytes of this rank; all ranks must give the same number of bytes
+ * @size:  1 to 1046528
+ * @all:   receives the values of all ranks, in the order of hartebeest_participant()
+ *
+ * Values are messages, under two keys for each rank, which calls replace in turn.  What an
+ * earlier run left does not count.  Each rank reads the values of all others, by one request
+ * to each server.  A call after -ETIMEDOUT or -EAGAIN continues the same pass, and must give
+ * the same value.
+ *
+ * Returns 0, -EPROTO (a rank gave another number of bytes), -EMSGSIZE (@size), or as
+ * hartebeest_barrier().  The contents of @all are undefined after a failure.
+ *
+ * Since: 0.1
+ */
+int hartebeest_gather(struct hartebeest_context *hb, const char *name, const void *value,
+		      size_t size, void *all, int64_t deadline);
+
+/**
+ * hartebeest_counter_add() - add to a number that all processes of the job share
+ * @key:   of the counter, which begins at 0
+ * @add:   1 or more
+ * @value: receives the sum
+ *
+ * No two calls get the same sum, so processes can number themselves.  Numbers may be skipped
+ * if a server fails meanwhile.  A counter lives for 30 days from the first addition on, so
+ * without a job id, a later run continues it.  It begins again at 0 if its server loses what
+ * it stores.
+ *
+ * Returns 0, -EINVAL (@add is 0), -EBADMSG (what is stored there is no number), or the error of
+ * the server.
+ *
+ * Since: 0.1
+ */
+int hartebeest_counter_add(struct hartebeest_context *hb, const char *key, uint32_t add,
+			   uint64_t *value, int64_t deadline);
+
+/**
  * hartebeest_fail() - tell all waiting ranks that this rank has given up
  * @text: the reason, for people; the first 200 bytes are kept
  *
  * Current and later waits of all other ranks end within two seconds with -ECONNABORTED,
  * and their sentence names the failed rank and gives @text.  Waits of this context
  * continue.  If the process has no rank, only waits for what it has published end.  The
- * call takes a second at most.  The failure stays known until the context is closed, and
- * for ten minutes longer.
+ * call takes a second at most, however many servers are silent.  The failure stays known
+ * until the context is closed, and for ten minutes longer; it does not matter whether the
+ * process goes on or ends.
+ *
+ * A failure that an earlier run left ends no wait.  So a rank that has neither published
+ * nor waited before must know that the failure is of its own run: on the same host, its
+ * process began before the failure, or the failed process is alive; on another host, it
+ * began three seconds before the failure, and the servers demand no login.  If this is not
+ * the first context of the process, the beginning of the context counts, not that of the
+ * process.  A rank that does not know waits on, and if that wait fails, its sentence mentions
+ * the failure.
  *
  * Returns 0, or the error of a server, which then may not have heard of the failure.
  *
@@ -1278,10 +1522,10 @@ int hartebeest_fail(struct hartebeest_context *hb, const char *text);
 #define HARTEBEEST_SERVICE_DATA 1024
 #define HARTEBEEST_SERVICE_KEY 128
 
-/* A client's request to be served, as either end sees it. */
-struct hartebeest_request {
-	uint64_t number;	/* in the order of asking, from 1; gaps are possible */
-	uint64_t epoch;		/* of the Memcached server; numbers begin again in each */
+/* A client of a service, and what it asked for, as either end sees it. */
+struct hartebeest_client {
+	uint64_t number;	/* among the requests of its context, from 1 */
+	uint64_t context;	/* random; context and number never occur twice together */
 	int32_t rank;		/* rank of the client; -1: none */
 	uint32_t pid;		/* of the client */
 	uint32_t again;		/* 1: an earlier listening process has had it */
@@ -1294,11 +1538,11 @@ struct hartebeest_request {
 };
 
 /**
- * hartebeest_service_listen() - serve clients that nobody listed
+ * hartebeest_service_listen() - serve clients that are not known in advance
  * @service: 1 to 64 printable ASCII characters without blanks and '/'
  *
  * A service has one listener: the last process that called this function.
- * hartebeest_service_accept() tells the former one that it was replaced.  Rank and size
+ * hartebeest_service_accept() tells the previous one that it was replaced.  Rank and size
  * need not be known.  Another call by the listener changes nothing.
  *
  * Returns 0, -EINVAL (the name), -ETIMEDOUT or -EAGAIN.
@@ -1310,32 +1554,33 @@ int hartebeest_service_listen(struct hartebeest_context *hb, const char *service
 
 /**
  * hartebeest_service_accept() - wait for the next client that asks
- * @request: filled on success
+ * @client: filled on success
  *
- * Gives each stored request once to each listening process, the oldest first.  A listener
- * that was started again gets all requests that its predecessor had, too.  For each,
- * create a queue pair and connect it by hartebeest_pairs_connect() with the two keys of
- * the request, or refuse the request by hartebeest_service_leave().
+ * Gives each stored request once to each listening process, the oldest first.  If several
+ * threads of the process call this function, each request goes to one of them.  A listener
+ * that was started again also gets all requests that its predecessor had.  For each, create a
+ * queue pair and connect it by hartebeest_pairs_connect() with the two keys of the request,
+ * or refuse the request by hartebeest_service_leave().
  *
  * After a restart of the Memcached server, clients that wait for anything ask again by
  * themselves.  A listener that already had such a request does not get it twice.
  *
  * Returns 0, -ENOTCONN (hartebeest_service_listen() was not called), -EADDRINUSE (another
- * process has the service now), -ETIMEDOUT or -EAGAIN (nobody asked; neither is logged),
+ * process has the service now), -ETIMEDOUT or -EAGAIN (no client asked; neither is logged),
  * -EIO or -ENETDOWN (of the device: see hartebeest_event_get()).
  *
  * Since: 0.1
  */
 int hartebeest_service_accept(struct hartebeest_context *hb, const char *service,
-			      struct hartebeest_request *request, int64_t deadline);
+			      struct hartebeest_client *client, int64_t deadline);
 
 /**
  * hartebeest_service_request() - ask to be served
- * @data:    @length bytes for the listener; may be NULL if @length is 0
- * @length:  at most HARTEBEEST_SERVICE_DATA
- * @request: filled on success
+ * @data:   @length bytes for the listener; may be NULL if @length is 0
+ * @length: at most HARTEBEEST_SERVICE_DATA
+ * @client: filled on success
  *
- * Whether anybody listens yet or not, the request is now stored until
+ * The request stays stored, whether or not a listener exists yet, until
  * hartebeest_service_leave() or hartebeest_close(), or, if this process crashes, for the
  * time of the option exchange.ttl.  Create a queue pair and connect it by
  * hartebeest_pairs_connect() with the two keys of the request: that call waits for the
@@ -1347,24 +1592,36 @@ int hartebeest_service_accept(struct hartebeest_context *hb, const char *service
  */
 int hartebeest_service_request(struct hartebeest_context *hb, const char *service,
 			       const void *data, size_t length,
-			       struct hartebeest_request *request, int64_t deadline);
+			       struct hartebeest_client *client, int64_t deadline);
 
 /**
- * hartebeest_service_leave() - withdraw, refuse or end a request, or stop listening
- * @request: from hartebeest_service_request() or hartebeest_service_accept(); NULL: this
- *           context no longer listens, and requests stay for the next listener
+ * hartebeest_service_leave() - withdraw, refuse or end a request
+ * @client: from hartebeest_service_request() or hartebeest_service_accept()
  *
  * The queue pair published under the request's key is closed on the server, so the other
  * end's hartebeest_qp_follow() returns -ESHUTDOWN.  Destroy the queue pair afterwards.
  *
- * Returns 0, -ENOENT (no such request, or not listening), or the error of a server, for
- * which the call waits a second at most.  A later listener may get the request in that
- * case.
+ * Waits for silent servers a second and a quarter at most.  A server that was silent a moment
+ * ago is not asked again, so many such calls take no longer than one.
+ *
+ * Returns 0, -ENOENT (no such request), or the error of a server.  After the latter, a later
+ * listener may get the request.
  *
  * Since: 0.1
  */
 int hartebeest_service_leave(struct hartebeest_context *hb, const char *service,
-			     const struct hartebeest_request *request);
+			     const struct hartebeest_client *client);
+
+/**
+ * hartebeest_service_close() - stop listening
+ *
+ * Requests stay for the next listener, and connections stay as they are.
+ *
+ * Returns 0, -EINVAL (the name) or -ENOENT (this context does not listen).
+ *
+ * Since: 0.1
+ */
+int hartebeest_service_close(struct hartebeest_context *hb, const char *service);
 
 #ifdef __cplusplus
 }

@@ -261,7 +261,7 @@ private:
 /*
  * The part of spdlog's logger that HB_CLOGGER offers: it writes lines to stdout, such as
  * "[HB:info] text".  Levels are spdlog's numbers, from 0 (trace) to 5 (critical), and 6
- * for no lines; the preset is 2 (info).
+ * for no lines; the default is 2 (info).
  */
 class Logger {
 public:
@@ -1003,14 +1003,14 @@ public:
 		std::string text;
 		int ret;
 
-		hartebeest_message_preset(&message);
+		hartebeest_message_init(&message);
 		message.peer_key = key;
 		message.length = 4096;
 		do {
 			text.resize(message.length);
 			message.buffer = &text[0];
 			message.room = text.size();
-			message.here = 0;
+			message.arrived = 0;
 			ret = hartebeest_msgs_wait(hartebeest_default_context(), &message, 1, 1,
 						   HARTEBEEST_ONCE);
 		} while (ret == 1 && message.result == -EMSGSIZE);

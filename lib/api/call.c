@@ -23,7 +23,7 @@ static void hint_at_settings(const struct hartebeest_context *hb, int ret)
 	while (i < BEEST_COUNT(no_settings) && ret != -no_settings[i])
 		i++;
 	if (i == BEEST_COUNT(no_settings))
-		beest_options_hint(&hb->options, ret);
+		beest_options_hint(&hb->options, beest_launch_hint(&hb->launch, ret));
 }
 
 int beest_call_done(const struct hartebeest_context *hb, int ret)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compat.c - the original Hartebeest's C functions, over the public interface
+ * compat.c - the original Hartebeest's C functions
  *
  * Owns nothing: default.c has their context, remote.c the remote objects that they return, and
- * replaced.c the peers that restart.  Uses hartebeest.h, tools of base/ and the
- * options of the context.
+ * replaced.c the peers that restart.  Uses hartebeest.h, tools of base/ and the options of the
+ * context, and core/ for what only this interface does: its own limits, and one name space of keys.
  *
  * Threads: as for the native functions, but init and exit belong to one thread.
  */
@@ -18,12 +18,18 @@
 #include "include/hartebeest-c.h"
 #include "include/hartebeest-post.h"
 #include "include/hartebeest.h"
+#include "lib/api/call.h"
 #include "lib/api/default.h"
 #include "lib/api/remote.h"
 #include "lib/api/replaced.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/core/bringup.h"
 #include "lib/core/context.h"
+#include "lib/core/handshake.h"
+#include "lib/core/pairs.h"
+#include "lib/rendezvous/message.h"
+#include "lib/verbs/pd.h"
 
 /* ------------------------------------------------------------- context --- */
 
@@ -71,17 +77,6 @@ HARTEBEEST_EXPORT char *hartebeest_get_sysvar(const char *name)
 	return text;
 }
 
-/* Does nothing in a forked child, which inherits its parent's objects. */
-static void __attribute__((destructor)) end_default(void)
-{
-	if (!beest_default_is_own())
-		return;
-
-	beest_default_close();
-	beest_remote_free();
-	beest_replaced_free();
-}
-
 /* ---------------------------------------------------------------- names --- */
 
 /*
@@ -121,6 +116,21 @@ static struct hartebeest_context *exchange_context(void)
 	return hb;
 }
 
+static bool key_is_given(const struct hartebeest_context *hb, const char *function,
+			 const char *key)
+{
+	const void *const arguments[] = { key };
+
+	return hb && beest_call_check(hb, function, "key", arguments, 1) == 0;
+}
+
+/* For failures that are normal in programs of the original.  Returns false. */
+static bool tell_quietly(const struct hartebeest_context *hb)
+{
+	beest_log(&hb->log, BEEST_LOG_INFO, "%s", beest_error_text());
+	return false;
+}
+
 HARTEBEEST_EXPORT bool hartebeest_memc_push_general(const char *key)
 {
 	struct hartebeest_context *hb = exchange_context();
@@ -128,42 +138,127 @@ HARTEBEEST_EXPORT bool hartebeest_memc_push_general(const char *key)
 	return hb && hartebeest_msg_push(hb, key, NULL, 0, 0) == 0;
 }
 
+static int64_t message_seen_at;		/* atomic; when a wait for a message succeeded last */
+
+/*
+ * Each node deletes its message as soon as it has seen those of the others, so one that paused for
+ * long would miss it.  The original does not pause at all, but asks 10 000 times only.
+ */
 HARTEBEEST_EXPORT bool hartebeest_memc_wait_general(const char *key)
 {
 	struct hartebeest_context *hb = exchange_context();
+	struct beest_limit limit;
+	int ret;
 
-	return hb && hartebeest_msg_wait(hb, key, NULL, 0, NULL, 0) == 0;
+	if (!key_is_given(hb, __func__, key))
+		return false;
+	beest_limit_start(&limit, &hb->cancel, 0, hb->options.timeout);
+	limit.steady = true;
+	ret = beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key);
+	if (ret == 0)
+		ret = beest_message_wait(hb->registry, key, NULL, 0, NULL, &limit);
+	if (ret == 0)
+		__atomic_store_n(&message_seen_at, beest_clock_now(), __ATOMIC_RELAXED);
+	return beest_call_waited(hb, &limit, ret) == 0;
 }
 
+/*
+ * Others may be about to look for the message that this process is going to delete, and nodes come
+ * to that sooner than with the original.  Counts pauses, about 20 ms in all, since a time may pass
+ * while the whole machine stands still.
+ */
+#define MESSAGE_RECENT BEEST_SECOND
+#define MESSAGE_PAUSES 64
+
+static void message_stay(void)
+{
+	int64_t seen_at = __atomic_exchange_n(&message_seen_at, 0, __ATOMIC_RELAXED);
+	int pauses = beest_clock_left(seen_at + MESSAGE_RECENT) ? MESSAGE_PAUSES : 0;
+	struct beest_backoff backoff;
+
+	beest_clock_backoff_start(&backoff, 0);
+	while (pauses-- > 0)
+		beest_clock_backoff_sleep(&backoff, INT64_MAX);
+}
+
+static int key_delete(struct hartebeest_context *hb, const char *key,
+		      const struct beest_limit *limit)
+{
+	int ret = beest_handshake_withdraw(hb, key);
+
+	if (ret != 0)
+		return BEEST_MIN(ret, 0);
+	message_stay();
+	return beest_message_delete(hb->registry, key, limit);
+}
+
+/* Nothing to delete is no error: programs of the original delete to make sure. */
 HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
 {
 	struct hartebeest_context *hb = exchange_context();
+	struct beest_limit limit;
+	int ret;
 
-	return hb && hartebeest_msg_delete(hb, key, 0) == 0;
+	if (!key_is_given(hb, __func__, key))
+		return false;
+	beest_limit_start(&limit, &hb->cancel, 0, hb->options.timeout);
+	ret = key_delete(hb, key, &limit);
+	return ret != -ENOENT ? beest_call_done(hb, ret) == 0 : tell_quietly(hb);
 }
 
 /* ---------------------------------------------------- local resources --- */
+
+/* Programs of the original make a queue for sends and one for receives, of the same name. */
+static bool is_new(struct hartebeest_context *hb, const struct beest_kind *kind, const char *name)
+{
+	return hb && (beest_table_name_available(&hb->objects, kind, name) != -EEXIST ||
+		      tell_quietly(hb));
+}
 
 HARTEBEEST_EXPORT bool hartebeest_create_local_pd(const char *pd)
 {
 	struct hartebeest_context *hb = hartebeest_default_context();
 
-	return hb && hartebeest_pd_create(hb, pd, NULL) == 0;
+	return is_new(hb, &beest_pd_kind, pd) && hartebeest_pd_create(hb, pd, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_create_local_mr(const char *pd, const char *mr,
 						  size_t length, int access)
 {
 	struct hartebeest_context *hb = hartebeest_default_context();
+	const char *name = SCOPED(pd, mr);
+	struct hartebeest_mr_attr attr;
 
-	return hb && hartebeest_mr_create(hb, SCOPED(pd, mr), pd, length, access, NULL) == 0;
+	hartebeest_mr_attr_init(&attr);
+	attr.pd = pd;
+	attr.length = length;
+	attr.access = access;
+	return is_new(hb, &beest_mr_kind, name) &&
+	       hartebeest_mr_create(hb, name, &attr, NULL) == 0;
+}
+
+/*
+ * Room for all that a queue pair may have under way, even if cq_attr.cq_depth is less: the
+ * original's own files give less, and its programs use one queue for sends and receives.
+ */
+static uint32_t queue_depth(const struct beest_options *options)
+{
+	const struct beest_qp_options *qp = &options->qp[BEEST_RC];
+
+	return (uint32_t)BEEST_MAX(options->cq_depth, qp->max_send_wr + qp->max_recv_wr);
 }
 
 HARTEBEEST_EXPORT bool hartebeest_create_basiccq(const char *cq)
 {
 	struct hartebeest_context *hb = hartebeest_default_context();
 
-	return hb && hartebeest_cq_create(hb, cq, 0, 0, NULL) == 0;
+	struct hartebeest_cq_attr attr;
+
+	if (!is_new(hb, &beest_cq_kind, cq))
+		return false;
+	hartebeest_cq_attr_init(&attr);
+	attr.depth = queue_depth(&hb->options);
+	return hartebeest_cq_create(hb, cq, &attr, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp,
@@ -171,14 +266,16 @@ HARTEBEEST_EXPORT bool hartebeest_create_local_qp(const char *pd, const char *qp
 						  const char *recv_cq)
 {
 	struct hartebeest_context *hb = hartebeest_default_context();
-	struct hartebeest_qp_request request;
+	const char *name = SCOPED(pd, qp);
+	struct hartebeest_qp_attr attr;
 
-	hartebeest_qp_request_preset(&request);
-	request.pd = pd;
-	request.send_cq = send_cq;
-	request.recv_cq = recv_cq;
-	request.type = type;
-	return hb && hartebeest_qp_create(hb, SCOPED(pd, qp), &request, NULL) == 0;
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = pd;
+	attr.send_cq = send_cq;
+	attr.recv_cq = recv_cq;
+	attr.type = type;
+	return is_new(hb, &beest_qp_kind, name) &&
+	       hartebeest_qp_create(hb, name, &attr, NULL) == 0;
 }
 
 HARTEBEEST_EXPORT bool hartebeest_init_local_qp(const char *pd, const char *qp)
@@ -252,22 +349,47 @@ HARTEBEEST_EXPORT bool hartebeest_memc_push_local_qp(const char *memc_key, const
 	return hb && hartebeest_qp_publish(hb, SCOPED(pd, qp), memc_key, 0) == 0;
 }
 
+/* The original's fetches never end, so its programs use the result without testing for it. */
+static struct beest_limit fetch_limit(const struct hartebeest_context *hb)
+{
+	int64_t most = hb->options.fetch_timeout ? hb->options.fetch_timeout : INT64_MAX;
+	struct beest_limit limit;
+
+	beest_limit_start(&limit, &hb->cancel, 0, most);
+	limit.tells = true;
+	return limit;
+}
+
 HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_mr(const char *memc_key)
 {
 	struct hartebeest_context *hb = exchange_context();
 	struct hartebeest_remote_mr mr;
+	struct beest_limit limit;
+	int ret;
 
-	return hb && hartebeest_mr_fetch(hb, memc_key, &mr, 0) == 0 &&
-	       beest_remote_keep_mr(memc_key, &mr);
+	if (!key_is_given(hb, __func__, memc_key))
+		return false;
+	limit = fetch_limit(hb);
+	ret = beest_handshake_mr_fetch(hb, memc_key, &mr, &limit);
+	return beest_call_waited(hb, &limit, ret) == 0 && beest_remote_keep_mr(memc_key, &mr);
 }
 
 HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_qp(const char *memc_key)
 {
 	struct hartebeest_context *hb = exchange_context();
 	struct hartebeest_remote_qp qp;
+	struct beest_endpoint found;
+	struct beest_limit limit;
+	int ret;
 
-	return hb && hartebeest_qp_fetch(hb, memc_key, &qp, 0) == 0 &&
-	       beest_remote_keep_qp(memc_key, &qp);
+	if (!key_is_given(hb, __func__, memc_key))
+		return false;
+	limit = fetch_limit(hb);
+	ret = beest_bringup_fetch(hb, memc_key, &limit, &found);
+	if (beest_call_waited(hb, &limit, ret) < 0)
+		return false;
+	beest_pairs_show_peer(&found, &qp);
+	return beest_remote_keep_qp(memc_key, &qp);
 }
 
 /* ------------------------------------------------------------ data path --- */

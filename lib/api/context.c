@@ -7,12 +7,23 @@
  */
 #include "config.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
 #include "lib/base/error.h"
 #include "lib/core/context.h"
 #include "lib/core/pathquery.h"
 #include "lib/verbs/port.h"
+
+/* A choice among all GIDs of all ports, with what was wrong with each. */
+#define DEVICE_TEXT_SIZE (128 * 1024)
+
+HARTEBEEST_EXPORT int hartebeest_version(void)
+{
+	return HARTEBEEST_VERSION;
+}
 
 HARTEBEEST_EXPORT int hartebeest_open(struct hartebeest_context **hbp,
 				      const char *const *options)
@@ -46,7 +57,9 @@ HARTEBEEST_EXPORT const char *hartebeest_error(void)
 /* Names misspelt variables, which may be why; a question logs nothing. */
 static int fail_unsaid(const struct hartebeest_context *hb, const char *sentence)
 {
-	return beest_options_hint(&hb->options, beest_fail(ENODATA, "%s", sentence));
+	return beest_options_hint(&hb->options,
+				  beest_launch_hint(&hb->launch,
+						    beest_fail(ENODATA, "%s", sentence)));
 }
 
 HARTEBEEST_EXPORT int hartebeest_rank(const struct hartebeest_context *hb)
@@ -64,7 +77,7 @@ HARTEBEEST_EXPORT int hartebeest_size(const struct hartebeest_context *hb)
 	REQUIRE(hb);
 	if (hb->launch.participants.count == 0)
 		return fail_unsaid(hb, "the number of ranks is not known: set "
-				   "HARTEBEEST_PARTICIPANTS, or start the program with hartebeest "
+				   "HARTEBEEST_NPARTICIPANTS, or start the program with hartebeest "
 				   "run, srun or mpirun");
 	return (int)hb->launch.participants.count;
 }
@@ -78,6 +91,18 @@ HARTEBEEST_EXPORT int hartebeest_participant(const struct hartebeest_context *hb
 	if (index < 0 || index >= size)
 		return beest_fail(ERANGE, "participant %d is not within 0..%d", index, size - 1);
 	return hb->launch.participants.id[index];
+}
+
+HARTEBEEST_EXPORT int hartebeest_position(const struct hartebeest_context *hb, int rank)
+{
+	int position, size = hartebeest_size(hb);
+
+	if (size < 0)
+		return size;
+	position = beest_parse_ids_position(&hb->launch.participants, rank);
+	if (position < 0)
+		return beest_fail(ENOENT, "rank %d is not among the %d participants", rank, size);
+	return position;
 }
 
 HARTEBEEST_EXPORT int hartebeest_local_rank(const struct hartebeest_context *hb)
@@ -114,9 +139,9 @@ HARTEBEEST_EXPORT int hartebeest_option_get(const struct hartebeest_context *hb,
 					    const char *name, char *text, size_t size,
 					    const char **source)
 {
-	REQUIRE(hb, name, text);
-	if (size == 0)
-		return beest_call_refuse(hb, __func__, "size is 0");
+	REQUIRE(hb, name);
+	if (size)
+		REQUIRE(text);
 	return beest_options_text(&hb->options, name, text, size, source);
 }
 
@@ -124,10 +149,13 @@ HARTEBEEST_EXPORT int hartebeest_log_set(struct hartebeest_context *hb, int leve
 					 void (*write)(void *data, int level, const char *text),
 					 void *data)
 {
-	REQUIRE(hb);
 	if (level < HARTEBEEST_LOG_NONE || level > HARTEBEEST_LOG_DEBUG)
 		TRY(beest_fail(EINVAL, "log level %d is not within %d..%d", level,
 			       HARTEBEEST_LOG_NONE, HARTEBEEST_LOG_DEBUG));
+	if (!hb) {
+		beest_context_log_default(level, write, data);
+		return 0;
+	}
 
 	hb->log.level = level;
 	hb->log.write = write;
@@ -167,15 +195,23 @@ HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char
 					     size_t size)
 {
 	int64_t pkey;
+	char *whole;
+	int ret;
 
-	REQUIRE(hb, text);
-	if (size < 4)
-		return beest_call_refuse(hb, __func__, "size is below 4");
+	REQUIRE(hb);
+	if (size)
+		REQUIRE(text);
 	TRY(beest_context_need_device(hb));
 	pkey = hb->options.qp[BEEST_RC].pkey;
-	return beest_call_done(hb, beest_port_text(&hb->device, &hb->policy,
-						   pkey == BEEST_AUTO ? 0 : (uint16_t)pkey, text,
-						   size));
+	whole = malloc(DEVICE_TEXT_SIZE);
+	if (!whole)
+		TRY(beest_fail(ENOMEM, "no memory for a text of %d bytes", DEVICE_TEXT_SIZE));
+	ret = beest_port_text(&hb->device, &hb->policy, pkey == BEEST_AUTO ? 0 : (uint16_t)pkey,
+			      whole, DEVICE_TEXT_SIZE);
+	if (ret == 0)
+		ret = snprintf(text, size, "%s", whole);
+	free(whole);
+	return beest_call_done(hb, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_resolve(struct hartebeest_context *hb, const char *ip,

@@ -7,27 +7,35 @@
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/core/context.h"
 #include "lib/verbs/cq.h"
 
 HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,
-					   int depth, uint32_t flags, struct ibv_cq **cq)
+					   const struct hartebeest_cq_attr *attr,
+					   struct ibv_cq **cq)
 {
+	struct hartebeest_cq_attr own;
 	struct beest_cq *made;
+	void *handle;
 
 	REQUIRE(hb, name);
-	if (depth < 0)
-		TRY(beest_fail(EINVAL, "completion queue '%s' cannot have %d entries", name,
-			       depth));
-	if (flags & ~HARTEBEEST_CQ_CHANNEL)
-		TRY(beest_fail(EINVAL, "%s(): unknown flags 0x%" PRIx32, __func__, flags));
+	hartebeest_cq_attr_init(&own);
+	if (attr)
+		TRY(BEEST_SIZED_COPY(cq_attr, attr, &own, cq_context));
+	if (own.flags & ~HARTEBEEST_CQ_CHANNEL)
+		TRY(beest_fail(E2BIG, "%s(): unknown flags 0x%" PRIx32, __func__, own.flags));
+	if (own.flags & HARTEBEEST_CQ_CHANNEL && own.channel)
+		return beest_call_refuse(hb, __func__, "attr->channel is set, and flags ask for "
+					 "another channel");
+	own.depth = own.depth ? own.depth : (uint32_t)hb->options.cq_depth;
 	TRY(beest_table_name_available(&hb->objects, &beest_cq_kind, name));
 	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
-	TRY(beest_cq_create(&hb->device, depth ? depth : hb->options.cq_depth,
-			    flags & HARTEBEEST_CQ_CHANNEL, &made));
+	TRY(beest_cq_create(&hb->device, &own, &made));
+	handle = made->node.handle;
 	TRY(beest_table_add(&hb->objects, name, &made->node));
 	if (cq)
-		*cq = made->node.handle;
+		*cq = handle;
 	return 0;
 }
 
@@ -53,7 +61,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_get(struct hartebeest_context *hb, const cha
 HARTEBEEST_EXPORT int hartebeest_cq_destroy(struct hartebeest_context *hb, const char *name)
 {
 	REQUIRE(hb, name);
-	return beest_call_done(hb, beest_table_destroy(&hb->objects, &beest_cq_kind, name));
+	return beest_call_done(hb, beest_context_destroy(hb, &beest_cq_kind, name));
 }
 
 static int cq_require_channel(const struct beest_cq *cq)

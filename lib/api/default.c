@@ -50,12 +50,25 @@ bool beest_default_is_own(void)
 
 /*
  * Functions that only return true or false say too little, so warnings and errors are logged by
- * preset.  Programs written for the original may rely on its 16 elements per request.
+ * default.  Programs written for the original may rely on its 16 elements per request.
  */
-static const char *const presets[] = {
+static const char *const defaults[] = {
 	"log.level=warn", "qp_init_attr.cap.max_send_sge=16", "qp_init_attr.cap.max_recv_sge=16",
 	NULL,
 };
+
+/*
+ * The end of the process.  Programs of the original have detached threads that still read regions
+ * and post, so only records go.  They go before static objects of the program are destroyed, which
+ * these threads use, too: handlers run in reverse order, and destructors of libraries after them.
+ */
+static void leave_default(void)
+{
+	struct hartebeest_context *hb = __atomic_load_n(&own.hb, __ATOMIC_ACQUIRE);
+
+	if (hb)
+		beest_context_leave(hb);
+}
 
 static void open_default(void)
 {
@@ -66,7 +79,7 @@ static void open_default(void)
 
 	if (given && beest_parse_word(given, beest_log_words, &level) == 0)
 		own.log.level = (int)level;
-	ret = beest_context_open(&hb, presets, NULL, NULL, 0);
+	ret = beest_context_open(&hb, defaults, NULL, NULL, 0);
 	if (ret < 0) {
 		own.failed = -ret;
 		beest_text_copy(own.failure, sizeof(own.failure), beest_error_text());
@@ -79,6 +92,9 @@ static void open_default(void)
 		beest_log(&hb->log, BEEST_LOG_WARN, FORMER_FILE " is not read, although the "
 			  "original read it: set HARTEBEEST_CONF_PATH=" FORMER_FILE);
 	__atomic_store_n(&own.hb, hb, __ATOMIC_RELEASE);
+	if (atexit(leave_default) != 0)
+		beest_log(&hb->log, BEEST_LOG_WARN, "no memory for a handler of exit(3): records "
+			  "stay when the process ends");
 }
 
 static struct hartebeest_context *open_once(bool again)
@@ -106,10 +122,4 @@ HARTEBEEST_EXPORT struct hartebeest_context *hartebeest_default_context(void)
 HARTEBEEST_EXPORT void hartebeest_init(void)
 {
 	open_once(true);
-}
-
-void beest_default_close(void)
-{
-	hartebeest_close(own.hb);
-	own.hb = NULL;
 }

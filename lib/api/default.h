@@ -2,9 +2,10 @@
 /*
  * default.h - the one context of the original's functions
  *
- * Owns the context from the first call that needs it until the process ends, its presets, and the
- * failure to open it, which is logged once and is that of all later calls until
- * hartebeest_init().  hartebeest_default_context() returns it.  Knows nothing of its use.
+ * Owns the context from the first call that needs it until the process ends, when only its records
+ * go.  Also owns its defaults, and the failure to open it, which is logged once and is that of all
+ * later calls until hartebeest_init().  hartebeest_default_context() returns it.  Knows nothing of
+ * its use.
  */
 #ifndef BEEST_DEFAULT_H
 #define BEEST_DEFAULT_H
@@ -24,8 +25,5 @@ const struct beest_log *beest_default_log(void);
 
 /* False in a forked child, which has its parent's context. */
 bool beest_default_is_own(void);
-
-/* Called at normal exit, so that no peer finds records of a process that is gone. */
-void beest_default_close(void);
 
 #endif

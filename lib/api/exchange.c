@@ -6,20 +6,33 @@
 #include "lib/api/call.h"
 #include "lib/core/context.h"
 #include "lib/rendezvous/barrier.h"
+#include "lib/rendezvous/collect.h"
+#include "lib/rendezvous/counter.h"
 #include "lib/rendezvous/failure.h"
 #include "lib/rendezvous/message.h"
 
 HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const char *key,
 					  const void *data, size_t length, int64_t deadline)
 {
+	struct hartebeest_msg_attr attr;
+
+	hartebeest_msg_attr_init(&attr);
+	return hartebeest_msg_push_attr(hb, key, data, length, &attr, deadline);
+}
+
+HARTEBEEST_EXPORT int hartebeest_msg_push_attr(struct hartebeest_context *hb, const char *key,
+					       const void *data, size_t length,
+					       const struct hartebeest_msg_attr *attr,
+					       int64_t deadline)
+{
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(hb, key);
+	REQUIRE_LIMIT(hb, key, attr);
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
 	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key));
 	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, key, data, length,
-								&limit));
+								attr, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
@@ -59,24 +72,74 @@ HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const
 	return beest_call_waited(hb, &limit, beest_message_delete(hb->registry, key, &limit));
 }
 
+HARTEBEEST_EXPORT int hartebeest_counter_add(struct hartebeest_context *hb, const char *key,
+					     uint32_t add, uint64_t *value, int64_t deadline)
+{
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(hb, key, value);
+	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_COUNTER, key));
+	return beest_call_waited(hb, &limit, beest_counter_add(hb->registry, key, add, value,
+							       &limit));
+}
+
+/* Finds the barrier of that name, or makes it. */
+static int barrier_obtain(struct hartebeest_context *hb, const char *name,
+			  struct beest_barrier **barrier)
+{
+	struct beest_node *node;
+	int ret;
+
+	ret = hartebeest_rank(hb);
+	if (ret >= 0)
+		ret = hartebeest_size(hb);
+	if (ret >= 0)
+		ret = beest_launch_check(&hb->launch);
+	if (ret >= 0)
+		ret = beest_context_need_registry(hb, BEEST_KIND_BARRIER, name);
+	if (ret == 0)
+		ret = beest_barrier_check(hb->registry, &hb->launch.participants, name);
+	if (ret == 0)
+		ret = beest_table_obtain(&hb->objects, &beest_barrier_kind, name, &node);
+	if (ret == 0)
+		*barrier = BEEST_CONTAINER(node, struct beest_barrier, node);
+	return ret;
+}
+
 HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name,
 					 int64_t deadline)
 {
+	struct beest_barrier *barrier;
 	struct beest_limit limit;
-	struct beest_node *node;
-	int rank = hartebeest_rank(hb);
 
 	REQUIRE_LIMIT(hb, name);
-	TRY_LIMIT(rank);
-	TRY_LIMIT(hartebeest_size(hb));
-	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_BARRIER, name));
-	TRY_LIMIT(beest_barrier_check(hb->registry, &hb->launch.participants, name));
-	TRY_LIMIT(beest_table_obtain(&hb->objects, &beest_barrier_kind, name, &node));
-	return beest_call_waited(hb, &limit, beest_barrier_wait(hb->registry, &hb->roll,
-								BEEST_CONTAINER(node,
-								struct beest_barrier, node),
-								&hb->launch.participants, rank,
-								&limit));
+	TRY_LIMIT(barrier_obtain(hb, name, &barrier));
+	return beest_call_waited(hb, &limit, beest_barrier_wait(hb->registry, &hb->roll, barrier,
+								&hb->launch.participants,
+								hb->launch.rank, &limit));
+}
+
+HARTEBEEST_EXPORT int hartebeest_gather(struct hartebeest_context *hb, const char *name,
+					const void *value, size_t size, void *all,
+					int64_t deadline)
+{
+	struct beest_limit limit;
+	struct beest_collect_call call = {
+		.value = value, .size = size, .all = all, .limit = &limit,
+	};
+	struct beest_node *node;
+
+	REQUIRE_LIMIT(hb, name, value, all);
+	if (size == 0)
+		return beest_call_refuse(hb, __func__, "size is 0");
+	TRY_LIMIT(barrier_obtain(hb, name, &call.barrier));
+	TRY_LIMIT(beest_table_obtain(&hb->objects, &beest_collect_kind, name, &node));
+	call.registry = hb->registry;
+	call.roll = &hb->roll;
+	call.ranks = &hb->launch.participants;
+	call.rank = hb->launch.rank;
+	return beest_call_waited(hb, &limit, beest_collect_run(&call, BEEST_CONTAINER(node,
+							       struct beest_collect, node)));
 }
 
 HARTEBEEST_EXPORT int hartebeest_fail(struct hartebeest_context *hb, const char *text)

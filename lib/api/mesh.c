@@ -31,18 +31,29 @@ HARTEBEEST_EXPORT struct ibv_qp *hartebeest_mesh_qp(const struct hartebeest_mesh
 						    int index)
 {
 	int position = mesh ? beest_parse_ids_position(&mesh->ranks, rank) : -1;
+	struct ibv_qp *qp = NULL;
 
-	return position < 0 || index < 0 ? NULL :
-	       beest_fabric_qp(&mesh->fabric, (size_t)position, (uint32_t)index);
+	if (position >= 0 && index >= 0)
+		qp = beest_fabric_qp(&mesh->fabric, (size_t)position, (uint32_t)index);
+	if (!mesh)
+		beest_fail(EINVAL, "%s(): mesh is NULL", __func__);
+	else if (!qp)
+		beest_fail(ENOENT, "mesh '%s' has no queue pair %d to rank %d", mesh->node.name,
+			   index, rank);
+	return qp;
 }
 
 HARTEBEEST_EXPORT struct ibv_cq *hartebeest_mesh_cq(const struct hartebeest_mesh *mesh)
 {
+	if (!mesh)
+		beest_fail(EINVAL, "%s(): mesh is NULL", __func__);
 	return mesh ? mesh->fabric.cq : NULL;
 }
 
 HARTEBEEST_EXPORT struct ibv_pd *hartebeest_mesh_pd(const struct hartebeest_mesh *mesh)
 {
+	if (!mesh)
+		beest_fail(EINVAL, "%s(): mesh is NULL", __func__);
 	return mesh ? mesh->fabric.pd : NULL;
 }
 
@@ -55,8 +66,8 @@ HARTEBEEST_EXPORT int hartebeest_mesh_region(const struct hartebeest_mesh *mesh,
 	return beest_call_done(hb, beest_mesh_region(mesh, rank, index, region));
 }
 
-HARTEBEEST_EXPORT int hartebeest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
-					      struct hartebeest_address *address)
+HARTEBEEST_EXPORT int hartebeest_mesh_ud_address(const struct hartebeest_mesh *mesh, int rank,
+						 struct hartebeest_ud_address *address)
 {
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 
@@ -95,11 +106,10 @@ HARTEBEEST_EXPORT int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
 	return 0;
 }
 
-HARTEBEEST_EXPORT void hartebeest_mesh_close(struct hartebeest_mesh *mesh)
+HARTEBEEST_EXPORT int hartebeest_mesh_close(struct hartebeest_mesh *mesh)
 {
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 
-	if (mesh)
-		beest_call_done(hb, beest_table_destroy(&hb->objects, &beest_mesh_kind,
-							mesh->node.name));
+	return mesh ? beest_call_done(hb, beest_table_destroy(&hb->objects, &beest_mesh_kind,
+							      mesh->node.name)) : 0;
 }

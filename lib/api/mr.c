@@ -5,78 +5,101 @@
 #include "include/hartebeest.h"
 #include "lib/api/call.h"
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/core/context.h"
 #include "lib/core/handshake.h"
 #include "lib/verbs/mr.h"
 
 /* mr_begin() and mr_end() are the first and last step of every way to make a region. */
-static int mr_begin(struct hartebeest_context *hb, const char *name, const char *pd_name,
-		    size_t length, struct ibv_pd **pd)
+static int mr_begin(struct hartebeest_context *hb, const char *name,
+		    const struct hartebeest_mr_attr *attr, bool from_device, struct ibv_pd **pd)
 {
 	int ret;
 
-	if (length == 0)
+	if (attr->length == 0)
 		return beest_fail(EINVAL, "memory region '%s' would be empty", name);
+	if (!from_device && (attr->dmabuf_fd || attr->dmabuf_offset || attr->dmabuf_iova))
+		return beest_fail(EINVAL, "memory region '%s': attr->dmabuf_* are for "
+				  "hartebeest_mr_register_dmabuf()", name);
 
 	ret = beest_table_name_available(&hb->objects, &beest_mr_kind, name);
-	return ret < 0 ? ret : beest_context_find_pd(hb, pd_name, pd);
+	return ret < 0 ? ret : beest_context_find_pd(hb, attr->pd, pd);
 }
 
 static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
 		  struct beest_mr *mr, struct ibv_mr **out)
 {
+	struct ibv_mr *verbs;
+
 	if (ret < 0)
 		return beest_call_done(hb, beest_fail_prefix(ret, "memory region '%s'", name));
+	verbs = mr->mr;
 	TRY(beest_table_add(&hb->objects, name, &mr->node));
 	if (out)
-		*out = mr->mr;
+		*out = verbs;
 	return 0;
 }
 
-/* @address: NULL for a buffer that the library allocates. */
-static int mr_create(struct hartebeest_context *hb, const char *name, const char *pd,
-		     void *address, size_t length, int access, struct ibv_mr **out)
+/* Allocates a buffer if attr->address is NULL. */
+static int mr_create(struct hartebeest_context *hb, const char *name,
+		     const struct hartebeest_mr_attr *attr, struct ibv_mr **out)
 {
-	struct ibv_pd *domain = NULL;
+	struct ibv_pd *pd = NULL;
 	struct beest_mr *mr = NULL;
 	int ret;
 
-	TRY(mr_begin(hb, name, pd, length, &domain));
-	ret = beest_mr_create(domain, address, length, access,
+	TRY(mr_begin(hb, name, attr, false, &pd));
+	ret = beest_mr_create(pd, attr->address, attr->length, attr->access,
 			      hb->options.mr_huge_pages != 0, &hb->log, &mr);
 	return mr_end(hb, name, ret, mr, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_create(struct hartebeest_context *hb, const char *name,
-					   const char *pd, size_t length, int access,
+					   const struct hartebeest_mr_attr *attr,
 					   struct ibv_mr **out)
 {
-	REQUIRE(hb, name, pd);
-	return mr_create(hb, name, pd, NULL, length, access, out);
+	struct hartebeest_mr_attr own;
+
+	REQUIRE(hb, name, attr);
+	TRY(BEEST_SIZED_COPY(mr_attr, attr, &own, dmabuf_iova));
+	REQUIRE(hb, attr->pd);
+	if (own.address)
+		return beest_call_refuse(hb, __func__, "attr->address is for "
+					 "hartebeest_mr_register()");
+	return mr_create(hb, name, &own, out);
 }
 
-HARTEBEEST_EXPORT int hartebeest_mr_register(struct hartebeest_context *hb,
-					     const char *name, const char *pd,
-					     void *address, size_t length, int access,
+HARTEBEEST_EXPORT int hartebeest_mr_register(struct hartebeest_context *hb, const char *name,
+					     const struct hartebeest_mr_attr *attr,
 					     struct ibv_mr **out)
 {
-	REQUIRE(hb, name, pd, address);
-	return mr_create(hb, name, pd, address, length, access, out);
+	struct hartebeest_mr_attr own;
+
+	REQUIRE(hb, name, attr);
+	TRY(BEEST_SIZED_COPY(mr_attr, attr, &own, dmabuf_iova));
+	REQUIRE(hb, attr->pd, attr->address);
+	return mr_create(hb, name, &own, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest_context *hb,
-						    const char *name, const char *pd,
-						    int fd, uint64_t offset, size_t length,
-						    uint64_t iova, int access,
+						    const char *name,
+						    const struct hartebeest_mr_attr *attr,
 						    struct ibv_mr **out)
 {
-	struct ibv_pd *domain = NULL;
+	struct hartebeest_mr_attr own;
+	struct ibv_pd *pd = NULL;
 	struct beest_mr *mr = NULL;
 	int ret;
 
-	REQUIRE(hb, name, pd);
-	TRY(mr_begin(hb, name, pd, length, &domain));
-	ret = beest_mr_register_dmabuf(domain, fd, offset, length, iova, access, &mr);
+	REQUIRE(hb, name, attr);
+	TRY(BEEST_SIZED_COPY(mr_attr, attr, &own, dmabuf_iova));
+	REQUIRE(hb, attr->pd);
+	if (own.address)
+		return beest_call_refuse(hb, __func__, "attr->address is for "
+					 "hartebeest_mr_register()");
+	TRY(mr_begin(hb, name, &own, true, &pd));
+	ret = beest_mr_register_dmabuf(pd, own.dmabuf_fd, own.dmabuf_offset, own.length,
+				       own.dmabuf_iova, own.access, &mr);
 	return mr_end(hb, name, ret, mr, out);
 }
 
@@ -104,12 +127,8 @@ HARTEBEEST_EXPORT int hartebeest_mr_get(struct hartebeest_context *hb, const cha
 
 HARTEBEEST_EXPORT int hartebeest_mr_destroy(struct hartebeest_context *hb, const char *name)
 {
-	struct beest_mr *mr;
-
 	REQUIRE(hb, name);
-	TRY(beest_context_find_mr(hb, name, &mr));
-	return beest_call_done(hb, beest_context_destroy_published(hb, &beest_mr_kind, name,
-								   mr->serial));
+	return beest_call_done(hb, beest_context_destroy(hb, &beest_mr_kind, name));
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_publish(struct hartebeest_context *hb, const char *name,

@@ -11,14 +11,16 @@ HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const 
 					   struct ibv_pd **pd)
 {
 	struct beest_node *made;
+	void *handle;
 
 	REQUIRE(hb, name);
 	TRY(beest_table_name_available(&hb->objects, &beest_pd_kind, name));
 	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
 	TRY(beest_pd_create(&hb->device, &made));
+	handle = made->handle;
 	TRY(beest_table_add(&hb->objects, name, made));
 	if (pd)
-		*pd = made->handle;
+		*pd = handle;
 	return 0;
 }
 
@@ -40,5 +42,5 @@ HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest_context *hb, const cha
 HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name)
 {
 	REQUIRE(hb, name);
-	return beest_call_done(hb, beest_table_destroy(&hb->objects, &beest_pd_kind, name));
+	return beest_call_done(hb, beest_context_destroy(hb, &beest_pd_kind, name));
 }

@@ -2,6 +2,7 @@
 /* qp.c - exported functions of queue pairs, alone and many at once */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,60 +18,57 @@
 #include "lib/verbs/posting.h"
 #include "lib/verbs/qp.h"
 
-#define QP_REQUEST_SIZE_MIN (offsetof(struct hartebeest_qp_request, sq_sig_all) + \
-			     sizeof(int32_t))
-
 static int qp_create(struct hartebeest_context *hb, const char *name, const char *pd_name,
 		     struct ibv_qp_init_attr *attr, struct ibv_qp **out)
 {
+	struct ibv_qp *verbs;
 	struct ibv_pd *pd;
 	struct beest_qp *qp;
 
 	TRY(beest_table_name_available(&hb->objects, &beest_qp_kind, name));
 	TRY(beest_context_find_pd(hb, pd_name, &pd));
 	TRY(beest_qp_create(&hb->device, pd, hb->options.qp, attr, &qp));
+	beest_qp_warn_of_depth(qp, name, &hb->log);
+	verbs = qp->qp;
 	TRY(beest_table_add(&hb->objects, name, &qp->node));
-	beest_qp_warn_of_depth(qp, &hb->log);
 	if (out)
-		*out = qp->qp;
+		*out = verbs;
 	return 0;
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
-					   struct hartebeest_qp_request *request,
+					   struct hartebeest_qp_attr *attr,
 					   struct ibv_qp **out)
 {
-	struct ibv_qp_init_attr attr;
+	struct ibv_qp_init_attr init;
+	struct hartebeest_qp_attr own;
 	struct beest_cq *send, *receive;
 	int ret;
 
-	REQUIRE(hb, name, request);
-	TRY(beest_sized_check("qp_request", BEEST_SIZED_ALONE, request, request->size,
-			      sizeof(*request), QP_REQUEST_SIZE_MIN));
-	REQUIRE(hb, request->pd, request->send_cq);
-	TRY(beest_context_find_cq(hb, request->send_cq, &send));
-	TRY(beest_context_find_cq(hb, request->recv_cq ? request->recv_cq : request->send_cq,
-				  &receive));
-	memset(&attr, 0, sizeof(attr));
-	if (request->srq)
-		TRY(beest_context_find_srq(hb, request->srq, &attr.srq));
-	attr.qp_context = request->qp_context;
-	attr.send_cq = send->node.handle;
-	attr.recv_cq = receive->node.handle;
-	attr.cap = request->cap;
-	attr.qp_type = request->type ? request->type :
-		       (enum ibv_qp_type)hb->options.qp[BEEST_RC].qp_type;
-	attr.sq_sig_all = request->sq_sig_all;
-	ret = qp_create(hb, name, request->pd, &attr, out);
+	REQUIRE(hb, name, attr);
+	TRY(BEEST_SIZED_COPY(qp_attr, attr, &own, sq_sig_all));
+	REQUIRE(hb, attr->pd, attr->send_cq);
+	TRY(beest_context_find_cq(hb, own.send_cq, &send));
+	TRY(beest_context_find_cq(hb, own.recv_cq ? own.recv_cq : own.send_cq, &receive));
+	memset(&init, 0, sizeof(init));
+	if (own.srq)
+		TRY(beest_context_find_srq(hb, own.srq, &init.srq));
+	init.qp_context = own.qp_context;
+	init.send_cq = send->node.handle;
+	init.recv_cq = receive->node.handle;
+	init.cap = own.cap;
+	init.qp_type = own.type ? own.type : (enum ibv_qp_type)hb->options.qp[BEEST_RC].qp_type;
+	init.sq_sig_all = own.sq_sig_all;
+	ret = qp_create(hb, name, own.pd, &init, out);
 	if (ret == 0)
-		request->cap = attr.cap;
+		attr->cap = init.cap;
 	return ret;
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_create_attr(struct hartebeest_context *hb,
-						const char *name, const char *pd,
-						struct ibv_qp_init_attr *attr,
-						struct ibv_qp **out)
+HARTEBEEST_EXPORT int hartebeest_qp_create_verbs(struct hartebeest_context *hb,
+						 const char *name, const char *pd,
+						 struct ibv_qp_init_attr *attr,
+						 struct ibv_qp **out)
 {
 	REQUIRE(hb, name, pd, attr);
 	REQUIRE(hb, attr->send_cq, attr->recv_cq);
@@ -87,14 +85,19 @@ HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const c
 	REQUIRE(hb, name, verbs);
 	TRY(beest_context_adoptable(hb, &beest_qp_kind, name, verbs->context, verbs));
 	TRY(beest_qp_adopt(&hb->device, hb->options.qp, verbs, &qp));
-	TRY(beest_table_add(&hb->objects, name, &qp->node));
 
-	/* Reads back at once what the program chose for INIT, since it may not suit. */
+	/*
+	 * Reads back at once what the program chose for INIT, since it may not suit.  Other
+	 * threads find the queue pair only after that; until then, this is its name in sentences.
+	 */
+	qp->node.name = (char *)name;
 	ret = beest_qp_state(qp, &state);
-	if (ret == 0 && state == IBV_QPS_INIT)
+	if (ret == 0 && state != IBV_QPS_RESET)
 		ret = beest_bringup_init(hb, qp);
-	if (ret < 0)
-		beest_table_destroy(&hb->objects, &beest_qp_kind, name);
+	if (ret < 0 && ret != -EISCONN)
+		beest_table_free(&qp->node);
+	else
+		ret = beest_table_add(&hb->objects, name, &qp->node);
 	return beest_call_done(hb, ret);
 }
 
@@ -122,12 +125,8 @@ HARTEBEEST_EXPORT int hartebeest_qp_cap(struct hartebeest_context *hb, const cha
 
 HARTEBEEST_EXPORT int hartebeest_qp_destroy(struct hartebeest_context *hb, const char *name)
 {
-	struct beest_qp *qp;
-
 	REQUIRE(hb, name);
-	TRY(beest_context_find_qp(hb, name, &qp));
-	return beest_call_done(hb, beest_context_destroy_published(hb, &beest_qp_kind, name,
-								   qp->serial));
+	return beest_call_done(hb, beest_context_destroy(hb, &beest_qp_kind, name));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_refill_set(struct hartebeest_context *hb,
@@ -187,6 +186,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const
 
 	REQUIRE_LIMIT(hb, name, peer_key);
 	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
+	TRY_LIMIT(beest_bringup_check(hb, qp, qp->key, peer_key));
 	return beest_call_waited(hb, &limit, beest_bringup_connect(hb, qp, peer_key, &limit));
 }
 
@@ -196,26 +196,29 @@ HARTEBEEST_EXPORT int hartebeest_qp_confirm(struct hartebeest_context *hb, const
 	struct beest_limit limit;
 	struct beest_qp *qp;
 
-	REQUIRE_LIMIT(hb, name, peer_key);
-	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
+	REQUIRE_LIMIT(hb, peer_key);
+	if (name)
+		TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
+	else
+		TRY_LIMIT(beest_bringup_qp_of(hb, peer_key, &qp));
 	return beest_call_waited(hb, &limit, beest_bringup_confirm(hb, qp, peer_key, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest_context *hb, const char *name,
 					   const char *peer_key,
-					   struct hartebeest_remote_qp *remote)
+					   struct hartebeest_remote_qp *remote,
+					   int64_t deadline)
 {
 	struct beest_limit limit;
 	struct beest_qp *qp;
 	int ret;
 
-	REQUIRE(hb, name, peer_key);
+	REQUIRE_LIMIT(hb, name, peer_key);
 	TRY(beest_context_find_qp(hb, name, &qp));
-	beest_limit_start(&limit, NULL, HARTEBEEST_ONCE, 0);
 	ret = beest_bringup_follow(hb, qp, peer_key, &limit);
 	if (ret == 1 && remote)
 		beest_pairs_show_peer(&qp->remote, remote);
-	return beest_call_done(hb, ret);
+	return beest_call_waited(hb, &limit, ret);
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name)
@@ -236,6 +239,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest_context *hb,
 
 	REQUIRE_LIMIT(hb, name, peer_key);
 	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
+	TRY_LIMIT(beest_bringup_check(hb, qp, qp->key, peer_key));
 	return beest_call_waited(hb, &limit, beest_bringup_reconnect(hb, qp, peer_key, &limit));
 }
 
@@ -251,9 +255,9 @@ HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest_context *hb,
 	return beest_call_waited(hb, &limit, beest_pairs_connect(hb, pairs, count, &limit));
 }
 
-HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const char *name,
-					    const char *peer_key,
-					    struct hartebeest_address *address)
+HARTEBEEST_EXPORT int hartebeest_qp_ud_address(struct hartebeest_context *hb, const char *name,
+					       const char *peer_key,
+					       struct hartebeest_ud_address *address)
 {
 	const struct beest_ud_peer *found;
 	struct beest_qp *qp;
@@ -266,31 +270,49 @@ HARTEBEEST_EXPORT int hartebeest_qp_address(struct hartebeest_context *hb, const
 }
 
 HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
-					   const char *peer_key, char *text, size_t size)
+					   const char *peer_key, char *text, size_t size,
+					   int64_t deadline)
 {
 	char who[BEEST_PRESENCE_TEXT];
 	struct beest_endpoint remote;
+	struct beest_limit limit;
 
-	REQUIRE(hb, peer_key, text);
-	if (size == 0)
-		return beest_call_refuse(hb, __func__, "size is 0");
+	REQUIRE_LIMIT(hb, peer_key);
+	if (size)
+		REQUIRE(text);
 	TRY(beest_bringup_peer(hb, peer_key, &remote));
 	TRY(beest_context_need_registry(hb, BEEST_KIND_QP, peer_key));
-	snprintf(text, size, "%s", beest_presence_author(hb->registry, remote.rank,
-							 &remote.incarnation, who));
-	return 0;
+	return snprintf(text, size, "%s", beest_presence_find(hb->registry, remote.rank,
+							      &remote.incarnation, &limit, who));
 }
 
-/* Adds why the peer did not answer, if its presence says so. */
+HARTEBEEST_EXPORT int hartebeest_peer_regions(struct hartebeest_context *hb,
+					      const char *peer_key,
+					      struct hartebeest_remote_mr *regions,
+					      size_t count)
+{
+	REQUIRE(hb, peer_key);
+	if (count)
+		REQUIRE(regions);
+	return beest_call_done(hb, beest_bringup_regions(hb, peer_key, regions, count));
+}
+
+/* Room for the longest sentence about a completion: three names, and what became of a peer. */
+#define COMPLETION_TEXT_SIZE 2048
+
+/* Adds why the peer did not answer, if that was heard before. */
 static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpoint *remote,
 			 char *text, size_t size)
 {
-	char who[BEEST_PRESENCE_TEXT];
+	struct beest_registry *registry = __atomic_load_n(&hb->registry, __ATOMIC_ACQUIRE);
+	const char *fate = registry ? beest_presence_fate(registry, &remote->incarnation) : "";
 	size_t used = strlen(text);
 
-	if (beest_context_need_registry(hb, BEEST_KIND_ANY, NULL) == 0 &&
-	    beest_presence_is_over(hb->registry, remote->rank, &remote->incarnation, who))
-		snprintf(text + used, size - used, "; the peer is %s", who);
+	if (fate[0] && remote->rank >= 0)
+		snprintf(text + used, size - used, "; the peer is rank %" PRId32 "%s",
+			 remote->rank, fate);
+	else if (fate[0])
+		snprintf(text + used, size - used, "; the peer is a process without rank%s", fate);
 }
 
 /* A queue pair with a name, or one of a mesh, written to @room.  NULL: not of this context. */
@@ -308,25 +330,26 @@ HARTEBEEST_EXPORT int hartebeest_completion_text(struct hartebeest_context *hb,
 						 const struct ibv_wc *wc, char *text,
 						 size_t size)
 {
+	char whole[COMPLETION_TEXT_SIZE];
 	struct beest_endpoint remote;
 	const struct beest_qp *qp;
 	struct beest_qp room;
 	bool unanswered;
 
-	REQUIRE(hb, wc, text);
-	if (size == 0)
-		return beest_call_refuse(hb, __func__, "size is 0");
+	REQUIRE(hb, wc);
+	if (size)
+		REQUIRE(text);
 	pthread_mutex_lock(&hb->objects.lock);
 	qp = qp_by_number(hb, wc->qp_num, &room);
-	beest_completion_text(qp, wc, text, size);
+	beest_completion_text(qp, wc, whole, sizeof(whole));
 	unanswered = beest_completion_is_unanswered(qp, wc);
 	if (unanswered)
 		remote = qp->remote;
 	pthread_mutex_unlock(&hb->objects.lock);
 
 	if (unanswered)
-		peer_end_add(hb, &remote, text, size);
-	return 0;
+		peer_end_add(hb, &remote, whole, sizeof(whole));
+	return snprintf(text, size, "%s", whole);
 }
 
 HARTEBEEST_EXPORT int hartebeest_post_text(struct hartebeest_context *hb, struct ibv_qp *qp,
@@ -334,15 +357,16 @@ HARTEBEEST_EXPORT int hartebeest_post_text(struct hartebeest_context *hb, struct
 					   size_t size)
 {
 	struct beest_qp room;
+	int length;
 
-	REQUIRE(hb, qp, text);
-	if (size == 0)
-		return beest_call_refuse(hb, __func__, "size is 0");
+	REQUIRE(hb, qp);
+	if (size)
+		REQUIRE(text);
 	if (ret == 0)
 		return beest_call_refuse(hb, __func__, "ret is 0: the post succeeded");
 	pthread_mutex_lock(&hb->objects.lock);
-	beest_posting_text(qp_by_number(hb, qp->qp_num, &room), qp, wr,
-			   ret < 0 ? -ret : ret, text, size);
+	length = beest_posting_text(qp_by_number(hb, qp->qp_num, &room), qp, wr,
+				    ret < 0 ? -ret : ret, text, size);
 	pthread_mutex_unlock(&hb->objects.lock);
-	return 0;
+	return length;
 }

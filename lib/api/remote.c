@@ -90,8 +90,3 @@ HARTEBEEST_EXPORT struct ibv_qp *hartebeest_get_remote_qp(const char *memc_key)
 {
 	return find_remote(&remote_qp_kind, memc_key);
 }
-
-void beest_remote_free(void)
-{
-	beest_table_clear(&remotes, NULL, NULL);
-}

@@ -16,6 +16,4 @@
 bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr);
 bool beest_remote_keep_qp(const char *key, const struct hartebeest_remote_qp *qp);
 
-void beest_remote_free(void);
-
 #endif

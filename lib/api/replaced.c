@@ -8,15 +8,25 @@
 
 #include "include/hartebeest-c.h"
 #include "include/hartebeest.h"
+#include "lib/api/call.h"
 #include "lib/api/default.h"
 #include "lib/api/remote.h"
 #include "lib/api/replaced.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/core/bringup.h"
+#include "lib/core/context.h"
+#include "lib/core/pairs.h"
 
-/* More frequent checks would find little and cost much. */
+/*
+ * More frequent checks would find little and cost much.  After one that took long, the pause is
+ * NOTICE_SHARE times as long, up to NOTICE_PAUSE_MAX: a bring-up goes on while its first queue
+ * pairs are checked.
+ */
 #define NOTICE_PAUSE (100 * BEEST_MS)
+#define NOTICE_PAUSE_MAX BEEST_SECOND
+#define NOTICE_SHARE 16
 
 /* A silent server stops a check after this time; the next check continues with the rest. */
 #define NOTICE_TIME (250 * BEEST_MS)
@@ -39,7 +49,7 @@ struct following {
 static pthread_mutex_t following_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct following *newest_following;	/* only grows */
 static struct following *unchecked;		/* next check begins here; NULL: with the newest */
-static int64_t last_check;			/* when it ended, by hartebeest_clock() */
+static int64_t next_check;			/* not before, by hartebeest_clock() */
 static bool is_checking;			/* a thread is doing so now */
 static bool in_doubt;
 
@@ -57,14 +67,33 @@ static bool is_connected(const struct following *following)
 	       qp->state == IBV_QPS_RTS;
 }
 
+/*
+ * As hartebeest_qp_follow(), but a peer that has left is no failure: a poll that waits for it says
+ * so, once.
+ */
+static int follow_quietly(const struct following *following, struct hartebeest_remote_qp *remote)
+{
+	struct hartebeest_context *hb = hartebeest_default_context();
+	struct beest_limit limit;
+	struct beest_qp *qp;
+	int ret;
+
+	beest_limit_start(&limit, NULL, HARTEBEEST_ONCE, 0);
+	ret = beest_context_find_qp(hb, following->name, &qp);
+	if (ret == 0)
+		ret = beest_bringup_follow(hb, qp, following->key, &limit);
+	if (ret == 1)
+		beest_pairs_show_peer(&qp->remote, remote);
+	return ret == -ESHUTDOWN ? ret : beest_call_done(hb, ret);
+}
+
 static void follow(struct following *following)
 {
 	struct hartebeest_remote_qp remote;
 	bool lost;
 	int ret;
 
-	ret = hartebeest_qp_follow(hartebeest_default_context(), following->name, following->key,
-				   &remote);
+	ret = follow_quietly(following, &remote);
 	/* Native functions reset the queue pair, or connected it to another peer. */
 	if (ret == -ENOTCONN) {
 		__atomic_store_n(&following->lost, true, __ATOMIC_RELAXED);
@@ -84,12 +113,15 @@ static void follow(struct following *following)
 static void follow_all(void)
 {
 	struct following *following = unchecked ? unchecked : all_following();
-	int64_t end = hartebeest_clock() + NOTICE_TIME;
+	int64_t begin = hartebeest_clock(), end, pause;
 
-	for (; following && hartebeest_clock() < end; following = following->next)
+	for (; following && hartebeest_clock() < begin + NOTICE_TIME; following = following->next)
 		if (!__atomic_load_n(&following->lost, __ATOMIC_RELAXED))
 			follow(following);
 	unchecked = following;
+	end = hartebeest_clock();
+	pause = BEEST_MIN((end - begin) * NOTICE_SHARE, NOTICE_PAUSE_MAX);
+	next_check = end + BEEST_MAX(pause, NOTICE_PAUSE);
 }
 
 /* One thread checks at a time.  A doubt noted meanwhile stays for the next check. */
@@ -102,10 +134,8 @@ void beest_replaced_check(void)
 		return;
 
 	doubt = __atomic_exchange_n(&in_doubt, false, __ATOMIC_RELAXED);
-	if (doubt || hartebeest_clock() - last_check > NOTICE_PAUSE) {
+	if (doubt || hartebeest_clock() > next_check)
 		follow_all();
-		last_check = hartebeest_clock();
-	}
 	__atomic_store_n(&is_checking, false, __ATOMIC_RELEASE);
 }
 
@@ -154,6 +184,8 @@ void beest_replaced_add(const char *name, const char *key, const struct ibv_qp *
 	memcpy(following->name, name, length);
 	pthread_mutex_lock(&following_lock);
 	following->next = newest_following;
+	if (!following->next)
+		next_check = hartebeest_clock() + NOTICE_PAUSE;
 	__atomic_store_n(&newest_following, following, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&following_lock);
 }
@@ -184,9 +216,9 @@ int beest_replaced_polled(const struct ibv_cq *cq, int64_t since)
 		if (__atomic_load_n(&following->changed, __ATOMIC_RELAXED) >= since)
 			return beest_fail(ECONNRESET, "queue pair '%s': its peer '%s' was "
 					  "replaced, and requests under way are lost; the queue "
-					  "pair is now connected to %s", following->name,
-					  following->key, following->lost ? "nobody" :
-					  "the new peer");
+					  "pair is now %s", following->name, following->key,
+					  following->lost ? "not connected" :
+					  "connected to the new peer");
 	return 0;
 }
 
@@ -195,7 +227,9 @@ void beest_replaced_tell(const struct ibv_cq *cq)
 {
 	static bool alone;
 	struct following *following = polled_by(all_following(), cq);
+	struct hartebeest_context *hb = hartebeest_default_context();
 	char peer[256] = "";
+	const char *hint;
 
 	if (__atomic_exchange_n(following ? &following->awaited : &alone, true, __ATOMIC_RELAXED))
 		return;
@@ -205,19 +239,9 @@ void beest_replaced_tell(const struct ibv_cq *cq)
 			  "pair of this completion queue");
 		return;
 	}
-	hartebeest_peer_text(hartebeest_default_context(), following->key, peer, sizeof(peer));
-	beest_log(beest_default_log(), BEEST_LOG_WARN, "still polling, but no completion came for "
-		  "a second: queue pair '%s' is connected to '%s' (%s)", following->name,
-		  following->key, peer);
-}
-
-void beest_replaced_free(void)
-{
-	struct following *following;
-
-	unchecked = NULL;
-	while ((following = newest_following)) {
-		newest_following = following->next;
-		free(following);
-	}
+	hartebeest_peer_text(hb, following->key, peer, sizeof(peer), HARTEBEEST_ONCE);
+	hint = beest_context_endless(hb);
+	beest_log(&hb->log, BEEST_LOG_WARN, "still polling, but no completion came for a second: "
+		  "queue pair '%s' is connected to '%s' (%s)%s%s", following->name,
+		  following->key, peer, hint ? "; " : "", hint ? hint : "");
 }

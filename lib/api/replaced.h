@@ -33,6 +33,4 @@ int beest_replaced_polled(const struct ibv_cq *cq, int64_t since);
 /* Logs once that a poll of @cq goes on without completions, and which peer it waits for. */
 void beest_replaced_tell(const struct ibv_cq *cq);
 
-void beest_replaced_free(void);
-
 #endif

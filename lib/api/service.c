@@ -18,34 +18,41 @@ HARTEBEEST_EXPORT int hartebeest_service_listen(struct hartebeest_context *hb,
 
 HARTEBEEST_EXPORT int hartebeest_service_accept(struct hartebeest_context *hb,
 						const char *service,
-						struct hartebeest_request *request,
+						struct hartebeest_client *client,
 						int64_t deadline)
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(hb, service, request);
-	return beest_call_idled(hb, &limit, beest_service_accept(hb, service, request, &limit));
+	REQUIRE_LIMIT(hb, service, client);
+	return beest_call_idled(hb, &limit, beest_service_accept(hb, service, client, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_service_request(struct hartebeest_context *hb,
 						 const char *service, const void *data,
 						 size_t length,
-						 struct hartebeest_request *request,
+						 struct hartebeest_client *client,
 						 int64_t deadline)
 {
 	struct beest_limit limit;
 
-	REQUIRE_LIMIT(hb, service, request);
+	REQUIRE_LIMIT(hb, service, client);
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
-	return beest_call_waited(hb, &limit, beest_client_ask(hb, service, data, length, request,
+	return beest_call_waited(hb, &limit, beest_client_ask(hb, service, data, length, client,
 							      &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_service_leave(struct hartebeest_context *hb,
 					       const char *service,
-					       const struct hartebeest_request *request)
+					       const struct hartebeest_client *client)
+{
+	REQUIRE(hb, service, client);
+	return beest_call_done(hb, beest_service_leave(hb, service, client));
+}
+
+HARTEBEEST_EXPORT int hartebeest_service_close(struct hartebeest_context *hb,
+					       const char *service)
 {
 	REQUIRE(hb, service);
-	return beest_call_done(hb, beest_service_leave(hb, service, request));
+	return beest_call_done(hb, beest_service_close(hb, service));
 }

@@ -76,6 +76,7 @@ void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks)
 	backoff->ranks = BEEST_MAX(ranks, 1);
 	backoff->keys = SIZE_MAX;
 	backoff->expected = 0;
+	backoff->steady = false;
 	backoff->seed = (uint32_t)beest_hash_fnv(BEEST_HASH_FNV, place, sizeof(place));
 }
 
@@ -103,7 +104,8 @@ void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
 {
 	int64_t now = beest_clock_now();
 	int64_t most = beest_clock_backoff_pause(INT64_MAX, backoff->ranks);
-	int64_t pause = beest_clock_backoff_pause(now - backoff->start, backoff->ranks);
+	int64_t elapsed = backoff->steady ? 0 : now - backoff->start;
+	int64_t pause = beest_clock_backoff_pause(elapsed, backoff->ranks);
 	int64_t wake;
 	struct timespec until;
 

@@ -9,6 +9,7 @@
 #ifndef BEEST_CLOCK_H
 #define BEEST_CLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,6 +65,7 @@ struct beest_backoff {
 	int ranks;
 	size_t keys;		/* asked for in each look; the caller sets it */
 	int64_t expected;	/* estimated time left to wait, 0: unknown; the caller sets it */
+	bool steady;		/* no pause is longer than the first; the caller sets it */
 	uint32_t seed;
 };
 

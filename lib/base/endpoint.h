@@ -35,8 +35,9 @@ struct beest_endpoint {
 	uint32_t psn;			/* 24 bits, of the first packet that this end sends */
 	uint32_t qkey;			/* UD */
 	/*
-	 * Counts how often this queue pair was initialized.  The PSN alone does not tell one
-	 * life of a queue pair from the next, since an option may fix it.
+	 * Counts how often this queue pair was initialized, or had to change what it published.
+	 * The PSN alone does not tell one life of a queue pair from the next, since an option may
+	 * fix it.
 	 */
 	uint32_t generation;
 	struct beest_ipaddr gid;

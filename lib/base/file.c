@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/reserve.h"
 
 ssize_t beest_file_read(int fd, void *buffer, size_t size)
 {
@@ -30,7 +31,7 @@ ssize_t beest_file_read(int fd, void *buffer, size_t size)
 
 bool beest_file_line(const char *path, char *line, size_t size)
 {
-	FILE *file = fopen(path, "re");
+	FILE *file = BEEST_RESERVED(fopen(path, "re"));
 	bool got;
 
 	if (!file)

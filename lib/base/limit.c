@@ -10,15 +10,16 @@
 #include "lib/base/macro.h"
 
 void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *cancel,
-		       int64_t deadline, int64_t preset)
+		       int64_t deadline, int64_t usual)
 {
 	limit->began = beest_clock_now();
 	limit->once = deadline == HARTEBEEST_ONCE;
+	limit->tells = limit->steady = false;
 	limit->end = deadline;
 	if (limit->once)
 		limit->end = limit->began;
 	else if (deadline == 0)
-		limit->end = preset < INT64_MAX - limit->began ? limit->began + preset : INT64_MAX;
+		limit->end = usual < INT64_MAX - limit->began ? limit->began + usual : INT64_MAX;
 	limit->cancel = cancel;
 	limit->cleared = cancel ? __atomic_load_n(&cancel->cleared, __ATOMIC_ACQUIRE) : 0;
 }
@@ -31,15 +32,23 @@ int64_t beest_limit_span(const struct beest_limit *limit)
 /* A span below that would be shown as 0. */
 #define SPAN_MIN (BEEST_MS / 2)
 
-const char *beest_limit_text(const struct beest_limit *limit, const char *verb, char text[48])
+/* A deadline that passed so long before the call was probably meant as a span. */
+#define PAST_LONG (10 * BEEST_SECOND)
+
+const char *beest_limit_text(const struct beest_limit *limit, const char *verb,
+			     char text[BEEST_LIMIT_SIZE])
 {
-	int64_t span = beest_limit_span(limit);
+	int64_t span = beest_limit_span(limit), past = limit->began - limit->end;
 
 	if (limit->once)
 		return "";
-	if (span < SPAN_MIN)
+	if (past >= PAST_LONG)
+		snprintf(text, BEEST_LIMIT_SIZE, "the deadline had passed %s before the call (it "
+			 "is a time of hartebeest_clock(), not a span): ", BEEST_SPAN(past));
+	else if (span < SPAN_MIN)
 		return "the deadline had passed: ";
-	snprintf(text, 48, "%s %s: ", verb, BEEST_SPAN(span));
+	else
+		snprintf(text, BEEST_LIMIT_SIZE, "%s %s: ", verb, BEEST_SPAN(span));
 
 	return text;
 }

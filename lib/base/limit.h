@@ -23,24 +23,29 @@ struct beest_cancel {
 struct beest_limit {
 	int64_t began, end;		/* times of beest_clock_now() */
 	bool once;			/* a single look, whose failure is not logged */
+	bool tells;			/* a long wait logs what is missing; false at first */
+	bool steady;			/* its pauses do not grow; false at first */
 	const struct beest_cancel *cancel;	/* NULL: cannot be cancelled */
 	uint32_t cleared;		/* cancel->cleared when the call began */
 };
 
-/* @deadline: a valid one of hartebeest.h; 0: @preset from now. */
+/* @deadline: a valid one of hartebeest.h; 0: @usual from now. */
 void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *cancel,
-		       int64_t deadline, int64_t preset);
+		       int64_t deadline, int64_t usual);
 
 /* Its whole length, counted from the start of the call; 0 for a single look. */
 int64_t beest_limit_span(const struct beest_limit *limit);
 
 /*
  * The beginning of a sentence about a wait in vain: "after 30 s: ", or with another @verb; "the
- * deadline had passed: " if it had when the call began; "" for a single look.  The macro's buffer
- * lives until the end of the block.
+ * deadline had passed: " if it had when the call began, with the time since then if that is long;
+ * "" for a single look.  The macro's buffer lives until the end of the block.
  */
-#define BEEST_LIMIT_TEXT(limit, verb) beest_limit_text((limit), (verb), (char[48]){ 0 })
-const char *beest_limit_text(const struct beest_limit *limit, const char *verb, char text[48]);
+#define BEEST_LIMIT_SIZE 128
+#define BEEST_LIMIT_TEXT(limit, verb) \
+	beest_limit_text((limit), (verb), (char[BEEST_LIMIT_SIZE]){ 0 })
+const char *beest_limit_text(const struct beest_limit *limit, const char *verb,
+			     char text[BEEST_LIMIT_SIZE]);
 
 /* The time left of it, never negative. */
 int64_t beest_limit_left(const struct beest_limit *limit);

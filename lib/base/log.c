@@ -18,6 +18,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 
 /* Room for the longest sentence and the words before it. */
@@ -151,16 +152,12 @@ static int path_expand(const char *path, int rank, char expanded[PATH_MAX])
 int beest_log_open(struct beest_log *log, const char *path)
 {
 	char expanded[PATH_MAX];
-	int low, fd, ret = path_expand(path, log->rank, expanded);
+	int fd, ret = path_expand(path, log->rank, expanded);
 
 	if (ret < 0)
 		return ret;
-	fd = open(expanded, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-	if (fd >= 0 && fd <= STDERR_FILENO) {	/* leave these for the program to open again */
-		low = fd;
-		fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		close(low);
-	}
+	fd = BEEST_RESERVED(open(expanded, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY,
+				 0666));
 	if (fd < 0)
 		return beest_fail_errno(-errno, "%s", BEEST_QUOTE(expanded));
 	log->file = fd;

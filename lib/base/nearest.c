@@ -57,14 +57,18 @@ void beest_nearest_start(struct beest_nearest *nearest, const char *word)
 
 bool beest_nearest_offer(struct beest_nearest *nearest, const char *candidate)
 {
-	size_t distance, length = strlen(nearest->word);
+	size_t distance, length = strlen(nearest->word), other = strlen(candidate);
 	/* "m" for "mr": a candidate that begins with the word may need one more change. */
 	bool begun = length && !nearest->best && !strncmp(candidate, nearest->word, length);
+	size_t limit = nearest->distance + begun;
 
-	if (length > WORD_MAX || strlen(candidate) > WORD_MAX)
+	if (length > WORD_MAX || other > WORD_MAX)
+		return false;
+	/* As many bytes have to be inserted or left out.  Most candidates end here. */
+	if ((length > other ? length - other : other - length) >= limit)
 		return false;
 	distance = edit_distance(nearest->word, candidate);
-	if (distance >= nearest->distance + begun)
+	if (distance >= limit)
 		return false;
 
 	nearest->best = candidate;

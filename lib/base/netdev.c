@@ -2,12 +2,21 @@
 /* netdev.c - see netdev.h */
 #include "config.h"
 
-#include <ifaddrs.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "lib/base/netdev.h"
+#include "lib/base/reserve.h"
 #include "lib/base/text.h"
+
+/* No interface has a colon in its name. */
+bool beest_netdev_is(const struct ifaddrs *entry, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(entry->ifa_name, name, length) == 0 &&
+	       (entry->ifa_name[length] == '\0' || entry->ifa_name[length] == ':');
+}
 
 void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 {
@@ -15,13 +24,14 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 	struct beest_ipaddr its;
 
 	name[0] = '\0';
-	if (getifaddrs(&interfaces) != 0)
+	if (BEEST_RESERVED(getifaddrs(&interfaces)) != 0)
 		return;
 
 	for (each = interfaces; each && !name[0]; each = each->ifa_next)
 		if (beest_ipaddr_of(each->ifa_addr, &its) && memcmp(&its, ip, sizeof(its)) == 0)
 			beest_text_copy(name, IF_NAMESIZE, each->ifa_name);
 	freeifaddrs(interfaces);
+	name[strcspn(name, ":")] = '\0';
 }
 
 /* Higher is better, and never 0, which means no address. */
@@ -32,23 +42,33 @@ static int address_rank(const struct beest_ipaddr *ip, int family)
 	return 1 + 2 * !beest_ipaddr_is_link_local(ip) + wanted;
 }
 
-bool beest_netdev_ip(const char *name, int family, struct beest_ipaddr *ip)
+bool beest_netdev_ip_in(const struct ifaddrs *each, const char *name, int family,
+			struct beest_ipaddr *ip)
 {
-	struct ifaddrs *interfaces, *each;
 	struct beest_ipaddr its;
 	int best = 0;
 
 	memset(ip, 0, sizeof(*ip));
-	if (!name[0] || getifaddrs(&interfaces) != 0)
-		return false;
-
-	for (each = interfaces; each; each = each->ifa_next) {
-		if (strcmp(each->ifa_name, name) != 0 || !beest_ipaddr_of(each->ifa_addr, &its) ||
+	for (; each; each = each->ifa_next) {
+		if (!beest_netdev_is(each, name) || !beest_ipaddr_of(each->ifa_addr, &its) ||
 		    address_rank(&its, family) <= best)
 			continue;
 		best = address_rank(&its, family);
 		*ip = its;
 	}
-	freeifaddrs(interfaces);
 	return best > 0;
+}
+
+bool beest_netdev_ip(const char *name, int family, struct beest_ipaddr *ip)
+{
+	struct ifaddrs *interfaces;
+	bool found;
+
+	memset(ip, 0, sizeof(*ip));
+	if (!name[0] || BEEST_RESERVED(getifaddrs(&interfaces)) != 0)
+		return false;
+
+	found = beest_netdev_ip_in(interfaces, name, family, ip);
+	freeifaddrs(interfaces);
+	return found;
 }

@@ -8,9 +8,13 @@
 #ifndef BEEST_NETDEV_H
 #define BEEST_NETDEV_H
 
+#include <ifaddrs.h>
 #include <net/if.h>
 
 #include "lib/base/ipaddr.h"
+
+/* Is @entry, of getifaddrs(3), about the interface @name?  "eth0:1" is a label of eth0. */
+bool beest_netdev_is(const struct ifaddrs *entry, const char *name);
 
 /* The name of the interface that has @ip (IPv4: mapped), "" when none has it. */
 void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE]);
@@ -20,5 +24,9 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE]);
  * (AF_UNSPEC: IPv4) over the other family.  False: it has none, and *ip is zero.
  */
 bool beest_netdev_ip(const char *name, int family, struct beest_ipaddr *ip);
+
+/* The same, with the list of getifaddrs(3). */
+bool beest_netdev_ip_in(const struct ifaddrs *list, const char *name, int family,
+			struct beest_ipaddr *ip);
 
 #endif

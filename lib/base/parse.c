@@ -344,6 +344,9 @@ static int parse_host(const char *server, struct beest_hostport *endpoint)
 		return fail_server(server, NOT_IPV6);
 	if (!v6 && !canonical_name(host, endpoint->host))
 		return fail_server(server, "is not " FORMS);
+	if (!v6 && *host && !host[strspn(host, "0123456789")])
+		return fail_server(server, "has no host but a number: a port follows its host "
+				   "and a colon, as in host:11211");
 
 	endpoint->port = BEEST_HOSTPORT_PORT;
 	if (*rest)

@@ -61,6 +61,7 @@ struct beest_hostport {
 	char text[300];		/* canonical: "host:port", "[v6]:port", "/path" */
 	char host[256];		/* name, IPv4, IPv6 without brackets; socket path */
 	uint16_t port;		/* in host byte order; 0: a unix socket */
+	const char *origin;	/* " (HARTEBEEST_EXC_IP_PORT)", for sentences; NULL: not known */
 };
 
 #define BEEST_HOSTPORT_PORT 11211

@@ -2,11 +2,17 @@
 /* process.c - see process.h */
 #include "config.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/process.h"
@@ -14,6 +20,10 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define NAME_SPACE "/proc/self/ns/pid"
+
+/* In /proc/PID/stat, by proc(5): the program's name in brackets, and the time of the start. */
+#define STAT_NAME 2
+#define STAT_BEGAN 22
 
 /* Unreadable parts remain zero: without /proc, the host name alone has to do. */
 static uint32_t place_hash(void)
@@ -57,4 +67,75 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 	halves[1] = beest_hash_crc32(0, &self, sizeof(self));
 	memcpy(mark, halves, BEEST_PROCESS_SIZE);
 	return 0;
+}
+
+/*
+ * Reads /proc/PID/stat, and finds the bracket behind the program's name, in which there may be
+ * blanks and brackets.  NULL: it cannot be read.
+ */
+static const char *stat_read(pid_t pid, char *line, size_t size)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+
+	return beest_file_line(path, line, size) ? strrchr(line, ')') : NULL;
+}
+
+/* In a container, process 1 may reap nobody, so that what has ended stays a zombie. */
+static bool stat_is_zombie(const char *name_end)
+{
+	return strncmp(name_end, ") Z", 3) == 0;
+}
+
+bool beest_process_has_ended(pid_t pid)
+{
+	const char *name_end;
+	char line[1024];
+
+	if (kill(pid, 0) < 0)
+		return errno == ESRCH;
+	name_end = stat_read(pid, line, sizeof(line));
+
+	return name_end && stat_is_zombie(name_end);
+}
+
+int64_t beest_process_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+
+	return now.tv_sec * BEEST_SECOND + now.tv_nsec;
+}
+
+int64_t beest_process_began(pid_t pid)
+{
+	char line[1024];
+	const char *at = stat_read(pid, line, sizeof(line));
+	long long ticks = 0;
+	int field;
+
+	if (at && stat_is_zombie(at))
+		return -1;
+	for (field = STAT_NAME; at && field < STAT_BEGAN; field++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		ticks = strtoll(at, NULL, 10);
+
+	return ticks > 0 ? ticks * (BEEST_SECOND / sysconf(_SC_CLK_TCK)) : -1;
+}
+
+/* A process that began later was given the id since; times are whole seconds. */
+bool beest_process_is_dead(const struct beest_incarnation *incarnation, pid_t pid, uint64_t since,
+			   const struct beest_incarnation *own)
+{
+	int64_t age = ((int64_t)time(NULL) - (int64_t)since) * BEEST_SECOND;
+
+	if (!beest_process_is_same_place(incarnation, own) ||
+	    beest_process_is_same(incarnation, own))
+		return false;
+
+	return pid == getpid() || beest_process_has_ended(pid) ||
+	       beest_process_began(pid) > beest_process_clock() - age + BEEST_SECOND;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.h - identifies this process
+ * process.h - identifies this process, and says when one began and whether it has ended
  *
  * Owns the mark of a process, with which the incarnations of all its contexts begin.  Host name
  * and process id do not suffice: in a container, the next process often has the same.  Knows
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 /*
  * The first half of the mark is the place, in which a process id means one process: a boot of a
@@ -49,5 +50,25 @@ static inline bool beest_process_is_same_place(const struct beest_incarnation *a
 
 /* Errors of beest_random(). */
 int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE]);
+
+/* Has a process of this place ended?  Also if its parent has not noticed yet. */
+bool beest_process_has_ended(pid_t pid);
+
+/* The time in ns by a clock that all processes of a place share, and that nobody sets. */
+int64_t beest_process_clock(void);
+
+/*
+ * When the process with this id began, by that clock: up to BEEST_PROCESS_TICK too early.  -1:
+ * it has ended, or /proc does not say.
+ */
+#define BEEST_PROCESS_TICK INT64_C(10000000)
+int64_t beest_process_began(pid_t pid);
+
+/*
+ * Is the process of @incarnation known to be dead?  It had the id @pid at the time @since of
+ * time(2), and nobody knows about a process of another place than that of @own.
+ */
+bool beest_process_is_dead(const struct beest_incarnation *incarnation, pid_t pid, uint64_t since,
+			   const struct beest_incarnation *own);
 
 #endif

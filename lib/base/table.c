@@ -115,12 +115,13 @@ static struct beest_node *node_find(struct beest_table *table, void *const *tree
 				    const struct beest_node *like,
 				    int (*compare)(const void *a, const void *b))
 {
-	struct beest_node **found;
+	struct beest_node **found, *node;
 
 	pthread_mutex_lock(&table->lock);
 	found = tfind(like, tree, compare);
+	node = found ? *found : NULL;
 	pthread_mutex_unlock(&table->lock);
-	return found ? *found : NULL;
+	return node;
 }
 
 struct beest_node *beest_table_look(struct beest_table *table, const struct beest_kind *kind,

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct beest_node;
 
@@ -39,6 +40,8 @@ struct beest_node {
 	void *handle;				/* by which others know it; NULL: none */
 	const void *needs[4];			/* handles of objects that it depends on */
 	bool adopted;				/* made by the program: never released */
+
+	uint64_t serial;			/* identifies what is published of it; 0: nothing */
 };
 
 struct beest_table {
@@ -66,7 +69,10 @@ int beest_table_free(struct beest_node *node);
 int beest_table_name_available(struct beest_table *table, const struct beest_kind *kind,
 			       const char *name);
 
-/* Errors as above, or -ENOMEM; a failure destroys @node. */
+/*
+ * Errors as above, or -ENOMEM; a failure destroys @node.  From here on, another thread may
+ * destroy it, too: read before what is needed later.
+ */
 int beest_table_add(struct beest_table *table, const char *name, struct beest_node *node);
 
 /* NULL when there is none; sets no sentence, since that may not be a failure. */

@@ -97,6 +97,12 @@ const char *beest_text_not_key(const char *text)
 	return *text ? text : NULL;
 }
 
+const char *beest_text_byte(char byte, char text[8])
+{
+	snprintf(text, 8, byte == ' ' ? "a blank" : "0x%02x", (unsigned char)byte);
+	return text;
+}
+
 void beest_text_copy(char *to, size_t size, const char *from)
 {
 	size_t length = strnlen(from, size - 1);

@@ -37,6 +37,10 @@ void beest_text_clean(char *to, size_t size, const char *from, size_t length);
  */
 const char *beest_text_not_key(const char *text);
 
+/* "a blank", or "0x0a" of another byte.  The macro's text lives as long as the block. */
+#define BEEST_BYTE_TEXT(byte) beest_text_byte((byte), (char[8]){ 0 })
+const char *beest_text_byte(char byte, char text[8]);
+
 /* Like snprintf(3) with "%s", but fast; cuts a text that does not fit into @size bytes. */
 void beest_text_copy(char *to, size_t size, const char *from);
 

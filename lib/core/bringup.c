@@ -3,61 +3,129 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/core/bringup.h"
 #include "lib/core/handshake.h"
+#include "lib/rendezvous/inquiry.h"
 
 /* -------------------------------------------------------- the fetched peers --- */
 
 /* A fetched queue pair; its name in the table of objects is the key. */
-struct found {
+struct known {
 	struct beest_node node;
 	struct beest_endpoint remote;
+	struct hartebeest_remote_mr *regions;	/* that it offered; NULL: none */
+	size_t region_count;
 };
 
-static const struct beest_kind found_kind = {
-	.noun = "fetched queue pair", .size = sizeof(struct found),
+static void known_dispose(struct beest_node *node)
+{
+	free(BEEST_CONTAINER(node, struct known, node)->regions);
+}
+
+static const struct beest_kind known_kind = {
+	.noun = "fetched queue pair", .size = sizeof(struct known), .dispose = known_dispose,
 };
+
+/* Takes @regions over. */
+static int known_set(struct hartebeest_context *hb, const char *key,
+		     const struct beest_endpoint *remote, struct hartebeest_remote_mr *regions,
+		     size_t count)
+{
+	struct beest_node *node;
+	struct known *known;
+	int ret;
+
+	ret = beest_table_obtain(&hb->objects, &known_kind, key, &node);
+	if (ret < 0) {
+		free(regions);
+		return ret;
+	}
+	known = BEEST_CONTAINER(node, struct known, node);
+	free(known->regions);
+	known->remote = *remote;
+	known->regions = regions;
+	known->region_count = count;
+	return 0;
+}
 
 /*
  * Each fetch of a peer replaces the one before.  All under the lock, since two threads may
  * fetch a key for the first time.
  */
 int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
-			   const struct beest_endpoint *remote)
+			   const struct beest_endpoint *remote,
+			   const struct hartebeest_remote_mr *regions, size_t count)
 {
-	struct beest_node *node;
+	struct hartebeest_remote_mr *copy = NULL;
 	int ret;
 
+	if (count) {
+		copy = malloc(count * sizeof(*copy));
+		if (!copy)
+			return beest_fail(ENOMEM, "no memory for %zu regions", count);
+		memcpy(copy, regions, count * sizeof(*copy));
+	}
 	pthread_mutex_lock(&hb->objects.lock);
-	ret = beest_table_obtain(&hb->objects, &found_kind, key, &node);
-	if (ret == 0)
-		BEEST_CONTAINER(node, struct found, node)->remote = *remote;
+	ret = known_set(hb, key, remote, copy, count);
 	pthread_mutex_unlock(&hb->objects.lock);
 	return ret;
+}
+
+/* Under the lock. */
+static const struct known *known_find(struct hartebeest_context *hb, const char *key)
+{
+	struct beest_node *node = beest_table_find(&hb->objects, &known_kind, key);
+
+	if (!node)
+		beest_fail_prefix(-ENOENT, "hartebeest_qp_fetch() was not called");
+	return node ? BEEST_CONTAINER(node, struct known, node) : NULL;
 }
 
 int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 		       struct beest_endpoint *remote)
 {
-	struct beest_node *node;
+	const struct known *known;
 
 	pthread_mutex_lock(&hb->objects.lock);
-	node = beest_table_find(&hb->objects, &found_kind, key);
-	if (node)
-		*remote = BEEST_CONTAINER(node, struct found, node)->remote;
+	known = known_find(hb, key);
+	if (known)
+		*remote = known->remote;
 	pthread_mutex_unlock(&hb->objects.lock);
-	return node ? 0 : beest_fail_prefix(-ENOENT, "hartebeest_qp_fetch() was not called");
+	return known ? 0 : -ENOENT;
+}
+
+int beest_bringup_regions(struct hartebeest_context *hb, const char *key,
+			  struct hartebeest_remote_mr *regions, size_t count)
+{
+	const struct known *known;
+	int ret = -ENOENT;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	known = known_find(hb, key);
+	if (known) {
+		ret = (int)known->region_count;
+		count = BEEST_MIN(count, known->region_count);
+		if (count)
+			memcpy(regions, known->regions, count * sizeof(*regions));
+	}
+	pthread_mutex_unlock(&hb->objects.lock);
+	return ret;
 }
 
 int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
 			const struct beest_limit *limit, struct beest_endpoint *remote)
 {
-	int ret = beest_handshake_fetch(hb, key, remote, limit);
+	struct beest_found found;
+	int ret = beest_handshake_fetch(hb, key, &found, limit);
 
-	return ret < 0 ? ret : beest_bringup_remember(hb, key, remote);
+	if (ret < 0)
+		return ret;
+	*remote = found.remote;
+	return beest_bringup_remember(hb, key, remote, found.regions, found.region_count);
 }
 
 /* ------------------------------------------------------- the queue pair --- */
@@ -89,7 +157,20 @@ int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 {
 	int ret = qp_leave_reset(hb, qp);
 
+	/* Those who find its record send to it at once. */
+	if (ret == 0)
+		ret = beest_qp_serve(qp);
 	return ret < 0 ? ret : beest_handshake_publish(hb, qp, key, limit);
+}
+
+int beest_bringup_check(const struct hartebeest_context *hb, const struct beest_qp *qp,
+			const char *own, const char *key)
+{
+	if (strcmp(own, key) != 0 || qp->local.transport == BEEST_UD || hb->unconfirmed)
+		return 0;
+
+	return beest_fail(EINVAL, "queue pair '%s' and its peer have the same key '%s': the peer's "
+			  "is the one under which the peer publishes", qp->node.name, key);
 }
 
 /*
@@ -103,17 +184,24 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 	int ret;
 
 	ret = beest_bringup_peer(hb, key, &remote);
+	if (ret == -ENOENT && !hb->unconfirmed)
+		ret = beest_bringup_fetch(hb, key, limit, &remote);
 	if (ret == 0)
 		ret = beest_context_need_registry(hb, BEEST_KIND_QP, key);
 	if (ret == 0)
 		ret = qp_leave_reset(hb, qp);
 	if (ret == 0 && qp->key[0] && qp->published != qp->local.endpoint.generation)
 		ret = beest_handshake_publish(hb, qp, qp->key, limit);
-	if (ret == 0)
-		ret = beest_handshake_connect(hb, qp, key, &remote, limit);
-	if (ret == 0 && qp->local.transport != BEEST_UD)
+	if (ret < 0)
+		return ret;
+	ret = beest_handshake_connect(hb, qp, key, &remote, limit);
+	if (ret < 0)
+		return ret == -EISCONN ? ret :
+		       beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
+	/* Peers of the original's interface never ask who is connected to them. */
+	if (qp->local.transport != BEEST_UD && !hb->unconfirmed)
 		beest_handshake_offer(hb, qp);
-	return ret;
+	return 0;
 }
 
 static int has_one_peer(const struct beest_qp *qp, const char *purpose)
@@ -130,6 +218,24 @@ static int is_connected_to(const struct beest_qp *qp, const char *key)
 		return beest_fail(ENOTCONN, "queue pair '%s' is not connected to '%s'",
 				  qp->node.name, key);
 	return 0;
+}
+
+int beest_bringup_qp_of(struct hartebeest_context *hb, const char *key, struct beest_qp **found)
+{
+	struct beest_node *node;
+	struct beest_qp *qp = NULL;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	for (node = hb->objects.newest; node && !qp; node = node->older)
+		if (node->kind == &beest_qp_kind) {
+			qp = BEEST_CONTAINER(node, struct beest_qp, node);
+			if (strcmp(qp->peer_key, key) != 0)
+				qp = NULL;
+		}
+	pthread_mutex_unlock(&hb->objects.lock);
+	*found = qp;
+	return qp ? 0 : beest_fail(ENOTCONN, "no queue pair of this context is connected to '%s'",
+				   key);
 }
 
 int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
@@ -156,9 +262,26 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 		ret = is_connected_to(qp, key);
 	if (ret == 0)
 		ret = beest_handshake_follow(hb, qp, key, limit);
-	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote) < 0)
+	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote, NULL, 0) < 0)
 		return -ENOMEM;
 	return ret;
+}
+
+/* Says why nothing answered: either the peer is gone, or it has not noticed. */
+static int reconnect_fail(struct hartebeest_context *hb, const struct beest_qp *qp,
+			  const char *key, const struct beest_limit *limit, int ret)
+{
+	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
+	struct beest_endpoint peer;
+
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	if (beest_inquiry_fits(limit) && beest_bringup_peer(hb, key, &peer) == 0 &&
+	    beest_presence_is_over(hb->registry, peer.rank, &peer.incarnation, who))
+		return beest_fail(-ret, "the peer of '%s' was %s; only its successor can connect "
+				  "to this end: %s", qp->node.name, who, sentence);
+	return beest_fail(-ret, "this end began again, so the peer of '%s' must reconnect "
+			  "(hartebeest_qp_reconnect()) or follow (hartebeest_qp_follow(), "
+			  "hartebeest_pairs_connect()): %s", qp->node.name, sentence);
 }
 
 int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
@@ -189,9 +312,6 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_handshake_confirm(hb, qp, key, limit);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
-		return beest_fail_prefix(ret, "this end began again, so the peer of '%s' must "
-					 "reconnect (hartebeest_qp_reconnect()) or follow "
-					 "(hartebeest_qp_follow(), hartebeest_pairs_connect())",
-					 qp->node.name);
-	return ret < 0 ? ret : beest_bringup_remember(hb, key, &qp->remote);
+		return reconnect_fail(hb, qp, key, limit, ret);
+	return ret < 0 ? ret : beest_bringup_remember(hb, key, &qp->remote, NULL, 0);
 }

@@ -13,6 +13,13 @@
 #include "lib/core/handshake.h"
 #include "lib/verbs/qp.h"
 
+/*
+ * -EINVAL: @own and @key, of the two ends, are the same.  A queue pair that finds its own record
+ * under its peer's key would be connected to itself, which programs of the original may want.
+ */
+int beest_bringup_check(const struct hartebeest_context *hb, const struct beest_qp *qp,
+			const char *own, const char *key);
+
 /* Each does what hartebeest.h promises of hartebeest_qp_<the same>(). */
 int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp);
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
@@ -33,7 +40,17 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 /* The peer under @key, as it was last fetched or connected to. */
 int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 		       struct beest_endpoint *remote);
+
+/* Copies @count of the @regions that it offered; NULL: none are known. */
 int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
-			   const struct beest_endpoint *remote);
+			   const struct beest_endpoint *remote,
+			   const struct hartebeest_remote_mr *regions, size_t count);
+
+/* Returns how many regions that peer offered, and copies @count of them at most. */
+int beest_bringup_regions(struct hartebeest_context *hb, const char *key,
+			  struct hartebeest_remote_mr *regions, size_t count);
+
+/* The newest queue pair that is connected to the peer under @key.  -ENOTCONN: there is none. */
+int beest_bringup_qp_of(struct hartebeest_context *hb, const char *key, struct beest_qp **found);
 
 #endif

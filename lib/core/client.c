@@ -2,14 +2,11 @@
 /*
  * client.c - see client.h
  *
- * A request is a record under a number.  Its client draws the number from a counter and
- * stores the record with an add, so that no two clients have the same number whatever the
- * counter says.
+ * A request is a record under a key of its own, and its id is in the list of its service.  Both
+ * go in one look, the record first.
  */
 #include "config.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,235 +18,99 @@
 #include "lib/core/client.h"
 #include "lib/core/context.h"
 #include "lib/core/home.h"
+#include "lib/core/roster.h"
 
-/* A number drawn this long ago is given up: a record that closed it may expire soon. */
-#define CLAIM_TIME (BEEST_HOME_CLOSED_TTL / 2 * BEEST_SECOND)
+/*
+ * While a client waits, it reads the list now and then, since only the list may be lost: after
+ * this time, and then each time after twice as long, up to the longest.
+ */
+#define CHECK_FIRST BEEST_SECOND
+#define CHECK_MAX (64 * BEEST_SECOND)
 
-/* The number that a request is to get. */
-struct claim {
-	uint64_t epoch, number;
-	int64_t end;			/* when it is given up; of beest_clock_now() */
-	bool open;			/* the record may be stored, but has no lease */
-	bool ahead;			/* of the counter, which has to be set to it */
-	char key[BEEST_KEY_MAX + 1];
-};
-
-/* A standing request: the registry keeps it on its server. */
+/* A standing request: the registry keeps its record on its server. */
 struct beest_standing {
 	struct beest_standing *next;
 	struct beest_home home;
-	struct hartebeest_request request;	/* as the client sees it; key "": it has left */
-	struct claim claim;
+	struct hartebeest_client request;	/* as the client sees it; key "": it has left */
+	struct beest_request_id id;
+	char key[BEEST_KEY_MAX + 1];
 	uint64_t serial;
-	uint32_t id;
-	bool refused;			/* the listener has closed it */
+	uint8_t epoch[BEEST_EPOCH_SIZE];	/* of its server when it was in the list */
+	int64_t check_at, pause;
 };
 
 /* ------------------------------------------------------------------------ appending --- */
 
-/* Takes the greater number, since the counter or the listener's record may lag behind. */
-static int claim_draw(struct beest_standing *standing, const struct beest_limit *limit)
+static int standing_put(struct beest_standing *standing)
 {
-	const struct beest_home *home = &standing->home;
-	struct claim *claim = &standing->claim;
-	struct beest_home_sight sight;
-	int ret;
-
-	*claim = (struct claim){ .end = beest_clock_deadline(CLAIM_TIME) };
-	ret = beest_home_look(home, true, &sight, limit);
-	if (ret == -EBADMSG)		/* the counter holds no number */
-		ret = beest_home_look(home, false, &sight, limit);
-	if (ret < 0)
-		return ret;
-
-	claim->epoch = beest_home_epoch(home);
-	claim->number = BEEST_MAX(sight.drawn, sight.body.next);
-	claim->number += !claim->number;	/* numbers begin at 1 */
-	claim->ahead = sight.drawn < claim->number;
-
-	return 0;
-}
-
-static size_t standing_encode(const struct beest_standing *standing,
-			      uint8_t bytes[BEEST_REQUEST_MAX])
-{
-	const struct hartebeest_request *request = &standing->request;
+	const struct hartebeest_client *request = &standing->request;
 	struct beest_request_body body = {
-		.past_epoch = request->epoch, .past_number = request->number,
-		.id = standing->id, .pid = request->pid, .length = (uint16_t)request->length,
+		.number = standing->id.number, .pid = request->pid,
+		.length = (uint16_t)request->length,
+	};
+	uint8_t bytes[BEEST_REQUEST_MAX];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_REQUEST, .key = standing->key,
+		.placed_as = standing->home.list.key, .body = bytes,
+		.serial = &standing->serial,
 	};
 
 	memcpy(body.host, request->host, sizeof(body.host));
 	memcpy(body.data, request->data, request->length);
+	record.size = (size_t)beest_record_request_encode(&body, bytes);
 
-	return (size_t)beest_record_request_encode(&body, bytes);
+	return beest_registry_put(standing->home.registry, &record);
 }
 
-/* Reads who has the number. */
-struct claiming {
-	const struct beest_standing *standing;
-	struct beest_wait_get get;
-	bool ours;
+struct appending {
+	struct beest_standing *standing;
+	struct beest_roster roster;
 };
 
-static int see_claim(void *data, const struct beest_record *record)
+/* 1: the request is in the list, and its record is there. */
+static int see_asked(void *data, const struct beest_kv_value *value)
 {
-	struct claiming *c = data;
-	struct beest_request_body body;
+	struct appending *a = data;
+	struct beest_standing *standing = a->standing;
+	struct beest_home *home = &standing->home;
+	const struct beest_roster_request *request;
+	int ret = beest_roster_see(&a->roster, &home->list, value);
 
-	c->ours = !(record->flags & BEEST_RECORD_CLOSED) &&
-		  beest_home_is_own(&c->standing->home, record) &&
-		  beest_record_request_decode(record, &body) == 0 && body.id == c->standing->id;
-
-	return 1;
-}
-
-/* Bytes that are no record take the number as well. */
-static int claim_each(void *data)
-{
-	const struct claiming *c = data;
-
-	return c->get.seen < 0;
-}
-
-/*
- * 1: the request has the number; 0: it never will.  Sets a counter that is behind, so that
- * other clients do not try the same number.
- */
-static int claim_run(struct beest_standing *standing, struct beest_look_extra add,
-		     const struct beest_limit *limit)
-{
-	const struct beest_home *home = &standing->home;
-	struct claim *claim = &standing->claim;
-	struct claiming c = {
-		.standing = standing,
-		.get = {
-			.kind = BEEST_KIND_REQUEST, .key = claim->key, .name = home->service,
-			.see = see_claim, .data = &c, .placed_as = home->listener_key,
-		},
-	};
-	char count[24];
-	int ret = snprintf(count, sizeof(count), "%" PRIu64, claim->number);
-	struct beest_look_extra extras[] = {
-		add, beest_home_write(home, BEEST_KV_SET, home->count_key, count, (size_t)ret),
-	};
-	struct beest_wait wait = {
-		.gets = &c.get, .count = 1, .extras = extras, .extra_count = 1 + claim->ahead,
-		.each = claim_each, .data = &c, .limit = limit,
-	};
-
-	claim->open = true;
-	ret = beest_wait_run(home->registry, &wait);
 	if (ret < 0)
 		return ret;
-	claim->open = c.ours;
+	request = beest_roster_find(&a->roster, &standing->id);
+	if (!request || !(request->asks || request->had || request->ended))
+		return beest_home_say_one(home, BEEST_SERVICE_ASKS, &standing->id);
 
-	return c.ours;
+	return beest_lease_is(home->registry->leases, standing->key, BEEST_LEASE_SETTLED);
 }
 
-/* Adds the request's record or, once claim->end has passed, a closed one. */
-static int claim_try(struct beest_standing *standing, const struct beest_limit *limit)
+/* Has the request be in the list from now on. */
+static int standing_append(struct beest_standing *standing, bool says,
+			   const struct beest_limit *limit)
 {
-	const struct beest_home *home = &standing->home;
-	struct claim *claim = &standing->claim;
-	struct beest_limit end = beest_limit_within(limit, beest_clock_left(claim->end));
-	uint8_t body[BEEST_REQUEST_MAX], closed[BEEST_RECORD_EMPTY_MAX], *bytes;
-	struct beest_registry_record record = {
-		.kind = BEEST_KIND_REQUEST, .key = claim->key, .body = body,
-		.size = standing_encode(standing, body),
-	};
-	struct beest_look_extra extra;
-	int ret;
+	struct appending a = { .standing = standing };
+	struct beest_home *home = &standing->home;
+	struct beest_wait_get get;
+	struct beest_wait wait = { .limit = limit };
+	int ret = 0;
 
-	beest_home_key(home, claim->epoch, claim->number, claim->key);
-	if (!beest_clock_left(claim->end)) {
-		ret = beest_home_close(home, BEEST_KV_ADD, claim->key, closed, &extra);
-		return ret < 0 ? ret : claim_run(standing, extra, limit);
-	}
-
-	ret = beest_registry_encode(home->registry, &record, &bytes);
+	if (says && !beest_list_is_saying(&home->list))
+		ret = beest_home_say_one(home, BEEST_SERVICE_ASKS, &standing->id);
+	beest_home_wait(home, &wait, &get, see_asked, &a);
+	get.unmet = "has not taken this request";
+	if (ret == 0)
+		ret = beest_wait_run(home->registry, &wait);
+	if (ret == 0 && beest_roster_is_long(&a.roster))
+		beest_home_compact(home);
+	beest_roster_end(&a.roster);
 	if (ret < 0)
 		return ret;
-	ret = claim_run(standing, beest_home_write(home, BEEST_KV_ADD, claim->key, bytes,
-						   (size_t)ret), &end);
-	free(bytes);
-
-	return ret;
-}
-
-/*
- * Has the registry keep the request from now on.  Without memory the request keeps its old
- * epoch, so that the next look in vain tries again.
- */
-static int standing_keep(struct beest_standing *standing)
-{
-	uint8_t body[BEEST_REQUEST_MAX];
-	struct beest_registry_record record = {
-		.kind = BEEST_KIND_REQUEST, .key = standing->claim.key,
-		.placed_as = standing->home.listener_key, .body = body,
-		.size = standing_encode(standing, body),
-		.serial = &standing->serial, .stored = true,
-	};
-	int ret;
-
-	ret = beest_registry_put(standing->home.registry, &record);
-	standing->claim.open = ret < 0;
-	if (ret < 0)
-		return ret;
-	standing->request.epoch = standing->claim.epoch;
-	standing->request.number = standing->claim.number;
+	beest_look_epoch(home->registry, home->list.server, standing->epoch);
+	standing->check_at = beest_clock_deadline(standing->pause);
+	standing->pause = BEEST_MIN(2 * standing->pause, CHECK_MAX);
 
 	return 0;
-}
-
-/*
- * Gives a record that may be stored a lease, so that it is deleted even if it arrives late.
- * Without memory for that, closes its number: a listener would wait for this client and
- * serve nobody else.
- */
-static void standing_settle(struct beest_standing *standing)
-{
-	const struct beest_home *home = &standing->home;
-	uint8_t closed[BEEST_RECORD_EMPTY_MAX];
-	struct beest_look_extra extra;
-
-	if (standing->claim.open && standing_keep(standing) < 0 &&
-	    beest_home_close(home, BEEST_KV_SET, standing->claim.key, closed, &extra) == 0)
-		beest_look_offer(home->registry, &extra);
-}
-
-/*
- * Draws a number and claims it.  If another record has the number, draws again instead of
- * trying the next one: that may be free only because its client has left, and the listener
- * has passed it.  If no answer came, claims the same number again, since a listener may
- * have read the request.  Begins again if that took longer than CLAIM_TIME, or if the
- * server has lost everything.
- */
-static int standing_append(struct beest_standing *standing, const struct beest_limit *limit)
-{
-	const struct beest_home *home = &standing->home;
-	struct claim *claim = &standing->claim;
-	int ret;
-
-	ret = beest_presence_announce(home->registry);
-	while (ret == 0) {
-		if (!claim->number || claim->epoch != beest_home_epoch(home))
-			ret = claim_draw(standing, limit);
-		if (ret == 0)
-			ret = claim_try(standing, limit);
-		if (ret > 0 && claim->epoch == beest_home_epoch(home))
-			return standing_keep(standing);
-		if (ret == 0)
-			claim->number = 0;
-		if (!beest_limit_left(limit))
-			return ret < 0 ? ret : beest_fail(beest_limit_errno(limit), "service '%s': "
-							  "other clients were always faster",
-							  home->service);
-		if (ret > 0 || ret == -ETIMEDOUT || beest_kv_transient(ret))
-			ret = 0;
-	}
-
-	return ret;
 }
 
 /* ------------------------------------------------------------------------- standing --- */
@@ -259,12 +120,29 @@ void beest_client_start(struct beest_client *client)
 	pthread_mutex_init(&client->lock, NULL);
 }
 
+static void standing_free(struct beest_standing *standing)
+{
+	beest_home_end(&standing->home);
+	free(standing);
+}
+
+/* Its record is deleted with the context: the list need not name it any longer. */
+static void standing_end(struct beest_standing *standing)
+{
+	if (beest_home_say_one(&standing->home, BEEST_SERVICE_ENDED, &standing->id) == 0)
+		beest_list_offer(&standing->home.list);
+}
+
 void beest_client_settle(struct beest_client *client)
 {
+	int64_t deadline = beest_clock_deadline(BEEST_LIMIT_LOOK);
 	struct beest_standing *standing;
 
-	for (standing = client->standing; standing; standing = standing->next)
-		standing_settle(standing);
+	pthread_mutex_lock(&client->lock);
+	for (standing = client->standing; standing && beest_clock_left(deadline);
+	     standing = standing->next)
+		standing_end(standing);
+	pthread_mutex_unlock(&client->lock);
 }
 
 void beest_client_end(struct beest_client *client)
@@ -273,15 +151,15 @@ void beest_client_end(struct beest_client *client)
 
 	while ((standing = client->standing)) {
 		client->standing = standing->next;
-		free(standing);
+		standing_free(standing);
 	}
 	pthread_mutex_destroy(&client->lock);
 }
 
-/* Fills in the client, its data and the keys of both ends. */
+/* Fills in the client, its data and all keys. */
 static void standing_fill(struct beest_standing *standing, const void *data, size_t length)
 {
-	struct hartebeest_request *request = &standing->request;
+	struct hartebeest_client *request = &standing->request;
 	const struct beest_presence *presence = &standing->home.registry->presence;
 
 	request->rank = presence->rank;
@@ -290,16 +168,40 @@ static void standing_fill(struct beest_standing *standing, const void *data, siz
 	memcpy(request->host, presence->self.host, sizeof(request->host));
 	if (length)
 		memcpy(request->data, data, length);
-	beest_home_ends(&standing->home, &presence->incarnation, standing->id, request->key,
-			request->peer_key);
+	standing->pause = CHECK_FIRST;
+	standing->id.client = request->context = beest_home_client(&presence->incarnation);
+	request->number = standing->id.number;
+	beest_home_key(&standing->home, &standing->id, standing->key);
+	beest_home_ends(&standing->home, &standing->id, request->key, request->peer_key);
+}
+
+static void standing_withdraw(struct beest_standing *standing)
+{
+	standing_end(standing);
+	beest_registry_withdraw(standing->home.registry, standing->serial,
+				standing->home.list.server);
+	standing_free(standing);
+}
+
+/* It may be stored all the same, and its client will ask again. */
+static int standing_give_up(struct beest_standing *standing, int ret)
+{
+	char sentence[BEEST_ERROR_SIZE];
+
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	if (standing->serial)
+		standing_withdraw(standing);
+	else
+		standing_free(standing);
+
+	return beest_fail(-ret, "%s", sentence);
 }
 
 int beest_client_ask(struct hartebeest_context *hb, const char *name, const void *data,
-		     size_t length, struct hartebeest_request *request,
+		     size_t length, struct hartebeest_client *request,
 		     const struct beest_limit *limit)
 {
 	struct beest_standing *standing;
-	char sentence[BEEST_ERROR_SIZE];
 	int ret;
 
 	if (length > BEEST_REQUEST_DATA)
@@ -312,18 +214,14 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 
 	ret = beest_home_find(&standing->home, hb, name);
 	if (ret == 0) {
-		standing->id = __atomic_add_fetch(&hb->client.drawn, 1, __ATOMIC_RELAXED);
+		standing->id.number = __atomic_add_fetch(&hb->client.drawn, 1, __ATOMIC_RELAXED);
 		standing_fill(standing, data, length);
-		ret = standing_append(standing, limit);
+		ret = standing_put(standing);
 	}
-	if (ret < 0) {
-		beest_text_copy(sentence, sizeof(sentence), beest_error_text());
-		standing_settle(standing);
-		if (standing->serial)
-			beest_lease_doom(standing->home.registry->leases, standing->serial);
-		free(standing);
-		return beest_fail(-ret, "%s", sentence);
-	}
+	if (ret == 0)
+		ret = standing_append(standing, true, limit);
+	if (ret < 0)
+		return standing_give_up(standing, ret);
 
 	*request = standing->request;
 	pthread_mutex_lock(&hb->client.lock);
@@ -334,31 +232,36 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 	return 0;
 }
 
-/*
- * True if the server's epoch has changed and the listener had not closed the request before
- * that.  A closed record on the emptied server says nothing: a listener that did not know
- * of the loss yet may have stored it.
- */
-static bool standing_has_to_move(struct beest_standing *standing)
+/* Has its server lost everything? */
+static bool standing_is_lost(const struct beest_standing *standing)
 {
 	const struct beest_home *home = &standing->home;
+	uint8_t epoch[BEEST_EPOCH_SIZE];
 
-	if (beest_home_epoch(home) != standing->request.epoch)
-		return !standing->refused;
-	standing->refused = beest_lease_is(home->registry->leases, standing->claim.key,
-					   BEEST_LEASE_CONTESTED);
-
-	return false;
+	return beest_look_epoch(home->registry, home->list.server, epoch) &&
+	       memcmp(epoch, standing->epoch, sizeof(epoch)) != 0;
 }
 
-/* Called under the lock.  Unlinks the request with that key; NULL: one that has to move. */
+/*
+ * Not if the listener has ended it: another record is there in place of its own.  Nor if its server
+ * is silent: the caller waits for something else, and not for longer than its deadline.
+ */
+static bool standing_is_due(const struct beest_standing *standing)
+{
+	return !beest_look_is_silent(standing->home.registry, standing->home.list.server) &&
+	       (standing_is_lost(standing) || beest_clock_now() >= standing->check_at) &&
+	       !beest_lease_is(standing->home.registry->leases, standing->key,
+			       BEEST_LEASE_CONTESTED);
+}
+
+/* Called under the lock.  Unlinks the request with that key; NULL: one that is due. */
 static struct beest_standing *standing_unlink(struct beest_client *client, const char *key)
 {
 	struct beest_standing **at, *standing;
 
 	for (at = &client->standing; (standing = *at); at = &standing->next)
 		if (key ? strcmp(standing->request.key, key) == 0 :
-		    standing_has_to_move(standing)) {
+		    standing_is_due(standing)) {
 			*at = standing->next;
 			break;
 		}
@@ -366,18 +269,11 @@ static struct beest_standing *standing_unlink(struct beest_client *client, const
 	return standing;
 }
 
-static void standing_withdraw(struct beest_standing *standing)
-{
-	standing_settle(standing);
-	beest_registry_withdraw(standing->home.registry, standing->serial, standing->home.server);
-	free(standing);
-}
-
 /*
- * Moves one request at a time, since appending waits, and each wait calls this function.  All
- * moves together have a limit of their own; the others follow after the next look.
+ * Takes one request at a time, since appending waits, and each wait calls this function.  All
+ * together have a limit of their own; the others follow after the next look.
  */
-void beest_client_move(struct beest_client *client)
+void beest_client_keep(struct beest_client *client)
 {
 	struct beest_standing *standing;
 	struct beest_limit limit;
@@ -389,10 +285,7 @@ void beest_client_move(struct beest_client *client)
 	       (standing = standing_unlink(client, NULL))) {
 		client->moving = standing;
 		pthread_mutex_unlock(&client->lock);
-		/* the next look deletes what is left under the old epoch */
-		beest_lease_doom(standing->home.registry->leases, standing->serial);
-		standing->serial = 0;
-		ret = standing_append(standing, &limit);
+		ret = standing_append(standing, standing_is_lost(standing), &limit);
 		pthread_mutex_lock(&client->lock);
 		client->moving = NULL;
 		standing->next = client->standing;
@@ -404,7 +297,7 @@ void beest_client_move(struct beest_client *client)
 		standing_withdraw(standing);
 }
 
-/* A request that is being moved loses its key: beest_client_move() withdraws it afterwards. */
+/* A request that is under way loses its key: beest_client_keep() withdraws it afterwards. */
 bool beest_client_leave(struct beest_client *client, const char *key)
 {
 	struct beest_standing *standing;
@@ -423,3 +316,47 @@ bool beest_client_leave(struct beest_client *client, const char *key)
 	return standing || moving;
 }
 
+/* ----------------------------------------------------------------- a request in vain --- */
+
+static void listener_say(const struct beest_home *home, const struct beest_roster *roster,
+			 const struct beest_request_id *id, struct beest_text *text)
+{
+	const struct beest_roster_request *request = beest_roster_find(roster, id);
+	char who[BEEST_PRESENCE_TEXT];
+
+	if (!roster->listens)
+		beest_text_item(text, "no process listens to service '%s'", home->service);
+	else if (beest_presence_is_over(home->registry, roster->rank, &roster->listener, who))
+		beest_text_item(text, "the last to listen to service '%s' is %s", home->service,
+				who);
+	else if (roster->stopped)
+		beest_text_item(text, "the last to listen to service '%s' is %s, which has "
+				"stopped", home->service, who);
+	else
+		beest_text_item(text, "%s listens to service '%s' and has %s this request", who,
+				home->service, !request ? "not seen" : request->ended ? "ended" :
+				request->had ? "accepted" : "not accepted");
+}
+
+void beest_client_explain(struct beest_client *client, const char *key, struct beest_text *text)
+{
+	struct beest_standing *each, asked;
+	struct beest_roster roster = { 0 };
+	struct beest_kv_value value = { 0 };
+	bool found = false;
+
+	pthread_mutex_lock(&client->lock);
+	for (each = client->standing; each && !found; each = each->next)
+		if (strcmp(each->request.peer_key, key) == 0) {
+			asked = *each;
+			found = true;
+		}
+	pthread_mutex_unlock(&client->lock);
+	if (!found)
+		return;
+	if (beest_list_fetch(&asked.home.list, &value) == 0 &&
+	    beest_roster_see(&roster, &asked.home.list, &value) == 0)
+		listener_say(&asked.home, &roster, &asked.id, text);
+	beest_kv_values_free(&value, 1);
+	beest_roster_end(&roster);
+}

@@ -11,6 +11,7 @@
 
 #include "lib/core/context.h"
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
 #include "lib/base/text.h"
 #include "lib/kv/login.h"
 #include "lib/seal/seal.h"
@@ -25,6 +26,7 @@
 
 static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
 {
+	const char *name = options->device_addr ? "device.addr" : "device.gid";
 	int ret;
 
 	ret = beest_gid_policy_parse(options->device_gid, (enum beest_roce)options->device_roce,
@@ -33,17 +35,33 @@ static int read_policy(const struct beest_options *options, struct beest_gid_pol
 		return beest_options_fail_prefix(options, ret, "device.gid");
 
 	ret = beest_gid_policy_local(options->device_addr, policy);
-	return ret < 0 ? beest_options_fail_prefix(options, ret, "device.addr") : 0;
+	if (ret < 0)
+		return beest_options_fail_prefix(options, ret, "device.addr");
+
+	beest_options_origin(options, name, policy->origin);
+	return 0;
 }
 
-static int read_settings(struct hartebeest_context *hb, const char *const *presets,
+/* What a context's log begins with; write is NULL: its settings decide. */
+static struct beest_log log_default;
+
+void beest_context_log_default(int level, void (*write)(void *data, int level, const char *text),
+			       void *data)
+{
+	log_default.level = level;
+	log_default.write = write;
+	log_default.data = data;
+}
+
+static int read_settings(struct hartebeest_context *hb, const char *const *defaults,
 			 const char *const *arguments)
 {
 	const struct beest_options *options = &hb->options;
 	int ret;
 
-	ret = beest_options_load(&hb->options, presets, BEEST_SYSTEM_FILE, arguments);
-	hb->log.level = (int)options->log_level;
+	ret = beest_options_load(&hb->options, defaults, BEEST_SYSTEM_FILE, arguments);
+	if (!hb->log.write)
+		hb->log.level = (int)options->log_level;
 	if (ret == 0)
 		ret = beest_launch_read(&hb->launch, options);
 	if (ret < 0)
@@ -68,6 +86,8 @@ static void log_settings(const struct hartebeest_context *hb)
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->options.unknown_environment);
 	if (hb->launch.warning[0])
 		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->launch.warning);
+	if (hb->launch.ignored[0])
+		beest_log(&hb->log, BEEST_LOG_WARN, "%s", hb->launch.ignored);
 	if (hb->launch.source[0])
 		beest_log(&hb->log, BEEST_LOG_INFO, "%s", hb->launch.source);
 	beest_log(&hb->log, BEEST_LOG_DEBUG, "servers %s, timeout %s",
@@ -117,7 +137,7 @@ static int objects_clear(struct hartebeest_context *hb)
 	return -EBUSY;
 }
 
-/* Accepts a context that beest_context_open() left half made. */
+/* Also frees a context that beest_context_open() has only partly built. */
 static int context_discard(struct hartebeest_context *hb)
 {
 	int ret = objects_clear(hb);
@@ -143,12 +163,12 @@ static int context_discard(struct hartebeest_context *hb)
 	return ret;
 }
 
-static void tell_of_rxe(const struct hartebeest_context *hb)
+const char *beest_context_endless(const struct hartebeest_context *hb)
 {
-	if (hb->device.soft_roce && hb->options.qp[BEEST_RC].retry_cnt == 7)
-		beest_log(&hb->log, BEEST_LOG_INFO, "%s is a Soft-RoCE device, which takes "
-			  "retry_cnt 7 as infinite: a dead peer will not be noticed; set "
-			  "qp_attr.retry_cnt to 6 or less", hb->device.label);
+	if (!hb->device.soft_roce || hb->options.qp[BEEST_RC].retry_cnt != 7)
+		return NULL;
+	return "a Soft-RoCE device takes qp_attr.retry_cnt 7 as infinite, so requests to a peer "
+	       "that is gone never fail: set it to 6 or less";
 }
 
 /*
@@ -182,7 +202,9 @@ static void device_opened(struct hartebeest_context *hb)
 	if (hb->options.device_resolver == BEEST_RESOLVER_RDMACM)
 		hb->port.pathcache = &hb->pathcache;
 	__atomic_store_n(&hb->device_open, true, __ATOMIC_RELEASE);
-	tell_of_rxe(hb);
+	if (beest_context_endless(hb))
+		beest_log(&hb->log, BEEST_LOG_INFO, "%s: %s", hb->device.label,
+			  beest_context_endless(hb));
 }
 
 static int borrow_device(struct hartebeest_context *hb, struct ibv_context *verbs, int port)
@@ -195,7 +217,7 @@ static int borrow_device(struct hartebeest_context *hb, struct ibv_context *verb
 	return ret;
 }
 
-int beest_context_open(struct hartebeest_context **hbp, const char *const *presets,
+int beest_context_open(struct hartebeest_context **hbp, const char *const *defaults,
 		       const char *const *arguments, struct ibv_context *verbs, int port)
 {
 	struct hartebeest_context *hb;
@@ -208,12 +230,13 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *prese
 	pthread_mutex_init(&hb->opening, NULL);
 	hb->objects = (struct beest_table)BEEST_TABLE_EMPTY;
 	hb->pid = getpid();
+	hb->log = log_default;
 	hb->log.rank = -1;
 	hb->log.said = hb->said;
 	beest_pathcache_start(&hb->pathcache);
 	beest_roll_start(&hb->roll);
 	beest_client_start(&hb->client);
-	ret = beest_options_hint(&hb->options, read_settings(hb, presets, arguments));
+	ret = beest_options_hint(&hb->options, read_settings(hb, defaults, arguments));
 	if (ret == 0)
 		log_settings(hb);
 	if (ret == 0 && verbs)
@@ -237,20 +260,30 @@ int beest_context_close(struct hartebeest_context *hb)
 	return hb && hb->pid == getpid() ? context_discard(hb) : 0;
 }
 
+void beest_context_leave(struct hartebeest_context *hb)
+{
+	struct beest_registry *registry = __atomic_load_n(&hb->registry, __ATOMIC_ACQUIRE);
+
+	if (!registry || hb->pid != getpid())
+		return;
+	beest_client_settle(&hb->client);
+	beest_registry_leave(registry);
+}
+
 /* ------------------------------------------------------ opened when needed --- */
 
 int beest_context_need_device(struct hartebeest_context *hb)
 {
-	int ret = 0;
+	int ret;
+	BEEST_HOLD(&hb->opening);
 
-	pthread_mutex_lock(&hb->opening);
-	if (!hb->device_open) {
-		ret = beest_device_open(&hb->device, hb->options.device_name,
-					hb->launch.local_rank, &hb->policy, &hb->log);
-		if (ret == 0)
-			device_opened(hb);
-	}
-	pthread_mutex_unlock(&hb->opening);
+	if (hb->device_open)
+		return 0;
+
+	ret = beest_device_open(&hb->device, hb->options.device_name, hb->launch.local_rank,
+				&hb->policy, &hb->log);
+	if (ret == 0)
+		device_opened(hb);
 	return ret;
 }
 
@@ -265,8 +298,8 @@ int beest_context_need_events(struct hartebeest_context *hb)
 		return beest_fail(EOPNOTSUPP, "the program reads the events of its own struct "
 				  "ibv_context itself");
 	if (!hb->options.device_events)
-		return beest_fail(EOPNOTSUPP, "the program reads the device's events itself: "
-				  "option device.events is 0");
+		return beest_fail(EOPNOTSUPP, "the option device.events is 0, so the program "
+				  "itself must read the device's events");
 
 	return beest_context_need_device(hb);
 }
@@ -287,8 +320,15 @@ static int look_interrupt(void *context)
 {
 	struct hartebeest_context *hb = context;
 
-	beest_client_move(&hb->client);
+	beest_client_keep(&hb->client);
 	return beest_context_interrupt(hb);
+}
+
+static void context_explain(void *context, const char *name, struct beest_text *text)
+{
+	struct hartebeest_context *hb = context;
+
+	beest_client_explain(&hb->client, name, text);
 }
 
 /* The secret is in memory only briefly; the keys derived from it stay with the registry. */
@@ -324,22 +364,28 @@ static int open_registry(struct hartebeest_context *hb)
 		.ranks = &hb->launch.participants,
 		.ttl = hb->options.ttl,
 		.interrupt = look_interrupt,
+		.explain = context_explain,
 		.data = hb,
 		.log = &hb->log,
 	};
 	struct beest_hostport *servers;
 	struct beest_login login;
+	size_t i;
 	int ret;
 
 	if (hb->registry)
 		return 0;
 	if (!hb->options.servers)
-		return beest_fail(EDESTADDRREQ, "no Memcached server is named: set "
-				  "HARTEBEEST_EXC_IP_PORT=host:port (option exchange.servers)");
+		return beest_fail(EDESTADDRREQ, "no Memcached server is named: start the job by "
+				  "'hartebeest serve -- COMMAND', or set HARTEBEEST_EXC_IP_PORT="
+				  "host:port (option exchange.servers)");
 
 	ret = beest_parse_hostports(hb->options.servers, &servers, &config.server_count);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "exchange.servers");
+	beest_options_origin(&hb->options, "exchange.servers", hb->servers_origin);
+	for (i = 0; i < config.server_count; i++)
+		servers[i].origin = hb->servers_origin;
 
 	ret = beest_login_read(&login, hb->options.user, hb->options.password_file,
 			       hb->options.password, &hb->log);
@@ -359,6 +405,19 @@ static int open_registry(struct hartebeest_context *hb)
 	return ret;
 }
 
+static int need_registry(struct hartebeest_context *hb, enum beest_record_kind kind,
+			 const char *wanted)
+{
+	int ret;
+	BEEST_HOLD(&hb->opening);
+
+	ret = open_registry(hb);
+	if (ret < 0 && wanted)
+		beest_fail(-ret, "%s; wanted: %s '%s'", beest_error_text(),
+			   beest_record_row(kind)->noun, wanted);
+	return beest_options_hint(&hb->options, ret);	/* for any errno, unlike api/call */
+}
+
 int beest_context_need_registry(struct hartebeest_context *hb, enum beest_record_kind kind,
 				const char *wanted)
 {
@@ -368,13 +427,7 @@ int beest_context_need_registry(struct hartebeest_context *hb, enum beest_record
 		return beest_fail(EPERM, "a forked child must not use the context of its parent, "
 				  "but may open one of its own with another rank");
 
-	pthread_mutex_lock(&hb->opening);
-	ret = open_registry(hb);
-	if (ret < 0 && wanted)
-		beest_fail(-ret, "%s; wanted: %s '%s'", beest_error_text(),
-			   beest_record_noun(kind), wanted);
-	beest_options_hint(&hb->options, ret);	/* for any errno, unlike api/call */
-	pthread_mutex_unlock(&hb->opening);
+	ret = need_registry(hb, kind, wanted);
 	if (ret == 0 && beest_context_has_device(hb))
 		beest_presence_set_device(hb->registry, hb->device.label);
 	return ret;
@@ -474,12 +527,18 @@ const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_contex
 	return NULL;
 }
 
-int beest_context_destroy_published(struct hartebeest_context *hb,
-				    const struct beest_kind *kind, const char *name,
-				    uint64_t serial)
+int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
+			  const char *name)
 {
-	int ret = beest_table_destroy(&hb->objects, kind, name);
+	const struct beest_node *node;
+	uint64_t serial;
+	int ret;
 
+	pthread_mutex_lock(&hb->objects.lock);
+	node = beest_table_look(&hb->objects, kind, name);
+	serial = node ? node->serial : 0;
+	ret = beest_table_destroy(&hb->objects, kind, name);
+	pthread_mutex_unlock(&hb->objects.lock);
 	if (ret == 0 && serial && hb->pid == getpid())
 		beest_registry_withdraw(hb->registry, serial, SIZE_MAX);
 	return ret;

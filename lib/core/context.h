@@ -44,7 +44,9 @@ struct hartebeest_context {
 	struct beest_events events;	/* valid while device_open */
 	struct beest_port port;		/* valid while device_open */
 	struct beest_registry *registry;
-	bool unconfirmed;		/* never confirms: opened by the original's interface */
+	char servers_origin[BEEST_ORIGIN_SIZE];	/* for sentences of the registry */
+	/* Opened by the original's interface: never confirms, and publishes in haste. */
+	bool unconfirmed;
 	struct beest_roll roll;		/* of the barriers */
 	struct beest_client client;	/* requests for services */
 	struct beest_pathcache pathcache;	/* used where device.resolver is rdmacm */
@@ -53,18 +55,34 @@ struct hartebeest_context {
 };
 
 /*
- * Fails as hartebeest_open(3) documents.  @presets, @arguments: as for beest_options_load().
+ * Has each log begin with this level and function, before any setting is read; @write NULL: with
+ * what the settings say.
+ */
+void beest_context_log_default(int level, void (*write)(void *data, int level, const char *text),
+			       void *data);
+
+/*
+ * Fails as hartebeest_open(3) documents.  @defaults, @arguments: as for beest_options_load().
  * @verbs: the program's own, of which @port is used; NULL: the library opens a device when it
  * needs one.
  */
-int beest_context_open(struct hartebeest_context **hb, const char *const *presets,
+int beest_context_open(struct hartebeest_context **hb, const char *const *defaults,
 		       const char *const *arguments, struct ibv_context *verbs, int port);
 int beest_context_close(struct hartebeest_context *hb);
+
+/*
+ * Withdraws all records, and leaves everything else to the kernel: nothing is destroyed or freed.
+ * For the end of the process, while other threads may be using the context and its objects.
+ */
+void beest_context_leave(struct hartebeest_context *hb);
 
 /* Opens the device at the first call.  hb->device and hb->port can be used afterwards. */
 int beest_context_need_device(struct hartebeest_context *hb);
 
 bool beest_context_has_device(struct hartebeest_context *hb);
+
+/* Why requests to a peer that is gone never fail, and the cure; NULL: they do fail. */
+const char *beest_context_endless(const struct hartebeest_context *hb);
 
 /* The same for hb->events.  -EOPNOTSUPP: the program reads events itself. */
 int beest_context_need_events(struct hartebeest_context *hb);
@@ -109,12 +127,11 @@ int beest_context_adopt(struct hartebeest_context *hb, const struct beest_kind *
 			const void *need);
 
 /*
- * As beest_table_destroy(), and then withdraws the records published with @serial; 0: none.
- * An object that cannot be destroyed (-EBUSY) stays published.
+ * As beest_table_destroy(), and then withdraws what was published of the object.  An object
+ * that cannot be destroyed (-EBUSY) stays published.
  */
-int beest_context_destroy_published(struct hartebeest_context *hb,
-				    const struct beest_kind *kind, const char *name,
-				    uint64_t serial);
+int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
+			  const char *name);
 
 /* The caller holds the lock of hb->objects.  NULL: not of this context. */
 const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,

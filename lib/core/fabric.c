@@ -15,9 +15,9 @@
 #include "lib/verbs/cq.h"
 #include "lib/verbs/pd.h"
 
-/* Presets are small, since a larger queue pair takes longer to create. */
-#define PRESET_REQUESTS 16
-#define PRESET_ELEMENTS 1
+/* Defaults are small, since a larger queue pair takes longer to create. */
+#define DEFAULT_REQUESTS 16
+#define DEFAULT_ELEMENTS 1
 
 #define PSN_MASK 0xffffff
 
@@ -43,6 +43,7 @@ static int pd_find(struct beest_fabric *fabric, const char *name)
 static int cq_find(struct beest_fabric *fabric, const char *name, uint64_t depth)
 {
 	const struct beest_device *device = &fabric->hb->device;
+	struct hartebeest_cq_attr attr;
 	struct beest_cq *found;
 	int ret;
 
@@ -58,7 +59,9 @@ static int cq_find(struct beest_fabric *fabric, const char *name, uint64_t depth
 				  "a smaller attr->cap or attr->qps_per_peer", fabric->count,
 				  fabric->count == 1 ? "" : "s", depth, device->label,
 				  device->attr.max_cqe);
-	ret = beest_cq_alloc(device, (int)depth, NULL, &fabric->cq);
+	hartebeest_cq_attr_init(&attr);
+	attr.depth = (uint32_t)depth;
+	ret = beest_cq_alloc(device, &attr, NULL, &fabric->cq);
 	fabric->own_cq = ret == 0;
 	return ret;
 }
@@ -68,15 +71,15 @@ static void init_attr_fill(const struct hartebeest_mesh_attr *attr, struct ibv_q
 	memset(init, 0, sizeof(*init));
 	init->qp_type = attr->type ? attr->type : IBV_QPT_RC;
 	init->cap = attr->cap;
-	init->cap.max_send_wr = attr->cap.max_send_wr ? attr->cap.max_send_wr : PRESET_REQUESTS;
-	init->cap.max_recv_wr = attr->cap.max_recv_wr ? attr->cap.max_recv_wr : PRESET_REQUESTS;
-	init->cap.max_send_sge = attr->cap.max_send_sge ? attr->cap.max_send_sge : PRESET_ELEMENTS;
-	init->cap.max_recv_sge = attr->cap.max_recv_sge ? attr->cap.max_recv_sge : PRESET_ELEMENTS;
+	init->cap.max_send_wr = attr->cap.max_send_wr ? attr->cap.max_send_wr : DEFAULT_REQUESTS;
+	init->cap.max_recv_wr = attr->cap.max_recv_wr ? attr->cap.max_recv_wr : DEFAULT_REQUESTS;
+	init->cap.max_send_sge = attr->cap.max_send_sge ? attr->cap.max_send_sge : DEFAULT_ELEMENTS;
+	init->cap.max_recv_sge = attr->cap.max_recv_sge ? attr->cap.max_recv_sge : DEFAULT_ELEMENTS;
 }
 
 /*
- * Takes no inline data from the options: nobody asked for it here, and it would make every queue
- * pair expensive.
+ * Takes no inline data from the options: it was not requested for a mesh, and would make every
+ * queue pair more expensive.
  */
 static int model_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 {
@@ -160,8 +163,10 @@ static int qps_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 	ret = model_make(fabric, init);
 	if (ret == 0)
 		ret = beest_qp_init(fabric->model, &fabric->hb->port);
-	if (ret == 0)
+	if (ret == 0) {
+		beest_qp_share_reads(fabric->model, fabric->count);
 		qp = *fabric->model;
+	}
 	for (slot = 1; slot < fabric->count && ret == 0; slot++)
 		ret = qp_make(fabric, slot, init, &qp);
 	for (slot = 0; slot < fabric->count && ret == 0; slot++)
@@ -330,29 +335,63 @@ bool beest_fabric_find(const struct beest_fabric *fabric, uint32_t qp_num, struc
 	return true;
 }
 
+/* A queue pair of a mesh that is repaired goes back to INIT. */
+static int qp_begin_again(const struct beest_fabric *fabric, size_t slot, struct beest_qp *qp)
+{
+	int ret;
+
+	qp_select(fabric, slot, qp);
+	if (qp->qp->state == IBV_QPS_INIT)
+		return 0;
+	ret = beest_qp_reset(qp);
+	if (ret == 0)
+		ret = beest_qp_init_again(qp);
+
+	return ret < 0 ? ret : qp_fill(fabric, slot);
+}
+
+/* All by the caller's thread, since the program's refill() may not be ready for several. */
+static int qps_begin_again(const struct beest_fabric *fabric,
+			   const struct beest_fabric_peer *peers, size_t count, size_t *culprit)
+{
+	struct beest_qp qp = *fabric->model;
+	size_t i, index, slot;
+	char who[24];
+	int ret = 0;
+
+	if (fabric_is_datagram(fabric))
+		return 0;
+	for (i = 0; i < count && ret == 0; i++) {
+		*culprit = peers[i].position;
+		slot = peer_index(fabric, peers[i].position) * fabric->per_peer;
+		for (index = 0; index < fabric->per_peer && ret == 0; index++)
+			ret = qp_begin_again(fabric, slot + index, &qp);
+	}
+	if (ret == 0)
+		return 0;
+	peer_label(fabric->ranks->id[*culprit], who);
+
+	return beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp.node.name, who);
+}
+
 static int qp_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peer,
 		      uint32_t index, const struct beest_limit *limit, struct beest_qp *qp,
 		      int64_t *ready)
 {
 	const struct beest_endpoint remote = remote_of(fabric, peer, index);
 	size_t slot = peer_index(fabric, peer->position) * fabric->per_peer + index;
+	bool datagram = fabric_is_datagram(fabric);
 	char who[24];
-	int ret = 0;
+	int ret;
 
 	peer_label(fabric->ranks->id[peer->position], who);
-	if (fabric_is_datagram(fabric))
-		return beest_qp_connect(fabric->model, who, &remote, limit, NULL);
+	if (datagram)
+		qp = fabric->model;
+	else
+		qp_select(fabric, slot, qp);
+	ret = beest_qp_connect(qp, who, &remote, limit, datagram ? NULL : ready);
 
-	qp_select(fabric, slot, qp);
-	if (qp->qp->state != IBV_QPS_INIT) {
-		ret = beest_qp_reset(qp);
-		if (ret == 0)
-			ret = beest_qp_init_again(qp);
-		if (ret == 0)
-			ret = qp_fill(fabric, slot);
-	}
-
-	return ret < 0 ? ret : beest_qp_connect(qp, who, &remote, limit, ready);
+	return ret < 0 ? beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, who) : 0;
 }
 
 /* Only a sample is timed: where the clock is a system call, it costs as much as a step. */
@@ -427,9 +466,14 @@ int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_
 	};
 	uint32_t i, wanted = fabric_is_datagram(fabric) ? 0 :
 			     (uint32_t)BEEST_MIN(fabric->threads, count);
-	pthread_t *threads = wanted ? calloc(wanted, sizeof(*threads)) : NULL;
+	pthread_t *threads;
+	int ret;
 
 	fabric->rtr_time = fabric->rts_time = 0;
+	ret = qps_begin_again(fabric, peers, count, culprit);
+	if (ret < 0)
+		return ret;
+	threads = wanted ? calloc(wanted, sizeof(*threads)) : NULL;
 	pthread_mutex_init(&workers.lock, NULL);
 	/* Threads only save time: without them, the calling thread does all. */
 	for (i = 0; threads && i < wanted; i++)

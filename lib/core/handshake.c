@@ -21,56 +21,12 @@ struct fetch {
 	struct hartebeest_context *hb;
 	const char *key;
 	const struct beest_limit *limit;
-	struct beest_incarnation author;
-	int32_t rank;
-	bool found;
-	bool needs_author;
-	char gone[2 * BEEST_PRESENCE_TEXT + 64];	/* a sentence that says so; "": none */
+	struct beest_wait_get *get;
+	char unmet[BEEST_HANDSHAKE_UNMET];
 
-	struct beest_endpoint *remote;
+	struct beest_found *peer;
 	struct hartebeest_remote_mr *region;
 };
-
-/* 1: another process has the author's rank.  0 also if that cannot be known. */
-static int author_is_gone(struct fetch *fetch)
-{
-	struct hartebeest_context *hb = fetch->hb;
-	struct beest_presence_query query = {
-		.rank = fetch->rank, .incarnation = &fetch->author,
-	};
-	char text[BEEST_PRESENCE_TEXT];
-
-	if (fetch->rank < 0 || beest_presence_is_known(hb->registry, &fetch->author))
-		return 0;
-	beest_presence_ask(hb->registry, &query, 1);
-	if (query.ret != -ESTALE)
-		return 0;
-
-	snprintf(fetch->gone, sizeof(fetch->gone), "'%.200s' was published by a process "
-		 "that is gone; its successor is %s", fetch->key,
-		 beest_presence_text(fetch->rank, &query.body, text));
-	return 1;
-}
-
-static int fetch_each(void *data)
-{
-	struct fetch *fetch = data;
-
-	if (!fetch->found)
-		return 0;
-	if (!fetch->needs_author || !author_is_gone(fetch))
-		return 1;
-	fetch->found = false;
-
-	return 0;
-}
-
-static void fetch_note(struct fetch *fetch, const struct beest_record *record)
-{
-	fetch->author = record->incarnation;
-	fetch->rank = record->rank;
-	fetch->found = true;
-}
 
 static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
 		     int (*see)(void *data, const struct beest_record *record))
@@ -78,23 +34,31 @@ static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_wait_get get = {
 		.kind = kind, .key = key, .name = fetch->key, .see = see, .data = fetch,
-		.unmet = "its process is gone",
 	};
-	struct beest_wait wait = {
-		.gets = &get, .count = 1, .each = fetch_each, .data = fetch,
-		.limit = fetch->limit,
-	};
+	struct beest_wait wait = { .gets = &get, .count = 1, .limit = fetch->limit };
 	int ret;
 
+	fetch->get = &get;
 	ret = beest_context_need_registry(fetch->hb, kind, fetch->key);
 	if (ret == 0)
 		ret = beest_registry_key(fetch->hb->registry, kind, fetch->key, key);
-	if (ret == 0)
-		ret = beest_wait_run(fetch->hb->registry, &wait);
-	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && fetch->gone[0])
-		return beest_fail_prefix(ret, "%s", fetch->gone);
 
-	return ret;
+	return ret < 0 ? ret : beest_wait_run(fetch->hb->registry, &wait);
+}
+
+/* ----------------------------------------------------------------- publishing --- */
+
+/*
+ * Programs of the original publish many objects in a row, one call after the other.  Where the
+ * connection is good, their records are only sent: the next look reads them back.
+ */
+static bool record_is_sent(struct hartebeest_context *hb, const char *key)
+{
+	if (!hb->unconfirmed)
+		return false;
+	beest_registry_offer(hb->registry, key);
+
+	return beest_lease_is(hb->registry->leases, key, BEEST_LEASE_SENT);
 }
 
 /* -------------------------------------------------------------------- regions --- */
@@ -113,7 +77,7 @@ int beest_handshake_mr_publish(struct hartebeest_context *hb, struct beest_mr *m
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t body[BEEST_BODY_MAX];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_MR, .key = key, .body = body, .serial = &mr->serial,
+		.kind = BEEST_KIND_MR, .key = key, .body = body, .serial = &mr->node.serial,
 	};
 	struct hartebeest_remote_mr region;
 	int ret;
@@ -125,6 +89,10 @@ int beest_handshake_mr_publish(struct hartebeest_context *hb, struct beest_mr *m
 		return ret;
 	beest_handshake_region(mr, &region);
 	record.size = (size_t)beest_record_mr_encode(&region, body);
+	if (hb->unconfirmed)
+		ret = beest_registry_put(hb->registry, &record);
+	if (ret < 0 || record_is_sent(hb, key))
+		return ret;
 
 	return beest_registry_publish(hb->registry, &record, limit);
 }
@@ -135,10 +103,9 @@ static int see_region(void *data, const struct beest_record *record)
 	int ret;
 
 	ret = beest_record_mr_decode(record, fetch->region);
-	if (ret == 0)
-		fetch_note(fetch, record);
+	fetch->get->authors = BEEST_AUTHORS_PRESENT;
 
-	return ret;
+	return ret < 0 ? ret : 1;
 }
 
 int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
@@ -146,7 +113,7 @@ int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
 			     const struct beest_limit *limit)
 {
 	struct fetch fetch = {
-		.hb = hb, .key = key, .limit = limit, .region = region, .needs_author = true,
+		.hb = hb, .key = key, .limit = limit, .region = region,
 	};
 
 	return fetch_run(&fetch, BEEST_KIND_MR, see_region);
@@ -166,7 +133,8 @@ static struct beest_echo echo_of(const struct beest_endpoint *remote)
 	return echo;
 }
 
-int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name)
+static int own_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,
+		   const struct beest_endpoint *refused, const char *reason)
 {
 	struct beest_qp_body body = {
 		.endpoint = qp->local.endpoint, .regions = qp->region_count,
@@ -174,17 +142,22 @@ int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, cons
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t bytes[BEEST_QP_BODY_MAX];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_QP, .key = key, .body = bytes, .serial = &qp->serial,
+		.kind = BEEST_KIND_QP, .key = key, .body = bytes, .serial = &qp->node.serial,
 		.calm = true,
 	};
 	int ret;
 
+	if (name == qp->key && !name[0])
+		return 0;
 	ret = beest_registry_key(hb->registry, BEEST_KIND_QP, name, key);
 	if (ret < 0)
 		return ret;
 
-	if (qp->peer_key[0] && qp->local.transport != BEEST_UD)
+	if (refused)
+		body.echo = echo_of(refused);
+	else if (qp->peer_key[0] && qp->local.transport != BEEST_UD)
 		body.echo = echo_of(&qp->remote);
+	beest_text_copy(body.reason, sizeof(body.reason), reason);
 	record.size = (size_t)beest_record_qp_encode(&body, qp->regions, &record.flags,
 						     bytes);
 	ret = beest_registry_put(hb->registry, &record);
@@ -196,6 +169,56 @@ int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, cons
 	qp->published = qp->local.endpoint.generation;
 
 	return 0;
+}
+
+/*
+ * Under the lock, so that no other thread brings back what beest_handshake_withdraw() withdraws.
+ * @refused: a peer that @qp could not be connected to, for this @reason; NULL: there is none.
+ */
+static int endpoint_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,
+			const struct beest_endpoint *refused, const char *reason)
+{
+	int ret;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	ret = own_put(hb, qp, name, refused, reason);
+	pthread_mutex_unlock(&hb->objects.lock);
+
+	return ret;
+}
+
+int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name)
+{
+	return endpoint_put(hb, qp, name, NULL, "");
+}
+
+static bool own_retract(struct hartebeest_context *hb, const char *name)
+{
+	struct beest_node *node;
+	struct beest_qp *qp;
+	bool any;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	for (node = hb->objects.newest; node; node = node->older) {
+		qp = BEEST_CONTAINER(node, struct beest_qp, node);
+		if (node->kind == &beest_qp_kind && strcmp(qp->key, name) == 0)
+			qp->key[0] = '\0';
+	}
+	any = beest_registry_retract(hb->registry, name);
+	pthread_mutex_unlock(&hb->objects.lock);
+
+	return any;
+}
+
+int beest_handshake_withdraw(struct hartebeest_context *hb, const char *name)
+{
+	int ret = beest_context_need_registry(hb, BEEST_KIND_MESSAGE, name);
+
+	if (ret < 0 || !own_retract(hb, name))
+		return ret;
+	beest_registry_purge(hb->registry, name);
+
+	return 1;
 }
 
 int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,
@@ -217,43 +240,140 @@ int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, 
 		return ret;
 	beest_lease_insist(hb->registry->leases, key);
 
-	return beest_wait_run(hb->registry, &wait);
+	return record_is_sent(hb, key) ? 0 : beest_wait_run(hb->registry, &wait);
 }
 
 void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp *qp)
 {
 	char key[BEEST_KEY_MAX + 1];
+	bool kept;
 
-	if (qp->key[0] && beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key) == 0)
+	pthread_mutex_lock(&hb->objects.lock);
+	kept = qp->key[0] && beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key) == 0;
+	pthread_mutex_unlock(&hb->objects.lock);
+	if (kept)
 		beest_registry_offer(hb->registry, key);
 }
 
+/* ----------------------------------------------------------------- a refusal --- */
+
+/* Does @echo name this very queue pair of this very context? */
+static bool echo_is_of(struct hartebeest_context *hb, const struct beest_endpoint *own,
+		       const struct beest_echo *echo)
+{
+	return beest_process_is_context(&echo->incarnation,
+					beest_registry_incarnation(hb->registry)) &&
+	       echo->qp_num == own->qp_num && echo->psn == own->psn &&
+	       echo->generation == own->generation;
+}
+
+static bool is_refusal_of(struct hartebeest_context *hb, const struct beest_qp *qp,
+			  const struct beest_qp_body *peer)
+{
+	return peer->reason[0] && echo_is_of(hb, &qp->local.endpoint, &peer->echo);
+}
+
+/* Puts the name of the peer before the sentence. */
+static int peer_fail(struct hartebeest_context *hb, const struct beest_endpoint *remote, int ret)
+{
+	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
+
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	beest_presence_author(hb->registry, remote->rank, &remote->incarnation, who);
+
+	return beest_fail(-ret, "peer (%s): %s", who, sentence);
+}
+
+/* The peer refused @qp and has closed.  If both ends disagree, this end knows how by itself. */
+static int refused_fail(struct hartebeest_context *hb, struct beest_qp *qp,
+			const struct beest_qp_body *peer)
+{
+	struct beest_connection path;
+	int ret = beest_qp_agree(qp, &peer->endpoint, &path);
+
+	if (ret == 0)
+		ret = beest_fail(ECONNABORTED, "it could not connect to this queue pair, and gave "
+				 "up: %s", peer->reason);
+
+	return peer_fail(hb, &peer->endpoint, ret);
+}
+
+/* Tells the peer, which may wait for this end. */
+static int refuse(struct hartebeest_context *hb, struct beest_qp *qp,
+		  const struct beest_endpoint *remote, int ret)
+{
+	char reason[BEEST_ERROR_SIZE];
+
+	beest_text_copy(reason, sizeof(reason), beest_error_text());
+	if (qp->key[0] && endpoint_put(hb, qp, qp->key, remote, reason) == 0)
+		beest_handshake_offer(hb, qp);
+	beest_fail(-ret, "%s", reason);
+
+	return peer_fail(hb, remote, ret);
+}
+
+/* Says why the record of a peer is not accepted. */
+static const char *unmet_text(const struct beest_qp_body *peer, bool closed, bool ours,
+			      char text[BEEST_HANDSHAKE_UNMET])
+{
+	snprintf(text, BEEST_HANDSHAKE_UNMET, "%s%s%s", ours ?
+		 "its process could not connect to this queue pair" : closed ?
+		 "its queue pair was destroyed, or its process has left" :
+		 "its process has not connected to this queue pair", !peer->reason[0] ? "" :
+		 ours ? ": " : "; it had refused another queue pair: ", peer->reason);
+
+	return text;
+}
+
 /* -------------------------------------------------------------- the other end --- */
+
+/* 0, or the error if the closed record of a peer says that it refused a queue pair of ours. */
+static int fetch_judge_closed(struct fetch *fetch, const struct beest_qp_body *peer)
+{
+	struct hartebeest_context *hb = fetch->hb;
+	const struct beest_qp *found;
+	struct beest_qp own;
+	bool refused;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	found = beest_context_qp_by_number(hb, peer->echo.qp_num);
+	refused = found && is_refusal_of(hb, found, peer);
+	if (refused)
+		own = *found;
+	pthread_mutex_unlock(&hb->objects.lock);
+	fetch->get->unmet = unmet_text(peer, true, refused, fetch->unmet);
+
+	return refused ? refused_fail(hb, &own, peer) : 0;
+}
 
 /* RC and UC find a leftover when they confirm.  UD and the original's interface never do. */
 static int see_endpoint(void *data, const struct beest_record *record)
 {
 	struct fetch *fetch = data;
 	struct beest_qp_body body;
+	size_t i;
 	int ret;
 
-	if (record->flags & BEEST_RECORD_CLOSED)
-		return 0;
 	ret = beest_record_qp_decode(record, &body);
+	if (ret == 0 && record->flags & BEEST_RECORD_CLOSED)
+		return fetch_judge_closed(fetch, &body);
 	if (ret < 0)
 		return ret;
 
-	*fetch->remote = body.endpoint;
-	fetch->needs_author = fetch->hb->unconfirmed || body.endpoint.qp_type == IBV_QPT_UD;
-	fetch_note(fetch, record);
+	fetch->peer->remote = body.endpoint;
+	fetch->peer->region_count = body.regions;
+	for (i = 0; i < body.regions; i++)
+		beest_record_qp_region(record, i, &fetch->peer->regions[i]);
+	if (fetch->hb->unconfirmed || body.endpoint.qp_type == IBV_QPT_UD)
+		fetch->get->authors = BEEST_AUTHORS_PRESENT;
 
-	return 0;
+	return 1;
 }
 
 int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
-			  struct beest_endpoint *remote, const struct beest_limit *limit)
+			  struct beest_found *found, const struct beest_limit *limit)
 {
-	struct fetch fetch = { .hb = hb, .key = key, .limit = limit, .remote = remote };
+	struct fetch fetch = { .hb = hb, .key = key, .limit = limit, .peer = found };
 
 	return fetch_run(&fetch, BEEST_KIND_QP, see_endpoint);
 }
@@ -262,21 +382,15 @@ int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
 int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
 			    const struct beest_endpoint *remote, const struct beest_limit *limit)
 {
-	char who[BEEST_PRESENCE_TEXT], sentence[BEEST_ERROR_SIZE];
 	int ret;
 
 	ret = beest_qp_connect(qp, key, remote, limit, NULL);
 	if (ret == -EISCONN && qp->untold && strcmp(qp->peer_key, key) == 0)
 		ret = 0;		/* only the record failed the last time */
-	if (ret < 0 && ret != -EISCONN) {
-		beest_text_copy(sentence, sizeof(sentence), beest_error_text());
-		beest_presence_author(hb->registry, remote->rank, &remote->incarnation, who);
-		return beest_fail(-ret, "peer (%s): %s", who, sentence);
-	}
 	if (ret < 0)
-		return ret;
+		return ret == -EISCONN ? ret : refuse(hb, qp, remote, ret);
 
-	if (qp->key[0] && qp->local.transport != BEEST_UD)
+	if (qp->local.transport != BEEST_UD)
 		ret = beest_handshake_put(hb, qp, qp->key);
 	qp->untold = ret < 0;
 
@@ -314,18 +428,6 @@ static bool same_endpoint(const struct beest_endpoint *a, const struct beest_end
 	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
 }
 
-/* Does the peer say that it is connected to this very queue pair of this very context? */
-static bool echo_is_ours(const struct beest_handshake *handshake)
-{
-	const struct beest_endpoint *own = &handshake->qp->local.endpoint;
-	const struct beest_echo *echo = &handshake->peer.echo;
-
-	return beest_process_is_context(&echo->incarnation, beest_registry_incarnation(
-					handshake->hb->registry)) &&
-	       echo->qp_num == own->qp_num && echo->psn == own->psn &&
-	       echo->generation == own->generation;
-}
-
 static int see_peer(struct beest_handshake *handshake, bool closed)
 {
 	const struct beest_endpoint *remote = &handshake->peer.endpoint;
@@ -347,17 +449,23 @@ static int see_peer(struct beest_handshake *handshake, bool closed)
 int beest_handshake_see(void *data, const struct beest_record *record)
 {
 	struct beest_handshake *handshake = data;
-	bool closed = record->flags & BEEST_RECORD_CLOSED;
+	struct beest_wait_get *get = handshake->get;
+	bool closed = record->flags & BEEST_RECORD_CLOSED, refused;
 	int ret;
 
 	ret = beest_record_qp_decode(record, &handshake->peer);
 	if (ret < 0)
 		return ret;
-	handshake->get->has_author = !closed;
-	handshake->get->unmet = closed ? "its queue pair was destroyed, or its process has left" :
-			       "its process has not connected to this queue pair";
-	handshake->get->author = record->incarnation;
-	handshake->get->rank = record->rank;
+	refused = is_refusal_of(handshake->hb, handshake->qp, &handshake->peer);
+	if (closed && refused)
+		return refused_fail(handshake->hb, handshake->qp, &handshake->peer);
+
+	/* A closed record that was never seen open may be a leftover. */
+	get->has_author = !closed || (get->has_author && beest_process_is_context(
+				      &get->author, &record->incarnation));
+	get->unmet = unmet_text(&handshake->peer, closed, refused, handshake->unmet);
+	get->author = record->incarnation;
+	get->rank = record->rank;
 
 	ret = see_peer(handshake, closed);
 	if (ret < 0 || (closed && ret == 0))
@@ -365,7 +473,8 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 	if (handshake->qp->local.transport == BEEST_UD)
 		return 1;
 
-	if (!echo_is_ours(handshake))
+	if (handshake->peer.reason[0] ||
+	    !echo_is_of(handshake->hb, &handshake->qp->local.endpoint, &handshake->peer.echo))
 		return 0;
 	beest_presence_note(handshake->hb->registry, &record->incarnation);
 
@@ -442,10 +551,12 @@ static int see_successor(void *data, const struct beest_record *record)
 	if (ret < 0 || same_endpoint(&handshake->peer.endpoint, &handshake->qp->remote))
 		return ret;
 	ret = connect_replacement(handshake);
-	if (ret == 0)
-		beest_handshake_offer(handshake->hb, handshake->qp);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "queue pair '%s' and '%s'", handshake->qp->node.name,
+					 handshake->peer_key);
+	beest_handshake_offer(handshake->hb, handshake->qp);
 
-	return ret < 0 ? ret : 1;
+	return 1;
 }
 
 int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,

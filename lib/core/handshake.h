@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handshake.h - the other end: publish to it, find it, be sure of it
+ * handshake.h - publishing to the peer, finding it, confirming it
  *
  * Owns the meaning of the records of queue pairs and memory regions, and joins the registry
  * and the queue pair.  Knows nothing of the names of objects: it is handed the objects.
@@ -16,7 +16,10 @@
 /* Fills @region with what a peer must know of @mr. */
 void beest_handshake_region(const struct beest_mr *mr, struct hartebeest_remote_mr *region);
 
-/* Each function below that waits opens the registry first if it is not open yet. */
+/*
+ * Each function below that waits opens the registry first if it is not open yet.  An unconfirmed
+ * context publishes without waiting, if its connection to the server is good.
+ */
 int beest_handshake_mr_publish(struct hartebeest_context *hb, struct beest_mr *mr,
 			       const char *key, const struct beest_limit *limit);
 int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
@@ -25,7 +28,8 @@ int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
 
 /*
  * Puts the record of @qp, which is in INIT or later: its endpoint and to whom it is
- * connected.  The next look sends it.  Remembers the key in @qp.
+ * connected.  The next look sends it.  Remembers the key in @qp.  @key: qp->key itself puts the
+ * record again, if there is one.
  */
 int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *key);
 
@@ -36,13 +40,36 @@ int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, 
 /* Sends what was put, best effort. */
 void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp *qp);
 
-/* Waits for the record under @key.  -EBADMSG: it has values that no queue pair can have. */
-int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
-			  struct beest_endpoint *remote, const struct beest_limit *limit);
+/*
+ * Withdraws the queue pairs and regions that this context has published under @key, and then
+ * deletes a message there, too.  Nothing publishes a withdrawn queue pair again but the program: it
+ * stays connected.  Returns 1, or 0: there are none, and nothing was done.
+ */
+int beest_handshake_withdraw(struct hartebeest_context *hb, const char *key);
 
-/* -> RTS, and puts the record that says so.  The sentence of a failure says who the peer is. */
+/* What the record of a queue pair says of its peer. */
+struct beest_found {
+	struct beest_endpoint remote;
+	uint8_t region_count;
+	struct hartebeest_remote_mr regions[UINT8_MAX];	/* that it offers */
+};
+
+/*
+ * Waits for the record under @key.  -EBADMSG: it has values that no queue pair can have; as
+ * beest_handshake_see(): the peer has refused a queue pair of this context.
+ */
+int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
+			  struct beest_found *found, const struct beest_limit *limit);
+
+/*
+ * -> RTS, and puts the record that says so.  If that fails, the sentence says who the peer is, and
+ * the record tells the peer why.
+ */
 int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
 			    const struct beest_endpoint *remote, const struct beest_limit *limit);
+
+/* Room for a refusal and its reason. */
+#define BEEST_HANDSHAKE_UNMET (BEEST_REASON_MAX + 128)
 
 /*
  * One queue pair on its way to a confirmed peer.  Each sight of the peer's record takes it
@@ -55,6 +82,7 @@ struct beest_handshake {
 	const struct beest_limit *limit;
 	struct beest_wait_get *get;	/* filled by beest_handshake_start() */
 	struct beest_qp_body peer;	/* as seen last */
+	char unmet[BEEST_HANDSHAKE_UNMET];	/* why that is not accepted */
 	char key[BEEST_KEY_MAX + 1];
 };
 
@@ -63,7 +91,10 @@ int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_c
 			  struct beest_qp *qp, const char *peer_key,
 			  struct beest_wait_get *get, const struct beest_limit *limit);
 
-/* Takes one sight.  1: confirmed; 0: not yet; negative: cannot be connected. */
+/*
+ * Takes one sight.  1: confirmed; 0: not yet; negative: cannot be connected.  -ECONNABORTED: the
+ * peer could not connect to @qp, and has closed.
+ */
 int beest_handshake_see(void *handshake, const struct beest_record *record);
 
 /*

@@ -5,43 +5,21 @@
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/home.h"
+#include "lib/core/roster.h"
 
-static uint64_t bytes_number(const uint8_t *bytes)
-{
-	uint64_t number;
-
-	memcpy(&number, bytes, sizeof(number));
-
-	return be64toh(number);
-}
-
-static int home_key(const struct beest_home *home, const char *last, char key[BEEST_KEY_MAX + 1])
-{
-	char name[2 * BEEST_HOME_NAME_MAX];
-
-	snprintf(name, sizeof(name), "%s/%s", home->service, last);
-
-	return beest_registry_key(home->registry, BEEST_KIND_REQUEST, name, key);
-}
-
-/* Always fits: job, service and numbers are short enough. */
-void beest_home_key(const struct beest_home *home, uint64_t epoch, uint64_t number,
-		    char key[BEEST_KEY_MAX + 1])
-{
-	char last[48];
-
-	snprintf(last, sizeof(last), "%016" PRIx64 "/%" PRIu64, epoch, number);
-	home_key(home, last, key);
-}
+/* -------------------------------------------------------------------------- keys --- */
 
 int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, const char *name)
 {
+	char last[BEEST_HOME_NAME_MAX + sizeof("/list")];
 	int ret;
 
 	if (!*name || beest_text_not_key(name) || strchr(name, '/') ||
@@ -50,132 +28,191 @@ int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, cons
 				  "characters without blanks or '/'", BEEST_QUOTE(name),
 				  BEEST_HOME_NAME_MAX);
 
+	memset(home, 0, sizeof(*home));
 	strcpy(home->service, name);
-	ret = beest_context_need_registry(hb, BEEST_KIND_LISTENER, name);
+	ret = beest_context_need_registry(hb, BEEST_KIND_SERVICE, name);
 	if (ret < 0)
 		return ret;
 	home->registry = hb->registry;
-	ret = home_key(home, "listener", home->listener_key);
-	if (ret == 0)
-		ret = home_key(home, "count", home->count_key);
-	if (ret == 0)
-		home->server = beest_kv_server_of(home->registry->kv, home->listener_key);
+	snprintf(last, sizeof(last), "%s/list", name);
 
-	return ret;
+	return beest_list_start(&home->list, home->registry, BEEST_KIND_SERVICE, last);
 }
 
-uint64_t beest_home_epoch(const struct beest_home *home)
+void beest_home_end(struct beest_home *home)
 {
-	uint8_t bytes[BEEST_EPOCH_SIZE];
-
-	if (!beest_look_epoch(home->registry, home->server, bytes))
-		return 0;
-
-	return bytes_number(bytes);
+	beest_list_end(&home->list);
 }
 
-void beest_home_ends(const struct beest_home *home, const struct beest_incarnation *author,
-		     uint32_t id, char client[HARTEBEEST_SERVICE_KEY],
-		     char server[HARTEBEEST_SERVICE_KEY])
+uint64_t beest_home_client(const struct beest_incarnation *incarnation)
 {
-	int room = HARTEBEEST_SERVICE_KEY - (int)sizeof("/client");
-	int size = snprintf(client, (size_t)room, "%s/%016" PRIx64 "-%" PRIu32, home->service,
-			    bytes_number(author->bytes + BEEST_PROCESS_SIZE), id);
+	uint64_t number;
+
+	memcpy(&number, incarnation->bytes + BEEST_PROCESS_SIZE, sizeof(number));
+
+	return be64toh(number);
+}
+
+struct beest_request_id beest_home_id(const struct hartebeest_client *request)
+{
+	return (struct beest_request_id){ request->context, (uint32_t)request->number };
+}
+
+/* "SERVICE/CLIENT-NUMBER"; always fits. */
+static int id_write(const struct beest_home *home, const struct beest_request_id *id,
+		    char *text, size_t size)
+{
+	return snprintf(text, size, "%s/%016" PRIx64 "-%" PRIu32, home->service, id->client,
+			id->number);
+}
+
+/* Always fits: job, service and id are short enough. */
+void beest_home_key(const struct beest_home *home, const struct beest_request_id *id,
+		    char key[BEEST_KEY_MAX + 1])
+{
+	char name[2 * BEEST_HOME_NAME_MAX];
+
+	id_write(home, id, name, sizeof(name));
+	beest_registry_key(home->registry, BEEST_KIND_REQUEST, name, key);
+}
+
+void beest_home_ends(const struct beest_home *home, const struct beest_request_id *id,
+		     char client[HARTEBEEST_SERVICE_KEY], char server[HARTEBEEST_SERVICE_KEY])
+{
+	int size = id_write(home, id, client, HARTEBEEST_SERVICE_KEY - sizeof("/client"));
 
 	memcpy(server, client, (size_t)size);
 	strcpy(client + size, "/client");
 	strcpy(server + size, "/server");
 }
 
-bool beest_home_is_own(const struct beest_home *home, const struct beest_record *record)
+bool beest_home_is_own(const struct beest_home *home, const struct beest_incarnation *author)
 {
-	return beest_process_is_context(&record->incarnation,
-					beest_registry_incarnation(home->registry));
+	return beest_process_is_context(author, beest_registry_incarnation(home->registry));
 }
 
-/* ---------------------------------------------------------------------------- writes --- */
+/* -------------------------------------------------------------------------- the list --- */
 
-struct beest_look_extra beest_home_write(const struct beest_home *home, enum beest_kv_verb verb,
-					 const char *key, const void *value, size_t size)
+void beest_home_wait(struct beest_home *home, struct beest_wait *wait, struct beest_wait_get *get,
+		     int (*see_list)(void *data, const struct beest_kv_value *value), void *data)
 {
-	return (struct beest_look_extra){
-		.server = home->server,
-		.write = {
-			.verb = verb, .key = key, .value = value, .size = size,
-			.ttl = beest_lease_ttl(home->registry->leases),
-		},
+	*get = (struct beest_wait_get){
+		.kind = BEEST_KIND_SERVICE, .key = home->list.key, .name = home->service,
+		.see_list = see_list, .data = data,
 	};
+	wait->gets = get;
+	wait->count = 1;
+	wait->extras = home->list.extras;
+	wait->extra_count = BEEST_LIST_WRITES;
+	wait->data = data;
 }
 
-int beest_home_close(const struct beest_home *home, enum beest_kv_verb verb, const char *key,
-		     uint8_t bytes[BEEST_RECORD_EMPTY_MAX], struct beest_look_extra *extra)
+int beest_home_say(struct beest_home *home, const struct beest_service_body *body)
 {
-	const struct beest_record record = {
-		.kind = BEEST_KIND_REQUEST, .flags = BEEST_RECORD_CLOSED,
-		.incarnation = home->registry->presence.incarnation,
-		.rank = home->registry->presence.rank,
-	};
-	int size = beest_record_encode(home->registry->seal, &record, key, bytes,
-				       BEEST_RECORD_EMPTY_MAX);
+	uint8_t bytes[BEEST_SERVICE_MAX];
 
-	if (size < 0)
-		return size;
-	*extra = beest_home_write(home, verb, key, bytes, (size_t)size);
-	extra->write.ttl = BEEST_HOME_CLOSED_TTL;
-
-	return 0;
+	return beest_list_say(&home->list, bytes,
+			      (size_t)beest_record_service_encode(body, bytes));
 }
 
-/* -------------------------------------------------------------------------- one look --- */
+int beest_home_say_one(struct beest_home *home, enum beest_service_word word,
+		       const struct beest_request_id *id)
+{
+	const struct beest_service_body body = {
+		.word = (uint8_t)word, .count = 1, .ids = { *id },
+	};
 
-struct looking {
-	const struct beest_home *home;
-	struct beest_home_sight *sight;
-	struct beest_look_extra extras[2];	/* the last of @count ends the wait */
-	size_t count;
+	return beest_home_say(home, &body);
+}
+
+/* -------------------------------------------------------------------- compaction --- */
+
+/* A list that is written anew: it never becomes longer. */
+struct shortening {
+	struct beest_home *home;
+	struct beest_roster roster;
+	uint8_t *bytes;
+	size_t size;
 };
 
-static int see_listener(void *data, const struct beest_record *record)
+/* Is this entry still needed as it is?  Of several that ask for one request, one is. */
+static bool entry_is_needed(struct shortening *s, const struct beest_record *entry)
 {
-	struct looking *looking = data;
-	struct beest_home_sight *sight = looking->sight;
+	struct beest_roster_request *request;
+	struct beest_service_body body;
+	bool needed = false;
+	size_t i;
 
-	sight->another = !beest_home_is_own(looking->home, record);
-	if (beest_record_listener_decode(record, &sight->body) < 0)
-		memset(&sight->body, 0, sizeof(sight->body));
+	if (beest_record_service_decode(entry, &body) < 0)
+		return false;
+	if (body.word == (s->roster.stopped ? BEEST_SERVICE_STOPS : BEEST_SERVICE_LISTENS))
+		return body.since == s->roster.since &&
+		       beest_process_is_context(&entry->incarnation, &s->roster.listener);
+	for (i = 0; body.word == BEEST_SERVICE_ASKS && i < body.count; i++) {
+		request = beest_roster_find(&s->roster, &body.ids[i]);
+		needed |= request && !request->ended && !request->had && !request->taken;
+		if (request)
+			request->taken = true;
+	}
+
+	return needed;
+}
+
+/* Those that were had and are not over, many in one entry. */
+static int had_write(struct shortening *s)
+{
+	struct beest_service_body body = { .word = BEEST_SERVICE_HAD };
+	const struct beest_roster_request *request = s->roster.requests;
+	const struct beest_roster_request *end = request + s->roster.count;
+	uint8_t bytes[BEEST_SERVICE_MAX], entry[BEEST_ENTRY_MAX];
+	int size;
+
+	for (; request < end; request++) {
+		if (request->had && !request->ended)
+			body.ids[body.count++] = request->id;
+		if (!body.count || (body.count < BEEST_SERVICE_IDS && request < end - 1))
+			continue;
+		size = beest_record_service_encode(&body, bytes);
+		size = beest_list_encode(&s->home->list, bytes, (size_t)size, entry);
+		if (size < 0 || s->size + (size_t)size > s->roster.bytes)
+			return -EMSGSIZE;
+		memcpy(s->bytes + s->size, entry, (size_t)size);
+		s->size += (size_t)size;
+		body.count = 0;
+	}
 
 	return 0;
 }
 
-static int looking_each(void *data)
+static int list_shorten(struct shortening *s, const struct beest_kv_value *value)
 {
-	const struct looking *looking = data;
+	struct beest_entry_reader reader;
+	struct beest_record entry;
+	int ret = beest_roster_see(&s->roster, &s->home->list, value);
 
-	return looking->extras[looking->count - 1].done;
+	if (ret < 0 || s->roster.strangers || !value->bytes)
+		return ret < 0 ? ret : -EAGAIN;
+	s->bytes = malloc(value->size);
+	if (!s->bytes)
+		return -ENOMEM;
+	beest_list_read(&s->home->list, value, &reader);
+	while ((ret = beest_entry_next(&reader, &entry)) > 0)
+		if (entry_is_needed(s, &entry)) {
+			memcpy(s->bytes + s->size, reader.entry, reader.entry_size);
+			s->size += reader.entry_size;
+		}
+
+	return ret < 0 ? ret : had_write(s);
 }
 
-int beest_home_look(const struct beest_home *home, bool draws, struct beest_home_sight *sight,
-		    const struct beest_limit *limit)
+void beest_home_compact(struct beest_home *home)
 {
-	struct looking looking = { .home = home, .sight = sight, .count = 1 + draws };
-	struct beest_wait_get get = {
-		.kind = BEEST_KIND_LISTENER, .key = home->listener_key, .name = home->service,
-		.see = see_listener, .data = &looking,
-	};
-	struct beest_wait wait = {
-		.gets = &get, .count = 1, .extras = looking.extras, .extra_count = looking.count,
-		.each = looking_each, .data = &looking, .limit = limit,
-	};
-	int ret;
+	struct shortening s = { .home = home };
+	struct beest_kv_value value = { 0 };
 
-	memset(sight, 0, sizeof(*sight));
-	looking.extras[0] = beest_home_write(home, BEEST_KV_ADD, home->count_key, "0", 1);
-	looking.extras[1] = beest_home_write(home, BEEST_KV_INCR, home->count_key, NULL, 0);
-	looking.extras[1].write.answered = true;
-	ret = beest_wait_run(home->registry, &wait);
-	sight->drawn = looking.extras[1].write.number;
-	if (sight->body.epoch != beest_home_epoch(home))
-		sight->body = (struct beest_listener_body){ .since = sight->body.since };
-
-	return ret;
+	if (beest_list_fetch(&home->list, &value) == 0 && list_shorten(&s, &value) == 0)
+		beest_list_replace(&home->list, value.unique, s.bytes, s.size);
+	beest_kv_values_free(&value, 1);
+	beest_roster_end(&s.roster);
+	free(s.bytes);
 }

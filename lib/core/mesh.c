@@ -24,12 +24,7 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 {
 	const char *what = NULL;
 	uint32_t i;
-	int ret;
 
-	ret = beest_sized_check("mesh_attr", BEEST_SIZED_ALONE, attr, attr->size, sizeof(*attr),
-				sizeof(*attr));
-	if (ret < 0)
-		return ret;
 	if (attr->region_count > BEEST_MESH_REGIONS)
 		what = "region_count is above 64";
 	else if (attr->region_count && !attr->regions)
@@ -42,9 +37,6 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 		what = "gather needs rank_count";
 	else if (attr->ranks && !attr->rank_count)
 		what = "rank_count is 0";
-	else if (attr->gather &&
-		 (attr->own_rank < 0 || (uint32_t)attr->own_rank >= attr->rank_count))
-		what = "own_rank is not within rank_count";
 	for (i = 1; attr->ranks && i < attr->rank_count && !what; i++)
 		if (attr->ranks[i] <= attr->ranks[i - 1])
 			what = "ranks are not in ascending order";
@@ -63,6 +55,8 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 				  "program with hartebeest run, srun or mpirun", count ?
 				  "rank of this process is" : "number of ranks is", count ? "NID" :
 				  "PARTICIPANTS");
+	if (!attr->gather && beest_launch_check(launch) < 0)
+		return -ENODATA;
 	mesh->ranks.id = calloc(count, sizeof(*mesh->ranks.id));
 	if (!mesh->ranks.id)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", count);
@@ -70,7 +64,7 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	for (i = 0; i < count; i++)
 		mesh->ranks.id[i] = attr->ranks ? attr->ranks[i] : attr->gather ? (int)i :
 				    launch->participants.id[i];
-	mesh->rank = attr->gather ? mesh->ranks.id[attr->own_rank] : launch->rank;
+	mesh->rank = attr->gather ? attr->own_rank : launch->rank;
 	if (beest_parse_ids_position(&mesh->ranks, mesh->rank) < 0)
 		return beest_fail(EINVAL, "struct hartebeest_mesh_attr: ranks do not include rank "
 				  "%d, this process", mesh->rank);
@@ -215,19 +209,21 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 		       const struct hartebeest_mesh_attr *attr, struct hartebeest_mesh **meshp,
 		       const struct beest_limit *limit)
 {
-	struct hartebeest_mesh_attr preset;
+	struct hartebeest_mesh_attr own;
 	struct hartebeest_mesh *mesh = NULL;
-	int ret;
+	int ret = 0;
 
-	hartebeest_mesh_attr_preset(&preset);
-	attr = attr ? attr : &preset;
-	ret = mesh_open(hb, name, attr, &mesh);
+	hartebeest_mesh_attr_init(&own);
+	if (attr)
+		ret = BEEST_SIZED_COPY(mesh_attr, attr, &own, progress_data);
+	if (ret == 0)
+		ret = mesh_open(hb, name, &own, &mesh);
 	if (ret == 0) {
-		ret = mesh_bringup(mesh, attr, limit);
+		ret = mesh_bringup(mesh, &own, limit);
 		if (ret < 0)
 			beest_table_free(&mesh->node);
-	} else if (attr->size >= sizeof(*attr) && attr->gather && attr->rank_count) {
-		ret = beest_meshown_refuse(attr, ret);
+	} else if (own.gather && own.rank_count) {
+		ret = beest_meshown_refuse(&own, ret);
 	}
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", name);
@@ -317,7 +313,7 @@ int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 }
 
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
-		       struct hartebeest_address *address)
+		       struct hartebeest_ud_address *address)
 {
 	const struct beest_ud_peer *found;
 	char key[24];

@@ -76,7 +76,7 @@ bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 			struct beest_qp *qp);
 
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
-		       struct hartebeest_address *address);
+		       struct hartebeest_ud_address *address);
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 		      struct hartebeest_remote_mr *region);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meshlist.h - by the servers, the numbers of queue pairs that are not in a row
+ * meshlist.h - exchanges non-consecutive queue pair numbers through the servers
  *
  * Owns the list that a rank puts beside its record, and the rows.  The rank that hands out the
  * roll reads the lists of all and puts one row for each rank, so that no other rank has to read

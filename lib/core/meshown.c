@@ -25,8 +25,8 @@ struct status {
 };
 
 /*
- * Exchanges the statuses of @count ranks; @all is for the caller to free in any case.  Where this
- * rank has failed, returns @failed with its sentence.
+ * Exchanges the statuses of @count ranks.  The caller frees @all even on failure.  If this rank has
+ * failed, returns @failed and restores its sentence.
  */
 static int statuses_exchange(int (*gather)(void *, const void *, void *, size_t), void *data,
 			     size_t count, int failed, struct status *own, struct status **all)

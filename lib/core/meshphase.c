@@ -12,7 +12,7 @@ static struct hartebeest_mesh_phase meters_read(const struct hartebeest_mesh *me
 	struct hartebeest_mesh_phase meters = { .time = beest_clock_now() };
 
 	if (registry) {
-		meters.requests = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
+		meters.requests = beest_registry_begun(registry);
 		meters.bytes = __atomic_load_n(&registry->bytes, __ATOMIC_RELAXED);
 	}
 

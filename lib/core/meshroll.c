@@ -91,7 +91,7 @@ static int meshroll_take_roll(void *data, uint8_t *marks, uint64_t digest)
 		return 0;
 	if (!marks)
 		return beest_fail(ESTALE, "rank %d was started again while others connected to "
-				  "its former process", mesh->ranks.id[mesh->replaced]);
+				  "its previous process", mesh->ranks.id[mesh->replaced]);
 	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
 	    mesh->trouble.marks == digest)
 		return -EAGAIN;
@@ -128,8 +128,8 @@ static void meshroll_progress(void *data, bool known, const int *missing, size_t
 	struct beest_text text = BEEST_TEXT(200);
 	size_t i;
 
-	beest_text_add(&text, "%zu of %zu are %s; missing: ", mesh->ranks.count - count,
-		       mesh->ranks.count, known ? "connected" : "here");
+	beest_text_add(&text, "%zu of %zu %s; missing: ", mesh->ranks.count - count,
+		       mesh->ranks.count, known ? "are connected" : "have arrived");
 	for (i = 0; i < BEEST_MIN(count, NAMED_MAX); i++)
 		beest_text_add(&text, "%s%d", i ? ", " : "", missing[i]);
 	if (count > NAMED_MAX)
@@ -145,6 +145,8 @@ static void gather_fill(const struct hartebeest_mesh *mesh, const struct beest_l
 	gather->ranks = &mesh->ranks;
 	gather->rank = mesh->rank;
 	gather->name = mesh->key_name;
+	gather->title = mesh->fabric.name;
+	gather->noun = "mesh";
 	gather->limit = limit;
 	gather->marks = mesh->marks;
 	gather->blob_size = mesh->blob_size;
@@ -180,6 +182,9 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 		ret = beest_gather_run(gather);
 	if (ret == -ETIMEDOUT && mesh->trouble.ret)
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
+	else if (ret == -ETIMEDOUT && gather->without)
+		ret = beest_fail(ETIMEDOUT, "%s: the ranks that have finished have to call "
+				 "hartebeest_mesh_repair()", beest_error_text());
 	mesh->digest = ret == 0 ? gather->digest : 0;
 	if (ret == 0)
 		ret = (int)beest_meshmark_complete(mesh);

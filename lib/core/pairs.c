@@ -19,14 +19,14 @@ struct pairing {
 	struct beest_qp *qp;
 	struct beest_handshake handshake;
 	char own_key[BEEST_KEY_MAX + 1];
-	struct beest_record record;	/* its peer's, as this look has read it */
-	bool unknown;			/* UD: its author must be asked for */
 };
 
 struct pairs {
 	struct hartebeest_context *hb;
+	struct hartebeest_pair *first;
+	size_t step;			/* from one to the next, in bytes */
+	size_t count;			/* those whose struct is good */
 	struct pairing *list;
-	size_t count;
 	struct beest_wait wait;		/* for the pairs that could be started */
 	const char **own_keys;		/* of that wait */
 };
@@ -35,7 +35,7 @@ void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebees
 {
 	memset(out, 0, sizeof(*out));
 	memcpy(out->gid.raw, remote->gid.raw, sizeof(out->gid.raw));
-	memcpy(out->address.raw, remote->ip.raw, sizeof(out->address.raw));
+	memcpy(out->ip.raw, remote->ip.raw, sizeof(out->ip.raw));
 	out->qp_type = remote->qp_type;
 	out->qp_num = remote->qp_num;
 	out->psn = remote->psn;
@@ -45,7 +45,7 @@ void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebees
 	out->rank = remote->rank;
 }
 
-void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_address *out)
+void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_ud_address *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->ah = peer->ah;
@@ -55,21 +55,23 @@ void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebees
 
 /* --------------------------------------------------------------------- the request --- */
 
-#define PAIR_SIZE_MIN (offsetof(struct hartebeest_pair, reason) + \
-		       sizeof(((struct hartebeest_pair *)0)->reason))
+static struct hartebeest_pair *pair_at(const struct pairs *pairs, size_t i)
+{
+	return (struct hartebeest_pair *)((char *)pairs->first + i * pairs->step);
+}
 
 static int pair_check(const struct hartebeest_pair *pair, size_t i)
 {
 	const char *missing = !pair->qp ? "qp" : !pair->key ? "key" :
 			      !pair->peer_key ? "peer_key" :
-			      pair->offered && !pair->offer ? "offer" :
-			      pair->room && !pair->regions ? "regions" : NULL;
+			      pair->offer_count && !pair->offer ? "offer" :
+			      pair->region_room && !pair->regions ? "regions" : NULL;
 
 	if (missing)
 		return beest_fail(EINVAL, "pair %zu: the field %s is NULL", i, missing);
-	if (pair->offered > HARTEBEEST_PAIR_REGIONS)
+	if (pair->offer_count > HARTEBEEST_PAIR_REGIONS)
 		return beest_fail(EINVAL, "pair %zu offers %" PRIu32 " regions, at most %d are "
-				  "possible", i, pair->offered, HARTEBEEST_PAIR_REGIONS);
+				  "possible", i, pair->offer_count, HARTEBEEST_PAIR_REGIONS);
 
 	return 0;
 }
@@ -83,11 +85,11 @@ static bool offers_are_equal(const struct hartebeest_pair *a, const struct harte
 {
 	uint32_t i;
 
-	for (i = 0; i < a->offered && i < b->offered; i++)
+	for (i = 0; i < a->offer_count && i < b->offer_count; i++)
 		if (!a->offer[i] || !b->offer[i] || strcmp(a->offer[i], b->offer[i]) != 0)
 			return false;
 
-	return a->offered == b->offered;
+	return a->offer_count == b->offer_count;
 }
 
 /* One of the two names of a pair, by which pairs are sorted. */
@@ -113,7 +115,7 @@ static int namesakes_check(const struct named *a, const struct named *b, const c
 		return beest_fail(EINVAL, "two pairs have the %s '%s'", what, a->name);
 	if (strcmp(first->key, second->key) == 0 && !offers_are_equal(first, second))
 		return beest_fail(EINVAL, "two pairs of queue pair '%s' offer different regions "
-				  "under the own key '%s'", first->qp, first->key);
+				  "under the key '%s'", first->qp, first->key);
 
 	return 0;
 }
@@ -140,7 +142,7 @@ static int names_check(const struct pairs *pairs, size_t at, const char *what)
 	return ret;
 }
 
-/* ----------------------------------------------------------------- the own ends --- */
+/* --------------------------------------------------------------- the local ends --- */
 
 static void pair_fail(struct hartebeest_pair *pair, int ret)
 {
@@ -173,6 +175,16 @@ static int pair_enter(struct hartebeest_context *hb, struct pairing *pairing)
 	return ret;
 }
 
+/* A queue pair only reaches regions of its own protection domain. */
+static int offer_check(const struct beest_qp *qp, const struct beest_mr *mr)
+{
+	if (mr->mr->pd != qp->qp->pd)
+		return beest_fail(EINVAL, "region '%s' is of another protection domain than queue "
+				  "pair '%s'", mr->node.name, qp->node.name);
+
+	return 0;
+}
+
 static int pair_offer(struct hartebeest_context *hb, struct pairing *pairing)
 {
 	const struct hartebeest_pair *pair = pairing->pair;
@@ -183,22 +195,24 @@ static int pair_offer(struct hartebeest_context *hb, struct pairing *pairing)
 	int ret = 0;
 
 	qp->region_count = 0;
-	if (!pair->offered)
+	if (!pair->offer_count)
 		return 0;
-	regions = realloc(qp->regions, pair->offered * sizeof(*regions));
+	regions = realloc(qp->regions, pair->offer_count * sizeof(*regions));
 	if (!regions)
-		return beest_fail(ENOMEM, "no memory for %" PRIu32 " regions", pair->offered);
+		return beest_fail(ENOMEM, "no memory for %" PRIu32 " regions", pair->offer_count);
 
 	qp->regions = regions;
-	for (i = 0; i < pair->offered && ret == 0; i++) {
+	for (i = 0; i < pair->offer_count && ret == 0; i++) {
 		if (!pair->offer[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
 		ret = beest_context_find_mr(hb, pair->offer[i], &mr);
 		if (ret == 0)
+			ret = offer_check(qp, mr);
+		if (ret == 0)
 			beest_handshake_region(mr, &regions[i]);
 	}
 	if (ret == 0)
-		qp->region_count = (uint8_t)pair->offered;
+		qp->region_count = (uint8_t)pair->offer_count;
 
 	return ret;
 }
@@ -206,23 +220,24 @@ static int pair_offer(struct hartebeest_context *hb, struct pairing *pairing)
 /* ------------------------------------------------------------------------- waiting --- */
 
 /* Takes as many regions as there is room for. */
-static void pair_take_regions(struct pairing *pairing)
+static void pair_take_regions(struct pairing *pairing, const struct beest_record *record)
 {
 	struct hartebeest_pair *pair = pairing->pair;
 	uint32_t i;
 
-	pair->count = pairing->handshake.peer.regions;
-	for (i = 0; i < pair->count && i < pair->room; i++)
-		beest_record_qp_region(&pairing->record, i, &pair->regions[i]);
+	pair->region_count = pairing->handshake.peer.regions;
+	for (i = 0; i < pair->region_count && i < pair->region_room; i++)
+		beest_record_qp_region(record, i, &pair->regions[i]);
 }
 
 /* A pair that cannot be connected gets its result and counts as seen: the others go on. */
-static int pair_advance(struct pairing *pairing)
+static int pair_see(void *data, const struct beest_record *record)
 {
-	int ret = beest_handshake_see(&pairing->handshake, &pairing->record);
+	struct pairing *pairing = data;
+	int ret = beest_handshake_see(&pairing->handshake, record);
 
 	if (ret > 0)
-		pair_take_regions(pairing);
+		pair_take_regions(pairing, record);
 	if (ret >= 0)
 		return ret;
 	pair_fail(pairing->pair, ret);
@@ -230,66 +245,11 @@ static int pair_advance(struct pairing *pairing)
 	return 1;
 }
 
-/* UD does not confirm, so that only its author's presence shows a leftover. */
-static int pair_see(void *data, const struct beest_record *record)
-{
-	struct pairing *pairing = data;
-
-	pairing->record = *record;
-	pairing->unknown = pairing_is_datagram(pairing) && record->rank >= 0 &&
-			   !beest_presence_is_known(pairing->handshake.hb->registry,
-					       &record->incarnation);
-
-	return pairing->unknown ? 0 : pair_advance(pairing);
-}
-
 static void pair_left(void *data, int ret)
 {
 	struct pairing *pairing = data;
 
 	pair_fail(pairing->pair, ret);
-}
-
-/* Takes a pair further unless its author is gone.  There may be no look after this one. */
-static void pair_answer(struct pairing *pairing, const struct beest_presence_query *query)
-{
-	struct beest_wait_get *get = pairing->handshake.get;
-
-	get->unmet = "its process is gone";
-	if (query->ret != -ESTALE)
-		get->got = pair_advance(pairing);
-}
-
-/* Takes one look for all unknown authors. */
-static int pairs_each(void *data)
-{
-	struct pairs *pairs = data;
-	struct beest_presence_query *queries = NULL;
-	struct pairing *pairing;
-	size_t i, count = 0;
-
-	for (i = 0; i < pairs->count; i++)
-		count += pairs->list[i].unknown;
-	if (count)
-		queries = calloc(count, sizeof(*queries));
-	for (i = count = 0; i < pairs->count && queries; i++) {
-		pairing = &pairs->list[i];
-		if (!pairing->unknown)
-			continue;
-		queries[count].rank = pairing->record.rank;
-		queries[count++].incarnation = &pairing->record.incarnation;
-	}
-	if (queries)
-		beest_presence_ask(pairs->hb->registry, queries, count);
-	for (i = count = 0; i < pairs->count; i++) {
-		pairing = &pairs->list[i];
-		if (pairing->unknown && queries)
-			pair_answer(pairing, &queries[count++]);
-		pairing->unknown = false;
-	}
-	free(queries);
-
-	return 0;
 }
 
 /*
@@ -327,20 +287,48 @@ static void pair_end(struct pairing *pairing)
 	const struct beest_qp_body *peer = &pairing->handshake.peer;
 
 	beest_pairs_show_peer(&peer->endpoint, &pair->peer);
-	if (beest_bringup_remember(pairing->handshake.hb, pair->peer_key, &peer->endpoint) < 0)
+	if (beest_bringup_remember(pairing->handshake.hb, pair->peer_key, &peer->endpoint,
+				   pair->regions,
+				   BEEST_MIN(pair->region_count, pair->region_room)) < 0)
 		pair_fail(pair, -ENOMEM);
-	else if (pair->count > pair->room)
+	else if (pair->region_count > pair->region_room)
 		pair_fail(pair, beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, but there "
-					   "is room for %" PRIu32, pair->peer_key, pair->count,
-					   pair->room));
+					   "is room for %" PRIu32, pair->peer_key,
+					   pair->region_count, pair->region_room));
 }
 
 /* --------------------------------------------------------------------- all of them --- */
 
-/* The caller's structs may be longer than ours, so first->size is the step between them. */
-static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t count)
+/*
+ * Checks the structs, and counts those that may be written to.  The caller's may be longer than
+ * ours, so the size of the first one is the step between them.
+ */
+static int structs_check(struct pairs *pairs, struct hartebeest_pair *first, size_t count)
 {
-	const size_t step = first->size;
+	struct hartebeest_pair *pair;
+	size_t i;
+	int ret = 0;
+
+	pairs->first = first;
+	pairs->step = first->size;
+	for (i = 0; i < count && ret == 0; i++) {
+		pair = pair_at(pairs, i);
+		ret = beest_sized_check("pair", i, pair, pairs->step, sizeof(*pair),
+					BEEST_SIZED_FIRST(struct hartebeest_pair, reason));
+		if (ret == -EINVAL)
+			break;
+		pair->result = 0;
+		pair->region_count = 0;
+		pair->reason[0] = '\0';
+		pairs->count++;
+	}
+
+	return ret;
+}
+
+static int pairs_open(struct pairs *pairs)
+{
+	const size_t count = pairs->count;
 	struct hartebeest_pair *pair;
 	size_t i;
 	int ret = 0;
@@ -351,19 +339,10 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 	if (!pairs->list || !pairs->wait.gets || !pairs->own_keys)
 		return beest_fail(ENOMEM, "no memory for %zu pairs", count);
 
-	pairs->count = count;
+	for (i = 0; i < count && ret == 0; i++)
+		ret = pair_check(pair_at(pairs, i), i);
 	for (i = 0; i < count && ret == 0; i++) {
-		pair = (struct hartebeest_pair *)((char *)first + i * step);
-		ret = beest_sized_check("pair", i, pair, step, sizeof(*pair), PAIR_SIZE_MIN);
-		if (ret == 0)
-			ret = pair_check(pair, i);
-		pairs->list[i].pair = pair;
-	}
-	for (i = 0; i < count && ret == 0; i++) {
-		pair = pairs->list[i].pair;
-		pair->result = 0;
-		pair->count = 0;
-		pair->reason[0] = '\0';
+		pair = pairs->list[i].pair = pair_at(pairs, i);
 		if (beest_context_find_qp(pairs->hb, pair->qp, &pairs->list[i].qp) < 0)
 			pair_fail(pair, -ENOENT);
 	}
@@ -371,7 +350,18 @@ static int pairs_open(struct pairs *pairs, struct hartebeest_pair *first, size_t
 	if (ret == 0)
 		ret = names_check(pairs, offsetof(struct hartebeest_pair, qp), "queue pair");
 	if (ret == 0)
-		ret = names_check(pairs, offsetof(struct hartebeest_pair, key), "own key");
+		ret = names_check(pairs, offsetof(struct hartebeest_pair, key), "key");
+
+	return ret;
+}
+
+/* The call fails as a whole: no pair may look as if it were connected.  Returns @ret. */
+static int pairs_refuse(const struct pairs *pairs, int ret)
+{
+	size_t i;
+
+	for (i = 0; i < pairs->count; i++)
+		pair_fail(pair_at(pairs, i), ret);
 
 	return ret;
 }
@@ -382,7 +372,10 @@ static int pair_start(struct pairs *pairs, struct pairing *pairing)
 	struct beest_wait_get *get = &pairs->wait.gets[pairs->wait.count];
 	int ret;
 
-	ret = pair_enter(pairs->hb, pairing);
+	ret = beest_bringup_check(pairs->hb, pairing->qp, pairing->pair->key,
+				  pairing->pair->peer_key);
+	if (ret == 0)
+		ret = pair_enter(pairs->hb, pairing);
 	if (ret == 0)
 		ret = pair_offer(pairs->hb, pairing);
 	if (ret == 0)
@@ -398,7 +391,9 @@ static int pair_start(struct pairs *pairs, struct pairing *pairing)
 	get->see = pair_see;
 	get->left = pair_left;
 	get->data = pairing;
+	/* UD does not confirm, so that only its author's presence shows a leftover. */
 	get->recheck = !pairing_is_datagram(pairing);
+	get->authors = get->recheck ? BEEST_AUTHORS_ALL : BEEST_AUTHORS_PRESENT;
 	pairs->own_keys[pairs->wait.count++] = pairing->own_key;
 
 	return 0;
@@ -470,7 +465,7 @@ static int pairs_run(struct pairs *pairs)
 	if (ret < 0)
 		pairs_blame(pairs, ret);
 	if (ret == -ENOMEM)
-		return ret;
+		return pairs_refuse(pairs, ret);
 	for (i = 0; i < pairs->count; i++)
 		if (pairs->list[i].pair->result == 0)
 			pair_end(&pairs->list[i]);
@@ -484,18 +479,19 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 	struct beest_text hints = BEEST_TEXT(600);
 	struct pairs pairs = {
 		.hb = hb,
-		.wait = { .each = pairs_each, .data = &pairs, .limit = limit, .hints = &hints },
+		.wait = { .limit = limit, .hints = &hints },
 	};
 	int ret;
 
 	if (count == 0)
 		return 0;
 
-	ret = pairs_open(&pairs, first, count);
+	ret = structs_check(&pairs, first, count);
+	if (ret == 0)
+		ret = pairs_open(&pairs);
 	if (ret == 0)
 		ret = beest_context_need_registry(hb, BEEST_KIND_QP, first->peer_key);
-	if (ret == 0)
-		ret = pairs_run(&pairs);
+	ret = ret < 0 ? pairs_refuse(&pairs, ret) : pairs_run(&pairs);
 	free(pairs.list);
 	free(pairs.wait.gets);
 	free(pairs.own_keys);

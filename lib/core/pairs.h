@@ -17,6 +17,6 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *p
 			size_t count, const struct beest_limit *limit);
 
 void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out);
-void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_address *out);
+void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_ud_address *out);
 
 #endif

@@ -2,9 +2,11 @@
 /*
  * service.c - see service.h
  *
- * The listener reads the numbers in order.  If a number was given out but its request stays
- * absent, the listener closes it.  It does so with an add, as clients store requests: so
- * either the client has the number, or nobody ever will.
+ * Each look reads the list of the service, and the records of requests that the listener has not
+ * had.  It says in the list which it has had, for its successor, and which are over.
+ *
+ * Several threads may accept for one listener.  What it has had is covered by the lock of the
+ * context's objects, which is held only while a thread decides; each look is the thread's own.
  */
 #include "config.h"
 
@@ -17,119 +19,32 @@
 #include "lib/base/macro.h"
 #include "lib/core/context.h"
 #include "lib/core/home.h"
+#include "lib/core/roster.h"
 #include "lib/core/service.h"
-#include "lib/verbs/qp.h"
 
-/* Numbers that a listener asks for in each look. */
+/* Records that a listener asks for in each look. */
 #define SLOTS 16
-/* Numbers from next on that it keeps track of: the bits of taken. */
-#define WINDOW 64
-/*
- * At most this many clients may come between two surveys.  A counter that is further ahead
- * is not believed, since closing all numbers up to it would fill the server.
- */
-#define AHEAD_MAX 1000000
 
-/* A number that was given out this long ago, and whose request is absent, is closed. */
-#define GAP_TIME BEEST_SECOND
+/* An absent record is asked for again after this time, and then each time after twice as long. */
+#define ABSENT_PAUSE BEEST_SECOND
+#define ABSENT_PAUSE_MAX (64 * BEEST_SECOND)
 
-/* A service that this context listens to. */
+/* A service that this context listens to: all of it is covered by the lock of its table. */
 struct service {
 	struct beest_node node;
-	uint64_t serial;
-	struct beest_listener_body now;		/* what this process has had */
-	struct beest_listener_body former;	/* what its predecessor had in this epoch */
-	struct beest_listener_body *past;	/* earlier values of now; for free(3) */
-	size_t past_count;
-	uint64_t given;				/* the last number given out, by a survey */
-	int64_t given_at;			/* when that survey was taken; 0: never */
-	uint64_t old;				/* given, as of the survey before that one */
+	struct beest_roster roster;
+	uint64_t since;			/* as this process says in the list */
+	int64_t renew_at;		/* when the list has to be stored again */
 };
-
-/* ---------------------------------------------------------- what a listener has had --- */
-
-static bool window_has(const struct beest_listener_body *window, uint64_t number)
-{
-	return number < window->next || (number - window->next < WINDOW &&
-					 window->taken >> (number - window->next) & 1);
-}
-
-static void window_take(struct beest_listener_body *window, uint64_t number)
-{
-	window->taken |= UINT64_C(1) << (number - window->next);
-	for (; window->taken & 1; window->taken >>= 1)
-		window->next++;
-}
 
 static void service_dispose(struct beest_node *node)
 {
-	free(BEEST_CONTAINER(node, struct service, node)->past);
+	beest_roster_end(&BEEST_CONTAINER(node, struct service, node)->roster);
 }
 
 static const struct beest_kind service_kind = {
 	.noun = "service", .size = sizeof(struct service), .dispose = service_dispose,
 };
-
-/*
- * Begins in a new epoch, or after another process has listened.  Keeps what this process
- * had before, since clients store those requests again when the server loses them.
- */
-static int service_begin(struct service *service, uint64_t epoch,
-			 const struct beest_listener_body *former)
-{
-	struct beest_listener_body *past = service->past;
-
-	if (service->now.epoch) {
-		past = realloc(past, (service->past_count + 1) * sizeof(*past));
-		if (!past)
-			return beest_fail(ENOMEM, "no memory for the former requests of a service");
-		past[service->past_count++] = service->now;
-		service->past = past;
-	}
-
-	service->former = former->epoch == epoch ? *former : (struct beest_listener_body){ 0 };
-	service->now = (struct beest_listener_body){
-		.epoch = epoch, .since = service->now.since,
-		.next = BEEST_MIN(service->former.first, service->former.next),
-	};
-	service->now.next += !service->now.next;	/* numbers begin at 1 */
-	service->now.first = service->now.next;
-	service->given = service->old = 0;
-	service->given_at = 0;
-
-	return 0;
-}
-
-/* Puts what this process has had, for its successor. */
-static int service_put(struct service *service, const struct beest_home *home)
-{
-	uint8_t body[BEEST_BODY_MAX];
-	struct beest_registry_record record = {
-		.kind = BEEST_KIND_LISTENER, .key = home->listener_key, .body = body,
-		.serial = &service->serial,
-	};
-
-	record.size = (size_t)beest_record_listener_encode(&service->now, body);
-
-	return beest_registry_put(home->registry, &record);
-}
-
-/*
- * @stored: the request is on the server, and was accepted now or in a former epoch.  first
- * is the lowest number of such a request.  That number is taken and cannot be next, so
- * first equals next as long as there is none.
- */
-static void service_take(struct service *service, uint64_t number, bool stored)
-{
-	struct beest_listener_body *now = &service->now;
-	bool any = now->first != now->next;
-
-	window_take(now, number);
-	if (stored)
-		now->first = any ? BEEST_MIN(now->first, number) : number;
-	else if (!any)
-		now->first = now->next;
-}
 
 static struct service *service_look(struct hartebeest_context *hb, const char *name)
 {
@@ -138,258 +53,406 @@ static struct service *service_look(struct hartebeest_context *hb, const char *n
 	return node ? BEEST_CONTAINER(node, struct service, node) : NULL;
 }
 
+/* How long a record stays without its author. */
+static int64_t home_ttl(const struct beest_home *home)
+{
+	int64_t ttl = beest_lease_ttl(home->registry->leases) * BEEST_SECOND;
+
+	return ttl ? ttl : BEEST_TTL_MAX;
+}
+
+static void request_give_up(struct beest_roster_request *request)
+{
+	request->over = true;
+	request->last_at = beest_clock_now();
+}
+
+/* ------------------------------------------------------------------------ listening --- */
+
+struct listening {
+	struct hartebeest_context *hb;
+	struct beest_home home;
+	struct beest_wait_get get;
+	struct beest_wait wait;
+	bool starts;			/* this process did not listen, or was replaced */
+	bool began;
+};
+
+static bool service_is_own(const struct service *service, const struct beest_home *home)
+{
+	return service->roster.listens && service->roster.since == service->since &&
+	       beest_home_is_own(home, &service->roster.listener);
+}
+
+/* Another process has listened after this one, and did not just store its entry late. */
+static bool service_is_lost(const struct service *service, const struct beest_home *home)
+{
+	return beest_roster_comes_after(&service->roster, service->since,
+					beest_registry_incarnation(home->registry));
+}
+
+static int service_say(const struct service *service, struct beest_home *home)
+{
+	return beest_home_say(home, &(struct beest_service_body){
+		.word = BEEST_SERVICE_LISTENS, .since = service->since,
+	});
+}
+
+/* Another process listened after this one: this one gets all requests again that are not over. */
+static void service_begin(struct service *service)
+{
+	struct beest_roster *roster = &service->roster;
+	size_t i;
+
+	for (i = 0; i < roster->count; i++) {
+		roster->requests[i].again |= roster->requests[i].taken;
+		roster->requests[i].taken = false;
+		roster->requests[i].read_at = 0;
+	}
+}
+
+/*
+ * Locked.  1: this process listens, and the list says so, or it was replaced meanwhile, as the
+ * next accept will say.
+ */
+static int service_listen(struct service *service, struct listening *l)
+{
+	bool lost = service_is_lost(service, &l->home);
+
+	if ((service->since && service_is_own(service, &l->home)) || (l->began && lost))
+		return 1;
+	if (l->began)
+		return service_say(service, &l->home);
+	l->began = true;
+	l->starts |= lost;
+	if (lost)
+		service_begin(service);
+	service->since = BEEST_MAX((uint64_t)time(NULL), service->roster.since + 1);
+
+	return service_say(service, &l->home);
+}
+
+/* The second look shows that this process listens. */
+static int see_listeners(void *data, const struct beest_kv_value *value)
+{
+	struct listening *l = data;
+	struct beest_node *node;
+	struct service *service;
+	int ret;
+
+	pthread_mutex_lock(&l->hb->objects.lock);
+	ret = beest_table_obtain(&l->hb->objects, &service_kind, l->home.service, &node);
+	service = ret < 0 ? NULL : BEEST_CONTAINER(node, struct service, node);
+	if (service) {
+		l->starts |= !service->since;
+		ret = beest_roster_see(&service->roster, &l->home.list, value);
+	}
+	if (ret == 0)
+		ret = service_listen(service, l);
+	pthread_mutex_unlock(&l->hb->objects.lock);
+	l->wait.hurry = true;
+
+	return ret;
+}
+
+/* A limit that allows one look, or has passed, allows a second one if the first found a reason. */
+static int wait_twice(struct beest_registry *registry, struct beest_wait *wait, const bool *again)
+{
+	int ret = beest_wait_run(registry, wait);
+
+	return (ret == -EAGAIN || ret == -ETIMEDOUT) && *again ? beest_wait_run(registry, wait) :
+	       ret;
+}
+
 int beest_service_listen(struct hartebeest_context *hb, const char *name,
 			 const struct beest_limit *limit)
 {
-	struct beest_home_sight former;
-	struct service *service;
-	struct beest_node *node;
-	struct beest_home home;
-	uint64_t epoch;
+	struct listening l = { .hb = hb, .wait.limit = limit };
 	int ret;
 
-	ret = beest_home_find(&home, hb, name);
+	ret = beest_home_find(&l.home, hb, name);
 	if (ret < 0)
 		return ret;
-	ret = beest_home_look(&home, false, &former, limit);
-	if (ret == 0)
-		ret = beest_table_obtain(&hb->objects, &service_kind, name, &node);
-	if (ret < 0)
-		return ret;
+	beest_home_wait(&l.home, &l.wait, &l.get, see_listeners, &l);
+	ret = wait_twice(l.home.registry, &l.wait, &l.began);
+	beest_home_end(&l.home);
+	if (ret < 0 && l.starts)
+		beest_context_destroy(hb, &service_kind, name);
 
-	service = BEEST_CONTAINER(node, struct service, node);
-	epoch = beest_home_epoch(&home);
-	/* Another process listened after this one, and did not just store its record late. */
-	if ((former.another && former.body.since >= service->now.since) ||
-	    service->now.epoch != epoch)
-		ret = service_begin(service, epoch, &former.body);
-	service->now.since = BEEST_MAX((uint64_t)time(NULL), former.body.since + 1);
-	if (ret == 0)
-		ret = service_put(service, &home);
-
-	return ret < 0 ? ret : beest_wait_run(home.registry, &(struct beest_wait){
-		.own_keys = (const char *[]){ home.listener_key }, .own_count = 1,
-		.limit = limit,
-	});
+	return ret;
 }
 
 /* ------------------------------------------------------------------------ accepting --- */
 
 struct slot {
 	struct accepting *accepting;
-	uint64_t number;
+	struct beest_request_id id;
 	char key[BEEST_KEY_MAX + 1];
-	uint8_t closed[BEEST_RECORD_EMPTY_MAX];
 };
 
 struct accepting {
+	struct hartebeest_context *hb;
 	struct beest_home home;
-	struct service *service;
-	struct hartebeest_request *request;
+	struct service *service;	/* while it is locked */
+	struct hartebeest_client *request;
 	bool found;
-	bool heard;			/* the last look showed that this process still listens */
+	int32_t rank;			/* of the process that listens in its place */
+	struct beest_incarnation listener;
+	bool heard;			/* the last look showed that this process listens */
+	bool fresh;			/* a record will be read for the first time */
+	bool compacts;			/* the list is too long, or has to be stored again */
 	struct slot slots[SLOTS];
-	struct beest_wait_get gets[1 + SLOTS];	/* the listener's record, then the slots */
-	struct beest_look_extra extras[SLOTS];
+	size_t slot_count;
+	struct beest_wait_get gets[1 + SLOTS];	/* the list, then the slots */
 	struct beest_wait wait;
 };
 
-static void request_show(const struct slot *slot, const struct beest_record *record,
-			 const struct beest_request_body *body)
+/* 0: locks what the listener has had; -ENOTCONN: this context does not listen, or no longer. */
+static int accepting_lock(struct accepting *a)
 {
-	const struct accepting *a = slot->accepting;
-	struct hartebeest_request *request = a->request;
+	pthread_mutex_lock(&a->hb->objects.lock);
+	a->service = service_look(a->hb, a->home.service);
+	if (a->service)
+		return 0;
+	pthread_mutex_unlock(&a->hb->objects.lock);
 
-	memset(request, 0, sizeof(*request));
-	request->number = slot->number;
-	request->epoch = a->service->now.epoch;
-	request->rank = record->rank;
-	request->pid = body->pid;
-	request->again = window_has(&a->service->former, slot->number);
-	request->length = body->length;
-	memcpy(request->host, body->host, sizeof(request->host));
-	memcpy(request->data, body->data, body->length);
-	beest_home_ends(&a->home, &record->incarnation, body->id, request->peer_key,
-			request->key);
+	return beest_fail(ENOTCONN, "this context does not listen to service '%s': call "
+			  "hartebeest_service_listen() first", a->home.service);
 }
 
-/* past has several entries of one epoch if another process listened in between. */
-static bool service_had(const struct service *service, const struct beest_request_body *body)
+static void accepting_unlock(struct accepting *a)
 {
+	pthread_mutex_unlock(&a->hb->objects.lock);
+}
+
+/* Locked.  Says what the list does not say yet of the requests that it names. */
+static int requests_say(struct accepting *a, enum beest_service_word word)
+{
+	const struct beest_roster *roster = &a->service->roster;
+	struct beest_service_body body = { .word = (uint8_t)word };
+	const struct beest_roster_request *request;
 	size_t i;
-
-	for (i = 0; i < service->past_count; i++)
-		if (service->past[i].epoch == body->past_epoch &&
-		    window_has(&service->past[i], body->past_number))
-			return true;
-
-	return false;
-}
-
-/*
- * Gives the caller the first request that this process has not had.  Ignores a look in
- * which the epoch changed: all that it shows on the emptied server is what this very look
- * closed there.
- */
-static int see_request(void *data, const struct beest_record *record)
-{
-	struct slot *slot = data;
-	struct accepting *a = slot->accepting;
-	struct beest_request_body body;
-	bool closed = record->flags & BEEST_RECORD_CLOSED, had = false;
 	int ret = 0;
 
-	if (a->found || beest_home_epoch(&a->home) != a->service->now.epoch ||
-	    window_has(&a->service->now, slot->number))
-		return 0;
-	if (!closed)
-		ret = beest_record_request_decode(record, &body);
-	if (ret < 0)
-		beest_log(a->home.registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
-			  slot->key, beest_error_text());
-	if (ret == 0 && !closed)
-		had = service_had(a->service, &body);
-	a->found = ret == 0 && !closed && !had;
-	if (a->found)
-		request_show(slot, record, &body);
-	service_take(a->service, slot->number, a->found || had);
+	for (i = 0; i < roster->count && ret == 0; i++) {
+		request = &roster->requests[i];
+		if (!beest_roster_is_open(request) || (word == BEEST_SERVICE_ENDED ?
+		    !request->over : !request->taken || request->had || request->over))
+			continue;
+		body.ids[body.count++] = request->id;
+		if (body.count == BEEST_SERVICE_IDS) {
+			ret = beest_home_say(&a->home, &body);
+			body.count = 0;
+		}
+	}
 
-	return 0;
+	return ret == 0 && body.count ? beest_home_say(&a->home, &body) : ret;
 }
 
-/* True: an earlier listener stored its record late.  Ours is then stored again. */
-static bool listening_outlasts(struct accepting *a, const struct beest_record *record)
+/* Locked.  -EADDRINUSE: another process listens. */
+static int listening_judge(struct accepting *a)
 {
-	struct beest_listener_body body;
+	const struct beest_roster *roster = &a->service->roster;
 
-	if (beest_record_listener_decode(record, &body) < 0 ||
-	    body.since >= a->service->now.since)
-		return false;
-	beest_lease_insist(a->home.registry->leases, a->home.listener_key);
-
-	return true;
-}
-
-static int see_listening(void *data, const struct beest_record *record)
-{
-	struct accepting *a = data;
-	char who[BEEST_PRESENCE_TEXT];
-
-	a->heard = beest_home_is_own(&a->home, record) || listening_outlasts(a, record);
+	a->heard = service_is_own(a->service, &a->home);
 	if (a->heard)
 		return 0;
-	beest_presence_author(a->home.registry, record->rank, &record->incarnation, who);
+	if (!service_is_lost(a->service, &a->home))
+		return service_say(a->service, &a->home);
+	a->rank = roster->rank;
+	a->listener = roster->listener;
+
+	return -EADDRINUSE;
+}
+
+static int listening_fail(const struct accepting *a)
+{
+	char who[BEEST_PRESENCE_TEXT];
+
+	beest_presence_author(a->home.registry, a->rank, &a->listener, who);
 
 	return beest_fail(EADDRINUSE, "service '%s' is served by %s now", a->home.service, who);
 }
 
-/*
- * Notes once a second how far numbers were given out: up to the counter or the highest
- * number taken, whichever is greater.  What the survey before found is then old.
- */
-static void numbers_survey(struct accepting *a)
+/* Locked.  An append does not prolong the life of a list. */
+static bool list_is_due(struct accepting *a)
 {
 	struct service *service = a->service;
-	struct beest_look_want want = { .key = a->home.count_key, .server = a->home.server };
-	struct beest_look look = {
-		.wants = &want, .count = 1, .deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
-	};
-	uint64_t count, last = service->now.next - 1;
-	char text[24] = "";
-	int ret;
+	int64_t now = beest_clock_now();
+	bool renews = now >= service->renew_at;
 
-	if (service->given_at && beest_clock_now() - service->given_at < GAP_TIME)
-		return;
-	/* Even if another server failed in the same look, the answer of this one counts. */
-	ret = beest_look_take(a->home.registry, &look);
-	if (want.failed || ret == -ENOMEM)
-		return;
-	if (want.value.bytes && want.value.size < sizeof(text))
-		memcpy(text, want.value.bytes, want.value.size);
-	beest_look_free(&want, 1);
-	count = strtoull(text, NULL, 10);
-	if (service->now.taken)
-		last += 64 - (uint64_t)__builtin_clzll(service->now.taken);
-	if (count > last && count - last > AHEAD_MAX)
-		count = last;
-	service->old = service->given;
-	service->given = BEEST_MAX(count, last);
-	service->given_at = beest_clock_now();
+	if (renews)
+		service->renew_at = now + home_ttl(&a->home) / 3;
+
+	return a->heard && (renews || beest_roster_is_long(&service->roster));
 }
 
-/*
- * Passes over a number whose value is no record, and over one that the former listener had
- * and that is absent now: its client has left.
- */
-static void numbers_pass(struct accepting *a)
+static int see_service(void *data, const struct beest_kv_value *value)
 {
-	struct service *service = a->service;
-	const struct beest_wait_get *get;
-	size_t i;
-
-	for (i = 0; i < SLOTS; i++) {
-		get = &a->gets[1 + i];
-		if (!window_has(&service->now, a->slots[i].number) &&
-		    (get->seen < 0 || (get->seen == 0 && window_has(&service->former,
-								    a->slots[i].number))))
-			service_take(service, a->slots[i].number, false);
-	}
-}
-
-/* Chooses the numbers that the next look reads, and closes old ones unless clients have them. */
-static int slots_fill(struct accepting *a)
-{
-	const struct service *service = a->service;
-	uint64_t number = service->now.next;
-	struct slot *slot;
+	struct accepting *a = data;
+	struct beest_roster *roster;
 	int ret;
 
-	a->wait.extra_count = 0;
-	for (slot = a->slots; slot < a->slots + SLOTS; slot++) {
-		while (window_has(&service->now, number))
-			number++;
-		if (number - service->now.next >= WINDOW)
-			number = service->now.next;	/* again instead of beyond the window */
-		slot->number = number++;
-		beest_home_key(&a->home, service->now.epoch, slot->number, slot->key);
-		if (slot->number > service->old || window_has(&service->former, slot->number))
-			continue;
-		ret = beest_home_close(&a->home, BEEST_KV_ADD, slot->key, slot->closed,
-				       &a->extras[a->wait.extra_count]);
-		if (ret < 0)
-			return ret;
-		a->wait.extra_count++;
-	}
+	ret = accepting_lock(a);
+	if (ret < 0)
+		return ret;
+	roster = &a->service->roster;
+	if (roster->count == roster->room || beest_clock_now() >= a->service->renew_at)
+		beest_roster_forget(roster, home_ttl(&a->home));
+	ret = beest_roster_see(roster, &a->home.list, value);
+	if (ret == 0)
+		ret = listening_judge(a);
+	if (ret == 0)
+		ret = requests_say(a, BEEST_SERVICE_HAD);
+	if (ret == 0)
+		ret = requests_say(a, BEEST_SERVICE_ENDED);
+	a->compacts = list_is_due(a);
+	accepting_unlock(a);
+
+	return ret == -EADDRINUSE ? listening_fail(a) : ret;
+}
+
+static void request_show(struct accepting *a, const struct beest_roster_request *known,
+			 const struct beest_record *record, const struct beest_request_body *body)
+{
+	struct hartebeest_client *request = a->request;
+
+	memset(request, 0, sizeof(*request));
+	request->number = known->id.number;
+	request->context = known->id.client;
+	request->rank = record->rank;
+	request->pid = body->pid;
+	request->again = known->again;
+	request->length = body->length;
+	memcpy(request->host, body->host, sizeof(request->host));
+	memcpy(request->data, body->data, body->length);
+	beest_home_ends(&a->home, &known->id, request->peer_key, request->key);
+}
+
+/* Locked.  Gives the caller the first request that this process has not had. */
+static void request_judge(const struct slot *slot, const struct beest_record *record,
+			  const struct beest_request_body *body)
+{
+	struct accepting *a = slot->accepting;
+	struct beest_roster_request *known = beest_roster_find(&a->service->roster, &slot->id);
+
+	if (!known || !a->heard)
+		return;
+	known->absent = known->pause = 0;
+	known->read_at = beest_clock_now() + (known->taken ? home_ttl(&a->home) : 0);
+	if (!body)
+		request_give_up(known);
+	if (known->taken || known->over || known->ended)
+		return;
+	a->found = known->taken = true;
+	known->read_at += home_ttl(&a->home);
+	request_show(a, known, record, body);
+}
+
+/* Is it the record of this request, and of its client? */
+static int request_decode(const struct slot *slot, const struct beest_record *record,
+			  struct beest_request_body *body)
+{
+	int ret = beest_record_request_decode(record, body);
+
+	if (ret == 0 && (body->number != slot->id.number ||
+			 beest_home_client(&record->incarnation) != slot->id.client))
+		return beest_fail(EBADMSG, "a request of another client");
+
+	return ret;
+}
+
+static int see_request(void *data, const struct beest_record *record)
+{
+	struct slot *slot = data;
+	struct accepting *a = slot->accepting;
+	bool closed = record->flags & BEEST_RECORD_CLOSED;
+	struct beest_request_body body;
+	int ret = 0;
+
+	if (a->found)
+		return 0;
+	if (!closed)
+		ret = request_decode(slot, record, &body);
+	if (ret < 0)
+		beest_log(a->home.registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
+			  slot->key, beest_error_text());
+	ret = ret < 0 ? 1 : accepting_lock(a);
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
+	request_judge(slot, record, closed ? NULL : &body);
+	accepting_unlock(a);
 
 	return 0;
 }
 
+/*
+ * Locked.  A record that is absent may have been evicted, and come back.  It is over when even its
+ * client, if it had stopped looking, would have lost it.
+ */
+static void absent_note(struct accepting *a)
+{
+	struct beest_roster_request *known;
+	int64_t now = beest_clock_now();
+	size_t i;
+
+	for (i = 0; i < a->slot_count && a->heard; i++) {
+		known = beest_roster_find(&a->service->roster, &a->slots[i].id);
+		if (!known || known->over || (known->taken && a->gets[1 + i].seen > 0))
+			continue;
+		known->absent = known->absent ? known->absent : now;
+		known->pause = !known->pause ? ABSENT_PAUSE :
+			       BEEST_MIN(2 * known->pause, ABSENT_PAUSE_MAX);
+		known->read_at = now + known->pause;
+		if (now - known->absent >= home_ttl(&a->home))
+			request_give_up(known);
+	}
+}
+
+/* Locked: chooses the records that the next look reads. */
+static void slots_fill(struct accepting *a)
+{
+	const struct beest_roster *roster = &a->service->roster;
+	const struct beest_roster_request *request;
+	int64_t now = beest_clock_now();
+	struct slot *slot;
+	size_t i;
+
+	a->slot_count = 0;
+	a->fresh = false;
+	for (i = 0; i < roster->count && a->slot_count < SLOTS; i++) {
+		request = &roster->requests[i];
+		if (!beest_roster_is_open(request) || request->over || request->read_at > now)
+			continue;
+		slot = &a->slots[a->slot_count++];
+		slot->id = request->id;
+		beest_home_key(&a->home, &slot->id, slot->key);
+		a->gets[a->slot_count].seen = 0;
+		a->fresh |= !request->read_at;
+	}
+	a->wait.count = 1 + a->slot_count;
+}
+
 static int accept_each(void *data)
 {
-	static const struct beest_listener_body none;
 	struct accepting *a = data;
-	struct service *service = a->service;
-	uint64_t epoch = beest_home_epoch(&a->home), next = a->slots[0].number;
-	bool closed = a->wait.extra_count;
-	int ret = 0;
+	int ret;
 
 	if (a->found)
 		return 1;
-	if (epoch != service->now.epoch) {
-		ret = service_begin(service, epoch, &none);
-		if (ret == 0)
-			ret = service_put(service, &a->home);
-	} else if (a->heard) {
-		numbers_survey(a);
-		numbers_pass(a);
-	}
+	ret = accepting_lock(a);
+	if (ret < 0)
+		return ret;
+	absent_note(a);
+	slots_fill(a);
+	a->wait.hurry = a->fresh && a->heard;
 	a->heard = false;
-	if (ret == 0)
-		ret = slots_fill(a);
-	/* Closing again what could not be closed waits for the usual pause. */
-	a->wait.hurry = service->now.next != next || (a->wait.extra_count && !closed);
+	accepting_unlock(a);
+	if (a->compacts)
+		beest_home_compact(&a->home);
+	a->compacts = false;
 
-	return ret;
+	return 0;
 }
 
 static int accepting_start(struct accepting *a, struct hartebeest_context *hb, const char *name,
@@ -398,128 +461,209 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 	size_t i;
 	int ret;
 
+	a->hb = hb;
 	ret = beest_home_find(&a->home, hb, name);
+	if (ret == 0)
+		ret = accepting_lock(a);
 	if (ret < 0)
 		return ret;
-	a->service = service_look(hb, name);
-	if (!a->service)
-		return beest_fail(ENOTCONN, "this context does not listen to service '%s': call "
-				  "hartebeest_service_listen() first", name);
 
-	a->wait = (struct beest_wait){
-		.gets = a->gets, .count = 1 + SLOTS, .extras = a->extras, .each = accept_each,
-		.data = a, .limit = limit,
-	};
-	a->gets[0] = (struct beest_wait_get){
-		.kind = BEEST_KIND_LISTENER, .key = a->home.listener_key, .name = name,
-		.see = see_listening, .data = a,
-	};
+	if (!a->service->renew_at)
+		a->service->renew_at = beest_clock_deadline(home_ttl(&a->home) / 3);
+	a->wait = (struct beest_wait){ .each = accept_each, .limit = limit };
+	beest_home_wait(&a->home, &a->wait, a->gets, see_service, a);
+	a->wait.most = 1 + SLOTS;
 	for (i = 0; i < SLOTS; i++) {
 		a->slots[i].accepting = a;
 		a->gets[1 + i] = (struct beest_wait_get){
 			.kind = BEEST_KIND_REQUEST, .key = a->slots[i].key, .name = name,
 			.see = see_request, .data = &a->slots[i],
-			.placed_as = a->home.listener_key,
+			.placed_as = a->home.list.key,
 		};
 	}
+	slots_fill(a);
+	a->fresh = false;
+	accepting_unlock(a);
 
-	return slots_fill(a);
+	return 0;
+}
+
+/* Tells a successor at once: this process may be killed before its next look. */
+static void accepting_show(struct accepting *a)
+{
+	const struct beest_request_id id = beest_home_id(a->request);
+
+	if (beest_home_say_one(&a->home, BEEST_SERVICE_HAD, &id) == 0)
+		beest_list_offer(&a->home.list);
 }
 
 int beest_service_accept(struct hartebeest_context *hb, const char *name,
-			 struct hartebeest_request *request, const struct beest_limit *limit)
+			 struct hartebeest_client *request, const struct beest_limit *limit)
 {
-	struct hartebeest_request found;
+	struct hartebeest_client found;
 	struct accepting a = { .request = &found };
 	int ret;
 
 	ret = accepting_start(&a, hb, name, limit);
-	if (ret < 0)
-		return ret;
-	ret = beest_wait_run(a.home.registry, &a.wait);
+	if (ret == 0)
+		ret = wait_twice(a.home.registry, &a.wait, &a.fresh);
 	if (a.found) {
 		*request = found;
-		/* Accepted even if memory is short: the record that is put next says so, too. */
-		if (service_put(a.service, &a.home) == 0)
-			beest_registry_offer(a.home.registry, a.home.listener_key);
-		return 0;
+		accepting_show(&a);
+		ret = 0;
 	}
+	beest_home_end(&a.home);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
-		return beest_fail(-ret, "nobody has asked for service '%s'", name);
+		return beest_fail(-ret, "no client has asked for service '%s'", name);
 
 	return ret;
 }
 
 /* -------------------------------------------------------------------------- leaving --- */
 
-/* Closes the record of the queue pair under @key: the peer's hartebeest_qp_follow() finds it. */
-static void ends_close(struct hartebeest_context *hb, const char *key)
+/* Closes the queue pair published under @name: the peer's hartebeest_qp_follow() finds it. */
+static void ends_close(struct beest_registry *registry, const char *name)
 {
-	struct beest_node *node;
-	struct beest_qp *qp;
-	uint64_t serial = 0;
+	char key[BEEST_KEY_MAX + 1];
 
-	pthread_mutex_lock(&hb->objects.lock);
-	for (node = hb->objects.newest; node; node = node->older) {
-		if (node->kind != &beest_qp_kind)
-			continue;
-		qp = BEEST_CONTAINER(node, struct beest_qp, node);
-		if (strcmp(qp->key, key) == 0)
-			serial = qp->serial;
-	}
-	pthread_mutex_unlock(&hb->objects.lock);
-	beest_registry_withdraw(hb->registry, serial, SIZE_MAX);
+	if (beest_registry_key(registry, BEEST_KIND_QP, name, key) == 0)
+		beest_registry_withdraw(registry, beest_lease_serial(registry->leases, key),
+					SIZE_MAX);
+}
+
+/* The failure of the service's server, for which it was not asked. */
+static int home_failure(const struct beest_home *home)
+{
+	char why[BEEST_KV_WHY];
+	int ret = beest_look_trouble(home->registry, home->list.server, UINT64_MAX, why);
+
+	return ret < 0 ? beest_fail(-ret, "%s", why) : 0;
+}
+
+static int closed_encode(const struct beest_home *home, const char *key,
+			 uint8_t bytes[BEEST_RECORD_EMPTY_MAX])
+{
+	const struct beest_record record = {
+		.kind = BEEST_KIND_REQUEST, .flags = BEEST_RECORD_CLOSED,
+		.incarnation = home->registry->presence.incarnation,
+		.rank = home->registry->presence.rank,
+	};
+
+	return beest_record_encode(home->registry->seal, &record, key, bytes,
+				   BEEST_RECORD_EMPTY_MAX);
 }
 
 /*
- * Replaces the request by a closed record, so that no later listener gets it.  If it were
- * deleted, its client would store it again.  The closed record lives as long as a request,
- * since the client may not look for that long.
+ * Says so in the list, and replaces the request by a closed record.  If it were deleted, its
+ * client would store it again.  The closed record lives as long as a request, since the client
+ * may not look for that long.
  */
-static int request_close(const struct beest_home *home, const struct hartebeest_request *request)
+static int request_close(struct beest_home *home, const struct beest_request_id *id)
 {
 	uint8_t bytes[BEEST_RECORD_EMPTY_MAX];
 	char key[BEEST_KEY_MAX + 1];
-	struct beest_look_extra extra;
+	struct beest_look_extra extras[1 + BEEST_LIST_WRITES];
 	struct beest_look look = {
-		.extras = &extra, .extra_count = 1,
+		.extras = extras, .extra_count = BEEST_COUNT(extras),
+		.flags = BEEST_LOOK_IDLE,
 		.deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
 	};
 	int ret;
 
-	if (request->epoch != beest_home_epoch(home))
-		return 0;		/* lost by its server */
+	beest_home_key(home, id, key);
+	ret = closed_encode(home, key, bytes);
+	if (ret < 0)
+		return ret;
+	extras[0] = (struct beest_look_extra){
+		.server = home->list.server,
+		.write = {
+			.verb = BEEST_KV_SET, .key = key, .value = bytes, .size = (size_t)ret,
+			.ttl = beest_lease_ttl(home->registry->leases),
+		},
+	};
+	ret = beest_home_say_one(home, BEEST_SERVICE_ENDED, id);
+	memcpy(&extras[1], home->list.extras, sizeof(home->list.extras));
 
-	beest_home_key(home, request->epoch, request->number, key);
-	ret = beest_home_close(home, BEEST_KV_SET, key, bytes, &extra);
-	extra.write.ttl = beest_lease_ttl(home->registry->leases);
+	if (ret == 0)
+		ret = beest_look_take(home->registry, &look);
+	if (ret == 0 && !extras[0].done)
+		ret = home_failure(home);
 
-	return ret < 0 ? ret : beest_look_take(home->registry, &look);
+	return ret;
+}
+
+/* This context listens: -ENOENT if not. */
+static int service_refuse(struct hartebeest_context *hb, struct beest_home *home,
+			  const struct hartebeest_client *request)
+{
+	const struct beest_request_id id = beest_home_id(request);
+	struct beest_roster_request *known;
+	struct service *service;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	service = service_look(hb, home->service);
+	known = service ? beest_roster_find(&service->roster, &id) : NULL;
+	if (known)
+		request_give_up(known);
+	pthread_mutex_unlock(&hb->objects.lock);
+	if (!service)
+		return beest_fail(ENOENT, "this context has no request with the key '%s' and does "
+				  "not listen to service '%s'", request->key, home->service);
+
+	return request_close(home, &id);
+}
+
+static int request_leave(struct hartebeest_context *hb, struct beest_home *home,
+			 const struct hartebeest_client *request)
+{
+	int ret = 0;
+
+	if (!request->number)
+		return beest_fail(ENOENT, "this is no request of service '%s': it has no number",
+				  home->service);
+	if (!memchr(request->key, '\0', sizeof(request->key)))
+		return beest_fail(EINVAL, "this is no request of service '%s': its key has no end",
+				  home->service);
+	if (!beest_client_leave(&hb->client, request->key))
+		ret = service_refuse(hb, home, request);
+	if (ret != -ENOENT)
+		ends_close(home->registry, request->key);
+
+	return ret;
+}
+
+int beest_service_close(struct hartebeest_context *hb, const char *name)
+{
+	struct beest_service_body body = { .word = BEEST_SERVICE_STOPS };
+	const struct service *service;
+	struct beest_home home;
+	int ret = beest_home_find(&home, hb, name);
+
+	if (ret < 0)
+		return ret;
+	pthread_mutex_lock(&hb->objects.lock);
+	service = service_look(hb, name);
+	body.since = service ? service->since : 0;
+	pthread_mutex_unlock(&hb->objects.lock);
+	ret = beest_context_destroy(hb, &service_kind, name);
+	if (ret == 0 && beest_home_say(&home, &body) == 0)
+		beest_list_offer(&home.list);
+	beest_home_end(&home);
+
+	return ret;
 }
 
 int beest_service_leave(struct hartebeest_context *hb, const char *name,
-			const struct hartebeest_request *request)
+			const struct hartebeest_client *request)
 {
-	struct service *service;
 	struct beest_home home;
 	int ret;
 
 	ret = beest_home_find(&home, hb, name);
 	if (ret < 0)
 		return ret;
-	service = service_look(hb, name);
-	if (!request)
-		return beest_context_destroy_published(hb, &service_kind, name,
-						       service ? service->serial : 0);
-
-	if (!beest_client_leave(&hb->client, request->key)) {
-		if (!service)
-			return beest_fail(ENOENT, "this context has no request with the key '%s' "
-					  "and does not listen to service '%s'", request->key,
-					  name);
-		ret = request_close(&home, request);
-	}
-	ends_close(hb, request->key);
+	ret = request_leave(hb, &home, request);
+	beest_home_end(&home);
 
 	return ret;
 }

@@ -8,38 +8,37 @@
  */
 #include "config.h"
 
-#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
-#include "lib/base/text.h"
+#include "lib/base/reserve.h"
 #include "lib/kv/choice.h"
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
 #include "lib/kv/memcached.h"
+#include "lib/kv/name.h"
 #include "lib/kv/probe.h"
 #include "lib/kv/request.h"
 
 #define IDLE 32
-#define ADDRESSES 8
+
+/* How long each connection of a comparison may take, and how many there are besides those to
+ * each address: a proxy may lead each to another server.
+ */
+#define COMPARE_TIME (100 * BEEST_MS)
+#define COMPARE_MORE 2
 
 /* How long the program's signal handlers count as known: four system calls read them. */
 #define SIGNALS_TIME BEEST_MS
 
 struct server {
-	char *text;		/* as configured */
-	struct beest_memcached_address addresses[ADDRESSES];
-	size_t address_count;
-	size_t current;		/* the address in use */
-	bool proven;		/* the server has answered there once: the address stays */
+	struct beest_name *name;
 	struct beest_memcached *idle[IDLE];
 };
 
@@ -49,63 +48,6 @@ struct beest_kv {
 	size_t count;
 	struct beest_login login;
 };
-
-/* -------------------------------------------------------------- addresses --- */
-
-/* The label of a name includes its address: "server node1:11211 (10.0.0.1): ...". */
-static void address_add(struct beest_kv *kv, struct server *server, const char *host,
-			uint16_t port)
-{
-	struct beest_memcached_address *address = &server->addresses[server->address_count++];
-
-	address->login = kv->login.user ? &kv->login : NULL;
-	address->port = port;
-	beest_text_copy(address->host, sizeof(address->host), host);
-	if (strstr(server->text, host))
-		beest_text_copy(address->label, sizeof(address->label), server->text);
-	else
-		snprintf(address->label, sizeof(address->label), "%s (%s)", server->text, host);
-}
-
-static int name_resolve(struct beest_kv *kv, struct server *server,
-			const struct beest_hostport *name)
-{
-	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	struct addrinfo *info = NULL, *at;
-	char host[256];
-	int err;
-
-	err = getaddrinfo(name->host, NULL, &hints, &info);
-	if (err)
-		return beest_fail(EADDRNOTAVAIL, "server %s: the name cannot be resolved: %s",
-				  server->text, gai_strerror(err));
-
-	for (at = info; at && server->address_count < ADDRESSES; at = at->ai_next)
-		if (!getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof(host), NULL, 0,
-				 NI_NUMERICHOST))
-			address_add(kv, server, host, name->port);
-	freeaddrinfo(info);
-	if (!server->address_count)
-		return beest_fail(EADDRNOTAVAIL, "server %s: the name has no address",
-				  server->text);
-
-	return 0;
-}
-
-static int server_open(struct beest_kv *kv, const struct beest_hostport *where)
-{
-	struct server *server = &kv->servers[kv->count];
-
-	server->text = strdup(where->text);
-	if (!server->text)
-		return beest_fail(ENOMEM, "no memory for server %s", where->text);
-	beest_choice_set(&kv->choices[kv->count++], server->text);
-	if (where->port)
-		return name_resolve(kv, server, where);
-	address_add(kv, server, where->host, 0);
-
-	return 0;
-}
 
 /* --------------------------------------------------------------- sessions --- */
 
@@ -165,24 +107,24 @@ static void slots_drop(struct server *server)
 	}
 }
 
-static const struct beest_memcached_address *server_address(const struct server *server)
-{
-	return &server->addresses[__atomic_load_n(&server->current, __ATOMIC_RELAXED)];
-}
-
 /* A session for the exclusive use of one caller. */
-static int session_take(struct server *server, struct beest_memcached **session)
+static int session_take(struct server *server, int64_t deadline, struct beest_memcached **session)
 {
+	const struct beest_memcached_address *address;
 	size_t i;
+	int ret;
 
 	for (i = 0; i < IDLE && !*session; i++)
 		*session = slot_empty(&server->idle[i]);
-	if (!*session)
-		*session = beest_memcached_new(server_address(server));
-	if (!*session)
-		return beest_fail(ENOMEM, "server %s: no memory for a connection", server->text);
+	if (*session)
+		return 0;
+	ret = beest_name_address(server->name, deadline, &address);
+	if (ret < 0)
+		return ret;
+	*session = beest_memcached_new(address);
 
-	return 0;
+	return *session ? 0 : beest_fail(ENOMEM, "server %s: no memory for a connection",
+					 beest_name_text(server->name));
 }
 
 static void session_keep(struct server *server, struct beest_memcached *session)
@@ -201,31 +143,30 @@ static void session_keep(struct server *server, struct beest_memcached *session)
 
 /*
  * Keeps a sound session for the next caller.  Returns @ret, its last result, as the caller
- * should see it.  Not all addresses of a name may lead to the server ("localhost" is ::1 and
- * 127.0.0.1), so after a failure the next one is in turn, unless another thread has moved on
- * already.  Once the server has answered, its address stays, and an answer that is not
- * Memcached's can only be a torn one.
+ * should see it.  The failure of an old connection says nothing about the address, nor does an
+ * empty server.  Once a Memcached has answered, an answer that is not Memcached's can only be a
+ * torn one, or come from another address of the name.
  */
 static int session_give(struct server *server, struct beest_memcached *session, int ret)
 {
-	size_t used = (size_t)(session->address - server->addresses);
+	const struct beest_memcached_address *others[BEEST_NAME_ADDRESSES];
 
 	if (session->sound) {
-		__atomic_store_n(&server->proven, true, __ATOMIC_RELAXED);
+		beest_name_answered(server->name, session->address);
 		session_keep(server, session);
 		return ret;
 	}
 
+	if (!session->heard && ret != -ENODATA)
+		beest_name_failed(server->name, session->address, ret);
 	beest_memcached_free(session);
 	slots_drop(server);	/* they are dead, too, if the server went away */
-	if (__atomic_load_n(&server->proven, __ATOMIC_RELAXED))
+	if (beest_name_is_proven(server->name))
 		return ret == -EPROTO ? -ECONNRESET : ret;
-	__atomic_compare_exchange_n(&server->current, &used,
-				    (used + 1) % server->address_count, false,
-				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 
 	/* another address of the same name may be of a family that libmemcached can use */
-	return ret == -EAFNOSUPPORT && server->address_count > 1 ? -EHOSTUNREACH : ret;
+	return ret == -EAFNOSUPPORT && beest_name_addresses(server->name, others) > 1 ?
+	       -EHOSTUNREACH : ret;
 }
 
 /* --------------------------------------------------------------- requests --- */
@@ -247,7 +188,7 @@ static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, 
 
 	ret = beest_request_prepare(request);
 	if (ret == 0)
-		ret = session_take(&kv->servers[request->server], &request->session);
+		ret = session_take(&kv->servers[request->server], deadline, &request->session);
 	if (ret == 0)
 		ret = beest_memcached_send(request->session, request, deadline);
 
@@ -263,6 +204,7 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 	size_t i;
 
 	signals_block(signals, &before);
+	beest_reserve_begin();
 	for (i = 0; i < count; i++) {
 		ret = request_begin(kv, &requests[i], deadline);
 		result = ret < 0 ? ret : result;
@@ -273,6 +215,7 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 		ret = request_end(kv, &requests[i], beest_memcached_receive(requests[i].session));
 		result = ret < 0 ? ret : result;
 	}
+	beest_reserve_end();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 
 	return result;
@@ -280,17 +223,97 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 
 int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats)
 {
+	const struct beest_memcached_address *address;
 	sigset_t before;
 	int ret;
 
+	ret = beest_name_address(kv->servers[server].name, 0, &address);
+	if (ret < 0)
+		return ret;
 	signals_block(NULL, &before);
-	ret = beest_probe(server_address(&kv->servers[server]), stats);
+	ret = BEEST_RESERVED(beest_probe(address, stats));
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 
 	return ret;
 }
 
+/* Asks for one key over a connection of its own; true: another value is there. */
+static bool address_differs(const struct beest_memcached_address *address, const char *key,
+			    const struct beest_kv_value *known)
+{
+	struct beest_kv_value value = { 0 };
+	struct beest_kv_request request = { .keys = &key, .key_count = 1, .values = &value };
+	struct beest_memcached *session = beest_memcached_new(address);
+	bool differs = false;
+
+	if (!session || beest_request_prepare(&request) < 0)
+		return false;
+	if (beest_memcached_send(session, &request, beest_clock_deadline(COMPARE_TIME)) == 0 &&
+	    beest_memcached_receive(session) == 0)
+		differs = value.size != known->size ||
+			  memcmp(value.bytes, known->bytes, value.size) != 0;
+	beest_kv_values_free(&value, 1);
+	beest_memcached_free(session);
+
+	return differs;
+}
+
+/* Is @known still what the connections in use bring?  They are older than those that differ. */
+static bool value_is_current(struct beest_kv *kv, size_t server, const char *key,
+			     const struct beest_kv_value *known)
+{
+	struct beest_kv_value value = { 0 };
+	struct beest_kv_request request = {
+		.server = server, .keys = &key, .key_count = 1, .values = &value,
+	};
+	bool same;
+
+	same = beest_kv_run(kv, &request, 1, beest_clock_deadline(COMPARE_TIME), NULL) == 0 &&
+	       !request.fresh && value.size == known->size &&
+	       memcmp(value.bytes, known->bytes, value.size) == 0;
+	beest_kv_values_free(&value, 1);
+
+	return same;
+}
+
+int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
+		     const struct beest_kv_value *known)
+{
+	const struct beest_memcached_address *addresses[BEEST_NAME_ADDRESSES], *other = NULL;
+	const char *label = beest_kv_label(kv, server);
+	size_t count = beest_name_addresses(kv->servers[server].name, addresses), i;
+	sigset_t before;
+
+	signals_block(NULL, &before);
+	beest_reserve_begin();
+	for (i = 0; count && i < count + COMPARE_MORE && !other; i++)
+		if (address_differs(addresses[i % count], key, known))
+			other = addresses[i % count];
+	beest_reserve_end();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!other || !value_is_current(kv, server, key, known))
+		return 0;
+
+	if (strcmp(other->label, label) != 0)
+		return beest_fail(EPROTO, "server %s: another one answers at %s: " BEEST_KV_SEVERAL,
+				  label, other->host);
+
+	return beest_fail(EPROTO, "server %s: " BEEST_KV_SEVERAL, label);
+}
+
 /* ---------------------------------------------------------------- handles --- */
+
+static int server_open(struct beest_kv *kv, const struct beest_hostport *where)
+{
+	struct beest_name *name = beest_name_new(where, kv->login.user ? &kv->login : NULL);
+
+	if (!name)
+		return beest_fail(ENOMEM, "no memory for server %s", where->text);
+	kv->servers[kv->count].name = name;
+	beest_choice_set(&kv->choices[kv->count], beest_name_text(name));
+
+	return 0;
+}
 
 int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count,
 		  struct beest_login *login)
@@ -314,7 +337,7 @@ int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, s
 		kv->login = *login;
 		memset(login, 0, sizeof(*login));
 	}
-	while (ret == 0 && kv->count < count)
+	for (; ret == 0 && kv->count < count; kv->count++)
 		ret = server_open(kv, &servers[kv->count]);
 	if (ret < 0)
 		beest_kv_close(kv);
@@ -334,7 +357,7 @@ void beest_kv_close(struct beest_kv *kv)
 	signals_block(NULL, &before);
 	while (kv->count > 0) {
 		slots_drop(&kv->servers[--kv->count]);
-		free(kv->servers[kv->count].text);
+		beest_name_free(kv->servers[kv->count].name);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	free(kv->servers);
@@ -356,4 +379,9 @@ size_t beest_kv_server_of(const struct beest_kv *kv, const char *key)
 const char *beest_kv_text(const struct beest_kv *kv, size_t server)
 {
 	return kv->choices[server].text;
+}
+
+const char *beest_kv_label(const struct beest_kv *kv, size_t server)
+{
+	return beest_name_label(kv->servers[server].name);
 }

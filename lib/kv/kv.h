@@ -5,7 +5,7 @@
  * Owns the connections to the servers and the care that libmemcached needs: signals
  * are blocked around every call, the timeout is the time left, a connection is
  * discarded after any failure, serves one caller at a time and is never used across
- * fork(2).  Names are resolved once, at open.  Knows nothing of records, jobs or
+ * fork(2).  Resolving a name is part of a request.  Knows nothing of records, jobs or
  * waiting: keys and values are bytes here.
  *
  * Each server has its own connections.  The server of a key is chosen here (choice.h),
@@ -29,8 +29,8 @@ struct beest_kv;
 struct beest_login;
 
 /*
- * Does not connect yet.  @login is for all servers and is left empty once it is taken over;
- * NULL: none.  -EADDRNOTAVAIL: a name cannot be resolved; -ENOSYS: no login is possible; -ENOMEM.
+ * Does not connect yet, and begins to resolve names without waiting.  @login is for all servers
+ * and is left empty once it is taken over; NULL: none.  -ENOSYS: no login is possible; -ENOMEM.
  */
 int beest_kv_open(struct beest_kv **kv, const struct beest_hostport *servers, size_t count,
 		  struct beest_login *login);
@@ -45,15 +45,19 @@ size_t beest_kv_server_of(const struct beest_kv *kv, const char *key);
 /* The configured text of a server, for sentences. */
 const char *beest_kv_text(const struct beest_kv *kv, size_t server);
 
+/* The same, and the address in use if it is a name that has been resolved. */
+const char *beest_kv_label(const struct beest_kv *kv, size_t server);
+
 /*
  * The errors of a request, each with a sentence that names the server or the key:
  *
+ * -EADDRNOTAVAIL   the server's name is not resolved (yet)
  * -ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -ECONNRESET: no connection, or it was lost
  * -EHOSTDOWN       connected or connecting, but no answer
  * -EUSERS          too many connections
  * -ENOBUFS         the server is out of memory
  * -EMSGSIZE        value too large
- * -EACCES          login missing or refused
+ * -EACCES          login missing or refused, or no permission to connect
  * -EINVAL          a key that the protocol forbids (says which byte)
  * -EPROTO          an answer that is not Memcached's
  * -EBADMSG         the value to be incremented is not a number
@@ -70,9 +74,16 @@ bool beest_kv_transient(int error);
 struct beest_kv_value {
 	uint8_t *bytes;
 	size_t size;
+	uint64_t unique;	/* changes with each write of the key; 0: not asked for */
 };
 
-enum beest_kv_verb { BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR };
+/*
+ * APPEND puts the value behind the one that is there, whose time to live stays.  CAS sets the
+ * value if nobody has written the key since it was read with that unique; it must be answered.
+ */
+enum beest_kv_verb {
+	BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR, BEEST_KV_APPEND, BEEST_KV_CAS,
+};
 
 /* For sentences about a refused value. */
 #define BEEST_KV_TOO_LARGE "the value is larger than it takes (memcached -I)"
@@ -84,17 +95,24 @@ enum beest_kv_verb { BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR 
 #define BEEST_KV_SILENT "silent: it takes connections but does not answer (stopped, " \
 	"overloaded, or all its connections are in use)"
 
+/* For sentences about a server that is several. */
+#define BEEST_KV_SEVERAL "several servers answer under this name, each with records of its " \
+	"own (a name with the addresses of several, or a proxy or service in front of them): " \
+	"give the address of one"
+
 struct beest_kv_write {
 	enum beest_kv_verb verb;
 	const char *key;
-	const void *value;	/* set, add */
+	const void *value;	/* set, add, append, cas */
 	size_t size;
-	int64_t ttl;		/* set, add: seconds, cut to 30 days; 0: for ever */
+	int64_t ttl;		/* set, add, cas: seconds, cut to 30 days; 0: for ever */
+	uint32_t delta;		/* incr: what is added; 0: 1 */
+	uint64_t unique;	/* cas: of the value that was read */
 	bool answered;		/* wait for its answer before sending the next one */
 	/*
-	 * Results.  If answered: 0, -ENOENT (delete, incr: the key is absent), -EEXIST (add),
-	 * -EMSGSIZE (too large for the server; the request goes on), or the error that ended
-	 * the request.  Otherwise 0, since nothing is known.
+	 * Results.  If answered: 0, -ENOENT (delete, incr, append, cas: the key is absent), -EEXIST
+	 * (add, cas), -EMSGSIZE (too large for the server; the request goes on), or the error that
+	 * ended the request.  Otherwise 0, since nothing is known.
 	 */
 	int ret;
 	bool done;		/* its answer came, even if the request failed later */
@@ -120,6 +138,7 @@ struct beest_kv_request {
 	 * the writes are only handed to the kernel.  Otherwise the keys are read as always.
 	 */
 	bool lazy;
+	bool uniques;			/* also reads the unique of each value */
 	struct beest_kv_write *writes;
 	size_t write_count;
 	/*
@@ -167,7 +186,10 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 void beest_kv_values_free(struct beest_kv_value *values, size_t count);
 
 struct beest_kv_stats {
-	uint64_t limit_bytes, evictions;	/* 0: the server shows them only after a login */
+	/* 0: the server shows them only after a login. */
+	uint64_t limit_bytes, evictions, item_bytes;
+	uint64_t time;			/* by its own clock, in seconds */
+	uint64_t connections_max, turned_away;	/* how often no more were possible */
 	bool out_of_memory_is_an_error;		/* memcached -M: refuses instead of evicting */
 };
 
@@ -178,5 +200,13 @@ struct beest_kv_stats {
  * foreign service.  -ENOBUFS covers any internal error of the server.
  */
 int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats);
+
+/*
+ * Is it one server?  Asks each of its addresses for @key, and the first ones once more, over new
+ * connections.  -EPROTO: one brings another value than @known, which the connections in use still
+ * bring.  0: all that answer and have the key bring @known, or nothing is certain.
+ */
+int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
+		     const struct beest_kv_value *known);
 
 #endif

@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include <libmemcached/memcached.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,11 +25,15 @@
 /* No read or write of an attempt takes longer than this, whatever the deadline. */
 #define ATTEMPT_MS 1000
 
+/* More than libmemcached uses of the stack before it stores the name of the login mechanism. */
+#define STACK_SIZE (24 * 1024)
+
 /* An idle connection that brought an answer within this time most likely still works. */
 #define LAZY_TIME (100 * BEEST_MS)
 
 #define CLOSED "the connection was closed (a server with too many connections, or one " \
 	"that demands a SASL login, does that too)"
+#define NO_PERMISSION "no permission to connect: "
 #define NO_MEMORY "this process is out of memory"
 #define NO_NUMBER "the value of a counter is not a number"
 #define TOO_LONG "an answer with an impossibly long value"
@@ -65,7 +70,7 @@ static const struct meaning {
 	{ MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE, ENOBUFS,
 		"it is out of memory (memcached -m)" },
 	{ MEMCACHED_NOTSTORED, ENOBUFS, "it did not store the value" },
-	{ MEMCACHED_SERVER_ERROR, ENOBUFS, "it reports an internal error" },
+	{ MEMCACHED_SERVER_ERROR, ENOBUFS, "it reports an error" },
 	{ MEMCACHED_E2BIG, EMSGSIZE, BEEST_KV_TOO_LARGE },
 	{ MEMCACHED_AUTH_PROBLEM, EACCES, "no login mechanism that both ends support: is the "
 		"PLAIN module of Cyrus SASL installed here?" },
@@ -81,15 +86,17 @@ static const struct meaning {
 static const struct meaning errnos[] = {
 	{ ECONNREFUSED, ECONNREFUSED, "connection refused: no memcached listens there" },
 	{ ENOENT, ECONNREFUSED, "no such socket" },
-	{ EHOSTUNREACH, EHOSTUNREACH, "no route to the host" },
+	{ EHOSTUNREACH, EHOSTUNREACH, "no route to the host, or a firewall there rejects "
+		"connections" },
 	{ ENETUNREACH, ENETUNREACH, "the network is unreachable" },
 	{ EADDRNOTAVAIL, ENETUNREACH, "no local address leads there" },
 	{ EAFNOSUPPORT, ENETUNREACH, "this host has no such address family" },
 	{ ETIMEDOUT, EHOSTDOWN, "no answer" },
 	{ ECONNRESET, ECONNRESET, CLOSED },
 	{ EPIPE, ECONNRESET, CLOSED },
-	{ EACCES, EACCES, "no permission to connect" },
-	{ EPERM, EACCES, "no permission to connect" },
+	{ EACCES, EACCES, NO_PERMISSION "a rule of this host forbids it (a prohibit route, a "
+		"firewall, SELinux)" },
+	{ EPERM, EACCES, NO_PERMISSION "a rule of this host forbids it (a firewall, SELinux)" },
 	{ EINVAL, EHOSTUNREACH, "no route to the host (blackhole)" },
 	{ EMFILE, EMFILE, "this process has too many open files" },
 	{ ENFILE, ENFILE, "this host has too many open files" },
@@ -114,6 +121,9 @@ static const char *row_phrase(const struct meaning *row,
 {
 	struct stat status;
 
+	if (row->err == EACCES && !address->port && (row->code == EACCES || row->code == EPERM))
+		return NO_PERMISSION "the mode of the socket file, or of a folder above it, does "
+			"not admit this user (memcached -a)";
 	if (row->code != ECONNREFUSED || address->port || stat(address->host, &status) < 0 ||
 	    S_ISSOCK(status.st_mode))
 		return row->phrase;
@@ -141,14 +151,29 @@ static int session_fail(struct beest_memcached *session, int err, const char *ph
 	return beest_fail(err, "server %s: %s", label, phrase);
 }
 
+/* What the server said behind SERVER_ERROR, as a proxy does that cannot reach its own servers. */
+static bool server_said(const char *message, char *phrase, size_t size)
+{
+	static const char before[] = "SERVER ERROR, ", after[] = ",  host: ";
+	const char *begin = strstr(message, before), *end = strstr(message, after);
+
+	if (!begin || !end || begin + strlen(before) >= end)
+		return false;
+	begin += strlen(before);
+	snprintf(phrase, size, "it reports an error: '%.*s'", (int)(end - begin), begin);
+
+	return true;
+}
+
 static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 {
 	const struct beest_memcached_address *address = session->address;
 	const char *message = "";
 	const struct meaning *row;
+	char phrase[256];
 
 	/* memcached_last_error_message() of libmemcached 1.0.16 omits this text */
-	if (rc == MEMCACHED_CLIENT_ERROR)
+	if (rc == MEMCACHED_CLIENT_ERROR || rc == MEMCACHED_SERVER_ERROR)
 		message = memcached_server_error(
 			memcached_server_instance_by_position(session->handle, 0));
 	if (strstr(message, "unauthenticated"))
@@ -156,6 +181,8 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 				    "(options exchange.user and exchange.password_file)");
 	if (strstr(message, "non-numeric"))
 		return session_fail(session, EBADMSG, NO_NUMBER);
+	if (rc == MEMCACHED_SERVER_ERROR && server_said(message, phrase, sizeof(phrase)))
+		return session_fail(session, ENOBUFS, phrase);
 	if (rc == MEMCACHED_HOST_LOOKUP_FAILURE && address->port && strchr(address->host, ':'))
 		return session_fail(session, EAFNOSUPPORT, "the libmemcached of this host cannot "
 				    "use an IPv6 address: give the IPv4 address or install "
@@ -318,7 +345,7 @@ void beest_memcached_free(struct beest_memcached *session)
  */
 static __attribute__((noinline)) void stack_clear(void)
 {
-	char stack[64 * 1024];
+	char stack[STACK_SIZE];
 
 	memset(stack, 0, sizeof(stack));
 	__asm__ volatile("" : : "r"(stack) : "memory");	/* keeps the memset from being removed */
@@ -369,7 +396,13 @@ static memcached_return_t write_issue(struct beest_memcached *session,
 	case BEEST_KV_DELETE:
 		return memcached_delete(handle, key, length, 0);
 	case BEEST_KV_INCR:
-		return memcached_increment(handle, key, length, 1, &write->number);
+		return memcached_increment(handle, key, length, BEEST_MAX(write->delta, 1),
+					   &write->number);
+	case BEEST_KV_APPEND:
+		return memcached_append(handle, key, length, value, write->size, 0, 0);
+	case BEEST_KV_CAS:
+		return memcached_cas(handle, key, length, value, write->size, ttl, 0,
+				     write->unique);
 	}
 
 	return MEMCACHED_INVALID_ARGUMENTS;
@@ -403,6 +436,8 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 		[BEEST_KV_ADD] = { MEMCACHED_NOTSTORED, EEXIST },
 		[BEEST_KV_DELETE] = { MEMCACHED_NOTFOUND, ENOENT },
 		[BEEST_KV_INCR] = { MEMCACHED_NOTFOUND, ENOENT },
+		[BEEST_KV_APPEND] = { MEMCACHED_NOTSTORED, ENOENT },
+		[BEEST_KV_CAS] = { MEMCACHED_NOTFOUND, ENOENT },
 	};
 	memcached_return_t rc = write_issue(session, write);
 
@@ -410,6 +445,8 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 		rc = buffered_await(session, write->verb);
 	if (write->verb == BEEST_KV_ADD && rc == MEMCACHED_DATA_EXISTS)
 		rc = MEMCACHED_NOTSTORED;
+	if (write->verb == BEEST_KV_CAS && rc == MEMCACHED_DATA_EXISTS)
+		return code_judge(session, rc, MEMCACHED_DATA_EXISTS, EEXIST);
 	if (rc != MEMCACHED_SUCCESS)
 		write->number = 0;
 	/* libmemcached does not know the binary protocol's code for a value that is no number */
@@ -498,6 +535,7 @@ static int keys_ask(struct beest_memcached *session, size_t count)
 		return ret;
 
 	timeout_set(session);
+	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_SUPPORT_CAS, request->uniques);
 	rc = memcached_mget(session->handle, request->keys, lengths, count);
 	ret = code_judge(session, rc, MEMCACHED_SUCCESS, 0);
 	session->asked = ret == 0 ? count : 0;
@@ -568,6 +606,7 @@ static int value_fetch(struct beest_memcached *session)
 	if (memcached_result_length(result) > BEEST_MEMORY_MAX)
 		return session_fail(session, EPROTO, TOO_LONG);
 	value->size = memcached_result_length(result);
+	value->unique = session->request->uniques ? memcached_result_cas(result) : 0;
 	value->bytes = value_take(result);
 	if (!value->bytes)
 		return session_fail(session, ENOMEM, NO_MEMORY);

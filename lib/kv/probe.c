@@ -4,7 +4,8 @@
  *
  * The first connection asks for "version" and "stats" in the text protocol.  A server that
  * closes it may be full or may demand a login, neither of which it may have said.  So a
- * second connection first waits for a message, then asks in the binary protocol.
+ * second connection first waits for a message, then asks in the binary protocol.  If that is
+ * closed, too, a third one begins a TLS handshake.
  */
 #include "config.h"
 
@@ -30,6 +31,7 @@
 
 #define QUESTION "version\r\nstats\r\nstats settings\r\n"
 #define ANSWERS 2		/* of the three end in END: both stats */
+#define UNCOUNTED 16		/* connections, see rejected_number() */
 
 /* In the binary protocol. */
 #define BINARY_ANSWER 0x81
@@ -111,7 +113,7 @@ static int socket_connect(struct probe *probe)
 	if (connect(probe->fd, (struct sockaddr *)&where, size) == 0)
 		return 0;
 	if (errno == EINPROGRESS)
-		return probe_fail(probe, EHOSTDOWN, "no answer: nobody is at that address, "
+		return probe_fail(probe, EHOSTDOWN, "no answer: no host has that address, "
 				  "or a firewall drops the packets");
 	if (errno == EAGAIN)	/* the backlog of a socket file is full */
 		return probe_fail(probe, EHOSTDOWN, "silent: it does not accept connections");
@@ -137,14 +139,18 @@ static int answer_read(struct probe *probe, int64_t deadline)
 	return 1;
 }
 
-static int foreign_fail(const struct probe *probe)
+/* With the beginning of the answer, without the end of its line. */
+static int quoted_fail(const struct probe *probe, int err, const char *phrase)
 {
+	size_t length = probe->used;
 	char quoted[QUOTED * 4 + 16];
 
-	beest_text_clean(quoted, sizeof(quoted), probe->answer, BEEST_MIN(probe->used, QUOTED));
+	while (length && strchr("\r\n", probe->answer[length - 1]) && probe->answer[length - 1])
+		length--;
+	beest_text_clean(quoted, sizeof(quoted), probe->answer, BEEST_MIN(length, QUOTED));
 
-	return beest_fail(EPROTO, "server %s: not a Memcached: it says '%s'%s",
-			  probe->address->label, quoted, probe->used > QUOTED ? "..." : "");
+	return beest_fail(err, "server %s: %s '%s'%s", probe->address->label, phrase, quoted,
+			  length > QUOTED ? "..." : "");
 }
 
 static int answer_judge(const struct probe *probe)
@@ -152,20 +158,21 @@ static int answer_judge(const struct probe *probe)
 	static const struct {
 		const char *begin;
 		int err;
-		const char *phrase;
+		const char *phrase;	/* NULL: that of the server */
 	} rows[] = {
 		{ "ERROR Too many", EUSERS, "it has too many connections (memcached -c)" },
 		{ "CLIENT_ERROR unauth", EACCES, "login missing: the server demands one of the "
 			"text protocol (memcached -Y), which libmemcached does not know" },
-		{ "SERVER_ERROR", ENOBUFS, "it reports an internal error" },
+		{ "SERVER_ERROR", ENOBUFS, NULL },
 	};
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(rows); i++)
 		if (!strncmp(probe->answer, rows[i].begin, strlen(rows[i].begin)))
-			return probe_fail(probe, rows[i].err, rows[i].phrase);
+			return rows[i].phrase ? probe_fail(probe, rows[i].err, rows[i].phrase) :
+			       quoted_fail(probe, rows[i].err, "it reports an error:");
 
-	return foreign_fail(probe);
+	return quoted_fail(probe, EPROTO, "not a Memcached: it says");
 }
 
 static uint64_t stat_number(const struct probe *probe, const char *name)
@@ -173,6 +180,19 @@ static uint64_t stat_number(const struct probe *probe, const char *name)
 	const char *line = strstr(probe->answer, name);
 
 	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
+}
+
+/*
+ * memcached 1.5.22, that of EL8, counts each connection as rejected: then both numbers differ only
+ * by the listening sockets and by connections that are on their way.
+ */
+static uint64_t rejected_number(const struct probe *probe)
+{
+	uint64_t total = stat_number(probe, "STAT total_connections ");
+	uint64_t rejected = stat_number(probe, "STAT rejected_connections ");
+	uint64_t apart = total > rejected ? total - rejected : rejected - total;
+
+	return apart > UNCOUNTED ? rejected : 0;
 }
 
 static bool answer_is_complete(const struct probe *probe)
@@ -212,13 +232,21 @@ static int ask_text(struct probe *probe)
 	if (!answer_is_complete(probe))
 		return probe_fail(probe, EHOSTDOWN, BEEST_KV_SILENT);
 	probe->stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
+	probe->stats->item_bytes = stat_number(probe, "STAT item_size_max ");
 	probe->stats->evictions = stat_number(probe, "STAT evictions ");
+	probe->stats->time = stat_number(probe, "STAT time ");
+	probe->stats->connections_max = stat_number(probe, "STAT max_connections ");
+	probe->stats->turned_away = rejected_number(probe) +
+				    stat_number(probe, "STAT listen_disabled_num ");
 	probe->stats->out_of_memory_is_an_error = strstr(probe->answer, "STAT evictions off");
 
 	return 0;
 }
 
-/* 0: it speaks the binary protocol, and there is a login. */
+/*
+ * 0: it speaks the binary protocol, and there is a login; 1: the server closed the connection
+ * without an answer.
+ */
 static int ask_binary(struct probe *probe)
 {
 	static const uint8_t noop[24] = { 0x80, 0x0a };		/* only a header */
@@ -234,8 +262,7 @@ static int ask_binary(struct probe *probe)
 		while (more == 1 && probe->used < sizeof(noop) && answer[0] == BINARY_ANSWER);
 	}
 	if (!probe->used)
-		return probe_fail(probe, ECONNRESET,
-				  "it closes every connection without an answer");
+		return 1;
 	if (probe->used < sizeof(noop) || answer[0] != BINARY_ANSWER)
 		return answer_judge(probe);
 	if (probe->address->login)
@@ -248,23 +275,47 @@ static int ask_binary(struct probe *probe)
 			  "it speaks the binary protocol only (memcached -B binary)");
 }
 
+/* Anything that speaks TLS answers with a handshake or an alert. */
+static int ask_tls(struct probe *probe)
+{
+	static const uint8_t hello[] = {
+		0x16, 3, 1, 0, 47,		/* a record: handshake, 47 bytes */
+		1, 0, 0, 43, 3, 3,		/* ClientHello, 43 bytes, TLS 1.2 */
+		[45] = 4, 0xc0, 0x2f, 0, 0x2f,	/* after random bytes and no session: ciphers */
+		1, 0,				/* no compression */
+	};
+	const uint8_t *answer = (const uint8_t *)probe->answer;
+
+	send(probe->fd, hello, sizeof(hello), MSG_NOSIGNAL);
+	answer_read(probe, probe->deadline);
+	if (probe->used > 1 && (answer[0] == 0x15 || answer[0] == 0x16) && answer[1] == 3)
+		return probe_fail(probe, EPROTO, "it speaks TLS (memcached -Z), which libmemcached "
+				  "does not: use a tunnel, as by stunnel");
+
+	return probe_fail(probe, ECONNRESET, "it closes every connection without an answer");
+}
+
 int beest_probe(const struct beest_memcached_address *address, struct beest_kv_stats *stats)
 {
-	static int (*const asks[])(struct probe *probe) = { ask_text, ask_binary };
-	struct probe probe = {
-		.address = address, .stats = stats, .deadline = beest_clock_deadline(PROBE_TIME),
-	};
+	static int (*const asks[])(struct probe *probe) = { ask_text, ask_binary, ask_tls };
+	struct probe *probe = calloc(1, sizeof(*probe));	/* too large for small stacks */
 	int ret = 1;
 	size_t i;
 
+	if (!probe)
+		return beest_fail(ENOMEM, "server %s: no memory for a question", address->label);
+	probe->address = address;
+	probe->stats = stats;
+	probe->deadline = beest_clock_deadline(PROBE_TIME);
 	memset(stats, 0, sizeof(*stats));
 	for (i = 0; i < BEEST_COUNT(asks) && ret > 0; i++) {
-		ret = socket_connect(&probe);
+		ret = socket_connect(probe);
 		if (ret == 0)
-			ret = asks[i](&probe);
-		if (probe.fd >= 0)
-			close(probe.fd);
+			ret = asks[i](probe);
+		if (probe->fd >= 0)
+			close(probe->fd);
 	}
+	free(probe);
 
 	return ret;
 }

@@ -18,8 +18,8 @@ static int key_check(const char *key)
 	if (!*key)
 		return beest_fail(EINVAL, "an empty key");
 	if (bad)
-		return beest_fail(EINVAL, "key %s: byte %td is 0x%02x, which Memcached forbids",
-				  BEEST_QUOTE(key), bad - key + 1, (uint8_t)*bad);
+		return beest_fail(EINVAL, "key %s: byte %td is %s, which Memcached forbids",
+				  BEEST_QUOTE(key), bad - key + 1, BEEST_BYTE_TEXT(*bad));
 	if (strlen(key) > BEEST_KEY_MAX)
 		return beest_fail(EINVAL, "key %s is longer than the %d bytes that Memcached takes",
 				  BEEST_QUOTE(key), BEEST_KEY_MAX);
@@ -101,6 +101,7 @@ bool beest_request_ends_answered(const struct beest_kv_request *request)
 bool beest_kv_transient(int error)
 {
 	switch (-error) {
+	case EADDRNOTAVAIL:
 	case ECONNREFUSED:
 	case EHOSTUNREACH:
 	case ENETUNREACH:
@@ -121,6 +122,6 @@ void beest_kv_values_free(struct beest_kv_value *values, size_t count)
 
 	for (i = 0; i < count; i++) {
 		free(values[i].bytes);
-		values[i] = (struct beest_kv_value){ NULL, 0 };
+		values[i] = (struct beest_kv_value){ 0 };
 	}
 }

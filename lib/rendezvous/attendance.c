@@ -8,6 +8,8 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/attendance.h"
+#include "lib/rendezvous/inquiry.h"
+#include "lib/rendezvous/opening.h"
 
 /* Allocated late, since only the rank that reads all records needs it. */
 static int reading_start(struct beest_gathering *g)
@@ -307,31 +309,65 @@ void beest_attendance_report(struct beest_gathering *g)
 /* A call that looks once may be repeated at any rate: it reads the records of few ranks only. */
 #define ONCE_MAX 32
 
-static void missing_describe(struct beest_text *text, struct beest_gathering *g, size_t i)
+/* Has it taken a roll to its end, while this process has yet to come to one? */
+static bool has_passed_without(const struct beest_gathering *g, size_t i)
+{
+	return beest_gathering_calls_roll(g) && g->body.pass == BEEST_PASS_COME &&
+	       beest_gathering_is_behind(g, &g->all[i].body);
+}
+
+/* True: nothing of this rank was ever seen. */
+static bool missing_describe(struct beest_text *text, struct beest_gathering *g, size_t i)
 {
 	const struct beest_attendance *rank = &g->all[i];
 	int id = g->call->ranks->id[i];
+	struct beest_text began = BEEST_TEXT(BEEST_PRESENCE_TEXT + BEEST_WAITS_MAX);
 	char who[BEEST_PRESENCE_TEXT];
+	bool without;
 
-	if (rank->here)
-		beest_text_add(text, "rank %d (key %s, last seen as %s)", id, rank->key,
-			       beest_presence_author(g->registry, id, &rank->incarnation, who));
-	else if (!beest_gathering_calls_roll(g) && !rank->refused && !g->call->limit->once)
+	if (rank->here) {
+		without = !beest_presence_is_over(g->registry, id, &rank->incarnation, who) &&
+			  has_passed_without(g, i);
+		g->call->without |= without;
+		beest_text_add(text, "rank %d (key %s, last seen as %s%s)", id, rank->key, who,
+			       without ? ", which has finished without this process" : "");
+	} else if (rank->refused) {
+		beest_text_add(text, "rank %d (key %s: %s)", id, rank->key, rank->why);
+	} else if (beest_inquiry_fits(g->call->limit) &&
+		   beest_inquiry_rank(g->registry, id, &began)) {
 		beest_text_add(text, "rank %d (key %s, not there; it began as %s)", id, rank->key,
-			       beest_presence_author(g->registry, id, rank_expected(g, i), who));
-	else
-		beest_text_add(text, "rank %d (key %s%s%s)", id, rank->key,
-			       rank->refused ? ": " : ", never seen",
-			       rank->refused ? rank->why : "");
+			       began.buffer);
+	} else {
+		beest_text_add(text, "rank %d (key %s, never seen)", id, rank->key);
+		return beest_gathering_calls_roll(g);
+	}
+	return false;
 }
 
 /* Adds what may be the reason.  @unseen: a missing rank was never seen. */
 static void reasons_add(struct beest_text *text, const struct beest_gathering *g, bool unseen)
 {
-	beest_text_item(text, "server %s answers", beest_kv_text(g->registry->kv, g->server));
+	beest_text_item(text, "server %s answers", beest_kv_label(g->registry->kv, g->server));
+	if (beest_inquiry_fits(g->call->limit))
+		beest_inquiry_server(g->registry, g->server, BEEST_KIND_ANY, text);
+	beest_look_loss_say(g->registry, g->server, g->wait.since, text);
 	if (g->newcomer >= 0)
 		beest_text_item(text, "rank %d was started again meanwhile", g->newcomer);
 	beest_registry_suspicion(g->registry, unseen ? "all ranks" : NULL, text);
+}
+
+/* The servers were slow, not the ranks. */
+static int all_are_here(struct beest_gathering *g)
+{
+	const struct beest_limit *limit = g->call->limit;
+	int ret = limit->once ? 0 : beest_opening_at_last(g);
+
+	if (ret != 0)
+		return BEEST_MIN(ret, 0);
+
+	return beest_fail(beest_limit_errno(limit), "%sall ranks have arrived in the meantime, "
+			  "but the last steps need more time: call again",
+			  BEEST_LIMIT_TEXT(limit, "after"));
 }
 
 int beest_attendance_expired(struct beest_gathering *g)
@@ -343,8 +379,8 @@ int beest_attendance_expired(struct beest_gathering *g)
 	struct beest_text list = BEEST_TEXT(700), reasons = BEEST_TEXT(500);
 
 	if (once && g->count > ONCE_MAX)
-		return beest_fail(EAGAIN, "not all of %zu ranks are here; a call with a deadline "
-				  "names the missing ones", g->count);
+		return beest_fail(EAGAIN, "not all of %zu ranks have arrived; a call with a "
+				  "deadline names the missing ones", g->count);
 	ret = beest_attendance_read(g);
 	if (ret < 0)
 		return ret;
@@ -353,21 +389,19 @@ int beest_attendance_expired(struct beest_gathering *g)
 		if (strictly ? !is_absent(g, i) : !is_missing(g, i))
 			continue;
 		refused = refused ? refused : g->all[i].refused;
-		unseen |= !g->all[i].here && !g->all[i].refused && beest_gathering_calls_roll(g);
 		if (count++ < NAMED_MAX) {
 			beest_text_add(&list, "%s", count > 1 ? ", " : "");
-			missing_describe(&list, g, i);
+			unseen |= missing_describe(&list, g, i);
 		}
 	}
 	if (count > NAMED_MAX)
 		beest_text_add(&list, " and %zu more", count - NAMED_MAX);
 	if (!count)
-		return beest_fail(beest_limit_errno(g->call->limit), "every rank is here by now: "
-				  "call again");
+		return all_are_here(g);
 	reasons_add(&reasons, g, unseen);
 
 	return beest_fail(once ? EAGAIN : refused ? -refused : ETIMEDOUT,
-			  "%s%zu of %zu ranks %s not here: %s; %s",
+			  "%s%zu of %zu ranks %s not arrived: %s; %s",
 			  BEEST_LIMIT_TEXT(g->call->limit, "after"), count, g->count,
-			  count == 1 ? "is" : "are", list.buffer, reasons.buffer);
+			  count == 1 ? "has" : "have", list.buffer, reasons.buffer);
 }

@@ -26,7 +26,10 @@ int beest_attendance_judge(struct beest_gathering *g);
 /* About once a second: reads all records, and reports the missing ranks to progress(). */
 void beest_attendance_report(struct beest_gathering *g);
 
-/* The limit is over: reads all records once more.  -ETIMEDOUT or -EAGAIN names the missing. */
+/*
+ * The limit is over: reads all records once more.  -ETIMEDOUT or -EAGAIN names the missing; 0: all
+ * have come, and this rank passes.
+ */
 int beest_attendance_expired(struct beest_gathering *g);
 
 #endif

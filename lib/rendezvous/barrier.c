@@ -101,10 +101,19 @@ static int roll_take(void *data, uint8_t *marks, uint64_t digest)
 	return 0;
 }
 
+/* Also when a log callback of the program throws. */
+static void roll_leave(struct beest_roll **roll)
+{
+	pthread_mutex_lock(&(*roll)->lock);
+	(*roll)->calling = false;
+	pthread_mutex_unlock(&(*roll)->lock);
+}
+
 /* 1: this was a pass of the barrier, too; 0: ranks have come to different barriers. */
 static int roll_call(struct beest_gather gather, struct beest_roll *roll, const char *name)
 {
 	const uint64_t own = beest_hash_text(name) | 1;
+	struct beest_roll *called __attribute__((cleanup(roll_leave), unused)) = roll;
 	int ret;
 
 	gather.name = ROLL_NAME;
@@ -115,7 +124,6 @@ static int roll_call(struct beest_gather gather, struct beest_roll *roll, const 
 	gather.data = roll;
 	ret = beest_gather_run(&gather);
 	pthread_mutex_lock(&roll->lock);
-	roll->calling = false;
 	roll->complete = ret == 0;
 	roll->digest = gather.digest;
 	roll->tag = gather.tag;

@@ -12,6 +12,7 @@ struct beest_direct {
 	struct beest_gathering *g;
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t *mark;			/* in g->marks; zero: not seen yet */
+	uint8_t *padded;		/* what a shorter record brings; NULL: it is not shorter */
 };
 
 /* Has the author of @body passed the roll call that this rank is in, and come to the next? */
@@ -22,18 +23,42 @@ static bool direct_is_ahead(const struct beest_gathering *g,
 	       body->roll == g->body.roll;
 }
 
+/*
+ * What a rank brings.  One that asks for less brings less, and the caller, which judges that, gets
+ * zeros for the rest.
+ */
+static const uint8_t *direct_blob(struct beest_direct *direct, const struct beest_record *record)
+{
+	const uint8_t *blob = record->body + BEEST_BARRIER_SIZE;
+	size_t size = record->size - BEEST_BARRIER_SIZE, wanted = direct->g->call->blob_size;
+
+	if (size >= wanted)
+		return blob;
+	if (!direct->padded)
+		direct->padded = malloc(wanted);
+	if (direct->padded) {
+		memcpy(direct->padded, blob, size);
+		memset(direct->padded + size, 0, wanted - size);
+	}
+
+	return direct->padded;
+}
+
 /* 1: the rank has come or, if this rank knows the roll already, knows the same one. */
 static int see_direct(void *data, const struct beest_record *record)
 {
 	struct beest_direct *direct = data;
 	struct beest_gathering *g = direct->g;
-	const uint8_t *blob = record->body + BEEST_BARRIER_SIZE;
 	struct beest_barrier_body body;
+	const uint8_t *blob;
 	int ret;
 
 	ret = beest_record_barrier_decode(record, &body);
-	if (ret < 0 || record->size < BEEST_BARRIER_SIZE + g->call->blob_size)
+	if (ret < 0)
 		return ret;
+	blob = direct_blob(direct, record);
+	if (!blob)
+		return 0;
 	/* All know the roll.  A rank that comes now comes to the next roll call. */
 	if (g->gets[0].got)
 		return 1;
@@ -49,11 +74,20 @@ static int see_direct(void *data, const struct beest_record *record)
 		beest_mark_fill(g, direct->mark, &record->incarnation, blob);
 		g->changed = true;
 	}
-	/* It knows another roll than this rank does: was a rank replaced? */
+	/* It has a different roll: a rank may have been replaced. */
 	g->doubt |= g->body.pass == BEEST_PASS_KNOWN && body.pass == BEEST_PASS_KNOWN &&
 		    body.roll != g->body.roll;
 
 	return g->body.pass != BEEST_PASS_KNOWN || body.roll == g->body.roll;
+}
+
+void beest_direct_free(struct beest_gathering *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->count && g->direct; i++)
+		free(g->direct[i].padded);
+	free(g->direct);
 }
 
 int beest_direct_start(struct beest_gathering *g)

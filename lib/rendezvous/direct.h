@@ -16,4 +16,7 @@ int beest_direct_start(struct beest_gathering *g);
 /* After each look.  1: all ranks know the roll. */
 int beest_direct_each(struct beest_gathering *g);
 
+/* Frees what was read. */
+void beest_direct_free(struct beest_gathering *g);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lib/base/macro.h"
 #include "lib/rendezvous/epoch.h"
 
 enum beest_epoch_verdict beest_epoch_judge(struct beest_epoch *epoch,
@@ -12,16 +13,26 @@ enum beest_epoch_verdict beest_epoch_judge(struct beest_epoch *epoch,
 {
 	bool known = epoch->known;
 
+	if (!value->bytes)
+		return epoch->changed && number <= epoch->learned ? BEEST_EPOCH_OUTDATED :
+		       BEEST_EPOCH_SAME;
 	if (value->size != BEEST_EPOCH_SIZE)
 		return BEEST_EPOCH_ALIEN;
-	if (known && memcmp(epoch->bytes, value->bytes, BEEST_EPOCH_SIZE) == 0)
+	if (known && memcmp(epoch->bytes, value->bytes, BEEST_EPOCH_SIZE) == 0) {
+		epoch->brought = BEEST_MAX(epoch->brought, number);
 		return BEEST_EPOCH_SAME;
+	}
 	if (known && number <= epoch->learned)
 		return BEEST_EPOCH_OUTDATED;
+	if (epoch->changed && memcmp(epoch->former, value->bytes, BEEST_EPOCH_SIZE) == 0)
+		return BEEST_EPOCH_AGAIN;
 
+	memcpy(epoch->former, epoch->bytes, BEEST_EPOCH_SIZE);
 	memcpy(epoch->bytes, value->bytes, BEEST_EPOCH_SIZE);
 	epoch->known = true;
+	epoch->changed = known;
 	epoch->learned = begun;
+	epoch->brought = number;
 
 	return known ? BEEST_EPOCH_CHANGED : BEEST_EPOCH_FIRST;
 }

@@ -21,18 +21,26 @@
 struct beest_epoch {
 	bool known;
 	uint8_t bytes[BEEST_EPOCH_SIZE];
+	bool changed;			/* it was learned in place of another one, ... */
+	uint8_t former[BEEST_EPOCH_SIZE];	/* ... which no server has any more */
 	uint64_t learned;		/* number of requests begun when it was learned */
+	uint64_t brought;		/* number of the last request that has brought it */
 };
 
 enum beest_epoch_verdict {
 	BEEST_EPOCH_SAME,
 	BEEST_EPOCH_FIRST,		/* learned now, nothing was stored before */
 	BEEST_EPOCH_CHANGED,		/* learned now: what was stored before is lost */
-	BEEST_EPOCH_OUTDATED,		/* the request began before the known one was learned */
+	BEEST_EPOCH_AGAIN,		/* the former one is back: two servers answer in turn */
+	/* The request began before the known one was learned: what it stored may be lost. */
+	BEEST_EPOCH_OUTDATED,
 	BEEST_EPOCH_ALIEN,		/* not an epoch */
 };
 
-/* Judges what request @number has read; @begun: number of requests begun so far. */
+/*
+ * Judges what request @number has read, no bytes if it did not ask; @begun: number of requests
+ * begun so far.
+ */
 enum beest_epoch_verdict beest_epoch_judge(struct beest_epoch *epoch,
 					   const struct beest_kv_value *value, uint64_t number,
 					   uint64_t begun);

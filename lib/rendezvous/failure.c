@@ -5,22 +5,63 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/codec.h"
 #include "lib/base/error.h"
+#include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/wait.h"
 
-/* A rank that gives up first asks which ranks are there, and then stores the records. */
+/*
+ * A rank that gives up first asks its server for the time, for at most as long, and which ranks
+ * are there; then it stores the records.
+ */
 #define ASK_TIME (250 * BEEST_MS)
-#define SAY_TIME (500 * BEEST_MS)
+
+/* When all of that has to be over; a look that is under way then has as long again. */
+#define SAY_TIME (BEEST_SECOND - BEEST_LIMIT_LOOK)
 
 /* Time to live of the record, in seconds. */
 #define FAILURE_TTL 600
 
+/* By its clock, a server is up to a second late, and under load perhaps another one. */
+#define SERVER_CLOCK (2 * BEEST_SECOND)
+
+/* When the author has failed; follows its presence, and the incarnations follow. */
+struct failing {
+	uint64_t server;		/* by the clock of the server, in seconds; 0: unknown */
+	uint64_t place;			/* by beest_process_clock() of its place */
+};
+
+static const struct beest_codec_field failing_rows[] = {
+	BEEST_CODEC_ROW(failing, server, UINT),
+	BEEST_CODEC_ROW(failing, place, UINT),
+};
+static const struct beest_codec_layout failing_layout = BEEST_CODEC_LAYOUT(failing_rows);
+
+/*
+ * A process begins together with its run, but one that has had a context before may begin another
+ * run now.
+ */
+static int64_t run_began(void)
+{
+	static pid_t opened_in;		/* a forked child begins, too */
+	const pid_t pid = getpid();
+	int64_t began = beest_process_began(pid);
+
+	if (__atomic_exchange_n(&opened_in, pid, __ATOMIC_RELAXED) == pid || began < 0)
+		return beest_process_clock();
+
+	return began + BEEST_PROCESS_TICK;
+}
+
 void beest_failure_open(struct beest_registry *registry)
 {
 	struct beest_failure *failure = &registry->failure;
+
+	failure->began = run_began();
 
 	snprintf(failure->key, sizeof(failure->key), "hb1/%s/failed", registry->job);
 	failure->server = beest_kv_server_of(registry->kv, failure->key);
@@ -56,10 +97,23 @@ static size_t witnesses_find(struct beest_registry *registry, uint8_t *marks)
 	return used;
 }
 
+/* Returns the number of bytes. */
+static size_t failing_tell(struct beest_registry *registry, uint8_t *bytes)
+{
+	struct failing failing = { .place = (uint64_t)beest_process_clock() };
+	struct beest_kv_stats stats;
+
+	if (beest_kv_probe(registry->kv, registry->failure.server, &stats) == 0)
+		failing.server = stats.time;
+
+	return (size_t)beest_codec_encode(&failing_layout, &failing, bytes, sizeof(failing));
+}
+
 static int failure_put(struct beest_registry *registry)
 {
 	size_t count = registry->ranks ? registry->ranks->count : 0;
-	uint8_t *body = malloc(BEEST_BODY_MAX + count * BEEST_INCARNATION_SIZE);
+	uint8_t *body = malloc(BEEST_BODY_MAX + sizeof(struct failing) +
+			       count * BEEST_INCARNATION_SIZE);
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_RANK, .key = registry->failure.key, .body = body,
 		.ttl = FAILURE_TTL,
@@ -72,6 +126,7 @@ static int failure_put(struct beest_registry *registry)
 	pthread_mutex_lock(&registry->lock);
 	record.size = (size_t)beest_record_rank_encode(&registry->presence.self, body);
 	pthread_mutex_unlock(&registry->lock);
+	record.size += failing_tell(registry, body + record.size);
 	if (count)
 		record.size += witnesses_find(registry, body + record.size);
 	ret = beest_registry_put(registry, &record);
@@ -98,6 +153,7 @@ int beest_failure_say(struct beest_registry *registry, const char *text)
 	};
 	int ret;
 
+	beest_limit_start(&limit, NULL, beest_clock_deadline(SAY_TIME), 0);
 	pthread_mutex_lock(&registry->lock);
 	self->state = BEEST_RANK_FAILED;
 	beest_text_copy(self->reason, sizeof(self->reason), text);
@@ -106,25 +162,64 @@ int beest_failure_say(struct beest_registry *registry, const char *text)
 	ret = beest_presence_put(registry);
 	if (ret == 0 && has_rank)
 		ret = failure_put(registry);
-	beest_limit_start(&limit, NULL, beest_clock_deadline(SAY_TIME), 0);
 
 	return ret < 0 ? ret : beest_wait_run(registry, &wait);
 }
 
 /* --------------------------------------------------------------------- hearing --- */
 
+/* How many bytes of the record belong to the author's presence. */
+static size_t failing_offset(const struct beest_rank_body *body)
+{
+	uint8_t bytes[BEEST_BODY_MAX];
+
+	return (size_t)beest_record_rank_encode(body, bytes);
+}
+
 /* Was this context there when the record was written? */
 static bool is_witness(const struct beest_record *record, const struct beest_rank_body *body,
 		       const struct beest_incarnation *own)
 {
-	uint8_t bytes[BEEST_BODY_MAX];
-	size_t at = (size_t)beest_record_rank_encode(body, bytes);
+	size_t at = failing_offset(body) + beest_codec_size(&failing_layout);
 
 	for (; at + BEEST_INCARNATION_SIZE <= record->size; at += BEEST_INCARNATION_SIZE)
 		if (memcmp(record->body + at, own, BEEST_INCARNATION_SIZE) == 0)
 			return true;
 
 	return false;
+}
+
+/*
+ * Did the author fail after this run began, or is its process alive?  On another host, only the
+ * server's clock tells.  1: certainly; 0: perhaps not; or the error of the server.
+ */
+static int is_of_this_run(struct beest_registry *registry, const struct beest_record *record,
+			  const struct beest_rank_body *body)
+{
+	const int64_t began = registry->failure.began;
+	size_t at = failing_offset(body);
+	struct beest_kv_stats stats;
+	struct failing failing;
+	int64_t author, since;
+	int ret;
+
+	if (beest_codec_decode(&failing_layout, record->body + at, record->size - at,
+			       &failing) < 0)
+		return 0;
+	if (beest_process_is_same_place(&record->incarnation, &registry->presence.incarnation)) {
+		author = beest_process_began((pid_t)body->pid);
+		return (int64_t)failing.place >= began ||
+		       (author >= 0 && author <= (int64_t)failing.place);
+	}
+	if (!failing.server)
+		return 0;
+
+	ret = beest_kv_probe(registry->kv, registry->failure.server, &stats);
+	if (ret < 0 || !stats.time)
+		return ret;
+	since = (int64_t)(stats.time - failing.server) * BEEST_SECOND;
+
+	return beest_process_clock() - began >= since + SERVER_CLOCK;
 }
 
 /* The failure of a former process with this rank does not concern its successor. */
@@ -138,39 +233,60 @@ static void failure_delete(struct beest_registry *registry)
 	beest_look_offer(registry, &extra);
 }
 
+/*
+ * Is a leftover of a former run what this context found at its first look?  *@first: it is this
+ * look.  If a server must be asked and does not answer, the next look is the first.
+ */
+static bool leftover_judge(struct beest_registry *registry, const struct beest_record *record,
+			   const struct beest_rank_body *body, bool *first)
+{
+	struct beest_failure *failure = &registry->failure;
+	bool left;
+	int ret = 0;
+
+	pthread_mutex_lock(&registry->lock);
+	*first = !failure->looked;
+	pthread_mutex_unlock(&registry->lock);
+	if (*first && record)
+		ret = is_of_this_run(registry, record, body);
+	pthread_mutex_lock(&registry->lock);
+	failure->looked |= ret >= 0;
+	if (*first && record && ret == 0)
+		failure->found = record->incarnation;
+	left = record && (ret < 0 ||
+	       beest_process_is_context(&failure->found, &record->incarnation));
+	pthread_mutex_unlock(&registry->lock);
+
+	return left;
+}
+
 int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_value *value)
 {
-	static const struct beest_incarnation nobody;
 	struct beest_failure *failure = &registry->failure;
 	const struct beest_presence *own = &registry->presence;
-	const struct beest_incarnation *author = &nobody;
 	char who[BEEST_PRESENCE_TEXT], what[BEEST_REASON_MAX + 16];
 	struct beest_rank_body body;
 	struct beest_record record;
-	bool first, is_new, fails;
+	bool there, first, left, fails;
 
-	if (beest_presence_read(registry->seal, value, failure->key, &record, &body) == 0)
-		author = &record.incarnation;
+	there = beest_presence_read(registry->seal, value, failure->key, &record, &body) == 0;
 	pthread_mutex_lock(&registry->lock);
-	first = !failure->looked;
-	failure->looked = true;
-	if (first)
-		failure->found = *author;
-	is_new = !beest_process_is_context(&failure->found, author);
 	fails = own->self.state == BEEST_RANK_FAILED;
 	pthread_mutex_unlock(&registry->lock);
-	if (author == &nobody && fails)
+	if (!there && fails)
 		beest_lease_insist(registry->leases, failure->key);
-	if (author == &nobody || fails)
+	if (fails)
 		return 0;
 
-	if (record.rank >= 0 && record.rank == own->rank) {
+	if (there && record.rank >= 0 && record.rank == own->rank) {
 		failure_delete(registry);
-		return 0;
+		there = false;
 	}
-	if (record.rank >= 0 && (is_new || is_witness(&record, &body, &own->incarnation)))
+	left = leftover_judge(registry, there ? &record : NULL, &body, &first);
+	if (there && record.rank >= 0 &&
+	    (!left || is_witness(&record, &body, &own->incarnation)))
 		return beest_presence_ended(record.rank, &body);
-	if (first) {
+	if (there && first) {
 		snprintf(what, sizeof(what), "failed: %s", body.reason);
 		beest_registry_suspect(registry, beest_presence_text(record.rank, &body, who),
 				       what);

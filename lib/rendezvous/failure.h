@@ -5,8 +5,8 @@
  * A rank that gives up says so in its presence, for those that know it, and under one key
  * of the job, which all waiting ranks read.  The record under that key may be a leftover
  * of a former run.  So it counts only for the processes that it names, which were there
- * when it was written, and for a process that has found another record, or none, at its
- * first look.
+ * when it was written, for those that certainly began before it, for those that find its
+ * author alive, and for a process that has found another record, or none, at its first look.
  *
  * Owns that key and its record.  Knows nothing of what is waited for.
  */
@@ -26,9 +26,10 @@ struct beest_wait;
 struct beest_failure {
 	char key[BEEST_KEY_MAX + 1];
 	size_t server;
+	int64_t began;			/* when this run did, by beest_process_clock(), or later */
 	/* under the registry's lock */
 	bool looked;
-	struct beest_incarnation found;		/* author at the first look; zeros: none */
+	struct beest_incarnation found;		/* author of a leftover then; zeros: none */
 };
 
 void beest_failure_open(struct beest_registry *registry);

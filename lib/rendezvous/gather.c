@@ -387,7 +387,7 @@ static void gathering_wait(struct beest_gathering *g)
 	const struct beest_gather *call = g->call;
 
 	g->gets[0] = (struct beest_wait_get){
-		.kind = BEEST_KIND_GATE, .key = g->gate_key,
+		.kind = BEEST_KIND_GATE, .key = g->gate_key, .noun = call->noun,
 		.name = call->title ? call->title : call->name,
 		.see = beest_gathering_calls_roll(g) ? see_roll : see_gate,
 		.data = g,
@@ -402,6 +402,7 @@ static void gathering_wait(struct beest_gathering *g)
 	if (g->wait.asides[0] && beest_gathering_calls_roll(g) && !g->passed_roll)
 		g->wait.asides[1] = g->roll_key;
 	g->wait.data = g;
+	g->wait.meets = beest_gathering_calls_roll(g);
 	g->wait.limit = call->limit;
 }
 
@@ -462,7 +463,7 @@ static void gathering_end(struct beest_gathering *g, int ret)
 	free(g->wants);
 	free(g->all);
 	free(g->marks);
-	free(g->direct);
+	beest_direct_free(g);
 	free(g->gets);
 }
 

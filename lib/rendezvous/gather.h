@@ -51,6 +51,7 @@ struct beest_gather {
 	int rank;
 	const char *name;
 	const char *title;		/* replaces the name in sentences; NULL: the name */
+	const char *noun;		/* of what it names; NULL: "barrier" */
 	uint64_t run;			/* the digest of the roll; 0: this is the roll call */
 	const struct beest_limit *limit;
 	struct beest_gather_state *state;
@@ -94,6 +95,7 @@ struct beest_gather {
 	void (*opening)(void *data, const uint8_t *marks, uint64_t digest);
 	void *data;
 	uint64_t digest;		/* out: of the roll with which all have passed */
+	bool without;			/* out, if it failed: others have passed without it */
 
 	/* of a later pass */
 	uint64_t pass;			/* from 1 */
@@ -116,7 +118,7 @@ static inline size_t beest_gather_mark_size(const struct beest_gather *gather)
  */
 int beest_gather_run(struct beest_gather *gather);
 
-/* The deadline of a look besides those of the wait: within the limit, and at most a second. */
+/* The deadline of an extra look, outside the wait's own: within the limit, at most a second. */
 int64_t beest_gather_deadline(const struct beest_gather *gather);
 
 /* A key of the gathering that ends in @last: "gate", or one of its user's own. */

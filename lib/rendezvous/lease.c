@@ -17,48 +17,36 @@
 /* Records of a batch to read back, at most: nothing else shows the error of a quiet write. */
 #define READ_BACK_MAX 8
 
-/* Records that a checking look reads in turn, at most, to find what a server evicted. */
+/*
+ * Records that a checking look reads in turn, at most, to find what a server evicted; and as many
+ * messages, to find what readers have deleted.  None is read after so many bytes of either.
+ */
 #define TURN_MAX 4
+#define TURN_BYTES 65536
+
+/* How long a record counts as ours without another look, when its owner withdraws it. */
+#define OURS_TIME (10 * BEEST_SECOND)
 
 /* How long a tombstone lives, in seconds: the peer may be about to read it. */
 #define TOMBSTONE_TTL 60
 
 enum state { DIRTY, CLEAN, LOST, DOOMED };
 
-/* What becomes of a record at the end; one that is kept expires on its server. */
-enum ending { DELETED, CLOSED, KEPT };
-
-/* What each kind of record needs. */
-static const struct row {
-	enum beest_record_kind kind;
-	bool in_turn;		/* read in turn and renewed here; else its owner does that */
-	bool taken;		/* readers may delete it: absence is no loss, writes are answered */
-	bool read_back;		/* reading it shows whether the write was carried out */
-	enum ending ending;
-} rows[] = {
-	{ BEEST_KIND_RANK, false, false, false, KEPT },
-	{ BEEST_KIND_QP, true, false, true, CLOSED },
-	{ BEEST_KIND_MR, true, false, true, DELETED },
-	{ BEEST_KIND_BARRIER, true, false, false, KEPT },
-	{ BEEST_KIND_GATE, true, false, true, KEPT },
-	{ BEEST_KIND_MESSAGE, false, true, false, KEPT },
-	{ BEEST_KIND_LISTENER, true, false, true, KEPT },
-	{ BEEST_KIND_REQUEST, true, false, true, DELETED },
-};
-
 /* A key and bytes that never change, so that a request may use them while the lease changes. */
 struct beest_lease_copy {
 	unsigned int users, writers;	/* the lease and plans; the plans that write it */
-	const struct row *row;
+	const struct beest_record_row *row;
 	int64_t ttl;		/* seconds */
 	uint8_t flags;
+	bool claims;		/* is only added */
 	size_t size;
 	char *key;
 	uint8_t bytes[];
 };
 
 struct lease {
-	struct lease *chain;		/* same bucket */
+	struct lease *chain;		/* same bucket of keys */
+	struct lease *sibling;		/* same bucket of serials */
 	struct lease *before, *behind;
 	uint32_t hash;
 	size_t server;
@@ -74,7 +62,7 @@ struct lease {
 	bool checked;		/* DOOMED: was read, and is ours ... */
 	bool gone;		/* ... or absent: a tombstone is added, not set */
 	int64_t stored;		/* when it was stored last; 0: never */
-	uint64_t stored_by;	/* number of that request */
+	uint64_t found;		/* requests of this number or later find it there */
 };
 
 struct beest_leases {
@@ -83,8 +71,10 @@ struct beest_leases {
 	int64_t ttl;
 
 	pthread_mutex_t lock;		/* of everything below */
-	struct lease *buckets[BUCKETS];
+	struct lease *buckets[BUCKETS];	/* by the key */
+	struct lease *owners[BUCKETS];	/* by the serial, those that have one */
 	size_t count;
+	bool ended;			/* takes no more records that go at the end */
 	/*
 	 * First the leases that are not CLEAN, in the order in which they became so: most
 	 * looks walk only these.  Then the CLEAN ones, in the order in which they were last
@@ -149,16 +139,6 @@ int64_t beest_lease_ttl(const struct beest_leases *leases)
 
 /* ---------------------------------------------------- under the lock: the table --- */
 
-static const struct row *row_of(enum beest_record_kind kind)
-{
-	size_t i = 0;
-
-	while (rows[i].kind != kind)
-		i++;
-
-	return &rows[i];
-}
-
 static struct lease **lease_slot(struct beest_leases *leases, const char *key, uint32_t hash)
 {
 	struct lease **at = &leases->buckets[hash % BUCKETS];
@@ -172,6 +152,26 @@ static struct lease **lease_slot(struct beest_leases *leases, const char *key, u
 static struct lease *lease_find(struct beest_leases *leases, const char *key)
 {
 	return *lease_slot(leases, key, beest_hash_crc32(0, key, strlen(key)));
+}
+
+/* Makes @serial the object that the record belongs to; 0: none. */
+static void lease_set_serial(struct beest_leases *leases, struct lease *lease, uint64_t serial)
+{
+	struct lease **at = &leases->owners[lease->serial % BUCKETS];
+
+	if (serial == lease->serial)
+		return;
+	if (lease->serial) {
+		while (*at != lease)
+			at = &(*at)->sibling;
+		*at = lease->sibling;
+	}
+	lease->serial = serial;
+	if (!serial)
+		return;
+	at = &leases->owners[serial % BUCKETS];
+	lease->sibling = *at;
+	*at = lease;
 }
 
 static void lease_unlink(struct beest_leases *leases, struct lease *lease)
@@ -208,6 +208,7 @@ static void lease_set_state(struct beest_leases *leases, struct lease *lease, en
 static void lease_remove(struct beest_leases *leases, struct lease *lease)
 {
 	lease_unlink(leases, lease);
+	lease_set_serial(leases, lease, 0);
 	*lease_slot(leases, lease->copy->key, lease->hash) = lease->chain;
 	leases->count--;
 	copy_release(lease->copy);
@@ -225,6 +226,12 @@ static bool lease_is_due(const struct lease *lease, int64_t now)
 {
 	return lease->copy->row->in_turn && lease->copy->ttl && lease->stored &&
 	       now - lease->stored > lease->copy->ttl * BEEST_SECOND / 3;
+}
+
+/* Is it a message whose push is over, so that it may be found deleted by a reader? */
+static bool lease_is_takable(const struct lease *lease)
+{
+	return lease->copy->row->taken && !lease->serial;
 }
 
 /* Removes expired messages, so that they do not pile up. */
@@ -274,9 +281,10 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 
 	copy->users = 1;
 	copy->writers = 0;
-	copy->row = row_of(wanted->kind);
+	copy->row = beest_record_row(wanted->kind);
 	copy->ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
 	copy->flags = wanted->flags;
+	copy->claims = wanted->claims;
 	copy->size = wanted->size;
 	copy->key = (char *)copy->bytes + wanted->size;
 	memcpy(copy->bytes, wanted->bytes, wanted->size);
@@ -298,16 +306,12 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	if (!lease)
 		return copy;
 	lease->copy = copy;
-	lease->serial = wanted->serial;
+	lease_set_serial(leases, lease, wanted->serial);
 	lease->digest = wanted->digest;
 	lease->superseded = false;
 	lease->refused = false;
 	lease->checked = lease->gone = false;
-	lease_set_state(leases, lease, wanted->stored ? CLEAN : DIRTY);
-	if (wanted->stored) {
-		lease->stored = beest_clock_now();
-		lease->offered = true;
-	}
+	lease_set_state(leases, lease, DIRTY);
 
 	return former;
 }
@@ -315,14 +319,17 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted)
 {
 	struct beest_lease_copy *copy = copy_new(leases, wanted), *left;
-	bool failed;
+	bool dropped, failed;
 
 	if (!copy)
 		return beest_fail(ENOMEM, "no memory for the record of key '%s'", wanted->key);
 
 	pthread_mutex_lock(&leases->lock);
-	left = lease_replace(leases, wanted, copy);
-	failed = left == copy;
+	left = copy;
+	dropped = leases->ended && copy->row->ending != BEEST_RECORD_STAYS;
+	if (!dropped)
+		left = lease_replace(leases, wanted, copy);
+	failed = left == copy && !dropped;
 	pthread_mutex_unlock(&leases->lock);
 	copy_release(left);
 
@@ -354,7 +361,9 @@ bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lea
 		facts = BEEST_LEASE_THERE |
 			(lease->state == CLEAN || lease->refused ? BEEST_LEASE_SETTLED : 0) |
 			(lease->contested ? BEEST_LEASE_CONTESTED : 0) |
-			(lease->refused ? BEEST_LEASE_REFUSED : 0);
+			(lease->refused ? BEEST_LEASE_REFUSED : 0) |
+			(lease->state == CLEAN || (lease->sent && !lease->refused) ?
+			 BEEST_LEASE_SENT : 0);
 	pthread_mutex_unlock(&leases->lock);
 
 	return facts & fact;
@@ -397,6 +406,30 @@ uint64_t beest_lease_noted(struct beest_leases *leases, const char *key)
 	return number;
 }
 
+uint64_t beest_lease_serial(struct beest_leases *leases, const char *key)
+{
+	const struct lease *lease;
+	uint64_t serial;
+
+	pthread_mutex_lock(&leases->lock);
+	lease = lease_find(leases, key);
+	serial = lease ? lease->serial : 0;
+	pthread_mutex_unlock(&leases->lock);
+
+	return serial;
+}
+
+void beest_lease_release(struct beest_leases *leases, const char *key, uint64_t serial)
+{
+	struct lease *lease;
+
+	pthread_mutex_lock(&leases->lock);
+	lease = lease_find(leases, key);
+	if (lease && lease->serial == serial)
+		lease_set_serial(leases, lease, 0);
+	pthread_mutex_unlock(&leases->lock);
+}
+
 void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t serial)
 {
 	struct lease *lease;
@@ -409,27 +442,25 @@ void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t s
 }
 
 /*
- * Makes the tombstone of a connected queue pair, by which its peer may still confirm.  NULL: any
- * other record, or no memory.
+ * Makes the tombstone of a queue pair.  Its peer may still confirm by it, or learns that nobody
+ * will connect, and why.  NULL: any other record, or no memory.
  */
 static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
 					    const struct beest_lease_copy *copy)
 {
-	size_t all = sizeof(*copy) + copy->size + strlen(copy->key) + 1;
+	const struct beest_lease_wanted wanted = {
+		.kind = copy->row->kind, .key = copy->key, .ttl = TOMBSTONE_TTL,
+		.flags = copy->flags | BEEST_RECORD_CLOSED,
+		.bytes = copy->bytes, .size = copy->size,
+	};
 	struct beest_lease_copy *closed;
 
-	if (copy->row->ending != CLOSED || !(copy->flags & BEEST_RECORD_ECHO))
+	if (copy->row->ending != BEEST_RECORD_ENDS_CLOSED)
 		return NULL;
-	closed = malloc(all);
+	closed = copy_new(leases, &wanted);
 	if (!closed)
 		return NULL;
 
-	memcpy(closed, copy, all);
-	closed->users = 1;
-	closed->writers = 0;
-	closed->ttl = TOMBSTONE_TTL;
-	closed->flags |= BEEST_RECORD_CLOSED;
-	closed->key = (char *)closed->bytes + closed->size;
 	if (beest_record_close(leases->seal, closed->bytes, closed->size, closed->key) < 0) {
 		free(closed);
 		return NULL;
@@ -438,48 +469,90 @@ static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
 	return closed;
 }
 
-/* Forgets a record that no server has, that another process replaced, or that is to stay. */
-static void lease_doom(struct beest_leases *leases, struct lease *lease)
+/*
+ * Forgets a record that no server has, that another process replaced, or that is to stay.
+ * @closed: its tombstone; NULL: none.  @checked: it is ours, and need not be read first.
+ */
+static void lease_doom(struct beest_leases *leases, struct lease *lease,
+		       struct beest_lease_copy *closed, bool checked)
 {
-	struct beest_lease_copy *closed;
-
-	if (lease->superseded || !lease->offered || lease->copy->row->ending == KEPT) {
+	if (lease->superseded || !lease->offered ||
+	    lease->copy->row->ending == BEEST_RECORD_STAYS) {
+		copy_release(closed);
 		lease_remove(leases, lease);
 		return;
 	}
-	closed = copy_closed(leases, lease->copy);
 	if (closed) {
 		copy_release(lease->copy);
 		lease->copy = closed;
 	}
 	lease_set_state(leases, lease, DOOMED);
-	lease->checked = lease->gone = false;
-}
-
-/* @serial: 0: all but those that are kept. */
-static void leases_doom(struct beest_leases *leases, uint64_t serial)
-{
-	struct lease *lease, *behind;
-
-	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->first; lease; lease = behind) {
-		behind = lease->behind;
-		if (lease->state != DOOMED &&
-		    (serial ? lease->serial == serial : lease->copy->row->ending != KEPT))
-			lease_doom(leases, lease);
-	}
-	pthread_mutex_unlock(&leases->lock);
+	lease->checked = checked;
+	lease->gone = false;
 }
 
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
 {
-	if (serial)
-		leases_doom(leases, serial);
+	struct lease *lease, *sibling;
+
+	if (!serial)
+		return;
+
+	pthread_mutex_lock(&leases->lock);
+	for (lease = leases->owners[serial % BUCKETS]; lease; lease = sibling) {
+		sibling = lease->sibling;
+		if (lease->serial == serial && lease->state != DOOMED)
+			lease_doom(leases, lease, copy_closed(leases, lease->copy), false);
+	}
+	pthread_mutex_unlock(&leases->lock);
+}
+
+bool beest_lease_doom_key(struct beest_leases *leases, const char *key)
+{
+	struct lease *lease;
+	bool kept;
+
+	pthread_mutex_lock(&leases->lock);
+	lease = lease_find(leases, key);
+	kept = lease && lease->state != DOOMED;
+	if (kept)
+		lease_doom(leases, lease, NULL, lease->state == CLEAN &&
+			   beest_clock_now() - lease->stored <= OURS_TIME);
+	pthread_mutex_unlock(&leases->lock);
+
+	return kept;
 }
 
 void beest_lease_doom_all(struct beest_leases *leases)
 {
-	leases_doom(leases, 0);
+	struct lease *lease, *behind;
+
+	pthread_mutex_lock(&leases->lock);
+	leases->ended = true;
+	for (lease = leases->first; lease; lease = behind) {
+		behind = lease->behind;
+		if (lease->state != DOOMED && lease->copy->row->ending != BEEST_RECORD_STAYS)
+			lease_doom(leases, lease, copy_closed(leases, lease->copy), false);
+	}
+	pthread_mutex_unlock(&leases->lock);
+}
+
+static unsigned int writers_of(const struct beest_lease_copy *copy)
+{
+	return __atomic_load_n(&copy->writers, __ATOMIC_RELAXED);
+}
+
+bool beest_lease_is_busy(struct beest_leases *leases)
+{
+	const struct lease *lease;
+	bool busy = false;
+
+	pthread_mutex_lock(&leases->lock);
+	for (lease = leases->first; lease != leases->clean; lease = lease->behind)
+		busy |= lease->state == DOOMED && writers_of(lease->copy);
+	pthread_mutex_unlock(&leases->lock);
+
+	return busy;
 }
 
 size_t beest_lease_count(struct beest_leases *leases, bool doomed)
@@ -488,11 +561,26 @@ size_t beest_lease_count(struct beest_leases *leases, bool doomed)
 	size_t count = 0;
 
 	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->first; lease; lease = lease->behind)
-		count += !doomed || lease->state == DOOMED;
+	for (lease = leases->first; doomed && lease != leases->clean; lease = lease->behind)
+		count += lease->state == DOOMED;
+	count = doomed ? count : leases->count;
 	pthread_mutex_unlock(&leases->lock);
 
 	return count;
+}
+
+size_t beest_lease_largest(struct beest_leases *leases, size_t server)
+{
+	const struct lease *lease;
+	size_t most = 0;
+
+	pthread_mutex_lock(&leases->lock);
+	for (lease = leases->first; lease; lease = lease->behind)
+		if (lease->server == server)
+			most = BEEST_MAX(most, lease->copy->size);
+	pthread_mutex_unlock(&leases->lock);
+
+	return most;
 }
 
 static bool copy_is_closed(const struct beest_lease_copy *copy)
@@ -512,7 +600,7 @@ static void lease_missed(struct beest_leases *leases, struct lease *lease)
 		lease_remove(leases, lease);
 }
 
-void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t number)
+void beest_lease_lose(struct beest_leases *leases, size_t server)
 {
 	struct lease *lease, *behind;
 	int64_t now = beest_clock_now();
@@ -520,7 +608,7 @@ void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t numbe
 	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
-		if (lease->server != server || lease->stored_by == number || lease->superseded)
+		if (lease->server != server || lease->superseded)
 			continue;
 		if (lease_is_expired(lease, now))
 			lease_remove(leases, lease);
@@ -532,8 +620,8 @@ void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t numbe
 	pthread_mutex_unlock(&leases->lock);
 }
 
-/* Only CLEAN ones: one on its way may have come there after the server lost everything. */
-bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
+/* Only CLEAN leases count: a record in flight may have reached the server after its loss. */
+bool beest_lease_witness(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
 			 char key[BEEST_KEY_MAX + 1])
 {
 	const struct lease *lease;
@@ -541,7 +629,8 @@ bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
 	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->last; lease; lease = lease->before)
 		if (lease->server == server && lease->state == CLEAN && lease->stored &&
-		    !lease->superseded && !lease->copy->row->taken && nth-- == 0)
+		    lease->found <= number && !lease->superseded && !lease->copy->row->taken &&
+		    nth-- == 0)
 			break;
 	if (lease)
 		strcpy(key, lease->copy->key);
@@ -558,11 +647,6 @@ static bool lease_is_unsent(const struct lease *lease)
 	       (lease->state != DOOMED || lease->checked);
 }
 
-static unsigned int writers_of(const struct beest_lease_copy *copy)
-{
-	return __atomic_load_n(&copy->writers, __ATOMIC_RELAXED);
-}
-
 /*
  * Must it be read, to see the result of a write, or whose record would be removed?  A write whose
  * answer nobody awaited is read back whatever the kind, but not while another plan writes it.
@@ -572,7 +656,7 @@ static bool lease_is_unseen(const struct lease *lease)
 	if (writers_of(lease->copy))
 		return false;
 
-	return lease->state == DOOMED ? !lease->checked :
+	return lease->state == DOOMED ? !lease->checked || lease->sent :
 	       lease->state != CLEAN && !lease->copy->row->taken &&
 	       (lease->copy->row->read_back || lease->sent);
 }
@@ -610,7 +694,8 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 {
 	struct beest_lease_copy *copy = copy_hold(lease->copy);
-	enum beest_kv_verb verb = lease->state == LOST || lease->gone ? BEEST_KV_ADD :
+	enum beest_kv_verb verb = lease->state == LOST || lease->gone || copy->claims ?
+				  BEEST_KV_ADD :
 				  lease->state == DOOMED && !copy_is_closed(copy) ?
 				  BEEST_KV_DELETE : BEEST_KV_SET;
 
@@ -661,24 +746,27 @@ static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *
 }
 
 /*
- * Reads a few CLEAN records in turn, which may have been evicted or replaced; they go to the end
- * of the list.  Also reads those that are due.
+ * Reads a few CLEAN records in turn, which may have been evicted, replaced or deleted; they go to
+ * the end of the list.  Also reads those that are due.
  */
 static void plan_check(struct beest_leases *leases, struct beest_lease_plan *plan)
 {
 	struct lease *lease = NULL, *behind = leases->clean, *end = leases->last;
 	int64_t now = beest_clock_now();
-	size_t turns = 0;
+	struct { size_t records, bytes; } turns[] = { { 0, 0 }, { 0, 0 } }, *turn;
 
 	while (behind && lease != end) {
 		lease = behind;
 		behind = lease->behind;
 		if (lease->server != plan->server || lease->superseded ||
-		    !lease->copy->row->in_turn)
+		    !(lease->copy->row->in_turn || lease_is_takable(lease)))
 			continue;
-		if (turns++ < TURN_MAX) {
+		turn = &turns[lease->copy->row->taken];
+		if (turn->records < TURN_MAX && turn->bytes < TURN_BYTES) {
 			lease_unlink(leases, lease);
 			lease_link(leases, lease);
+			turn->records++;
+			turn->bytes += lease->copy->size;
 		} else if (!lease_is_due(lease, now)) {
 			continue;
 		}
@@ -749,10 +837,10 @@ static void write_outdated(struct beest_leases *leases, struct beest_lease_plan 
 	}
 }
 
-static void write_stored(struct beest_leases *leases, struct lease *lease, uint64_t number)
+static void write_stored(struct beest_leases *leases, struct lease *lease, uint64_t found)
 {
 	lease->stored = beest_clock_now();
-	lease->stored_by = number;
+	lease->found = found;
 	if (lease->state == DOOMED)
 		lease_remove(leases, lease);
 	else
@@ -778,9 +866,8 @@ static enum sight value_judge(const struct beest_leases *leases,
 	       ANOTHERS;
 }
 
-/* May another thread have stored it since request @number was sent? */
-static bool is_stored_meanwhile(const struct lease *lease, const struct beest_lease_plan *plan,
-				uint64_t number)
+/* May another thread have stored it since the request was sent? */
+static bool is_stored_meanwhile(const struct lease *lease, const struct beest_lease_plan *plan)
 {
 	unsigned int own = 0;
 	size_t i;
@@ -788,20 +875,31 @@ static bool is_stored_meanwhile(const struct lease *lease, const struct beest_le
 	for (i = 0; i < plan->write_count; i++)
 		own += plan->written[i] == lease->copy;
 
-	return lease->stored_by > number || writers_of(lease->copy) > own;
+	return lease->found > plan->number || writers_of(lease->copy) > own;
+}
+
+/* A DOOMED record is there: it is removed if it is ours, or was, if its tombstone is there. */
+static void doomed_see(struct beest_leases *leases, struct lease *lease, enum sight sight)
+{
+	if (sight == ANOTHERS || (sight == SAME && copy_is_closed(lease->copy))) {
+		lease_remove(leases, lease);
+		return;
+	}
+	lease->checked = true;
+	lease->gone = lease->sent = false;
 }
 
 /* A record is renewed only after it was seen, so as not to replace another process's. */
 static void lease_see(struct beest_leases *leases, struct lease *lease, enum sight sight,
-		      uint64_t number)
+		      uint64_t found)
 {
 	if (lease->state == DOOMED && sight == ABSENT) {
 		lease_missed(leases, lease);
+	} else if (lease->copy->row->taken && lease->state == CLEAN && sight != SAME &&
+		   sight != OLDER) {
+		lease_remove(leases, lease);	/* a reader deleted it, or another replaced it */
 	} else if (lease->state == DOOMED) {
-		lease->checked = sight != ANOTHERS;
-		lease->gone = false;
-		if (!lease->checked)
-			lease_remove(leases, lease);
+		doomed_see(leases, lease, sight);
 	} else if (sight == ABSENT) {
 		lease_set_state(leases, lease, lease->state == CLEAN ? LOST : lease->state);
 	} else if (sight == ANOTHERS) {
@@ -811,12 +909,12 @@ static void lease_see(struct beest_leases *leases, struct lease *lease, enum sig
 		   (lease->state == CLEAN && lease_is_due(lease, beest_clock_now()))) {
 		lease_set_state(leases, lease, DIRTY);
 	} else if (lease->sent) {
-		write_stored(leases, lease, number);
+		write_stored(leases, lease, found);
 	}
 }
 
 static void writes_done(struct beest_leases *leases, struct beest_lease_plan *plan,
-			int ret, bool stored, uint64_t number)
+			int ret, bool stored, uint64_t found)
 {
 	const struct beest_kv_write *write = plan->writes;
 	struct lease *lease;
@@ -825,7 +923,7 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 
 	for (i = 0; i < plan->write_count; i++, write++) {
 		lease = lease_of(leases, plan->written[i]);
-		known = ret == 0 || write->done;
+		known = ret == 0 || (write->done && ret != -ENODATA);
 		if (!lease) {
 			write_outdated(leases, plan, i);
 		} else if (!lease->sent) {
@@ -835,14 +933,14 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 		} else if (!known || (write->ret < 0 && write->ret != -EEXIST)) {
 			lease->sent = false;
 		} else if (stored || write->answered) {
-			write_stored(leases, lease, number);
+			write_stored(leases, lease, found);
 		}
 	}
 }
 
 size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *plan,
 			int ret, bool answered, const struct beest_kv_value *values,
-			uint64_t number)
+			uint64_t found)
 {
 	enum sight sight;
 	struct lease *lease;
@@ -856,13 +954,14 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			continue;
 		if (!values[i].bytes) {
 			refused |= lease->sent;
-			missing += lease->sent || lease->state == CLEAN;
+			missing += lease->sent || (lease->state == CLEAN &&
+						   !lease->copy->row->taken);
 		}
 		sight = value_judge(leases, lease->copy, &values[i]);
-		if (sight != ANOTHERS || !is_stored_meanwhile(lease, plan, number))
-			lease_see(leases, lease, sight, number);
+		if (sight != ANOTHERS || !is_stored_meanwhile(lease, plan))
+			lease_see(leases, lease, sight, found);
 	}
-	writes_done(leases, plan, ret, answered && !refused, number);
+	writes_done(leases, plan, ret, answered && !refused, found);
 	pthread_mutex_unlock(&leases->lock);
 
 	return missing;

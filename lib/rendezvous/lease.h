@@ -2,10 +2,10 @@
 /*
  * lease.h - records that this process wants to stay on a server
  *
- * Owns a copy of each, its state, and the table of what each kind needs: whether it is
- * renewed, when it is restored, what becomes of it at the end.  look.c asks for a plan,
- * carries it out and hands the answers back; nothing here talks to a server.  Knows
- * nothing of what a record says, except whose it is.
+ * Owns a copy of each and its state: when it is renewed and restored, and what becomes of it at
+ * the end, as the table of kinds says.  look.c asks for a plan, carries it out and hands the
+ * answers back; nothing here talks to a server.  Knows nothing of what a record says, except
+ * whose it is.
  *
  *	put, replace --> DIRTY --stored--> CLEAN --renewal due, or other bytes of ours--> DIRTY
  *	                                   |  ^
@@ -51,7 +51,7 @@ struct beest_lease_wanted {
 	uint64_t digest;	/* of the plain record: sealed bytes differ each time */
 	const uint8_t *bytes;	/* copied */
 	size_t size;
-	bool stored;		/* on the server already; if sealed, it is stored once more */
+	bool claims;		/* only added: another process's record stays */
 };
 
 /* -ENOMEM */
@@ -66,16 +66,29 @@ enum beest_lease_fact {
 	BEEST_LEASE_SETTLED = 2,	/* stored, replaced by another process's, or refused */
 	BEEST_LEASE_CONTESTED = 4,	/* another process's was seen there once */
 	BEEST_LEASE_REFUSED = 8,	/* too large for the server: never sent again */
+	BEEST_LEASE_SENT = 16,		/* stored or on its way */
 };
 
 bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lease_fact fact);
 
-/* Has the next look store the record again: another process's may be there, wrongly. */
+/*
+ * Makes the next look store the record again, because another process may have overwritten it by
+ * mistake.
+ */
 void beest_lease_insist(struct beest_leases *leases, const char *key);
 
-/* A number that the owner keeps with a key, whatever record is put there; 0: none. */
+/* A number that the caller attaches to a key.  It survives when the record is replaced; 0: none. */
 void beest_lease_note(struct beest_leases *leases, const char *key, uint64_t number);
 uint64_t beest_lease_noted(struct beest_leases *leases, const char *key);
+
+/* The serial of the record of @key; 0: there is none, or it belongs to no object. */
+uint64_t beest_lease_serial(struct beest_leases *leases, const char *key);
+
+/*
+ * The push of a message is over: from now on, its absence in a look shows that a reader has deleted
+ * it, and it is forgotten.  @serial: as it was put.
+ */
+void beest_lease_release(struct beest_leases *leases, const char *key, uint64_t serial);
 
 /* Forgets the record of @key at once, whatever its server has.  @serial: only that one; 0: any. */
 void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t serial);
@@ -83,17 +96,32 @@ void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t s
 /* Dooms all records of an object; it has none if @serial is 0. */
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial);
 
-/* Dooms all records that go when their context is closed. */
+/*
+ * Dooms the record of a key, which leaves no tombstone: its owner asked for it to go.  It is
+ * removed without being read first if it was stored a moment ago.  False: none is kept there.
+ */
+bool beest_lease_doom_key(struct beest_leases *leases, const char *key);
+
+/* Dooms all records that go when their context is closed; later ones of these kinds are dropped. */
 void beest_lease_doom_all(struct beest_leases *leases);
+
+/* Is another thread's request storing a doomed record? */
+bool beest_lease_is_busy(struct beest_leases *leases);
 
 /* The number of records; with @doomed, only of those that still have to be removed. */
 size_t beest_lease_count(struct beest_leases *leases, bool doomed);
 
-/* The server has lost all that was stored there, except by request @number, which showed it. */
-void beest_lease_lose(struct beest_leases *leases, size_t server, uint64_t number);
+/* The bytes of the largest record for that server. */
+size_t beest_lease_largest(struct beest_leases *leases, size_t server);
 
-/* The key of the @nth own record, from 0, that must be on that server; false: there is none. */
-bool beest_lease_witness(struct beest_leases *leases, size_t server, size_t nth,
+/* The server has lost all that was stored there. */
+void beest_lease_lose(struct beest_leases *leases, size_t server);
+
+/*
+ * The key of the @nth own record, from 0, that was on the server already when request @number
+ * was carried out, and must still be there; false: there is none.
+ */
+bool beest_lease_witness(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
 			 char key[BEEST_KEY_MAX + 1]);
 
 /* -------------------------------------------------------------------- one look --- */
@@ -111,6 +139,7 @@ struct beest_lease_plan {
 	/* The copies that writes and keys point into; read[0] is NULL. */
 	struct beest_lease_copy **written, **read;
 	size_t server;
+	uint64_t number;		/* of the request, for the caller: it grows with each one */
 	bool overtook;			/* out: an older version may have replaced a newer one */
 };
 
@@ -123,12 +152,13 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 
 /*
  * Takes the outcome of the request: its ret and answered as beest_kv_run() set them, @values[i]
- * for keys[i], and its number, which grows with each request.  Returns the number of records that
- * are missing but should be there: their write was refused, or they were evicted.
+ * for keys[i].  What it stored is found by requests of number @found or later.  With -ENODATA the
+ * server may have lost everything since, answered writes included.  Returns the number of records
+ * that are missing but should be there: their write was refused, or they were evicted.
  */
 size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *plan,
 			int ret, bool answered, const struct beest_kv_value *values,
-			uint64_t number);
+			uint64_t found);
 void beest_lease_plan_free(struct beest_lease_plan *plan);
 
 #endif

@@ -40,8 +40,7 @@ struct part {
 	struct beest_lease_plan plan;
 	struct beest_kv_write opening;		/* adds an epoch */
 	uint8_t epoch[BEEST_EPOCH_SIZE];
-	uint64_t number;
-	bool outdated;				/* the server has lost everything since */
+	bool begins;				/* says that a process of this rank begins */
 };
 
 struct round {
@@ -63,10 +62,10 @@ static void server_note(struct beest_registry *registry, const struct part *part
 	own->failure = failure;
 	if (failure == 0) {
 		own->answered = now;
-		own->answered_by = part->number;
+		own->answered_by = part->plan.number;
 		own->away_until = own->away_pause = 0;
 	} else {
-		own->failed_by = part->number;
+		own->failed_by = part->plan.number;
 		memcpy(own->why, part->request->why, sizeof(own->why));
 	}
 	/* A closed old connection says nothing about the server. */
@@ -98,15 +97,37 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 	return ret;
 }
 
-static bool server_is_away(struct beest_registry *registry, size_t server)
+/* Those who passed or went on notice nothing of it until they call the library again. */
+void beest_look_loss_say(struct beest_registry *registry, size_t server, uint64_t since,
+			 struct beest_text *text)
 {
-	bool away;
+	const struct beest_epoch *epoch = &registry->servers[server].epoch;
+	bool lost;
 
 	pthread_mutex_lock(&registry->lock);
-	away = beest_clock_now() < registry->servers[server].away_until;
+	lost = epoch->changed && epoch->learned > since;
+	pthread_mutex_unlock(&registry->lock);
+	if (lost)
+		beest_text_item(text, "meanwhile it lost its contents; others store theirs again "
+				"in their next call, so a missing one may have been here");
+}
+
+/* 0: a server may be asked; else the error by which it failed a moment ago. */
+static int server_is_away(struct beest_registry *registry, size_t server)
+{
+	const struct beest_registry_server *own = &registry->servers[server];
+	int failure;
+
+	pthread_mutex_lock(&registry->lock);
+	failure = beest_clock_now() < own->away_until ? own->failure : 0;
 	pthread_mutex_unlock(&registry->lock);
 
-	return away;
+	return failure;
+}
+
+bool beest_look_is_silent(struct beest_registry *registry, size_t server)
+{
+	return server_is_away(registry, server) == -EHOSTDOWN;
 }
 
 /* --------------------------------------------------------- what a part asks for --- */
@@ -122,13 +143,25 @@ static bool part_has_extra(const struct part *part, const struct beest_look_extr
 	return !extra->done && extra->server == part->plan.server;
 }
 
-/* Puts the extras behind the writes of the leases. */
-static void extras_add(struct part *part, const struct beest_look *look)
+static void wants_fail(const struct beest_look *look, size_t server)
 {
+	size_t i;
+
+	for (i = 0; i < look->count; i++)
+		look->wants[i].failed |= look->wants[i].server == server;
+}
+
+/* Puts the extras behind the writes of the leases.  The last one may be answered. */
+static void extras_add(struct part *part, const struct round *round)
+{
+	const struct beest_presence *presence = &round->registry->presence;
 	struct beest_kv_request *request = part->request;
+	const struct beest_look *look = round->look;
 	size_t i;
 
 	request->write_count = part->plan.write_count;
+	for (i = 0; i < BEEST_PRESENCE_STARTS && part->begins; i++)
+		request->writes[request->write_count++] = presence->start[i];
 	for (i = 0; i < look->extra_count; i++)
 		if (part_has_extra(part, &look->extras[i]))
 			request->writes[request->write_count++] = look->extras[i].write;
@@ -149,11 +182,13 @@ static int part_fill(struct round *round, struct part *part)
 		return beest_fail(ENOMEM, "no memory for a request of %zu keys", look->count);
 
 	part->plan.keys[0] = round->registry->epoch_key;
-	extras_add(part, look);
+	if (part->begins)
+		beest_presence_begun(round->registry, true);
+	extras_add(part, round);
 	for (i = 0; i < look->count; i++)
 		if (part_has_want(part, &look->wants[i]))
 			part->plan.keys[request->key_count++] = look->wants[i].key;
-	part->number = __atomic_add_fetch(&round->registry->requests, 1, __ATOMIC_RELAXED);
+	part->plan.number = beest_registry_number(round->registry);
 
 	return 0;
 }
@@ -166,7 +201,10 @@ static void part_free(struct part *part)
 	beest_lease_plan_free(&part->plan);
 }
 
-/* Skips a server that is away, unless somebody waits for it: its leases can wait. */
+/*
+ * Skips a server that is away, unless somebody waits for it: its leases can wait.  An idle look
+ * also skips one that was silent, so that many such looks take no longer than one.
+ */
 static int part_plan(struct round *round, size_t server)
 {
 	struct part *part = &round->parts[round->count];
@@ -176,8 +214,13 @@ static int part_plan(struct round *round, size_t server)
 	size_t i, spare = 0;
 	int ret = 0;
 
+	if (look->flags & BEEST_LOOK_IDLE && beest_look_is_silent(registry, server)) {
+		wants_fail(look, server);
+		return 0;
+	}
 	part->request = &round->requests[round->count];
 	part->request->lazy = look->flags & BEEST_LOOK_OFFER;
+	part->request->uniques = look->flags & BEEST_LOOK_UNIQUES;
 	part->plan.server = server;
 	for (i = 0; i < look->extra_count; i++)
 		spare += part_has_extra(part, &look->extras[i]);
@@ -188,8 +231,10 @@ static int part_plan(struct round *round, size_t server)
 	if (!spare && !needed && server_is_away(registry, server))
 		return 0;
 
-	ret = beest_lease_plan(registry->leases, server, look->flags & BEEST_LOOK_CHECK, spare,
-			       &part->plan);
+	/* If the server has lost all, the request runs again, and then says so in any case. */
+	part->begins = beest_presence_begins(registry, server);
+	ret = beest_lease_plan(registry->leases, server, look->flags & BEEST_LOOK_CHECK,
+			       spare + BEEST_PRESENCE_STARTS, &part->plan);
 	if (ret < 0 || (!spare && !part->plan.write_count && part->plan.key_count == 1)) {
 		beest_lease_plan_free(&part->plan);
 		return ret;
@@ -227,28 +272,46 @@ bool beest_look_epoch(struct beest_registry *registry, size_t server,
 	return known;
 }
 
-/* Judges the epoch that request @number read.  -EPROTO: it is not an epoch. */
-static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t number,
-		       const struct beest_kv_value *value, bool *outdated)
+int beest_look_compare(struct beest_registry *registry, size_t server)
 {
-	uint64_t begun = __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
+	uint8_t epoch[BEEST_EPOCH_SIZE];
+	const struct beest_kv_value known = { .bytes = epoch, .size = sizeof(epoch) };
+
+	if (!beest_look_epoch(registry, server, epoch))
+		return 0;
+
+	return beest_kv_compare(registry->kv, server, registry->epoch_key, &known);
+}
+
+/*
+ * Judges the epoch that request @number read.  -EPROTO: it is not one, or that of another server;
+ * -ENODATA: the server may have lost since what the request stored, so it has to be sent again.
+ */
+static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t number,
+		       const struct beest_kv_value *value)
+{
+	uint64_t begun = beest_registry_begun(registry);
 	enum beest_epoch_verdict verdict;
 
 	pthread_mutex_lock(&registry->lock);
 	verdict = beest_epoch_judge(&registry->servers[server].epoch, value, number, begun);
 	pthread_mutex_unlock(&registry->lock);
-	*outdated = verdict == BEEST_EPOCH_OUTDATED;
 
 	if (verdict == BEEST_EPOCH_ALIEN)
 		return beest_fail(EPROTO, "server %s: the value under %s is not an epoch",
 				  beest_kv_text(registry->kv, server), registry->epoch_key);
+	if (verdict == BEEST_EPOCH_AGAIN)
+		return beest_fail(EPROTO, "server %s: " BEEST_KV_SEVERAL,
+				  beest_kv_label(registry->kv, server));
 	if (verdict == BEEST_EPOCH_CHANGED) {
 		beest_log(registry->log, BEEST_LOG_WARN, "server %s has lost what it had: "
-			  "storing the records again", beest_kv_text(registry->kv, server));
-		beest_lease_lose(registry->leases, server, number);
+			  "storing the records again", beest_kv_label(registry->kv, server));
+		beest_lease_lose(registry->leases, server);
+		if (server == registry->presence.server)
+			beest_presence_begun(registry, false);
 	}
 
-	return 0;
+	return verdict == BEEST_EPOCH_OUTDATED ? -ENODATA : 0;
 }
 
 /* -ENODATA: the key is absent. */
@@ -274,16 +337,23 @@ static bool value_is_own(const struct beest_registry *registry, const char *key,
 					beest_registry_incarnation(registry));
 }
 
-/* Does the server still have an own record?  Then only the epoch was evicted and stays valid. */
+/*
+ * Does the server still have an own record that it had along with the epoch?  Then only the epoch
+ * was evicted and stays valid.  A later record may have come there after the server lost all.
+ */
 static bool epoch_still_counts(struct beest_registry *registry, size_t server, int64_t deadline)
 {
-	struct beest_kv_value value = { NULL, 0 };
+	struct beest_kv_value value = { 0 };
 	char key[BEEST_KEY_MAX + 1];
 	bool there = false;
+	uint64_t brought;
 	size_t i;
 
+	pthread_mutex_lock(&registry->lock);
+	brought = registry->servers[server].epoch.brought;
+	pthread_mutex_unlock(&registry->lock);
 	for (i = 0; i < WITNESSES_MAX && !there &&
-	     beest_lease_witness(registry->leases, server, i, key); i++) {
+	     beest_lease_witness(registry->leases, server, brought, i, key); i++) {
 		there = key_read(registry, server, key, deadline, &value) == 0 &&
 			value_is_own(registry, key, &value);
 		beest_kv_values_free(&value, 1);
@@ -300,14 +370,13 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server, i
 static int epoch_mend(struct beest_registry *registry, size_t server, int64_t deadline)
 {
 	uint8_t fresh[BEEST_EPOCH_SIZE], known[BEEST_EPOCH_SIZE];
-	struct beest_kv_value value = { NULL, 0 };
+	struct beest_kv_value value = { 0 };
 	struct beest_kv_stats stats;
 	struct beest_kv_write write;
 	struct beest_kv_request request = {
 		.server = server, .writes = &write, .write_count = 1,
 	};
 	uint64_t number;
-	bool outdated;
 	int ret;
 
 	ret = beest_kv_probe(registry->kv, server, &stats);
@@ -323,14 +392,15 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	ret = beest_kv_run(registry->kv, &request, 1, deadline, NULL);
 	if (ret == 0)
 		ret = write.ret == -EEXIST ? 0 : write.ret;
-	number = __atomic_add_fetch(&registry->requests, 1, __ATOMIC_RELAXED);
+	number = beest_registry_number(registry);
 	if (ret == 0)
 		ret = key_read(registry, server, registry->epoch_key, deadline, &value);
 	if (ret == 0)
-		ret = epoch_judge(registry, server, number, &value, &outdated);
+		ret = epoch_judge(registry, server, number, &value);
 	beest_kv_values_free(&value, 1);
 
-	return ret;
+	/* Another thread may have learned a later one, which is as good. */
+	return ret == -ENODATA ? 0 : ret;
 }
 
 /* ----------------------------------------------------------------- a small server --- */
@@ -357,6 +427,20 @@ static int server_too_small(struct beest_registry *registry, size_t server,
 			  limit, needed);
 }
 
+/* A server takes no value that is too large for it, as the roll of very many ranks may be. */
+static int server_takes_less(struct beest_registry *registry, size_t server,
+			     const struct beest_kv_stats *stats)
+{
+	size_t largest = beest_lease_largest(registry->leases, server);
+
+	if (!stats->item_bytes || largest < stats->item_bytes)
+		return 0;
+
+	return beest_fail(EMSGSIZE, "server %s takes values of less than %" PRIu64 " bytes "
+			  "(memcached -I), and a record of this job has %zu",
+			  beest_kv_label(registry->kv, server), stats->item_bytes, largest);
+}
+
 /*
  * A record that should be there is missing.  If the server evicts, this is logged at once.  If
  * it goes on evicting, the look fails: ranks would evict each other's records for ever.
@@ -377,6 +461,8 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 		own->probed = now;
 	pthread_mutex_unlock(&registry->lock);
 	ret = due ? beest_kv_probe(registry->kv, server, &stats) : 0;
+	if (due && ret == 0)
+		ret = server_takes_less(registry, server, &stats);
 	if (!due || ret < 0)
 		return ret;
 
@@ -403,7 +489,8 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 /* If the request failed, only the extras whose answers had come are done. */
 static void extras_hand_over(const struct part *part, struct beest_look *look)
 {
-	const struct beest_kv_write *write = part->request->writes + part->plan.write_count;
+	const struct beest_kv_write *write = part->request->writes + part->plan.write_count +
+					     (part->begins ? BEEST_PRESENCE_STARTS : 0);
 	size_t i;
 
 	for (i = 0; i < look->extra_count; i++)
@@ -427,40 +514,40 @@ static void part_hand_over(const struct part *part, struct beest_look *look)
 }
 
 /*
- * A record that is too large for the server does not fail the look, which may be for another
- * record: the caller that put it asks for the refusal (BEEST_LEASE_REFUSED).
+ * The first request that finds what @part stored: itself, if it read the epoch behind its writes;
+ * else the next one to begin.
  */
-static bool write_concerns_all(const struct beest_kv_write *write)
+static uint64_t part_found_by(const struct round *round, const struct part *part)
 {
-	return write->ret != -EEXIST && write->ret != -EMSGSIZE;
+	const struct beest_kv_request *request = part->request;
+
+	return request->answered && !beest_request_ends_answered(request) ? part->plan.number :
+	       beest_registry_begun(round->registry) + 1;
 }
 
-/* The request has succeeded; a lazy one may have done so without an answer. */
+/*
+ * The request has succeeded; a lazy one may have done so without an answer.  A record that is too
+ * large for the server does not fail the look, which may be for another record: the caller that
+ * put it asks for the refusal (BEEST_LEASE_REFUSED).
+ */
 static int part_judge(struct round *round, struct part *part)
 {
 	struct beest_registry *registry = round->registry;
 	const struct beest_kv_request *request = part->request;
 	const size_t server = request->server;
-	size_t i, missing;
-	int ret = 0;
+	size_t missing;
+	int ret;
 
-	if (request->values[0].bytes)
-		ret = epoch_judge(registry, server, part->number, &request->values[0],
-				  &part->outdated);
-	if (ret < 0)
+	ret = epoch_judge(registry, server, part->plan.number, &request->values[0]);
+	if (ret < 0 && ret != -ENODATA)
 		return ret;
 
-	missing = beest_lease_done(registry->leases, &part->plan, part->outdated ? -ENODATA : 0,
-				   request->answered, request->values, part->number);
-	for (i = 0; i < part->plan.write_count && ret == 0; i++)
-		if (write_concerns_all(&request->writes[i]))
-			ret = request->writes[i].ret;
+	missing = beest_lease_done(registry->leases, &part->plan, ret, request->answered,
+				   request->values, part_found_by(round, part));
 	part_hand_over(part, round->look);
 	server_note(registry, part, 0);
-	if (ret == 0 && missing)
-		ret = server_lost_some(registry, server);
 
-	return ret;
+	return missing ? server_lost_some(registry, server) : 0;
 }
 
 /*
@@ -474,6 +561,8 @@ static void part_log(struct beest_registry *registry, const struct part *part)
 		[BEEST_KV_ADD] = "add",
 		[BEEST_KV_DELETE] = "delete",
 		[BEEST_KV_INCR] = "incr",
+		[BEEST_KV_APPEND] = "append",
+		[BEEST_KV_CAS] = "cas",
 	};
 	const struct beest_kv_request *request = part->request;
 	const struct beest_kv_write *write = request->writes;
@@ -490,7 +579,8 @@ static void part_log(struct beest_registry *registry, const struct part *part)
 
 	for (i = 0; i < request->write_count; i++, write++)
 		beest_log(registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s: %s %s (%zu "
-			  "bytes)%s%s", part->number, beest_kv_text(registry->kv, request->server),
+			  "bytes)%s%s", part->plan.number,
+			  beest_kv_text(registry->kv, request->server),
 			  verbs[write->verb], write->key, write->size,
 			  request->ret < 0 ? ": " : "",
 			  request->ret < 0 ? strerror(-request->ret) : "");
@@ -514,8 +604,7 @@ static void part_end(struct round *round, struct part *part)
 {
 	struct beest_registry *registry = round->registry;
 	const struct beest_look *look = round->look;
-	int ret = part->request->ret;
-	size_t i;
+	int ret = part->request->ret, done;
 
 	part_log(registry, part);
 	__atomic_add_fetch(&registry->bytes, part_bytes(part), __ATOMIC_RELAXED);
@@ -527,13 +616,18 @@ static void part_end(struct round *round, struct part *part)
 	if (ret == 0)
 		return;
 
+	if (part->begins)
+		beest_presence_begun(registry, false);
 	round->ret = ret;
 	memcpy(round->why, part->request->why, sizeof(part->request->why));
 	extras_hand_over(part, round->look);
-	beest_lease_done(registry->leases, &part->plan, ret, false, NULL, part->number);
-	for (i = 0; i < look->count; i++)
-		if (look->wants[i].server == part->plan.server)
-			look->wants[i].failed = true;
+	done = ret;
+	/* Without a known epoch, nobody would notice that the server has lost the rest since. */
+	if (!beest_look_epoch(registry, part->plan.server, part->epoch))
+		done = -ENODATA;
+	beest_lease_done(registry->leases, &part->plan, done, false, NULL,
+			 part_found_by(round, part));
+	wants_fail(look, part->plan.server);
 	server_note(registry, part, ret);
 }
 
@@ -543,34 +637,41 @@ static void part_end(struct round *round, struct part *part)
  */
 static void part_again(struct round *round, struct part *part)
 {
+	size_t i;
+
 	extras_hand_over(part, round->look);
-	extras_add(part, round->look);
+	for (i = 0; i < round->look->extra_count; i++)
+		round->look->extras[i].repeated |= part_has_extra(part, &round->look->extras[i]);
+	part->begins |= beest_presence_begins(round->registry, part->plan.server);
+	extras_add(part, round);
 	beest_kv_values_free(part->request->values, part->request->key_count);
-	part->number = __atomic_add_fetch(&round->registry->requests, 1, __ATOMIC_RELAXED);
+	part->plan.number = beest_registry_number(round->registry);
 	part->request->lazy = false;
 	beest_log(round->registry->log, BEEST_LOG_DEBUG, "request %" PRIu64 " to %s, once more "
-		  "over a new connection", part->number,
+		  "over a new connection", part->plan.number,
 		  beest_kv_text(round->registry->kv, part->request->server));
 	beest_kv_run(round->registry->kv, part->request, 1, round->look->deadline, NULL);
 }
 
 /*
- * A new connection that is closed at once, or that could not be made, says little: a probe says
- * more.  It takes time if the server is silent.
+ * A connection that is refused, closed at once or answered by another service does not show the
+ * reason; a probe may.  A probe is slow if the server is silent.
  */
 static bool part_wants_probe(const struct round *round, const struct part *part)
 {
 	const struct beest_kv_request *request = part->request;
 
-	if (request->unexplained)
-		return beest_clock_left(round->look->deadline) > 0;
+	if (!beest_clock_left(round->look->deadline))
+		return false;
 
-	return request->fresh && request->ret == -ECONNRESET;
+	return request->unexplained ||
+	       (request->fresh && (request->ret == -ECONNRESET || request->ret == -EPROTO));
 }
 
 /*
- * An old connection that brings no epoch may have been to a server that is gone, so the request
- * runs again.  If a new connection brings none, the epoch has to be added.
+ * An old connection that is closed, as by a server or a proxy that closes idle ones, or that
+ * brings no epoch, may have been to a server that is gone.  So the request runs again at once.  If
+ * a new connection brings no epoch, it has to be added.
  */
 static void part_mend(struct round *round, struct part *part)
 {
@@ -579,7 +680,7 @@ static void part_mend(struct round *round, struct part *part)
 	struct beest_kv_stats stats;
 	int ret = 0;
 
-	if (request->ret == -ENODATA && !request->fresh)
+	if ((request->ret == -ENODATA || request->ret == -ECONNRESET) && !request->fresh)
 		part_again(round, part);
 	if (part_wants_probe(round, part)) {
 		ret = beest_kv_probe(registry->kv, request->server, &stats);
@@ -590,7 +691,7 @@ static void part_mend(struct round *round, struct part *part)
 			ret = request->ret;
 		}
 		if (ret == -ENODATA)
-			ret = beest_fail(ENOBUFS, "server %s loses whatever it stores at once",
+			ret = beest_fail(ENOBUFS, "server %s loses at once whatever it stores",
 					 beest_kv_text(registry->kv, request->server));
 	}
 	if (ret < 0)
@@ -647,7 +748,7 @@ static int round_take(struct beest_registry *registry, struct beest_look *look, 
 	for (i = 0; i < round.count; i++) {
 		if (ret < 0)
 			beest_lease_done(registry->leases, &round.parts[i].plan, ret, false, NULL,
-					 round.parts[i].number);
+					 0);
 		overtook |= round.parts[i].plan.overtook;
 		part_free(&round.parts[i]);
 	}
@@ -679,7 +780,7 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 
 	for (i = 0; i < look->count; i++) {
 		look->wants[i].failed = false;
-		look->wants[i].value = (struct beest_kv_value){ NULL, 0 };
+		look->wants[i].value = (struct beest_kv_value){ 0 };
 	}
 	if (registry->server_count > 1 && !server_is_away(registry, presence->server) &&
 	    !beest_lease_is(registry->leases, presence->key, BEEST_LEASE_SETTLED) &&

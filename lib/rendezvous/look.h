@@ -18,12 +18,14 @@ struct beest_look_want {
 	size_t server;
 	/* out */
 	struct beest_kv_value value;	/* for beest_look_free() */
-	bool failed;			/* its server did not answer */
+	bool failed;			/* its server did not answer, or was not asked */
 };
 
 enum {
 	BEEST_LOOK_CHECK = 1,		/* also reads some leases in turn */
 	BEEST_LOOK_OFFER = 2,		/* need not wait for answers; wants have no keys */
+	BEEST_LOOK_IDLE = 4,		/* asks no server that was silent a moment ago */
+	BEEST_LOOK_UNIQUES = 8,		/* also reads the unique of each value */
 };
 
 /* A write that goes along with the look and belongs to no lease. */
@@ -31,6 +33,7 @@ struct beest_look_extra {
 	size_t server;
 	struct beest_kv_write write;
 	bool done;			/* out: write has its result, and is not sent again */
+	bool repeated;			/* out: sent twice, since the first connection broke */
 };
 
 struct beest_look {
@@ -63,9 +66,22 @@ void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY]);
 
+/* Was the server silent a moment ago?  What nobody waits for had better not be asked of it now. */
+bool beest_look_is_silent(struct beest_registry *registry, size_t server);
+
+/* Adds that the server has lost its contents, as a request after number @since has shown. */
+void beest_look_loss_say(struct beest_registry *registry, size_t server, uint64_t since,
+			 struct beest_text *text);
+
 /* The epoch of a server; false: not known. */
 bool beest_look_epoch(struct beest_registry *registry, size_t server,
 		      uint8_t bytes[BEEST_EPOCH_SIZE]);
+
+/*
+ * Do all addresses of a server, and new connections to it, lead to one server?  -EPROTO: no, see
+ * beest_kv_compare().
+ */
+int beest_look_compare(struct beest_registry *registry, size_t server);
 
 /* Logs once that a server failed, with the thread's sentence, and that others are not affected. */
 void beest_look_degraded(struct beest_registry *registry);

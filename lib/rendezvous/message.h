@@ -15,8 +15,10 @@
 /* Documented in hartebeest_msg(3): 1 MiB less 2 KiB. */
 #define BEEST_MESSAGE_MAX (1024 * 1024 - 2048)
 
+/* Has the contract of hartebeest_msg_push_attr() in hartebeest.h.  @attr: not NULL. */
 int beest_message_push(struct beest_registry *registry, const char *key, const void *data,
-		       size_t size, const struct beest_limit *limit);
+		       size_t size, const struct hartebeest_msg_attr *attr,
+		       const struct beest_limit *limit);
 int beest_message_wait(struct beest_registry *registry, const char *key, void *buffer,
 		       size_t size, size_t *length, const struct beest_limit *limit);
 

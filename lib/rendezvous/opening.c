@@ -17,8 +17,8 @@
 #define LOOK_PAUSE 2
 
 /*
- * A gate is late after LATE_FIRST and LATE_RANK for each rank: then the first rank that is due
- * reads all records instead.  Tries are at most LATE_MOST apart.
+ * A gate counts as late after LATE_FIRST plus LATE_RANK per rank.  Then the first rank whose turn
+ * has come reads all records itself.  Tries are at most LATE_MOST apart.
  */
 #define LATE_FIRST (50 * BEEST_MS)
 #define LATE_RANK (500 * BEEST_US)
@@ -183,6 +183,26 @@ static int gate_open(struct beest_gathering *g)
 	return beest_attendance_complete(g, 0) ? beest_gathering_open(g, &g->body, NULL, 0) : 0;
 }
 
+int beest_opening_at_last(struct beest_gathering *g)
+{
+	const bool calls_roll = beest_gathering_calls_roll(g);
+	struct beest_barrier_body gate = g->body;
+	int ret;
+
+	if (!beest_attendance_complete(g, gate.roll) ||
+	    (calls_roll && gate.pass != BEEST_PASS_KNOWN))
+		return 0;
+	if (calls_roll) {
+		g->call->tag = gate.name = common_tag(g);
+		g->call->digest = gate.roll;
+	}
+	ret = beest_gathering_open(g, &gate, NULL, 0);
+	if (ret == 0)
+		beest_registry_offer(g->registry, g->gate_key);
+
+	return ret < 0 ? ret : 1;
+}
+
 /* ------------------------------------------------------------------- a late gate --- */
 
 /* Has another rank opened the gate a moment ago?  Then the next look of the wait reads it. */
@@ -201,8 +221,9 @@ static bool gate_is_open(struct beest_gathering *g, const struct beest_kv_value 
 }
 
 /*
- * Only one rank at a time reads all records: the one whose incarnation is under the taker's
- * key, which is only ever added and deleted.  Reads the gate as well; true: it is this rank.
+ * Only one rank at a time reads all records: the one whose incarnation the taker key holds; that
+ * key is added and deleted, never overwritten.  Also reads the gate.  Returns true if this rank
+ * holds the key.
  */
 static bool taker_claim(struct beest_gathering *g, bool *open)
 {
@@ -351,7 +372,8 @@ int beest_opening_number_take(struct beest_gathering *g)
 		return 0;		/* a single look must ask for both */
 	beest_look_take(g->registry, &look);
 
-	return g->extras[1].done ? number_answered(g) : 0;
+	/* A silent server has taken the time that a cancelled call has. */
+	return g->extras[1].done ? number_answered(g) : beest_limit_check(g->call->limit);
 }
 
 int beest_opening_each(struct beest_gathering *g)

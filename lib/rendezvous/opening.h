@@ -28,6 +28,13 @@ int beest_opening_number_take(struct beest_gathering *g);
 int64_t beest_opening_expect(struct beest_gathering *g, const struct beest_kv_value *value,
 			     int64_t took);
 
+/*
+ * The wait has ended, but by the records just read, all have come: nobody else is to blame if no
+ * rank was in time to open the gate.  1: they let this rank pass, which opens the gate for others;
+ * 0: the roll call needs more looks.
+ */
+int beest_opening_at_last(struct beest_gathering *g);
+
 /* After each look: opens the gate if that is up to this rank. */
 int beest_opening_each(struct beest_gathering *g);
 

@@ -5,7 +5,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,15 @@ static const int64_t state_ttl[] = {
 	[BEEST_RANK_LEFT] = 60,
 	[BEEST_RANK_FAILED] = 600,
 };
+
+/* Whoever began within this time is found among the starts of its rank; in seconds. */
+#define STARTS_TTL 20
+
+/* A process that has met nobody by then begins again. */
+#define STARTS_RECENT (STARTS_TTL / 2 * BEEST_SECOND)
+
+/* A process that waits, and has met nobody, looks at its presence more often than this. */
+#define DOUBT_TIME (1500 * BEEST_MS)
 
 /* The time that a look may take when only a sentence needs it. */
 #define TEXT_TIME (250 * BEEST_MS)
@@ -51,7 +59,7 @@ static int incarnation_draw(struct beest_incarnation *incarnation)
 	if (ret == 0)
 		ret = beest_process_mark(incarnation->bytes);
 
-	return ret < 0 ? beest_fail(-ret, "no random bits for an incarnation") : 0;
+	return ret < 0 ? beest_fail_prefix(ret, "no random bits for an incarnation") : 0;
 }
 
 /* The same for all ranks of a job, whatever the byte order of their hosts; 0: unknown. */
@@ -86,6 +94,23 @@ static int presence_key(const struct beest_registry *registry, int32_t rank,
 	return beest_registry_key(registry, BEEST_KIND_RANK, name, key);
 }
 
+/* The starts are appended where there are some, and else added: one of the two is carried out. */
+static void starts_open(struct beest_registry *registry)
+{
+	static const enum beest_kv_verb verbs[] = { BEEST_KV_APPEND, BEEST_KV_ADD };
+	struct beest_presence *presence = &registry->presence;
+	size_t i;
+
+	snprintf(presence->starts_key, sizeof(presence->starts_key), "hb1/%s/starts/%" PRId32,
+		 registry->job, presence->rank);
+	for (i = 0; i < BEEST_PRESENCE_STARTS; i++)
+		presence->start[i] = (struct beest_kv_write){
+			.verb = verbs[i], .key = presence->starts_key,
+			.value = &presence->incarnation, .size = BEEST_INCARNATION_SIZE,
+			.ttl = STARTS_TTL,
+		};
+}
+
 int beest_presence_open(struct beest_registry *registry,
 			const struct beest_registry_config *config)
 {
@@ -107,6 +132,7 @@ int beest_presence_open(struct beest_registry *registry,
 
 	presence->server = beest_kv_server_of(registry->kv, presence->key);
 	snprintf(presence->news_key, sizeof(presence->news_key), "hb1/%s/news", registry->job);
+	starts_open(registry);
 
 	return 0;
 }
@@ -126,6 +152,8 @@ int beest_presence_put(struct beest_registry *registry)
 	presence->self.pid = (uint32_t)getpid();
 	presence->self.time = (uint64_t)time(NULL);
 	record.ttl = state_ttl[presence->self.state];
+	record.claims = presence->rank >= 0 && !presence->owned &&
+			presence->self.state == BEEST_RANK_ALIVE;
 	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
 	pthread_mutex_unlock(&registry->lock);
 	ret = beest_registry_put(registry, &record);
@@ -158,6 +186,21 @@ void beest_presence_set_device(struct beest_registry *registry, const char *devi
 		beest_presence_put(registry);
 }
 
+void beest_presence_set_waits(struct beest_registry *registry, const char *noun, const char *name)
+{
+	struct beest_rank_body *self = &registry->presence.self;
+	char waits[BEEST_WAITS_MAX];
+	bool changed;
+
+	snprintf(waits, sizeof(waits), "%s '%s'", noun, name);
+	pthread_mutex_lock(&registry->lock);
+	changed = strcmp(self->waits, waits) != 0;
+	strcpy(self->waits, waits);
+	pthread_mutex_unlock(&registry->lock);
+	if (changed)
+		beest_presence_put(registry);
+}
+
 int beest_presence_leave(struct beest_registry *registry)
 {
 	pthread_mutex_lock(&registry->lock);
@@ -186,14 +229,60 @@ void beest_presence_news(const struct beest_registry *registry, struct beest_inc
 }
 
 /*
- * A server may carry out a killed process's last request after the first request of its
- * successor.  So the author of a presence that says alive may be dead.
+ * Is the author of a presence that says alive dead?  A server may even carry out a killed process's
+ * last request after the first request of its successor.
  */
-static bool is_dead(const struct beest_incarnation *incarnation, uint32_t pid,
+static bool is_dead(const struct beest_incarnation *incarnation, const struct beest_rank_body *body,
 		    const struct beest_incarnation *own)
 {
-	return beest_process_is_same_place(incarnation, own) &&
-	       kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+	return beest_process_is_dead(incarnation, (pid_t)body->pid, body->time, own);
+}
+
+static bool is_none(const struct beest_incarnation *incarnation)
+{
+	static const struct beest_incarnation none;
+
+	return beest_process_is_context(incarnation, &none);
+}
+
+/* Says whom this process displaces, as far as that is known. */
+static void displaced_note(struct beest_registry *registry,
+			   const struct beest_incarnation *displaced)
+{
+	pthread_mutex_lock(&registry->lock);
+	if (!is_none(displaced))
+		registry->presence.self.displaced = *displaced;
+	pthread_mutex_unlock(&registry->lock);
+}
+
+bool beest_presence_follows(struct beest_registry *registry)
+{
+	bool follows;
+
+	pthread_mutex_lock(&registry->lock);
+	follows = !is_none(&registry->presence.self.displaced);
+	pthread_mutex_unlock(&registry->lock);
+
+	return follows;
+}
+
+/* Stores the own presence in place of another one. */
+static void presence_take(struct beest_registry *registry)
+{
+	pthread_mutex_lock(&registry->lock);
+	registry->presence.owned = true;
+	pthread_mutex_unlock(&registry->lock);
+	beest_presence_put(registry);
+}
+
+static void doubt(struct beest_registry *registry, const struct beest_incarnation *other)
+{
+	struct beest_presence *presence = &registry->presence;
+
+	pthread_mutex_lock(&registry->lock);
+	presence->doubted = *other;
+	presence->doubt_until = beest_clock_deadline(DOUBT_TIME);
+	pthread_mutex_unlock(&registry->lock);
 }
 
 /* Stores the own presence again, so that the other process finds out, too. */
@@ -201,7 +290,7 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 {
 	const struct beest_presence *presence = &registry->presence;
 
-	beest_lease_insist(registry->leases, presence->key);
+	presence_take(registry);
 	beest_registry_offer(registry, presence->key);
 
 	return beest_fail(EADDRINUSE, "rank %" PRId32 " runs twice: as pid %d on host %s and as "
@@ -213,10 +302,12 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 /* Also renews the record of this rank's failure, if there is one. */
 static int presence_renew(struct beest_registry *registry)
 {
-	const struct beest_presence *presence = &registry->presence;
+	struct beest_presence *presence = &registry->presence;
 	int64_t put = __atomic_load_n(&presence->put, __ATOMIC_RELAXED), ttl;
 
 	pthread_mutex_lock(&registry->lock);
+	presence->owned = true;
+	presence->seen_at = beest_clock_now();
 	ttl = state_ttl[presence->self.state];
 	pthread_mutex_unlock(&registry->lock);
 	ttl = (ttl ? ttl : beest_lease_ttl(registry->leases)) * BEEST_SECOND;
@@ -228,7 +319,64 @@ static int presence_renew(struct beest_registry *registry)
 	return beest_presence_put(registry);
 }
 
-int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value)
+bool beest_presence_is_there(struct beest_registry *registry)
+{
+	struct beest_presence *presence = &registry->presence;
+	bool owned;
+
+	pthread_mutex_lock(&registry->lock);
+	owned = presence->owned;
+	pthread_mutex_unlock(&registry->lock);
+
+	return owned && beest_lease_is(registry->leases, presence->key, BEEST_LEASE_SETTLED);
+}
+
+/*
+ * Another process has this rank, or had it: one of another host may be dead.  It is alive if it
+ * stored its presence after this one did; else this one does so, and sees what happens.
+ */
+static int presence_contest(struct beest_registry *registry, const struct beest_incarnation *other,
+			    const struct beest_rank_body *body, bool there)
+{
+	struct beest_presence *presence = &registry->presence;
+	char who[BEEST_PRESENCE_TEXT];
+	bool owned;
+
+	displaced_note(registry, other);
+	if (there || beest_process_is_same_place(other, &presence->incarnation))
+		return presence_twice(registry, body);
+
+	pthread_mutex_lock(&registry->lock);
+	owned = presence->owned;
+	pthread_mutex_unlock(&registry->lock);
+	if (!owned) {
+		beest_registry_suspect(registry, beest_presence_text(presence->rank, body, who),
+				       "the rank of this process, and may be alive");
+		doubt(registry, other);
+		presence_take(registry);
+	}
+
+	return 0;
+}
+
+/*
+ * Keeps for a wait in vain that another process came after this one and is gone: it was told that
+ * its rank runs twice, and may have been the one for which the others wait.
+ */
+static void guest_note(struct beest_registry *registry, const struct beest_incarnation *guest,
+		       const struct beest_rank_body *body)
+{
+	const struct beest_presence *presence = &registry->presence;
+	char who[BEEST_PRESENCE_TEXT];
+
+	if (!beest_presence_is_unseen(registry) &&
+	    !beest_process_is_same(guest, &presence->incarnation))
+		beest_registry_suspect(registry, beest_presence_text(presence->rank, body, who),
+				       "the rank of this process meanwhile, and has ended");
+}
+
+int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value,
+			 bool there)
 {
 	struct beest_presence *presence = &registry->presence;
 	const struct beest_incarnation *own = &presence->incarnation;
@@ -238,19 +386,138 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 	if (!beest_presence_is_put(registry))
 		return 0;
 	if (beest_presence_read(registry->seal, value, presence->key, &record, &body) < 0) {
-		beest_lease_insist(registry->leases, presence->key);
+		presence_take(registry);
 		return 0;
 	}
 	if (beest_process_is_context(&record.incarnation, own))
 		return presence_renew(registry);
-	if (body.state == BEEST_RANK_ALIVE && beest_process_is_same(&record.incarnation, own))
+	if (body.state == BEEST_RANK_ALIVE && beest_process_is_same(&record.incarnation, own)) {
+		displaced_note(registry, &body.displaced);
 		return 0;		/* another context of this process */
-	if (body.state == BEEST_RANK_ALIVE && !is_dead(&record.incarnation, body.pid, own))
-		return presence_twice(registry, &body);
+	}
+	if (body.state == BEEST_RANK_ALIVE && !is_dead(&record.incarnation, &body, own))
+		return presence_contest(registry, &record.incarnation, &body, there);
 
-	beest_lease_insist(registry->leases, presence->key);
+	guest_note(registry, &record.incarnation, &body);
+	/* One that left may be of this run, and knew what it displaced itself. */
+	displaced_note(registry, body.state == BEEST_RANK_LEFT ? &body.displaced :
+		       &record.incarnation);
+	pthread_mutex_lock(&registry->lock);
+	presence->settled = record.incarnation;
+	pthread_mutex_unlock(&registry->lock);
+	presence_take(registry);
 
 	return 0;
+}
+
+/* --------------------------------------------------- other processes of this rank --- */
+
+bool beest_presence_begins(struct beest_registry *registry, size_t server)
+{
+	const struct beest_presence *presence = &registry->presence;
+
+	const int64_t begun_at = __atomic_load_n(&presence->begun_at, __ATOMIC_RELAXED);
+
+	return presence->rank >= 0 && server == presence->server &&
+	       beest_presence_is_put(registry) &&
+	       (!begun_at || (beest_presence_is_new(registry) &&
+			      beest_clock_now() - begun_at > STARTS_RECENT));
+}
+
+void beest_presence_begun(struct beest_registry *registry, bool begun)
+{
+	__atomic_store_n(&registry->presence.begun_at, begun ? beest_clock_now() : 0,
+			 __ATOMIC_RELAXED);
+}
+
+bool beest_presence_is_new(struct beest_registry *registry)
+{
+	return registry->presence.rank >= 0 &&
+	       !__atomic_load_n(&registry->presence.met, __ATOMIC_RELAXED);
+}
+
+void beest_presence_has_met(struct beest_registry *registry)
+{
+	__atomic_store_n(&registry->presence.met, true, __ATOMIC_RELAXED);
+}
+
+bool beest_presence_is_unseen(struct beest_registry *registry)
+{
+	bool unseen;
+
+	pthread_mutex_lock(&registry->lock);
+	unseen = registry->presence.rank >= 0 && !registry->presence.owned;
+	pthread_mutex_unlock(&registry->lock);
+
+	return unseen;
+}
+
+bool beest_presence_is_doubtful(struct beest_registry *registry)
+{
+	const struct beest_presence *presence = &registry->presence;
+	bool doubtful;
+
+	pthread_mutex_lock(&registry->lock);
+	doubtful = !presence->owned || presence->doubt_until ||
+		   beest_clock_now() - presence->seen_at > STARTS_RECENT;
+	pthread_mutex_unlock(&registry->lock);
+
+	return doubtful;
+}
+
+/* The last start after the settled one that is of another process; NULL: there is none. */
+static const struct beest_incarnation *start_find(const struct beest_presence *presence,
+						  const struct beest_kv_value *starts, bool *own)
+{
+	const struct beest_incarnation *each = (const void *)starts->bytes, *found = NULL;
+	size_t i, count = starts->bytes ? starts->size / sizeof(*each) : 0;
+
+	*own = false;
+	for (i = 0; i < count; i++, each++) {
+		*own |= beest_process_is_context(each, &presence->incarnation);
+		if (beest_process_is_context(each, &presence->settled))
+			found = NULL;
+		else if (!beest_process_is_same(each, &presence->incarnation))
+			found = each;
+	}
+
+	return found;
+}
+
+/* Under the lock. */
+static bool starts_judge(struct beest_presence *presence, const struct beest_incarnation *other)
+{
+	bool is_over = presence->doubt_until && beest_clock_now() >= presence->doubt_until;
+
+	if (other && (!is_over || !beest_process_is_context(other, &presence->doubted))) {
+		if (!beest_process_is_context(other, &presence->doubted))
+			presence->doubt_until = beest_clock_deadline(DOUBT_TIME);
+		presence->doubted = *other;
+		return false;
+	}
+	if (other)
+		presence->settled = *other;
+	if (is_over)
+		presence->doubt_until = 0;
+
+	return !presence->doubt_until;
+}
+
+bool beest_presence_is_alone(struct beest_registry *registry, const struct beest_kv_value *starts)
+{
+	struct beest_presence *presence = &registry->presence;
+	const struct beest_incarnation *other;
+	bool own, alone;
+
+	pthread_mutex_lock(&registry->lock);
+	other = start_find(presence, starts, &own);
+	alone = starts_judge(presence, other);
+	pthread_mutex_unlock(&registry->lock);
+	if (own || !beest_presence_is_new(registry))
+		return alone;
+	beest_presence_begun(registry, false);
+
+	return false;
 }
 
 /* -------------------------------------------------------------------- the others --- */
@@ -283,99 +550,170 @@ const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body
 	return text;
 }
 
-static void query_judge(struct beest_seal *seal, struct beest_presence_query *query,
-			const char *key, const struct beest_kv_value *value)
+/* The fate of the author of a presence; "": it may be alive. */
+static const char *fate_text(const struct beest_registry *registry,
+			     const struct beest_presence_query *query)
 {
-	struct beest_record record;
+	if (query->ret == -ESTALE)
+		return ", which is another process now";
+	if (query->ret == 0)
+		return "";
+	if (query->body.state == BEEST_RANK_LEFT)
+		return ", which has left";
+	if (query->body.state != BEEST_RANK_ALIVE)
+		return ", which has failed";
 
-	if (beest_presence_read(seal, value, key, &record, &query->body) < 0)
-		return;
-	query->now = record.incarnation;
-	if (beest_process_is_context(&query->now, query->incarnation))
-		query->ret = 1;
-	else if (!beest_process_is_same(&query->now, query->incarnation))
-		query->ret = -ESTALE;
+	return is_dead(&query->now, &query->body, &registry->presence.incarnation) ?
+	       ", whose process is dead" : "";
 }
 
-void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
-			  size_t count, int64_t deadline)
+bool beest_presence_disowns(const struct beest_registry *registry,
+			    const struct beest_presence_query *query)
 {
-	char (*keys)[BEEST_KEY_MAX + 1] = calloc(count + 1, sizeof(*keys));
-	struct beest_look look = { .deadline = deadline };
-	size_t i;
-	int ret;
+	if (query->ret == -ESTALE)
+		return beest_process_is_same(&query->body.displaced, query->incarnation);
 
-	look.wants = calloc(count + 1, sizeof(*look.wants));
-	for (i = 0; i < count; i++) {
-		queries[i].ret = 0;
-		queries[i].answered = false;
-	}
-	for (; keys && look.wants && look.count < count; look.count++) {
-		if (presence_key(registry, queries[look.count].rank,
-				 queries[look.count].incarnation, keys[look.count]) < 0)
-			break;
-		look.wants[look.count].key = keys[look.count];
-		look.wants[look.count].server = beest_kv_server_of(registry->kv,
-								   keys[look.count]);
-	}
-	if (look.count) {
-		ret = beest_look_take(registry, &look);
-		for (i = 0; i < look.count; i++) {
-			queries[i].answered = !look.wants[i].failed &&
-					      (ret == 0 || beest_kv_transient(ret));
-			query_judge(registry->seal, &queries[i], keys[i],
-				    &look.wants[i].value);
-		}
-		beest_look_free(look.wants, look.count);
-	}
-	free(look.wants);
-	free(keys);
+	return query->ret > 0 && query->body.state == BEEST_RANK_ALIVE &&
+	       is_dead(&query->now, &query->body, &registry->presence.incarnation);
 }
 
-/* ------------------------------------------------- authors known to be alive --- */
+/* ------------------------------------------------- what was heard of authors --- */
 
 /* As long as a look for their presence may take, since it decides whether a record is used. */
 #define ALIVE_TIME BEEST_SECOND
 
-static struct beest_presence_alive *alive_row(struct beest_registry *registry,
+static struct beest_presence_heard *heard_row(struct beest_registry *registry,
 					      const struct beest_incarnation *incarnation)
 {
-	return &registry->alive[incarnation->bytes[BEEST_INCARNATION_SIZE - 1]];
+	return &registry->heard[incarnation->bytes[BEEST_INCARNATION_SIZE - 1]];
+}
+
+/* @fate: a constant; NULL: it is alive. */
+static void heard_note(struct beest_registry *registry,
+		       const struct beest_incarnation *incarnation, const char *fate)
+{
+	pthread_mutex_lock(&registry->lock);
+	*heard_row(registry, incarnation) = (struct beest_presence_heard){
+		*incarnation, fate ? 0 : beest_clock_deadline(ALIVE_TIME), fate,
+	};
+	pthread_mutex_unlock(&registry->lock);
 }
 
 void beest_presence_note(struct beest_registry *registry,
 			 const struct beest_incarnation *incarnation)
 {
+	heard_note(registry, incarnation, NULL);
+}
+
+/* The row of an author, or an empty one. */
+static struct beest_presence_heard heard_find(struct beest_registry *registry,
+					      const struct beest_incarnation *incarnation)
+{
+	struct beest_presence_heard row;
+
 	pthread_mutex_lock(&registry->lock);
-	*alive_row(registry, incarnation) = (struct beest_presence_alive){
-		*incarnation, beest_clock_deadline(ALIVE_TIME),
-	};
+	row = *heard_row(registry, incarnation);
 	pthread_mutex_unlock(&registry->lock);
+
+	return beest_process_is_context(&row.incarnation, incarnation) ? row :
+	       (struct beest_presence_heard){ .alive_until = 0 };
 }
 
 void beest_presence_forget(struct beest_registry *registry,
 			   const struct beest_incarnation *incarnation)
 {
-	struct beest_presence_alive *row = alive_row(registry, incarnation);
+	struct beest_presence_heard *row = heard_row(registry, incarnation);
 
 	pthread_mutex_lock(&registry->lock);
 	if (beest_process_is_context(&row->incarnation, incarnation))
-		row->until = 0;
+		row->alive_until = 0;
 	pthread_mutex_unlock(&registry->lock);
 }
 
 bool beest_presence_is_known(struct beest_registry *registry,
 			     const struct beest_incarnation *incarnation)
 {
-	const struct beest_presence_alive *row = alive_row(registry, incarnation);
-	bool known;
+	return beest_clock_now() < heard_find(registry, incarnation).alive_until;
+}
 
-	pthread_mutex_lock(&registry->lock);
-	known = beest_process_is_context(&row->incarnation, incarnation) &&
-		beest_clock_now() < row->until;
-	pthread_mutex_unlock(&registry->lock);
+const char *beest_presence_fate(struct beest_registry *registry,
+				const struct beest_incarnation *incarnation)
+{
+	const char *fate = heard_find(registry, incarnation).fate;
 
-	return known;
+	return fate ? fate : "";
+}
+
+/* ---------------------------------------------------------------------- asking --- */
+
+static void query_judge(struct beest_registry *registry, struct beest_presence_query *query,
+			const char *key, const struct beest_kv_value *value)
+{
+	struct beest_record record;
+	const char *fate;
+
+	if (beest_presence_read(registry->seal, value, key, &record, &query->body) < 0)
+		return;
+	query->now = record.incarnation;
+	if (!query->incarnation || beest_process_is_context(&query->now, query->incarnation))
+		query->ret = 1;
+	else if (!beest_process_is_same(&query->now, query->incarnation))
+		query->ret = -ESTALE;
+	fate = fate_text(registry, query);
+	if (fate[0] && query->incarnation)
+		heard_note(registry, query->incarnation, fate);
+}
+
+/* Fills @look for as many queries as there is memory for. */
+static void queries_ask(struct beest_registry *registry,
+			const struct beest_presence_query *queries, size_t count,
+			char (*keys)[BEEST_KEY_MAX + 1], struct beest_look *look)
+{
+	size_t i;
+
+	for (i = 0; i < count && presence_key(registry, queries[i].rank, queries[i].incarnation,
+					      keys[i]) == 0; i++)
+		look->wants[i] = (struct beest_look_want){
+			.key = keys[i], .server = beest_kv_server_of(registry->kv, keys[i]),
+		};
+	look->count = i;
+}
+
+/* Takes one look with these @flags, and returns its result. */
+static int queries_run(struct beest_registry *registry, struct beest_presence_query *queries,
+			size_t count, int64_t deadline, unsigned int flags)
+{
+	char (*keys)[BEEST_KEY_MAX + 1] = calloc(count + 1, sizeof(*keys));
+	struct beest_look look = { .deadline = deadline, .flags = flags };
+	size_t i;
+	int ret = 0;
+
+	look.wants = calloc(count + 1, sizeof(*look.wants));
+	for (i = 0; i < count; i++) {
+		queries[i].ret = 0;
+		queries[i].answered = false;
+	}
+	if (keys && look.wants)
+		queries_ask(registry, queries, count, keys, &look);
+	if (look.count) {
+		ret = beest_look_take(registry, &look);
+		for (i = 0; i < look.count; i++) {
+			queries[i].answered = !look.wants[i].failed &&
+					      (ret == 0 || beest_kv_transient(ret));
+			query_judge(registry, &queries[i], keys[i], &look.wants[i].value);
+		}
+		beest_look_free(look.wants, look.count);
+	}
+	free(look.wants);
+	free(keys);
+
+	return ret;
+}
+
+void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
+			  size_t count, int64_t deadline)
+{
+	queries_run(registry, queries, count, deadline, 0);
 }
 
 void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
@@ -391,17 +729,23 @@ void beest_presence_ask(struct beest_registry *registry, struct beest_presence_q
 
 /* ----------------------------------------------------------------- for sentences --- */
 
-/* The fate of the author of a presence; "": it may be alive. */
-static const char *fate_text(const struct beest_registry *registry,
-			     const struct beest_presence_query *query)
+const char *beest_presence_query_text(const struct beest_registry *registry,
+				      const struct beest_presence_query *query,
+				      char text[BEEST_PRESENCE_TEXT])
 {
-	if (query->body.state == BEEST_RANK_LEFT)
-		return ", which has left";
-	if (query->body.state != BEEST_RANK_ALIVE)
-		return ", which has failed";
+	const char *fate = fate_text(registry, query);
+	size_t used;
 
-	return is_dead(&query->now, query->body.pid, &registry->presence.incarnation) ?
-	       ", whose process is dead" : "";
+	if (query->ret > 0)
+		beest_presence_text(query->rank, &query->body, text);
+	else if (query->rank >= 0)
+		snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32, query->rank);
+	else
+		snprintf(text, BEEST_PRESENCE_TEXT, "a process without rank");
+	used = strlen(text);
+	beest_text_copy(text + used, BEEST_PRESENCE_TEXT - used, fate);
+
+	return fate;
 }
 
 bool beest_presence_is_over(struct beest_registry *registry, int32_t rank,
@@ -409,23 +753,10 @@ bool beest_presence_is_over(struct beest_registry *registry, int32_t rank,
 			    char text[BEEST_PRESENCE_TEXT])
 {
 	struct beest_presence_query query = { .rank = rank, .incarnation = incarnation };
-	const char *fate = "";
-	size_t used;
 
-	beest_presence_query(registry, &query, 1, beest_clock_deadline(TEXT_TIME));
-	if (query.ret > 0) {
-		beest_presence_text(rank, &query.body, text);
-		fate = fate_text(registry, &query);
-		used = strlen(text);
-		beest_text_copy(text + used, BEEST_PRESENCE_TEXT - used, fate);
-	} else if (rank >= 0) {
-		fate = query.ret == -ESTALE ? ", which is another process now" : "";
-		snprintf(text, BEEST_PRESENCE_TEXT, "rank %" PRId32 "%s", rank, fate);
-	} else {
-		snprintf(text, BEEST_PRESENCE_TEXT, "a process without rank");
-	}
+	queries_run(registry, &query, 1, beest_clock_deadline(TEXT_TIME), BEEST_LOOK_IDLE);
 
-	return fate[0] != '\0';
+	return beest_presence_query_text(registry, &query, text)[0] != '\0';
 }
 
 const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
@@ -433,6 +764,29 @@ const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
 				  char text[BEEST_PRESENCE_TEXT])
 {
 	beest_presence_is_over(registry, rank, incarnation, text);
+
+	return text;
+}
+
+const char *beest_presence_find(struct beest_registry *registry, int32_t rank,
+				const struct beest_incarnation *incarnation,
+				const struct beest_limit *limit,
+				char text[BEEST_PRESENCE_TEXT])
+{
+	struct beest_presence_query query = { .rank = rank, .incarnation = incarnation };
+	struct beest_backoff backoff;
+	bool last;
+	int ret;
+
+	beest_clock_backoff_start(&backoff, registry->size);
+	do {
+		last = beest_limit_is_short(limit);
+		ret = queries_run(registry, &query, 1, beest_limit_look(limit), 0);
+		if (!last && beest_kv_transient(ret))
+			beest_clock_backoff_sleep(&backoff, limit->end);
+	} while (!last && beest_kv_transient(ret) && !query.answered &&
+		 beest_limit_check(limit) == 0);
+	beest_presence_query_text(registry, &query, text);
 
 	return text;
 }

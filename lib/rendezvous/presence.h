@@ -13,12 +13,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/limit.h"
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/record.h"
 
 struct beest_registry;
 struct beest_registry_config;
 
+/* The writes by which a process says that it begins. */
+#define BEEST_PRESENCE_STARTS 2
+
+/*
+ * Two processes may have one rank: two runs under one job id, or one that took the other's place.
+ * A presence is only added, so that the later process finds that of the earlier one.  Each also
+ * appends its incarnation to the starts of its rank, in the same request, so that the earlier one
+ * finds the later one.  Before a process meets others, it reads the starts along with what it waits
+ * for.  Whoever else is there has a moment to show that it is alive, by storing its presence.
+ */
 struct beest_presence {
 	struct beest_incarnation incarnation;
 	int32_t rank;			/* -1: unknown */
@@ -27,6 +38,18 @@ struct beest_presence {
 	size_t server;
 	char key[BEEST_KEY_MAX + 1];
 	char news_key[BEEST_KEY_MAX + 1];
+
+	char starts_key[BEEST_KEY_MAX + 1];
+	struct beest_kv_write start[BEEST_PRESENCE_STARTS];
+	int64_t begun_at;		/* when they were sent; 0: not yet; atomic */
+	bool met;			/* this process has met others; atomic */
+
+	/* Under the registry's lock. */
+	bool owned;			/* the own presence is there, or replaces another */
+	int64_t seen_at;		/* when it was last read */
+	struct beest_incarnation settled;	/* the last start that needs no more doubt */
+	struct beest_incarnation doubted;	/* the last one that does, ... */
+	int64_t doubt_until;		/* ... until then */
 };
 
 /* Draws the incarnation and fills in what is known from the start. */
@@ -45,6 +68,10 @@ int beest_presence_announce(struct beest_registry *registry);
 /* Adds "mlx5_0:1" to the own presence, for the sentences of others. */
 void beest_presence_set_device(struct beest_registry *registry, const char *device);
 
+/* Says in the own presence what this process waits for, for the sentences of others. */
+void beest_presence_set_waits(struct beest_registry *registry, const char *noun,
+			      const char *name);
+
 /* Puts the own presence for the last time: this rank has left, or has failed before. */
 int beest_presence_leave(struct beest_registry *registry);
 
@@ -53,8 +80,41 @@ struct beest_look_extra;
 void beest_presence_news(const struct beest_registry *registry, struct beest_incarnation *news,
 			 struct beest_look_extra *extra);
 
-/* Judges what was read under the own key.  -EADDRINUSE: another living process has this rank. */
-int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value);
+/* Does a request to @server have to say that this process begins?  Then it sends start[]. */
+bool beest_presence_begins(struct beest_registry *registry, size_t server);
+void beest_presence_begun(struct beest_registry *registry, bool begun);
+
+/* Has this process met nobody yet, so that it has to look for others of its rank? */
+bool beest_presence_is_new(struct beest_registry *registry);
+void beest_presence_has_met(struct beest_registry *registry);
+
+/* Does the presence of another process of this rank have to be replaced, as far as is known? */
+bool beest_presence_is_unseen(struct beest_registry *registry);
+
+/* Does this process also have to read its presence, to know whether it is the only one? */
+bool beest_presence_is_doubtful(struct beest_registry *registry);
+
+/*
+ * Did another process have this rank before without leaving?  Then this is not the first run of
+ * its job, and what others left may be of a former one.
+ */
+bool beest_presence_follows(struct beest_registry *registry);
+
+/* Is the own presence stored, in place of any other? */
+bool beest_presence_is_there(struct beest_registry *registry);
+
+/*
+ * Judges what was read under the own key.  @there: beest_presence_is_there() before it was asked
+ * for.  -EADDRINUSE: another living process has this rank.
+ */
+int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value,
+			 bool there);
+
+/*
+ * Judges the starts of this rank, after beest_presence_judge() has judged the presence of the same
+ * request.  true: no other process has this rank, or none that showed itself for a while.
+ */
+bool beest_presence_is_alone(struct beest_registry *registry, const struct beest_kv_value *starts);
 
 /* Decodes a presence.  -ENOENT: there is none; or errors of beest_record_decode(). */
 int beest_presence_read(struct beest_seal *seal, const struct beest_kv_value *value,
@@ -69,7 +129,7 @@ const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body
 /* Asks who the author of a record was, and what the presence of its rank says now. */
 struct beest_presence_query {
 	int32_t rank;
-	const struct beest_incarnation *incarnation;
+	const struct beest_incarnation *incarnation;	/* NULL: whoever has the rank */
 	/*
 	 * out: 1: @body is the author's; 0: not known; -ESTALE: another process, @now,
 	 * has that rank, and @body is its own.
@@ -80,19 +140,28 @@ struct beest_presence_query {
 	struct beest_rank_body body;
 };
 
+/*
+ * Has the author ended without leaving, as its successor says, or as can be seen on this host?
+ * What one has left that is not of this run.
+ */
+bool beest_presence_disowns(const struct beest_registry *registry,
+			    const struct beest_presence_query *query);
+
 /* Answers all queries by one look.  What no server answers by @deadline is not known. */
 void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
 			  size_t count, int64_t deadline);
 
 /*
- * A small cache of authors that confirmed a queue pair, or whose presence was read, a moment ago.
- * Each counts as alive for a second, since another process may take its place at any time.  The
- * cache may forget any of them, which costs another question.
+ * A small cache of what was last heard of authors.  One that confirmed a queue pair, or whose
+ * presence was read, counts as alive for a second, since another process may take its place at
+ * any time.  Whoever was once gone stays gone.  The cache may forget any of them, which costs
+ * another question.
  */
 #define BEEST_PRESENCE_CACHE 256	/* by the last byte of the incarnation, which is random */
-struct beest_presence_alive {
+struct beest_presence_heard {
 	struct beest_incarnation incarnation;
-	int64_t until;			/* of beest_clock_now() */
+	int64_t alive_until;		/* of beest_clock_now() */
+	const char *fate;		/* ", which has left"; NULL: it may be alive */
 };
 
 void beest_presence_note(struct beest_registry *registry,
@@ -111,16 +180,35 @@ bool beest_presence_is_known(struct beest_registry *registry,
 void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
 			size_t count);
 
+/* What was last heard of an author that is gone, ", which has left"; "": nothing.  Asks nobody. */
+const char *beest_presence_fate(struct beest_registry *registry,
+				const struct beest_incarnation *incarnation);
+
+/*
+ * Names the author of a query, or whoever has the rank, as beest_presence_author() does.  Returns
+ * the end of the text, which says why it is gone; "": it may be alive.
+ */
+const char *beest_presence_query_text(const struct beest_registry *registry,
+				      const struct beest_presence_query *query,
+				      char text[BEEST_PRESENCE_TEXT]);
+
 /*
  * Names the author of a record for a sentence, with what its presence says: "rank 3 on
  * cn08, pid 17, mlx5_0:1, which has left".  Only of a process of this host can it say
- * that it is dead.
+ * that it is dead.  Takes one look of a quarter of a second, and asks no server that was silent
+ * a moment ago, so that many such sentences take no longer than one.
  */
 const char *beest_presence_author(struct beest_registry *registry, int32_t rank,
 				  const struct beest_incarnation *incarnation,
 				  char text[BEEST_PRESENCE_TEXT]);
 
-/* The same.  true: the text says that the author is gone. */
+/* The same, but asks until a server answers or @limit ends. */
+const char *beest_presence_find(struct beest_registry *registry, int32_t rank,
+				const struct beest_incarnation *incarnation,
+				const struct beest_limit *limit,
+				char text[BEEST_PRESENCE_TEXT]);
+
+/* As beest_presence_author().  true: the text says that the author is gone. */
 bool beest_presence_is_over(struct beest_registry *registry, int32_t rank,
 			    const struct beest_incarnation *incarnation,
 			    char text[BEEST_PRESENCE_TEXT]);

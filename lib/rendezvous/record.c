@@ -50,43 +50,6 @@ static const struct beest_codec_field header_rows[] = {
 };
 static const struct beest_codec_layout header_layout = BEEST_CODEC_LAYOUT(header_rows);
 
-static const struct kind {
-	enum beest_record_kind kind;
-	const char *word;
-	const char *noun;
-} kinds[] = {
-	{ BEEST_KIND_RANK, "rank", "rank" },
-	{ BEEST_KIND_MR, "mr", "region" },
-	{ BEEST_KIND_QP, "qp", "queue pair" },
-	{ BEEST_KIND_MESSAGE, "msg", "message" },
-	{ BEEST_KIND_BARRIER, "barrier", "barrier" },
-	{ BEEST_KIND_GATE, "barrier", "barrier" },
-	{ BEEST_KIND_LISTENER, "service", "service" },
-	{ BEEST_KIND_REQUEST, "service", "service" },
-};
-
-static const struct kind *kind_find(enum beest_record_kind kind)
-{
-	static const struct kind unknown = { BEEST_KIND_ANY, "unknown", "unknown" };
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(kinds); i++)
-		if (kinds[i].kind == kind)
-			return &kinds[i];
-
-	return &unknown;
-}
-
-const char *beest_record_word(enum beest_record_kind kind)
-{
-	return kind_find(kind)->word;
-}
-
-const char *beest_record_noun(enum beest_record_kind kind)
-{
-	return kind_find(kind)->noun;
-}
-
 /* ---------------------------------------------------------------- the envelope --- */
 
 /* The result is big-endian, as it is stored. */
@@ -155,7 +118,8 @@ static int record_check(const struct header *header, const uint8_t *bytes, size_
 		return beest_fail(EBADMSG, "not a record of hartebeest");
 	if (header->version != BEEST_RECORD_VERSION)
 		return beest_fail(EPROTONOSUPPORT,
-				  "a record of version %d, this library speaks version %d",
+				  "a record of version %d; this library understands version "
+				  "%d only",
 				  header->version, BEEST_RECORD_VERSION);
 
 	sum = record_checksum(key, bytes, size - sizeof(sum));
@@ -164,8 +128,8 @@ static int record_check(const struct header *header, const uint8_t *bytes, size_
 				  "is wrong");
 	if (kind != BEEST_KIND_ANY && header->kind != (uint8_t)kind)
 		return beest_fail(EBADMSG, "a record of kind %s, %s expected",
-				  beest_record_word((enum beest_record_kind)header->kind),
-				  beest_record_word(kind));
+				  beest_record_row((enum beest_record_kind)header->kind)->word,
+				  beest_record_row(kind)->word);
 
 	return 0;
 }
@@ -237,6 +201,36 @@ int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, con
 	return record_finish(seal, key, bytes, size);
 }
 
+/* ------------------------------------------------------------------------ texts --- */
+
+/* Writes a byte with the length and then the text, cut to room - 1 bytes. */
+static int text_write(const char *text, size_t room, uint8_t *bytes)
+{
+	size_t length = strnlen(text, room - 1);
+
+	bytes[0] = (uint8_t)length;
+	memcpy(bytes + 1, text, length);
+
+	return (int)length + 1;
+}
+
+/* Texts of other processes go to terminals and logs, so they are cleaned. */
+static int text_read(const struct beest_record *record, size_t *at, char *text, size_t room)
+{
+	size_t length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
+	char raw[UINT8_MAX + 1];
+
+	if (length > record->size - *at || length >= room)
+		return beest_fail(EBADMSG, "the record ends within a text");
+
+	memcpy(raw, record->body + *at, length);
+	raw[length] = '\0';
+	beest_text_clean(text, room, raw, length);
+	*at += length;
+
+	return 0;
+}
+
 /* ------------------------------------------------------------------ queue pairs --- */
 
 static const struct beest_codec_field qp_rows[] = {
@@ -282,7 +276,7 @@ static uint8_t qp_flags(const struct beest_qp_body *body)
 	uint8_t flags = 0;
 
 	if (body->echo.qp_num)
-		flags |= BEEST_RECORD_ECHO;
+		flags |= body->reason[0] ? BEEST_RECORD_REFUSED : BEEST_RECORD_ECHO;
 	if (memcmp(&end->ip, &end->gid, sizeof(end->ip)) != 0)
 		flags |= BEEST_RECORD_IP;
 
@@ -310,7 +304,11 @@ int beest_record_qp_encode(const struct beest_qp_body *body,
 	if (*flags & BEEST_RECORD_IP)
 		used += beest_codec_encode(&ip_layout, body, bytes + used, IP_SIZE);
 
-	return used + regions_encode(regions, body->regions, bytes + used);
+	used += regions_encode(regions, body->regions, bytes + used);
+	if (*flags & BEEST_RECORD_REFUSED)
+		used += text_write(body->reason, sizeof(body->reason), bytes + used);
+
+	return used;
 }
 
 /*
@@ -419,6 +417,7 @@ static int qp_regions_check(const struct beest_record *record, size_t count)
 
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body)
 {
+	size_t at;
 	int ret;
 
 	memset(body, 0, sizeof(*body));
@@ -433,6 +432,9 @@ int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_bo
 		ret = body_decode(&ip_layout, record, beest_codec_size(&qp_layout), body);
 	if (ret == 0)
 		ret = qp_regions_check(record, body->regions);
+	at = qp_region_at(record, body->regions);
+	if (ret == 0 && record->flags & BEEST_RECORD_REFUSED)
+		ret = text_read(record, &at, body->reason, sizeof(body->reason));
 
 	return ret < 0 ? ret : endpoint_check(&body->endpoint);
 }
@@ -455,36 +457,6 @@ int beest_record_mr_decode(const struct beest_record *record,
 	return region_decode(record->body, record->size, region);
 }
 
-/* ------------------------------------------------------------------------ texts --- */
-
-/* Writes a byte with the length and then the text, cut to room - 1 bytes. */
-static int text_write(const char *text, size_t room, uint8_t *bytes)
-{
-	size_t length = strnlen(text, room - 1);
-
-	bytes[0] = (uint8_t)length;
-	memcpy(bytes + 1, text, length);
-
-	return (int)length + 1;
-}
-
-/* Texts of other processes go to terminals and logs, so they are cleaned. */
-static int text_read(const struct beest_record *record, size_t *at, char *text, size_t room)
-{
-	size_t length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
-	char raw[UINT8_MAX + 1];
-
-	if (length > record->size - *at || length >= room)
-		return beest_fail(EBADMSG, "the record ends within a text");
-
-	memcpy(raw, record->body + *at, length);
-	raw[length] = '\0';
-	beest_text_clean(text, room, raw, length);
-	*at += length;
-
-	return 0;
-}
-
 /* ------------------------------------------------------------------------ ranks --- */
 
 static const struct beest_codec_field rank_rows[] = {
@@ -494,16 +466,18 @@ static const struct beest_codec_field rank_rows[] = {
 	BEEST_CODEC_ROW(beest_rank_body, pid, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, size, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, state, UINT),
+	BEEST_CODEC_ROW(beest_rank_body, displaced, BYTES),
 };
 static const struct beest_codec_layout rank_layout = BEEST_CODEC_LAYOUT(rank_rows);
 
-/* The texts that follow the fields. */
+/* The texts that follow the fields.  The last one is left out if it is empty. */
 static const struct rank_text {
 	size_t offset, room;
 } rank_texts[] = {
 	{ offsetof(struct beest_rank_body, host), BEEST_HOST_MAX },
 	{ offsetof(struct beest_rank_body, device), BEEST_DEVICE_MAX },
 	{ offsetof(struct beest_rank_body, reason), BEEST_REASON_MAX },
+	{ offsetof(struct beest_rank_body, waits), BEEST_WAITS_MAX },
 };
 
 int beest_record_rank_encode(const struct beest_rank_body *body, uint8_t bytes[BEEST_BODY_MAX])
@@ -511,7 +485,7 @@ int beest_record_rank_encode(const struct beest_rank_body *body, uint8_t bytes[B
 	int used = beest_codec_encode(&rank_layout, body, bytes, BEEST_BODY_MAX);
 	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(rank_texts); i++)
+	for (i = 0; i < BEEST_COUNT(rank_texts) - !body->waits[0]; i++)
 		used += text_write((const char *)body + rank_texts[i].offset,
 				   rank_texts[i].room, bytes + used);
 
@@ -525,7 +499,7 @@ int beest_record_rank_decode(const struct beest_record *record, struct beest_ran
 
 	memset(body, 0, sizeof(*body));
 	ret = body_decode(&rank_layout, record, 0, body);
-	for (i = 0; i < BEEST_COUNT(rank_texts) && ret == 0; i++)
+	for (i = 0; i < BEEST_COUNT(rank_texts) - (at >= record->size) && ret == 0; i++)
 		ret = text_read(record, &at, (char *)body + rank_texts[i].offset,
 				rank_texts[i].room);
 
@@ -555,34 +529,66 @@ int beest_record_barrier_decode(const struct beest_record *record,
 
 /* --------------------------------------------------------------------- services --- */
 
-static const struct beest_codec_field listener_rows[] = {
-	BEEST_CODEC_ROW(beest_listener_body, epoch, UINT),
-	BEEST_CODEC_ROW(beest_listener_body, first, UINT),
-	BEEST_CODEC_ROW(beest_listener_body, next, UINT),
-	BEEST_CODEC_ROW(beest_listener_body, taken, UINT),
-	BEEST_CODEC_ROW(beest_listener_body, since, UINT),
+static const struct beest_codec_field listens_rows[] = {
+	BEEST_CODEC_ROW(beest_service_body, word, UINT),
+	BEEST_CODEC_ROW(beest_service_body, since, UINT),
 };
-static const struct beest_codec_layout listener_layout = BEEST_CODEC_LAYOUT(listener_rows);
+static const struct beest_codec_layout listens_layout = BEEST_CODEC_LAYOUT(listens_rows);
+
+static const struct beest_codec_field id_rows[] = {
+	BEEST_CODEC_ROW(beest_request_id, client, UINT),
+	BEEST_CODEC_ROW(beest_request_id, number, UINT),
+};
+static const struct beest_codec_layout id_layout = BEEST_CODEC_LAYOUT(id_rows);
 
 static const struct beest_codec_field request_rows[] = {
-	BEEST_CODEC_ROW(beest_request_body, past_epoch, UINT),
-	BEEST_CODEC_ROW(beest_request_body, past_number, UINT),
-	BEEST_CODEC_ROW(beest_request_body, id, UINT),
+	BEEST_CODEC_ROW(beest_request_body, number, UINT),
 	BEEST_CODEC_ROW(beest_request_body, pid, UINT),
 	BEEST_CODEC_ROW(beest_request_body, length, UINT),
 };
 static const struct beest_codec_layout request_layout = BEEST_CODEC_LAYOUT(request_rows);
 
-int beest_record_listener_encode(const struct beest_listener_body *body,
-				 uint8_t bytes[BEEST_BODY_MAX])
+/* Does it say something of its author? */
+static bool word_has_since(uint8_t word)
 {
-	return beest_codec_encode(&listener_layout, body, bytes, BEEST_BODY_MAX);
+	return word == BEEST_SERVICE_LISTENS || word == BEEST_SERVICE_STOPS;
 }
 
-int beest_record_listener_decode(const struct beest_record *record,
-				 struct beest_listener_body *body)
+int beest_record_service_encode(const struct beest_service_body *body,
+				uint8_t bytes[BEEST_SERVICE_MAX])
 {
-	return body_decode(&listener_layout, record, 0, body);
+	int used = 1;
+	size_t i;
+
+	if (word_has_since(body->word))
+		return beest_codec_encode(&listens_layout, body, bytes, BEEST_SERVICE_MAX);
+	bytes[0] = body->word;
+	for (i = 0; i < body->count; i++)
+		used += beest_codec_encode(&id_layout, &body->ids[i], bytes + used,
+					   BEEST_SERVICE_MAX - (size_t)used);
+
+	return used;
+}
+
+int beest_record_service_decode(const struct beest_record *record,
+				struct beest_service_body *body)
+{
+	size_t size = beest_codec_size(&id_layout), i;
+
+	body->count = 0;
+	body->since = 0;
+	if (record->size && word_has_since(record->body[0]))
+		return beest_codec_decode(&listens_layout, record->body, record->size, body);
+	if (!record->size || record->size > BEEST_SERVICE_MAX || (record->size - 1) % size)
+		return beest_fail(EBADMSG, "an entry of %zu bytes is not one of a service",
+				  record->size);
+
+	body->word = record->body[0];
+	body->count = (record->size - 1) / size;
+	for (i = 0; i < body->count; i++)
+		beest_codec_decode(&id_layout, record->body + 1 + i * size, size, &body->ids[i]);
+
+	return 0;
 }
 
 int beest_record_request_encode(const struct beest_request_body *body,

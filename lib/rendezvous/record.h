@@ -21,6 +21,7 @@
 #include "lib/base/process.h"
 #include "lib/seal/seal.h"
 #include "lib/base/endpoint.h"
+#include "lib/rendezvous/recordkind.h"
 
 #define BEEST_RECORD_VERSION 1
 #define BEEST_RECORD_HEADER 26
@@ -30,28 +31,14 @@
 /* The size of a record without a body, sealed or not. */
 #define BEEST_RECORD_EMPTY_MAX (BEEST_RECORD_OVERHEAD + BEEST_SEAL_OVERHEAD)
 
-/* The letter is part of the record, the word part of the key: hb1/JOB/WORD/NAME. */
-enum beest_record_kind {
-	BEEST_KIND_ANY = 0,		/* for decoding: any kind */
-	BEEST_KIND_RANK = 'r',		/* "rank": a process that takes part */
-	BEEST_KIND_MR = 'm',		/* "mr": a memory region */
-	BEEST_KIND_QP = 'q',		/* "qp": a queue pair, and whom it is connected to */
-	BEEST_KIND_MESSAGE = 's',	/* "msg" */
-	BEEST_KIND_BARRIER = 'b',	/* "barrier": a rank has come */
-	BEEST_KIND_GATE = 'g',		/* "barrier", too: all ranks have come */
-	BEEST_KIND_LISTENER = 'l',	/* "service": a process that serves */
-	BEEST_KIND_REQUEST = 'c',	/* "service", too: a client's request */
-};
-
-/* In keys: "qp"; in sentences: "queue pair". */
-const char *beest_record_word(enum beest_record_kind kind);
-const char *beest_record_noun(enum beest_record_kind kind);
-
 enum {
 	BEEST_RECORD_CLOSED = 1,	/* qp: destroyed; the rest was true until then;
-					   request: none, and there never will be one */
+					   request: the listener has ended it */
 	BEEST_RECORD_ECHO = 2,		/* qp: it is connected to a peer */
 	BEEST_RECORD_IP = 4,		/* qp: its IP address differs from its GID */
+	BEEST_RECORD_REFUSED = 8,	/* qp: it could not be connected to a peer; the reason
+					   follows */
+	BEEST_RECORD_ONCE = 16,		/* msg: for one reader, which deletes it */
 };
 
 struct beest_record {
@@ -97,7 +84,13 @@ int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, con
 
 #define BEEST_REGION_SIZE 24
 
-/* "I am in RTR or later for this queue pair of yours." */
+/* Room for a reason; its bytes, without the end, are preceded by their number in a record. */
+#define BEEST_REASON_MAX 201
+
+/*
+ * "I am in RTR or later for this queue pair of yours", or, in a record with a reason, "I could
+ * not get there".
+ */
 struct beest_echo {
 	struct beest_incarnation incarnation;
 	uint32_t qp_num, psn, generation;
@@ -105,8 +98,9 @@ struct beest_echo {
 
 struct beest_qp_body {
 	struct beest_endpoint endpoint;	/* incarnation and rank are the header's */
-	struct beest_echo echo;		/* with BEEST_RECORD_ECHO */
+	struct beest_echo echo;		/* with BEEST_RECORD_ECHO or _REFUSED */
 	uint8_t regions;		/* number it offers; they follow in the record */
+	char reason[BEEST_REASON_MAX];	/* why the peer of the echo was refused; "": it was not */
 };
 
 #define BEEST_QP_BODY_MAX (BEEST_BODY_MAX + UINT8_MAX * BEEST_REGION_SIZE)
@@ -120,7 +114,7 @@ enum beest_rank_state {
 
 #define BEEST_HOST_MAX 64
 #define BEEST_DEVICE_MAX 80
-#define BEEST_REASON_MAX 201
+#define BEEST_WAITS_MAX 96
 
 struct beest_rank_body {
 	uint64_t time;			/* seconds since 1970; never compared with a clock */
@@ -129,9 +123,12 @@ struct beest_rank_body {
 	uint32_t pid;
 	uint32_t size;			/* number of ranks, 0: unknown */
 	uint8_t state;			/* enum beest_rank_state */
+	/* The last process that had this rank before, and did not leave; zero: none. */
+	struct beest_incarnation displaced;
 	char host[BEEST_HOST_MAX];
 	char device[BEEST_DEVICE_MAX];	/* "mlx5_0:1"; "": none opened */
 	char reason[BEEST_REASON_MAX];	/* why it failed */
+	char waits[BEEST_WAITS_MAX];	/* "barrier 'b'": its last long wait; "": none so far */
 };
 
 /* A rank at a barrier; also the gate that opens it. */
@@ -141,21 +138,35 @@ struct beest_barrier_body {
 	uint64_t name;			/* hash of the barrier's name */
 };
 
-/*
- * A listener, and which requests it has had: all before next, and next + i for each bit i
- * of taken.  No request before first is stored any more.
- */
-struct beest_listener_body {
-	uint64_t epoch;			/* of the server; numbers begin again in each */
-	uint64_t first, next, taken;
-	uint64_t since;			/* seconds since 1970; later than its predecessor's */
+/* A request of any service: never the same twice. */
+struct beest_request_id {
+	uint64_t client;		/* the random bits of its author's incarnation */
+	uint32_t number;		/* among the requests of its author, from 1 */
+};
+
+/* What an entry in a service's list says: first and last of its author, else of requests. */
+enum beest_service_word {
+	BEEST_SERVICE_LISTENS = 1,	/* it is the listener */
+	BEEST_SERVICE_ASKS = 2,		/* they are stored */
+	BEEST_SERVICE_HAD = 3,		/* a listener has had them */
+	BEEST_SERVICE_ENDED = 4,	/* they are over for ever */
+	BEEST_SERVICE_STOPS = 5,	/* it was the listener */
+};
+
+/* An entry that names more requests would be too long. */
+#define BEEST_SERVICE_IDS 128
+
+struct beest_service_body {
+	uint8_t word;			/* of enum beest_service_word; others mean nothing here */
+	uint64_t since;			/* when its author began, in seconds since 1970 */
+	size_t count;			/* else: of the requests */
+	struct beest_request_id ids[BEEST_SERVICE_IDS];
 };
 
 #define BEEST_REQUEST_DATA 1024
 
 struct beest_request_body {
-	uint64_t past_epoch, past_number;	/* where it was stored before; 0: nowhere */
-	uint32_t id;				/* number among the requests of its context */
+	uint32_t number;			/* of its id; the header has the client */
 	uint32_t pid;
 	uint16_t length;
 	char host[BEEST_HOST_MAX];
@@ -173,9 +184,10 @@ int beest_record_rank_encode(const struct beest_rank_body *body,
 int beest_record_barrier_encode(const struct beest_barrier_body *body,
 				uint8_t bytes[BEEST_BODY_MAX]);
 #define BEEST_BARRIER_SIZE 24
-int beest_record_listener_encode(const struct beest_listener_body *body,
-				 uint8_t bytes[BEEST_BODY_MAX]);
-#define BEEST_REQUEST_MAX (90 + BEEST_REQUEST_DATA)
+#define BEEST_SERVICE_MAX (1 + 12 * BEEST_SERVICE_IDS)
+int beest_record_service_encode(const struct beest_service_body *body,
+				uint8_t bytes[BEEST_SERVICE_MAX]);
+#define BEEST_REQUEST_MAX (74 + BEEST_REQUEST_DATA)
 int beest_record_request_encode(const struct beest_request_body *body,
 				uint8_t bytes[BEEST_REQUEST_MAX]);
 
@@ -191,8 +203,8 @@ int beest_record_mr_decode(const struct beest_record *record,
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body);
 int beest_record_barrier_decode(const struct beest_record *record,
 				struct beest_barrier_body *body);
-int beest_record_listener_decode(const struct beest_record *record,
-				 struct beest_listener_body *body);
+int beest_record_service_decode(const struct beest_record *record,
+				struct beest_service_body *body);
 int beest_record_request_decode(const struct beest_record *record,
 				struct beest_request_body *body);
 

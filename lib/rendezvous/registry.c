@@ -33,8 +33,8 @@ static int word_check(const char *what, const char *word)
 	if (!*word)
 		return beest_fail(EINVAL, "the %s is empty", what);
 	if (bad)
-		return beest_fail(EINVAL, "the %s %s cannot be part of a key: byte %td is 0x%02x",
-				  what, BEEST_QUOTE(word), bad - word + 1, (uint8_t)*bad);
+		return beest_fail(EINVAL, "the %s %s cannot be part of a key: byte %td is %s",
+				  what, BEEST_QUOTE(word), bad - word + 1, BEEST_BYTE_TEXT(*bad));
 
 	return 0;
 }
@@ -65,6 +65,7 @@ static int registry_start(struct beest_registry *registry,
 	registry->ranks = config->ranks;
 	registry->size = config->ranks ? (int)config->ranks->count : 0;
 	registry->interrupt = config->interrupt;
+	registry->explain = config->explain;
 	registry->data = config->data;
 	registry->seal = config->seal;
 	ret = word_check("job id", config->job);
@@ -117,9 +118,23 @@ int beest_registry_open(struct beest_registry **registryp,
 		registry_free(registry);
 		return ret;
 	}
-	*registryp = registry;
+	__atomic_store_n(registryp, registry, __ATOMIC_RELEASE);
 
 	return 0;
+}
+
+/*
+ * Further trips wait for requests of other threads, which store a doomed record meanwhile.  Only
+ * a context that is left, not closed, has such threads.
+ */
+static bool others_are_done(struct beest_registry *registry, struct beest_backoff *backoff,
+			    int64_t deadline)
+{
+	if (!beest_lease_is_busy(registry->leases) || !beest_clock_left(deadline))
+		return true;
+	beest_clock_backoff_sleep(backoff, deadline);
+
+	return false;
 }
 
 /* The first trip asks whether the records are still ours; the others send all that ends. */
@@ -130,9 +145,11 @@ static void registry_end(struct beest_registry *registry)
 		.extras = extras, .deadline = beest_clock_deadline(CLOSE_TIME),
 	};
 	struct beest_incarnation news;
+	struct beest_backoff backoff;
 	int ret, trip = 1;
 	size_t i, left;
 
+	beest_clock_backoff_start(&backoff, registry->size);
 	beest_lease_doom_all(registry->leases);
 	beest_look_take(registry, &look);
 
@@ -148,10 +165,17 @@ static void registry_end(struct beest_registry *registry)
 	do {
 		ret = beest_look_take(registry, &look);
 		left = beest_lease_count(registry->leases, true);
-	} while (++trip < TRIPS && (ret < 0 || left));
+	} while ((++trip < TRIPS && (ret < 0 || left)) ||
+		 !others_are_done(registry, &backoff, look.deadline));
 	if (left)
 		beest_log(registry->log, BEEST_LOG_WARN, "%zu records stay behind on the servers "
 			  "until their time to live is over", left);
+}
+
+void beest_registry_leave(struct beest_registry *registry)
+{
+	if (beest_presence_is_put(registry))
+		registry_end(registry);
 }
 
 void beest_registry_close(struct beest_registry *registry)
@@ -159,21 +183,22 @@ void beest_registry_close(struct beest_registry *registry)
 	if (!registry)
 		return;
 
-	if (beest_presence_is_put(registry))
-		registry_end(registry);
+	beest_registry_leave(registry);
 	registry_free(registry);
 }
 
 int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
 		       const char *name, char key[BEEST_KEY_MAX + 1])
 {
-	const char *parts[] = { "hb1/", registry->job, "/", beest_record_word(kind), "/", name };
+	const char *parts[] = {
+		"hb1/", registry->job, "/", beest_record_row(kind)->word, "/", name,
+	};
 	size_t i, size = 0;
 	char *end = key;
 	int ret;
 
 	if (!*name)
-		return beest_fail(EINVAL, "the %s name is empty", beest_record_noun(kind));
+		return beest_fail(EINVAL, "the %s name is empty", beest_record_row(kind)->noun);
 	ret = word_check("name", name);
 	if (ret < 0)
 		return ret;
@@ -181,9 +206,10 @@ int beest_registry_key(const struct beest_registry *registry, enum beest_record_
 	for (i = 0; i < BEEST_COUNT(parts); i++)
 		size += strlen(parts[i]);
 	if (size > BEEST_KEY_MAX)
-		return beest_fail(ENAMETOOLONG, "the name %s is too long: its key has %zu bytes, "
-				  "at most %d are possible", BEEST_QUOTE(name), size,
-				  BEEST_KEY_MAX);
+		return beest_fail(ENAMETOOLONG, "the name %s of a %s has %zu bytes, at most "
+				  "%zu are possible in job %s", BEEST_QUOTE(name),
+				  beest_record_row(kind)->noun, strlen(name),
+				  BEEST_KEY_MAX + strlen(name) - size, BEEST_QUOTE(registry->job));
 	for (i = 0; i < BEEST_COUNT(parts); i++)
 		end = stpcpy(end, parts[i]);
 
@@ -259,7 +285,7 @@ int beest_registry_put(struct beest_registry *registry,
 		.ttl = record->ttl,
 		.flags = record->flags,
 		.digest = record_digest(record),
-		.stored = record->stored,
+		.claims = record->claims,
 	};
 	uint8_t *bytes;
 	int ret;
@@ -286,44 +312,63 @@ int beest_registry_put(struct beest_registry *registry,
 }
 
 /* Makes a sentence like that of a wait in vain. */
-static int delete_fail(const char *key, const struct beest_limit *limit, int ret)
+static int ask_fail(const struct beest_look_extra *last, const char *purpose,
+		    const struct beest_limit *limit, int ret)
 {
-	return beest_fail(-ret, "%s%s; to be deleted: key %s", beest_kv_transient(ret) ?
-			  BEEST_LIMIT_TEXT(limit, "tried for") : "", beest_error_text(), key);
+	return beest_fail(-ret, "%s%s; %s: key %s", beest_kv_transient(ret) ?
+			  BEEST_LIMIT_TEXT(limit, "tried for") : "", beest_error_text(), purpose,
+			  last->write.key);
 }
 
-/*
- * Repeats a write with an answer while that may help.  -ENOENT on a retry is success: an
- * earlier attempt may have deleted the record.
- */
-int beest_registry_delete(struct beest_registry *registry, const char *key,
-			  const struct beest_limit *limit)
+/* Repeats writes, the last with an answer, while that may help. */
+int beest_registry_ask(struct beest_registry *registry, struct beest_look_extra *extras,
+		       size_t count, const char *purpose, const struct beest_limit *limit)
+{
+	struct beest_look_extra *last = &extras[count - 1];
+	struct beest_look look = { .extras = extras, .extra_count = count };
+	struct beest_backoff backoff;
+	bool is_last, again = false;
+	int ret;
+
+	beest_clock_backoff_start(&backoff, registry->size);
+	for (;; again = true) {
+		is_last = beest_limit_is_short(limit);
+		look.deadline = beest_limit_look(limit);
+		ret = beest_look_take(registry, &look);
+		ret = last->done ? last->write.ret : ret;
+		last->repeated |= again;
+		if (ret == 0 || ret == -ENOENT)
+			return ret;
+		if (!beest_kv_transient(ret) || (is_last && !beest_limit_left(limit)))
+			return ask_fail(last, purpose, limit, ret);
+		ret = beest_limit_check(limit);
+		if (ret < 0)
+			return ask_fail(last, purpose, limit, ret);
+		beest_clock_backoff_sleep(&backoff, limit->end);
+	}
+}
+
+int beest_registry_take(struct beest_registry *registry, const char *key,
+			const struct beest_limit *limit)
 {
 	struct beest_look_extra extra = {
 		.server = beest_kv_server_of(registry->kv, key),
 		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
 	};
-	struct beest_look look = { .extras = &extra, .extra_count = 1 };
-	bool last, again = false;
-	struct beest_backoff backoff;
 	int ret;
 
 	beest_lease_forget(registry->leases, key, 0);
-	beest_clock_backoff_start(&backoff, registry->size);
-	for (;; again = true) {
-		last = beest_limit_is_short(limit);
-		look.deadline = beest_limit_look(limit);
-		ret = beest_look_take(registry, &look);
-		ret = extra.done ? extra.write.ret : ret;
-		if (ret == -ENOENT)
-			return again ? 0 : ret;
-		if (!beest_kv_transient(ret) || (last && !beest_limit_left(limit)))
-			return ret < 0 ? delete_fail(key, limit, ret) : ret;
-		ret = beest_limit_check(limit);
-		if (ret < 0)
-			return delete_fail(key, limit, ret);
-		beest_clock_backoff_sleep(&backoff, limit->end);
-	}
+	ret = beest_registry_ask(registry, &extra, 1, "to be deleted", limit);
+
+	return ret == -ENOENT && extra.repeated ? -ESTALE : ret;
+}
+
+int beest_registry_delete(struct beest_registry *registry, const char *key,
+			  const struct beest_limit *limit)
+{
+	int ret = beest_registry_take(registry, key, limit);
+
+	return ret == -ESTALE ? 0 : ret;
 }
 
 int beest_registry_publish(struct beest_registry *registry,
@@ -358,26 +403,63 @@ void beest_registry_offer(struct beest_registry *registry, const char *key)
 	beest_look_offer(registry, &none);
 }
 
-void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, size_t server)
+/* Removes what is doomed.  @look: has no more than what goes along with the first trip. */
+static void doomed_remove(struct beest_registry *registry, struct beest_look *look)
 {
-	struct beest_look_want want = { .server = server };
-	struct beest_look look = {
-		.wants = &want, .count = server != SIZE_MAX,
-		.deadline = beest_clock_deadline(CLOSE_TIME),
-	};
 	int trip, one, ret = 0;
 
-	if (!serial)
-		return;
-
-	beest_lease_doom(registry->leases, serial);
+	look->deadline = beest_clock_deadline(CLOSE_TIME);
 	for (trip = 0; trip < TRIPS && beest_lease_count(registry->leases, true); trip++) {
-		one = beest_look_take(registry, &look);
+		one = beest_look_take(registry, look);
 		ret = one < 0 ? one : ret;
 	}
 	if (ret < 0 && beest_lease_count(registry->leases, true))
 		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
 			  beest_error_text());
+}
+
+void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, size_t server)
+{
+	struct beest_look_want want = { .server = server };
+	struct beest_look look = {
+		.wants = &want, .count = server != SIZE_MAX, .flags = BEEST_LOOK_IDLE,
+	};
+
+	if (!serial)
+		return;
+
+	beest_lease_doom(registry->leases, serial);
+	doomed_remove(registry, &look);
+}
+
+bool beest_registry_retract(struct beest_registry *registry, const char *name)
+{
+	static const enum beest_record_kind kinds[] = { BEEST_KIND_QP, BEEST_KIND_MR };
+	char key[BEEST_KEY_MAX + 1];
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(kinds); i++)
+		any |= beest_registry_key(registry, kinds[i], name, key) == 0 &&
+		       beest_lease_doom_key(registry->leases, key);
+
+	return any;
+}
+
+void beest_registry_purge(struct beest_registry *registry, const char *message)
+{
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_look_extra extra = {
+		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
+	};
+	struct beest_look look = { .extras = &extra };
+
+	if (beest_registry_key(registry, BEEST_KIND_MESSAGE, message, key) == 0) {
+		beest_lease_forget(registry->leases, key, 0);
+		extra.server = beest_kv_server_of(registry->kv, key);
+		look.extra_count = 1;
+	}
+	doomed_remove(registry, &look);
 }
 
 void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what)
@@ -386,7 +468,7 @@ void beest_registry_suspect(struct beest_registry *registry, const char *who, co
 	snprintf(registry->suspicion, sizeof(registry->suspicion), "%s had %s", who, what);
 	pthread_mutex_unlock(&registry->lock);
 	beest_log(registry->log, BEEST_LOG_INFO,
-		  "%s had %s; this is left from a former run, or a mistake", who, what);
+		  "%s had %s; this was left by an earlier run, or is a mistake", who, what);
 }
 
 void beest_registry_suspicion(struct beest_registry *registry, const char *sides,

@@ -41,6 +41,8 @@ struct beest_registry_config {
 	struct beest_seal *seal;	/* taken over if the opening succeeds; NULL: none */
 	/* Called after each look in vain; a negative errno ends the wait.  May be NULL. */
 	int (*interrupt)(void *data);
+	/* Adds what the caller knows about @name, of which no record came.  May be NULL. */
+	void (*explain)(void *data, const char *name, struct beest_text *text);
 	void *data;
 	const struct beest_log *log;	/* outlives the registry */
 };
@@ -67,6 +69,7 @@ struct beest_registry {
 	char *job;
 	char epoch_key[BEEST_KEY_MAX + 1];	/* the same on every server */
 	int (*interrupt)(void *data);
+	void (*explain)(void *data, const char *name, struct beest_text *text);
 	void *data;
 	const struct beest_ids *ranks;	/* outlive the registry; NULL: unknown */
 	int size;			/* number of ranks; 0: unknown */
@@ -79,27 +82,43 @@ struct beest_registry {
 	struct beest_failure failure;
 
 	pthread_mutex_t lock;		/* covers what is known of servers and other ranks */
-	struct beest_presence_alive alive[BEEST_PRESENCE_CACHE];
+	struct beest_presence_heard heard[BEEST_PRESENCE_CACHE];
 	char suspicion[BEEST_REASON_MAX + BEEST_PRESENCE_TEXT];	/* "": none */
 	struct beest_registry_server *servers;
 	size_t server_count;
 };
 
-/* Draws the incarnation and sends nothing.  Errors of beest_kv_open(). */
+/* Draws the incarnation, sends nothing, sets *@registry atomically.  Errors of beest_kv_open(). */
 int beest_registry_open(struct beest_registry **registry,
 			const struct beest_registry_config *config);
 
 /*
- * Withdraws the records of queue pairs and regions that are still this context's own,
- * says that this rank has left, and frees.  Barriers, messages and listeners stay until
- * their time to live ends.  Waits at most a second for a server that is silent.
+ * Withdraws the records of queue pairs and regions that are still this context's own, and
+ * says that this rank has left.  Barriers, messages and listeners stay until their time to live
+ * ends.  Waits at most a second for a server that is silent.  Other threads may be using the
+ * registry: what they publish from now on is withdrawn at once.
  */
+void beest_registry_leave(struct beest_registry *registry);
+
+/* The same, and frees. */
 void beest_registry_close(struct beest_registry *registry);
 
 static inline const struct beest_incarnation *
 beest_registry_incarnation(const struct beest_registry *registry)
 {
 	return &registry->presence.incarnation;
+}
+
+/* Numbers a request that begins now. */
+static inline uint64_t beest_registry_number(struct beest_registry *registry)
+{
+	return __atomic_add_fetch(&registry->requests, 1, __ATOMIC_RELAXED);
+}
+
+/* The number of the last request that has begun. */
+static inline uint64_t beest_registry_begun(const struct beest_registry *registry)
+{
+	return __atomic_load_n(&registry->requests, __ATOMIC_RELAXED);
 }
 
 /*
@@ -120,7 +139,7 @@ struct beest_registry_record {
 	size_t size;
 	uint64_t *serial;	/* of the object it belongs to, drawn if 0; NULL: none */
 	int64_t ttl;		/* seconds; 0: of the option exchange.ttl */
-	bool stored;		/* the server has it already */
+	bool claims;		/* only added: another process's record stays */
 	bool calm;		/* send nothing if the same was put before */
 };
 
@@ -146,15 +165,40 @@ int beest_registry_publish(struct beest_registry *registry,
  */
 void beest_registry_offer(struct beest_registry *registry, const char *key);
 
-/* Deletes the record of a key, whoever wrote it.  -ENOENT: there was none. */
+/*
+ * Takes looks with these @extras until the last one, which is answered, is done: its result, or the
+ * failure of its server, with @purpose and the key in the sentence.
+ */
+struct beest_look_extra;
+int beest_registry_ask(struct beest_registry *registry, struct beest_look_extra *extras,
+		       size_t count, const char *purpose, const struct beest_limit *limit);
+
+/*
+ * Deletes the record of a key, whoever wrote it.  -ENOENT: there was none; -ESTALE: there is none
+ * now, but an attempt that failed may have deleted it.
+ */
+int beest_registry_take(struct beest_registry *registry, const char *key,
+			const struct beest_limit *limit);
+
+/* The same for those who only want it to be gone: 0 instead of -ESTALE. */
 int beest_registry_delete(struct beest_registry *registry, const char *key,
 			  const struct beest_limit *limit);
 
 /*
- * Withdraws the records of the object with this serial; waits a second at most.  A server
- * that has just failed is left to a later look, unless it is @server (SIZE_MAX: none).
+ * Withdraws the records of the object with this serial; waits a second at most.  A server that
+ * was silent a moment ago is left to a later look, and so is any that has just failed, unless it
+ * is @server (SIZE_MAX: none).
  */
 void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, size_t server);
+
+/*
+ * Gives up the records of queue pairs and regions that this context keeps under @name, without
+ * talking to a server: later looks remove them, and leave no tombstone.  False: it keeps none.
+ */
+bool beest_registry_retract(struct beest_registry *registry, const char *name);
+
+/* Removes what was given up, and a message with that name, too.  Waits a second at most. */
+void beest_registry_purge(struct beest_registry *registry, const char *message);
 
 /*
  * Notes "@who had @what", which may be why a wait ends in vain; the second function adds

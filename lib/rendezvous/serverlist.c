@@ -15,18 +15,25 @@
 #define LIST_TTL 60
 
 /* The difference between two ranks that use the same server.  Stored in a record's flags. */
-enum { NOTHING, SERVERS, PARTICIPANTS, SECRET };
+enum { NOTHING, SERVERS, PARTICIPANTS, SECRET, OTHER_HAS_NONE, OTHER_HAS_ONE };
+
+#define SAME_SECRET "HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same secret " \
+		    "everywhere"
 
 static const struct difference {
-	const char *what;
+	const char *what;		/* what the other one has */
 	const char *remedy;
+	const char *both;		/* the same for a sentence about the two; NULL: @what */
 } differences[] = {
 	[SERVERS] = { "another list of servers", "HARTEBEEST_EXC_IP_PORT (exchange.servers) must "
-		      "be the same, word for word, everywhere" },
-	[PARTICIPANTS] = { "other participants", "HARTEBEEST_PARTICIPANTS (job.participants) must "
-			   "be the same everywhere" },
-	[SECRET] = { "another secret or none", "HARTEBEEST_SECRET_FILE (exchange.secret_file) "
-		     "must name the same secret everywhere" },
+		      "be the same, word for word, everywhere", NULL },
+	[PARTICIPANTS] = { "another set of participants", "HARTEBEEST_PARTICIPANTS "
+			   "(job.participants) must be the same everywhere", NULL },
+	[SECRET] = { "another secret", SAME_SECRET, NULL },
+	[OTHER_HAS_NONE] = { "no secret", SAME_SECRET,
+			     "the first has a secret, the second has none" },
+	[OTHER_HAS_ONE] = { "a secret", SAME_SECRET,
+			    "the first has no secret, the second has one" },
 };
 
 static uint8_t difference_find(const struct beest_rank_body *own,
@@ -98,18 +105,21 @@ struct meeting {
  * If the secret differs, the author's name is mostly sealed.  If it is not sealed, it may
  * be forged.
  */
-static void stranger_meet(const char *key, const struct beest_kv_value *value,
-			  struct meeting *meeting)
+static void stranger_meet(const struct beest_registry *registry,
+			  const struct beest_kv_value *value, struct meeting *meeting)
 {
+	const char *key = registry->serverlist.key;
 	struct beest_rank_body body;
 	struct beest_record record;
 
 	meeting->found = true;
-	meeting->differs = SECRET;
-	if (beest_presence_read(NULL, value, key, &record, &body) == 0)
+	meeting->differs = registry->seal ? SECRET : OTHER_HAS_ONE;
+	if (beest_presence_read(NULL, value, key, &record, &body) == 0) {
+		meeting->differs = OTHER_HAS_NONE;
 		author_say(record.rank, &body, meeting->who);
-	else
+	} else {
 		strcpy(meeting->who, "a process whose name is sealed");
+	}
 }
 
 static void serverlist_meet(struct beest_registry *registry, const struct beest_kv_value *value,
@@ -124,7 +134,7 @@ static void serverlist_meet(struct beest_registry *registry, const struct beest_
 	memset(meeting, 0, sizeof(*meeting));
 	meeting->found = ret == 0;
 	if (ret == -ENOKEY || ret == -EKEYREJECTED)
-		stranger_meet(key, value, meeting);
+		stranger_meet(registry, value, meeting);
 	if (ret < 0 || beest_process_is_context(&record.incarnation, &own->incarnation))
 		return;
 
@@ -174,6 +184,7 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	return beest_fail(EPROTO,
 			  "%s and %s, which both use server %s, have different settings: %s; %s",
 			  between ? meeting.who : self, between ? meeting.other : meeting.who,
-			  beest_kv_text(registry->kv, server), difference->what,
+			  beest_kv_text(registry->kv, server),
+			  difference->both ? difference->both : difference->what,
 			  difference->remedy);
 }

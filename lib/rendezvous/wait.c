@@ -10,19 +10,31 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/rendezvous/inquiry.h"
 #include "lib/rendezvous/wait.h"
 
 /*
  * Presence, list of servers and news are first read after WATCH_FIRST plus WATCH_RANK per rank:
- * many ranks wait longer for each other, and must not all write at once.  They are read once
- * more soon after, since others may have written there meanwhile, and then every WATCH_EACH.
+ * with many ranks, waits are longer anyway, and the ranks must not all write at the same moment.
+ * They are read once more soon after, since others may have written there meanwhile, and then
+ * every WATCH_EACH.
  */
 #define WATCH_FIRST (20 * BEEST_MS)
 #define WATCH_RANK BEEST_MS
 #define WATCH_EACH BEEST_SECOND
 
+/* When a wait whose limit asks for that says what is missing. */
+#define TELL_FIRST (5 * BEEST_SECOND)
+#define TELL_EACH (60 * BEEST_SECOND)
+
 /* How long to wait for the return of an author that has left. */
 #define RETURN_TIME BEEST_SECOND
+
+/*
+ * A wait asks after COMPARE_FIRST, and then each time after twice as long, whether several servers
+ * answer as one: its records may be on another.  Once more when it ends in vain.
+ */
+#define COMPARE_FIRST BEEST_SECOND
 
 /* Records that came and are read again in each look, at most. */
 #define RECHECK_MAX 8
@@ -36,19 +48,28 @@
 /* Keys that a watching look reads, too: presence, news, failure; then each server's list. */
 #define WATCHED_FIXED 3
 
+/* Keys that a look reads as long as this process has met nobody: starts, presence. */
+#define MEETING_MOST 2
+
 struct waiting {
 	struct beest_registry *registry;
 	struct beest_wait *wait;
 	struct beest_backoff backoff;
 	const struct beest_limit *limit;
 	int64_t watch_at, watch_pause;
+	int64_t compare_at, compare_pause;
+	int64_t tell_at;
 	struct beest_look_want *wants;
 	size_t *get_of;			/* the index of the get that each want is for */
-	size_t asked;			/* wants for gets; the watched ones follow */
+	size_t asked;			/* wants for gets; those for a meeting follow, then the
+					   watched ones */
 	size_t watched_end;		/* servers that must store own records follow */
 	size_t count;
 	size_t turn;			/* the get at which rechecking goes on */
-	bool watching;
+	bool watching, watched_before;
+	bool meets, identifies;		/* reads the starts of this rank, its presence */
+	bool is_there;			/* the own presence was, before the request */
+	bool doubts;			/* another process may have this rank: nothing counts */
 	bool progress;
 	bool last;			/* no look follows this one if no time is left after it */
 	uint8_t news[BEEST_EPOCH_SIZE];
@@ -59,24 +80,39 @@ struct waiting {
 
 /* ------------------------------------------------------------------ begin and end --- */
 
+/* A call may wait several times: the time counts from its start. */
+static int64_t next_telling(const struct beest_limit *limit)
+{
+	int64_t passed = beest_clock_now() - limit->began;
+
+	if (!limit->tells)
+		return INT64_MAX;
+	return limit->began + (passed < TELL_FIRST ? TELL_FIRST :
+			       (passed / TELL_EACH + 1) * TELL_EACH);
+}
+
 static int waiting_start(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
-	size_t i, room = wait->count + WATCHED_FIXED + w->registry->server_count +
-			 wait->own_count;
+	size_t i, most = BEEST_MAX(wait->count, wait->most);
+	size_t room = most + MEETING_MOST + WATCHED_FIXED + w->registry->server_count +
+		      wait->own_count;
 	struct beest_wait_get *get;
 
 	wait->expired = wait->failing = false;
 	w->limit = wait->limit;
-	wait->since = __atomic_load_n(&w->registry->requests, __ATOMIC_RELAXED);
+	wait->since = beest_registry_begun(w->registry);
 	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
 	w->watch_at = beest_clock_deadline(w->watch_pause);
+	w->compare_pause = COMPARE_FIRST;
+	w->compare_at = beest_clock_deadline(COMPARE_FIRST);
+	w->tell_at = next_telling(w->limit);
 	w->wants = calloc(room + BEEST_WAIT_ASIDES + 1, sizeof(*w->wants));
 	w->get_of = calloc(room + BEEST_WAIT_ASIDES + 1, sizeof(*w->get_of));
 	if (!w->wants || !w->get_of)
 		return beest_fail(ENOMEM, "no memory to wait for %zu records", wait->count);
 
-	for (i = 0; i < wait->count; i++) {
+	for (i = 0; i < most; i++) {
 		get = &wait->gets[i];
 		get->server = beest_kv_server_of(w->registry->kv, get->placed_as ?
 						 get->placed_as : get->key);
@@ -85,6 +121,7 @@ static int waiting_start(struct waiting *w)
 		get->trouble[0] = '\0';
 	}
 	beest_clock_backoff_start(&w->backoff, w->registry->size);
+	w->backoff.steady = w->limit->steady;
 
 	return 0;
 }
@@ -103,7 +140,10 @@ static void gather_get(struct waiting *w, size_t i)
 	want_add(w, w->wait->gets[i].key, w->wait->gets[i].server);
 }
 
-/* A confirmation holds only for the moment it was read: some are read again until all are there. */
+/*
+ * A confirmation may be outdated a moment later, so a few are read again in each look until all
+ * have arrived.
+ */
 static void gather_again(struct waiting *w)
 {
 	const struct beest_wait *wait = w->wait;
@@ -119,6 +159,24 @@ static void gather_again(struct waiting *w)
 	}
 }
 
+static const char *noun_of(const struct beest_wait_get *get)
+{
+	return get->noun ? get->noun : beest_record_row(get->kind)->noun;
+}
+
+/* A first look may find everything, so only a later one is worth a write. */
+static void waits_tell(struct waiting *w)
+{
+	size_t i = 0;
+
+	while (i < w->wait->count && w->wait->gets[i].got)
+		i++;
+	if (w->watched_before && i < w->wait->count)
+		beest_presence_set_waits(w->registry, noun_of(&w->wait->gets[i]),
+					 w->wait->gets[i].name);
+	w->watched_before = true;
+}
+
 /*
  * A rank that only waits has stored nothing yet.  Without its presence, others could not detect
  * a different list of servers or a duplicate rank.
@@ -128,6 +186,7 @@ static void gather_watched(struct waiting *w)
 	struct beest_registry *registry = w->registry;
 	size_t i;
 
+	waits_tell(w);
 	beest_presence_announce(registry);
 	want_add(w, registry->presence.key, registry->presence.server);
 	want_add(w, registry->presence.news_key,
@@ -135,6 +194,26 @@ static void gather_watched(struct waiting *w)
 	want_add(w, registry->failure.key, registry->failure.server);
 	for (i = 0; i < registry->server_count; i++)
 		want_add(w, registry->serverlist.key, i);
+}
+
+/*
+ * In the request that may bring what is waited for: it counts only if no other process has this
+ * rank.  Whoever only stores records meets nobody, but replaces what a former process left.
+ */
+static void gather_meeting(struct waiting *w)
+{
+	struct beest_presence *presence = &w->registry->presence;
+
+	w->meets = w->wait->count && (w->wait->meets || beest_presence_is_new(w->registry));
+	w->identifies = w->meets ? beest_presence_is_doubtful(w->registry) :
+			w->wait->own_count && beest_presence_is_unseen(w->registry);
+	w->is_there = beest_presence_is_there(w->registry);
+	if (w->meets || w->identifies)
+		beest_presence_announce(w->registry);
+	if (w->identifies)
+		want_add(w, presence->key, presence->server);
+	if (w->meets)
+		want_add(w, presence->starts_key, presence->server);
 }
 
 static bool own_is_stored(const struct waiting *w, size_t i)
@@ -157,6 +236,7 @@ static void gather(struct waiting *w)
 	w->asked = w->count;
 	/* A wait for nothing but own records, stored by another thread, has no reason to hurry. */
 	w->backoff.keys = w->count ? w->count : SIZE_MAX;
+	gather_meeting(w);
 	w->watching = beest_clock_now() >= w->watch_at;
 	if (w->watching)
 		gather_watched(w);
@@ -178,12 +258,11 @@ static void get_note(struct beest_wait_get *get, int seen, const char *trouble)
 }
 
 /* The news may be about an author that was not known when it was judged. */
-static int get_see(struct waiting *w, struct beest_wait_get *get,
-		   const struct beest_record *record)
+static int get_see(struct waiting *w, struct beest_wait_get *get)
 {
 	const struct beest_incarnation former = get->author;
 	bool had_author = get->has_author;
-	int ret = get->see(get->data, record);
+	int ret = get->see(get->data, &get->record);
 
 	if (get->has_author &&
 	    (!had_author || memcmp(&former, &get->author, sizeof(former)) != 0))
@@ -192,37 +271,12 @@ static int get_see(struct waiting *w, struct beest_wait_get *get,
 	return ret;
 }
 
-/* 0, or the error that ends the wait. */
-static int get_judge(struct waiting *w, struct beest_wait_get *get,
-		     const struct beest_kv_value *value)
+/* What its see() or see_list() has returned. */
+static int get_take(struct waiting *w, struct beest_wait_get *get, int ret)
 {
-	struct beest_record record;
-	int ret;
-
-	get->got = false;
-	if (!value->bytes) {
-		get_note(get, 0, "");
-		return 0;
-	}
-	ret = beest_record_decode(w->registry->seal, value->bytes, value->size, get->kind, get->key,
-				  &record);
-	if (ret == -ENOMEM || ret == -EIO)	/* says nothing about the record */
-		return ret;
-	if (ret < 0) {			/* a living peer may still replace it */
-		if (get->seen != ret && !w->limit->once)
-			beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
-				  get->key, beest_error_text());
-		get_note(get, ret, beest_error_text());
-		return 0;
-	}
-
-	ret = get_see(w, get, &record);
-	if (ret == -EBADMSG)		/* from a decoder, which knows no names */
-		return beest_fail_prefix(ret, "%s '%s' (key %s)", beest_record_noun(get->kind),
-					 get->name, get->key);
 	if (ret < 0)
 		return ret;
-	get->got = ret > 0;
+	get->got = ret > 0 && !get->unknown;
 	w->progress |= get->got && !get->had;
 	get->had |= get->got;
 	if (!get->got)
@@ -231,16 +285,124 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	return 0;
 }
 
+/* Only the first run of a job can be sure that nothing is left of a former one. */
+static bool author_is_unknown(const struct waiting *w, const struct beest_wait_get *get)
+{
+	if (get->authors == BEEST_AUTHORS_ALL || get->record.rank < 0)
+		return false;
+
+	return get->authors == BEEST_AUTHORS_OWN_RUN ? beest_presence_follows(w->registry) :
+	       !beest_presence_is_known(w->registry, &get->record.incarnation);
+}
+
+/* @known: the author is not gone.  0, or the error that ends the wait. */
+static int record_see(struct waiting *w, struct beest_wait_get *get, bool known)
+{
+	int ret = 0;
+
+	get->unknown = !known && author_is_unknown(w, get);
+	if (!get->unknown)
+		ret = get_see(w, get);
+	if (ret == -EBADMSG)		/* from a decoder, which knows no names */
+		return beest_fail_prefix(ret, "%s '%s' (key %s)", noun_of(get),
+					 get->name, get->key);
+	get->unknown = !known && author_is_unknown(w, get);
+
+	return get_take(w, get, ret);
+}
+
+/* 0, or the error that ends the wait. */
+static int get_judge(struct waiting *w, struct beest_wait_get *get,
+		     const struct beest_kv_value *value)
+{
+	int ret;
+
+	get->got = get->unknown = false;
+	if (get->see_list)
+		return get_take(w, get, get->see_list(get->data, value));
+	if (!value->bytes) {
+		get_note(get, 0, "");
+		return 0;
+	}
+	ret = beest_record_decode(w->registry->seal, value->bytes, value->size, get->kind, get->key,
+				  &get->record);
+	if (ret == -ENOMEM || ret == -EIO)	/* says nothing about the record */
+		return ret;
+	if (ret == 0)
+		return record_see(w, get, false);
+	/* A living peer may still replace it. */
+	if (get->seen != ret && !w->limit->once)
+		beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s", get->key,
+			  beest_error_text());
+	get_note(get, ret, beest_error_text());
+
+	return 0;
+}
+
+/* The record that the @i-th want is for, if its author has to be asked for. */
+static struct beest_wait_get *unknown_get(const struct waiting *w, size_t i)
+{
+	struct beest_wait_get *get = &w->wait->gets[w->get_of[i]];
+
+	return !w->wants[i].failed && get->unknown ? get : NULL;
+}
+
+/* Notes how the author has gone.  false: it has not, as far as is known. */
+static bool author_has_gone(const struct waiting *w, struct beest_wait_get *get,
+			    const struct beest_presence_query *query)
+{
+	char who[BEEST_PRESENCE_TEXT];
+	struct beest_text how = BEEST_TEXT(sizeof(get->trouble));
+
+	if (get->authors == BEEST_AUTHORS_OWN_RUN ? !beest_presence_disowns(w->registry, query) :
+	    query->ret != -ESTALE)
+		return false;
+	beest_presence_text(query->rank, &query->body, who);
+	beest_text_add(&how, query->ret == -ESTALE ? "by a process that is gone; its successor is "
+		       "%s" : "by %s, whose process is dead", who);
+	get_note(get, 1, how.buffer);
+
+	return true;
+}
+
+/* Asks for all unknown authors in one look.  There may be no other look after this one. */
+static int judge_unknown(struct waiting *w)
+{
+	struct beest_presence_query *queries = calloc(w->asked, sizeof(*queries));
+	struct beest_wait_get *get;
+	size_t i, count = 0;
+	int ret = 0;
+
+	if (!queries)
+		return beest_fail(ENOMEM, "no memory to ask for %zu authors", w->asked);
+	for (i = 0; i < w->asked; i++)
+		if ((get = unknown_get(w, i)))
+			queries[count++] = (struct beest_presence_query){
+				.rank = get->record.rank,
+				.incarnation = &get->record.incarnation,
+			};
+	beest_presence_ask(w->registry, queries, count);
+	for (i = count = 0; i < w->asked && ret == 0; i++)
+		if ((get = unknown_get(w, i)) && !author_has_gone(w, get, &queries[count++]))
+			ret = record_see(w, get, true);
+	free(queries);
+
+	return ret;
+}
+
 static int judge_gets(struct waiting *w)
 {
+	bool unknown = false;
 	size_t i;
 	int ret = 0;
 
 	for (i = 0; i < w->asked && ret == 0; i++)
-		if (!w->wants[i].failed)
+		if (!w->wants[i].failed) {
 			ret = get_judge(w, &w->wait->gets[w->get_of[i]], &w->wants[i].value);
+			unknown |= ret == 0 && unknown_get(w, i);
+		}
 
-	return ret;
+	return ret == 0 && unknown ? judge_unknown(w) : ret;
 }
 
 /* ---------------------------------------------------------- authors that are gone --- */
@@ -280,7 +442,7 @@ static int author_judge(struct beest_wait_get *get, const struct beest_presence_
 	return get_give_up(get, ret);
 }
 
-/* Somebody has left or failed since the news was last judged: an author we wait for? */
+/* A rank has left or failed since the news was last read.  Does this wait need its record? */
 static int judge_news(struct waiting *w)
 {
 	struct beest_presence_query *queries = calloc(w->wait->count + 1, sizeof(*queries));
@@ -313,14 +475,14 @@ static int judge_news(struct waiting *w)
 
 static int judge_watched(struct waiting *w)
 {
-	const struct beest_look_want *watched = w->wants + w->asked;
+	const struct beest_look_want *watched = w->wants + w->asked + w->identifies + w->meets;
 	const struct beest_kv_value *news = &watched[1].value;
 	bool changed = false;
 	size_t i;
 	int ret = 0;
 
 	if (!watched[0].failed)
-		ret = beest_presence_judge(w->registry, &watched[0].value);
+		ret = beest_presence_judge(w->registry, &watched[0].value, w->is_there);
 	if (ret == 0 && !watched[2].failed)
 		ret = beest_failure_judge(w->registry, &watched[2].value);
 	if (ret == 0 && !watched[1].failed && news->bytes && news->size == sizeof(w->news)) {
@@ -395,14 +557,14 @@ static void wanted_say(const struct waiting *w, char *text, size_t size)
 		get = &wait->gets[i];
 		if (!get->got)
 			snprintf(text, size, "; wanted: %s '%s' (key %s)",
-				 beest_record_noun(get->kind), get->name, get->key);
+				 noun_of(get), get->name, get->key);
 	}
 	for (i = 0; i < wait->own_count && !text[0]; i++)
 		if (!own_is_stored(w, i))
 			snprintf(text, size, "; to be stored: key %s", wait->own_keys[i]);
 }
 
-/* Fails with the thread's sentence, and says what was wanted. */
+/* Returns @ret, and adds to the current sentence what the wait was for. */
 static int wanted_fail(const struct waiting *w, int ret)
 {
 	char wanted[WANTED_SIZE];
@@ -412,27 +574,103 @@ static int wanted_fail(const struct waiting *w, int ret)
 	return beest_fail(-ret, "%s%s", beest_error_text(), wanted);
 }
 
+/* -EPROTO: the first missing record may be on another server of the same name. */
+static int servers_compare(struct waiting *w)
+{
+	size_t i = 0;
+
+	w->compare_at = beest_clock_deadline(w->compare_pause);
+	w->compare_pause *= 2;
+	while (i < w->wait->count && w->wait->gets[i].got)
+		i++;
+	if (i == w->wait->count || w->limit->once)
+		return 0;
+
+	return beest_look_compare(w->registry, w->wait->gets[i].server);
+}
+
+/* ------------------------------------------------------------ is this rank alone? --- */
+
+/* A server that does not answer shows nothing: what others have counts all the same. */
+static int meeting_judge(struct waiting *w)
+{
+	const struct beest_look_want *want = w->wants + w->asked;
+	int ret = 0;
+
+	w->doubts = false;
+	if ((!w->meets && !w->identifies) || want->failed)
+		return 0;
+	if (w->identifies)
+		ret = beest_presence_judge(w->registry, &want++->value, w->is_there);
+	if (ret == 0 && w->meets)
+		w->doubts = !beest_presence_is_alone(w->registry, &want->value);
+
+	return ret;
+}
+
+/* Whoever only stores records meets nobody, but has to be there for those who read them. */
+static int meeting_end(struct waiting *w)
+{
+	if ((!w->meets && !w->identifies) || w->wants[w->asked].failed)
+		return 1;
+	if (w->meets)
+		beest_presence_has_met(w->registry);
+	else if (!beest_lease_is(w->registry->leases, w->registry->presence.key,
+				 BEEST_LEASE_SETTLED))
+		beest_registry_offer(w->registry, w->registry->presence.key);
+
+	return 1;
+}
+
+/* Nothing that was read counts. */
+static void doubts_note(struct waiting *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->asked; i++)
+		get_note(&w->wait->gets[w->get_of[i]], -beest_limit_errno(w->limit), "it does not "
+			 "count until it is known whether another process of this rank is alive");
+}
+
+/* 1: all that is wanted is there. */
+static int wait_judge_all(struct waiting *w)
+{
+	struct beest_wait *wait = w->wait;
+	int ret = 0;
+
+	if (w->doubts)
+		doubts_note(w);
+	else
+		ret = judge_gets(w);
+	if (ret == 0 && w->watching && (w->doubts || !all_there(w)))
+		ret = judge_watched(w);
+	if (ret == 0 && !w->doubts && wait->each)
+		ret = wait->each(wait->data);
+	if (ret != 0 || w->doubts || !all_there(w))
+		return ret;
+
+	return !(wait->each && !wait->count && !wait->own_count);
+}
+
 /* 1: all is there; 0: not yet. */
 static int wait_judge(struct waiting *w)
 {
-	struct beest_wait *wait = w->wait;
-	int ret;
+	int ret = meeting_judge(w);
 
-	ret = judge_gets(w);
-	if (ret == 0 && w->watching && !all_there(w))
-		ret = judge_watched(w);
-	if (ret == 0 && wait->each)
-		ret = wait->each(wait->data);
+	if (ret == 0)
+		ret = wait_judge_all(w);
 	if (ret != 0)
-		return ret;
-	if (all_there(w))
-		return wait->each && !wait->count && !wait->own_count ? 0 : 1;
+		return ret > 0 ? meeting_end(w) : ret;
 
 	ret = beest_limit_check(w->limit);
 	if (ret < 0)
 		return wanted_fail(w, ret);
 	if (w->registry->interrupt)
 		ret = w->registry->interrupt(w->registry->data);
+	if (ret == 0 && beest_clock_now() >= w->compare_at) {
+		ret = servers_compare(w);
+		ret = ret < 0 ? wanted_fail(w, ret) : 0;
+	}
 
 	return ret;
 }
@@ -511,7 +749,7 @@ static int wait_look(struct waiting *w)
 int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,
 		   const struct beest_wait_get *get, char *text, size_t size)
 {
-	const char *noun = beest_record_noun(get->kind);
+	const char *noun = noun_of(get);
 	char why[BEEST_KV_WHY];
 	int ret = beest_look_trouble(registry, get->server, wait->since, why);
 
@@ -522,6 +760,9 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 	if (get->seen < 0)
 		snprintf(text, size, "%s '%s' (key %s): %s", noun, get->name, get->key,
 			 get->trouble);
+	else if (get->seen && get->trouble[0])
+		snprintf(text, size, "%s '%s' (key %s) was published %s", noun, get->name,
+			 get->key, get->trouble);
 	else if (get->seen)
 		snprintf(text, size, "%s '%s' (key %s) was published, but %s", noun, get->name,
 			 get->key, get->unmet ? get->unmet : "is not accepted");
@@ -577,52 +818,39 @@ static void rivals_say(const struct waiting *w, struct beest_text *text)
 		}
 }
 
-/*
- * How many records the server of @get has evicted, as far as is known.  It is asked only for the
- * sake of a message, since an author restores other records, and notices that they were missing.
- */
-static uint64_t evictions_find(const struct waiting *w, const struct beest_wait_get *get)
-{
-	struct beest_registry *registry = w->registry;
-	struct beest_kv_stats stats;
-	uint64_t evictions;
-
-	if (get->kind == BEEST_KIND_MESSAGE && !w->limit->once &&
-	    beest_kv_probe(registry->kv, get->server, &stats) == 0)
-		return stats.evictions;
-	pthread_mutex_lock(&registry->lock);
-	evictions = registry->servers[get->server].evictions;
-	pthread_mutex_unlock(&registry->lock);
-
-	return evictions;
-}
-
 /* Adds other possible reasons why nothing came. */
 static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
 			   struct beest_text *text)
 {
 	struct beest_registry *registry = w->registry;
 	size_t server = first ? first->server : own_server(w);
-	uint64_t evictions = first && first->seen == 0 ? evictions_find(w, first) : 0;
+	bool asks = beest_inquiry_fits(w->limit), missing = first && first->seen == 0;
+	bool others_are_here = false;
 	char said[BEEST_KV_WHY];
 
 	rivals_say(w, text);
-	beest_text_item(text, "server %s answers", beest_kv_text(registry->kv, server));
-	if (evictions)
-		beest_text_item(text, "it has evicted %" PRIu64 " record%s, perhaps what is "
-				"missing here, too", evictions, evictions == 1 ? "" : "s");
+	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, server));
+	if (asks)
+		beest_inquiry_server(registry, server, missing ? first->kind : BEEST_KIND_ANY,
+				     text);
+	beest_look_loss_say(registry, server, w->wait->since, text);
 	if (beest_look_trouble(registry, server, w->wait->since, said))
 		beest_text_item(text, "meanwhile it failed: %s", said);
-	beest_registry_suspicion(registry, first && first->seen == 0 ? "both sides" : NULL, text);
+	if (asks && missing && registry->explain)
+		registry->explain(registry->data, first->name, text);
+	if (asks && missing)
+		others_are_here = beest_inquiry_ranks(registry, text);
+	beest_registry_suspicion(registry, missing && !others_are_here ? "both sides" : NULL, text);
 }
 
 /*
  * Names absent records first, then those that are not accepted, which often wait for the absent
- * ones, then malformed ones.  The first one gives the error.
+ * ones, then malformed ones.  The first one gives the error.  @limit: the wait's, or how long it
+ * has lasted so far.
  */
-static int wait_expired(struct waiting *w)
+static int missing_fail(struct waiting *w, const struct beest_limit *limit)
 {
-	struct beest_wait *wait = w->wait;
+	const struct beest_wait *wait = w->wait;
 	const struct beest_wait_get *get, *first = NULL;
 	char why[BEEST_KV_WHY], more[48] = "";
 	char wanted[WANTED_SIZE];
@@ -631,12 +859,14 @@ static int wait_expired(struct waiting *w)
 	struct beest_text *hints = wait->hints ? wait->hints : &own;
 	size_t i, missing = 0;
 
-	wait->expired = true;
 	wanted_say(w, wanted, sizeof(wanted));
 	failed = server_failure(w, why);
 	if (failed < 0)
-		return beest_fail(-failed, "%s%s%s", BEEST_LIMIT_TEXT(w->limit, "tried for"), why,
+		return beest_fail(-failed, "%s%s%s", BEEST_LIMIT_TEXT(limit, "tried for"), why,
 				  wanted);
+	failed = servers_compare(w);
+	if (failed < 0)
+		return wanted_fail(w, failed);
 
 	for (class = 0; class < 3; class++)
 		for (i = 0; i < wait->count; i++) {
@@ -653,9 +883,25 @@ static int wait_expired(struct waiting *w)
 		snprintf(more, sizeof(more), " and %zu more", missing - NAMED_MAX);
 	suspicions_say(w, first, hints);
 
-	return beest_fail(-ret, "%s%s%s%s; %s", BEEST_LIMIT_TEXT(w->limit, "after"),
+	return beest_fail(-ret, "%s%s%s%s; %s", BEEST_LIMIT_TEXT(limit, "after"),
 			  first ? list.buffer : "not all own records are stored", more,
 			  first ? "" : wanted, hints->buffer);
+}
+
+static int wait_expired(struct waiting *w)
+{
+	w->wait->expired = true;
+
+	return missing_fail(w, w->limit);
+}
+
+static void missing_tell(struct waiting *w)
+{
+	struct beest_limit so_far = beest_limit_within(w->limit, 0);
+
+	missing_fail(w, &so_far);
+	beest_log(w->registry->log, BEEST_LOG_WARN, "still waiting, %s", beest_error_text());
+	w->tell_at = next_telling(w->limit);
 }
 
 static bool wait_pause(struct waiting *w)
@@ -683,6 +929,8 @@ int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait)
 	ret = waiting_start(&w);
 	while (ret == 0) {
 		ret = wait_look(&w);
+		if (ret == 0 && beest_clock_now() >= w.tell_at)
+			missing_tell(&w);
 		if (ret == 0 && !wait_pause(&w))
 			ret = wait_expired(&w);
 	}

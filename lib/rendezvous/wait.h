@@ -11,18 +11,33 @@
 
 #include "lib/rendezvous/look.h"
 
+/* Whose records count. */
+enum beest_wait_authors {
+	BEEST_AUTHORS_ALL,
+	BEEST_AUTHORS_PRESENT,	/* processes that no other has replaced in their rank */
+	BEEST_AUTHORS_OWN_RUN,	/* ... or that left before; see beest_presence_disowns() */
+};
+
 /* A record to wait for. */
 struct beest_wait_get {
 	enum beest_record_kind kind;
 	const char *key;
 	const char *name;		/* of the record, for sentences */
+	const char *noun;		/* what it names; NULL: that of its kind */
 	/*
 	 * Called each time that the record is seen.  1: accepted; 0: not yet; a negative errno
 	 * with a sentence ends the wait.  A malformed record counts as absent until the
 	 * deadline, since a living peer may replace it.
 	 */
 	int (*see)(void *data, const struct beest_record *record);
+	/* In place of see(), if the value is a list: called also when it is absent. */
+	int (*see_list)(void *data, const struct beest_kv_value *value);
 	void *data;
+	/*
+	 * The presence of an author that is not known is read before see() is called.  If see()
+	 * changes this, it is called again, after that.
+	 */
+	enum beest_wait_authors authors;
 	const char *unmet;		/* why it is not accepted, for the sentence; or NULL */
 	const char *placed_as;		/* the key that chooses the server; NULL: key */
 	bool recheck;			/* read again in turn after it came */
@@ -45,7 +60,9 @@ struct beest_wait_get {
 	struct beest_incarnation leaver;	/* an author that has said that it leaves, ... */
 	int64_t leaving_at;		/* ... and when this was first seen; 0: none has */
 	int seen;			/* 0: never, 1: seen and not accepted, negative: refused */
-	char trouble[200];		/* what is known of it, for the sentence */
+	char trouble[BEEST_PRESENCE_TEXT + 64];	/* what is known of it, for the sentence */
+	bool unknown;			/* the author of @record is, and has to be asked for */
+	struct beest_record record;	/* as this look has read it */
 };
 
 #define BEEST_WAIT_ASIDES 2
@@ -53,6 +70,7 @@ struct beest_wait_get {
 struct beest_wait {
 	struct beest_wait_get *gets;
 	size_t count;
+	size_t most;			/* if each() changes the count: the greatest; 0: it stays */
 	const char *const *own_keys;	/* of own records that must be stored, too */
 	size_t own_count;
 	struct beest_look_extra *extras;	/* go along with each look until they are done */
@@ -74,6 +92,8 @@ struct beest_wait {
 	const struct beest_limit *limit;
 	/* Receives other possible reasons if the limit ends the wait; may be NULL. */
 	struct beest_text *hints;
+
+	bool meets;			/* looks for others of this rank, as the first wait does */
 
 	bool hurry;			/* set by see() or each(): no pause before the next look */
 

@@ -141,15 +141,15 @@ static int seal_run(struct beest_seal *seal, const char *name, uint8_t *bytes, s
 		    bool encrypts)
 {
 	EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
-	int ret = -ENOMEM;
+	int ret = -EIO;
 
-	if (context && EVP_CIPHER_CTX_copy(context, seal->keyed) == 1)
+	if (!context)
+		return beest_fail(ENOMEM, "no memory for a cipher");
+	if (EVP_CIPHER_CTX_copy(context, seal->keyed) == 1)
 		ret = cipher_run(context, name, bytes, size, encrypts);
 	EVP_CIPHER_CTX_free(context);
-	if (ret == -ENOMEM)
-		return beest_fail(ENOMEM, "no memory for a cipher");
 	if (ret == -EIO)
-		return beest_fail(EIO, "libcrypto could not %s a record",
+		return beest_fail(EIO, "libcrypto refused to %s a record",
 				  encrypts ? "seal" : "open");
 	if (ret < 0)
 		return beest_fail(-ret,
@@ -177,8 +177,8 @@ int beest_seal_decrypt(struct beest_seal *seal, const char *name, uint8_t *bytes
 	if (size < BEEST_SEAL_OVERHEAD)
 		return beest_fail(EBADMSG, "%zu bytes are too few for a sealed record", size);
 	if (bytes[AT_VERSION] != SEAL_VERSION)
-		return beest_fail(EPROTONOSUPPORT, "a record sealed in version %d, this library "
-				  "speaks version %d", bytes[AT_VERSION], SEAL_VERSION);
+		return beest_fail(EPROTONOSUPPORT, "a record sealed in version %d; this library "
+				  "understands version %d only", bytes[AT_VERSION], SEAL_VERSION);
 	if (memcmp(its, own, CHECK_SIZE) != 0)
 		return beest_fail(EKEYREJECTED, "a record sealed with another secret (check value "
 				  "%02x%02x%02x%02x, the local one is %02x%02x%02x%02x)", its[0],

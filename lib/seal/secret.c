@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/reserve.h"
 #include "lib/seal/secret.h"
 
 /* Checks the open file, which nobody can replace meanwhile, rather than the path. */
@@ -55,8 +56,11 @@ static int bytes_read(struct beest_secret *secret, int fd, const char *path)
 int beest_secret_read(struct beest_secret *secret, const char *path)
 {
 	/* O_NONBLOCK: opening a pipe would otherwise wait for a writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret;
+	int fd = BEEST_RESERVED(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)), ret;
 
+	if (fd < 0 && errno == ENOENT)
+		return beest_fail(ENOENT, "%s: No such file or directory; all nodes of a job must "
+				  "share the folder of its secret", BEEST_QUOTE(path));
 	if (fd < 0)
 		return beest_fail_errno(-errno, "%s", BEEST_QUOTE(path));
 	ret = file_check(fd, path);

@@ -21,10 +21,12 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/settings/json.h"
 
 #define FILE_MAX (1024 * 1024)
+#define OPEN_HOW (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
 struct beest_json {
 	const char *path;		/* the caller's, for sentences of beest_json_open() */
@@ -48,7 +50,7 @@ static int fail_file(int err, const char *path, const char *wrong)
  */
 static int read_text(struct beest_json *json)
 {
-	int ret = 0, fd = open(json->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int ret = 0, fd = BEEST_RESERVED(open(json->path, OPEN_HOW));
 	struct stat status;
 	ssize_t got;
 
@@ -201,6 +203,37 @@ static int scan_plain(struct scan *scan)
 	return 0;
 }
 
+#define TYPOGRAPHIC "typographic quotes: text needs straight ones, \""
+
+/* Characters that word processors and web pages put in place of those of JSON. */
+static const struct {
+	const char *bytes, *wrong;
+} lookalikes[] = {
+	{ "\xe2\x80\x98", TYPOGRAPHIC },
+	{ "\xe2\x80\x99", TYPOGRAPHIC },
+	{ "\xe2\x80\x9a", TYPOGRAPHIC },
+	{ "\xe2\x80\x9c", TYPOGRAPHIC },
+	{ "\xe2\x80\x9d", TYPOGRAPHIC },
+	{ "\xe2\x80\x9e", TYPOGRAPHIC },
+	{ "\xc2\xab", TYPOGRAPHIC },
+	{ "\xc2\xbb", TYPOGRAPHIC },
+	{ "\xc2\xa0", "a no-break space: replace it by a plain one" },
+};
+
+/* Says what is wrong with a character that JSON has no use for. */
+static int fail_character(const struct scan *scan)
+{
+	unsigned char byte = *scan->at;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(lookalikes); i++)
+		if (!strncmp(scan->at, lookalikes[i].bytes, strlen(lookalikes[i].bytes)))
+			return beest_fail(EBADMSG, "%s", lookalikes[i].wrong);
+
+	return beest_fail(EBADMSG, byte > ' ' && byte < 0x7f ? "unexpected '%c'" :
+			  "unexpected byte 0x%02x", byte);
+}
+
 static int scan_next(struct scan *scan)
 {
 	unsigned char byte = *scan->at;
@@ -218,8 +251,7 @@ static int scan_next(struct scan *scan)
 	if (byte == '\'')
 		return beest_fail(EBADMSG, "text needs double quotes, not single ones");
 	if (!byte || !strchr("{}[]:,", byte))
-		return beest_fail(EBADMSG, byte > ' ' && byte < 0x7f ? "unexpected '%c'" :
-				  "unexpected byte 0x%02x", byte);
+		return fail_character(scan);
 
 	/* A trailing comma is the commonest mistake, and json-c's message does not name it. */
 	scan->at++;
@@ -245,6 +277,8 @@ static int scan_text(struct beest_json *json)
 	skip_blanks(&scan);
 	if (!strncmp(scan.at, "\xef\xbb\xbf", 3))
 		ret = beest_fail(EBADMSG, "the file begins with a byte order mark");
+	else if (!strncmp(scan.at, "\xff\xfe", 2) || !strncmp(scan.at, "\xfe\xff", 2))
+		ret = beest_fail(EBADMSG, "the file is UTF-16: save it as UTF-8");
 	else if (scan.at == end)
 		return beest_fail(EBADMSG, "%s: the file is empty; write at least {}", json->path);
 	while (!ret && scan.at < end) {

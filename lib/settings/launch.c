@@ -7,10 +7,13 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
@@ -22,7 +25,11 @@
 /* Variables joined by dots; "?" marks one that may be absent. */
 struct job_id {
 	const char *part[3];
+	bool shared;		/* all runs within an allocation have it */
 };
+
+#define ID(...) { .part = { __VA_ARGS__ } }
+#define SHARED_ID(...) { .part = { __VA_ARGS__ }, .shared = true }
 
 struct launcher {
 	const char *name;
@@ -41,35 +48,47 @@ struct launcher {
  */
 static const struct launcher launchers[] = {
 	{ "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", .needs = "LOCAL_RANK",
-	  .job = { { { "TORCHELASTIC_RUN_ID" } } } },
+	  .job = { ID("TORCHELASTIC_RUN_ID") } },
 	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-	  "OMPI_COMM_WORLD_LOCAL_RANK", .job = { { { "PMIX_NAMESPACE" } } } },
+	  "OMPI_COMM_WORLD_LOCAL_RANK",
+	  .job = { ID("PMIX_NAMESPACE", "?OMPI_MCA_orte_precondition_transports") } },
 	{ "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
-	  .job = { { { "PMI_JOBID" } }, { { "PALS_APID" } }, { { "FLUX_JOB_ID" } } } },
+	  .job = { ID("PMI_JOBID"), ID("PALS_APID"), ID("FLUX_JOB_ID") } },
 	{ "JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
-	  .job = { { { "PMIX_NAMESPACE" } }, { { "LSB_JOBID" } } } },
+	  .job = { ID("PMIX_NAMESPACE"),
+		   SHARED_ID("LSB_JOBID", "?LSB_JOBINDEX") } },
 	{ "Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID",
-	  .job = { { { "FLUX_JOB_ID" } } } },
+	  .job = { ID("FLUX_JOB_ID") } },
 	{ "PALS", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID",
-	  .job = { { { "PALS_APID" } } } },
+	  .job = { ID("PALS_APID") } },
 	{ "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
 	  .needs = "SLURM_STEP_ID",
-	  .job = { { { "SLURM_JOB_ID", "SLURM_STEP_ID", "?SLURM_RESTART_COUNT" } } } },
+	  .job = { ID("SLURM_JOB_ID", "SLURM_STEP_ID", "?SLURM_RESTART_COUNT") } },
 	{ "MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
 	  .local = "MV2_COMM_WORLD_LOCAL_RANK" },
-	{ "PMIx", "PMIX_RANK", .job = { { { "PMIX_NAMESPACE" } } } },
+	{ "PMIx", "PMIX_RANK", .job = { ID("PMIX_NAMESPACE") } },
 	{ "PyTorch", "RANK", "WORLD_SIZE", .needs = "WORLD_SIZE" },
 	{ "Kubernetes", "JOB_COMPLETION_INDEX", .alone = true },
 };
 
 /* Ids of the allocation: all runs in it share one, but that is better than none. */
 static const struct job_id batch_jobs[] = {
-	{ { "SLURM_JOB_ID", "?SLURM_RESTART_COUNT" } },
-	{ { "LSB_JOBID" } },
-	{ { "PBS_JOBID" } },
-	{ { "COBALT_JOBID" } },
-	{ { "FLUX_JOB_ID" } },
-	{ { "JOB_ID" } },	/* Grid Engine */
+	SHARED_ID("SLURM_JOB_ID", "?SLURM_RESTART_COUNT"),
+	SHARED_ID("LSB_JOBID", "?LSB_JOBINDEX"),
+	SHARED_ID("PBS_JOBID"),
+	SHARED_ID("COBALT_JOBID"),
+	SHARED_ID("FLUX_JOB_ID"),
+	SHARED_ID("JOB_ID", "?SGE_TASK_ID"),	/* Grid Engine */
+};
+
+/* Texts by which a variable says that there is no such id, or that this is not a run. */
+static const struct {
+	const char *variable, *text;
+} no_ids[] = {
+	{ "TORCHELASTIC_RUN_ID", "none" },	/* of all runs that were given none */
+	{ "LSB_JOBINDEX", "0" },
+	{ "SGE_TASK_ID", "undefined" },
+	{ "SLURM_STEP_ID", "4294967290" },	/* the interactive shell of salloc */
 };
 
 /* An empty variable counts as unset. */
@@ -80,9 +99,21 @@ static const char *variable(const char *name)
 	return text && *text ? text : NULL;
 }
 
+static const char *id_variable(const char *name)
+{
+	const char *text = variable(name);
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(no_ids) && text; i++)
+		if (!strcmp(name, no_ids[i].variable) && !strcmp(text, no_ids[i].text))
+			text = NULL;
+
+	return text;
+}
+
 static bool is_present(const struct launcher *launcher)
 {
-	return variable(launcher->rank) && (!launcher->needs || variable(launcher->needs));
+	return variable(launcher->rank) && (!launcher->needs || id_variable(launcher->needs));
 }
 
 /* False also when the value is malformed. */
@@ -111,6 +142,7 @@ struct reading {
 	const struct beest_options *options;
 	const struct launcher *launcher;	/* NULL: none is present */
 	char rank[ORIGIN_SIZE], size[ORIGIN_SIZE], local[ORIGIN_SIZE], job[ORIGIN_SIZE];
+	char caution[256];		/* about the job id, or "" */
 };
 
 /* "HARTEBEEST_NID", "job.rank in FILE", "job.rank in argument" */
@@ -174,6 +206,8 @@ static int read_rank(struct reading *reading)
 	int64_t rank = reading->options->rank;
 	int ret = 0;
 
+	if (rank == BEEST_RANK_NONE)
+		return 0;
 	if (rank != BEEST_AUTO) {
 		option_origin(reading->options, "job.rank", reading->rank);
 	} else if (reading->launcher) {
@@ -221,6 +255,11 @@ static int check_rank(struct reading *reading)
 	snprintf(count, sizeof(count), "0-%zu", launch->participants.count - 1);
 	given = given ? given : count;
 	beest_text_clean(ids, sizeof(ids), given, strlen(given));
+	if (launch->participants.count == 1 && reading->options->participants &&
+	    launch->rank < launch->participants.id[0])
+		return beest_fail(ENOENT, "rank %d is not among the participants %s (%s), a list "
+				  "of one id: %s ranks are HARTEBEEST_NPARTICIPANTS=%s",
+				  launch->rank, ids, reading->size, ids, ids);
 	return beest_fail(ENOENT, "rank %d is not among the participants %s (%s)", launch->rank,
 			  ids, reading->size);
 }
@@ -275,13 +314,63 @@ static void compare_launchers(struct reading *reading)
 		if (!claim_of(theirs, &their) ||
 		    (our.rank == their.rank && our.size == their.size))
 			continue;
+		launch->alone = launch->participants.count == 1 && their.size > 1;
 		snprintf(launch->warning, sizeof(launch->warning), "%s says rank %" PRId64 " of %"
 			 PRId64 " (%s, %s), but %s says rank %" PRId64 " of %" PRId64
-			 " (%s, %s); %s is believed", ours->name, our.rank, our.size, ours->rank,
+			 " (%s, %s); %s is used", ours->name, our.rank, our.size, ours->rank,
 			 ours->size, theirs->name, their.rank, their.size, theirs->rank,
 			 theirs->size, ours->name);
 		return;
 	}
+}
+
+/*
+ * Says that the environment's rank was taken instead of a launcher's, which may be a leftover: if
+ * the launcher passes it on to all ranks, it is right for one of them.
+ */
+static void compare_environment(struct reading *reading)
+{
+	const struct launcher *launcher = reading->launcher;
+	struct beest_launch *launch = reading->launch;
+	int64_t rank;
+
+	if (strncmp(reading->rank, "HARTEBEEST_", strlen("HARTEBEEST_")) != 0 || !launcher ||
+	    !rank_of(launcher, &rank))
+		return;
+	snprintf(rank == launch->rank ? launch->exported : launch->ignored,
+		 sizeof(launch->ignored), "rank %d is from %s, which all ranks may have; %s says "
+		 "rank %" PRId64 " (%s): unset %s", launch->rank, reading->rank, launcher->name,
+		 rank, launcher->rank, reading->rank);
+}
+
+/* ------------------------------------------------- what the kernel hides --- */
+
+static bool is_hidden(const char *variable)
+{
+	size_t i, length = strcspn(variable, "=");
+
+	for (i = 0; i < BEEST_COUNT(launchers); i++)
+		if (strlen(launchers[i].rank) == length &&
+		    !strncmp(variable, launchers[i].rank, length))
+			return true;
+
+	return !strncmp(variable, "HARTEBEEST_", strlen("HARTEBEEST_"));
+}
+
+/* In a program with capabilities or a set-user-ID bit, its user must not choose what it does. */
+static void say_hidden(struct beest_launch *launch)
+{
+	char **each = environ;
+
+	if (!getauxval(AT_SECURE))
+		return;
+	while (each && *each && !is_hidden(*each))
+		each++;
+	if (each && *each)
+		snprintf(launch->ignored, sizeof(launch->ignored), "%.*s and all other variables "
+			 "are ignored, since the program's file has capabilities or a set-user-ID "
+			 "or set-group-ID bit: use hartebeest.json or arguments of "
+			 "hartebeest_open()", (int)strcspn(*each, "="), *each);
 }
 
 /* ---------------------------------------------------------------- job --- */
@@ -301,7 +390,7 @@ static bool read_job_id(struct reading *reading, const struct job_id *id)
 	beest_text_start(&origin, reading->job, sizeof(reading->job));
 	for (i = 0; i < BEEST_COUNT(id->part) && id->part[i]; i++) {
 		part = id->part[i] + (*id->part[i] == '?');
-		value = variable(part);
+		value = id_variable(part);
 		if (!value && part == id->part[i])
 			return false;
 		if (!value)
@@ -314,6 +403,10 @@ static bool read_job_id(struct reading *reading, const struct job_id *id)
 
 	if (text.full || strspn(job, SAFE) != text.used)
 		snprintf(job, sizeof(reading->launch->job), "fnv1a-%016" PRIx64, hash);
+	if (i > 0 && id->shared)
+		snprintf(reading->caution, sizeof(reading->caution), "job id %s (%.60s) is that of "
+			 "all runs within an allocation, which meet each other: give each run a "
+			 "HARTEBEEST_JOB", job, reading->job);
 	return i > 0;
 }
 
@@ -328,9 +421,9 @@ static int check_job(const char *job)
 	if (!at)
 		at = strchr(job, '/');
 	if (at)
-		return beest_fail(EINVAL, "%s has 0x%02x at byte %td: blanks, control "
+		return beest_fail(EINVAL, "%s has %s at byte %td: blanks, control "
 				  "characters, '/' and bytes beyond ASCII are refused",
-				  BEEST_QUOTE(job), (unsigned char)*at, at - job + 1);
+				  BEEST_QUOTE(job), BEEST_BYTE_TEXT(*at), at - job + 1);
 	return 0;
 }
 
@@ -358,6 +451,8 @@ static int read_job(struct reading *reading)
 			return 0;
 	strcpy(reading->launch->job, BEEST_JOB_NONE);
 	reading->job[0] = '\0';
+	strcpy(reading->caution, "no job id is known, and runs without one meet each "
+	       "other: give each run a HARTEBEEST_JOB");
 	return 0;
 }
 
@@ -389,6 +484,24 @@ static void describe_launch(const struct reading *reading)
 		beest_text_add(&text, ", no job id");
 }
 
+static void caution_add(struct beest_launch *launch, const char *caution)
+{
+	size_t used = strlen(launch->warning);
+
+	snprintf(launch->warning + used, sizeof(launch->warning) - used, "%s%s", used ? "; " : "",
+		 caution);
+}
+
+int beest_launch_check(const struct beest_launch *launch)
+{
+	if (!launch->alone)
+		return 0;
+
+	return beest_fail(ENODATA, "%s: this rank alone would wait for no other; unset what is "
+			  "left over, or set HARTEBEEST_NID and HARTEBEEST_PARTICIPANTS",
+			  launch->warning);
+}
+
 /* Options win; a launcher gives the rest. */
 static int (*const reading_steps[])(struct reading *reading) = {
 	read_participants,
@@ -400,7 +513,7 @@ static int (*const reading_steps[])(struct reading *reading) = {
 
 int beest_launch_read(struct beest_launch *launch, const struct beest_options *options)
 {
-	struct reading reading = { launch, options, find_launcher(), "", "", "", "" };
+	struct reading reading = { launch, options, find_launcher(), "", "", "", "", "" };
 	size_t i;
 	int ret = 0;
 
@@ -414,8 +527,45 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 
 	read_local(&reading);
 	compare_launchers(&reading);
+	compare_environment(&reading);
+	say_hidden(launch);
+	/* A rank given by hand belongs to somebody who reads how that is done. */
+	if (options->rank == BEEST_AUTO && launch->rank >= 0 && reading.caution[0])
+		caution_add(launch, reading.caution);
 	describe_launch(&reading);
 	return 0;
+}
+
+/* What may explain each failure. */
+static const struct {
+	int err;
+	bool source, warning;
+} hints[] = {
+	{ EADDRINUSE, true, true },
+	{ ETIMEDOUT, false, true },
+	{ ENODATA, false, true },
+	{ EDESTADDRREQ, false, false },
+};
+
+static void hint_add(int ret, const char *text, bool wanted)
+{
+	if (wanted && text[0] && !strstr(beest_error_text(), text))
+		beest_fail(-ret, "%s; %s", beest_error_text(), text);
+}
+
+int beest_launch_hint(const struct beest_launch *launch, int ret)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(hints); i++) {
+		if (ret != -hints[i].err)
+			continue;
+		hint_add(ret, launch->source, hints[i].source);
+		hint_add(ret, launch->warning, hints[i].warning);
+		hint_add(ret, launch->exported, hints[i].source);
+		hint_add(ret, launch->ignored, true);
+	}
+	return ret;
 }
 
 void beest_launch_free(struct beest_launch *launch)

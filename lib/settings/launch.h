@@ -24,8 +24,24 @@ struct beest_launch {
 	struct beest_ids participants;	/* count 0: unknown */
 	char job[BEEST_JOB_MAX + 1];	/* safe in a key */
 	char source[384];		/* "rank 3 of 8 (from SLURM_PROCID), job 4711.0 (...)" */
-	char warning[256];		/* how two launchers contradict each other, or "" */
+	/* How two launchers contradict each other, and who may have the same job id; or "" */
+	char warning[512];
+	char ignored[256];		/* a source that was not believed, and why; or "" */
+	char exported[256];		/* a variable of rank that all may have; or "" */
+	bool alone;			/* it is the only rank, but another launcher started more */
 };
+
+/*
+ * -ENODATA: this process would be the only rank, but another launcher has started more, which would
+ * then all be alone.
+ */
+int beest_launch_check(const struct beest_launch *launch);
+
+/*
+ * Ends the thread's sentence with what may be the cause of failure @ret here: where rank and job
+ * came from, and what was not believed.  Returns @ret.
+ */
+int beest_launch_hint(const struct beest_launch *launch, int ret);
 
 /*
  * -EINVAL, -ERANGE: a malformed value, with the name of its variable; -EINVAL, -ENAMETOOLONG: an

@@ -34,7 +34,7 @@
  */
 #define ENVIRONMENT "environment "
 #define ARGUMENT "argument"
-#define PRESET "preset"
+#define DEFAULT "default"
 #define VARIABLE(name) (&(ENVIRONMENT name)[sizeof(ENVIRONMENT) - 1])
 
 #define AT(member) .offset = offsetof(struct beest_options, member)
@@ -46,7 +46,7 @@
 #define STRING .type = BEEST_OPTION_STRING
 #define WORD(list) .type = BEEST_OPTION_WORD, .words = (list)
 #define SECRET .type = BEEST_OPTION_SECRET
-#define AUTO .automatic = true, .preset = "auto"
+#define AUTO .word = "auto", .meaning = BEEST_AUTO, .initial = "auto"
 
 static const struct beest_word roce_words[] = {
 	{ "auto", BEEST_ROCE_NONE }, { "v1", BEEST_ROCE_V1 }, { "v2", BEEST_ROCE_V2 }, { NULL, 0 },
@@ -69,84 +69,85 @@ static int check_servers(const char *text)
 }
 
 const struct beest_option beest_option_rows[] = {
-	{ "cq_attr.cq_depth", INT, AT(cq_depth), .preset = "512", RANGE(1, 4194304),
-	  .help = "size of a completion queue, cut to what the device has" },
+	{ "cq_attr.cq_depth", INT, AT(cq_depth), .initial = "512", RANGE(1, 4194304),
+	  .help = "size of a completion queue, reduced to the limit of the device" },
 
-	{ "qp_init_attr.qp_type", QP(qp_type), .preset = "2", RANGE(2, 4),
+	{ "qp_init_attr.qp_type", QP(qp_type), .initial = "2", RANGE(2, 4),
 	  .help = "transport: 2 RC, 3 UC, 4 UD" },
-	{ "qp_init_attr.cap.max_send_wr", QP(max_send_wr), .preset = "128", RANGE(0, 4194304),
-	  .help = "size of the send queue, cut to what the device has" },
-	{ "qp_init_attr.cap.max_recv_wr", QP(max_recv_wr), .preset = "128", RANGE(0, 4194304),
-	  .help = "size of the receive queue, cut to what the device has" },
-	{ "qp_init_attr.cap.max_send_sge", QP(max_send_sge), .preset = "1", RANGE(0, 1024),
-	  .help = "scatter/gather elements of a send request, cut to what the device has" },
-	{ "qp_init_attr.cap.max_recv_sge", QP(max_recv_sge), .preset = "1", RANGE(0, 1024),
-	  .help = "scatter/gather elements of a receive request, cut to what the device has" },
-	{ "qp_init_attr.cap.max_inline_data", QP(max_inline_data), .preset = "256",
+	{ "qp_init_attr.cap.max_send_wr", QP(max_send_wr), .initial = "128", RANGE(0, 4194304),
+	  .help = "size of the send queue, reduced to the limit of the device" },
+	{ "qp_init_attr.cap.max_recv_wr", QP(max_recv_wr), .initial = "128", RANGE(0, 4194304),
+	  .help = "size of the receive queue, reduced to the limit of the device" },
+	{ "qp_init_attr.cap.max_send_sge", QP(max_send_sge), .initial = "1", RANGE(0, 1024),
+	  .help = "scatter/gather elements of a send request, reduced to the limit of the device" },
+	{ "qp_init_attr.cap.max_recv_sge", QP(max_recv_sge), .initial = "1", RANGE(0, 1024),
+	  .help = "scatter/gather elements of a receive request, reduced to the limit of the "
+		  "device" },
+	{ "qp_init_attr.cap.max_inline_data", QP(max_inline_data), .initial = "256",
 	  RANGE(0, 65536),
-	  .help = "data sent within the request itself, cut to what the device has" },
+	  .help = "data sent within the request itself, reduced to the limit of the device" },
 
 	{ "qp_attr.path_mtu", QP(path_mtu), AUTO, RANGE(1, 5),
-	  .help = "upper limit as in enum ibv_mtu: 1 256 bytes, ..., 5 4096 bytes; auto: "
-		  "what both ports have" },
+	  .help = "upper limit as in enum ibv_mtu: 1 is 256 bytes, ..., 5 is 4096 bytes; auto: "
+		  "that of both ports" },
 	{ "qp_attr.rq_psn", QP(rq_psn), AUTO, RANGE(0, 0xffffff),
 	  .help = "first packet sequence number to receive; auto: the peer's sq_psn" },
 	{ "qp_attr.sq_psn", QP(sq_psn), AUTO, RANGE(0, 0xffffff),
 	  .help = "first packet sequence number to send; auto: random" },
-	{ "qp_attr.ah_attr.is_global", QP(is_global), .preset = "0", RANGE(0, 1),
-	  .help = "1: a global routing header even where none is needed" },
-	{ "qp_attr.ah_attr.sl", QP(sl), .preset = "0", RANGE(0, 15),
+	{ "qp_attr.ah_attr.is_global", QP(is_global), .initial = "0", RANGE(0, 1),
+	  .help = "1: a global routing header even if none is needed" },
+	{ "qp_attr.ah_attr.sl", QP(sl), .initial = "0", RANGE(0, 15),
 	  .help = "service level" },
-	{ "qp_attr.ah_attr.src_path_bits", QP(src_path_bits), .preset = "0", RANGE(0, 127),
-	  .help = "source path bits, where the port has an LMC" },
-	{ "qp_attr.ah_attr.static_rate", QP(static_rate), .preset = "0", RANGE(0, 63),
-	  .help = "limit of the rate as in enum ibv_rate; 0: that of the port" },
-	{ "qp_attr.max_dest_rd_atomic", QP(max_dest_rd_atomic), .preset = "16", RANGE(0, 255),
-	  .help = "reads and atomics served at once, cut to what the device has" },
-	{ "qp_attr.max_rd_atomic", QP(max_rd_atomic), .preset = "16", RANGE(0, 255),
-	  .help = "reads and atomics under way at once, cut to what both ends have" },
-	{ "qp_attr.min_rnr_timer", QP(min_rnr_timer), .preset = "12", RANGE(0, 31),
+	{ "qp_attr.ah_attr.src_path_bits", QP(src_path_bits), .initial = "0", RANGE(0, 127),
+	  .help = "source path bits, if the port has an LMC" },
+	{ "qp_attr.ah_attr.static_rate", QP(static_rate), .initial = "0", RANGE(0, 63),
+	  .help = "limit of the rate as in enum ibv_rate; 0: the rate of the port" },
+	{ "qp_attr.max_dest_rd_atomic", QP(max_dest_rd_atomic), AUTO, RANGE(0, 255),
+	  .help = "reads and atomics served at once, reduced to the limit of the device; auto: "
+		  "16, or fewer if the device has few in total" },
+	{ "qp_attr.max_rd_atomic", QP(max_rd_atomic), .initial = "16", RANGE(0, 255),
+	  .help = "reads and atomics outstanding at once, reduced to the limits of both ends" },
+	{ "qp_attr.min_rnr_timer", QP(min_rnr_timer), .initial = "12", RANGE(0, 31),
 	  .help = "code of the pause that a sender makes when no receive is posted; 12: 0.64 ms" },
-	{ "qp_attr.timeout", QP(timeout), .preset = "14", RANGE(0, 31),
+	{ "qp_attr.timeout", QP(timeout), .initial = "14", RANGE(0, 31),
 	  .help = "wait for an acknowledgement; 0: for ever" },
-	{ "qp_attr.retry_cnt", QP(retry_cnt), .preset = "7", RANGE(0, 7),
+	{ "qp_attr.retry_cnt", QP(retry_cnt), .initial = "7", RANGE(0, 7),
 	  .help = "retransmissions before a send fails" },
-	{ "qp_attr.rnr_retry", QP(rnr_retry), .preset = "7", RANGE(0, 7),
+	{ "qp_attr.rnr_retry", QP(rnr_retry), .initial = "7", RANGE(0, 7),
 	  .help = "attempts while the receiver is not ready; 7: for ever" },
 	{ "qp_attr.pkey", QP(pkey), AUTO, RANGE(1, 0xffff),
 	  .help = "partition key; auto: the first full member, else the first limited one" },
-	{ "qp_attr.traffic_class", QP(traffic_class), .preset = "0", RANGE(0, 255),
+	{ "qp_attr.traffic_class", QP(traffic_class), .initial = "0", RANGE(0, 255),
 	  .help = "traffic class of the global routing header" },
-	{ "qp_attr.hop_limit", QP(hop_limit), .preset = "64", RANGE(1, 255),
+	{ "qp_attr.hop_limit", QP(hop_limit), .initial = "64", RANGE(1, 255),
 	  .help = "hop limit of the global routing header" },
-	{ "qp_attr.flow_label", QP(flow_label), .preset = "0", RANGE(0, 0xfffff),
+	{ "qp_attr.flow_label", QP(flow_label), .initial = "0", RANGE(0, 0xfffff),
 	  .help = "flow label of the global routing header" },
 	/* The top bit would select a privileged key instead. */
-	{ "qp_attr.qkey", QP(qkey), .preset = "0x11111111", RANGE(0, 0x7fffffff),
+	{ "qp_attr.qkey", QP(qkey), .initial = "0x11111111", RANGE(0, 0x7fffffff),
 	  .help = "queue key of datagrams" },
 	{ "qp_attr.access_flags", QP(access_flags), AUTO, RANGE(0, 0x1fffff),
 	  .help = "enum ibv_access_flags; auto: all that transport and device allow" },
 
-	{ "mr.huge_pages", INT, AT(mr_huge_pages), .preset = "0", RANGE(0, 1),
+	{ "mr.huge_pages", INT, AT(mr_huge_pages), .initial = "0", RANGE(0, 1),
 	  .help = "1: put buffers of the library in huge pages of 2 MB" },
 
 	{ "device.name", VARIABLE("HARTEBEEST_DEVICE"), STRING, AT(device_name),
 	  .help = "device or device:port, such as mlx5_0:1; a list of them by local rank; "
-		  "near:numa or near:pci:0000:65:00.0; not given: the first port that is up" },
-	{ "device.gid", VARIABLE("HARTEBEEST_GID"), STRING, AT(device_gid), .preset = "auto",
-	  .help = "which GID: auto, index:3, gid:fe80::1, ip:10.0.0.5, subnet:10.0.0.0/24 or "
-		  "netdev:ib0" },
+		  "near:numa or near:pci:0000:65:00.0; not given: the port with the best GID" },
+	{ "device.gid", VARIABLE("HARTEBEEST_GID"), STRING, AT(device_gid), .initial = "auto",
+	  .help = "which GID: " BEEST_GID_RULES_TEXT },
 	{ "device.addr", VARIABLE("HARTEBEEST_ADDR"), STRING, AT(device_addr),
 	  .help = "this end's IP address, which chooses device, port and GID" },
 	{ "device.resolver", VARIABLE("HARTEBEEST_RESOLVER"), WORD(resolver_words),
-	  AT(device_resolver), .preset = "record",
+	  AT(device_resolver), .initial = "record",
 	  .help = "where the path to a peer comes from: its record, or rdma_cm" },
-	{ "device.roce", WORD(roce_words), AT(device_roce), .preset = "auto",
+	{ "device.roce", WORD(roce_words), AT(device_roce), .initial = "auto",
 	  .help = "RoCE version" },
 	{ "device.family", WORD(family_words), AT(device_family),
-	  .preset = "auto", .help = "address family of a RoCE GID" },
+	  .initial = "auto", .help = "address family of a RoCE GID" },
 
-	{ "device.events", INT, AT(device_events), .preset = "1", RANGE(0, 1),
+	{ "device.events", INT, AT(device_events), .initial = "1", RANGE(0, 1),
 	  .help = "0: the program reads the device's asynchronous events itself" },
 
 	{ "exchange.servers", VARIABLE("HARTEBEEST_EXC_IP_PORT"), STRING, AT(servers),
@@ -162,27 +163,31 @@ const struct beest_option beest_option_rows[] = {
 	{ "exchange.secret_file", VARIABLE("HARTEBEEST_SECRET_FILE"), STRING, AT(secret_file),
 	  .help = "file with the job's secret: all records are encrypted and authenticated" },
 	{ "exchange.timeout", VARIABLE("HARTEBEEST_TIMEOUT"), DURATION, AT(timeout),
-	  .preset = "30s", RANGE(BEEST_MS, 30 * BEEST_DAY),
+	  .initial = "30s", RANGE(BEEST_MS, 30 * BEEST_DAY),
 	  .help = "limit of every wait for a server or a peer" },
-	{ "exchange.ttl", DURATION, AT(ttl), .preset = "1d",
+	{ "exchange.ttl", DURATION, AT(ttl), .initial = "1d",
 	  RANGE(BEEST_SECOND, BEEST_TTL_MAX),
-	  .help = "life of what is published, renewed while in use" },
+	  .help = "time to live of records, renewed while in use" },
 
-	{ "poll.timeout", DURATION, AT(poll_timeout), .preset = "1h",
+	{ "poll.timeout", DURATION, AT(poll_timeout), .initial = "1h",
 	  RANGE(0, 30 * BEEST_DAY),
 	  .help = "limit of the compatibility interface's polls; 0: none" },
+	{ "fetch.timeout", DURATION, AT(fetch_timeout), .initial = "1h",
+	  RANGE(0, 30 * BEEST_DAY),
+	  .help = "limit of the compatibility interface's fetches; 0: none" },
 
 	{ "job.participants", VARIABLE("HARTEBEEST_PARTICIPANTS"), STRING, AT(participants),
 	  .help = "ids of all ranks, such as 0,1 or 0-63" },
 	{ "job.nparticipants", VARIABLE("HARTEBEEST_NPARTICIPANTS"), INT, AT(nparticipants),
-	  RANGE(1, BEEST_IDS_MAX), .help = "how many ranks there are, with ids from 0" },
+	  RANGE(1, BEEST_IDS_MAX), .help = "number of ranks, with ids from 0" },
 	{ "job.rank", VARIABLE("HARTEBEEST_NID"), INT, AT(rank), RANGE(0, INT32_MAX),
-	  .help = "id of this process" },
+	  .word = "none", .meaning = BEEST_RANK_NONE,
+	  .help = "id of this process; none: it takes no rank, whatever its launcher says" },
 	{ "job.id", VARIABLE("HARTEBEEST_JOB"), STRING, AT(job),
 	  .help = "name of this run; not given: the launcher's job and step" },
 
 	{ "log.level", VARIABLE("HARTEBEEST_LOG"), WORD(beest_log_words), AT(log_level),
-	  .preset = "none", .help = "none, error, warn, info or debug" },
+	  .initial = "none", .help = "none, error, warn, info or debug" },
 	{ "log.file", VARIABLE("HARTEBEEST_LOG_FILE"), STRING, AT(log_file),
 	  .help = "file to log to instead of stderr; %h is the host, %p the process id, %r the "
 		  "rank" },
@@ -211,19 +216,19 @@ static const void *value_at(const struct beest_options *options,
 	return (const char *)base + row->offset;
 }
 
-/* The sentence of a failure offers "auto" where that is allowed. */
+/* The sentence of a failure offers the word that is allowed. */
 static int set_int(const struct beest_option *row, const char *text, void *value)
 {
 	int ret;
 
-	if (row->automatic && !strcmp(text, "auto")) {
-		*(int64_t *)value = BEEST_AUTO;
+	if (row->word && !strcmp(text, row->word)) {
+		*(int64_t *)value = row->meaning;
 		return 0;
 	}
 
 	ret = beest_parse_int(text, row->min, row->max, value);
-	if (ret < 0 && row->automatic)
-		return beest_fail(-ret, "%s, or 'auto'", beest_error_text());
+	if (ret < 0 && row->word)
+		return beest_fail(-ret, "%s, or '%s'", beest_error_text(), row->word);
 	return ret;
 }
 
@@ -251,9 +256,7 @@ static int set_string(const struct beest_option *row, const char *text, void *va
 	char **string = value, *copy;
 	int ret = 0;
 
-	if (!*text)
-		ret = beest_fail(EINVAL, "'' is not a value; leave it out instead");
-	else if (row->check)
+	if (row->check)
 		ret = row->check(text);
 	if (ret < 0)
 		return ret;
@@ -282,23 +285,24 @@ static const struct {
 };
 
 /* Writes "" for an option that is not given. */
-static void value_text(const struct beest_option *row, const void *value, char *text, size_t size)
+static int value_text(const struct beest_option *row, const void *value, char *text, size_t size)
 {
 	const int64_t *number = value;
 	char *const *string = value;
 
 	if (row->type == BEEST_OPTION_SECRET)
-		beest_text_copy(text, size, *string ? "(hidden)" : "");
-	else if (types[row->type].owned)
-		beest_text_copy(text, size, *string ? *string : "");
-	else if (row->words)
-		beest_text_copy(text, size, beest_parse_word_text(row->words, *number));
-	else if (row->type == BEEST_OPTION_DURATION)
-		beest_text_copy(text, size, BEEST_DURATION_TEXT(*number));
-	else if (*number == BEEST_AUTO)
-		beest_text_copy(text, size, row->automatic ? "auto" : "");
-	else
-		snprintf(text, size, "%" PRId64, *number);
+		return snprintf(text, size, "%s", *string ? "(hidden)" : "");
+	if (types[row->type].owned)
+		return snprintf(text, size, "%s", *string ? *string : "");
+	if (row->words)
+		return snprintf(text, size, "%s", beest_parse_word_text(row->words, *number));
+	if (row->type == BEEST_OPTION_DURATION)
+		return snprintf(text, size, "%s", BEEST_DURATION_TEXT(*number));
+	if (row->word && *number == row->meaning)
+		return snprintf(text, size, "%s", row->word);
+	if (*number == BEEST_AUTO)
+		return snprintf(text, size, "%s", "");
+	return snprintf(text, size, "%" PRId64, *number);
 }
 
 /* -------------------------------------------------------------- names --- */
@@ -412,11 +416,26 @@ static bool list_homes(const char *word, char *list)
 	return count > 0;
 }
 
+/* "exchange.timeout" for "HARTEBEEST_TIMEOUT"; NULL: no option has that variable. */
+static const char *name_of_variable(const char *variable)
+{
+	const struct beest_option *row;
+
+	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
+		if (row->environment && !strcmp(row->environment, variable))
+			return row->name;
+	return NULL;
+}
+
 static int fail_unknown(int err, const char *name)
 {
 	char plain[NAME_SIZE], homes[HOMES_SIZE], meant[NAME_SIZE];
 	struct place place = { .transport = split_name(name, plain) };
+	const char *option = name_of_variable(tail_of(name));
 
+	if (option)
+		return beest_fail(err, "unknown option %s: it is the environment variable of %s",
+				  BEEST_QUOTE(name), option);
 	if (list_homes(name, homes))
 		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
 				  homes);
@@ -481,7 +500,9 @@ static int check_qp_type(const struct place *place, const char *text)
 static int set_place(struct reading *reading, const struct place *place, const char *text)
 {
 	bool exact = place->transport < BEEST_TRANSPORTS;
-	int transport = place->transport % BEEST_TRANSPORTS, ret = check_qp_type(place, text);
+	int transport = place->transport % BEEST_TRANSPORTS;
+	int ret = *text ? check_qp_type(place, text) :
+		  beest_fail(EINVAL, "'' is not a value; leave it out instead");
 	int last = exact || !place->row->per_transport ? transport : BEEST_UD;
 	size_t slot;
 
@@ -500,7 +521,7 @@ static int set_place(struct reading *reading, const struct place *place, const c
 	return ret;
 }
 
-static int read_presets(struct reading *reading)
+static int read_defaults(struct reading *reading)
 {
 	struct beest_options *options = reading->options;
 	const struct beest_option *row;
@@ -512,13 +533,13 @@ static int read_presets(struct reading *reading)
 	if (!options->origins)
 		return beest_fail(ENOMEM, "out of memory");
 
-	begin_source(reading, PRESET);
+	begin_source(reading, DEFAULT);
 	for (i = 0; i < SLOTS; i++)
 		options->origins[i] = reading->origin;
 	for (row = beest_option_rows; !ret && row < beest_option_rows + ROWS; row++) {
 		place = (struct place){ row, BEEST_TRANSPORTS };
-		if (row->preset)
-			ret = set_place(reading, &place, row->preset);
+		if (row->initial)
+			ret = set_place(reading, &place, row->initial);
 		else if (row->type == BEEST_OPTION_INT)
 			*(int64_t *)value_at(options, row, 0) = BEEST_AUTO;
 	}
@@ -530,10 +551,14 @@ static int read_presets(struct reading *reading)
 static int check_type(const struct beest_option *row, const struct beest_json_entry *entry)
 {
 	if (entry->type == types[row->type].json ||
-	    (row->automatic && entry->type == json_type_string && !strcmp(entry->text, "auto")))
+	    (row->word && entry->type == json_type_string && !strcmp(entry->text, row->word)))
 		return 0;
+	if (row->word)
+		return beest_fail(EINVAL, "found %s, expected %s or \"%s\"",
+				  BEEST_JSON_FOUND(entry), types[row->type].expected, row->word);
 	return beest_fail(EINVAL, "found %s, expected %s%s", BEEST_JSON_FOUND(entry),
-			  types[row->type].expected, row->automatic ? " or \"auto\"" : "");
+			  types[row->type].expected, row->check &&
+			  entry->type == json_type_array ? ", with commas between several" : "");
 }
 
 static int fail_in_source(const struct beest_origin *origin, int ret)
@@ -589,6 +614,7 @@ static int check_section(const struct reading *reading, const struct beest_json_
 {
 	char meant[HOMES_SIZE], section[NAME_SIZE], best[NAME_SIZE] = "";
 	struct beest_nearest nearest;
+	const char *variable;
 	bool known;
 	size_t i;
 	int ret;
@@ -602,13 +628,15 @@ static int check_section(const struct reading *reading, const struct beest_json_
 			strcpy(best, section);
 	}
 
+	variable = name_of_variable(entry->section);
 	known = !strcmp(best, entry->section);
 	if (known && entry->type == json_type_object)
 		return 0;
 	if (known)
 		ret = beest_fail(EINVAL, "%s: found %s, expected an object", entry->section,
 				 BEEST_JSON_FOUND(entry));
-	else if (show_in_json(entry->section, meant) || list_homes(entry->section, meant))
+	else if (show_in_json(variable ? variable : entry->section, meant) ||
+		 list_homes(entry->section, meant))
 		ret = beest_fail(EINVAL, "unknown section %s; did you mean %s?",
 				 BEEST_QUOTE(entry->section), meant);
 	else
@@ -691,23 +719,60 @@ static void read_environment(struct reading *reading)
 	}
 }
 
-/* Compares only what follows the common prefix. */
-static void check_variable(struct beest_text *sentence, const char *name)
+/* Variables that are no options: the second is for scripts that use hartebeest serve. */
+static const char *const other_variables[] = { FILE_VARIABLE, VARIABLE_PREFIX "SERVE_PID" };
+
+/* What people call what these set. */
+static const struct {
+	const char *word, *variable;
+} other_words[] = {
+	{ "SIZE", VARIABLE_PREFIX "NPARTICIPANTS" },
+	{ "WORLD_SIZE", VARIABLE_PREFIX "NPARTICIPANTS" },
+	{ "NRANKS", VARIABLE_PREFIX "NPARTICIPANTS" },
+	{ "MEMCACHED", VARIABLE_PREFIX "EXC_IP_PORT" },
+	{ "EXC_SERVERS", VARIABLE_PREFIX "EXC_IP_PORT" },
+	{ "JOB_ID", VARIABLE_PREFIX "JOB" },
+};
+
+/*
+ * The variable that @name, without the common prefix, was meant to be; NULL: none is near.  The
+ * names of variables win over those of their options ("RANK" of job.rank), and these over words.
+ */
+static const char *nearest_variable(const char *name)
 {
+	const char *best = NULL, *variable;
 	size_t i, common = strlen(VARIABLE_PREFIX);
 	struct beest_nearest nearest;
 
-	beest_nearest_start(&nearest, name + common);
-	for (i = 0; i < ROWS; i++)
-		if (beest_option_rows[i].environment)
-			beest_nearest_offer(&nearest, beest_option_rows[i].environment + common);
-	beest_nearest_offer(&nearest, &FILE_VARIABLE[common]);
+	beest_nearest_start(&nearest, name);
+	for (i = 0; i < ROWS; i++) {
+		variable = beest_option_rows[i].environment;
+		if (variable && beest_nearest_offer(&nearest, variable + common))
+			best = variable;
+	}
+	for (i = 0; i < BEEST_COUNT(other_variables); i++)
+		if (beest_nearest_offer(&nearest, other_variables[i] + common))
+			best = other_variables[i];
+	for (i = 0; i < ROWS; i++) {
+		variable = beest_option_rows[i].environment;
+		if (variable && beest_nearest_offer(&nearest, tail_of(beest_option_rows[i].name)))
+			best = variable;
+	}
+	for (i = 0; i < BEEST_COUNT(other_words); i++)
+		if (beest_nearest_offer(&nearest, other_words[i].word))
+			best = other_words[i].variable;
+	return best;
+}
 
-	if (!nearest.best)
+static void check_variable(struct beest_text *sentence, const char *name)
+{
+	const char *best = nearest_variable(name + strlen(VARIABLE_PREFIX));
+
+	if (!best)
 		beest_text_item(sentence, "unknown environment variable %s", name);
-	else if (strcmp(nearest.best, name + common))
-		beest_text_item(sentence, "unknown environment variable %s, the nearest is "
-				VARIABLE_PREFIX "%s", name, nearest.best);
+	else if (strcmp(best, name))
+		beest_text_item(sentence, "unknown environment variable %s, the nearest is %s",
+				name, best);
 }
 
 static void note_unknown_variables(struct beest_options *options)
@@ -748,17 +813,17 @@ static void read_arguments(struct reading *reading, const char *const *arguments
 
 /* ---------------------------------------------------------- interface --- */
 
-int beest_options_load(struct beest_options *options, const char *const *presets,
+int beest_options_load(struct beest_options *options, const char *const *defaults,
 		       const char *system_file, const char *const *arguments)
 {
 	struct reading reading = { .options = options };
 
 	memset(options, 0, sizeof(*options));
-	keep_failure(&reading, read_presets(&reading));
+	keep_failure(&reading, read_defaults(&reading));
 	if (reading.ret < 0)
 		return reading.ret;
 
-	read_arguments(&reading, presets);
+	read_arguments(&reading, defaults);
 	read_files(&reading, system_file);
 	read_environment(&reading);
 	begin_source(&reading, ARGUMENT);
@@ -792,6 +857,27 @@ int beest_options_fail_prefix(const struct beest_options *options, int ret, cons
 	return fail_at(&options->origins[slot_of(place.row, place.transport)], ret, name);
 }
 
+const char *beest_options_origin(const struct beest_options *options, const char *name,
+				 char text[BEEST_ORIGIN_SIZE])
+{
+	const struct beest_origin *origin;
+	struct place place;
+
+	text[0] = '\0';
+	if (!find_place(name, &place))
+		return text;
+	origin = &options->origins[slot_of(place.row, place.transport)];
+	if (origin->line)
+		snprintf(text, BEEST_ORIGIN_SIZE, " (%.*s:%u)", BEEST_ORIGIN_SIZE - 32,
+			 origin->source, origin->line);
+	else if (!strcmp(origin->source, ARGUMENT))
+		snprintf(text, BEEST_ORIGIN_SIZE, " (" ARGUMENT " %s)", name);
+	else if (strcmp(origin->source, DEFAULT))
+		snprintf(text, BEEST_ORIGIN_SIZE, " (%s)",
+			 origin->source + strlen(ENVIRONMENT));
+	return text;
+}
+
 int beest_options_hint(const struct beest_options *options, int ret)
 {
 	if (ret < 0 && options->unknown_environment[0] &&
@@ -808,8 +894,7 @@ int beest_options_text(const struct beest_options *options, const char *name,
 	if (!find_place(name, &place))
 		return fail_unknown(ENOENT, name);
 
-	value_text(place.row, value_at(options, place.row, place.transport), text, size);
 	if (source)
 		*source = options->origins[slot_of(place.row, place.transport)].source;
-	return 0;
+	return value_text(place.row, value_at(options, place.row, place.transport), text, size);
 }

@@ -7,7 +7,7 @@
  * devices, servers or queue pairs: it only fills a struct.
  *
  * Precedence, decided in beest_options_load() and nowhere else:
- * preset < JSON file < environment < argument.
+ * default < JSON file < environment < argument.
  */
 #ifndef BEEST_OPTIONS_H
 #define BEEST_OPTIONS_H
@@ -20,6 +20,9 @@
 
 /* The value of an integer option that is left to the library ("auto"). */
 #define BEEST_AUTO INT64_C(-1)
+
+/* This process takes no rank, whatever its launcher says ("none"). */
+#define BEEST_RANK_NONE INT64_C(-2)
 
 /* Index into beest_options.qp; the order of the prefixes rc:, uc:, ud:. */
 enum beest_transport {
@@ -65,7 +68,7 @@ struct beest_qp_options {
 };
 
 struct beest_origin {
-	const char *source;		/* "preset", "FILE", "environment NAME", "argument" */
+	const char *source;		/* "default", "FILE", "environment NAME", "argument" */
 	unsigned int line;		/* within the file; 0: not a file */
 };
 
@@ -75,7 +78,7 @@ struct beest_options {
 	int64_t mr_huge_pages;			/* mr.huge_pages: 0 or 1 */
 
 	char *device_name;			/* device.name: "mlx5_0:1"; NULL: first active */
-	char *device_gid;			/* device.gid: policy text, preset "auto" */
+	char *device_gid;			/* device.gid: policy text, default "auto" */
 	char *device_addr;			/* device.addr: local IP; NULL: not given */
 	int64_t device_resolver;		/* device.resolver: enum beest_resolver */
 	int64_t device_roce;			/* device.roce: enum beest_roce; NONE: auto */
@@ -90,6 +93,7 @@ struct beest_options {
 	int64_t timeout;			/* exchange.timeout, ns */
 	int64_t ttl;				/* exchange.ttl, ns */
 	int64_t poll_timeout;			/* poll.timeout, ns; 0: no limit */
+	int64_t fetch_timeout;			/* fetch.timeout, ns; 0: no limit */
 
 	char *participants;			/* job.participants: "0-63"; NULL: not given */
 	int64_t nparticipants;			/* job.nparticipants; AUTO: not given */
@@ -105,7 +109,7 @@ struct beest_options {
 };
 
 /*
- * @presets, @arguments: NULL-terminated arrays of "section.key=value", or NULL.  @presets replace
+ * @defaults, @arguments: NULL-terminated arrays of "section.key=value", or NULL.  @defaults replace
  * those of the table.  @system_file: read when it exists; NULL for none.  The file that
  * HARTEBEEST_CONF_PATH names is read after it and must exist.
  *
@@ -115,14 +119,14 @@ struct beest_options {
  * -EBADMSG (not JSON), -EFBIG (file over 1 MiB), -ENOMEM.
  * Even then, @options holds the values that were good, for beest_options_free().
  */
-int beest_options_load(struct beest_options *options, const char *const *presets,
+int beest_options_load(struct beest_options *options, const char *const *defaults,
 		       const char *system_file, const char *const *arguments);
 void beest_options_free(struct beest_options *options);
 
 /*
- * Writes the value to @text, in the form in which it may be given and cut to fit, and where it
- * came from to @source, which may be NULL.  @name: "section.key" or "section.rc:key".  -ENOENT
- * names the nearest option.
+ * Writes the value to @text, in the form in which it may be given, and where it came from to
+ * @source, which may be NULL.  @name: "section.key" or "section.rc:key".  Returns its length, as
+ * snprintf(3) does; -ENOENT names the nearest option.
  */
 int beest_options_text(const struct beest_options *options, const char *name,
 		       char *text, size_t size, const char **source);
@@ -133,6 +137,14 @@ int beest_options_text(const struct beest_options *options, const char *name,
  * "FILE:3: device.gid: ...".  Returns @ret.
  */
 int beest_options_fail_prefix(const struct beest_options *options, int ret, const char *name);
+
+/*
+ * The same in short, behind the value in a sentence of another room: " (HARTEBEEST_GID)",
+ * " (FILE:3)", " (argument device.gid)"; "" for a default.  Returns @text.
+ */
+#define BEEST_ORIGIN_SIZE 256
+const char *beest_options_origin(const struct beest_options *options, const char *name,
+				 char text[BEEST_ORIGIN_SIZE]);
 
 /*
  * Adds the HARTEBEEST_ variables that are unknown to the sentence of a failure, once: a misspelt
@@ -155,13 +167,31 @@ struct beest_option {
 	enum beest_option_type type;
 	bool per_transport;		/* offset is within struct beest_qp_options */
 	size_t offset;
-	const char *preset;		/* text; NULL: not given */
+	const char *initial;		/* text; NULL: not given */
 	int64_t min, max;		/* ints and durations */
-	bool automatic;			/* the word "auto" is allowed and means BEEST_AUTO */
+	const char *word;		/* of an int or a duration: allowed, too; NULL: none */
+	int64_t meaning;		/* of that word */
 	const struct beest_word *words;	/* BEEST_OPTION_WORD */
 	int (*check)(const char *text);	/* of a string that is not empty; may be NULL */
 	const char *help;
 };
+
+/*
+ * The rules of device.gid, in the order of enum beest_gid_rule: what stands before each in a list,
+ * its word, and an example of what follows the word.
+ */
+#define BEEST_GID_RULES(RULE)								\
+	RULE("", "auto", "")								\
+	RULE(", ", "index", ":3")							\
+	RULE(", ", "gid", ":fe80::1")							\
+	RULE(", ", "ip", ":10.0.0.5")							\
+	RULE(", ", "subnet", ":10.0.0.0/24")						\
+	RULE(" or ", "netdev", ":ib0")
+
+#define BEEST_GID_RULE_TEXT(before, word, example) before word example
+
+/* "auto, index:3, ... or netdev:ib0" */
+#define BEEST_GID_RULES_TEXT BEEST_GID_RULES(BEEST_GID_RULE_TEXT)
 
 extern const struct beest_option beest_option_rows[];
 extern const size_t beest_option_count;

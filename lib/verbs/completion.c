@@ -27,7 +27,8 @@ static const struct {
 	{ IBV_WC_REM_OP_ERR, "the peer could not complete it: its receive buffer is too small, "
 	  "or its queue pair failed" },
 	{ IBV_WC_RETRY_EXC_ERR, "the peer does not answer: it is gone, its queue pair is not "
-	  "in RTR, or the path is broken" },
+	  "in RTR, the path is broken, or it has no receive posted (some devices count that, "
+	  "too)" },
 	{ IBV_WC_RNR_RETRY_EXC_ERR, "the peer has no receive posted" },
 };
 

@@ -3,10 +3,14 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/macro.h"
+#include "lib/base/reserve.h"
 #include "lib/verbs/cq.h"
+#include "lib/verbs/quota.h"
 
 /* ----------------------------------------------------------- life, death --- */
 
@@ -34,35 +38,42 @@ static int channel_open(const struct beest_device *device, struct ibv_comp_chann
 	int flags;
 
 	errno = 0;
-	*channel = ibv_create_comp_channel(device->verbs);
+	*channel = BEEST_RESERVED(ibv_create_comp_channel(device->verbs));
 	flags = *channel ? fcntl((*channel)->fd, F_GETFL) : -1;
 	if (flags < 0 || fcntl((*channel)->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return beest_fail_errno(beest_error_errno(),
+		return beest_quota_fail(beest_error_errno(),
 					"%s: cannot create a completion channel", device->label);
 
 	return 0;
 }
 
-int beest_cq_alloc(const struct beest_device *device, int depth,
+int beest_cq_alloc(const struct beest_device *device, const struct hartebeest_cq_attr *attr,
 		   struct ibv_comp_channel *channel, struct ibv_cq **verbs)
 {
+	int depth = (int)BEEST_MIN(attr->depth, (uint32_t)device->attr.max_cqe);
+	int vectors = device->verbs->num_comp_vectors;
+
+	if (attr->comp_vector && attr->comp_vector >= (uint32_t)BEEST_MAX(vectors, 0))
+		return beest_fail(EINVAL, "%s has %d completion vector%s, and no comp_vector %"
+				  PRIu32, device->label, vectors, vectors == 1 ? "" : "s",
+				  attr->comp_vector);
 	errno = 0;
-	*verbs = ibv_create_cq(device->verbs, depth, NULL, channel, 0);
-	return *verbs ? 0 : beest_fail_errno(beest_error_errno(), "%s: cannot create a completion "
+	*verbs = ibv_create_cq(device->verbs, depth, attr->cq_context, channel,
+			       (int)attr->comp_vector);
+	return *verbs ? 0 : beest_quota_fail(beest_error_errno(), "%s: cannot create a completion "
 					     "queue of %d entries", device->label, depth);
 }
 
-int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_channel,
+int beest_cq_create(const struct beest_device *device, const struct hartebeest_cq_attr *attr,
 		    struct beest_cq **cq)
 {
 	struct ibv_comp_channel *channel = NULL;
 	struct ibv_cq *verbs;
 	int ret;
 
-	ret = has_channel ? channel_open(device, &channel) : 0;
+	ret = attr->flags & HARTEBEEST_CQ_CHANNEL ? channel_open(device, &channel) : 0;
 	if (ret == 0)
-		ret = beest_cq_alloc(device, (int)BEEST_MIN(depth, device->attr.max_cqe), channel,
-				     &verbs);
+		ret = beest_cq_alloc(device, attr, channel ? channel : attr->channel, &verbs);
 	if (ret == 0) {
 		*cq = beest_table_wrap(&beest_cq_kind, verbs);
 		ret = *cq ? 0 : -ENOMEM;

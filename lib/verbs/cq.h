@@ -8,6 +8,7 @@
 #ifndef BEEST_CQ_H
 #define BEEST_CQ_H
 
+#include "include/hartebeest.h"
 #include "lib/base/limit.h"
 #include "lib/base/table.h"
 #include "lib/verbs/device.h"
@@ -20,12 +21,17 @@ struct beest_cq {
 
 extern const struct beest_kind beest_cq_kind;
 
-/* A queue without a name, which the caller destroys with ibv_destroy_cq(3). */
-int beest_cq_alloc(const struct beest_device *device, int depth,
+/*
+ * A queue without a name, which the caller destroys with ibv_destroy_cq(3).
+ *
+ * @attr: its depth is not 0, and is reduced to the device's limit; its size is not looked at
+ * @channel: in place of attr->channel
+ */
+int beest_cq_alloc(const struct beest_device *device, const struct hartebeest_cq_attr *attr,
 		   struct ibv_comp_channel *channel, struct ibv_cq **verbs);
 
-/* @depth is capped at the device's limit; cqe of the struct ibv_cq is the depth granted. */
-int beest_cq_create(const struct beest_device *device, int64_t depth, bool has_channel,
+/* cqe of the struct ibv_cq is the depth granted. */
+int beest_cq_create(const struct beest_device *device, const struct hartebeest_cq_attr *attr,
 		    struct beest_cq **cq);
 
 /*

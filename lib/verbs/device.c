@@ -2,8 +2,8 @@
 /*
  * device.c - see device.h
  *
- * Opening a device walks over devices and ports.  It notes each that it passes over and
- * why: for the error when no port is left, for the log when one is.
+ * Opening a device walks over devices and ports, and keeps the best port so far.  It notes each
+ * that it passes over and why: for the error when no port is left, for the log when one is.
  */
 #include "config.h"
 
@@ -16,10 +16,13 @@
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 #include "lib/base/parse.h"
+#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/near.h"
+#include "lib/verbs/network.h"
 #include "lib/verbs/node.h"
+#include "lib/verbs/quota.h"
 #include "lib/verbs/source.h"
 
 #define RXE_VENDOR_ID 0xffffff
@@ -51,6 +54,10 @@ struct walk {
 	int local_rank;			/* -1: unknown */
 	const struct beest_gid_policy *policy;
 	const struct beest_log *log;
+	struct beest_device *best;	/* the best port so far; verbs NULL: none */
+	struct beest_gid_entry gid;	/* the best GID of that port; zero: it has none */
+	char offer[BEEST_REASON_SIZE / 2];	/* what that port has, in words */
+	bool alone;			/* only one device comes into question */
 	int ret;			/* the most telling refusal; 0: none */
 	char choice[96];		/* choice of struct beest_device */
 	int level;			/* log level of the choice */
@@ -138,31 +145,113 @@ static bool walk_accepts(struct walk *walk, int ret)
 	return false;
 }
 
-/* A port that was requested by number needs only to be active; its GID is chosen later. */
-static int port_check(const struct walk *walk, struct beest_device *device)
+/* Does a port have to have a GID that the policy names? */
+static bool policy_is_strict(const struct beest_gid_policy *policy)
+{
+	return policy->rule != BEEST_GID_AUTO && policy->rule != BEEST_GID_INDEX;
+}
+
+/* Do the GIDs of ports count?  Not those of one that is alone, which may get them later. */
+static bool walk_reads_gids(const struct walk *walk, const struct beest_device *device)
+{
+	return walk->policy && !walk->wanted.port &&
+	       (policy_is_strict(walk->policy) || !walk->alone || device->attr.phys_port_cnt > 1);
+}
+
+/*
+ * Finds the best GID of a port, zero if it has none.  Without one the port is the last resort,
+ * since addresses come while a job runs.
+ */
+static int port_find_gid(const struct walk *walk, const struct beest_device *device,
+			 struct beest_gid_entry *gid)
 {
 	char reason[BEEST_REASON_SIZE];
-	struct beest_gid_entry chosen;
+	int ret;
+
+	ret = beest_source_choose(device, NULL, walk->policy, walk->log, gid, reason,
+				  sizeof(reason));
+	return ret == -ENODATA && !policy_is_strict(walk->policy) ? 0 : ret;
+}
+
+static int port_check(const struct walk *walk, struct beest_device *device,
+		      struct beest_gid_entry *gid)
+{
+	const struct beest_network *network;
 	struct ibv_port_attr attr;
 	int ret;
 
 	ret = beest_device_port(device, &attr);
 	if (ret < 0)
 		return ret;
+	network = beest_network_of(device->verbs->device->transport_type, attr.link_layer);
+	if (network->refusal)
+		return beest_fail(EPROTONOSUPPORT, "port %s is %s", device->label,
+				  network->refusal);
 	if (attr.state != IBV_PORT_ACTIVE)
 		return beest_fail(ENETDOWN, "port %s is %s", device->label,
 				  beest_device_state_text(attr.state));
 
 	device->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	if (walk->wanted.port || !walk->policy || walk->policy->rule == BEEST_GID_AUTO ||
-	    walk->policy->rule == BEEST_GID_INDEX)
-		return 0;
-	return beest_source_choose(device, NULL, walk->policy, walk->log, &chosen, reason);
+	memset(gid, 0, sizeof(*gid));
+	return walk_reads_gids(walk, device) ? port_find_gid(walk, device, gid) : 0;
 }
 
+static void walk_keep(struct walk *walk, const struct beest_device *device,
+		      const struct beest_gid_entry *gid, const char *offer)
+{
+	if (walk->best->verbs != device->verbs)
+		beest_device_close(walk->best);
+	*walk->best = *device;
+	walk->gid = *gid;
+	strcpy(walk->offer, offer);
+}
+
+/* Notes a port whose GID @lacks what that of another one has.  Without a GID, @offer says all. */
+static void walk_pass(struct walk *walk, const struct beest_gid_entry *gid, const char *offer,
+		      const char *lacks)
+{
+	if (beest_ipaddr_is_zero(&gid->gid))
+		beest_text_item(&walk->passed, "%s", offer);
+	else
+		beest_text_item(&walk->passed, "%s (%s)", offer, lacks);
+}
+
+/*
+ * Keeps @device if its GID has something that the best one lacks.  For a port without a GID, the
+ * last sentence says why.  True: no port can be better than the best.
+ */
+static bool walk_weigh(struct walk *walk, const struct beest_device *device,
+		       const struct beest_gid_entry *gid)
+{
+	struct beest_text offer = BEEST_TEXT(sizeof(walk->offer));
+	char what[BEEST_GID_ENTRY_SIZE];
+	bool is_first = !walk->best->verbs;
+	const char *lacks;
+
+	if (beest_ipaddr_is_zero(&gid->gid))
+		beest_text_add(&offer, "%s", beest_error_text());
+	else
+		beest_text_add(&offer, "port %s offers %s", device->label,
+			       beest_gid_entry_text(gid, what));
+
+	lacks = is_first ? NULL : beest_gid_lacks(gid, &walk->gid, walk->policy);
+	if (lacks) {
+		walk_pass(walk, gid, offer.buffer, lacks);
+		return false;
+	}
+	lacks = is_first ? NULL : beest_gid_lacks(&walk->gid, gid, walk->policy);
+	if (lacks)
+		walk_pass(walk, &walk->gid, walk->offer, lacks);
+	if (lacks || is_first)
+		walk_keep(walk, device, gid, offer.buffer);
+	return !beest_gid_lacks(&walk->gid, NULL, walk->policy);
+}
+
+/* Tries the ports of @device, or the wanted one.  True: no port can be better than the best. */
 static bool port_find(struct walk *walk, struct beest_device *device)
 {
 	int port, count = device->attr.phys_port_cnt;
+	struct beest_gid_entry gid;
 
 	if (walk->wanted.port > count)
 		walk_accepts(walk, beest_fail(ENXIO, "device %s has no port %d: its ports are 1 to "
@@ -173,8 +262,15 @@ static bool port_find(struct walk *walk, struct beest_device *device)
 			continue;
 		device->port = (uint8_t)port;
 		snprintf(device->label, sizeof(device->label), "%s:%u", device->name, device->port);
-		if (walk_accepts(walk, port_check(walk, device)))
-			return true;
+		if (!walk_accepts(walk, port_check(walk, device, &gid)))
+			continue;
+		if (walk_reads_gids(walk, device)) {
+			if (walk_weigh(walk, device, &gid))
+				return true;
+			continue;
+		}
+		walk_keep(walk, device, &gid, "");
+		return true;
 	}
 	return false;
 }
@@ -184,7 +280,7 @@ static int device_open_verbs(struct ibv_device *from, struct beest_device *devic
 	int ret, node;
 
 	errno = 0;
-	device->verbs = ibv_open_device(from);
+	device->verbs = BEEST_RESERVED(ibv_open_device(from));
 	if (device->verbs)
 		return 0;
 
@@ -192,13 +288,20 @@ static int device_open_verbs(struct ibv_device *from, struct beest_device *devic
 	node = beest_node_check(device->name, from->dev_name);
 	if (node < 0 && (ret == -EACCES || ret == -EPERM || ret == -ENOENT))
 		return node;
-	return beest_fail_errno(ret, "device %s cannot be opened", device->name);
+	return beest_quota_fail(ret, "device %s cannot be opened", device->name);
 }
 
 static int device_read_limits(struct beest_device *device)
 {
 	int ret = beest_error_verbs(ibv_query_device(device->verbs, &device->attr));
 
+	/* The errno of old calls in a new kernel, and of new ones in an old kernel. */
+	if (ret == -ENOTTY || ret == -ENOSYS)
+		return beest_fail(-ret, "the limits of device %s cannot be read: %s; the "
+				  "libibverbs of this process and the driver in the kernel are of "
+				  "different releases, such as MLNX_OFED and rdma-core: install "
+				  "both from one source, and load the driver again", device->name,
+				  strerror(-ret));
 	if (ret < 0)
 		return beest_fail_errno(ret, "the limits of device %s cannot be read",
 					device->name);
@@ -212,39 +315,48 @@ static int device_read_limits(struct beest_device *device)
 	return 0;
 }
 
-/* Tries the ports of @from.  @verbs: opened by the program; NULL: opened here. */
-static bool device_try(struct walk *walk, struct ibv_device *from, struct ibv_context *verbs,
-		       struct beest_device *device)
+/* Is the device on a network for this library, as far as is known before it is opened? */
+static int device_check_network(const struct ibv_device *from)
 {
-	memset(device, 0, sizeof(*device));
-	beest_text_copy(device->name, sizeof(device->name), from->name);
-	device->verbs = verbs;
-	device->borrowed = verbs != NULL;
-	if (from->transport_type == IBV_TRANSPORT_IWARP)
-		walk_accepts(walk, beest_fail(EPROTONOSUPPORT, "device %s is iWARP, whose "
-					      "connections only rdma_cm can make", from->name));
-	else if (walk_accepts(walk, verbs ? 0 : device_open_verbs(from, device)) &&
-		 walk_accepts(walk, device_read_limits(device)) && port_find(walk, device))
-		return true;
+	const struct beest_network *network = beest_network_of(from->transport_type,
+							       IBV_LINK_LAYER_ETHERNET);
 
-	beest_device_close(device);
-	return false;
+	return network->refusal ? beest_fail(EPROTONOSUPPORT, "device %s is %s", from->name,
+					     network->refusal) : 0;
 }
 
-static int walk_end(struct walk *walk, struct beest_device *device)
+/*
+ * Tries the ports of @from.  @verbs: opened by the program; NULL: opened here.  True: no port of
+ * another device can be better than the best.
+ */
+static bool device_try(struct walk *walk, struct ibv_device *from, struct ibv_context *verbs)
 {
+	struct beest_device device = { .verbs = verbs, .borrowed = verbs != NULL };
+	bool is_enough;
+
+	beest_text_copy(device.name, sizeof(device.name), from->name);
+	is_enough = walk_accepts(walk, device_check_network(from)) &&
+		    walk_accepts(walk, verbs ? 0 : device_open_verbs(from, &device)) &&
+		    walk_accepts(walk, device_read_limits(&device)) && port_find(walk, &device);
+	if (walk->best->verbs != device.verbs)
+		beest_device_close(&device);
+	return is_enough;
+}
+
+static int walk_end(const struct walk *walk)
+{
+	struct beest_device *device = walk->best;
+
+	if (!device->verbs)
+		return beest_fail(-walk->ret, "%s%s", walk->wanted.name[0] ? "" :
+				  "no port of any RDMA device can be used: ", walk->passed.buffer);
+
 	strcpy(device->choice, walk->choice);
 	strcpy(device->passed_over, walk->passed.buffer);
 	beest_log(walk->log, walk->level, "using port %s%s%s%s%s%s", device->label,
 		  device->soft_roce ? " (Soft-RoCE)" : "", walk->choice[0] ? ", " : "",
 		  walk->choice, walk->passed.used ? "; passed over: " : "", walk->passed.buffer);
 	return 0;
-}
-
-static int walk_fail(const struct walk *walk)
-{
-	return beest_fail(-walk->ret, "%s%s", walk->wanted.name[0] ? "" :
-			  "no port of any RDMA device can be used: ", walk->passed.buffer);
 }
 
 /* ------------------------------------------------------------ by distance --- */
@@ -264,29 +376,30 @@ static int distant_compare(const void *a, const void *b)
 
 /*
  * Tries @count equally near devices.  Each local rank starts with a different one, or else
- * all would take the first.
+ * all would take the first.  False: one that is farther away may be better, since none of these
+ * has a GID.
  */
 static bool walk_try_equals(struct walk *walk, const struct distant *equals, int count,
-			    const char *wish, struct beest_device *device)
+			    const char *wish)
 {
 	int i, first = walk->local_rank < 0 ? 0 : walk->local_rank % count;
+	const struct ibv_context *former = walk->best->verbs;
 	struct beest_text choice;
+	bool is_enough = false;
 
-	for (i = 0; i < count; i++)
-		if (device_try(walk, equals[(first + i) % count].from, NULL, device))
-			break;
-	if (i == count)
+	for (i = 0; i < count && !is_enough; i++)
+		is_enough = device_try(walk, equals[(first + i) % count].from, NULL);
+	if (walk->best->verbs == former)
 		return false;
 
 	beest_text_start(&choice, walk->choice, sizeof(walk->choice));
 	beest_text_add(&choice, "%s, at distance %d", wish, equals->distance);
 	if (count > 1)
 		beest_text_add(&choice, " like %d other%s", count - 1, count == 2 ? "" : "s");
-	return true;
+	return is_enough || !beest_ipaddr_is_zero(&walk->gid.gid);
 }
 
-static int walk_by_distance(struct walk *walk, struct ibv_device **list, const char *wish,
-			    struct beest_device *device)
+static int walk_by_distance(struct walk *walk, struct ibv_device **list, const char *wish)
 {
 	struct distant all[DEVICES_MAX];
 	struct beest_near near;
@@ -303,15 +416,16 @@ static int walk_by_distance(struct walk *walk, struct ibv_device **list, const c
 			all[count++] = (struct distant){ *list, ret };
 	}
 
+	walk->alone = count == 1;
 	qsort(all, (size_t)count, sizeof(*all), distant_compare);
 	for (i = 0; i < count; i += equals) {
 		for (equals = 1; i + equals < count; equals++)
 			if (all[i + equals].distance != all[i].distance)
 				break;
-		if (walk_try_equals(walk, &all[i], equals, wish, device))
-			return walk_end(walk, device);
+		if (walk_try_equals(walk, &all[i], equals, wish))
+			break;
 	}
-	return walk_fail(walk);
+	return walk_end(walk);
 }
 
 /* ------------------------------------------------------------ opening --- */
@@ -333,23 +447,26 @@ static int device_unknown(const struct walk *walk, struct ibv_device **list)
 			  known.buffer);
 }
 
-static int walk_devices(struct walk *walk, struct ibv_device **list,
-			struct beest_device *device)
+static bool walk_wants(const struct walk *walk, const struct ibv_device *from)
+{
+	return !walk->wanted.name[0] || strcmp(walk->wanted.name, from->name) == 0;
+}
+
+static int walk_devices(struct walk *walk, struct ibv_device **list)
 {
 	struct ibv_device **from;
-	bool found = false;
+	int count = 0;
 
-	for (from = list; *from; from++) {
-		if (walk->wanted.name[0] && strcmp(walk->wanted.name, (*from)->name) != 0)
-			continue;
-		found = true;
-		if (device_try(walk, *from, NULL, device))
-			return walk_end(walk, device);
-	}
-
-	if (!found)
+	for (from = list; *from; from++)
+		count += walk_wants(walk, *from);
+	if (!count)
 		return device_unknown(walk, list);
-	return walk_fail(walk);
+
+	walk->alone = count == 1;
+	for (from = list; *from; from++)
+		if (walk_wants(walk, *from) && device_try(walk, *from, NULL))
+			break;
+	return walk_end(walk);
 }
 
 int beest_device_open(struct beest_device *device, const char *name, int local_rank,
@@ -357,18 +474,19 @@ int beest_device_open(struct beest_device *device, const char *name, int local_r
 {
 	struct walk walk = {
 		.local_rank = local_rank, .policy = policy, .log = log, .level = BEEST_LOG_INFO,
-		.passed = BEEST_TEXT(BEEST_REASON_SIZE),
+		.best = device, .passed = BEEST_TEXT(BEEST_REASON_SIZE),
 	};
 	bool by_distance = name && beest_near_is(name);
 	struct ibv_device **list;
 	int ret, count = 0;
 
+	memset(device, 0, sizeof(*device));
 	ret = name && !by_distance ? walk_parse_list(&walk, name) : 0;
 	if (ret < 0)
 		return ret;
 
 	errno = 0;
-	list = ibv_get_device_list(&count);
+	list = BEEST_RESERVED(ibv_get_device_list(&count));
 	/*
 	 * Without the uverbs module, older versions of libibverbs set errno to ENOSYS (by
 	 * mistake to -38), and newer ones report an empty list.
@@ -379,8 +497,8 @@ int beest_device_open(struct beest_device *device, const char *name, int local_r
 	if (!list || count == 0)
 		ret = beest_node_fail_without();
 	else
-		ret = by_distance ? walk_by_distance(&walk, list, name, device) :
-				    walk_devices(&walk, list, device);
+		ret = by_distance ? walk_by_distance(&walk, list, name) :
+				    walk_devices(&walk, list);
 	if (list)
 		ibv_free_device_list(list);
 	return ret;
@@ -391,12 +509,13 @@ int beest_device_borrow(struct beest_device *device, struct ibv_context *verbs, 
 {
 	struct walk walk = {
 		.wanted = { .port = port }, .policy = policy, .log = log, .level = BEEST_LOG_INFO,
-		.passed = BEEST_TEXT(BEEST_REASON_SIZE),
+		.best = device, .alone = true, .passed = BEEST_TEXT(BEEST_REASON_SIZE),
 	};
 
-	if (device_try(&walk, verbs->device, verbs, device))
-		return walk_end(&walk, device);
-	return beest_fail(-walk.ret, "%s", walk.passed.buffer);
+	memset(device, 0, sizeof(*device));
+	beest_text_copy(walk.wanted.name, sizeof(walk.wanted.name), verbs->device->name);
+	device_try(&walk, verbs->device, verbs);
+	return walk_end(&walk);
 }
 
 void beest_device_close(struct beest_device *device)

@@ -33,16 +33,19 @@ struct beest_device {
 int beest_device_name_check(const char *name);
 
 /*
- * @name: "mlx5_0", "mlx5_0:1", or NULL for the first port that is up, RoCE and InfiniBand
- * alike.  "mlx5_0,mlx5_1": the local ranks take the entries in turn; @local_rank -1:
- * unknown, the first entry.  "near:numa", "near:pci:0000:65:00.0": the nearest device that
- * is up; among equally near ones, each local rank starts with a different one.  The policy
- * rules VALUE, IP, SUBNET and NETDEV choose among ports by their GID table unless @name
- * gives the port.  @policy may be NULL.
+ * @name: "mlx5_0", "mlx5_0:1", or NULL for any.  "mlx5_0,mlx5_1": the local ranks take the
+ * entries in turn; @local_rank -1: unknown, the first entry.  "near:numa",
+ * "near:pci:0000:65:00.0": the nearest device that is up; among equally near ones, each local
+ * rank starts with a different one.
+ *
+ * Of several ports that are up, the one is taken whose best GID by @policy is best, by
+ * beest_gid_lacks(), and of equals the first; a port number in @name overrides this.  With the
+ * policy rules VALUE, IP, SUBNET and NETDEV a port must have such a GID; with the others, a port
+ * without one is taken if all are.  @policy NULL: the first port.
  *
  * -ENODEV: no such device (the sentence suggests the nearest name) or no device at all, also
  * where the kernel has no RDMA support; -ENXIO: no such port; -ENETDOWN: the port is not
- * active (state named); -EPROTONOSUPPORT: iWARP; -EACCES and other errno of
+ * active (state named); -EPROTONOSUPPORT: neither InfiniBand nor RoCE; -EACCES and other errno of
  * ibv_open_device(3), with a hint at /dev/infiniband; -ENODATA: no port's GID table suits
  * the policy (the sentence lists the tables), or no device has a place in sysfs (near:).
  * After an error nothing stays open.

@@ -13,6 +13,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
+#include "lib/base/reserve.h"
 #include "lib/verbs/event.h"
 
 enum scope { DEVICE, PORT, QUEUE_PAIR, COMPLETIONS, RECEIVES };
@@ -28,7 +30,7 @@ static const struct kind {
 	KIND(DEVICE_FATAL, DEVICE, WARN, "a fatal error: it no longer works"),
 	KIND(PORT_ERR, PORT, WARN, "it went down"),
 	KIND(PORT_ACTIVE, PORT, INFO, "it is active"),
-	KIND(LID_CHANGE, PORT, WARN, "its LID changed: published records have the former one"),
+	KIND(LID_CHANGE, PORT, WARN, "its LID changed: published records have the old one"),
 	KIND(GID_CHANGE, PORT, WARN, "its GID table changed: published records may have an "
 	     "address that is gone"),
 	KIND(PKEY_CHANGE, PORT, WARN, "its P_Key table changed: a partition may be gone"),
@@ -224,8 +226,8 @@ static bool events_read_one(struct beest_events *events)
 		 kind->name);
 	if (queue_has(events, &event))
 		return true;
-	beest_log(events->log, kind->level, "%s", event.text);
 	queue_push(events, &event);
+	beest_log(events->log, kind->level, "%s", event.text);
 	return true;
 }
 
@@ -236,8 +238,8 @@ static int events_make_fd(struct beest_events *events)
 	struct epoll_event wanted = { .events = EPOLLIN };
 	int err, device = events->device->verbs->async_fd;
 
-	events->epoll = epoll_create1(EPOLL_CLOEXEC);
-	events->ready = eventfd(events->count > 0, EFD_CLOEXEC | EFD_NONBLOCK);
+	events->epoll = BEEST_RESERVED(epoll_create1(EPOLL_CLOEXEC));
+	events->ready = BEEST_RESERVED(eventfd(events->count > 0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (events->epoll >= 0 && events->ready >= 0 &&
 	    epoll_ctl(events->epoll, EPOLL_CTL_ADD, events->ready, &wanted) == 0 &&
 	    (device < 0 || epoll_ctl(events->epoll, EPOLL_CTL_ADD, device, &wanted) == 0))
@@ -269,13 +271,10 @@ static void events_read_all(struct beest_events *events)
 
 static bool events_next(struct beest_events *events, struct hartebeest_event *event)
 {
-	bool got;
+	BEEST_HOLD(&events->lock);
 
-	pthread_mutex_lock(&events->lock);
 	events_read_all(events);
-	got = queue_pop(events, event);
-	pthread_mutex_unlock(&events->lock);
-	return got;
+	return queue_pop(events, event);
 }
 
 int beest_events_get(struct beest_events *events, struct hartebeest_event *event,
@@ -313,32 +312,25 @@ static int events_check_port(struct beest_events *events)
 		events->port_down = false;
 		return 0;
 	}
-	return beest_fail(ENETDOWN, "port %s went down while waiting, and is %s",
+	return beest_fail(ENETDOWN, "port %s went down during the wait, and is %s",
 			  events->device->label, beest_device_state_text(attr.state));
 }
 
 uint64_t beest_events_changes(struct beest_events *events)
 {
-	uint64_t changes;
+	BEEST_HOLD(&events->lock);
 
-	pthread_mutex_lock(&events->lock);
 	events_read_all(events);
-	changes = events->changes;
-	pthread_mutex_unlock(&events->lock);
-	return changes;
+	return events->changes;
 }
 
 int beest_events_check(struct beest_events *events)
 {
-	int ret = 0;
+	BEEST_HOLD(&events->lock);
 
-	pthread_mutex_lock(&events->lock);
 	events_read_all(events);
 	if (events->device_gone)
-		ret = beest_fail(EIO, "device %s reported a fatal error: close the context and "
-				 "open another", events->device->name);
-	else if (events->port_down)
-		ret = events_check_port(events);
-	pthread_mutex_unlock(&events->lock);
-	return ret;
+		return beest_fail(EIO, "device %s reported a fatal error: close the context and "
+				  "open another", events->device->name);
+	return events->port_down ? events_check_port(events) : 0;
 }

@@ -16,6 +16,7 @@
 #include "lib/base/nearest.h"
 #include "lib/base/parse.h"
 #include "lib/base/text.h"
+#include "lib/settings/options.h"
 
 #define IPV4_OFFSET 96			/* bits before the IPv4 part of an IPv4-mapped address */
 
@@ -87,18 +88,21 @@ static int parse_netdev(const char *text, struct beest_gid_policy *policy)
 	return 0;
 }
 
-/* How each rule is written, and why it refuses an entry. */
+#define RULE_WORD(before, word, example) word,
+
+static const char *const rule_words[] = { BEEST_GID_RULES(RULE_WORD) };
+
+/* How the rest of each rule is read, and why the rule refuses an entry. */
 static const struct {
-	const char *word;
 	int (*parse)(const char *text, struct beest_gid_policy *policy);
 	const char *refusal;
 } rules[] = {
-	[BEEST_GID_AUTO] = { "auto", NULL, NULL },
-	[BEEST_GID_INDEX] = { "index", parse_index, "another index" },
-	[BEEST_GID_VALUE] = { "gid", parse_value, "another address" },
-	[BEEST_GID_IP] = { "ip", parse_ip, "another address" },
-	[BEEST_GID_SUBNET] = { "subnet", parse_subnet, "another subnet" },
-	[BEEST_GID_NETDEV] = { "netdev", parse_netdev, "another interface" },
+	[BEEST_GID_AUTO] = { NULL, NULL },
+	[BEEST_GID_INDEX] = { parse_index, "another index" },
+	[BEEST_GID_VALUE] = { parse_value, "another address" },
+	[BEEST_GID_IP] = { parse_ip, "another address" },
+	[BEEST_GID_SUBNET] = { parse_subnet, "another subnet" },
+	[BEEST_GID_NETDEV] = { parse_netdev, "another interface" },
 };
 
 static int parse_rule(const char *text, struct beest_gid_policy *policy)
@@ -114,15 +118,14 @@ static int parse_rule(const char *text, struct beest_gid_policy *policy)
 	snprintf(word, sizeof(word), "%.*s", (int)BEEST_MIN(length, sizeof(word) - 1), text);
 	beest_nearest_start(&nearest, word);
 	for (i = 0; i < BEEST_COUNT(rules); i++) {
-		beest_nearest_offer(&nearest, rules[i].word);
-		if (text[length] != ':' || strcmp(word, rules[i].word) != 0 || !rules[i].parse)
+		beest_nearest_offer(&nearest, rule_words[i]);
+		if (text[length] != ':' || strcmp(word, rule_words[i]) != 0 || !rules[i].parse)
 			continue;
 		policy->rule = (enum beest_gid_rule)i;
 		return rules[i].parse(text + length + 1, policy);
 	}
 
-	return beest_fail(EINVAL, "%s is not a choice of GID: auto, index:3, gid:fe80::1, "
-			  "ip:10.0.0.5, subnet:10.0.0.0/24 or netdev:eth0%s%s%s",
+	return beest_fail(EINVAL, "%s is not a choice of GID: " BEEST_GID_RULES_TEXT "%s%s%s",
 			  BEEST_QUOTE(text), nearest.best ? " (did you mean '" : "",
 			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "");
 }
@@ -149,8 +152,8 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy)
 	if (!addr)
 		return 0;
 	if (policy->rule != BEEST_GID_AUTO)
-		return beest_fail(EINVAL, "device.gid (HARTEBEEST_GID) chooses a GID, too: give "
-				  "one of them");
+		return beest_fail(EINVAL, "device.gid (HARTEBEEST_GID) also selects a GID: set "
+				  "only one of the two");
 
 	snprintf(text, sizeof(text), "ip:%s", addr);
 	return beest_gid_policy_parse(text, policy->roce, policy->family, policy);
@@ -211,9 +214,10 @@ static const char *gid_refusal(const struct beest_gid_entry *entry,
  * The first merit in which two entries differ decides.  An entry without a known interface
  * belongs to another network namespace, or the kernel is old and will answer ENXIO.
  */
-enum merit { HAS_NETDEV, IS_V2, IS_IPV4, IS_WIDE, IS_PHYSICAL, MERITS };
+enum merit { IS_THERE, HAS_NETDEV, IS_V2, IS_IPV4, IS_WIDE, IS_PHYSICAL, MERITS };
 
 static const char *const lacking[MERITS] = {
+	[IS_THERE] = "no GID",
 	[HAS_NETDEV] = "no known interface",
 	[IS_V2] = "RoCE v1",
 	[IS_IPV4] = "not IPv4",
@@ -235,28 +239,46 @@ static bool is_physical(const char *netdev)
 	return true;
 }
 
-static void merits_of(const struct beest_gid_entry *entry, bool merits[MERITS])
+/* What no entry can have by @policy is no merit. */
+static void merits_of(const struct beest_gid_entry *entry, const struct beest_gid_policy *policy,
+		      bool merits[MERITS])
 {
+	merits[IS_THERE] = !beest_ipaddr_is_zero(&entry->gid);
 	merits[HAS_NETDEV] = entry->netdev[0] != '\0';
-	merits[IS_V2] = entry->roce == BEEST_ROCE_V2;
-	merits[IS_IPV4] = beest_ipaddr_is_ipv4(&entry->gid);
+	merits[IS_V2] = entry->roce == BEEST_ROCE_V2 || policy->roce == BEEST_ROCE_V1;
+	merits[IS_IPV4] = beest_ipaddr_is_ipv4(&entry->gid) || policy->family == AF_INET6;
 	merits[IS_WIDE] = !beest_ipaddr_is_link_local(&entry->gid);
 	merits[IS_PHYSICAL] = is_physical(entry->netdev);
 }
 
-/* Why @entry is worse than @best; NULL: it is better. */
-static const char *gid_weakness(const struct beest_gid_entry *entry,
-				const struct beest_gid_entry *best)
+const char *beest_gid_lacks(const struct beest_gid_entry *entry,
+			    const struct beest_gid_entry *other,
+			    const struct beest_gid_policy *policy)
 {
 	bool mine[MERITS], theirs[MERITS];
 	int i;
 
-	merits_of(entry, mine);
-	merits_of(best, theirs);
-	for (i = 0; entry->roce && i < MERITS; i++)
+	if (!beest_ipaddr_is_zero(&entry->gid) && !entry->roce)
+		return NULL;
+	merits_of(entry, policy, mine);
+	memset(theirs, true, sizeof(theirs));
+	if (other && (other->roce || beest_ipaddr_is_zero(&other->gid)))
+		merits_of(other, policy, theirs);
+	for (i = 0; i < MERITS; i++)
 		if (mine[i] != theirs[i])
 			return theirs[i] ? lacking[i] : NULL;
+	return NULL;
+}
 
+/* Why @entry is worse than @best of the same port; NULL: it is better. */
+static const char *gid_weakness(const struct beest_gid_entry *entry,
+				const struct beest_gid_entry *best,
+				const struct beest_gid_policy *policy)
+{
+	const char *lacks = beest_gid_lacks(entry, best, policy);
+
+	if (lacks || beest_gid_lacks(best, entry, policy))
+		return lacks;
 	return entry->index < best->index ? NULL : "higher index";
 }
 
@@ -268,7 +290,7 @@ static int gid_find_best(const struct beest_gid_entry *entries, size_t count,
 
 	for (i = 0; i < count; i++)
 		if (!gid_refusal(&entries[i], policy) &&
-		    (best < 0 || !gid_weakness(&entries[i], &entries[best])))
+		    (best < 0 || !gid_weakness(&entries[i], &entries[best], policy)))
 			best = (int)i;
 
 	return best;
@@ -276,12 +298,21 @@ static int gid_find_best(const struct beest_gid_entry *entries, size_t count,
 
 /* ------------------------------------------------------------- choice --- */
 
+const char *beest_gid_entry_text(const struct beest_gid_entry *entry,
+				 char text[BEEST_GID_ENTRY_SIZE])
+{
+	snprintf(text, BEEST_GID_ENTRY_SIZE, "%s, %s%s%s", BEEST_GID_TEXT(&entry->gid),
+		 beest_endpoint_roce_text(entry->roce), entry->netdev[0] ? ", " : "",
+		 entry->netdev);
+	return text;
+}
+
 static void add_entry(struct beest_text *text, const struct beest_gid_entry *entry,
 		      const char *why)
 {
-	beest_text_item(text, "index %d: %s, %s%s%s", entry->index, BEEST_GID_TEXT(&entry->gid),
-			beest_endpoint_roce_text(entry->roce), entry->netdev[0] ? ", " : "",
-			entry->netdev);
+	char what[BEEST_GID_ENTRY_SIZE];
+
+	beest_text_item(text, "index %d: %s", entry->index, beest_gid_entry_text(entry, what));
 	if (why)
 		beest_text_add(text, " (%s%s%s)", why, entry->trial_error ? ": " : "",
 			       entry->trial_error ? strerror(entry->trial_error) : "");
@@ -303,7 +334,10 @@ static const char *nothing_fits_hint(const struct beest_gid_entry *entries, size
 	bool by_ip = policy->rule == BEEST_GID_IP || policy->rule == BEEST_GID_SUBNET;
 
 	if (count == 0)
-		return "the GID table has no entry that can be read";
+		return "the GID table has no entry that can be read: the interface of the port is "
+		       "down or has no address, or it is in another network name space (a "
+		       "container needs the host's network, or an interface of its own above "
+		       "the adapter: macvlan, SR-IOV)";
 	if (!by_ip || entries[0].roce != BEEST_ROCE_NONE)
 		return "";
 	return policy->netdev[0] ? "the interface with this address is not on this port; " :
@@ -319,7 +353,7 @@ static int nothing_fits(const struct beest_gid_entry *entries, size_t count,
 
 	beest_text_start(&text, sentence, sizeof(sentence));
 	add_policy(&text, policy);
-	beest_text_add(&text, ": %s", nothing_fits_hint(entries, count, policy));
+	beest_text_add(&text, "%s: %s", policy->origin, nothing_fits_hint(entries, count, policy));
 	beest_text_start(&there, sentence + text.used, sizeof(sentence) - text.used);
 	for (i = 0; i < count; i++)
 		add_entry(&there, &entries[i], gid_refusal(&entries[i], policy));
@@ -347,7 +381,7 @@ int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
 			continue;
 		why = gid_refusal(&entries[i], policy);
 		add_entry(&text, &entries[i], why ? why :
-			  gid_weakness(&entries[i], &entries[best]));
+			  gid_weakness(&entries[i], &entries[best], policy));
 	}
 	return best;
 }

@@ -40,6 +40,7 @@ enum beest_gid_rule {
 struct beest_gid_policy {
 	enum beest_gid_rule rule;
 	char text[64];			/* the rule as given: "ip:10.0.0.5" */
+	char origin[256];		/* " (HARTEBEEST_GID)", for sentences; or "" */
 	int index;
 	struct beest_ipaddr gid;	/* VALUE, IP, SUBNET */
 	int prefix;			/* leading bits of gid that count */
@@ -74,5 +75,19 @@ int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy);
  */
 int beest_gid_choose(const struct beest_gid_entry *entries, size_t count,
 		     const struct beest_gid_policy *policy, char *reason, size_t size);
+
+/*
+ * What the GID @entry lacks that @other has, be they of one port or of two, in the order of
+ * preference above, in words; NULL: nothing.  @other NULL: any GID that @policy allows.  A zero
+ * @entry is a port without a GID.  An InfiniBand GID lacks nothing.
+ */
+const char *beest_gid_lacks(const struct beest_gid_entry *entry,
+			    const struct beest_gid_entry *other,
+			    const struct beest_gid_policy *policy);
+
+/* "::ffff:10.0.0.1, RoCE v2, eth0" */
+#define BEEST_GID_ENTRY_SIZE 96
+const char *beest_gid_entry_text(const struct beest_gid_entry *entry,
+				 char text[BEEST_GID_ENTRY_SIZE]);
 
 #endif

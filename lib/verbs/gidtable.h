@@ -13,12 +13,15 @@
 
 /*
  * Reads all non-zero entries that can be read, and skips the others: unreadable ones, and those
- * hidden from this network namespace.  The caller frees *entries.  Returns the count, -ENOMEM,
- * or an error of beest_device_port().
+ * hidden from this network name space.  An entry has an interface only if that is one of this
+ * network name space and has the GID as its address; on InfiniBand, if its hardware address has the
+ * GID.  @wanted: the interface to name if several do; "": one with an IP address.  The caller frees
+ * *entries.  Returns the count, -ENOMEM, or an error of beest_device_port().
  */
-int beest_gidtable_entries(const struct beest_device *device, struct beest_gid_entry **entries);
+int beest_gidtable_entries(const struct beest_device *device, const char *wanted,
+			   struct beest_gid_entry **entries);
 
-/* Reads one entry, perhaps without its interface.  False: there is none. */
+/* Reads one entry without its interface.  False: there is none. */
 bool beest_gidtable_at(const struct beest_device *device, int index,
 		       struct beest_gid_entry *entry);
 

@@ -2,22 +2,22 @@
 /* mr.c - see mr.h */
 #include "config.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
 #include "lib/verbs/mr.h"
 #include "lib/verbs/newer.h"
+#include "lib/verbs/quota.h"
 
 /*
  * The common size on x86 and arm64.  Not the default size of the machine, which may be 1 GB:
  * munmap(2) refuses parts of a huge page.  glibc 2.17 has no name for MAP_HUGE_2MB.
  */
 #define HUGE_PAGE ((size_t)2 << 20)
-#define HUGE_FLAGS (MAP_HUGETLB | 21 << 26)
+
+int beest_mr_huge_flags = MAP_HUGETLB | 21 << 26;
 
 static int mr_release(struct beest_node *node)
 {
@@ -41,26 +41,41 @@ const struct beest_kind beest_mr_kind = {
 
 /* ------------------------------------------------------------- sentences --- */
 
-/* The usual cause of ENOMEM is the limit on locked memory, which few users know. */
-static int registration_failed(int ret, size_t length, int access)
+/* Flags that all devices know; from bit 20 on, they ignore what they do not know. */
+#define ACCESS_COMMON 0x1f
+#define ACCESS_OPTIONAL 0x3ff00000
+
+/* What access flags cannot have, or ask of the device; NULL: nothing is known. */
+static const char *access_hint(int access)
 {
 	const int changes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-	const char *hint = "";
-	struct rlimit limit;
 
-	if (ret == -ENOMEM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
-	    limit.rlim_cur != RLIM_INFINITY)
-		return beest_fail(ENOMEM, "cannot register %zu bytes: the limit on locked memory "
-				  "is %ju bytes (ulimit -l; for a daemon's children "
-				  "LimitMEMLOCK=infinity in its systemd unit)", length,
-				  (uintmax_t)limit.rlim_cur);
+	if ((access & changes) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return "remote write and atomics need IBV_ACCESS_LOCAL_WRITE too";
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return "the device may have no on-demand paging (IBV_ACCESS_ON_DEMAND) for this "
+		       "memory: 'ibv_devinfo -v' shows it";
+	if (access & ~(ACCESS_COMMON | ACCESS_OPTIONAL))
+		return "kernel and device may not know all of these flags";
 
-	if (ret == -EINVAL && (access & changes) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		hint = "; remote write and atomics need IBV_ACCESS_LOCAL_WRITE too";
+	return NULL;
+}
+
+static int registration_failed(int ret, size_t length, int access)
+{
+	const char *hint = NULL;
+
+	if (ret == -ENOMEM || ret == -EAGAIN)
+		return beest_quota_fail(ret, "cannot register %zu bytes", length);
+
+	if (ret == -EINVAL || ret == -EOPNOTSUPP || ret == -ENOSYS)
+		hint = access_hint(access);
 	if (ret == -EFAULT)
-		hint = " (not mapped, or read-only)";
-	return beest_fail(-ret, "cannot register %zu bytes with access flags 0x%x: %s%s", length,
-			  (unsigned int)access, strerror(-ret), hint);
+		hint = "it is not mapped, read-only, or memory of a device: that of a GPU needs "
+		       "the kernel module nvidia-peermem, or hartebeest_mr_register_dmabuf()";
+	return beest_fail(-ret, "cannot register %zu bytes with access flags 0x%x: %s%s%s", length,
+			  (unsigned int)access, strerror(-ret), hint ? "; " : "",
+			  hint ? hint : "");
 }
 
 /* ---------------------------------------------------------------- buffer --- */
@@ -79,23 +94,73 @@ static bool buffer_map(struct beest_mr *mr, size_t length, size_t unit, int flag
 	return mr->buffer != NULL;
 }
 
-static int buffer_make(struct beest_mr *mr, size_t length, bool huge_pages,
-		       const struct beest_log *log)
+static void buffer_warn(size_t length, const char *why, const struct beest_log *log)
 {
-	if (length > SIZE_MAX - HUGE_PAGE)
-		return beest_fail(ENOMEM, "a buffer of %zu bytes is more than can be mapped",
-				  length);
+	beest_log(log, BEEST_LOG_WARN, "no huge pages of 2 MB for %zu bytes (%s): using ordinary "
+		  "ones; see /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, and "
+		  "hugetlb.2MB.max of the cgroup that /proc/self/cgroup names", length, why);
+}
 
-	if (huge_pages) {
-		if (buffer_map(mr, length, HUGE_PAGE, HUGE_FLAGS))
-			return 0;
-		beest_log(log, BEEST_LOG_WARN, "no huge pages of 2 MB for %zu bytes (%s): using "
-			  "ordinary ones; see /sys/kernel/mm/hugepages/hugepages-2048kB/"
-			  "nr_hugepages", length, strerror(errno));
-	}
+static int buffer_make(struct beest_mr *mr, size_t length)
+{
 	if (buffer_map(mr, length, (size_t)sysconf(_SC_PAGESIZE), 0))
 		return 0;
 	return beest_fail_errno(-errno, "cannot map a buffer of %zu bytes", length);
+}
+
+/* ------------------------------------------------------------ registering --- */
+
+/* Registers @length bytes.  Returns the errno of ibv_reg_mr(3), without a sentence. */
+static int mr_register(struct beest_mr *mr, struct ibv_pd *pd, void *address, size_t length,
+		       int access)
+{
+	/*
+	 * The parentheses avoid the macro of verbs.h: for flags unknown at compile
+	 * time it calls ibv_reg_mr_iova2(), which CentOS 7's libibverbs lacks.
+	 */
+	errno = 0;
+	mr->mr = (ibv_reg_mr)(pd, address, length, access);
+	return mr->mr ? 0 : beest_error_errno();
+}
+
+/*
+ * Makes a buffer on huge pages and registers it.  -ENOENT: use ordinary pages.
+ *
+ * With RDMAV_FORK_SAFE, libibverbs hides the pages from children by madvise(2), which refuses
+ * part of a huge page: then the region covers whole ones.  A cgroup that has used up its huge
+ * pages lets them be mapped, and then not be touched.
+ */
+static int mr_register_huge(struct beest_mr *mr, struct ibv_pd *pd, size_t length, int access,
+			    const struct beest_log *log)
+{
+	int ret;
+
+	if (!buffer_map(mr, length, HUGE_PAGE, beest_mr_huge_flags)) {
+		buffer_warn(length, strerror(errno), log);
+		return -ENOENT;
+	}
+
+	ret = mr_register(mr, pd, mr->buffer, length, access);
+	if (ret == -EINVAL)
+		ret = mr_register(mr, pd, mr->buffer, mr->mapped, access);
+	if (ret != -EFAULT)
+		return ret < 0 ? registration_failed(ret, length, access) : 0;
+
+	munmap(mr->buffer, mr->mapped);
+	mr->buffer = NULL;
+	buffer_warn(length, "there are less than were mapped", log);
+	return -ENOENT;
+}
+
+static int mr_register_ordinary(struct beest_mr *mr, struct ibv_pd *pd, void *address,
+				size_t length, int access)
+{
+	int ret = address ? 0 : buffer_make(mr, length);
+
+	if (ret < 0)
+		return ret;
+	ret = mr_register(mr, pd, address ? address : mr->buffer, length, access);
+	return ret < 0 ? registration_failed(ret, length, access) : 0;
 }
 
 /* ---------------------------------------------------------------- making --- */
@@ -130,22 +195,17 @@ int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access,
 		    const struct beest_log *log, struct beest_mr **mrp)
 {
 	struct beest_mr *mr = beest_table_new(&beest_mr_kind);
-	int ret = 0;
+	int ret = -ENOENT;
 
 	if (!mr)
 		return -ENOMEM;
-	if (!address)
-		ret = buffer_make(mr, length, huge_pages, log);
-	if (ret == 0) {
-		/*
-		 * The parentheses avoid the macro of verbs.h: for flags unknown at compile
-		 * time it calls ibv_reg_mr_iova2(), which CentOS 7's libibverbs lacks.
-		 */
-		errno = 0;
-		mr->mr = (ibv_reg_mr)(pd, address ? address : mr->buffer, length, access);
-		if (!mr->mr)
-			ret = registration_failed(beest_error_errno(), length, access);
-	}
+	if (!address && length > SIZE_MAX - HUGE_PAGE)
+		ret = beest_fail(ENOMEM, "a buffer of %zu bytes is more than can be mapped",
+				 length);
+	else if (!address && huge_pages)
+		ret = mr_register_huge(mr, pd, length, access, log);
+	if (ret == -ENOENT)
+		ret = mr_register_ordinary(mr, pd, address, length, access);
 	return mr_done(mr, access, ret, mrp);
 }
 
@@ -166,7 +226,7 @@ int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t 
 	errno = 0;
 	mr->mr = beest_newer()->reg_dmabuf(pd, offset, length, iova, fd, access);
 	if (!mr->mr)
-		ret = beest_fail_errno(beest_error_errno(), "cannot register the dma-buf of file "
+		ret = beest_quota_fail(beest_error_errno(), "cannot register the dma-buf of file "
 				       "descriptor %d", fd);
 	return mr_done(mr, access, ret, mrp);
 }

@@ -21,14 +21,18 @@ struct beest_mr {
 	int access;		/* enum ibv_access_flags, which struct ibv_mr does not keep */
 	void *buffer;		/* mmap(2)ed by the library, else NULL */
 	size_t mapped;		/* bytes of buffer, whole pages */
-	uint64_t serial;	/* identifies its records; 0: none was published */
 };
 
 extern const struct beest_kind beest_mr_kind;
 
+/* For mmap(2) of huge pages of 2 MB.  Tests change it, since few machines have some. */
+extern int beest_mr_huge_flags;
+
 /*
  * @address: memory that stays the caller's.  NULL: the library maps a zeroed buffer of whole
- * pages, so that no neighbour in the heap is shown to a peer or lost to a forked child.
+ * pages, so that no neighbour in the heap is shown to a peer or lost to a forked child.  On huge
+ * pages, the region covers whole ones where libibverbs keeps memory from children
+ * (RDMAV_FORK_SAFE), so it may be longer than @length.
  */
 int beest_mr_create(struct ibv_pd *pd, void *address, size_t length, int access, bool huge_pages,
 		    const struct beest_log *log, struct beest_mr **mr);

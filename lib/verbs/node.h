@@ -13,11 +13,14 @@ extern const char *beest_node_folder;
 
 /*
  * Is its node why @device could not be opened?  @dev_name: of struct ibv_device, "uverbs0".
- * -ENOENT or -EACCES with a sentence that names the node; 0: the node is not the reason.
+ * -ENOENT, -EACCES or -EPERM with a sentence that names the node; 0: it is not the reason.
  */
 int beest_node_check(const char *device, const char *dev_name);
 
-/* -ENODEV for a libibverbs that finds no device; the sentence names the kernel's devices. */
+/*
+ * -ENODEV for a libibverbs that finds no device; the sentence names the kernel's devices, or those
+ * that belong to another RDMA name space.
+ */
 int beest_node_fail_without(void);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/verbs/pd.h"
+#include "lib/verbs/quota.h"
 
 static int pd_release(struct beest_node *node)
 {
@@ -19,7 +20,7 @@ int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs)
 {
 	errno = 0;
 	*verbs = ibv_alloc_pd(device->verbs);
-	return *verbs ? 0 : beest_fail_errno(beest_error_errno(), "%s: cannot allocate a "
+	return *verbs ? 0 : beest_quota_fail(beest_error_errno(), "%s: cannot allocate a "
 					     "protection domain", device->label);
 }
 

@@ -2,6 +2,7 @@
 /* port.c - see port.h */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
@@ -48,6 +49,19 @@ static bool choice_is_current(const struct beest_port *port, uint64_t changes)
 	return port->choice.gid.roce && beest_source_holds(port->device, &port->choice.gid);
 }
 
+/* Peers refuse a record with another MTU, and no device takes it. */
+static int mtu_check(const struct beest_port *port, const struct ibv_port_attr *attr)
+{
+	int mtu = (int)attr->active_mtu;
+
+	if (mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096)
+		return 0;
+
+	return beest_fail(EIO, "port %s reports the MTU %d, which is not within %d..%d (enum "
+			  "ibv_mtu): are its driver and rdma-core of the same release?",
+			  port->device->label, mtu, IBV_MTU_256, IBV_MTU_4096);
+}
+
 /* @news gets the reason, unless it is the same as before. */
 static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 {
@@ -58,8 +72,10 @@ static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 	choice_forget(port);
 	ret = beest_device_port(port->device, &choice.attr);
 	if (ret == 0)
+		ret = mtu_check(port, &choice.attr);
+	if (ret == 0)
 		ret = beest_source_choose(port->device, pd, port->policy, port->log, &choice.gid,
-					  reason);
+					  reason, sizeof(reason));
 	if (ret < 0)
 		return ret;
 
@@ -145,43 +161,66 @@ int beest_port_check_former(struct beest_port *port, const struct beest_endpoint
 	return BEEST_MIN(ret, 0);
 }
 
-/* ------------------------------------------------------- a choice in words --- */
-
 /* For questions that may be asked often: each would log the failed trials again. */
 static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
+
+bool beest_port_find_fitting(const struct beest_port *port, const struct beest_endpoint *own,
+			     const struct beest_endpoint *remote, struct beest_gid_entry *found)
+{
+	char reason[BEEST_REASON_SIZE];
+
+	return own->roce && remote->roce && !gid_suits(own->roce, &own->gid, remote) &&
+	       beest_source_choose(port->device, NULL, port->policy, &quiet, found, reason,
+				   sizeof(reason)) == 0 &&
+	       gid_suits(found->roce, &found->gid, remote);
+}
+
+/* ------------------------------------------------------- a choice in words --- */
+
+/* A temporary protection domain: without one no entry is tried. */
+static int text_choose(const struct beest_device *device, const struct beest_gid_policy *policy,
+		       struct beest_gid_entry *gid, char *reason, size_t size)
+{
+	struct ibv_pd *pd;
+	int ret;
+
+	ret = beest_pd_alloc(device, &pd);
+	if (ret < 0)
+		return ret;
+	ret = beest_source_choose(device, pd, policy, &quiet, gid, reason, size);
+	ibv_dealloc_pd(pd);
+	return ret;
+}
 
 int beest_port_text(const struct beest_device *device, const struct beest_gid_policy *policy,
 		    uint16_t wanted, char *buffer, size_t size)
 {
-	char reason[BEEST_REASON_SIZE];
+	char *reason = malloc(size);
 	struct beest_gid_entry gid;
-	const char *address;
 	struct beest_text text;
 	struct beest_ipaddr ip;
 	uint16_t index, pkey;
-	struct ibv_pd *pd;
 	int ret;
 
-	/* A temporary protection domain: without one no entry is tried. */
-	ret = beest_pd_alloc(device, &pd);
-	if (ret < 0)
-		return ret;
-	ret = beest_source_choose(device, pd, policy, &quiet, &gid, reason);
-	ibv_dealloc_pd(pd);
+	if (!reason)
+		return beest_fail(ENOMEM, "no memory for a text of %zu bytes", size);
+	ret = text_choose(device, policy, &gid, reason, size);
 	if (ret == 0)
 		ret = beest_device_pkey(device, wanted, &index, &pkey);
-	if (ret < 0)
-		return ret;
-
-	beest_source_ip(&gid, policy, &ip);
-	address = beest_ipaddr_is_zero(&ip) ? "" : BEEST_IP_TEXT(&ip);
-	beest_text_start(&text, buffer, size);
-	beest_text_add(&text, "port %s%s%s%s%s%s; %s%s; P_Key 0x%04x at index %d; GID %s",
-		       device->label, device->soft_roce ? " (Soft-RoCE)" : "",
-		       device->choice[0] ? ", " : "", device->choice,
-		       device->passed_over[0] ? ", passed over: " : "", device->passed_over,
-		       address[0] ? "IP address " : "no IP address", address, pkey, index, reason);
-	return 0;
+	if (ret == 0) {
+		beest_source_ip(&gid, policy, &ip);
+		beest_text_start(&text, buffer, size);
+		beest_text_add(&text, "port %s%s%s%s; %s%s; P_Key 0x%04x at index %d; GID %s",
+			       device->label, device->soft_roce ? " (Soft-RoCE)" : "",
+			       device->choice[0] ? ", " : "", device->choice,
+			       beest_ipaddr_is_zero(&ip) ? "no IP address" : "IP address ",
+			       beest_ipaddr_is_zero(&ip) ? "" : BEEST_IP_TEXT(&ip), pkey, index,
+			       reason);
+		if (device->passed_over[0])
+			beest_text_item(&text, "passed over: %s", device->passed_over);
+	}
+	free(reason);
+	return ret;
 }
 
 int beest_port_ip(const struct beest_device *device, const struct beest_gid_policy *policy,
@@ -191,7 +230,8 @@ int beest_port_ip(const struct beest_device *device, const struct beest_gid_poli
 	struct beest_gid_entry gid;
 	int ret;
 
-	ret = beest_source_choose(device, NULL, policy, &quiet, &gid, reason);
+	ret = beest_source_choose(device, NULL, policy, &quiet, &gid, reason,
+				  sizeof(reason));
 	if (ret < 0)
 		return ret;
 

@@ -52,8 +52,8 @@ void beest_port_end(struct beest_port *port);
 
 /*
  * Returns the kept choice, or a new one, which is logged when its reason is new.  The GID of
- * a new choice is tried with an address handle of @pd.  Errors of beest_source_choose();
- * then no choice is kept.
+ * a new choice is tried with an address handle of @pd.  Errors of beest_source_choose(), or -EIO:
+ * the port reports an impossible MTU; then no choice is kept.
  */
 int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 		      struct beest_port_choice *choice);
@@ -74,8 +74,16 @@ int beest_port_check_former(struct beest_port *port, const struct beest_endpoint
 			    const struct beest_endpoint *remote);
 
 /*
+ * Would INIT choose another GID by now, by which @own could reach @remote?  False also if it
+ * reaches @remote already.  Overwrites the sentence.
+ */
+bool beest_port_find_fitting(const struct beest_port *port, const struct beest_endpoint *own,
+			     const struct beest_endpoint *remote, struct beest_gid_entry *found);
+
+/*
  * Describes port, GID, P_Key and IP address as a new choice finds them, with the reason for
- * each and the refusals of the others, cut to @size.  @wanted as for beest_device_pkey().
+ * each and the refusals of the others, cut to @size; last the other ports, after "passed over: ".
+ * @wanted as for beest_device_pkey().
  * Fails as the choice does; its sentence then has all refusals.
  */
 int beest_port_text(const struct beest_device *device, const struct beest_gid_policy *policy,

@@ -68,19 +68,24 @@ static bool qp_is_mesh(const struct beest_qp *named)
 	return named->node.kind != &beest_qp_kind;
 }
 
-static void what_say(const struct posting *p, struct beest_text *text)
+static void qp_say(const struct posting *p, struct beest_text *text)
 {
-	unsigned int types;
-	const char *noun = p->wr ? opcode_noun(p->wr->opcode, &types) : NULL;
-
 	if (!p->named)
 		beest_text_add(text, "queue pair (");
 	else
 		beest_text_add(text, "%s '%s' (", p->named->node.kind->noun, p->named->node.name);
 	if (p->named && qp_is_mesh(p->named) && p->named->peer_key[0])
 		beest_text_add(text, "to %s, ", p->named->peer_key);
-	beest_text_add(text, "QP %" PRIu32 ", %s) did not accept a ", p->qp->qp_num,
+	beest_text_add(text, "QP %" PRIu32 ", %s)", p->qp->qp_num,
 		       beest_transition_type_text(p->qp->qp_type));
+}
+
+static void what_say(const struct posting *p, struct beest_text *text)
+{
+	unsigned int types;
+	const char *noun = p->wr ? opcode_noun(p->wr->opcode, &types) : NULL;
+
+	beest_text_add(text, " did not accept a ");
 	if (noun)
 		beest_text_add(text, "%s of %" PRIu64 " bytes: ", noun, p->length);
 	else if (p->wr)
@@ -100,9 +105,11 @@ static const char *revival_of(const struct beest_qp *named)
 static bool state_say(const struct posting *p, struct beest_text *text)
 {
 	enum ibv_qp_state state = p->attr.qp_state;
+	/* INIT and RTR refuse only send requests for their state. */
+	bool sends = p->wr || (state != IBV_QPS_RESET && p->err == EINVAL);
 
-	if ((p->wr && state < IBV_QPS_RTS) || state == IBV_QPS_RESET)
-		beest_text_add(text, "it is in the state %s, and takes %s", states[state], p->wr ?
+	if ((sends && state < IBV_QPS_RTS) || state == IBV_QPS_RESET)
+		beest_text_add(text, "it is in the state %s, and takes %s", states[state], sends ?
 			       "send requests from RTS on: hartebeest_qp_connect() or "
 			       "hartebeest_pairs_connect() first" :
 			       "receives from INIT on (hartebeest_qp_init()), send requests from "
@@ -115,6 +122,11 @@ static bool state_say(const struct posting *p, struct beest_text *text)
 	return true;
 }
 
+static bool is_atomic(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 /* Says why no queue pair of this type or size can carry the request.  False: one can. */
 static bool request_say(const struct posting *p, struct beest_text *text)
 {
@@ -125,7 +137,7 @@ static bool request_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "a queue pair of this type cannot do that");
 	else if (type == UD && !p->wr->wr.ud.ah)
 		beest_text_add(text, "a UD request needs the address handle of its peer: "
-			       "hartebeest_qp_address()");
+			       "hartebeest_qp_ud_address()");
 	else if (p->wr->num_sge > 0 && (uint32_t)p->wr->num_sge > cap->max_send_sge)
 		beest_text_add(text, "it has %d elements, but the queue pair takes at most %"
 			       PRIu32 " (qp_init_attr.cap.max_send_sge)", p->wr->num_sge,
@@ -134,16 +146,19 @@ static bool request_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "it is to be sent inline, but the queue pair sends at most %"
 			       PRIu32 " bytes inline (qp_init_attr.cap.max_inline_data)",
 			       cap->max_inline_data);
-	else if ((p->wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		  p->wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
-		 p->wr->wr.atomic.remote_addr % sizeof(uint64_t))
+	else if (is_atomic(p->wr->opcode) && p->wr->wr.atomic.remote_addr % sizeof(uint64_t))
 		beest_text_add(text,
 			       "an atomic needs a remote address that is a multiple of 8, which 0x%"
 			       PRIx64 " is not", p->wr->wr.atomic.remote_addr);
 	else if (type == UD && p->named && p->named->local.endpoint.mtu &&
 		 p->length > (uint64_t)beest_transition_mtu_bytes(p->named->local.endpoint.mtu))
-		beest_text_add(text, "a UD message has at most %d bytes, the path MTU",
+		beest_text_add(text, "a UD message can have at most %d bytes, the path MTU",
 			       beest_transition_mtu_bytes(p->named->local.endpoint.mtu));
+	else if (type == RC && (is_atomic(p->wr->opcode) || p->wr->opcode == IBV_WR_RDMA_READ) &&
+		 p->attr.max_rd_atomic == 0)
+		beest_text_add(text, "this queue pair may have no reads and atomics under way "
+			       "(qp_attr.max_rd_atomic and its device here, "
+			       "qp_attr.max_dest_rd_atomic and its device at the peer)");
 	else
 		return false;
 	return true;
@@ -159,12 +174,60 @@ static void errno_say(const struct posting *p, struct beest_text *text)
 		beest_text_add(text, "its queue is full (%" PRIu32 " send requests, %" PRIu32
 			       " receives): take completions", p->attr.cap.max_send_wr,
 			       p->attr.cap.max_recv_wr);
+	else if (p->err == EINVAL && !p->wr)
+		beest_text_add(text, "the device refuses it; it sends at most %" PRIu32 " bytes "
+			       "inline, and takes at most %" PRIu32 " elements in a send request "
+			       "and %" PRIu32 " in a receive (qp_init_attr.cap)",
+			       p->attr.cap.max_inline_data, p->attr.cap.max_send_sge,
+			       p->attr.cap.max_recv_sge);
 	else
 		beest_text_add(text, "the device refuses it");
 }
 
-void beest_posting_text(const struct beest_qp *named, struct ibv_qp *qp,
-			const struct ibv_send_wr *wr, int err, char *text, size_t size)
+/* ---------------------------------------------------------- nothing completed --- */
+
+/* A completion queue that is too small loses completions without a word. */
+static void depth_say(const struct posting *p, const struct ibv_cq *cq, struct beest_text *text)
+{
+	uint64_t most = cq == p->qp->send_cq ? p->attr.cap.max_send_wr : 0;
+
+	if (cq == p->qp->recv_cq && !p->qp->srq)
+		most += p->attr.cap.max_recv_wr;
+	if (cq->cqe > 0 && most > (uint64_t)cq->cqe)
+		beest_text_item(text, "it may have %" PRIu64 " requests under way, but its "
+				"completion queue has %d entr%s, so completions may be lost",
+				most, cq->cqe, cq->cqe == 1 ? "y" : "ies");
+}
+
+/* Nobody can know what the program has posted, so the usual reasons are named. */
+static void silence_say(const struct posting *p, bool asked, struct beest_text *text)
+{
+	enum ibv_qp_state state = asked ? p->attr.qp_state : IBV_QPS_RTS;
+	bool signalled = (asked && p->init.sq_sig_all) ||
+			 (p->wr && p->wr->send_flags & IBV_SEND_SIGNALED);
+
+	if (state < IBV_QPS_RTS)
+		beest_text_item(text, "it is in the state %s and sends nothing before RTS: "
+				"hartebeest_qp_connect() or hartebeest_pairs_connect() first",
+				states[state]);
+	else if (state == IBV_QPS_SQE || state == IBV_QPS_ERR)
+		beest_text_item(text, "it is in the state %s after a failure, which an earlier "
+				"completion reported%s", states[state], revival_of(p->named));
+	if (asked)
+		depth_say(p, p->qp->send_cq, text);
+	if (asked && p->qp->recv_cq != p->qp->send_cq)
+		depth_say(p, p->qp->recv_cq, text);
+	if (p->wr && !signalled)
+		beest_text_item(text, "the request was posted without IBV_SEND_SIGNALED");
+	else if (!signalled)
+		beest_text_item(text, "a send request completes only with IBV_SEND_SIGNALED, and "
+				"in the send_cq");
+	beest_text_item(text, "a receive must be posted here before a message completes, and at "
+			"the peer before a send does");
+}
+
+int beest_posting_text(const struct beest_qp *named, struct ibv_qp *qp,
+		       const struct ibv_send_wr *wr, int err, char *text, size_t size)
 {
 	struct posting p = { .named = named, .qp = qp, .wr = wr, .err = err };
 	struct beest_text says = BEEST_TEXT(BEEST_ERROR_SIZE);
@@ -173,9 +236,16 @@ void beest_posting_text(const struct beest_qp *named, struct ibv_qp *qp,
 
 	for (i = 0; wr && i < wr->num_sge; i++)
 		p.length += wr->sg_list[i].length;
-	asked = ibv_query_qp(qp, &p.attr, IBV_QP_STATE | IBV_QP_CAP, &p.init) == 0;
+	asked = ibv_query_qp(qp, &p.attr, IBV_QP_STATE | IBV_QP_CAP |
+			     IBV_QP_MAX_QP_RD_ATOMIC, &p.init) == 0;
+	qp_say(&p, &says);
+	if (err == ETIMEDOUT) {
+		beest_text_add(&says, ": nothing completed");
+		silence_say(&p, asked, &says);
+		return snprintf(text, size, "%s", says.buffer);
+	}
 	what_say(&p, &says);
 	if (!asked || (!state_say(&p, &says) && (!wr || !request_say(&p, &says))))
 		errno_say(&p, &says);
-	snprintf(text, size, "%s (%s)", says.buffer, strerror(err));
+	return snprintf(text, size, "%s (%s)", says.buffer, strerror(err));
 }

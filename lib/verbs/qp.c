@@ -10,8 +10,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/random.h"
+#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/verbs/qp.h"
+#include "lib/verbs/quota.h"
 #include "lib/verbs/source.h"
 
 #define PSN_MASK 0xffffff
@@ -48,10 +50,10 @@ const struct beest_kind beest_qp_kind = {
 	.dispose = qp_dispose,
 };
 
-static void cap_fit_one(uint32_t *size, int64_t preset, int limit)
+static void cap_fit_one(uint32_t *size, int64_t initial, int limit)
 {
 	if (*size == 0)
-		*size = (uint32_t)preset;
+		*size = (uint32_t)initial;
 	if (*size > (uint32_t)limit)
 		*size = (uint32_t)limit;
 }
@@ -67,7 +69,7 @@ static void cap_fit(struct ibv_qp_cap *cap, const struct beest_qp_options *optio
 }
 
 /*
- * No query tells how much inline data a device takes; too much fails with EINVAL or ENOMEM.
+ * No query tells how much inline data a device takes, and drivers refuse too much with any errno.
  * A failed try may have changed attr->cap, so each try starts from the wanted sizes.
  */
 static struct ibv_qp *qp_create_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -80,7 +82,7 @@ static struct ibv_qp *qp_create_inline(struct ibv_pd *pd, struct ibv_qp_init_att
 		errno = 0;
 		qp = ibv_create_qp(pd, attr);
 		if (qp || wanted.max_inline_data == 0 ||
-		    (errno != 0 && errno != EINVAL && errno != ENOMEM))
+		    errno == EMFILE || errno == EPERM || errno == EAGAIN)
 			return qp;
 		wanted.max_inline_data /= 2;
 	}
@@ -134,11 +136,13 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	cap_fit(&attr->cap, qp->local.options, &device->attr);
 	qp->qp = qp_create_inline(pd, attr);
 	if (!qp->qp) {
-		ret = beest_fail_errno(beest_error_errno(), "%s: cannot create a %s queue pair (%u "
-				       "send, %u receive requests, %u and %u elements)",
+		ret = beest_quota_fail(beest_error_errno(), "%s: cannot create a %s queue pair (%u "
+				       "send, %u receive requests, %u and %u elements, %u bytes "
+				       "inline)",
 				       device->label, beest_transition_type_text(attr->qp_type),
 				       attr->cap.max_send_wr, attr->cap.max_recv_wr,
-				       attr->cap.max_send_sge, attr->cap.max_recv_sge);
+				       attr->cap.max_send_sge, attr->cap.max_recv_sge,
+				       attr->cap.max_inline_data);
 		attr->cap = asked;
 		free(qp);
 		return ret;
@@ -177,7 +181,8 @@ int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_opti
 }
 
 /* Receives of a shared receive queue are not counted: they belong to no single queue pair. */
-void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log)
+void beest_qp_warn_of_depth(const struct beest_qp *qp, const char *name,
+			    const struct beest_log *log)
 {
 	const struct ibv_cq *const queues[] = { qp->qp->send_cq, qp->qp->recv_cq };
 	uint32_t own = qp->qp->srq ? 0 : qp->cap.max_recv_wr, sends, receives;
@@ -194,7 +199,7 @@ void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *l
 			 "under way, but their completion queue has %d entries: completions may "
 			 "be lost", sends, receives, queues[i]->cqe);
 		beest_log(log, beest_log_once(log, BEEST_LOG_WARN, text), "queue pair '%s' %s",
-			  qp->node.name, text);
+			  name, text);
 	}
 }
 
@@ -223,7 +228,7 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state)
 	return 0;
 }
 
-/* The preset is all that a peer can ask of this transport; LOCAL_WRITE is for receives. */
+/* The default is all that a peer can ask of this transport; LOCAL_WRITE is for receives. */
 static int access_flags_of(const struct beest_local *local,
 			   const struct ibv_device_attr *limits)
 {
@@ -236,6 +241,30 @@ static int access_flags_of(const struct beest_local *local,
 	if (local->transport == BEEST_RC && limits->atomic_cap != IBV_ATOMIC_NONE)
 		flags |= IBV_ACCESS_REMOTE_ATOMIC;
 	return flags;
+}
+
+/* A number of reads as it fits into a record, whatever a driver reports. */
+static uint8_t reads_fit(int64_t reads)
+{
+	return (uint8_t)BEEST_MAX(BEEST_MIN(reads, 255), 0);
+}
+
+/* Without an option, no queue pair takes more than this part of what a device has in total. */
+#define READS_IN 16
+#define READS_SHARE 16
+
+/* Some devices have resources for a few reads and atomics only, for all queue pairs together. */
+static uint8_t reads_in_of(const struct beest_qp_options *options,
+			   const struct ibv_device_attr *limits)
+{
+	int64_t wanted = options->max_dest_rd_atomic;
+
+	if (wanted == BEEST_AUTO)
+		wanted = READS_IN;
+	if (options->max_dest_rd_atomic == BEEST_AUTO && limits->max_res_rd_atom > 0)
+		wanted = BEEST_MIN(wanted, BEEST_MAX(limits->max_res_rd_atom / READS_SHARE, 1));
+
+	return reads_fit(BEEST_MIN(wanted, limits->max_qp_rd_atom));
 }
 
 static void qp_describe_port(struct beest_qp *qp, const struct ibv_port_attr *port)
@@ -251,14 +280,14 @@ static void qp_describe_port(struct beest_qp *qp, const struct ibv_port_attr *po
 	own->mtu = (uint8_t)port->active_mtu;
 	if (options->path_mtu != BEEST_AUTO)
 		own->mtu = (uint8_t)BEEST_MIN(options->path_mtu, (int64_t)port->active_mtu);
-	own->max_dest_rd_atomic = (uint8_t)BEEST_MIN(options->max_dest_rd_atomic,
-						     BEEST_MIN(limits->max_qp_rd_atom, 255));
+	own->max_dest_rd_atomic = reads_in_of(options, limits);
 	if (!qp->taken_over) {
 		own->qkey = (uint32_t)options->qkey;
 		qp->local.access_flags = access_flags_of(&qp->local, limits);
 	}
-	qp->local.lmc = port->lmc;
-	qp->local.max_init_rd_atomic = (uint8_t)BEEST_MIN(limits->max_qp_init_rd_atom, 255);
+	qp->local.lmc = port->lmc & 7;		/* it has 3 bits */
+	qp->local.asks_rdmacm = qp->port->pathcache != NULL;
+	qp->local.max_init_rd_atomic = reads_fit(limits->max_qp_init_rd_atom);
 }
 
 static int qp_choose_pkey(struct beest_qp *qp)
@@ -302,19 +331,24 @@ static int qp_choose_address(struct beest_qp *qp)
 	return qp->taken_over ? 0 : qp_choose_pkey(qp);
 }
 
+static void qp_draw_generation(struct beest_qp *qp)
+{
+	static uint32_t generations;	/* of all queue pairs, since devices reuse QP numbers */
+
+	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
+}
+
 /*
  * The sequence number is random, so that late packets of a former connection on the same
  * queue pair number do not pass for new ones.
  */
 static int qp_draw_psn(struct beest_qp *qp)
 {
-	static uint32_t generations;	/* of all queue pairs, since devices reuse QP numbers */
 	int64_t wanted = qp->local.options->sq_psn;
 	uint32_t psn;
 	int ret;
 
-	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
-
+	qp_draw_generation(qp);
 	if (wanted != BEEST_AUTO) {
 		qp->local.endpoint.psn = (uint32_t)wanted;
 		return 0;
@@ -369,6 +403,16 @@ static int qp_take_over(struct beest_qp *qp)
 	return beest_device_pkey_at(qp->device, attr.pkey_index, &qp->local.endpoint.pkey);
 }
 
+/*
+ * May it be on the port as the program took it there?  Beyond INIT, its sequence number cannot be
+ * read back, which matters to no datagram.
+ */
+static bool qp_is_readable(const struct beest_qp *qp, enum ibv_qp_state state)
+{
+	return state == IBV_QPS_INIT ||
+	       (state == IBV_QPS_RTS && qp->local.transport == BEEST_UD && !qp->port);
+}
+
 int beest_qp_init(struct beest_qp *qp, struct beest_port *port)
 {
 	struct beest_port *former = qp->port;
@@ -380,12 +424,12 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port)
 		return ret;
 	if (state == IBV_QPS_INIT && qp->port)
 		return 0;
-	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
+	if (state != IBV_QPS_RESET && !qp_is_readable(qp, state))
 		return beest_fail(EISCONN, "queue pair '%s' is beyond INIT already: "
 				  "hartebeest_qp_reset() first", qp->node.name);
 
 	qp->port = port;
-	ret = state == IBV_QPS_INIT ? qp_take_over(qp) : 0;
+	ret = state != IBV_QPS_RESET ? qp_take_over(qp) : 0;
 	if (ret == 0)
 		ret = qp_choose_address(qp);
 	if (ret == 0)
@@ -395,6 +439,20 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port)
 	if (ret < 0)
 		qp->port = former;
 	return ret;
+}
+
+int beest_qp_serve(struct beest_qp *qp)
+{
+	static const struct beest_connection nobody;
+	enum ibv_qp_state state;
+	int ret;
+
+	ret = beest_qp_state(qp, &state);
+	if (ret < 0 || qp->local.transport != BEEST_UD || state != IBV_QPS_INIT)
+		return ret;
+
+	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, &nobody);
+	return ret < 0 ? ret : beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, &nobody);
 }
 
 int beest_qp_reset(struct beest_qp *qp)
@@ -510,7 +568,7 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 	int ret;
 
 	ret = beest_pathcache_find(qp->port->pathcache, &qp->local.endpoint, qp->local.label,
-				   remote, if_nametoindex(qp->source.netdev),
+				   remote, BEEST_RESERVED(if_nametoindex(qp->source.netdev)),
 				   (uint8_t)qp->local.options->traffic_class, limit, &route);
 	if (ret == 0 && memcmp(route.sgid.raw, qp->source.gid.raw, sizeof(route.sgid.raw)) != 0)
 		ret = source_replace(qp, &route);
@@ -524,10 +582,7 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 
 static int step_handle(struct beest_qp *qp, struct beest_connection *path)
 {
-	errno = 0;
-	path->handle = ibv_create_ah(qp->qp->pd, &path->ah);
-	return path->handle ? 0 : beest_fail_errno(beest_error_errno(),
-						   "cannot make an address handle");
+	return beest_transition_handle(qp->qp->pd, &qp->local, path);
 }
 
 /* A restarted peer has a new address under its old key, which replaces the old address. */
@@ -563,6 +618,72 @@ static int step_rtr(struct beest_qp *qp, struct beest_connection *path)
 	return beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
 }
 
+/*
+ * May a device have refused RTR since too little is left of what all its queue pairs share for
+ * reads and atomics of peers?
+ */
+static bool reads_may_be_why(const struct beest_qp *qp, int ret)
+{
+	const struct ibv_device_attr *limits = &qp->device->attr;
+	int64_t all = (int64_t)limits->max_qp * qp->local.endpoint.max_dest_rd_atomic;
+
+	return (ret == -EINVAL || ret == -ENOMEM || ret == -ENOSPC) &&
+	       limits->max_res_rd_atom > 0 && limits->max_res_rd_atom < all;
+}
+
+/*
+ * INIT -> RTR, with as many reads and atomics of the peer as the device still has resources for.
+ * A peer that has the former number finds another generation in the record, and connects again.
+ */
+static int qp_reach_rtr(struct beest_qp *qp, struct beest_connection *path)
+{
+	uint8_t *reads = &qp->local.endpoint.max_dest_rd_atomic, wanted = *reads;
+	char sentence[BEEST_ERROR_SIZE];
+	int ret, last;
+
+	ret = last = qp_source_try(qp, path, step_rtr);
+	if (ret == 0 || !qp->key[0])	/* without a record, it could not be told to the peer */
+		return ret;
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	while (last < 0 && reads_may_be_why(qp, last)) {
+		*reads /= 2;
+		last = step_rtr(qp, path);
+	}
+	if (last < 0) {
+		*reads = wanted;
+		return beest_fail(-ret, "%s", sentence);
+	}
+
+	qp_draw_generation(qp);
+	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s' answers %d reads and atomics at "
+		  "once instead of %d: device %s has resources for %d in total "
+		  "(qp_attr.max_dest_rd_atomic)", qp->node.name, *reads, wanted,
+		  qp->device->name, qp->device->attr.max_res_rd_atom);
+	return 0;
+}
+
+/* Warns of reads and atomics that the devices make impossible, though no option forbids them. */
+static void qp_warn_of_reads(const struct beest_qp *qp, const struct beest_connection *path)
+{
+	const struct beest_log *log = qp->port->log;
+	char text[192];
+
+	if (qp->local.transport != BEEST_RC || log->level < BEEST_LOG_WARN)
+		return;
+	if (path->max_rd_atomic == 0 && qp->local.options->max_rd_atomic > 0) {
+		snprintf(text, sizeof(text), "cannot read from its peer, nor use atomics there: %s",
+			 qp->local.max_init_rd_atomic == 0 ? "the device of this end has no reads" :
+			 "the peer answers none (its device, or qp_attr.max_dest_rd_atomic there)");
+		beest_log(log, beest_log_once(log, BEEST_LOG_WARN, text), "queue pair '%s' %s",
+			  qp->node.name, text);
+	}
+	if (qp->local.endpoint.max_dest_rd_atomic == 0 &&
+	    qp->local.options->max_dest_rd_atomic != 0)
+		beest_log(log, beest_log_once(log, BEEST_LOG_WARN, "reads in"), "queue pair '%s' "
+			  "answers no reads and atomics of its peer: device %s has no resources "
+			  "for them", qp->node.name, qp->device->name);
+}
+
 static void qp_log_connection(const struct beest_qp *qp, const struct beest_connection *path)
 {
 	const struct beest_log *log = qp->port->log;
@@ -579,17 +700,46 @@ static void qp_log_connection(const struct beest_qp *qp, const struct beest_conn
 		  qp->port->pathcache ? ", path by rdma_cm" : "");
 }
 
-static int qp_agree(struct beest_qp *qp, const struct beest_endpoint *remote,
-		    const struct beest_limit *limit, struct beest_connection *path)
+int beest_qp_agree(const struct beest_qp *qp, const struct beest_endpoint *remote,
+		   struct beest_connection *path)
 {
-	int ret, lost;
+	int lost, ret = beest_transition_agree(&qp->local, remote, path);
+	char sentence[BEEST_ERROR_SIZE];
+	struct beest_gid_entry found;
 
-	ret = beest_transition_agree(&qp->local, remote, path);
-	if (ret < 0) {
-		lost = ret == -EPROTO ? beest_port_check_former(qp->port, &qp->local.endpoint,
-								remote) : 0;
-		return lost < 0 ? lost : ret;
+	if (ret != -EPROTO)
+		return ret;
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	lost = beest_port_check_former(qp->port, &qp->local.endpoint, remote);
+	if (lost < 0)
+		return lost;
+	if (beest_port_find_fitting(qp->port, &qp->local.endpoint, remote, &found)) {
+		beest_port_forget(qp->port);
+		return beest_fail(EPROTO, "%s; this end has the GID %s (%s) by now, which "
+				  "hartebeest_qp_reset() and hartebeest_qp_publish() choose",
+				  sentence, BEEST_GID_TEXT(&found.gid),
+				  beest_endpoint_roce_text(found.roce));
 	}
+
+	return beest_fail(EPROTO, "%s", sentence);
+}
+
+void beest_qp_share_reads(struct beest_qp *qp, size_t count)
+{
+	int total = qp->device->attr.max_res_rd_atom;
+
+	if (total > 0 && qp->local.endpoint.max_dest_rd_atomic > total / count)
+		qp->local.endpoint.max_dest_rd_atomic = (uint8_t)(total / count);
+}
+
+static int qp_find_way(struct beest_qp *qp, const struct beest_endpoint *remote,
+		       const struct beest_limit *limit, struct beest_connection *path)
+{
+	int ret;
+
+	ret = beest_qp_agree(qp, remote, path);
+	if (ret < 0)
+		return ret;
 
 	ret = source_check(qp, false, path);
 	return ret < 0 || !qp->port->pathcache ? ret : qp_find_path(qp, remote, limit, path);
@@ -603,9 +753,9 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 	struct beest_connection path;
 	int ret;
 
-	ret = qp_agree(qp, remote, limit, &path);
+	ret = qp_find_way(qp, remote, limit, &path);
 	if (ret >= 0 && state == IBV_QPS_INIT)
-		ret = qp_source_try(qp, &path, step_rtr);
+		ret = qp_reach_rtr(qp, &path);
 	if (ready)
 		*ready = beest_clock_now();
 	if (ret >= 0 && state == IBV_QPS_INIT)
@@ -617,6 +767,7 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 
 	qp->remote = *remote;
 	beest_text_copy(qp->peer_key, sizeof(qp->peer_key), key);
+	qp_warn_of_reads(qp, &path);
 	qp_log_connection(qp, &path);
 	return 0;
 }
@@ -639,6 +790,5 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 	ret = qp_take_steps(qp, state, key, remote, limit, ready);
 	if (ret < 0 && qp->port->pathcache)
 		beest_pathcache_forget(qp->port->pathcache, &remote->ip);
-	/* The failed step knows numbers only: add the names of both ends. */
-	return ret < 0 ? beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key) : 0;
+	return ret;
 }

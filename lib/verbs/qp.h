@@ -35,7 +35,6 @@ struct beest_qp {
 	int (*refill)(void *data, struct ibv_qp *qp);
 	void *refill_data;
 
-	uint64_t serial;		/* identifies its records; 0: none was published */
 	char key[BEEST_KEY_MAX + 1];	/* of its record; "": not published */
 	uint32_t published;		/* the generation in its record */
 	struct hartebeest_remote_mr *regions;	/* offered to its peer */
@@ -59,17 +58,18 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 
 /*
  * A queue pair of the program, which also destroys it: in RESET, or in INIT, where
- * beest_qp_init() reads back the program's choices.  Beyond INIT it has only a name and a
- * state, and can be reset.
+ * beest_qp_init() reads back the program's choices, as it does of UD in RTS.  Any other beyond INIT
+ * has only a name and a state, and can be reset.
  */
 int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_options *options,
 		   struct ibv_qp *verbs, struct beest_qp **qp);
 
 /*
  * Warns when the completion queues have no room for all that this queue pair alone may have
- * under way.  Called once the queue pair has its name.
+ * under way.  @name: of the queue pair.
  */
-void beest_qp_warn_of_depth(const struct beest_qp *qp, const struct beest_log *log);
+void beest_qp_warn_of_depth(const struct beest_qp *qp, const char *name,
+			    const struct beest_log *log);
 
 /* Asks the device only beyond INIT, where the queue pair may have failed by itself. */
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
@@ -81,11 +81,29 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
  */
 int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 
+/* A UD queue pair in INIT -> RTS, for whoever sends to it.  Does nothing with any other. */
+int beest_qp_serve(struct beest_qp *qp);
+
 /* RESET -> INIT with the endpoint as it was published, after beest_qp_reset(). */
 int beest_qp_init_again(struct beest_qp *qp);
 
 /*
- * INIT -> RTR -> RTS, connected to @remote.  UD: -> RTS the first time, and an address
+ * Leaves resources of the device for the reads and atomics of @count queue pairs like this one,
+ * which is in INIT and was not published yet.
+ */
+void beest_qp_share_reads(struct beest_qp *qp, size_t count);
+
+/*
+ * Do both ends agree?  As beest_transition_agree(); the sentence of -EPROTO also says if the
+ * address that was published has been lost, or if this end has a fitting one by now.
+ */
+int beest_qp_agree(const struct beest_qp *qp, const struct beest_endpoint *remote,
+		   struct beest_connection *path);
+
+/*
+ * INIT -> RTR -> RTS, connected to @remote.  If the device has too few resources for the reads
+ * and atomics of the peer, answers fewer at once, under a new generation.
+ * UD: -> RTS the first time, and an address
  * handle for @remote.  @limit is for the query to rdma_cm.  @ready gets the time of RTR; it
  * may be NULL.
  */

@@ -62,19 +62,20 @@ static bool gid_is_condemned_by(int err)
 /* Returns the position of the choice.  Entries that failed their trial are marked. */
 static int source_choose(const struct beest_device *device, struct ibv_pd *pd,
 			 const struct beest_gid_policy *policy, const struct beest_log *log,
-			 struct beest_gid_entry *entries, size_t count, char *reason)
+			 struct beest_gid_entry *entries, size_t count, char *reason, size_t size)
 {
 	struct beest_gid_entry *entry;
 	int position, ret;
 
 	for (;;) {
-		position = beest_gid_choose(entries, count, policy, reason, BEEST_REASON_SIZE);
+		position = beest_gid_choose(entries, count, policy, reason, size);
 		if (position < 0 || !pd || !entries[position].roce)
 			return position;
 
 		entry = &entries[position];
 		ret = source_try(device, pd, entry);
-		if (ret == 0)
+		/* The rdma cgroup may leave no room for a trial, which is not needed to connect. */
+		if (ret == 0 || ret == -EAGAIN)
 			return position;
 
 		beest_fail_errno(ret, "an address handle from GID %d (%s) to itself failed",
@@ -88,7 +89,7 @@ static int source_choose(const struct beest_device *device, struct ibv_pd *pd,
 
 int beest_source_choose(const struct beest_device *device, struct ibv_pd *pd,
 			const struct beest_gid_policy *policy, const struct beest_log *log,
-			struct beest_gid_entry *chosen, char *reason)
+			struct beest_gid_entry *chosen, char *reason, size_t size)
 {
 	struct beest_gid_policy now = *policy;
 	struct beest_gid_entry *entries;
@@ -98,10 +99,10 @@ int beest_source_choose(const struct beest_device *device, struct ibv_pd *pd,
 	if (now.rule == BEEST_GID_IP)
 		beest_netdev_of(&now.gid, now.netdev);
 
-	ret = beest_gidtable_entries(device, &entries);
+	ret = beest_gidtable_entries(device, now.netdev, &entries);
 	if (ret < 0)
 		return ret;
-	ret = source_choose(device, pd, &now, log, entries, (size_t)ret, reason);
+	ret = source_choose(device, pd, &now, log, entries, (size_t)ret, reason, size);
 	if (ret >= 0)
 		*chosen = entries[ret];
 	free(entries);
@@ -152,7 +153,7 @@ int beest_source_relocate(const struct beest_device *device, bool search,
 	if (!search && beest_source_holds(device, source))
 		return 0;
 
-	count = beest_gidtable_entries(device, &entries);
+	count = beest_gidtable_entries(device, source->netdev, &entries);
 	if (count < 0)
 		return count;
 

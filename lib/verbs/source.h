@@ -11,14 +11,14 @@
 #include "lib/verbs/device.h"
 
 /*
- * Chooses the GID of this end by @policy; @reason, of BEEST_REASON_SIZE bytes, tells people
- * why.  Given @pd, a RoCE GID is tried with an address handle to itself.  If that fails with
- * an errno that speaks of the GID, the next best is taken; another errno, such as -ENOMEM,
- * is returned.
+ * Chooses the GID of this end by @policy; @reason tells people why, cut to @size.  Given @pd, a
+ * RoCE GID is tried with an address handle to itself.  If that fails with an errno that speaks of
+ * the GID, the next best is taken; another errno, such as -ENOMEM, is returned.  -EAGAIN is the
+ * rdma cgroup's, which may leave room for all but a trial: then the GID is not tried.
  */
 int beest_source_choose(const struct beest_device *device, struct ibv_pd *pd,
 			const struct beest_gid_policy *policy, const struct beest_log *log,
-			struct beest_gid_entry *chosen, char *reason);
+			struct beest_gid_entry *chosen, char *reason, size_t size);
 
 /*
  * Are GID, RoCE version and interface the same, whatever the index?  An unknown interface

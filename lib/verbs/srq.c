@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/verbs/quota.h"
 #include "lib/verbs/srq.h"
 
 static int srq_release(struct beest_node *node)
@@ -17,21 +18,22 @@ const struct beest_kind beest_srq_kind = {
 	.users = "a queue pair still uses it",
 };
 
-int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd, uint32_t max_wr,
-		     uint32_t max_sge, struct beest_node **srq)
+int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd,
+		     const struct hartebeest_srq_attr *attr, struct beest_node **srq)
 {
-	struct ibv_srq_init_attr attr;
+	struct ibv_srq_init_attr init;
 	struct ibv_srq *verbs;
 
-	memset(&attr, 0, sizeof(attr));
-	attr.attr.max_wr = BEEST_MIN(max_wr, (uint32_t)device->attr.max_srq_wr);
-	attr.attr.max_sge = BEEST_MIN(max_sge, (uint32_t)device->attr.max_srq_sge);
+	memset(&init, 0, sizeof(init));
+	init.srq_context = attr->srq_context;
+	init.attr.max_wr = BEEST_MIN(attr->max_wr, (uint32_t)device->attr.max_srq_wr);
+	init.attr.max_sge = BEEST_MIN(attr->max_sge, (uint32_t)device->attr.max_srq_sge);
 	errno = 0;
-	verbs = ibv_create_srq(pd, &attr);
+	verbs = ibv_create_srq(pd, &init);
 	if (!verbs)
-		return beest_fail_errno(beest_error_errno(), "%s: cannot create a shared receive "
+		return beest_quota_fail(beest_error_errno(), "%s: cannot create a shared receive "
 					"queue of %u requests with %u elements", device->label,
-					attr.attr.max_wr, attr.attr.max_sge);
+					init.attr.max_wr, init.attr.max_sge);
 
 	*srq = beest_table_wrap(&beest_srq_kind, verbs);
 	if (!*srq)

@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/ipaddr.h"
 #include "lib/base/text.h"
+#include "lib/verbs/quota.h"
 
 /* ------------------------------------------------------------- words --- */
 
@@ -65,15 +66,40 @@ int beest_transition_mtu_bytes(int mtu)
 	return 128 << mtu;
 }
 
+/* From this LID on, they are of multicast groups. */
+#define LID_MULTICAST 0xc000
+
 /* ---------------------------------------------------------- agreement --- */
 
+/* What the two ends must have alike, and what to do if they do not. */
+enum disagreement { TRANSPORT, LINK_LAYER, ROCE_VERSION, FAMILY, PARTITION, MEMBERSHIP };
+
+static const struct {
+	int err;
+	const char *what, *cure;
+} disagreements[] = {
+	[TRANSPORT] = { EPROTOTYPE, "the transport", "give both queue pairs the same type" },
+	[LINK_LAYER] = { EPROTOTYPE, "the link layer",
+			 "choose ports of the same kind by HARTEBEEST_DEVICE (device.name)" },
+	[ROCE_VERSION] = { EPROTO, "the RoCE version",
+			   "set device.roce to the same version at both ends" },
+	[FAMILY] = { EPROTO, "the address family of the GID", "set device.family to the same at "
+		     "both ends, whose interfaces must have such an address" },
+	[PARTITION] = { EPROTO, "the partition",
+			"set qp_attr.pkey to a P_Key that both ports have" },
+	[MEMBERSHIP] = { EPROTO, "the partition membership (two limited members cannot talk)",
+			 "make one of them a full member in the subnet manager, or set "
+			 "qp_attr.pkey to another partition" },
+};
+
 /* Reports a disagreement with the values of both sides. */
-static int fail_differing(int err, const char *what, const struct beest_local *local,
+static int fail_differing(enum disagreement what, const struct beest_local *local,
 			  const char *mine, const struct beest_endpoint *remote,
 			  const char *theirs)
 {
-	return beest_fail(err, "%s differs: %s here (%s) but %s at %s", what, mine, local->label,
-			  theirs, BEEST_PEER_TEXT(remote));
+	return beest_fail(disagreements[what].err, "%s differs: %s here (%s) but %s at %s: %s",
+			  disagreements[what].what, mine, local->label, theirs,
+			  BEEST_PEER_TEXT(remote), disagreements[what].cure);
 }
 
 static int agree_on_transport(const struct beest_local *local,
@@ -82,11 +108,11 @@ static int agree_on_transport(const struct beest_local *local,
 	const struct beest_endpoint *own = &local->endpoint;
 
 	if (own->qp_type != remote->qp_type)
-		return fail_differing(EPROTOTYPE, "the transport", local,
+		return fail_differing(TRANSPORT, local,
 				      beest_transition_type_text(own->qp_type), remote,
 				      beest_transition_type_text(remote->qp_type));
 	if (own->link_layer != remote->link_layer)
-		return fail_differing(EPROTOTYPE, "the link layer", local,
+		return fail_differing(LINK_LAYER, local,
 				      link_layer_text(own->link_layer), remote,
 				      link_layer_text(remote->link_layer));
 	return 0;
@@ -101,12 +127,12 @@ static int agree_on_roce(const struct beest_local *local, const struct beest_end
 	const struct beest_endpoint *own = &local->endpoint;
 
 	if (own->roce != remote->roce)
-		return fail_differing(EPROTO, "the RoCE version", local,
+		return fail_differing(ROCE_VERSION, local,
 				      beest_endpoint_roce_text(own->roce), remote,
 				      beest_endpoint_roce_text(remote->roce));
 	if (beest_ipaddr_is_ipv4(&own->gid) != beest_ipaddr_is_ipv4(&remote->gid))
-		return fail_differing(EPROTO, "the address family of the GID", local,
-				      family_text(&own->gid), remote, family_text(&remote->gid));
+		return fail_differing(FAMILY, local, family_text(&own->gid), remote,
+				      family_text(&remote->gid));
 	return 0;
 }
 
@@ -114,7 +140,8 @@ static int agree_on_lid(const struct beest_local *local, const struct beest_endp
 {
 	int64_t path_bits = local->options->src_path_bits;
 
-	if (remote->lid == 0)
+	/* On Omni-Path, a LID of more than 16 bits is 0 here, and part of the GID. */
+	if (remote->lid == 0 && !remote->grh_required)
 		return beest_fail(EPROTO, "the port of %s has no LID: is a subnet manager running?",
 				  BEEST_PEER_TEXT(remote));
 	if (path_bits >> local->lmc)
@@ -140,9 +167,7 @@ static int agree_on_pkey(const struct beest_local *local, const struct beest_end
 
 	snprintf(mine, sizeof(mine), "P_Key 0x%04x", own);
 	snprintf(theirs, sizeof(theirs), "0x%04x", its);
-	return fail_differing(EPROTO, same ?
-			      "the partition membership (two limited members cannot talk)" :
-			      "the partition", local, mine, remote, theirs);
+	return fail_differing(same ? MEMBERSHIP : PARTITION, local, mine, remote, theirs);
 }
 
 /* A configured rq_psn is a claim about the peer: check it, do not believe it. */
@@ -167,15 +192,29 @@ static bool is_same_subnet(const struct beest_local *local, const struct beest_e
 }
 
 /*
- * Across InfiniBand subnets, a GID may carry the LID of the router that leads to it (FLID,
- * bytes 4 and 5); within a subnet, the LID is the peer's.
+ * A GID with a site-local prefix may carry the LID of the router that leads to it from other
+ * subnets (FLID, bytes 4 and 5).  0: it does not; other prefixes have other things there.
  */
-static uint16_t destination_lid(const struct beest_local *local,
-				const struct beest_endpoint *remote)
+static uint16_t router_lid(const struct beest_endpoint *remote)
 {
-	uint16_t flid = (uint16_t)(remote->gid.raw[4] << 8 | remote->gid.raw[5]);
+	static const uint8_t site_local[] = { 0xfe, 0xc0, 0, 0 };
+	const uint8_t *raw = remote->gid.raw;
+	uint16_t flid = (uint16_t)(raw[4] << 8 | raw[5]);
 
-	return flid && !is_same_subnet(local, remote) ? flid : remote->lid;
+	return memcmp(raw, site_local, sizeof(site_local)) == 0 && flid < LID_MULTICAST ? flid : 0;
+}
+
+/* Within a subnet, packets go to the LID of the peer; to another one, to that of a router. */
+static int agree_on_subnet(const struct beest_local *local, const struct beest_endpoint *remote)
+{
+	if (is_same_subnet(local, remote) || local->asks_rdmacm || router_lid(remote))
+		return 0;
+
+	return beest_fail(EPROTO, "%s (%s) is in another InfiniBand subnet than this end (%s, %s), "
+			  "and its GID has no LID of a router: set HARTEBEEST_RESOLVER=rdmacm "
+			  "(device.resolver) at both ends, which asks the subnet manager for the "
+			  "way", BEEST_PEER_TEXT(remote), BEEST_GID_TEXT(&remote->gid),
+			  local->label, BEEST_GID_TEXT(&local->endpoint.gid));
 }
 
 /* RoCE always has a GRH; @global adds one on InfiniBand. */
@@ -210,7 +249,7 @@ static void fill_address_of(const struct beest_local *local, const struct beest_
 	const struct beest_qp_options *options = local->options;
 	struct hartebeest_path way = {
 		.link_layer = local->endpoint.link_layer,
-		.dlid = destination_lid(local, remote),
+		.dlid = is_same_subnet(local, remote) ? remote->lid : router_lid(remote),
 		.sl = (uint8_t)options->sl,
 		.src_path_bits = (uint8_t)options->src_path_bits,
 		.rate = (uint8_t)options->static_rate,
@@ -234,6 +273,8 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
 	if (ret == 0)
 		ret = own->link_layer == IBV_LINK_LAYER_ETHERNET ? agree_on_roce(local, remote) :
 								   agree_on_lid(local, remote);
+	if (ret == 0 && own->link_layer != IBV_LINK_LAYER_ETHERNET)
+		ret = agree_on_subnet(local, remote);
 	if (ret == 0)
 		ret = agree_on_pkey(local, remote);
 	if (ret == 0)
@@ -395,34 +436,45 @@ int beest_transition_attr(enum beest_transition step, const struct beest_local *
 
 /* ------------------------------------------------------------- doing --- */
 
+/* For the causes: an address handle is made instead of RTR. */
+#define HANDLE BEEST_TRANSITIONS
+#define RTR_OR_HANDLE (1 << BEEST_TO_RTR | 1 << HANDLE)
+
 /* The causes that users found behind these errors, by transition. */
 static const struct {
-	enum beest_transition step;
+	int steps;
 	int err;
 	const char *cause;
 } causes[] = {
-	{ BEEST_TO_INIT, EINVAL, "the access flags or the P_Key index do not suit the device" },
-	{ BEEST_TO_RTR, ETIMEDOUT, "the peer's address does not answer to ARP or neighbour "
+	{ 1 << BEEST_TO_INIT, EINVAL, "the access flags or the P_Key index do not suit the "
+	  "device" },
+	{ RTR_OR_HANDLE, ETIMEDOUT, "the peer's address does not answer to ARP or neighbour "
 	  "discovery: is its interface up, and in the same network?" },
-	{ BEEST_TO_RTR, ENETUNREACH, "there is no route to the peer's address" },
-	{ BEEST_TO_RTR, EHOSTUNREACH, "there is no route to the peer's address" },
-	{ BEEST_TO_RTR, ENODATA, "the GID at this index is gone: was the address removed?" },
-	{ BEEST_TO_RTR, ENODEV, "the GID belongs to no interface of this network namespace" },
-	{ BEEST_TO_RTR, ENXIO, "the GID at this index has no network interface" },
-	{ BEEST_TO_RTR, EINVAL, "the device rejects one of these values, or the GID table "
+	{ RTR_OR_HANDLE, ENETUNREACH, "there is no route to the peer's address" },
+	{ RTR_OR_HANDLE, EHOSTUNREACH, "there is no route to the peer's address" },
+	{ RTR_OR_HANDLE, ENODATA, "the GID at this index is gone: was the address removed?" },
+	{ RTR_OR_HANDLE, ENODEV, "the GID belongs to no interface of this network name space" },
+	{ RTR_OR_HANDLE, ENXIO, "the GID at this index has no network interface" },
+	{ 1 << HANDLE, EINVAL, "the device rejects one of these values, or the GID table "
 	  "changed" },
-	{ BEEST_TO_RTS, EINVAL, "max_rd_atomic, timeout or retry counts exceed the device" },
+	{ 1 << BEEST_TO_RTR, EINVAL, "the device rejects one of these values (it may have no "
+	  "resources left for incoming reads: qp_attr.max_dest_rd_atomic), or the GID table "
+	  "changed" },
+	{ 1 << BEEST_TO_RTR, ENOMEM, "the device has no resources left, perhaps for incoming "
+	  "reads: lower qp_attr.max_dest_rd_atomic" },
+	{ 1 << BEEST_TO_RTS, EINVAL, "max_rd_atomic, timeout or retry counts exceed the device" },
 };
 
-static const char *likely_cause(enum beest_transition step, int err)
+/* NULL: there is none. */
+static const char *cause_find(int step, int err)
 {
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(causes); i++)
-		if (causes[i].step == step && causes[i].err == err)
+		if (causes[i].steps & 1 << step && causes[i].err == err)
 			return causes[i].cause;
 
-	return "see dmesg(1) on this host";
+	return NULL;
 }
 
 static void step_values(enum beest_transition step, const struct beest_local *local,
@@ -444,10 +496,35 @@ static void step_values(enum beest_transition step, const struct beest_local *lo
 		 (int)local->options->retry_cnt);
 }
 
+int beest_transition_handle(struct ibv_pd *pd, const struct beest_local *local,
+			    struct beest_connection *path)
+{
+	const struct beest_ipaddr *to = (const struct beest_ipaddr *)path->ah.grh.dgid.raw;
+	const char *cause;
+	char what[256];
+	int ret;
+
+	errno = 0;
+	path->handle = ibv_create_ah(pd, &path->ah);
+	if (path->handle)
+		return 0;
+	ret = beest_error_errno();
+
+	snprintf(what, sizeof(what), "cannot make an address handle on %s from GID index %d (%s) "
+		 "to %s%sLID %d", local->label, local->sgid_index,
+		 BEEST_GID_TEXT(&local->endpoint.gid), path->ah.is_global ?
+		 BEEST_GID_TEXT(to) : "", path->ah.is_global ? ", " : "", path->ah.dlid);
+	cause = cause_find(HANDLE, -ret);
+
+	return cause ? beest_fail(-ret, "%s: %s; %s", what, strerror(-ret), cause) :
+	       beest_quota_fail(ret, "%s", what);
+}
+
 int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
 			  const struct beest_local *local, const struct beest_connection *path)
 {
 	struct ibv_qp_attr attr;
+	const char *cause;
 	char values[384];
 	int mask, ret;
 
@@ -457,9 +534,10 @@ int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
 		return 0;
 
 	step_values(step, local, path, values, sizeof(values));
+	cause = cause_find(step, -ret);
 	return beest_fail(-ret, "%s of QP %" PRIu32 " on %s failed: %s; %s (%s)",
 			  steps[step].text, qp->qp_num, local->label, strerror(-ret),
-			  likely_cause(step, -ret), values);
+			  cause ? cause : "see dmesg(1) on this host", values);
 }
 
 int beest_transition_reset(struct ibv_qp *qp)

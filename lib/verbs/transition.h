@@ -9,6 +9,8 @@
 #ifndef BEEST_TRANSITION_H
 #define BEEST_TRANSITION_H
 
+#include <stdbool.h>
+
 #include <infiniband/verbs.h>
 
 #include "lib/settings/options.h"
@@ -26,6 +28,7 @@ struct beest_local {
 	uint8_t max_init_rd_atomic;	/* device limit on outstanding reads */
 	int access_flags;
 	uint8_t lmc;			/* number of low LID bits that the port ignores */
+	bool asks_rdmacm;		/* which gives the path, so that it may lead to a router */
 	const char *label;		/* "mlx5_0:1", for sentences */
 };
 
@@ -41,8 +44,8 @@ struct beest_connection {
 
 /*
  * -EPROTOTYPE: transport or link layer differ; -EPROTO: RoCE version, address family,
- * partition or sequence number differ, or the peer has no LID; -EINVAL: an option cannot be
- * met.  The sentence has both sides' values.
+ * partition, subnet or sequence number differ, or the peer has no LID; -EINVAL: an option cannot
+ * be met.  The sentence has both sides' values, and the option that makes them equal.
  */
 int beest_transition_agree(const struct beest_local *local, const struct beest_endpoint *remote,
 			   struct beest_connection *path);
@@ -83,6 +86,10 @@ int beest_transition_attr(enum beest_transition step, const struct beest_local *
  */
 int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
 			  const struct beest_local *local, const struct beest_connection *path);
+
+/* Makes the address handle of a UD peer.  The sentence of a failure is like that of a step. */
+int beest_transition_handle(struct ibv_pd *pd, const struct beest_local *local,
+			    struct beest_connection *path);
 
 /* Any state -> RESET. */
 int beest_transition_reset(struct ibv_qp *qp);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* entry.c - see entry.h */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rendezvous/entry.h"
+
+/* Before each entry. */
+#define LENGTH_SIZE 2
+
+/* Further entries that are refused are skipped whole: looking into each takes too long. */
+#define REFUSED_MAX 256
+
+int beest_entry_encode(struct beest_seal *seal, const struct beest_record *record,
+		       const char *key, uint8_t bytes[BEEST_ENTRY_MAX])
+{
+	int ret = beest_record_encode(seal, record, key, bytes + LENGTH_SIZE,
+				      BEEST_ENTRY_MAX - LENGTH_SIZE);
+
+	if (ret < 0)
+		return ret;
+	bytes[0] = (uint8_t)(ret >> 8);
+	bytes[1] = (uint8_t)ret;
+
+	return ret + LENGTH_SIZE;
+}
+
+void beest_entry_read(struct beest_entry_reader *reader, struct beest_seal *seal,
+		      enum beest_record_kind kind, const char *key, const uint8_t *bytes,
+		      size_t size)
+{
+	reader->seal = seal;
+	reader->kind = kind;
+	reader->key = key;
+	reader->bytes = bytes;
+	reader->size = size;
+	reader->entry_size = reader->strangers = reader->refused = 0;
+}
+
+/* The size of what looks like an entry here, with its length; 0: nothing does. */
+static size_t entry_size(const uint8_t *bytes, size_t left)
+{
+	size_t size;
+
+	if (left < LENGTH_SIZE + BEEST_RECORD_OVERHEAD || bytes[LENGTH_SIZE] != 'H' ||
+	    bytes[LENGTH_SIZE + 1] != 'B')
+		return 0;
+	size = LENGTH_SIZE + (size_t)(bytes[0] << 8 | bytes[1]);
+
+	return size <= left && size <= BEEST_ENTRY_MAX ? size : 0;
+}
+
+/*
+ * Opens a copy, since opening a sealed record changes its bytes.  0: it does not count.  Its
+ * length may be wrong then, so the next entry is looked for from the next byte on.
+ */
+static int entry_open(struct beest_entry_reader *reader, struct beest_record *record)
+{
+	size_t size = reader->entry_size - LENGTH_SIZE;
+	int ret;
+
+	memcpy(reader->opened, reader->entry + LENGTH_SIZE, size);
+	ret = beest_record_decode(reader->seal, reader->opened, size, reader->kind, reader->key,
+				  record);
+	if (ret == -ENOMEM || ret == -EIO)
+		return ret;
+	if (ret < 0 && reader->refused++ < REFUSED_MAX)
+		reader->entry_size = 1;
+	reader->strangers += ret < 0 && ret != -EBADMSG;
+
+	return ret == 0;
+}
+
+int beest_entry_next(struct beest_entry_reader *reader, struct beest_record *record)
+{
+	int ret = 0;
+
+	while (reader->size && ret == 0) {
+		reader->entry = reader->bytes;
+		reader->entry_size = entry_size(reader->bytes, reader->size);
+		if (reader->entry_size)
+			ret = entry_open(reader, record);
+		else
+			reader->entry_size = 1;
+		reader->bytes += reader->entry_size;
+		reader->size -= reader->entry_size;
+	}
+
+	return ret;
+}
