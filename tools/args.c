@@ -171,6 +171,21 @@ static bool take_long(struct args *args, char *word, char ***rest)
 	return true;
 }
 
+/* "-np 4", as mpirun has it, is -n with the value "p".  @next: the word that follows. */
+static bool set_attached(struct args *args, const struct args_option *option, const char *shown,
+			 const char *value, const char *next)
+{
+	size_t used;
+
+	if (set_value(args, option, shown, value))
+		return true;
+	used = strlen(args->why);
+	if (next && option->kind == ARGS_INT && setters[ARGS_INT](option, next))
+		snprintf(args->why + used, sizeof(args->why) - used, "; did you mean %s %s?", shown,
+			 next);
+	return false;
+}
+
 /* -t, -tVALUE, -ab.  Takes the next word if the option needs one. */
 static bool take_letters(struct args *args, const char *word, char ***rest)
 {
@@ -187,7 +202,7 @@ static bool take_letters(struct args *args, const char *word, char ***rest)
 		if (option->kind == ARGS_FLAG)
 			*(bool *)option->to = true;
 		else if (letter[1])
-			return set_value(args, option, shown, letter + 1);
+			return set_attached(args, option, shown, letter + 1, **rest);
 		else if (**rest)
 			return set_value(args, option, shown, *(*rest)++);
 		else

@@ -36,7 +36,7 @@ struct args_option {
 	const char *name;		/* "timeout": given as --timeout */
 	char letter;			/* 't': given as -t, too; 0: none */
 	enum args_kind kind;
-	void *to;			/* holds the preset until the option is given */
+	void *to;			/* holds the default until the option is given */
 	const char *value;		/* its name in the help: "TIME"; NULL: a flag */
 	const char *help;		/* one line */
 	int64_t min, max;		/* ARGS_INT, ARGS_TIME */

@@ -19,6 +19,7 @@ extern const struct command mesh_command;
 extern const struct command msg_command;
 extern const struct command ping_command;
 extern const struct command run_command;
+extern const struct command serve_command;
 
 static const struct command *const commands[] = {
 	&info_command,
@@ -26,6 +27,7 @@ static const struct command *const commands[] = {
 	&ping_command,
 	&mesh_command,
 	&run_command,
+	&serve_command,
 	&msg_command,
 	&keys_command,
 	NULL
@@ -298,6 +300,31 @@ static int parse_and_run(const struct command *command, const char *name, int ar
 	return usage(name, why);
 }
 
+/* Is @word an option of any command below @parent? */
+static bool is_option(const struct command *parent, const char *word)
+{
+	const struct args_option *tables[TABLES];
+	const struct command *command;
+	int i;
+
+	for (i = 0; (command = command_next(parent, i)); i++) {
+		option_tables(command, tables);
+		if (args_find(tables, word) || is_option(command, word))
+			return true;
+	}
+	return false;
+}
+
+static int unknown_option(const char *word)
+{
+	char why[300];
+
+	snprintf(why, sizeof(why), is_option(NULL, word) ? "%s comes before the command: options "
+		 "follow it" : "unknown option %s: without a command, there are --help and "
+		 "--version", BEEST_QUOTE(word));
+	return usage("", why);
+}
+
 static int unknown(const struct command *parent, const char *name, const char *word)
 {
 	const struct command *command;
@@ -308,12 +335,8 @@ static int unknown(const struct command *parent, const char *name, const char *w
 	beest_nearest_start(&nearest, word);
 	for (i = 0; (command = command_next(parent, i)); i++)
 		beest_nearest_offer(&nearest, command->name);
-	if (nearest.best)
-		snprintf(why, sizeof(why), "unknown command %s, the nearest is %s",
-			 BEEST_QUOTE(word), nearest.best);
-	else
-		snprintf(why, sizeof(why), *word == '-' ? "%s comes before the command: options "
-			 "follow it" : "unknown command %s", BEEST_QUOTE(word));
+	snprintf(why, sizeof(why), "unknown command %s%s%s", BEEST_QUOTE(word),
+		 nearest.best ? ", the nearest is " : "", nearest.best ? nearest.best : "");
 	return usage(name, why);
 }
 
@@ -321,14 +344,19 @@ static int dispatch(const struct command *parent, const char *name, int argc, ch
 {
 	const struct command *command = command_find(parent, argv[0]);
 	char full[64];
+	int status;
 
 	if (!command)
-		return unknown(parent, name, argv[0]);
+		return *argv[0] == '-' ? unknown_option(argv[0]) :
+					 unknown(parent, name, argv[0]);
 
 	snprintf(full, sizeof(full), "%s%s%s", name, *name ? " " : "", command->name);
 	if (command->verbs && argc > 1 && argv[1][0] != '-')
 		return dispatch(command, full, argc - 1, argv + 1);
-	return parse_and_run(command, full, argc - 1, argv + 1);
+	status = parse_and_run(command, full, argc - 1, argv + 1);
+	if (status != STATUS_GOOD && command->failed)
+		command->failed(status);
+	return status;
 }
 
 int command_main(int argc, char **argv)

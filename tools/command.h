@@ -35,6 +35,8 @@ struct command {
 	int least, most;		/* how many operands */
 	/* @operands end with NULL.  Returns a status. */
 	int (*run)(struct out *out, int count, char **operands);
+	/* Called with a status other than STATUS_GOOD, at the end, also of wrong words; or NULL. */
+	void (*failed)(int status);
 };
 
 /* The whole program: finds the command, parses its options, runs it.  Returns a status. */

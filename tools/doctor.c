@@ -15,9 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/netdev.h"
+#include "lib/base/text.h"
 #include "tools/command.h"
 #include "tools/doctor.h"
 #include "tools/file.h"
+#include "tools/fold.h"
 #include "tools/memory.h"
 #include "tools/options.h"
 #include "tools/ports.h"
@@ -29,12 +32,19 @@
 #define ROCE_OVERHEAD 74
 
 static int64_t ranks;
+static bool is_quiet, wants_all;
 
 static const struct args_option options[] = {
+	{ "quiet", 'q', ARGS_FLAG, &is_quiet,
+	  .help = "only what is not OK: equal nodes say the same" },
+	{ "all", 'a', ARGS_FLAG, &wants_all,
+	  .help = "under a launcher: rank 0 shows what all nodes say, equal ones together" },
 	{ "ranks", 'r', ARGS_INT, &ranks, .value = "N", .min = 1, .max = 1000000,
 	  .help = "check that the servers suffice for N ranks" },
 	{ .name = NULL },
 };
+
+static char firmware[160];		/* "mlx5_0 20.31.1014" of each device */
 
 /* -------------------------------------------------------------- kernel --- */
 
@@ -55,7 +65,16 @@ static int count_entries(const char *path, const char *prefix)
 static void check_modules(struct out *out)
 {
 	int devices = count_entries("/sys/class/infiniband", "");
+	int elsewhere = devices ? 0 : count_entries("/sys/class/infiniband_verbs", "uverbs");
 
+	if (elsewhere) {
+		out_line(out, OUT_FAILURE, "kernel", "%d RDMA device%s belong%s to another network "
+			 "name space, since those of RDMA are exclusive", elsewhere,
+			 elsewhere > 1 ? "s" : "", elsewhere > 1 ? "" : "s");
+		out_cure(out, "outside: 'rdma dev set DEVICE netns NAME' gives this one a device, "
+			 "'rdma system set netns shared' all");
+		return;
+	}
 	if (!devices) {
 		out_line(out, OUT_FAILURE, "kernel", "no driver has an RDMA device");
 		out_cure(out, "load the adapter's driver (modprobe mlx5_ib, irdma, bnxt_re, ...); "
@@ -76,18 +95,39 @@ static void check_modules(struct out *out)
 
 /* -------------------------------------------------------- device nodes --- */
 
+static void node_device(const char *name, char device[64])
+{
+	file_line(device, 64, "/sys/class/infiniband_verbs/%.200s/ibdev", name);
+}
+
+static bool is_visible(const char *name)
+{
+	char device[64], path[128];
+
+	node_device(name, device);
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", device);
+	return file_may(path, F_OK);
+}
+
 static void check_node(struct out *out, const char *name)
 {
 	char path[300], device[64];
 
 	snprintf(path, sizeof(path), "/dev/infiniband/%.200s", name);
-	file_line(device, sizeof(device), "/sys/class/infiniband_verbs/%.200s/ibdev", name);
+	node_device(name, device);
 	if (!file_may(path, F_OK)) {
 		out_line(out, OUT_FAILURE, "node", "%s of %s is missing: /sys shows the device, "
 			 "/dev does not, as in a container", path, device);
 		out_cure(out, "start the container with --device=%s (and --device="
 			 "/dev/infiniband/rdma_cm), or use a device plugin for RDMA in Kubernetes",
 			 path);
+	} else if (!file_opens(path) && errno == EPERM) {
+		out_line(out, OUT_FAILURE, "node", "%s of %s: this container or job may not use "
+			 "it, whatever its mode", path, device);
+		out_cure(out, "start the container with --device=%s, or use a device plugin for "
+			 "RDMA in Kubernetes (device cgroup); where RDMA name spaces are "
+			 "exclusive ('rdma system'), outside: rdma dev set %s netns "
+			 "NAME", path, device);
 	} else if (!file_may(path, R_OK | W_OK)) {
 		out_line(out, OUT_FAILURE, "node", "%s of %s: %s", path, device, strerror(errno));
 		out_cure(out, "udev rules of rdma-core make it 0666; else: chmod 0666 %s, or join "
@@ -97,13 +137,14 @@ static void check_node(struct out *out, const char *name)
 	}
 }
 
+/* Nodes of devices in other name spaces say nothing. */
 static void check_nodes(struct out *out)
 {
 	const struct dirent *entry;
 	DIR *folder = file_folder("/sys/class/infiniband_verbs");
 
 	while (folder && (entry = readdir(folder)))
-		if (!strncmp(entry->d_name, "uverbs", 6))
+		if (!strncmp(entry->d_name, "uverbs", 6) && is_visible(entry->d_name))
 			check_node(out, entry->d_name);
 	if (folder)
 		closedir(folder);
@@ -116,15 +157,12 @@ static void check_rdmacm(struct out *out, const struct hartebeest_context *hb)
 
 	hartebeest_option_get(hb, "device.resolver", resolver, sizeof(resolver), NULL);
 	wanted = !strcmp(resolver, "rdmacm");
-	if (file_may("/dev/infiniband/rdma_cm", F_OK)) {
-		out_line(out, OUT_OK, "rdma_cm", "is there%s", wanted ? "" : ", and not needed: "
-			 "paths come from records (HARTEBEEST_RESOLVER)");
+	if (wanted && file_may("/dev/infiniband/rdma_cm", F_OK)) {
+		out_line(out, OUT_OK, "rdma_cm", "is there");
 	} else if (wanted) {
 		out_line(out, OUT_FAILURE, "rdma_cm", "HARTEBEEST_RESOLVER=rdmacm needs "
 			 "/dev/infiniband/rdma_cm");
 		out_cure(out, "modprobe rdma_ucm, or leave HARTEBEEST_RESOLVER out");
-	} else {
-		out_line(out, OUT_NOTE, "rdma_cm", "is not there, and not needed");
 	}
 	if (file_may("/run/ibacm-unix.sock", F_OK) || file_may("/run/ibacm.sock", F_OK))
 		out_line(out, OUT_NOTE, "ibacm", "runs: rdma_cm takes its paths from there");
@@ -164,30 +202,65 @@ static void check_mtu(struct out *out, const struct ports_port *port)
 	}
 }
 
-static bool has_address(const struct ifaddrs *list, const char *netdev)
-{
-	for (; list; list = list->ifa_next)
-		if (list->ifa_addr && !strcmp(list->ifa_name, netdev) &&
-		    list->ifa_addr->sa_family == AF_INET)
-			return true;
-	return false;
-}
-
 static void check_address(struct out *out, const struct ports_port *port,
 			  const struct ifaddrs *list)
 {
-	if (!port->netdev[0] || has_address(list, port->netdev))
+	struct beest_ipaddr ip;
+	char no_ipv6[8];
+
+	if (!port->netdev[0] || (beest_netdev_ip_in(list, port->netdev, AF_UNSPEC, &ip) &&
+				 !beest_ipaddr_is_link_local(&ip)))
 		return;
-	if (port->ethernet) {
-		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address, so its GID "
-			 "is link-local, which routers do not forward", port->netdev,
+	file_line(no_ipv6, sizeof(no_ipv6), "/proc/sys/net/ipv6/conf/%s/disable_ipv6",
+		  port->netdev);
+	if (port->ethernet && no_ipv6[0] == '1') {
+		out_line(out, OUT_WARNING, "address", "%s of %s:%d has no IPv4 address, and IPv6 "
+			 "is switched off there: so its GID reaches no peer", port->netdev,
 			 port->device, port->port);
+		out_cure(out, "ip address add ADDRESS/24 dev %s, or sysctl -w "
+			 "net.ipv6.conf.%s.disable_ipv6=0", port->netdev, port->netdev);
+	} else if (port->ethernet) {
+		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no address that routers "
+			 "forward: its GID is link-local", port->netdev, port->device, port->port);
 		out_cure(out, "ip address add ADDRESS/24 dev %s, if peers are behind a router",
 			 port->netdev);
 	} else {
 		out_line(out, OUT_NOTE, "address", "%s of %s:%d has no IPv4 address (IPoIB): "
 			 "only rdma_cm needs one", port->netdev, port->device, port->port);
 	}
+}
+
+/* Errors of the link that a port has counted since its driver was loaded. */
+static void check_counters(struct out *out, const struct ports_port *port)
+{
+	static const char *const names[] = {
+		"symbol_error", "link_error_recovery", "port_rcv_errors",
+		"local_link_integrity_errors", "excessive_buffer_overrun_errors",
+	};
+	struct beest_text text = BEEST_TEXT(200);
+	char line[24];
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(names); i++)
+		if (file_line(line, sizeof(line), "/sys/class/infiniband/%s/ports/%d/counters/%s",
+			      port->device, port->port, names[i]) && strcmp(line, "0"))
+			beest_text_add(&text, "%s%s %s", text.used ? ", " : "", names[i], line);
+	if (!text.used)
+		return;
+	out_line(out, OUT_WARNING, "counters", "%s:%d has counted %s", port->device, port->port,
+		 text.buffer);
+	out_cure(out, "if they grow (perfquery, 'rdma statistic show'): the cable, its plugs, or "
+		 "the port of the switch");
+}
+
+/* Software devices have none, and say 0.0.0. */
+static void note_firmware(const struct ports_port *port)
+{
+	size_t used = strlen(firmware);
+
+	if (port->port == 1 && port->limits.fw_ver[0] && strcmp(port->limits.fw_ver, "0.0.0"))
+		snprintf(firmware + used, sizeof(firmware) - used, "%s%s %s", used ? ", " : "",
+			 port->device, port->limits.fw_ver);
 }
 
 /* @is_known: why devices cannot be opened was reported before, so it is no second failure. */
@@ -198,16 +271,22 @@ static void check_port(struct out *out, const struct ports_port *port, const str
 
 	snprintf(label, sizeof(label), port->port ? "%s:%d" : "%s", port->device, port->port);
 	if (port->error && is_known) {
-		out_line(out, OUT_NOTE, label, "%s: see above", strerror(port->error));
+		out_line(out, OUT_NOTE, label, "%s", port->why);
+		return;
+	}
+	if (!port->error && port->network->refusal) {
+		out_line(out, OUT_NOTE, label, "%s", port->network->refusal);
 		return;
 	}
 	if (!ports_active(port)) {
 		out_line(out, port->error ? OUT_FAILURE : OUT_WARNING, label, "%s", port->error
-			 ? strerror(port->error) : ports_state(port));
+			 ? port->why : ports_state(port));
 		out_cure(out, "%s", ports_cure(port, cure));
 		return;
 	}
-	out_line(out, OUT_OK, label, "active, %s", port->ethernet ? "RoCE" : "InfiniBand");
+	out_line(out, OUT_OK, label, "active, %s", port->network->name);
+	note_firmware(port);
+	check_counters(out, port);
 	check_mtu(out, port);
 	check_address(out, port, list);
 }
@@ -304,12 +383,11 @@ static void check_networks(struct out *out, const struct ports_port *ports, int 
 				check_pair(out, &networks[i], &networks[j]);
 }
 
-static void check_ports(struct out *out)
+static void check_ports(struct out *out, const struct ports_port *ports, int count)
 {
 	struct ifaddrs *list = NULL;
-	struct ports_port *ports;
-	int i, count = ports_list(&ports);
 	bool is_known = out->counts[OUT_FAILURE];
+	int i;
 
 	if (getifaddrs(&list) < 0)
 		list = NULL;
@@ -317,22 +395,33 @@ static void check_ports(struct out *out)
 		check_port(out, &ports[i], list, is_known);
 	if (count > 0)
 		check_networks(out, ports, count, list);
-	free(ports);
 	freeifaddrs(list);
 }
 
-/* A failure that was reported before is the cause, so this is no second failure. */
-static void check_choice(struct out *out, struct hartebeest_context *hb)
+/* The text has the ports that were passed over last. */
+static void choice_line(struct out *out, char *text)
 {
-	char text[4096];
+	static const char passed[] = "; passed over: ";
+	char *others = strstr(text, passed);
+
+	text[strcspn(text, ";")] = '\0';
+	out_line(out, OUT_OK, "choice", "%s; 'hartebeest info' says why", text);
+	if (others)
+		out_line(out, OUT_NOTE, "passed over", "%s", others + strlen(passed));
+}
+
+/* A failure that was reported before is the cause, so this is no second failure. */
+static void check_choice(struct out *out, struct hartebeest_context *hb,
+			 const struct ports_port *ports, int count)
+{
+	static char text[128 * 1024];
 	int ret;
 
 	out_waiting(out, "trying ports and GIDs");
 	ret = hartebeest_device_text(hb, text, sizeof(text));
 	out_waiting_end(out);
-	if (ret == 0) {
-		text[strcspn(text, ";")] = '\0';
-		out_line(out, OUT_OK, "choice", "%s; 'hartebeest info' says why", text);
+	if (ret >= 0) {
+		choice_line(out, text);
 		return;
 	}
 	if (out->counts[OUT_FAILURE]) {
@@ -340,8 +429,17 @@ static void check_choice(struct out *out, struct hartebeest_context *hb)
 		return;
 	}
 	out_line(out, OUT_FAILURE, "choice", "%s", hartebeest_error());
-	out_cure(out, "make a port active, or look at HARTEBEEST_DEVICE, HARTEBEEST_GID and "
-		 "HARTEBEEST_ADDR");
+	out_cure(out, "%s", ports_choice_cure(ports, count));
+}
+
+static void check_device(struct out *out, struct hartebeest_context *hb)
+{
+	struct ports_port *ports;
+	int count = ports_list(&ports);
+
+	check_ports(out, ports, count);
+	check_choice(out, hb, ports, count);
+	free(ports);
 }
 
 /* ------------------------------------------------------------ together --- */
@@ -353,45 +451,101 @@ static void check_launch(struct out *out, struct hartebeest_context *hb)
 	out_line(out, OUT_NOTE, "rank", "%s", origin);
 	if (*warning) {
 		out_line(out, OUT_WARNING, "launcher", "%s", warning);
-		out_cure(out, "HARTEBEEST_NID and HARTEBEEST_PARTICIPANTS decide");
+		out_cure(out, "HARTEBEEST_NID, HARTEBEEST_PARTICIPANTS and HARTEBEEST_JOB decide");
 	}
 	options_unknown_line(out);
-	out_line(out, OUT_NOTE, "clocks", "need not agree: no time of one node is compared with "
-		 "that of another");
 }
 
-static int sum_up(struct out *out)
+/* "2 failures, 1 warning: memlock, server". */
+static void verdict_text(const struct out *out, char *text, size_t size)
 {
 	int failures = out->counts[OUT_FAILURE], warnings = out->counts[OUT_WARNING];
+	struct beest_text all;
 
-	out_json_int(out->json, "failures", failures);
-	out_json_int(out->json, "warnings", warnings);
-	out_text(out, "%s", "");
-	out_text(out, "%d failure%s, %d warning%s", failures, failures == 1 ? "" : "s", warnings,
-		 warnings == 1 ? "" : "s");
-	return failures ? STATUS_FAILED : STATUS_GOOD;
+	beest_text_start(&all, text, size);
+	beest_text_add(&all, "%d failure%s, %d warning%s%s%s%s%s", failures,
+		       failures == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s",
+		       out->worst[0] ? ": " : "", out->worst, firmware[0] ? "; firmware " : "",
+		       firmware);
 }
 
-static int doctor(struct out *out, int count, char **operands)
+static enum out_level verdict_level(const struct out *out)
 {
-	struct hartebeest_context *hb;
-	int status = session_open(out, &hb);
+	return out->counts[OUT_FAILURE] ? OUT_FAILURE : out->counts[OUT_WARNING] ? OUT_WARNING
+	       : OUT_OK;
+}
 
-	(void)count, (void)operands;
-	if (status != STATUS_GOOD)
-		return status;
+/* The host is part of it unless nodes are to be compared. */
+static int sum_up(struct out *out)
+{
+	char text[300], host[80] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	out_json_text(out->json, "host", host);
+	out_json_int(out->json, "failures", out->counts[OUT_FAILURE]);
+	out_json_int(out->json, "warnings", out->counts[OUT_WARNING]);
+	verdict_text(out, text, sizeof(text));
+	out_verdict(out, verdict_level(out), "%s%s%s", is_quiet ? "" : host, is_quiet ? "" : ": ",
+		    text);
+	return out->counts[OUT_FAILURE] ? STATUS_FAILED : STATUS_GOOD;
+}
+
+static void check_all(struct out *out, struct hartebeest_context *hb)
+{
 	out_title(out, LABEL, "device");
 	check_modules(out);
 	check_nodes(out);
-	check_ports(out);
-	check_choice(out, hb);
+	check_device(out, hb);
 	check_rdmacm(out, hb);
 	out_title(out, LABEL, "process");
 	memory_lines(out);
 	check_launch(out, hb);
 	doctor_servers(out, hb, ranks ? ranks : hartebeest_size(hb));
+}
+
+/*
+ * The text of each rank has no times, counts or names of its own.  The status of the first is that
+ * of all: a launcher might end it when another one fails.
+ */
+static int fold_all(struct out *out, struct hartebeest_context *hb)
+{
+	char text[300], *said;
+	int status;
+
+	verdict_text(out, text, sizeof(text));
+	said = out_take_verdict(out, verdict_level(out), text);
+	if (!said) {
+		out_error(out, "no memory");
+		return STATUS_FAILED;
+	}
+	status = fold_run(out, hb, said);
+	free(said);
+	return status;
+}
+
+static int doctor(struct out *out, int count, char **operands)
+{
+	struct hartebeest_context *hb;
+	int status;
+
+	(void)count, (void)operands;
+	if (wants_all && out->json) {
+		out_error(out, "--all shows lines for people, without --json");
+		return STATUS_MISUSED;
+	}
+	status = session_open(out, &hb);
+	if (status != STATUS_GOOD)
+		return status;
+	out->quiet = is_quiet || wants_all;
+	if (wants_all) {		/* the same text, whatever each rank writes to */
+		out->color = false;
+		out->columns = 0;
+	}
+	out_hold(out);
+	check_all(out, hb);
+	status = wants_all ? fold_all(out, hb) : sum_up(out);
 	session_close(hb);
-	return sum_up(out);
+	return status;
 }
 
 const struct command doctor_command = {
@@ -399,5 +553,5 @@ const struct command doctor_command = {
 	.help = "Says what stands in the way of RDMA and Memcached here, and what to do about it.",
 	.options = options,
 	.run = doctor,
-	.more = "Exit status 1: something fails.  Warnings alone are 0.\n",
+	.more = "Exit status 1: a check failed.  With warnings only, it is 0.\n",
 };

@@ -2,6 +2,7 @@
 /* file.c - see file.h */
 #include "config.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -60,4 +61,14 @@ bool file_may(const char *path, int mode)
 
 	path_plain(full, path);
 	return access(full, mode) == 0;
+}
+
+bool file_opens(const char *path)
+{
+	char full[PATH_SIZE];
+	int fd;
+
+	path_plain(full, path);
+	fd = open(full, O_RDWR | O_CLOEXEC);
+	return fd >= 0 && close(fd) == 0;
 }

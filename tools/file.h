@@ -26,4 +26,7 @@ FILE *file_open(const char *path);
 DIR *file_folder(const char *path);
 bool file_may(const char *path, int mode);
 
+/* Can it be opened for reading and writing, permissions aside?  The errno of open(2). */
+bool file_opens(const char *path);
+
 #endif

@@ -81,10 +81,11 @@ static void write_legend(const struct heat *heat, FILE *to, bool color)
 
 	fputs("  ", to);
 	if (!heat->empty) {
-		fprintf(to, "%s %s ", number(heat, heat->low, best), heat->unit);
+		fprintf(to, "best %s %s ", number(heat, heat->low, best), heat->unit);
 		for (i = 0; i < LEVELS; i++)
 			write_shade(to, color, i, (const char[]){ shapes[i], '\0' });
-		fprintf(to, " %s %s, ", number(heat, heat->high, worst), heat->unit);
+		fprintf(to, " %s %s worst, ", number(heat, heat->high, worst),
+			heat->unit);
 	}
 	fputs("X failed, ? unknown\n", to);
 }

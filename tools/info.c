@@ -19,9 +19,15 @@
 #include "tools/session.h"
 
 #define LABEL 12
-#define CHOICE_SIZE 8192
 
 static bool wants_options;
+
+/* The sentence about a choice, which has a piece for each of up to 1024 GIDs. */
+static char choice[128 * 1024];
+
+/* The first line of all: the port and GID that would be chosen, or why there is none. */
+static char verdict_room[600];
+static struct beest_text verdict;
 
 /* ---------------------------------------------------------- versions --- */
 
@@ -80,8 +86,10 @@ static void port_text(const struct ports_port *port, char *text, size_t size)
 	int i;
 
 	beest_text_start(&line, text, size);
-	beest_text_add(&line, "%-8s %-10s", ports_state(port),
-		       port->ethernet ? "RoCE" : "InfiniBand");
+	beest_text_add(&line, "%-8s %-10s", ports_state(port), port->network->refusal ?
+		       port->network->refusal : port->network->name);
+	if (port->network->refusal)
+		return;
 	if (rate)
 		beest_text_add(&line, " %4g Gb/s", (double)rate / 1000);
 	beest_text_add(&line, "  mtu %d of %d", ports_mtu(port->attr.active_mtu),
@@ -93,6 +101,8 @@ static void port_text(const struct ports_port *port, char *text, size_t size)
 		beest_text_add(&line, "  numa %d", port->numa);
 	for (i = 0; i < port->pkey_count; i++)
 		beest_text_add(&line, "%s0x%04x", i ? "," : "  p_keys ", port->pkeys[i]);
+	if (port->limits.fw_ver[0])
+		beest_text_add(&line, "  firmware %s", port->limits.fw_ver);
 }
 
 static void port_object(const struct ports_port *port, struct json_object *item)
@@ -103,7 +113,9 @@ static void port_object(const struct ports_port *port, struct json_object *item)
 	out_json_text(item, "device", port->device);
 	out_json_int(item, "port", port->port);
 	out_json_text(item, "state", ports_state(port));
-	out_json_text(item, "link", port->ethernet ? "ethernet" : "infiniband");
+	out_json_text(item, "link", port->attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "ethernet" :
+		      port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND ? "infiniband" : "other");
+	out_json_text(item, "network", port->network->name);
 	out_json_int(item, "mbit_per_s", ports_rate(port));
 	out_json_int(item, "mtu", ports_mtu(port->attr.active_mtu));
 	out_json_int(item, "max_mtu", ports_mtu(port->attr.max_mtu));
@@ -125,16 +137,6 @@ static void port_object(const struct ports_port *port, struct json_object *item)
 				      json_object_new_int(port->pkeys[i]));
 }
 
-static void show_limits(struct out *out, const struct ports_port *port)
-{
-	const struct ibv_device_attr *limits = &port->limits;
-
-	out_line(out, OUT_NOTE, "limits", "%d qp of %d requests, %d cq of %d entries, "
-		 "%d mr, %d sge, %d reads at once%s%s", limits->max_qp, limits->max_qp_wr,
-		 limits->max_cq, limits->max_cqe, limits->max_mr, limits->max_sge,
-		 limits->max_qp_rd_atom, limits->fw_ver[0] ? ", firmware " : "", limits->fw_ver);
-}
-
 static void show_port(struct out *out, const struct ports_port *port)
 {
 	char label[80], text[400], cure[PORTS_CURE];
@@ -143,19 +145,17 @@ static void show_port(struct out *out, const struct ports_port *port)
 	snprintf(label, sizeof(label), port->port ? "%s:%d" : "%s", port->device, port->port);
 	if (port->error) {
 		out_json_text(item, "device", port->device);
-		out_json_text(item, "error", strerror(port->error));
-		out_line(out, OUT_FAILURE, label, "%s", strerror(port->error));
+		out_json_text(item, "error", port->why);
+		out_line(out, OUT_FAILURE, label, "%s", port->why);
 		out_cure(out, "%s", ports_cure(port, cure));
 		return;
 	}
 
 	port_object(port, item);
 	port_text(port, text, sizeof(text));
-	out_line(out, ports_active(port) ? OUT_OK : OUT_NOTE, label, "%s", text);
-	if (!ports_active(port))
+	out_line(out, ports_usable(port) ? OUT_OK : OUT_NOTE, label, "%s", text);
+	if (!ports_active(port) && !port->network->refusal)
 		out_cure(out, "%s", ports_cure(port, cure));
-	if (port->port == 1)
-		show_limits(out, port);
 }
 
 /* -------------------------------------------------------------- gids --- */
@@ -175,14 +175,17 @@ static int piece_index(const char *piece, const char **rest)
 	return index;
 }
 
-/* Calls @show for each piece of the sentence about a choice. */
+#define PASSED_OVER "passed over: "
+
+/* Calls @show for each piece of the sentence about a choice.  The last may have a ';' itself. */
 static void each_piece(char *text, struct out *out, struct json_object *object,
 		       void (*show)(struct out *out, struct json_object *object, char *piece))
 {
 	char *piece, *next;
 
 	for (piece = text; piece; piece = next) {
-		next = strstr(piece, "; ");
+		next = strncmp(piece, PASSED_OVER, strlen(PASSED_OVER)) ?
+		       strstr(piece, "; ") : NULL;
 		if (next) {
 			*next = '\0';
 			next += 2;
@@ -213,79 +216,93 @@ static void show_gid(struct out *out, struct json_object *array, char *piece)
 /* Shows each GID of this port, and which one would be chosen. */
 static void show_gids(struct out *out, const struct ports_port *port)
 {
-	char name[100], text[CHOICE_SIZE];
+	char name[100];
 	struct hartebeest_context *hb;
 	struct json_object *array;
 	int ret;
 
 	snprintf(name, sizeof(name), "device.name=%s:%d", port->device, port->port);
-	if (session_try(&hb, name) < 0)
+	if (session_try(&hb, (const char *const[]){ name, NULL }) < 0)
 		return;
 
 	array = out_json_array(out->json, name + strlen("device.name="));
 	out_waiting(out, "trying the GIDs of %s:%d", port->device, port->port);
-	ret = hartebeest_device_text(hb, text, sizeof(text));
+	ret = hartebeest_device_text(hb, choice, sizeof(choice));
 	out_waiting_end(out);
-	if (ret == 0)
-		each_piece(text, out, array, show_gid);
+	if (ret >= 0)
+		each_piece(choice, out, array, show_gid);
 	else
 		out_line(out, OUT_NOTE, "gid", "none that fits: %s", hartebeest_error());
 	session_close(hb);
 }
 
-/* Returns the number of ports, or a negative errno. */
-static int show_ports(struct out *out)
+static void show_ports(struct out *out, const struct ports_port *list, int count)
 {
-	struct ports_port *list;
-	int i, count = ports_list(&list);
+	int i;
 
 	out_title(out, LABEL, "devices");
 	for (i = 0; i < count; i++) {
 		show_port(out, &list[i]);
-		if (ports_active(&list[i]))
+		if (ports_usable(&list[i]))
 			show_gids(out, &list[i]);
 	}
-	free(list);
-	return count;
 }
 
 /* ------------------------------------------------------------ choice --- */
 
-/* The object has the whole sentence as "chosen", and only the port as a check. */
+/* The object has the whole sentence as "chosen", and only ports as checks. */
 static void show_choice_piece(struct out *out, struct json_object *object, char *piece)
 {
 	const char *rest;
 	bool first = !strncmp(piece, "port ", 5);
+	bool last = !strncmp(piece, PASSED_OVER, strlen(PASSED_OVER));
 
 	(void)object;
-	if (first || (!out->json && (piece_index(piece, &rest) < 0 || !strncmp(piece, "GID ", 4))))
+	if (last)
+		out_line(out, OUT_NOTE, "passed over", "%s", piece + strlen(PASSED_OVER));
+	else if (first || (!out->json && (piece_index(piece, &rest) < 0 ||
+					  !strncmp(piece, "GID ", 4))))
 		out_line(out, first ? OUT_OK : OUT_NOTE, first ? "chosen" : "", "%s", piece);
+	if (first)
+		beest_text_start(&verdict, verdict_room, sizeof(verdict_room));
+	if (first || !strncmp(piece, "GID ", 4))
+		beest_text_add(&verdict, "%s%s", first ? "usable: " : "; ", piece);
 }
 
 /* Returns the status: without a port, nothing can be connected. */
-static int show_choice(struct out *out, struct hartebeest_context *hb, int ports)
+static int show_choice(struct out *out, struct hartebeest_context *hb,
+		       const struct ports_port *list, int count)
 {
-	char text[CHOICE_SIZE];
 	int ret;
 
-	if (ports > 0)
+	if (count > 0)
 		out_title(out, LABEL, "choice");
 	out_waiting(out, "trying all ports");
-	ret = hartebeest_device_text(hb, text, sizeof(text));
+	ret = hartebeest_device_text(hb, choice, sizeof(choice));
 	out_waiting_end(out);
-	if (ret == 0) {
-		out_json_text(out->json, "chosen", text);
-		each_piece(text, out, NULL, show_choice_piece);
+	if (ret >= 0) {
+		out_json_text(out->json, "chosen", choice);
+		each_piece(choice, out, NULL, show_choice_piece);
 		return STATUS_GOOD;
 	}
 
+	beest_text_start(&verdict, verdict_room, sizeof(verdict_room));
+	beest_text_add(&verdict, "not usable: no port can be chosen");
 	out_line(out, OUT_FAILURE, "none", "%s", hartebeest_error());
-	if (ports > 0)
-		out_cure(out, "a port must be active; HARTEBEEST_DEVICE, HARTEBEEST_GID and "
-			 "HARTEBEEST_ADDR narrow the choice");
-	else
-		out_cure(out, "messages, barriers and keys work without a device");
+	out_cure(out, "%s", count > 0 ? ports_choice_cure(list, count) :
+		 "messages, barriers and keys work without a device");
 	return STATUS_FAILED;
+}
+
+static int show_devices(struct out *out, struct hartebeest_context *hb)
+{
+	struct ports_port *list;
+	int status, count = ports_list(&list);
+
+	show_ports(out, list, count);
+	status = show_choice(out, hb, list, count);
+	free(list);
+	return status;
 }
 
 /* ----------------------------------------------------------- process --- */
@@ -314,6 +331,15 @@ static void show_launch(struct out *out, struct hartebeest_context *hb)
 	out_json_text(out->json, "job", hartebeest_job(hb));
 }
 
+static void show_verdict(struct out *out, int status)
+{
+	struct utsname machine;
+
+	uname(&machine);
+	out_verdict(out, status != STATUS_GOOD ? OUT_FAILURE : out->counts[OUT_WARNING] ?
+		    OUT_WARNING : OUT_OK, "%s is %s", machine.nodename, verdict_room);
+}
+
 static int info(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
@@ -325,11 +351,13 @@ static int info(struct out *out, int count, char **operands)
 	if (wants_options) {
 		options_show_all(out, hb);
 	} else {
+		out_hold(out);
 		show_versions(out);
-		status = show_choice(out, hb, show_ports(out));
+		status = show_devices(out, hb);
 		show_launch(out, hb);
 		memory_lines(out);
 		options_show_given(out, hb);
+		show_verdict(out, status);
 	}
 	session_close(hb);
 	return status;

@@ -116,11 +116,17 @@ static void show_costs(struct out *out, const struct records *records)
 		out_text(out, "  %s: '%s' walked over %" PRIu64 " keys, %.1f ms, %" PRIu64 " kB",
 			 records->servers[i].text, listing->command, listing->keys,
 			 (double)listing->time / BEEST_MS, listing->bytes / 1000);
-		if (!listing->cut)
+		if (listing->by_name)
+			out_line(out, OUT_NOTE, "cut", "%s works, but lists no keys, as a proxy: "
+				 "only the epoch, the news and the ranks of these settings were "
+				 "asked for", records->servers[i].text);
+		if (!listing->cut || listing->by_name)
 			continue;
 		out_line(out, OUT_WARNING, "cut", "%s lists at most 2 MB of keys of each size "
 			 "class", records->servers[i].text);
-		out_cure(out, "memcached 1.4.31 or later lists all keys");
+		out_cure(out, listing->without_crawler ? "start memcached without -o "
+			 "no_lru_crawler and no_modern: then it lists all keys" :
+			 "memcached 1.4.31 or later lists all keys");
 	}
 }
 
@@ -135,7 +141,7 @@ static bool is_dead(const struct records *records, const char **why)
 		each = &records->list[i];
 		presences += each->is_presence;
 		if (each->is_alive)
-			*why = "a rank of it is present";
+			*why = "one of its ranks is present";
 		else if (each->is_unopened && !*why)
 			*why = "some of its records are sealed, and HARTEBEEST_SECRET_FILE does "
 			       "not open them";
@@ -264,7 +270,7 @@ const struct command keys_command = {
 	.options = options,
 	.most = 1,
 	.run = keys,
-	.more = "JOB: preset to that of HARTEBEEST_JOB or the launcher.  The server walks over\n"
+	.more = "JOB: by default that of HARTEBEEST_JOB or the launcher.  The server walks over\n"
 		"all its keys: about 0.4 s and 20 MB where it has 200 000.  Exit status 1: ranks\n"
 		"disagree, there is nothing to clean, or the job may be alive.\n\n"
 		"  rank/N, qp/..., mr/...  what a rank has published: itself, queue pairs, "
@@ -272,5 +278,6 @@ const struct command keys_command = {
 		"  msg/..., barrier/...    messages until they expire; who came to a barrier\n"
 		"  epoch                   random bytes, which change when the server loses all\n"
 		"  news                    random bytes, which change when a rank leaves or fails\n"
+		"  starts/N                the processes of a rank that began a moment ago\n"
 		"  .../count               how many have come, as the servers count\n",
 };

@@ -30,30 +30,36 @@ static int refill(void *data, struct ibv_qp *qp)
 
 static int create_queues(struct link *link)
 {
-	int window = pinger_window(link->pinger.plan), ret;
+	struct hartebeest_cq_attr cq_attr;
+	uint32_t window = (uint32_t)pinger_window(link->pinger.plan);
+	int ret;
 
-	ret = hartebeest_cq_create(link->hb, NAME, window + 1, 0, &link->pinger.send_cq);
+	hartebeest_cq_attr_init(&cq_attr);
+	cq_attr.depth = window + 1;
+	ret = hartebeest_cq_create(link->hb, NAME, &cq_attr, &link->pinger.send_cq);
+	cq_attr.depth = window;
 	if (ret == 0)
-		ret = hartebeest_cq_create(link->hb, NAME_RECV, window, 0, &link->pinger.recv_cq);
+		ret = hartebeest_cq_create(link->hb, NAME_RECV, &cq_attr, &link->pinger.recv_cq);
 	return ret;
 }
 
 static int create_qp(struct link *link)
 {
-	struct hartebeest_qp_request request;
+	struct hartebeest_qp_attr attr;
 
-	hartebeest_qp_request_preset(&request);
-	request.pd = NAME;
-	request.send_cq = NAME;
-	request.recv_cq = NAME_RECV;
-	request.type = (enum ibv_qp_type)link->pinger.plan->type;
-	request.cap.max_send_wr = (uint32_t)pinger_window(link->pinger.plan) + 1;
-	request.cap.max_recv_wr = (uint32_t)pinger_window(link->pinger.plan);
-	return hartebeest_qp_create(link->hb, NAME, &request, &link->pinger.qp);
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = NAME;
+	attr.send_cq = NAME;
+	attr.recv_cq = NAME_RECV;
+	attr.type = (enum ibv_qp_type)link->pinger.plan->type;
+	attr.cap.max_send_wr = (uint32_t)pinger_window(link->pinger.plan) + 1;
+	attr.cap.max_recv_wr = (uint32_t)pinger_window(link->pinger.plan);
+	return hartebeest_qp_create(link->hb, NAME, &attr, &link->pinger.qp);
 }
 
 static int create(struct link *link, int64_t deadline)
 {
+	struct hartebeest_mr_attr mr_attr;
 	int ret, access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			  IBV_ACCESS_REMOTE_READ;
 
@@ -63,10 +69,12 @@ static int create(struct link *link, int64_t deadline)
 	ret = hartebeest_pd_create(link->hb, NAME, NULL);
 	if (ret == 0)
 		ret = create_queues(link);
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = NAME;
+	mr_attr.length = pinger_bytes(link->pinger.plan);
+	mr_attr.access = access;
 	if (ret == 0)
-		ret = hartebeest_mr_create(link->hb, NAME, NAME,
-					   pinger_bytes(link->pinger.plan), access,
-					   &link->pinger.mr);
+		ret = hartebeest_mr_create(link->hb, NAME, &mr_attr, &link->pinger.mr);
 	if (ret == 0)
 		ret = create_qp(link);
 	if (ret == 0)
@@ -96,7 +104,8 @@ static int fetch(struct link *link, int64_t deadline)
 	ret = hartebeest_qp_fetch(link->hb, link->meeting->peer_key, &remote, deadline);
 	if (ret < 0)
 		return ret;
-	hartebeest_peer_text(link->hb, link->meeting->peer_key, link->who, sizeof(link->who));
+	hartebeest_peer_text(link->hb, link->meeting->peer_key, link->who, sizeof(link->who),
+			     HARTEBEEST_ONCE);
 	snprintf(link->note, sizeof(link->note), "queue pair %" PRIu32 " of %s", remote.qp_num,
 		 link->who);
 	return 0;
@@ -107,7 +116,7 @@ static int connect_qp(struct link *link, int64_t deadline)
 	int ret = hartebeest_qp_connect(link->hb, NAME, link->meeting->peer_key, deadline);
 
 	if (ret == 0 && link->pinger.plan->type == IBV_QPT_UD)
-		ret = hartebeest_qp_address(link->hb, NAME, link->meeting->peer_key,
+		ret = hartebeest_qp_ud_address(link->hb, NAME, link->meeting->peer_key,
 					    &link->pinger.address);
 	snprintf(link->note, sizeof(link->note), "RTR, RTS");
 	return ret;
@@ -149,7 +158,21 @@ static const struct link_step {
 	{ "region", fetch_region, "the other end has left: see what it says" },
 };
 
-int link_up(struct link *link, struct steps *steps, int64_t deadline)
+/* A step may be taken again after it timed out. */
+static int take_step(struct link *link, const struct link_step *step, int64_t deadline,
+		     int64_t wait, bool (*goes_on)(void *data), void *data)
+{
+	int ret;
+
+	do
+		ret = step->take(link, deadline == INT64_MAX ? hartebeest_clock() + wait :
+				 deadline);
+	while (ret == -ETIMEDOUT && deadline == INT64_MAX && goes_on(data));
+	return ret;
+}
+
+int link_up(struct link *link, struct steps *steps, int64_t deadline, int64_t wait,
+	    bool (*goes_on)(void *data), void *data)
 {
 	size_t i;
 	int ret;
@@ -163,9 +186,12 @@ int link_up(struct link *link, struct steps *steps, int64_t deadline)
 		link->note[0] = '\0';
 		steps_begin(steps, link_steps[i].name);
 		out_waiting(steps->out, "%s: waiting for %s", link_steps[i].name, link->who);
-		ret = link_steps[i].take(link, deadline);
-		if (ret < 0)
-			return steps_bad(steps, ret, hartebeest_error(), link_steps[i].cure);
+		ret = take_step(link, &link_steps[i], deadline, wait, goes_on, data);
+		if (ret < 0) {
+			snprintf(link->note, sizeof(link->note), "%s", hartebeest_error());
+			link->cure = link_steps[i].cure;
+			return ret;
+		}
 		steps_good(steps, "%s", link->note);
 	}
 	return 0;

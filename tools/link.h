@@ -24,11 +24,17 @@ struct link {
 	/* out */
 	struct pinger pinger;		/* ready once the link is up */
 	char who[256];			/* the other end: as in the meeting, then as fetched */
-	char note[512];			/* what the last step found */
+	char note[1024];		/* what the last step found, or why it failed */
+	const char *cure;		/* of the step that failed */
 };
 
-/* Takes all steps until both ends are connected.  Returns a status. */
-int link_up(struct link *link, struct steps *steps, int64_t deadline);
+/*
+ * Takes all steps until both ends are connected.  Returns 0, or the negative errno of the step that
+ * failed, which is left for the caller to report.  @wait: how long a deadline of INT64_MAX may
+ * take at a time, so that @goes_on decides whether to wait again.
+ */
+int link_up(struct link *link, struct steps *steps, int64_t deadline, int64_t wait,
+	    bool (*goes_on)(void *data), void *data);
 
 /* Destroys its objects, whichever were created. */
 void link_down(struct link *link);

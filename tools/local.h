@@ -2,9 +2,8 @@
 /*
  * local.h - makes processes of this machine the ranks of one job
  *
- * Owns the variables of their environment, and a private Memcached server if no server is named.
- * The server, its socket and the socket's folder, which no other user can enter, end with this
- * process, however that ends.  Knows nothing of how ranks are started.
+ * Owns the variables of their environment, and a private Memcached server if no server is named,
+ * whose socket no other user can reach.  Knows nothing of how ranks are started.
  */
 #ifndef TOOLS_LOCAL_H
 #define TOOLS_LOCAL_H
@@ -12,19 +11,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "tools/out.h"
+#include "tools/server.h"
 
 struct local {
 	/* in */
 	const char *name;		/* the beginning of the job's name */
 	int count;			/* of ranks */
 	bool is_new;			/* always a new job, even if one is named */
-	/* out */
-	pid_t server;			/* a process that ends with the private server; 0: none */
 	/* kept by local.c */
-	int pipe;			/* the server runs while it is open */
-	char folder[96];		/* "": none */
-	char socket[108];		/* as long as a socket's path may be */
+	struct server server;		/* its pid is 0 if there is none */
 };
 
 /*

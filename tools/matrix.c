@@ -368,6 +368,11 @@ static int offer(struct matrix_pair *pairs, int most, int count, const struct ma
 	return count + 1;
 }
 
+bool matrix_is_outlier(int64_t time, int64_t usual)
+{
+	return usual > 0 && time > 2 * usual;
+}
+
 int matrix_slow(const struct matrix *matrix, const int *group, struct matrix_pair *pairs, int most)
 {
 	int64_t usual[2] = { matrix_between(matrix, group, false),
@@ -379,7 +384,7 @@ int matrix_slow(const struct matrix *matrix, const int *group, struct matrix_pai
 		for (pair.to = 0; pair.to < matrix->count; pair.to++) {
 			pair.now = matrix->times[matrix_cell(matrix, pair.from, pair.to)];
 			pair.usual = usual[group[pair.from] == group[pair.to]];
-			if (pair.usual > 0 && pair.now > 2 * pair.usual)
+			if (matrix_is_outlier(pair.now, pair.usual))
 				count = offer(pairs, most, count, &pair);
 		}
 	}

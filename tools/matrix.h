@@ -98,6 +98,9 @@ struct matrix_pair {
 int matrix_slow(const struct matrix *matrix, const int *group, struct matrix_pair *pairs,
 		int most);
 
+/* Is @time of a rank whose usual time is @usual worth another measurement? */
+bool matrix_is_outlier(int64_t time, int64_t usual);
+
 /* Does it fail now, or take longer than usual? */
 bool matrix_is_worse(const struct matrix_pair *pair);
 

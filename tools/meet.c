@@ -30,14 +30,36 @@ static int push_plan(struct meet *meet, const char *key, int64_t deadline)
 	return hartebeest_msg_push(meet->hb, key, text, strlen(text), deadline);
 }
 
+/* Ranks use one key for both, so what an end tells may replace its plan. */
+static bool told_read(const char *text, char *told, size_t size)
+{
+	if (strncmp(text, TOLD, strlen(TOLD)))
+		return false;
+	snprintf(told, size, "%s", text + strlen(TOLD));
+	return true;
+}
+
+const char *meet_reason(const char *told)
+{
+	const char *blank = strchr(told, ' ');
+
+	return blank ? blank + 1 : "";
+}
+
 /* Merges the plans of both ends, which come to the same result.  Returns 1 or -EINVAL. */
 static int agree(struct meet *meet, struct meeting *meeting, const char *text)
 {
 	struct plan other;
+	char told[MEET_TOLD];
 
+	if (told_read(text, told, sizeof(told))) {
+		snprintf(meeting->why, sizeof(meeting->why), "the other end: %.600s",
+			 meet_reason(told));
+		return -EINVAL;
+	}
 	if (!plan_read(&other, text)) {
 		snprintf(meeting->why, sizeof(meeting->why),
-			 "the other end is of another version of hartebeest ping");
+			 "the other end runs another version of hartebeest ping");
 		return -EINVAL;
 	}
 	if (!plan_merge(&meeting->plan, &meet->plan, &other, meeting->why,
@@ -49,7 +71,7 @@ static int agree(struct meet *meet, struct meeting *meeting, const char *text)
 
 static int wait_plan(struct meet *meet, struct meeting *meeting, int64_t deadline)
 {
-	char text[PLAN_TEXT] = "";
+	char text[MEET_TOLD + sizeof(TOLD)] = "";
 	int ret;
 
 	ret = hartebeest_msg_wait(meet->hb, meeting->peer_key, text, sizeof(text) - 1, NULL,
@@ -101,7 +123,7 @@ static int next_rank(struct meet *meet, struct meeting *meeting, int64_t deadlin
 
 static void take_request(struct meeting *meeting)
 {
-	const struct hartebeest_request *request = &meeting->request;
+	const struct hartebeest_client *request = &meeting->request;
 
 	memcpy(meeting->key, request->key, sizeof(meeting->key));
 	memcpy(meeting->peer_key, request->peer_key, sizeof(meeting->peer_key));
@@ -197,7 +219,7 @@ int meet_next(struct meet *meet, struct meeting *meeting, int64_t deadline)
 
 void meet_tell(struct meet *meet, const struct meeting *meeting, const char *text)
 {
-	char told[600];
+	char told[MEET_TOLD + sizeof(TOLD)];
 
 	snprintf(told, sizeof(told), TOLD "%s", text);
 	hartebeest_cancel_clear(meet->hb);
@@ -207,14 +229,10 @@ void meet_tell(struct meet *meet, const struct meeting *meeting, const char *tex
 
 int meet_told(struct meet *meet, const struct meeting *meeting, char *text, size_t size)
 {
-	char told[600] = "";
+	char told[MEET_TOLD + sizeof(TOLD)] = "";
 
-	if (hartebeest_msg_wait(meet->hb, meeting->peer_key, told, sizeof(told) - 1, NULL,
-				HARTEBEEST_ONCE) < 0 ||
-	    strncmp(told, TOLD, strlen(TOLD)))
-		return 0;
-	snprintf(text, size, "%s", told + strlen(TOLD));
-	return 1;
+	return hartebeest_msg_wait(meet->hb, meeting->peer_key, told, sizeof(told) - 1, NULL,
+				   HARTEBEEST_ONCE) == 0 && told_read(told, text, size);
 }
 
 void meet_part(struct meet *meet, struct meeting *meeting)

@@ -38,14 +38,17 @@ struct meet {
 	int next;			/* MEET_RANKS: position of the next rank */
 };
 
+/* Bytes for what an end tells the other: a status, a blank, and the reason or the result. */
+#define MEET_TOLD 700
+
 struct meeting {
 	struct plan plan;		/* what both ends do */
 	bool measures;			/* this end does, and the other answers */
 	char key[HARTEBEEST_SERVICE_KEY];	/* of this end's objects and messages */
 	char peer_key[HARTEBEEST_SERVICE_KEY];
-	struct hartebeest_request request;	/* key "": none */
+	struct hartebeest_client request;	/* key "": none */
 	char who[160];			/* the other end */
-	char why[PLAN_TEXT];		/* for -EINVAL: why the plans do not agree */
+	char why[MEET_TOLD];		/* for -EINVAL: why the plans do not agree */
 };
 
 /* Makes this end known on the servers.  Returns 0 or a negative errno of the library. */
@@ -53,7 +56,8 @@ int meet_begin(struct meet *meet, int64_t deadline);
 
 /*
  * Waits for the next meeting.  Returns 1, 0 if there are no more (MEET_RANKS), or a negative
- * errno.  If the two met but their plans do not agree, that is -EINVAL and why is set.
+ * errno.  If the two met but their plans do not agree, or the other end has already given up, that
+ * is -EINVAL and why is set.
  */
 int meet_next(struct meet *meet, struct meeting *meeting, int64_t deadline);
 
@@ -62,6 +66,9 @@ void meet_tell(struct meet *meet, const struct meeting *meeting, const char *tex
 
 /* Looks once.  Returns 1 with what the other end told, or 0. */
 int meet_told(struct meet *meet, const struct meeting *meeting, char *text, size_t size);
+
+/* What follows the status in what was told. */
+const char *meet_reason(const char *told);
 
 /* Ends a meeting, and leaves nothing of it on the servers. */
 void meet_part(struct meet *meet, struct meeting *meeting);

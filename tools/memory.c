@@ -7,28 +7,11 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
-#include "tools/file.h"
+#include "lib/base/memlock.h"
 #include "tools/memory.h"
 
-/* A limit below this is a distribution's preset, not somebody's choice. */
+/* A limit below this is a distribution's default, not somebody's choice. */
 #define SMALL (UINT64_C(64) << 20)
-
-/* The bit of CAP_IPC_LOCK, with which the limit does not apply. */
-#define MAY_LOCK (UINT64_C(1) << 14)
-
-static bool may_lock_anything(void)
-{
-	uint64_t set = 0;
-	char line[256];
-	FILE *file = file_open("/proc/self/status");
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "CapEff: %" SCNx64, &set) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return set & MAY_LOCK;
-}
 
 /* The place of the limit depends on what started this process. */
 static const char *limit_cure(void)
@@ -52,7 +35,7 @@ static void show_limit(struct out *out)
 		     limit.rlim_cur == RLIM_INFINITY ? -1 : (int64_t)limit.rlim_cur);
 	if (limit.rlim_cur == RLIM_INFINITY)
 		out_line(out, OUT_OK, "memlock", "no limit on locked memory");
-	else if (may_lock_anything())
+	else if (beest_memlock_is_lifted())
 		out_line(out, OUT_OK, "memlock", "%" PRIu64 " KiB, but this process may lock more "
 			 "(CAP_IPC_LOCK)", (uint64_t)limit.rlim_cur >> 10);
 	else if (limit.rlim_cur >= SMALL)
@@ -60,7 +43,7 @@ static void show_limit(struct out *out)
 			 (uint64_t)limit.rlim_cur >> 20);
 	else {
 		out_line(out, OUT_WARNING, "memlock", "only %" PRIu64 " KiB can be locked: larger "
-			 "regions fail with ENOMEM", (uint64_t)limit.rlim_cur >> 10);
+			 "regions and queues fail with ENOMEM", (uint64_t)limit.rlim_cur >> 10);
 		out_cure(out, "%s", limit_cure());
 	}
 }

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,15 +16,23 @@
 #include "tools/command.h"
 #include "tools/session.h"
 
-/* A byte more than the library accepts, so that it reports what is longer; and for a NUL. */
-#define PAYLOAD_MAX (1024 * 1024 - 2048 + 1)
+#define PAYLOAD_MAX (1024 * 1024 - 2048)
 
-static int64_t timeout = -1;
-static unsigned char payload[PAYLOAD_MAX];
+static int64_t timeout = -1, ttl;
+static bool once;
+static unsigned char payload[PAYLOAD_MAX + 1];	/* shows that input is longer; for a NUL */
 
-static const struct args_option options[] = {
-	{ "timeout", 't', ARGS_TIME, &timeout, .value = "TIME", .max = 30 * BEEST_DAY,
-	  .help = "how long to wait for server and peer, as 5s; 0: one look; preset 30s" },
+#define TIMEOUT										\
+	{ "timeout", 't', ARGS_TIME, &timeout, .value = "TIME", .max = 30 * BEEST_DAY,	\
+	  .help = "how long to wait for server and peer, as 5s; 0: one look; default 30s" }
+
+static const struct args_option options[] = { TIMEOUT, { .name = NULL } };
+
+static const struct args_option push_options[] = {
+	TIMEOUT,
+	{ "ttl", 0, ARGS_TIME, &ttl, .value = "TIME", .min = BEEST_SECOND, .max = 30 * BEEST_DAY,
+	  .help = "how long the message lives; default exchange.ttl" },
+	{ "once", 0, ARGS_FLAG, &once, .help = "for one reader, whose wait deletes it" },
 	{ .name = NULL },
 };
 
@@ -50,7 +59,11 @@ static ssize_t read_input(struct out *out)
 
 	if (length < 0)
 		out_error(out, "standard input: %s", strerror((int)-length));
-	return length;
+	if (length <= PAYLOAD_MAX)
+		return length;
+	out_error(out, "standard input has more than %d bytes, which is the most that a message "
+		  "may have", PAYLOAD_MAX);
+	return -EMSGSIZE;
 }
 
 static int push(struct out *out, int count, char **operands)
@@ -58,19 +71,23 @@ static int push(struct out *out, int count, char **operands)
 	bool given = count > 1 && strcmp(operands[1], "-");
 	const void *data = given ? (const void *)operands[1] : payload;
 	ssize_t length = given ? (ssize_t)strlen(operands[1]) : read_input(out);
+	struct hartebeest_msg_attr attr;
 	struct hartebeest_context *hb;
 	int status;
 
 	if (length < 0)
 		return STATUS_FAILED;
-	status = session_open(out, &hb);
+	status = session_open_unranked(out, &hb);
 	if (status != STATUS_GOOD)
 		return status;
 
+	hartebeest_msg_attr_init(&attr);
+	attr.ttl = ttl;
+	attr.flags = once ? HARTEBEEST_MSG_ONCE : 0;
 	out_waiting(out, "storing message %s", operands[0]);
 	out_json_int(out->json, "length", length);
-	return close_after(out, hb, hartebeest_msg_push(hb, operands[0], data, (size_t)length,
-							deadline()));
+	return close_after(out, hb, hartebeest_msg_push_attr(hb, operands[0], data,
+							     (size_t)length, &attr, deadline()));
 }
 
 /* ---------------------------------------------------------------- wait --- */
@@ -107,7 +124,7 @@ static void write_payload(struct out *out, size_t length)
 static int wait_for(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int ret, status = session_open(out, &hb);
+	int ret, status = session_open_unranked(out, &hb);
 	size_t length;
 
 	(void)count;
@@ -115,7 +132,7 @@ static int wait_for(struct out *out, int count, char **operands)
 		return status;
 
 	out_waiting(out, "waiting for message %s", operands[0]);
-	ret = hartebeest_msg_wait(hb, operands[0], payload, sizeof(payload) - 1, &length,
+	ret = hartebeest_msg_wait(hb, operands[0], payload, PAYLOAD_MAX, &length,
 				  deadline());
 	status = close_after(out, hb, ret);
 	if (status == STATUS_GOOD && out->json)
@@ -130,7 +147,7 @@ static int wait_for(struct out *out, int count, char **operands)
 static int delete(struct out *out, int count, char **operands)
 {
 	struct hartebeest_context *hb;
-	int status = session_open(out, &hb);
+	int status = session_open_unranked(out, &hb);
 
 	(void)count;
 	if (status != STATUS_GOOD)
@@ -156,7 +173,7 @@ static int barrier(struct out *out, int count, char **operands)
 static const struct command verbs[] = {
 	{ .name = "push", .operands = "KEY [VALUE|-]", .least = 1, .most = 2, .run = push,
 	  .help = "Stores a message under a key; without VALUE, from standard input.",
-	  .options = options },
+	  .options = push_options },
 	{ .name = "wait", .operands = "KEY", .least = 1, .most = 1, .run = wait_for,
 	  .help = "Waits for the message of a key and writes it to standard output.",
 	  .options = options },
@@ -164,7 +181,7 @@ static const struct command verbs[] = {
 	  .help = "Removes the message of a key.",
 	  .options = options },
 	{ .name = "barrier", .operands = "[NAME]", .least = 0, .most = 1, .run = barrier,
-	  .help = "Waits until every rank of the job has come to the same barrier.",
+	  .help = "Waits until every rank of the job has reached the same barrier.",
 	  .options = options },
 	{ .name = NULL },
 };
@@ -173,6 +190,7 @@ const struct command msg_command = {
 	.name = "msg",
 	.help = "Messages and barriers by way of the Memcached server, for shell scripts.",
 	.verbs = verbs,
-	.more = "Messages stay until they are deleted, or for exchange.ttl (a day).  Exit\n"
-		"status 3: timeout.\n",
+	.more = "Messages stay until they are deleted, or for exchange.ttl (a day), unless\n"
+		"push --ttl or --once says otherwise.  A barrier takes the rank of this process,\n"
+		"which no other may have then; the others take none.  Exit status 3: timeout.\n",
 };

@@ -102,8 +102,8 @@ static const char *range_of(const struct beest_option *row, char *buffer, size_t
 	struct beest_text text;
 
 	beest_text_start(&text, buffer, size);
-	if (row->automatic)
-		beest_text_add(&text, "auto or ");
+	if (row->word)
+		beest_text_add(&text, "%s or ", row->word);
 	if (row->type == BEEST_OPTION_INT)
 		beest_text_add(&text, "%" PRId64 "..%" PRId64, row->min, row->max);
 	if (row->type == BEEST_OPTION_DURATION)
@@ -167,7 +167,7 @@ static void setting_object(const struct setting *setting, const char *meaning,
 	out_json_text(item, "name", setting->name);
 	out_json_text(item, "value", setting->value);
 	out_json_text(item, "source", setting->source);
-	out_json_text(item, "preset", setting->row->preset ? setting->row->preset : "");
+	out_json_text(item, "default", setting->row->initial ? setting->row->initial : "");
 	out_json_text(item, "range", range_of(setting->row, range, sizeof(range)));
 	out_json_text(item, "environment",
 		      setting->row->environment ? setting->row->environment : "");
@@ -179,7 +179,7 @@ static void setting_object(const struct setting *setting, const char *meaning,
 static void setting_line(struct out *out, const struct hartebeest_context *hb,
 			 const struct setting *setting, bool in_full)
 {
-	bool preset = !strcmp(setting->source, "preset");
+	bool by_default = !strcmp(setting->source, "default");
 	char range[128], meaning[128], text[VALUE_SIZE + 1024];
 	struct beest_text line;
 
@@ -192,10 +192,10 @@ static void setting_line(struct out *out, const struct hartebeest_context *hb,
 	beest_text_add(&line, "%s", setting->value[0] ? setting->value : "(not given)");
 	if (*meaning)
 		beest_text_add(&line, " = %s", meaning);
-	if (!preset)
-		beest_text_add(&line, "  from %s; preset %s", setting->source,
-			       setting->row->preset ? setting->row->preset : "(not given)");
-	out_line(out, preset ? OUT_NOTE : OUT_OK, setting->name, "%s", text);
+	if (!by_default)
+		beest_text_add(&line, "  from %s; default %s", setting->source,
+			       setting->row->initial ? setting->row->initial : "(not given)");
+	out_line(out, by_default ? OUT_NOTE : OUT_OK, setting->name, "%s", text);
 	if (!in_full)
 		return;
 	range_of(setting->row, range, sizeof(range));
@@ -220,7 +220,7 @@ void options_unknown_line(struct out *out)
 
 void options_show_given(struct out *out, const struct hartebeest_context *hb)
 {
-	static const char title[] = "settings that are not preset";
+	static const char title[] = "settings that differ from their defaults";
 	struct setting settings[BEEST_TRANSPORTS];
 	size_t row;
 	int i, count, given = 0;
@@ -228,7 +228,7 @@ void options_show_given(struct out *out, const struct hartebeest_context *hb)
 	for (row = 0; row < beest_option_count; row++) {
 		count = settings_read(hb, &beest_option_rows[row], settings);
 		for (i = 0; i < count; i++) {
-			if (!strcmp(settings[i].source, "preset"))
+			if (!strcmp(settings[i].source, "default"))
 				continue;
 			if (!given++)
 				out_title(out, LABEL, title);
@@ -238,7 +238,7 @@ void options_show_given(struct out *out, const struct hartebeest_context *hb)
 	if (!given) {
 		out_title(out, LABEL_NONE, title);
 		out_line(out, OUT_NOTE, "none",
-			 "all are preset; 'hartebeest info --options' lists them");
+			 "all are default; 'hartebeest info --options' lists them");
 	}
 	options_unknown_line(out);
 }

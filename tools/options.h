@@ -12,7 +12,7 @@
 
 #include "tools/out.h"
 
-/* A part: the settings that are not preset, and a warning for unknown variables. */
+/* A part: the settings that differ from their defaults, and a warning for unknown variables. */
 void options_show_given(struct out *out, const struct hartebeest_context *hb);
 
 /* All settings, with a part for each section. */

@@ -93,16 +93,16 @@ static void write_broken(const struct out *out, const char *text, int at, int in
 		word += strcspn(text + word, " ");
 		width = columns_of(text, word);
 		if (out->columns && at + width > out->columns && at > indent) {
-			printf("\n%*s", indent, "");
+			fprintf(out->to, "\n%*s", indent, "");
 			text += strspn(text, " ");
 			at = indent;
 			continue;
 		}
-		fwrite(text, 1, word, stdout);
+		fwrite(text, 1, word, out->to);
 		text += word;
 		at += width;
 	}
-	putchar('\n');
+	putc('\n', out->to);
 }
 
 /* --------------------------------------------------------- beginning --- */
@@ -130,6 +130,7 @@ void out_start(struct out *out, const char *command, bool json)
 	memset(out, 0, sizeof(*out));
 	setvbuf(stdout, NULL, _IOLBF, 0);	/* each line at once, even into a pipe */
 	out->command = command;
+	out->to = stdout;
 	out->since = hartebeest_clock();
 	out->columns = terminal_columns(STDOUT_FILENO);
 	out->color = !json && color_wanted();
@@ -155,10 +156,12 @@ void out_title(struct out *out, int label, const char *title)
 	clear_progress(out);
 	snprintf(out->part, sizeof(out->part), "%s", title);
 	out->label = label;
+	if (out->quiet)
+		return;
 	if (!out->json && out->began)
-		putchar('\n');
+		putc('\n', out->to);
 	if (!out->json && out->color && columns_of(title, strlen(title)) <= out->columns)
-		printf("\033[1m%s\033[0m\n", title);
+		fprintf(out->to, "\033[1m%s\033[0m\n", title);
 	else if (!out->json)
 		write_broken(out, title, 0, 0);
 	out->began = true;
@@ -176,6 +179,21 @@ static void check_add(struct out *out, enum out_level level, const char *label, 
 	out_json_text(out->check, "text", text);
 }
 
+/* Each label once; it may be part of another. */
+static void worst_add(struct out *out, const char *label)
+{
+	const size_t used = strlen(out->worst), length = strlen(label);
+	const char *each;
+	size_t size;
+
+	for (each = out->worst; *each; each += size + strspn(each + size, ", ")) {
+		size = strcspn(each, ",");
+		if (size == length && memcmp(each, label, length) == 0)
+			return;
+	}
+	snprintf(out->worst + used, sizeof(out->worst) - used, "%s%s", used ? ", " : "", label);
+}
+
 void out_line(struct out *out, enum out_level level, const char *label, const char *format, ...)
 {
 	const struct level *how = &levels[level];
@@ -188,13 +206,18 @@ void out_line(struct out *out, enum out_level level, const char *label, const ch
 	clear_progress(out);
 	out->counts[level]++;
 	out->began = true;
+	out->hides = out->quiet && level < OUT_WARNING;
+	if (level >= OUT_WARNING)
+		worst_add(out, name);
 	if (out->json) {
 		check_add(out, level, name, text);
 		return;
 	}
+	if (out->hides)
+		return;
 
-	printf(out->color ? "%*s\033[%sm%s\033[0m  %-*s  " : "%*s%.0s%s  %-*s  ", INDENT, "",
-	       how->color, how->mark, out->label, name);
+	fprintf(out->to, out->color ? "%*s\033[%sm%s\033[0m  %-*s  " : "%*s%.0s%s  %-*s  ", INDENT,
+		"", how->color, how->mark, out->label, name);
 	width = INDENT + 4 + 2 + BEEST_MAX(out->label, columns_of(name, strlen(name))) + 2;
 	if (out->columns && out->columns - indent < TEXT_COLUMNS_MIN)
 		indent = INDENT + 4 + 2;
@@ -211,7 +234,9 @@ void out_cure(struct out *out, const char *format, ...)
 		out_json_text(out->check, "cure", text);
 		return;
 	}
-	printf("%*s-> ", indent, "");
+	if (out->hides)
+		return;
+	fprintf(out->to, "%*s-> ", indent, "");
 	write_broken(out, text, indent + 3, indent + 3);
 }
 
@@ -219,12 +244,67 @@ void out_text(struct out *out, const char *format, ...)
 {
 	char text[TEXT_SIZE];
 
-	if (out->json)
+	if (out->json || out->quiet)
 		return;
 	MAKE_TEXT(text, format);
 	clear_progress(out);
 	out->began = true;
 	write_broken(out, text, 0, (int)strspn(text, " "));
+}
+
+void out_hold(struct out *out)
+{
+	FILE *to = out->json ? NULL : open_memstream(&out->held, &out->held_size);
+
+	out->to = to ? to : out->to;
+}
+
+static void verdict_write(const struct out *out, enum out_level level, const char *text)
+{
+	const struct level *how = &levels[level];
+
+	fprintf(out->to, out->color ? "\033[%sm%s\033[0m  " : "%.0s%s  ", how->color, how->mark);
+	write_broken(out, text, 6, 6);
+}
+
+/* Ends holding.  NULL: nothing is held back. */
+static char *out_held(struct out *out)
+{
+	char *held = NULL;
+
+	if (out->to != stdout && fclose(out->to) == 0)
+		held = out->held;
+	out->to = stdout;
+	return held;
+}
+
+void out_verdict(struct out *out, enum out_level level, const char *format, ...)
+{
+	char text[TEXT_SIZE], *held;
+
+	if (out->json)
+		return;
+	MAKE_TEXT(text, format);
+	clear_progress(out);
+	held = out_held(out);
+	verdict_write(out, level, text);
+	if (held && *held)
+		printf("%s%s", out->quiet ? "" : "\n", held);
+	free(held);
+}
+
+char *out_take_verdict(struct out *out, enum out_level level, const char *text)
+{
+	char *held = out_held(out), *all = NULL;
+
+	out_hold(out);
+	if (out->to != stdout) {
+		verdict_write(out, level, text);
+		fputs(held ? held : "", out->to);
+		all = out_held(out);
+	}
+	free(held);
+	return all;
 }
 
 void out_error(struct out *out, const char *format, ...)
@@ -339,7 +419,12 @@ int out_end(struct out *out, int status)
 {
 	const char *why = "not all could be written";	/* after an earlier write failed */
 
+	char *held = out_held(out);
+
 	clear_progress(out);
+	if (held)
+		fputs(held, stdout);
+	free(held);
 	if (out->json) {
 		printf("%s\n", json_object_to_json_string_ext(out->json, object_form()));
 		json_object_put(out->json);

@@ -44,13 +44,29 @@ struct out {
 	int label;			/* columns of the labels in this part */
 	int counts[OUT_LEVELS];		/* lines so far */
 	bool began;			/* a line was written */
+	bool quiet;			/* shows only warnings and failures, without titles */
+	char worst[120];		/* labels of these: "memlock, server"; "": there are none */
 	/* kept by out.c */
 	struct json_object *check;	/* the object of the last line */
+	FILE *to;			/* standard output, or what is held back */
+	char *held;
+	size_t held_size;
+	bool hides;			/* the last line was not shown */
 	bool progress;			/* a line of progress is shown */
 	int64_t since;			/* when the command began, for out_progress() */
 };
 
 void out_start(struct out *out, const char *command, bool json);
+
+/* Holds back all lines for people from now on.  Without memory, nothing is held back. */
+void out_hold(struct out *out);
+
+/* Writes a verdict, and then what was held back. */
+void out_verdict(struct out *out, enum out_level level, const char *format, ...)
+	BEEST_PRINTF(3, 4);
+
+/* The same as text for free(3) instead; NULL: no memory. */
+char *out_take_verdict(struct out *out, enum out_level level, const char *text);
 
 /* Begins a part, with labels @label columns wide; 0: each has its own width. */
 void out_title(struct out *out, int label, const char *title);

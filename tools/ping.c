@@ -44,6 +44,7 @@ struct ping {
 	struct hartebeest_context *hb;
 	struct meet meet;
 	int64_t timeout;		/* exchange.timeout */
+	int64_t until;			/* MEET_ANYBODY: looks for peers until then */
 	struct steps steps;
 	struct json_object *object;	/* of the current meeting */
 	char summary[600];		/* of its result, for the other end */
@@ -263,7 +264,8 @@ static int look_after(struct ping *ping, const struct meeting *meeting, struct l
 {
 	struct pinger *pinger = &link->pinger;
 
-	if (hartebeest_qp_follow(ping->hb, LINK_NAME, meeting->peer_key, NULL) == -ESHUTDOWN) {
+	if (hartebeest_qp_follow(ping->hb, LINK_NAME, meeting->peer_key, NULL,
+				 HARTEBEEST_ONCE) == -ESHUTDOWN) {
 		snprintf(pinger->why, sizeof(pinger->why), "the other end has left");
 		return -ESHUTDOWN;
 	}
@@ -313,7 +315,7 @@ static int answer_all(struct ping *ping, const struct meeting *meeting, struct l
 static int answer(struct ping *ping, const struct meeting *meeting, struct link *link)
 {
 	const char *said;
-	char told[400];
+	char told[MEET_TOLD];
 	int ret, status;
 
 	steps_begin(&ping->steps, "answers");
@@ -323,8 +325,7 @@ static int answer(struct ping *ping, const struct meeting *meeting, struct link 
 		return steps_bad(&ping->steps, ret, link->pinger.why,
 				 "see what the other end says");
 	status = atoi(told);
-	said = strchr(told, ' ');
-	said = said ? said + 1 : "";
+	said = meet_reason(told);
 	if (status == STATUS_GOOD)
 		steps_good(&ping->steps, "%s", said);
 	else
@@ -346,7 +347,8 @@ static int meeting_failed(struct ping *ping, const struct meeting *meeting, int 
 	};
 
 	if (ret == -EINVAL && meeting->why[0])
-		return steps_bad(&ping->steps, ret, meeting->why, "see --help");
+		return steps_bad(&ping->steps, ret, meeting->why, "see --help, and what the other "
+				 "end says");
 	return steps_bad(&ping->steps, ret, hartebeest_error(), cures[ping->meet.way]);
 }
 
@@ -368,15 +370,58 @@ static void meeting_object(struct ping *ping, const struct meeting *meeting,
 	out_json_text(ping->object, "op", plan_ops[meeting->plan.op]);
 }
 
-/* @up: set when the two ends were connected. */
-static int hold_meeting(struct ping *ping, const struct meeting *meeting, bool *up)
+struct failed {
+	struct ping *ping;
+	const struct meeting *meeting;
+	char told[MEET_TOLD];		/* why the other end gave up */
+};
+
+/* Ranks wait for their turn without a deadline, but not for a rank that gave up. */
+static bool has_said_nothing(void *data)
+{
+	struct failed *failed = data;
+
+	return !meet_told(&failed->ping->meet, failed->meeting, failed->told,
+			  sizeof(failed->told));
+}
+
+/*
+ * Each end reports a failure once, and tells the other: one that has not found it itself would
+ * wait in vain, and then name a false cause.  *gone: the peer has left, which does not count if
+ * another comes.
+ */
+static int link_failed(struct failed *failed, const struct link *link, int ret, bool *gone)
+{
+	struct ping *ping = failed->ping;
+	bool is_silent = ret == -ETIMEDOUT || ret == -ESHUTDOWN || ret == -ECONNABORTED;
+	char text[MEET_TOLD];
+
+	if (is_silent && (failed->told[0] || !has_said_nothing(failed))) {
+		snprintf(text, sizeof(text), "the other end: %.600s", meet_reason(failed->told));
+		return steps_bad(&ping->steps, -EPROTO, text, "see what the other end says");
+	}
+	if (is_silent && ping->meet.way == MEET_ANYBODY) {
+		*gone = true;
+		steps_vain(&ping->steps, "the other end has gone: looking for another");
+		return STATUS_GOOD;
+	}
+	snprintf(text, sizeof(text), "%d %.600s", STATUS_FAILED, ret == -ECANCELED ? "interrupted" :
+		 link->note);
+	meet_tell(&ping->meet, failed->meeting, text);
+	return steps_bad(&ping->steps, ret, link->note, link->cure);
+}
+
+static int hold_meeting(struct ping *ping, const struct meeting *meeting, bool *gone)
 {
 	int64_t deadline = link_deadline(ping, meeting);
 	struct link link = { .hb = ping->hb, .meeting = meeting };
-	int status = link_up(&link, &ping->steps, deadline);
+	struct failed failed = { .ping = ping, .meeting = meeting };
+	int ret = link_up(&link, &ping->steps, deadline, GHOST_TIME, has_said_nothing, &failed);
+	int status;
 
-	*up = status == STATUS_GOOD;
-	if (*up)
+	if (ret < 0)
+		status = link_failed(&failed, &link, ret, gone);
+	else
 		status = meeting->measures ? measure_and_tell(ping, meeting, &link, deadline)
 					   : answer(ping, meeting, &link);
 	meeting_object(ping, meeting, &link);
@@ -385,63 +430,67 @@ static int hold_meeting(struct ping *ping, const struct meeting *meeting, bool *
 }
 
 /*
- * Are there other peers to meet?  A listener goes on whatever its last client wanted, and an end
- * whose peer has gone looks for another.  @met: what meet_next() returned.
+ * Are there other peers to meet?  @met: what meet_next() returned.  Ranks meet all others once they
+ * were at the barrier, a listener goes on whatever its last client wanted, and an end whose peer
+ * has gone looks for another.
  */
-static bool goes_on(const struct ping *ping, int met, bool up)
+static bool goes_on(const struct ping *ping, int met, bool is_known, bool gone)
 {
 	switch (ping->meet.way) {
 	case MEET_RANKS:
-		return met > 0;
+		return met != 0 && ping->meet.next > 0;
 	case MEET_ANYBODY:
-		return met > 0 && !up;
+		return gone;
 	case MEET_LISTEN:
-		return met != 0;
+		return met > 0 || is_known;
 	case MEET_ASK:
 		break;
 	}
 	return false;
 }
 
-/* Returns 1: there may be more, 0: this was the last.  *up: the two ends were connected. */
-static int one_meeting(struct ping *ping, int *status, bool *up)
+static int64_t meeting_deadline(const struct ping *ping)
 {
-	int64_t deadline = ping->meet.way == MEET_LISTEN ? INT64_MAX
-							 : hartebeest_clock() + ping->timeout;
+	if (ping->meet.way == MEET_LISTEN)
+		return INT64_MAX;
+	return ping->meet.way == MEET_ANYBODY ? ping->until : hartebeest_clock() + ping->timeout;
+}
+
+/* Returns whether there may be more. */
+static bool one_meeting(struct ping *ping, int *status)
+{
 	char name[PLAN_NAME];
 	struct meeting meeting;
+	bool gone = false;
 	int ret;
 
-	*up = false;
 	*status = STATUS_GOOD;
 	ping->object = out_json_item(out_json_array(ping->out->json, "meetings"));
 	ping->steps.array = out_json_array(ping->object, "steps");
 	steps_begin(&ping->steps, "peer");
 	out_waiting(ping->out, "waiting for the other end");
-	ret = meet_next(&ping->meet, &meeting, deadline);
+	ret = meet_next(&ping->meet, &meeting, meeting_deadline(ping));
 	if (ret > 0) {
 		steps_good(&ping->steps, "%s; %s, measured %s", meeting.who,
 			   plan_name(&meeting.plan, name), meeting.measures ? "here" : "there");
-		*status = hold_meeting(ping, &meeting, up);
+		*status = hold_meeting(ping, &meeting, &gone);
 	} else if (ret < 0) {
 		*status = meeting_failed(ping, &meeting, ret);
 	}
 	meet_part(&ping->meet, &meeting);
-	if (ret < 0 && !meeting.why[0])
-		return 0;
-	return !session_signal() && goes_on(ping, ret, *up);
+	return !session_signal() && goes_on(ping, ret, meeting.why[0], gone);
 }
 
-/* The status of a meeting whose peer had gone does not count, unless it was the last. */
+/* One meeting that failed is enough to fail. */
 static int all_meetings(struct ping *ping)
 {
-	int status, worst = STATUS_GOOD, more;
-	bool up;
+	int status, worst = STATUS_GOOD;
+	bool more;
 
+	ping->until = hartebeest_clock() + ping->timeout;
 	do {
-		more = one_meeting(ping, &status, &up);
-		if (up || !more)
-			worst = BEEST_MAX(worst, status);
+		more = one_meeting(ping, &status);
+		worst = BEEST_MAX(worst, status);
 	} while (more);
 	return worst;
 }
@@ -460,19 +509,27 @@ static bool make_plan(struct ping *ping, char *why, size_t size)
 	return plan_finish(&check, why, size);
 }
 
+/* Under a launcher, the lines of all ranks come out in one place. */
+static void name_rank(struct ping *ping, const char *host)
+{
+	const int rank = hartebeest_rank(ping->hb);
+
+	ping->steps.quiet = rank != hartebeest_participant(ping->hb, 0);
+	snprintf(ping->steps.who, sizeof(ping->steps.who), "rank %d on %s: ", rank, host);
+}
+
 static void choose_way(struct ping *ping, int count, char **operands)
 {
 	static char host[64];
 
-	if (wants_to_listen && count == 0)
-		gethostname(host, sizeof(host) - 1);
+	gethostname(host, sizeof(host) - 1);
 	ping->meet.hb = ping->hb;
 	ping->meet.name = count ? operands[0] : host;
 	ping->meet.way = wants_to_listen ? MEET_LISTEN : count ? MEET_ASK
 			 : hartebeest_size(ping->hb) > 1 && hartebeest_rank(ping->hb) >= 0
 			 ? MEET_RANKS : MEET_ANYBODY;
-	ping->steps.quiet = ping->meet.way == MEET_RANKS &&
-			    hartebeest_rank(ping->hb) != hartebeest_participant(ping->hb, 0);
+	if (ping->meet.way == MEET_RANKS)
+		name_rank(ping, host);
 }
 
 static int find_device(struct ping *ping)
@@ -545,22 +602,23 @@ static int ping(struct out *out, int count, char **operands)
 
 static const struct args_option options[] = {
 	{ "type", 't', ARGS_TEXT, &type_word, .value = "TYPE", .words = plan_types,
-	  .help = "transport, preset rc" },
+	  .help = "transport, default rc" },
 	{ "op", 'O', ARGS_TEXT, &op_word, .value = "OP", .words = plan_ops,
-	  .help = "operation of a ping, preset write, or send for ud" },
+	  .help = "operation of a ping, default write, or send for ud" },
 	{ "size", 's', ARGS_INT, &wanted.first, .value = "BYTES", .min = 0, .max = PLAN_LAST_MAX,
-	  .help = "of a message, preset 8" },
+	  .help = "size of a message, default 8" },
 	{ "sweep", 'a', ARGS_INT, &wanted.last, .value = "BYTES", .min = 1, .max = PLAN_LAST_MAX,
 	  .help = "sizes from --size on, doubled up to this" },
 	{ "count", 'c', ARGS_INT, &wanted.count, .value = "N", .min = 1,
-	  .max = PLAN_COUNT_MAX, .help = "pings of each size, preset 1000" },
+	  .max = PLAN_COUNT_MAX, .help = "pings of each size, default 1000" },
 	{ "duration", 'w', ARGS_TIME, &wanted.duration, .value = "TIME", .min = 1,
 	  .max = PLAN_TIME_MAX, .help = "pings of each size end after TIME" },
 	{ "interval", 'i', ARGS_TIME, &wanted.interval, .value = "TIME", .min = 0,
-	  .max = PLAN_TIME_MAX, .help = "between the beginnings of two pings, preset 0" },
+	  .max = PLAN_TIME_MAX,
+	  .help = "from the beginning of a ping to that of the next, default 0" },
 	{ "bw", 'b', ARGS_FLAG, &wants_bandwidth, .help = "measure bandwidth, too" },
 	{ "listen", 'l', ARGS_FLAG, &wants_to_listen,
-	  .help = "answer pings to NAME, preset this host's name" },
+	  .help = "answer pings to NAME, default this host's name" },
 	{ .name = NULL },
 };
 
@@ -572,6 +630,6 @@ const struct command ping_command = {
 	.most = 1,
 	.run = ping,
 	.more = "Run it at both ends, in any order; or with --listen at one end, and with NAME at\n"
-		"others.  Under a launcher the first rank pings each other one.  Options may be\n"
+		"others.  Under a launcher, the first rank pings each other one.  Options may be\n"
 		"given at either end; -o exchange.timeout=5min waits longer for the other end.\n",
 };

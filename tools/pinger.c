@@ -129,7 +129,7 @@ static int post_message(struct pinger *pinger, enum ibv_wr_opcode opcode, void *
 			uint32_t size, uint32_t imm)
 {
 	uint64_t slot = (imm & NUMBER) % (uint32_t)pinger_window(pinger->plan);
-	struct ibv_send_wr wr = { .opcode = opcode, .imm_data = HARTEBEEST_BE32(imm) };
+	struct ibv_send_wr wr = { .opcode = opcode, .imm_data = HARTEBEEST_BE32_(imm) };
 
 	if (pinger->plan->type == IBV_QPT_UD) {
 		wr.wr.ud.ah = pinger->address.ah;

@@ -27,7 +27,7 @@ struct pinger {
 	struct ibv_cq *recv_cq;		/* where the other end answers */
 	struct ibv_mr *mr;		/* of pinger_bytes() */
 	struct hartebeest_remote_mr there;	/* the other end's */
-	struct hartebeest_address address;	/* UD */
+	struct hartebeest_ud_address address;	/* UD */
 	int64_t patience;		/* ns, for a completion or an echo */
 	/* out */
 	char why[600];			/* the sentence for a negative errno */

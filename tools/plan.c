@@ -88,7 +88,7 @@ bool plan_merge(struct plan *plan, const struct plan *one, const struct plan *ot
 	return true;
 }
 
-static void preset(int64_t *field, int64_t value)
+static void set_default(int64_t *field, int64_t value)
 {
 	if (*field == PLAN_OPEN)
 		*field = value;
@@ -99,14 +99,14 @@ bool plan_finish(struct plan *plan, char *why, size_t size)
 	bool sweep = plan->last != PLAN_OPEN, timed = plan->duration != PLAN_OPEN, atomic;
 	char name[PLAN_NAME];
 
-	preset(&plan->type, IBV_QPT_RC);
-	preset(&plan->op, plan->type == IBV_QPT_UD ? PLAN_SEND : PLAN_WRITE);
-	preset(&plan->first, 8);
-	preset(&plan->last, plan->first);
-	preset(&plan->duration, sweep && plan->count == PLAN_OPEN ? BEEST_SECOND : 0);
-	preset(&plan->count, timed ? INT64_MAX : 1000);
-	preset(&plan->interval, 0);
-	preset(&plan->bandwidth, 0);
+	set_default(&plan->type, IBV_QPT_RC);
+	set_default(&plan->op, plan->type == IBV_QPT_UD ? PLAN_SEND : PLAN_WRITE);
+	set_default(&plan->first, 8);
+	set_default(&plan->last, plan->first);
+	set_default(&plan->duration, sweep && plan->count == PLAN_OPEN ? BEEST_SECOND : 0);
+	set_default(&plan->count, timed ? INT64_MAX : 1000);
+	set_default(&plan->interval, 0);
+	set_default(&plan->bandwidth, 0);
 	atomic = plan->op == PLAN_FETCH_ADD || plan->op == PLAN_COMPARE_SWAP;
 	if (!carried[plan->type - IBV_QPT_RC][plan->op])
 		snprintf(why, size, "there is no %s: --op %s needs --type %s",

@@ -59,7 +59,7 @@ int64_t plan_word(const char *const *words, const char *word);
 bool plan_merge(struct plan *plan, const struct plan *one, const struct plan *other, char *why,
 		size_t size);
 
-/* Sets presets for PLAN_OPEN.  False: the plan cannot be carried out, and @why says why. */
+/* Sets defaults for PLAN_OPEN.  False: the plan cannot be carried out, and @why says why. */
 bool plan_finish(struct plan *plan, char *why, size_t size);
 
 /* Does the other end answer each ping by a message of its own?  Else its device answers. */

@@ -12,6 +12,7 @@
 #include "lib/verbs/gidtable.h"
 #include "tools/file.h"
 #include "tools/ports.h"
+#include "tools/session.h"
 
 /* ----------------------------------------------------------- reading --- */
 
@@ -21,7 +22,7 @@ static void read_netdev(struct ibv_context *verbs, struct ports_port *port)
 	struct beest_device device = { .verbs = verbs, .attr = port->limits,
 				       .port = (uint8_t)port->port, .ethernet = port->ethernet };
 	struct beest_gid_entry *gids = NULL;
-	int i, count = beest_gidtable_entries(&device, &gids);
+	int i, count = beest_gidtable_entries(&device, "", &gids);
 
 	for (i = 0; i < count && !port->netdev[0]; i++)
 		snprintf(port->netdev, sizeof(port->netdev), "%s", gids[i].netdev);
@@ -46,7 +47,9 @@ static void read_port(struct ibv_context *verbs, struct ports_port *port)
 	if (port->error)
 		return;
 
-	port->ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	port->network = beest_network_of(verbs->device->transport_type, port->attr.link_layer);
+	port->ethernet = !port->network->refusal &&
+			 port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	read_pkeys(verbs, port);
 	read_netdev(verbs, port);
 }
@@ -62,6 +65,26 @@ static struct ports_port *add_port(struct ports_port **list, int *count,
 	*list = more;
 	more[*count] = *as;
 	return &more[(*count)++];
+}
+
+/* The library knows the causes, and corrects an errno that libibverbs does not pass on. */
+static void explain(struct ports_port *port)
+{
+	struct hartebeest_context *hb;
+	char name[100], text[4];
+	int ret;
+
+	snprintf(port->why, sizeof(port->why), "%s", strerror(port->error));
+	snprintf(name, sizeof(name), "device.name=%s", port->device);
+	if (session_try(&hb, (const char *const[]){ name, NULL }) < 0)
+		return;
+
+	ret = hartebeest_device_text(hb, text, sizeof(text));
+	if (ret < 0) {
+		port->error = -ret;
+		snprintf(port->why, sizeof(port->why), "%s", hartebeest_error());
+	}
+	session_close(hb);
 }
 
 static void add_device(struct ports_port **list, int *count, struct ibv_device *device)
@@ -81,8 +104,10 @@ static void add_device(struct ports_port **list, int *count, struct ibv_device *
 	else
 		base.error = ibv_query_device(verbs, &base.limits);
 
-	if (base.error)
+	if (base.error) {
+		explain(&base);
 		add_port(list, count, &base);
+	}
 	for (i = 1; !base.error && i <= base.limits.phys_port_cnt; i++) {
 		base.port = i;
 		port = add_port(list, count, &base);
@@ -128,6 +153,11 @@ bool ports_active(const struct ports_port *port)
 	return !port->error && port->attr.state == IBV_PORT_ACTIVE;
 }
 
+bool ports_usable(const struct ports_port *port)
+{
+	return ports_active(port) && !port->network->refusal;
+}
+
 int64_t ports_rate(const struct ports_port *port)
 {
 	/* Mbit/s of a lane and the number of lanes, by the bit that is set. */
@@ -155,16 +185,39 @@ static const char *physical_state(const struct ports_port *port)
 	return port->attr.phys_state < BEEST_COUNT(states) ? states[port->attr.phys_state] : NULL;
 }
 
+/* Where the kernel knows more than the sentence has. */
+static void error_cure(const struct ports_port *port, char cure[PORTS_CURE])
+{
+	static const struct {
+		int error;
+		const char *cure;
+	} cures[] = {
+		{ EACCES, "give this user /dev/infiniband/uverbs*: udev rules of rdma-core make "
+			  "them 0666" },
+		{ ENOENT, "start the container with --device=/dev/infiniband, or use a device "
+			  "plugin for RDMA in Kubernetes" },
+		{ EPERM, "'hartebeest doctor' looks at the nodes" },
+		{ EDQUOT, "raise rdma.max of the cgroup that /proc/self/cgroup names, or of one "
+			  "above it" },
+		{ ENOMEM, "see memlock below" },
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(cures); i++)
+		if (cures[i].error == port->error) {
+			snprintf(cure, PORTS_CURE, "%s", cures[i].cure);
+			return;
+		}
+	snprintf(cure, PORTS_CURE, "see dmesg for %s", port->device);
+}
+
 const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE])
 {
 	const char *physical = physical_state(port);
 	const char *netdev = port->netdev[0] ? port->netdev : "INTERFACE";
 
-	if (port->error == EACCES || port->error == EPERM)
-		snprintf(cure, PORTS_CURE, "give this user /dev/infiniband/uverbs*: udev rules of "
-			 "rdma-core make them 0666");
-	else if (port->error)
-		snprintf(cure, PORTS_CURE, "see dmesg for %s", port->device);
+	if (port->error)
+		error_cure(port, cure);
 	else if (!port->ethernet && port->attr.state != IBV_PORT_DOWN)
 		snprintf(cure, PORTS_CURE, "a subnet manager must run on this network: 'sminfo', "
 			 "'systemctl start opensm'");
@@ -176,4 +229,22 @@ const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE])
 		snprintf(cure, PORTS_CURE, "check cable and switch%s%s%s", physical ? " (" : "",
 			 physical ? physical : "", physical ? ")" : "");
 	return cure;
+}
+
+const char *ports_choice_cure(const struct ports_port *list, int count)
+{
+	bool usable = false, error = false;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		usable |= ports_usable(&list[i]);
+		error |= list[i].error != 0;
+	}
+	if (usable)
+		return "a port needs an address on its interface (ip address add ADDRESS/24 dev "
+		       "INTERFACE); HARTEBEEST_DEVICE, HARTEBEEST_GID and HARTEBEEST_ADDR "
+		       "narrow the choice";
+	return error ? "see the device above" :
+	       "a port must be active; HARTEBEEST_DEVICE, HARTEBEEST_GID and HARTEBEEST_ADDR "
+	       "narrow the choice";
 }

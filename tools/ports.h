@@ -12,6 +12,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "lib/verbs/network.h"
+
 struct ports_port {
 	char device[64];
 	int port;
@@ -21,8 +23,10 @@ struct ports_port {
 	int numa;			/* -1: unknown, or the machine has one node only */
 	uint16_t pkeys[8];		/* the first that are not 0, in host byte order */
 	int pkey_count;
-	bool ethernet;
+	const struct beest_network *network;
+	bool ethernet;			/* RoCE */
 	int error;			/* errno of opening or a query; the rest is unknown then */
+	char why[600];			/* the library's sentence about it */
 };
 
 /*
@@ -35,12 +39,18 @@ int ports_list(struct ports_port **list);
 const char *ports_state(const struct ports_port *port);
 bool ports_active(const struct ports_port *port);
 
+/* Is it active, and can the library connect there? */
+bool ports_usable(const struct ports_port *port);
+
 /* In Mbit/s; 0: unknown. */
 int64_t ports_rate(const struct ports_port *port);
 
-/* What to do about a port that is not active. */
+/* What to do about a port that has an error or is not active. */
 #define PORTS_CURE 256
 const char *ports_cure(const struct ports_port *port, char cure[PORTS_CURE]);
+
+/* What to do if none of these ports can be chosen. */
+const char *ports_choice_cure(const struct ports_port *list, int count);
 
 /* Converts to bytes; 0: unknown. */
 int ports_mtu(enum ibv_mtu mtu);

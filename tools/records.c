@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/rendezvous/entry.h"
 #include "lib/seal/secret.h"
 #include "tools/command.h"
 #include "tools/records.h"
@@ -95,9 +95,48 @@ static int read_server(struct records *records, int server, const char *prefix, 
 	return reading.out_of_memory ? -ENOMEM : ret;
 }
 
+/*
+ * A server that lists no keys, as a proxy, may still answer for those whose names are known: the
+ * epoch, the news, and the ranks that these settings name.
+ */
+static int read_known(struct records *records, struct hartebeest_context *hb, int server,
+		      const char *prefix)
+{
+	struct reading reading = { records, server, false };
+	struct store *store = NULL;
+	uint8_t *value = NULL;
+	char key[200];
+	size_t bytes;
+	int i, size = BEEST_MAX(hartebeest_size(hb), 0);
+	int ret = store_open(&store, &records->servers[server], PATIENCE);
+
+	for (i = -2; ret == 0 && i < size && !session_signal(); i++) {
+		if (i < 0)
+			snprintf(key, sizeof(key), "%s%s", prefix, i == -2 ? "epoch" : "news");
+		else
+			snprintf(key, sizeof(key), "%srank/%d", prefix,
+				 hartebeest_participant(hb, i));
+		ret = store_get(store, key, &value, &bytes);
+		if (ret < 0 || !value)
+			continue;
+		add_key(&reading, key, -1);
+		if (reading.out_of_memory) {
+			free(value);
+			break;
+		}
+		records->list[records->count - 1].bytes = value;
+		records->list[records->count - 1].size = bytes;
+		decode(records->seal, &records->list[records->count - 1]);
+	}
+	store_close(store);
+	records->listings[server].command = "get";
+	records->listings[server].cut = records->listings[server].by_name = true;
+	return reading.out_of_memory ? -ENOMEM : ret;
+}
+
 /* ---------------------------------------------------------------- life --- */
 
-/* Is the author a process of this machine, so that kill(2) shows whether it runs? */
+/* Is the author a process of this machine, so that its process id shows whether it runs? */
 static bool is_of_this_place(const struct beest_incarnation *author)
 {
 	struct beest_incarnation own;
@@ -115,7 +154,7 @@ static void judge_life(const struct records *records, struct records_record *rec
 	if (record->rank.state != BEEST_RANK_ALIVE)
 		return;
 	if (is_of_this_place(&record->record.incarnation)) {
-		record->is_alive = kill((pid_t)record->rank.pid, 0) == 0 || errno != ESRCH;
+		record->is_alive = !beest_process_has_ended((pid_t)record->rank.pid);
 		if (!record->is_alive)
 			record->life = "its process has ended";
 	} else {
@@ -133,8 +172,8 @@ static int read_settings(struct out *out, struct hartebeest_context *hb, struct 
 	records->ttl = session_duration(hb, "exchange.ttl") / BEEST_SECOND;
 	hartebeest_option_get(hb, "exchange.servers", servers, sizeof(servers), NULL);
 	if (!servers[0]) {
-		out_error(out,
-			  "no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port");
+		out_error(out, "no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
+			  "to that of the job");
 		return STATUS_FAILED;
 	}
 	if (beest_parse_hostports(servers, &records->servers, &count) < 0 ||
@@ -180,12 +219,24 @@ static void server_failed(struct out *out, int ret)
 		out_error(out, "%s; 'hartebeest doctor' shows more", beest_error_text());
 }
 
+/* Keeps the sentence of the first failure if this fails, too. */
+static int read_instead(struct records *records, struct hartebeest_context *hb, int server,
+			const char *prefix, int failure)
+{
+	char sentence[BEEST_ERROR_SIZE];
+
+	snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+	if (read_known(records, hb, server, prefix) == 0)
+		return 0;
+	return beest_fail(-failure, "%s", sentence);
+}
+
 int records_read(struct out *out, struct hartebeest_context *hb, const char *job,
 		 struct records *records)
 {
 	int i, ret, status;
 	char prefix[100];
-	size_t j;
+	size_t j, before;
 
 	memset(records, 0, sizeof(*records));
 	status = read_settings(out, hb, records);
@@ -197,7 +248,11 @@ int records_read(struct out *out, struct hartebeest_context *hb, const char *job
 	snprintf(prefix, sizeof(prefix), PREFIX "%s%s", job ? job : "", job ? "/" : "");
 	for (i = 0; i < records->server_count; i++) {
 		out_waiting(out, "listing the keys of %s", records->servers[i].text);
+		before = records->count;
 		ret = read_server(records, i, prefix, job != NULL);
+		if (ret < 0 && ret != -ENOMEM && ret != -ECANCELED && ret != -EPERM && job &&
+		    records->count == before)
+			ret = read_instead(records, hb, i, prefix, ret);
 		out_waiting_end(out);
 		if (ret < 0) {
 			server_failed(out, ret);
@@ -275,6 +330,8 @@ static void add_presence(struct beest_text *text, const struct records *records,
 		beest_text_add(text, ", %s", rank->device);
 	if (rank->size)
 		beest_text_add(text, ", one of %u", rank->size);
+	if (rank->waits[0] && rank->state == BEEST_RANK_ALIVE)
+		beest_text_add(text, ", last waited for %s", rank->waits);
 	if (rank->reason[0])
 		beest_text_add(text, ": %s", rank->reason);
 }
@@ -307,7 +364,8 @@ static void add_qp(struct beest_text *text, const struct records *records,
 		beest_text_add(text, ", connected to qp %u of ", body.echo.qp_num);
 		add_author(text, records, &body.echo.incarnation, -1);
 	} else {
-		beest_text_add(text, ", not connected");
+		beest_text_add(text, ", not connected%s%s", body.reason[0] ? ": " : "",
+			       body.reason);
 	}
 	if (body.regions)
 		beest_text_add(text, ", %u region%s", body.regions, body.regions == 1 ? "" : "s");
@@ -350,16 +408,44 @@ static void add_barrier(struct beest_text *text, const struct records *records,
 			       body.pass);
 }
 
-static void add_listener(struct beest_text *text, const struct records *records,
-			 const struct records_record *record)
+static bool is_list(const char *name)
 {
-	struct beest_listener_body body;
+	const char *last = strrchr(name, '/');
 
-	(void)records;
-	if (beest_record_listener_decode(&record->record, &body) < 0)
-		beest_text_add(text, "unreadable");
-	else
-		beest_text_add(text, "listener; next request %" PRIu64, body.next);
+	return strncmp(name, "service/", strlen("service/")) == 0 && strcmp(last, "/list") == 0;
+}
+
+/* What the entries in the list of a service say together: who listens, and of how many requests. */
+static void add_list(struct beest_text *text, const struct records *records,
+		     const struct records_record *record)
+{
+	size_t counts[BEEST_SERVICE_ENDED + 1] = { 0 };
+	struct beest_entry_reader reader;
+	struct beest_service_body body;
+	struct beest_record entry, last;
+	uint64_t since = 0;
+
+	beest_entry_read(&reader, records->seal, BEEST_KIND_SERVICE, record->key, record->bytes,
+			 record->size);
+	while (beest_entry_next(&reader, &entry) > 0) {
+		if (beest_record_service_decode(&entry, &body) < 0 ||
+		    body.word >= BEEST_COUNT(counts))
+			continue;
+		counts[body.word] += body.count;
+		if (body.word == BEEST_SERVICE_LISTENS && body.since >= since) {
+			since = body.since;
+			last = entry;
+		}
+	}
+	beest_text_add(text, "list: ");
+	if (since)
+		add_author(text, records, &last.incarnation, last.rank);
+	beest_text_add(text, "%s; %zu have asked, %zu were accepted, %zu have ended",
+		       since ? " listens" : "no process listens", counts[BEEST_SERVICE_ASKS],
+		       counts[BEEST_SERVICE_HAD], counts[BEEST_SERVICE_ENDED]);
+	if (reader.strangers)
+		beest_text_add(text, "; %zu entries of another secret or version",
+			       reader.strangers);
 }
 
 static void add_request(struct beest_text *text, const struct records *records,
@@ -368,12 +454,13 @@ static void add_request(struct beest_text *text, const struct records *records,
 	struct beest_request_body body;
 
 	(void)records;
-	if (beest_record_request_decode(&record->record, &body) < 0)
+	if (record->record.flags & BEEST_RECORD_CLOSED)
+		beest_text_add(text, "a request, ended by its listener");
+	else if (beest_record_request_decode(&record->record, &body) < 0)
 		beest_text_add(text, "unreadable");
 	else
-		beest_text_add(text, "request of pid %u on %s, %u bytes%s", body.pid, body.host,
-			       body.length, record->record.flags & BEEST_RECORD_CLOSED ? "; closed"
-			       : "");
+		beest_text_add(text, "request of pid %u on %s, %u bytes", body.pid, body.host,
+			       body.length);
 }
 
 static const struct kind {
@@ -387,7 +474,6 @@ static const struct kind {
 	{ BEEST_KIND_MESSAGE, add_message },
 	{ BEEST_KIND_BARRIER, add_barrier },
 	{ BEEST_KIND_GATE, add_barrier },
-	{ BEEST_KIND_LISTENER, add_listener },
 	{ BEEST_KIND_REQUEST, add_request },
 };
 
@@ -398,9 +484,10 @@ static const struct plain {
 } plains[] = {
 	{ "barrier/", "/count", "have come, in all passes", true },
 	{ "barrier/", "/taker", "the rank that reads all records, since the gate is late", false },
-	{ "service/", "/count", "have asked for the service", true },
+	{ "counter/", "", "is the sum of all additions", true },
 	{ "epoch", "epoch", "random bytes, which change when this server loses everything", false },
 	{ "news", "news", "random bytes, which change when a rank leaves or fails", false },
+	{ "starts/", "", "the processes of a rank that began within the last seconds", false },
 };
 
 static bool is_plain(const struct plain *plain, const char *name)
@@ -432,7 +519,7 @@ static void add_plain(struct beest_text *text, const struct records_record *reco
 static void add_sealed(struct beest_text *text, const struct records_record *record)
 {
 	if (record->ret == -ENOKEY)
-		beest_text_add(text, "sealed, %zu bytes; HARTEBEEST_SECRET_FILE opens it",
+		beest_text_add(text, "sealed, %zu bytes; set HARTEBEEST_SECRET_FILE to read it",
 			       record->size);
 	else
 		beest_text_add(text, "sealed, %s", record->ret == -EKEYREJECTED ?
@@ -442,12 +529,17 @@ static void add_sealed(struct beest_text *text, const struct records_record *rec
 void records_text(const struct records *records, const struct records_record *record,
 		  char *buffer, size_t size)
 {
+	const enum beest_record_kind kind = record->record.kind;
 	struct beest_text text;
-	size_t i;
+	size_t i = 0;
 
 	beest_text_start(&text, buffer, size);
 	if (!record->bytes) {
 		beest_text_add(&text, "gone meanwhile");
+		return;
+	}
+	if (is_list(record->name)) {
+		add_list(&text, records, record);
 		return;
 	}
 	if (record->is_unopened) {
@@ -458,9 +550,13 @@ void records_text(const struct records *records, const struct records_record *re
 		add_plain(&text, record);
 		return;
 	}
-	for (i = 0; i < BEEST_COUNT(kinds); i++)
-		if (kinds[i].kind == record->record.kind)
-			kinds[i].add(&text, records, record);
+	while (i < BEEST_COUNT(kinds) && kinds[i].kind != kind)
+		i++;
+	if (i < BEEST_COUNT(kinds))
+		kinds[i].add(&text, records, record);
+	else
+		beest_text_add(&text, "%s, %zu bytes", beest_record_row(kind)->noun,
+			       record->record.size);
 	if (!record->is_presence) {
 		beest_text_add(&text, "; of ");
 		add_author(&text, records, &record->record.incarnation, record->record.rank);

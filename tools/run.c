@@ -42,7 +42,7 @@ static const struct args_option options[] = {
 	  .help = "how many ranks" },
 	{ "plain", 'p', ARGS_FLAG, &plain, .help = "lines without the rank before them" },
 	{ "grace", 'g', ARGS_TIME, &grace, .value = "TIME", .min = 0, .max = BEEST_DAY,
-	  .help = "how long the others may go on when a rank fails, preset 3s" },
+	  .help = "how long the others may go on when a rank fails, default 3s" },
 	{ .name = NULL },
 };
 
@@ -290,7 +290,7 @@ static int start_rank(struct job *job, int rank, char **words)
 	return 0;
 }
 
-/* A rank needs two descriptors here, for which the preset limit may be too low. */
+/* A rank needs two descriptors here, for which the default limit may be too low. */
 static void raise_limit(void)
 {
 	struct rlimit limit;
@@ -360,8 +360,8 @@ static void reap(struct job *job)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == job->local.server) {
-			job->local.server = 0;
+		if (pid == job->local.server.pid) {
+			server_ended(&job->local.server, status);
 			out_error(job->out, "the private memcached ended");
 			end_ranks_soon(job);
 		}
@@ -504,11 +504,13 @@ static int run(struct out *out, int count, char **words)
 {
 	struct job job = { .out = out, .count = (int)number };
 	struct pollfd *polled;
+	int64_t meant;
 	int i, status;
 
 	(void)count;
 	if (!number) {
-		out_error(out, "the number of ranks is missing: -n N");
+		out_error(out, "the number of ranks is missing: -n %s",
+			  beest_parse_int(words[0], 1, RANKS_MAX, &meant) == 0 ? words[0] : "N");
 		return STATUS_MISUSED;
 	}
 	job.local = (struct local){ .name = "run", .count = job.count };

@@ -4,25 +4,29 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "tools/doctor.h"
 #include "tools/records.h"
+#include "tools/server.h"
 #include "tools/session.h"
 #include "tools/store.h"
 
 #define LABEL 12
 #define PATIENCE (3 * BEEST_SECOND)
 
-/* Memory for the records of a rank in a mesh, and of each pair of ranks, with overhead. */
-#define RANK_BYTES 2048
-#define PAIR_BYTES 512
+/* What this check stores on a server belongs to a job of its own. */
+#define DOCTOR_JOB "doctor"
+#define MARK_SECONDS 10
+#define ADDRESSES 16
+#define TURNS 3				/* connections to each address */
 
-/* A rank has one connection, and two while it waits.  A few more are for other clients. */
-#define RANK_CONNECTIONS 2
+/* For other clients. */
 #define SPARE_CONNECTIONS 16
 #define ITEM_SIZE (INT64_C(1) << 20)
 
@@ -53,7 +57,7 @@ static void note_fact(void *data, const char *name, const char *value)
 static void check_connections(struct out *out, const struct facts *facts, int64_t ranks)
 {
 	int64_t spare = facts->connections + SPARE_CONNECTIONS;
-	int64_t wanted = BEEST_MAX(ranks, 0) * RANK_CONNECTIONS + SPARE_CONNECTIONS;
+	int64_t wanted = BEEST_MAX(ranks, 0) * SERVER_RANK_CONNECTIONS + SPARE_CONNECTIONS;
 	int64_t in_use = facts->connections, most = facts->connections_max;
 
 	if (!most)
@@ -74,7 +78,8 @@ static void check_connections(struct out *out, const struct facts *facts, int64_
 
 static void check_memory(struct out *out, const struct facts *facts, int64_t ranks)
 {
-	int64_t mesh = ranks * RANK_BYTES, pairs = ranks * ranks * PAIR_BYTES;
+	int64_t mesh = ranks * SERVER_RANK_BYTES;
+	int64_t pairs = ranks * ranks * SERVER_PAIR_BYTES;
 
 	if (facts->evictions) {
 		out_line(out, OUT_WARNING, "memory", "%" PRId64 " keys were evicted since it "
@@ -119,26 +124,92 @@ static void facts_object(struct out *out, const char *server, const char *versio
 	out_json_int(item, "item_size", facts->item_size);
 }
 
-static void say_unreachable(struct out *out, int ret)
+/* ---------------------------------------------------------- what is wrong --- */
+
+/* A failure to read the secret is not the server's. */
+#define SECRET "exchange.secret_file"
+
+/* The first row whose error and word fit; 0 and NULL: any. */
+static const struct remedy {
+	int error;
+	const char *word;		/* of the sentence */
+	const char *cure;
+} remedies[] = {
+	{ 0, SECRET, "a file of this user alone, in a folder that all nodes share: 'hartebeest "
+	  "serve --secret-dir FOLDER' makes one" },
+	{ ECONNREFUSED, "(127.", "other nodes mean another address by this name: remove the "
+	  "loopback address that /etc/hosts of this node gives it, or name the other address" },
+	{ ECONNREFUSED, NULL, "start memcached there, listening on an address that the nodes reach "
+	  "(-l), and open its port in the firewall" },
+	{ EACCES, "socket file", "memcached -a 0777, or a mode that admits this user" },
+	{ EACCES, "a rule of this host", "'ip route get ADDRESS' shows a prohibit route; else look "
+	  "at SELinux, and at IPAddressDeny of systemd" },
+	{ EACCES, NULL, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE" },
+	{ EADDRNOTAVAIL, NULL, "'getent hosts NAME' must find the name on every node" },
+	{ EHOSTDOWN, "no host has", "check the name, the route and the firewall: 'nc -vz HOST "
+	  "PORT' from this node" },
+	{ EHOSTDOWN, NULL, "check its process there, and its -c: memcached before 1.6 is silent "
+	  "when it has too few connections (2 for each rank)" },
+	{ EHOSTUNREACH, NULL, "'ip route get ADDRESS' shows the route; if it is right, open the "
+	  "port in the firewall there: firewall-cmd --add-port=PORT/tcp" },
+	{ ENOBUFS, NULL, "look at the log of the server, or of the proxy and the one behind it" },
+	{ EPROTO, "TLS", "start memcached without -Z, or a tunnel to it (stunnel) on each node, "
+	  "and name that" },
+	{ EPROTO, NULL, "HARTEBEEST_EXC_IP_PORT names the port of something else" },
+	{ EUSERS, NULL, "memcached -c N allows more: 2 for each rank" },
+	{ 0, NULL, "check the name, the route and the firewall: 'nc -vz HOST PORT' from this "
+	  "node" },
+};
+
+static void say_unreachable(struct out *out, int ret, const char *sentence)
 {
-	out_line(out, OUT_FAILURE, "server", "%s", beest_error_text());
-	if (ret == -ECONNREFUSED || ret == -ENOENT)
-		out_cure(out, "start memcached there, listening on an address that the nodes reach "
-			 "(-l), and open its port in the firewall");
-	else if (ret == -EACCES)
-		out_cure(out, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE; the "
-			 "library logs in, this check cannot");
-	else if (ret == -EUSERS)
-		out_cure(out, "memcached -c N allows more: %d for each rank", RANK_CONNECTIONS);
-	else if (ret == -EHOSTDOWN)
-		out_cure(out, "check its process there, and its -c: memcached before 1.6 is silent "
-			 "when it has too few connections (%d for each rank)", RANK_CONNECTIONS);
-	else if (ret == -EPROTO)
-		out_cure(out, "HARTEBEEST_EXC_IP_PORT names the port of something else");
-	else
-		out_cure(out, "check the name, the route and the firewall: 'nc -vz HOST PORT' "
-			 "from this node");
+	const struct remedy *row = remedies;
+
+	while ((row->error && row->error != -ret) || (row->word && !strstr(sentence, row->word)))
+		row++;
+	out_line(out, OUT_FAILURE, "server", "%s", sentence);
+	out_cure(out, "%s", row->cure);
 }
+
+/* Leaves out the library's words around the sentence about a server. */
+static void sentence_trim(char *sentence)
+{
+	static const char *const ends[] = { "; to be deleted: ", "; wanted: " };
+	char *begin = strstr(sentence, "server "), *end;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(ends); i++)
+		if ((end = strstr(sentence, ends[i])))
+			*end = '\0';
+	if (begin)
+		memmove(sentence, begin + strlen("server "), strlen(begin) - strlen("server ") + 1);
+}
+
+/*
+ * Speaks to the server as the library does, in a job of its own: adds an epoch, and deletes what
+ * is not there.  0, or an error with its @sentence.
+ */
+static int try_exchange(const struct beest_hostport *server, char *sentence, size_t size)
+{
+	char servers[sizeof(server->text) + 32];
+	const char *const settings[] = {
+		servers, "job.id=" DOCTOR_JOB, "log.level=none", NULL,
+	};
+	struct hartebeest_context *hb;
+	int ret;
+
+	snprintf(servers, sizeof(servers), "exchange.servers=%s", server->text);
+	ret = session_try(&hb, settings);
+	if (ret == 0) {
+		ret = hartebeest_msg_delete(hb, "nothing", hartebeest_clock() + PATIENCE);
+		hartebeest_close(hb);
+	}
+	snprintf(sentence, size, "%s", hartebeest_error());
+	sentence_trim(sentence);
+	return ret == -ENOENT && !strstr(sentence, SECRET) ? 0 : ret;
+}
+
+/* ------------------------------------------------------------- one server --- */
 
 static int ask_server(const struct beest_hostport *server, char *version, size_t size,
 		      int64_t *time, struct facts *facts)
@@ -159,29 +230,125 @@ static int ask_server(const struct beest_hostport *server, char *version, size_t
 	return ret;
 }
 
-static int check_server(struct out *out, const struct beest_hostport *server, int64_t ranks)
+/* A key that the first connection adds, and that all others must find. */
+struct mark {
+	char key[64];
+	const struct beest_hostport *at;	/* where it was added; NULL: nowhere yet */
+};
+
+/* 1: the mark is there; 0: it is not, so another server answers; or a negative errno. */
+static int mark_look(struct mark *mark, const struct beest_hostport *address)
+{
+	struct store *store = NULL;
+	uint8_t *value = NULL;
+	size_t size;
+	int ret = store_open(&store, address, PATIENCE);
+
+	if (ret == 0 && !mark->at) {
+		ret = store_add(store, mark->key, "mark", MARK_SECONDS);
+		mark->at = ret == 0 ? address : NULL;
+		ret = ret == 0 ? 1 : ret;
+	} else if (ret == 0) {
+		ret = store_get(store, mark->key, &value, &size);
+		ret = ret == 0 ? value != NULL : ret;
+		free(value);
+	}
+	store_close(store);
+	return ret;
+}
+
+static void say_several(struct out *out, const struct beest_hostport *server,
+			const struct beest_hostport *one, const struct beest_hostport *other)
+{
+	if (one == other)
+		out_line(out, OUT_FAILURE, "server", "%s: new connections lead to several servers, "
+			 "each with keys of its own", one->text);
+	else
+		out_line(out, OUT_FAILURE, "server", "%s: different servers answer at %s and %s",
+			 server->text, one->host, other->host);
+	out_cure(out, "HARTEBEEST_EXC_IP_PORT with the address of one of them, the same on all "
+		 "nodes");
+}
+
+/* The own name of a host is often a loopback address there, and only there. */
+static void check_loopback(struct out *out, const struct beest_hostport *server,
+			   const struct beest_hostport *address)
+{
+	if (!server->port || !strcmp(server->host, address->host) ||
+	    !strncmp(server->host, "localhost", strlen("localhost")) ||
+	    (strncmp(address->host, "127.", 4) && strcmp(address->host, "::1")))
+		return;
+	out_line(out, OUT_WARNING, "address", "%s is %s on this node: other nodes cannot reach it "
+		 "there", server->host, address->host);
+	out_cure(out, "remove it from /etc/hosts of this node, or give the address that the other "
+		 "nodes use");
+}
+
+/*
+ * The library tries all addresses, so it is enough if one works; but all must lead to one server,
+ * and so must new connections.  A server that demands a login refuses this check.
+ */
+static int check_addresses(struct out *out, const struct beest_hostport *server)
+{
+	struct beest_hostport list[ADDRESSES];
+	size_t i, count = store_addresses(server, list, ADDRESSES);
+	struct mark mark = { .at = NULL };
+	int ret = 1, turn;
+
+	snprintf(mark.key, sizeof(mark.key), "hb1/" DOCTOR_JOB "/mark/%d-%" PRId64, (int)getpid(),
+		 beest_clock_now());
+	if (count)
+		check_loopback(out, server, &list[0]);
+	for (i = 0; i < count && ret != 0; i++) {
+		for (turn = 0, ret = 1; turn < TURNS && ret > 0; turn++)
+			ret = mark_look(&mark, &list[i]);
+		if (ret == 0)
+			say_several(out, server, mark.at, &list[i]);
+		else if (ret < 0 && count > 1)
+			out_line(out, OUT_WARNING, "address", "%s; the other addresses are used "
+				 "instead", beest_error_text());
+	}
+	return ret == 0 ? -EPROTO : 0;
+}
+
+static void check_state(struct out *out, const struct beest_hostport *server, int64_t ranks,
+			bool exchanges)
 {
 	struct facts facts = { 0 };
 	char version[64] = "";
 	int64_t time = 0;
+
+	if (ask_server(server, version, sizeof(version), &time, &facts) == 0) {
+		facts_object(out, server->text, version, time, &facts);
+		if (exchanges)
+			out_line(out, OUT_OK, "server", "%s, memcached %s, %.2f ms", server->text,
+				 version, (double)time / BEEST_MS);
+		check_connections(out, &facts, ranks);
+		check_memory(out, &facts, ranks);
+	} else if (exchanges && !session_signal()) {
+		out_line(out, OUT_WARNING, "server", "%s works, but does not show its state, as a "
+			 "proxy or a server with a login: memory and connections are not checked",
+			 server->text);
+		out_cure(out, "'hartebeest doctor' with the address of the server itself");
+	}
+}
+
+static int check_server(struct out *out, const struct beest_hostport *server, int64_t ranks)
+{
+	char sentence[1024];
 	int ret;
 
 	out_waiting(out, "asking %s", server->text);
-	ret = ask_server(server, version, sizeof(version), &time, &facts);
+	ret = try_exchange(server, sentence, sizeof(sentence));
 	out_waiting_end(out);
-	if (ret == -ECANCELED)
-		return ret;
-	if (ret < 0) {
-		say_unreachable(out, ret);
-		return ret;
-	}
-
-	facts_object(out, server->text, version, time, &facts);
-	out_line(out, OUT_OK, "server", "%s, memcached %s, %.2f ms", server->text, version,
-		 (double)time / BEEST_MS);
-	check_connections(out, &facts, ranks);
-	check_memory(out, &facts, ranks);
-	return 0;
+	if (session_signal())
+		return -ECANCELED;
+	if (ret < 0)
+		say_unreachable(out, ret, sentence);
+	/* Its state may show why it refuses, unless nothing answers at all. */
+	if (ret == 0 || ret == -ENOBUFS || ret == -EPROTO || ret == -ENOSPC)
+		check_state(out, server, ranks, ret == 0);
+	return ret == 0 ? check_addresses(out, server) : ret;
 }
 
 /* Counts the ranks that are present, and checks that they agree. */
@@ -207,6 +374,29 @@ static void check_ranks(struct out *out, struct hartebeest_context *hb)
 	records_free(&records);
 }
 
+/* Launchers that pass no variable on unless they are told to.  The last row fits any. */
+static const struct {
+	const char *variable;		/* by which the launcher is known */
+	const char *cure;
+} passing[] = {
+	{ "OMPI_COMM_WORLD_RANK", "Open MPI passes no variable on: 'hartebeest serve -- mpirun "
+	  "...', or mpirun -x HARTEBEEST_EXC_IP_PORT" },
+	{ "SLURM_STEP_ID", "'hartebeest serve -- srun ...', or HARTEBEEST_EXC_IP_PORT=host:11211 "
+	  "in the environment of srun, which --export must not restrict" },
+	{ NULL, "'hartebeest serve' and 'hartebeest run' start a server; or set "
+	  "HARTEBEEST_EXC_IP_PORT=host:11211, the same on all nodes" },
+};
+
+static void say_unnamed(struct out *out)
+{
+	size_t i = 0;
+
+	while (passing[i].variable && !getenv(passing[i].variable))
+		i++;
+	out_line(out, OUT_WARNING, "server", "no Memcached server is named");
+	out_cure(out, "%s", passing[i].cure);
+}
+
 void doctor_servers(struct out *out, struct hartebeest_context *hb, int64_t ranks)
 {
 	struct beest_hostport *servers = NULL;
@@ -217,9 +407,7 @@ void doctor_servers(struct out *out, struct hartebeest_context *hb, int64_t rank
 	out_title(out, LABEL, "servers");
 	hartebeest_option_get(hb, "exchange.servers", text, sizeof(text), NULL);
 	if (!text[0]) {
-		out_line(out, OUT_WARNING, "server", "no Memcached server is named");
-		out_cure(out, "HARTEBEEST_EXC_IP_PORT=host:11211, the same on all nodes; "
-			 "'hartebeest run' starts its own");
+		say_unnamed(out);
 		return;
 	}
 	if (beest_parse_hostports(text, &servers, &count) == 0)

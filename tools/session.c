@@ -43,19 +43,21 @@ static void watch_signals(void (*handler)(int))
 			sigaction(numbers[i], &action, NULL);
 }
 
-int session_try(struct hartebeest_context **hb, const char *setting)
+int session_try(struct hartebeest_context **hb, const char *const *more)
 {
-	const char *all[ARGS_LIST_MAX + 2] = { NULL };
+	const char *all[ARGS_LIST_MAX + SESSION_MORE + 1] = { NULL };
+	int i;
 
 	memcpy(all, settings.text, settings.count * sizeof(all[0]));
-	all[settings.count] = setting;
+	for (i = 0; more[i]; i++)
+		all[settings.count + i] = more[i];
 	return hartebeest_open(hb, all);
 }
 
-int session_open(struct out *out, struct hartebeest_context **hb)
+static int open_with(struct out *out, const char *const *more, struct hartebeest_context **hb)
 {
 	struct hartebeest_context *opened;
-	int ret = session_try(&opened, NULL);
+	int ret = session_try(&opened, more);
 
 	if (ret < 0) {
 		ret = out_failed(out, ret);
@@ -69,6 +71,16 @@ int session_open(struct out *out, struct hartebeest_context **hb)
 	if (caught)
 		hartebeest_cancel(opened);
 	return STATUS_GOOD;
+}
+
+int session_open(struct out *out, struct hartebeest_context **hb)
+{
+	return open_with(out, (const char *const[]){ NULL }, hb);
+}
+
+int session_open_unranked(struct out *out, struct hartebeest_context **hb)
+{
+	return open_with(out, (const char *const[]){ "job.rank=none", NULL }, hb);
 }
 
 void session_close(struct hartebeest_context *hb)

@@ -21,15 +21,20 @@ extern const struct args_option session_options[];
  * STATUS_GOOD, or another status after reporting why.
  */
 int session_open(struct out *out, struct hartebeest_context **hb);
+
+/* As session_open(), without the rank that another process of the job may have. */
+int session_open_unranked(struct out *out, struct hartebeest_context **hb);
+
 void session_close(struct hartebeest_context *hb);
 
 /*
- * The same without reports and signals, any number at a time.  @setting: one that overrides
- * those of the command line; NULL: none.  Returns as hartebeest_open().
+ * The same without reports and signals, any number at a time.  @more: settings that override
+ * those of the command line, up to SESSION_MORE, which NULL ends.  Returns as hartebeest_open().
  */
-int session_try(struct hartebeest_context **hb, const char *setting);
+#define SESSION_MORE 4
+int session_try(struct hartebeest_context **hb, const char *const *more);
 
-/* The value of @option in ns, which must be a duration with a preset. */
+/* The value of @option in ns, which must be a duration with a default. */
 int64_t session_duration(const struct hartebeest_context *hb, const char *option);
 
 /* The signal that asked this process to end; 0: none. */

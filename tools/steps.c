@@ -56,6 +56,16 @@ void steps_good(struct steps *steps, const char *format, ...)
 		 steps_time(hartebeest_clock() - steps->since, time), what);
 }
 
+void steps_vain(struct steps *steps, const char *note)
+{
+	char time[STEPS_TIME];
+
+	out_waiting_end(steps->out);
+	step_object(steps, false);
+	out_line(steps->out, OUT_NOTE, steps->name, "%8s  %s",
+		 steps_time(hartebeest_clock() - steps->since, time), note);
+}
+
 int steps_bad(struct steps *steps, int ret, const char *why, const char *cure)
 {
 	char time[STEPS_TIME];
@@ -64,10 +74,11 @@ int steps_bad(struct steps *steps, int ret, const char *why, const char *cure)
 	step_object(steps, false);
 	steps_time(hartebeest_clock() - steps->since, time);
 	if (ret == -ECANCELED) {
-		out_line(steps->out, OUT_NOTE, steps->name, "%8s  interrupted", time);
+		out_line(steps->out, OUT_NOTE, steps->name, "%8s  %sinterrupted", time,
+			 steps->who);
 		return STATUS_FAILED;
 	}
-	out_line(steps->out, OUT_FAILURE, steps->name, "%8s  %s", time, why);
+	out_line(steps->out, OUT_FAILURE, steps->name, "%8s  %s%s", time, steps->who, why);
 	out_cure(steps->out, "%s", cure);
 	return ret == -ETIMEDOUT || ret == -EAGAIN ? STATUS_TIMEOUT : STATUS_FAILED;
 }

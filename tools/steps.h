@@ -14,6 +14,7 @@ struct steps {
 	struct out *out;
 	struct json_object *array;	/* gets an object for each step; NULL: none */
 	bool quiet;			/* show failures only */
+	char who[100];			/* "rank 3 on node7: ", before each reason of a failure */
 	const char *name;		/* of the current step */
 	int64_t since;			/* when this step began */
 };
@@ -25,6 +26,9 @@ void steps_good(struct steps *steps, const char *format, ...) BEEST_PRINTF(2, 3)
 
 /* The step failed, @ret < 0, for this reason.  Returns a status. */
 int steps_bad(struct steps *steps, int ret, const char *why, const char *cure);
+
+/* The step failed, but that is none of this command: the note says what follows. */
+void steps_vain(struct steps *steps, const char *note);
 
 /* "12.3 ms": three digits, in the unit that fits. */
 #define STEPS_TIME 16

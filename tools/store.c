@@ -120,6 +120,32 @@ static int connect_host(struct store *store, const struct beest_hostport *server
 	return ret;
 }
 
+size_t store_addresses(const struct beest_hostport *server, struct beest_hostport *list,
+		       size_t room)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found, *each;
+	size_t count = 0;
+
+	if (!server->port) {
+		list[0] = *server;
+		return 1;
+	}
+	if (getaddrinfo(server->host, NULL, &hints, &found))
+		return 0;
+	for (each = found; each && count < room; each = each->ai_next) {
+		list[count] = *server;
+		if (getnameinfo(each->ai_addr, each->ai_addrlen, list[count].host,
+				sizeof(list[count].host), NULL, 0, NI_NUMERICHOST))
+			continue;
+		if (strcmp(list[count].host, server->host) != 0)
+			snprintf(list[count].text, sizeof(list[count].text), "%.200s (%.64s)",
+				 server->text, list[count].host);
+		count++;
+	}
+	freeaddrinfo(found);
+	return count;
+}
+
 int store_open(struct store **store, const struct beest_hostport *server, int64_t patience)
 {
 	struct store *opened = calloc(1, sizeof(*opened));
@@ -319,6 +345,19 @@ int store_get(struct store *store, const char *key, uint8_t **value, size_t *siz
 	return ret;
 }
 
+int store_add(struct store *store, const char *key, const char *text, int seconds)
+{
+	char line[LINE_SIZE];
+	int ret = send_command(store, "add %s 0 %d %zu\r\n%s\r\n", key, seconds, strlen(text),
+			       text);
+
+	if (ret == 0)
+		ret = read_line(store, line);
+	if (ret < 0 || !strcmp(line, "STORED"))
+		return ret;
+	return strcmp(line, "NOT_STORED") ? unexpected(store, line) : -EEXIST;
+}
+
 int store_delete(struct store *store, const char *key)
 {
 	char line[LINE_SIZE];
@@ -404,11 +443,15 @@ static int list_by_metadump(struct listing *listing, const char *command)
 			ret = send_command(listing->store, "%s\r\n", command);
 		} else if (begins(line, "BUSY"))
 			return store_fail(listing->store, EBUSY, "another client is listing keys");
+		else if (begins(line, "BADCLASS"))
+			return -EOPNOTSUPP;
 		else
-			return begins(line, "BADCLASS") ? -EOPNOTSUPP
-							: unexpected(listing->store, line);
+			break;
 	}
-	return ret;
+	if (ret < 0)
+		return ret;
+	listing->result->without_crawler = begins(line, "CLIENT_ERROR lru crawler disabled");
+	return unexpected(listing->store, line);
 }
 
 /* "items:5:number", and not "items:5:number_hot". */

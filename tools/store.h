@@ -24,6 +24,14 @@ struct store;
  * Memcached), or that of connect(2).
  */
 int store_open(struct store **store, const struct beest_hostport *server, int64_t patience);
+
+/*
+ * The addresses of a name, each as a server of its own whose text has name and address; otherwise
+ * @server itself.  Returns their number; 0: the name cannot be resolved.  May take as long as the
+ * name service does.
+ */
+size_t store_addresses(const struct beest_hostport *server, struct beest_hostport *list,
+		       size_t room);
 void store_close(struct store *store);	/* accepts NULL */
 
 /* The version of the server, "1.6.18". */
@@ -36,6 +44,8 @@ int store_stats(struct store *store, const char *what,
 struct store_listing {
 	const char *command;		/* the one that the server understood */
 	bool cut;			/* the command may not have shown all keys */
+	bool by_name;			/* ... since known names were asked for, one by one */
+	bool without_crawler;		/* ... since a better one is switched off */
 	uint64_t keys, bytes;		/* all keys listed, and bytes received */
 	uint64_t evictions;		/* of unexpired keys, since the server started */
 	int64_t time;			/* ns */
@@ -51,6 +61,9 @@ int store_list(struct store *store, const char *prefix, struct store_listing *li
 
 /* *value is for free(3); NULL: the key is missing. */
 int store_get(struct store *store, const char *key, uint8_t **value, size_t *size);
+
+/* Adds a text for @seconds.  -EEXIST: the key is there. */
+int store_add(struct store *store, const char *key, const char *text, int seconds);
 
 /* -ENOENT: the key is missing. */
 int store_delete(struct store *store, const char *key);

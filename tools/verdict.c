@@ -27,9 +27,9 @@ static void show_heat(const struct verdict *verdict, const struct heat *heat)
 	if (verdict->out->json)
 		return;
 	if (columns ? heat_table_columns(heat) <= columns : count <= 32)
-		heat_table(heat, stdout, verdict->out->color);
+		heat_table(heat, verdict->out->to, verdict->out->color);
 	else
-		heat_map(heat, stdout, verdict->out->color, columns ? columns : 512);
+		heat_map(heat, verdict->out->to, verdict->out->color, columns ? columns : 512);
 }
 
 static int svg_failed(const struct verdict *verdict)
@@ -209,7 +209,7 @@ static int show_errors(const struct verdict *verdict)
 }
 
 /* Pairs of a rank that did not report are neither working nor failed, but unknown. */
-static void show_summary(const struct verdict *verdict, int failed)
+static void show_summary(struct verdict *verdict, int failed)
 {
 	const struct matrix *matrix = verdict->matrix;
 	int cell, works = 0, count = matrix->count, pairs = count * (count - 1);
@@ -230,6 +230,7 @@ static void show_summary(const struct verdict *verdict, int failed)
 		 works, pairs, text);
 	if (works < pairs)
 		out_cure(verdict->out, "see the pairs and ranks above");
+	snprintf(verdict->sum, sizeof(verdict->sum), "%d of %d pairs work%s", works, pairs, text);
 }
 
 /* ------------------------------------------------------------- comparing --- */
@@ -279,7 +280,7 @@ static void add_rows(const struct verdict *verdict)
 		json_object_array_add(rows, matrix_row_object(verdict->matrix, i));
 }
 
-static int show_judgement(const struct verdict *verdict)
+static int show_judgement(struct verdict *verdict)
 {
 	int *group = calloc((size_t)verdict->matrix->count, sizeof(*group)), failed;
 
@@ -305,6 +306,7 @@ int verdict_show(struct verdict *verdict)
 	snprintf(title, sizeof(title), "mesh of %d ranks, RC write of %" PRId64 " bytes, median "
 		 "round trip in us, from row to column", verdict->matrix->count,
 		 verdict->survey->size);
+	out_hold(verdict->out);
 	out_title(verdict->out, LABEL, title);
 	heat_start(&times, verdict->matrix, false);
 	heat_start(&rates, verdict->matrix, true);
@@ -320,6 +322,9 @@ int verdict_show(struct verdict *verdict)
 		failed |= write_svg(verdict, &times, &rates) != STATUS_GOOD;
 	if (verdict->old_path)
 		failed |= show_changes(verdict) != STATUS_GOOD;
+	out_verdict(verdict->out, failed || verdict->out->counts[OUT_FAILURE] ? OUT_FAILURE :
+		    verdict->out->counts[OUT_WARNING] ? OUT_WARNING : OUT_OK, "%s%s%s",
+		    verdict->sum, verdict->out->worst[0] ? "; see " : "", verdict->out->worst);
 	return failed ? STATUS_FAILED : STATUS_GOOD;
 }
 

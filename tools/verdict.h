@@ -22,6 +22,7 @@ struct verdict {
 	struct matrix old;
 	FILE *svg;			/* open until the picture is written */
 	bool svg_is_new;		/* the file was not there before */
+	char sum[200];			/* "12 of 12 pairs work: least ..." */
 };
 
 /*
